@@ -1,0 +1,18 @@
+# onnx_proto: C++ classes of the ONNX format, generated from Debian's onnx.proto (package libonnx-dev) for protobuf's lite runtime.
+find_program(PROTOC protoc REQUIRED)
+find_file(ONNX_PROTO_FILE onnx/onnx.proto PATHS /usr/include REQUIRED)
+find_library(PROTOBUF_LITE NAMES libprotobuf-lite.a protobuf-lite REQUIRED)
+
+set(ONNX_PROTO_DIR ${CMAKE_BINARY_DIR}/generated/onnx_proto)
+file(MAKE_DIRECTORY ${ONNX_PROTO_DIR})
+file(READ ${ONNX_PROTO_FILE} ONNX_PROTO_TEXT)
+string(REGEX REPLACE "option optimize_for *= *[A-Z_]+;" "" ONNX_PROTO_TEXT "${ONNX_PROTO_TEXT}")
+file(CONFIGURE OUTPUT ${ONNX_PROTO_DIR}/onnx.proto CONTENT "${ONNX_PROTO_TEXT}\noption optimize_for = LITE_RUNTIME;\n" @ONLY)
+
+add_custom_command(
+  OUTPUT ${ONNX_PROTO_DIR}/onnx.pb.cc ${ONNX_PROTO_DIR}/onnx.pb.h
+  COMMAND ${PROTOC} --cpp_out=${ONNX_PROTO_DIR} -I${ONNX_PROTO_DIR} ${ONNX_PROTO_DIR}/onnx.proto
+  DEPENDS ${ONNX_PROTO_DIR}/onnx.proto)
+add_library(onnx_proto STATIC ${ONNX_PROTO_DIR}/onnx.pb.cc)
+target_include_directories(onnx_proto SYSTEM PUBLIC ${ONNX_PROTO_DIR})
+target_link_libraries(onnx_proto PUBLIC ${PROTOBUF_LITE} Threads::Threads)

@@ -1,0 +1,27 @@
+#include "device/device.h"
+
+namespace sparkle {
+
+const MathUnit* Device::unit(std::string_view unit_name) const {
+  for (const MathUnit& u : units)
+    if (u.name == unit_name) return &u;
+  return nullptr;
+}
+
+const MemoryLevel* Device::level(std::string_view level_name) const {
+  for (const MemoryLevel& l : memory)
+    if (l.name == level_name) return &l;
+  return nullptr;
+}
+
+std::string_view name_of(DeviceKind kind) {
+  constexpr std::string_view names[] = {"cpu", "vulkan", "cuda"};
+  return names[static_cast<int>(kind)];
+}
+
+std::string_view name_of(UnitKind kind) {
+  constexpr std::string_view names[] = {"vector_fma", "dot_product", "matrix"};
+  return names[static_cast<int>(kind)];
+}
+
+}  // namespace sparkle

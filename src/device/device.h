@@ -1,0 +1,80 @@
+// A machine as plain data: what the planner knows about it. Probes fill it, devices/*.json store it, nothing in here calls
+// a driver. Zero means unknown; the planner must survive unknowns.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace sparkle {
+
+enum class DeviceKind : uint8_t { cpu, vulkan, cuda };
+enum class UnitKind : uint8_t { vector_fma, dot_product, matrix };
+
+// One level of memory, innermost first. Rates are for one core or compute unit reading alone.
+struct MemoryLevel {
+  std::string name;              // "L1", "L2", "L3", "DRAM", "shared", "registers"
+  int64_t bytes = 0;             // capacity of one instance
+  double bytes_per_second = 0;   // read rate of one core
+  double total_bytes_per_second = 0;  // read rate of all cores together
+  int64_t line_bytes = 0;
+  int shared_by = 1;             // cores that share one instance
+  bool filled_by_hand = false;   // true for a GPU's shared memory
+
+  friend bool operator==(const MemoryLevel&, const MemoryLevel&) = default;
+};
+
+// One math unit: what a core can multiply at once.
+struct MathUnit {
+  std::string name;              // "avx512", "avx2", "neon", "amx-int8", "wgmma-f16" ...; kernels name the unit they need
+  UnitKind kind = UnitKind::vector_fma;
+  int m = 1, n = 1, k = 1;       // shape of one instruction; a vector unit is 1 x lanes x 1
+  DType input = DType::f32;
+  DType accumulator = DType::f32;
+  double flops_per_second = 0;   // peak of one core, multiply and add counted as two; measured where calibrated
+  int registers = 0;             // vector or tile registers a kernel can name
+  int alignment = 1;             // elements that a dimension should be a multiple of
+  int latency_cycles = 0;
+
+  friend bool operator==(const MathUnit&, const MathUnit&) = default;
+};
+
+struct DeviceLimits {
+  int max_threads_per_group = 0;
+  int64_t shared_bytes_per_group = 0;
+  int subgroup_size = 0;
+  int registers_per_thread = 0;
+  int64_t max_buffer_bytes = 0;
+
+  friend bool operator==(const DeviceLimits&, const DeviceLimits&) = default;
+};
+
+struct Device {
+  std::string name;          // "AMD EPYC 9R14", "NVIDIA H200"
+  DeviceKind kind = DeviceKind::cpu;
+  std::string vendor;
+  std::string architecture;  // "zen4", "sapphire-rapids", "rdna3", "sm90"
+  std::string driver;        // GPU driver version; empty on a CPU
+  int cores = 1;             // CPU cores or GPU compute units usable by this process
+  double clock_hz = 0;
+  double launch_seconds = 0;     // fixed cost of one step
+  bool calibrated = false;       // rates were measured on this machine, not copied from a data sheet
+  std::vector<MemoryLevel> memory;
+  std::vector<MathUnit> units;
+  DeviceLimits limits;
+  std::string thread_note;   // why `cores` is what it is: "2 (affinity 2, cgroup unlimited)"
+
+  const MathUnit* unit(std::string_view unit_name) const;
+  // Level by name or nullptr; last_level() is the outermost (DRAM).
+  const MemoryLevel* level(std::string_view level_name) const;
+  const MemoryLevel* last_level() const { return memory.empty() ? nullptr : &memory.back(); }
+
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+std::string_view name_of(DeviceKind kind);
+std::string_view name_of(UnitKind kind);
+
+}  // namespace sparkle

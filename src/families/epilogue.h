@@ -1,0 +1,42 @@
+// Epilogue: what happens to a sum of products before it is stored, a closed record that every anchor kernel carries:
+//   y = activation(alpha * sum * scale[k] + bias[k] + residuals before) + residuals after
+// Operands follow the anchor's own in this order: scale, bias, residuals before, residuals after.
+#pragma once
+
+#include <string_view>
+
+#include "base/record.h"
+
+namespace sparkle {
+
+enum class Activation : uint8_t {
+  none, relu, clip, leaky_relu, elu, selu, sigmoid, hard_sigmoid, tanh, silu, hard_swish, gelu, gelu_tanh, softplus, mish,
+};
+std::string_view name_of(Activation activation);
+bool parse_name(std::string_view text, Activation& activation);
+
+// The function in double precision: the definition every kernel is compared with.
+//   clip: min(max(x,a),b); leaky_relu: x<0 ? a*x : x; elu: x<0 ? a*(exp(x)-1) : x; selu: b*(x<0 ? a*(exp(x)-1) : x);
+//   hard_sigmoid: min(max(a*x+b,0),1); silu: x*sigmoid(x); hard_swish: x*min(max(x/6+0.5,0),1); gelu: erf form;
+//   gelu_tanh: tanh form; mish: x*tanh(softplus(x)).
+double activate(Activation activation, double a, double b, double x);
+
+struct Epilogue {
+  double alpha = 1;           // factor of the sum
+  bool scale = false;         // operand [K]: factor per output channel
+  bool bias = false;          // operand [K]: summand per output channel
+  int residuals_before = 0;   // 0..2 operands shaped like the output (pitch 0 broadcasts), added before the activation
+  int residuals_after = 0;    // 0..2 operands added after it; before + after <= 2
+  Activation activation = Activation::none;
+  double a = 0, b = 0;        // parameters of the activation
+
+  int operands() const { return scale + bias + residuals_before + residuals_after; }
+  template <class V>
+  void visit(V& v) {
+    v("alpha", alpha), v("scale", scale), v("bias", bias), v("before", residuals_before), v("after", residuals_after);
+    v("act", activation), v("a", a), v("b", b);
+  }
+  friend bool operator==(const Epilogue&, const Epilogue&) = default;
+};
+
+}  // namespace sparkle

@@ -1,0 +1,57 @@
+// The gemm family: every sum of products. A convolution is a GEMM whose left operand is gathered through a window (no
+// im2col buffer exists); a matrix product is the same with a dense load.
+//   m = output pixels, n = filters K, k = C/groups * T*R*S.
+// Operands, loader window: x [N,C,spatial], w [K,C/groups,filter], epilogue operands -> y [N,K,spatial].
+// Operands, loader dense:  a [batch...,m,k], b [batch...,k,n], epilogue operands -> y [batch...,m,n]; batch axes broadcast
+// by pitch 0, transposition is a layout. Channels of an epilogue operand are the n axis.
+#pragma once
+
+#include "families/epilogue.h"
+#include "families/window.h"
+
+namespace sparkle {
+
+enum class Loader : uint8_t { dense, window };
+std::string_view name_of(Loader loader);
+bool parse_name(std::string_view text, Loader& loader);
+
+struct GemmParams {
+  Loader loader = Loader::window;
+  int64_t groups = 1;
+  Window window;
+  Epilogue epilogue;
+
+  template <class V>
+  void visit(V& v) {
+    v("loader", loader), v("groups", groups), v("window", window), v("epilogue", epilogue);
+  }
+  friend bool operator==(const GemmParams&, const GemmParams&) = default;
+};
+
+// Loop order around the micro-kernel: which of the two outer loops runs outside. Rows: pixels outside, weights (which then
+// must fit L2) swept per block of pixels. Columns: panels of filters outside, each reused over all pixels.
+enum class GemmOrder : uint8_t { rows, columns };
+std::string_view name_of(GemmOrder order);
+bool parse_name(std::string_view text, GemmOrder& order);
+
+struct GemmSchedule {
+  std::string variant = "tile6x4";  // a row of variants.inc
+  std::string unit;                 // the math unit: "avx512", "avx2", ...
+  int mr = 6;                       // rows (pixels) of the register tile
+  int nr = 4;                       // columns of the register tile, in vectors
+  int64_t kc = 0;                   // k elements per pass over a panel; 0: all
+  int64_t mc = 0;                   // rows per block of work; 0: all
+  int64_t nc = 0;                   // columns per block of work; 0: one panel
+  GemmOrder order = GemmOrder::rows;
+  int prefetch = 0;                 // 1: fetch the next weight panel while this one is used
+  int split = 0;                    // work is split over threads along: 0 rows, 1 columns, 2 both
+
+  template <class V>
+  void visit(V& v) {
+    v("variant", variant), v("unit", unit), v("mr", mr), v("nr", nr), v("kc", kc), v("mc", mc), v("nc", nc);
+    v("order", order), v("prefetch", prefetch), v("split", split);
+  }
+  friend bool operator==(const GemmSchedule&, const GemmSchedule&) = default;
+};
+
+}  // namespace sparkle

@@ -1,0 +1,57 @@
+#include "families/pointwise/pointwise.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace sparkle {
+namespace {
+constexpr std::string_view kNames[] = {
+#define POINTWISE(op, arity, formula) #op,
+#include "families/pointwise/ops.inc"
+#undef POINTWISE
+};
+constexpr int kArities[] = {
+#define POINTWISE(op, arity, formula) arity,
+#include "families/pointwise/ops.inc"
+#undef POINTWISE
+};
+}  // namespace
+
+std::string_view name_of(PointwiseOp op) { return kNames[static_cast<size_t>(op)]; }
+int arity_of(PointwiseOp op) { return kArities[static_cast<size_t>(op)]; }
+
+bool parse_name(std::string_view text, PointwiseOp& op) {
+  const auto at = std::find(std::begin(kNames), std::end(kNames), text);
+  if (at == std::end(kNames)) return false;
+  op = static_cast<PointwiseOp>(at - std::begin(kNames));
+  return true;
+}
+
+double evaluate(PointwiseOp op, [[maybe_unused]] double x, double y, double z, double a, double b) {
+  switch (op) {
+#define POINTWISE(op, arity, formula) \
+  case PointwiseOp::op: return static_cast<double>(formula);
+#include "families/pointwise/ops.inc"
+#undef POINTWISE
+  }
+  return x;
+}
+
+std::string expression(const PointwiseParams& params) {
+  std::vector<std::string> values;
+  for (int i = 0; i < params.inputs; ++i) values.push_back("x" + std::to_string(i));
+  for (const PointwiseInstruction& step : params.program) {
+    std::string text(name_of(step.op));
+    const int arguments[] = {step.x, step.y, step.z};
+    text += '(';
+    for (int i = 0; i < arity_of(step.op); ++i) {
+      if (i) text += ',';
+      const int value = arguments[i];
+      text += value >= 0 && value < static_cast<int>(values.size()) ? values[static_cast<size_t>(value)] : "?";
+    }
+    values.push_back(text + ')');
+  }
+  return values.empty() ? "" : values.back();
+}
+
+}  // namespace sparkle

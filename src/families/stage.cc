@@ -1,0 +1,73 @@
+#include "families/stage.h"
+
+#include <algorithm>
+#include <array>
+
+namespace sparkle {
+namespace {
+
+constexpr std::array<std::string_view, kFamilies> kNames = {"gemm",      "depthwise", "pool", "pointwise", "reduce", "softmax",
+                                                            "normalize", "copy",      "pad",  "resize",    "gather"};
+
+template <size_t I = 0>
+Result<StageParams> parse_params(size_t index, std::string_view text) {
+  if constexpr (I < kFamilies) {
+    if (index != I) return parse_params<I + 1>(index, text);
+    SPARKLE_TRY(params, from_text<std::variant_alternative_t<I, StageParams>>(text));
+    return StageParams(std::move(params));
+  } else {
+    return Error{Reason::internal, "There is no family number " + std::to_string(index) + "."};
+  }
+}
+
+template <class S>
+Result<Schedule> parse_schedule(std::string_view text) {
+  SPARKLE_TRY(schedule, from_text<S>(text));
+  return Schedule(std::move(schedule));
+}
+
+}  // namespace
+
+std::string_view name_of(Family family) { return kNames[static_cast<size_t>(family)]; }
+
+bool parse_name(std::string_view text, Family& family) {
+  const auto at = std::find(kNames.begin(), kNames.end(), text);
+  if (at == kNames.end()) return false;
+  family = static_cast<Family>(at - kNames.begin());
+  return true;
+}
+
+const std::string& variant_of(const Schedule& schedule) {
+  return std::visit([](const auto& s) -> const std::string& { return s.variant; }, schedule);
+}
+const std::string& unit_of(const Schedule& schedule) {
+  return std::visit([](const auto& s) -> const std::string& { return s.unit; }, schedule);
+}
+std::string to_text(const Schedule& schedule) {
+  return std::visit([](const auto& s) { return to_text(s); }, schedule);
+}
+std::string to_text(const StageParams& params) {
+  return std::visit([](const auto& p) { return to_text(p); }, params);
+}
+
+// A family's plain variant has a LoopSchedule whatever the family.
+Result<Schedule> schedule_from_text(Family family, std::string_view text) {
+  const auto variant = record_detail::find_field(text, "variant");
+  const bool plain = variant && *variant == "plain";
+  if (family == Family::gemm && !plain) return parse_schedule<GemmSchedule>(text);
+  if (family == Family::depthwise && !plain) return parse_schedule<DepthwiseSchedule>(text);
+  return parse_schedule<LoopSchedule>(text);
+}
+
+Result<StageParams> params_from_text(Family family, std::string_view text) {
+  return parse_params(static_cast<size_t>(family), text);
+}
+
+const FamilyInfo& info(Family family) {
+  static const std::array<const FamilyInfo*, kFamilies> infos = {
+      &gemm_info(), &depthwise_info(), &pool_info(), &pointwise_info(), &reduce_info(), &softmax_info(),
+      &normalize_info(), &copy_info(), &pad_info(), &resize_info(), &gather_info()};
+  return *infos[static_cast<size_t>(family)];
+}
+
+}  // namespace sparkle

@@ -1,0 +1,40 @@
+// Window: the geometry of a sliding filter in one to three spatial dimensions, always held as three (T,R,S over D,H,W):
+// missing leading dimensions have filter 1, stride 1, dilation 1 and no padding. Output sizes come from the output tensor.
+#pragma once
+
+#include <array>
+
+#include "base/record.h"
+#include "base/tensor.h"
+
+namespace sparkle {
+
+using Triple = std::array<int64_t, 3>;
+
+struct Window {
+  Triple filter{1, 1, 1};
+  Triple stride{1, 1, 1};
+  Triple dilation{1, 1, 1};
+  Triple pad_begin{0, 0, 0};  // may be negative: the window then starts inside the input
+  Triple pad_end{0, 0, 0};    // informative: the output's size decides how far the window goes
+
+  int64_t taps() const { return filter[0] * filter[1] * filter[2]; }
+  bool is_pointwise() const {
+    return taps() == 1 && pad_begin == Triple{0, 0, 0} && stride == Triple{1, 1, 1};
+  }
+  template <class V>
+  void visit(V& v) {
+    v("filter", filter), v("stride", stride), v("dilation", dilation), v("pad", pad_begin), v("pad_end", pad_end);
+  }
+  friend bool operator==(const Window&, const Window&) = default;
+};
+
+// A batch of feature maps [N,C,spatial...] of any rank from 2 to 5 seen as N,C,D,H,W: sizes and pitches in elements.
+struct FeatureMap {
+  int64_t n = 1, c = 1, d = 1, h = 1, w = 1;
+  int64_t pitch_n = 0, pitch_c = 0, pitch_d = 0, pitch_h = 0, pitch_w = 0;
+  int64_t pixels() const { return d * h * w; }
+};
+FeatureMap feature_map(const TensorDesc& desc);
+
+}  // namespace sparkle
