@@ -1,0 +1,68 @@
+#include "families/common.h"
+
+#include <algorithm>
+#include <array>
+
+namespace sparkle {
+
+const MathUnit* best_vector_unit(const Device& device) {
+  // Units with kernels, best first where rates are unknown.
+  constexpr std::array<std::string_view, 4> served = {"avx512", "avx2", "sve", "neon"};
+  const MathUnit* best = nullptr;
+  for (std::string_view name : served) {
+    const MathUnit* unit = device.unit(name);
+    // A wider unit wins a tie: it needs fewer instructions for the same rate.
+    if (unit && (!best || unit->flops_per_second > best->flops_per_second * 1.05)) best = unit;
+  }
+  return best;
+}
+
+std::vector<double> bytes_per_level(const Device& device, double bytes_moved, double working_set) {
+  std::vector<double> bytes(device.memory.size(), 0.0);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const double inner = i == 0 ? 0 : static_cast<double>(device.memory[i - 1].bytes);
+    if (i == 0 || inner == 0 || working_set > inner) bytes[i] = bytes_moved;
+  }
+  return bytes;
+}
+
+Footprint streaming_footprint(const Stage& stage, const Device& device, double flops) {
+  double total = 0;
+  for (const TensorDesc& desc : stage.inputs) {
+    // Axes of pitch 0 are read once.
+    double bytes = static_cast<double>(size_of(desc.dtype));
+    for (int i = 0; i < desc.shape.size(); ++i)
+      if (desc.layout.pitch[i] != 0) bytes *= static_cast<double>(desc.shape[i]);
+    total += bytes;
+  }
+  double written = 0;
+  for (const TensorDesc& desc : stage.outputs) written += static_cast<double>(desc.bytes());
+  total += written;
+  Footprint footprint;
+  footprint.nominal_flops = footprint.executed_flops = flops;
+  footprint.bytes = bytes_per_level(device, total, total);
+  footprint.resident.assign(device.memory.size(), total);
+  // A task of at least 16 KB of output is worth a thread's attention.
+  footprint.parallel_units = std::max(1.0, written / 16384);
+  return footprint;
+}
+
+std::vector<Schedule> loop_schedules(const Variant& variant, const Device& device, Reason& why_not) {
+  if (variant.device != device.kind) {
+    why_not = Reason::backend_lacks_variant;
+    return {};
+  }
+  LoopSchedule schedule;
+  schedule.variant = variant.name;
+  if (variant.name != "plain") {
+    const MathUnit* unit = best_vector_unit(device);
+    if (!unit) {
+      why_not = Reason::unit_missing;
+      return {};
+    }
+    schedule.unit = unit->name;
+  }
+  return {schedule};
+}
+
+}  // namespace sparkle

@@ -1,0 +1,23 @@
+// What the families share when they describe themselves to the planner: footprints of streaming stages, the choice of a unit,
+// schedules of families without searched tiles.
+#pragma once
+
+#include "families/stage.h"
+
+namespace sparkle {
+
+// The fastest vector unit of the device for fp32 that this build has kernels for; nullptr where there is none.
+const MathUnit* best_vector_unit(const Device& device);
+
+// A stage that reads each operand and writes each output once. `flops` is executed = nominal work.
+Footprint streaming_footprint(const Stage& stage, const Device& device, double flops);
+
+// Bytes per memory level for data passing through once: level i counts what moves between it and the next inner level, so a
+// working set that fits a level asks nothing of the levels beyond it.
+std::vector<double> bytes_per_level(const Device& device, double bytes_moved, double working_set);
+
+// One LoopSchedule of the variant with the unit it runs on, or none and the reason: unit_missing, backend_lacks_variant
+// (the variant belongs to another kind of device). The variant "plain" needs no unit and runs on every CPU.
+std::vector<Schedule> loop_schedules(const Variant& variant, const Device& device, Reason& why_not);
+
+}  // namespace sparkle
