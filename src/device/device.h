@@ -22,6 +22,7 @@ struct MemoryLevel {
   int64_t line_bytes = 0;
   int shared_by = 1;             // cores that share one instance
   bool filled_by_hand = false;   // true for a GPU's shared memory
+  double copy_bytes_per_second = 0;   // all cores copying from this level to itself, bytes read plus bytes written
 
   friend bool operator==(const MemoryLevel&, const MemoryLevel&) = default;
 };
@@ -37,6 +38,7 @@ struct MathUnit {
   int registers = 0;             // vector or tile registers a kernel can name
   int alignment = 1;             // elements that a dimension should be a multiple of
   int latency_cycles = 0;
+  double total_flops_per_second = 0;  // peak of all cores together; clocks fall when all are busy
 
   friend bool operator==(const MathUnit&, const MathUnit&) = default;
 };

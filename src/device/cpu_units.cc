@@ -1,0 +1,120 @@
+// Math units of this CPU, from cpuid and xgetbv on x86 and from the kernel's hardware capabilities on Arm. Units without a
+// kernel are described too: the planner then says what the machine could do and does not yet.
+#include "device/cpuid.h"
+#include "device/probe_cpu.h"
+
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#endif
+
+namespace sparkle {
+
+namespace {
+
+[[maybe_unused]] MathUnit vector_unit(std::string name, int lanes, int registers, DType type = DType::f32) {
+  MathUnit unit;
+  unit.name = std::move(name);
+  unit.n = lanes;
+  unit.input = unit.accumulator = type;
+  unit.registers = registers;
+  unit.latency_cycles = 4;  // FMA on Skylake and later, Zen 3 and later, Neoverse; older cores take 5
+  return unit;
+}
+
+[[maybe_unused]] MathUnit other_unit(std::string name, UnitKind kind, int m, int n, int k, DType input, DType accumulator,
+                                     int registers, int alignment) {
+  MathUnit unit;
+  unit.name = std::move(name);
+  unit.kind = kind;
+  unit.m = m;
+  unit.n = n;
+  unit.k = k;
+  unit.input = input;
+  unit.accumulator = accumulator;
+  unit.registers = registers;
+  unit.alignment = alignment;
+  return unit;
+}
+
+}  // namespace
+
+#if defined(__x86_64__)
+
+namespace {
+
+// Register sets that the operating system saves on a task switch (XCR0).
+uint64_t saved_registers() {
+  constexpr uint32_t kOsxsave = 1u << 27;
+  if (!(cpuid(1).ecx & kOsxsave)) return 0;
+  uint32_t low = 0, high = 0;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return uint64_t{high} << 32 | low;
+}
+
+constexpr bool bit(uint32_t word, int at) { return (word >> at) & 1; }
+
+}  // namespace
+
+std::vector<MathUnit> cpu_units() {
+  const CpuidLeaf one = cpuid(1), seven = cpuid(7), seven_one = cpuid(7, 1);
+  const uint64_t saved = saved_registers();
+  const bool ymm = (saved & 0x6) == 0x6, zmm = (saved & 0xe6) == 0xe6, tiles = (saved & 0x60000) == 0x60000;
+  // The sets below are what the kernels' compilation targets assume, not AVX2 and AVX-512F alone.
+  const bool avx2 = ymm && bit(one.ecx, 28) && bit(one.ecx, 12) && bit(one.ecx, 29) && bit(one.ecx, 1) && bit(one.ecx, 25) &&
+                    bit(seven.ebx, 5) && bit(seven.ebx, 3) && bit(seven.ebx, 8);  // AVX FMA F16C PCLMUL AES AVX2 BMI1 BMI2
+  const bool avx512 = avx2 && zmm && bit(seven.ebx, 16) && bit(seven.ebx, 17) && bit(seven.ebx, 28) && bit(seven.ebx, 30) &&
+                      bit(seven.ebx, 31);  // F DQ CD BW VL
+
+  std::vector<MathUnit> units;
+  using enum UnitKind;
+  if (avx512) units.push_back(vector_unit("avx512", 16, 32));
+  if (avx2) units.push_back(vector_unit("avx2", 8, 16));
+  if (avx512 && bit(seven.edx, 23)) units.push_back(vector_unit("avx512-fp16", 32, 32, DType::f16));
+  if (avx512 && bit(seven.ecx, 11))
+    units.push_back(other_unit("avx512-vnni", dot_product, 1, 16, 4, DType::u8, DType::i32, 32, 4));
+  if (avx512 && bit(seven_one.eax, 5))
+    units.push_back(other_unit("avx512-bf16", dot_product, 1, 16, 2, DType::bf16, DType::f32, 32, 2));
+  if (avx2 && bit(seven_one.eax, 4)) units.push_back(other_unit("avx-vnni", dot_product, 1, 8, 4, DType::u8, DType::i32, 16, 4));
+  if (tiles && bit(seven.edx, 24)) {
+    if (bit(seven.edx, 25)) units.push_back(other_unit("amx-int8", matrix, 16, 16, 64, DType::i8, DType::i32, 8, 4));
+    if (bit(seven.edx, 22)) units.push_back(other_unit("amx-bf16", matrix, 16, 16, 32, DType::bf16, DType::f32, 8, 2));
+    if (bit(seven_one.eax, 21)) units.push_back(other_unit("amx-fp16", matrix, 16, 16, 32, DType::f16, DType::f32, 8, 2));
+  }
+  return units;
+}
+
+#elif defined(__aarch64__) && defined(__linux__)
+
+std::vector<MathUnit> cpu_units() {
+  // Bit numbers of the kernel's arch/arm64/include/uapi/asm/hwcap.h; C libraries know only those of their own age.
+  const unsigned long caps = getauxval(AT_HWCAP), caps2 = getauxval(AT_HWCAP2);
+  const auto has = [](unsigned long word, int at) { return ((word >> at) & 1) != 0; };
+  constexpr int kSveGetVl = 51, kSmeGetVl = 64;  // prctl operations; the low 16 bits of the answer are bytes
+
+  std::vector<MathUnit> units;
+  using enum UnitKind;
+  if (has(caps, 22)) {
+    const int answer = prctl(kSveGetVl, 0, 0, 0, 0);
+    if (answer > 0) units.push_back(vector_unit("sve", (answer & 0xffff) / 4, 32));
+  }
+  if (has(caps, 1)) units.push_back(vector_unit("neon", 4, 32));
+  if (has(caps, 10)) units.push_back(vector_unit("neon-fp16", 8, 32, DType::f16));
+  if (has(caps, 20)) units.push_back(other_unit("neon-dot", dot_product, 1, 4, 4, DType::i8, DType::i32, 32, 4));
+  if (has(caps2, 13)) units.push_back(other_unit("neon-i8mm", matrix, 2, 2, 8, DType::i8, DType::i32, 32, 8));
+  if (has(caps2, 14)) units.push_back(other_unit("neon-bf16mm", matrix, 2, 2, 4, DType::bf16, DType::f32, 32, 4));
+  if (has(caps2, 23)) {
+    const int answer = prctl(kSmeGetVl, 0, 0, 0, 0);
+    const int lanes = answer > 0 ? (answer & 0xffff) / 4 : 0;
+    if (lanes > 0) units.push_back(other_unit("sme", matrix, lanes, lanes, 1, DType::f32, DType::f32, 4, 1));
+  }
+  return units;
+}
+
+#else
+
+std::vector<MathUnit> cpu_units() { return {}; }
+
+#endif
+
+}  // namespace sparkle
