@@ -46,7 +46,8 @@ struct MatMulOp {
   double alpha = 1, beta = 1;
 };
 
-// Inputs: 1 to 3 by the op's arity, broadcast. Sum, Mean, Min, Max of many inputs are read as chains.
+// Inputs: 1 to 3 by the op's arity, broadcast. Sum, Mean, Min, Max of many inputs are read as chains. Clip since opset 11 has
+// the inputs x, min?, max? (constants that replace a and b) until they are resolved.
 struct PointwiseNode {
   PointwiseOp op = PointwiseOp::identity;
   double a = 0, b = 0;

@@ -1,0 +1,60 @@
+// Tensors whose bytes lie in a file beside the model (TensorProto.external_data). The path comes from the model and is not
+// trusted: it must be relative and end, links followed, inside the model's folder.
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+
+#include "onnx/mapped_file.h"
+#include "onnx/tensor_proto.h"
+
+namespace sparkle {
+namespace {
+namespace fs = std::filesystem;
+
+bool inside(const fs::path& folder, const fs::path& file) {
+  const fs::path relative = file.lexically_relative(folder);
+  return !relative.empty() && *relative.begin() != "..";
+}
+
+bool parse_count(const std::string& text, uint64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+}  // namespace
+
+Result<HostTensor> read_external(const ::onnx::TensorProto& proto, DType type, const Dims& shape, const std::string& what,
+                                 const std::string& folder) {
+  std::string location;
+  uint64_t offset = 0, length = 0;
+  bool length_given = false;
+  for (const auto& entry : proto.external_data()) {
+    bool good = true;
+    if (entry.key() == "location") location = entry.value();
+    if (entry.key() == "offset") good = parse_count(entry.value(), offset);
+    if (entry.key() == "length") good = length_given = parse_count(entry.value(), length);
+    if (!good)
+      return Error{Reason::bad_model, what + " gives '" + entry.value() + "' as " + entry.key() + " of its external data."};
+  }
+  if (folder.empty())
+    return Error{Reason::bad_model, what + " keeps its data in another file, but the model was not read from a folder."};
+  std::error_code error;
+  const fs::path root = fs::canonical(folder, error);
+  const fs::path file = error ? fs::path() : fs::weakly_canonical(root / location, error);
+  if (location.empty() || error || fs::path(location).is_absolute() || !inside(root, file))
+    return Error{Reason::bad_model, what + " keeps its data in '" + location + "', which is not inside the model's folder."};
+
+  SPARKLE_TRY(mapped, MappedFile::open(file.string()));
+  HostTensor tensor;
+  tensor.dtype = type;
+  tensor.shape = shape;
+  const uint64_t bytes = static_cast<uint64_t>(tensor.size_bytes());
+  const uint64_t available = mapped.bytes().size();
+  if ((length_given && length != bytes) || offset > available || available - offset < bytes)
+    return Error{Reason::bad_model, what + " needs " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
+                                        " of '" + location + "', which has " + std::to_string(available) + "."};
+  tensor = HostTensor::zeros(type, shape);
+  if (bytes) std::memcpy(tensor.bytes.get(), mapped.bytes().data() + offset, bytes);
+  return tensor;
+}
+
+}  // namespace sparkle

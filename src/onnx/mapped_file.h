@@ -1,0 +1,30 @@
+// A file seen as bytes without copying it: a private, read-only memory map.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+
+namespace sparkle {
+
+class MappedFile {
+ public:
+  static Result<MappedFile> open(const std::string& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  MappedFile() = default;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// Writes the whole file or says why not.
+Status write_file(const std::string& path, std::span<const std::byte> bytes);
+
+}  // namespace sparkle

@@ -1,0 +1,145 @@
+#include "onnx/node.h"
+
+#include "onnx/tensor_proto.h"
+
+namespace sparkle {
+using ::onnx::AttributeProto;
+
+Node::Node(Import& import, ::onnx::NodeProto& proto, std::string name, int64_t node_opset)
+    : opset(node_opset), import_(import), proto_(proto), name_(std::move(name)),
+      read_(static_cast<size_t>(proto.attribute_size()), false) {
+  const bool standard = proto.domain().empty() || proto.domain() == "ai.onnx";
+  type_ = standard ? proto.op_type() : proto.domain() + "." + proto.op_type();
+}
+
+Error Node::error(Reason reason, const std::string& what) const {
+  return {reason, "'" + import_.where + "': node '" + name_ + "' (" + type_ + ") " + what + "."};
+}
+
+void Node::fail(Reason reason, const std::string& what) { fail(error(reason, what)); }
+void Node::fail(Error error) {
+  if (!problem_) problem_ = std::move(error);
+}
+
+AttributeProto* Node::find(std::string_view name) {
+  for (int i = 0; i < proto_.attribute_size(); ++i) {
+    if (proto_.attribute(i).name() != name) continue;
+    read_[static_cast<size_t>(i)] = true;
+    return proto_.mutable_attribute(i);
+  }
+  return nullptr;
+}
+
+// The oldest files leave the attribute's type out; the value then says it.
+AttributeProto* Node::find(std::string_view name, AttributeProto::AttributeType type, std::string_view kind) {
+  AttributeProto* attribute = find(name);
+  if (attribute && attribute->type() != AttributeProto::UNDEFINED && attribute->type() != type) {
+    fail(Reason::bad_model, "gives its attribute '" + std::string(name) + "' another type than " + std::string(kind));
+    return nullptr;
+  }
+  return attribute;
+}
+
+bool Node::has(std::string_view name) { return find(name) != nullptr; }
+
+int64_t Node::integer(std::string_view name, int64_t fallback) {
+  const auto* attribute = find(name, AttributeProto::INT, "an integer");
+  return attribute ? attribute->i() : fallback;
+}
+
+double Node::real(std::string_view name, double fallback) {
+  const auto* attribute = find(name, AttributeProto::FLOAT, "a number");
+  return attribute ? static_cast<double>(attribute->f()) : fallback;
+}
+
+std::string Node::text(std::string_view name, std::string_view fallback) {
+  const auto* attribute = find(name, AttributeProto::STRING, "text");
+  return attribute ? attribute->s() : std::string(fallback);
+}
+
+std::vector<int64_t> Node::integers(std::string_view name) {
+  const auto* attribute = find(name, AttributeProto::INTS, "a list of integers");
+  if (!attribute) return {};
+  return {attribute->ints().begin(), attribute->ints().end()};
+}
+
+std::vector<double> Node::reals(std::string_view name) {
+  const auto* attribute = find(name, AttributeProto::FLOATS, "a list of numbers");
+  if (!attribute) return {};
+  return {attribute->floats().begin(), attribute->floats().end()};
+}
+
+Dims Node::dims(std::string_view name) {
+  const std::vector<int64_t> values = integers(name);
+  if (values.size() > static_cast<size_t>(kMaxRank)) {
+    fail(Reason::bad_model, "gives " + std::to_string(values.size()) + " values in '" + std::string(name) + "'; at most " +
+                                std::to_string(kMaxRank) + " are served");
+    return {};
+  }
+  return Dims(std::span<const int64_t>(values));
+}
+
+::onnx::TensorProto* Node::tensor(std::string_view name) {
+  auto* attribute = find(name, AttributeProto::TENSOR, "a tensor");
+  return attribute ? attribute->mutable_t() : nullptr;
+}
+
+std::string Node::unread_attribute() const {
+  for (size_t i = 0; i < read_.size(); ++i)
+    if (!read_[i]) return proto_.attribute(static_cast<int>(i)).name();
+  return {};
+}
+
+const HostTensor* Node::constant(int i) const {
+  if (!given(i)) return nullptr;
+  const auto& value = import_.graph.tensor(input(i)).constant;
+  return value ? &*value : nullptr;
+}
+
+int Node::rank(int i) const {
+  if (!given(i)) return -1;
+  const GraphTensor& tensor = import_.graph.tensor(input(i));
+  if (tensor.constant) return tensor.constant->shape.size();
+  if (tensor.rank_known) return tensor.shape.size();
+  const auto at = import_.declared.find(tensor.name);
+  if (at == import_.declared.end() || !at->second->type().tensor_type().has_shape()) return -1;
+  return at->second->type().tensor_type().shape().dim_size();
+}
+
+std::optional<DType> Node::element_type(int i) const {
+  if (!given(i)) return std::nullopt;
+  const GraphTensor& tensor = import_.graph.tensor(input(i));
+  if (tensor.constant) return tensor.constant->dtype;
+  const auto at = import_.declared.find(tensor.name);
+  if (at == import_.declared.end()) return std::nullopt;
+  return dtype_from_onnx(at->second->type().tensor_type().elem_type());
+}
+
+bool Node::output_used(int i) const {
+  return i < proto_.output_size() && !proto_.output(i).empty() && import_.used.contains(proto_.output(i));
+}
+
+TensorId Node::step(OpParams params, std::vector<TensorId> step_inputs) {
+  GraphTensor tensor;
+  tensor.name = name_ + ":" + std::to_string(++steps_);
+  std::string step_name = tensor.name;
+  const TensorId id = import_.graph.add(std::move(tensor));
+  import_.graph.ops.push_back({std::move(step_name), type_, std::move(params), std::move(step_inputs), {id}});
+  return id;
+}
+
+void Node::emit(OpParams params, std::vector<TensorId> from, std::vector<TensorId> to) {
+  import_.graph.ops.push_back({name_, type_, std::move(params), std::move(from), std::move(to)});
+}
+
+void Node::define(HostTensor value) {
+  defined_ = true;
+  if (outputs.empty() || outputs[0] < 0) return;
+  GraphTensor& tensor = import_.graph.tensor(outputs[0]);
+  tensor.dtype = value.dtype;
+  tensor.shape = value.shape;
+  tensor.known = tensor.rank_known = true;
+  tensor.constant = std::move(value);
+}
+
+}  // namespace sparkle

@@ -1,0 +1,108 @@
+// Node: one node of an ONNX file as the operator functions see it: attributes with defaults, inputs and outputs as tensors
+// of the Graph under construction, and what is known about them. The first contradiction is kept in problem().
+#pragma once
+
+#include <onnx.pb.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace sparkle {
+
+// The Graph under construction and the names of the file.
+struct Import {
+  Graph graph;
+  std::string where;   // the file as errors call it
+  std::string folder;  // of external data
+  std::unordered_map<std::string, TensorId> ids;
+  std::unordered_map<std::string, const ::onnx::ValueInfoProto*> declared;  // inputs, outputs and value_info
+  std::unordered_set<std::string> used;                                      // names that a node reads or that are outputs
+};
+
+class Node {
+ public:
+  Node(Import& import, ::onnx::NodeProto& proto, std::string name, int64_t opset);
+
+  const int64_t opset;
+  // Absent inputs are kAbsent; operator functions may rewrite both lists before they return.
+  std::vector<TensorId> inputs, outputs;
+
+  // -- attributes: the value, or `fallback` where it is not given
+  bool has(std::string_view name);
+  int64_t integer(std::string_view name, int64_t fallback);
+  bool flag(std::string_view name, bool fallback) { return integer(name, fallback) != 0; }
+  double real(std::string_view name, double fallback);
+  std::string text(std::string_view name, std::string_view fallback);
+  std::vector<int64_t> integers(std::string_view name);
+  std::vector<double> reals(std::string_view name);
+  Dims dims(std::string_view name);  // up to kMaxRank integers
+  ::onnx::TensorProto* tensor(std::string_view name);
+  void ignore(std::string_view name) { has(name); }  // given, but without influence on inference
+  // The first attribute that no call above asked for, or empty.
+  std::string unread_attribute() const;
+
+  // -- tensors
+  bool given(int input) const { return input < static_cast<int>(inputs.size()) && inputs[static_cast<size_t>(input)] >= 0; }
+  TensorId input(int i) const { return given(i) ? inputs[static_cast<size_t>(i)] : kAbsent; }
+  const HostTensor* constant(int input) const;  // nullptr where it is no constant
+  int rank(int input) const;                    // -1 where it is unknown
+  std::optional<DType> element_type(int input) const;
+  bool output_used(int output) const;
+
+  // -- results: most functions return parameters for one operator on `inputs` and `outputs`
+  // An operator before that one; its result is a new tensor.
+  TensorId step(OpParams params, std::vector<TensorId> step_inputs);
+  void emit(OpParams params, std::vector<TensorId> from, std::vector<TensorId> to);
+  // The first output is this constant: no operator remains.
+  void define(HostTensor value);
+  bool defined() const { return defined_; }
+
+  const std::string& name() const { return name_; }
+  const std::string& type() const { return type_; }
+  Error error(Reason reason, const std::string& what) const;  // "'file': node 'n' (Conv) <what>."
+  // Keeps the first contradiction.
+  void fail(Reason reason, const std::string& what);
+  void fail(Error error);
+  const std::optional<Error>& problem() const { return problem_; }
+  Import& import() { return import_; }
+
+ private:
+  ::onnx::AttributeProto* find(std::string_view name);
+  ::onnx::AttributeProto* find(std::string_view name, ::onnx::AttributeProto::AttributeType type, std::string_view kind);
+
+  Import& import_;
+  ::onnx::NodeProto& proto_;
+  std::string name_, type_;
+  std::vector<bool> read_;  // per attribute
+  std::optional<Error> problem_;
+  bool defined_ = false;
+  int steps_ = 0;
+};
+
+// How one operator is read: number of inputs and outputs that the specification allows over all opsets, and the function.
+struct OperatorRow {
+  std::string_view type;
+  OpParams (*read)(Node&);
+  int min_inputs, max_inputs;
+  int max_outputs = 1;
+};
+inline constexpr int kAny = 1 << 30;
+
+// The rows by theme, one file each (ops_*.cc); find_operator looks through all of them.
+std::span<const OperatorRow> window_operators();
+std::span<const OperatorRow> pointwise_operators();
+std::span<const OperatorRow> normalize_operators();
+std::span<const OperatorRow> reduce_operators();
+std::span<const OperatorRow> shape_operators();
+std::span<const OperatorRow> resize_operators();
+std::span<const OperatorRow> constant_operators();
+const OperatorRow* find_operator(std::string_view domain, std::string_view type);
+
+}  // namespace sparkle

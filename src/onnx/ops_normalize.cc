@@ -1,0 +1,145 @@
+// Matrix products, normalisation and softmax: inference forms only.
+#include "onnx/node.h"
+
+namespace sparkle {
+namespace {
+
+OpParams read_matmul(Node&) { return MatMulOp{}; }
+
+OpParams read_gemm(Node& node) {
+  node.ignore("broadcast");  // before opset 7: C broadcasts, as it always may now
+  MatMulOp op;
+  op.gemm = true;
+  op.transpose_a = node.flag("transA", false);
+  op.transpose_b = node.flag("transB", false);
+  op.alpha = node.real("alpha", 1);
+  op.beta = node.real("beta", 1);
+  return op;
+}
+
+OpParams read_batch_normalization(Node& node) {
+  BatchNormalizationOp op{node.real("epsilon", 1e-5)};
+  node.ignore("momentum");
+  if (node.opset < 7 && !node.flag("is_test", false)) return UnknownOp{"its attribute 'is_test' is 0: the training form"};
+  if (!node.flag("spatial", true)) return UnknownOp{"its attribute 'spatial' is 0: statistics per element"};
+  if (node.flag("training_mode", false)) return UnknownOp{"its attribute 'training_mode' is 1: the training form"};
+  for (int i = 1; i < static_cast<int>(node.outputs.size()); ++i)
+    if (node.output_used(i)) return UnknownOp{"its output " + std::to_string(i) + " belongs to the training form"};
+  node.outputs.resize(1);
+  return op;
+}
+
+OpParams read_instance_normalization(Node& node) { return InstanceNormalizationOp{node.real("epsilon", 1e-5)}; }
+
+// Negative axes from `axis` to the last; empty where the rank is needed and not known.
+Dims axes_to_the_end(const Node& node, int64_t axis) {
+  if (axis >= 0) axis = node.rank(0) < 0 ? 0 : axis - node.rank(0);
+  Dims axes;
+  for (; axis < 0; ++axis) axes.push_back(axis);
+  return axes;
+}
+
+TensorId reduce(Node& node, ReduceKind kind, const Dims& axes, TensorId x) {
+  ReduceOp op;
+  op.kind = kind;
+  op.axes = axes;
+  return node.step(op, {x});
+}
+
+// 1 / sqrt(mean(x * x) + epsilon)
+OpParams inverse_rms(Node& node, TensorId x, const Dims& axes, double epsilon, TensorId& root) {
+  const TensorId squares = node.step(PointwiseNode{PointwiseOp::mul}, {x, x});
+  const TensorId mean = reduce(node, ReduceKind::mean, axes, squares);
+  const TensorId shifted = node.step(PointwiseNode{PointwiseOp::affine, 1, epsilon}, {mean});
+  root = node.step(PointwiseNode{PointwiseOp::sqrt}, {shifted});
+  return PointwiseNode{PointwiseOp::reciprocal};
+}
+
+OpParams read_layer_normalization(Node& node) {
+  node.ignore("stash_type");
+  LayerNormalizationOp op{node.integer("axis", -1), node.real("epsilon", 1e-5)};
+  if (node.output_used(1) || node.output_used(2)) {  // the statistics, computed apart
+    const Dims axes = axes_to_the_end(node, op.axis);
+    if (axes.empty()) return UnknownOp{"its statistics are used and the rank of its input is not known"};
+    const TensorId x = node.inputs[0];
+    const TensorId mean = reduce(node, ReduceKind::mean, axes, x);
+    if (node.output_used(1)) node.emit(PointwiseNode{PointwiseOp::identity}, {mean}, {node.outputs[1]});
+    if (node.output_used(2)) {
+      const TensorId centred = node.step(PointwiseNode{PointwiseOp::sub}, {x, mean});
+      TensorId root = kAbsent;
+      OpParams reciprocal = inverse_rms(node, centred, axes, op.epsilon, root);
+      node.emit(std::move(reciprocal), {root}, {node.outputs[2]});
+    }
+  }
+  node.outputs.resize(1);
+  return op;
+}
+
+// x / sqrt(mean(x * x) + epsilon) * scale
+OpParams read_rms_normalization(Node& node) {
+  node.ignore("stash_type");
+  const Dims axes = axes_to_the_end(node, node.integer("axis", -1));
+  if (axes.empty()) return UnknownOp{"its attribute 'axis' counts from the front and the rank of its input is not known"};
+  TensorId root = kAbsent;
+  inverse_rms(node, node.inputs[0], axes, node.real("epsilon", 1e-5), root);
+  node.inputs[0] = node.step(PointwiseNode{PointwiseOp::div}, {node.inputs[0], root});
+  return PointwiseNode{PointwiseOp::mul};
+}
+
+// (x - mean) / (standard deviation + 1e-9), as the specification's function body has it
+OpParams read_mean_variance_normalization(Node& node) {
+  const Dims axes = node.has("axes") ? node.dims("axes") : Dims{0, 2, 3};
+  const TensorId x = node.inputs[0];
+  const TensorId centred = node.step(PointwiseNode{PointwiseOp::sub}, {x, reduce(node, ReduceKind::mean, axes, x)});
+  TensorId deviation = kAbsent;
+  inverse_rms(node, centred, axes, 0, deviation);
+  node.inputs = {centred, node.step(PointwiseNode{PointwiseOp::affine, 1, 1e-9}, {deviation})};
+  return PointwiseNode{PointwiseOp::div};
+}
+
+OpParams read_lp_normalization(Node& node) {
+  const int64_t p = node.integer("p", 2);
+  if (p != 1 && p != 2) return UnknownOp{"its attribute 'p' is " + std::to_string(p)};
+  const Dims axis{node.integer("axis", -1)};
+  node.inputs.push_back(reduce(node, p == 1 ? ReduceKind::l1 : ReduceKind::l2, axis, node.inputs[0]));
+  return PointwiseNode{PointwiseOp::div};
+}
+
+OpParams read_group_normalization(Node& node) {
+  node.ignore("stash_type");
+  GroupNormalizationOp op{node.integer("num_groups", 0), node.real("epsilon", 1e-5)};
+  if (op.groups <= 0) node.fail(Reason::bad_model, "has num_groups " + std::to_string(op.groups));
+  return op;
+}
+
+OpParams read_lrn(Node& node) {
+  LocalResponseOp op{node.integer("size", 0), node.real("alpha", 1e-4), node.real("beta", 0.75), node.real("bias", 1)};
+  if (op.size <= 0) node.fail(Reason::bad_model, "has size " + std::to_string(op.size));
+  return op;
+}
+
+template <bool logarithm>
+OpParams read_softmax(Node& node) {
+  const bool old = node.opset < 13;
+  return SoftmaxOp{node.integer("axis", old ? 1 : -1), logarithm, old};
+}
+
+constexpr OperatorRow kRows[] = {
+    {"MatMul", read_matmul, 2, 2},
+    {"Gemm", read_gemm, 2, 3},
+    {"BatchNormalization", read_batch_normalization, 5, 5, 5},
+    {"InstanceNormalization", read_instance_normalization, 3, 3},
+    {"LayerNormalization", read_layer_normalization, 2, 3, 3},
+    {"RMSNormalization", read_rms_normalization, 2, 2},
+    {"MeanVarianceNormalization", read_mean_variance_normalization, 1, 1},
+    {"LpNormalization", read_lp_normalization, 1, 1},
+    {"GroupNormalization", read_group_normalization, 3, 3},
+    {"LRN", read_lrn, 1, 1},
+    {"Softmax", read_softmax<false>, 1, 1},
+    {"LogSoftmax", read_softmax<true>, 1, 1},
+};
+}  // namespace
+
+std::span<const OperatorRow> normalize_operators() { return kRows; }
+
+}  // namespace sparkle

@@ -1,0 +1,268 @@
+#include "onnx/reader.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+
+#include "onnx/mapped_file.h"
+#include "onnx/node.h"
+#include "onnx/order.h"
+#include "onnx/tensor_proto.h"
+
+namespace sparkle {
+namespace {
+using ::onnx::GraphProto;
+using ::onnx::ModelProto;
+using ::onnx::NodeProto;
+using ::onnx::ValueInfoProto;
+
+bool is_standard(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+
+class Reader {
+ public:
+  Reader(ModelProto& model, const std::string& folder, const std::string& name)
+      : model_(model), file_(*model.mutable_graph()) {
+    import_.where = name;
+    import_.folder = folder;
+  }
+
+  Result<Graph> read() {
+    import_.graph.name = file_.name();
+    SPARKLE_CHECK(read_opsets());
+    note_declarations();
+    SPARKLE_CHECK(read_initializers());
+    SPARKLE_CHECK(read_inputs());
+    SPARKLE_CHECK(claim_outputs());
+    SPARKLE_CHECK(sort_nodes());
+    for (int node : order_) SPARKLE_CHECK(read_node(node));
+    SPARKLE_CHECK(read_outputs());
+    return std::move(import_.graph);
+  }
+
+ private:
+  Error error(Reason reason, const std::string& what) const { return {reason, "'" + import_.where + "': " + what + "."}; }
+
+  std::string node_name(int index) const {
+    const NodeProto& node = file_.node(index);
+    return node.name().empty() ? node.op_type() + "_" + std::to_string(index) : node.name();
+  }
+
+  Status read_opsets() {
+    for (const auto& entry : model_.opset_import())
+      if (is_standard(entry.domain())) import_.graph.opset = std::max(import_.graph.opset, entry.version());
+    if (import_.graph.opset == 0 && model_.ir_version() < 3) import_.graph.opset = 1;  // the rule before opsets were imported
+    for (const NodeProto& node : file_.node())
+      if (is_standard(node.domain()) && import_.graph.opset == 0)
+        return error(Reason::bad_model, "it uses standard operators but imports no version of them (opset_import)");
+    if (import_.graph.opset < 0 || import_.graph.opset > kNewestOpset)
+      return error(Reason::operator_not_served, "it wants opset " + std::to_string(import_.graph.opset) + "; opsets 1 to " +
+                                                    std::to_string(kNewestOpset) + " are served");
+    return ok();
+  }
+
+  void note_declarations() {
+    for (const ValueInfoProto& info : file_.value_info()) import_.declared[info.name()] = &info;
+    for (const ValueInfoProto& info : file_.output()) import_.declared[info.name()] = &info;
+    for (const ValueInfoProto& info : file_.input()) import_.declared[info.name()] = &info;
+    for (const NodeProto& node : file_.node())
+      for (const std::string& name : node.input()) import_.used.insert(name);
+    for (const ValueInfoProto& info : file_.output()) import_.used.insert(info.name());
+  }
+
+  Result<TensorId> claim(const std::string& name, const std::string& by) {
+    GraphTensor tensor;
+    tensor.name = name;
+    const TensorId id = import_.graph.add(std::move(tensor));
+    if (!import_.ids.emplace(name, id).second)
+      return error(Reason::bad_model, "tensor '" + name + "' is defined twice, the second time by " + by);
+    return id;
+  }
+
+  Status read_initializers() {
+    if (file_.sparse_initializer_size() > 0)
+      return error(Reason::bad_model, "its sparse initializers are not served; write them as dense ones");
+    for (auto& proto : *file_.mutable_initializer()) {
+      const std::string name = proto.name();
+      SPARKLE_TRY(id, claim(name, "an initializer"));
+      SPARKLE_TRY(value, take_tensor(proto, "'" + import_.where + "': tensor '" + name + "'", import_.folder));
+      GraphTensor& tensor = import_.graph.tensor(id);
+      tensor.dtype = value.dtype;
+      tensor.shape = value.shape;
+      tensor.known = tensor.rank_known = true;
+      tensor.constant = std::move(value);
+    }
+    return ok();
+  }
+
+  // Type and shape as declared; sizes that are not given are -1.
+  Status declare(GraphTensor& tensor, const ValueInfoProto& info) {
+    const std::string what = "'" + import_.where + "': tensor '" + info.name() + "'";
+    if (!info.type().has_tensor_type())
+      return Error{Reason::type_not_served, what + " is not declared as a tensor, which is all that is served."};
+    const auto& type = info.type().tensor_type();
+    const auto dtype = dtype_from_onnx(type.elem_type());
+    if (!dtype)
+      return Error{Reason::type_not_served, what + " has element type " + onnx_type_name(type.elem_type()) +
+                                                ", which is not served."};
+    tensor.dtype = *dtype;
+    if (!type.has_shape()) return ok();
+    std::vector<int64_t> sizes;
+    bool named = false;
+    tensor.known = true;
+    for (const auto& dim : type.shape().dim()) {
+      sizes.push_back(dim.has_dim_value() ? dim.dim_value() : 1);
+      named = named || !dim.dim_param().empty();
+    }
+    SPARKLE_TRY(shape, checked_shape(what, sizes.data(), static_cast<int>(sizes.size())));
+    tensor.rank_known = true;
+    tensor.shape = shape;
+    for (int i = 0; i < shape.size(); ++i) {
+      const auto& dim = type.shape().dim(i);
+      if (!dim.has_dim_value()) {
+        tensor.shape[i] = -1;
+        tensor.known = false;
+      }
+      if (named) tensor.axis_names.push_back(dim.dim_param());
+    }
+    return ok();
+  }
+
+  Status read_inputs() {
+    for (const ValueInfoProto& info : file_.input()) {
+      // Older files list initializers as inputs too: they are defaults, not inputs.
+      const auto at = import_.ids.find(info.name());
+      if (at != import_.ids.end() && import_.graph.tensor(at->second).constant) continue;
+      SPARKLE_TRY(id, claim(info.name(), "a graph input"));
+      SPARKLE_CHECK(declare(import_.graph.tensor(id), info));
+      import_.graph.inputs.push_back(id);
+    }
+    return ok();
+  }
+
+  Status claim_outputs() {
+    for (int i = 0; i < file_.node_size(); ++i)
+      for (const std::string& name : file_.node(i).output()) {
+        if (name.empty()) continue;
+        SPARKLE_TRY(id, claim(name, "node '" + node_name(i) + "'"));
+        producer_.emplace(id, i);
+      }
+    return ok();
+  }
+
+  Status sort_nodes() {
+    std::vector<std::vector<int>> needs(static_cast<size_t>(file_.node_size()));
+    for (int i = 0; i < file_.node_size(); ++i)
+      for (const std::string& name : file_.node(i).input()) {
+        if (name.empty()) continue;
+        const auto at = import_.ids.find(name);
+        if (at == import_.ids.end())
+          return error(Reason::bad_model, "node '" + node_name(i) + "' (" + file_.node(i).op_type() + ") reads '" + name +
+                                              "', which nothing defines");
+        if (const auto by = producer_.find(at->second); by != producer_.end()) needs[static_cast<size_t>(i)].push_back(by->second);
+      }
+    order_ = topological_order(needs);
+    if (order_.size() == needs.size()) return ok();
+    std::vector<bool> sorted(needs.size(), false);
+    for (int i : order_) sorted[static_cast<size_t>(i)] = true;
+    const auto stuck = std::find(sorted.begin(), sorted.end(), false) - sorted.begin();
+    return error(Reason::bad_model, "node '" + node_name(static_cast<int>(stuck)) + "' waits for its own result: the graph has a cycle");
+  }
+
+  // The tensors of a list of names; empty names at its end are as good as none.
+  std::vector<TensorId> tensors(const google::protobuf::RepeatedPtrField<std::string>& names) const {
+    std::vector<TensorId> list;
+    for (const std::string& name : names) list.push_back(name.empty() ? kAbsent : import_.ids.find(name)->second);
+    while (!list.empty() && list.back() == kAbsent) list.pop_back();
+    return list;
+  }
+
+  std::string why_unknown(const NodeProto& node) const {
+    for (const auto& function : model_.functions())
+      if (function.name() == node.op_type() && function.domain() == node.domain())
+        return "it is a function defined in the model itself, which is not served";
+    if (!is_standard(node.domain())) return "no operator of domain '" + node.domain() + "' has this name here";
+    return "this operator is not served";
+  }
+
+  Status check_arguments(const Node& node, const OperatorRow& row) const {
+    const int count = static_cast<int>(node.inputs.size());
+    if (count > row.max_inputs)
+      return node.error(Reason::bad_model, "has " + std::to_string(count) + " inputs; it takes at most " +
+                                               std::to_string(row.max_inputs));
+    const int needed = row.max_inputs == kAny ? std::max(count, row.min_inputs) : row.min_inputs;
+    for (int i = 0; i < needed; ++i)
+      if (!node.given(i)) return node.error(Reason::bad_model, "lacks its input " + std::to_string(i));
+    if (node.outputs.empty() || node.outputs[0] == kAbsent)
+      return node.error(Reason::bad_model, "has no first output");
+    if (static_cast<int>(node.outputs.size()) > row.max_outputs)
+      return node.error(Reason::bad_model, "has " + std::to_string(node.outputs.size()) + " outputs; it gives at most " +
+                                               std::to_string(row.max_outputs));
+    return ok();
+  }
+
+  Status read_node(int index) {
+    NodeProto& proto = *file_.mutable_node(index);
+    Node node(import_, proto, node_name(index), import_.graph.opset);
+    node.inputs = tensors(proto.input());
+    node.outputs = tensors(proto.output());
+    const OperatorRow* row = find_operator(proto.domain(), proto.op_type());
+    if (!row) {
+      node.emit(UnknownOp{why_unknown(proto)}, node.inputs, node.outputs);
+      return ok();
+    }
+    SPARKLE_CHECK(check_arguments(node, *row));
+    const std::vector<TensorId> inputs = node.inputs, outputs = node.outputs;
+    node.ignore("consumed_inputs");  // a hint of the first opsets
+    OpParams params = row->read(node);
+    if (node.problem()) return *node.problem();
+    if (node.defined()) return ok();
+    if (const std::string unread = node.unread_attribute(); !unread.empty() && !std::holds_alternative<UnknownOp>(params))
+      params = UnknownOp{"its attribute '" + unread + "' is not served in opset " + std::to_string(node.opset)};
+    if (std::holds_alternative<UnknownOp>(params)) {
+      node.emit(std::move(params), inputs, outputs);
+    } else {
+      node.emit(std::move(params), node.inputs, node.outputs);
+    }
+    return ok();
+  }
+
+  Status read_outputs() {
+    for (const ValueInfoProto& info : file_.output()) {
+      const auto at = import_.ids.find(info.name());
+      if (at == import_.ids.end())
+        return error(Reason::bad_model, "its output '" + info.name() + "' is defined by no node");
+      GraphTensor& tensor = import_.graph.tensor(at->second);
+      const bool input = std::find(import_.graph.inputs.begin(), import_.graph.inputs.end(), at->second) != import_.graph.inputs.end();
+      if (!tensor.constant && !input && info.type().has_tensor_type()) SPARKLE_CHECK(declare(tensor, info));
+      import_.graph.outputs.push_back(at->second);
+    }
+    if (import_.graph.outputs.empty()) return error(Reason::bad_model, "it has no outputs");
+    return ok();
+  }
+
+  ModelProto& model_;
+  GraphProto& file_;
+  Import import_;
+  std::unordered_map<TensorId, int> producer_;
+  std::vector<int> order_;
+};
+}  // namespace
+
+Result<Graph> read_onnx_bytes(std::span<const std::byte> bytes, const std::string& folder, const std::string& name) {
+  if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
+    return Error{Reason::size_overflow, "'" + name + "' is larger than 2 GiB, the most that the format allows; keep its "
+                                        "weights as external data."};
+  ModelProto model;
+  if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    return Error{Reason::bad_format, "'" + name + "' is no ONNX model or is cut short."};
+  if (!model.has_graph()) return Error{Reason::bad_format, "'" + name + "' is no ONNX model: it holds no graph."};
+  return Reader(model, folder, name).read();
+}
+
+Result<Graph> read_onnx(const std::string& path) {
+  SPARKLE_TRY(file, MappedFile::open(path));
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return read_onnx_bytes(file.bytes(), folder.empty() ? "." : folder, path);
+}
+
+}  // namespace sparkle

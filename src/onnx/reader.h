@@ -1,0 +1,20 @@
+// ONNX files -> Graph. Operators and attribute forms that are not served become UnknownOp with the reason; a file that
+// contradicts itself is an Error naming file, node or tensor. Opsets 1 to kNewestOpset of the standard operators.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "graph/graph.h"
+
+namespace sparkle {
+
+inline constexpr int64_t kNewestOpset = 25;
+
+Result<Graph> read_onnx(const std::string& path);
+
+// The same from memory. `folder`: where external data lies (empty: none is read). `name`: what errors call the model.
+Result<Graph> read_onnx_bytes(std::span<const std::byte> bytes, const std::string& folder, const std::string& name);
+
+}  // namespace sparkle

@@ -1,0 +1,33 @@
+// TensorProto <-> HostTensor: raw and typed storage, and files beside the model. Nothing in the message is trusted.
+#pragma once
+
+#include <onnx.pb.h>
+
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "base/tensor.h"
+
+namespace sparkle {
+
+// ONNX element types that Sparkle holds; nothing for strings, complex numbers and types below 8 bits.
+std::optional<DType> dtype_from_onnx(int onnx_type);
+int onnx_type_of(DType type);
+// "FLOAT8E4M3FN (17)": for messages.
+std::string onnx_type_name(int onnx_type);
+
+// Checks and multiplies sizes: negative sizes, more than kMaxRank axes and overflow are errors ("`what` has ...").
+Result<Dims> checked_shape(const std::string& what, const int64_t* sizes, int count);
+
+// The tensor's value; its raw bytes are moved out of the message where possible. `what` starts error sentences
+// ("'m.onnx': tensor 'w'"); `folder` is where external data lies, empty for none.
+Result<HostTensor> take_tensor(::onnx::TensorProto& proto, const std::string& what, const std::string& folder);
+
+void put_tensor(const HostTensor& tensor, const std::string& name, ::onnx::TensorProto& proto);
+
+// The bytes that `proto` keeps in another file of `folder`; a path that leaves the folder is refused.
+Result<HostTensor> read_external(const ::onnx::TensorProto& proto, DType type, const Dims& shape, const std::string& what,
+                                 const std::string& folder);
+
+}  // namespace sparkle
