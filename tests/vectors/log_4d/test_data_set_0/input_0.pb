@@ -1,0 +1,4 @@
+BxJÈTÔ‚?ÖåÆA+Ž@E¦…ACÐ*B¥$oAX¸ž@!–\AEù]A<à3?B¶xAúÕ
+BÌ¦B¬íŒ@tÁ3BN‡@’ÖA³ãæAcÖA¸0ÏAá?k%qAwABí5A‹3B°BÎ3œA,A$·AÙð“A¯¢ACBt+BógBèòAùBÐ+BjŒA¶Ó6@XûBV—=BÑ³BxÃÌAòÅA]t‹@î¬ƒA1BhB,£Ü@âš:B:_AX$B–ò@úžA}VB”–î@"	B ÝªAÉBCŸíA``ÓAEBþLAÙÜ=A0.ùAáÝáA)+„A[¨A:²©A-ÁA5ð­@ÝT°A±à*B­\ÄAvVÎA¶}1B"›AØ­A‚*B³•AðAÁ¯R@4UÓAÙªÚAbiy@—±CB¢x‘ARš BWaÕAðþQAÇBíX©@pEØAgçB5Ñ7BÕq!B´š8BÔÔ-Böß¹ASô€A^ŒBHBøá!BV1¡@BU±AÂ®oA…FBâé=B~ðBþ+B—@:B¼Y4Bø>B>>cA"Cž?¯ÙAy–*A…À+Bîú@%XÀ@µ5™AõšB•¸FBðœDB·ÞBIð¶?ä»>Bâ4B7º.B–ÌO>:}ºA']¶AÔ‘šAø§3Aÿ=?B—BÛAL§ìAôp«@ÁAC'·Aï¤?€JAº%BëÍB$
+Ô@å!í@Q›ã@5 çAä`æ@!cÏARAœ;BÅBÅ;ÃA	BŽ[‚A·åÖAê««@ôôàAˆ‡:BýWAäZrA0ß&B
+:µA}`Až€@AøôAXBóLñA;#B¾WBªK›AeP >žT¶A&/èAÀÿI@iS.B´@ “Am©AV)A!»ÂAýSÀ?+ƒ"BÊÄ­AA¥òAjŽA©3nAÎX³A2õB~F@Š£A-B`Ä@ùš¾A˜÷BïÓ;B JBp‡.B<$BˆÉv?"u@n¾FB¾ªBvê.AüŒûAÎVƒA8ÑŸAvÌ-B=±º@

@@ -1,0 +1,1 @@
+BxJðð¬)Bð¹ƒ@×³A*»Bðøü@ÍmìA¡®A(æApt1BI¬‹AŸ"BT(Ó@žÂA[&Ë>°Š'B¶&B‚°A§(çA¤ŸB;B–2Bó¾EB‹~ÛA}.B¦	BkâÉAlg+B†»A“|BB#·B?q)AžìAtX7Af½:AêÂBÓBH•A^\AôAÜqgA±êA»ytAEƒA¬-ç@ØÌA¢¸œ@˜þÓA¢-Ç@UnÛAV“Bæä+B‹õÓ@Æç?	Ë-B<ù@<ôAÙ˜BCm4Bp†ØAQB
