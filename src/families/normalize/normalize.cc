@@ -1,0 +1,71 @@
+// The normalize family: plain loops in double precision, and what it tells the planner.
+#include "families/normalize/normalize.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "families/common.h"
+#include "families/element.h"
+#include "families/walk.h"
+
+namespace sparkle {
+namespace {
+
+constexpr Variant kVariants[] = {
+#define VARIANT(name, device, unit, rows, vectors, registers, note) \
+  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
+#include "families/normalize/variants.inc"
+#undef VARIANT
+};
+
+void normalize_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  const NormalizeParams& p = std::get<NormalizeParams>(params);
+  const TensorView &x = inputs[0], &y = outputs[0];
+  Dims outer = x.desc.shape, inner = Dims::filled(outer.size(), 1);
+  for (int64_t axis : p.axes) std::swap(outer[static_cast<int>(axis)], inner[static_cast<int>(axis)]);
+  const double count = static_cast<double>(inner.product());
+  for_each_index(outer, [&](const Dims& group) {
+    const auto load = [](const TensorView& v, const Dims& at) { return load_element(v.desc.dtype, element_at(v, at)); };
+    const auto for_each = [&](auto&& f) {
+      for_each_index(inner, [&](const Dims& at) {
+        Dims place = group;
+        for (int i = 0; i < place.size(); ++i) place[i] += at[i];
+        f(place);
+      });
+    };
+    double mean = 0, variance = 0;
+    if (p.center) for_each([&](const Dims& at) { mean += load(x, at) / count; });
+    for_each([&](const Dims& at) { variance += (load(x, at) - mean) * (load(x, at) - mean) / count; });
+    const double factor = 1 / std::sqrt(variance + p.epsilon);
+    for_each([&](const Dims& at) {
+      double result = (load(x, at) - mean) * factor;
+      if (p.scale) result *= load(inputs[1], at);
+      if (p.bias) result += load(inputs[p.scale ? 2 : 1], at);
+      store_element(y.desc.dtype, result, element_at(y, at));
+    });
+  });
+}
+
+// Sum, squared deviation and the application; the input passes through memory up to three times.
+Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
+  return streaming_footprint(stage, device, 8 * static_cast<double>(stage.outputs[0].elements()));
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  const auto is_f32 = [](const TensorDesc& desc) { return desc.dtype == DType::f32; };
+  if (variant.name != "plain" &&
+      (!std::all_of(stage.inputs.begin(), stage.inputs.end(), is_f32) || !is_f32(stage.outputs[0]))) {
+    why_not = Reason::type_not_served;
+    return {};
+  }
+  return loop_schedules(variant, device, why_not);
+}
+
+}  // namespace
+
+const FamilyInfo& normalize_info() {
+  static const FamilyInfo family = {"normalize", kVariants, normalize_reference, footprint, schedules};
+  return family;
+}
+
+}  // namespace sparkle

@@ -1,0 +1,106 @@
+// The reduce family: names, plain loops in double precision, and what it tells the planner.
+#include "families/reduce/reduce.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "families/common.h"
+#include "families/element.h"
+#include "families/walk.h"
+
+namespace sparkle {
+namespace {
+
+constexpr std::array<std::string_view, 10> kNames = {"sum", "mean", "max",        "min",     "product",
+                                                     "l1",  "l2",   "sum_square", "log_sum", "log_sum_exp"};
+
+constexpr Variant kVariants[] = {
+#define VARIANT(name, device, unit, rows, vectors, registers, note) \
+  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
+#include "families/reduce/variants.inc"
+#undef VARIANT
+};
+
+// Calls f(value) for every element that is reduced into the output element at `at`.
+template <class F>
+void for_each_reduced(const TensorView& x, const Dims& axes, const Dims& at, F&& f) {
+  Dims sizes = Dims::filled(at.size(), 1);
+  for (int64_t axis : axes) sizes[static_cast<int>(axis)] = x.desc.shape[static_cast<int>(axis)];
+  for_each_index(sizes, [&](const Dims& inner) {
+    Dims place = at;
+    for (int i = 0; i < place.size(); ++i) place[i] += inner[i];
+    f(load_element(x.desc.dtype, element_at(x, place)));
+  });
+}
+
+void reduce_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  const ReduceParams& p = std::get<ReduceParams>(params);
+  const TensorView &x = inputs[0], &y = outputs[0];
+  for_each_index(y.desc.shape, [&](const Dims& at) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    double sum = 0, absolute = 0, square = 0, product = 1, largest = -kInfinity, smallest = kInfinity, count = 0;
+    bool nan = false;
+    for_each_reduced(x, p.axes, at, [&](double v) {
+      sum += v, absolute += std::abs(v), square += v * v, product *= v, count += 1;
+      largest = std::max(largest, v), smallest = std::min(smallest, v);
+      nan = nan || std::isnan(v);
+    });
+    if (nan) largest = smallest = std::numeric_limits<double>::quiet_NaN();
+    double result = 0;
+    switch (p.kind) {
+      case ReduceKind::sum: result = sum; break;
+      case ReduceKind::mean: result = sum / count; break;
+      case ReduceKind::max: result = largest; break;
+      case ReduceKind::min: result = smallest; break;
+      case ReduceKind::product: result = product; break;
+      case ReduceKind::l1: result = absolute; break;
+      case ReduceKind::l2: result = std::sqrt(square); break;
+      case ReduceKind::sum_square: result = square; break;
+      case ReduceKind::log_sum: result = std::log(sum); break;
+      case ReduceKind::log_sum_exp: {
+        const double shift = std::isfinite(largest) ? largest : 0;  // keeps the exponentials within range
+        double total = 0;
+        for_each_reduced(x, p.axes, at, [&](double v) { total += std::exp(v - shift); });
+        result = std::log(total) + shift;
+        break;
+      }
+    }
+    store_element(y.desc.dtype, result, element_at(y, at));
+  });
+}
+
+Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
+  const ReduceKind kind = std::get<ReduceParams>(stage.params).kind;
+  const double each = kind == ReduceKind::log_sum_exp ? 24 : kind == ReduceKind::l2 || kind == ReduceKind::sum_square ? 2 : 1;
+  Footprint footprint = streaming_footprint(stage, device, each * static_cast<double>(stage.inputs[0].elements()));
+  footprint.parallel_units = std::max(1.0, static_cast<double>(stage.inputs[0].bytes()) / 65536);
+  return footprint;
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  if (variant.name != "plain" && (stage.inputs[0].dtype != DType::f32 || stage.outputs[0].dtype != DType::f32)) {
+    why_not = Reason::type_not_served;
+    return {};
+  }
+  return loop_schedules(variant, device, why_not);
+}
+
+}  // namespace
+
+std::string_view name_of(ReduceKind kind) { return kNames[static_cast<size_t>(kind)]; }
+
+bool parse_name(std::string_view text, ReduceKind& kind) {
+  const auto at = std::find(kNames.begin(), kNames.end(), text);
+  if (at == kNames.end()) return false;
+  kind = static_cast<ReduceKind>(at - kNames.begin());
+  return true;
+}
+
+const FamilyInfo& reduce_info() {
+  static const FamilyInfo family = {"reduce", kVariants, reduce_reference, footprint, schedules};
+  return family;
+}
+
+}  // namespace sparkle
