@@ -95,7 +95,7 @@ struct ReshapeOp {
 };
 struct TransposeOp { Dims permutation; };  // empty: reversed [resolved]
 // Inputs: x, shape (constant).
-struct ExpandOp {};
+struct ExpandOp { Dims target; };  // [resolved] the output's shape
 // Inputs: x, repeats (constant).
 struct TileOp { Dims repeats; };  // [resolved]
 // Inputs: x, pads?, value?, axes? (constants).

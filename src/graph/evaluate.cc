@@ -1,0 +1,104 @@
+// Dispatch of folding, and the operators that only make shapes or views into values.
+#include "graph/evaluate.h"
+
+#include "graph/infer.h"
+#include "graph/values.h"
+
+namespace sparkle {
+namespace {
+
+constexpr int64_t kLargestFolded = int64_t{64} << 20;
+constexpr int64_t kLargestFilled = int64_t{2} << 30;  // weights given as ConstantOfShape
+
+Values one(HostTensor t) {
+  Values values;
+  values.push_back(std::move(t));
+  return values;
+}
+
+HostTensor viewed(const HostTensor& x, const Dims& shape) {
+  HostTensor y = x;  // shares the bytes
+  y.shape = shape;
+  return y;
+}
+
+HostTensor filled(const ConstantOfShapeOp& op, const Dims& shape) {
+  const HostTensor value = is_float(op.dtype) ? from_doubles(op.dtype, {}, {op.value})
+                                              : from_integers(op.dtype, {}, {static_cast<int64_t>(op.value)});
+  bool zero = true;
+  for (int64_t i = 0; i < value.size_bytes(); ++i) zero = zero && value.bytes[i] == std::byte{0};
+  return zero ? HostTensor::zeros(op.dtype, shape) : strided(value, shape, Dims::filled(shape.size(), 0), 0);
+}
+
+Result<Values> dispatch(const EvaluateContext& c) {
+  const OpParams& params = c.op.params;
+  if (const auto* p = std::get_if<PointwiseNode>(&params)) {
+    if (p->op == PointwiseOp::identity) return one(viewed(c.in(0), c.in(0).shape));
+    return evaluate_pointwise(c, *p);
+  }
+  if (std::holds_alternative<ReshapeOp>(params)) return one(viewed(c.in(0), c.outputs[0].second));
+  if (const auto* p = std::get_if<CastOp>(&params)) return evaluate_cast(c, *p);
+  if (const auto* p = std::get_if<ReduceOp>(&params)) return evaluate_reduce(c, *p);
+  if (const auto* p = std::get_if<ConcatOp>(&params)) return evaluate_concat(c, *p);
+  if (const auto* p = std::get_if<SplitOp>(&params)) return evaluate_split(c, *p);
+  if (const auto* p = std::get_if<SliceOp>(&params)) return evaluate_slice(c, *p);
+  if (const auto* p = std::get_if<TransposeOp>(&params)) return evaluate_transpose(c, *p);
+  if (std::holds_alternative<ExpandOp>(params)) return evaluate_expand(c);
+  if (std::holds_alternative<TileOp>(params)) return evaluate_tile(c);
+  if (const auto* p = std::get_if<PadOp>(&params)) return evaluate_pad(c, *p);
+  if (const auto* p = std::get_if<GatherOp>(&params)) return evaluate_gather(c, *p);
+  if (std::holds_alternative<RangeOp>(params)) return evaluate_range(c);
+  if (const auto* p = std::get_if<ConstantOfShapeOp>(&params)) return one(filled(*p, c.outputs[0].second));
+  return c.not_served();
+}
+
+}  // namespace
+
+Error EvaluateContext::fail(Reason reason, const std::string& what) const {
+  return {reason, "Node '" + op.name + "' (" + op.type + "): " + what + "."};
+}
+Error EvaluateContext::not_served() const {
+  return fail(Reason::operator_not_served, "it is not evaluated ahead of the run");
+}
+
+bool worth_folding(const Graph& graph, const Op& op) {
+  if (std::holds_alternative<ReshapeOp>(op.params)) return true;
+  const bool fill = std::holds_alternative<ConstantOfShapeOp>(op.params);
+  int64_t bytes = 0;
+  for (TensorId id : op.outputs)
+    if (id != kAbsent) bytes += checked_bytes(graph.tensor(id).dtype, graph.tensor(id).shape).value_or(kLargestFilled);
+  return bytes <= (fill ? kLargestFilled : kLargestFolded);
+}
+
+Result<Values> evaluate_resolved(const Graph& graph, const Op& op) {
+  if (std::holds_alternative<ShapeOp>(op.params) || std::holds_alternative<SizeOp>(op.params)) {
+    const Dims& x = graph.tensor(op.inputs[0]).shape;
+    if (std::holds_alternative<SizeOp>(op.params)) return one(from_integers(DType::i64, {}, {x.product()}));
+    const auto& shape_op = std::get<ShapeOp>(op.params);
+    const int64_t rank = x.size();
+    const auto start = std::clamp<int64_t>(shape_op.start < 0 ? shape_op.start + rank : shape_op.start, 0, rank);
+    const int64_t count = graph.tensor(op.outputs[0]).shape[0];
+    return one(from_integers(DType::i64, {count}, {x.begin() + start, x.begin() + start + count}));
+  }
+  EvaluateContext c{op, {}, {}};
+  for (TensorId id : op.inputs) c.inputs.push_back(id == kAbsent ? nullptr : &*graph.tensor(id).constant);
+  for (TensorId id : op.outputs)
+    c.outputs.emplace_back(id == kAbsent ? DType::f32 : graph.tensor(id).dtype, id == kAbsent ? Dims{} : graph.tensor(id).shape);
+  return dispatch(c);
+}
+
+Result<std::vector<HostTensor>> evaluate(const Op& op, const std::vector<const HostTensor*>& inputs) {
+  Graph graph;
+  Op copy = op;
+  copy.inputs.clear();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    copy.inputs.push_back(inputs[i] ? graph.add_constant("input " + std::to_string(i), *inputs[i]) : kAbsent);
+  for (TensorId& id : copy.outputs) id = id == kAbsent ? kAbsent : graph.add({});
+  InferContext context(graph, copy);
+  SPARKLE_CHECK(infer(context));
+  if (!worth_folding(graph, copy))
+    return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): its value is too large to be kept as a constant."};
+  return evaluate_resolved(graph, copy);
+}
+
+}  // namespace sparkle

@@ -1,0 +1,41 @@
+// Folding: evaluation of an operator whose attributes are resolved and whose inputs are constants.
+#pragma once
+
+#include "graph/graph.h"
+
+namespace sparkle {
+
+// Values of the outputs of a resolved operator (shapes inferred); operator_not_served where it is left to run normally.
+Result<std::vector<HostTensor>> evaluate_resolved(const Graph& graph, const Op& op);
+// Whether the outputs of a resolved operator are small enough to be kept as constants.
+bool worth_folding(const Graph& graph, const Op& op);
+
+// What the evaluators see: constant inputs (nullptr where absent) and the types and shapes of the outputs.
+struct EvaluateContext {
+  const Op& op;
+  std::vector<const HostTensor*> inputs;
+  std::vector<std::pair<DType, Dims>> outputs;
+
+  const HostTensor& in(size_t i) const { return *inputs[i]; }
+  Error not_served() const;
+  Error fail(Reason reason, const std::string& what) const;
+};
+using Values = std::vector<HostTensor>;
+
+Result<Values> evaluate_pointwise(const EvaluateContext& c, const PointwiseNode& op);
+Result<Values> evaluate_cast(const EvaluateContext& c, const CastOp& op);
+Result<Values> evaluate_reduce(const EvaluateContext& c, const ReduceOp& op);
+Result<Values> evaluate_concat(const EvaluateContext& c, const ConcatOp& op);
+Result<Values> evaluate_split(const EvaluateContext& c, const SplitOp& op);
+Result<Values> evaluate_slice(const EvaluateContext& c, const SliceOp& op);
+Result<Values> evaluate_transpose(const EvaluateContext& c, const TransposeOp& op);
+Result<Values> evaluate_expand(const EvaluateContext& c);
+Result<Values> evaluate_tile(const EvaluateContext& c);
+Result<Values> evaluate_pad(const EvaluateContext& c, const PadOp& op);
+Result<Values> evaluate_gather(const EvaluateContext& c, const GatherOp& op);
+Result<Values> evaluate_range(const EvaluateContext& c);
+
+// y[i...] = x at offset + sum of i * pitch, in elements of x: the loop behind every move of elements.
+HostTensor strided(const HostTensor& x, const Dims& shape, const Dims& pitch, int64_t offset);
+
+}  // namespace sparkle

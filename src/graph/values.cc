@@ -1,0 +1,155 @@
+// Elements of constants: conversions between every element type, doubles and 64-bit integers.
+#include "graph/values.h"
+
+#include <cmath>
+#include <limits>
+
+namespace sparkle {
+
+float half_to_float(uint16_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
+  const uint32_t exponent = (bits >> 10) & 31u, mantissa = bits & 1023u;
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | mantissa << 13);
+  if (exponent != 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | mantissa << 13);
+  const float small = static_cast<float>(mantissa) * 0x1p-24f;
+  return sign ? -small : small;
+}
+
+uint16_t float_to_half(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = (bits >> 16) & 0x8000u;
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
+  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
+  if (magnitude < 0x38800000u) {  // below the least normal half: units of 2^-24
+    const float units = std::bit_cast<float>(magnitude) * 0x1p24f;
+    return static_cast<uint16_t>(sign | static_cast<uint32_t>(std::nearbyint(units)));
+  }
+  const uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
+  return static_cast<uint16_t>(sign | ((rounded - (112u << 23)) >> 13));
+}
+
+uint16_t float_to_bfloat16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
+  return static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+namespace {
+
+int64_t to_integer(double value) {
+  if (value != value) return 0;
+  if (value >= 9223372036854775807.0) return std::numeric_limits<int64_t>::max();
+  if (value <= -9223372036854775808.0) return std::numeric_limits<int64_t>::min();
+  return static_cast<int64_t>(value);
+}
+
+template <class To, class From>
+void convert(const HostTensor& tensor, std::vector<To>& out, To (*each)(From)) {
+  const From* from = tensor.data<From>();
+  for (size_t i = 0; i < out.size(); ++i) out[i] = each(from[i]);
+}
+
+template <class To>
+void read_all(const HostTensor& t, std::vector<To>& out) {
+  constexpr bool real = std::is_same_v<To, double>;
+  const auto plain = [&]<class From>(From) {
+    convert<To, From>(t, out, [](From v) {
+      if constexpr (real || !std::is_floating_point_v<From>) return static_cast<To>(v);
+      else return static_cast<To>(to_integer(static_cast<double>(v)));
+    });
+  };
+  const auto from_float = [](float v) {
+    if constexpr (real) return static_cast<To>(v);
+    else return static_cast<To>(to_integer(static_cast<double>(v)));
+  };
+  switch (t.dtype) {
+    case DType::f32: return plain(float{});
+    case DType::f64: return plain(double{});
+    case DType::i8: return plain(int8_t{});
+    case DType::u8: return plain(uint8_t{});
+    case DType::i16: return plain(int16_t{});
+    case DType::u16: return plain(uint16_t{});
+    case DType::i32: return plain(int32_t{});
+    case DType::u32: return plain(uint32_t{});
+    case DType::i64: return plain(int64_t{});
+    case DType::u64: return plain(uint64_t{});
+    case DType::boolean:
+      for (size_t i = 0; i < out.size(); ++i) out[i] = static_cast<To>(t.data<uint8_t>()[i] != 0);
+      return;
+    case DType::f16:
+      for (size_t i = 0; i < out.size(); ++i) out[i] = from_float(half_to_float(t.data<uint16_t>()[i]));
+      return;
+    case DType::bf16:
+      for (size_t i = 0; i < out.size(); ++i) out[i] = from_float(bfloat16_to_float(t.data<uint16_t>()[i]));
+      return;
+  }
+}
+
+template <class From>
+HostTensor write_all(DType type, const Dims& shape, const std::vector<From>& values) {
+  HostTensor t = HostTensor::zeros(type, shape);
+  const auto plain = [&]<class To>(To) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if constexpr (std::is_floating_point_v<To> || !std::is_floating_point_v<From>) {
+        t.data<To>()[i] = static_cast<To>(values[i]);
+      } else {
+        t.data<To>()[i] = static_cast<To>(to_integer(static_cast<double>(values[i])));
+      }
+    }
+  };
+  switch (type) {
+    case DType::f32: plain(float{}); break;
+    case DType::f64: plain(double{}); break;
+    case DType::i8: plain(int8_t{}); break;
+    case DType::u8: plain(uint8_t{}); break;
+    case DType::i16: plain(int16_t{}); break;
+    case DType::u16: plain(uint16_t{}); break;
+    case DType::i32: plain(int32_t{}); break;
+    case DType::u32: plain(uint32_t{}); break;
+    case DType::i64: plain(int64_t{}); break;
+    case DType::u64: plain(uint64_t{}); break;
+    case DType::boolean:
+      for (size_t i = 0; i < values.size(); ++i) t.data<uint8_t>()[i] = values[i] != 0;
+      break;
+    case DType::f16:
+      for (size_t i = 0; i < values.size(); ++i) t.data<uint16_t>()[i] = float_to_half(static_cast<float>(values[i]));
+      break;
+    case DType::bf16:
+      for (size_t i = 0; i < values.size(); ++i) t.data<uint16_t>()[i] = float_to_bfloat16(static_cast<float>(values[i]));
+      break;
+  }
+  return t;
+}
+
+}  // namespace
+
+std::vector<double> as_doubles(const HostTensor& tensor) {
+  std::vector<double> values(static_cast<size_t>(tensor.elements()));
+  read_all(tensor, values);
+  return values;
+}
+
+std::vector<int64_t> as_integers(const HostTensor& tensor) {
+  std::vector<int64_t> values(static_cast<size_t>(tensor.elements()));
+  read_all(tensor, values);
+  return values;
+}
+
+HostTensor from_doubles(DType type, const Dims& shape, const std::vector<double>& values) {
+  return write_all(type, shape, values);
+}
+
+HostTensor from_integers(DType type, const Dims& shape, const std::vector<int64_t>& values) {
+  return write_all(type, shape, values);
+}
+
+double element(const HostTensor& tensor, int64_t i) {
+  HostTensor one = tensor;
+  one.shape = {};
+  const auto offset = i * size_of(tensor.dtype);
+  one.bytes = std::shared_ptr<std::byte[]>(tensor.bytes, tensor.bytes.get() + offset);
+  return as_doubles(one)[0];
+}
+
+}  // namespace sparkle

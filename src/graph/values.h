@@ -1,0 +1,28 @@
+// Reading and writing the elements of constants of any type.
+#pragma once
+
+#include <bit>
+#include <vector>
+
+#include "base/tensor.h"
+
+namespace sparkle {
+
+// IEEE half and bfloat16 as bits, rounding to nearest even.
+float half_to_float(uint16_t bits);
+uint16_t float_to_half(float value);
+inline float bfloat16_to_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+uint16_t float_to_bfloat16(float value);
+
+// All elements as doubles or integers (floats are truncated, those out of range saturate), and back (rounded, wrapped).
+std::vector<double> as_doubles(const HostTensor& tensor);
+std::vector<int64_t> as_integers(const HostTensor& tensor);
+HostTensor from_doubles(DType type, const Dims& shape, const std::vector<double>& values);
+HostTensor from_integers(DType type, const Dims& shape, const std::vector<int64_t>& values);
+
+// Element i as a double.
+double element(const HostTensor& tensor, int64_t i);
+// The value of a constant with one element.
+inline double scalar(const HostTensor& tensor) { return element(tensor, 0); }
+
+}  // namespace sparkle
