@@ -1,0 +1,136 @@
+// make_gemm: a gemm stage compiled for the CPU. Workspace: packed weights (if they are not constant), the copied left
+// operand (if its k is not contiguous), scale and bias padded to whole vectors.
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/cpu_kernel.h"
+#include "backends/cpu/gemm/gemm_nest.h"
+#include "backends/cpu/gemm/gemm_pack.h"
+
+namespace sparkle::cpu {
+namespace {
+
+int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+class GemmKernel final : public CpuKernel {
+ public:
+  GemmKernel(Stage stage, GemmSchedule schedule, GemmGeometry geometry, const TileKernels& tiles, bool constant_weights)
+      : stage_(std::move(stage)),
+        params_(std::get<GemmParams>(stage_.params)),
+        schedule_(std::move(schedule)),
+        geometry_(std::move(geometry)),
+        tiles_(tiles),
+        constant_weights_(constant_weights) {
+    const Epilogue& e = params_.epilogue;
+    const int64_t channels = aligned(params_.groups * geometry_.padded_n * 4);
+    // One factor array serves scale and alpha.
+    has_scale_ = e.scale || e.alpha != 1;
+    bias_at_ = 0;
+    scale_at_ = bias_at_ + channels;
+    copy_at_ = scale_at_ + (has_scale_ ? channels : 0);
+    weights_at_ = copy_at_ + aligned(geometry_.copied_a * 4);
+    workspace_bytes_ = weights_at_ + (constant_weights_ ? 0 : aligned(packed_floats(geometry_) * 4));
+  }
+
+  int64_t workspace_bytes() const override { return workspace_bytes_; }
+  int64_t packed_bytes(int input) const override {
+    return input == 1 && constant_weights_ ? std::max<int64_t>(64, aligned(packed_floats(geometry_) * 4)) : 0;
+  }
+  std::string packed_key(int input) const override {
+    if (packed_bytes(input) == 0) return {};
+    // Everything that the packed bytes depend on: panel widths and where each element comes from.
+    const TensorDesc& w = stage_.inputs[1];
+    std::string key = "gemm lanes=" + std::to_string(tiles_.lanes) + " nr=" + std::to_string(schedule_.nr);
+    key += " groups=" + std::to_string(params_.groups) + " loader=" + std::string(name_of(params_.loader));
+    key += " shape=" + w.shape.to_string() + " offset=" + std::to_string(w.layout.offset) + " pitch=";
+    for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
+    return key;
+  }
+  void pack(int input, const std::byte* from, std::byte* to, Executor& executor) const override {
+    if (input != 1) return;
+    const float* weights = reinterpret_cast<const float*>(from) + stage_.inputs[1].layout.offset;
+    pack_weights(geometry_, tiles_.lanes, weights, reinterpret_cast<float*>(to), executor);
+  }
+
+  void run(const CpuLaunch& launch) const override {
+    if (geometry_.n == 0 || geometry_.tiles == 0 || geometry_.instances.empty()) return;
+    const Epilogue& e = params_.epilogue;
+    const auto input = [&](int i) { return reinterpret_cast<const float*>(launch.inputs[static_cast<size_t>(i)]); };
+    const auto workspace = [&](int64_t at) { return reinterpret_cast<float*>(launch.workspace + at); };
+
+    GemmOperands operands;
+    operands.y = reinterpret_cast<float*>(launch.outputs[0]);
+    operands.a = input(0);
+    if (geometry_.copied_a > 0) {
+      copy_left(geometry_, operands.a, workspace(copy_at_), *launch.executor);
+      operands.a = workspace(copy_at_);
+    }
+    operands.b = input(1);
+    if (!constant_weights_) {
+      pack_weights(geometry_, tiles_.lanes, operands.b, workspace(weights_at_), *launch.executor);
+      operands.b = workspace(weights_at_);
+    }
+    int next = 2;
+    const float* scale = e.scale ? input(next) : nullptr;
+    if (has_scale_) {
+      spread(scale, e.scale ? next : -1, static_cast<float>(e.alpha), workspace(scale_at_));
+      operands.scale = workspace(scale_at_);
+    }
+    next += e.scale;
+    spread(e.bias ? input(next) : nullptr, e.bias ? next : -1, e.bias ? 1.0f : 0.0f, workspace(bias_at_));
+    operands.bias = workspace(bias_at_);
+    next += e.bias;
+    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) operands.residual[i] = input(next + i);
+    run_gemm(geometry_, schedule_, e, tiles_, operands, *launch.executor);
+  }
+
+ private:
+  // values[channel] * factor in padded columns; all `factor` where there are no values.
+  void spread(const float* values, int operand, float factor, float* to) const {
+    const int64_t pitch = values && params_.groups * geometry_.n > 1 ? last_pitch(stage_.inputs[static_cast<size_t>(operand)]) : 0;
+    for (int64_t g = 0; g < params_.groups; ++g)
+      for (int64_t i = 0; i < geometry_.padded_n; ++i) {
+        const int64_t channel = g * geometry_.n + std::min(i, geometry_.n - 1);
+        *to++ = values ? values[channel * pitch] * factor : factor;
+      }
+  }
+  static int64_t last_pitch(const TensorDesc& desc) {
+    const int rank = desc.shape.size();
+    return rank == 0 || desc.shape[rank - 1] == 1 ? 0 : desc.layout.pitch[rank - 1];
+  }
+
+  Stage stage_;
+  GemmParams params_;
+  GemmSchedule schedule_;
+  GemmGeometry geometry_;
+  const TileKernels& tiles_;
+  bool constant_weights_, has_scale_ = false;
+  int64_t bias_at_ = 0, scale_at_ = 0, copy_at_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
+};
+
+Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU's gemm kernels " + std::move(what) + "."}; }
+
+}  // namespace
+
+Result<CpuKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
+  const auto* s = std::get_if<GemmSchedule>(&schedule);
+  if (!s) return lacks("run register tiles, not the schedule '" + to_text(schedule) + "'");
+  if (!device.unit(s->unit)) return lacks("cannot use the unit '" + s->unit + "', which this device does not have");
+  const TileKernels* tiles = tile_kernels_of(s->unit);
+  if (!tiles) return lacks("have no tile for the unit '" + s->unit + "'");
+  if (s->mr < 1 || s->mr > kMaxTileRows || s->nr < 1 || s->nr > tiles->max_vectors)
+    return lacks("have no tile of " + std::to_string(s->mr) + " rows by " + std::to_string(s->nr) + " vectors for the unit '" +
+                 s->unit + "'");
+  const auto* params = std::get_if<GemmParams>(&stage.params);
+  if (!params || stage.outputs.size() != 1 || stage.inputs.size() != static_cast<size_t>(2 + params->epilogue.operands()))
+    return Error{Reason::internal, "A gemm stage has two operands, those of its epilogue and one output."};
+  for (const auto* list : {&stage.inputs, &stage.outputs})
+    for (const TensorDesc& desc : *list)
+      if (desc.dtype != DType::f32)
+        return Error{Reason::type_not_served,
+                     "The CPU's gemm kernels compute in f32, not " + std::string(name_of(desc.dtype)) + "; convert the operand."};
+  SPARKLE_TRY(geometry, gemm_geometry(stage, *s, tiles->lanes));
+  return CpuKernelPtr(std::make_unique<GemmKernel>(stage, *s, std::move(geometry), *tiles, (constants >> 1 & 1) != 0));
+}
+
+}  // namespace sparkle::cpu

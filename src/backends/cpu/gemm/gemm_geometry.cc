@@ -1,0 +1,249 @@
+#include "backends/cpu/gemm/gemm_geometry.h"
+
+#include <algorithm>
+
+#include "families/gemm/gemm_shape.h"
+
+namespace sparkle::cpu {
+namespace {
+
+Error layout_error(std::string what) { return {Reason::layout_not_served, "The gemm kernels need " + std::move(what) + "."}; }
+
+// Drops axes of one element and joins neighbours that count like one axis, so that most stages have one long row axis.
+std::vector<RowAxis> joined(const std::vector<RowAxis>& axes) {
+  std::vector<RowAxis> result;
+  for (const RowAxis& axis : axes) {
+    if (axis.count == 1) continue;
+    if (!result.empty()) {
+      RowAxis& outer = result.back();
+      const auto continues = [&](int64_t from, int64_t step) { return from == axis.count * step; };
+      if (continues(outer.a, axis.a) && continues(outer.y, axis.y) && continues(outer.residual[0], axis.residual[0]) &&
+          continues(outer.residual[1], axis.residual[1])) {
+        const int64_t count = outer.count * axis.count;
+        outer = axis;
+        outer.count = count;
+        continue;
+      }
+    }
+    result.push_back(axis);
+  }
+  return result;
+}
+
+void set_axes(RowClass& rows, const std::vector<RowAxis>& axes) {
+  rows.rows = 1;
+  for (const RowAxis& axis : axes) rows.rows *= axis.count;
+  const std::vector<RowAxis> list = joined(axes);
+  std::copy(list.begin(), list.end(), rows.axes.end() - static_cast<std::ptrdiff_t>(list.size()));
+}
+
+// Joins runs that continue each other and cuts them at multiples of `kc`.
+std::vector<std::vector<GemmRun>> in_chunks(const std::vector<GemmRun>& runs, int64_t kc, int chunks) {
+  std::vector<GemmRun> merged;
+  for (const GemmRun& run : runs) {
+    if (!merged.empty()) {
+      GemmRun& last = merged.back();
+      if (last.a + last.length == run.a && last.k + last.length == run.k) {
+        last.length += run.length;
+        continue;
+      }
+    }
+    merged.push_back(run);
+  }
+  std::vector<std::vector<GemmRun>> result(static_cast<size_t>(chunks));
+  for (GemmRun run : merged)
+    while (run.length > 0) {
+      const int64_t chunk = run.k / kc;
+      const int64_t length = std::min(run.length, (chunk + 1) * kc - run.k);
+      result[static_cast<size_t>(chunk)].push_back({run.a, run.k, length});
+      run.a += length, run.k += length, run.length -= length;
+    }
+  return result;
+}
+
+int64_t chunk_length(int64_t k, const GemmSchedule& schedule, int& chunks) {
+  const int64_t kc = schedule.kc <= 0 ? k : std::min(schedule.kc, k);
+  chunks = k == 0 ? 1 : static_cast<int>((k + kc - 1) / kc);
+  return std::max<int64_t>(1, (k + chunks - 1) / chunks);  // chunks of even length
+}
+
+void set_panels(GemmGeometry& g, int64_t n, int nr, int64_t lanes) {
+  g.n = n;
+  const int64_t vectors = (n + lanes - 1) / lanes;
+  g.padded_n = vectors * lanes;
+  const int64_t count = (vectors + nr - 1) / nr;
+  int64_t at = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    GemmPanel panel;
+    panel.vectors = static_cast<int>(vectors / count + (i < vectors % count));
+    panel.column = at;
+    panel.columns = std::min(n - at, panel.vectors * lanes);
+    at += panel.vectors * lanes;
+    g.panels.push_back(panel);
+  }
+}
+
+void set_tiles(GemmGeometry& g, int mr) {
+  g.tiles = 0;
+  for (RowClass& rows : g.classes) {
+    rows.first_tile = g.tiles;
+    rows.tiles = (rows.rows + mr - 1) / mr;
+    g.tiles += rows.tiles;
+  }
+}
+
+// The residual operands of a stage, at most two.
+std::vector<const TensorDesc*> residuals_of(const Stage& stage, const Epilogue& e) {
+  std::vector<const TensorDesc*> list;
+  for (int i = 0; i < e.residuals_before + e.residuals_after; ++i)
+    list.push_back(&stage.inputs[static_cast<size_t>(2 + e.scale + e.bias + i)]);
+  return list;
+}
+
+Status window_geometry(const Stage& stage, const GemmParams& p, const GemmSchedule& schedule, int64_t lanes, GemmGeometry& g) {
+  const FeatureMap x = feature_map(stage.inputs[0]), w = feature_map(stage.inputs[1]), y = feature_map(stage.outputs[0]);
+  const Window& f = p.window;
+  const int64_t group_c = x.c / p.groups, group_k = y.c / p.groups;
+  if (x.pitch_c != 1 && x.c > 1)
+    return layout_error("channels of the input next to each other (NHWC), not pitch " + std::to_string(x.pitch_c));
+  if (y.pitch_c != 1 && y.c > 1)
+    return layout_error("channels of the output next to each other (NHWC), not pitch " + std::to_string(y.pitch_c));
+
+  FeatureMap r[2];
+  const auto residuals = residuals_of(stage, p.epilogue);
+  for (size_t i = 0; i < residuals.size(); ++i) {
+    r[i] = feature_map(*residuals[i]);
+    // An axis of size 1 broadcasts whatever its pitch.
+    if (r[i].n == 1) r[i].pitch_n = 0;
+    if (r[i].c == 1) r[i].pitch_c = y.c == 1 ? 1 : 0;
+    if (r[i].d == 1) r[i].pitch_d = 0;
+    if (r[i].h == 1) r[i].pitch_h = 0;
+    if (r[i].w == 1) r[i].pitch_w = 0;
+    g.residual_pitch[i] = r[i].pitch_c;
+  }
+
+  g.k = group_c * f.taps();
+  const int64_t kc = chunk_length(g.k, schedule, g.chunks);
+  set_panels(g, group_k, schedule.nr, lanes);
+  g.weights.matrices = g.weights.matrix_count[5] = p.groups;
+  g.weights.matrix_pitch[5] = group_k * w.pitch_n;
+  g.weights.k_count = {f.filter[0], f.filter[1], f.filter[2], group_c};
+  g.weights.k_pitch = {w.pitch_d, w.pitch_h, w.pitch_w, w.pitch_c};
+  g.weights.n = group_k;
+  g.weights.n_pitch = w.pitch_n;
+  for (int64_t i = 0; i < p.groups; ++i)
+    g.instances.push_back({i * group_c * x.pitch_c,
+                           i * group_k * y.pitch_c,
+                           {i * group_k * r[0].pitch_c, i * group_k * r[1].pitch_c},
+                           i,
+                           i * g.padded_n});
+
+  const auto segments = tap_segments(f, x, y);
+  for (const TapSegment& d : segments[0])
+    for (const TapSegment& h : segments[1])
+      for (const TapSegment& v : segments[2]) {
+        RowClass rows;
+        set_axes(rows, {{y.n, x.pitch_n, y.pitch_n, {r[0].pitch_n, r[1].pitch_n}},
+                        {d.count, f.stride[0] * x.pitch_d, y.pitch_d, {r[0].pitch_d, r[1].pitch_d}},
+                        {h.count, f.stride[1] * x.pitch_h, y.pitch_h, {r[0].pitch_h, r[1].pitch_h}},
+                        {v.count, f.stride[2] * x.pitch_w, y.pitch_w, {r[0].pitch_w, r[1].pitch_w}}});
+        rows.a = (d.first * f.stride[0] - f.pad_begin[0]) * x.pitch_d + (h.first * f.stride[1] - f.pad_begin[1]) * x.pitch_h +
+                 (v.first * f.stride[2] - f.pad_begin[2]) * x.pitch_w;
+        rows.y = d.first * y.pitch_d + h.first * y.pitch_h + v.first * y.pitch_w;
+        for (size_t i = 0; i < 2; ++i)
+          rows.residual[i] = d.first * r[i].pitch_d + h.first * r[i].pitch_h + v.first * r[i].pitch_w;
+        std::vector<GemmRun> runs;
+        for (int64_t t0 = d.begin; t0 < d.end; ++t0)
+          for (int64_t t1 = h.begin; t1 < h.end; ++t1)
+            for (int64_t t2 = v.begin; t2 < v.end; ++t2)
+              runs.push_back({t0 * f.dilation[0] * x.pitch_d + t1 * f.dilation[1] * x.pitch_h + t2 * f.dilation[2] * x.pitch_w,
+                              ((t0 * f.filter[1] + t1) * f.filter[2] + t2) * group_c, group_c});
+        rows.chunks = in_chunks(runs, kc, g.chunks);
+        g.classes.push_back(std::move(rows));
+      }
+  return ok();
+}
+
+Status dense_geometry(const Stage& stage, const GemmParams& p, const GemmSchedule& schedule, int64_t lanes, GemmGeometry& g) {
+  const TensorDesc &a = stage.inputs[0], &b = stage.inputs[1], &y = stage.outputs[0];
+  const int rank = y.shape.size();
+  const int64_t n = y.shape[rank - 1];
+  if (n > 1 && pitch_from_end(y, 0) != 1)
+    return layout_error("columns of the output next to each other, not pitch " + std::to_string(pitch_from_end(y, 0)));
+  const auto residuals = residuals_of(stage, p.epilogue);
+  for (size_t i = 0; i < residuals.size(); ++i) g.residual_pitch[i] = n == 1 ? 1 : pitch_from_end(*residuals[i], 0);
+
+  g.k = a.shape.back();
+  const int64_t kc = chunk_length(g.k, schedule, g.chunks);
+  set_panels(g, n, schedule.nr, lanes);
+  g.weights.k_count = {1, 1, 1, g.k};
+  g.weights.k_pitch = {0, 0, 0, pitch_from_end(b, 1)};
+  g.weights.n = n;
+  g.weights.n_pitch = pitch_from_end(b, 0);
+
+  // Pitches of a along the axes of y, of the copy where k is not contiguous.
+  Dims a_pitch = Dims::filled(rank, 0);
+  for (int i = 0; i < rank - 1; ++i) a_pitch[i] = pitch_from_end(a, rank - 1 - i);
+  if (g.k > 1 && pitch_from_end(a, 0) != 1) {
+    int64_t step = g.k;
+    for (int i = rank - 2; i >= 0; --i) {
+      if (a_pitch[i] == 0) continue;
+      g.copy_a.insert(g.copy_a.begin(), {y.shape[i], a_pitch[i], step});
+      a_pitch[i] = step;
+      step *= y.shape[i];
+    }
+    g.copy_a.push_back({g.k, pitch_from_end(a, 0), 1});
+    g.copied_a = step;
+  }
+
+  const auto axis_at = [&](int i) {
+    RowAxis axis{y.shape[i], a_pitch[i], pitch_from_end(y, rank - 1 - i), {0, 0}};
+    for (size_t r = 0; r < residuals.size(); ++r) axis.residual[r] = pitch_from_end(*residuals[r], rank - 1 - i);
+    return axis;
+  };
+  // Batch axes that share the right operand are rows, the innermost three of them; the others are instances.
+  std::vector<RowAxis> row_axes{axis_at(rank - 2)};
+  g.instances.push_back({});
+  std::vector<int> instance_axes;
+  for (int i = rank - 3; i >= 0; --i) {
+    if (y.shape[i] == 1) continue;
+    if (pitch_from_end(b, rank - 1 - i) == 0 && row_axes.size() < 4) {
+      row_axes.insert(row_axes.begin(), axis_at(i));
+    } else {
+      instance_axes.insert(instance_axes.begin(), i);
+    }
+  }
+  size_t matrix_axis = 6 - instance_axes.size();
+  for (int i : instance_axes) {
+    const RowAxis axis = axis_at(i);
+    const int64_t b_pitch = pitch_from_end(b, rank - 1 - i);
+    g.weights.matrix_count[matrix_axis] = b_pitch ? axis.count : 1;
+    g.weights.matrix_pitch[matrix_axis++] = b_pitch;
+    if (b_pitch) g.weights.matrices *= axis.count;
+    std::vector<GemmInstance> next;
+    for (const GemmInstance& outer : g.instances)
+      for (int64_t j = 0; j < axis.count; ++j)
+        next.push_back({outer.a + j * axis.a, outer.y + j * axis.y,
+                        {outer.residual[0] + j * axis.residual[0], outer.residual[1] + j * axis.residual[1]},
+                        b_pitch ? outer.weights * axis.count + j : outer.weights, 0});
+    g.instances = std::move(next);
+  }
+  RowClass rows;
+  set_axes(rows, row_axes);
+  rows.chunks = in_chunks({{0, 0, g.k}}, kc, g.chunks);
+  g.classes.push_back(std::move(rows));
+  return ok();
+}
+
+}  // namespace
+
+Result<GemmGeometry> gemm_geometry(const Stage& stage, const GemmSchedule& schedule, int64_t lanes) {
+  const auto& p = std::get<GemmParams>(stage.params);
+  GemmGeometry g;
+  SPARKLE_CHECK(p.loader == Loader::window ? window_geometry(stage, p, schedule, lanes, g)
+                                           : dense_geometry(stage, p, schedule, lanes, g));
+  set_tiles(g, schedule.mr);
+  return g;
+}
+
+}  // namespace sparkle::cpu

@@ -1,0 +1,239 @@
+#include "backends/cpu/gemm/gemm_nest.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "backends/cpu/gemm/gemm_pack.h"
+
+namespace sparkle::cpu {
+namespace {
+
+// Partial sums of one block live on the worker's stack: 96 KB, a tenth of the smallest L2 that matters.
+constexpr int64_t kPartialFloats = 24576;
+
+// A row's place in the operands, advanced by additions only.
+class RowCursor {
+ public:
+  RowCursor(const RowClass& rows, int64_t row) : rows_(rows), a(rows.a), y(rows.y), residual{rows.residual[0], rows.residual[1]} {
+    for (size_t i = 4; i-- > 0 && row > 0;) {
+      const RowAxis& axis = rows.axes[i];
+      const int64_t at = i > 0 ? row % axis.count : row;
+      row /= axis.count;
+      index_[i] = at;
+      move(axis, at);
+    }
+  }
+  void next() {
+    for (size_t i = 4; i-- > 0;) {
+      const RowAxis& axis = rows_.axes[i];
+      move(axis, 1);
+      if (++index_[i] < axis.count) return;
+      move(axis, -axis.count);
+      index_[i] = 0;
+    }
+  }
+
+ private:
+  void move(const RowAxis& axis, int64_t steps) {
+    a += steps * axis.a;
+    y += steps * axis.y;
+    residual[0] += steps * axis.residual[0];
+    residual[1] += steps * axis.residual[1];
+  }
+  const RowClass& rows_;
+  int64_t index_[4] = {0, 0, 0, 0};
+
+ public:
+  int64_t a, y, residual[2];
+};
+
+struct Nest {
+  const GemmGeometry& g;
+  const GemmSchedule& schedule;
+  const Epilogue& epilogue;
+  const TileKernels& tiles;
+  const GemmOperands& operands;
+  bool fast;  // the micro-kernel's own epilogue serves (whole panels)
+  TileCall defaults{};
+  FinishCall finish_defaults{};
+
+  // Tiles of an instance in order, class after class.
+  class TileWalk {
+   public:
+    TileWalk(const Nest& nest, const GemmInstance& instance, int64_t tile) : nest_(nest), instance_(instance) {
+      const auto& classes = nest.g.classes;
+      while (tile >= classes[class_].first_tile + classes[class_].tiles) ++class_;
+      tile_ = tile - classes[class_].first_tile;
+      start();
+    }
+    const RowClass& rows() const { return nest_.g.classes[class_]; }
+    // Sets the row pointers of a call and steps to the next tile.
+    int take(TileCall& call) {
+      const GemmOperands& o = nest_.operands;
+      const int64_t end = (tile_ + 1) * rows().rows / rows().tiles;
+      const int count = static_cast<int>(end - row_);
+      for (int i = 0; i < count; ++i) {
+        call.a[i] = o.a + instance_.a + cursor_->a;
+        call.y[i] = o.y + instance_.y + cursor_->y;
+        for (int r = 0; r < nest_.finish_defaults.residuals_before + nest_.finish_defaults.residuals_after; ++r)
+          call.residual[r][i] = o.residual[r] + instance_.residual[r] + cursor_->residual[r];
+        cursor_->next();
+      }
+      row_ = end;
+      ++tile_;
+      return count;
+    }
+    // Enters the next class once this one is done; false at the end.
+    bool settle() {
+      if (tile_ < rows().tiles) return true;
+      do {
+        if (++class_ >= nest_.g.classes.size()) return false;
+      } while (rows().tiles == 0);
+      tile_ = 0;
+      start();
+      return true;
+    }
+
+   private:
+    void start() {
+      row_ = tile_ * rows().rows / rows().tiles;
+      cursor_.emplace(rows(), row_);
+    }
+    const Nest& nest_;
+    const GemmInstance& instance_;
+    size_t class_ = 0;
+    int64_t tile_ = 0, row_ = 0;
+    std::optional<RowCursor> cursor_;
+  };
+
+  void multiply(const GemmInstance& instance, const RowClass& rows, int chunk, const GemmPanel& panel, int count,
+                float* partial, TileCall call) const {
+    const auto& runs = rows.chunks[static_cast<size_t>(chunk)];
+    const int64_t width = panel.vectors * tiles.lanes;
+    call.runs = runs.data();
+    call.run_count = static_cast<int64_t>(runs.size());
+    call.b = packed_panel(g, operands.b, instance.weights, panel);
+    call.partial = partial;
+    call.begin_at_zero = chunk == 0;
+    const bool last = chunk == g.chunks - 1;
+    call.finish = last && fast && panel.columns == width;
+    const int64_t column = instance.column + panel.column;
+    call.scale = operands.scale ? operands.scale + column : nullptr;
+    call.bias = operands.bias + column;
+    for (int i = 0; i < count; ++i) call.y[i] += panel.column;
+    for (int r = 0; r < call.residuals; ++r)
+      for (int i = 0; i < count; ++i) call.residual[r][i] += panel.column * g.residual_pitch[r];
+    tiles.tile[count - 1][panel.vectors - 1](call);
+    if (!last || call.finish) return;
+    FinishCall finish = finish_defaults;
+    finish.sums = partial;
+    finish.sums_pitch = width;
+    finish.rows = count;
+    finish.columns = panel.columns;
+    finish.scale = call.scale;
+    finish.bias = call.bias;
+    for (int i = 0; i < count; ++i) {
+      finish.y[i] = call.y[i];
+      finish.residual[0][i] = call.residual[0][i];
+      finish.residual[1][i] = call.residual[1][i];
+    }
+    tiles.finish(finish);
+  }
+
+  // Tiles [t0, t1) by panels [p0, p1).
+  void block(const GemmInstance& instance, int64_t t0, int64_t t1, int64_t p0, int64_t p1) const {
+    alignas(64) float partial[kPartialFloats];
+    const int64_t tile_floats = kMaxTileRows * kMaxTileVectors * tiles.lanes;
+    TileCall call = defaults;
+    if (schedule.order == GemmOrder::rows) {
+      for (int chunk = 0; chunk < g.chunks; ++chunk) {
+        TileWalk walk(*this, instance, t0);
+        for (int64_t t = t0; t < t1; ++t) {
+          walk.settle();
+          const RowClass& rows = walk.rows();
+          const int count = walk.take(call);
+          for (int64_t p = p0; p < p1; ++p) {
+            const int64_t at = g.chunks > 1 ? ((t - t0) * (p1 - p0) + p - p0) * tile_floats : 0;
+            multiply(instance, rows, chunk, g.panels[static_cast<size_t>(p)], count, partial + at, call);
+          }
+        }
+      }
+      return;
+    }
+    for (int64_t p = p0; p < p1; ++p)
+      for (int chunk = 0; chunk < g.chunks; ++chunk) {
+        TileWalk walk(*this, instance, t0);
+        for (int64_t t = t0; t < t1; ++t) {
+          walk.settle();
+          const RowClass& rows = walk.rows();
+          const int count = walk.take(call);
+          const int64_t at = g.chunks > 1 ? (t - t0) * tile_floats : 0;
+          multiply(instance, rows, chunk, g.panels[static_cast<size_t>(p)], count, partial + at, call);
+        }
+      }
+  }
+};
+
+int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+void run_gemm(const GemmGeometry& g, const GemmSchedule& schedule, const Epilogue& e, const TileKernels& tiles,
+              const GemmOperands& operands, Executor& executor) {
+  const bool clamps = e.activation == Activation::none || e.activation == Activation::relu || e.activation == Activation::clip;
+  const bool pitches = (e.residuals_before < 1 || g.residual_pitch[0] == 1) && (e.residuals_before < 2 || g.residual_pitch[1] == 1);
+  Nest nest{g, schedule, e, tiles, operands, clamps && pitches && e.residuals_after == 0};
+  nest.defaults.clamp_below = e.activation == Activation::relu || e.activation == Activation::clip;
+  nest.defaults.clamp_above = e.activation == Activation::clip;
+  nest.defaults.low = e.activation == Activation::clip ? static_cast<float>(e.a) : 0.0f;
+  nest.defaults.high = static_cast<float>(e.b);
+  nest.defaults.residuals = e.residuals_before + e.residuals_after;
+  FinishCall& finish = nest.finish_defaults;
+  finish.residuals_before = e.residuals_before, finish.residuals_after = e.residuals_after;
+  finish.residual_pitch[0] = g.residual_pitch[0], finish.residual_pitch[1] = g.residual_pitch[1];
+  finish.activation = e.activation;
+  finish.activation_a = static_cast<float>(e.a), finish.activation_b = static_cast<float>(e.b);
+
+  // The grid of blocks: as the schedule says, finer along `split` where threads would go idle. A task of fewer than 2^20
+  // products (some 10 us) is not worth a thread's attention.
+  const int64_t instances = static_cast<int64_t>(g.instances.size()), panels = static_cast<int64_t>(g.panels.size());
+  int64_t block_tiles = schedule.mc > 0 ? divided(schedule.mc, schedule.mr) : g.tiles;
+  int64_t block_panels = schedule.nc > 0 ? std::max<int64_t>(1, schedule.nc / (schedule.nr * tiles.lanes)) : panels;
+  if (schedule.order == GemmOrder::columns && schedule.nc <= 0) block_panels = 1;
+  block_tiles = std::clamp<int64_t>(block_tiles, 1, g.tiles);
+  block_panels = std::clamp<int64_t>(block_panels, 1, panels);
+  const int64_t tile_floats = kMaxTileRows * kMaxTileVectors * tiles.lanes;
+  if (g.chunks > 1) {  // partial sums fit their place
+    if (schedule.order == GemmOrder::rows) block_panels = std::min(block_panels, kPartialFloats / tile_floats);
+    const int64_t wide = schedule.order == GemmOrder::rows ? block_panels : 1;
+    block_tiles = std::min(block_tiles, kPartialFloats / (tile_floats * wide));
+  }
+  const double products = static_cast<double>(instances * g.tiles * schedule.mr) * static_cast<double>(g.padded_n * g.k);
+  const int64_t wanted = executor.width() == 1 ? 1 : std::clamp<int64_t>(static_cast<int64_t>(products / 1048576), 1, 4 * executor.width());
+  const auto blocks = [&] { return instances * divided(g.tiles, block_tiles) * divided(panels, block_panels); };
+  if (schedule.split != 0 && blocks() < wanted)
+    block_panels = std::max<int64_t>(1, panels / divided(wanted, instances * divided(g.tiles, block_tiles)));
+  if (schedule.split != 1 && blocks() < wanted)
+    block_tiles = std::max<int64_t>(1, g.tiles / divided(wanted, instances * divided(panels, block_panels)));
+
+  // Blocks in runs of at least `wanted` tasks: many small blocks are handed out several at a time.
+  const int64_t row_blocks = divided(g.tiles, block_tiles), column_blocks = divided(panels, block_panels);
+  const int64_t total = instances * row_blocks * column_blocks;
+  const int64_t tasks = std::min(total, wanted);
+  parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
+    for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) {
+      const int64_t instance = i / (row_blocks * column_blocks);
+      int64_t row = i % (row_blocks * column_blocks), column = 0;
+      // The outer loop of the order is the outer loop of the blocks too.
+      if (schedule.order == GemmOrder::rows) {
+        column = row % column_blocks, row /= column_blocks;
+      } else {
+        column = row / row_blocks, row %= row_blocks;
+      }
+      nest.block(g.instances[static_cast<size_t>(instance)], row * g.tiles / row_blocks, (row + 1) * g.tiles / row_blocks,
+                 column * panels / column_blocks, (column + 1) * panels / column_blocks);
+    }
+  });
+}
+
+}  // namespace sparkle::cpu

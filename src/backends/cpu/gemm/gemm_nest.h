@@ -1,0 +1,20 @@
+// The loops around the micro-kernel: blocks of rows and columns over threads, chunks of k, tiles and panels.
+#pragma once
+
+#include "backends/cpu/gemm/gemm_geometry.h"
+#include "base/executor.h"
+
+namespace sparkle::cpu {
+
+struct GemmOperands {
+  const float* a = nullptr;
+  const float* b = nullptr;      // packed
+  const float* scale = nullptr;  // padded columns; nullptr: 1
+  const float* bias = nullptr;   // padded columns
+  const float* residual[2] = {nullptr, nullptr};
+  float* y = nullptr;
+};
+void run_gemm(const GemmGeometry& geometry, const GemmSchedule& schedule, const Epilogue& epilogue, const TileKernels& tiles,
+              const GemmOperands& operands, Executor& executor);
+
+}  // namespace sparkle::cpu

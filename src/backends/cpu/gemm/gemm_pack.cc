@@ -1,0 +1,76 @@
+#include "backends/cpu/gemm/gemm_pack.h"
+
+#include <algorithm>
+
+namespace sparkle::cpu {
+namespace {
+
+void pack_panel(const GemmWeights& w, const float* from, int64_t columns, int64_t width, float* to) {
+  for (int64_t t = 0; t < w.k_count[0]; ++t)
+    for (int64_t r = 0; r < w.k_count[1]; ++r)
+      for (int64_t s = 0; s < w.k_count[2]; ++s) {
+        const float* tap = from + t * w.k_pitch[0] + r * w.k_pitch[1] + s * w.k_pitch[2];
+        for (int64_t c = 0; c < w.k_count[3]; ++c, tap += w.k_pitch[3], to += width) {
+          if (w.n_pitch == 1) {
+            std::copy(tap, tap + columns, to);
+          } else {
+            for (int64_t j = 0; j < columns; ++j) to[j] = tap[j * w.n_pitch];
+          }
+          std::fill(to + columns, to + width, 0.0f);
+        }
+      }
+}
+
+}  // namespace
+
+void pack_weights(const GemmGeometry& g, int64_t lanes, const float* weights, float* packed, Executor& executor) {
+  const int64_t panels = static_cast<int64_t>(g.panels.size());
+  const int64_t total = g.weights.matrices * panels;
+  const auto pack_one = [&](int64_t index) {
+    const GemmPanel& panel = g.panels[static_cast<size_t>(index % panels)];
+    const int64_t matrix = index / panels;
+    int64_t offset = panel.column * g.weights.n_pitch;
+    int64_t rest = matrix;
+    for (size_t i = 6; i-- > 0; rest /= g.weights.matrix_count[i])
+      offset += rest % g.weights.matrix_count[i] * g.weights.matrix_pitch[i];
+    float* to = packed + (matrix * g.padded_n + panel.column) * g.k;
+    pack_panel(g.weights, weights + offset, panel.columns, panel.vectors * lanes, to);
+  };
+  // A task moves at least 64 KB: less is not worth a thread's attention.
+  const int64_t floats = std::max<int64_t>(1, packed_floats(g));
+  const int64_t tasks = std::clamp<int64_t>(floats / 16384, 1, std::min<int64_t>(total, 4 * executor.width()));
+  parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
+    for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) pack_one(i);
+  });
+}
+
+void copy_left(const GemmGeometry& g, const float* a, float* copy, Executor& executor) {
+  const std::vector<CopyAxis>& axes = g.copy_a;
+  const CopyAxis k = axes.back();
+  int64_t rows = 1;
+  for (size_t i = 0; i + 1 < axes.size(); ++i) rows *= axes[i].count;
+  // Neighbouring rows often lie next to each other where k does not: blocks of 16 rows use whole cache lines.
+  constexpr int64_t kBlock = 16;
+  const int64_t blocks = (rows + kBlock - 1) / kBlock;
+  const int64_t tasks = std::clamp<int64_t>(rows * k.count / 16384, 1, std::min<int64_t>(blocks, 4 * executor.width()));
+  parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
+    for (int64_t block = task * blocks / tasks; block < (task + 1) * blocks / tasks; ++block) {
+      const int64_t first = block * kBlock, count = std::min(kBlock, rows - first);
+      const float* from[kBlock];
+      float* to[kBlock];
+      for (int64_t j = 0; j < count; ++j) {
+        int64_t rest = first + j, from_at = 0, to_at = 0;
+        for (size_t i = axes.size() - 1; i-- > 0; rest /= axes[i].count) {
+          from_at += rest % axes[i].count * axes[i].from;
+          to_at += rest % axes[i].count * axes[i].to;
+        }
+        from[j] = a + from_at;
+        to[j] = copy + to_at;
+      }
+      for (int64_t i = 0; i < k.count; ++i)
+        for (int64_t j = 0; j < count; ++j) to[j][i] = from[j][i * k.from];
+    }
+  });
+}
+
+}  // namespace sparkle::cpu

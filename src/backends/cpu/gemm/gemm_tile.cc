@@ -1,0 +1,156 @@
+// The micro-kernel: rows x vectors of sums in registers, row pointers instead of an im2col buffer. Each step of k loads
+// `vectors` of weights and broadcasts one element per row. Register tile 6x4 (32 registers) or 6x2 (16): the FMA units
+// are busy 24 (12) issue slots per step while the load ports see 10 (8), and no compiler spills.
+// Sums are named variables, not arrays: SVE vectors have no size, and g++ keeps arrays in memory more readily.
+#include "backends/cpu/gemm/gemm_tile.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/gemm/gemm_tile.cc"
+#include "backends/cpu/simd.h"
+// must come after simd.h
+#include "backends/cpu/gemm/gemm_finish-inl.h"
+
+#undef SPARKLE_FOR_ROWS
+#undef SPARKLE_FOR_TILE
+#define SPARKLE_FOR_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5)
+#define SPARKLE_FOR_TILE(X)                                                                              \
+  X(0, 0) X(0, 1) X(0, 2) X(0, 3) X(1, 0) X(1, 1) X(1, 2) X(1, 3) X(2, 0) X(2, 1) X(2, 2) X(2, 3)        \
+  X(3, 0) X(3, 1) X(3, 2) X(3, 3) X(4, 0) X(4, 1) X(4, 2) X(4, 3) X(5, 0) X(5, 1) X(5, 2) X(5, 3)
+
+HWY_BEFORE_NAMESPACE();
+namespace sparkle::cpu::HWY_NAMESPACE {
+#if SPARKLE_SIMD
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <int kRows, int kVectors>
+void tile(const TileCall& call) {
+  static_assert(kRows * kVectors + kVectors + 1 <= SPARKLE_REGISTERS - 1, "the tile spills");
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+#define SPARKLE_DECLARE(r, v) [[maybe_unused]] V sum_##r##_##v = hn::Zero(d);
+  SPARKLE_FOR_TILE(SPARKLE_DECLARE)
+#undef SPARKLE_DECLARE
+
+  if (!call.begin_at_zero) {
+    const float* HWY_RESTRICT partial = call.partial;
+#define SPARKLE_LOAD(r, v) \
+  if constexpr (r < kRows && v < kVectors) sum_##r##_##v = hn::LoadU(d, partial + (r * kVectors + v) * lanes);
+    SPARKLE_FOR_TILE(SPARKLE_LOAD)
+#undef SPARKLE_LOAD
+  }
+
+  [[maybe_unused]] const char* prefetch = call.prefetch;
+  [[maybe_unused]] const int64_t prefetch_step = call.prefetch_step;
+  for (const GemmRun *run = call.runs, *end = run + call.run_count; run != end; ++run) {
+    const float* HWY_RESTRICT b = call.b + run->k * kVectors * lanes;
+    const int64_t length = run->length;
+#define SPARKLE_ROW(r) [[maybe_unused]] const float* HWY_RESTRICT a##r = r < kRows ? call.a[r] + run->a : nullptr;
+    SPARKLE_FOR_ROWS(SPARKLE_ROW)
+#undef SPARKLE_ROW
+    for (int64_t i = 0; i < length; ++i) {
+      [[maybe_unused]] V b0, b1, b2, b3;
+      b0 = hn::LoadU(d, b);
+      if constexpr (kVectors > 1) b1 = hn::LoadU(d, b + lanes);
+      if constexpr (kVectors > 2) b2 = hn::LoadU(d, b + 2 * lanes);
+      if constexpr (kVectors > 3) b3 = hn::LoadU(d, b + 3 * lanes);
+#define SPARKLE_MULTIPLY(r)                                                           \
+  if constexpr (r < kRows) {                                                          \
+    const V x = hn::Set(d, a##r[i]);                                                  \
+    sum_##r##_0 = hn::MulAdd(x, b0, sum_##r##_0);                                     \
+    if constexpr (kVectors > 1) sum_##r##_1 = hn::MulAdd(x, b1, sum_##r##_1);         \
+    if constexpr (kVectors > 2) sum_##r##_2 = hn::MulAdd(x, b2, sum_##r##_2);         \
+    if constexpr (kVectors > 3) sum_##r##_3 = hn::MulAdd(x, b3, sum_##r##_3);         \
+  }
+      SPARKLE_FOR_ROWS(SPARKLE_MULTIPLY)
+#undef SPARKLE_MULTIPLY
+      b += kVectors * lanes;
+      // Small tiles are bound by their loads: one more would cost.
+      if constexpr (kRows * kVectors >= 12) {
+        __builtin_prefetch(prefetch, 0, 2);
+        prefetch += prefetch_step;
+      }
+    }
+  }
+
+  if (!call.finish) {
+    float* HWY_RESTRICT partial = call.partial;
+#define SPARKLE_STORE(r, v) \
+  if constexpr (r < kRows && v < kVectors) hn::StoreU(sum_##r##_##v, d, partial + (r * kVectors + v) * lanes);
+    SPARKLE_FOR_TILE(SPARKLE_STORE)
+#undef SPARKLE_STORE
+    return;
+  }
+
+  // Each part of the epilogue is one branch around the whole tile.
+  if (call.scale) {
+#define SPARKLE_SCALE(r, v) \
+  if constexpr (r < kRows && v < kVectors) sum_##r##_##v = hn::Mul(sum_##r##_##v, hn::LoadU(d, call.scale + v * lanes));
+    SPARKLE_FOR_TILE(SPARKLE_SCALE)
+#undef SPARKLE_SCALE
+  }
+#define SPARKLE_BIAS(r, v) \
+  if constexpr (r < kRows && v < kVectors) sum_##r##_##v = hn::Add(sum_##r##_##v, hn::LoadU(d, call.bias + v * lanes));
+  SPARKLE_FOR_TILE(SPARKLE_BIAS)
+#undef SPARKLE_BIAS
+  for (int i = 0; i < call.residuals; ++i) {
+    const float* const* residual = call.residual[i];
+#define SPARKLE_RESIDUAL(r, v) \
+  if constexpr (r < kRows && v < kVectors) sum_##r##_##v = hn::Add(sum_##r##_##v, hn::LoadU(d, residual[r] + v * lanes));
+    SPARKLE_FOR_TILE(SPARKLE_RESIDUAL)
+#undef SPARKLE_RESIDUAL
+  }
+  // The sum is the second argument: x86 then hands a NaN on.
+  if (call.clamp_below) {
+    const V low = hn::Set(d, call.low);
+#define SPARKLE_BELOW(r, v) \
+  if constexpr (r < kRows && v < kVectors) sum_##r##_##v = hn::Max(low, sum_##r##_##v);
+    SPARKLE_FOR_TILE(SPARKLE_BELOW)
+#undef SPARKLE_BELOW
+  }
+  if (call.clamp_above) {
+    const V high = hn::Set(d, call.high);
+#define SPARKLE_ABOVE(r, v) \
+  if constexpr (r < kRows && v < kVectors) sum_##r##_##v = hn::Min(high, sum_##r##_##v);
+    SPARKLE_FOR_TILE(SPARKLE_ABOVE)
+#undef SPARKLE_ABOVE
+  }
+#define SPARKLE_STORE(r, v) \
+  if constexpr (r < kRows && v < kVectors) hn::StoreU(sum_##r##_##v, d, call.y[r] + v * lanes);
+  SPARKLE_FOR_TILE(SPARKLE_STORE)
+#undef SPARKLE_STORE
+}
+
+template <int kRows>
+void fill_row(TileKernels& kernels) {
+  kernels.tile[kRows - 1][0] = tile<kRows, 1>;
+  kernels.tile[kRows - 1][1] = tile<kRows, 2>;
+#if SPARKLE_REGISTERS >= 32
+  kernels.tile[kRows - 1][2] = tile<kRows, 3>;
+  kernels.tile[kRows - 1][3] = tile<kRows, 4>;
+#endif
+}
+
+const TileKernels* tile_kernels() {
+  static const TileKernels kernels = [] {
+    TileKernels k;
+    k.lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
+    k.max_vectors = SPARKLE_REGISTERS >= 32 ? 4 : 2;
+    fill_row<1>(k), fill_row<2>(k), fill_row<3>(k), fill_row<4>(k), fill_row<5>(k), fill_row<6>(k);
+    k.finish = finish_tile;
+    return k;
+  }();
+  return &kernels;
+}
+#endif
+}  // namespace sparkle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sparkle::cpu {
+const TileKernels* tile_kernels_of(std::string_view unit) {
+  const auto make = SPARKLE_PICK(tile_kernels, unit);
+  return make ? make() : nullptr;
+}
+}  // namespace sparkle::cpu
+#endif

@@ -1,0 +1,71 @@
+// The register-tile kernels of the gemm family, one set per math unit: what one call gets, and the table of them.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "families/epilogue.h"
+
+namespace sparkle::cpu {
+
+inline constexpr int kMaxTileRows = 6;
+inline constexpr int kMaxTileVectors = 4;
+// Widest vectors served: SVE of 2048 bits.
+inline constexpr int64_t kMaxLanes = 64;
+
+// Consecutive elements of k that lie next to each other in memory for every row of the tile.
+struct GemmRun {
+  int64_t a = 0;       // offset from the row's origin
+  int64_t k = 0;       // first row of the weight panel
+  int64_t length = 0;
+};
+
+struct TileCall {
+  // -- sum
+  const float* a[kMaxTileRows];  // origin of each row (pixel); only addresses inside the input are read
+  const GemmRun* runs;
+  int64_t run_count;
+  const float* b;                // panel of packed weights, rows of nr vectors
+  const char* prefetch;          // fetched into L2 along the way, one line per step of k
+  int64_t prefetch_step;         // in bytes; 0 with a null pointer: nothing to fetch
+  // -- partial sums, dense rows of nr vectors; used where begin_at_zero or finish is false
+  float* partial;
+  bool begin_at_zero;
+  bool finish;                   // epilogue and store to y, else store to partial
+  // -- epilogue of the fast form: scale, bias, residuals, clamp. Arrays are padded to whole vectors.
+  bool clamp_below, clamp_above;
+  int residuals;
+  float low, high;
+  const float* scale;            // nullptr: 1
+  const float* bias;             // never nullptr
+  const float* residual[2][kMaxTileRows];
+  float* y[kMaxTileRows];
+};
+using TileKernel = void (*)(const TileCall& call);
+
+// What the general epilogue needs for one tile whose raw sums lie in `sums`.
+struct FinishCall {
+  float* sums;                   // dense rows of sums_pitch, whole vectors; used as scratch
+  int64_t sums_pitch;
+  int rows;
+  int64_t columns;
+  const float* scale;
+  const float* bias;
+  int residuals_before, residuals_after;
+  const float* residual[2][kMaxTileRows];
+  int64_t residual_pitch[2];     // along the columns
+  Activation activation;
+  float activation_a, activation_b;
+  float* y[kMaxTileRows];
+};
+
+struct TileKernels {
+  int64_t lanes = 0;
+  int max_vectors = 0;
+  TileKernel tile[kMaxTileRows][kMaxTileVectors] = {};  // [rows - 1][vectors - 1]
+  void (*finish)(const FinishCall& call) = nullptr;
+};
+// The kernels of a math unit, or nullptr where this build has none.
+const TileKernels* tile_kernels_of(std::string_view unit);
+
+}  // namespace sparkle::cpu

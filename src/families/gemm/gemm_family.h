@@ -1,0 +1,14 @@
+// The parts that gemm_info() is made of.
+#pragma once
+
+#include <span>
+
+#include "families/stage.h"
+
+namespace sparkle {
+
+void gemm_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
+Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Device& device);
+std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not);
+
+}  // namespace sparkle

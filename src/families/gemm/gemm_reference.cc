@@ -1,0 +1,103 @@
+// The definition of the gemm family: plain loops, sums in double precision, any layout and pitch. Types: f32 and f64.
+#include "families/gemm/gemm_family.h"
+#include "families/gemm/gemm_shape.h"
+
+namespace sparkle {
+namespace {
+
+double load(const TensorView& t, int64_t at) {
+  if (t.desc.dtype == DType::f64) return t.at_origin<double>()[at];
+  return static_cast<double>(t.at_origin<float>()[at]);
+}
+void store(const TensorView& t, int64_t at, double value) {
+  if (t.desc.dtype == DType::f64) {
+    t.at_origin<double>()[at] = value;
+  } else {
+    t.at_origin<float>()[at] = static_cast<float>(value);
+  }
+}
+
+// Finishes one sum: `channel` indexes scale and bias, `place(view)` is the element of a residual that belongs to it.
+template <class Place>
+double finish(const Epilogue& e, std::span<const TensorView> operands, double sum, int64_t channel, Place&& place) {
+  size_t next = 0;
+  const auto per_channel = [&] {
+    const TensorView& t = operands[next++];
+    return load(t, channel * pitch_from_end(t.desc, 0));
+  };
+  double v = e.alpha * sum;
+  if (e.scale) v *= per_channel();
+  if (e.bias) v += per_channel();
+  for (int i = 0; i < e.residuals_before; ++i, ++next) v += load(operands[next], place(operands[next]));
+  v = activate(e.activation, e.a, e.b, v);
+  for (int i = 0; i < e.residuals_after; ++i, ++next) v += load(operands[next], place(operands[next]));
+  return v;
+}
+
+void window_reference(const GemmParams& p, std::span<const TensorView> inputs, const TensorView& output) {
+  const FeatureMap x = feature_map(inputs[0].desc), y = feature_map(output.desc), w = feature_map(inputs[1].desc);
+  const int64_t group_c = x.c / p.groups, group_k = y.c / p.groups;
+  const Window& f = p.window;
+  const auto inside = [](int64_t at, int64_t size) { return at >= 0 && at < size; };
+  for (int64_t n = 0; n < y.n; ++n)
+    for (int64_t k = 0; k < y.c; ++k)
+      for (int64_t z = 0; z < y.d; ++z)
+        for (int64_t r = 0; r < y.h; ++r)
+          for (int64_t q = 0; q < y.w; ++q) {
+            double sum = 0;
+            for (int64_t t0 = 0; t0 < f.filter[0]; ++t0)
+              for (int64_t t1 = 0; t1 < f.filter[1]; ++t1)
+                for (int64_t t2 = 0; t2 < f.filter[2]; ++t2) {
+                  const int64_t d = z * f.stride[0] - f.pad_begin[0] + t0 * f.dilation[0];
+                  const int64_t h = r * f.stride[1] - f.pad_begin[1] + t1 * f.dilation[1];
+                  const int64_t v = q * f.stride[2] - f.pad_begin[2] + t2 * f.dilation[2];
+                  if (!inside(d, x.d) || !inside(h, x.h) || !inside(v, x.w)) continue;
+                  const int64_t xat = n * x.pitch_n + d * x.pitch_d + h * x.pitch_h + v * x.pitch_w;
+                  const int64_t wat = k * w.pitch_n + t0 * w.pitch_d + t1 * w.pitch_h + t2 * w.pitch_w;
+                  for (int64_t c = 0; c < group_c; ++c)
+                    sum += load(inputs[0], xat + (k / group_k * group_c + c) * x.pitch_c) * load(inputs[1], wat + c * w.pitch_c);
+                }
+            const auto place = [&](const TensorView& t) {
+              const FeatureMap map = feature_map(t.desc);
+              // An axis of size 1 broadcasts whatever its pitch.
+              return (map.n > 1 ? n * map.pitch_n : 0) + (map.c > 1 ? k * map.pitch_c : 0) + (map.d > 1 ? z * map.pitch_d : 0) +
+                     (map.h > 1 ? r * map.pitch_h : 0) + (map.w > 1 ? q * map.pitch_w : 0);
+            };
+            const double value = finish(p.epilogue, inputs.subspan(2), sum, k, place);
+            store(output, n * y.pitch_n + k * y.pitch_c + z * y.pitch_d + r * y.pitch_h + q * y.pitch_w, value);
+          }
+}
+
+void dense_reference(const GemmParams& p, std::span<const TensorView> inputs, const TensorView& output) {
+  const TensorDesc& y = output.desc;
+  const int rank = y.shape.size();
+  const int64_t depth = inputs[0].desc.shape.back();
+  const int64_t a_k = pitch_from_end(inputs[0].desc, 0), b_k = pitch_from_end(inputs[1].desc, 1);
+  Dims index = Dims::filled(rank, 0);
+  for (int64_t i = 0; i < y.shape.product(); ++i) {
+    // The place of the current index in an operand, its last `skip` axes left out.
+    const auto place = [&](const TensorDesc& desc, int skip_axis) {
+      int64_t at = 0;
+      for (int axis = 0; axis < rank; ++axis)
+        if (rank - 1 - axis != skip_axis) at += index[axis] * pitch_from_end(desc, rank - 1 - axis);
+      return at;
+    };
+    const int64_t a_at = place(inputs[0].desc, 0), b_at = place(inputs[1].desc, 1);
+    double sum = 0;
+    for (int64_t k = 0; k < depth; ++k) sum += load(inputs[0], a_at + k * a_k) * load(inputs[1], b_at + k * b_k);
+    const double value = finish(p.epilogue, inputs.subspan(2), sum, index[rank - 1],
+                                [&](const TensorView& t) { return place(t.desc, -1); });
+    store(output, place(y, -1), value);
+    for (int axis = rank - 1; axis >= 0 && ++index[axis] == y.shape[axis]; --axis) index[axis] = 0;
+  }
+}
+
+}  // namespace
+
+void gemm_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  const auto& p = std::get<GemmParams>(params);
+  if (p.loader == Loader::dense) return dense_reference(p, inputs, outputs[0]);
+  window_reference(p, inputs, outputs[0]);
+}
+
+}  // namespace sparkle

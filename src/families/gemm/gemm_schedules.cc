@@ -1,0 +1,99 @@
+// Schedules of a gemm stage derived from its sizes and the device's caches. Rules measured on two server cores with AVX-512
+// (1 MB and 2 MB of L2); see docs/performance.md, "Implicit GEMM on CPUs".
+#include <algorithm>
+
+#include "families/common.h"
+#include "families/gemm/gemm_family.h"
+#include "families/gemm/gemm_shape.h"
+
+namespace sparkle {
+namespace {
+
+int64_t level_bytes(const Device& device, std::string_view name, int64_t unknown) {
+  const MemoryLevel* level = device.level(name);
+  return level && level->bytes > 0 ? level->bytes : unknown;
+}
+
+// The unit that a variant runs on: the fastest whose registers hold the tile and are not too many for it (a 16-register
+// tile leaves half of a 32-register unit idle).
+const MathUnit* unit_for(const Variant& variant, const Device& device, Reason& why_not) {
+  const MathUnit* unit = best_vector_unit(device);
+  if (!unit) {
+    why_not = Reason::unit_missing;
+    return nullptr;
+  }
+  const int registers = unit->registers > 0 ? unit->registers : (unit->name == "avx2" ? 16 : 32);
+  if (registers < variant.registers) {
+    why_not = Reason::too_few_registers;
+    return nullptr;
+  }
+  if (registers >= 2 * variant.registers) {
+    why_not = Reason::costlier;
+    return nullptr;
+  }
+  return unit;
+}
+
+}  // namespace
+
+std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  if (variant.name == "plain") return loop_schedules(variant, device, why_not);
+  if (variant.device != device.kind) {
+    why_not = Reason::backend_lacks_variant;
+    return {};
+  }
+  const MathUnit* unit = unit_for(variant, device, why_not);
+  if (!unit) return {};
+  for (const TensorDesc& desc : stage.inputs)
+    if (desc.dtype != DType::f32) {
+      why_not = Reason::type_not_served;
+      return {};
+    }
+  const auto& params = std::get<GemmParams>(stage.params);
+  const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
+  // Rows are pixels of contiguous channels in and out; the dense loader copies rows of any pitch.
+  const bool window = params.loader == Loader::window;
+  const int channel = window ? 1 : y.shape.size() - 1;
+  const bool in_ok = !window || x.shape[1] == 1 || x.layout.pitch[1] == 1;
+  if (!in_ok || (y.shape[channel] > 1 && y.layout.pitch[channel] != 1)) {
+    why_not = Reason::layout_not_served;
+    return {};
+  }
+
+  const GemmSizes sizes = gemm_sizes(params, stage.inputs, y);
+  const int64_t lanes = std::max(1, unit->n);
+  const int64_t panel = lanes * variant.vectors;
+  // Unknown caches are taken as small ones.
+  const int64_t l2 = level_bytes(device, "L2", 256 * 1024);
+  const int64_t weight_bytes = sizes.k * ((sizes.n + lanes - 1) / lanes * lanes) * 4;
+  const int64_t panels = (sizes.n + panel - 1) / panel;
+
+  GemmSchedule rows;
+  rows.variant = variant.name;
+  rows.unit = unit->name;
+  rows.mr = variant.rows;
+  rows.nr = variant.vectors;
+  rows.order = GemmOrder::rows;
+  rows.prefetch = 1;
+  rows.split = sizes.instances * sizes.m >= 8 * variant.rows * device.cores ? 0 : 2;
+
+  GemmSchedule columns = rows;
+  columns.order = GemmOrder::columns;
+  columns.prefetch = 1;
+  // Two chunks of a panel (this one and the next, on its way) and the rows' data share the L2: a chunk gets a quarter.
+  const int64_t chunk = std::max<int64_t>(64, l2 / 4 / (panel * 4));
+  columns.kc = sizes.k > chunk + chunk / 4 ? chunk : 0;
+  // Partial sums of a block stay in a corner of the L2: 252 rows of 64 columns are 64 KB.
+  if (columns.kc > 0) columns.mc = 252;
+  columns.split = panels >= 4 * device.cores ? 1 : 2;
+  // With few rows nothing is reused: weights stream past once, one whole panel after the other.
+  if (sizes.m <= variant.rows) columns.kc = 0, columns.mc = 0, columns.prefetch = 0, columns.split = 1;
+
+  // Rows outside sweep all weights for each tile: right while they stay in half of the L2, the worst mistake beyond (40-60 %
+  // of the peak was measured there).
+  if (sizes.m > variant.rows && weight_bytes <= l2 / 2) return {rows, columns};
+  if (sizes.m > variant.rows && weight_bytes <= l2) return {columns, rows};
+  return {columns};
+}
+
+}  // namespace sparkle

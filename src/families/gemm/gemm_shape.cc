@@ -1,0 +1,76 @@
+#include "families/gemm/gemm_shape.h"
+
+#include <algorithm>
+
+namespace sparkle {
+namespace {
+int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+}  // namespace
+
+std::vector<TapSegment> tap_segments(int64_t filter, int64_t stride, int64_t dilation, int64_t pad, int64_t input,
+                                     int64_t output) {
+  std::vector<TapSegment> segments;
+  for (int64_t o = 0; o < output; ++o) {
+    const int64_t origin = o * stride - pad;
+    const int64_t begin = std::clamp<int64_t>(-floor_div(origin, dilation), 0, filter);
+    const int64_t end = std::clamp<int64_t>(floor_div(input - 1 - origin, dilation) + 1, begin, filter);
+    if (!segments.empty() && segments.back().begin == begin && segments.back().end == end) {
+      ++segments.back().count;
+    } else {
+      segments.push_back({o, 1, begin, end});
+    }
+  }
+  return segments;
+}
+
+std::array<std::vector<TapSegment>, 3> tap_segments(const Window& window, const FeatureMap& x, const FeatureMap& y) {
+  const Triple in{x.d, x.h, x.w}, out{y.d, y.h, y.w};
+  std::array<std::vector<TapSegment>, 3> segments;
+  for (size_t i = 0; i < 3; ++i)
+    segments[i] = tap_segments(window.filter[i], window.stride[i], window.dilation[i], window.pad_begin[i], in[i], out[i]);
+  return segments;
+}
+
+int64_t pitch_from_end(const TensorDesc& desc, int axis) {
+  const int at = desc.shape.size() - 1 - axis;
+  return at < 0 || desc.shape[at] == 1 ? 0 : desc.layout.pitch[at];
+}
+
+GemmSizes gemm_sizes(const GemmParams& params, const std::vector<TensorDesc>& inputs, const TensorDesc& output) {
+  GemmSizes sizes;
+  if (params.loader == Loader::dense) {
+    const int rank = output.shape.size();
+    const TensorDesc& a = inputs[0];
+    sizes.m = output.shape[rank - 2];
+    sizes.n = output.shape[rank - 1];
+    sizes.k = a.shape[a.shape.size() - 1];
+    for (int i = 0; i < rank - 2; ++i) {
+      const int64_t size = output.shape[i];
+      if (size == 0) sizes.m = 0;
+      // Batch axes along which the right operand stays the same are rows like any others.
+      if (pitch_from_end(inputs[1], rank - 1 - i) == 0) {
+        sizes.m *= size;
+      } else {
+        sizes.instances *= size;
+      }
+    }
+    sizes.weight_matrices = sizes.instances;
+    sizes.k_steps = static_cast<double>(sizes.m) * static_cast<double>(sizes.k);
+    return sizes;
+  }
+  const FeatureMap x = feature_map(inputs[0]), y = feature_map(output);
+  sizes.instances = sizes.weight_matrices = params.groups;
+  sizes.m = y.n * y.pixels();
+  sizes.n = y.c / params.groups;
+  sizes.k = x.c / params.groups * params.window.taps();
+  double taps = 1;
+  for (const auto& dimension : tap_segments(params.window, x, y)) {
+    double sum = 0;
+    for (const TapSegment& s : dimension) sum += static_cast<double>(s.count * (s.end - s.begin));
+    taps *= sum;
+  }
+  sizes.k_steps = static_cast<double>(y.n) * taps * static_cast<double>(x.c / params.groups);
+  return sizes;
+}
+
+}  // namespace sparkle

@@ -1,0 +1,34 @@
+// Sizes of a gemm stage and the filter taps that fall inside its input: shared by schedules, footprints and kernels.
+#pragma once
+
+#include <vector>
+
+#include "families/gemm/gemm.h"
+
+namespace sparkle {
+
+// A range of outputs along one spatial dimension that see the same taps [begin, end) of the filter.
+struct TapSegment {
+  int64_t first = 0, count = 0;
+  int64_t begin = 0, end = 0;
+  friend bool operator==(const TapSegment&, const TapSegment&) = default;
+};
+// Segments in order, covering [0, output). Taps are those with 0 <= o*stride - pad + tap*dilation < input.
+std::vector<TapSegment> tap_segments(int64_t filter, int64_t stride, int64_t dilation, int64_t pad, int64_t input, int64_t output);
+// The three spatial dimensions D,H,W of a window stage.
+std::array<std::vector<TapSegment>, 3> tap_segments(const Window& window, const FeatureMap& x, const FeatureMap& y);
+
+struct GemmSizes {
+  int64_t instances = 1;  // independent products: groups, or batch elements that have a right operand each
+  int64_t m = 0;          // rows of one instance
+  int64_t n = 0;          // columns of one instance
+  int64_t k = 0;          // length of the sums, padding taps counted
+  double k_steps = 0;     // sum over an instance's rows of the products really needed: m * k less the padding taps
+  int64_t weight_matrices = 1;  // different right operands among the instances
+};
+GemmSizes gemm_sizes(const GemmParams& params, const std::vector<TensorDesc>& inputs, const TensorDesc& output);
+
+// Pitch of `axis` counted from the end (0 is the last); 0 where the axis is missing or broadcast.
+int64_t pitch_from_end(const TensorDesc& desc, int axis);
+
+}  // namespace sparkle
