@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+"""Sparkle against onnxruntime, interleaved in one run: batch 1, fp32, with 1 and 2 threads. Results go to bench/results/.
+
+Both engines live in helper processes that stay open; short turns alternate, and who begins rotates from round to round, so that
+whatever the machine does meanwhile hits both alike. Outputs must agree before anything is timed. First-answer times come from
+fresh processes, taken in turn as well.
+
+Serve mode, spoken by both helpers (`sparkle bench --model M --threads T --input F.pb [--input ...] --serve`; one --input per
+graph input, in graph order, each a TensorProto file). Text lines, flushed at once:
+  start    the helper loads the model, runs once on the given inputs, then writes one line
+             ready {"load_ms": X, "first_ms": Y}
+           load_ms: from the start of main to a session that can run; first_ms: that first run.
+  run N    it runs N times back to back on the same inputs and answers with one line of N wall times in ms, separated by single
+           spaces. A time covers what a caller waits for: from the call that gets the inputs until the outputs can be read.
+  save D   it writes the outputs of its last run as D/output_0.pb, D/output_1.pb, ... (TensorProto, graph order; the folder
+           exists) and answers: saved
+  quit     (or the end of its input) it ends with status 0.
+Anything wrong is answered with one line `error SENTENCE`, and the helper ends with status 1 or 2. Nothing else may stand on standard
+output. Between answers a helper must not keep a core busy for more than a few milliseconds.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+VENV = ROOT / "build" / "venv"
+if __name__ == "__main__" and pathlib.Path(sys.prefix).resolve() != VENV:
+    subprocess.run([ROOT / "scripts" / "setup", "bench"], check=True)
+    os.execv(VENV / "bin" / "python", [str(VENV / "bin" / "python"), *sys.argv])
+
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+from onnx import numpy_helper  # noqa: E402
+
+SHARED = {name: f"models/{name}/{name}.onnx" for name in ("squeezenet1.1", "mobilenetv2", "yolox-nano")}
+MADE = ["resnet50"]  # written by build/release/bench/make_network
+TURN_SECONDS = 0.3   # of one engine's turn in a round
+PAUSE_SECONDS = 0.05  # between turns: lets the spinning threads of the engine before go to sleep
+WARM_RUNS = 2        # at the start of each turn, not counted
+
+
+def peer_serve(arguments):
+    """The onnxruntime side of the protocol."""
+    begin = time.perf_counter()
+    import onnxruntime
+    imported = time.perf_counter()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = arguments.threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.add_session_config_entry("session.intra_op.allow_spinning", "1")
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(arguments.model, options, providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    for declared, file in zip(session.get_inputs(), arguments.input):
+        binding.bind_cpu_input(declared.name, numpy_helper.to_array(onnx.load_tensor(file)))
+    for declared in session.get_outputs():
+        binding.bind_output(declared.name, "cpu")
+    loaded = time.perf_counter()
+    session.run_with_iobinding(binding)
+    first = time.perf_counter()
+    times = {"load_ms": (loaded - imported) * 1e3, "first_ms": (first - loaded) * 1e3, "import_ms": (imported - begin) * 1e3}
+    print("ready", json.dumps(times), flush=True)
+    for line in sys.stdin:
+        verb, _, rest = line.strip().partition(" ")
+        if verb == "run":
+            taken = []
+            for _ in range(int(rest)):
+                start = time.perf_counter()
+                session.run_with_iobinding(binding)
+                taken.append((time.perf_counter() - start) * 1e3)
+            print(" ".join(f"{t:.4f}" for t in taken), flush=True)
+        elif verb == "save":
+            for i, values in enumerate(binding.copy_outputs_to_cpu()):
+                (pathlib.Path(rest) / f"output_{i}.pb").write_bytes(numpy_helper.from_array(values).SerializeToString())
+            print("saved", flush=True)
+        else:
+            return
+
+
+class Helper:
+    """One engine in a process of its own that speaks the serve protocol."""
+
+    def __init__(self, name, command, log):
+        self.name, self.command = name, command
+        self.begin = time.perf_counter()
+        with open(log, "a", encoding="utf-8") as errors:
+            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
+        line = self.answer()
+        self.process_ms = (time.perf_counter() - self.begin) * 1e3
+        verb, _, rest = line.partition(" ")
+        if verb != "ready":
+            raise RuntimeError(f"{name} began with '{line}' and not with 'ready {{...}}'")
+        self.start_up = json.loads(rest)
+
+    def answer(self):
+        line = self.process.stdout.readline().rstrip("\n")
+        if not line or line.startswith("error"):
+            raise RuntimeError(f"{self.name}: {line or 'ended without an answer'} ({shlex.join(self.command)})")
+        return line
+
+    def ask(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return self.answer()
+
+    def run(self, n):
+        times = [float(word) for word in self.ask(f"run {n}").split()]
+        if len(times) != n:
+            raise RuntimeError(f"{self.name} answered {len(times)} times to 'run {n}'")
+        return times
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=30)
+
+
+def error_of(folder_a, folder_b, outputs):
+    """(largest |a-b| / max|b|, whether all outputs agree within the tolerance of a whole fp32 network)."""
+    worst, agree = 0.0, True
+    for i in range(outputs):
+        a, b = (numpy_helper.to_array(onnx.load_tensor(str(f / f"output_{i}.pb"))) for f in (folder_a, folder_b))
+        if a.shape != b.shape or not np.isfinite(a).all():
+            return float("inf"), False
+        top = float(np.abs(b).max()) or 1.0
+        difference = np.abs(a.astype(np.float64) - b)
+        worst = max(worst, float(difference.max()) / top)
+        agree = agree and bool((difference <= 1e-4 * top + 1e-3 * np.abs(b)).all())
+    return worst, agree
+
+
+def summary(times):
+    ordered = sorted(times)
+    return {"median_ms": statistics.median(ordered), "min_ms": ordered[0], "p95_ms": ordered[int(0.95 * (len(ordered) - 1))],
+            "runs": len(ordered)}
+
+
+def compare(name, model, inputs, threads, arguments, scratch):
+    """One row: agreement, interleaved times, first answers."""
+    flags = ["--model", str(model), "--threads", str(threads)] + [w for f in inputs for w in ("--input", str(f))]
+    commands = {"sparkle": [*shlex.split(arguments.sparkle), "bench", *flags, "--serve"],
+                "onnxruntime": [sys.executable, str(pathlib.Path(__file__).resolve()), "--peer-serve", *flags]}
+    log = scratch / "helpers.log"
+    fresh = {engine: [] for engine in commands}
+    for i in range(arguments.fresh):
+        for engine in list(commands)[::-1 if i % 2 else 1]:
+            helper = Helper(engine, commands[engine], log)
+            fresh[engine].append(dict(helper.start_up, process_ms=helper.process_ms))
+            helper.close()
+    helpers = {engine: Helper(engine, command, log) for engine, command in commands.items()}
+    try:
+        for engine, helper in helpers.items():
+            helper.run(1)
+            (scratch / engine).mkdir(exist_ok=True)
+            helper.ask(f"save {scratch / engine}")
+        outputs = len(onnx.load(str(model), load_external_data=False).graph.output)
+        error, agree = error_of(scratch / "sparkle", scratch / "onnxruntime", outputs)
+        row = {"network": name, "threads": threads, "dtype": "float32", "agree": agree, "max_error_relative": error}
+        if not agree:
+            return row
+        counts = {}
+        for engine, helper in helpers.items():
+            helper.run(WARM_RUNS)
+            counts[engine] = max(3, min(100, int(TURN_SECONDS * 1e3 / min(helper.run(3)))))
+        times, ratios = {engine: [] for engine in helpers}, []
+        order = list(helpers)
+        for _ in range(arguments.rounds):
+            medians = {}
+            for engine in order:
+                time.sleep(PAUSE_SECONDS)
+                turn = helpers[engine].run(WARM_RUNS + counts[engine])[WARM_RUNS:]
+                times[engine] += turn
+                medians[engine] = statistics.median(turn)
+            ratios.append(medians["sparkle"] / medians["onnxruntime"])
+            order = order[1:] + order[:1]
+        row.update({engine: summary(t) for engine, t in times.items()})
+        quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
+        row["time_ratio"] = statistics.median(ratios)  # below 1: Sparkle is faster
+        row["time_ratio_quartiles"] = [quartiles[0], quartiles[2]]
+        for engine in fresh:
+            row[engine]["first_answer"] = {key: statistics.median(f[key] for f in fresh[engine]) for key in fresh[engine][0]}
+        return row
+    finally:
+        for helper in helpers.values():
+            helper.close()
+
+
+def first_answer_ms(engine):
+    """Model to first output inside the process; the peer's Python start and imports are left out."""
+    return engine["first_answer"]["load_ms"] + engine["first_answer"]["first_ms"]
+
+
+def networks(arguments):
+    """(name, model file, input files) of each network at hand; says which are not and why."""
+    for name, path in SHARED.items():
+        model = arguments.data / path
+        if model.is_file():
+            inputs = sorted((model.parent / "test_data_set_0").glob("input_*.pb"))
+            yield name, model, inputs
+        else:
+            print(f"SKIP  {name}: there is no {os.path.relpath(model, ROOT)}")
+    for name in MADE:
+        tool = ROOT / "build" / "release" / "bench" / "make_network"
+        if not tool.is_file():
+            print(f"SKIP  {name}: {tool.relative_to(ROOT)} is not built")
+            continue
+        folder = ROOT / "build" / "bench" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        model, file = folder / f"{name}.onnx", folder / "input_0.pb"
+        subprocess.run([tool, name, model], check=True, stdout=subprocess.DEVNULL)
+        declared = onnx.load(str(model)).graph.input[0].type.tensor_type.shape.dim
+        shape = [d.dim_value or 1 for d in declared]
+        values = np.random.default_rng(7).standard_normal(shape).astype(np.float32)
+        file.write_bytes(numpy_helper.from_array(values).SerializeToString())
+        yield name, model, [file]
+
+
+def output_of(*command):
+    try:
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def environment(arguments):
+    import onnxruntime
+    cpu = {}
+    for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        key, _, value = line.partition(":")
+        cpu.setdefault(key.strip(), value.strip())
+    flags = set(cpu.get("flags", cpu.get("Features", "")).split())
+    isa = [f for f in ("avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve") if f in flags]
+    model = cpu.get("model name", "unknown")
+    return {
+        "device": {"cpu": model, "family": cpu.get("cpu family"), "model": cpu.get("model"),
+                   "usable_cores": len(os.sched_getaffinity(0)), "instruction_sets": isa,
+                   "devices": output_of(*shlex.split(arguments.sparkle), "devices", "--json")},
+        "commit": output_of("git", "rev-parse", "HEAD"), "clean": output_of("git", "status", "--porcelain") == "",
+        "versions": {"onnxruntime": onnxruntime.__version__, "numpy": np.__version__, "python": sys.version.split()[0],
+                     "kernel": os.uname().release, "sparkle": output_of(*shlex.split(arguments.sparkle), "--version")},
+        "command": shlex.join(["bench/compare_onnxruntime.py", *sys.argv[1:]]),
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "settings": {"batch": 1, "rounds": arguments.rounds, "fresh_processes": arguments.fresh, "turn_seconds": TURN_SECONDS,
+                     "onnxruntime": "all optimisations, sequential, spinning allowed, inputs and outputs bound"},
+        "load_average_at_start": os.getloadavg()[0],
+    }
+
+
+def print_row(row):
+    if not row["agree"]:
+        print(f"FAILED  {row['network']}, {row['threads']} threads: outputs differ by {row['max_error_relative']:.2e} of the largest")
+        return
+    a, b = row["sparkle"], row["onnxruntime"]
+    low, high = row["time_ratio_quartiles"]
+    print(f"{row['network']:<15} {row['threads']:>7} {a['median_ms']:>9.2f} {a['p95_ms']:>9.2f} {b['median_ms']:>9.2f} "
+          f"{b['p95_ms']:>9.2f} {row['time_ratio']:>6.3f} {low:>6.3f}-{high:.3f} {first_answer_ms(a):>9.1f} "
+          f"{first_answer_ms(b):>9.1f}  {row['max_error_relative']:.1e}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--fresh", type=int, default=5, help="fresh processes per engine for the first-answer time")
+    parser.add_argument("--networks", nargs="+", help="only these")
+    parser.add_argument("--data", type=pathlib.Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--sparkle", default=str(ROOT / "build" / "release" / "sparkle"), help="the command to measure")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench" / "results")
+    arguments = parser.parse_args()
+    scratch = ROOT / "build" / "bench"
+    scratch.mkdir(parents=True, exist_ok=True)
+    result = environment(arguments)
+    rows = result["rows"] = []
+    print(f"{'network':<15} {'threads':>7} {'sparkle':>9} {'p95':>9} {'onnxrt':>9} {'p95':>9} {'ratio':>6} {'quartiles':>12} "
+          f"{'first':>9} {'onnxrt':>9}  error   (ms; ratio below 1: Sparkle is faster)")
+    for name, model, inputs in networks(arguments):
+        for threads in arguments.threads:
+            if arguments.networks is None or name in arguments.networks:
+                rows.append(compare(name, model, inputs, threads, arguments, scratch))
+                print_row(rows[-1])
+    if not rows:
+        sys.exit("No network was at hand, nothing was measured.")
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    label = "".join(c if c.isalnum() else "_" for c in result["device"]["cpu"]).strip("_").lower()
+    file = arguments.output / f"compare_onnxruntime_{label}_{result['date'][:10]}.json"
+    file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    print(f"written: {os.path.relpath(file, ROOT)}")
+    sys.exit(0 if all(row["agree"] for row in rows) else 1)
+
+
+if __name__ == "__main__":
+    if "--peer-serve" in sys.argv:
+        serve = argparse.ArgumentParser()
+        serve.add_argument("--peer-serve", action="store_true")
+        serve.add_argument("--model")
+        serve.add_argument("--threads", type=int)
+        serve.add_argument("--input", action="append", default=[])
+        peer_serve(serve.parse_args())
+    else:
+        main()
