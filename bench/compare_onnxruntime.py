@@ -239,10 +239,11 @@ def environment(arguments):
     flags = set(cpu.get("flags", cpu.get("Features", "")).split())
     isa = [f for f in ("avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve") if f in flags]
     model = cpu.get("model name", "unknown")
+    described = json.loads(output_of(*shlex.split(arguments.sparkle), "devices", "--json") or "null")
     return {
         "device": {"cpu": model, "family": cpu.get("cpu family"), "model": cpu.get("model"),
                    "usable_cores": len(os.sched_getaffinity(0)), "instruction_sets": isa,
-                   "devices": output_of(*shlex.split(arguments.sparkle), "devices", "--json")},
+                   "described": described},
         "commit": output_of("git", "rev-parse", "HEAD"), "clean": output_of("git", "status", "--porcelain") == "",
         "versions": {"onnxruntime": onnxruntime.__version__, "numpy": np.__version__, "python": sys.version.split()[0],
                      "kernel": os.uname().release, "sparkle": output_of(*shlex.split(arguments.sparkle), "--version")},
