@@ -17,4 +17,8 @@ struct GatherParams {
   friend bool operator==(const GatherParams&, const GatherParams&) = default;
 };
 
+// Where an index points along an axis of `size` >= 1: negative ones count from the end. ONNX calls an index outside of
+// [-size, size) an error of the data; kernels clamp it to the axis, so that no memory outside of x is ever read.
+int64_t gather_index(int64_t index, int64_t size);
+
 }  // namespace sparkle

@@ -23,4 +23,9 @@ struct PadParams {
   friend bool operator==(const PadParams&, const PadParams&) = default;
 };
 
+// Index in x, of `size` elements along the axis, that output index `out` shows, or -1 for the constant. What negative pads cut
+// off goes first; the rest is then surrounded. reflect repeats without the edge element, edge
+// repeats the edge element, wrap starts again at the other end, each for any number of elements; -1 too if nothing is left.
+int64_t pad_source(PadMode mode, int64_t out, int64_t begin, int64_t end, int64_t size);
+
 }  // namespace sparkle

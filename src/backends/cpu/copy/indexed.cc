@@ -1,0 +1,162 @@
+// Axes that are not indexed melt into a run of bytes; the innermost indexed axis makes a line of segments (constant, forward,
+// repeated, backward); outer axes pick the line of x.
+#include "backends/cpu/copy/indexed.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include "families/element.h"
+
+namespace sparkle::cpu {
+namespace {
+
+// `count` runs from `out` on: source index `from`, from + step, ...; from -1 is the constant.
+struct Segment {
+  int64_t out, count, from, step;
+};
+
+struct Axis {
+  MoveAxis move;  // size: of y
+  std::vector<int64_t> index;
+  bool identity;
+};
+
+std::vector<Segment> segments_of(const std::vector<int64_t>& index) {
+  std::vector<Segment> segments;
+  for (size_t i = 0; i < index.size(); ++i) {
+    if (!segments.empty()) {
+      Segment& last = segments.back();
+      const int64_t step = index[i] - index[i - 1];
+      const bool constant = index[i] < 0 && last.from < 0;
+      const bool follows = index[i] >= 0 && last.from >= 0 && std::abs(step) <= 1 && (last.count == 1 || step == last.step);
+      if (constant || follows) {
+        ++last.count;
+        last.step = constant ? 0 : step;
+        continue;
+      }
+    }
+    segments.push_back({static_cast<int64_t>(i), 1, index[i], 1});
+  }
+  return segments;
+}
+
+class IndexedKernel final : public CpuKernel {
+ public:
+  IndexedKernel(const Stage& stage, const LoopSchedule& schedule, const Device& device, const RowMoves& rows,
+                std::vector<IndexedAxis> tables, double value)
+      : schedule_(schedule), rows_(rows), element_(size_of(stage.outputs[0].dtype)), bytes_(stage.outputs[0].bytes()) {
+    const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
+    std::byte constant[8];
+    store_element(y.dtype, value, constant);
+    pattern_ = pattern_of(constant, element_);
+    stream_ = beyond_caches(device, x.bytes() + bytes_);
+    std::vector<Axis> axes;
+    for (int i = 0; i < y.shape.size(); ++i) {
+      IndexedAxis& table = tables[static_cast<size_t>(i)];
+      if (y.shape[i] == 1 && table.identity) continue;
+      axes.push_back({{y.shape[i], x.layout.pitch[i] * element_, y.layout.pitch[i] * element_}, std::move(table.index),
+                      table.identity});
+    }
+    std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return std::abs(a.move.y) > std::abs(b.move.y); });
+    run_ = element_;
+    while (!axes.empty() && axes.back().identity && axes.back().move.x == run_ && axes.back().move.y == run_) {
+      run_ *= axes.back().move.size;
+      axes.pop_back();
+    }
+    if (axes.empty()) axes.push_back({{1, run_, run_}, {0}, true});
+    line_ = axes.back().move;
+    plan_line(axes.back().index);
+    axes.pop_back();
+    for (const Axis& axis : axes) {
+      outer_.push_back({axis.move.size, 0, axis.move.y});
+      offsets_.emplace_back();
+      for (int64_t index : axis.index) offsets_.back().push_back(index < 0 ? kConstant : index * axis.move.x);
+    }
+  }
+
+  void run(const CpuLaunch& launch) const override {
+    if (bytes_ == 0) return;
+    const int64_t lines = count_of(outer_);
+    const int tasks = tasks_for(schedule_, *launch.executor, lines, bytes_, element_);
+    parallel_for(*launch.executor, tasks, [&](int task, int) {
+      const int64_t begin = first_item(lines, tasks, task), end = first_item(lines, tasks, task + 1);
+      Walk walk(outer_, begin);
+      for (int64_t i = begin; i < end; ++i, walk.next()) {
+        int64_t from = 0;
+        for (size_t axis = 0; axis < outer_.size() && from != kConstant; ++axis) {
+          const int64_t offset = offsets_[axis][static_cast<size_t>(walk.index(axis))];
+          from = offset == kConstant ? kConstant : from + offset;
+        }
+        std::byte* y = launch.outputs[0] + walk.y;
+        if (from == kConstant) {
+          fill(y, line_.size);
+        } else {
+          run_line(launch.inputs[0] + from, y);
+        }
+      }
+      if (stream_) rows_.finish();
+    });
+  }
+
+ private:
+  static constexpr int64_t kConstant = INT64_MIN;
+
+  void plan_line(const std::vector<int64_t>& index) {
+    const bool constant = std::find_if(index.begin(), index.end(), [](int64_t i) { return i < 0; }) != index.end();
+    segments_ = segments_of(index);
+    // Short segments are not worth their overhead: each run is then picked on its own.
+    if (constant || index.size() >= 4 * segments_.size()) return;
+    for (int64_t i : index) picks_.push_back(i * line_.x);
+    if (run_ != element_ || line_.x != run_ || line_.y != run_) return;
+    for (int64_t times = 2; times <= 4; ++times) {
+      bool all = line_.size % times == 0;
+      for (size_t i = 0; i < index.size() && all; ++i) all = index[i] == static_cast<int64_t>(i) / times;
+      if (all) times_ = times;
+    }
+  }
+
+  void fill(std::byte* y, int64_t count) const {
+    const auto function = stream_ ? rows_.stream_fill : rows_.fill;
+    if (line_.y == run_) return function(y, pattern_, count * run_);
+    for (int64_t i = 0; i < count; ++i) function(y + i * line_.y, pattern_, run_);
+  }
+
+  void run_line(const std::byte* x, std::byte* y) const {
+    if (times_ > 1 && rows_.replicate(x, y, line_.size / times_, times_, run_)) return;
+    if (!picks_.empty()) return rows_.pick(x, picks_.data(), y, line_.size, line_.y, run_);
+    for (const Segment& s : segments_) {
+      std::byte* to = y + s.out * line_.y;
+      if (s.from < 0) {
+        fill(to, s.count);
+        continue;
+      }
+      const bool whole = s.step == 1 && line_.x == run_ && line_.y == run_;
+      const RowsArguments rows = whole ? RowsArguments{x + s.from * line_.x, to, 1, 0, 0, s.count * run_}
+                                       : RowsArguments{x + s.from * line_.x, to, s.count, s.step * line_.x, line_.y, run_};
+      (stream_ ? rows_.stream : rows_.copy)(rows);
+    }
+  }
+
+  LoopSchedule schedule_;
+  const RowMoves& rows_;
+  int64_t element_, bytes_;
+  uint64_t pattern_ = 0;
+  bool stream_ = false;
+  int64_t run_ = 0;                            // bytes that move together
+  MoveAxis line_;                              // the innermost indexed axis
+  std::vector<Segment> segments_;              // how a line is made
+  std::vector<int64_t> picks_;                 // or: where each run of a line comes from
+  int64_t times_ = 1;                          // or: each element this many times in a row
+  std::vector<MoveAxis> outer_;
+  std::vector<std::vector<int64_t>> offsets_;  // per outer axis and index: bytes into x
+};
+
+}  // namespace
+
+CpuKernelPtr make_indexed(const Stage& stage, const LoopSchedule& schedule, const Device& device, const RowMoves& rows,
+                          std::vector<IndexedAxis> axes, double value) {
+  return std::make_unique<IndexedKernel>(stage, schedule, device, rows, std::move(axes), value);
+}
+
+}  // namespace sparkle::cpu

@@ -1,0 +1,90 @@
+// Gather: slices of x as rows. Each index is clamped to the axis, so wrong data never reads outside of x.
+#include <memory>
+
+#include "backends/cpu/copy/moves.h"
+#include "backends/cpu/cpu_kernel.h"
+
+namespace sparkle::cpu {
+namespace {
+
+class GatherKernel final : public CpuKernel {
+ public:
+  GatherKernel(const Stage& stage, const LoopSchedule& schedule, const Device& device, const RowMoves& rows)
+      : schedule_(schedule), rows_(rows), element_(size_of(stage.outputs[0].dtype)), bytes_(stage.outputs[0].bytes()) {
+    const TensorDesc &x = stage.inputs[0], &indices = stage.inputs[1], &y = stage.outputs[0];
+    const int axis = std::get<GatherParams>(stage.params).axis, index_rank = indices.shape.size();
+    stream_ = beyond_caches(device, 2 * bytes_);
+    size_ = x.shape[axis];
+    pitch_ = x.layout.pitch[axis] * element_;
+    wide_ = indices.dtype == DType::i64;
+    // Outer axes of a slice, then the axes of the indices (whose x is an offset into the indices), then the slice itself.
+    std::vector<MoveAxis> slice;
+    for (int i = 0; i < axis; ++i) outer_.push_back({y.shape[i], x.layout.pitch[i] * element_, y.layout.pitch[i] * element_});
+    for (int i = 0; i < index_rank; ++i)
+      picks_.push_back({y.shape[axis + i], indices.layout.pitch[i] * size_of(indices.dtype), y.layout.pitch[axis + i] * element_});
+    Dims shape, from, to;
+    for (int i = axis + index_rank; i < y.shape.size(); ++i) {
+      shape.push_back(y.shape[i]);
+      from.push_back(x.layout.pitch[i - index_rank + 1]);
+      to.push_back(y.layout.pitch[i]);
+    }
+    slice_ = move_axes(shape, {{}, from}, {{}, to}, element_);
+    merge_axes(slice_);
+    run_ = take_run(slice_, element_);
+    if (!slice_.empty()) {
+      inner_ = slice_.back();
+      slice_.pop_back();
+    }
+    merge_axes(outer_);
+  }
+
+  void run(const CpuLaunch& launch) const override {
+    if (bytes_ == 0 || size_ == 0) return;
+    const int64_t picks = count_of(picks_), items = count_of(outer_) * picks, pieces = count_of(slice_);
+    const int tasks = tasks_for(schedule_, *launch.executor, items, bytes_, element_);
+    parallel_for(*launch.executor, tasks, [&](int task, int) {
+      const int64_t begin = first_item(items, tasks, task), end = first_item(items, tasks, task + 1);
+      Walk outer(outer_, begin / picks), pick(picks_, begin % picks);
+      for (int64_t item = begin; item < end; ++item) {
+        const int64_t index = gather_index(wide_ ? *reinterpret_cast<const int64_t*>(launch.inputs[1] + pick.x)
+                                                 : *reinterpret_cast<const int32_t*>(launch.inputs[1] + pick.x),
+                                           size_);
+        const std::byte* x = launch.inputs[0] + outer.x + index * pitch_;
+        std::byte* y = launch.outputs[0] + outer.y + pick.y;
+        Walk walk(slice_, 0);
+        for (int64_t piece = 0; piece < pieces; ++piece, walk.next())
+          (stream_ ? rows_.stream : rows_.copy)({x + walk.x, y + walk.y, inner_.size, inner_.x, inner_.y, run_});
+        pick.next();
+        if (item % picks == picks - 1) outer.next();
+      }
+      if (stream_) rows_.finish();
+    });
+  }
+
+ private:
+  LoopSchedule schedule_;
+  const RowMoves& rows_;
+  int64_t element_, bytes_;
+  bool stream_ = false, wide_ = false;
+  int64_t size_ = 0, pitch_ = 0;  // of the gathered axis in x
+  std::vector<MoveAxis> outer_, picks_, slice_;
+  MoveAxis inner_;
+  int64_t run_ = 0;
+};
+
+}  // namespace
+
+Result<CpuKernelPtr> make_gather(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
+  if (variant_of(schedule) == "plain") return make_plain(stage, schedule, device, constants);
+  const auto* loop = std::get_if<LoopSchedule>(&schedule);
+  const RowMoves* rows = loop ? row_moves(loop->unit) : nullptr;
+  if (!loop || loop->variant != "slices" || !rows)
+    return Error{Reason::backend_lacks_variant,
+                 "The CPU backend has no gather variant '" + variant_of(schedule) + "' for unit '" + unit_of(schedule) + "'."};
+  const DType type = stage.inputs[1].dtype;
+  if (type != DType::i32 && type != DType::i64)
+    return Error{Reason::type_not_served, "Gather takes indices of i32 or i64, not " + std::string(name_of(type)) + "."};
+  return CpuKernelPtr(std::make_unique<GatherKernel>(stage, *loop, device, *rows));
+}
+
+}  // namespace sparkle::cpu

@@ -1,0 +1,44 @@
+// Padding of random shapes in all modes, byte for byte as the reference makes it.
+#include "backends/cpu/copy/moves_testing.h"
+
+namespace sparkle::cpu::testing {
+namespace {
+
+TEST(Pad, RandomShapes) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Random random(seed);
+  for (int round = 0; round < 500 && !HasFailure(); ++round) {
+    const int rank = static_cast<int>(pick(random, 0, 6));
+    Dims shape, padded;
+    PadParams params;
+    params.mode = static_cast<PadMode>(pick(random, 0, 3));
+    params.value = static_cast<double>(pick(random, 0, 100));
+    for (int i = 0; i < rank; ++i) {
+      shape.push_back(pick(random, 1, rank <= 2 ? 150 : rank <= 4 ? 9 : 4));
+      const bool padded_axis = pick(random, 0, 1);
+      params.begin.push_back(padded_axis ? pick(random, -1, rank <= 4 ? 12 : 4) : 0);
+      params.end.push_back(padded_axis ? pick(random, -1, rank <= 4 ? 12 : 4) : 0);
+      if (shape[i] + params.begin[i] + params.end[i] < 0) params.end[i] = 0;
+      padded.push_back(shape[i] + params.begin[i] + params.end[i]);
+    }
+    const DType type = random_type(random);
+    const bool gaps = pick(random, 0, 1), last = pick(random, 0, 1);
+    const Layout from = last ? channels_last(shape) : random_layout(random, shape, gaps, true);
+    const Layout to = last ? channels_last(padded) : random_layout(random, padded, gaps, false);
+    const TensorDesc y{type, padded, to};
+    SCOPED_TRACE(describe({type, shape, from}) + " -> " + describe(y) + " " + to_text(params));
+    Memory input(type, shape, from);
+    input.fill(random);
+    compare(make_pad, pad_info(), params, "rows", {&input}, y, same_bytes);
+  }
+}
+
+TEST(Pad, WrongSizesAreAnError) {
+  const Stage stage{PadParams{PadMode::constant, {1}, {1}, 0}, {dense_desc(DType::f32, {4})}, {dense_desc(DType::f32, {5})}};
+  for (const std::string& unit : units())
+    EXPECT_FALSE(make_pad(stage, LoopSchedule{"rows", unit, 0}, device_with(unit, 1 << 20), 0).ok());
+}
+
+}  // namespace
+}  // namespace sparkle::cpu::testing

@@ -1,0 +1,112 @@
+// Vector loops of resize: mixing lines, stretching a line of channel runs, stretching a line of single elements by gathers.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/resize/lines.cc"
+#include "backends/cpu/simd.h"
+
+#include "backends/cpu/resize/lines.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sparkle::cpu::HWY_NAMESPACE {
+#if SPARKLE_SIMD
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The number of taps as a constant keeps weights in registers; 0: any number.
+template <int taps>
+void mix_taps(const MixArguments& s) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int count = taps ? taps : s.taps;
+  int64_t i = 0;
+  for (; i + lanes <= s.n; i += lanes) {
+    auto sum = hn::Mul(hn::Set(d, s.w[0]), hn::LoadU(d, s.x[0] + i));
+    for (int k = 1; k < count; ++k) sum = hn::MulAdd(hn::Set(d, s.w[k]), hn::LoadU(d, s.x[k] + i), sum);
+    hn::StoreU(sum, d, s.y + i);
+  }
+  for (; i < s.n; ++i) {
+    float sum = s.w[0] * s.x[0][i];
+    for (int k = 1; k < count; ++k) sum += s.w[k] * s.x[k][i];
+    s.y[i] = sum;
+  }
+}
+
+void mix_lines(const MixArguments& s) {
+  switch (s.taps) {
+    case 1: return mix_taps<1>(s);
+    case 2: return mix_taps<2>(s);
+    case 4: return mix_taps<4>(s);
+    default: return mix_taps<0>(s);
+  }
+}
+
+template <int taps>
+void stretch_runs_taps(const StretchRuns& s) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t o = 0; o < s.n; ++o) {
+    const float* w = s.w + o * taps;
+    const int32_t* index = s.index + o * taps;
+    const float* x[taps];
+    for (int k = 0; k < taps; ++k) x[k] = s.x + index[k] * s.run;
+    float* y = s.y + o * s.pitch;
+    int64_t r = 0;
+    for (; r + lanes <= s.run; r += lanes) {
+      auto sum = hn::Mul(hn::Set(d, w[0]), hn::LoadU(d, x[0] + r));
+      for (int k = 1; k < taps; ++k) sum = hn::MulAdd(hn::Set(d, w[k]), hn::LoadU(d, x[k] + r), sum);
+      hn::StoreU(sum, d, y + r);
+    }
+    for (; r < s.run; ++r) {
+      float sum = w[0] * x[0][r];
+      for (int k = 1; k < taps; ++k) sum += w[k] * x[k][r];
+      y[r] = sum;
+    }
+  }
+}
+
+void stretch_runs(const StretchRuns& s) {
+  switch (s.taps) {
+    case 1: return stretch_runs_taps<1>(s);
+    case 2: return stretch_runs_taps<2>(s);
+    default: return stretch_runs_taps<4>(s);
+  }
+}
+
+template <int taps>
+void stretch_elements_taps(const StretchElements& s) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto first = hn::Set(di, s.first);
+  int64_t o = 0;
+  for (; o + lanes <= s.n; o += lanes) {
+    auto sum = hn::Mul(hn::LoadU(d, s.w + o), hn::GatherIndex(d, s.x, hn::Sub(hn::LoadU(di, s.index + o), first)));
+    for (int k = 1; k < taps; ++k) {
+      const int64_t at = k * s.planes + o;
+      sum = hn::MulAdd(hn::LoadU(d, s.w + at), hn::GatherIndex(d, s.x, hn::Sub(hn::LoadU(di, s.index + at), first)), sum);
+    }
+    hn::StoreU(sum, d, s.y + o);
+  }
+  for (; o < s.n; ++o) {
+    float sum = 0;
+    for (int k = 0; k < taps; ++k) sum += s.w[k * s.planes + o] * s.x[s.index[k * s.planes + o] - s.first];
+    s.y[o] = sum;
+  }
+}
+
+void stretch_elements(const StretchElements& s) {
+  switch (s.taps) {
+    case 1: return stretch_elements_taps<1>(s);
+    case 2: return stretch_elements_taps<2>(s);
+    default: return stretch_elements_taps<4>(s);
+  }
+}
+#endif
+}  // namespace sparkle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sparkle::cpu {
+LineFunctions line_functions(std::string_view unit) {
+  return {SPARKLE_PICK(mix_lines, unit), SPARKLE_PICK(stretch_runs, unit), SPARKLE_PICK(stretch_elements, unit)};
+}
+}  // namespace sparkle::cpu
+#endif

@@ -1,0 +1,44 @@
+// The two steps of a separable resize in f32: lines of x are mixed into one, and that line is stretched.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace sparkle::cpu {
+
+// y[i] = sum over k of w[k] * x[k][i]
+struct MixArguments {
+  const float* const* x;
+  const float* w;
+  int taps;
+  float* y;
+  int64_t n;
+};
+// y[o * pitch + r] = sum over k of w[o * taps + k] * x[index[o * taps + k] * run + r], r < run, o < n; taps 1, 2 or 4.
+struct StretchRuns {
+  const float* x;
+  float* y;
+  const int32_t* index;
+  const float* w;
+  int taps;
+  int64_t n, run, pitch;
+};
+// y[o] = sum over k of w[k * planes + o] * x[index[k * planes + o] - first]
+struct StretchElements {
+  const float* x;
+  float* y;
+  const int32_t* index;
+  const float* w;
+  int taps;
+  int64_t n, planes;
+  int32_t first;
+};
+struct LineFunctions {
+  void (*mix)(const MixArguments&);
+  void (*runs)(const StretchRuns&);
+  void (*elements)(const StretchElements&);
+};
+// mix is nullptr where there is no such unit.
+LineFunctions line_functions(std::string_view unit);
+
+}  // namespace sparkle::cpu

@@ -1,0 +1,257 @@
+// Resize. Nearest moves elements by tables (copy/indexed.h). Linear and cubic are separable: the taps of all outer axes mix
+// pieces of lines of x into a buffer in L1, then the innermost resized axis stretches the buffer into y. Axes that are not
+// resized and lie innermost (channels in NHWC) form runs of contiguous elements.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+
+#include "backends/cpu/copy/indexed.h"
+#include "backends/cpu/resize/lines.h"
+#include "families/resize/taps.h"
+
+namespace sparkle::cpu {
+namespace {
+
+constexpr int kMostTaps = 64;       // of all outer axes together: three cubic ones
+constexpr int64_t kBuffer = 4096;   // floats of the line buffer: 16 KB, half of a small L1
+constexpr int64_t kShortRun = 16;   // runs below a vector of AVX-512 are stretched element by element
+
+struct Axis {
+  MoveAxis move;  // size of y; pitches in elements here
+  int64_t in = 1;
+  ResizeTaps taps;
+};
+
+// Outputs [begin, end) of a line and the inputs [first, last] that they need.
+struct Piece {
+  int64_t begin, end, first, last;
+};
+
+class ResizeKernel final : public CpuKernel {
+ public:
+  ResizeKernel(const Stage& stage, const LoopSchedule& schedule, const LineFunctions& functions, std::vector<Axis> axes,
+               int64_t run)
+      : schedule_(schedule), functions_(functions), bytes_(stage.outputs[0].bytes()), run_(run),
+        extrapolation_(static_cast<float>(std::get<ResizeParams>(stage.params).extrapolation)) {
+    line_ = std::move(axes.back());
+    axes.pop_back();
+    outer_ = std::move(axes);
+    for (const Axis& axis : outer_) walk_.push_back({axis.move.size, 0, axis.move.y});
+    plan_pieces();
+    plan_tables();
+  }
+
+  void run(const CpuLaunch& launch) const override {
+    if (bytes_ == 0) return;
+    const auto* x = reinterpret_cast<const float*>(launch.inputs[0]);
+    auto* y = reinterpret_cast<float*>(launch.outputs[0]);
+    const int64_t lines = count_of(walk_);
+    const int tasks = tasks_for(schedule_, *launch.executor, lines, bytes_, 4);
+    parallel_for(*launch.executor, tasks, [&](int task, int) {
+      const int64_t begin = first_item(lines, tasks, task), end = first_item(lines, tasks, task + 1);
+      Walk walk(walk_, begin);
+      for (int64_t i = begin; i < end; ++i, walk.next()) run_line(x, y + walk.y, walk);
+    });
+  }
+
+ private:
+  void plan_pieces() {
+    const int64_t span = std::max<int64_t>(1, kBuffer / run_);
+    for (int64_t o = 0; o < line_.move.size; ++o) {
+      const auto taps = line_.taps.index.begin() + o * line_.taps.count;
+      const auto [low, high] = std::minmax_element(taps, taps + line_.taps.count);
+      if (!pieces_.empty()) {
+        Piece& piece = pieces_.back();
+        const int64_t first = std::min(piece.first, *low), last = std::max(piece.last, *high);
+        if (last - first < span) {
+          piece = {piece.begin, o + 1, first, last};
+          continue;
+        }
+      }
+      pieces_.push_back({o, o + 1, *low, *high});
+    }
+  }
+
+  // Index and weight tables in the form that the loop wants: per output, or per element and tap plane for short runs.
+  void plan_tables() {
+    const int64_t n = line_.move.size, taps = line_.taps.count;
+    by_element_ = run_ < kShortRun && (line_.move.y == run_ || n == 1);
+    index_.resize(static_cast<size_t>(n * taps * (by_element_ ? run_ : 1)));
+    weight_.resize(index_.size());
+    for (const Piece& piece : pieces_)
+      for (int64_t o = piece.begin; o < piece.end; ++o)
+        for (int64_t k = 0; k < taps; ++k) {
+          const auto from = static_cast<size_t>(o * taps + k);
+          const int64_t index = line_.taps.index[from] - piece.first;
+          for (int64_t r = 0; r < (by_element_ ? run_ : 1); ++r) {
+            const auto to = static_cast<size_t>(by_element_ ? k * n * run_ + o * run_ + r : o * taps + k);
+            index_[to] = static_cast<int32_t>(by_element_ ? index * run_ + r : index);
+            weight_[to] = static_cast<float>(line_.taps.weight[from]);
+          }
+        }
+  }
+
+  // Starts of the lines of x that make a line of y and their weights; their number, 0 where y is extrapolated.
+  int gather_taps(const Walk& walk, std::array<int64_t, kMostTaps>& offset, std::array<float, kMostTaps>& weight) const {
+    int count = 1;
+    offset[0] = 0, weight[0] = 1;
+    for (size_t i = 0; i < outer_.size(); ++i) {
+      const ResizeTaps& taps = outer_[i].taps;
+      const int64_t o = walk.index(i);
+      if (!taps.outside.empty() && taps.outside[static_cast<size_t>(o)]) return 0;
+      // The first tap changes the list in place, so it comes last.
+      for (int k = taps.count - 1; k >= 0; --k) {
+        const auto at = static_cast<size_t>(o * taps.count + k);
+        for (int j = 0; j < count; ++j) {
+          const auto to = static_cast<size_t>(k * count + j), from = static_cast<size_t>(j);
+          offset[to] = offset[from] + taps.index[at] * outer_[i].move.x;
+          weight[to] = weight[from] * static_cast<float>(taps.weight[at]);
+        }
+      }
+      count *= taps.count;
+    }
+    return count;
+  }
+
+  void run_line(const float* x, float* y, const Walk& walk) const {
+    std::array<int64_t, kMostTaps> offset;
+    std::array<float, kMostTaps> weight;
+    const int taps = gather_taps(walk, offset, weight);
+    for (const Piece& piece : pieces_) {
+      if (taps == 0) {
+        for (int64_t o = piece.begin; o < piece.end; ++o) std::fill_n(y + o * line_.move.y, run_, extrapolation_);
+        continue;
+      }
+      if ((piece.last - piece.first + 1) * run_ > kBuffer) {
+        run_direct(x, y, piece, taps, offset, weight);
+      } else {
+        alignas(64) float buffer[kBuffer];
+        stretch(mix(x, piece, taps, offset, weight, buffer), y, piece);
+      }
+      if (line_.taps.outside.empty()) continue;
+      for (int64_t o = piece.begin; o < piece.end; ++o)
+        if (line_.taps.outside[static_cast<size_t>(o)]) std::fill_n(y + o * line_.move.y, run_, extrapolation_);
+    }
+  }
+
+  // Inputs [first, last] of the mixed line, dense: in the buffer, or x itself where there is nothing to mix.
+  const float* mix(const float* x, const Piece& piece, int taps, const std::array<int64_t, kMostTaps>& offset,
+                   const std::array<float, kMostTaps>& weight, float* buffer) const {
+    const bool dense = line_.move.x == run_ || line_.in == 1;
+    const float* from[kMostTaps];
+    for (int k = 0; k < taps; ++k) from[k] = x + offset[static_cast<size_t>(k)] + piece.first * line_.move.x;
+    const int64_t n = piece.last - piece.first + 1;
+    if (dense && taps == 1) return from[0];
+    if (dense) {
+      functions_.mix({from, weight.data(), taps, buffer, n * run_});
+    } else if (run_ >= kShortRun) {
+      for (int64_t i = 0; i < n; ++i) {
+        functions_.mix({from, weight.data(), taps, buffer + i * run_, run_});
+        for (int k = 0; k < taps; ++k) from[k] += line_.move.x;
+      }
+    } else {
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t r = 0; r < run_; ++r) {
+          float sum = 0;
+          for (int k = 0; k < taps; ++k) sum += weight[static_cast<size_t>(k)] * from[k][i * line_.move.x + r];
+          buffer[i * run_ + r] = sum;
+        }
+    }
+    return buffer;
+  }
+
+  void stretch(const float* from, float* y, const Piece& piece) const {
+    const int64_t n = line_.move.size;
+    if (by_element_) {
+      const auto at = static_cast<size_t>(piece.begin * run_);
+      functions_.elements({from, y + piece.begin * run_, index_.data() + at, weight_.data() + at, line_.taps.count,
+                           (piece.end - piece.begin) * run_, n * run_, 0});
+    } else {
+      const auto at = static_cast<size_t>(piece.begin * line_.taps.count);
+      functions_.runs({from, y + piece.begin * line_.move.y, index_.data() + at, weight_.data() + at, line_.taps.count,
+                       piece.end - piece.begin, run_, line_.move.y});
+    }
+  }
+
+  // Runs too long for the buffer: all taps of all axes at once, a part of the run after the other.
+  void run_direct(const float* x, float* y, const Piece& piece, int taps, const std::array<int64_t, kMostTaps>& offset,
+                  const std::array<float, kMostTaps>& weight) const {
+    const float* from[kMostTaps * 4];
+    float w[kMostTaps * 4];
+    for (int64_t o = piece.begin; o < piece.end; ++o) {
+      int count = 0;
+      for (int64_t k = 0; k < line_.taps.count; ++k) {
+        const auto at = static_cast<size_t>(o * line_.taps.count + k);
+        for (int j = 0; j < taps; ++j, ++count) {
+          from[count] = x + offset[static_cast<size_t>(j)] + line_.taps.index[at] * line_.move.x;
+          w[count] = weight[static_cast<size_t>(j)] * static_cast<float>(line_.taps.weight[at]);
+        }
+      }
+      functions_.mix({from, w, count, y + o * line_.move.y, run_});
+    }
+  }
+
+  LoopSchedule schedule_;
+  LineFunctions functions_;
+  int64_t bytes_, run_;  // run: contiguous elements per index of the line
+  float extrapolation_;
+  Axis line_;
+  std::vector<Axis> outer_;
+  std::vector<MoveAxis> walk_;  // outer axes; pitches of y in elements
+  std::vector<Piece> pieces_;
+  bool by_element_ = false;
+  std::vector<int32_t> index_;
+  std::vector<float> weight_;
+};
+
+Result<CpuKernelPtr> make_nearest(const Stage& stage, const LoopSchedule& schedule, const Device& device,
+                                  std::vector<ResizeTaps> taps) {
+  std::vector<IndexedAxis> axes;
+  for (ResizeTaps& tap : taps) {
+    for (size_t i = 0; i < tap.outside.size(); ++i)
+      if (tap.outside[i]) tap.index[i] = -1;
+    axes.push_back({std::move(tap.index), tap.identity});
+  }
+  return make_indexed(stage, schedule, device, *row_moves(schedule.unit), std::move(axes),
+                      std::get<ResizeParams>(stage.params).extrapolation);
+}
+
+}  // namespace
+
+Result<CpuKernelPtr> make_resize(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
+  if (variant_of(schedule) == "plain") return make_plain(stage, schedule, device, constants);
+  const auto* loop = std::get_if<LoopSchedule>(&schedule);
+  if (!loop || loop->variant != "lines" || !row_moves(loop->unit))
+    return Error{Reason::backend_lacks_variant,
+                 "The CPU backend has no resize variant '" + variant_of(schedule) + "' for unit '" + unit_of(schedule) + "'."};
+  const ResizeParams& params = std::get<ResizeParams>(stage.params);
+  const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
+  if (x.shape.product() == 0 && y.shape.product() != 0)
+    return Error{Reason::bad_shape, "A resize from " + x.shape.to_string() + " has nothing to sample."};
+  std::vector<ResizeTaps> taps;
+  for (int i = 0; i < y.shape.size(); ++i) taps.push_back(resize_taps(params, i, x.shape[i], y.shape[i]));
+  if (params.mode == ResizeMode::nearest) return make_nearest(stage, *loop, device, std::move(taps));
+  if (y.dtype != DType::f32)
+    return Error{Reason::type_not_served, "Linear and cubic resize serve f32, not " + std::string(name_of(y.dtype)) + "."};
+  std::vector<Axis> axes;
+  for (int i = 0; i < y.shape.size(); ++i) {
+    ResizeTaps& tap = taps[static_cast<size_t>(i)];
+    if (y.shape[i] == 1 && tap.identity) continue;
+    axes.push_back({{y.shape[i], x.layout.pitch[i], y.layout.pitch[i]}, x.shape[i], std::move(tap)});
+  }
+  std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return std::abs(a.move.y) > std::abs(b.move.y); });
+  int64_t run = 1;
+  while (!axes.empty() && axes.back().taps.identity && axes.back().move.x == run && axes.back().move.y == run) {
+    run *= axes.back().move.size;
+    axes.pop_back();
+  }
+  if (axes.empty()) axes.push_back({{1, run, run}, 1, {1, true, {0}, {1}, {}}});
+  int most = 1;
+  for (size_t i = 0; i + 1 < axes.size(); ++i) most *= most > kMostTaps ? 1 : axes[i].taps.count;
+  if (most > kMostTaps)
+    return Error{Reason::operator_not_served, "Resize of " + y.shape.to_string() + " mixes more than 64 lines: resize fewer axes at once."};
+  return CpuKernelPtr(std::make_unique<ResizeKernel>(stage, *loop, line_functions(loop->unit), std::move(axes), run));
+}
+
+}  // namespace sparkle::cpu

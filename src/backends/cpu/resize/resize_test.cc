@@ -1,0 +1,90 @@
+// Resizes of random shapes: nearest byte for byte, linear and cubic within the error of a sum of that many products.
+#include <cmath>
+
+#include "backends/cpu/copy/moves_testing.h"
+
+namespace sparkle::cpu::testing {
+namespace {
+
+// x is normal: |x| < 6 in practice, and the weights of one output sum to less than 1.5 in size per axis (cubic).
+void close_floats(std::span<const std::byte> expected, std::span<const std::byte> actual, double bound) {
+  ASSERT_EQ(expected.size(), actual.size());
+  for (size_t i = 0; i + 4 <= expected.size(); i += 4) {
+    float a, b;
+    std::memcpy(&a, actual.data() + i, 4);
+    std::memcpy(&b, expected.data() + i, 4);
+    if (std::isnan(b)) {
+      ASSERT_EQ(std::memcmp(actual.data() + i, expected.data() + i, 4), 0) << "poison overwritten at float " << i / 4;
+    } else {
+      ASSERT_LE(std::abs(a - b), bound) << "float " << i / 4 << ": " << a << " instead of " << b;
+    }
+  }
+}
+
+TEST(Resize, RandomShapes) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Random random(seed);
+  for (int round = 0; round < 600 && !HasFailure(); ++round) {
+    const int rank = static_cast<int>(pick(random, 0, 5));
+    ResizeParams params;
+    params.mode = static_cast<ResizeMode>(pick(random, 0, 2));
+    params.coordinates = static_cast<ResizeCoordinates>(pick(random, 0, 5));
+    params.nearest = static_cast<ResizeNearest>(pick(random, 0, 3));
+    params.exclude_outside = pick(random, 0, 1);
+    params.extrapolation = 7;
+    Dims shape, resized;
+    int axes = 0;
+    for (int i = 0; i < rank; ++i) {
+      shape.push_back(pick(random, 1, rank <= 2 ? 100 : i == 1 ? 40 : 9));
+      const bool changes = axes < 3 && pick(random, 0, 1);
+      axes += changes;
+      const int64_t kind = pick(random, 0, 2);
+      const double scale = !changes ? 1 : kind == 0 ? static_cast<double>(pick(random, 1, 4))
+                                                    : std::uniform_real_distribution<>(0.4, 3.0)(random);
+      resized.push_back(std::max<int64_t>(1, static_cast<int64_t>(scale * static_cast<double>(shape[i]))));
+      params.scales.push_back(kind == 1 ? static_cast<double>(resized[i]) / static_cast<double>(shape[i]) : scale);
+      if (params.coordinates == ResizeCoordinates::tf_crop) {
+        params.roi_begin.push_back(changes ? std::uniform_real_distribution<>(-0.2, 0.5)(random) : 0);
+        params.roi_end.push_back(changes ? std::uniform_real_distribution<>(0.5, 1.3)(random) : 1);
+      }
+    }
+    const DType type = params.mode == ResizeMode::nearest ? random_type(random) : DType::f32;
+    const bool gaps = pick(random, 0, 1), last = pick(random, 0, 1);
+    Memory x(type, shape, last ? channels_last(shape) : random_layout(random, shape, gaps, true));
+    if (type == DType::f32) {
+      x.fill_floats(random);
+    } else {
+      x.fill(random);
+    }
+    const TensorDesc y{type, resized, last ? channels_last(resized) : random_layout(random, resized, gaps, false)};
+    SCOPED_TRACE(describe(x.desc()) + " -> " + describe(y) + " " + to_text(params));
+    const double taps = params.mode == ResizeMode::linear ? 2 : 4;
+    // Every axis rounds its weights and adds `taps` products.
+    const double bound = 6 * std::pow(1.5, axes) * (2 * taps * std::max(1, axes) + 2) * std::ldexp(1, -24);
+    if (params.mode == ResizeMode::nearest) {
+      compare(make_resize, resize_info(), params, "lines", {&x}, y, same_bytes);
+    } else {
+      compare(make_resize, resize_info(), params, "lines", {&x}, y,
+              [&](std::span<const std::byte> e, std::span<const std::byte> a) { close_floats(e, a, bound); });
+    }
+  }
+}
+
+TEST(Resize, LongRuns) {
+  Random random(3);
+  for (int64_t channels : {64, 1500, 5000})
+    for (ResizeMode mode : {ResizeMode::linear, ResizeMode::cubic}) {
+      const Dims shape{1, channels, 5, 6}, resized{1, channels, 10, 12};
+      Memory x(DType::f32, shape, channels_last(shape));
+      x.fill_floats(random);
+      ResizeParams params;
+      params.mode = mode;
+      params.scales = {1, 1, 2, 2};
+      compare(make_resize, resize_info(), params, "lines", {&x}, {DType::f32, resized, channels_last(resized)},
+              [&](std::span<const std::byte> e, std::span<const std::byte> a) { close_floats(e, a, 2e-5); });
+    }
+}
+
+}  // namespace
+}  // namespace sparkle::cpu::testing

@@ -1,0 +1,49 @@
+// The pad family: plain loops, and what it tells the planner.
+#include <array>
+#include <cstring>
+
+#include "families/common.h"
+#include "families/element.h"
+#include "families/walk.h"
+
+namespace sparkle {
+namespace {
+
+constexpr Variant kVariants[] = {
+#define VARIANT(name, device, unit, rows, vectors, registers, note) \
+  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
+#include "families/pad/variants.inc"
+#undef VARIANT
+};
+
+void pad_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  const PadParams& p = std::get<PadParams>(params);
+  const TensorView &x = inputs[0], &y = outputs[0];
+  const auto bytes = static_cast<size_t>(size_of(y.desc.dtype));
+  std::array<std::byte, 8> value{};
+  store_element(y.desc.dtype, p.value, value.data());
+  for_each_index(y.desc.shape, [&](const Dims& at) {
+    Dims from;
+    bool inside = true;
+    for (int i = 0; i < at.size(); ++i) {
+      from.push_back(pad_source(p.mode, at[i], p.begin[i], p.end[i], x.desc.shape[i]));
+      inside = inside && from[i] >= 0;
+    }
+    std::memcpy(element_at(y, at), inside ? element_at(x, from) : value.data(), bytes);
+  });
+}
+
+Footprint footprint(const Stage& stage, const Schedule&, const Device& device) { return streaming_footprint(stage, device, 0); }
+
+std::vector<Schedule> schedules(const Stage&, const Variant& variant, const Device& device, Reason& why_not) {
+  return loop_schedules(variant, device, why_not);
+}
+
+}  // namespace
+
+const FamilyInfo& pad_info() {
+  static const FamilyInfo family = {"pad", kVariants, pad_reference, footprint, schedules};
+  return family;
+}
+
+}  // namespace sparkle

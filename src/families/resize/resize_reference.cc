@@ -1,0 +1,87 @@
+// The resize family: plain loops in double precision, and what it tells the planner.
+#include <array>
+#include <cstring>
+
+#include "families/common.h"
+#include "families/element.h"
+#include "families/resize/taps.h"
+#include "families/walk.h"
+
+namespace sparkle {
+namespace {
+
+constexpr Variant kVariants[] = {
+#define VARIANT(name, device, unit, rows, vectors, registers, note) \
+  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
+#include "families/resize/variants.inc"
+#undef VARIANT
+};
+
+void resize_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  const ResizeParams& p = std::get<ResizeParams>(params);
+  const TensorView &x = inputs[0], &y = outputs[0];
+  const DType type = y.desc.dtype;
+  const int rank = y.desc.shape.size();
+  if (x.desc.shape.product() == 0) return;
+  std::vector<ResizeTaps> taps;
+  Dims counts;
+  for (int i = 0; i < rank; ++i) {
+    taps.push_back(resize_taps(p, i, x.desc.shape[i], y.desc.shape[i]));
+    counts.push_back(taps.back().count);
+  }
+  for_each_index(y.desc.shape, [&](const Dims& at) {
+    std::byte* to = element_at(y, at);
+    for (int i = 0; i < rank; ++i) {
+      const ResizeTaps& t = taps[static_cast<size_t>(i)];
+      if (!t.outside.empty() && t.outside[static_cast<size_t>(at[i])]) return store_element(type, p.extrapolation, to);
+    }
+    double sum = 0;
+    const std::byte* from = nullptr;
+    for_each_index(counts, [&](const Dims& tap) {
+      Dims where;
+      double weight = 1;
+      for (int i = 0; i < rank; ++i) {
+        const ResizeTaps& t = taps[static_cast<size_t>(i)];
+        const auto k = static_cast<size_t>(at[i] * t.count + tap[i]);
+        where.push_back(t.index[k]);
+        weight *= t.weight[k];
+      }
+      from = element_at(x, where);
+      if (weight != 0) sum += weight * load_element(type, from);
+    });
+    if (counts.product() == 1) {
+      std::memcpy(to, from, static_cast<size_t>(size_of(type)));
+    } else {
+      store_element(type, sum, to);
+    }
+  });
+}
+
+// Two operations per tap, axis after axis: the last axis at full size, the outer ones before it is stretched.
+Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
+  const ResizeParams& p = std::get<ResizeParams>(stage.params);
+  double flops = 0;
+  if (p.mode != ResizeMode::nearest)
+    for (int i = 0; i < stage.outputs[0].shape.size(); ++i)
+      if (stage.inputs[0].shape[i] != stage.outputs[0].shape[i])
+        flops += (p.mode == ResizeMode::linear ? 4 : 8) * static_cast<double>(stage.outputs[0].elements());
+  return streaming_footprint(stage, device, flops);
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  const ResizeParams& p = std::get<ResizeParams>(stage.params);
+  if (variant.name != "plain" && p.mode != ResizeMode::nearest && stage.outputs[0].dtype != DType::f32) {
+    why_not = Reason::type_not_served;
+    return {};
+  }
+  return loop_schedules(variant, device, why_not);
+}
+
+}  // namespace
+
+const FamilyInfo& resize_info() {
+  static const FamilyInfo family = {"resize", kVariants, resize_reference, footprint, schedules};
+  return family;
+}
+
+}  // namespace sparkle
