@@ -1,0 +1,227 @@
+// Strips are rows x columns of the two innermost axes: many short rows, or a part of one long row. What is not contiguous there
+// is copied to a strip in L1 first; a row that repeats (a value per channel) is copied once and kept.
+#include "backends/cpu/pointwise/pointwise_loop.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace sparkle::cpu {
+namespace {
+
+// All strips of a worker together: half of a small L1, the rest is for what streams through.
+constexpr int64_t kScratchFloats = 6144;
+constexpr int64_t kLongestStrip = 1024;   // elements; 1 us of memory traffic against about 30 ns of overhead
+constexpr int64_t kShortestStrip = 64;
+constexpr int64_t kShortRow = 512;        // rows up to this are taken several at a time
+constexpr int kMostSplats = 48;
+constexpr int64_t kLeastTask = 8192;      // elements; below, waking a thread costs more than it gives
+
+void fill(float* to, float value) { std::fill(to, to + kSplatFloats, value); }
+
+template <class T>
+float value_at(const T* p) {
+  return static_cast<float>(*p);
+}
+
+// rows x columns elements to neighbouring floats.
+template <class T>
+void gather(const T* from, int64_t row_pitch, int64_t column_pitch, int64_t rows, int64_t columns, float* to) {
+  for (int64_t r = 0; r < rows; ++r, to += columns) {
+    const T* row = from + r * row_pitch;
+    if (column_pitch == 1) {
+      for (int64_t c = 0; c < columns; ++c) to[c] = value_at(row + c);
+    } else if (column_pitch == 0) {
+      std::fill(to, to + columns, value_at(row));
+    } else {
+      for (int64_t c = 0; c < columns; ++c) to[c] = value_at(row + c * column_pitch);
+    }
+  }
+}
+
+void scatter(const float* from, DType dtype, std::byte* to, int64_t row_pitch, int64_t column_pitch, int64_t rows,
+             int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r, from += columns) {
+    if (dtype == DType::boolean) {
+      uint8_t* row = reinterpret_cast<uint8_t*>(to) + r * row_pitch;
+      for (int64_t c = 0; c < columns; ++c) row[c * column_pitch] = from[c] != 0;
+    } else {
+      float* row = reinterpret_cast<float*>(to) + r * row_pitch;
+      for (int64_t c = 0; c < columns; ++c) row[c * column_pitch] = from[c];
+    }
+  }
+}
+
+}  // namespace
+
+Result<PointwiseLoop> PointwiseLoop::make(const PointwiseParams& params, std::span<const TensorDesc> inputs,
+                                          const TensorDesc& output, std::string_view unit, int64_t grain) {
+  PointwiseLoop loop;
+  std::vector<Dims> pitches;
+  for (const TensorDesc& desc : inputs) {
+    if (desc.dtype != DType::f32 && desc.dtype != DType::boolean && desc.dtype != DType::u8) {
+      return Error{Reason::type_not_served, "Pointwise strips take f32, bool and u8 operands, not " +
+                                                std::string(name_of(desc.dtype)) + "; choose the variant 'plain'."};
+    }
+    pitches.push_back(desc.layout.pitch);
+  }
+  if (output.dtype != DType::f32 && output.dtype != DType::boolean) {
+    return Error{Reason::type_not_served, "Pointwise strips make f32 and bool outputs, not " +
+                                              std::string(name_of(output.dtype)) + "; choose the variant 'plain'."};
+  }
+  pitches.push_back(output.layout.pitch);
+  SPARKLE_TRY(program, compile_strips(params, unit));
+  loop.program_ = std::move(program);
+  loop.nest_ = make_nest(output.shape, pitches, pitches.size() - 1);
+  if (!loop.set_accesses(inputs, output)) {
+    return Error{Reason::backend_lacks_variant, "The pointwise program " + expression(params) +
+                                                    " needs more strips than fit in L1; split it or choose the variant 'plain'."};
+  }
+  const int64_t elements_per_strip = loop.rows_per_strip_ * loop.columns_per_strip_;
+  loop.strips_per_task_ = std::max<int64_t>(1, (grain > 0 ? grain : kLeastTask) / std::max<int64_t>(1, elements_per_strip));
+  return loop;
+}
+
+bool PointwiseLoop::set_accesses(std::span<const TensorDesc> inputs, const TensorDesc& output) {
+  const int rank = nest_.rank();
+  columns_ = nest_.size[rank - 1];
+  if (output.shape.product() == 0) return true;
+  // Short only if a whole row fits a strip even where every operand needs one.
+  const int64_t row_limit = std::min(kShortRow, kScratchFloats / static_cast<int64_t>(inputs.size() + 1 + program_.slots) - 64);
+  const bool short_rows = rank > 1 && columns_ <= row_limit;
+  rows_ = short_rows ? nest_.size[rank - 2] : 1;
+  outer_axes_ = rank - (short_rows ? 2 : 1);
+  for (size_t i = 0; i <= inputs.size(); ++i) {
+    const int64_t column = nest_.pitch[i][rank - 1], row = short_rows ? nest_.pitch[i][rank - 2] : 0;
+    Operand operand;
+    operand.dtype = i < inputs.size() ? inputs[i].dtype : output.dtype;
+    if (operand.dtype == DType::f32 && (column == 1 || columns_ == 1) && (!short_rows || row == column * columns_)) {
+      operand.access = Access::direct;
+    } else if (i < inputs.size() && column == 0 && row == 0) {
+      operand.access = Access::splat;
+      operand.buffer = splat_buffers_++;
+    } else {
+      operand.access = Access::moved;
+      operand.buffer = strip_buffers_++;
+    }
+    operands_.push_back(operand);
+  }
+  strip_buffers_ += program_.slots;
+  if (splat_buffers_ + static_cast<int>(program_.constants.size()) > kMostSplats) return false;
+  const int64_t longest =
+      std::min(kLongestStrip, kScratchFloats / std::max(1, strip_buffers_) / kShortestStrip * kShortestStrip);
+  if (longest < kShortestStrip) return false;
+
+  const int64_t outer = [&] {
+    int64_t n = 1;
+    for (int i = 0; i < outer_axes_; ++i) n *= nest_.size[i];
+    return n;
+  }();
+  if (short_rows) {
+    rows_per_strip_ = std::clamp<int64_t>(longest / columns_, 1, rows_);
+    columns_per_strip_ = columns_;
+    strips_per_outer_ = (rows_ + rows_per_strip_ - 1) / rows_per_strip_;
+    strips_ = outer * strips_per_outer_;
+    return true;
+  }
+  // Parts of equal length, whole vectors.
+  const int64_t parts = (columns_ + longest - 1) / longest;
+  columns_per_strip_ = std::min(longest, ((columns_ + parts - 1) / parts + 63) / 64 * 64);
+  strips_per_outer_ = (columns_ + columns_per_strip_ - 1) / columns_per_strip_;
+  strips_ = outer * strips_per_outer_;
+  return true;
+}
+
+void PointwiseLoop::run(std::span<std::byte* const> inputs, std::byte* output, Executor& executor) const {
+  if (strips_ == 0) return;
+  // A few tasks per worker even out what a slower core leaves.
+  const int64_t most = executor.width() == 1 ? 1 : 4 * static_cast<int64_t>(executor.width());
+  const int64_t tasks = std::clamp<int64_t>(strips_ / strips_per_task_, 1, most);
+  parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
+    run_strips(inputs, output, strips_ * task / tasks, strips_ * (task + 1) / tasks);
+  });
+}
+
+void PointwiseLoop::run_strips(std::span<std::byte* const> inputs, std::byte* output, int64_t begin, int64_t end) const {
+  alignas(64) float strips[kScratchFloats];
+  alignas(64) float splats[kMostSplats * kSplatFloats];
+  const size_t count = inputs.size();
+  const int64_t capacity = (rows_per_strip_ * columns_per_strip_ + 15) / 16 * 16;
+  const auto strip = [&](int buffer) { return strips + buffer * capacity; };
+  const int constants_at = splat_buffers_, slots_at = strip_buffers_ - program_.slots;
+  for (size_t i = 0; i < program_.constants.size(); ++i)
+    fill(splats + (constants_at + static_cast<int>(i)) * static_cast<int>(kSplatFloats), program_.constants[i]);
+
+  const int rank = nest_.rank();
+  std::vector<int64_t> outer_offset(count + 1, 0), kept(count, INT64_MIN);  // kept: what the operand's buffer holds
+  std::vector<StripOperand> values(count);
+  int64_t outer = -1;
+  for (int64_t s = begin; s < end; ++s) {
+    if (s / strips_per_outer_ != outer) {
+      outer = s / strips_per_outer_;
+      for (size_t i = 0; i <= count; ++i) outer_offset[i] = nest_.offset(i, outer, outer_axes_);
+    }
+    const int64_t part = s % strips_per_outer_;
+    const int64_t row = rows_ > 1 ? part * rows_per_strip_ : 0, column = rows_ > 1 ? 0 : part * columns_per_strip_;
+    const int64_t rows = std::min(rows_per_strip_, rows_ - row), columns = std::min(columns_per_strip_, columns_ - column);
+    const auto place = [&](size_t i) {
+      const Dims& pitch = nest_.pitch[i];
+      return outer_offset[i] + (rows_ > 1 ? row * pitch[rank - 2] : 0) + column * pitch[rank - 1];
+    };
+    for (size_t i = 0; i < count; ++i) {
+      const Operand& operand = operands_[i];
+      const int64_t at = place(i);
+      const float* floats = reinterpret_cast<const float*>(inputs[i]) + at;
+      const uint8_t* bytes = reinterpret_cast<const uint8_t*>(inputs[i]) + at;
+      if (operand.access == Access::direct) {
+        values[i] = {floats, ~size_t{0}};
+      } else if (operand.access == Access::splat) {
+        float* to = splats + operand.buffer * static_cast<int>(kSplatFloats);
+        if (kept[i] != at) fill(to, operand.dtype == DType::f32 ? *floats : static_cast<float>(*bytes));
+        kept[i] = at;
+        values[i] = {to, 0};
+      } else {
+        // Rows that repeat are filled once for the longest strip.
+        const int64_t row_pitch = rows_ > 1 ? nest_.pitch[i][rank - 2] : 0, column_pitch = nest_.pitch[i][rank - 1];
+        const bool repeats = rows_ > 1 && row_pitch == 0;
+        const int64_t fill_rows = repeats ? rows_per_strip_ : rows;
+        float* to = strip(operand.buffer);
+        if (!repeats || kept[i] != at) {
+          if (operand.dtype == DType::f32) {
+            gather(floats, row_pitch, column_pitch, fill_rows, columns, to);
+          } else {
+            gather(bytes, row_pitch, column_pitch, fill_rows, columns, to);
+          }
+        }
+        kept[i] = at;
+        values[i] = {to, ~size_t{0}};
+      }
+    }
+    const Operand& out = operands_[count];
+    const int64_t out_at = place(count);
+    float* result = out.access == Access::direct ? reinterpret_cast<float*>(output) + out_at : strip(out.buffer);
+    const auto value = [&](const StripValue& v) -> StripOperand {
+      if (v.kind == StripValue::operand) return values[static_cast<size_t>(v.index)];
+      if (v.kind == StripValue::slot) return {strip(slots_at + v.index), ~size_t{0}};
+      return {splats + (constants_at + v.index) * static_cast<int>(kSplatFloats), 0};
+    };
+    for (size_t k = 0; k < program_.steps.size(); ++k) {
+      const StripStep& step = program_.steps[k];
+      const int arity = arity_of(step.op);
+      StripCall call;
+      if (arity > 0) call.x = value(step.x);
+      if (arity > 1) call.y = value(step.y);
+      if (arity > 2) call.z = value(step.z);
+      call.out = k + 1 == program_.steps.size() ? result : strip(slots_at + step.slot);
+      call.count = static_cast<size_t>(rows * columns);
+      call.a = step.a, call.b = step.b, call.low = step.low, call.high = step.high, call.op = step.op;
+      step.function(call);
+    }
+    if (out.access == Access::moved) {
+      const int64_t row_pitch = rows_ > 1 ? nest_.pitch[count][rank - 2] : 0;
+      scatter(result, out.dtype, output + out_at * size_of(out.dtype), row_pitch, nest_.pitch[count][rank - 1], rows, columns);
+    }
+  }
+}
+
+}  // namespace sparkle::cpu
