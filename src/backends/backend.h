@@ -77,6 +77,7 @@ enum class MemoryKind : uint8_t {
 struct SubmitOptions {
   Token after;             // starts once this is complete
   bool timestamps = false; // keep StepTimes for timestamps()
+  std::shared_ptr<std::vector<std::shared_ptr<void>>> keep_alive;  // released when the work is complete
 };
 
 class Backend {
@@ -84,7 +85,7 @@ class Backend {
   virtual ~Backend() = default;
   virtual const Device& device() const = 0;
   virtual Result<std::shared_ptr<Buffer>> allocate(int64_t bytes, MemoryKind kind) = 0;
-  // The caller's memory as a buffer, not copied and not freed: a host pointer on the CPU, a device handle elsewhere.
+  // Host memory as a buffer, not copied and not freed; nullptr (no error) where the device cannot work on host memory.
   virtual Result<std::shared_ptr<Buffer>> import(void* memory, int64_t bytes) = 0;
   // Bit i of `constants` tells that input i never changes and will be packed before the first run.
   virtual Result<std::unique_ptr<Kernel>> compile(const Stage& stage, const Schedule& schedule, uint32_t constants) = 0;

@@ -76,15 +76,21 @@ int64_t extent(const Dims& shape, const Layout& layout) {
 
 TensorDesc dense_desc(DType dtype, const Dims& shape) { return {dtype, shape, row_major(shape)}; }
 
-HostTensor HostTensor::zeros(DType dtype, const Dims& shape) {
+HostTensor HostTensor::uninitialized(DType dtype, const Dims& shape) {
   HostTensor t;
   t.dtype = dtype;
   t.shape = shape;
-  const size_t bytes = static_cast<size_t>(t.size_bytes());
+  // Some room behind the last element: whole-vector readers may look there.
+  const size_t bytes = static_cast<size_t>(t.size_bytes()) + 64;
   constexpr std::align_val_t alignment{64};
-  auto* memory = static_cast<std::byte*>(::operator new(bytes + 64, alignment));
-  std::memset(memory, 0, bytes + 64);
+  auto* memory = static_cast<std::byte*>(::operator new(bytes, alignment));
   t.bytes = std::shared_ptr<std::byte[]>(memory, [](std::byte* p) { ::operator delete(p, std::align_val_t{64}); });
+  return t;
+}
+
+HostTensor HostTensor::zeros(DType dtype, const Dims& shape) {
+  HostTensor t = uninitialized(dtype, shape);
+  std::memset(t.bytes.get(), 0, static_cast<size_t>(t.size_bytes()));
   return t;
 }
 

@@ -66,6 +66,7 @@ struct HostTensor {
   std::shared_ptr<std::byte[]> bytes;
 
   static HostTensor zeros(DType dtype, const Dims& shape);
+  static HostTensor uninitialized(DType dtype, const Dims& shape);
   template <class T>
   static HostTensor of(DType dtype, const Dims& shape, const std::vector<T>& values) {
     HostTensor t = zeros(dtype, shape);

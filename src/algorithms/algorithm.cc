@@ -1,0 +1,59 @@
+#include "algorithms/algorithm.h"
+
+#include <array>
+
+#include "algorithms/stages.h"
+
+namespace sparkle {
+namespace {
+
+Reason gemm_applies(const AnchorCall&) { return Reason::none; }
+
+StagePlan gemm_stages(const AnchorCall& call) {
+  if (call.problem.kind == ProblemKind::conv_transpose) return transposed_stages(call);
+  GemmParams params;
+  params.loader = call.problem.kind == ProblemKind::matmul ? Loader::dense : Loader::window;
+  params.groups = call.problem.groups;
+  params.window = call.problem.window;
+  params.epilogue = call.problem.epilogue;
+  return {{whole_call(call, params)}, {}};
+}
+
+Reason depthwise_applies(const AnchorCall& call) {
+  const Problem& p = call.problem;
+  if (p.kind != ProblemKind::conv) return Reason::not_this_family;
+  if (p.groups != p.c || p.groups == 1) return Reason::groups_not_served;
+  return Reason::none;
+}
+
+StagePlan depthwise_stages(const AnchorCall& call) {
+  DepthwiseParams params;
+  params.window = call.problem.window;
+  params.epilogue = call.problem.epilogue;
+  return {{whole_call(call, params)}, {}};
+}
+
+constexpr std::array<Algorithm, 2> kAlgorithms = {{
+    {"depthwise", "every channel has filters of its own", depthwise_applies, depthwise_stages},
+    {"gemm", "implicit matrix product: no im2col buffer", gemm_applies, gemm_stages},
+}};
+
+}  // namespace
+
+StageUse whole_call(const AnchorCall& call, StageParams params) {
+  StageUse use;
+  use.stage = {std::move(params), call.inputs, {call.output}};
+  for (size_t i = 0; i < call.inputs.size(); ++i) use.inputs.push_back(static_cast<int>(i));
+  use.outputs = {static_cast<int>(call.inputs.size())};
+  return use;
+}
+
+std::span<const Algorithm> algorithms() { return kAlgorithms; }
+
+const Algorithm* algorithm_named(std::string_view name) {
+  for (const Algorithm& algorithm : kAlgorithms)
+    if (algorithm.name == name) return &algorithm;
+  return nullptr;
+}
+
+}  // namespace sparkle

@@ -1,0 +1,42 @@
+// Algorithms, device-free: an anchor call (a Problem on given operands) becomes Stages. Which algorithm runs is the planner's choice
+// by cost; each can be forced by name.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "algorithms/problem.h"
+
+namespace sparkle {
+
+// A Problem on operands of known layouts. Inputs: x, w (or a, b), then the epilogue's operands.
+struct AnchorCall {
+  Problem problem;
+  std::vector<TensorDesc> inputs;
+  TensorDesc output;
+};
+
+// A Stage and which operands of the call it works on: index i < inputs is input i, `inputs` is the output, above that are the
+// algorithm's temporaries. Descs inside the stage may be parts (views) of the operands.
+struct StageUse {
+  Stage stage;
+  std::vector<int> inputs, outputs;
+};
+struct StagePlan {
+  std::vector<StageUse> stages;
+  std::vector<TensorDesc> temporaries;
+};
+
+struct Algorithm {
+  std::string_view name;  // "gemm", "depthwise", ... : what --algorithm takes
+  std::string_view note;
+  // Reason::none where it can serve the call.
+  Reason (*applies)(const AnchorCall& call);
+  StagePlan (*stages)(const AnchorCall& call);
+};
+
+// All algorithms, in the order in which ties are broken.
+std::span<const Algorithm> algorithms();
+const Algorithm* algorithm_named(std::string_view name);
+
+}  // namespace sparkle

@@ -1,0 +1,182 @@
+#include "backends/cpu/cpu_backend.h"
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+
+#include "backends/cpu/cpu_kernel.h"
+
+namespace sparkle::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class HostBuffer final : public Buffer {
+ public:
+  HostBuffer(std::byte* memory, int64_t bytes, bool owned) : memory_(memory), bytes_(bytes), owned_(owned) {}
+  ~HostBuffer() override {
+    if (owned_) ::operator delete(memory_, std::align_val_t{64});
+  }
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+  int64_t bytes() const override { return bytes_; }
+  std::byte* host() override { return memory_; }
+
+ private:
+  std::byte* memory_;
+  int64_t bytes_;
+  bool owned_;
+};
+
+using Maker = Result<CpuKernelPtr> (*)(const Stage&, const Schedule&, const Device&, uint32_t);
+constexpr std::array<Maker, kFamilies> kMakers = {make_gemm,      make_depthwise, make_pool, make_pointwise, make_reduce, make_softmax,
+                                                  make_normalize, make_copy,      make_pad,  make_resize,    make_gather};
+
+// Offsets are resolved once at recording: a run only adds the slots' addresses.
+struct Operand {
+  int slot = 0;
+  int64_t offset = 0;  // bytes
+};
+struct RecordedLaunch {
+  const CpuKernel* kernel = nullptr;
+  std::vector<Operand> operands;  // inputs, then outputs
+  size_t inputs = 0;
+  Operand workspace;
+};
+
+class CpuProgram final : public Program {
+ public:
+  std::vector<RecordedLaunch> launches;
+  size_t most_operands = 0;
+};
+
+// Remembers the stage's layouts: a constant that is packed or re-used as it is has no layout offset added twice.
+class CompiledKernel final : public Kernel {
+ public:
+  CompiledKernel(CpuKernelPtr kernel, const Stage& stage, uint32_t constants) : kernel_(std::move(kernel)) {
+    for (size_t i = 0; i < stage.inputs.size(); ++i) {
+      const bool packed = i < 32 && (constants >> i & 1) && kernel_->packed_bytes(static_cast<int>(i)) > 0;
+      const TensorDesc& d = stage.inputs[i];
+      offsets.push_back(packed ? 0 : d.layout.offset * size_of(d.dtype));
+    }
+    for (const TensorDesc& d : stage.outputs) offsets.push_back(d.layout.offset * size_of(d.dtype));
+  }
+  int64_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
+  int64_t packed_bytes(int input) const override { return kernel_->packed_bytes(input); }
+  std::string packed_key(int input) const override { return kernel_->packed_key(input); }
+  void pack(int input, const std::byte* from, std::byte* to, Executor& executor) const override {
+    kernel_->pack(input, from, to, executor);
+  }
+  const CpuKernel* kernel() const { return kernel_.get(); }
+  std::vector<int64_t> offsets;
+
+ private:
+  CpuKernelPtr kernel_;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(const Device& device, std::shared_ptr<Executor> executor) : device_(device), executor_(std::move(executor)) {}
+
+  const Device& device() const override { return device_; }
+  Executor& executor() override { return *executor_; }
+
+  Result<std::shared_ptr<Buffer>> allocate(int64_t bytes, MemoryKind) override {
+    void* memory = ::operator new(static_cast<size_t>(bytes) + 64, std::align_val_t{64}, std::nothrow);
+    if (!memory) return Error{Reason::out_of_memory, "The CPU cannot allocate " + std::to_string(bytes) + " bytes."};
+    return std::shared_ptr<Buffer>(std::make_shared<HostBuffer>(static_cast<std::byte*>(memory), bytes, true));
+  }
+  Result<std::shared_ptr<Buffer>> import(void* memory, int64_t bytes) override {
+    return std::shared_ptr<Buffer>(std::make_shared<HostBuffer>(static_cast<std::byte*>(memory), bytes, false));
+  }
+
+  Result<std::unique_ptr<Kernel>> compile(const Stage& stage, const Schedule& schedule, uint32_t constants) override {
+    const bool plain = variant_of(schedule) == "plain";
+    const Maker make = plain ? make_plain : kMakers[static_cast<size_t>(stage.family())];
+    SPARKLE_TRY(kernel, make(stage, schedule, device_, constants));
+    return std::unique_ptr<Kernel>(std::make_unique<CompiledKernel>(std::move(kernel), stage, constants));
+  }
+
+  Result<std::unique_ptr<Program>> record(std::span<const Launch> launches) override {
+    auto program = std::make_unique<CpuProgram>();
+    for (const Launch& launch : launches) {
+      const auto& kernel = static_cast<const CompiledKernel&>(*launch.kernel);
+      RecordedLaunch recorded;
+      recorded.kernel = kernel.kernel();
+      recorded.inputs = launch.inputs.size();
+      size_t at = 0;
+      for (const auto* list : {&launch.inputs, &launch.outputs})
+        for (const Binding& b : *list) recorded.operands.push_back({b.slot, b.offset_bytes + kernel.offsets[at++]});
+      recorded.workspace = {launch.workspace.slot, launch.workspace.offset_bytes};
+      program->most_operands = std::max(program->most_operands, recorded.operands.size());
+      program->launches.push_back(std::move(recorded));
+    }
+    return std::unique_ptr<Program>(std::move(program));
+  }
+
+  Result<Token> submit(const Program& program, std::span<Buffer* const> slots, const SubmitOptions& options) override {
+    const auto& recorded = static_cast<const CpuProgram&>(program);
+    std::vector<std::byte*> operands(recorded.most_operands);
+    std::vector<StepTime> times;
+    if (options.timestamps) times.reserve(recorded.launches.size());
+    const auto start = Clock::now();
+    double before = 0;
+    for (const RecordedLaunch& launch : recorded.launches) {
+      for (size_t i = 0; i < launch.operands.size(); ++i)
+        operands[i] = slots[static_cast<size_t>(launch.operands[i].slot)]->host() + launch.operands[i].offset;
+      CpuLaunch call;
+      call.inputs = {operands.data(), launch.inputs};
+      call.outputs = {operands.data() + launch.inputs, launch.operands.size() - launch.inputs};
+      call.workspace = slots[static_cast<size_t>(launch.workspace.slot)]->host() + launch.workspace.offset;
+      call.executor = executor_.get();
+      launch.kernel->run(call);
+      if (options.timestamps) {
+        const double now = std::chrono::duration<double>(Clock::now() - start).count();
+        times.push_back({before, now});
+        before = now;
+      }
+    }
+    const Token token{++submitted_};
+    if (options.timestamps) {
+      const std::lock_guard lock(mutex_);
+      times_[token.value] = std::move(times);
+      while (times_.size() > 16) times_.erase(times_.begin());  // those of abandoned submissions
+    }
+    return token;
+  }
+
+  Result<Token> copy(std::span<const CopyRegion> regions, Token) override {
+    for (const CopyRegion& r : regions)
+      std::memcpy(r.to->host() + r.to_offset, r.from->host() + r.from_offset, static_cast<size_t>(r.bytes));
+    return Token{++submitted_};
+  }
+  bool done(Token) override { return true; }
+  Status wait(Token, std::chrono::nanoseconds) override { return ok(); }
+
+  Result<std::vector<StepTime>> timestamps(Token token) override {
+    const std::lock_guard lock(mutex_);
+    const auto at = times_.find(token.value);
+    if (at == times_.end()) return Error{Reason::bad_usage, "This submission was made without timestamps."};
+    auto times = std::move(at->second);
+    times_.erase(at);
+    return times;
+  }
+
+ private:
+  Device device_;
+  std::shared_ptr<Executor> executor_;
+  std::atomic<uint64_t> submitted_{0};
+  std::mutex mutex_;
+  std::map<uint64_t, std::vector<StepTime>> times_;
+};
+
+}  // namespace
+
+std::shared_ptr<Backend> make_cpu_backend(const Device& device, std::shared_ptr<Executor> executor) {
+  return std::make_shared<CpuBackend>(device, std::move(executor));
+}
+
+}  // namespace sparkle::cpu

@@ -1,0 +1,136 @@
+#include "plan/choose.h"
+
+#include <algorithm>
+
+#include "plan/cost.h"
+#include "plan/tuning_store.h"
+
+namespace sparkle {
+namespace {
+
+struct Scheduled {
+  Schedule schedule;
+  Footprint footprint;
+  Cost cost;
+};
+
+// All schedules of one stage, cheapest first; rejections go to `candidates`.
+std::vector<Scheduled> enumerate(std::string_view algorithm, const Stage& stage, const Device& device, const PlanOptions& options,
+                                 std::vector<Candidate>& candidates) {
+  const FamilyInfo& family = info(stage.family());
+  std::vector<Scheduled> found;
+  for (const Variant& variant : family.variants) {
+    Reason why_not = Reason::none;
+    std::vector<Schedule> schedules;
+    // A forced variant is forced where its family has it; other families choose freely.
+    const bool forced = !options.variant.empty() && std::any_of(family.variants.begin(), family.variants.end(),
+                                                                [&](const Variant& v) { return v.name == options.variant; });
+    if (forced && variant.name != options.variant) {
+      why_not = Reason::forced_other;
+    } else {
+      schedules = family.schedules(stage, variant, device, why_not);
+    }
+    if (schedules.empty()) {
+      candidates.push_back({std::string(algorithm), "variant=" + std::string(variant.name), {}, why_not});
+      continue;
+    }
+    for (Schedule& schedule : schedules) {
+      Footprint footprint = family.footprint(stage, schedule, device);
+      const Cost cost = cost_of(footprint, schedule, device);
+      found.push_back({std::move(schedule), std::move(footprint), cost});
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Scheduled& a, const Scheduled& b) { return a.cost.seconds < b.cost.seconds; });
+  return found;
+}
+
+// Matrix units are described but have no kernels yet: said once per anchor, so that explain shows what lies idle.
+void note_idle_units(const Device& device, std::vector<Candidate>& candidates) {
+  for (const MathUnit& unit : device.units)
+    if (unit.kind != UnitKind::vector_fma) candidates.push_back({"gemm", "unit=" + unit.name, {}, Reason::no_kernel});
+}
+
+// The stored measurement of this problem, if it names one of the schedules found.
+const Scheduled* tuned(const std::vector<Scheduled>& found, const std::string& key, const PlanOptions& options) {
+  if (!options.tuning) return nullptr;
+  const std::string* stored = options.tuning->find(key);
+  if (!stored) return nullptr;
+  for (const Scheduled& s : found)
+    if (to_text(s.schedule) == *stored) return &s;
+  return nullptr;
+}
+
+// Picks for each stage of one algorithm; false where a stage has no schedule.
+bool complete(Choice& choice, const std::string& key, const Device& device, const PlanOptions& options) {
+  for (const StageUse& use : choice.plan.stages) {
+    const auto found = enumerate(choice.algorithm, use.stage, device, options, choice.candidates);
+    if (found.empty()) return false;
+    const Scheduled* best = tuned(found, key, options);
+    const bool overridden = best && best != &found.front();
+    if (!best) best = &found.front();
+    for (const Scheduled& s : found)
+      choice.candidates.push_back({choice.algorithm, to_text(s.schedule), s.cost,
+                                   &s == best ? Reason::none : overridden ? Reason::tuned_other : Reason::costlier});
+    choice.schedules.push_back(best->schedule);
+    choice.footprints.push_back(best->footprint);
+    choice.costs.push_back(best->cost);
+    choice.cost = choice.costs.size() == 1 ? best->cost : add(choice.cost, best->cost);
+  }
+  return true;
+}
+
+void chosen_first(std::vector<Candidate>& candidates) {
+  std::stable_partition(candidates.begin(), candidates.end(), [](const Candidate& c) { return c.reason == Reason::none; });
+}
+
+}  // namespace
+
+Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options) {
+  std::vector<Candidate> candidates;
+  const Algorithm* forced = options.algorithm.empty() ? nullptr : algorithm_named(options.algorithm);
+  // A forced algorithm that cannot serve this call leaves it to the others: a network has layers of many kinds.
+  if (forced && forced->applies(call) != Reason::none) forced = nullptr;
+  std::optional<Choice> best;
+  const std::string key = to_text(call.problem);
+  for (const Algorithm& algorithm : algorithms()) {
+    Reason reason = algorithm.applies(call);
+    if (reason == Reason::none && forced && forced != &algorithm) reason = Reason::forced_other;
+    if (reason != Reason::none) {
+      candidates.push_back({std::string(algorithm.name), "-", {}, reason});
+      continue;
+    }
+    Choice choice;
+    choice.algorithm = algorithm.name;
+    choice.plan = algorithm.stages(call);
+    const bool served = complete(choice, key, device, options);
+    const bool better = served && (!best || choice.cost.seconds < best->cost.seconds);
+    for (Candidate& c : choice.candidates) {
+      if (!better && c.reason == Reason::none) c.reason = Reason::costlier;
+      candidates.push_back(c);
+    }
+    if (!better) continue;
+    for (Candidate& c : candidates)
+      if (c.reason == Reason::none && c.algorithm != choice.algorithm) c.reason = Reason::costlier;
+    best = std::move(choice);
+  }
+  if (!best) return Error{Reason::no_kernel, "no algorithm serves " + short_name(call.problem) + " on " + device.name};
+  note_idle_units(device, candidates);
+  chosen_first(candidates);
+  best->candidates = std::move(candidates);
+  return std::move(*best);
+}
+
+Result<Choice> choose(const Stage& stage, const Device& device, const PlanOptions& options) {
+  Choice choice;
+  choice.algorithm = name_of(stage.family());
+  StageUse use{stage, {}, {}};
+  for (size_t i = 0; i < stage.inputs.size(); ++i) use.inputs.push_back(static_cast<int>(i));
+  for (size_t i = 0; i < stage.outputs.size(); ++i) use.outputs.push_back(static_cast<int>(stage.inputs.size() + i));
+  choice.plan.stages.push_back(std::move(use));
+  if (!complete(choice, to_text(stage.params), device, options))
+    return Error{Reason::no_kernel, "no variant of the " + choice.algorithm + " family serves this on " + device.name};
+  chosen_first(choice.candidates);
+  return choice;
+}
+
+}  // namespace sparkle

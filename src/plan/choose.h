@@ -1,0 +1,23 @@
+// Choice: every draft step gets its stages and schedules. Describe, enumerate, reject with a reason, rank by cost.
+#pragma once
+
+#include "plan/draft.h"
+
+namespace sparkle {
+
+// One way to do an anchor or a single stage: stages with the schedule of each.
+struct Choice {
+  std::string algorithm;
+  StagePlan plan;
+  std::vector<Schedule> schedules;
+  std::vector<Footprint> footprints;
+  std::vector<Cost> costs;
+  Cost cost;                          // of all stages
+  std::vector<Candidate> candidates;  // everything looked at, the chosen one first
+};
+
+// The cheapest way. Errors: no_kernel with the sentence of the best rejection where nothing serves it.
+Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options);
+Result<Choice> choose(const Stage& stage, const Device& device, const PlanOptions& options);
+
+}  // namespace sparkle

@@ -1,0 +1,13 @@
+// Cost: predicted seconds of one stage from its Footprint and the Device, and what binds. A roofline over all memory levels: the slowest of
+// arithmetic and traffic per level, plus the fixed cost of a step. Knows no family's fields.
+#pragma once
+
+#include "plan/plan.h"
+
+namespace sparkle {
+
+Cost cost_of(const Footprint& footprint, const Schedule& schedule, const Device& device);
+// Sums seconds; the larger part names the bound.
+Cost add(const Cost& a, const Cost& b);
+
+}  // namespace sparkle

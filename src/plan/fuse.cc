@@ -1,0 +1,169 @@
+#include "plan/fuse.h"
+
+#include <algorithm>
+
+namespace sparkle {
+namespace {
+
+constexpr size_t kMostOperands = 8, kLongestProgram = 24;
+
+struct Uses {
+  std::vector<int> count;     // readers of each tensor; a graph output counts as one
+  std::vector<int> reader;    // the last reader's op, -1 for none
+  explicit Uses(const Graph& graph) : count(graph.tensors.size(), 0), reader(graph.tensors.size(), -1) {
+    for (size_t i = 0; i < graph.ops.size(); ++i)
+      for (TensorId id : graph.ops[i].inputs)
+        if (id != kAbsent) ++count[static_cast<size_t>(id)], reader[static_cast<size_t>(id)] = static_cast<int>(i);
+    for (TensorId id : graph.outputs) count[static_cast<size_t>(id)] += 2;
+  }
+  // The only reader of a tensor that nothing else needs, or -1.
+  int only_reader(TensorId id) const {
+    return count[static_cast<size_t>(id)] == 1 ? reader[static_cast<size_t>(id)] : -1;
+  }
+};
+
+const PointwiseNode* pointwise(const Graph& graph, int op) {
+  return op < 0 ? nullptr : std::get_if<PointwiseNode>(&graph.ops[static_cast<size_t>(op)].params);
+}
+
+bool as_activation(const PointwiseNode& node, Epilogue& epilogue) {
+  Activation activation;
+  if (arity_of(node.op) != 1 || !parse_name(name_of(node.op), activation)) return false;
+  epilogue.activation = activation;
+  epilogue.a = node.a;
+  epilogue.b = node.b;
+  return true;
+}
+
+// Takes the reader of the group's output into the epilogue, if it fits there.
+bool absorb(const Graph& graph, const Uses& uses, const std::vector<bool>& taken, Group& group) {
+  const int reader = uses.only_reader(group.output);
+  const PointwiseNode* node = pointwise(graph, reader);
+  if (!node || taken[static_cast<size_t>(reader)]) return false;
+  const Op& op = graph.ops[static_cast<size_t>(reader)];
+  const GraphTensor& result = graph.tensor(op.outputs[0]);
+  if (result.dtype != DType::f32 || !(result.shape == graph.tensor(group.output).shape)) return false;
+  Epilogue& e = group.epilogue;
+  if (node->op == PointwiseOp::add) {
+    const TensorId other = op.inputs[0] == group.output ? op.inputs[1] : op.inputs[0];
+    if (!(graph.tensor(other).shape == result.shape) || group.residuals.size() >= 2) return false;
+    ++(e.activation == Activation::none ? e.residuals_before : e.residuals_after);
+    group.residuals.push_back(other);
+  } else {
+    if (e.activation != Activation::none || e.residuals_after > 0 || !as_activation(*node, e)) return false;
+  }
+  group.ops.push_back(reader);
+  group.output = op.outputs[0];
+  return true;
+}
+
+bool is_anchor(const Op& op) {
+  return std::holds_alternative<ConvOp>(op.params) || std::holds_alternative<MatMulOp>(op.params);
+}
+
+// Adds `op` to a program, taking in the programs of its inputs where nothing else reads them.
+Group pointwise_group(const Graph& graph, const Uses& uses, std::vector<Group>& groups, std::vector<int>& group_of, int index) {
+  const Op& op = graph.ops[static_cast<size_t>(index)];
+  const PointwiseNode& node = std::get<PointwiseNode>(op.params);
+  const GraphTensor& result = graph.tensor(op.outputs[0]);
+  Group merged;
+  merged.output = op.outputs[0];
+  // First the operands of everything merged, then the instructions; values are renumbered as they come.
+  struct Part {
+    int group;  // -1: a plain operand
+    TensorId tensor;
+  };
+  std::vector<Part> parts;
+  size_t operands = 0, length = 1;
+  for (TensorId id : op.inputs) {
+    Part part{-1, id};
+    const int producer = group_of[static_cast<size_t>(id)];
+    if (producer >= 0 && uses.only_reader(id) == index && graph.tensor(id).shape == result.shape) {
+      const Group& g = groups[static_cast<size_t>(producer)];
+      if (g.anchor < 0 && !g.program.program.empty() && operands + g.operands.size() + 2 <= kMostOperands &&
+          length + g.program.program.size() <= kLongestProgram) {
+        part.group = producer;
+        operands += g.operands.size();
+        length += g.program.program.size();
+      }
+    }
+    if (part.group < 0) ++operands;
+    parts.push_back(part);
+  }
+  const auto operand = [&](TensorId id) {
+    const auto at = std::find(merged.operands.begin(), merged.operands.end(), id);
+    if (at != merged.operands.end()) return static_cast<int>(at - merged.operands.begin());
+    merged.operands.push_back(id);
+    return static_cast<int>(merged.operands.size()) - 1;
+  };
+  for (const Part& part : parts) {
+    if (part.group < 0) {
+      operand(part.tensor);
+    } else {
+      for (TensorId id : groups[static_cast<size_t>(part.group)].operands) operand(id);
+    }
+  }
+  merged.program.inputs = static_cast<int>(merged.operands.size());
+  int arguments[3] = {0, 0, 0};
+  for (size_t i = 0; i < parts.size() && i < 3; ++i) {
+    if (parts[i].group < 0) {
+      arguments[i] = operand(parts[i].tensor);
+      continue;
+    }
+    Group& g = groups[static_cast<size_t>(parts[i].group)];
+    const int base = static_cast<int>(merged.program.program.size()) + merged.program.inputs;
+    for (PointwiseInstruction step : g.program.program) {
+      for (int* value : {&step.x, &step.y, &step.z})
+        *value = *value < g.program.inputs ? operand(g.operands[static_cast<size_t>(*value)])
+                                           : *value - g.program.inputs + base;
+      merged.program.program.push_back(step);
+    }
+    arguments[i] = merged.program.inputs + static_cast<int>(merged.program.program.size()) - 1;
+    merged.ops.insert(merged.ops.end(), g.ops.begin(), g.ops.end());
+    g.ops.clear();  // swallowed
+  }
+  merged.program.program.push_back({node.op, arguments[0], arguments[1], arguments[2], node.a, node.b});
+  merged.ops.push_back(index);
+  std::sort(merged.ops.begin(), merged.ops.end());
+  return merged;
+}
+
+}  // namespace
+
+std::vector<Group> fuse(const Graph& graph, bool enabled) {
+  const Uses uses(graph);
+  std::vector<bool> taken(graph.ops.size(), false);
+  std::vector<Group> groups;
+  // Anchors from the last to the first: where two sums meet in an addition the later one takes it, the earlier one's result is ready.
+  for (int i = static_cast<int>(graph.ops.size()) - 1; i >= 0; --i) {
+    const Op& op = graph.ops[static_cast<size_t>(i)];
+    if (!is_anchor(op)) continue;
+    Group group;
+    group.anchor = i;
+    group.ops = {i};
+    group.output = op.outputs[0];
+    while (enabled && absorb(graph, uses, taken, group)) taken[static_cast<size_t>(group.ops.back())] = true;
+    taken[static_cast<size_t>(i)] = true;
+    groups.push_back(std::move(group));
+  }
+  std::vector<int> group_of(graph.tensors.size(), -1);  // tensor -> the pointwise group that makes it
+  for (int i = 0; i < static_cast<int>(graph.ops.size()); ++i) {
+    if (taken[static_cast<size_t>(i)]) continue;
+    const Op& op = graph.ops[static_cast<size_t>(i)];
+    if (pointwise(graph, i)) {
+      if (!enabled) std::fill(group_of.begin(), group_of.end(), -1);
+      groups.push_back(pointwise_group(graph, uses, groups, group_of, i));
+    } else {
+      Group group;
+      group.ops = {i};
+      group.output = op.outputs.empty() ? kAbsent : op.outputs[0];
+      groups.push_back(std::move(group));
+    }
+    if (groups.back().output != kAbsent) group_of[static_cast<size_t>(groups.back().output)] = static_cast<int>(groups.size()) - 1;
+  }
+  std::erase_if(groups, [](const Group& g) { return g.ops.empty(); });
+  std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.ops.back() < b.ops.back(); });
+  return groups;
+}
+
+}  // namespace sparkle

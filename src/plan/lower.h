@@ -1,0 +1,40 @@
+// Lowering: groups of operators become draft steps on values with layouts. Window operators read and write channels last; what is only
+// a change of view (reshape, transpose, slice, split, expand) makes no step; copies appear where layouts cannot be avoided.
+#pragma once
+
+#include "plan/draft.h"
+#include "plan/fuse.h"
+
+namespace sparkle {
+
+struct Lowering {
+  const Graph& graph;
+  Draft draft;
+  std::vector<int> value_of;  // tensor -> draft value, -1 while it has none
+
+  // The value of a tensor; constants get theirs at first use.
+  int value(TensorId id);
+  const Op& op(const Group& group) const { return graph.ops[static_cast<size_t>(group.ops.back())]; }
+  const GraphTensor& result(const Group& group) const { return graph.tensor(group.output); }
+  std::vector<std::string> nodes(const Group& group) const;
+  void set(TensorId id, int v) { value_of[static_cast<size_t>(id)] = v; }
+};
+
+// Errors: operator_not_served, type_not_served naming the node.
+Result<Draft> lower(const Graph& graph, const std::vector<Group>& groups);
+
+// By theme; each serves the alternatives of OpParams that its file lists and returns false for others.
+Status lower_anchor(Lowering& l, const Group& group);
+Status lower_pointwise(Lowering& l, const Group& group);
+Result<bool> lower_window(Lowering& l, const Group& group);     // pool, resize, local response
+Result<bool> lower_normal(Lowering& l, const Group& group);     // normalisations, softmax, reduce
+Result<bool> lower_view(Lowering& l, const Group& group);       // reshape, transpose, slice, split, expand
+Result<bool> lower_movement(Lowering& l, const Group& group);   // concat, pad, gather, tile, depth-to-space, cast
+// The caller's outputs: where a value is dense, row-major and alone in its buffer it is written in place, else copied.
+void lower_outputs(Lowering& l);
+
+// A pointwise step of one program over values that are broadcast to `shape`; returns its output value.
+int pointwise_step(Lowering& l, const std::string& name, std::vector<std::string> nodes, const PointwiseParams& program,
+                   const std::vector<int>& operands, DType dtype, const Dims& shape);
+
+}  // namespace sparkle

@@ -1,0 +1,127 @@
+// Conv, ConvTranspose, MatMul, Gemm with what was fused behind them.
+#include "plan/lower.h"
+#include "plan/view.h"
+
+namespace sparkle {
+namespace {
+
+void append_epilogue(Lowering& l, const Group& group, Problem& problem, const Dims& shape, bool window, std::vector<int>& inputs) {
+  problem.epilogue.activation = group.epilogue.activation;
+  problem.epilogue.a = group.epilogue.a, problem.epilogue.b = group.epilogue.b;
+  problem.epilogue.residuals_before += group.epilogue.residuals_before;
+  problem.epilogue.residuals_after += group.epilogue.residuals_after;
+  for (TensorId id : group.residuals) {
+    int v = l.value(id);
+    if (window) {
+      v = l.draft.channels_innermost(v);
+    } else {
+      v = l.draft.in_order(v, order_row_major(l.draft.desc(v).shape.size()), "layout");
+      if (const auto same = reshape_view(l.draft.desc(v), shape)) v = l.draft.view(v, *same);
+    }
+    inputs.push_back(v);
+  }
+}
+
+Status lower_conv(Lowering& l, const Group& group, const Op& op, const ConvOp& conv) {
+  Draft& d = l.draft;
+  const Dims &x = l.graph.tensor(op.inputs[0]).shape, &w = l.graph.tensor(op.inputs[1]).shape,
+             &y = l.graph.tensor(op.outputs[0]).shape;
+  Problem p;
+  p.kind = conv.transposed ? ProblemKind::conv_transpose : ProblemKind::conv;
+  p.rank = x.size() - 2;
+  if (p.rank < 1 || p.rank > 3)
+    return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): " + std::to_string(p.rank) +
+                                                  " spatial dimensions are not served, only 1 to 3."};
+  p.n = x[0], p.c = x[1], p.k = y[1], p.groups = conv.groups;
+  for (int i = 0; i < p.rank; ++i) {
+    const auto s = static_cast<size_t>(3 - p.rank + i);
+    p.in[s] = x[2 + i], p.out[s] = y[2 + i], p.window.filter[s] = w[2 + i];
+    p.window.stride[s] = conv.strides[i], p.window.dilation[s] = conv.dilations[i];
+    p.window.pad_begin[s] = conv.pads_begin[i], p.window.pad_end[s] = conv.pads_end[i];
+  }
+  std::vector<int> inputs{d.channels_innermost(l.value(op.inputs[0])), l.value(op.inputs[1])};
+  if (op.inputs.size() > 2 && op.inputs[2] != kAbsent) {
+    p.epilogue.bias = true;
+    inputs.push_back(d.in_order(l.value(op.inputs[2]), {0}, "layout"));
+  }
+  append_epilogue(l, group, p, y, true, inputs);
+  const int out = d.make(l.result(group).name, DType::f32, y, order_channels_last(y.size()));
+  d.step(op.name, l.nodes(group), p, inputs, {out});
+  l.set(group.output, out);
+  return ok();
+}
+
+// The batch axes of numpy's matrix product: a and b are brought to one rank of at least 2, a batch that only a has (b one matrix)
+// joins the rows where memory allows.
+Status lower_matmul(Lowering& l, const Group& group, const Op& op, const MatMulOp& matmul) {
+  Draft& d = l.draft;
+  int a = l.value(op.inputs[0]), b = l.value(op.inputs[1]);
+  const Dims y = l.graph.tensor(op.outputs[0]).shape;
+  TensorDesc da = d.desc(a), db = d.desc(b);
+  if (matmul.transpose_a) da = transpose_view(da, {1, 0});
+  if (matmul.transpose_b) db = transpose_view(db, {1, 0});
+  if (da.shape.size() == 1) da = *reshape_view(da, {1, da.shape[0]});
+  if (db.shape.size() == 1) db = *reshape_view(db, {db.shape[0], 1});
+  const int64_t m = da.shape[da.shape.size() - 2], k = da.shape.back(), n = db.shape.back();
+  Dims batch;  // broadcast batch axes
+  const int rank = std::max(da.shape.size(), db.shape.size());
+  for (int i = 0; i < rank - 2; ++i) {
+    const int ia = i - (rank - da.shape.size()), ib = i - (rank - db.shape.size());
+    const int64_t sa = ia >= 0 ? da.shape[ia] : 1, sb = ib >= 0 ? db.shape[ib] : 1;
+    batch.push_back(sa == 1 ? sb : sa);
+  }
+  Problem p;
+  p.kind = ProblemKind::matmul;
+  p.rank = 2;
+  p.batch = batch.product(), p.rows = m, p.columns = n, p.depth = k;
+  const bool one_matrix = db.elements() == k * n;
+  const auto rows_merged = one_matrix ? reshape_view(da, {p.batch * m, k}) : std::nullopt;
+  Dims shape;  // of the product inside the step
+  if (rows_merged) {
+    p.rows = p.batch * m, p.batch = 1;
+    shape = {p.rows, n};
+    a = d.view(a, *rows_merged);
+    b = d.view(b, *reshape_view(db, {k, n}));
+  } else {
+    shape = batch;
+    shape.push_back(m), shape.push_back(n);
+    Dims shape_a = batch, shape_b = batch;
+    shape_a.push_back(m), shape_a.push_back(k);
+    shape_b.push_back(k), shape_b.push_back(n);
+    a = d.view(a, broadcast_view(da, shape_a));
+    b = d.view(b, broadcast_view(db, shape_b));
+  }
+  std::vector<int> inputs{a, b};
+  p.epilogue.alpha = matmul.gemm ? matmul.alpha : 1;
+  if (op.inputs.size() > 2 && op.inputs[2] != kAbsent && matmul.beta != 0) {
+    int c = l.value(op.inputs[2]);
+    if (matmul.gemm && matmul.beta != 1) {
+      PointwiseParams scale{1, {{PointwiseOp::affine, 0, 0, 0, matmul.beta, 0}}};
+      c = pointwise_step(l, op.name + "/beta", {op.name}, scale, {c}, DType::f32, d.desc(c).shape);
+    }
+    const TensorDesc dc = d.desc(c);
+    if (dc.elements() == n && (dc.shape.empty() || dc.shape.back() == n)) {
+      p.epilogue.bias = true;
+      inputs.push_back(d.view(d.in_order(c, order_row_major(dc.shape.size()), "layout"),
+                              {dc.dtype, {n}, {Dims{0}, Dims{1}, dc.layout.offset, 1, false}}));
+    } else {
+      p.epilogue.residuals_before = 1;
+      inputs.push_back(d.view(c, broadcast_view(dc, shape)));
+    }
+  }
+  append_epilogue(l, group, p, shape, false, inputs);
+  const int out = d.make(l.result(group).name, DType::f32, shape, order_row_major(shape.size()));
+  d.step(op.name, l.nodes(group), p, inputs, {out});
+  l.set(group.output, d.view(out, *reshape_view(d.desc(out), y)));
+  return ok();
+}
+
+}  // namespace
+
+Status lower_anchor(Lowering& l, const Group& group) {
+  const Op& op = l.graph.ops[static_cast<size_t>(group.anchor)];
+  if (const auto* conv = std::get_if<ConvOp>(&op.params)) return lower_conv(l, group, op, *conv);
+  return lower_matmul(l, group, op, std::get<MatMulOp>(op.params));
+}
+
+}  // namespace sparkle

@@ -1,0 +1,98 @@
+// Pool, Resize, local response normalisation.
+#include "plan/lower.h"
+#include "plan/view.h"
+
+namespace sparkle {
+namespace {
+
+Status lower_pool(Lowering& l, const Group& group, const Op& op, const PoolOp& pool) {
+  Draft& d = l.draft;
+  const Dims &x = l.graph.tensor(op.inputs[0]).shape, &y = l.result(group).shape;
+  const int rank = x.size() - 2;
+  if (rank < 1 || rank > 3)
+    return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): " + std::to_string(rank) +
+                                                  " spatial dimensions are not served, only 1 to 3."};
+  PoolParams params;
+  params.kind = pool.kind, params.count_pad = pool.count_pad, params.p = pool.p;
+  for (int i = 0; i < rank; ++i) {
+    const auto s = static_cast<size_t>(3 - rank + i);
+    params.window.filter[s] = pool.kernel[i], params.window.stride[s] = pool.strides[i];
+    params.window.dilation[s] = pool.dilations[i];
+    params.window.pad_begin[s] = pool.pads_begin[i], params.window.pad_end[s] = pool.pads_end[i];
+  }
+  const int in = d.channels_innermost(l.value(op.inputs[0]));
+  std::vector<int> outputs{d.make(l.result(group).name, DType::f32, y, order_channels_last(y.size()))};
+  if (op.outputs.size() > 1 && op.outputs[1] != kAbsent) {
+    if (pool.storage_order != 0)
+      return Error{Reason::operator_not_served,
+                   "Node '" + op.name + "' (" + op.type + "): column-major indices (storage_order 1) are not served."};
+    outputs.push_back(d.make(l.graph.tensor(op.outputs[1]).name, DType::i64, y, order_channels_last(y.size())));
+    l.set(op.outputs[1], outputs[1]);
+  }
+  d.step(op.name, l.nodes(group), StageParams(params), {in}, outputs);
+  l.set(group.output, outputs[0]);
+  return ok();
+}
+
+Status lower_resize(Lowering& l, const Group& group, const Op& op, const ResizeOp& resize) {
+  Draft& d = l.draft;
+  if (resize.antialias)
+    return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): antialias is not served yet."};
+  const Dims &x = l.graph.tensor(op.inputs[0]).shape, &y = l.result(group).shape;
+  int in = l.value(op.inputs[0]);
+  Dims order = order_row_major(y.size());
+  if (x.size() >= 3 && x.size() <= 5 && x[0] == y[0] && x[1] == y[1] && !is_row_major(x, d.desc(in).layout))
+    in = d.channels_innermost(in), order = order_channels_last(y.size());
+  const int out = d.make(l.result(group).name, DType::f32, y, order);
+  d.step(op.name, l.nodes(group), StageParams(resize.params), {in}, {out});
+  l.set(group.output, out);
+  return ok();
+}
+
+// x / (bias + alpha/size * sum of squares over `size` neighbouring channels)^beta: squares, an average pool whose window slides along the
+// channels (pixels take the place of channels, which NCHW already is), and one program for the rest.
+Status lower_local_response(Lowering& l, const Group& group, const Op& op, const LocalResponseOp& lrn) {
+  Draft& d = l.draft;
+  const GraphTensor& result = l.result(group);
+  const Dims shape = result.shape;
+  const int x = d.in_order(l.value(op.inputs[0]), order_row_major(shape.size()), "layout");
+  const int squares = pointwise_step(l, result.name + "/squares", {op.name}, {1, {{PointwiseOp::mul, 0, 0, 0, 0, 0}}}, {x},
+                                     DType::f32, shape);
+  const int64_t pixels = shape.product() / std::max<int64_t>(1, shape[0] * shape[1]);
+  TensorDesc along{DType::f32, {shape[0], pixels, shape[1]}, {}};
+  along.layout = dense(along.shape, {0, 2, 1});
+  PoolParams pool;
+  pool.kind = PoolKind::average, pool.count_pad = true;
+  pool.window.filter[2] = lrn.size;
+  pool.window.pad_begin[2] = (lrn.size - 1) / 2, pool.window.pad_end[2] = lrn.size / 2;
+  const int sums = d.make(result.name + "/mean", DType::f32, shape, order_row_major(shape.size()));
+  d.step(op.name + "/mean", {op.name}, StageParams(pool), {d.view(squares, along)}, {d.view(sums, along)});
+  const PointwiseParams rest{2,
+                             {{PointwiseOp::affine, 1, 0, 0, lrn.alpha, lrn.bias},
+                              {PointwiseOp::constant, 0, 0, 0, -lrn.beta, 0},
+                              {PointwiseOp::pow, 2, 3, 0, 0, 0},
+                              {PointwiseOp::mul, 0, 4, 0, 0, 0}}};
+  l.set(group.output, pointwise_step(l, result.name, l.nodes(group), rest, {x, sums}, DType::f32, shape));
+  l.draft.steps.back().name = op.name;
+  return ok();
+}
+
+}  // namespace
+
+Result<bool> lower_window(Lowering& l, const Group& group) {
+  const Op& op = l.op(group);
+  Status done = ok();
+  if (const auto* pool = std::get_if<PoolOp>(&op.params)) {
+    done = lower_pool(l, group, op, *pool);
+  } else if (const auto* resize = std::get_if<ResizeOp>(&op.params)) {
+    done = lower_resize(l, group, op, *resize);
+  } else if (const auto* lrn = std::get_if<LocalResponseOp>(&op.params)) {
+    done = lower_local_response(l, group, op, *lrn);
+  } else {
+    return false;
+  }
+  if (!done.ok()) return done.take_error();
+  return true;
+}
+
+}  // namespace sparkle

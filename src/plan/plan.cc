@@ -1,0 +1,174 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <array>
+
+#include "plan/choose.h"
+#include "plan/fuse.h"
+#include "plan/lower.h"
+#include "plan/memory.h"
+
+namespace sparkle {
+namespace {
+
+constexpr std::array<std::string_view, 4> kPlaces = {"arena", "input", "output", "constant"};
+
+// The descs of a draft step's operands as they finally are.
+AnchorCall call_of(const Draft& draft, const DraftStep& step, const Problem& problem) {
+  AnchorCall call{problem, {}, draft.desc(step.outputs[0])};
+  for (int v : step.inputs) call.inputs.push_back(draft.desc(v));
+  return call;
+}
+Stage stage_of(const Draft& draft, const DraftStep& step, const StageParams& params) {
+  Stage stage{params, {}, {}};
+  for (int v : step.inputs) stage.inputs.push_back(draft.desc(v));
+  for (int v : step.outputs) stage.outputs.push_back(draft.desc(v));
+  return stage;
+}
+
+// Writes the chosen stages of one draft step into the plan. Plan tensors are draft values at first (same numbers), temporaries follow.
+void append_steps(Plan& plan, const Draft& draft, const DraftStep& draft_step, const Choice& choice,
+                  std::vector<int>& buffer_of_tensor, std::vector<BufferLife>& lives, std::vector<bool>& in_arena) {
+  std::vector<int> operands = draft_step.inputs;
+  operands.insert(operands.end(), draft_step.outputs.begin(), draft_step.outputs.end());
+  for (const TensorDesc& desc : choice.plan.temporaries) {
+    operands.push_back(static_cast<int>(plan.tensors.size()));
+    plan.tensors.push_back({draft_step.name + "/temporary", desc, PlaceKind::arena, 0, 0});
+    buffer_of_tensor.push_back(static_cast<int>(lives.size()));
+    lives.push_back({extent(desc.shape, desc.layout) * size_of(desc.dtype), 1 << 30, -1, 0});
+    in_arena.push_back(true);
+  }
+  for (size_t i = 0; i < choice.plan.stages.size(); ++i) {
+    const StageUse& use = choice.plan.stages[i];
+    PlanStep step;
+    step.name = draft_step.name;
+    if (choice.plan.stages.size() > 1) step.name += "/" + std::to_string(i);
+    step.nodes = draft_step.nodes;
+    step.algorithm = choice.algorithm;
+    if (const auto* problem = std::get_if<Problem>(&draft_step.work)) step.problem = to_text(*problem);
+    step.stage = use.stage;
+    step.schedule = choice.schedules[i];
+    step.footprint = choice.footprints[i];
+    step.cost = choice.costs[i];
+    step.workspace_bytes = choice.footprints[i].workspace_bytes;
+    if (i == 0) step.candidates = choice.candidates;
+    for (int o : use.inputs) step.inputs.push_back(operands[static_cast<size_t>(o)]);
+    for (int o : use.outputs) step.outputs.push_back(operands[static_cast<size_t>(o)]);
+    plan.steps.push_back(std::move(step));
+  }
+  (void)draft;
+}
+
+Error at_step(const DraftStep& step, Error error) {
+  error.message = "Step '" + step.name + "': " + error.message + ".";
+  return error;
+}
+
+Status choose_steps(Plan& plan, const Draft& draft, const Device& device, const PlanOptions& options,
+                    std::vector<int>& buffer_of_tensor, std::vector<BufferLife>& lives, std::vector<bool>& in_arena) {
+  for (const DraftStep& step : draft.steps) {
+    if (draft.desc(step.outputs[0]).elements() == 0) continue;  // nothing to compute
+    if (const auto* problem = std::get_if<Problem>(&step.work)) {
+      auto choice = choose(call_of(draft, step, *problem), device, options);
+      if (!choice.ok()) return at_step(step, choice.take_error());
+      append_steps(plan, draft, step, *choice, buffer_of_tensor, lives, in_arena);
+    } else {
+      auto choice = choose(stage_of(draft, step, std::get<StageParams>(step.work)), device, options);
+      if (!choice.ok()) return at_step(step, choice.take_error());
+      append_steps(plan, draft, step, *choice, buffer_of_tensor, lives, in_arena);
+    }
+  }
+  return ok();
+}
+
+// Lives of buffers from first to last touch, workspaces for their own step; then places.
+void assign_memory(Plan& plan, const std::vector<int>& buffer_of_tensor, std::vector<BufferLife> lives,
+                   const std::vector<bool>& in_arena) {
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    const auto touch = [&](int tensor) {
+      BufferLife& life = lives[static_cast<size_t>(buffer_of_tensor[static_cast<size_t>(tensor)])];
+      life.first = std::min(life.first, static_cast<int>(s));
+      life.last = std::max(life.last, static_cast<int>(s));
+    };
+    for (int t : plan.steps[s].inputs) touch(t);
+    for (int t : plan.steps[s].outputs) touch(t);
+  }
+  std::vector<BufferLife> arena;
+  std::vector<int> place(lives.size(), -1);
+  for (size_t b = 0; b < lives.size(); ++b)
+    if (in_arena[b] && lives[b].last >= 0) place[b] = static_cast<int>(arena.size()), arena.push_back(lives[b]);
+  std::vector<int> workspace(plan.steps.size(), -1);
+  for (size_t s = 0; s < plan.steps.size(); ++s)
+    if (plan.steps[s].workspace_bytes > 0) {
+      workspace[s] = static_cast<int>(arena.size());
+      arena.push_back({plan.steps[s].workspace_bytes, static_cast<int>(s), static_cast<int>(s), 0});
+    }
+  plan.arena_bytes = place_buffers(arena);
+  for (size_t t = 0; t < plan.tensors.size(); ++t)
+    if (const int p = place[static_cast<size_t>(buffer_of_tensor[t])]; p >= 0)
+      plan.tensors[t].offset = arena[static_cast<size_t>(p)].offset;
+  for (size_t s = 0; s < plan.steps.size(); ++s)
+    if (workspace[s] >= 0) plan.steps[s].workspace_offset = arena[static_cast<size_t>(workspace[s])].offset;
+}
+
+Status check_budget(const Plan& plan, int64_t budget) {
+  if (budget <= 0) return ok();
+  int64_t need = plan.arena_bytes + plan.constant_bytes();
+  for (int t : plan.inputs) need += plan.tensors[static_cast<size_t>(t)].desc.bytes();
+  for (int t : plan.outputs) need += plan.tensors[static_cast<size_t>(t)].desc.bytes();
+  if (need <= budget) return ok();
+  return Error{Reason::over_memory_budget, "The model '" + plan.model + "' needs " + std::to_string(need) +
+                                               " bytes for these inputs, the memory budget is " + std::to_string(budget) +
+                                               "; give smaller inputs or a larger --memory-budget."};
+}
+
+}  // namespace
+
+std::string_view name_of(PlaceKind kind) { return kPlaces[static_cast<size_t>(kind)]; }
+bool parse_name(std::string_view text, PlaceKind& kind) {
+  for (size_t i = 0; i < kPlaces.size(); ++i)
+    if (kPlaces[i] == text) return kind = static_cast<PlaceKind>(i), true;
+  return false;
+}
+
+int64_t Plan::constant_bytes() const {
+  int64_t bytes = 0;
+  for (const PlanConstant& c : constants) bytes += c.value.size_bytes();
+  return bytes;
+}
+double Plan::predicted_seconds() const {
+  double seconds = 0;
+  for (const PlanStep& step : steps) seconds += step.cost.seconds;
+  return seconds;
+}
+
+Result<Plan> make_plan(const Graph& graph, const Device& device, const PlanOptions& options) {
+  if (!options.algorithm.empty() && !algorithm_named(options.algorithm))
+    return Error{Reason::bad_usage, "There is no algorithm '" + options.algorithm + "'."};
+  const std::vector<Group> groups = fuse(graph, options.fuse);
+  SPARKLE_TRY(draft, lower(graph, groups));
+  Plan plan;
+  plan.model = graph.name;
+  plan.device = device.name;
+  plan.calibrated = device.calibrated;
+  plan.constants = draft.constants;
+  plan.inputs = draft.inputs, plan.outputs = draft.outputs;
+  std::vector<int> buffer_of_tensor;
+  std::vector<BufferLife> lives;
+  std::vector<bool> in_arena;
+  for (const DraftValue& v : draft.values) {
+    const DraftBuffer& buffer = draft.buffers[static_cast<size_t>(v.buffer)];
+    plan.tensors.push_back({v.name, v.desc, buffer.kind, buffer.index, 0});
+    buffer_of_tensor.push_back(v.buffer);
+  }
+  for (const DraftBuffer& buffer : draft.buffers) {
+    lives.push_back({buffer.elements * size_of(buffer.dtype), 1 << 30, -1, 0});
+    in_arena.push_back(buffer.kind == PlaceKind::arena);
+  }
+  SPARKLE_CHECK(choose_steps(plan, draft, device, options, buffer_of_tensor, lives, in_arena));
+  assign_memory(plan, buffer_of_tensor, std::move(lives), in_arena);
+  SPARKLE_CHECK(check_budget(plan, options.memory_budget));
+  return plan;
+}
+
+}  // namespace sparkle

@@ -1,0 +1,91 @@
+// Plan: everything that will happen, decided before anything runs. Immutable plain data that prints as text and parses back.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "algorithms/algorithm.h"
+#include "graph/graph.h"
+
+namespace sparkle {
+
+// What a tensor lives in: a part of the arena, one of the caller's inputs or outputs, or a constant.
+enum class PlaceKind : uint8_t { arena, input, output, constant };
+std::string_view name_of(PlaceKind kind);
+bool parse_name(std::string_view text, PlaceKind& kind);
+
+struct PlanTensor {
+  std::string name;       // the model's, or "layer/part" for what the planner added
+  TensorDesc desc;        // layout offsets count from `offset`
+  PlaceKind kind = PlaceKind::arena;
+  int index = 0;          // which input, output or constant
+  int64_t offset = 0;     // bytes into the arena
+};
+
+// Predicted seconds and what binds: "compute", the name of a memory level, or "launch".
+struct Cost {
+  double seconds = 0;
+  std::string bound = "launch";
+};
+
+// One way to do a step, for explain: the algorithm, variant and schedule, its cost or the reason why it was passed over.
+struct Candidate {
+  std::string algorithm;
+  std::string schedule;
+  Cost cost;
+  Reason reason = Reason::none;  // none: this one was chosen
+};
+
+struct PlanStep {
+  std::string name;                 // the model's node that gives the step its meaning
+  std::vector<std::string> nodes;   // all model nodes done by this step
+  std::string algorithm;            // "gemm", "depthwise", ... ; the family's name where there is no choice
+  std::string problem;              // canonical text for anchors, else empty
+  Stage stage;
+  Schedule schedule;
+  std::vector<int> inputs, outputs; // plan tensors
+  int64_t workspace_offset = 0;     // in the arena
+  int64_t workspace_bytes = 0;
+  Footprint footprint;
+  Cost cost;
+  std::vector<Candidate> candidates;
+};
+
+struct PlanConstant {
+  std::string name;
+  HostTensor value;
+};
+
+struct Plan {
+  std::string model;
+  std::string device;
+  bool calibrated = false;          // whether the device's rates were measured
+  std::vector<PlanTensor> tensors;
+  std::vector<PlanStep> steps;
+  std::vector<PlanConstant> constants;
+  std::vector<int> inputs, outputs; // plan tensors, in the model's order
+  int64_t arena_bytes = 0;
+
+  int64_t constant_bytes() const;
+  double predicted_seconds() const;
+};
+
+struct PlanOptions {
+  std::string algorithm;            // force one by name; empty: by cost
+  std::string variant;              // force a kernel variant by name wherever it can serve
+  int64_t memory_budget = 0;        // bytes of arena, constants, inputs and outputs; 0: unlimited
+  bool fuse = true;                 // false: every operator is a step of its own
+  const class TuningStore* tuning = nullptr;
+};
+
+// The plan of a bound, simplified graph on a device. Pure: no driver, no clock. Errors: operator_not_served and type_not_served
+// naming the node, over_memory_budget with the bytes needed.
+Result<Plan> make_plan(const Graph& graph, const Device& device, const PlanOptions& options = {});
+
+// The plan as text, one line per tensor, constant and step; constants' values are not part of it (only name, type, shape, hash).
+std::string to_text(const Plan& plan);
+// Parses what to_text printed; constants come back without values. Errors: bad_format naming the line.
+Result<Plan> plan_from_text(std::string_view text);
+
+}  // namespace sparkle

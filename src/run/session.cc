@@ -1,0 +1,334 @@
+#include "run/session.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "run/constant_store.h"
+
+namespace sparkle {
+namespace {
+
+// Slots of a program: the arena, then inputs, outputs and constants.
+struct Slots {
+  int inputs = 1, outputs = 0, constants = 0;
+};
+
+int64_t round_up(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+std::string shapes_text(const std::vector<HostTensor>& inputs) {
+  std::string text;
+  for (const HostTensor& t : inputs) text += t.shape.to_string() + ";";
+  return text;
+}
+
+}  // namespace
+
+// A plan with its kernels compiled, its constants resident and its launches recorded; arenas are kept for reuse.
+class PreparedPlan {
+ public:
+  std::shared_ptr<Plan> plan;
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  std::unique_ptr<Program> program;
+  std::vector<std::shared_ptr<Buffer>> constants;
+  std::vector<bool> input_bound;  // inputs that became constants are not passed on
+  int64_t arena_bytes = 0;
+
+  // An arena for one run; returned by give_back.
+  Result<std::shared_ptr<Buffer>> take_arena(Backend& backend) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!arenas_.empty()) {
+        auto arena = std::move(arenas_.back());
+        arenas_.pop_back();
+        return arena;
+      }
+    }
+    return backend.allocate(std::max<int64_t>(arena_bytes, 64), MemoryKind::device);
+  }
+  void give_back(std::shared_ptr<Buffer> arena) {
+    const std::lock_guard lock(mutex_);
+    arenas_.push_back(std::move(arena));
+  }
+  int64_t bytes() const {
+    const std::lock_guard lock(mutex_);
+    return arena_bytes * static_cast<int64_t>(arenas_.size()) + static_cast<int64_t>(kernels.size()) * 4096;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<Buffer>> arenas_;
+};
+
+Session::~Session() = default;
+
+Result<std::unique_ptr<Session>> Session::open(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options) {
+  std::unique_ptr<Session> session(new Session);
+  SPARKLE_CHECK(simplify(graph));
+  session->by_value_ = inputs_needed_by_value(graph);
+  const auto describe = [&](const std::vector<TensorId>& ids, std::vector<SessionInput>& list) {
+    for (TensorId id : ids) {
+      const GraphTensor& t = graph.tensor(id);
+      list.push_back({t.name, t.dtype, t.shape, t.axis_names, t.rank_known});
+    }
+  };
+  describe(graph.inputs, session->inputs_);
+  describe(graph.outputs, session->outputs_);
+  session->graph_ = std::move(graph);
+  session->constants_ = std::make_unique<ConstantStore>(*backend);
+  session->backend_ = std::move(backend);
+  session->options_ = options;
+  return session;
+}
+
+Status Session::check_inputs(const std::vector<HostTensor>& inputs) const {
+  if (inputs.size() != inputs_.size())
+    return Error{Reason::bad_input, "The model takes " + std::to_string(inputs_.size()) + " inputs, " +
+                                        std::to_string(inputs.size()) + " were given."};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const SessionInput& want = inputs_[i];
+    const HostTensor& have = inputs[i];
+    const std::string who = "Input '" + want.name + "' ";
+    if (have.dtype != want.dtype)
+      return Error{Reason::bad_input, who + "is " + std::string(name_of(want.dtype)) + " in the model, " +
+                                          std::string(name_of(have.dtype)) + " was given."};
+    if (!want.rank_known) continue;
+    bool fits = have.shape.size() == want.shape.size();
+    for (int a = 0; fits && a < have.shape.size(); ++a) fits = want.shape[a] < 0 || want.shape[a] == have.shape[a];
+    if (!fits) {
+      std::string wanted;
+      for (int a = 0; a < want.shape.size(); ++a) {
+        const auto at = static_cast<size_t>(a);
+        wanted += a ? "x" : "";
+        wanted += want.shape[a] >= 0 ? std::to_string(want.shape[a])
+                  : at < want.axis_names.size() && !want.axis_names[at].empty() ? want.axis_names[at] : "?";
+      }
+      return Error{Reason::bad_input, who + "has shape " + (wanted.empty() ? "scalar" : wanted) + " in the model, " +
+                                          have.shape.to_string() + " was given."};
+    }
+  }
+  return ok();
+}
+
+Result<std::shared_ptr<PreparedPlan>> Session::build(const std::vector<HostTensor>& inputs) {
+  std::vector<InputBinding> bindings;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    bindings.push_back({inputs[i].shape, std::nullopt});
+    if (by_value_[i]) bindings.back().value = inputs[i];
+  }
+  SPARKLE_TRY(bound, sparkle::bind(graph_, bindings));
+  SPARKLE_CHECK(simplify(bound));
+  PlanOptions plan_options{options_.algorithm, options_.variant, options_.memory_budget, options_.fuse, options_.tuning.get()};
+  SPARKLE_TRY(plan, make_plan(bound, backend_->device(), plan_options));
+  auto prepared = std::make_shared<PreparedPlan>();
+  prepared->plan = std::make_shared<Plan>(std::move(plan));
+  Plan& p = *prepared->plan;
+  for (size_t i = 0; i < inputs.size(); ++i) prepared->input_bound.push_back(by_value_[i]);
+  Slots slots;
+  slots.outputs = slots.inputs + static_cast<int>(p.inputs.size());
+  slots.constants = slots.outputs + static_cast<int>(p.outputs.size());
+  prepared->arena_bytes = p.arena_bytes;
+  std::vector<Launch> launches;
+  for (PlanStep& step : p.steps) {
+    uint32_t constant_mask = 0;
+    for (size_t i = 0; i < step.inputs.size() && i < 32; ++i)
+      if (p.tensors[static_cast<size_t>(step.inputs[i])].kind == PlaceKind::constant) constant_mask |= 1u << i;
+    auto compiled = backend_->compile(step.stage, step.schedule, constant_mask);
+    if (!compiled.ok()) {
+      Error error = compiled.take_error();
+      error.message = "Step '" + step.name + "' cannot be compiled: " + error.message;
+      return error;
+    }
+    std::unique_ptr<Kernel> kernel = std::move(*compiled);
+    Launch launch;
+    launch.kernel = kernel.get();
+    const auto bind_operand = [&](int tensor) {
+      const PlanTensor& t = p.tensors[static_cast<size_t>(tensor)];
+      switch (t.kind) {
+        case PlaceKind::arena: return Binding{0, t.offset};
+        case PlaceKind::input: return Binding{slots.inputs + t.index, 0};
+        case PlaceKind::output: return Binding{slots.outputs + t.index, 0};
+        case PlaceKind::constant: break;
+      }
+      return Binding{};
+    };
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      const PlanTensor& t = p.tensors[static_cast<size_t>(step.inputs[i])];
+      if (t.kind != PlaceKind::constant) {
+        launch.inputs.push_back(bind_operand(step.inputs[i]));
+        continue;
+      }
+      SPARKLE_TRY(buffer, constants_->get(p.constants[static_cast<size_t>(t.index)], *kernel, static_cast<int>(i)));
+      launch.inputs.push_back({slots.constants + static_cast<int>(prepared->constants.size()), 0});
+      prepared->constants.push_back(std::move(buffer));
+    }
+    for (int tensor : step.outputs) launch.outputs.push_back(bind_operand(tensor));
+    // Kernels that need more scratch than the plan foresaw (weights packed at run time) get it behind the arena.
+    launch.workspace = {0, step.workspace_offset};
+    if (kernel->workspace_bytes() > step.workspace_bytes) {
+      launch.workspace.offset_bytes = round_up(p.arena_bytes);
+      prepared->arena_bytes = std::max(prepared->arena_bytes, round_up(p.arena_bytes) + round_up(kernel->workspace_bytes()));
+    }
+    launches.push_back(std::move(launch));
+    prepared->kernels.push_back(std::move(kernel));
+  }
+  SPARKLE_TRY(program, backend_->record(launches));
+  prepared->program = std::move(program);
+  if (options_.memory_budget > 0 && peak_bytes(p) > options_.memory_budget)
+    return Error{Reason::over_memory_budget, "With its weights packed the model '" + p.model + "' needs " +
+                                                 std::to_string(peak_bytes(p)) + " bytes, the memory budget is " +
+                                                 std::to_string(options_.memory_budget) + "."};
+  return prepared;
+}
+
+Result<std::shared_ptr<PreparedPlan>> Session::prepared(const std::vector<HostTensor>& inputs) {
+  SPARKLE_CHECK(check_inputs(inputs));
+  std::string key = shapes_text(inputs);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (by_value_[i]) key.append(reinterpret_cast<const char*>(inputs[i].bytes.get()), static_cast<size_t>(inputs[i].size_bytes()));
+  const std::lock_guard lock(mutex_);
+  if (const auto found = plans_.find(key); found != plans_.end()) {
+    std::erase(plan_order_, key);
+    plan_order_.push_back(key);
+    return found->second;
+  }
+  SPARKLE_TRY(made, build(inputs));
+  plans_[key] = made;
+  plan_order_.push_back(key);
+  // Least recently used plans go; runs that still hold one keep it alive until they end.
+  int64_t total = 0;
+  for (const auto& [shape, plan] : plans_) total += std::max(plan->bytes(), plan->arena_bytes);
+  while (total > options_.plan_cache_bytes && plan_order_.size() > 1) {
+    const auto oldest = plans_.find(plan_order_.front());
+    total -= std::max(oldest->second->bytes(), oldest->second->arena_bytes);
+    plans_.erase(oldest);
+    plan_order_.erase(plan_order_.begin());
+  }
+  return made;
+}
+
+Result<std::shared_ptr<const Plan>> Session::prepare(const std::vector<HostTensor>& inputs) {
+  SPARKLE_TRY(made, prepared(inputs));
+  return std::shared_ptr<const Plan>(made->plan);
+}
+
+namespace {
+
+// A host tensor as a buffer of the backend: its own memory where the device can see it, else an upload.
+Result<std::shared_ptr<Buffer>> input_buffer(Backend& backend, const HostTensor& tensor) {
+  SPARKLE_TRY(own, backend.import(tensor.bytes.get(), std::max<int64_t>(tensor.size_bytes(), 1)));
+  if (own) return own;
+  SPARKLE_TRY(buffer, backend.allocate(std::max<int64_t>(tensor.size_bytes(), 1), MemoryKind::device));
+  SPARKLE_TRY(staging, backend.allocate(std::max<int64_t>(tensor.size_bytes(), 1), MemoryKind::staging));
+  std::memcpy(staging->host(), tensor.bytes.get(), static_cast<size_t>(tensor.size_bytes()));
+  const CopyRegion region{staging.get(), 0, buffer.get(), 0, tensor.size_bytes()};
+  SPARKLE_TRY(token, backend.copy({&region, 1}, {}));
+  SPARKLE_CHECK(backend.wait(token));
+  return buffer;
+}
+
+}  // namespace
+
+Result<std::vector<HostTensor>> Session::run(const std::vector<HostTensor>& inputs, RunReport* report, bool timestamps) {
+  SPARKLE_TRY(plan, prepared(inputs));
+  const Plan& p = *plan->plan;
+  std::vector<HostTensor> outputs;
+  for (int t : p.outputs) {
+    const TensorDesc& desc = p.tensors[static_cast<size_t>(t)].desc;
+    outputs.push_back(HostTensor::uninitialized(desc.dtype, desc.shape));
+  }
+  std::vector<std::shared_ptr<Buffer>> held;
+  std::vector<Buffer*> slots;
+  SPARKLE_TRY(arena, plan->take_arena(*backend_));
+  slots.push_back(arena.get());
+  for (const HostTensor& tensor : inputs) {
+    SPARKLE_TRY(buffer, input_buffer(*backend_, tensor));
+    slots.push_back(buffer.get());
+    held.push_back(std::move(buffer));
+  }
+  std::vector<std::shared_ptr<Buffer>> downloads(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const int64_t bytes = std::max<int64_t>(outputs[i].size_bytes(), 1);
+    SPARKLE_TRY(own, backend_->import(outputs[i].bytes.get(), bytes));
+    if (!own) {
+      SPARKLE_TRY(device, backend_->allocate(bytes, MemoryKind::device));
+      own = std::move(device);
+      downloads[i] = own;
+    }
+    slots.push_back(own.get());
+    held.push_back(std::move(own));
+  }
+  for (const auto& constant : plan->constants) slots.push_back(constant.get());
+  const auto begin = std::chrono::steady_clock::now();
+  SPARKLE_TRY(token, backend_->submit(*plan->program, slots, {{}, timestamps, nullptr}));
+  SPARKLE_CHECK(backend_->wait(token));
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!downloads[i] || outputs[i].size_bytes() == 0) continue;
+    SPARKLE_TRY(staging, backend_->allocate(outputs[i].size_bytes(), MemoryKind::staging));
+    const CopyRegion region{downloads[i].get(), 0, staging.get(), 0, outputs[i].size_bytes()};
+    SPARKLE_TRY(copied, backend_->copy({&region, 1}, token));
+    SPARKLE_CHECK(backend_->wait(copied));
+    std::memcpy(outputs[i].bytes.get(), staging->host(), static_cast<size_t>(outputs[i].size_bytes()));
+  }
+  plan->give_back(std::move(arena));
+  if (report) {
+    report->plan = plan->plan;
+    report->seconds = seconds;
+    report->steps.clear();
+    if (timestamps) {
+      SPARKLE_TRY(times, backend_->timestamps(token));
+      for (const StepTime& t : times) report->steps.push_back({t.end - t.begin});
+    }
+  }
+  return outputs;
+}
+
+Result<Token> Session::submit(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
+                              std::vector<std::shared_ptr<Buffer>> output_buffers) {
+  SPARKLE_TRY(plan, prepared(shapes));
+  const Plan& p = *plan->plan;
+  if (input_buffers.size() != p.inputs.size() || output_buffers.size() != p.outputs.size())
+    return Error{Reason::bad_input, "The model has " + std::to_string(p.inputs.size()) + " inputs and " +
+                                        std::to_string(p.outputs.size()) + " outputs; one buffer is needed for each."};
+  SPARKLE_TRY(arena, plan->take_arena(*backend_));
+  std::vector<Buffer*> slots{arena.get()};
+  const auto add = [&](const std::vector<std::shared_ptr<Buffer>>& buffers, const std::vector<int>& tensors) -> Status {
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      const PlanTensor& t = p.tensors[static_cast<size_t>(tensors[i])];
+      if (!buffers[i] || buffers[i]->bytes() < t.desc.bytes())
+        return Error{Reason::bad_input, "The buffer for '" + t.name + "' must hold " + std::to_string(t.desc.bytes()) + " bytes."};
+      slots.push_back(buffers[i].get());
+    }
+    return ok();
+  };
+  SPARKLE_CHECK(add(input_buffers, p.inputs));
+  SPARKLE_CHECK(add(output_buffers, p.outputs));
+  for (const auto& constant : plan->constants) slots.push_back(constant.get());
+  SubmitOptions options;
+  // Everything the work touches stays alive until it is complete.
+  options.keep_alive = std::make_shared<std::vector<std::shared_ptr<void>>>();
+  for (auto& buffer : input_buffers) options.keep_alive->push_back(buffer);
+  for (auto& buffer : output_buffers) options.keep_alive->push_back(buffer);
+  options.keep_alive->push_back(plan);
+  options.keep_alive->push_back(std::shared_ptr<void>(arena.get(), [plan, arena](void*) { plan->give_back(arena); }));
+  return backend_->submit(*plan->program, slots, options);
+}
+
+int64_t Session::constant_bytes() const { return constants_->bytes(); }
+
+int64_t Session::cached_bytes() const {
+  const std::lock_guard lock(mutex_);
+  int64_t total = 0;
+  for (const auto& [key, plan] : plans_) total += plan->bytes();
+  return total;
+}
+
+int64_t Session::peak_bytes(const Plan& plan) const {
+  int64_t bytes = plan.arena_bytes + constants_->bytes();
+  for (int t : plan.inputs) bytes += plan.tensors[static_cast<size_t>(t)].desc.bytes();
+  for (int t : plan.outputs) bytes += plan.tensors[static_cast<size_t>(t)].desc.bytes();
+  return bytes;
+}
+
+}  // namespace sparkle

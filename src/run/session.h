@@ -1,0 +1,89 @@
+// Session: a model ready to run on a backend. Plans are made for the input shapes that come, kept in a cache bounded in bytes; constants are
+// packed once and shared by all plans. One Session serves any number of threads, each run has an arena of its own.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backends/backend.h"
+#include "plan/plan.h"
+#include "plan/tuning_store.h"
+
+namespace sparkle {
+
+struct SessionOptions {
+  std::string algorithm, variant;       // forced by name; empty: by cost
+  int64_t memory_budget = 0;            // bytes: arena, constants (packed), inputs and outputs; 0: unlimited
+  int64_t plan_cache_bytes = int64_t{256} << 20;  // arenas and programs kept for shapes seen before
+  bool fuse = true;
+  std::shared_ptr<const TuningStore> tuning;
+};
+
+struct SessionInput {
+  std::string name;
+  DType dtype = DType::f32;
+  Dims shape;                            // -1 where the model leaves a size open
+  std::vector<std::string> axis_names;
+  bool rank_known = true;
+};
+
+// Measured time of one step of a run, beside its prediction in the plan.
+struct StepReport {
+  double seconds = 0;
+};
+struct RunReport {
+  std::shared_ptr<const Plan> plan;
+  std::vector<StepReport> steps;   // filled when timestamps were asked for
+  double seconds = 0;              // submit to completion, host clock
+};
+
+class PreparedPlan;
+
+class Session {
+ public:
+  // Takes the graph as the reader gives it; simplifies it. Errors: whatever reading, rewriting and planning say.
+  static Result<std::unique_ptr<Session>> open(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options);
+  ~Session();
+
+  const std::vector<SessionInput>& inputs() const { return inputs_; }
+  const std::vector<SessionInput>& outputs() const { return outputs_; }
+
+  // Runs the model on one tensor per input, in order. Errors: bad_input naming the input, and what planning says.
+  Result<std::vector<HostTensor>> run(const std::vector<HostTensor>& inputs, RunReport* report = nullptr, bool timestamps = false);
+
+  // The plan for these inputs, made and compiled if new (weights packed), nothing run.
+  Result<std::shared_ptr<const Plan>> prepare(const std::vector<HostTensor>& inputs);
+
+  // Runs on buffers of the backend, dense and row-major, without a copy; asynchronous. One buffer per input and output in order.
+  Result<Token> submit(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
+                       std::vector<std::shared_ptr<Buffer>> output_buffers);
+
+  // Bytes held: packed constants, and arenas with their plans.
+  int64_t constant_bytes() const;
+  int64_t cached_bytes() const;
+  // What a run with this plan occupies at its peak: arena, packed and plain constants, inputs, outputs.
+  int64_t peak_bytes(const Plan& plan) const;
+  Backend& backend() { return *backend_; }
+
+ private:
+  Session() = default;
+  Result<std::shared_ptr<PreparedPlan>> prepared(const std::vector<HostTensor>& inputs);
+  Result<std::shared_ptr<PreparedPlan>> build(const std::vector<HostTensor>& inputs);
+  Status check_inputs(const std::vector<HostTensor>& inputs) const;
+
+  Graph graph_;
+  std::shared_ptr<Backend> backend_;
+  SessionOptions options_;
+  std::vector<SessionInput> inputs_, outputs_;
+  std::vector<bool> by_value_;
+  class ConstantStore* constants() const { return constants_.get(); }
+  std::unique_ptr<class ConstantStore> constants_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<PreparedPlan>> plans_;
+  std::vector<std::string> plan_order_;  // least recently used first
+};
+
+}  // namespace sparkle
