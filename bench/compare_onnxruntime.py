@@ -15,8 +15,8 @@ graph input, in graph order, each a TensorProto file). Text lines, flushed at on
   save D   it writes the outputs of its last run as D/output_0.pb, D/output_1.pb, ... (TensorProto, graph order; the folder
            exists) and answers: saved
   quit     (or the end of its input) it ends with status 0.
-Anything wrong is answered with one line `error SENTENCE`, and the helper ends with status 1 or 2. Nothing else may stand on standard
-output. Between answers a helper must not keep a core busy for more than a few milliseconds.
+Anything wrong is answered with one line `error SENTENCE`, and the helper ends with status 1 or 2. Nothing else may stand on
+standard output. Between answers a helper must not keep a core busy for more than a few milliseconds.
 """
 import argparse
 import datetime
@@ -257,7 +257,8 @@ def environment(arguments):
 
 def print_row(row):
     if not row["agree"]:
-        print(f"FAILED  {row['network']}, {row['threads']} threads: outputs differ by {row['max_error_relative']:.2e} of the largest")
+        print(f"FAILED  {row['network']}, {row['threads']} threads: outputs differ by {row['max_error_relative']:.2e} "
+              f"of the largest value")
         return
     a, b = row["sparkle"], row["onnxruntime"]
     low, high = row["time_ratio_quartiles"]

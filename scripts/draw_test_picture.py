@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws models/test_picture.png with Python alone: scripts/draw_test_picture.py [FILE]. A landscape made for judging an upscaler:
+"""Draws models/test_picture.png with Python alone: scripts/draw_test_picture.py [FILE]. A landscape for judging an upscaler:
 long edges at all angles, letters of thin strokes, smooth gradients, fine regular and irregular textures."""
 import math
 import pathlib
@@ -76,7 +76,9 @@ def sky(x, y):
 
 def mountain(x, y):
     """Facets of snow and rock, or None above the ridge."""
-    ridge = 112 - 52 * max(0.0, 1 - abs(x - 214) / 92) - 30 * max(0.0, 1 - abs(x - 296) / 84) - 22 * max(0.0, 1 - abs(x - 60) / 88)
+    ridge = 112
+    for peak, height, half in ((214, 52, 92), (296, 30, 84), (60, 22, 88)):
+        ridge -= height * max(0.0, 1 - abs(x - peak) / half)
     ridge += 5 * noise(x / 9, 3) - 2.5
     if y < ridge:
         return None
@@ -89,7 +91,8 @@ def water(x, y):
     depth = (y - 150) / 120
     ripple = math.sin(y * y / 190 + 1.7 * math.sin(x / 29) + 0.02 * x)
     colour = mix((0.62, 0.60, 0.62), (0.06, 0.22, 0.34), depth)
-    return mix(colour, (1.0, 0.92, 0.76), 0.32 * max(0.0, ripple) * (1 - 0.6 * depth) * math.exp(-((x - 108) / 80) ** 2) + 0.05 * ripple)
+    glitter = 0.32 * max(0.0, ripple) * (1 - 0.6 * depth) * math.exp(-((x - 108) / 80) ** 2)
+    return mix(colour, (1.0, 0.92, 0.76), glitter + 0.05 * ripple)
 
 
 def lighthouse(x, y):
@@ -137,7 +140,8 @@ def shore(x, y):
         return mix((0.97, 0.97, 0.95), (0.09, 0.10, 0.13), 0.5 + 0.5 * math.cos(ring * ring * 0.062))
     if 246 <= x < 296 and 200 <= y < 250:  # bars ever finer to the right, squares below
         if y < 225:
-            return (0.08, 0.09, 0.12) if math.sin(PI2 * ((x - 246) / 14 + ((x - 246) / 25) ** 3 / 2)) > 0 else (0.96, 0.95, 0.90)
+            dark = math.sin(PI2 * ((x - 246) / 14 + ((x - 246) / 25) ** 3 / 2)) > 0
+            return (0.08, 0.09, 0.12) if dark else (0.96, 0.95, 0.90)
         return (0.13, 0.32, 0.52) if (int((x - 246) // 4) + int((y - 225) // 4)) % 2 else (0.96, 0.80, 0.30)
     bank = 196 + 26 * noise(x / 60, 1) + 4 * noise(x / 7, 5) - (42 if x > 396 else 0) * min(1.0, (x - 396) / 25)
     if y < bank:
