@@ -1,0 +1,190 @@
+// The loops of the depthwise family on CPUs, compiled once per target: the general one for any filter here, the register tiles for 3x3
+// and 5x5 in depthwise_tile-inl.h.
+#include "backends/cpu/depthwise/depthwise_call.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/depthwise/depthwise_kernels.cc"
+#include "backends/cpu/simd.h"
+#include "backends/cpu/simd_math-inl.h"
+#include "backends/cpu/lanes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sparkle::cpu::HWY_NAMESPACE {
+#if SPARKLE_SIMD
+namespace depthwise {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// to[0..count) += from[0..count)
+HWY_INLINE void add_channels(float* HWY_RESTRICT to, const float* HWY_RESTRICT from, int64_t count) {
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, from + i)), d, to + i);
+  for (; i < count; ++i) to[i] += from[i];
+}
+
+// Residuals and activation of the pixels [q0,q1) of one row, whose sums have just been stored.
+HWY_NOINLINE void finish_pixels(const DepthwiseCall& call, int64_t n, int64_t z, int64_t row, int64_t q0, int64_t q1) {
+  for (int64_t q = q0; q < q1; ++q) {
+    float* y = call.y + n * call.my.pitch_n + z * call.my.pitch_d + row * call.my.pitch_h + q * call.my.pitch_w;
+    const auto residual = [&](int i) {
+      const FeatureMap& m = call.residuals[i].map;
+      return call.residuals[i].data + n * m.pitch_n + z * m.pitch_d + row * m.pitch_h + q * m.pitch_w;
+    };
+    for (int i = 0; i < call.residuals_before; ++i) add_channels(y, residual(i), call.my.c);
+    simd_math::activate_strip(call.activation, call.a, call.b, y, static_cast<size_t>(call.my.c));
+    for (int i = 0; i < call.residuals_after; ++i) add_channels(y, residual(call.residuals_before + i), call.my.c);
+  }
+}
+
+// The row being computed and the taps of its planes and rows that lie inside the input.
+struct WindowRow {
+  const float* x;  // input element that tap (0,0,0) of pixel 0 would meet; valid only with the taps that are inside
+  float* y;
+  Taps t, r;
+};
+
+template <int kIndex, class V>
+HWY_INLINE V choose(V a, V b, V c, V d) {
+  if constexpr (kIndex == 0) return a;
+  if constexpr (kIndex == 1) return b;
+  if constexpr (kIndex == 2) return c;
+  if constexpr (kIndex == 3) return d;
+}
+
+template <bool kTail, bool kGather, class D>
+HWY_INLINE hn::Vec<D> load_input(D d, const DepthwiseCall& call, const float* pixel, int64_t k, int64_t count) {
+  if constexpr (kGather) {
+    const hn::RebindToSigned<D> di;
+    return hn::GatherIndex(d, pixel, hn::LoadU(di, call.channel + k));  // the table is as long as whole vectors
+  } else {
+    return load_some<kTail>(d, pixel + k, count);
+  }
+}
+
+// kColumns neighbouring pixels times kVectors vectors of channels: their product is at most 8. Named variables, for vectors without
+// a fixed length cannot lie in arrays.
+template <int kColumns, int kVectors, bool kTail, bool kGather>
+HWY_INLINE void window_channels(const DepthwiseCall& call, const WindowRow& at, int64_t q, Taps s, int64_t c, int64_t count) {
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<hn::ScalableTag<float>>;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const Window& window = call.window;
+  const int64_t step = window.stride[2] * call.mx.pitch_w;
+#define SPARKLE_DW_EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
+#define SPARKLE_DW_START(u) V sum##u = hn::Zero(d);
+  SPARKLE_DW_EACH(SPARKLE_DW_START)
+
+  for (int64_t t = at.t.begin; t < at.t.end; ++t)
+    for (int64_t r = at.r.begin; r < at.r.end; ++r) {
+      const float* x = at.x + t * window.dilation[0] * call.mx.pitch_d + r * window.dilation[1] * call.mx.pitch_h +
+                       (q * window.stride[2] + s.begin * window.dilation[2]) * call.mx.pitch_w;
+      const float* w = call.w + ((t * window.filter[1] + r) * window.filter[2] + s.begin) * call.k_pitch + c;
+      for (int64_t i = s.begin; i < s.end; ++i) {
+        const V w0 = hn::LoadU(d, w);
+        const V w1 = kVectors > 1 ? hn::LoadU(d, w + lanes) : w0;
+        const V w2 = kVectors > 2 ? hn::LoadU(d, w + 2 * lanes) : w0;
+        const V w3 = kVectors > 3 ? hn::LoadU(d, w + 3 * lanes) : w0;
+#define SPARKLE_DW_STEP(u)                                                                                                    \
+  if constexpr (u < kColumns * kVectors) {                                                                                    \
+    const V pixel = load_input<kTail, kGather>(d, call, x + (u / kVectors) * step, c + (u % kVectors) * lanes, count);        \
+    sum##u = hn::MulAdd(choose<u % kVectors>(w0, w1, w2, w3), pixel, sum##u);                                                 \
+  }
+        SPARKLE_DW_EACH(SPARKLE_DW_STEP)
+        x += window.dilation[2] * call.mx.pitch_w;
+        w += call.k_pitch;
+      }
+    }
+
+  const V low = hn::Set(d, call.low), high = hn::Set(d, call.high);
+#define SPARKLE_DW_STORE(u)                                                                                                   \
+  if constexpr (u < kColumns * kVectors) {                                                                                    \
+    const int64_t k = c + (u % kVectors) * lanes;                                                                             \
+    if (call.scale) sum##u = hn::Mul(sum##u, load_some<kTail>(d, call.scale + k, count));                                     \
+    if (call.bias) sum##u = hn::Add(sum##u, load_some<kTail>(d, call.bias + k, count));                                       \
+    if (call.clamp) sum##u = simd_math::at_most(simd_math::at_least(sum##u, low), high);                                      \
+    store_some<kTail>(sum##u, d, at.y + (q + u / kVectors) * call.my.pitch_w + k, count);                                     \
+  }
+  SPARKLE_DW_EACH(SPARKLE_DW_STORE)
+#undef SPARKLE_DW_START
+#undef SPARKLE_DW_STEP
+#undef SPARKLE_DW_STORE
+#undef SPARKLE_DW_EACH
+}
+
+// kColumns pixels, all channels: several vectors at once where few pixels alone could not hide the latency of the sums.
+template <int kColumns, bool kGather>
+HWY_NOINLINE void window_pixels(const DepthwiseCall& call, const WindowRow& at, int64_t q, Taps s) {
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), channels = call.my.c;
+  constexpr int kVectors = kColumns >= 8 ? 1 : kColumns >= 4 ? 2 : 4;
+  int64_t c = 0;
+  for (; c + kVectors * lanes <= channels; c += kVectors * lanes)
+    window_channels<kColumns, kVectors, false, kGather>(call, at, q, s, c, lanes);
+  for (; c + lanes <= channels; c += lanes) window_channels<kColumns, 1, false, kGather>(call, at, q, s, c, lanes);
+  if (c < channels) window_channels<kColumns, 1, true, kGather>(call, at, q, s, c, channels - c);
+}
+
+template <bool kGather>
+void window_rows(const DepthwiseCall& call, int64_t begin, int64_t end) {
+  for (int64_t u = begin; u < end; ++u) {
+    const int64_t row = u % call.my.h, z = u / call.my.h % call.my.d, n = u / (call.my.h * call.my.d);
+    WindowRow at;
+    at.t = taps_at(call.axes[0], z), at.r = taps_at(call.axes[1], row);
+    at.x = call.x + n * call.mx.pitch_n + (z * call.window.stride[0] - call.window.pad_begin[0]) * call.mx.pitch_d +
+           (row * call.window.stride[1] - call.window.pad_begin[1]) * call.mx.pitch_h -
+           call.window.pad_begin[2] * call.mx.pitch_w;
+    at.y = call.y + n * call.my.pitch_n + z * call.my.pitch_d + row * call.my.pitch_h;
+    for (const Segment& segment : call.columns) {
+      int64_t q = segment.begin;
+      for (; q + 8 <= segment.end; q += 8) window_pixels<8, kGather>(call, at, q, segment.taps);
+      for (; q + 4 <= segment.end; q += 4) window_pixels<4, kGather>(call, at, q, segment.taps);
+      for (; q + 2 <= segment.end; q += 2) window_pixels<2, kGather>(call, at, q, segment.taps);
+      for (; q < segment.end; ++q) window_pixels<1, kGather>(call, at, q, segment.taps);
+    }
+    if (call.strip) finish_pixels(call, n, z, row, 0, call.my.w);
+  }
+}
+
+}  // namespace depthwise
+#endif
+}  // namespace sparkle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#include "backends/cpu/depthwise/depthwise_tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sparkle::cpu::HWY_NAMESPACE {
+#if SPARKLE_SIMD
+void depthwise_window(const DepthwiseCall& call, int64_t begin, int64_t end) {
+  (call.channel ? depthwise::window_rows<true> : depthwise::window_rows<false>)(call, begin, end);
+}
+
+// nullptr where there is no tile for the filter on this target.
+DepthwiseRows depthwise_tile(int64_t filter, int64_t stride) {
+#if !HWY_HAVE_SCALABLE
+  if (filter == 3 && stride == 1) return depthwise::tile_rows<3, 1>;
+  if (filter == 3 && stride == 2) return depthwise::tile_rows<3, 2>;
+  if (filter == 5 && stride == 1) return depthwise::tile_rows<5, 1>;
+  if (filter == 5 && stride == 2) return depthwise::tile_rows<5, 2>;
+#else
+  (void)filter, (void)stride;
+#endif
+  return nullptr;
+}
+#endif
+}  // namespace sparkle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sparkle::cpu {
+
+DepthwiseRows depthwise_window_rows(std::string_view unit) { return SPARKLE_PICK(depthwise_window, unit); }
+
+DepthwiseRows depthwise_tile_rows(std::string_view unit, int64_t filter, int64_t stride) {
+  const auto choose = SPARKLE_PICK(depthwise_tile, unit);
+  return choose ? choose(filter, stride) : nullptr;
+}
+
+}  // namespace sparkle::cpu
+#endif

@@ -1,0 +1,77 @@
+// What a pooling does with an element and with the result, one struct per kind of pool, compiled once per target.
+#if defined(SPARKLE_POOL_STEPS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef SPARKLE_POOL_STEPS_INL_H
+#undef SPARKLE_POOL_STEPS_INL_H
+#else
+#define SPARKLE_POOL_STEPS_INL_H
+#endif
+
+#include <limits>
+
+#include "backends/cpu/pool/pool_call.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sparkle::cpu::HWY_NAMESPACE {
+#if SPARKLE_SIMD
+namespace pool {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// A NaN among the elements may be passed over by later ones, as in other engines' vector code.
+struct Maximum {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> start(D d) {
+    return hn::Set(d, -std::numeric_limits<float>::infinity());
+  }
+  template <class V>
+  static HWY_INLINE V add(V sum, V v) {
+    return hn::Max(sum, v);
+  }
+  template <class D, class V>
+  static HWY_INLINE V finish(D, V sum, const PoolCall&, float, int64_t) {
+    return sum;
+  }
+};
+
+struct Mean {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> start(D d) {
+    return hn::Zero(d);
+  }
+  template <class V>
+  static HWY_INLINE V add(V sum, V v) {
+    return hn::Add(sum, v);
+  }
+  // Nothing counted: 0/0, not a number.
+  template <class D, class V>
+  static HWY_INLINE V finish(D d, V sum, const PoolCall& call, float counted, int64_t q) {
+    return hn::Div(sum, hn::Set(d, counted * call.counted_columns[static_cast<size_t>(q)]));
+  }
+};
+
+struct SumOfSizes : Mean {  // lp with p = 1
+  template <class V>
+  static HWY_INLINE V add(V sum, V v) {
+    return hn::Add(sum, hn::Abs(v));
+  }
+  template <class D, class V>
+  static HWY_INLINE V finish(D, V sum, const PoolCall&, float, int64_t) {
+    return sum;
+  }
+};
+
+struct RootOfSquares : Mean {  // lp with p = 2
+  template <class V>
+  static HWY_INLINE V add(V sum, V v) {
+    return hn::MulAdd(v, v, sum);
+  }
+  template <class D, class V>
+  static HWY_INLINE V finish(D, V sum, const PoolCall&, float, int64_t) {
+    return hn::Sqrt(sum);
+  }
+};
+
+}  // namespace pool
+#endif
+}  // namespace sparkle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif

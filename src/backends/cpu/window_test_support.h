@@ -1,0 +1,105 @@
+// Random channels-last operands for the tests of window kernels: gaps between pixels and rows hold NaN, buffers end where the tensor ends,
+// so that a read or write outside shows.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "families/stage.h"
+
+namespace sparkle::test {
+
+using Random = std::mt19937;
+
+inline int64_t pick(Random& random, int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); }
+
+struct Operand {
+  TensorDesc desc;
+  std::vector<float> values;
+
+  TensorView view() { return {reinterpret_cast<std::byte*>(values.data()), desc}; }
+  std::byte* origin() { return reinterpret_cast<std::byte*>(values.data() + desc.layout.offset); }
+};
+
+// Calls f(position in the buffer) for each element of the tensor.
+template <class F>
+void for_each_position(const TensorDesc& desc, F&& f) {
+  const FeatureMap m = feature_map(desc);
+  for (int64_t n = 0; n < m.n; ++n)
+    for (int64_t c = 0; c < m.c; ++c)
+      for (int64_t d = 0; d < m.d; ++d)
+        for (int64_t h = 0; h < m.h; ++h)
+          for (int64_t w = 0; w < m.w; ++w)
+            f(desc.layout.offset + n * m.pitch_n + c * m.pitch_c + d * m.pitch_d + h * m.pitch_h + w * m.pitch_w);
+}
+
+// Channels last; `gaps`: after each pixel, each row and before the first element.
+inline TensorDesc channels_last_desc(Random& random, const Dims& shape, bool gaps) {
+  TensorDesc desc{DType::f32, shape, channels_last(shape)};
+  if (!gaps) return desc;
+  int64_t step = 1;
+  const Dims order = desc.layout.order;
+  for (int i = order.size() - 1; i >= 0; --i) {
+    const int axis = static_cast<int>(order[i]);
+    desc.layout.pitch[axis] = step;
+    step = step * shape[axis] + (axis == 1 || pick(random, 0, 1) ? pick(random, 1, 9) : 0);
+  }
+  desc.layout.offset = pick(random, 0, 5);
+  return desc;
+}
+
+// Uniform values in [-1,1] in the elements, NaN everywhere else.
+inline Operand random_operand(Random& random, const TensorDesc& desc) {
+  Operand operand{desc, std::vector<float>(static_cast<size_t>(extent(desc.shape, desc.layout)),
+                                           std::numeric_limits<float>::quiet_NaN())};
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  for_each_position(desc, [&](int64_t at) { operand.values[static_cast<size_t>(at)] = uniform(random); });
+  return operand;
+}
+
+// The same tensor of doubles: what the reference writes.
+struct Expected {
+  TensorDesc desc;
+  std::vector<double> values;
+
+  explicit Expected(const TensorDesc& like)
+      : desc(like), values(static_cast<size_t>(extent(like.shape, like.layout)), 0.0) {
+    desc.dtype = DType::f64;
+  }
+  TensorView view() { return {reinterpret_cast<std::byte*>(values.data()), desc}; }
+};
+
+// Empty where every element is within `tolerance` and the rest of the buffer still holds NaN; else what is wrong.
+inline std::string compare(const Operand& got, const Expected& expected, double tolerance) {
+  std::vector<bool> written(got.values.size(), false);
+  std::string problem;
+  for_each_position(got.desc, [&](int64_t at) {
+    const auto i = static_cast<size_t>(at);
+    written[i] = true;
+    const double want = expected.values[i], have = static_cast<double>(got.values[i]);
+    const bool same = want == have || (std::isnan(want) && std::isnan(have)) || std::abs(want - have) <= tolerance;
+    if (!same && problem.empty())
+      problem = "position " + std::to_string(at) + ": " + std::to_string(have) + " instead of " + std::to_string(want);
+  });
+  for (size_t i = 0; i < written.size(); ++i)
+    if (!written[i] && !std::isnan(got.values[i]) && problem.empty()) problem = "wrote into the gap at " + std::to_string(i);
+  return problem;
+}
+
+inline std::vector<std::string> units_of_this_machine() {
+  std::vector<std::string> units;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) units.push_back("avx2");
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    units.push_back("avx512");
+#elif defined(__aarch64__)
+  units.push_back("neon");
+#endif
+  return units;
+}
+
+}  // namespace sparkle::test

@@ -1,0 +1,137 @@
+// What the depthwise family tells the planner: variants, predicted work and traffic, schedules worth ranking.
+#include "families/depthwise/depthwise.h"
+
+#include <algorithm>
+
+#include "families/common.h"
+#include "families/depthwise/depthwise_reference.h"
+#include "families/taps.h"
+
+namespace sparkle {
+namespace {
+
+constexpr Variant kVariants[] = {
+#define VARIANT(name, device, unit, rows, columns, vectors, registers, note) \
+  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
+#include "families/depthwise/variants.inc"
+#undef VARIANT
+};
+
+struct Tile {
+  std::string_view name;
+  int rows, columns, vectors;
+};
+constexpr Tile kTiles[] = {
+#define VARIANT(name, device, unit, rows, columns, vectors, registers, note) {name, rows, columns, vectors},
+#include "families/depthwise/variants.inc"
+#undef VARIANT
+};
+
+const DepthwiseParams& params_of(const Stage& stage) { return std::get<DepthwiseParams>(stage.params); }
+
+Axis axis_of(const Stage& stage, size_t i) {
+  const Window& w = params_of(stage).window;
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  const Triple in{x.d, x.h, x.w}, out{y.d, y.h, y.w};
+  return {in[i], out[i], w.filter[i], w.stride[i], w.dilation[i], w.pad_begin[i]};
+}
+
+// The tile variants are compiled for these filters only.
+bool tile_serves(const Window& w) {
+  const bool size = w.filter == Triple{1, 3, 3} || w.filter == Triple{1, 5, 5};
+  return size && w.dilation[1] == 1 && w.dilation[2] == 1 && w.stride[1] == w.stride[2] && (w.stride[2] == 1 || w.stride[2] == 2);
+}
+
+bool channels_innermost(const TensorDesc& desc) {
+  const FeatureMap m = feature_map(desc);
+  return m.c <= 1 || m.pitch_c == 1;
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  const auto refuse = [&](Reason reason) {
+    why_not = reason;
+    return std::vector<Schedule>{};
+  };
+  if (variant.name == "plain") return loop_schedules(variant, device, why_not);
+  if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
+  const MathUnit* unit = best_vector_unit(device);
+  if (!unit) return refuse(Reason::unit_missing);
+  for (const TensorDesc& desc : stage.inputs)
+    if (desc.dtype != DType::f32) return refuse(Reason::type_not_served);
+  if (stage.outputs[0].dtype != DType::f32) return refuse(Reason::type_not_served);
+
+  const DepthwiseParams& p = params_of(stage);
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  if (x.c == 0 || y.c % x.c != 0) return refuse(Reason::groups_not_served);
+  if (!channels_innermost(stage.inputs[0]) || !channels_innermost(stage.outputs[0])) return refuse(Reason::layout_not_served);
+  const size_t residual = 2 + static_cast<size_t>(p.epilogue.scale + p.epilogue.bias);
+  for (size_t i = residual; i < stage.inputs.size(); ++i)
+    if (!channels_innermost(stage.inputs[i])) return refuse(Reason::layout_not_served);
+
+  if (variant.name != "window") {
+    if (!tile_serves(p.window)) return refuse(Reason::filter_not_served);
+    if (y.c != x.c) return refuse(Reason::groups_not_served);
+    // Vectors without a fixed length cannot lie in the arrays of registers that the tiles are written with.
+    if (unit->name == "sve") return refuse(Reason::backend_lacks_variant);
+  }
+  if (unit->registers > 0 && variant.registers > unit->registers) return refuse(Reason::too_few_registers);
+
+  const Tile* tile = std::find_if(std::begin(kTiles), std::end(kTiles), [&](const Tile& t) { return t.name == variant.name; });
+  DepthwiseSchedule s;
+  s.variant = variant.name;
+  s.unit = unit->name;
+  s.rows = tile->rows;
+  s.columns = static_cast<int>(std::min<int64_t>(tile->columns, std::max<int64_t>(y.w, 1)));
+  s.vectors = tile->vectors;
+  // A task writes at least 16 KB: less is not worth a thread's attention.
+  s.grain = 4096;
+  return {s};
+}
+
+Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
+  const DepthwiseParams& p = params_of(stage);
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  double inside = static_cast<double>(y.n);
+  for (size_t i = 0; i < 3; ++i) inside *= static_cast<double>(taps_inside(axis_of(stage, i)));
+  const double channels = static_cast<double>(y.c);
+  Footprint f = streaming_footprint(stage, device, 0);
+  f.nominal_flops = 2 * channels * static_cast<double>(y.n * y.pixels() * p.window.taps());
+
+  const MathUnit* unit = device.unit(unit_of(schedule));
+  const int64_t lanes = unit && unit->n > 0 ? unit->n : 1;
+  const double padded = static_cast<double>((y.c + lanes - 1) / lanes * lanes);
+  f.executed_flops = 2 * inside * (unit ? padded : channels);
+  const auto* tile = std::get_if<DepthwiseSchedule>(&schedule);
+  if (!tile) {
+    f.parallel_units = 1;  // the reference runs in one thread, one element at a time
+    return f;
+  }
+  // A tile variant shares each loaded pixel between its outputs; the general one loads a pixel per product.
+  if (tile->variant == "window") f.executed_flops *= 1.15;
+
+  // Rows of the input are read again by the next rows of the output. Between levels that cannot hold `reach` rows each row passes
+  // (reach / advance) times, once where they stay.
+  const double rows = std::max(1, tile->rows);
+  const double reach = static_cast<double>((p.window.filter[1] - 1) * p.window.dilation[1] + 1) +
+                       (rows - 1) * static_cast<double>(p.window.stride[1]);
+  const double advance = rows * static_cast<double>(p.window.stride[1]);
+  const double row_bytes = static_cast<double>(x.w * x.c) * 4;
+  const double input = static_cast<double>(stage.inputs[0].bytes());
+  for (size_t i = 0; i < f.bytes.size(); ++i) {
+    if (f.bytes[i] == 0) continue;
+    const double inner = i == 0 ? 0 : static_cast<double>(device.memory[i - 1].bytes);
+    if (reach * row_bytes > inner) f.bytes[i] += input * std::max(0.0, reach / advance - 1);
+  }
+  if (!f.resident.empty()) f.resident[0] = std::min(f.resident[0], reach * static_cast<double>(tile->columns) * static_cast<double>(x.c) * 4);
+  f.parallel_units = std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / static_cast<double>(std::max<int64_t>(tile->grain, 1)));
+  return f;
+}
+
+}  // namespace
+
+const FamilyInfo& depthwise_info() {
+  static const FamilyInfo family = {"depthwise", kVariants, depthwise_reference, footprint, schedules};
+  return family;
+}
+
+}  // namespace sparkle

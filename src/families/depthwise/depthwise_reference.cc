@@ -1,0 +1,69 @@
+// The oracle of the depthwise family: one output element after another in double precision.
+#include "families/depthwise/depthwise_reference.h"
+
+#include <vector>
+
+#include "families/element.h"
+
+namespace sparkle {
+namespace {
+
+// Element `index` counted from the view's element (0,...,0).
+double load(const TensorView& view, int64_t index) {
+  return load_element(view.desc.dtype, view.data + (view.desc.layout.offset + index) * size_of(view.desc.dtype));
+}
+void store(const TensorView& view, int64_t index, double value) {
+  store_element(view.desc.dtype, value, view.data + (view.desc.layout.offset + index) * size_of(view.desc.dtype));
+}
+
+// Pitch of the single axis of a per-channel operand [K].
+int64_t channel_pitch(const TensorDesc& desc) { return desc.layout.pitch.empty() ? 0 : desc.layout.pitch.back(); }
+
+}  // namespace
+
+void depthwise_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  const auto& p = std::get<DepthwiseParams>(params);
+  const Window& window = p.window;
+  const Epilogue& e = p.epilogue;
+  const TensorView& x = inputs[0];
+  const TensorView& w = inputs[1];
+  const TensorView& y = outputs[0];
+  const FeatureMap mx = feature_map(x.desc), mw = feature_map(w.desc), my = feature_map(y.desc);
+  const int64_t multiplier = mx.c > 0 ? my.c / mx.c : 1;
+
+  size_t next = 2;
+  const TensorView* scale = e.scale ? &inputs[next++] : nullptr;
+  const TensorView* bias = e.bias ? &inputs[next++] : nullptr;
+  const std::span<const TensorView> residuals = inputs.subspan(next);
+
+  for (int64_t n = 0; n < my.n; ++n)
+    for (int64_t k = 0; k < my.c; ++k)
+      for (int64_t z = 0; z < my.d; ++z)
+        for (int64_t row = 0; row < my.h; ++row)
+          for (int64_t col = 0; col < my.w; ++col) {
+            double sum = 0;
+            for (int64_t t = 0; t < window.filter[0]; ++t)
+              for (int64_t r = 0; r < window.filter[1]; ++r)
+                for (int64_t s = 0; s < window.filter[2]; ++s) {
+                  const int64_t d = z * window.stride[0] + t * window.dilation[0] - window.pad_begin[0];
+                  const int64_t h = row * window.stride[1] + r * window.dilation[1] - window.pad_begin[1];
+                  const int64_t c = col * window.stride[2] + s * window.dilation[2] - window.pad_begin[2];
+                  if (d < 0 || d >= mx.d || h < 0 || h >= mx.h || c < 0 || c >= mx.w) continue;
+                  const int64_t at = n * mx.pitch_n + k / multiplier * mx.pitch_c + d * mx.pitch_d + h * mx.pitch_h + c * mx.pitch_w;
+                  const int64_t tap = k * mw.pitch_n + t * mw.pitch_d + r * mw.pitch_h + s * mw.pitch_w;
+                  sum += load(x, at) * load(w, tap);
+                }
+            double value = e.alpha * sum;
+            if (scale) value *= load(*scale, k * channel_pitch(scale->desc));
+            if (bias) value += load(*bias, k * channel_pitch(bias->desc));
+            for (size_t i = 0; i < residuals.size(); ++i) {
+              if (static_cast<int>(i) == e.residuals_before) value = activate(e.activation, e.a, e.b, value);
+              const FeatureMap m = feature_map(residuals[i].desc);
+              value += load(residuals[i], n * m.pitch_n + k * m.pitch_c + z * m.pitch_d + row * m.pitch_h + col * m.pitch_w);
+            }
+            if (static_cast<int>(residuals.size()) == e.residuals_before) value = activate(e.activation, e.a, e.b, value);
+            store(y, n * my.pitch_n + k * my.pitch_c + z * my.pitch_d + row * my.pitch_h + col * my.pitch_w, value);
+          }
+}
+
+}  // namespace sparkle

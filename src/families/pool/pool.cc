@@ -1,0 +1,116 @@
+// What the pool family tells the planner: names, variants, predicted work and traffic, schedules worth ranking.
+#include "families/pool/pool.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "families/common.h"
+#include "families/pool/pool_reference.h"
+#include "families/taps.h"
+
+namespace sparkle {
+namespace {
+
+constexpr std::array<std::string_view, 3> kNames = {"max", "average", "lp"};
+
+constexpr Variant kVariants[] = {
+#define VARIANT(name, device, unit, rows, vectors, registers, note) \
+  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
+#include "families/pool/variants.inc"
+#undef VARIANT
+};
+
+const PoolParams& params_of(const Stage& stage) { return std::get<PoolParams>(stage.params); }
+
+Axis axis_of(const Stage& stage, size_t i) {
+  const Window& w = params_of(stage).window;
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  const Triple in{x.d, x.h, x.w}, out{y.d, y.h, y.w};
+  return {in[i], out[i], w.filter[i], w.stride[i], w.dilation[i], w.pad_begin[i]};
+}
+
+bool channels_innermost(const TensorDesc& desc) {
+  const FeatureMap m = feature_map(desc);
+  return m.c <= 1 || m.pitch_c == 1;
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  const auto refuse = [&](Reason reason) {
+    why_not = reason;
+    return std::vector<Schedule>{};
+  };
+  if (variant.name != "plain") {
+    const PoolParams& p = params_of(stage);
+    if (stage.inputs[0].dtype != DType::f32 || stage.outputs[0].dtype != DType::f32) return refuse(Reason::type_not_served);
+    if (stage.outputs.size() > 1) return refuse(Reason::operator_not_served);  // positions of the maxima: plain only
+    if (p.kind == PoolKind::lp && p.p != 1 && p.p != 2) return refuse(Reason::operator_not_served);
+    if (!channels_innermost(stage.inputs[0]) || !channels_innermost(stage.outputs[0])) return refuse(Reason::layout_not_served);
+    // Rows and columns one after the other pays for maxima over large windows that overlap.
+    if (variant.name == "separable") {
+      const Window& w = p.window;
+      if (p.kind != PoolKind::max) return refuse(Reason::operator_not_served);
+      const bool single = w.filter[0] == 1 && w.dilation[1] == 1 && w.dilation[2] == 1 && w.stride[1] == 1 && w.stride[2] == 1;
+      if (!single || w.filter[1] * w.filter[2] < 9) return refuse(Reason::filter_not_served);
+    }
+  }
+  std::vector<Schedule> result = loop_schedules(variant, device, why_not);
+  for (Schedule& s : result)
+    if (auto* loop = std::get_if<LoopSchedule>(&s); loop && loop->variant != "plain") loop->grain = 4096;  // 16 KB of output a task
+  return result;
+}
+
+// Comparisons per output along one axis when 8, 4 or 1 outputs share their common elements (pool_separable-inl.h).
+double shared_steps(int64_t filter) {
+  const double outputs = filter >= 8 ? 8 : filter >= 4 ? 4 : 1;
+  return (static_cast<double>(filter) - outputs + 4 * (outputs - 1)) / outputs;
+}
+
+Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
+  const PoolParams& p = params_of(stage);
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  const double channels = static_cast<double>(y.c);
+  double inside = static_cast<double>(y.n);
+  for (size_t i = 0; i < 3; ++i) inside *= static_cast<double>(taps_inside(axis_of(stage, i)));
+
+  Footprint f = streaming_footprint(stage, device, 0);
+  f.nominal_flops = channels * static_cast<double>(y.n * y.pixels() * p.window.taps());
+  const MathUnit* unit = device.unit(unit_of(schedule));
+  if (!unit) {
+    f.executed_flops = channels * inside;
+    f.parallel_units = 1;
+    return f;
+  }
+  // A step takes the time of a multiply-add, which counts as two.
+  const int64_t lanes = std::max(unit->n, 1);
+  const double padded = 2 * static_cast<double>((y.c + lanes - 1) / lanes * lanes);
+  if (variant_of(schedule) == "separable") {
+    const double down = static_cast<double>(y.n * y.d * y.h * x.w) * (shared_steps(p.window.filter[1]) + 1);
+    const double along = static_cast<double>(y.n * y.d * y.h * y.w) * (shared_steps(p.window.filter[2]) + 1);
+    f.executed_flops = padded * (down + along);
+  } else {
+    f.executed_flops = padded * inside;
+  }
+  const auto* loop = std::get_if<LoopSchedule>(&schedule);
+  const int64_t grain = loop && loop->grain > 0 ? loop->grain : 4096;
+  f.parallel_units = std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / static_cast<double>(grain));
+  return f;
+}
+
+}  // namespace
+
+std::string_view name_of(PoolKind kind) { return kNames[static_cast<size_t>(kind)]; }
+
+bool parse_name(std::string_view text, PoolKind& kind) {
+  const auto at = std::find(kNames.begin(), kNames.end(), text);
+  if (at == kNames.end()) return false;
+  kind = static_cast<PoolKind>(at - kNames.begin());
+  return true;
+}
+
+const FamilyInfo& pool_info() {
+  static const FamilyInfo family = {"pool", kVariants, pool_reference, footprint, schedules};
+  return family;
+}
+
+}  // namespace sparkle

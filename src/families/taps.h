@@ -1,0 +1,60 @@
+// Which taps of a sliding filter fall inside the input, along one axis: what lets a kernel run without bounds checks, and what a
+// footprint counts as executed.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace sparkle {
+
+// One axis of a Window: input coordinate = output * stride + tap * dilation - pad.
+struct Axis {
+  int64_t in = 1, out = 1, filter = 1, stride = 1, dilation = 1, pad = 0;
+};
+
+// Taps [begin,end) that lie inside the input; empty (begin == end) where none does.
+struct Taps {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+  friend bool operator==(const Taps&, const Taps&) = default;
+};
+
+inline Taps taps_at(const Axis& axis, int64_t output) {
+  const int64_t start = output * axis.stride - axis.pad;  // coordinate of tap 0
+  const auto first_reaching = [&](int64_t coordinate) {   // smallest tap with start + tap * dilation >= coordinate
+    const int64_t distance = coordinate - start;
+    return distance <= 0 ? 0 : (distance + axis.dilation - 1) / axis.dilation;
+  };
+  const int64_t begin = std::min(first_reaching(0), axis.filter);
+  const int64_t end = std::min(first_reaching(axis.in), axis.filter);
+  return {begin, std::max(begin, end)};
+}
+
+// A run of outputs [begin,end) that use the same taps.
+struct Segment {
+  int64_t begin = 0, end = 0;
+  Taps taps;
+};
+
+inline std::vector<Segment> segments_of(const Axis& axis) {
+  std::vector<Segment> segments;
+  for (int64_t o = 0; o < axis.out; ++o) {
+    const Taps taps = taps_at(axis, o);
+    if (!segments.empty() && segments.back().taps == taps) {
+      segments.back().end = o + 1;
+    } else {
+      segments.push_back({o, o + 1, taps});
+    }
+  }
+  return segments;
+}
+
+// Taps inside the input, summed over all outputs of the axis.
+inline int64_t taps_inside(const Axis& axis) {
+  int64_t sum = 0;
+  for (int64_t o = 0; o < axis.out; ++o) sum += taps_at(axis, o).size();
+  return sum;
+}
+
+}  // namespace sparkle
