@@ -1,0 +1,57 @@
+// Builds Graphs of convolutional networks layer by layer with seeded weights: the same bytes on every machine, scaled so that
+// activations keep their size through the network (He et al. 2015).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace sparkle {
+
+// Nearly normal numbers (mean 0, deviation 1) as a function of a counter: the sum of eight 16-bit pieces of a hash, exact
+// integer arithmetic until the last scaling, so no machine's logarithm or cosine has a say. `stream` tells tensors apart.
+float normal_at(uint64_t seed, uint64_t stream, uint64_t index);
+
+enum class LayerActivation : uint8_t { none, relu, relu6 };
+
+struct ConvLayer {
+  int64_t filters = 1, kernel = 1, stride = 1, pad = 0, groups = 1;
+  LayerActivation activation = LayerActivation::relu;
+  bool normalised = false;  // followed by BatchNormalization (or by nothing, with the same values folded in)
+  double gain = 1;          // factor of the weights: below 1 where a residual is added
+};
+
+class NetworkBuilder {
+ public:
+  NetworkBuilder(std::string name, uint64_t seed, bool batchnorm);
+
+  TensorId input(const std::string& name, const Dims& shape);
+  TensorId conv(const std::string& name, TensorId x, const ConvLayer& layer);
+  TensorId up_conv(const std::string& name, TensorId x, int64_t filters);  // ConvTranspose 2x2, stride 2
+  TensorId max_pool(const std::string& name, TensorId x, int64_t kernel, int64_t stride, int64_t pad, bool ceil_mode = false);
+  TensorId global_average(const std::string& name, TensorId x);
+  TensorId flatten(const std::string& name, TensorId x, int64_t features);
+  TensorId dense(const std::string& name, TensorId x, int64_t outputs, bool relu);
+  TensorId add(const std::string& name, TensorId a, TensorId b, bool relu);
+  TensorId concat(const std::string& name, TensorId a, TensorId b);
+  TensorId sigmoid(const std::string& name, TensorId x);
+  int64_t channels(TensorId x) const { return channels_[static_cast<size_t>(x)]; }
+  // The tensor becomes an output called `name`, of this shape.
+  void output(TensorId x, const std::string& name, const Dims& shape);
+  Graph finish() { return std::move(graph_); }
+
+ private:
+  TensorId emit(const std::string& name, const std::string& type, OpParams params, std::vector<TensorId> inputs, int64_t channels);
+  TensorId activate(const std::string& name, TensorId x, LayerActivation activation);
+  TensorId constant(const std::string& name, HostTensor value);
+  HostTensor normal(const Dims& shape, double deviation, double mean = 0);
+
+  Graph graph_;
+  uint64_t seed_;
+  bool batchnorm_;
+  uint64_t streams_ = 0;
+  std::vector<int64_t> channels_;  // per tensor
+};
+
+}  // namespace sparkle

@@ -1,0 +1,109 @@
+#include "onnx/writer.h"
+
+#include "onnx/mapped_file.h"
+#include "onnx/tensor_proto.h"
+#include "onnx/write_ops.h"
+
+namespace sparkle {
+namespace {
+constexpr int64_t kOpset = 21;
+constexpr int64_t kIrVersion = 10;
+
+void declare(const GraphTensor& tensor, const std::string& name, ::onnx::ValueInfoProto& info) {
+  info.set_name(name);
+  auto& type = *info.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(onnx_type_of(tensor.dtype));
+  if (!tensor.known && !tensor.rank_known) return;
+  auto& shape = *type.mutable_shape();
+  for (int i = 0; i < tensor.shape.size(); ++i) {
+    auto& dim = *shape.add_dim();
+    const size_t axis = static_cast<size_t>(i);
+    if (tensor.shape[i] >= 0) {
+      dim.set_dim_value(tensor.shape[i]);
+    } else if (axis < tensor.axis_names.size() && !tensor.axis_names[axis].empty()) {
+      dim.set_dim_param(tensor.axis_names[axis]);
+    }
+  }
+}
+}  // namespace
+
+ModelWriter::ModelWriter(const Graph& graph, ::onnx::GraphProto& file) : graph_(graph), file_(file) {
+  for (size_t i = 0; i < graph.tensors.size(); ++i) {
+    const std::string& name = graph.tensors[i].name;
+    names_.push_back(fresh(name.empty() ? "tensor_" + std::to_string(i) : name));
+  }
+}
+
+const std::string& ModelWriter::name(TensorId id) const {
+  static const std::string absent;
+  return id < 0 ? absent : names_[static_cast<size_t>(id)];
+}
+
+std::string ModelWriter::fresh(const std::string& wish) {
+  std::string name = wish;
+  for (int i = 2; !taken_.insert(name).second; ++i) name = wish + "_" + std::to_string(i);
+  return name;
+}
+
+std::string ModelWriter::constant(const std::string& wish, const HostTensor& value) {
+  const std::string name = fresh(wish);
+  put_tensor(value, name, *file_.add_initializer());
+  return name;
+}
+
+std::string ModelWriter::integers(const std::string& wish, const std::vector<int64_t>& values) {
+  return constant(wish, HostTensor::of(DType::i64, {static_cast<int64_t>(values.size())}, values));
+}
+
+::onnx::NodeProto& ModelWriter::node(const std::string& node_name, std::string_view type, const std::vector<std::string>& inputs,
+                                     const std::vector<std::string>& outputs) {
+  ::onnx::NodeProto& node = *file_.add_node();
+  node.set_name(node_name);
+  node.set_op_type(std::string(type));
+  size_t given = inputs.size();
+  while (given > 0 && inputs[given - 1].empty()) --given;
+  for (size_t i = 0; i < given; ++i) node.add_input(inputs[i]);
+  for (const std::string& output : outputs) node.add_output(output);
+  return node;
+}
+
+Result<std::string> onnx_bytes(const Graph& graph) {
+  ::onnx::ModelProto model;
+  model.set_ir_version(kIrVersion);
+  model.set_producer_name("sparkle");
+  auto& opset = *model.add_opset_import();
+  opset.set_domain("");
+  opset.set_version(kOpset);
+  auto& file = *model.mutable_graph();
+  file.set_name(graph.name.empty() ? "graph" : graph.name);
+
+  ModelWriter writer(graph, file);
+  std::vector<bool> used(graph.tensors.size(), false);
+  for (const Op& op : graph.ops)
+    for (TensorId id : op.inputs)
+      if (id >= 0) used[static_cast<size_t>(id)] = true;
+  for (TensorId id : graph.outputs) used[static_cast<size_t>(id)] = true;
+  size_t bytes = 0;
+  for (size_t i = 0; i < graph.tensors.size(); ++i)
+    if (graph.tensors[i].constant && used[i]) bytes += static_cast<size_t>(graph.tensors[i].constant->size_bytes());
+  if (bytes >= (size_t{1} << 31) - (1 << 20))
+    return Error{Reason::size_overflow, "Graph '" + graph.name + "' has more than 2 GiB of constants, the most that one file may hold."};
+  for (size_t i = 0; i < graph.tensors.size(); ++i)
+    if (graph.tensors[i].constant && used[i])
+      put_tensor(*graph.tensors[i].constant, writer.name(static_cast<TensorId>(i)), *file.add_initializer());
+  for (TensorId id : graph.inputs) declare(graph.tensor(id), writer.name(id), *file.add_input());
+  for (const Op& op : graph.ops) SPARKLE_CHECK(write_op(writer, op));
+  for (TensorId id : graph.outputs) declare(graph.tensor(id), writer.name(id), *file.add_output());
+
+  std::string text;
+  if (!model.SerializeToString(&text))
+    return Error{Reason::size_overflow, "Graph '" + graph.name + "' is larger than one ONNX file may be."};
+  return text;
+}
+
+Status write_onnx(const Graph& graph, const std::string& path) {
+  SPARKLE_TRY(text, onnx_bytes(graph));
+  return write_file(path, std::as_bytes(std::span(text)));
+}
+
+}  // namespace sparkle
