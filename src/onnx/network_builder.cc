@@ -119,10 +119,12 @@ TensorId NetworkBuilder::conv(const std::string& name, TensorId x, const ConvLay
                     layer.activation);
   }
   for (int64_t i = 0; i < k; ++i) {  // the same function with the normalisation folded in
-    const double factor = static_cast<double>(scale.data<float>()[i]) / std::sqrt(static_cast<double>(variance.data<float>()[i]) + kEpsilon);
+    const double factor =
+        static_cast<double>(scale.data<float>()[i]) / std::sqrt(static_cast<double>(variance.data<float>()[i]) + kEpsilon);
     for (int64_t j = i * c * r * r; j < (i + 1) * c * r * r; ++j)
       weights.data<float>()[j] = static_cast<float>(static_cast<double>(weights.data<float>()[j]) * factor);
-    bias.data<float>()[i] = static_cast<float>(static_cast<double>(bias.data<float>()[i]) - static_cast<double>(mean.data<float>()[i]) * factor);
+    bias.data<float>()[i] =
+        static_cast<float>(static_cast<double>(bias.data<float>()[i]) - static_cast<double>(mean.data<float>()[i]) * factor);
   }
   const TensorId w = constant(name + ".weight", std::move(weights)), b = constant(name + ".bias", std::move(bias));
   return activate(name, emit(name, "Conv", op, {x, w, b}, k), layer.activation);
@@ -140,7 +142,8 @@ TensorId NetworkBuilder::up_conv(const std::string& name, TensorId x, int64_t fi
   return emit(name, "ConvTranspose", op, {x, w, b}, filters);
 }
 
-TensorId NetworkBuilder::max_pool(const std::string& name, TensorId x, int64_t kernel, int64_t stride, int64_t pad, bool ceil_mode) {
+TensorId NetworkBuilder::max_pool(const std::string& name, TensorId x, int64_t kernel, int64_t stride, int64_t pad,
+                                  bool ceil_mode) {
   PoolOp op;
   op.kernel = {kernel, kernel};
   op.strides = {stride, stride};

@@ -42,7 +42,8 @@ class NetworkBuilder {
   Graph finish() { return std::move(graph_); }
 
  private:
-  TensorId emit(const std::string& name, const std::string& type, OpParams params, std::vector<TensorId> inputs, int64_t channels);
+  TensorId emit(const std::string& name, const std::string& type, OpParams params, std::vector<TensorId> inputs,
+                int64_t channels);
   TensorId activate(const std::string& name, TensorId x, LayerActivation activation);
   TensorId constant(const std::string& name, HostTensor value);
   HostTensor normal(const Dims& shape, double deviation, double mean = 0);

@@ -81,7 +81,8 @@ OpParams read_resize(Node& node) {
   op.axes = node.dims("axes");
   // An empty tensor stands for an input that is not given.
   for (int i = 1; i < static_cast<int>(node.inputs.size()); ++i)
-    if (const HostTensor* value = node.constant(i); value && value->elements() == 0) node.inputs[static_cast<size_t>(i)] = kAbsent;
+    if (const HostTensor* value = node.constant(i); value && value->elements() == 0)
+      node.inputs[static_cast<size_t>(i)] = kAbsent;
   if (!node.given(2) && !node.given(3)) node.fail(Reason::bad_model, "has neither scales nor sizes");
   return op;
 }

@@ -38,7 +38,8 @@ void read_window(Node& node, Op& op) {
   op.pads_begin = Dims(std::span(pads).first(axes));
   op.pads_end = Dims(std::span(pads).last(axes));
   // All fields that are given speak of the same number of axes.
-  const size_t count = static_cast<size_t>(std::max({op.kernel.size(), op.strides.size(), op.dilations.size(), static_cast<int>(axes)}));
+  const size_t count =
+      static_cast<size_t>(std::max({op.kernel.size(), op.strides.size(), op.dilations.size(), static_cast<int>(axes)}));
   for (const auto& [name, size] : {std::pair{"kernel_shape", op.kernel.size()}, {"strides", op.strides.size()},
                                    {"dilations", op.dilations.size()}, {"pads", op.pads_begin.size()}})
     if (size != 0 && static_cast<size_t>(size) != count)

@@ -158,14 +158,16 @@ class Reader {
         if (at == import_.ids.end())
           return error(Reason::bad_model, "node '" + node_name(i) + "' (" + file_.node(i).op_type() + ") reads '" + name +
                                               "', which nothing defines");
-        if (const auto by = producer_.find(at->second); by != producer_.end()) needs[static_cast<size_t>(i)].push_back(by->second);
+        if (const auto by = producer_.find(at->second); by != producer_.end())
+          needs[static_cast<size_t>(i)].push_back(by->second);
       }
     order_ = topological_order(needs);
     if (order_.size() == needs.size()) return ok();
     std::vector<bool> sorted(needs.size(), false);
     for (int i : order_) sorted[static_cast<size_t>(i)] = true;
     const auto stuck = std::find(sorted.begin(), sorted.end(), false) - sorted.begin();
-    return error(Reason::bad_model, "node '" + node_name(static_cast<int>(stuck)) + "' waits for its own result: the graph has a cycle");
+    return error(Reason::bad_model,
+                 "node '" + node_name(static_cast<int>(stuck)) + "' waits for its own result: the graph has a cycle");
   }
 
   // The tensors of a list of names; empty names at its end are as good as none.
@@ -232,7 +234,8 @@ class Reader {
       if (at == import_.ids.end())
         return error(Reason::bad_model, "its output '" + info.name() + "' is defined by no node");
       GraphTensor& tensor = import_.graph.tensor(at->second);
-      const bool input = std::find(import_.graph.inputs.begin(), import_.graph.inputs.end(), at->second) != import_.graph.inputs.end();
+      const bool input =
+          std::find(import_.graph.inputs.begin(), import_.graph.inputs.end(), at->second) != import_.graph.inputs.end();
       if (!tensor.constant && !input && info.type().has_tensor_type()) SPARKLE_CHECK(declare(tensor, info));
       import_.graph.outputs.push_back(at->second);
     }

@@ -226,7 +226,8 @@ struct OpWriter {
       pads.insert(pads.end(), p.end.begin(), p.end.end());
       fill(1, "pads", pads);
       if (p.mode == PadMode::constant && p.value != 0) {
-        const std::string value = model.constant(op.name + ".value", HostTensor::of(DType::f32, {}, std::vector<float>{static_cast<float>(p.value)}));
+        const std::string value =
+            model.constant(op.name + ".value", HostTensor::of(DType::f32, {}, std::vector<float>{static_cast<float>(p.value)}));
         in.resize(3);
         in[2] = model.fresh(op.name + ".value.typed");
         model.node(in[2], "CastLike", {value, in[0]}, {in[2]});
@@ -282,7 +283,8 @@ struct OpWriter {
   Status operator()(const ConstantOfShapeOp& p) {
     // One element of the wanted type: zero, or a cast of the value.
     if (p.value == 0) {
-      put_tensor(HostTensor::zeros(p.dtype, {1}), "", *add(node("ConstantOfShape"), "value", AttributeProto::TENSOR).mutable_t());
+      put_tensor(HostTensor::zeros(p.dtype, {1}), "",
+                 *add(node("ConstantOfShape"), "value", AttributeProto::TENSOR).mutable_t());
       return ok();
     }
     const std::string plain_name = model.fresh(op.name + ".double");

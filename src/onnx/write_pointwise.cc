@@ -35,7 +35,8 @@ void write_affine(ModelWriter& model, const Op& op, const PointwiseNode& node, c
   if (node.b != 0) model.node(op.name + ".shift", "Add", {product, scalar(model, op, "summand", node.b, x)}, {y});
 }
 
-void write_clip(ModelWriter& model, const Op& op, const PointwiseNode& node, std::vector<std::string> inputs, const std::string& y) {
+void write_clip(ModelWriter& model, const Op& op, const PointwiseNode& node, std::vector<std::string> inputs,
+                const std::string& y) {
   inputs.resize(3);
   if (inputs[1].empty() && std::isfinite(node.a)) inputs[1] = scalar(model, op, "min", node.a, inputs[0]);
   if (inputs[2].empty() && std::isfinite(node.b)) inputs[2] = scalar(model, op, "max", node.b, inputs[0]);

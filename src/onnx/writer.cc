@@ -55,8 +55,8 @@ std::string ModelWriter::integers(const std::string& wish, const std::vector<int
   return constant(wish, HostTensor::of(DType::i64, {static_cast<int64_t>(values.size())}, values));
 }
 
-::onnx::NodeProto& ModelWriter::node(const std::string& node_name, std::string_view type, const std::vector<std::string>& inputs,
-                                     const std::vector<std::string>& outputs) {
+::onnx::NodeProto& ModelWriter::node(const std::string& node_name, std::string_view type,
+                                     const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
   ::onnx::NodeProto& node = *file_.add_node();
   node.set_name(node_name);
   node.set_op_type(std::string(type));
@@ -87,7 +87,8 @@ Result<std::string> onnx_bytes(const Graph& graph) {
   for (size_t i = 0; i < graph.tensors.size(); ++i)
     if (graph.tensors[i].constant && used[i]) bytes += static_cast<size_t>(graph.tensors[i].constant->size_bytes());
   if (bytes >= (size_t{1} << 31) - (1 << 20))
-    return Error{Reason::size_overflow, "Graph '" + graph.name + "' has more than 2 GiB of constants, the most that one file may hold."};
+    return Error{Reason::size_overflow,
+                 "Graph '" + graph.name + "' has more than 2 GiB of constants, the most that one file may hold."};
   for (size_t i = 0; i < graph.tensors.size(); ++i)
     if (graph.tensors[i].constant && used[i])
       put_tensor(*graph.tensors[i].constant, writer.name(static_cast<TensorId>(i)), *file.add_initializer());

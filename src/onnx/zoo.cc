@@ -22,7 +22,8 @@ TensorId bottleneck(NetworkBuilder& net, const std::string& name, TensorId x, in
   TensorId y = net.conv(name + ".conv1", x, {width, 1, 1, 0, 1, kRelu, true});
   y = net.conv(name + ".conv2", y, {width, 3, stride, 1, 1, kRelu, true});
   y = net.conv(name + ".conv3", y, {4 * width, 1, 1, 0, 1, kNone, true, kResidualGain});
-  if (stride != 1 || net.channels(x) != 4 * width) x = net.conv(name + ".downsample", x, {4 * width, 1, stride, 0, 1, kNone, true});
+  if (stride != 1 || net.channels(x) != 4 * width)
+    x = net.conv(name + ".downsample", x, {4 * width, 1, stride, 0, 1, kNone, true});
   return net.add(name + ".add", y, x, true);
 }
 
@@ -37,7 +38,8 @@ void resnet50(NetworkBuilder& net, int64_t batch) {
   classify(net, x, 1000, batch);
 }
 
-TensorId inverted_residual(NetworkBuilder& net, const std::string& name, TensorId x, int64_t filters, int64_t expand, int64_t stride) {
+TensorId inverted_residual(NetworkBuilder& net, const std::string& name, TensorId x, int64_t filters, int64_t expand,
+                           int64_t stride) {
   TensorId y = x;
   const int64_t hidden = net.channels(x) * expand;
   if (expand != 1) y = net.conv(name + ".expand", y, {hidden, 1, 1, 0, 1, kRelu6, true});
@@ -54,7 +56,8 @@ void mobilenetv2(NetworkBuilder& net, int64_t batch) {
   int index = 0;
   for (const auto& stage : kStages)
     for (int64_t block = 0; block < stage.blocks; ++block)
-      x = inverted_residual(net, "block" + std::to_string(++index), x, stage.filters, stage.expand, block == 0 ? stage.stride : 1);
+      x = inverted_residual(net, "block" + std::to_string(++index), x, stage.filters, stage.expand,
+                            block == 0 ? stage.stride : 1);
   x = net.conv("head", x, {1280, 1, 1, 0, 1, kRelu6, true});
   classify(net, x, 1000, batch);
 }
