@@ -1,0 +1,140 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/reduce/fold.cc"
+#include "backends/cpu/simd.h"
+// after simd.h: compiled once per target
+#include "backends/cpu/reduce/fold.h"
+#include "backends/cpu/simd_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sparkle::cpu::HWY_NAMESPACE {
+#if SPARKLE_SIMD
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <Fold kFold, class D, class V>
+HWY_INLINE V mapped(D d, V x, V shift) {
+  if constexpr (kFold == Fold::sum_abs) return hn::Abs(x);
+  if constexpr (kFold == Fold::sum_exp_shifted) return simd_math::Exp(d, hn::Sub(x, shift));
+  if constexpr (kFold == Fold::sum_square_shifted) return hn::Sub(x, shift);
+  return x;
+}
+
+// NaN wins against every number.
+template <Fold kFold, class D, class V>
+HWY_INLINE V joined(D, V total, V x) {
+  if constexpr (kFold == Fold::max) return hn::IfThenElse(hn::Or(hn::Gt(x, total), hn::IsNaN(x)), x, total);
+  if constexpr (kFold == Fold::min) return hn::IfThenElse(hn::Or(hn::Lt(x, total), hn::IsNaN(x)), x, total);
+  if constexpr (kFold == Fold::product) return hn::Mul(total, x);
+  return hn::Add(total, x);
+}
+template <Fold kFold, class D, class V>
+HWY_INLINE V accumulated(D d, V total, V x, V shift) {
+  const V m = mapped<kFold>(d, x, shift);
+  if constexpr (kFold == Fold::sum_square || kFold == Fold::sum_square_shifted) return hn::MulAdd(m, m, total);
+  return joined<kFold>(d, total, m);
+}
+
+template <Fold kFold>
+constexpr float start() {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  return kFold == Fold::max ? -kInfinity : kFold == Fold::min ? kInfinity : kFold == Fold::product ? 1.0f : 0.0f;
+}
+
+// Four sums side by side hide the latency of the addition and shorten each chain.
+template <Fold kFold>
+float fold_row(const float* x, size_t count, float shift_value) {
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
+  const size_t lanes = hn::Lanes(d);
+  const V shift = hn::Set(d, shift_value), empty = hn::Set(d, start<kFold>());
+  V t0 = empty, t1 = empty, t2 = empty, t3 = empty;
+  size_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    t0 = accumulated<kFold>(d, t0, hn::LoadU(d, x + i), shift);
+    t1 = accumulated<kFold>(d, t1, hn::LoadU(d, x + i + lanes), shift);
+    t2 = accumulated<kFold>(d, t2, hn::LoadU(d, x + i + 2 * lanes), shift);
+    t3 = accumulated<kFold>(d, t3, hn::LoadU(d, x + i + 3 * lanes), shift);
+  }
+  for (; i + lanes <= count; i += lanes) t0 = accumulated<kFold>(d, t0, hn::LoadU(d, x + i), shift);
+  if (i < count) {
+    const auto mask = hn::FirstN(d, count - i);
+    t1 = hn::IfThenElse(mask, accumulated<kFold>(d, t1, hn::MaskedLoad(mask, d, x + i), shift), t1);
+  }
+  const V total = joined<kFold>(d, joined<kFold>(d, t0, t1), joined<kFold>(d, t2, t3));
+  if constexpr (kFold == Fold::max || kFold == Fold::min || kFold == Fold::product) {
+    alignas(64) float values[HWY_MAX_BYTES / sizeof(float)];
+    hn::Store(total, d, values);
+    float result = values[0];
+    for (size_t k = 1; k < lanes; ++k) {
+      if constexpr (kFold == Fold::product) result *= values[k];
+      if constexpr (kFold == Fold::max) result = values[k] > result || values[k] != values[k] ? values[k] : result;
+      if constexpr (kFold == Fold::min) result = values[k] < result || values[k] != values[k] ? values[k] : result;
+    }
+    return result;
+  } else {
+    return hn::GetLane(hn::SumOfLanes(d, total));
+  }
+}
+
+template <Fold kFold, int kRows>
+void fold_columns(const ColumnCall& c) {
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= c.columns; i += lanes) {
+    const V shift = c.shift ? hn::LoadU(d, c.shift + i) : hn::Zero(d);
+    V total = hn::LoadU(d, c.total + i);
+    for (int r = 0; r < kRows; ++r) total = accumulated<kFold>(d, total, hn::LoadU(d, c.rows[r] + i), shift);
+    hn::StoreU(total, d, c.total + i);
+  }
+  if (i < c.columns) {
+    const auto mask = hn::FirstN(d, c.columns - i);
+    const V shift = c.shift ? hn::MaskedLoad(mask, d, c.shift + i) : hn::Zero(d);
+    V total = hn::MaskedLoad(mask, d, c.total + i);
+    for (int r = 0; r < kRows; ++r)
+      total = accumulated<kFold>(d, total, hn::MaskedLoad(mask, d, c.rows[r] + i), shift);
+    hn::BlendedStore(total, mask, d, c.total + i);
+  }
+}
+
+FoldFunctions find_fold(Fold fold) {
+  switch (fold) {
+#undef CASE
+#define CASE(kind) \
+  case Fold::kind: return {fold_row<Fold::kind>, fold_columns<Fold::kind, 1>, fold_columns<Fold::kind, 4>};
+    CASE(sum) CASE(max) CASE(min) CASE(product) CASE(sum_abs) CASE(sum_square) CASE(sum_exp_shifted) CASE(sum_square_shifted)
+#undef CASE
+  }
+  return {};
+}
+#endif
+}  // namespace sparkle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <algorithm>
+#include <cmath>
+
+namespace sparkle::cpu {
+
+FoldFunctions fold_functions(std::string_view unit, Fold fold) {
+  const auto find = SPARKLE_PICK(find_fold, unit);
+  return find ? find(fold) : FoldFunctions{};
+}
+
+double identity_of(Fold fold) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return fold == Fold::max ? -kInfinity : fold == Fold::min ? kInfinity : fold == Fold::product ? 1.0 : 0.0;
+}
+
+double combine(Fold fold, double a, double b) {
+  switch (fold) {
+    case Fold::max: return std::isnan(b) || b > a ? b : a;
+    case Fold::min: return std::isnan(b) || b < a ? b : a;
+    case Fold::product: return a * b;
+    default: return a + b;
+  }
+}
+
+}  // namespace sparkle::cpu
+#endif
