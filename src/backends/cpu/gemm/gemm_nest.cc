@@ -113,6 +113,7 @@ struct Nest {
     call.runs = runs.data();
     call.run_count = static_cast<int64_t>(runs.size());
     call.b = packed_panel(g, operands.b, instance.weights, panel);
+    if (!call.prefetch) call.prefetch = reinterpret_cast<const char*>(call.b);  // a null address would walk the page table
     call.partial = partial;
     call.begin_at_zero = chunk == 0;
     const bool last = chunk == g.chunks - 1;
