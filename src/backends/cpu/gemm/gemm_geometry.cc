@@ -88,6 +88,10 @@ void set_tiles(GemmGeometry& g, int mr) {
   for (RowClass& rows : g.classes) {
     rows.first_tile = g.tiles;
     rows.tiles = (rows.rows + mr - 1) / mr;
+    for (const auto& runs : rows.chunks) {
+      rows.steps.push_back(0);
+      for (const GemmRun& run : runs) rows.steps.back() += run.length;
+    }
     g.tiles += rows.tiles;
   }
 }
@@ -123,7 +127,7 @@ Status window_geometry(const Stage& stage, const GemmParams& p, const GemmSchedu
   }
 
   g.k = group_c * f.taps();
-  const int64_t kc = chunk_length(g.k, schedule, g.chunks);
+  g.kc = chunk_length(g.k, schedule, g.chunks);
   set_panels(g, group_k, schedule.nr, lanes);
   g.weights.matrices = g.weights.matrix_count[5] = p.groups;
   g.weights.matrix_pitch[5] = group_k * w.pitch_n;
@@ -158,7 +162,7 @@ Status window_geometry(const Stage& stage, const GemmParams& p, const GemmSchedu
             for (int64_t t2 = v.begin; t2 < v.end; ++t2)
               runs.push_back({t0 * f.dilation[0] * x.pitch_d + t1 * f.dilation[1] * x.pitch_h + t2 * f.dilation[2] * x.pitch_w,
                               ((t0 * f.filter[1] + t1) * f.filter[2] + t2) * group_c, group_c});
-        rows.chunks = in_chunks(runs, kc, g.chunks);
+        rows.chunks = in_chunks(runs, g.kc, g.chunks);
         g.classes.push_back(std::move(rows));
       }
   return ok();
@@ -174,7 +178,7 @@ Status dense_geometry(const Stage& stage, const GemmParams& p, const GemmSchedul
   for (size_t i = 0; i < residuals.size(); ++i) g.residual_pitch[i] = n == 1 ? 1 : pitch_from_end(*residuals[i], 0);
 
   g.k = a.shape.back();
-  const int64_t kc = chunk_length(g.k, schedule, g.chunks);
+  g.kc = chunk_length(g.k, schedule, g.chunks);
   set_panels(g, n, schedule.nr, lanes);
   g.weights.k_count = {1, 1, 1, g.k};
   g.weights.k_pitch = {0, 0, 0, pitch_from_end(b, 1)};
@@ -230,7 +234,7 @@ Status dense_geometry(const Stage& stage, const GemmParams& p, const GemmSchedul
   }
   RowClass rows;
   set_axes(rows, row_axes);
-  rows.chunks = in_chunks({{0, 0, g.k}}, kc, g.chunks);
+  rows.chunks = in_chunks({{0, 0, g.k}}, g.kc, g.chunks);
   g.classes.push_back(std::move(rows));
   return ok();
 }

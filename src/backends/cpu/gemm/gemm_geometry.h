@@ -24,6 +24,7 @@ struct RowClass {
   int64_t a = 0, y = 0, residual[2] = {0, 0};  // offsets of the first row
   int64_t first_tile = 0, tiles = 0;           // rows are spread evenly over tiles
   std::vector<std::vector<GemmRun>> chunks;    // per chunk of k
+  std::vector<int64_t> steps;                  // per chunk: the length of its runs together
 };
 
 struct GemmInstance {
@@ -60,6 +61,7 @@ struct GemmGeometry {
   int64_t n = 0, padded_n = 0;   // columns of one instance; rounded up to vectors
   int64_t k = 0;
   int chunks = 1;
+  int64_t kc = 0;                // length of a chunk
   int64_t residual_pitch[2] = {0, 0};  // along the columns
   // Left operand of a dense stage whose k pitch is not 1: copied first, k innermost. Empty: used in place.
   std::vector<CopyAxis> copy_a;  // outer axes first, k last

@@ -40,6 +40,14 @@ void tile(const TileCall& call) {
 #undef SPARKLE_LOAD
   }
 
+  // The lines that will be written: their way here takes as long as a short sum.
+  if (call.finish) {
+#define SPARKLE_FETCH(r, v) \
+  if constexpr (r < kRows && v < kVectors) __builtin_prefetch(call.y[r] + call.column + v * lanes, 1, 3);
+    SPARKLE_FOR_TILE(SPARKLE_FETCH)
+#undef SPARKLE_FETCH
+  }
+
   [[maybe_unused]] const char* prefetch = call.prefetch;
   [[maybe_unused]] const int64_t prefetch_step = call.prefetch_step;
   for (const GemmRun *run = call.runs, *end = run + call.run_count; run != end; ++run) {
@@ -95,8 +103,9 @@ void tile(const TileCall& call) {
 #undef SPARKLE_BIAS
   for (int i = 0; i < call.residuals; ++i) {
     const float* const* residual = call.residual[i];
+    const int64_t column = call.column;
 #define SPARKLE_RESIDUAL(r, v) \
-  if constexpr (r < kRows && v < kVectors) sum_##r##_##v = hn::Add(sum_##r##_##v, hn::LoadU(d, residual[r] + v * lanes));
+  if constexpr (r < kRows && v < kVectors) sum_##r##_##v = hn::Add(sum_##r##_##v, hn::LoadU(d, residual[r] + column + v * lanes));
     SPARKLE_FOR_TILE(SPARKLE_RESIDUAL)
 #undef SPARKLE_RESIDUAL
   }
@@ -116,7 +125,7 @@ void tile(const TileCall& call) {
 #undef SPARKLE_ABOVE
   }
 #define SPARKLE_STORE(r, v) \
-  if constexpr (r < kRows && v < kVectors) hn::StoreU(sum_##r##_##v, d, call.y[r] + v * lanes);
+  if constexpr (r < kRows && v < kVectors) hn::StoreU(sum_##r##_##v, d, call.y[r] + call.column + v * lanes);
   SPARKLE_FOR_TILE(SPARKLE_STORE)
 #undef SPARKLE_STORE
 }

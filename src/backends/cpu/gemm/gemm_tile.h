@@ -26,8 +26,8 @@ struct TileCall {
   const GemmRun* runs;
   int64_t run_count;
   const float* b;                // panel of packed weights, rows of nr vectors
-  const char* prefetch;          // fetched into L2 along the way, one line per step of k
-  int64_t prefetch_step;         // in bytes; 0 with a null pointer: nothing to fetch
+  const char* prefetch;          // fetched along the way; must be mapped memory, see gemm_nest.cc
+  int64_t prefetch_step;         // bytes per step of k; 0: nothing to fetch
   // -- partial sums, dense rows of nr vectors; used where begin_at_zero or finish is false
   float* partial;
   bool begin_at_zero;
@@ -38,6 +38,7 @@ struct TileCall {
   float low, high;
   const float* scale;            // nullptr: 1
   const float* bias;             // never nullptr
+  int64_t column;                // added to y and residual
   const float* residual[2][kMaxTileRows];
   float* y[kMaxTileRows];
 };
