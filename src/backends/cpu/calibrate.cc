@@ -1,0 +1,74 @@
+// Keeps measured roofs in the user's cache: one small JSON file per machine, number of cores and build.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "backends/cpu/roofs.h"
+#include "base/record.h"
+#include "device/device_json.h"
+
+namespace sparkle::cpu {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string default_folder() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && cache[0] == '/') return std::string(cache) + "/sparkle";
+  const char* home = std::getenv("HOME");
+  return home != nullptr && home[0] == '/' ? std::string(home) + "/.cache/sparkle" : std::string();
+}
+
+// The device without all that is measured or may differ from one probe to the next.
+Device identity(Device device) {
+  device.clock_hz = device.launch_seconds = 0;
+  device.calibrated = false;
+  device.thread_note.clear();
+  for (MemoryLevel& level : device.memory) {
+    level.bytes_per_second = level.total_bytes_per_second = level.copy_bytes_per_second = 0;
+    if (&level == &device.memory.back()) level.bytes = 0;  // the kernel's own share of DRAM varies with its version
+  }
+  for (MathUnit& unit : device.units) unit.flops_per_second = unit.total_flops_per_second = 0;
+  return device;
+}
+
+}  // namespace
+
+Result<Calibration> calibrate(Device& device, Executor& executor, const CalibrateOptions& options) {
+  const std::string folder = options.folder.empty() ? default_folder() : options.folder;
+  const Device bare = identity(device);
+  char name[40];
+  const std::string key = device_to_json(bare) + " width " + std::to_string(executor.width()) + " version " SPARKLE_VERSION;
+  std::snprintf(name, sizeof name, "roofs-%016llx.json", static_cast<unsigned long long>(hash_text(key)));
+  const std::string path = folder.empty() ? std::string() : folder + "/" + name;
+
+  if (!options.force && !path.empty()) {
+    if (auto kept = load_device(path); kept.ok() && kept->calibrated && identity(*kept) == bare) {
+      kept->thread_note = device.thread_note;
+      kept->memory.back().bytes = device.memory.back().bytes;
+      device = std::move(*kept);
+      return Calibration{true, path};
+    }
+  }
+  SPARKLE_CHECK(measure_roofs(device, executor, options.seconds));
+  if (path.empty()) return Calibration{};
+  // Written aside and renamed, so that a program that starts meanwhile never reads half a file.
+  std::error_code error;
+  fs::create_directories(folder, error);
+  const std::string aside = path + "." + std::to_string(::getpid());
+  std::ofstream file(aside, std::ios::binary);
+  file << device_to_json(device, "Measured by Sparkle " SPARKLE_VERSION " on this machine.");
+  file.close();
+  if (file) fs::rename(aside, path, error);
+  if (!file || error) {
+    fs::remove(aside, error);
+    return Calibration{};
+  }
+  return Calibration{false, path};
+}
+
+}  // namespace sparkle::cpu

@@ -1,0 +1,40 @@
+// The roofs of this very machine, measured: what its FMA units and its memory levels can do, with one core and with all.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/executor.h"
+#include "base/result.h"
+#include "device/device.h"
+
+namespace sparkle::cpu {
+
+// Fills the rates of `device` (a probe of this machine): flops of each vector unit that has kernels, read and copy rates of
+// each memory level, launch_seconds, clock_hz; sets calibrated. Takes about `seconds`. One core's rates go by the CPU time of
+// its thread, so neighbours on the machine hardly disturb them.
+Status measure_roofs(Device& device, Executor& executor, double seconds = 0.3);
+
+// FMA peak at this moment; 0 when the unit has no kernels here. Benchmarks take one just before and after what they judge,
+// because clocks wander by a quarter within seconds.
+struct FmaPeak {
+  double flops_per_second = 0;       // all threads together
+  double core_flops_per_second = 0;  // one of them
+};
+FmaPeak probe_peak(std::string_view unit, double seconds = 1.5e-3);  // the calling thread
+FmaPeak probe_peak(std::string_view unit, Executor& executor, double seconds = 1.5e-3);
+
+// measure_roofs with a memory: the results of the same machine, cores and build are kept in a file.
+struct CalibrateOptions {
+  bool force = false;         // measure again
+  std::string folder = {};    // of the file; default $XDG_CACHE_HOME/sparkle or ~/.cache/sparkle
+  double seconds = 0.3;
+};
+struct Calibration {
+  bool from_file = false;
+  std::string path;  // of the file; empty when there is nowhere to write
+};
+// A file that cannot be read is measured anew, one that cannot be written leaves `path` empty.
+Result<Calibration> calibrate(Device& device, Executor& executor, const CalibrateOptions& options = {});
+
+}  // namespace sparkle::cpu

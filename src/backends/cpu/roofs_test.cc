@@ -1,0 +1,123 @@
+// Measured roofs hold together: within physical sense, all cores not slower than one, kept and found again.
+#include "backends/cpu/roofs.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "backends/cpu/roof_kernels.h"
+#include "base/thread_pool.h"
+#include "device/probe_cpu.h"
+
+namespace sparkle::cpu {
+namespace {
+
+TEST(Roofs, EveryVectorUnitIsMeasured) {
+  Device device = probe_cpu();
+  ThreadPool pool;
+  const Status status = measure_roofs(device, pool, 0.1);
+  ASSERT_TRUE(status.ok()) << status.error().message;
+  EXPECT_TRUE(device.calibrated);
+  EXPECT_GT(device.clock_hz, 1e7);  // an emulator may be slow
+  EXPECT_LT(device.clock_hz, 1e10);
+  EXPECT_GT(device.launch_seconds, 0);
+  EXPECT_LT(device.launch_seconds, 0.1);
+  for (const MathUnit& unit : device.units) {
+    if (roof_kernels(unit.name).fma == nullptr) {
+      EXPECT_EQ(unit.flops_per_second, 0) << unit.name;
+      continue;
+    }
+    EXPECT_GT(unit.flops_per_second, 1e6) << unit.name;
+    EXPECT_LT(unit.flops_per_second, 1e13) << unit.name;
+    EXPECT_GT(unit.total_flops_per_second, 0.3 * unit.flops_per_second) << unit.name;
+  }
+  EXPECT_GT(device.last_level()->bytes_per_second, 0);
+  for (const MemoryLevel& level : device.memory) {
+    EXPECT_GE(level.bytes_per_second, 0) << level.name;
+    EXPECT_GE(level.total_bytes_per_second, 0) << level.name;
+  }
+}
+
+TEST(Roofs, PeakProbeIsShort) {
+  const Device device = probe_cpu();
+  ASSERT_FALSE(device.units.empty());
+  const std::string unit = device.units.front().name;
+  EXPECT_GT(probe_peak(unit).flops_per_second, 0);
+  ThreadPool pool(2);
+  const FmaPeak both = probe_peak(unit, pool);
+  EXPECT_GT(both.flops_per_second, both.core_flops_per_second);
+  EXPECT_EQ(probe_peak("no-such-unit").flops_per_second, 0);
+}
+
+TEST(Roofs, KernelsReadAndCopy) {
+  const Device device = probe_cpu();
+  for (const MathUnit& unit : device.units) {
+    const RoofKernels kernels = roof_kernels(unit.name);
+    if (kernels.copy == nullptr) continue;
+    constexpr int64_t count = 3 * kRoofStep;
+    alignas(64) static float from[count], to[count + 64];
+    for (int64_t i = 0; i < count; ++i) from[i] = static_cast<float>(i);
+    std::fill_n(to, count + 64, -1.0f);
+    kernels.copy(from, to, count, 2);
+    for (int64_t i = 0; i < count; ++i) ASSERT_EQ(to[i], from[i]) << unit.name;
+    for (int64_t i = count; i < count + 64; ++i) ASSERT_EQ(to[i], -1.0f) << unit.name;
+    // Every word read once changes one lane of the checksum; read twice it cancels.
+    std::fill_n(from, count, 0.0f);
+    EXPECT_EQ(kernels.read(from, count, 1), 0u);
+    from[0] = 1.0f;
+    EXPECT_EQ(kernels.read(from, count, 1), 0x3f800000u) << unit.name;
+    EXPECT_EQ(kernels.read(from, count, 2), 0u) << unit.name;
+  }
+}
+
+TEST(Roofs, NoUnitNoRoof) {
+  Device device = probe_cpu();
+  device.units.clear();
+  InlineExecutor executor;
+  const Status status = measure_roofs(device, executor, 0.01);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().reason, Reason::device_unusable);
+}
+
+TEST(Calibrate, KeepsAndFindsAgain) {
+  const std::string folder = testing::TempDir() + "sparkle_roofs_test/deep";
+  std::filesystem::remove_all(folder);
+  InlineExecutor executor;
+  const CalibrateOptions options{.folder = folder, .seconds = 0.02};
+  Device first = probe_cpu({.threads = 1});
+  const auto measured = calibrate(first, executor, options);
+  ASSERT_TRUE(measured.ok()) << measured.error().message;
+  EXPECT_FALSE(measured->from_file);
+  ASSERT_TRUE(std::filesystem::exists(measured->path));
+
+  Device second = probe_cpu({.threads = 1});
+  const auto kept = calibrate(second, executor, options);
+  ASSERT_TRUE(kept.ok());
+  EXPECT_TRUE(kept->from_file);
+  EXPECT_EQ(first, second);
+
+  Device forced = probe_cpu({.threads = 1});
+  EXPECT_FALSE(calibrate(forced, executor, {.force = true, .folder = folder, .seconds = 0.02})->from_file);
+
+  // Other cores, other file; damage is measured anew.
+  Device wider = probe_cpu({.threads = 7});
+  EXPECT_NE(calibrate(wider, executor, options)->path, measured->path);
+  std::ofstream(measured->path) << "damage";
+  Device third = probe_cpu({.threads = 1});
+  EXPECT_FALSE(calibrate(third, executor, options)->from_file);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Calibrate, NowhereToWriteIsFine) {
+  Device device = probe_cpu({.threads = 1});
+  InlineExecutor executor;
+  const auto result = calibrate(device, executor, {.folder = "/proc/nowhere", .seconds = 0.02});
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  EXPECT_TRUE(result->path.empty());
+  EXPECT_TRUE(device.calibrated);
+}
+
+}  // namespace
+}  // namespace sparkle::cpu
