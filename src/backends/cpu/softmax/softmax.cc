@@ -1,0 +1,110 @@
+// The softmax family on the CPU: the variant "rows". Rows of neighbours directly, strided rows many at a time where another axis
+// is contiguous, anything else through a row of its own.
+#include <algorithm>
+
+#include "backends/cpu/cpu_kernel.h"
+#include "backends/cpu/loop_nest.h"
+#include "backends/cpu/softmax/softmax_rows.h"
+
+namespace sparkle::cpu {
+namespace {
+
+constexpr int64_t kLeastTask = 4096;  // elements
+
+class SoftmaxKernel final : public CpuKernel {
+ public:
+  SoftmaxKernel(const SoftmaxParams& params, const TensorDesc& x, const TensorDesc& y, SoftmaxFunctions functions)
+      : logarithm_(params.logarithm), functions_(functions) {
+    Dims row_shape, row_x, row_y, outer_shape, outer_x, outer_y;
+    for (int i = 0; i < x.shape.size(); ++i) {
+      const bool inside = i >= params.first_axis && i <= params.last_axis;
+      (inside ? row_shape : outer_shape).push_back(x.shape[i]);
+      (inside ? row_x : outer_x).push_back(x.layout.pitch[i]);
+      (inside ? row_y : outer_y).push_back(y.layout.pitch[i]);
+    }
+    empty_ = x.shape.product() == 0;
+    if (empty_) return;
+    const Dims row_pitches[] = {row_x, row_y}, outer_pitches[] = {outer_x, outer_y};
+    row_ = make_nest(row_shape, row_pitches, 1);
+    outer_ = make_nest(outer_shape, outer_pitches, 1);
+    count_ = row_shape.product();
+    const int r = row_.rank() - 1, o = outer_.rank() - 1;
+    if (row_.rank() == 1 && (count_ == 1 || (row_.pitch[0][0] == 1 && row_.pitch[1][0] == 1))) {
+      access_ = Access::rows;
+    } else if (row_.rank() == 1 && outer_.size[o] > 1 && outer_.pitch[0][o] == 1 && outer_.pitch[1][o] == 1) {
+      access_ = Access::columns;
+    } else {
+      access_ = Access::moved;
+    }
+    x_pitch_ = row_.pitch[0][r], y_pitch_ = row_.pitch[1][r];
+    block_ = access_ == Access::columns ? std::min<int64_t>(outer_.size[o], kSoftmaxColumns) : 1;
+    blocks_ = access_ == Access::columns ? (outer_.size[o] + block_ - 1) / block_ : 1;
+    units_ = outer_shape.product();
+    if (access_ == Access::columns) units_ = units_ / outer_.size[o] * blocks_;
+  }
+
+  // A row per task where rows are moved.
+  int64_t workspace_bytes() const override { return access_ == Access::moved && !empty_ ? 4 * count_ * kMostTasks : 0; }
+
+  void run(const CpuLaunch& launch) const override {
+    if (empty_) return;
+    const float* x = reinterpret_cast<const float*>(launch.inputs[0]);
+    float* y = reinterpret_cast<float*>(launch.outputs[0]);
+    const int64_t worth = std::max<int64_t>(1, units_ * count_ * block_ / kLeastTask);
+    const int64_t most = launch.executor->width() == 1 ? 1 : 4 * static_cast<int64_t>(launch.executor->width());
+    const int tasks = static_cast<int>(std::min({units_, worth, most, kMostTasks}));
+    parallel_for(*launch.executor, tasks, [&](int task, int) {
+      float* scratch = reinterpret_cast<float*>(launch.workspace) + task * count_;
+      for (int64_t unit = units_ * task / tasks; unit < units_ * (task + 1) / tasks; ++unit) run_unit(x, y, unit, scratch);
+    });
+  }
+
+ private:
+  enum class Access : uint8_t { rows, columns, moved };
+  static constexpr int64_t kMostTasks = 64;
+
+  void run_unit(const float* x, float* y, int64_t unit, float* scratch) const {
+    const auto count = static_cast<size_t>(count_);
+    if (access_ == Access::columns) {
+      const int inner = outer_.rank() - 1;
+      const int64_t outer = unit / blocks_, column = unit % blocks_ * block_;
+      const int64_t columns = std::min(block_, outer_.size[inner] - column);
+      functions_.columns(x + outer_.offset(0, outer, inner) + column, x_pitch_, y + outer_.offset(1, outer, inner) + column,
+                         y_pitch_, count, static_cast<size_t>(columns), logarithm_);
+      return;
+    }
+    const float* from = x + outer_.offset(0, unit, outer_.rank());
+    float* to = y + outer_.offset(1, unit, outer_.rank());
+    if (access_ == Access::rows) return functions_.row(from, to, count, logarithm_);
+    for (int64_t i = 0; i < count_; ++i) scratch[i] = from[row_.offset(0, i, row_.rank())];
+    functions_.row(scratch, scratch, count, logarithm_);
+    for (int64_t i = 0; i < count_; ++i) to[row_.offset(1, i, row_.rank())] = scratch[i];
+  }
+
+  bool logarithm_;
+  SoftmaxFunctions functions_;
+  bool empty_ = false;
+  Access access_ = Access::rows;
+  LoopNest row_, outer_;  // x and y
+  int64_t count_ = 1, x_pitch_ = 1, y_pitch_ = 1;
+  int64_t block_ = 1, blocks_ = 1, units_ = 0;
+};
+
+}  // namespace
+
+Result<CpuKernelPtr> make_softmax(const Stage& stage, const Schedule& schedule, const Device&, uint32_t) {
+  const LoopSchedule* loop_schedule = std::get_if<LoopSchedule>(&schedule);
+  const SoftmaxFunctions functions = loop_schedule ? softmax_functions(loop_schedule->unit) : SoftmaxFunctions{};
+  if (!loop_schedule || loop_schedule->variant != "rows" || !functions.row) {
+    return Error{Reason::backend_lacks_variant, "The CPU backend has no softmax variant '" + variant_of(schedule) +
+                                                    "' for the unit '" + unit_of(schedule) + "'; choose 'rows' or 'plain'."};
+  }
+  if (stage.inputs[0].dtype != DType::f32 || stage.outputs[0].dtype != DType::f32) {
+    return Error{Reason::type_not_served, "The softmax rows take and make f32, not " +
+                                              std::string(name_of(stage.inputs[0].dtype)) + "; choose the variant 'plain'."};
+  }
+  return CpuKernelPtr(std::make_unique<SoftmaxKernel>(std::get<SoftmaxParams>(stage.params), stage.inputs[0],
+                                                      stage.outputs[0], functions));
+}
+
+}  // namespace sparkle::cpu
