@@ -6,7 +6,10 @@ namespace sparkle {
 using ::onnx::AttributeProto;
 
 Node::Node(Import& import, ::onnx::NodeProto& proto, std::string name, int64_t node_opset)
-    : opset(node_opset), import_(import), proto_(proto), name_(std::move(name)),
+    : opset(node_opset),
+      import_(import),
+      proto_(proto),
+      name_(std::move(name)),
       read_(static_cast<size_t>(proto.attribute_size()), false) {
   const bool standard = proto.domain().empty() || proto.domain() == "ai.onnx";
   type_ = standard ? proto.op_type() : proto.domain() + "." + proto.op_type();

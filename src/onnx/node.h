@@ -23,7 +23,7 @@ struct Import {
   std::string folder;  // of external data
   std::unordered_map<std::string, TensorId> ids;
   std::unordered_map<std::string, const ::onnx::ValueInfoProto*> declared;  // inputs, outputs and value_info
-  std::unordered_set<std::string> used;                                      // names that a node reads or that are outputs
+  std::unordered_set<std::string> used;                                     // names that a node reads or that are outputs
 };
 
 class Node {

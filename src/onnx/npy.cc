@@ -14,8 +14,11 @@ namespace {
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kLongestHeader = 1 << 16;  // a header says a type and up to eight sizes
 
-constexpr struct { std::string_view code; DType type; } kTypes[] = {
-    {"f4", DType::f32}, {"f2", DType::f16}, {"f8", DType::f64}, {"i1", DType::i8},  {"u1", DType::u8}, {"i2", DType::i16},
+constexpr struct {
+  std::string_view code;
+  DType type;
+} kTypes[] = {
+    {"f4", DType::f32}, {"f2", DType::f16}, {"f8", DType::f64}, {"i1", DType::i8},  {"u1", DType::u8},  {"i2", DType::i16},
     {"u2", DType::u16}, {"i4", DType::i32}, {"u4", DType::u32}, {"i8", DType::i64}, {"u8", DType::u64}, {"b1", DType::boolean},
 };
 

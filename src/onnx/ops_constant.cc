@@ -46,14 +46,16 @@ double first_element(const HostTensor& tensor) {
     case DType::f32: return static_cast<double>(*tensor.data<float>());
     case DType::f64: return *tensor.data<double>();
     case DType::i8: return *tensor.data<int8_t>();
-    case DType::u8: case DType::boolean: return *tensor.data<uint8_t>();
+    case DType::u8:
+    case DType::boolean: return *tensor.data<uint8_t>();
     case DType::i16: return *tensor.data<int16_t>();
     case DType::u16: return *tensor.data<uint16_t>();
     case DType::i32: return *tensor.data<int32_t>();
     case DType::u32: return *tensor.data<uint32_t>();
     case DType::i64: return static_cast<double>(*tensor.data<int64_t>());
     case DType::u64: return static_cast<double>(*tensor.data<uint64_t>());
-    case DType::f16: case DType::bf16: break;
+    case DType::f16:
+    case DType::bf16: break;
   }
   return 0;
 }
@@ -91,10 +93,8 @@ OpParams read_size(Node&) { return SizeOp{}; }
 OpParams read_range(Node&) { return RangeOp{}; }
 
 constexpr OperatorRow kRows[] = {
-    {"Constant", read_constant, 0, 0},
-    {"ConstantOfShape", read_constant_of_shape, 1, 1},
-    {"Shape", read_shape, 1, 1},
-    {"Size", read_size, 1, 1},
+    {"Constant", read_constant, 0, 0}, {"ConstantOfShape", read_constant_of_shape, 1, 1},
+    {"Shape", read_shape, 1, 1},       {"Size", read_size, 1, 1},
     {"Range", read_range, 3, 3},
 };
 }  // namespace

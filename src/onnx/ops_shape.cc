@@ -63,9 +63,7 @@ OpParams read_reshape(Node& node) {
   return op;
 }
 
-OpParams read_flatten(Node& node) {
-  return ReshapeOp{ReshapeOp::Form::flatten, {node.integer("axis", 1)}, false, true};
-}
+OpParams read_flatten(Node& node) { return ReshapeOp{ReshapeOp::Form::flatten, {node.integer("axis", 1)}, false, true}; }
 
 template <ReshapeOp::Form form>
 OpParams read_squeeze(Node& node) {

@@ -40,8 +40,10 @@ void read_window(Node& node, Op& op) {
   // All fields that are given speak of the same number of axes.
   const size_t count =
       static_cast<size_t>(std::max({op.kernel.size(), op.strides.size(), op.dilations.size(), static_cast<int>(axes)}));
-  for (const auto& [name, size] : {std::pair{"kernel_shape", op.kernel.size()}, {"strides", op.strides.size()},
-                                   {"dilations", op.dilations.size()}, {"pads", op.pads_begin.size()}})
+  for (const auto& [name, size] : {std::pair{"kernel_shape", op.kernel.size()},
+                                   {"strides", op.strides.size()},
+                                   {"dilations", op.dilations.size()},
+                                   {"pads", op.pads_begin.size()}})
     if (size != 0 && static_cast<size_t>(size) != count)
       node.fail(Reason::bad_model, "speaks of " + std::to_string(size) + " spatial axes in '" + name + "' and of " +
                                        std::to_string(count) + " elsewhere");
@@ -98,10 +100,8 @@ OpParams read_lp_pool(Node& node) {
 }
 
 constexpr OperatorRow kRows[] = {
-    {"Conv", read_conv, 2, 3},
-    {"ConvTranspose", read_conv_transpose, 2, 3},
-    {"MaxPool", read_max_pool, 1, 1, 2},
-    {"AveragePool", read_average_pool, 1, 1},
+    {"Conv", read_conv, 2, 3},           {"ConvTranspose", read_conv_transpose, 2, 3},
+    {"MaxPool", read_max_pool, 1, 1, 2}, {"AveragePool", read_average_pool, 1, 1},
     {"LpPool", read_lp_pool, 1, 1},
 };
 }  // namespace

@@ -20,8 +20,7 @@ bool is_standard(const std::string& domain) { return domain.empty() || domain ==
 
 class Reader {
  public:
-  Reader(ModelProto& model, const std::string& folder, const std::string& name)
-      : model_(model), file_(*model.mutable_graph()) {
+  Reader(ModelProto& model, const std::string& folder, const std::string& name) : model_(model), file_(*model.mutable_graph()) {
     import_.where = name;
     import_.folder = folder;
   }
@@ -102,8 +101,8 @@ class Reader {
     const auto& type = info.type().tensor_type();
     const auto dtype = dtype_from_onnx(type.elem_type());
     if (!dtype)
-      return Error{Reason::type_not_served, what + " has element type " + onnx_type_name(type.elem_type()) +
-                                                ", which is not served."};
+      return Error{Reason::type_not_served,
+                   what + " has element type " + onnx_type_name(type.elem_type()) + ", which is not served."};
     tensor.dtype = *dtype;
     if (!type.has_shape()) return ok();
     std::vector<int64_t> sizes;
@@ -189,13 +188,12 @@ class Reader {
   Status check_arguments(const Node& node, const OperatorRow& row) const {
     const int count = static_cast<int>(node.inputs.size());
     if (count > row.max_inputs)
-      return node.error(Reason::bad_model, "has " + std::to_string(count) + " inputs; it takes at most " +
-                                               std::to_string(row.max_inputs));
+      return node.error(Reason::bad_model,
+                        "has " + std::to_string(count) + " inputs; it takes at most " + std::to_string(row.max_inputs));
     const int needed = row.max_inputs == kAny ? std::max(count, row.min_inputs) : row.min_inputs;
     for (int i = 0; i < needed; ++i)
       if (!node.given(i)) return node.error(Reason::bad_model, "lacks its input " + std::to_string(i));
-    if (node.outputs.empty() || node.outputs[0] == kAbsent)
-      return node.error(Reason::bad_model, "has no first output");
+    if (node.outputs.empty() || node.outputs[0] == kAbsent) return node.error(Reason::bad_model, "has no first output");
     if (static_cast<int>(node.outputs.size()) > row.max_outputs)
       return node.error(Reason::bad_model, "has " + std::to_string(node.outputs.size()) + " outputs; it gives at most " +
                                                std::to_string(row.max_outputs));
@@ -231,8 +229,7 @@ class Reader {
   Status read_outputs() {
     for (const ValueInfoProto& info : file_.output()) {
       const auto at = import_.ids.find(info.name());
-      if (at == import_.ids.end())
-        return error(Reason::bad_model, "its output '" + info.name() + "' is defined by no node");
+      if (at == import_.ids.end()) return error(Reason::bad_model, "its output '" + info.name() + "' is defined by no node");
       GraphTensor& tensor = import_.graph.tensor(at->second);
       const bool input =
           std::find(import_.graph.inputs.begin(), import_.graph.inputs.end(), at->second) != import_.graph.inputs.end();
@@ -253,8 +250,9 @@ class Reader {
 
 Result<Graph> read_onnx_bytes(std::span<const std::byte> bytes, const std::string& folder, const std::string& name) {
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
-    return Error{Reason::size_overflow, "'" + name + "' is larger than 2 GiB, the most that the format allows; keep its "
-                                        "weights as external data."};
+    return Error{Reason::size_overflow, "'" + name +
+                                            "' is larger than 2 GiB, the most that the format allows; keep its "
+                                            "weights as external data."};
   ModelProto model;
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return Error{Reason::bad_format, "'" + name + "' is no ONNX model or is cut short."};

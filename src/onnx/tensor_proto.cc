@@ -7,17 +7,20 @@ namespace sparkle {
 namespace {
 using ::onnx::TensorProto;
 
-constexpr struct { int onnx; DType type; } kTypes[] = {
-    {TensorProto::FLOAT, DType::f32},   {TensorProto::UINT8, DType::u8},    {TensorProto::INT8, DType::i8},
-    {TensorProto::UINT16, DType::u16},  {TensorProto::INT16, DType::i16},   {TensorProto::INT32, DType::i32},
-    {TensorProto::INT64, DType::i64},   {TensorProto::BOOL, DType::boolean}, {TensorProto::FLOAT16, DType::f16},
-    {TensorProto::DOUBLE, DType::f64},  {TensorProto::UINT32, DType::u32},  {TensorProto::UINT64, DType::u64},
+constexpr struct {
+  int onnx;
+  DType type;
+} kTypes[] = {
+    {TensorProto::FLOAT, DType::f32},     {TensorProto::UINT8, DType::u8},     {TensorProto::INT8, DType::i8},
+    {TensorProto::UINT16, DType::u16},    {TensorProto::INT16, DType::i16},    {TensorProto::INT32, DType::i32},
+    {TensorProto::INT64, DType::i64},     {TensorProto::BOOL, DType::boolean}, {TensorProto::FLOAT16, DType::f16},
+    {TensorProto::DOUBLE, DType::f64},    {TensorProto::UINT32, DType::u32},   {TensorProto::UINT64, DType::u64},
     {TensorProto::BFLOAT16, DType::bf16},
 };
-constexpr const char* kNames[] = {"UNDEFINED", "FLOAT", "UINT8", "INT8", "UINT16", "INT16", "INT32", "INT64",
-                                  "STRING", "BOOL", "FLOAT16", "DOUBLE", "UINT32", "UINT64", "COMPLEX64", "COMPLEX128",
-                                  "BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "UINT4",
-                                  "INT4", "FLOAT4E2M1"};
+constexpr const char* kNames[] = {"UNDEFINED",      "FLOAT",      "UINT8",          "INT8",       "UINT16",   "INT16",
+                                  "INT32",          "INT64",      "STRING",         "BOOL",       "FLOAT16",  "DOUBLE",
+                                  "UINT32",         "UINT64",     "COMPLEX64",      "COMPLEX128", "BFLOAT16", "FLOAT8E4M3FN",
+                                  "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "UINT4",      "INT4",     "FLOAT4E2M1"};
 
 Error wrong_count(const std::string& what, int64_t found, const HostTensor& tensor) {
   return {Reason::bad_model, what + " holds " + std::to_string(found) + " elements where its shape " +
@@ -39,7 +42,8 @@ int64_t stored_count(const TensorProto& proto, DType type) {
     case DType::f32: return proto.float_data_size();
     case DType::f64: return proto.double_data_size();
     case DType::i64: return proto.int64_data_size();
-    case DType::u32: case DType::u64: return proto.uint64_data_size();
+    case DType::u32:
+    case DType::u64: return proto.uint64_data_size();
     default: return proto.int32_data_size();
   }
 }
@@ -52,7 +56,9 @@ bool copy_typed(const TensorProto& proto, HostTensor& tensor) {
     case DType::u32: return copy_values<uint32_t>(proto.uint64_data(), tensor);
     case DType::u64: return copy_values<uint64_t>(proto.uint64_data(), tensor);
     case DType::i32: return copy_values<int32_t>(proto.int32_data(), tensor);
-    case DType::f16: case DType::bf16: case DType::u16: return copy_values<uint16_t>(proto.int32_data(), tensor);
+    case DType::f16:
+    case DType::bf16:
+    case DType::u16: return copy_values<uint16_t>(proto.int32_data(), tensor);
     case DType::i16: return copy_values<int16_t>(proto.int32_data(), tensor);
     case DType::i8: return copy_values<int8_t>(proto.int32_data(), tensor);
     case DType::u8: return copy_values<uint8_t>(proto.int32_data(), tensor);
@@ -98,13 +104,12 @@ std::string onnx_type_name(int onnx_type) {
 
 Result<Dims> checked_shape(const std::string& what, const int64_t* sizes, int count) {
   if (count > kMaxRank)
-    return Error{Reason::bad_shape, what + " has " + std::to_string(count) + " axes; at most " + std::to_string(kMaxRank) +
-                                        " are served."};
+    return Error{Reason::bad_shape,
+                 what + " has " + std::to_string(count) + " axes; at most " + std::to_string(kMaxRank) + " are served."};
   Dims shape;
   int64_t elements = 1;
   for (int i = 0; i < count; ++i) {
-    if (sizes[i] < 0)
-      return Error{Reason::bad_shape, what + " has the negative size " + std::to_string(sizes[i]) + "."};
+    if (sizes[i] < 0) return Error{Reason::bad_shape, what + " has the negative size " + std::to_string(sizes[i]) + "."};
     // Eight bytes are the widest element: the product of bytes fits too.
     if (sizes[i] != 0 && elements > std::numeric_limits<int64_t>::max() / 8 / sizes[i])
       return Error{Reason::size_overflow, what + " has more elements than can be addressed."};
@@ -117,8 +122,8 @@ Result<Dims> checked_shape(const std::string& what, const int64_t* sizes, int co
 Result<HostTensor> take_tensor(TensorProto& proto, const std::string& what, const std::string& folder) {
   const auto type = dtype_from_onnx(proto.data_type());
   if (!type)
-    return Error{Reason::type_not_served, what + " has element type " + onnx_type_name(proto.data_type()) +
-                                              ", which is not served."};
+    return Error{Reason::type_not_served,
+                 what + " has element type " + onnx_type_name(proto.data_type()) + ", which is not served."};
   if (proto.has_segment()) return Error{Reason::bad_model, what + " is stored in segments, which is not served."};
   SPARKLE_TRY(shape, checked_shape(what, proto.dims().data(), proto.dims_size()));
   if (proto.data_location() == TensorProto::EXTERNAL) return read_external(proto, *type, shape, what, folder);
@@ -129,9 +134,9 @@ Result<HostTensor> take_tensor(TensorProto& proto, const std::string& what, cons
   if (proto.has_raw_data() && !proto.raw_data().empty()) {
     const size_t bytes = static_cast<size_t>(tensor.size_bytes());
     if (proto.raw_data().size() != bytes)
-      return Error{Reason::bad_model, what + " holds " + std::to_string(proto.raw_data().size()) +
-                                          " bytes where its shape " + shape.to_string() + " of " +
-                                          std::string(name_of(*type)) + " needs " + std::to_string(bytes) + "."};
+      return Error{Reason::bad_model, what + " holds " + std::to_string(proto.raw_data().size()) + " bytes where its shape " +
+                                          shape.to_string() + " of " + std::string(name_of(*type)) + " needs " +
+                                          std::to_string(bytes) + "."};
     tensor = take_raw(proto, *type, shape);
   } else {
     if (stored_count(proto, *type) != tensor.elements()) return wrong_count(what, stored_count(proto, *type), tensor);

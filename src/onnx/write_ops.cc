@@ -134,8 +134,8 @@ struct OpWriter {
     return ok();
   }
   Status operator()(const ReduceOp& p) {
-    constexpr std::string_view kTypes[] = {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1",
-                                           "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"};
+    constexpr std::string_view kTypes[] = {"ReduceSum", "ReduceMean", "ReduceMax",       "ReduceMin",    "ReduceProd",
+                                           "ReduceL1",  "ReduceL2",   "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"};
     if (p.all_spatial) {
       if (p.kind == ReduceKind::mean) return plain("GlobalAveragePool");
       if (p.kind == ReduceKind::max) return plain("GlobalMaxPool");

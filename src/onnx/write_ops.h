@@ -18,8 +18,9 @@ class ModelWriter {
   ModelWriter(const Graph& graph, ::onnx::GraphProto& file);
 
   const Graph& graph() const { return graph_; }
-  const std::string& name(TensorId id) const;       // "" for kAbsent
-  std::string fresh(const std::string& wish);       // a name that nothing has
+  const std::string& name(TensorId id) const;                                         // "" for kAbsent
+  bool only_f32() const { return only_f32_; }  // no other floating-point type occurs
+  std::string fresh(const std::string& wish);                                         // a name that nothing has
   std::string integers(const std::string& wish, const std::vector<int64_t>& values);  // a constant [n] of type i64
   std::string constant(const std::string& wish, const HostTensor& value);
   ::onnx::NodeProto& node(const std::string& node_name, std::string_view type, const std::vector<std::string>& inputs,
@@ -30,6 +31,7 @@ class ModelWriter {
   ::onnx::GraphProto& file_;
   std::vector<std::string> names_;
   std::unordered_set<std::string> taken_;
+  bool only_f32_ = true;
 };
 
 void set(::onnx::NodeProto& node, std::string_view name, int64_t value);

@@ -7,23 +7,66 @@ namespace sparkle {
 namespace {
 using P = PointwiseOp;
 
-constexpr struct { P op; std::string_view type; } kSame[] = {
-    {P::identity, "Identity"}, {P::add, "Add"}, {P::sub, "Sub"}, {P::mul, "Mul"}, {P::div, "Div"}, {P::pow, "Pow"},
-    {P::min, "Min"}, {P::max, "Max"}, {P::select, "Where"}, {P::less, "Less"}, {P::less_equal, "LessOrEqual"},
-    {P::greater, "Greater"}, {P::greater_equal, "GreaterOrEqual"}, {P::equal, "Equal"}, {P::logical_and, "And"},
-    {P::logical_or, "Or"}, {P::logical_xor, "Xor"}, {P::logical_not, "Not"}, {P::neg, "Neg"}, {P::abs, "Abs"},
-    {P::sign, "Sign"}, {P::reciprocal, "Reciprocal"}, {P::sqrt, "Sqrt"}, {P::exp, "Exp"}, {P::log, "Log"}, {P::sin, "Sin"},
-    {P::cos, "Cos"}, {P::tan, "Tan"}, {P::asin, "Asin"}, {P::acos, "Acos"}, {P::atan, "Atan"}, {P::sinh, "Sinh"},
-    {P::cosh, "Cosh"}, {P::asinh, "Asinh"}, {P::acosh, "Acosh"}, {P::atanh, "Atanh"}, {P::erf, "Erf"}, {P::floor, "Floor"},
-    {P::ceil, "Ceil"}, {P::round, "Round"}, {P::is_nan, "IsNaN"}, {P::relu, "Relu"}, {P::prelu, "PRelu"},
-    {P::sigmoid, "Sigmoid"}, {P::tanh, "Tanh"}, {P::hard_swish, "HardSwish"}, {P::softplus, "Softplus"},
-    {P::softsign, "Softsign"}, {P::mish, "Mish"},
+constexpr struct {
+  P op;
+  std::string_view type;
+} kSame[] = {
+    {P::identity, "Identity"},
+    {P::add, "Add"},
+    {P::sub, "Sub"},
+    {P::mul, "Mul"},
+    {P::div, "Div"},
+    {P::pow, "Pow"},
+    {P::min, "Min"},
+    {P::max, "Max"},
+    {P::select, "Where"},
+    {P::less, "Less"},
+    {P::less_equal, "LessOrEqual"},
+    {P::greater, "Greater"},
+    {P::greater_equal, "GreaterOrEqual"},
+    {P::equal, "Equal"},
+    {P::logical_and, "And"},
+    {P::logical_or, "Or"},
+    {P::logical_xor, "Xor"},
+    {P::logical_not, "Not"},
+    {P::neg, "Neg"},
+    {P::abs, "Abs"},
+    {P::sign, "Sign"},
+    {P::reciprocal, "Reciprocal"},
+    {P::sqrt, "Sqrt"},
+    {P::exp, "Exp"},
+    {P::log, "Log"},
+    {P::sin, "Sin"},
+    {P::cos, "Cos"},
+    {P::tan, "Tan"},
+    {P::asin, "Asin"},
+    {P::acos, "Acos"},
+    {P::atan, "Atan"},
+    {P::sinh, "Sinh"},
+    {P::cosh, "Cosh"},
+    {P::asinh, "Asinh"},
+    {P::acosh, "Acosh"},
+    {P::atanh, "Atanh"},
+    {P::erf, "Erf"},
+    {P::floor, "Floor"},
+    {P::ceil, "Ceil"},
+    {P::round, "Round"},
+    {P::is_nan, "IsNaN"},
+    {P::relu, "Relu"},
+    {P::prelu, "PRelu"},
+    {P::sigmoid, "Sigmoid"},
+    {P::tanh, "Tanh"},
+    {P::hard_swish, "HardSwish"},
+    {P::softplus, "Softplus"},
+    {P::softsign, "Softsign"},
+    {P::mish, "Mish"},
 };
 
 // A scalar of the type of `like`.
 std::string scalar(ModelWriter& model, const Op& op, std::string_view what, double value, const std::string& like) {
   const std::string wish = op.name + "." + std::string(what);
   const std::string plain = model.constant(wish, HostTensor::of(DType::f32, {}, std::vector<float>{static_cast<float>(value)}));
+  if (model.only_f32()) return plain;
   const std::string typed = model.fresh(wish + ".typed");
   model.node(typed, "CastLike", {plain, like}, {typed});
   return typed;

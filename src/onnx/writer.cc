@@ -28,6 +28,12 @@ void declare(const GraphTensor& tensor, const std::string& name, ::onnx::ValueIn
 }  // namespace
 
 ModelWriter::ModelWriter(const Graph& graph, ::onnx::GraphProto& file) : graph_(graph), file_(file) {
+  const auto note = [&](DType type) { only_f32_ = only_f32_ && (type == DType::f32 || !is_float(type)); };
+  for (const GraphTensor& tensor : graph.tensors) note(tensor.dtype);
+  for (const Op& op : graph.ops) {
+    if (const auto* cast = std::get_if<CastOp>(&op.params)) note(cast->to);
+    if (const auto* filled = std::get_if<ConstantOfShapeOp>(&op.params)) note(filled->dtype);
+  }
   for (size_t i = 0; i < graph.tensors.size(); ++i) {
     const std::string& name = graph.tensors[i].name;
     names_.push_back(fresh(name.empty() ? "tensor_" + std::to_string(i) : name));

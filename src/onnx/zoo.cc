@@ -50,8 +50,9 @@ TensorId inverted_residual(NetworkBuilder& net, const std::string& name, TensorI
 }
 
 void mobilenetv2(NetworkBuilder& net, int64_t batch) {
-  constexpr struct { int64_t expand, filters, blocks, stride; } kStages[] = {
-      {1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+  constexpr struct {
+    int64_t expand, filters, blocks, stride;
+  } kStages[] = {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
   TensorId x = net.conv("stem", net.input("input", {batch, 3, 224, 224}), {32, 3, 2, 1, 1, kRelu6, true});
   int index = 0;
   for (const auto& stage : kStages)

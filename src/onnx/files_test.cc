@@ -1,0 +1,147 @@
+// Tensor files and .npy files: round trips of every type, both orders, hostile headers. The writer and the networks.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include "onnx/mapped_file.h"
+#include "onnx/network_builder.h"
+#include "onnx/npy.h"
+#include "onnx/reader.h"
+#include "onnx/tensor_file.h"
+#include "onnx/tensor_proto.h"
+#include "onnx/writer.h"
+#include "onnx/zoo.h"
+
+namespace sparkle {
+namespace {
+
+HostTensor random_tensor(DType type, const Dims& shape) {
+  HostTensor tensor = HostTensor::zeros(type, shape);
+  std::mt19937 random(7);
+  for (int64_t i = 0; i < tensor.size_bytes(); ++i)
+    tensor.bytes[i] = static_cast<std::byte>(type == DType::boolean ? random() % 2 : random() % 256);
+  return tensor;
+}
+
+void expect_same(const HostTensor& a, const HostTensor& b) {
+  ASSERT_EQ(a.dtype, b.dtype);
+  ASSERT_EQ(a.shape, b.shape);
+  EXPECT_EQ(std::memcmp(a.bytes.get(), b.bytes.get(), static_cast<size_t>(a.size_bytes())), 0);
+}
+
+std::string temporary(const std::string& name) { return (std::filesystem::path(::testing::TempDir()) / name).string(); }
+
+TEST(TensorFiles, RoundTripsOfEveryType) {
+  for (int t = 0; t <= static_cast<int>(DType::boolean); ++t)
+    for (const Dims& shape : {Dims{}, Dims{0}, Dims{3}, Dims{2, 3, 4}, Dims{40, 50}}) {
+      const DType type = static_cast<DType>(t);
+      const HostTensor tensor = random_tensor(type, shape);
+      const std::string pb = temporary("sparkle_t.pb"), npy = temporary("sparkle_t.npy");
+      ASSERT_TRUE(write_tensor_pb(pb, "name", tensor).ok());
+      const auto back = read_tensor_pb(pb);
+      ASSERT_TRUE(back.ok()) << back.error().message;
+      EXPECT_EQ(back->name, "name");
+      expect_same(back->value, tensor);
+      if (type == DType::bf16) {
+        EXPECT_EQ(write_npy(npy, tensor).error().reason, Reason::type_not_served);
+        continue;
+      }
+      ASSERT_TRUE(write_npy(npy, tensor).ok());
+      const auto array = read_npy(npy);
+      ASSERT_TRUE(array.ok()) << array.error().message;
+      expect_same(*array, tensor);
+    }
+}
+
+std::string npy_text(const std::string& header, const std::string& data, char version = 1) {
+  std::string text = std::string("\x93NUMPY") + version + '\0';
+  text += static_cast<char>(header.size() & 255);
+  text += static_cast<char>(header.size() >> 8);
+  if (version > 1) text += std::string(2, '\0');
+  return text + header + data;
+}
+
+TEST(Npy, OrdersAndVersions) {
+  const std::string data = {0, 1, 2, 3, 4, 5};
+  for (char version : {1, 2, 3}) {
+    const std::string text = npy_text("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", data, version);
+    const auto array = read_npy_bytes(std::as_bytes(std::span(text)), "a.npy");
+    ASSERT_TRUE(array.ok()) << array.error().message;
+    const uint8_t expected[] = {0, 2, 4, 1, 3, 5};
+    EXPECT_EQ(std::memcmp(array->bytes.get(), expected, 6), 0);
+  }
+  const std::string big = npy_text("{'descr': '>i2', 'fortran_order': False, 'shape': (3,)}", data);
+  const auto array = read_npy_bytes(std::as_bytes(std::span(big)), "a.npy");
+  ASSERT_TRUE(array.ok());
+  EXPECT_EQ(array->data<int16_t>()[1], 0x0203);
+}
+
+TEST(Npy, HostileHeaders) {
+  for (const char* header : {"", "{", "{}", "{'descr': '|u1'}", "{'descr': '|u1', 'fortran_order': False, 'shape': (7,)}",
+                             "{'descr': '|u1', 'fortran_order': False, 'shape': (-6,)}",
+                             "{'descr': '|u1', 'fortran_order': False, 'shape': (99999999999999999999,)}",
+                             "{'descr': '<f8', 'fortran_order': False, 'shape': (4611686018427387904, 4)}",
+                             "{'descr': '|O', 'fortran_order': False, 'shape': (6,)}",
+                             "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (6,)}",
+                             "{'descr': '|u1', 'fortran_order': Maybe, 'shape': (6,)}",
+                             "{'descr': '|u1', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,6)}",
+                             "{'descr': '|u1', 'descr': '|u1', 'fortran_order': False, 'shape': (6,)}"}) {
+    const std::string text = npy_text(header, "012345");
+    const auto array = read_npy_bytes(std::as_bytes(std::span(text)), "bad.npy");
+    ASSERT_FALSE(array.ok()) << header;
+    EXPECT_NE(array.error().message.find("bad.npy"), std::string::npos);
+  }
+  const std::string good = npy_text("{'descr': '|u1', 'fortran_order': False, 'shape': (6,)}", "012345");
+  for (size_t i = 0; i < good.size(); ++i) EXPECT_FALSE(read_npy_bytes(std::as_bytes(std::span(good).first(i)), "cut").ok());
+}
+
+// What the writer writes reads back as the same operators on the same constants.
+TEST(OnnxWriter, NetworksRoundTrip) {
+  for (std::string_view name : zoo_names()) {
+    if (!name.starts_with("tiny") && name != "squeezenet1.1") continue;
+    for (bool batchnorm : {false, true}) {
+      const auto graph = zoo_network(name, {1, batchnorm, 2});
+      ASSERT_TRUE(graph.ok());
+      const auto bytes = onnx_bytes(*graph);
+      ASSERT_TRUE(bytes.ok()) << bytes.error().message;
+      const auto back = read_onnx_bytes(std::as_bytes(std::span(*bytes)), "", "back");
+      ASSERT_TRUE(back.ok()) << back.error().message;
+      ASSERT_EQ(back->ops.size(), graph->ops.size());
+      for (size_t i = 0; i < graph->ops.size(); ++i) {
+        EXPECT_EQ(back->ops[i].params.index(), graph->ops[i].params.index()) << graph->ops[i].name;
+        EXPECT_EQ(back->ops[i].name, graph->ops[i].name);
+      }
+      EXPECT_EQ(back->tensor(back->inputs[0]).shape, graph->tensor(graph->inputs[0]).shape);
+      EXPECT_EQ(back->tensor(back->outputs[0]).name, graph->tensor(graph->outputs[0]).name);
+    }
+  }
+}
+
+TEST(OnnxWriter, RefusesUnknownOperators) {
+  Graph graph;
+  graph.inputs = {graph.add({})};
+  graph.outputs = {graph.add({})};
+  graph.ops.push_back({"odd", "Odd", UnknownOp{"it is odd"}, graph.inputs, graph.outputs});
+  EXPECT_EQ(onnx_bytes(graph).error().reason, Reason::operator_not_served);
+}
+
+TEST(Zoo, WeightsAreTheSameEverywhereAndNearlyNormal) {
+  EXPECT_EQ(normal_at(1, 1, 0), normal_at(1, 1, 0));
+  EXPECT_NE(normal_at(1, 1, 0), normal_at(1, 2, 0));
+  double sum = 0, squares = 0;
+  constexpr int kCount = 100000;
+  for (int i = 0; i < kCount; ++i) {
+    const double x = static_cast<double>(normal_at(5, 3, static_cast<uint64_t>(i)));
+    sum += x;
+    squares += x * x;
+  }
+  EXPECT_NEAR(sum / kCount, 0, 0.02);
+  EXPECT_NEAR(squares / kCount, 1, 0.02);
+  EXPECT_EQ(zoo_network("nothing").error().reason, Reason::bad_usage);
+}
+
+}  // namespace
+}  // namespace sparkle

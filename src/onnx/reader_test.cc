@@ -1,0 +1,169 @@
+// Whole files: structure, contradictions, damage, and every model at hand.
+#include "onnx/reader.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "onnx/test_model.h"
+#include "onnx/writer.h"
+#include "onnx/zoo.h"
+
+namespace sparkle {
+namespace {
+namespace fs = std::filesystem;
+using testing::TestModel;
+
+TestModel relu_model() {
+  TestModel model(13);
+  model.input("x", {1, 4}).output("y", {1, 4}).node("Relu", {"x"}, {"y"});
+  return model;
+}
+
+std::string complaint(const TestModel& model) {
+  const auto graph = model.read();
+  EXPECT_FALSE(graph.ok());
+  return graph.ok() ? "" : graph.error().message;
+}
+
+TEST(OnnxReader, SortsNodesAndKeepsSymbolicSizes) {
+  TestModel model(13);
+  model.input("x", {1, 4}).output("y").node("Relu", {"middle"}, {"y"}).node("Neg", {"x"}, {"middle"});
+  model.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_param("N");
+  const auto graph = model.read();
+  ASSERT_TRUE(graph.ok()) << graph.error().message;
+  EXPECT_EQ(graph->ops[0].type, "Neg");
+  EXPECT_EQ(graph->ops[0].name, "Neg_1");
+  const GraphTensor& x = graph->tensor(graph->inputs[0]);
+  EXPECT_FALSE(x.known);
+  EXPECT_TRUE(x.rank_known);
+  EXPECT_EQ(x.shape, (Dims{-1, 4}));
+  EXPECT_EQ(x.axis_names[0], "N");
+}
+
+TEST(OnnxReader, InitializersListedAsInputsAreNoInputs) {
+  TestModel model = relu_model();
+  model.input("w", {4}).constant("w", HostTensor::zeros(DType::f32, {4}));
+  const auto graph = model.read();
+  ASSERT_TRUE(graph.ok());
+  EXPECT_EQ(graph->inputs.size(), 1u);
+}
+
+TEST(OnnxReader, ContradictionsAreErrorsThatNameThem) {
+  EXPECT_NE(complaint(relu_model().node("Neg", {"nothing"}, {"z"})).find("'nothing'"), std::string::npos);
+  EXPECT_NE(complaint(relu_model().node("Neg", {"x"}, {"y"})).find("twice"), std::string::npos);
+  EXPECT_NE(complaint(relu_model().node("Neg", {"b"}, {"a"}).node("Neg", {"a"}, {"b"})).find("cycle"), std::string::npos);
+  EXPECT_NE(complaint(relu_model().output("z")).find("'z'"), std::string::npos);
+  EXPECT_NE(complaint(relu_model().input("x", {1})).find("twice"), std::string::npos);
+  EXPECT_NE(complaint(relu_model().input("v", {1, 1, 1, 1, 1, 1, 1, 1, 1})).find("9 axes"), std::string::npos);
+  EXPECT_NE(complaint(relu_model().input("v", {-3})).find("negative"), std::string::npos);
+  EXPECT_NE(complaint(relu_model().input("v", {1LL << 40, 1LL << 40})).find("addressed"), std::string::npos);
+  TestModel future = relu_model();
+  future.model.mutable_opset_import(0)->set_version(kNewestOpset + 1);
+  EXPECT_NE(complaint(future).find("opset"), std::string::npos);
+  TestModel none = relu_model();
+  none.model.clear_opset_import();
+  EXPECT_NE(complaint(none).find("opset_import"), std::string::npos);
+}
+
+TEST(OnnxReader, DamagedTensors) {
+  const auto with = [](auto change) {
+    TestModel model = relu_model();
+    model.constant("w", HostTensor::zeros(DType::f32, {4}));
+    change(*model.graph().mutable_initializer(0));
+    const auto graph = model.read();
+    return graph.ok() ? std::string() : graph.error().message;
+  };
+  EXPECT_EQ(with([](auto&) {}), "");
+  EXPECT_NE(with([](auto& t) { t.set_dims(0, 5); }).find("needs 20"), std::string::npos);
+  EXPECT_NE(with([](auto& t) { t.set_dims(0, -4); }).find("negative"), std::string::npos);
+  EXPECT_NE(with([](auto& t) { t.set_dims(0, INT64_MAX); }).find("addressed"), std::string::npos);
+  EXPECT_NE(with([](auto& t) { t.set_data_type(8); }).find("STRING"), std::string::npos);
+  EXPECT_NE(with([](auto& t) { t.clear_raw_data(); }).find("0 elements"), std::string::npos);
+  EXPECT_EQ(with([](auto& t) {
+              t.clear_raw_data();
+              for (int i = 0; i < 4; ++i) t.add_float_data(1);
+            }),
+            "");
+  for (const char* path : {"../secret", "/etc/hostname", "", "sub/../../x"})
+    EXPECT_NE(with([&](auto& t) {
+                t.set_data_location(::onnx::TensorProto::EXTERNAL);
+                auto& entry = *t.add_external_data();
+                entry.set_key("location");
+                entry.set_value(path);
+              }).find("'w'"),
+              std::string::npos);
+}
+
+TEST(OnnxReader, ExternalDataInsideTheFolder) {
+  const fs::path folder = fs::path(::testing::TempDir()) / "sparkle_external";
+  fs::create_directories(folder);
+  const std::vector<float> values{1, 2, 3, 4};
+  std::ofstream(folder / "weights.bin", std::ios::binary)
+      .write("skip", 4)
+      .write(reinterpret_cast<const char*>(values.data()), 16);
+  TestModel model = relu_model();
+  model.constant("w", HostTensor::zeros(DType::f32, {4})).output("w");
+  auto& tensor = *model.graph().mutable_initializer(0);
+  tensor.clear_raw_data();
+  tensor.set_data_location(::onnx::TensorProto::EXTERNAL);
+  const auto entry = [&](const char* key, const char* value) {
+    auto& e = *tensor.add_external_data();
+    e.set_key(key);
+    e.set_value(value);
+  };
+  entry("location", "weights.bin");
+  entry("offset", "4");
+  entry("length", "16");
+  std::ofstream(folder / "model.onnx", std::ios::binary) << model.bytes();
+  const auto graph = read_onnx((folder / "model.onnx").string());
+  ASSERT_TRUE(graph.ok()) << graph.error().message;
+  EXPECT_EQ(graph->tensor(graph->outputs[1]).constant->data<float>()[3], 4);
+  tensor.mutable_external_data(1)->set_value("8");
+  std::ofstream(folder / "model.onnx", std::ios::binary) << model.bytes();
+  EXPECT_FALSE(read_onnx((folder / "model.onnx").string()).ok());
+}
+
+// Never a crash, whatever the bytes; most damage is an Error.
+TEST(OnnxReader, SurvivesDamage) {
+  const auto network = zoo_network("tiny_residual", {3, true, 1});
+  ASSERT_TRUE(network.ok());
+  const auto written = onnx_bytes(*network);
+  ASSERT_TRUE(written.ok()) << written.error().message;
+  const std::string& good = *written;
+  for (size_t length = 0; length < good.size(); length += 1 + length / 50)
+    EXPECT_FALSE(read_onnx_bytes(std::as_bytes(std::span(good).first(length)), "", "cut").ok()) << length;
+  std::mt19937 random(20240607);
+  for (int i = 0; i < 1500; ++i) {
+    std::string bad = good;
+    for (uint32_t flips = 1 + random() % 4; flips > 0; --flips)
+      bad[random() % bad.size()] ^= static_cast<char>(1 << (random() % 8));
+    (void)read_onnx_bytes(std::as_bytes(std::span(bad)), "", "flipped").ok();
+  }
+}
+
+TEST(OnnxReader, ReadsEveryModelAtHand) {
+  const fs::path data = fs::path(SPARKLE_SOURCE_DIR) / "../shared/data";
+  if (!fs::exists(data / "models")) GTEST_SKIP() << "no folder ../shared/data/models beside the source tree";
+  int whole = 0, partly = 0;
+  for (const char* folder : {"models", "onnx-conformance"})
+    for (const auto& entry : fs::recursive_directory_iterator(data / folder)) {
+      if (entry.path().extension() != ".onnx") continue;
+      const auto graph = read_onnx(entry.path().string());
+      if (!graph.ok()) {
+        EXPECT_NE(graph.error().reason, Reason::internal);
+        EXPECT_NE(graph.error().message.find(entry.path().string()), std::string::npos) << graph.error().message;
+        continue;
+      }
+      bool unknown = false;
+      for (const Op& op : graph->ops) unknown = unknown || std::holds_alternative<UnknownOp>(op.params);
+      (unknown ? partly : whole)++;
+    }
+  RecordProperty("read_whole", whole);
+  EXPECT_GE(whole, 650);
+}
+
+}  // namespace
+}  // namespace sparkle
