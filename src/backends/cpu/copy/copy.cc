@@ -65,8 +65,16 @@ class CopyKernel final : public CpuKernel {
     std::erase_if(axes_, [&](const MoveAxis& axis) {
       return (axis.x == a_.x && axis.y == a_.y) || (axis.x == b_.x && axis.y == b_.y);
     });
-    // A block of x and one of y stay in L1: 64 x 64 elements of 4 bytes are 16 KB each. Planes are long and thin.
-    block_a_ = block_b_ = planes ? 4096 : 256 / run_;
+    // A line of 16 elements in b reads 16 rows of x, so those rows (1 KB each for f32) stay in L1 while they are used up, and
+    // are long enough for the hardware to fetch ahead. Planes are long and thin.
+    block_a_ = planes ? 4096 : 256;
+    block_b_ = planes ? 4096 : 512 / run_;
+    // Rows of y that do not fill whole lines but follow each other are put together in L1 and leave it as one long row.
+    stage_ = stream_ && !planes && a_.y == b_.size * run_ && a_.y % 64 != 0 && a_.y * 16 <= kStage;
+    if (stage_) {
+      block_b_ = b_.size;
+      block_a_ = kStage / a_.y / 16 * 16;
+    }
     blocks_a_ = (a_.size + block_a_ - 1) / block_a_;
     blocks_b_ = (b_.size + block_b_ - 1) / block_b_;
     return true;
@@ -84,8 +92,13 @@ class CopyKernel final : public CpuKernel {
 
   void run_tile(const std::byte* x, std::byte* y, int64_t block) const {
     const int64_t a = block % blocks_a_ * block_a_, b = block / blocks_a_ * block_b_;
-    tile_({x + a * a_.x + b * b_.x, y + a * a_.y + b * b_.y, std::min(block_a_, a_.size - a), std::min(block_b_, b_.size - b),
-           b_.x, a_.y, stream_});
+    const int64_t na = std::min(block_a_, a_.size - a), nb = std::min(block_b_, b_.size - b);
+    x += a * a_.x + b * b_.x;
+    y += a * a_.y + b * b_.y;
+    if (!stage_) return tile_({x, y, na, nb, b_.x, a_.y, stream_});
+    alignas(64) std::byte stage[kStage];
+    tile_({x, stage, na, nb, b_.x, a_.y, false});
+    rows_.stream({stage, y, 1, 0, 0, na * a_.y});
   }
 
   void run_rows(const std::byte* x, std::byte* y, int64_t part) const {
@@ -94,10 +107,12 @@ class CopyKernel final : public CpuKernel {
     (stream_ ? rows_.stream : rows_.copy)({x + from, y + from, inner_.size, inner_.x, inner_.y, bytes});
   }
 
+  static constexpr int64_t kStage = 16384;
+
   LoopSchedule schedule_;
   const RowMoves& rows_;
   int64_t element_, bytes_;
-  bool stream_ = false;
+  bool stream_ = false, stage_ = false;
   std::vector<MoveAxis> axes_;  // outer axes
   int64_t run_ = 0;             // bytes that move together
   MoveAxis inner_;              // rows: the axis of the inner loop

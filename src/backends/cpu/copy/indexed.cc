@@ -68,6 +68,7 @@ class IndexedKernel final : public CpuKernel {
     line_ = axes.back().move;
     plan_line(axes.back().index);
     axes.pop_back();
+    stage_ = stream_ && line_.y == run_ && line_.size * run_ <= kStage / 4;
     for (const Axis& axis : axes) {
       outer_.push_back({axis.move.size, 0, axis.move.y});
       offsets_.emplace_back();
@@ -82,6 +83,10 @@ class IndexedKernel final : public CpuKernel {
     parallel_for(*launch.executor, tasks, [&](int task, int) {
       const int64_t begin = first_item(lines, tasks, task), end = first_item(lines, tasks, task + 1);
       Walk walk(outer_, begin);
+      // Short lines are put together in L1 and leave it as one long row.
+      alignas(64) std::byte stage[kStage];
+      std::byte* staged = nullptr;  // where the staged bytes belong
+      int64_t filled = 0;
       for (int64_t i = begin; i < end; ++i, walk.next()) {
         int64_t from = 0;
         for (size_t axis = 0; axis < outer_.size() && from != kConstant; ++axis) {
@@ -89,18 +94,29 @@ class IndexedKernel final : public CpuKernel {
           from = offset == kConstant ? kConstant : from + offset;
         }
         std::byte* y = launch.outputs[0] + walk.y;
+        std::byte* to = y;
+        if (stage_) {
+          if (filled + line_.size * run_ > kStage || staged + filled != y) {
+            if (filled > 0) rows_.stream({stage, staged, 1, 0, 0, filled});
+            staged = y, filled = 0;
+          }
+          to = stage + filled;
+          filled += line_.size * run_;
+        }
         if (from == kConstant) {
-          fill(y, line_.size);
+          fill(to, line_.size);
         } else {
-          run_line(launch.inputs[0] + from, y);
+          run_line(launch.inputs[0] + from, to);
         }
       }
+      if (filled > 0) rows_.stream({stage, staged, 1, 0, 0, filled});
       if (stream_) rows_.finish();
     });
   }
 
  private:
   static constexpr int64_t kConstant = INT64_MIN;
+  static constexpr int64_t kStage = 8192;
 
   void plan_line(const std::vector<int64_t>& index) {
     const bool constant = std::find_if(index.begin(), index.end(), [](int64_t i) { return i < 0; }) != index.end();
@@ -117,7 +133,7 @@ class IndexedKernel final : public CpuKernel {
   }
 
   void fill(std::byte* y, int64_t count) const {
-    const auto function = stream_ ? rows_.stream_fill : rows_.fill;
+    const auto function = stream_ && !stage_ ? rows_.stream_fill : rows_.fill;
     if (line_.y == run_) return function(y, pattern_, count * run_);
     for (int64_t i = 0; i < count; ++i) function(y + i * line_.y, pattern_, run_);
   }
@@ -134,7 +150,7 @@ class IndexedKernel final : public CpuKernel {
       const bool whole = s.step == 1 && line_.x == run_ && line_.y == run_;
       const RowsArguments rows = whole ? RowsArguments{x + s.from * line_.x, to, 1, 0, 0, s.count * run_}
                                        : RowsArguments{x + s.from * line_.x, to, s.count, s.step * line_.x, line_.y, run_};
-      (stream_ ? rows_.stream : rows_.copy)(rows);
+      (stream_ && !stage_ ? rows_.stream : rows_.copy)(rows);
     }
   }
 
@@ -142,7 +158,7 @@ class IndexedKernel final : public CpuKernel {
   const RowMoves& rows_;
   int64_t element_, bytes_;
   uint64_t pattern_ = 0;
-  bool stream_ = false;
+  bool stream_ = false, stage_ = false;
   int64_t run_ = 0;                            // bytes that move together
   MoveAxis line_;                              // the innermost indexed axis
   std::vector<Segment> segments_;              // how a line is made

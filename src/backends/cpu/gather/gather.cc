@@ -1,4 +1,5 @@
 // Gather: slices of x as rows. Each index is clamped to the axis, so wrong data never reads outside of x.
+#include <algorithm>
 #include <memory>
 
 #include "backends/cpu/copy/moves.h"
@@ -45,23 +46,33 @@ class GatherKernel final : public CpuKernel {
     parallel_for(*launch.executor, tasks, [&](int task, int) {
       const int64_t begin = first_item(items, tasks, task), end = first_item(items, tasks, task + 1);
       Walk outer(outer_, begin / picks), pick(picks_, begin % picks);
+      const std::byte* x = source(launch, outer, pick);
       for (int64_t item = begin; item < end; ++item) {
-        const int64_t index = gather_index(wide_ ? *reinterpret_cast<const int64_t*>(launch.inputs[1] + pick.x)
-                                                 : *reinterpret_cast<const int32_t*>(launch.inputs[1] + pick.x),
-                                           size_);
-        const std::byte* x = launch.inputs[0] + outer.x + index * pitch_;
         std::byte* y = launch.outputs[0] + outer.y + pick.y;
+        pick.next();
+        if (item % picks == picks - 1) outer.next();
+        // Slices lie anywhere: the next one is fetched while this one is copied.
+        const std::byte* next = item + 1 < end ? source(launch, outer, pick) : x;
+        for (int64_t at = 0; at < std::min<int64_t>(run_, kAhead); at += 64) __builtin_prefetch(next + at);
         Walk walk(slice_, 0);
         for (int64_t piece = 0; piece < pieces; ++piece, walk.next())
           (stream_ ? rows_.stream : rows_.copy)({x + walk.x, y + walk.y, inner_.size, inner_.x, inner_.y, run_});
-        pick.next();
-        if (item % picks == picks - 1) outer.next();
+        x = next;
       }
       if (stream_) rows_.finish();
     });
   }
 
  private:
+  static constexpr int64_t kAhead = 4096;  // bytes of the next slice to fetch early; further on the hardware has noticed
+
+  // Where the slice begins that the index at `pick` asks for.
+  const std::byte* source(const CpuLaunch& launch, const Walk& outer, const Walk& pick) const {
+    const std::byte* place = launch.inputs[1] + pick.x;
+    const int64_t index = wide_ ? *reinterpret_cast<const int64_t*>(place) : *reinterpret_cast<const int32_t*>(place);
+    return launch.inputs[0] + outer.x + gather_index(index, size_) * pitch_;
+  }
+
   LoopSchedule schedule_;
   const RowMoves& rows_;
   int64_t element_, bytes_;

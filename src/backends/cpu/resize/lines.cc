@@ -38,7 +38,16 @@ void mix_lines(const MixArguments& s) {
   }
 }
 
-template <int taps>
+template <bool stream, class D, class V>
+HWY_INLINE void store(V v, D d, float* y) {
+  if constexpr (stream) {
+    hn::Stream(v, d, y);
+  } else {
+    hn::StoreU(v, d, y);
+  }
+}
+
+template <int taps, bool stream>
 void stretch_runs_taps(const StretchRuns& s) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -52,7 +61,7 @@ void stretch_runs_taps(const StretchRuns& s) {
     for (; r + lanes <= s.run; r += lanes) {
       auto sum = hn::Mul(hn::Set(d, w[0]), hn::LoadU(d, x[0] + r));
       for (int k = 1; k < taps; ++k) sum = hn::MulAdd(hn::Set(d, w[k]), hn::LoadU(d, x[k] + r), sum);
-      hn::StoreU(sum, d, y + r);
+      store<stream>(sum, d, y + r);
     }
     for (; r < s.run; ++r) {
       float sum = w[0] * x[0][r];
@@ -62,43 +71,85 @@ void stretch_runs_taps(const StretchRuns& s) {
   }
 }
 
-void stretch_runs(const StretchRuns& s) {
+template <bool stream>
+void stretch_runs_stored(const StretchRuns& s) {
   switch (s.taps) {
-    case 1: return stretch_runs_taps<1>(s);
-    case 2: return stretch_runs_taps<2>(s);
-    default: return stretch_runs_taps<4>(s);
+    case 1: return stretch_runs_taps<1, stream>(s);
+    case 2: return stretch_runs_taps<2, stream>(s);
+    default: return stretch_runs_taps<4, stream>(s);
   }
 }
 
-template <int taps>
+void stretch_runs(const StretchRuns& s) {
+  const bool lines = reinterpret_cast<uintptr_t>(s.y) % 64 == 0 && s.pitch % 16 == 0 && s.run % 16 == 0;
+  if (s.stream && lines) {
+    stretch_runs_stored<true>(s);
+  } else {
+    stretch_runs_stored<false>(s);
+  }
+}
+
+template <int taps, bool stream>
 void stretch_elements_taps(const StretchElements& s) {
   const hn::ScalableTag<float> d;
   const hn::RebindToSigned<decltype(d)> di;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto first = hn::Set(di, s.first);
+  const auto top = hn::Set(di, static_cast<int32_t>(lanes - 1));
   int64_t o = 0;
-  for (; o + lanes <= s.n; o += lanes) {
-    auto sum = hn::Mul(hn::LoadU(d, s.w + o), hn::GatherIndex(d, s.x, hn::Sub(hn::LoadU(di, s.index + o), first)));
-    for (int k = 1; k < taps; ++k) {
-      const int64_t at = k * s.planes + o;
-      sum = hn::MulAdd(hn::LoadU(d, s.w + at), hn::GatherIndex(d, s.x, hn::Sub(hn::LoadU(di, s.index + at), first)), sum);
+  for (const int32_t* start = s.start; o + lanes <= s.n; o += lanes, ++start) {
+    auto sum = hn::Zero(d);
+    if (*start >= 0) {
+      // The usual case of enlarging: neighbours of neighbours, picked from one vector of x.
+      const auto x = hn::LoadU(d, s.x + *start);
+      HWY_UNROLL(4)
+      for (int k = 0; k < taps; ++k) {
+        const auto from = hn::IndicesFromVec(d, hn::LoadU(di, s.index + k * s.planes + o));
+        sum = hn::MulAdd(hn::LoadU(d, s.w + k * s.planes + o), hn::TableLookupLanes(x, from), sum);
+      }
+    } else if (*start != -1) {
+      const auto low = hn::LoadU(d, s.x + (-2 - *start)), high = hn::LoadU(d, s.x + (-2 - *start) + lanes);
+      HWY_UNROLL(4)
+      for (int k = 0; k < taps; ++k) {
+        const auto index = hn::LoadU(di, s.index + k * s.planes + o);
+        const auto from = hn::IndicesFromVec(d, hn::And(index, top));
+        const auto second = hn::RebindMask(d, hn::Gt(index, top));
+        const auto x = hn::IfThenElse(second, hn::TableLookupLanes(high, from), hn::TableLookupLanes(low, from));
+        sum = hn::MulAdd(hn::LoadU(d, s.w + k * s.planes + o), x, sum);
+      }
+    } else {
+      for (int k = 0; k < taps; ++k) {
+        const auto x = hn::GatherIndex(d, s.x, hn::LoadU(di, s.index + k * s.planes + o));
+        sum = hn::MulAdd(hn::LoadU(d, s.w + k * s.planes + o), x, sum);
+      }
     }
-    hn::StoreU(sum, d, s.y + o);
+    store<stream>(sum, d, s.y + o);
   }
+  // The rest is indexed from x on.
   for (; o < s.n; ++o) {
     float sum = 0;
-    for (int k = 0; k < taps; ++k) sum += s.w[k * s.planes + o] * s.x[s.index[k * s.planes + o] - s.first];
+    for (int k = 0; k < taps; ++k) sum += s.w[k * s.planes + o] * s.x[s.index[k * s.planes + o]];
     s.y[o] = sum;
   }
 }
 
-void stretch_elements(const StretchElements& s) {
+template <bool stream>
+void stretch_elements_stored(const StretchElements& s) {
   switch (s.taps) {
-    case 1: return stretch_elements_taps<1>(s);
-    case 2: return stretch_elements_taps<2>(s);
-    default: return stretch_elements_taps<4>(s);
+    case 1: return stretch_elements_taps<1, stream>(s);
+    case 2: return stretch_elements_taps<2, stream>(s);
+    default: return stretch_elements_taps<4, stream>(s);
   }
 }
+
+void stretch_elements(const StretchElements& s) {
+  if (s.stream && reinterpret_cast<uintptr_t>(s.y) % 64 == 0) {
+    stretch_elements_stored<true>(s);
+  } else {
+    stretch_elements_stored<false>(s);
+  }
+}
+
+int64_t float_lanes() { return static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>())); }
 #endif
 }  // namespace sparkle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -106,7 +157,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sparkle::cpu {
 LineFunctions line_functions(std::string_view unit) {
-  return {SPARKLE_PICK(mix_lines, unit), SPARKLE_PICK(stretch_runs, unit), SPARKLE_PICK(stretch_elements, unit)};
+  return {SPARKLE_PICK(mix_lines, unit), SPARKLE_PICK(stretch_runs, unit), SPARKLE_PICK(stretch_elements, unit),
+          SPARKLE_PICK(float_lanes, unit)};
 }
 }  // namespace sparkle::cpu
 #endif

@@ -22,21 +22,26 @@ struct StretchRuns {
   const float* w;
   int taps;
   int64_t n, run, pitch;
+  bool stream;  // stores bypass the caches where y's alignment allows it
 };
-// y[o] = sum over k of w[k * planes + o] * x[index[k * planes + o] - first]
+// y[o] = sum over k of w[k * planes + o] * x[index[k * planes + o] + start], o < n, where each group of as many outputs as a
+// vector has lanes has its own start: s[g] >= 0 says that all its elements lie within one vector from there on (two vectors
+// for -2 - s[g] >= 0); s[g] = -1 that they are anywhere, from x on.
 struct StretchElements {
   const float* x;
   float* y;
   const int32_t* index;
   const float* w;
+  const int32_t* start;
   int taps;
   int64_t n, planes;
-  int32_t first;
+  bool stream;
 };
 struct LineFunctions {
   void (*mix)(const MixArguments&);
   void (*runs)(const StretchRuns&);
   void (*elements)(const StretchElements&);
+  int64_t (*lanes)();
 };
 // mix is nullptr where there is no such unit.
 LineFunctions line_functions(std::string_view unit);

@@ -26,18 +26,32 @@ struct Axis {
 // Outputs [begin, end) of a line and the inputs [first, last] that they need.
 struct Piece {
   int64_t begin, end, first, last;
+  int64_t groups = 0;  // first entry in the table of vector groups
 };
 
 class ResizeKernel final : public CpuKernel {
  public:
-  ResizeKernel(const Stage& stage, const LoopSchedule& schedule, const LineFunctions& functions, std::vector<Axis> axes,
-               int64_t run)
-      : schedule_(schedule), functions_(functions), bytes_(stage.outputs[0].bytes()), run_(run),
+  ResizeKernel(const Stage& stage, const LoopSchedule& schedule, const Device& device, std::vector<Axis> axes, int64_t run)
+      : schedule_(schedule), functions_(line_functions(schedule.unit)), rows_(*row_moves(schedule.unit)),
+        bytes_(stage.outputs[0].bytes()), run_(run), stream_(beyond_caches(device, stage.inputs[0].bytes() + bytes_)),
         extrapolation_(static_cast<float>(std::get<ResizeParams>(stage.params).extrapolation)) {
     line_ = std::move(axes.back());
     axes.pop_back();
-    outer_ = std::move(axes);
-    for (const Axis& axis : outer_) walk_.push_back({axis.move.size, 0, axis.move.y});
+    for (Axis& axis : axes) {
+      // Axes that keep their size are only walked; neighbours among them are walked as one.
+      walk_.push_back({axis.move.size, axis.taps.identity ? axis.move.x : 0, axis.move.y});
+      kept_.push_back(axis.taps.identity);
+      const size_t n = walk_.size();
+      if (n > 1 && kept_[n - 2] && kept_[n - 1] && walk_[n - 2].x == walk_[n - 1].x * walk_[n - 1].size &&
+          walk_[n - 2].y == walk_[n - 1].y * walk_[n - 1].size) {
+        walk_[n - 2] = {walk_[n - 2].size * walk_[n - 1].size, walk_[n - 1].x, walk_[n - 1].y};
+        walk_.pop_back();
+        kept_.pop_back();
+      } else if (!axis.taps.identity) {
+        outer_.push_back(std::move(axis));
+        place_.push_back(n - 1);
+      }
+    }
     plan_pieces();
     plan_tables();
   }
@@ -51,7 +65,8 @@ class ResizeKernel final : public CpuKernel {
     parallel_for(*launch.executor, tasks, [&](int task, int) {
       const int64_t begin = first_item(lines, tasks, task), end = first_item(lines, tasks, task + 1);
       Walk walk(walk_, begin);
-      for (int64_t i = begin; i < end; ++i, walk.next()) run_line(x, y + walk.y, walk);
+      for (int64_t i = begin; i < end; ++i, walk.next()) run_line(x + walk.x, y + walk.y, walk);
+      if (stream_) rows_.finish();
     });
   }
 
@@ -65,11 +80,11 @@ class ResizeKernel final : public CpuKernel {
         Piece& piece = pieces_.back();
         const int64_t first = std::min(piece.first, *low), last = std::max(piece.last, *high);
         if (last - first < span) {
-          piece = {piece.begin, o + 1, first, last};
+          piece = {piece.begin, o + 1, first, last, 0};
           continue;
         }
       }
-      pieces_.push_back({o, o + 1, *low, *high});
+      pieces_.push_back({o, o + 1, *low, *high, 0});
     }
   }
 
@@ -79,7 +94,7 @@ class ResizeKernel final : public CpuKernel {
     by_element_ = run_ < kShortRun && (line_.move.y == run_ || n == 1);
     index_.resize(static_cast<size_t>(n * taps * (by_element_ ? run_ : 1)));
     weight_.resize(index_.size());
-    for (const Piece& piece : pieces_)
+    for (Piece& piece : pieces_) {
       for (int64_t o = piece.begin; o < piece.end; ++o)
         for (int64_t k = 0; k < taps; ++k) {
           const auto from = static_cast<size_t>(o * taps + k);
@@ -90,6 +105,31 @@ class ResizeKernel final : public CpuKernel {
             weight_[to] = static_cast<float>(line_.taps.weight[from]);
           }
         }
+      if (by_element_) plan_groups(piece);
+    }
+  }
+
+  // For each vector of outputs: can its elements be picked from one or two vectors of the piece's inputs?
+  void plan_groups(Piece& piece) {
+    const int64_t lanes = functions_.lanes(), planes = line_.move.size * run_;
+    const auto inputs = static_cast<int32_t>((piece.last - piece.first + 1) * run_);
+    piece.groups = static_cast<int64_t>(start_.size());
+    for (int64_t o = piece.begin * run_; o + lanes <= piece.end * run_; o += lanes) {
+      int32_t low = inputs, high = 0;
+      const auto each = [&](auto&& f) {
+        for (int64_t k = 0; k < line_.taps.count; ++k)
+          for (int64_t i = 0; i < lanes; ++i) f(index_[static_cast<size_t>(k * planes + o + i)]);
+      };
+      each([&](int32_t index) { low = std::min(low, index), high = std::max(high, index); });
+      start_.push_back(-1);
+      for (int vectors : {1, 2}) {
+        const auto width = static_cast<int32_t>(vectors * lanes), start = std::min(low, inputs - width);
+        if (start < 0 || high - start >= width) continue;
+        each([&](int32_t& index) { index -= start; });
+        start_.back() = vectors == 1 ? start : -2 - start;
+        break;
+      }
+    }
   }
 
   // Starts of the lines of x that make a line of y and their weights; their number, 0 where y is extrapolated.
@@ -98,7 +138,7 @@ class ResizeKernel final : public CpuKernel {
     offset[0] = 0, weight[0] = 1;
     for (size_t i = 0; i < outer_.size(); ++i) {
       const ResizeTaps& taps = outer_[i].taps;
-      const int64_t o = walk.index(i);
+      const int64_t o = walk.index(place_[i]);
       if (!taps.outside.empty() && taps.outside[static_cast<size_t>(o)]) return 0;
       // The first tap changes the list in place, so it comes last.
       for (int k = taps.count - 1; k >= 0; --k) {
@@ -165,12 +205,12 @@ class ResizeKernel final : public CpuKernel {
     const int64_t n = line_.move.size;
     if (by_element_) {
       const auto at = static_cast<size_t>(piece.begin * run_);
-      functions_.elements({from, y + piece.begin * run_, index_.data() + at, weight_.data() + at, line_.taps.count,
-                           (piece.end - piece.begin) * run_, n * run_, 0});
+      functions_.elements({from, y + piece.begin * run_, index_.data() + at, weight_.data() + at,
+                           start_.data() + piece.groups, line_.taps.count, (piece.end - piece.begin) * run_, n * run_, stream_});
     } else {
       const auto at = static_cast<size_t>(piece.begin * line_.taps.count);
       functions_.runs({from, y + piece.begin * line_.move.y, index_.data() + at, weight_.data() + at, line_.taps.count,
-                       piece.end - piece.begin, run_, line_.move.y});
+                       piece.end - piece.begin, run_, line_.move.y, stream_});
     }
   }
 
@@ -194,15 +234,20 @@ class ResizeKernel final : public CpuKernel {
 
   LoopSchedule schedule_;
   LineFunctions functions_;
+  const RowMoves& rows_;
   int64_t bytes_, run_;  // run: contiguous elements per index of the line
+  bool stream_;
   float extrapolation_;
   Axis line_;
-  std::vector<Axis> outer_;
-  std::vector<MoveAxis> walk_;  // outer axes; pitches of y in elements
+  std::vector<MoveAxis> walk_;  // outer axes, pitches in elements; x moves along those that keep their size
+  std::vector<bool> kept_;
+  std::vector<Axis> outer_;     // outer axes that are resized
+  std::vector<size_t> place_;   // and which axes of the walk they are
   std::vector<Piece> pieces_;
   bool by_element_ = false;
   std::vector<int32_t> index_;
   std::vector<float> weight_;
+  std::vector<int32_t> start_;  // see StretchElements
 };
 
 Result<CpuKernelPtr> make_nearest(const Stage& stage, const LoopSchedule& schedule, const Device& device,
@@ -251,7 +296,7 @@ Result<CpuKernelPtr> make_resize(const Stage& stage, const Schedule& schedule, c
   for (size_t i = 0; i + 1 < axes.size(); ++i) most *= most > kMostTaps ? 1 : axes[i].taps.count;
   if (most > kMostTaps)
     return Error{Reason::operator_not_served, "Resize of " + y.shape.to_string() + " mixes more than 64 lines: resize fewer axes at once."};
-  return CpuKernelPtr(std::make_unique<ResizeKernel>(stage, *loop, line_functions(loop->unit), std::move(axes), run));
+  return CpuKernelPtr(std::make_unique<ResizeKernel>(stage, *loop, device, std::move(axes), run));
 }
 
 }  // namespace sparkle::cpu
