@@ -35,10 +35,7 @@ bool integer_op(PointwiseOp op, int64_t x, int64_t y, int64_t z, double a, doubl
     case PointwiseOp::mul: r = wrap(ux * uy); break;
     case PointwiseOp::fma: r = wrap(ux * uy + static_cast<uint64_t>(z)); break;
     case PointwiseOp::div: r = y == -1 ? wrap(0 - ux) : x / y; break;
-    case PointwiseOp::mod:  // a: 1 for the sign of x (fmod), else the sign of y
-      r = y == -1 ? 0 : x % y;
-      if (a == 0 && r != 0 && (r < 0) != (y < 0)) r += y;
-      break;
+    case PointwiseOp::mod: r = y == -1 ? 0 : x % y; break;  // the sign of x, as std::fmod
     case PointwiseOp::pow: r = integer_power(x, y); break;
     case PointwiseOp::min: r = std::min(x, y); break;
     case PointwiseOp::max: r = std::max(x, y); break;
@@ -121,7 +118,7 @@ Result<Values> evaluate_pointwise(const EvaluateContext& c, const PointwiseNode&
     const auto result = walk<double>(shape, c.inputs, values, [&](double x, double y, double z) {
       return evaluate(op.op, x, y, z, op.a, op.b);
     });
-    return one(is_float(type) || type == DType::boolean ? from_doubles(type, shape, result) : from_doubles(type, shape, result));
+    return one(from_doubles(type, shape, result));
   }
   std::vector<std::vector<int64_t>> values;
   for (const HostTensor* x : c.inputs) values.push_back(as_integers(*x));
