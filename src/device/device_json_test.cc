@@ -188,7 +188,8 @@ TEST(KnownDevices, AllAreSane) {
     EXPECT_EQ(d.units.front().kind, UnitKind::vector_fma);
     for (const MathUnit& u : d.units) {
       EXPECT_GT(u.flops_per_second, 0) << u.name;
-      EXPECT_LE(u.total_flops_per_second, 1.01 * d.cores * u.flops_per_second) << u.name;
+      // Measured one after the other, on clocks that wander by some percent.
+      EXPECT_LE(u.total_flops_per_second, 1.05 * d.cores * u.flops_per_second) << u.name;
       EXPECT_GT(u.total_flops_per_second, 0.5 * d.cores * u.flops_per_second) << u.name;
     }
     if (d.kind == DeviceKind::cpu) {
