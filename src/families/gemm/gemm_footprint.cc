@@ -70,6 +70,8 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
     if (i == 0) bytes = instances * 4 * (sizes.k_steps * panels + tiles * steps * padded_n) + other + partials;
     // Data that fit the inner level came from out here only in the first run: repeated runs find them there.
     if (i > 0 && inner > 0 && instances * (weights + input) + other <= inner) bytes = 0;
+    // Nothing reaches an outer level that an inner one did not ask for.
+    if (i > 0) bytes = std::min(bytes, footprint.bytes.back());
     footprint.bytes.push_back(bytes);
     footprint.resident.push_back(i == 0 ? std::min(tile, panel) : by_rows ? weights + tile : 2 * panel + partials);
   }
