@@ -10,8 +10,17 @@ namespace sparkle::cpu::HWY_NAMESPACE {
 #if SPARKLE_SIMD
 namespace hn = hwy::HWY_NAMESPACE;
 
+template <bool stream, class D, class V>
+HWY_INLINE void store(V v, D d, float* y) {
+  if constexpr (stream) {
+    hn::Stream(v, d, y);
+  } else {
+    hn::StoreU(v, d, y);
+  }
+}
+
 // The number of taps as a constant keeps weights in registers; 0: any number.
-template <int taps>
+template <int taps, bool stream>
 void mix_taps(const MixArguments& s) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -20,7 +29,7 @@ void mix_taps(const MixArguments& s) {
   for (; i + lanes <= s.n; i += lanes) {
     auto sum = hn::Mul(hn::Set(d, s.w[0]), hn::LoadU(d, s.x[0] + i));
     for (int k = 1; k < count; ++k) sum = hn::MulAdd(hn::Set(d, s.w[k]), hn::LoadU(d, s.x[k] + i), sum);
-    hn::StoreU(sum, d, s.y + i);
+    store<stream>(sum, d, s.y + i);
   }
   for (; i < s.n; ++i) {
     float sum = s.w[0] * s.x[0][i];
@@ -29,21 +38,21 @@ void mix_taps(const MixArguments& s) {
   }
 }
 
-void mix_lines(const MixArguments& s) {
+template <bool stream>
+void mix_stored(const MixArguments& s) {
   switch (s.taps) {
-    case 1: return mix_taps<1>(s);
-    case 2: return mix_taps<2>(s);
-    case 4: return mix_taps<4>(s);
-    default: return mix_taps<0>(s);
+    case 1: return mix_taps<1, stream>(s);
+    case 2: return mix_taps<2, stream>(s);
+    case 4: return mix_taps<4, stream>(s);
+    default: return mix_taps<0, stream>(s);
   }
 }
 
-template <bool stream, class D, class V>
-HWY_INLINE void store(V v, D d, float* y) {
-  if constexpr (stream) {
-    hn::Stream(v, d, y);
+void mix_lines(const MixArguments& s) {
+  if (s.stream && reinterpret_cast<uintptr_t>(s.y) % 64 == 0) {
+    mix_stored<true>(s);
   } else {
-    hn::StoreU(v, d, y);
+    mix_stored<false>(s);
   }
 }
 

@@ -13,6 +13,7 @@ struct MixArguments {
   int taps;
   float* y;
   int64_t n;
+  bool stream;  // stores bypass the caches where y's alignment allows it
 };
 // y[o * pitch + r] = sum over k of w[o * taps + k] * x[index[o * taps + k] * run + r], r < run, o < n; taps 1, 2 or 4.
 struct StretchRuns {
