@@ -1,0 +1,133 @@
+#include "command.h"
+
+#include <cstdio>
+
+#include "backends/cpu/cpu_backend.h"
+#include "backends/cpu/roofs.h"
+#include "backends/reference/reference_backend.h"
+#include "base/thread_pool.h"
+#include "device/device_json.h"
+#include "device/probe_cpu.h"
+
+namespace sparkle::cli {
+
+void add_common(CLI::App& command, CommonOptions& o) {
+  command.add_option("--device", o.device, "auto, cpu, reference, or FILE.json for planning only (auto means cpu)");
+  command.add_option("--threads", o.threads, "CPU threads; 0: what affinity and cgroup quota allow")->check(CLI::Range(0, 1024));
+  command.add_option("--precision", o.precision, "fp32");
+  command.add_option("--algorithm", o.algorithm, "force one where it can serve: gemm, depthwise");
+  command.add_option("--variant", o.variant, "force a kernel variant by name where its family has it");
+  command.add_option("--fallback", o.fallback, "steps on plain reference loops: forbid, warn or allow")
+      ->check(CLI::IsMember({"forbid", "warn", "allow"}));
+  command.add_option("--memory-budget", o.memory_budget, "most bytes of tensors and weights: 300M, 2G");
+  command.add_option("--tuning", o.tuning, "tuning store with measured choices");
+  command.add_flag("--json", o.json, "one JSON object instead of text");
+}
+
+Result<int64_t> parse_bytes(const std::string& text) {
+  if (text.empty()) return int64_t{0};
+  std::string_view digits = text;
+  double factor = 1;
+  switch (digits.back()) {
+    case 'k': case 'K': factor = 1024; break;
+    case 'm': case 'M': factor = 1024.0 * 1024; break;
+    case 'g': case 'G': factor = 1024.0 * 1024 * 1024; break;
+    default: break;
+  }
+  if (factor > 1) digits.remove_suffix(1);
+  double value = 0;
+  if (!record_detail::parse_number(digits, value) || !(value > 0) || value * factor > 9e18)
+    return Error{Reason::bad_usage, "'" + text + "' is not a size; write bytes or a number with K, M or G, as in 300M."};
+  return static_cast<int64_t>(value * factor);
+}
+
+std::string format_bytes(int64_t bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  int unit = 0;
+  while (value >= 1024 && unit < 4) value /= 1024, ++unit;
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  return text;
+}
+
+namespace {
+
+bool is_file(const std::string& device) { return device.ends_with(".json"); }
+
+Status check_precision(const CommonOptions& o) {
+  if (o.precision == "fp32") return ok();
+  return Error{Reason::type_not_served, "The precision '" + o.precision + "' is not served yet; use fp32."};
+}
+
+Device this_cpu(int threads) {
+  ProbeOptions probe;
+  probe.threads = threads;
+  return probe_cpu(probe);
+}
+
+}  // namespace
+
+Result<Device> describe_device(const CommonOptions& o) {
+  SPARKLE_CHECK(check_precision(o));
+  if (is_file(o.device)) return load_device(o.device);
+  if (o.device == "reference") return reference_device();
+  SPARKLE_TRY(open, open_device(o));
+  return open.backend->device();
+}
+
+Result<OpenDevice> open_device(const CommonOptions& o) {
+  SPARKLE_CHECK(check_precision(o));
+  OpenDevice open;
+  if (o.device == "reference") {
+    open.backend = make_reference_backend();
+    return open;
+  }
+  if (o.device.starts_with("vulkan") || o.device.starts_with("cuda"))
+    return Error{Reason::device_unusable, "The device '" + o.device + "' has no backend in this version; use --device cpu."};
+  if (is_file(o.device))
+    return Error{Reason::device_unusable, "'" + o.device + "' only describes a machine; plan for it with 'sparkle explain'."};
+  if (o.device != "cpu" && o.device != "auto")
+    return Error{Reason::bad_usage, "There is no device '" + o.device + "'; use auto, cpu, reference or FILE.json."};
+  Device device = this_cpu(o.threads);
+  ThreadPoolOptions pool_options;
+  pool_options.threads = device.cores;
+  pool_options.flush_denormals = true;
+  auto pool = std::make_shared<ThreadPool>(pool_options);
+  SPARKLE_TRY(calibration, cpu::calibrate(device, *pool));
+  open.calibration = calibration.path;
+  open.note = (o.device == "auto" ? "auto: cpu, " : "cpu, ") + device.thread_note;
+  open.backend = cpu::make_cpu_backend(device, std::move(pool));
+  return open;
+}
+
+Result<SessionOptions> session_options(const CommonOptions& o, const Device& device) {
+  SessionOptions s;
+  s.algorithm = o.algorithm;
+  s.variant = o.variant;
+  SPARKLE_TRY(budget, parse_bytes(o.memory_budget));
+  s.memory_budget = budget;
+  if (!o.tuning.empty()) {
+    SPARKLE_TRY(store, TuningStore::load(o.tuning, device));
+    s.tuning = std::make_shared<TuningStore>(std::move(store));
+  }
+  return s;
+}
+
+int check_fallback(const Plan& plan, const CommonOptions& o) {
+  if (o.fallback == "allow" || o.device == "reference") return kDone;
+  for (const PlanStep& step : plan.steps) {
+    if (variant_of(step.schedule) != "plain") continue;
+    std::fprintf(stderr, "sparkle: step '%s' (%s) has no fast kernel here and runs on plain reference loops.\n", step.name.c_str(),
+                 step.algorithm.c_str());
+    if (o.fallback == "forbid") return kRequirement;
+  }
+  return kDone;
+}
+
+int fail(const Error& error) {
+  std::fprintf(stderr, "sparkle: %s\n", error.message.c_str());
+  return error.reason == Reason::internal ? kCheckFailed : kBadInput;
+}
+
+}  // namespace sparkle::cli

@@ -1,0 +1,60 @@
+// What the subcommands share: common options, opening a device, ending with the right status.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backends/backend.h"
+#include "run/session.h"
+
+namespace sparkle::cli {
+
+enum Exit : int { kDone = 0, kCheckFailed = 1, kBadInput = 2, kRequirement = 3 };
+
+struct CommonOptions {
+  std::string device = "auto";
+  int threads = 0;
+  std::string precision = "fp32";
+  std::string algorithm, variant;
+  std::string fallback = "warn";
+  std::string memory_budget;
+  std::string tuning;
+  bool json = false;
+};
+
+// Adds --device, --threads, --precision, --algorithm, --variant, --fallback, --memory-budget, --tuning, --json.
+void add_common(CLI::App& command, CommonOptions& options);
+
+// A device that runs things, with its backend. Errors: bad_usage, device_unusable with what to do.
+struct OpenDevice {
+  std::shared_ptr<Backend> backend;
+  std::string note;         // "auto means cpu", threads and why
+  std::string calibration;  // the file that keeps the measured roofs; empty where there is none
+};
+Result<OpenDevice> open_device(const CommonOptions& options);
+
+// The description alone: of this machine, or from FILE.json for machines that are not here.
+Result<Device> describe_device(const CommonOptions& options);
+
+Result<SessionOptions> session_options(const CommonOptions& options, const Device& device);
+// "512M", "2G", "123456" -> bytes. Errors: bad_usage.
+Result<int64_t> parse_bytes(const std::string& text);
+std::string format_bytes(int64_t bytes);
+
+// --fallback: steps that run on plain reference loops are named on stderr (warn) or end the command with status 3 (forbid).
+int check_fallback(const Plan& plan, const CommonOptions& options);
+
+// Prints "sparkle: SENTENCE" on stderr and gives the status that fits the reason.
+int fail(const Error& error);
+
+// Each adds one subcommand; its work is stored in `chosen` when the command line names it.
+using Chosen = std::function<int()>;
+void add_devices(CLI::App& app, Chosen& chosen);
+void add_run(CLI::App& app, Chosen& chosen);
+void add_bench(CLI::App& app, Chosen& chosen);
+void add_explain(CLI::App& app, Chosen& chosen);
+void add_verify(CLI::App& app, Chosen& chosen);
+
+}  // namespace sparkle::cli

@@ -1,0 +1,98 @@
+// sparkle explain MODEL | --conv TEXT: the whole plan, also for a machine that is not here (--device FILE.json).
+#include <cstdio>
+
+#include "command.h"
+#include "model_inputs.h"
+#include "onnx/reader.h"
+#include "plan/choose.h"
+#include "plan/explain.h"
+#include "run/session.h"
+
+namespace sparkle::cli {
+namespace {
+
+struct ExplainArguments {
+  CommonOptions common;
+  std::string model, conv;
+  std::vector<std::string> shapes;
+  ExplainOptions explain;
+  bool plan_text = false;
+};
+
+// A plan of one step for a bare convolution: what `bench --conv` runs.
+Result<Plan> plan_of_conv(const std::string& text, const Device& device, const PlanOptions& options) {
+  SPARKLE_TRY(problem, parse_conv(text));
+  const ProblemOperands operands = operands_of(problem);
+  auto choice = choose(AnchorCall{problem, operands.inputs, operands.output}, device, options);
+  if (!choice.ok()) return choice.take_error();
+  Plan plan;
+  plan.model = text;
+  plan.device = device.name;
+  plan.calibrated = device.calibrated;
+  for (size_t i = 0; i < choice->plan.stages.size(); ++i) {
+    PlanStep step;
+    step.name = short_name(problem);
+    step.algorithm = choice->algorithm;
+    step.problem = to_text(problem);
+    step.stage = choice->plan.stages[i].stage;
+    step.schedule = choice->schedules[i];
+    step.footprint = choice->footprints[i];
+    step.cost = choice->costs[i];
+    if (i == 0) step.candidates = choice->candidates;
+    plan.steps.push_back(std::move(step));
+  }
+  return plan;
+}
+
+Result<Plan> plan_of_model(const ExplainArguments& a, const Device& device, const PlanOptions& options) {
+  SPARKLE_TRY(graph, read_onnx(a.model));
+  SPARKLE_CHECK(simplify(graph));
+  std::vector<SessionInput> inputs;
+  for (TensorId id : graph.inputs) {
+    const GraphTensor& t = graph.tensor(id);
+    inputs.push_back({t.name, t.dtype, t.shape, t.axis_names, t.rank_known});
+  }
+  SPARKLE_TRY(shapes, input_shapes(inputs, a.shapes));
+  std::vector<InputBinding> bindings;
+  for (const Dims& shape : shapes) bindings.push_back({shape, std::nullopt});
+  SPARKLE_TRY(bound, sparkle::bind(graph, bindings));
+  SPARKLE_CHECK(simplify(bound));
+  return make_plan(bound, device, options);
+}
+
+int explain_command(const ExplainArguments& a) {
+  auto device = describe_device(a.common);
+  if (!device.ok()) return fail(device.error());
+  auto session = session_options(a.common, *device);
+  if (!session.ok()) return fail(session.error());
+  PlanOptions options{session->algorithm, session->variant, session->memory_budget, true, session->tuning.get()};
+  if (a.model.empty() == a.conv.empty())
+    return fail({Reason::bad_usage, "Give either a model or --conv; see 'sparkle explain --help'."});
+  auto plan = a.conv.empty() ? plan_of_model(a, *device, options) : plan_of_conv(a.conv, *device, options);
+  if (!plan.ok()) return fail(plan.error());
+  if (a.plan_text) {
+    std::fputs(to_text(*plan).c_str(), stdout);
+  } else if (a.common.json) {
+    std::printf("%s\n", explain_json(*plan, *device).c_str());
+  } else {
+    std::fputs(explain(*plan, *device, a.explain).c_str(), stdout);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Chosen& chosen) {
+  auto* command = app.add_subcommand("explain", "Print the plan of a model or convolution: choices, costs, reasons");
+  auto a = std::make_shared<ExplainArguments>();
+  add_common(*command, a->common);
+  command->add_option("model", a->model, "ONNX file");
+  command->add_option("--conv", a->conv, "a convolution: ic64ih56oc64oh56kh3ph1");
+  command->add_option("--shape", a->shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");
+  command->add_option("--step", a->explain.step, "only steps whose name contains this");
+  command->add_flag("--candidates", a->explain.candidates, "all candidates with cost or reason of rejection");
+  command->add_flag("--plan", a->plan_text, "the plan as text that parses back");
+  command->callback([&chosen, a] { chosen = [a] { return explain_command(*a); }; });
+}
+
+}  // namespace sparkle::cli

@@ -1,0 +1,76 @@
+#include "model_inputs.h"
+
+#include <cmath>
+#include <sstream>
+
+#include "base/record.h"
+
+namespace sparkle::cli {
+namespace {
+
+Result<Dims> parse_shape(const std::string& text) {
+  Dims shape;
+  std::istringstream stream(text);
+  for (std::string size; std::getline(stream, size, 'x');) {
+    int64_t value = 0;
+    if (!record_detail::parse_number(size, value) || value < 0 || value > (int64_t{1} << 40) || shape.size() == kMaxRank)
+      return Error{Reason::bad_usage, "'" + text + "' is not a shape; write sizes with x between, as in 1x3x224x224."};
+    shape.push_back(value);
+  }
+  return shape;
+}
+
+// SplitMix64: small, seeded, the same everywhere.
+uint64_t next(uint64_t& state) {
+  uint64_t z = (state += 0x9e3779b97f4a7c15ull);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+}  // namespace
+
+Result<std::vector<Dims>> input_shapes(const std::vector<SessionInput>& inputs, const std::vector<std::string>& given) {
+  std::vector<Dims> shapes(inputs.size());
+  std::vector<bool> set(inputs.size(), false);
+  for (const std::string& text : given) {
+    const size_t equals = text.find('=');
+    const std::string name = equals == std::string::npos ? (inputs.size() == 1 ? inputs[0].name : "") : text.substr(0, equals);
+    SPARKLE_TRY(shape, parse_shape(equals == std::string::npos ? text : text.substr(equals + 1)));
+    bool found = false;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].name == name) shapes[i] = shape, set[i] = found = true;
+    if (!found) return Error{Reason::bad_usage, "--shape " + text + ": the model has no input of that name."};
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (set[i]) continue;
+    shapes[i] = inputs[i].shape;
+    for (int a = 0; a < shapes[i].size(); ++a) {
+      if (shapes[i][a] >= 0) continue;
+      if (a > 0)
+        return Error{Reason::bad_usage, "The model leaves sizes of input '" + inputs[i].name + "' open; give them with --shape '" +
+                                            inputs[i].name + "=1x3x224x224'."};
+      shapes[i][a] = 1;
+    }
+  }
+  return shapes;
+}
+
+std::vector<HostTensor> random_inputs(const std::vector<SessionInput>& inputs, const std::vector<Dims>& shapes, uint64_t seed) {
+  std::vector<HostTensor> tensors;
+  uint64_t state = seed;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    HostTensor t = HostTensor::zeros(inputs[i].dtype, shapes[i]);
+    if (t.dtype == DType::f32) {
+      for (int64_t e = 0; e < t.elements(); ++e) {
+        const double u = (static_cast<double>(next(state) >> 11) + 0.5) / 9007199254740992.0;
+        const double v = static_cast<double>(next(state) >> 11) / 9007199254740992.0;
+        t.data<float>()[e] = static_cast<float>(std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v));
+      }
+    }
+    tensors.push_back(std::move(t));
+  }
+  return tensors;
+}
+
+}  // namespace sparkle::cli

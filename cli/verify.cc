@@ -1,0 +1,127 @@
+// sparkle verify DIR...: ONNX test directories (model.onnx or NAME.onnx, test_data_set_*), one line each.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "onnx/reader.h"
+#include "onnx/tensor_file.h"
+#include "report/compare.h"
+
+namespace sparkle::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Verdict {
+  enum Kind { passed, failed, skipped } kind = passed;
+  std::string detail;
+  double largest_error = 0;  // relative to the largest value
+  int sets = 0;
+};
+
+// Operators and types that are not served yet are skipped by name; everything else that goes wrong is a failure.
+Verdict verdict_of(const Error& error) {
+  const bool skip = error.reason == Reason::operator_not_served || error.reason == Reason::type_not_served;
+  return {skip ? Verdict::skipped : Verdict::failed, error.message, 0, 0};
+}
+
+Result<std::vector<HostTensor>> read_set(const fs::path& set, const std::string& prefix) {
+  std::vector<HostTensor> tensors;
+  for (int i = 0;; ++i) {
+    const fs::path file = set / (prefix + "_" + std::to_string(i) + ".pb");
+    if (!fs::exists(file)) break;
+    SPARKLE_TRY(tensor, read_tensor_pb(file.string()));
+    tensors.push_back(std::move(tensor.value));
+  }
+  return tensors;
+}
+
+fs::path model_in(const fs::path& directory) {
+  if (fs::exists(directory / "model.onnx")) return directory / "model.onnx";
+  return directory / (fs::weakly_canonical(directory).filename().string() + ".onnx");
+}
+
+// Up to this many operators count as a test of an operator, more as a network (with ten times the absolute tolerance).
+constexpr size_t kOperatorTest = 10;
+
+Verdict verify_directory(const fs::path& directory, std::shared_ptr<Backend> backend, const SessionOptions& options) {
+  const fs::path model = model_in(directory);
+  if (!fs::exists(model)) return {Verdict::failed, "there is neither model.onnx nor " + model.filename().string(), 0, 0};
+  auto graph = read_onnx(model.string());
+  if (!graph.ok()) return verdict_of(graph.error());
+  const bool network = graph->ops.size() > kOperatorTest;
+  auto session = Session::open(std::move(*graph), std::move(backend), options);
+  if (!session.ok()) return verdict_of(session.error());
+  std::vector<fs::path> sets;
+  for (const auto& entry : fs::directory_iterator(directory))
+    if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_")) sets.push_back(entry.path());
+  std::sort(sets.begin(), sets.end());
+  if (sets.empty()) return {Verdict::failed, "there is no test_data_set_*", 0, 0};
+  Verdict verdict;
+  for (const fs::path& set : sets) {
+    auto inputs = read_set(set, "input");
+    if (!inputs.ok()) return verdict_of(inputs.error());
+    auto expected = read_set(set, "output");
+    if (!expected.ok()) return verdict_of(expected.error());
+    auto outputs = (*session)->run(*inputs);
+    if (!outputs.ok()) return verdict_of(outputs.error());
+    if (outputs->size() < expected->size() || expected->empty())
+      return {Verdict::failed, set.filename().string() + ": " + std::to_string(expected->size()) + " outputs are expected, the model has " +
+                                   std::to_string(outputs->size()), 0, 0};
+    for (size_t i = 0; i < expected->size(); ++i) {
+      const Comparison c = compare((*outputs)[i], (*expected)[i], tolerance_for((*expected)[i].dtype, network));
+      verdict.largest_error = std::max(verdict.largest_error, c.relative_error());
+      if (!c.equal)
+        return {Verdict::failed, set.filename().string() + ", output " + std::to_string(i) + ": " + c.problem, c.relative_error(), 0};
+    }
+    ++verdict.sets;
+  }
+  return verdict;
+}
+
+int verify(const CommonOptions& common, const std::vector<std::string>& directories) {
+  auto device = open_device(common);
+  if (!device.ok()) return fail(device.error());
+  auto options = session_options(common, device->backend->device());
+  if (!options.ok()) return fail(options.error());
+  int counts[3] = {0, 0, 0};
+  nlohmann::json rows = nlohmann::json::array();
+  for (const std::string& directory : directories) {
+    const Verdict v = fs::is_directory(directory) ? verify_directory(directory, device->backend, *options)
+                                                  : Verdict{Verdict::failed, "this is not a directory", 0, 0};
+    ++counts[v.kind];
+    constexpr const char* words[] = {"PASS", "FAIL", "SKIP"};
+    const std::string name = fs::weakly_canonical(directory).filename().string();
+    if (common.json) {
+      rows.push_back({{"name", name}, {"verdict", words[v.kind]}, {"detail", v.detail}, {"max_relative_error", v.largest_error}});
+    } else if (v.kind == Verdict::passed) {
+      std::printf("PASS  %-48s %d set%s, largest error %.1e of the largest value\n", name.c_str(), v.sets, v.sets == 1 ? "" : "s",
+                  v.largest_error);
+    } else {
+      std::printf("%s  %-48s %s\n", words[v.kind], name.c_str(), v.detail.c_str());
+    }
+    std::fflush(stdout);
+  }
+  if (common.json) {
+    const nlohmann::json all{{"rows", rows}, {"passed", counts[0]}, {"failed", counts[1]}, {"skipped", counts[2]}};
+    std::printf("%s\n", all.dump(2).c_str());
+  } else {
+    std::printf("%d passed, %d failed, %d skipped\n", counts[0], counts[1], counts[2]);
+  }
+  return counts[1] > 0 ? kCheckFailed : kDone;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Chosen& chosen) {
+  auto* command = app.add_subcommand("verify", "Check ONNX test directories against their stored outputs");
+  auto options = std::make_shared<CommonOptions>();
+  auto directories = std::make_shared<std::vector<std::string>>();
+  add_common(*command, *options);
+  command->add_option("directories", *directories, "directories with a model and test_data_set_*")->required();
+  command->callback([&chosen, options, directories] { chosen = [=] { return verify(*options, *directories); }; });
+}
+
+}  // namespace sparkle::cli

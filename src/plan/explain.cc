@@ -1,0 +1,129 @@
+#include "plan/explain.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace sparkle {
+namespace {
+
+__attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ...) {
+  char buffer[512];
+  va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(buffer, sizeof buffer, pattern, arguments);
+  va_end(arguments);
+  return buffer;
+}
+
+std::string what_of(const PlanStep& step) {
+  if (!step.problem.empty())
+    if (const auto problem = from_text<Problem>(step.problem); problem.ok()) {
+      std::string text = short_name(*problem);
+      const Epilogue& e = problem->epilogue;
+      if (e.bias) text += " +bias";
+      if (e.residuals_before) text += " +add";
+      if (e.activation != Activation::none) text += " +" + std::string(name_of(e.activation));
+      if (e.residuals_after) text += " +add";
+      return text;
+    }
+  if (const auto* program = std::get_if<PointwiseParams>(&step.stage.params)) return expression(*program);
+  if (const auto* copy = std::get_if<CopyParams>(&step.stage.params))
+    return copy->why + " " + name_of(step.stage.inputs[0].shape, step.stage.inputs[0].layout) + " -> " +
+           name_of(step.stage.outputs[0].shape, step.stage.outputs[0].layout);
+  return step.stage.outputs.empty() ? "" : step.stage.outputs[0].shape.to_string();
+}
+
+bool is_layout_change(const PlanStep& step) { return step.stage.family() == Family::copy; }
+
+double nominal_rate(const PlanStep& step) {
+  return step.cost.seconds > 0 ? step.footprint.nominal_flops / step.cost.seconds : 0;
+}
+
+std::string tiles_of(const PlanStep& step) {
+  const auto* g = std::get_if<GemmSchedule>(&step.schedule);
+  if (!g) return variant_of(step.schedule);
+  std::string text = g->variant + (g->order == GemmOrder::rows ? " rows" : " columns");
+  if (g->kc > 0) text += " kc" + std::to_string(g->kc);
+  return text;
+}
+
+}  // namespace
+
+std::string explain(const Plan& plan, const Device& device, const ExplainOptions& options) {
+  std::string text = "plan of '" + plan.model + "' on " + device.name + "\n";
+  const char* heading = plan.calibrated ? "predicted ms" : "bound ms";
+  text += format("%-4s %-30s %-44s %-10s %-22s %12s %-8s %8s\n", "step", "name", "what", "algorithm", "kernel", heading, "binds", "GFLOP/s");
+  double layout_seconds = 0;
+  std::map<std::string, int> bounds;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const PlanStep& step = plan.steps[i];
+    if (is_layout_change(step)) layout_seconds += step.cost.seconds;
+    ++bounds[step.cost.bound];
+    if (!options.step.empty() && step.name.find(options.step) == std::string::npos) continue;
+    const std::string unit = unit_of(step.schedule).empty() ? "" : " " + unit_of(step.schedule);
+    text += format("%-4zu %-30.30s %-44.44s %-10.10s %-22.22s %12.4f %-8s %8.1f\n", i, step.name.c_str(), what_of(step).c_str(),
+                   step.algorithm.c_str(), (tiles_of(step) + unit).c_str(), step.cost.seconds * 1e3, step.cost.bound.c_str(),
+                   nominal_rate(step) * 1e-9);
+    if (!options.candidates) continue;
+    for (const Candidate& c : step.candidates) {
+      if (c.reason == Reason::none || c.reason == Reason::costlier || c.reason == Reason::tuned_other) {
+        text += format("       %-10s %10.4f ms (%s)  ", c.algorithm.c_str(), c.cost.seconds * 1e3, c.cost.bound.c_str());
+        text += c.schedule + "  " + (c.reason == Reason::none ? "chosen" : std::string(code_of(c.reason))) + "\n";
+      } else {
+        text += format("       %-10s %-24s ", c.algorithm.c_str(), c.schedule.c_str());
+        text += std::string(code_of(c.reason)) + ": " + std::string(sentence_of(c.reason)) + "\n";
+      }
+    }
+  }
+  const double total = plan.predicted_seconds();
+  text += format("%zu steps, %s %.3f ms", plan.steps.size(), plan.calibrated ? "predicted" : "bound, not calibrated:", total * 1e3);
+  text += format("; layout changes and copies %.1f %%", total > 0 ? 100 * layout_seconds / total : 0.0);
+  text += format("; arena %.1f MiB, constants %.1f MiB\n", static_cast<double>(plan.arena_bytes) / 1048576,
+                 static_cast<double>(plan.constant_bytes()) / 1048576);
+  text += "bound by:";
+  for (const auto& [name, count] : bounds) text += " " + name + " " + std::to_string(count);
+  return text + "\n";
+}
+
+std::string explain_json(const Plan& plan, const Device& device) {
+  using nlohmann::json;
+  json steps = json::array();
+  for (const PlanStep& step : plan.steps) {
+    json candidates = json::array();
+    for (const Candidate& c : step.candidates)
+      candidates.push_back({{"algorithm", c.algorithm},
+                            {"schedule", c.schedule},
+                            {"predicted_ms", c.cost.seconds * 1e3},
+                            {"bound", c.cost.bound},
+                            {"reason", c.reason == Reason::none ? "chosen" : std::string(code_of(c.reason))}});
+    json bytes = json::object();
+    for (size_t l = 0; l < device.memory.size() && l < step.footprint.bytes.size(); ++l)
+      bytes[device.memory[l].name] = step.footprint.bytes[l];
+    steps.push_back({{"name", step.name},
+                     {"nodes", step.nodes},
+                     {"what", what_of(step)},
+                     {"algorithm", step.algorithm},
+                     {"family", name_of(step.stage.family())},
+                     {"problem", step.problem},
+                     {"schedule", to_text(step.schedule)},
+                     {"predicted_ms", step.cost.seconds * 1e3},
+                     {"bound", step.cost.bound},
+                     {"nominal_flops", step.footprint.nominal_flops},
+                     {"executed_flops", step.footprint.executed_flops},
+                     {"bytes_moved", bytes},
+                     {"workspace_bytes", step.workspace_bytes},
+                     {"candidates", candidates}});
+  }
+  return json{{"model", plan.model},
+              {"device", device.name},
+              {"calibrated", plan.calibrated},
+              {"arena_bytes", plan.arena_bytes},
+              {"constant_bytes", plan.constant_bytes()},
+              {"predicted_ms", plan.predicted_seconds() * 1e3},
+              {"steps", steps}}
+      .dump(2);
+}
+
+}  // namespace sparkle
