@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 
 #include "graph/graph.h"
+#include "graph/values.h"
 #include "onnx/reader.h"
 #include "onnx/tensor_proto.h"
 
@@ -104,6 +106,41 @@ void check(const fs::path& folder, Tally& tally) {
   ++tally.bound;
 }
 
+// Folding: with every input given by value, outputs that become constants equal the stored ones.
+void check_folding(const fs::path& folder, Tally& tally) {
+  const auto model = model_in(folder);
+  const auto data = data_in(folder);
+  if (!model || !data) return;
+  const auto graph = read_onnx(model->string());
+  if (!graph.ok()) return;
+  std::vector<InputBinding> bindings;
+  for (size_t i = 0; i < graph->inputs.size(); ++i) {
+    const auto value = read_pb(*data / ("input_" + std::to_string(i) + ".pb"));
+    if (!value) return;
+    bindings.push_back({value->shape, value});
+  }
+  const auto bound = sparkle::bind(*graph, bindings);
+  if (!bound.ok()) return;
+  for (size_t i = 0; i < bound->outputs.size(); ++i) {
+    const auto& value = bound->tensor(bound->outputs[i]).constant;
+    const auto stored = read_pb(*data / ("output_" + std::to_string(i) + ".pb"));
+    if (!value || !stored) continue;
+    ++tally.bound;
+    const auto a = as_doubles(*value), b = as_doubles(*stored);
+    double largest = 0, worst = 0;
+    for (double v : b) largest = std::isfinite(v) ? std::max(largest, std::abs(v)) : largest;
+    const double part = stored->dtype == DType::f16 ? 1e-3 : stored->dtype == DType::bf16 ? 8e-3 : is_float(stored->dtype) ? 1e-5 : 0;
+    for (size_t k = 0; k < std::min(a.size(), b.size()); ++k) {
+      if (a[k] == b[k] || (a[k] != a[k] && b[k] != b[k])) continue;
+      const double excess = std::abs(a[k] - b[k]) - (part * largest + 1e2 * part * std::abs(b[k]));
+      worst = excess <= 0 ? worst : std::max(worst, std::abs(a[k] - b[k]));
+      if (!(excess <= 0) && worst == 0) worst = INFINITY;
+    }
+    if (a.size() != b.size() || worst > 0)
+      tally.failures.push_back(folder.filename().string() + ": folded output differs from the stored one by " + std::to_string(worst));
+  }
+}
+
 void report(const Tally& tally, const std::string& what) {
   for (const auto& [why, count] : tally.why) std::printf("%4d  %s\n", count, why.c_str());
   std::printf("%s: %d bound, %d not served, %zu failed\n", what.c_str(), tally.bound, tally.not_served, tally.failures.size());
@@ -128,6 +165,52 @@ TEST(BindModels, Conformance) {
       if (entry.is_directory()) check(entry.path(), tally);
     report(tally, group.path().filename().string());
   }
+}
+
+TEST(BindModels, FoldedValues) {
+  for (const fs::path& root : {kSource / "tests" / "vectors", kSource / ".." / "shared" / "data" / "onnx-conformance" / "node"}) {
+    if (!fs::exists(root)) continue;
+    Tally tally;
+    for (const auto& entry : fs::directory_iterator(root))
+      if (entry.is_directory()) check_folding(entry.path(), tally);
+    report(tally, "folded, " + root.filename().string());
+  }
+}
+
+// Models whose weights are all ConstantOfShape lie beside their outputs, without inputs.
+TEST(BindModels, LightModels) {
+  const fs::path root = kSource / ".." / "shared" / "data" / "onnx-conformance" / "light";
+  if (!fs::exists(root)) GTEST_SKIP() << "no ../shared/data/onnx-conformance beside the source tree";
+  Tally tally;
+  for (const auto& entry : fs::directory_iterator(root)) {
+    if (entry.path().extension() != ".onnx") continue;
+    const std::string name = entry.path().stem().string();
+    auto graph = read_onnx(entry.path().string());
+    const auto stored = read_pb(root / (name + "_output_0.pb"));
+    const auto failed = [&](const std::string& what) { tally.failures.push_back(name + ": " + what); };
+    if (!graph.ok()) {
+      failed(graph.error().message);
+      continue;
+    }
+    if (auto status = simplify(*graph); !status.ok()) failed(status.error().message);
+    std::vector<InputBinding> bindings;
+    for (TensorId id : graph->inputs) {
+      Dims shape = graph->tensor(id).shape;
+      for (int64_t& size : shape) size = size < 0 ? 1 : size;
+      bindings.push_back({shape, {}});
+    }
+    auto bound = sparkle::bind(*graph, bindings);
+    if (!bound.ok()) {
+      failed(bound.error().message);
+      continue;
+    }
+    ++tally.bound;
+    for (const Op& op : bound->ops)
+      if (std::holds_alternative<ConstantOfShapeOp>(op.params)) failed("'" + op.name + "' was not folded");
+    if (stored && stored->shape != bound->tensor(bound->outputs[0]).shape)
+      failed("output is " + bound->tensor(bound->outputs[0]).shape.to_string() + ", stored is " + stored->shape.to_string());
+  }
+  report(tally, "light");
 }
 
 TEST(BindModels, Networks) {

@@ -35,7 +35,7 @@ Status resolve_clip(InferContext& c, PointwiseNode& op) {
       return c.fail(Reason::operator_not_served, "its bound '" + c.in(i).name + "' is computed at run time, but only a constant is served");
     bounds[i - 1] = scalar(*value);
   }
-  op.a = bounds[0];
+  op.a = std::min(bounds[0], bounds[1]);  // where they cross, the upper bound wins
   op.b = bounds[1];
   c.keep_inputs(1);
   return ok();

@@ -1,4 +1,5 @@
 // Clip's bounds given as constants become parameters; Clip and Relu in a row merge; a Clip at zero alone is a Relu.
+#include <algorithm>
 #include <limits>
 
 #include "graph/rewrites/rewrites.h"
@@ -19,7 +20,7 @@ bool resolve_bounds(Editor& e, int i, PointwiseNode& clip) {
     if (!value || value->elements() != 1) return false;
     bounds[k - 1] = scalar(*value);
   }
-  clip.a = bounds[0], clip.b = bounds[1];
+  clip.a = std::min(bounds[0], bounds[1]), clip.b = bounds[1];
   e.set_inputs(i, {op.inputs[0]});
   return true;
 }
