@@ -131,8 +131,8 @@ TensorId Node::step(OpParams params, std::vector<TensorId> step_inputs) {
   return id;
 }
 
-void Node::emit(OpParams params, std::vector<TensorId> from, std::vector<TensorId> to) {
-  import_.graph.ops.push_back({name_, type_, std::move(params), std::move(from), std::move(to)});
+void Node::emit(OpParams params, std::vector<TensorId> from, std::vector<TensorId> to, const std::string& suffix) {
+  import_.graph.ops.push_back({name_ + suffix, type_, std::move(params), std::move(from), std::move(to)});
 }
 
 void Node::define(HostTensor value) {

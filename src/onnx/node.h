@@ -59,7 +59,8 @@ class Node {
   // -- results: most functions return parameters for one operator on `inputs` and `outputs`
   // An operator before that one; its result is a new tensor.
   TensorId step(OpParams params, std::vector<TensorId> step_inputs);
-  void emit(OpParams params, std::vector<TensorId> from, std::vector<TensorId> to);
+  // An operator on tensors of its own; `suffix` tells its name from the node's.
+  void emit(OpParams params, std::vector<TensorId> from, std::vector<TensorId> to, const std::string& suffix = "");
   // The first output is this constant: no operator remains.
   void define(HostTensor value);
   bool defined() const { return defined_; }

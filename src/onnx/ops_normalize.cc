@@ -63,12 +63,12 @@ OpParams read_layer_normalization(Node& node) {
     if (axes.empty()) return UnknownOp{"its statistics are used and the rank of its input is not known"};
     const TensorId x = node.inputs[0];
     const TensorId mean = reduce(node, ReduceKind::mean, axes, x);
-    if (node.output_used(1)) node.emit(PointwiseNode{PointwiseOp::identity}, {mean}, {node.outputs[1]});
+    if (node.output_used(1)) node.emit(PointwiseNode{PointwiseOp::identity}, {mean}, {node.outputs[1]}, ":mean");
     if (node.output_used(2)) {
       const TensorId centred = node.step(PointwiseNode{PointwiseOp::sub}, {x, mean});
       TensorId root = kAbsent;
       OpParams reciprocal = inverse_rms(node, centred, axes, op.epsilon, root);
-      node.emit(std::move(reciprocal), {root}, {node.outputs[2]});
+      node.emit(std::move(reciprocal), {root}, {node.outputs[2]}, ":deviation");
     }
   }
   node.outputs.resize(1);

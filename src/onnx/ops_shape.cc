@@ -135,7 +135,7 @@ OpParams read_dropout(Node& node) {
   if (node.outputs.size() > 1 && node.output_used(1)) {
     if (node.opset < 10) return UnknownOp{"its output 'mask' is used"};
     const TensorId shape = node.step(ShapeOp{}, {node.inputs[0]});
-    node.emit(ConstantOfShapeOp{DType::boolean, 1}, {shape}, {node.outputs[1]});
+    node.emit(ConstantOfShapeOp{DType::boolean, 1}, {shape}, {node.outputs[1]}, ":mask");
   }
   node.inputs.resize(1);
   node.outputs.resize(1);

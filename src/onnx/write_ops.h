@@ -19,7 +19,7 @@ class ModelWriter {
 
   const Graph& graph() const { return graph_; }
   const std::string& name(TensorId id) const;                                         // "" for kAbsent
-  bool only_f32() const { return only_f32_; }  // no other floating-point type occurs
+  bool only_f32() const { return only_f32_; }                                         // no other floating-point type occurs
   std::string fresh(const std::string& wish);                                         // a name that nothing has
   std::string integers(const std::string& wish, const std::vector<int64_t>& values);  // a constant [n] of type i64
   std::string constant(const std::string& wish, const HostTensor& value);
@@ -30,7 +30,7 @@ class ModelWriter {
   const Graph& graph_;
   ::onnx::GraphProto& file_;
   std::vector<std::string> names_;
-  std::unordered_set<std::string> taken_;
+  std::unordered_set<std::string> taken_, node_names_;
   bool only_f32_ = true;
 };
 

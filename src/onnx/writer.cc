@@ -64,7 +64,9 @@ std::string ModelWriter::integers(const std::string& wish, const std::vector<int
 ::onnx::NodeProto& ModelWriter::node(const std::string& node_name, std::string_view type,
                                      const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
   ::onnx::NodeProto& node = *file_.add_node();
-  node.set_name(node_name);
+  std::string unique = node_name;
+  for (int i = 2; !node_names_.insert(unique).second; ++i) unique = node_name + "_" + std::to_string(i);
+  node.set_name(unique);
   node.set_op_type(std::string(type));
   size_t given = inputs.size();
   while (given > 0 && inputs[given - 1].empty()) --given;
