@@ -17,11 +17,11 @@ struct LoopNest {
   // Element offset of operand `i` at the linear index over the axes [0, axes).
   int64_t offset(size_t i, int64_t linear, int axes) const {
     int64_t at = 0;
-    for (int axis = axes - 1; axis >= 0; --axis) {
+    for (int axis = axes - 1; axis > 0; --axis) {
       at += linear % size[axis] * pitch[i][axis];
       linear /= size[axis];
     }
-    return at;
+    return axes > 0 ? at + linear * pitch[i][0] : at;
   }
 };
 

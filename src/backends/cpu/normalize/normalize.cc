@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "backends/cpu/cpu_kernel.h"
+#include "backends/cpu/normalize/row_kernel.h"
 #include "backends/cpu/pointwise/pointwise_loop.h"
 #include "backends/cpu/reduce/reduce_loop.h"
 
@@ -48,7 +49,7 @@ class Passes {
   }
 
   // Totals and partial totals in double, mean and factor in float.
-  int64_t workspace_bytes() const { return (8 * (reduce_.groups() + reduce_.partials()) + 8 * reduce_.groups() + 63) / 64 * 64; }
+  int64_t workspace_bytes() const { return (16 * reduce_.groups() + 8 * reduce_.partials() + 63) / 64 * 64; }
 
   // x, then scale and bias where present.
   void run(std::span<std::byte* const> inputs, std::byte* y, std::byte* workspace, Executor& executor) const {
@@ -84,7 +85,7 @@ class Passes {
   PointwiseLoop apply_;
 };
 
-// How the tensor is cut into batches: `size` indices of one kept axis at a time, for every index of the kept axes outside of it.
+// How the tensor is cut into batches: `size` indices of one kept axis, for every index of the kept axes outside of it.
 struct Batching {
   int axis = -1;        // -1: one batch
   int64_t size = 0;
@@ -93,7 +94,9 @@ struct Batching {
 
 Batching choose_batches(const NormalizeParams& params, const TensorDesc& x, int64_t batch_bytes) {
   const int rank = x.shape.size();
-  const auto is_reduced = [&](int axis) { return std::find(params.axes.begin(), params.axes.end(), axis) != params.axes.end(); };
+  const auto is_reduced = [&](int axis) {
+    return std::find(params.axes.begin(), params.axes.end(), axis) != params.axes.end();
+  };
   int64_t reach = 0;  // the longest step of a reduced axis: kept axes with longer ones hold whole groups
   for (int i = 0; i < rank; ++i)
     if (is_reduced(i) && x.shape[i] > 1) reach = std::max(reach, std::abs(x.layout.pitch[i]));
@@ -121,7 +124,8 @@ Batching choose_batches(const NormalizeParams& params, const TensorDesc& x, int6
 class NormalizeKernel final : public CpuKernel {
  public:
   NormalizeKernel(Stage stage, Batching batching, Passes whole, std::optional<Passes> batch, std::optional<Passes> rest)
-      : stage_(std::move(stage)), batching_(batching), whole_(std::move(whole)), batch_(std::move(batch)), rest_(std::move(rest)) {
+      : stage_(std::move(stage)), batching_(batching), whole_(std::move(whole)), batch_(std::move(batch)),
+        rest_(std::move(rest)) {
     if (!batch_) return;
     per_outer_ = (stage_.inputs[0].shape[batching_.axis] + batching_.size - 1) / batching_.size;
     batches_ = batching_.outer.product() * per_outer_;
@@ -192,6 +196,7 @@ Result<CpuKernelPtr> make_normalize(const Stage& stage, const Schedule& schedule
     }
   }
   const std::string& unit = loop_schedule->unit;
+  if (CpuKernelPtr rows = make_normalize_rows(stage, unit)) return rows;
   SPARKLE_TRY(whole, Passes::make(params, stage.inputs, stage.outputs[0], unit));
   const MemoryLevel* l2 = device.level("L2");
   const int64_t batch_bytes = l2 && l2->bytes > 0 ? l2->bytes / 2 : kBatchBytes;

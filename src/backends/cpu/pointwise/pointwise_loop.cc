@@ -27,6 +27,12 @@ float value_at(const T* p) {
 // rows x columns elements to neighbouring floats.
 template <class T>
 void gather(const T* from, int64_t row_pitch, int64_t column_pitch, int64_t rows, int64_t columns, float* to) {
+  // Where rows are the neighbours in memory, whole cache lines are read and the jumps happen in L1.
+  if (row_pitch == 1 && rows > 1 && column_pitch != 0) {
+    for (int64_t c = 0; c < columns; ++c)
+      for (int64_t r = 0; r < rows; ++r) to[r * columns + c] = value_at(from + r + c * column_pitch);
+    return;
+  }
   for (int64_t r = 0; r < rows; ++r, to += columns) {
     const T* row = from + r * row_pitch;
     if (column_pitch == 1) {

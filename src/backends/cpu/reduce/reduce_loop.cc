@@ -21,11 +21,11 @@ int64_t parts_of(int64_t size, int64_t part) { return std::max<int64_t>(1, (size
 
 int64_t ReduceLoop::Axes::offset(int64_t linear) const {
   int64_t at = 0;
-  for (int i = size.size() - 1; i >= 0; --i) {
+  for (int i = size.size() - 1; i > 0; --i) {
     at += linear % size[i] * pitch[i];
     linear /= size[i];
   }
-  return at;
+  return size.empty() ? at : at + linear * pitch[0];
 }
 
 Result<ReduceLoop> ReduceLoop::make(const TensorDesc& x, const Dims& axes, std::string_view unit) {
@@ -74,14 +74,15 @@ Result<ReduceLoop> ReduceLoop::make(const TensorDesc& x, const Dims& axes, std::
     Axes& part = nest.pitch[1][i] != 0 ? loop.kept_ : loop.reduced_;
     part.size.push_back(nest.size[i]);
     part.pitch.push_back(nest.pitch[0][i]);
-    if (nest.pitch[1][i] != 0) loop.kept_groups_.push_back(nest.pitch[1][i]);
+    if (nest.pitch[1][i] != 0) loop.kept_groups_.pitch.push_back(nest.pitch[1][i]);
   }
   // Nothing to reduce: every element is a group of one.
   if (loop.count_ == 1 && nest.pitch[1][inner] != 0) {
     loop.kept_.size.push_back(loop.columns_), loop.kept_.pitch.push_back(loop.column_pitch_);
-    loop.kept_groups_.push_back(nest.pitch[1][inner]);
+    loop.kept_groups_.pitch.push_back(nest.pitch[1][inner]);
     loop.columns_ = loop.column_pitch_ = 1;
   }
+  loop.kept_groups_.size = loop.kept_.size;
   const int last = loop.reduced_.size.size() - 1;
   if (loop.columns_kept_ && loop.columns_ < 64 && nest.pitch[1][inner - 1] == 0 && loop.column_pitch_ == 1 &&
       loop.reduced_.pitch[last] == loop.columns_) {
@@ -132,16 +133,22 @@ void ReduceLoop::run(Fold fold, const float* x, const float* shift, double* tota
 void ReduceLoop::fold_rows(const FoldFunctions& f, Fold fold, const float* x, const float* shift, int64_t unit,
                            double* results) const {
   const int64_t group_index = unit / chunks_, chunk = unit % chunks_;
-  const Axes groups{kept_.size, kept_groups_};
-  const int64_t group = groups.offset(group_index);
+  const int64_t group = kept_groups_.offset(group_index);
   x += kept_.offset(group_index);
   const float shift_value = shift ? shift[group] : 0.0f;
   const bool split_columns = reduced_rows_ == 1;
   const int64_t rows = split_columns ? 1 : reduced_rows_;
-  const int64_t row_begin = split_columns ? 0 : rows * chunk / chunks_, row_end = split_columns ? 1 : rows * (chunk + 1) / chunks_;
+  const int64_t row_begin = split_columns ? 0 : rows * chunk / chunks_;
+  const int64_t row_end = split_columns ? 1 : rows * (chunk + 1) / chunks_;
   const int64_t begin = split_columns ? columns_ * chunk / chunks_ : 0;
   const int64_t end = split_columns ? columns_ * (chunk + 1) / chunks_ : columns_;
   double total = identity_of(fold);
+  // The common case: a row of neighbours.
+  if (rows == 1 && column_pitch_ == 1 && end - begin <= kRowBlock) {
+    const float* from = x + begin + (split_columns ? 0 : reduced_.offset(row_begin));
+    results[chunk * groups_ + group] = static_cast<double>(f.row(from, static_cast<size_t>(end - begin), shift_value));
+    return;
+  }
   alignas(64) float gathered[kRowBlock];
   for (int64_t row = row_begin; row < row_end; ++row) {
     const float* line = x + reduced_.offset(row);
@@ -163,8 +170,7 @@ void ReduceLoop::fold_block(const FoldFunctions& f, Fold fold, const float* x, c
                             double* results) const {
   const int64_t chunk = unit % chunks_, block = unit / chunks_ % blocks_, outer = unit / chunks_ / blocks_;
   const int64_t first = columns_ * block / blocks_, columns = columns_ * (block + 1) / blocks_ - first;
-  const Axes groups{kept_.size, kept_groups_};
-  const int64_t group = groups.offset(outer) + first;
+  const int64_t group = kept_groups_.offset(outer) + first;
   x += kept_.offset(outer) + first * column_pitch_;
   const int64_t wide = columns * repeat_;  // at most kColumnBlock
 

@@ -36,7 +36,7 @@ class ReduceLoop {
   Dims group_pitch_;
   bool columns_kept_ = false;   // the innermost axis is kept: rows are folded into a row
   Axes kept_, reduced_;         // without the innermost axis
-  Dims kept_groups_;            // group pitches of kept_
+  Axes kept_groups_;            // kept_ with group pitches
   int64_t columns_ = 1, column_pitch_ = 1;
   int64_t outer_groups_ = 1, reduced_rows_ = 1;
   int64_t repeat_ = 1;          // rows of few columns are taken this many at a time as one

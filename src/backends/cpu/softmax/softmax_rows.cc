@@ -14,23 +14,48 @@ namespace sparkle::cpu::HWY_NAMESPACE {
 #if SPARKLE_SIMD
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows of at most one vector: everything stays in a register.
-template <class D>
+// Rows of at most kVectors vectors: everything stays in registers.
+template <int kVectors, class D>
 HWY_INLINE void softmax_short_row(D d, const float* x, float* y, size_t count, bool logarithm) {
   using V = hn::Vec<D>;
-  const auto mask = hn::FirstN(d, count);
-  const V v = hn::IfThenElse(mask, hn::MaskedLoad(mask, d, x), hn::Set(d, -std::numeric_limits<float>::infinity()));
-  const V shifted = hn::Sub(v, hn::MaxOfLanes(d, v));
-  const V e = hn::IfThenElseZero(mask, simd_math::Exp(d, shifted));
-  const V sum = hn::SumOfLanes(d, e);
-  hn::BlendedStore(logarithm ? hn::Sub(shifted, simd_math::Log(d, sum)) : hn::Div(e, sum), mask, d, y);
+  const size_t lanes = hn::Lanes(d), last = (kVectors - 1) * lanes;
+  const auto mask = hn::FirstN(d, count - last);
+  V v[kVectors];
+  for (int k = 0; k + 1 < kVectors; ++k) v[k] = hn::LoadU(d, x + static_cast<size_t>(k) * lanes);
+  v[kVectors - 1] = hn::IfThenElse(mask, hn::MaskedLoad(mask, d, x + last),
+                                   hn::Set(d, -std::numeric_limits<float>::infinity()));
+  V largest = v[0];
+  for (int k = 1; k < kVectors; ++k) largest = hn::Max(largest, v[k]);
+  largest = hn::MaxOfLanes(d, largest);
+  V sum = hn::Zero(d);
+  for (int k = 0; k < kVectors; ++k) {
+    const V shifted = hn::Sub(v[k], largest);
+    V e = simd_math::Exp(d, shifted);
+    if (k + 1 == kVectors) e = hn::IfThenElseZero(mask, e);
+    sum = hn::Add(sum, e);
+    v[k] = logarithm ? shifted : e;
+  }
+  sum = hn::SumOfLanes(d, sum);
+  const V last_term = logarithm ? simd_math::Log(d, sum) : hn::Div(hn::Set(d, 1.0f), sum);
+  for (int k = 0; k < kVectors; ++k) {
+    v[k] = logarithm ? hn::Sub(v[k], last_term) : hn::Mul(v[k], last_term);
+    if (k + 1 < kVectors) hn::StoreU(v[k], d, y + static_cast<size_t>(k) * lanes);
+  }
+  hn::BlendedStore(v[kVectors - 1], mask, d, y + last);
 }
 
 void softmax_row(const float* x, float* y, size_t count, bool logarithm) {
   const hn::ScalableTag<float> d;
   using V = hn::Vec<decltype(d)>;
   const size_t lanes = hn::Lanes(d);
-  if (count <= lanes) return softmax_short_row(d, x, y, count, logarithm);
+  switch ((count + lanes - 1) / lanes) {
+    case 0: return;
+    case 1: return softmax_short_row<1>(d, x, y, count, logarithm);
+    case 2: return softmax_short_row<2>(d, x, y, count, logarithm);
+    case 3: return softmax_short_row<3>(d, x, y, count, logarithm);
+    case 4: return softmax_short_row<4>(d, x, y, count, logarithm);
+    default: break;
+  }
 
   // The last vector overlaps the one before: a maximum may see elements twice.
   V m0 = hn::LoadU(d, x), m1 = hn::LoadU(d, x + count - lanes);
@@ -87,49 +112,59 @@ void softmax_row(const float* x, float* y, size_t count, bool logarithm) {
   }
 }
 
+// kVectors vectors of columns at once; maxima and sums stay in registers.
+template <int kVectors, class D, class M>
+HWY_INLINE void softmax_column_group(D d, M mask, const float* x, int64_t x_pitch, float* y, int64_t y_pitch, size_t count,
+                                     bool logarithm) {
+  using V = hn::Vec<D>;
+  const size_t lanes = hn::Lanes(d);
+  const auto load = [&](const float* p) HWY_ATTR { return kVectors == 1 ? hn::MaskedLoad(mask, d, p) : hn::LoadU(d, p); };
+  const auto store = [&](V v, float* p) HWY_ATTR {
+    if constexpr (kVectors == 1) {
+      hn::BlendedStore(v, mask, d, p);
+    } else {
+      hn::StoreU(v, d, p);
+    }
+  };
+  V largest[kVectors], sum[kVectors];
+  for (int k = 0; k < kVectors; ++k) {
+    largest[k] = load(x + static_cast<size_t>(k) * lanes);
+    sum[k] = hn::Zero(d);
+  }
+  for (size_t i = 1; i < count; ++i) {
+    const float* row = x + static_cast<int64_t>(i) * x_pitch;
+    for (int k = 0; k < kVectors; ++k) largest[k] = hn::Max(largest[k], load(row + static_cast<size_t>(k) * lanes));
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const float* row = x + static_cast<int64_t>(i) * x_pitch;
+    float* to = y + static_cast<int64_t>(i) * y_pitch;
+    for (int k = 0; k < kVectors; ++k) {
+      const V e = simd_math::Exp(d, hn::Sub(load(row + static_cast<size_t>(k) * lanes), largest[k]));
+      sum[k] = hn::Add(sum[k], e);
+      if (!logarithm) store(e, to + static_cast<size_t>(k) * lanes);
+    }
+  }
+  for (int k = 0; k < kVectors; ++k)
+    sum[k] = logarithm ? hn::Add(simd_math::Log(d, sum[k]), largest[k]) : hn::Div(hn::Set(d, 1.0f), sum[k]);
+  for (size_t i = 0; i < count; ++i) {
+    const float* row = x + static_cast<int64_t>(i) * x_pitch;
+    float* to = y + static_cast<int64_t>(i) * y_pitch;
+    for (int k = 0; k < kVectors; ++k) {
+      const size_t at = static_cast<size_t>(k) * lanes;
+      store(logarithm ? hn::Sub(load(row + at), sum[k]) : hn::Mul(load(to + at), sum[k]), to + at);
+    }
+  }
+}
+
 void softmax_columns(const float* x, int64_t x_pitch, float* y, int64_t y_pitch, size_t count, size_t columns,
                      bool logarithm) {
   const hn::ScalableTag<float> d;
-  using V = hn::Vec<decltype(d)>;
   const size_t lanes = hn::Lanes(d);
-  HWY_ALIGN float largest[kSoftmaxColumns], sums[kSoftmaxColumns];
-  const auto rows = [&](auto f) HWY_ATTR {
-    for (size_t i = 0; i < count; ++i) {
-      const float* from = x + static_cast<int64_t>(i) * x_pitch;
-      float* to = y + static_cast<int64_t>(i) * y_pitch;
-      size_t c = 0;
-      for (; c + lanes <= columns; c += lanes) {
-        f(i, from, to, c, [](const float* p, auto tag) HWY_ATTR { return hn::LoadU(tag, p); },
-          [](V v, auto tag, float* p) HWY_ATTR { hn::StoreU(v, tag, p); });
-      }
-      if (c < columns) {
-        const auto mask = hn::FirstN(d, columns - c);
-        f(i, from, to, c, [mask](const float* p, auto tag) HWY_ATTR { return hn::MaskedLoad(mask, tag, p); },
-          [mask](V v, auto tag, float* p) HWY_ATTR { hn::BlendedStore(v, mask, tag, p); });
-      }
-    }
-  };
-  rows([&](size_t i, const float* from, float*, size_t c, auto load, auto store) HWY_ATTR {
-    const V v = load(from + c, d);
-    store(i == 0 ? v : hn::Max(load(largest + c, d), v), d, largest + c);
-  });
-  rows([&](size_t i, const float* from, float* to, size_t c, auto load, auto store) HWY_ATTR {
-    const V e = simd_math::Exp(d, hn::Sub(load(from + c, d), load(largest + c, d)));
-    if (!logarithm) store(e, d, to + c);
-    store(i == 0 ? e : hn::Add(load(sums + c, d), e), d, sums + c);
-  });
-  for (size_t c = 0; c < columns; c += lanes) {
-    const auto mask = hn::FirstN(d, columns - c);
-    const V sum = hn::IfThenElse(mask, hn::MaskedLoad(mask, d, sums + c), hn::Set(d, 1.0f));
-    hn::BlendedStore(logarithm ? simd_math::Log(d, sum) : hn::Div(hn::Set(d, 1.0f), sum), mask, d, sums + c);
-  }
-  rows([&](size_t, const float* from, float* to, size_t c, auto load, auto store) HWY_ATTR {
-    if (logarithm) {
-      store(hn::Sub(hn::Sub(load(from + c, d), load(largest + c, d)), load(sums + c, d)), d, to + c);
-    } else {
-      store(hn::Mul(load(to + c, d), load(sums + c, d)), d, to + c);
-    }
-  });
+  size_t c = 0;
+  for (; c + 4 * lanes <= columns; c += 4 * lanes)
+    softmax_column_group<4>(d, hn::FirstN(d, lanes), x + c, x_pitch, y + c, y_pitch, count, logarithm);
+  for (; c < columns; c += lanes)
+    softmax_column_group<1>(d, hn::FirstN(d, columns - c), x + c, x_pitch, y + c, y_pitch, count, logarithm);
 }
 
 SoftmaxFunctions find_softmax() { return {softmax_row, softmax_columns}; }

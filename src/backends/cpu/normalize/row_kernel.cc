@@ -1,0 +1,82 @@
+#include "backends/cpu/normalize/row_kernel.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/cpu/loop_nest.h"
+#include "backends/cpu/normalize/apply_row.h"
+#include "backends/cpu/reduce/fold.h"
+
+namespace sparkle::cpu {
+namespace {
+
+constexpr int64_t kBlock = 4096;      // floats summed in fp32, the rest in double
+constexpr int64_t kLeastTask = 4096;  // elements
+
+class RowKernel final : public CpuKernel {
+ public:
+  RowKernel(const NormalizeParams& params, LoopNest outer, int64_t count, std::string_view unit)
+      : params_(params), outer_(std::move(outer)), rows_(outer_.size.product()), count_(count), apply_(apply_row(unit)),
+        sum_(fold_functions(unit, Fold::sum)), square_(fold_functions(unit, Fold::sum_square_shifted)) {}
+
+  void run(const CpuLaunch& launch) const override {
+    const int64_t worth = std::max<int64_t>(1, rows_ * count_ / kLeastTask);
+    const int64_t most = launch.executor->width() == 1 ? 1 : 4 * static_cast<int64_t>(launch.executor->width());
+    const int tasks = static_cast<int>(std::min({rows_, worth, most}));
+    parallel_for(*launch.executor, tasks, [&](int task, int) {
+      for (int64_t row = rows_ * task / tasks; row < rows_ * (task + 1) / tasks; ++row) run_row(launch, row);
+    });
+  }
+
+ private:
+  double total(const FoldFunctions& f, const float* x, float shift) const {
+    double sum = 0;
+    for (int64_t i = 0; i < count_; i += kBlock)
+      sum += static_cast<double>(f.row(x + i, static_cast<size_t>(std::min(kBlock, count_ - i)), shift));
+    return sum;
+  }
+  void run_row(const CpuLaunch& launch, int64_t row) const {
+    const auto operand = [&](size_t i) {
+      return reinterpret_cast<const float*>(launch.inputs[i]) + outer_.offset(i, row, outer_.rank());
+    };
+    const float* x = operand(0);
+    float* y = reinterpret_cast<float*>(launch.outputs[0]) + outer_.offset(launch.inputs.size(), row, outer_.rank());
+    const double count = static_cast<double>(count_);
+    const float mean = params_.center ? static_cast<float>(total(sum_, x, 0) / count) : 0.0f;
+    const double variance = total(square_, x, mean) / count;
+    const float factor = static_cast<float>(1 / std::sqrt(variance + params_.epsilon));
+    apply_(x, y, static_cast<size_t>(count_), mean, factor, params_.scale ? operand(1) : nullptr,
+           params_.bias ? operand(params_.scale ? 2 : 1) : nullptr);
+  }
+
+  NormalizeParams params_;
+  LoopNest outer_;  // operands, then y
+  int64_t rows_, count_;
+  ApplyRow apply_;
+  FoldFunctions sum_, square_;
+};
+
+}  // namespace
+
+CpuKernelPtr make_normalize_rows(const Stage& stage, std::string_view unit) {
+  const NormalizeParams& params = std::get<NormalizeParams>(stage.params);
+  if (!apply_row(unit) || stage.inputs[0].shape.product() == 0) return nullptr;
+  std::vector<const TensorDesc*> operands;
+  for (const TensorDesc& desc : stage.inputs) operands.push_back(&desc);
+  operands.push_back(&stage.outputs[0]);
+  Dims row_shape, outer_shape;
+  std::vector<Dims> row_pitches(operands.size()), outer_pitches(operands.size());
+  for (int axis = 0; axis < stage.inputs[0].shape.size(); ++axis) {
+    const bool reduced = std::find(params.axes.begin(), params.axes.end(), axis) != params.axes.end();
+    (reduced ? row_shape : outer_shape).push_back(stage.inputs[0].shape[axis]);
+    for (size_t i = 0; i < operands.size(); ++i)
+      (reduced ? row_pitches : outer_pitches)[i].push_back(operands[i]->layout.pitch[axis]);
+  }
+  const LoopNest row = make_nest(row_shape, row_pitches, operands.size() - 1);
+  if (row.rank() != 1) return nullptr;
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (row.pitch[i][0] != 1) return nullptr;
+  return std::make_unique<RowKernel>(params, make_nest(outer_shape, outer_pitches, operands.size() - 1), row.size[0], unit);
+}
+
+}  // namespace sparkle::cpu
