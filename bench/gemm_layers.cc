@@ -1,6 +1,7 @@
 // Speed of the gemm family's CPU kernels on a list of convolution layers, as a share of the FMA peak that was probed just
 // before and after each slot of measurement (the clock of a shared machine wanders). Weights are constant and packed; bias and
 // ReLU are fused. Usage: gemm_layers LAYERS.csv [--threads 1|2..] [--filter TEXT] [--candidate I] [--unit NAME] [--slots N]
+// [--prefetch 0|1] [--kc N]
 // Flops are those of the direct convolution, padding taps counted: skipped taps can show as more than 100 %.
 #include <algorithm>
 #include <cmath>
@@ -139,7 +140,7 @@ double median(std::vector<double> v) {
 
 int main(int argc, char** argv) {
   std::string filter, unit_name;
-  int threads = 1, candidate = 0, slots = 21;
+  int threads = 1, candidate = 0, slots = 21, prefetch = -1, kc = -1;
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string option = argv[i];
     if (option == "--threads") threads = std::atoi(argv[i + 1]);
@@ -147,6 +148,8 @@ int main(int argc, char** argv) {
     if (option == "--candidate") candidate = std::atoi(argv[i + 1]);
     if (option == "--unit") unit_name = argv[i + 1];
     if (option == "--slots") slots = std::atoi(argv[i + 1]);
+    if (option == "--prefetch") prefetch = std::atoi(argv[i + 1]);
+    if (option == "--kc") kc = std::atoi(argv[i + 1]);
   }
   if (argc < 2) {
     std::fprintf(stderr, "usage: gemm_layers LAYERS.csv [--threads N] [--filter TEXT] [--candidate I] [--unit NAME] [--slots N]\n");
@@ -168,7 +171,9 @@ int main(int argc, char** argv) {
       if (variant.name != "plain")
         for (const Schedule& s : gemm_info().schedules(stage, variant, device, why)) schedules.push_back(s);
     if (static_cast<int>(schedules.size()) <= candidate) continue;
-    const Schedule& schedule = schedules[static_cast<size_t>(candidate)];
+    GemmSchedule schedule = std::get<GemmSchedule>(schedules[static_cast<size_t>(candidate)]);
+    if (prefetch >= 0) schedule.prefetch = prefetch;
+    if (kc >= 0) schedule.kc = kc;
     auto made = cpu::make_gemm(stage, schedule, device, 2);
     if (!made.ok()) {
       std::printf("%-34s %s\n", layer.name.c_str(), made.error().message.c_str());
@@ -191,7 +196,7 @@ int main(int argc, char** argv) {
     const cpu::CpuLaunch launch{inputs, outputs, workspace.bytes.get(), &executor};
 
     const double flops = 2.0 * static_cast<double>(y.elements() * (layer.c / layer.groups) * layer.r * layer.s);
-    const bool wide = unit_of(schedule) == "avx512";
+    const bool wide = schedule.unit == "avx512";
     for (int i = 0; i < 3; ++i) kernel.run(launch);
     std::vector<double> shares, rates;
     double best_wall = 1e9, best_peak = 0;
