@@ -75,7 +75,7 @@ void tile(const TileCall& call) {
       b += kVectors * lanes;
       // Small tiles are bound by their loads: one more per step costs 1-3 % (6x2 with AVX2, Zen 4, 2026-11).
       if constexpr (kRows * kVectors >= 18) {
-        __builtin_prefetch(prefetch, 0, 2);
+        __builtin_prefetch(prefetch, 0, 3);  // into L1: 2-4 % better than into L2, for weights too
         prefetch += prefetch_step;
       }
     }
