@@ -23,7 +23,7 @@ bool channels_innermost(const TensorDesc& desc) {
 
 class DepthwiseKernel final : public CpuKernel {
  public:
-  DepthwiseKernel(const Stage& stage, const DepthwiseSchedule& schedule, bool constant_weights, DepthwiseRows rows)
+  DepthwiseKernel(const Stage& stage, const DepthwiseSchedule& schedule, bool constant_weights, DepthwiseRows rows, const Device& device)
       : stage_(stage), schedule_(schedule), constant_weights_(constant_weights), rows_(rows) {
     const auto& p = std::get<DepthwiseParams>(stage_.params);
     call_.mx = feature_map(stage_.inputs[0]), call_.my = feature_map(stage_.outputs[0]);
@@ -39,6 +39,7 @@ class DepthwiseKernel final : public CpuKernel {
       for (int64_t k = 0; k < call_.my.c; ++k)
         channel_[static_cast<size_t>(k)] = static_cast<int32_t>(k / (call_.my.c / call_.mx.c));
     }
+    call_.block_channels = block_channels(device);
     read_epilogue(p.epilogue);
   }
 
@@ -115,6 +116,14 @@ class DepthwiseKernel final : public CpuKernel {
     copy_scale_ = e.alpha != 1 || (e.scale && !is_contiguous(stage_.inputs[2]));
     copy_bias_ = e.bias && !is_contiguous(stage_.inputs[e.scale ? 3 : 2]);
   }
+  // Going down a column of tiles, the input rows that two tiles share should still be in L1. Measured on a Zen 4 (32 KB, 2026-11-20):
+  // blocks of 32, 64, 128, 256 channels and no blocks at all lie within noise of each other on most layers; 256 was the best or
+  // level on all, up to 6 % above none at 14x14x576: long streams count as much as what stays in L1.
+  int64_t block_channels(const Device& device) const {
+    const MemoryLevel* l1 = device.level("L1");
+    const int64_t bytes = l1 && l1->bytes > 0 ? l1->bytes : 32768;
+    return std::max<int64_t>(64, bytes / 128 / 64 * 64);
+  }
   int64_t packed_floats() const { return call_.window.taps() * call_.k_pitch + kPadding; }
 
   void pack_weights(const float* from, const FeatureMap& map, float* to) const {
@@ -183,7 +192,7 @@ Result<CpuKernelPtr> make_depthwise(const Stage& stage, const Schedule& schedule
     rows = depthwise_tile_rows(s->unit, w.filter[2], w.stride[2]);
   }
   if (!rows) return lacks(Reason::backend_lacks_variant, "has no kernel for this filter in this build");
-  return CpuKernelPtr(std::make_unique<DepthwiseKernel>(stage, *s, (constants & 2u) != 0, rows));
+  return CpuKernelPtr(std::make_unique<DepthwiseKernel>(stage, *s, (constants & 2u) != 0, rows, device));
 }
 
 }  // namespace sparkle::cpu

@@ -34,6 +34,7 @@ struct DepthwiseCall {
   DepthwiseResidual residuals[2];
   int residuals_before = 0, residuals_after = 0;
   int rows = 1, columns_per_tile = 8;  // register tile
+  int64_t block_channels = 0;          // tiles: channels that pass down a column of tiles together
 };
 
 // Output rows [begin,end) of the n * d * h rows of y.

@@ -23,17 +23,20 @@ HWY_INLINE void add_channels(float* HWY_RESTRICT to, const float* HWY_RESTRICT f
   for (; i < count; ++i) to[i] += from[i];
 }
 
-// Residuals and activation of the pixels [q0,q1) of one row, whose sums have just been stored.
-HWY_NOINLINE void finish_pixels(const DepthwiseCall& call, int64_t n, int64_t z, int64_t row, int64_t q0, int64_t q1) {
+// Residuals and activation of the pixels [q0,q1) and channels [c0,c1) of one row, whose sums have just been stored.
+struct OutputRow {
+  int64_t n, z, row;
+};
+HWY_NOINLINE void finish_pixels(const DepthwiseCall& call, const OutputRow& at, int64_t q0, int64_t q1, int64_t c0, int64_t c1) {
   for (int64_t q = q0; q < q1; ++q) {
-    float* y = call.y + n * call.my.pitch_n + z * call.my.pitch_d + row * call.my.pitch_h + q * call.my.pitch_w;
-    const auto residual = [&](int i) {
-      const FeatureMap& m = call.residuals[i].map;
-      return call.residuals[i].data + n * m.pitch_n + z * m.pitch_d + row * m.pitch_h + q * m.pitch_w;
+    const auto place = [&](const FeatureMap& m) {
+      return at.n * m.pitch_n + at.z * m.pitch_d + at.row * m.pitch_h + q * m.pitch_w + c0;
     };
-    for (int i = 0; i < call.residuals_before; ++i) add_channels(y, residual(i), call.my.c);
-    simd_math::activate_strip(call.activation, call.a, call.b, y, static_cast<size_t>(call.my.c));
-    for (int i = 0; i < call.residuals_after; ++i) add_channels(y, residual(call.residuals_before + i), call.my.c);
+    float* y = call.y + place(call.my);
+    const auto add = [&](int i) { add_channels(y, call.residuals[i].data + place(call.residuals[i].map), c1 - c0); };
+    for (int i = 0; i < call.residuals_before; ++i) add(i);
+    simd_math::activate_strip(call.activation, call.a, call.b, y, static_cast<size_t>(c1 - c0));
+    for (int i = 0; i < call.residuals_after; ++i) add(call.residuals_before + i);
   }
 }
 
@@ -142,7 +145,7 @@ void window_rows(const DepthwiseCall& call, int64_t begin, int64_t end) {
       for (; q + 2 <= segment.end; q += 2) window_pixels<2, kGather>(call, at, q, segment.taps);
       for (; q < segment.end; ++q) window_pixels<1, kGather>(call, at, q, segment.taps);
     }
-    if (call.strip) finish_pixels(call, n, z, row, 0, call.my.w);
+    if (call.strip) finish_pixels(call, {n, z, row}, 0, call.my.w, 0, call.my.c);
   }
 }
 

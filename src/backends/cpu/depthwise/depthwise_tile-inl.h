@@ -30,6 +30,7 @@ struct TilePlace {
   const float* x;  // pixel (0,0) of the input plane
   float* y;        // first output pixel
   int64_t h, w;
+  int64_t c0, c1;  // channels
 };
 
 template <int kFilter, int kStride, int kRows, int kColumns, bool kEdge, bool kTail>
@@ -106,72 +107,84 @@ HWY_INLINE void tile_channels(const DepthwiseCall& call, const TilePlace& place,
 template <int kFilter, int kStride, int kRows, int kColumns, bool kEdge>
 HWY_NOINLINE void tile(const DepthwiseCall& call, const TilePlace& place) {
   const hn::ScalableTag<float> d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), channels = call.my.c;
-  int64_t c = 0;
-  for (; c + lanes <= channels; c += lanes)
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t c = place.c0;
+  for (; c + lanes <= place.c1; c += lanes)
     tile_channels<kFilter, kStride, kRows, kColumns, kEdge, false>(call, place, c, lanes);
-  if (c < channels) tile_channels<kFilter, kStride, kRows, kColumns, kEdge, true>(call, place, c, channels - c);
+  if (c < place.c1) tile_channels<kFilter, kStride, kRows, kColumns, kEdge, true>(call, place, c, place.c1 - c);
 }
 
 inline constexpr int kMaxColumns = 7;
 using TileFunction = void (*)(const DepthwiseCall&, const TilePlace&);
 
-template <int kFilter, int kStride, int kRows, bool kEdge>
-TileFunction tile_of(int64_t columns) {
-  switch (columns) {
-    case 1: return tile<kFilter, kStride, kRows, 1, kEdge>;
-    case 2: return tile<kFilter, kStride, kRows, 2, kEdge>;
-    case 3: return tile<kFilter, kStride, kRows, 3, kEdge>;
-    case 4: return tile<kFilter, kStride, kRows, 4, kEdge>;
-    case 5: return tile<kFilter, kStride, kRows, 5, kEdge>;
-    case 6: return tile<kFilter, kStride, kRows, 6, kEdge>;
-    default: return tile<kFilter, kStride, kRows, 7, kEdge>;
-  }
-}
-
-// One row, or kRows rows, of output pixels in tiles of nearly equal width.
+// Tiles of nearly equal width are at least 4 wide, except in maps narrower than that, which are all border.
 template <int kFilter, int kStride, int kRows>
-void tile_row(const DepthwiseCall& call, TilePlace place, int64_t n, int64_t z, int64_t row) {
-  const int64_t width = call.my.w;
-  const int64_t most = std::min<int64_t>(kMaxColumns, std::max(call.columns_per_tile, 1));
-  const int64_t tiles = (width + most - 1) / most;
-  const int64_t reach_rows = (kRows - 1) * kStride + kFilter;
-  const bool edge_rows = place.h < 0 || place.h + reach_rows > call.mx.h;
-  int64_t q = 0;
-  for (int64_t i = 0; i < tiles; ++i) {
-    const int64_t columns = width / tiles + (i < width % tiles);
-    const int64_t reach = (columns - 1) * kStride + kFilter;
-    const bool edge = edge_rows || place.w < 0 || place.w + reach > call.mx.w;
-    (edge ? tile_of<kFilter, kStride, kRows, true>(columns) : tile_of<kFilter, kStride, kRows, false>(columns))(call, place);
-    if (call.strip)
-      for (int64_t k = 0; k < kRows; ++k) finish_pixels(call, n, z, row + k, q, q + columns);
-    place.y += columns * call.my.pitch_w;
-    place.w += columns * kStride;
-    q += columns;
+TileFunction tile_of(int64_t columns, bool edge) {
+  switch (columns) {
+    case 1: return tile<kFilter, kStride, kRows, 1, true>;
+    case 2: return tile<kFilter, kStride, kRows, 2, true>;
+    case 3: return tile<kFilter, kStride, kRows, 3, true>;
+    case 4: return edge ? tile<kFilter, kStride, kRows, 4, true> : tile<kFilter, kStride, kRows, 4, false>;
+    case 5: return edge ? tile<kFilter, kStride, kRows, 5, true> : tile<kFilter, kStride, kRows, 5, false>;
+    case 6: return edge ? tile<kFilter, kStride, kRows, 6, true> : tile<kFilter, kStride, kRows, 6, false>;
+    default: return edge ? tile<kFilter, kStride, kRows, 7, true> : tile<kFilter, kStride, kRows, 7, false>;
   }
 }
 
+// Which output pixels a tile makes.
+struct TilePixels {
+  int64_t n, z, row, q, columns;
+};
+
+// One tile, and the rest of the epilogue while it lies in L1.
+template <int kFilter, int kStride, int kRows>
+void finished_tile(const DepthwiseCall& call, const TilePixels& at, int64_t depth, int64_t c0, int64_t c1) {
+  TilePlace place;
+  place.x = call.x + at.n * call.mx.pitch_n + depth * call.mx.pitch_d;
+  place.y = call.y + at.n * call.my.pitch_n + at.z * call.my.pitch_d + at.row * call.my.pitch_h + at.q * call.my.pitch_w;
+  place.h = at.row * kStride - call.window.pad_begin[1];
+  place.w = at.q * kStride - call.window.pad_begin[2];
+  place.c0 = c0, place.c1 = c1;
+  // A plane outside the input contributes nothing: no row of it is inside.
+  if (depth < 0 || depth >= call.mx.d) place.h = call.mx.h;
+  const int64_t reach_rows = (kRows - 1) * kStride + kFilter, reach = (at.columns - 1) * kStride + kFilter;
+  const bool edge = place.h < 0 || place.h + reach_rows > call.mx.h || place.w < 0 || place.w + reach > call.mx.w;
+  tile_of<kFilter, kStride, kRows>(at.columns, edge)(call, place);
+  if (call.strip)
+    for (int64_t k = 0; k < kRows; ++k) finish_pixels(call, {at.n, at.z, at.row + k}, at.q, at.q + at.columns, c0, c1);
+}
+
+// Order: image plane, block of channels, column of tiles, down its rows, channels of the block. Going down, the input rows that two
+// tiles share are still in L1, which the block of channels is made to fit.
 template <int kFilter, int kStride>
 void tile_rows(const DepthwiseCall& call, int64_t begin, int64_t end) {
+  const int64_t width = call.my.w, most = std::min<int64_t>(kMaxColumns, std::max(call.columns_per_tile, 1));
+  const int64_t tiles = (width + most - 1) / most;
   for (int64_t at = begin; at < end;) {
-    const int64_t row = at % call.my.h, z = at / call.my.h % call.my.d, n = at / (call.my.h * call.my.d);
-    const int64_t depth = z * call.window.stride[0] - call.window.pad_begin[0];
-    TilePlace place;
-    place.x = call.x + n * call.mx.pitch_n + depth * call.mx.pitch_d;
-    place.y = call.y + n * call.my.pitch_n + z * call.my.pitch_d + row * call.my.pitch_h;
-    place.h = row * kStride - call.window.pad_begin[1];
-    place.w = -call.window.pad_begin[2];
-    // A plane outside the input contributes nothing: no row and no column of it is inside.
-    if (depth < 0 || depth >= call.mx.d) place.h = call.mx.h;
+    const int64_t row_begin = at % call.my.h, row_end = std::min(call.my.h, row_begin + end - at);
+    TilePixels pixels;
+    pixels.z = at / call.my.h % call.my.d, pixels.n = at / (call.my.h * call.my.d);
+    const int64_t depth = pixels.z * call.window.stride[0] - call.window.pad_begin[0];
+    for (int64_t c0 = 0; c0 < call.my.c; c0 += call.block_channels) {
+      const int64_t c1 = std::min(c0 + call.block_channels, call.my.c);
+      pixels.q = 0;
+      for (int64_t i = 0; i < tiles; ++i) {
+        pixels.columns = width / tiles + (i < width % tiles);  // nearly equal widths
+        for (pixels.row = row_begin; pixels.row < row_end;) {
 #if SPARKLE_REGISTERS >= 32
-    if (call.rows >= 2 && row + 1 < call.my.h && at + 1 < end) {
-      tile_row<kFilter, kStride, 2>(call, place, n, z, row);
-      at += 2;
-      continue;
-    }
+          if (call.rows >= 2 && pixels.row + 1 < row_end) {
+            finished_tile<kFilter, kStride, 2>(call, pixels, depth, c0, c1);
+            pixels.row += 2;
+            continue;
+          }
 #endif
-    tile_row<kFilter, kStride, 1>(call, place, n, z, row);
-    ++at;
+          finished_tile<kFilter, kStride, 1>(call, pixels, depth, c0, c1);
+          ++pixels.row;
+        }
+        pixels.q += pixels.columns;
+      }
+    }
+    at += row_end - row_begin;
   }
 }
 
