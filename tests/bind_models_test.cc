@@ -129,7 +129,10 @@ void check_folding(const fs::path& folder, Tally& tally) {
     const auto a = as_doubles(*value), b = as_doubles(*stored);
     double largest = 0, worst = 0;
     for (double v : b) largest = std::isfinite(v) ? std::max(largest, std::abs(v)) : largest;
-    const double part = stored->dtype == DType::f16 ? 1e-3 : stored->dtype == DType::bf16 ? 8e-3 : is_float(stored->dtype) ? 1e-5 : 0;
+    const double part = stored->dtype == DType::f16    ? 1e-3
+                        : stored->dtype == DType::bf16 ? 8e-3
+                        : is_float(stored->dtype)      ? 1e-5
+                                                       : 0;
     for (size_t k = 0; k < std::min(a.size(), b.size()); ++k) {
       if (a[k] == b[k] || (a[k] != a[k] && b[k] != b[k])) continue;
       const double excess = std::abs(a[k] - b[k]) - (part * largest + 1e2 * part * std::abs(b[k]));
@@ -137,7 +140,8 @@ void check_folding(const fs::path& folder, Tally& tally) {
       if (!(excess <= 0) && worst == 0) worst = INFINITY;
     }
     if (a.size() != b.size() || worst > 0)
-      tally.failures.push_back(folder.filename().string() + ": folded output differs from the stored one by " + std::to_string(worst));
+      tally.failures.push_back(folder.filename().string() + ": folded output differs from the stored one by " +
+                               std::to_string(worst));
   }
 }
 
@@ -168,7 +172,8 @@ TEST(BindModels, Conformance) {
 }
 
 TEST(BindModels, FoldedValues) {
-  for (const fs::path& root : {kSource / "tests" / "vectors", kSource / ".." / "shared" / "data" / "onnx-conformance" / "node"}) {
+  for (const fs::path& root :
+       {kSource / "tests" / "vectors", kSource / ".." / "shared" / "data" / "onnx-conformance" / "node"}) {
     if (!fs::exists(root)) continue;
     Tally tally;
     for (const auto& entry : fs::directory_iterator(root))

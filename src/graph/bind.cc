@@ -18,8 +18,9 @@ Status bind_input(GraphTensor& t, const InputBinding& binding) {
     if (!fits) {
       std::string declared;
       for (int i = 0; i < t.shape.size(); ++i) declared += (i ? "x" : "") + (t.shape[i] < 0 ? "?" : std::to_string(t.shape[i]));
-      return input_error(t, Reason::bad_input, "the shape " + binding.shape.to_string() + " was given, but the model declares " +
-                                                   (declared.empty() ? "a scalar" : declared));
+      return input_error(t, Reason::bad_input,
+                         "the shape " + binding.shape.to_string() + " was given, but the model declares " +
+                             (declared.empty() ? "a scalar" : declared));
     }
   }
   if (!checked_bytes(t.dtype, binding.shape))
@@ -54,7 +55,8 @@ std::vector<Op> split_clip(Graph& g, const Op& clip) {
     between.name = clip.name + (i == 1 ? "_at_least" : "_at_most");
     between.dtype = g.tensor(x).dtype;
     const TensorId y = g.add(std::move(between));
-    steps.push_back({clip.name, clip.type, PointwiseNode{i == 1 ? PointwiseOp::max : PointwiseOp::min}, {x, clip.inputs[i]}, {y}});
+    steps.push_back(
+        {clip.name, clip.type, PointwiseNode{i == 1 ? PointwiseOp::max : PointwiseOp::min}, {x, clip.inputs[i]}, {y}});
     x = y;
   }
   steps.back().outputs = clip.outputs;

@@ -83,7 +83,8 @@ Result<Values> evaluate_resolved(const Graph& graph, const Op& op) {
   EvaluateContext c{op, {}, {}};
   for (TensorId id : op.inputs) c.inputs.push_back(id == kAbsent ? nullptr : &*graph.tensor(id).constant);
   for (TensorId id : op.outputs)
-    c.outputs.emplace_back(id == kAbsent ? DType::f32 : graph.tensor(id).dtype, id == kAbsent ? Dims{} : graph.tensor(id).shape);
+    c.outputs.emplace_back(id == kAbsent ? DType::f32 : graph.tensor(id).dtype,
+                           id == kAbsent ? Dims{} : graph.tensor(id).shape);
   return dispatch(c);
 }
 
@@ -97,7 +98,8 @@ Result<std::vector<HostTensor>> evaluate(const Op& op, const std::vector<const H
   InferContext context(graph, copy);
   SPARKLE_CHECK(infer(context));
   if (!worth_folding(graph, copy))
-    return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): its value is too large to be kept as a constant."};
+    return Error{Reason::operator_not_served,
+                 "Node '" + op.name + "' (" + op.type + "): its value is too large to be kept as a constant."};
   return evaluate_resolved(graph, copy);
 }
 

@@ -67,7 +67,8 @@ bool integer_op(PointwiseOp op, int64_t x, int64_t y, int64_t z, double a, doubl
 // Flat positions in each input of every output element, one output row at a time.
 class BroadcastWalk {
  public:
-  BroadcastWalk(const Dims& shape, const std::vector<const HostTensor*>& inputs) : shape_(shape), at_(Dims::filled(shape.size(), 0)) {
+  BroadcastWalk(const Dims& shape, const std::vector<const HostTensor*>& inputs)
+      : shape_(shape), at_(Dims::filled(shape.size(), 0)) {
     for (const HostTensor* x : inputs) {
       const Dims from = row_major(x->shape).pitch;
       Dims pitch = Dims::filled(shape.size(), 0);
@@ -188,7 +189,8 @@ Result<std::vector<T>> reduce(const EvaluateContext& c, const ReduceOp& op, cons
   for (const auto& part : parts) {
     T v = part.sum;
     if (part.first && op.kind == ReduceKind::product) v = 1;
-    if (part.first && (op.kind == ReduceKind::max || op.kind == ReduceKind::min || op.kind == ReduceKind::mean)) return c.not_served();
+    if (part.first && (op.kind == ReduceKind::max || op.kind == ReduceKind::min || op.kind == ReduceKind::mean))
+      return c.not_served();
     if (op.kind == ReduceKind::mean) v /= static_cast<T>(count);
     if (op.kind == ReduceKind::l2) v = static_cast<T>(std::sqrt(static_cast<double>(v)));
     if (op.kind == ReduceKind::log_sum) v = static_cast<T>(std::log(static_cast<double>(v)));

@@ -46,7 +46,8 @@ TEST(Evaluate, IntegersAreExact) {
 TEST(Evaluate, MovesAndShapes) {
   const HostTensor x = longs({2, 3}, {1, 2, 3, 4, 5, 6});
   EXPECT_EQ(run<int>(TransposeOp{}, {x}), (V{1, 4, 2, 5, 3, 6}));
-  EXPECT_EQ(run<int>(SliceOp{}, {x, longs({2}, {-1, -1}), longs({2}, {-9, -9}), longs({2}, {0, 1}), longs({2}, {-1, -2})}), (V{6, 4, 3, 1}));
+  EXPECT_EQ(run<int>(SliceOp{}, {x, longs({2}, {-1, -1}), longs({2}, {-9, -9}), longs({2}, {0, 1}), longs({2}, {-1, -2})}),
+            (V{6, 4, 3, 1}));
   EXPECT_EQ(run<int>(ConcatOp{1}, {x, x}), (V{1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6}));
   EXPECT_EQ(run<int>(GatherOp{1}, {x, longs({2}, {-1, 0})}), (V{3, 1, 6, 4}));
   EXPECT_EQ(run<int>(ExpandOp{}, {longs({2, 1}, {7, 8}), longs({1}, {2})}), (V{7, 7, 8, 8}));
@@ -103,7 +104,8 @@ TEST(Bind, InputsByValue) {
   EXPECT_EQ(inputs_needed_by_value(b.graph), (std::vector<bool>{false, true}));
   const auto without = sparkle::bind(b.graph, {{{2, 6}, {}}, {{2}, {}}});
   ASSERT_FALSE(without.ok());
-  EXPECT_EQ(without.error().message, "Node 'n1' (Reshape): its shape 'n0_out' is computed at run time, but only a constant is served.");
+  EXPECT_EQ(without.error().message,
+            "Node 'n1' (Reshape): its shape 'n0_out' is computed at run time, but only a constant is served.");
   const auto with = sparkle::bind(b.graph, {{{2, 6}, {}}, {{2}, longs({2}, {-3, -4})}});
   ASSERT_TRUE(with.ok()) << with.error().message;
   EXPECT_EQ(with->tensor(with->outputs[0]).shape, (Dims{3, 4}));
@@ -117,8 +119,10 @@ TEST(Bind, ErrorsNameTheirNodeOrInput) {
   b.graph.outputs = {x};
   EXPECT_TRUE(sparkle::bind(b.graph, {{{2, 5}, {}}}).ok());
   b.graph.outputs = {y};
-  EXPECT_EQ(sparkle::bind(b.graph, {{{2, 5}, {}}}).error().message, "Node 'n1' (NonMaxSuppression): this operator is not served.");
-  EXPECT_EQ(sparkle::bind(b.graph, {{{3, 5}, {}}}).error().message, "Input 'x0': the shape 3x5 was given, but the model declares 2x?.");
+  EXPECT_EQ(sparkle::bind(b.graph, {{{2, 5}, {}}}).error().message,
+            "Node 'n1' (NonMaxSuppression): this operator is not served.");
+  EXPECT_EQ(sparkle::bind(b.graph, {{{3, 5}, {}}}).error().message,
+            "Input 'x0': the shape 3x5 was given, but the model declares 2x?.");
   EXPECT_EQ(sparkle::bind(b.graph, {{{2, int64_t{1} << 50}, {}}}).error().reason, Reason::size_overflow);
   EXPECT_EQ(sparkle::bind(b.graph, {{{2, -4}, {}}}).error().reason, Reason::size_overflow);
   EXPECT_EQ(sparkle::bind(b.graph, {}).error().message, "The model has 1 inputs, but 0 were given.");
@@ -155,7 +159,8 @@ TEST(InferMath, MatMulGemmReduceSoftmaxPointwise) {
   EXPECT_NE(b.shape(b.op("Softmax", SoftmaxOp{3}, {m})).find("axis 3 does not exist"), std::string::npos);
   EXPECT_EQ(b.shape(b.pointwise(PointwiseOp::add, {m, b.input({3, 1})})), "2x3x4");
   EXPECT_NE(b.shape(b.pointwise(PointwiseOp::add, {m, k, })).find("2x3x4"), std::string::npos);
-  EXPECT_NE(b.shape(b.pointwise(PointwiseOp::add, {m, b.input({5})})).find("does not broadcast with 'x0' of shape 2x3x4"), std::string::npos);
+  EXPECT_NE(b.shape(b.pointwise(PointwiseOp::add, {m, b.input({5})})).find("does not broadcast with 'x0' of shape 2x3x4"),
+            std::string::npos);
   EXPECT_NE(b.shape(b.pointwise(PointwiseOp::add, {m, b.input({4}, DType::i64)})).find("(f32) and 'x"), std::string::npos);
   EXPECT_EQ(b.shape(b.pointwise(PointwiseOp::select, {b.input({3, 1}, DType::boolean), v, k})), "3x4");
 }
@@ -164,12 +169,14 @@ TEST(InferNormalize, ParametersAreChecked) {
   GraphBuilder b;
   const TensorId x = b.input({2, 4, 5}), c = b.input({4}), wrong = b.input({3});
   EXPECT_EQ(b.shape(b.op("BatchNormalization", BatchNormalizationOp{}, {x, c, c, c, c})), "2x4x5");
-  EXPECT_NE(b.shape(b.op("BatchNormalization", BatchNormalizationOp{}, {x, c, wrong, c, c})).find("each of the 4 channels"), std::string::npos);
+  EXPECT_NE(b.shape(b.op("BatchNormalization", BatchNormalizationOp{}, {x, c, wrong, c, c})).find("each of the 4 channels"),
+            std::string::npos);
   EXPECT_EQ(b.shape(b.op("InstanceNormalization", InstanceNormalizationOp{}, {x, c, c})), "2x4x5");
   EXPECT_EQ(b.shape(b.op("LayerNormalization", LayerNormalizationOp{-2}, {x, b.input({4, 5})})), "2x4x5");
   EXPECT_NE(b.shape(b.op("LayerNormalization", LayerNormalizationOp{}, {x, c})).find("does not broadcast"), std::string::npos);
   EXPECT_EQ(b.shape(b.op("GroupNormalization", GroupNormalizationOp{2}, {x, c, c})), "2x4x5");
-  EXPECT_NE(b.shape(b.op("GroupNormalization", GroupNormalizationOp{3}, {x, c, c})).find("do not divide into 3"), std::string::npos);
+  EXPECT_NE(b.shape(b.op("GroupNormalization", GroupNormalizationOp{3}, {x, c, c})).find("do not divide into 3"),
+            std::string::npos);
   EXPECT_EQ(b.shape(b.op("LRN", LocalResponseOp{3}, {x})), "2x4x5");
 }
 

@@ -88,7 +88,8 @@ Result<Dims> InferContext::dims(int i, const char* what) const {
 
 Result<int> InferContext::axis(int64_t axis, int rank) const {
   if (axis < -rank || axis >= rank)
-    return fail(Reason::bad_shape, "axis " + std::to_string(axis) + " does not exist in a tensor of rank " + std::to_string(rank));
+    return fail(Reason::bad_shape,
+                "axis " + std::to_string(axis) + " does not exist in a tensor of rank " + std::to_string(rank));
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 

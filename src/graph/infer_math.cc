@@ -25,14 +25,18 @@ bool unidirectional(const Dims& from, const Dims& to) {
 // Clip: bounds that are constant inputs become a and b. bind() has turned bounds known at run time only into max and min.
 Status resolve_clip(InferContext& c, PointwiseNode& op) {
   const double infinity = std::numeric_limits<double>::infinity();
-  if (c.inputs() == 1) return ok();
+  if (c.inputs() == 1) {
+    op.a = std::min(op.a, op.b);
+    return ok();
+  }
   double bounds[] = {-infinity, infinity};
   for (int i = 1; i < 3; ++i) {
     if (!c.given(i)) continue;
     if (c.shape(i).product() != 1) return c.fail(Reason::bad_shape, "its bound " + c.describe(i) + " should be a scalar");
     const HostTensor* value = c.constant(i);
     if (!value)
-      return c.fail(Reason::operator_not_served, "its bound '" + c.in(i).name + "' is computed at run time, but only a constant is served");
+      return c.fail(Reason::operator_not_served,
+                    "its bound '" + c.in(i).name + "' is computed at run time, but only a constant is served");
     bounds[i - 1] = scalar(*value);
   }
   op.a = std::min(bounds[0], bounds[1]);  // where they cross, the upper bound wins
@@ -77,7 +81,8 @@ Status infer_rule(InferContext& c, MatMulOp& op) {
   const auto mismatch = [&] {
     return c.fail(Reason::bad_shape, c.describe(0) + " and " + c.describe(1) + " do not fit together in a matrix product");
   };
-  if (c.type(1) != c.type(0)) return c.fail(Reason::bad_model, "the types of " + c.describe(0) + " and " + c.describe(1) + " differ");
+  if (c.type(1) != c.type(0))
+    return c.fail(Reason::bad_model, "the types of " + c.describe(0) + " and " + c.describe(1) + " differ");
   Dims y;
   if (op.gemm) {
     SPARKLE_CHECK(c.expect_rank(0, 2));

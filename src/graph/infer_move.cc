@@ -85,7 +85,8 @@ Status infer_rule(InferContext& c, SliceOp& op) {
     for (int i = 0; i < count; ++i) op.axes.push_back(i);
   if (op.steps.empty()) op.steps = Dims::filled(count, 1);
   if (op.ends.size() != count || op.axes.size() != count || op.steps.size() != count || count > rank)
-    return c.fail(Reason::bad_model, "its starts, ends, axes and steps differ in number or exceed the rank of " + c.describe(0));
+    return c.fail(Reason::bad_model,
+                  "its starts, ends, axes and steps differ in number or exceed the rank of " + c.describe(0));
   Dims y = x, starts = Dims::filled(rank, 0), ends = x, steps = Dims::filled(rank, 1);
   bool seen[kMaxRank] = {};
   for (int i = 0; i < count; ++i) {
@@ -93,7 +94,8 @@ Status infer_rule(InferContext& c, SliceOp& op) {
     if (seen[axis]) return c.fail(Reason::bad_model, "axis " + std::to_string(axis) + " is named twice");
     seen[axis] = true;
     const int64_t size = x[axis], step = op.steps[i];
-    if (step == 0 || step == std::numeric_limits<int64_t>::min()) return c.fail(Reason::bad_model, "a step of " + std::to_string(step) + " is not allowed");
+    if (step == 0 || step == std::numeric_limits<int64_t>::min())
+      return c.fail(Reason::bad_model, "a step of " + std::to_string(step) + " is not allowed");
     int64_t start = op.starts[i], end = op.ends[i];
     if (start < 0) start += size;
     if (end < 0) end += size;
@@ -124,7 +126,8 @@ Status infer_rule(InferContext& c, TransposeOp& op) {
   for (int64_t& p : op.permutation) {
     if (p < 0) p += rank;
     if (op.permutation.size() != rank || p < 0 || p >= rank || seen[p])
-      return c.fail(Reason::bad_model, "perm " + op.permutation.to_string() + " is no permutation of the axes of " + c.describe(0));
+      return c.fail(Reason::bad_model,
+                    "perm " + op.permutation.to_string() + " is no permutation of the axes of " + c.describe(0));
     seen[p] = true;
     y.push_back(x[static_cast<int>(p)]);
   }
@@ -159,7 +162,8 @@ Status infer_rule(InferContext& c, TileOp& op) {
     return c.fail(Reason::bad_shape, "its repeats should have one entry per axis of " + c.describe(0));
   for (int i = 0; i < y.size(); ++i) {
     SPARKLE_TRY(size, c.size(WideInt{y[i]} * op.repeats[i], "its output"));
-    if (op.repeats[i] < 0) return c.fail(Reason::bad_shape, "its repeats " + op.repeats.to_string() + " hold a negative number");
+    if (op.repeats[i] < 0)
+      return c.fail(Reason::bad_shape, "its repeats " + op.repeats.to_string() + " hold a negative number");
     y[i] = size;
   }
   c.keep_inputs(1);
@@ -202,9 +206,11 @@ Status infer_rule(InferContext& c, PadOp& op) {
     y[i] = size;
     const bool grows = op.begin[i] > 0 || op.end[i] > 0;
     if (op.mode == PadMode::reflect && (op.begin[i] >= std::max<int64_t>(x[i], 1) || op.end[i] >= std::max<int64_t>(x[i], 1)))
-      return c.fail(Reason::bad_shape, "axis " + std::to_string(i) + " of " + c.describe(0) + " is too short to reflect that far");
+      return c.fail(Reason::bad_shape,
+                    "axis " + std::to_string(i) + " of " + c.describe(0) + " is too short to reflect that far");
     if (op.mode != PadMode::constant && grows && x[i] == 0)
-      return c.fail(Reason::bad_shape, "axis " + std::to_string(i) + " of " + c.describe(0) + " is empty and cannot be repeated");
+      return c.fail(Reason::bad_shape,
+                    "axis " + std::to_string(i) + " of " + c.describe(0) + " is empty and cannot be repeated");
   }
   op.given = true;
   c.keep_inputs(1);
@@ -232,7 +238,8 @@ namespace {
 Status expect_block(InferContext& c, int64_t block) {
   SPARKLE_CHECK(c.expect(1, 1));
   SPARKLE_CHECK(c.expect_rank(0, 4));
-  if (block < 1 || block > (1 << 20)) return c.fail(Reason::bad_model, "blocksize " + std::to_string(block) + " is out of range");
+  if (block < 1 || block > (1 << 20))
+    return c.fail(Reason::bad_model, "blocksize " + std::to_string(block) + " is out of range");
   return ok();
 }
 
@@ -253,7 +260,8 @@ Status infer_rule(InferContext& c, SpaceToDepthOp& op) {
   SPARKLE_CHECK(expect_block(c, op.block));
   const Dims& x = c.shape(0);
   if (x[2] % op.block != 0 || x[3] % op.block != 0)
-    return c.fail(Reason::bad_shape, "the height and width of " + c.describe(0) + " do not divide by " + std::to_string(op.block));
+    return c.fail(Reason::bad_shape,
+                  "the height and width of " + c.describe(0) + " do not divide by " + std::to_string(op.block));
   SPARKLE_TRY(channels, c.size(WideInt{x[1]} * op.block * op.block, "its output"));
   return c.set(0, c.type(0), {x[0], channels, x[2] / op.block, x[3] / op.block});
 }

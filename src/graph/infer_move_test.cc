@@ -14,7 +14,8 @@ std::string view(ReshapeOp::Form form, Dims x, Dims axes, bool given = true) {
   GraphBuilder b;
   return b.shape(b.op("View", ReshapeOp{form, axes, false, given}, {b.input(x)}));
 }
-std::string slice(Dims x, std::vector<int64_t> starts, std::vector<int64_t> ends, std::vector<int64_t> axes, std::vector<int64_t> steps) {
+std::string slice(Dims x, std::vector<int64_t> starts, std::vector<int64_t> ends, std::vector<int64_t> axes,
+                  std::vector<int64_t> steps) {
   GraphBuilder b;
   return b.shape(b.op("Slice", SliceOp{}, {b.input(x), b.ints(starts), b.ints(ends), b.ints(axes), b.ints(steps)}));
 }
@@ -111,7 +112,8 @@ TEST(InferPad, AxesNegativeAndReflect) {
   EXPECT_EQ(b.shape(b.op("Pad", PadOp{}, {x, b.ints({-1, 1, 2, -3}), kAbsent, b.ints({-1, 2})})), "1x2x3x7");
   PadOp reflect{PadMode::reflect, {0, 0, 5, 0}, {0, 0, 0, 0}, 0, true};
   EXPECT_NE(b.shape(b.op("Pad", reflect, {x})).find("too short to reflect"), std::string::npos);
-  EXPECT_NE(b.shape(b.op("Pad", PadOp{}, {x, b.ints({0, 0, -4, 0, 0, 0, -2, 0})})).find("would be negative"), std::string::npos);
+  EXPECT_NE(b.shape(b.op("Pad", PadOp{}, {x, b.ints({0, 0, -4, 0, 0, 0, -2, 0})})).find("would be negative"),
+            std::string::npos);
 }
 
 TEST(InferResize, ScalesSizesAxesAndAspect) {

@@ -16,7 +16,8 @@ Status batch_like(InferContext& c, int parameters) {
   SPARKLE_CHECK(c.expect(1 + parameters, 1 + parameters));
   if (c.shape(0).size() < 2) {
     // BatchNormalization alone takes a vector: one channel.
-    if (parameters != 4 || c.shape(0).size() != 1) return c.fail(Reason::bad_shape, c.describe(0) + " should have rank 2 or more");
+    if (parameters != 4 || c.shape(0).size() != 1)
+      return c.fail(Reason::bad_shape, c.describe(0) + " should have rank 2 or more");
     SPARKLE_CHECK(per_channel(c, 1, parameters, 1));
     return c.set(0, c.type(0), c.shape(0));
   }
@@ -52,10 +53,12 @@ Status infer_rule(InferContext& c, GroupNormalizationOp& op) {
   const Dims& x = c.shape(0);
   if (x.size() < 2) return c.fail(Reason::bad_shape, c.describe(0) + " should have rank 2 or more");
   if (op.groups < 1 || x[1] % op.groups != 0)
-    return c.fail(Reason::bad_shape, "the channels of " + c.describe(0) + " do not divide into " + std::to_string(op.groups) + " groups");
+    return c.fail(Reason::bad_shape,
+                  "the channels of " + c.describe(0) + " do not divide into " + std::to_string(op.groups) + " groups");
   for (int i = 1; i <= 2; ++i)
     if (c.shape(i) != Dims{x[1]} && c.shape(i) != Dims{op.groups})
-      return c.fail(Reason::bad_shape, "the parameter " + c.describe(i) + " should have one value for each channel of " + c.describe(0));
+      return c.fail(Reason::bad_shape,
+                    "the parameter " + c.describe(i) + " should have one value for each channel of " + c.describe(0));
   return c.set(0, c.type(0), x);
 }
 

@@ -16,20 +16,25 @@ Result<Dims> reshaped(InferContext& c, const ReshapeOp& op) {
   for (int i = 0; i < y.size(); ++i) {
     if (y[i] == 0 && !op.allow_zero) {
       if (i >= x.size())
-        return c.fail(Reason::bad_shape, "its shape copies axis " + std::to_string(i) + ", which " + c.describe(0) + " does not have");
+        return c.fail(Reason::bad_shape,
+                      "its shape copies axis " + std::to_string(i) + ", which " + c.describe(0) + " does not have");
       y[i] = x[i];
     }
     if (y[i] < -1 || (y[i] == -1 && open >= 0))
-      return c.fail(Reason::bad_shape, "its shape " + op.target.to_string() + " holds a negative size or leaves two sizes open");
+      return c.fail(Reason::bad_shape,
+                    "its shape " + op.target.to_string() + " holds a negative size or leaves two sizes open");
     if (y[i] == -1) {
       open = i;
     } else {
       known *= y[i];
-      if (known > (WideInt{1} << 62)) return c.fail(Reason::size_overflow, "its shape " + op.target.to_string() + " exceeds what can be addressed");
+      if (known > (WideInt{1} << 62))
+        return c.fail(Reason::size_overflow, "its shape " + op.target.to_string() + " exceeds what can be addressed");
     }
   }
   const int64_t total = x.product();
-  const bool fits = open < 0 ? known == total : known != 0 ? total % static_cast<int64_t>(known) == 0 : total == 0 && !op.allow_zero;
+  const bool fits = open < 0     ? known == total
+                    : known != 0 ? total % static_cast<int64_t>(known) == 0
+                                 : total == 0 && !op.allow_zero;
   if (!fits) return c.fail(Reason::bad_shape, c.describe(0) + " cannot be reshaped to " + op.target.to_string());
   if (open >= 0) y[open] = known == 0 ? 0 : total / static_cast<int64_t>(known);
   return y;
@@ -52,7 +57,8 @@ Result<Dims> squeezed(InferContext& c, const ReshapeOp& op, bool all) {
   for (int64_t entry : op.target) {
     SPARKLE_TRY(axis, c.axis(entry, x.size()));
     if (x[axis] != 1)
-      return c.fail(Reason::bad_shape, "axis " + std::to_string(axis) + " of " + c.describe(0) + " is not of size 1 and cannot be dropped");
+      return c.fail(Reason::bad_shape,
+                    "axis " + std::to_string(axis) + " of " + c.describe(0) + " is not of size 1 and cannot be dropped");
     drop[axis] = true;
   }
   Dims y;

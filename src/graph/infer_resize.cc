@@ -96,7 +96,8 @@ Status infer_rule(InferContext& c, ResizeOp& op) {
     if (out.known && out.shape.size() == rank) {
       y = out.shape;
     } else {
-      for (int i = 0; i < rank; ++i) y[i] = std::max<int64_t>(scaled(op.params.scales[static_cast<size_t>(i)], roi_part(i), x[i]), 0);
+      for (int i = 0; i < rank; ++i)
+        y[i] = std::max<int64_t>(scaled(op.params.scales[static_cast<size_t>(i)], roi_part(i), x[i]), 0);
     }
   } else {
     return c.fail(Reason::bad_model, "it has neither scales nor sizes");

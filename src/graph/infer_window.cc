@@ -82,7 +82,8 @@ Status infer_rule(InferContext& c, ConvOp& op) {
   const int spatial = x.size() - 2;
   if (spatial < 1) return c.fail(Reason::bad_shape, c.describe(0) + " should have rank 3 or more");
   SPARKLE_CHECK(c.expect_rank(1, x.size()));
-  if (op.groups < 1 || op.groups > w[0]) return c.fail(Reason::bad_model, "group " + std::to_string(op.groups) + " is out of range");
+  if (op.groups < 1 || op.groups > w[0])
+    return c.fail(Reason::bad_model, "group " + std::to_string(op.groups) + " is out of range");
   const int64_t expected = op.transposed ? w[0] : w[1];
   const int64_t channels = op.transposed ? x[1] : x[1] / op.groups;
   if (channels != expected || x[1] % op.groups != 0 || w[0] % op.groups != 0)

@@ -45,8 +45,9 @@ TEST(InferConv, GroupsAndErrors) {
   ConvOp op;
   op.groups = 6;
   EXPECT_EQ(conv({1, 6, 5, 5}, {12, 1, 3, 3}, op), "1x12x3x3");
-  EXPECT_EQ(conv({1, 5, 5, 5}, {12, 1, 3, 3}, op),
-            "Node 'n0' (Conv): the channels of 'x0' of shape 1x5x5x5 do not match the weights 'c1' of shape 12x1x3x3 in 6 group(s).");
+  EXPECT_EQ(
+      conv({1, 5, 5, 5}, {12, 1, 3, 3}, op),
+      "Node 'n0' (Conv): the channels of 'x0' of shape 1x5x5x5 do not match the weights 'c1' of shape 12x1x3x3 in 6 group(s).");
   EXPECT_EQ(conv({1, 3, 2, 2}, {4, 3, 3, 3}, ConvOp{}),
             "Node 'n0' (Conv): the window of 3x3 (dilations 1x1) does not fit into 'x0' of shape 1x3x2x2 with its padding.");
   op = {};

@@ -29,8 +29,9 @@ TEST(Rewrite, BatchNormalizationGoesIntoConv) {
   const TensorId x = b.input({1, 2, 4, 4}), w = b.weights({2, 2, 1, 1});
   ConvOp conv;
   const TensorId y = b.op("Conv", conv, {x, w});
-  const TensorId z = b.op("BatchNormalization", BatchNormalizationOp{0.5},
-                          {y, b.floats({2}, {2, 3}), b.floats({2}, {1, -1}), b.floats({2}, {0.5f, 4}), b.floats({2}, {3.5f, 0.5f})});
+  const TensorId z =
+      b.op("BatchNormalization", BatchNormalizationOp{0.5},
+           {y, b.floats({2}, {2, 3}), b.floats({2}, {1, -1}), b.floats({2}, {0.5f, 4}), b.floats({2}, {3.5f, 0.5f})});
   Graph& g = b.done(z);
   const std::vector<double> before = as_doubles(*g.tensor(w).constant);
   EXPECT_EQ(to_text(g), "n0 Conv [1x2x4x4, 2x2x1x1] -> [*]\nn1 BatchNormalization [*, 2, 2, 2, 2] -> [*]\n");
@@ -38,7 +39,8 @@ TEST(Rewrite, BatchNormalizationGoesIntoConv) {
   EXPECT_EQ(to_text(g), "n0 Conv [1x2x4x4, 2x2x1x1, 2] -> [*]\n");
   EXPECT_EQ(g.tensor(g.outputs[0]).name, "n1_out");
   const std::vector<double> after = as_doubles(*g.tensor(g.ops[0].inputs[1]).constant);
-  for (size_t i = 0; i < after.size(); ++i) EXPECT_FLOAT_EQ(static_cast<float>(after[i]), static_cast<float>(before[i] * (i < 2 ? 1 : 3)));
+  for (size_t i = 0; i < after.size(); ++i)
+    EXPECT_FLOAT_EQ(static_cast<float>(after[i]), static_cast<float>(before[i] * (i < 2 ? 1 : 3)));
   const std::vector<double> bias = as_doubles(*g.tensor(g.ops[0].inputs[2]).constant);
   EXPECT_EQ(bias, (std::vector<double>{1 - 0.5, -1 - 3 * 4.0}));
 }
@@ -126,7 +128,9 @@ TEST(Rewrite, ActivationsAreRecognised) {
     EXPECT_EQ(g.ops[0].inputs.size(), 1u);
   };
   check(P::silu, [](auto& b, TensorId x, auto) { return b.pointwise(P::mul, {b.pointwise(P::sigmoid, {x}), x}); });
-  check(P::hard_swish, [](auto& b, TensorId x, auto) { return b.pointwise(P::mul, {x, b.pointwise(P::hard_sigmoid, {x}, 1.0f / 6, 0.5)}); });
+  check(P::hard_swish, [](auto& b, TensorId x, auto) {
+    return b.pointwise(P::mul, {x, b.pointwise(P::hard_sigmoid, {x}, 1.0f / 6, 0.5)});
+  });
   check(P::hard_swish, [](auto& b, TensorId x, auto c) {
     const TensorId clip = b.pointwise(P::clip, {b.pointwise(P::add, {x, c(3)}), c(0), c(6)});
     return b.pointwise(P::div, {b.pointwise(P::mul, {x, clip}), c(6)});
@@ -148,7 +152,9 @@ TEST(Rewrite, ActivationsAreRecognised) {
     const TensorId t = b.pointwise(P::tanh, {b.pointwise(P::mul, {b.pointwise(P::add, {x, cube}), c(0.7978845608f)})});
     return b.pointwise(P::mul, {b.pointwise(P::mul, {x, c(0.5f)}), b.pointwise(P::add, {t, c(1)})});
   });
-  check(P::mish, [](auto& b, TensorId x, auto) { return b.pointwise(P::mul, {x, b.pointwise(P::tanh, {b.pointwise(P::softplus, {x})})}); });
+  check(P::mish, [](auto& b, TensorId x, auto) {
+    return b.pointwise(P::mul, {x, b.pointwise(P::tanh, {b.pointwise(P::softplus, {x})})});
+  });
 }
 
 TEST(Rewrite, NearMissesStay) {

@@ -29,7 +29,8 @@ struct GraphBuilder {
   }
   TensorId weights(const Dims& shape, float start = 0.5f) {
     std::vector<float> values(static_cast<size_t>(shape.product()));
-    for (size_t i = 0; i < values.size(); ++i) values[i] = start + 0.25f * static_cast<float>(i % 7) - 0.125f * static_cast<float>(i % 3);
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = start + 0.25f * static_cast<float>(i % 7) - 0.125f * static_cast<float>(i % 3);
     return floats(shape, values);
   }
   std::vector<TensorId> many(std::string type, OpParams params, std::vector<TensorId> inputs, int outputs) {

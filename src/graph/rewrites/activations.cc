@@ -27,14 +27,16 @@ const Op& maker(Editor& e, TensorId id) { return e.op(e.producer(id)); }
 bool read_scalar(Editor& e, TensorId id, TensorId other, double& value) {
   const HostTensor* c = e.constant(id);
   if (!c || c->elements() != 1 || !is_float(c->dtype)) return false;
-  if (c->shape.size() > 0 && !(other != kAbsent && e.tensor(other).known && e.tensor(other).shape.size() >= c->shape.size())) return false;
+  if (c->shape.size() > 0 && !(other != kAbsent && e.tensor(other).known && e.tensor(other).shape.size() >= c->shape.size()))
+    return false;
   value = scalar(*c);
   return true;
 }
 
 void collect(Editor& e, TensorId id, bool root, int depth, Product& p) {
   const auto* node = e.made_by<PointwiseNode>(id);
-  const bool product = node && (node->op == PointwiseOp::mul || node->op == PointwiseOp::div) && maker(e, id).inputs.size() == 2;
+  const bool product =
+      node && (node->op == PointwiseOp::mul || node->op == PointwiseOp::div) && maker(e, id).inputs.size() == 2;
   if (product && depth > 0 && (root || e.single_use(id))) {
     const TensorId a = maker(e, id).inputs[0], b = maker(e, id).inputs[1];
     double c = 0;
@@ -119,7 +121,8 @@ bool is_clipped(Editor& e, TensorId id, TensorId& x) {
 // id = 1 + erf(x / sqrt 2)
 bool is_erf_part(Editor& e, TensorId id, TensorId x) {
   TensorId erf = kAbsent, inside = kAbsent;
-  return is_sum(e, id, 1, erf) && is_unary(e, erf, PointwiseOp::erf, inside) && is_scaled(e, inside, 1 / std::numbers::sqrt2, x);
+  return is_sum(e, id, 1, erf) && is_unary(e, erf, PointwiseOp::erf, inside) &&
+         is_scaled(e, inside, 1 / std::numbers::sqrt2, x);
 }
 
 // id = 1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)), or with x (1 + 0.044715 x^2)

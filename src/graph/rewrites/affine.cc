@@ -33,7 +33,8 @@ bool find_anchor(Editor& e, int i, Anchor& anchor) {
   } else if (const auto* matmul = std::get_if<MatMulOp>(&op.params)) {
     if (w->shape.size() != 2 || w->elements() == 0) return false;
     anchor = {w->shape[matmul->gemm && matmul->transpose_b ? 0 : 1], matmul->gemm ? 2 : 0, 1};
-    if (bias && !(bias->elements() == 1 || (bias->elements() == anchor.channels && bias->shape.back() == anchor.channels))) return false;
+    if (bias && !(bias->elements() == 1 || (bias->elements() == anchor.channels && bias->shape.back() == anchor.channels)))
+      return false;
     if (bias && bias->shape.size() > (matmul->gemm ? 2 : 1)) return false;
     return true;
   } else {
@@ -73,7 +74,8 @@ bool read_affine(Editor& e, int i, TensorId x, const Anchor& anchor, Affine& f) 
   const Op& op = e.op(i);
   const auto channels = static_cast<size_t>(anchor.channels);
   if (const auto* batch = std::get_if<BatchNormalizationOp>(&op.params))
-    return anchor.rank > 0 && op.inputs[0] == x && op.outputs.size() == 1 && batch_affine(e, op, batch->epsilon, anchor.channels, f);
+    return anchor.rank > 0 && op.inputs[0] == x && op.outputs.size() == 1 &&
+           batch_affine(e, op, batch->epsilon, anchor.channels, f);
   const auto* node = std::get_if<PointwiseNode>(&op.params);
   if (!node) return false;
   f.factor.assign(channels, 1);
@@ -114,7 +116,8 @@ void scale_block(const T* x, T* y, int64_t outer, const double* factor, int64_t 
       for (int64_t i = 0; i < inner; ++i) y[i] = static_cast<T>(static_cast<double>(x[i]) * factor[k * (inner > 0)]);
 }
 
-bool scale(const HostTensor& x, HostTensor& y, int64_t offset, int64_t outer, const double* factor, int64_t channels, int64_t inner) {
+bool scale(const HostTensor& x, HostTensor& y, int64_t offset, int64_t outer, const double* factor, int64_t channels,
+           int64_t inner) {
   if (x.dtype == DType::f32) {
     scale_block(x.data<float>() + offset, y.data<float>() + offset, outer, factor, channels, inner);
   } else if (x.dtype == DType::f64) {

@@ -39,7 +39,8 @@ bool merge(Editor& e, int i) {
   const int at = e.producer(between);
   if (at < 0 || !e.single_use(between) || e.op(at).inputs.size() != 1) return false;
   double low = 0, high = 0, inner_low = 0, inner_high = 0;
-  if (!bounds_of(&outer, low, high) || !bounds_of(std::get_if<PointwiseNode>(&e.op(at).params), inner_low, inner_high)) return false;
+  if (!bounds_of(&outer, low, high) || !bounds_of(std::get_if<PointwiseNode>(&e.op(at).params), inner_low, inner_high))
+    return false;
   const auto clamp = [&](double v) { return std::min(std::max(v, low), high); };
   if (inner_low > inner_high) return false;
   outer = {PointwiseOp::clip, clamp(inner_low), clamp(inner_high)};
@@ -59,7 +60,8 @@ bool resolve_clips(Editor& e) {
     if (node->op == PointwiseOp::clip) changed = resolve_bounds(e, i, *node) || changed;
     if (e.op(i).inputs.size() != 1) continue;
     while (merge(e, i)) changed = true;
-    if (node->op == PointwiseOp::clip && node->a == 0 && node->b == kInfinity) *node = {PointwiseOp::relu, 0, 0}, changed = true;
+    if (node->op == PointwiseOp::clip && node->a == 0 && node->b == kInfinity)
+      *node = {PointwiseOp::relu, 0, 0}, changed = true;
     if (node->op == PointwiseOp::clip && node->a == -kInfinity && node->b == kInfinity)
       *node = {PointwiseOp::identity, 0, 0}, changed = true;
   }

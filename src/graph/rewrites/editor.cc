@@ -139,7 +139,8 @@ void Editor::erase(int i) {
 bool Editor::bypass(int i, TensorId input) {
   if (op(i).outputs.empty() || op(i).outputs[0] == kAbsent || input == kAbsent) return false;
   for (size_t k = 1; k < op(i).outputs.size(); ++k)
-    if (op(i).outputs[k] != kAbsent && (uses_[static_cast<size_t>(op(i).outputs[k])] > 0 || is_output(op(i).outputs[k]))) return false;
+    if (op(i).outputs[k] != kAbsent && (uses_[static_cast<size_t>(op(i).outputs[k])] > 0 || is_output(op(i).outputs[k])))
+      return false;
   if (!replace(op(i).outputs[0], input)) return false;
   erase(i);
   return true;

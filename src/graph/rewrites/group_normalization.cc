@@ -51,7 +51,8 @@ bool match_group_normalization(Editor& e) {
       if (tg.shape[0] != tx.shape[0] || tg.shape[1] < 1 || tx.shape[1] % tg.shape[1] != 0) continue;
       if (!all_elements(e.constant_input(instance_op, 1), 1) || !all_elements(e.constant_input(instance_op, 2), 0)) continue;
       HostTensor factor, summand;
-      if (!channel_constant(e, mul_op, back, tx.shape, factor) || !channel_constant(e, e.op(i), scaled, tx.shape, summand)) continue;
+      if (!channel_constant(e, mul_op, back, tx.shape, factor) || !channel_constant(e, e.op(i), scaled, tx.shape, summand))
+        continue;
       const GroupNormalizationOp group{tg.shape[1], instance->epsilon};
       const std::string name = e.op(i).name;
       const TensorId factor_id = e.add_constant(name + "_factor", factor);

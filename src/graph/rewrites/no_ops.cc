@@ -36,7 +36,8 @@ bool is_no_op(Editor& e, const Op& op, bool bound) {
     return !p->permutation.empty();
   }
   if (const auto* p = std::get_if<PadOp>(&op.params))
-    return op.inputs.size() > 1 ? constant_all(e.constant_input(op, 1), 0) : p->given && all_equal(p->begin, 0) && all_equal(p->end, 0);
+    return op.inputs.size() > 1 ? constant_all(e.constant_input(op, 1), 0)
+                                : p->given && all_equal(p->begin, 0) && all_equal(p->end, 0);
   if (const auto* p = std::get_if<TileOp>(&op.params))
     return op.inputs.size() > 1 ? constant_all(e.constant_input(op, 1), 1) : !p->repeats.empty() && all_equal(p->repeats, 1);
   if (!bound) return false;

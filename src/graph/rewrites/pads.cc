@@ -48,7 +48,8 @@ bool within(const Dims& pads, const Dims& kernel) {
 bool takes(const ConvOp& conv, const Dims&, const Dims&, double value) { return !conv.transposed && value == 0; }
 
 bool takes(PoolOp& pool, const Dims& begin, const Dims& end, double value) {
-  if (pool.ceil_mode || pool.kernel.size() != begin.size() - 2 || !within(begin, pool.kernel) || !within(end, pool.kernel)) return false;
+  if (pool.ceil_mode || pool.kernel.size() != begin.size() - 2 || !within(begin, pool.kernel) || !within(end, pool.kernel))
+    return false;
   const bool unpadded = all_zero(pool.pads_begin) && all_zero(pool.pads_end);
   if (pool.kind == PoolKind::max) return unpadded && value == -std::numeric_limits<double>::infinity();
   if (pool.kind != PoolKind::average || value != 0 || !(unpadded || pool.count_pad)) return false;
