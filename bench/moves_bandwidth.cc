@@ -1,13 +1,12 @@
 // How near the kernels that move data come to the copy bandwidth of this machine: each case is timed in turns with memcpy of
 // 32 MB on one thread, in CPU time of that thread so that other programs disturb less. Bytes are those of x and y, each once.
 //   moves_bandwidth [--unit avx512|avx2|neon] [--only TEXT] [--rounds N] [--cache BYTES] [--no-verify]
-#include <ctime>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <random>
 
 #include "backends/cpu/cpu_kernel.h"
@@ -69,8 +68,9 @@ std::vector<Case> cases() {
   std::vector<Case> list;
   const Dims c32{4, 32, 256, 256}, c64{8, 64, 128, 128}, c256{8, 256, 64, 64};
   list.push_back(copy_case("copy dense", desc(c64, false), desc(c64, false)));
-  const std::pair<const char*, Dims> sizes[] = {{"c3", {10, 3, 512, 512}}, {"c4", {8, 4, 512, 512}},   {"c32", c32}, {"c64", c64},
-                                                {"c256", c256},           {"c256 56x56", {10, 256, 56, 56}}, {"c512 7x7", {320, 512, 7, 7}}};
+  const std::pair<const char*, Dims> sizes[] = {
+      {"c3", {10, 3, 512, 512}},         {"c4", {8, 4, 512, 512}},      {"c32", c32}, {"c64", c64}, {"c256", c256},
+      {"c256 56x56", {10, 256, 56, 56}}, {"c512 7x7", {320, 512, 7, 7}}};
   for (const auto& [name, shape] : sizes) {
     list.push_back(transposed(std::string("nchw>nhwc ") + name, shape, true));
     list.push_back(transposed(std::string("nhwc>nchw ") + name, shape, false));
@@ -89,16 +89,21 @@ std::vector<Case> cases() {
   list.push_back(pad("pad 1 nchw", {8, 64, 126, 126}, false, PadMode::constant));
   list.push_back(pad("reflect 1 nhwc", {8, 64, 126, 126}, true, PadMode::reflect));
   list.push_back(pad("reflect 1 nchw", {8, 64, 126, 126}, false, PadMode::reflect));
-  const std::pair<const char*, ResizeMode> modes[] = {{"nearest", ResizeMode::nearest}, {"linear", ResizeMode::linear}, {"cubic", ResizeMode::cubic}};
+  const std::pair<const char*, ResizeMode> modes[] = {
+      {"nearest", ResizeMode::nearest}, {"linear", ResizeMode::linear}, {"cubic", ResizeMode::cubic}};
   for (const auto& [name, mode] : modes)
     for (bool last : {true, false})
-      list.push_back(resize(std::string(name) + " x2 " + (last ? "nhwc" : "nchw"), {8, 64, 64, 64}, {8, 64, 128, 128}, last, mode));
+      list.push_back(
+          resize(std::string(name) + " x2 " + (last ? "nhwc" : "nchw"), {8, 64, 64, 64}, {8, 64, 128, 128}, last, mode));
   list.push_back(resize("linear c3 480>640 nhwc", {8, 3, 480, 480}, {8, 3, 640, 640}, true, ResizeMode::linear));
   list.push_back(resize("linear c3 480>640 nchw", {8, 3, 480, 480}, {8, 3, 640, 640}, false, ResizeMode::linear));
   list.push_back({"gather rows of 256",
-                  {GatherParams{0}, {dense_desc(DType::f32, {32768, 256}), dense_desc(DType::i64, {32768})},
+                  {GatherParams{0},
+                   {dense_desc(DType::f32, {32768, 256}), dense_desc(DType::i64, {32768})},
                    {dense_desc(DType::f32, {32768, 256})}},
-                  "slices", cpu::make_gather, &gather_info()});
+                  "slices",
+                  cpu::make_gather,
+                  &gather_info()});
   return list;
 }
 
@@ -178,11 +183,16 @@ int main(int argc, char** argv) {
       options.verify = false;
       continue;
     }
-    if (name == "--unit") options.unit = value;
-    else if (name == "--only") options.only = value;
-    else if (name == "--rounds") options.rounds = std::max(1, std::atoi(value));
-    else if (name == "--cache") options.cache = std::atoll(value);
-    else return std::printf("moves_bandwidth [--unit U] [--only TEXT] [--rounds N] [--cache BYTES] [--no-verify]\n"), 2;
+    if (name == "--unit")
+      options.unit = value;
+    else if (name == "--only")
+      options.only = value;
+    else if (name == "--rounds")
+      options.rounds = std::max(1, std::atoi(value));
+    else if (name == "--cache")
+      options.cache = std::atoll(value);
+    else
+      return std::printf("moves_bandwidth [--unit U] [--only TEXT] [--rounds N] [--cache BYTES] [--no-verify]\n"), 2;
     ++i;
   }
   std::mt19937 random(2);

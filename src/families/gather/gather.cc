@@ -4,8 +4,6 @@
 
 namespace sparkle {
 
-int64_t gather_index(int64_t index, int64_t size) {
-  return std::clamp<int64_t>(index < 0 ? index + size : index, 0, size - 1);
-}
+int64_t gather_index(int64_t index, int64_t size) { return std::clamp<int64_t>(index < 0 ? index + size : index, 0, size - 1); }
 
 }  // namespace sparkle

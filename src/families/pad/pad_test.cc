@@ -1,8 +1,9 @@
 // Where padding looks in x, index by index.
+#include "families/pad/pad.h"
+
 #include <gtest/gtest.h>
 
 #include "families/element.h"
-#include "families/pad/pad.h"
 
 namespace sparkle {
 namespace {

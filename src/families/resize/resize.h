@@ -9,7 +9,14 @@
 namespace sparkle {
 
 enum class ResizeMode : uint8_t { nearest, linear, cubic };
-enum class ResizeCoordinates : uint8_t { half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric, tf_crop };
+enum class ResizeCoordinates : uint8_t {
+  half_pixel,
+  half_pixel_symmetric,
+  pytorch_half_pixel,
+  align_corners,
+  asymmetric,
+  tf_crop
+};
 enum class ResizeNearest : uint8_t { round_prefer_floor, round_prefer_ceil, floor, ceil };
 std::string_view name_of(ResizeMode mode);
 bool parse_name(std::string_view text, ResizeMode& mode);
@@ -22,7 +29,7 @@ struct ResizeParams {
   ResizeMode mode = ResizeMode::nearest;
   ResizeCoordinates coordinates = ResizeCoordinates::half_pixel;
   ResizeNearest nearest = ResizeNearest::round_prefer_floor;
-  std::vector<double> scales;            // per axis of x: output size / input size before rounding
+  std::vector<double> scales;              // per axis of x: output size / input size before rounding
   std::vector<double> roi_begin, roi_end;  // per axis, tf_crop only; else empty
   double cubic_a = -0.75;
   bool exclude_outside = false;

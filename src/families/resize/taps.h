@@ -7,11 +7,11 @@
 namespace sparkle {
 
 struct ResizeTaps {
-  int count = 1;                // taps per output index: 1 nearest, 2 linear, 4 cubic; 1 where the axis is not resized
-  bool identity = false;        // y's index is x's index
-  std::vector<int64_t> index;   // [out][count], clamped to x
-  std::vector<double> weight;   // [out][count]
-  std::vector<uint8_t> outside; // [out]: 1 where tf_crop asks for the extrapolation value; empty if nowhere
+  int count = 1;                 // taps per output index: 1 nearest, 2 linear, 4 cubic; 1 where the axis is not resized
+  bool identity = false;         // y's index is x's index
+  std::vector<int64_t> index;    // [out][count], clamped to x
+  std::vector<double> weight;    // [out][count]
+  std::vector<uint8_t> outside;  // [out]: 1 where tf_crop asks for the extrapolation value; empty if nowhere
 };
 
 ResizeTaps resize_taps(const ResizeParams& params, int axis, int64_t in_size, int64_t out_size);

@@ -51,7 +51,7 @@ class CopyKernel final : public CpuKernel {
   // Looks for an axis contiguous in x and another contiguous in y, for elements that a register tile can hold.
   bool plan_tiles() {
     if (run_ != 1 && run_ != 2 && run_ != 4 && run_ != 8) return plan_parts();
-    const auto contiguous = [&](int64_t MoveAxis::*pitch) {
+    const auto contiguous = [&](int64_t MoveAxis::* pitch) {
       return std::find_if(axes_.begin(), axes_.end(), [&](const MoveAxis& axis) { return axis.*pitch == run_; });
     };
     const auto in_x = contiguous(&MoveAxis::x), in_y = contiguous(&MoveAxis::y);
@@ -62,9 +62,8 @@ class CopyKernel final : public CpuKernel {
     const bool planes = tile_ != nullptr;
     if (!tile_ && std::min(a_.size, b_.size) * run_ >= 16) tile_ = transpose_tiles(schedule_.unit, run_);
     if (!tile_) return plan_parts();
-    std::erase_if(axes_, [&](const MoveAxis& axis) {
-      return (axis.x == a_.x && axis.y == a_.y) || (axis.x == b_.x && axis.y == b_.y);
-    });
+    std::erase_if(
+        axes_, [&](const MoveAxis& axis) { return (axis.x == a_.x && axis.y == a_.y) || (axis.x == b_.x && axis.y == b_.y); });
     // A line of 16 elements in b reads 16 rows of x, so those rows (1 KB each for f32) stay in L1 while they are used up, and
     // are long enough for the hardware to fetch ahead. Planes are long and thin.
     block_a_ = planes ? 4096 : 256;
@@ -119,7 +118,7 @@ class CopyKernel final : public CpuKernel {
   bool repeat_ = false;         // rows: one element fills the inner axis
   int64_t parts_ = 1, part_bytes_ = 0;
   TileFunction tile_ = nullptr;
-  MoveAxis a_, b_;              // tiles: contiguous in x, in y
+  MoveAxis a_, b_;  // tiles: contiguous in x, in y
   int64_t block_a_ = 0, block_b_ = 0, blocks_a_ = 1, blocks_b_ = 1;
 };
 

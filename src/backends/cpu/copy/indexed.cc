@@ -55,8 +55,8 @@ class IndexedKernel final : public CpuKernel {
     for (int i = 0; i < y.shape.size(); ++i) {
       IndexedAxis& table = tables[static_cast<size_t>(i)];
       if (y.shape[i] == 1 && table.identity) continue;
-      axes.push_back({{y.shape[i], x.layout.pitch[i] * element_, y.layout.pitch[i] * element_}, std::move(table.index),
-                      table.identity});
+      axes.push_back(
+          {{y.shape[i], x.layout.pitch[i] * element_, y.layout.pitch[i] * element_}, std::move(table.index), table.identity});
     }
     std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return std::abs(a.move.y) > std::abs(b.move.y); });
     run_ = element_;
@@ -159,11 +159,11 @@ class IndexedKernel final : public CpuKernel {
   int64_t element_, bytes_;
   uint64_t pattern_ = 0;
   bool stream_ = false, stage_ = false;
-  int64_t run_ = 0;                            // bytes that move together
-  MoveAxis line_;                              // the innermost indexed axis
-  std::vector<Segment> segments_;              // how a line is made
-  std::vector<int64_t> picks_;                 // or: where each run of a line comes from
-  int64_t times_ = 1;                          // or: each element this many times in a row
+  int64_t run_ = 0;                // bytes that move together
+  MoveAxis line_;                  // the innermost indexed axis
+  std::vector<Segment> segments_;  // how a line is made
+  std::vector<int64_t> picks_;     // or: where each run of a line comes from
+  int64_t times_ = 1;              // or: each element this many times in a row
   std::vector<MoveAxis> outer_;
   std::vector<std::vector<int64_t>> offsets_;  // per outer axis and index: bytes into x
 };

@@ -70,8 +70,8 @@ struct RowsArguments {
   std::byte* y;
   int64_t n, px, py, bytes;
 };
-// Functions over rows compiled for one unit. The stream_ forms bypass the caches where y's alignment allows it and end with a fence
-// when `finish` is called.
+// Functions over rows compiled for one unit. The stream_ forms bypass the caches where y's alignment allows it; finish()
+// is the fence after them.
 struct RowMoves {
   void (*copy)(const RowsArguments&);
   void (*stream)(const RowsArguments&);

@@ -1,4 +1,4 @@
-// What the tests of the moving families share: tensors of random layouts between guard bytes, and a kernel beside the reference.
+// What the tests of the moving families share: tensors of random layouts between guard bytes, a kernel beside the reference.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ inline std::vector<std::string> units() {
   return names;
 }
 
-// Order of axes, gaps between lines and (x only) signs at random; `plain` of 0 is a dense tensor in that order.
+// Order of axes at random; gaps between lines and negative pitches where asked for.
 inline Layout random_layout(Random& random, const Dims& shape, bool gaps, bool negative) {
   Dims order;
   for (int i = 0; i < shape.size(); ++i) order.push_back(i);

@@ -1,11 +1,10 @@
 // Rows of bytes: the moves under copy, pad, gather and nearest resize.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/copy/rows.cc"
-#include "backends/cpu/simd.h"
-
 #include <cstring>
 
 #include "backends/cpu/copy/moves.h"
+#include "backends/cpu/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {
@@ -88,8 +87,7 @@ void fill_row(std::byte* y, uint64_t pattern, int64_t bytes) {
   const size_t lane_bytes = hn::Lanes(d) * 8, size = static_cast<size_t>(bytes);
   const auto v = hn::BitCast(hn::ScalableTag<uint8_t>(), hn::Set(d, pattern));
   size_t i = 0;
-  for (; i + lane_bytes <= size; i += lane_bytes)
-    hn::StoreU(v, hn::ScalableTag<uint8_t>(), reinterpret_cast<uint8_t*>(y + i));
+  for (; i + lane_bytes <= size; i += lane_bytes) hn::StoreU(v, hn::ScalableTag<uint8_t>(), reinterpret_cast<uint8_t*>(y + i));
   for (; i + 8 <= size; i += 8) std::memcpy(y + i, &pattern, 8);
   if (i < size) std::memcpy(y + i, &pattern, size - i);
 }
@@ -173,8 +171,8 @@ const RowMoves* row_moves(std::string_view unit) {
   static const auto tables = [] {
     std::array<RowMoves, 4> t{};
     for (size_t i = 0; i < t.size(); ++i)
-      t[i] = {SPARKLE_PICK(copy_rows, units[i]), SPARKLE_PICK(stream_rows, units[i]), SPARKLE_PICK(fill_row, units[i]),
-              SPARKLE_PICK(stream_fill_row, units[i]), [] { hwy::FlushStream(); }, SPARKLE_PICK(pick_rows, units[i]),
+      t[i] = {SPARKLE_PICK(copy_rows, units[i]),       SPARKLE_PICK(stream_rows, units[i]), SPARKLE_PICK(fill_row, units[i]),
+              SPARKLE_PICK(stream_fill_row, units[i]), [] { hwy::FlushStream(); },          SPARKLE_PICK(pick_rows, units[i]),
               SPARKLE_PICK(replicate_row, units[i])};
     return t;
   }();

@@ -3,11 +3,11 @@
 // later row and column have changed places. Wider vectors hold several such tiles side by side, one per 16 bytes.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/copy/tiles.cc"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/copy/tiles.h"
 
 #include <cstring>
 
-#include "backends/cpu/copy/tiles.h"
+#include "backends/cpu/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {
@@ -70,8 +70,8 @@ HWY_INLINE void tile(const std::byte* x, int64_t xb, std::byte* y, int64_t ya) {
   }
 }
 
-// All of a for blocks * L elements of b from b0 on, in `groups` groups so that whole lines of y are written at once. The last tile
-// overlaps the one before it.
+// All of a for blocks * L elements of b from b0 on, in `groups` groups so that whole lines of y are written at once. The last
+// tile overlaps the one before it.
 template <class T, size_t blocks, size_t groups, bool stream>
 HWY_INLINE void strip(const TileArguments& s, int64_t b0) {
   constexpr auto kL = static_cast<int64_t>(16 / sizeof(T));
@@ -159,12 +159,12 @@ void transpose2(const TileArguments& s) { transpose<uint16_t>(s); }
 void transpose4(const TileArguments& s) { transpose<uint32_t>(s); }
 void transpose8(const TileArguments& s) { transpose<uint64_t>(s); }
 #undef SPARKLE_PLANES
-#define SPARKLE_PLANES(count)                                                                       \
-  void interleave1x##count(const TileArguments& s) { interleave_planes<uint8_t, count>(s); }        \
-  void interleave2x##count(const TileArguments& s) { interleave_planes<uint16_t, count>(s); }       \
-  void interleave4x##count(const TileArguments& s) { interleave_planes<uint32_t, count>(s); }       \
-  void deinterleave1x##count(const TileArguments& s) { deinterleave_planes<uint8_t, count>(s); }    \
-  void deinterleave2x##count(const TileArguments& s) { deinterleave_planes<uint16_t, count>(s); }   \
+#define SPARKLE_PLANES(count)                                                                     \
+  void interleave1x##count(const TileArguments& s) { interleave_planes<uint8_t, count>(s); }      \
+  void interleave2x##count(const TileArguments& s) { interleave_planes<uint16_t, count>(s); }     \
+  void interleave4x##count(const TileArguments& s) { interleave_planes<uint32_t, count>(s); }     \
+  void deinterleave1x##count(const TileArguments& s) { deinterleave_planes<uint8_t, count>(s); }  \
+  void deinterleave2x##count(const TileArguments& s) { deinterleave_planes<uint16_t, count>(s); } \
   void deinterleave4x##count(const TileArguments& s) { deinterleave_planes<uint32_t, count>(s); }
 SPARKLE_PLANES(2)
 SPARKLE_PLANES(3)
@@ -186,7 +186,7 @@ TileFunction transpose_tiles(std::string_view unit, int64_t element) {
   }
 }
 
-#define SPARKLE_PLANE_CASES(way, count)                               \
+#define SPARKLE_PLANE_CASES(way, count)                                      \
   if (n == count && element == 1) return SPARKLE_PICK(way##1x##count, unit); \
   if (n == count && element == 2) return SPARKLE_PICK(way##2x##count, unit); \
   if (n == count && element == 4) return SPARKLE_PICK(way##4x##count, unit);

@@ -12,7 +12,7 @@ struct TileArguments {
   std::byte* y;
   int64_t na, nb;  // a is contiguous in x, b is contiguous in y
   int64_t xb, ya;
-  bool stream;     // stores bypass the caches where y's alignment allows it; the caller fences
+  bool stream;  // stores bypass the caches where y's alignment allows it; the caller fences
 };
 using TileFunction = void (*)(const TileArguments&);
 

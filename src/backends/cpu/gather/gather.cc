@@ -22,7 +22,8 @@ class GatherKernel final : public CpuKernel {
     std::vector<MoveAxis> slice;
     for (int i = 0; i < axis; ++i) outer_.push_back({y.shape[i], x.layout.pitch[i] * element_, y.layout.pitch[i] * element_});
     for (int i = 0; i < index_rank; ++i)
-      picks_.push_back({y.shape[axis + i], indices.layout.pitch[i] * size_of(indices.dtype), y.layout.pitch[axis + i] * element_});
+      picks_.push_back(
+          {y.shape[axis + i], indices.layout.pitch[i] * size_of(indices.dtype), y.layout.pitch[axis + i] * element_});
     Dims shape, from, to;
     for (int i = axis + index_rank; i < y.shape.size(); ++i) {
       shape.push_back(y.shape[i]);

@@ -15,8 +15,8 @@ Result<CpuKernelPtr> make_pad(const Stage& stage, const Schedule& schedule, cons
   std::vector<IndexedAxis> axes;
   for (int i = 0; i < y.size(); ++i) {
     if (y[i] != x[i] + params.begin[i] + params.end[i])
-      return Error{Reason::bad_shape, "Pads of axis " + std::to_string(i) + " do not lead from " + x.to_string() + " to " +
-                                          y.to_string() + "."};
+      return Error{Reason::bad_shape,
+                   "Pads of axis " + std::to_string(i) + " do not lead from " + x.to_string() + " to " + y.to_string() + "."};
     IndexedAxis axis;
     axis.identity = params.begin[i] == 0 && params.end[i] == 0;
     for (int64_t out = 0; out < y[i]; ++out)

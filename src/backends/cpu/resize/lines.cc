@@ -1,9 +1,9 @@
 // Vector loops of resize: mixing lines, stretching a line of channel runs, stretching a line of single elements by gathers.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/resize/lines.cc"
-#include "backends/cpu/simd.h"
-
 #include "backends/cpu/resize/lines.h"
+
+#include "backends/cpu/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {

@@ -40,8 +40,9 @@ TEST(Resize, RandomShapes) {
       const bool changes = axes < 3 && pick(random, 0, 1);
       axes += changes;
       const int64_t kind = pick(random, 0, 2);
-      const double scale = !changes ? 1 : kind == 0 ? static_cast<double>(pick(random, 1, 4))
-                                                    : std::uniform_real_distribution<>(0.4, 3.0)(random);
+      const double scale = !changes    ? 1
+                           : kind == 0 ? static_cast<double>(pick(random, 1, 4))
+                                       : std::uniform_real_distribution<>(0.4, 3.0)(random);
       resized.push_back(std::max<int64_t>(1, static_cast<int64_t>(scale * static_cast<double>(shape[i]))));
       params.scales.push_back(kind == 1 ? static_cast<double>(resized[i]) / static_cast<double>(shape[i]) : scale);
       if (params.coordinates == ResizeCoordinates::tf_crop) {
