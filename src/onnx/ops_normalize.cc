@@ -31,8 +31,9 @@ OpParams read_batch_normalization(Node& node) {
 
 OpParams read_instance_normalization(Node& node) { return InstanceNormalizationOp{node.real("epsilon", 1e-5)}; }
 
-// Negative axes from `axis` to the last; empty where the rank is needed and not known.
+// Negative axes from `axis` to the last; empty where the rank is needed and not known or `axis` lies outside.
 Dims axes_to_the_end(const Node& node, int64_t axis) {
+  if (axis < -kMaxRank || axis >= kMaxRank) return {};
   if (axis >= 0) axis = node.rank(0) < 0 ? 0 : axis - node.rank(0);
   Dims axes;
   for (; axis < 0; ++axis) axes.push_back(axis);
@@ -60,7 +61,8 @@ OpParams read_layer_normalization(Node& node) {
   LayerNormalizationOp op{node.integer("axis", -1), node.real("epsilon", 1e-5)};
   if (node.output_used(1) || node.output_used(2)) {  // the statistics, computed apart
     const Dims axes = axes_to_the_end(node, op.axis);
-    if (axes.empty()) return UnknownOp{"its statistics are used and the rank of its input is not known"};
+    if (axes.empty())
+      return UnknownOp{"its statistics are used and its axis does not fit or the rank of its input is not known"};
     const TensorId x = node.inputs[0];
     const TensorId mean = reduce(node, ReduceKind::mean, axes, x);
     if (node.output_used(1)) node.emit(PointwiseNode{PointwiseOp::identity}, {mean}, {node.outputs[1]}, ":mean");
@@ -79,7 +81,7 @@ OpParams read_layer_normalization(Node& node) {
 OpParams read_rms_normalization(Node& node) {
   node.ignore("stash_type");
   const Dims axes = axes_to_the_end(node, node.integer("axis", -1));
-  if (axes.empty()) return UnknownOp{"its attribute 'axis' counts from the front and the rank of its input is not known"};
+  if (axes.empty()) return UnknownOp{"its attribute 'axis' does not fit or the rank of its input is not known"};
   TensorId root = kAbsent;
   inverse_rms(node, node.inputs[0], axes, node.real("epsilon", 1e-5), root);
   node.inputs[0] = node.step(PointwiseNode{PointwiseOp::div}, {node.inputs[0], root});

@@ -21,9 +21,10 @@ PointwiseNode with(PointwiseOp op, double a, double b = 0) { return {op, a, b}; 
 bool align_second(Node& node, int64_t axis) {
   const int rank = node.rank(0), inner = node.rank(1);
   if (rank < 0 || inner < 0) return false;
-  if (axis < 0) axis += rank;
-  const int64_t trailing = rank - axis - inner;
-  if (axis < 0 || trailing < 0) {
+  const bool in_range = axis >= -rank && axis <= rank;
+  if (in_range && axis < 0) axis += rank;
+  const int64_t trailing = in_range ? rank - axis - inner : -1;
+  if (trailing < 0) {
     node.fail(Reason::bad_model, "broadcasts from an axis where its second input does not fit");
     return true;
   }

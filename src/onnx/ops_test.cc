@@ -144,7 +144,10 @@ TEST(OnnxOps, ChainsAndOldBroadcasting) {
   const auto slope = one(6, "PRelu", {"x", "w"}).read();
   ASSERT_TRUE(slope.ok());
   EXPECT_EQ(slope->ops.size(), 2u);
-  EXPECT_FALSE(one(6, "Add", {"x", "w"}).with("broadcast", int64_t{1}).with("axis", int64_t{9}).read().ok());
+  for (int64_t axis : {int64_t{9}, int64_t{-9}, INT64_MIN, INT64_MAX})
+    EXPECT_FALSE(one(6, "Add", {"x", "w"}).with("broadcast", int64_t{1}).with("axis", axis).read().ok());
+  for (int64_t axis : {INT64_MIN, INT64_MAX})
+    EXPECT_NE(why(one(23, "RMSNormalization", {"x", "w"}).with("axis", axis)).find("axis"), std::string::npos);
 }
 
 TEST(OnnxOps, Normalisation) {
