@@ -1,7 +1,7 @@
-// Speed of the depthwise and pool kernels on layers of real networks: share of the FMA peak probed around each slot and bytes of input
-// and output per second, one thread, warm, by CPU time. Bias and a clip to [0,6] are fused into the convolutions. Flops are nominal:
-// padding taps that are skipped count, so small maps can exceed 100 %. A pool's steps count as one flop each.
-// Usage: depthwise_layers [TEXT in the layer's name] [unit] [slots] [columns]
+// Speed of the depthwise and pool kernels on layers of real networks: share of the FMA peak probed around each slot and bytes
+// of input and output per second, one thread, warm, by CPU time. Bias and a clip to [0,6] are fused into the convolutions.
+// Flops are nominal: padding taps that are skipped count, so small maps can exceed 100 %. A pool's steps count as one flop
+// each. Usage: depthwise_layers [TEXT in the layer's name] [unit] [slots] [columns]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -22,20 +22,34 @@ struct Layer {
 };
 
 constexpr Layer kLayers[] = {
-    {"mobilenetv2 112x112x32", 32, 112, 3, 1},       {"mobilenetv2 112x112x96 /2", 96, 112, 3, 2},
-    {"mobilenetv2 56x56x144", 144, 56, 3, 1},        {"mobilenetv2 56x56x144 /2", 144, 56, 3, 2},
-    {"mobilenetv2 28x28x192", 192, 28, 3, 1},        {"mobilenetv2 28x28x192 /2", 192, 28, 3, 2},
-    {"mobilenetv2 14x14x384", 384, 14, 3, 1},        {"mobilenetv2 14x14x576", 576, 14, 3, 1},
-    {"mobilenetv2 14x14x576 /2", 576, 14, 3, 2},     {"mobilenetv2 7x7x960", 960, 7, 3, 1},
-    {"yolox-nano 208x208x16 /2", 16, 208, 3, 2},     {"yolox-nano 104x104x16", 16, 104, 3, 1},
-    {"yolox-nano 52x52x32", 32, 52, 3, 1},           {"yolox-nano 26x26x64", 64, 26, 3, 1},
-    {"yolox-nano 13x13x128", 128, 13, 3, 1},         {"5x5 56x56x72 /2", 72, 56, 5, 2},
-    {"5x5 28x28x120", 120, 28, 5, 1},                {"5x5 14x14x480", 480, 14, 5, 1},
-    {"5x5 14x14x672 /2", 672, 14, 5, 2},             {"5x5 7x7x960", 960, 7, 5, 1},
-    {"7x7 14x14x384", 384, 14, 7, 1},                {"dilated by 2 33x33x384", 384, 33, 3, 1, 2},
-    {"dilated by 12 33x33x256", 256, 33, 3, 1, 12},  {"maxpool 3x3/2 112x112x64", 64, 112, 3, 2, 1, true},
-    {"maxpool 2x2/2 112x112x64", 64, 112, 2, 2, 1, true}, {"maxpool 5x5 20x20x256", 256, 20, 5, 1, 1, true},
-    {"maxpool 9x9 20x20x256", 256, 20, 9, 1, 1, true},    {"maxpool 13x13 20x20x256", 256, 20, 13, 1, 1, true},
+    {"mobilenetv2 112x112x32", 32, 112, 3, 1},
+    {"mobilenetv2 112x112x96 /2", 96, 112, 3, 2},
+    {"mobilenetv2 56x56x144", 144, 56, 3, 1},
+    {"mobilenetv2 56x56x144 /2", 144, 56, 3, 2},
+    {"mobilenetv2 28x28x192", 192, 28, 3, 1},
+    {"mobilenetv2 28x28x192 /2", 192, 28, 3, 2},
+    {"mobilenetv2 14x14x384", 384, 14, 3, 1},
+    {"mobilenetv2 14x14x576", 576, 14, 3, 1},
+    {"mobilenetv2 14x14x576 /2", 576, 14, 3, 2},
+    {"mobilenetv2 7x7x960", 960, 7, 3, 1},
+    {"yolox-nano 208x208x16 /2", 16, 208, 3, 2},
+    {"yolox-nano 104x104x16", 16, 104, 3, 1},
+    {"yolox-nano 52x52x32", 32, 52, 3, 1},
+    {"yolox-nano 26x26x64", 64, 26, 3, 1},
+    {"yolox-nano 13x13x128", 128, 13, 3, 1},
+    {"5x5 56x56x72 /2", 72, 56, 5, 2},
+    {"5x5 28x28x120", 120, 28, 5, 1},
+    {"5x5 14x14x480", 480, 14, 5, 1},
+    {"5x5 14x14x672 /2", 672, 14, 5, 2},
+    {"5x5 7x7x960", 960, 7, 5, 1},
+    {"7x7 14x14x384", 384, 14, 7, 1},
+    {"dilated by 2 33x33x384", 384, 33, 3, 1, 2},
+    {"dilated by 12 33x33x256", 256, 33, 3, 1, 12},
+    {"maxpool 3x3/2 112x112x64", 64, 112, 3, 2, 1, true},
+    {"maxpool 2x2/2 112x112x64", 64, 112, 2, 2, 1, true},
+    {"maxpool 5x5 20x20x256", 256, 20, 5, 1, 1, true},
+    {"maxpool 9x9 20x20x256", 256, 20, 9, 1, 1, true},
+    {"maxpool 13x13 20x20x256", 256, 20, 13, 1, 1, true},
     {"maxpool 13x13 13x13x128", 128, 13, 13, 1, 1, true},
 };
 
@@ -44,7 +58,8 @@ Stage stage_of(const Layer& l) {
   const int64_t out = (l.size + 2 * pad - reach) / l.stride + 1;
   const Dims xs{1, l.c, l.size, l.size}, ys{1, l.c, out, out};
   const TensorDesc x{DType::f32, xs, channels_last(xs)}, y{DType::f32, ys, channels_last(ys)};
-  const Window window{{1, l.filter, l.filter}, {1, l.stride, l.stride}, {1, l.dilation, l.dilation}, {0, pad, pad}, {0, pad, pad}};
+  const Window window{
+      {1, l.filter, l.filter}, {1, l.stride, l.stride}, {1, l.dilation, l.dilation}, {0, pad, pad}, {0, pad, pad}};
   if (l.pool) return {PoolParams{PoolKind::max, window}, {x}, {y}};
   DepthwiseParams p;
   p.window = window;
@@ -117,8 +132,10 @@ int main(int argc, char** argv) {
         inputs[1] = packed.bytes.get();
       }
       std::byte* output = y.bytes.get();
-      const Measured m = measure(kernel, {inputs, {&output, 1}, workspace.bytes.get(), &executor}, flops, unit == "avx512", slots);
-      std::printf("%-28s %-10s %8.1f %8.1f %8.1f\n", layer.name, variant, 100 * m.share, bytes / m.seconds * 1e-9, 1e6 * m.seconds);
+      const Measured m =
+          measure(kernel, {inputs, {&output, 1}, workspace.bytes.get(), &executor}, flops, unit == "avx512", slots);
+      std::printf("%-28s %-10s %8.1f %8.1f %8.1f\n", layer.name, variant, 100 * m.share, bytes / m.seconds * 1e-9,
+                  1e6 * m.seconds);
     }
   }
   return 0;

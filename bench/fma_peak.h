@@ -1,5 +1,5 @@
-// The fp32 multiply-add rate of this thread right now: independent FMAs in registers, enough of them to hide their latency. Probed
-// just before and after a measurement, because the clock of a shared machine wanders.
+// The fp32 multiply-add rate of this thread right now: independent FMAs in registers, enough of them to hide their latency.
+// Probed just before and after a measurement, because the clock of a shared machine wanders.
 #pragma once
 
 #include <ctime>
@@ -18,8 +18,9 @@ inline double fma_peak([[maybe_unused]] bool wide) {
   constexpr long kLoops = 25000;
   long count = kLoops;
   const double begin = thread_seconds();
-#define SPARKLE_FMAS(r)                                                                                               \
-  ".irp i, 0,1,2,3,4,5,6,7,8,9,10,11\n vxorps %%" r "\\i, %%" r "\\i, %%" r "\\i\n .endr\n"                             \
+#define SPARKLE_FMAS(r)                                                     \
+  ".irp i, 0,1,2,3,4,5,6,7,8,9,10,11\n vxorps %%" r "\\i, %%" r "\\i, %%" r \
+  "\\i\n .endr\n"                                                           \
   "1:\n .irp i, 0,1,2,3,4,5,6,7,8,9,10,11\n vfmadd231ps %%" r "\\i, %%" r "\\i, %%" r "\\i\n .endr\n dec %0\n jnz 1b\n"
 #define SPARKLE_CLOBBERS "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11"
   if (wide) {

@@ -183,16 +183,11 @@ int main(int argc, char** argv) {
       options.verify = false;
       continue;
     }
-    if (name == "--unit")
-      options.unit = value;
-    else if (name == "--only")
-      options.only = value;
-    else if (name == "--rounds")
-      options.rounds = std::max(1, std::atoi(value));
-    else if (name == "--cache")
-      options.cache = std::atoll(value);
-    else
-      return std::printf("moves_bandwidth [--unit U] [--only TEXT] [--rounds N] [--cache BYTES] [--no-verify]\n"), 2;
+    if (name == "--unit") options.unit = value;
+    else if (name == "--only") options.only = value;
+    else if (name == "--rounds") options.rounds = std::max(1, std::atoi(value));
+    else if (name == "--cache") options.cache = std::atoll(value);
+    else return std::printf("moves_bandwidth [--unit U] [--only TEXT] [--rounds N] [--cache BYTES] [--no-verify]\n"), 2;
     ++i;
   }
   std::mt19937 random(2);

@@ -13,7 +13,8 @@ namespace sparkle::cli {
 
 void add_common(CLI::App& command, CommonOptions& o) {
   command.add_option("--device", o.device, "auto, cpu, reference, or FILE.json for planning only (auto means cpu)");
-  command.add_option("--threads", o.threads, "CPU threads; 0: what affinity and cgroup quota allow")->check(CLI::Range(0, 1024));
+  command.add_option("--threads", o.threads, "CPU threads; 0: what affinity and cgroup quota allow")
+      ->check(CLI::Range(0, 1024));
   command.add_option("--precision", o.precision, "fp32");
   command.add_option("--algorithm", o.algorithm, "force one where it can serve: gemm, depthwise");
   command.add_option("--variant", o.variant, "force a kernel variant by name where its family has it");
@@ -29,9 +30,12 @@ Result<int64_t> parse_bytes(const std::string& text) {
   std::string_view digits = text;
   double factor = 1;
   switch (digits.back()) {
-    case 'k': case 'K': factor = 1024; break;
-    case 'm': case 'M': factor = 1024.0 * 1024; break;
-    case 'g': case 'G': factor = 1024.0 * 1024 * 1024; break;
+    case 'k':
+    case 'K': factor = 1024; break;
+    case 'm':
+    case 'M': factor = 1024.0 * 1024; break;
+    case 'g':
+    case 'G': factor = 1024.0 * 1024 * 1024; break;
     default: break;
   }
   if (factor > 1) digits.remove_suffix(1);
@@ -118,8 +122,8 @@ int check_fallback(const Plan& plan, const CommonOptions& o) {
   if (o.fallback == "allow" || o.device == "reference") return kDone;
   for (const PlanStep& step : plan.steps) {
     if (variant_of(step.schedule) != "plain") continue;
-    std::fprintf(stderr, "sparkle: step '%s' (%s) has no fast kernel here and runs on plain reference loops.\n", step.name.c_str(),
-                 step.algorithm.c_str());
+    std::fprintf(stderr, "sparkle: step '%s' (%s) has no fast kernel here and runs on plain reference loops.\n",
+                 step.name.c_str(), step.algorithm.c_str());
     if (o.fallback == "forbid") return kRequirement;
   }
   return kDone;

@@ -50,7 +50,8 @@ int devices(const CommonOptions& common) {
 }  // namespace
 
 void add_devices(CLI::App& app, Chosen& chosen) {
-  auto* command = app.add_subcommand("devices", "Describe this machine (or FILE.json): caches, math units, measured peak and bandwidth");
+  auto* command =
+      app.add_subcommand("devices", "Describe this machine (or FILE.json): caches, math units, measured peak and bandwidth");
   auto options = std::make_shared<CommonOptions>();
   add_common(*command, *options);
   command->callback([&chosen, options] { chosen = [options] { return devices(*options); }; });

@@ -1,4 +1,5 @@
-// The command `sparkle`: one subcommand per file. Status: 0 done, 1 a check failed, 2 bad usage or input, 3 a requirement not met.
+// The command `sparkle`: one subcommand per file. Status: 0 done, 1 a check failed, 2 bad usage or input, 3 a requirement not
+// met.
 #include <csignal>
 #include <cstdio>
 

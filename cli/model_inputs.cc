@@ -48,8 +48,8 @@ Result<std::vector<Dims>> input_shapes(const std::vector<SessionInput>& inputs, 
     for (int a = 0; a < shapes[i].size(); ++a) {
       if (shapes[i][a] >= 0) continue;
       if (a > 0)
-        return Error{Reason::bad_usage, "The model leaves sizes of input '" + inputs[i].name + "' open; give them with --shape '" +
-                                            inputs[i].name + "=1x3x224x224'."};
+        return Error{Reason::bad_usage, "The model leaves sizes of input '" + inputs[i].name +
+                                            "' open; give them with --shape '" + inputs[i].name + "=1x3x224x224'."};
       shapes[i][a] = 1;
     }
   }

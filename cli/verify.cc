@@ -68,13 +68,16 @@ Verdict verify_directory(const fs::path& directory, std::shared_ptr<Backend> bac
     auto outputs = (*session)->run(*inputs);
     if (!outputs.ok()) return verdict_of(outputs.error());
     if (outputs->size() < expected->size() || expected->empty())
-      return {Verdict::failed, set.filename().string() + ": " + std::to_string(expected->size()) + " outputs are expected, the model has " +
-                                   std::to_string(outputs->size()), 0, 0};
+      return {Verdict::failed,
+              set.filename().string() + ": " + std::to_string(expected->size()) + " outputs are expected, the model has " +
+                  std::to_string(outputs->size()),
+              0, 0};
     for (size_t i = 0; i < expected->size(); ++i) {
       const Comparison c = compare((*outputs)[i], (*expected)[i], tolerance_for((*expected)[i].dtype, network));
       verdict.largest_error = std::max(verdict.largest_error, c.relative_error());
       if (!c.equal)
-        return {Verdict::failed, set.filename().string() + ", output " + std::to_string(i) + ": " + c.problem, c.relative_error(), 0};
+        return {Verdict::failed, set.filename().string() + ", output " + std::to_string(i) + ": " + c.problem,
+                c.relative_error(), 0};
     }
     ++verdict.sets;
   }
@@ -95,10 +98,11 @@ int verify(const CommonOptions& common, const std::vector<std::string>& director
     constexpr const char* words[] = {"PASS", "FAIL", "SKIP"};
     const std::string name = fs::weakly_canonical(directory).filename().string();
     if (common.json) {
-      rows.push_back({{"name", name}, {"verdict", words[v.kind]}, {"detail", v.detail}, {"max_relative_error", v.largest_error}});
+      rows.push_back(
+          {{"name", name}, {"verdict", words[v.kind]}, {"detail", v.detail}, {"max_relative_error", v.largest_error}});
     } else if (v.kind == Verdict::passed) {
-      std::printf("PASS  %-48s %d set%s, largest error %.1e of the largest value\n", name.c_str(), v.sets, v.sets == 1 ? "" : "s",
-                  v.largest_error);
+      std::printf("PASS  %-48s %d set%s, largest error %.1e of the largest value\n", name.c_str(), v.sets,
+                  v.sets == 1 ? "" : "s", v.largest_error);
     } else {
       std::printf("%s  %-48s %s\n", words[v.kind], name.c_str(), v.detail.c_str());
     }

@@ -1,5 +1,5 @@
-// Algorithms, device-free: an anchor call (a Problem on given operands) becomes Stages. Which algorithm runs is the planner's choice
-// by cost; each can be forced by name.
+// Algorithms, device-free: an anchor call (a Problem on given operands) becomes Stages. Which algorithm runs is the planner's
+// choice by cost; each can be forced by name.
 #pragma once
 
 #include <span>

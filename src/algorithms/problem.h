@@ -14,9 +14,9 @@ bool parse_name(std::string_view text, ProblemKind& kind);
 struct Problem {
   ProblemKind kind = ProblemKind::conv;
   std::string dtype = "f32";
-  int rank = 2;                                  // spatial dimensions of the model, 1 to 3 (sizes below always hold three)
-  int64_t n = 1, c = 1, k = 1, groups = 1;       // images, input channels, filters; unused by matmul
-  Triple in{1, 1, 1}, out{1, 1, 1};              // D,H,W and Z,P,Q
+  int rank = 2;                             // spatial dimensions of the model, 1 to 3 (sizes below always hold three)
+  int64_t n = 1, c = 1, k = 1, groups = 1;  // images, input channels, filters; unused by matmul
+  Triple in{1, 1, 1}, out{1, 1, 1};         // D,H,W and Z,P,Q
   Window window;
   int64_t batch = 1, rows = 1, columns = 1, depth = 1;  // matmul: m, n and k per batch element
   Epilogue epilogue;
@@ -49,8 +49,8 @@ Result<std::vector<NamedProblem>> parse_layers(std::string_view text, std::strin
 // "conv 64x56x56 -> 64 3x3 s1 p1": for tables.
 std::string short_name(const Problem& problem);
 
-// Operands of the problem in the layouts that the engine uses (channels last), constants row-major: x, w, epilogue operands; and
-// the output. What `bench` runs.
+// Operands of the problem in the layouts that the engine uses (channels last), constants row-major: x, w, epilogue operands;
+// and the output. What `bench` runs.
 struct ProblemOperands {
   std::vector<TensorDesc> inputs;
   TensorDesc output;

@@ -56,9 +56,9 @@ Result<Problem> parse_conv(std::string_view text) {
   Problem p;
   Sides sides;
   size_t at = 0;
-  static constexpr std::array<std::string_view, 27> known = {"g",  "mb", "ic", "id", "ih", "iw", "oc", "od", "oh",
-                                                             "ow", "kd", "kh", "kw", "sd", "sh", "sw", "pd", "ph",
-                                                             "pw", "dd", "dh", "dw", "ped", "peh", "pew", "k", "p"};
+  static constexpr std::array<std::string_view, 27> known = {"g",  "mb", "ic", "id", "ih",  "iw",  "oc",  "od", "oh",
+                                                             "ow", "kd", "kh", "kw", "sd",  "sh",  "sw",  "pd", "ph",
+                                                             "pw", "dd", "dh", "dw", "ped", "peh", "pew", "k",  "p"};
   while (at < text.size()) {
     if (text[at] == '_' || text[at] == ' ') {
       ++at;
@@ -73,8 +73,7 @@ Result<Problem> parse_conv(std::string_view text) {
     int64_t value = 0;
     if (std::find(known.begin(), known.end(), name) == known.end() || digits == letters ||
         !record_detail::parse_number(text.substr(letters, digits - letters), value) || value > kLargest)
-      return usage("'" + std::string(text.substr(at, 12)) +
-                   "' is not part of a convolution such as ic64ih56oc64oh56kh3ph1.");
+      return usage("'" + std::string(text.substr(at, 12)) + "' is not part of a convolution such as ic64ih56oc64oh56kh3ph1.");
     sides.values[name] = value;
     at = digits;
   }

@@ -6,8 +6,9 @@ namespace sparkle {
 namespace {
 
 // The transposed convolution scatters; seen from the output it is, for each phase (output position modulo stride), an ordinary
-// convolution of stride 1 with every stride-th tap of the filter, taps in reverse. Each phase writes its own pixels: an output view
-// with pitch * stride. With z = phase + stride*q and tap t = t0 + stride*j the input position is q + (phase + pad - dilation*t)/stride.
+// convolution of stride 1 with every stride-th tap of the filter, taps in reverse. Each phase writes its own pixels: an output
+// view with pitch * stride. With z = phase + stride*q and tap t = t0 + stride*j the input position is q + (phase + pad -
+// dilation*t)/stride.
 struct Phase {
   int64_t first_tap = 0, taps = 0, step = 1;  // taps first, first+step, ... of the filter
   int64_t begin = 0;                          // input position of output 0 under the first of these taps
@@ -34,8 +35,9 @@ TensorDesc slice_axis(TensorDesc desc, int axis, int64_t begin, int64_t step, in
   return desc;
 }
 
-// ONNX stores the filter of a transposed convolution as [C, K/groups, taps]; the gemm family wants [K, C/groups, taps]. Within one
-// group that is a swap of two axes; over several groups there is no single pitch for K, so each group gets a stage of its own.
+// ONNX stores the filter of a transposed convolution as [C, K/groups, taps]; the gemm family wants [K, C/groups, taps]. Within
+// one group that is a swap of two axes; over several groups there is no single pitch for K, so each group gets a stage of its
+// own.
 }  // namespace
 
 StagePlan transposed_stages(const AnchorCall& call) {

@@ -92,7 +92,8 @@ std::optional<double> cgroup_cpu_quota(const std::string& root) {
       tighten(quota, root + "/sys/fs/cgroup", path, read_v2);
       tighten(quota, root + "/sys/fs/cgroup/unified", path, read_v2);
     } else if (controllers.find(",cpu,") != std::string::npos) {
-      for (const char* mount : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"}) tighten(quota, root + mount, path, read_v1);
+      for (const char* mount : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"})
+        tighten(quota, root + mount, path, read_v1);
     }
   }
   return quota;
@@ -100,8 +101,8 @@ std::optional<double> cgroup_cpu_quota(const std::string& root) {
 
 ThreadCount usable_threads(int requested) {
   const std::vector<int> cpus = affinity_cpus();
-  const int affinity = cpus.empty() ? std::max(1, static_cast<int>(std::thread::hardware_concurrency()))
-                                    : static_cast<int>(cpus.size());
+  const int affinity =
+      cpus.empty() ? std::max(1, static_cast<int>(std::thread::hardware_concurrency())) : static_cast<int>(cpus.size());
   const int cores = cpus.empty() ? affinity : count_cores(cpus);
   const std::optional<double> quota = cgroup_cpu_quota();
 

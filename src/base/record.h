@@ -46,7 +46,10 @@ struct Printer {
       text += name_of(field);
     } else if constexpr (std::is_same_v<F, std::string>) {
       text += field.empty() ? "-" : field;
-    } else if constexpr (requires { field.begin(); field.end(); }) {
+    } else if constexpr (requires {
+                           field.begin();
+                           field.end();
+                         }) {
       text += '[';
       bool first = true;
       for (auto& value : field) {
@@ -101,7 +104,10 @@ struct Parser {
     } else if constexpr (std::is_same_v<T, std::string>) {
       field = value == "-" ? std::string() : std::string(value);
       return true;
-    } else if constexpr (requires { field.begin(); field.end(); }) {
+    } else if constexpr (requires {
+                           field.begin();
+                           field.end();
+                         }) {
       if (value.size() < 2 || value.front() != '[' || value.back() != ']') return false;
       return parse_list(value.substr(1, value.size() - 2), field);
     } else {

@@ -55,14 +55,13 @@ inline Status ok() { return Done{}; }
 // SPARKLE_TRY(name, expression): binds the value to `name` or returns the error.
 #define SPARKLE_CONCAT_INNER(a, b) a##b
 #define SPARKLE_CONCAT(a, b) SPARKLE_CONCAT_INNER(a, b)
-#define SPARKLE_TRY(name, ...)                                                  \
-  auto SPARKLE_CONCAT(result_, __LINE__) = (__VA_ARGS__);                       \
-  if (!SPARKLE_CONCAT(result_, __LINE__).ok())                                  \
-    return SPARKLE_CONCAT(result_, __LINE__).take_error();                      \
+#define SPARKLE_TRY(name, ...)                                                                        \
+  auto SPARKLE_CONCAT(result_, __LINE__) = (__VA_ARGS__);                                             \
+  if (!SPARKLE_CONCAT(result_, __LINE__).ok()) return SPARKLE_CONCAT(result_, __LINE__).take_error(); \
   auto name = std::move(SPARKLE_CONCAT(result_, __LINE__)).value()
 // SPARKLE_CHECK(status): returns the error, if any.
-#define SPARKLE_CHECK(...)                                                      \
-  do {                                                                          \
+#define SPARKLE_CHECK(...)                                                        \
+  do {                                                                            \
     if (auto status_ = (__VA_ARGS__); !status_.ok()) return status_.take_error(); \
   } while (false)
 

@@ -43,15 +43,9 @@ bool same_places(const Dims& shape, const Layout& a, const Layout& b) {
 
 }  // namespace
 
-bool is_dense(const Dims& shape, const Layout& layout) {
-  return same_places(shape, layout, dense(shape, layout.order));
-}
-bool is_row_major(const Dims& shape, const Layout& layout) {
-  return same_places(shape, layout, row_major(shape));
-}
-bool is_channels_last(const Dims& shape, const Layout& layout) {
-  return same_places(shape, layout, channels_last(shape));
-}
+bool is_dense(const Dims& shape, const Layout& layout) { return same_places(shape, layout, dense(shape, layout.order)); }
+bool is_row_major(const Dims& shape, const Layout& layout) { return same_places(shape, layout, row_major(shape)); }
+bool is_channels_last(const Dims& shape, const Layout& layout) { return same_places(shape, layout, channels_last(shape)); }
 
 std::string name_of(const Dims& shape, const Layout& layout) {
   std::string name;

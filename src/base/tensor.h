@@ -15,10 +15,10 @@ namespace sparkle {
 // Where the elements of a tensor lie: axis order, pitch per axis and offset into the buffer. A slice, a part of a
 // concatenation and a transposition are views: another Layout of the same buffer.
 struct Layout {
-  Dims order;          // logical axes, outermost first; channels-last of NCHW is {0,2,3,1}
-  Dims pitch;          // distance in elements between neighbours along each logical axis; may be 0 or negative
-  int64_t offset = 0;  // elements from the start of the buffer to element (0,...,0)
-  int64_t block = 1;   // channels per block; 1 is unblocked (no blocked layout is served yet)
+  Dims order;                // logical axes, outermost first; channels-last of NCHW is {0,2,3,1}
+  Dims pitch;                // distance in elements between neighbours along each logical axis; may be 0 or negative
+  int64_t offset = 0;        // elements from the start of the buffer to element (0,...,0)
+  int64_t block = 1;         // channels per block; 1 is unblocked (no blocked layout is served yet)
   bool zero_padded = false;  // padding channels of the last block hold zeros
 
   friend bool operator==(const Layout&, const Layout&) = default;
@@ -40,7 +40,7 @@ int64_t extent(const Dims& shape, const Layout& layout);
 // A tensor without memory.
 struct TensorDesc {
   DType dtype = DType::f32;
-  Dims shape;     // logical order, as the ONNX specification names the axes (N, C, spatial ...)
+  Dims shape;  // logical order, as the ONNX specification names the axes (N, C, spatial ...)
   Layout layout;
 
   int64_t elements() const { return shape.product(); }

@@ -85,7 +85,7 @@ void ThreadPool::worker_loop(int worker) {
     // A worker that comes late finds the gate closed, or enters a newer job: both are fine, it never sees a finished one.
     if (gate_.fetch_add(1, std::memory_order_acquire) & kOpen) drain(*job_, worker);
     const uint32_t before = gate_.fetch_sub(1);  // not weaker: notifying must not overtake it
-    if (before == 1) gate_.notify_one();  // the last one out of a closed gate: its owner may be asleep in retire()
+    if (before == 1) gate_.notify_one();         // the last one out of a closed gate: its owner may be asleep in retire()
   }
 }
 

@@ -45,8 +45,8 @@ class ThreadPool final : public Executor {
   void retire();
 
   // Lines of their own: the counters are written by all, the rest is read by all.
-  alignas(64) std::atomic<uint32_t> epoch_{0};     // counts published jobs; idle workers wait for it to change
-  alignas(64) std::atomic<uint32_t> gate_{0};      // kOpen while job_ may be entered, plus the number of workers inside
+  alignas(64) std::atomic<uint32_t> epoch_{0};      // counts published jobs; idle workers wait for it to change
+  alignas(64) std::atomic<uint32_t> gate_{0};       // kOpen while job_ may be entered, plus the number of workers inside
   alignas(64) std::atomic<bool> published_{false};  // the slot job_ is taken by some caller
   alignas(64) Job* job_ = nullptr;                  // read only by a worker that came through the open gate
   std::atomic<bool> stopping_{false};

@@ -41,22 +41,42 @@ std::map<std::string, std::string> read_cpuinfo(const std::string& root) {
 
 std::string_view intel_architecture(int model, int stepping) {
   switch (model) {
-    case 0x3c: case 0x3f: case 0x45: case 0x46: return "haswell";
-    case 0x3d: case 0x47: case 0x4f: case 0x56: return "broadwell";
-    case 0x4e: case 0x5e: case 0x8e: case 0x9e: case 0xa5: case 0xa6: return "skylake";
+    case 0x3c:
+    case 0x3f:
+    case 0x45:
+    case 0x46: return "haswell";
+    case 0x3d:
+    case 0x47:
+    case 0x4f:
+    case 0x56: return "broadwell";
+    case 0x4e:
+    case 0x5e:
+    case 0x8e:
+    case 0x9e:
+    case 0xa5:
+    case 0xa6: return "skylake";
     case 0x55: return stepping >= 10 ? "cooper-lake" : stepping >= 5 ? "cascade-lake" : "skylake-server";
-    case 0x6a: case 0x6c: return "icelake-server";
-    case 0x7d: case 0x7e: return "icelake";
-    case 0x8c: case 0x8d: return "tiger-lake";
+    case 0x6a:
+    case 0x6c: return "icelake-server";
+    case 0x7d:
+    case 0x7e: return "icelake";
+    case 0x8c:
+    case 0x8d: return "tiger-lake";
     case 0xa7: return "rocket-lake";
     case 0x8f: return "sapphire-rapids";
     case 0xcf: return "emerald-rapids";
-    case 0xad: case 0xae: return "granite-rapids";
+    case 0xad:
+    case 0xae: return "granite-rapids";
     case 0xaf: return "sierra-forest";
-    case 0x97: case 0x9a: return "alder-lake";
-    case 0xb7: case 0xba: case 0xbf: return "raptor-lake";
-    case 0xaa: case 0xac: return "meteor-lake";
-    case 0xc5: case 0xc6: return "arrow-lake";
+    case 0x97:
+    case 0x9a: return "alder-lake";
+    case 0xb7:
+    case 0xba:
+    case 0xbf: return "raptor-lake";
+    case 0xaa:
+    case 0xac: return "meteor-lake";
+    case 0xc5:
+    case 0xc6: return "arrow-lake";
     case 0xbd: return "lunar-lake";
     default: return {};
   }

@@ -15,28 +15,28 @@ enum class UnitKind : uint8_t { vector_fma, dot_product, matrix };
 
 // One level of memory, innermost first. Rates are for one core or compute unit reading alone.
 struct MemoryLevel {
-  std::string name;              // "L1", "L2", "L3", "DRAM", "shared", "registers"
-  int64_t bytes = 0;             // capacity of one instance
-  double bytes_per_second = 0;   // read rate of one core
+  std::string name;                   // "L1", "L2", "L3", "DRAM", "shared", "registers"
+  int64_t bytes = 0;                  // capacity of one instance
+  double bytes_per_second = 0;        // read rate of one core
   double total_bytes_per_second = 0;  // read rate of all cores together
   int64_t line_bytes = 0;
-  int shared_by = 1;             // cores that share one instance
-  bool filled_by_hand = false;   // true for a GPU's shared memory
-  double copy_bytes_per_second = 0;   // all cores copying from this level to itself, bytes read plus bytes written
+  int shared_by = 1;                 // cores that share one instance
+  bool filled_by_hand = false;       // true for a GPU's shared memory
+  double copy_bytes_per_second = 0;  // all cores copying from this level to itself, bytes read plus bytes written
 
   friend bool operator==(const MemoryLevel&, const MemoryLevel&) = default;
 };
 
 // One math unit: what a core can multiply at once.
 struct MathUnit {
-  std::string name;              // "avx512", "avx2", "neon", "amx-int8", "wgmma-f16" ...; kernels name the unit they need
+  std::string name;  // "avx512", "avx2", "neon", "amx-int8", "wgmma-f16" ...; kernels name the unit they need
   UnitKind kind = UnitKind::vector_fma;
-  int m = 1, n = 1, k = 1;       // shape of one instruction; a vector unit is 1 x lanes x 1
+  int m = 1, n = 1, k = 1;  // shape of one instruction; a vector unit is 1 x lanes x 1
   DType input = DType::f32;
   DType accumulator = DType::f32;
-  double flops_per_second = 0;   // peak of one core, multiply and add counted as two; measured where calibrated
-  int registers = 0;             // vector or tile registers a kernel can name
-  int alignment = 1;             // elements that a dimension should be a multiple of
+  double flops_per_second = 0;  // peak of one core, multiply and add counted as two; measured where calibrated
+  int registers = 0;            // vector or tile registers a kernel can name
+  int alignment = 1;            // elements that a dimension should be a multiple of
   int latency_cycles = 0;
   double total_flops_per_second = 0;  // peak of all cores together; clocks fall when all are busy
 
@@ -54,19 +54,19 @@ struct DeviceLimits {
 };
 
 struct Device {
-  std::string name;          // "AMD EPYC 9R14", "NVIDIA H200"
+  std::string name;  // "AMD EPYC 9R14", "NVIDIA H200"
   DeviceKind kind = DeviceKind::cpu;
   std::string vendor;
   std::string architecture;  // "zen4", "sapphire-rapids", "rdna3", "sm90"
   std::string driver;        // GPU driver version; empty on a CPU
   int cores = 1;             // CPU cores or GPU compute units usable by this process
   double clock_hz = 0;
-  double launch_seconds = 0;     // fixed cost of one step
-  bool calibrated = false;       // rates were measured on this machine, not copied from a data sheet
+  double launch_seconds = 0;  // fixed cost of one step
+  bool calibrated = false;    // rates were measured on this machine, not copied from a data sheet
   std::vector<MemoryLevel> memory;
   std::vector<MathUnit> units;
   DeviceLimits limits;
-  std::string thread_note;   // why `cores` is what it is: "2 (affinity 2, cgroup unlimited)"
+  std::string thread_note;  // why `cores` is what it is: "2 (affinity 2, cgroup unlimited)"
 
   const MathUnit* unit(std::string_view unit_name) const;
   // Level by name or nullptr; last_level() is the outermost (DRAM).

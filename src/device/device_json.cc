@@ -156,7 +156,8 @@ struct Reader {
         field = value.template get<std::string>();
       else fail(where, value, "a text of at most " + std::to_string(kLongestText) + " bytes");
     } else if constexpr (std::is_enum_v<T>) {
-      if (!value.is_string() || !parse_name(value.template get_ref<const std::string&>(), field)) fail(where, value, choices(T{}));
+      if (!value.is_string() || !parse_name(value.template get_ref<const std::string&>(), field))
+        fail(where, value, choices(T{}));
     } else if constexpr (std::is_integral_v<T>) {
       const int64_t largest = std::is_same_v<T, int64_t> ? kMostBytes : most;
       const bool whole = value.is_number_integer() &&
@@ -244,7 +245,8 @@ Result<Device> load_device(const std::string& path) {
   if (file.bad() || (!file.eof() && !file.good()) || !file.is_open())
     return Error{Reason::file_unreadable, "The device description '" + path + "' cannot be read."};
   if (text.size() > kLargestFile)
-    return Error{Reason::bad_format, "The device description '" + path + "' is larger than 1 MiB; it should be a few kilobytes."};
+    return Error{Reason::bad_format,
+                 "The device description '" + path + "' is larger than 1 MiB; it should be a few kilobytes."};
   auto device = device_from_json(text);
   if (!device.ok()) return Error{device.error().reason, path + ": " + device.error().message};
   return device;

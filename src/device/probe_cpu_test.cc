@@ -116,8 +116,8 @@ TEST_F(FakeMachine, ServerWithHyperthreads) {
 
 TEST_F(FakeMachine, LyingHypervisor) {
   cache(0, "1", "Data", "32K", "0");
-  cache(1, "2", "Unified", "16K", "0");       // smaller than L1
-  cache(2, "3", "Unified", "-5K", "0-");      // no size at all
+  cache(1, "2", "Unified", "16K", "0");   // smaller than L1
+  cache(2, "3", "Unified", "-5K", "0-");  // no size at all
   cache(3, "4", "Unified", "64M", "garbage");
   const auto levels = memory();
   ASSERT_EQ(levels.size(), 3u);

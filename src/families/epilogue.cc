@@ -6,9 +6,9 @@
 
 namespace sparkle {
 namespace {
-constexpr std::array<std::string_view, 15> kNames = {
-    "none", "relu", "clip",       "leaky_relu", "elu",       "selu",     "sigmoid", "hard_sigmoid",
-    "tanh", "silu", "hard_swish", "gelu",       "gelu_tanh", "softplus", "mish"};
+constexpr std::array<std::string_view, 15> kNames = {"none",       "relu",    "clip",         "leaky_relu", "elu",
+                                                     "selu",       "sigmoid", "hard_sigmoid", "tanh",       "silu",
+                                                     "hard_swish", "gelu",    "gelu_tanh",    "softplus",   "mish"};
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 }  // namespace
@@ -36,8 +36,7 @@ double activate(Activation activation, double a, double b, double x) {
     case Activation::silu: return x * sigmoid(x);
     case Activation::hard_swish: return x * std::clamp(x / 6 + 0.5, 0.0, 1.0);
     case Activation::gelu: return 0.5 * x * (1 + std::erf(x * 0.70710678118654752440));
-    case Activation::gelu_tanh:
-      return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
+    case Activation::gelu_tanh: return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
     case Activation::softplus: return softplus(x);
     case Activation::mish: return x * std::tanh(softplus(x));
   }

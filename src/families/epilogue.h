@@ -10,7 +10,21 @@
 namespace sparkle {
 
 enum class Activation : uint8_t {
-  none, relu, clip, leaky_relu, elu, selu, sigmoid, hard_sigmoid, tanh, silu, hard_swish, gelu, gelu_tanh, softplus, mish,
+  none,
+  relu,
+  clip,
+  leaky_relu,
+  elu,
+  selu,
+  sigmoid,
+  hard_sigmoid,
+  tanh,
+  silu,
+  hard_swish,
+  gelu,
+  gelu_tanh,
+  softplus,
+  mish,
 };
 std::string_view name_of(Activation activation);
 bool parse_name(std::string_view text, Activation& activation);
@@ -22,13 +36,13 @@ bool parse_name(std::string_view text, Activation& activation);
 double activate(Activation activation, double a, double b, double x);
 
 struct Epilogue {
-  double alpha = 1;           // factor of the sum
-  bool scale = false;         // operand [K]: factor per output channel
-  bool bias = false;          // operand [K]: summand per output channel
-  int residuals_before = 0;   // 0..2 operands shaped like the output (pitch 0 broadcasts), added before the activation
-  int residuals_after = 0;    // 0..2 operands added after it; before + after <= 2
+  double alpha = 1;          // factor of the sum
+  bool scale = false;        // operand [K]: factor per output channel
+  bool bias = false;         // operand [K]: summand per output channel
+  int residuals_before = 0;  // 0..2 operands shaped like the output (pitch 0 broadcasts), added before the activation
+  int residuals_after = 0;   // 0..2 operands added after it; before + after <= 2
   Activation activation = Activation::none;
-  double a = 0, b = 0;        // parameters of the activation
+  double a = 0, b = 0;  // parameters of the activation
 
   int operands() const { return scale + bias + residuals_before + residuals_after; }
   template <class V>

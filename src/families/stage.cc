@@ -65,8 +65,8 @@ Result<StageParams> params_from_text(Family family, std::string_view text) {
 
 const FamilyInfo& info(Family family) {
   static const std::array<const FamilyInfo*, kFamilies> infos = {
-      &gemm_info(), &depthwise_info(), &pool_info(), &pointwise_info(), &reduce_info(), &softmax_info(),
-      &normalize_info(), &copy_info(), &pad_info(), &resize_info(), &gather_info()};
+      &gemm_info(),      &depthwise_info(), &pool_info(), &pointwise_info(), &reduce_info(), &softmax_info(),
+      &normalize_info(), &copy_info(),      &pad_info(),  &resize_info(),    &gather_info()};
   return *infos[static_cast<size_t>(family)];
 }
 

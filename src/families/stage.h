@@ -88,12 +88,12 @@ struct Footprint {
 
 // One row of a family's variants table.
 struct Variant {
-  std::string_view name;      // "tile6x4"; unique in the family
-  DeviceKind device;          // whose backend implements it
-  UnitKind unit;              // the kind of math unit that it needs
-  int rows, vectors;          // register tile, or 0
-  int registers;              // vector registers needed
-  std::string_view note;      // why it exists, one line
+  std::string_view name;  // "tile6x4"; unique in the family
+  DeviceKind device;      // whose backend implements it
+  UnitKind unit;          // the kind of math unit that it needs
+  int rows, vectors;      // register tile, or 0
+  int registers;          // vector registers needed
+  std::string_view note;  // why it exists, one line
 };
 
 // What a family offers to the planner, the backends and the tests.

@@ -1,5 +1,5 @@
-// Which taps of a sliding filter fall inside the input, along one axis: what lets a kernel run without bounds checks, and what a
-// footprint counts as executed.
+// Which taps of a sliding filter fall inside the input, along one axis: what lets a kernel run without bounds checks, and what
+// a footprint counts as executed.
 #pragma once
 
 #include <algorithm>

@@ -19,9 +19,7 @@ struct Window {
   Triple pad_end{0, 0, 0};    // informative: the output's size decides how far the window goes
 
   int64_t taps() const { return filter[0] * filter[1] * filter[2]; }
-  bool is_pointwise() const {
-    return taps() == 1 && pad_begin == Triple{0, 0, 0} && stride == Triple{1, 1, 1};
-  }
+  bool is_pointwise() const { return taps() == 1 && pad_begin == Triple{0, 0, 0} && stride == Triple{1, 1, 1}; }
   template <class V>
   void visit(V& v) {
     v("filter", filter), v("stride", stride), v("dilation", dilation), v("pad", pad_begin), v("pad_end", pad_end);

@@ -29,9 +29,10 @@ Status bind_input(GraphTensor& t, const InputBinding& binding) {
   t.known = t.rank_known = true;
   if (binding.value) {
     if (binding.value->dtype != t.dtype || binding.value->shape != binding.shape)
-      return input_error(t, Reason::bad_input, "the value is " + std::string(name_of(binding.value->dtype)) + " of shape " +
-                                                   binding.value->shape.to_string() + ", but " + std::string(name_of(t.dtype)) +
-                                                   " of shape " + binding.shape.to_string() + " was announced");
+      return input_error(t, Reason::bad_input,
+                         "the value is " + std::string(name_of(binding.value->dtype)) + " of shape " +
+                             binding.value->shape.to_string() + ", but " + std::string(name_of(t.dtype)) + " of shape " +
+                             binding.shape.to_string() + " was announced");
     t.constant = binding.value;
   }
   return ok();

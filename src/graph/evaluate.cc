@@ -57,9 +57,7 @@ Result<Values> dispatch(const EvaluateContext& c) {
 Error EvaluateContext::fail(Reason reason, const std::string& what) const {
   return {reason, "Node '" + op.name + "' (" + op.type + "): " + what + "."};
 }
-Error EvaluateContext::not_served() const {
-  return fail(Reason::operator_not_served, "it is not evaluated ahead of the run");
-}
+Error EvaluateContext::not_served() const { return fail(Reason::operator_not_served, "it is not evaluated ahead of the run"); }
 
 bool worth_folding(const Graph& graph, const Op& op) {
   if (std::holds_alternative<ReshapeOp>(op.params)) return true;

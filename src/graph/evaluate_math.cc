@@ -53,7 +53,9 @@ bool integer_op(PointwiseOp op, int64_t x, int64_t y, int64_t z, double a, doubl
     case PointwiseOp::abs: r = x < 0 ? wrap(0 - ux) : x; break;
     case PointwiseOp::sign: r = (x > 0) - (x < 0); break;
     case PointwiseOp::relu: r = std::max<int64_t>(x, 0); break;
-    case PointwiseOp::floor: case PointwiseOp::ceil: case PointwiseOp::round: r = x; break;
+    case PointwiseOp::floor:
+    case PointwiseOp::ceil:
+    case PointwiseOp::round: r = x; break;
     case PointwiseOp::clip:
       r = x;
       if (static_cast<double>(r) < a) r = static_cast<int64_t>(std::ceil(a));
@@ -116,9 +118,8 @@ Result<Values> evaluate_pointwise(const EvaluateContext& c, const PointwiseNode&
   if (real) {
     std::vector<std::vector<double>> values;
     for (const HostTensor* x : c.inputs) values.push_back(as_doubles(*x));
-    const auto result = walk<double>(shape, c.inputs, values, [&](double x, double y, double z) {
-      return evaluate(op.op, x, y, z, op.a, op.b);
-    });
+    const auto result = walk<double>(shape, c.inputs, values,
+                                     [&](double x, double y, double z) { return evaluate(op.op, x, y, z, op.a, op.b); });
     return one(from_doubles(type, shape, result));
   }
   std::vector<std::vector<int64_t>> values;
@@ -162,7 +163,8 @@ struct Reduction {
       case ReduceKind::min: sum = first ? v : std::min(sum, v); break;
       case ReduceKind::product: sum = first ? v : sum * v; break;
       case ReduceKind::l1: sum += v < 0 ? -v : v; break;
-      case ReduceKind::l2: case ReduceKind::sum_square: sum += v * v; break;
+      case ReduceKind::l2:
+      case ReduceKind::sum_square: sum += v * v; break;
       default: sum += v; break;
     }
     first = false;

@@ -158,7 +158,13 @@ TEST(InferMath, MatMulGemmReduceSoftmaxPointwise) {
   EXPECT_EQ(b.shape(b.op("Softmax", SoftmaxOp{-1}, {m})), "2x3x4");
   EXPECT_NE(b.shape(b.op("Softmax", SoftmaxOp{3}, {m})).find("axis 3 does not exist"), std::string::npos);
   EXPECT_EQ(b.shape(b.pointwise(PointwiseOp::add, {m, b.input({3, 1})})), "2x3x4");
-  EXPECT_NE(b.shape(b.pointwise(PointwiseOp::add, {m, k, })).find("2x3x4"), std::string::npos);
+  EXPECT_NE(b.shape(b.pointwise(PointwiseOp::add,
+                                {
+                                    m,
+                                    k,
+                                }))
+                .find("2x3x4"),
+            std::string::npos);
   EXPECT_NE(b.shape(b.pointwise(PointwiseOp::add, {m, b.input({5})})).find("does not broadcast with 'x0' of shape 2x3x4"),
             std::string::npos);
   EXPECT_NE(b.shape(b.pointwise(PointwiseOp::add, {m, b.input({4}, DType::i64)})).find("(f32) and 'x"), std::string::npos);

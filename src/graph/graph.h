@@ -11,22 +11,22 @@
 
 namespace sparkle {
 
-using TensorId = int;               // index into Graph::tensors
+using TensorId = int;                    // index into Graph::tensors
 inline constexpr TensorId kAbsent = -1;  // an optional input that is not given
 
 struct GraphTensor {
   std::string name;
   DType dtype = DType::f32;
-  bool known = false;                // shape is known (rank and sizes); else `shape` holds -1 for unknown sizes
+  bool known = false;  // shape is known (rank and sizes); else `shape` holds -1 for unknown sizes
   bool rank_known = false;
   Dims shape;
   std::vector<std::string> axis_names;  // "N", "batch_size" for symbolic sizes of graph inputs and outputs; may be empty
-  std::optional<HostTensor> constant;  // weights, and whatever folding made known
+  std::optional<HostTensor> constant;   // weights, and whatever folding made known
 };
 
 struct Op {
-  std::string name;                  // the node's name in the model, or "Conv_12" where it has none
-  std::string type;                  // the operator as the model calls it: "Conv", "com.microsoft.QLinearAdd"
+  std::string name;  // the node's name in the model, or "Conv_12" where it has none
+  std::string type;  // the operator as the model calls it: "Conv", "com.microsoft.QLinearAdd"
   OpParams params;
   std::vector<TensorId> inputs, outputs;
 };
@@ -35,7 +35,7 @@ struct Graph {
   std::string name;
   int64_t opset = 0;
   std::vector<GraphTensor> tensors;
-  std::vector<Op> ops;               // topological order
+  std::vector<Op> ops;  // topological order
   std::vector<TensorId> inputs, outputs;
 
   const GraphTensor& tensor(TensorId id) const { return tensors[static_cast<size_t>(id)]; }

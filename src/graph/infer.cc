@@ -101,8 +101,8 @@ Status InferContext::set(int i, DType type, const Dims& shape) {
   if (i >= static_cast<int>(op_.outputs.size()) || op_.outputs[static_cast<size_t>(i)] == kAbsent) return ok();
   GraphTensor& out = graph_.tensor(op_.outputs[static_cast<size_t>(i)]);
   if (!checked_bytes(type, shape))
-    return fail(Reason::size_overflow, "its output '" + out.name + "' would have the shape " + shape.to_string() +
-                                           ", more than can be addressed");
+    return fail(Reason::size_overflow,
+                "its output '" + out.name + "' would have the shape " + shape.to_string() + ", more than can be addressed");
   out.dtype = type;
   out.shape = shape;
   out.known = out.rank_known = true;

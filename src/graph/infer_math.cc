@@ -10,9 +10,16 @@ namespace {
 
 bool gives_boolean(PointwiseOp op) {
   switch (op) {
-    case PointwiseOp::less: case PointwiseOp::less_equal: case PointwiseOp::greater: case PointwiseOp::greater_equal:
-    case PointwiseOp::equal: case PointwiseOp::logical_and: case PointwiseOp::logical_or: case PointwiseOp::logical_xor:
-    case PointwiseOp::logical_not: case PointwiseOp::is_nan: return true;
+    case PointwiseOp::less:
+    case PointwiseOp::less_equal:
+    case PointwiseOp::greater:
+    case PointwiseOp::greater_equal:
+    case PointwiseOp::equal:
+    case PointwiseOp::logical_and:
+    case PointwiseOp::logical_or:
+    case PointwiseOp::logical_xor:
+    case PointwiseOp::logical_not:
+    case PointwiseOp::is_nan: return true;
     default: return false;
   }
 }
@@ -60,8 +67,8 @@ Status infer_rule(InferContext& c, PointwiseNode& op) {
   for (int i = 1; i < arity; ++i) {
     const auto both = broadcast(shape, c.shape(i));
     if (!both)
-      return c.fail(Reason::bad_shape, c.describe(i) + " does not broadcast with " +
-                                           (i == 1 ? c.describe(0) : "the shape " + shape.to_string()));
+      return c.fail(Reason::bad_shape,
+                    c.describe(i) + " does not broadcast with " + (i == 1 ? c.describe(0) : "the shape " + shape.to_string()));
     shape = *both;
     if (i > typed && c.type(i) != c.type(typed) && op.op != PointwiseOp::pow)
       return c.fail(Reason::bad_model, "the types of '" + c.in(typed).name + "' (" + std::string(name_of(c.type(typed))) +

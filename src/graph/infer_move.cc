@@ -20,8 +20,8 @@ Status infer_rule(InferContext& c, ConcatOp& op) {
       part[axis] = y[axis];
     }
     if (part != y)
-      return c.fail(Reason::bad_shape, c.describe(i) + " does not line up with " + c.describe(0) + " outside of axis " +
-                                           std::to_string(axis));
+      return c.fail(Reason::bad_shape,
+                    c.describe(i) + " does not line up with " + c.describe(0) + " outside of axis " + std::to_string(axis));
     if (c.type(i) != c.type(0))
       return c.fail(Reason::bad_model, "the types of '" + c.in(i).name + "' and '" + c.in(0).name + "' differ");
   }
@@ -131,8 +131,7 @@ Status infer_rule(InferContext& c, TransposeOp& op) {
     seen[p] = true;
     y.push_back(x[static_cast<int>(p)]);
   }
-  if (op.permutation.size() != rank)
-    return c.fail(Reason::bad_model, "perm is no permutation of the axes of " + c.describe(0));
+  if (op.permutation.size() != rank) return c.fail(Reason::bad_model, "perm is no permutation of the axes of " + c.describe(0));
   return c.set(0, c.type(0), y);
 }
 

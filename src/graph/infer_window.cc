@@ -99,8 +99,8 @@ Status infer_rule(InferContext& c, ConvOp& op) {
   const WideInt filters = op.transposed ? WideInt{w[1]} * op.groups : WideInt{w[0]};
   SPARKLE_TRY(k, c.size(filters, "the number of filters"));
   if (c.given(2) && c.shape(2) != Dims{k})
-    return c.fail(Reason::bad_shape, "the bias " + c.describe(2) + " should have one value for each of the " +
-                                         std::to_string(k) + " filters");
+    return c.fail(Reason::bad_shape,
+                  "the bias " + c.describe(2) + " should have one value for each of the " + std::to_string(k) + " filters");
   if (c.type(1) != c.type(0) || (c.given(2) && c.type(2) != c.type(0)))
     return c.fail(Reason::bad_model, "the types of " + c.describe(0) + " and of the weights differ");
   Dims y{x[0], k};
@@ -110,8 +110,8 @@ Status infer_rule(InferContext& c, ConvOp& op) {
     if (!op.output_shape.empty()) SPARKLE_CHECK(fill_list(c, op.output_shape, spatial, 0, 0, "output_shape"));
   }
   for (int i = 0; i < spatial; ++i) {
-    SPARKLE_TRY(out, op.transposed ? transposed_size(c, op, i, x[i + 2])
-                                   : window_size(c, window, op.auto_pad, false, i, x[i + 2]));
+    SPARKLE_TRY(out,
+                op.transposed ? transposed_size(c, op, i, x[i + 2]) : window_size(c, window, op.auto_pad, false, i, x[i + 2]));
     y.push_back(out);
   }
   op.auto_pad = AutoPad::notset;

@@ -53,23 +53,38 @@ struct PointwiseNode {
   double a = 0, b = 0;
 };
 
-struct CastOp { DType to = DType::f32; };
+struct CastOp {
+  DType to = DType::f32;
+};
 
 // Inputs: x, scale, bias, mean, variance (inference form only).
-struct BatchNormalizationOp { double epsilon = 1e-5; };
+struct BatchNormalizationOp {
+  double epsilon = 1e-5;
+};
 // Inputs: x, scale, bias.
-struct InstanceNormalizationOp { double epsilon = 1e-5; };
+struct InstanceNormalizationOp {
+  double epsilon = 1e-5;
+};
 // Inputs: x, scale, bias?.
-struct LayerNormalizationOp { int64_t axis = -1; double epsilon = 1e-5; };
+struct LayerNormalizationOp {
+  int64_t axis = -1;
+  double epsilon = 1e-5;
+};
 // Inputs: x, scale, bias. Scale and bias per channel (opset 21) or per group (opset 18).
-struct GroupNormalizationOp { int64_t groups = 1; double epsilon = 1e-5; };
+struct GroupNormalizationOp {
+  int64_t groups = 1;
+  double epsilon = 1e-5;
+};
 // y = x / (bias + alpha / size * sum of squares over neighbouring channels) ^ beta
-struct LocalResponseOp { int64_t size = 1; double alpha = 1e-4, beta = 0.75, bias = 1; };
+struct LocalResponseOp {
+  int64_t size = 1;
+  double alpha = 1e-4, beta = 0.75, bias = 1;
+};
 
 // Inputs: x, axes? (constant).
 struct ReduceOp {
   ReduceKind kind = ReduceKind::sum;
-  Dims axes;              // [resolved] not negative
+  Dims axes;  // [resolved] not negative
   bool keep_dims = true;
   bool noop_if_no_axes = false;
   bool all_spatial = false;  // global pooling: axes 2..rank-1
@@ -81,45 +96,78 @@ struct SoftmaxOp {
   bool to_the_end = false;  // before opset 13: over all axes from `axis` on
 };
 
-struct ConcatOp { int64_t axis = 0; };
+struct ConcatOp {
+  int64_t axis = 0;
+};
 // Inputs: x, sizes? (constant). Outputs: the parts.
-struct SplitOp { int64_t axis = 0; Dims sizes; };  // sizes [resolved]
+struct SplitOp {
+  int64_t axis = 0;
+  Dims sizes;
+};  // sizes [resolved]
 // Inputs: x, starts, ends, axes?, steps? (constants). One entry per axis of x after resolution.
-struct SliceOp { Dims starts, ends, axes, steps; };  // [resolved] starts, steps per axis of x; sizes are the output's
+struct SliceOp {
+  Dims starts, ends, axes, steps;
+};  // [resolved] starts, steps per axis of x; sizes are the output's
 // Inputs: x, shape/axes? (constant): Reshape, Flatten, Squeeze, Unsqueeze, all the same once shapes are known.
 struct ReshapeOp {
   enum class Form : uint8_t { reshape, flatten, squeeze, unsqueeze } form = Form::reshape;
-  Dims target;            // the shape, the axes, or {axis}
+  Dims target;  // the shape, the axes, or {axis}
   bool allow_zero = false;
   bool target_given = false;  // from an attribute
 };
-struct TransposeOp { Dims permutation; };  // empty: reversed [resolved]
+struct TransposeOp {
+  Dims permutation;
+};  // empty: reversed [resolved]
 // Inputs: x, shape (constant).
-struct ExpandOp { Dims target; };  // [resolved] the output's shape
+struct ExpandOp {
+  Dims target;
+};  // [resolved] the output's shape
 // Inputs: x, repeats (constant).
-struct TileOp { Dims repeats; };  // [resolved]
+struct TileOp {
+  Dims repeats;
+};  // [resolved]
 // Inputs: x, pads?, value?, axes? (constants).
-struct PadOp { PadMode mode = PadMode::constant; Dims begin, end; double value = 0; bool given = false; };  // [resolved]
+struct PadOp {
+  PadMode mode = PadMode::constant;
+  Dims begin, end;
+  double value = 0;
+  bool given = false;
+};  // [resolved]
 // Inputs: x, roi?, scales?, sizes? (constants).
 struct ResizeOp {
-  ResizeParams params;    // scales and roi [resolved]
+  ResizeParams params;               // scales and roi [resolved]
   std::vector<double> given_scales;  // from an attribute (opset 9 and before)
   Dims axes;
   enum class Keep : uint8_t { stretch, not_larger, not_smaller } keep = Keep::stretch;
   bool antialias = false;
 };
-struct DepthToSpaceOp { int64_t block = 1; bool columns_first = false; };  // columns_first: CRD
-struct SpaceToDepthOp { int64_t block = 1; };
-struct GatherOp { int64_t axis = 0; };
+struct DepthToSpaceOp {
+  int64_t block = 1;
+  bool columns_first = false;
+};  // columns_first: CRD
+struct SpaceToDepthOp {
+  int64_t block = 1;
+};
+struct GatherOp {
+  int64_t axis = 0;
+};
 
 // Folded wherever their inputs are known; none of them reaches the planner.
-struct ShapeOp { int64_t start = 0; std::optional<int64_t> end; };
+struct ShapeOp {
+  int64_t start = 0;
+  std::optional<int64_t> end;
+};
 struct SizeOp {};
-struct ConstantOfShapeOp { DType dtype = DType::f32; double value = 0; };
+struct ConstantOfShapeOp {
+  DType dtype = DType::f32;
+  double value = 0;
+};
 struct RangeOp {};
 
 // An operator that is not served: kept so that reports name it.
-struct UnknownOp { std::string why; };
+struct UnknownOp {
+  std::string why;
+};
 
 using OpParams = std::variant<UnknownOp, ConvOp, PoolOp, MatMulOp, PointwiseNode, CastOp, BatchNormalizationOp,
                               InstanceNormalizationOp, LayerNormalizationOp, GroupNormalizationOp, LocalResponseOp, ReduceOp,

@@ -128,9 +128,8 @@ TEST(Rewrite, ActivationsAreRecognised) {
     EXPECT_EQ(g.ops[0].inputs.size(), 1u);
   };
   check(P::silu, [](auto& b, TensorId x, auto) { return b.pointwise(P::mul, {b.pointwise(P::sigmoid, {x}), x}); });
-  check(P::hard_swish, [](auto& b, TensorId x, auto) {
-    return b.pointwise(P::mul, {x, b.pointwise(P::hard_sigmoid, {x}, 1.0f / 6, 0.5)});
-  });
+  check(P::hard_swish,
+        [](auto& b, TensorId x, auto) { return b.pointwise(P::mul, {x, b.pointwise(P::hard_sigmoid, {x}, 1.0f / 6, 0.5)}); });
   check(P::hard_swish, [](auto& b, TensorId x, auto c) {
     const TensorId clip = b.pointwise(P::clip, {b.pointwise(P::add, {x, c(3)}), c(0), c(6)});
     return b.pointwise(P::div, {b.pointwise(P::mul, {x, clip}), c(6)});

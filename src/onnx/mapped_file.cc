@@ -20,7 +20,7 @@ Error unreadable(const std::string& path, const std::string& why) {
 Result<MappedFile> MappedFile::open(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return unreadable(path, std::strerror(errno));
-  struct stat status {};
+  struct stat status{};
   if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(file);
     return unreadable(path, "it is not a regular file");

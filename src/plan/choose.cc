@@ -15,8 +15,8 @@ struct Scheduled {
 };
 
 // All schedules of one stage, cheapest first; rejections go to `candidates`.
-std::vector<Scheduled> enumerate(std::string_view algorithm, const Stage& stage, const Device& device, const PlanOptions& options,
-                                 std::vector<Candidate>& candidates) {
+std::vector<Scheduled> enumerate(std::string_view algorithm, const Stage& stage, const Device& device,
+                                 const PlanOptions& options, std::vector<Candidate>& candidates) {
   const FamilyInfo& family = info(stage.family());
   std::vector<Scheduled> found;
   for (const Variant& variant : family.variants) {
@@ -40,7 +40,8 @@ std::vector<Scheduled> enumerate(std::string_view algorithm, const Stage& stage,
       found.push_back({std::move(schedule), std::move(footprint), cost});
     }
   }
-  std::stable_sort(found.begin(), found.end(), [](const Scheduled& a, const Scheduled& b) { return a.cost.seconds < b.cost.seconds; });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Scheduled& a, const Scheduled& b) { return a.cost.seconds < b.cost.seconds; });
   return found;
 }
 
@@ -70,7 +71,9 @@ bool complete(Choice& choice, const std::string& key, const Device& device, cons
     if (!best) best = &found.front();
     for (const Scheduled& s : found)
       choice.candidates.push_back({choice.algorithm, to_text(s.schedule), s.cost,
-                                   &s == best ? Reason::none : overridden ? Reason::tuned_other : Reason::costlier});
+                                   &s == best   ? Reason::none
+                                   : overridden ? Reason::tuned_other
+                                                : Reason::costlier});
     choice.schedules.push_back(best->schedule);
     choice.footprints.push_back(best->footprint);
     choice.costs.push_back(best->cost);

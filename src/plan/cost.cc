@@ -6,7 +6,8 @@
 namespace sparkle {
 namespace {
 
-// Rates for what a device description leaves at zero: cautious round numbers of a small machine, so that an unknown never looks fast.
+// Rates for what a device description leaves at zero: cautious round numbers of a small machine, so that an unknown never looks
+// fast.
 constexpr double kUnknownFlops = 8e9;
 constexpr double kUnknownBytes = 8e9;
 // The plain reference loops: one product with its addressing takes about this long (measured 2-6 ns on several machines).

@@ -1,5 +1,5 @@
-// Cost: predicted seconds of one stage from its Footprint and the Device, and what binds. A roofline over all memory levels: the slowest of
-// arithmetic and traffic per level, plus the fixed cost of a step. Knows no family's fields.
+// Cost: predicted seconds of one stage from its Footprint and the Device, and what binds. A roofline over all memory levels:
+// the slowest of arithmetic and traffic per level, plus the fixed cost of a step. Knows no family's fields.
 #pragma once
 
 #include "plan/plan.h"

@@ -47,7 +47,8 @@ HostTensor rearranged(const HostTensor& source, const TensorDesc& desc, const Di
   for (int64_t i = 0, n = shape.product(); i < n; ++i) {
     int64_t from = desc.layout.offset;
     for (int a = 0; a < order.size(); ++a) from += at[a] * desc.layout.pitch[static_cast<int>(order[a])];
-    std::memcpy(result.bytes.get() + static_cast<size_t>(i) * size, source.bytes.get() + static_cast<size_t>(from) * size, size);
+    std::memcpy(result.bytes.get() + static_cast<size_t>(i) * size, source.bytes.get() + static_cast<size_t>(from) * size,
+                size);
     for (int a = order.size() - 1; a >= 0 && ++at[a] == shape[a]; --a) at[a] = 0;
   }
   return result;

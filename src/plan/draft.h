@@ -13,10 +13,10 @@ namespace sparkle {
 
 struct DraftBuffer {
   PlaceKind kind = PlaceKind::arena;
-  int index = 0;           // which input, output or constant
+  int index = 0;  // which input, output or constant
   int64_t elements = 0;
   DType dtype = DType::f32;
-  bool fixed = false;      // its place is settled: inputs, constants, outputs, buffers of concatenations being filled
+  bool fixed = false;  // its place is settled: inputs, constants, outputs, buffers of concatenations being filled
 };
 
 struct DraftValue {
@@ -37,7 +37,7 @@ struct Draft {
   std::vector<DraftValue> values;
   std::vector<DraftStep> steps;
   std::vector<PlanConstant> constants;
-  std::vector<int> inputs, outputs;  // values
+  std::vector<int> inputs, outputs;                   // values
   std::map<std::pair<int, std::string>, int> relaid;  // (value, layout) -> the copy already made
 
   DraftValue& value(int id) { return values[static_cast<size_t>(id)]; }

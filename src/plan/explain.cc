@@ -54,7 +54,8 @@ std::string tiles_of(const PlanStep& step) {
 std::string explain(const Plan& plan, const Device& device, const ExplainOptions& options) {
   std::string text = "plan of '" + plan.model + "' on " + device.name + "\n";
   const char* heading = plan.calibrated ? "predicted ms" : "bound ms";
-  text += format("%-4s %-30s %-44s %-10s %-22s %12s %-8s %8s\n", "step", "name", "what", "algorithm", "kernel", heading, "binds", "GFLOP/s");
+  text += format("%-4s %-30s %-44s %-10s %-22s %12s %-8s %8s\n", "step", "name", "what", "algorithm", "kernel", heading,
+                 "binds", "GFLOP/s");
   double layout_seconds = 0;
   std::map<std::string, int> bounds;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
@@ -78,7 +79,8 @@ std::string explain(const Plan& plan, const Device& device, const ExplainOptions
     }
   }
   const double total = plan.predicted_seconds();
-  text += format("%zu steps, %s %.3f ms", plan.steps.size(), plan.calibrated ? "predicted" : "bound, not calibrated:", total * 1e3);
+  text +=
+      format("%zu steps, %s %.3f ms", plan.steps.size(), plan.calibrated ? "predicted" : "bound, not calibrated:", total * 1e3);
   text += format("; layout changes and copies %.1f %%", total > 0 ? 100 * layout_seconds / total : 0.0);
   text += format("; arena %.1f MiB, constants %.1f MiB\n", static_cast<double>(plan.arena_bytes) / 1048576,
                  static_cast<double>(plan.constant_bytes()) / 1048576);

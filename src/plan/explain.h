@@ -1,4 +1,5 @@
-// Explain: a plan in words. What every step does, how, what it is predicted to cost, what binds, and why the others were passed over.
+// Explain: a plan in words. What every step does, how, what it is predicted to cost, what binds, and why the others were passed
+// over.
 #pragma once
 
 #include <string>
@@ -9,14 +10,15 @@
 namespace sparkle {
 
 struct ExplainOptions {
-  bool candidates = false;   // list every candidate of every step with its cost or the reason of its rejection
-  std::string step;          // only steps whose name contains this
+  bool candidates = false;  // list every candidate of every step with its cost or the reason of its rejection
+  std::string step;         // only steps whose name contains this
 };
 
 // A table for people, closed by totals: predicted time, memory, what fraction is layout changes.
 std::string explain(const Plan& plan, const Device& device, const ExplainOptions& options = {});
 
-// The same as one JSON object: {"model", "device", "calibrated", "arena_bytes", "constant_bytes", "predicted_ms", "steps": [...]}.
+// The same as one JSON object: {"model", "device", "calibrated", "arena_bytes", "constant_bytes", "predicted_ms", "steps":
+// [...]}.
 std::string explain_json(const Plan& plan, const Device& device);
 
 }  // namespace sparkle

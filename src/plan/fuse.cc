@@ -8,8 +8,8 @@ namespace {
 constexpr size_t kMostOperands = 8, kLongestProgram = 24;
 
 struct Uses {
-  std::vector<int> count;     // readers of each tensor; a graph output counts as one
-  std::vector<int> reader;    // the last reader's op, -1 for none
+  std::vector<int> count;   // readers of each tensor; a graph output counts as one
+  std::vector<int> reader;  // the last reader's op, -1 for none
   explicit Uses(const Graph& graph) : count(graph.tensors.size(), 0), reader(graph.tensors.size(), -1) {
     for (size_t i = 0; i < graph.ops.size(); ++i)
       for (TensorId id : graph.ops[i].inputs)
@@ -17,9 +17,7 @@ struct Uses {
     for (TensorId id : graph.outputs) count[static_cast<size_t>(id)] += 2;
   }
   // The only reader of a tensor that nothing else needs, or -1.
-  int only_reader(TensorId id) const {
-    return count[static_cast<size_t>(id)] == 1 ? reader[static_cast<size_t>(id)] : -1;
-  }
+  int only_reader(TensorId id) const { return count[static_cast<size_t>(id)] == 1 ? reader[static_cast<size_t>(id)] : -1; }
 };
 
 const PointwiseNode* pointwise(const Graph& graph, int op) {
@@ -114,8 +112,8 @@ Group pointwise_group(const Graph& graph, const Uses& uses, std::vector<Group>& 
     const int base = static_cast<int>(merged.program.program.size()) + merged.program.inputs;
     for (PointwiseInstruction step : g.program.program) {
       for (int* value : {&step.x, &step.y, &step.z})
-        *value = *value < g.program.inputs ? operand(g.operands[static_cast<size_t>(*value)])
-                                           : *value - g.program.inputs + base;
+        *value =
+            *value < g.program.inputs ? operand(g.operands[static_cast<size_t>(*value)]) : *value - g.program.inputs + base;
       merged.program.program.push_back(step);
     }
     arguments[i] = merged.program.inputs + static_cast<int>(merged.program.program.size()) - 1;
@@ -134,7 +132,8 @@ std::vector<Group> fuse(const Graph& graph, bool enabled) {
   const Uses uses(graph);
   std::vector<bool> taken(graph.ops.size(), false);
   std::vector<Group> groups;
-  // Anchors from the last to the first: where two sums meet in an addition the later one takes it, the earlier one's result is ready.
+  // Anchors from the last to the first: where two sums meet in an addition the later one takes it, the earlier one's result is
+  // ready.
   for (int i = static_cast<int>(graph.ops.size()) - 1; i >= 0; --i) {
     const Op& op = graph.ops[static_cast<size_t>(i)];
     if (!is_anchor(op)) continue;
@@ -159,7 +158,8 @@ std::vector<Group> fuse(const Graph& graph, bool enabled) {
       group.output = op.outputs.empty() ? kAbsent : op.outputs[0];
       groups.push_back(std::move(group));
     }
-    if (groups.back().output != kAbsent) group_of[static_cast<size_t>(groups.back().output)] = static_cast<int>(groups.size()) - 1;
+    if (groups.back().output != kAbsent)
+      group_of[static_cast<size_t>(groups.back().output)] = static_cast<int>(groups.size()) - 1;
   }
   std::erase_if(groups, [](const Group& g) { return g.ops.empty(); });
   std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.ops.back() < b.ops.back(); });

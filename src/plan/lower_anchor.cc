@@ -5,7 +5,8 @@
 namespace sparkle {
 namespace {
 
-void append_epilogue(Lowering& l, const Group& group, Problem& problem, const Dims& shape, bool window, std::vector<int>& inputs) {
+void append_epilogue(Lowering& l, const Group& group, Problem& problem, const Dims& shape, bool window,
+                     std::vector<int>& inputs) {
   problem.epilogue.activation = group.epilogue.activation;
   problem.epilogue.a = group.epilogue.a, problem.epilogue.b = group.epilogue.b;
   problem.epilogue.residuals_before += group.epilogue.residuals_before;
@@ -51,8 +52,8 @@ Status lower_conv(Lowering& l, const Group& group, const Op& op, const ConvOp& c
   return ok();
 }
 
-// The batch axes of numpy's matrix product: a and b are brought to one rank of at least 2, a batch that only a has (b one matrix)
-// joins the rows where memory allows.
+// The batch axes of numpy's matrix product: a and b are brought to one rank of at least 2, a batch that only a has (b one
+// matrix) joins the rows where memory allows.
 Status lower_matmul(Lowering& l, const Group& group, const Op& op, const MatMulOp& matmul) {
   Draft& d = l.draft;
   int a = l.value(op.inputs[0]), b = l.value(op.inputs[1]);

@@ -10,7 +10,8 @@ bool move_in(Draft& d, int part, int whole, int axis, int64_t begin) {
   const TensorDesc desc = d.desc(part), target = d.desc(whole);
   const int from = d.value(part).buffer;
   const DraftBuffer& buffer = d.buffers[static_cast<size_t>(from)];
-  if (buffer.kind != PlaceKind::arena || buffer.fixed || buffer.elements != desc.elements() || desc.layout.offset != 0) return false;
+  if (buffer.kind != PlaceKind::arena || buffer.fixed || buffer.elements != desc.elements() || desc.layout.offset != 0)
+    return false;
   Layout wanted = dense(desc.shape, target.layout.order);
   for (int i = 0; i < desc.shape.size(); ++i)
     if (desc.shape[i] > 1 && wanted.pitch[i] != desc.layout.pitch[i]) return false;
@@ -158,7 +159,8 @@ Result<bool> lower_movement(Lowering& l, const Group& group) {
   } else if (std::holds_alternative<CastOp>(op.params)) {
     const GraphTensor& result = l.result(group);
     const PointwiseParams program{1, {{PointwiseOp::identity, 0, 0, 0, 0, 0}}};
-    l.set(group.output, pointwise_step(l, op.name, l.nodes(group), program, {l.value(op.inputs[0])}, result.dtype, result.shape));
+    l.set(group.output,
+          pointwise_step(l, op.name, l.nodes(group), program, {l.value(op.inputs[0])}, result.dtype, result.shape));
   } else {
     return false;
   }

@@ -32,8 +32,9 @@ Status lower_instance(Lowering& l, const Group& group, const Op& op, double epsi
   NormalizeParams params;
   params.epsilon = epsilon;
   for (int i = 2; i < view.shape.size(); ++i) params.axes.push_back(i);
-  l.set(group.output, normalize_step(l, group, x, view, params, {scale, bias},
-                                     {per_channel(l.draft.desc(scale), view.shape), per_channel(l.draft.desc(bias), view.shape)}));
+  l.set(group.output,
+        normalize_step(l, group, x, view, params, {scale, bias},
+                       {per_channel(l.draft.desc(scale), view.shape), per_channel(l.draft.desc(bias), view.shape)}));
   return ok();
 }
 
@@ -89,11 +90,11 @@ Status lower_batch(Lowering& l, const Group& group, const Op& op, double epsilon
     operands.push_back(shape.size() < 2 ? v : l.draft.view(v, per_channel(l.draft.desc(v), shape)));
   }
   const PointwiseParams program{5,
-                                {{PointwiseOp::sub, 0, 3, 0, 0, 0},          // 5: x - mean
-                                 {PointwiseOp::affine, 4, 0, 0, 1, epsilon}, // 6: variance + epsilon
-                                 {PointwiseOp::sqrt, 6, 0, 0, 0, 0},         // 7
-                                 {PointwiseOp::div, 5, 7, 0, 0, 0},          // 8
-                                 {PointwiseOp::fma, 8, 1, 2, 0, 0}}};        // 9: * scale + bias
+                                {{PointwiseOp::sub, 0, 3, 0, 0, 0},           // 5: x - mean
+                                 {PointwiseOp::affine, 4, 0, 0, 1, epsilon},  // 6: variance + epsilon
+                                 {PointwiseOp::sqrt, 6, 0, 0, 0, 0},          // 7
+                                 {PointwiseOp::div, 5, 7, 0, 0, 0},           // 8
+                                 {PointwiseOp::fma, 8, 1, 2, 0, 0}}};         // 9: * scale + bias
   l.set(group.output, pointwise_step(l, l.result(group).name, l.nodes(group), program, operands, DType::f32, shape));
   l.draft.steps.back().name = op.name;
   return ok();

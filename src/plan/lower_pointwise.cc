@@ -37,7 +37,8 @@ int pointwise_step(Lowering& l, const std::string& name, std::vector<std::string
   std::vector<int> inputs;
   for (int v : operands) {
     const TensorDesc desc = d.desc(v);
-    if (desc.shape == shape && desc.elements() > kWorthACopy && !(desc.layout.order == order)) v = d.in_order(v, order, "layout");
+    if (desc.shape == shape && desc.elements() > kWorthACopy && !(desc.layout.order == order))
+      v = d.in_order(v, order, "layout");
     inputs.push_back(d.view(v, broadcast_view(d.desc(v), shape)));
   }
   const int out = d.make(name, dtype, shape, order);

@@ -49,15 +49,15 @@ Status lower_resize(Lowering& l, const Group& group, const Op& op, const ResizeO
   return ok();
 }
 
-// x / (bias + alpha/size * sum of squares over `size` neighbouring channels)^beta: squares, an average pool whose window slides along the
-// channels (pixels take the place of channels, which NCHW already is), and one program for the rest.
+// x / (bias + alpha/size * sum of squares over `size` neighbouring channels)^beta: squares, an average pool whose window slides
+// along the channels (pixels take the place of channels, which NCHW already is), and one program for the rest.
 Status lower_local_response(Lowering& l, const Group& group, const Op& op, const LocalResponseOp& lrn) {
   Draft& d = l.draft;
   const GraphTensor& result = l.result(group);
   const Dims shape = result.shape;
   const int x = d.in_order(l.value(op.inputs[0]), order_row_major(shape.size()), "layout");
-  const int squares = pointwise_step(l, result.name + "/squares", {op.name}, {1, {{PointwiseOp::mul, 0, 0, 0, 0, 0}}}, {x},
-                                     DType::f32, shape);
+  const int squares =
+      pointwise_step(l, result.name + "/squares", {op.name}, {1, {{PointwiseOp::mul, 0, 0, 0, 0, 0}}}, {x}, DType::f32, shape);
   const int64_t pixels = shape.product() / std::max<int64_t>(1, shape[0] * shape[1]);
   TensorDesc along{DType::f32, {shape[0], pixels, shape[1]}, {}};
   along.layout = dense(along.shape, {0, 2, 1});

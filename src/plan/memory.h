@@ -12,8 +12,8 @@ struct BufferLife {
   int64_t offset = 0;       // result, a multiple of 64
 };
 
-// Fills the offsets, returns the arena's size. Largest first, each at the lowest gap that is free during its life: within a few percent
-// of the lower bound (the fullest step) on networks.
+// Fills the offsets, returns the arena's size. Largest first, each at the lowest gap that is free during its life: within a few
+// percent of the lower bound (the fullest step) on networks.
 int64_t place_buffers(std::vector<BufferLife>& buffers);
 
 }  // namespace sparkle

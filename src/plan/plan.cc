@@ -26,7 +26,8 @@ Stage stage_of(const Draft& draft, const DraftStep& step, const StageParams& par
   return stage;
 }
 
-// Writes the chosen stages of one draft step into the plan. Plan tensors are draft values at first (same numbers), temporaries follow.
+// Writes the chosen stages of one draft step into the plan. Plan tensors are draft values at first (same numbers), temporaries
+// follow.
 void append_steps(Plan& plan, const Draft& draft, const DraftStep& draft_step, const Choice& choice,
                   std::vector<int>& buffer_of_tensor, std::vector<BufferLife>& lives, std::vector<bool>& in_arena) {
   std::vector<int> operands = draft_step.inputs;

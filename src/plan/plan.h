@@ -16,11 +16,11 @@ std::string_view name_of(PlaceKind kind);
 bool parse_name(std::string_view text, PlaceKind& kind);
 
 struct PlanTensor {
-  std::string name;       // the model's, or "layer/part" for what the planner added
-  TensorDesc desc;        // layout offsets count from `offset`
+  std::string name;  // the model's, or "layer/part" for what the planner added
+  TensorDesc desc;   // layout offsets count from `offset`
   PlaceKind kind = PlaceKind::arena;
-  int index = 0;          // which input, output or constant
-  int64_t offset = 0;     // bytes into the arena
+  int index = 0;       // which input, output or constant
+  int64_t offset = 0;  // bytes into the arena
 };
 
 // Predicted seconds and what binds: "compute", the name of a memory level, or "launch".
@@ -38,14 +38,14 @@ struct Candidate {
 };
 
 struct PlanStep {
-  std::string name;                 // the model's node that gives the step its meaning
-  std::vector<std::string> nodes;   // all model nodes done by this step
-  std::string algorithm;            // "gemm", "depthwise", ... ; the family's name where there is no choice
-  std::string problem;              // canonical text for anchors, else empty
+  std::string name;                // the model's node that gives the step its meaning
+  std::vector<std::string> nodes;  // all model nodes done by this step
+  std::string algorithm;           // "gemm", "depthwise", ... ; the family's name where there is no choice
+  std::string problem;             // canonical text for anchors, else empty
   Stage stage;
   Schedule schedule;
-  std::vector<int> inputs, outputs; // plan tensors
-  int64_t workspace_offset = 0;     // in the arena
+  std::vector<int> inputs, outputs;  // plan tensors
+  int64_t workspace_offset = 0;      // in the arena
   int64_t workspace_bytes = 0;
   Footprint footprint;
   Cost cost;
@@ -60,11 +60,11 @@ struct PlanConstant {
 struct Plan {
   std::string model;
   std::string device;
-  bool calibrated = false;          // whether the device's rates were measured
+  bool calibrated = false;  // whether the device's rates were measured
   std::vector<PlanTensor> tensors;
   std::vector<PlanStep> steps;
   std::vector<PlanConstant> constants;
-  std::vector<int> inputs, outputs; // plan tensors, in the model's order
+  std::vector<int> inputs, outputs;  // plan tensors, in the model's order
   int64_t arena_bytes = 0;
 
   int64_t constant_bytes() const;
@@ -72,10 +72,10 @@ struct Plan {
 };
 
 struct PlanOptions {
-  std::string algorithm;            // force one by name; empty: by cost
-  std::string variant;              // force a kernel variant by name wherever it can serve
-  int64_t memory_budget = 0;        // bytes of arena, constants, inputs and outputs; 0: unlimited
-  bool fuse = true;                 // false: every operator is a step of its own
+  std::string algorithm;      // force one by name; empty: by cost
+  std::string variant;        // force a kernel variant by name wherever it can serve
+  int64_t memory_budget = 0;  // bytes of arena, constants, inputs and outputs; 0: unlimited
+  bool fuse = true;           // false: every operator is a step of its own
   const class TuningStore* tuning = nullptr;
 };
 
@@ -83,7 +83,8 @@ struct PlanOptions {
 // naming the node, over_memory_budget with the bytes needed.
 Result<Plan> make_plan(const Graph& graph, const Device& device, const PlanOptions& options = {});
 
-// The plan as text, one line per tensor, constant and step; constants' values are not part of it (only name, type, shape, hash).
+// The plan as text, one line per tensor, constant and step; constants' values are not part of it (only name, type, shape,
+// hash).
 std::string to_text(const Plan& plan);
 // Parses what to_text printed; constants come back without values. Errors: bad_format naming the line.
 Result<Plan> plan_from_text(std::string_view text);

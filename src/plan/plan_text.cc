@@ -1,5 +1,5 @@
-// A plan as text and back. One line each for header fields, constants and tensors, a few lines per step; names come last on their
-// line so that they may hold anything but a line break.
+// A plan as text and back. One line each for header fields, constants and tensors, a few lines per step; names come last on
+// their line so that they may hold anything but a line break.
 #include <cstdio>
 #include <sstream>
 
@@ -92,8 +92,8 @@ std::string to_text(const Plan& plan) {
     text += "tensor " + to_text(line) + " name=" + one_line(t.name) + "\n";
   }
   for (const PlanStep& s : plan.steps) {
-    StepLine line{s.algorithm, s.stage.family(), dims_of(s.inputs), dims_of(s.outputs), s.workspace_offset,
-                  s.workspace_bytes, s.cost.seconds * 1e6, s.cost.bound};
+    StepLine line{s.algorithm,        s.stage.family(),  dims_of(s.inputs),    dims_of(s.outputs),
+                  s.workspace_offset, s.workspace_bytes, s.cost.seconds * 1e6, s.cost.bound};
     text += "step " + to_text(line) + " name=" + one_line(s.name) + "\n";
     text += "  params " + to_text(s.stage.params) + "\n";
     text += "  schedule " + to_text(s.schedule) + "\n";
@@ -195,7 +195,8 @@ class PlanParser {
     return ok();
   }
   static bool consistent(const TensorLine& line) {
-    if (line.order.size() != line.shape.size() || line.pitch.size() != line.shape.size() || !dtype_from(line.dtype)) return false;
+    if (line.order.size() != line.shape.size() || line.pitch.size() != line.shape.size() || !dtype_from(line.dtype))
+      return false;
     for (int64_t axis : line.order)
       if (axis < 0 || axis >= line.shape.size()) return false;
     for (int64_t size : line.shape)

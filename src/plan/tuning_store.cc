@@ -7,8 +7,8 @@
 namespace sparkle {
 
 std::string TuningStore::header_for(const Device& device) {
-  return "sparkle-tuning 1\tdevice=" + device.name + "\tarchitecture=" + device.architecture + "\tcores=" +
-         std::to_string(device.cores) + "\tdriver=" + device.driver;
+  return "sparkle-tuning 1\tdevice=" + device.name + "\tarchitecture=" + device.architecture +
+         "\tcores=" + std::to_string(device.cores) + "\tdriver=" + device.driver;
 }
 
 Result<TuningStore> TuningStore::parse(std::string_view text, const std::string& header) {

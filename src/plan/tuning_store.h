@@ -1,5 +1,5 @@
-// TuningStore: measured choices as readable text. One line per problem: key <tab> schedule <tab> seconds. A store belongs to one
-// device and version; another one's is refused with a reason.
+// TuningStore: measured choices as readable text. One line per problem: key <tab> schedule <tab> seconds. A store belongs to
+// one device and version; another one's is refused with a reason.
 #pragma once
 
 #include <map>

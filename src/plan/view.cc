@@ -5,7 +5,8 @@
 namespace sparkle {
 namespace {
 
-// The order follows from the pitches: outermost is the largest, ties keep logical order; size-1 and broadcast axes go by position.
+// The order follows from the pitches: outermost is the largest, ties keep logical order; size-1 and broadcast axes go by
+// position.
 Dims order_of(const Dims& shape, const Dims& pitch) {
   Dims order;
   for (int i = 0; i < shape.size(); ++i) order.push_back(i);
@@ -97,8 +98,7 @@ TensorDesc slice_view(const TensorDesc& x, const Dims& starts, const Dims& steps
 TensorDesc broadcast_view(const TensorDesc& x, const Dims& shape) {
   Dims pitch = Dims::filled(shape.size(), 0);
   const int lead = shape.size() - x.shape.size();
-  for (int i = 0; i < x.shape.size(); ++i)
-    pitch[lead + i] = x.shape[i] == 1 && shape[lead + i] != 1 ? 0 : x.layout.pitch[i];
+  for (int i = 0; i < x.shape.size(); ++i) pitch[lead + i] = x.shape[i] == 1 && shape[lead + i] != 1 ? 0 : x.layout.pitch[i];
   TensorDesc y{x.dtype, shape, x.layout};
   y.layout.pitch = pitch;
   if (lead > 0) {

@@ -20,7 +20,8 @@ double element(const HostTensor& t, int64_t i) {
     case DType::f16: return half_to_double(t.data<uint16_t>()[i]);
     case DType::bf16: return std::bit_cast<float>(static_cast<uint32_t>(t.data<uint16_t>()[i]) << 16);
     case DType::i8: return t.data<int8_t>()[i];
-    case DType::u8: case DType::boolean: return t.data<uint8_t>()[i];
+    case DType::u8:
+    case DType::boolean: return t.data<uint8_t>()[i];
     case DType::i16: return t.data<int16_t>()[i];
     case DType::u16: return t.data<uint16_t>()[i];
     case DType::i32: return t.data<int32_t>()[i];
@@ -43,7 +44,8 @@ Tolerance tolerance_for(DType dtype, bool whole_network) {
   switch (dtype) {
     case DType::f16: return {1e-3, 1e-2};
     case DType::bf16: return {8e-3, 2e-2};
-    case DType::f32: case DType::f64: return {whole_network ? 1e-4 : 1e-5, 1e-3};
+    case DType::f32:
+    case DType::f64: return {whole_network ? 1e-4 : 1e-5, 1e-3};
     default: return {0, 0};
   }
 }
@@ -71,8 +73,8 @@ Comparison compare(const HostTensor& actual, const HostTensor& expected, const T
     if (wrong++ == 0) first = i;
   }
   if (wrong > 0) {
-    c.problem = std::to_string(wrong) + " of " + std::to_string(n) + " elements differ, the first at " + std::to_string(first) + ": " +
-                number(element(actual, first)) + ", expected " + number(element(expected, first)) + " (largest error " +
+    c.problem = std::to_string(wrong) + " of " + std::to_string(n) + " elements differ, the first at " + std::to_string(first) +
+                ": " + number(element(actual, first)) + ", expected " + number(element(expected, first)) + " (largest error " +
                 number(c.largest_error) + ")";
     return c;
   }

@@ -16,9 +16,9 @@ Tolerance tolerance_for(DType dtype, bool whole_network);
 
 struct Comparison {
   bool equal = false;
-  std::string problem;        // the first difference in words; empty where equal
-  double largest_error = 0;   // max |a-b| over finite elements
-  double largest_value = 0;   // max |b|
+  std::string problem;       // the first difference in words; empty where equal
+  double largest_error = 0;  // max |a-b| over finite elements
+  double largest_value = 0;  // max |b|
   double relative_error() const { return largest_value > 0 ? largest_error / largest_value : largest_error; }
 };
 Comparison compare(const HostTensor& actual, const HostTensor& expected, const Tolerance& tolerance);

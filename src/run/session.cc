@@ -100,8 +100,9 @@ Status Session::check_inputs(const std::vector<HostTensor>& inputs) const {
       for (int a = 0; a < want.shape.size(); ++a) {
         const auto at = static_cast<size_t>(a);
         wanted += a ? "x" : "";
-        wanted += want.shape[a] >= 0 ? std::to_string(want.shape[a])
-                  : at < want.axis_names.size() && !want.axis_names[at].empty() ? want.axis_names[at] : "?";
+        wanted += want.shape[a] >= 0                                            ? std::to_string(want.shape[a])
+                  : at < want.axis_names.size() && !want.axis_names[at].empty() ? want.axis_names[at]
+                                                                                : "?";
       }
       return Error{Reason::bad_input, who + "has shape " + (wanted.empty() ? "scalar" : wanted) + " in the model, " +
                                           have.shape.to_string() + " was given."};
@@ -185,7 +186,8 @@ Result<std::shared_ptr<PreparedPlan>> Session::prepared(const std::vector<HostTe
   SPARKLE_CHECK(check_inputs(inputs));
   std::string key = shapes_text(inputs);
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (by_value_[i]) key.append(reinterpret_cast<const char*>(inputs[i].bytes.get()), static_cast<size_t>(inputs[i].size_bytes()));
+    if (by_value_[i])
+      key.append(reinterpret_cast<const char*>(inputs[i].bytes.get()), static_cast<size_t>(inputs[i].size_bytes()));
   const std::lock_guard lock(mutex_);
   if (const auto found = plans_.find(key); found != plans_.end()) {
     std::erase(plan_order_, key);
@@ -297,7 +299,8 @@ Result<Token> Session::submit(const std::vector<HostTensor>& shapes, std::vector
     for (size_t i = 0; i < buffers.size(); ++i) {
       const PlanTensor& t = p.tensors[static_cast<size_t>(tensors[i])];
       if (!buffers[i] || buffers[i]->bytes() < t.desc.bytes())
-        return Error{Reason::bad_input, "The buffer for '" + t.name + "' must hold " + std::to_string(t.desc.bytes()) + " bytes."};
+        return Error{Reason::bad_input,
+                     "The buffer for '" + t.name + "' must hold " + std::to_string(t.desc.bytes()) + " bytes."};
       slots.push_back(buffers[i].get());
     }
     return ok();

@@ -1,5 +1,6 @@
-// Session: a model ready to run on a backend. Plans are made for the input shapes that come, kept in a cache bounded in bytes; constants are
-// packed once and shared by all plans. One Session serves any number of threads, each run has an arena of its own.
+// Session: a model ready to run on a backend. Plans are made for the input shapes that come, kept in a cache bounded in bytes;
+// constants are packed once and shared by all plans. One Session serves any number of threads, each run has an arena of its
+// own.
 #pragma once
 
 #include <map>
@@ -15,8 +16,8 @@
 namespace sparkle {
 
 struct SessionOptions {
-  std::string algorithm, variant;       // forced by name; empty: by cost
-  int64_t memory_budget = 0;            // bytes: arena, constants (packed), inputs and outputs; 0: unlimited
+  std::string algorithm, variant;                 // forced by name; empty: by cost
+  int64_t memory_budget = 0;                      // bytes: arena, constants (packed), inputs and outputs; 0: unlimited
   int64_t plan_cache_bytes = int64_t{256} << 20;  // arenas and programs kept for shapes seen before
   bool fuse = true;
   std::shared_ptr<const TuningStore> tuning;
@@ -25,7 +26,7 @@ struct SessionOptions {
 struct SessionInput {
   std::string name;
   DType dtype = DType::f32;
-  Dims shape;                            // -1 where the model leaves a size open
+  Dims shape;  // -1 where the model leaves a size open
   std::vector<std::string> axis_names;
   bool rank_known = true;
 };
@@ -36,8 +37,8 @@ struct StepReport {
 };
 struct RunReport {
   std::shared_ptr<const Plan> plan;
-  std::vector<StepReport> steps;   // filled when timestamps were asked for
-  double seconds = 0;              // submit to completion, host clock
+  std::vector<StepReport> steps;  // filled when timestamps were asked for
+  double seconds = 0;             // submit to completion, host clock
 };
 
 class PreparedPlan;
@@ -52,12 +53,14 @@ class Session {
   const std::vector<SessionInput>& outputs() const { return outputs_; }
 
   // Runs the model on one tensor per input, in order. Errors: bad_input naming the input, and what planning says.
-  Result<std::vector<HostTensor>> run(const std::vector<HostTensor>& inputs, RunReport* report = nullptr, bool timestamps = false);
+  Result<std::vector<HostTensor>> run(const std::vector<HostTensor>& inputs, RunReport* report = nullptr,
+                                      bool timestamps = false);
 
   // The plan for these inputs, made and compiled if new (weights packed), nothing run.
   Result<std::shared_ptr<const Plan>> prepare(const std::vector<HostTensor>& inputs);
 
-  // Runs on buffers of the backend, dense and row-major, without a copy; asynchronous. One buffer per input and output in order.
+  // Runs on buffers of the backend, dense and row-major, without a copy; asynchronous. One buffer per input and output in
+  // order.
   Result<Token> submit(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
                        std::vector<std::shared_ptr<Buffer>> output_buffers);
 

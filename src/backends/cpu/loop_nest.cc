@@ -13,17 +13,14 @@ LoopNest make_nest(const Dims& shape, std::span<const Dims> pitches, size_t lead
     const int64_t pitch = std::abs(pitches[leader][axis]);
     return pitch == 0 ? INT64_MAX : pitch;
   };
-  std::sort(axes.begin(), axes.end(), [&](int a, int b) {
-    return rank_of(a) != rank_of(b) ? rank_of(a) > rank_of(b) : a < b;
-  });
+  std::sort(axes.begin(), axes.end(), [&](int a, int b) { return rank_of(a) != rank_of(b) ? rank_of(a) > rank_of(b) : a < b; });
 
   LoopNest nest;
   nest.pitch.resize(pitches.size());
   for (int axis : axes) {
     const int last = nest.rank() - 1;
     bool merges = last >= 0;
-    for (size_t i = 0; merges && i < pitches.size(); ++i)
-      merges = nest.pitch[i][last] == pitches[i][axis] * shape[axis];
+    for (size_t i = 0; merges && i < pitches.size(); ++i) merges = nest.pitch[i][last] == pitches[i][axis] * shape[axis];
     if (merges) {
       nest.size[last] *= shape[axis];
       for (size_t i = 0; i < pitches.size(); ++i) nest.pitch[i][last] = pitches[i][axis];

@@ -17,8 +17,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 // 24 chains keep four FMA ports of latency 6 busy; 16 registers hold 12, enough for two ports.
 #if SPARKLE_REGISTERS >= 32
 #define ROOF_CHAINS 24
-#define ROOF_24(X) \
-  ROOF_8(X) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23)
+#define ROOF_24(X) ROOF_8(X) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23)
 #else
 #define ROOF_CHAINS 12
 #define ROOF_24(X) ROOF_8(X) X(8) X(9) X(10) X(11)

@@ -201,7 +201,8 @@ Status measure_roofs(Device& device, Executor& executor, double seconds) {
       if (measured_units++ == 0) kernels = roof_kernels(unit.name);
     }
   if (measured_units == 0 || device.kind != DeviceKind::cpu)
-    return Error{Reason::device_unusable, "'" + device.name + "' has no vector unit that Sparkle has kernels for on this machine."};
+    return Error{Reason::device_unusable,
+                 "'" + device.name + "' has no vector unit that Sparkle has kernels for on this machine."};
   // Each unit twice, each level three times, the clock; touching the pages takes the rest.
   const double slot = 0.7 * seconds / static_cast<double>(2 * measured_units + 3 * static_cast<int>(device.memory.size()) + 1);
 
@@ -217,7 +218,8 @@ Status measure_roofs(Device& device, Executor& executor, double seconds) {
   for (size_t i = 0; i < device.memory.size(); ++i) largest = std::max(largest, working_set(device, i, width));
   const Pages pages(4 * largest * width);
   if (pages.data() == nullptr)
-    return Error{Reason::out_of_memory, "Measuring the memory needs " + std::to_string(4 * largest * width >> 20) + " MiB that the system does not give."};
+    return Error{Reason::out_of_memory, "Measuring the memory needs " + std::to_string(4 * largest * width >> 20) +
+                                            " MiB that the system does not give."};
   const auto part = [&](int worker) { return pages.data() + largest * worker; };
   together(executor, [&](int worker) {
     std::fill_n(part(worker), largest, 1.0f);  // each core touches its own part first

@@ -26,8 +26,8 @@ FmaPeak probe_peak(std::string_view unit, Executor& executor, double seconds = 1
 
 // measure_roofs with a memory: the results of the same machine, cores and build are kept in a file.
 struct CalibrateOptions {
-  bool force = false;         // measure again
-  std::string folder = {};    // of the file; default $XDG_CACHE_HOME/sparkle or ~/.cache/sparkle
+  bool force = false;       // measure again
+  std::string folder = {};  // of the file; default $XDG_CACHE_HOME/sparkle or ~/.cache/sparkle
   double seconds = 0.3;
 };
 struct Calibration {

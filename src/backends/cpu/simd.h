@@ -13,11 +13,12 @@
 //   }
 //   HWY_AFTER_NAMESPACE();
 //   #if HWY_ONCE
-//   namespace sparkle::cpu { ... const auto function = SPARKLE_PICK(softmax_rows, schedule.unit); ... }  // nullptr: no such unit
-//   #endif
+//   namespace sparkle::cpu { ... const auto function = SPARKLE_PICK(softmax_rows, schedule.unit); ... }  // nullptr: no such
+//   unit #endif
 //
 // Units: "avx2", "avx512", "neon", "sve". Macro names of a kernel file must be #undef'd before they are defined again.
-// Debian's Highway 1.0.3: AVX2, AVX3, AVX3_DL, NEON and SVE compile and run with clang 19 and g++ 12 (SVE under qemu with g++ 12).
+// Debian's Highway 1.0.3: AVX2, AVX3, AVX3_DL, NEON and SVE compile and run with clang 19 and g++ 12 (SVE under qemu with g++
+// 12).
 #ifdef HWY_TARGET_INCLUDE
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #include <hwy/foreach_target.h>
@@ -77,6 +78,7 @@ F pick_target(std::string_view unit, std::initializer_list<TargetEntry<F>> entri
 #define SPARKLE_ENTRY_SVE(f)
 #endif
 // The function `f` compiled for the unit, or nullptr. Use inside namespace sparkle::cpu.
-#define SPARKLE_PICK(f, unit) \
-  ::sparkle::cpu::pick_target(unit, std::initializer_list{SPARKLE_ENTRY_AVX3(f) SPARKLE_ENTRY_AVX2(f) SPARKLE_ENTRY_SVE(f) SPARKLE_ENTRY_NEON(f)})
+#define SPARKLE_PICK(f, unit)  \
+  ::sparkle::cpu::pick_target( \
+      unit, std::initializer_list{SPARKLE_ENTRY_AVX3(f) SPARKLE_ENTRY_AVX2(f) SPARKLE_ENTRY_SVE(f) SPARKLE_ENTRY_NEON(f)})
 #endif

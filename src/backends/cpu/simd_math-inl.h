@@ -9,10 +9,10 @@
 #define SPARKLE_SIMD_MATH_INL_H_
 #endif
 
+#include <hwy/highway.h>
+
 #include <cmath>
 #include <limits>
-
-#include <hwy/highway.h>
 
 #include "families/epilogue.h"
 
@@ -88,8 +88,7 @@ HWY_INLINE V Expm1(D d, V x) {
   const V shifted = hn::MulAdd(x, hn::Set(d, kLog2E), hn::Set(d, kRound));
   const V n = hn::Sub(shifted, hn::Set(d, kRound));
   const V r = hn::NegMulAdd(n, hn::Set(d, kLn2Low), hn::NegMulAdd(n, hn::Set(d, kLn2High), x));
-  const V q = polynomial(d, r, 0.5f, 1.666666716e-01f, 4.166634008e-02f, 8.333271369e-03f, 1.394205960e-03f,
-                         1.991503232e-04f);
+  const V q = polynomial(d, r, 0.5f, 1.666666716e-01f, 4.166634008e-02f, 8.333271369e-03f, 1.394205960e-03f, 1.991503232e-04f);
   const V p = hn::MulAdd(hn::Mul(r, r), q, r);
   const V one = hn::Set(d, 1.0f);
   const V power = hn::BitCast(d, hn::Add(hn::BitCast(di, one), hn::ShiftLeft<23>(hn::BitCast(di, shifted))));
@@ -160,9 +159,9 @@ HWY_INLINE V erfcx(D d, V t) {
   const V above = hn::Add(t, three), beside = hn::MulAdd(t, hn::Set(d, 2.0f), one);
   const V inverse = hn::Div(one, hn::Mul(above, beside));
   const V u = hn::Mul(hn::Mul(hn::Sub(t, three), beside), inverse);
-  const V p = polynomial(d, u, 1.253008008e+00f, -1.356211454e-01f, -4.756289348e-02f, 1.296462417e-01f, -1.192639321e-01f,
-                         6.830213219e-02f, -2.382850833e-02f, 2.524795011e-03f, 2.034723759e-03f, -6.997008459e-04f,
-                         -2.351194998e-04f);
+  const V p =
+      polynomial(d, u, 1.253008008e+00f, -1.356211454e-01f, -4.756289348e-02f, 1.296462417e-01f, -1.192639321e-01f,
+                 6.830213219e-02f, -2.382850833e-02f, 2.524795011e-03f, 2.034723759e-03f, -6.997008459e-04f, -2.351194998e-04f);
   return hn::Mul(p, hn::Mul(above, inverse));
 }
 // e^-(x * y) with the rounding error of the product put back, so that large exponents cost no accuracy.
@@ -198,8 +197,8 @@ template <class D, class V>
 HWY_INLINE V Gelu(D d, V x) {
   const V c = at_most(hn::Abs(x), hn::Set(d, 19.0f));
   const V half = hn::Set(d, 0.5f);
-  const V tail = hn::Mul(hn::Mul(half, exp_of_minus_product(d, c, hn::Mul(c, half))),
-                         erfcx(d, hn::Mul(c, hn::Set(d, 0.707106781f))));
+  const V tail =
+      hn::Mul(hn::Mul(half, exp_of_minus_product(d, c, hn::Mul(c, half))), erfcx(d, hn::Mul(c, hn::Set(d, 0.707106781f))));
   const V outer = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(hn::Set(d, 1.0f), tail));
   const V inner = hn::MulAdd(half, erf_small(d, hn::Mul(x, hn::Set(d, 0.707106781f))), half);
   return hn::Mul(x, hn::IfThenElse(hn::Lt(c, half), inner, outer));
@@ -264,8 +263,8 @@ HWY_INLINE V sin_turned(D d, V x, int quarter_turns) {
   r = hn::NegMulAdd(n, hn::Set(d, -4.371138829e-08f), r);
   r = hn::NegMulAdd(n, hn::Set(d, -1.715124510e-15f), r);
   const V z = hn::Mul(r, r);
-  const V sine = hn::MulAdd(hn::Mul(r, z),
-                            polynomial(d, z, -1.666666716e-01f, 8.333329111e-03f, -1.983925613e-04f, 2.717564485e-06f), r);
+  const V sine =
+      hn::MulAdd(hn::Mul(r, z), polynomial(d, z, -1.666666716e-01f, 8.333329111e-03f, -1.983925613e-04f, 2.717564485e-06f), r);
   const V cosine = hn::MulAdd(hn::Mul(z, z), polynomial(d, z, 4.166664556e-02f, -1.388730598e-03f, 2.443120320e-05f),
                               hn::NegMulAdd(hn::Set(d, 0.5f), z, hn::Set(d, 1.0f)));
   const auto quadrant = hn::Add(hn::BitCast(di, shifted), hn::Set(di, quarter_turns));

@@ -1,5 +1,5 @@
-// For tests of streaming kernels: tensors with random layouts (row-major, channels last, permuted, views with gaps, broadcasts),
-// poisoned outputs and sentinels between and around the elements.
+// For tests of streaming kernels: tensors with random layouts (row-major, channels last, permuted, views with gaps,
+// broadcasts), poisoned outputs and sentinels between and around the elements.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Random channels-last operands for the tests of window kernels: gaps between pixels and rows hold NaN, buffers end where the tensor ends,
-// so that a read or write outside shows.
+// Random channels-last operands for the tests of window kernels: gaps between pixels and rows hold NaN, buffers end where the
+// tensor ends, so that a read or write outside shows.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,9 @@ namespace sparkle::test {
 
 using Random = std::mt19937;
 
-inline int64_t pick(Random& random, int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random); }
+inline int64_t pick(Random& random, int64_t low, int64_t high) {
+  return std::uniform_int_distribution<int64_t>(low, high)(random);
+}
 
 struct Operand {
   TensorDesc desc;
@@ -54,8 +56,8 @@ inline TensorDesc channels_last_desc(Random& random, const Dims& shape, bool gap
 
 // Uniform values in [-1,1] in the elements, NaN everywhere else.
 inline Operand random_operand(Random& random, const TensorDesc& desc) {
-  Operand operand{desc, std::vector<float>(static_cast<size_t>(extent(desc.shape, desc.layout)),
-                                           std::numeric_limits<float>::quiet_NaN())};
+  Operand operand{
+      desc, std::vector<float>(static_cast<size_t>(extent(desc.shape, desc.layout)), std::numeric_limits<float>::quiet_NaN())};
   std::uniform_real_distribution<float> uniform(-1, 1);
   for_each_position(desc, [&](int64_t at) { operand.values[static_cast<size_t>(at)] = uniform(random); });
   return operand;
@@ -66,8 +68,7 @@ struct Expected {
   TensorDesc desc;
   std::vector<double> values;
 
-  explicit Expected(const TensorDesc& like)
-      : desc(like), values(static_cast<size_t>(extent(like.shape, like.layout)), 0.0) {
+  explicit Expected(const TensorDesc& like) : desc(like), values(static_cast<size_t>(extent(like.shape, like.layout)), 0.0) {
     desc.dtype = DType::f64;
   }
   TensorView view() { return {reinterpret_cast<std::byte*>(values.data()), desc}; }

@@ -78,8 +78,8 @@ class ReferenceBackend final : public Backend {
         const Stage& stage = static_cast<const ReferenceKernel*>(launch.kernel)->stage;
         std::vector<TensorView> inputs, outputs;
         for (size_t i = 0; i < stage.inputs.size(); ++i)
-          inputs.push_back({address(buffers[static_cast<size_t>(launch.inputs[i].slot)]) + launch.inputs[i].offset_bytes,
-                            stage.inputs[i]});
+          inputs.push_back(
+              {address(buffers[static_cast<size_t>(launch.inputs[i].slot)]) + launch.inputs[i].offset_bytes, stage.inputs[i]});
         for (size_t i = 0; i < stage.outputs.size(); ++i)
           outputs.push_back({address(buffers[static_cast<size_t>(launch.outputs[i].slot)]) + launch.outputs[i].offset_bytes,
                              stage.outputs[i]});

@@ -1,5 +1,5 @@
-// The reference backend: every stage by its family's plain loops, and a device as far from the host as a GPU: its memory cannot be seen,
-// work is queued and completes on a thread of its own. It keeps everybody honest who claims to be ready for GPUs.
+// The reference backend: every stage by its family's plain loops, and a device as far from the host as a GPU: its memory cannot
+// be seen, work is queued and completes on a thread of its own. It keeps everybody honest who claims to be ready for GPUs.
 #pragma once
 
 #include "backends/backend.h"

@@ -39,7 +39,8 @@ Axis axis_of(const Stage& stage, size_t i) {
 // The tile variants are compiled for these filters only.
 bool tile_serves(const Window& w) {
   const bool size = w.filter == Triple{1, 3, 3} || w.filter == Triple{1, 5, 5};
-  return size && w.dilation[1] == 1 && w.dilation[2] == 1 && w.stride[1] == w.stride[2] && (w.stride[2] == 1 || w.stride[2] == 2);
+  return size && w.dilation[1] == 1 && w.dilation[2] == 1 && w.stride[1] == w.stride[2] &&
+         (w.stride[2] == 1 || w.stride[2] == 2);
 }
 
 bool channels_innermost(const TensorDesc& desc) {
@@ -109,8 +110,8 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   // A tile variant shares each loaded pixel between its outputs; the general one loads a pixel per product.
   if (tile->variant == "window") f.executed_flops *= 1.15;
 
-  // Rows of the input are read again by the next rows of the output. Between levels that cannot hold `reach` rows each row passes
-  // (reach / advance) times, once where they stay.
+  // Rows of the input are read again by the next rows of the output. Between levels that cannot hold `reach` rows each row
+  // passes (reach / advance) times, once where they stay.
   const double rows = std::max(1, tile->rows);
   const double reach = static_cast<double>((p.window.filter[1] - 1) * p.window.dilation[1] + 1) +
                        (rows - 1) * static_cast<double>(p.window.stride[1]);
@@ -122,8 +123,10 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     const double inner = i == 0 ? 0 : static_cast<double>(device.memory[i - 1].bytes);
     if (reach * row_bytes > inner) f.bytes[i] += input * std::max(0.0, reach / advance - 1);
   }
-  if (!f.resident.empty()) f.resident[0] = std::min(f.resident[0], reach * static_cast<double>(tile->columns) * static_cast<double>(x.c) * 4);
-  f.parallel_units = std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / static_cast<double>(std::max<int64_t>(tile->grain, 1)));
+  if (!f.resident.empty())
+    f.resident[0] = std::min(f.resident[0], reach * static_cast<double>(tile->columns) * static_cast<double>(x.c) * 4);
+  f.parallel_units =
+      std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / static_cast<double>(std::max<int64_t>(tile->grain, 1)));
   return f;
 }
 

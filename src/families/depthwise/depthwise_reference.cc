@@ -49,7 +49,8 @@ void depthwise_reference(const StageParams& params, std::span<const TensorView> 
                   const int64_t h = row * window.stride[1] + r * window.dilation[1] - window.pad_begin[1];
                   const int64_t c = col * window.stride[2] + s * window.dilation[2] - window.pad_begin[2];
                   if (d < 0 || d >= mx.d || h < 0 || h >= mx.h || c < 0 || c >= mx.w) continue;
-                  const int64_t at = n * mx.pitch_n + k / multiplier * mx.pitch_c + d * mx.pitch_d + h * mx.pitch_h + c * mx.pitch_w;
+                  const int64_t at =
+                      n * mx.pitch_n + k / multiplier * mx.pitch_c + d * mx.pitch_d + h * mx.pitch_h + c * mx.pitch_w;
                   const int64_t tap = k * mw.pitch_n + t * mw.pitch_d + r * mw.pitch_h + s * mw.pitch_w;
                   sum += load(x, at) * load(w, tap);
                 }

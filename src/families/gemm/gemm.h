@@ -43,8 +43,8 @@ struct GemmSchedule {
   int64_t mc = 0;                   // rows per block of work; 0: all
   int64_t nc = 0;                   // columns per block of work; 0: one panel
   GemmOrder order = GemmOrder::rows;
-  int prefetch = 0;                 // 1: fetch the next weight panel while this one is used
-  int split = 0;                    // work is split over threads along: 0 rows, 1 columns, 2 both
+  int prefetch = 0;  // 1: fetch the next weight panel while this one is used
+  int split = 0;     // work is split over threads along: 0 rows, 1 columns, 2 both
 
   template <class V>
   void visit(V& v) {

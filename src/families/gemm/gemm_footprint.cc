@@ -42,9 +42,9 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   footprint.nominal_flops = nominal;
   footprint.executed_flops = 2 * instances * sizes.k_steps * padded_n;
 
-  const double weights = k * padded_n * 4;                       // of one instance
+  const double weights = k * padded_n * 4;  // of one instance
   const double input = static_cast<double>(stage.inputs[0].bytes()) / (params.loader == Loader::window ? instances : 1);
-  double other = 0;                                              // outputs and residuals, once each
+  double other = 0;  // outputs and residuals, once each
   for (const TensorDesc& desc : stage.outputs) other += static_cast<double>(desc.bytes());
   const Epilogue& e = params.epilogue;
   other += (e.residuals_before + e.residuals_after) * other;
@@ -58,12 +58,12 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
     const double inner = i == 0 ? 0 : static_cast<double>(device.memory[i - 1].bytes);
     double weight_reads = 1, input_reads = 1;
     if (by_rows) {
-      if (weights > inner) weight_reads = tiles;        // all weights for each tile
-      if (tile > inner) input_reads = panels;           // the tile again for each panel
+      if (weights > inner) weight_reads = tiles;  // all weights for each tile
+      if (tile > inner) input_reads = panels;     // the tile again for each panel
     } else {
-      if (panel > inner) weight_reads = tiles;          // one chunk of a panel for each tile
+      if (panel > inner) weight_reads = tiles;  // one chunk of a panel for each tile
       else if (weights > inner) weight_reads = row_blocks;
-      if (input > inner) input_reads = panels;          // all rows again for each panel
+      if (input > inner) input_reads = panels;  // all rows again for each panel
     }
     double bytes = instances * (weight_reads * weights + input_reads * input) + other + (i == 0 ? partials : 0);
     // Registers: each tile step broadcasts its rows and loads its columns.

@@ -21,9 +21,8 @@ constexpr Variant kVariants[] = {
 void pointwise_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const PointwiseParams& p = std::get<PointwiseParams>(params);
   const TensorView& out = outputs[0];
-  const bool whole = !is_float(out.desc.dtype) && std::none_of(inputs.begin(), inputs.end(), [](const TensorView& v) {
-    return is_float(v.desc.dtype);
-  });
+  const bool whole = !is_float(out.desc.dtype) &&
+                     std::none_of(inputs.begin(), inputs.end(), [](const TensorView& v) { return is_float(v.desc.dtype); });
   std::vector<double> values(inputs.size() + p.program.size());
   for_each_index(out.desc.shape, [&](const Dims& at) {
     for (size_t i = 0; i < inputs.size(); ++i) values[i] = load_element(inputs[i].desc.dtype, element_at(inputs[i], at));
@@ -42,14 +41,35 @@ void pointwise_reference(const StageParams& params, std::span<const TensorView> 
 // Operations of one element: about two dozen for functions made of polynomials, one otherwise.
 double weight(PointwiseOp op) {
   switch (op) {
-    case PointwiseOp::pow: case PointwiseOp::mod: case PointwiseOp::tan: case PointwiseOp::asin: case PointwiseOp::acos:
-    case PointwiseOp::atan: case PointwiseOp::sinh: case PointwiseOp::cosh: case PointwiseOp::asinh:
-    case PointwiseOp::acosh: case PointwiseOp::atanh: return 400;  // lane by lane
-    case PointwiseOp::exp: case PointwiseOp::log: case PointwiseOp::sin: case PointwiseOp::cos: case PointwiseOp::erf:
-    case PointwiseOp::elu: case PointwiseOp::selu: case PointwiseOp::celu: case PointwiseOp::sigmoid:
-    case PointwiseOp::tanh: case PointwiseOp::silu: case PointwiseOp::gelu: case PointwiseOp::gelu_tanh:
-    case PointwiseOp::softplus: case PointwiseOp::mish: return 24;
-    case PointwiseOp::div: case PointwiseOp::sqrt: case PointwiseOp::reciprocal: return 8;
+    case PointwiseOp::pow:
+    case PointwiseOp::mod:
+    case PointwiseOp::tan:
+    case PointwiseOp::asin:
+    case PointwiseOp::acos:
+    case PointwiseOp::atan:
+    case PointwiseOp::sinh:
+    case PointwiseOp::cosh:
+    case PointwiseOp::asinh:
+    case PointwiseOp::acosh:
+    case PointwiseOp::atanh: return 400;  // lane by lane
+    case PointwiseOp::exp:
+    case PointwiseOp::log:
+    case PointwiseOp::sin:
+    case PointwiseOp::cos:
+    case PointwiseOp::erf:
+    case PointwiseOp::elu:
+    case PointwiseOp::selu:
+    case PointwiseOp::celu:
+    case PointwiseOp::sigmoid:
+    case PointwiseOp::tanh:
+    case PointwiseOp::silu:
+    case PointwiseOp::gelu:
+    case PointwiseOp::gelu_tanh:
+    case PointwiseOp::softplus:
+    case PointwiseOp::mish: return 24;
+    case PointwiseOp::div:
+    case PointwiseOp::sqrt:
+    case PointwiseOp::reciprocal: return 8;
     default: return 1;
   }
 }

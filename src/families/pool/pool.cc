@@ -56,7 +56,8 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   }
   std::vector<Schedule> result = loop_schedules(variant, device, why_not);
   for (Schedule& s : result)
-    if (auto* loop = std::get_if<LoopSchedule>(&s); loop && loop->variant != "plain") loop->grain = 4096;  // 16 KB of output a task
+    if (auto* loop = std::get_if<LoopSchedule>(&s); loop && loop->variant != "plain")
+      loop->grain = 4096;  // 16 KB of output a task
   return result;
 }
 

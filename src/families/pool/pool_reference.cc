@@ -68,7 +68,8 @@ void pool_reference(const StageParams& params, std::span<const TensorView> input
             if (outputs.size() > 1) {
               const FeatureMap mi = feature_map(outputs[1].desc);
               const int64_t flat = (n * mx.c + c) * mx.pixels() + position;
-              outputs[1].at_origin<int64_t>()[n * mi.pitch_n + c * mi.pitch_c + z * mi.pitch_d + row * mi.pitch_h + col * mi.pitch_w] = flat;
+              outputs[1].at_origin<int64_t>()[n * mi.pitch_n + c * mi.pitch_c + z * mi.pitch_d + row * mi.pitch_h +
+                                              col * mi.pitch_w] = flat;
             }
           }
 }

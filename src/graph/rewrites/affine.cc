@@ -16,7 +16,7 @@ struct Affine {
 // An operator with constant weights that can take an affine up.
 struct Anchor {
   int64_t channels = 0;
-  int rank = 0;        // of its output; 0: not known, channels are the last axis
+  int rank = 0;  // of its output; 0: not known, channels are the last axis
   int channel_axis = 1;
 };
 
@@ -97,7 +97,8 @@ bool read_affine(Editor& e, int i, TensorId x, const Anchor& anchor, Affine& f) 
     case PointwiseOp::mul: f.factor = c; return true;
     case PointwiseOp::sub:
       f.summand = c;
-      if (first) for (double& v : f.summand) v = -v;
+      if (first)
+        for (double& v : f.summand) v = -v;
       else f.factor.assign(channels, -1);
       return true;
     case PointwiseOp::div:

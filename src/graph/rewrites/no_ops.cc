@@ -50,8 +50,9 @@ bool is_no_op(Editor& e, const Op& op, bool bound) {
     return p->params.roi_begin.empty() && same_shape(e, op);
   }
   if (const auto* p = std::get_if<ReduceOp>(&op.params))
-    return p->axes.empty() && p->noop_if_no_axes && (p->kind == ReduceKind::sum || p->kind == ReduceKind::mean ||
-                                                     p->kind == ReduceKind::max || p->kind == ReduceKind::min);
+    return p->axes.empty() && p->noop_if_no_axes &&
+           (p->kind == ReduceKind::sum || p->kind == ReduceKind::mean || p->kind == ReduceKind::max ||
+            p->kind == ReduceKind::min);
   return false;
 }
 

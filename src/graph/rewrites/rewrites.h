@@ -12,15 +12,15 @@ struct Rewrite {
 };
 
 // Each in the file of its name.
-bool fold_constants(Editor& editor);        // operators on constants alone
-bool resolve_clips(Editor& editor);         // Clip's constant bounds; Clip and Relu of one another merged
-bool drop_no_ops(Editor& editor);           // Identity, casts to the same type, reshapes to the same shape, ...
-bool merge_moves(Editor& editor);           // chains of Transpose, chains of Reshape
-bool merge_pads(Editor& editor);            // zeros around Conv and pooling
-bool fold_affine(Editor& editor);           // BatchNormalization, Mul, Add ... per channel into weights and bias
-bool match_activations(Editor& editor);     // SiLU, hard swish, GELU, Mish as exported
-bool match_matmul_bias(Editor& editor);     // Add(MatMul(x, w), b) -> MatMul with c
+bool fold_constants(Editor& editor);             // operators on constants alone
+bool resolve_clips(Editor& editor);              // Clip's constant bounds; Clip and Relu of one another merged
+bool drop_no_ops(Editor& editor);                // Identity, casts to the same type, reshapes to the same shape, ...
+bool merge_moves(Editor& editor);                // chains of Transpose, chains of Reshape
+bool merge_pads(Editor& editor);                 // zeros around Conv and pooling
+bool fold_affine(Editor& editor);                // BatchNormalization, Mul, Add ... per channel into weights and bias
+bool match_activations(Editor& editor);          // SiLU, hard swish, GELU, Mish as exported
+bool match_matmul_bias(Editor& editor);          // Add(MatMul(x, w), b) -> MatMul with c
 bool match_group_normalization(Editor& editor);  // Reshape, InstanceNormalization, Reshape and affine
-bool share_constants(Editor& editor);       // equal small constants become one
+bool share_constants(Editor& editor);            // equal small constants become one
 
 }  // namespace sparkle

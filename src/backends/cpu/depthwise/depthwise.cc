@@ -15,7 +15,9 @@ constexpr int64_t kPadding = 64;
 int64_t padded(int64_t channels) { return (channels + 15) / 16 * 16; }
 
 // Whether element [k] of a per-channel operand lies k floats from its start.
-bool is_contiguous(const TensorDesc& desc) { return desc.shape.empty() || desc.shape.back() <= 1 || desc.layout.pitch.back() == 1; }
+bool is_contiguous(const TensorDesc& desc) {
+  return desc.shape.empty() || desc.shape.back() <= 1 || desc.layout.pitch.back() == 1;
+}
 bool channels_innermost(const TensorDesc& desc) {
   const FeatureMap m = feature_map(desc);
   return m.c <= 1 || m.pitch_c == 1;
@@ -23,7 +25,8 @@ bool channels_innermost(const TensorDesc& desc) {
 
 class DepthwiseKernel final : public CpuKernel {
  public:
-  DepthwiseKernel(const Stage& stage, const DepthwiseSchedule& schedule, bool constant_weights, DepthwiseRows rows, const Device& device)
+  DepthwiseKernel(const Stage& stage, const DepthwiseSchedule& schedule, bool constant_weights, DepthwiseRows rows,
+                  const Device& device)
       : stage_(stage), schedule_(schedule), constant_weights_(constant_weights), rows_(rows) {
     const auto& p = std::get<DepthwiseParams>(stage_.params);
     call_.mx = feature_map(stage_.inputs[0]), call_.my = feature_map(stage_.outputs[0]);
@@ -116,9 +119,9 @@ class DepthwiseKernel final : public CpuKernel {
     copy_scale_ = e.alpha != 1 || (e.scale && !is_contiguous(stage_.inputs[2]));
     copy_bias_ = e.bias && !is_contiguous(stage_.inputs[e.scale ? 3 : 2]);
   }
-  // Going down a column of tiles, the input rows that two tiles share should still be in L1. Measured on a Zen 4 (32 KB, 2026-11-20):
-  // blocks of 32, 64, 128, 256 channels and no blocks at all lie within noise of each other on most layers; 256 was the best or
-  // level on all, up to 6 % above none at 14x14x576: long streams count as much as what stays in L1.
+  // Going down a column of tiles, the input rows that two tiles share should still be in L1. Measured on a Zen 4 (32 KB,
+  // 2026-11-20): blocks of 32, 64, 128, 256 channels and no blocks at all lie within noise of each other on most layers; 256
+  // was the best or level on all, up to 6 % above none at 14x14x576: long streams count as much as what stays in L1.
   int64_t block_channels(const Device& device) const {
     const MemoryLevel* l1 = device.level("L1");
     const int64_t bytes = l1 && l1->bytes > 0 ? l1->bytes : 32768;
@@ -177,7 +180,8 @@ Result<CpuKernelPtr> make_depthwise(const Stage& stage, const Schedule& schedule
   for (size_t i = 0; i < stage.inputs.size(); ++i)
     if ((i == 0 || i >= residuals) && !channels_innermost(stage.inputs[i]))
       return lacks(Reason::layout_not_served, "needs the channels of input " + std::to_string(i) + " side by side (NHWC)");
-  if (!channels_innermost(stage.outputs[0])) return lacks(Reason::layout_not_served, "needs the channels of its output side by side (NHWC)");
+  if (!channels_innermost(stage.outputs[0]))
+    return lacks(Reason::layout_not_served, "needs the channels of its output side by side (NHWC)");
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   if (x.c == 0 || y.c % x.c != 0) return lacks(Reason::groups_not_served, "needs a whole number of filters per channel");
 
@@ -186,7 +190,8 @@ Result<CpuKernelPtr> make_depthwise(const Stage& stage, const Schedule& schedule
     rows = depthwise_window_rows(s->unit);
   } else if (s->variant == "tile1x7" || s->variant == "tile2x7") {
     const Window& w = p.window;
-    if (w.filter[0] != 1 || w.filter[1] != w.filter[2] || w.stride[1] != w.stride[2] || w.dilation[1] != 1 || w.dilation[2] != 1)
+    if (w.filter[0] != 1 || w.filter[1] != w.filter[2] || w.stride[1] != w.stride[2] || w.dilation[1] != 1 ||
+        w.dilation[2] != 1)
       return lacks(Reason::filter_not_served, "serves square two-dimensional filters without dilation");
     if (x.c != y.c) return lacks(Reason::groups_not_served, "serves one filter per channel");
     rows = depthwise_tile_rows(s->unit, w.filter[2], w.stride[2]);

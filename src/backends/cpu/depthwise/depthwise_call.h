@@ -17,18 +17,18 @@ struct DepthwiseResidual {
 struct DepthwiseCall {
   const float* x = nullptr;
   float* y = nullptr;
-  const float* w = nullptr;       // packed [taps][k_pitch], zeros beyond K
-  const float* scale = nullptr;   // [K] without gaps, alpha multiplied in; nullptr: 1
-  const float* bias = nullptr;    // [K] without gaps; nullptr: 0
+  const float* w = nullptr;      // packed [taps][k_pitch], zeros beyond K
+  const float* scale = nullptr;  // [K] without gaps, alpha multiplied in; nullptr: 1
+  const float* bias = nullptr;   // [K] without gaps; nullptr: 0
   int64_t k_pitch = 0;
   FeatureMap mx, my;
   Window window;
   Axis axes[3];
-  std::span<const Segment> columns;    // of axes[2]
-  const int32_t* channel = nullptr;    // input channel of each output channel where the multiplier is above 1
-  bool clamp = false;                  // relu and clip without residuals happen in registers
+  std::span<const Segment> columns;  // of axes[2]
+  const int32_t* channel = nullptr;  // input channel of each output channel where the multiplier is above 1
+  bool clamp = false;                // relu and clip without residuals happen in registers
   float low = 0, high = 0;
-  bool strip = false;                  // the rest of the epilogue runs over each tile while it lies in L1
+  bool strip = false;  // the rest of the epilogue runs over each tile while it lies in L1
   Activation activation = Activation::none;
   float a = 0, b = 0;
   DepthwiseResidual residuals[2];

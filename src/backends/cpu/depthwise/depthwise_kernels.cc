@@ -1,12 +1,12 @@
-// The loops of the depthwise family on CPUs, compiled once per target: the general one for any filter here, the register tiles for 3x3
-// and 5x5 in depthwise_tile-inl.h.
+// The loops of the depthwise family on CPUs, compiled once per target: the general one for any filter here, the register tiles
+// for 3x3 and 5x5 in depthwise_tile-inl.h.
 #include "backends/cpu/depthwise/depthwise_call.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/depthwise/depthwise_kernels.cc"
+#include "backends/cpu/lanes-inl.h"
 #include "backends/cpu/simd.h"
 #include "backends/cpu/simd_math-inl.h"
-#include "backends/cpu/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {
@@ -27,7 +27,8 @@ HWY_INLINE void add_channels(float* HWY_RESTRICT to, const float* HWY_RESTRICT f
 struct OutputRow {
   int64_t n, z, row;
 };
-HWY_NOINLINE void finish_pixels(const DepthwiseCall& call, const OutputRow& at, int64_t q0, int64_t q1, int64_t c0, int64_t c1) {
+HWY_NOINLINE void finish_pixels(const DepthwiseCall& call, const OutputRow& at, int64_t q0, int64_t q1, int64_t c0,
+                                int64_t c1) {
   for (int64_t q = q0; q < q1; ++q) {
     const auto place = [&](const FeatureMap& m) {
       return at.n * m.pitch_n + at.z * m.pitch_d + at.row * m.pitch_h + q * m.pitch_w + c0;
@@ -65,8 +66,8 @@ HWY_INLINE hn::Vec<D> load_input(D d, const DepthwiseCall& call, const float* pi
   }
 }
 
-// kColumns neighbouring pixels times kVectors vectors of channels: their product is at most 8. Named variables, for vectors without
-// a fixed length cannot lie in arrays.
+// kColumns neighbouring pixels times kVectors vectors of channels: their product is at most 8. Named variables, for vectors
+// without a fixed length cannot lie in arrays.
 template <int kColumns, int kVectors, bool kTail, bool kGather>
 HWY_INLINE void window_channels(const DepthwiseCall& call, const WindowRow& at, int64_t q, Taps s, int64_t c, int64_t count) {
   const hn::ScalableTag<float> d;
@@ -88,10 +89,10 @@ HWY_INLINE void window_channels(const DepthwiseCall& call, const WindowRow& at, 
         const V w1 = kVectors > 1 ? hn::LoadU(d, w + lanes) : w0;
         const V w2 = kVectors > 2 ? hn::LoadU(d, w + 2 * lanes) : w0;
         const V w3 = kVectors > 3 ? hn::LoadU(d, w + 3 * lanes) : w0;
-#define SPARKLE_DW_STEP(u)                                                                                                    \
-  if constexpr (u < kColumns * kVectors) {                                                                                    \
-    const V pixel = load_input<kTail, kGather>(d, call, x + (u / kVectors) * step, c + (u % kVectors) * lanes, count);        \
-    sum##u = hn::MulAdd(choose<u % kVectors>(w0, w1, w2, w3), pixel, sum##u);                                                 \
+#define SPARKLE_DW_STEP(u)                                                                                             \
+  if constexpr (u < kColumns * kVectors) {                                                                             \
+    const V pixel = load_input<kTail, kGather>(d, call, x + (u / kVectors) * step, c + (u % kVectors) * lanes, count); \
+    sum##u = hn::MulAdd(choose<u % kVectors>(w0, w1, w2, w3), pixel, sum##u);                                          \
   }
         SPARKLE_DW_EACH(SPARKLE_DW_STEP)
         x += window.dilation[2] * call.mx.pitch_w;
@@ -100,13 +101,13 @@ HWY_INLINE void window_channels(const DepthwiseCall& call, const WindowRow& at, 
     }
 
   const V low = hn::Set(d, call.low), high = hn::Set(d, call.high);
-#define SPARKLE_DW_STORE(u)                                                                                                   \
-  if constexpr (u < kColumns * kVectors) {                                                                                    \
-    const int64_t k = c + (u % kVectors) * lanes;                                                                             \
-    if (call.scale) sum##u = hn::Mul(sum##u, load_some<kTail>(d, call.scale + k, count));                                     \
-    if (call.bias) sum##u = hn::Add(sum##u, load_some<kTail>(d, call.bias + k, count));                                       \
-    if (call.clamp) sum##u = simd_math::at_most(simd_math::at_least(sum##u, low), high);                                      \
-    store_some<kTail>(sum##u, d, at.y + (q + u / kVectors) * call.my.pitch_w + k, count);                                     \
+#define SPARKLE_DW_STORE(u)                                                               \
+  if constexpr (u < kColumns * kVectors) {                                                \
+    const int64_t k = c + (u % kVectors) * lanes;                                         \
+    if (call.scale) sum##u = hn::Mul(sum##u, load_some<kTail>(d, call.scale + k, count)); \
+    if (call.bias) sum##u = hn::Add(sum##u, load_some<kTail>(d, call.bias + k, count));   \
+    if (call.clamp) sum##u = simd_math::at_most(simd_math::at_least(sum##u, low), high);  \
+    store_some<kTail>(sum##u, d, at.y + (q + u / kVectors) * call.my.pitch_w + k, count); \
   }
   SPARKLE_DW_EACH(SPARKLE_DW_STORE)
 #undef SPARKLE_DW_START

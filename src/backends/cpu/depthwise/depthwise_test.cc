@@ -1,4 +1,5 @@
-// Every depthwise variant on every unit of this machine against the double-precision reference, on random shapes and the awkward ones.
+// Every depthwise variant on every unit of this machine against the double-precision reference, on random shapes and the
+// awkward ones.
 #include <gtest/gtest.h>
 
 #include "backends/cpu/cpu_kernel.h"
@@ -13,7 +14,7 @@ using test::pick;
 using test::Random;
 
 struct Case {
-  Dims x_shape;          // N,C,spatial
+  Dims x_shape;  // N,C,spatial
   int64_t multiplier = 1;
   DepthwiseParams params;
   bool gaps = false, constant_weights = true, odd_vectors = false;
@@ -97,7 +98,8 @@ std::string check(Random& random, const Case& c) {
   std::fill_n(workspace.data<uint8_t>(), kernel.workspace_bytes(), uint8_t{255});  // NaN
   kernel.run({in, out, workspace.bytes.get(), &pool});
 
-  // Every rounding of a sum of t products of at most 1 is at most eps * t / 2; scale and alpha are at most 2, activations double it.
+  // Every rounding of a sum of t products of at most 1 is at most eps * t / 2; scale and alpha are at most 2, activations
+  // double it.
   const auto taps = static_cast<double>(c.params.window.taps());
   const double sum = std::max(1.0, taps) * std::max(1.0, std::abs(e.alpha));
   const double tolerance = 1.2e-7 * (taps + 12) * sum * std::max({1.0, std::abs(e.a), std::abs(e.b)});
@@ -160,7 +162,7 @@ TEST(CpuDepthwise, LayersOfNetworks) {
     int64_t c, size, filter, stride, dilation;
   };
   // MobileNetV2, EfficientNet, DeepLab with rates up to most of the map.
-  const Layer layers[] = {{32, 28, 3, 1, 1}, {96, 28, 3, 2, 1}, {144, 14, 3, 1, 1},  {960, 7, 3, 1, 1},  {40, 14, 5, 1, 1},
+  const Layer layers[] = {{32, 28, 3, 1, 1}, {96, 28, 3, 2, 1}, {144, 14, 3, 1, 1}, {960, 7, 3, 1, 1},  {40, 14, 5, 1, 1},
                           {72, 28, 5, 2, 1}, {64, 33, 3, 1, 6}, {64, 33, 3, 1, 18}, {24, 33, 3, 1, 24}, {64, 17, 7, 1, 1}};
   Random random(7);
   for (const std::string& unit : test::units_of_this_machine())
@@ -169,7 +171,8 @@ TEST(CpuDepthwise, LayersOfNetworks) {
         Case c;
         c.x_shape = Dims{1, l.c, l.size, l.size};
         const int64_t pad = (l.filter - 1) / 2 * l.dilation;
-        c.params.window = {{1, l.filter, l.filter}, {1, l.stride, l.stride}, {1, l.dilation, l.dilation}, {0, pad, pad}, {0, pad, pad}};
+        c.params.window = {
+            {1, l.filter, l.filter}, {1, l.stride, l.stride}, {1, l.dilation, l.dilation}, {0, pad, pad}, {0, pad, pad}};
         c.params.epilogue.bias = true;
         c.params.epilogue.activation = Activation::clip, c.params.epilogue.b = 6;
         c.variant = variant, c.unit = unit, c.threads = 2;

@@ -1,6 +1,6 @@
-// The register tile of the depthwise kernels: rows x columns output pixels of one vector of channels. Every input pixel is loaded
-// once and multiplied into all outputs that it touches; the weights of a filter row lie in registers. At the borders of the
-// image (kEdge) positions outside are skipped by branches that every vector of channels takes alike, so no padding is
+// The register tile of the depthwise kernels: rows x columns output pixels of one vector of channels. Every input pixel is
+// loaded once and multiplied into all outputs that it touches; the weights of a filter row lie in registers. At the borders of
+// the image (kEdge) positions outside are skipped by branches that every vector of channels takes alike, so no padding is
 // multiplied and no padded copy exists. Channels run innermost: the tile reads and writes memory in one stream.
 #if defined(SPARKLE_DEPTHWISE_TILE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPARKLE_DEPTHWISE_TILE_INL_H
@@ -154,8 +154,8 @@ void finished_tile(const DepthwiseCall& call, const TilePixels& at, int64_t dept
     for (int64_t k = 0; k < kRows; ++k) finish_pixels(call, {at.n, at.z, at.row + k}, at.q, at.q + at.columns, c0, c1);
 }
 
-// Order: image plane, block of channels, column of tiles, down its rows, channels of the block. Going down, the input rows that two
-// tiles share are still in L1, which the block of channels is made to fit.
+// Order: image plane, block of channels, column of tiles, down its rows, channels of the block. Going down, the input rows that
+// two tiles share are still in L1, which the block of channels is made to fit.
 template <int kFilter, int kStride>
 void tile_rows(const DepthwiseCall& call, int64_t begin, int64_t end) {
   const int64_t width = call.my.w, most = std::min<int64_t>(kMaxColumns, std::max(call.columns_per_tile, 1));

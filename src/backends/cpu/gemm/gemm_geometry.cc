@@ -227,9 +227,11 @@ Status dense_geometry(const Stage& stage, const GemmParams& p, const GemmSchedul
     std::vector<GemmInstance> next;
     for (const GemmInstance& outer : g.instances)
       for (int64_t j = 0; j < axis.count; ++j)
-        next.push_back({outer.a + j * axis.a, outer.y + j * axis.y,
+        next.push_back({outer.a + j * axis.a,
+                        outer.y + j * axis.y,
                         {outer.residual[0] + j * axis.residual[0], outer.residual[1] + j * axis.residual[1]},
-                        b_pitch ? outer.weights * axis.count + j : outer.weights, 0});
+                        b_pitch ? outer.weights * axis.count + j : outer.weights,
+                        0});
     g.instances = std::move(next);
   }
   RowClass rows;

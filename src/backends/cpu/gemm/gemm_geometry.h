@@ -57,11 +57,11 @@ struct GemmGeometry {
   std::vector<RowClass> classes;
   std::vector<GemmPanel> panels;
   GemmWeights weights;
-  int64_t tiles = 0;             // of one instance
-  int64_t n = 0, padded_n = 0;   // columns of one instance; rounded up to vectors
+  int64_t tiles = 0;            // of one instance
+  int64_t n = 0, padded_n = 0;  // columns of one instance; rounded up to vectors
   int64_t k = 0;
   int chunks = 1;
-  int64_t kc = 0;                // length of a chunk
+  int64_t kc = 0;                      // length of a chunk
   int64_t residual_pitch[2] = {0, 0};  // along the columns
   // Left operand of a dense stage whose k pitch is not 1: copied first, k innermost. Empty: used in place.
   std::vector<CopyAxis> copy_a;  // outer axes first, k last

@@ -15,8 +15,8 @@ inline constexpr int64_t kMaxLanes = 64;
 
 // Consecutive elements of k that lie next to each other in memory for every row of the tile.
 struct GemmRun {
-  int64_t a = 0;       // offset from the row's origin
-  int64_t k = 0;       // first row of the weight panel
+  int64_t a = 0;  // offset from the row's origin
+  int64_t k = 0;  // first row of the weight panel
   int64_t length = 0;
 };
 
@@ -25,20 +25,20 @@ struct TileCall {
   const float* a[kMaxTileRows];  // origin of each row (pixel); only addresses inside the input are read
   const GemmRun* runs;
   int64_t run_count;
-  const float* b;                // panel of packed weights, rows of nr vectors
-  const char* prefetch;          // fetched along the way; must be mapped memory, see gemm_nest.cc
-  int64_t prefetch_step;         // bytes per step of k; 0: nothing to fetch
+  const float* b;         // panel of packed weights, rows of nr vectors
+  const char* prefetch;   // fetched along the way; must be mapped memory, see gemm_nest.cc
+  int64_t prefetch_step;  // bytes per step of k; 0: nothing to fetch
   // -- partial sums, dense rows of nr vectors; used where begin_at_zero or finish is false
   float* partial;
   bool begin_at_zero;
-  bool finish;                   // epilogue and store to y, else store to partial
+  bool finish;  // epilogue and store to y, else store to partial
   // -- epilogue of the fast form: scale, bias, residuals, clamp. Arrays are padded to whole vectors.
   bool clamp_below, clamp_above;
   int residuals;
   float low, high;
-  const float* scale;            // nullptr: 1
-  const float* bias;             // never nullptr
-  int64_t column;                // added to y and residual
+  const float* scale;  // nullptr: 1
+  const float* bias;   // never nullptr
+  int64_t column;      // added to y and residual
   const float* residual[2][kMaxTileRows];
   float* y[kMaxTileRows];
 };
@@ -46,7 +46,7 @@ using TileKernel = void (*)(const TileCall& call);
 
 // What the general epilogue needs for one tile whose raw sums lie in `sums`.
 struct FinishCall {
-  float* sums;                   // dense rows of sums_pitch, whole vectors; used as scratch
+  float* sums;  // dense rows of sums_pitch, whole vectors; used as scratch
   int64_t sums_pitch;
   int rows;
   int64_t columns;
@@ -54,7 +54,7 @@ struct FinishCall {
   const float* bias;
   int residuals_before, residuals_after;
   const float* residual[2][kMaxTileRows];
-  int64_t residual_pitch[2];     // along the columns
+  int64_t residual_pitch[2];  // along the columns
   Activation activation;
   float activation_a, activation_b;
   float* y[kMaxTileRows];

@@ -37,8 +37,7 @@ void apply(const float* x, float* y, size_t count, float mean_value, float facto
   }
 }
 
-void normalize_apply(const float* x, float* y, size_t count, float mean, float factor, const float* scale,
-                     const float* bias) {
+void normalize_apply(const float* x, float* y, size_t count, float mean, float factor, const float* scale, const float* bias) {
   if (scale && bias) return apply<true, true>(x, y, count, mean, factor, scale, bias);
   if (scale) return apply<true, false>(x, y, count, mean, factor, scale, bias);
   if (bias) return apply<false, true>(x, y, count, mean, factor, scale, bias);

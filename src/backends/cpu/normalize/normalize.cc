@@ -87,9 +87,9 @@ class Passes {
 
 // How the tensor is cut into batches: `size` indices of one kept axis, for every index of the kept axes outside of it.
 struct Batching {
-  int axis = -1;        // -1: one batch
+  int axis = -1;  // -1: one batch
   int64_t size = 0;
-  Dims outer;           // sizes of all axes that are walked index by index; 1 elsewhere
+  Dims outer;  // sizes of all axes that are walked index by index; 1 elsewhere
 };
 
 Batching choose_batches(const NormalizeParams& params, const TensorDesc& x, int64_t batch_bytes) {
@@ -124,7 +124,10 @@ Batching choose_batches(const NormalizeParams& params, const TensorDesc& x, int6
 class NormalizeKernel final : public CpuKernel {
  public:
   NormalizeKernel(Stage stage, Batching batching, Passes whole, std::optional<Passes> batch, std::optional<Passes> rest)
-      : stage_(std::move(stage)), batching_(batching), whole_(std::move(whole)), batch_(std::move(batch)),
+      : stage_(std::move(stage)),
+        batching_(batching),
+        whole_(std::move(whole)),
+        batch_(std::move(batch)),
         rest_(std::move(rest)) {
     if (!batch_) return;
     per_outer_ = (stage_.inputs[0].shape[batching_.axis] + batching_.size - 1) / batching_.size;
@@ -191,8 +194,8 @@ Result<CpuKernelPtr> make_normalize(const Stage& stage, const Schedule& schedule
   }
   for (const TensorDesc& desc : stage.inputs) {
     if (desc.dtype != DType::f32) {
-      return Error{Reason::type_not_served, "The normalize rows take f32, not " + std::string(name_of(desc.dtype)) +
-                                                "; choose the variant 'plain'."};
+      return Error{Reason::type_not_served,
+                   "The normalize rows take f32, not " + std::string(name_of(desc.dtype)) + "; choose the variant 'plain'."};
     }
   }
   const std::string& unit = loop_schedule->unit;
@@ -223,8 +226,7 @@ Result<CpuKernelPtr> make_normalize(const Stage& stage, const Schedule& schedule
       rest = std::move(last);
     }
   }
-  return CpuKernelPtr(
-      std::make_unique<NormalizeKernel>(stage, batching, std::move(whole), std::move(batch), std::move(rest)));
+  return CpuKernelPtr(std::make_unique<NormalizeKernel>(stage, batching, std::move(whole), std::move(batch), std::move(rest)));
 }
 
 }  // namespace sparkle::cpu

@@ -47,10 +47,9 @@ void check(const Dims& shape, const Layout& from, const Layout& to, const Normal
         const double w = want.at(at);
         // x - mean is rounded in units of the mean; a group of few equal values divides that by a small deviation.
         const double bound = 1e-5 + 2e-5 * std::abs(w) + 2e-6 * std::abs(mean);
-        ASSERT_TRUE(close(got.at(at), w, bound)) << note << " on " << unit << " threads " << threads << " shape "
-                                                 << shape.to_string() << " " << name_of(shape, from) << " axes "
-                                                 << params.axes.to_string() << " at " << at.to_string() << " got "
-                                                 << got.at(at) << " want " << w;
+        ASSERT_TRUE(close(got.at(at), w, bound))
+            << note << " on " << unit << " threads " << threads << " shape " << shape.to_string() << " " << name_of(shape, from)
+            << " axes " << params.axes.to_string() << " at " << at.to_string() << " got " << got.at(at) << " want " << w;
       });
     }
   }

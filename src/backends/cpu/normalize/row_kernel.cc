@@ -16,8 +16,13 @@ constexpr int64_t kLeastTask = 4096;  // elements
 class RowKernel final : public CpuKernel {
  public:
   RowKernel(const NormalizeParams& params, LoopNest outer, int64_t count, std::string_view unit)
-      : params_(params), outer_(std::move(outer)), rows_(outer_.size.product()), count_(count), apply_(apply_row(unit)),
-        sum_(fold_functions(unit, Fold::sum)), square_(fold_functions(unit, Fold::sum_square_shifted)) {}
+      : params_(params),
+        outer_(std::move(outer)),
+        rows_(outer_.size.product()),
+        count_(count),
+        apply_(apply_row(unit)),
+        sum_(fold_functions(unit, Fold::sum)),
+        square_(fold_functions(unit, Fold::sum_square_shifted)) {}
 
   void run(const CpuLaunch& launch) const override {
     const int64_t worth = std::max<int64_t>(1, rows_ * count_ / kLeastTask);

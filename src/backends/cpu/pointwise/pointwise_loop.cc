@@ -11,11 +11,11 @@ namespace {
 
 // All strips of a worker together: half of a small L1, the rest is for what streams through.
 constexpr int64_t kScratchFloats = 6144;
-constexpr int64_t kLongestStrip = 1024;   // elements; 1 us of memory traffic against about 30 ns of overhead
+constexpr int64_t kLongestStrip = 1024;  // elements; 1 us of memory traffic against about 30 ns of overhead
 constexpr int64_t kShortestStrip = 64;
-constexpr int64_t kShortRow = 512;        // rows up to this are taken several at a time
+constexpr int64_t kShortRow = 512;  // rows up to this are taken several at a time
 constexpr int kMostSplats = 48;
-constexpr int64_t kLeastTask = 8192;      // elements; below, waking a thread costs more than it gives
+constexpr int64_t kLeastTask = 8192;  // elements; below, waking a thread costs more than it gives
 
 void fill(float* to, float value) { std::fill(to, to + kSplatFloats, value); }
 
@@ -80,8 +80,9 @@ Result<PointwiseLoop> PointwiseLoop::make(const PointwiseParams& params, std::sp
   loop.program_ = std::move(program);
   loop.nest_ = make_nest(output.shape, pitches, pitches.size() - 1);
   if (!loop.set_accesses(inputs, output)) {
-    return Error{Reason::backend_lacks_variant, "The pointwise program " + expression(params) +
-                                                    " needs more strips than fit in L1; split it or choose the variant 'plain'."};
+    return Error{Reason::backend_lacks_variant,
+                 "The pointwise program " + expression(params) +
+                     " needs more strips than fit in L1; split it or choose the variant 'plain'."};
   }
   const int64_t elements_per_strip = loop.rows_per_strip_ * loop.columns_per_strip_;
   loop.strips_per_task_ = std::max<int64_t>(1, (grain > 0 ? grain : kLeastTask) / std::max<int64_t>(1, elements_per_strip));
@@ -143,9 +144,8 @@ void PointwiseLoop::run(std::span<std::byte* const> inputs, std::byte* output, E
   // A few tasks per worker even out what a slower core leaves.
   const int64_t most = executor.width() == 1 ? 1 : 4 * static_cast<int64_t>(executor.width());
   const int64_t tasks = std::clamp<int64_t>(strips_ / strips_per_task_, 1, most);
-  parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
-    run_strips(inputs, output, strips_ * task / tasks, strips_ * (task + 1) / tasks);
-  });
+  parallel_for(executor, static_cast<int>(tasks),
+               [&](int task, int) { run_strips(inputs, output, strips_ * task / tasks, strips_ * (task + 1) / tasks); });
 }
 
 void PointwiseLoop::run_strips(std::span<std::byte* const> inputs, std::byte* output, int64_t begin, int64_t end) const {

@@ -1,5 +1,5 @@
-// A pointwise program over tensors of any layout, compiled for one unit: walks the output in the order of memory, strip by strip.
-// The pointwise family is this; others use it for their last pass.
+// A pointwise program over tensors of any layout, compiled for one unit: walks the output in the order of memory, strip by
+// strip. The pointwise family is this; others use it for their last pass.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace sparkle::cpu {
 class PointwiseLoop {
  public:
   // Operands are f32, bool or u8, the output f32 or bool; `grain` is the least number of elements per task or 0.
-  static Result<PointwiseLoop> make(const PointwiseParams& params, std::span<const TensorDesc> inputs,
-                                    const TensorDesc& output, std::string_view unit, int64_t grain);
+  static Result<PointwiseLoop> make(const PointwiseParams& params, std::span<const TensorDesc> inputs, const TensorDesc& output,
+                                    std::string_view unit, int64_t grain);
   // Pointers to the elements (0, ..., 0). The output may be an operand of the same layout.
   void run(std::span<std::byte* const> inputs, std::byte* output, Executor& executor) const;
 
@@ -36,9 +36,9 @@ class PointwiseLoop {
   bool set_accesses(std::span<const TensorDesc> inputs, const TensorDesc& output);
 
   StripProgram program_;
-  LoopNest nest_;                  // operands, then the output
-  std::vector<Operand> operands_;  // likewise
-  int outer_axes_ = 0;             // axes outside of a strip
+  LoopNest nest_;                   // operands, then the output
+  std::vector<Operand> operands_;   // likewise
+  int outer_axes_ = 0;              // axes outside of a strip
   int64_t rows_ = 1, columns_ = 1;  // the innermost two axes (rows 1 where strips take one axis)
   int64_t rows_per_strip_ = 1, columns_per_strip_ = 1;
   int64_t strips_per_outer_ = 1, strips_ = 0, strips_per_task_ = 1;

@@ -4,8 +4,8 @@
 #define HWY_TARGET_INCLUDE "backends/cpu/pointwise/strip_ops.cc"
 #include "backends/cpu/simd.h"
 // after simd.h: compiled once per target
-#include "backends/cpu/simd_math-inl.h"
 #include "backends/cpu/pointwise/strip_ops.h"
+#include "backends/cpu/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {
@@ -13,14 +13,14 @@ namespace sparkle::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 #undef STRIP_OP
-#define STRIP_OP(name, formula)                                                                          \
-  struct name##_op {                                                                                     \
-    template <class D, class V>                                                                          \
+#define STRIP_OP(name, formula)                                                                                     \
+  struct name##_op {                                                                                                \
+    template <class D, class V>                                                                                     \
     HWY_INLINE V operator()([[maybe_unused]] D d, [[maybe_unused]] V x, [[maybe_unused]] V y, [[maybe_unused]] V z, \
-                            [[maybe_unused]] const StripCall& c) const {                                 \
-      using namespace simd_math;                                                                         \
-      return formula;                                                                                    \
-    }                                                                                                    \
+                            [[maybe_unused]] const StripCall& c) const {                                            \
+      using namespace simd_math;                                                                                    \
+      return formula;                                                                                               \
+    }                                                                                                               \
   };
 #undef WHERE
 #define WHERE(mask) hn::IfThenElseZero(mask, hn::Set(d, 1.0f))
@@ -114,8 +114,8 @@ void strip_by_element(const StripCall& c) {
     const auto value = [&](const StripOperand& v, int needed) {
       return arity >= needed ? static_cast<double>(v.data[i & v.mask]) : 0.0;
     };
-    c.out[i] = static_cast<float>(evaluate(c.op, value(c.x, 1), value(c.y, 2), value(c.z, 3), static_cast<double>(c.a),
-                                           static_cast<double>(c.b)));
+    c.out[i] = static_cast<float>(
+        evaluate(c.op, value(c.x, 1), value(c.y, 2), value(c.z, 3), static_cast<double>(c.a), static_cast<double>(c.b)));
   }
 }
 
@@ -131,20 +131,29 @@ StripFunction find_strip(PointwiseOp op, bool clipped) {
     }
   }
   switch (op) {
-    case PointwiseOp::tan: case PointwiseOp::asin: case PointwiseOp::acos: case PointwiseOp::atan: case PointwiseOp::sinh:
-    case PointwiseOp::cosh: case PointwiseOp::asinh: case PointwiseOp::acosh: case PointwiseOp::atanh:
+    case PointwiseOp::tan:
+    case PointwiseOp::asin:
+    case PointwiseOp::acos:
+    case PointwiseOp::atan:
+    case PointwiseOp::sinh:
+    case PointwiseOp::cosh:
+    case PointwiseOp::asinh:
+    case PointwiseOp::acosh:
+    case PointwiseOp::atanh:
     case PointwiseOp::mod: return strip_by_element;
 #undef CASE
 #define CASE(name, arity) \
   case PointwiseOp::name: return strip<name##_op, arity, false>;
-    CASE(identity, 1) CASE(constant, 0) CASE(add, 2) CASE(sub, 2) CASE(mul, 2) CASE(div, 2) CASE(pow, 2) CASE(min, 2)
-    CASE(max, 2) CASE(fma, 3) CASE(select, 3) CASE(less, 2) CASE(less_equal, 2) CASE(greater, 2) CASE(greater_equal, 2)
-    CASE(equal, 2) CASE(logical_and, 2) CASE(logical_or, 2) CASE(logical_xor, 2) CASE(logical_not, 1) CASE(affine, 1)
-    CASE(neg, 1) CASE(abs, 1) CASE(sign, 1) CASE(reciprocal, 1) CASE(sqrt, 1) CASE(exp, 1) CASE(log, 1) CASE(sin, 1)
-    CASE(cos, 1) CASE(erf, 1) CASE(floor, 1) CASE(ceil, 1) CASE(round, 1) CASE(is_nan, 1) CASE(relu, 1) CASE(clip, 1)
-    CASE(leaky_relu, 1) CASE(prelu, 2) CASE(elu, 1) CASE(selu, 1) CASE(celu, 1) CASE(thresholded_relu, 1)
-    CASE(sigmoid, 1) CASE(hard_sigmoid, 1) CASE(tanh, 1) CASE(silu, 1) CASE(hard_swish, 1) CASE(gelu, 1)
-    CASE(gelu_tanh, 1) CASE(softplus, 1) CASE(softsign, 1) CASE(mish, 1)
+      CASE(identity, 1)
+      CASE(constant, 0) CASE(add, 2) CASE(sub, 2) CASE(mul, 2) CASE(div, 2) CASE(pow, 2) CASE(min, 2) CASE(max, 2) CASE(fma, 3)
+          CASE(select, 3) CASE(less, 2) CASE(less_equal, 2) CASE(greater, 2) CASE(greater_equal, 2) CASE(equal, 2)
+              CASE(logical_and, 2) CASE(logical_or, 2) CASE(logical_xor, 2) CASE(logical_not, 1) CASE(affine, 1) CASE(neg, 1)
+                  CASE(abs, 1) CASE(sign, 1) CASE(reciprocal, 1) CASE(sqrt, 1) CASE(exp, 1) CASE(log, 1) CASE(sin, 1)
+                      CASE(cos, 1) CASE(erf, 1) CASE(floor, 1) CASE(ceil, 1) CASE(round, 1) CASE(is_nan, 1) CASE(relu, 1)
+                          CASE(clip, 1) CASE(leaky_relu, 1) CASE(prelu, 2) CASE(elu, 1) CASE(selu, 1) CASE(celu, 1)
+                              CASE(thresholded_relu, 1) CASE(sigmoid, 1) CASE(hard_sigmoid, 1) CASE(tanh, 1) CASE(silu, 1)
+                                  CASE(hard_swish, 1) CASE(gelu, 1) CASE(gelu_tanh, 1) CASE(softplus, 1) CASE(softsign, 1)
+                                      CASE(mish, 1)
 #undef CASE
   }
   return nullptr;

@@ -58,7 +58,8 @@ class PoolKernel final : public CpuKernel {
     const int tasks = static_cast<int>((units + per_task - 1) / per_task);
     parallel_for(*launch.executor, tasks, [&](int task, int worker) {
       const int64_t strip = width > strips() ? task : worker;
-      loop_(call, task * per_task, std::min(units, (task + 1) * per_task), separable_ ? scratch + strip * scratch_floats() : nullptr);
+      loop_(call, task * per_task, std::min(units, (task + 1) * per_task),
+            separable_ ? scratch + strip * scratch_floats() : nullptr);
     });
   }
 
@@ -87,7 +88,8 @@ Result<CpuKernelPtr> make_pool(const Stage& stage, const Schedule& schedule, con
   };
   if (stage.inputs[0].dtype != DType::f32 || stage.outputs[0].dtype != DType::f32)
     return lacks(Reason::type_not_served, "serves f32 only");
-  if (stage.outputs.size() > 1) return lacks(Reason::operator_not_served, "gives no positions of the maxima; use variant 'plain'");
+  if (stage.outputs.size() > 1)
+    return lacks(Reason::operator_not_served, "gives no positions of the maxima; use variant 'plain'");
   if (p.kind == PoolKind::lp && p.p != 1 && p.p != 2)
     return lacks(Reason::operator_not_served, "serves powers 1 and 2, not " + std::to_string(p.p) + "; use variant 'plain'");
   if (!channels_innermost(stage.inputs[0]) || !channels_innermost(stage.outputs[0]))

@@ -18,19 +18,19 @@ struct PoolCall {
   FeatureMap mx, my;
   PoolKind kind = PoolKind::max;
   bool count_pad = false;
-  bool squares = false;              // lp: p = 2, else p = 1
+  bool squares = false;  // lp: p = 2, else p = 1
   Window window;
   Axis axes[3];
-  std::span<const Segment> columns;  // of axes[2]
+  std::span<const Segment> columns;        // of axes[2]
   std::span<const float> counted_columns;  // average: elements that count along the columns axis, per output column
-  int64_t channels_per_block = 0;    // separable: channels of a task
+  int64_t channels_per_block = 0;          // separable: channels of a task
 };
 
 // Elements of a window that an average counts along one axis.
 int64_t counted(const Axis& axis, int64_t pad_end, bool count_pad, int64_t output);
 
-// window: output rows [begin,end) of the n * d * h rows of y. separable: blocks [begin,end) of n * d * row blocks * channel blocks,
-// with a scratch strip of kPoolRowsPerBlock * w * channels_per_block floats.
+// window: output rows [begin,end) of the n * d * h rows of y. separable: blocks [begin,end) of n * d * row blocks * channel
+// blocks, with a scratch strip of kPoolRowsPerBlock * w * channels_per_block floats.
 using PoolLoop = void (*)(const PoolCall& call, int64_t begin, int64_t end, float* scratch);
 
 PoolLoop pool_window_rows(std::string_view unit);

@@ -1,13 +1,13 @@
-// The loops of the pool family on CPUs, compiled once per target. window: every element of the window, several pixels or vectors of
-// channels at once; large windows have a way of their own in pool_separable-inl.h.
+// The loops of the pool family on CPUs, compiled once per target. window: every element of the window, several pixels or
+// vectors of channels at once; large windows have a way of their own in pool_separable-inl.h.
 #include "backends/cpu/pool/pool_call.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/pool/pool_kernels.cc"
-#include "backends/cpu/simd.h"
-#include "backends/cpu/simd_math-inl.h"
 #include "backends/cpu/lanes-inl.h"
 #include "backends/cpu/pool/pool_separable-inl.h"
+#include "backends/cpu/simd.h"
+#include "backends/cpu/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {
@@ -22,7 +22,8 @@ struct PoolRow {
   float counted;  // average: counted elements of the plane and row axes
 };
 
-// kColumns neighbouring pixels times kVectors vectors of channels, at most 8 together; named variables for vectors without a fixed length.
+// kColumns neighbouring pixels times kVectors vectors of channels, at most 8 together; named variables for vectors without a
+// fixed length.
 template <class Step, int kColumns, int kVectors, bool kTail>
 HWY_INLINE void window_channels(const PoolCall& call, const PoolRow& at, int64_t q, Taps s, int64_t c, int64_t count) {
   const hn::ScalableTag<float> d;
@@ -38,16 +39,16 @@ HWY_INLINE void window_channels(const PoolCall& call, const PoolRow& at, int64_t
       const float* x = at.x + t * window.dilation[0] * call.mx.pitch_d + r * window.dilation[1] * call.mx.pitch_h +
                        (q * window.stride[2] + s.begin * window.dilation[2]) * call.mx.pitch_w + c;
       for (int64_t i = s.begin; i < s.end; ++i) {
-#define SPARKLE_POOL_STEP(u)           \
+#define SPARKLE_POOL_STEP(u)             \
   if constexpr (u < kColumns * kVectors) \
     sum##u = Step::add(sum##u, load_some<kTail>(d, x + (u / kVectors) * step + (u % kVectors) * lanes, count));
         SPARKLE_POOL_EACH(SPARKLE_POOL_STEP)
         x += window.dilation[2] * call.mx.pitch_w;
       }
     }
-#define SPARKLE_POOL_STORE(u)                                                                                        \
-  if constexpr (u < kColumns * kVectors)                                                                             \
-    store_some<kTail>(Step::finish(d, sum##u, call, at.counted, q + u / kVectors), d,                                \
+#define SPARKLE_POOL_STORE(u)                                                         \
+  if constexpr (u < kColumns * kVectors)                                              \
+    store_some<kTail>(Step::finish(d, sum##u, call, at.counted, q + u / kVectors), d, \
                       at.y + (q + u / kVectors) * call.my.pitch_w + c + (u % kVectors) * lanes, count);
   SPARKLE_POOL_EACH(SPARKLE_POOL_STORE)
 #undef SPARKLE_POOL_START

@@ -1,7 +1,7 @@
-// Maxima over large windows at stride 1: first down the rows into a scratch strip, then along the columns. Neighbouring windows of
-// one axis share most of their elements: for 8 outputs of a reach of 13 the middle 6 elements belong to all of them and are compared
-// once, running maxima over the 7 to the left and the 7 to the right give the rest: 4 comparisons an output instead of 12
-// (the scheme of van Herk and of Gil and Werman, unrolled in registers).
+// Maxima over large windows at stride 1: first down the rows into a scratch strip, then along the columns. Neighbouring windows
+// of one axis share most of their elements: for 8 outputs of a reach of 13 the middle 6 elements belong to all of them and are
+// compared once, running maxima over the 7 to the left and the 7 to the right give the rest: 4 comparisons an output instead of
+// 12 (the scheme of van Herk and of Gil and Werman, unrolled in registers).
 #if defined(SPARKLE_POOL_SEPARABLE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPARKLE_POOL_SEPARABLE_INL_H
 #undef SPARKLE_POOL_SEPARABLE_INL_H
@@ -19,7 +19,8 @@ namespace sparkle::cpu::HWY_NAMESPACE {
 namespace pool {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// One axis of a plane: coordinate 0 of the input, distance of neighbours, the coordinate where the first output's window begins.
+// One axis of a plane: coordinate 0 of the input, distance of neighbours, the coordinate where the first output's window
+// begins.
 struct Line {
   const float* x;
   int64_t pitch, size, first;
@@ -56,22 +57,25 @@ HWY_INLINE void slide(const Line& line, int64_t c, int64_t count) {
     if constexpr (o < kLast - 1) left = Maximum::add(left, load(o)); \
     m##o = Maximum::add(middle, left);                               \
   }
-    SPARKLE_POOL_LEFT(6) SPARKLE_POOL_LEFT(5) SPARKLE_POOL_LEFT(4) SPARKLE_POOL_LEFT(3)
-    SPARKLE_POOL_LEFT(2) SPARKLE_POOL_LEFT(1) SPARKLE_POOL_LEFT(0)
+    SPARKLE_POOL_LEFT(6)
+    SPARKLE_POOL_LEFT(5) SPARKLE_POOL_LEFT(4) SPARKLE_POOL_LEFT(3) SPARKLE_POOL_LEFT(2) SPARKLE_POOL_LEFT(1)
+        SPARKLE_POOL_LEFT(0)
 #undef SPARKLE_POOL_LEFT
-    store(0, m0);
+            store(0, m0);
     V right = load(line.filter);
-#define SPARKLE_POOL_RIGHT(o)                                                             \
-  if constexpr (o <= kLast) {                                                             \
-    if constexpr (o > 1) right = Maximum::add(right, load(line.filter + o - 1));          \
-    store(o, Maximum::add(m##o, right));                                                  \
+#define SPARKLE_POOL_RIGHT(o)                                                    \
+  if constexpr (o <= kLast) {                                                    \
+    if constexpr (o > 1) right = Maximum::add(right, load(line.filter + o - 1)); \
+    store(o, Maximum::add(m##o, right));                                         \
   }
     V m7 = middle;
     if constexpr (kLast == 3) m3 = middle;
-    SPARKLE_POOL_RIGHT(1) SPARKLE_POOL_RIGHT(2) SPARKLE_POOL_RIGHT(3) SPARKLE_POOL_RIGHT(4)
-    SPARKLE_POOL_RIGHT(5) SPARKLE_POOL_RIGHT(6) SPARKLE_POOL_RIGHT(7)
+    SPARKLE_POOL_RIGHT(1)
+    SPARKLE_POOL_RIGHT(2) SPARKLE_POOL_RIGHT(3) SPARKLE_POOL_RIGHT(4) SPARKLE_POOL_RIGHT(5) SPARKLE_POOL_RIGHT(6)
+        SPARKLE_POOL_RIGHT(7)
 #undef SPARKLE_POOL_RIGHT
-    (void)m4, (void)m5, (void)m6, (void)m7;
+            (void) m4,
+        (void)m5, (void)m6, (void)m7;
   }
 }
 
@@ -132,8 +136,8 @@ inline void separable_blocks(const PoolCall& call, int64_t begin, int64_t end, f
       for (int64_t q = 0; q < call.my.w;) {
         const int64_t columns = step_of(w.filter[2], call.my.w - q);
         slide_step(columns,
-                   {scratch + (row - row_begin) * row_pitch, call.channels_per_block, call.mx.w, q - w.pad_begin[2], w.filter[2],
-                    y + row * call.my.pitch_h + q * call.my.pitch_w, call.my.pitch_w},
+                   {scratch + (row - row_begin) * row_pitch, call.channels_per_block, call.mx.w, q - w.pad_begin[2],
+                    w.filter[2], y + row * call.my.pitch_h + q * call.my.pitch_w, call.my.pitch_w},
                    channels);
         q += columns;
       }

@@ -34,8 +34,8 @@ Dims output_shape(const Case& c) {
 }
 
 std::string describe(const Case& c) {
-  return c.variant + " " + c.unit + " x=" + c.x_shape.to_string() + " " + to_text(c.params) + " ceil=" + std::to_string(c.ceil_mode) +
-         " gaps=" + std::to_string(c.gaps) + " threads=" + std::to_string(c.threads);
+  return c.variant + " " + c.unit + " x=" + c.x_shape.to_string() + " " + to_text(c.params) +
+         " ceil=" + std::to_string(c.ceil_mode) + " gaps=" + std::to_string(c.gaps) + " threads=" + std::to_string(c.threads);
 }
 
 std::string check(Random& random, const Case& c) {

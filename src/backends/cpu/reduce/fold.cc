@@ -91,8 +91,7 @@ void fold_columns(const ColumnCall& c) {
     const auto mask = hn::FirstN(d, c.columns - i);
     const V shift = c.shift ? hn::MaskedLoad(mask, d, c.shift + i) : hn::Zero(d);
     V total = hn::MaskedLoad(mask, d, c.total + i);
-    for (int r = 0; r < kRows; ++r)
-      total = accumulated<kFold>(d, total, hn::MaskedLoad(mask, d, c.rows[r] + i), shift);
+    for (int r = 0; r < kRows; ++r) total = accumulated<kFold>(d, total, hn::MaskedLoad(mask, d, c.rows[r] + i), shift);
     hn::BlendedStore(total, mask, d, c.total + i);
   }
 }

@@ -8,7 +8,12 @@
 namespace sparkle::cpu {
 
 enum class Fold : uint8_t {
-  sum, max, min, product, sum_abs, sum_square,
+  sum,
+  max,
+  min,
+  product,
+  sum_abs,
+  sum_square,
   sum_exp_shifted,     // exp(x - shift)
   sum_square_shifted,  // (x - shift)^2
 };

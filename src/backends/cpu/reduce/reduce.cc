@@ -13,9 +13,12 @@ Fold fold_of(ReduceKind kind) {
     case ReduceKind::min: return Fold::min;
     case ReduceKind::product: return Fold::product;
     case ReduceKind::l1: return Fold::sum_abs;
-    case ReduceKind::l2: case ReduceKind::sum_square: return Fold::sum_square;
+    case ReduceKind::l2:
+    case ReduceKind::sum_square: return Fold::sum_square;
     case ReduceKind::log_sum_exp: return Fold::sum_exp_shifted;
-    case ReduceKind::sum: case ReduceKind::mean: case ReduceKind::log_sum: return Fold::sum;
+    case ReduceKind::sum:
+    case ReduceKind::mean:
+    case ReduceKind::log_sum: return Fold::sum;
   }
   return Fold::sum;
 }

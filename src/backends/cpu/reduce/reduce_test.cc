@@ -11,7 +11,8 @@ void check(const Dims& shape, const Layout& layout, const ReduceParams& params, 
   stage.inputs.push_back({DType::f32, shape, layout});
   Dims reduced = shape;
   double count = 1;
-  for (int64_t axis : params.axes) count *= static_cast<double>(shape[static_cast<int>(axis)]), reduced[static_cast<int>(axis)] = 1;
+  for (int64_t axis : params.axes)
+    count *= static_cast<double>(shape[static_cast<int>(axis)]), reduced[static_cast<int>(axis)] = 1;
   stage.outputs.push_back({DType::f32, reduced, random.layout(reduced)});
   TestTensor x(stage.inputs[0]);
   const bool product = params.kind == ReduceKind::product;

@@ -1,5 +1,5 @@
-// The softmax family on the CPU: the variant "rows". Rows of neighbours directly, strided rows many at a time where another axis
-// is contiguous, anything else through a row of its own.
+// The softmax family on the CPU: the variant "rows". Rows of neighbours directly, strided rows many at a time where another
+// axis is contiguous, anything else through a row of its own.
 #include <algorithm>
 
 #include "backends/cpu/cpu_kernel.h"
@@ -103,8 +103,8 @@ Result<CpuKernelPtr> make_softmax(const Stage& stage, const Schedule& schedule, 
     return Error{Reason::type_not_served, "The softmax rows take and make f32, not " +
                                               std::string(name_of(stage.inputs[0].dtype)) + "; choose the variant 'plain'."};
   }
-  return CpuKernelPtr(std::make_unique<SoftmaxKernel>(std::get<SoftmaxParams>(stage.params), stage.inputs[0],
-                                                      stage.outputs[0], functions));
+  return CpuKernelPtr(
+      std::make_unique<SoftmaxKernel>(std::get<SoftmaxParams>(stage.params), stage.inputs[0], stage.outputs[0], functions));
 }
 
 }  // namespace sparkle::cpu
