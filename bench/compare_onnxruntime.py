@@ -6,10 +6,11 @@ whatever the machine does meanwhile hits both alike. Outputs must agree before a
 fresh processes, taken in turn as well.
 
 Serve mode, spoken by both helpers (`sparkle bench --model M --threads T --input F.pb [--input ...] --serve`; one --input per
-graph input, in graph order, each a TensorProto file). Text lines, flushed at once:
-  start    the helper loads the model, runs once on the given inputs, then writes one line
+graph input, in graph order, each a TensorProto file). One text line asked on standard input, one answered on standard output,
+flushed at once:
+  start    it loads the model, runs once on the given inputs and answers
              ready {"load_ms": X, "first_ms": Y}
-           load_ms: from the start of main to a session that can run; first_ms: that first run.
+           load_ms: from the start of the work to a session that can run; first_ms: that first run. Asked once, first of all.
   run N    it runs N times back to back on the same inputs and answers with one line of N wall times in ms, separated by single
            spaces. A time covers what a caller waits for: from the call that gets the inputs until the outputs can be read.
   save D   it writes the outputs of its last run as D/output_0.pb, D/output_1.pb, ... (TensorProto, graph order; the folder
@@ -50,6 +51,8 @@ def peer_serve(arguments):
     """The onnxruntime side of the protocol."""
     begin = time.perf_counter()
     import onnxruntime
+    if sys.stdin.readline().strip() != "start":
+        return
     imported = time.perf_counter()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = arguments.threads
@@ -94,7 +97,7 @@ class Helper:
         self.begin = time.perf_counter()
         with open(log, "a", encoding="utf-8") as errors:
             self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
-        line = self.answer()
+        line = self.ask("start")
         self.process_ms = (time.perf_counter() - self.begin) * 1e3
         verb, _, rest = line.partition(" ")
         if verb != "ready":
