@@ -55,7 +55,8 @@ void window_reference(const GemmParams& p, std::span<const TensorView> inputs, c
                   const int64_t xat = n * x.pitch_n + d * x.pitch_d + h * x.pitch_h + v * x.pitch_w;
                   const int64_t wat = k * w.pitch_n + t0 * w.pitch_d + t1 * w.pitch_h + t2 * w.pitch_w;
                   for (int64_t c = 0; c < group_c; ++c)
-                    sum += load(inputs[0], xat + (k / group_k * group_c + c) * x.pitch_c) * load(inputs[1], wat + c * w.pitch_c);
+                    sum += load(inputs[0], xat + (k / group_k * group_c + c) * x.pitch_c) *
+                           load(inputs[1], wat + c * w.pitch_c);
                 }
             const auto place = [&](const TensorView& t) {
               const FeatureMap map = feature_map(t.desc);

@@ -14,7 +14,8 @@ struct TapSegment {
   friend bool operator==(const TapSegment&, const TapSegment&) = default;
 };
 // Segments in order, covering [0, output). Taps are those with 0 <= o*stride - pad + tap*dilation < input.
-std::vector<TapSegment> tap_segments(int64_t filter, int64_t stride, int64_t dilation, int64_t pad, int64_t input, int64_t output);
+std::vector<TapSegment> tap_segments(int64_t filter, int64_t stride, int64_t dilation, int64_t pad, int64_t input,
+                                     int64_t output);
 // The three spatial dimensions D,H,W of a window stage.
 std::array<std::vector<TapSegment>, 3> tap_segments(const Window& window, const FeatureMap& x, const FeatureMap& y);
 

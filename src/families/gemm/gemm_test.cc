@@ -94,7 +94,8 @@ TEST(GemmFamily, reference_of_groups_and_residual_order) {
   p.epilogue.scale = true;
   p.epilogue.residuals_before = p.epilogue.residuals_after = 1;
   p.epilogue.activation = Activation::relu;
-  const auto y = run(p, {HostTensor::of<float>(DType::f32, {1, 2, 1}, {3, 5}), HostTensor::of<float>(DType::f32, {2, 1, 1}, {1, 1}),
+  const auto y = run(p, {HostTensor::of<float>(DType::f32, {1, 2, 1}, {3, 5}),
+                         HostTensor::of<float>(DType::f32, {2, 1, 1}, {1, 1}),
                          HostTensor::of<float>(DType::f32, {2}, {1, -1}), HostTensor::of<float>(DType::f32, {1, 2, 1}, {1, 2}),
                          HostTensor::of<float>(DType::f32, {1, 2, 1}, {100, 200})},
                      {1, 2, 1});
@@ -105,7 +106,8 @@ TEST(GemmFamily, reference_of_a_broadcast_product) {
   GemmParams p;
   p.loader = Loader::dense;
   // Two matrices times one: [2,1,2] x [2,2].
-  const auto y = run(p, {HostTensor::of<float>(DType::f32, {2, 1, 2}, {1, 2, 3, 4}), HostTensor::of<float>(DType::f32, {2, 2}, {1, 2, 3, 4})},
+  const auto y = run(p, {HostTensor::of<float>(DType::f32, {2, 1, 2}, {1, 2, 3, 4}),
+                         HostTensor::of<float>(DType::f32, {2, 2}, {1, 2, 3, 4})},
                      {2, 1, 2});
   EXPECT_EQ(y, (std::vector<float>{7, 10, 15, 22}));
 }

@@ -87,7 +87,7 @@ class GemmKernel final : public CpuKernel {
  private:
   // values[channel] * factor in padded columns; all `factor` where there are no values.
   void spread(const float* values, int operand, float factor, float* to) const {
-    const int64_t pitch = values && params_.groups * geometry_.n > 1 ? last_pitch(stage_.inputs[static_cast<size_t>(operand)]) : 0;
+    const int64_t pitch = values ? last_pitch(stage_.inputs[static_cast<size_t>(operand)]) : 0;
     for (int64_t g = 0; g < params_.groups; ++g)
       for (int64_t i = 0; i < geometry_.padded_n; ++i) {
         const int64_t channel = g * geometry_.n + std::min(i, geometry_.n - 1);
@@ -128,7 +128,8 @@ Result<CpuKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, con
     for (const TensorDesc& desc : *list)
       if (desc.dtype != DType::f32)
         return Error{Reason::type_not_served,
-                     "The CPU's gemm kernels compute in f32, not " + std::string(name_of(desc.dtype)) + "; convert the operand."};
+                     "The CPU's gemm kernels compute in f32, not " + std::string(name_of(desc.dtype)) +
+                         "; convert the operand."};
   SPARKLE_TRY(geometry, gemm_geometry(stage, *s, tiles->lanes));
   return CpuKernelPtr(std::make_unique<GemmKernel>(stage, *s, std::move(geometry), *tiles, (constants >> 1 & 1) != 0));
 }

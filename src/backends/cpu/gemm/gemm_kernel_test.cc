@@ -267,7 +267,8 @@ void check(Problem& p, Case& c, const MathUnit& unit, const std::string& what) {
       ASSERT_EQ(bits, kPoison) << "written outside of the output at element " << i;
       continue;
     }
-    const double bound = eps * static_cast<double>(std::abs(magnitude.memory[i])) + 1e-6 * std::abs(static_cast<double>(expected.memory[i])) + 1e-7;
+    const double bound = eps * static_cast<double>(std::abs(magnitude.memory[i])) +
+                         1e-6 * std::abs(static_cast<double>(expected.memory[i])) + 1e-7;
     ASSERT_NEAR(p.output.memory[i], expected.memory[i], bound) << "element " << i;
   }
 }

@@ -226,7 +226,8 @@ int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
 void run_gemm(const GemmGeometry& g, const GemmSchedule& schedule, const Epilogue& e, const TileKernels& tiles,
               const GemmOperands& operands, Executor& executor) {
   const bool clamps = e.activation == Activation::none || e.activation == Activation::relu || e.activation == Activation::clip;
-  const bool pitches = (e.residuals_before < 1 || g.residual_pitch[0] == 1) && (e.residuals_before < 2 || g.residual_pitch[1] == 1);
+  const bool pitches =
+      (e.residuals_before < 1 || g.residual_pitch[0] == 1) && (e.residuals_before < 2 || g.residual_pitch[1] == 1);
   Nest nest{g, schedule, e, tiles, operands, clamps && pitches && e.residuals_after == 0};
   nest.defaults.clamp_below = e.activation == Activation::relu || e.activation == Activation::clip;
   nest.defaults.clamp_above = e.activation == Activation::clip;
@@ -254,7 +255,8 @@ void run_gemm(const GemmGeometry& g, const GemmSchedule& schedule, const Epilogu
     block_tiles = std::min(block_tiles, kPartialFloats / (tile_floats * wide));
   }
   const double products = static_cast<double>(instances * g.tiles * schedule.mr) * static_cast<double>(g.padded_n * g.k);
-  const int64_t wanted = executor.width() == 1 ? 1 : std::clamp<int64_t>(static_cast<int64_t>(products / 1048576), 1, 4 * executor.width());
+  const int64_t most = executor.width() == 1 ? 1 : 4 * executor.width();
+  const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(products / 1048576), 1, most);
   const auto blocks = [&] { return instances * divided(g.tiles, block_tiles) * divided(panels, block_panels); };
   if (schedule.split != 0 && blocks() < wanted)
     block_panels = std::max<int64_t>(1, panels / divided(wanted, instances * divided(g.tiles, block_tiles)));

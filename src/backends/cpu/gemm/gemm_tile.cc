@@ -105,7 +105,8 @@ void tile(const TileCall& call) {
     const float* const* residual = call.residual[i];
     const int64_t column = call.column;
 #define SPARKLE_RESIDUAL(r, v) \
-  if constexpr (r < kRows && v < kVectors) sum_##r##_##v = hn::Add(sum_##r##_##v, hn::LoadU(d, residual[r] + column + v * lanes));
+  if constexpr (r < kRows && v < kVectors)    \
+    sum_##r##_##v = hn::Add(sum_##r##_##v, hn::LoadU(d, residual[r] + column + v * lanes));
     SPARKLE_FOR_TILE(SPARKLE_RESIDUAL)
 #undef SPARKLE_RESIDUAL
   }
