@@ -1,12 +1,11 @@
 // sparkle explain MODEL | --conv TEXT: the whole plan, also for a machine that is not here (--device FILE.json).
-#include "plan/explain.h"
-
 #include <cstdio>
 
 #include "command.h"
 #include "model_inputs.h"
 #include "onnx/reader.h"
 #include "plan/choose.h"
+#include "plan/explain.h"
 #include "run/session.h"
 
 namespace sparkle::cli {

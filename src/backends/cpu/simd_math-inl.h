@@ -9,10 +9,10 @@
 #define SPARKLE_SIMD_MATH_INL_H_
 #endif
 
-#include <hwy/highway.h>
-
 #include <cmath>
 #include <limits>
+
+#include <hwy/highway.h>
 
 #include "families/epilogue.h"
 

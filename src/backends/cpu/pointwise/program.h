@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "backends/cpu/pointwise/strip_ops.h"
 #include "base/result.h"
+#include "backends/cpu/pointwise/strip_ops.h"
 
 namespace sparkle::cpu {
 

@@ -4,8 +4,8 @@
 #define HWY_TARGET_INCLUDE "backends/cpu/pointwise/strip_ops.cc"
 #include "backends/cpu/simd.h"
 // after simd.h: compiled once per target
-#include "backends/cpu/pointwise/strip_ops.h"
 #include "backends/cpu/simd_math-inl.h"
+#include "backends/cpu/pointwise/strip_ops.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {

@@ -4,10 +4,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/pool/pool_kernels.cc"
-#include "backends/cpu/lanes-inl.h"
-#include "backends/cpu/pool/pool_separable-inl.h"
 #include "backends/cpu/simd.h"
 #include "backends/cpu/simd_math-inl.h"
+#include "backends/cpu/lanes-inl.h"
+#include "backends/cpu/pool/pool_separable-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {
