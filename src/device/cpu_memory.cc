@@ -95,7 +95,7 @@ std::vector<MemoryLevel> cpu_memory(const std::string& root) {
   std::vector<MemoryLevel> memory;
   for (auto& [number, level] : levels) {
     if (!memory.empty() && level.bytes <= memory.back().bytes) continue;
-    level.name = std::string("L").append(std::to_string(number));  // plain + sets off a false warning of g++ 12
+    level.name = "L" + std::to_string(number);
     memory.push_back(level);
   }
   MemoryLevel dram;
