@@ -97,6 +97,9 @@ class Backend {
   virtual Status wait(Token token, std::chrono::nanoseconds timeout = {}) = 0;
   // Times of a completed submission made with `timestamps`; kept until the next such submission.
   virtual Result<std::vector<StepTime>> timestamps(Token token) = 0;
+  // Arithmetic peak of a math unit at this moment, all cores together, in flops per second; 0 where it cannot be told. Takes about
+  // 2 ms: benches probe just before and after what they judge, because clocks wander.
+  virtual double probe_peak(std::string_view) { return 0; }
   virtual Executor& executor() = 0;  // host threads for packing
 };
 

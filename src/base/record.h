@@ -9,7 +9,6 @@
 #include <charconv>
 #include <concepts>
 #include <cstdint>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,9 +38,8 @@ struct Printer {
     } else if constexpr (std::integral<F>) {
       text += std::to_string(field);
     } else if constexpr (std::floating_point<F>) {
-      char buffer[40];
-      std::snprintf(buffer, sizeof buffer, "%.9g", static_cast<double>(field));
-      text += buffer;
+      char buffer[40];  // the shortest text that reads back as the same number
+      text.append(buffer, std::to_chars(buffer, buffer + sizeof buffer, static_cast<double>(field)).ptr);
     } else if constexpr (std::is_enum_v<F>) {
       text += name_of(field);
     } else if constexpr (std::is_same_v<F, std::string>) {

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "backends/cpu/cpu_kernel.h"
+#include "backends/cpu/roofs.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -83,6 +84,7 @@ class CpuBackend final : public Backend {
 
   const Device& device() const override { return device_; }
   Executor& executor() override { return *executor_; }
+  double probe_peak(std::string_view unit) override { return cpu::probe_peak(unit, *executor_).flops_per_second; }
 
   Result<std::shared_ptr<Buffer>> allocate(int64_t bytes, MemoryKind) override {
     void* memory = ::operator new(static_cast<size_t>(bytes) + 64, std::align_val_t{64}, std::nothrow);

@@ -1,0 +1,186 @@
+#include "bench_model.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "device/device_json.h"
+#include "families/common.h"
+#include "model_inputs.h"
+#include "onnx/npy.h"
+#include "onnx/reader.h"
+#include "onnx/tensor_file.h"
+#include "plan/cost.h"
+#include "run/layer_bench.h"
+
+namespace sparkle::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
+
+struct Loaded {
+  OpenDevice device;
+  std::unique_ptr<Session> session;
+  std::vector<HostTensor> inputs;
+};
+
+Result<HostTensor> read_tensor(const std::string& path) {
+  if (path.ends_with(".npy")) return read_npy(path);
+  SPARKLE_TRY(tensor, read_tensor_pb(path));
+  return std::move(tensor.value);
+}
+
+Result<Loaded> load(const CommonOptions& common, const ModelBench& bench) {
+  Loaded l;
+  SPARKLE_TRY(device, open_device(common));
+  l.device = std::move(device);
+  SPARKLE_TRY(options, session_options(common, l.device.backend->device()));
+  SPARKLE_TRY(graph, read_onnx(bench.model));
+  SPARKLE_TRY(session, Session::open(std::move(graph), l.device.backend, options));
+  l.session = std::move(session);
+  if (bench.inputs.empty()) {
+    SPARKLE_TRY(shapes, input_shapes(l.session->inputs(), bench.shapes));
+    l.inputs = random_inputs(l.session->inputs(), shapes, 1);
+  } else {
+    for (const std::string& path : bench.inputs) {
+      SPARKLE_TRY(tensor, read_tensor(path));
+      l.inputs.push_back(std::move(tensor));
+    }
+  }
+  return l;
+}
+
+// The protocol is described in bench/compare_onnxruntime.py: start, run N, save D, quit.
+int serve(const CommonOptions& common, const ModelBench& bench) {
+  const auto begin = Clock::now();
+  std::optional<Loaded> loaded;
+  std::vector<HostTensor> outputs;
+  const auto report = [](const Error& error) {
+    std::printf("error %s\n", error.message.c_str());
+    std::fflush(stdout);
+    return kBadInput;
+  };
+  for (std::string line; std::getline(std::cin, line);) {
+    const std::string verb = line.substr(0, line.find(' '));
+    const std::string rest = line.size() > verb.size() ? line.substr(verb.size() + 1) : "";
+    if (verb == "quit") break;
+    if (verb == "start") {
+      auto made = load(common, bench);
+      if (!made.ok()) return report(made.error());
+      loaded = std::move(*made);
+      const double load_ms = ms_since(begin);
+      const auto first = Clock::now();
+      auto result = loaded->session->run(loaded->inputs);
+      if (!result.ok()) return report(result.error());
+      outputs = std::move(*result);
+      std::printf("ready {\"load_ms\": %.3f, \"first_ms\": %.3f}\n", load_ms, ms_since(first));
+    } else if (verb == "run" && loaded) {
+      int64_t runs = 0;
+      if (!record_detail::parse_number(rest, runs) || runs < 1 || runs > 1000000)
+        return report({Reason::bad_usage, "'run' takes a count from 1 to 1000000."});
+      std::string answer;
+      for (int64_t i = 0; i < runs; ++i) {
+        const auto start = Clock::now();
+        auto result = loaded->session->run(loaded->inputs);
+        const double taken = ms_since(start);
+        if (!result.ok()) return report(result.error());
+        outputs = std::move(*result);
+        char text[32];
+        std::snprintf(text, sizeof text, i ? " %.4f" : "%.4f", taken);
+        answer += text;
+      }
+      std::printf("%s\n", answer.c_str());
+    } else if (verb == "save" && loaded) {
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        const std::string path = rest + "/output_" + std::to_string(i) + ".pb";
+        if (auto saved = write_tensor_pb(path, loaded->session->outputs()[i].name, outputs[i]); !saved.ok()) return report(saved.error());
+      }
+      std::printf("saved\n");
+    } else {
+      return report({Reason::bad_usage, "'" + line + "' is not understood here; say start, run N, save D or quit."});
+    }
+    std::fflush(stdout);
+  }
+  return kDone;
+}
+
+// What the measured machine allows for a step: its useful arithmetic or its compulsory traffic.
+double roof_seconds(const PlanStep& step, const Device& device) {
+  const Footprint compulsory = streaming_footprint(step.stage, device, step.footprint.nominal_flops);
+  Footprint f = compulsory;
+  f.parallel_units = 1e9;
+  Device no_launch = device;
+  no_launch.launch_seconds = 0;
+  return cost_of(f, step.schedule, no_launch).seconds;
+}
+
+}  // namespace
+
+int bench_model(const CommonOptions& common, const ModelBench& bench) {
+  if (bench.serve) return serve(common, bench);
+  const auto begin = Clock::now();
+  auto loaded = load(common, bench);
+  if (!loaded.ok()) return fail(loaded.error());
+  Session& session = *loaded->session;
+  auto first = session.run(loaded->inputs);
+  if (!first.ok()) return fail(first.error());
+  const double first_answer_ms = ms_since(begin);
+  RunReport report;
+  if (auto warm = session.run(loaded->inputs, &report, true); !warm.ok()) return fail(warm.error());
+  if (const int status = check_fallback(*report.plan, common); status != kDone) return status;
+  const int runs = bench.runs > 0 ? bench.runs : std::clamp(static_cast<int>(1 / std::max(report.seconds, 1e-6)), 5, 2000);
+  std::vector<double> totals;
+  std::vector<std::vector<double>> steps(report.plan->steps.size());
+  for (int i = 0; i < runs; ++i) {
+    const auto start = Clock::now();
+    if (auto run = session.run(loaded->inputs); !run.ok()) return fail(run.error());
+    totals.push_back(ms_since(start));
+    if (auto timed = session.run(loaded->inputs, &report, true); !timed.ok()) return fail(timed.error());
+    for (size_t s = 0; s < steps.size(); ++s) steps[s].push_back(report.steps[s].seconds * 1e3);
+  }
+  const auto median = [](std::vector<double>& v) {
+    std::sort(v.begin(), v.end());
+    return v[v.size() / 2];
+  };
+  const double total = median(totals);
+  const Device& device = session.backend().device();
+  nlohmann::json rows = nlohmann::json::array();
+  if (!common.json) {
+    std::printf("%s; '%s'\n", loaded->device.note.c_str(), report.plan->model.c_str());
+    std::printf("%-36s %-11s %9s %9s %8s %7s %7s %-8s\n", "step", "algorithm", "median ms", "predicted", "GFLOP/s", "% roof", "% time", "binds");
+  }
+  double sum = 0;
+  for (size_t s = 0; s < steps.size(); ++s) {
+    const PlanStep& step = report.plan->steps[s];
+    const double ms = median(steps[s]);
+    sum += ms;
+    const double gflops = ms > 0 ? step.footprint.nominal_flops / ms * 1e-6 : 0;
+    const double roof = ms > 0 ? 100 * roof_seconds(step, device) * 1e3 / ms : 0;
+    if (!common.json)
+      std::printf("%-36.36s %-11.11s %9.4f %9.4f %8.1f %7.1f %7.1f %-8s\n", step.name.c_str(), step.algorithm.c_str(), ms,
+                  step.cost.seconds * 1e3, gflops, roof, 100 * ms / total, step.cost.bound.c_str());
+    rows.push_back({{"name", step.name}, {"problem", step.problem}, {"dtype", "f32"}, {"algorithm", step.algorithm},
+                    {"schedule", to_text(step.schedule)}, {"median_ms", ms}, {"predicted_ms", step.cost.seconds * 1e3},
+                    {"gflops", gflops}, {"percent_of_roof", roof}, {"bound", step.cost.bound},
+                    {"workspace_bytes", step.workspace_bytes}});
+  }
+  const double p95 = totals[totals.size() * 95 / 100];
+  if (common.json) {
+    const nlohmann::json all{{"device", nlohmann::json::parse(device_to_json(device))},
+                             {"model", report.plan->model},
+                             {"rows", rows},
+                             {"total", {{"median_ms", total}, {"min_ms", totals.front()}, {"p95_ms", p95}, {"steps_ms", sum},
+                                        {"first_answer_ms", first_answer_ms}, {"peak_bytes", session.peak_bytes(*report.plan)}}}};
+    std::printf("%s\n", all.dump(2).c_str());
+  } else {
+    std::printf("%d runs: median %.3f ms, min %.3f, p95 %.3f; steps add up to %.3f ms; first answer %.1f ms; peak memory %s\n", runs,
+                total, totals.front(), p95, sum, first_answer_ms, format_bytes(session.peak_bytes(*report.plan)).c_str());
+  }
+  return kDone;
+}
+
+}  // namespace sparkle::cli

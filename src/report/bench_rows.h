@@ -1,0 +1,43 @@
+// Rows of `bench`: what was run, how fast, how far from the roof; as a table and as JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "run/layer_bench.h"
+
+namespace sparkle {
+
+struct BenchRow {
+  std::string name, problem, what, dtype = "f32", algorithm, schedule, reason;
+  double median_ms = 0, min_ms = 0, p95_ms = 0, predicted_ms = 0;
+  double nominal_flops = 0, executed_flops = 0, bytes = 0;
+  double peak_flops_per_second = 0;  // probed beside the samples
+  double roof_ms = 0;                // what the measured roofs allow
+  std::string bound;
+  int64_t workspace_bytes = 0;
+  double max_error = 0;
+
+  double gflops() const { return median_ms > 0 ? nominal_flops / median_ms * 1e-6 : 0; }
+  double executed_gflops() const { return median_ms > 0 ? executed_flops / median_ms * 1e-6 : 0; }
+  double gbytes_per_s() const { return median_ms > 0 ? bytes / median_ms * 1e-6 : 0; }
+  double percent_of_roof() const { return median_ms > 0 ? 100 * roof_ms / median_ms : 0; }
+  double percent_of_peak() const { return peak_flops_per_second > 0 ? 100 * gflops() * 1e9 / peak_flops_per_second : 0; }
+};
+
+BenchRow row_of(const std::string& name, const LayerMeasurement& m);
+
+std::string bench_table_heading();
+std::string bench_table_row(const BenchRow& row);
+// Geometric mean of the shares of peak and of the roof, sum of the medians.
+std::string bench_table_summary(const std::vector<BenchRow>& rows);
+
+// {"device": {...}, "rows": [...]} in the documented form.
+nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& rows);
+
+// A rate above the peak is a bug in the measurement: more than 8 % on a CPU. Empty, or the sentence naming the row.
+std::string implausible(const std::vector<BenchRow>& rows);
+
+}  // namespace sparkle

@@ -1,0 +1,37 @@
+// LayerBench: one Problem measured on a backend the honest way: verified against the reference first, random data, warmed up, peak probed
+// just before and after every sample, medians over rounds.
+#pragma once
+
+#include "backends/backend.h"
+#include "plan/choose.h"
+
+namespace sparkle {
+
+struct LayerBenchOptions {
+  int rounds = 7;
+  double seconds_per_round = 0.03;
+  bool verify = true;
+  PlanOptions plan;
+  uint64_t seed = 1;
+};
+
+struct LayerMeasurement {
+  Problem problem;
+  Choice choice;
+  double median_seconds = 0, min_seconds = 0, p95_seconds = 0;
+  double peak_flops_per_second = 0;   // all cores, probed around the samples; 0 where the device cannot tell
+  double share_of_peak = 0;           // nominal rate / peak of the same moment, median over rounds
+  double roof_seconds = 0;            // what the measured roofs allow: the slower of arithmetic and compulsory traffic
+  std::string roof_bound;             // "compute" or the memory level
+  double largest_error = 0;           // relative to the largest output checked
+  bool verified = false;
+  int64_t workspace_bytes = 0;
+};
+
+// Errors: those of planning and compiling; bad_model when the output is wrong (the sentence gives the error).
+Result<LayerMeasurement> measure_layer(Backend& backend, const Problem& problem, const LayerBenchOptions& options);
+
+// 2 * products whose input lies inside the image: padding taps left out.
+double executed_flops(const Problem& problem);
+
+}  // namespace sparkle
