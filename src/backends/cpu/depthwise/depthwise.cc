@@ -120,8 +120,8 @@ class DepthwiseKernel final : public CpuKernel {
     copy_bias_ = e.bias && !is_contiguous(stage_.inputs[e.scale ? 3 : 2]);
   }
   // Going down a column of tiles, the input rows that two tiles share should still be in L1. Measured on a Zen 4 (32 KB,
-  // 2026-11-20): blocks of 32, 64, 128, 256 channels and no blocks at all lie within noise of each other on most layers; 256
-  // was the best or level on all, up to 6 % above none at 14x14x576: long streams count as much as what stays in L1.
+  // 2026-11-20): blocks of 256 channels and none lie within noise of each other; blocks of 32 and 64 lose up to 20 % at
+  // 14x14x576, because long streams count as much as what stays in L1 (docs/performance.md).
   int64_t block_channels(const Device& device) const {
     const MemoryLevel* l1 = device.level("L1");
     const int64_t bytes = l1 && l1->bytes > 0 ? l1->bytes : 32768;
