@@ -46,7 +46,14 @@ fs::path model_in(const fs::path& directory) {
 // Up to this many operators count as a test of an operator, more as a network (with ten times the absolute tolerance).
 constexpr size_t kOperatorTest = 10;
 
-Verdict verify_directory(const fs::path& directory, std::shared_ptr<Backend> backend, const SessionOptions& options) {
+// Steps of a plan that run on the plain reference loops of a fast backend.
+int plain_steps(const Plan& plan) {
+  return static_cast<int>(std::count_if(plan.steps.begin(), plan.steps.end(),
+                                        [](const PlanStep& s) { return variant_of(s.schedule) == "plain"; }));
+}
+
+Verdict verify_directory(const fs::path& directory, std::shared_ptr<Backend> backend, const SessionOptions& options,
+                         const CommonOptions& common) {
   const fs::path model = model_in(directory);
   if (!fs::exists(model)) return {Verdict::failed, "there is neither model.onnx nor " + model.filename().string(), 0, 0};
   auto graph = read_onnx(model.string());
@@ -65,7 +72,8 @@ Verdict verify_directory(const fs::path& directory, std::shared_ptr<Backend> bac
     if (!inputs.ok()) return verdict_of(inputs.error());
     auto expected = read_set(set, "output");
     if (!expected.ok()) return verdict_of(expected.error());
-    auto outputs = (*session)->run(*inputs);
+    RunReport report;
+    auto outputs = (*session)->run(*inputs, &report);
     if (!outputs.ok()) return verdict_of(outputs.error());
     if (outputs->size() < expected->size() || expected->empty())
       return {Verdict::failed,
@@ -79,6 +87,9 @@ Verdict verify_directory(const fs::path& directory, std::shared_ptr<Backend> bac
         return {Verdict::failed, set.filename().string() + ", output " + std::to_string(i) + ": " + c.problem,
                 c.relative_error(), 0};
     }
+    const int plain = common.device == "reference" ? 0 : plain_steps(*report.plan);
+    if (plain > 0 && common.fallback != "allow") verdict.detail = std::to_string(plain) + " steps on plain loops";
+    if (plain > 0 && common.fallback == "forbid") return {Verdict::failed, verdict.detail + ", which --fallback forbids", 0, 0};
     ++verdict.sets;
   }
   return verdict;
@@ -92,7 +103,7 @@ int verify(const CommonOptions& common, const std::vector<std::string>& director
   int counts[3] = {0, 0, 0};
   nlohmann::json rows = nlohmann::json::array();
   for (const std::string& directory : directories) {
-    const Verdict v = fs::is_directory(directory) ? verify_directory(directory, device->backend, *options)
+    const Verdict v = fs::is_directory(directory) ? verify_directory(directory, device->backend, *options, common)
                                                   : Verdict{Verdict::failed, "this is not a directory", 0, 0};
     ++counts[v.kind];
     constexpr const char* words[] = {"PASS", "FAIL", "SKIP"};
