@@ -131,6 +131,7 @@ struct Parser {
       if (!parse(items.substr(0, end), value)) return false;
       if constexpr (requires { list.push_back(value); }) {
         list.push_back(value);
+        if (static_cast<size_t>(list.size()) != index + 1) return false;  // a Dims that is full drops what comes
       } else {
         if (index >= list.size()) return false;
         list[index] = value;

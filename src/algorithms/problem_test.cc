@@ -1,0 +1,154 @@
+// Problems from text: convolutions of the command line, layer lists, and what is said about malformed ones.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "algorithms/algorithm.h"
+
+namespace sparkle {
+namespace {
+
+std::string error_of(std::string_view conv) {
+  const auto p = parse_conv(conv);
+  return p.ok() ? "" : p.error().message;
+}
+std::string layers_error(std::string_view text) {
+  const auto layers = parse_layers(text, "list.csv");
+  return layers.ok() ? "" : layers.error().message;
+}
+
+TEST(ParseConv, ReadsWhatPeopleWrite) {
+  const auto p = parse_conv("g2mb3_ic64ih56iw28oc32oh28ow14kh3kw5sh2ph1pw2dh0n\"layer 1\"");
+  ASSERT_TRUE(p.ok()) << p.error().message;
+  EXPECT_EQ(p->groups, 2);
+  EXPECT_EQ(p->n, 3);
+  EXPECT_EQ(p->c, 64);
+  EXPECT_EQ(p->k, 32);
+  EXPECT_EQ(p->in, (Triple{1, 56, 28}));
+  EXPECT_EQ(p->out, (Triple{1, 28, 14}));
+  EXPECT_EQ(p->window.filter, (Triple{1, 3, 5}));
+  EXPECT_EQ(p->window.stride, (Triple{1, 2, 2}));
+  EXPECT_EQ(p->window.dilation, (Triple{1, 1, 1}));
+  EXPECT_EQ(p->window.pad_begin, (Triple{0, 1, 2}));
+  EXPECT_EQ(p->window.pad_end, (Triple{0, 0, 1}));  // what the output asks for
+}
+
+TEST(ParseConv, DefaultsFollowTheHeight) {
+  const auto p = parse_conv("ic8ih10oc4kh3ph1");
+  ASSERT_TRUE(p.ok());
+  EXPECT_EQ(p->in, (Triple{1, 10, 10}));
+  EXPECT_EQ(p->out, (Triple{1, 10, 10}));
+  EXPECT_EQ(p->window.pad_end, (Triple{0, 1, 1}));
+  EXPECT_EQ(p->rank, 2);
+  const auto dilated = parse_conv("ic8ih10oc4kh3dh1");  // dh counts inserted zeros
+  ASSERT_TRUE(dilated.ok());
+  EXPECT_EQ(dilated->window.dilation, (Triple{1, 2, 2}));
+  EXPECT_EQ(dilated->out, (Triple{1, 6, 6}));
+  const auto volume = parse_conv("ic8id4ih10oc4kd2kh3");
+  ASSERT_TRUE(volume.ok());
+  EXPECT_EQ(volume->rank, 3);
+  EXPECT_EQ(volume->out, (Triple{3, 8, 8}));
+}
+
+TEST(ParseConv, ErrorsNameTheToken) {
+  EXPECT_NE(error_of("ic8zz5ih3oc4kh3").find("'zz5ih3oc4kh3'"), std::string::npos);
+  EXPECT_NE(error_of("ic8ihoc4kh3").find("'ihoc4kh3'"), std::string::npos);
+  EXPECT_NE(error_of("ic99999999999999999999ih3oc4kh3").find("'ic9999999999'"), std::string::npos);
+  EXPECT_NE(error_of("ic8oc4kh3").find("at least ic, ih, oc and kh"), std::string::npos);
+  EXPECT_NE(error_of("").find("at least"), std::string::npos);
+  EXPECT_NE(error_of("g3ic8ih8oc4kh1").find("groups (3)"), std::string::npos);
+  EXPECT_NE(error_of("g0ic8ih8oc4kh1").find("at least 1"), std::string::npos);
+  EXPECT_NE(error_of("ic8ih2oc4kh3").find("no output"), std::string::npos);
+  EXPECT_NE(error_of("ic8ih8oc4kh0").find("at least 1"), std::string::npos);
+  EXPECT_NE(error_of("mb99999999ic99999999ih99999999oc4kh1").find("1e12"), std::string::npos);
+}
+
+TEST(ParseConv, ProblemTextRoundTrips) {
+  for (std::string_view text : {"ic8ih10oc4kh3ph1", "g8mb2ic8ih9oc16oh5kh3sh2ph1", "ic3id4ih5iw6oc7kd1kh2kw3dd1"}) {
+    const auto p = parse_conv(text);
+    ASSERT_TRUE(p.ok()) << text;
+    const auto back = from_text<Problem>(to_text(*p));
+    ASSERT_TRUE(back.ok()) << back.error().message;
+    EXPECT_TRUE(*back == *p) << text;
+  }
+}
+
+TEST(ParseLayers, ReadsColumnsInAnyOrder) {
+  const auto layers = parse_layers(
+      "# a "
+      "comment\r\nk,c,name,h,w,r,s,stride_h,pad_h,pad_h_end,dtype,groups\r\n64,3,stem,224,200,7,5,2,3,2,f32,1\n\n8,8,dw,10,10,"
+      "3,3,1,"
+      "1,1,f32,8\n",
+      "list.csv");
+  ASSERT_TRUE(layers.ok()) << layers.error().message;
+  ASSERT_EQ(layers->size(), 2u);
+  const Problem& p = (*layers)[0].problem;
+  EXPECT_EQ((*layers)[0].name, "stem");
+  EXPECT_EQ(p.in, (Triple{1, 224, 200}));
+  EXPECT_EQ(p.window.stride, (Triple{1, 2, 2}));  // width follows height
+  EXPECT_EQ(p.window.pad_end, (Triple{0, 2, 3}));
+  EXPECT_EQ((*layers)[1].problem.groups, 8);
+}
+
+TEST(ParseLayers, ErrorsNameLineAndColumn) {
+  const std::string header = "name,n,c,h,w,k,r,s\n";
+  EXPECT_EQ(layers_error(header + "a,1,8,5,5,8,3,3\nb,1,x8,5,5,8,3,3\n"),
+            "list.csv:3: column 'c' holds 'x8', which is not a size.");
+  EXPECT_NE(layers_error(header + "a,1,-8,5,5,8,3,3\n").find("list.csv:2: column 'c'"), std::string::npos);
+  EXPECT_NE(layers_error(header + "a,1,8,5,5,8,3,3,4\n").find("list.csv:2: more cells"), std::string::npos);
+  EXPECT_NE(layers_error("name,n,c,h,w,k,r\n").find("list.csv:1: the header lacks the column 's'"), std::string::npos);
+  EXPECT_NE(layers_error("").find("list.csv:1: the list is empty"), std::string::npos);
+  EXPECT_NE(layers_error(header + "a,1,8,2,2,8,3,3\n").find("list.csv:2: The filter reaches"), std::string::npos);
+  EXPECT_NE(layers_error("name,c,h,w,k,r,s,dtype\na,8,5,5,8,1,1,f99\n").find("list.csv:2: 'f99'"), std::string::npos);
+  EXPECT_NE(layers_error(header + "a,1,8\n").find("list.csv:2:"), std::string::npos);
+}
+
+TEST(ParseLayers, TheProjectsListReads) {
+  const auto layers = read_layers(SPARKLE_SOURCE_DIR "/shapes/layers.csv");
+  if (!layers.ok() && layers.error().reason == Reason::file_unreadable) GTEST_SKIP() << layers.error().message;
+  ASSERT_TRUE(layers.ok()) << layers.error().message;
+  EXPECT_FALSE(layers->empty());
+  EXPECT_EQ(read_layers("/nowhere/list.csv").error().reason, Reason::file_unreadable);
+}
+
+// Products counted one by one.
+TEST(NominalFlops, CountsProducts) {
+  std::mt19937_64 rng(11);
+  const auto pick = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(rng() % static_cast<uint64_t>(high - low + 1));
+  };
+  for (int round = 0; round < 50; ++round) {
+    Problem p;
+    p.kind = round % 2 ? ProblemKind::conv : ProblemKind::conv_transpose;
+    p.groups = pick(1, 2), p.n = pick(1, 2), p.c = p.groups * pick(1, 3), p.k = p.groups * pick(1, 3);
+    for (size_t i = 0; i < 3; ++i) p.in[i] = pick(1, 3), p.out[i] = pick(1, 3), p.window.filter[i] = pick(1, 2);
+    double products = 0;
+    const Triple& pixels = p.kind == ProblemKind::conv ? p.out : p.in;
+    for (int64_t k = 0; k < p.k; ++k)
+      for (int64_t c = 0; c < p.c; ++c)
+        if (k / (p.k / p.groups) == c / (p.c / p.groups))
+          products += static_cast<double>(p.n * pixels[0] * pixels[1] * pixels[2] * p.window.taps());
+    EXPECT_EQ(p.nominal_flops(), 2 * products) << to_text(p);
+  }
+  Problem product;
+  product.kind = ProblemKind::matmul;
+  product.batch = 2, product.rows = 3, product.columns = 4, product.depth = 5;
+  EXPECT_EQ(product.nominal_flops(), 240);
+}
+
+TEST(Algorithms, ApplyOrSayWhy) {
+  Problem p = *parse_conv("g8ic8ih10oc8kh3ph1");
+  const ProblemOperands operands = operands_of(p);
+  AnchorCall call{p, operands.inputs, operands.output};
+  ASSERT_NE(algorithm_named("depthwise"), nullptr);
+  EXPECT_EQ(algorithm_named("depthwise")->applies(call), Reason::none);
+  EXPECT_EQ(algorithm_named("gemm")->applies(call), Reason::none);
+  call.problem.groups = 2;
+  EXPECT_EQ(algorithm_named("depthwise")->applies(call), Reason::groups_not_served);
+  call.problem.kind = ProblemKind::matmul;
+  EXPECT_EQ(algorithm_named("depthwise")->applies(call), Reason::not_this_family);
+  EXPECT_EQ(algorithm_named("nothing"), nullptr);
+}
+
+}  // namespace
+}  // namespace sparkle
