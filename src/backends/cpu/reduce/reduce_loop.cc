@@ -84,10 +84,10 @@ Result<ReduceLoop> ReduceLoop::make(const TensorDesc& x, const Dims& axes, std::
   }
   loop.kept_groups_.size = loop.kept_.size;
   const int last = loop.reduced_.size.size() - 1;
-  if (loop.columns_kept_ && loop.columns_ < 64 && nest.pitch[1][inner - 1] == 0 && loop.column_pitch_ == 1 &&
+  if (loop.columns_kept_ && loop.columns_ <= kColumnBlock / 2 && nest.pitch[1][inner - 1] == 0 && loop.column_pitch_ == 1 &&
       loop.reduced_.pitch[last] == loop.columns_) {
     const int64_t rows = loop.reduced_.size[last];
-    loop.repeat_ = std::min(rows, 256 / loop.columns_);
+    loop.repeat_ = std::min(rows, kColumnBlock / loop.columns_);
     loop.reduced_.size[last] = parts_of(rows, loop.repeat_);
     loop.reduced_.pitch[last] *= loop.repeat_;
     loop.last_repeat_ = rows - (loop.reduced_.size[last] - 1) * loop.repeat_;

@@ -112,10 +112,14 @@ void softmax_row(const float* x, float* y, size_t count, bool logarithm) {
   }
 }
 
-// kVectors vectors of columns at once; maxima and sums stay in registers.
+// Elements of a group of columns that are kept in L1.
+inline constexpr size_t kStagedFloats = 6144;
+
+// kVectors vectors of columns at once; maxima and sums stay in registers. Columns of moderate length are copied to `staged` on
+// the way: rows a power of two apart share few sets of a cache and would not survive until the next pass.
 template <int kVectors, class D, class M>
 HWY_INLINE void softmax_column_group(D d, M mask, const float* x, int64_t x_pitch, float* y, int64_t y_pitch, size_t count,
-                                     bool logarithm) {
+                                     bool logarithm, float* staged) {
   using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d);
   const auto load = [&](const float* p) HWY_ATTR { return kVectors == 1 ? hn::MaskedLoad(mask, d, p) : hn::LoadU(d, p); };
@@ -131,13 +135,23 @@ HWY_INLINE void softmax_column_group(D d, M mask, const float* x, int64_t x_pitc
     largest[k] = load(x + static_cast<size_t>(k) * lanes);
     sum[k] = hn::Zero(d);
   }
-  for (size_t i = 1; i < count; ++i) {
-    const float* row = x + static_cast<int64_t>(i) * x_pitch;
-    for (int k = 0; k < kVectors; ++k) largest[k] = hn::Max(largest[k], load(row + static_cast<size_t>(k) * lanes));
-  }
+  const bool stages = count * kVectors * lanes <= kStagedFloats;
+  const int64_t staged_pitch = static_cast<int64_t>(kVectors * lanes);
   for (size_t i = 0; i < count; ++i) {
     const float* row = x + static_cast<int64_t>(i) * x_pitch;
-    float* to = y + static_cast<int64_t>(i) * y_pitch;
+    for (int k = 0; k < kVectors; ++k) {
+      const V v = load(row + static_cast<size_t>(k) * lanes);
+      largest[k] = hn::Max(largest[k], v);
+      if (stages) store(v, staged + static_cast<int64_t>(i) * staged_pitch + static_cast<size_t>(k) * lanes);
+    }
+  }
+  // Exponentials go to the staged copy or to y.
+  const float* source = stages ? staged : x;
+  float* middle = stages ? staged : y;
+  const int64_t source_pitch = stages ? staged_pitch : x_pitch, middle_pitch = stages ? staged_pitch : y_pitch;
+  for (size_t i = 0; i < count; ++i) {
+    const float* row = source + static_cast<int64_t>(i) * source_pitch;
+    float* to = middle + static_cast<int64_t>(i) * middle_pitch;
     for (int k = 0; k < kVectors; ++k) {
       const V e = simd_math::Exp(d, hn::Sub(load(row + static_cast<size_t>(k) * lanes), largest[k]));
       sum[k] = hn::Add(sum[k], e);
@@ -147,11 +161,12 @@ HWY_INLINE void softmax_column_group(D d, M mask, const float* x, int64_t x_pitc
   for (int k = 0; k < kVectors; ++k)
     sum[k] = logarithm ? hn::Add(simd_math::Log(d, sum[k]), largest[k]) : hn::Div(hn::Set(d, 1.0f), sum[k]);
   for (size_t i = 0; i < count; ++i) {
-    const float* row = x + static_cast<int64_t>(i) * x_pitch;
+    const float* row = source + static_cast<int64_t>(i) * source_pitch;
+    const float* exponential = middle + static_cast<int64_t>(i) * middle_pitch;
     float* to = y + static_cast<int64_t>(i) * y_pitch;
     for (int k = 0; k < kVectors; ++k) {
       const size_t at = static_cast<size_t>(k) * lanes;
-      store(logarithm ? hn::Sub(load(row + at), sum[k]) : hn::Mul(load(to + at), sum[k]), to + at);
+      store(logarithm ? hn::Sub(load(row + at), sum[k]) : hn::Mul(load(exponential + at), sum[k]), to + at);
     }
   }
 }
@@ -160,11 +175,12 @@ void softmax_columns(const float* x, int64_t x_pitch, float* y, int64_t y_pitch,
                      bool logarithm) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
+  alignas(64) float staged[kStagedFloats];
   size_t c = 0;
   for (; c + 4 * lanes <= columns; c += 4 * lanes)
-    softmax_column_group<4>(d, hn::FirstN(d, lanes), x + c, x_pitch, y + c, y_pitch, count, logarithm);
+    softmax_column_group<4>(d, hn::FirstN(d, lanes), x + c, x_pitch, y + c, y_pitch, count, logarithm, staged);
   for (; c < columns; c += lanes)
-    softmax_column_group<1>(d, hn::FirstN(d, columns - c), x + c, x_pitch, y + c, y_pitch, count, logarithm);
+    softmax_column_group<1>(d, hn::FirstN(d, columns - c), x + c, x_pitch, y + c, y_pitch, count, logarithm, staged);
 }
 
 SoftmaxFunctions find_softmax() { return {softmax_row, softmax_columns}; }
