@@ -62,34 +62,25 @@ int main(int argc, char** argv) {
         body(n * task / threads, n * (task + 1) / threads);
       });
     };
-    entries.push_back({"memcpy",
-                       2 * tensor,
-                       [&] {
-                         per_thread([&](int64_t b, int64_t e) {
-                           std::memcpy(z.data<float>() + b, x.data<float>() + b, 4 * static_cast<size_t>(e - b));
-                         });
-                       },
-                       {}});
-    entries.push_back({"loop z = x",
-                       2 * tensor,
-                       [&] {
-                         per_thread([&](int64_t b, int64_t e) {
-                           const float* from = x.data<float>();
-                           float* to = z.data<float>();
-                           for (int64_t i = b; i < e; ++i) to[i] = from[i] * 1.0001f;
-                         });
-                       },
-                       {}});
-    entries.push_back({"loop z = a x + y",
-                       3 * tensor,
-                       [&] {
-                         per_thread([&](int64_t b, int64_t e) {
-                           const float *p = x.data<float>(), *q = y.data<float>();
-                           float* to = z.data<float>();
-                           for (int64_t i = b; i < e; ++i) to[i] = 1.5f * p[i] + q[i];
-                         });
-                       },
-                       {}});
+    entries.push_back({"memcpy", 2 * tensor, [&] {
+      per_thread([&](int64_t b, int64_t e) {
+        std::memcpy(z.data<float>() + b, x.data<float>() + b, 4 * static_cast<size_t>(e - b));
+      });
+    }, {}});
+    entries.push_back({"loop z = x", 2 * tensor, [&] {
+      per_thread([&](int64_t b, int64_t e) {
+        const float* from = x.data<float>();
+        float* to = z.data<float>();
+        for (int64_t i = b; i < e; ++i) to[i] = from[i] * 1.0001f;
+      });
+    }, {}});
+    entries.push_back({"loop z = a x + y", 3 * tensor, [&] {
+      per_thread([&](int64_t b, int64_t e) {
+        const float *p = x.data<float>(), *q = y.data<float>();
+        float* to = z.data<float>();
+        for (int64_t i = b; i < e; ++i) to[i] = 1.5f * p[i] + q[i];
+      });
+    }, {}});
     const auto add = [&](const std::string& name, Stage stage, const char* variant, double bytes, auto make) {
       auto made = make(stage, Schedule(LoopSchedule{variant, unit, 0}), Device{}, 0u);
       if (!made.ok()) {
@@ -101,14 +92,11 @@ int main(int argc, char** argv) {
       const cpu::CpuKernel* kernel = kernels.back().get();
       std::byte* workspace = workspaces.back().data<std::byte>();
       const size_t count = stage.inputs.size();
-      entries.push_back({name,
-                         bytes,
-                         [=, &x, &y, &z, &pool] {
-                           std::byte* inputs[] = {x.data<std::byte>(), y.data<std::byte>(), y.data<std::byte>() + 4096};
-                           std::byte* out = z.data<std::byte>();
-                           kernel->run({{inputs, count}, {&out, 1}, workspace, &pool});
-                         },
-                         {}});
+      entries.push_back({name, bytes, [=, &x, &y, &z, &pool] {
+        std::byte* inputs[] = {x.data<std::byte>(), y.data<std::byte>(), y.data<std::byte>() + 4096};
+        std::byte* out = z.data<std::byte>();
+        kernel->run({{inputs, count}, {&out, 1}, workspace, &pool});
+      }, {}});
     };
     TensorDesc per_channel = last;
     per_channel.layout.pitch = Dims{0, 1, 0, 0};
@@ -126,13 +114,11 @@ int main(int argc, char** argv) {
         cpu::make_pointwise);
     add("x + nchw to nhwc", {program(2, {{P::add, 0, 1}}), {last, first}, {last}}, "strips", 3 * tensor, cpu::make_pointwise);
     const Dims one_pixel{1, channels, 1, 1}, one_channel{1, 1, pixels / 128, 128}, one_column{rows[0], 1};
-    const auto mean = [](Dims axes) { return ReduceParams{ReduceKind::mean, axes}; };
-    add("mean over pixels nhwc", {mean({2, 3}), {last}, {dense_desc(DType::f32, one_pixel)}}, "strips", tensor,
-        cpu::make_reduce);
-    add("mean over pixels nchw", {mean({2, 3}), {first}, {dense_desc(DType::f32, one_pixel)}}, "strips", tensor,
-        cpu::make_reduce);
-    add("mean over channels nhwc", {mean({1}), {last}, {dense_desc(DType::f32, one_channel)}}, "strips", tensor,
-        cpu::make_reduce);
+    const TensorDesc pooled = dense_desc(DType::f32, one_pixel), flat = dense_desc(DType::f32, one_channel);
+    const ReduceParams over_pixels{ReduceKind::mean, {2, 3}}, over_channels{ReduceKind::mean, {1}};
+    add("mean over pixels nhwc", {over_pixels, {last}, {pooled}}, "strips", tensor, cpu::make_reduce);
+    add("mean over pixels nchw", {over_pixels, {first}, {pooled}}, "strips", tensor, cpu::make_reduce);
+    add("mean over channels nhwc", {over_channels, {last}, {flat}}, "strips", tensor, cpu::make_reduce);
     add("max over rows of 1000", {ReduceParams{ReduceKind::max, {1}}, {table}, {dense_desc(DType::f32, one_column)}}, "strips",
         tensor, cpu::make_reduce);
     add("softmax rows of 1000", {SoftmaxParams{1, 1, false}, {table}, {table}}, "rows", 2 * tensor, cpu::make_softmax);

@@ -1,5 +1,5 @@
-// Layer normalisation and its like: every group is a row of neighbours in x and y, scale and bias lie along it (or are
-// missing). A row goes through all passes while it is in L1.
+// Layer normalisation and its like: every group is a row of neighbours in x and y; scale and bias lie along it or
+// are missing. A row goes through all passes while it is in L1.
 #pragma once
 
 #include "backends/cpu/cpu_kernel.h"

@@ -75,23 +75,31 @@ float fold_row(const float* x, size_t count, float shift_value) {
   }
 }
 
-template <Fold kFold, int kRows>
+// Totals of four vectors stay in registers over all rows.
+template <Fold kFold>
 void fold_columns(const ColumnCall& c) {
   const hn::ScalableTag<float> d;
   using V = hn::Vec<decltype(d)>;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
-  for (; i + lanes <= c.columns; i += lanes) {
-    const V shift = c.shift ? hn::LoadU(d, c.shift + i) : hn::Zero(d);
-    V total = hn::LoadU(d, c.total + i);
-    for (int r = 0; r < kRows; ++r) total = accumulated<kFold>(d, total, hn::LoadU(d, c.rows[r] + i), shift);
-    hn::StoreU(total, d, c.total + i);
+  for (; i + 4 * lanes <= c.columns; i += 4 * lanes) {
+    V total[4], shift[4];
+    for (size_t k = 0; k < 4; ++k) {
+      total[k] = hn::LoadU(d, c.total + i + k * lanes);
+      shift[k] = c.shift ? hn::LoadU(d, c.shift + i + k * lanes) : hn::Zero(d);
+    }
+    const float* x = c.x + i;
+    for (int64_t r = 0; r < c.rows; ++r, x += c.pitch)
+      for (size_t k = 0; k < 4; ++k) total[k] = accumulated<kFold>(d, total[k], hn::LoadU(d, x + k * lanes), shift[k]);
+    for (size_t k = 0; k < 4; ++k) hn::StoreU(total[k], d, c.total + i + k * lanes);
   }
-  if (i < c.columns) {
+  for (; i < c.columns; i += lanes) {
     const auto mask = hn::FirstN(d, c.columns - i);
     const V shift = c.shift ? hn::MaskedLoad(mask, d, c.shift + i) : hn::Zero(d);
     V total = hn::MaskedLoad(mask, d, c.total + i);
-    for (int r = 0; r < kRows; ++r) total = accumulated<kFold>(d, total, hn::MaskedLoad(mask, d, c.rows[r] + i), shift);
+    const float* x = c.x + i;
+    for (int64_t r = 0; r < c.rows; ++r, x += c.pitch)
+      total = accumulated<kFold>(d, total, hn::MaskedLoad(mask, d, x), shift);
     hn::BlendedStore(total, mask, d, c.total + i);
   }
 }
@@ -100,7 +108,7 @@ FoldFunctions find_fold(Fold fold) {
   switch (fold) {
 #undef CASE
 #define CASE(kind) \
-  case Fold::kind: return {fold_row<Fold::kind>, fold_columns<Fold::kind, 1>, fold_columns<Fold::kind, 4>};
+  case Fold::kind: return {fold_row<Fold::kind>, fold_columns<Fold::kind>};
     CASE(sum) CASE(max) CASE(min) CASE(product) CASE(sum_abs) CASE(sum_square) CASE(sum_exp_shifted) CASE(sum_square_shifted)
 #undef CASE
   }

@@ -20,9 +20,10 @@ enum class Fold : uint8_t {
 double identity_of(Fold fold);
 double combine(Fold fold, double a, double b);
 
-// Rows folded into `total`, element by element; `shift` is a row or nullptr. All rows have `columns` neighbouring floats.
+// Rows of `columns` neighbouring floats, `pitch` apart, folded into `total` element by element; `shift` is a row or nullptr.
 struct ColumnCall {
-  const float* rows[4] = {};
+  const float* x = nullptr;
+  int64_t pitch = 0, rows = 0;
   float* total = nullptr;
   const float* shift = nullptr;
   size_t columns = 0;
@@ -30,8 +31,7 @@ struct ColumnCall {
 
 struct FoldFunctions {
   float (*row)(const float* x, size_t count, float shift) = nullptr;  // sums in fp32: callers pass blocks and add up in double
-  void (*column1)(const ColumnCall&) = nullptr;                       // one row
-  void (*column4)(const ColumnCall&) = nullptr;                       // four rows
+  void (*columns)(const ColumnCall&) = nullptr;                       // likewise over the rows
 };
 // Functions of a unit; all nullptr for a unit without kernels.
 FoldFunctions fold_functions(std::string_view unit, Fold fold);

@@ -12,6 +12,10 @@ namespace {
 constexpr int64_t kRowBlock = 4096;      // floats summed in fp32: at most 64 + log2 additions per chain on 16 lanes
 constexpr int64_t kColumnBlock = 1024;   // columns folded together: 4 KB of fp32 and 8 KB of double totals in L1
 constexpr int64_t kRowsInFloat = 64;     // rows folded in fp32
+// Rows up to kNarrow floats are one stream for the prefetchers even if 64 of them are folded in registers; wider ones are taken
+// eight at a time, so that memory is still read nearly in order and totals are stored once per eight loads.
+constexpr int64_t kNarrow = 128;
+constexpr int64_t kWideRows = 8;
 constexpr int64_t kChunk = 65536;        // elements that are worth a task of their own
 constexpr int64_t kMostUnits = 64;
 
@@ -84,10 +88,10 @@ Result<ReduceLoop> ReduceLoop::make(const TensorDesc& x, const Dims& axes, std::
   }
   loop.kept_groups_.size = loop.kept_.size;
   const int last = loop.reduced_.size.size() - 1;
-  if (loop.columns_kept_ && loop.columns_ <= kColumnBlock / 2 && nest.pitch[1][inner - 1] == 0 && loop.column_pitch_ == 1 &&
+  if (loop.columns_kept_ && loop.columns_ <= kNarrow / 2 && nest.pitch[1][inner - 1] == 0 && loop.column_pitch_ == 1 &&
       loop.reduced_.pitch[last] == loop.columns_) {
     const int64_t rows = loop.reduced_.size[last];
-    loop.repeat_ = std::min(rows, kColumnBlock / loop.columns_);
+    loop.repeat_ = std::min(rows, kNarrow / loop.columns_);
     loop.reduced_.size[last] = parts_of(rows, loop.repeat_);
     loop.reduced_.pitch[last] *= loop.repeat_;
     loop.last_repeat_ = rows - (loop.reduced_.size[last] - 1) * loop.repeat_;
@@ -174,7 +178,7 @@ void ReduceLoop::fold_block(const FoldFunctions& f, Fold fold, const float* x, c
   x += kept_.offset(outer) + first * column_pitch_;
   const int64_t wide = columns * repeat_;  // at most kColumnBlock
 
-  alignas(64) float sums[kColumnBlock], shifts[kColumnBlock], gathered[4][kColumnBlock];
+  alignas(64) float sums[kColumnBlock], shifts[kColumnBlock], gathered[kColumnBlock];
   double totals[kColumnBlock];
   std::fill(totals, totals + wide, identity_of(fold));
   if (shift)
@@ -184,26 +188,26 @@ void ReduceLoop::fold_block(const FoldFunctions& f, Fold fold, const float* x, c
   const int64_t inner_size = reduced_.size.empty() ? 1 : reduced_.size.back();
   ColumnCall call;
   call.total = sums;
+  call.pitch = reduced_.size.empty() ? 0 : reduced_.pitch.back();
   call.shift = shift ? shifts : nullptr;
   for (int64_t row = begin; row < end;) {
     const int64_t stop = std::min(end, row + kRowsInFloat);
     std::fill(sums, sums + wide, static_cast<float>(identity_of(fold)));
     while (row < stop) {
-      // Four rows at a time, unless one of them is the short last one.
-      const bool ends = repeat_ != last_repeat_;
-      const int64_t to_last = ends ? inner_size - 1 - row % inner_size : INT64_MAX;
-      const int taken = stop - row >= 4 && to_last >= 4 ? 4 : 1;
-      call.columns = static_cast<size_t>(to_last == 0 ? columns * last_repeat_ : wide);
-      for (int r = 0; r < taken; ++r) {
-        const float* from = x + reduced_.offset(row + r);
-        if (column_pitch_ != 1) {
-          for (int64_t i = 0; i < columns; ++i) gathered[r][i] = from[i * column_pitch_];
-          from = gathered[r];
-        }
-        call.rows[r] = from;
+      // Rows of one pitch: within the innermost reduced axis, the short last one by itself.
+      const int64_t to_end = inner_size - row % inner_size;
+      const bool shorter = repeat_ != last_repeat_;
+      call.rows = std::min(stop - row, wide <= kNarrow ? kRowsInFloat : kWideRows);
+      call.rows = std::min(call.rows, shorter && to_end > 1 ? to_end - 1 : to_end);
+      call.columns = static_cast<size_t>(shorter && to_end == 1 ? columns * last_repeat_ : wide);
+      call.x = x + reduced_.offset(row);
+      if (column_pitch_ != 1) {
+        call.rows = 1;
+        for (int64_t i = 0; i < columns; ++i) gathered[i] = call.x[i * column_pitch_];
+        call.x = gathered;
       }
-      (taken == 4 ? f.column4 : f.column1)(call);
-      row += taken;
+      f.columns(call);
+      row += call.rows;
     }
     for (int64_t i = 0; i < wide; ++i) totals[i] = combine(fold, totals[i], static_cast<double>(sums[i]));
   }

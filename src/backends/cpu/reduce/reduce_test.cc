@@ -11,8 +11,10 @@ void check(const Dims& shape, const Layout& layout, const ReduceParams& params, 
   stage.inputs.push_back({DType::f32, shape, layout});
   Dims reduced = shape;
   double count = 1;
-  for (int64_t axis : params.axes)
-    count *= static_cast<double>(shape[static_cast<int>(axis)]), reduced[static_cast<int>(axis)] = 1;
+  for (int64_t axis : params.axes) {
+    count *= static_cast<double>(shape[static_cast<int>(axis)]);
+    reduced[static_cast<int>(axis)] = 1;
+  }
   stage.outputs.push_back({DType::f32, reduced, random.layout(reduced)});
   TestTensor x(stage.inputs[0]);
   const bool product = params.kind == ReduceKind::product;
@@ -66,14 +68,14 @@ TEST(Reduce, LargeShapesAreSplitAndStayAccurate) {
   TestRandom random(5);
   const ReduceKind kinds[] = {ReduceKind::sum, ReduceKind::mean, ReduceKind::max, ReduceKind::log_sum_exp, ReduceKind::l2};
   for (ReduceKind kind : kinds) {
-    const Dims image{2, 70, 61, 53};
+    const Dims image{1, 70, 61, 43};
     check(image, channels_last(image), {kind, {2, 3}}, random, "channels last pooling");
     check(image, row_major(image), {kind, {2, 3}}, random, "row-major pooling");
     check(image, channels_last(image), {kind, {1}}, random, "channels");
     check(image, row_major(image), {kind, {0, 1, 2, 3}}, random, "everything");
-    const Dims colours{1, 3, 211, 190};
+    const Dims colours{1, 3, 211, 120};
     check(colours, channels_last(colours), {kind, {2, 3}}, random, "three channels");
-    const Dims wide{40, 5000};
+    const Dims wide{40, 2100};
     check(wide, row_major(wide), {kind, {0}}, random, "wide rows into one");
     if (testing::Test::HasFailure()) return;
   }
