@@ -62,25 +62,34 @@ int main(int argc, char** argv) {
         body(n * task / threads, n * (task + 1) / threads);
       });
     };
-    entries.push_back({"memcpy", 2 * tensor, [&] {
-      per_thread([&](int64_t b, int64_t e) {
-        std::memcpy(z.data<float>() + b, x.data<float>() + b, 4 * static_cast<size_t>(e - b));
-      });
-    }, {}});
-    entries.push_back({"loop z = x", 2 * tensor, [&] {
-      per_thread([&](int64_t b, int64_t e) {
-        const float* from = x.data<float>();
-        float* to = z.data<float>();
-        for (int64_t i = b; i < e; ++i) to[i] = from[i] * 1.0001f;
-      });
-    }, {}});
-    entries.push_back({"loop z = a x + y", 3 * tensor, [&] {
-      per_thread([&](int64_t b, int64_t e) {
-        const float *p = x.data<float>(), *q = y.data<float>();
-        float* to = z.data<float>();
-        for (int64_t i = b; i < e; ++i) to[i] = 1.5f * p[i] + q[i];
-      });
-    }, {}});
+    entries.push_back({"memcpy",
+                       2 * tensor,
+                       [&] {
+                         per_thread([&](int64_t b, int64_t e) {
+                           std::memcpy(z.data<float>() + b, x.data<float>() + b, 4 * static_cast<size_t>(e - b));
+                         });
+                       },
+                       {}});
+    entries.push_back({"loop z = x",
+                       2 * tensor,
+                       [&] {
+                         per_thread([&](int64_t b, int64_t e) {
+                           const float* from = x.data<float>();
+                           float* to = z.data<float>();
+                           for (int64_t i = b; i < e; ++i) to[i] = from[i] * 1.0001f;
+                         });
+                       },
+                       {}});
+    entries.push_back({"loop z = a x + y",
+                       3 * tensor,
+                       [&] {
+                         per_thread([&](int64_t b, int64_t e) {
+                           const float *p = x.data<float>(), *q = y.data<float>();
+                           float* to = z.data<float>();
+                           for (int64_t i = b; i < e; ++i) to[i] = 1.5f * p[i] + q[i];
+                         });
+                       },
+                       {}});
     const auto add = [&](const std::string& name, Stage stage, const char* variant, double bytes, auto make) {
       auto made = make(stage, Schedule(LoopSchedule{variant, unit, 0}), Device{}, 0u);
       if (!made.ok()) {
@@ -92,11 +101,14 @@ int main(int argc, char** argv) {
       const cpu::CpuKernel* kernel = kernels.back().get();
       std::byte* workspace = workspaces.back().data<std::byte>();
       const size_t count = stage.inputs.size();
-      entries.push_back({name, bytes, [=, &x, &y, &z, &pool] {
-        std::byte* inputs[] = {x.data<std::byte>(), y.data<std::byte>(), y.data<std::byte>() + 4096};
-        std::byte* out = z.data<std::byte>();
-        kernel->run({{inputs, count}, {&out, 1}, workspace, &pool});
-      }, {}});
+      entries.push_back({name,
+                         bytes,
+                         [=, &x, &y, &z, &pool] {
+                           std::byte* inputs[] = {x.data<std::byte>(), y.data<std::byte>(), y.data<std::byte>() + 4096};
+                           std::byte* out = z.data<std::byte>();
+                           kernel->run({{inputs, count}, {&out, 1}, workspace, &pool});
+                         },
+                         {}});
     };
     TensorDesc per_channel = last;
     per_channel.layout.pitch = Dims{0, 1, 0, 0};

@@ -14,6 +14,7 @@
 
 #include <hwy/highway.h>
 
+#include "backends/cpu/lanes-inl.h"
 #include "families/epilogue.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -365,10 +366,8 @@ HWY_NOINLINE inline void activate_strip(Activation activation, float a, float b,
   visit_activation(activation, a, b, [&](auto f) HWY_ATTR {
     size_t i = 0;
     for (; i + lanes <= count; i += lanes) hn::StoreU(f(d, hn::LoadU(d, values + i)), d, values + i);
-    if (i < count) {
-      const auto mask = hn::FirstN(d, count - i);
-      hn::BlendedStore(f(d, hn::MaskedLoad(mask, d, values + i)), mask, d, values + i);
-    }
+    const auto left = static_cast<int64_t>(count - i);
+    if (left > 0) store_lanes(f(d, load_lanes(d, values + i, left)), d, values + i, left);
   });
 }
 

@@ -2,6 +2,7 @@
 #define HWY_TARGET_INCLUDE "backends/cpu/normalize/apply_row.cc"
 #include "backends/cpu/simd.h"
 // after simd.h: compiled once per target
+#include "backends/cpu/lanes-inl.h"
 #include "backends/cpu/normalize/apply_row.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,11 +30,11 @@ void apply(const float* x, float* y, size_t count, float mean_value, float facto
     const V s = kScale ? hn::LoadU(d, scale + i) : v, b = kBias ? hn::LoadU(d, bias + i) : v;
     hn::StoreU(result(v, s, b), d, y + i);
   }
-  if (i < count) {
-    const auto mask = hn::FirstN(d, count - i);
-    const V v = hn::MaskedLoad(mask, d, x + i);
-    const V s = kScale ? hn::MaskedLoad(mask, d, scale + i) : v, b = kBias ? hn::MaskedLoad(mask, d, bias + i) : v;
-    hn::BlendedStore(result(v, s, b), mask, d, y + i);
+  const auto left = static_cast<int64_t>(count - i);
+  if (left > 0) {
+    const V v = load_lanes(d, x + i, left);
+    const V s = kScale ? load_lanes(d, scale + i, left) : v, b = kBias ? load_lanes(d, bias + i, left) : v;
+    store_lanes(result(v, s, b), d, y + i, left);
   }
 }
 

@@ -6,10 +6,10 @@ namespace sparkle::cpu {
 namespace {
 
 // Operations that are continuous enough for random programs; the others have tests of their own.
-constexpr PointwiseOp kChained[] = {PointwiseOp::add, PointwiseOp::sub, PointwiseOp::mul, PointwiseOp::min, PointwiseOp::max,
-                                    PointwiseOp::fma, PointwiseOp::affine, PointwiseOp::relu, PointwiseOp::clip,
-                                    PointwiseOp::sigmoid, PointwiseOp::tanh, PointwiseOp::leaky_relu, PointwiseOp::abs,
-                                    PointwiseOp::hard_swish, PointwiseOp::constant, PointwiseOp::identity};
+constexpr PointwiseOp kChained[] = {PointwiseOp::add,  PointwiseOp::sub,        PointwiseOp::mul,      PointwiseOp::min,
+                                    PointwiseOp::max,  PointwiseOp::fma,        PointwiseOp::affine,   PointwiseOp::relu,
+                                    PointwiseOp::clip, PointwiseOp::sigmoid,    PointwiseOp::tanh,     PointwiseOp::leaky_relu,
+                                    PointwiseOp::abs,  PointwiseOp::hard_swish, PointwiseOp::constant, PointwiseOp::identity};
 
 struct Case {
   Stage stage;
@@ -67,14 +67,19 @@ TEST(Pointwise, RandomProgramsMatchTheReference) {
     }
     const int rank = static_cast<int>(random.between(0, 5));
     const Dims shape = random.chance(20) ? Dims{random.between(1, 3), random.between(500, 3000)}
-                                         : random.shape(rank, rank <= 2 ? 80 : rank == 3 ? 24 : 9);
+                                         : random.shape(rank, rank <= 2   ? 80
+                                                              : rank == 3 ? 24
+                                                                          : 9);
     Case test;
     for (int i = 0; i < params.inputs; ++i) {
-      test.stage.inputs.push_back({random.chance(15) ? DType::boolean : random.chance(10) ? DType::u8 : DType::f32, shape,
-                                   random.layout(shape, random.chance(40) ? 50 : 0)});
+      test.stage.inputs.push_back({random.chance(15)   ? DType::boolean
+                                   : random.chance(10) ? DType::u8
+                                                       : DType::f32,
+                                   shape, random.layout(shape, random.chance(40) ? 50 : 0)});
       test.inputs.emplace_back(test.stage.inputs.back());
-      test.inputs.back().fill([&] { return test.stage.inputs.back().dtype == DType::f32 ? random.normal()
-                                                                                         : random.chance(50) ? 1.0 : 0.0; });
+      test.inputs.back().fill([&] {
+        return test.stage.inputs.back().dtype == DType::f32 ? random.normal() : random.chance(50) ? 1.0 : 0.0;
+      });
     }
     test.stage.outputs.push_back({DType::f32, shape, random.layout(shape)});
     test.stage.params = params;
@@ -116,7 +121,9 @@ TEST(Pointwise, FusesSumAndClipButKeepsSharedValues) {
   // relu(x * y + x) and then a second use of the product, which must survive.
   PointwiseParams params;
   params.inputs = 2;
-  params.program = {{PointwiseOp::mul, 0, 1, 0, 0, 0}, {PointwiseOp::add, 2, 0, 0, 0, 0}, {PointwiseOp::relu, 3, 0, 0, 0, 0},
+  params.program = {{PointwiseOp::mul, 0, 1, 0, 0, 0},
+                    {PointwiseOp::add, 2, 0, 0, 0, 0},
+                    {PointwiseOp::relu, 3, 0, 0, 0, 0},
                     {PointwiseOp::sub, 4, 2, 0, 0, 0}};
   for (const bool shared : {true, false}) {
     if (!shared) params.program.pop_back();

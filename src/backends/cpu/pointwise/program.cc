@@ -105,9 +105,8 @@ void assign_slots(Compiler& c, size_t output) {
 Result<StripProgram> compile_strips(const PointwiseParams& params, std::string_view unit) {
   const StripFinder find = strip_finder(unit);
   if (!find) {
-    return Error{Reason::backend_lacks_variant,
-                 "The CPU backend has no pointwise strips for the unit '" + std::string(unit) +
-                     "'; choose the variant 'plain'."};
+    return Error{Reason::backend_lacks_variant, "The CPU backend has no pointwise strips for the unit '" + std::string(unit) +
+                                                    "'; choose the variant 'plain'."};
   }
   Compiler c;
   std::vector<StripValue> values;

@@ -98,12 +98,12 @@ void strip(const StripCall& c) {
     const V z = kArity > 2 ? hn::LoadU(d, c.z.data + (i & c.z.mask)) : x;
     hn::StoreU(result(x, y, z), d, c.out + i);
   }
-  if (i < c.count) {
-    const auto mask = hn::FirstN(d, c.count - i);
-    const V x = kArity > 0 ? hn::MaskedLoad(mask, d, c.x.data + (i & c.x.mask)) : hn::Zero(d);
-    const V y = kArity > 1 ? hn::MaskedLoad(mask, d, c.y.data + (i & c.y.mask)) : x;
-    const V z = kArity > 2 ? hn::MaskedLoad(mask, d, c.z.data + (i & c.z.mask)) : x;
-    hn::BlendedStore(result(x, y, z), mask, d, c.out + i);
+  const auto left = static_cast<int64_t>(c.count - i);
+  if (left > 0) {
+    const V x = kArity > 0 ? load_lanes(d, c.x.data + (i & c.x.mask), left) : hn::Zero(d);
+    const V y = kArity > 1 ? load_lanes(d, c.y.data + (i & c.y.mask), left) : x;
+    const V z = kArity > 2 ? load_lanes(d, c.z.data + (i & c.z.mask), left) : x;
+    store_lanes(result(x, y, z), d, c.out + i, left);
   }
 }
 
@@ -145,15 +145,15 @@ StripFunction find_strip(PointwiseOp op, bool clipped) {
 #define CASE(name, arity) \
   case PointwiseOp::name: return strip<name##_op, arity, false>;
       CASE(identity, 1)
-      CASE(constant, 0) CASE(add, 2) CASE(sub, 2) CASE(mul, 2) CASE(div, 2) CASE(pow, 2) CASE(min, 2) CASE(max, 2) CASE(fma, 3)
-          CASE(select, 3) CASE(less, 2) CASE(less_equal, 2) CASE(greater, 2) CASE(greater_equal, 2) CASE(equal, 2)
-              CASE(logical_and, 2) CASE(logical_or, 2) CASE(logical_xor, 2) CASE(logical_not, 1) CASE(affine, 1) CASE(neg, 1)
-                  CASE(abs, 1) CASE(sign, 1) CASE(reciprocal, 1) CASE(sqrt, 1) CASE(exp, 1) CASE(log, 1) CASE(sin, 1)
-                      CASE(cos, 1) CASE(erf, 1) CASE(floor, 1) CASE(ceil, 1) CASE(round, 1) CASE(is_nan, 1) CASE(relu, 1)
-                          CASE(clip, 1) CASE(leaky_relu, 1) CASE(prelu, 2) CASE(elu, 1) CASE(selu, 1) CASE(celu, 1)
-                              CASE(thresholded_relu, 1) CASE(sigmoid, 1) CASE(hard_sigmoid, 1) CASE(tanh, 1) CASE(silu, 1)
-                                  CASE(hard_swish, 1) CASE(gelu, 1) CASE(gelu_tanh, 1) CASE(softplus, 1) CASE(softsign, 1)
-                                      CASE(mish, 1)
+      CASE(constant, 0)
+      CASE(add, 2) CASE(sub, 2) CASE(mul, 2) CASE(div, 2) CASE(pow, 2) CASE(min, 2) CASE(max, 2) CASE(fma, 3) CASE(select, 3)
+          CASE(less, 2) CASE(less_equal, 2) CASE(greater, 2) CASE(greater_equal, 2) CASE(equal, 2) CASE(logical_and, 2)
+              CASE(logical_or, 2) CASE(logical_xor, 2) CASE(logical_not, 1) CASE(affine, 1) CASE(neg, 1) CASE(abs, 1)
+                  CASE(sign, 1) CASE(reciprocal, 1) CASE(sqrt, 1) CASE(exp, 1) CASE(log, 1) CASE(sin, 1) CASE(cos, 1)
+                      CASE(erf, 1) CASE(floor, 1) CASE(ceil, 1) CASE(round, 1) CASE(is_nan, 1) CASE(relu, 1) CASE(clip, 1)
+                          CASE(leaky_relu, 1) CASE(prelu, 2) CASE(elu, 1) CASE(selu, 1) CASE(celu, 1) CASE(thresholded_relu, 1)
+                              CASE(sigmoid, 1) CASE(hard_sigmoid, 1) CASE(tanh, 1) CASE(silu, 1) CASE(hard_swish, 1)
+                                  CASE(gelu, 1) CASE(gelu_tanh, 1) CASE(softplus, 1) CASE(softsign, 1) CASE(mish, 1)
 #undef CASE
   }
   return nullptr;

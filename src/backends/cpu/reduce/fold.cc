@@ -2,6 +2,7 @@
 #define HWY_TARGET_INCLUDE "backends/cpu/reduce/fold.cc"
 #include "backends/cpu/simd.h"
 // after simd.h: compiled once per target
+#include "backends/cpu/lanes-inl.h"
 #include "backends/cpu/reduce/fold.h"
 #include "backends/cpu/simd_math-inl.h"
 
@@ -57,7 +58,7 @@ float fold_row(const float* x, size_t count, float shift_value) {
   for (; i + lanes <= count; i += lanes) t0 = accumulated<kFold>(d, t0, hn::LoadU(d, x + i), shift);
   if (i < count) {
     const auto mask = hn::FirstN(d, count - i);
-    t1 = hn::IfThenElse(mask, accumulated<kFold>(d, t1, hn::MaskedLoad(mask, d, x + i), shift), t1);
+    t1 = hn::IfThenElse(mask, accumulated<kFold>(d, t1, load_lanes(d, x + i, static_cast<int64_t>(count - i)), shift), t1);
   }
   const V total = joined<kFold>(d, joined<kFold>(d, t0, t1), joined<kFold>(d, t2, t3));
   if constexpr (kFold == Fold::max || kFold == Fold::min || kFold == Fold::product) {
@@ -81,27 +82,37 @@ void fold_columns(const ColumnCall& c) {
   const hn::ScalableTag<float> d;
   using V = hn::Vec<decltype(d)>;
   const size_t lanes = hn::Lanes(d);
+  const auto shift_at = [&](size_t at) HWY_ATTR { return c.shift ? hn::LoadU(d, c.shift + at) : hn::Zero(d); };
   size_t i = 0;
   for (; i + 4 * lanes <= c.columns; i += 4 * lanes) {
-    V total[4], shift[4];
-    for (size_t k = 0; k < 4; ++k) {
-      total[k] = hn::LoadU(d, c.total + i + k * lanes);
-      shift[k] = c.shift ? hn::LoadU(d, c.shift + i + k * lanes) : hn::Zero(d);
+    float* total = c.total + i;
+    V t0 = hn::LoadU(d, total), t1 = hn::LoadU(d, total + lanes);
+    V t2 = hn::LoadU(d, total + 2 * lanes), t3 = hn::LoadU(d, total + 3 * lanes);
+    const V s0 = shift_at(i), s1 = shift_at(i + lanes), s2 = shift_at(i + 2 * lanes), s3 = shift_at(i + 3 * lanes);
+    const float* x = c.x + i;
+    for (int64_t r = 0; r < c.rows; ++r, x += c.pitch) {
+      t0 = accumulated<kFold>(d, t0, hn::LoadU(d, x), s0);
+      t1 = accumulated<kFold>(d, t1, hn::LoadU(d, x + lanes), s1);
+      t2 = accumulated<kFold>(d, t2, hn::LoadU(d, x + 2 * lanes), s2);
+      t3 = accumulated<kFold>(d, t3, hn::LoadU(d, x + 3 * lanes), s3);
     }
-    const float* x = c.x + i;
-    for (int64_t r = 0; r < c.rows; ++r, x += c.pitch)
-      for (size_t k = 0; k < 4; ++k) total[k] = accumulated<kFold>(d, total[k], hn::LoadU(d, x + k * lanes), shift[k]);
-    for (size_t k = 0; k < 4; ++k) hn::StoreU(total[k], d, c.total + i + k * lanes);
+    hn::StoreU(t0, d, total), hn::StoreU(t1, d, total + lanes);
+    hn::StoreU(t2, d, total + 2 * lanes), hn::StoreU(t3, d, total + 3 * lanes);
   }
-  for (; i < c.columns; i += lanes) {
-    const auto mask = hn::FirstN(d, c.columns - i);
-    const V shift = c.shift ? hn::MaskedLoad(mask, d, c.shift + i) : hn::Zero(d);
-    V total = hn::MaskedLoad(mask, d, c.total + i);
+  for (; i + lanes <= c.columns; i += lanes) {
+    V total = hn::LoadU(d, c.total + i);
+    const V shift = shift_at(i);
     const float* x = c.x + i;
-    for (int64_t r = 0; r < c.rows; ++r, x += c.pitch)
-      total = accumulated<kFold>(d, total, hn::MaskedLoad(mask, d, x), shift);
-    hn::BlendedStore(total, mask, d, c.total + i);
+    for (int64_t r = 0; r < c.rows; ++r, x += c.pitch) total = accumulated<kFold>(d, total, hn::LoadU(d, x), shift);
+    hn::StoreU(total, d, c.total + i);
   }
+  const auto left = static_cast<int64_t>(c.columns - i);
+  if (left <= 0) return;
+  const V shift = c.shift ? load_lanes(d, c.shift + i, left) : hn::Zero(d);
+  V total = load_lanes(d, c.total + i, left);
+  const float* x = c.x + i;
+  for (int64_t r = 0; r < c.rows; ++r, x += c.pitch) total = accumulated<kFold>(d, total, load_lanes(d, x, left), shift);
+  store_lanes(total, d, c.total + i, left);
 }
 
 FoldFunctions find_fold(Fold fold) {

@@ -9,14 +9,14 @@
 namespace sparkle::cpu {
 namespace {
 
-constexpr int64_t kRowBlock = 4096;      // floats summed in fp32: at most 64 + log2 additions per chain on 16 lanes
-constexpr int64_t kColumnBlock = 1024;   // columns folded together: 4 KB of fp32 and 8 KB of double totals in L1
-constexpr int64_t kRowsInFloat = 64;     // rows folded in fp32
+constexpr int64_t kRowBlock = 4096;     // floats summed in fp32: at most 64 + log2 additions per chain on 16 lanes
+constexpr int64_t kColumnBlock = 1024;  // columns folded together: 4 KB of fp32 and 8 KB of double totals in L1
+constexpr int64_t kRowsInFloat = 64;    // rows folded in fp32
 // Rows up to kNarrow floats are one stream for the prefetchers even if 64 of them are folded in registers; wider ones are taken
 // eight at a time, so that memory is still read nearly in order and totals are stored once per eight loads.
 constexpr int64_t kNarrow = 128;
 constexpr int64_t kWideRows = 8;
-constexpr int64_t kChunk = 65536;        // elements that are worth a task of their own
+constexpr int64_t kChunk = 65536;  // elements that are worth a task of their own
 constexpr int64_t kMostUnits = 64;
 
 int64_t parts_of(int64_t size, int64_t part) { return std::max<int64_t>(1, (size + part - 1) / part); }
@@ -34,8 +34,8 @@ int64_t ReduceLoop::Axes::offset(int64_t linear) const {
 
 Result<ReduceLoop> ReduceLoop::make(const TensorDesc& x, const Dims& axes, std::string_view unit) {
   if (x.dtype != DType::f32) {
-    return Error{Reason::type_not_served, "Vector reductions take f32, not " + std::string(name_of(x.dtype)) +
-                                              "; choose the variant 'plain'."};
+    return Error{Reason::type_not_served,
+                 "Vector reductions take f32, not " + std::string(name_of(x.dtype)) + "; choose the variant 'plain'."};
   }
   if (!fold_functions(unit, Fold::sum).row) {
     return Error{Reason::backend_lacks_variant,

@@ -34,15 +34,15 @@ class ReduceLoop {
   std::string unit_;
   int64_t groups_ = 1, count_ = 1;
   Dims group_pitch_;
-  bool columns_kept_ = false;   // the innermost axis is kept: rows are folded into a row
-  Axes kept_, reduced_;         // without the innermost axis
-  Axes kept_groups_;            // kept_ with group pitches
+  bool columns_kept_ = false;  // the innermost axis is kept: rows are folded into a row
+  Axes kept_, reduced_;        // without the innermost axis
+  Axes kept_groups_;           // kept_ with group pitches
   int64_t columns_ = 1, column_pitch_ = 1;
   int64_t outer_groups_ = 1, reduced_rows_ = 1;
-  int64_t repeat_ = 1;          // neighbouring rows of few columns are taken this many at a time as one
-  int64_t last_repeat_ = 1;     // ... in the last of the innermost reduced axis
-  int64_t blocks_ = 1;          // blocks of columns
-  int64_t chunks_ = 1;          // parts of a group's elements
+  int64_t repeat_ = 1;       // neighbouring rows of few columns are taken this many at a time as one
+  int64_t last_repeat_ = 1;  // ... in the last of the innermost reduced axis
+  int64_t blocks_ = 1;       // blocks of columns
+  int64_t chunks_ = 1;       // parts of a group's elements
 };
 
 }  // namespace sparkle::cpu

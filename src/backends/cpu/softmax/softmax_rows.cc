@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "backends/cpu/softmax/softmax_rows.cc"
 #include "backends/cpu/simd.h"
 // after simd.h: compiled once per target
+#include "backends/cpu/lanes-inl.h"
 #include "backends/cpu/simd_math-inl.h"
 #include "backends/cpu/softmax/softmax_rows.h"
 
@@ -14,48 +15,47 @@ namespace sparkle::cpu::HWY_NAMESPACE {
 #if SPARKLE_SIMD
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows of at most kVectors vectors: everything stays in registers.
+// Rows of more than kVectors - 1 and at most kVectors <= 4 vectors: everything stays in registers.
 template <int kVectors, class D>
 HWY_INLINE void softmax_short_row(D d, const float* x, float* y, size_t count, bool logarithm) {
   using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d), last = (kVectors - 1) * lanes;
+  const auto left = static_cast<int64_t>(count - last);
   const auto mask = hn::FirstN(d, count - last);
-  V v[kVectors];
-  for (int k = 0; k + 1 < kVectors; ++k) v[k] = hn::LoadU(d, x + static_cast<size_t>(k) * lanes);
-  v[kVectors - 1] = hn::IfThenElse(mask, hn::MaskedLoad(mask, d, x + last),
-                                   hn::Set(d, -std::numeric_limits<float>::infinity()));
-  V largest = v[0];
-  for (int k = 1; k < kVectors; ++k) largest = hn::Max(largest, v[k]);
-  largest = hn::MaxOfLanes(d, largest);
-  V sum = hn::Zero(d);
-  for (int k = 0; k < kVectors; ++k) {
-    const V shifted = hn::Sub(v[k], largest);
-    V e = simd_math::Exp(d, shifted);
-    if (k + 1 == kVectors) e = hn::IfThenElseZero(mask, e);
-    sum = hn::Add(sum, e);
-    v[k] = logarithm ? shifted : e;
-  }
+  const V v3 = hn::IfThenElse(mask, load_lanes(d, x + last, left), hn::Set(d, -std::numeric_limits<float>::infinity()));
+  const V v0 = kVectors > 1 ? hn::LoadU(d, x) : v3;
+  const V v1 = kVectors > 2 ? hn::LoadU(d, x + lanes) : v3;
+  const V v2 = kVectors > 3 ? hn::LoadU(d, x + 2 * lanes) : v3;
+  const V largest = hn::MaxOfLanes(d, hn::Max(hn::Max(v0, v1), hn::Max(v2, v3)));
+
+  const V d0 = hn::Sub(v0, largest), d1 = hn::Sub(v1, largest), d2 = hn::Sub(v2, largest), d3 = hn::Sub(v3, largest);
+  const V e3 = hn::IfThenElseZero(mask, simd_math::Exp(d, d3));
+  const V e0 = kVectors > 1 ? simd_math::Exp(d, d0) : e3;
+  const V e1 = kVectors > 2 ? simd_math::Exp(d, d1) : e3;
+  const V e2 = kVectors > 3 ? simd_math::Exp(d, d2) : e3;
+  V sum = e3;
+  if constexpr (kVectors > 1) sum = hn::Add(sum, e0);
+  if constexpr (kVectors > 2) sum = hn::Add(sum, e1);
+  if constexpr (kVectors > 3) sum = hn::Add(sum, e2);
   sum = hn::SumOfLanes(d, sum);
-  const V last_term = logarithm ? simd_math::Log(d, sum) : hn::Div(hn::Set(d, 1.0f), sum);
-  for (int k = 0; k < kVectors; ++k) {
-    v[k] = logarithm ? hn::Sub(v[k], last_term) : hn::Mul(v[k], last_term);
-    if (k + 1 < kVectors) hn::StoreU(v[k], d, y + static_cast<size_t>(k) * lanes);
-  }
-  hn::BlendedStore(v[kVectors - 1], mask, d, y + last);
+
+  const V term = logarithm ? simd_math::Log(d, sum) : hn::Div(hn::Set(d, 1.0f), sum);
+  const auto finish = [&](V shifted, V e) HWY_ATTR { return logarithm ? hn::Sub(shifted, term) : hn::Mul(e, term); };
+  if constexpr (kVectors > 1) hn::StoreU(finish(d0, e0), d, y);
+  if constexpr (kVectors > 2) hn::StoreU(finish(d1, e1), d, y + lanes);
+  if constexpr (kVectors > 3) hn::StoreU(finish(d2, e2), d, y + 2 * lanes);
+  store_lanes(finish(d3, e3), d, y + last, left);
 }
 
 void softmax_row(const float* x, float* y, size_t count, bool logarithm) {
   const hn::ScalableTag<float> d;
   using V = hn::Vec<decltype(d)>;
   const size_t lanes = hn::Lanes(d);
-  switch ((count + lanes - 1) / lanes) {
-    case 0: return;
-    case 1: return softmax_short_row<1>(d, x, y, count, logarithm);
-    case 2: return softmax_short_row<2>(d, x, y, count, logarithm);
-    case 3: return softmax_short_row<3>(d, x, y, count, logarithm);
-    case 4: return softmax_short_row<4>(d, x, y, count, logarithm);
-    default: break;
-  }
+  if (count == 0) return;
+  if (count <= lanes) return softmax_short_row<1>(d, x, y, count, logarithm);
+  if (count <= 2 * lanes) return softmax_short_row<2>(d, x, y, count, logarithm);
+  if (count <= 3 * lanes) return softmax_short_row<3>(d, x, y, count, logarithm);
+  if (count <= 4 * lanes) return softmax_short_row<4>(d, x, y, count, logarithm);
 
   // The last vector overlaps the one before: a maximum may see elements twice.
   V m0 = hn::LoadU(d, x), m1 = hn::LoadU(d, x + count - lanes);
@@ -81,14 +81,15 @@ void softmax_row(const float* x, float* y, size_t count, bool logarithm) {
         store(e0, k), store(e1, k + lanes);
         s0 = hn::Add(s0, e0), s1 = hn::Add(s1, e1);
       }
-      for (; k < end; k += lanes) {
-        const auto mask = hn::FirstN(d, end - k);
-        const V e = hn::IfThenElseZero(mask, simd_math::Exp(d, hn::Sub(hn::MaskedLoad(mask, d, x + k), largest)));
-        if (k + lanes <= end) {
-          store(e, k);
-        } else if (!logarithm) {
-          hn::BlendedStore(e, mask, d, y + k);
-        }
+      for (; k + lanes <= end; k += lanes) {
+        const V e = simd_math::Exp(d, hn::Sub(hn::LoadU(d, x + k), largest));
+        store(e, k);
+        s0 = hn::Add(s0, e);
+      }
+      if (const auto left = static_cast<int64_t>(end - k); left > 0) {
+        const V v = load_lanes(d, x + k, left);
+        const V e = hn::IfThenElseZero(hn::FirstN(d, end - k), simd_math::Exp(d, hn::Sub(v, largest)));
+        if (!logarithm) store_lanes(e, d, y + k, left);
         s0 = hn::Add(s0, e);
       }
       total = hn::Add(total, hn::Add(s0, s1));
@@ -106,81 +107,87 @@ void softmax_row(const float* x, float* y, size_t count, bool logarithm) {
   const float* from = logarithm ? x : y;
   size_t k = 0;
   for (; k + lanes <= count; k += lanes) hn::StoreU(finish(hn::LoadU(d, from + k)), d, y + k);
-  if (k < count) {
-    const auto mask = hn::FirstN(d, count - k);
-    hn::BlendedStore(finish(hn::MaskedLoad(mask, d, from + k)), mask, d, y + k);
-  }
+  const auto left = static_cast<int64_t>(count - k);
+  if (left > 0) store_lanes(finish(load_lanes(d, from + k, left)), d, y + k, left);
 }
 
-// Elements of a group of columns that are kept in L1.
+// Floats of a group of columns that are kept in L1.
 inline constexpr size_t kStagedFloats = 6144;
 
-// kVectors vectors of columns at once; maxima and sums stay in registers. Columns of moderate length are copied to `staged` on
-// the way: rows a power of two apart share few sets of a cache and would not survive until the next pass.
-template <int kVectors, class D, class M>
-HWY_INLINE void softmax_column_group(D d, M mask, const float* x, int64_t x_pitch, float* y, int64_t y_pitch, size_t count,
-                                     bool logarithm, float* staged) {
+// Four vectors of columns, or (kWide false) the first `left` lanes of one; maxima and sums stay in registers. Columns of
+// moderate length are copied to `staged` on the way: rows a power of two apart share few sets of a cache and would not survive
+// until the next pass.
+template <bool kWide, class D>
+HWY_INLINE void softmax_column_group(D d, int64_t left, const float* x, int64_t x_pitch, float* y, int64_t y_pitch,
+                                     size_t count, bool logarithm, float* staged) {
   using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d);
-  const auto load = [&](const float* p) HWY_ATTR { return kVectors == 1 ? hn::MaskedLoad(mask, d, p) : hn::LoadU(d, p); };
+  const int64_t rows = static_cast<int64_t>(count), staged_pitch = static_cast<int64_t>((kWide ? 4 : 1) * lanes);
+  const bool stages = rows * staged_pitch <= static_cast<int64_t>(kStagedFloats);
+  const auto load = [&](const float* p) HWY_ATTR { return kWide ? hn::LoadU(d, p) : load_lanes(d, p, left); };
   const auto store = [&](V v, float* p) HWY_ATTR {
-    if constexpr (kVectors == 1) {
-      hn::BlendedStore(v, mask, d, p);
-    } else {
+    if constexpr (kWide) {
       hn::StoreU(v, d, p);
+    } else {
+      store_lanes(v, d, p, left);
     }
   };
-  V largest[kVectors], sum[kVectors];
-  for (int k = 0; k < kVectors; ++k) {
-    largest[k] = load(x + static_cast<size_t>(k) * lanes);
-    sum[k] = hn::Zero(d);
-  }
-  const bool stages = count * kVectors * lanes <= kStagedFloats;
-  const int64_t staged_pitch = static_cast<int64_t>(kVectors * lanes);
-  for (size_t i = 0; i < count; ++i) {
-    const float* row = x + static_cast<int64_t>(i) * x_pitch;
-    for (int k = 0; k < kVectors; ++k) {
-      const V v = load(row + static_cast<size_t>(k) * lanes);
-      largest[k] = hn::Max(largest[k], v);
-      if (stages) store(v, staged + static_cast<int64_t>(i) * staged_pitch + static_cast<size_t>(k) * lanes);
-    }
+  V m0 = load(x), m1 = m0, m2 = m0, m3 = m0;
+  if constexpr (kWide) m1 = load(x + lanes), m2 = load(x + 2 * lanes), m3 = load(x + 3 * lanes);
+  for (int64_t i = 0; i < rows; ++i) {
+    const float* row = x + i * x_pitch;
+    float* copy = staged + i * staged_pitch;
+    const auto pass = [&](V largest, size_t at) HWY_ATTR {
+      const V v = load(row + at);
+      if (stages) store(v, copy + at);
+      return hn::Max(largest, v);
+    };
+    m0 = pass(m0, 0);
+    if constexpr (kWide) m1 = pass(m1, lanes), m2 = pass(m2, 2 * lanes), m3 = pass(m3, 3 * lanes);
   }
   // Exponentials go to the staged copy or to y.
   const float* source = stages ? staged : x;
   float* middle = stages ? staged : y;
   const int64_t source_pitch = stages ? staged_pitch : x_pitch, middle_pitch = stages ? staged_pitch : y_pitch;
-  for (size_t i = 0; i < count; ++i) {
-    const float* row = source + static_cast<int64_t>(i) * source_pitch;
-    float* to = middle + static_cast<int64_t>(i) * middle_pitch;
-    for (int k = 0; k < kVectors; ++k) {
-      const V e = simd_math::Exp(d, hn::Sub(load(row + static_cast<size_t>(k) * lanes), largest[k]));
-      sum[k] = hn::Add(sum[k], e);
-      if (!logarithm) store(e, to + static_cast<size_t>(k) * lanes);
-    }
+  V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  for (int64_t i = 0; i < rows; ++i) {
+    const float* row = source + i * source_pitch;
+    float* to = middle + i * middle_pitch;
+    const auto pass = [&](V sum, V largest, size_t at) HWY_ATTR {
+      const V e = simd_math::Exp(d, hn::Sub(load(row + at), largest));
+      if (!logarithm) store(e, to + at);
+      return hn::Add(sum, e);
+    };
+    s0 = pass(s0, m0, 0);
+    if constexpr (kWide) s1 = pass(s1, m1, lanes), s2 = pass(s2, m2, 2 * lanes), s3 = pass(s3, m3, 3 * lanes);
   }
-  for (int k = 0; k < kVectors; ++k)
-    sum[k] = logarithm ? hn::Add(simd_math::Log(d, sum[k]), largest[k]) : hn::Div(hn::Set(d, 1.0f), sum[k]);
-  for (size_t i = 0; i < count; ++i) {
-    const float* row = source + static_cast<int64_t>(i) * source_pitch;
-    const float* exponential = middle + static_cast<int64_t>(i) * middle_pitch;
-    float* to = y + static_cast<int64_t>(i) * y_pitch;
-    for (int k = 0; k < kVectors; ++k) {
-      const size_t at = static_cast<size_t>(k) * lanes;
-      store(logarithm ? hn::Sub(load(row + at), sum[k]) : hn::Mul(load(exponential + at), sum[k]), to + at);
-    }
+  const auto term = [&](V sum, V largest) HWY_ATTR {
+    return logarithm ? hn::Add(simd_math::Log(d, sum), largest) : hn::Div(hn::Set(d, 1.0f), sum);
+  };
+  s0 = term(s0, m0), s1 = term(s1, m1), s2 = term(s2, m2), s3 = term(s3, m3);
+  for (int64_t i = 0; i < rows; ++i) {
+    const float* from = logarithm ? source + i * source_pitch : middle + i * middle_pitch;
+    float* to = y + i * y_pitch;
+    const auto pass = [&](V t, size_t at) HWY_ATTR {
+      const V v = load(from + at);
+      store(logarithm ? hn::Sub(v, t) : hn::Mul(v, t), to + at);
+    };
+    pass(s0, 0);
+    if constexpr (kWide) pass(s1, lanes), pass(s2, 2 * lanes), pass(s3, 3 * lanes);
   }
 }
 
-void softmax_columns(const float* x, int64_t x_pitch, float* y, int64_t y_pitch, size_t count, size_t columns,
-                     bool logarithm) {
+void softmax_columns(const float* x, int64_t x_pitch, float* y, int64_t y_pitch, size_t count, size_t columns, bool logarithm) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
   alignas(64) float staged[kStagedFloats];
   size_t c = 0;
   for (; c + 4 * lanes <= columns; c += 4 * lanes)
-    softmax_column_group<4>(d, hn::FirstN(d, lanes), x + c, x_pitch, y + c, y_pitch, count, logarithm, staged);
-  for (; c < columns; c += lanes)
-    softmax_column_group<1>(d, hn::FirstN(d, columns - c), x + c, x_pitch, y + c, y_pitch, count, logarithm, staged);
+    softmax_column_group<true>(d, 0, x + c, x_pitch, y + c, y_pitch, count, logarithm, staged);
+  for (; c < columns; c += lanes) {
+    const int64_t left = static_cast<int64_t>(columns - c < lanes ? columns - c : lanes);
+    softmax_column_group<false>(d, left, x + c, x_pitch, y + c, y_pitch, count, logarithm, staged);
+  }
 }
 
 SoftmaxFunctions find_softmax() { return {softmax_row, softmax_columns}; }

@@ -32,11 +32,11 @@ void check(const Dims& shape, const Layout& from, const Layout& to, const Softma
       for_each_index(shape, [&](const Dims& at) {
         const double w = want.at(at);
         // Rounding of x - max (its size is up to |w| for the logarithm) and of the sum.
-        const double bound = params.logarithm ? 3e-7 * (std::abs(w) + 10 + std::sqrt(count))
-                                              : w * (1e-5 + 3e-7 * std::sqrt(count));
-        ASSERT_TRUE(close(got.at(at), w, bound + 1e-37)) << note << " on " << unit << " shape " << shape.to_string() << " axes "
-                                                         << params.first_axis << ".." << params.last_axis << " at "
-                                                         << at.to_string() << " got " << got.at(at) << " want " << w;
+        const double bound =
+            params.logarithm ? 3e-7 * (std::abs(w) + 10 + std::sqrt(count)) : w * (1e-5 + 3e-7 * std::sqrt(count));
+        ASSERT_TRUE(close(got.at(at), w, bound + 1e-37))
+            << note << " on " << unit << " shape " << shape.to_string() << " axes " << params.first_axis << ".."
+            << params.last_axis << " at " << at.to_string() << " got " << got.at(at) << " want " << w;
       });
     }
   }
