@@ -12,9 +12,9 @@ namespace {
 constexpr int64_t kRowBlock = 4096;     // floats summed in fp32: at most 64 + log2 additions per chain on 16 lanes
 constexpr int64_t kColumnBlock = 1024;  // columns folded together: 4 KB of fp32 and 8 KB of double totals in L1
 constexpr int64_t kRowsInFloat = 64;    // rows folded in fp32
-// Rows up to kNarrow floats are one stream for the prefetchers even if 64 of them are folded in registers; wider ones are taken
-// eight at a time, so that memory is still read nearly in order and totals are stored once per eight loads.
-constexpr int64_t kNarrow = 128;
+// Rows up to kNarrow floats (four vectors of AVX-512) are read in order while 64 of them are folded in registers; wider ones
+// are taken eight at a time, so that memory is still read nearly in order and totals are stored once per eight loads.
+constexpr int64_t kNarrow = 64;
 constexpr int64_t kWideRows = 8;
 constexpr int64_t kChunk = 65536;  // elements that are worth a task of their own
 constexpr int64_t kMostUnits = 64;
