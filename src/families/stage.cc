@@ -50,10 +50,10 @@ std::string to_text(const StageParams& params) {
   return std::visit([](const auto& p) { return to_text(p); }, params);
 }
 
-// A family's plain variant has a LoopSchedule whatever the family.
+// A family's plain variant has a LoopSchedule whatever the family, and so has a step without a kernel (plan/choose.h).
 Result<Schedule> schedule_from_text(Family family, std::string_view text) {
   const auto variant = record_detail::find_field(text, "variant");
-  const bool plain = variant && *variant == "plain";
+  const bool plain = variant && (*variant == "plain" || *variant == "no_kernel");
   if (family == Family::gemm && !plain) return parse_schedule<GemmSchedule>(text);
   if (family == Family::depthwise && !plain) return parse_schedule<DepthwiseSchedule>(text);
   return parse_schedule<LoopSchedule>(text);

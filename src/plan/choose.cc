@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "families/common.h"
 #include "plan/cost.h"
 #include "plan/tuning_store.h"
 
@@ -45,6 +46,34 @@ std::vector<Scheduled> enumerate(std::string_view algorithm, const Stage& stage,
   return found;
 }
 
+const MathUnit* fastest_fp32_unit(const Device& device) {
+  const MathUnit* best = nullptr;
+  for (const MathUnit& unit : device.units)
+    if (unit.kind == UnitKind::vector_fma && unit.input == DType::f32 &&
+        (!best || unit.flops_per_second > best->flops_per_second))
+      best = &unit;
+  return best;
+}
+
+// True where the family has no variant at all for this kind of device: not a rejection, a backend still to be written.
+bool kind_without_kernels(const FamilyInfo& family, const Device& device) {
+  return std::none_of(family.variants.begin(), family.variants.end(),
+                      [&](const Variant& v) { return v.device == device.kind; });
+}
+
+// The roofs' word on a stage without a kernel: its products by the fp32 unit, its operands through memory once.
+Scheduled bound_of(const Stage& stage, const Device& device) {
+  LoopSchedule schedule;
+  schedule.variant = kNoKernel;
+  if (const MathUnit* unit = fastest_fp32_unit(device)) schedule.unit = unit->name;
+  const Footprint counted = info(stage.family()).footprint(stage, LoopSchedule{}, device);
+  Footprint footprint = streaming_footprint(stage, device, counted.nominal_flops);
+  footprint.executed_flops = counted.executed_flops;
+  footprint.parallel_units = std::max(1, device.cores);
+  const Cost cost = cost_of(footprint, schedule, device);
+  return {schedule, footprint, cost};
+}
+
 // Matrix units are described but have no kernels yet: said once per anchor, so that explain shows what lies idle.
 void note_idle_units(const Device& device, std::vector<Candidate>& candidates) {
   for (const MathUnit& unit : device.units)
@@ -61,23 +90,34 @@ const Scheduled* tuned(const std::vector<Scheduled>& found, const std::string& k
   return nullptr;
 }
 
+void add_stage(Choice& choice, const Scheduled& chosen) {
+  choice.schedules.push_back(chosen.schedule);
+  choice.footprints.push_back(chosen.footprint);
+  choice.costs.push_back(chosen.cost);
+  choice.cost = choice.costs.size() == 1 ? chosen.cost : add(choice.cost, chosen.cost);
+}
+
 // Picks for each stage of one algorithm; false where a stage has no schedule.
 bool complete(Choice& choice, const std::string& key, const Device& device, const PlanOptions& options) {
   for (const StageUse& use : choice.plan.stages) {
     const auto found = enumerate(choice.algorithm, use.stage, device, options, choice.candidates);
-    if (found.empty()) return false;
+    if (found.empty()) {
+      if (!kind_without_kernels(info(use.stage.family()), device)) return false;
+      const Scheduled bound = bound_of(use.stage, device);
+      choice.candidates.push_back({choice.algorithm, to_text(bound.schedule), bound.cost, Reason::no_kernel});
+      add_stage(choice, bound);
+      continue;
+    }
     const Scheduled* best = tuned(found, key, options);
     const bool overridden = best && best != &found.front();
+    choice.tuned |= best != nullptr;
     if (!best) best = &found.front();
     for (const Scheduled& s : found)
       choice.candidates.push_back({choice.algorithm, to_text(s.schedule), s.cost,
                                    &s == best   ? Reason::none
                                    : overridden ? Reason::tuned_other
                                                 : Reason::costlier});
-    choice.schedules.push_back(best->schedule);
-    choice.footprints.push_back(best->footprint);
-    choice.costs.push_back(best->cost);
-    choice.cost = choice.costs.size() == 1 ? best->cost : add(choice.cost, best->cost);
+    add_stage(choice, *best);
   }
   return true;
 }
@@ -87,6 +127,8 @@ void chosen_first(std::vector<Candidate>& candidates) {
 }
 
 }  // namespace
+
+bool has_kernel(const PlanStep& step) { return variant_of(step.schedule) != kNoKernel; }
 
 Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options) {
   std::vector<Candidate> candidates;
@@ -106,14 +148,17 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
     choice.algorithm = algorithm.name;
     choice.plan = algorithm.stages(call);
     const bool served = complete(choice, key, device, options);
-    const bool better = served && (!best || choice.cost.seconds < best->cost.seconds);
+    // A measurement outranks every prediction.
+    const bool better =
+        served && (!best || (choice.tuned == best->tuned ? choice.cost.seconds < best->cost.seconds : choice.tuned));
+    const Reason lost = choice.tuned || (best && best->tuned) ? Reason::tuned_other : Reason::costlier;
     for (Candidate& c : choice.candidates) {
-      if (!better && c.reason == Reason::none) c.reason = Reason::costlier;
+      if (!better && c.reason == Reason::none) c.reason = lost;
       candidates.push_back(c);
     }
     if (!better) continue;
     for (Candidate& c : candidates)
-      if (c.reason == Reason::none && c.algorithm != choice.algorithm) c.reason = Reason::costlier;
+      if (c.reason == Reason::none && c.algorithm != choice.algorithm) c.reason = lost;
     best = std::move(choice);
   }
   if (!best) return Error{Reason::no_kernel, "no algorithm serves " + short_name(call.problem) + " on " + device.name};

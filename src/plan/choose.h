@@ -14,7 +14,13 @@ struct Choice {
   std::vector<Cost> costs;
   Cost cost;                          // of all stages
   std::vector<Candidate> candidates;  // everything looked at, the chosen one first
+  bool tuned = false;                 // a stored measurement chose, not the cost
 };
+
+// The variant of a step that no kernel exists for yet, on a kind of device without any: it is planned all the same, with the
+// time that the device's roofs allow, so that `explain` can tell about machines to come. No backend compiles it.
+inline constexpr std::string_view kNoKernel = "no_kernel";
+bool has_kernel(const PlanStep& step);
 
 // The cheapest way. Errors: no_kernel with the sentence of the best rejection where nothing serves it.
 Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options);

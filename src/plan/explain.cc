@@ -5,6 +5,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "plan/choose.h"
+
 namespace sparkle {
 namespace {
 
@@ -29,7 +31,8 @@ std::string what_of(const PlanStep& step) {
       return text;
     }
   if (const auto* program = std::get_if<PointwiseParams>(&step.stage.params)) return expression(*program);
-  if (const auto* copy = std::get_if<CopyParams>(&step.stage.params))
+  if (const auto* copy = std::get_if<CopyParams>(&step.stage.params);
+      copy && !step.stage.inputs.empty() && !step.stage.outputs.empty())
     return copy->why + " " + name_of(step.stage.inputs[0].shape, step.stage.inputs[0].layout) + " -> " +
            name_of(step.stage.outputs[0].shape, step.stage.outputs[0].layout);
   return step.stage.outputs.empty() ? "" : step.stage.outputs[0].shape.to_string();
@@ -42,6 +45,7 @@ double nominal_rate(const PlanStep& step) {
 }
 
 std::string tiles_of(const PlanStep& step) {
+  if (!has_kernel(step)) return std::string(code_of(Reason::no_kernel));
   const auto* g = std::get_if<GemmSchedule>(&step.schedule);
   if (!g) return variant_of(step.schedule);
   std::string text = g->variant + (g->order == GemmOrder::rows ? " rows" : " columns");
@@ -57,11 +61,13 @@ std::string explain(const Plan& plan, const Device& device, const ExplainOptions
   text += format("%-4s %-30s %-44s %-10s %-22s %12s %-8s %8s\n", "step", "name", "what", "algorithm", "kernel", heading,
                  "binds", "GFLOP/s");
   double layout_seconds = 0;
+  size_t without_kernel = 0;
   std::map<std::string, int> bounds;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     const PlanStep& step = plan.steps[i];
     if (is_layout_change(step)) layout_seconds += step.cost.seconds;
     ++bounds[step.cost.bound];
+    without_kernel += has_kernel(step) ? 0 : 1;
     if (!options.step.empty() && step.name.find(options.step) == std::string::npos) continue;
     const std::string unit = unit_of(step.schedule).empty() ? "" : " " + unit_of(step.schedule);
     text += format("%-4zu %-30.30s %-44.44s %-10.10s %-22.22s %12.4f %-8s %8.1f\n", i, step.name.c_str(), what_of(step).c_str(),
@@ -86,6 +92,10 @@ std::string explain(const Plan& plan, const Device& device, const ExplainOptions
                  static_cast<double>(plan.constant_bytes()) / 1048576);
   text += "bound by:";
   for (const auto& [name, count] : bounds) text += " " + name + " " + std::to_string(count);
+  if (without_kernel > 0)
+    text +=
+        format("\n%zu of %zu steps: no_kernel, nothing here runs on %.*s yet; times are what the device's roofs allow in fp32",
+               without_kernel, plan.steps.size(), static_cast<int>(name_of(device.kind).size()), name_of(device.kind).data());
   return text + "\n";
 }
 
@@ -110,6 +120,7 @@ std::string explain_json(const Plan& plan, const Device& device) {
                      {"family", name_of(step.stage.family())},
                      {"problem", step.problem},
                      {"schedule", to_text(step.schedule)},
+                     {"reason", has_kernel(step) ? "" : std::string(code_of(Reason::no_kernel))},
                      {"predicted_ms", step.cost.seconds * 1e3},
                      {"bound", step.cost.bound},
                      {"nominal_flops", step.footprint.nominal_flops},

@@ -33,6 +33,12 @@ bool as_activation(const PointwiseNode& node, Epilogue& epilogue) {
   return true;
 }
 
+// Residuals an epilogue has room for: the matrix that a Gemm adds is one already.
+size_t room_for_residuals(const Op& anchor) {
+  const bool adds_matrix = std::holds_alternative<MatMulOp>(anchor.params) && anchor.inputs.size() > 2;
+  return adds_matrix ? 1 : 2;
+}
+
 // Takes the reader of the group's output into the epilogue, if it fits there.
 bool absorb(const Graph& graph, const Uses& uses, const std::vector<bool>& taken, Group& group) {
   const int reader = uses.only_reader(group.output);
@@ -42,9 +48,10 @@ bool absorb(const Graph& graph, const Uses& uses, const std::vector<bool>& taken
   const GraphTensor& result = graph.tensor(op.outputs[0]);
   if (result.dtype != DType::f32 || !(result.shape == graph.tensor(group.output).shape)) return false;
   Epilogue& e = group.epilogue;
+  const size_t room = room_for_residuals(graph.ops[static_cast<size_t>(group.anchor)]);
   if (node->op == PointwiseOp::add) {
     const TensorId other = op.inputs[0] == group.output ? op.inputs[1] : op.inputs[0];
-    if (!(graph.tensor(other).shape == result.shape) || group.residuals.size() >= 2) return false;
+    if (!(graph.tensor(other).shape == result.shape) || group.residuals.size() >= room) return false;
     ++(e.activation == Activation::none ? e.residuals_before : e.residuals_after);
     group.residuals.push_back(other);
   } else {

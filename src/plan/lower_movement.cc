@@ -49,7 +49,7 @@ void lower_concat(Lowering& l, const Group& group, const Op& op, const ConcatOp&
   for (TensorId id : op.inputs) {
     const int part = l.value(id);
     const int64_t size = d.desc(part).shape[axis];
-    if (size > 0 && !move_in(d, part, whole, axis, begin)) {
+    if (d.desc(part).elements() > 0 && !move_in(d, part, whole, axis, begin)) {
       TensorDesc place = d.desc(whole);
       place.shape = d.desc(part).shape;
       place.layout.offset += begin * place.layout.pitch[axis];

@@ -167,6 +167,8 @@ Result<Plan> make_plan(const Graph& graph, const Device& device, const PlanOptio
     in_arena.push_back(buffer.kind == PlaceKind::arena);
   }
   SPARKLE_CHECK(choose_steps(plan, draft, device, options, buffer_of_tensor, lives, in_arena));
+  // Where a kernel is still to be written the roofs give a bound, whatever was measured.
+  plan.calibrated &= std::all_of(plan.steps.begin(), plan.steps.end(), has_kernel);
   assign_memory(plan, buffer_of_tensor, std::move(lives), in_arena);
   SPARKLE_CHECK(check_budget(plan, options.memory_budget));
   return plan;

@@ -55,6 +55,7 @@ struct PlanStep {
 struct PlanConstant {
   std::string name;
   HostTensor value;
+  uint64_t hash = 0;  // of the value's bytes, where only that is known: a plan read from text
 };
 
 struct Plan {

@@ -57,6 +57,21 @@ std::string one_line(std::string name) {
   return name;
 }
 
+// Words inside a record: device files may name a memory level anything.
+std::string one_word(std::string name) {
+  for (char& c : name)
+    if (static_cast<unsigned char>(c) <= ' ' || c == '{' || c == '}' || c == '[' || c == ']' || c == ',') c = '_';
+  return name;
+}
+
+// Six digits: text that is read and printed again stays the same, and no machine's rounding shows.
+double six_digits(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  double rounded = 0;
+  return record_detail::parse_number(std::string_view(text), rounded) ? rounded : value;
+}
+
 Dims dims_of(const std::vector<int>& list) {
   Dims dims;
   for (int v : list) dims.push_back(v);
@@ -78,7 +93,7 @@ std::string to_text(const Plan& plan) {
   ids("outputs", plan.outputs);
   for (const PlanConstant& c : plan.constants) {
     const auto* bytes = reinterpret_cast<const char*>(c.value.bytes.get());
-    const uint64_t hash = bytes ? hash_text({bytes, static_cast<size_t>(c.value.size_bytes())}) : 0;
+    const uint64_t hash = bytes ? hash_text({bytes, static_cast<size_t>(c.value.size_bytes())}) : c.hash;
     TensorLine line = line_of(dense_desc(c.value.dtype, c.value.shape));
     char hex[24];
     std::snprintf(hex, sizeof hex, "%016llx", static_cast<unsigned long long>(hash));
@@ -92,8 +107,14 @@ std::string to_text(const Plan& plan) {
     text += "tensor " + to_text(line) + " name=" + one_line(t.name) + "\n";
   }
   for (const PlanStep& s : plan.steps) {
-    StepLine line{s.algorithm,        s.stage.family(),  dims_of(s.inputs),    dims_of(s.outputs),
-                  s.workspace_offset, s.workspace_bytes, s.cost.seconds * 1e6, s.cost.bound};
+    StepLine line{s.algorithm,
+                  s.stage.family(),
+                  dims_of(s.inputs),
+                  dims_of(s.outputs),
+                  s.workspace_offset,
+                  s.workspace_bytes,
+                  six_digits(s.cost.seconds * 1e6),
+                  one_word(s.cost.bound)};
     text += "step " + to_text(line) + " name=" + one_line(s.name) + "\n";
     text += "  params " + to_text(s.stage.params) + "\n";
     text += "  schedule " + to_text(s.schedule) + "\n";
@@ -162,7 +183,7 @@ class PlanParser {
   Status list(std::string_view text, std::vector<int>& values) {
     std::istringstream stream{std::string(text)};
     for (int v; stream >> v;) values.push_back(v);
-    return ok();
+    return stream.eof() ? ok() : Status(bad("'" + std::string(text) + "' is not a list of tensors"));
   }
   static std::string name_at_end(std::string_view text, std::string_view& fields) {
     const size_t at = text.find(" name=");
@@ -179,6 +200,11 @@ class PlanParser {
     record_detail::Parser parser{fields, {}};
     if (!type || !shape || !parser.parse(*shape, c.value.shape)) return bad("a constant needs dtype and shape");
     c.value.dtype = *type;
+    if (const std::string_view hex = fields.substr(0, fields.find(' '));
+        std::from_chars(hex.data(), hex.data() + hex.size(), c.hash, 16).ptr != hex.data() + hex.size())
+      return bad("'" + std::string(hex) + "' is not the hash of a constant");
+    for (int64_t size : c.value.shape)
+      if (size < 0) return bad("the shape of a constant has negative sizes");
     plan_.constants.push_back(std::move(c));
     return ok();
   }
@@ -203,7 +229,13 @@ class PlanParser {
       if (size < 0) return false;
     return true;
   }
+  // The step before is whole: it has said what it does and how.
+  Status close_step() {
+    return has_params_ && has_schedule_ ? ok() : Status(bad("the step before lacks its params or schedule"));
+  }
   Status parse_step(std::string_view text) {
+    SPARKLE_CHECK(close_step());
+    has_params_ = has_schedule_ = false;
     std::string_view fields;
     PlanStep s;
     s.name = name_at_end(text, fields);
@@ -232,10 +264,12 @@ class PlanParser {
       auto params = params_from_text(family_, rest);
       if (!params.ok()) return bad(params.error().message);
       s.stage.params = std::move(*params);
+      has_params_ = true;
     } else if (key == "schedule") {
       auto schedule = schedule_from_text(family_, rest);
       if (!schedule.ok()) return bad(schedule.error().message);
       s.schedule = std::move(*schedule);
+      has_schedule_ = true;
     } else if (key == "problem") {
       s.problem = rest;
     } else if (key == "node") {
@@ -257,6 +291,7 @@ class PlanParser {
     return ok();
   }
   Status finish() {
+    SPARKLE_CHECK(close_step());
     for (const auto* ids : {&plan_.inputs, &plan_.outputs})
       for (int t : *ids)
         if (t < 0 || t >= static_cast<int>(plan_.tensors.size())) return bad("an input or output is not a tensor of the plan");
@@ -268,6 +303,7 @@ class PlanParser {
 
   Plan plan_;
   int number_ = 1;
+  bool has_params_ = true, has_schedule_ = true;  // of the open step
   Family family_ = Family::gemm;
 };
 

@@ -1,5 +1,6 @@
 #include "plan/tuning_store.h"
 
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -25,11 +26,13 @@ Result<TuningStore> TuningStore::parse(std::string_view text, const std::string&
     if (line.empty()) continue;
     const size_t first = line.find('\t'), second = first == std::string::npos ? first : line.find('\t', first + 1);
     Entry entry;
-    if (second == std::string::npos || !record_detail::parse_number(std::string_view(line).substr(second + 1), entry.seconds))
+    if (second == std::string::npos || !record_detail::parse_number(std::string_view(line).substr(second + 1), entry.seconds) ||
+        !(entry.seconds >= 0 && std::isfinite(entry.seconds)))
       return Error{Reason::bad_format, where + "expected problem, schedule and seconds with tabs between."};
     entry.schedule = line.substr(first + 1, second - first - 1);
     store.put(line.substr(0, first), std::move(entry));
   }
+  if (text.empty()) return Error{Reason::bad_format, "The tuning store is empty; its first line must be '" + header + "'."};
   return store;
 }
 

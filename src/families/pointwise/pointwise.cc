@@ -38,17 +38,23 @@ double evaluate(PointwiseOp op, [[maybe_unused]] double x, double y, double z, d
 }
 
 std::string expression(const PointwiseParams& params) {
+  constexpr size_t kLongest = 200;  // values used twice would double the text again and again
   std::vector<std::string> values;
-  for (int i = 0; i < params.inputs; ++i) values.push_back("x" + std::to_string(i));
+  const auto value_text = [&](int value) {
+    if (value < 0) return std::string("?");
+    if (value < params.inputs) return "x" + std::to_string(value);
+    const auto at = static_cast<size_t>(value - std::max(params.inputs, 0));
+    return at < values.size() ? values[at] : "?";
+  };
   for (const PointwiseInstruction& step : params.program) {
     std::string text(name_of(step.op));
     const int arguments[] = {step.x, step.y, step.z};
     text += '(';
     for (int i = 0; i < arity_of(step.op); ++i) {
       if (i) text += ',';
-      const int value = arguments[i];
-      text += value >= 0 && value < static_cast<int>(values.size()) ? values[static_cast<size_t>(value)] : "?";
+      text += value_text(arguments[i]);
     }
+    if (text.size() > kLongest) text = std::string(name_of(step.op)) + "(...";
     values.push_back(text + ')');
   }
   return values.empty() ? "" : values.back();

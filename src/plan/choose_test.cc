@@ -1,0 +1,219 @@
+// Choice and cost: what is forced is taken, what is passed over says why, measurements outrank predictions.
+#include "plan/choose.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "plan/cost.h"
+#include "plan/explain.h"
+#include "plan/plan_testing.h"
+#include "plan/tuning_store.h"
+
+namespace sparkle {
+namespace {
+
+AnchorCall call_of(std::string_view text) {
+  const Problem p = *parse_conv(text);
+  const ProblemOperands operands = operands_of(p);
+  return {p, operands.inputs, operands.output};
+}
+constexpr std::string_view kLayer = "ic64ih56oc64oh56kh3ph1", kDepthwise = "g64ic64ih56oc64oh56kh3ph1";
+
+const Candidate* candidate(const Choice& choice, std::string_view algorithm, std::string_view schedule) {
+  for (const Candidate& c : choice.candidates)
+    if (c.algorithm == algorithm && c.schedule.find(schedule) != std::string::npos) return &c;
+  return nullptr;
+}
+
+TEST(Cost, GrowsWithWorkAndTraffic) {
+  const Device device = testing::device_named("epyc-zen4");
+  GemmSchedule schedule;
+  schedule.unit = "avx512";
+  Footprint f;
+  f.bytes.assign(device.memory.size(), 0);
+  f.parallel_units = 64;
+  double before = cost_of(f, schedule, device).seconds;
+  EXPECT_EQ(cost_of(f, schedule, device).bound, device.launch_seconds > 0 ? "launch" : "compute");
+  for (double flops : {1e6, 1e8, 1e10}) {
+    f.executed_flops = flops;
+    EXPECT_GT(cost_of(f, schedule, device).seconds, before);
+    before = cost_of(f, schedule, device).seconds;
+  }
+  EXPECT_EQ(cost_of(f, schedule, device).bound, "compute");
+  for (size_t level = 0; level < f.bytes.size(); ++level) {
+    Footprint more = f;
+    double last = cost_of(more, schedule, device).seconds;
+    for (double bytes : {1e6, 1e10, 1e13}) {
+      more.bytes[level] = bytes;
+      EXPECT_GE(cost_of(more, schedule, device).seconds, last);
+      last = cost_of(more, schedule, device).seconds;
+    }
+    EXPECT_EQ(cost_of(more, schedule, device).bound, device.memory[level].name);
+  }
+  Footprint alone = f;
+  alone.parallel_units = 1;
+  EXPECT_GE(cost_of(alone, schedule, device).seconds, cost_of(f, schedule, device).seconds);
+}
+
+TEST(Cost, SurvivesADeviceOfUnknowns) {
+  Footprint f;
+  f.executed_flops = 1e9;
+  const Cost cost = cost_of(f, LoopSchedule{}, Device{});
+  EXPECT_GT(cost.seconds, 0);
+  EXPECT_TRUE(std::isfinite(cost.seconds));
+  EXPECT_EQ(add({1, "compute"}, {2, "DRAM"}).bound, "DRAM");
+  EXPECT_EQ(add({1, "compute"}, {2, "DRAM"}).seconds, 3);
+}
+
+TEST(Choose, CheapestFirstAndEveryOtherSaysWhy) {
+  for (std::string_view layer : {kLayer, kDepthwise}) {
+    const auto choice = choose(call_of(layer), testing::device_named("epyc-zen4"), {});
+    ASSERT_TRUE(choice.ok()) << choice.error().message;
+    EXPECT_EQ(choice->algorithm, layer == kDepthwise ? "depthwise" : "gemm");
+    ASSERT_FALSE(choice->candidates.empty());
+    EXPECT_EQ(choice->candidates[0].reason, Reason::none);
+    EXPECT_EQ(choice->candidates[0].schedule, to_text(choice->schedules[0]));
+    for (size_t i = 1; i < choice->candidates.size(); ++i) {
+      const Candidate& c = choice->candidates[i];
+      EXPECT_NE(c.reason, Reason::none) << c.algorithm << " " << c.schedule;
+      if (c.reason == Reason::costlier && c.cost.seconds > 0) {
+        EXPECT_GE(c.cost.seconds, choice->cost.seconds);
+      }
+    }
+  }
+}
+
+TEST(Choose, MatrixUnitsAreListedWithoutKernel) {
+  const Device device = testing::device_named("xeon-spr");
+  const auto choice = choose(call_of(kLayer), device, {});
+  ASSERT_TRUE(choice.ok());
+  int listed = 0;
+  for (const MathUnit& unit : device.units)
+    if (unit.kind != UnitKind::vector_fma) {
+      const Candidate* c = candidate(*choice, "gemm", "unit=" + unit.name);
+      ASSERT_NE(c, nullptr) << unit.name;
+      EXPECT_EQ(c->reason, Reason::no_kernel);
+      ++listed;
+    }
+  EXPECT_GT(listed, 0);
+}
+
+TEST(Choose, ForcedAlgorithmAndVariant) {
+  const Device device = testing::device_named("epyc-zen4");
+  PlanOptions options;
+  options.algorithm = "gemm";
+  auto choice = choose(call_of(kDepthwise), device, options);
+  ASSERT_TRUE(choice.ok());
+  EXPECT_EQ(choice->algorithm, "gemm");
+  ASSERT_NE(candidate(*choice, "depthwise", "-"), nullptr);
+  EXPECT_EQ(candidate(*choice, "depthwise", "-")->reason, Reason::forced_other);
+  options.algorithm = "depthwise";  // cannot serve this layer: left to the others
+  choice = choose(call_of(kLayer), device, options);
+  ASSERT_TRUE(choice.ok());
+  EXPECT_EQ(choice->algorithm, "gemm");
+  options = {};
+  options.variant = "plain";
+  choice = choose(call_of(kLayer), device, options);
+  ASSERT_TRUE(choice.ok());
+  EXPECT_EQ(variant_of(choice->schedules[0]), "plain");
+  ASSERT_NE(candidate(*choice, "gemm", "tile6x4"), nullptr);
+  EXPECT_EQ(candidate(*choice, "gemm", "tile6x4")->reason, Reason::forced_other);
+}
+
+TEST(Choose, FewRegistersAndStridedChannelsAreReasons) {
+  const auto laptop = choose(call_of(kLayer), testing::device_named("ryzen-zen3-laptop"), {});
+  ASSERT_TRUE(laptop.ok());
+  EXPECT_EQ(variant_of(laptop->schedules[0]), "tile6x2");
+  ASSERT_NE(candidate(*laptop, "gemm", "tile6x4"), nullptr);
+  EXPECT_EQ(candidate(*laptop, "gemm", "tile6x4")->reason, Reason::too_few_registers);
+  AnchorCall strided = call_of(kLayer);
+  strided.inputs[0].layout = row_major(strided.inputs[0].shape);
+  const auto choice = choose(strided, testing::device_named("epyc-zen4"), {});
+  ASSERT_TRUE(choice.ok());
+  EXPECT_EQ(variant_of(choice->schedules[0]), "plain");
+  EXPECT_EQ(candidate(*choice, "gemm", "tile6x4")->reason, Reason::layout_not_served);
+}
+
+TEST(Choose, AStoredMeasurementOverridesTheCost) {
+  const Device device = testing::device_named("epyc-zen4");
+  const AnchorCall call = call_of(kDepthwise);
+  const auto by_cost = choose(call, device, {});
+  ASSERT_TRUE(by_cost.ok());
+  for (const Candidate& c : by_cost->candidates) {
+    if (c.reason != Reason::costlier || c.cost.seconds == 0) continue;
+    TuningStore store(TuningStore::header_for(device));
+    store.put(to_text(call.problem), {c.schedule, 1e-3});
+    PlanOptions options;
+    options.tuning = &store;
+    const auto tuned = choose(call, device, options);
+    ASSERT_TRUE(tuned.ok());
+    EXPECT_EQ(to_text(tuned->schedules[0]), c.schedule);
+    if (variant_of(tuned->schedules[0]) != "plain") {
+      EXPECT_EQ(tuned->algorithm, c.algorithm);
+    }
+    EXPECT_TRUE(std::any_of(tuned->candidates.begin(), tuned->candidates.end(),
+                            [](const Candidate& other) { return other.reason == Reason::tuned_other; }));
+  }
+  // An entry that names nothing known changes nothing.
+  TuningStore stale(TuningStore::header_for(device));
+  stale.put(to_text(call.problem), {"variant=gone", 1e-3});
+  PlanOptions options;
+  options.tuning = &stale;
+  const auto choice = choose(call, device, options);
+  ASSERT_TRUE(choice.ok());
+  EXPECT_EQ(to_text(choice->schedules[0]), to_text(by_cost->schedules[0]));
+}
+
+TEST(Choose, ADeviceWithoutKernelsGetsABound) {
+  for (const char* name : {"h200", "radeon-rx-7900-xtx", "arc-a770", "lavapipe"}) {
+    const Device device = testing::device_named(name);
+    const auto choice = choose(call_of(kLayer), device, {});
+    ASSERT_TRUE(choice.ok()) << choice.error().message;
+    EXPECT_EQ(variant_of(choice->schedules[0]), kNoKernel);
+    EXPECT_TRUE(std::any_of(choice->candidates.begin(), choice->candidates.end(), [](const Candidate& c) {
+      return c.reason == Reason::no_kernel && c.schedule.find("variant=no_kernel") != std::string::npos;
+    }));
+    // No faster than the fp32 unit of the data sheet.
+    const double flops = call_of(kLayer).problem.nominal_flops();
+    const MathUnit* unit = device.unit(unit_of(choice->schedules[0]));
+    ASSERT_NE(unit, nullptr);
+    EXPECT_GE(choice->cost.seconds * unit->flops_per_second * device.cores, 0.9 * flops) << name;
+  }
+}
+
+TEST(TuningStore, RoundTripsAndRefusesForeignHeaders) {
+  const Device device = testing::device_named("epyc-zen4");
+  const std::string header = TuningStore::header_for(device);
+  TuningStore store(header);
+  store.put("kind=conv n=1", {"variant=tile6x4 unit=avx512", 1.25e-4});
+  store.put("kind=matmul", {"variant=plain unit=- grain=0", 3});
+  const auto back = TuningStore::parse(store.to_text(), header);
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  EXPECT_EQ(back->to_text(), store.to_text());
+  EXPECT_EQ(back->size(), 2u);
+  ASSERT_NE(back->find("kind=matmul"), nullptr);
+  EXPECT_EQ(*back->find("kind=matmul"), "variant=plain unit=- grain=0");
+  EXPECT_EQ(back->find("kind=none"), nullptr);
+
+  const auto foreign = TuningStore::parse(store.to_text(), TuningStore::header_for(testing::device_named("xeon-spr")));
+  ASSERT_FALSE(foreign.ok());
+  EXPECT_EQ(foreign.error().reason, Reason::bad_input);
+  EXPECT_NE(foreign.error().message.find("tune again"), std::string::npos);
+  const auto torn = TuningStore::parse(header + "\nkind=conv\tno seconds\n", header);
+  ASSERT_FALSE(torn.ok());
+  EXPECT_NE(torn.error().message.find("line 2"), std::string::npos);
+  EXPECT_FALSE(TuningStore::parse("", header).ok());
+
+  const std::string path = ::testing::TempDir() + "sparkle_tuning_test.txt";
+  ASSERT_TRUE(store.save(path).ok());
+  const auto loaded = TuningStore::load(path, device);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  EXPECT_EQ(loaded->to_text(), store.to_text());
+  std::remove(path.c_str());
+  EXPECT_EQ(TuningStore::load(path, device).error().reason, Reason::file_unreadable);
+  EXPECT_FALSE(store.save("/nowhere/at/all").ok());
+}
+
+}  // namespace
+}  // namespace sparkle

@@ -1,0 +1,184 @@
+// Golden plans: the plan of each network on each described machine, one line per step, compared with tests/golden_plans. A
+// refactoring leaves them alone, a change of the planner shows in their diff. scripts/update_golden_plans writes them anew.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "device/device_json.h"
+#include "onnx/reader.h"
+#include "onnx/zoo.h"
+#include "plan/choose.h"
+#include "plan/plan_testing.h"
+
+namespace sparkle {
+namespace {
+
+const std::string kFolder = SPARKLE_SOURCE_DIR "/tests/golden_plans/";
+constexpr const char* kNetworks[] = {"resnet50", "mobilenetv2", "squeezenet1.1", "unet", "upscale2x", "preactivation"};
+constexpr const char* kDevices[] = {"epyc-zen4", "xeon-spr",          "ryzen-zen3-laptop", "graviton3-neoverse-v1",
+                                    "h200",      "radeon-rx-7900-xtx"};
+
+// Blocks that normalise and activate before the convolution (He et al. 2016, identity mappings): what no other network here has
+// is a chain of element-wise operators that no sum of products can take in.
+Graph preactivation() {
+  testing::GraphBuilder b;
+  b.graph.name = "preactivation";
+  TensorId x = b.input({1, 64, 56, 56});
+  ConvOp conv;
+  conv.pads_begin = conv.pads_end = {1, 1};
+  for (int block = 0; block < 3; ++block) {
+    const TensorId normal = b.op("BatchNormalization", BatchNormalizationOp{},
+                                 {x, b.weights({64}), b.weights({64}, 0.1f), b.weights({64}, 0.2f), b.weights({64}, 1.f)});
+    const TensorId active = b.pointwise(PointwiseOp::relu, {normal});
+    x = b.pointwise(PointwiseOp::add, {x, b.op("Conv", conv, {active, b.weights({64, 64, 3, 3}, -0.3f)})});
+  }
+  return b.done(x);
+}
+
+Result<Graph> network(const std::string& name) {
+  if (name == "preactivation") return testing::ready(preactivation());
+  Result<Graph> graph = name == "upscale2x" ? read_onnx(SPARKLE_SOURCE_DIR "/models/upscale2x.onnx") : zoo_network(name);
+  if (!graph.ok()) return graph;
+  SPARKLE_CHECK(simplify(*graph));
+  std::vector<InputBinding> bindings;
+  for (TensorId id : graph->inputs) {
+    Dims shape = graph->tensor(id).shape;
+    constexpr int64_t kOpen[] = {1, 3, 270, 480};
+    for (int i = 0; i < shape.size() && i < 4; ++i) shape[i] = shape[i] < 0 ? kOpen[i] : shape[i];
+    bindings.push_back({shape, std::nullopt});
+  }
+  SPARKLE_TRY(bound, sparkle::bind(*graph, bindings));
+  SPARKLE_CHECK(simplify(bound));
+  return bound;
+}
+
+// One network at a time stays in memory: the tests run network by network.
+const Graph& cached_network(const std::string& name) {
+  static std::pair<std::string, Graph> last;
+  if (last.first != name) {
+    auto graph = network(name);
+    EXPECT_TRUE(graph.ok()) << (graph.ok() ? "" : graph.error().message);
+    last = {name, graph.ok() ? std::move(*graph) : Graph{}};
+  }
+  return last.second;
+}
+
+std::string digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
+}
+
+std::string operand(const Plan& plan, int tensor, const TensorDesc& desc) {
+  const PlanTensor& t = plan.tensors[static_cast<size_t>(tensor)];
+  std::string text(name_of(t.kind));
+  text += t.kind == PlaceKind::arena      ? "@" + std::to_string(t.offset)
+          : t.kind == PlaceKind::constant ? ""
+                                          : std::to_string(t.index);
+  text += ":" + desc.shape.to_string() + ":" + name_of(desc.shape, desc.layout);
+  return desc.layout.offset != 0 ? text + "+" + std::to_string(desc.layout.offset) : text;
+}
+
+// What matters of a plan, without weights and nodes: short enough to be read in a diff.
+std::string golden_text(const Plan& plan) {
+  std::string text = "plan of " + plan.model + " on " + plan.device + "\n";
+  text += "arena " + std::to_string(plan.arena_bytes) + " constants " + std::to_string(plan.constant_bytes());
+  text += plan.calibrated ? " predicted_ms " : " bound_ms ";
+  text += digits(plan.predicted_seconds() * 1e3) + "\n";
+  for (const PlanStep& step : plan.steps) {
+    text += step.name + " | " + step.algorithm + " | ";
+    if (const auto problem = from_text<Problem>(step.problem); problem.ok()) {
+      text += short_name(*problem) + " {" + to_text(problem->epilogue) + "}";
+    } else {
+      text += to_text(step.stage.params);
+    }
+    text += " | " + to_text(step.schedule) + " |";
+    for (size_t i = 0; i < step.inputs.size(); ++i) text += " " + operand(plan, step.inputs[i], step.stage.inputs[i]);
+    text += " ->";
+    for (size_t i = 0; i < step.outputs.size(); ++i) text += " " + operand(plan, step.outputs[i], step.stage.outputs[i]);
+    text += " | " + digits(step.cost.seconds * 1e6) + " us " + step.cost.bound + "\n";
+  }
+  return text;
+}
+
+Result<Plan> plan_of(const std::string& network_name, const std::string& device_name) {
+  SPARKLE_TRY(device, load_device(SPARKLE_SOURCE_DIR "/devices/" + device_name + ".json"));
+  return make_plan(cached_network(network_name), device);
+}
+
+// The first line in which two texts differ, both forms.
+std::string first_difference(const std::string& want, const std::string& have) {
+  std::istringstream a(want), b(have);
+  std::string x, y;
+  for (int line = 1;; ++line) {
+    const bool more_a = static_cast<bool>(std::getline(a, x)), more_b = static_cast<bool>(std::getline(b, y));
+    if (!more_a && !more_b) return "no difference";
+    if (more_a && more_b && x == y) continue;
+    return "line " + std::to_string(line) + "\n  stored: " + (more_a ? x : "(end)") + "\n  now:    " + (more_b ? y : "(end)");
+  }
+}
+
+TEST(GoldenPlans, AreWhatIsStored) {
+  const bool update = std::getenv("SPARKLE_UPDATE_GOLDEN_PLANS") != nullptr;
+  for (const char* name : kNetworks)
+    for (const char* device : kDevices) {
+      const std::string file = kFolder + name + "." + device + ".txt";
+      SCOPED_TRACE(file);
+      const auto plan = plan_of(name, device);
+      ASSERT_TRUE(plan.ok()) << plan.error().message;
+      const std::string now = golden_text(*plan);
+      EXPECT_LT(now.size(), 60000u);
+      if (update) {
+        std::ofstream(file) << now;
+        continue;
+      }
+      std::ifstream stored(file);
+      ASSERT_TRUE(stored) << "is missing; scripts/update_golden_plans writes it";
+      std::ostringstream text;
+      text << stored.rdbuf();
+      EXPECT_EQ(text.str() == now, true) << first_difference(text.str(), now)
+                                         << "\nIf the change is meant: scripts/update_golden_plans, and look at the diff.";
+    }
+}
+
+// Nothing is built and left unconnected: each algorithm and each kind of fusion is the default somewhere.
+TEST(GoldenPlans, UseEveryAlgorithmAndFusion) {
+  std::map<std::string, int> seen;
+  for (const char* name : kNetworks) {
+    const auto plan = plan_of(name, "epyc-zen4");
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    for (const PlanStep& step : plan->steps) {
+      ++seen[step.algorithm];
+      if (const auto problem = from_text<Problem>(step.problem); problem.ok()) {
+        const Epilogue& e = problem->epilogue;
+        seen["residual before"] += e.residuals_before > 0;
+        seen["residual after"] += e.residuals_after > 0;
+        seen["activation"] += e.activation != Activation::none;
+        seen["transposed"] += problem->kind == ProblemKind::conv_transpose;
+      }
+      if (const auto* program = std::get_if<PointwiseParams>(&step.stage.params))
+        seen["program"] += program->program.size() > 1;
+      // A sum of products that writes into a part of a larger tensor: a concatenation that costs nothing.
+      const TensorDesc& y = step.stage.outputs[0];
+      seen["concat in place"] += !step.problem.empty() && name_of(y.shape, y.layout) == "nhwc+view";
+    }
+  }
+  for (const Algorithm& algorithm : algorithms()) EXPECT_GT(seen[std::string(algorithm.name)], 0) << algorithm.name;
+  for (const char* what : {"residual before", "residual after", "activation", "transposed", "program", "concat in place"})
+    EXPECT_GT(seen[what], 0) << what;
+}
+
+// A plan depends on nothing but graph and device: made twice it is the same text.
+TEST(GoldenPlans, AreTheSameEveryTime) {
+  for (const char* device : {"epyc-zen4", "h200"}) {
+    const auto a = plan_of("squeezenet1.1", device), b = plan_of("squeezenet1.1", device);
+    ASSERT_TRUE(a.ok() && b.ok());
+    EXPECT_EQ(to_text(*a), to_text(*b));
+  }
+}
+
+}  // namespace
+}  // namespace sparkle
