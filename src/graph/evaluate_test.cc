@@ -76,7 +76,9 @@ TEST(Evaluate, HugeResultsStayUnfolded) {
 TEST(Evaluate, HalvesRoundToNearestEven) {
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     const float v = half_to_float(static_cast<uint16_t>(bits));
-    if (v == v) ASSERT_EQ(float_to_half(v), bits);
+    if (v == v) {
+      ASSERT_EQ(float_to_half(v), bits);
+    }
   }
   EXPECT_EQ(float_to_half(65519.0f), 0x7bff);
   EXPECT_EQ(float_to_half(65520.0f), 0x7c00);

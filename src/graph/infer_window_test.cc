@@ -35,9 +35,15 @@ TEST(InferConv, AutoPadIsResolved) {
     EXPECT_EQ(r.auto_pad, AutoPad::notset);
     EXPECT_EQ(g->tensor(g->outputs[0]).shape, mode == AutoPad::valid ? (Dims{1, 4, 3, 3}) : (Dims{1, 4, 4, 4}));
     const Dims pads[] = {r.pads_begin, r.pads_end};
-    if (mode == AutoPad::same_upper) EXPECT_EQ(pads[0], (Dims{0, 1}));
-    if (mode == AutoPad::same_lower) EXPECT_EQ(pads[1], (Dims{0, 1}));
-    if (mode != AutoPad::valid) EXPECT_EQ(pads[mode == AutoPad::same_upper], (Dims{1, 1}));
+    if (mode == AutoPad::same_upper) {
+      EXPECT_EQ(pads[0], (Dims{0, 1}));
+    }
+    if (mode == AutoPad::same_lower) {
+      EXPECT_EQ(pads[1], (Dims{0, 1}));
+    }
+    if (mode != AutoPad::valid) {
+      EXPECT_EQ(pads[mode == AutoPad::same_upper], (Dims{1, 1}));
+    }
   }
 }
 

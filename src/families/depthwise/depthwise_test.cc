@@ -37,8 +37,9 @@ TEST(Depthwise, ReferenceByHand) {
   DepthwiseParams p;
   p.window = {{1, 1, 3}, {1, 1, 1}, {1, 1, 1}, {0, 0, 1}, {0, 0, 1}};
   p.epilogue.bias = true, p.epilogue.activation = Activation::relu;
-  const TensorView inputs[] = {x.view(), w.view(), bias.view()}, output = y.view();
-  depthwise_info().reference(p, inputs, {&output, 1});
+  const TensorView inputs[] = {x.view(), w.view(), bias.view()};
+  const TensorView output = y.view();
+  depthwise_info().reference(p, std::span<const TensorView>(inputs, 3), {&output, 1});
   const float expected[] = {3, 6, 5, 11, 12, 13, 0, 0, 5, 1, 3, 0};
   for (int i = 0; i < 12; ++i) EXPECT_EQ(y.data<float>()[i], expected[i]) << i;
 }
