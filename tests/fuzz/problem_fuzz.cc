@@ -1,0 +1,32 @@
+// libFuzzer: any text as a convolution and as a layer list; what is accepted has a plan. Built with SPARKLE_FUZZ=ON.
+#include <cstdlib>
+
+#include "plan/choose.h"
+
+namespace {
+
+void plan(const sparkle::Problem& problem) {
+  if (!(problem.nominal_flops() >= 0)) std::abort();
+  const auto back = sparkle::from_text<sparkle::Problem>(sparkle::to_text(problem));
+  if (!back.ok() || !(*back == problem)) std::abort();
+  // Footprints walk the axes: long ones say nothing new and take their time.
+  for (size_t i = 0; i < 3; ++i)
+    if (problem.out[i] > 4096 || problem.window.filter[i] > 4096) return;
+  static const sparkle::Device device = [] {
+    sparkle::Device d;
+    d.units.push_back({"avx2", sparkle::UnitKind::vector_fma, 1, 8, 1});
+    return d;
+  }();
+  const auto operands = sparkle::operands_of(problem);
+  (void)sparkle::choose(sparkle::AnchorCall{problem, operands.inputs, operands.output}, device, {}).ok();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto problem = sparkle::parse_conv(text); problem.ok()) plan(*problem);
+  if (const auto layers = sparkle::parse_layers(text, "list"); layers.ok())
+    for (const auto& layer : *layers) plan(layer.problem);
+  return 0;
+}
