@@ -42,11 +42,11 @@ int finish(const BenchArguments& a, const Device& device, const std::vector<Benc
   const nlohmann::json json = bench_json(device, rows);
   if (!a.output.empty()) {
     std::ofstream file(a.output);
-    file << json.dump(2) << "\n";
+    file << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     if (!file.flush()) return fail({Reason::file_unwritable, "The results cannot be written to '" + a.output + "'."});
   }
   if (a.common.json) {
-    std::printf("%s\n", json.dump(2).c_str());
+    std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   } else {
     std::fputs(bench_table_summary(rows).c_str(), stdout);
   }

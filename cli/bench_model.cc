@@ -175,7 +175,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
                              {"rows", rows},
                              {"total", {{"median_ms", total}, {"min_ms", totals.front()}, {"p95_ms", p95}, {"steps_ms", sum},
                                         {"first_answer_ms", first_answer_ms}, {"peak_bytes", session.peak_bytes(*report.plan)}}}};
-    std::printf("%s\n", all.dump(2).c_str());
+    std::printf("%s\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   } else {
     std::printf("%d runs: median %.3f ms, min %.3f, p95 %.3f; steps add up to %.3f ms; first answer %.1f ms; peak memory %s\n", runs,
                 total, totals.front(), p95, sum, first_answer_ms, format_bytes(session.peak_bytes(*report.plan)).c_str());

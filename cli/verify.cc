@@ -121,7 +121,7 @@ int verify(const CommonOptions& common, const std::vector<std::string>& director
   }
   if (common.json) {
     const nlohmann::json all{{"rows", rows}, {"passed", counts[0]}, {"failed", counts[1]}, {"skipped", counts[2]}};
-    std::printf("%s\n", all.dump(2).c_str());
+    std::printf("%s\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   } else {
     std::printf("%d passed, %d failed, %d skipped\n", counts[0], counts[1], counts[2]);
   }

@@ -136,7 +136,7 @@ std::string explain_json(const Plan& plan, const Device& device) {
               {"constant_bytes", plan.constant_bytes()},
               {"predicted_ms", plan.predicted_seconds() * 1e3},
               {"steps", steps}}
-      .dump(2);
+      .dump(2, ' ', false, json::error_handler_t::replace);  // names of models need not be UTF-8
 }
 
 }  // namespace sparkle

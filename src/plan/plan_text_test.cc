@@ -90,6 +90,12 @@ TEST(PlanText, StrangeNamesSurvive) {
   EXPECT_EQ(to_text(*back), to_text(plan));
 }
 
+TEST(PlanText, NamesThatAreNotUtf8AreExplained) {
+  Plan plan = small_plan();
+  plan.steps[0].name = plan.model = "a\xff\x80z";
+  EXPECT_NE(explain_json(plan, testing::device_named("epyc-zen4")).find("\"steps\""), std::string::npos);
+}
+
 TEST(PlanText, HashesOfConstantsSurvive) {
   const Plan plan = small_plan();
   const auto back = plan_from_text(to_text(plan));
