@@ -1,0 +1,168 @@
+// sparkle run MODEL [INPUT ...]: pictures or tensors in, classes, figures or pictures out.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "model_inputs.h"
+#include "onnx/reader.h"
+#include "progress.h"
+#include "run_options.h"
+
+namespace sparkle::cli {
+namespace {
+
+struct Prepared {
+  std::vector<HostTensor> tensors;
+  std::vector<std::string> notes;  // how each input came about
+};
+
+Result<Prepared> prepare_inputs(const Session& session, const RunOptions& o) {
+  Prepared p;
+  const auto& wanted = session.inputs();
+  if (o.inputs.empty()) {
+    SPARKLE_TRY(shapes, input_shapes(wanted, o.shapes));
+    p.tensors = random_inputs(wanted, shapes, 1);
+    for (size_t i = 0; i < wanted.size(); ++i)
+      p.notes.push_back("'" + wanted[i].name + "' " + shapes[i].to_string() + ", seeded random values");
+    return p;
+  }
+  if (!o.shapes.empty()) return Error{Reason::bad_usage, "--shape is for runs on random values; the given inputs have shapes."};
+  if (o.inputs.size() != wanted.size())
+    return Error{Reason::bad_usage, "The model has " + std::to_string(wanted.size()) + " inputs; " +
+                                        std::to_string(o.inputs.size()) + " files are given."};
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const std::string& path = o.inputs[i];
+    const std::string head = "'" + wanted[i].name + "' from " + std::filesystem::path(path).filename().string();
+    if (is_tensor_file(path)) {
+      SPARKLE_TRY(tensor, read_tensor_file(path));
+      p.notes.push_back(head + ": " + tensor.shape.to_string() + " as stored");
+      p.tensors.push_back(std::move(tensor));
+      continue;
+    }
+    SPARKLE_TRY(preprocess, choose_preprocess(wanted[i], o));
+    SPARKLE_TRY(image, read_image(path));
+    p.tensors.push_back(to_tensor(image, preprocess));
+    p.notes.push_back(head + " (" + image.size_text() + "): " + preprocess.preset + ", " + to_text(preprocess));
+  }
+  return p;
+}
+
+// A picture for a network that leaves height and width open may be one to enlarge.
+int try_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& device, Session& session, bool& served) {
+  served = false;
+  const auto& inputs = session.inputs();
+  if (o.inputs.size() != 1 || is_tensor_file(o.inputs[0]) || inputs.size() != 1 || session.outputs().size() != 1) return kDone;
+  const Dims& shape = inputs[0].shape;
+  if (shape.size() != 4 || shape[2] > 0 || shape[3] > 0) return kDone;
+  auto preprocess = choose_preprocess(inputs[0], o);
+  if (!preprocess.ok()) return served = true, fail(preprocess.error());
+  auto image = read_image(o.inputs[0]);
+  if (!image.ok()) return served = true, fail(image.error());
+  return run_upscale(common, o, device, session, *image, *preprocess, served);
+}
+
+int print_json(const nlohmann::json& json) {
+  std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  return kDone;
+}
+
+int run(const CommonOptions& common, const RunOptions& o) {
+  auto labels = read_labels(o.labels);
+  if (!labels.ok()) return fail(labels.error());
+  auto graph = read_onnx(o.model);
+  if (!graph.ok()) return fail(graph.error());
+  auto device = open_device(common);
+  if (!device.ok()) return fail(device.error());
+  auto options = session_options(common, device->backend->device());
+  if (!options.ok()) return fail(options.error());
+  auto opened = Session::open(std::move(*graph), device->backend, *options);
+  if (!opened.ok()) return fail(opened.error());
+  Session& session = **opened;
+  if (!o.output.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(o.output, error);
+    if (error) return fail({Reason::file_unwritable, "The folder '" + o.output + "' cannot be made: " + error.message() + "."});
+  }
+  bool served = false;
+  if (const int status = try_upscale(common, o, *device, session, served); served || status != kDone) return status;
+  auto inputs = prepare_inputs(session, o);
+  if (!inputs.ok()) return fail(inputs.error());
+  auto plan = session.prepare(inputs->tensors);
+  if (!plan.ok()) return fail(plan.error());
+  if (const int status = check_fallback(**plan, common); status != kDone) return status;
+  if (!common.json) {
+    std::printf("device   %s\n", device->note.empty() ? common.device.c_str() : device->note.c_str());
+    for (const std::string& note : inputs->notes) std::printf("input    %s\n", note.c_str());
+    std::printf("memory   %s at peak (tensors and weights)\n", format_bytes(session.peak_bytes(**plan)).c_str());
+    std::fflush(stdout);
+  }
+  std::vector<double> ms;
+  std::vector<HostTensor> outputs;
+  Progress progress("running", o.repeat, !common.json && o.repeat > 1);
+  for (int i = 0; i < o.repeat; ++i) {
+    RunReport report;
+    auto result = session.run(inputs->tensors, &report);
+    progress.step();
+    if (!result.ok()) return progress.clear(), fail(result.error());
+    outputs = std::move(*result);
+    ms.push_back(report.seconds * 1e3);
+  }
+  progress.clear();
+  const double first = ms[0];
+  std::sort(ms.begin(), ms.end());
+  const double median = ms[ms.size() / 2];
+  if (!common.json) {
+    std::printf("time     first %.2f ms", first);
+    if (o.repeat > 1) std::printf(", median %.2f ms of %d", median, o.repeat);
+    std::printf("\n");
+  }
+  nlohmann::json rows = nlohmann::json::array();
+  std::vector<std::string> written;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& name = session.outputs()[i].name;
+    rows.push_back(show_output(name, outputs[i], *labels, o.top, common.json));
+    if (o.output.empty()) continue;
+    if (auto saved = save_output(o.output, name, outputs[i], written); !saved.ok()) return fail(saved.error());
+  }
+  if (common.json)
+    return print_json({{"model", o.model}, {"device", device->note}, {"inputs", inputs->notes},
+                       {"peak_bytes", session.peak_bytes(**plan)}, {"first_ms", first}, {"median_ms", median},
+                       {"outputs", rows}, {"written", written}});
+  for (const std::string& path : written) std::printf("written  %s\n", path.c_str());
+  return kDone;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Chosen& chosen) {
+  auto* command = app.add_subcommand("run", "Run a model on pictures, .npy or .pb tensors");
+  auto common = std::make_shared<CommonOptions>();
+  auto o = std::make_shared<RunOptions>();
+  add_common(*command, *common);
+  command->add_option("model", o->model, "ONNX file")->required();
+  command->add_option("inputs", o->inputs,
+                      "one file per input of the model: JPEG, PNG, BMP or PNM (alpha is composited over white; EXIF rotation is "
+                      "not applied), .npy, or .pb; none: seeded random values");
+  command->add_option("--shape", o->shapes, "NAME=1x3x224x224, for random values");
+  command->add_option("--labels", o->labels, "class names, one per line");
+  command->add_option("--top", o->top, "classes to show")->check(CLI::Range(1, 100000));
+  command->add_option("--repeat", o->repeat, "runs; the median is shown")->check(CLI::Range(1, 100000));
+  command->add_option("--output", o->output, "folder for outputs: .npy, and .png of pictures");
+  command->add_option("--preset", o->preset,
+                      "pictures: imagenet (shorter side 256, crop 224, mean and deviation), unit (0..1), raw (0..255), mobilenet "
+                      "(x/127.5-1), ultraface (stretched, (x-127)/128), yolox (BGR, letterbox, 0..255)");
+  command->add_option("--size", o->size, "WxH, or the shorter side before cropping");
+  command->add_option("--crop", o->crop, "WxH or one number, cut from the centre");
+  command->add_option("--fit", o->fit, "crop, stretch, letterbox or none")->check(CLI::IsMember({"crop", "stretch", "letterbox", "none"}));
+  command->add_option("--color", o->color, "rgb, bgr, grey or y")->check(CLI::IsMember({"rgb", "bgr", "grey", "y"}));
+  command->add_option("--scale", o->scale, "pixels (0..255) are multiplied by this: 1/255");
+  command->add_option("--mean", o->mean, "subtracted after scaling: one number or three");
+  command->add_option("--std", o->std, "divided by afterwards: one number or three");
+  command->add_option("--pad-value", o->pad_value, "letterbox: pixel value of the rest");
+  command->add_option("--tile", o->tile, "enlarging networks: input pixels per tile side; 0: whole")->check(CLI::Range(0, 65536));
+  command->add_option("--overlap", o->overlap, "enlarging networks: input pixels shared at tile borders")->check(CLI::Range(0, 4096));
+  command->add_option("--reference", o->reference, "enlarging networks: the true large picture, for PSNR");
+  command->callback([&chosen, common, o] { chosen = [=] { return run(*common, *o); }; });
+}
+
+}  // namespace sparkle::cli
