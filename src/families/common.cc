@@ -6,15 +6,13 @@
 namespace sparkle {
 
 const MathUnit* best_vector_unit(const Device& device) {
-  // Units with kernels, best first where rates are unknown.
+  // Units with kernels, widest first. Measured rates do not decide: the units of a core differ less in their peaks than in how
+  // near the kernels come to them (wider ones need fewer instructions and have more registers), and a probe taken while the
+  // machine was busy, once kept, would pick the wrong unit for good.
   constexpr std::array<std::string_view, 4> served = {"avx512", "avx2", "sve", "neon"};
-  const MathUnit* best = nullptr;
-  for (std::string_view name : served) {
-    const MathUnit* unit = device.unit(name);
-    // A wider unit wins a tie: it needs fewer instructions for the same rate.
-    if (unit && (!best || unit->flops_per_second > best->flops_per_second * 1.05)) best = unit;
-  }
-  return best;
+  for (std::string_view name : served)
+    if (const MathUnit* unit = device.unit(name)) return unit;
+  return nullptr;
 }
 
 std::vector<double> bytes_per_level(const Device& device, double bytes_moved, double working_set) {

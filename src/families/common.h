@@ -6,7 +6,7 @@
 
 namespace sparkle {
 
-// The fastest vector unit of the device for fp32 that this build has kernels for; nullptr where there is none.
+// The widest vector unit of the device for fp32 that this build has kernels for; nullptr where there is none.
 const MathUnit* best_vector_unit(const Device& device);
 
 // A stage that reads each operand and writes each output once. `flops` is executed = nominal work.
