@@ -8,46 +8,70 @@
 #endif
 
 #include "backends/cpu/gemm/gemm_tile.h"
+#include "backends/cpu/lanes-inl.h"
 #include "backends/cpu/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {
 #if SPARKLE_SIMD
 
-// to[0..columns) += from[0], from[pitch], ...
-HWY_INLINE void add_row(float* HWY_RESTRICT to, const float* HWY_RESTRICT from, int64_t pitch, int64_t columns) {
+// from[0], from[pitch], ... as a vector of which `count` lanes count.
+template <class D>
+HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> load_residual(D d, const float* HWY_RESTRICT from, int64_t pitch, int64_t count) {
   namespace hn = hwy::HWY_NAMESPACE;
-  const hn::ScalableTag<float> d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  if (pitch == 1)
-    for (; i + lanes <= columns; i += lanes) hn::StoreU(hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, from + i)), d, to + i);
-  for (; i < columns; ++i) to[i] += from[i * pitch];
+  if (HWY_LIKELY(pitch == 1)) {
+    if (HWY_LIKELY(count == static_cast<int64_t>(hn::Lanes(d)))) return hn::LoadU(d, from);
+    return load_lanes(d, from, count);
+  }
+  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)] = {};
+  for (int64_t i = 0; i < count; ++i) lanes[i] = from[i * pitch];
+  return hn::Load(d, lanes);
 }
 
-HWY_NOINLINE inline void finish_tile(const FinishCall& call) {
+// One pass: everything between the raw sums and y happens in registers.
+template <class F>
+HWY_INLINE void finish_rows(const FinishCall& call, F activate) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::ScalableTag<float> d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), columns = call.columns;
+  const int before = call.residuals_before, all = before + call.residuals_after;
   for (int r = 0; r < call.rows; ++r) {
-    float* row = call.sums + r * call.sums_pitch;
-    for (int64_t i = 0; i < call.columns; i += lanes) {
+    const float* HWY_RESTRICT row = call.sums + r * call.sums_pitch;
+    float* HWY_RESTRICT y = call.y[r];
+    for (int64_t i = 0; i < columns; i += lanes) {
+      const int64_t count = columns - i < lanes ? columns - i : lanes;
       auto v = hn::LoadU(d, row + i);
       if (call.scale) v = hn::Mul(v, hn::LoadU(d, call.scale + i));
-      hn::StoreU(hn::Add(v, hn::LoadU(d, call.bias + i)), d, row + i);
+      v = hn::Add(v, hn::LoadU(d, call.bias + i));
+      int at = 0;
+      for (; at < before; ++at)
+        v = hn::Add(v, load_residual(d, call.residual[at][r] + i * call.residual_pitch[at], call.residual_pitch[at], count));
+      v = activate(d, v);
+      for (; at < all; ++at)
+        v = hn::Add(v, load_residual(d, call.residual[at][r] + i * call.residual_pitch[at], call.residual_pitch[at], count));
+      if (HWY_LIKELY(count == lanes)) {
+        hn::StoreU(v, d, y + i);
+      } else {
+        store_lanes(v, d, y + i, count);
+      }
     }
-    for (int i = 0; i < call.residuals_before; ++i) add_row(row, call.residual[i][r], call.residual_pitch[i], call.columns);
   }
-  simd_math::activate_strip(call.activation, call.activation_a, call.activation_b, call.sums,
-                            static_cast<size_t>(call.rows * call.sums_pitch));
-  for (int r = 0; r < call.rows; ++r) {
-    float* HWY_RESTRICT row = call.sums + r * call.sums_pitch;
-    float* HWY_RESTRICT y = call.y[r];
-    for (int i = call.residuals_before; i < call.residuals_before + call.residuals_after; ++i)
-      add_row(row, call.residual[i][r], call.residual_pitch[i], call.columns);
-    int64_t i = 0;
-    for (; i + lanes <= call.columns; i += lanes) hn::StoreU(hn::LoadU(d, row + i), d, y + i);
-    for (; i < call.columns; ++i) y[i] = row[i];
+}
+
+// The activations of common networks have a loop each; the others take a call per vector.
+HWY_NOINLINE inline void finish_tile(const FinishCall& call) {
+  const float a = call.activation_a, b = call.activation_b;
+  switch (call.activation) {
+    case Activation::none: return finish_rows(call, simd_math::NoActivation{});
+    case Activation::relu: return finish_rows(call, simd_math::ReluActivation{});
+    case Activation::clip: return finish_rows(call, simd_math::ClipActivation{a, b});
+    case Activation::leaky_relu:
+      return finish_rows(call, [a](auto d, auto v) HWY_ATTR { return simd_math::LeakyRelu(d, v, a); });
+    case Activation::sigmoid: return finish_rows(call, [](auto d, auto v) HWY_ATTR { return simd_math::Sigmoid(d, v); });
+    case Activation::silu: return finish_rows(call, [](auto d, auto v) HWY_ATTR { return simd_math::Silu(d, v); });
+    case Activation::hard_swish: return finish_rows(call, [](auto d, auto v) HWY_ATTR { return simd_math::HardSwish(d, v); });
+    case Activation::gelu: return finish_rows(call, [](auto d, auto v) HWY_ATTR { return simd_math::Gelu(d, v); });
+    default: return finish_rows(call, simd_math::AnyActivation{call.activation, a, b});
   }
 }
 
