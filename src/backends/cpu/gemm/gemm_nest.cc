@@ -69,11 +69,18 @@ struct Nest {
       start();
     }
     const RowClass& rows() const { return nest_.g.classes[class_]; }
-    // Sets the row pointers of a call and steps to the next tile.
-    int take(TileCall& call) {
+    // Sets the row pointers of a call and steps to the next tile; takes two tiles at once where `pair` allows it and their
+    // rows lie at one pitch.
+    int take(TileCall& call, bool pair) {
       const GemmOperands& o = nest_.operands;
       const RowAxis& axis = rows().axes[3];
-      const int64_t end = (tile_ + 1) * rows().rows / rows().tiles;
+      int64_t end = (tile_ + 1) * rows().rows / rows().tiles;
+      taken_ = 1;
+      if (pair && tile_ + 1 < rows().tiles) {
+        const int64_t both = (tile_ + 2) * rows().rows / rows().tiles;
+        if (both - row_ <= cursor_.straight()) end = both, taken_ = 2;
+      }
+      call.a_pitch = axis.a;
       const int count = static_cast<int>(end - row_);
       for (int first = 0; first < count;) {
         const int part = static_cast<int>(std::min<int64_t>(count - first, cursor_.straight()));
@@ -88,9 +95,11 @@ struct Nest {
         first += part;
       }
       row_ = end;
-      ++tile_;
+      tile_ += taken_;
       return count;
     }
+    // Tiles of the last call.
+    int64_t taken() const { return taken_; }
     // Enters the next class once this one is done; false at the end.
     bool settle() {
       if (tile_ < rows().tiles) return true;
@@ -110,7 +119,7 @@ struct Nest {
     const Nest& nest_;
     const GemmInstance& instance_;
     size_t class_ = 0;
-    int64_t tile_ = 0, row_ = 0;
+    int64_t tile_ = 0, row_ = 0, taken_ = 1;
     RowCursor cursor_;
   };
 
@@ -151,17 +160,22 @@ struct Nest {
     tiles.finish(finish);
   }
 
+  // Two tiles a call: half the fixed cost of a tile, half the loads of weights. Partial sums have places for single ones.
+  bool in_pairs(const GemmPanel& panel) const { return g.chunks == 1 && panel.vectors <= tiles.tall_vectors; }
+
   // Rows outside: a tile's pixels stay in L1 while the weights stream from L2. Fetched meanwhile: what the next tile reads
   // beyond this one's, which is one tile's worth of pixels of its last run.
   void rows_outside(const GemmInstance& instance, int64_t t0, int64_t t1, int64_t p0, int64_t p1, float* partial) const {
     const int64_t tile_floats = kMaxTileRows * kMaxTileVectors * tiles.lanes;
     TileCall call = defaults;
+    bool pairs = true;
+    for (int64_t p = p0; p < p1; ++p) pairs = pairs && in_pairs(g.panels[static_cast<size_t>(p)]);
     for (int chunk = 0; chunk < g.chunks; ++chunk) {
       TileWalk walk(*this, instance, t0);
-      for (int64_t t = t0; t < t1; ++t) {
+      for (int64_t t = t0; t < t1; t += walk.taken()) {
         walk.settle();
         const RowClass& rows = walk.rows();
-        const int count = walk.take(call);
+        const int count = walk.take(call, pairs && t + 1 < t1);
         const auto& runs = rows.chunks[static_cast<size_t>(chunk)];
         const int64_t steps = rows.steps[static_cast<size_t>(chunk)], pixel = rows.axes[3].a;
         const char* ahead = reinterpret_cast<const char*>(operands.b);
@@ -187,6 +201,7 @@ struct Nest {
     for (int64_t p = p0; p < p1; ++p) {
       const GemmPanel& panel = g.panels[static_cast<size_t>(p)];
       const int64_t row_bytes = panel.vectors * tiles.lanes * 4;
+      const bool pairs = in_pairs(panel);
       for (int chunk = 0; chunk < g.chunks; ++chunk) {
         // Chunks of a panel and panels of a matrix follow each other in memory.
         const char* next = reinterpret_cast<const char*>(packed_panel(g, operands.b, instance.weights, panel)) +
@@ -194,13 +209,13 @@ struct Nest {
         const bool fetch = schedule.prefetch && t1 - t0 > 3 && (chunk + 1 < g.chunks || p + 1 < p1);
         const int64_t share = std::min(g.kc, g.k) * row_bytes / (t1 - t0);
         TileWalk walk(*this, instance, t0);
-        for (int64_t t = t0; t < t1; ++t) {
+        for (int64_t t = t0; t < t1; t += walk.taken()) {
           walk.settle();
           const RowClass& rows = walk.rows();
-          const int count = walk.take(call);
+          const int count = walk.take(call, pairs && t + 1 < t1);
           const int64_t steps = std::max<int64_t>(1, rows.steps[static_cast<size_t>(chunk)]);
           call.prefetch = next + (t - t0) * share;
-          call.prefetch_step = fetch ? std::max<int64_t>(1, share / steps) : 0;
+          call.prefetch_step = fetch ? std::max<int64_t>(1, walk.taken() * share / steps) : 0;
           const int64_t at = g.chunks > 1 ? (t - t0) * tile_floats : 0;
           multiply(instance, rows, chunk, panel, count, partial + at, call);
         }

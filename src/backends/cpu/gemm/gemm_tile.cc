@@ -12,15 +12,23 @@
 
 #undef SPARKLE_FOR_ROWS
 #undef SPARKLE_FOR_TILE
-#define SPARKLE_FOR_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5)
-#define SPARKLE_FOR_TILE(X)                                                                              \
-  X(0, 0) X(0, 1) X(0, 2) X(0, 3) X(1, 0) X(1, 1) X(1, 2) X(1, 3) X(2, 0) X(2, 1) X(2, 2) X(2, 3)        \
-  X(3, 0) X(3, 1) X(3, 2) X(3, 3) X(4, 0) X(4, 1) X(4, 2) X(4, 3) X(5, 0) X(5, 1) X(5, 2) X(5, 3)
+#define SPARKLE_FOR_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+#define SPARKLE_FOR_TILE(X) \
+  X(0, 0) X(0, 1) X(0, 2) X(0, 3) X(1, 0) X(1, 1) X(1, 2) X(1, 3) X(2, 0) X(2, 1) X(2, 2) X(2, 3) \
+  X(3, 0) X(3, 1) X(3, 2) X(3, 3) X(4, 0) X(4, 1) X(4, 2) X(4, 3) X(5, 0) X(5, 1) X(5, 2) X(5, 3) \
+  X(6, 0) X(6, 1) X(6, 2) X(6, 3) X(7, 0) X(7, 1) X(7, 2) X(7, 3) X(8, 0) X(8, 1) X(8, 2) X(8, 3) \
+  X(9, 0) X(9, 1) X(9, 2) X(9, 3) X(10, 0) X(10, 1) X(10, 2) X(10, 3) X(11, 0) X(11, 1) X(11, 2) X(11, 3)
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {
 #if SPARKLE_SIMD
 namespace hn = hwy::HWY_NAMESPACE;
+
+template <int kRow>
+HWY_INLINE float tall_row(const float* a0, const float* a3, const float* a6, const float* a9, int64_t pitch) {
+  const float* a = kRow < 3 ? a0 : kRow < 6 ? a3 : kRow < 9 ? a6 : a9;
+  return a[kRow % 3 * pitch];
+}
 
 template <int kRows, int kVectors>
 void tile(const TileCall& call) {
@@ -40,12 +48,19 @@ void tile(const TileCall& call) {
 #undef SPARKLE_LOAD
   }
 
-  // The lines that will be written: their way here takes as long as a short sum.
+  // The lines that will be written or added: their way here takes as long as a short sum.
   if (call.finish) {
 #define SPARKLE_FETCH(r, v) \
   if constexpr (r < kRows && v < kVectors) __builtin_prefetch(call.y[r] + call.column + v * lanes, 1, 3);
     SPARKLE_FOR_TILE(SPARKLE_FETCH)
 #undef SPARKLE_FETCH
+    for (int i = 0; i < call.residuals; ++i) {
+      const float* const* residual = call.residual[i];
+#define SPARKLE_FETCH(r, v) \
+  if constexpr (r < kRows && v < kVectors) __builtin_prefetch(residual[r] + call.column + v * lanes, 0, 3);
+      SPARKLE_FOR_TILE(SPARKLE_FETCH)
+#undef SPARKLE_FETCH
+    }
   }
 
   [[maybe_unused]] const char* prefetch = call.prefetch;
@@ -53,7 +68,14 @@ void tile(const TileCall& call) {
   for (const GemmRun *run = call.runs, *end = run + call.run_count; run != end; ++run) {
     const float* HWY_RESTRICT b = call.b + run->k * kVectors * lanes;
     const int64_t length = run->length;
-#define SPARKLE_ROW(r) [[maybe_unused]] const float* HWY_RESTRICT a##r = r < kRows ? call.a[r] + run->a : nullptr;
+    // Up to six rows have a pointer each. More of them lie at a constant pitch: every third has a pointer, which with the
+    // scaled index of x86 addresses its two neighbours too.
+    constexpr bool kTall = kRows > kMaxTileRows;
+    [[maybe_unused]] const int64_t pitch = call.a_pitch;
+#define SPARKLE_ROW(r)                                                               \
+  [[maybe_unused]] const float* HWY_RESTRICT a##r = nullptr;     \
+  if constexpr (r < kRows && !kTall) a##r = call.a[r] + run->a;                      \
+  if constexpr (r < kRows && kTall && r % 3 == 0) a##r = call.a[0] + r * pitch + run->a;
     SPARKLE_FOR_ROWS(SPARKLE_ROW)
 #undef SPARKLE_ROW
     for (int64_t i = 0; i < length; ++i) {
@@ -64,7 +86,7 @@ void tile(const TileCall& call) {
       if constexpr (kVectors > 3) b3 = hn::LoadU(d, b + 3 * lanes);
 #define SPARKLE_MULTIPLY(r)                                                           \
   if constexpr (r < kRows) {                                                          \
-    const V x = hn::Set(d, a##r[i]);                                                  \
+    const V x = hn::Set(d, kTall ? tall_row<r>(a0, a3, a6, a9, pitch) : a##r[i]);                      \
     sum_##r##_0 = hn::MulAdd(x, b0, sum_##r##_0);                                     \
     if constexpr (kVectors > 1) sum_##r##_1 = hn::MulAdd(x, b1, sum_##r##_1);         \
     if constexpr (kVectors > 2) sum_##r##_2 = hn::MulAdd(x, b2, sum_##r##_2);         \
@@ -73,6 +95,7 @@ void tile(const TileCall& call) {
       SPARKLE_FOR_ROWS(SPARKLE_MULTIPLY)
 #undef SPARKLE_MULTIPLY
       b += kVectors * lanes;
+      if constexpr (kTall) ++a0, ++a3, ++a6, ++a9;
       // Small tiles are bound by their loads: one more per step costs 1-3 % (6x2 with AVX2, Zen 4, 2026-11).
       if constexpr (kRows * kVectors >= 18) {
         __builtin_prefetch(prefetch, 0, 3);  // into L1: 2-4 % better than into L2, for weights too
@@ -141,12 +164,23 @@ void fill_row(TileKernels& kernels) {
 #endif
 }
 
+template <int kRows>
+void fill_tall_row(TileKernels& kernels) {
+  kernels.tile[kRows - 1][0] = tile<kRows, 1>;
+#if SPARKLE_REGISTERS >= 32
+  kernels.tile[kRows - 1][1] = tile<kRows, 2>;
+#endif
+}
+
 const TileKernels* tile_kernels() {
   static const TileKernels kernels = [] {
     TileKernels k;
     k.lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
     k.max_vectors = SPARKLE_REGISTERS >= 32 ? 4 : 2;
     fill_row<1>(k), fill_row<2>(k), fill_row<3>(k), fill_row<4>(k), fill_row<5>(k), fill_row<6>(k);
+    k.tall_vectors = SPARKLE_REGISTERS >= 32 ? 2 : 1;
+    fill_tall_row<7>(k), fill_tall_row<8>(k), fill_tall_row<9>(k), fill_tall_row<10>(k), fill_tall_row<11>(k);
+    fill_tall_row<12>(k);
     k.finish = finish_tile;
     return k;
   }();

@@ -10,6 +10,8 @@ namespace sparkle::cpu {
 
 inline constexpr int kMaxTileRows = 6;
 inline constexpr int kMaxTileVectors = 4;
+// Narrow panels leave registers for two tiles of rows in one call.
+inline constexpr int kMaxCallRows = 2 * kMaxTileRows;
 // Widest vectors served: SVE of 2048 bits.
 inline constexpr int64_t kMaxLanes = 64;
 
@@ -22,7 +24,8 @@ struct GemmRun {
 
 struct TileCall {
   // -- sum
-  const float* a[kMaxTileRows];  // origin of each row (pixel); only addresses inside the input are read
+  const float* a[kMaxCallRows];  // origin of each row (pixel); only addresses inside the input are read
+  int64_t a_pitch;               // between the rows of a call of more than kMaxTileRows
   const GemmRun* runs;
   int64_t run_count;
   const float* b;         // panel of packed weights, rows of nr vectors
@@ -39,8 +42,8 @@ struct TileCall {
   const float* scale;  // nullptr: 1
   const float* bias;   // never nullptr
   int64_t column;      // added to y and residual
-  const float* residual[2][kMaxTileRows];
-  float* y[kMaxTileRows];
+  const float* residual[2][kMaxCallRows];
+  float* y[kMaxCallRows];
 };
 using TileKernel = void (*)(const TileCall& call);
 
@@ -53,17 +56,18 @@ struct FinishCall {
   const float* scale;
   const float* bias;
   int residuals_before, residuals_after;
-  const float* residual[2][kMaxTileRows];
+  const float* residual[2][kMaxCallRows];
   int64_t residual_pitch[2];  // along the columns
   Activation activation;
   float activation_a, activation_b;
-  float* y[kMaxTileRows];
+  float* y[kMaxCallRows];
 };
 
 struct TileKernels {
   int64_t lanes = 0;
   int max_vectors = 0;
-  TileKernel tile[kMaxTileRows][kMaxTileVectors] = {};  // [rows - 1][vectors - 1]
+  int tall_vectors = 0;  // widest panel that calls of more than kMaxTileRows serve
+  TileKernel tile[kMaxCallRows][kMaxTileVectors] = {};  // [rows - 1][vectors - 1]
   void (*finish)(const FinishCall& call) = nullptr;
 };
 // The kernels of a math unit, or nullptr where this build has none.
