@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "backends/cpu/cpu_kernel.h"
+#include "backends/cpu/roofs.h"
 #include "base/thread_pool.h"
 #include "device/probe_cpu.h"
 #include "families/stage.h"
@@ -35,35 +36,8 @@ double now(clockid_t clock) {
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-// GF/s of this thread: independent FMAs in registers, enough of them to hide their latency.
-double probe(bool wide) {
-#if defined(__x86_64__)
-  const double begin = now(CLOCK_THREAD_CPUTIME_ID);
-  long count = 25000;
-  const double flops = static_cast<double>(count) * (wide ? 24 * 32 : 12 * 16);
-  if (wide) {
-    asm volatile(
-        "vxorps %%zmm31, %%zmm31, %%zmm31\n vxorps %%zmm30, %%zmm30, %%zmm30\n"
-        ".irp r, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23\n vxorps %%zmm\\r, %%zmm\\r, %%zmm\\r\n .endr\n"
-        "1:\n .irp r, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23\n"
-        "vfmadd231ps %%zmm31, %%zmm30, %%zmm\\r\n .endr\n dec %0\n jnz 1b\n"
-        : "+r"(count)::"cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
-          "xmm12", "xmm13", "xmm14", "xmm15", "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm30",
-          "xmm31");
-  } else {
-    asm volatile(
-        "vxorps %%ymm15, %%ymm15, %%ymm15\n vxorps %%ymm14, %%ymm14, %%ymm14\n"
-        ".irp r, 0,1,2,3,4,5,6,7,8,9,10,11\n vxorps %%ymm\\r, %%ymm\\r, %%ymm\\r\n .endr\n"
-        "1:\n .irp r, 0,1,2,3,4,5,6,7,8,9,10,11\n vfmadd231ps %%ymm15, %%ymm14, %%ymm\\r\n .endr\n dec %0\n jnz 1b\n"
-        : "+r"(count)::"cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
-          "xmm14", "xmm15");
-  }
-  return flops / (now(CLOCK_THREAD_CPUTIME_ID) - begin) * 1e-9;
-#else
-  (void)wide;
-  return 0;
-#endif
-}
+// GF/s of this thread on independent multiply-adds in registers.
+double probe(bool wide) { return cpu::probe_peak(wide ? "avx512" : "avx2").core_flops_per_second * 1e-9; }
 
 // Adds up the CPU time that the tasks take, whichever thread runs them: immune to neighbours on the cores.
 class TimedExecutor final : public Executor {
