@@ -213,6 +213,17 @@ Status measure_roofs(Device& device, Executor& executor, double seconds) {
     unit.flops_per_second = fma_rate(own, slot);
     unit.total_flops_per_second = together(executor, [&](int) { return fma_rate(own, slot); });
   }
+  // Neighbours on the cores can halve a probe. No unit is slower than a narrower one: what looks so is measured again, the best counts.
+  for (MathUnit& unit : device.units) {
+    const RoofKernels own = roof_kernels(unit.name);
+    if (own.fma == nullptr || unit.kind != UnitKind::vector_fma) continue;
+    for (const MathUnit& narrower : device.units) {
+      if (narrower.kind != UnitKind::vector_fma || narrower.n >= unit.n) continue;
+      for (int again = 0; again < 20 && unit.flops_per_second < 0.95 * narrower.flops_per_second; ++again)
+        unit.flops_per_second = std::max(unit.flops_per_second, fma_rate(own, slot));
+      unit.total_flops_per_second = std::max(unit.total_flops_per_second, unit.flops_per_second);
+    }
+  }
 
   int64_t largest = 0;
   for (size_t i = 0; i < device.memory.size(); ++i) largest = std::max(largest, working_set(device, i, width));

@@ -14,7 +14,7 @@ int64_t level_bytes(const Device& device, std::string_view name, int64_t unknown
   return level && level->bytes > 0 ? level->bytes : unknown;
 }
 
-// The unit that a variant runs on: the fastest whose registers hold the tile and are not too many for it (a 16-register
+// The unit that a variant runs on: the widest whose registers hold the tile and are not too many for it (a 16-register
 // tile leaves half of a 32-register unit idle).
 const MathUnit* unit_for(const Variant& variant, const Device& device, Reason& why_not) {
   const MathUnit* unit = best_vector_unit(device);
