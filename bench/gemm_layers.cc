@@ -126,8 +126,9 @@ int main(int argc, char** argv) {
     if (option == "--kc") kc = std::atoi(argv[i + 1]);
   }
   if (argc < 2) {
-    std::fprintf(stderr, "usage: gemm_layers LAYERS.csv [--threads N] [--filter TEXT] [--candidate I] [--unit NAME]\n"
-                         "                   [--slots N] [--prefetch 0|1] [--kc N]\n");
+    std::fprintf(stderr,
+                 "usage: gemm_layers LAYERS.csv [--threads N] [--filter TEXT] [--candidate I] [--unit NAME]\n"
+                 "                   [--slots N] [--prefetch 0|1] [--kc N]\n");
     return 2;
   }
   Device device = probe_cpu();
@@ -202,7 +203,7 @@ int main(int argc, char** argv) {
     if (share > 0) group.first += std::log(share), ++group.second;
   }
   for (const auto& [name, sum] : groups)
-    std::printf("geometric mean of %-12s %6.1f %% of peak over %d layers\n", name.c_str(),
-                std::exp(sum.first / sum.second), sum.second);
+    std::printf("geometric mean of %-12s %6.1f %% of peak over %d layers\n", name.c_str(), std::exp(sum.first / sum.second),
+                sum.second);
   return 0;
 }

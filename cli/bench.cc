@@ -64,7 +64,8 @@ int bench_layers(const BenchArguments& a, const std::vector<NamedProblem>& probl
   LayerBenchOptions options = a.layer;
   options.plan = {session->algorithm, session->variant, session->memory_budget, true, session->tuning.get()};
   if (!a.common.json)
-    std::printf("%s; fp32, NHWC, weights packed before, bias and ReLU fused\n%s", device->note.c_str(), bench_table_heading().c_str());
+    std::printf("%s; fp32, NHWC, weights packed before, bias and ReLU fused\n%s", device->note.c_str(),
+                bench_table_heading().c_str());
   std::vector<BenchRow> rows;
   Progress progress("layers", static_cast<int64_t>(problems.size()), !a.common.json);
   for (const NamedProblem& p : problems) {
@@ -135,7 +136,8 @@ void add_bench(CLI::App& app, Chosen& chosen) {
   command->add_flag("--ladder", a->ladder, "the optimisation levels one after another");
   command->add_option("--rounds", a->layer.rounds, "rounds of measurement")->check(CLI::Range(1, 1000));
   command->add_option("--model", a->model.model, "ONNX file");
-  command->add_option("--input", a->model.inputs, "TensorProto or .npy file, one per input of the model; else seeded random values");
+  command->add_option("--input", a->model.inputs,
+                      "TensorProto or .npy file, one per input of the model; else seeded random values");
   command->add_option("--shape", a->model.shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");
   command->add_option("--runs", a->model.runs, "timed runs of a model; 0: about a second")->check(CLI::Range(0, 1000000));
   command->add_flag("--serve", a->model.serve, "answer 'run N' lines on standard input with wall times, for comparisons");

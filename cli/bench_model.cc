@@ -97,7 +97,8 @@ int serve(const CommonOptions& common, const ModelBench& bench) {
     } else if (verb == "save" && loaded) {
       for (size_t i = 0; i < outputs.size(); ++i) {
         const std::string path = rest + "/output_" + std::to_string(i) + ".pb";
-        if (auto saved = write_tensor_pb(path, loaded->session->outputs()[i].name, outputs[i]); !saved.ok()) return report(saved.error());
+        if (auto saved = write_tensor_pb(path, loaded->session->outputs()[i].name, outputs[i]); !saved.ok())
+          return report(saved.error());
       }
       std::printf("saved\n");
     } else {
@@ -151,7 +152,8 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
   nlohmann::json rows = nlohmann::json::array();
   if (!common.json) {
     std::printf("%s; '%s'\n", loaded->device.note.c_str(), report.plan->model.c_str());
-    std::printf("%-36s %-11s %9s %9s %8s %7s %7s %-8s\n", "step", "algorithm", "median ms", "predicted", "GFLOP/s", "% roof", "% time", "binds");
+    std::printf("%-36s %-11s %9s %9s %8s %7s %7s %-8s\n", "step", "algorithm", "median ms", "predicted", "GFLOP/s", "% roof",
+                "% time", "binds");
   }
   double sum = 0;
   for (size_t s = 0; s < steps.size(); ++s) {
@@ -163,9 +165,16 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
     if (!common.json)
       std::printf("%-36.36s %-11.11s %9.4f %9.4f %8.1f %7.1f %7.1f %-8s\n", step.name.c_str(), step.algorithm.c_str(), ms,
                   step.cost.seconds * 1e3, gflops, roof, 100 * ms / total, step.cost.bound.c_str());
-    rows.push_back({{"name", step.name}, {"problem", step.problem}, {"dtype", "f32"}, {"algorithm", step.algorithm},
-                    {"schedule", to_text(step.schedule)}, {"median_ms", ms}, {"predicted_ms", step.cost.seconds * 1e3},
-                    {"gflops", gflops}, {"percent_of_roof", roof}, {"bound", step.cost.bound},
+    rows.push_back({{"name", step.name},
+                    {"problem", step.problem},
+                    {"dtype", "f32"},
+                    {"algorithm", step.algorithm},
+                    {"schedule", to_text(step.schedule)},
+                    {"median_ms", ms},
+                    {"predicted_ms", step.cost.seconds * 1e3},
+                    {"gflops", gflops},
+                    {"percent_of_roof", roof},
+                    {"bound", step.cost.bound},
                     {"workspace_bytes", step.workspace_bytes}});
   }
   const double p95 = totals[totals.size() * 95 / 100];
@@ -173,12 +182,17 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
     const nlohmann::json all{{"device", nlohmann::json::parse(device_to_json(device))},
                              {"model", report.plan->model},
                              {"rows", rows},
-                             {"total", {{"median_ms", total}, {"min_ms", totals.front()}, {"p95_ms", p95}, {"steps_ms", sum},
-                                        {"first_answer_ms", first_answer_ms}, {"peak_bytes", session.peak_bytes(*report.plan)}}}};
+                             {"total",
+                              {{"median_ms", total},
+                               {"min_ms", totals.front()},
+                               {"p95_ms", p95},
+                               {"steps_ms", sum},
+                               {"first_answer_ms", first_answer_ms},
+                               {"peak_bytes", session.peak_bytes(*report.plan)}}}};
     std::printf("%s\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   } else {
-    std::printf("%d runs: median %.3f ms, min %.3f, p95 %.3f; steps add up to %.3f ms; first answer %.1f ms; peak memory %s\n", runs,
-                total, totals.front(), p95, sum, first_answer_ms, format_bytes(session.peak_bytes(*report.plan)).c_str());
+    std::printf("%d runs: median %.3f ms, min %.3f, p95 %.3f; steps add up to %.3f ms; first answer %.1f ms; peak memory %s\n",
+                runs, total, totals.front(), p95, sum, first_answer_ms, format_bytes(session.peak_bytes(*report.plan)).c_str());
   }
   return kDone;
 }

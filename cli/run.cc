@@ -125,9 +125,14 @@ int run(const CommonOptions& common, const RunOptions& o) {
     if (auto saved = save_output(o.output, name, outputs[i], written); !saved.ok()) return fail(saved.error());
   }
   if (common.json)
-    return print_json({{"model", o.model}, {"device", device->note}, {"inputs", inputs->notes},
-                       {"peak_bytes", session.peak_bytes(**plan)}, {"first_ms", first}, {"median_ms", median},
-                       {"outputs", rows}, {"written", written}});
+    return print_json({{"model", o.model},
+                       {"device", device->note},
+                       {"inputs", inputs->notes},
+                       {"peak_bytes", session.peak_bytes(**plan)},
+                       {"first_ms", first},
+                       {"median_ms", median},
+                       {"outputs", rows},
+                       {"written", written}});
   for (const std::string& path : written) std::printf("written  %s\n", path.c_str());
   return kDone;
 }
@@ -140,27 +145,32 @@ void add_run(CLI::App& app, Chosen& chosen) {
   auto o = std::make_shared<RunOptions>();
   add_common(*command, *common);
   command->add_option("model", o->model, "ONNX file")->required();
-  command->add_option("inputs", o->inputs,
-                      "one file per input of the model: JPEG, PNG, BMP or PNM (alpha is composited over white; EXIF rotation is "
-                      "not applied), .npy, or .pb; none: seeded random values");
+  command->add_option(
+      "inputs", o->inputs,
+      "one file per input of the model: JPEG, PNG, BMP or PNM (alpha is composited over white; EXIF rotation is "
+      "not applied), .npy, or .pb; none: seeded random values");
   command->add_option("--shape", o->shapes, "NAME=1x3x224x224, for random values");
   command->add_option("--labels", o->labels, "class names, one per line");
   command->add_option("--top", o->top, "classes to show")->check(CLI::Range(1, 100000));
   command->add_option("--repeat", o->repeat, "runs; the median is shown")->check(CLI::Range(1, 100000));
   command->add_option("--output", o->output, "folder for outputs: .npy, and .png of pictures");
-  command->add_option("--preset", o->preset,
-                      "pictures: imagenet (shorter side 256, crop 224, mean and deviation), unit (0..1), raw (0..255), mobilenet "
-                      "(x/127.5-1), ultraface (stretched, (x-127)/128), yolox (BGR, letterbox, 0..255)");
+  command->add_option(
+      "--preset", o->preset,
+      "pictures: imagenet (shorter side 256, crop 224, mean and deviation), unit (0..1), raw (0..255), mobilenet "
+      "(x/127.5-1), ultraface (stretched, (x-127)/128), yolox (BGR, letterbox, 0..255)");
   command->add_option("--size", o->size, "WxH, or the shorter side before cropping");
   command->add_option("--crop", o->crop, "WxH or one number, cut from the centre");
-  command->add_option("--fit", o->fit, "crop, stretch, letterbox or none")->check(CLI::IsMember({"crop", "stretch", "letterbox", "none"}));
+  command->add_option("--fit", o->fit, "crop, stretch, letterbox or none")
+      ->check(CLI::IsMember({"crop", "stretch", "letterbox", "none"}));
   command->add_option("--color", o->color, "rgb, bgr, grey or y")->check(CLI::IsMember({"rgb", "bgr", "grey", "y"}));
   command->add_option("--scale", o->scale, "pixels (0..255) are multiplied by this: 1/255");
   command->add_option("--mean", o->mean, "subtracted after scaling: one number or three");
   command->add_option("--std", o->std, "divided by afterwards: one number or three");
   command->add_option("--pad-value", o->pad_value, "letterbox: pixel value of the rest");
-  command->add_option("--tile", o->tile, "enlarging networks: input pixels per tile side; 0: whole")->check(CLI::Range(0, 65536));
-  command->add_option("--overlap", o->overlap, "enlarging networks: input pixels shared at tile borders")->check(CLI::Range(0, 4096));
+  command->add_option("--tile", o->tile, "enlarging networks: input pixels per tile side; 0: whole")
+      ->check(CLI::Range(0, 65536));
+  command->add_option("--overlap", o->overlap, "enlarging networks: input pixels shared at tile borders")
+      ->check(CLI::Range(0, 4096));
   command->add_option("--reference", o->reference, "enlarging networks: the true large picture, for PSNR");
   command->callback([&chosen, common, o] { chosen = [=] { return run(*common, *o); }; });
 }

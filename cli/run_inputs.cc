@@ -19,7 +19,8 @@ Result<std::pair<int, int>> parse_size(const std::string& option, const std::str
   const bool good = record_detail::parse_number(std::string_view(text).substr(0, x), width) &&
                     (x == std::string::npos || record_detail::parse_number(std::string_view(text).substr(x + 1), height));
   if (x == std::string::npos) height = width;
-  if (!good || width < 1 || height < 1 || width > 65536 || height > 65536) return not_understood(option, text, "224 or 320x240");
+  if (!good || width < 1 || height < 1 || width > 65536 || height > 65536)
+    return not_understood(option, text, "224 or 320x240");
   return std::pair(static_cast<int>(width), static_cast<int>(height));
 }
 

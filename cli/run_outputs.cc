@@ -95,7 +95,9 @@ Result<std::vector<std::string>> read_labels(const std::string& path) {
 
 nlohmann::json show_output(const std::string& name, const HostTensor& output, const std::vector<std::string>& labels, int top,
                            bool quiet) {
-  nlohmann::json json{{"name", name}, {"dtype", name_of(output.dtype)}, {"shape", std::vector<int64_t>(output.shape.begin(), output.shape.end())}};
+  nlohmann::json json{{"name", name},
+                      {"dtype", name_of(output.dtype)},
+                      {"shape", std::vector<int64_t>(output.shape.begin(), output.shape.end())}};
   if (class_count(output) > 0) {
     json.update(show_classes(name, output, labels, top, quiet));
     return json;

@@ -47,7 +47,8 @@ int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
   const int64_t peak = session.peak_bytes(*plan->plan);
   if (!common.json) {
     std::printf("device   %s\n", device.note.empty() ? common.device.c_str() : device.note.c_str());
-    std::printf("input    %s (%s): %s, %s\n", name.c_str(), image.size_text().c_str(), preprocess.preset.c_str(), to_text(preprocess).c_str());
+    std::printf("input    %s (%s): %s, %s\n", name.c_str(), image.size_text().c_str(), preprocess.preset.c_str(),
+                to_text(preprocess).c_str());
     std::printf("memory   %s at peak for a tile (tensors and weights)\n", format_bytes(peak).c_str());
     if (plan->tiles() > 1)
       std::printf("tiles    %d of %dx%d, %d pixels of overlap\n", plan->tiles(), plan->tile_w, plan->tile_h, o.overlap);
@@ -71,9 +72,17 @@ int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
   const double rate = median > 0 ? flops * plan->tiles() / median : 0;
   const double roof = fma_peak(session.backend().device());
   const Image enlarged = result_image(last.output, preprocess);
-  nlohmann::json json{{"model", o.model}, {"device", device.note}, {"input_width", width}, {"input_height", height},
-                      {"output_width", enlarged.width}, {"output_height", enlarged.height}, {"tiles", plan->tiles()},
-                      {"peak_bytes", peak}, {"first_ms", first * 1e3}, {"median_ms", median * 1e3}, {"gflops", rate * 1e-9},
+  nlohmann::json json{{"model", o.model},
+                      {"device", device.note},
+                      {"input_width", width},
+                      {"input_height", height},
+                      {"output_width", enlarged.width},
+                      {"output_height", enlarged.height},
+                      {"tiles", plan->tiles()},
+                      {"peak_bytes", peak},
+                      {"first_ms", first * 1e3},
+                      {"median_ms", median * 1e3},
+                      {"gflops", rate * 1e-9},
                       {"written", nlohmann::json::array()}};
   if (roof > 0) json["percent_of_fma_peak"] = 100 * rate / roof;
   if (!common.json) {
@@ -86,13 +95,15 @@ int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
   }
   if (!o.output.empty() || !o.reference.empty()) {
     const Image source = preprocess.color == Color::grey ? to_grey(image) : to_rgb(image);
-    const Image same = source.width == width && source.height == height ? source : resample(source, width, height, Filter::bilinear);
+    const Image same =
+        source.width == width && source.height == height ? source : resample(source, width, height, Filter::bilinear);
     const Image bicubic = resample(same, enlarged.width, enlarged.height, Filter::bicubic);
     if (!o.reference.empty()) {
       auto reference = read_image(o.reference);
       if (!reference.ok()) return fail(reference.error());
       if (reference->width != enlarged.width || reference->height != enlarged.height)
-        return fail({Reason::bad_input, "The reference is " + reference->size_text() + ", the result " + enlarged.size_text() + "."});
+        return fail(
+            {Reason::bad_input, "The reference is " + reference->size_text() + ", the result " + enlarged.size_text() + "."});
       const double ours = luma_psnr(enlarged, *reference, 4), plain = luma_psnr(bicubic, *reference, 4);
       json["psnr_db"] = ours, json["bicubic_psnr_db"] = plain;
       if (!common.json) std::printf("quality  %.2f dB luma PSNR, bicubic %.2f dB (border of 4 left out)\n", ours, plain);
@@ -104,7 +115,8 @@ int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
       if (auto saved = write_png(paths[1], comparison_picture(bicubic, enlarged)); !saved.ok()) return fail(saved.error());
       for (const std::string& path : paths) json["written"].push_back(path);
       std::vector<std::string> tensors;
-      if (auto saved = save_output(o.output, session.outputs()[0].name, last.output, tensors); !saved.ok()) return fail(saved.error());
+      if (auto saved = save_output(o.output, session.outputs()[0].name, last.output, tensors); !saved.ok())
+        return fail(saved.error());
       for (const std::string& path : tensors) json["written"].push_back(path);
       if (!common.json) {
         std::printf("written  %s\n", paths[0].c_str());

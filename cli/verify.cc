@@ -48,8 +48,8 @@ constexpr size_t kOperatorTest = 10;
 
 // Steps of a plan that run on the plain reference loops of a fast backend.
 int plain_steps(const Plan& plan) {
-  return static_cast<int>(std::count_if(plan.steps.begin(), plan.steps.end(),
-                                        [](const PlanStep& s) { return variant_of(s.schedule) == "plain"; }));
+  return static_cast<int>(
+      std::count_if(plan.steps.begin(), plan.steps.end(), [](const PlanStep& s) { return variant_of(s.schedule) == "plain"; }));
 }
 
 Verdict verify_directory(const fs::path& directory, std::shared_ptr<Backend> backend, const SessionOptions& options,

@@ -1,5 +1,5 @@
-// Backend: what runs a Plan. It decides nothing: it compiles Stages under their Schedules, moves bytes and keeps time. Shaped for
-// devices that work on their own: memory may be invisible to the host, work is submitted and completes later.
+// Backend: what runs a Plan. It decides nothing: it compiles Stages under their Schedules, moves bytes and keeps time. Shaped
+// for devices that work on their own: memory may be invisible to the host, work is submitted and completes later.
 #pragma once
 
 #include <chrono>
@@ -75,8 +75,8 @@ enum class MemoryKind : uint8_t {
 };
 
 struct SubmitOptions {
-  Token after;             // starts once this is complete
-  bool timestamps = false; // keep StepTimes for timestamps()
+  Token after;                                                     // starts once this is complete
+  bool timestamps = false;                                         // keep StepTimes for timestamps()
   std::shared_ptr<std::vector<std::shared_ptr<void>>> keep_alive;  // released when the work is complete
 };
 
@@ -97,8 +97,8 @@ class Backend {
   virtual Status wait(Token token, std::chrono::nanoseconds timeout = {}) = 0;
   // Times of a completed submission made with `timestamps`; kept until the next such submission.
   virtual Result<std::vector<StepTime>> timestamps(Token token) = 0;
-  // Arithmetic peak of a math unit at this moment, all cores together, in flops per second; 0 where it cannot be told. Takes about
-  // 2 ms: benches probe just before and after what they judge, because clocks wander.
+  // Arithmetic peak of a math unit at this moment, all cores together, in flops per second; 0 where it cannot be told. Takes
+  // about 2 ms: benches probe just before and after what they judge, because clocks wander.
   virtual double probe_peak(std::string_view) { return 0; }
   virtual Executor& executor() = 0;  // host threads for packing
 };

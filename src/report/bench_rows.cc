@@ -15,7 +15,9 @@ BenchRow row_of(const std::string& name, const LayerMeasurement& m) {
   row.problem = to_text(m.problem);
   row.algorithm = m.choice.algorithm;
   for (const Schedule& s : m.choice.schedules) row.schedule += (row.schedule.empty() ? "" : " ; ") + to_text(s);
-  row.reason = m.choice.candidates.empty() ? "" : "lowest predicted cost of " + std::to_string(m.choice.candidates.size()) + " candidates";
+  row.reason = m.choice.candidates.empty()
+                   ? ""
+                   : "lowest predicted cost of " + std::to_string(m.choice.candidates.size()) + " candidates";
   row.median_ms = m.median_seconds * 1e3, row.min_ms = m.min_seconds * 1e3, row.p95_ms = m.p95_seconds * 1e3;
   row.predicted_ms = m.choice.cost.seconds * 1e3;
   row.nominal_flops = m.problem.nominal_flops(), row.executed_flops = executed_flops(m.problem);
@@ -37,14 +39,14 @@ std::string line(const char* pattern, auto... values) {
 }  // namespace
 
 std::string bench_table_heading() {
-  return line("%-24s %-34s %-10s %9s %9s %8s %8s %7s %7s %7s %-8s %8s\n", "layer", "problem", "algorithm", "median ms", "min ms",
-              "GFLOP/s", "executed", "% peak", "% roof", "GB/s", "bound", "error");
+  return line("%-24s %-34s %-10s %9s %9s %8s %8s %7s %7s %7s %-8s %8s\n", "layer", "problem", "algorithm", "median ms",
+              "min ms", "GFLOP/s", "executed", "% peak", "% roof", "GB/s", "bound", "error");
 }
 
 std::string bench_table_row(const BenchRow& r) {
-  return line("%-24.24s %-34.34s %-10.10s %9.4f %9.4f %8.1f %8.1f %7.1f %7.1f %7.1f %-8s %8.1e\n", r.name.c_str(), r.what.c_str(),
-              r.algorithm.c_str(), r.median_ms, r.min_ms, r.gflops(), r.executed_gflops(), r.percent_of_peak(), r.percent_of_roof(),
-              r.gbytes_per_s(), r.bound.c_str(), r.max_error);
+  return line("%-24.24s %-34.34s %-10.10s %9.4f %9.4f %8.1f %8.1f %7.1f %7.1f %7.1f %-8s %8.1e\n", r.name.c_str(),
+              r.what.c_str(), r.algorithm.c_str(), r.median_ms, r.min_ms, r.gflops(), r.executed_gflops(), r.percent_of_peak(),
+              r.percent_of_roof(), r.gbytes_per_s(), r.bound.c_str(), r.max_error);
 }
 
 std::string bench_table_summary(const std::vector<BenchRow>& rows) {
@@ -87,8 +89,9 @@ nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& row
 std::string implausible(const std::vector<BenchRow>& rows) {
   for (const BenchRow& r : rows)
     if (r.peak_flops_per_second > 0 && r.executed_gflops() * 1e9 > 1.08 * r.peak_flops_per_second)
-      return line("Layer '%s' shows %.1f executed GFLOP/s, more than 8 %% above the probed peak of %.1f: the measurement is wrong.",
-                  r.name.c_str(), r.executed_gflops(), r.peak_flops_per_second * 1e-9);
+      return line(
+          "Layer '%s' shows %.1f executed GFLOP/s, more than 8 %% above the probed peak of %.1f: the measurement is wrong.",
+          r.name.c_str(), r.executed_gflops(), r.peak_flops_per_second * 1e-9);
   return {};
 }
 

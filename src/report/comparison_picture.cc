@@ -8,8 +8,8 @@
 namespace sparkle {
 namespace {
 
-constexpr int kPanel = 960;   // widest panel
-constexpr int kMagnify = 4;   // of the detail, pixels shown as squares
+constexpr int kPanel = 960;  // widest panel
+constexpr int kMagnify = 4;  // of the detail, pixels shown as squares
 constexpr int kGap = 8;
 constexpr float kPaper = 250;
 
@@ -38,7 +38,8 @@ void frame(Image& image, const Box& box) {
   for (int ring = 0; ring < 2; ++ring)
     for (int y = box.y - ring; y <= box.y + box.height + ring; ++y)
       for (int x = box.x - ring; x <= box.x + box.width + ring; ++x) {
-        const bool edge = y == box.y - ring || y == box.y + box.height + ring || x == box.x - ring || x == box.x + box.width + ring;
+        const bool edge =
+            y == box.y - ring || y == box.y + box.height + ring || x == box.x - ring || x == box.x + box.width + ring;
         if (!edge || x < 0 || y < 0 || x >= image.width || y >= image.height) continue;
         constexpr float color[3] = {255, 196, 0};
         std::copy_n(color, 3, image.at(x, y));
@@ -50,7 +51,8 @@ void frame(Image& image, const Box& box) {
 Image comparison_picture(const Image& plain_any, const Image& better_any) {
   const Image sources[2] = {to_rgb(plain_any), to_rgb(better_any)};
   const int width = std::min(kPanel, sources[0].width);
-  const int height = std::max(1, static_cast<int>(std::lround(static_cast<double>(sources[0].height) * width / sources[0].width)));
+  const int height =
+      std::max(1, static_cast<int>(std::lround(static_cast<double>(sources[0].height) * width / sources[0].width)));
   const double shrink = static_cast<double>(width) / sources[0].width;
   const int detail_w = std::clamp(width / kMagnify, 1, sources[0].width);
   const int detail_h = std::clamp(height / kMagnify, 1, sources[0].height);

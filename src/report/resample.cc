@@ -7,7 +7,7 @@ namespace sparkle {
 namespace {
 
 struct Taps {
-  std::vector<int> first;      // per output sample
+  std::vector<int> first;  // per output sample
   std::vector<int> count;
   std::vector<float> weights;  // `widest` per output sample
   int widest = 0;

@@ -35,7 +35,9 @@ Result<TiledPlan> plan_tiles(Session& session, const Dims& input, const TileOpti
   if (options.tile > 0 && (options.overlap < 0 || options.tile <= 2 * options.overlap))
     return Error{Reason::bad_usage, "--tile " + std::to_string(options.tile) + " must be more than twice --overlap " +
                                         std::to_string(options.overlap) + "."};
-  const auto side = [&](int64_t size) { return static_cast<int>(options.tile > 0 ? std::min<int64_t>(size, options.tile) : size); };
+  const auto side = [&](int64_t size) {
+    return static_cast<int>(options.tile > 0 ? std::min<int64_t>(size, options.tile) : size);
+  };
   p.tile_h = side(input[2]);
   p.tile_w = side(input[3]);
   p.down = count_tiles(input[2], p.tile_h, options.overlap);
@@ -45,7 +47,8 @@ Result<TiledPlan> plan_tiles(Session& session, const Dims& input, const TileOpti
   const TensorDesc& out = p.plan->tensors[static_cast<size_t>(p.plan->outputs[0])].desc;
   if (out.dtype != DType::f32 || out.shape.size() != 4 || out.shape[0] != 1 || out.shape[1] != input[1]) return p;
   const int64_t factor = out.shape[2] / p.tile_h;
-  if (factor >= 2 && factor * p.tile_h == out.shape[2] && factor * p.tile_w == out.shape[3]) p.factor = static_cast<int>(factor);
+  if (factor >= 2 && factor * p.tile_h == out.shape[2] && factor * p.tile_w == out.shape[3])
+    p.factor = static_cast<int>(factor);
   return p;
 }
 

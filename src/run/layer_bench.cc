@@ -22,7 +22,7 @@ double median(std::vector<double> values) {
 
 // A problem's operands in memory of the backend, its kernels compiled and recorded as one program.
 struct Prepared {
-  std::vector<HostTensor> inputs;   // in the memory order of their layouts
+  std::vector<HostTensor> inputs;  // in the memory order of their layouts
   std::vector<std::shared_ptr<Buffer>> buffers;
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::unique_ptr<Program> program;
@@ -53,7 +53,8 @@ Result<std::shared_ptr<Buffer>> upload(Backend& backend, const std::byte* bytes,
   return buffer;
 }
 
-Result<Prepared> prepare(Backend& backend, ConstantStore& constants, const AnchorCall& call, const Choice& choice, uint64_t seed) {
+Result<Prepared> prepare(Backend& backend, ConstantStore& constants, const AnchorCall& call, const Choice& choice,
+                         uint64_t seed) {
   Prepared p;
   std::mt19937_64 random(seed);
   const double depth = call.problem.kind == ProblemKind::matmul
@@ -122,8 +123,10 @@ Status verify(Backend& backend, const AnchorCall& call, const Prepared& p, Layer
   SPARKLE_CHECK(backend.wait(token));
   Stage slice{GemmParams{problem.kind == ProblemKind::matmul ? Loader::dense : Loader::window, problem.groups, problem.window,
                          problem.epilogue},
-              call.inputs, {call.output}};
-  if (problem.kind == ProblemKind::conv_transpose) return ok();  // checked by the unit tests; its stages are ordinary convolutions
+              call.inputs,
+              {call.output}};
+  if (problem.kind == ProblemKind::conv_transpose)
+    return ok();  // checked by the unit tests; its stages are ordinary convolutions
   TensorDesc& out = slice.outputs[0];
   const int axis = problem.kind == ProblemKind::matmul ? out.shape.size() - 2 : 2;
   const int64_t rows = out.shape[axis];
@@ -196,7 +199,8 @@ double executed_flops(const Problem& p) {
       }
     pairs *= inside;
   }
-  return 2 * static_cast<double>(p.n) * static_cast<double>(p.k) * static_cast<double>(p.c) / static_cast<double>(p.groups) * pairs;
+  return 2 * static_cast<double>(p.n) * static_cast<double>(p.k) * static_cast<double>(p.c) / static_cast<double>(p.groups) *
+         pairs;
 }
 
 Result<LayerMeasurement> measure_layer(Backend& backend, const Problem& problem, const LayerBenchOptions& options) {

@@ -1,5 +1,5 @@
-// LayerBench: one Problem measured on a backend the honest way: verified against the reference first, random data, warmed up, peak probed
-// just before and after every sample, medians over rounds.
+// LayerBench: one Problem measured on a backend the honest way: verified against the reference first, random data, warmed up,
+// peak probed just before and after every sample, medians over rounds.
 #pragma once
 
 #include "backends/backend.h"
@@ -19,11 +19,11 @@ struct LayerMeasurement {
   Problem problem;
   Choice choice;
   double median_seconds = 0, min_seconds = 0, p95_seconds = 0;
-  double peak_flops_per_second = 0;   // all cores, probed around the samples; 0 where the device cannot tell
-  double share_of_peak = 0;           // nominal rate / peak of the same moment, median over rounds
-  double roof_seconds = 0;            // what the measured roofs allow: the slower of arithmetic and compulsory traffic
-  std::string roof_bound;             // "compute" or the memory level
-  double largest_error = 0;           // relative to the largest output checked
+  double peak_flops_per_second = 0;  // all cores, probed around the samples; 0 where the device cannot tell
+  double share_of_peak = 0;          // nominal rate / peak of the same moment, median over rounds
+  double roof_seconds = 0;           // what the measured roofs allow: the slower of arithmetic and compulsory traffic
+  std::string roof_bound;            // "compute" or the memory level
+  double largest_error = 0;          // relative to the largest output checked
   bool verified = false;
   int64_t workspace_bytes = 0;
 };

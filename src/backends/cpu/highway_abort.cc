@@ -1,5 +1,5 @@
-// Highway's debug assertions (active under the sanitizers) end in hwy::Abort, which lives in its shared library. Only its headers are
-// used here, so this is the definition: a failed assertion is a bug of a kernel and ends the test that found it.
+// Highway's debug assertions (active under the sanitizers) end in hwy::Abort, which lives in its shared library. Only its
+// headers are used here, so this is the definition: a failed assertion is a bug of a kernel and ends the test that found it.
 #include <hwy/base.h>
 
 #include <cstdarg>

@@ -213,7 +213,8 @@ Status measure_roofs(Device& device, Executor& executor, double seconds) {
     unit.flops_per_second = fma_rate(own, slot);
     unit.total_flops_per_second = together(executor, [&](int) { return fma_rate(own, slot); });
   }
-  // Neighbours on the cores can halve a probe. No unit is slower than a narrower one: what looks so is measured again, the best counts.
+  // Neighbours on the cores can halve a probe. No unit is slower than a narrower one: what looks so is measured again, the best
+  // counts.
   for (MathUnit& unit : device.units) {
     const RoofKernels own = roof_kernels(unit.name);
     if (own.fma == nullptr || unit.kind != UnitKind::vector_fma) continue;

@@ -55,8 +55,8 @@ void window_reference(const GemmParams& p, std::span<const TensorView> inputs, c
                   const int64_t xat = n * x.pitch_n + d * x.pitch_d + h * x.pitch_h + v * x.pitch_w;
                   const int64_t wat = k * w.pitch_n + t0 * w.pitch_d + t1 * w.pitch_h + t2 * w.pitch_w;
                   for (int64_t c = 0; c < group_c; ++c)
-                    sum += load(inputs[0], xat + (k / group_k * group_c + c) * x.pitch_c) *
-                           load(inputs[1], wat + c * w.pitch_c);
+                    sum +=
+                        load(inputs[0], xat + (k / group_k * group_c + c) * x.pitch_c) * load(inputs[1], wat + c * w.pitch_c);
                 }
             const auto place = [&](const TensorView& t) {
               const FeatureMap map = feature_map(t.desc);
@@ -86,8 +86,8 @@ void dense_reference(const GemmParams& p, std::span<const TensorView> inputs, co
     const int64_t a_at = place(inputs[0].desc, 0), b_at = place(inputs[1].desc, 1);
     double sum = 0;
     for (int64_t k = 0; k < depth; ++k) sum += load(inputs[0], a_at + k * a_k) * load(inputs[1], b_at + k * b_k);
-    const double value = finish(p.epilogue, inputs.subspan(2), sum, index[rank - 1],
-                                [&](const TensorView& t) { return place(t.desc, -1); });
+    const double value =
+        finish(p.epilogue, inputs.subspan(2), sum, index[rank - 1], [&](const TensorView& t) { return place(t.desc, -1); });
     store(output, place(y, -1), value);
     for (int axis = rank - 1; axis >= 0 && ++index[axis] == y.shape[axis]; --axis) index[axis] = 0;
   }

@@ -20,11 +20,11 @@ std::vector<TapSegment> tap_segments(int64_t filter, int64_t stride, int64_t dil
 std::array<std::vector<TapSegment>, 3> tap_segments(const Window& window, const FeatureMap& x, const FeatureMap& y);
 
 struct GemmSizes {
-  int64_t instances = 1;  // independent products: groups, or batch elements that have a right operand each
-  int64_t m = 0;          // rows of one instance
-  int64_t n = 0;          // columns of one instance
-  int64_t k = 0;          // length of the sums, padding taps counted
-  double k_steps = 0;     // sum over an instance's rows of the products really needed: m * k less the padding taps
+  int64_t instances = 1;        // independent products: groups, or batch elements that have a right operand each
+  int64_t m = 0;                // rows of one instance
+  int64_t n = 0;                // columns of one instance
+  int64_t k = 0;                // length of the sums, padding taps counted
+  double k_steps = 0;           // sum over an instance's rows of the products really needed: m * k less the padding taps
   int64_t weight_matrices = 1;  // different right operands among the instances
 };
 GemmSizes gemm_sizes(const GemmParams& params, const std::vector<TensorDesc>& inputs, const TensorDesc& output);

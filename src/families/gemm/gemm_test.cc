@@ -80,9 +80,10 @@ TEST(GemmFamily, reference_of_a_small_convolution) {
   p.window.pad_begin = {0, 0, 1};
   p.epilogue.bias = true;
   p.epilogue.activation = Activation::relu;
-  const auto y = run(p, {HostTensor::of<float>(DType::f32, {1, 1, 4}, {1, 2, 3, 4}),
-                         HostTensor::of<float>(DType::f32, {2, 1, 3}, {1, 10, 100, -1, 0, 1}),
-                         HostTensor::of<float>(DType::f32, {2}, {1000, -2})},
+  const auto y = run(p,
+                     {HostTensor::of<float>(DType::f32, {1, 1, 4}, {1, 2, 3, 4}),
+                      HostTensor::of<float>(DType::f32, {2, 1, 3}, {1, 10, 100, -1, 0, 1}),
+                      HostTensor::of<float>(DType::f32, {2}, {1000, -2})},
                      {1, 2, 4});
   EXPECT_EQ(y, (std::vector<float>{1210, 1321, 1432, 1043, 0, 0, 0, 0}));
 }
@@ -94,11 +95,12 @@ TEST(GemmFamily, reference_of_groups_and_residual_order) {
   p.epilogue.scale = true;
   p.epilogue.residuals_before = p.epilogue.residuals_after = 1;
   p.epilogue.activation = Activation::relu;
-  const auto y = run(p, {HostTensor::of<float>(DType::f32, {1, 2, 1}, {3, 5}),
-                         HostTensor::of<float>(DType::f32, {2, 1, 1}, {1, 1}),
-                         HostTensor::of<float>(DType::f32, {2}, {1, -1}), HostTensor::of<float>(DType::f32, {1, 2, 1}, {1, 2}),
-                         HostTensor::of<float>(DType::f32, {1, 2, 1}, {100, 200})},
-                     {1, 2, 1});
+  const auto y =
+      run(p,
+          {HostTensor::of<float>(DType::f32, {1, 2, 1}, {3, 5}), HostTensor::of<float>(DType::f32, {2, 1, 1}, {1, 1}),
+           HostTensor::of<float>(DType::f32, {2}, {1, -1}), HostTensor::of<float>(DType::f32, {1, 2, 1}, {1, 2}),
+           HostTensor::of<float>(DType::f32, {1, 2, 1}, {100, 200})},
+          {1, 2, 1});
   EXPECT_EQ(y, (std::vector<float>{107, 200}));  // relu(2*3*1+1)+100, relu(-10+2)+200
 }
 
@@ -106,9 +108,9 @@ TEST(GemmFamily, reference_of_a_broadcast_product) {
   GemmParams p;
   p.loader = Loader::dense;
   // Two matrices times one: [2,1,2] x [2,2].
-  const auto y = run(p, {HostTensor::of<float>(DType::f32, {2, 1, 2}, {1, 2, 3, 4}),
-                         HostTensor::of<float>(DType::f32, {2, 2}, {1, 2, 3, 4})},
-                     {2, 1, 2});
+  const auto y = run(
+      p, {HostTensor::of<float>(DType::f32, {2, 1, 2}, {1, 2, 3, 4}), HostTensor::of<float>(DType::f32, {2, 2}, {1, 2, 3, 4})},
+      {2, 1, 2});
   EXPECT_EQ(y, (std::vector<float>{7, 10, 15, 22}));
 }
 

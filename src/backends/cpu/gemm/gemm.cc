@@ -127,9 +127,8 @@ Result<CpuKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, con
   for (const auto* list : {&stage.inputs, &stage.outputs})
     for (const TensorDesc& desc : *list)
       if (desc.dtype != DType::f32)
-        return Error{Reason::type_not_served,
-                     "The CPU's gemm kernels compute in f32, not " + std::string(name_of(desc.dtype)) +
-                         "; convert the operand."};
+        return Error{Reason::type_not_served, "The CPU's gemm kernels compute in f32, not " + std::string(name_of(desc.dtype)) +
+                                                  "; convert the operand."};
   SPARKLE_TRY(geometry, gemm_geometry(stage, *s, tiles->lanes));
   return CpuKernelPtr(std::make_unique<GemmKernel>(stage, *s, std::move(geometry), *tiles, (constants >> 1 & 1) != 0));
 }

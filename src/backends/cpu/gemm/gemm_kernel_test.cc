@@ -301,7 +301,8 @@ TEST(GemmKernel, errors_name_the_reason) {
   GemmSchedule schedule;
   schedule.unit = units[0].name;
   schedule.nr = 1;
-  Stage stage{GemmParams{}, {dense_desc(DType::f32, {1, 8, 4, 4}), dense_desc(DType::f32, {8, 8, 1, 1})},
+  Stage stage{GemmParams{},
+              {dense_desc(DType::f32, {1, 8, 4, 4}), dense_desc(DType::f32, {8, 8, 1, 1})},
               {dense_desc(DType::f32, {1, 8, 4, 4})}};
   EXPECT_EQ(make_gemm(stage, schedule, device, 0).error().reason, Reason::layout_not_served);
   stage.inputs[0].layout = stage.outputs[0].layout = channels_last({1, 8, 4, 4});

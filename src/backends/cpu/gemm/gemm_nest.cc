@@ -154,8 +154,7 @@ struct Nest {
     finish.bias = call.bias;
     for (int i = 0; i < count; ++i) {
       finish.y[i] = call.y[i] + panel.column;
-      for (int r = 0; r < call.residuals; ++r)
-        finish.residual[r][i] = call.residual[r][i] + panel.column * g.residual_pitch[r];
+      for (int r = 0; r < call.residuals; ++r) finish.residual[r][i] = call.residual[r][i] + panel.column * g.residual_pitch[r];
     }
     tiles.finish(finish);
   }

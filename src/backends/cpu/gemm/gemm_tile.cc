@@ -13,11 +13,12 @@
 #undef SPARKLE_FOR_ROWS
 #undef SPARKLE_FOR_TILE
 #define SPARKLE_FOR_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
-#define SPARKLE_FOR_TILE(X) \
-  X(0, 0) X(0, 1) X(0, 2) X(0, 3) X(1, 0) X(1, 1) X(1, 2) X(1, 3) X(2, 0) X(2, 1) X(2, 2) X(2, 3) \
-  X(3, 0) X(3, 1) X(3, 2) X(3, 3) X(4, 0) X(4, 1) X(4, 2) X(4, 3) X(5, 0) X(5, 1) X(5, 2) X(5, 3) \
-  X(6, 0) X(6, 1) X(6, 2) X(6, 3) X(7, 0) X(7, 1) X(7, 2) X(7, 3) X(8, 0) X(8, 1) X(8, 2) X(8, 3) \
-  X(9, 0) X(9, 1) X(9, 2) X(9, 3) X(10, 0) X(10, 1) X(10, 2) X(10, 3) X(11, 0) X(11, 1) X(11, 2) X(11, 3)
+#define SPARKLE_FOR_TILE(X)                                                                                                    \
+  X(0, 0)                                                                                                                      \
+  X(0, 1) X(0, 2) X(0, 3) X(1, 0) X(1, 1) X(1, 2) X(1, 3) X(2, 0) X(2, 1) X(2, 2) X(2, 3) X(3, 0) X(3, 1) X(3, 2) X(3, 3)      \
+      X(4, 0) X(4, 1) X(4, 2) X(4, 3) X(5, 0) X(5, 1) X(5, 2) X(5, 3) X(6, 0) X(6, 1) X(6, 2) X(6, 3) X(7, 0) X(7, 1) X(7, 2)  \
+          X(7, 3) X(8, 0) X(8, 1) X(8, 2) X(8, 3) X(9, 0) X(9, 1) X(9, 2) X(9, 3) X(10, 0) X(10, 1) X(10, 2) X(10, 3) X(11, 0) \
+              X(11, 1) X(11, 2) X(11, 3)
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {
@@ -72,9 +73,9 @@ void tile(const TileCall& call) {
     // scaled index of x86 addresses its two neighbours too.
     constexpr bool kTall = kRows > kMaxTileRows;
     [[maybe_unused]] const int64_t pitch = call.a_pitch;
-#define SPARKLE_ROW(r)                                                               \
-  [[maybe_unused]] const float* HWY_RESTRICT a##r = nullptr;     \
-  if constexpr (r < kRows && !kTall) a##r = call.a[r] + run->a;                      \
+#define SPARKLE_ROW(r)                                          \
+  [[maybe_unused]] const float* HWY_RESTRICT a##r = nullptr;    \
+  if constexpr (r < kRows && !kTall) a##r = call.a[r] + run->a; \
   if constexpr (r < kRows && kTall && r % 3 == 0) a##r = call.a[0] + r * pitch + run->a;
     SPARKLE_FOR_ROWS(SPARKLE_ROW)
 #undef SPARKLE_ROW
@@ -84,13 +85,13 @@ void tile(const TileCall& call) {
       if constexpr (kVectors > 1) b1 = hn::LoadU(d, b + lanes);
       if constexpr (kVectors > 2) b2 = hn::LoadU(d, b + 2 * lanes);
       if constexpr (kVectors > 3) b3 = hn::LoadU(d, b + 3 * lanes);
-#define SPARKLE_MULTIPLY(r)                                                           \
-  if constexpr (r < kRows) {                                                          \
-    const V x = hn::Set(d, kTall ? tall_row<r>(a0, a3, a6, a9, pitch) : a##r[i]);                      \
-    sum_##r##_0 = hn::MulAdd(x, b0, sum_##r##_0);                                     \
-    if constexpr (kVectors > 1) sum_##r##_1 = hn::MulAdd(x, b1, sum_##r##_1);         \
-    if constexpr (kVectors > 2) sum_##r##_2 = hn::MulAdd(x, b2, sum_##r##_2);         \
-    if constexpr (kVectors > 3) sum_##r##_3 = hn::MulAdd(x, b3, sum_##r##_3);         \
+#define SPARKLE_MULTIPLY(r)                                                       \
+  if constexpr (r < kRows) {                                                      \
+    const V x = hn::Set(d, kTall ? tall_row<r>(a0, a3, a6, a9, pitch) : a##r[i]); \
+    sum_##r##_0 = hn::MulAdd(x, b0, sum_##r##_0);                                 \
+    if constexpr (kVectors > 1) sum_##r##_1 = hn::MulAdd(x, b1, sum_##r##_1);     \
+    if constexpr (kVectors > 2) sum_##r##_2 = hn::MulAdd(x, b2, sum_##r##_2);     \
+    if constexpr (kVectors > 3) sum_##r##_3 = hn::MulAdd(x, b3, sum_##r##_3);     \
   }
       SPARKLE_FOR_ROWS(SPARKLE_MULTIPLY)
 #undef SPARKLE_MULTIPLY
@@ -127,8 +128,8 @@ void tile(const TileCall& call) {
   for (int i = 0; i < call.residuals; ++i) {
     const float* const* residual = call.residual[i];
     const int64_t column = call.column;
-#define SPARKLE_RESIDUAL(r, v) \
-  if constexpr (r < kRows && v < kVectors)    \
+#define SPARKLE_RESIDUAL(r, v)             \
+  if constexpr (r < kRows && v < kVectors) \
     sum_##r##_##v = hn::Add(sum_##r##_##v, hn::LoadU(d, residual[r] + column + v * lanes));
     SPARKLE_FOR_TILE(SPARKLE_RESIDUAL)
 #undef SPARKLE_RESIDUAL
