@@ -13,12 +13,17 @@
 #undef SPARKLE_FOR_ROWS
 #undef SPARKLE_FOR_TILE
 #define SPARKLE_FOR_ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
-#define SPARKLE_FOR_TILE(X)                                                                                                    \
-  X(0, 0)                                                                                                                      \
-  X(0, 1) X(0, 2) X(0, 3) X(1, 0) X(1, 1) X(1, 2) X(1, 3) X(2, 0) X(2, 1) X(2, 2) X(2, 3) X(3, 0) X(3, 1) X(3, 2) X(3, 3)      \
-      X(4, 0) X(4, 1) X(4, 2) X(4, 3) X(5, 0) X(5, 1) X(5, 2) X(5, 3) X(6, 0) X(6, 1) X(6, 2) X(6, 3) X(7, 0) X(7, 1) X(7, 2)  \
-          X(7, 3) X(8, 0) X(8, 1) X(8, 2) X(8, 3) X(9, 0) X(9, 1) X(9, 2) X(9, 3) X(10, 0) X(10, 1) X(10, 2) X(10, 3) X(11, 0) \
-              X(11, 1) X(11, 2) X(11, 3)
+// clang-format off
+#define SPARKLE_FOR_TILE(X)                                                                                                   \
+  X(0, 0)                                                                                                                     \
+  X(0, 1)                                                                                                                     \
+  X(0, 2)                                                                                                                     \
+  X(0, 3)                                                                                                                     \
+  X(1, 0) X(1, 1) X(1, 2) X(1, 3) X(2, 0) X(2, 1) X(2, 2) X(2, 3) X(3, 0) X(3, 1) X(3, 2) X(3, 3) X(4, 0) X(4, 1) X(4, 2)     \
+      X(4, 3) X(5, 0) X(5, 1) X(5, 2) X(5, 3) X(6, 0) X(6, 1) X(6, 2) X(6, 3) X(7, 0) X(7, 1) X(7, 2) X(7, 3) X(8, 0) X(8, 1) \
+          X(8, 2) X(8, 3) X(9, 0) X(9, 1) X(9, 2) X(9, 3) X(10, 0) X(10, 1) X(10, 2) X(10, 3) X(11, 0) X(11, 1) X(11, 2)      \
+              X(11, 3)
+// clang-format on
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {

@@ -144,17 +144,16 @@ StripFunction find_strip(PointwiseOp op, bool clipped) {
 #undef CASE
 #define CASE(name, arity) \
   case PointwiseOp::name: return strip<name##_op, arity, false>;
-      CASE(identity, 1)
-      CASE(constant, 0)
-      CASE(add, 2)
-      CASE(sub, 2) CASE(mul, 2) CASE(div, 2) CASE(pow, 2) CASE(min, 2) CASE(max, 2) CASE(fma, 3) CASE(select, 3) CASE(less, 2)
-          CASE(less_equal, 2) CASE(greater, 2) CASE(greater_equal, 2) CASE(equal, 2) CASE(logical_and, 2) CASE(logical_or, 2)
-              CASE(logical_xor, 2) CASE(logical_not, 1) CASE(affine, 1) CASE(neg, 1) CASE(abs, 1) CASE(sign, 1)
-                  CASE(reciprocal, 1) CASE(sqrt, 1) CASE(exp, 1) CASE(log, 1) CASE(sin, 1) CASE(cos, 1) CASE(erf, 1)
-                      CASE(floor, 1) CASE(ceil, 1) CASE(round, 1) CASE(is_nan, 1) CASE(relu, 1) CASE(clip, 1)
-                          CASE(leaky_relu, 1) CASE(prelu, 2) CASE(elu, 1) CASE(selu, 1) CASE(celu, 1) CASE(thresholded_relu, 1)
-                              CASE(sigmoid, 1) CASE(hard_sigmoid, 1) CASE(tanh, 1) CASE(silu, 1) CASE(hard_swish, 1)
-                                  CASE(gelu, 1) CASE(gelu_tanh, 1) CASE(softplus, 1) CASE(softsign, 1) CASE(mish, 1)
+      // clang-format off
+      CASE(identity, 1) CASE(constant, 0) CASE(add, 2) CASE(sub, 2) CASE(mul, 2) CASE(div, 2) CASE(pow, 2) CASE(min, 2)
+      CASE(max, 2) CASE(fma, 3) CASE(select, 3) CASE(less, 2) CASE(less_equal, 2) CASE(greater, 2)
+      CASE(greater_equal, 2) CASE(equal, 2) CASE(logical_and, 2) CASE(logical_or, 2) CASE(logical_xor, 2)
+      CASE(logical_not, 1) CASE(affine, 1) CASE(neg, 1) CASE(abs, 1) CASE(sign, 1) CASE(reciprocal, 1) CASE(sqrt, 1)
+      CASE(exp, 1) CASE(log, 1) CASE(sin, 1) CASE(cos, 1) CASE(erf, 1) CASE(floor, 1) CASE(ceil, 1) CASE(round, 1)
+      CASE(is_nan, 1) CASE(relu, 1) CASE(clip, 1) CASE(leaky_relu, 1) CASE(prelu, 2) CASE(elu, 1) CASE(selu, 1)
+      CASE(celu, 1) CASE(thresholded_relu, 1) CASE(sigmoid, 1) CASE(hard_sigmoid, 1) CASE(tanh, 1) CASE(silu, 1)
+      CASE(hard_swish, 1) CASE(gelu, 1) CASE(gelu_tanh, 1) CASE(softplus, 1) CASE(softsign, 1) CASE(mish, 1)
+// clang-format on
 #undef CASE
   }
   return nullptr;

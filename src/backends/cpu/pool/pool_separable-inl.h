@@ -57,10 +57,11 @@ HWY_INLINE void slide(const Line& line, int64_t c, int64_t count) {
     if constexpr (o < kLast - 1) left = Maximum::add(left, load(o)); \
     m##o = Maximum::add(middle, left);                               \
   }
-    SPARKLE_POOL_LEFT(6)
-    SPARKLE_POOL_LEFT(5)
-    SPARKLE_POOL_LEFT(4) SPARKLE_POOL_LEFT(3) SPARKLE_POOL_LEFT(2) SPARKLE_POOL_LEFT(1) SPARKLE_POOL_LEFT(0)
+    // clang-format off
+    SPARKLE_POOL_LEFT(6) SPARKLE_POOL_LEFT(5) SPARKLE_POOL_LEFT(4) SPARKLE_POOL_LEFT(3)
+    SPARKLE_POOL_LEFT(2) SPARKLE_POOL_LEFT(1) SPARKLE_POOL_LEFT(0)
 #undef SPARKLE_POOL_LEFT
+        // clang-format on
         store(0, m0);
     V right = load(line.filter);
 #define SPARKLE_POOL_RIGHT(o)                                                    \
@@ -70,10 +71,11 @@ HWY_INLINE void slide(const Line& line, int64_t c, int64_t count) {
   }
     V m7 = middle;
     if constexpr (kLast == 3) m3 = middle;
-    SPARKLE_POOL_RIGHT(1)
-    SPARKLE_POOL_RIGHT(2)
-    SPARKLE_POOL_RIGHT(3) SPARKLE_POOL_RIGHT(4) SPARKLE_POOL_RIGHT(5) SPARKLE_POOL_RIGHT(6) SPARKLE_POOL_RIGHT(7)
+    // clang-format off
+    SPARKLE_POOL_RIGHT(1) SPARKLE_POOL_RIGHT(2) SPARKLE_POOL_RIGHT(3) SPARKLE_POOL_RIGHT(4)
+    SPARKLE_POOL_RIGHT(5) SPARKLE_POOL_RIGHT(6) SPARKLE_POOL_RIGHT(7)
 #undef SPARKLE_POOL_RIGHT
+        // clang-format on
         (void) m4,
         (void)m5, (void)m6, (void)m7;
   }
