@@ -39,7 +39,7 @@ Result<std::vector<std::string>> read_labels(const std::string& path);
 // Prints one output (classes with the largest values, or figures) unless `quiet`, and gives it as JSON.
 nlohmann::json show_output(const std::string& name, const HostTensor& output, const std::vector<std::string>& labels, int top,
                            bool quiet);
-// The output as a picture where it looks like one: 1 or 3 channels, at least 8x8, values in 0..1 or 0..255.
+// The output as a picture where it looks like one: 1 or 3 channels, at least 8x8, values in 0..1 or about 0..255.
 std::optional<Image> picture_of(const HostTensor& output);
 // DIR/NAME.npy and, for pictures, DIR/NAME.png; adds the paths to `written`.
 Status save_output(const std::string& directory, const std::string& name, const HostTensor& output,

@@ -119,8 +119,11 @@ std::optional<Image> picture_of(const HostTensor& t) {
   if (t.dtype != DType::f32 || t.shape.size() != 4 || t.shape[0] != 1 || (t.shape[1] != 1 && t.shape[1] != 3)) return {};
   if (t.shape[2] < 8 || t.shape[3] < 8 || t.shape[2] * t.shape[3] > 4 * kMaxPixels) return {};
   const Range r = range_of(t);
-  if (!r.finite || r.min < -1e-3 || r.max > 255.5) return {};
-  return to_image(t, r.max <= 1.001 ? 255.f : 1.f);
+  if (!r.finite) return {};
+  if (r.min >= -1e-3 && r.max <= 1.001) return to_image(t, 255.f);
+  // Networks overshoot 0..255 a little; writing clamps.
+  if (r.min >= -1e-3 ? r.max > 320 : r.min < -64 || r.max < 64 || r.max > 320) return {};
+  return to_image(t, 1.f);
 }
 
 Status save_output(const std::string& directory, const std::string& name, const HostTensor& output,

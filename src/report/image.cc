@@ -66,8 +66,12 @@ Result<Image> read_image_bytes(std::span<const std::byte> bytes, const std::stri
     return Error{Reason::size_overflow, "'" + file + "' declares " + std::to_string(width) + "x" + std::to_string(height) +
                                             " pixels; at most " + std::to_string(max_pixels / 1000000) +
                                             " million are read, make it smaller first."};
-  const auto freed = [](void* p) { stbi_image_free(p); };
+  // The decoder takes what memory held for the missing pixels of a PNM file.
+  const bool pnm = size > 1 && data[0] == 'P' && (data[1] == '5' || data[1] == '6');
   const bool wide = stbi_is_16_bit_from_memory(data, size) != 0;
+  if (pnm && static_cast<int64_t>(width) * height * stored * (wide ? 2 : 1) > size)
+    return Error{Reason::bad_format, "'" + file + "' is cut short: its pixels are missing."};
+  const auto freed = [](void* p) { stbi_image_free(p); };
   const std::unique_ptr<void, decltype(freed)> samples(
       wide ? static_cast<void*>(stbi_load_16_from_memory(data, size, &width, &height, &stored, 0))
            : static_cast<void*>(stbi_load_from_memory(data, size, &width, &height, &stored, 0)),
