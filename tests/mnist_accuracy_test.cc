@@ -49,7 +49,8 @@ void check(const std::string& name, float scale) {
   int correct = 0;
   for (int d = 0; d < kDigits; ++d) {
     HostTensor digit = HostTensor::uninitialized(DType::f32, {1, 1, 28, 28});
-    for (int i = 0; i < kPixels; ++i) digit.data<float>()[i] = static_cast<float>(pixels[static_cast<size_t>(d) * kPixels + i]) * scale;
+    for (int i = 0; i < kPixels; ++i)
+      digit.data<float>()[i] = static_cast<float>(pixels[static_cast<size_t>(d) * kPixels + i]) * scale;
     auto outputs = (*session)->run({digit});
     ASSERT_TRUE(outputs.ok()) << "digit " << d << ": " << outputs.error().message;
     ASSERT_EQ((*outputs)[0].elements(), 10);

@@ -36,8 +36,8 @@ struct Expected {
 };
 // The table of ../shared/data/README.md.
 constexpr Expected kPhotographs[] = {
-    {"chelsea.png", 285, 285}, {"coffee.png", 967, 967},      {"astronaut.png", 823, 450},        {"rocket.jpg", 657, 812},
-    {"camera.png", 872, 872},  {"hummingbird.jpg", 94, 94},   {"golden_retriever.jpg", 207, 207}, {"macaw.jpg", 88, 88},
+    {"chelsea.png", 285, 285},  {"coffee.png", 967, 967},      {"astronaut.png", 823, 450},        {"rocket.jpg", 657, 812},
+    {"camera.png", 872, 872},   {"hummingbird.jpg", 94, 94},   {"golden_retriever.jpg", 207, 207}, {"macaw.jpg", 88, 88},
     {"cat_720p.jpg", 285, 285}, {"kitten_rgba.png", 281, 281},
 };
 

@@ -77,9 +77,9 @@ TEST(Preprocess, PresetsMapPixels) {
   Image red = white;
   for (size_t i = 0; i < red.pixels.size(); ++i) red.pixels[i] = i % 3 == 0 ? 255.f : 0.f;
   const HostTensor t = to_tensor(red, *yolox);
-  EXPECT_NEAR(t.data<float>()[0], 0, 1e-3);                // blue first
-  EXPECT_NEAR(t.data<float>()[2 * 64 * 64], 255, 1e-2);    // red last
-  EXPECT_NEAR(t.data<float>()[64 * 64 - 1], 114, 1e-3);    // the rest of the letterbox
+  EXPECT_NEAR(t.data<float>()[0], 0, 1e-3);              // blue first
+  EXPECT_NEAR(t.data<float>()[2 * 64 * 64], 255, 1e-2);  // red last
+  EXPECT_NEAR(t.data<float>()[64 * 64 - 1], 114, 1e-3);  // the rest of the letterbox
   EXPECT_FALSE(preprocess_preset("other").ok());
 }
 
