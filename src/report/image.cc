@@ -6,6 +6,8 @@
 #include <fstream>
 #include <memory>
 
+#include "report/jpeg_check.h"
+
 #define STBI_ONLY_JPEG
 #define STBI_ONLY_PNG
 #define STBI_ONLY_BMP
@@ -56,6 +58,7 @@ Image Image::filled(int width, int height, int channels, float value) {
 }
 
 Result<Image> read_image_bytes(std::span<const std::byte> bytes, const std::string& file, int64_t max_pixels) {
+  bytes = checked_jpeg(bytes);
   const auto* data = reinterpret_cast<const stbi_uc*>(bytes.data());
   const int size = static_cast<int>(std::min<size_t>(bytes.size(), size_t{1} << 30));
   int width = 0, height = 0, stored = 0;

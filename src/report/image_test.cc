@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "report/jpeg_check.h"
 #include "report/preprocess.h"
 #include "report/resample.h"
 
@@ -34,6 +35,17 @@ TEST(Image, HugeHeadersAndRubbishAreRefused) {
   EXPECT_EQ(huge.error().reason, Reason::size_overflow);
   for (const char* text : {"", "hello", "P6\n4 4\n255\n", "BM", "\x89PNG\r\n\x1a\n"}) EXPECT_FALSE(parse(text).ok()) << text;
   EXPECT_EQ(read_image("/nonexistent.png").error().reason, Reason::file_unreadable);
+}
+
+TEST(Image, JpegTablesThatAreTooLongAreRefused) {
+  const std::string head("\xff\xd8\xff\xe0\x00\x04\xff\xc4", 8);                               // metadata may look like a table
+  const std::string table = std::string("\xff\xc4\x01\x50\x00", 5) + std::string(16, '\x11');  // 272 codes
+  const auto kept = [](const std::string& s) { return checked_jpeg(std::as_bytes(std::span(s))).size(); };
+  EXPECT_EQ(kept(head + table), 0u);
+  EXPECT_EQ(kept(head + "\xff\xda" + "abc" + table), 0u);
+  EXPECT_EQ(kept(head + "\xff\xda" + "abc\xff\xd9" + table), head.size() + 7);  // after the end nothing is read
+  EXPECT_EQ(kept("GIF" + table), table.size() + 3);
+  EXPECT_FALSE(parse(head + table).ok());
 }
 
 TEST(Image, SixteenBitsBecomeFractions) {
