@@ -1,7 +1,7 @@
 // Speed of the gemm family's CPU kernels on a list of convolution layers, as a share of the FMA peak that was probed just
 // before and after each slot of measurement (the clock of a shared machine wanders). Weights are constant and packed; bias and
 // ReLU are fused. Usage: gemm_layers LAYERS.csv [--threads 1|2..] [--filter TEXT] [--candidate I] [--unit NAME] [--slots N]
-// [--prefetch 0|1] [--kc N]
+// [--prefetch 0|1|2] [--kc N]
 // Flops are those of the direct convolution, padding taps counted: skipped taps can show as more than 100 %.
 #include <algorithm>
 #include <cmath>
@@ -128,7 +128,7 @@ int main(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr,
                  "usage: gemm_layers LAYERS.csv [--threads N] [--filter TEXT] [--candidate I] [--unit NAME]\n"
-                 "                   [--slots N] [--prefetch 0|1] [--kc N]\n");
+                 "                   [--slots N] [--prefetch 0|1|2] [--kc N]\n");
     return 2;
   }
   Device device = probe_cpu();

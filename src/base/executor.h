@@ -7,19 +7,20 @@ namespace sparkle {
 
 class Executor {
  public:
+  using Work = void (*)(void* context, int task, int worker);
   virtual ~Executor() = default;
   // How many workers run at once, the caller included; at least 1.
   virtual int width() const = 0;
   // Calls work(context, task, worker) once for each task in [0, tasks), worker in [0, width()), and returns when all are
   // done. The work does not throw and starts no work of its own on this executor.
-  virtual void run(int tasks, void (*work)(void* context, int task, int worker), void* context) = 0;
+  virtual void run(int tasks, Work work, void* context) = 0;
 };
 
 // Runs everything in the caller.
 class InlineExecutor final : public Executor {
  public:
   int width() const override { return 1; }
-  void run(int tasks, void (*work)(void*, int, int), void* context) override {
+  void run(int tasks, Work work, void* context) override {
     for (int task = 0; task < tasks; ++task) work(context, task, 0);
   }
 };

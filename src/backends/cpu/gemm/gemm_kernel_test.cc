@@ -198,7 +198,7 @@ GemmSchedule random_schedule(Case& c, const MathUnit& unit) {
   s.mc = c.chance(0.5) ? 0 : c.pick(1, 60);
   s.nc = c.chance(0.5) ? 0 : c.pick(1, 200);
   s.order = c.chance(0.5) ? GemmOrder::rows : GemmOrder::columns;
-  s.prefetch = static_cast<int>(c.pick(0, 1));
+  s.prefetch = static_cast<int>(c.pick(0, 2));
   s.split = static_cast<int>(c.pick(0, 2));
   return s;
 }

@@ -140,7 +140,7 @@ struct Nest {
     call.scale = operands.scale ? operands.scale + column : nullptr;
     call.bias = operands.bias + column;
     call.column = panel.column;
-    tiles.tile[count - 1][panel.vectors - 1](call);
+    tiles.tile[schedule.prefetch == 2][count - 1][panel.vectors - 1](call);
     if (last && !call.finish) finish(call, panel, count);
   }
 
@@ -194,7 +194,9 @@ struct Nest {
   }
 
   // Columns outside: a chunk of a panel stays in L2 while all tiles pass. Fetched meanwhile: the next chunk, a share per tile.
-  void columns_outside(const GemmInstance& instance, int64_t t0, int64_t t1, int64_t p0, int64_t p1, float* partial) const {
+  // `onward`: the block after this one begins with panel p1.
+  void columns_outside(const GemmInstance& instance, int64_t t0, int64_t t1, int64_t p0, int64_t p1, bool onward,
+                       float* partial) const {
     const int64_t tile_floats = kMaxTileRows * kMaxTileVectors * tiles.lanes;
     TileCall call = defaults;
     for (int64_t p = p0; p < p1; ++p) {
@@ -205,7 +207,7 @@ struct Nest {
         // Chunks of a panel and panels of a matrix follow each other in memory.
         const char* next = reinterpret_cast<const char*>(packed_panel(g, operands.b, instance.weights, panel)) +
                            std::min(g.k, (chunk + 1) * g.kc) * row_bytes;
-        const bool fetch = schedule.prefetch && t1 - t0 > 3 && (chunk + 1 < g.chunks || p + 1 < p1);
+        const bool fetch = schedule.prefetch && t1 - t0 > 3 && (chunk + 1 < g.chunks || p + 1 < p1 || onward);
         const int64_t share = std::min(g.kc, g.k) * row_bytes / (t1 - t0);
         TileWalk walk(*this, instance, t0);
         for (int64_t t = t0; t < t1; t += walk.taken()) {
@@ -223,17 +225,28 @@ struct Nest {
   }
 
   // Tiles [t0, t1) by panels [p0, p1).
-  void block(const GemmInstance& instance, int64_t t0, int64_t t1, int64_t p0, int64_t p1) const {
+  void block(const GemmInstance& instance, int64_t t0, int64_t t1, int64_t p0, int64_t p1, bool onward) const {
     alignas(64) float partial[kPartialFloats];
     if (schedule.order == GemmOrder::rows) {
       rows_outside(instance, t0, t1, p0, p1, partial);
     } else {
-      columns_outside(instance, t0, t1, p0, p1, partial);
+      columns_outside(instance, t0, t1, p0, p1, onward, partial);
     }
   }
 };
 
 int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Into how many blocks `tiles` are cut: `enough` or a few more, such that all threads end together. Each block of tiles comes
+// `times` times.
+int64_t even_blocks(int64_t tiles, int64_t enough, int64_t times, int64_t threads) {
+  int64_t best = std::min(enough, tiles), least = 0;
+  for (int64_t blocks = best; blocks <= std::min(tiles, enough + threads); ++blocks) {
+    const int64_t longest = divided(blocks * times, threads) * divided(tiles, blocks);  // tiles of the busiest thread
+    if (least == 0 || longest < least) best = blocks, least = longest;
+  }
+  return best;
+}
 
 }  // namespace
 
@@ -271,16 +284,18 @@ void run_gemm(const GemmGeometry& g, const GemmSchedule& schedule, const Epilogu
   const double products = static_cast<double>(instances * g.tiles * schedule.mr) * static_cast<double>(g.padded_n * g.k);
   const int64_t most = executor.width() == 1 ? 1 : 4 * executor.width();
   const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(products / 1048576), 1, most);
-  const auto blocks = [&] { return instances * divided(g.tiles, block_tiles) * divided(panels, block_panels); };
-  if (schedule.split != 0 && blocks() < wanted)
-    block_panels = std::max<int64_t>(1, panels / divided(wanted, instances * divided(g.tiles, block_tiles)));
-  if (schedule.split != 1 && blocks() < wanted)
-    block_tiles = std::max<int64_t>(1, g.tiles / divided(wanted, instances * divided(panels, block_panels)));
+  if (schedule.split != 0) {
+    const int64_t enough = divided(wanted, instances * divided(g.tiles, block_tiles));
+    block_panels = std::min(block_panels, divided(panels, enough));
+  }
+  const int64_t column_blocks = divided(panels, block_panels);
+  int64_t row_blocks = divided(g.tiles, block_tiles);
+  if (schedule.split != 1 && instances * row_blocks * column_blocks < wanted)
+    row_blocks = even_blocks(g.tiles, divided(wanted, instances * column_blocks), instances * column_blocks, executor.width());
 
-  // Blocks in runs of at least `wanted` tasks: many small blocks are handed out several at a time.
-  const int64_t row_blocks = divided(g.tiles, block_tiles), column_blocks = divided(panels, block_panels);
+  // Many small blocks are handed out several at a time.
   const int64_t total = instances * row_blocks * column_blocks;
-  const int64_t tasks = std::min(total, wanted);
+  const int64_t tasks = std::min(total, wanted < most ? wanted : 4 * most);
   parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
     for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) {
       const int64_t instance = i / (row_blocks * column_blocks);
@@ -292,7 +307,8 @@ void run_gemm(const GemmGeometry& g, const GemmSchedule& schedule, const Epilogu
         column = row / row_blocks, row %= row_blocks;
       }
       nest.block(g.instances[static_cast<size_t>(instance)], row * g.tiles / row_blocks, (row + 1) * g.tiles / row_blocks,
-                 column * panels / column_blocks, (column + 1) * panels / column_blocks);
+                 column * panels / column_blocks, (column + 1) * panels / column_blocks,
+                 row + 1 == row_blocks && column + 1 < column_blocks);
     }
   });
 }

@@ -36,7 +36,11 @@ HWY_INLINE float tall_row(const float* a0, const float* a3, const float* a6, con
   return a[kRow % 3 * pitch];
 }
 
-template <int kRows, int kVectors>
+// Small tiles are bound by their loads: a prefetch per step costs them 1-3 % (6x2 with AVX2, Zen 4, 2026-11).
+constexpr bool fetches(int rows, int vectors) { return rows * vectors >= 18; }
+
+// kNearest: the level of cache that is prefetched into.
+template <int kRows, int kVectors, int kNearest>
 void tile(const TileCall& call) {
   static_assert(kRows * kVectors + kVectors + 1 <= SPARKLE_REGISTERS - 1, "the tile spills");
   const hn::ScalableTag<float> d;
@@ -54,12 +58,8 @@ void tile(const TileCall& call) {
 #undef SPARKLE_LOAD
   }
 
-  // The lines that will be written or added: their way here takes as long as a short sum.
+  // The lines that will be added: their way here takes as long as a short sum.
   if (call.finish) {
-#define SPARKLE_FETCH(r, v) \
-  if constexpr (r < kRows && v < kVectors) __builtin_prefetch(call.y[r] + call.column + v * lanes, 1, 3);
-    SPARKLE_FOR_TILE(SPARKLE_FETCH)
-#undef SPARKLE_FETCH
     for (int i = 0; i < call.residuals; ++i) {
       const float* const* residual = call.residual[i];
 #define SPARKLE_FETCH(r, v) \
@@ -102,9 +102,8 @@ void tile(const TileCall& call) {
 #undef SPARKLE_MULTIPLY
       b += kVectors * lanes;
       if constexpr (kTall) ++a0, ++a3, ++a6, ++a9;
-      // Small tiles are bound by their loads: one more per step costs 1-3 % (6x2 with AVX2, Zen 4, 2026-11).
-      if constexpr (kRows * kVectors >= 18) {
-        __builtin_prefetch(prefetch, 0, 3);  // into L1: 2-4 % better than into L2, for weights too
+      if constexpr (fetches(kRows, kVectors)) {
+        __builtin_prefetch(prefetch, 0, kNearest == 1 ? 3 : 2);
         prefetch += prefetch_step;
       }
     }
@@ -160,22 +159,17 @@ void tile(const TileCall& call) {
 #undef SPARKLE_STORE
 }
 
-template <int kRows>
-void fill_row(TileKernels& kernels) {
-  kernels.tile[kRows - 1][0] = tile<kRows, 1>;
-  kernels.tile[kRows - 1][1] = tile<kRows, 2>;
-#if SPARKLE_REGISTERS >= 32
-  kernels.tile[kRows - 1][2] = tile<kRows, 3>;
-  kernels.tile[kRows - 1][3] = tile<kRows, 4>;
-#endif
+template <int kRows, int kVectors>
+void fill(TileKernels& kernels) {
+  kernels.tile[0][kRows - 1][kVectors - 1] = tile<kRows, kVectors, 1>;
+  kernels.tile[1][kRows - 1][kVectors - 1] = tile<kRows, kVectors, fetches(kRows, kVectors) ? 2 : 1>;
 }
 
 template <int kRows>
-void fill_tall_row(TileKernels& kernels) {
-  kernels.tile[kRows - 1][0] = tile<kRows, 1>;
-#if SPARKLE_REGISTERS >= 32
-  kernels.tile[kRows - 1][1] = tile<kRows, 2>;
-#endif
+void fill_row(TileKernels& kernels) {
+  fill<kRows, 1>(kernels);
+  if constexpr (kRows <= kMaxTileRows || SPARKLE_REGISTERS >= 32) fill<kRows, 2>(kernels);
+  if constexpr (kRows <= kMaxTileRows && SPARKLE_REGISTERS >= 32) fill<kRows, 3>(kernels), fill<kRows, 4>(kernels);
 }
 
 const TileKernels* tile_kernels() {
@@ -185,8 +179,7 @@ const TileKernels* tile_kernels() {
     k.max_vectors = SPARKLE_REGISTERS >= 32 ? 4 : 2;
     fill_row<1>(k), fill_row<2>(k), fill_row<3>(k), fill_row<4>(k), fill_row<5>(k), fill_row<6>(k);
     k.tall_vectors = SPARKLE_REGISTERS >= 32 ? 2 : 1;
-    fill_tall_row<7>(k), fill_tall_row<8>(k), fill_tall_row<9>(k), fill_tall_row<10>(k), fill_tall_row<11>(k);
-    fill_tall_row<12>(k);
+    fill_row<7>(k), fill_row<8>(k), fill_row<9>(k), fill_row<10>(k), fill_row<11>(k), fill_row<12>(k);
     k.finish = finish_tile;
     return k;
   }();
