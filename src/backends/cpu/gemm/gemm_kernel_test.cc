@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "backends/cpu/cpu_kernel.h"
-#include "backends/cpu/gemm/gemm_tile.h"
+#include "backends/cpu/gemm/gemm_nest.h"
 #include "families/gemm/gemm_family.h"
 
 namespace sparkle::cpu {
@@ -291,6 +291,39 @@ TEST(GemmKernel, dense_like_reference) {
       check(p, c, unit, "seed " + std::to_string(seed));
       if (HasFatalFailure()) return;
     }
+}
+
+// Random shapes reach these calls too; here it is certain. The kernels only count.
+TEST(GemmKernel, narrow_panels_take_two_tiles_a_call) {
+  static int single, tall, rows;
+  single = tall = rows = 0;
+  TileKernels tiles;
+  tiles.lanes = 16, tiles.max_vectors = 4, tiles.tall_vectors = 2;
+  const auto fill = [&]<size_t... kRows>(std::index_sequence<kRows...>) {
+    ((tiles.tile[0][kRows][1] = [](const TileCall&) {
+       ++(kRows + 1 > kMaxTileRows ? tall : single);
+       rows += static_cast<int>(kRows + 1);
+     }),
+     ...);
+  };
+  fill(std::make_index_sequence<kMaxCallRows>());
+  GemmParams params;
+  params.loader = Loader::dense;
+  const Stage stage{params,
+                    {dense_desc(DType::f32, {50, 20}), dense_desc(DType::f32, {20, 32})},
+                    {dense_desc(DType::f32, {50, 32})}};
+  const GemmSchedule schedule;
+  auto geometry = gemm_geometry(stage, schedule, tiles.lanes);
+  ASSERT_TRUE(geometry.ok());
+  std::vector<float> floats(50 * 32);
+  GemmOperands operands;
+  operands.a = operands.b = operands.bias = floats.data();
+  operands.y = floats.data();
+  InlineExecutor executor;
+  run_gemm(*geometry, schedule, {}, tiles, operands, executor);
+  EXPECT_EQ(tall, 4);  // 9 tiles of 5 or 6 rows
+  EXPECT_EQ(single, 1);
+  EXPECT_EQ(rows, 50);
 }
 
 TEST(GemmKernel, errors_name_the_reason) {
