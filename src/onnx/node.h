@@ -96,7 +96,7 @@ struct OperatorRow {
 };
 inline constexpr int kAny = 1 << 30;
 
-// The rows by theme, one file each (ops_*.cc); find_operator looks through all of them.
+// The rows by theme, one file each (ops_*.cc); operator_themes and find_operator look through all of them.
 std::span<const OperatorRow> window_operators();
 std::span<const OperatorRow> pointwise_operators();
 std::span<const OperatorRow> normalize_operators();
@@ -104,6 +104,7 @@ std::span<const OperatorRow> reduce_operators();
 std::span<const OperatorRow> shape_operators();
 std::span<const OperatorRow> resize_operators();
 std::span<const OperatorRow> constant_operators();
+std::vector<std::span<const OperatorRow>> operator_themes();
 const OperatorRow* find_operator(std::string_view domain, std::string_view type);
 
 }  // namespace sparkle

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the test vectors beside it: DIR/model.onnx, DIR/test_data_set_0/{input_I,output_I}.pb for each case of operators.py,
-windows.py, shapes.py and networks.py. Expected outputs: the reference evaluator of the onnx package in double precision,
-rounded to float32 once. Each case must agree with onnxruntime; PEER_IS_RIGHT lists the cases where the evaluator errs.
+windows.py, shapes.py, values.py and networks.py. Expected outputs: the reference evaluator of the onnx package in double
+precision, rounded to float32 once. Each case must agree with onnxruntime; PEER_IS_RIGHT lists the cases where the evaluator errs.
 Needs bench/requirements.txt (scripts/setup bench); run it as build/venv/bin/python tests/vectors/generate.py [NAME...]."""
 import pathlib
 import shutil
@@ -22,6 +22,8 @@ LRN = "it treats as many channels as there are images"
 SOFTMAX_11 = "it does not flatten to two dimensions as opset 11 asks"
 GLOBAL_MAX = "it reduces the last two axes whatever the rank"
 RESIZE_10 = "its Resize of opset 10 fails"
+UPSAMPLE = "its Upsample knows nearest with scales as an input alone"
+GLOBAL_LP = "it has no GlobalLpPool"
 PEER_IS_RIGHT = {
     "batchnormalization_2d": BATCH_9, "batchnormalization_opset7": BATCH_9, "lrn_default": LRN, "lrn_five": LRN,
     "lrn_alexnet": LRN, "lrn_wider_than_c": LRN,
@@ -29,6 +31,9 @@ PEER_IS_RIGHT = {
     "convtranspose_groups": "it fails on groups of several filters", "globalmaxpool_1x3x17": GLOBAL_MAX,
     "convtranspose_output_shape": "it fails on output_shape", "globalmaxpool_1x4x3x2x5": GLOBAL_MAX,
     "resize_nearest_opset10": RESIZE_10, "resize_linear_opset10": RESIZE_10, "pad_crop": "it refuses negative pads",
+    "upsample_linear": UPSAMPLE, "upsample_attribute": UPSAMPLE, "globallppool_2d": GLOBAL_LP,
+    "globallppool_1d_absolute": GLOBAL_LP, "globallppool_3d": GLOBAL_LP,
+    "lpnormalization_absolute": "its norm with p = 1 takes no absolute values",
 }
 # Deprecated since, so the checker refuses it; models of that opset exist all the same.
 UNCHECKED = {"groupnormalization_opset18"}
@@ -46,10 +51,12 @@ def ints(*values):
 
 
 class Case:
-    """One graph with its inputs. `nodes`: onnx nodes; `feeds`: name -> array or Const; `outputs`: names, in order."""
+    """One graph with its inputs. `nodes`: onnx nodes; `feeds`: name -> array or Const; `outputs`: names, in order. `single`:
+    evaluated in float32, because its nodes or the evaluator's function bodies name that type."""
 
-    def __init__(self, name, nodes, feeds, outputs, opset):
+    def __init__(self, name, nodes, feeds, outputs, opset, single=False):
         self.name, self.nodes, self.feeds, self.outputs, self.opset = name, nodes, feeds, outputs, opset
+        self.single = single
 
     def inputs(self):
         return {k: v for k, v in self.feeds.items() if not isinstance(v, Const)}
@@ -75,8 +82,9 @@ class Case:
 
 def evaluate(case):
     """Outputs in double precision, floating ones rounded to float32."""
-    feeds = {k: v.astype(np.float64) if v.dtype == np.float32 else v for k, v in case.inputs().items()}
-    results = ReferenceEvaluator(case.model(np.float64)).run(None, feeds)
+    dtype = np.float32 if case.single else np.float64
+    feeds = {k: v.astype(dtype) if v.dtype == np.float32 else v for k, v in case.inputs().items()}
+    results = ReferenceEvaluator(case.model(dtype)).run(None, feeds)
     results = [np.asarray(r) for r in results]
     return [r.astype(np.float32) if r.dtype == np.float64 else r for r in results]
 
@@ -105,6 +113,11 @@ def disagreement(expected, got):
     return None
 
 
+def declared(case, expected):
+    """Shape and type of each output, for Case.model."""
+    return {n: (e.shape, helper.np_dtype_to_tensor_dtype(e.dtype)) for n, e in zip(case.outputs, expected)}
+
+
 def write(case):
     """Writes the case; a sentence where the engines disagree, and then nothing is written."""
     feeds = case.inputs()
@@ -113,13 +126,12 @@ def write(case):
     else:
         expected = evaluate(case)
         try:
-            problem = disagreement(expected, peer(case.model(np.float32), feeds))
+            problem = disagreement(expected, peer(case.model(np.float32, declared(case, expected)), feeds))
         except Exception as error:  # an operator or form that onnxruntime lacks
             problem = "onnxruntime: " + str(error).splitlines()[0][:150]
         if problem:
             return problem
-    model = case.model(np.float32,
-                       {n: (e.shape, helper.np_dtype_to_tensor_dtype(e.dtype)) for n, e in zip(case.outputs, expected)})
+    model = case.model(np.float32, declared(case, expected))
     if case.name not in UNCHECKED:
         onnx.checker.check_model(model, full_check=True)
     folder = HERE / case.name
@@ -149,7 +161,7 @@ class Maker:
     def uniform(self, low, high, *shape):
         return np.asarray(self.rng.uniform(low, high, shape), dtype=np.float32)
 
-    def op(self, name, op, inputs, opset=13, outputs=1, **attributes):
+    def op(self, name, op, inputs, opset=13, outputs=1, single=False, **attributes):
         """One operator. `inputs`: shapes (tuples) become normal data, None a missing optional input."""
         self.random(name)
         feeds, names = {}, []
@@ -165,7 +177,7 @@ class Maker:
             feeds[names[-1]] = values
         results = ["y"] if outputs == 1 else [f"y{i}" for i in range(outputs)]
         node = helper.make_node(op, names, results, name=name, **attributes)
-        self.cases.append(Case(name, [node], feeds, results, opset))
+        self.cases.append(Case(name, [node], feeds, results, opset, single))
 
     def weights(self, *shape, scale=None):
         """Constant weights, drawn when the case is made so that they follow its own seed."""
@@ -177,9 +189,10 @@ def main():
     import networks
     import operators
     import shapes
+    import values
     import windows
     maker = Maker()
-    for module in (operators, windows, shapes, networks):
+    for module in (operators, windows, shapes, values, networks):
         module.add(maker)
     names = [c.name for c in maker.cases]
     assert len(names) == len(set(names)), "two cases of one name"
@@ -200,7 +213,7 @@ def main():
             failed += 1
             shutil.rmtree(HERE / case.name, ignore_errors=True)
             print(f"{case.name}: {problem}")
-        for op in {n.op_type for n in case.nodes} if len(case.nodes) == 1 else ():
+        for op in {n.op_type for n in case.nodes} if not case.name.startswith("network_") else ():
             count[op] = count.get(op, 0) + (not problem)
     size = sum(f.stat().st_size for f in HERE.rglob("*") if f.is_file())
     print(f"{len(maker.cases) if not chosen else len(chosen)} cases, {failed} not written, {size / 1e6:.2f} MB in all, "
