@@ -1,7 +1,8 @@
 // ThreadPool: Sparkle's own Executor. Each worker begins with its own share of the tasks, the same neighbours in every job, so
 // that a layer finds in its core's cache what the layer before left there; who is done takes from the end of another share.
-// The caller works too. Between jobs a worker spins for a moment - the next layer is usually microseconds away - and then sleeps.
-// A second caller, while the workers are busy, runs its own tasks in its own thread and gets the workers when they are free.
+// The caller works too. Between jobs a worker spins for a moment - the next layer is usually microseconds away - and then
+// sleeps. A second caller, while the workers are busy, runs its own tasks in its own thread and gets the workers when they are
+// free.
 #pragma once
 
 #include <atomic>

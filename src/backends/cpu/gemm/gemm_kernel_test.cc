@@ -300,18 +300,18 @@ TEST(GemmKernel, narrow_panels_take_two_tiles_a_call) {
   TileKernels tiles;
   tiles.lanes = 16, tiles.max_vectors = 4, tiles.tall_vectors = 2;
   const auto fill = [&]<size_t... kRows>(std::index_sequence<kRows...>) {
-    ((tiles.tile[0][kRows][1] = [](const TileCall&) {
-       ++(kRows + 1 > kMaxTileRows ? tall : single);
-       rows += static_cast<int>(kRows + 1);
-     }),
+    ((tiles.tile[0][kRows][1] =
+          [](const TileCall&) {
+            ++(kRows + 1 > kMaxTileRows ? tall : single);
+            rows += static_cast<int>(kRows + 1);
+          }),
      ...);
   };
   fill(std::make_index_sequence<kMaxCallRows>());
   GemmParams params;
   params.loader = Loader::dense;
-  const Stage stage{params,
-                    {dense_desc(DType::f32, {50, 20}), dense_desc(DType::f32, {20, 32})},
-                    {dense_desc(DType::f32, {50, 32})}};
+  const Stage stage{
+      params, {dense_desc(DType::f32, {50, 20}), dense_desc(DType::f32, {20, 32})}, {dense_desc(DType::f32, {50, 32})}};
   const GemmSchedule schedule;
   auto geometry = gemm_geometry(stage, schedule, tiles.lanes);
   ASSERT_TRUE(geometry.ok());

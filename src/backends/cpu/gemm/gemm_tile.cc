@@ -162,7 +162,7 @@ void tile(const TileCall& call) {
 template <int kRows, int kVectors>
 void fill(TileKernels& kernels) {
   kernels.tile[0][kRows - 1][kVectors - 1] = tile<kRows, kVectors, 1>;
-  kernels.tile[1][kRows - 1][kVectors - 1] = tile<kRows, kVectors, fetches(kRows, kVectors) ? 2 : 1>;
+  kernels.tile[1][kRows - 1][kVectors - 1] = tile < kRows, kVectors, fetches(kRows, kVectors) ? 2 : 1 > ;
 }
 
 template <int kRows>

@@ -66,7 +66,7 @@ struct FinishCall {
 struct TileKernels {
   int64_t lanes = 0;
   int max_vectors = 0;
-  int tall_vectors = 0;                                 // widest panel that calls of more than kMaxTileRows serve
+  int tall_vectors = 0;                                    // widest panel that calls of more than kMaxTileRows serve
   TileKernel tile[2][kMaxCallRows][kMaxTileVectors] = {};  // [prefetch into L2][rows - 1][vectors - 1]
   void (*finish)(const FinishCall& call) = nullptr;
 };
