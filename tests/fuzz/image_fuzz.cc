@@ -1,4 +1,4 @@
-// libFuzzer: any bytes as a picture. Built with SPARKLE_FUZZ=ON and clang.
+// libFuzzer: any bytes as a picture. Built with SPARKLE_SANITIZE=ON and clang.
 #include "report/image.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,5 +1,5 @@
 // libFuzzer: any bytes as a model, all the way to its plan: read, simplify, bind, simplify, plan, print, parse. Built with
-// SPARKLE_FUZZ=ON.
+// SPARKLE_SANITIZE=ON.
 #include <cstdlib>
 
 #include "onnx/reader.h"

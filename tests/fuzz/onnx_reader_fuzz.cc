@@ -1,4 +1,4 @@
-// libFuzzer: any bytes as an ONNX model; what reads is written again. Built with SPARKLE_FUZZ=ON and clang.
+// libFuzzer: any bytes as an ONNX model; what reads is written again. Built with SPARKLE_SANITIZE=ON and clang.
 #include "onnx/reader.h"
 #include "onnx/tensor_file.h"
 #include "onnx/writer.h"

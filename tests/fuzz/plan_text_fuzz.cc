@@ -1,4 +1,4 @@
-// libFuzzer: any text as a plan; what is accepted prints, reads back the same and can be explained. Built with SPARKLE_FUZZ=ON.
+// libFuzzer: any text as a plan; what is accepted prints, reads back the same and can be explained. Built with SPARKLE_SANITIZE=ON.
 #include <cstdlib>
 
 #include "plan/explain.h"

@@ -1,4 +1,4 @@
-// libFuzzer: any text as a convolution and as a layer list; what is accepted has a plan. Built with SPARKLE_FUZZ=ON.
+// libFuzzer: any text as a convolution and as a layer list; what is accepted has a plan. Built with SPARKLE_SANITIZE=ON.
 #include <cstdlib>
 
 #include "plan/choose.h"

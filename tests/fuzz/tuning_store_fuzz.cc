@@ -1,4 +1,4 @@
-// libFuzzer: any text as a tuning store; what is accepted prints and reads back. Built with SPARKLE_FUZZ=ON.
+// libFuzzer: any text as a tuning store; what is accepted prints and reads back. Built with SPARKLE_SANITIZE=ON.
 #include <cstdlib>
 
 #include "plan/tuning_store.h"

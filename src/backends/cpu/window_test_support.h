@@ -24,7 +24,7 @@ struct Operand {
   std::vector<float> values;
 
   TensorView view() { return {reinterpret_cast<std::byte*>(values.data()), desc}; }
-  std::byte* origin() { return reinterpret_cast<std::byte*>(values.data() + desc.layout.offset); }
+  std::byte* origin() { return values.empty() ? nullptr : reinterpret_cast<std::byte*>(values.data() + desc.layout.offset); }
 };
 
 // Calls f(position in the buffer) for each element of the tensor.

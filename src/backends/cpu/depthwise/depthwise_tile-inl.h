@@ -105,8 +105,11 @@ HWY_INLINE void tile_channels(const DepthwiseCall& call, const TilePlace& place,
 }
 
 template <int kFilter, int kStride, int kRows, int kColumns, bool kEdge>
-HWY_NOINLINE void tile(const DepthwiseCall& call, const TilePlace& place) {
+HWY_NOINLINE void tile(const DepthwiseCall& shared_call, const TilePlace& shared_place) {
   const hn::ScalableTag<float> d;
+  // Copies of our own: a store of a vector may alias anything else, and every pitch would be read again after it.
+  const DepthwiseCall call = shared_call;
+  const TilePlace place = shared_place;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t c = place.c0;
   for (; c + lanes <= place.c1; c += lanes)

@@ -101,7 +101,8 @@ void tile(const TileCall& call) {
       SPARKLE_FOR_ROWS(SPARKLE_MULTIPLY)
 #undef SPARKLE_MULTIPLY
       b += kVectors * lanes;
-      if constexpr (kTall) ++a0, ++a3, ++a6, ++a9;
+      if constexpr (kTall) ++a0, ++a3, ++a6;
+      if constexpr (kRows > 9) ++a9;
       if constexpr (fetches(kRows, kVectors)) {
         __builtin_prefetch(prefetch, 0, kNearest == 1 ? 3 : 2);
         prefetch += prefetch_step;
