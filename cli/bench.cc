@@ -57,7 +57,7 @@ int finish(const BenchArguments& a, const Device& device, const std::vector<Benc
 }
 
 int bench_layers(const BenchArguments& a, const std::vector<NamedProblem>& problems) {
-  auto device = open_device(a.common);
+  auto device = open_device(a.common, Roofs::measured);
   if (!device.ok()) return fail(device.error());
   auto session = session_options(a.common, device->backend->device());
   if (!session.ok()) return fail(session.error());
@@ -102,7 +102,7 @@ int bench_ladder(const BenchArguments& a, const std::vector<NamedProblem>& probl
     for (const Rung& rung : kLadder) {
       CommonOptions common = a.common;
       if (rung.threads > 0) common.threads = rung.threads;
-      auto device = open_device(common);
+      auto device = open_device(common, Roofs::measured);
       if (!device.ok()) return fail(device.error());
       described = device->backend->device();
       if (described.kind != rung.device) continue;

@@ -34,9 +34,9 @@ Result<HostTensor> read_tensor(const std::string& path) {
   return std::move(tensor.value);
 }
 
-Result<Loaded> load(const CommonOptions& common, const ModelBench& bench) {
+Result<Loaded> load(const CommonOptions& common, const ModelBench& bench, Roofs roofs) {
   Loaded l;
-  SPARKLE_TRY(device, open_device(common));
+  SPARKLE_TRY(device, open_device(common, roofs));
   l.device = std::move(device);
   SPARKLE_TRY(options, session_options(common, l.device.backend->device()));
   SPARKLE_TRY(graph, read_onnx(bench.model));
@@ -69,7 +69,7 @@ int serve(const CommonOptions& common, const ModelBench& bench) {
     const std::string rest = line.size() > verb.size() ? line.substr(verb.size() + 1) : "";
     if (verb == "quit") break;
     if (verb == "start") {
-      auto made = load(common, bench);
+      auto made = load(common, bench, Roofs::kept_or_estimated);
       if (!made.ok()) return report(made.error());
       loaded = std::move(*made);
       const double load_ms = ms_since(begin);
@@ -124,7 +124,7 @@ double roof_seconds(const PlanStep& step, const Device& device) {
 int bench_model(const CommonOptions& common, const ModelBench& bench) {
   if (bench.serve) return serve(common, bench);
   const auto begin = Clock::now();
-  auto loaded = load(common, bench);
+  auto loaded = load(common, bench, Roofs::measured);
   if (!loaded.ok()) return fail(loaded.error());
   Session& session = *loaded->session;
   auto first = session.run(loaded->inputs);

@@ -7,6 +7,7 @@
 #include "backends/reference/reference_backend.h"
 #include "base/thread_pool.h"
 #include "device/device_json.h"
+#include "device/estimate.h"
 #include "device/probe_cpu.h"
 
 namespace sparkle::cli {
@@ -57,8 +58,6 @@ std::string format_bytes(int64_t bytes) {
 
 namespace {
 
-bool is_file(const std::string& device) { return device.ends_with(".json"); }
-
 Status check_precision(const CommonOptions& o) {
   if (o.precision == "fp32") return ok();
   return Error{Reason::type_not_served, "The precision '" + o.precision + "' is not served yet; use fp32."};
@@ -72,15 +71,17 @@ Device this_cpu(int threads) {
 
 }  // namespace
 
+bool names_description(const std::string& device) { return device.ends_with(".json"); }
+
 Result<Device> describe_device(const CommonOptions& o) {
   SPARKLE_CHECK(check_precision(o));
-  if (is_file(o.device)) return load_device(o.device);
+  if (names_description(o.device)) return load_device(o.device);
   if (o.device == "reference") return reference_device();
   SPARKLE_TRY(open, open_device(o));
   return open.backend->device();
 }
 
-Result<OpenDevice> open_device(const CommonOptions& o) {
+Result<OpenDevice> open_device(const CommonOptions& o, Roofs roofs) {
   SPARKLE_CHECK(check_precision(o));
   OpenDevice open;
   if (o.device == "reference") {
@@ -89,7 +90,7 @@ Result<OpenDevice> open_device(const CommonOptions& o) {
   }
   if (o.device.starts_with("vulkan") || o.device.starts_with("cuda"))
     return Error{Reason::device_unusable, "The device '" + o.device + "' has no backend in this version; use --device cpu."};
-  if (is_file(o.device))
+  if (names_description(o.device))
     return Error{Reason::device_unusable, "'" + o.device + "' only describes a machine; plan for it with 'sparkle explain'."};
   if (o.device != "cpu" && o.device != "auto")
     return Error{Reason::bad_usage, "There is no device '" + o.device + "'; use auto, cpu, reference or FILE.json."};
@@ -98,8 +99,18 @@ Result<OpenDevice> open_device(const CommonOptions& o) {
   pool_options.threads = device.cores;
   pool_options.flush_denormals = true;
   auto pool = std::make_shared<ThreadPool>(pool_options);
-  SPARKLE_TRY(calibration, cpu::calibrate(device, *pool));
-  open.calibration = calibration.path;
+  std::optional<cpu::Calibration> calibration;
+  if (roofs == Roofs::kept_or_estimated) {
+    calibration = cpu::kept_roofs(device, *pool);
+    if (!calibration) estimate_rates(device);
+  } else {
+    SPARKLE_TRY(measured, cpu::calibrate(device, *pool, {.force = roofs == Roofs::measured_again}));
+    calibration = std::move(measured);
+  }
+  if (calibration) {
+    open.roofs_file = calibration->path;
+    open.roofs_measured_at = calibration->measured_at;
+  }
   open.note = (o.device == "auto" ? "auto: cpu, " : "cpu, ") + device.thread_note;
   open.backend = cpu::make_cpu_backend(device, std::move(pool));
   return open;

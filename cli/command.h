@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <string>
@@ -30,10 +31,19 @@ void add_common(CLI::App& command, CommonOptions& options);
 // A device that runs things, with its backend. Errors: bad_usage, device_unusable with what to do.
 struct OpenDevice {
   std::shared_ptr<Backend> backend;
-  std::string note;         // "auto means cpu", threads and why
-  std::string calibration;  // the file that keeps the measured roofs; empty where there is none
+  std::string note;                   // "auto means cpu", threads and why
+  std::string roofs_file;             // that keeps the measured roofs; empty where none is kept
+  std::time_t roofs_measured_at = 0;  // 0: not measured, or unknown
 };
-Result<OpenDevice> open_device(const CommonOptions& options);
+
+// Where the rates of this machine come from. Planning and running take kept ones or estimates, so that the first answer does
+// not wait; commands that show roofs measure them where none are kept (some 0.3 s), `again` in any case.
+enum class Roofs { kept_or_estimated, measured, measured_again };
+
+Result<OpenDevice> open_device(const CommonOptions& options, Roofs roofs = Roofs::kept_or_estimated);
+
+// True for FILE.json: a machine that need not be here.
+bool names_description(const std::string& device);
 
 // The description alone: of this machine, or from FILE.json for machines that are not here.
 Result<Device> describe_device(const CommonOptions& options);

@@ -1,8 +1,10 @@
 // sparkle devices: what is here, with measured roofs.
 #include <cstdio>
+#include <ctime>
 
 #include "command.h"
 #include "device/device_json.h"
+#include "families/common.h"
 
 namespace sparkle::cli {
 namespace {
@@ -14,12 +16,32 @@ std::string rate(double per_second, const char* unit) {
   return text;
 }
 
-void print(const Device& d, const std::string& note) {
+std::string time_text(std::time_t time) {
+  std::tm parts{};
+  char text[40];
+  if (time == 0 || gmtime_r(&time, &parts) == nullptr) return "at an unknown time";
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &parts);
+  return text;
+}
+
+// Where the rates come from: one sentence for the table and the JSON.
+std::string source_of(const OpenDevice& open) {
+  if (open.roofs_measured_at == 0 && open.roofs_file.empty()) return "none: nothing is measured for this device";
+  const std::string when = "measured on this machine " + time_text(open.roofs_measured_at);
+  if (open.roofs_file.empty())
+    return when + ", kept nowhere: neither XDG_CACHE_HOME nor HOME leads to a folder that can be written";
+  return when + ", kept in " + open.roofs_file + " (--calibrate measures again)";
+}
+std::string source_of(const Device& described, const std::string& file) {
+  return described.calibrated ? "measured on the machine that '" + file + "' describes" : "from data sheets, not measured";
+}
+
+void print(const Device& d, const std::string& source, const std::string& note) {
   std::printf("%s  %s\n", std::string(name_of(d.kind)).c_str(), d.name.c_str());
   std::printf("  architecture  %s%s%s\n", d.architecture.c_str(), d.vendor.empty() ? "" : ", ", d.vendor.c_str());
   std::printf("  cores         %s\n", d.thread_note.empty() ? std::to_string(d.cores).c_str() : d.thread_note.c_str());
   if (!note.empty()) std::printf("  chosen        %s\n", note.c_str());
-  std::printf("  rates         %s\n", d.calibrated ? "measured on this machine" : "from data sheets, not calibrated");
+  std::printf("  rates         %s\n", source.c_str());
   std::printf("  %-16s %12s %8s %16s %16s\n", "memory", "size", "shared", "one core", "all cores");
   for (const MemoryLevel& l : d.memory)
     std::printf("  %-16s %12s %8d %16s %16s\n", l.name.c_str(), l.bytes > 0 ? format_bytes(l.bytes).c_str() : "-", l.shared_by,
@@ -27,21 +49,36 @@ void print(const Device& d, const std::string& note) {
   std::printf("  %-16s %12s %8s %16s %16s\n", "math unit", "m x n x k", "types", "one core", "all cores");
   for (const MathUnit& u : d.units) {
     const std::string shape = std::to_string(u.m) + "x" + std::to_string(u.n) + "x" + std::to_string(u.k);
+    const double total = u.total_flops_per_second > 0 ? u.total_flops_per_second : u.flops_per_second * d.cores;
     std::printf("  %-16s %12s %8s %16s %16s%s\n", u.name.c_str(), shape.c_str(), std::string(name_of(u.input)).c_str(),
-                rate(u.flops_per_second, "FLOP").c_str(), rate(u.flops_per_second * d.cores, "FLOP").c_str(),
-                u.kind == UnitKind::vector_fma ? "" : "  no kernel yet");
+                rate(u.flops_per_second, "FLOP").c_str(), rate(total, "FLOP").c_str(),
+                has_kernels(d, u) ? "" : "  no kernel yet");
   }
   if (d.launch_seconds > 0) std::printf("  one step costs at least %.2f us\n", d.launch_seconds * 1e6);
 }
 
-int devices(const CommonOptions& common) {
-  auto described = describe_device(common);
-  if (!described.ok()) return fail(described.error());
+int devices(const CommonOptions& common, bool calibrate) {
+  Device device;
+  std::string source;
+  const bool description = names_description(common.device);
+  if (calibrate && (description || common.device == "reference"))
+    return fail({Reason::bad_usage, "--calibrate measures this machine's CPU; '" + common.device + "' is something else."});
+  if (description) {
+    auto described = describe_device(common);
+    if (!described.ok()) return fail(described.error());
+    device = std::move(*described);
+    source = source_of(device, common.device);
+  } else {
+    auto open = open_device(common, calibrate ? Roofs::measured_again : Roofs::measured);
+    if (!open.ok()) return fail(open.error());
+    device = open->backend->device();
+    source = source_of(*open);
+  }
   if (common.json) {
-    std::printf("%s\n", device_to_json(*described).c_str());
+    std::printf("%s\n", device_to_json(device, source).c_str());
     return kDone;
   }
-  print(*described, common.device == "auto" ? "auto means cpu" : "");
+  print(device, source, common.device == "auto" ? "auto means cpu" : "");
   if (common.device == "auto")
     std::printf("vulkan  none: this version has no Vulkan backend\ncuda    none: this version has no CUDA backend\n");
   return kDone;
@@ -53,8 +90,10 @@ void add_devices(CLI::App& app, Chosen& chosen) {
   auto* command =
       app.add_subcommand("devices", "Describe this machine (or FILE.json): caches, math units, measured peak and bandwidth");
   auto options = std::make_shared<CommonOptions>();
+  auto calibrate = std::make_shared<bool>(false);
   add_common(*command, *options);
-  command->callback([&chosen, options] { chosen = [options] { return devices(*options); }; });
+  command->add_flag("--calibrate", *calibrate, "measure the rates of this machine again; without it kept ones are shown");
+  command->callback([&chosen, options, calibrate] { chosen = [options, calibrate] { return devices(*options, *calibrate); }; });
 }
 
 }  // namespace sparkle::cli

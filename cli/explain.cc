@@ -76,6 +76,8 @@ int explain_command(const ExplainArguments& a) {
     std::printf("%s\n", explain_json(*plan, *device).c_str());
   } else {
     std::fputs(explain(*plan, *device, a.explain).c_str(), stdout);
+    if (!device->calibrated && !names_description(a.common.device) && a.common.device != "reference")
+      std::fputs("The rates are estimates from clock, lanes and caches; 'sparkle devices' measures and keeps them.\n", stdout);
   }
   return kDone;
 }

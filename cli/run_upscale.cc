@@ -12,11 +12,13 @@
 namespace sparkle::cli {
 namespace {
 
-double fma_peak(const Device& device) {
+// The fp32 peak at this moment, all cores together: the best of a few short probes, for neighbours make them slower, never
+// faster.
+double fma_peak(Backend& backend) {
   double peak = 0;
-  for (const MathUnit& u : device.units)
+  for (const MathUnit& u : backend.device().units)
     if (u.kind == UnitKind::vector_fma && u.input == DType::f32)
-      peak = std::max(peak, u.total_flops_per_second > 0 ? u.total_flops_per_second : u.flops_per_second * device.cores);
+      for (int i = 0; i < 3; ++i) peak = std::max(peak, backend.probe_peak(u.name));
   return peak;
 }
 
@@ -70,7 +72,7 @@ int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
   double flops = 0;
   for (const PlanStep& step : plan->plan->steps) flops += step.footprint.nominal_flops;
   const double rate = median > 0 ? flops * plan->tiles() / median : 0;
-  const double roof = fma_peak(session.backend().device());
+  const double roof = fma_peak(session.backend());
   const Image enlarged = result_image(last.output, preprocess);
   nlohmann::json json{{"model", o.model},
                       {"device", device.note},

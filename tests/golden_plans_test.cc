@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "device/device_json.h"
+#include "device/estimate.h"
 #include "onnx/reader.h"
 #include "onnx/zoo.h"
 #include "plan/choose.h"
@@ -169,6 +170,56 @@ TEST(GoldenPlans, UseEveryAlgorithmAndFusion) {
   for (const Algorithm& algorithm : algorithms()) EXPECT_GT(seen[std::string(algorithm.name)], 0) << algorithm.name;
   for (const char* what : {"residual before", "residual after", "activation", "transposed", "program", "concat in place"})
     EXPECT_GT(seen[what], 0) << what;
+}
+
+// A CPU as a probe describes it before anything was measured, its rates estimated.
+Device uncalibrated(Device device) {
+  device.launch_seconds = 0;
+  device.calibrated = false;
+  for (MemoryLevel& level : device.memory)
+    level.bytes_per_second = level.total_bytes_per_second = level.copy_bytes_per_second = 0;
+  for (MathUnit& unit : device.units) unit.flops_per_second = unit.total_flops_per_second = 0;
+  estimate_rates(device);
+  return device;
+}
+
+// Predicted cost of a step's candidate with this schedule, or -1 where there is none.
+double cost_of(const PlanStep& step, const std::string& algorithm, const std::string& schedule) {
+  for (const Candidate& c : step.candidates)
+    if (c.algorithm == algorithm && c.schedule == schedule) return c.cost.seconds;
+  return -1;
+}
+
+// The first command on a machine plans by estimates. They lead to the choices that measured rates lead to, ties aside: by the
+// measured rates no choice costs over 2 % more than the best.
+TEST(GoldenPlans, EstimatedRatesChooseAsWell) {
+  constexpr double kTie = 1.02;
+  int steps = 0, ties = 0;
+  for (const char* name : kNetworks)
+    for (const char* device_name : kDevices) {
+      const Device device = testing::device_named(device_name);
+      if (device.kind != DeviceKind::cpu) continue;
+      SCOPED_TRACE(std::string(name) + " on " + device_name);
+      const auto measured = make_plan(cached_network(name), device);
+      const auto estimated = make_plan(cached_network(name), uncalibrated(device));
+      ASSERT_TRUE(measured.ok() && estimated.ok());
+      EXPECT_FALSE(estimated->calibrated);
+      ASSERT_EQ(measured->steps.size(), estimated->steps.size());
+      for (size_t i = 0; i < measured->steps.size(); ++i) {
+        const PlanStep &want = measured->steps[i], &have = estimated->steps[i];
+        EXPECT_EQ(want.algorithm, have.algorithm) << want.name;
+        ++steps;
+        if (to_text(want.schedule) == to_text(have.schedule)) continue;
+        ++ties;
+        const double best = cost_of(want, want.algorithm, to_text(want.schedule));
+        const double cost = cost_of(want, have.algorithm, to_text(have.schedule));
+        EXPECT_GT(best, 0) << want.name;
+        EXPECT_GT(cost, 0) << want.name << ": " << to_text(have.schedule);
+        EXPECT_LE(cost, kTie * best) << want.name << ": " << to_text(have.schedule) << "\ninstead of "
+                                     << to_text(want.schedule);
+      }
+    }
+  EXPECT_LT(ties, steps / 20) << "of " << steps;
 }
 
 // A plan depends on nothing but graph and device: made twice it is the same text.

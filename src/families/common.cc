@@ -5,13 +5,18 @@
 
 namespace sparkle {
 
+// Units with kernels, widest first. Measured rates do not decide: the units of a core differ less in their peaks than in how
+// near the kernels come to them (wider ones need fewer instructions and have more registers), and a probe taken while the
+// machine was busy, once kept, would pick the wrong unit for good.
+constexpr std::array<std::string_view, 4> kServedUnits = {"avx512", "avx2", "sve", "neon"};
+
+bool has_kernels(const Device& device, const MathUnit& unit) {
+  return device.kind == DeviceKind::cpu && std::find(kServedUnits.begin(), kServedUnits.end(), unit.name) != kServedUnits.end();
+}
+
 const MathUnit* best_vector_unit(const Device& device) {
-  // Units with kernels, widest first. Measured rates do not decide: the units of a core differ less in their peaks than in how
-  // near the kernels come to them (wider ones need fewer instructions and have more registers), and a probe taken while the
-  // machine was busy, once kept, would pick the wrong unit for good.
-  constexpr std::array<std::string_view, 4> served = {"avx512", "avx2", "sve", "neon"};
-  for (std::string_view name : served)
-    if (const MathUnit* unit = device.unit(name)) return unit;
+  for (std::string_view name : kServedUnits)
+    if (const MathUnit* unit = device.unit(name); unit && has_kernels(device, *unit)) return unit;
   return nullptr;
 }
 

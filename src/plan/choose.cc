@@ -74,10 +74,10 @@ Scheduled bound_of(const Stage& stage, const Device& device) {
   return {schedule, footprint, cost};
 }
 
-// Matrix units are described but have no kernels yet: said once per anchor, so that explain shows what lies idle.
+// Units that are described but have no kernels yet: said once per anchor, so that explain shows what lies idle.
 void note_idle_units(const Device& device, std::vector<Candidate>& candidates) {
   for (const MathUnit& unit : device.units)
-    if (unit.kind != UnitKind::vector_fma) candidates.push_back({"gemm", "unit=" + unit.name, {}, Reason::no_kernel});
+    if (!has_kernels(device, unit)) candidates.push_back({"gemm", "unit=" + unit.name, {}, Reason::no_kernel});
 }
 
 // The stored measurement of this problem, if it names one of the schedules found.

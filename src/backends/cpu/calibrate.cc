@@ -1,4 +1,5 @@
 // Keeps measured roofs in the user's cache: one small JSON file per machine, number of cores and build.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -36,26 +37,41 @@ Device identity(Device device) {
   return device;
 }
 
-}  // namespace
+// When a file was written, which is when its rates were measured; 0 where that cannot be told.
+std::time_t time_of(const std::string& path) {
+  struct stat status{};
+  return ::stat(path.c_str(), &status) == 0 ? status.st_mtime : 0;
+}
 
-Result<Calibration> calibrate(Device& device, Executor& executor, const CalibrateOptions& options) {
-  const std::string folder = options.folder.empty() ? default_folder() : options.folder;
-  const Device bare = identity(device);
+std::string path_of(const Device& bare, const Executor& executor, const std::string& folder) {
   char name[40];
   const std::string key = device_to_json(bare) + " width " + std::to_string(executor.width()) + " version " SPARKLE_VERSION;
   std::snprintf(name, sizeof name, "roofs-%016llx.json", static_cast<unsigned long long>(hash_text(key)));
-  const std::string path = folder.empty() ? std::string() : folder + "/" + name;
+  return folder.empty() ? std::string() : folder + "/" + name;
+}
 
-  if (!options.force && !path.empty()) {
-    if (auto kept = load_device(path); kept.ok() && kept->calibrated && identity(*kept) == bare) {
-      kept->thread_note = device.thread_note;
-      kept->memory.back().bytes = device.memory.back().bytes;
-      device = std::move(*kept);
-      return Calibration{true, path};
-    }
-  }
+}  // namespace
+
+std::optional<Calibration> kept_roofs(Device& device, const Executor& executor, const std::string& folder) {
+  const Device bare = identity(device);
+  const std::string path = path_of(bare, executor, folder.empty() ? default_folder() : folder);
+  if (path.empty()) return std::nullopt;
+  auto kept = load_device(path);
+  if (!kept.ok() || !kept->calibrated || identity(*kept) != bare) return std::nullopt;
+  kept->thread_note = device.thread_note;
+  kept->memory.back().bytes = device.memory.back().bytes;
+  device = std::move(*kept);
+  return Calibration{true, path, time_of(path)};
+}
+
+Result<Calibration> calibrate(Device& device, Executor& executor, const CalibrateOptions& options) {
+  const std::string folder = options.folder.empty() ? default_folder() : options.folder;
+  if (!options.force)
+    if (auto kept = kept_roofs(device, executor, folder)) return std::move(*kept);
+  const std::string path = path_of(identity(device), executor, folder);
   SPARKLE_CHECK(measure_roofs(device, executor, options.seconds));
-  if (path.empty()) return Calibration{};
+  const std::time_t measured_at = std::time(nullptr);
+  if (path.empty()) return Calibration{false, {}, measured_at};
   // Written aside and renamed, so that a program that starts meanwhile never reads half a file.
   std::error_code error;
   fs::create_directories(folder, error);
@@ -66,9 +82,9 @@ Result<Calibration> calibrate(Device& device, Executor& executor, const Calibrat
   if (file) fs::rename(aside, path, error);
   if (!file || error) {
     fs::remove(aside, error);
-    return Calibration{};
+    return Calibration{false, {}, measured_at};
   }
-  return Calibration{false, path};
+  return Calibration{false, path, measured_at};
 }
 
 }  // namespace sparkle::cpu

@@ -1,6 +1,8 @@
 // The roofs of this very machine, measured: what its FMA units and its memory levels can do, with one core and with all.
 #pragma once
 
+#include <ctime>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -32,9 +34,14 @@ struct CalibrateOptions {
 };
 struct Calibration {
   bool from_file = false;
-  std::string path;  // of the file; empty when there is nowhere to write
+  std::string path;             // of the file; empty when there is nowhere to write
+  std::time_t measured_at = 0;  // 0 where it cannot be told
 };
 // A file that cannot be read is measured anew, one that cannot be written leaves `path` empty.
 Result<Calibration> calibrate(Device& device, Executor& executor, const CalibrateOptions& options = {});
+
+// What calibrate kept earlier for this machine, cores and build, put into `device`; none, and `device` as it was, where there
+// is no such file. Takes no measuring, so that a command answers at once.
+std::optional<Calibration> kept_roofs(Device& device, const Executor& executor, const std::string& folder = {});
 
 }  // namespace sparkle::cpu

@@ -87,6 +87,10 @@ TEST(Calibrate, KeepsAndFindsAgain) {
   InlineExecutor executor;
   const CalibrateOptions options{.folder = folder, .seconds = 0.02};
   Device first = probe_cpu({.threads = 1});
+  const Device bare = first;
+  EXPECT_FALSE(kept_roofs(first, executor, folder).has_value());
+  EXPECT_EQ(first, bare);
+  EXPECT_FALSE(std::filesystem::exists(folder));  // looking leaves no traces
   const auto measured = calibrate(first, executor, options);
   ASSERT_TRUE(measured.ok()) << measured.error().message;
   EXPECT_FALSE(measured->from_file);
@@ -97,6 +101,12 @@ TEST(Calibrate, KeepsAndFindsAgain) {
   ASSERT_TRUE(kept.ok());
   EXPECT_TRUE(kept->from_file);
   EXPECT_EQ(first, second);
+  EXPECT_NEAR(static_cast<double>(kept->measured_at), static_cast<double>(measured->measured_at), 5);
+  Device third_time = probe_cpu({.threads = 1});
+  const auto looked = kept_roofs(third_time, executor, folder);
+  ASSERT_TRUE(looked.has_value());
+  EXPECT_EQ(looked->path, measured->path);
+  EXPECT_EQ(first, third_time);
 
   Device forced = probe_cpu({.threads = 1});
   EXPECT_FALSE(calibrate(forced, executor, {.force = true, .folder = folder, .seconds = 0.02})->from_file);

@@ -1,0 +1,58 @@
+#include "device/estimate.h"
+
+#include <algorithm>
+
+namespace sparkle {
+namespace {
+
+constexpr double kUnknownClock = 2.5e9;
+// Bytes per cycle of one core reading its caches: probes of Zen 4 and Emerald Rapids gave 54-69 for L1, 31-37 for L2. AMD's L3
+// is near its cores (23 on Zen 4), a mesh is far (7-10). The lower ones are taken. DRAM is no matter of cycles: 14-29 GB/s for
+// one core.
+constexpr double kL1BytesPerCycle = 54, kL2BytesPerCycle = 31, kNearL3BytesPerCycle = 22, kFarL3BytesPerCycle = 10;
+constexpr double kDramBytesPerSecond = 18e9;
+constexpr int kCoresThatFillDram = 8;
+// Two FMA pipes on every core with vector units served here; AVX-512 on AMD before Zen 5 pairs two of 256 bits.
+constexpr double kPipes = 2;
+// Handing a step to the pool and waiting for it; alone it is a function call.
+constexpr double kLaunchAlone = 5e-8, kLaunchTogether = 3e-7;
+
+double flops_of(const MathUnit& unit, const Device& device, double clock) {
+  double lanes = unit.n;
+  if (unit.name == "avx512" && device.vendor == "AMD" && device.architecture != "zen5") lanes /= 2;
+  return 2 * kPipes * lanes * clock;
+}
+
+double cache_rate(size_t level, const Device& device, double clock) {
+  const double l3 = device.vendor == "AMD" ? kNearL3BytesPerCycle : kFarL3BytesPerCycle;
+  return clock * (level == 0 ? kL1BytesPerCycle : level == 1 ? kL2BytesPerCycle : l3);
+}
+
+void fill(double& rate, double estimate) {
+  if (rate <= 0) rate = estimate;
+}
+
+}  // namespace
+
+void estimate_rates(Device& device) {
+  if (device.kind != DeviceKind::cpu) return;
+  const double clock = device.clock_hz > 0 ? device.clock_hz : kUnknownClock;
+  const int cores = std::max(1, device.cores);
+  fill(device.clock_hz, clock);
+  fill(device.launch_seconds, cores > 1 ? kLaunchTogether : kLaunchAlone);
+  for (MathUnit& unit : device.units) {
+    if (unit.kind != UnitKind::vector_fma || unit.input != DType::f32) continue;
+    fill(unit.flops_per_second, flops_of(unit, device, clock));
+    fill(unit.total_flops_per_second, unit.flops_per_second * cores);
+  }
+  for (size_t i = 0; i < device.memory.size(); ++i) {
+    MemoryLevel& level = device.memory[i];
+    const bool dram = i + 1 == device.memory.size();
+    const double dram_rate =
+        i > 0 ? std::min(kDramBytesPerSecond, 0.8 * device.memory[i - 1].bytes_per_second) : kDramBytesPerSecond;
+    fill(level.bytes_per_second, dram ? dram_rate : cache_rate(i, device, clock));
+    fill(level.total_bytes_per_second, level.bytes_per_second * (dram ? std::min(cores, kCoresThatFillDram) : cores));
+  }
+}
+
+}  // namespace sparkle
