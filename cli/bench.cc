@@ -95,6 +95,8 @@ constexpr Rung kLadder[] = {
 };
 
 int bench_ladder(const BenchArguments& a, const std::vector<NamedProblem>& problems) {
+  const auto budget = parse_bytes(a.common.memory_budget);
+  if (!budget.ok()) return fail(budget.error());
   std::vector<BenchRow> rows;
   Device described;
   if (!a.common.json) std::fputs(bench_table_heading().c_str(), stdout);
@@ -108,6 +110,7 @@ int bench_ladder(const BenchArguments& a, const std::vector<NamedProblem>& probl
       if (described.kind != rung.device) continue;
       LayerBenchOptions options = a.layer;
       options.plan.algorithm = rung.algorithm, options.plan.variant = rung.variant;
+      options.plan.memory_budget = *budget;
       auto measured = measure_layer(*device->backend, p.problem, options);
       if (!measured.ok()) return fail(measured.error());
       rows.push_back(row_of(rung.level, *measured));

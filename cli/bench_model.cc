@@ -34,6 +34,11 @@ Result<HostTensor> read_tensor(const std::string& path) {
   return std::move(tensor.value);
 }
 
+Status prepared(Session& session, const std::vector<HostTensor>& inputs) {
+  SPARKLE_TRY(plan, session.prepare(inputs));
+  return ok();
+}
+
 Result<Loaded> load(const CommonOptions& common, const ModelBench& bench, Roofs roofs) {
   Loaded l;
   SPARKLE_TRY(device, open_device(common, roofs));
@@ -44,7 +49,11 @@ Result<Loaded> load(const CommonOptions& common, const ModelBench& bench, Roofs 
   l.session = std::move(session);
   if (bench.inputs.empty()) {
     SPARKLE_TRY(shapes, input_shapes(l.session->inputs(), bench.shapes));
-    l.inputs = random_inputs(l.session->inputs(), shapes, 1);
+    SPARKLE_TRY(unfilled, unfilled_inputs(l.session->inputs(), shapes));
+    // The plan first: nothing is filled that the memory budget has no room for.
+    SPARKLE_CHECK(prepared(*l.session, unfilled));
+    SPARKLE_CHECK(fill_inputs(l.session->inputs(), unfilled, 1));
+    l.inputs = std::move(unfilled);
   } else {
     for (const std::string& path : bench.inputs) {
       SPARKLE_TRY(tensor, read_tensor(path));

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "base/out_of_memory.h"
 #include "command.h"
 
 int main(int argc, char** argv) {
@@ -24,6 +25,13 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "sparkle: %s\nTry 'sparkle --help' or 'sparkle COMMAND --help'.\n", error.what());
     return kBadInput;
   }
-  const int status = chosen ? chosen() : kBadInput;
+  int status = kBadInput;
+  try {
+    status = chosen();
+  } catch (const std::bad_alloc&) {  // the last net: the library gives errors of its own
+    status = fail(sparkle::out_of_memory("This command"));
+  } catch (const std::length_error&) {
+    status = fail(sparkle::out_of_memory("This command"));
+  }
   return std::fflush(stdout) == 0 && !std::ferror(stdout) ? status : kBadInput;
 }

@@ -1,8 +1,10 @@
 #include "model_inputs.h"
 
 #include <cmath>
+#include <cstring>
 #include <sstream>
 
+#include "base/out_of_memory.h"
 #include "base/record.h"
 
 namespace sparkle::cli {
@@ -56,21 +58,43 @@ Result<std::vector<Dims>> input_shapes(const std::vector<SessionInput>& inputs, 
   return shapes;
 }
 
-std::vector<HostTensor> random_inputs(const std::vector<SessionInput>& inputs, const std::vector<Dims>& shapes, uint64_t seed) {
+namespace {
+
+Result<HostTensor> random_tensor(const SessionInput& input, const Dims& shape, uint64_t state) {
+  SPARKLE_TRY(t, allocate_tensor(input.dtype, shape, "Input '" + input.name + "'"));
+  if (t.dtype != DType::f32) {
+    std::memset(t.bytes.get(), 0, static_cast<size_t>(t.size_bytes()));
+    return t;
+  }
+  for (int64_t e = 0; e < t.elements(); ++e) {
+    const double u = (static_cast<double>(next(state) >> 11) + 0.5) / 9007199254740992.0;
+    const double v = static_cast<double>(next(state) >> 11) / 9007199254740992.0;
+    t.data<float>()[e] = static_cast<float>(std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v));
+  }
+  return t;
+}
+
+}  // namespace
+
+Result<std::vector<HostTensor>> unfilled_inputs(const std::vector<SessionInput>& inputs, const std::vector<Dims>& shapes) {
   std::vector<HostTensor> tensors;
-  uint64_t state = seed;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    HostTensor t = HostTensor::zeros(inputs[i].dtype, shapes[i]);
-    if (t.dtype == DType::f32) {
-      for (int64_t e = 0; e < t.elements(); ++e) {
-        const double u = (static_cast<double>(next(state) >> 11) + 0.5) / 9007199254740992.0;
-        const double v = static_cast<double>(next(state) >> 11) / 9007199254740992.0;
-        t.data<float>()[e] = static_cast<float>(std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v));
-      }
-    }
-    tensors.push_back(std::move(t));
+    tensors.push_back({inputs[i].dtype, shapes[i], nullptr});
+    if (!inputs[i].by_value) continue;
+    SPARKLE_TRY(value, random_tensor(inputs[i], shapes[i], i));
+    tensors.back() = std::move(value);
   }
   return tensors;
+}
+
+Status fill_inputs(const std::vector<SessionInput>& inputs, std::vector<HostTensor>& tensors, uint64_t seed) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (tensors[i].bytes) continue;
+    // Seeds far apart: neighbours would give the same stream shifted.
+    SPARKLE_TRY(value, random_tensor(inputs[i], tensors[i].shape, seed + (static_cast<uint64_t>(i) << 32)));
+    tensors[i] = std::move(value);
+  }
+  return ok();
 }
 
 }  // namespace sparkle::cli

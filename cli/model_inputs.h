@@ -13,7 +13,9 @@ namespace sparkle::cli {
 // batch sizes taken as 1. Errors: bad_usage naming the input whose shape must be given.
 Result<std::vector<Dims>> input_shapes(const std::vector<SessionInput>& inputs, const std::vector<std::string>& given);
 
-// Seeded standard normal values (integers: small non-negative ones) of these shapes.
-std::vector<HostTensor> random_inputs(const std::vector<SessionInput>& inputs, const std::vector<Dims>& shapes, uint64_t seed);
+// What Session::prepare() needs for random inputs: shapes, and values where shapes depend on them.
+Result<std::vector<HostTensor>> unfilled_inputs(const std::vector<SessionInput>& inputs, const std::vector<Dims>& shapes);
+// Gives the others memory and seeded standard normal values (integers: zeros). Errors: out_of_memory.
+Status fill_inputs(const std::vector<SessionInput>& inputs, std::vector<HostTensor>& tensors, uint64_t seed);
 
 }  // namespace sparkle::cli

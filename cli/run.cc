@@ -14,14 +14,20 @@ namespace {
 struct Prepared {
   std::vector<HostTensor> tensors;
   std::vector<std::string> notes;  // how each input came about
+  std::shared_ptr<const Plan> plan;
 };
 
-Result<Prepared> prepare_inputs(const Session& session, const RunOptions& o) {
+// Plans before anything large is made: nothing is filled that the memory budget has no room for.
+Result<Prepared> prepare_inputs(Session& session, const RunOptions& o) {
   Prepared p;
   const auto& wanted = session.inputs();
   if (o.inputs.empty()) {
     SPARKLE_TRY(shapes, input_shapes(wanted, o.shapes));
-    p.tensors = random_inputs(wanted, shapes, 1);
+    SPARKLE_TRY(unfilled, unfilled_inputs(wanted, shapes));
+    SPARKLE_TRY(plan, session.prepare(unfilled));
+    SPARKLE_CHECK(fill_inputs(wanted, unfilled, 1));
+    p.tensors = std::move(unfilled);
+    p.plan = std::move(plan);
     for (size_t i = 0; i < wanted.size(); ++i)
       p.notes.push_back("'" + wanted[i].name + "' " + shapes[i].to_string() + ", seeded random values");
     return p;
@@ -30,6 +36,12 @@ Result<Prepared> prepare_inputs(const Session& session, const RunOptions& o) {
   if (o.inputs.size() != wanted.size())
     return Error{Reason::bad_usage, "The model has " + std::to_string(wanted.size()) + " inputs; " +
                                         std::to_string(o.inputs.size()) + " files are given."};
+  struct Picture {
+    size_t input = 0;
+    Image image;
+    Preprocess preprocess;
+  };
+  std::vector<Picture> pictures;
   for (size_t i = 0; i < wanted.size(); ++i) {
     const std::string& path = o.inputs[i];
     const std::string head = "'" + wanted[i].name + "' from " + std::filesystem::path(path).filename().string();
@@ -41,8 +53,15 @@ Result<Prepared> prepare_inputs(const Session& session, const RunOptions& o) {
     }
     SPARKLE_TRY(preprocess, choose_preprocess(wanted[i], o));
     SPARKLE_TRY(image, read_image(path));
-    p.tensors.push_back(to_tensor(image, preprocess));
+    p.tensors.push_back({DType::f32, tensor_shape(image, preprocess), nullptr});
     p.notes.push_back(head + " (" + image.size_text() + "): " + preprocess.preset + ", " + to_text(preprocess));
+    pictures.push_back({i, std::move(image), preprocess});
+  }
+  SPARKLE_TRY(plan, session.prepare(p.tensors));
+  p.plan = std::move(plan);
+  for (const Picture& picture : pictures) {
+    SPARKLE_TRY(tensor, to_tensor(picture.image, picture.preprocess));
+    p.tensors[picture.input] = std::move(tensor);
   }
   return p;
 }
@@ -87,13 +106,12 @@ int run(const CommonOptions& common, const RunOptions& o) {
   if (const int status = try_upscale(common, o, *device, session, served); served || status != kDone) return status;
   auto inputs = prepare_inputs(session, o);
   if (!inputs.ok()) return fail(inputs.error());
-  auto plan = session.prepare(inputs->tensors);
-  if (!plan.ok()) return fail(plan.error());
-  if (const int status = check_fallback(**plan, common); status != kDone) return status;
+  const Plan& plan = *inputs->plan;
+  if (const int status = check_fallback(plan, common); status != kDone) return status;
   if (!common.json) {
     std::printf("device   %s\n", device->note.empty() ? common.device.c_str() : device->note.c_str());
     for (const std::string& note : inputs->notes) std::printf("input    %s\n", note.c_str());
-    std::printf("memory   %s at peak (tensors and weights)\n", format_bytes(session.peak_bytes(**plan)).c_str());
+    std::printf("memory   %s at peak (tensors and weights)\n", format_bytes(session.peak_bytes(plan)).c_str());
     std::fflush(stdout);
   }
   std::vector<double> ms;
@@ -128,7 +146,7 @@ int run(const CommonOptions& common, const RunOptions& o) {
     return print_json({{"model", o.model},
                        {"device", device->note},
                        {"inputs", inputs->notes},
-                       {"peak_bytes", session.peak_bytes(**plan)},
+                       {"peak_bytes", session.peak_bytes(plan)},
                        {"first_ms", first},
                        {"median_ms", median},
                        {"outputs", rows},

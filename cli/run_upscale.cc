@@ -35,14 +35,14 @@ Image result_image(const HostTensor& output, const Preprocess& p) {
 
 int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& device, Session& session, const Image& image,
                 const Preprocess& preprocess, bool& served) {
-  const HostTensor input = to_tensor(image, preprocess);
+  const Dims shape = tensor_shape(image, preprocess);
   const TileOptions tiling{o.tile, o.overlap};
-  auto plan = plan_tiles(session, input.shape, tiling);
+  auto plan = plan_tiles(session, shape, tiling);
   served = !plan.ok() || plan->factor > 0;
   if (!plan.ok()) return fail(plan.error());
   if (!served) return kDone;
   if (const int status = check_fallback(*plan->plan, common); status != kDone) return status;
-  const int width = static_cast<int>(input.shape[3]), height = static_cast<int>(input.shape[2]);
+  const int width = static_cast<int>(shape[3]), height = static_cast<int>(shape[2]);
   if (static_cast<int64_t>(width) * height * plan->factor * plan->factor > 4 * kMaxPixels)
     return fail({Reason::size_overflow, "The picture of " + image.size_text() + " is too large to enlarge; cut it first."});
   const std::string name = std::filesystem::path(o.inputs[0]).filename().string();
@@ -56,6 +56,9 @@ int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
       std::printf("tiles    %d of %dx%d, %d pixels of overlap\n", plan->tiles(), plan->tile_w, plan->tile_h, o.overlap);
     std::fflush(stdout);
   }
+  auto made = to_tensor(image, preprocess);
+  if (!made.ok()) return fail(made.error());
+  const HostTensor input = std::move(*made);
   std::vector<double> seconds;
   TiledRun last;
   Progress progress("enlarging", static_cast<int64_t>(plan->tiles()) * o.repeat, !common.json);

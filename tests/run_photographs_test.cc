@@ -52,7 +52,7 @@ void check_labels(const std::string& name, int Expected::* wanted) {
   for (const Expected& photograph : kPhotographs) {
     auto image = read_image((kData / "images" / photograph.file).string());
     ASSERT_TRUE(image.ok()) << image.error().message;
-    auto outputs = (*session)->run({to_tensor(*image, *preprocess)});
+    auto outputs = (*session)->run({*to_tensor(*image, *preprocess)});
     ASSERT_TRUE(outputs.ok()) << outputs.error().message;
     const float* scores = (*outputs)[0].data<float>();
     EXPECT_EQ(std::max_element(scores, scores + 1000) - scores, photograph.*wanted) << photograph.file;
@@ -69,7 +69,7 @@ TEST(Tiled, EqualsTheWhole) {
   ASSERT_TRUE(image.ok()) << image.error().message;
   auto preprocess = preprocess_preset("unit");
   ASSERT_TRUE(preprocess.ok());
-  const HostTensor input = to_tensor(crop(*image, 100, 90, 131, 97), *preprocess);
+  const HostTensor input = *to_tensor(crop(*image, 100, 90, 131, 97), *preprocess);
   HostTensor results[2];
   const TileOptions options[2] = {{0, 8}, {64, 8}};
   for (int i = 0; i < 2; ++i) {

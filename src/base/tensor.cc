@@ -1,7 +1,10 @@
 #include "base/tensor.h"
 
 #include <cstring>
+#include <limits>
 #include <new>
+
+#include "base/out_of_memory.h"
 
 namespace sparkle {
 
@@ -75,7 +78,10 @@ HostTensor HostTensor::uninitialized(DType dtype, const Dims& shape) {
   t.dtype = dtype;
   t.shape = shape;
   // Some room behind the last element: whole-vector readers may look there.
-  const size_t bytes = static_cast<size_t>(t.size_bytes()) + 64;
+  constexpr int64_t kRoom = 64;
+  const auto wanted = tensor_bytes(dtype, shape);
+  if (!wanted || *wanted > std::numeric_limits<int64_t>::max() - kRoom) throw std::bad_alloc();  // behind guard_memory()
+  const auto bytes = static_cast<size_t>(*wanted + kRoom);
   constexpr std::align_val_t alignment{64};
   auto* memory = static_cast<std::byte*>(::operator new(bytes, alignment));
   t.bytes = std::shared_ptr<std::byte[]>(memory, [](std::byte* p) { ::operator delete(p, std::align_val_t{64}); });

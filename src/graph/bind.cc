@@ -1,5 +1,6 @@
 // bind(): a copy of the graph for given inputs, operator by operator in topological order: infer the shapes, fold what
 // depends on constants alone. Constants are shared with the source graph, so that caches keyed by their bytes stay valid.
+#include "base/out_of_memory.h"
 #include "graph/evaluate.h"
 #include "graph/infer.h"
 #include "graph/rewrites/editor.h"
@@ -84,9 +85,7 @@ Result<bool> fold(Graph& g, const Op& op) {
   return true;
 }
 
-}  // namespace
-
-Result<Graph> bind(const Graph& source, const std::vector<InputBinding>& inputs) {
+Result<Graph> bound(const Graph& source, const std::vector<InputBinding>& inputs) {
   Graph g = source;
   if (inputs.size() != g.inputs.size())
     return Error{Reason::bad_input, "The model has " + std::to_string(g.inputs.size()) + " inputs, but " +
@@ -135,6 +134,12 @@ Result<Graph> bind(const Graph& source, const std::vector<InputBinding>& inputs)
   remove_dead_ops(g);
   remove_dead_tensors(g);
   return g;
+}
+
+}  // namespace
+
+Result<Graph> bind(const Graph& source, const std::vector<InputBinding>& inputs) {
+  return guard_memory("The model for these inputs", [&] { return bound(source, inputs); });
 }
 
 }  // namespace sparkle

@@ -1,4 +1,5 @@
 // simplify(): the table of rewrites, run in order until none of them finds anything.
+#include "base/out_of_memory.h"
 #include "graph/graph.h"
 #include "graph/rewrites/rewrites.h"
 
@@ -18,9 +19,7 @@ constexpr Rewrite kRewrites[] = {
 };
 constexpr int kMostRounds = 8;  // every rewrite shortens the graph or resolves something; models settle after two or three
 
-}  // namespace
-
-Status simplify(Graph& graph) {
+Status rewrite(Graph& graph) {
   remove_dead_ops(graph);
   for (int round = 0; round < kMostRounds; ++round) {
     Editor editor(graph);
@@ -33,6 +32,12 @@ Status simplify(Graph& graph) {
   share_constants(editor);
   editor.finish();
   return ok();
+}
+
+}  // namespace
+
+Status simplify(Graph& graph) {
+  return guard_memory("Folding the model's constants", [&] { return rewrite(graph); });
 }
 
 }  // namespace sparkle

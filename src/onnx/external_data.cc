@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/out_of_memory.h"
 #include "onnx/mapped_file.h"
 #include "onnx/tensor_proto.h"
 
@@ -52,7 +53,8 @@ Result<HostTensor> read_external(const ::onnx::TensorProto& proto, DType type, c
   if ((length_given && length != bytes) || offset > available || available - offset < bytes)
     return Error{Reason::bad_model, what + " needs " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
                                         " of '" + location + "', which has " + std::to_string(available) + "."};
-  tensor = HostTensor::zeros(type, shape);
+  SPARKLE_TRY(allocated, allocate_tensor(type, shape, what));
+  tensor = std::move(allocated);
   if (bytes) std::memcpy(tensor.bytes.get(), mapped.bytes().data() + offset, bytes);
   return tensor;
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/out_of_memory.h"
 #include "onnx/mapped_file.h"
 #include "onnx/tensor_proto.h"
 
@@ -151,7 +152,7 @@ Result<HostTensor> read_npy_bytes(std::span<const std::byte> bytes, const std::s
     return bad("holds " + std::to_string(present) + " bytes of data where its shape " + shape.to_string() + " needs " +
                std::to_string(needed));
 
-  HostTensor tensor = HostTensor::zeros(row->type, shape);
+  SPARKLE_TRY(tensor, allocate_tensor(row->type, shape, "'" + file + "'"));
   const std::byte* data = bytes.data() + start + length;
   if (header.fortran && shape.size() > 1) {
     from_fortran(data, tensor);

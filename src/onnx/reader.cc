@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "base/out_of_memory.h"
 #include "onnx/mapped_file.h"
 #include "onnx/node.h"
 #include "onnx/order.h"
@@ -246,9 +247,7 @@ class Reader {
   std::unordered_map<TensorId, int> producer_;
   std::vector<int> order_;
 };
-}  // namespace
-
-Result<Graph> read_onnx_bytes(std::span<const std::byte> bytes, const std::string& folder, const std::string& name) {
+Result<Graph> parsed(std::span<const std::byte> bytes, const std::string& folder, const std::string& name) {
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
     return Error{Reason::size_overflow, "'" + name +
                                             "' is larger than 2 GiB, the most that the format allows; keep its "
@@ -258,6 +257,11 @@ Result<Graph> read_onnx_bytes(std::span<const std::byte> bytes, const std::strin
     return Error{Reason::bad_format, "'" + name + "' is no ONNX model or is cut short."};
   if (!model.has_graph()) return Error{Reason::bad_format, "'" + name + "' is no ONNX model: it holds no graph."};
   return Reader(model, folder, name).read();
+}
+}  // namespace
+
+Result<Graph> read_onnx_bytes(std::span<const std::byte> bytes, const std::string& folder, const std::string& name) {
+  return guard_memory("Reading the model", [&] { return parsed(bytes, folder, name); });
 }
 
 Result<Graph> read_onnx(const std::string& path) {

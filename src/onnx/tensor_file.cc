@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "base/out_of_memory.h"
 #include "onnx/mapped_file.h"
 #include "onnx/tensor_proto.h"
 
@@ -21,13 +22,13 @@ Result<NamedTensor> parse(std::span<const std::byte> bytes, const std::string& f
 }  // namespace
 
 Result<NamedTensor> read_tensor_pb_bytes(std::span<const std::byte> bytes, const std::string& file) {
-  return parse(bytes, file, "");
+  return guard_memory("Reading the tensor", [&] { return parse(bytes, file, ""); });
 }
 
 Result<NamedTensor> read_tensor_pb(const std::string& path) {
   SPARKLE_TRY(mapped, MappedFile::open(path));
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  return parse(mapped.bytes(), path, folder.empty() ? "." : folder);
+  return guard_memory("Reading the tensor", [&] { return parse(mapped.bytes(), path, folder.empty() ? "." : folder); });
 }
 
 Status write_tensor_pb(const std::string& path, const std::string& name, const HostTensor& value) {

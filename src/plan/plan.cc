@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/out_of_memory.h"
 #include "plan/choose.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
@@ -123,27 +124,7 @@ Status check_budget(const Plan& plan, int64_t budget) {
                                                "; give smaller inputs or a larger --memory-budget."};
 }
 
-}  // namespace
-
-std::string_view name_of(PlaceKind kind) { return kPlaces[static_cast<size_t>(kind)]; }
-bool parse_name(std::string_view text, PlaceKind& kind) {
-  for (size_t i = 0; i < kPlaces.size(); ++i)
-    if (kPlaces[i] == text) return kind = static_cast<PlaceKind>(i), true;
-  return false;
-}
-
-int64_t Plan::constant_bytes() const {
-  int64_t bytes = 0;
-  for (const PlanConstant& c : constants) bytes += c.value.size_bytes();
-  return bytes;
-}
-double Plan::predicted_seconds() const {
-  double seconds = 0;
-  for (const PlanStep& step : steps) seconds += step.cost.seconds;
-  return seconds;
-}
-
-Result<Plan> make_plan(const Graph& graph, const Device& device, const PlanOptions& options) {
+Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions& options) {
   if (!options.algorithm.empty() && !algorithm_named(options.algorithm))
     return Error{Reason::bad_usage, "There is no algorithm '" + options.algorithm + "'."};
   const std::vector<Group> groups = fuse(graph, options.fuse);
@@ -172,6 +153,30 @@ Result<Plan> make_plan(const Graph& graph, const Device& device, const PlanOptio
   assign_memory(plan, buffer_of_tensor, std::move(lives), in_arena);
   SPARKLE_CHECK(check_budget(plan, options.memory_budget));
   return plan;
+}
+
+}  // namespace
+
+std::string_view name_of(PlaceKind kind) { return kPlaces[static_cast<size_t>(kind)]; }
+bool parse_name(std::string_view text, PlaceKind& kind) {
+  for (size_t i = 0; i < kPlaces.size(); ++i)
+    if (kPlaces[i] == text) return kind = static_cast<PlaceKind>(i), true;
+  return false;
+}
+
+int64_t Plan::constant_bytes() const {
+  int64_t bytes = 0;
+  for (const PlanConstant& c : constants) bytes += c.value.size_bytes();
+  return bytes;
+}
+double Plan::predicted_seconds() const {
+  double seconds = 0;
+  for (const PlanStep& step : steps) seconds += step.cost.seconds;
+  return seconds;
+}
+
+Result<Plan> make_plan(const Graph& graph, const Device& device, const PlanOptions& options) {
+  return guard_memory("The plan of the model", [&] { return planned(graph, device, options); });
 }
 
 }  // namespace sparkle

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 
+#include "base/out_of_memory.h"
 #include "report/jpeg_check.h"
 
 #define STBI_ONLY_JPEG
@@ -49,15 +50,7 @@ Image from_samples(const Sample* samples, int width, int height, int stored, flo
   return image;
 }
 
-}  // namespace
-
-Image Image::filled(int width, int height, int channels, float value) {
-  Image image{width, height, channels, {}};
-  image.pixels.assign(static_cast<size_t>(width) * static_cast<size_t>(height) * static_cast<size_t>(channels), value);
-  return image;
-}
-
-Result<Image> read_image_bytes(std::span<const std::byte> bytes, const std::string& file, int64_t max_pixels) {
+Result<Image> decoded(std::span<const std::byte> bytes, const std::string& file, int64_t max_pixels) {
   bytes = checked_jpeg(bytes);
   const auto* data = reinterpret_cast<const stbi_uc*>(bytes.data());
   const int size = static_cast<int>(std::min<size_t>(bytes.size(), size_t{1} << 30));
@@ -87,16 +80,30 @@ Result<Image> read_image_bytes(std::span<const std::byte> bytes, const std::stri
               : from_samples(static_cast<const stbi_uc*>(samples.get()), width, height, stored, 1.f);
 }
 
+}  // namespace
+
+Image Image::filled(int width, int height, int channels, float value) {
+  Image image{width, height, channels, {}};
+  image.pixels.assign(static_cast<size_t>(width) * static_cast<size_t>(height) * static_cast<size_t>(channels), value);
+  return image;
+}
+
+Result<Image> read_image_bytes(std::span<const std::byte> bytes, const std::string& file, int64_t max_pixels) {
+  return guard_memory("Reading the picture", [&] { return decoded(bytes, file, max_pixels); });
+}
+
 Result<Image> read_image(const std::string& path) {
   std::ifstream in(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = in ? static_cast<std::streamoff>(in.tellg()) : -1;
   if (size < 0) return Error{Reason::file_unreadable, "The picture '" + path + "' cannot be read; check the path."};
   if (size > kMaxFileBytes) return Error{Reason::size_overflow, "The picture '" + path + "' is larger than 1 GiB."};
-  std::vector<std::byte> bytes(static_cast<size_t>(size));
-  in.seekg(0);
-  if (!in.read(reinterpret_cast<char*>(bytes.data()), size))
-    return Error{Reason::file_unreadable, "The picture '" + path + "' cannot be read; it may be a folder."};
-  return read_image_bytes(bytes, path);
+  return guard_memory("Reading the picture", [&]() -> Result<Image> {
+    std::vector<std::byte> bytes(static_cast<size_t>(size));
+    in.seekg(0);
+    if (!in.read(reinterpret_cast<char*>(bytes.data()), size))
+      return Error{Reason::file_unreadable, "The picture '" + path + "' cannot be read; it may be a folder."};
+    return decoded(bytes, path, kMaxPixels);
+  });
 }
 
 Status write_png(const std::string& path, const Image& image) {

@@ -79,7 +79,7 @@ TEST(Preprocess, PresetsMapPixels) {
     auto p = preprocess_preset(c.preset);
     ASSERT_TRUE(p.ok());
     p->width = 32, p->height = 24;
-    const HostTensor t = to_tensor(white, *p);
+    const HostTensor t = *to_tensor(white, *p);
     EXPECT_EQ(t.shape, (Dims{1, 3, 24, 32}));
     EXPECT_NEAR(t.data<float>()[100], c.value, 1e-4f * std::abs(c.value)) << c.preset;
   }
@@ -88,7 +88,7 @@ TEST(Preprocess, PresetsMapPixels) {
   yolox->width = yolox->height = 64;
   Image red = white;
   for (size_t i = 0; i < red.pixels.size(); ++i) red.pixels[i] = i % 3 == 0 ? 255.f : 0.f;
-  const HostTensor t = to_tensor(red, *yolox);
+  const HostTensor t = *to_tensor(red, *yolox);
   EXPECT_NEAR(t.data<float>()[0], 0, 1e-3);              // blue first
   EXPECT_NEAR(t.data<float>()[2 * 64 * 64], 255, 1e-2);  // red last
   EXPECT_NEAR(t.data<float>()[64 * 64 - 1], 114, 1e-3);  // the rest of the letterbox

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/out_of_memory.h"
 #include "report/resample.h"
 
 namespace sparkle {
@@ -95,10 +96,17 @@ std::string to_text(const Preprocess& p) {
   return s + ", NCHW";
 }
 
-HostTensor to_tensor(const Image& image, const Preprocess& p) {
+Dims tensor_shape(const Image& image, const Preprocess& p) {
+  const bool whole = p.fit == Fit::none || p.width == 0 || p.height == 0;
+  return {1, p.channels(), whole ? image.height : p.height, whole ? image.width : p.width};
+}
+
+namespace {
+
+Result<HostTensor> converted(const Image& image, const Preprocess& p) {
   const Image sized = fitted(p.color == Color::grey ? to_grey(image) : to_rgb(image), p);
   const int channels = p.channels();
-  HostTensor tensor = HostTensor::uninitialized(DType::f32, {1, channels, sized.height, sized.width});
+  SPARKLE_TRY(tensor, allocate_tensor(DType::f32, {1, channels, sized.height, sized.width}, "The picture"));
   const size_t plane = static_cast<size_t>(sized.width) * static_cast<size_t>(sized.height);
   for (int c = 0; c < channels; ++c) {
     const int from = p.color == Color::bgr ? 2 - c : c;
@@ -106,6 +114,12 @@ HostTensor to_tensor(const Image& image, const Preprocess& p) {
     for (size_t i = 0; i < plane; ++i) to[i] = (sized.pixels[i * channels + from] * p.scale - p.mean[c]) / p.std[c];
   }
   return tensor;
+}
+
+}  // namespace
+
+Result<HostTensor> to_tensor(const Image& image, const Preprocess& p) {
+  return guard_memory("The picture in this size", [&] { return converted(image, p); });
 }
 
 Image to_image(const HostTensor& tensor, float scale) {

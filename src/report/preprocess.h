@@ -30,8 +30,10 @@ struct Preprocess {
 Result<Preprocess> preprocess_preset(const std::string& name);
 // "RGB, shorter side to 256 (bilinear), centre crop 224x224, /255, minus (...), divided by (...)".
 std::string to_text(const Preprocess& p);
-// NCHW, N = 1, fp32.
-HostTensor to_tensor(const Image& image, const Preprocess& p);
+// The shape that to_tensor() gives: NCHW, N = 1.
+Dims tensor_shape(const Image& image, const Preprocess& p);
+// fp32. Errors: out_of_memory.
+Result<HostTensor> to_tensor(const Image& image, const Preprocess& p);
 // A 1xCxHxW fp32 tensor, C 1 or 3, times `scale`, as a picture.
 Image to_image(const HostTensor& tensor, float scale);
 

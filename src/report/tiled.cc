@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/out_of_memory.h"
+
 namespace sparkle {
 namespace {
 
@@ -42,7 +44,7 @@ Result<TiledPlan> plan_tiles(Session& session, const Dims& input, const TileOpti
   p.tile_w = side(input[3]);
   p.down = count_tiles(input[2], p.tile_h, options.overlap);
   p.across = count_tiles(input[3], p.tile_w, options.overlap);
-  SPARKLE_TRY(plan, session.prepare({HostTensor::uninitialized(DType::f32, {1, input[1], p.tile_h, p.tile_w})}));
+  SPARKLE_TRY(plan, session.prepare({HostTensor{DType::f32, {1, input[1], p.tile_h, p.tile_w}, nullptr}}));
   p.plan = std::move(plan);
   const TensorDesc& out = p.plan->tensors[static_cast<size_t>(p.plan->outputs[0])].desc;
   if (out.dtype != DType::f32 || out.shape.size() != 4 || out.shape[0] != 1 || out.shape[1] != input[1]) return p;
@@ -57,14 +59,16 @@ Result<TiledRun> run_tiles(Session& session, const HostTensor& input, const Tile
   const int64_t height = input.shape[2], width = input.shape[3];
   const int64_t f = p.factor;
   TiledRun result;
-  result.output = HostTensor::uninitialized(DType::f32, {1, input.shape[1], height * f, width * f});
+  SPARKLE_TRY(whole, allocate_tensor(DType::f32, {1, input.shape[1], height * f, width * f}, "The enlarged picture"));
+  result.output = std::move(whole);
   for (int row = 0; row < p.down; ++row)
     for (int column = 0; column < p.across; ++column) {
       const int64_t y = start_of(row, height, p.tile_h, options.overlap);
       const int64_t x = start_of(column, width, p.tile_w, options.overlap);
       HostTensor tile = input;
       if (p.tiles() > 1) {
-        tile = HostTensor::uninitialized(DType::f32, {1, input.shape[1], p.tile_h, p.tile_w});
+        SPARKLE_TRY(cut, allocate_tensor(DType::f32, {1, input.shape[1], p.tile_h, p.tile_w}, "A tile"));
+        tile = std::move(cut);
         copy_block(input, y, x, tile, 0, 0, p.tile_h, p.tile_w);
       }
       RunReport report;

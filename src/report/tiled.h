@@ -19,7 +19,8 @@ struct TiledPlan {
   int tiles() const { return across * down; }
 };
 
-// Plans for a 1xCxHxW input. Errors: what planning says, bad_usage where the overlap leaves nothing of a tile.
+// Plans for a 1xCxHxW input (its shape alone). Errors: what planning says, bad_usage where the overlap leaves nothing of a
+// tile.
 Result<TiledPlan> plan_tiles(Session& session, const Dims& input, const TileOptions& options);
 
 struct TiledRun {

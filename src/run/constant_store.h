@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 
 #include "backends/backend.h"
@@ -11,14 +12,26 @@
 
 namespace sparkle {
 
+// A constant of a plan as operand `input` of a kernel.
+struct ConstantUse {
+  size_t constant = 0;
+  const Kernel* kernel = nullptr;
+  int input = 0;
+};
+
 class ConstantStore {
  public:
   explicit ConstantStore(Backend& backend) : backend_(backend) {}
   // The constant as operand `input` of a kernel: packed if the kernel wants it so, else its plain bytes.
   Result<std::shared_ptr<Buffer>> get(const PlanConstant& constant, const Kernel& kernel, int input);
   int64_t bytes() const;
+  // The same once these are in it as well.
+  int64_t bytes_with(std::span<const PlanConstant> constants, std::span<const ConstantUse> uses) const;
 
  private:
+  // One copy per constant and packed form.
+  using Key = std::pair<const std::byte*, std::string>;
+  static Key key_of(const PlanConstant& constant, const Kernel& kernel, int input);
   Result<std::shared_ptr<Buffer>> upload(const std::byte* bytes, int64_t size);
   struct Entry {
     std::shared_ptr<Buffer> buffer;
@@ -27,7 +40,7 @@ class ConstantStore {
   };
   Backend& backend_;
   mutable std::mutex mutex_;
-  std::map<std::pair<const std::byte*, std::string>, Entry> entries_;
+  std::map<Key, Entry> entries_;
 };
 
 }  // namespace sparkle

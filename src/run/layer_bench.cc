@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/out_of_memory.h"
 #include "families/common.h"
 #include "run/constant_store.h"
 
@@ -31,8 +32,8 @@ struct Prepared {
   int64_t workspace_bytes = 0;
 };
 
-HostTensor random_tensor(const TensorDesc& desc, std::mt19937_64& random, double scale) {
-  HostTensor t = HostTensor::zeros(desc.dtype, desc.shape);
+Result<HostTensor> random_tensor(const TensorDesc& desc, std::mt19937_64& random, double scale) {
+  SPARKLE_TRY(t, allocate_tensor(desc.dtype, desc.shape, "An operand"));
   std::normal_distribution<float> normal(0, static_cast<float>(scale));
   for (int64_t i = 0; i < t.elements(); ++i) t.data<float>()[i] = normal(random);
   return t;
@@ -53,15 +54,51 @@ Result<std::shared_ptr<Buffer>> upload(Backend& backend, const std::byte* bytes,
   return buffer;
 }
 
+// Which operands of a stage never change, one bit each.
+uint32_t constant_operands(const AnchorCall& call, const StageUse& use) {
+  uint32_t mask = 0;
+  for (size_t i = 0; i < use.inputs.size(); ++i) {
+    const auto operand = static_cast<size_t>(use.inputs[i]);
+    if (operand < call.inputs.size() && is_constant(call, operand)) mask |= 1u << i;
+  }
+  return mask;
+}
+
+// What a measurement holds: operands on both sides, packed weights, the output three times (result, its copy, the reference's).
+Status check_budget(const AnchorCall& call, const Choice& choice, const Prepared& p, int64_t budget) {
+  if (budget <= 0) return ok();
+  int64_t need = 3 * call.output.bytes() + p.workspace_bytes;
+  for (size_t i = 0; i < call.inputs.size(); ++i) need += call.inputs[i].bytes() * (is_constant(call, i) ? 1 : 2);
+  for (const TensorDesc& temporary : choice.plan.temporaries) need += temporary.bytes();
+  for (size_t s = 0; s < p.kernels.size(); ++s) {
+    const uint32_t mask = constant_operands(call, choice.plan.stages[s]);
+    for (size_t i = 0; i < choice.plan.stages[s].inputs.size(); ++i)
+      if (mask >> i & 1) need += p.kernels[s]->packed_bytes(static_cast<int>(i));
+  }
+  if (need <= budget) return ok();
+  return Error{Reason::over_memory_budget, "Measuring " + short_name(call.problem) + " needs " + std::to_string(need) +
+                                               " bytes, the memory budget is " + std::to_string(budget) +
+                                               "; give a smaller layer or a larger --memory-budget."};
+}
+
 Result<Prepared> prepare(Backend& backend, ConstantStore& constants, const AnchorCall& call, const Choice& choice,
-                         uint64_t seed) {
+                         const LayerBenchOptions& options) {
   Prepared p;
-  std::mt19937_64 random(seed);
+  for (size_t s = 0; s < choice.plan.stages.size(); ++s) {
+    const uint32_t mask = constant_operands(call, choice.plan.stages[s]);
+    SPARKLE_TRY(kernel, backend.compile(choice.plan.stages[s].stage, choice.schedules[s], mask));
+    p.workspace_bytes = std::max(p.workspace_bytes, kernel->workspace_bytes());
+    p.kernels.push_back(std::move(kernel));
+  }
+  SPARKLE_CHECK(check_budget(call, choice, p, options.plan.memory_budget));
+  std::mt19937_64 random(options.seed);
   const double depth = call.problem.kind == ProblemKind::matmul
                            ? static_cast<double>(call.problem.depth)
                            : static_cast<double>(call.problem.c / call.problem.groups * call.problem.window.taps());
-  for (size_t i = 0; i < call.inputs.size(); ++i)
-    p.inputs.push_back(random_tensor(call.inputs[i], random, i == 1 ? 1 / std::sqrt(depth) : 1));
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    SPARKLE_TRY(operand, random_tensor(call.inputs[i], random, i == 1 ? 1 / std::sqrt(depth) : 1));
+    p.inputs.push_back(std::move(operand));
+  }
   // Slots: workspace, one per operand that changes, output, temporaries, then constants in order of use.
   std::vector<int> slot_of(call.inputs.size() + 1 + choice.plan.temporaries.size(), -1);
   p.slots.push_back(nullptr);
@@ -84,27 +121,21 @@ Result<Prepared> prepare(Backend& backend, ConstantStore& constants, const Ancho
   std::vector<Launch> launches;
   for (size_t s = 0; s < choice.plan.stages.size(); ++s) {
     const StageUse& use = choice.plan.stages[s];
-    uint32_t mask = 0;
-    for (size_t i = 0; i < use.inputs.size(); ++i) {
-      const auto operand = static_cast<size_t>(use.inputs[i]);
-      if (operand < call.inputs.size() && is_constant(call, operand)) mask |= 1u << i;
-    }
-    SPARKLE_TRY(kernel, backend.compile(use.stage, choice.schedules[s], mask));
+    const uint32_t mask = constant_operands(call, use);
+    const Kernel& kernel = *p.kernels[s];
     Launch launch;
-    launch.kernel = kernel.get();
+    launch.kernel = &kernel;
     for (size_t i = 0; i < use.inputs.size(); ++i) {
       const auto operand = static_cast<size_t>(use.inputs[i]);
       if (mask >> i & 1) {
-        SPARKLE_TRY(buffer, constants.get({"w", p.inputs[operand]}, *kernel, static_cast<int>(i)));
+        SPARKLE_TRY(buffer, constants.get({"w", p.inputs[operand]}, kernel, static_cast<int>(i)));
         launch.inputs.push_back({add_slot(std::move(buffer)), 0});
       } else {
         launch.inputs.push_back({slot_of[operand], 0});
       }
     }
     for (int o : use.outputs) launch.outputs.push_back({slot_of[static_cast<size_t>(o)], 0});
-    p.workspace_bytes = std::max(p.workspace_bytes, kernel->workspace_bytes());
     launches.push_back(std::move(launch));
-    p.kernels.push_back(std::move(kernel));
   }
   SPARKLE_TRY(workspace, backend.allocate(std::max<int64_t>(p.workspace_bytes, 64), MemoryKind::device));
   p.slots[0] = workspace.get();
@@ -185,25 +216,7 @@ void find_roof(const AnchorCall& call, const Device& device, LayerMeasurement& m
   }
 }
 
-}  // namespace
-
-double executed_flops(const Problem& p) {
-  if (p.kind != ProblemKind::conv) return p.nominal_flops();
-  double pairs = 1;  // (output, tap) pairs inside the image, per dimension
-  for (size_t d = 0; d < 3; ++d) {
-    double inside = 0;
-    for (int64_t o = 0; o < p.out[d]; ++o)
-      for (int64_t t = 0; t < p.window.filter[d]; ++t) {
-        const int64_t i = o * p.window.stride[d] - p.window.pad_begin[d] + t * p.window.dilation[d];
-        inside += i >= 0 && i < p.in[d];
-      }
-    pairs *= inside;
-  }
-  return 2 * static_cast<double>(p.n) * static_cast<double>(p.k) * static_cast<double>(p.c) / static_cast<double>(p.groups) *
-         pairs;
-}
-
-Result<LayerMeasurement> measure_layer(Backend& backend, const Problem& problem, const LayerBenchOptions& options) {
+Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, const LayerBenchOptions& options) {
   if (problem.dtype != "f32")
     return Error{Reason::type_not_served, "The element type '" + problem.dtype + "' is not served yet; use f32."};
   LayerMeasurement m;
@@ -213,7 +226,7 @@ Result<LayerMeasurement> measure_layer(Backend& backend, const Problem& problem,
   SPARKLE_TRY(choice, choose(call, backend.device(), options.plan));
   m.choice = std::move(choice);
   ConstantStore constants(backend);
-  SPARKLE_TRY(prepared, prepare(backend, constants, call, m.choice, options.seed));
+  SPARKLE_TRY(prepared, prepare(backend, constants, call, m.choice, options));
   m.workspace_bytes = prepared.workspace_bytes;
   const auto run_once = [&]() -> Result<double> {
     const auto begin = Clock::now();
@@ -246,6 +259,28 @@ Result<LayerMeasurement> measure_layer(Backend& backend, const Problem& problem,
   m.peak_flops_per_second = median(peaks);
   find_roof(call, backend.device(), m);
   return m;
+}
+
+}  // namespace
+
+double executed_flops(const Problem& p) {
+  if (p.kind != ProblemKind::conv) return p.nominal_flops();
+  double pairs = 1;  // (output, tap) pairs inside the image, per dimension
+  for (size_t d = 0; d < 3; ++d) {
+    double inside = 0;
+    for (int64_t o = 0; o < p.out[d]; ++o)
+      for (int64_t t = 0; t < p.window.filter[d]; ++t) {
+        const int64_t i = o * p.window.stride[d] - p.window.pad_begin[d] + t * p.window.dilation[d];
+        inside += i >= 0 && i < p.in[d];
+      }
+    pairs *= inside;
+  }
+  return 2 * static_cast<double>(p.n) * static_cast<double>(p.k) * static_cast<double>(p.c) / static_cast<double>(p.groups) *
+         pairs;
+}
+
+Result<LayerMeasurement> measure_layer(Backend& backend, const Problem& problem, const LayerBenchOptions& options) {
+  return guard_memory("Measuring this layer", [&] { return measure(backend, problem, options); });
 }
 
 }  // namespace sparkle

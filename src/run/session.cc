@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/out_of_memory.h"
 #include "run/constant_store.h"
 
 namespace sparkle {
@@ -32,7 +33,6 @@ class PreparedPlan {
   std::unique_ptr<Program> program;
   std::vector<std::shared_ptr<Buffer>> constants;
   std::vector<bool> input_bound;  // inputs that became constants are not passed on
-  int64_t arena_bytes = 0;
 
   // An arena for one run; returned by give_back.
   Result<std::shared_ptr<Buffer>> take_arena(Backend& backend) {
@@ -44,7 +44,7 @@ class PreparedPlan {
         return arena;
       }
     }
-    return backend.allocate(std::max<int64_t>(arena_bytes, 64), MemoryKind::device);
+    return backend.allocate(std::max<int64_t>(plan->arena_bytes, 64), MemoryKind::device);
   }
   void give_back(std::shared_ptr<Buffer> arena) {
     const std::lock_guard lock(mutex_);
@@ -52,7 +52,7 @@ class PreparedPlan {
   }
   int64_t bytes() const {
     const std::lock_guard lock(mutex_);
-    return arena_bytes * static_cast<int64_t>(arenas_.size()) + static_cast<int64_t>(kernels.size()) * 4096;
+    return plan->arena_bytes * static_cast<int64_t>(arenas_.size()) + static_cast<int64_t>(kernels.size()) * 4096;
   }
 
  private:
@@ -63,9 +63,14 @@ class PreparedPlan {
 Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Session::open(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options) {
+  return guard_memory("Opening the model", [&]() -> Result<std::unique_ptr<Session>> {
+    return opened(std::move(graph), std::move(backend), options);
+  });
+}
+
+Result<std::unique_ptr<Session>> Session::opened(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session);
   SPARKLE_CHECK(simplify(graph));
-  session->by_value_ = inputs_needed_by_value(graph);
   const auto describe = [&](const std::vector<TensorId>& ids, std::vector<SessionInput>& list) {
     for (TensorId id : ids) {
       const GraphTensor& t = graph.tensor(id);
@@ -74,6 +79,8 @@ Result<std::unique_ptr<Session>> Session::open(Graph graph, std::shared_ptr<Back
   };
   describe(graph.inputs, session->inputs_);
   describe(graph.outputs, session->outputs_);
+  const std::vector<bool> by_value = inputs_needed_by_value(graph);
+  for (size_t i = 0; i < by_value.size(); ++i) session->inputs_[i].by_value = by_value[i];
   session->graph_ = std::move(graph);
   session->constants_ = std::make_unique<ConstantStore>(*backend);
   session->backend_ = std::move(backend);
@@ -92,6 +99,10 @@ Status Session::check_inputs(const std::vector<HostTensor>& inputs) const {
     if (have.dtype != want.dtype)
       return Error{Reason::bad_input, who + "is " + std::string(name_of(want.dtype)) + " in the model, " +
                                           std::string(name_of(have.dtype)) + " was given."};
+    if (!tensor_bytes(have.dtype, have.shape))
+      return Error{Reason::size_overflow, who + "of shape " + have.shape.to_string() + " is more than can be addressed."};
+    if (want.by_value && !have.bytes && have.elements() > 0)
+      return Error{Reason::bad_input, who + "decides shapes; its values must be given."};
     if (!want.rank_known) continue;
     bool fits = have.shape.size() == want.shape.size();
     for (int a = 0; fits && a < have.shape.size(); ++a) fits = want.shape[a] < 0 || want.shape[a] == have.shape[a];
@@ -115,7 +126,7 @@ Result<std::shared_ptr<PreparedPlan>> Session::build(const std::vector<HostTenso
   std::vector<InputBinding> bindings;
   for (size_t i = 0; i < inputs.size(); ++i) {
     bindings.push_back({inputs[i].shape, std::nullopt});
-    if (by_value_[i]) bindings.back().value = inputs[i];
+    if (inputs_[i].by_value) bindings.back().value = inputs[i];
   }
   SPARKLE_TRY(bound, sparkle::bind(graph_, bindings));
   SPARKLE_CHECK(simplify(bound));
@@ -124,12 +135,13 @@ Result<std::shared_ptr<PreparedPlan>> Session::build(const std::vector<HostTenso
   auto prepared = std::make_shared<PreparedPlan>();
   prepared->plan = std::make_shared<Plan>(std::move(plan));
   Plan& p = *prepared->plan;
-  for (size_t i = 0; i < inputs.size(); ++i) prepared->input_bound.push_back(by_value_[i]);
+  for (size_t i = 0; i < inputs.size(); ++i) prepared->input_bound.push_back(inputs_[i].by_value);
   Slots slots;
   slots.outputs = slots.inputs + static_cast<int>(p.inputs.size());
   slots.constants = slots.outputs + static_cast<int>(p.outputs.size());
-  prepared->arena_bytes = p.arena_bytes;
+  const int64_t planned_arena = p.arena_bytes;
   std::vector<Launch> launches;
+  std::vector<ConstantUse> uses;
   for (PlanStep& step : p.steps) {
     uint32_t constant_mask = 0;
     for (size_t i = 0; i < step.inputs.size() && i < 32; ++i)
@@ -159,34 +171,45 @@ Result<std::shared_ptr<PreparedPlan>> Session::build(const std::vector<HostTenso
         launch.inputs.push_back(bind_operand(step.inputs[i]));
         continue;
       }
-      SPARKLE_TRY(buffer, constants_->get(p.constants[static_cast<size_t>(t.index)], *kernel, static_cast<int>(i)));
-      launch.inputs.push_back({slots.constants + static_cast<int>(prepared->constants.size()), 0});
-      prepared->constants.push_back(std::move(buffer));
+      launch.inputs.push_back({slots.constants + static_cast<int>(uses.size()), 0});
+      uses.push_back({static_cast<size_t>(t.index), kernel.get(), static_cast<int>(i)});
     }
     for (int tensor : step.outputs) launch.outputs.push_back(bind_operand(tensor));
     // Kernels that need more scratch than the plan foresaw (weights packed at run time) get it behind the arena.
-    launch.workspace = {0, step.workspace_offset};
     if (kernel->workspace_bytes() > step.workspace_bytes) {
-      launch.workspace.offset_bytes = round_up(p.arena_bytes);
-      prepared->arena_bytes = std::max(prepared->arena_bytes, round_up(p.arena_bytes) + round_up(kernel->workspace_bytes()));
+      step.workspace_offset = round_up(planned_arena);
+      step.workspace_bytes = kernel->workspace_bytes();
+      p.arena_bytes = std::max(p.arena_bytes, step.workspace_offset + round_up(step.workspace_bytes));
     }
+    launch.workspace = {0, step.workspace_offset};
     launches.push_back(std::move(launch));
     prepared->kernels.push_back(std::move(kernel));
   }
+  // Every size is known now: nothing is packed that the budget has no room for.
+  SPARKLE_CHECK(check_budget(p, constants_->bytes_with(p.constants, uses)));
+  for (const ConstantUse& use : uses) {
+    SPARKLE_TRY(buffer, constants_->get(p.constants[use.constant], *use.kernel, use.input));
+    prepared->constants.push_back(std::move(buffer));
+  }
   SPARKLE_TRY(program, backend_->record(launches));
   prepared->program = std::move(program);
-  if (options_.memory_budget > 0 && peak_bytes(p) > options_.memory_budget)
-    return Error{Reason::over_memory_budget, "With its weights packed the model '" + p.model + "' needs " +
-                                                 std::to_string(peak_bytes(p)) + " bytes, the memory budget is " +
-                                                 std::to_string(options_.memory_budget) + "."};
   return prepared;
+}
+
+Status Session::check_budget(const Plan& plan, int64_t constant_bytes) const {
+  const int64_t need = constant_bytes + bytes_beside_constants(plan);
+  if (options_.memory_budget <= 0 || need <= options_.memory_budget) return ok();
+  return Error{Reason::over_memory_budget, "With its weights packed the model '" + plan.model + "' needs " +
+                                               std::to_string(need) + " bytes, the memory budget is " +
+                                               std::to_string(options_.memory_budget) +
+                                               "; give smaller inputs or a larger --memory-budget."};
 }
 
 Result<std::shared_ptr<PreparedPlan>> Session::prepared(const std::vector<HostTensor>& inputs) {
   SPARKLE_CHECK(check_inputs(inputs));
   std::string key = shapes_text(inputs);
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (by_value_[i])
+    if (inputs_[i].by_value && inputs[i].bytes)
       key.append(reinterpret_cast<const char*>(inputs[i].bytes.get()), static_cast<size_t>(inputs[i].size_bytes()));
   const std::lock_guard lock(mutex_);
   if (const auto found = plans_.find(key); found != plans_.end()) {
@@ -199,10 +222,10 @@ Result<std::shared_ptr<PreparedPlan>> Session::prepared(const std::vector<HostTe
   plan_order_.push_back(key);
   // Least recently used plans go; runs that still hold one keep it alive until they end.
   int64_t total = 0;
-  for (const auto& [shape, plan] : plans_) total += std::max(plan->bytes(), plan->arena_bytes);
+  for (const auto& [shape, plan] : plans_) total += std::max(plan->bytes(), plan->plan->arena_bytes);
   while (total > options_.plan_cache_bytes && plan_order_.size() > 1) {
     const auto oldest = plans_.find(plan_order_.front());
-    total -= std::max(oldest->second->bytes(), oldest->second->arena_bytes);
+    total -= std::max(oldest->second->bytes(), oldest->second->plan->arena_bytes);
     plans_.erase(oldest);
     plan_order_.erase(plan_order_.begin());
   }
@@ -210,8 +233,10 @@ Result<std::shared_ptr<PreparedPlan>> Session::prepared(const std::vector<HostTe
 }
 
 Result<std::shared_ptr<const Plan>> Session::prepare(const std::vector<HostTensor>& inputs) {
-  SPARKLE_TRY(made, prepared(inputs));
-  return std::shared_ptr<const Plan>(made->plan);
+  return guard_memory("Preparing the model for these inputs", [&]() -> Result<std::shared_ptr<const Plan>> {
+    SPARKLE_TRY(made, prepared(inputs));
+    return std::shared_ptr<const Plan>(made->plan);
+  });
 }
 
 namespace {
@@ -232,16 +257,27 @@ Result<std::shared_ptr<Buffer>> input_buffer(Backend& backend, const HostTensor&
 }  // namespace
 
 Result<std::vector<HostTensor>> Session::run(const std::vector<HostTensor>& inputs, RunReport* report, bool timestamps) {
-  SPARKLE_TRY(plan, prepared(inputs));
-  const Plan& p = *plan->plan;
+  return guard_memory("Running the model on these inputs", [&]() -> Result<std::vector<HostTensor>> {
+    SPARKLE_TRY(plan, prepared(inputs));
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (!inputs[i].bytes && inputs[i].elements() > 0)
+        return Error{Reason::bad_input, "Input '" + inputs_[i].name + "' has a shape, but no values."};
+    return run_plan(*plan, inputs, report, timestamps);
+  });
+}
+
+Result<std::vector<HostTensor>> Session::run_plan(PreparedPlan& plan, const std::vector<HostTensor>& inputs, RunReport* report,
+                                                  bool timestamps) {
+  const Plan& p = *plan.plan;
   std::vector<HostTensor> outputs;
   for (int t : p.outputs) {
     const TensorDesc& desc = p.tensors[static_cast<size_t>(t)].desc;
-    outputs.push_back(HostTensor::uninitialized(desc.dtype, desc.shape));
+    SPARKLE_TRY(output, allocate_tensor(desc.dtype, desc.shape, "Output '" + p.tensors[static_cast<size_t>(t)].name + "'"));
+    outputs.push_back(std::move(output));
   }
   std::vector<std::shared_ptr<Buffer>> held;
   std::vector<Buffer*> slots;
-  SPARKLE_TRY(arena, plan->take_arena(*backend_));
+  SPARKLE_TRY(arena, plan.take_arena(*backend_));
   slots.push_back(arena.get());
   for (const HostTensor& tensor : inputs) {
     SPARKLE_TRY(buffer, input_buffer(*backend_, tensor));
@@ -260,9 +296,9 @@ Result<std::vector<HostTensor>> Session::run(const std::vector<HostTensor>& inpu
     slots.push_back(own.get());
     held.push_back(std::move(own));
   }
-  for (const auto& constant : plan->constants) slots.push_back(constant.get());
+  for (const auto& constant : plan.constants) slots.push_back(constant.get());
   const auto begin = std::chrono::steady_clock::now();
-  SPARKLE_TRY(token, backend_->submit(*plan->program, slots, {{}, timestamps, nullptr}));
+  SPARKLE_TRY(token, backend_->submit(*plan.program, slots, {{}, timestamps, nullptr}));
   SPARKLE_CHECK(backend_->wait(token));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -273,9 +309,9 @@ Result<std::vector<HostTensor>> Session::run(const std::vector<HostTensor>& inpu
     SPARKLE_CHECK(backend_->wait(copied));
     std::memcpy(outputs[i].bytes.get(), staging->host(), static_cast<size_t>(outputs[i].size_bytes()));
   }
-  plan->give_back(std::move(arena));
+  plan.give_back(std::move(arena));
   if (report) {
-    report->plan = plan->plan;
+    report->plan = plan.plan;
     report->seconds = seconds;
     report->steps.clear();
     if (timestamps) {
@@ -288,6 +324,12 @@ Result<std::vector<HostTensor>> Session::run(const std::vector<HostTensor>& inpu
 
 Result<Token> Session::submit(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
                               std::vector<std::shared_ptr<Buffer>> output_buffers) {
+  return guard_memory("Running the model on these inputs",
+                      [&] { return submit_plan(shapes, std::move(input_buffers), std::move(output_buffers)); });
+}
+
+Result<Token> Session::submit_plan(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
+                                   std::vector<std::shared_ptr<Buffer>> output_buffers) {
   SPARKLE_TRY(plan, prepared(shapes));
   const Plan& p = *plan->plan;
   if (input_buffers.size() != p.inputs.size() || output_buffers.size() != p.outputs.size())
@@ -327,11 +369,13 @@ int64_t Session::cached_bytes() const {
   return total;
 }
 
-int64_t Session::peak_bytes(const Plan& plan) const {
-  int64_t bytes = plan.arena_bytes + constants_->bytes();
+int64_t Session::bytes_beside_constants(const Plan& plan) const {
+  int64_t bytes = plan.arena_bytes;
   for (int t : plan.inputs) bytes += plan.tensors[static_cast<size_t>(t)].desc.bytes();
   for (int t : plan.outputs) bytes += plan.tensors[static_cast<size_t>(t)].desc.bytes();
   return bytes;
 }
+
+int64_t Session::peak_bytes(const Plan& plan) const { return constants_->bytes() + bytes_beside_constants(plan); }
 
 }  // namespace sparkle

@@ -29,6 +29,7 @@ struct SessionInput {
   Dims shape;  // -1 where the model leaves a size open
   std::vector<std::string> axis_names;
   bool rank_known = true;
+  bool by_value = false;  // shapes depend on its value (Reshape's shape, Resize's scales ...)
 };
 
 // Measured time of one step of a run, beside its prediction in the plan.
@@ -56,7 +57,8 @@ class Session {
   Result<std::vector<HostTensor>> run(const std::vector<HostTensor>& inputs, RunReport* report = nullptr,
                                       bool timestamps = false);
 
-  // The plan for these inputs, made and compiled if new (weights packed), nothing run.
+  // The plan for these inputs, made and compiled if new (weights packed), nothing run. Only shapes and types matter: tensors
+  // may come without memory, except for inputs that are needed by value.
   Result<std::shared_ptr<const Plan>> prepare(const std::vector<HostTensor>& inputs);
 
   // Runs on buffers of the backend, dense and row-major, without a copy; asynchronous. One buffer per input and output in
@@ -73,15 +75,21 @@ class Session {
 
  private:
   Session() = default;
+  static Result<std::unique_ptr<Session>> opened(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options);
+  Result<Token> submit_plan(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
+                            std::vector<std::shared_ptr<Buffer>> output_buffers);
+  Result<std::vector<HostTensor>> run_plan(PreparedPlan& plan, const std::vector<HostTensor>& inputs, RunReport* report,
+                                           bool timestamps);
   Result<std::shared_ptr<PreparedPlan>> prepared(const std::vector<HostTensor>& inputs);
   Result<std::shared_ptr<PreparedPlan>> build(const std::vector<HostTensor>& inputs);
+  Status check_budget(const Plan& plan, int64_t constant_bytes) const;
+  int64_t bytes_beside_constants(const Plan& plan) const;
   Status check_inputs(const std::vector<HostTensor>& inputs) const;
 
   Graph graph_;
   std::shared_ptr<Backend> backend_;
   SessionOptions options_;
   std::vector<SessionInput> inputs_, outputs_;
-  std::vector<bool> by_value_;
   class ConstantStore* constants() const { return constants_.get(); }
   std::unique_ptr<class ConstantStore> constants_;
   mutable std::mutex mutex_;

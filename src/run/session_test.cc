@@ -12,6 +12,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/reference/reference_backend.h"
+#include "base/sanitized.h"
 #include "base/thread_pool.h"
 #include "device/probe_cpu.h"
 #include "graph/test_graphs.h"
@@ -217,6 +218,65 @@ TEST(Session, BudgetIsRefusedWithASentence) {
   ASSERT_FALSE(got.ok());
   EXPECT_EQ(got.error().reason, Reason::over_memory_budget);
   EXPECT_NE(got.error().message.find("the memory budget is 2000"), std::string::npos) << got.error().message;
+}
+
+TEST(Session, WeightsAreCountedBeforeTheyArePacked) {
+  const Graph graph = zoo("tiny_residual");
+  const auto free = open(graph, cpu());
+  const auto inputs = inputs_of(*free, 1);
+  const auto plan = free->prepare(inputs);
+  ASSERT_TRUE(plan.ok());
+  SessionOptions options;
+  options.memory_budget = free->peak_bytes(**plan);
+  EXPECT_TRUE(open(graph, cpu(), options)->prepare(inputs).ok());
+  --options.memory_budget;
+  const auto tight = open(graph, cpu(), options);
+  const auto refused = tight->prepare(inputs);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().reason, Reason::over_memory_budget);
+  EXPECT_EQ(tight->constant_bytes(), 0);  // nothing was packed
+}
+
+// Where both operands of a MatMul change, its kernel packs at run time, in memory that the plan does not know of.
+TEST(Session, ScratchThatKernelsAddIsCounted) {
+  GraphBuilder b;
+  const TensorId x = b.input({256, 512}), y = b.input({512, 384});
+  const Graph graph = b.done(b.op("MatMul", MatMulOp{}, {x, y}));
+  const auto session = open(graph, cpu());
+  const auto plan = session->prepare({{DType::f32, {256, 512}, nullptr}, {DType::f32, {512, 384}, nullptr}});
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  int64_t workspace = 0;
+  for (const PlanStep& step : (*plan)->steps) workspace = std::max(workspace, step.workspace_bytes);
+  const int64_t maps = (256 * 512 + 512 * 384 + 256 * 384) * 4;
+  if (variant_of((*plan)->steps[0].schedule) != "plain") EXPECT_GT(workspace, 0);
+  EXPECT_GE((*plan)->arena_bytes, workspace);
+  EXPECT_EQ(session->peak_bytes(**plan), (*plan)->arena_bytes + maps);
+  SessionOptions options;
+  options.memory_budget = maps + workspace - 64;
+  if (workspace > 64)
+    EXPECT_FALSE(
+        open(graph, cpu(), options)->prepare({{DType::f32, {256, 512}, nullptr}, {DType::f32, {512, 384}, nullptr}}).ok());
+  expect_close(run(*session, inputs_of(*session, 6)), reference_outputs(graph, inputs_of(*session, 6)));
+}
+
+TEST(Session, MemoryThatRunsOutIsAnError) {
+  // 128 TiB: allowed by the model, more than a process can address.
+  HostTensor vast{DType::f32, {1, 4, 1 << 21, 1 << 22}, nullptr};
+  for (const auto& backend : {cpu(), make_reference_backend()}) {
+    const auto session = open(open_sizes(), backend);
+    EXPECT_TRUE(session->prepare({vast}).ok());
+    const auto empty = session->run({vast});
+    ASSERT_FALSE(empty.ok());
+    EXPECT_EQ(empty.error().message, "Input 'x0' has a shape, but no values.");
+    if (kSanitized) continue;
+    HostTensor filled = vast;
+    filled.bytes = HostTensor::zeros(DType::f32, {4}).bytes;  // never looked at
+    const auto got = session->run({filled});
+    ASSERT_FALSE(got.ok());
+    EXPECT_EQ(got.error().reason, Reason::out_of_memory) << got.error().message;
+    EXPECT_EQ(session->run({{DType::f32, {1, 4, int64_t{1} << 40, int64_t{1} << 40}, nullptr}}).error().reason,
+              Reason::size_overflow);
+  }
 }
 
 TEST(Session, WrongInputsGetSentences) {

@@ -90,7 +90,8 @@ class CpuBackend final : public Backend {
 
   Result<std::shared_ptr<Buffer>> allocate(int64_t bytes, MemoryKind) override {
     void* memory = ::operator new(static_cast<size_t>(bytes) + 64, std::align_val_t{64}, std::nothrow);
-    if (!memory) return Error{Reason::out_of_memory, "The CPU cannot allocate " + std::to_string(bytes) + " bytes."};
+    if (!memory)
+      return Error{Reason::out_of_memory, "The CPU cannot allocate " + std::to_string(bytes) + " bytes; give smaller inputs."};
     return std::shared_ptr<Buffer>(std::make_shared<HostBuffer>(static_cast<std::byte*>(memory), bytes, true));
   }
   Result<std::shared_ptr<Buffer>> import(void* memory, int64_t bytes) override {

@@ -6,7 +6,10 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
+
+#include "base/out_of_memory.h"
 
 namespace sparkle {
 namespace {
@@ -54,7 +57,12 @@ class ReferenceBackend final : public Backend {
   const Device& device() const override { return device_; }
   Executor& executor() override { return inline_; }
   Result<std::shared_ptr<Buffer>> allocate(int64_t bytes, MemoryKind kind) override {
-    return std::shared_ptr<Buffer>(std::make_shared<DeviceBuffer>(bytes, kind == MemoryKind::staging));
+    try {
+      return std::shared_ptr<Buffer>(std::make_shared<DeviceBuffer>(bytes, kind == MemoryKind::staging));
+    } catch (const std::exception&) {  // bad_alloc, or length_error beyond what a vector can hold
+      return Error{Reason::out_of_memory,
+                   "The reference device cannot allocate " + std::to_string(bytes) + " bytes; give smaller inputs."};
+    }
   }
   Result<std::shared_ptr<Buffer>> import(void*, int64_t) override { return std::shared_ptr<Buffer>(); }
   Result<std::unique_ptr<Kernel>> compile(const Stage& stage, const Schedule&, uint32_t) override {
@@ -115,6 +123,8 @@ class ReferenceBackend final : public Backend {
     } else if (!changed_.wait_for(lock, timeout, complete)) {
       return Error{Reason::device_lost, "The reference device did not finish within the time given."};
     }
+    // Later work may rest on what failed: the first failure is everybody's.
+    if (failed_ && failed_->first <= token.value) return failed_->second;
     return ok();
   }
   Result<std::vector<StepTime>> timestamps(Token token) override {
@@ -144,9 +154,13 @@ class ReferenceBackend final : public Backend {
       queue_.pop_front();
       const uint64_t token = completed_ + 1;
       lock.unlock();
-      job(token);
+      const Status done = guard_memory("The reference device", [&]() -> Status {
+        job(token);
+        return sparkle::ok();
+      });
       job = nullptr;
       lock.lock();
+      if (!done.ok() && !failed_) failed_ = {token, done.error()};
       completed_ = token;
       changed_.notify_all();
     }
@@ -159,6 +173,7 @@ class ReferenceBackend final : public Backend {
   std::deque<std::function<void(uint64_t)>> queue_;
   uint64_t submitted_ = 0, completed_ = 0;
   bool closing_ = false;
+  std::optional<std::pair<uint64_t, Error>> failed_;
   std::map<uint64_t, std::vector<StepTime>> times_;
   std::thread worker_;
 };

@@ -1,0 +1,18 @@
+// For tests only: whether the address sanitizer watches this build. It ends the program where memory runs out.
+#pragma once
+
+namespace sparkle {
+
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+}  // namespace sparkle
