@@ -1,5 +1,6 @@
 #include "run/constant_store.h"
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 
@@ -32,6 +33,7 @@ Result<std::shared_ptr<Buffer>> ConstantStore::get(const PlanConstant& constant,
   Entry& entry = entries_[key_of(constant, kernel, input)];
   if (entry.buffer) return entry.buffer;
   entry.source = constant.value.bytes;
+  entry.source_bytes = constant.value.size_bytes();
   if (packed > 0) {
     SPARKLE_TRY(buffer, backend_.allocate(packed, MemoryKind::device));
     if (std::byte* host = buffer->host()) {
@@ -60,23 +62,63 @@ int64_t ConstantStore::bytes() const {
   const std::lock_guard lock(mutex_);
   int64_t total = 0;
   for (const auto& [key, entry] : entries_)
-    if (entry.buffer) total += entry.buffer->bytes();
+    if (entry.buffer && !entry.imported) total += entry.buffer->bytes();
   return total;
 }
 
-int64_t ConstantStore::bytes_with(std::span<const PlanConstant> constants, std::span<const ConstantUse> uses) const {
-  int64_t total = bytes();
+void add_original(Originals& originals, const HostTensor& value) {
+  if (!value.bytes) return;
+  int64_t& bytes = originals[value.bytes.get()];
+  bytes = std::max(bytes, value.size_bytes());
+}
+
+void ConstantStore::add_originals(Originals& originals) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, entry] : entries_) {
+    if (!entry.source) continue;
+    int64_t& bytes = originals[entry.source.get()];
+    bytes = std::max(bytes, entry.source_bytes);
+  }
+}
+
+Result<ConstantMemory> ConstantStore::foresee(std::span<const PlanConstant> constants, std::span<const ConstantUse> uses,
+                                              const Originals& originals, bool release) const {
+  std::map<const std::byte*, int> left;  // uses to come per original
+  for (const ConstantUse& use : uses) ++left[constants[use.constant].value.bytes.get()];
+  int64_t held = bytes(), all = held;
+  std::set<const std::byte*> in_place;
+  for (const auto& [address, size] : originals) {
+    all += size;
+    if (!release || left.count(address) > 0) held += size;
+  }
+  ConstantMemory memory{held, all};
   const std::lock_guard lock(mutex_);
   std::set<Key> added;
   for (const ConstantUse& use : uses) {
-    const PlanConstant& constant = constants[use.constant];
-    const Key key = key_of(constant, *use.kernel, use.input);
+    const HostTensor& value = constants[use.constant].value;
+    const Key key = key_of(constants[use.constant], *use.kernel, use.input);
     const auto found = entries_.find(key);
-    if ((found != entries_.end() && found->second.buffer) || !added.insert(key).second) continue;
-    const int64_t packed = use.kernel->packed_bytes(use.input);
-    total += packed > 0 ? packed : constant.value.size_bytes();
+    const bool here = found != entries_.end() && found->second.buffer;
+    if (use.kernel->packed_bytes(use.input) > 0) {
+      if (!here && added.insert(key).second) held += use.kernel->packed_bytes(use.input);
+    } else {
+      SPARKLE_TRY(own, backend_.import(value.bytes.get(), value.size_bytes()));
+      if (own) in_place.insert(value.bytes.get());
+      else if (!here && added.insert(key).second) held += value.size_bytes();
+    }
+    memory.peak = std::max(memory.peak, held);
+    const auto original = originals.find(value.bytes.get());
+    if (release && --left[value.bytes.get()] == 0 && !in_place.count(value.bytes.get()) && original != originals.end())
+      held -= original->second;
   }
-  return total;
+  memory.resident = held;
+  return memory;
+}
+
+void ConstantStore::release(const PlanConstant& constant) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [key, entry] : entries_)
+    if (key.first == constant.value.bytes.get() && !entry.imported) entry.source.reset(), entry.source_bytes = 0;
 }
 
 }  // namespace sparkle

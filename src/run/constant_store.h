@@ -19,14 +19,32 @@ struct ConstantUse {
   int input = 0;
 };
 
+// Memory of constants as they came from the model or from planning, by address: how many bytes lie there.
+using Originals = std::map<const std::byte*, int64_t>;
+void add_original(Originals& originals, const HostTensor& value);
+
+// Bytes of constants, originals and copies together.
+struct ConstantMemory {
+  int64_t resident = 0;  // once all is done
+  int64_t peak = 0;      // on the way
+};
+
 class ConstantStore {
  public:
   explicit ConstantStore(Backend& backend) : backend_(backend) {}
   // The constant as operand `input` of a kernel: packed if the kernel wants it so, else its plain bytes.
   Result<std::shared_ptr<Buffer>> get(const PlanConstant& constant, const Kernel& kernel, int input);
+  // Bytes of its own: packed and uploaded copies, not what is used where it lies.
   int64_t bytes() const;
-  // The same once these are in it as well.
-  int64_t bytes_with(std::span<const PlanConstant> constants, std::span<const ConstantUse> uses) const;
+  // Adds the originals that the store keeps.
+  void add_originals(Originals& originals) const;
+  // What getting all of `uses` in order takes, beside `originals`. With `release` each original that is not used where it lies
+  // goes after its last use.
+  Result<ConstantMemory> foresee(std::span<const PlanConstant> constants, std::span<const ConstantUse> uses,
+                                 const Originals& originals, bool release) const;
+  // Gives up a constant's original unless it is used where it lies. Only when no other constant will ever be asked for: a new
+  // one could get its address.
+  void release(const PlanConstant& constant);
 
  private:
   // One copy per constant and packed form.
@@ -36,6 +54,7 @@ class ConstantStore {
   struct Entry {
     std::shared_ptr<Buffer> buffer;
     std::shared_ptr<std::byte[]> source;  // keeps the key's address taken
+    int64_t source_bytes = 0;
     bool imported = false;
   };
   Backend& backend_;

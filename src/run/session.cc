@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/out_of_memory.h"
-#include "run/constant_store.h"
 
 namespace sparkle {
 namespace {
@@ -81,6 +80,9 @@ Result<std::unique_ptr<Session>> Session::opened(Graph graph, std::shared_ptr<Ba
   describe(graph.outputs, session->outputs_);
   const std::vector<bool> by_value = inputs_needed_by_value(graph);
   for (size_t i = 0; i < by_value.size(); ++i) session->inputs_[i].by_value = by_value[i];
+  session->fixed_ = std::all_of(session->inputs_.begin(), session->inputs_.end(), [](const SessionInput& in) {
+    return in.rank_known && !in.by_value && std::all_of(in.shape.begin(), in.shape.end(), [](int64_t d) { return d >= 0; });
+  });
   session->graph_ = std::move(graph);
   session->constants_ = std::make_unique<ConstantStore>(*backend);
   session->backend_ = std::move(backend);
@@ -185,19 +187,50 @@ Result<std::shared_ptr<PreparedPlan>> Session::build(const std::vector<HostTenso
     launches.push_back(std::move(launch));
     prepared->kernels.push_back(std::move(kernel));
   }
-  // Every size is known now: nothing is packed that the budget has no room for.
-  SPARKLE_CHECK(check_budget(p, constants_->bytes_with(p.constants, uses)));
-  for (const ConstantUse& use : uses) {
-    SPARKLE_TRY(buffer, constants_->get(p.constants[use.constant], *use.kernel, use.input));
-    prepared->constants.push_back(std::move(buffer));
-  }
   SPARKLE_TRY(program, backend_->record(launches));
   prepared->program = std::move(program);
+  SPARKLE_CHECK(pack(p, std::move(bound), uses, prepared->constants));
   return prepared;
 }
 
-Status Session::check_budget(const Plan& plan, int64_t constant_bytes) const {
-  const int64_t need = constant_bytes + bytes_beside_constants(plan);
+// Where all shapes are fixed this plan is the only one there will be: the model's own copy of a constant goes as soon as its
+// packed form exists. Else it stays, since another plan may want it packed in another way.
+Status Session::pack(Plan& plan, Graph bound, std::span<const ConstantUse> uses,
+                     std::vector<std::shared_ptr<Buffer>>& buffers) {
+  Originals originals;
+  constants_->add_originals(originals);
+  for (const Graph* graph : {&graph_, &bound})
+    for (const GraphTensor& t : graph->tensors)
+      if (t.constant) add_original(originals, *t.constant);
+  for (const PlanConstant& c : plan.constants) add_original(originals, c.value);
+  SPARKLE_TRY(memory, constants_->foresee(plan.constants, uses, originals, fixed_));
+  // Every size is known now: nothing is packed that the budget has no room for.
+  SPARKLE_CHECK(check_budget(plan, memory));
+  bound = {};
+  std::vector<int> left(plan.constants.size(), 0);
+  for (const ConstantUse& use : uses) ++left[use.constant];
+  if (fixed_) {
+    graph_ = {};
+    broken_ = out_of_memory("Packing the weights");  // until it is done: they cannot be packed again
+    for (size_t i = 0; i < left.size(); ++i)
+      if (left[i] == 0) plan.constants[i].value.bytes.reset();
+  }
+  for (const ConstantUse& use : uses) {
+    PlanConstant& constant = plan.constants[use.constant];
+    SPARKLE_TRY(buffer, constants_->get(constant, *use.kernel, use.input));
+    buffers.push_back(std::move(buffer));
+    if (!fixed_ || --left[use.constant] > 0) continue;
+    constants_->release(constant);
+    constant.value.bytes.reset();
+  }
+  broken_.reset();
+  constant_memory_.resident = memory.resident;
+  constant_memory_.peak = std::max(constant_memory_.peak, memory.peak);
+  return ok();
+}
+
+Status Session::check_budget(const Plan& plan, const ConstantMemory& memory) const {
+  const int64_t need = std::max(memory.peak, memory.resident + bytes_beside_constants(plan));
   if (options_.memory_budget <= 0 || need <= options_.memory_budget) return ok();
   return Error{Reason::over_memory_budget, "With its weights packed the model '" + plan.model + "' needs " +
                                                std::to_string(need) + " bytes, the memory budget is " +
@@ -207,6 +240,7 @@ Status Session::check_budget(const Plan& plan, int64_t constant_bytes) const {
 
 Result<std::shared_ptr<PreparedPlan>> Session::prepared(const std::vector<HostTensor>& inputs) {
   SPARKLE_CHECK(check_inputs(inputs));
+  if (const std::lock_guard lock(mutex_); broken_) return *broken_;
   std::string key = shapes_text(inputs);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs_[i].by_value && inputs[i].bytes)
@@ -360,7 +394,10 @@ Result<Token> Session::submit_plan(const std::vector<HostTensor>& shapes, std::v
   return backend_->submit(*plan->program, slots, options);
 }
 
-int64_t Session::constant_bytes() const { return constants_->bytes(); }
+int64_t Session::constant_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return constant_memory_.resident;
+}
 
 int64_t Session::cached_bytes() const {
   const std::lock_guard lock(mutex_);
@@ -376,6 +413,9 @@ int64_t Session::bytes_beside_constants(const Plan& plan) const {
   return bytes;
 }
 
-int64_t Session::peak_bytes(const Plan& plan) const { return constants_->bytes() + bytes_beside_constants(plan); }
+int64_t Session::peak_bytes(const Plan& plan) const {
+  const std::lock_guard lock(mutex_);
+  return std::max(constant_memory_.peak, constant_memory_.resident + bytes_beside_constants(plan));
+}
 
 }  // namespace sparkle

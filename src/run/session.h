@@ -6,12 +6,15 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "backends/backend.h"
 #include "plan/plan.h"
 #include "plan/tuning_store.h"
+#include "run/constant_store.h"
 
 namespace sparkle {
 
@@ -37,9 +40,9 @@ struct StepReport {
   double seconds = 0;
 };
 struct RunReport {
-  std::shared_ptr<const Plan> plan;
-  std::vector<StepReport> steps;  // filled when timestamps were asked for
-  double seconds = 0;             // submit to completion, host clock
+  std::shared_ptr<const Plan> plan;  // its constants have no bytes any more where the session needed them only once
+  std::vector<StepReport> steps;     // filled when timestamps were asked for
+  double seconds = 0;                // submit to completion, host clock
 };
 
 class PreparedPlan;
@@ -66,10 +69,11 @@ class Session {
   Result<Token> submit(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
                        std::vector<std::shared_ptr<Buffer>> output_buffers);
 
-  // Bytes held: packed constants, and arenas with their plans.
+  // Bytes held: constants (packed, and the model's own where they are still needed), and arenas with their plans.
   int64_t constant_bytes() const;
   int64_t cached_bytes() const;
-  // What a run with this plan occupies at its peak: arena, packed and plain constants, inputs, outputs.
+  // What a run with this plan occupies at its peak: arena, constants, inputs, outputs - or constants alone, while the model's
+  // own and packed ones lie side by side.
   int64_t peak_bytes(const Plan& plan) const;
   Backend& backend() { return *backend_; }
 
@@ -82,7 +86,8 @@ class Session {
                                            bool timestamps);
   Result<std::shared_ptr<PreparedPlan>> prepared(const std::vector<HostTensor>& inputs);
   Result<std::shared_ptr<PreparedPlan>> build(const std::vector<HostTensor>& inputs);
-  Status check_budget(const Plan& plan, int64_t constant_bytes) const;
+  Status pack(Plan& plan, Graph bound, std::span<const ConstantUse> uses, std::vector<std::shared_ptr<Buffer>>& buffers);
+  Status check_budget(const Plan& plan, const ConstantMemory& memory) const;
   int64_t bytes_beside_constants(const Plan& plan) const;
   Status check_inputs(const std::vector<HostTensor>& inputs) const;
 
@@ -90,8 +95,10 @@ class Session {
   std::shared_ptr<Backend> backend_;
   SessionOptions options_;
   std::vector<SessionInput> inputs_, outputs_;
-  class ConstantStore* constants() const { return constants_.get(); }
-  std::unique_ptr<class ConstantStore> constants_;
+  bool fixed_ = false;  // all input shapes are: there will be one plan
+  std::optional<Error> broken_;
+  std::unique_ptr<ConstantStore> constants_;
+  ConstantMemory constant_memory_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<PreparedPlan>> plans_;
   std::vector<std::string> plan_order_;  // least recently used first

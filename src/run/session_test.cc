@@ -259,6 +259,34 @@ TEST(Session, ScratchThatKernelsAddIsCounted) {
   expect_close(run(*session, inputs_of(*session, 6)), reference_outputs(graph, inputs_of(*session, 6)));
 }
 
+// Fixed shapes: one plan, so the model's own weights go once they are packed. Open shapes: they stay, and are counted.
+TEST(Session, OriginalsOfWeightsGoOrAreCounted) {
+  for (const bool open_height : {false, true})
+    for (const auto& backend : {cpu(), make_reference_backend()}) {
+      GraphBuilder b;
+      const TensorId x = b.input({1, 64, open_height ? -1 : 8, 8});
+      const TensorId w = b.weights({256, 64, 3, 3});
+      Graph graph = b.done(b.op("Conv", ConvOp{}, {x, w}));
+      const std::weak_ptr<std::byte[]> original = graph.tensor(w).constant->bytes;
+      const int64_t bytes = graph.tensor(w).constant->size_bytes();
+      const auto reference = reference_outputs(graph, {random_tensor({1, 64, 8, 8}, 2)});
+      b.graph = {};
+      const auto session = open(std::move(graph), backend);
+      graph = {};
+      RunReport report;
+      for (int i = 0; i < 3; ++i) {
+        const auto got = session->run({random_tensor({1, 64, 8, 8}, 2)}, &report);
+        ASSERT_TRUE(got.ok());
+        expect_close(*got, reference);
+      }
+      EXPECT_EQ(original.expired(), !open_height);
+      EXPECT_GE(session->constant_bytes(), open_height ? 2 * bytes : bytes);
+      EXPECT_LE(session->constant_bytes(), (open_height ? 2 * bytes : bytes) * 5 / 4);
+      EXPECT_GE(session->peak_bytes(*report.plan), 2 * bytes);  // while packing
+      if (open_height) EXPECT_TRUE(session->run({random_tensor({1, 64, 9, 8}, 2)}).ok());
+    }
+}
+
 TEST(Session, MemoryThatRunsOutIsAnError) {
   // 128 TiB: allowed by the model, more than a process can address.
   HostTensor vast{DType::f32, {1, 4, 1 << 21, 1 << 22}, nullptr};

@@ -1,4 +1,5 @@
-// libFuzzer: any text as a plan; what is accepted prints, reads back the same and can be explained. Built with SPARKLE_SANITIZE=ON.
+// libFuzzer: any text as a plan; what is accepted prints, reads back the same and can be explained. Built with
+// SPARKLE_SANITIZE=ON.
 #include <cstdlib>
 
 #include "plan/explain.h"
