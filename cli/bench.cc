@@ -1,6 +1,5 @@
 // sparkle bench --layers F.csv | --conv TEXT | --model M: verified, interleaved with peak probes, medians.
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "bench_model.h"
@@ -12,8 +11,9 @@ namespace sparkle::cli {
 namespace {
 
 struct BenchArguments {
+  const CLI::App* command = nullptr;
   CommonOptions common;
-  std::string layers, output;
+  std::string layers;
   std::vector<std::string> convs;
   bool ladder = false;
   ModelBench model;
@@ -38,12 +38,28 @@ Result<std::vector<NamedProblem>> problems_of(const BenchArguments& a) {
   return problems;
 }
 
+// What is given must belong together: nothing is ignored in silence.
+Status check_combination(const BenchArguments& a) {
+  const CLI::App& c = *a.command;
+  if (!a.model.model.empty()) {
+    SPARKLE_CHECK(
+        refuse_options(c, {"--layers", "--conv", "--ladder", "--rounds"}, "measures layers and does not go with --model"));
+    if (!a.model.inputs.empty())
+      SPARKLE_CHECK(refuse_options(c, {"--shape"}, "is for random values; the given inputs have shapes"));
+    if (a.model.serve) SPARKLE_CHECK(refuse_options(c, {"--output", "--json", "--runs"}, "does not go with --serve"));
+    return ok();
+  }
+  SPARKLE_CHECK(refuse_options(c, {"--input", "--shape", "--runs", "--serve"}, "measures a model and needs --model"));
+  if (a.ladder)
+    SPARKLE_CHECK(refuse_options(c, {"--algorithm", "--variant", "--tuning"},
+                                 "does not go with --ladder, whose levels choose their own"));
+  return ok();
+}
+
 int finish(const BenchArguments& a, const Device& device, const std::vector<BenchRow>& rows) {
   const nlohmann::json json = bench_json(device, rows);
-  if (!a.output.empty()) {
-    std::ofstream file(a.output);
-    file << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
-    if (!file.flush()) return fail({Reason::file_unwritable, "The results cannot be written to '" + a.output + "'."});
+  if (!a.model.output.empty()) {
+    if (auto written = write_results(a.model.output, json); !written.ok()) return fail(written.error());
   }
   if (a.common.json) {
     std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
@@ -121,6 +137,9 @@ int bench_ladder(const BenchArguments& a, const std::vector<NamedProblem>& probl
 }
 
 int bench(const BenchArguments& a) {
+  if (auto fits = check_combination(a); !fits.ok()) return fail(fits.error());
+  if (!a.model.output.empty())
+    if (auto writable = check_writable(a.model.output); !writable.ok()) return fail(writable.error());
   if (!a.model.model.empty()) return bench_model(a.common, a.model);
   auto problems = problems_of(a);
   if (!problems.ok()) return fail(problems.error());
@@ -133,6 +152,7 @@ int bench(const BenchArguments& a) {
 void add_bench(CLI::App& app, Chosen& chosen) {
   auto* command = app.add_subcommand("bench", "Measure layers, a convolution or a whole model against the measured roofs");
   auto a = std::make_shared<BenchArguments>();
+  a->command = command;
   add_common(*command, a->common);
   command->add_option("--layers", a->layers, "layer list, CSV: name,n,c,h,w,k,r,s,stride_h,...");
   command->add_option("--conv", a->convs, "a convolution: ic64ih56oc64oh56kh3ph1");
@@ -144,7 +164,7 @@ void add_bench(CLI::App& app, Chosen& chosen) {
   command->add_option("--shape", a->model.shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");
   command->add_option("--runs", a->model.runs, "timed runs of a model; 0: about a second")->check(CLI::Range(0, 1000000));
   command->add_flag("--serve", a->model.serve, "answer 'run N' lines on standard input with wall times, for comparisons");
-  command->add_option("--output", a->output, "also write the JSON to this file");
+  command->add_option("--output", a->model.output, "also write the JSON to this file");
   command->callback([&chosen, a] { chosen = [a] { return bench(*a); }; });
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -130,6 +132,22 @@ double roof_seconds(const PlanStep& step, const Device& device) {
 
 }  // namespace
 
+Status check_writable(const std::string& path) {
+  const bool there = std::filesystem::exists(path);
+  const bool good = std::ofstream(path, std::ios::app).good();
+  std::error_code ignored;
+  if (good && !there) std::filesystem::remove(path, ignored);
+  if (good) return ok();
+  return Error{Reason::file_unwritable, "The results cannot be written to '" + path + "'; check the folder."};
+}
+
+Status write_results(const std::string& path, const nlohmann::json& json) {
+  std::ofstream file(path);
+  file << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  if (file.flush()) return ok();
+  return Error{Reason::file_unwritable, "The results cannot be written to '" + path + "'."};
+}
+
 int bench_model(const CommonOptions& common, const ModelBench& bench) {
   if (bench.serve) return serve(common, bench);
   const auto begin = Clock::now();
@@ -187,17 +205,19 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
                     {"workspace_bytes", step.workspace_bytes}});
   }
   const double p95 = totals[totals.size() * 95 / 100];
+  const nlohmann::json all{{"device", nlohmann::json::parse(device_to_json(device))},
+                           {"model", report.plan->model},
+                           {"rows", rows},
+                           {"total",
+                            {{"median_ms", total},
+                             {"min_ms", totals.front()},
+                             {"p95_ms", p95},
+                             {"steps_ms", sum},
+                             {"first_answer_ms", first_answer_ms},
+                             {"peak_bytes", session.peak_bytes(*report.plan)}}}};
+  if (!bench.output.empty())
+    if (auto written = write_results(bench.output, all); !written.ok()) return fail(written.error());
   if (common.json) {
-    const nlohmann::json all{{"device", nlohmann::json::parse(device_to_json(device))},
-                             {"model", report.plan->model},
-                             {"rows", rows},
-                             {"total",
-                              {{"median_ms", total},
-                               {"min_ms", totals.front()},
-                               {"p95_ms", p95},
-                               {"steps_ms", sum},
-                               {"first_answer_ms", first_answer_ms},
-                               {"peak_bytes", session.peak_bytes(*report.plan)}}}};
     std::printf("%s\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   } else {
     std::printf("%d runs: median %.3f ms, min %.3f, p95 %.3f; steps add up to %.3f ms; first answer %.1f ms; peak memory %s\n",

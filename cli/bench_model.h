@@ -1,16 +1,22 @@
 // bench --model: a whole network, its steps against their roofs; --serve: the helper side of comparisons with other engines.
 #pragma once
 
+#include <nlohmann/json.hpp>
+
 #include "command.h"
 
 namespace sparkle::cli {
 
 struct ModelBench {
-  std::string model;
+  std::string model, output;
   std::vector<std::string> inputs, shapes;
   int runs = 0;
   bool serve = false;
 };
+
+// --output: whether the file can be written, found before anything is measured; and the results into it.
+Status check_writable(const std::string& path);
+Status write_results(const std::string& path, const nlohmann::json& json);
 
 int bench_model(const CommonOptions& common, const ModelBench& bench);
 

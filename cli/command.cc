@@ -1,6 +1,7 @@
 #include "command.h"
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/cpu/roofs.h"
@@ -129,20 +130,48 @@ Result<SessionOptions> session_options(const CommonOptions& o, const Device& dev
   return s;
 }
 
+namespace {
+
+bool json_errors = false;
+
+void print_error(const Error& error) {
+  std::fprintf(stderr, "sparkle: %s\n", error.message.c_str());
+  if (!json_errors) return;
+  const nlohmann::json json{{"error", {{"reason", code_of(error.reason)}, {"message", error.message}}}};
+  std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+}  // namespace
+
 int check_fallback(const Plan& plan, const CommonOptions& o) {
   if (o.fallback == "allow" || o.device == "reference") return kDone;
   for (const PlanStep& step : plan.steps) {
     if (variant_of(step.schedule) != "plain") continue;
-    std::fprintf(stderr, "sparkle: step '%s' (%s) has no fast kernel here and runs on plain reference loops.\n",
-                 step.name.c_str(), step.algorithm.c_str());
-    if (o.fallback == "forbid") return kRequirement;
+    const std::string why = o.variant == "plain" ? ") runs on plain reference loops, as --variant plain demands"
+                                                 : ") has no fast kernel here and runs on plain reference loops";
+    const std::string sentence = "Step '" + step.name + "' (" + step.algorithm + why;
+    if (o.fallback == "forbid") {
+      print_error({Reason::no_kernel, sentence + ", which --fallback forbids."});
+      return kRequirement;
+    }
+    std::fprintf(stderr, "sparkle: %s.\n", sentence.c_str());
   }
   return kDone;
 }
 
+void print_errors_as_json() { json_errors = true; }
+
 int fail(const Error& error) {
-  std::fprintf(stderr, "sparkle: %s\n", error.message.c_str());
+  print_error(error);
   return error.reason == Reason::internal ? kCheckFailed : kBadInput;
+}
+
+bool given(const CLI::App& command, const std::string& option) { return command.get_option(option)->count() > 0; }
+
+Status refuse_options(const CLI::App& command, std::initializer_list<const char*> options, const std::string& why) {
+  for (const char* option : options)
+    if (given(command, option)) return Error{Reason::bad_usage, std::string(option) + " " + why + "."};
+  return ok();
 }
 
 }  // namespace sparkle::cli

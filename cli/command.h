@@ -56,8 +56,14 @@ std::string format_bytes(int64_t bytes);
 // --fallback: steps that run on plain reference loops are named on stderr (warn) or end the command with status 3 (forbid).
 int check_fallback(const Plan& plan, const CommonOptions& options);
 
-// Prints "sparkle: SENTENCE" on stderr and gives the status that fits the reason.
+// Prints "sparkle: SENTENCE" on stderr and gives the status that fits the reason. After print_errors_as_json() also
+// {"error": {"reason": CODE, "message": SENTENCE}} on stdout.
 int fail(const Error& error);
+void print_errors_as_json();
+
+// Whether the command line names the option; and bad_usage "OPTION WHY." for the first one named.
+bool given(const CLI::App& command, const std::string& option);
+Status refuse_options(const CLI::App& command, std::initializer_list<const char*> options, const std::string& why);
 
 // Each adds one subcommand; its work is stored in `chosen` when the command line names it.
 using Chosen = std::function<int()>;

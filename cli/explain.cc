@@ -1,4 +1,5 @@
 // sparkle explain MODEL | --conv TEXT: the whole plan, also for a machine that is not here (--device FILE.json).
+#include <algorithm>
 #include <cstdio>
 
 #include "command.h"
@@ -21,6 +22,7 @@ struct ExplainArguments {
 
 // A plan of one step for a bare convolution: what `bench --conv` runs.
 Result<Plan> plan_of_conv(const std::string& text, const Device& device, const PlanOptions& options) {
+  SPARKLE_CHECK(check_forced(options));
   SPARKLE_TRY(problem, parse_conv(text));
   const ProblemOperands operands = operands_of(problem);
   auto choice = choose(AnchorCall{problem, operands.inputs, operands.output}, device, options);
@@ -55,9 +57,17 @@ Result<Plan> plan_of_model(const ExplainArguments& a, const Device& device, cons
   SPARKLE_TRY(shapes, input_shapes(inputs, a.shapes));
   std::vector<InputBinding> bindings;
   for (const Dims& shape : shapes) bindings.push_back({shape, std::nullopt});
-  SPARKLE_TRY(bound, sparkle::bind(graph, bindings));
-  SPARKLE_CHECK(simplify(bound));
-  return make_plan(bound, device, options);
+  auto bound = sparkle::bind(graph, bindings);
+  if (!bound.ok()) {
+    const std::vector<bool> by_value = inputs_needed_by_value(graph);
+    const auto first = std::find(by_value.begin(), by_value.end(), true);
+    if (bound.error().reason != Reason::operator_not_served || first == by_value.end()) return bound.take_error();
+    return Error{Reason::operator_not_served, "The input '" + inputs[static_cast<size_t>(first - by_value.begin())].name +
+                                                  "' decides shapes by its value, which is not known before a run; give it to "
+                                                  "'sparkle run' or to 'sparkle bench --model' with --input."};
+  }
+  SPARKLE_CHECK(simplify(*bound));
+  return make_plan(*bound, device, options);
 }
 
 int explain_command(const ExplainArguments& a) {

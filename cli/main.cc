@@ -1,10 +1,52 @@
 // The command `sparkle`: one subcommand per file. Status: 0 done, 1 a check failed, 2 bad usage or input, 3 a requirement not
 // met.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/out_of_memory.h"
 #include "command.h"
+
+namespace sparkle::cli {
+namespace {
+
+// Letters to add, drop, change or swap with a neighbour to get from one word to the other.
+size_t distance(const std::string& a, const std::string& b) {
+  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i)
+    for (size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        d[i][j] = i + j;
+        continue;
+      }
+      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  return d[a.size()][b.size()];
+}
+
+bool is_command(const CLI::App& app, const std::string& word) {
+  const auto commands = app.get_subcommands({});
+  return std::any_of(commands.begin(), commands.end(), [&](const CLI::App* c) { return c->get_name() == word; });
+}
+
+int unknown_command(const CLI::App& app, const std::string& given_word) {
+  const std::string word = given_word.substr(0, 64);
+  std::string nearest, names;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    const std::string name = command->get_name();
+    names += (names.empty() ? "" : ", ") + name;
+    if (nearest.empty() || distance(word, name) < distance(word, nearest)) nearest = name;
+  }
+  const std::string advice = distance(word, nearest) <= 2 ? "did you mean '" + nearest + "'?" : "there are " + names + ".";
+  return fail({Reason::bad_usage, "There is no command '" + word + "'; " + advice});
+}
+
+}  // namespace
+}  // namespace sparkle::cli
 
 int main(int argc, char** argv) {
   using namespace sparkle::cli;
@@ -18,12 +60,16 @@ int main(int argc, char** argv) {
   add_bench(app, chosen);
   add_explain(app, chosen);
   add_verify(app, chosen);
+  for (int i = 1; i < argc; ++i)  // before parsing: errors of parsing count too
+    if (std::string_view(argv[i]) == "--json") print_errors_as_json();
+  if (argc > 1 && argv[1][0] != '-' && !is_command(app, argv[1])) return unknown_command(app, argv[1]);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    std::fprintf(stderr, "sparkle: %s\nTry 'sparkle --help' or 'sparkle COMMAND --help'.\n", error.what());
-    return kBadInput;
+    std::string sentence = error.what();
+    if (!sentence.empty() && sentence.back() == '.') sentence.pop_back();
+    return fail({sparkle::Reason::bad_usage, sentence + "; see 'sparkle --help' or 'sparkle COMMAND --help'."});
   }
   int status = kBadInput;
   try {

@@ -29,10 +29,10 @@ Result<Prepared> prepare_inputs(Session& session, const RunOptions& o) {
     p.tensors = std::move(unfilled);
     p.plan = std::move(plan);
     for (size_t i = 0; i < wanted.size(); ++i)
-      p.notes.push_back("'" + wanted[i].name + "' " + shapes[i].to_string() + ", seeded random values");
+      p.notes.push_back("'" + wanted[i].name + "' " + shapes[i].to_string() +
+                        (wanted[i].dtype == DType::f32 ? ", seeded random values" : ", zeros"));
     return p;
   }
-  if (!o.shapes.empty()) return Error{Reason::bad_usage, "--shape is for runs on random values; the given inputs have shapes."};
   if (o.inputs.size() != wanted.size())
     return Error{Reason::bad_usage, "The model has " + std::to_string(wanted.size()) + " inputs; " +
                                         std::to_string(o.inputs.size()) + " files are given."};
@@ -80,12 +80,25 @@ int try_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
   return run_upscale(common, o, device, session, *image, *preprocess, served);
 }
 
+// Options that nothing here would read are refused, not ignored.
+Status check_applies(const RunOptions& o) {
+  if (!o.inputs.empty() && !o.shapes.empty())
+    return Error{Reason::bad_usage, "--shape is for runs on random values; the given inputs have shapes."};
+  if (std::all_of(o.inputs.begin(), o.inputs.end(), is_tensor_file))
+    return refuse_options(*o.command,
+                          {"--preset", "--size", "--crop", "--fit", "--color", "--scale", "--mean", "--std", "--pad-value",
+                           "--tile", "--overlap", "--reference"},
+                          "is for pictures, and no picture is given");
+  return ok();
+}
+
 int print_json(const nlohmann::json& json) {
   std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   return kDone;
 }
 
 int run(const CommonOptions& common, const RunOptions& o) {
+  if (auto applies = check_applies(o); !applies.ok()) return fail(applies.error());
   auto labels = read_labels(o.labels);
   if (!labels.ok()) return fail(labels.error());
   auto graph = read_onnx(o.model);
@@ -104,9 +117,14 @@ int run(const CommonOptions& common, const RunOptions& o) {
   }
   bool served = false;
   if (const int status = try_upscale(common, o, *device, session, served); served || status != kDone) return status;
+  if (auto applies = refuse_options(*o.command, {"--tile", "--overlap", "--reference"},
+                                    "is for networks that enlarge a picture, which this one does not");
+      !applies.ok())
+    return fail(applies.error());
   auto inputs = prepare_inputs(session, o);
   if (!inputs.ok()) return fail(inputs.error());
   const Plan& plan = *inputs->plan;
+  if (auto fitting = check_labels(plan, *labels); !fitting.ok()) return fail(fitting.error());
   if (const int status = check_fallback(plan, common); status != kDone) return status;
   if (!common.json) {
     std::printf("device   %s\n", device->note.empty() ? common.device.c_str() : device->note.c_str());
@@ -161,12 +179,13 @@ void add_run(CLI::App& app, Chosen& chosen) {
   auto* command = app.add_subcommand("run", "Run a model on pictures, .npy or .pb tensors");
   auto common = std::make_shared<CommonOptions>();
   auto o = std::make_shared<RunOptions>();
+  o->command = command;
   add_common(*command, *common);
   command->add_option("model", o->model, "ONNX file")->required();
   command->add_option(
       "inputs", o->inputs,
       "one file per input of the model: JPEG, PNG, BMP or PNM (alpha is composited over white; EXIF rotation is "
-      "not applied), .npy, or .pb; none: seeded random values");
+      "not applied), .npy, or .pb; none: seeded random values, integers zero");
   command->add_option("--shape", o->shapes, "NAME=1x3x224x224, for random values");
   command->add_option("--labels", o->labels, "class names, one per line");
   command->add_option("--top", o->top, "classes to show")->check(CLI::Range(1, 100000));

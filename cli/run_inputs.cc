@@ -98,6 +98,7 @@ Result<Preprocess> choose_preprocess(const SessionInput& input, const RunOptions
   if (p.shorter_side > 0 && p.shorter_side < target)
     return Error{Reason::bad_usage, "--size " + o.size + " is smaller than the crop of " + std::to_string(target) + "."};
   if (!o.scale.empty() && !parse_fraction(o.scale, p.scale)) return not_understood("--scale", o.scale, "1/255 or 0.5");
+  if (p.scale == 0) return Error{Reason::bad_usage, "--scale 0 would make every pixel the same; write 1/255 or 0.5."};
   SPARKLE_CHECK(parse_channels("--mean", o.mean, false, p.mean));
   SPARKLE_CHECK(parse_channels("--std", o.std, true, p.std));
   if (o.pad_value) p.pad_value = *o.pad_value;

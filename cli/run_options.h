@@ -14,6 +14,7 @@
 namespace sparkle::cli {
 
 struct RunOptions {
+  const CLI::App* command = nullptr;  // knows which options were given
   std::string model;
   std::vector<std::string> inputs, shapes;
   std::string labels, output, reference;
@@ -33,6 +34,8 @@ Result<Preprocess> choose_preprocess(const SessionInput& input, const RunOptions
 
 // Where the whole output is one row of classes: how many, else 0.
 int64_t class_count(const HostTensor& output);
+// Refuses labels that no output has a use for or that are too few for the smallest row of classes.
+Status check_labels(const Plan& plan, const std::vector<std::string>& labels);
 // One name per line; "n01440764 tench, ..." loses its number.
 Result<std::vector<std::string>> read_labels(const std::string& path);
 
@@ -41,6 +44,8 @@ nlohmann::json show_output(const std::string& name, const HostTensor& output, co
                            bool quiet);
 // The output as a picture where it looks like one: 1 or 3 channels, at least 8x8, values in 0..1 or about 0..255.
 std::optional<Image> picture_of(const HostTensor& output);
+// DIR/NAME.npy, the output's name made fit for a file.
+std::string tensor_path(const std::string& directory, const std::string& name);
 // DIR/NAME.npy and, for pictures, DIR/NAME.png; adds the paths to `written`.
 Status save_output(const std::string& directory, const std::string& name, const HostTensor& output,
                    std::vector<std::string>& written);

@@ -77,6 +77,23 @@ int64_t class_count(const HostTensor& output) {
   return widest == output.elements() ? widest : 0;
 }
 
+Status check_labels(const Plan& plan, const std::vector<std::string>& labels) {
+  if (labels.empty()) return ok();
+  const PlanTensor* smallest = nullptr;
+  for (const int output : plan.outputs) {
+    const PlanTensor& t = plan.tensors[static_cast<size_t>(output)];
+    const int64_t count = t.desc.elements();
+    const bool row =
+        t.desc.dtype == DType::f32 && count >= 2 && *std::max_element(t.desc.shape.begin(), t.desc.shape.end()) == count;
+    if (row && (!smallest || count < smallest->desc.elements())) smallest = &t;
+  }
+  if (!smallest) return Error{Reason::bad_usage, "--labels is for classifiers; no output of this model is a row of classes."};
+  const auto classes = static_cast<size_t>(smallest->desc.elements());
+  if (labels.size() >= classes) return ok();
+  return Error{Reason::bad_usage, "The labels are " + std::to_string(labels.size()) + " lines, but output '" + smallest->name +
+                                      "' has " + std::to_string(classes) + " classes; give one line for each."};
+}
+
 Result<std::vector<std::string>> read_labels(const std::string& path) {
   std::vector<std::string> labels;
   if (path.empty()) return labels;
@@ -124,6 +141,10 @@ std::optional<Image> picture_of(const HostTensor& t) {
   // Networks overshoot 0..255 a little; writing clamps.
   if (r.min >= -1e-3 ? r.max > 320 : r.min < -64 || r.max < 64 || r.max > 320) return {};
   return to_image(t, 1.f);
+}
+
+std::string tensor_path(const std::string& directory, const std::string& name) {
+  return (std::filesystem::path(directory) / (file_name(name) + ".npy")).string();
 }
 
 Status save_output(const std::string& directory, const std::string& name, const HostTensor& output,

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
+#include "onnx/npy.h"
 #include "progress.h"
 #include "report/comparison_picture.h"
 #include "report/resample.h"
@@ -31,6 +33,32 @@ Image result_image(const HostTensor& output, const Preprocess& p) {
   return image;
 }
 
+int64_t picture_bytes(const Dims& shape, int factor) {
+  return dense_desc(DType::f32, shape).bytes() * (1 + static_cast<int64_t>(factor) * factor);
+}
+
+// Tensors and weights at their peak: those of a tile, and the whole picture before and after where it is cut.
+int64_t peak_of(const Session& session, const TiledPlan& plan, const Dims& shape) {
+  return session.peak_bytes(*plan.plan) + (plan.tiles() > 1 ? picture_bytes(shape, plan.factor) : 0);
+}
+
+// The sentence for a picture that the memory budget has no room for, with the largest tile that it has room for.
+Error over_budget(Session& session, const Dims& shape, const TileOptions& tiling, int64_t budget) {
+  for (const int tile : {4096, 2048, 1024, 512, 256, 128, 64, 32}) {
+    if ((tiling.tile > 0 && tile >= tiling.tile) || tile <= 2 * tiling.overlap) continue;
+    if (tile >= std::max(shape[2], shape[3])) continue;
+    const auto plan = plan_tiles(session, shape, {tile, tiling.overlap});
+    if (!plan.ok() || (plan->factor > 0 && peak_of(session, *plan, shape) > budget)) continue;
+    if (plan->factor == 0) break;
+    return {Reason::over_memory_budget, "The memory budget of " + std::to_string(budget) + " bytes has no room for tiles of " +
+                                            (tiling.tile > 0 ? std::to_string(tiling.tile) : "the whole picture") +
+                                            "; give --tile " + std::to_string(tile) + " or a larger --memory-budget."};
+  }
+  return {Reason::over_memory_budget, "The memory budget of " + std::to_string(budget) +
+                                          " bytes has no room for this picture, however small the tiles; give a larger "
+                                          "--memory-budget or a smaller picture."};
+}
+
 }  // namespace
 
 int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& device, Session& session, const Image& image,
@@ -39,19 +67,37 @@ int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
   const TileOptions tiling{o.tile, o.overlap};
   auto plan = plan_tiles(session, shape, tiling);
   served = !plan.ok() || plan->factor > 0;
-  if (!plan.ok()) return fail(plan.error());
   if (!served) return kDone;
+  const auto budget = parse_bytes(common.memory_budget);
+  if (!budget.ok()) return fail(budget.error());
+  const bool over =
+      plan.ok() ? *budget > 0 && peak_of(session, *plan, shape) > *budget : plan.error().reason == Reason::over_memory_budget;
+  if (over) return fail(over_budget(session, shape, tiling, *budget));
+  if (!plan.ok()) return fail(plan.error());
+  if (auto applies = refuse_options(*o.command, {"--labels", "--top"}, "is for classifiers; this network enlarges pictures");
+      !applies.ok())
+    return fail(applies.error());
   if (const int status = check_fallback(*plan->plan, common); status != kDone) return status;
   const int width = static_cast<int>(shape[3]), height = static_cast<int>(shape[2]);
   if (static_cast<int64_t>(width) * height * plan->factor * plan->factor > 4 * kMaxPixels)
     return fail({Reason::size_overflow, "The picture of " + image.size_text() + " is too large to enlarge; cut it first."});
-  const std::string name = std::filesystem::path(o.inputs[0]).filename().string();
-  const int64_t peak = session.peak_bytes(*plan->plan);
+  std::optional<Image> reference;
+  if (!o.reference.empty()) {
+    auto read = read_image(o.reference);
+    if (!read.ok()) return fail(read.error());
+    if (read->width != width * plan->factor || read->height != height * plan->factor)
+      return fail({Reason::bad_input, "The reference is " + read->size_text() + ", the result will be " +
+                                          std::to_string(width * plan->factor) + "x" + std::to_string(height * plan->factor) +
+                                          "; give one of that size."});
+    reference = std::move(*read);
+  }
+  const std::string note = "'" + session.inputs()[0].name + "' from " + std::filesystem::path(o.inputs[0]).filename().string() +
+                           " (" + image.size_text() + "): " + preprocess.preset + ", " + to_text(preprocess);
+  const int64_t peak = peak_of(session, *plan, shape);
   if (!common.json) {
     std::printf("device   %s\n", device.note.empty() ? common.device.c_str() : device.note.c_str());
-    std::printf("input    %s (%s): %s, %s\n", name.c_str(), image.size_text().c_str(), preprocess.preset.c_str(),
-                to_text(preprocess).c_str());
-    std::printf("memory   %s at peak for a tile (tensors and weights)\n", format_bytes(peak).c_str());
+    std::printf("input    %s\n", note.c_str());
+    std::printf("memory   %s at peak (tensors and weights)\n", format_bytes(peak).c_str());
     if (plan->tiles() > 1)
       std::printf("tiles    %d of %dx%d, %d pixels of overlap\n", plan->tiles(), plan->tile_w, plan->tile_h, o.overlap);
     std::fflush(stdout);
@@ -79,6 +125,8 @@ int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
   const Image enlarged = result_image(last.output, preprocess);
   nlohmann::json json{{"model", o.model},
                       {"device", device.note},
+                      {"inputs", nlohmann::json::array({note})},
+                      {"outputs", nlohmann::json::array({show_output(session.outputs()[0].name, last.output, {}, 1, true)})},
                       {"input_width", width},
                       {"input_height", height},
                       {"output_width", enlarged.width},
@@ -103,30 +151,23 @@ int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
     const Image same =
         source.width == width && source.height == height ? source : resample(source, width, height, Filter::bilinear);
     const Image bicubic = resample(same, enlarged.width, enlarged.height, Filter::bicubic);
-    if (!o.reference.empty()) {
-      auto reference = read_image(o.reference);
-      if (!reference.ok()) return fail(reference.error());
-      if (reference->width != enlarged.width || reference->height != enlarged.height)
-        return fail(
-            {Reason::bad_input, "The reference is " + reference->size_text() + ", the result " + enlarged.size_text() + "."});
+    if (reference) {
       const double ours = luma_psnr(enlarged, *reference, 4), plain = luma_psnr(bicubic, *reference, 4);
       json["psnr_db"] = ours, json["bicubic_psnr_db"] = plain;
       if (!common.json) std::printf("quality  %.2f dB luma PSNR, bicubic %.2f dB (border of 4 left out)\n", ours, plain);
     }
     if (!o.output.empty()) {
       const auto base = std::filesystem::path(o.output) / std::filesystem::path(o.inputs[0]).stem();
-      const std::string paths[2] = {base.string() + "_upscaled.png", base.string() + "_comparison.png"};
+      const std::string tensor = tensor_path(o.output, session.outputs()[0].name);
+      const std::string paths[] = {base.string() + "_upscaled.png", base.string() + "_comparison.png", tensor};
       if (auto saved = write_png(paths[0], enlarged); !saved.ok()) return fail(saved.error());
       if (auto saved = write_png(paths[1], comparison_picture(bicubic, enlarged)); !saved.ok()) return fail(saved.error());
+      if (auto saved = write_npy(tensor, last.output); !saved.ok()) return fail(saved.error());
       for (const std::string& path : paths) json["written"].push_back(path);
-      std::vector<std::string> tensors;
-      if (auto saved = save_output(o.output, session.outputs()[0].name, last.output, tensors); !saved.ok())
-        return fail(saved.error());
-      for (const std::string& path : tensors) json["written"].push_back(path);
       if (!common.json) {
         std::printf("written  %s\n", paths[0].c_str());
         std::printf("written  %s (left bicubic, right the network; below a detail four times as large)\n", paths[1].c_str());
-        for (const std::string& path : tensors) std::printf("written  %s\n", path.c_str());
+        std::printf("written  %s\n", tensor.c_str());
       }
     }
   }

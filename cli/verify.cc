@@ -56,16 +56,16 @@ Verdict verify_directory(const fs::path& directory, std::shared_ptr<Backend> bac
                          const CommonOptions& common) {
   const fs::path model = model_in(directory);
   if (!fs::exists(model)) return {Verdict::failed, "there is neither model.onnx nor " + model.filename().string(), 0, 0};
-  auto graph = read_onnx(model.string());
-  if (!graph.ok()) return verdict_of(graph.error());
-  const bool network = graph->ops.size() > kOperatorTest;
-  auto session = Session::open(std::move(*graph), std::move(backend), options);
-  if (!session.ok()) return verdict_of(session.error());
   std::vector<fs::path> sets;
   for (const auto& entry : fs::directory_iterator(directory))
     if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_")) sets.push_back(entry.path());
   std::sort(sets.begin(), sets.end());
   if (sets.empty()) return {Verdict::failed, "there is no test_data_set_*", 0, 0};
+  auto graph = read_onnx(model.string());
+  if (!graph.ok()) return verdict_of(graph.error());
+  const bool network = graph->ops.size() > kOperatorTest;
+  auto session = Session::open(std::move(*graph), std::move(backend), options);
+  if (!session.ok()) return verdict_of(session.error());
   Verdict verdict;
   for (const fs::path& set : sets) {
     auto inputs = read_set(set, "input");
@@ -75,10 +75,10 @@ Verdict verify_directory(const fs::path& directory, std::shared_ptr<Backend> bac
     RunReport report;
     auto outputs = (*session)->run(*inputs, &report);
     if (!outputs.ok()) return verdict_of(outputs.error());
-    if (outputs->size() < expected->size() || expected->empty())
+    if (outputs->size() != expected->size())
       return {Verdict::failed,
-              set.filename().string() + ": " + std::to_string(expected->size()) + " outputs are expected, the model has " +
-                  std::to_string(outputs->size()),
+              set.filename().string() + ": it holds " + std::to_string(expected->size()) + " output_*.pb, the model has " +
+                  std::to_string(outputs->size()) + " outputs",
               0, 0};
     for (size_t i = 0; i < expected->size(); ++i) {
       const Comparison c = compare((*outputs)[i], (*expected)[i], tolerance_for((*expected)[i].dtype, network));
@@ -125,6 +125,8 @@ int verify(const CommonOptions& common, const std::vector<std::string>& director
   } else {
     std::printf("%d passed, %d failed, %d skipped\n", counts[0], counts[1], counts[2]);
   }
+  if (counts[0] + counts[1] == 0)
+    std::fprintf(stderr, "sparkle: Nothing was compared: what all %d directories need is not served.\n", counts[2]);
   return counts[1] > 0 ? kCheckFailed : kDone;
 }
 

@@ -130,6 +130,24 @@ void chosen_first(std::vector<Candidate>& candidates) {
 
 bool has_kernel(const PlanStep& step) { return variant_of(step.schedule) != kNoKernel; }
 
+Status check_forced(const PlanOptions& options) {
+  if (!options.algorithm.empty() && !algorithm_named(options.algorithm)) {
+    std::string names;
+    for (const Algorithm& a : algorithms()) names += (names.empty() ? "" : ", ") + std::string(a.name);
+    return Error{Reason::bad_usage, "There is no algorithm '" + options.algorithm + "'; there are " + names + "."};
+  }
+  if (options.variant.empty()) return ok();
+  std::vector<std::string_view> names;
+  for (int f = 0; f < kFamilies; ++f)
+    for (const Variant& v : info(static_cast<Family>(f)).variants) {
+      if (v.name == options.variant) return ok();
+      if (std::find(names.begin(), names.end(), v.name) == names.end()) names.push_back(v.name);
+    }
+  std::string list;
+  for (const std::string_view name : names) list += (list.empty() ? "" : ", ") + std::string(name);
+  return Error{Reason::bad_usage, "There is no kernel variant '" + options.variant + "'; there are " + list + "."};
+}
+
 Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options) {
   std::vector<Candidate> candidates;
   const Algorithm* forced = options.algorithm.empty() ? nullptr : algorithm_named(options.algorithm);

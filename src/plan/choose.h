@@ -22,6 +22,9 @@ struct Choice {
 inline constexpr std::string_view kNoKernel = "no_kernel";
 bool has_kernel(const PlanStep& step);
 
+// Errors: bad_usage where the algorithm or variant to be forced exists nowhere; the sentence lists what does.
+Status check_forced(const PlanOptions& options);
+
 // The cheapest way. Errors: no_kernel with the sentence of the best rejection where nothing serves it.
 Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options);
 Result<Choice> choose(const Stage& stage, const Device& device, const PlanOptions& options);

@@ -125,8 +125,7 @@ Status check_budget(const Plan& plan, int64_t budget) {
 }
 
 Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions& options) {
-  if (!options.algorithm.empty() && !algorithm_named(options.algorithm))
-    return Error{Reason::bad_usage, "There is no algorithm '" + options.algorithm + "'."};
+  SPARKLE_CHECK(check_forced(options));
   const std::vector<Group> groups = fuse(graph, options.fuse);
   SPARKLE_TRY(draft, lower(graph, groups));
   Plan plan;

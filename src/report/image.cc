@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <memory>
+#include <optional>
 
 #include "base/out_of_memory.h"
 #include "report/jpeg_check.h"
@@ -50,18 +52,44 @@ Image from_samples(const Sample* samples, int width, int height, int stored, flo
   return image;
 }
 
+struct DeclaredSize {
+  int64_t width = 0, height = 0;
+};
+
+// Of a PNG file: its decoder refuses large pictures as if they were none.
+std::optional<DeclaredSize> png_size(std::span<const std::byte> bytes) {
+  constexpr unsigned char kSignature[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+  if (bytes.size() < 24 || std::memcmp(bytes.data(), kSignature, sizeof kSignature) != 0) return {};
+  const auto number = [&](size_t at) {
+    int64_t value = 0;
+    for (size_t i = at; i < at + 4; ++i) value = value << 8 | static_cast<int64_t>(bytes[i]);
+    return value;
+  };
+  return DeclaredSize{number(16), number(20)};
+}
+
+Status check_size(const DeclaredSize& size, const std::string& file, int64_t max_pixels) {
+  constexpr int64_t kLongestSide = STBI_MAX_DIMENSIONS;
+  const std::string declared = "'" + file + "' declares " + std::to_string(size.width) + "x" + std::to_string(size.height);
+  if (size.width > kLongestSide || size.height > kLongestSide)
+    return Error{Reason::size_overflow,
+                 declared + " pixels; at most " + std::to_string(kLongestSide) + " a side are read, make it smaller first."};
+  if (size.width * size.height > max_pixels)
+    return Error{Reason::size_overflow, declared + " pixels; at most " + std::to_string(max_pixels / 1000000) +
+                                            " million are read, make it smaller first."};
+  return ok();
+}
+
 Result<Image> decoded(std::span<const std::byte> bytes, const std::string& file, int64_t max_pixels) {
   bytes = checked_jpeg(bytes);
   const auto* data = reinterpret_cast<const stbi_uc*>(bytes.data());
   const int size = static_cast<int>(std::min<size_t>(bytes.size(), size_t{1} << 30));
+  if (const auto size_declared = png_size(bytes)) SPARKLE_CHECK(check_size(*size_declared, file, max_pixels));
   int width = 0, height = 0, stored = 0;
   if (!stbi_info_from_memory(data, size, &width, &height, &stored))
     return Error{Reason::bad_format, "'" + file + "' is not a picture that can be read; give a JPEG, PNG, BMP or PNM file."};
   if (width < 1 || height < 1) return Error{Reason::bad_format, "'" + file + "' declares a picture without pixels."};
-  if (static_cast<int64_t>(width) * height > max_pixels)
-    return Error{Reason::size_overflow, "'" + file + "' declares " + std::to_string(width) + "x" + std::to_string(height) +
-                                            " pixels; at most " + std::to_string(max_pixels / 1000000) +
-                                            " million are read, make it smaller first."};
+  SPARKLE_CHECK(check_size({width, height}, file, max_pixels));
   // The decoder takes what memory held for the missing pixels of a PNM file.
   const bool pnm = size > 1 && data[0] == 'P' && (data[1] == '5' || data[1] == '6');
   const bool wide = stbi_is_16_bit_from_memory(data, size) != 0;

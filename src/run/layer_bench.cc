@@ -219,6 +219,7 @@ void find_roof(const AnchorCall& call, const Device& device, LayerMeasurement& m
 Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, const LayerBenchOptions& options) {
   if (problem.dtype != "f32")
     return Error{Reason::type_not_served, "The element type '" + problem.dtype + "' is not served yet; use f32."};
+  SPARKLE_CHECK(check_forced(options.plan));
   LayerMeasurement m;
   m.problem = problem;
   const ProblemOperands operands = operands_of(problem);
