@@ -11,6 +11,7 @@ endif()
 find_program(PROTOC protoc REQUIRED)
 find_file(ONNX_PROTO_FILE onnx/onnx.proto PATHS /usr/include REQUIRED)
 find_library(PROTOBUF_LITE NAMES libprotobuf-lite.a protobuf-lite REQUIRED)
+find_library(PROTOBUF_LITE_SHARED NAMES protobuf-lite REQUIRED)
 
 set(ONNX_PROTO_DIR ${CMAKE_BINARY_DIR}/generated/onnx_proto)
 file(MAKE_DIRECTORY ${ONNX_PROTO_DIR})
@@ -24,4 +25,7 @@ add_custom_command(
   DEPENDS ${ONNX_PROTO_DIR}/onnx.proto)
 add_library(onnx_proto STATIC ${ONNX_PROTO_DIR}/onnx.pb.cc)
 target_include_directories(onnx_proto SYSTEM PUBLIC ${ONNX_PROTO_DIR})
-target_link_libraries(onnx_proto PUBLIC ${PROTOBUF_LITE} Threads::Threads)
+# Debian's static protobuf cannot go into a shared library (its thread-local storage is that of a program), so what is linked
+# last decides by its property SHARED_PROTOBUF.
+target_link_libraries(onnx_proto PUBLIC
+  $<IF:$<BOOL:$<TARGET_PROPERTY:SHARED_PROTOBUF>>,${PROTOBUF_LITE_SHARED},${PROTOBUF_LITE}> Threads::Threads)

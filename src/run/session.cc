@@ -128,7 +128,11 @@ Result<std::shared_ptr<PreparedPlan>> Session::build(const std::vector<HostTenso
   std::vector<InputBinding> bindings;
   for (size_t i = 0; i < inputs.size(); ++i) {
     bindings.push_back({inputs[i].shape, std::nullopt});
-    if (inputs_[i].by_value) bindings.back().value = inputs[i];
+    if (!inputs_[i].by_value) continue;
+    // A copy: the caller's memory need not outlive the call, the plan does.
+    HostTensor value = HostTensor::uninitialized(inputs[i].dtype, inputs[i].shape);
+    std::memcpy(value.bytes.get(), inputs[i].bytes.get(), static_cast<size_t>(value.size_bytes()));
+    bindings.back().value = std::move(value);
   }
   SPARKLE_TRY(bound, sparkle::bind(graph_, bindings));
   SPARKLE_CHECK(simplify(bound));
@@ -293,9 +297,6 @@ Result<std::shared_ptr<Buffer>> input_buffer(Backend& backend, const HostTensor&
 Result<std::vector<HostTensor>> Session::run(const std::vector<HostTensor>& inputs, RunReport* report, bool timestamps) {
   return guard_memory("Running the model on these inputs", [&]() -> Result<std::vector<HostTensor>> {
     SPARKLE_TRY(plan, prepared(inputs));
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (!inputs[i].bytes && inputs[i].elements() > 0)
-        return Error{Reason::bad_input, "Input '" + inputs_[i].name + "' has a shape, but no values."};
     return run_plan(*plan, inputs, report, timestamps);
   });
 }
@@ -309,6 +310,23 @@ Result<std::vector<HostTensor>> Session::run_plan(PreparedPlan& plan, const std:
     SPARKLE_TRY(output, allocate_tensor(desc.dtype, desc.shape, "Output '" + p.tensors[static_cast<size_t>(t)].name + "'"));
     outputs.push_back(std::move(output));
   }
+  SPARKLE_CHECK(execute(plan, inputs, outputs, report, timestamps));
+  return outputs;
+}
+
+Status Session::run_into(const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs, RunReport* report,
+                         bool timestamps) {
+  return guard_memory("Running the model on these inputs", [&]() -> Status {
+    SPARKLE_TRY(plan, prepared(inputs));
+    return execute(*plan, inputs, outputs, report, timestamps);
+  });
+}
+
+Status Session::execute(PreparedPlan& plan, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
+                        RunReport* report, bool timestamps) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!inputs[i].bytes && inputs[i].elements() > 0)
+      return Error{Reason::bad_input, "Input '" + inputs_[i].name + "' has a shape, but no values."};
   std::vector<std::shared_ptr<Buffer>> held;
   std::vector<Buffer*> slots;
   SPARKLE_TRY(arena, plan.take_arena(*backend_));
@@ -353,7 +371,7 @@ Result<std::vector<HostTensor>> Session::run_plan(PreparedPlan& plan, const std:
       for (const StepTime& t : times) report->steps.push_back({t.end - t.begin});
     }
   }
-  return outputs;
+  return ok();
 }
 
 Result<Token> Session::submit(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,

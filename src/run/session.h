@@ -60,6 +60,10 @@ class Session {
   Result<std::vector<HostTensor>> run(const std::vector<HostTensor>& inputs, RunReport* report = nullptr,
                                       bool timestamps = false);
 
+  // The same into tensors of the caller, whose types and shapes are those of the plan's outputs.
+  Status run_into(const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs, RunReport* report = nullptr,
+                  bool timestamps = false);
+
   // The plan for these inputs, made and compiled if new (weights packed), nothing run. Only shapes and types matter: tensors
   // may come without memory, except for inputs that are needed by value.
   Result<std::shared_ptr<const Plan>> prepare(const std::vector<HostTensor>& inputs);
@@ -85,6 +89,8 @@ class Session {
   Result<std::vector<HostTensor>> run_plan(PreparedPlan& plan, const std::vector<HostTensor>& inputs, RunReport* report,
                                            bool timestamps);
   Result<std::shared_ptr<PreparedPlan>> prepared(const std::vector<HostTensor>& inputs);
+  Status execute(PreparedPlan& plan, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
+                 RunReport* report, bool timestamps);
   Result<std::shared_ptr<PreparedPlan>> build(const std::vector<HostTensor>& inputs);
   Status pack(Plan& plan, Graph bound, std::span<const ConstantUse> uses, std::vector<std::shared_ptr<Buffer>>& buffers);
   Status check_budget(const Plan& plan, const ConstantMemory& memory) const;

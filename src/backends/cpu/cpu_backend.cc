@@ -16,11 +16,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr size_t kAlignment = 64;
+
 class HostBuffer final : public Buffer {
  public:
-  HostBuffer(std::byte* memory, int64_t bytes, bool owned) : memory_(memory), bytes_(bytes), owned_(owned) {}
+  // `capacity`: bytes that were allocated; 0: the memory is somebody else's.
+  HostBuffer(std::byte* memory, int64_t bytes, size_t capacity, const HostAllocator& allocator)
+      : memory_(memory), bytes_(bytes), capacity_(capacity), allocator_(allocator) {}
   ~HostBuffer() override {
-    if (owned_) ::operator delete(memory_, std::align_val_t{64});
+    if (capacity_ == 0) return;
+    if (allocator_.release) {
+      allocator_.release(allocator_.user, memory_, capacity_, kAlignment);
+    } else {
+      ::operator delete(memory_, std::align_val_t{kAlignment});
+    }
   }
   HostBuffer(const HostBuffer&) = delete;
   HostBuffer& operator=(const HostBuffer&) = delete;
@@ -30,7 +39,8 @@ class HostBuffer final : public Buffer {
  private:
   std::byte* memory_;
   int64_t bytes_;
-  bool owned_;
+  size_t capacity_;
+  HostAllocator allocator_;
 };
 
 using Maker = Result<CpuKernelPtr> (*)(const Stage&, const Schedule&, const Device&, uint32_t);
@@ -82,20 +92,22 @@ class CompiledKernel final : public Kernel {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(const Device& device, std::shared_ptr<Executor> executor) : device_(device), executor_(std::move(executor)) {}
+  CpuBackend(const Device& device, std::shared_ptr<Executor> executor, const HostAllocator& allocator)
+      : device_(device), executor_(std::move(executor)), allocator_(allocator) {}
 
   const Device& device() const override { return device_; }
   Executor& executor() override { return *executor_; }
   double probe_peak(std::string_view unit) override { return cpu::probe_peak(unit, *executor_).flops_per_second; }
 
   Result<std::shared_ptr<Buffer>> allocate(int64_t bytes, MemoryKind) override {
-    void* memory = ::operator new(static_cast<size_t>(bytes) + 64, std::align_val_t{64}, std::nothrow);
-    if (!memory)
-      return Error{Reason::out_of_memory, "The CPU cannot allocate " + std::to_string(bytes) + " bytes; give smaller inputs."};
-    return std::shared_ptr<Buffer>(std::make_shared<HostBuffer>(static_cast<std::byte*>(memory), bytes, true));
+    const size_t capacity = static_cast<size_t>(bytes) + kAlignment;
+    void* memory = allocator_.allocate ? allocator_.allocate(allocator_.user, capacity, kAlignment)
+                                       : ::operator new(capacity, std::align_val_t{kAlignment}, std::nothrow);
+    if (!memory) return Error{Reason::out_of_memory, "The CPU cannot allocate " + std::to_string(bytes) + " bytes; give smaller inputs."};
+    return std::shared_ptr<Buffer>(std::make_shared<HostBuffer>(static_cast<std::byte*>(memory), bytes, capacity, allocator_));
   }
   Result<std::shared_ptr<Buffer>> import(void* memory, int64_t bytes) override {
-    return std::shared_ptr<Buffer>(std::make_shared<HostBuffer>(static_cast<std::byte*>(memory), bytes, false));
+    return std::shared_ptr<Buffer>(std::make_shared<HostBuffer>(static_cast<std::byte*>(memory), bytes, 0, allocator_));
   }
 
   Result<std::unique_ptr<Kernel>> compile(const Stage& stage, const Schedule& schedule, uint32_t constants) override {
@@ -175,6 +187,7 @@ class CpuBackend final : public Backend {
  private:
   Device device_;
   std::shared_ptr<Executor> executor_;
+  HostAllocator allocator_;
   std::atomic<uint64_t> submitted_{0};
   std::mutex mutex_;
   std::map<uint64_t, std::vector<StepTime>> times_;
@@ -182,8 +195,8 @@ class CpuBackend final : public Backend {
 
 }  // namespace
 
-std::shared_ptr<Backend> make_cpu_backend(const Device& device, std::shared_ptr<Executor> executor) {
-  return std::make_shared<CpuBackend>(device, std::move(executor));
+std::shared_ptr<Backend> make_cpu_backend(const Device& device, std::shared_ptr<Executor> executor, const HostAllocator& allocator) {
+  return std::make_shared<CpuBackend>(device, std::move(executor), allocator);
 }
 
 }  // namespace sparkle::cpu

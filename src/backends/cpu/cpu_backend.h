@@ -6,6 +6,14 @@
 namespace sparkle::cpu {
 
 // `device` describes this machine (see probe_cpu); `executor` runs the kernels and must outlive nothing: it is shared.
-std::shared_ptr<Backend> make_cpu_backend(const Device& device, std::shared_ptr<Executor> executor);
+// Where buffers of the device come from; allocate == nullptr: the C++ runtime. Both are called from any thread.
+struct HostAllocator {
+  void* user = nullptr;
+  void* (*allocate)(void* user, size_t bytes, size_t alignment) = nullptr;  // nullptr when there is no memory
+  void (*release)(void* user, void* memory, size_t bytes, size_t alignment) = nullptr;
+};
+
+std::shared_ptr<Backend> make_cpu_backend(const Device& device, std::shared_ptr<Executor> executor,
+                                          const HostAllocator& allocator = {});
 
 }  // namespace sparkle::cpu

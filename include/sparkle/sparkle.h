@@ -1,0 +1,219 @@
+/* Sparkle: run ONNX models with the speed of the machine that is there. C interface; sparkle.hpp wraps it for C++.
+ *
+ * Every function that can fail returns a sparkle_status; sparkle_last_error() then holds one sentence that names what, where and
+ * what to do, until the next failing call of the same thread. Handles are released by the function named after their type.
+ * Functions may be called from any number of threads at once, on the same handles too, except that nothing may still use a handle
+ * that is being released.
+ *
+ * ABI: functions and structures of one major version never change; structures that may grow begin with `size`, which the caller
+ * sets to sizeof. Only names beginning with sparkle_ are exported. */
+#ifndef SPARKLE_SPARKLE_H
+#define SPARKLE_SPARKLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define SPARKLE_API __attribute__((visibility("default")))
+#else
+#define SPARKLE_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum sparkle_status {
+  SPARKLE_OK = 0,
+  SPARKLE_BAD_USAGE = 1,           /* the call was given something it does not take */
+  SPARKLE_FILE_UNREADABLE = 2,     /* a file cannot be opened or read */
+  SPARKLE_FILE_UNWRITABLE = 3,     /* a file cannot be written */
+  SPARKLE_BAD_FORMAT = 4,          /* a file or text is not in the format it should be */
+  SPARKLE_BAD_MODEL = 5,           /* the model contradicts itself or the ONNX specification */
+  SPARKLE_BAD_INPUT = 6,           /* an input does not match what the model declares, or shapes do not fit together */
+  SPARKLE_NOT_SERVED = 7,          /* no implementation of this operator, form or element type yet */
+  SPARKLE_OVER_MEMORY_BUDGET = 8,  /* the plan needs more than the given budget */
+  SPARKLE_OUT_OF_MEMORY = 9,       /* an allocation failed, or a size exceeds what can be addressed */
+  SPARKLE_DEVICE_UNUSABLE = 10,    /* the device cannot be used here */
+  SPARKLE_DEVICE_LOST = 11,        /* the device stopped answering */
+  SPARKLE_TIMEOUT = 12,            /* the time given to sparkle_device_wait is over */
+  SPARKLE_INTERNAL = 13            /* an assumption inside Sparkle did not hold; please report it */
+} sparkle_status;
+
+/* "1.2.3" */
+SPARKLE_API const char* sparkle_version(void);
+/* The sentence of this thread's last failing call; "" before any. Never NULL. */
+SPARKLE_API const char* sparkle_last_error(void);
+/* "bad_model" for SPARKLE_BAD_MODEL. */
+SPARKLE_API const char* sparkle_status_name(sparkle_status status);
+/* Releases text that a function returned through a char**. NULL is ignored. */
+SPARKLE_API void sparkle_string_free(char* text);
+
+/* -- log ------------------------------------------------------------------------------------------------------------------- */
+
+typedef enum sparkle_log_level { SPARKLE_LOG_INFO = 0, SPARKLE_LOG_WARNING = 1 } sparkle_log_level;
+/* Called with one line without a line end, from any thread. */
+typedef void (*sparkle_log_function)(void* user, sparkle_log_level level, const char* message);
+/* Where notes go that are neither results nor errors; NULL (the default): nowhere. */
+SPARKLE_API void sparkle_set_log(sparkle_log_function function, void* user);
+
+/* -- devices --------------------------------------------------------------------------------------------------------------- */
+
+/* A pool of the caller's. run calls work(context, task, worker) once for each task in [0, tasks), worker in [0, width), and
+ * returns when all are done; it may be called from several threads at once. */
+typedef struct sparkle_thread_pool {
+  void* user;
+  int32_t width; /* how many workers run at once, the calling thread included; 0: no pool, Sparkle makes its own */
+  void (*run)(void* user, int32_t tasks, void (*work)(void* context, int32_t task, int32_t worker), void* context);
+} sparkle_thread_pool;
+
+/* Where arenas, packed weights and device buffers live. allocate returns NULL when it has no memory. */
+typedef struct sparkle_allocator {
+  void* user;
+  void* (*allocate)(void* user, size_t bytes, size_t alignment); /* NULL: the C++ runtime's */
+  void (*release)(void* user, void* memory, size_t bytes, size_t alignment);
+} sparkle_allocator;
+
+typedef struct sparkle_device_options {
+  size_t size;        /* sizeof(sparkle_device_options) */
+  const char* name;   /* "auto" (also NULL), "cpu", "reference" */
+  int32_t threads;    /* CPU threads of Sparkle's own pool; 0: what affinity and cgroup quota allow */
+  int32_t calibrate;  /* 1: measure this machine's rates first (about a second, kept in the user's cache folder) */
+  sparkle_thread_pool pool;
+  sparkle_allocator allocator;
+} sparkle_device_options;
+
+typedef struct sparkle_device sparkle_device;
+/* options may be NULL. */
+SPARKLE_API sparkle_status sparkle_device_open(const sparkle_device_options* options, sparkle_device** device);
+/* The machine as one JSON object: memory levels, math units, rates. */
+SPARKLE_API sparkle_status sparkle_device_describe(const sparkle_device* device, char** json);
+/* Sessions and buffers keep their device alive. NULL is ignored. */
+SPARKLE_API void sparkle_device_release(sparkle_device* device);
+
+/* -- tensors --------------------------------------------------------------------------------------------------------------- */
+
+typedef enum sparkle_type {
+  SPARKLE_F32 = 0,
+  SPARKLE_F16 = 1,
+  SPARKLE_BF16 = 2,
+  SPARKLE_F64 = 3,
+  SPARKLE_I8 = 4,
+  SPARKLE_U8 = 5,
+  SPARKLE_I16 = 6,
+  SPARKLE_U16 = 7,
+  SPARKLE_I32 = 8,
+  SPARKLE_U32 = 9,
+  SPARKLE_I64 = 10,
+  SPARKLE_U64 = 11,
+  SPARKLE_BOOL = 12 /* one byte, 0 or 1 */
+} sparkle_type;
+/* Bytes of one element. */
+SPARKLE_API size_t sparkle_type_size(sparkle_type type);
+
+#define SPARKLE_MAX_RANK 8
+
+/* Host memory as a dense row-major tensor; it stays the caller's. */
+typedef struct sparkle_tensor {
+  sparkle_type type;
+  int32_t rank;
+  int64_t shape[SPARKLE_MAX_RANK];
+  void* data;
+} sparkle_tensor;
+
+/* A tensor in host memory that Sparkle allocated. */
+typedef struct sparkle_value sparkle_value;
+/* Valid until the value is released. */
+SPARKLE_API sparkle_tensor sparkle_value_tensor(const sparkle_value* value);
+SPARKLE_API void sparkle_value_release(sparkle_value* value);
+
+/* -- sessions -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct sparkle_session_options {
+  size_t size;              /* sizeof(sparkle_session_options) */
+  const char* precision;    /* "fp32" (also NULL) */
+  const char* algorithm;    /* force one where it can serve ("gemm", "depthwise"); NULL: by cost */
+  const char* variant;      /* force a kernel variant by name; NULL: by cost */
+  const char* tuning;       /* file of stored measurements; NULL: none */
+  int64_t memory_budget;    /* most bytes of tensors and weights; 0: unlimited */
+  int64_t plan_cache_bytes; /* plans and arenas kept for shapes seen before; 0: 256 MiB */
+} sparkle_session_options;
+
+typedef struct sparkle_session sparkle_session;
+/* Reads an ONNX file; external data files lie in its folder. options may be NULL. */
+SPARKLE_API sparkle_status sparkle_session_open(sparkle_device* device, const char* path, const sparkle_session_options* options,
+                                                sparkle_session** session);
+/* The same from memory, which is not needed afterwards. External data is not read. */
+SPARKLE_API sparkle_status sparkle_session_open_memory(sparkle_device* device, const void* model, size_t bytes,
+                                                       const sparkle_session_options* options, sparkle_session** session);
+/* NULL is ignored. */
+SPARKLE_API void sparkle_session_release(sparkle_session* session);
+
+typedef struct sparkle_tensor_info {
+  const char* name; /* valid as long as the session */
+  sparkle_type type;
+  int32_t rank;                             /* -1: the model leaves it open */
+  int64_t shape[SPARKLE_MAX_RANK];          /* -1 where the model leaves a size open */
+  const char* axis_names[SPARKLE_MAX_RANK]; /* of open sizes; "" where there is none */
+} sparkle_tensor_info;
+SPARKLE_API size_t sparkle_session_input_count(const sparkle_session* session);
+SPARKLE_API size_t sparkle_session_output_count(const sparkle_session* session);
+SPARKLE_API sparkle_status sparkle_session_input(const sparkle_session* session, size_t index, sparkle_tensor_info* info);
+SPARKLE_API sparkle_status sparkle_session_output(const sparkle_session* session, size_t index, sparkle_tensor_info* info);
+
+/* Runs the model: one tensor per input in the model's order; one value per output, to be released by the caller. Inputs are not
+ * copied. The first run with new shapes plans and packs weights. On failure no output is set. */
+SPARKLE_API sparkle_status sparkle_session_run(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
+                                               sparkle_value** outputs, size_t output_count);
+/* The same into memory of the caller: type, rank and shape of each output must be what sparkle_session_output_shapes tells. */
+SPARKLE_API sparkle_status sparkle_session_run_into(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
+                                                    const sparkle_tensor* outputs, size_t output_count);
+
+/* The four below plan for the shapes of the inputs; data is read only of inputs that decide shapes, and may be NULL elsewhere. */
+
+/* Types and shapes of the outputs, data NULL. Where a number of results depends on values, the largest it can be. */
+SPARKLE_API sparkle_status sparkle_session_output_shapes(sparkle_session* session, const sparkle_tensor* inputs,
+                                                         size_t input_count, sparkle_tensor* outputs, size_t output_count);
+/* Bytes that a run occupies at its peak: tensors and packed weights. */
+SPARKLE_API sparkle_status sparkle_session_peak_bytes(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
+                                                      int64_t* bytes);
+/* The plan: what each step does, how, at what predicted cost, and why nothing else. As a table for people, or as JSON. */
+SPARKLE_API sparkle_status sparkle_session_explain(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
+                                                   int32_t as_json, char** text);
+/* The plan in its text form, one line per tensor, constant and step. */
+SPARKLE_API sparkle_status sparkle_session_plan(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
+                                                char** text);
+
+/* Runs once with timestamps and reports as JSON: total and, for each step, measured and predicted milliseconds and what binds. */
+SPARKLE_API sparkle_status sparkle_session_report(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
+                                                  char** json);
+
+/* -- memory of the device, asynchronous runs ------------------------------------------------------------------------------- */
+
+typedef struct sparkle_buffer sparkle_buffer;
+SPARKLE_API sparkle_status sparkle_buffer_allocate(sparkle_device* device, int64_t bytes, sparkle_buffer** buffer);
+/* Host memory as a buffer, neither copied nor freed; SPARKLE_DEVICE_UNUSABLE where the device cannot work on host memory. */
+SPARKLE_API sparkle_status sparkle_buffer_import(sparkle_device* device, void* memory, int64_t bytes, sparkle_buffer** buffer);
+SPARKLE_API void sparkle_buffer_release(sparkle_buffer* buffer);
+SPARKLE_API int64_t sparkle_buffer_bytes(const sparkle_buffer* buffer);
+/* The host's address of the memory; NULL where the host cannot see it. */
+SPARKLE_API void* sparkle_buffer_host(sparkle_buffer* buffer);
+/* Copies between host and buffer; both return when the copy is done. Work submitted before is waited for. */
+SPARKLE_API sparkle_status sparkle_buffer_write(sparkle_buffer* buffer, int64_t offset, const void* from, int64_t bytes);
+SPARKLE_API sparkle_status sparkle_buffer_read(sparkle_buffer* buffer, int64_t offset, void* to, int64_t bytes);
+
+/* Starts a run on buffers, dense and row-major, without copies. inputs give types and shapes (and data where values decide
+ * shapes). The work is complete once sparkle_device_wait has returned for *token; until then the buffers may be released but not
+ * written. */
+SPARKLE_API sparkle_status sparkle_session_submit(sparkle_session* session, const sparkle_tensor* inputs,
+                                                  sparkle_buffer* const* input_buffers, size_t input_count,
+                                                  sparkle_buffer* const* output_buffers, size_t output_count, uint64_t* token);
+/* 1 when the work is complete. */
+SPARKLE_API int32_t sparkle_device_done(sparkle_device* device, uint64_t token);
+/* Waits at most so many nanoseconds; 0: for ever. SPARKLE_TIMEOUT, or the error of the work itself. */
+SPARKLE_API sparkle_status sparkle_device_wait(sparkle_device* device, uint64_t token, int64_t nanoseconds);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SPARKLE_SPARKLE_H */

@@ -1,0 +1,328 @@
+// Sparkle for C++17 and later: sparkle.h with ownership, exceptions and containers. Nothing but this header and libsparkle.so is
+// needed; the ABI is that of the C interface.
+//
+//   sparkle::Device device;                             // this machine
+//   sparkle::Session session(device, "model.onnx");
+//   sparkle::Tensor image(sparkle::Type::f32, {1, 3, 224, 224});
+//   ... fill image.data<float>() ...
+//   std::vector<sparkle::Tensor> outputs = session.run({image});
+#pragma once
+
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sparkle/sparkle.h"
+
+namespace sparkle {
+inline namespace api1 {
+
+// What every failing call throws: a status, and one sentence naming what, where and what to do.
+class Exception : public std::runtime_error {
+ public:
+  Exception(sparkle_status status, const std::string& sentence) : std::runtime_error(sentence), status_(status) {}
+  sparkle_status status() const noexcept { return status_; }
+  const char* code() const noexcept { return sparkle_status_name(status_); }
+
+ private:
+  sparkle_status status_;
+};
+
+namespace detail {
+
+inline void check(sparkle_status status) {
+  if (status != SPARKLE_OK) throw Exception(status, sparkle_last_error());
+}
+inline std::string take_text(char* text) {
+  const std::unique_ptr<char, void (*)(char*)> owned(text, sparkle_string_free);
+  return owned.get();
+}
+
+}  // namespace detail
+
+inline std::string version() { return sparkle_version(); }
+
+enum class Type {
+  f32 = SPARKLE_F32,
+  f16 = SPARKLE_F16,
+  bf16 = SPARKLE_BF16,
+  f64 = SPARKLE_F64,
+  i8 = SPARKLE_I8,
+  u8 = SPARKLE_U8,
+  i16 = SPARKLE_I16,
+  u16 = SPARKLE_U16,
+  i32 = SPARKLE_I32,
+  u32 = SPARKLE_U32,
+  i64 = SPARKLE_I64,
+  u64 = SPARKLE_U64,
+  boolean = SPARKLE_BOOL,
+};
+inline size_t size_of(Type type) { return sparkle_type_size(static_cast<sparkle_type>(type)); }
+
+using Shape = std::vector<int64_t>;
+
+// A dense row-major tensor in host memory; copies share the memory.
+class Tensor {
+ public:
+  Tensor() = default;
+  // Memory of its own, zeros.
+  Tensor(Type type, Shape shape) : type_(type), shape_(std::move(shape)) {
+    owned_ = std::shared_ptr<void>(::operator new(bytes() + 1), [](void* p) { ::operator delete(p); });
+    std::memset(owned_.get(), 0, bytes());
+    data_ = owned_.get();
+  }
+  // The caller's memory, not copied; it must stay as long as the tensor and all copies of it are used.
+  Tensor(Type type, Shape shape, void* memory) : type_(type), shape_(std::move(shape)), data_(memory) {}
+  // Takes over a value of the C interface.
+  explicit Tensor(sparkle_value* value) : owned_(value, [](void* p) { sparkle_value_release(static_cast<sparkle_value*>(p)); }) {
+    const sparkle_tensor t = sparkle_value_tensor(value);
+    type_ = static_cast<Type>(t.type);
+    shape_.assign(t.shape, t.shape + t.rank);
+    data_ = t.data;
+  }
+
+  Type type() const { return type_; }
+  const Shape& shape() const { return shape_; }
+  int64_t elements() const {
+    int64_t n = 1;
+    for (int64_t size : shape_) n *= size;
+    return n;
+  }
+  size_t bytes() const { return static_cast<size_t>(elements()) * size_of(type_); }
+  void* data() const { return data_; }
+  template <class T>
+  T* data() const {
+    return static_cast<T*>(data_);
+  }
+  // What keeps the memory alive; nullptr for the caller's memory.
+  const std::shared_ptr<void>& owner() const { return owned_; }
+
+  sparkle_tensor c() const {
+    if (shape_.size() > SPARKLE_MAX_RANK) throw Exception(SPARKLE_BAD_USAGE, "A tensor has at most 8 axes.");
+    sparkle_tensor t{};
+    t.type = static_cast<sparkle_type>(type_);
+    t.rank = static_cast<int32_t>(shape_.size());
+    for (size_t a = 0; a < shape_.size(); ++a) t.shape[a] = shape_[a];
+    t.data = data_;
+    return t;
+  }
+
+ private:
+  Type type_ = Type::f32;
+  Shape shape_;
+  std::shared_ptr<void> owned_;
+  void* data_ = nullptr;
+};
+
+using LogFunction = std::function<void(sparkle_log_level, const char*)>;
+// Where notes go that are neither results nor errors; an empty function: nowhere. Not to be called while work is going on.
+inline void set_log(LogFunction function) {
+  static LogFunction current;
+  sparkle_set_log(nullptr, nullptr);
+  current = std::move(function);
+  if (!current) return;
+  sparkle_set_log([](void*, sparkle_log_level level, const char* message) { current(level, message); }, nullptr);
+}
+
+struct DeviceOptions {
+  std::string name = "auto";  // "auto", "cpu", "reference"
+  int threads = 0;            // of Sparkle's own pool; 0: what affinity and cgroup quota allow
+  bool calibrate = false;     // measure this machine's rates first
+  sparkle_thread_pool pool{};
+  sparkle_allocator allocator{};
+};
+
+class Device {
+ public:
+  explicit Device(const DeviceOptions& o = {}) {
+    sparkle_device_options options{};
+    options.size = sizeof options;
+    options.name = o.name.c_str();
+    options.threads = o.threads;
+    options.calibrate = o.calibrate;
+    options.pool = o.pool;
+    options.allocator = o.allocator;
+    sparkle_device* device = nullptr;
+    detail::check(sparkle_device_open(&options, &device));
+    handle_ = std::shared_ptr<sparkle_device>(device, sparkle_device_release);
+  }
+  // The machine as one JSON object.
+  std::string describe() const {
+    char* text = nullptr;
+    detail::check(sparkle_device_describe(c(), &text));
+    return detail::take_text(text);
+  }
+  bool done(uint64_t token) const { return sparkle_device_done(c(), token) != 0; }
+  // Waits for work; false when the time is over first. Zero: for ever.
+  bool wait(uint64_t token, std::chrono::nanoseconds timeout = {}) const {
+    const sparkle_status status = sparkle_device_wait(c(), token, timeout.count());
+    if (status == SPARKLE_TIMEOUT) return false;
+    detail::check(status);
+    return true;
+  }
+  sparkle_device* c() const { return handle_.get(); }
+
+ private:
+  std::shared_ptr<sparkle_device> handle_;
+};
+
+// Memory of a device; copies share it.
+class Buffer {
+ public:
+  Buffer(const Device& device, int64_t bytes) {
+    sparkle_buffer* buffer = nullptr;
+    detail::check(sparkle_buffer_allocate(device.c(), bytes, &buffer));
+    handle_ = std::shared_ptr<sparkle_buffer>(buffer, sparkle_buffer_release);
+  }
+  // Host memory as a buffer, neither copied nor freed.
+  Buffer(const Device& device, void* memory, int64_t bytes) {
+    sparkle_buffer* buffer = nullptr;
+    detail::check(sparkle_buffer_import(device.c(), memory, bytes, &buffer));
+    handle_ = std::shared_ptr<sparkle_buffer>(buffer, sparkle_buffer_release);
+  }
+  int64_t bytes() const { return sparkle_buffer_bytes(c()); }
+  void* host() const { return sparkle_buffer_host(c()); }
+  void write(const void* from, int64_t bytes, int64_t offset = 0) { detail::check(sparkle_buffer_write(c(), offset, from, bytes)); }
+  void read(void* to, int64_t bytes, int64_t offset = 0) const { detail::check(sparkle_buffer_read(c(), offset, to, bytes)); }
+  sparkle_buffer* c() const { return handle_.get(); }
+
+ private:
+  std::shared_ptr<sparkle_buffer> handle_;
+};
+
+struct TensorInfo {
+  std::string name;
+  Type type = Type::f32;
+  bool rank_known = true;
+  Shape shape;                          // -1 where the model leaves a size open
+  std::vector<std::string> axis_names;  // of open sizes
+};
+
+struct SessionOptions {
+  std::string precision = "fp32";
+  std::string algorithm, variant, tuning;  // see sparkle_session_options
+  int64_t memory_budget = 0, plan_cache_bytes = 0;
+};
+
+// A model ready to run; may be used by any number of threads at once.
+class Session {
+ public:
+  Session(const Device& device, const std::string& path, const SessionOptions& options = {}) {
+    open([&](const sparkle_session_options* o, sparkle_session** s) {
+      return sparkle_session_open(device.c(), path.c_str(), o, s);
+    }, options);
+  }
+  // A model in memory, not needed afterwards.
+  Session(const Device& device, const void* model, size_t bytes, const SessionOptions& options = {}) {
+    open([&](const sparkle_session_options* o, sparkle_session** s) {
+      return sparkle_session_open_memory(device.c(), model, bytes, o, s);
+    }, options);
+  }
+
+  std::vector<TensorInfo> inputs() const { return infos(sparkle_session_input_count(c()), sparkle_session_input); }
+  std::vector<TensorInfo> outputs() const { return infos(sparkle_session_output_count(c()), sparkle_session_output); }
+
+  // One tensor per input, in the model's order; inputs are not copied.
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs) {
+    std::vector<sparkle_value*> values(sparkle_session_output_count(c()), nullptr);
+    const auto list = tensors(inputs);
+    detail::check(sparkle_session_run(c(), list.data(), list.size(), values.data(), values.size()));
+    std::vector<Tensor> results;
+    for (sparkle_value* value : values) results.emplace_back(value);
+    return results;
+  }
+  // The same into memory of the caller.
+  void run_into(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
+    const auto from = tensors(inputs), to = tensors(outputs);
+    detail::check(sparkle_session_run_into(c(), from.data(), from.size(), to.data(), to.size()));
+  }
+  // Types and shapes of the outputs for these inputs; without memory.
+  std::vector<Tensor> output_shapes(const std::vector<Tensor>& inputs) {
+    std::vector<sparkle_tensor> shapes(sparkle_session_output_count(c()));
+    const auto list = tensors(inputs);
+    detail::check(sparkle_session_output_shapes(c(), list.data(), list.size(), shapes.data(), shapes.size()));
+    std::vector<Tensor> results;
+    for (const sparkle_tensor& t : shapes) results.emplace_back(static_cast<Type>(t.type), Shape(t.shape, t.shape + t.rank), nullptr);
+    return results;
+  }
+  int64_t peak_bytes(const std::vector<Tensor>& inputs) {
+    int64_t bytes = 0;
+    const auto list = tensors(inputs);
+    detail::check(sparkle_session_peak_bytes(c(), list.data(), list.size(), &bytes));
+    return bytes;
+  }
+  std::string explain(const std::vector<Tensor>& inputs, bool as_json = false) {
+    char* text = nullptr;
+    const auto list = tensors(inputs);
+    detail::check(sparkle_session_explain(c(), list.data(), list.size(), as_json, &text));
+    return detail::take_text(text);
+  }
+  std::string plan(const std::vector<Tensor>& inputs) {
+    char* text = nullptr;
+    const auto list = tensors(inputs);
+    detail::check(sparkle_session_plan(c(), list.data(), list.size(), &text));
+    return detail::take_text(text);
+  }
+  // Runs once with timestamps: measured and predicted time of each step, as JSON.
+  std::string report(const std::vector<Tensor>& inputs) {
+    char* text = nullptr;
+    const auto list = tensors(inputs);
+    detail::check(sparkle_session_report(c(), list.data(), list.size(), &text));
+    return detail::take_text(text);
+  }
+  // Starts a run on buffers; wait for the token with Device::wait. `shapes`: type and shape of each input.
+  uint64_t submit(const std::vector<Tensor>& shapes, const std::vector<Buffer>& inputs, const std::vector<Buffer>& outputs) {
+    if (shapes.size() != inputs.size()) throw Exception(SPARKLE_BAD_USAGE, "submit needs a shape for each input buffer.");
+    std::vector<sparkle_buffer*> from, to;
+    for (const Buffer& b : inputs) from.push_back(b.c());
+    for (const Buffer& b : outputs) to.push_back(b.c());
+    uint64_t token = 0;
+    const auto list = tensors(shapes);
+    detail::check(sparkle_session_submit(c(), list.data(), from.data(), from.size(), to.data(), to.size(), &token));
+    return token;
+  }
+  sparkle_session* c() const { return handle_.get(); }
+
+ private:
+  template <class Open>
+  void open(Open&& call, const SessionOptions& o) {
+    const auto text = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
+    sparkle_session_options options{};
+    options.size = sizeof options;
+    options.precision = text(o.precision);
+    options.algorithm = text(o.algorithm);
+    options.variant = text(o.variant);
+    options.tuning = text(o.tuning);
+    options.memory_budget = o.memory_budget;
+    options.plan_cache_bytes = o.plan_cache_bytes;
+    sparkle_session* session = nullptr;
+    detail::check(call(&options, &session));
+    handle_ = std::shared_ptr<sparkle_session>(session, sparkle_session_release);
+  }
+  template <class Get>
+  std::vector<TensorInfo> infos(size_t count, Get&& get) const {
+    std::vector<TensorInfo> list;
+    for (size_t i = 0; i < count; ++i) {
+      sparkle_tensor_info info;
+      detail::check(get(c(), i, &info));
+      TensorInfo t{info.name, static_cast<Type>(info.type), info.rank >= 0, {}, {}};
+      for (int32_t a = 0; a < info.rank; ++a) t.shape.push_back(info.shape[a]), t.axis_names.emplace_back(info.axis_names[a]);
+      list.push_back(std::move(t));
+    }
+    return list;
+  }
+  static std::vector<sparkle_tensor> tensors(const std::vector<Tensor>& list) {
+    std::vector<sparkle_tensor> result;
+    for (const Tensor& t : list) result.push_back(t.c());
+    return result;
+  }
+  std::shared_ptr<sparkle_session> handle_;
+};
+
+}  // namespace api1
+}  // namespace sparkle

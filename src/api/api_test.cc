@@ -1,0 +1,237 @@
+// The public interface from outside: errors, runs, buffers, pools and allocators of the caller's, many threads.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+#include <sparkle/sparkle.hpp>
+#include <thread>
+
+namespace {
+
+const std::string kModel = SPARKLE_SOURCE_DIR "/models/upscale2x.onnx";
+
+sparkle::Tensor picture(int64_t h, int64_t w, unsigned seed = 1) {
+  sparkle::Tensor x(sparkle::Type::f32, {1, 3, h, w});
+  for (int64_t i = 0; i < x.elements(); ++i)
+    x.data<float>()[i] = static_cast<float>((static_cast<unsigned>(i) * 2654435761u + seed) >> 8 & 255) / 255;
+  return x;
+}
+
+double largest_difference(const sparkle::Tensor& a, const sparkle::Tensor& b) {
+  EXPECT_EQ(a.shape(), b.shape());
+  double largest = 0;
+  for (int64_t i = 0; i < a.elements(); ++i)
+    largest = std::max(largest, std::abs(static_cast<double>(a.data<float>()[i]) - static_cast<double>(b.data<float>()[i])));
+  return largest;
+}
+
+template <class F>
+sparkle_status status_of(F&& f) {
+  try {
+    f();
+  } catch (const sparkle::Exception& e) {
+    EXPECT_FALSE(std::string(e.what()).empty());
+    return e.status();
+  }
+  return SPARKLE_OK;
+}
+
+TEST(Api, RunsLikeTheReferenceDevice) {
+  const sparkle::Device cpu;
+  sparkle::DeviceOptions options;
+  options.name = "reference";
+  const sparkle::Device reference(options);
+  const auto x = picture(9, 13);
+  const auto y = sparkle::Session(cpu, kModel).run({x}).at(0);
+  EXPECT_EQ(y.shape(), (sparkle::Shape{1, 3, 18, 26}));
+  EXPECT_LT(largest_difference(y, sparkle::Session(reference, kModel).run({x}).at(0)), 1e-5);
+}
+
+TEST(Api, TellsWhatTheModelWants) {
+  const sparkle::Device device;
+  sparkle::Session session(device, kModel);
+  const auto inputs = session.inputs(), outputs = session.outputs();
+  ASSERT_EQ(inputs.size(), 1u);
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_EQ(inputs[0].name, "image");
+  EXPECT_EQ(inputs[0].type, sparkle::Type::f32);
+  ASSERT_EQ(inputs[0].shape.size(), 4u);
+  EXPECT_EQ(inputs[0].shape[1], 3);
+  EXPECT_EQ(inputs[0].shape[2], -1);
+  EXPECT_FALSE(inputs[0].axis_names[2].empty());
+  const sparkle::Tensor shape(sparkle::Type::f32, {1, 3, 8, 8}, nullptr);  // planning reads no data
+  EXPECT_EQ(session.output_shapes({shape}).at(0).shape(), (sparkle::Shape{1, 3, 16, 16}));
+  EXPECT_GT(session.peak_bytes({shape}), 3 * 8 * 8 * 4);
+  EXPECT_NE(session.explain({shape}).find("gemm"), std::string::npos);
+  EXPECT_EQ(session.explain({shape}, true).front(), '{');
+  EXPECT_FALSE(session.plan({shape}).empty());
+  EXPECT_NE(session.report({picture(8, 8)}).find("measured_ms"), std::string::npos);
+  EXPECT_NE(device.describe().find("\"memory\""), std::string::npos);
+}
+
+TEST(Api, ModelsComeFromMemoryToo) {
+  std::ifstream file(kModel, std::ios::binary);
+  std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
+  const sparkle::Device device;
+  sparkle::Session session(device, bytes.data(), bytes.size());
+  const auto x = picture(5, 5);
+  std::fill(bytes.begin(), bytes.end(), 0);  // not needed any more
+  EXPECT_EQ(largest_difference(session.run({x}).at(0), sparkle::Session(device, kModel).run({x}).at(0)), 0);
+}
+
+TEST(Api, WritesIntoTheCallersMemory) {
+  const sparkle::Device device;
+  sparkle::Session session(device, kModel);
+  const auto x = picture(6, 7);
+  std::vector<float> memory(3 * 12 * 14 + 2, -7);
+  const sparkle::Tensor y(sparkle::Type::f32, {1, 3, 12, 14}, memory.data() + 1);
+  session.run_into({x}, {y});
+  EXPECT_EQ(largest_difference(y, session.run({x}).at(0)), 0);
+  EXPECT_EQ(memory.front(), -7);
+  EXPECT_EQ(memory.back(), -7);
+  const sparkle::Tensor wrong(sparkle::Type::f32, {1, 3, 12, 13}, memory.data());
+  EXPECT_EQ(status_of([&] { session.run_into({x}, {wrong}); }), SPARKLE_BAD_INPUT);
+}
+
+TEST(Api, BuffersAndTokens) {
+  for (const char* name : {"cpu", "reference"}) {
+    sparkle::DeviceOptions options;
+    options.name = name;
+    const sparkle::Device device(options);
+    sparkle::Session session(device, kModel);
+    const auto x = picture(4, 6);
+    sparkle::Buffer in(device, static_cast<int64_t>(x.bytes())), out(device, 3 * 8 * 12 * 4);
+    in.write(x.data(), static_cast<int64_t>(x.bytes()));
+    const uint64_t token = session.submit({x}, {in}, {out});
+    EXPECT_TRUE(device.wait(token));
+    EXPECT_TRUE(device.done(token));
+    sparkle::Tensor y(sparkle::Type::f32, {1, 3, 8, 12});
+    out.read(y.data(), static_cast<int64_t>(y.bytes()));
+    EXPECT_EQ(largest_difference(y, session.run({x}).at(0)), 0) << name;
+    EXPECT_EQ(status_of([&] { out.read(y.data(), 8, out.bytes() - 4); }), SPARKLE_BAD_USAGE);
+    EXPECT_EQ(status_of([&] { session.submit({x}, {in}, {in}); }), SPARKLE_BAD_INPUT);  // too small
+  }
+}
+
+TEST(Api, ErrorsNameWhatIsWrong) {
+  const sparkle::Device device;
+  EXPECT_EQ(status_of([&] { sparkle::Session(device, "nothing.onnx"); }), SPARKLE_FILE_UNREADABLE);
+  EXPECT_EQ(status_of([&] { sparkle::Session(device, "text", 4); }), SPARKLE_BAD_FORMAT);
+  sparkle::SessionOptions options;
+  options.precision = "int3";
+  EXPECT_EQ(status_of([&] { sparkle::Session(device, kModel, options); }), SPARKLE_NOT_SERVED);
+  sparkle::DeviceOptions nowhere;
+  nowhere.name = "abacus";
+  EXPECT_EQ(status_of([&] { sparkle::Device d(nowhere); }), SPARKLE_BAD_USAGE);
+  options = {};
+  options.memory_budget = 1000;
+  sparkle::Session small(device, kModel, options);
+  EXPECT_EQ(status_of([&] { small.run({picture(8, 8)}); }), SPARKLE_OVER_MEMORY_BUDGET);
+  sparkle::Session session(device, kModel);
+  EXPECT_EQ(status_of([&] { session.run({}); }), SPARKLE_BAD_INPUT);
+  EXPECT_EQ(status_of([&] { session.run({sparkle::Tensor(sparkle::Type::f32, {1, 3, 8})}); }), SPARKLE_BAD_INPUT);
+  EXPECT_EQ(status_of([&] { session.run({sparkle::Tensor(sparkle::Type::f64, {1, 3, 8, 8})}); }), SPARKLE_BAD_INPUT);
+  EXPECT_EQ(status_of([&] { session.run({sparkle::Tensor(sparkle::Type::f32, {1, 3, 8, 8}, nullptr)}); }), SPARKLE_BAD_USAGE);
+  EXPECT_EQ(status_of([&] { session.output_shapes({sparkle::Tensor(sparkle::Type::f32, {1, 3, -8, 8}, nullptr)}); }),
+            SPARKLE_BAD_USAGE);
+  EXPECT_EQ(sparkle_session_run(nullptr, nullptr, 0, nullptr, 0), SPARKLE_BAD_USAGE);
+  EXPECT_NE(std::string(sparkle_last_error()), "");
+  EXPECT_STREQ(sparkle_status_name(SPARKLE_BAD_MODEL), "bad_model");
+  sparkle_device_options grown{};
+  grown.size = sizeof grown + 8;
+  sparkle_device* none = nullptr;
+  EXPECT_EQ(sparkle_device_open(&grown, &none), SPARKLE_BAD_USAGE);
+  EXPECT_EQ(none, nullptr);
+}
+
+TEST(Api, OneSessionServesManyThreads) {
+  const sparkle::Device device;
+  sparkle::Session session(device, kModel);
+  const auto x = picture(10, 10), y = session.run({x}).at(0);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 6; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 10; ++i) {
+        const auto other = session.run({picture(3 + t, 4 + i % 3)}).at(0);
+        wrong += other.shape()[2] != 2 * (3 + t);
+        wrong += std::memcmp(session.run({x}).at(0).data(), y.data(), y.bytes()) != 0;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+TEST(Api, PoolOfTheCaller) {
+  static std::atomic<int> tasks_seen{0};
+  tasks_seen = 0;
+  sparkle::DeviceOptions options;
+  options.pool.width = 3;
+  options.pool.run = [](void*, int32_t tasks, void (*work)(void*, int32_t, int32_t), void* context) {
+    std::vector<std::thread> threads;
+    std::atomic<int32_t> next{0};
+    for (int32_t worker = 0; worker < 3; ++worker)
+      threads.emplace_back([&, worker] {
+        for (int32_t task; (task = next++) < tasks;) work(context, task, worker);
+      });
+    for (auto& thread : threads) thread.join();
+    tasks_seen += tasks;
+  };
+  const sparkle::Device own(options), device;
+  const auto x = picture(40, 50);
+  EXPECT_LT(largest_difference(sparkle::Session(own, kModel).run({x}).at(0), sparkle::Session(device, kModel).run({x}).at(0)),
+            1e-6);
+  EXPECT_GT(tasks_seen.load(), 0);
+  options.pool.run = nullptr;
+  EXPECT_EQ(status_of([&] { sparkle::Device d(options); }), SPARKLE_BAD_USAGE);
+}
+
+TEST(Api, AllocatorOfTheCaller) {
+  struct Count {
+    std::atomic<int64_t> held{0}, calls{0};
+    std::atomic<bool> empty{false};
+  } count;
+  {
+    sparkle::DeviceOptions options;
+    options.allocator = {&count,
+                         [](void* user, size_t bytes, size_t alignment) -> void* {
+                           auto& c = *static_cast<Count*>(user);
+                           if (c.empty) return nullptr;
+                           c.held += static_cast<int64_t>(bytes);
+                           ++c.calls;
+                           return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+                         },
+                         [](void* user, void* memory, size_t bytes, size_t) {
+                           static_cast<Count*>(user)->held -= static_cast<int64_t>(bytes);
+                           std::free(memory);
+                         }};
+    const sparkle::Device device(options);
+    sparkle::Session session(device, kModel);
+    session.run({picture(8, 8)});
+    EXPECT_GT(count.calls.load(), 1);
+    EXPECT_GT(count.held.load(), 0);
+    count.empty = true;
+    EXPECT_EQ(status_of([&] { session.run({picture(200, 200)}); }), SPARKLE_OUT_OF_MEMORY);
+  }
+  EXPECT_EQ(count.held.load(), 0);
+}
+
+TEST(Api, LogsToTheCaller) {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  sparkle::set_log([&](sparkle_log_level, const char* line) {
+    const std::lock_guard lock(mutex);
+    lines.push_back(line);
+  });
+  { const sparkle::Device device; }
+  sparkle::set_log({});
+  { const sparkle::Device device; }
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0].rfind("device auto: cpu", 0), 0u) << lines[0];
+}
+
+}  // namespace

@@ -1,0 +1,103 @@
+// Devices of sparkle.h: options, pools and allocators of the caller's, logging, waiting.
+#include "api/handles.h"
+#include "base/log.h"
+#include "device/device_json.h"
+#include "run/open_backend.h"
+
+namespace sparkle::api {
+namespace {
+
+class CallersPool final : public Executor {
+ public:
+  explicit CallersPool(const sparkle_thread_pool& pool) : pool_(pool) {}
+  int width() const override { return pool_.width; }
+  void run(int tasks, Work work, void* context) override { pool_.run(pool_.user, tasks, work, context); }
+
+ private:
+  sparkle_thread_pool pool_;
+};
+
+Result<BackendOptions> backend_options(const sparkle_device_options* given) {
+  BackendOptions options;
+  if (!given) return options;
+  if (given->size != sizeof(sparkle_device_options))
+    return Error{Reason::bad_usage, "sparkle_device_options.size is " + std::to_string(given->size) + ", not " +
+                                        std::to_string(sizeof(sparkle_device_options)) + "; set it to sizeof the structure."};
+  if (given->name) options.name = given->name;
+  if (given->threads < 0 || given->threads > 1024)
+    return Error{Reason::bad_usage, "sparkle_device_options.threads is " + std::to_string(given->threads) + "; 0 to 1024 can be."};
+  options.threads = given->threads;
+  options.calibrate = given->calibrate != 0;
+  if (given->pool.width > 0) {
+    if (!given->pool.run) return Error{Reason::bad_usage, "sparkle_thread_pool.run is NULL though its width is not 0."};
+    options.executor = std::make_shared<CallersPool>(given->pool);
+  }
+  if (given->allocator.allocate) {
+    if (!given->allocator.release) return Error{Reason::bad_usage, "sparkle_allocator.release is NULL though allocate is not."};
+    options.allocator = {given->allocator.user, given->allocator.allocate, given->allocator.release};
+  }
+  return options;
+}
+
+}  // namespace
+}  // namespace sparkle::api
+
+using sparkle::Error;
+using sparkle::Reason;
+using sparkle::Status;
+using sparkle::api::guarded;
+
+void sparkle_set_log(sparkle_log_function function, void* user) {
+  static_assert(SPARKLE_LOG_INFO == static_cast<int>(sparkle::LogLevel::info) &&
+                SPARKLE_LOG_WARNING == static_cast<int>(sparkle::LogLevel::warning));
+  struct Target {
+    sparkle_log_function function;
+    void* user;
+  };
+  static Target target;
+  // Off first: nobody reads the target while it changes.
+  sparkle::set_log(nullptr, nullptr);
+  target = {function, user};
+  if (!function) return;
+  sparkle::set_log(
+      [](void*, sparkle::LogLevel level, const char* message) {
+        target.function(target.user, static_cast<sparkle_log_level>(level), message);
+      },
+      nullptr);
+}
+
+sparkle_status sparkle_device_open(const sparkle_device_options* options, sparkle_device** device) {
+  return guarded([&]() -> Status {
+    if (!device) return Error{Reason::bad_usage, "sparkle_device_open needs a place for the device."};
+    SPARKLE_TRY(wanted, sparkle::api::backend_options(options));
+    SPARKLE_TRY(open, sparkle::open_backend(wanted));
+    sparkle::log(sparkle::LogLevel::info, "device " + open.note + ": " + open.backend->device().name);
+    *device = new sparkle_device{std::move(open.backend)};
+    return sparkle::ok();
+  });
+}
+
+sparkle_status sparkle_device_describe(const sparkle_device* device, char** json) {
+  return guarded([&]() -> Status {
+    if (!device || !json) return Error{Reason::bad_usage, "sparkle_device_describe needs a device and a place for the text."};
+    *json = sparkle::api::new_text(sparkle::device_to_json(device->backend->device()));
+    return sparkle::ok();
+  });
+}
+
+void sparkle_device_release(sparkle_device* device) { delete device; }
+
+int32_t sparkle_device_done(sparkle_device* device, uint64_t token) {
+  return device && device->backend->done(sparkle::Token{token});
+}
+
+sparkle_status sparkle_device_wait(sparkle_device* device, uint64_t token, int64_t nanoseconds) {
+  bool late = false;
+  const sparkle_status status = guarded([&]() -> Status {
+    if (!device || nanoseconds < 0) return Error{Reason::bad_usage, "sparkle_device_wait needs a device and a time of 0 or more."};
+    Status done = device->backend->wait(sparkle::Token{token}, std::chrono::nanoseconds(nanoseconds));
+    late = !done.ok() && nanoseconds > 0 && !device->backend->done(sparkle::Token{token});
+    return done;
+  });
+  return late ? SPARKLE_TIMEOUT : status;
+}

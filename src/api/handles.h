@@ -1,0 +1,59 @@
+// What the handles of sparkle.h are, and how errors and exceptions leave the library: as a status and a sentence.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "base/tensor.h"
+#include "run/session.h"
+#include "sparkle/sparkle.h"
+
+struct sparkle_device {
+  std::shared_ptr<sparkle::Backend> backend;
+};
+struct sparkle_session {
+  std::shared_ptr<sparkle::Backend> backend;
+  std::unique_ptr<sparkle::Session> session;
+};
+struct sparkle_value {
+  sparkle::HostTensor tensor;
+};
+struct sparkle_buffer {
+  std::shared_ptr<sparkle::Backend> backend;
+  std::shared_ptr<sparkle::Buffer> buffer;
+  std::atomic<uint64_t> last_token{0};  // of the work submitted last that uses it
+};
+
+namespace sparkle::api {
+
+// Remembers the sentence for sparkle_last_error() and gives the status of its reason.
+sparkle_status fail(const Error& error);
+inline sparkle_status fail(Reason reason, std::string sentence) { return fail(Error{reason, std::move(sentence)}); }
+
+// Calls `body`, which returns a Status; nothing thrown inside crosses the border.
+template <class Body>
+sparkle_status guarded(Body&& body) noexcept {
+  try {
+    Status status = body();
+    return status.ok() ? SPARKLE_OK : fail(status.error());
+  } catch (const std::bad_alloc&) {
+    return fail(Reason::out_of_memory, "An allocation failed.");
+  } catch (const std::length_error&) {
+    return fail(Reason::size_overflow, "A size exceeds what can be addressed.");
+  } catch (const std::exception& e) {
+    return fail(Reason::internal, std::string("An assumption did not hold: ") + e.what() + "; please report it.");
+  }
+}
+
+// A copy for the caller, released by sparkle_string_free.
+char* new_text(const std::string& text);
+
+// The caller's memory as tensors, not copied. Errors: bad_usage for what is not a tensor.
+Result<std::vector<HostTensor>> borrow(const sparkle_tensor* tensors, size_t count, const char* what);
+sparkle_tensor describe(const TensorDesc& desc, void* data);
+
+}  // namespace sparkle::api

@@ -1,0 +1,240 @@
+// Sessions of sparkle.h.
+#include <nlohmann/json.hpp>
+
+#include "api/handles.h"
+#include "onnx/reader.h"
+#include "plan/explain.h"
+
+namespace sparkle::api {
+namespace {
+
+Result<SessionOptions> session_options(const sparkle_session_options* given, const Device& device) {
+  SessionOptions options;
+  if (!given) return options;
+  if (given->size != sizeof(sparkle_session_options))
+    return Error{Reason::bad_usage, "sparkle_session_options.size is " + std::to_string(given->size) + ", not " +
+                                        std::to_string(sizeof(sparkle_session_options)) + "; set it to sizeof the structure."};
+  if (given->precision && std::string_view(given->precision) != "fp32")
+    return Error{Reason::type_not_served, "The precision '" + std::string(given->precision) + "' is not served yet; use fp32."};
+  if (given->algorithm) options.algorithm = given->algorithm;
+  if (given->variant) options.variant = given->variant;
+  if (given->memory_budget < 0 || given->plan_cache_bytes < 0)
+    return Error{Reason::bad_usage, "memory_budget and plan_cache_bytes are numbers of bytes, 0 or more."};
+  options.memory_budget = given->memory_budget;
+  if (given->plan_cache_bytes > 0) options.plan_cache_bytes = given->plan_cache_bytes;
+  if (given->tuning) {
+    SPARKLE_TRY(store, TuningStore::load(given->tuning, device));
+    options.tuning = std::make_shared<TuningStore>(std::move(store));
+  }
+  return options;
+}
+
+Status open_graph(sparkle_device* device, Result<Graph> graph, const sparkle_session_options* given, sparkle_session** session) {
+  if (!graph.ok()) return graph.take_error();
+  SPARKLE_TRY(options, session_options(given, device->backend->device()));
+  SPARKLE_TRY(opened, Session::open(std::move(*graph), device->backend, options));
+  *session = new sparkle_session{device->backend, std::move(opened)};
+  return ok();
+}
+
+sparkle_status info_of(const std::vector<SessionInput>& list, size_t index, const char* what, sparkle_tensor_info* info) {
+  return guarded([&]() -> Status {
+    if (!info || index >= list.size())
+      return Error{Reason::bad_usage, "The model has " + std::to_string(list.size()) + " " + what + "s; there is no number " +
+                                          std::to_string(index) + "."};
+    const SessionInput& t = list[index];
+    *info = {};
+    info->name = t.name.c_str();
+    info->type = static_cast<sparkle_type>(t.dtype);
+    info->rank = t.rank_known ? t.shape.size() : -1;
+    for (int a = 0; a < t.shape.size(); ++a) {
+      const auto at = static_cast<size_t>(a);
+      info->shape[a] = t.shape[a];
+      info->axis_names[a] = at < t.axis_names.size() ? t.axis_names[at].c_str() : "";
+    }
+    return ok();
+  });
+}
+
+// Plans for the shapes of `inputs` and calls use(plan).
+template <class Use>
+sparkle_status with_plan(sparkle_session* session, const sparkle_tensor* inputs, size_t count, const void* place, Use&& use) {
+  return guarded([&]() -> Status {
+    if (!session || !place) return Error{Reason::bad_usage, "The call needs a session and a place for its result."};
+    SPARKLE_TRY(borrowed, borrow(inputs, count, "input"));
+    SPARKLE_TRY(plan, session->session->prepare(borrowed));
+    return use(*plan, borrowed);
+  });
+}
+
+Status same_count(size_t given, size_t wanted, const char* what) {
+  if (given == wanted) return ok();
+  return Error{Reason::bad_usage, "The model has " + std::to_string(wanted) + " " + what + "s; there is place for " +
+                                      std::to_string(given) + "."};
+}
+
+Status needs_data(const std::vector<HostTensor>& tensors, const char* what) {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (!tensors[i].bytes.get() && tensors[i].elements() > 0)
+      return Error{Reason::bad_usage, std::string("The data of ") + what + " " + std::to_string(i) + " is NULL."};
+  return ok();
+}
+
+}  // namespace
+}  // namespace sparkle::api
+
+using namespace sparkle;
+using sparkle::api::guarded;
+
+sparkle_status sparkle_session_open(sparkle_device* device, const char* path, const sparkle_session_options* options,
+                                    sparkle_session** session) {
+  return guarded([&]() -> Status {
+    if (!device || !path || !session) return Error{Reason::bad_usage, "sparkle_session_open needs a device, a path and a place."};
+    return api::open_graph(device, read_onnx(path), options, session);
+  });
+}
+
+sparkle_status sparkle_session_open_memory(sparkle_device* device, const void* model, size_t bytes,
+                                           const sparkle_session_options* options, sparkle_session** session) {
+  return guarded([&]() -> Status {
+    if (!device || !model || !session)
+      return Error{Reason::bad_usage, "sparkle_session_open_memory needs a device, a model and a place."};
+    return api::open_graph(device, read_onnx_bytes({static_cast<const std::byte*>(model), bytes}, "", "model in memory"), options,
+                           session);
+  });
+}
+
+void sparkle_session_release(sparkle_session* session) { delete session; }
+
+size_t sparkle_session_input_count(const sparkle_session* session) { return session ? session->session->inputs().size() : 0; }
+size_t sparkle_session_output_count(const sparkle_session* session) { return session ? session->session->outputs().size() : 0; }
+sparkle_status sparkle_session_input(const sparkle_session* session, size_t index, sparkle_tensor_info* info) {
+  if (!session) return api::fail(Reason::bad_usage, "The session is NULL.");
+  return api::info_of(session->session->inputs(), index, "input", info);
+}
+sparkle_status sparkle_session_output(const sparkle_session* session, size_t index, sparkle_tensor_info* info) {
+  if (!session) return api::fail(Reason::bad_usage, "The session is NULL.");
+  return api::info_of(session->session->outputs(), index, "output", info);
+}
+
+sparkle_status sparkle_session_run(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
+                                   sparkle_value** outputs, size_t output_count) {
+  return guarded([&]() -> Status {
+    if (!session || (!outputs && output_count > 0))
+      return Error{Reason::bad_usage, "sparkle_session_run needs a session and a place for each output."};
+    SPARKLE_CHECK(api::same_count(output_count, session->session->outputs().size(), "output"));
+    SPARKLE_TRY(borrowed, api::borrow(inputs, input_count, "input"));
+    SPARKLE_CHECK(api::needs_data(borrowed, "input"));
+    SPARKLE_TRY(results, session->session->run(borrowed));
+    std::vector<std::unique_ptr<sparkle_value>> values;
+    for (HostTensor& t : results) values.push_back(std::make_unique<sparkle_value>(sparkle_value{std::move(t)}));
+    for (size_t i = 0; i < values.size(); ++i) outputs[i] = values[i].release();
+    return ok();
+  });
+}
+
+sparkle_status sparkle_session_run_into(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
+                                        const sparkle_tensor* outputs, size_t output_count) {
+  return api::with_plan(session, inputs, input_count, session, [&](const Plan& plan, std::vector<HostTensor>& borrowed) -> Status {
+    SPARKLE_CHECK(api::same_count(output_count, plan.outputs.size(), "output"));
+    SPARKLE_CHECK(api::needs_data(borrowed, "input"));
+    SPARKLE_TRY(results, api::borrow(outputs, output_count, "output"));
+    SPARKLE_CHECK(api::needs_data(results, "output"));
+    for (size_t i = 0; i < results.size(); ++i) {
+      const TensorDesc& want = plan.tensors[static_cast<size_t>(plan.outputs[i])].desc;
+      if (results[i].dtype != want.dtype || results[i].shape != want.shape)
+        return Error{Reason::bad_input, "Output " + std::to_string(i) + " is " + std::string(name_of(want.dtype)) + " " +
+                                            want.shape.to_string() + ", its place is " + std::string(name_of(results[i].dtype)) +
+                                            " " + results[i].shape.to_string() + "."};
+    }
+    return session->session->run_into(borrowed, results);
+  });
+}
+
+sparkle_status sparkle_session_output_shapes(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
+                                             sparkle_tensor* outputs, size_t output_count) {
+  return api::with_plan(session, inputs, input_count, outputs, [&](const Plan& plan, auto&) -> Status {
+    SPARKLE_CHECK(api::same_count(output_count, plan.outputs.size(), "output"));
+    for (size_t i = 0; i < output_count; ++i)
+      outputs[i] = api::describe(plan.tensors[static_cast<size_t>(plan.outputs[i])].desc, nullptr);
+    return ok();
+  });
+}
+
+sparkle_status sparkle_session_peak_bytes(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
+                                          int64_t* bytes) {
+  return api::with_plan(session, inputs, input_count, bytes, [&](const Plan& plan, auto&) -> Status {
+    *bytes = session->session->peak_bytes(plan);
+    return ok();
+  });
+}
+
+sparkle_status sparkle_session_explain(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
+                                       int32_t as_json, char** text) {
+  return api::with_plan(session, inputs, input_count, text, [&](const Plan& plan, auto&) -> Status {
+    const Device& device = session->backend->device();
+    *text = api::new_text(as_json ? explain_json(plan, device) : explain(plan, device));
+    return ok();
+  });
+}
+
+sparkle_status sparkle_session_plan(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count, char** text) {
+  return api::with_plan(session, inputs, input_count, text, [&](const Plan& plan, auto&) -> Status {
+    *text = api::new_text(to_text(plan));
+    return ok();
+  });
+}
+
+sparkle_status sparkle_session_report(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count, char** json) {
+  return guarded([&]() -> Status {
+    if (!session || !json) return Error{Reason::bad_usage, "sparkle_session_report needs a session and a place for the text."};
+    SPARKLE_TRY(borrowed, api::borrow(inputs, input_count, "input"));
+    SPARKLE_CHECK(api::needs_data(borrowed, "input"));
+    RunReport report;
+    SPARKLE_TRY(results, session->session->run(borrowed, &report, true));
+    nlohmann::json steps = nlohmann::json::array();
+    for (size_t i = 0; i < report.plan->steps.size() && i < report.steps.size(); ++i) {
+      const PlanStep& step = report.plan->steps[i];
+      const double ms = report.steps[i].seconds * 1e3;
+      steps.push_back({{"name", step.name},
+                       {"algorithm", step.algorithm},
+                       {"schedule", to_text(step.schedule)},
+                       {"measured_ms", ms},
+                       {"predicted_ms", step.cost.seconds * 1e3},
+                       {"bound", step.cost.bound},
+                       {"gflops", ms > 0 ? step.footprint.nominal_flops / ms * 1e-6 : 0.0}});
+    }
+    const nlohmann::json object = {{"model", report.plan->model},
+                                   {"device", report.plan->device},
+                                   {"measured_ms", report.seconds * 1e3},
+                                   {"predicted_ms", report.plan->predicted_seconds() * 1e3},
+                                   {"peak_bytes", session->session->peak_bytes(*report.plan)},
+                                   {"steps", steps}};
+    *json = api::new_text(object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    return ok();
+  });
+}
+
+sparkle_status sparkle_session_submit(sparkle_session* session, const sparkle_tensor* inputs,
+                                      sparkle_buffer* const* input_buffers, size_t input_count,
+                                      sparkle_buffer* const* output_buffers, size_t output_count, uint64_t* token) {
+  return guarded([&]() -> Status {
+    if (!session || !token) return Error{Reason::bad_usage, "sparkle_session_submit needs a session and a place for the token."};
+    SPARKLE_TRY(shapes, api::borrow(inputs, input_count, "input"));
+    std::vector<std::shared_ptr<Buffer>> in, out;
+    const auto collect = [](sparkle_buffer* const* from, size_t count, std::vector<std::shared_ptr<Buffer>>& to) -> Status {
+      for (size_t i = 0; i < count; ++i) {
+        if (!from || !from[i]) return Error{Reason::bad_usage, "Buffer " + std::to_string(i) + " is NULL."};
+        to.push_back(from[i]->buffer);
+      }
+      return ok();
+    };
+    SPARKLE_CHECK(collect(input_buffers, input_count, in));
+    SPARKLE_CHECK(collect(output_buffers, output_count, out));
+    SPARKLE_TRY(submitted, session->session->submit(shapes, std::move(in), std::move(out)));
+    for (size_t i = 0; i < input_count; ++i) input_buffers[i]->last_token = submitted.value;
+    for (size_t i = 0; i < output_count; ++i) output_buffers[i]->last_token = submitted.value;
+    *token = submitted.value;
+    return ok();
+  });
+}

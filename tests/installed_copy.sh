@@ -1,0 +1,37 @@
+#!/bin/bash
+# Installs the build into an empty folder, moves it, builds both examples against it by find_package and by pkg-config, and runs
+# them. tests/installed_copy.sh BUILD_FOLDER CXX CC
+set -euo pipefail
+build=$1 cxx=$2 cc=$3
+source=$(cd "$(dirname "$0")/.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cmake --install "$build" --prefix "$work/first" >/dev/null
+mv "$work/first" "$work/prefix"  # nothing may remember where it was installed
+library=$(dirname "$(find "$work/prefix" -name 'libsparkle.so')")
+export LD_LIBRARY_PATH=$library
+
+for language in c cpp; do
+  cmake -S "$source/examples/$language" -B "$work/$language" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" \
+    -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS='-Wall -Wextra -Werror' -DCMAKE_CXX_FLAGS='-Wall -Wextra -Werror' >/dev/null
+  cmake --build "$work/$language" >/dev/null
+done
+
+picture=$work/in.ppm
+printf 'P6\n7 5\n255\n' >"$picture"
+head -c 105 "$source/models/upscale2x.onnx" >>"$picture"
+"$work/cpp/upscale" "$source/models/upscale2x.onnx" "$picture" "$work/out.ppm"
+[ "$(head -c 13 "$work/out.ppm" | tr '\n' ' ')" = "P6 14 10 255 " ] && [ "$(stat -c %s "$work/out.ppm")" = $((13 + 3 * 140)) ]
+"$work/c/run_model" "$source/models/upscale2x.onnx" | grep -q 'is the largest of 12:'
+if "$work/c/run_model" "$picture" 2>"$work/error"; then exit 1; fi
+grep -q '^bad_format: \|^bad_model: ' "$work/error"
+
+if command -v pkg-config >/dev/null; then
+  export PKG_CONFIG_PATH=$library/pkgconfig
+  # shellcheck disable=SC2046
+  "$cc" -std=c99 -pedantic -Wall -Werror "$source/examples/c/run_model.c" $(pkg-config --cflags --libs sparkle) -o "$work/by_pkg_config"
+  "$work/by_pkg_config" "$source/models/upscale2x.onnx" >/dev/null
+fi
+# Nothing but the interface is visible.
+if nm -D --defined-only "$library/libsparkle.so" | awk '{ print $3 }' | grep -v '^sparkle_'; then exit 1; fi
+echo "installed copy: both examples run"
