@@ -3,13 +3,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "backends/cpu/cpu_backend.h"
-#include "backends/cpu/roofs.h"
 #include "backends/reference/reference_backend.h"
-#include "base/thread_pool.h"
 #include "device/device_json.h"
-#include "device/estimate.h"
-#include "device/probe_cpu.h"
 
 namespace sparkle::cli {
 
@@ -64,12 +59,6 @@ Status check_precision(const CommonOptions& o) {
   return Error{Reason::type_not_served, "The precision '" + o.precision + "' is not served yet; use fp32."};
 }
 
-Device this_cpu(int threads) {
-  ProbeOptions probe;
-  probe.threads = threads;
-  return probe_cpu(probe);
-}
-
 }  // namespace
 
 bool names_description(const std::string& device) { return device.ends_with(".json"); }
@@ -84,37 +73,13 @@ Result<Device> describe_device(const CommonOptions& o) {
 
 Result<OpenDevice> open_device(const CommonOptions& o, Roofs roofs) {
   SPARKLE_CHECK(check_precision(o));
-  OpenDevice open;
-  if (o.device == "reference") {
-    open.backend = make_reference_backend();
-    return open;
-  }
-  if (o.device.starts_with("vulkan") || o.device.starts_with("cuda"))
-    return Error{Reason::device_unusable, "The device '" + o.device + "' has no backend in this version; use --device cpu."};
   if (names_description(o.device))
     return Error{Reason::device_unusable, "'" + o.device + "' only describes a machine; plan for it with 'sparkle explain'."};
-  if (o.device != "cpu" && o.device != "auto")
-    return Error{Reason::bad_usage, "There is no device '" + o.device + "'; use auto, cpu, reference or FILE.json."};
-  Device device = this_cpu(o.threads);
-  ThreadPoolOptions pool_options;
-  pool_options.threads = device.cores;
-  pool_options.flush_denormals = true;
-  auto pool = std::make_shared<ThreadPool>(pool_options);
-  std::optional<cpu::Calibration> calibration;
-  if (roofs == Roofs::kept_or_estimated) {
-    calibration = cpu::kept_roofs(device, *pool);
-    if (!calibration) estimate_rates(device);
-  } else {
-    SPARKLE_TRY(measured, cpu::calibrate(device, *pool, {.force = roofs == Roofs::measured_again}));
-    calibration = std::move(measured);
-  }
-  if (calibration) {
-    open.roofs_file = calibration->path;
-    open.roofs_measured_at = calibration->measured_at;
-  }
-  open.note = (o.device == "auto" ? "auto: cpu, " : "cpu, ") + device.thread_note;
-  open.backend = cpu::make_cpu_backend(device, std::move(pool));
-  return open;
+  BackendOptions options;
+  options.name = o.device;
+  options.threads = o.threads;
+  options.roofs = roofs;
+  return open_backend(options);
 }
 
 Result<SessionOptions> session_options(const CommonOptions& o, const Device& device) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "backends/backend.h"
+#include "run/open_backend.h"
 #include "run/session.h"
 
 namespace sparkle::cli {
@@ -29,17 +30,7 @@ struct CommonOptions {
 void add_common(CLI::App& command, CommonOptions& options);
 
 // A device that runs things, with its backend. Errors: bad_usage, device_unusable with what to do.
-struct OpenDevice {
-  std::shared_ptr<Backend> backend;
-  std::string note;                   // "auto means cpu", threads and why
-  std::string roofs_file;             // that keeps the measured roofs; empty where none is kept
-  std::time_t roofs_measured_at = 0;  // 0: not measured, or unknown
-};
-
-// Where the rates of this machine come from. Planning and running take kept ones or estimates, so that the first answer does
-// not wait; commands that show roofs measure them where none are kept (some 0.3 s), `again` in any case.
-enum class Roofs { kept_or_estimated, measured, measured_again };
-
+using OpenDevice = OpenBackend;
 Result<OpenDevice> open_device(const CommonOptions& options, Roofs roofs = Roofs::kept_or_estimated);
 
 // True for FILE.json: a machine that need not be here.

@@ -13,7 +13,8 @@ export LD_LIBRARY_PATH=$library
 
 for language in c cpp; do
   cmake -S "$source/examples/$language" -B "$work/$language" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_C_COMPILER="$cc" \
-    -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS='-Wall -Wextra -Werror' -DCMAKE_CXX_FLAGS='-Wall -Wextra -Werror' >/dev/null
+    -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_FLAGS='-Wall -Wextra -Werror' -DCMAKE_CXX_FLAGS='-Wall -Wextra -Werror' \
+    --no-warn-unused-cli >/dev/null
   cmake --build "$work/$language" >/dev/null
 done
 
@@ -29,7 +30,8 @@ grep -q '^bad_format: \|^bad_model: ' "$work/error"
 if command -v pkg-config >/dev/null; then
   export PKG_CONFIG_PATH=$library/pkgconfig
   # shellcheck disable=SC2046
-  "$cc" -std=c99 -pedantic -Wall -Werror "$source/examples/c/run_model.c" $(pkg-config --cflags --libs sparkle) -o "$work/by_pkg_config"
+  "$cc" -std=c99 -pedantic -Wall -Werror "$source/examples/c/run_model.c" $(pkg-config --cflags --libs sparkle) \
+    -o "$work/by_pkg_config"
   "$work/by_pkg_config" "$source/models/upscale2x.onnx" >/dev/null
 fi
 # Nothing but the interface is visible.

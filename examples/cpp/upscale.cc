@@ -41,7 +41,8 @@ int main(int argc, char** argv) try {
   sparkle::Tensor x(sparkle::Type::f32, {1, 3, in.height, in.width});
   const int64_t plane = in.height * in.width;
   for (int64_t i = 0; i < plane; ++i)
-    for (int64_t c = 0; c < 3; ++c) x.data<float>()[c * plane + i] = static_cast<float>(in.rgb[static_cast<size_t>(3 * i + c)]) / 255;
+    for (int64_t c = 0; c < 3; ++c)
+      x.data<float>()[c * plane + i] = static_cast<float>(in.rgb[static_cast<size_t>(3 * i + c)]) / 255;
   std::cout << "needs " << session.peak_bytes({x}) / 1024 << " KiB\n";
   const sparkle::Tensor y = session.run({x}).at(0);
 
@@ -50,7 +51,8 @@ int main(int argc, char** argv) try {
   out << "P6\n" << width << ' ' << height << "\n255\n";
   for (int64_t i = 0; i < large; ++i)
     for (int64_t c = 0; c < 3; ++c)
-      out.put(static_cast<char>(static_cast<unsigned char>(std::clamp(y.data<float>()[c * large + i], 0.0f, 1.0f) * 255 + 0.5f)));
+      out.put(
+          static_cast<char>(static_cast<unsigned char>(std::clamp(y.data<float>()[c * large + i], 0.0f, 1.0f) * 255 + 0.5f)));
   return out.flush() ? 0 : 1;
 } catch (const std::exception& e) {
   std::cerr << e.what() << '\n';

@@ -1,9 +1,9 @@
 /* Sparkle: run ONNX models with the speed of the machine that is there. C interface; sparkle.hpp wraps it for C++.
  *
- * Every function that can fail returns a sparkle_status; sparkle_last_error() then holds one sentence that names what, where and
- * what to do, until the next failing call of the same thread. Handles are released by the function named after their type.
- * Functions may be called from any number of threads at once, on the same handles too, except that nothing may still use a handle
- * that is being released.
+ * Every function that can fail returns a sparkle_status; sparkle_last_error() then holds one sentence that names what, where
+ * and what to do, until the next failing call of the same thread. Handles are released by the function named after their type.
+ * Functions may be called from any number of threads at once, on the same handles too, except that nothing may still use a
+ * handle that is being released.
  *
  * ABI: functions and structures of one major version never change; structures that may grow begin with `size`, which the caller
  * sets to sizeof. Only names beginning with sparkle_ are exported. */
@@ -25,19 +25,19 @@ extern "C" {
 
 typedef enum sparkle_status {
   SPARKLE_OK = 0,
-  SPARKLE_BAD_USAGE = 1,           /* the call was given something it does not take */
-  SPARKLE_FILE_UNREADABLE = 2,     /* a file cannot be opened or read */
-  SPARKLE_FILE_UNWRITABLE = 3,     /* a file cannot be written */
-  SPARKLE_BAD_FORMAT = 4,          /* a file or text is not in the format it should be */
-  SPARKLE_BAD_MODEL = 5,           /* the model contradicts itself or the ONNX specification */
-  SPARKLE_BAD_INPUT = 6,           /* an input does not match what the model declares, or shapes do not fit together */
-  SPARKLE_NOT_SERVED = 7,          /* no implementation of this operator, form or element type yet */
-  SPARKLE_OVER_MEMORY_BUDGET = 8,  /* the plan needs more than the given budget */
-  SPARKLE_OUT_OF_MEMORY = 9,       /* an allocation failed, or a size exceeds what can be addressed */
-  SPARKLE_DEVICE_UNUSABLE = 10,    /* the device cannot be used here */
-  SPARKLE_DEVICE_LOST = 11,        /* the device stopped answering */
-  SPARKLE_TIMEOUT = 12,            /* the time given to sparkle_device_wait is over */
-  SPARKLE_INTERNAL = 13            /* an assumption inside Sparkle did not hold; please report it */
+  SPARKLE_BAD_USAGE = 1,          /* the call was given something it does not take */
+  SPARKLE_FILE_UNREADABLE = 2,    /* a file cannot be opened or read */
+  SPARKLE_FILE_UNWRITABLE = 3,    /* a file cannot be written */
+  SPARKLE_BAD_FORMAT = 4,         /* a file or text is not in the format it should be */
+  SPARKLE_BAD_MODEL = 5,          /* the model contradicts itself or the ONNX specification */
+  SPARKLE_BAD_INPUT = 6,          /* an input does not match what the model declares, or shapes do not fit together */
+  SPARKLE_NOT_SERVED = 7,         /* no implementation of this operator, form or element type yet */
+  SPARKLE_OVER_MEMORY_BUDGET = 8, /* the plan needs more than the given budget */
+  SPARKLE_OUT_OF_MEMORY = 9,      /* an allocation failed, or a size exceeds what can be addressed */
+  SPARKLE_DEVICE_UNUSABLE = 10,   /* the device cannot be used here */
+  SPARKLE_DEVICE_LOST = 11,       /* the device stopped answering */
+  SPARKLE_TIMEOUT = 12,           /* the time given to sparkle_device_wait is over */
+  SPARKLE_INTERNAL = 13           /* an assumption inside Sparkle did not hold; please report it */
 } sparkle_status;
 
 /* "1.2.3" */
@@ -75,10 +75,10 @@ typedef struct sparkle_allocator {
 } sparkle_allocator;
 
 typedef struct sparkle_device_options {
-  size_t size;        /* sizeof(sparkle_device_options) */
-  const char* name;   /* "auto" (also NULL), "cpu", "reference" */
-  int32_t threads;    /* CPU threads of Sparkle's own pool; 0: what affinity and cgroup quota allow */
-  int32_t calibrate;  /* 1: measure this machine's rates first (about a second, kept in the user's cache folder) */
+  size_t size;       /* sizeof(sparkle_device_options) */
+  const char* name;  /* "auto" (also NULL), "cpu", "reference" */
+  int32_t threads;   /* CPU threads of Sparkle's own pool; 0: what affinity and cgroup quota allow */
+  int32_t calibrate; /* 1: measure this machine's rates first (about a second, kept in the user's cache folder) */
   sparkle_thread_pool pool;
   sparkle_allocator allocator;
 } sparkle_device_options;
@@ -141,8 +141,8 @@ typedef struct sparkle_session_options {
 
 typedef struct sparkle_session sparkle_session;
 /* Reads an ONNX file; external data files lie in its folder. options may be NULL. */
-SPARKLE_API sparkle_status sparkle_session_open(sparkle_device* device, const char* path, const sparkle_session_options* options,
-                                                sparkle_session** session);
+SPARKLE_API sparkle_status sparkle_session_open(sparkle_device* device, const char* path,
+                                                const sparkle_session_options* options, sparkle_session** session);
 /* The same from memory, which is not needed afterwards. External data is not read. */
 SPARKLE_API sparkle_status sparkle_session_open_memory(sparkle_device* device, const void* model, size_t bytes,
                                                        const sparkle_session_options* options, sparkle_session** session);
@@ -169,14 +169,15 @@ SPARKLE_API sparkle_status sparkle_session_run(sparkle_session* session, const s
 SPARKLE_API sparkle_status sparkle_session_run_into(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
                                                     const sparkle_tensor* outputs, size_t output_count);
 
-/* The four below plan for the shapes of the inputs; data is read only of inputs that decide shapes, and may be NULL elsewhere. */
+/* The four below plan for the shapes of the inputs; data is read only of inputs that decide shapes, and may be NULL elsewhere.
+ */
 
 /* Types and shapes of the outputs, data NULL. Where a number of results depends on values, the largest it can be. */
 SPARKLE_API sparkle_status sparkle_session_output_shapes(sparkle_session* session, const sparkle_tensor* inputs,
                                                          size_t input_count, sparkle_tensor* outputs, size_t output_count);
 /* Bytes that a run occupies at its peak: tensors and packed weights. */
-SPARKLE_API sparkle_status sparkle_session_peak_bytes(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
-                                                      int64_t* bytes);
+SPARKLE_API sparkle_status sparkle_session_peak_bytes(sparkle_session* session, const sparkle_tensor* inputs,
+                                                      size_t input_count, int64_t* bytes);
 /* The plan: what each step does, how, at what predicted cost, and why nothing else. As a table for people, or as JSON. */
 SPARKLE_API sparkle_status sparkle_session_explain(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
                                                    int32_t as_json, char** text);
@@ -184,7 +185,8 @@ SPARKLE_API sparkle_status sparkle_session_explain(sparkle_session* session, con
 SPARKLE_API sparkle_status sparkle_session_plan(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
                                                 char** text);
 
-/* Runs once with timestamps and reports as JSON: total and, for each step, measured and predicted milliseconds and what binds. */
+/* Runs once with timestamps and reports as JSON: total and, for each step, measured and predicted milliseconds and what binds.
+ */
 SPARKLE_API sparkle_status sparkle_session_report(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
                                                   char** json);
 
@@ -203,8 +205,8 @@ SPARKLE_API sparkle_status sparkle_buffer_write(sparkle_buffer* buffer, int64_t 
 SPARKLE_API sparkle_status sparkle_buffer_read(sparkle_buffer* buffer, int64_t offset, void* to, int64_t bytes);
 
 /* Starts a run on buffers, dense and row-major, without copies. inputs give types and shapes (and data where values decide
- * shapes). The work is complete once sparkle_device_wait has returned for *token; until then the buffers may be released but not
- * written. */
+ * shapes). The work is complete once sparkle_device_wait has returned for *token; until then the buffers may be released but
+ * not written. */
 SPARKLE_API sparkle_status sparkle_session_submit(sparkle_session* session, const sparkle_tensor* inputs,
                                                   sparkle_buffer* const* input_buffers, size_t input_count,
                                                   sparkle_buffer* const* output_buffers, size_t output_count, uint64_t* token);

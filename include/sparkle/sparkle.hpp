@@ -1,5 +1,5 @@
-// Sparkle for C++17 and later: sparkle.h with ownership, exceptions and containers. Nothing but this header and libsparkle.so is
-// needed; the ABI is that of the C interface.
+// Sparkle for C++17 and later: sparkle.h with ownership, exceptions and containers. Nothing but this header and libsparkle.so
+// is needed; the ABI is that of the C interface.
 //
 //   sparkle::Device device;                             // this machine
 //   sparkle::Session session(device, "model.onnx");
@@ -79,7 +79,8 @@ class Tensor {
   // The caller's memory, not copied; it must stay as long as the tensor and all copies of it are used.
   Tensor(Type type, Shape shape, void* memory) : type_(type), shape_(std::move(shape)), data_(memory) {}
   // Takes over a value of the C interface.
-  explicit Tensor(sparkle_value* value) : owned_(value, [](void* p) { sparkle_value_release(static_cast<sparkle_value*>(p)); }) {
+  explicit Tensor(sparkle_value* value)
+      : owned_(value, [](void* p) { sparkle_value_release(static_cast<sparkle_value*>(p)); }) {
     const sparkle_tensor t = sparkle_value_tensor(value);
     type_ = static_cast<Type>(t.type);
     shape_.assign(t.shape, t.shape + t.rank);
@@ -187,7 +188,9 @@ class Buffer {
   }
   int64_t bytes() const { return sparkle_buffer_bytes(c()); }
   void* host() const { return sparkle_buffer_host(c()); }
-  void write(const void* from, int64_t bytes, int64_t offset = 0) { detail::check(sparkle_buffer_write(c(), offset, from, bytes)); }
+  void write(const void* from, int64_t bytes, int64_t offset = 0) {
+    detail::check(sparkle_buffer_write(c(), offset, from, bytes));
+  }
   void read(void* to, int64_t bytes, int64_t offset = 0) const { detail::check(sparkle_buffer_read(c(), offset, to, bytes)); }
   sparkle_buffer* c() const { return handle_.get(); }
 
@@ -213,15 +216,15 @@ struct SessionOptions {
 class Session {
  public:
   Session(const Device& device, const std::string& path, const SessionOptions& options = {}) {
-    open([&](const sparkle_session_options* o, sparkle_session** s) {
-      return sparkle_session_open(device.c(), path.c_str(), o, s);
-    }, options);
+    open([&](const sparkle_session_options* o,
+             sparkle_session** s) { return sparkle_session_open(device.c(), path.c_str(), o, s); },
+         options);
   }
   // A model in memory, not needed afterwards.
   Session(const Device& device, const void* model, size_t bytes, const SessionOptions& options = {}) {
-    open([&](const sparkle_session_options* o, sparkle_session** s) {
-      return sparkle_session_open_memory(device.c(), model, bytes, o, s);
-    }, options);
+    open([&](const sparkle_session_options* o,
+             sparkle_session** s) { return sparkle_session_open_memory(device.c(), model, bytes, o, s); },
+         options);
   }
 
   std::vector<TensorInfo> inputs() const { return infos(sparkle_session_input_count(c()), sparkle_session_input); }
@@ -247,7 +250,8 @@ class Session {
     const auto list = tensors(inputs);
     detail::check(sparkle_session_output_shapes(c(), list.data(), list.size(), shapes.data(), shapes.size()));
     std::vector<Tensor> results;
-    for (const sparkle_tensor& t : shapes) results.emplace_back(static_cast<Type>(t.type), Shape(t.shape, t.shape + t.rank), nullptr);
+    for (const sparkle_tensor& t : shapes)
+      results.emplace_back(static_cast<Type>(t.type), Shape(t.shape, t.shape + t.rank), nullptr);
     return results;
   }
   int64_t peak_bytes(const std::vector<Tensor>& inputs) {

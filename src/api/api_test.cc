@@ -227,9 +227,13 @@ TEST(Api, LogsToTheCaller) {
     const std::lock_guard lock(mutex);
     lines.push_back(line);
   });
-  { const sparkle::Device device; }
+  {
+    const sparkle::Device device;
+  }
   sparkle::set_log({});
-  { const sparkle::Device device; }
+  {
+    const sparkle::Device device;
+  }
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].rfind("device auto: cpu", 0), 0u) << lines[0];
 }

@@ -25,9 +25,10 @@ Result<BackendOptions> backend_options(const sparkle_device_options* given) {
                                         std::to_string(sizeof(sparkle_device_options)) + "; set it to sizeof the structure."};
   if (given->name) options.name = given->name;
   if (given->threads < 0 || given->threads > 1024)
-    return Error{Reason::bad_usage, "sparkle_device_options.threads is " + std::to_string(given->threads) + "; 0 to 1024 can be."};
+    return Error{Reason::bad_usage,
+                 "sparkle_device_options.threads is " + std::to_string(given->threads) + "; 0 to 1024 can be."};
   options.threads = given->threads;
-  options.calibrate = given->calibrate != 0;
+  if (given->calibrate != 0) options.roofs = Roofs::measured;
   if (given->pool.width > 0) {
     if (!given->pool.run) return Error{Reason::bad_usage, "sparkle_thread_pool.run is NULL though its width is not 0."};
     options.executor = std::make_shared<CallersPool>(given->pool);
@@ -59,11 +60,9 @@ void sparkle_set_log(sparkle_log_function function, void* user) {
   sparkle::set_log(nullptr, nullptr);
   target = {function, user};
   if (!function) return;
-  sparkle::set_log(
-      [](void*, sparkle::LogLevel level, const char* message) {
-        target.function(target.user, static_cast<sparkle_log_level>(level), message);
-      },
-      nullptr);
+  sparkle::set_log([](void*, sparkle::LogLevel level,
+                      const char* message) { target.function(target.user, static_cast<sparkle_log_level>(level), message); },
+                   nullptr);
 }
 
 sparkle_status sparkle_device_open(const sparkle_device_options* options, sparkle_device** device) {
@@ -94,7 +93,8 @@ int32_t sparkle_device_done(sparkle_device* device, uint64_t token) {
 sparkle_status sparkle_device_wait(sparkle_device* device, uint64_t token, int64_t nanoseconds) {
   bool late = false;
   const sparkle_status status = guarded([&]() -> Status {
-    if (!device || nanoseconds < 0) return Error{Reason::bad_usage, "sparkle_device_wait needs a device and a time of 0 or more."};
+    if (!device || nanoseconds < 0)
+      return Error{Reason::bad_usage, "sparkle_device_wait needs a device and a time of 0 or more."};
     Status done = device->backend->wait(sparkle::Token{token}, std::chrono::nanoseconds(nanoseconds));
     late = !done.ok() && nanoseconds > 0 && !device->backend->done(sparkle::Token{token});
     return done;

@@ -29,7 +29,8 @@ Result<SessionOptions> session_options(const sparkle_session_options* given, con
   return options;
 }
 
-Status open_graph(sparkle_device* device, Result<Graph> graph, const sparkle_session_options* given, sparkle_session** session) {
+Status open_graph(sparkle_device* device, Result<Graph> graph, const sparkle_session_options* given,
+                  sparkle_session** session) {
   if (!graph.ok()) return graph.take_error();
   SPARKLE_TRY(options, session_options(given, device->backend->device()));
   SPARKLE_TRY(opened, Session::open(std::move(*graph), device->backend, options));
@@ -69,8 +70,8 @@ sparkle_status with_plan(sparkle_session* session, const sparkle_tensor* inputs,
 
 Status same_count(size_t given, size_t wanted, const char* what) {
   if (given == wanted) return ok();
-  return Error{Reason::bad_usage, "The model has " + std::to_string(wanted) + " " + what + "s; there is place for " +
-                                      std::to_string(given) + "."};
+  return Error{Reason::bad_usage,
+               "The model has " + std::to_string(wanted) + " " + what + "s; there is place for " + std::to_string(given) + "."};
 }
 
 Status needs_data(const std::vector<HostTensor>& tensors, const char* what) {
@@ -89,7 +90,8 @@ using sparkle::api::guarded;
 sparkle_status sparkle_session_open(sparkle_device* device, const char* path, const sparkle_session_options* options,
                                     sparkle_session** session) {
   return guarded([&]() -> Status {
-    if (!device || !path || !session) return Error{Reason::bad_usage, "sparkle_session_open needs a device, a path and a place."};
+    if (!device || !path || !session)
+      return Error{Reason::bad_usage, "sparkle_session_open needs a device, a path and a place."};
     return api::open_graph(device, read_onnx(path), options, session);
   });
 }
@@ -99,8 +101,8 @@ sparkle_status sparkle_session_open_memory(sparkle_device* device, const void* m
   return guarded([&]() -> Status {
     if (!device || !model || !session)
       return Error{Reason::bad_usage, "sparkle_session_open_memory needs a device, a model and a place."};
-    return api::open_graph(device, read_onnx_bytes({static_cast<const std::byte*>(model), bytes}, "", "model in memory"), options,
-                           session);
+    return api::open_graph(device, read_onnx_bytes({static_cast<const std::byte*>(model), bytes}, "", "model in memory"),
+                           options, session);
   });
 }
 
@@ -135,20 +137,22 @@ sparkle_status sparkle_session_run(sparkle_session* session, const sparkle_tenso
 
 sparkle_status sparkle_session_run_into(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
                                         const sparkle_tensor* outputs, size_t output_count) {
-  return api::with_plan(session, inputs, input_count, session, [&](const Plan& plan, std::vector<HostTensor>& borrowed) -> Status {
-    SPARKLE_CHECK(api::same_count(output_count, plan.outputs.size(), "output"));
-    SPARKLE_CHECK(api::needs_data(borrowed, "input"));
-    SPARKLE_TRY(results, api::borrow(outputs, output_count, "output"));
-    SPARKLE_CHECK(api::needs_data(results, "output"));
-    for (size_t i = 0; i < results.size(); ++i) {
-      const TensorDesc& want = plan.tensors[static_cast<size_t>(plan.outputs[i])].desc;
-      if (results[i].dtype != want.dtype || results[i].shape != want.shape)
-        return Error{Reason::bad_input, "Output " + std::to_string(i) + " is " + std::string(name_of(want.dtype)) + " " +
-                                            want.shape.to_string() + ", its place is " + std::string(name_of(results[i].dtype)) +
-                                            " " + results[i].shape.to_string() + "."};
-    }
-    return session->session->run_into(borrowed, results);
-  });
+  return api::with_plan(
+      session, inputs, input_count, session, [&](const Plan& plan, std::vector<HostTensor>& borrowed) -> Status {
+        SPARKLE_CHECK(api::same_count(output_count, plan.outputs.size(), "output"));
+        SPARKLE_CHECK(api::needs_data(borrowed, "input"));
+        SPARKLE_TRY(results, api::borrow(outputs, output_count, "output"));
+        SPARKLE_CHECK(api::needs_data(results, "output"));
+        for (size_t i = 0; i < results.size(); ++i) {
+          const TensorDesc& want = plan.tensors[static_cast<size_t>(plan.outputs[i])].desc;
+          if (results[i].dtype != want.dtype || results[i].shape != want.shape)
+            return Error{Reason::bad_input, "Output " + std::to_string(i) + " is " + std::string(name_of(want.dtype)) + " " +
+                                                want.shape.to_string() + ", its place is " +
+                                                std::string(name_of(results[i].dtype)) + " " + results[i].shape.to_string() +
+                                                "."};
+        }
+        return session->session->run_into(borrowed, results);
+      });
 }
 
 sparkle_status sparkle_session_output_shapes(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
@@ -219,7 +223,8 @@ sparkle_status sparkle_session_submit(sparkle_session* session, const sparkle_te
                                       sparkle_buffer* const* input_buffers, size_t input_count,
                                       sparkle_buffer* const* output_buffers, size_t output_count, uint64_t* token) {
   return guarded([&]() -> Status {
-    if (!session || !token) return Error{Reason::bad_usage, "sparkle_session_submit needs a session and a place for the token."};
+    if (!session || !token)
+      return Error{Reason::bad_usage, "sparkle_session_submit needs a session and a place for the token."};
     SPARKLE_TRY(shapes, api::borrow(inputs, input_count, "input"));
     std::vector<std::shared_ptr<Buffer>> in, out;
     const auto collect = [](sparkle_buffer* const* from, size_t count, std::vector<std::shared_ptr<Buffer>>& to) -> Status {

@@ -88,7 +88,8 @@ void sparkle_value_release(sparkle_value* value) { delete value; }
 
 sparkle_status sparkle_buffer_allocate(sparkle_device* device, int64_t bytes, sparkle_buffer** buffer) {
   return guarded([&]() -> Status {
-    if (!device || !buffer || bytes < 0) return Error{Reason::bad_usage, "sparkle_buffer_allocate needs a device, a size and a place."};
+    if (!device || !buffer || bytes < 0)
+      return Error{Reason::bad_usage, "sparkle_buffer_allocate needs a device, a size and a place."};
     SPARKLE_TRY(made, device->backend->allocate(bytes, sparkle::MemoryKind::device));
     *buffer = new sparkle_buffer{device->backend, std::move(made)};
     return sparkle::ok();
@@ -101,7 +102,8 @@ sparkle_status sparkle_buffer_import(sparkle_device* device, void* memory, int64
       return Error{Reason::bad_usage, "sparkle_buffer_import needs a device, memory, its size and a place."};
     SPARKLE_TRY(made, device->backend->import(memory, bytes));
     if (!made)
-      return Error{Reason::device_unusable, "The device '" + device->backend->device().name + "' cannot work on host memory; use sparkle_buffer_allocate."};
+      return Error{Reason::device_unusable, "The device '" + device->backend->device().name +
+                                                "' cannot work on host memory; use sparkle_buffer_allocate."};
     *buffer = new sparkle_buffer{device->backend, std::move(made)};
     return sparkle::ok();
   });
@@ -113,14 +115,16 @@ void* sparkle_buffer_host(sparkle_buffer* buffer) { return buffer ? buffer->buff
 
 sparkle_status sparkle_buffer_write(sparkle_buffer* buffer, int64_t offset, const void* from, int64_t bytes) {
   return guarded([&]() -> Status {
-    if (!buffer || (!from && bytes != 0)) return Error{Reason::bad_usage, "sparkle_buffer_write needs a buffer and memory to read."};
+    if (!buffer || (!from && bytes != 0))
+      return Error{Reason::bad_usage, "sparkle_buffer_write needs a buffer and memory to read."};
     return sparkle::api::move_bytes(*buffer, offset, static_cast<std::byte*>(const_cast<void*>(from)), bytes, true);
   });
 }
 
 sparkle_status sparkle_buffer_read(sparkle_buffer* buffer, int64_t offset, void* to, int64_t bytes) {
   return guarded([&]() -> Status {
-    if (!buffer || (!to && bytes != 0)) return Error{Reason::bad_usage, "sparkle_buffer_read needs a buffer and memory to write."};
+    if (!buffer || (!to && bytes != 0))
+      return Error{Reason::bad_usage, "sparkle_buffer_read needs a buffer and memory to write."};
     return sparkle::api::move_bytes(*buffer, offset, static_cast<std::byte*>(to), bytes, false);
   });
 }

@@ -3,12 +3,17 @@
 #include "backends/cpu/roofs.h"
 #include "backends/reference/reference_backend.h"
 #include "base/thread_pool.h"
+#include "device/estimate.h"
 #include "device/probe_cpu.h"
 
 namespace sparkle {
 
 Result<OpenBackend> open_backend(const BackendOptions& o) {
-  if (o.name == "reference") return OpenBackend{make_reference_backend(), "reference"};
+  if (o.name == "reference") {
+    OpenBackend open;
+    open.backend = make_reference_backend();
+    return open;
+  }
   if (o.name.starts_with("vulkan") || o.name.starts_with("cuda"))
     return Error{Reason::device_unusable, "The device '" + o.name + "' has no backend in this version; use cpu."};
   if (o.name != "cpu" && o.name != "auto")
@@ -23,8 +28,19 @@ Result<OpenBackend> open_backend(const BackendOptions& o) {
     pool.flush_denormals = true;
     executor = std::make_shared<ThreadPool>(pool);
   }
-  if (o.calibrate) SPARKLE_CHECK(cpu::calibrate(device, *executor));
+  std::optional<cpu::Calibration> calibration;
+  if (o.roofs == Roofs::kept_or_estimated) {
+    calibration = cpu::kept_roofs(device, *executor);
+    if (!calibration) estimate_rates(device);
+  } else {
+    SPARKLE_TRY(measured, cpu::calibrate(device, *executor, {.force = o.roofs == Roofs::measured_again}));
+    calibration = std::move(measured);
+  }
   OpenBackend open;
+  if (calibration) {
+    open.roofs_file = calibration->path;
+    open.roofs_measured_at = calibration->measured_at;
+  }
   open.note = (o.name == "auto" ? "auto: cpu, " : "cpu, ") + device.thread_note;
   open.backend = cpu::make_cpu_backend(device, std::move(executor), o.allocator);
   return open;

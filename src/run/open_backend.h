@@ -1,6 +1,7 @@
 // A backend by name: probes the machine, takes its known rates, makes the thread pool.
 #pragma once
 
+#include <ctime>
 #include <memory>
 #include <string>
 
@@ -9,16 +10,22 @@
 
 namespace sparkle {
 
+// Where the rates of this machine come from. Planning and running take kept ones or estimates, so that the first answer does
+// not wait; who shows roofs measures them where none are kept (some 0.3 s), `measured_again` in any case.
+enum class Roofs { kept_or_estimated, measured, measured_again };
+
 struct BackendOptions {
   std::string name = "auto";  // "auto" and "cpu": this machine's CPU; "reference"
   int threads = 0;            // 0: what affinity and cgroup quota allow
-  bool calibrate = false;     // measure the machine's rates where they are not known
+  Roofs roofs = Roofs::kept_or_estimated;
   std::shared_ptr<Executor> executor;  // threads of the caller's; nullptr: a pool of our own
   cpu::HostAllocator allocator;
 };
 struct OpenBackend {
   std::shared_ptr<Backend> backend;
-  std::string note;  // "auto: cpu, 2 threads (affinity 2, cgroup quota none)"
+  std::string note;                   // "auto: cpu, 2 threads (affinity 2, cgroup quota none)"
+  std::string roofs_file;             // that keeps the measured roofs; empty where none is kept
+  std::time_t roofs_measured_at = 0;  // 0: not measured, or unknown
 };
 // Errors: bad_usage for an unknown name, device_unusable for what has no backend.
 Result<OpenBackend> open_backend(const BackendOptions& options);

@@ -103,7 +103,8 @@ class CpuBackend final : public Backend {
     const size_t capacity = static_cast<size_t>(bytes) + kAlignment;
     void* memory = allocator_.allocate ? allocator_.allocate(allocator_.user, capacity, kAlignment)
                                        : ::operator new(capacity, std::align_val_t{kAlignment}, std::nothrow);
-    if (!memory) return Error{Reason::out_of_memory, "The CPU cannot allocate " + std::to_string(bytes) + " bytes; give smaller inputs."};
+    if (!memory)
+      return Error{Reason::out_of_memory, "The CPU cannot allocate " + std::to_string(bytes) + " bytes; give smaller inputs."};
     return std::shared_ptr<Buffer>(std::make_shared<HostBuffer>(static_cast<std::byte*>(memory), bytes, capacity, allocator_));
   }
   Result<std::shared_ptr<Buffer>> import(void* memory, int64_t bytes) override {
@@ -195,7 +196,8 @@ class CpuBackend final : public Backend {
 
 }  // namespace
 
-std::shared_ptr<Backend> make_cpu_backend(const Device& device, std::shared_ptr<Executor> executor, const HostAllocator& allocator) {
+std::shared_ptr<Backend> make_cpu_backend(const Device& device, std::shared_ptr<Executor> executor,
+                                          const HostAllocator& allocator) {
   return std::make_shared<CpuBackend>(device, std::move(executor), allocator);
 }
 
