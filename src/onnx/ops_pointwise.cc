@@ -62,7 +62,8 @@ OpParams chain(Node& node) {
 OpParams read_mean(Node& node) {
   const double count = static_cast<double>(node.inputs.size());
   if (node.inputs.size() == 1) return PointwiseNode{PointwiseOp::identity};
-  const TensorId sum = node.step(chain<PointwiseOp::add>(node), node.inputs);
+  const OpParams last = chain<PointwiseOp::add>(node);  // leaves the two inputs of the last addition
+  const TensorId sum = node.step(last, node.inputs);
   node.inputs = {sum};
   return with(PointwiseOp::affine, 1 / count);
 }

@@ -10,7 +10,7 @@
 
 namespace sparkle {
 
-inline constexpr int64_t kNewestOpset = 25;
+inline constexpr int64_t kNewestOpset = 28;
 
 Result<Graph> read_onnx(const std::string& path);
 

@@ -1,0 +1,183 @@
+// sparkle._core: the C++ interface as Python sees it. Arrays come and go without copies; the interpreter lock is released while
+// Sparkle works. What is pleasant to use is made of this in sparkle/__init__.py.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <sparkle/sparkle.hpp>
+
+namespace nb = nanobind;
+
+namespace {
+
+// Any array that speaks the buffer protocol or DLPack, dense and row-major, in host memory.
+using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+
+constexpr uint8_t kBfloat = static_cast<uint8_t>(nb::dlpack::dtype_code::Bfloat), kBool = 6;
+
+sparkle::Type type_of(nb::dlpack::dtype d) {
+  using sparkle::Type;
+  const int bits = d.bits;
+  switch (d.code) {
+    case static_cast<uint8_t>(nb::dlpack::dtype_code::Float):
+      if (bits == 32) return Type::f32;
+      if (bits == 16) return Type::f16;
+      if (bits == 64) return Type::f64;
+      break;
+    case kBfloat: return Type::bf16;
+    case static_cast<uint8_t>(nb::dlpack::dtype_code::Int):
+      return bits == 8 ? Type::i8 : bits == 16 ? Type::i16 : bits == 32 ? Type::i32 : Type::i64;
+    case static_cast<uint8_t>(nb::dlpack::dtype_code::UInt):
+      return bits == 8 ? Type::u8 : bits == 16 ? Type::u16 : bits == 32 ? Type::u32 : Type::u64;
+    case kBool: return Type::boolean;
+    default: break;
+  }
+  throw sparkle::Exception(SPARKLE_NOT_SERVED, "Arrays of this element type cannot be taken.");
+}
+
+nb::dlpack::dtype dtype_of(sparkle::Type type) {
+  using sparkle::Type;
+  const auto make = [&](nb::dlpack::dtype_code code) {
+    return nb::dlpack::dtype{static_cast<uint8_t>(code), static_cast<uint8_t>(8 * sparkle::size_of(type)), 1};
+  };
+  switch (type) {
+    case Type::f32:
+    case Type::f16:
+    case Type::f64: return make(nb::dlpack::dtype_code::Float);
+    case Type::i8:
+    case Type::i16:
+    case Type::i32:
+    case Type::i64: return make(nb::dlpack::dtype_code::Int);
+    case Type::boolean: return nb::dlpack::dtype{kBool, 8, 1};
+    default: return make(nb::dlpack::dtype_code::UInt);
+  }
+}
+
+const char* name_of(sparkle::Type type) {
+  static constexpr const char* kNames[] = {"float32", "float16", "bfloat16", "float64", "int8",   "uint8", "int16",
+                                           "uint16",  "int32",   "uint32",   "int64",   "uint64", "bool"};
+  return kNames[static_cast<int>(type)];
+}
+
+// NumPy has no bfloat16: such tensors come as uint16 with the bits, where the model wants bfloat16.
+std::vector<sparkle::Tensor> tensors_of(const sparkle::Session& session, const std::vector<Array>& arrays) {
+  const auto infos = session.inputs();
+  std::vector<sparkle::Tensor> list;
+  for (const Array& a : arrays) {
+    sparkle::Shape shape;
+    for (size_t i = 0; i < a.ndim(); ++i) shape.push_back(static_cast<int64_t>(a.shape(i)));
+    sparkle::Type type = type_of(a.dtype());
+    const bool wants_bf16 = list.size() < infos.size() && infos[list.size()].type == sparkle::Type::bf16;
+    if (wants_bf16 && type == sparkle::Type::u16) type = sparkle::Type::bf16;
+    list.emplace_back(type, std::move(shape), const_cast<void*>(a.data()));
+  }
+  return list;
+}
+
+// The tensor's memory as an array that owns it; the bits of bfloat16 as uint16.
+nb::object array_of(const sparkle::Tensor& t) {
+  auto* owner = new std::shared_ptr<void>(t.owner());
+  const nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
+  std::vector<size_t> shape(t.shape().begin(), t.shape().end());
+  const sparkle::Type type = t.type() == sparkle::Type::bf16 ? sparkle::Type::u16 : t.type();
+  return nb::cast(nb::ndarray<nb::numpy>(t.data(), shape.size(), shape.data(), capsule, nullptr, dtype_of(type)));
+}
+
+template <class F>
+auto unlocked(F&& work) {
+  const nb::gil_scoped_release release;
+  return work();
+}
+
+nb::list describe(const std::vector<sparkle::TensorInfo>& infos) {
+  nb::list list;
+  for (const sparkle::TensorInfo& t : infos) {
+    nb::list shape;
+    for (size_t a = 0; a < t.shape.size(); ++a) {
+      if (t.shape[a] >= 0) {
+        shape.append(t.shape[a]);
+      } else if (t.axis_names[a].empty()) {
+        shape.append(nb::none());
+      } else {
+        shape.append(t.axis_names[a]);
+      }
+    }
+    list.append(nb::make_tuple(t.name, name_of(t.type), t.rank_known ? nb::object(shape) : nb::none()));
+  }
+  return list;
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  m.def("version", &sparkle::version);
+  nb::exception<sparkle::Exception> error(m, "CoreError", PyExc_RuntimeError);
+  nb::register_exception_translator(
+      [](const std::exception_ptr& p, void* type) {
+        try {
+          std::rethrow_exception(p);
+        } catch (const sparkle::Exception& e) {
+          PyErr_SetObject(static_cast<PyObject*>(type), nb::make_tuple(e.code(), e.what()).ptr());
+        }
+      },
+      error.ptr());
+
+  nb::class_<sparkle::Device>(m, "Device")
+      .def(
+          "__init__",
+          [](sparkle::Device* self, const std::string& name, int threads, bool calibrate) {
+            sparkle::DeviceOptions options;
+            options.name = name;
+            options.threads = threads;
+            options.calibrate = calibrate;
+            new (self) sparkle::Device(unlocked([&] { return sparkle::Device(options); }));
+          },
+          nb::arg("name"), nb::arg("threads"), nb::arg("calibrate"))
+      .def("describe", &sparkle::Device::describe);
+
+  nb::class_<sparkle::Session>(m, "Session")
+      .def(
+          "__init__",
+          [](sparkle::Session* self, const sparkle::Device& device, const std::optional<std::string>& path,
+             const std::optional<nb::bytes>& model, const std::string& precision, const std::string& algorithm,
+             const std::string& variant, int64_t memory_budget) {
+            sparkle::SessionOptions options;
+            options.precision = precision;
+            options.algorithm = algorithm;
+            options.variant = variant;
+            options.memory_budget = memory_budget;
+            const void* bytes = model ? model->data() : nullptr;
+            const size_t size = model ? model->size() : 0;
+            new (self) sparkle::Session(unlocked([&] {
+              return path ? sparkle::Session(device, *path, options) : sparkle::Session(device, bytes, size, options);
+            }));
+          },
+          nb::arg("device"), nb::arg("path").none(), nb::arg("model").none(), nb::arg("precision"), nb::arg("algorithm"),
+          nb::arg("variant"), nb::arg("memory_budget"))
+      .def("inputs", [](const sparkle::Session& s) { return describe(s.inputs()); })
+      .def("outputs", [](const sparkle::Session& s) { return describe(s.outputs()); })
+      .def("run",
+           [](sparkle::Session& s, const std::vector<Array>& inputs) {
+             const auto tensors = tensors_of(s, inputs);
+             const auto results = unlocked([&] { return s.run(tensors); });
+             nb::list list;
+             for (const sparkle::Tensor& t : results) list.append(array_of(t));
+             return list;
+           })
+      .def("peak_bytes",
+           [](sparkle::Session& s, const std::vector<Array>& inputs) {
+             const auto tensors = tensors_of(s, inputs);
+             return unlocked([&] { return s.peak_bytes(tensors); });
+           })
+      .def("explain",
+           [](sparkle::Session& s, const std::vector<Array>& inputs, bool as_json) {
+             const auto tensors = tensors_of(s, inputs);
+             return unlocked([&] { return s.explain(tensors, as_json); });
+           })
+      .def("report", [](sparkle::Session& s, const std::vector<Array>& inputs) {
+        const auto tensors = tensors_of(s, inputs);
+        return unlocked([&] { return s.report(tensors); });
+      });
+}

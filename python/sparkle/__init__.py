@@ -1,0 +1,18 @@
+"""Sparkle runs ONNX models at the speed of the machine that is there, and says how close to its limits.
+
+    import sparkle
+    session = sparkle.Session("model.onnx")
+    outputs = session.run(image)          # NumPy arrays, or anything that speaks DLPack
+    print(session.explain())              # what each step does, how, and why
+    session.report()["steps"]             # measured beside predicted time of each step
+
+Arrays are taken and given without copies where they are dense and row-major. A session may be used by any number of threads at
+once; the interpreter lock is released while it works. ``sparkle.InferenceSession`` is called like onnxruntime's.
+"""
+from sparkle._errors import BadInput, Error, NotServed, OutOfMemory
+from sparkle._session import Device, Session, TensorInfo
+from sparkle._core import version
+from sparkle.ort import InferenceSession
+
+__version__ = version()
+__all__ = ["BadInput", "Device", "Error", "InferenceSession", "NotServed", "OutOfMemory", "Session", "TensorInfo"]

@@ -1,0 +1,48 @@
+"""Exceptions: each is a sparkle.Error with a code, and the built-in exception that a Python programmer expects."""
+import contextlib
+from typing import Iterator
+
+from sparkle import _core
+
+
+class Error(RuntimeError):
+    """What went wrong: one sentence, and in ``code`` its reason ("bad_model", "device_unusable", ...)."""
+
+    def __init__(self, code: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+class BadInput(Error, ValueError):
+    """An argument, input, file or model is not what it should be."""
+
+
+class NotServed(Error, NotImplementedError):
+    """An operator, a form of it or an element type that is not served yet."""
+
+
+class OutOfMemory(Error, MemoryError):
+    """An allocation failed, or the memory budget does not suffice."""
+
+
+_CLASSES = {
+    "bad_usage": BadInput, "bad_format": BadInput, "bad_model": BadInput, "bad_input": BadInput,
+    "not_served": NotServed, "out_of_memory": OutOfMemory, "over_memory_budget": OutOfMemory,
+}
+
+
+class FileUnreadable(Error, OSError):
+    """A file cannot be opened or read."""
+
+
+_CLASSES["file_unreadable"] = FileUnreadable
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Raises the classes above instead of the core's error."""
+    try:
+        yield
+    except _core.CoreError as e:
+        code, sentence = e.args
+        raise _CLASSES.get(code, Error)(code, sentence) from None

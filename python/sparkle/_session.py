@@ -1,0 +1,135 @@
+"""Devices and sessions."""
+import json
+import os
+from dataclasses import dataclass
+from typing import Any, Mapping, Optional, Sequence, Union
+
+import numpy as np
+
+from sparkle import _core
+from sparkle._errors import BadInput, translated
+
+Inputs = Union[Any, Sequence[Any], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """An input or output of a model. ``shape`` has None or a name where the model leaves a size open; it is None where even the
+    number of axes is open."""
+    name: str
+    dtype: str
+    shape: Optional[tuple]
+
+
+class Device:
+    """What runs models: "auto", "cpu" or "reference". ``threads`` 0: what affinity and cgroup quota allow. ``calibrate``
+    measures the machine's rates first."""
+
+    def __init__(self, name: str = "auto", threads: int = 0, calibrate: bool = False) -> None:
+        with translated():
+            self._core = _core.Device(name, threads, calibrate)
+
+    def describe(self) -> dict:
+        """Memory levels, math units, rates."""
+        return json.loads(self._core.describe())
+
+
+class Session:
+    """A model ready to run. ``model``: a path, or the bytes of an ONNX file. ``device``: a Device or its name."""
+
+    def __init__(self, model: Union[str, os.PathLike, bytes], device: Union[Device, str] = "auto", precision: str = "fp32", *,
+                 algorithm: str = "", variant: str = "", memory_budget: int = 0) -> None:
+        self.device = device if isinstance(device, Device) else Device(device)
+        in_memory = isinstance(model, (bytes, bytearray, memoryview))
+        with translated():
+            self._core = _core.Session(self.device._core, None if in_memory else os.fspath(model),
+                                       bytes(model) if in_memory else None, precision, algorithm, variant, memory_budget)
+        self.inputs = [_info(*i) for i in self._core.inputs()]
+        self.outputs = [_info(*o) for o in self._core.outputs()]
+        self._shapes: Optional[list] = None  # (shape, dtype) of the last inputs
+
+    def run(self, inputs: Inputs) -> list:
+        """One array per output, in the model's order. ``inputs``: a dictionary by name, a sequence in the model's order, or the
+        one array of a model with one input. Element types must be the model's; bfloat16 is that of the ml_dtypes package, or
+        uint16 with its bits where that is not installed."""
+        arrays = self._arrays(inputs)
+        with translated():
+            results = self._core.run(arrays)
+        return [_bfloat16(r) if o.dtype == "bfloat16" else r for r, o in zip(results, self.outputs)]
+
+    __call__ = run
+
+    def explain(self, inputs: Optional[Inputs] = None, as_json: bool = False) -> Union[str, dict]:
+        """The plan for the shapes of these inputs (default: those of the last call): choices, costs, reasons."""
+        with translated():
+            text = self._core.explain(self._planning(inputs), as_json)
+        return json.loads(text) if as_json else text
+
+    def report(self, inputs: Optional[Inputs] = None) -> dict:
+        """Runs once with timestamps (default: zeros in the shapes of the last call): measured and predicted milliseconds of
+        each step, and what binds it."""
+        with translated():
+            return json.loads(self._core.report(self._planning(inputs)))
+
+    def peak_bytes(self, inputs: Optional[Inputs] = None) -> int:
+        """Bytes of tensors and packed weights that a run occupies at its peak."""
+        with translated():
+            return self._core.peak_bytes(self._planning(inputs))
+
+    def _planning(self, inputs: Optional[Inputs]) -> list:
+        if inputs is not None:
+            return self._arrays(inputs)
+        if self._shapes is not None:
+            return [np.zeros(shape, dtype) for shape, dtype in self._shapes]
+        shapes = [i.shape for i in self.inputs]
+        if any(s is None or any(not isinstance(size, int) for size in s) for s in shapes):
+            raise BadInput("bad_usage", "The model leaves sizes open; give inputs, or run it once before.")
+        return [np.zeros(i.shape, i.dtype) for i in self.inputs]
+
+    def _arrays(self, inputs: Inputs) -> list:
+        names = [i.name for i in self.inputs]
+        if isinstance(inputs, Mapping):
+            for name in inputs:
+                if name not in names:
+                    raise BadInput("bad_input", f"The model has no input '{name}'; it has {', '.join(map(repr, names))}.")
+            missing = [n for n in names if n not in inputs]
+            if missing:
+                raise BadInput("bad_input", f"The input '{missing[0]}' is missing.")
+            values = [inputs[n] for n in names]
+        elif isinstance(inputs, (list, tuple)):
+            values = list(inputs)
+        else:
+            values = [inputs]
+        if len(values) != len(names):
+            raise BadInput("bad_input", f"The model takes {len(names)} inputs, {len(values)} were given.")
+        arrays = []
+        for value, info in zip(values, self.inputs):
+            if not hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
+                value = np.asarray(value, dtype=info.dtype if info.dtype != "bfloat16" else None)  # numbers, lists
+            if isinstance(value, np.ndarray) and not value.flags.c_contiguous:
+                value = np.ascontiguousarray(value)  # the one case that copies
+            if isinstance(value, np.ndarray) and not value.dtype.isnative:
+                value = value.astype(value.dtype.newbyteorder("="))
+            if isinstance(value, np.ndarray) and value.dtype.name == "bfloat16":
+                value = value.view(np.uint16)
+                if info.dtype != "bfloat16":
+                    raise BadInput("bad_input", f"The input '{info.name}' is {info.dtype} in the model, bfloat16 was given.")
+            elif isinstance(value, np.ndarray) and value.dtype.name != info.dtype and not (
+                    info.dtype == "bfloat16" and value.dtype == np.uint16):
+                raise BadInput("bad_input", f"The input '{info.name}' is {info.dtype} in the model, {value.dtype} was given.")
+            arrays.append(value)
+        if all(isinstance(a, np.ndarray) for a in arrays):
+            self._shapes = [(a.shape, a.dtype) for a in arrays]
+        return arrays
+
+
+def _bfloat16(bits: Any) -> Any:
+    try:
+        import ml_dtypes
+    except ImportError:
+        return bits
+    return bits.view(ml_dtypes.bfloat16)
+
+
+def _info(name: str, dtype: str, shape: Optional[list]) -> TensorInfo:
+    return TensorInfo(name, dtype, None if shape is None else tuple(shape))

@@ -1,0 +1,64 @@
+"""The common case of onnxruntime's interface, so that a program can change engines by changing an import:
+
+    from sparkle.ort import InferenceSession
+    session = InferenceSession("model.onnx")
+    session.run(None, {session.get_inputs()[0].name: image})
+"""
+from typing import Any, Mapping, Optional, Sequence, Union
+
+from sparkle._errors import BadInput
+from sparkle._session import Device, Session
+
+_TYPES = {"float32": "float", "float64": "double"}
+
+
+class NodeArg:
+    """``name``, ``shape`` (names or None where a size is open) and ``type`` ("tensor(float)")."""
+
+    def __init__(self, info: Any) -> None:
+        self.name = info.name
+        self.shape = None if info.shape is None else list(info.shape)
+        self.type = f"tensor({_TYPES.get(info.dtype, info.dtype)})"
+
+
+class SessionOptions:
+    """``intra_op_num_threads`` is used; anything else set here is refused rather than ignored."""
+
+    def __init__(self) -> None:
+        self.intra_op_num_threads = 0
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "intra_op_num_threads":
+            raise AttributeError(f"sparkle.ort.SessionOptions has no option '{name}'; it has intra_op_num_threads.")
+        super().__setattr__(name, value)
+
+
+class InferenceSession:
+    def __init__(self, path_or_bytes: Union[str, bytes], sess_options: Optional[SessionOptions] = None,
+                 providers: Optional[Sequence[str]] = None) -> None:
+        for provider in providers or []:
+            name = provider if isinstance(provider, str) else provider[0]
+            if name != "CPUExecutionProvider":
+                raise BadInput("bad_usage", f"The provider '{name}' does not exist here; use CPUExecutionProvider.")
+        threads = sess_options.intra_op_num_threads if sess_options else 0
+        self._session = Session(path_or_bytes, Device("cpu", threads=threads))
+
+    def get_inputs(self) -> list:
+        return [NodeArg(i) for i in self._session.inputs]
+
+    def get_outputs(self) -> list:
+        return [NodeArg(o) for o in self._session.outputs]
+
+    def get_providers(self) -> list:
+        return ["CPUExecutionProvider"]
+
+    def run(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any], run_options: None = None) -> list:
+        if run_options is not None:
+            raise BadInput("bad_usage", "run_options are not served; pass None.")
+        results = dict(zip((o.name for o in self._session.outputs), self._session.run(dict(input_feed))))
+        if not output_names:
+            return list(results.values())
+        for name in output_names:
+            if name not in results:
+                raise BadInput("bad_usage", f"The model has no output '{name}'; it has {', '.join(map(repr, results))}.")
+        return [results[name] for name in output_names]

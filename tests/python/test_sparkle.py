@@ -1,0 +1,148 @@
+"""The Python package: results, arrays without copies, errors, threads, the onnxruntime-like call."""
+import pathlib
+import threading
+
+import numpy as np
+import pytest
+
+import sparkle
+from sparkle.ort import InferenceSession, SessionOptions
+
+MODEL = pathlib.Path(__file__).resolve().parents[2] / "models" / "upscale2x.onnx"
+
+
+def picture(h, w, seed=0):
+    return np.random.default_rng(seed).random((1, 3, h, w), dtype=np.float32)
+
+
+@pytest.fixture(scope="module")
+def session():
+    return sparkle.Session(MODEL)
+
+
+def test_equals_the_reference_device(session):
+    x = picture(9, 12)
+    (y,) = session.run(x)
+    assert y.shape == (1, 3, 18, 24) and y.dtype == np.float32
+    (expected,) = sparkle.Session(MODEL, device="reference").run(x)
+    np.testing.assert_allclose(y, expected, atol=1e-5)
+
+
+def test_all_ways_to_give_inputs(session):
+    x = picture(5, 6)
+    y = session.run(x)[0]
+    for inputs in ([x], (x,), {"image": x}, {"image": x.tolist()}, [x.tolist()]):
+        np.testing.assert_array_equal(session.run(inputs)[0], y)
+    np.testing.assert_array_equal(session(x)[0], y)
+    np.testing.assert_array_equal(session.run(np.asfortranarray(x))[0], y)
+    np.testing.assert_array_equal(session.run(x.astype(">f4"))[0], y)
+
+
+def test_outputs_own_their_memory(session):
+    x = picture(4, 4)
+    y = session.run(x)[0]
+    kept = y.copy()
+    for _ in range(5):
+        session.run(picture(4, 4, seed=9))
+    np.testing.assert_array_equal(y, kept)
+    assert y.flags.writeable or not y.flags.owndata
+
+
+def test_dlpack(session):
+    class Foreign:  # an array of another library: DLPack and nothing else
+        def __init__(self, array):
+            self._array = array
+
+        def __dlpack__(self, **options):
+            return self._array.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self._array.__dlpack_device__()
+
+    x = picture(6, 4)
+    y = session.run(Foreign(x))[0]
+    np.testing.assert_array_equal(np.from_dlpack(y), session.run(x)[0])
+
+
+def test_model_from_bytes(session):
+    x = picture(4, 7)
+    np.testing.assert_array_equal(sparkle.Session(MODEL.read_bytes()).run(x)[0], session.run(x)[0])
+
+
+def test_describes(session):
+    (i,), (o,) = session.inputs, session.outputs
+    assert i.name == "image" and i.dtype == "float32" and i.shape[1] == 3 and isinstance(i.shape[2], str)
+    assert o.dtype == "float32"
+    assert sparkle.Device().describe()["memory"]
+    assert sparkle.__version__
+
+
+def test_plans_and_reports():
+    session = sparkle.Session(MODEL)
+    with pytest.raises(sparkle.BadInput, match="sizes open"):
+        session.explain()
+    session.run(picture(8, 8))
+    assert "gemm" in session.explain()
+    assert session.explain(as_json=True)["steps"]
+    report = session.report()
+    assert report["measured_ms"] > 0 and len(report["steps"]) > 3
+    assert session.peak_bytes() > 3 * 64 * 4
+
+
+def test_errors(session):
+    with pytest.raises(ValueError, match="float64 was given"):
+        session.run(np.zeros((1, 3, 4, 4)))
+    with pytest.raises(ValueError, match="no input 'picture'"):
+        session.run({"picture": picture(4, 4)})
+    with pytest.raises(ValueError, match="takes 1 inputs"):
+        session.run([picture(4, 4), picture(4, 4)])
+    with pytest.raises(ValueError, match="shape"):
+        session.run(np.zeros((1, 4, 4, 4), np.float32))
+    with pytest.raises(OSError):
+        sparkle.Session("missing.onnx")
+    with pytest.raises(sparkle.BadInput) as error:
+        sparkle.Session(b"not a model")
+    assert error.value.code in ("bad_format", "bad_model")
+    with pytest.raises(MemoryError):
+        sparkle.Session(MODEL, memory_budget=1000).run(picture(4, 4))
+    with pytest.raises(NotImplementedError):
+        sparkle.Session(MODEL, precision="int3")
+    with pytest.raises(ValueError):
+        sparkle.Device("abacus")
+
+
+def test_threads_share_a_session(session):
+    x = picture(16, 16)
+    y = session.run(x)[0]
+    wrong = []
+
+    def work(n):
+        for k in range(10):
+            if not np.array_equal(session.run(x)[0], y):
+                wrong.append(n)
+            session.run(picture(3 + n, 5 + k % 2))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(5)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_like_onnxruntime():
+    options = SessionOptions()
+    options.intra_op_num_threads = 1
+    session = InferenceSession(str(MODEL), options, providers=["CPUExecutionProvider"])
+    (i,) = session.get_inputs()
+    assert i.type == "tensor(float)" and i.shape[1] == 3
+    x = picture(4, 5)
+    (y,) = session.run(None, {i.name: x})
+    (z,) = session.run([session.get_outputs()[0].name], {i.name: x})
+    np.testing.assert_array_equal(y, z)
+    with pytest.raises(sparkle.BadInput):
+        session.run(["nothing"], {i.name: x})
+    with pytest.raises(sparkle.BadInput):
+        InferenceSession(str(MODEL), providers=["CUDAExecutionProvider"])
+    with pytest.raises(AttributeError):
+        options.graph_optimization_level = 99
