@@ -118,7 +118,8 @@ TEST_F(CommandOptions, SentencesNameTheCause) {
 }
 
 TEST_F(CommandOptions, ErrorsAsJson) {
-  for (const std::string& arguments : {"run nofile.onnx --json", "run --nonsense --json", "rum --json"}) {
+  for (const std::string& arguments :
+       std::vector<std::string>{"run nofile.onnx --json", "run --nonsense --json", "rum --json"}) {
     const Said said = sparkle(arguments);
     EXPECT_EQ(said.status, 2);
     const auto json = nlohmann::json::parse(said.out, nullptr, false);

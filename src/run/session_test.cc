@@ -248,14 +248,17 @@ TEST(Session, ScratchThatKernelsAddIsCounted) {
   int64_t workspace = 0;
   for (const PlanStep& step : (*plan)->steps) workspace = std::max(workspace, step.workspace_bytes);
   const int64_t maps = (256 * 512 + 512 * 384 + 256 * 384) * 4;
-  if (variant_of((*plan)->steps[0].schedule) != "plain") EXPECT_GT(workspace, 0);
+  if (variant_of((*plan)->steps[0].schedule) != "plain") {
+    EXPECT_GT(workspace, 0);
+  }
   EXPECT_GE((*plan)->arena_bytes, workspace);
   EXPECT_EQ(session->peak_bytes(**plan), (*plan)->arena_bytes + maps);
   SessionOptions options;
   options.memory_budget = maps + workspace - 64;
-  if (workspace > 64)
+  if (workspace > 64) {
     EXPECT_FALSE(
         open(graph, cpu(), options)->prepare({{DType::f32, {256, 512}, nullptr}, {DType::f32, {512, 384}, nullptr}}).ok());
+  }
   expect_close(run(*session, inputs_of(*session, 6)), reference_outputs(graph, inputs_of(*session, 6)));
 }
 
@@ -283,7 +286,9 @@ TEST(Session, OriginalsOfWeightsGoOrAreCounted) {
       EXPECT_GE(session->constant_bytes(), open_height ? 2 * bytes : bytes);
       EXPECT_LE(session->constant_bytes(), (open_height ? 2 * bytes : bytes) * 5 / 4);
       EXPECT_GE(session->peak_bytes(*report.plan), 2 * bytes);  // while packing
-      if (open_height) EXPECT_TRUE(session->run({random_tensor({1, 64, 9, 8}, 2)}).ok());
+      if (open_height) {
+        EXPECT_TRUE(session->run({random_tensor({1, 64, 9, 8}, 2)}).ok());
+      }
     }
 }
 
