@@ -39,12 +39,13 @@ Status bind_input(GraphTensor& t, const InputBinding& binding) {
   return ok();
 }
 
-// Clip with a bound known at run time only: the maximum with the lower, then the minimum with the upper bound.
+// Clip with a bound known at run time only or of an integer type, which need not fit a double: the maximum with the lower, then
+// the minimum with the upper bound.
 bool needs_split(const Graph& g, const Op& op) {
   const auto* node = std::get_if<PointwiseNode>(&op.params);
   if (!node || node->op != PointwiseOp::clip) return false;
   for (size_t i = 1; i < op.inputs.size(); ++i)
-    if (op.inputs[i] != kAbsent && !g.tensor(op.inputs[i]).constant) return true;
+    if (op.inputs[i] != kAbsent && (!g.tensor(op.inputs[i]).constant || !is_float(g.tensor(op.inputs[i]).dtype))) return true;
   return false;
 }
 

@@ -1,6 +1,9 @@
 // Folding of arithmetic. Floats are computed in double precision and rounded once (exact for + - * / and square roots of
-// f32), integers exactly in 64 bits, wrapping as the type does.
+// f32), integers exactly, wrapping as the type does.
+#include <algorithm>
 #include <cmath>
+
+#include "families/types.h"
 
 #include "graph/evaluate.h"
 #include "graph/infer.h"
@@ -16,55 +19,6 @@ Values one(HostTensor t) {
 }
 
 int64_t wrap(uint64_t v) { return static_cast<int64_t>(v); }
-
-int64_t integer_power(int64_t x, int64_t y) {
-  if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 ? -1 : 1) : 0;
-  uint64_t result = 1, base = static_cast<uint64_t>(x);
-  for (auto n = static_cast<uint64_t>(y); n; n >>= 1, base *= base)
-    if (n & 1) result *= base;
-  return wrap(result);
-}
-
-// The operators that integers and booleans have; false for the others. Division by zero is refused by the caller.
-bool integer_op(PointwiseOp op, int64_t x, int64_t y, int64_t z, double a, double b, int64_t& r) {
-  const auto ux = static_cast<uint64_t>(x), uy = static_cast<uint64_t>(y);
-  switch (op) {
-    case PointwiseOp::identity: r = x; break;
-    case PointwiseOp::add: r = wrap(ux + uy); break;
-    case PointwiseOp::sub: r = wrap(ux - uy); break;
-    case PointwiseOp::mul: r = wrap(ux * uy); break;
-    case PointwiseOp::fma: r = wrap(ux * uy + static_cast<uint64_t>(z)); break;
-    case PointwiseOp::div: r = y == -1 ? wrap(0 - ux) : x / y; break;
-    case PointwiseOp::mod: r = y == -1 ? 0 : x % y; break;  // the sign of x, as std::fmod
-    case PointwiseOp::pow: r = integer_power(x, y); break;
-    case PointwiseOp::min: r = std::min(x, y); break;
-    case PointwiseOp::max: r = std::max(x, y); break;
-    case PointwiseOp::select: r = x ? y : z; break;
-    case PointwiseOp::less: r = x < y; break;
-    case PointwiseOp::less_equal: r = x <= y; break;
-    case PointwiseOp::greater: r = x > y; break;
-    case PointwiseOp::greater_equal: r = x >= y; break;
-    case PointwiseOp::equal: r = x == y; break;
-    case PointwiseOp::logical_and: r = x && y; break;
-    case PointwiseOp::logical_or: r = x || y; break;
-    case PointwiseOp::logical_xor: r = !x != !y; break;
-    case PointwiseOp::logical_not: r = !x; break;
-    case PointwiseOp::neg: r = wrap(0 - ux); break;
-    case PointwiseOp::abs: r = x < 0 ? wrap(0 - ux) : x; break;
-    case PointwiseOp::sign: r = (x > 0) - (x < 0); break;
-    case PointwiseOp::relu: r = std::max<int64_t>(x, 0); break;
-    case PointwiseOp::floor:
-    case PointwiseOp::ceil:
-    case PointwiseOp::round: r = x; break;
-    case PointwiseOp::clip:
-      r = x;
-      if (static_cast<double>(r) < a) r = static_cast<int64_t>(std::ceil(a));
-      if (static_cast<double>(r) > b) r = static_cast<int64_t>(std::floor(b));
-      break;
-    default: return false;
-  }
-  return true;
-}
 
 // Flat positions in each input of every output element, one output row at a time.
 class BroadcastWalk {
@@ -96,6 +50,21 @@ class BroadcastWalk {
   std::vector<Dims> pitches_;
 };
 
+// A program by the pointwise family's definition, operands broadcast to y.
+void run_pointwise(const PointwiseParams& params, const std::vector<const HostTensor*>& inputs, const HostTensor& y) {
+  std::vector<TensorView> views;
+  for (const HostTensor* x : inputs) {
+    TensorView view{x->bytes.get(), {x->dtype, y.shape, row_major(y.shape)}};
+    const Dims from = row_major(x->shape).pitch;
+    view.desc.layout.pitch = Dims::filled(y.shape.size(), 0);
+    for (int i = 0; i < x->shape.size(); ++i)
+      if (x->shape[i] != 1) view.desc.layout.pitch[i + y.shape.size() - x->shape.size()] = from[i];
+    views.push_back(view);
+  }
+  const TensorView out = y.view();
+  pointwise_info().reference(params, views, {&out, 1});
+}
+
 template <class T, class Apply>
 std::vector<T> walk(const Dims& shape, const std::vector<const HostTensor*>& inputs, const std::vector<std::vector<T>>& values,
                     Apply&& apply) {
@@ -122,30 +91,25 @@ Result<Values> evaluate_pointwise(const EvaluateContext& c, const PointwiseNode&
                                      [&](double x, double y, double z) { return evaluate(op.op, x, y, z, op.a, op.b); });
     return one(from_doubles(type, shape, result));
   }
-  std::vector<std::vector<int64_t>> values;
-  for (const HostTensor* x : c.inputs) values.push_back(as_integers(*x));
-  const bool divides = op.op == PointwiseOp::div || op.op == PointwiseOp::mod;
-  if (divides)
-    for (int64_t v : values[1])
+  // Integers and truth values: the family's own definition, exact in every type.
+  if (!type_row(op.op).types.has(c.in(c.inputs.size() - 1).dtype)) return c.not_served();
+  if (op.op == PointwiseOp::div || op.op == PointwiseOp::mod || op.op == PointwiseOp::floor_mod)
+    for (int64_t v : as_integers(c.in(1)))
       if (v == 0) return c.fail(Reason::bad_model, "an integer constant is divided by zero");
-  for (size_t i = 0; i < values.size(); ++i)  // beyond what signed arithmetic holds
-    if (c.in(i).dtype == DType::u64)
-      for (int64_t v : values[i])
-        if (v < 0) return c.not_served();
-  bool served = true;
-  const auto result = walk<int64_t>(shape, c.inputs, values, [&](int64_t x, int64_t y, int64_t z) {
-    int64_t r = 0;
-    served = integer_op(op.op, x, y, z, op.a, op.b, r) && served;
-    return r;
-  });
-  if (!served) return c.not_served();
-  return one(from_integers(type, shape, result));
+  PointwiseParams params{static_cast<int>(c.inputs.size()), {{op.op, 0, 0, 0, op.a, op.b}}};
+  params.program[0].y = std::min(1, params.inputs - 1), params.program[0].z = std::min(2, params.inputs - 1);
+  HostTensor y = HostTensor::zeros(type, shape);
+  run_pointwise(params, c.inputs, y);
+  return one(std::move(y));
 }
 
 Result<Values> evaluate_cast(const EvaluateContext& c, const CastOp& op) {
   const HostTensor& x = c.in(0);
   if (x.dtype == op.to) return one(x);
-  return one(is_float(x.dtype) ? from_doubles(op.to, x.shape, as_doubles(x)) : from_integers(op.to, x.shape, as_integers(x)));
+  if (is_float(x.dtype) && is_float(op.to)) return one(from_doubles(op.to, x.shape, as_doubles(x)));
+  HostTensor y = HostTensor::zeros(op.to, x.shape);
+  run_pointwise({1, {{PointwiseOp::identity, 0, 0, 0, 0, 0}}}, {&x}, y);
+  return one(std::move(y));
 }
 
 namespace {

@@ -114,17 +114,8 @@ OpParams read_prelu(Node& node) {
   return PointwiseNode{PointwiseOp::prelu};
 }
 
-// fmod=1 takes the sign of the dividend. fmod=0 (integers, sign of the divisor) is the same where there are no signs.
-OpParams read_mod(Node& node) {
-  if (node.flag("fmod", false)) return PointwiseNode{PointwiseOp::mod};
-  switch (node.element_type(0).value_or(node.element_type(1).value_or(DType::f32))) {
-    case DType::u8:
-    case DType::u16:
-    case DType::u32:
-    case DType::u64: return PointwiseNode{PointwiseOp::mod};
-    default: return UnknownOp{"its attribute 'fmod' is 0, which is served for unsigned integers"};
-  }
-}
+// fmod=1 takes the sign of the dividend, fmod=0 that of the divisor.
+OpParams read_mod(Node& node) { return PointwiseNode{node.flag("fmod", false) ? PointwiseOp::mod : PointwiseOp::floor_mod}; }
 
 OpParams read_cast(Node& node) {
   node.ignore("saturate");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "families/types.h"
+
 namespace sparkle {
 namespace {
 
@@ -46,7 +48,9 @@ bool absorb(const Graph& graph, const Uses& uses, const std::vector<bool>& taken
   if (!node || taken[static_cast<size_t>(reader)]) return false;
   const Op& op = graph.ops[static_cast<size_t>(reader)];
   const GraphTensor& result = graph.tensor(op.outputs[0]);
-  if (result.dtype != DType::f32 || !(result.shape == graph.tensor(group.output).shape)) return false;
+  // Epilogues compute as their anchor does: floats only, of one type.
+  const GraphTensor& sum = graph.tensor(group.output);
+  if (!is_float(result.dtype) || result.dtype != sum.dtype || !(result.shape == sum.shape)) return false;
   Epilogue& e = group.epilogue;
   const size_t room = room_for_residuals(graph.ops[static_cast<size_t>(group.anchor)]);
   if (node->op == PointwiseOp::add) {
@@ -73,6 +77,9 @@ Group pointwise_group(const Graph& graph, const Uses& uses, std::vector<Group>& 
   const GraphTensor& result = graph.tensor(op.outputs[0]);
   Group merged;
   merged.output = op.outputs[0];
+  std::vector<DType> types;
+  for (TensorId id : op.inputs) types.push_back(graph.tensor(id).dtype);
+  merged.arithmetic = pointwise_arithmetic(types, result.dtype);
   // First the operands of everything merged, then the instructions; values are renumbered as they come.
   struct Part {
     int group;  // -1: a plain operand
@@ -85,8 +92,8 @@ Group pointwise_group(const Graph& graph, const Uses& uses, std::vector<Group>& 
     const int producer = group_of[static_cast<size_t>(id)];
     if (producer >= 0 && uses.only_reader(id) == index && graph.tensor(id).shape == result.shape) {
       const Group& g = groups[static_cast<size_t>(producer)];
-      if (g.anchor < 0 && !g.program.program.empty() && operands + g.operands.size() + 2 <= kMostOperands &&
-          length + g.program.program.size() <= kLongestProgram) {
+      if (g.anchor < 0 && !g.program.program.empty() && g.arithmetic == merged.arithmetic &&
+          operands + g.operands.size() + 2 <= kMostOperands && length + g.program.program.size() <= kLongestProgram) {
         part.group = producer;
         operands += g.operands.size();
         length += g.program.program.size();

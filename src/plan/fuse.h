@@ -15,6 +15,7 @@ struct Group {
   Epilogue epilogue;                // anchors: activation and number of residuals
   std::vector<TensorId> residuals;  // anchors: before, then after the activation
   PointwiseParams program;          // pointwise groups: over `operands`
+  DType arithmetic = DType::f32;    // pointwise groups: the type in which the program is computed
   std::vector<TensorId> operands;
   TensorId output = kAbsent;  // what the group computes (operators with several outputs stay alone)
 };

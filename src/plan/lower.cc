@@ -1,16 +1,65 @@
 #include "plan/lower.h"
 
+#include <algorithm>
+
+#include "families/types.h"
+#include "graph/values.h"
 #include "plan/view.h"
 
 namespace sparkle {
+
+namespace {
+
+// A step that converts a whole value; its result lies in memory as the value does.
+int converted(Lowering& l, int v, DType type) {
+  const PointwiseParams program{1, {{PointwiseOp::identity, 0, 0, 0, 0, 0}}};
+  const std::string name = l.draft.value(v).name + "/" + std::string(name_of(type));
+  return pointwise_step(l, name, {}, program, {v}, type, l.draft.desc(v).shape);
+}
+
+HostTensor widened(const HostTensor& x) {
+  HostTensor y = HostTensor::uninitialized(DType::f32, x.shape);
+  const uint16_t* from = x.data<uint16_t>();
+  for (int64_t i = 0; i < x.elements(); ++i)
+    y.data<float>()[i] = x.dtype == DType::f16 ? half_to_float(from[i]) : bfloat16_to_float(from[i]);
+  return y;
+}
+
+}  // namespace
 
 int Lowering::value(TensorId id) {
   int& v = value_of[static_cast<size_t>(id)];
   if (v < 0) {
     const GraphTensor& t = graph.tensor(id);
-    if (t.constant) v = draft.constant(t.name, *t.constant);
+    if (t.constant) {
+      v = draft.constant(t.name, *t.constant);
+    } else if (const int wide = wide_of[static_cast<size_t>(id)]; wide >= 0) {
+      v = converted(*this, wide, t.dtype);
+    }
   }
   return v;
+}
+
+int Lowering::computed(TensorId id) {
+  const GraphTensor& t = graph.tensor(id);
+  if (computed_in(t.dtype) == t.dtype) return value(id);
+  int& v = wide_of[static_cast<size_t>(id)];
+  if (v < 0) v = t.constant ? draft.constant(t.name + "/f32", widened(*t.constant)) : converted(*this, value(id), DType::f32);
+  return v;
+}
+
+bool Lowering::has_own(TensorId id) const {
+  return value_of[static_cast<size_t>(id)] >= 0 || graph.tensor(id).constant.has_value() ||
+         wide_of[static_cast<size_t>(id)] < 0;
+}
+
+bool Lowering::is_output(TensorId id) const {
+  return std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end();
+}
+
+void Lowering::set(TensorId id, int v) {
+  const bool own = draft.desc(v).dtype == graph.tensor(id).dtype;
+  (own ? value_of : wide_of)[static_cast<size_t>(id)] = v;
 }
 
 std::vector<std::string> Lowering::nodes(const Group& group) const {
@@ -21,28 +70,54 @@ std::vector<std::string> Lowering::nodes(const Group& group) const {
 
 namespace {
 
-// Moves of whole elements serve any type; arithmetic is fp32 (with truth values beside it) so far.
+// The row of the type table that an operator's own tensors fall under; nullptr: f32 alone.
+const TypeRow* row_of(const OpParams& params) {
+  if (const auto* p = std::get_if<PointwiseNode>(&params)) return &type_row(p->op);
+  if (std::holds_alternative<CastOp>(params)) return &type_row(PointwiseOp::identity);
+  if (std::holds_alternative<ConvOp>(params)) return &type_row(StageParams(GemmParams{}));
+  if (std::holds_alternative<MatMulOp>(params)) return &type_row(StageParams(GemmParams{Loader::dense, 1, {}, {}}));
+  if (const auto* p = std::get_if<PoolOp>(&params)) return &type_row(StageParams(PoolParams{p->kind, {}, false, 2}));
+  if (const auto* p = std::get_if<ReduceOp>(&params)) return &type_row(StageParams(ReduceParams{p->kind, {}}));
+  if (const auto* p = std::get_if<ResizeOp>(&params)) return &type_row(StageParams(p->params));
+  if (std::holds_alternative<LocalResponseOp>(params))
+    return &type_row(StageParams(PoolParams{PoolKind::average, {}, false, 2}));
+  if (std::holds_alternative<SoftmaxOp>(params)) return &type_row(StageParams(SoftmaxParams{}));
+  if (std::holds_alternative<BatchNormalizationOp>(params) || std::holds_alternative<InstanceNormalizationOp>(params) ||
+      std::holds_alternative<LayerNormalizationOp>(params) || std::holds_alternative<GroupNormalizationOp>(params))
+    return &type_row(StageParams(NormalizeParams{}));
+  if (std::holds_alternative<ReshapeOp>(params) || std::holds_alternative<TransposeOp>(params) ||
+      std::holds_alternative<SliceOp>(params) || std::holds_alternative<SplitOp>(params) ||
+      std::holds_alternative<ConcatOp>(params) || std::holds_alternative<ExpandOp>(params) ||
+      std::holds_alternative<TileOp>(params) || std::holds_alternative<DepthToSpaceOp>(params) ||
+      std::holds_alternative<SpaceToDepthOp>(params) || std::holds_alternative<GatherOp>(params) ||
+      std::holds_alternative<PadOp>(params))
+    return &type_row(StageParams(CopyParams{}));
+  return nullptr;
+}
+
+// Operands that are not of the operator's own type: indices of Gather, positions of MaxPool, conditions and truth values of
+// element-wise operators.
+bool apart(const Op& op, bool input, size_t position, DType type) {
+  if (std::holds_alternative<GatherOp>(op.params) && input && position == 1) return type == DType::i32 || type == DType::i64;
+  if (std::holds_alternative<PoolOp>(op.params) && !input && position == 1) return type == DType::i64;
+  return std::holds_alternative<PointwiseNode>(op.params) && type == DType::boolean &&
+         (!input || (std::get<PointwiseNode>(op.params).op == PointwiseOp::select && position == 0));
+}
+
 Status check_types(const Graph& graph, const Op& op) {
-  const bool moves = std::holds_alternative<ReshapeOp>(op.params) || std::holds_alternative<TransposeOp>(op.params) ||
-                     std::holds_alternative<SliceOp>(op.params) || std::holds_alternative<SplitOp>(op.params) ||
-                     std::holds_alternative<ConcatOp>(op.params) || std::holds_alternative<ExpandOp>(op.params) ||
-                     std::holds_alternative<TileOp>(op.params) || std::holds_alternative<DepthToSpaceOp>(op.params) ||
-                     std::holds_alternative<SpaceToDepthOp>(op.params) || std::holds_alternative<GatherOp>(op.params) ||
-                     std::holds_alternative<PadOp>(op.params);
-  const bool gathers = std::holds_alternative<GatherOp>(op.params);
-  const bool elementwise = std::holds_alternative<PointwiseNode>(op.params) || std::holds_alternative<CastOp>(op.params);
-  const auto check = [&](TensorId id, size_t position) -> Status {
+  const TypeRow* row = row_of(op.params);
+  const TypeSet types = row ? row->types : TypeSet{DType::f32};
+  const auto check = [&](TensorId id, bool input, size_t position) -> Status {
     if (id == kAbsent) return ok();
     const GraphTensor& t = graph.tensor(id);
-    bool served = moves || t.dtype == DType::f32 || (elementwise && t.dtype == DType::boolean);
-    if (gathers && position == 1) served = t.dtype == DType::i32 || t.dtype == DType::i64;
-    if (std::holds_alternative<PoolOp>(op.params) && position == 100 + 1) served = t.dtype == DType::i64;
-    if (served) return ok();
+    const bool gathers = std::holds_alternative<GatherOp>(op.params) && input && position == 1;
+    if (apart(op, input, position, t.dtype) || (types.has(t.dtype) && !gathers)) return ok();
     return Error{Reason::type_not_served, "Node '" + op.name + "' (" + op.type + "): tensor '" + t.name + "' has type " +
-                                              std::string(name_of(t.dtype)) + ", which this operator does not serve yet."};
+                                              std::string(name_of(t.dtype)) + "; this operator serves " +
+                                              (gathers ? "i32, i64" : to_text(types)) + " there."};
   };
-  for (size_t i = 0; i < op.inputs.size(); ++i) SPARKLE_CHECK(check(op.inputs[i], i));
-  for (size_t i = 0; i < op.outputs.size(); ++i) SPARKLE_CHECK(check(op.outputs[i], 100 + i));
+  for (size_t i = 0; i < op.inputs.size(); ++i) SPARKLE_CHECK(check(op.inputs[i], true, i));
+  for (size_t i = 0; i < op.outputs.size(); ++i) SPARKLE_CHECK(check(op.outputs[i], false, i));
   return ok();
 }
 
@@ -86,7 +161,8 @@ void lower_outputs(Lowering& l) {
 }
 
 Result<Draft> lower(const Graph& graph, const std::vector<Group>& groups) {
-  Lowering l{graph, {}, std::vector<int>(graph.tensors.size(), -1)};
+  const std::vector<int> none(graph.tensors.size(), -1);
+  Lowering l{graph, {}, none, none};
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const GraphTensor& t = graph.tensor(graph.inputs[i]);
     const int v = l.draft.make(t.name, t.dtype, t.shape, order_row_major(t.shape.size()));

@@ -11,14 +11,23 @@ namespace sparkle {
 struct Lowering {
   const Graph& graph;
   Draft draft;
-  std::vector<int> value_of;  // tensor -> draft value, -1 while it has none
+  std::vector<int> value_of;  // tensor -> draft value in the tensor's own type, -1 while it has none
+  std::vector<int> wide_of;   // f16 and bf16 tensors -> their value in f32, -1 while they have none
 
-  // The value of a tensor; constants get theirs at first use.
+  // The value of a tensor in its own type; constants get theirs at first use. What exists in f32 only is converted by a step.
   int value(TensorId id);
+  // The value in the type that kernels compute in: f16 and bf16 tensors in f32, converted by a step or, constants, here and
+  // now.
+  int computed(TensorId id);
+  // Whichever exists without a conversion: for what reads all types.
+  int either(TensorId id) { return has_own(id) ? value(id) : computed(id); }
+  bool has_own(TensorId id) const;
+  bool is_output(TensorId id) const;
   const Op& op(const Group& group) const { return graph.ops[static_cast<size_t>(group.ops.back())]; }
   const GraphTensor& result(const Group& group) const { return graph.tensor(group.output); }
   std::vector<std::string> nodes(const Group& group) const;
-  void set(TensorId id, int v) { value_of[static_cast<size_t>(id)] = v; }
+  // The value computed for a tensor: in its own type, or in f32 where that is f16 or bf16.
+  void set(TensorId id, int v);
 };
 
 // Errors: operator_not_served, type_not_served naming the node.

@@ -1,4 +1,5 @@
 // Conv, ConvTranspose, MatMul, Gemm with what was fused behind them.
+#include "families/types.h"
 #include "plan/lower.h"
 #include "plan/view.h"
 
@@ -12,7 +13,7 @@ void append_epilogue(Lowering& l, const Group& group, Problem& problem, const Di
   problem.epilogue.residuals_before += group.epilogue.residuals_before;
   problem.epilogue.residuals_after += group.epilogue.residuals_after;
   for (TensorId id : group.residuals) {
-    int v = l.value(id);
+    int v = l.computed(id);
     if (window) {
       v = l.draft.channels_innermost(v);
     } else {
@@ -33,6 +34,8 @@ Status lower_conv(Lowering& l, const Group& group, const Op& op, const ConvOp& c
   if (p.rank < 1 || p.rank > 3)
     return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): " + std::to_string(p.rank) +
                                                   " spatial dimensions are not served, only 1 to 3."};
+  const DType type = computed_in(l.result(group).dtype);
+  p.dtype = name_of(type);
   p.n = x[0], p.c = x[1], p.k = y[1], p.groups = conv.groups;
   for (int i = 0; i < p.rank; ++i) {
     const auto s = static_cast<size_t>(3 - p.rank + i);
@@ -40,13 +43,13 @@ Status lower_conv(Lowering& l, const Group& group, const Op& op, const ConvOp& c
     p.window.stride[s] = conv.strides[i], p.window.dilation[s] = conv.dilations[i];
     p.window.pad_begin[s] = conv.pads_begin[i], p.window.pad_end[s] = conv.pads_end[i];
   }
-  std::vector<int> inputs{d.channels_innermost(l.value(op.inputs[0])), l.value(op.inputs[1])};
+  std::vector<int> inputs{d.channels_innermost(l.computed(op.inputs[0])), l.computed(op.inputs[1])};
   if (op.inputs.size() > 2 && op.inputs[2] != kAbsent) {
     p.epilogue.bias = true;
-    inputs.push_back(d.in_order(l.value(op.inputs[2]), {0}, "layout"));
+    inputs.push_back(d.in_order(l.computed(op.inputs[2]), {0}, "layout"));
   }
   append_epilogue(l, group, p, y, true, inputs);
-  const int out = d.make(l.result(group).name, DType::f32, y, order_channels_last(y.size()));
+  const int out = d.make(l.result(group).name, type, y, order_channels_last(y.size()));
   d.step(op.name, l.nodes(group), p, inputs, {out});
   l.set(group.output, out);
   return ok();
@@ -56,7 +59,7 @@ Status lower_conv(Lowering& l, const Group& group, const Op& op, const ConvOp& c
 // matrix) joins the rows where memory allows.
 Status lower_matmul(Lowering& l, const Group& group, const Op& op, const MatMulOp& matmul) {
   Draft& d = l.draft;
-  int a = l.value(op.inputs[0]), b = l.value(op.inputs[1]);
+  int a = l.computed(op.inputs[0]), b = l.computed(op.inputs[1]);
   const Dims y = l.graph.tensor(op.outputs[0]).shape;
   TensorDesc da = d.desc(a), db = d.desc(b);
   if (matmul.transpose_a) da = transpose_view(da, {1, 0});
@@ -73,6 +76,8 @@ Status lower_matmul(Lowering& l, const Group& group, const Op& op, const MatMulO
   }
   Problem p;
   p.kind = ProblemKind::matmul;
+  const DType type = da.dtype;
+  p.dtype = name_of(type);
   p.rank = 2;
   p.batch = batch.product(), p.rows = m, p.columns = n, p.depth = k;
   const bool one_matrix = db.elements() == k * n;
@@ -95,10 +100,10 @@ Status lower_matmul(Lowering& l, const Group& group, const Op& op, const MatMulO
   std::vector<int> inputs{a, b};
   p.epilogue.alpha = matmul.gemm ? matmul.alpha : 1;
   if (op.inputs.size() > 2 && op.inputs[2] != kAbsent && matmul.beta != 0) {
-    int c = l.value(op.inputs[2]);
+    int c = l.computed(op.inputs[2]);
     if (matmul.gemm && matmul.beta != 1) {
       PointwiseParams scale{1, {{PointwiseOp::affine, 0, 0, 0, matmul.beta, 0}}};
-      c = pointwise_step(l, op.name + "/beta", {op.name}, scale, {c}, DType::f32, d.desc(c).shape);
+      c = pointwise_step(l, op.name + "/beta", {op.name}, scale, {c}, type, d.desc(c).shape);
     }
     const TensorDesc dc = d.desc(c);
     if (dc.elements() == n && (dc.shape.empty() || dc.shape.back() == n)) {
@@ -111,7 +116,7 @@ Status lower_matmul(Lowering& l, const Group& group, const Op& op, const MatMulO
     }
   }
   append_epilogue(l, group, p, shape, false, inputs);
-  const int out = d.make(l.result(group).name, DType::f32, shape, order_row_major(shape.size()));
+  const int out = d.make(l.result(group).name, type, shape, order_row_major(shape.size()));
   d.step(op.name, l.nodes(group), p, inputs, {out});
   l.set(group.output, d.view(out, *reshape_view(d.desc(out), y)));
   return ok();

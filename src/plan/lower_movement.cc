@@ -36,18 +36,21 @@ void lower_concat(Lowering& l, const Group& group, const Op& op, const ConcatOp&
   Draft& d = l.draft;
   const GraphTensor& result = l.result(group);
   const int rank = result.shape.size(), axis = static_cast<int>(concat.axis < 0 ? concat.axis + rank : concat.axis);
+  bool own = true;
+  for (TensorId id : op.inputs) own = own && l.has_own(id);
+  const auto value = [&](TensorId id) { return own ? l.value(id) : l.computed(id); };
   // The layout of most of the bytes.
   const Dims last = order_channels_last(rank), row = order_row_major(rank);
   int64_t votes = 0;
   for (TensorId id : op.inputs) {
-    const int v = l.value(id);
+    const int v = value(id);
     if (!d.constant_of(v)) votes += d.desc(v).layout.order == last ? d.desc(v).elements() : -d.desc(v).elements();
   }
-  const int whole = d.make(result.name, result.dtype, result.shape, votes > 0 ? last : row);
+  const int whole = d.make(result.name, own ? result.dtype : DType::f32, result.shape, votes > 0 ? last : row);
   int64_t begin = 0;
   std::vector<std::pair<int, int>> copies;  // part, its place
   for (TensorId id : op.inputs) {
-    const int part = l.value(id);
+    const int part = value(id);
     const int64_t size = d.desc(part).shape[axis];
     if (d.desc(part).elements() > 0 && !move_in(d, part, whole, axis, begin)) {
       TensorDesc place = d.desc(whole);
@@ -65,21 +68,21 @@ void lower_concat(Lowering& l, const Group& group, const Op& op, const ConcatOp&
 
 void lower_pad(Lowering& l, const Group& group, const Op& op, const PadOp& pad) {
   Draft& d = l.draft;
-  const int x = l.value(op.inputs[0]);
+  const int x = l.either(op.inputs[0]);
   PadParams params{pad.mode, pad.begin, pad.end, pad.value};
-  const int out = d.make(l.result(group).name, l.result(group).dtype, l.result(group).shape, d.desc(x).layout.order);
+  const int out = d.make(l.result(group).name, d.desc(x).dtype, l.result(group).shape, d.desc(x).layout.order);
   d.step(op.name, l.nodes(group), StageParams(params), {x}, {out});
   l.set(group.output, out);
 }
 
 void lower_gather(Lowering& l, const Group& group, const Op& op, const GatherOp& gather) {
   Draft& d = l.draft;
-  int x = l.value(op.inputs[0]), indices = l.value(op.inputs[1]);
+  int x = l.either(op.inputs[0]), indices = l.value(op.inputs[1]);
   const int rank = d.desc(x).shape.size();
   x = d.in_order(x, order_row_major(rank), "layout");
   indices = d.in_order(indices, order_row_major(d.desc(indices).shape.size()), "layout");
   const GraphTensor& result = l.result(group);
-  const int out = d.make(result.name, result.dtype, result.shape, order_row_major(result.shape.size()));
+  const int out = d.make(result.name, d.desc(x).dtype, result.shape, order_row_major(result.shape.size()));
   const GatherParams params{static_cast<int>(gather.axis < 0 ? gather.axis + rank : gather.axis)};
   d.step(op.name, l.nodes(group), StageParams(params), {x, indices}, {out});
   l.set(group.output, out);
@@ -88,9 +91,9 @@ void lower_gather(Lowering& l, const Group& group, const Op& op, const GatherOp&
 // Every repeated axis of the output is two axes, repetition and position; the source does not move along the former.
 Status lower_tile(Lowering& l, const Group& group, const Op& op, const TileOp& tile) {
   Draft& d = l.draft;
-  const int x = l.value(op.inputs[0]);
+  const int x = l.either(op.inputs[0]);
   TensorDesc from = d.desc(x);
-  const int out = d.make(l.result(group).name, l.result(group).dtype, l.result(group).shape, from.layout.order);
+  const int out = d.make(l.result(group).name, d.desc(x).dtype, l.result(group).shape, from.layout.order);
   TensorDesc to = d.desc(out);
   for (int axis = from.shape.size() - 1; axis >= 0; --axis) {
     const int64_t repeats = tile.repeats[axis];
@@ -111,9 +114,9 @@ Status lower_tile(Lowering& l, const Group& group, const Op& op, const TileOp& t
 // [N, C, H, W]: C is (block, block, C') (DCR) or (C', block, block) (CRD); H' = H*block + row, W' = W*block + column.
 void lower_depth_to_space(Lowering& l, const Group& group, const Op& op, int64_t block, bool columns_first) {
   Draft& d = l.draft;
-  const int x = l.value(op.inputs[0]);
+  const int x = l.either(op.inputs[0]);
   const Dims shape = l.result(group).shape;  // N, C', H', W'
-  const int out = d.make(l.result(group).name, l.result(group).dtype, shape, d.desc(x).layout.order);
+  const int out = d.make(l.result(group).name, d.desc(x).dtype, shape, d.desc(x).layout.order);
   const int64_t channels = shape[1];
   TensorDesc from = d.desc(x), to = d.desc(out);
   to = split_axis(split_axis(to, 3, shape[3] / block, block), 2, shape[2] / block, block);  // N C' H row W column
@@ -130,9 +133,9 @@ void lower_depth_to_space(Lowering& l, const Group& group, const Op& op, int64_t
 
 void lower_space_to_depth(Lowering& l, const Group& group, const Op& op, int64_t block) {
   Draft& d = l.draft;
-  const int x = l.value(op.inputs[0]);
+  const int x = l.either(op.inputs[0]);
   const Dims in = d.desc(x).shape;
-  const int out = d.make(l.result(group).name, l.result(group).dtype, l.result(group).shape, d.desc(x).layout.order);
+  const int out = d.make(l.result(group).name, d.desc(x).dtype, l.result(group).shape, d.desc(x).layout.order);
   TensorDesc from = split_axis(split_axis(d.desc(x), 3, in[3] / block, block), 2, in[2] / block, block);  // N C H row W column
   from = transpose_view(from, {0, 3, 5, 1, 2, 4});                                                        // N row column C H W
   const TensorDesc to = split_axis(split_axis(d.desc(out), 1, block, block * in[1]), 2, block, in[1]);
@@ -160,7 +163,7 @@ Result<bool> lower_movement(Lowering& l, const Group& group) {
     const GraphTensor& result = l.result(group);
     const PointwiseParams program{1, {{PointwiseOp::identity, 0, 0, 0, 0, 0}}};
     l.set(group.output,
-          pointwise_step(l, op.name, l.nodes(group), program, {l.value(op.inputs[0])}, result.dtype, result.shape));
+          pointwise_step(l, op.name, l.nodes(group), program, {l.either(op.inputs[0])}, result.dtype, result.shape));
   } else {
     return false;
   }

@@ -9,7 +9,7 @@ int normalize_step(Lowering& l, const Group& group, int x, const TensorDesc& vie
                    const std::vector<int>& affine, const std::vector<TensorDesc>& affine_views) {
   Draft& d = l.draft;
   const Dims whole = d.desc(x).shape;
-  const int out = d.make(l.result(group).name, DType::f32, whole, d.desc(x).layout.order);
+  const int out = d.make(l.result(group).name, d.desc(x).dtype, whole, d.desc(x).layout.order);
   // The output is seen through the same split of axes as the input.
   TensorDesc out_view = d.desc(out);
   if (!(view.shape == whole)) out_view = split_axis(out_view, 1, view.shape[1], view.shape[2]);
@@ -27,7 +27,7 @@ TensorDesc per_channel(const TensorDesc& values, const Dims& shape) {
 }
 
 Status lower_instance(Lowering& l, const Group& group, const Op& op, double epsilon) {
-  const int x = l.value(op.inputs[0]), scale = l.value(op.inputs[1]), bias = l.value(op.inputs[2]);
+  const int x = l.computed(op.inputs[0]), scale = l.computed(op.inputs[1]), bias = l.computed(op.inputs[2]);
   const TensorDesc view = l.draft.desc(x);
   NormalizeParams params;
   params.epsilon = epsilon;
@@ -39,7 +39,7 @@ Status lower_instance(Lowering& l, const Group& group, const Op& op, double epsi
 }
 
 Status lower_group_norm(Lowering& l, const Group& group, const Op& op, const GroupNormalizationOp& norm) {
-  const int x = l.value(op.inputs[0]), scale = l.value(op.inputs[1]), bias = l.value(op.inputs[2]);
+  const int x = l.computed(op.inputs[0]), scale = l.computed(op.inputs[1]), bias = l.computed(op.inputs[2]);
   const TensorDesc whole = l.draft.desc(x);
   const TensorDesc view = split_axis(whole, 1, norm.groups, whole.shape[1] / norm.groups);
   NormalizeParams params;
@@ -62,7 +62,7 @@ Status lower_layer(Lowering& l, const Group& group, const Op& op, const LayerNor
       if (op.outputs[i] != kAbsent)
         return Error{Reason::operator_not_served,
                      "Node '" + op.name + "' (" + op.type + "): the outputs Mean and InvStdDev are not served yet."};
-  const int x = l.value(op.inputs[0]);
+  const int x = l.computed(op.inputs[0]);
   const TensorDesc view = l.draft.desc(x);
   NormalizeParams params;
   params.epsilon = norm.epsilon;
@@ -74,7 +74,7 @@ Status lower_layer(Lowering& l, const Group& group, const Op& op, const LayerNor
   for (size_t i = 1; i < op.inputs.size() && i < 3; ++i) {
     if (op.inputs[i] == kAbsent) continue;
     (i == 1 ? params.scale : params.bias) = true;
-    affine.push_back(l.value(op.inputs[i]));
+    affine.push_back(l.computed(op.inputs[i]));
     views.push_back(broadcast_view(l.draft.desc(affine.back()), view.shape));
   }
   l.set(group.output, normalize_step(l, group, x, view, params, affine, views));
@@ -84,9 +84,9 @@ Status lower_layer(Lowering& l, const Group& group, const Op& op, const LayerNor
 // On its own, with statistics that are not constant: (x - mean) / sqrt(variance + epsilon) * scale + bias as one program.
 Status lower_batch(Lowering& l, const Group& group, const Op& op, double epsilon) {
   const Dims shape = l.result(group).shape;
-  std::vector<int> operands{l.value(op.inputs[0])};
+  std::vector<int> operands{l.computed(op.inputs[0])};
   for (size_t i = 1; i < 5; ++i) {
-    const int v = l.value(op.inputs[i]);
+    const int v = l.computed(op.inputs[i]);
     operands.push_back(shape.size() < 2 ? v : l.draft.view(v, per_channel(l.draft.desc(v), shape)));
   }
   const PointwiseParams program{5,
@@ -95,20 +95,21 @@ Status lower_batch(Lowering& l, const Group& group, const Op& op, double epsilon
                                  {PointwiseOp::sqrt, 6, 0, 0, 0, 0},          // 7
                                  {PointwiseOp::div, 5, 7, 0, 0, 0},           // 8
                                  {PointwiseOp::fma, 8, 1, 2, 0, 0}}};         // 9: * scale + bias
-  l.set(group.output, pointwise_step(l, l.result(group).name, l.nodes(group), program, operands, DType::f32, shape));
+  l.set(group.output,
+        pointwise_step(l, l.result(group).name, l.nodes(group), program, operands, l.draft.desc(operands[0]).dtype, shape));
   l.draft.steps.back().name = op.name;
   return ok();
 }
 
 Status lower_softmax(Lowering& l, const Group& group, const Op& op, const SoftmaxOp& softmax) {
   Draft& d = l.draft;
-  int x = l.value(op.inputs[0]);
+  int x = l.computed(op.inputs[0]);
   const int rank = d.desc(x).shape.size();
   SoftmaxParams params;
   params.first_axis = static_cast<int>(softmax.axis < 0 ? softmax.axis + rank : softmax.axis);
   params.last_axis = softmax.to_the_end ? rank - 1 : params.first_axis;
   params.logarithm = softmax.logarithm;
-  const int out = d.make(l.result(group).name, DType::f32, d.desc(x).shape, d.desc(x).layout.order);
+  const int out = d.make(l.result(group).name, d.desc(x).dtype, d.desc(x).shape, d.desc(x).layout.order);
   d.step(op.name, l.nodes(group), StageParams(params), {x}, {out});
   l.set(group.output, out);
   return ok();
@@ -116,19 +117,19 @@ Status lower_softmax(Lowering& l, const Group& group, const Op& op, const Softma
 
 Status lower_reduce(Lowering& l, const Group& group, const Op& op, const ReduceOp& reduce) {
   Draft& d = l.draft;
-  const int x = l.value(op.inputs[0]);
-  if (reduce.axes.empty()) {  // nothing to reduce: the element-wise part of the kind alone
+  const int x = l.computed(op.inputs[0]);
+  if (reduce.axes.empty() && is_float(d.desc(x).dtype)) {  // nothing to reduce: the element-wise part of the kind alone
     PointwiseParams program{1, {{PointwiseOp::identity, 0, 0, 0, 0, 0}}};
     if (reduce.kind == ReduceKind::l1 || reduce.kind == ReduceKind::l2) program.program[0].op = PointwiseOp::abs;
     if (reduce.kind == ReduceKind::sum_square) program.program[0] = {PointwiseOp::mul, 0, 0, 0, 0, 0};
     if (reduce.kind == ReduceKind::log_sum) program.program[0].op = PointwiseOp::log;
-    l.set(group.output, pointwise_step(l, op.name, l.nodes(group), program, {x}, DType::f32, d.desc(x).shape));
+    l.set(group.output, pointwise_step(l, op.name, l.nodes(group), program, {x}, d.desc(x).dtype, d.desc(x).shape));
     return ok();
   }
   ReduceParams params{reduce.kind, reduce.axes};
   Dims kept = d.desc(x).shape;
   for (int64_t axis : reduce.axes) kept[static_cast<int>(axis)] = 1;
-  const int out = d.make(l.result(group).name, DType::f32, kept, d.desc(x).layout.order);
+  const int out = d.make(l.result(group).name, d.desc(x).dtype, kept, d.desc(x).layout.order);
   d.step(op.name, l.nodes(group), StageParams(params), {x}, {out});
   const Dims shape = l.result(group).shape;
   if (const auto view = reshape_view(d.desc(out), shape)) {

@@ -1,6 +1,7 @@
 // Programs of element-wise operators, and the operators that are such programs (Cast, BatchNormalization on its own).
 #include <cmath>
 
+#include "families/types.h"
 #include "plan/lower.h"
 #include "plan/view.h"
 
@@ -48,9 +49,12 @@ int pointwise_step(Lowering& l, const std::string& name, std::vector<std::string
 
 Status lower_pointwise(Lowering& l, const Group& group) {
   std::vector<int> operands;
-  for (TensorId id : group.operands) operands.push_back(l.value(id));
+  bool own = true;
+  for (TensorId id : group.operands) own = l.has_own(id) && own, operands.push_back(l.either(id));
   const GraphTensor& result = l.result(group);
-  const int out = pointwise_step(l, result.name, l.nodes(group), group.program, operands, result.dtype, result.shape);
+  // A result of 16 bits stays f32 between steps that are.
+  const DType type = own || l.is_output(group.output) ? result.dtype : computed_in(result.dtype);
+  const int out = pointwise_step(l, result.name, l.nodes(group), group.program, operands, type, result.shape);
   l.draft.steps.back().name = l.op(group).name;
   l.set(group.output, out);
   return ok();

@@ -17,15 +17,15 @@ Result<bool> lower_view(Lowering& l, const Group& group) {
   const Op& op = l.op(group);
   Draft& d = l.draft;
   if (std::holds_alternative<ReshapeOp>(op.params)) {
-    l.set(group.output, reshaped(l, l.value(op.inputs[0]), l.result(group).shape));
+    l.set(group.output, reshaped(l, l.either(op.inputs[0]), l.result(group).shape));
   } else if (const auto* transpose = std::get_if<TransposeOp>(&op.params)) {
-    const int x = l.value(op.inputs[0]);
+    const int x = l.either(op.inputs[0]);
     l.set(group.output, d.view(x, transpose_view(d.desc(x), transpose->permutation)));
   } else if (const auto* slice = std::get_if<SliceOp>(&op.params)) {
-    const int x = l.value(op.inputs[0]);
+    const int x = l.either(op.inputs[0]);
     l.set(group.output, d.view(x, slice_view(d.desc(x), slice->starts, slice->steps, l.result(group).shape)));
   } else if (const auto* split = std::get_if<SplitOp>(&op.params)) {
-    const int x = l.value(op.inputs[0]);
+    const int x = l.either(op.inputs[0]);
     const TensorDesc whole = d.desc(x);
     const int rank = whole.shape.size(), axis = static_cast<int>(split->axis < 0 ? split->axis + rank : split->axis);
     int64_t begin = 0;
@@ -38,7 +38,7 @@ Result<bool> lower_view(Lowering& l, const Group& group) {
       begin += shape[axis];
     }
   } else if (std::holds_alternative<ExpandOp>(op.params)) {
-    const int x = l.value(op.inputs[0]);
+    const int x = l.either(op.inputs[0]);
     l.set(group.output, d.view(x, broadcast_view(d.desc(x), l.result(group).shape)));
   } else {
     return false;

@@ -5,6 +5,27 @@
 namespace sparkle {
 namespace {
 
+// Positions that count rows before columns, made from those that count columns first: position = (d * H + h) * W + w of a plane
+// becomes (w * H + h) * D + d.
+int column_major(Lowering& l, const Op& op, int positions, const FeatureMap& x) {
+  const std::string name = op.name + "/column_major";
+  std::vector<int> operands{positions};
+  for (int64_t size : {x.d * x.h * x.w, x.h * x.w, x.w, x.d, x.d * x.h})
+    operands.push_back(
+        l.draft.constant(name + "/" + std::to_string(operands.size()), HostTensor::of<int64_t>(DType::i64, {}, {size})));
+  const PointwiseParams program{6,
+                                {{PointwiseOp::mod, 0, 1, 0, 0, 0},     // 6: within the plane
+                                 {PointwiseOp::sub, 0, 6, 0, 0, 0},     // 7: start of the plane
+                                 {PointwiseOp::div, 6, 2, 0, 0, 0},     // 8: d
+                                 {PointwiseOp::mod, 6, 2, 0, 0, 0},     // 9
+                                 {PointwiseOp::div, 9, 3, 0, 0, 0},     // 10: h
+                                 {PointwiseOp::mod, 9, 3, 0, 0, 0},     // 11: w
+                                 {PointwiseOp::fma, 11, 5, 7, 0, 0},    // 12: w * H * D + start
+                                 {PointwiseOp::fma, 10, 4, 12, 0, 0},   // 13: + h * D
+                                 {PointwiseOp::add, 13, 8, 0, 0, 0}}};  // 14: + d
+  return pointwise_step(l, name, {op.name}, program, operands, DType::i64, l.draft.desc(positions).shape);
+}
+
 Status lower_pool(Lowering& l, const Group& group, const Op& op, const PoolOp& pool) {
   Draft& d = l.draft;
   const Dims &x = l.graph.tensor(op.inputs[0]).shape, &y = l.result(group).shape;
@@ -20,16 +41,14 @@ Status lower_pool(Lowering& l, const Group& group, const Op& op, const PoolOp& p
     params.window.dilation[s] = pool.dilations[i];
     params.window.pad_begin[s] = pool.pads_begin[i], params.window.pad_end[s] = pool.pads_end[i];
   }
-  const int in = d.channels_innermost(l.value(op.inputs[0]));
-  std::vector<int> outputs{d.make(l.result(group).name, DType::f32, y, order_channels_last(y.size()))};
+  const int in = d.channels_innermost(l.computed(op.inputs[0]));
+  std::vector<int> outputs{d.make(l.result(group).name, d.desc(in).dtype, y, order_channels_last(y.size()))};
   if (op.outputs.size() > 1 && op.outputs[1] != kAbsent) {
-    if (pool.storage_order != 0)
-      return Error{Reason::operator_not_served,
-                   "Node '" + op.name + "' (" + op.type + "): column-major indices (storage_order 1) are not served."};
     outputs.push_back(d.make(l.graph.tensor(op.outputs[1]).name, DType::i64, y, order_channels_last(y.size())));
-    l.set(op.outputs[1], outputs[1]);
   }
   d.step(op.name, l.nodes(group), StageParams(params), {in}, outputs);
+  if (outputs.size() > 1)
+    l.set(op.outputs[1], pool.storage_order == 0 ? outputs[1] : column_major(l, op, outputs[1], feature_map(d.desc(in))));
   l.set(group.output, outputs[0]);
   return ok();
 }
@@ -39,11 +58,11 @@ Status lower_resize(Lowering& l, const Group& group, const Op& op, const ResizeO
   if (resize.antialias)
     return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): antialias is not served yet."};
   const Dims &x = l.graph.tensor(op.inputs[0]).shape, &y = l.result(group).shape;
-  int in = l.value(op.inputs[0]);
+  int in = l.computed(op.inputs[0]);
   Dims order = order_row_major(y.size());
   if (x.size() >= 3 && x.size() <= 5 && x[0] == y[0] && x[1] == y[1] && !is_row_major(x, d.desc(in).layout))
     in = d.channels_innermost(in), order = order_channels_last(y.size());
-  const int out = d.make(l.result(group).name, DType::f32, y, order);
+  const int out = d.make(l.result(group).name, d.desc(in).dtype, y, order);
   d.step(op.name, l.nodes(group), StageParams(resize.params), {in}, {out});
   l.set(group.output, out);
   return ok();
@@ -55,24 +74,24 @@ Status lower_local_response(Lowering& l, const Group& group, const Op& op, const
   Draft& d = l.draft;
   const GraphTensor& result = l.result(group);
   const Dims shape = result.shape;
-  const int x = d.in_order(l.value(op.inputs[0]), order_row_major(shape.size()), "layout");
-  const int squares =
-      pointwise_step(l, result.name + "/squares", {op.name}, {1, {{PointwiseOp::mul, 0, 0, 0, 0, 0}}}, {x}, DType::f32, shape);
+  const int x = d.in_order(l.computed(op.inputs[0]), order_row_major(shape.size()), "layout");
+  const int squares = pointwise_step(l, result.name + "/squares", {op.name}, {1, {{PointwiseOp::mul, 0, 0, 0, 0, 0}}}, {x},
+                                     d.desc(x).dtype, shape);
   const int64_t pixels = shape.product() / std::max<int64_t>(1, shape[0] * shape[1]);
-  TensorDesc along{DType::f32, {shape[0], pixels, shape[1]}, {}};
+  TensorDesc along{d.desc(x).dtype, {shape[0], pixels, shape[1]}, {}};
   along.layout = dense(along.shape, {0, 2, 1});
   PoolParams pool;
   pool.kind = PoolKind::average, pool.count_pad = true;
   pool.window.filter[2] = lrn.size;
   pool.window.pad_begin[2] = (lrn.size - 1) / 2, pool.window.pad_end[2] = lrn.size / 2;
-  const int sums = d.make(result.name + "/mean", DType::f32, shape, order_row_major(shape.size()));
+  const int sums = d.make(result.name + "/mean", d.desc(x).dtype, shape, order_row_major(shape.size()));
   d.step(op.name + "/mean", {op.name}, StageParams(pool), {d.view(squares, along)}, {d.view(sums, along)});
   const PointwiseParams rest{2,
                              {{PointwiseOp::affine, 1, 0, 0, lrn.alpha, lrn.bias},
                               {PointwiseOp::constant, 0, 0, 0, -lrn.beta, 0},
                               {PointwiseOp::pow, 2, 3, 0, 0, 0},
                               {PointwiseOp::mul, 0, 4, 0, 0, 0}}};
-  l.set(group.output, pointwise_step(l, result.name, l.nodes(group), rest, {x, sums}, DType::f32, shape));
+  l.set(group.output, pointwise_step(l, result.name, l.nodes(group), rest, {x, sums}, d.desc(x).dtype, shape));
   l.draft.steps.back().name = op.name;
   return ok();
 }

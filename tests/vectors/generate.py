@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the test vectors beside it: DIR/model.onnx, DIR/test_data_set_0/{input_I,output_I}.pb for each case of operators.py,
-windows.py, shapes.py, values.py and networks.py. Expected outputs: the reference evaluator of the onnx package in double
+windows.py, shapes.py, values.py, networks.py and element_types.py. Expected outputs: the reference evaluator of the onnx package in double
 precision, rounded to float32 once. Each case must agree with onnxruntime; PEER_IS_RIGHT lists the cases where the evaluator
 errs. Needs bench/requirements.txt (scripts/setup bench); run as build/venv/bin/python tests/vectors/generate.py [NAME...]."""
 import pathlib
@@ -33,6 +33,7 @@ PEER_IS_RIGHT = {
     "resize_nearest_opset10": RESIZE_10, "resize_linear_opset10": RESIZE_10, "pad_crop": "it refuses negative pads",
     "upsample_linear": UPSAMPLE, "upsample_attribute": UPSAMPLE, "globallppool_2d": GLOBAL_LP,
     "globallppool_1d_absolute": GLOBAL_LP, "globallppool_3d": GLOBAL_LP,
+    "types_maxpool_int8": "its MaxPool pads with NaN", "types_maxpool_uint8": "its MaxPool pads with NaN",
     "lpnormalization_absolute": "its norm with p = 1 takes no absolute values",
 }
 # Deprecated since, so the checker refuses it; models of that opset exist all the same.
@@ -45,6 +46,10 @@ class Const:
     def __init__(self, values, exact=False):
         self.values, self.exact = np.asarray(values), exact
 
+    @staticmethod
+    def onnx_type(dtype):
+        return helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+
 
 def ints(*values):
     return Const(np.array(values, dtype=np.int64))
@@ -52,7 +57,10 @@ def ints(*values):
 
 class Case:
     """One graph with its inputs. `nodes`: onnx nodes; `feeds`: name -> array or Const; `outputs`: names, in order. `single`:
-    evaluated in float32, because its nodes or the evaluator's function bodies name that type."""
+    evaluated in float32, because its nodes or the evaluator's function bodies name that type. `stored`: the type of float16 or
+    bfloat16 that takes the place of float32 in the file, evaluated in double on rounded inputs and rounded once. `exact`: types
+    are as given; onnxruntime, which lacks many of them, is not asked."""
+    stored, exact = None, False
 
     def __init__(self, name, nodes, feeds, outputs, opset, single=False):
         self.name, self.nodes, self.feeds, self.outputs, self.opset = name, nodes, feeds, outputs, opset
@@ -68,6 +76,8 @@ class Case:
         float_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
         inputs = [helper.make_tensor_value_info(k, helper.np_dtype_to_tensor_dtype(cast(v).dtype), v.shape)
                   for k, v in self.inputs().items()]
+        if self.exact:
+            float_type = helper.np_dtype_to_tensor_dtype(next(iter(self.inputs().values())).dtype)
         outputs = []
         for name in self.outputs:
             shape, kind = (shapes or {}).get(name, (None, None))
@@ -82,11 +92,25 @@ class Case:
 
 def evaluate(case):
     """Outputs in double precision, floating ones rounded to float32."""
+    if case.exact:
+        return [np.asarray(r) for r in ReferenceEvaluator(case.model(np.float32)).run(None, case.inputs())]
+    if case.stored:
+        rounded = Case(case.name, case.nodes, {k: narrowed(v, case.stored) for k, v in case.feeds.items()}, case.outputs,
+                       case.opset, case.single)
+        results = peer(rounded.model(np.float32), rounded.inputs()) if case.name.split("_", 1)[1] in PEER_IS_RIGHT else None
+        return [r.astype(case.stored) if r.dtype == np.float32 else r for r in results or evaluate(rounded)]
     dtype = np.float32 if case.single else np.float64
     feeds = {k: v.astype(dtype) if v.dtype == np.float32 else v for k, v in case.inputs().items()}
     results = ReferenceEvaluator(case.model(dtype)).run(None, feeds)
     results = [np.asarray(r) for r in results]
     return [r.astype(np.float32) if r.dtype == np.float64 else r for r in results]
+
+
+def narrowed(value, dtype):
+    """Float32 values rounded to the type."""
+    if isinstance(value, Const):
+        return Const(narrowed(value.values, dtype), value.exact) if not value.exact else value
+    return value.astype(dtype).astype(np.float32) if value.dtype == np.float32 else value
 
 
 def peer(model, feeds):
@@ -125,13 +149,19 @@ def write(case):
         expected = peer(case.model(np.float32), feeds)
     else:
         expected = evaluate(case)
+        if case.stored:
+            feeds = {k: v.astype(case.stored) if v.dtype == np.float32 else v for k, v in feeds.items()}
         try:
+            if case.exact or case.stored:
+                raise StopIteration
             problem = disagreement(expected, peer(case.model(np.float32, declared(case, expected)), feeds))
+        except StopIteration:
+            problem = None
         except Exception as error:  # an operator or form that onnxruntime lacks
             problem = "onnxruntime: " + str(error).splitlines()[0][:150]
         if problem:
             return problem
-    model = case.model(np.float32, declared(case, expected))
+    model = case.model(case.stored or np.float32, declared(case, expected))
     if case.name not in UNCHECKED:
         onnx.checker.check_model(model, full_check=True)
     folder = HERE / case.name
@@ -186,13 +216,14 @@ class Maker:
 
 
 def main():
+    import element_types
     import networks
     import operators
     import shapes
     import values
     import windows
     maker = Maker()
-    for module in (operators, windows, shapes, values, networks):
+    for module in (operators, windows, shapes, values, networks, element_types):
         module.add(maker)
     names = [c.name for c in maker.cases]
     assert len(names) == len(set(names)), "two cases of one name"

@@ -1,12 +1,19 @@
-// The variant "plain" of every family: its reference loops in double precision. Serves any layout, no speed is promised.
+// The variant "plain" of every family: its reference loops. Serves any layout and type, no speed is promised; threads share the
+// stage along one axis of its output where the family allows it.
+#include <algorithm>
+
 #include "backends/cpu/cpu_kernel.h"
+#include "base/denormals.h"
+#include "families/split.h"
 
 namespace sparkle::cpu {
 namespace {
 
 class PlainKernel final : public CpuKernel {
  public:
-  explicit PlainKernel(const Stage& stage) : stage_(stage) {}
+  explicit PlainKernel(const Stage& stage) : stage_(stage), split_(split_axes(stage)) {
+    for (const TensorDesc& desc : stage.outputs) double_ |= desc.dtype == DType::f64;
+  }
   void run(const CpuLaunch& launch) const override {
     std::vector<TensorView> inputs, outputs;
     // Launch addresses are those of element (0,...,0): the layout's offset is already in them.
@@ -15,11 +22,25 @@ class PlainKernel final : public CpuKernel {
     };
     for (size_t i = 0; i < stage_.inputs.size(); ++i) add(inputs, stage_.inputs[i], launch.inputs[i]);
     for (size_t i = 0; i < stage_.outputs.size(); ++i) add(outputs, stage_.outputs[i], launch.outputs[i]);
-    info(stage_.family()).reference(stage_.params, inputs, outputs);
+    const ScopedKeepDenormals keep(double_);
+    const auto reference = info(stage_.family()).reference;
+    const int tasks = static_cast<int>(std::min<int64_t>(split_.size, launch.executor->width()));
+    if (tasks <= 1 || stage_.outputs[0].elements() < kWorthThreads) return reference(stage_.params, inputs, outputs);
+    parallel_for(*launch.executor, tasks, [&](int task, int) {
+      const ScopedKeepDenormals keep_here(double_);
+      const int64_t begin = split_.size * task / tasks, end = split_.size * (task + 1) / tasks;
+      std::vector<TensorView> part_inputs, part_outputs;
+      for (size_t i = 0; i < inputs.size(); ++i) part_inputs.push_back(part_of(inputs[i], split_.inputs[i], begin, end));
+      for (size_t i = 0; i < outputs.size(); ++i) part_outputs.push_back(part_of(outputs[i], split_.outputs[i], begin, end));
+      reference(stage_.params, part_inputs, part_outputs);
+    });
   }
 
  private:
+  static constexpr int64_t kWorthThreads = 64;  // elements of output; each takes many instructions
   Stage stage_;
+  SplitAxes split_;
+  bool double_ = false;  // makes f64
 };
 
 }  // namespace

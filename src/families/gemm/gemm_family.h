@@ -7,6 +7,8 @@
 
 namespace sparkle {
 
+// Dense products of integers; a bias and residuals, no activation.
+void gemm_integers(const GemmParams& p, std::span<const TensorView> inputs, const TensorView& y);
 void gemm_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
 Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Device& device);
 std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not);

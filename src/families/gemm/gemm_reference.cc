@@ -1,4 +1,5 @@
-// The definition of the gemm family: plain loops, sums in double precision, any layout and pitch. Types: f32 and f64.
+// The definition of the gemm family: plain loops, sums in double precision, any layout and pitch. Types: f32 and f64; integers
+// lie in gemm_integers.cc.
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
 
@@ -97,6 +98,8 @@ void dense_reference(const GemmParams& p, std::span<const TensorView> inputs, co
 
 void gemm_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const auto& p = std::get<GemmParams>(params);
+  const bool whole = !is_float(inputs[0].desc.dtype) && inputs[0].desc.dtype == outputs[0].desc.dtype;
+  if (p.loader == Loader::dense && whole) return gemm_integers(p, inputs, outputs[0]);
   if (p.loader == Loader::dense) return dense_reference(p, inputs, outputs[0]);
   window_reference(p, inputs, outputs[0]);
 }

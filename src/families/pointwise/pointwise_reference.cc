@@ -1,11 +1,13 @@
-// The pointwise family: the program in double precision, element by element, and what it tells the planner.
-// Integers beyond 2^53 lose their last bits (i64 passes through double). Where operands and result are integers a quotient is
-// truncated like ONNX's Div; a result stored as integer is truncated like ONNX's Cast.
+// The pointwise family: the program element by element, and what it tells the planner. Floats are computed in double precision,
+// integers in their own type (families/types.h says which type a program is computed in), a result of another type is converted
+// as by Cast.
 #include <algorithm>
 #include <cmath>
 
 #include "families/common.h"
-#include "families/element.h"
+#include "families/convert.h"
+#include "families/pointwise/integers.h"
+#include "families/types.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -18,23 +20,33 @@ constexpr Variant kVariants[] = {
 #undef VARIANT
 };
 
-void pointwise_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const PointwiseParams& p = std::get<PointwiseParams>(params);
-  const TensorView& out = outputs[0];
-  const bool whole = !is_float(out.desc.dtype) &&
-                     std::none_of(inputs.begin(), inputs.end(), [](const TensorView& v) { return is_float(v.desc.dtype); });
-  std::vector<double> values(inputs.size() + p.program.size());
+template <class T>
+void run(const PointwiseParams& p, std::span<const TensorView> inputs, const TensorView& out) {
+  std::vector<T> values(inputs.size() + p.program.size());
   for_each_index(out.desc.shape, [&](const Dims& at) {
-    for (size_t i = 0; i < inputs.size(); ++i) values[i] = load_element(inputs[i].desc.dtype, element_at(inputs[i], at));
+    for (size_t i = 0; i < inputs.size(); ++i) load_row(inputs[i].desc.dtype, element_at(inputs[i], at), 0, 1, &values[i]);
     size_t next = inputs.size();
     for (const PointwiseInstruction& step : p.program) {
-      const auto value = [&](int i) { return values[static_cast<size_t>(i)]; };
-      const double result = evaluate(step.op, value(step.x), value(step.y), value(step.z), step.a, step.b);
-      values[next++] = whole && step.op == PointwiseOp::div ? std::trunc(result) : result;
+      const T x = values[static_cast<size_t>(step.x)], y = values[static_cast<size_t>(step.y)],
+              z = values[static_cast<size_t>(step.z)];
+      if constexpr (std::is_integral_v<T>) {
+        values[next++] = integers::evaluate(step.op, x, y, z, step.a, step.b);
+      } else {
+        values[next++] = evaluate(step.op, x, y, z, step.a, step.b);
+      }
     }
-    double result = values[next - 1];
-    if (!is_float(out.desc.dtype) && out.desc.dtype != DType::boolean) result = std::trunc(result);
-    store_element(out.desc.dtype, result, element_at(out, at));
+    store_row(out.desc.dtype, &values[next - 1], 1, element_at(out, at), 0);
+  });
+}
+
+void pointwise_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  const PointwiseParams& p = std::get<PointwiseParams>(params);
+  std::vector<DType> types;
+  for (const TensorView& input : inputs) types.push_back(input.desc.dtype);
+  const DType type = pointwise_arithmetic(types, outputs[0].desc.dtype);
+  if (is_float(type)) return run<double>(p, inputs, outputs[0]);
+  with_type(type, [&]<class T>(T*) {
+    if constexpr (std::is_integral_v<T>) run<T>(p, inputs, outputs[0]);
   });
 }
 
@@ -43,6 +55,7 @@ double weight(PointwiseOp op) {
   switch (op) {
     case PointwiseOp::pow:
     case PointwiseOp::mod:
+    case PointwiseOp::floor_mod:
     case PointwiseOp::tan:
     case PointwiseOp::asin:
     case PointwiseOp::acos:
@@ -81,11 +94,8 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const auto vectorised = [](const TensorDesc& desc) {
-    return desc.dtype == DType::f32 || desc.dtype == DType::boolean || desc.dtype == DType::u8;
-  };
-  if (variant.name != "plain" && (!std::all_of(stage.inputs.begin(), stage.inputs.end(), vectorised) ||
-                                  (stage.outputs[0].dtype != DType::f32 && stage.outputs[0].dtype != DType::boolean))) {
+  const bool single = pointwise_arithmetic(stage.inputs, stage.outputs[0]) == DType::f32;
+  if ((variant.name == "strips" && !single) || (variant.name == "typed" && single)) {
     why_not = Reason::type_not_served;
     return {};
   }

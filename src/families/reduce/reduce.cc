@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "families/common.h"
-#include "families/element.h"
+#include "families/convert.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -23,21 +24,78 @@ constexpr Variant kVariants[] = {
 #undef VARIANT
 };
 
-// Calls f(value) for every element that is reduced into the output element at `at`.
+// Calls f(place in x) for every element that is reduced into the output element at `at`.
 template <class F>
-void for_each_reduced(const TensorView& x, const Dims& axes, const Dims& at, F&& f) {
+void for_each_place(const TensorView& x, const Dims& axes, const Dims& at, F&& f) {
   Dims sizes = Dims::filled(at.size(), 1);
   for (int64_t axis : axes) sizes[static_cast<int>(axis)] = x.desc.shape[static_cast<int>(axis)];
   for_each_index(sizes, [&](const Dims& inner) {
     Dims place = at;
     for (int i = 0; i < place.size(); ++i) place[i] += inner[i];
-    f(load_element(x.desc.dtype, element_at(x, place)));
+    f(element_at(x, place));
+  });
+}
+
+template <class F>
+void for_each_reduced(const TensorView& x, const Dims& axes, const Dims& at, F&& f) {
+  for_each_place(x, axes, at, [&](const std::byte* from) { f(load_element(x.desc.dtype, from)); });
+}
+
+// Integers: sums and products exactly, wrapping around; a mean is truncated, and so are roots and logarithms. Nothing to reduce
+// gives the value that changes nothing, for the extrema the type's own lowest and highest.
+template <class T>
+void reduce_integers(const ReduceParams& p, const TensorView& x, const TensorView& y) {
+  for_each_index(y.desc.shape, [&](const Dims& at) {
+    uint64_t sum = 0, absolute = 0, square = 0, product = 1, count = 0;
+    T largest = std::numeric_limits<T>::min(), smallest = std::numeric_limits<T>::max();
+    for_each_place(x, p.axes, at, [&](const std::byte* from) {
+      T v;
+      std::memcpy(&v, from, sizeof v);
+      const auto u = static_cast<uint64_t>(v);  // sign-extended: arithmetic modulo 2^64 agrees with that modulo T's size
+      sum += u, absolute += v < 0 ? 0 - u : u, square += u * u, product *= u, ++count;
+      largest = std::max(largest, v), smallest = std::min(smallest, v);
+    });
+    T result = 0;
+    switch (p.kind) {
+      case ReduceKind::sum: result = static_cast<T>(sum); break;
+      case ReduceKind::mean:
+        if (count > 0)
+          result = std::is_signed_v<T> ? static_cast<T>(static_cast<int64_t>(sum) / static_cast<int64_t>(count))
+                                       : static_cast<T>(sum / count);
+        break;
+      case ReduceKind::max: result = largest; break;
+      case ReduceKind::min: result = smallest; break;
+      case ReduceKind::product: result = static_cast<T>(product); break;
+      case ReduceKind::l1: result = static_cast<T>(absolute); break;
+      case ReduceKind::l2: result = converted<T>(std::sqrt(static_cast<double>(square))); break;
+      case ReduceKind::sum_square: result = static_cast<T>(square); break;
+      case ReduceKind::log_sum: result = converted<T>(std::log(static_cast<double>(static_cast<T>(sum)))); break;
+      case ReduceKind::log_sum_exp: {
+        double total = 0;
+        const auto shift = static_cast<double>(largest);
+        for_each_place(x, p.axes, at, [&](const std::byte* from) {
+          T v;
+          std::memcpy(&v, from, sizeof v);
+          total += std::exp(static_cast<double>(v) - shift);
+        });
+        result = converted<T>(std::log(total) + shift);
+        break;
+      }
+    }
+    std::memcpy(element_at(y, at), &result, sizeof result);
   });
 }
 
 void reduce_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const ReduceParams& p = std::get<ReduceParams>(params);
   const TensorView &x = inputs[0], &y = outputs[0];
+  if (!is_float(x.desc.dtype) && x.desc.dtype == y.desc.dtype) {
+    bool whole = false;
+    with_type(x.desc.dtype, [&]<class T>(T*) {
+      if constexpr (std::is_integral_v<T>) reduce_integers<T>(p, x, y), whole = true;
+    });
+    if (whole) return;
+  }
   for_each_index(y.desc.shape, [&](const Dims& at) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     double sum = 0, absolute = 0, square = 0, product = 1, largest = -kInfinity, smallest = kInfinity, count = 0;

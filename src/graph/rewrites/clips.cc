@@ -17,7 +17,8 @@ bool resolve_bounds(Editor& e, int i, PointwiseNode& clip) {
   for (size_t k = 1; k < op.inputs.size() && k < 3; ++k) {
     if (op.inputs[k] == kAbsent) continue;
     const HostTensor* value = e.constant(op.inputs[k]);
-    if (!value || value->elements() != 1) return false;
+    // Bounds of integers need not fit a double; bind() turns them into a maximum and a minimum.
+    if (!value || value->elements() != 1 || !is_float(value->dtype)) return false;
     bounds[k - 1] = scalar(*value);
   }
   clip.a = std::min(bounds[0], bounds[1]), clip.b = bounds[1];

@@ -1,30 +1,37 @@
-// The pointwise family on the CPU: the variant "strips".
+// The pointwise family on the CPU: the variants "strips" (computed in f32) and "typed" (in f64 and integers).
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/pointwise/pointwise_loop.h"
+#include "backends/cpu/pointwise/typed_loop.h"
 
 namespace sparkle::cpu {
 namespace {
 
+template <class Loop>
 class PointwiseKernel final : public CpuKernel {
  public:
-  explicit PointwiseKernel(PointwiseLoop loop) : loop_(std::move(loop)) {}
+  explicit PointwiseKernel(Loop loop) : loop_(std::move(loop)) {}
   void run(const CpuLaunch& launch) const override { loop_.run(launch.inputs, launch.outputs[0], *launch.executor); }
 
  private:
-  PointwiseLoop loop_;
+  Loop loop_;
 };
 
 }  // namespace
 
 Result<CpuKernelPtr> make_pointwise(const Stage& stage, const Schedule& schedule, const Device&, uint32_t) {
   const LoopSchedule* loop_schedule = std::get_if<LoopSchedule>(&schedule);
+  if (loop_schedule && loop_schedule->variant == "typed") {
+    SPARKLE_TRY(loop,
+                TypedLoop::make(std::get<PointwiseParams>(stage.params), stage.inputs, stage.outputs[0], loop_schedule->grain));
+    return CpuKernelPtr(std::make_unique<PointwiseKernel<TypedLoop>>(std::move(loop)));
+  }
   if (!loop_schedule || loop_schedule->variant != "strips") {
-    return Error{Reason::backend_lacks_variant,
-                 "The CPU backend has no pointwise variant '" + variant_of(schedule) + "'; choose 'strips' or 'plain'."};
+    return Error{Reason::backend_lacks_variant, "The CPU backend has no pointwise variant '" + variant_of(schedule) +
+                                                    "'; choose 'strips', 'typed' or 'plain'."};
   }
   SPARKLE_TRY(loop, PointwiseLoop::make(std::get<PointwiseParams>(stage.params), stage.inputs, stage.outputs[0],
                                         loop_schedule->unit, loop_schedule->grain));
-  return CpuKernelPtr(std::make_unique<PointwiseKernel>(std::move(loop)));
+  return CpuKernelPtr(std::make_unique<PointwiseKernel<PointwiseLoop>>(std::move(loop)));
 }
 
 }  // namespace sparkle::cpu

@@ -6,6 +6,8 @@
 #include <array>
 #include <cstring>
 
+#include "families/types.h"
+
 namespace sparkle::cpu {
 namespace {
 
@@ -19,43 +21,46 @@ constexpr int64_t kLeastTask = 8192;  // elements; below, waking a thread costs 
 
 void fill(float* to, float value) { std::fill(to, to + kSplatFloats, value); }
 
-template <class T>
-float value_at(const T* p) {
-  return static_cast<float>(*p);
-}
-
-// rows x columns elements to neighbouring floats.
-template <class T>
-void gather(const T* from, int64_t row_pitch, int64_t column_pitch, int64_t rows, int64_t columns, float* to) {
+// rows x columns floats to neighbouring floats.
+void gather(const float* from, int64_t row_pitch, int64_t column_pitch, int64_t rows, int64_t columns, float* to) {
   // Where rows are the neighbours in memory, whole cache lines are read and the jumps happen in L1.
   if (row_pitch == 1 && rows > 1 && column_pitch != 0) {
     for (int64_t c = 0; c < columns; ++c)
-      for (int64_t r = 0; r < rows; ++r) to[r * columns + c] = value_at(from + r + c * column_pitch);
+      for (int64_t r = 0; r < rows; ++r) to[r * columns + c] = from[r + c * column_pitch];
     return;
   }
   for (int64_t r = 0; r < rows; ++r, to += columns) {
-    const T* row = from + r * row_pitch;
+    const float* row = from + r * row_pitch;
     if (column_pitch == 1) {
-      for (int64_t c = 0; c < columns; ++c) to[c] = value_at(row + c);
+      std::copy(row, row + columns, to);
     } else if (column_pitch == 0) {
-      std::fill(to, to + columns, value_at(row));
+      std::fill(to, to + columns, *row);
     } else {
-      for (int64_t c = 0; c < columns; ++c) to[c] = value_at(row + c * column_pitch);
+      for (int64_t c = 0; c < columns; ++c) to[c] = row[c * column_pitch];
     }
   }
 }
 
-void scatter(const float* from, DType dtype, std::byte* to, int64_t row_pitch, int64_t column_pitch, int64_t rows,
-             int64_t columns) {
-  for (int64_t r = 0; r < rows; ++r, from += columns) {
-    if (dtype == DType::boolean) {
-      uint8_t* row = reinterpret_cast<uint8_t*>(to) + r * row_pitch;
-      for (int64_t c = 0; c < columns; ++c) row[c * column_pitch] = from[c] != 0;
+// The same for elements of another type; rows that follow each other without a gap are one.
+void gather(const Conversions& convert, DType type, const std::byte* from, int64_t row_pitch, int64_t column_pitch,
+            int64_t rows, int64_t columns, float* to) {
+  if (row_pitch == columns * column_pitch) columns *= rows, rows = 1;
+  for (int64_t r = 0; r < rows; ++r, to += columns) {
+    const std::byte* row = from + r * row_pitch * size_of(type);
+    if (column_pitch == 0) {
+      convert.load(row, 1, to);
+      std::fill(to + 1, to + columns, *to);
     } else {
-      float* row = reinterpret_cast<float*>(to) + r * row_pitch;
-      for (int64_t c = 0; c < columns; ++c) row[c * column_pitch] = from[c];
+      load_floats(convert, type, row, column_pitch, columns, to);
     }
   }
+}
+
+void scatter(const Conversions& convert, DType type, const float* from, std::byte* to, int64_t row_pitch, int64_t column_pitch,
+             int64_t rows, int64_t columns) {
+  if (row_pitch == columns * column_pitch) columns *= rows, rows = 1;
+  for (int64_t r = 0; r < rows; ++r, from += columns)
+    store_floats(convert, type, from, columns, to + r * row_pitch * size_of(type), column_pitch);
 }
 
 }  // namespace
@@ -64,21 +69,17 @@ Result<PointwiseLoop> PointwiseLoop::make(const PointwiseParams& params, std::sp
                                           const TensorDesc& output, std::string_view unit, int64_t grain) {
   PointwiseLoop loop;
   std::vector<Dims> pitches;
-  for (const TensorDesc& desc : inputs) {
-    if (desc.dtype != DType::f32 && desc.dtype != DType::boolean && desc.dtype != DType::u8) {
-      return Error{Reason::type_not_served, "Pointwise strips take f32, bool and u8 operands, not " +
-                                                std::string(name_of(desc.dtype)) + "; choose the variant 'plain'."};
-    }
-    pitches.push_back(desc.layout.pitch);
+  if (const DType type = pointwise_arithmetic(inputs, output); type != DType::f32) {
+    return Error{Reason::type_not_served,
+                 "Pointwise strips compute in f32, not in " + std::string(name_of(type)) + "; choose the variant 'typed'."};
   }
-  if (output.dtype != DType::f32 && output.dtype != DType::boolean) {
-    return Error{Reason::type_not_served, "Pointwise strips make f32 and bool outputs, not " +
-                                              std::string(name_of(output.dtype)) + "; choose the variant 'plain'."};
-  }
+  for (const TensorDesc& desc : inputs) pitches.push_back(desc.layout.pitch);
   pitches.push_back(output.layout.pitch);
   SPARKLE_TRY(program, compile_strips(params, unit));
   loop.program_ = std::move(program);
   loop.nest_ = make_nest(output.shape, pitches, pitches.size() - 1);
+  for (const TensorDesc& desc : inputs) loop.convert_.push_back(conversions(unit, desc.dtype));
+  loop.convert_.push_back(conversions(unit, output.dtype));
   if (!loop.set_accesses(inputs, output)) {
     return Error{Reason::backend_lacks_variant,
                  "The pointwise program " + expression(params) +
@@ -178,12 +179,16 @@ void PointwiseLoop::run_strips(std::span<std::byte* const> inputs, std::byte* ou
       const Operand& operand = operands_[i];
       const int64_t at = place(i);
       const float* floats = reinterpret_cast<const float*>(inputs[i]) + at;
-      const uint8_t* bytes = reinterpret_cast<const uint8_t*>(inputs[i]) + at;
+      const std::byte* bytes = inputs[i] + at * size_of(operand.dtype);
       if (operand.access == Access::direct) {
         values[i] = {floats, ~size_t{0}};
       } else if (operand.access == Access::splat) {
         float* to = splats + operand.buffer * static_cast<int>(kSplatFloats);
-        if (kept[i] != at) fill(to, operand.dtype == DType::f32 ? *floats : static_cast<float>(*bytes));
+        if (kept[i] != at) {
+          float value = 0;
+          convert_[i].load(bytes, 1, &value);
+          fill(to, value);
+        }
         kept[i] = at;
         values[i] = {to, 0};
       } else {
@@ -196,7 +201,7 @@ void PointwiseLoop::run_strips(std::span<std::byte* const> inputs, std::byte* ou
           if (operand.dtype == DType::f32) {
             gather(floats, row_pitch, column_pitch, fill_rows, columns, to);
           } else {
-            gather(bytes, row_pitch, column_pitch, fill_rows, columns, to);
+            gather(convert_[i], operand.dtype, bytes, row_pitch, column_pitch, fill_rows, columns, to);
           }
         }
         kept[i] = at;
@@ -225,7 +230,8 @@ void PointwiseLoop::run_strips(std::span<std::byte* const> inputs, std::byte* ou
     }
     if (out.access == Access::moved) {
       const int64_t row_pitch = rows_ > 1 ? nest_.pitch[count][rank - 2] : 0;
-      scatter(result, out.dtype, output + out_at * size_of(out.dtype), row_pitch, nest_.pitch[count][rank - 1], rows, columns);
+      scatter(convert_[count], out.dtype, result, output + out_at * size_of(out.dtype), row_pitch, nest_.pitch[count][rank - 1],
+              rows, columns);
     }
   }
 }

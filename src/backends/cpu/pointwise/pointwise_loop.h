@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "backends/cpu/conversions.h"
 #include "backends/cpu/loop_nest.h"
 #include "backends/cpu/pointwise/program.h"
 #include "base/executor.h"
@@ -12,7 +13,8 @@ namespace sparkle::cpu {
 
 class PointwiseLoop {
  public:
-  // Operands are f32, bool or u8, the output f32 or bool; `grain` is the least number of elements per task or 0.
+  // Operands and output of any types as long as they are computed in f32 (families/types.h); `grain` is the least number of
+  // elements per task or 0.
   static Result<PointwiseLoop> make(const PointwiseParams& params, std::span<const TensorDesc> inputs, const TensorDesc& output,
                                     std::string_view unit, int64_t grain);
   // Pointers to the elements (0, ..., 0). The output may be an operand of the same layout.
@@ -36,10 +38,11 @@ class PointwiseLoop {
   bool set_accesses(std::span<const TensorDesc> inputs, const TensorDesc& output);
 
   StripProgram program_;
-  LoopNest nest_;                   // operands, then the output
-  std::vector<Operand> operands_;   // likewise
-  int outer_axes_ = 0;              // axes outside of a strip
-  int64_t rows_ = 1, columns_ = 1;  // the innermost two axes (rows 1 where strips take one axis)
+  LoopNest nest_;                     // operands, then the output
+  std::vector<Operand> operands_;     // likewise
+  std::vector<Conversions> convert_;  // likewise
+  int outer_axes_ = 0;                // axes outside of a strip
+  int64_t rows_ = 1, columns_ = 1;    // the innermost two axes (rows 1 where strips take one axis)
   int64_t rows_per_strip_ = 1, columns_per_strip_ = 1;
   int64_t strips_per_outer_ = 1, strips_ = 0, strips_per_task_ = 1;
   int strip_buffers_ = 0, splat_buffers_ = 0;

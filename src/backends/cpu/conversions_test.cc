@@ -1,0 +1,75 @@
+// Conversions of rows: every 16-bit pattern, every rounding case, tails of every length.
+#include "backends/cpu/conversions.h"
+
+#include <bit>
+
+#include "backends/cpu/test_tensor.h"
+
+namespace sparkle::cpu {
+namespace {
+
+TEST(Conversions, EveryHalfIsReadAndWrittenBack) {
+  for (const std::string& unit : test_units())
+    for (const DType type : {DType::f16, DType::bf16}) {
+      const Conversions c = conversions(unit, type);
+      std::vector<uint16_t> bits(65536), back(65536, 1);
+      for (size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<uint16_t>(i);
+      std::vector<float> floats(65536);
+      c.load(reinterpret_cast<const std::byte*>(bits.data()), 65536, floats.data());
+      c.store(floats.data(), 65536, reinterpret_cast<std::byte*>(back.data()));
+      for (size_t i = 0; i < bits.size(); ++i) {
+        const double want = load_element(type, reinterpret_cast<const std::byte*>(&bits[i]));
+        if (std::isnan(want)) {
+          ASSERT_TRUE(std::isnan(floats[i])) << unit << " " << i;
+        } else {
+          ASSERT_EQ(static_cast<double>(floats[i]), want) << unit << " " << name_of(type) << " " << i;
+          ASSERT_EQ(back[i], bits[i]) << unit << " " << name_of(type);
+        }
+      }
+    }
+}
+
+// Between every two neighbouring values: just below, at and just above the middle.
+TEST(Conversions, RoundToNearestEven) {
+  for (const std::string& unit : test_units())
+    for (const DType type : {DType::f16, DType::bf16}) {
+      const Conversions c = conversions(unit, type);
+      std::vector<float> floats;
+      for (uint16_t i = 0; i < 0x7c00; ++i) {
+        const uint16_t next = i + 1;
+        const double a = load_element(type, reinterpret_cast<const std::byte*>(&i));
+        const double b = load_element(type, reinterpret_cast<const std::byte*>(&next));
+        const auto middle = static_cast<float>((a + b) / 2);
+        if (!(std::isnormal(middle) && std::isfinite(b))) continue;
+        for (const float v : {std::nextafter(middle, 0.0f), middle, std::nextafter(middle, INFINITY)})
+          floats.push_back(v), floats.push_back(-v);
+      }
+      std::vector<uint16_t> got(floats.size());
+      c.store(floats.data(), static_cast<int64_t>(floats.size()), reinterpret_cast<std::byte*>(got.data()));
+      for (size_t i = 0; i < floats.size(); ++i) {
+        uint16_t want = 0;
+        store_element(type, static_cast<double>(floats[i]), reinterpret_cast<std::byte*>(&want));
+        ASSERT_EQ(got[i], want) << unit << " " << name_of(type) << " " << floats[i];
+      }
+    }
+}
+
+TEST(Conversions, TailsAndPitchesTouchNothingElse) {
+  for (const std::string& unit : test_units())
+    for (const DType type : {DType::f16, DType::bf16, DType::i8, DType::u16, DType::i64, DType::boolean, DType::f64})
+      for (int64_t count = 1; count <= 40; ++count)
+        for (const int64_t pitch : {1, 3, -1}) {
+          const Conversions c = conversions(unit, type);
+          const TensorDesc desc{type, {count}, {Dims{0}, Dims{pitch}, pitch < 0 ? count - 1 : 0, 1, false}};
+          TestTensor written(desc);
+          std::vector<float> floats(static_cast<size_t>(count) + 1, 77.0f), read(static_cast<size_t>(count) + 1, 77.0f);
+          for (int64_t i = 0; i < count; ++i) floats[static_cast<size_t>(i)] = static_cast<float>(i % 2);
+          store_floats(c, type, floats.data(), count, written.origin(), pitch);
+          ASSERT_TRUE(written.sentinels_hold()) << unit << " " << name_of(type) << " " << count << " " << pitch;
+          load_floats(c, type, written.origin(), pitch, count, read.data());
+          ASSERT_EQ(read, floats) << unit << " " << name_of(type) << " " << count << " " << pitch;
+        }
+}
+
+}  // namespace
+}  // namespace sparkle::cpu

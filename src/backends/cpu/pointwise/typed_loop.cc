@@ -1,0 +1,71 @@
+#include "backends/cpu/pointwise/typed_loop.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/denormals.h"
+#include "families/convert.h"
+#include "families/types.h"
+
+namespace sparkle::cpu {
+namespace {
+constexpr int64_t kLeastTask = 8192;  // elements; below, waking a thread costs more than it gives
+constexpr size_t kMostValues = 64;
+}  // namespace
+
+Result<TypedLoop> TypedLoop::make(const PointwiseParams& params, std::span<const TensorDesc> inputs, const TensorDesc& output,
+                                  int64_t grain) {
+  TypedLoop loop;
+  loop.params_ = params;
+  const DType type = pointwise_arithmetic(inputs, output);
+  loop.double_ = type == DType::f64;
+  with_type(type, [&]<class T>(T*) {
+    if constexpr (!std::is_same_v<T, float>) loop.row_ = typed_row<T>;
+  });
+  if (!loop.row_)
+    return Error{Reason::type_not_served, "Typed pointwise rows compute in f64 and integers, not in " +
+                                              std::string(name_of(type)) + "; choose 'strips'."};
+  if (inputs.size() + params.program.size() > kMostValues || params.program.empty())
+    return Error{Reason::backend_lacks_variant, "The pointwise program " + expression(params) +
+                                                    " has more values than typed rows hold; split it or choose 'plain'."};
+  std::vector<Dims> pitches;
+  for (const TensorDesc& desc : inputs) pitches.push_back(desc.layout.pitch), loop.types_.push_back(desc.dtype);
+  pitches.push_back(output.layout.pitch), loop.types_.push_back(output.dtype);
+  loop.nest_ = make_nest(output.shape, pitches, pitches.size() - 1);
+  if (output.shape.product() == 0) return loop;
+  const int64_t columns = loop.nest_.size[loop.nest_.rank() - 1];
+  loop.parts_ = (columns + kTypedRow - 1) / kTypedRow;
+  loop.rows_ = output.shape.product() / columns * loop.parts_;
+  loop.rows_per_task_ = std::max<int64_t>(1, (grain > 0 ? grain : kLeastTask) / std::min(columns, kTypedRow));
+  return loop;
+}
+
+void TypedLoop::run(std::span<std::byte* const> inputs, std::byte* output, Executor& executor) const {
+  if (rows_ == 0) return;
+  const int64_t most = executor.width() == 1 ? 1 : 4 * static_cast<int64_t>(executor.width());
+  const int64_t tasks = std::clamp<int64_t>(rows_ / rows_per_task_, 1, most);
+  const int inner = nest_.rank() - 1;
+  const int64_t columns = nest_.size[inner];
+  parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
+    const ScopedKeepDenormals keep(double_);
+    std::vector<double> scratch(static_cast<size_t>(typed_scratch(params_) / 8));
+    std::vector<TypedOperand> operands(inputs.size());
+    TypedRow row;
+    row.params = &params_;
+    row.scratch = reinterpret_cast<std::byte*>(scratch.data());
+    row.inputs = operands;
+    for (int64_t r = rows_ * task / tasks; r < rows_ * (task + 1) / tasks; ++r) {
+      const int64_t column = r % parts_ * kTypedRow;
+      row.count = std::min(kTypedRow, columns - column);
+      const auto operand = [&](size_t i, std::byte* origin) -> TypedOperand {
+        const int64_t pitch = nest_.pitch[i][inner];
+        return {types_[i], origin + (nest_.offset(i, r / parts_, inner) + column * pitch) * size_of(types_[i]), pitch};
+      };
+      for (size_t i = 0; i < inputs.size(); ++i) operands[i] = operand(i, inputs[i]);
+      row.output = operand(inputs.size(), output);
+      row_(row);
+    }
+  });
+}
+
+}  // namespace sparkle::cpu

@@ -1,0 +1,70 @@
+// Rows of elements converted between types, as Cast does: integers wrap around, floats are truncated towards zero and saturate
+// where the integer type ends (NaN gives 0), a truth value is x != 0, floats round to nearest even.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "families/element.h"
+
+namespace sparkle {
+
+template <class To, class From>
+To converted(From value) {
+  if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
+    // The upper bound is a power of two, which every float type holds; the largest integer itself may round up to it.
+    constexpr From beyond = static_cast<From>(std::numeric_limits<To>::max() / 2 + 1) * 2;
+    if (value != value) return 0;
+    if (value >= beyond) return std::numeric_limits<To>::max();
+    if (value <= static_cast<From>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
+  }
+  return static_cast<To>(value);
+}
+
+// Calls f with a null pointer of the C++ type that holds `type`; false for f16, bf16 and bool, which have none.
+template <class F>
+bool with_type(DType type, F&& f) {
+  switch (type) {
+    case DType::f32: f(static_cast<float*>(nullptr)); return true;
+    case DType::f64: f(static_cast<double*>(nullptr)); return true;
+    case DType::i8: f(static_cast<int8_t*>(nullptr)); return true;
+    case DType::u8: f(static_cast<uint8_t*>(nullptr)); return true;
+    case DType::i16: f(static_cast<int16_t*>(nullptr)); return true;
+    case DType::u16: f(static_cast<uint16_t*>(nullptr)); return true;
+    case DType::i32: f(static_cast<int32_t*>(nullptr)); return true;
+    case DType::u32: f(static_cast<uint32_t*>(nullptr)); return true;
+    case DType::i64: f(static_cast<int64_t*>(nullptr)); return true;
+    case DType::u64: f(static_cast<uint64_t*>(nullptr)); return true;
+    default: return false;
+  }
+}
+
+// `count` elements of `type`, `pitch` elements apart, to neighbouring T.
+template <class T>
+void load_row(DType type, const std::byte* from, int64_t pitch, int64_t count, T* to) {
+  const bool plain = with_type(type, [&]<class From>(From*) {
+    const From* x = reinterpret_cast<const From*>(from);
+    for (int64_t i = 0; i < count; ++i) to[i] = converted<T>(x[i * pitch]);
+  });
+  if (plain) return;
+  for (int64_t i = 0; i < count; ++i) to[i] = converted<T>(load_element(type, from + i * pitch * size_of(type)));
+}
+
+// The way back.
+template <class T>
+void store_row(DType type, const T* from, int64_t count, std::byte* to, int64_t pitch) {
+  const bool plain = with_type(type, [&]<class To>(To*) {
+    To* y = reinterpret_cast<To*>(to);
+    for (int64_t i = 0; i < count; ++i) y[i * pitch] = converted<To>(from[i]);
+  });
+  if (plain) return;
+  if (type == DType::boolean) {
+    for (int64_t i = 0; i < count; ++i) to[i * pitch] = static_cast<std::byte>(from[i] != 0);
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) store_element(type, static_cast<double>(from[i]), to + i * pitch * size_of(type));
+}
+
+}  // namespace sparkle

@@ -1,0 +1,138 @@
+#include "families/types.h"
+
+#include <algorithm>
+
+namespace sparkle {
+namespace {
+
+constexpr TypeSet kMatrices = kFloats | TypeSet{DType::i32, DType::u32, DType::i64, DType::u64};
+constexpr std::string_view kInF32 = "f16 and bf16 converted to f32 before it, f64 by the variant plain";
+
+constexpr TypeRow kRows[] = {
+    {Family::gemm, "window", "Conv, ConvTranspose", kFloats, kInF32},
+    {Family::gemm, "dense", "MatMul, Gemm", kMatrices,
+     "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain"},
+    {Family::depthwise, "", "Conv with a group per channel", kFloats, kInF32},
+    {Family::pool, "max", "MaxPool", kNumbers,
+     "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain"},
+    {Family::pool, "average, lp", "AveragePool, LpPool, LRN", kFloats, kInF32},
+    {Family::pointwise, "functions", "Exp, Log, Sigmoid, Gelu and every other not below", kFloats,
+     "f16 and bf16 read and written by the kernel, f64 by the variant typed"},
+    {Family::pointwise, "arithmetic",
+     "Add, Sub, Mul, Div, Mod, Pow, Max, Min, Sum, Clip, Neg, Abs, Sign, Relu, PRelu, Less, LessOrEqual, Greater, "
+     "GreaterOrEqual",
+     kNumbers, "f16 and bf16 read and written by the kernel, f64 and integers by the variant typed"},
+    {Family::pointwise, "any", "Identity, Where, Equal, And, Or, Xor, Not, Cast, CastLike", kAllTypes,
+     "f16, bf16 and bool read and written by the kernel, f64 and integers by the variant typed"},
+    {Family::reduce, "", "ReduceSum and its like, GlobalAveragePool, GlobalMaxPool, GlobalLpPool", kNumbers,
+     "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain"},
+    {Family::reduce, "max, min", "ReduceMax, ReduceMin", kAllTypes,
+     "f16 and bf16 converted to f32 before it, f64, integers and bool by the variant plain"},
+    {Family::softmax, "", "Softmax, LogSoftmax", kFloats, kInF32},
+    {Family::normalize, "", "InstanceNormalization, LayerNormalization, GroupNormalization", kFloats, kInF32},
+    {Family::copy, "", "Transpose, Concat, Slice, Split, Expand, Tile, DepthToSpace, SpaceToDepth", kAllTypes,
+     "elements move as they are"},
+    {Family::pad, "", "Pad", kAllTypes, "elements move as they are"},
+    {Family::resize, "nearest", "Resize, Upsample", kAllTypes, "elements move as they are"},
+    {Family::resize, "linear, cubic", "Resize, Upsample", kNumbers,
+     "f16 and bf16 converted to f32 before it, f64 and integers (rounded, saturating) by the variant plain"},
+    {Family::gather, "", "Gather", kAllTypes, "elements move as they are"},
+};
+
+const TypeRow& row(Family family, std::string_view form) {
+  return *std::find_if(std::begin(kRows), std::end(kRows),
+                       [&](const TypeRow& r) { return r.family == family && (form.empty() || r.form == form); });
+}
+
+bool is_wide(DType type) { return type == DType::i32 || type == DType::u32 || type == DType::i64 || type == DType::u64; }
+
+}  // namespace
+
+std::string to_text(TypeSet types) {
+  std::string text;
+  for (int i = 0; i <= static_cast<int>(DType::boolean); ++i) {
+    const auto type = static_cast<DType>(i);
+    if (!types.has(type)) continue;
+    if (!text.empty()) text += ", ";
+    text += name_of(type);
+  }
+  return text;
+}
+
+std::span<const TypeRow> type_rows() { return kRows; }
+
+bool serves_integers(PointwiseOp op) {
+  switch (op) {
+#define POINTWISE_INTEGER(op, formula) case PointwiseOp::op:
+#include "families/pointwise/integer_ops.inc"
+#undef POINTWISE_INTEGER
+    return true;
+    default: return false;
+  }
+}
+
+const TypeRow& type_row(PointwiseOp op) {
+  switch (op) {
+    case PointwiseOp::identity:
+    case PointwiseOp::select:
+    case PointwiseOp::equal:
+    case PointwiseOp::logical_and:
+    case PointwiseOp::logical_or:
+    case PointwiseOp::logical_xor:
+    case PointwiseOp::logical_not: return row(Family::pointwise, "any");
+    default: return row(Family::pointwise, serves_integers(op) ? "arithmetic" : "functions");
+  }
+}
+
+const TypeRow& type_row(const StageParams& params) {
+  if (const auto* p = std::get_if<GemmParams>(&params)) return row(Family::gemm, name_of(p->loader));
+  if (const auto* p = std::get_if<PoolParams>(&params))
+    return row(Family::pool, p->kind == PoolKind::max ? "max" : "average, lp");
+  if (const auto* p = std::get_if<PointwiseParams>(&params); p && !p->program.empty()) return type_row(p->program.back().op);
+  if (const auto* p = std::get_if<ReduceParams>(&params))
+    if (p->kind == ReduceKind::max || p->kind == ReduceKind::min) return row(Family::reduce, "max, min");
+  if (const auto* p = std::get_if<ResizeParams>(&params))
+    return row(Family::resize, p->mode == ResizeMode::nearest ? "nearest" : "linear, cubic");
+  return row(static_cast<Family>(params.index()), "");
+}
+
+DType pointwise_arithmetic(std::span<const DType> operands, DType result) {
+  bool real = is_float(result), wide_integer = false, real_operand = false, twice = result == DType::f64;
+  for (DType type : operands) {
+    real_operand |= is_float(type);
+    wide_integer |= is_wide(type);
+    twice |= type == DType::f64;
+  }
+  if (twice || (real_operand && wide_integer)) return DType::f64;
+  if (real || real_operand) return DType::f32;
+  for (DType type : operands)
+    if (type != DType::boolean) return type;
+  return result == DType::boolean ? DType::f32 : result;
+}
+
+DType pointwise_arithmetic(std::span<const TensorDesc> operands, const TensorDesc& result) {
+  std::vector<DType> types;
+  for (const TensorDesc& desc : operands) types.push_back(desc.dtype);
+  return pointwise_arithmetic(types, result.dtype);
+}
+
+std::string type_table() {
+  std::string text =
+      "# Element types\n\n"
+      "Printed from `src/families/types.cc` (`SPARKLE_UPDATE_DOCS=1` and the test `Types.TheDocumentedTableIsThisOne`).\n\n"
+      "Arithmetic on f16 and bf16 is done in f32 and rounded to nearest even where a tensor is stored in 16 bits; between two "
+      "steps\n"
+      "that both compute in f32 it stays f32. f64 is computed in double. Integers are computed in their own type, exactly, and "
+      "wrap\n"
+      "around; a quotient is truncated, a division by zero gives 0. Cast truncates floats towards zero and saturates where "
+      "the\n"
+      "integer ends (NaN gives 0), integers wrap.\n\n"
+      "| family | form | operators | element types | other than f32 |\n|---|---|---|---|---|\n";
+  for (const TypeRow& r : kRows) {
+    text += "| " + std::string(name_of(r.family)) + " | " + std::string(r.form) + " | " + std::string(r.operators) + " | " +
+            to_text(r.types) + " | " + std::string(r.how) + " |\n";
+  }
+  return text;
+}
+
+}  // namespace sparkle

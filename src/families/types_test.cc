@@ -1,0 +1,64 @@
+// The table of element types: what it says of single stages, in which type programs are computed, and that the page of the
+// documentation is printed from it.
+#include "families/types.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace sparkle {
+namespace {
+
+TEST(Types, RowsFollowTheForm) {
+  EXPECT_TRUE(type_row(PointwiseOp::add).types.has(DType::u64));
+  EXPECT_FALSE(type_row(PointwiseOp::add).types.has(DType::boolean));
+  EXPECT_FALSE(type_row(PointwiseOp::exp).types.has(DType::i32));
+  EXPECT_TRUE(type_row(PointwiseOp::select).types.has(DType::boolean));
+  EXPECT_TRUE(type_row(StageParams(GemmParams{Loader::dense, 1, {}, {}})).types.has(DType::i64));
+  EXPECT_FALSE(type_row(StageParams(GemmParams{Loader::window, 1, {}, {}})).types.has(DType::i64));
+  EXPECT_TRUE(type_row(StageParams(PoolParams{PoolKind::max, {}, false, 2})).types.has(DType::u8));
+  EXPECT_FALSE(type_row(StageParams(PoolParams{PoolKind::average, {}, false, 2})).types.has(DType::u8));
+  EXPECT_TRUE(type_row(StageParams(ReduceParams{ReduceKind::max, {}})).types.has(DType::boolean));
+  EXPECT_FALSE(type_row(StageParams(ReduceParams{ReduceKind::sum, {}})).types.has(DType::boolean));
+  EXPECT_EQ(to_text(kFloats), "f32, f16, bf16, f64");
+}
+
+TEST(Types, EveryFamilyHasARow) {
+  for (int i = 0; i < kFamilies; ++i) {
+    bool found = false;
+    for (const TypeRow& row : type_rows()) found = found || row.family == static_cast<Family>(i);
+    EXPECT_TRUE(found) << name_of(static_cast<Family>(i)) << " has no row in src/families/types.cc";
+  }
+}
+
+TEST(Types, ArithmeticOfPrograms) {
+  using T = std::vector<DType>;
+  const auto type = [](const T& operands, DType result) {
+    return pointwise_arithmetic(std::span<const DType>(operands), result);
+  };
+  EXPECT_EQ(type({DType::f16, DType::bf16}, DType::f16), DType::f32);
+  EXPECT_EQ(type({DType::boolean, DType::i64, DType::i64}, DType::i64), DType::i64);
+  EXPECT_EQ(type({DType::boolean, DType::boolean}, DType::boolean), DType::f32);
+  EXPECT_EQ(type({DType::u8, DType::f32}, DType::f32), DType::f32);
+  EXPECT_EQ(type({DType::f32, DType::i64}, DType::f32), DType::f64);  // a power: 2^24 is no bound for the exponent
+  EXPECT_EQ(type({DType::i32}, DType::f32), DType::f32);              // a cast
+  EXPECT_EQ(type({DType::i64}, DType::f64), DType::f64);
+  EXPECT_EQ(type({DType::u16}, DType::i8), DType::u16);
+  EXPECT_EQ(type({DType::boolean}, DType::i32), DType::i32);
+  EXPECT_EQ(type({}, DType::f32), DType::f32);
+}
+
+TEST(Types, TheDocumentedTableIsThisOne) {
+  const std::string path = SPARKLE_SOURCE_DIR "/docs/element_types.md";
+  if (std::getenv("SPARKLE_UPDATE_DOCS")) std::ofstream(path) << type_table();
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(text.str(), type_table()) << path
+                                      << " is older than src/families/types.cc; run this test with SPARKLE_UPDATE_DOCS=1.";
+}
+
+}  // namespace
+}  // namespace sparkle

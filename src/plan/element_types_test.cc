@@ -1,0 +1,101 @@
+// How plans treat element types: 16-bit floats become f32 once and stay so, programs never mix arithmetics, what no family
+// computes is refused by name.
+#include <algorithm>
+
+#include "graph/test_graphs.h"
+#include "plan/plan_testing.h"
+
+namespace sparkle {
+namespace {
+using testing::GraphBuilder;
+
+Result<Plan> planned(GraphBuilder& b, TensorId output) {
+  b.done(output);
+  SPARKLE_TRY(graph, testing::ready(b.graph));
+  return make_plan(graph, testing::device_named("epyc-zen4"));
+}
+
+TensorId typed(GraphBuilder& b, const HostTensor& value) {
+  return b.graph.add_constant("c" + std::to_string(b.graph.tensors.size()), value);
+}
+
+TEST(ElementTypes, HalvesAreConvertedOnceEachWay) {
+  GraphBuilder b;
+  const TensorId x = b.input({1, 8, 6, 6}, DType::f16);
+  TensorId v = x;
+  for (int i = 0; i < 3; ++i) {
+    const TensorId w = typed(b, HostTensor::zeros(DType::f16, {8, 8, 3, 3}));
+    v = b.pointwise(PointwiseOp::relu, {b.op("Conv", testing::conv_op(1), {v, w})});
+  }
+  const auto plan = planned(b, v);
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  int to_f32 = 0, to_f16 = 0, convolutions = 0;
+  for (const PlanStep& step : plan->steps) {
+    const DType in = step.stage.inputs[0].dtype, out = step.stage.outputs[0].dtype;
+    to_f32 += in == DType::f16 && out == DType::f32;
+    to_f16 += in == DType::f32 && out == DType::f16;
+    convolutions += step.stage.family() == Family::gemm && in == DType::f32 && out == DType::f32;
+  }
+  EXPECT_EQ(to_f32, 1);
+  EXPECT_EQ(to_f16, 1);
+  EXPECT_EQ(convolutions, 3);
+  EXPECT_EQ(plan->tensors[static_cast<size_t>(plan->outputs[0])].desc.dtype, DType::f16);
+  for (const PlanConstant& c : plan->constants) EXPECT_EQ(c.value.dtype, DType::f32) << c.name;
+}
+
+TEST(ElementTypes, MovesAndElementWiseStepsReadHalvesDirectly) {
+  GraphBuilder b;
+  const TensorId x = b.input({2, 5, 7}, DType::bf16), y = b.input({2, 7, 5}, DType::bf16);
+  const TensorId t = b.op("Transpose", TransposeOp{{0, 2, 1}}, {x});
+  const auto plan = planned(b, b.pointwise(PointwiseOp::add, {t, y}));
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  for (const PlanStep& step : plan->steps) {
+    for (const TensorDesc& desc : step.stage.inputs) EXPECT_EQ(desc.dtype, DType::bf16) << step.name;
+    for (const TensorDesc& desc : step.stage.outputs) EXPECT_EQ(desc.dtype, DType::bf16) << step.name;
+  }
+}
+
+TEST(ElementTypes, AnExplicitCastRounds) {
+  GraphBuilder b;
+  const TensorId x = b.input({3, 5});
+  const TensorId narrow = b.op("Cast", CastOp{DType::f16}, {x});
+  const auto plan = planned(b, b.op("Cast", CastOp{DType::f32}, {narrow}));
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  ASSERT_EQ(plan->steps.size(), 2u);
+  EXPECT_EQ(plan->steps[0].stage.outputs[0].dtype, DType::f16);
+}
+
+TEST(ElementTypes, ProgramsOfDifferentArithmeticAreNotMerged) {
+  GraphBuilder b;
+  const TensorId i = b.input({3, 5}, DType::i64), j = b.input({3, 5}, DType::i64), f = b.input({3, 5});
+  const TensorId less = b.pointwise(PointwiseOp::less, {b.pointwise(PointwiseOp::add, {i, j}), j});
+  const auto plan = planned(b, b.pointwise(PointwiseOp::select, {less, f, b.pointwise(PointwiseOp::neg, {f})}));
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  ASSERT_EQ(plan->steps.size(), 2u);
+  EXPECT_EQ(variant_of(plan->steps[0].schedule), "typed");
+  EXPECT_EQ(variant_of(plan->steps[1].schedule), "strips");
+}
+
+TEST(ElementTypes, WhatNoFamilyComputesIsRefusedByName) {
+  GraphBuilder b;
+  const TensorId x = b.input({3, 5}, DType::i32);
+  const auto plan = planned(b, b.pointwise(PointwiseOp::exp, {x}));
+  ASSERT_FALSE(plan.ok());
+  EXPECT_EQ(plan.error().reason, Reason::type_not_served);
+  EXPECT_EQ(plan.error().message, "Node 'n0' (exp): tensor 'x0' has type i32; this operator serves f32, f16, bf16, f64 there.");
+}
+
+TEST(ElementTypes, BoundsOfIntegersNeedNotFitADouble) {
+  GraphBuilder b;
+  const int64_t high = (int64_t{1} << 62) + 1;
+  const TensorId x = b.input({4}, DType::i64);
+  const TensorId clipped = b.op("Clip", PointwiseNode{PointwiseOp::clip, -INFINITY, INFINITY},
+                                {x, kAbsent, typed(b, HostTensor::of<int64_t>(DType::i64, {}, {high}))});
+  const auto plan = planned(b, clipped);
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  ASSERT_EQ(plan->constants.size(), 1u);
+  EXPECT_EQ(plan->constants[0].value.data<int64_t>()[0], high);
+}
+
+}  // namespace
+}  // namespace sparkle

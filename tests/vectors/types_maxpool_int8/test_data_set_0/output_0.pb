@@ -1,0 +1,1 @@
+ByJKüiooGxMMttxOMttxmmttOmmJxKvvUKvvUsvvUCs-=CVsWWCV{c^^V{ciif{wiifwwiifwwBB

@@ -1,0 +1,1 @@
+CByJÉ:9YE	'bUU6M^La8[I3MCFI	dJVCZE6XN!LY0:HS*a0;Z6@;+\`D+*;%'J!Y2<7H+	a74L.X5$PK_[I:(%S23XbDJ8a_C\;Xd"b^KMBG+TAP]@^=	&*$bXR?!A$(#TK- cFa%,_U	^F,B@BQ
