@@ -23,6 +23,7 @@ namespace {
 
 // Moves of whole elements serve any type; arithmetic is fp32 (with truth values beside it) so far.
 Status check_types(const Graph& graph, const Op& op) {
+  if (is_index_operator(op)) return ok();
   const bool moves = std::holds_alternative<ReshapeOp>(op.params) || std::holds_alternative<TransposeOp>(op.params) ||
                      std::holds_alternative<SliceOp>(op.params) || std::holds_alternative<SplitOp>(op.params) ||
                      std::holds_alternative<ConcatOp>(op.params) || std::holds_alternative<ExpandOp>(op.params) ||
@@ -50,7 +51,7 @@ Status lower_group(Lowering& l, const Group& group) {
   for (int i : group.ops) SPARKLE_CHECK(check_types(l.graph, l.graph.ops[static_cast<size_t>(i)]));
   if (group.anchor >= 0) return lower_anchor(l, group);
   if (!group.program.program.empty()) return lower_pointwise(l, group);
-  for (auto* theme : {lower_view, lower_movement, lower_window, lower_normal}) {
+  for (auto* theme : {lower_view, lower_movement, lower_window, lower_normal, lower_index}) {
     SPARKLE_TRY(served, theme(l, group));
     if (served) return ok();
   }
