@@ -31,9 +31,26 @@ namespace sparkle {
 
 // One alternative per family, in the order of Family below.
 using StageParams = std::variant<GemmParams, DepthwiseParams, PoolParams, PointwiseParams, ReduceParams, SoftmaxParams,
-                                 NormalizeParams, CopyParams, PadParams, ResizeParams, GatherParams, ScatterParams, TopKParams, ScanParams, TriangleParams,
-                                 NonMaxParams>;
-enum class Family : uint8_t { gemm, depthwise, pool, pointwise, reduce, softmax, normalize, copy, pad, resize, gather, scatter, top_k, scan, triangle, non_max };
+                                 NormalizeParams, CopyParams, PadParams, ResizeParams, GatherParams, ScatterParams, TopKParams,
+                                 ScanParams, TriangleParams, NonMaxParams>;
+enum class Family : uint8_t {
+  gemm,
+  depthwise,
+  pool,
+  pointwise,
+  reduce,
+  softmax,
+  normalize,
+  copy,
+  pad,
+  resize,
+  gather,
+  scatter,
+  top_k,
+  scan,
+  triangle,
+  non_max
+};
 inline constexpr int kFamilies = std::variant_size_v<StageParams>;
 std::string_view name_of(Family family);
 bool parse_name(std::string_view text, Family& family);

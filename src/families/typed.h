@@ -97,10 +97,10 @@ auto order_key(T value) {
     using Bits = std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>>;
     using Key = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
     constexpr auto kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(T) - 1));
-    constexpr Bits kInfinity = sizeof(T) == 8                       ? static_cast<Bits>(0x7ff0000000000000)
-                               : sizeof(T) == 4                     ? static_cast<Bits>(0x7f800000)
+    constexpr Bits kInfinity = sizeof(T) == 8               ? static_cast<Bits>(0x7ff0000000000000)
+                               : sizeof(T) == 4             ? static_cast<Bits>(0x7f800000)
                                : std::is_same_v<T, Float16> ? static_cast<Bits>(0x7c00)
-                                                                    : static_cast<Bits>(0x7f80);
+                                                            : static_cast<Bits>(0x7f80);
     const Bits bits = std::bit_cast<Bits>(value), size = static_cast<Bits>(bits & static_cast<Bits>(~kSign));
     if (size > kInfinity) return std::numeric_limits<Key>::max();
     return static_cast<Key>(bits == size ? bits | kSign : static_cast<Bits>(kSign - size));

@@ -80,8 +80,8 @@ class Expansion {
       }
     }
     if (terms.size() != op_.inputs.size())
-      return fail(Reason::bad_model, "has " + std::to_string(terms.size()) + " terms for " + std::to_string(op_.inputs.size()) +
-                                         " inputs");
+      return fail(Reason::bad_model,
+                  "has " + std::to_string(terms.size()) + " terms for " + std::to_string(op_.inputs.size()) + " inputs");
     int most = 0;  // axes of the longest ellipsis
     std::map<int, int> count;
     for (size_t i = 0; i < terms.size(); ++i) {
@@ -128,8 +128,8 @@ class Expansion {
         const auto [at, fresh] = sizes.emplace(label, operand.sizes[i]);
         if (label < 0 && at->second == 1) at->second = operand.sizes[i];
         if (at->second != operand.sizes[i] && !(label < 0 && operand.sizes[i] == 1))
-          return fail(Reason::bad_shape, "gives one axis the sizes " + std::to_string(at->second) + " and " +
-                                             std::to_string(operand.sizes[i]));
+          return fail(Reason::bad_shape,
+                      "gives one axis the sizes " + std::to_string(at->second) + " and " + std::to_string(operand.sizes[i]));
       }
     return ok();
   }

@@ -1,5 +1,6 @@
-// Operators that look for places (ArgMax, TopK, NonMaxSuppression), read or write at places (GatherElements, GatherND, Scatter*,
-// OneHot), run along an axis (CumSum) or keep a part (Trilu, CenterCropPad), and Einsum, which becomes other operators.
+// Operators that look for places (ArgMax, TopK, NonMaxSuppression), read or write at places (GatherElements, GatherND,
+// Scatter*, OneHot), run along an axis (CumSum) or keep a part (Trilu, CenterCropPad), and Einsum, which becomes other
+// operators.
 #pragma once
 
 #include <string>
@@ -56,8 +57,8 @@ struct OneHotOp {
 };
 // Inputs: x, shape (constant).
 struct CenterCropPadOp {
-  Dims axes, target;    // [resolved] target: the output's shape
-  bool given = false;   // whether target is resolved
+  Dims axes, target;   // [resolved] target: the output's shape
+  bool given = false;  // whether target is resolved
 };
 // Inputs: any number. bind() writes it as transpositions, reductions and products.
 struct EinsumOp {
@@ -67,8 +68,8 @@ struct EinsumOp {
 // the largest number (GraphTensor::open).
 struct NonMaxSuppressionOp {
   bool centers = false;
-  int64_t most = 0;                        // [resolved] boxes per image and class
-  double overlap = 0, threshold = 0;       // [resolved]
+  int64_t most = 0;                   // [resolved] boxes per image and class
+  double overlap = 0, threshold = 0;  // [resolved]
   bool has_threshold = false;
 };
 

@@ -10,12 +10,14 @@ namespace {
 // The only element of a constant input.
 Result<int64_t> one_integer(const InferContext& c, int i, const char* what) {
   SPARKLE_TRY(list, c.integers(i, what));
-  if (list.size() != 1) return c.fail(Reason::bad_shape, "its " + std::string(what) + " " + c.describe(i) + " should be one number");
+  if (list.size() != 1)
+    return c.fail(Reason::bad_shape, "its " + std::string(what) + " " + c.describe(i) + " should be one number");
   return list[0];
 }
 Result<double> one_number(const InferContext& c, int i, const char* what) {
   SPARKLE_TRY(list, c.numbers(i, what));
-  if (list.size() != 1) return c.fail(Reason::bad_shape, "its " + std::string(what) + " " + c.describe(i) + " should be one number");
+  if (list.size() != 1)
+    return c.fail(Reason::bad_shape, "its " + std::string(what) + " " + c.describe(i) + " should be one number");
   return list[0];
 }
 
@@ -27,8 +29,8 @@ Status expect_indices(const InferContext& c, int i) {
 // Where there is no element to choose from.
 Status expect_elements(const InferContext& c, int axis, int64_t wanted) {
   if (c.shape(0)[axis] >= wanted) return ok();
-  return c.fail(Reason::bad_shape, c.describe(0) + " has fewer than " + std::to_string(wanted) + " elements along axis " +
-                                       std::to_string(axis));
+  return c.fail(Reason::bad_shape,
+                c.describe(0) + " has fewer than " + std::to_string(wanted) + " elements along axis " + std::to_string(axis));
 }
 
 // data, indices and updates of one type, and a reduction that the type has.
@@ -105,8 +107,8 @@ Status infer_rule(InferContext& c, GatherElementsOp& op) {
   SPARKLE_CHECK(c.expect_rank(1, x.size()));
   for (int i = 0; i < x.size(); ++i)
     if (i != axis && indices[i] > x[i])
-      return c.fail(Reason::bad_shape, "its indices " + c.describe(1) + " are larger than " + c.describe(0) + " along axis " +
-                                           std::to_string(i));
+      return c.fail(Reason::bad_shape,
+                    "its indices " + c.describe(1) + " are larger than " + c.describe(0) + " along axis " + std::to_string(i));
   return c.set(0, c.type(0), indices);
 }
 
@@ -117,17 +119,16 @@ Status infer_rule(InferContext& c, GatherNDOp& op) {
   if (x.empty() || indices.empty()) return c.fail(Reason::bad_shape, "neither its data nor its indices may be scalars");
   const int outer = indices.size() - 1;
   if (op.batch_axes < 0 || op.batch_axes > outer || op.batch_axes >= x.size())
-    return c.fail(Reason::bad_model, "batch_dims " + std::to_string(op.batch_axes) + " does not fit " + c.describe(0) + " and " +
-                                         c.describe(1));
+    return c.fail(Reason::bad_model,
+                  "batch_dims " + std::to_string(op.batch_axes) + " does not fit " + c.describe(0) + " and " + c.describe(1));
   const int batch = static_cast<int>(op.batch_axes);
   for (int i = 0; i < batch; ++i)
     if (x[i] != indices[i])
       return c.fail(Reason::bad_shape, c.describe(0) + " and " + c.describe(1) + " differ in batch axis " + std::to_string(i));
   const int64_t length = indices[outer];
   if (length < 1 || length > x.size() - batch)
-    return c.fail(Reason::bad_shape, "its indices " + c.describe(1) + " are tuples of " + std::to_string(length) +
-                                         ", but " + c.describe(0) + " has " + std::to_string(x.size() - batch) +
-                                         " axes to index");
+    return c.fail(Reason::bad_shape, "its indices " + c.describe(1) + " are tuples of " + std::to_string(length) + ", but " +
+                                         c.describe(0) + " has " + std::to_string(x.size() - batch) + " axes to index");
   const int rest = x.size() - batch - static_cast<int>(length);
   if (outer + rest > kMaxRank)
     return c.fail(Reason::operator_not_served, "its output would have more than " + std::to_string(kMaxRank) + " axes");
@@ -147,8 +148,8 @@ Status infer_rule(InferContext& c, ScatterElementsOp& op) {
     return c.fail(Reason::bad_shape, "its updates " + c.describe(2) + " and indices " + c.describe(1) + " differ in shape");
   for (int i = 0; i < x.size(); ++i)
     if (i != axis && indices[i] > x[i])
-      return c.fail(Reason::bad_shape, "its indices " + c.describe(1) + " are larger than " + c.describe(0) + " along axis " +
-                                           std::to_string(i));
+      return c.fail(Reason::bad_shape,
+                    "its indices " + c.describe(1) + " are larger than " + c.describe(0) + " along axis " + std::to_string(i));
   return c.set(0, c.type(0), x);
 }
 
@@ -159,15 +160,14 @@ Status infer_rule(InferContext& c, ScatterNDOp& op) {
   const int outer = indices.size() - 1;
   const int64_t length = indices[outer];
   if (length < 1 || length > x.size())
-    return c.fail(Reason::bad_shape, "its indices " + c.describe(1) + " are tuples of " + std::to_string(length) +
-                                         ", but " + c.describe(0) + " has " + std::to_string(x.size()) + " axes");
+    return c.fail(Reason::bad_shape, "its indices " + c.describe(1) + " are tuples of " + std::to_string(length) + ", but " +
+                                         c.describe(0) + " has " + std::to_string(x.size()) + " axes");
   Dims updates;
   for (int i = 0; i < outer; ++i) updates.push_back(indices[i]);
   bool fits = outer + x.size() - static_cast<int>(length) <= kMaxRank;
   for (int i = static_cast<int>(length); i < x.size(); ++i) updates.push_back(x[i]);
   fits = fits && c.shape(2) == updates;
-  if (!fits)
-    return c.fail(Reason::bad_shape, "its updates " + c.describe(2) + " should have the shape " + updates.to_string());
+  if (!fits) return c.fail(Reason::bad_shape, "its updates " + c.describe(2) + " should have the shape " + updates.to_string());
   return c.set(0, c.type(0), x);
 }
 

@@ -1,6 +1,6 @@
-// The non_max family: of boxes that overlap the one with the highest score stays (non-maximum suppression), per image and class.
-// Operands: boxes f32 [images, boxes, 4], scores f32 [images, classes, boxes] -> rows i64 [most, 3] of image, class, box, in
-// this order, best score first; rows beyond those found hold -1. Of equal scores the lower box comes first.
+// The non_max family: of boxes that overlap the one with the highest score stays (non-maximum suppression), per image and
+// class. Operands: boxes f32 [images, boxes, 4], scores f32 [images, classes, boxes] -> rows i64 [most, 3] of image, class,
+// box, in this order, best score first; rows beyond those found hold -1. Of equal scores the lower box comes first.
 #pragma once
 
 #include <span>

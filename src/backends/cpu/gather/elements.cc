@@ -42,12 +42,9 @@ class ElementsKernel final : public CpuKernel {
       outer_.push_back({y.shape[i], i == axis ? 0 : x.layout.pitch[i] * element_, y.layout.pitch[i] * element_});
       places_.push_back({y.shape[i], indices.layout.pitch[i] * wide, 0});
     }
-    line_ = {y.shape[last],
-             axis == last ? 0 : x.layout.pitch[last],
-             y.layout.pitch[last],
-             indices.layout.pitch[last],
-             x.layout.pitch[axis],
-             x.shape[axis]};
+    line_ = {y.shape[last],        axis == last ? 0 : x.layout.pitch[last],
+             y.layout.pitch[last], indices.layout.pitch[last],
+             x.layout.pitch[axis], x.shape[axis]};
     run_line_ = indices.dtype == DType::i64 ? line_function<int64_t>(element_) : line_function<int32_t>(element_);
   }
 

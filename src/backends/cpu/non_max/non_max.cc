@@ -9,8 +9,7 @@ namespace {
 
 class NonMaxKernel final : public CpuKernel {
  public:
-  explicit NonMaxKernel(const Stage& stage)
-      : params_(std::get<NonMaxParams>(stage.params)), rows_(stage.outputs[0].shape[0]) {
+  explicit NonMaxKernel(const Stage& stage) : params_(std::get<NonMaxParams>(stage.params)), rows_(stage.outputs[0].shape[0]) {
     const Dims& scores = stage.inputs[1].shape;
     images_ = scores[0], classes_ = scores[1], count_ = scores[2];
   }

@@ -1,6 +1,6 @@
-// TopK, ArgMax, ArgMin. Elements become unsigned keys that rank as they do (families/top_k/rank_key.h). k = 1 with indices alone
-// keeps the best key of each column, columns side by side; along a contiguous line it takes blocks by their largest key and
-// looks closer only where that beats the best so far. Other k: a heap of the best k, whose worst is what a new element must
+// TopK, ArgMax, ArgMin. Elements become unsigned keys that rank as they do (families/top_k/rank_key.h). k = 1 with indices
+// alone keeps the best key of each column, columns side by side; along a contiguous line it takes blocks by their largest key
+// and looks closer only where that beats the best so far. Other k: a heap of the best k, whose worst is what a new element must
 // beat: in random order few do.
 #include <algorithm>
 #include <array>
