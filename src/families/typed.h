@@ -20,7 +20,7 @@ struct BFloat16 {
 
 // f(T{}) with T the C++ type of the elements; truth values are bytes of 0 or 1.
 template <class F>
-decltype(auto) with_type(DType type, F&& f) {
+decltype(auto) visit_type(DType type, F&& f) {
   switch (type) {
     case DType::f32: return f(float{});
     case DType::f64: return f(double{});

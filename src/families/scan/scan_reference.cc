@@ -19,7 +19,7 @@ void scan_reference(const StageParams& params, std::span<const TensorView> input
   Dims lines = x.desc.shape;
   lines[p.axis] = 1;
   const int64_t size = x.desc.shape[p.axis];
-  with_type(x.desc.dtype, [&]<class T>(T) {
+  visit_type(x.desc.dtype, [&]<class T>(T) {
     using Sum = std::conditional_t<is_float_type<T>, double, T>;
     for_each_index(lines, [&](Dims at) {
       Sum sum{};

@@ -70,7 +70,7 @@ void scatter_reference(const StageParams& params, std::span<const TensorView> in
   const auto bytes = static_cast<size_t>(size_of(y.desc.dtype));
   for_each_index(y.desc.shape, [&](const Dims& at) { std::memcpy(element_at(y, at), element_at(data, at), bytes); });
   if (y.desc.elements() == 0) return;
-  with_type(y.desc.dtype, [&]<class T>(T) {
+  visit_type(y.desc.dtype, [&]<class T>(T) {
     with_reduction(p.reduction, [&]<ScatterReduction reduction>() {
       for_each_index(updates.desc.shape, [&](const Dims& at) {
         T* to = reinterpret_cast<T*>(element_at(y, target_of(p, indices, y.desc.shape, at)));

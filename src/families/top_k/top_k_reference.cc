@@ -48,7 +48,7 @@ void sort_lines(const TopKParams& p, const TensorView& x, std::span<const Tensor
 
 void top_k_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const TopKParams& p = std::get<TopKParams>(params);
-  with_type(inputs[0].desc.dtype, [&]<class T>(T) {
+  visit_type(inputs[0].desc.dtype, [&]<class T>(T) {
     p.largest ? sort_lines<true, T>(p, inputs[0], outputs) : sort_lines<false, T>(p, inputs[0], outputs);
   });
 }

@@ -49,7 +49,7 @@ class ScanKernel final : public CpuKernel {
     for (int i = 0; i < p.axis; ++i) outer_ *= x[i];
     for (int i = p.axis + 1; i < x.size(); ++i) lines_.inner *= x[i];
     lines_.blocks = (lines_.inner + kColumns - 1) / kColumns;
-    with_type(stage.inputs[0].dtype, [&]<class T>(T) { scan_ = scan_lines<T>; });
+    visit_type(stage.inputs[0].dtype, [&]<class T>(T) { scan_ = scan_lines<T>; });
   }
 
   void run(const CpuLaunch& launch) const override {

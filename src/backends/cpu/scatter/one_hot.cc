@@ -52,7 +52,7 @@ class OneHotKernel final : public CpuKernel {
     for (int i = 0; i < axis; ++i) blocks_.outer *= y.shape[i];
     for (int i = axis + 1; i < y.shape.size(); ++i) blocks_.inner *= y.shape[i];
     element_ = size_of(y.dtype);
-    with_type(stage.inputs[0].dtype, [&]<class I>(I) {
+    visit_type(stage.inputs[0].dtype, [&]<class I>(I) {
       set_ = element_ == 1   ? set_blocks<I, uint8_t>
              : element_ == 2 ? set_blocks<I, uint16_t>
              : element_ == 4 ? set_blocks<I, uint32_t>

@@ -77,7 +77,7 @@ class ElementsKernel final : public ScatterKernel {
     }
     const int64_t along = indices.layout.pitch[p.axis];
     line_ = {indices.shape[p.axis], along, along, data.layout.pitch[p.axis], data.shape[p.axis]};
-    with_type(data.dtype, [&]<class T>(T) {
+    visit_type(data.dtype, [&]<class T>(T) {
       with_reduction(p.reduction, [&]<ScatterReduction reduction>() { scatter_ = scatter_line<reduction, T>; });
     });
   }
@@ -111,7 +111,7 @@ class TuplesKernel final : public ScatterKernel {
     for (int64_t i = 0; i < indices.shape[outer]; ++i) axes_.push_back({data.shape[static_cast<int>(i)], 0, 0});
     for (int i = static_cast<int>(axes_.size()); i < data.shape.size(); ++i) slice_ *= data.shape[i];
     for (size_t i = 0; i < axes_.size(); ++i) axes_[i].y = data.layout.pitch[static_cast<int>(i)];
-    with_type(data.dtype, [&]<class T>(T) {
+    visit_type(data.dtype, [&]<class T>(T) {
       with_reduction(std::get<ScatterParams>(stage.params).reduction,
                      [&]<ScatterReduction reduction>() { scatter_ = scatter_slice<reduction, T>; });
     });

@@ -131,7 +131,7 @@ class TopKKernel final : public CpuKernel {
     for (int i = p.axis + 1; i < x.size(); ++i) lines_.inner *= x[i];
     lines_.blocks = (lines_.inner + kColumns - 1) / kColumns;
     const bool arg = p.k == 1 && stage.outputs.size() == 1;
-    with_type(stage.inputs[0].dtype, [&]<class T>(T) {
+    visit_type(stage.inputs[0].dtype, [&]<class T>(T) {
       run_lines_ = arg ? (p.largest ? arg_lines<true, T> : arg_lines<false, T>)
                        : (p.largest ? heap_lines<true, T> : heap_lines<false, T>);
     });
