@@ -48,6 +48,7 @@ struct Launch {
   const Kernel* kernel = nullptr;
   std::vector<Binding> inputs, outputs;
   Binding workspace;
+  std::string name;  // of the step, for errors at run time
 };
 
 // A list of launches recorded once and submitted any number of times, by any number of threads at once with other slots.
@@ -93,7 +94,7 @@ class Backend {
   virtual Result<Token> submit(const Program& program, std::span<Buffer* const> slots, const SubmitOptions& options) = 0;
   virtual Result<Token> copy(std::span<const CopyRegion> regions, Token after) = 0;
   virtual bool done(Token token) = 0;
-  // Errors: device_lost, or the error of the work itself. Zero time-out waits for ever.
+  // Errors: device_lost, or the error of the work itself (data that breaks a rule of its family). Zero time-out waits for ever.
   virtual Status wait(Token token, std::chrono::nanoseconds timeout = {}) = 0;
   // Times of a completed submission made with `timestamps`; kept until the next such submission.
   virtual Result<std::vector<StepTime>> timestamps(Token token) = 0;

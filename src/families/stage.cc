@@ -6,8 +6,9 @@
 namespace sparkle {
 namespace {
 
-constexpr std::array<std::string_view, kFamilies> kNames = {"gemm",      "depthwise", "pool", "pointwise", "reduce", "softmax",
-                                                            "normalize", "copy",      "pad",  "resize",    "gather"};
+constexpr std::array<std::string_view, kFamilies> kNames = {
+    "gemm", "depthwise", "pool",   "pointwise", "reduce", "softmax", "normalize", "copy",
+    "pad",  "resize",    "gather", "scatter",   "top_k",  "scan",    "triangle",  "non_max"};
 
 template <size_t I = 0>
 Result<StageParams> parse_params(size_t index, std::string_view text) {
@@ -65,9 +66,20 @@ Result<StageParams> params_from_text(Family family, std::string_view text) {
 
 const FamilyInfo& info(Family family) {
   static const std::array<const FamilyInfo*, kFamilies> infos = {
-      &gemm_info(),      &depthwise_info(), &pool_info(), &pointwise_info(), &reduce_info(), &softmax_info(),
-      &normalize_info(), &copy_info(),      &pad_info(),  &resize_info(),    &gather_info()};
+      &gemm_info(),      &depthwise_info(), &pool_info(),     &pointwise_info(), &reduce_info(), &softmax_info(),
+      &normalize_info(), &copy_info(),      &pad_info(),      &resize_info(),    &gather_info(), &scatter_info(),
+      &top_k_info(),     &scan_info(),      &triangle_info(), &non_max_info()};
   return *infos[static_cast<size_t>(family)];
+}
+
+Status check_data(const Stage& stage, std::span<const TensorView> inputs, const std::string& node) {
+  const auto check = info(stage.family()).check;
+  if (!check) return ok();
+  Status status = check(stage.params, inputs);
+  if (status.ok()) return status;
+  Error error = status.take_error();
+  error.message = "Node '" + node + "': " + error.message + ".";
+  return error;
 }
 
 }  // namespace sparkle

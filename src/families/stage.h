@@ -7,26 +7,50 @@
 #include <variant>
 #include <vector>
 
+#include "base/result.h"
 #include "base/tensor.h"
 #include "device/device.h"
 #include "families/copy/copy.h"
 #include "families/depthwise/depthwise.h"
 #include "families/gather/gather.h"
 #include "families/gemm/gemm.h"
+#include "families/non_max/non_max.h"
 #include "families/normalize/normalize.h"
 #include "families/pad/pad.h"
 #include "families/pointwise/pointwise.h"
 #include "families/pool/pool.h"
 #include "families/reduce/reduce.h"
 #include "families/resize/resize.h"
+#include "families/scan/scan.h"
+#include "families/scatter/scatter.h"
 #include "families/softmax/softmax.h"
+#include "families/top_k/top_k.h"
+#include "families/triangle/triangle.h"
 
 namespace sparkle {
 
 // One alternative per family, in the order of Family below.
 using StageParams = std::variant<GemmParams, DepthwiseParams, PoolParams, PointwiseParams, ReduceParams, SoftmaxParams,
-                                 NormalizeParams, CopyParams, PadParams, ResizeParams, GatherParams>;
-enum class Family : uint8_t { gemm, depthwise, pool, pointwise, reduce, softmax, normalize, copy, pad, resize, gather };
+                                 NormalizeParams, CopyParams, PadParams, ResizeParams, GatherParams, ScatterParams, TopKParams,
+                                 ScanParams, TriangleParams, NonMaxParams>;
+enum class Family : uint8_t {
+  gemm,
+  depthwise,
+  pool,
+  pointwise,
+  reduce,
+  softmax,
+  normalize,
+  copy,
+  pad,
+  resize,
+  gather,
+  scatter,
+  top_k,
+  scan,
+  triangle,
+  non_max
+};
 inline constexpr int kFamilies = std::variant_size_v<StageParams>;
 std::string_view name_of(Family family);
 bool parse_name(std::string_view text, Family& family);
@@ -106,8 +130,13 @@ struct FamilyInfo {
   Footprint (*footprint)(const Stage&, const Schedule&, const Device&);
   // Schedules worth ranking on this device for this variant; empty with a reason if the variant cannot serve the stage.
   std::vector<Schedule> (*schedules)(const Stage&, const Variant&, const Device&, Reason& why_not);
+  // What the data must keep to beyond shapes and types (indices within their axis), looked at before each run where there is
+  // such a rule: bad_input with the part of a sentence that follows the node's name. nullptr: nothing to check.
+  Status (*check)(const StageParams&, std::span<const TensorView> inputs) = nullptr;
 };
 const FamilyInfo& info(Family family);
+// The family's check as a whole sentence that names the node.
+Status check_data(const Stage& stage, std::span<const TensorView> inputs, const std::string& node);
 
 // One definition per family, in the family's folder; info() lists them.
 const FamilyInfo& gemm_info();
@@ -121,5 +150,10 @@ const FamilyInfo& copy_info();
 const FamilyInfo& pad_info();
 const FamilyInfo& resize_info();
 const FamilyInfo& gather_info();
+const FamilyInfo& scatter_info();
+const FamilyInfo& top_k_info();
+const FamilyInfo& scan_info();
+const FamilyInfo& triangle_info();
+const FamilyInfo& non_max_info();
 
 }  // namespace sparkle

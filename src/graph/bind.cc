@@ -1,6 +1,7 @@
 // bind(): a copy of the graph for given inputs, operator by operator in topological order: infer the shapes, fold what
 // depends on constants alone. Constants are shared with the source graph, so that caches keyed by their bytes stay valid.
 #include "base/out_of_memory.h"
+#include "graph/einsum.h"
 #include "graph/evaluate.h"
 #include "graph/infer.h"
 #include "graph/rewrites/editor.h"
@@ -66,6 +67,20 @@ std::vector<Op> split_clip(Graph& g, const Op& clip) {
   return steps;
 }
 
+// How many rows of an open tensor count is known after the run: only a copy of it can be planned.
+Status pass_on_open_rows(Graph& g, const Op& op) {
+  for (TensorId id : op.inputs) {
+    if (id == kAbsent || !g.tensor(id).open) continue;
+    const auto* node = std::get_if<PointwiseNode>(&op.params);
+    if (!node || node->op != PointwiseOp::identity)
+      return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): its input '" + g.tensor(id).name +
+                                                    "' has a number of rows that only the data tells; such a tensor can be an "
+                                                    "output of the model, but nothing else may read it."};
+    g.tensor(op.outputs[0]).open = true;
+  }
+  return ok();
+}
+
 bool all_constant(const Graph& g, const Op& op) {
   for (TensorId id : op.inputs)
     if (id != kAbsent && !g.tensor(id).constant) return false;
@@ -112,6 +127,7 @@ Result<Graph> bound(const Graph& source, const std::vector<InputBinding>& inputs
                                             "' is not an input of the model nor computed before it."};
     InferContext context(g, op);
     SPARKLE_CHECK(infer(context));
+    SPARKLE_CHECK(pass_on_open_rows(g, op));
     ready.resize(g.tensors.size(), false);
     for (TensorId id : op.outputs)
       if (id != kAbsent) ready[static_cast<size_t>(id)] = true;
@@ -120,7 +136,11 @@ Result<Graph> bound(const Graph& source, const std::vector<InputBinding>& inputs
     return ok();
   };
   for (Op& op : queue) {
-    if (needs_split(g, op)) {
+    if (std::holds_alternative<EinsumOp>(op.params)) {
+      SPARKLE_TRY(steps, expand_einsum(g, op));
+      ready.resize(g.tensors.size(), false);
+      for (Op& step : steps) SPARKLE_CHECK(place(step));
+    } else if (needs_split(g, op)) {
       for (Op& step : split_clip(g, op)) {
         ready.resize(g.tensors.size(), false);
         SPARKLE_CHECK(place(step));

@@ -39,6 +39,11 @@ std::string list_text(const Graph& graph, const std::vector<TensorId>& ids) {
 bool decides(const OpParams& params, size_t i) {
   if (std::holds_alternative<ConstantOfShapeOp>(params) || std::holds_alternative<RangeOp>(params)) return true;
   if (i == 0) return false;
+  if (std::holds_alternative<OneHotOp>(params)) return i == 1;
+  if (std::holds_alternative<NonMaxSuppressionOp>(params)) return i > 1;
+  if (std::holds_alternative<TopKOp>(params) || std::holds_alternative<CumSumOp>(params) ||
+      std::holds_alternative<TriluOp>(params) || std::holds_alternative<CenterCropPadOp>(params))
+    return true;
   return std::holds_alternative<ReduceOp>(params) || std::holds_alternative<SplitOp>(params) ||
          std::holds_alternative<SliceOp>(params) || std::holds_alternative<ReshapeOp>(params) ||
          std::holds_alternative<ExpandOp>(params) || std::holds_alternative<TileOp>(params) ||

@@ -21,6 +21,7 @@ struct GraphTensor {
   bool rank_known = false;
   Dims shape;
   std::vector<std::string> axis_names;  // "N", "batch_size" for symbolic sizes of graph inputs and outputs; may be empty
+  bool open = false;                    // axis 0 is the most that there can be: the data tells how many, the other rows hold -1
   std::optional<HostTensor> constant;   // weights, and whatever folding made known
 };
 

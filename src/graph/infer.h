@@ -52,7 +52,7 @@ class InferContext {
 };
 
 // Dispatches on the operator's parameters. The rules, by theme: infer_window.cc, infer_math.cc, infer_normalize.cc,
-// infer_move.cc, infer_reshape.cc, infer_resize.cc.
+// infer_move.cc, infer_index.cc, infer_reshape.cc, infer_resize.cc.
 Status infer(InferContext& context);
 
 // Shape that a and b broadcast to by numpy's rules, or nothing.
@@ -90,5 +90,17 @@ Status infer_rule(InferContext& c, ShapeOp& op);
 Status infer_rule(InferContext& c, SizeOp& op);
 Status infer_rule(InferContext& c, ConstantOfShapeOp& op);
 Status infer_rule(InferContext& c, RangeOp& op);
+Status infer_rule(InferContext& c, ArgOp& op);
+Status infer_rule(InferContext& c, TopKOp& op);
+Status infer_rule(InferContext& c, CumSumOp& op);
+Status infer_rule(InferContext& c, TriluOp& op);
+Status infer_rule(InferContext& c, GatherElementsOp& op);
+Status infer_rule(InferContext& c, GatherNDOp& op);
+Status infer_rule(InferContext& c, ScatterElementsOp& op);
+Status infer_rule(InferContext& c, ScatterNDOp& op);
+Status infer_rule(InferContext& c, OneHotOp& op);
+Status infer_rule(InferContext& c, CenterCropPadOp& op);
+Status infer_rule(InferContext& c, EinsumOp& op);
+Status infer_rule(InferContext& c, NonMaxSuppressionOp& op);
 
 }  // namespace sparkle

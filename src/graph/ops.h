@@ -14,6 +14,7 @@
 #include "families/pool/pool.h"
 #include "families/reduce/reduce.h"
 #include "families/resize/resize.h"
+#include "graph/index_ops.h"
 
 namespace sparkle {
 
@@ -169,9 +170,11 @@ struct UnknownOp {
   std::string why;
 };
 
-using OpParams = std::variant<UnknownOp, ConvOp, PoolOp, MatMulOp, PointwiseNode, CastOp, BatchNormalizationOp,
-                              InstanceNormalizationOp, LayerNormalizationOp, GroupNormalizationOp, LocalResponseOp, ReduceOp,
-                              SoftmaxOp, ConcatOp, SplitOp, SliceOp, ReshapeOp, TransposeOp, ExpandOp, TileOp, PadOp, ResizeOp,
-                              DepthToSpaceOp, SpaceToDepthOp, GatherOp, ShapeOp, SizeOp, ConstantOfShapeOp, RangeOp>;
+using OpParams =
+    std::variant<UnknownOp, ConvOp, PoolOp, MatMulOp, PointwiseNode, CastOp, BatchNormalizationOp, InstanceNormalizationOp,
+                 LayerNormalizationOp, GroupNormalizationOp, LocalResponseOp, ReduceOp, SoftmaxOp, ConcatOp, SplitOp, SliceOp,
+                 ReshapeOp, TransposeOp, ExpandOp, TileOp, PadOp, ResizeOp, DepthToSpaceOp, SpaceToDepthOp, GatherOp, ShapeOp,
+                 SizeOp, ConstantOfShapeOp, RangeOp, ArgOp, TopKOp, CumSumOp, TriluOp, GatherElementsOp, GatherNDOp,
+                 ScatterElementsOp, ScatterNDOp, OneHotOp, CenterCropPadOp, EinsumOp, NonMaxSuppressionOp>;
 
 }  // namespace sparkle

@@ -102,6 +102,7 @@ std::span<const OperatorRow> pointwise_operators();
 std::span<const OperatorRow> normalize_operators();
 std::span<const OperatorRow> reduce_operators();
 std::span<const OperatorRow> shape_operators();
+std::span<const OperatorRow> index_operators();
 std::span<const OperatorRow> resize_operators();
 std::span<const OperatorRow> constant_operators();
 std::vector<std::span<const OperatorRow>> operator_themes();

@@ -293,6 +293,81 @@ struct OpWriter {
     set(model.node(op.name, "Cast", {plain_name}, out), "to", int64_t{onnx_type_of(p.dtype)});
     return ok();
   }
+  Status operator()(const ArgOp& p) {
+    NodeProto& proto = node(p.smallest ? "ArgMin" : "ArgMax");
+    set(proto, "axis", p.axis);
+    set(proto, "keepdims", int64_t{p.keep_dims});
+    if (p.last) set(proto, "select_last_index", int64_t{1});
+    return ok();
+  }
+  Status operator()(const TopKOp& p) {
+    if (!given(1)) fill(1, "k", {p.k});
+    NodeProto& proto = node("TopK");
+    set(proto, "axis", p.axis);
+    set(proto, "largest", int64_t{p.largest});
+    return ok();
+  }
+  // Input `i` as a scalar from the parameters where the graph gives none.
+  void fill_scalar(size_t i, std::string_view what, const HostTensor& value) {
+    if (given(i)) return;
+    if (in.size() <= i) in.resize(i + 1);
+    in[i] = model.constant(op.name + "." + std::string(what), value);
+  }
+  static HostTensor number(int64_t value) { return HostTensor::of(DType::i64, {}, std::vector<int64_t>{value}); }
+  Status operator()(const CumSumOp& p) {
+    fill_scalar(1, "axis", number(p.axis));
+    NodeProto& proto = node("CumSum");
+    set(proto, "exclusive", int64_t{p.exclusive});
+    set(proto, "reverse", int64_t{p.reverse});
+    return ok();
+  }
+  Status operator()(const TriluOp& p) {
+    fill_scalar(1, "k", number(p.diagonal));
+    set(node("Trilu"), "upper", int64_t{p.upper});
+    return ok();
+  }
+  Status operator()(const GatherElementsOp& p) {
+    set(node("GatherElements"), "axis", p.axis);
+    return ok();
+  }
+  Status operator()(const GatherNDOp& p) {
+    set(node("GatherND"), "batch_dims", p.batch_axes);
+    return ok();
+  }
+  Status operator()(const ScatterElementsOp& p) {
+    NodeProto& proto = node("ScatterElements");
+    set(proto, "axis", p.axis);
+    set(proto, "reduction", name_of(p.reduction));
+    return ok();
+  }
+  Status operator()(const ScatterNDOp& p) {
+    set(node("ScatterND"), "reduction", name_of(p.reduction));
+    return ok();
+  }
+  Status operator()(const OneHotOp& p) {
+    if (in.size() == 2) in.insert(in.begin() + 1, model.constant(op.name + ".depth", number(p.depth)));
+    set(node("OneHot"), "axis", p.axis);
+    return ok();
+  }
+  Status operator()(const CenterCropPadOp& p) {
+    if (!given(1)) fill(1, "shape", values_of(p.target));
+    set_dims(node("CenterCropPad"), "axes", p.axes);
+    return ok();
+  }
+  Status operator()(const EinsumOp& p) {
+    set(node("Einsum"), "equation", std::string_view(p.equation));
+    return ok();
+  }
+  Status operator()(const NonMaxSuppressionOp& p) {
+    if (in.size() == 2) {  // resolved
+      const auto real = [](double v) { return HostTensor::of(DType::f32, {}, std::vector<float>{static_cast<float>(v)}); };
+      fill_scalar(2, "most", number(p.most));
+      fill_scalar(3, "overlap", real(p.overlap));
+      if (p.has_threshold) fill_scalar(4, "threshold", real(p.threshold));
+    }
+    set(node("NonMaxSuppression"), "center_point_box", int64_t{p.centers});
+    return ok();
+  }
   template <class Other>
   Status operator()(const Other&) {
     return refuse("the writer does not know this kind of operator");

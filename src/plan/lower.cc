@@ -105,6 +105,7 @@ bool apart(const Op& op, bool input, size_t position, DType type) {
 }
 
 Status check_types(const Graph& graph, const Op& op) {
+  if (is_index_operator(op)) return ok();
   const TypeRow* row = row_of(op.params);
   const TypeSet types = row ? row->types : TypeSet{DType::f32};
   const auto check = [&](TensorId id, bool input, size_t position) -> Status {
@@ -125,7 +126,7 @@ Status lower_group(Lowering& l, const Group& group) {
   for (int i : group.ops) SPARKLE_CHECK(check_types(l.graph, l.graph.ops[static_cast<size_t>(i)]));
   if (group.anchor >= 0) return lower_anchor(l, group);
   if (!group.program.program.empty()) return lower_pointwise(l, group);
-  for (auto* theme : {lower_view, lower_movement, lower_window, lower_normal}) {
+  for (auto* theme : {lower_view, lower_movement, lower_window, lower_normal, lower_index}) {
     SPARKLE_TRY(served, theme(l, group));
     if (served) return ok();
   }

@@ -40,6 +40,9 @@ Result<bool> lower_window(Lowering& l, const Group& group);    // pool, resize, 
 Result<bool> lower_normal(Lowering& l, const Group& group);    // normalisations, softmax, reduce
 Result<bool> lower_view(Lowering& l, const Group& group);      // reshape, transpose, slice, split, expand
 Result<bool> lower_movement(Lowering& l, const Group& group);  // concat, pad, gather, tile, depth-to-space, cast
+Result<bool> lower_index(Lowering& l, const Group& group);     // arg, top-k, gather and scatter by places, cumsum, trilu, boxes
+// The operators of lower_index serve all types that their inference lets through.
+bool is_index_operator(const Op& op);
 // The caller's outputs: where a value is dense, row-major and alone in its buffer it is written in place, else copied.
 void lower_outputs(Lowering& l);
 

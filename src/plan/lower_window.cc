@@ -1,4 +1,6 @@
 // Pool, Resize, local response normalisation.
+#include <algorithm>
+
 #include "plan/lower.h"
 #include "plan/view.h"
 
@@ -53,10 +55,53 @@ Status lower_pool(Lowering& l, const Group& group, const Op& op, const PoolOp& p
   return ok();
 }
 
+// Wide filters are applied axis after axis, the one that shrinks most first: on several axes at once their lengths would
+// multiply.
+Status lower_antialias(Lowering& l, const Group& group, const Op& op, const ResizeParams& whole) {
+  Draft& d = l.draft;
+  const GraphTensor& result = l.result(group);
+  const int rank = result.shape.size();
+  int x = d.in_order(l.value(op.inputs[0]), order_row_major(rank), "layout");
+  std::vector<int> axes;
+  for (int i = 0; i < rank; ++i) {
+    const auto at = static_cast<size_t>(i);
+    const bool cropped = !whole.roi_begin.empty() && (whole.roi_begin[at] != 0 || whole.roi_end[at] != 1);
+    if (d.desc(x).shape[i] != result.shape[i] || whole.scales[at] != 1 || cropped) axes.push_back(i);
+  }
+  std::stable_sort(axes.begin(), axes.end(),
+                   [&](int a, int b) { return whole.scales[static_cast<size_t>(a)] < whole.scales[static_cast<size_t>(b)]; });
+  if (axes.empty()) axes.push_back(0);
+  for (int axis : axes) {
+    ResizeParams params = whole;
+    params.antialias = true;
+    for (int i = 0; i < rank; ++i) {
+      const auto at = static_cast<size_t>(i);
+      if (i == axis) continue;
+      params.scales[at] = 1;
+      if (!params.roi_begin.empty()) params.roi_begin[at] = 0, params.roi_end[at] = 1;
+    }
+    Dims shape = d.desc(x).shape;
+    shape[axis] = result.shape[axis];
+    // A cropped axis may shrink as far as it likes whatever its size; the tables of taps must stay within reason.
+    const double length = 1 / whole.scales[static_cast<size_t>(axis)];
+    if (length * static_cast<double>(shape[axis]) > 0x1p26)
+      return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): antialiasing axis " +
+                                                    std::to_string(axis) + " by a scale of " + std::to_string(1 / length) +
+                                                    " takes more than 2^26 weights."};
+    const int y = d.make(result.name + (axis == axes.back() ? "" : "/" + std::to_string(axis)), d.desc(x).dtype, shape,
+                         order_row_major(rank));
+    d.step(op.name + (axes.size() > 1 ? "/" + std::to_string(axis) : ""), l.nodes(group), StageParams(params), {x}, {y});
+    x = y;
+  }
+  l.set(group.output, x);
+  return ok();
+}
+
 Status lower_resize(Lowering& l, const Group& group, const Op& op, const ResizeOp& resize) {
   Draft& d = l.draft;
-  if (resize.antialias)
-    return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): antialias is not served yet."};
+  if (resize.antialias && resize.params.mode != ResizeMode::nearest) {
+    return lower_antialias(l, group, op, resize.params);
+  }
   const Dims &x = l.graph.tensor(op.inputs[0]).shape, &y = l.result(group).shape;
   int in = l.computed(op.inputs[0]);
   Dims order = order_row_major(y.size());

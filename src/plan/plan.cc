@@ -134,6 +134,8 @@ Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions
   plan.calibrated = device.calibrated;
   plan.constants = draft.constants;
   plan.inputs = draft.inputs, plan.outputs = draft.outputs;
+  for (size_t i = 0; i < graph.outputs.size(); ++i)
+    if (graph.tensor(graph.outputs[i]).open) plan.open.push_back(static_cast<int>(i));
   std::vector<int> buffer_of_tensor;
   std::vector<BufferLife> lives;
   std::vector<bool> in_arena;

@@ -66,6 +66,7 @@ struct Plan {
   std::vector<PlanStep> steps;
   std::vector<PlanConstant> constants;
   std::vector<int> inputs, outputs;  // plan tensors, in the model's order
+  std::vector<int> open;             // which of the outputs end where their first column turns to -1: the data tells their rows
   int64_t arena_bytes = 0;
 
   int64_t constant_bytes() const;

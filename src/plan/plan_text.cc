@@ -91,6 +91,7 @@ std::string to_text(const Plan& plan) {
   };
   ids("inputs", plan.inputs);
   ids("outputs", plan.outputs);
+  if (!plan.open.empty()) ids("open", plan.open);
   for (const PlanConstant& c : plan.constants) {
     const auto* bytes = reinterpret_cast<const char*>(c.value.bytes.get());
     const uint64_t hash = bytes ? hash_text({bytes, static_cast<size_t>(c.value.size_bytes())}) : c.hash;
@@ -171,6 +172,7 @@ class PlanParser {
     if (key == "arena") return number(rest, plan_.arena_bytes);
     if (key == "inputs") return list(rest, plan_.inputs);
     if (key == "outputs") return list(rest, plan_.outputs);
+    if (key == "open") return list(rest, plan_.open);
     if (key == "constant") return parse_constant(rest);
     if (key == "tensor") return parse_tensor(rest);
     if (key == "step") return parse_step(rest);
@@ -295,6 +297,8 @@ class PlanParser {
     for (const auto* ids : {&plan_.inputs, &plan_.outputs})
       for (int t : *ids)
         if (t < 0 || t >= static_cast<int>(plan_.tensors.size())) return bad("an input or output is not a tensor of the plan");
+    for (int position : plan_.open)
+      if (position < 0 || position >= static_cast<int>(plan_.outputs.size())) return bad("an open output is not an output");
     for (const PlanTensor& t : plan_.tensors)
       if (t.kind == PlaceKind::constant && (t.index < 0 || t.index >= static_cast<int>(plan_.constants.size())))
         return bad("tensor '" + t.name + "' names a constant that is not described");

@@ -161,6 +161,7 @@ Result<std::shared_ptr<PreparedPlan>> Session::build(const std::vector<HostTenso
     std::unique_ptr<Kernel> kernel = std::move(*compiled);
     Launch launch;
     launch.kernel = kernel.get();
+    launch.name = step.name;
     const auto bind_operand = [&](int tensor) {
       const PlanTensor& t = p.tensors[static_cast<size_t>(tensor)];
       switch (t.kind) {
@@ -292,6 +293,15 @@ Result<std::shared_ptr<Buffer>> input_buffer(Backend& backend, const HostTensor&
   return buffer;
 }
 
+// Rows of an open output: those before the first that begins with -1.
+void end_after_found_rows(HostTensor& tensor) {
+  const int64_t columns = tensor.elements() / std::max<int64_t>(1, tensor.shape[0]);
+  const auto* values = tensor.data<int64_t>();
+  int64_t rows = 0;
+  while (rows < tensor.shape[0] && values[rows * columns] >= 0) ++rows;
+  tensor.shape[0] = rows;
+}
+
 }  // namespace
 
 Result<std::vector<HostTensor>> Session::run(const std::vector<HostTensor>& inputs, RunReport* report, bool timestamps) {
@@ -362,6 +372,7 @@ Status Session::execute(PreparedPlan& plan, const std::vector<HostTensor>& input
     std::memcpy(outputs[i].bytes.get(), staging->host(), static_cast<size_t>(outputs[i].size_bytes()));
   }
   plan.give_back(std::move(arena));
+  for (int i : p.open) end_after_found_rows(outputs[static_cast<size_t>(i)]);
   if (report) {
     report->plan = plan.plan;
     report->seconds = seconds;

@@ -69,7 +69,7 @@ class Session {
   Result<std::shared_ptr<const Plan>> prepare(const std::vector<HostTensor>& inputs);
 
   // Runs on buffers of the backend, dense and row-major, without a copy; asynchronous. One buffer per input and output in
-  // order.
+  // order. Outputs whose rows the data tells (Plan::open) fill the rows that there are not with -1.
   Result<Token> submit(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
                        std::vector<std::shared_ptr<Buffer>> output_buffers);
 

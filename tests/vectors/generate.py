@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the test vectors beside it: DIR/model.onnx, DIR/test_data_set_0/{input_I,output_I}.pb for each case of operators.py,
-windows.py, shapes.py, values.py, networks.py and element_types.py. Expected outputs: the reference evaluator of the onnx package in double
+windows.py, shapes.py, values.py, places.py, networks.py and element_types.py. Expected outputs: the onnx package's reference evaluator in double
 precision, rounded to float32 once. Each case must agree with onnxruntime; PEER_IS_RIGHT lists the cases where the evaluator
 errs. Needs bench/requirements.txt (scripts/setup bench); run as build/venv/bin/python tests/vectors/generate.py [NAME...]."""
 import pathlib
@@ -219,11 +219,12 @@ def main():
     import element_types
     import networks
     import operators
+    import places
     import shapes
     import values
     import windows
     maker = Maker()
-    for module in (operators, windows, shapes, values, networks, element_types):
+    for module in (operators, windows, shapes, values, places, networks, element_types):
         module.add(maker)
     names = [c.name for c in maker.cases]
     assert len(names) == len(set(names)), "two cases of one name"

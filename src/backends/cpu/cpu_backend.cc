@@ -44,9 +44,9 @@ class HostBuffer final : public Buffer {
 };
 
 using Maker = Result<CpuKernelPtr> (*)(const Stage&, const Schedule&, const Device&, uint32_t);
-constexpr std::array<Maker, kFamilies> kMakers = {make_gemm,   make_depthwise, make_pool,      make_pointwise,
-                                                  make_reduce, make_softmax,   make_normalize, make_copy,
-                                                  make_pad,    make_resize,    make_gather};
+constexpr std::array<Maker, kFamilies> kMakers = {
+    make_gemm, make_depthwise, make_pool,   make_pointwise, make_reduce, make_softmax, make_normalize, make_copy,
+    make_pad,  make_resize,    make_gather, make_scatter,   make_top_k,  make_scan,    make_triangle,  make_non_max};
 
 // Offsets are resolved once at recording: a run only adds the slots' addresses.
 struct Operand {
@@ -58,7 +58,20 @@ struct RecordedLaunch {
   std::vector<Operand> operands;  // inputs, then outputs
   size_t inputs = 0;
   Operand workspace;
+  const Stage* checked = nullptr;  // the stage where its family has rules for the data
+  std::string name;                // for errors
 };
+
+// The data of a launch against its family's rules.
+Status check_operands(const RecordedLaunch& launch, std::span<std::byte* const> inputs) {
+  std::vector<TensorView> views;
+  // Launch addresses are those of element (0,...,0): the layout's offset is already in them.
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorDesc& desc = launch.checked->inputs[i];
+    views.push_back({inputs[i] - desc.layout.offset * size_of(desc.dtype), desc});
+  }
+  return check_data(*launch.checked, views, launch.name);
+}
 
 class CpuProgram final : public Program {
  public:
@@ -76,6 +89,7 @@ class CompiledKernel final : public Kernel {
       offsets.push_back(packed ? 0 : d.layout.offset * size_of(d.dtype));
     }
     for (const TensorDesc& d : stage.outputs) offsets.push_back(d.layout.offset * size_of(d.dtype));
+    if (info(stage.family()).check) checked = std::make_unique<Stage>(stage);
   }
   int64_t workspace_bytes() const override { return kernel_->workspace_bytes(); }
   int64_t packed_bytes(int input) const override { return kernel_->packed_bytes(input); }
@@ -85,6 +99,7 @@ class CompiledKernel final : public Kernel {
   }
   const CpuKernel* kernel() const { return kernel_.get(); }
   std::vector<int64_t> offsets;
+  std::unique_ptr<Stage> checked;  // where the family has rules for the data
 
  private:
   CpuKernelPtr kernel_;
@@ -129,6 +144,8 @@ class CpuBackend final : public Backend {
       for (const auto* list : {&launch.inputs, &launch.outputs})
         for (const Binding& b : *list) recorded.operands.push_back({b.slot, b.offset_bytes + kernel.offsets[at++]});
       recorded.workspace = {launch.workspace.slot, launch.workspace.offset_bytes};
+      recorded.checked = kernel.checked.get();
+      recorded.name = launch.name;
       program->most_operands = std::max(program->most_operands, recorded.operands.size());
       program->launches.push_back(std::move(recorded));
     }
@@ -152,6 +169,7 @@ class CpuBackend final : public Backend {
       call.outputs = {operands.data() + launch.inputs, launch.operands.size() - launch.inputs};
       call.workspace = slots[static_cast<size_t>(launch.workspace.slot)]->host() + launch.workspace.offset;
       call.executor = executor_.get();
+      if (launch.checked) SPARKLE_CHECK(check_operands(launch, call.inputs));
       launch.kernel->run(call);
       if (options.timestamps) {
         const double now = std::chrono::duration<double>(Clock::now() - start).count();

@@ -91,6 +91,12 @@ class ReferenceBackend final : public Backend {
         for (size_t i = 0; i < stage.outputs.size(); ++i)
           outputs.push_back({address(buffers[static_cast<size_t>(launch.outputs[i].slot)]) + launch.outputs[i].offset_bytes,
                              stage.outputs[i]});
+        if (Status status = check_data(stage, inputs, launch.name); !status.ok()) {
+          const std::lock_guard lock(mutex_);
+          errors_[token] = status.take_error();
+          while (errors_.size() > 16) errors_.erase(errors_.begin());  // those that nobody waited for
+          return;
+        }
         const double begin = now();
         info(stage.family()).reference(stage.params, inputs, outputs);
         times.push_back({begin, now()});
@@ -122,6 +128,12 @@ class ReferenceBackend final : public Backend {
       changed_.wait(lock, complete);
     } else if (!changed_.wait_for(lock, timeout, complete)) {
       return Error{Reason::device_lost, "The reference device did not finish within the time given."};
+    }
+    // Data that breaks a rule concerns its own run alone.
+    if (const auto at = errors_.find(token.value); at != errors_.end()) {
+      Error error = std::move(at->second);
+      errors_.erase(at);
+      return error;
     }
     // Later work may rest on what failed: the first failure is everybody's.
     if (failed_ && failed_->first <= token.value) return failed_->second;
@@ -175,6 +187,7 @@ class ReferenceBackend final : public Backend {
   bool closing_ = false;
   std::optional<std::pair<uint64_t, Error>> failed_;
   std::map<uint64_t, std::vector<StepTime>> times_;
+  std::map<uint64_t, Error> errors_;
   std::thread worker_;
 };
 

@@ -1,8 +1,10 @@
 // The gather family: plain loops, and what it tells the planner.
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "families/common.h"
+#include "families/indices.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -15,29 +17,50 @@ constexpr Variant kVariants[] = {
 #undef VARIANT
 };
 
+constexpr std::array<std::string_view, 3> kForms = {"slices", "elements", "tuples"};
+
+// Where in x the element of y at `at` comes from.
+Dims source_of(const GatherParams& p, const TensorView& x, const TensorView& indices, const Dims& at) {
+  const auto index = [&](const Dims& where, int axis) {
+    return clamped_index(load_index(indices.desc.dtype, element_at(indices, where)), x.desc.shape[axis]);
+  };
+  Dims from;
+  if (p.form == GatherForm::elements) {
+    from = at;
+    from[p.axis] = index(at, p.axis);
+  } else if (p.form == GatherForm::slices) {
+    const int rank = indices.desc.shape.size();
+    Dims where;
+    for (int i = 0; i < rank; ++i) where.push_back(at[p.axis + i]);
+    for (int i = 0; i < p.axis; ++i) from.push_back(at[i]);
+    from.push_back(index(where, p.axis));
+    for (int i = p.axis + rank; i < at.size(); ++i) from.push_back(at[i]);
+  } else {
+    const int outer = indices.desc.shape.size() - 1;
+    Dims where;
+    for (int i = 0; i < outer; ++i) where.push_back(at[i]);
+    where.push_back(0);
+    for (int i = 0; i < p.batch_axes; ++i) from.push_back(at[i]);
+    for (int64_t& i = where[outer]; i < indices.desc.shape[outer]; ++i) from.push_back(index(where, from.size()));
+    for (int i = outer; i < at.size(); ++i) from.push_back(at[i]);
+  }
+  return from;
+}
+
 void gather_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const int axis = std::get<GatherParams>(params).axis;
   const TensorView &x = inputs[0], &indices = inputs[1], &y = outputs[0];
   const auto bytes = static_cast<size_t>(size_of(y.desc.dtype));
-  const int index_rank = indices.desc.shape.size();
-  if (x.desc.shape[axis] == 0) return;
+  if (x.desc.elements() == 0) return;
   for_each_index(y.desc.shape, [&](const Dims& at) {
-    Dims where, from;
-    for (int i = 0; i < index_rank; ++i) where.push_back(at[axis + i]);
-    const std::byte* place = element_at(indices, where);
-    int64_t index = 0;
-    if (indices.desc.dtype == DType::i64) {
-      std::memcpy(&index, place, sizeof index);
-    } else {
-      int32_t narrow;
-      std::memcpy(&narrow, place, sizeof narrow);
-      index = narrow;
-    }
-    for (int i = 0; i < axis; ++i) from.push_back(at[i]);
-    from.push_back(gather_index(index, x.desc.shape[axis]));
-    for (int i = axis + index_rank; i < at.size(); ++i) from.push_back(at[i]);
-    std::memcpy(element_at(y, at), element_at(x, from), bytes);
+    std::memcpy(element_at(y, at), element_at(x, source_of(std::get<GatherParams>(params), x, indices, at)), bytes);
   });
+}
+
+Status check(const StageParams& params, std::span<const TensorView> inputs) {
+  const auto& p = std::get<GatherParams>(params);
+  const Dims& x = inputs[0].desc.shape;
+  if (p.form == GatherForm::tuples) return check_tuples(inputs[1], x, p.batch_axes);
+  return check_indices(inputs[1], x[p.axis], p.axis);
 }
 
 // Only the slices that are picked are read: as many bytes as are written, and the indices.
@@ -49,9 +72,19 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const DType type = stage.inputs[1].dtype;
-  if (type != DType::i32 && type != DType::i64) {
+  if (!is_index_type(stage.inputs[1].dtype)) {
     why_not = Reason::type_not_served;
+    return {};
+  }
+  const GatherForm form = std::get<GatherParams>(stage.params).form;
+  if (variant.name != "plain" && (variant.name == "elements") != (form == GatherForm::elements)) {
+    why_not = Reason::not_this_family;
+    return {};
+  }
+  const TensorDesc& x = stage.inputs[0];
+  const auto rows = [](const TensorDesc& d) { return is_row_major(d.shape, d.layout); };
+  if (variant.name == "slices" && form == GatherForm::tuples && !(rows(x) && rows(stage.inputs[1]) && rows(stage.outputs[0]))) {
+    why_not = Reason::layout_not_served;
     return {};
   }
   return loop_schedules(variant, device, why_not);
@@ -59,8 +92,17 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 
 }  // namespace
 
+std::string_view name_of(GatherForm form) { return kForms[static_cast<size_t>(form)]; }
+
+bool parse_name(std::string_view text, GatherForm& form) {
+  const auto at = std::find(kForms.begin(), kForms.end(), text);
+  if (at == kForms.end()) return false;
+  form = static_cast<GatherForm>(at - kForms.begin());
+  return true;
+}
+
 const FamilyInfo& gather_info() {
-  static const FamilyInfo family = {"gather", kVariants, gather_reference, footprint, schedules};
+  static const FamilyInfo family = {"gather", kVariants, gather_reference, footprint, schedules, check};
   return family;
 }
 

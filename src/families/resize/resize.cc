@@ -48,6 +48,32 @@ std::array<double, 4> cubic_weights(double a, double t) {
   return {far(1 + t), near(t), near(1 - t), far(2 - t)};
 }
 
+// Keys' kernel at any distance.
+double cubic_weight(double a, double distance) {
+  const double d = std::abs(distance);
+  if (d < 1) return ((a + 2) * d - (a + 3)) * d * d + 1;
+  return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
+}
+
+// The widened filter of an axis that shrinks: it reaches 1 / scale as far, and its weights add up to 1.
+void widened_taps(const ResizeParams& params, double scale, double position, int64_t in_size, ResizeTaps& taps) {
+  const double reach = params.mode == ResizeMode::linear ? 1 : 2;
+  const auto below = static_cast<int64_t>(std::floor(position));
+  const int64_t half = taps.count / 2;
+  double sum = 0;
+  const size_t first = taps.weight.size();
+  for (int64_t at = below + 1 - half; at <= below + half; ++at) {
+    const double distance = (static_cast<double>(at) - position) * scale;
+    double weight = reach == 1 ? std::max(0.0, 1 - std::abs(distance)) : cubic_weight(params.cubic_a, distance);
+    if (params.exclude_outside && (at < 0 || at >= in_size)) weight = 0;
+    sum += weight;
+    taps.index.push_back(std::clamp<int64_t>(at, 0, std::max<int64_t>(in_size - 1, 0)));
+    taps.weight.push_back(weight);
+  }
+  if (sum != 0)
+    for (size_t i = first; i < taps.weight.size(); ++i) taps.weight[i] /= sum;
+}
+
 }  // namespace
 
 std::string_view name_of(ResizeMode mode) { return kModes[static_cast<size_t>(mode)]; }
@@ -98,6 +124,9 @@ ResizeTaps resize_taps(const ResizeParams& params, int axis, int64_t in_size, in
   ResizeTaps taps;
   taps.identity = keeps_axis(params, axis, in_size, out_size);
   taps.count = taps.identity || params.mode == ResizeMode::nearest ? 1 : params.mode == ResizeMode::linear ? 2 : 4;
+  const double scale = scale_of(params, axis, in_size, out_size);
+  const bool widened = params.antialias && taps.count > 1 && scale < 1;
+  if (widened) taps.count *= static_cast<int>(std::ceil(1 / scale));
   if (params.coordinates == ResizeCoordinates::tf_crop) taps.outside.assign(static_cast<size_t>(out_size), 0);
   for (int64_t out = 0; out < out_size; ++out) {
     const double position = source_position(params, axis, out, in_size, out_size);
@@ -105,7 +134,9 @@ ResizeTaps resize_taps(const ResizeParams& params, int axis, int64_t in_size, in
       taps.outside[static_cast<size_t>(out)] = 1;
     const auto below = static_cast<int64_t>(std::floor(position));
     const double t = position - std::floor(position);
-    if (taps.count == 1) {
+    if (widened) {
+      widened_taps(params, scale, position, in_size, taps);
+    } else if (taps.count == 1) {
       taps.index.push_back(taps.identity ? out : nearest_index(params.nearest, position, in_size));
       taps.weight.push_back(1);
     } else if (taps.count == 2) {

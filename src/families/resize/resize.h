@@ -1,4 +1,4 @@
-// The resize family: sampling of x at other sizes (ONNX Resize without antialias). Operands: x -> y, same rank.
+// The resize family: sampling of x at other sizes (ONNX Resize). Operands: x -> y, same rank.
 #pragma once
 
 #include <vector>
@@ -34,12 +34,13 @@ struct ResizeParams {
   double cubic_a = -0.75;
   bool exclude_outside = false;
   double extrapolation = 0;
+  bool antialias = false;  // linear and cubic filters are widened where the axis shrinks
 
   template <class V>
   void visit(V& v) {
     v("mode", mode), v("coordinates", coordinates), v("nearest", nearest), v("scales", scales);
     v("roi_begin", roi_begin), v("roi_end", roi_end), v("cubic_a", cubic_a), v("exclude_outside", exclude_outside);
-    v("extrapolation", extrapolation);
+    v("extrapolation", extrapolation), v("antialias", antialias);
   }
   friend bool operator==(const ResizeParams&, const ResizeParams&) = default;
 };

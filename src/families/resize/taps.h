@@ -7,7 +7,8 @@
 namespace sparkle {
 
 struct ResizeTaps {
-  int count = 1;                 // taps per output index: 1 nearest, 2 linear, 4 cubic; 1 where the axis is not resized
+  int count = 1;                 // taps per output index: 1 nearest, 2 linear, 4 cubic, more where
+                                 // antialiasing widens them; 1 where the axis is not resized
   bool identity = false;         // y's index is x's index
   std::vector<int64_t> index;    // [out][count], clamped to x
   std::vector<double> weight;    // [out][count]

@@ -4,6 +4,8 @@
 
 #include "backends/cpu/copy/moves.h"
 #include "backends/cpu/cpu_kernel.h"
+#include "backends/cpu/gather/elements.h"
+#include "families/indices.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -71,7 +73,7 @@ class GatherKernel final : public CpuKernel {
   const std::byte* source(const CpuLaunch& launch, const Walk& outer, const Walk& pick) const {
     const std::byte* place = launch.inputs[1] + pick.x;
     const int64_t index = wide_ ? *reinterpret_cast<const int64_t*>(place) : *reinterpret_cast<const int32_t*>(place);
-    return launch.inputs[0] + outer.x + gather_index(index, size_) * pitch_;
+    return launch.inputs[0] + outer.x + clamped_index(index, size_) * pitch_;
   }
 
   LoopSchedule schedule_;
@@ -90,12 +92,15 @@ Result<CpuKernelPtr> make_gather(const Stage& stage, const Schedule& schedule, c
   if (variant_of(schedule) == "plain") return make_plain(stage, schedule, device, constants);
   const auto* loop = std::get_if<LoopSchedule>(&schedule);
   const RowMoves* rows = loop ? row_moves(loop->unit) : nullptr;
-  if (!loop || loop->variant != "slices" || !rows)
+  const GatherForm form = std::get<GatherParams>(stage.params).form;
+  if (!loop || !rows || loop->variant != (form == GatherForm::elements ? "elements" : "slices"))
     return Error{Reason::backend_lacks_variant,
                  "The CPU backend has no gather variant '" + variant_of(schedule) + "' for unit '" + unit_of(schedule) + "'."};
   const DType type = stage.inputs[1].dtype;
-  if (type != DType::i32 && type != DType::i64)
+  if (!is_index_type(type))
     return Error{Reason::type_not_served, "Gather takes indices of i32 or i64, not " + std::string(name_of(type)) + "."};
+  if (form == GatherForm::elements) return make_gather_elements(stage, *loop);
+  if (form == GatherForm::tuples) return make_gather_tuples(stage, *loop, *rows);
   return CpuKernelPtr(std::make_unique<GatherKernel>(stage, *loop, device, *rows));
 }
 

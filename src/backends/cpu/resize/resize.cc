@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "backends/cpu/copy/indexed.h"
+#include "backends/cpu/resize/filter.h"
 #include "backends/cpu/resize/lines.h"
 #include "families/resize/taps.h"
 
@@ -332,6 +333,7 @@ Result<CpuKernelPtr> make_nearest(const Stage& stage, const LoopSchedule& schedu
 Result<CpuKernelPtr> make_resize(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
   if (variant_of(schedule) == "plain") return make_plain(stage, schedule, device, constants);
   const auto* loop = std::get_if<LoopSchedule>(&schedule);
+  if (loop && loop->variant == "filter") return make_resize_filter(stage, *loop);
   if (!loop || loop->variant != "lines" || !row_moves(loop->unit))
     return Error{Reason::backend_lacks_variant,
                  "The CPU backend has no resize variant '" + variant_of(schedule) + "' for unit '" + unit_of(schedule) + "'."};

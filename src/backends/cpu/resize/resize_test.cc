@@ -87,5 +87,35 @@ TEST(Resize, LongRuns) {
     }
 }
 
+// One axis shrinks or grows by a filter of any length.
+TEST(Resize, Filters) {
+  const auto seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  Random random(seed);
+  for (int round = 0; round < 200 && !HasFailure(); ++round) {
+    Dims shape;
+    for (int64_t rank = pick(random, 1, 4); shape.size() < rank;) shape.push_back(pick(random, 1, 12));
+    const int axis = static_cast<int>(pick(random, 0, shape.size() - 1));
+    shape[axis] = pick(random, 1, 70);
+    ResizeParams params;
+    params.mode = pick(random, 0, 1) ? ResizeMode::linear : ResizeMode::cubic;
+    params.coordinates = static_cast<ResizeCoordinates>(pick(random, 0, 4));
+    params.exclude_outside = pick(random, 0, 1);
+    params.antialias = true;
+    Dims resized = shape;
+    resized[axis] = pick(random, 1, shape[axis] + 5);
+    for (int i = 0; i < shape.size(); ++i)
+      params.scales.push_back(static_cast<double>(resized[i]) / static_cast<double>(shape[i]));
+    Memory x(DType::f32, shape, row_major(shape));
+    x.fill_floats(random);
+    SCOPED_TRACE(describe(x.desc()) + " -> " + resized.to_string() + " " + to_text(params));
+    // Weights add up to less than 1.5 in size; each of them and each sum is rounded.
+    const double taps = 4 * std::max(1.0, 1 / params.scales[static_cast<size_t>(axis)]) + 4;
+    const double bound = 6 * 1.5 * (taps + 2) * std::ldexp(1, -24);
+    compare(make_resize, resize_info(), params, "filter", {&x}, {DType::f32, resized, row_major(resized)},
+            [&](std::span<const std::byte> e, std::span<const std::byte> a) { close_floats(e, a, bound); });
+  }
+}
+
 }  // namespace
 }  // namespace sparkle::cpu::testing

@@ -1,0 +1,59 @@
+// NonMaxSuppression: every class of every image is a task; their rows are written one behind the other afterwards.
+#include <memory>
+
+#include "backends/cpu/copy/moves.h"
+#include "backends/cpu/cpu_kernel.h"
+
+namespace sparkle::cpu {
+namespace {
+
+class NonMaxKernel final : public CpuKernel {
+ public:
+  explicit NonMaxKernel(const Stage& stage) : params_(std::get<NonMaxParams>(stage.params)), rows_(stage.outputs[0].shape[0]) {
+    const Dims& scores = stage.inputs[1].shape;
+    images_ = scores[0], classes_ = scores[1], count_ = scores[2];
+  }
+
+  void run(const CpuLaunch& launch) const override {
+    const auto* four = reinterpret_cast<const float*>(launch.inputs[0]);
+    const auto* scores = reinterpret_cast<const float*>(launch.inputs[1]);
+    std::vector<Box> boxes(static_cast<size_t>(images_ * count_));
+    for (size_t i = 0; i < boxes.size(); ++i) boxes[i] = box_of(params_, four + 4 * i);
+    std::vector<std::vector<int64_t>> kept(static_cast<size_t>(images_ * classes_));
+    parallel_for(*launch.executor, static_cast<int>(kept.size()), [&](int task, int) {
+      const auto first = static_cast<size_t>(task / classes_ * count_);
+      kept[static_cast<size_t>(task)] =
+          kept_boxes(params_, std::span(boxes).subspan(first, static_cast<size_t>(count_)), scores + task * count_);
+    });
+    auto* row = reinterpret_cast<int64_t*>(launch.outputs[0]);
+    auto* const end = row + 3 * rows_;
+    for (int64_t task = 0; task < images_ * classes_; ++task)
+      for (int64_t box : kept[static_cast<size_t>(task)]) {
+        *row++ = task / classes_;
+        *row++ = task % classes_;
+        *row++ = box;
+      }
+    std::fill(row, end, -1);
+  }
+
+ private:
+  NonMaxParams params_;
+  int64_t rows_, images_ = 0, classes_ = 0, count_ = 0;
+};
+
+}  // namespace
+
+Result<CpuKernelPtr> make_non_max(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
+  if (variant_of(schedule) == "plain") return make_plain(stage, schedule, device, constants);
+  const auto* loop = std::get_if<LoopSchedule>(&schedule);
+  if (!loop || loop->variant != "classes")
+    return Error{Reason::backend_lacks_variant, "The CPU backend has no non_max variant '" + variant_of(schedule) + "'."};
+  bool rows = is_row_major(stage.outputs[0].shape, stage.outputs[0].layout);
+  for (const TensorDesc& x : stage.inputs) rows = rows && is_row_major(x.shape, x.layout) && x.dtype == DType::f32;
+  if (!rows) return Error{Reason::layout_not_served, "NonMaxSuppression takes row-major operands of f32."};
+  if (stage.inputs[1].shape[0] * stage.inputs[1].shape[1] > (1 << 30))
+    return Error{Reason::size_overflow, "NonMaxSuppression takes at most 2^30 images times classes."};
+  return CpuKernelPtr(std::make_unique<NonMaxKernel>(stage));
+}
+
+}  // namespace sparkle::cpu

@@ -1,0 +1,92 @@
+// The non_max family: plain loops, written without non_max.cc's sorting, and what it tells the planner.
+#include <algorithm>
+#include <cstring>
+
+#include "families/common.h"
+#include "families/walk.h"
+
+namespace sparkle {
+namespace {
+
+constexpr Variant kVariants[] = {
+#define VARIANT(name, device, unit, rows, vectors, registers, note) \
+  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
+#include "families/non_max/variants.inc"
+#undef VARIANT
+};
+
+float float_at(const TensorView& x, const Dims& at) { return *reinterpret_cast<const float*>(element_at(x, at)); }
+
+// Takes the best of the boxes that are left and strikes out what it overlaps, until none is left.
+void non_max_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  const NonMaxParams& p = std::get<NonMaxParams>(params);
+  const TensorView &boxes = inputs[0], &scores = inputs[1], &rows = outputs[0];
+  const int64_t images = scores.desc.shape[0], classes = scores.desc.shape[1], count = scores.desc.shape[2];
+  int64_t row = 0;
+  const auto write = [&](int64_t a, int64_t b, int64_t c) {
+    const int64_t values[3] = {a, b, c};
+    for (int64_t i = 0; i < 3; ++i) std::memcpy(element_at(rows, {row, i}), &values[i], sizeof values[i]);
+    ++row;
+  };
+  for (int64_t image = 0; image < images; ++image) {
+    std::vector<Box> all;
+    for (int64_t i = 0; i < count; ++i) {
+      float four[4];
+      for (int64_t k = 0; k < 4; ++k) four[k] = float_at(boxes, {image, i, k});
+      all.push_back(box_of(p, four));
+    }
+    for (int64_t c = 0; c < classes; ++c) {
+      std::vector<bool> out(static_cast<size_t>(count), false);
+      for (int64_t taken = 0; taken < p.most; ++taken) {
+        int64_t best = -1;
+        for (int64_t i = 0; i < count; ++i) {
+          const float score = float_at(scores, {image, c, i});
+          if (out[static_cast<size_t>(i)] || score != score) continue;
+          if (p.has_threshold && !(score > static_cast<float>(p.threshold))) continue;
+          if (best < 0 || score > float_at(scores, {image, c, best})) best = i;
+        }
+        if (best < 0) break;
+        write(image, c, best);
+        out[static_cast<size_t>(best)] = true;
+        for (int64_t i = 0; i < count; ++i)
+          if (overlaps(all[static_cast<size_t>(i)], all[static_cast<size_t>(best)], static_cast<float>(p.overlap)))
+            out[static_cast<size_t>(i)] = true;
+      }
+    }
+  }
+  while (row < rows.desc.shape[0]) write(-1, -1, -1);
+}
+
+// Every candidate is held against every box that stays: 12 operations a pair.
+Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
+  const NonMaxParams& p = std::get<NonMaxParams>(stage.params);
+  const auto scores = static_cast<double>(stage.inputs[1].elements());
+  const double kept = static_cast<double>(std::min(p.most, stage.inputs[1].shape[2]));
+  Footprint result = streaming_footprint(stage, device, 12 * scores * kept);
+  result.parallel_units = std::max(1.0, static_cast<double>(stage.inputs[1].shape[0] * stage.inputs[1].shape[1]));
+  return result;
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  bool rows = is_row_major(stage.outputs[0].shape, stage.outputs[0].layout);
+  for (const TensorDesc& x : stage.inputs) {
+    rows = rows && is_row_major(x.shape, x.layout);
+    if (x.dtype == DType::f32) continue;
+    why_not = Reason::type_not_served;
+    return {};
+  }
+  if (variant.name != "plain" && !rows) {
+    why_not = Reason::layout_not_served;
+    return {};
+  }
+  return loop_schedules(variant, device, why_not);
+}
+
+}  // namespace
+
+const FamilyInfo& non_max_info() {
+  static const FamilyInfo family = {"non_max", kVariants, non_max_reference, footprint, schedules};
+  return family;
+}
+
+}  // namespace sparkle

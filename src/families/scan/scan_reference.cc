@@ -1,0 +1,60 @@
+// The scan family: plain loops, and what it tells the planner.
+#include "families/common.h"
+#include "families/typed.h"
+#include "families/walk.h"
+
+namespace sparkle {
+namespace {
+
+constexpr Variant kVariants[] = {
+#define VARIANT(name, device, unit, rows, vectors, registers, note) \
+  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
+#include "families/scan/variants.inc"
+#undef VARIANT
+};
+
+void scan_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  const ScanParams& p = std::get<ScanParams>(params);
+  const TensorView &x = inputs[0], &y = outputs[0];
+  Dims lines = x.desc.shape;
+  lines[p.axis] = 1;
+  const int64_t size = x.desc.shape[p.axis];
+  visit_type(x.desc.dtype, [&]<class T>(T) {
+    using Sum = std::conditional_t<is_float_type<T>, double, T>;
+    for_each_index(lines, [&](Dims at) {
+      Sum sum{};
+      for (int64_t i = 0; i < size; ++i) {
+        at[p.axis] = p.reverse ? size - 1 - i : i;
+        const Sum with = wrapped_sum(sum, static_cast<Sum>(to_computed(*reinterpret_cast<const T*>(element_at(x, at)))));
+        *reinterpret_cast<T*>(element_at(y, at)) = from_computed<T>(p.exclusive ? sum : with);
+        sum = with;
+      }
+    });
+  });
+}
+
+Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
+  Footprint result = streaming_footprint(stage, device, static_cast<double>(stage.inputs[0].elements()));
+  const auto size = static_cast<double>(stage.inputs[0].shape[std::get<ScanParams>(stage.params).axis]);
+  result.parallel_units =
+      std::max(1.0, std::min(result.parallel_units, static_cast<double>(stage.inputs[0].elements()) / std::max(1.0, size)));
+  return result;
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
+  if (variant.name != "plain" && (!is_row_major(x.shape, x.layout) || !is_row_major(y.shape, y.layout))) {
+    why_not = Reason::layout_not_served;
+    return {};
+  }
+  return loop_schedules(variant, device, why_not);
+}
+
+}  // namespace
+
+const FamilyInfo& scan_info() {
+  static const FamilyInfo family = {"scan", kVariants, scan_reference, footprint, schedules};
+  return family;
+}
+
+}  // namespace sparkle

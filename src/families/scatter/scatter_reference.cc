@@ -1,0 +1,124 @@
+// The scatter family: names, plain loops, and what it tells the planner.
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "families/common.h"
+#include "families/indices.h"
+#include "families/scatter/combine.h"
+#include "families/walk.h"
+
+namespace sparkle {
+namespace {
+
+constexpr Variant kVariants[] = {
+#define VARIANT(name, device, unit, rows, vectors, registers, note) \
+  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
+#include "families/scatter/variants.inc"
+#undef VARIANT
+};
+
+constexpr std::array<std::string_view, 3> kForms = {"elements", "tuples", "one_hot"};
+constexpr std::array<std::string_view, 5> kReductions = {"none", "add", "mul", "max", "min"};
+
+template <class Names, class E>
+bool parse_one_of(const Names& names, std::string_view text, E& value) {
+  const auto at = std::find(names.begin(), names.end(), text);
+  if (at == names.end()) return false;
+  value = static_cast<E>(at - names.begin());
+  return true;
+}
+
+void one_hot(const ScatterParams& p, const TensorView& indices, const TensorView& values, const TensorView& y) {
+  const auto bytes = static_cast<size_t>(size_of(y.desc.dtype));
+  const auto size = static_cast<double>(y.desc.shape[p.axis]);
+  for_each_index(y.desc.shape, [&](const Dims& at) {
+    Dims where = at;
+    where.erase(p.axis);
+    double index = std::trunc(load_element(indices.desc.dtype, element_at(indices, where)));
+    if (index < 0) index += size;
+    const int64_t on = index == static_cast<double>(at[p.axis]);
+    std::memcpy(element_at(y, at), element_at(values, {on}), bytes);
+  });
+}
+
+// The element of y that the update at `at` goes to.
+Dims target_of(const ScatterParams& p, const TensorView& indices, const Dims& shape, const Dims& at) {
+  const auto index = [&](const Dims& where, int axis) {
+    return clamped_index(load_index(indices.desc.dtype, element_at(indices, where)), shape[axis]);
+  };
+  Dims to = at;
+  if (p.form == ScatterForm::elements) {
+    to[p.axis] = index(at, p.axis);
+    return to;
+  }
+  const int outer = indices.desc.shape.size() - 1;
+  Dims where;
+  for (int i = 0; i < outer; ++i) where.push_back(at[i]);
+  where.push_back(0);
+  to = {};
+  for (int64_t& i = where[outer]; i < indices.desc.shape[outer]; ++i) to.push_back(index(where, to.size()));
+  for (int i = outer; i < at.size(); ++i) to.push_back(at[i]);
+  return to;
+}
+
+void scatter_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  const ScatterParams& p = std::get<ScatterParams>(params);
+  const TensorView& y = outputs[0];
+  if (p.form == ScatterForm::one_hot) return one_hot(p, inputs[0], inputs[1], y);
+  const TensorView &data = inputs[0], &indices = inputs[1], &updates = inputs[2];
+  const auto bytes = static_cast<size_t>(size_of(y.desc.dtype));
+  for_each_index(y.desc.shape, [&](const Dims& at) { std::memcpy(element_at(y, at), element_at(data, at), bytes); });
+  if (y.desc.elements() == 0) return;
+  visit_type(y.desc.dtype, [&]<class T>(T) {
+    with_reduction(p.reduction, [&]<ScatterReduction reduction>() {
+      for_each_index(updates.desc.shape, [&](const Dims& at) {
+        T* to = reinterpret_cast<T*>(element_at(y, target_of(p, indices, y.desc.shape, at)));
+        *to = combined<reduction>(*to, *reinterpret_cast<const T*>(element_at(updates, at)));
+      });
+    });
+  });
+}
+
+Status check(const StageParams& params, std::span<const TensorView> inputs) {
+  const auto& p = std::get<ScatterParams>(params);
+  if (p.form == ScatterForm::one_hot) return ok();
+  if (p.form == ScatterForm::tuples) return check_tuples(inputs[1], inputs[0].desc.shape, 0);
+  return check_indices(inputs[1], inputs[0].desc.shape[p.axis], p.axis);
+}
+
+Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
+  const bool computes = std::get<ScatterParams>(stage.params).reduction != ScatterReduction::none;
+  return streaming_footprint(stage, device, computes ? static_cast<double>(stage.inputs[2].elements()) : 0);
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  const bool one_hot = std::get<ScatterParams>(stage.params).form == ScatterForm::one_hot;
+  if (!one_hot && !is_index_type(stage.inputs[1].dtype)) {
+    why_not = Reason::type_not_served;
+    return {};
+  }
+  if (variant.name != "plain") {
+    bool rows = is_row_major(stage.outputs[0].shape, stage.outputs[0].layout);
+    for (const TensorDesc& x : stage.inputs) rows = rows && is_row_major(x.shape, x.layout);
+    if (!rows) {
+      why_not = Reason::layout_not_served;
+      return {};
+    }
+  }
+  return loop_schedules(variant, device, why_not);
+}
+
+}  // namespace
+
+std::string_view name_of(ScatterForm form) { return kForms[static_cast<size_t>(form)]; }
+bool parse_name(std::string_view text, ScatterForm& form) { return parse_one_of(kForms, text, form); }
+std::string_view name_of(ScatterReduction reduction) { return kReductions[static_cast<size_t>(reduction)]; }
+bool parse_name(std::string_view text, ScatterReduction& reduction) { return parse_one_of(kReductions, text, reduction); }
+
+const FamilyInfo& scatter_info() {
+  static const FamilyInfo family = {"scatter", kVariants, scatter_reference, footprint, schedules, check};
+  return family;
+}
+
+}  // namespace sparkle

@@ -1,0 +1,86 @@
+// The top_k family: plain loops, and what it tells the planner.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "families/common.h"
+#include "families/top_k/rank_key.h"
+#include "families/walk.h"
+
+namespace sparkle {
+namespace {
+
+constexpr Variant kVariants[] = {
+#define VARIANT(name, device, unit, rows, vectors, registers, note) \
+  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
+#include "families/top_k/variants.inc"
+#undef VARIANT
+};
+
+// Sorts each whole line.
+template <bool largest, class T>
+void sort_lines(const TopKParams& p, const TensorView& x, std::span<const TensorView> outputs) {
+  struct Entry {
+    RankKey<T> key;
+    int64_t index;
+  };
+  Dims lines = x.desc.shape;
+  lines[p.axis] = 1;
+  for_each_index(lines, [&](Dims at) {
+    std::vector<Entry> entries;
+    for (int64_t i = 0; i < x.desc.shape[p.axis]; ++i) {
+      at[p.axis] = i;
+      entries.push_back({rank_key<largest>(*reinterpret_cast<const T*>(element_at(x, at)), p.nan_first), i});
+    }
+    std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
+      if (a.key != b.key) return a.key > b.key;
+      return p.last_of_equals ? a.index > b.index : a.index < b.index;
+    });
+    for (int64_t i = 0; i < p.k; ++i) {
+      Dims from = at, to = at;
+      const int64_t index = from[p.axis] = entries[static_cast<size_t>(i)].index;
+      to[p.axis] = i;
+      if (outputs.size() > 1) std::memcpy(element_at(outputs[0], to), element_at(x, from), sizeof(T));
+      std::memcpy(element_at(outputs.back(), to), &index, sizeof index);
+    }
+  });
+}
+
+void top_k_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  const TopKParams& p = std::get<TopKParams>(params);
+  visit_type(inputs[0].desc.dtype, [&]<class T>(T) {
+    p.largest ? sort_lines<true, T>(p, inputs[0], outputs) : sort_lines<false, T>(p, inputs[0], outputs);
+  });
+}
+
+// A comparison per element, and the heap's for those that enter it: k * (1 + ln(n / k)) of n in random order.
+Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
+  const TopKParams& p = std::get<TopKParams>(stage.params);
+  const auto n = static_cast<double>(std::max<int64_t>(1, stage.inputs[0].shape[p.axis])), k = static_cast<double>(p.k);
+  const double lines = static_cast<double>(stage.inputs[0].elements()) / n;
+  const double entered = k < 1 ? 0 : k * (1 + std::log(std::max(1.0, n / k)));
+  Footprint result = streaming_footprint(stage, device, lines * (n + (k > 1 ? 4 * entered * std::log2(k) : 0)));
+  result.parallel_units = std::max(1.0, std::min(lines, static_cast<double>(stage.inputs[0].bytes()) / 65536));
+  return result;
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  if (variant.name != "plain") {
+    bool rows = is_row_major(stage.inputs[0].shape, stage.inputs[0].layout);
+    for (const TensorDesc& y : stage.outputs) rows = rows && is_row_major(y.shape, y.layout);
+    if (!rows) {
+      why_not = Reason::layout_not_served;
+      return {};
+    }
+  }
+  return loop_schedules(variant, device, why_not);
+}
+
+}  // namespace
+
+const FamilyInfo& top_k_info() {
+  static const FamilyInfo family = {"top_k", kVariants, top_k_reference, footprint, schedules};
+  return family;
+}
+
+}  // namespace sparkle

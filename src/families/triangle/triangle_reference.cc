@@ -1,0 +1,59 @@
+// The triangle family: plain loops, and what it tells the planner.
+#include <algorithm>
+#include <cstring>
+
+#include "families/common.h"
+#include "families/walk.h"
+
+namespace sparkle {
+namespace {
+
+constexpr Variant kVariants[] = {
+#define VARIANT(name, device, unit, rows, vectors, registers, note) \
+  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
+#include "families/triangle/variants.inc"
+#undef VARIANT
+};
+
+void triangle_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  const TriangleParams& p = std::get<TriangleParams>(params);
+  const TensorView &x = inputs[0], &y = outputs[0];
+  const auto bytes = static_cast<size_t>(size_of(y.desc.dtype));
+  const int rank = y.desc.shape.size();
+  for_each_index(y.desc.shape, [&](const Dims& at) {
+    const KeptColumns kept = kept_columns(p, at[rank - 2], y.desc.shape[rank - 1]);
+    if (at[rank - 1] >= kept.begin && at[rank - 1] < kept.end) {
+      std::memcpy(element_at(y, at), element_at(x, at), bytes);
+    } else {
+      std::memset(element_at(y, at), 0, bytes);
+    }
+  });
+}
+
+Footprint footprint(const Stage& stage, const Schedule&, const Device& device) { return streaming_footprint(stage, device, 0); }
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
+  if (variant.name != "plain" && (!is_row_major(x.shape, x.layout) || !is_row_major(y.shape, y.layout))) {
+    why_not = Reason::layout_not_served;
+    return {};
+  }
+  return loop_schedules(variant, device, why_not);
+}
+
+}  // namespace
+
+KeptColumns kept_columns(const TriangleParams& params, int64_t row, int64_t columns) {
+  // The diagonal may be any 64-bit number: it is brought near the matrix before the row is added.
+  const int64_t far = row + columns + 1;
+  const int64_t diagonal = std::clamp<int64_t>(row + std::clamp(params.diagonal, -far, far), -1, columns);
+  if (params.upper) return {std::max<int64_t>(0, diagonal), columns};
+  return {0, std::min(columns, diagonal + 1)};
+}
+
+const FamilyInfo& triangle_info() {
+  static const FamilyInfo family = {"triangle", kVariants, triangle_reference, footprint, schedules};
+  return family;
+}
+
+}  // namespace sparkle
