@@ -6,8 +6,9 @@
 namespace sparkle {
 namespace {
 
-constexpr std::array<std::string_view, kFamilies> kNames = {"gemm",      "depthwise", "pool", "pointwise", "reduce", "softmax",
-                                                            "normalize", "copy",      "pad",  "resize",    "gather"};
+constexpr std::array<std::string_view, kFamilies> kNames = {"gemm",    "depthwise", "pool",   "pointwise", "reduce",
+                                                            "softmax", "normalize", "copy",   "pad",       "resize",
+                                                            "gather",  "attention", "rotary", "sample",    "deform"};
 
 template <size_t I = 0>
 Result<StageParams> parse_params(size_t index, std::string_view text) {
@@ -65,8 +66,9 @@ Result<StageParams> params_from_text(Family family, std::string_view text) {
 
 const FamilyInfo& info(Family family) {
   static const std::array<const FamilyInfo*, kFamilies> infos = {
-      &gemm_info(),      &depthwise_info(), &pool_info(), &pointwise_info(), &reduce_info(), &softmax_info(),
-      &normalize_info(), &copy_info(),      &pad_info(),  &resize_info(),    &gather_info()};
+      &gemm_info(),    &depthwise_info(), &pool_info(),   &pointwise_info(), &reduce_info(),
+      &softmax_info(), &normalize_info(), &copy_info(),   &pad_info(),       &resize_info(),
+      &gather_info(),  &attention_info(), &rotary_info(), &sample_info(),    &deform_info()};
   return *infos[static_cast<size_t>(family)];
 }
 

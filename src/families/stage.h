@@ -9,7 +9,9 @@
 
 #include "base/tensor.h"
 #include "device/device.h"
+#include "families/attention/attention.h"
 #include "families/copy/copy.h"
+#include "families/deform/deform.h"
 #include "families/depthwise/depthwise.h"
 #include "families/gather/gather.h"
 #include "families/gemm/gemm.h"
@@ -19,14 +21,33 @@
 #include "families/pool/pool.h"
 #include "families/reduce/reduce.h"
 #include "families/resize/resize.h"
+#include "families/rotary/rotary.h"
+#include "families/sample/sample.h"
 #include "families/softmax/softmax.h"
 
 namespace sparkle {
 
 // One alternative per family, in the order of Family below.
-using StageParams = std::variant<GemmParams, DepthwiseParams, PoolParams, PointwiseParams, ReduceParams, SoftmaxParams,
-                                 NormalizeParams, CopyParams, PadParams, ResizeParams, GatherParams>;
-enum class Family : uint8_t { gemm, depthwise, pool, pointwise, reduce, softmax, normalize, copy, pad, resize, gather };
+using StageParams =
+    std::variant<GemmParams, DepthwiseParams, PoolParams, PointwiseParams, ReduceParams, SoftmaxParams, NormalizeParams,
+                 CopyParams, PadParams, ResizeParams, GatherParams, AttentionParams, RotaryParams, SampleParams, DeformParams>;
+enum class Family : uint8_t {
+  gemm,
+  depthwise,
+  pool,
+  pointwise,
+  reduce,
+  softmax,
+  normalize,
+  copy,
+  pad,
+  resize,
+  gather,
+  attention,
+  rotary,
+  sample,
+  deform
+};
 inline constexpr int kFamilies = std::variant_size_v<StageParams>;
 std::string_view name_of(Family family);
 bool parse_name(std::string_view text, Family& family);
@@ -121,5 +142,9 @@ const FamilyInfo& copy_info();
 const FamilyInfo& pad_info();
 const FamilyInfo& resize_info();
 const FamilyInfo& gather_info();
+const FamilyInfo& attention_info();
+const FamilyInfo& rotary_info();
+const FamilyInfo& sample_info();
+const FamilyInfo& deform_info();
 
 }  // namespace sparkle

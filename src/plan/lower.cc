@@ -37,6 +37,9 @@ Status check_types(const Graph& graph, const Op& op) {
     bool served = moves || t.dtype == DType::f32 || (elementwise && t.dtype == DType::boolean);
     if (gathers && position == 1) served = t.dtype == DType::i32 || t.dtype == DType::i64;
     if (std::holds_alternative<PoolOp>(op.params) && position == 100 + 1) served = t.dtype == DType::i64;
+    if (std::holds_alternative<AttentionOp>(op.params))
+      served |= (position == 3 && t.dtype == DType::boolean) || (position == 6 && t.dtype == DType::i64);
+    if (std::holds_alternative<RotaryEmbeddingOp>(op.params) && position == 3) served = t.dtype == DType::i64;
     if (served) return ok();
     return Error{Reason::type_not_served, "Node '" + op.name + "' (" + op.type + "): tensor '" + t.name + "' has type " +
                                               std::string(name_of(t.dtype)) + ", which this operator does not serve yet."};
@@ -50,7 +53,7 @@ Status lower_group(Lowering& l, const Group& group) {
   for (int i : group.ops) SPARKLE_CHECK(check_types(l.graph, l.graph.ops[static_cast<size_t>(i)]));
   if (group.anchor >= 0) return lower_anchor(l, group);
   if (!group.program.program.empty()) return lower_pointwise(l, group);
-  for (auto* theme : {lower_view, lower_movement, lower_window, lower_normal}) {
+  for (auto* theme : {lower_view, lower_movement, lower_window, lower_normal, lower_attention, lower_sample}) {
     SPARKLE_TRY(served, theme(l, group));
     if (served) return ok();
   }
