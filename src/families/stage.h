@@ -10,7 +10,9 @@
 #include "base/result.h"
 #include "base/tensor.h"
 #include "device/device.h"
+#include "families/attention/attention.h"
 #include "families/copy/copy.h"
+#include "families/deform/deform.h"
 #include "families/depthwise/depthwise.h"
 #include "families/gather/gather.h"
 #include "families/gemm/gemm.h"
@@ -21,6 +23,8 @@
 #include "families/pool/pool.h"
 #include "families/reduce/reduce.h"
 #include "families/resize/resize.h"
+#include "families/rotary/rotary.h"
+#include "families/sample/sample.h"
 #include "families/scan/scan.h"
 #include "families/scatter/scatter.h"
 #include "families/softmax/softmax.h"
@@ -32,7 +36,7 @@ namespace sparkle {
 // One alternative per family, in the order of Family below.
 using StageParams = std::variant<GemmParams, DepthwiseParams, PoolParams, PointwiseParams, ReduceParams, SoftmaxParams,
                                  NormalizeParams, CopyParams, PadParams, ResizeParams, GatherParams, ScatterParams, TopKParams,
-                                 ScanParams, TriangleParams, NonMaxParams>;
+                                 ScanParams, TriangleParams, NonMaxParams, AttentionParams, RotaryParams, SampleParams, DeformParams>;
 enum class Family : uint8_t {
   gemm,
   depthwise,
@@ -49,7 +53,11 @@ enum class Family : uint8_t {
   top_k,
   scan,
   triangle,
-  non_max
+  non_max,
+  attention,
+  rotary,
+  sample,
+  deform
 };
 inline constexpr int kFamilies = std::variant_size_v<StageParams>;
 std::string_view name_of(Family family);
@@ -155,5 +163,9 @@ const FamilyInfo& top_k_info();
 const FamilyInfo& scan_info();
 const FamilyInfo& triangle_info();
 const FamilyInfo& non_max_info();
+const FamilyInfo& attention_info();
+const FamilyInfo& rotary_info();
+const FamilyInfo& sample_info();
+const FamilyInfo& deform_info();
 
 }  // namespace sparkle

@@ -52,7 +52,7 @@ class InferContext {
 };
 
 // Dispatches on the operator's parameters. The rules, by theme: infer_window.cc, infer_math.cc, infer_normalize.cc,
-// infer_move.cc, infer_index.cc, infer_reshape.cc, infer_resize.cc.
+// infer_attention.cc, infer_sample.cc, infer_move.cc, infer_index.cc, infer_reshape.cc, infer_resize.cc.
 Status infer(InferContext& context);
 
 // Shape that a and b broadcast to by numpy's rules, or nothing.
@@ -71,9 +71,13 @@ Status infer_rule(InferContext& c, BatchNormalizationOp& op);
 Status infer_rule(InferContext& c, InstanceNormalizationOp& op);
 Status infer_rule(InferContext& c, LayerNormalizationOp& op);
 Status infer_rule(InferContext& c, GroupNormalizationOp& op);
+Status infer_rule(InferContext& c, MeanVarianceNormalizationOp& op);
+Status infer_rule(InferContext& c, LpNormalizationOp& op);
 Status infer_rule(InferContext& c, LocalResponseOp& op);
 Status infer_rule(InferContext& c, ReduceOp& op);
 Status infer_rule(InferContext& c, SoftmaxOp& op);
+Status infer_rule(InferContext& c, AttentionOp& op);
+Status infer_rule(InferContext& c, RotaryEmbeddingOp& op);
 Status infer_rule(InferContext& c, ConcatOp& op);
 Status infer_rule(InferContext& c, SplitOp& op);
 Status infer_rule(InferContext& c, SliceOp& op);
@@ -83,6 +87,8 @@ Status infer_rule(InferContext& c, ExpandOp& op);
 Status infer_rule(InferContext& c, TileOp& op);
 Status infer_rule(InferContext& c, PadOp& op);
 Status infer_rule(InferContext& c, ResizeOp& op);
+Status infer_rule(InferContext& c, GridSampleOp& op);
+Status infer_rule(InferContext& c, DeformConvOp& op);
 Status infer_rule(InferContext& c, DepthToSpaceOp& op);
 Status infer_rule(InferContext& c, SpaceToDepthOp& op);
 Status infer_rule(InferContext& c, GatherOp& op);

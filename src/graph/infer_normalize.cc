@@ -62,6 +62,26 @@ Status infer_rule(InferContext& c, GroupNormalizationOp& op) {
   return c.set(0, c.type(0), x);
 }
 
+Status infer_rule(InferContext& c, MeanVarianceNormalizationOp& op) {
+  SPARKLE_CHECK(c.expect(1, 1));
+  const Dims& x = c.shape(0);
+  bool seen[kMaxRank] = {};
+  for (int64_t& entry : op.axes) {
+    SPARKLE_TRY(axis, c.axis(entry, x.size()));
+    if (seen[axis]) return c.fail(Reason::bad_model, "axis " + std::to_string(axis) + " is named twice");
+    seen[axis] = true;
+    entry = axis;
+  }
+  return c.set(0, c.type(0), x);
+}
+
+Status infer_rule(InferContext& c, LpNormalizationOp& op) {
+  SPARKLE_CHECK(c.expect(1, 1));
+  SPARKLE_TRY(axis, c.axis(op.axis, c.shape(0).size()));
+  op.axis = axis;
+  return c.set(0, c.type(0), c.shape(0));
+}
+
 Status infer_rule(InferContext& c, LocalResponseOp& op) {
   SPARKLE_CHECK(c.expect(1, 1));
   if (c.shape(0).size() < 2) return c.fail(Reason::bad_shape, c.describe(0) + " should have rank 2 or more");

@@ -14,6 +14,7 @@
 #include "families/pool/pool.h"
 #include "families/reduce/reduce.h"
 #include "families/resize/resize.h"
+#include "families/sample/sample.h"
 #include "graph/index_ops.h"
 
 namespace sparkle {
@@ -66,15 +67,25 @@ struct BatchNormalizationOp {
 struct InstanceNormalizationOp {
   double epsilon = 1e-5;
 };
-// Inputs: x, scale, bias?.
+// Inputs: x, scale, bias?. Not centred: RMSNormalization, which takes no mean off.
 struct LayerNormalizationOp {
   int64_t axis = -1;
   double epsilon = 1e-5;
+  bool centred = true;
 };
 // Inputs: x, scale, bias. Scale and bias per channel (opset 21) or per group (opset 18).
 struct GroupNormalizationOp {
   int64_t groups = 1;
   double epsilon = 1e-5;
+};
+// (x - mean) / (standard deviation + 1e-9) over the axes.
+struct MeanVarianceNormalizationOp {
+  Dims axes;  // [resolved] not negative
+};
+// x / norm along one axis: the sum of |x| (p = 1) or the root of the sum of squares (p = 2).
+struct LpNormalizationOp {
+  int64_t axis = -1;
+  int64_t p = 2;
 };
 // y = x / (bias + alpha / size * sum of squares over neighbouring channels) ^ beta
 struct LocalResponseOp {
@@ -95,6 +106,23 @@ struct SoftmaxOp {
   int64_t axis = -1;
   bool logarithm = false;
   bool to_the_end = false;  // before opset 13: over all axes from `axis` on
+};
+
+// Inputs: q, k, v, mask?, past key?, past value?, lengths? (valid keys per batch). Rank 4: [batch, heads, rows, size]; rank 3:
+// [batch, rows, heads * size]. Outputs: y, present key?, present value?, scores?.
+struct AttentionOp {
+  int64_t query_heads = 0, key_heads = 0;  // rank 3 only
+  bool causal = false;
+  std::optional<double> scale;  // [resolved]
+  double softcap = 0;
+  int64_t left = -1, right = -1;  // sliding window (opset 25); negative: no bound
+  int64_t scores = 0;             // what the fourth output holds: ONNX's qk_matmul_output_mode
+};
+// Inputs: x, cosine, sine, positions?. x as Attention's q.
+struct RotaryEmbeddingOp {
+  bool interleaved = false;
+  int64_t heads = 0;   // rank 3 only
+  int64_t turned = 0;  // elements of a row that turn; 0: all
 };
 
 struct ConcatOp {
@@ -142,6 +170,15 @@ struct ResizeOp {
   enum class Keep : uint8_t { stretch, not_larger, not_smaller } keep = Keep::stretch;
   bool antialias = false;
 };
+// Inputs: x, grid.
+struct GridSampleOp {
+  SampleParams params;
+};
+// Inputs: x, w, offset, bias?, mask?. Window fields as ConvOp's.
+struct DeformConvOp {
+  Dims kernel, strides, dilations, pads_begin, pads_end;  // [resolved]
+  int64_t groups = 1, offset_groups = 1;
+};
 struct DepthToSpaceOp {
   int64_t block = 1;
   bool columns_first = false;
@@ -172,9 +209,10 @@ struct UnknownOp {
 
 using OpParams =
     std::variant<UnknownOp, ConvOp, PoolOp, MatMulOp, PointwiseNode, CastOp, BatchNormalizationOp, InstanceNormalizationOp,
-                 LayerNormalizationOp, GroupNormalizationOp, LocalResponseOp, ReduceOp, SoftmaxOp, ConcatOp, SplitOp, SliceOp,
-                 ReshapeOp, TransposeOp, ExpandOp, TileOp, PadOp, ResizeOp, DepthToSpaceOp, SpaceToDepthOp, GatherOp, ShapeOp,
-                 SizeOp, ConstantOfShapeOp, RangeOp, ArgOp, TopKOp, CumSumOp, TriluOp, GatherElementsOp, GatherNDOp,
+                 LayerNormalizationOp, GroupNormalizationOp, MeanVarianceNormalizationOp, LpNormalizationOp, LocalResponseOp,
+                 ReduceOp, SoftmaxOp, AttentionOp, RotaryEmbeddingOp, ConcatOp, SplitOp, SliceOp, ReshapeOp, TransposeOp,
+                 ExpandOp, TileOp, PadOp, ResizeOp, GridSampleOp, DeformConvOp, DepthToSpaceOp, SpaceToDepthOp, GatherOp,
+                 ShapeOp, SizeOp, ConstantOfShapeOp, RangeOp, ArgOp, TopKOp, CumSumOp, TriluOp, GatherElementsOp, GatherNDOp,
                  ScatterElementsOp, ScatterNDOp, OneHotOp, CenterCropPadOp, EinsumOp, NonMaxSuppressionOp>;
 
 }  // namespace sparkle

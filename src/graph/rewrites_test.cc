@@ -236,5 +236,38 @@ TEST(Rewrite, WeightsStaySharedOverBinds) {
   }
 }
 
+TEST(Rewrite, AttentionAsExported) {
+  for (const bool masked : {false, true}) {
+    GraphBuilder b;
+    const TensorId q = b.input({2, 3, 5, 4}), k = b.input({2, 3, 7, 4}), v = b.input({2, 3, 7, 6});
+    const TensorId keys = b.op("Transpose", TransposeOp{{0, 1, 3, 2}}, {k});
+    TensorId scores = b.op("MatMul", MatMulOp{}, {q, keys});
+    scores = b.pointwise(PointwiseOp::div, {scores, b.floats({}, {2})});
+    if (masked) scores = b.pointwise(PointwiseOp::add, {scores, b.input({5, 7})});
+    const TensorId weights = b.op("Softmax", SoftmaxOp{}, {scores});
+    auto g = b.bound({b.op("MatMul", MatMulOp{}, {weights, v})});
+    ASSERT_TRUE(g.ok()) << g.error().message;
+    EXPECT_EQ(simplified(*g), "Attention");
+    const auto& attention = std::get<AttentionOp>(g->ops[0].params);
+    EXPECT_EQ(*attention.scale, 0.5);
+    // The transpositions of k have met and gone.
+    EXPECT_EQ(g->ops[0].inputs[1], g->inputs[1]);
+    EXPECT_EQ(g->ops[0].inputs.size(), masked ? 4u : 3u);
+  }
+}
+
+TEST(Rewrite, WeightsThatAreReadStayNoAttention) {
+  GraphBuilder b;
+  const TensorId q = b.input({2, 5, 4}), k = b.input({2, 4, 7}), v = b.input({2, 7, 6});
+  const TensorId weights = b.op("Softmax", SoftmaxOp{}, {b.op("MatMul", MatMulOp{}, {q, k})});
+  const TensorId y = b.op("MatMul", MatMulOp{}, {weights, v});
+  auto both = b.bound({y, weights});
+  ASSERT_TRUE(both.ok());
+  EXPECT_EQ(simplified(*both), "MatMul Softmax MatMul");
+  auto one = b.bound({y});
+  ASSERT_TRUE(one.ok());
+  EXPECT_EQ(simplified(*one), "Transpose Attention");
+}
+
 }  // namespace
 }  // namespace sparkle

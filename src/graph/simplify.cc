@@ -15,6 +15,7 @@ constexpr Rewrite kRewrites[] = {
     {"fold_affine", fold_affine},
     {"match_matmul_bias", match_matmul_bias},
     {"match_group_normalization", match_group_normalization},
+    {"match_attention", match_attention},
     {"match_activations", match_activations},
 };
 constexpr int kMostRounds = 8;  // every rewrite shortens the graph or resolves something; models settle after two or three

@@ -80,31 +80,17 @@ OpParams read_layer_normalization(Node& node) {
 // x / sqrt(mean(x * x) + epsilon) * scale
 OpParams read_rms_normalization(Node& node) {
   node.ignore("stash_type");
-  const Dims axes = axes_to_the_end(node, node.integer("axis", -1));
-  if (axes.empty()) return UnknownOp{"its attribute 'axis' does not fit or the rank of its input is not known"};
-  TensorId root = kAbsent;
-  inverse_rms(node, node.inputs[0], axes, node.real("epsilon", 1e-5), root);
-  node.inputs[0] = node.step(PointwiseNode{PointwiseOp::div}, {node.inputs[0], root});
-  return PointwiseNode{PointwiseOp::mul};
+  return LayerNormalizationOp{node.integer("axis", -1), node.real("epsilon", 1e-5), false};
 }
 
-// (x - mean) / (standard deviation + 1e-9), as the specification's function body has it
 OpParams read_mean_variance_normalization(Node& node) {
-  const Dims axes = node.has("axes") ? node.dims("axes") : Dims{0, 2, 3};
-  const TensorId x = node.inputs[0];
-  const TensorId centred = node.step(PointwiseNode{PointwiseOp::sub}, {x, reduce(node, ReduceKind::mean, axes, x)});
-  TensorId deviation = kAbsent;
-  inverse_rms(node, centred, axes, 0, deviation);
-  node.inputs = {centred, node.step(PointwiseNode{PointwiseOp::affine, 1, 1e-9}, {deviation})};
-  return PointwiseNode{PointwiseOp::div};
+  return MeanVarianceNormalizationOp{node.has("axes") ? node.dims("axes") : Dims{0, 2, 3}};
 }
 
 OpParams read_lp_normalization(Node& node) {
   const int64_t p = node.integer("p", 2);
   if (p != 1 && p != 2) return UnknownOp{"its attribute 'p' is " + std::to_string(p)};
-  const Dims axis{node.integer("axis", -1)};
-  node.inputs.push_back(reduce(node, p == 1 ? ReduceKind::l1 : ReduceKind::l2, axis, node.inputs[0]));
-  return PointwiseNode{PointwiseOp::div};
+  return LpNormalizationOp{node.integer("axis", -1), p};
 }
 
 OpParams read_group_normalization(Node& node) {

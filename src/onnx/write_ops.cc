@@ -114,7 +114,7 @@ struct OpWriter {
     return ok();
   }
   Status operator()(const LayerNormalizationOp& p) {
-    NodeProto& proto = node("LayerNormalization");
+    NodeProto& proto = node(p.centred ? "LayerNormalization" : "RMSNormalization");
     set(proto, "axis", p.axis);
     set(proto, "epsilon", p.epsilon);
     return ok();

@@ -83,7 +83,8 @@ const TypeRow* row_of(const OpParams& params) {
     return &type_row(StageParams(PoolParams{PoolKind::average, {}, false, 2}));
   if (std::holds_alternative<SoftmaxOp>(params)) return &type_row(StageParams(SoftmaxParams{}));
   if (std::holds_alternative<BatchNormalizationOp>(params) || std::holds_alternative<InstanceNormalizationOp>(params) ||
-      std::holds_alternative<LayerNormalizationOp>(params) || std::holds_alternative<GroupNormalizationOp>(params))
+      std::holds_alternative<LayerNormalizationOp>(params) || std::holds_alternative<GroupNormalizationOp>(params) ||
+      std::holds_alternative<MeanVarianceNormalizationOp>(params) || std::holds_alternative<LpNormalizationOp>(params))
     return &type_row(StageParams(NormalizeParams{}));
   if (std::holds_alternative<ReshapeOp>(params) || std::holds_alternative<TransposeOp>(params) ||
       std::holds_alternative<SliceOp>(params) || std::holds_alternative<SplitOp>(params) ||
@@ -100,6 +101,9 @@ const TypeRow* row_of(const OpParams& params) {
 bool apart(const Op& op, bool input, size_t position, DType type) {
   if (std::holds_alternative<GatherOp>(op.params) && input && position == 1) return type == DType::i32 || type == DType::i64;
   if (std::holds_alternative<PoolOp>(op.params) && !input && position == 1) return type == DType::i64;
+  if (std::holds_alternative<AttentionOp>(op.params) && input)
+    return (position == 3 && type == DType::boolean) || (position == 6 && type == DType::i64);
+  if (std::holds_alternative<RotaryEmbeddingOp>(op.params) && input) return position == 3 && type == DType::i64;
   return std::holds_alternative<PointwiseNode>(op.params) && type == DType::boolean &&
          (!input || (std::get<PointwiseNode>(op.params).op == PointwiseOp::select && position == 0));
 }
@@ -126,7 +130,7 @@ Status lower_group(Lowering& l, const Group& group) {
   for (int i : group.ops) SPARKLE_CHECK(check_types(l.graph, l.graph.ops[static_cast<size_t>(i)]));
   if (group.anchor >= 0) return lower_anchor(l, group);
   if (!group.program.program.empty()) return lower_pointwise(l, group);
-  for (auto* theme : {lower_view, lower_movement, lower_window, lower_normal, lower_index}) {
+  for (auto* theme : {lower_view, lower_movement, lower_window, lower_normal, lower_index, lower_attention, lower_sample}) {
     SPARKLE_TRY(served, theme(l, group));
     if (served) return ok();
   }

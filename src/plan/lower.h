@@ -36,11 +36,13 @@ Result<Draft> lower(const Graph& graph, const std::vector<Group>& groups);
 // By theme; each serves the alternatives of OpParams that its file lists and returns false for others.
 Status lower_anchor(Lowering& l, const Group& group);
 Status lower_pointwise(Lowering& l, const Group& group);
-Result<bool> lower_window(Lowering& l, const Group& group);    // pool, resize, local response
-Result<bool> lower_normal(Lowering& l, const Group& group);    // normalisations, softmax, reduce
-Result<bool> lower_view(Lowering& l, const Group& group);      // reshape, transpose, slice, split, expand
-Result<bool> lower_movement(Lowering& l, const Group& group);  // concat, pad, gather, tile, depth-to-space, cast
+Result<bool> lower_window(Lowering& l, const Group& group);     // pool, resize, local response
+Result<bool> lower_normal(Lowering& l, const Group& group);     // normalisations, softmax, reduce
+Result<bool> lower_view(Lowering& l, const Group& group);       // reshape, transpose, slice, split, expand
+Result<bool> lower_movement(Lowering& l, const Group& group);   // concat, pad, gather, tile, depth-to-space, cast
 Result<bool> lower_index(Lowering& l, const Group& group);     // arg, top-k, gather and scatter by places, cumsum, trilu, boxes
+Result<bool> lower_attention(Lowering& l, const Group& group);  // attention, rotary embedding
+Result<bool> lower_sample(Lowering& l, const Group& group);     // grid sample, deformable convolution
 // The operators of lower_index serve all types that their inference lets through.
 bool is_index_operator(const Op& op);
 // The caller's outputs: where a value is dense, row-major and alone in its buffer it is written in place, else copied.

@@ -66,6 +66,7 @@ Status lower_layer(Lowering& l, const Group& group, const Op& op, const LayerNor
   const TensorDesc view = l.draft.desc(x);
   NormalizeParams params;
   params.epsilon = norm.epsilon;
+  params.center = norm.centred;
   const int rank = view.shape.size();
   for (int i = static_cast<int>(norm.axis < 0 ? norm.axis + rank : norm.axis); i < rank; ++i) params.axes.push_back(i);
   std::vector<int> affine;
@@ -78,6 +79,14 @@ Status lower_layer(Lowering& l, const Group& group, const Op& op, const LayerNor
     views.push_back(broadcast_view(l.draft.desc(affine.back()), view.shape));
   }
   l.set(group.output, normalize_step(l, group, x, view, params, affine, views));
+  return ok();
+}
+
+// Without parameters of their own: MeanVarianceNormalization and LpNormalization.
+Status lower_bare(Lowering& l, const Group& group, const Op& op, NormalizeParams params) {
+  params.scale = params.bias = false;
+  const int x = l.value(op.inputs[0]);
+  l.set(group.output, normalize_step(l, group, x, l.draft.desc(x), params, {}, {}));
   return ok();
 }
 
@@ -152,6 +161,15 @@ Result<bool> lower_normal(Lowering& l, const Group& group) {
     done = lower_group_norm(l, group, op, *norm);
   } else if (const auto* layer = std::get_if<LayerNormalizationOp>(&op.params)) {
     done = lower_layer(l, group, op, *layer);
+  } else if (const auto* mvn = std::get_if<MeanVarianceNormalizationOp>(&op.params)) {
+    NormalizeParams params;
+    params.axes = mvn->axes, params.epsilon = 1e-9, params.divisor = NormalizeDivisor::deviation;
+    done = lower_bare(l, group, op, params);
+  } else if (const auto* lp = std::get_if<LpNormalizationOp>(&op.params)) {
+    NormalizeParams params;
+    params.axes = {lp->axis}, params.epsilon = 0, params.center = false;
+    params.divisor = lp->p == 1 ? NormalizeDivisor::l1 : NormalizeDivisor::l2;
+    done = lower_bare(l, group, op, params);
   } else if (const auto* batch = std::get_if<BatchNormalizationOp>(&op.params)) {
     done = lower_batch(l, group, op, batch->epsilon);
   } else if (const auto* softmax = std::get_if<SoftmaxOp>(&op.params)) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes the test vectors beside it: DIR/model.onnx, DIR/test_data_set_0/{input_I,output_I}.pb for each case of operators.py,
-windows.py, shapes.py, values.py, places.py, networks.py and element_types.py. Expected outputs: the onnx package's reference evaluator in double
+windows.py, shapes.py, values.py, places.py, attention.py, networks.py and element_types.py. Expected outputs: the onnx package's reference evaluator in double
 precision, rounded to float32 once. Each case must agree with onnxruntime; PEER_IS_RIGHT lists the cases where the evaluator
 errs. Needs bench/requirements.txt (scripts/setup bench); run as build/venv/bin/python tests/vectors/generate.py [NAME...]."""
 import pathlib
@@ -24,6 +24,7 @@ GLOBAL_MAX = "it reduces the last two axes whatever the rank"
 RESIZE_10 = "its Resize of opset 10 fails"
 UPSAMPLE = "its Upsample knows nearest with scales as an input alone"
 GLOBAL_LP = "it has no GlobalLpPool"
+GRID_16 = "its GridSample knows the names of modes since opset 20 alone"
 PEER_IS_RIGHT = {
     "batchnormalization_2d": BATCH_9, "batchnormalization_opset7": BATCH_9, "lrn_default": LRN, "lrn_five": LRN,
     "lrn_alexnet": LRN, "lrn_wider_than_c": LRN,
@@ -34,7 +35,7 @@ PEER_IS_RIGHT = {
     "upsample_linear": UPSAMPLE, "upsample_attribute": UPSAMPLE, "globallppool_2d": GLOBAL_LP,
     "globallppool_1d_absolute": GLOBAL_LP, "globallppool_3d": GLOBAL_LP,
     "types_maxpool_int8": "its MaxPool pads with NaN", "types_maxpool_uint8": "its MaxPool pads with NaN",
-    "lpnormalization_absolute": "its norm with p = 1 takes no absolute values",
+    "gridsample_linear_border": GRID_16, "lpnormalization_absolute": "its norm with p = 1 takes no absolute values",
 }
 # Deprecated since, so the checker refuses it; models of that opset exist all the same.
 UNCHECKED = {"groupnormalization_opset18"}
@@ -216,6 +217,7 @@ class Maker:
 
 
 def main():
+    import attention
     import element_types
     import networks
     import operators
@@ -224,7 +226,7 @@ def main():
     import values
     import windows
     maker = Maker()
-    for module in (operators, windows, shapes, values, places, networks, element_types):
+    for module in (operators, windows, shapes, values, places, attention, networks, element_types):
         module.add(maker)
     names = [c.name for c in maker.cases]
     assert len(names) == len(set(names)), "two cases of one name"

@@ -2,6 +2,7 @@
 #include "families/normalize/normalize.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "families/common.h"
@@ -10,6 +11,8 @@
 
 namespace sparkle {
 namespace {
+
+constexpr std::array<std::string_view, 4> kDivisors = {"variance", "deviation", "l1", "l2"};
 
 constexpr Variant kVariants[] = {
 #define VARIANT(name, device, unit, rows, vectors, registers, note) \
@@ -33,10 +36,13 @@ void normalize_reference(const StageParams& params, std::span<const TensorView> 
         f(place);
       });
     };
-    double mean = 0, variance = 0;
+    double mean = 0, sum = 0;
     if (p.center) for_each([&](const Dims& at) { mean += load(x, at) / count; });
-    for_each([&](const Dims& at) { variance += (load(x, at) - mean) * (load(x, at) - mean) / count; });
-    const double factor = 1 / std::sqrt(variance + p.epsilon);
+    for_each([&](const Dims& at) {
+      const double value = load(x, at) - mean;
+      sum += p.divisor == NormalizeDivisor::l1 ? std::abs(value) : value * value;
+    });
+    const double factor = normalize_factor(p, sum, count);
     for_each([&](const Dims& at) {
       double result = (load(x, at) - mean) * factor;
       if (p.scale) result *= load(inputs[1], at);
@@ -62,6 +68,24 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 }
 
 }  // namespace
+
+std::string_view name_of(NormalizeDivisor divisor) { return kDivisors[static_cast<size_t>(divisor)]; }
+bool parse_name(std::string_view text, NormalizeDivisor& divisor) {
+  const auto at = std::find(kDivisors.begin(), kDivisors.end(), text);
+  if (at == kDivisors.end()) return false;
+  divisor = static_cast<NormalizeDivisor>(at - kDivisors.begin());
+  return true;
+}
+
+double normalize_factor(const NormalizeParams& params, double total, double count) {
+  switch (params.divisor) {
+    case NormalizeDivisor::variance: return 1 / std::sqrt(total / count + params.epsilon);
+    case NormalizeDivisor::deviation: return 1 / (std::sqrt(total / count) + params.epsilon);
+    case NormalizeDivisor::l1: return 1 / total;
+    case NormalizeDivisor::l2: return 1 / std::sqrt(total);
+  }
+  return 0;
+}
 
 const FamilyInfo& normalize_info() {
   static const FamilyInfo family = {"normalize", kVariants, normalize_reference, footprint, schedules};

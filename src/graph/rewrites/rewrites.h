@@ -21,6 +21,7 @@ bool fold_affine(Editor& editor);                // BatchNormalization, Mul, Add
 bool match_activations(Editor& editor);          // SiLU, hard swish, GELU, Mish as exported
 bool match_matmul_bias(Editor& editor);          // Add(MatMul(x, w), b) -> MatMul with c
 bool match_group_normalization(Editor& editor);  // Reshape, InstanceNormalization, Reshape and affine
+bool match_attention(Editor& editor);            // MatMul, Softmax, MatMul
 bool share_constants(Editor& editor);            // equal small constants become one
 
 }  // namespace sparkle

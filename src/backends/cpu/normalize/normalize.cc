@@ -66,9 +66,10 @@ class Passes {
       for (int64_t i = 0; i < groups; ++i) mean[i] = static_cast<float>(totals[i] / count);
       reduce_.run(Fold::sum_square_shifted, x, mean, totals, partials, executor);
     } else {
-      reduce_.run(Fold::sum_square, x, nullptr, totals, partials, executor);
+      const Fold fold = params_.divisor == NormalizeDivisor::l1 ? Fold::sum_abs : Fold::sum_square;
+      reduce_.run(fold, x, nullptr, totals, partials, executor);
     }
-    for (int64_t i = 0; i < groups; ++i) factor[i] = static_cast<float>(1 / std::sqrt(totals[i] / count + params_.epsilon));
+    for (int64_t i = 0; i < groups; ++i) factor[i] = static_cast<float>(normalize_factor(params_, totals[i], count));
     std::byte* operands[5] = {inputs[0], reinterpret_cast<std::byte*>(factor)};
     size_t used = 2;
     if (params_.center) operands[used++] = reinterpret_cast<std::byte*>(mean);

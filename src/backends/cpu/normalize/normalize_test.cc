@@ -63,6 +63,8 @@ TEST(Normalize, RandomGroupsMatchTheReference) {
     NormalizeParams params;
     params.epsilon = 1e-2;  // groups of one value divide by its root
     params.center = random.chance(75);
+    if (!params.center && random.chance(50)) params.divisor = random.chance(50) ? NormalizeDivisor::l1 : NormalizeDivisor::l2;
+    if (params.center && random.chance(20)) params.divisor = NormalizeDivisor::deviation, params.epsilon = 0.1;
     params.scale = random.chance(70), params.bias = random.chance(70);
     Dims per_scale;
     for (int i = 0; i < rank; ++i) {

@@ -22,7 +22,7 @@ class RowKernel final : public CpuKernel {
         count_(count),
         apply_(apply_row(unit)),
         sum_(fold_functions(unit, Fold::sum)),
-        square_(fold_functions(unit, Fold::sum_square_shifted)) {}
+        spread_(fold_functions(unit, params.divisor == NormalizeDivisor::l1 ? Fold::sum_abs : Fold::sum_square_shifted)) {}
 
   void run(const CpuLaunch& launch) const override {
     const int64_t worth = std::max<int64_t>(1, rows_ * count_ / kLeastTask);
@@ -48,8 +48,7 @@ class RowKernel final : public CpuKernel {
     float* y = reinterpret_cast<float*>(launch.outputs[0]) + outer_.offset(launch.inputs.size(), row, outer_.rank());
     const double count = static_cast<double>(count_);
     const float mean = params_.center ? static_cast<float>(total(sum_, x, 0) / count) : 0.0f;
-    const double variance = total(square_, x, mean) / count;
-    const float factor = static_cast<float>(1 / std::sqrt(variance + params_.epsilon));
+    const auto factor = static_cast<float>(normalize_factor(params_, total(spread_, x, mean), count));
     apply_(x, y, static_cast<size_t>(count_), mean, factor, params_.scale ? operand(1) : nullptr,
            params_.bias ? operand(params_.scale ? 2 : 1) : nullptr);
   }
@@ -58,7 +57,7 @@ class RowKernel final : public CpuKernel {
   LoopNest outer_;  // operands, then y
   int64_t rows_, count_;
   ApplyRow apply_;
-  FoldFunctions sum_, square_;
+  FoldFunctions sum_, spread_;
 };
 
 }  // namespace

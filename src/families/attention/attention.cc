@@ -1,0 +1,86 @@
+// The attention family: positions, names, and what it tells the planner.
+#include "families/attention/attention.h"
+
+#include <algorithm>
+#include <array>
+
+#include "families/attention/attention_reference.h"
+#include "families/common.h"
+
+namespace sparkle {
+namespace {
+
+constexpr std::array<std::string_view, 5> kScoreOutputs = {"none", "raw", "capped", "masked", "softmax"};
+
+constexpr Variant kVariants[] = {
+#define VARIANT(name, device, unit, rows, vectors, registers, note) \
+  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
+#include "families/attention/variants.inc"
+#undef VARIANT
+};
+
+// Two products, and about 25 operations per score for the softmax; keys and values pass once per block of queries.
+Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
+  const Dims &q = stage.inputs[0].shape, &v = stage.inputs[2].shape;
+  const auto scores = static_cast<double>(q.product() / std::max<int64_t>(1, q.back()) * v[v.size() - 2]);
+  Footprint result = streaming_footprint(stage, device, scores * static_cast<double>(2 * (q.back() + v.back()) + 25));
+  const auto batches = static_cast<double>(q.product() / std::max<int64_t>(1, q.back() * q[q.size() - 2]));
+  result.parallel_units = std::max(1.0, batches * static_cast<double>((q[q.size() - 2] + 47) / 48));
+  if (variant_of(schedule) == "stream") {
+    // Packed keys and values, filled up to whole vectors.
+    const MathUnit* unit = device.unit(unit_of(schedule));
+    const int64_t lanes = unit && unit->n > 0 ? unit->n : 16, keys = v[v.size() - 2];
+    const auto padded = [lanes](int64_t count) { return (count + lanes - 1) / lanes * lanes; };
+    int64_t instances = 1;
+    for (int axis = 0; axis < v.size() - 2; ++axis)
+      if (stage.inputs[1].layout.pitch[axis] != 0 || stage.inputs[2].layout.pitch[axis] != 0) instances *= v[axis];
+    result.workspace_bytes = 4 * instances * (padded(keys) * q.back() + keys * padded(v.back())) + 64;
+  }
+  return result;
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  if (variant.name != "plain") {
+    const auto& p = std::get<AttentionParams>(stage.params);
+    for (size_t i = 0; i < 3; ++i)
+      if (stage.inputs[i].dtype != DType::f32) return why_not = Reason::type_not_served, std::vector<Schedule>{};
+    if (p.mask) {
+      const DType type = stage.inputs[static_cast<size_t>(mask_operand(p))].dtype;
+      if (type != DType::f32 && type != DType::boolean) return why_not = Reason::type_not_served, std::vector<Schedule>{};
+    }
+    for (const TensorDesc& y : stage.outputs)
+      if (y.dtype != DType::f32) return why_not = Reason::type_not_served, std::vector<Schedule>{};
+    const auto contiguous = [](const TensorDesc& desc) { return desc.shape.back() <= 1 || desc.layout.pitch.back() == 1; };
+    if (!contiguous(stage.inputs[0]) || (stage.outputs.size() > 1 && !contiguous(stage.outputs[1])))
+      return why_not = Reason::layout_not_served, std::vector<Schedule>{};
+  }
+  return loop_schedules(variant, device, why_not);
+}
+
+}  // namespace
+
+std::string_view name_of(ScoreOutput output) { return kScoreOutputs[static_cast<size_t>(output)]; }
+bool parse_name(std::string_view text, ScoreOutput& output) {
+  const auto at = std::find(kScoreOutputs.begin(), kScoreOutputs.end(), text);
+  if (at == kScoreOutputs.end()) return false;
+  output = static_cast<ScoreOutput>(at - kScoreOutputs.begin());
+  return true;
+}
+
+KeyRange key_range(const AttentionParams& params, int64_t query, int64_t queries, int64_t keys, int64_t length) {
+  length = std::clamp<int64_t>(length, 0, keys);
+  const int64_t place = query + (params.offset_from_length ? length - queries : params.offset);
+  KeyRange range{0, length};
+  if (params.left >= 0) range.begin = std::max<int64_t>(0, place - params.left);
+  if (params.right >= 0) range.end = std::min(range.end, place + params.right + 1);
+  range.end = std::max<int64_t>(range.end, 0);
+  range.begin = std::min(range.begin, range.end);
+  return range;
+}
+
+const FamilyInfo& attention_info() {
+  static const FamilyInfo family = {"attention", kVariants, attention_reference, footprint, schedules};
+  return family;
+}
+
+}  // namespace sparkle

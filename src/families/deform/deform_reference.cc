@@ -1,0 +1,99 @@
+// The deform family: plain loops in double precision, and what it tells the planner.
+#include <algorithm>
+#include <cmath>
+
+#include "families/common.h"
+#include "families/element.h"
+#include "families/walk.h"
+
+namespace sparkle {
+namespace {
+
+constexpr Variant kVariants[] = {
+#define VARIANT(name, device, unit, rows, vectors, registers, note) \
+  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
+#include "families/deform/variants.inc"
+#undef VARIANT
+};
+
+double load(const TensorView& view, const Dims& at) { return load_element(view.desc.dtype, element_at(view, at)); }
+
+void deform_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  const auto& p = std::get<DeformParams>(params);
+  const TensorView &x = inputs[0], &w = inputs[1], &offset = inputs[2], &y = outputs[0];
+  const TensorView* bias = p.bias ? &inputs[3] : nullptr;
+  const TensorView* mask = p.mask ? &inputs[3 + p.bias] : nullptr;
+  const int64_t channels = x.desc.shape[1], inner = channels / p.groups, outer = y.desc.shape[1] / p.groups;
+  const int64_t taps = p.filter[0] * p.filter[1];
+  for_each_index(y.desc.shape, [&](const Dims& at) {
+    const int64_t n = at[0], k = at[1], row = at[2], column = at[3];
+    double sum = bias ? load(*bias, {k}) : 0;
+    for (int64_t i = 0; i < inner; ++i) {
+      const int64_t c = k / outer * inner + i, group = c / (channels / p.offset_groups);
+      for (int64_t r = 0; r < p.filter[0]; ++r)
+        for (int64_t s = 0; s < p.filter[1]; ++s) {
+          const int64_t tap = group * taps + r * p.filter[1] + s;
+          const auto h = static_cast<float>(row * p.stride[0] + r * p.dilation[0] - p.pad_begin[0]) +
+                         static_cast<float>(load(offset, {n, 2 * tap, row, column}));
+          const auto v = static_cast<float>(column * p.stride[1] + s * p.dilation[1] - p.pad_begin[1]) +
+                         static_cast<float>(load(offset, {n, 2 * tap + 1, row, column}));
+          const DeformTaps places = deform_taps(h, v, x.desc.shape[2], x.desc.shape[3]);
+          double value = 0;
+          for (size_t j = 0; j < static_cast<size_t>(places.count); ++j)
+            value += static_cast<double>(places.weight[j]) * load(x, {n, c, places.h[j], places.w[j]});
+          if (mask) value *= load(*mask, {n, tap, row, column});
+          sum += value * load(w, {k, i, r, s});
+        }
+    }
+    store_element(y.desc.dtype, sum, element_at(y, at));
+  });
+}
+
+// The products of the convolution, and eight operations per sampled element.
+Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
+  const auto& p = std::get<DeformParams>(stage.params);
+  const auto d = [](int64_t value) { return static_cast<double>(value); };
+  const Dims &x = stage.inputs[0].shape, &y = stage.outputs[0].shape;
+  const double pixels = d(y[0]) * d(y[2]) * d(y[3]), taps = d(p.filter[0] * p.filter[1]);
+  const double products = 2 * pixels * d(y[1]) * d(x[1] / p.groups) * taps, samples = 8 * pixels * d(x[1]) * taps;
+  Footprint result = streaming_footprint(stage, device, products + samples);
+  result.nominal_flops = products;
+  if (variant_of(schedule) != "plain") result.workspace_bytes = 64;
+  return result;
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  if (variant.name != "plain") {
+    const auto is_f32 = [](const TensorDesc& desc) { return desc.dtype == DType::f32; };
+    if (!std::all_of(stage.inputs.begin(), stage.inputs.end(), is_f32) || !is_f32(stage.outputs[0]))
+      return why_not = Reason::type_not_served, std::vector<Schedule>{};
+    for (const TensorDesc& desc : {stage.inputs[0], stage.outputs[0]})
+      if (desc.shape[1] > 1 && desc.layout.pitch[1] != 1) return why_not = Reason::layout_not_served, std::vector<Schedule>{};
+  }
+  return loop_schedules(variant, device, why_not);
+}
+
+}  // namespace
+
+DeformTaps deform_taps(float h, float w, int64_t height, int64_t width) {
+  DeformTaps taps;
+  // Also false for what is no number.
+  if (!(h > -1 && w > -1 && h < static_cast<float>(height) && w < static_cast<float>(width))) return taps;
+  const float floor_h = std::floor(h), floor_w = std::floor(w), down = h - floor_h, right = w - floor_w;
+  const auto h0 = static_cast<int64_t>(floor_h), w0 = static_cast<int64_t>(floor_w);
+  for (int64_t i = 0; i < 2; ++i)
+    for (int64_t j = 0; j < 2; ++j) {
+      if (h0 + i < 0 || h0 + i >= height || w0 + j < 0 || w0 + j >= width) continue;
+      const auto at = static_cast<size_t>(taps.count++);
+      taps.h[at] = h0 + i, taps.w[at] = w0 + j;
+      taps.weight[at] = (i ? down : 1 - down) * (j ? right : 1 - right);
+    }
+  return taps;
+}
+
+const FamilyInfo& deform_info() {
+  static const FamilyInfo family = {"deform", kVariants, deform_reference, footprint, schedules};
+  return family;
+}
+
+}  // namespace sparkle

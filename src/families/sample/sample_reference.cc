@@ -1,0 +1,78 @@
+// The sample family: plain loops in double precision, and what it tells the planner.
+#include <cmath>
+
+#include "families/common.h"
+#include "families/element.h"
+#include "families/walk.h"
+
+namespace sparkle {
+namespace {
+
+constexpr Variant kVariants[] = {
+#define VARIANT(name, device, unit, rows, vectors, registers, note) \
+  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
+#include "families/sample/variants.inc"
+#undef VARIANT
+};
+
+void sample_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  const auto& p = std::get<SampleParams>(params);
+  const TensorView &x = inputs[0], &grid = inputs[1], &y = outputs[0];
+  const int spatial = x.desc.shape.size() - 2;
+  if (x.desc.shape.product() == 0) return;
+  for_each_index(y.desc.shape, [&](const Dims& at) {
+    Dims place{at[0]}, counts;
+    for (int i = 0; i < spatial; ++i) place.push_back(at[2 + i]);
+    place.push_back(0);
+    std::array<SampleTaps, 3> taps;
+    for (int i = 0; i < spatial; ++i) {
+      place[spatial + 1] = spatial - 1 - i;
+      const auto coordinate = static_cast<float>(load_element(grid.desc.dtype, element_at(grid, place)));
+      taps[static_cast<size_t>(i)] = sample_taps(p, coordinate, x.desc.shape[2 + i]);
+      counts.push_back(taps[static_cast<size_t>(i)].count);
+    }
+    double sum = 0;
+    for_each_index(counts, [&](const Dims& tap) {
+      Dims from{at[0], at[1]};
+      double weight = 1;
+      for (int i = 0; i < spatial; ++i) {
+        const auto& t = taps[static_cast<size_t>(i)];
+        const auto k = static_cast<size_t>(tap[i]);
+        if (t.index[k] < 0) return;
+        from.push_back(t.index[k]);
+        weight *= static_cast<double>(t.weight[k]);
+      }
+      sum += weight * load_element(x.desc.dtype, element_at(x, from));
+    });
+    store_element(y.desc.dtype, sum, element_at(y, at));
+  });
+}
+
+// Two operations per tap and channel; the taps' places and weights are shared by the channels.
+Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
+  const auto mode = std::get<SampleParams>(stage.params).mode;
+  const double per_axis = mode == SampleMode::nearest ? 1 : mode == SampleMode::linear ? 2 : 4;
+  const double taps = std::pow(per_axis, stage.inputs[0].shape.size() - 2);
+  return streaming_footprint(stage, device, 2 * taps * static_cast<double>(stage.outputs[0].elements()));
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  if (variant.name != "plain") {
+    for (const TensorDesc& desc : {stage.inputs[0], stage.inputs[1], stage.outputs[0]})
+      if (desc.dtype != DType::f32) return why_not = Reason::type_not_served, std::vector<Schedule>{};
+    for (const TensorDesc& desc : {stage.inputs[0], stage.outputs[0]})
+      if (desc.shape[1] > 1 && desc.layout.pitch[1] != 1) return why_not = Reason::layout_not_served, std::vector<Schedule>{};
+    if (stage.inputs[0].shape.size() < 3 || stage.inputs[0].shape.size() > 5)
+      return why_not = Reason::layout_not_served, std::vector<Schedule>{};
+  }
+  return loop_schedules(variant, device, why_not);
+}
+
+}  // namespace
+
+const FamilyInfo& sample_info() {
+  static const FamilyInfo family = {"sample", kVariants, sample_reference, footprint, schedules};
+  return family;
+}
+
+}  // namespace sparkle
