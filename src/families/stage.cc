@@ -6,8 +6,8 @@
 namespace sparkle {
 namespace {
 
-constexpr std::array<std::string_view, kFamilies> kNames = {"gemm",      "depthwise", "pool", "pointwise", "reduce", "softmax",
-                                                            "normalize", "copy",      "pad",  "resize",    "gather"};
+constexpr std::array<std::string_view, kFamilies> kNames = {
+    "gemm", "depthwise", "pool", "pointwise", "reduce", "softmax", "normalize", "copy", "pad", "resize", "gather", "quantize"};
 
 template <size_t I = 0>
 Result<StageParams> parse_params(size_t index, std::string_view text) {
@@ -66,7 +66,7 @@ Result<StageParams> params_from_text(Family family, std::string_view text) {
 const FamilyInfo& info(Family family) {
   static const std::array<const FamilyInfo*, kFamilies> infos = {
       &gemm_info(),      &depthwise_info(), &pool_info(), &pointwise_info(), &reduce_info(), &softmax_info(),
-      &normalize_info(), &copy_info(),      &pad_info(),  &resize_info(),    &gather_info()};
+      &normalize_info(), &copy_info(),      &pad_info(),  &resize_info(),    &gather_info(), &quantize_info()};
   return *infos[static_cast<size_t>(family)];
 }
 

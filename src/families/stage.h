@@ -17,6 +17,7 @@
 #include "families/pad/pad.h"
 #include "families/pointwise/pointwise.h"
 #include "families/pool/pool.h"
+#include "families/quantize/quantize.h"
 #include "families/reduce/reduce.h"
 #include "families/resize/resize.h"
 #include "families/softmax/softmax.h"
@@ -25,8 +26,21 @@ namespace sparkle {
 
 // One alternative per family, in the order of Family below.
 using StageParams = std::variant<GemmParams, DepthwiseParams, PoolParams, PointwiseParams, ReduceParams, SoftmaxParams,
-                                 NormalizeParams, CopyParams, PadParams, ResizeParams, GatherParams>;
-enum class Family : uint8_t { gemm, depthwise, pool, pointwise, reduce, softmax, normalize, copy, pad, resize, gather };
+                                 NormalizeParams, CopyParams, PadParams, ResizeParams, GatherParams, QuantizeParams>;
+enum class Family : uint8_t {
+  gemm,
+  depthwise,
+  pool,
+  pointwise,
+  reduce,
+  softmax,
+  normalize,
+  copy,
+  pad,
+  resize,
+  gather,
+  quantize
+};
 inline constexpr int kFamilies = std::variant_size_v<StageParams>;
 std::string_view name_of(Family family);
 bool parse_name(std::string_view text, Family& family);
@@ -121,5 +135,6 @@ const FamilyInfo& copy_info();
 const FamilyInfo& pad_info();
 const FamilyInfo& resize_info();
 const FamilyInfo& gather_info();
+const FamilyInfo& quantize_info();
 
 }  // namespace sparkle

@@ -152,6 +152,43 @@ struct GatherOp {
   int64_t axis = 0;
 };
 
+// Inputs: x, scale, zero point? (of the type that y gets; absent: zero). Scale and zero point are scalars, lists along `axis`,
+// or with block > 0 shaped like x with that axis divided by the block.
+struct QuantizeOp {
+  int64_t axis = 1;
+  int64_t block = 0;
+  DType to = DType::u8;  // [resolved] the zero point's type where that is given
+};
+struct DequantizeOp {
+  int64_t axis = 1;
+  int64_t block = 0;
+  std::optional<DType> to;  // absent: the scale's type
+};
+struct DynamicQuantizeOp {};
+// Quantised values between which a result stays, for what a Relu or Clip behind it asks; absent: its type's.
+struct QuantizedRange {
+  int64_t low = 0, high = 0;
+};
+// ConvInteger and QLinearConv. Inputs: x, w, bias? (i32), zero points of x?, w?, y?, scales of x?, w?, y?. Without scales the
+// result is the sum (i32).
+struct QuantizedConvOp {
+  ConvOp conv;
+  std::optional<QuantizedRange> clip;
+};
+// MatMulInteger and QLinearMatMul; inputs alike: a, b, bias? ...
+struct QuantizedMatMulOp {
+  MatMulOp matmul;
+  std::optional<QuantizedRange> clip;
+};
+// QLinearAdd. Inputs: a, scale, zero point?, b, scale, zero point?, y's scale, y's zero point?.
+struct QuantizedAddOp {
+  std::optional<QuantizedRange> clip;
+};
+// QLinearGlobalAveragePool. Inputs: x, scale, zero point?, y's scale, y's zero point?.
+struct QuantizedAverageOp {
+  bool channels_last = false;
+};
+
 // Folded wherever their inputs are known; none of them reaches the planner.
 struct ShapeOp {
   int64_t start = 0;
@@ -169,9 +206,11 @@ struct UnknownOp {
   std::string why;
 };
 
-using OpParams = std::variant<UnknownOp, ConvOp, PoolOp, MatMulOp, PointwiseNode, CastOp, BatchNormalizationOp,
-                              InstanceNormalizationOp, LayerNormalizationOp, GroupNormalizationOp, LocalResponseOp, ReduceOp,
-                              SoftmaxOp, ConcatOp, SplitOp, SliceOp, ReshapeOp, TransposeOp, ExpandOp, TileOp, PadOp, ResizeOp,
-                              DepthToSpaceOp, SpaceToDepthOp, GatherOp, ShapeOp, SizeOp, ConstantOfShapeOp, RangeOp>;
+using OpParams =
+    std::variant<UnknownOp, ConvOp, PoolOp, MatMulOp, PointwiseNode, CastOp, BatchNormalizationOp, InstanceNormalizationOp,
+                 LayerNormalizationOp, GroupNormalizationOp, LocalResponseOp, ReduceOp, SoftmaxOp, ConcatOp, SplitOp, SliceOp,
+                 ReshapeOp, TransposeOp, ExpandOp, TileOp, PadOp, ResizeOp, DepthToSpaceOp, SpaceToDepthOp, GatherOp,
+                 QuantizeOp, DequantizeOp, DynamicQuantizeOp, QuantizedConvOp, QuantizedMatMulOp, QuantizedAddOp,
+                 QuantizedAverageOp, ShapeOp, SizeOp, ConstantOfShapeOp, RangeOp>;
 
 }  // namespace sparkle

@@ -21,6 +21,13 @@ std::vector<std::string> Lowering::nodes(const Group& group) const {
 
 namespace {
 
+bool is_quantized(const Op& op) {
+  return std::holds_alternative<QuantizeOp>(op.params) || std::holds_alternative<DequantizeOp>(op.params) ||
+         std::holds_alternative<DynamicQuantizeOp>(op.params) || std::holds_alternative<QuantizedConvOp>(op.params) ||
+         std::holds_alternative<QuantizedMatMulOp>(op.params) || std::holds_alternative<QuantizedAddOp>(op.params) ||
+         std::holds_alternative<QuantizedAverageOp>(op.params);
+}
+
 // Moves of whole elements serve any type; arithmetic is fp32 (with truth values beside it) so far.
 Status check_types(const Graph& graph, const Op& op) {
   const bool moves = std::holds_alternative<ReshapeOp>(op.params) || std::holds_alternative<TransposeOp>(op.params) ||
@@ -29,6 +36,7 @@ Status check_types(const Graph& graph, const Op& op) {
                      std::holds_alternative<TileOp>(op.params) || std::holds_alternative<DepthToSpaceOp>(op.params) ||
                      std::holds_alternative<SpaceToDepthOp>(op.params) || std::holds_alternative<GatherOp>(op.params) ||
                      std::holds_alternative<PadOp>(op.params);
+  if (is_quantized(op)) return ok();  // inference has checked their types
   const bool gathers = std::holds_alternative<GatherOp>(op.params);
   const bool elementwise = std::holds_alternative<PointwiseNode>(op.params) || std::holds_alternative<CastOp>(op.params);
   const auto check = [&](TensorId id, size_t position) -> Status {
@@ -50,7 +58,7 @@ Status lower_group(Lowering& l, const Group& group) {
   for (int i : group.ops) SPARKLE_CHECK(check_types(l.graph, l.graph.ops[static_cast<size_t>(i)]));
   if (group.anchor >= 0) return lower_anchor(l, group);
   if (!group.program.program.empty()) return lower_pointwise(l, group);
-  for (auto* theme : {lower_view, lower_movement, lower_window, lower_normal}) {
+  for (auto* theme : {lower_view, lower_movement, lower_window, lower_normal, lower_quantize}) {
     SPARKLE_TRY(served, theme(l, group));
     if (served) return ok();
   }

@@ -23,8 +23,9 @@ void append_epilogue(Lowering& l, const Group& group, Problem& problem, const Di
   }
 }
 
-Status lower_conv(Lowering& l, const Group& group, const Op& op, const ConvOp& conv) {
-  Draft& d = l.draft;
+}  // namespace
+
+Result<Problem> conv_problem(const Lowering& l, const Op& op, const ConvOp& conv) {
   const Dims &x = l.graph.tensor(op.inputs[0]).shape, &w = l.graph.tensor(op.inputs[1]).shape,
              &y = l.graph.tensor(op.outputs[0]).shape;
   Problem p;
@@ -40,6 +41,15 @@ Status lower_conv(Lowering& l, const Group& group, const Op& op, const ConvOp& c
     p.window.stride[s] = conv.strides[i], p.window.dilation[s] = conv.dilations[i];
     p.window.pad_begin[s] = conv.pads_begin[i], p.window.pad_end[s] = conv.pads_end[i];
   }
+  return p;
+}
+
+namespace {
+
+Status lower_conv(Lowering& l, const Group& group, const Op& op, const ConvOp& conv) {
+  Draft& d = l.draft;
+  SPARKLE_TRY(p, conv_problem(l, op, conv));
+  const Dims& y = l.graph.tensor(op.outputs[0]).shape;
   std::vector<int> inputs{d.channels_innermost(l.value(op.inputs[0])), l.value(op.inputs[1])};
   if (op.inputs.size() > 2 && op.inputs[2] != kAbsent) {
     p.epilogue.bias = true;
@@ -52,12 +62,11 @@ Status lower_conv(Lowering& l, const Group& group, const Op& op, const ConvOp& c
   return ok();
 }
 
-// The batch axes of numpy's matrix product: a and b are brought to one rank of at least 2, a batch that only a has (b one
-// matrix) joins the rows where memory allows.
-Status lower_matmul(Lowering& l, const Group& group, const Op& op, const MatMulOp& matmul) {
+}  // namespace
+
+MatrixProduct matrix_product(Lowering& l, const Op& op, const MatMulOp& matmul) {
   Draft& d = l.draft;
   int a = l.value(op.inputs[0]), b = l.value(op.inputs[1]);
-  const Dims y = l.graph.tensor(op.outputs[0]).shape;
   TensorDesc da = d.desc(a), db = d.desc(b);
   if (matmul.transpose_a) da = transpose_view(da, {1, 0});
   if (matmul.transpose_b) db = transpose_view(db, {1, 0});
@@ -92,6 +101,16 @@ Status lower_matmul(Lowering& l, const Group& group, const Op& op, const MatMulO
     a = d.view(a, broadcast_view(da, shape_a));
     b = d.view(b, broadcast_view(db, shape_b));
   }
+  return {p, a, b, shape};
+}
+
+namespace {
+
+Status lower_matmul(Lowering& l, const Group& group, const Op& op, const MatMulOp& matmul) {
+  Draft& d = l.draft;
+  auto [p, a, b, shape] = matrix_product(l, op, matmul);
+  const int64_t n = shape.back();
+  const Dims y = l.graph.tensor(op.outputs[0]).shape;
   std::vector<int> inputs{a, b};
   p.epilogue.alpha = matmul.gemm ? matmul.alpha : 1;
   if (op.inputs.size() > 2 && op.inputs[2] != kAbsent && matmul.beta != 0) {

@@ -46,7 +46,7 @@ class HostBuffer final : public Buffer {
 using Maker = Result<CpuKernelPtr> (*)(const Stage&, const Schedule&, const Device&, uint32_t);
 constexpr std::array<Maker, kFamilies> kMakers = {make_gemm,   make_depthwise, make_pool,      make_pointwise,
                                                   make_reduce, make_softmax,   make_normalize, make_copy,
-                                                  make_pad,    make_resize,    make_gather};
+                                                  make_pad,    make_resize,    make_gather,    make_quantize};
 
 // Offsets are resolved once at recording: a run only adds the slots' addresses.
 struct Operand {

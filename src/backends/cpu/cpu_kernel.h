@@ -31,6 +31,7 @@ Result<CpuKernelPtr> make_copy(const Stage&, const Schedule&, const Device&, uin
 Result<CpuKernelPtr> make_pad(const Stage&, const Schedule&, const Device&, uint32_t constants);
 Result<CpuKernelPtr> make_resize(const Stage&, const Schedule&, const Device&, uint32_t constants);
 Result<CpuKernelPtr> make_gather(const Stage&, const Schedule&, const Device&, uint32_t constants);
+Result<CpuKernelPtr> make_quantize(const Stage&, const Schedule&, const Device&, uint32_t constants);
 // Any family by its plain reference loops: the variant "plain", single-threaded, named as such in every plan.
 Result<CpuKernelPtr> make_plain(const Stage&, const Schedule&, const Device&, uint32_t constants);
 
