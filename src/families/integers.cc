@@ -62,7 +62,7 @@ Status check_integer_stage(const std::vector<TensorDesc>& inputs, const TensorDe
                                               "."};
   };
   const auto type = [&](int i) { return i < 0 ? DType::f32 : inputs[static_cast<size_t>(i)].dtype; };
-  SPARKLE_CHECK(expect(1, is_byte(type(1)), "an 8-bit integer"));
+  SPARKLE_CHECK(expect(1, is_byte(type(1)) || type(1) == DType::i16, "an 8-bit integer"));
   SPARKLE_CHECK(expect(at.scale, type(at.scale) == DType::f32, "f32"));
   SPARKLE_CHECK(expect(at.bias, type(at.bias) == DType::i32, "i32"));
   SPARKLE_CHECK(expect(at.a_zero, type(at.a_zero) == type(0), "of its operand's type"));

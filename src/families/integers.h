@@ -1,4 +1,5 @@
-// Integer stages of the gemm and depthwise families: 8-bit operands, sums of 32 bits. A stage is one where its left operand
+// Integer stages of the gemm and depthwise families: 8-bit operands, sums of 32 bits. (b may hold i16: constant filters less their
+// zero point, which take nine bits.) A stage is one where its left operand
 // holds 8-bit integers. Operands: a, b, then those of the epilogue (scale f32, bias i32), then the zero points of a, of b, and,
 // where the epilogue scales, of y:
 //   sum = sum of (a - a_zero) * (b - b_zero[k]) + bias[k]        in 32 bits, wrapping

@@ -24,7 +24,57 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   return streaming_footprint(stage, device, 2 * static_cast<double>(stage.inputs[0].elements()));
 }
 
-std::vector<Schedule> schedules(const Stage&, const Variant& variant, const Device& device, Reason& why_not) {
+bool is_byte(const TensorDesc& desc) { return desc.dtype == DType::u8 || desc.dtype == DType::i8; }
+
+// Neighbours in memory in one order: dense, and with the pitches of `model`.
+bool alike(const TensorDesc& desc, const TensorDesc& model) {
+  if (!(desc.shape == model.shape) || !is_dense(desc.shape, desc.layout)) return false;
+  for (int i = 0; i < desc.shape.size(); ++i)
+    if (desc.shape[i] > 1 && desc.layout.pitch[i] != model.layout.pitch[i]) return false;
+  return true;
+}
+
+// One value, seen as a tensor.
+bool is_splat(const TensorDesc& desc) {
+  for (int i = 0; i < desc.shape.size(); ++i)
+    if (desc.shape[i] > 1 && desc.layout.pitch[i] != 0) return false;
+  return true;
+}
+
+// What the vector loops cannot do.
+Reason refused(const Stage& stage) {
+  const auto& p = std::get<QuantizeParams>(stage.params);
+  const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
+  const auto splats = [&](std::initializer_list<size_t> scales, std::initializer_list<size_t> zeros) {
+    for (size_t i : scales)
+      if (stage.inputs[i].dtype != DType::f32) return Reason::type_not_served;
+    for (size_t i : zeros)
+      if (!is_byte(stage.inputs[i])) return Reason::type_not_served;
+    for (const auto& list : {scales, zeros})
+      for (size_t i : list)
+        if (!is_splat(stage.inputs[i])) return Reason::layout_not_served;
+    return Reason::none;
+  };
+  if (p.kind == QuantizeKind::factor || p.block > 0) return Reason::layout_not_served;
+  if (p.kind == QuantizeKind::average) {
+    const FeatureMap from = feature_map(x), to = feature_map(y);
+    if (!is_byte(x) || !is_byte(y)) return Reason::type_not_served;
+    if ((from.c > 1 && from.pitch_c != 1) || from.pixels() > 1 << 20 || to.pixels() != 1) return Reason::layout_not_served;
+    return splats({1, 3}, {2, 4});
+  }
+  const bool from_real = p.kind == QuantizeKind::quantize || p.kind == QuantizeKind::dynamic;
+  if (from_real ? x.dtype != DType::f32 || !is_byte(y) : !is_byte(x)) return Reason::type_not_served;
+  if (p.kind == QuantizeKind::dequantize && y.dtype != DType::f32) return Reason::type_not_served;
+  if (p.kind == QuantizeKind::add && (!is_byte(stage.inputs[3]) || !is_byte(y))) return Reason::type_not_served;
+  if (!is_dense(y.shape, y.layout) || !alike(x, y) || (p.kind == QuantizeKind::add && !alike(stage.inputs[3], y)))
+    return Reason::layout_not_served;
+  if (p.kind == QuantizeKind::dynamic) return Reason::none;
+  return p.kind == QuantizeKind::add ? splats({1, 4, 6}, {2, 5, 7}) : splats({1}, {2});
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  if (variant.name != "plain") why_not = refused(stage);
+  if (why_not != Reason::none) return {};
   return loop_schedules(variant, device, why_not);
 }
 
