@@ -30,7 +30,8 @@ std::set<std::string> operators_of(const fs::path& model) {
   ::onnx::ModelProto proto;
   EXPECT_TRUE(proto.ParseFromIstream(&file)) << model;
   std::set<std::string> types;
-  for (const auto& node : proto.graph().node()) types.insert(node.op_type());
+  for (const auto& node : proto.graph().node())
+    types.insert(node.domain().empty() ? node.op_type() : node.domain() + "." + node.op_type());
   return types;
 }
 

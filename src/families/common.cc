@@ -9,9 +9,12 @@ namespace sparkle {
 // near the kernels come to them (wider ones need fewer instructions and have more registers), and a probe taken while the
 // machine was busy, once kept, would pick the wrong unit for good.
 constexpr std::array<std::string_view, 4> kServedUnits = {"avx512", "avx2", "sve", "neon"};
+// Units that only stages on 8-bit integers use.
+constexpr std::array<std::string_view, 2> kIntegerUnits = {"avx512-vnni", "avx-vnni"};
 
 bool has_kernels(const Device& device, const MathUnit& unit) {
-  return device.kind == DeviceKind::cpu && std::find(kServedUnits.begin(), kServedUnits.end(), unit.name) != kServedUnits.end();
+  const auto listed = [&](const auto& list) { return std::find(list.begin(), list.end(), unit.name) != list.end(); };
+  return device.kind == DeviceKind::cpu && (listed(kServedUnits) || listed(kIntegerUnits));
 }
 
 const MathUnit* best_vector_unit(const Device& device) {

@@ -21,6 +21,7 @@
 #include "families/pad/pad.h"
 #include "families/pointwise/pointwise.h"
 #include "families/pool/pool.h"
+#include "families/quantize/quantize.h"
 #include "families/reduce/reduce.h"
 #include "families/resize/resize.h"
 #include "families/rotary/rotary.h"
@@ -36,7 +37,8 @@ namespace sparkle {
 // One alternative per family, in the order of Family below.
 using StageParams = std::variant<GemmParams, DepthwiseParams, PoolParams, PointwiseParams, ReduceParams, SoftmaxParams,
                                  NormalizeParams, CopyParams, PadParams, ResizeParams, GatherParams, ScatterParams, TopKParams,
-                                 ScanParams, TriangleParams, NonMaxParams, AttentionParams, RotaryParams, SampleParams, DeformParams>;
+                                 ScanParams, TriangleParams, NonMaxParams, AttentionParams, RotaryParams, SampleParams, DeformParams,
+                                 QuantizeParams>;
 enum class Family : uint8_t {
   gemm,
   depthwise,
@@ -57,7 +59,8 @@ enum class Family : uint8_t {
   attention,
   rotary,
   sample,
-  deform
+  deform,
+  quantize
 };
 inline constexpr int kFamilies = std::variant_size_v<StageParams>;
 std::string_view name_of(Family family);
@@ -167,5 +170,6 @@ const FamilyInfo& attention_info();
 const FamilyInfo& rotary_info();
 const FamilyInfo& sample_info();
 const FamilyInfo& deform_info();
+const FamilyInfo& quantize_info();
 
 }  // namespace sparkle

@@ -52,8 +52,13 @@ class InferContext {
 };
 
 // Dispatches on the operator's parameters. The rules, by theme: infer_window.cc, infer_math.cc, infer_normalize.cc,
-// infer_attention.cc, infer_sample.cc, infer_move.cc, infer_index.cc, infer_reshape.cc, infer_resize.cc.
+// infer_attention.cc, infer_sample.cc, infer_move.cc, infer_index.cc, infer_quantize.cc, infer_reshape.cc, infer_resize.cc.
 Status infer(InferContext& context);
+
+// The rules of convolutions and matrix products without their checks of inputs' number and types: the shape of y for x and w (a
+// and b) at inputs 0 and 1 and a bias at 2.
+Result<Dims> infer_convolution(InferContext& c, ConvOp& op);
+Result<Dims> infer_product(InferContext& c, const MatMulOp& op);
 
 // Shape that a and b broadcast to by numpy's rules, or nothing.
 std::optional<Dims> broadcast(const Dims& a, const Dims& b);
@@ -92,6 +97,13 @@ Status infer_rule(InferContext& c, DeformConvOp& op);
 Status infer_rule(InferContext& c, DepthToSpaceOp& op);
 Status infer_rule(InferContext& c, SpaceToDepthOp& op);
 Status infer_rule(InferContext& c, GatherOp& op);
+Status infer_rule(InferContext& c, QuantizeOp& op);
+Status infer_rule(InferContext& c, DequantizeOp& op);
+Status infer_rule(InferContext& c, DynamicQuantizeOp& op);
+Status infer_rule(InferContext& c, QuantizedConvOp& op);
+Status infer_rule(InferContext& c, QuantizedMatMulOp& op);
+Status infer_rule(InferContext& c, QuantizedAddOp& op);
+Status infer_rule(InferContext& c, QuantizedAverageOp& op);
 Status infer_rule(InferContext& c, ShapeOp& op);
 Status infer_rule(InferContext& c, SizeOp& op);
 Status infer_rule(InferContext& c, ConstantOfShapeOp& op);

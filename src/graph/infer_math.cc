@@ -82,14 +82,11 @@ Status infer_rule(InferContext& c, CastOp& op) {
   return c.set(0, op.to, c.shape(0));
 }
 
-Status infer_rule(InferContext& c, MatMulOp& op) {
-  SPARKLE_CHECK(c.expect(2, 3));
+Result<Dims> infer_product(InferContext& c, const MatMulOp& op) {
   Dims a = c.shape(0), b = c.shape(1);
   const auto mismatch = [&] {
     return c.fail(Reason::bad_shape, c.describe(0) + " and " + c.describe(1) + " do not fit together in a matrix product");
   };
-  if (c.type(1) != c.type(0))
-    return c.fail(Reason::bad_model, "the types of " + c.describe(0) + " and " + c.describe(1) + " differ");
   Dims y;
   if (op.gemm) {
     SPARKLE_CHECK(c.expect_rank(0, 2));
@@ -115,6 +112,14 @@ Status infer_rule(InferContext& c, MatMulOp& op) {
   }
   if (c.given(2) && !unidirectional(c.shape(2), y))
     return c.fail(Reason::bad_shape, c.describe(2) + " does not broadcast to the product's shape " + y.to_string());
+  return y;
+}
+
+Status infer_rule(InferContext& c, MatMulOp& op) {
+  SPARKLE_CHECK(c.expect(2, 3));
+  if (c.type(1) != c.type(0))
+    return c.fail(Reason::bad_model, "the types of " + c.describe(0) + " and " + c.describe(1) + " differ");
+  SPARKLE_TRY(y, infer_product(c, op));
   return c.set(0, c.type(0), y);
 }
 

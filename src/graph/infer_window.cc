@@ -76,8 +76,7 @@ Result<int64_t> transposed_size(InferContext& c, ConvOp& op, int i, int64_t in) 
 
 }  // namespace
 
-Status infer_rule(InferContext& c, ConvOp& op) {
-  SPARKLE_CHECK(c.expect(2, 3));
+Result<Dims> infer_convolution(InferContext& c, ConvOp& op) {
   const Dims &x = c.shape(0), &w = c.shape(1);
   const int spatial = x.size() - 2;
   if (spatial < 1) return c.fail(Reason::bad_shape, c.describe(0) + " should have rank 3 or more");
@@ -101,8 +100,6 @@ Status infer_rule(InferContext& c, ConvOp& op) {
   if (c.given(2) && c.shape(2) != Dims{k})
     return c.fail(Reason::bad_shape,
                   "the bias " + c.describe(2) + " should have one value for each of the " + std::to_string(k) + " filters");
-  if (c.type(1) != c.type(0) || (c.given(2) && c.type(2) != c.type(0)))
-    return c.fail(Reason::bad_model, "the types of " + c.describe(0) + " and of the weights differ");
   Dims y{x[0], k};
   if (op.transposed) {
     SPARKLE_CHECK(fill_list(c, op.output_padding, spatial, 0, 0, "output_padding"));
@@ -116,6 +113,14 @@ Status infer_rule(InferContext& c, ConvOp& op) {
   }
   op.auto_pad = AutoPad::notset;
   op.output_shape = {};
+  return y;
+}
+
+Status infer_rule(InferContext& c, ConvOp& op) {
+  SPARKLE_CHECK(c.expect(2, 3));
+  if (c.type(1) != c.type(0) || (c.given(2) && c.type(2) != c.type(0)))
+    return c.fail(Reason::bad_model, "the types of " + c.describe(0) + " and of the weights differ");
+  SPARKLE_TRY(y, infer_convolution(c, op));
   return c.set(0, c.type(0), y);
 }
 

@@ -190,6 +190,43 @@ struct GatherOp {
   int64_t axis = 0;
 };
 
+// Inputs: x, scale, zero point? (of the type that y gets; absent: zero). Scale and zero point are scalars, lists along `axis`,
+// or with block > 0 shaped like x with that axis divided by the block.
+struct QuantizeOp {
+  int64_t axis = 1;
+  int64_t block = 0;
+  DType to = DType::u8;  // [resolved] the zero point's type where that is given
+};
+struct DequantizeOp {
+  int64_t axis = 1;
+  int64_t block = 0;
+  std::optional<DType> to;  // absent: the scale's type
+};
+struct DynamicQuantizeOp {};
+// Quantised values between which a result stays, for what a Relu or Clip behind it asks; absent: its type's.
+struct QuantizedRange {
+  int64_t low = 0, high = 0;
+};
+// ConvInteger and QLinearConv. Inputs: x, w, bias? (i32), zero points of x?, w?, y?, scales of x?, w?, y?. Without scales the
+// result is the sum (i32).
+struct QuantizedConvOp {
+  ConvOp conv;
+  std::optional<QuantizedRange> clip;
+};
+// MatMulInteger and QLinearMatMul; inputs alike: a, b, bias? ...
+struct QuantizedMatMulOp {
+  MatMulOp matmul;
+  std::optional<QuantizedRange> clip;
+};
+// QLinearAdd. Inputs: a, scale, zero point?, b, scale, zero point?, y's scale, y's zero point?.
+struct QuantizedAddOp {
+  std::optional<QuantizedRange> clip;
+};
+// QLinearGlobalAveragePool. Inputs: x, scale, zero point?, y's scale, y's zero point?.
+struct QuantizedAverageOp {
+  bool channels_last = false;
+};
+
 // Folded wherever their inputs are known; none of them reaches the planner.
 struct ShapeOp {
   int64_t start = 0;
@@ -213,6 +250,8 @@ using OpParams =
                  ReduceOp, SoftmaxOp, AttentionOp, RotaryEmbeddingOp, ConcatOp, SplitOp, SliceOp, ReshapeOp, TransposeOp,
                  ExpandOp, TileOp, PadOp, ResizeOp, GridSampleOp, DeformConvOp, DepthToSpaceOp, SpaceToDepthOp, GatherOp,
                  ShapeOp, SizeOp, ConstantOfShapeOp, RangeOp, ArgOp, TopKOp, CumSumOp, TriluOp, GatherElementsOp, GatherNDOp,
-                 ScatterElementsOp, ScatterNDOp, OneHotOp, CenterCropPadOp, EinsumOp, NonMaxSuppressionOp>;
+                 ScatterElementsOp, ScatterNDOp, OneHotOp, CenterCropPadOp, EinsumOp, NonMaxSuppressionOp,
+                 QuantizeOp, DequantizeOp, DynamicQuantizeOp, QuantizedConvOp, QuantizedMatMulOp, QuantizedAddOp,
+                 QuantizedAverageOp>;
 
 }  // namespace sparkle

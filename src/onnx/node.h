@@ -96,12 +96,14 @@ struct OperatorRow {
 };
 inline constexpr int kAny = 1 << 30;
 
+// Operators of com.microsoft have their domain in the name.
 // The rows by theme, one file each (ops_*.cc); operator_themes and find_operator look through all of them.
 std::span<const OperatorRow> window_operators();
 std::span<const OperatorRow> pointwise_operators();
 std::span<const OperatorRow> normalize_operators();
 std::span<const OperatorRow> attention_operators();
 std::span<const OperatorRow> reduce_operators();
+std::span<const OperatorRow> quantize_operators();
 std::span<const OperatorRow> shape_operators();
 std::span<const OperatorRow> index_operators();
 std::span<const OperatorRow> resize_operators();

@@ -103,18 +103,19 @@ std::span<const OperatorRow> constant_operators() { return kRows; }
 
 std::vector<std::span<const OperatorRow>> operator_themes() {
   return {window_operators(), pointwise_operators(), normalize_operators(), attention_operators(), reduce_operators(),
-          shape_operators(),  index_operators(),     resize_operators(),    sample_operators(),    constant_operators()};
+          quantize_operators(),           shape_operators(),  index_operators(),     resize_operators(),    sample_operators(),    constant_operators()};
 }
 
 const OperatorRow* find_operator(std::string_view domain, std::string_view type) {
-  if (!domain.empty() && domain != "ai.onnx") return nullptr;
+  if (!domain.empty() && domain != "ai.onnx" && domain != "com.microsoft") return nullptr;
   static const auto* const table = [] {
     auto* rows = new std::unordered_map<std::string_view, const OperatorRow*>;
     for (const auto& theme : operator_themes())
       for (const OperatorRow& row : theme) rows->emplace(row.type, &row);
     return rows;
   }();
-  const auto at = table->find(type);
+  const std::string qualified = domain == "com.microsoft" ? "com.microsoft." + std::string(type) : std::string(type);
+  const auto at = table->find(qualified);
   return at == table->end() ? nullptr : at->second;
 }
 

@@ -108,8 +108,15 @@ bool apart(const Op& op, bool input, size_t position, DType type) {
          (!input || (std::get<PointwiseNode>(op.params).op == PointwiseOp::select && position == 0));
 }
 
+bool is_quantized(const Op& op) {
+  return std::holds_alternative<QuantizeOp>(op.params) || std::holds_alternative<DequantizeOp>(op.params) ||
+         std::holds_alternative<DynamicQuantizeOp>(op.params) || std::holds_alternative<QuantizedConvOp>(op.params) ||
+         std::holds_alternative<QuantizedMatMulOp>(op.params) || std::holds_alternative<QuantizedAddOp>(op.params) ||
+         std::holds_alternative<QuantizedAverageOp>(op.params);
+}
+
 Status check_types(const Graph& graph, const Op& op) {
-  if (is_index_operator(op)) return ok();
+  if (is_index_operator(op) || is_quantized(op)) return ok();  // inference has checked their types
   const TypeRow* row = row_of(op.params);
   const TypeSet types = row ? row->types : TypeSet{DType::f32};
   const auto check = [&](TensorId id, bool input, size_t position) -> Status {
@@ -130,7 +137,8 @@ Status lower_group(Lowering& l, const Group& group) {
   for (int i : group.ops) SPARKLE_CHECK(check_types(l.graph, l.graph.ops[static_cast<size_t>(i)]));
   if (group.anchor >= 0) return lower_anchor(l, group);
   if (!group.program.program.empty()) return lower_pointwise(l, group);
-  for (auto* theme : {lower_view, lower_movement, lower_window, lower_normal, lower_index, lower_attention, lower_sample}) {
+  for (auto* theme : {lower_view, lower_movement, lower_window, lower_normal, lower_quantize, lower_index, lower_attention,
+                      lower_sample}) {
     SPARKLE_TRY(served, theme(l, group));
     if (served) return ok();
   }

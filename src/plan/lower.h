@@ -38,6 +38,7 @@ Status lower_anchor(Lowering& l, const Group& group);
 Status lower_pointwise(Lowering& l, const Group& group);
 Result<bool> lower_window(Lowering& l, const Group& group);     // pool, resize, local response
 Result<bool> lower_normal(Lowering& l, const Group& group);     // normalisations, softmax, reduce
+Result<bool> lower_quantize(Lowering& l, const Group& group);   // operators on quantised tensors
 Result<bool> lower_view(Lowering& l, const Group& group);       // reshape, transpose, slice, split, expand
 Result<bool> lower_movement(Lowering& l, const Group& group);   // concat, pad, gather, tile, depth-to-space, cast
 Result<bool> lower_index(Lowering& l, const Group& group);     // arg, top-k, gather and scatter by places, cumsum, trilu, boxes
@@ -47,6 +48,17 @@ Result<bool> lower_sample(Lowering& l, const Group& group);     // grid sample, 
 bool is_index_operator(const Op& op);
 // The caller's outputs: where a value is dense, row-major and alone in its buffer it is written in place, else copied.
 void lower_outputs(Lowering& l);
+
+// A convolution's sizes. Errors: operator_not_served where its rank is not 1 to 3.
+Result<Problem> conv_problem(const Lowering& l, const Op& op, const ConvOp& conv);
+// A matrix product with the batch axes of numpy's rules: a and b are brought to one rank of at least 2, a batch that only a has
+// (b one matrix) joins the rows where memory allows. `shape` is that of the product inside the step.
+struct MatrixProduct {
+  Problem problem;
+  int a, b;
+  Dims shape;
+};
+MatrixProduct matrix_product(Draft& d, int a, int b, const MatMulOp& matmul);
 
 // A pointwise step of one program over values that are broadcast to `shape`; returns its output value.
 int pointwise_step(Lowering& l, const std::string& name, std::vector<std::string> nodes, const PointwiseParams& program,

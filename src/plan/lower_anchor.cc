@@ -24,8 +24,9 @@ void append_epilogue(Lowering& l, const Group& group, Problem& problem, const Di
   }
 }
 
-Status lower_conv(Lowering& l, const Group& group, const Op& op, const ConvOp& conv) {
-  Draft& d = l.draft;
+}  // namespace
+
+Result<Problem> conv_problem(const Lowering& l, const Op& op, const ConvOp& conv) {
   const Dims &x = l.graph.tensor(op.inputs[0]).shape, &w = l.graph.tensor(op.inputs[1]).shape,
              &y = l.graph.tensor(op.outputs[0]).shape;
   Problem p;
@@ -34,8 +35,6 @@ Status lower_conv(Lowering& l, const Group& group, const Op& op, const ConvOp& c
   if (p.rank < 1 || p.rank > 3)
     return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): " + std::to_string(p.rank) +
                                                   " spatial dimensions are not served, only 1 to 3."};
-  const DType type = computed_in(l.result(group).dtype);
-  p.dtype = name_of(type);
   p.n = x[0], p.c = x[1], p.k = y[1], p.groups = conv.groups;
   for (int i = 0; i < p.rank; ++i) {
     const auto s = static_cast<size_t>(3 - p.rank + i);
@@ -43,6 +42,17 @@ Status lower_conv(Lowering& l, const Group& group, const Op& op, const ConvOp& c
     p.window.stride[s] = conv.strides[i], p.window.dilation[s] = conv.dilations[i];
     p.window.pad_begin[s] = conv.pads_begin[i], p.window.pad_end[s] = conv.pads_end[i];
   }
+  return p;
+}
+
+namespace {
+
+Status lower_conv(Lowering& l, const Group& group, const Op& op, const ConvOp& conv) {
+  Draft& d = l.draft;
+  SPARKLE_TRY(p, conv_problem(l, op, conv));
+  const Dims& y = l.graph.tensor(op.outputs[0]).shape;
+  const DType type = computed_in(l.result(group).dtype);
+  p.dtype = name_of(type);
   std::vector<int> inputs{d.channels_innermost(l.computed(op.inputs[0])), l.computed(op.inputs[1])};
   if (op.inputs.size() > 2 && op.inputs[2] != kAbsent) {
     p.epilogue.bias = true;
@@ -55,12 +65,9 @@ Status lower_conv(Lowering& l, const Group& group, const Op& op, const ConvOp& c
   return ok();
 }
 
-// The batch axes of numpy's matrix product: a and b are brought to one rank of at least 2, a batch that only a has (b one
-// matrix) joins the rows where memory allows.
-Status lower_matmul(Lowering& l, const Group& group, const Op& op, const MatMulOp& matmul) {
-  Draft& d = l.draft;
-  int a = l.computed(op.inputs[0]), b = l.computed(op.inputs[1]);
-  const Dims y = l.graph.tensor(op.outputs[0]).shape;
+}  // namespace
+
+MatrixProduct matrix_product(Draft& d, int a, int b, const MatMulOp& matmul) {
   TensorDesc da = d.desc(a), db = d.desc(b);
   if (matmul.transpose_a) da = transpose_view(da, {1, 0});
   if (matmul.transpose_b) db = transpose_view(db, {1, 0});
@@ -76,8 +83,6 @@ Status lower_matmul(Lowering& l, const Group& group, const Op& op, const MatMulO
   }
   Problem p;
   p.kind = ProblemKind::matmul;
-  const DType type = da.dtype;
-  p.dtype = name_of(type);
   p.rank = 2;
   p.batch = batch.product(), p.rows = m, p.columns = n, p.depth = k;
   const bool one_matrix = db.elements() == k * n;
@@ -97,6 +102,18 @@ Status lower_matmul(Lowering& l, const Group& group, const Op& op, const MatMulO
     a = d.view(a, broadcast_view(da, shape_a));
     b = d.view(b, broadcast_view(db, shape_b));
   }
+  return {p, a, b, shape};
+}
+
+namespace {
+
+Status lower_matmul(Lowering& l, const Group& group, const Op& op, const MatMulOp& matmul) {
+  Draft& d = l.draft;
+  auto [p, a, b, shape] = matrix_product(d, l.computed(op.inputs[0]), l.computed(op.inputs[1]), matmul);
+  const DType type = d.desc(a).dtype;
+  p.dtype = name_of(type);
+  const int64_t n = shape.back();
+  const Dims y = l.graph.tensor(op.outputs[0]).shape;
   std::vector<int> inputs{a, b};
   p.epilogue.alpha = matmul.gemm ? matmul.alpha : 1;
   if (op.inputs.size() > 2 && op.inputs[2] != kAbsent && matmul.beta != 0) {

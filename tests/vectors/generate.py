@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the test vectors beside it: DIR/model.onnx, DIR/test_data_set_0/{input_I,output_I}.pb for each case of operators.py,
-windows.py, shapes.py, values.py, places.py, attention.py, networks.py and element_types.py. Expected outputs: the onnx package's reference evaluator in double
-precision, rounded to float32 once. Each case must agree with onnxruntime; PEER_IS_RIGHT lists the cases where the evaluator
-errs. Needs bench/requirements.txt (scripts/setup bench); run as build/venv/bin/python tests/vectors/generate.py [NAME...]."""
+"""Writes the test vectors beside it: DIR/model.onnx, DIR/test_data_set_0/{input_I,output_I}.pb for each case of
+operators.py, windows.py, shapes.py, values.py, places.py, attention.py, quantized.py, networks.py and element_types.py.
+Expected outputs: the reference evaluator of the onnx package in double precision, rounded to float32 once. Each case must agree with onnxruntime; PEER_IS_RIGHT lists
+the cases where the evaluator errs. Needs bench/requirements.txt (scripts/setup bench); run as build/venv/bin/python
+tests/vectors/generate.py [NAME...]."""
 import pathlib
 import shutil
 import sys
@@ -36,6 +37,7 @@ PEER_IS_RIGHT = {
     "globallppool_1d_absolute": GLOBAL_LP, "globallppool_3d": GLOBAL_LP,
     "types_maxpool_int8": "its MaxPool pads with NaN", "types_maxpool_uint8": "its MaxPool pads with NaN",
     "gridsample_linear_border": GRID_16, "lpnormalization_absolute": "its norm with p = 1 takes no absolute values",
+    "qlinearconv_depthwise": "it errs on padded groups of unsigned weights",
 }
 # Deprecated since, so the checker refuses it; models of that opset exist all the same.
 UNCHECKED = {"groupnormalization_opset18"}
@@ -85,8 +87,10 @@ class Case:
             outputs.append(helper.make_tensor_value_info(name, kind or float_type, shape))
         initializers = [numpy_helper.from_array(cast(v.values, v.exact), k) for k, v in self.feeds.items()
                         if isinstance(v, Const)]
+        imports = [helper.make_opsetid("", self.opset)]
+        imports += [helper.make_opsetid(domain, 1) for domain in sorted({n.domain for n in self.nodes if n.domain})]
         graph = helper.make_graph(self.nodes, self.name, inputs, outputs, initializers)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], producer_name="sparkle")
+        model = helper.make_model(graph, opset_imports=imports, producer_name="sparkle")
         model.ir_version = IR_VERSION
         return model
 
@@ -146,8 +150,12 @@ def declared(case, expected):
 def write(case):
     """Writes the case; a sentence where the engines disagree, and then nothing is written."""
     feeds = case.inputs()
-    if case.name in PEER_IS_RIGHT:
-        expected = peer(case.model(np.float32), feeds)
+    if case.nodes[0].domain == "com.microsoft":  # onnxruntime's own; the last input is the result's zero point
+        kind = helper.np_dtype_to_tensor_dtype(list(case.feeds.values())[-1].values.dtype)
+        expected = peer(case.model(np.float32, {n: (None, kind) for n in case.outputs}), feeds)
+    elif case.name in PEER_IS_RIGHT:
+        kinds = {n: (None, TensorProto.UINT8) for n in case.outputs} if case.name.startswith("qlinear") else None
+        expected = peer(case.model(np.float32, kinds), feeds)
     else:
         expected = evaluate(case)
         if case.stored:
@@ -222,11 +230,12 @@ def main():
     import networks
     import operators
     import places
+    import quantized
     import shapes
     import values
     import windows
     maker = Maker()
-    for module in (operators, windows, shapes, values, places, attention, networks, element_types):
+    for module in (operators, windows, shapes, values, places, attention, quantized, networks, element_types):
         module.add(maker)
     names = [c.name for c in maker.cases]
     assert len(names) == len(set(names)), "two cases of one name"

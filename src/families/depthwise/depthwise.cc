@@ -5,6 +5,7 @@
 
 #include "families/common.h"
 #include "families/depthwise/depthwise_reference.h"
+#include "families/integers.h"
 #include "families/taps.h"
 
 namespace sparkle {
@@ -48,6 +49,27 @@ bool channels_innermost(const TensorDesc& desc) {
   return m.c <= 1 || m.pitch_c == 1;
 }
 
+// Stages on 8-bit integers: the variant "bytes" alone, on the units that it is written for.
+std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  const auto refuse = [&](Reason reason) {
+    why_not = reason;
+    return std::vector<Schedule>{};
+  };
+  if (variant.name != "bytes") return refuse(Reason::type_not_served);
+  const MathUnit* unit = device.unit("avx512-vnni");
+  if (!unit) unit = device.unit("avx2");
+  if (!unit) return refuse(Reason::unit_missing);
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  if (x.c != y.c) return refuse(Reason::groups_not_served);
+  if (!channels_innermost(stage.inputs[0]) || !channels_innermost(stage.outputs[0])) return refuse(Reason::layout_not_served);
+  DepthwiseSchedule s;
+  s.variant = variant.name;
+  s.unit = unit->name;
+  s.vectors = 4;
+  s.grain = 32768;
+  return {s};
+}
+
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const auto refuse = [&](Reason reason) {
     why_not = reason;
@@ -55,6 +77,8 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   };
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
   if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
+  if (is_integer(stage.inputs)) return integer_schedules(stage, variant, device, why_not);
+  if (variant.name == "bytes") return refuse(Reason::type_not_served);
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);
   for (const TensorDesc& desc : stage.inputs)
@@ -116,7 +140,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const double reach = static_cast<double>((p.window.filter[1] - 1) * p.window.dilation[1] + 1) +
                        (rows - 1) * static_cast<double>(p.window.stride[1]);
   const double advance = rows * static_cast<double>(p.window.stride[1]);
-  const double row_bytes = static_cast<double>(x.w * x.c) * 4;
+  const double row_bytes = static_cast<double>(x.w * x.c * size_of(stage.inputs[0].dtype));
   const double input = static_cast<double>(stage.inputs[0].bytes());
   for (size_t i = 0; i < f.bytes.size(); ++i) {
     if (f.bytes[i] == 0) continue;
@@ -124,7 +148,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     if (reach * row_bytes > inner) f.bytes[i] += input * std::max(0.0, reach / advance - 1);
   }
   if (!f.resident.empty())
-    f.resident[0] = std::min(f.resident[0], reach * static_cast<double>(tile->columns) * static_cast<double>(x.c) * 4);
+    f.resident[0] = std::min(f.resident[0], reach * static_cast<double>(tile->columns) * static_cast<double>(x.c * size_of(stage.inputs[0].dtype)));
   f.parallel_units =
       std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / static_cast<double>(std::max<int64_t>(tile->grain, 1)));
   return f;

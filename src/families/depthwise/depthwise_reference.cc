@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "families/element.h"
+#include "families/integers.h"
 
 namespace sparkle {
 namespace {
@@ -23,6 +24,10 @@ int64_t channel_pitch(const TensorDesc& desc) { return desc.layout.pitch.empty()
 
 void depthwise_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const auto& p = std::get<DepthwiseParams>(params);
+  if (inputs[0].desc.dtype == DType::u8 || inputs[0].desc.dtype == DType::i8) {
+    const int64_t groups = feature_map(inputs[0].desc).c;
+    return integer_window_reference(p.window, groups, p.epilogue, inputs, outputs[0]);
+  }
   const Window& window = p.window;
   const Epilogue& e = p.epilogue;
   const TensorView& x = inputs[0];

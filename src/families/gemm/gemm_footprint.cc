@@ -42,7 +42,9 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   footprint.nominal_flops = nominal;
   footprint.executed_flops = 2 * instances * sizes.k_steps * padded_n;
 
-  const double weights = k * padded_n * 4;  // of one instance
+  const auto bytes_of = [&](size_t i) { return static_cast<double>(size_of(stage.inputs[i].dtype)); };
+  const double a_bytes = bytes_of(0), b_bytes = bytes_of(1);
+  const double weights = k * padded_n * b_bytes;  // of one instance
   const double input = static_cast<double>(stage.inputs[0].bytes()) / (params.loader == Loader::window ? instances : 1);
   double other = 0;  // outputs and residuals, once each
   for (const TensorDesc& desc : stage.outputs) other += static_cast<double>(desc.bytes());
@@ -52,7 +54,7 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
 
   const bool by_rows = s->order == GemmOrder::rows;
   // Panel and tile data that the two inner loops sweep again and again.
-  const double panel = weights / panels / chunks, tile = s->mr * steps * 4;
+  const double panel = weights / panels / chunks, tile = s->mr * steps * a_bytes;
   for (size_t i = 0; i < device.memory.size(); ++i) {
     // What does not fit the next inner level comes from this one.
     const double inner = i == 0 ? 0 : static_cast<double>(device.memory[i - 1].bytes);
@@ -67,7 +69,7 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
     }
     double bytes = instances * (weight_reads * weights + input_reads * input) + other + (i == 0 ? partials : 0);
     // Registers: each tile step broadcasts its rows and loads its columns.
-    if (i == 0) bytes = instances * 4 * (sizes.k_steps * panels + tiles * steps * padded_n) + other + partials;
+    if (i == 0) bytes = instances * (a_bytes * sizes.k_steps * panels + b_bytes * tiles * steps * padded_n) + other + partials;
     // Data that fit the inner level came from out here only in the first run: repeated runs find them there.
     if (i > 0 && inner > 0 && instances * (weights + input) + other <= inner) bytes = 0;
     // Nothing reaches an outer level that an inner one did not ask for.

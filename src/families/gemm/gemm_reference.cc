@@ -1,7 +1,8 @@
-// The definition of the gemm family: plain loops, sums in double precision, any layout and pitch. Types: f32 and f64; integers
-// lie in gemm_integers.cc.
+// The definition of the gemm family: plain loops, sums in double precision, any layout and pitch. Types: f32 and f64; whole
+// numbers lie in gemm_integers.cc, 8-bit ones with an epilogue in families/integers.h.
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
+#include "families/integers.h"
 
 namespace sparkle {
 namespace {
@@ -98,6 +99,10 @@ void dense_reference(const GemmParams& p, std::span<const TensorView> inputs, co
 
 void gemm_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const auto& p = std::get<GemmParams>(params);
+  if (inputs[0].desc.dtype == DType::u8 || inputs[0].desc.dtype == DType::i8) {
+    if (p.loader == Loader::dense) return integer_dense_reference(p.epilogue, inputs, outputs[0]);
+    return integer_window_reference(p.window, p.groups, p.epilogue, inputs, outputs[0]);
+  }
   const bool whole = !is_float(inputs[0].desc.dtype) && inputs[0].desc.dtype == outputs[0].desc.dtype;
   if (p.loader == Loader::dense && whole) return gemm_integers(p, inputs, outputs[0]);
   if (p.loader == Loader::dense) return dense_reference(p, inputs, outputs[0]);

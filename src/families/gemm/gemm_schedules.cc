@@ -5,6 +5,7 @@
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
+#include "families/integers.h"
 
 namespace sparkle {
 namespace {
@@ -34,6 +35,43 @@ const MathUnit* unit_for(const Variant& variant, const Device& device, Reason& w
   return unit;
 }
 
+// Stages on 8-bit integers: one variant per unit, the widest unit that the device has.
+std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  const auto refuse = [&](Reason reason) {
+    why_not = reason;
+    return std::vector<Schedule>{};
+  };
+  struct Served {
+    std::string_view variant, unit;
+  };
+  constexpr Served kServed[] = {{"dot6x4", "avx512-vnni"}, {"dot6x2", "avx-vnni"}, {"bytes4x2", "avx2"}};
+  const MathUnit* unit = nullptr;
+  for (const Served& s : kServed) {
+    if (s.variant == variant.name) {
+      unit = device.unit(s.unit);
+      if (!unit) return refuse(Reason::unit_missing);
+      break;
+    }
+    if (device.unit(s.unit)) return refuse(Reason::costlier);
+  }
+  if (stage.inputs[1].dtype != DType::u8 && stage.inputs[1].dtype != DType::i8) return refuse(Reason::type_not_served);
+  const auto& params = std::get<GemmParams>(stage.params);
+  const TensorDesc& y = stage.outputs[0];
+  const int channel = params.loader == Loader::window ? 1 : y.shape.size() - 1;
+  if (y.shape[channel] > 1 && y.layout.pitch[channel] != 1) return refuse(Reason::layout_not_served);
+  const GemmSizes sizes = gemm_sizes(params, stage.inputs, y);
+  GemmSchedule s;
+  s.variant = variant.name;
+  s.unit = unit->name;
+  s.mr = variant.rows;
+  s.nr = variant.vectors;
+  // Rows outside sweep all weights for each tile: right while they stay in half of the L2.
+  s.order = sizes.m > variant.rows && sizes.k * sizes.n <= level_bytes(device, "L2", 256 * 1024) / 2 ? GemmOrder::rows
+                                                                                                     : GemmOrder::columns;
+  s.split = 2;
+  return {s};
+}
+
 }  // namespace
 
 std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
@@ -42,6 +80,12 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
     why_not = Reason::backend_lacks_variant;
     return {};
   }
+  const bool for_integers = variant.unit == UnitKind::dot_product || variant.name == "bytes4x2";
+  if (for_integers != is_integer(stage.inputs)) {
+    why_not = Reason::type_not_served;
+    return {};
+  }
+  if (for_integers) return integer_schedules(stage, variant, device, why_not);
   const MathUnit* unit = unit_for(variant, device, why_not);
   if (!unit) return {};
   for (const TensorDesc& desc : stage.inputs)

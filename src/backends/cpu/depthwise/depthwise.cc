@@ -6,6 +6,8 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/depthwise/depthwise_call.h"
+#include "backends/cpu/depthwise/integer_depthwise.h"
+#include "families/integers.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -169,6 +171,7 @@ Result<CpuKernelPtr> make_depthwise(const Stage& stage, const Schedule& schedule
   if (variant_of(schedule) == "plain") return make_plain(stage, schedule, device, constants);
   const auto* s = std::get_if<DepthwiseSchedule>(&schedule);
   if (!s) return Error{Reason::internal, "The depthwise kernel got a schedule of another family: " + to_text(schedule) + "."};
+  if (is_integer(stage.inputs)) return make_integer_depthwise(stage, *s, constants);
   const auto& p = std::get<DepthwiseParams>(stage.params);
   const auto lacks = [&](Reason reason, const std::string& why) {
     return Error{reason, "Depthwise variant '" + s->variant + "' on unit '" + s->unit + "' " + why + "."};

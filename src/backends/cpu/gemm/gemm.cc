@@ -6,6 +6,8 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/gemm/gemm_nest.h"
 #include "backends/cpu/gemm/gemm_pack.h"
+#include "backends/cpu/gemm/integer_gemm.h"
+#include "families/integers.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -116,6 +118,7 @@ Result<CpuKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, con
   const auto* s = std::get_if<GemmSchedule>(&schedule);
   if (!s) return lacks("run register tiles, not the schedule '" + to_text(schedule) + "'");
   if (!device.unit(s->unit)) return lacks("cannot use the unit '" + s->unit + "', which this device does not have");
+  if (is_integer(stage.inputs)) return make_integer_gemm(stage, *s, (constants >> 1 & 1) != 0);
   const TileKernels* tiles = tile_kernels_of(s->unit);
   if (!tiles) return lacks("have no tile for the unit '" + s->unit + "'");
   if (s->mr < 1 || s->mr > kMaxTileRows || s->nr < 1 || s->nr > tiles->max_vectors)

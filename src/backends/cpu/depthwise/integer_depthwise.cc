@@ -1,0 +1,196 @@
+// sum (x - x_zero)(w - w_zero) = sum x (w - w_zero) - x_zero * sum (w - w_zero): weights less their zero point are packed as 16
+// bits, the last term is a correction per channel, and padding is read from a line of zero points.
+#include "backends/cpu/depthwise/integer_depthwise.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/depthwise/integer_rows.h"
+#include "families/integers.h"
+
+namespace sparkle::cpu {
+namespace {
+
+int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+int32_t integer_at(const std::byte* from, DType type, int64_t i) {
+  if (type == DType::u8) return static_cast<int32_t>(static_cast<uint8_t>(from[i]));
+  if (type == DType::i8) return static_cast<int8_t>(from[i]);
+  int16_t wide;
+  std::memcpy(&wide, from + 2 * i, 2);
+  return wide;
+}
+int64_t list_pitch(const TensorDesc& desc) { return desc.shape.empty() || desc.shape.back() == 1 ? 0 : desc.layout.pitch.back(); }
+
+class IntegerDepthwise final : public CpuKernel {
+ public:
+  IntegerDepthwise(const Stage& stage, IntegerRowKernel kernel, bool constant_weights)
+      : stage_(stage),
+        params_(std::get<DepthwiseParams>(stage_.params)),
+        kernel_(kernel),
+        // Bytes depend on a zero point that only a run knows.
+        packs_ahead_(constant_weights && stage.inputs[1].dtype == DType::i16),
+        at_(integer_operands(params_.epilogue)),
+        x_(feature_map(stage.inputs[0])),
+        y_(feature_map(stage.outputs[0])) {
+    groups_ = (params_.window.taps() + kTapGroup - 1) / kTapGroup;
+    channels_ = (y_.c + kernel_.block - 1) / kernel_.block * kernel_.block;
+    line_at_ = 2 * channels_ * 4;
+    weights_at_ = line_at_ + aligned(x_.c);
+    workspace_bytes_ = weights_at_ + (packs_ahead_ ? 0 : packed_size());
+  }
+
+  int64_t workspace_bytes() const override { return workspace_bytes_ + 64; }
+  int64_t packed_bytes(int input) const override { return input == 1 && packs_ahead_ ? packed_size() : 0; }
+  std::string packed_key(int input) const override {
+    if (packed_bytes(input) == 0) return {};
+    return "integer depthwise block=" + std::to_string(kernel_.block) + " taps=" + std::to_string(params_.window.taps()) +
+           " k=" + std::to_string(y_.c);
+  }
+  void pack(int, const std::byte* from, std::byte* to, Executor&) const override {
+    const TensorDesc row{stage_.inputs[1].dtype, stage_.inputs[1].shape, row_major(stage_.inputs[1].shape)};
+    pack_weights(feature_map(row), from, [](int64_t) { return 0; }, to);
+  }
+
+  void run(const CpuLaunch& launch) const override {
+    if (y_.n * y_.c * y_.pixels() == 0) return;
+    IntegerRowCall call{};
+    call.groups = groups_, call.channels = y_.c, call.columns = y_.w;
+    prepare(launch, call);
+    const auto* line = reinterpret_cast<const uint8_t*>(launch.workspace + line_at_);
+    const auto* x = reinterpret_cast<const uint8_t*>(launch.inputs[0]);
+    const int64_t y_bytes = size_of(stage_.outputs[0].dtype), rows = y_.n * y_.d * y_.h;
+    call.y_pitch = y_.pitch_w * y_bytes;
+    // A task of fewer than 2^18 products (some 10 us) is not worth a thread's attention.
+    const int64_t products = rows * y_.w * channels_ * groups_ * kTapGroup;
+    const int64_t tasks = std::clamp<int64_t>(products / 262144, 1, std::min<int64_t>(rows, 4 * launch.executor->width()));
+    parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int) {
+      std::vector<const uint8_t*> taps(static_cast<size_t>(y_.w * groups_ * kTapGroup), line);
+      IntegerRowCall own = call;
+      own.taps = taps.data();
+      for (int64_t row = task * rows / tasks; row < (task + 1) * rows / tasks; ++row) {
+        const int64_t h = row % y_.h, d = row / y_.h % y_.d, n = row / y_.h / y_.d;
+        find_taps(x + n * x_.pitch_n, d, h, line, taps);
+        own.y = launch.outputs[0] + (n * y_.pitch_n + d * y_.pitch_d + h * y_.pitch_h) * y_bytes;
+        kernel_.run(own);
+      }
+    });
+  }
+
+ private:
+  int64_t packed_size() const { return channels_ * groups_ * kTapGroup * 2; }
+
+  // The input pixel under each tap of each pixel of one output row.
+  void find_taps(const uint8_t* x, int64_t d, int64_t h, const uint8_t* line, std::vector<const uint8_t*>& taps) const {
+    const Window& w = params_.window;
+    const auto inside = [](int64_t at, int64_t size) { return at >= 0 && at < size; };
+    int64_t tap = 0;
+    for (int64_t t = 0; t < w.filter[0]; ++t)
+      for (int64_t r = 0; r < w.filter[1]; ++r) {
+        const int64_t from_d = d * w.stride[0] - w.pad_begin[0] + t * w.dilation[0];
+        const int64_t from_h = h * w.stride[1] - w.pad_begin[1] + r * w.dilation[1];
+        const bool row_inside = inside(from_d, x_.d) && inside(from_h, x_.h);
+        const uint8_t* row = row_inside ? x + (from_d * x_.pitch_d + from_h * x_.pitch_h) : nullptr;
+        for (int64_t s = 0; s < w.filter[2]; ++s, ++tap)
+          for (int64_t q = 0; q < y_.w; ++q) {
+            const int64_t from_w = q * w.stride[2] - w.pad_begin[2] + s * w.dilation[2];
+            taps[static_cast<size_t>(q * groups_ * kTapGroup + tap)] =
+                row && inside(from_w, x_.w) ? row + from_w * x_.pitch_w : line;
+          }
+      }
+  }
+
+  // zero(k): the zero point of filter k.
+  template <class Zero>
+  void pack_weights(const FeatureMap& w, const std::byte* from, Zero zero, std::byte* to) const {
+    const Window& f = params_.window;
+    const DType type = stage_.inputs[1].dtype;
+    const int64_t lanes = kernel_.block / 4;
+    std::memset(to, 0, static_cast<size_t>(packed_size()));
+    auto* packed = reinterpret_cast<int16_t*>(to);
+    for (int64_t k = 0; k < y_.c; ++k) {
+      const int64_t in_block = k % kernel_.block, sum = in_block % 16 / 4, lane = in_block / 16 * 4 + in_block % 4;
+      const int32_t offset = zero(k);
+      int16_t* block = packed + k / kernel_.block * groups_ * kTapGroup * kernel_.block + sum * 4 * lanes + lane * 2;
+      int64_t tap = 0;
+      for (int64_t t = 0; t < f.filter[0]; ++t)
+        for (int64_t r = 0; r < f.filter[1]; ++r)
+          for (int64_t s = 0; s < f.filter[2]; ++s, ++tap) {
+            const int64_t at = k * w.pitch_n + t * w.pitch_d + r * w.pitch_h + s * w.pitch_w;
+            // Of a group of four: even taps as pairs, then odd taps.
+            int16_t* place = block + tap / 4 * kTapGroup * kernel_.block + tap % 2 * 2 * lanes + tap % 4 / 2;
+            *place = static_cast<int16_t>(integer_at(from, type, at) - offset);
+          }
+    }
+  }
+
+  void prepare(const CpuLaunch& launch, IntegerRowCall& call) const {
+    const auto operand = [&](int i) { return launch.inputs[static_cast<size_t>(i)]; };
+    const auto desc = [&](int i) -> const TensorDesc& { return stage_.inputs[static_cast<size_t>(i)]; };
+    if (packs_ahead_) {
+      call.weights = reinterpret_cast<const int16_t*>(launch.inputs[1]);
+    } else {
+      const int64_t pitch = list_pitch(desc(at_.b_zero));
+      const auto zero = [&](int64_t k) { return integer_at(operand(at_.b_zero), desc(at_.b_zero).dtype, k * pitch); };
+      pack_weights(feature_map(desc(1)), launch.inputs[1], zero, launch.workspace + weights_at_);
+      call.weights = reinterpret_cast<const int16_t*>(launch.workspace + weights_at_);
+    }
+    // Zero points are moved with their tensor; the padding is flipped like any pixel.
+    const bool moved = desc(0).dtype == DType::i8;
+    call.flip = moved ? 0x80 : 0;
+    const int32_t x_zero = integer_at(operand(at_.a_zero), desc(at_.a_zero).dtype, 0);
+    std::memset(launch.workspace + line_at_, x_zero, static_cast<size_t>(x_.c));
+    const auto moved_zero = static_cast<uint32_t>(x_zero + (moved ? 128 : 0));
+
+    auto* correction = reinterpret_cast<uint32_t*>(launch.workspace);
+    auto* scale = reinterpret_cast<float*>(launch.workspace) + channels_;
+    call.correction = reinterpret_cast<const int32_t*>(correction);
+    const auto* bias = at_.bias >= 0 ? reinterpret_cast<const int32_t*>(operand(at_.bias)) : nullptr;
+    const auto* scales = at_.scale >= 0 ? reinterpret_cast<const float*>(operand(at_.scale)) : nullptr;
+    const int64_t bias_pitch = bias ? list_pitch(desc(at_.bias)) : 0, scale_pitch = scales ? list_pitch(desc(at_.scale)) : 0;
+    const int64_t lanes = kernel_.block / 4;
+    for (int64_t i = 0; i < channels_; ++i) {
+      const int64_t block = i / kernel_.block, sum = i % kernel_.block / lanes, lane = i % lanes;
+      const int64_t k = std::min(block * kernel_.block + kernel_.block_channel(sum, lane), y_.c - 1);
+      uint32_t total = 0;
+      const int16_t* w = call.weights + block * groups_ * kTapGroup * kernel_.block + sum * 4 * lanes + lane * 2;
+      for (int64_t g = 0; g < groups_; ++g, w += kTapGroup * kernel_.block)
+        for (int64_t at : {int64_t{0}, int64_t{1}, 2 * lanes, 2 * lanes + 1}) total += static_cast<uint32_t>(int32_t{w[at]});
+      correction[i] = (bias ? static_cast<uint32_t>(bias[k * bias_pitch]) : 0) - moved_zero * total;
+      scale[i] = scales ? scales[k * scale_pitch] : 0;
+    }
+    if (!scales) return;
+    call.scale = scale;
+    const IntegerRange range = output_range(stage_.outputs[0].dtype, params_.epilogue);
+    call.y_zero = integer_at(operand(at_.y_zero), desc(at_.y_zero).dtype, 0);
+    call.is_signed = stage_.outputs[0].dtype == DType::i8;
+    call.low = static_cast<float>(range.low - call.y_zero), call.high = static_cast<float>(range.high - call.y_zero);
+  }
+
+  Stage stage_;
+  const DepthwiseParams& params_;
+  IntegerRowKernel kernel_;
+  bool packs_ahead_;
+  IntegerOperands at_;
+  FeatureMap x_, y_;
+  int64_t groups_ = 0, channels_ = 0, line_at_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
+};
+
+}  // namespace
+
+Result<CpuKernelPtr> make_integer_depthwise(const Stage& stage, const DepthwiseSchedule& schedule, uint32_t constants) {
+  const auto& params = std::get<DepthwiseParams>(stage.params);
+  SPARKLE_CHECK(check_integer_stage(stage.inputs, stage.outputs[0], params.epilogue));
+  const auto lacks = [&](Reason reason, const std::string& why) {
+    return Error{reason, "Depthwise variant '" + schedule.variant + "' on unit '" + schedule.unit + "' " + why + "."};
+  };
+  const IntegerRowKernel kernel = integer_row_kernel_of(schedule.unit);
+  if (!kernel.run) return lacks(Reason::backend_lacks_variant, "is not compiled into this build");
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  if (x.c != y.c) return lacks(Reason::groups_not_served, "needs one filter per channel");
+  if ((x.c > 1 && x.pitch_c != 1) || (y.c > 1 && y.pitch_c != 1))
+    return lacks(Reason::layout_not_served, "needs channels side by side (NHWC)");
+  return CpuKernelPtr(std::make_unique<IntegerDepthwise>(stage, kernel, (constants >> 1 & 1) != 0));
+}
+
+}  // namespace sparkle::cpu

@@ -1,0 +1,247 @@
+// A gemm stage on 8-bit integers compiled for the CPU. With a' and b' the operands as packed and za, zb their zero points moved
+// alike, over the k that a row really sees:
+//   sum (a' - za)(b' - zb) = sum a'b' - za * sum b' - zb * sum a' + k * za * zb
+// The second and last term are a correction per column (and class of rows: taps in the padding are left out, which is what
+// counting them as the zero point comes to); the third one needs the sum of each row, where zb is not zero.
+#include "backends/cpu/gemm/integer_gemm.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/gemm/integer_pack.h"
+#include "backends/cpu/gemm/integer_tile.h"
+#include "backends/cpu/gemm/row_cursor.h"
+#include "families/integers.h"
+
+namespace sparkle::cpu {
+namespace {
+
+int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+int32_t byte_at(const std::byte* from, DType type, int64_t i) {
+  return type == DType::u8 ? static_cast<int32_t>(static_cast<uint8_t>(from[i])) : static_cast<int8_t>(from[i]);
+}
+// Pitch of a list of one value or one per channel.
+int64_t list_pitch(const TensorDesc& desc) { return desc.shape.empty() || desc.shape.back() == 1 ? 0 : desc.layout.pitch.back(); }
+
+class IntegerGemm final : public CpuKernel {
+ public:
+  IntegerGemm(const Stage& stage, const GemmSchedule& schedule, IntegerGeometry geometry, const IntegerTileKernels& tiles,
+              bool constant_weights)
+      : stage_(stage),
+        params_(std::get<GemmParams>(stage_.params)),
+        schedule_(schedule),
+        g_(std::move(geometry)),
+        tiles_(tiles),
+        constant_weights_(constant_weights),
+        at_(integer_operands(params_.epilogue)) {
+    const int64_t columns = g_.gemm.weights.matrices * g_.gemm.padded_n * 4;
+    scale_at_ = aligned(columns) * static_cast<int64_t>(g_.gemm.classes.size());
+    zero_at_ = scale_at_ + aligned(columns);
+    copy_at_ = zero_at_ + aligned(columns);
+    weights_at_ = copy_at_ + aligned(g_.copied_bytes);
+    workspace_bytes_ = weights_at_ + (constant_weights_ ? 0 : aligned(g_.packed_bytes()));
+  }
+
+  int64_t workspace_bytes() const override { return workspace_bytes_; }
+  int64_t packed_bytes(int input) const override {
+    return input == 1 && constant_weights_ ? std::max<int64_t>(64, aligned(g_.packed_bytes())) : 0;
+  }
+  std::string packed_key(int input) const override {
+    if (packed_bytes(input) == 0) return {};
+    const TensorDesc& w = stage_.inputs[1];
+    std::string key = "integer gemm lanes=" + std::to_string(tiles_.lanes) + " nr=" + std::to_string(schedule_.nr);
+    key += " groups=" + std::to_string(params_.groups) + " loader=" + std::string(name_of(params_.loader));
+    key += " type=" + std::string(name_of(w.dtype)) + " shape=" + w.shape.to_string();
+    key += " offset=" + std::to_string(w.layout.offset) + " pitch=";
+    for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
+    return key;
+  }
+  void pack(int input, const std::byte* from, std::byte* to, Executor& executor) const override {
+    if (input != 1) return;
+    pack_weights(g_, tiles_.lanes, reinterpret_cast<const uint8_t*>(from) + stage_.inputs[1].layout.offset, to, executor);
+  }
+
+  void run(const CpuLaunch& launch) const override {
+    if (g_.gemm.n == 0 || g_.gemm.tiles == 0 || g_.gemm.instances.empty()) return;
+    Call call{reinterpret_cast<const uint8_t*>(launch.inputs[0]), launch.inputs[1], launch.outputs[0], {}, {}, {}, {}};
+    if (g_.copies) {
+      auto* copy = reinterpret_cast<uint8_t*>(launch.workspace + copy_at_);
+      copy_left(g_, call.a, copy, *launch.executor);
+      call.a = copy;
+    }
+    if (!constant_weights_) {
+      pack_weights(g_, tiles_.lanes, reinterpret_cast<const uint8_t*>(call.b), launch.workspace + weights_at_, *launch.executor);
+      call.b = launch.workspace + weights_at_;
+    }
+    prepare(launch, call);
+    loop(call, *launch.executor);
+  }
+
+ private:
+  struct Call {
+    const uint8_t* a;
+    const std::byte* b;
+    std::byte* y;
+    const int32_t* corrections;  // [class][matrix][padded column]
+    const float* scale;          // [matrix][padded column]; nullptr: sums as they are
+    const int32_t* b_zero;       // like scale; nullptr: the same for all columns
+    struct {
+      int32_t b_zero = 0, y_zero = 0;
+      float low = 0, high = 0;
+    } common;
+  };
+
+  // Values that belong to columns, and the corrections: a few operations per column and class.
+  void prepare(const CpuLaunch& launch, Call& call) const {
+    const GemmGeometry& g = g_.gemm;
+    const auto operand = [&](int i) { return launch.inputs[static_cast<size_t>(i)]; };
+    const auto desc = [&](int i) -> const TensorDesc& { return stage_.inputs[static_cast<size_t>(i)]; };
+    const int32_t a_zero = byte_at(operand(at_.a_zero), desc(at_.a_zero).dtype, 0) + (g_.move_left ? 128 : 0);
+    const int64_t zero_pitch = list_pitch(desc(at_.b_zero));
+    // Only groups have channels of their own; the matrices of a batch share them.
+    const bool groups = params_.loader == Loader::window;
+    const auto channel = [&](int64_t matrix, int64_t n) { return (groups ? matrix * g.n : 0) + std::min(n, g.n - 1); };
+    const auto b_zero = [&](int64_t k) {
+      return byte_at(operand(at_.b_zero), desc(at_.b_zero).dtype, k * zero_pitch) - (g_.move_right ? 128 : 0);
+    };
+    call.common.b_zero = b_zero(0);
+    if (zero_pitch != 0) {
+      auto* zeros = reinterpret_cast<int32_t*>(launch.workspace + zero_at_);
+      for (int64_t m = 0; m < g.weights.matrices; ++m)
+        for (int64_t n = 0; n < g.padded_n; ++n) zeros[m * g.padded_n + n] = b_zero(channel(m, n));
+      call.b_zero = zeros;
+    }
+    if (at_.scale >= 0) {
+      auto* scale = reinterpret_cast<float*>(launch.workspace + scale_at_);
+      const auto* from = reinterpret_cast<const float*>(operand(at_.scale));
+      const int64_t pitch = list_pitch(desc(at_.scale));
+      for (int64_t m = 0; m < g.weights.matrices; ++m)
+        for (int64_t n = 0; n < g.padded_n; ++n) scale[m * g.padded_n + n] = from[channel(m, n) * pitch];
+      call.scale = scale;
+      const IntegerRange range = output_range(stage_.outputs[0].dtype, params_.epilogue);
+      call.common.y_zero = byte_at(operand(at_.y_zero), desc(at_.y_zero).dtype, 0);
+      call.common.low = static_cast<float>(range.low - call.common.y_zero);
+      call.common.high = static_cast<float>(range.high - call.common.y_zero);
+    }
+    const auto* bias = at_.bias >= 0 ? reinterpret_cast<const int32_t*>(operand(at_.bias)) : nullptr;
+    const int64_t bias_pitch = bias ? list_pitch(desc(at_.bias)) : 0;
+    const auto* sums = reinterpret_cast<const int32_t*>(call.b + g_.packed_weights);
+    auto* to = reinterpret_cast<uint32_t*>(launch.workspace);  // unsigned: sums wrap
+    call.corrections = reinterpret_cast<const int32_t*>(to);
+    for (const RowClass& rows : g.classes) {
+      const auto depth = static_cast<uint32_t>(rows.steps[0] / g_.padded_depth * g_.depth);
+      for (int64_t m = 0; m < g.weights.matrices; ++m, to += g.padded_n) {
+        for (int64_t n = 0; n < g.padded_n; ++n) {
+          const int64_t k = channel(m, n);
+          to[n] = (bias ? static_cast<uint32_t>(bias[k * bias_pitch]) : 0) +
+                  depth * static_cast<uint32_t>(a_zero) * static_cast<uint32_t>(b_zero(k));
+        }
+        if (a_zero == 0) continue;
+        for (const GemmRun& run : rows.chunks[0])
+          for (int64_t tap = run.k / g_.padded_depth; tap < (run.k + run.length) / g_.padded_depth; ++tap) {
+            const int32_t* sum = sums + (m * g_.taps + tap) * g.padded_n;
+            for (int64_t n = 0; n < g.padded_n; ++n) to[n] -= static_cast<uint32_t>(a_zero) * static_cast<uint32_t>(sum[n]);
+          }
+      }
+    }
+  }
+
+  void loop(const Call& call, Executor& executor) const {
+    const GemmGeometry& g = g_.gemm;
+    const int64_t instances = static_cast<int64_t>(g.instances.size()), panels = static_cast<int64_t>(g.panels.size());
+    const double products = static_cast<double>(instances * g.tiles * schedule_.mr) * static_cast<double>(g.padded_n * g.k);
+    // A task of fewer than 2^22 products (some 10 us) is not worth a thread's attention.
+    const int64_t most = executor.width() == 1 ? 1 : 4 * executor.width();
+    const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(products / 4194304), 1, most);
+    const int64_t row_blocks = std::min(g.tiles, (wanted + instances - 1) / instances);
+    const int64_t column_blocks = std::min(panels, (wanted + instances * row_blocks - 1) / (instances * row_blocks));
+    const int64_t blocks = row_blocks * column_blocks, total = instances * blocks, tasks = std::min(total, 4 * most);
+    parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
+      for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) {
+        const GemmInstance& instance = g.instances[static_cast<size_t>(i / blocks)];
+        const int64_t row = i % blocks / column_blocks, column = i % column_blocks;
+        const int64_t t0 = row * g.tiles / row_blocks, t1 = (row + 1) * g.tiles / row_blocks;
+        const int64_t p0 = column * panels / column_blocks, p1 = (column + 1) * panels / column_blocks;
+        if (schedule_.order == GemmOrder::rows) {
+          sweep(call, instance, t0, t1, p0, p1);
+        } else {
+          for (int64_t p = p0; p < p1; ++p) sweep(call, instance, t0, t1, p, p + 1);
+        }
+      }
+    });
+  }
+
+  // Tiles [t0, t1) by panels [p0, p1), tiles outside.
+  void sweep(const Call& call, const GemmInstance& instance, int64_t t0, int64_t t1, int64_t p0, int64_t p1) const {
+    const GemmGeometry& g = g_.gemm;
+    IntegerTileCall tile{};
+    tile.low = call.common.low, tile.high = call.common.high, tile.y_zero = call.common.y_zero;
+    const int64_t y_bytes = size_of(stage_.outputs[0].dtype), columns = g.weights.matrices * g.padded_n;
+    for (size_t c = 0; c < g.classes.size(); ++c) {
+      const RowClass& rows = g.classes[c];
+      const int64_t first = std::max(t0, rows.first_tile) - rows.first_tile;
+      const int64_t last = std::min(t1, rows.first_tile + rows.tiles) - rows.first_tile;
+      if (first >= last) continue;
+      tile.runs = rows.chunks[0].data(), tile.run_count = static_cast<int64_t>(rows.chunks[0].size());
+      RowCursor cursor;
+      int64_t row = first * rows.rows / rows.tiles;
+      cursor.seek(rows, row);
+      for (int64_t t = first; t < last; ++t) {
+        const int64_t end = (t + 1) * rows.rows / rows.tiles;
+        const int count = static_cast<int>(end - row);
+        std::byte* y[kMaxTileRows];
+        for (int r = 0; r < count; ++r, cursor.advance(1)) {
+          tile.a[r] = call.a + (instance.a + cursor.a);
+          y[r] = call.y + (instance.y + cursor.y) * y_bytes;
+          if (!call.b_zero && call.common.b_zero == 0) continue;
+          const int32_t sum = tiles_.row_sum(tile.a[r], tile.runs, tile.run_count);
+          tile.row_sum[r] = sum;
+          if (!call.b_zero)
+            tile.row_correction[r] =
+                static_cast<int32_t>(0u - static_cast<uint32_t>(sum) * static_cast<uint32_t>(call.common.b_zero));
+        }
+        row = end;
+        for (int64_t p = p0; p < p1; ++p) {
+          const GemmPanel& panel = g.panels[static_cast<size_t>(p)];
+          const int64_t column = instance.weights * g.padded_n + panel.column;
+          tile.b = reinterpret_cast<const int8_t*>(call.b) + column * g.k;
+          tile.correction = call.corrections + static_cast<int64_t>(c) * columns + column;
+          tile.b_zero = call.b_zero ? call.b_zero + column : nullptr;
+          tile.scale = call.scale ? call.scale + column : nullptr;
+          tile.columns = panel.columns;
+          for (int r = 0; r < count; ++r) tile.y[r] = y[r] + panel.column * y_bytes;
+          tiles_.tile[count - 1][panel.vectors - 1](tile);
+        }
+      }
+    }
+  }
+
+  Stage stage_;
+  GemmParams params_;
+  GemmSchedule schedule_;
+  IntegerGeometry g_;
+  const IntegerTileKernels& tiles_;
+  bool constant_weights_;
+  IntegerOperands at_;
+  int64_t scale_at_ = 0, zero_at_ = 0, copy_at_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
+};
+
+}  // namespace
+
+Result<CpuKernelPtr> make_integer_gemm(const Stage& stage, const GemmSchedule& schedule, bool constant_weights) {
+  const auto& params = std::get<GemmParams>(stage.params);
+  SPARKLE_CHECK(check_integer_stage(stage.inputs, stage.outputs[0], params.epilogue));
+  const IntegerTileKernels* tiles = integer_tile_kernels_of(schedule.unit);
+  if (!tiles)
+    return Error{Reason::backend_lacks_variant,
+                 "The CPU's gemm kernels have no tile of 8-bit integers for the unit '" + schedule.unit + "'."};
+  if (schedule.mr < 1 || schedule.mr > tiles->max_rows || schedule.nr < 1 || schedule.nr > tiles->max_vectors)
+    return Error{Reason::backend_lacks_variant, "The CPU's gemm kernels have no tile of " + std::to_string(schedule.mr) +
+                                                    " rows by " + std::to_string(schedule.nr) + " vectors of 8-bit integers for "
+                                                    "the unit '" + schedule.unit + "'."};
+  SPARKLE_TRY(geometry, integer_geometry(stage, schedule, tiles->lanes));
+  return CpuKernelPtr(std::make_unique<IntegerGemm>(stage, schedule, std::move(geometry), *tiles, constant_weights));
+}
+
+}  // namespace sparkle::cpu

@@ -1,0 +1,40 @@
+// The register-tile kernels of gemm stages on 8-bit integers: what one call gets, and the table of them per math unit. Left
+// operands are u8, right ones i8 in groups of four along k: [k / 4][column][4].
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "backends/cpu/gemm/gemm_tile.h"
+
+namespace sparkle::cpu {
+
+struct IntegerTileCall {
+  const uint8_t* a[kMaxTileRows];  // origin of each row
+  const GemmRun* runs;             // lengths and places are multiples of four
+  int64_t run_count;
+  const int8_t* b;            // panel of packed weights
+  const int32_t* correction;  // per column, added to the sum
+  int32_t row_correction[kMaxTileRows];
+  const int32_t* b_zero;  // per column, times the sum of the row is taken off; nullptr: the corrections hold all
+  int32_t row_sum[kMaxTileRows];
+  int64_t columns;     // of the panel that exist
+  const float* scale;  // per column; nullptr: sums are stored as they are (i32)
+  float low, high;     // bounds of the scaled sum
+  int32_t y_zero;
+  void* y[kMaxTileRows];  // i32, or 8-bit integers
+};
+using IntegerTileKernel = void (*)(const IntegerTileCall& call);
+// The sum of a row's bytes over the runs.
+using IntegerRowSum = int32_t (*)(const uint8_t* a, const GemmRun* runs, int64_t run_count);
+
+struct IntegerTileKernels {
+  int64_t lanes = 0;
+  int max_rows = 0, max_vectors = 0;
+  IntegerRowSum row_sum = nullptr;
+  IntegerTileKernel tile[kMaxTileRows][kMaxTileVectors] = {};  // [rows - 1][vectors - 1]
+};
+// The kernels of a math unit, or nullptr where this build has none.
+const IntegerTileKernels* integer_tile_kernels_of(std::string_view unit);
+
+}  // namespace sparkle::cpu

@@ -1,0 +1,31 @@
+// The loops of the quantize family over neighbouring elements, one set per math unit; values as in families/quantize, bit for bit.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace sparkle::cpu {
+
+// y = x / scale rounded to even within [low, high], plus zero, as 8 bits.
+struct Rounding {
+  float scale, low, high;
+  int32_t zero;
+};
+struct Linear {
+  float scale;
+  int32_t zero;
+};
+
+struct QuantizeLoops {
+  void (*quantize)(const float* x, int64_t count, const Rounding& r, uint8_t* y);
+  void (*least_and_most)(const float* x, int64_t count, float& least, float& most);
+  // [i8 rather than u8]
+  void (*dequantize[2])(const uint8_t* x, int64_t count, const Linear& l, float* y);
+  void (*add[2][2])(const uint8_t* a, const Linear& la, const uint8_t* b, const Linear& lb, int64_t count, const Rounding& r,
+                    uint8_t* y);
+  // sums[c] += the elements of `pixels` lines of `channels` neighbours.
+  void (*sum[2])(const uint8_t* x, int64_t pixels, int64_t pitch, int64_t channels, int32_t* sums);
+};
+const QuantizeLoops& quantize_loops_of(std::string_view unit);
+
+}  // namespace sparkle::cpu

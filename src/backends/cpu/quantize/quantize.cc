@@ -1,0 +1,133 @@
+// make_quantize: the variant "vectors" of the quantize family, for 8-bit integers with one scale and zero point per tensor.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "backends/cpu/cpu_kernel.h"
+#include "backends/cpu/quantize/loops.h"
+
+namespace sparkle::cpu {
+namespace {
+
+float real_at(const std::byte* from) {
+  float value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+int32_t zero_at(const std::byte* from, DType type) {
+  return type == DType::u8 ? static_cast<int32_t>(static_cast<uint8_t>(*from)) : static_cast<int8_t>(*from);
+}
+
+class QuantizeKernel final : public CpuKernel {
+ public:
+  QuantizeKernel(const Stage& stage, const QuantizeLoops& loops)
+      : stage_(stage), params_(std::get<QuantizeParams>(stage.params)), loops_(loops) {
+    if (params_.kind == QuantizeKind::average)
+      workspace_bytes_ = feature_map(stage_.inputs[0]).c * 4 * feature_map(stage_.inputs[0]).n;
+  }
+  int64_t workspace_bytes() const override { return workspace_bytes_; }
+
+  void run(const CpuLaunch& launch) const override {
+    const auto input = [&](size_t i) { return reinterpret_cast<const uint8_t*>(launch.inputs[i]); };
+    auto* y = reinterpret_cast<uint8_t*>(launch.outputs[0]);
+    const bool signed_x = type(0) == DType::i8;
+    switch (params_.kind) {
+      case QuantizeKind::quantize: {
+        const Rounding r = rounding(real_at(launch.inputs[1]), zero_at(launch.inputs[2], type(2)));
+        const auto* x = reinterpret_cast<const float*>(launch.inputs[0]);
+        return split(launch, [&](int64_t begin, int64_t end) { loops_.quantize(x + begin, end - begin, r, y + begin); });
+      }
+      case QuantizeKind::dequantize: {
+        const Linear l = linear(launch, 1);
+        auto* real = reinterpret_cast<float*>(launch.outputs[0]);
+        return split(launch, [&](int64_t begin, int64_t end) {
+          loops_.dequantize[signed_x](input(0) + begin, end - begin, l, real + begin);
+        });
+      }
+      case QuantizeKind::dynamic: return dynamic(launch);
+      case QuantizeKind::add: {
+        const Linear a = linear(launch, 1), b = linear(launch, 4);
+        const Rounding r = rounding(real_at(launch.inputs[6]), zero_at(launch.inputs[7], type(7)));
+        const auto loop = loops_.add[signed_x][type(3) == DType::i8];
+        return split(launch, [&](int64_t begin, int64_t end) {
+          loop(input(0) + begin, a, input(3) + begin, b, end - begin, r, y + begin);
+        });
+      }
+      case QuantizeKind::average: return average(launch);
+      case QuantizeKind::factor: return;
+    }
+  }
+
+ private:
+  DType type(size_t i) const { return stage_.inputs[i].dtype; }
+  Linear linear(const CpuLaunch& launch, size_t scale) const {
+    return {real_at(launch.inputs[scale]), zero_at(launch.inputs[scale + 1], type(scale + 1))};
+  }
+  Rounding rounding(float scale, int32_t zero) const {
+    const IntegerRange range = output_range(stage_.outputs[0].dtype, params_);
+    return {scale, static_cast<float>(range.low - zero), static_cast<float>(range.high - zero), zero};
+  }
+  // Tasks of at least 64 Ki elements: some 10 us.
+  template <class Body>
+  void split(const CpuLaunch& launch, Body&& body) const {
+    const int64_t count = stage_.outputs[0].elements();
+    const int64_t tasks = std::clamp<int64_t>(count / 65536, 1, 4 * launch.executor->width());
+    parallel_for(*launch.executor, static_cast<int>(tasks),
+                 [&](int task, int) { body(task * count / tasks, (task + 1) * count / tasks); });
+  }
+
+  void dynamic(const CpuLaunch& launch) const {
+    const auto* x = reinterpret_cast<const float*>(launch.inputs[0]);
+    float least = 0, most = 0;
+    loops_.least_and_most(x, stage_.inputs[0].elements(), least, most);
+    const DynamicScale found = dynamic_scale(least, most);
+    const Rounding r = rounding(found.scale, found.zero);
+    auto* y = reinterpret_cast<uint8_t*>(launch.outputs[0]);
+    split(launch, [&](int64_t begin, int64_t end) { loops_.quantize(x + begin, end - begin, r, y + begin); });
+    std::memcpy(launch.outputs[1], &found.scale, sizeof found.scale);
+    std::memcpy(launch.outputs[2], &found.zero, sizeof found.zero);
+  }
+
+  void average(const CpuLaunch& launch) const {
+    const FeatureMap x = feature_map(stage_.inputs[0]), y = feature_map(stage_.outputs[0]);
+    const Linear from = linear(launch, 1);
+    const int32_t zero = zero_at(launch.inputs[4], type(4));
+    const auto pixels = static_cast<int32_t>(x.pixels());
+    const float factor = from.scale / (static_cast<float>(pixels) * real_at(launch.inputs[3]));
+    const IntegerRange range = output_range(stage_.outputs[0].dtype, params_);
+    const auto sum = loops_.sum[type(0) == DType::i8];
+    parallel_for(*launch.executor, static_cast<int>(x.n), [&](int n, int) {
+      int32_t* sums = reinterpret_cast<int32_t*>(launch.workspace) + n * x.c;
+      std::fill(sums, sums + x.c, -pixels * from.zero);
+      const auto* image = reinterpret_cast<const uint8_t*>(launch.inputs[0]) + n * x.pitch_n;
+      for (int64_t d = 0; d < x.d; ++d)
+        for (int64_t h = 0; h < x.h; ++h) sum(image + d * x.pitch_d + h * x.pitch_h, x.w, x.pitch_w, x.c, sums);
+      for (int64_t c = 0; c < x.c; ++c)
+        launch.outputs[0][n * y.pitch_n + c * y.pitch_c] =
+            static_cast<std::byte>(static_cast<uint8_t>(requantized(sums[c], factor, zero, range)));
+    });
+  }
+
+  Stage stage_;
+  QuantizeParams params_;
+  const QuantizeLoops& loops_;
+  int64_t workspace_bytes_ = 0;
+};
+
+}  // namespace
+
+Result<CpuKernelPtr> make_quantize(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t) {
+  const auto* loop = std::get_if<LoopSchedule>(&schedule);
+  if (!loop || loop->variant != "vectors")
+    return Error{Reason::backend_lacks_variant,
+                 "The CPU backend has no quantize variant '" + variant_of(schedule) + "'; choose 'vectors' or 'plain'."};
+  Reason why_not = Reason::none;
+  const auto& variants = quantize_info().variants;
+  const auto vectors =
+      std::find_if(variants.begin(), variants.end(), [](const Variant& v) { return v.name == "vectors"; });
+  if (quantize_info().schedules(stage, *vectors, device, why_not).empty())
+    return Error{why_not, "The quantize variant 'vectors' does not serve this stage; choose 'plain'."};
+  return CpuKernelPtr(std::make_unique<QuantizeKernel>(stage, quantize_loops_of(loop->unit)));
+}
+
+}  // namespace sparkle::cpu

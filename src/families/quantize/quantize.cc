@@ -1,0 +1,121 @@
+// What the quantize family tells the planner, and its scalar definitions.
+#include "families/quantize/quantize.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "families/common.h"
+#include "families/quantize/quantize_reference.h"
+
+namespace sparkle {
+namespace {
+
+constexpr std::array<std::string_view, 6> kKinds = {"quantize", "dequantize", "dynamic", "add", "average", "factor"};
+
+constexpr Variant kVariants[] = {
+#define VARIANT(name, device, unit, rows, vectors, registers, note) \
+  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
+#include "families/quantize/variants.inc"
+#undef VARIANT
+};
+
+Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
+  return streaming_footprint(stage, device, 2 * static_cast<double>(stage.inputs[0].elements()));
+}
+
+bool is_byte(const TensorDesc& desc) { return desc.dtype == DType::u8 || desc.dtype == DType::i8; }
+
+// Neighbours in memory in one order: dense, and with the pitches of `model`.
+bool alike(const TensorDesc& desc, const TensorDesc& model) {
+  if (!(desc.shape == model.shape) || !is_dense(desc.shape, desc.layout)) return false;
+  for (int i = 0; i < desc.shape.size(); ++i)
+    if (desc.shape[i] > 1 && desc.layout.pitch[i] != model.layout.pitch[i]) return false;
+  return true;
+}
+
+// One value, seen as a tensor.
+bool is_splat(const TensorDesc& desc) {
+  for (int i = 0; i < desc.shape.size(); ++i)
+    if (desc.shape[i] > 1 && desc.layout.pitch[i] != 0) return false;
+  return true;
+}
+
+// What the vector loops cannot do.
+Reason refused(const Stage& stage) {
+  const auto& p = std::get<QuantizeParams>(stage.params);
+  const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
+  const auto splats = [&](std::initializer_list<size_t> scales, std::initializer_list<size_t> zeros) {
+    for (size_t i : scales)
+      if (stage.inputs[i].dtype != DType::f32) return Reason::type_not_served;
+    for (size_t i : zeros)
+      if (!is_byte(stage.inputs[i])) return Reason::type_not_served;
+    for (const auto& list : {scales, zeros})
+      for (size_t i : list)
+        if (!is_splat(stage.inputs[i])) return Reason::layout_not_served;
+    return Reason::none;
+  };
+  if (p.kind == QuantizeKind::factor || p.block > 0) return Reason::layout_not_served;
+  if (p.kind == QuantizeKind::average) {
+    const FeatureMap from = feature_map(x), to = feature_map(y);
+    if (!is_byte(x) || !is_byte(y)) return Reason::type_not_served;
+    if ((from.c > 1 && from.pitch_c != 1) || from.pixels() > 1 << 20 || to.pixels() != 1) return Reason::layout_not_served;
+    return splats({1, 3}, {2, 4});
+  }
+  const bool from_real = p.kind == QuantizeKind::quantize || p.kind == QuantizeKind::dynamic;
+  if (from_real ? x.dtype != DType::f32 || !is_byte(y) : !is_byte(x)) return Reason::type_not_served;
+  if (p.kind == QuantizeKind::dequantize && y.dtype != DType::f32) return Reason::type_not_served;
+  if (p.kind == QuantizeKind::add && (!is_byte(stage.inputs[3]) || !is_byte(y))) return Reason::type_not_served;
+  if (!is_dense(y.shape, y.layout) || !alike(x, y) || (p.kind == QuantizeKind::add && !alike(stage.inputs[3], y)))
+    return Reason::layout_not_served;
+  if (p.kind == QuantizeKind::dynamic) return Reason::none;
+  return p.kind == QuantizeKind::add ? splats({1, 4, 6}, {2, 5, 7}) : splats({1}, {2});
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  if (variant.name != "plain") why_not = refused(stage);
+  if (why_not != Reason::none) return {};
+  return loop_schedules(variant, device, why_not);
+}
+
+}  // namespace
+
+std::string_view name_of(QuantizeKind kind) { return kKinds[static_cast<size_t>(kind)]; }
+bool parse_name(std::string_view text, QuantizeKind& kind) {
+  const auto at = std::find(kKinds.begin(), kKinds.end(), text);
+  if (at == kKinds.end()) return false;
+  kind = static_cast<QuantizeKind>(at - kKinds.begin());
+  return true;
+}
+
+IntegerRange output_range(DType type, const QuantizeParams& params) {
+  IntegerRange range = range_of(type);
+  if (params.clip) {
+    range.low = std::clamp(params.low, range.low, range.high);
+    range.high = std::clamp(params.high, range.low, range.high);
+  }
+  return range;
+}
+
+DynamicScale dynamic_scale(float least, float most) {
+  least = std::min(least, 0.0f), most = std::max(most, 0.0f);
+  DynamicScale result;
+  result.scale = (most - least) / 255.0f;
+  if (!(result.scale > 0)) return {1, 0};  // nothing but zeros: any scale is right
+  result.zero = static_cast<uint8_t>(std::nearbyint(std::clamp(-least / result.scale, 0.0f, 255.0f)));
+  return result;
+}
+
+int32_t quantized(float x, float scale, int32_t zero, const IntegerRange& range) {
+  const float low = static_cast<float>(range.low - zero), high = static_cast<float>(range.high - zero);
+  const float value = x / scale;
+  if (std::isnan(value)) return static_cast<int32_t>(std::clamp<int64_t>(zero, range.low, range.high));
+  return static_cast<int32_t>(std::nearbyint(std::min(std::max(value, low), high))) + zero;
+}
+
+const FamilyInfo& quantize_info() {
+  static const FamilyInfo family = {"quantize", kVariants, quantize_reference, footprint, schedules};
+  return family;
+}
+
+}  // namespace sparkle

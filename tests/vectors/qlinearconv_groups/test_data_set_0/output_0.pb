@@ -1,0 +1,1 @@
+ByJ0’€n‚z~ˆ‰rwWqvmŒ†cflfˆ‚bZ}[œ“hˆy’–ˆ‡\rš6Yjt_T

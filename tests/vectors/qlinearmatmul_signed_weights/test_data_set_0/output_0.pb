@@ -1,0 +1,1 @@
+ByJ3±ƒz_xU•eZsalxnkŽivZfu¬’xiq…7{O‡{|‚<U~[wxM@fLRp
