@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Damaged models through `sparkle run` and `sparkle explain`: no signal, no time-out over 10 s, no silent exit.
 
-tests/mutated_models.py SPARKLE COUNT [SEED]. Models come from tests/vectors and models/, and the small ones beside the clone in
-../shared/data where they are. Each is truncated, has bits flipped, numbers of its wire format changed, pieces doubled, dropped or
-exchanged. Closes with 'N passed, N failed, N skipped'; what fails is kept in build/mutants."""
+tests/mutated_models.py SPARKLE COUNT [SEED]. Models come from tests/vectors and models/, and the small ones in ../shared/data
+beside the clone where they are. Each is truncated, has bits flipped, numbers of its wire format changed, pieces doubled,
+dropped or exchanged. Closes with 'N passed, N failed, N skipped'; what fails is kept in build/mutants."""
 import pathlib
 import random
 import resource

@@ -1,7 +1,6 @@
-// Integer stages of the gemm and depthwise families: 8-bit operands, sums of 32 bits. (b may hold i16: constant filters less their
-// zero point, which take nine bits.) A stage is one where its left operand
-// holds 8-bit integers. Operands: a, b, then those of the epilogue (scale f32, bias i32), then the zero points of a, of b, and,
-// where the epilogue scales, of y:
+// Integer stages of the gemm and depthwise families: 8-bit operands, sums of 32 bits. (b may hold i16: constant filters less
+// their zero point, which take nine bits.) A stage is one where its left operand holds 8-bit integers. Operands: a, b, then
+// those of the epilogue (scale f32, bias i32), then the zero points of a, of b, and, where the epilogue scales, of y:
 //   sum = sum of (a - a_zero) * (b - b_zero[k]) + bias[k]        in 32 bits, wrapping
 //   y = sum (i32), or where the epilogue scales
 //   y = clamp(round_to_even(float(sum) * scale[k]) + y_zero)     in the range of y's type and, with clip, within [a, b]

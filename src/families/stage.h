@@ -35,10 +35,10 @@
 namespace sparkle {
 
 // One alternative per family, in the order of Family below.
-using StageParams = std::variant<GemmParams, DepthwiseParams, PoolParams, PointwiseParams, ReduceParams, SoftmaxParams,
-                                 NormalizeParams, CopyParams, PadParams, ResizeParams, GatherParams, ScatterParams, TopKParams,
-                                 ScanParams, TriangleParams, NonMaxParams, AttentionParams, RotaryParams, SampleParams, DeformParams,
-                                 QuantizeParams>;
+using StageParams =
+    std::variant<GemmParams, DepthwiseParams, PoolParams, PointwiseParams, ReduceParams, SoftmaxParams, NormalizeParams,
+                 CopyParams, PadParams, ResizeParams, GatherParams, ScatterParams, TopKParams, ScanParams, TriangleParams,
+                 NonMaxParams, AttentionParams, RotaryParams, SampleParams, DeformParams, QuantizeParams>;
 enum class Family : uint8_t {
   gemm,
   depthwise,

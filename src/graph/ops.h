@@ -250,8 +250,7 @@ using OpParams =
                  ReduceOp, SoftmaxOp, AttentionOp, RotaryEmbeddingOp, ConcatOp, SplitOp, SliceOp, ReshapeOp, TransposeOp,
                  ExpandOp, TileOp, PadOp, ResizeOp, GridSampleOp, DeformConvOp, DepthToSpaceOp, SpaceToDepthOp, GatherOp,
                  ShapeOp, SizeOp, ConstantOfShapeOp, RangeOp, ArgOp, TopKOp, CumSumOp, TriluOp, GatherElementsOp, GatherNDOp,
-                 ScatterElementsOp, ScatterNDOp, OneHotOp, CenterCropPadOp, EinsumOp, NonMaxSuppressionOp,
-                 QuantizeOp, DequantizeOp, DynamicQuantizeOp, QuantizedConvOp, QuantizedMatMulOp, QuantizedAddOp,
-                 QuantizedAverageOp>;
+                 ScatterElementsOp, ScatterNDOp, OneHotOp, CenterCropPadOp, EinsumOp, NonMaxSuppressionOp, QuantizeOp,
+                 DequantizeOp, DynamicQuantizeOp, QuantizedConvOp, QuantizedMatMulOp, QuantizedAddOp, QuantizedAverageOp>;
 
 }  // namespace sparkle

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "families/common.h"
+
 #include <algorithm>
 
 #include "plan/cost.h"

@@ -137,8 +137,8 @@ Status lower_group(Lowering& l, const Group& group) {
   for (int i : group.ops) SPARKLE_CHECK(check_types(l.graph, l.graph.ops[static_cast<size_t>(i)]));
   if (group.anchor >= 0) return lower_anchor(l, group);
   if (!group.program.program.empty()) return lower_pointwise(l, group);
-  for (auto* theme : {lower_view, lower_movement, lower_window, lower_normal, lower_quantize, lower_index, lower_attention,
-                      lower_sample}) {
+  for (auto* theme :
+       {lower_view, lower_movement, lower_window, lower_normal, lower_quantize, lower_index, lower_attention, lower_sample}) {
     SPARKLE_TRY(served, theme(l, group));
     if (served) return ok();
   }

@@ -36,11 +36,11 @@ Result<Draft> lower(const Graph& graph, const std::vector<Group>& groups);
 // By theme; each serves the alternatives of OpParams that its file lists and returns false for others.
 Status lower_anchor(Lowering& l, const Group& group);
 Status lower_pointwise(Lowering& l, const Group& group);
-Result<bool> lower_window(Lowering& l, const Group& group);     // pool, resize, local response
-Result<bool> lower_normal(Lowering& l, const Group& group);     // normalisations, softmax, reduce
-Result<bool> lower_quantize(Lowering& l, const Group& group);   // operators on quantised tensors
-Result<bool> lower_view(Lowering& l, const Group& group);       // reshape, transpose, slice, split, expand
-Result<bool> lower_movement(Lowering& l, const Group& group);   // concat, pad, gather, tile, depth-to-space, cast
+Result<bool> lower_window(Lowering& l, const Group& group);    // pool, resize, local response
+Result<bool> lower_normal(Lowering& l, const Group& group);    // normalisations, softmax, reduce
+Result<bool> lower_quantize(Lowering& l, const Group& group);  // operators on quantised tensors
+Result<bool> lower_view(Lowering& l, const Group& group);      // reshape, transpose, slice, split, expand
+Result<bool> lower_movement(Lowering& l, const Group& group);  // concat, pad, gather, tile, depth-to-space, cast
 Result<bool> lower_index(Lowering& l, const Group& group);     // arg, top-k, gather and scatter by places, cumsum, trilu, boxes
 Result<bool> lower_attention(Lowering& l, const Group& group);  // attention, rotary embedding
 Result<bool> lower_sample(Lowering& l, const Group& group);     // grid sample, deformable convolution

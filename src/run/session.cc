@@ -321,6 +321,7 @@ Result<std::vector<HostTensor>> Session::run_plan(PreparedPlan& plan, const std:
     outputs.push_back(std::move(output));
   }
   SPARKLE_CHECK(execute(plan, inputs, outputs, report, timestamps));
+  for (int i : p.open) end_after_found_rows(outputs[static_cast<size_t>(i)]);
   return outputs;
 }
 
@@ -372,7 +373,6 @@ Status Session::execute(PreparedPlan& plan, const std::vector<HostTensor>& input
     std::memcpy(outputs[i].bytes.get(), staging->host(), static_cast<size_t>(outputs[i].size_bytes()));
   }
   plan.give_back(std::move(arena));
-  for (int i : p.open) end_after_found_rows(outputs[static_cast<size_t>(i)]);
   if (report) {
     report->plan = plan.plan;
     report->seconds = seconds;

@@ -60,7 +60,8 @@ class Session {
   Result<std::vector<HostTensor>> run(const std::vector<HostTensor>& inputs, RunReport* report = nullptr,
                                       bool timestamps = false);
 
-  // The same into tensors of the caller, whose types and shapes are those of the plan's outputs.
+  // The same into tensors of the caller, whose types and shapes are those of the plan's outputs. Rows of an open output that were
+  // not found begin with -1.
   Status run_into(const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs, RunReport* report = nullptr,
                   bool timestamps = false);
 

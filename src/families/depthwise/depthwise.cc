@@ -148,7 +148,8 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     if (reach * row_bytes > inner) f.bytes[i] += input * std::max(0.0, reach / advance - 1);
   }
   if (!f.resident.empty())
-    f.resident[0] = std::min(f.resident[0], reach * static_cast<double>(tile->columns) * static_cast<double>(x.c * size_of(stage.inputs[0].dtype)));
+    f.resident[0] = std::min(
+        f.resident[0], reach * static_cast<double>(tile->columns) * static_cast<double>(x.c * size_of(stage.inputs[0].dtype)));
   f.parallel_units =
       std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / static_cast<double>(std::max<int64_t>(tile->grain, 1)));
   return f;

@@ -55,8 +55,8 @@ void check(const Case& c, TestRandom& random, const std::string& note) {
     const DType type = c.boolean_mask ? DType::boolean : DType::f32;
     Dims repeated = none;
     for (int64_t& axis : repeated) axis = random.chance(40);
-    stage.inputs.push_back(any_layout(
-        type, with(c.batch, c.queries, c.mask_columns < 0 ? c.keys : c.mask_columns), random, repeated));
+    stage.inputs.push_back(
+        any_layout(type, with(c.batch, c.queries, c.mask_columns < 0 ? c.keys : c.mask_columns), random, repeated));
     inputs.emplace_back(stage.inputs.back());
     const double hidden = c.boolean_mask ? 0 : -std::numeric_limits<double>::infinity();
     for_each_index(stage.inputs.back().shape, [&](const Dims& at) {
@@ -164,7 +164,8 @@ TEST(Attention, LargeScoresDoNotOverflow) {
   AttentionParams p;
   p.scale = 1;
   stage.params = p;
-  stage.inputs = {dense_desc(DType::f32, {1, 1, 1}), dense_desc(DType::f32, {1, keys, 1}), dense_desc(DType::f32, {1, keys, 1})};
+  stage.inputs = {dense_desc(DType::f32, {1, 1, 1}), dense_desc(DType::f32, {1, keys, 1}),
+                  dense_desc(DType::f32, {1, keys, 1})};
   stage.outputs = {dense_desc(DType::f32, {1, 1, 1})};
   std::vector<float> q{1}, k(static_cast<size_t>(keys)), v(k.size());
   for (size_t i = 0; i < k.size(); ++i) k[i] = 10 * static_cast<float>(i), v[i] = static_cast<float>(i);

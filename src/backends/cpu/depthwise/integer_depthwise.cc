@@ -20,7 +20,9 @@ int32_t integer_at(const std::byte* from, DType type, int64_t i) {
   std::memcpy(&wide, from + 2 * i, 2);
   return wide;
 }
-int64_t list_pitch(const TensorDesc& desc) { return desc.shape.empty() || desc.shape.back() == 1 ? 0 : desc.layout.pitch.back(); }
+int64_t list_pitch(const TensorDesc& desc) {
+  return desc.shape.empty() || desc.shape.back() == 1 ? 0 : desc.layout.pitch.back();
+}
 
 class IntegerDepthwise final : public CpuKernel {
  public:

@@ -1,6 +1,6 @@
-// One row of a depthwise stage on 8-bit integers, for the unit SPARKLE_UNIT. Per four taps: four loads, eight interleavings that
-// put the taps of a channel side by side, and 16-bit products of even and of odd taps with weights less their zero point: exact,
-// since two products of 255 * 255 are far below 2^31.
+// One row of a depthwise stage on 8-bit integers, for the unit SPARKLE_UNIT. Per four taps: four loads, eight interleavings
+// that put the taps of a channel side by side, and 16-bit products of even and of odd taps with weights less their zero point:
+// exact, since two products of 255 * 255 are far below 2^31.
 
 template <bool kFlip>
 void integer_pixels(const IntegerRowCall& call) {
@@ -20,7 +20,8 @@ void integer_pixels(const IntegerRowCall& call) {
       for (int64_t g = 0; g < call.groups; ++g, w += kGroup) {
         V x0 = U::load_bytes(taps[g * 4] + channel, count), x1 = U::load_bytes(taps[g * 4 + 1] + channel, count),
           x2 = U::load_bytes(taps[g * 4 + 2] + channel, count), x3 = U::load_bytes(taps[g * 4 + 3] + channel, count);
-        if constexpr (kFlip) x0 = U::exclusive(x0, flip), x1 = U::exclusive(x1, flip), x2 = U::exclusive(x2, flip), x3 = U::exclusive(x3, flip);
+        if constexpr (kFlip)
+          x0 = U::exclusive(x0, flip), x1 = U::exclusive(x1, flip), x2 = U::exclusive(x2, flip), x3 = U::exclusive(x3, flip);
         const V a = U::low_bytes(x0, x1), b = U::low_bytes(x2, x3), c = U::high_bytes(x0, x1), d = U::high_bytes(x2, x3);
         s0 = U::dot_wide(s0, U::low_words(a, b), w);
         s1 = U::dot_wide(s1, U::high_words(a, b), w + 4 * kLanes);

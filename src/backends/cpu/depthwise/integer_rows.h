@@ -1,6 +1,6 @@
-// Depthwise stages on 8-bit integers: what one row of output pixels gets, and the kernels per math unit. Channels go by blocks of
-// 64 (32 with 256-bit vectors); in a block, sum j of four holds the channels of block_channel(j, lane): four taps of a channel
-// lie side by side after bytes are interleaved within 128-bit lanes, and packing the sums again undoes that order.
+// Depthwise stages on 8-bit integers: what one row of output pixels gets, and the kernels per math unit. Channels go by blocks
+// of 64 (32 with 256-bit vectors); in a block, sum j of four holds the channels of block_channel(j, lane): four taps of a
+// channel lie side by side after bytes are interleaved within 128-bit lanes, and packing the sums again undoes that order.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ struct IntegerRowCall {
   int64_t groups;   // of taps
   int64_t columns;  // output pixels
   int64_t channels;
-  uint8_t flip;              // 0x80 where x holds i8: x ^ flip is u8
-  const int16_t* weights;    // [block][group][sum j][even taps, odd taps][lane][2]
+  uint8_t flip;               // 0x80 where x holds i8: x ^ flip is u8
+  const int16_t* weights;     // [block][group][sum j][even taps, odd taps][lane][2]
   const int32_t* correction;  // [block][sum j][lane]
   const float* scale;         // alike; nullptr: sums are stored as they are (i32)
   float low, high;
   int32_t y_zero;
-  bool is_signed;    // y holds i8
-  std::byte* y;      // first output pixel
-  int64_t y_pitch;   // bytes between output pixels
+  bool is_signed;   // y holds i8
+  std::byte* y;     // first output pixel
+  int64_t y_pitch;  // bytes between output pixels
 };
 
 struct IntegerRowKernel {

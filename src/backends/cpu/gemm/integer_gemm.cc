@@ -22,7 +22,9 @@ int32_t byte_at(const std::byte* from, DType type, int64_t i) {
   return type == DType::u8 ? static_cast<int32_t>(static_cast<uint8_t>(from[i])) : static_cast<int8_t>(from[i]);
 }
 // Pitch of a list of one value or one per channel.
-int64_t list_pitch(const TensorDesc& desc) { return desc.shape.empty() || desc.shape.back() == 1 ? 0 : desc.layout.pitch.back(); }
+int64_t list_pitch(const TensorDesc& desc) {
+  return desc.shape.empty() || desc.shape.back() == 1 ? 0 : desc.layout.pitch.back();
+}
 
 class IntegerGemm final : public CpuKernel {
  public:
@@ -71,7 +73,8 @@ class IntegerGemm final : public CpuKernel {
       call.a = copy;
     }
     if (!constant_weights_) {
-      pack_weights(g_, tiles_.lanes, reinterpret_cast<const uint8_t*>(call.b), launch.workspace + weights_at_, *launch.executor);
+      pack_weights(g_, tiles_.lanes, reinterpret_cast<const uint8_t*>(call.b), launch.workspace + weights_at_,
+                   *launch.executor);
       call.b = launch.workspace + weights_at_;
     }
     prepare(launch, call);
@@ -238,8 +241,10 @@ Result<CpuKernelPtr> make_integer_gemm(const Stage& stage, const GemmSchedule& s
                  "The CPU's gemm kernels have no tile of 8-bit integers for the unit '" + schedule.unit + "'."};
   if (schedule.mr < 1 || schedule.mr > tiles->max_rows || schedule.nr < 1 || schedule.nr > tiles->max_vectors)
     return Error{Reason::backend_lacks_variant, "The CPU's gemm kernels have no tile of " + std::to_string(schedule.mr) +
-                                                    " rows by " + std::to_string(schedule.nr) + " vectors of 8-bit integers for "
-                                                    "the unit '" + schedule.unit + "'."};
+                                                    " rows by " + std::to_string(schedule.nr) +
+                                                    " vectors of 8-bit integers for "
+                                                    "the unit '" +
+                                                    schedule.unit + "'."};
   SPARKLE_TRY(geometry, integer_geometry(stage, schedule, tiles->lanes));
   return CpuKernelPtr(std::make_unique<IntegerGemm>(stage, schedule, std::move(geometry), *tiles, constant_weights));
 }

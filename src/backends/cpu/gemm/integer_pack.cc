@@ -99,7 +99,8 @@ void copy_left(const IntegerGeometry& g, const uint8_t* a, uint8_t* copy, Execut
   const int64_t inner = rank > 1 ? shape[rank - 2] : 1, k_pitch = g.from.layout.pitch[rank - 1];
   int64_t outer = 1;
   for (int i = 0; i < rank - 2; ++i) outer *= shape[i];
-  const int64_t from_pitch = rank > 1 ? g.from.layout.pitch[rank - 2] : 0, to_pitch = rank > 1 ? g.to.layout.pitch[rank - 2] : 0;
+  const int64_t from_pitch = rank > 1 ? g.from.layout.pitch[rank - 2] : 0,
+                to_pitch = rank > 1 ? g.to.layout.pitch[rank - 2] : 0;
   const uint8_t move = g.move_left ? 0x80 : 0;
   const int64_t tasks = std::clamp<int64_t>(outer * inner * g.depth / 65536, 1, std::min<int64_t>(outer, 4 * executor.width()));
   parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {

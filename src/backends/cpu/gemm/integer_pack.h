@@ -10,14 +10,14 @@ namespace sparkle::cpu {
 
 // A stage whose operands have padded k, and how its operands come from the real ones.
 struct IntegerGeometry {
-  GemmGeometry gemm;             // of the padded stage
-  int64_t taps = 1;              // of the filter
-  int64_t depth = 0;             // real k per tap
-  int64_t padded_depth = 0;      // rounded up to groups of four
-  bool copies = false;           // the left operand is copied
-  bool move_left = false;        // i8 becomes u8
-  bool move_right = false;       // u8 becomes i8
-  TensorDesc from, to;           // of the copy: the same rows; `depth` elements along the last axis of `from`
+  GemmGeometry gemm;         // of the padded stage
+  int64_t taps = 1;          // of the filter
+  int64_t depth = 0;         // real k per tap
+  int64_t padded_depth = 0;  // rounded up to groups of four
+  bool copies = false;       // the left operand is copied
+  bool move_left = false;    // i8 becomes u8
+  bool move_right = false;   // u8 becomes i8
+  TensorDesc from, to;       // of the copy: the same rows; `depth` elements along the last axis of `from`
   int64_t copied_bytes = 0;
   int64_t packed_weights = 0;    // bytes of all panels; the sums follow
   int64_t packed_bytes() const;  // of the right operand, sums included

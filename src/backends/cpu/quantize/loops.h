@@ -1,4 +1,5 @@
-// The loops of the quantize family over neighbouring elements, one set per math unit; values as in families/quantize, bit for bit.
+// The loops of the quantize family over neighbouring elements, one set per math unit; values as in families/quantize, bit for
+// bit.
 #pragma once
 
 #include <cstdint>
