@@ -1,6 +1,7 @@
 // Constants and the operators about shapes that constant folding removes; and the look-up over all themes.
 #include <unordered_map>
 
+#include "families/element.h"
 #include "onnx/node.h"
 #include "onnx/tensor_proto.h"
 
@@ -41,25 +42,6 @@ OpParams read_constant(Node& node) {
   return {};
 }
 
-double first_element(const HostTensor& tensor) {
-  switch (tensor.dtype) {
-    case DType::f32: return static_cast<double>(*tensor.data<float>());
-    case DType::f64: return *tensor.data<double>();
-    case DType::i8: return *tensor.data<int8_t>();
-    case DType::u8:
-    case DType::boolean: return *tensor.data<uint8_t>();
-    case DType::i16: return *tensor.data<int16_t>();
-    case DType::u16: return *tensor.data<uint16_t>();
-    case DType::i32: return *tensor.data<int32_t>();
-    case DType::u32: return *tensor.data<uint32_t>();
-    case DType::i64: return static_cast<double>(*tensor.data<int64_t>());
-    case DType::u64: return static_cast<double>(*tensor.data<uint64_t>());
-    case DType::f16:
-    case DType::bf16: break;
-  }
-  return 0;
-}
-
 OpParams read_constant_of_shape(Node& node) {
   ConstantOfShapeOp op;
   ::onnx::TensorProto* proto = node.tensor("value");
@@ -75,11 +57,9 @@ OpParams read_constant_of_shape(Node& node) {
     return op;
   }
   op.dtype = value->dtype;
-  op.value = first_element(*value);
-  // Exactness: 16-bit floats other than zero and integers beyond 2^53 do not pass through the parameter.
-  const bool half = op.dtype == DType::f16 || op.dtype == DType::bf16;
-  const bool wide = (op.dtype == DType::i64 || op.dtype == DType::u64) && !(op.value < 0x1p53 && op.value > -0x1p53);
-  if ((half && (*value->data<uint16_t>() & 0x7fff) != 0) || wide)
+  op.value = load_element(op.dtype, value->bytes.get());
+  // Exactness: integers beyond 2^53 do not pass through the parameter.
+  if ((op.dtype == DType::i64 || op.dtype == DType::u64) && !(op.value < 0x1p53 && op.value > -0x1p53))
     return UnknownOp{"its attribute 'value' cannot be kept exactly"};
   return op;
 }

@@ -240,6 +240,10 @@ TEST(OnnxOps, Constants) {
   put_tensor(HostTensor::of(DType::i32, {1}, std::vector<int32_t>{5}), "",
              *filled.attribute("value", ::onnx::AttributeProto::TENSOR).mutable_t());
   EXPECT_EQ(params<ConstantOfShapeOp>(filled).value, 5);
+  auto half = one(9, "ConstantOfShape", {"i"});
+  put_tensor(HostTensor::of(DType::f16, {1}, std::vector<uint16_t>{0x3e01}), "",
+             *half.attribute("value", ::onnx::AttributeProto::TENSOR).mutable_t());
+  EXPECT_EQ(params<ConstantOfShapeOp>(half).value, 1.5009765625);
   params<SizeOp>(one(13, "Size"));
   params<RangeOp>(one(11, "Range", {"w", "w", "w"}));
   EXPECT_NE(why(one(13, "Constant", {}).with("value_string", "text")).find("value_string"), std::string::npos);

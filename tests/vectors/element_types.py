@@ -1,5 +1,5 @@
-"""Cases of generate.py in other element types: float16 and bfloat16 wherever a convolutional network has them, and integers,
-double and bool of element-wise operators, reductions, pooling and products."""
+"""Cases of generate.py in other element types: float16 and bfloat16 wherever a convolutional network has them, and the
+integers, double and bool of element-wise operators, reductions, pooling and products."""
 import ml_dtypes
 import numpy as np
 from generate import Const, ints
@@ -65,8 +65,8 @@ def halves(make, name, dtype):
     op("resize_nearest", "Resize", [image, None, scales], opset=19)
     op("resize_linear", "Resize", [image, None, scales], opset=19, mode="linear")
     for reduction in ("Mean", "Sum", "Max", "L2"):
-        op(f"reduce{reduction.lower()}", f"Reduce{reduction}", [(2, 5, 33)] + ([ints(1, 2)] if reduction != "L2" else []),
-           opset=18)
+        axes = [ints(1, 2)] if reduction != "L2" else []
+        op(f"reduce{reduction.lower()}", f"Reduce{reduction}", [(2, 5, 33)] + axes, opset=18)
 
 
 def integers(make):
@@ -94,8 +94,8 @@ def integers(make):
         for name in ("Max", "Min"):
             op(f"{name.lower()}_{t}", name, [whole(dtype, 3, 67), whole(dtype, 3, 1)], opset=13)
         for name in ("Equal", "Less", "GreaterOrEqual"):
-            op(f"{name.lower()}_{t}", name, [small(dtype, 0, 3, 3, 7), small(dtype, 0, 3, 7)],
-               opset=19 if name == "Equal" else 13)
+            opset = 19 if name == "Equal" else 13
+            op(f"{name.lower()}_{t}", name, [small(dtype, 0, 3, 3, 7), small(dtype, 0, 3, 7)], opset=opset)
         op(f"div_{t}", "Div", [small(dtype, 0, 100, 3, 7), small(dtype, 1, 9, 7)], opset=14)
         op(f"mod_{t}", "Mod", [whole(dtype, 3, 67), small(dtype, 1, 9, 67)], opset=13)
         op(f"where_{t}", "Where", [lambda m: m.rng.random((3, 7)) < 0.5, whole(dtype, 3, 7), whole(dtype, 7)], opset=16)

@@ -7,6 +7,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "families/convert.h"
 #include "families/pointwise/pointwise.h"
 
 namespace sparkle::integers {
@@ -55,6 +56,12 @@ T bounded(T x, double low, double high) {
   if (static_cast<double>(x) < low) x = static_cast<T>(std::ceil(low));
   if (static_cast<double>(x) > high) x = static_cast<T>(std::floor(high));
   return x;
+}
+
+// A factor and a summand that need not be whole: the result is truncated.
+template <class T>
+T scaled(T x, double a, double b) {
+  return converted<T>(a * static_cast<double>(x) + b);
 }
 
 // One operation that integers have (serves_integers); x for any other.

@@ -25,9 +25,18 @@ Result<TypedLoop> TypedLoop::make(const PointwiseParams& params, std::span<const
   if (!loop.row_)
     return Error{Reason::type_not_served, "Typed pointwise rows compute in f64 and integers, not in " +
                                               std::string(name_of(type)) + "; choose 'strips'."};
-  if (inputs.size() + params.program.size() > kMostValues || params.program.empty())
+  if (inputs.size() + params.program.size() > kMostValues || params.program.empty() ||
+      params.inputs != static_cast<int>(inputs.size()))
     return Error{Reason::backend_lacks_variant, "The pointwise program " + expression(params) +
                                                     " has more values than typed rows hold; split it or choose 'plain'."};
+  int values = params.inputs;
+  for (const PointwiseInstruction& step : params.program) {
+    for (const int value : {step.x, step.y, step.z})
+      if (value < 0 || value >= std::max(values, 1))
+        return Error{Reason::bad_shape, "A pointwise program reads value " + std::to_string(value) +
+                                            " before it exists: " + expression(params) + "."};
+    ++values;
+  }
   std::vector<Dims> pitches;
   for (const TensorDesc& desc : inputs) pitches.push_back(desc.layout.pitch), loop.types_.push_back(desc.dtype);
   pitches.push_back(output.layout.pitch), loop.types_.push_back(output.dtype);
