@@ -174,18 +174,20 @@ class Expansion {
         for (size_t j = i + 1; j < x.labels.size() && second == 0; ++j)
           if (x.labels[i] == x.labels[j]) first = i, second = j;
       if (second == 0) return;
-      constexpr int kOther = 1;  // stands in for the second of the pair while axes are moved
+      // Stand-ins for the pair while axes are moved: the label may come a third time.
+      constexpr int kFirst = 1, kSecond = 2;
       const int label = x.labels[first];
       const int64_t n = x.sizes[first];
-      x.labels[second] = kOther;
+      x.labels[first] = kFirst, x.labels[second] = kSecond;
       Labels order;
       for (int l : x.labels)
-        if (l != label && l != kOther) order.push_back(l);
-      order.push_back(label), order.push_back(kOther);
+        if (l != kFirst && l != kSecond) order.push_back(l);
+      order.push_back(kFirst), order.push_back(kSecond);
       arrange(x, order);
       std::vector<int64_t> sizes(x.sizes.begin(), x.sizes.end() - 1);
       sizes.back() = n * n;
       order.pop_back();
+      order.back() = label;
       reshape(x, order, sizes);
       const auto axis = static_cast<int64_t>(order.size()) - 1;
       step(SliceOp{{0}, {n * n}, {axis}, {n + 1}}, {x.id}, x);

@@ -6,6 +6,11 @@ namespace {
 
 ScatterReduction random_reduction(Random& random) { return static_cast<ScatterReduction>(pick(random, 0, 4)); }
 
+// Sums and products of NaN leave it open which NaN they are; the others hand one of two elements on.
+bool hands_on(ScatterReduction reduction) {
+  return reduction != ScatterReduction::add && reduction != ScatterReduction::mul;
+}
+
 TEST(Scatter, Elements) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -19,10 +24,10 @@ TEST(Scatter, Elements) {
     const DType type = any_number_type(random), index_type = pick(random, 0, 1) ? DType::i64 : DType::i32;
     Memory data(type, shape, row_major(shape)), indices(index_type, picked, row_major(picked));
     Memory updates(type, picked, row_major(picked));
-    fill_coarse(data, random, true);
-    fill_coarse(updates, random, true);
-    fill_indices(indices, random, shape[axis]);
     const ScatterParams params{ScatterForm::elements, random_reduction(random), axis};
+    fill_coarse(data, random, hands_on(params.reduction));
+    fill_coarse(updates, random, hands_on(params.reduction));
+    fill_indices(indices, random, shape[axis]);
     SCOPED_TRACE(describe(data.desc()) + " updates " + describe(updates.desc()) + " " + to_text(params));
     compare_outputs(make_scatter, scatter_info(), params, "lines", {&data, &indices, &updates}, {data.desc()});
   }
@@ -43,13 +48,13 @@ TEST(Scatter, Tuples) {
     const DType type = any_number_type(random);
     Memory data(type, shape, row_major(shape)), indices(DType::i64, places, row_major(places));
     Memory updates(type, shape_of_updates, row_major(shape_of_updates));
-    fill_coarse(data, random, true);
-    fill_coarse(updates, random, true);
+    const ScatterParams params{ScatterForm::tuples, random_reduction(random), 0};
+    fill_coarse(data, random, hands_on(params.reduction));
+    fill_coarse(updates, random, hands_on(params.reduction));
     for_each_index(places, [&](const Dims& at) {
       const int64_t size = shape[static_cast<int>(at.back())];
       store_element(DType::i64, static_cast<double>(pick(random, -size, size - 1)), element_at(indices.view(), at));
     });
-    const ScatterParams params{ScatterForm::tuples, random_reduction(random), 0};
     SCOPED_TRACE(describe(data.desc()) + " indices " + describe(indices.desc()) + " " + to_text(params));
     compare_outputs(make_scatter, scatter_info(), params, "lines", {&data, &indices, &updates}, {data.desc()});
   }
