@@ -18,8 +18,9 @@ namespace sparkle {
 namespace {
 
 const std::string kFolder = SPARKLE_SOURCE_DIR "/tests/golden_plans/";
-constexpr const char* kNetworks[] = {"resnet50", "mobilenetv2", "squeezenet1.1", "unet", "upscale2x", "preactivation"};
-constexpr const char* kDevices[] = {"epyc-zen4", "xeon-spr",          "ryzen-zen3-laptop", "graviton3-neoverse-v1",
+constexpr const char* kNetworks[] = {"resnet50",  "mobilenetv2",   "squeezenet1.1", "unet",
+                                     "upscale2x", "preactivation", "tiny_detector", "tiny_attention"};
+constexpr const char* kDevices[] = {"epyc-zen4", "xeon-emr",          "ryzen-zen3-laptop", "graviton3-neoverse-v1",
                                     "h200",      "radeon-rx-7900-xtx"};
 
 // Blocks that normalise and activate before the convolution (He et al. 2016, identity mappings): what no other network here has
@@ -145,7 +146,7 @@ TEST(GoldenPlans, AreWhatIsStored) {
     }
 }
 
-// Nothing is built and left unconnected: each algorithm and each kind of fusion is the default somewhere.
+// Nothing is built and left unconnected: each family, algorithm and kind of fusion is the default somewhere.
 TEST(GoldenPlans, UseEveryAlgorithmAndFusion) {
   std::map<std::string, int> seen;
   for (const char* name : kNetworks) {
@@ -153,6 +154,8 @@ TEST(GoldenPlans, UseEveryAlgorithmAndFusion) {
     ASSERT_TRUE(plan.ok()) << plan.error().message;
     for (const PlanStep& step : plan->steps) {
       ++seen[step.algorithm];
+      ++seen["family " + std::string(name_of(step.stage.family()))];
+      ++seen["variant " + variant_of(step.schedule)];
       if (const auto problem = from_text<Problem>(step.problem); problem.ok()) {
         const Epilogue& e = problem->epilogue;
         seen["residual before"] += e.residuals_before > 0;
@@ -167,6 +170,11 @@ TEST(GoldenPlans, UseEveryAlgorithmAndFusion) {
       seen["concat in place"] += !step.problem.empty() && name_of(y.shape, y.layout) == "nhwc+view";
     }
   }
+  for (int i = 0; i < kFamilies; ++i) {
+    const std::string family(name_of(static_cast<Family>(i)));
+    EXPECT_GT(seen["family " + family], 0) << family;
+  }
+  EXPECT_GT(seen["variant separable"], 0);
   for (const Algorithm& algorithm : algorithms()) EXPECT_GT(seen[std::string(algorithm.name)], 0) << algorithm.name;
   for (const char* what : {"residual before", "residual after", "activation", "transposed", "program", "concat in place"})
     EXPECT_GT(seen[what], 0) << what;
@@ -186,7 +194,7 @@ Device uncalibrated(Device device) {
 // Predicted cost of a step's candidate with this schedule, or -1 where there is none.
 double cost_of(const PlanStep& step, const std::string& algorithm, const std::string& schedule) {
   for (const Candidate& c : step.candidates)
-    if (c.algorithm == algorithm && c.schedule == schedule) return c.cost.seconds;
+    if (c.algorithm == algorithm && c.schedule == schedule) return c.cost ? c.cost->seconds : -1;
   return -1;
 }
 

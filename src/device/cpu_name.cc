@@ -82,6 +82,12 @@ std::string_view intel_architecture(int model, int stepping) {
   }
 }
 
+// The first cores with AMX and with AVX512-FP16 were the same, but for client parts whose AVX-512 could be switched on.
+bool may_have(std::string_view architecture, X86Features features) {
+  const bool server = architecture == "sapphire-rapids" || architecture == "emerald-rapids" || architecture == "granite-rapids";
+  return server || (!features.amx && (!features.avx512_fp16 || architecture == "alder-lake"));
+}
+
 std::string_view amd_architecture(int family, int model) {
   if (family == 0x17) return model >= 0x30 ? "zen2" : "zen";
   if (family == 0x19) {
@@ -93,8 +99,11 @@ std::string_view amd_architecture(int family, int model) {
 
 }  // namespace
 
-std::string_view x86_architecture(std::string_view vendor, int family, int model, int stepping) {
-  if (vendor == "GenuineIntel" && family == 6) return intel_architecture(model, stepping);
+std::string_view x86_architecture(std::string_view vendor, int family, int model, int stepping, X86Features features) {
+  if (vendor == "GenuineIntel" && family == 6) {
+    const std::string_view name = intel_architecture(model, stepping);
+    return may_have(name, features) ? name : "sapphire-rapids or later";
+  }
   if (vendor == "AuthenticAMD") return amd_architecture(family, model);
   return {};
 }
@@ -136,7 +145,9 @@ void describe_cpu(Device& device, const std::string& root) {
   int family = static_cast<int>((one.eax >> 8) & 15), model = static_cast<int>((one.eax >> 4) & 15);
   if (family == 15) family += static_cast<int>((one.eax >> 20) & 0xff);
   if (family >= 6) model += static_cast<int>((one.eax >> 16) & 15) << 4;
-  device.architecture = x86_architecture(id, family, model, static_cast<int>(one.eax & 15));
+  const uint32_t seven = cpuid(7).edx;
+  const X86Features features{.amx = (seven >> 24 & 1) != 0, .avx512_fp16 = (seven >> 23 & 1) != 0};
+  device.architecture = x86_architecture(id, family, model, static_cast<int>(one.eax & 15), features);
   if (device.architecture.empty()) device.architecture = "x86-64";
   device.clock_hz = 1e6 * (cpuid(0x16).eax & 0xffff);
 #elif defined(__aarch64__)

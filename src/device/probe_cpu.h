@@ -21,7 +21,11 @@ Device probe_cpu(const ProbeOptions& options = {});
 // Name, vendor, architecture ("zen4", "neoverse-v1"; the instruction set's name when unknown), nominal clock if told.
 void describe_cpu(Device& device, const std::string& root);
 // What microarchitecture a family and model (x86) or implementer and part (Arm) mean; empty when unknown.
-std::string_view x86_architecture(std::string_view vendor, int family, int model, int stepping);
+// Virtual machines make models up: a model that cannot have the features is named by the features.
+struct X86Features {
+  bool amx = false, avx512_fp16 = false;
+};
+std::string_view x86_architecture(std::string_view vendor, int family, int model, int stepping, X86Features features = {});
 std::string_view arm_architecture(int implementer, int part);
 
 // Units whose instructions the CPU has and the operating system saves, fastest vector unit first.

@@ -71,6 +71,20 @@ TEST(ProbeCpu, KnowsArchitectures) {
   EXPECT_EQ(arm_architecture(0x41, 0xfff), "");
 }
 
+// A virtual machine may report any model; instructions that the model never had give it away.
+TEST(ProbeCpu, FeaturesOverrideAMadeUpModel) {
+  const X86Features amx{.amx = true, .avx512_fp16 = true}, fp16{.avx512_fp16 = true};
+  EXPECT_EQ(x86_architecture("GenuineIntel", 6, 167, 1), "rocket-lake");
+  EXPECT_EQ(x86_architecture("GenuineIntel", 6, 167, 1, amx), "sapphire-rapids or later");
+  EXPECT_EQ(x86_architecture("GenuineIntel", 6, 167, 1, fp16), "sapphire-rapids or later");
+  EXPECT_EQ(x86_architecture("GenuineIntel", 6, 0x55, 7, fp16), "sapphire-rapids or later");
+  EXPECT_EQ(x86_architecture("GenuineIntel", 6, 0xffff, 0, amx), "sapphire-rapids or later");  // a model still to come
+  EXPECT_EQ(x86_architecture("GenuineIntel", 6, 0x97, 2, fp16), "alder-lake");
+  EXPECT_EQ(x86_architecture("GenuineIntel", 6, 143, 8, amx), "sapphire-rapids");
+  EXPECT_EQ(x86_architecture("GenuineIntel", 6, 207, 2, amx), "emerald-rapids");
+  EXPECT_EQ(x86_architecture("GenuineIntel", 6, 173, 1, amx), "granite-rapids");
+}
+
 class FakeMachine : public testing::Test {
  protected:
   void SetUp() override {

@@ -32,7 +32,7 @@ std::vector<Scheduled> enumerate(std::string_view algorithm, const Stage& stage,
       schedules = family.schedules(stage, variant, device, why_not);
     }
     if (schedules.empty()) {
-      candidates.push_back({std::string(algorithm), "variant=" + std::string(variant.name), {}, why_not});
+      candidates.push_back({std::string(algorithm), "variant=" + std::string(variant.name), std::nullopt, why_not});
       continue;
     }
     for (Schedule& schedule : schedules) {
@@ -77,7 +77,7 @@ Scheduled bound_of(const Stage& stage, const Device& device) {
 // Units that are described but have no kernels yet: said once per anchor, so that explain shows what lies idle.
 void note_idle_units(const Device& device, std::vector<Candidate>& candidates) {
   for (const MathUnit& unit : device.units)
-    if (!has_kernels(device, unit)) candidates.push_back({"gemm", "unit=" + unit.name, {}, Reason::no_kernel});
+    if (!has_kernels(device, unit)) candidates.push_back({"gemm", "unit=" + unit.name, std::nullopt, Reason::no_kernel});
 }
 
 // The stored measurement of this problem, if it names one of the schedules found.
@@ -159,7 +159,7 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
     Reason reason = algorithm.applies(call);
     if (reason == Reason::none && forced && forced != &algorithm) reason = Reason::forced_other;
     if (reason != Reason::none) {
-      candidates.push_back({std::string(algorithm.name), "-", {}, reason});
+      candidates.push_back({std::string(algorithm.name), "-", std::nullopt, reason});
       continue;
     }
     Choice choice;

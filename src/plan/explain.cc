@@ -75,8 +75,8 @@ std::string explain(const Plan& plan, const Device& device, const ExplainOptions
                    nominal_rate(step) * 1e-9);
     if (!options.candidates) continue;
     for (const Candidate& c : step.candidates) {
-      if (c.reason == Reason::none || c.reason == Reason::costlier || c.reason == Reason::tuned_other) {
-        text += format("       %-10s %10.4f ms (%s)  ", c.algorithm.c_str(), c.cost.seconds * 1e3, c.cost.bound.c_str());
+      if (c.cost) {
+        text += format("       %-10s %10.4f ms (%s)  ", c.algorithm.c_str(), c.cost->seconds * 1e3, c.cost->bound.c_str());
         text += c.schedule + "  " + (c.reason == Reason::none ? "chosen" : std::string(code_of(c.reason))) + "\n";
       } else {
         text += format("       %-10s %-24s ", c.algorithm.c_str(), c.schedule.c_str());
@@ -104,12 +104,13 @@ std::string explain_json(const Plan& plan, const Device& device) {
   json steps = json::array();
   for (const PlanStep& step : plan.steps) {
     json candidates = json::array();
-    for (const Candidate& c : step.candidates)
-      candidates.push_back({{"algorithm", c.algorithm},
-                            {"schedule", c.schedule},
-                            {"predicted_ms", c.cost.seconds * 1e3},
-                            {"bound", c.cost.bound},
-                            {"reason", c.reason == Reason::none ? "chosen" : std::string(code_of(c.reason))}});
+    for (const Candidate& c : step.candidates) {
+      json row{{"algorithm", c.algorithm},
+               {"schedule", c.schedule},
+               {"reason", c.reason == Reason::none ? "chosen" : std::string(code_of(c.reason))}};
+      if (c.cost) row["predicted_ms"] = c.cost->seconds * 1e3, row["bound"] = c.cost->bound;
+      candidates.push_back(std::move(row));
+    }
     json bytes = json::object();
     for (size_t l = 0; l < device.memory.size() && l < step.footprint.bytes.size(); ++l)
       bytes[device.memory[l].name] = step.footprint.bytes[l];

@@ -33,7 +33,7 @@ struct Cost {
 struct Candidate {
   std::string algorithm;
   std::string schedule;
-  Cost cost;
+  std::optional<Cost> cost;      // none where there was no schedule to cost
   Reason reason = Reason::none;  // none: this one was chosen
 };
 

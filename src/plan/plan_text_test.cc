@@ -1,6 +1,8 @@
 // Plans as text: what is printed reads back to the same text, for every network at hand; damaged text gets a sentence.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include <filesystem>
 #include <set>
 
@@ -220,6 +222,32 @@ TEST(Plan, BudgetAndForcedNamesAreSentences) {
   plan = make_plan(*graph, testing::device_named("epyc-zen4"), options);
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.error().reason, Reason::bad_usage);
+}
+
+TEST(Explain, CandidatesWithoutAScheduleHaveNoCost) {
+  const Plan plan = small_plan("epyc-zen4");
+  const Device device = testing::device_named("epyc-zen4");
+  const std::string text = explain(plan, device, {.candidates = true, .step = ""});
+  const size_t at = text.find("registers_idle");
+  ASSERT_NE(at, std::string::npos) << text;
+  const std::string line = text.substr(text.rfind('\n', at), text.find('\n', at) - text.rfind('\n', at));
+  EXPECT_EQ(line.find(" ms "), std::string::npos) << line;
+  EXPECT_NE(line.find(sentence_of(Reason::registers_idle)), std::string::npos) << line;
+  EXPECT_EQ(text.find(" 0.0000 ms (launch)  variant=tile"), std::string::npos) << text;
+  int with = 0, without = 0;
+  for (const auto& step : nlohmann::json::parse(explain_json(plan, device))["steps"])
+    for (const auto& candidate : step["candidates"]) {
+      EXPECT_EQ(candidate.contains("predicted_ms"), candidate.contains("bound"));
+      if (candidate["reason"] == "chosen" || candidate["reason"] == "costlier") {
+        ++with;
+        EXPECT_TRUE(candidate.contains("predicted_ms")) << candidate.dump();
+      } else {
+        ++without;
+        EXPECT_FALSE(candidate.contains("predicted_ms")) << candidate.dump();
+      }
+    }
+  EXPECT_GT(with, 0);
+  EXPECT_GT(without, 0);
 }
 
 TEST(Explain, AMachineThatIsNotHereGetsAWholePlan) {

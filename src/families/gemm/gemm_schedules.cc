@@ -29,7 +29,7 @@ const MathUnit* unit_for(const Variant& variant, const Device& device, Reason& w
     return nullptr;
   }
   if (registers >= 2 * variant.registers) {
-    why_not = Reason::costlier;
+    why_not = Reason::registers_idle;
     return nullptr;
   }
   return unit;

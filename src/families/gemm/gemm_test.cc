@@ -140,7 +140,7 @@ TEST(GemmFamily, variants_are_rejected_with_a_reason) {
     return gemm_info().schedules(stage, variant(name), device, why).empty() ? why : Reason::none;
   };
   EXPECT_EQ(reason("tile6x4"), Reason::none);
-  EXPECT_EQ(reason("tile6x2"), Reason::costlier);
+  EXPECT_EQ(reason("tile6x2"), Reason::registers_idle);
   device.units.erase(device.units.begin());
   EXPECT_EQ(reason("tile6x4"), Reason::too_few_registers);
   EXPECT_EQ(reason("tile6x2"), Reason::none);
