@@ -117,7 +117,7 @@ int run(const CommonOptions& common, const RunOptions& o) {
   }
   bool served = false;
   if (const int status = try_upscale(common, o, *device, session, served); served || status != kDone) return status;
-  if (auto applies = refuse_options(*o.command, {"--tile", "--overlap", "--reference"},
+  if (auto applies = refuse_options(*o.command, {"--tile", "--overlap", "--reference", "--shrink-first"},
                                     "is for networks that enlarge a picture, which this one does not");
       !applies.ok())
     return fail(applies.error());
@@ -209,6 +209,8 @@ void add_run(CLI::App& app, Chosen& chosen) {
   command->add_option("--overlap", o->overlap, "enlarging networks: input pixels shared at tile borders")
       ->check(CLI::Range(0, 4096));
   command->add_option("--reference", o->reference, "enlarging networks: the true large picture, for PSNR");
+  command->add_flag("--shrink-first", o->shrink_first,
+                    "enlarging networks: shrink the picture first, then compare the result with it, for PSNR");
   command->callback([&chosen, common, o] { chosen = [=] { return run(*common, *o); }; });
 }
 

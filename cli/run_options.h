@@ -23,6 +23,7 @@ struct RunOptions {
   std::string preset, fit, color, size, crop, scale, mean, std;
   std::optional<float> pad_value;
   int tile = 512, overlap = 8;
+  bool shrink_first = false;
 };
 
 bool is_tensor_file(const std::string& path);

@@ -1,5 +1,7 @@
 // `sparkle run` for networks that enlarge a picture: tiles, the result, and a comparison beside bicubic.
 #include <algorithm>
+#include <cmath>
+#include <cstdarg>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -13,6 +15,15 @@
 
 namespace sparkle::cli {
 namespace {
+
+__attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ...) {
+  char buffer[128];
+  va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(buffer, sizeof buffer, pattern, arguments);
+  va_end(arguments);
+  return buffer;
+}
 
 // The fp32 peak at this moment, all cores together: the best of a few short probes, for neighbours make them slower, never
 // faster.
@@ -59,10 +70,9 @@ Error over_budget(Session& session, const Dims& shape, const TileOptions& tiling
                                           "--memory-budget or a smaller picture."};
 }
 
-}  // namespace
-
-int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& device, Session& session, const Image& image,
-                const Preprocess& preprocess, bool& served) {
+// `shrunk_from`: what the picture was shrunk from, to be compared with the result.
+int enlarge(const CommonOptions& common, const RunOptions& o, OpenDevice& device, Session& session, const Image& image,
+            const Preprocess& preprocess, const Image* shrunk_from, bool& served) {
   const Dims shape = tensor_shape(image, preprocess);
   const TileOptions tiling{o.tile, o.overlap};
   auto plan = plan_tiles(session, shape, tiling);
@@ -82,8 +92,8 @@ int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
   if (static_cast<int64_t>(width) * height * plan->factor * plan->factor > 4 * kMaxPixels)
     return fail({Reason::size_overflow, "The picture of " + image.size_text() + " is too large to enlarge; cut it first."});
   std::optional<Image> reference;
-  if (!o.reference.empty()) {
-    auto read = read_image(o.reference);
+  if (shrunk_from || !o.reference.empty()) {
+    auto read = shrunk_from ? Result<Image>(*shrunk_from) : read_image(o.reference);
     if (!read.ok()) return fail(read.error());
     if (read->width != width * plan->factor || read->height != height * plan->factor)
       return fail({Reason::bad_input, "The reference is " + read->size_text() + ", the result will be " +
@@ -92,7 +102,7 @@ int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
     reference = std::move(*read);
   }
   const std::string note = "'" + session.inputs()[0].name + "' from " + std::filesystem::path(o.inputs[0]).filename().string() +
-                           " (" + image.size_text() + "): " + preprocess.preset + ", " + to_text(preprocess);
+                           " (" + (shrunk_from ? shrunk_from->size_text() + " shrunk to " : "") + image.size_text() + "): " + preprocess.preset + ", " + to_text(preprocess);
   const int64_t peak = peak_of(session, *plan, shape);
   if (!common.json) {
     std::printf("device   %s\n", device.note.empty() ? common.device.c_str() : device.note.c_str());
@@ -123,6 +133,10 @@ int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
   const double rate = median > 0 ? flops * plan->tiles() / median : 0;
   const double roof = fma_peak(session.backend());
   const Image enlarged = result_image(last.output, preprocess);
+  std::string captions[2] = {"bicubic " + enlarged.size_text(),
+                             "network " + std::to_string(width) + "x" + std::to_string(height) + " to " + enlarged.size_text()};
+  captions[1] += format(", %.3f s, %.1f GFLOP/s", median, rate * 1e-9);
+  if (roof > 0) captions[1] += format(", %.0f %% of peak", 100 * rate / roof);
   nlohmann::json json{{"model", o.model},
                       {"device", device.note},
                       {"inputs", nlohmann::json::array({note})},
@@ -143,10 +157,10 @@ int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
     std::printf("time     first %.3f s", first);
     if (o.repeat > 1) std::printf(", median %.3f s of %d", median, o.repeat);
     std::printf(", %.1f GFLOP/s", rate * 1e-9);
-    if (roof > 0) std::printf(", %.0f %% of the measured FMA peak", 100 * rate / roof);
+    if (roof > 0) std::printf(", %.0f %% of the FMA peak measured beside", 100 * rate / roof);
     std::printf("\n");
   }
-  if (!o.output.empty() || !o.reference.empty()) {
+  if (!o.output.empty() || reference) {
     const Image source = preprocess.color == Color::grey ? to_grey(image) : to_rgb(image);
     const Image same =
         source.width == width && source.height == height ? source : resample(source, width, height, Filter::bilinear);
@@ -154,6 +168,7 @@ int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
     if (reference) {
       const double ours = luma_psnr(enlarged, *reference, 4), plain = luma_psnr(bicubic, *reference, 4);
       json["psnr_db"] = ours, json["bicubic_psnr_db"] = plain;
+      captions[0] += format(", %.2f dB", plain), captions[1] += format(", %.2f dB", ours);
       if (!common.json) std::printf("quality  %.2f dB luma PSNR, bicubic %.2f dB (border of 4 left out)\n", ours, plain);
     }
     if (!o.output.empty()) {
@@ -161,7 +176,8 @@ int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
       const std::string tensor = tensor_path(o.output, session.outputs()[0].name);
       const std::string paths[] = {base.string() + "_upscaled.png", base.string() + "_comparison.png", tensor};
       if (auto saved = write_png(paths[0], enlarged); !saved.ok()) return fail(saved.error());
-      if (auto saved = write_png(paths[1], comparison_picture(bicubic, enlarged)); !saved.ok()) return fail(saved.error());
+      if (auto saved = write_png(paths[1], comparison_picture(bicubic, enlarged, {captions[0], captions[1]})); !saved.ok())
+        return fail(saved.error());
       if (auto saved = write_npy(tensor, last.output); !saved.ok()) return fail(saved.error());
       for (const std::string& path : paths) json["written"].push_back(path);
       if (!common.json) {
@@ -173,6 +189,26 @@ int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
   }
   if (common.json) std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   return kDone;
+}
+
+}  // namespace
+
+int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& device, Session& session, const Image& image,
+                const Preprocess& preprocess, bool& served) {
+  if (!o.shrink_first) return enlarge(common, o, device, session, image, preprocess, nullptr, served);
+  if (!o.reference.empty())
+    return fail({Reason::bad_usage, "--shrink-first compares with the picture itself; leave --reference out."});
+  const auto plan = plan_tiles(session, tensor_shape(image, preprocess), {o.tile, o.overlap});
+  served = !plan.ok() || plan->factor > 0;
+  if (!plan.ok()) return fail(plan.error());
+  if (!served) return kDone;
+  const int factor = static_cast<int>(plan->factor), width = image.width / factor, height = image.height / factor;
+  if (width < 1 || height < 1)
+    return fail({Reason::bad_input, "The picture of " + image.size_text() + " is too small to be shrunk first."});
+  const Image original = crop(image, 0, 0, width * factor, height * factor);
+  Image shrunk = resample(original, width, height, Filter::bicubic);
+  for (float& v : shrunk.pixels) v = std::round(std::clamp(v, 0.f, 255.f));  // as a file would hold it
+  return enlarge(common, o, device, session, shrunk, preprocess, &original, served);
 }
 
 }  // namespace sparkle::cli

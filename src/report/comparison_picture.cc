@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/lettering.h"
 #include "report/resample.h"
 
 namespace sparkle {
@@ -12,6 +13,7 @@ constexpr int kPanel = 960;  // widest panel
 constexpr int kMagnify = 4;  // of the detail, pixels shown as squares
 constexpr int kGap = 8;
 constexpr float kPaper = 250;
+constexpr int kLargeLetters = 480;  // panels from this width on have captions twice as large
 
 struct Box {
   int x = 0, y = 0, width = 0, height = 0;
@@ -48,7 +50,7 @@ void frame(Image& image, const Box& box) {
 
 }  // namespace
 
-Image comparison_picture(const Image& plain_any, const Image& better_any) {
+Image comparison_picture(const Image& plain_any, const Image& better_any, const Captions& captions) {
   const Image sources[2] = {to_rgb(plain_any), to_rgb(better_any)};
   const int width = std::min(kPanel, sources[0].width);
   const int height =
@@ -57,16 +59,22 @@ Image comparison_picture(const Image& plain_any, const Image& better_any) {
   const int detail_w = std::clamp(width / kMagnify, 1, sources[0].width);
   const int detail_h = std::clamp(height / kMagnify, 1, sources[0].height);
   const Box box = detail_box(sources[0], sources[1], detail_w, detail_h);
-  Image canvas = Image::filled(2 * width + 3 * kGap, height + detail_h * kMagnify + 3 * kGap, 3, kPaper);
+  const int letters = width >= kLargeLetters ? 2 : 1;  // scale of the font
+  const int columns = width / (kLetterWidth * letters), line = kLineHeight * letters;
+  const std::vector<std::string> text[2] = {wrap(captions.plain, columns), wrap(captions.better, columns)};
+  const int head = kGap + static_cast<int>(std::max(text[0].size(), text[1].size())) * line;
+  Image canvas = Image::filled(2 * width + 3 * kGap, head + height + detail_h * kMagnify + 2 * kGap, 3, kPaper);
   for (int side = 0; side < 2; ++side) {
     Image whole = resample(sources[side], width, height, Filter::bicubic);
     const auto scaled = [shrink](int v) { return static_cast<int>(v * shrink); };
     frame(whole, {scaled(box.x), scaled(box.y), scaled(box.width), scaled(box.height)});
     const int x = kGap + side * (width + kGap);
-    paste(canvas, whole, x, kGap);
+    for (size_t i = 0; i < text[side].size(); ++i)
+      draw_text(canvas, x, kGap + static_cast<int>(i) * line, letters, text[side][i]);
+    paste(canvas, whole, x, head);
     const Image detail = crop(sources[side], box.x, box.y, box.width, box.height);
     const Image magnified = resample(detail, detail_w * kMagnify, detail_h * kMagnify, Filter::nearest);
-    paste(canvas, magnified, x, height + 2 * kGap);
+    paste(canvas, magnified, x, head + height + kGap);
   }
   return canvas;
 }
