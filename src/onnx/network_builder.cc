@@ -53,8 +53,8 @@ TensorId NetworkBuilder::constant(const std::string& name, HostTensor value) {
   return graph_.add(std::move(tensor));
 }
 
-TensorId NetworkBuilder::emit(const std::string& name, const std::string& type, OpParams params, std::vector<TensorId> inputs,
-                              int64_t channels) {
+TensorId NetworkBuilder::op(const std::string& name, const std::string& type, OpParams params, std::vector<TensorId> inputs,
+                            int64_t channels) {
   GraphTensor tensor;
   tensor.name = name;
   channels_.push_back(channels);
@@ -63,9 +63,22 @@ TensorId NetworkBuilder::emit(const std::string& name, const std::string& type, 
   return id;
 }
 
-TensorId NetworkBuilder::input(const std::string& name, const Dims& shape) {
+TensorId NetworkBuilder::weights(const std::string& name, const Dims& shape, double deviation, double mean) {
+  return constant(name, normal(shape, deviation, mean));
+}
+
+TensorId NetworkBuilder::integers(const std::string& name, const std::vector<int64_t>& values) {
+  return constant(name, HostTensor::of(DType::i64, {static_cast<int64_t>(values.size())}, values));
+}
+
+TensorId NetworkBuilder::floats(const std::string& name, const std::vector<float>& values) {
+  return constant(name, HostTensor::of(DType::f32, {static_cast<int64_t>(values.size())}, values));
+}
+
+TensorId NetworkBuilder::input(const std::string& name, const Dims& shape, DType dtype) {
   GraphTensor tensor;
   tensor.name = name;
+  tensor.dtype = dtype;
   tensor.shape = shape;
   tensor.known = tensor.rank_known = true;
   channels_.push_back(shape[1]);
@@ -85,8 +98,8 @@ void NetworkBuilder::output(TensorId x, const std::string& name, const Dims& sha
 TensorId NetworkBuilder::activate(const std::string& name, TensorId x, LayerActivation activation) {
   switch (activation) {
     case LayerActivation::none: return x;
-    case LayerActivation::relu: return emit(name + ".relu", "Relu", PointwiseNode{PointwiseOp::relu}, {x}, channels(x));
-    case LayerActivation::relu6: return emit(name + ".relu6", "Clip", PointwiseNode{PointwiseOp::clip, 0, 6}, {x}, channels(x));
+    case LayerActivation::relu: return op(name + ".relu", "Relu", PointwiseNode{PointwiseOp::relu}, {x}, channels(x));
+    case LayerActivation::relu6: return op(name + ".relu6", "Clip", PointwiseNode{PointwiseOp::clip, 0, 6}, {x}, channels(x));
   }
   return x;
 }
@@ -98,24 +111,24 @@ TensorId NetworkBuilder::conv(const std::string& name, TensorId x, const ConvLay
   const double rectified = layer.activation == LayerActivation::none ? 1 : 2;
   HostTensor weights = normal({k, c, r, r}, layer.gain * std::sqrt(rectified / static_cast<double>(c * r * r)));
   HostTensor bias = normal({k}, 0.05);
-  ConvOp op;
-  op.kernel = {r, r};
-  op.strides = {layer.stride, layer.stride};
-  op.dilations = {1, 1};
-  op.pads_begin = op.pads_end = {layer.pad, layer.pad};
-  op.groups = layer.groups;
+  ConvOp params;
+  params.kernel = {r, r};
+  params.strides = {layer.stride, layer.stride};
+  params.dilations = {1, 1};
+  params.pads_begin = params.pads_end = {layer.pad, layer.pad};
+  params.groups = layer.groups;
   if (!layer.normalised) {
     const TensorId w = constant(name + ".weight", std::move(weights)), b = constant(name + ".bias", std::move(bias));
-    return activate(name, emit(name, "Conv", op, {x, w, b}, k), layer.activation);
+    return activate(name, op(name, "Conv", params, {x, w, b}, k), layer.activation);
   }
 
   HostTensor scale = normal({k}, 0.1, 1), mean = normal({k}, 0.1), variance = normal({k}, 0.1, 1);
   if (batchnorm_) {
     const TensorId w = constant(name + ".weight", std::move(weights));
-    const TensorId y = emit(name, "Conv", op, {x, w}, k);
+    const TensorId y = op(name, "Conv", params, {x, w}, k);
     const TensorId s = constant(name + ".bn.scale", std::move(scale)), b = constant(name + ".bn.bias", std::move(bias));
     const TensorId m = constant(name + ".bn.mean", std::move(mean)), v = constant(name + ".bn.variance", std::move(variance));
-    return activate(name, emit(name + ".bn", "BatchNormalization", BatchNormalizationOp{kEpsilon}, {y, s, b, m, v}, k),
+    return activate(name, op(name + ".bn", "BatchNormalization", BatchNormalizationOp{kEpsilon}, {y, s, b, m, v}, k),
                     layer.activation);
   }
   for (int64_t i = 0; i < k; ++i) {  // the same function with the normalisation folded in
@@ -127,62 +140,67 @@ TensorId NetworkBuilder::conv(const std::string& name, TensorId x, const ConvLay
         static_cast<float>(static_cast<double>(bias.data<float>()[i]) - static_cast<double>(mean.data<float>()[i]) * factor);
   }
   const TensorId w = constant(name + ".weight", std::move(weights)), b = constant(name + ".bias", std::move(bias));
-  return activate(name, emit(name, "Conv", op, {x, w, b}, k), layer.activation);
+  return activate(name, op(name, "Conv", params, {x, w, b}, k), layer.activation);
 }
 
 TensorId NetworkBuilder::up_conv(const std::string& name, TensorId x, int64_t filters) {
   const int64_t c = channels(x);
   const TensorId w = constant(name + ".weight", normal({c, filters, 2, 2}, std::sqrt(1 / static_cast<double>(c))));
   const TensorId b = constant(name + ".bias", normal({filters}, 0.05));
-  ConvOp op;
-  op.transposed = true;
-  op.kernel = op.strides = {2, 2};
-  op.dilations = {1, 1};
-  op.pads_begin = op.pads_end = {0, 0};
-  return emit(name, "ConvTranspose", op, {x, w, b}, filters);
+  ConvOp params;
+  params.transposed = true;
+  params.kernel = params.strides = {2, 2};
+  params.dilations = {1, 1};
+  params.pads_begin = params.pads_end = {0, 0};
+  return op(name, "ConvTranspose", params, {x, w, b}, filters);
 }
 
 TensorId NetworkBuilder::max_pool(const std::string& name, TensorId x, int64_t kernel, int64_t stride, int64_t pad,
                                   bool ceil_mode) {
-  PoolOp op;
-  op.kernel = {kernel, kernel};
-  op.strides = {stride, stride};
-  op.pads_begin = op.pads_end = {pad, pad};
-  op.ceil_mode = ceil_mode;
-  return emit(name, "MaxPool", op, {x}, channels(x));
+  PoolOp params;
+  params.kernel = {kernel, kernel};
+  params.strides = {stride, stride};
+  params.pads_begin = params.pads_end = {pad, pad};
+  params.ceil_mode = ceil_mode;
+  return op(name, "MaxPool", params, {x}, channels(x));
 }
 
 TensorId NetworkBuilder::global_average(const std::string& name, TensorId x) {
-  ReduceOp op;
-  op.kind = ReduceKind::mean;
-  op.all_spatial = true;
-  return emit(name, "GlobalAveragePool", op, {x}, channels(x));
+  ReduceOp params;
+  params.kind = ReduceKind::mean;
+  params.all_spatial = true;
+  return op(name, "GlobalAveragePool", params, {x}, channels(x));
 }
 
 TensorId NetworkBuilder::flatten(const std::string& name, TensorId x, int64_t features) {
-  return emit(name, "Flatten", ReshapeOp{ReshapeOp::Form::flatten, {1}, false, true}, {x}, features);
+  return op(name, "Flatten", ReshapeOp{ReshapeOp::Form::flatten, {1}, false, true}, {x}, features);
 }
 
 TensorId NetworkBuilder::dense(const std::string& name, TensorId x, int64_t outputs, bool relu) {
   const int64_t c = channels(x);
   const TensorId w = constant(name + ".weight", normal({outputs, c}, std::sqrt((relu ? 2 : 1) / static_cast<double>(c))));
   const TensorId b = constant(name + ".bias", normal({outputs}, 0.05));
-  MatMulOp op;
-  op.gemm = op.transpose_b = true;
-  return activate(name, emit(name, "Gemm", op, {x, w, b}, outputs), relu ? LayerActivation::relu : LayerActivation::none);
+  MatMulOp params;
+  params.gemm = params.transpose_b = true;
+  return activate(name, op(name, "Gemm", params, {x, w, b}, outputs), relu ? LayerActivation::relu : LayerActivation::none);
 }
 
 TensorId NetworkBuilder::add(const std::string& name, TensorId a, TensorId b, bool relu) {
-  const TensorId sum = emit(name, "Add", PointwiseNode{PointwiseOp::add}, {a, b}, channels(a));
+  const TensorId sum = op(name, "Add", PointwiseNode{PointwiseOp::add}, {a, b}, channels(a));
   return activate(name, sum, relu ? LayerActivation::relu : LayerActivation::none);
 }
 
 TensorId NetworkBuilder::concat(const std::string& name, TensorId a, TensorId b) {
-  return emit(name, "Concat", ConcatOp{1}, {a, b}, channels(a) + channels(b));
+  return op(name, "Concat", ConcatOp{1}, {a, b}, channels(a) + channels(b));
 }
 
 TensorId NetworkBuilder::sigmoid(const std::string& name, TensorId x) {
-  return emit(name, "Sigmoid", PointwiseNode{PointwiseOp::sigmoid}, {x}, channels(x));
+  return op(name, "Sigmoid", PointwiseNode{PointwiseOp::sigmoid}, {x}, channels(x));
+}
+
+TensorId NetworkBuilder::silu(const std::string& name, TensorId x) {
+  const TensorId gate = sigmoid(name + ".sigmoid", x);
+  return op(name + ".silu", "Mul", PointwiseNode{PointwiseOp::mul}, {x, gate}, channels(x));
 }
 
 }  // namespace sparkle

@@ -26,7 +26,7 @@ class NetworkBuilder {
  public:
   NetworkBuilder(std::string name, uint64_t seed, bool batchnorm);
 
-  TensorId input(const std::string& name, const Dims& shape);
+  TensorId input(const std::string& name, const Dims& shape, DType dtype = DType::f32);
   TensorId conv(const std::string& name, TensorId x, const ConvLayer& layer);
   TensorId up_conv(const std::string& name, TensorId x, int64_t filters);  // ConvTranspose 2x2, stride 2
   TensorId max_pool(const std::string& name, TensorId x, int64_t kernel, int64_t stride, int64_t pad, bool ceil_mode = false);
@@ -36,14 +36,20 @@ class NetworkBuilder {
   TensorId add(const std::string& name, TensorId a, TensorId b, bool relu);
   TensorId concat(const std::string& name, TensorId a, TensorId b);
   TensorId sigmoid(const std::string& name, TensorId x);
+  // x * sigmoid(x), written as exporters write it.
+  TensorId silu(const std::string& name, TensorId x);
+  // Any other operator: its ONNX type, parameters, inputs, and the channels of its result.
+  TensorId op(const std::string& name, const std::string& type, OpParams params, std::vector<TensorId> inputs,
+              int64_t channels);
+  TensorId weights(const std::string& name, const Dims& shape, double deviation, double mean = 0);
+  TensorId integers(const std::string& name, const std::vector<int64_t>& values);
+  TensorId floats(const std::string& name, const std::vector<float>& values);
   int64_t channels(TensorId x) const { return channels_[static_cast<size_t>(x)]; }
   // The tensor becomes an output called `name`, of this shape.
   void output(TensorId x, const std::string& name, const Dims& shape);
   Graph finish() { return std::move(graph_); }
 
  private:
-  TensorId emit(const std::string& name, const std::string& type, OpParams params, std::vector<TensorId> inputs,
-                int64_t channels);
   TensorId activate(const std::string& name, TensorId x, LayerActivation activation);
   TensorId constant(const std::string& name, HostTensor value);
   HostTensor normal(const Dims& shape, double deviation, double mean = 0);

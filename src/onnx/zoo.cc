@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "onnx/network_builder.h"
+#include "onnx/zoo_networks.h"
 
 namespace sparkle {
 namespace {
@@ -157,6 +158,8 @@ constexpr Row kRows[] = {
     {"tiny_residual", tiny_residual},
     {"tiny_depthwise", tiny_depthwise},
     {"tiny_unet", [](NetworkBuilder& net, int64_t batch) { unet(net, batch, 16, 2, 4); }},
+    {"tiny_detector", tiny_detector},
+    {"tiny_attention", tiny_attention},
 };
 }  // namespace
 

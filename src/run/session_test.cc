@@ -53,7 +53,13 @@ HostTensor random_tensor(const Dims& shape, uint64_t seed) {
 }
 std::vector<HostTensor> inputs_of(const Session& session, uint64_t seed) {
   std::vector<HostTensor> inputs;
-  for (const SessionInput& in : session.inputs()) inputs.push_back(random_tensor(in.shape, seed++));
+  for (const SessionInput& in : session.inputs()) {
+    inputs.push_back(random_tensor(in.shape, seed++));
+    if (in.dtype != DType::i64) continue;
+    std::mt19937_64 rng(seed);  // tokens of a small vocabulary
+    inputs.back() = HostTensor::zeros(DType::i64, in.shape);
+    for (int64_t i = 0; i < inputs.back().elements(); ++i) inputs.back().data<int64_t>()[i] = static_cast<int64_t>(rng() % 50);
+  }
   return inputs;
 }
 
@@ -83,7 +89,7 @@ void expect_close(const std::vector<HostTensor>& have, const std::vector<HostTen
   }
 }
 
-const char* const kTiny[] = {"tiny_chain", "tiny_residual", "tiny_depthwise", "tiny_unet"};
+const char* const kTiny[] = {"tiny_chain", "tiny_residual", "tiny_depthwise", "tiny_unet", "tiny_detector", "tiny_attention"};
 
 Graph zoo(std::string_view name, bool batchnorm = false, int64_t batch = 1) {
   ZooOptions options;
