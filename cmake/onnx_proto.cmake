@@ -4,7 +4,7 @@ if(CMAKE_CROSSCOMPILING)
   find_library(PROTOBUF_LITE NAMES libprotobuf-lite.a protobuf-lite)
   if(NOT PROTOBUF_LITE)
     message(STATUS "Sparkle: no protobuf for ${CMAKE_SYSTEM_PROCESSOR}: built without src/onnx and what needs it "
-                   "(report, doctor, the command, tools and integration tests)")
+                   "(report, the command, tools and integration tests)")
     return()
   endif()
 endif()
