@@ -235,7 +235,8 @@ TEST(Explain, CandidatesWithoutAScheduleHaveNoCost) {
   EXPECT_NE(line.find(sentence_of(Reason::registers_idle)), std::string::npos) << line;
   EXPECT_EQ(text.find(" 0.0000 ms (launch)  variant=tile"), std::string::npos) << text;
   int with = 0, without = 0;
-  for (const auto& step : nlohmann::json::parse(explain_json(plan, device))["steps"])
+  const auto json = nlohmann::json::parse(explain_json(plan, device));
+  for (const auto& step : json["steps"])
     for (const auto& candidate : step["candidates"]) {
       EXPECT_EQ(candidate.contains("predicted_ms"), candidate.contains("bound"));
       if (candidate["reason"] == "chosen" || candidate["reason"] == "costlier") {

@@ -1,0 +1,87 @@
+// The command and the file of measured rates: planning and running neither wait for measurements nor leave traces, `devices`
+// measures once and keeps the rates, `devices --calibrate` measures again.
+#include <iterator>
+#include <vector>
+
+#include "command.h"
+
+namespace sparkle {
+namespace {
+namespace fs = std::filesystem;
+
+class CommandRoofs : public testing::Command {
+ protected:
+  // What `sparkle ARGUMENTS` prints, with a cache folder of its own; the status must be 0.
+  std::string say(const std::string& arguments) {
+    fs::create_directories(path("cache"));
+    const testing::Said said = sparkle(arguments, "export XDG_CACHE_HOME='" + path("cache") + "';");
+    EXPECT_EQ(said.status, 0) << said.out << said.err;
+    return said.out;
+  }
+  std::vector<fs::path> kept() const {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::recursive_directory_iterator(path("cache")))
+      if (entry.is_regular_file()) files.push_back(entry.path());
+    return files;
+  }
+  static std::string content(const fs::path& file) {
+    std::ifstream stream(file);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+};
+
+TEST_F(CommandRoofs, RunVerifyAndExplainDoNotMeasure) {
+  const std::string vectors = SPARKLE_SOURCE_DIR "/tests/vectors/";
+  say("run '" + vectors + "network_squeeze/model.onnx'");
+  say("verify '" + vectors + "conv_3x3'");
+  const std::string plan = say("explain '" + vectors + "network_squeeze/model.onnx'");
+  EXPECT_NE(plan.find("estimates"), std::string::npos) << plan;
+  EXPECT_TRUE(kept().empty()) << kept()[0];
+}
+
+TEST_F(CommandRoofs, DevicesMeasuresOnceAndAgainWhenAsked) {
+  const std::string first = say("devices");
+  ASSERT_EQ(kept().size(), 1u) << first;
+  const fs::path file = kept()[0];
+  EXPECT_NE(first.find(file.string()), std::string::npos) << first;
+  EXPECT_NE(first.find("measured on this machine 2"), std::string::npos) << first;
+  const std::string rates = content(file);
+  say("devices");
+  EXPECT_EQ(content(file), rates);
+  EXPECT_EQ(say("explain '" SPARKLE_SOURCE_DIR "/tests/vectors/network_squeeze/model.onnx'").find("estimates"),
+            std::string::npos);
+  say("devices --calibrate");
+  EXPECT_NE(content(file), rates);  // to the last bit no two measurements are the same
+}
+
+TEST_F(CommandRoofs, ADescribedMachineIsNotThisOne) {
+  const std::string text = say("devices --device '" SPARKLE_SOURCE_DIR "/devices/epyc-zen4.json'");
+  EXPECT_EQ(text.find("this machine"), std::string::npos) << text;
+  EXPECT_NE(text.find("epyc-zen4.json"), std::string::npos) << text;
+}
+
+// Every unit without kernels is marked, the fp16 vector units and all of a GPU too.
+TEST_F(CommandRoofs, UnitsWithoutKernelsAreMarked) {
+  const auto marks = [&](const std::string& device) {
+    const std::string text = say("devices --device '" SPARKLE_SOURCE_DIR "/devices/" + device + ".json'");
+    std::pair<int, int> count{0, 0};  // lines of units, and those with the mark
+    bool units = false;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = text.find('\n', at);
+      const std::string line = text.substr(at, end - at);
+      at = end == std::string::npos ? text.size() : end + 1;
+      if (line.find("one step costs") != std::string::npos) break;
+      if (units) ++count.first, count.second += line.find("no kernel yet") != std::string::npos;
+      units = units || line.find("math unit") != std::string::npos;
+    }
+    return count;
+  };
+  const auto [gpu_units, gpu_marks] = marks("h200");
+  EXPECT_GT(gpu_units, 0);
+  EXPECT_EQ(gpu_units, gpu_marks);
+  const auto [arm_units, arm_marks] = marks("graviton3-neoverse-v1");
+  EXPECT_EQ(arm_units - arm_marks, 2);  // sve and neon
+}
+
+}  // namespace
+}  // namespace sparkle
