@@ -102,7 +102,8 @@ int enlarge(const CommonOptions& common, const RunOptions& o, OpenDevice& device
     reference = std::move(*read);
   }
   const std::string note = "'" + session.inputs()[0].name + "' from " + std::filesystem::path(o.inputs[0]).filename().string() +
-                           " (" + (shrunk_from ? shrunk_from->size_text() + " shrunk to " : "") + image.size_text() + "): " + preprocess.preset + ", " + to_text(preprocess);
+                           " (" + (shrunk_from ? shrunk_from->size_text() + " shrunk to " : "") + image.size_text() +
+                           "): " + preprocess.preset + ", " + to_text(preprocess);
   const int64_t peak = peak_of(session, *plan, shape);
   if (!common.json) {
     std::printf("device   %s\n", device.note.empty() ? common.device.c_str() : device.note.c_str());

@@ -165,8 +165,8 @@ SPARKLE_API sparkle_status sparkle_session_output(const sparkle_session* session
  * copied. The first run with new shapes plans and packs weights. On failure no output is set. */
 SPARKLE_API sparkle_status sparkle_session_run(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
                                                sparkle_value** outputs, size_t output_count);
-/* The same into memory of the caller: type, rank and shape of each output must be what sparkle_session_output_shapes tells. Where
- * fewer results were found (NonMaxSuppression), the rows after them begin with -1. */
+/* The same into memory of the caller: type, rank and shape of each output must be what sparkle_session_output_shapes tells.
+ * Where fewer results were found (NonMaxSuppression), the rows after them begin with -1. */
 SPARKLE_API sparkle_status sparkle_session_run_into(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
                                                     const sparkle_tensor* outputs, size_t output_count);
 

@@ -6,6 +6,7 @@ namespace sparkle {
 namespace {
 
 constexpr TypeSet kMatrices = kFloats | TypeSet{DType::i32, DType::u32, DType::i64, DType::u64};
+constexpr TypeSet kNarrowFloats{DType::f32, DType::f16, DType::bf16};
 constexpr std::string_view kInF32 = "f16 and bf16 converted to f32 before it, f64 by the variant plain";
 
 constexpr TypeRow kRows[] = {
@@ -29,14 +30,30 @@ constexpr TypeRow kRows[] = {
     {Family::reduce, "max, min", "ReduceMax, ReduceMin", kAllTypes,
      "f16 and bf16 converted to f32 before it, f64, integers and bool by the variant plain"},
     {Family::softmax, "", "Softmax, LogSoftmax", kFloats, kInF32},
-    {Family::normalize, "", "InstanceNormalization, LayerNormalization, GroupNormalization", kFloats, kInF32},
+    {Family::normalize, "",
+     "InstanceNormalization, LayerNormalization, RMSNormalization, GroupNormalization, MeanVarianceNormalization, "
+     "LpNormalization",
+     kFloats, kInF32},
     {Family::copy, "", "Transpose, Concat, Slice, Split, Expand, Tile, DepthToSpace, SpaceToDepth", kAllTypes,
      "elements move as they are"},
     {Family::pad, "", "Pad", kAllTypes, "elements move as they are"},
     {Family::resize, "nearest", "Resize, Upsample", kAllTypes, "elements move as they are"},
     {Family::resize, "linear, cubic", "Resize, Upsample", kNumbers,
      "f16 and bf16 converted to f32 before it, f64 and integers (rounded, saturating) by the variant plain"},
-    {Family::gather, "", "Gather", kAllTypes, "elements move as they are"},
+    {Family::gather, "", "Gather, GatherElements, GatherND", kAllTypes, "elements move as they are"},
+    {Family::scatter, "", "ScatterElements, ScatterND, OneHot", kAllTypes,
+     "elements move as they are; sums and products of numbers, largest and smallest of all"},
+    {Family::top_k, "", "TopK, ArgMax, ArgMin", kNumbers, "compared in their own type"},
+    {Family::scan, "", "CumSum", kNumbers, "added in their own type, f16 and bf16 in f32"},
+    {Family::triangle, "", "Trilu", kAllTypes, "elements move as they are"},
+    {Family::non_max, "", "NonMaxSuppression", TypeSet{DType::f32}, ""},
+    {Family::attention, "", "Attention", kNarrowFloats, "f16 and bf16 converted to f32 before it"},
+    {Family::rotary, "", "RotaryEmbedding", kNarrowFloats, "f16 and bf16 converted to f32 before it"},
+    {Family::sample, "", "GridSample", kNarrowFloats, "f16 and bf16 converted to f32 before it"},
+    {Family::deform, "", "DeformConv", kNarrowFloats, "f16 and bf16 converted to f32 before it"},
+    {Family::quantize, "", "QuantizeLinear, DequantizeLinear, QLinearConv and other quantised operators",
+     TypeSet{DType::f32, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::u16, DType::i32},
+     "8-bit by the kernels, 16- and 32-bit by the variant plain"},
 };
 
 const TypeRow& row(Family family, std::string_view form) {

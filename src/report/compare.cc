@@ -75,7 +75,8 @@ Comparison compare(const HostTensor& actual, const HostTensor& expected, const T
       continue;
     const double error = std::abs(a - b);
     if (std::isfinite(error)) c.largest_error = std::max(c.largest_error, error);
-    if (!whole && error <= tolerance.absolute * c.largest_value + tolerance.relative * std::abs(b) && std::isfinite(error)) continue;
+    if (!whole && error <= tolerance.absolute * c.largest_value + tolerance.relative * std::abs(b) && std::isfinite(error))
+      continue;
     if (wrong++ == 0) first = i;
   }
   if (wrong > 0) {

@@ -304,9 +304,17 @@ void end_after_found_rows(HostTensor& tensor) {
 
 }  // namespace
 
+Status Session::check_values(const std::vector<HostTensor>& inputs) const {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!inputs[i].bytes && inputs[i].elements() > 0)
+      return Error{Reason::bad_input, "Input '" + inputs_[i].name + "' has a shape, but no values."};
+  return ok();
+}
+
 Result<std::vector<HostTensor>> Session::run(const std::vector<HostTensor>& inputs, RunReport* report, bool timestamps) {
   return guard_memory("Running the model on these inputs", [&]() -> Result<std::vector<HostTensor>> {
     SPARKLE_TRY(plan, prepared(inputs));
+    SPARKLE_CHECK(check_values(inputs));
     return run_plan(*plan, inputs, report, timestamps);
   });
 }
@@ -329,15 +337,13 @@ Status Session::run_into(const std::vector<HostTensor>& inputs, const std::vecto
                          bool timestamps) {
   return guard_memory("Running the model on these inputs", [&]() -> Status {
     SPARKLE_TRY(plan, prepared(inputs));
+    SPARKLE_CHECK(check_values(inputs));
     return execute(*plan, inputs, outputs, report, timestamps);
   });
 }
 
 Status Session::execute(PreparedPlan& plan, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
                         RunReport* report, bool timestamps) {
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (!inputs[i].bytes && inputs[i].elements() > 0)
-      return Error{Reason::bad_input, "Input '" + inputs_[i].name + "' has a shape, but no values."};
   std::vector<std::shared_ptr<Buffer>> held;
   std::vector<Buffer*> slots;
   SPARKLE_TRY(arena, plan.take_arena(*backend_));

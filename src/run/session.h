@@ -60,8 +60,8 @@ class Session {
   Result<std::vector<HostTensor>> run(const std::vector<HostTensor>& inputs, RunReport* report = nullptr,
                                       bool timestamps = false);
 
-  // The same into tensors of the caller, whose types and shapes are those of the plan's outputs. Rows of an open output that were
-  // not found begin with -1.
+  // The same into tensors of the caller, whose types and shapes are those of the plan's outputs. Rows of an open output that
+  // were not found begin with -1.
   Status run_into(const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs, RunReport* report = nullptr,
                   bool timestamps = false);
 
@@ -97,6 +97,7 @@ class Session {
   Status check_budget(const Plan& plan, const ConstantMemory& memory) const;
   int64_t bytes_beside_constants(const Plan& plan) const;
   Status check_inputs(const std::vector<HostTensor>& inputs) const;
+  Status check_values(const std::vector<HostTensor>& inputs) const;
 
   Graph graph_;
   std::shared_ptr<Backend> backend_;

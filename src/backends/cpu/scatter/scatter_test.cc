@@ -7,9 +7,7 @@ namespace {
 ScatterReduction random_reduction(Random& random) { return static_cast<ScatterReduction>(pick(random, 0, 4)); }
 
 // Sums and products of NaN leave it open which NaN they are; the others hand one of two elements on.
-bool hands_on(ScatterReduction reduction) {
-  return reduction != ScatterReduction::add && reduction != ScatterReduction::mul;
-}
+bool hands_on(ScatterReduction reduction) { return reduction != ScatterReduction::add && reduction != ScatterReduction::mul; }
 
 TEST(Scatter, Elements) {
   const auto seed = std::random_device{}();
