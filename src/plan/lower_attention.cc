@@ -1,5 +1,6 @@
 // Attention and RotaryEmbedding: heads, shared keys and broadcast masks are views; past and new keys are written into one
 // buffer.
+#include "families/types.h"
 #include "plan/lower.h"
 #include "plan/view.h"
 

@@ -1,4 +1,5 @@
 // GridSample and DeformConv: pixels are read with their channels side by side.
+#include "families/types.h"
 #include "plan/lower.h"
 
 namespace sparkle {

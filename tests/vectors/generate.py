@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes the test vectors beside it: DIR/model.onnx, DIR/test_data_set_0/{input_I,output_I}.pb for each case of
 operators.py, windows.py, shapes.py, values.py, places.py, attention.py, quantized.py, networks.py and element_types.py.
-Expected outputs: the reference evaluator of the onnx package in double precision, rounded to float32 once. Each
-float32 case must agree with onnxruntime; PEER_IS_RIGHT lists the cases where the evaluator errs. Needs bench/requirements.txt (scripts/setup
-bench); run as build/venv/bin/python tests/vectors/generate.py [NAME...]."""
+Expected outputs: the reference evaluator of the onnx package in double precision, rounded to float32 once. Each float32
+case must agree with onnxruntime; PEER_IS_RIGHT lists the cases where the evaluator errs. Needs bench/requirements.txt
+(scripts/setup bench); run as build/venv/bin/python tests/vectors/generate.py [NAME...]."""
 import pathlib
 import shutil
 import sys
