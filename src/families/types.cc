@@ -6,7 +6,6 @@ namespace sparkle {
 namespace {
 
 constexpr TypeSet kMatrices = kFloats | TypeSet{DType::i32, DType::u32, DType::i64, DType::u64};
-constexpr TypeSet kNarrowFloats{DType::f32, DType::f16, DType::bf16};
 constexpr std::string_view kInF32 = "f16 and bf16 converted to f32 before it, f64 by the variant plain";
 
 constexpr TypeRow kRows[] = {
@@ -47,10 +46,10 @@ constexpr TypeRow kRows[] = {
     {Family::scan, "", "CumSum", kNumbers, "added in their own type, f16 and bf16 in f32"},
     {Family::triangle, "", "Trilu", kAllTypes, "elements move as they are"},
     {Family::non_max, "", "NonMaxSuppression", TypeSet{DType::f32}, ""},
-    {Family::attention, "", "Attention", kNarrowFloats, "f16 and bf16 converted to f32 before it"},
-    {Family::rotary, "", "RotaryEmbedding", kNarrowFloats, "f16 and bf16 converted to f32 before it"},
-    {Family::sample, "", "GridSample", kNarrowFloats, "f16 and bf16 converted to f32 before it"},
-    {Family::deform, "", "DeformConv", kNarrowFloats, "f16 and bf16 converted to f32 before it"},
+    {Family::attention, "", "Attention", kFloats, kInF32},
+    {Family::rotary, "", "RotaryEmbedding", kFloats, kInF32},
+    {Family::sample, "", "GridSample", kFloats, kInF32},
+    {Family::deform, "", "DeformConv", kFloats, kInF32},
     {Family::quantize, "", "QuantizeLinear, DequantizeLinear, QLinearConv and other quantised operators",
      TypeSet{DType::f32, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::u16, DType::i32},
      "8-bit by the kernels, 16- and 32-bit by the variant plain"},

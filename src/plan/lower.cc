@@ -88,7 +88,7 @@ const TypeRow* row_of(const OpParams& params) {
     return &type_row(StageParams(NormalizeParams{}));
   if (std::holds_alternative<AttentionOp>(params)) return &type_row(StageParams(AttentionParams{}));
   if (std::holds_alternative<RotaryEmbeddingOp>(params)) return &type_row(StageParams(RotaryParams{}));
-  if (std::holds_alternative<GridSampleOp>(params)) return &type_row(StageParams(SampleParams{}));
+  if (const auto* p = std::get_if<GridSampleOp>(&params)) return &type_row(StageParams(p->params));
   if (std::holds_alternative<DeformConvOp>(params)) return &type_row(StageParams(DeformParams{}));
   if (std::holds_alternative<ReshapeOp>(params) || std::holds_alternative<TransposeOp>(params) ||
       std::holds_alternative<SliceOp>(params) || std::holds_alternative<SplitOp>(params) ||
