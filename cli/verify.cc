@@ -46,6 +46,12 @@ fs::path model_in(const fs::path& directory) {
 // Up to this many operators count as a test of an operator, more as a network (with ten times the absolute tolerance).
 constexpr size_t kOperatorTest = 10;
 
+bool is_quantized(const Graph& graph) {
+  return std::any_of(graph.ops.begin(), graph.ops.end(), [](const Op& op) {
+    return std::holds_alternative<QuantizeOp>(op.params) || std::holds_alternative<QuantizedConvOp>(op.params);
+  });
+}
+
 // Steps of a plan that run on the plain reference loops of a fast backend.
 int plain_steps(const Plan& plan) {
   return static_cast<int>(
@@ -64,6 +70,7 @@ Verdict verify_directory(const fs::path& directory, std::shared_ptr<Backend> bac
   auto graph = read_onnx(model.string());
   if (!graph.ok()) return verdict_of(graph.error());
   const bool network = graph->ops.size() > kOperatorTest;
+  const bool quantized = network && is_quantized(*graph);
   auto session = Session::open(std::move(*graph), std::move(backend), options);
   if (!session.ok()) return verdict_of(session.error());
   Verdict verdict;
@@ -81,7 +88,9 @@ Verdict verify_directory(const fs::path& directory, std::shared_ptr<Backend> bac
                   std::to_string(outputs->size()) + " outputs",
               0, 0};
     for (size_t i = 0; i < expected->size(); ++i) {
-      const Comparison c = compare((*outputs)[i], (*expected)[i], tolerance_for((*expected)[i].dtype, network));
+      const DType dtype = (*expected)[i].dtype;
+      const Comparison c = quantized && is_float(dtype) ? compare_direction((*outputs)[i], (*expected)[i])
+                                                        : compare((*outputs)[i], (*expected)[i], tolerance_for(dtype, network));
       verdict.largest_error = std::max(verdict.largest_error, c.relative_error());
       if (!c.equal)
         return {Verdict::failed, set.filename().string() + ", output " + std::to_string(i) + ": " + c.problem,

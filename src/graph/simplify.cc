@@ -7,6 +7,7 @@ namespace sparkle {
 namespace {
 
 constexpr Rewrite kRewrites[] = {
+    {"match_quantized", match_quantized},
     {"fold_constants", fold_constants},
     {"resolve_clips", resolve_clips},
     {"drop_no_ops", drop_no_ops},

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "families/common.h"
 #include "plan/cost.h"
 #include "plan/explain.h"
 #include "plan/plan_testing.h"

@@ -1,4 +1,5 @@
 // Operators on quantised tensors: integer convolutions and products, QuantizeLinear and its relatives.
+#include "graph/values.h"
 #include "plan/lower.h"
 #include "plan/view.h"
 
@@ -74,12 +75,33 @@ void append_operands(Lowering& l, const Op& op, const std::optional<QuantizedRan
   problem.dtype = name_of(l.graph.tensor(op.inputs[0]).dtype);
 }
 
+// Constant filters of a depthwise convolution less their zero point, which nine bits hold: the kernel then packs them once.
+void take_zero_off(Lowering& l, const Op& op, std::vector<int>& inputs, const Epilogue& e) {
+  Draft& d = l.draft;
+  const IntegerOperands at = integer_operands(e);
+  int& w = inputs[1];
+  int& zero = inputs[static_cast<size_t>(at.b_zero)];
+  const HostTensor *filters = d.constant_of(w), *zeros = d.constant_of(zero);
+  const Dims shape = d.desc(w).shape;
+  if (!filters || !zeros || !is_row_major(shape, d.desc(w).layout)) return;
+  const HostTensor less = HostTensor::zeros(DType::i16, shape);
+  const int64_t per_filter = shape.product() / std::max<int64_t>(1, shape[0]);
+  for (int64_t i = 0; i < shape.product(); ++i) {
+    const double offset = element(*zeros, zeros->elements() == 1 ? 0 : i / per_filter);
+    less.data<int16_t>()[i] = static_cast<int16_t>(element(*filters, i) - offset);
+  }
+  w = d.constant(op.name + "/filters", less);
+  zero = d.constant(op.name + "/no_zero", HostTensor::zeros(DType::i16, {1}));
+}
+
 Status lower_conv(Lowering& l, const Group& group, const Op& op, const QuantizedConvOp& conv) {
   Draft& d = l.draft;
   SPARKLE_TRY(problem, conv_problem(l, op, conv.conv));
   const GraphTensor& y = l.result(group);
   std::vector<int> inputs{d.channels_innermost(l.value(op.inputs[0])), l.value(op.inputs[1])};
   append_operands(l, op, conv.clip, problem, inputs);
+  if (problem.groups == problem.c && problem.groups == problem.k && problem.groups > 1)
+    take_zero_off(l, op, inputs, problem.epilogue);
   const int out = d.make(y.name, y.dtype, y.shape, order_channels_last(y.shape.size()));
   d.step(op.name, l.nodes(group), problem, inputs, {out});
   l.set(group.output, out);

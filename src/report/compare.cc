@@ -89,4 +89,25 @@ Comparison compare(const HostTensor& actual, const HostTensor& expected, const T
   return c;
 }
 
+Comparison compare_direction(const HostTensor& actual, const HostTensor& expected) {
+  constexpr double kLeastCosine = 0.98;
+  // Type and shape, and the errors to report.
+  Comparison c = compare(actual, expected, {0, 0});
+  if (c.equal || actual.dtype != expected.dtype || !(actual.shape == expected.shape)) return c;
+  double product = 0, norm_a = 0, norm_b = 0;
+  int64_t top_a = 0, top_b = 0;
+  for (int64_t i = 0; i < expected.elements(); ++i) {
+    const double a = element(actual, i), b = element(expected, i);
+    product += a * b, norm_a += a * a, norm_b += b * b;
+    if (a > element(actual, top_a)) top_a = i;
+    if (b > element(expected, top_b)) top_b = i;
+  }
+  const double cosine = product / std::sqrt(norm_a * norm_b);
+  c.equal = top_a == top_b && cosine >= kLeastCosine;
+  c.problem = c.equal ? std::string()
+                      : "largest at " + std::to_string(top_a) + ", expected " + std::to_string(top_b) + "; cosine " +
+                            number(cosine) + ", expected at least " + number(kLeastCosine);
+  return c;
+}
+
 }  // namespace sparkle
