@@ -150,11 +150,11 @@ TEST_F(CommandOptions, VerifyIsStrict) {
   EXPECT_EQ(said.err, "");
 
   GraphBuilder unserved;
-  const TensorId d = unserved.input({2, 2}, DType::f64);
+  const TensorId d = unserved.input({2, 2}, DType::i32);
   unserved.done(unserved.pointwise(PointwiseOp::exp, {d}));
   std::filesystem::create_directories(folder_ / "wide/test_data_set_0");
   save(unserved.graph, "wide/model.onnx");
-  ASSERT_TRUE(write_tensor_pb(path("wide/test_data_set_0/input_0.pb"), "x0", HostTensor::zeros(DType::f64, {2, 2})).ok());
+  ASSERT_TRUE(write_tensor_pb(path("wide/test_data_set_0/input_0.pb"), "x0", HostTensor::zeros(DType::i32, {2, 2})).ok());
   said = sparkle("verify wide");
   EXPECT_EQ(said.status, 0) << said.out;
   EXPECT_SAYS(said.out, "0 passed, 0 failed, 1 skipped");
