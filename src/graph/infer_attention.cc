@@ -1,4 +1,5 @@
 // Shape rules of Attention and RotaryEmbedding.
+#include <algorithm>
 #include <cmath>
 
 #include "graph/infer.h"
@@ -74,12 +75,10 @@ Status infer_rule(InferContext& c, RotaryEmbeddingOp& op) {
     return c.fail(Reason::bad_shape, std::to_string(op.turned) + " elements cannot turn in rows of " + std::to_string(x[3]));
   const int64_t half = op.turned / 2;
   for (int i = 1; i <= 2; ++i) {
-    if (c.given(3)) {
-      SPARKLE_CHECK(c.expect_rank(i, 2));
-      SPARKLE_CHECK(expect_shape(c, i, {c.shape(1)[0], half}, "table"));
-    } else {
-      SPARKLE_CHECK(expect_shape(c, i, {x[0], x[2], half}, "table"));
-    }
+    SPARKLE_CHECK(c.expect_rank(i, c.given(3) ? 2 : 3));
+    // Of wider tables, as files from before the operator's first correction have them, the first columns count.
+    const int64_t columns = std::max(half, c.shape(i).back());
+    SPARKLE_CHECK(expect_shape(c, i, c.given(3) ? Dims{c.shape(1)[0], columns} : Dims{x[0], x[2], columns}, "table"));
   }
   SPARKLE_CHECK(expect_shape(c, 3, {x[0], x[2]}, "list of positions"));
   return c.set(0, c.type(0), c.shape(0));

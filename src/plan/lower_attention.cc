@@ -115,7 +115,9 @@ void lower_rotary(Lowering& l, const Group& group, const Op& op, const RotaryEmb
       d.step(d.value(picked).name, {op.name}, StageParams(GatherParams{0}), {table, positions}, {picked});
       table = picked;
     }
-    inputs.push_back(d.view(table, repeated(d.desc(table), 1, rows.shape[1])));
+    TensorDesc angles = d.desc(table);  // of a wider table the first columns
+    angles.shape[2] = rotary.turned / 2;
+    inputs.push_back(d.view(table, repeated(angles, 1, rows.shape[1])));
   }
   const GraphTensor& result = l.result(group);
   const int out = d.make(result.name, result.dtype, result.shape, order_row_major(result.shape.size()));

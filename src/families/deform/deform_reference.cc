@@ -58,7 +58,13 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const double products = 2 * pixels * d(y[1]) * d(x[1] / p.groups) * taps, samples = 8 * pixels * d(x[1]) * taps;
   Footprint result = streaming_footprint(stage, device, products + samples);
   result.nominal_flops = products;
-  if (variant_of(schedule) != "plain") result.workspace_bytes = 64;
+  if (variant_of(schedule) != "plain") {
+    // Columns of 192 KB, or of the six pixels of a tile, for each of up to 64 tasks; packed filters come on top of that where
+    // they are not constant.
+    const double columns = d(x[1]) * taps, rows = std::clamp(std::floor(49152 / std::max(1.0, columns) / 6) * 6, 6.0, 48.0);
+    const double blocks = std::clamp(std::ceil(pixels / rows), 1.0, 64.0);
+    result.workspace_bytes = static_cast<int64_t>(4 * blocks * (rows * columns + 16)) + 64;
+  }
   return result;
 }
 
