@@ -256,6 +256,19 @@ TEST(Rewrite, AttentionAsExported) {
   }
 }
 
+TEST(Rewrite, AttentionWithChannelsBeforePixels) {
+  GraphBuilder b;
+  const TensorId q = b.input({1, 4, 6, 3}), k = b.input({1, 4, 3, 6}), v = b.input({1, 4, 5, 6});
+  const TensorId weights = b.op("Softmax", SoftmaxOp{}, {b.op("MatMul", MatMulOp{}, {q, k})});
+  const TensorId turned = b.op("Transpose", TransposeOp{{0, 1, 3, 2}}, {weights});
+  auto g = b.bound({b.op("MatMul", MatMulOp{}, {v, turned})});
+  ASSERT_TRUE(g.ok()) << g.error().message;
+  EXPECT_EQ(simplified(*g), "Transpose Transpose Attention Transpose");
+  EXPECT_EQ(to_text(*g),
+            "n0 Transpose [1x4x3x6] -> [1x4x6x3]\nn1 Transpose [1x4x5x6] -> [1x4x6x5]\n"
+            "n2 Attention [1x4x6x3, 1x4x6x3, 1x4x6x5] -> [1x4x6x5]\nn3 Transpose [1x4x6x5] -> [1x4x5x6]\n");
+}
+
 TEST(Rewrite, WeightsThatAreReadStayNoAttention) {
   GraphBuilder b;
   const TensorId q = b.input({2, 5, 4}), k = b.input({2, 4, 7}), v = b.input({2, 7, 6});

@@ -1,6 +1,7 @@
 // softmax(scale * q k^T + mask) v as exporters write it, MatMul, Mul or Div by a number, Add, Softmax, MatMul, becomes one
 // Attention: the scores are never kept. k arrives transposed; its MatMul becomes the transposition back, which is a view, or
-// nothing once it meets the one that made it. Needs shapes, so it is found after bind() only.
+// nothing once it meets the one that made it. Networks on maps write v softmax(...)^T with channels before pixels: the same
+// with v and the result transposed. Needs shapes, so it is found after bind() only.
 #include <utility>
 
 #include "graph/rewrites/rewrites.h"
@@ -73,6 +74,26 @@ bool find_scores(Editor& e, TensorId id, Scores& s) {
   return s.scale >= 0 && e.single_use(id) && product(e, id) != nullptr;
 }
 
+TransposeOp swapped_last_axes(int rank) {
+  TransposeOp op;
+  for (int axis = 0; axis < rank; ++axis) op.permutation.push_back(axis);
+  std::swap(op.permutation[rank - 2], op.permutation[rank - 1]);
+  return op;
+}
+
+// Makes operator `at` the transposition of `x` into `result`, a tensor whose meaning changes with it.
+void become_transpose(Editor& e, int at, TensorId x, TensorId result, const char* suffix) {
+  const int rank = e.tensor(x).shape.size();
+  e.op(at).params = swapped_last_axes(rank);
+  e.op(at).type = "Transpose";
+  e.set_inputs(at, {x});
+  if (!suffix) return;
+  GraphTensor& t = e.tensor(result);
+  t.shape = e.tensor(x).shape;
+  std::swap(t.shape[rank - 2], t.shape[rank - 1]);
+  t.name += suffix;
+}
+
 }  // namespace
 
 bool match_attention(Editor& e) {
@@ -81,12 +102,19 @@ bool match_attention(Editor& e) {
     if (e.erased(i) || e.op(i).outputs.empty()) continue;
     const Op* values = product(e, e.op(i).outputs[0]);
     if (!values) continue;
-    const TensorId weights = values->inputs[0], v = values->inputs[1];
+    TensorId weights = values->inputs[0], v = values->inputs[1];
+    const TensorId turned = v;  // the weights transposed, in the other form
+    const auto* turn = e.made_by<TransposeOp>(turned);
+    const bool channels_first = turn && e.single_use(turned) &&
+                                turn->permutation == swapped_last_axes(turn->permutation.size()).permutation &&
+                                e.made_by<SoftmaxOp>(e.op(e.producer(turned)).inputs[0]);
+    if (channels_first) v = weights, weights = e.op(e.producer(turned)).inputs[0];
     const auto* softmax = e.made_by<SoftmaxOp>(weights);
     if (!softmax || softmax->logarithm || !e.single_use(weights)) continue;
     const int rank = e.tensor(weights).shape.size();
     if (softmax->axis != -1 && softmax->axis != rank - 1) continue;
     const int softmax_at = e.producer(weights);
+    if (channels_first && e.producer(v) > softmax_at) continue;  // its transposition takes the softmax's place
     Scores s;
     if (!find_scores(e, e.op(softmax_at).inputs[0], s)) continue;
     const int product_at = e.producer(s.product);
@@ -94,28 +122,29 @@ bool match_attention(Editor& e) {
     if (e.tensor(q).shape.back() < 1 || e.tensor(q).dtype != e.tensor(v).dtype) continue;
 
     // The product's place becomes k: [..., n, depth].
-    Op& keys = e.op(product_at);
-    TransposeOp back;
-    for (int axis = 0; axis < rank; ++axis) back.permutation.push_back(axis);
-    std::swap(back.permutation[rank - 2], back.permutation[rank - 1]);
-    keys.params = back;
-    keys.type = "Transpose";
-    e.set_inputs(product_at, {transposed});
-    GraphTensor& k = e.tensor(s.product);
-    k.shape = e.tensor(transposed).shape;
-    std::swap(k.shape[rank - 2], k.shape[rank - 1]);
-    k.name += "/keys";
-
+    become_transpose(e, product_at, transposed, s.product, "/keys");
+    for (int at : s.between) e.erase(at);
+    int place = i;
+    if (channels_first) {
+      place = e.producer(turned);
+      become_transpose(e, softmax_at, v, weights, "/values");
+      v = weights;
+      GraphTensor& y = e.tensor(turned);
+      y.shape = e.tensor(q).shape;
+      y.shape[rank - 1] = e.tensor(v).shape[rank - 1];
+      y.name += "/attention";
+      become_transpose(e, i, turned, kAbsent, nullptr);
+    } else {
+      e.erase(softmax_at);
+    }
     AttentionOp attention;
     attention.scale = s.scale;
     if (rank == 3) attention.query_heads = attention.key_heads = 1;
-    e.op(i).params = attention;
-    e.op(i).type = "Attention";
+    e.op(place).params = attention;
+    e.op(place).type = "Attention";
     std::vector<TensorId> inputs{q, s.product, v};
     if (s.mask != kAbsent) inputs.push_back(s.mask);
-    e.set_inputs(i, inputs);
-    e.erase(softmax_at);
-    for (int at : s.between) e.erase(at);
+    e.set_inputs(place, inputs);
     changed = true;
   }
   return changed;
