@@ -29,7 +29,10 @@ constexpr TypeRow kRows[] = {
     {Family::reduce, "max, min", "ReduceMax, ReduceMin", kAllTypes,
      "f16 and bf16 converted to f32 before it, f64, integers and bool by the variant plain"},
     {Family::softmax, "", "Softmax, LogSoftmax", kFloats, kInF32},
-    {Family::normalize, "", "InstanceNormalization, LayerNormalization, GroupNormalization", kFloats, kInF32},
+    {Family::normalize, "",
+     "InstanceNormalization, LayerNormalization, GroupNormalization, RMSNormalization, MeanVarianceNormalization, "
+     "LpNormalization",
+     kFloats, kInF32},
     {Family::copy, "", "Transpose, Concat, Slice, Split, Expand, Tile, DepthToSpace, SpaceToDepth", kAllTypes,
      "elements move as they are"},
     {Family::pad, "", "Pad", kAllTypes, "elements move as they are"},
@@ -37,6 +40,10 @@ constexpr TypeRow kRows[] = {
     {Family::resize, "linear, cubic", "Resize, Upsample", kNumbers,
      "f16 and bf16 converted to f32 before it, f64 and integers (rounded, saturating) by the variant plain"},
     {Family::gather, "", "Gather", kAllTypes, "elements move as they are"},
+    {Family::attention, "", "Attention", kFloats, kInF32},
+    {Family::rotary, "", "RotaryEmbedding", kFloats, kInF32},
+    {Family::sample, "", "GridSample", kFloats, kInF32},
+    {Family::deform, "", "DeformConv", kFloats, kInF32},
 };
 
 const TypeRow& row(Family family, std::string_view form) {

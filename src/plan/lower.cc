@@ -86,6 +86,10 @@ const TypeRow* row_of(const OpParams& params) {
       std::holds_alternative<LayerNormalizationOp>(params) || std::holds_alternative<GroupNormalizationOp>(params) ||
       std::holds_alternative<MeanVarianceNormalizationOp>(params) || std::holds_alternative<LpNormalizationOp>(params))
     return &type_row(StageParams(NormalizeParams{}));
+  if (std::holds_alternative<AttentionOp>(params)) return &type_row(StageParams(AttentionParams{}));
+  if (std::holds_alternative<RotaryEmbeddingOp>(params)) return &type_row(StageParams(RotaryParams{}));
+  if (const auto* p = std::get_if<GridSampleOp>(&params)) return &type_row(StageParams(p->params));
+  if (std::holds_alternative<DeformConvOp>(params)) return &type_row(StageParams(DeformParams{}));
   if (std::holds_alternative<ReshapeOp>(params) || std::holds_alternative<TransposeOp>(params) ||
       std::holds_alternative<SliceOp>(params) || std::holds_alternative<SplitOp>(params) ||
       std::holds_alternative<ConcatOp>(params) || std::holds_alternative<ExpandOp>(params) ||

@@ -1,5 +1,6 @@
 // Attention and RotaryEmbedding: heads, shared keys and broadcast masks are views; past and new keys are written into one
 // buffer.
+#include "families/types.h"
 #include "plan/lower.h"
 #include "plan/view.h"
 
@@ -48,15 +49,15 @@ void lower_attention(Lowering& l, const Group& group, const Op& op, const Attent
   Draft& d = l.draft;
   const auto given = [&](size_t i) { return i < op.inputs.size() && op.inputs[i] != kAbsent; };
   const auto wanted = [&](size_t i) { return i < op.outputs.size() && op.outputs[i] != kAbsent; };
-  int q = last_axis_contiguous(d, l.value(op.inputs[0]));
+  int q = last_axis_contiguous(d, l.computed(op.inputs[0]));
   q = d.view(q, headed(d.desc(q), attention.query_heads));
   int keys[2];  // and values
   int64_t past = 0;
   for (size_t i = 0; i < 2; ++i) {
-    const int v = l.value(op.inputs[1 + i]);
+    const int v = l.computed(op.inputs[1 + i]);
     keys[i] = d.view(v, headed(d.desc(v), attention.key_heads));
     if (given(4 + i)) {
-      const int before = l.value(op.inputs[4 + i]);
+      const int before = l.computed(op.inputs[4 + i]);
       past = d.desc(before).shape[2];
       keys[i] = joined(l, group, op.name + (i ? "/values" : "/keys"), before, keys[i]);
     }
@@ -78,7 +79,7 @@ void lower_attention(Lowering& l, const Group& group, const Op& op, const Attent
   std::vector<int> inputs{d.view(q, per_query(d.desc(q)))};
   for (int v : keys) inputs.push_back(sharing == 1 ? v : d.view(v, repeated(d.desc(v), 2, sharing)));
   if (params.mask) {
-    const int v = l.value(op.inputs[3]);
+    const int v = l.computed(op.inputs[3]);
     const TensorDesc mask = d.desc(v);
     inputs.push_back(d.view(v, per_query(broadcast_view(mask, {shape[0], shape[1], shape[2], mask.shape.back()}))));
   }
@@ -87,12 +88,12 @@ void lower_attention(Lowering& l, const Group& group, const Op& op, const Attent
     inputs.push_back(d.view(v, per_query(repeated(d.desc(v), 1, shape[1]))));
   }
   const GraphTensor& result = l.result(group);
-  const int out = d.make(result.name, result.dtype, result.shape, order_row_major(result.shape.size()));
+  const int out = d.make(result.name, computed_in(result.dtype), result.shape, order_row_major(result.shape.size()));
   std::vector<int> outputs{d.view(out, per_query(headed(d.desc(out), shape[1])))};
   if (wanted(3)) {
     params.scores = static_cast<ScoreOutput>(attention.scores + 1);
     const GraphTensor& t = l.graph.tensor(op.outputs[3]);
-    const int scores = d.make(t.name, t.dtype, t.shape, order_row_major(4));
+    const int scores = d.make(t.name, computed_in(t.dtype), t.shape, order_row_major(4));
     outputs.push_back(d.view(scores, per_query(d.desc(scores))));
     l.set(op.outputs[3], scores);
   }
@@ -102,12 +103,12 @@ void lower_attention(Lowering& l, const Group& group, const Op& op, const Attent
 
 void lower_rotary(Lowering& l, const Group& group, const Op& op, const RotaryEmbeddingOp& rotary) {
   Draft& d = l.draft;
-  const int x = last_axis_contiguous(d, l.value(op.inputs[0]));
+  const int x = last_axis_contiguous(d, l.computed(op.inputs[0]));
   const TensorDesc rows = headed(d.desc(x), rotary.heads);
   std::vector<int> inputs{d.view(x, rows)};
   const bool by_position = op.inputs.size() > 3 && op.inputs[3] != kAbsent;
   for (size_t i = 1; i <= 2; ++i) {
-    int table = d.in_order(l.value(op.inputs[i]), order_row_major(by_position ? 2 : 3), "layout");
+    int table = d.in_order(l.computed(op.inputs[i]), order_row_major(by_position ? 2 : 3), "layout");
     if (by_position) {  // the rows that the positions name
       const int positions = d.in_order(l.value(op.inputs[3]), order_row_major(2), "layout");
       const Dims shape{rows.shape[0], rows.shape[2], d.desc(table).shape[1]};
@@ -120,7 +121,7 @@ void lower_rotary(Lowering& l, const Group& group, const Op& op, const RotaryEmb
     inputs.push_back(d.view(table, repeated(angles, 1, rows.shape[1])));
   }
   const GraphTensor& result = l.result(group);
-  const int out = d.make(result.name, result.dtype, result.shape, order_row_major(result.shape.size()));
+  const int out = d.make(result.name, computed_in(result.dtype), result.shape, order_row_major(result.shape.size()));
   d.step(op.name, l.nodes(group), StageParams(RotaryParams{rotary.interleaved}), inputs,
          {d.view(out, headed(d.desc(out), rotary.heads))});
   l.set(group.output, out);

@@ -85,7 +85,7 @@ Status lower_layer(Lowering& l, const Group& group, const Op& op, const LayerNor
 // Without parameters of their own: MeanVarianceNormalization and LpNormalization.
 Status lower_bare(Lowering& l, const Group& group, const Op& op, NormalizeParams params) {
   params.scale = params.bias = false;
-  const int x = l.value(op.inputs[0]);
+  const int x = l.computed(op.inputs[0]);
   l.set(group.output, normalize_step(l, group, x, l.draft.desc(x), params, {}, {}));
   return ok();
 }

@@ -1,4 +1,5 @@
 // GridSample and DeformConv: pixels are read with their channels side by side.
+#include "families/types.h"
 #include "plan/lower.h"
 
 namespace sparkle {
@@ -8,7 +9,7 @@ int sampled(Lowering& l, const Group& group, const StageParams& params, std::vec
   Draft& d = l.draft;
   inputs[0] = d.channels_innermost(inputs[0]);
   const GraphTensor& result = l.result(group);
-  const int out = d.make(result.name, result.dtype, result.shape, order_channels_last(result.shape.size()));
+  const int out = d.make(result.name, computed_in(result.dtype), result.shape, order_channels_last(result.shape.size()));
   d.step(l.op(group).name, l.nodes(group), params, std::move(inputs), {out});
   return out;
 }
@@ -18,7 +19,7 @@ int sampled(Lowering& l, const Group& group, const StageParams& params, std::vec
 Result<bool> lower_sample(Lowering& l, const Group& group) {
   const Op& op = l.op(group);
   if (const auto* grid = std::get_if<GridSampleOp>(&op.params)) {
-    l.set(group.output, sampled(l, group, grid->params, {l.value(op.inputs[0]), l.value(op.inputs[1])}));
+    l.set(group.output, sampled(l, group, grid->params, {l.computed(op.inputs[0]), l.computed(op.inputs[1])}));
   } else if (const auto* deform = std::get_if<DeformConvOp>(&op.params)) {
     DeformParams params;
     for (size_t i = 0; i < 2; ++i) {
@@ -31,7 +32,7 @@ Result<bool> lower_sample(Lowering& l, const Group& group) {
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       if (op.inputs[i] == kAbsent) continue;
       params.bias |= i == 3, params.mask |= i == 4;
-      inputs.push_back(l.value(op.inputs[i]));
+      inputs.push_back(l.computed(op.inputs[i]));
     }
     l.set(group.output, sampled(l, group, params, std::move(inputs)));
   } else {
