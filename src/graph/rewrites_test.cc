@@ -266,7 +266,7 @@ TEST(Rewrite, AttentionWithChannelsBeforePixels) {
   EXPECT_EQ(simplified(*g), "Transpose Transpose Attention Transpose");
   EXPECT_EQ(to_text(*g),
             "n0 Transpose [1x4x3x6] -> [1x4x6x3]\nn1 Transpose [1x4x5x6] -> [1x4x6x5]\n"
-            "n2 Attention [1x4x6x3, 1x4x6x3, 1x4x6x5] -> [1x4x6x5]\nn3 Transpose [1x4x6x5] -> [1x4x5x6]\n");
+            "n3 Attention [1x4x6x3, 1x4x6x3, 1x4x6x5] -> [1x4x6x5]\nn2 Transpose [1x4x6x5] -> [1x4x5x6]\n");
 }
 
 TEST(Rewrite, WeightsThatAreReadStayNoAttention) {

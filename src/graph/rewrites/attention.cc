@@ -134,6 +134,7 @@ bool match_attention(Editor& e) {
       y.shape[rank - 1] = e.tensor(v).shape[rank - 1];
       y.name += "/attention";
       become_transpose(e, i, turned, kAbsent, nullptr);
+      std::swap(e.op(place).name, e.op(i).name);  // the product gives the step its meaning
     } else {
       e.erase(softmax_at);
     }
