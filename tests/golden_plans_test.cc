@@ -2,6 +2,7 @@
 // refactoring leaves them alone, a change of the planner shows in their diff. scripts/update_golden_plans writes them anew.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -20,6 +21,10 @@ namespace {
 const std::string kFolder = SPARKLE_SOURCE_DIR "/tests/golden_plans/";
 constexpr const char* kNetworks[] = {"resnet50",  "mobilenetv2",   "squeezenet1.1", "unet",
                                      "upscale2x", "preactivation", "tiny_detector", "tiny_attention"};
+// Single operators of tests/vectors, for the families that no network here has.
+constexpr const char* kOperators[] = {
+    "scatterelements_add", "topk_smallest",     "cumsum_reverse",    "trilu_upper",           "nonmaxsuppression_corners",
+    "rotaryembedding_4d",  "gridsample_linear", "deformconv_groups", "qlinearconv_depthwise", "quantizelinear_channels"};
 constexpr const char* kDevices[] = {"epyc-zen4", "xeon-emr",          "ryzen-zen3-laptop", "graviton3-neoverse-v1",
                                     "h200",      "radeon-rx-7900-xtx"};
 
@@ -42,7 +47,10 @@ Graph preactivation() {
 
 Result<Graph> network(const std::string& name) {
   if (name == "preactivation") return testing::ready(preactivation());
-  Result<Graph> graph = name == "upscale2x" ? read_onnx(SPARKLE_SOURCE_DIR "/models/upscale2x.onnx") : zoo_network(name);
+  const bool single = std::find(std::begin(kOperators), std::end(kOperators), name) != std::end(kOperators);
+  Result<Graph> graph = single                ? read_onnx(SPARKLE_SOURCE_DIR "/tests/vectors/" + name + "/model.onnx")
+                        : name == "upscale2x" ? read_onnx(SPARKLE_SOURCE_DIR "/models/upscale2x.onnx")
+                                              : zoo_network(name);
   if (!graph.ok()) return graph;
   SPARKLE_CHECK(simplify(*graph));
   std::vector<InputBinding> bindings;
@@ -123,9 +131,15 @@ std::string first_difference(const std::string& want, const std::string& have) {
   }
 }
 
+std::vector<const char*> all_names() {
+  std::vector<const char*> names(std::begin(kNetworks), std::end(kNetworks));
+  names.insert(names.end(), std::begin(kOperators), std::end(kOperators));
+  return names;
+}
+
 TEST(GoldenPlans, AreWhatIsStored) {
   const bool update = std::getenv("SPARKLE_UPDATE_GOLDEN_PLANS") != nullptr;
-  for (const char* name : kNetworks)
+  for (const char* name : all_names())
     for (const char* device : kDevices) {
       const std::string file = kFolder + name + "." + device + ".txt";
       SCOPED_TRACE(file);
@@ -149,7 +163,7 @@ TEST(GoldenPlans, AreWhatIsStored) {
 // Nothing is built and left unconnected: each family, algorithm and kind of fusion is the default somewhere.
 TEST(GoldenPlans, UseEveryAlgorithmAndFusion) {
   std::map<std::string, int> seen;
-  for (const char* name : kNetworks) {
+  for (const char* name : all_names()) {
     const auto plan = plan_of(name, "epyc-zen4");
     ASSERT_TRUE(plan.ok()) << plan.error().message;
     for (const PlanStep& step : plan->steps) {
