@@ -61,7 +61,7 @@ Status lower_antialias(Lowering& l, const Group& group, const Op& op, const Resi
   Draft& d = l.draft;
   const GraphTensor& result = l.result(group);
   const int rank = result.shape.size();
-  int x = d.in_order(l.value(op.inputs[0]), order_row_major(rank), "layout");
+  int x = d.in_order(l.computed(op.inputs[0]), order_row_major(rank), "layout");
   std::vector<int> axes;
   for (int i = 0; i < rank; ++i) {
     const auto at = static_cast<size_t>(i);
@@ -72,26 +72,35 @@ Status lower_antialias(Lowering& l, const Group& group, const Op& op, const Resi
                    [&](int a, int b) { return whole.scales[static_cast<size_t>(a)] < whole.scales[static_cast<size_t>(b)]; });
   if (axes.empty()) axes.push_back(0);
   for (int axis : axes) {
-    ResizeParams params = whole;
-    params.antialias = true;
-    for (int i = 0; i < rank; ++i) {
-      const auto at = static_cast<size_t>(i);
-      if (i == axis) continue;
-      params.scales[at] = 1;
-      if (!params.roi_begin.empty()) params.roi_begin[at] = 0, params.roi_end[at] = 1;
-    }
-    Dims shape = d.desc(x).shape;
-    shape[axis] = result.shape[axis];
     // A cropped axis may shrink as far as it likes whatever its size; the tables of taps must stay within reason.
-    const double length = 1 / whole.scales[static_cast<size_t>(axis)];
-    if (length * static_cast<double>(shape[axis]) > 0x1p26)
+    const double scale = whole.scales[static_cast<size_t>(axis)];
+    if (static_cast<double>(result.shape[axis]) / scale > 0x1p26)
       return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): antialiasing axis " +
-                                                    std::to_string(axis) + " by a scale of " + std::to_string(1 / length) +
+                                                    std::to_string(axis) + " by a scale of " + std::to_string(scale) +
                                                     " takes more than 2^26 weights."};
-    const int y = d.make(result.name + (axis == axes.back() ? "" : "/" + std::to_string(axis)), d.desc(x).dtype, shape,
-                         order_row_major(rank));
-    d.step(op.name + (axes.size() > 1 ? "/" + std::to_string(axis) : ""), l.nodes(group), StageParams(params), {x}, {y});
+  }
+  const auto resize = [&](const ResizeParams& params, const Dims& shape, const std::string& part) {
+    const int y = d.make(result.name + part, d.desc(x).dtype, shape, order_row_major(rank));
+    d.step(op.name + part, l.nodes(group), StageParams(params), {x}, {y});
     x = y;
+  };
+  ResizeParams all = whole;
+  all.antialias = true;
+  if (axes.size() == 1 || !is_float(d.desc(x).dtype)) {  // integers are rounded once, at the end: no axis on its own
+    resize(all, result.shape, "");
+  } else {
+    for (int axis : axes) {
+      ResizeParams params = all;
+      for (int i = 0; i < rank; ++i) {
+        const auto at = static_cast<size_t>(i);
+        if (i == axis) continue;
+        params.scales[at] = 1;
+        if (!params.roi_begin.empty()) params.roi_begin[at] = 0, params.roi_end[at] = 1;
+      }
+      Dims shape = d.desc(x).shape;
+      shape[axis] = result.shape[axis];
+      resize(params, shape, "/" + std::to_string(axis));
+    }
   }
   l.set(group.output, x);
   return ok();
