@@ -64,6 +64,8 @@ def halves(make, name, dtype):
     scales = Const(np.array([1, 1, 2, 2], dtype=np.float32), exact=True)
     op("resize_nearest", "Resize", [image, None, scales], opset=19)
     op("resize_linear", "Resize", [image, None, scales], opset=19, mode="linear")
+    op("attention", "Attention", [(1, 2, 5, 8), (1, 2, 7, 8), (1, 2, 7, 8)], opset=23)
+    op("gridsample", "GridSample", [image, lambda m: m.uniform(-1, 1, 1, 4, 5, 2)], opset=22)
     for reduction in ("Mean", "Sum", "Max", "L2"):
         axes = [ints(1, 2)] if reduction != "L2" else []
         op(f"reduce{reduction.lower()}", f"Reduce{reduction}", [(2, 5, 33)] + axes, opset=18)

@@ -93,12 +93,18 @@ class IntegerDepthwise final : public CpuKernel {
         const int64_t from_h = h * w.stride[1] - w.pad_begin[1] + r * w.dilation[1];
         const bool row_inside = inside(from_d, x_.d) && inside(from_h, x_.h);
         const uint8_t* row = row_inside ? x + (from_d * x_.pitch_d + from_h * x_.pitch_h) : nullptr;
-        for (int64_t s = 0; s < w.filter[2]; ++s, ++tap)
-          for (int64_t q = 0; q < y_.w; ++q) {
-            const int64_t from_w = q * w.stride[2] - w.pad_begin[2] + s * w.dilation[2];
-            taps[static_cast<size_t>(q * groups_ * kTapGroup + tap)] =
-                row && inside(from_w, x_.w) ? row + from_w * x_.pitch_w : line;
-          }
+        for (int64_t s = 0; s < w.filter[2]; ++s, ++tap) {
+          // Pixels [begin, end) of the output see this tap inside the row.
+          const int64_t start = s * w.dilation[2] - w.pad_begin[2], stride = w.stride[2];
+          const int64_t begin = std::min(y_.w, start >= 0 ? 0 : (stride - 1 - start) / stride);
+          const int64_t end = row && start < x_.w ? std::clamp((x_.w - 1 - start) / stride + 1, begin, y_.w) : begin;
+          const int64_t step = groups_ * kTapGroup;
+          const uint8_t** to = taps.data() + tap;
+          for (int64_t q = 0; q < begin; ++q) to[q * step] = line;
+          const uint8_t* from = row ? row + (begin * stride + start) * x_.pitch_w : nullptr;
+          for (int64_t q = begin; q < end; ++q, from += stride * x_.pitch_w) to[q * step] = from;
+          for (int64_t q = end; q < y_.w; ++q) to[q * step] = line;
+        }
       }
   }
 

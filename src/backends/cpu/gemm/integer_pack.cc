@@ -17,7 +17,7 @@ TensorDesc rows_of_maps(const TensorDesc& x, int64_t groups, int64_t channels) {
   const auto add = [&](int64_t size, int64_t pitch) { rows.shape.push_back(size), rows.layout.pitch.push_back(pitch); };
   add(x.shape[0], x.layout.pitch[0]);
   for (int i = 2; i < x.shape.size(); ++i) add(x.shape[i], x.layout.pitch[i]);
-  add(groups, channels * x.layout.pitch[1]);
+  if (groups > 1) add(groups, channels * x.layout.pitch[1]);
   add(channels, x.layout.pitch[1]);
   return rows;
 }
@@ -113,6 +113,22 @@ void copy_left(const IntegerGeometry& g, const uint8_t* a, uint8_t* copy, Execut
       }
       const uint8_t* from = a + from_at;
       uint8_t* to = copy + to_at;
+      // Pictures: three channels become four, four bytes read as one number wherever another pixel follows.
+      if (g.depth == 3 && k_pitch == 1 && from_pitch == 3 && to_pitch == 4) {
+        const uint32_t moves = move * 0x010101u;
+        int64_t j = 0;
+        for (; j + 1 < inner; ++j) {
+          uint32_t pixel;
+          std::memcpy(&pixel, from + 3 * j, 4);
+          pixel = (pixel & 0xffffffu) ^ moves;
+          std::memcpy(to + 4 * j, &pixel, 4);
+        }
+        for (; j < inner; ++j) {
+          for (int64_t i = 0; i < 3; ++i) to[4 * j + i] = static_cast<uint8_t>(from[3 * j + i] ^ move);
+          to[4 * j + 3] = 0;
+        }
+        continue;
+      }
       for (int64_t j = 0; j < inner; ++j, from += from_pitch, to += to_pitch) {
         for (int64_t i = 0; i < g.depth; ++i) to[i] = static_cast<uint8_t>(from[i * k_pitch] ^ move);
         for (int64_t i = g.depth; i < g.padded_depth; ++i) to[i] = 0;

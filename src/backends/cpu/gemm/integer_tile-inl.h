@@ -56,18 +56,27 @@ inline int32_t integer_row_sum(const uint8_t* a, const GemmRun* runs, int64_t ru
   std::memset(ones, 1, sizeof ones);
   const typename U::Right one = U::right(ones);
   typename U::V sum = U::zero();
-  int32_t rest = 0;
+  // Short runs, and what is left of long ones: sums of absolute differences from zero.
+  __m128i rest = _mm_setzero_si128();
+  const __m128i nothing = _mm_setzero_si128();
   for (int64_t i = 0; i < run_count; ++i) {
     const uint8_t* from = a + runs[i].a;
     int64_t at = 0;
     for (; at + kStep <= runs[i].length; at += kStep)
       sum = U::dot(sum, U::left_lanes(U::load(reinterpret_cast<const int32_t*>(from + at))), one);
-    for (; at < runs[i].length; ++at) rest += from[at];
+    for (; at + 16 <= runs[i].length; at += 16)
+      rest = _mm_add_epi32(rest, _mm_sad_epu8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at)), nothing));
+    for (; at < runs[i].length; at += 4) {
+      int32_t four;
+      std::memcpy(&four, from + at, 4);
+      rest = _mm_add_epi32(rest, _mm_sad_epu8(_mm_cvtsi32_si128(four), nothing));
+    }
   }
   int32_t lanes[U::kLanes];
   U::store_words(sum, lanes, U::kLanes);
-  for (int32_t lane : lanes) rest += lane;
-  return rest;
+  int32_t total = _mm_cvtsi128_si32(rest) + _mm_cvtsi128_si32(_mm_unpackhi_epi64(rest, rest));
+  for (int32_t lane : lanes) total += lane;
+  return total;
 }
 
 // Rows and vectors that leave a register for the pixel.

@@ -1,5 +1,7 @@
 // NonMaxSuppression: every class of every image is a task; their rows are written one behind the other afterwards.
+#include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "backends/cpu/copy/moves.h"
 #include "backends/cpu/cpu_kernel.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "backends/cpu/copy/moves.h"
 #include "families/typed.h"
