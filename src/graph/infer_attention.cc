@@ -38,7 +38,12 @@ Status infer_rule(InferContext& c, AttentionOp& op) {
   if (k[1] < 1 || q[1] % k[1] != 0)
     return c.fail(Reason::bad_shape,
                   std::to_string(q[1]) + " heads of queries cannot share " + std::to_string(k[1]) + " heads of keys evenly");
-  if (q[3] < 1) return c.fail(Reason::bad_shape, c.describe(0) + " has heads of no elements");
+  for (int i : {0, 2})
+    if ((i == 0 ? q : v)[3] < 1) return c.fail(Reason::bad_shape, c.describe(i) + " has heads of no elements");
+  if (op.left < -1 || op.right < -1) return c.fail(Reason::bad_model, "a bound of its window is below -1");
+  // Wider than any tensor: positions plus a bound stay far from overflow.
+  constexpr int64_t kWidest = int64_t{1} << 48;
+  op.left = std::min(op.left, kWidest), op.right = std::min(op.right, kWidest);
   if (c.given(4) != c.given(5)) return c.fail(Reason::bad_model, "past key and past value belong together");
   int64_t past = 0;
   if (c.given(4)) {
