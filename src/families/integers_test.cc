@@ -88,7 +88,7 @@ TEST(Integers, MatrixProductsAreExactAndAddTheirBias) {
   params.loader = Loader::dense;
   params.epilogue.bias = true;
   const TensorView in[] = {a.view(), b.view(), bias.view()}, out = y.view();
-  gemm_info().reference(params, in, {&out, 1});
+  gemm_info().reference(params, std::span<const TensorView>(in), {&out, 1});
   EXPECT_EQ(y.data<int64_t>()[0], 3 * large - 1 + 10);
   EXPECT_EQ(y.data<int64_t>()[1], 13);
 }
