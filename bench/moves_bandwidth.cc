@@ -97,13 +97,9 @@ std::vector<Case> cases() {
           resize(std::string(name) + " x2 " + (last ? "nhwc" : "nchw"), {8, 64, 64, 64}, {8, 64, 128, 128}, last, mode));
   list.push_back(resize("linear c3 480>640 nhwc", {8, 3, 480, 480}, {8, 3, 640, 640}, true, ResizeMode::linear));
   list.push_back(resize("linear c3 480>640 nchw", {8, 3, 480, 480}, {8, 3, 640, 640}, false, ResizeMode::linear));
-  list.push_back({"gather rows of 256",
-                  {GatherParams{0},
-                   {dense_desc(DType::f32, {32768, 256}), dense_desc(DType::i64, {32768})},
-                   {dense_desc(DType::f32, {32768, 256})}},
-                  "slices",
-                  cpu::make_gather,
-                  &gather_info()});
+  const TensorDesc rows = dense_desc(DType::f32, {32768, 256});
+  const Stage gather{GatherParams{}, {rows, dense_desc(DType::i64, {32768})}, {rows}};
+  list.push_back({"gather rows of 256", gather, "slices", cpu::make_gather, &gather_info()});
   return list;
 }
 

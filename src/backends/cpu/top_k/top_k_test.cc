@@ -34,7 +34,7 @@ std::vector<int64_t> order_of(const std::vector<float>& values, TopKParams param
   const HostTensor x = HostTensor::of(DType::f32, {n}, values);
   HostTensor best = HostTensor::zeros(DType::f32, {params.k}), indices = HostTensor::zeros(DType::i64, {params.k});
   const TensorView outputs[2] = {best.view(), indices.view()}, input = x.view();
-  top_k_info().reference(params, {&input, 1}, outputs);
+  top_k_info().reference(params, {&input, 1}, std::span<const TensorView>(outputs));
   return {indices.data<int64_t>(), indices.data<int64_t>() + params.k};
 }
 
