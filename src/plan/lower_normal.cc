@@ -5,7 +5,7 @@
 namespace sparkle {
 namespace {
 
-int normalize_step(Lowering& l, const Group& group, int x, const TensorDesc& view, const NormalizeParams& params,
+int normalize_step(Lowering& l, const Group& group, int x, TensorDesc view, const NormalizeParams& params,
                    const std::vector<int>& affine, const std::vector<TensorDesc>& affine_views) {
   Draft& d = l.draft;
   const Dims whole = d.desc(x).shape;
