@@ -90,7 +90,8 @@ TensorDesc slice_view(const TensorDesc& x, const Dims& starts, const Dims& steps
   y.shape = shape;
   for (int i = 0; i < shape.size(); ++i) {
     if (shape[i] > 0) y.layout.offset += starts[i] * x.layout.pitch[i];
-    y.layout.pitch[i] = x.layout.pitch[i] * steps[i];
+    // A step that is never taken may be any number, too large to multiply.
+    if (shape[i] > 1) y.layout.pitch[i] = x.layout.pitch[i] * steps[i];
   }
   return y;
 }
