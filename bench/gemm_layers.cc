@@ -1,7 +1,8 @@
-// Speed of the gemm family's CPU kernels on a list of convolution layers, as a share of the FMA peak that was probed just
-// before and after each slot of measurement (the clock of a shared machine wanders). Weights are constant and packed; bias and
-// ReLU are fused. Usage: gemm_layers LAYERS.csv [--threads 1|2..] [--filter TEXT] [--candidate I] [--unit NAME] [--slots N]
-// [--prefetch 0|1|2] [--kc N]
+// Speed of the gemm and winograd families' CPU kernels on a list of convolution layers, as a share of the FMA peak that was
+// probed just before and after each slot of measurement (the clock of a shared machine wanders). Weights are constant and
+// packed; bias and ReLU are fused. Usage: gemm_layers LAYERS.csv [--threads 1|2..] [--filter TEXT] [--candidate I] [--unit
+// NAME] [--slots N]
+// [--prefetch 0|1|2] [--kc N] [--tile 2|4|6] [--strip N]    (--tile: winograd instead of gemm)
 // Flops are those of the direct convolution, padding taps counted: skipped taps can show as more than 100 %.
 #include <algorithm>
 #include <cmath>
@@ -22,10 +23,6 @@
 #include "base/thread_pool.h"
 #include "device/probe_cpu.h"
 #include "families/stage.h"
-
-namespace sparkle {
-const FamilyInfo& gemm_info();
-}
 
 namespace {
 using namespace sparkle;
@@ -87,7 +84,7 @@ std::vector<Layer> read_layers(const char* path) {
   return layers;
 }
 
-Stage stage_of(const Layer& l) {
+Stage stage_of(const Layer& l, int tile) {
   GemmParams p;
   p.groups = l.groups;
   p.window.filter = {1, l.r, l.s};
@@ -101,7 +98,9 @@ Stage stage_of(const Layer& l) {
   TensorDesc x = dense_desc(DType::f32, {l.n, l.c, l.h, l.w}), y = dense_desc(DType::f32, {l.n, l.k, out_h, out_w});
   x.layout = channels_last(x.shape);
   y.layout = channels_last(y.shape);
-  return {p, {x, dense_desc(DType::f32, {l.k, l.c / l.groups, l.r, l.s}), dense_desc(DType::f32, {l.k})}, {y}};
+  StageParams params = p;
+  if (tile > 0) params = WinogradParams{tile, p.window, p.epilogue};
+  return {params, {x, dense_desc(DType::f32, {l.k, l.c / l.groups, l.r, l.s}), dense_desc(DType::f32, {l.k})}, {y}};
 }
 
 double median(std::vector<double> v) {
@@ -114,7 +113,7 @@ double median(std::vector<double> v) {
 
 int main(int argc, char** argv) {
   std::string filter, unit_name;
-  int threads = 1, candidate = 0, slots = 21, prefetch = -1, kc = -1;
+  int threads = 1, candidate = 0, slots = 21, prefetch = -1, kc = -1, tile = 0, strip = 0;
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string option = argv[i];
     if (option == "--threads") threads = std::atoi(argv[i + 1]);
@@ -124,11 +123,13 @@ int main(int argc, char** argv) {
     if (option == "--slots") slots = std::atoi(argv[i + 1]);
     if (option == "--prefetch") prefetch = std::atoi(argv[i + 1]);
     if (option == "--kc") kc = std::atoi(argv[i + 1]);
+    if (option == "--tile") tile = std::atoi(argv[i + 1]);
+    if (option == "--strip") strip = std::atoi(argv[i + 1]);
   }
   if (argc < 2) {
     std::fprintf(stderr,
                  "usage: gemm_layers LAYERS.csv [--threads N] [--filter TEXT] [--candidate I] [--unit NAME]\n"
-                 "                   [--slots N] [--prefetch 0|1|2] [--kc N]\n");
+                 "                   [--slots N] [--prefetch 0|1|2] [--kc N] [--tile 2|4|6] [--strip N]\n");
     return 2;
   }
   Device device = probe_cpu();
@@ -140,17 +141,24 @@ int main(int argc, char** argv) {
   TimedExecutor executor(threads);
   for (const Layer& layer : read_layers(argv[1])) {
     if (layer.name.find(filter) == std::string::npos) continue;
-    const Stage stage = stage_of(layer);
+    if (tile > 0 && (layer.r != 3 || layer.s != 3 || layer.stride_h != 1 || layer.dil_h != 1 || layer.groups != 1)) continue;
+    const Stage stage = stage_of(layer, tile);
+    const FamilyInfo& family = info(stage.family());
     std::vector<Schedule> schedules;
     Reason why = Reason::none;
-    for (const Variant& variant : gemm_info().variants)
+    for (const Variant& variant : family.variants)
       if (variant.name != "plain")
-        for (const Schedule& s : gemm_info().schedules(stage, variant, device, why)) schedules.push_back(s);
+        for (const Schedule& s : family.schedules(stage, variant, device, why)) schedules.push_back(s);
     if (static_cast<int>(schedules.size()) <= candidate) continue;
-    GemmSchedule schedule = std::get<GemmSchedule>(schedules[static_cast<size_t>(candidate)]);
-    if (prefetch >= 0) schedule.prefetch = prefetch;
-    if (kc >= 0) schedule.kc = kc;
-    auto made = cpu::make_gemm(stage, schedule, device, 2);
+    Schedule schedule = schedules[static_cast<size_t>(candidate)];
+    if (auto* gemm = std::get_if<GemmSchedule>(&schedule)) {
+      if (prefetch >= 0) gemm->prefetch = prefetch;
+      if (kc >= 0) gemm->kc = kc;
+    } else if (auto* winograd = std::get_if<WinogradSchedule>(&schedule)) {
+      if (prefetch >= 0) winograd->prefetch = prefetch;
+      if (strip > 0) winograd->strip = strip;
+    }
+    auto made = tile > 0 ? cpu::make_winograd(stage, schedule, device, 2) : cpu::make_gemm(stage, schedule, device, 2);
     if (!made.ok()) {
       std::printf("%-34s %s\n", layer.name.c_str(), made.error().message.c_str());
       continue;
@@ -172,7 +180,7 @@ int main(int argc, char** argv) {
     const cpu::CpuLaunch launch{inputs, outputs, workspace.bytes.get(), &executor};
 
     const double flops = 2.0 * static_cast<double>(y.elements() * (layer.c / layer.groups) * layer.r * layer.s);
-    const bool wide = schedule.unit == "avx512";
+    const bool wide = unit_of(schedule) == "avx512";
     for (int i = 0; i < 3; ++i) kernel.run(launch);
     std::vector<double> shares, rates;
     double best_wall = 1e9, best_peak = 0;

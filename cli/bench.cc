@@ -78,7 +78,7 @@ int bench_layers(const BenchArguments& a, const std::vector<NamedProblem>& probl
   auto session = session_options(a.common, device->backend->device());
   if (!session.ok()) return fail(session.error());
   LayerBenchOptions options = a.layer;
-  options.plan = {session->algorithm, session->variant, session->memory_budget, true, session->tuning.get()};
+  options.plan = session->plan();
   if (!a.common.json)
     std::printf("%s; fp32, NHWC, weights packed before, bias and ReLU fused\n%s", device->note.c_str(),
                 bench_table_heading().c_str());

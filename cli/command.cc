@@ -13,8 +13,14 @@ void add_common(CLI::App& command, CommonOptions& o) {
   command.add_option("--threads", o.threads, "CPU threads; 0: what affinity and cgroup quota allow")
       ->check(CLI::Range(0, 1024));
   command.add_option("--precision", o.precision, "fp32");
-  command.add_option("--algorithm", o.algorithm, "force one where it can serve: gemm, depthwise");
+  command.add_option("--algorithm", o.algorithm,
+                     "force one where it can serve: gemm, depthwise, winograd2, winograd4, winograd6");
   command.add_option("--variant", o.variant, "force a kernel variant by name where its family has it");
+  command
+      .add_option("--accuracy", o.accuracy,
+                  "most that max |error| / max |output| of a layer may be predicted to reach, against double precision")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   command.add_option("--fallback", o.fallback, "steps on plain reference loops: forbid, warn or allow")
       ->check(CLI::IsMember({"forbid", "warn", "allow"}));
   command.add_option("--memory-budget", o.memory_budget, "most bytes of tensors and weights: 300M, 2G");
@@ -86,6 +92,7 @@ Result<SessionOptions> session_options(const CommonOptions& o, const Device& dev
   SessionOptions s;
   s.algorithm = o.algorithm;
   s.variant = o.variant;
+  s.accuracy = o.accuracy;
   SPARKLE_TRY(budget, parse_bytes(o.memory_budget));
   s.memory_budget = budget;
   if (!o.tuning.empty()) {

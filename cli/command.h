@@ -20,13 +20,14 @@ struct CommonOptions {
   int threads = 0;
   std::string precision = "fp32";
   std::string algorithm, variant;
+  double accuracy = PlanOptions{}.accuracy;
   std::string fallback = "warn";
   std::string memory_budget;
   std::string tuning;
   bool json = false;
 };
 
-// Adds --device, --threads, --precision, --algorithm, --variant, --fallback, --memory-budget, --tuning, --json.
+// Adds --device, --threads, --precision, --algorithm, --variant, --accuracy, --fallback, --memory-budget, --tuning, --json.
 void add_common(CLI::App& command, CommonOptions& options);
 
 // A device that runs things, with its backend. Errors: bad_usage, device_unusable with what to do.

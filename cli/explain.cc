@@ -75,7 +75,7 @@ int explain_command(const ExplainArguments& a) {
   if (!device.ok()) return fail(device.error());
   auto session = session_options(a.common, *device);
   if (!session.ok()) return fail(session.error());
-  PlanOptions options{session->algorithm, session->variant, session->memory_budget, true, session->tuning.get()};
+  const PlanOptions options = session->plan();
   if (a.model.empty() == a.conv.empty())
     return fail({Reason::bad_usage, "Give either a model or --conv; see 'sparkle explain --help'."});
   auto plan = a.conv.empty() ? plan_of_model(a, *device, options) : plan_of_conv(a.conv, *device, options);

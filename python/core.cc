@@ -142,12 +142,13 @@ NB_MODULE(_core, m) {
           "__init__",
           [](sparkle::Session* self, const sparkle::Device& device, const std::optional<std::string>& path,
              const std::optional<nb::bytes>& model, const std::string& precision, const std::string& algorithm,
-             const std::string& variant, int64_t memory_budget) {
+             const std::string& variant, int64_t memory_budget, double accuracy) {
             sparkle::SessionOptions options;
             options.precision = precision;
             options.algorithm = algorithm;
             options.variant = variant;
             options.memory_budget = memory_budget;
+            options.accuracy = accuracy;
             const void* bytes = model ? model->data() : nullptr;
             const size_t size = model ? model->size() : 0;
             new (self) sparkle::Session(unlocked([&] {
@@ -155,7 +156,7 @@ NB_MODULE(_core, m) {
             }));
           },
           nb::arg("device"), nb::arg("path").none(), nb::arg("model").none(), nb::arg("precision"), nb::arg("algorithm"),
-          nb::arg("variant"), nb::arg("memory_budget"))
+          nb::arg("variant"), nb::arg("memory_budget"), nb::arg("accuracy"))
       .def("inputs", [](const sparkle::Session& s) { return describe(s.inputs()); })
       .def("outputs", [](const sparkle::Session& s) { return describe(s.outputs()); })
       .def("run",

@@ -132,11 +132,12 @@ SPARKLE_API void sparkle_value_release(sparkle_value* value);
 typedef struct sparkle_session_options {
   size_t size;              /* sizeof(sparkle_session_options) */
   const char* precision;    /* "fp32" (also NULL) */
-  const char* algorithm;    /* force one where it can serve ("gemm", "depthwise"); NULL: by cost */
+  const char* algorithm;    /* force one where it can serve ("gemm", "depthwise", "winograd4" ...); NULL: by cost */
   const char* variant;      /* force a kernel variant by name; NULL: by cost */
   const char* tuning;       /* file of stored measurements; NULL: none */
   int64_t memory_budget;    /* most bytes of tensors and weights; 0: unlimited */
   int64_t plan_cache_bytes; /* plans and arenas kept for shapes seen before; 0: 256 MiB */
+  double accuracy;          /* most that max |error| / max |output| of a layer may be predicted to reach; 0: 5e-5 */
 } sparkle_session_options;
 
 typedef struct sparkle_session sparkle_session;

@@ -210,6 +210,7 @@ struct SessionOptions {
   std::string precision = "fp32";
   std::string algorithm, variant, tuning;  // see sparkle_session_options
   int64_t memory_budget = 0, plan_cache_bytes = 0;
+  double accuracy = 0;
 };
 
 // A model ready to run; may be used by any number of threads at once.
@@ -304,6 +305,7 @@ class Session {
     options.tuning = text(o.tuning);
     options.memory_budget = o.memory_budget;
     options.plan_cache_bytes = o.plan_cache_bytes;
+    options.accuracy = o.accuracy;
     sparkle_session* session = nullptr;
     detail::check(call(&options, &session));
     handle_ = std::shared_ptr<sparkle_session>(session, sparkle_session_release);

@@ -38,12 +38,13 @@ class Session:
     """A model ready to run. ``model``: a path, or the bytes of an ONNX file. ``device``: a Device or its name."""
 
     def __init__(self, model: Union[str, os.PathLike, bytes], device: Union[Device, str] = "auto", precision: str = "fp32", *,
-                 algorithm: str = "", variant: str = "", memory_budget: int = 0) -> None:
+                 algorithm: str = "", variant: str = "", memory_budget: int = 0, accuracy: float = 0) -> None:
         self.device = device if isinstance(device, Device) else Device(device)
         in_memory = isinstance(model, (bytes, bytearray, memoryview))
         with translated():
             self._core = _core.Session(self.device._core, None if in_memory else os.fspath(model),
-                                       bytes(model) if in_memory else None, precision, algorithm, variant, memory_budget)
+                                       bytes(model) if in_memory else None, precision, algorithm, variant, memory_budget,
+                                       accuracy)
         self.inputs = [_info(*i) for i in self._core.inputs()]
         self.outputs = [_info(*o) for o in self._core.outputs()]
         self._shapes: Optional[list] = None  # (shape, dtype) of the last inputs

@@ -33,9 +33,15 @@ StagePlan depthwise_stages(const AnchorCall& call) {
   return {{whole_call(call, params)}, {}};
 }
 
-constexpr std::array<Algorithm, 2> kAlgorithms = {{
+constexpr std::array<Algorithm, 5> kAlgorithms = {{
     {"depthwise", "every channel has filters of its own", depthwise_applies, depthwise_stages},
     {"gemm", "implicit matrix product: no im2col buffer", gemm_applies, gemm_stages},
+    {"winograd2", "3x3 by tiles of 2x2 outputs: 2.25 times fewer products", winograd_applies, winograd_stages<2>,
+     winograd_error<2>},
+    {"winograd4", "3x3 by tiles of 4x4 outputs: 4 times fewer products", winograd_applies, winograd_stages<4>,
+     winograd_error<4>},
+    {"winograd6", "3x3 by tiles of 6x6 outputs: 5 times fewer products", winograd_applies, winograd_stages<6>,
+     winograd_error<6>},
 }};
 
 }  // namespace

@@ -33,6 +33,9 @@ struct Algorithm {
   // Reason::none where it can serve the call.
   Reason (*applies)(const AnchorCall& call);
   StagePlan (*stages)(const AnchorCall& call);
+  // Bound of max |error| / max |output| against double precision that calibration found for inputs and weights of no
+  // preferred sign; 0: that of any sum in fp32.
+  double (*error)(const AnchorCall& call) = nullptr;
 };
 
 // All algorithms, in the order in which ties are broken.

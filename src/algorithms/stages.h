@@ -8,6 +8,13 @@ namespace sparkle {
 // All operands of the call straight into one stage.
 StageUse whole_call(const AnchorCall& call, StageParams params);
 
+// 3x3 convolutions of stride 1 by transforms of tiles of kTile x kTile outputs.
+Reason winograd_applies(const AnchorCall& call);
+template <int kTile>
+StagePlan winograd_stages(const AnchorCall& call);
+template <int kTile>
+double winograd_error(const AnchorCall& call);
+
 // A transposed convolution as ordinary ones of stride 1: one per phase of the stride (and per group).
 StagePlan transposed_stages(const AnchorCall& call);
 

@@ -20,6 +20,9 @@ Result<SessionOptions> session_options(const sparkle_session_options* given, con
   if (given->variant) options.variant = given->variant;
   if (given->memory_budget < 0 || given->plan_cache_bytes < 0)
     return Error{Reason::bad_usage, "memory_budget and plan_cache_bytes are numbers of bytes, 0 or more."};
+  if (!(given->accuracy >= 0))
+    return Error{Reason::bad_usage, "accuracy is a share of the largest output, 0 (the default) or more."};
+  if (given->accuracy > 0) options.accuracy = given->accuracy;
   options.memory_budget = given->memory_budget;
   if (given->plan_cache_bytes > 0) options.plan_cache_bytes = given->plan_cache_bytes;
   if (given->tuning) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <new>
 
+#include "base/huge_pages.h"
 #include "base/out_of_memory.h"
 
 namespace sparkle {
@@ -84,6 +85,7 @@ HostTensor HostTensor::uninitialized(DType dtype, const Dims& shape) {
   const auto bytes = static_cast<size_t>(*wanted + kRoom);
   constexpr std::align_val_t alignment{64};
   auto* memory = static_cast<std::byte*>(::operator new(bytes, alignment));
+  prefer_huge_pages(memory, bytes);
   t.bytes = std::shared_ptr<std::byte[]>(memory, [](std::byte* p) { ::operator delete(p, std::align_val_t{64}); });
   return t;
 }

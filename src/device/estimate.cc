@@ -6,10 +6,9 @@ namespace sparkle {
 namespace {
 
 constexpr double kUnknownClock = 2.5e9;
-// Bytes per cycle of one core reading its caches: probes of Zen 4 and Emerald Rapids gave 54-69 for L1, 31-37 for L2. AMD's L3
-// is near its cores (23 on Zen 4), a mesh is far (7-10). The lower ones are taken. DRAM is no matter of cycles: 14-29 GB/s for
-// one core.
-constexpr double kL1BytesPerCycle = 54, kL2BytesPerCycle = 31, kNearL3BytesPerCycle = 22, kFarL3BytesPerCycle = 10;
+// Bytes per cycle of one core reading its caches: probes of Zen 4 gave 54 for L1, 31 for L2 and 23 for an L3 near its cores,
+// of Emerald Rapids 66-96, 41-49 and 7-11 over its mesh. DRAM is no matter of cycles: 14-29 GB/s for one core.
+constexpr double kNearBytesPerCycle[] = {54, 31, 22}, kFarBytesPerCycle[] = {80, 45, 10};
 constexpr double kDramBytesPerSecond = 18e9;
 constexpr int kCoresThatFillDram = 8;
 // Two FMA pipes on every core with vector units served here; AVX-512 on AMD before Zen 5 pairs two of 256 bits.
@@ -24,8 +23,7 @@ double flops_of(const MathUnit& unit, const Device& device, double clock) {
 }
 
 double cache_rate(size_t level, const Device& device, double clock) {
-  const double l3 = device.vendor == "AMD" ? kNearL3BytesPerCycle : kFarL3BytesPerCycle;
-  return clock * (level == 0 ? kL1BytesPerCycle : level == 1 ? kL2BytesPerCycle : l3);
+  return clock * (device.vendor == "Intel" ? kFarBytesPerCycle : kNearBytesPerCycle)[std::min<size_t>(level, 2)];
 }
 
 void fill(double& rate, double estimate) {

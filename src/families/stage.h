@@ -31,6 +31,7 @@
 #include "families/softmax/softmax.h"
 #include "families/top_k/top_k.h"
 #include "families/triangle/triangle.h"
+#include "families/winograd/winograd.h"
 
 namespace sparkle {
 
@@ -38,7 +39,7 @@ namespace sparkle {
 using StageParams =
     std::variant<GemmParams, DepthwiseParams, PoolParams, PointwiseParams, ReduceParams, SoftmaxParams, NormalizeParams,
                  CopyParams, PadParams, ResizeParams, GatherParams, ScatterParams, TopKParams, ScanParams, TriangleParams,
-                 NonMaxParams, AttentionParams, RotaryParams, SampleParams, DeformParams, QuantizeParams>;
+                 NonMaxParams, AttentionParams, RotaryParams, SampleParams, DeformParams, QuantizeParams, WinogradParams>;
 enum class Family : uint8_t {
   gemm,
   depthwise,
@@ -60,7 +61,8 @@ enum class Family : uint8_t {
   rotary,
   sample,
   deform,
-  quantize
+  quantize,
+  winograd
 };
 inline constexpr int kFamilies = std::variant_size_v<StageParams>;
 std::string_view name_of(Family family);
@@ -102,7 +104,7 @@ struct DepthwiseSchedule {
   friend bool operator==(const DepthwiseSchedule&, const DepthwiseSchedule&) = default;
 };
 
-using Schedule = std::variant<LoopSchedule, GemmSchedule, DepthwiseSchedule>;
+using Schedule = std::variant<LoopSchedule, GemmSchedule, DepthwiseSchedule, WinogradSchedule>;
 const std::string& variant_of(const Schedule& schedule);
 const std::string& unit_of(const Schedule& schedule);
 std::string to_text(const Schedule& schedule);
@@ -115,8 +117,10 @@ struct Footprint {
   double nominal_flops = 0;      // 2 * products of the direct method, padding taps counted
   double executed_flops = 0;     // what is really executed: padding taps left out, idle lanes counted
   std::vector<double> bytes;     // moved per memory level of the device, innermost first (between it and the next inner one)
+  std::vector<double> exposed;   // the part of `bytes` that no arithmetic hides: moved in phases of their own; empty: none
   std::vector<double> resident;  // bytes that want to stay per memory level
   double parallel_units = 1;     // independent tasks
+  double calls = 0;              // of micro-kernels: each takes some time beside its arithmetic
   int depth = 1;                 // loads in flight per task
   int64_t workspace_bytes = 0;   // scratch memory at run time
 };
@@ -171,5 +175,6 @@ const FamilyInfo& rotary_info();
 const FamilyInfo& sample_info();
 const FamilyInfo& deform_info();
 const FamilyInfo& quantize_info();
+const FamilyInfo& winograd_info();
 
 }  // namespace sparkle

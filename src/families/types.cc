@@ -12,6 +12,7 @@ constexpr TypeRow kRows[] = {
     {Family::gemm, "window", "Conv, ConvTranspose", kFloats, kInF32},
     {Family::gemm, "dense", "MatMul, Gemm", kMatrices,
      "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain"},
+    {Family::winograd, "", "Conv 3x3 of stride 1", kFloats, kInF32},
     {Family::depthwise, "", "Conv with a group per channel", kFloats, kInF32},
     {Family::pool, "max", "MaxPool", kNumbers,
      "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain"},

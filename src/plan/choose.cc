@@ -158,6 +158,8 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
   for (const Algorithm& algorithm : algorithms()) {
     Reason reason = algorithm.applies(call);
     if (reason == Reason::none && forced && forced != &algorithm) reason = Reason::forced_other;
+    if (reason == Reason::none && !forced && algorithm.error && algorithm.error(call) > options.accuracy)
+      reason = Reason::too_inaccurate;
     if (reason != Reason::none) {
       candidates.push_back({std::string(algorithm.name), "-", std::nullopt, reason});
       continue;

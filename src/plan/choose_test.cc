@@ -73,7 +73,7 @@ TEST(Choose, CheapestFirstAndEveryOtherSaysWhy) {
   for (std::string_view layer : {kLayer, kDepthwise}) {
     const auto choice = choose(call_of(layer), testing::device_named("epyc-zen4"), {});
     ASSERT_TRUE(choice.ok()) << choice.error().message;
-    EXPECT_EQ(choice->algorithm, layer == kDepthwise ? "depthwise" : "gemm");
+    EXPECT_EQ(choice->algorithm.substr(0, 8), layer == kDepthwise ? "depthwis" : "winograd");
     ASSERT_FALSE(choice->candidates.empty());
     EXPECT_EQ(choice->candidates[0].reason, Reason::none);
     EXPECT_EQ(choice->candidates[0].schedule, to_text(choice->schedules[0]));
@@ -118,7 +118,7 @@ TEST(Choose, ForcedAlgorithmAndVariant) {
   options.algorithm = "depthwise";  // cannot serve this layer: left to the others
   choice = choose(call_of(kLayer), device, options);
   ASSERT_TRUE(choice.ok());
-  EXPECT_EQ(choice->algorithm, "gemm");
+  EXPECT_NE(choice->algorithm, "depthwise");
   options = {};
   options.variant = "plain";
   choice = choose(call_of(kLayer), device, options);
@@ -129,22 +129,46 @@ TEST(Choose, ForcedAlgorithmAndVariant) {
 }
 
 TEST(Choose, FewRegistersAndStridedChannelsAreReasons) {
-  const auto laptop = choose(call_of(kLayer), testing::device_named("ryzen-zen3-laptop"), {});
+  PlanOptions options;
+  options.algorithm = "gemm";
+  const auto laptop = choose(call_of(kLayer), testing::device_named("ryzen-zen3-laptop"), options);
   ASSERT_TRUE(laptop.ok());
   EXPECT_EQ(variant_of(laptop->schedules[0]), "tile6x2");
   ASSERT_NE(candidate(*laptop, "gemm", "tile6x4"), nullptr);
   EXPECT_EQ(candidate(*laptop, "gemm", "tile6x4")->reason, Reason::too_few_registers);
   AnchorCall strided = call_of(kLayer);
   strided.inputs[0].layout = row_major(strided.inputs[0].shape);
-  const auto choice = choose(strided, testing::device_named("epyc-zen4"), {});
+  const auto choice = choose(strided, testing::device_named("epyc-zen4"), options);
   ASSERT_TRUE(choice.ok());
   EXPECT_EQ(variant_of(choice->schedules[0]), "plain");
   EXPECT_EQ(candidate(*choice, "gemm", "tile6x4")->reason, Reason::layout_not_served);
-  const auto server = choose(call_of(kLayer), testing::device_named("epyc-zen4"), {});
+  const auto server = choose(call_of(kLayer), testing::device_named("epyc-zen4"), options);
   ASSERT_TRUE(server.ok());
   ASSERT_NE(candidate(*server, "gemm", "tile6x2"), nullptr);
   EXPECT_EQ(candidate(*server, "gemm", "tile6x2")->reason, Reason::registers_idle);
   EXPECT_FALSE(candidate(*server, "gemm", "tile6x2")->cost.has_value());
+}
+
+TEST(Choose, RoundingErrorsStayBelowTheAccuracyAskedFor) {
+  const Device device = testing::device_named("epyc-zen4");
+  const AnchorCall call = call_of("ic512ih28oc512oh28kh3ph1");
+  double before = 0;
+  for (const char* name : {"winograd2", "winograd4", "winograd6"}) {
+    const double error = algorithm_named(name)->error(call);
+    EXPECT_GT(error, before);
+    before = error;
+    PlanOptions options;
+    options.accuracy = error * 0.99;
+    const auto without = choose(call, device, options);
+    ASSERT_TRUE(without.ok());
+    ASSERT_NE(candidate(*without, name, "-"), nullptr);
+    EXPECT_EQ(candidate(*without, name, "-")->reason, Reason::too_inaccurate);
+    options.algorithm = name;  // who forces it knows
+    EXPECT_EQ(choose(call, device, options)->algorithm, name);
+  }
+  PlanOptions strict;
+  strict.accuracy = 1e-9;
+  EXPECT_EQ(choose(call, device, strict)->algorithm, "gemm");
 }
 
 TEST(Choose, AStoredMeasurementOverridesTheCost) {

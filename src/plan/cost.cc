@@ -13,6 +13,8 @@ constexpr double kUnknownBytes = 8e9;
 // The plain reference loops: one product with its addressing takes about this long (measured 2-6 ns on several machines).
 constexpr double kPlainFlops = 0.4e9;
 constexpr double kPlainBytes = 0.5e9;
+// Row pointers, empty sums and their way out, once per call of a micro-kernel (measured some 50 cycles).
+constexpr double kCallSeconds = 15e-9;
 
 }  // namespace
 
@@ -25,14 +27,18 @@ Cost cost_of(const Footprint& f, const Schedule& schedule, const Device& device)
   const double speedup = tasks / std::ceil(tasks / cores);
   const double flops = plain ? kPlainFlops : unit && unit->flops_per_second > 0 ? unit->flops_per_second : kUnknownFlops;
   Cost cost{f.executed_flops / (flops * std::min(speedup, cores)), "compute"};
+  double exposed = 0;
   for (size_t i = 0; i < device.memory.size() && i < f.bytes.size(); ++i) {
     const MemoryLevel& level = device.memory[i];
     double rate = level.bytes_per_second > 0 ? level.bytes_per_second * std::min(speedup, cores) : kUnknownBytes;
     if (level.total_bytes_per_second > 0) rate = std::min(rate, level.total_bytes_per_second);
     if (plain) rate = std::min(rate, kPlainBytes);
-    const double seconds = f.bytes[i] / rate;
+    const double alone = i < f.exposed.size() ? f.exposed[i] : 0;
+    const double seconds = (f.bytes[i] - alone) / rate;
     if (seconds > cost.seconds) cost = {seconds, level.name};
+    exposed += alone / rate;
   }
+  cost.seconds += exposed + kCallSeconds * f.calls / std::min(speedup, cores);
   if (device.launch_seconds > cost.seconds) cost.bound = "launch";
   cost.seconds += device.launch_seconds;
   return cost;

@@ -77,6 +77,7 @@ struct PlanOptions {
   std::string algorithm;      // force one by name; empty: by cost
   std::string variant;        // force a kernel variant by name wherever it can serve
   int64_t memory_budget = 0;  // bytes of arena, constants, inputs and outputs; 0: unlimited
+  double accuracy = 5e-5;     // most that max |error| / max |output| of a layer may be predicted to reach
   bool fuse = true;           // false: every operator is a step of its own
   const class TuningStore* tuning = nullptr;
 };

@@ -20,7 +20,7 @@ BenchRow row_of(const std::string& name, const LayerMeasurement& m) {
                    : "lowest predicted cost of " + std::to_string(m.choice.candidates.size()) + " candidates";
   row.median_ms = m.median_seconds * 1e3, row.min_ms = m.min_seconds * 1e3, row.p95_ms = m.p95_seconds * 1e3;
   row.predicted_ms = m.choice.cost.seconds * 1e3;
-  row.nominal_flops = m.problem.nominal_flops(), row.executed_flops = executed_flops(m.problem);
+  row.nominal_flops = m.problem.nominal_flops(), row.executed_flops = m.executed_flops;
   const ProblemOperands operands = operands_of(m.problem);
   row.bytes = static_cast<double>(operands.output.bytes());
   for (const TensorDesc& d : operands.inputs) row.bytes += static_cast<double>(d.bytes());

@@ -146,7 +146,8 @@ Result<Prepared> prepare(Backend& backend, ConstantStore& constants, const Ancho
 }
 
 // Compares a slice of output rows (as many as a few million products allow) with the gemm family's reference.
-Status verify(Backend& backend, const AnchorCall& call, const Prepared& p, LayerMeasurement& m, uint64_t seed) {
+Status verify(Backend& backend, const AnchorCall& call, const Prepared& p, LayerMeasurement& m,
+              const LayerBenchOptions& options) {
   const Problem& problem = call.problem;
   SPARKLE_TRY(staging, backend.allocate(call.output.bytes(), MemoryKind::staging));
   const CopyRegion region{p.slots[static_cast<size_t>(p.output_slot)], 0, staging.get(), 0, call.output.bytes()};
@@ -163,7 +164,7 @@ Status verify(Backend& backend, const AnchorCall& call, const Prepared& p, Layer
   const int64_t rows = out.shape[axis];
   const double per_row = problem.nominal_flops() / 2 / static_cast<double>(rows);
   const int64_t count = std::clamp<int64_t>(static_cast<int64_t>(2e7 / per_row), 1, rows);
-  const int64_t begin = static_cast<int64_t>(seed * 7919 % static_cast<uint64_t>(rows - count + 1));
+  const int64_t begin = static_cast<int64_t>(options.seed * 7919 % static_cast<uint64_t>(rows - count + 1));
   const auto narrow = [&](TensorDesc& desc) {
     desc.layout.offset += begin * desc.layout.pitch[axis];
     desc.shape[axis] = count;
@@ -197,14 +198,19 @@ Status verify(Backend& backend, const AnchorCall& call, const Prepared& p, Layer
   }
   m.largest_error = largest > 0 ? error / largest : error;
   m.verified = true;
-  if (m.largest_error <= 5e-5) return ok();
+  if (m.largest_error <= options.plan.accuracy) return ok();
   return Error{Reason::internal, "The kernel " + to_text(m.choice.schedules[0]) + " computes " + short_name(problem) +
-                                     " wrongly: error " + std::to_string(m.largest_error) + " of the largest output."};
+                                     " wrongly: error " + std::to_string(m.largest_error) +
+                                     " of the largest output, more than the " + std::to_string(options.plan.accuracy) +
+                                     " allowed."};
 }
 
 void find_roof(const AnchorCall& call, const Device& device, LayerMeasurement& m) {
+  double counted = 0;
+  for (const Footprint& f : m.choice.footprints) counted += f.executed_flops;
+  m.executed_flops = std::min(executed_flops(m.problem), counted);
   const double peak = m.peak_flops_per_second;
-  m.roof_seconds = peak > 0 ? executed_flops(m.problem) / peak : 0;
+  m.roof_seconds = peak > 0 ? m.executed_flops / peak : 0;
   m.roof_bound = "compute";
   double bytes = static_cast<double>(call.output.bytes());
   for (const TensorDesc& d : call.inputs) bytes += static_cast<double>(d.bytes());
@@ -236,7 +242,7 @@ Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, const
     return std::chrono::duration<double>(Clock::now() - begin).count();
   };
   SPARKLE_TRY(first, run_once());
-  if (options.verify) SPARKLE_CHECK(verify(backend, call, prepared, m, options.seed));
+  if (options.verify) SPARKLE_CHECK(verify(backend, call, prepared, m, options));
   const std::string unit = unit_of(m.choice.schedules[0]);
   std::vector<double> samples, shares, peaks;
   const int repeats = std::clamp(static_cast<int>(options.seconds_per_round / std::max(first, 1e-7)), 1, 10000);

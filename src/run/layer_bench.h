@@ -21,6 +21,7 @@ struct LayerMeasurement {
   double median_seconds = 0, min_seconds = 0, p95_seconds = 0;
   double peak_flops_per_second = 0;  // all cores, probed around the samples; 0 where the device cannot tell
   double share_of_peak = 0;          // nominal rate / peak of the same moment, median over rounds
+  double executed_flops = 0;         // padding taps left out; what transforms save taken off
   double roof_seconds = 0;           // what the measured roofs allow: the slower of arithmetic and compulsory traffic
   std::string roof_bound;            // "compute" or the memory level
   double largest_error = 0;          // relative to the largest output checked

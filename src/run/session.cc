@@ -136,8 +136,7 @@ Result<std::shared_ptr<PreparedPlan>> Session::build(const std::vector<HostTenso
   }
   SPARKLE_TRY(bound, sparkle::bind(graph_, bindings));
   SPARKLE_CHECK(simplify(bound));
-  PlanOptions plan_options{options_.algorithm, options_.variant, options_.memory_budget, options_.fuse, options_.tuning.get()};
-  SPARKLE_TRY(plan, make_plan(bound, backend_->device(), plan_options));
+  SPARKLE_TRY(plan, make_plan(bound, backend_->device(), options_.plan()));
   auto prepared = std::make_shared<PreparedPlan>();
   prepared->plan = std::make_shared<Plan>(std::move(plan));
   Plan& p = *prepared->plan;

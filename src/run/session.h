@@ -23,7 +23,11 @@ struct SessionOptions {
   int64_t memory_budget = 0;                      // bytes: arena, constants (packed), inputs and outputs; 0: unlimited
   int64_t plan_cache_bytes = int64_t{256} << 20;  // arenas and programs kept for shapes seen before
   bool fuse = true;
+  double accuracy = PlanOptions{}.accuracy;
   std::shared_ptr<const TuningStore> tuning;
+
+  // As long as these options live.
+  PlanOptions plan() const { return {algorithm, variant, memory_budget, accuracy, fuse, tuning.get()}; }
 };
 
 struct SessionInput {

@@ -127,7 +127,7 @@ TEST(Session, CpuAndReferenceAgreeOnEveryTinyNetwork) {
           }
           expect_close(*got, want);
         }
-        for (const char* algorithm : {"gemm", "depthwise"}) {
+        for (const char* algorithm : {"gemm", "depthwise", "winograd2", "winograd4", "winograd6"}) {
           SessionOptions options;
           options.algorithm = algorithm, options.fuse = false;
           expect_close(run(*open(graph, cpu(), options), inputs), want);
@@ -202,6 +202,7 @@ Graph open_sizes() {
 TEST(Session, PlanCacheStaysInItsBounds) {
   SessionOptions options;
   options.plan_cache_bytes = 200000;
+  options.algorithm = "gemm";  // the largest arenas are then those of the tensors
   const auto session = open(open_sizes(), cpu(), options), reference = open(open_sizes(), make_reference_backend(), options);
   std::mt19937_64 rng(1);
   for (int i = 0; i < 300; ++i) {
@@ -280,7 +281,9 @@ TEST(Session, OriginalsOfWeightsGoOrAreCounted) {
       const int64_t bytes = graph.tensor(w).constant->size_bytes();
       const auto reference = reference_outputs(graph, {random_tensor({1, 64, 8, 8}, 2)});
       b.graph = {};
-      const auto session = open(std::move(graph), backend);
+      SessionOptions options;
+      options.algorithm = "gemm";  // packed weights are then as large as the model's
+      const auto session = open(std::move(graph), backend, options);
       graph = {};
       RunReport report;
       for (int i = 0; i < 3; ++i) {

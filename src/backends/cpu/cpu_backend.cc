@@ -10,6 +10,7 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/roofs.h"
 #include "base/denormals.h"
+#include "base/huge_pages.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -45,9 +46,9 @@ class HostBuffer final : public Buffer {
 
 using Maker = Result<CpuKernelPtr> (*)(const Stage&, const Schedule&, const Device&, uint32_t);
 constexpr std::array<Maker, kFamilies> kMakers = {
-    make_gemm,     make_depthwise, make_pool,      make_pointwise, make_reduce,  make_softmax, make_normalize,
-    make_copy,     make_pad,       make_resize,    make_gather,    make_scatter, make_top_k,   make_scan,
-    make_triangle, make_non_max,   make_attention, make_rotary,    make_sample,  make_deform,  make_quantize};
+    make_gemm,      make_depthwise, make_pool,   make_pointwise, make_reduce,   make_softmax, make_normalize, make_copy,
+    make_pad,       make_resize,    make_gather, make_scatter,   make_top_k,    make_scan,    make_triangle,  make_non_max,
+    make_attention, make_rotary,    make_sample, make_deform,    make_quantize, make_winograd};
 
 // Offsets are resolved once at recording: a run only adds the slots' addresses.
 struct Operand {
@@ -121,6 +122,7 @@ class CpuBackend final : public Backend {
                                        : ::operator new(capacity, std::align_val_t{kAlignment}, std::nothrow);
     if (!memory)
       return Error{Reason::out_of_memory, "The CPU cannot allocate " + std::to_string(bytes) + " bytes; give smaller inputs."};
+    if (!allocator_.allocate) prefer_huge_pages(memory, capacity);
     return std::shared_ptr<Buffer>(std::make_shared<HostBuffer>(static_cast<std::byte*>(memory), bytes, capacity, allocator_));
   }
   Result<std::shared_ptr<Buffer>> import(void* memory, int64_t bytes) override {

@@ -81,6 +81,7 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   const double products = instances * sizes.k_steps * padded_n;
   const double units = instances * (s->split != 1 ? tiles : row_blocks) * (s->split != 0 ? panels : 1);
   footprint.parallel_units = std::max(1.0, std::min(units, products / 1048576));
+  footprint.calls = instances * tiles * panels * chunks;
   footprint.depth = s->prefetch ? 2 : 1;
   return footprint;
 }

@@ -1,0 +1,303 @@
+// make_winograd: a winograd stage compiled for the CPU. A strip of tiles goes from input to output inside the L2: all its
+// inputs to points, then panel by panel of filters one matrix product per point (the gemm family's register tile) and back.
+// Workspace: a pixel of zeros, scale and bias padded to whole vectors, a scratch per thread, packed weights that are not
+// constant.
+#include <algorithm>
+
+#include "backends/cpu/cpu_kernel.h"
+#include "backends/cpu/gemm/gemm_tile.h"
+#include "backends/cpu/winograd/winograd_geometry.h"
+#include "backends/cpu/winograd/winograd_transform.h"
+
+namespace sparkle::cpu {
+namespace {
+
+int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// What a run works on; operands of a launch in terms of the kernel.
+struct Operands {
+  const float* x = nullptr;
+  const float* weights = nullptr;  // packed
+  const float* zeros = nullptr;    // a pixel outside of the image
+  const float* scale = nullptr;    // padded columns; nullptr: 1
+  const float* bias = nullptr;     // padded columns
+  const float* residual[2] = {nullptr, nullptr};
+  float* y = nullptr;
+};
+
+class WinogradKernel final : public CpuKernel {
+ public:
+  WinogradKernel(Stage stage, WinogradSchedule schedule, WinogradGeometry geometry, const TileKernels& products,
+                 const WinogradKernels& transforms, int threads, bool constant_weights)
+      : stage_(std::move(stage)),
+        params_(std::get<WinogradParams>(stage_.params)),
+        schedule_(std::move(schedule)),
+        g_(std::move(geometry)),
+        products_(products),
+        transforms_(transforms),
+        constant_weights_(constant_weights) {
+    const Epilogue& e = params_.epilogue;
+    has_scale_ = e.scale || e.alpha != 1;
+    slots_ = std::clamp<int64_t>(threads, 1, std::max<int64_t>(1, g_.strips * static_cast<int64_t>(g_.panels.size())));
+    zeros_at_ = 0;
+    bias_at_ = zeros_at_ + aligned(g_.padded_c * 4);
+    scale_at_ = bias_at_ + aligned(g_.padded_k * 4);
+    scratch_at_ = scale_at_ + (has_scale_ ? aligned(g_.padded_k * 4) : 0);
+    weights_at_ = scratch_at_ + slots_ * aligned(g_.scratch_floats * 4);
+    workspace_bytes_ = weights_at_ + (constant_weights_ ? 0 : aligned(g_.packed_floats() * 4));
+    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i)
+      residual_[i] = feature_map(stage_.inputs[static_cast<size_t>(2 + e.scale + e.bias + i)]);
+    const bool clamps =
+        e.activation == Activation::none || e.activation == Activation::relu || e.activation == Activation::clip;
+    fast_ = clamps && e.residuals_after == 0;
+    for (int i = 0; i < e.residuals_before; ++i)
+      fast_ = fast_ && (residual_[i].c > 1 ? residual_[i].pitch_c == 1 : g_.y.c == 1);
+  }
+
+  int64_t workspace_bytes() const override { return workspace_bytes_; }
+  int64_t packed_bytes(int input) const override {
+    return input == 1 && constant_weights_ ? std::max<int64_t>(64, aligned(g_.packed_floats() * 4)) : 0;
+  }
+  std::string packed_key(int input) const override {
+    if (packed_bytes(input) == 0) return {};
+    const TensorDesc& w = stage_.inputs[1];
+    std::string key = "winograd tile=" + std::to_string(g_.tile) + " lanes=" + std::to_string(transforms_.lanes) +
+                      " nr=" + std::to_string(schedule_.nr) + " shape=" + w.shape.to_string() +
+                      " offset=" + std::to_string(w.layout.offset) + " pitch=";
+    for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
+    return key;
+  }
+  void pack(int input, const std::byte* from, std::byte* to, Executor& executor) const override {
+    if (input != 1) return;
+    pack_filters(reinterpret_cast<const float*>(from) + stage_.inputs[1].layout.offset, reinterpret_cast<float*>(to), executor);
+  }
+
+  void run(const CpuLaunch& launch) const override {
+    if (g_.tiles == 0 || g_.panels.empty()) return;
+    const Epilogue& e = params_.epilogue;
+    const auto input = [&](int i) { return reinterpret_cast<const float*>(launch.inputs[static_cast<size_t>(i)]); };
+    const auto workspace = [&](int64_t at) { return reinterpret_cast<float*>(launch.workspace + at); };
+    Operands o;
+    o.x = input(0), o.y = reinterpret_cast<float*>(launch.outputs[0]);
+    o.weights = input(1);
+    if (!constant_weights_) {
+      pack_filters(o.weights, workspace(weights_at_), *launch.executor);
+      o.weights = workspace(weights_at_);
+    }
+    std::fill_n(workspace(zeros_at_), g_.padded_c, 0.0f);
+    o.zeros = workspace(zeros_at_);
+    int next = 2;
+    if (has_scale_) {
+      spread(e.scale ? input(next) : nullptr, next, static_cast<float>(e.alpha), workspace(scale_at_));
+      o.scale = workspace(scale_at_);
+    }
+    next += e.scale;
+    spread(e.bias ? input(next) : nullptr, next, e.bias ? 1.0f : 0.0f, workspace(bias_at_));
+    o.bias = workspace(bias_at_);
+    next += e.bias;
+    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) o.residual[i] = input(next + i);
+
+    // Strips over threads; where there are too few of them also panels, whose inputs are then transformed once per range.
+    Executor& executor = *launch.executor;
+    const int64_t width = executor.width(), panels = static_cast<int64_t>(g_.panels.size());
+    const int64_t ranges = std::clamp<int64_t>(width / g_.strips, 1, panels), total = g_.strips * ranges;
+    // A scratch per worker, or per task where the executor is wider than the device that was planned for.
+    const bool by_worker = width <= slots_;
+    const int64_t tasks = by_worker ? total : std::min(total, slots_);
+    parallel_for(executor, static_cast<int>(tasks), [&](int task, int worker) {
+      float* scratch = workspace(scratch_at_ + (by_worker ? worker : task) * aligned(g_.scratch_floats * 4));
+      for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i)
+        strip(o, i / ranges, i % ranges * panels / ranges, (i % ranges + 1) * panels / ranges, scratch);
+    });
+  }
+
+ private:
+  void strip(const Operands& o, int64_t index, int64_t p0, int64_t p1, float* scratch) const {
+    const int64_t first = g_.first_tile(index), count = g_.first_tile(index + 1) - first;
+    float* inputs = scratch;
+    float* products = scratch + g_.square() * g_.input_pitch;
+    for (int64_t i = 0; i < count; ++i) transform_input(o, first + i, inputs + i * g_.padded_c);
+    for (int64_t p = p0; p < p1; ++p) {
+      const WinogradPanel& panel = g_.panels[static_cast<size_t>(p)];
+      multiply(o, panel, inputs, count, products,
+               p + 1 < p1 ? nullptr : o.weights + g_.packed_at(g_.panels[static_cast<size_t>(p0)]));
+      for (int64_t i = 0; i < count; ++i)
+        transform_output(o, first + i, panel, products + i * panel.vectors * transforms_.lanes);
+    }
+  }
+
+  struct TilePlace {
+    int64_t n, row, column;  // of the image, of its tiles
+  };
+  TilePlace place(int64_t tile) const {
+    const int64_t of_image = g_.tiles_h * g_.tiles_w, rest = tile % of_image;
+    return {tile / of_image, rest / g_.tiles_w * g_.tile, rest % g_.tiles_w * g_.tile};
+  }
+
+  void transform_input(const Operands& o, int64_t tile, float* to) const {
+    const TilePlace at = place(tile);
+    const float* pixels[kMostTilePoints];
+    const int64_t top = at.row - g_.pad_h, left = at.column - g_.pad_w;
+    for (int r = 0; r < g_.points; ++r)
+      for (int s = 0; s < g_.points; ++s) {
+        const int64_t h = top + r, w = left + s;
+        const bool inside = h >= 0 && h < g_.x.h && w >= 0 && w < g_.x.w;
+        pixels[r * g_.points + s] = inside ? o.x + at.n * g_.x.pitch_n + h * g_.x.pitch_h + w * g_.x.pitch_w : o.zeros;
+      }
+    transforms_.input[g_.tile / 2 - 1]({pixels, g_.x.c, to, g_.input_pitch});
+  }
+
+  // For each point: tiles x channels times channels x filters of the panel. Fetched meanwhile: the weights of the next point
+  // or panel, which follow in memory, and behind the last one those that the next strip begins with.
+  void multiply(const Operands& o, const WinogradPanel& panel, const float* inputs, int64_t count, float* products,
+                const float* begin) const {
+    const int64_t width = panel.vectors * products_.lanes, panel_floats = g_.x.c * width;
+    const float* weights = o.weights + g_.packed_at(panel);
+    const int64_t rows = std::min<int64_t>(schedule_.mr, kMaxTileRows), row_tiles = (count + rows - 1) / rows;
+    const GemmRun run{0, 0, g_.x.c};
+    TileCall call{};
+    call.runs = &run;
+    call.run_count = 1;
+    call.begin_at_zero = true;
+    const int64_t share = panel_floats * 4 / row_tiles,
+                  step = schedule_.prefetch ? std::max<int64_t>(1, share / std::max<int64_t>(1, g_.x.c)) : 0;
+    for (int64_t point = 0; point < g_.square(); ++point) {
+      call.b = weights + point * panel_floats;
+      const float* next = call.b + panel_floats;
+      if (begin && point + 1 == g_.square()) next = begin;
+      const float* a = inputs + point * g_.input_pitch;
+      float* to = products + point * g_.product_pitch;
+      for (int64_t t = 0; t < row_tiles; ++t) {
+        const int64_t r0 = t * count / row_tiles, r1 = (t + 1) * count / row_tiles;
+        for (int64_t r = r0; r < r1; ++r) call.a[r - r0] = a + r * g_.padded_c;
+        call.partial = to + r0 * width;
+        call.prefetch = reinterpret_cast<const char*>(step ? next : call.b) + t * share;
+        call.prefetch_step = step;
+        products_.tile[schedule_.prefetch == 2][r1 - r0 - 1][panel.vectors - 1](call);
+      }
+    }
+  }
+
+  void transform_output(const Operands& o, int64_t tile, const WinogradPanel& panel, const float* products) const {
+    const TilePlace at = place(tile);
+    const Epilogue& e = params_.epilogue;
+    TileOutputCall call{};
+    call.products = products;
+    call.point_pitch = g_.product_pitch;
+    call.vectors = panel.vectors;
+    call.rows = std::min<int64_t>(g_.tile, g_.y.h - at.row), call.columns = std::min<int64_t>(g_.tile, g_.y.w - at.column);
+    float* y = o.y + at.n * g_.y.pitch_n + at.row * g_.y.pitch_h + at.column * g_.y.pitch_w + panel.column;
+    const auto residual = [&](int i) {
+      const FeatureMap& map = residual_[i];
+      return o.residual[i] + offset(map, at.n, at.row, at.column) + panel.column * pitch_c(map);
+    };
+    if (fast_ && panel.columns == panel.vectors * products_.lanes) {
+      call.finish = true;
+      call.y = y, call.y_row = g_.y.pitch_h, call.y_column = g_.y.pitch_w;
+      call.scale = o.scale ? o.scale + panel.column : nullptr;
+      call.bias = o.bias + panel.column;
+      call.residuals = e.residuals_before;
+      for (int i = 0; i < call.residuals; ++i) {
+        call.residual[i] = residual(i);
+        call.residual_row[i] = residual_[i].h > 1 ? residual_[i].pitch_h : 0;
+        call.residual_column[i] = residual_[i].w > 1 ? residual_[i].pitch_w : 0;
+      }
+      call.clamp_below = e.activation != Activation::none, call.clamp_above = e.activation == Activation::clip;
+      call.low = e.activation == Activation::clip ? static_cast<float>(e.a) : 0.0f;
+      call.high = static_cast<float>(e.b);
+      return transforms_.output[g_.tile / 2 - 1](call);
+    }
+    // Sums to a square of their own, then the general epilogue, a row of outputs at a time.
+    alignas(64) float sums[6 * 6 * kMaxTileVectors * kMaxLanes];
+    const int64_t width = panel.vectors * products_.lanes;
+    call.y = sums, call.y_row = g_.tile * width, call.y_column = width;
+    transforms_.output[g_.tile / 2 - 1](call);
+    FinishCall finish{};
+    finish.sums_pitch = width;
+    finish.rows = static_cast<int>(call.columns);
+    finish.columns = panel.columns;
+    finish.scale = o.scale ? o.scale + panel.column : nullptr;
+    finish.bias = o.bias + panel.column;
+    finish.residuals_before = e.residuals_before, finish.residuals_after = e.residuals_after;
+    finish.activation = e.activation;
+    finish.activation_a = static_cast<float>(e.a), finish.activation_b = static_cast<float>(e.b);
+    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) finish.residual_pitch[i] = pitch_c(residual_[i]);
+    for (int64_t row = 0; row < call.rows; ++row) {
+      finish.sums = sums + row * g_.tile * width;
+      for (int64_t column = 0; column < call.columns; ++column) {
+        finish.y[column] = y + row * g_.y.pitch_h + column * g_.y.pitch_w;
+        for (int i = 0; i < e.residuals_before + e.residuals_after; ++i)
+          finish.residual[i][column] = o.residual[i] + offset(residual_[i], at.n, at.row + row, at.column + column) +
+                                       panel.column * pitch_c(residual_[i]);
+      }
+      products_.finish(finish);
+    }
+  }
+
+  // Axes of size 1 broadcast whatever their pitch.
+  static int64_t offset(const FeatureMap& map, int64_t n, int64_t h, int64_t w) {
+    return (map.n > 1 ? n * map.pitch_n : 0) + (map.h > 1 ? h * map.pitch_h : 0) + (map.w > 1 ? w * map.pitch_w : 0);
+  }
+  static int64_t pitch_c(const FeatureMap& map) { return map.c > 1 ? map.pitch_c : 0; }
+
+  void pack_filters(const float* weights, float* to, Executor& executor) const {
+    const WinogradTransform& transform = winograd_transform(g_.tile);
+    parallel_for(executor, static_cast<int>(g_.panels.size()), [&](int i, int) {
+      const WinogradPanel& panel = g_.panels[static_cast<size_t>(i)];
+      transforms_.filter(transform,
+                         {weights + panel.column * g_.w.pitch_n, g_.w.pitch_n, g_.w.pitch_c, g_.w.pitch_h, g_.w.pitch_w,
+                          panel.columns, panel.vectors * transforms_.lanes, g_.x.c, to + g_.packed_at(panel)});
+    });
+  }
+
+  // values[k] * factor in padded columns; all `factor` where there are no values.
+  void spread(const float* values, int operand, float factor, float* to) const {
+    const TensorDesc* desc = values ? &stage_.inputs[static_cast<size_t>(operand)] : nullptr;
+    const int64_t pitch = desc && desc->shape[desc->shape.size() - 1] > 1 ? desc->layout.pitch[desc->shape.size() - 1] : 0;
+    for (int64_t i = 0; i < g_.padded_k; ++i) to[i] = values ? values[std::min(i, g_.y.c - 1) * pitch] * factor : factor;
+  }
+
+  Stage stage_;
+  WinogradParams params_;
+  WinogradSchedule schedule_;
+  WinogradGeometry g_;
+  const TileKernels& products_;
+  const WinogradKernels& transforms_;
+  bool constant_weights_, has_scale_ = false, fast_ = false;
+  FeatureMap residual_[2];
+  int64_t slots_ = 1;
+  int64_t zeros_at_ = 0, bias_at_ = 0, scale_at_ = 0, scratch_at_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
+};
+
+Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU's winograd kernels " + std::move(what) + "."}; }
+
+}  // namespace
+
+Result<CpuKernelPtr> make_winograd(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
+  const auto* s = std::get_if<WinogradSchedule>(&schedule);
+  if (!s) return lacks("run strips of tiles, not the schedule '" + to_text(schedule) + "'");
+  const TileKernels* products = device.unit(s->unit) ? tile_kernels_of(s->unit) : nullptr;
+  const WinogradKernels* transforms = winograd_kernels_of(s->unit);
+  if (!products || !transforms) return lacks("cannot use the unit '" + s->unit + "', which this device or build does not have");
+  if (s->mr < 1 || s->mr > kMaxTileRows || s->nr < 1 || s->nr > products->max_vectors)
+    return lacks("have no tile of " + std::to_string(s->mr) + " rows by " + std::to_string(s->nr) + " vectors for the unit '" +
+                 s->unit + "'");
+  const auto* params = std::get_if<WinogradParams>(&stage.params);
+  if (!params || stage.outputs.size() != 1 || stage.inputs.size() != static_cast<size_t>(2 + params->epilogue.operands()))
+    return Error{Reason::internal, "A winograd stage has two operands, those of its epilogue and one output."};
+  if (params->tile != 2 && params->tile != 4 && params->tile != 6)
+    return lacks("have tiles of 2, 4 and 6, not " + std::to_string(params->tile));
+  if (params->window.filter != Triple{1, 3, 3} || params->window.stride != Triple{1, 1, 1} ||
+      params->window.dilation != Triple{1, 1, 1})
+    return Error{Reason::filter_not_served, "The CPU's winograd kernels serve filters of 3x3 without stride or dilation."};
+  for (const auto* list : {&stage.inputs, &stage.outputs})
+    for (const TensorDesc& desc : *list)
+      if (desc.dtype != DType::f32)
+        return Error{Reason::type_not_served, "The CPU's winograd kernels compute in f32, not " +
+                                                  std::string(name_of(desc.dtype)) + "; convert the operand."};
+  SPARKLE_TRY(geometry, winograd_geometry(stage, *s, transforms->lanes));
+  return CpuKernelPtr(std::make_unique<WinogradKernel>(stage, *s, std::move(geometry), *products, *transforms, device.cores,
+                                                       (constants >> 1 & 1) != 0));
+}
+
+}  // namespace sparkle::cpu
