@@ -194,7 +194,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
                   step.cost.seconds * 1e3, gflops, roof, 100 * ms / total, step.cost.bound.c_str());
     rows.push_back({{"name", step.name},
                     {"problem", step.problem},
-                    {"dtype", "f32"},
+                    {"dtype", step.stage.inputs.empty() ? "" : std::string(name_of(step.stage.inputs[0].dtype))},
                     {"algorithm", step.algorithm},
                     {"schedule", to_text(step.schedule)},
                     {"median_ms", ms},
