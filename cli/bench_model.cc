@@ -11,6 +11,7 @@
 #include "device/device_json.h"
 #include "families/common.h"
 #include "model_inputs.h"
+#include "onnx/mapped_file.h"
 #include "onnx/npy.h"
 #include "onnx/reader.h"
 #include "onnx/tensor_file.h"
@@ -142,10 +143,8 @@ Status check_writable(const std::string& path) {
 }
 
 Status write_results(const std::string& path, const nlohmann::json& json) {
-  std::ofstream file(path);
-  file << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
-  if (file.flush()) return ok();
-  return Error{Reason::file_unwritable, "The results cannot be written to '" + path + "'."};
+  const std::string text = json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return write_file(path, std::as_bytes(std::span(text)));
 }
 
 int bench_model(const CommonOptions& common, const ModelBench& bench) {
@@ -194,7 +193,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
                   step.cost.seconds * 1e3, gflops, roof, 100 * ms / total, step.cost.bound.c_str());
     rows.push_back({{"name", step.name},
                     {"problem", step.problem},
-                    {"dtype", "f32"},
+                    {"dtype", step.stage.inputs.empty() ? "" : std::string(name_of(step.stage.inputs[0].dtype))},
                     {"algorithm", step.algorithm},
                     {"schedule", to_text(step.schedule)},
                     {"median_ms", ms},

@@ -1,8 +1,11 @@
 // The command `sparkle`: one subcommand per file. Status: 0 done, 1 a check failed, 2 bad usage or input, 3 a requirement not
 // met.
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +48,16 @@ int unknown_command(const CLI::App& app, const std::string& given_word) {
   return fail({Reason::bad_usage, "There is no command '" + word + "'; " + advice});
 }
 
+// `status`, unless what was printed could not all be written: on a full disk, into a closed pipe.
+int printed(int status) {
+  errno = 0;
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout) && std::cout) return status;
+  const std::string why = errno ? std::string(": ") + std::strerror(errno) : "";
+  std::fprintf(stderr, "sparkle: The output could not be printed in full%s.\n", why.c_str());
+  return kBadInput;
+}
+
 }  // namespace
 }  // namespace sparkle::cli
 
@@ -66,7 +79,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == 0) return printed(app.exit(error));  // --help, --version
     std::string sentence = error.what();
     if (!sentence.empty() && sentence.back() == '.') sentence.pop_back();
     return fail({sparkle::Reason::bad_usage, sentence + "; see 'sparkle --help' or 'sparkle COMMAND --help'."});
@@ -79,5 +92,5 @@ int main(int argc, char** argv) {
   } catch (const std::length_error&) {
     status = fail(sparkle::out_of_memory("This command"));
   }
-  return std::fflush(stdout) == 0 && !std::ferror(stdout) ? status : kBadInput;
+  return printed(status);
 }

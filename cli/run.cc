@@ -6,6 +6,7 @@
 #include "model_inputs.h"
 #include "onnx/reader.h"
 #include "progress.h"
+#include "report/float_type.h"
 #include "run_options.h"
 
 namespace sparkle::cli {
@@ -53,7 +54,7 @@ Result<Prepared> prepare_inputs(Session& session, const RunOptions& o) {
     }
     SPARKLE_TRY(preprocess, choose_preprocess(wanted[i], o));
     SPARKLE_TRY(image, read_image(path));
-    p.tensors.push_back({DType::f32, tensor_shape(image, preprocess), nullptr});
+    p.tensors.push_back({wanted[i].dtype, tensor_shape(image, preprocess), nullptr});
     p.notes.push_back(head + " (" + image.size_text() + "): " + preprocess.preset + ", " + to_text(preprocess));
     pictures.push_back({i, std::move(image), preprocess});
   }
@@ -61,7 +62,8 @@ Result<Prepared> prepare_inputs(Session& session, const RunOptions& o) {
   p.plan = std::move(plan);
   for (const Picture& picture : pictures) {
     SPARKLE_TRY(tensor, to_tensor(picture.image, picture.preprocess));
-    p.tensors[picture.input] = std::move(tensor);
+    SPARKLE_TRY(typed, in_float_type(tensor, wanted[picture.input].dtype));
+    p.tensors[picture.input] = std::move(typed);
   }
   return p;
 }
@@ -156,9 +158,11 @@ int run(const CommonOptions& common, const RunOptions& o) {
   std::vector<std::string> written;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string& name = session.outputs()[i].name;
-    rows.push_back(show_output(name, outputs[i], *labels, o.top, common.json));
+    const auto figures = in_float_type(outputs[i], DType::f32);
+    if (!figures.ok()) return fail(figures.error());
+    rows.push_back(show_output(name, *figures, outputs[i].dtype, *labels, o.top, common.json));
     if (o.output.empty()) continue;
-    if (auto saved = save_output(o.output, name, outputs[i], written); !saved.ok()) return fail(saved.error());
+    if (auto saved = save_output(o.output, name, outputs[i], *figures, written); !saved.ok()) return fail(saved.error());
   }
   if (common.json)
     return print_json({{"model", o.model},

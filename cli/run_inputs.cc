@@ -61,7 +61,7 @@ Result<HostTensor> read_tensor_file(const std::string& path) {
 Result<Preprocess> choose_preprocess(const SessionInput& input, const RunOptions& o) {
   const Dims& shape = input.shape;
   const bool channels_fit = shape.size() == 4 && (shape[1] == 1 || shape[1] == 3);
-  if (input.dtype != DType::f32 || !channels_fit || shape[0] > 1 || shape[2] > 65536 || shape[3] > 65536)
+  if (!is_float(input.dtype) || !channels_fit || shape[0] > 1 || shape[2] > 65536 || shape[3] > 65536)
     return Error{Reason::bad_input, "Input '" + input.name + "' (" + std::string(name_of(input.dtype)) + " " +
                                         shape.to_string() + ") does not take a picture; give a .npy or .pb tensor."};
   const bool open = shape[2] <= 0 || shape[3] <= 0;

@@ -40,15 +40,16 @@ Status check_labels(const Plan& plan, const std::vector<std::string>& labels);
 // One name per line; "n01440764 tench, ..." loses its number.
 Result<std::vector<std::string>> read_labels(const std::string& path);
 
-// Prints one output (classes with the largest values, or figures) unless `quiet`, and gives it as JSON.
-nlohmann::json show_output(const std::string& name, const HostTensor& output, const std::vector<std::string>& labels, int top,
-                           bool quiet);
+// Prints one output (classes with the largest values, or figures) unless `quiet`, and gives it as JSON. Floats come as f32;
+// `stored` is the type that they have in the model.
+nlohmann::json show_output(const std::string& name, const HostTensor& output, DType stored,
+                           const std::vector<std::string>& labels, int top, bool quiet);
 // The output as a picture where it looks like one: 1 or 3 channels, at least 8x8, values in 0..1 or about 0..255.
 std::optional<Image> picture_of(const HostTensor& output);
 // DIR/NAME.npy, the output's name made fit for a file.
 std::string tensor_path(const std::string& directory, const std::string& name);
-// DIR/NAME.npy and, for pictures, DIR/NAME.png; adds the paths to `written`.
-Status save_output(const std::string& directory, const std::string& name, const HostTensor& output,
+// DIR/NAME.npy and, for pictures, DIR/NAME.png from `figures`, the output in f32; adds the paths to `written`.
+Status save_output(const std::string& directory, const std::string& name, const HostTensor& output, const HostTensor& figures,
                    std::vector<std::string>& written);
 
 // Enlarging networks: the picture in tiles, the result and a comparison beside bicubic into --output.

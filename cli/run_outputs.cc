@@ -84,7 +84,7 @@ Status check_labels(const Plan& plan, const std::vector<std::string>& labels) {
     const PlanTensor& t = plan.tensors[static_cast<size_t>(output)];
     const int64_t count = t.desc.elements();
     const bool row =
-        t.desc.dtype == DType::f32 && count >= 2 && *std::max_element(t.desc.shape.begin(), t.desc.shape.end()) == count;
+        is_float(t.desc.dtype) && count >= 2 && *std::max_element(t.desc.shape.begin(), t.desc.shape.end()) == count;
     if (row && (!smallest || count < smallest->desc.elements())) smallest = &t;
   }
   if (!smallest) return Error{Reason::bad_usage, "--labels is for classifiers; no output of this model is a row of classes."};
@@ -110,16 +110,15 @@ Result<std::vector<std::string>> read_labels(const std::string& path) {
   return labels;
 }
 
-nlohmann::json show_output(const std::string& name, const HostTensor& output, const std::vector<std::string>& labels, int top,
-                           bool quiet) {
-  nlohmann::json json{{"name", name},
-                      {"dtype", name_of(output.dtype)},
-                      {"shape", std::vector<int64_t>(output.shape.begin(), output.shape.end())}};
+nlohmann::json show_output(const std::string& name, const HostTensor& output, DType stored,
+                           const std::vector<std::string>& labels, int top, bool quiet) {
+  nlohmann::json json{
+      {"name", name}, {"dtype", name_of(stored)}, {"shape", std::vector<int64_t>(output.shape.begin(), output.shape.end())}};
   if (class_count(output) > 0) {
     json.update(show_classes(name, output, labels, top, quiet));
     return json;
   }
-  const std::string head = std::string(name_of(output.dtype)) + " " + output.shape.to_string();
+  const std::string head = std::string(name_of(stored)) + " " + output.shape.to_string();
   if (output.dtype != DType::f32 || output.elements() == 0) {
     if (!quiet) std::printf("output   '%s', %s\n", name.c_str(), head.c_str());
     return json;
@@ -147,12 +146,12 @@ std::string tensor_path(const std::string& directory, const std::string& name) {
   return (std::filesystem::path(directory) / (file_name(name) + ".npy")).string();
 }
 
-Status save_output(const std::string& directory, const std::string& name, const HostTensor& output,
+Status save_output(const std::string& directory, const std::string& name, const HostTensor& output, const HostTensor& figures,
                    std::vector<std::string>& written) {
   const std::string base = (std::filesystem::path(directory) / file_name(name)).string();
   SPARKLE_CHECK(write_npy(base + ".npy", output));
   written.push_back(base + ".npy");
-  if (const auto picture = picture_of(output)) {
+  if (const auto picture = picture_of(figures)) {
     SPARKLE_CHECK(write_png(base + ".png", *picture));
     written.push_back(base + ".png");
   }

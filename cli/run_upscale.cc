@@ -138,20 +138,21 @@ int enlarge(const CommonOptions& common, const RunOptions& o, OpenDevice& device
                              "network " + std::to_string(width) + "x" + std::to_string(height) + " to " + enlarged.size_text()};
   captions[1] += format(", %.3f s, %.1f GFLOP/s", median, rate * 1e-9);
   if (roof > 0) captions[1] += format(", %.0f %% of peak", 100 * rate / roof);
-  nlohmann::json json{{"model", o.model},
-                      {"device", device.note},
-                      {"inputs", nlohmann::json::array({note})},
-                      {"outputs", nlohmann::json::array({show_output(session.outputs()[0].name, last.output, {}, 1, true)})},
-                      {"input_width", width},
-                      {"input_height", height},
-                      {"output_width", enlarged.width},
-                      {"output_height", enlarged.height},
-                      {"tiles", plan->tiles()},
-                      {"peak_bytes", peak},
-                      {"first_ms", first * 1e3},
-                      {"median_ms", median * 1e3},
-                      {"gflops", rate * 1e-9},
-                      {"written", nlohmann::json::array()}};
+  nlohmann::json json{
+      {"model", o.model},
+      {"device", device.note},
+      {"inputs", nlohmann::json::array({note})},
+      {"outputs", nlohmann::json::array({show_output(session.outputs()[0].name, last.output, last.output.dtype, {}, 1, true)})},
+      {"input_width", width},
+      {"input_height", height},
+      {"output_width", enlarged.width},
+      {"output_height", enlarged.height},
+      {"tiles", plan->tiles()},
+      {"peak_bytes", peak},
+      {"first_ms", first * 1e3},
+      {"median_ms", median * 1e3},
+      {"gflops", rate * 1e-9},
+      {"written", nlohmann::json::array()}};
   if (roof > 0) json["percent_of_fma_peak"] = 100 * rate / roof;
   if (!common.json) {
     std::printf("size     %dx%d to %s\n", width, height, enlarged.size_text().c_str());

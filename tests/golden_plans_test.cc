@@ -23,8 +23,9 @@ constexpr const char* kNetworks[] = {"resnet50",  "mobilenetv2",   "squeezenet1.
                                      "upscale2x", "preactivation", "tiny_detector", "tiny_attention"};
 // Single operators of tests/vectors, for the families that no network here has.
 constexpr const char* kOperators[] = {
-    "scatterelements_add", "topk_smallest",     "cumsum_reverse",    "trilu_upper",           "nonmaxsuppression_corners",
-    "rotaryembedding_4d",  "gridsample_linear", "deformconv_groups", "qlinearconv_depthwise", "quantizelinear_channels"};
+    "scatterelements_add",       "topk_smallest",         "cumsum_reverse",         "trilu_upper",
+    "nonmaxsuppression_corners", "rotaryembedding_4d",    "gridsample_linear",      "deformconv_groups",
+    "qlinearconv_depthwise",     "qlinearconv_pointwise", "quantizelinear_channels"};
 constexpr const char* kDevices[] = {"epyc-zen4", "xeon-emr",          "ryzen-zen3-laptop", "graviton3-neoverse-v1",
                                     "h200",      "radeon-rx-7900-xtx"};
 
@@ -241,6 +242,32 @@ TEST(GoldenPlans, EstimatedRatesChooseAsWell) {
       }
     }
   EXPECT_LT(ties, steps / 10) << "of " << steps;
+}
+
+// Steps on 8-bit integers are predicted by the rate of the unit that multiplies them, not by that of floats.
+TEST(GoldenPlans, IntegerStepsFollowTheRateOfTheirUnit) {
+  const Device described = testing::device_named("epyc-zen4");
+  for (const char* unit_name : {"avx512-vnni", "avx2-int16"})
+    for (const char* name : {"qlinearconv_depthwise", "qlinearconv_pointwise"}) {
+      SCOPED_TRACE(std::string(name) + " on " + unit_name);
+      const auto seconds = [&](double rate, double rate_of_floats) {
+        Device device = described;
+        std::erase_if(device.units, [&](const MathUnit& u) { return u.kind == UnitKind::dot_product && u.name != unit_name; });
+        device.launch_seconds = 0;  // nothing but arithmetic binds
+        for (MemoryLevel& level : device.memory) level.bytes_per_second = level.total_bytes_per_second = 1e18;
+        for (MathUnit& u : device.units) u.flops_per_second = u.kind == UnitKind::dot_product ? rate : rate_of_floats;
+        const auto plan = make_plan(cached_network(name), device);
+        EXPECT_TRUE(plan.ok());
+        for (const PlanStep& step : plan->steps)
+          if (unit_of(step.schedule) == unit_name) return step.cost.seconds;
+        ADD_FAILURE() << "no step on the unit";
+        return 0.0;
+      };
+      const double slow = seconds(1e11, 1e12);
+      EXPECT_GT(slow, 0);
+      EXPECT_DOUBLE_EQ(seconds(2e11, 1e12), slow / 2);
+      EXPECT_DOUBLE_EQ(seconds(1e11, 1e10), slow);
+    }
 }
 
 // A plan depends on nothing but graph and device: made twice it is the same text.

@@ -77,6 +77,8 @@ std::vector<MathUnit> cpu_units() {
     units.push_back(other_unit("avx512-bf16", dot_product, 1, 16, 2, DType::bf16, DType::f32, 32, 2));
   if (avx2 && bit(seven_one.eax, 4))
     units.push_back(other_unit("avx-vnni", dot_product, 1, 8, 4, DType::u8, DType::i32, 16, 4));
+  // vpmaddwd, pairs of 16-bit products: what bytes are multiplied by where nothing multiplies bytes exactly.
+  if (avx2) units.push_back(other_unit("avx2-int16", dot_product, 1, 8, 2, DType::i16, DType::i32, 16, 2));
   if (tiles && bit(seven.edx, 24)) {
     if (bit(seven.edx, 25)) units.push_back(other_unit("amx-int8", matrix, 16, 16, 64, DType::i8, DType::i32, 8, 4));
     if (bit(seven.edx, 22)) units.push_back(other_unit("amx-bf16", matrix, 16, 16, 32, DType::bf16, DType::f32, 8, 2));

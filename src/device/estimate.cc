@@ -11,15 +11,18 @@ constexpr double kUnknownClock = 2.5e9;
 constexpr double kNearBytesPerCycle[] = {54, 31, 22}, kFarBytesPerCycle[] = {80, 45, 10};
 constexpr double kDramBytesPerSecond = 18e9;
 constexpr int kCoresThatFillDram = 8;
-// Two FMA pipes on every core with vector units served here; AVX-512 on AMD before Zen 5 pairs two of 256 bits.
+// Two FMA pipes on every core with vector units served here, which multiply integers too; AVX-512 on AMD before Zen 5 pairs two
+// of 256 bits.
 constexpr double kPipes = 2;
 // Handing a step to the pool and waiting for it; alone it is a function call.
 constexpr double kLaunchAlone = 5e-8, kLaunchTogether = 3e-7;
 
 double flops_of(const MathUnit& unit, const Device& device, double clock) {
   double lanes = unit.n;
-  if (unit.name == "avx512" && device.vendor == "AMD" && device.architecture != "zen5") lanes /= 2;
-  return 2 * kPipes * lanes * clock;
+  if (unit.name.starts_with("avx512") && device.vendor == "AMD" && device.architecture != "zen5") lanes /= 2;
+  // Pairs of 16-bit products are added up by an instruction of their own: four of both on three ports.
+  const double share = unit.input == DType::i16 ? 0.75 : 1;
+  return 2 * kPipes * share * lanes * unit.k * clock;
 }
 
 double cache_rate(size_t level, const Device& device, double clock) {
@@ -39,7 +42,9 @@ void estimate_rates(Device& device) {
   fill(device.clock_hz, clock);
   fill(device.launch_seconds, cores > 1 ? kLaunchTogether : kLaunchAlone);
   for (MathUnit& unit : device.units) {
-    if (unit.kind != UnitKind::vector_fma || unit.input != DType::f32) continue;
+    const bool floats = unit.kind == UnitKind::vector_fma && unit.input == DType::f32;
+    const bool integers = unit.kind == UnitKind::dot_product && unit.accumulator == DType::i32;
+    if (!floats && !integers) continue;
     fill(unit.flops_per_second, flops_of(unit, device, clock));
     fill(unit.total_flops_per_second, unit.flops_per_second * cores);
   }

@@ -15,7 +15,8 @@ constexpr TypeRow kRows[] = {
     {Family::winograd, "", "Conv 3x3 of stride 1", kFloats, kInF32},
     {Family::depthwise, "", "Conv with a group per channel", kFloats, kInF32},
     {Family::pool, "max", "MaxPool", kNumbers,
-     "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain"},
+     "f16 and bf16 converted to f32 before it, 8-bit integers by the variant bytes, f64 and other integers by the variant "
+     "plain"},
     {Family::pool, "average, lp", "AveragePool, LpPool, LRN", kFloats, kInF32},
     {Family::pointwise, "functions", "Exp, Log, Sigmoid, Gelu and every other not below", kFloats,
      "f16 and bf16 read and written by the kernel, f64 by the variant typed"},

@@ -11,13 +11,14 @@ constexpr int64_t kLargestList = 4096;  // entries of a constant that holds attr
 
 std::optional<int64_t> checked_bytes(DType type, const Dims& shape) {
   WideInt bytes = size_of(type);
+  bool empty = false;
   for (int64_t size : shape) {
     if (size < 0) return std::nullopt;
-    if (size == 0) return 0;
-    bytes *= size;
+    empty |= size == 0;
+    bytes *= std::max<int64_t>(size, 1);
     if (bytes > kLargestBytes) return std::nullopt;
   }
-  return static_cast<int64_t>(bytes);
+  return empty ? 0 : static_cast<int64_t>(bytes);
 }
 
 std::optional<Dims> broadcast(const Dims& a, const Dims& b) {

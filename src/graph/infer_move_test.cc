@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "graph/test_graphs.h"
 
 namespace sparkle {
@@ -130,6 +132,31 @@ TEST(InferResize, ScalesSizesAxesAndAspect) {
   op.keep = ResizeOp::Keep::not_smaller;
   EXPECT_EQ(b.shape(b.op("Resize", op, {x, kAbsent, kAbsent, b.ints({7, 8})})), "1x2x7x11");
   EXPECT_NE(b.shape(b.op("Resize", ResizeOp{}, {x})).find("neither scales nor sizes"), std::string::npos);
+}
+
+TEST(InferResize, NumbersThatMakeNoSize) {
+  GraphBuilder b;
+  const TensorId x = b.input({4, 1 << 20}), scales = b.floats({2}, {1, 2});
+  ResizeOp crop;
+  crop.params.coordinates = ResizeCoordinates::tf_crop;
+  EXPECT_NE(b.shape(b.op("Resize", crop, {x, b.floats({4}, {0, 0, 1, INFINITY}), scales})).find("not all finite numbers"),
+            std::string::npos);
+  EXPECT_NE(b.shape(b.op("Resize", crop, {x, b.floats({4}, {0, 0, 1, 1e30f}), scales})).find("scaled by"), std::string::npos);
+  EXPECT_EQ(b.shape(b.op("Resize", crop, {x, b.floats({4}, {0, 1, 1, 0}), scales})), "4x0");
+  ResizeOp keep;
+  keep.keep = ResizeOp::Keep::not_smaller;
+  EXPECT_NE(b.shape(b.op("Resize", keep, {x, kAbsent, kAbsent, b.ints({int64_t{1} << 46, 8})})).find("addressed"),
+            std::string::npos);
+}
+
+// Pitches are products of the other axes: an empty tensor's are bounded too.
+TEST(InferShapes, EmptyTensorsWithEndlessAxes) {
+  GraphBuilder b;
+  const TensorId one = b.input({1});
+  const auto expanded = [&](std::vector<int64_t> sizes) { return b.shape(b.op("Expand", ExpandOp{}, {one, b.ints(sizes)})); };
+  EXPECT_EQ(expanded({0, 1 << 20, 1 << 20}), "0x1048576x1048576");
+  EXPECT_NE(expanded({0, int64_t{1} << 40, int64_t{1} << 40}).find("more than can be addressed"), std::string::npos);
+  EXPECT_NE(expanded({int64_t{1} << 40, int64_t{1} << 40, 0}).find("more than can be addressed"), std::string::npos);
 }
 
 }  // namespace

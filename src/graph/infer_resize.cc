@@ -8,8 +8,12 @@ namespace sparkle {
 namespace {
 
 // Sizes of a scaled axis are computed in single precision, as the scales are stored.
-int64_t scaled(double scale, double part, int64_t size) {
-  return static_cast<int64_t>(std::floor(static_cast<float>(size) * static_cast<float>(part) * static_cast<float>(scale)));
+Result<int64_t> scaled(const InferContext& c, double scale, double part, int64_t size) {
+  const float length = std::floor(static_cast<float>(size) * static_cast<float>(part) * static_cast<float>(scale));
+  if (!(length < 1e15f))
+    return c.fail(Reason::size_overflow, "an axis of " + std::to_string(size) + " scaled by " + std::to_string(scale * part) +
+                                             " would exceed what can be addressed");
+  return length < 0 ? 0 : static_cast<int64_t>(length);
 }
 
 }  // namespace
@@ -39,6 +43,8 @@ Status infer_rule(InferContext& c, ResizeOp& op) {
   if (scales_at == 2 && filled(1) && op.params.coordinates == ResizeCoordinates::tf_crop) {
     SPARKLE_TRY(roi, c.numbers(1, "roi"));
     if (roi.size() != 2 * count) return wrong_count("roi", roi.size());
+    for (double bound : roi)
+      if (!std::isfinite(bound)) return c.fail(Reason::bad_model, "its roi '" + c.in(1).name + "' is not all finite numbers");
     op.params.roi_begin.assign(static_cast<size_t>(rank), 0);
     op.params.roi_end.assign(static_cast<size_t>(rank), 1);
     for (size_t i = 0; i < count; ++i) {
@@ -70,7 +76,9 @@ Status infer_rule(InferContext& c, ResizeOp& op) {
     if (op.keep != ResizeOp::Keep::stretch) {
       for (int64_t axis : axes) {
         const int at = static_cast<int>(axis);
-        y[at] = static_cast<int64_t>(std::floor(common * static_cast<double>(x[at]) + 0.5));
+        const double length = std::floor(common * static_cast<double>(x[at]) + 0.5);
+        SPARKLE_TRY(size, c.size(static_cast<WideInt>(std::min(length, 1e30)), "its output"));
+        y[at] = size;
         op.params.scales[static_cast<size_t>(axis)] = common;
       }
       op.keep = ResizeOp::Keep::stretch;
@@ -88,7 +96,8 @@ Status infer_rule(InferContext& c, ResizeOp& op) {
       if (!(scales[i] > 0) || !(scales[i] * static_cast<double>(x[axis]) < 1e12))
         return c.fail(Reason::bad_model, "a scale of " + std::to_string(scales[i]) + " is out of range");
       op.params.scales[static_cast<size_t>(axis)] = scales[i];
-      y[axis] = std::max<int64_t>(scaled(scales[i], roi_part(axis), x[axis]), 0);
+      SPARKLE_TRY(size, scaled(c, scales[i], roi_part(axis), x[axis]));
+      y[axis] = size;
     }
   } else if (!op.params.scales.empty()) {  // resolved before
     const GraphTensor& out = c.graph().tensor(c.op().outputs[0]);
@@ -96,8 +105,10 @@ Status infer_rule(InferContext& c, ResizeOp& op) {
     if (out.known && out.shape.size() == rank) {
       y = out.shape;
     } else {
-      for (int i = 0; i < rank; ++i)
-        y[i] = std::max<int64_t>(scaled(op.params.scales[static_cast<size_t>(i)], roi_part(i), x[i]), 0);
+      for (int i = 0; i < rank; ++i) {
+        SPARKLE_TRY(size, scaled(c, op.params.scales[static_cast<size_t>(i)], roi_part(i), x[i]));
+        y[i] = size;
+      }
     }
   } else {
     return c.fail(Reason::bad_model, "it has neither scales nor sizes");

@@ -78,5 +78,28 @@ TEST(QuantizedRewrite, AdditionAndPoolAndMoves) {
   EXPECT_EQ(types(g), "com.microsoft.QLinearAdd com.microsoft.QLinearGlobalAveragePool Flatten");
 }
 
+// The largest byte is the byte of the largest number, where one step is the same before and after.
+TEST(QuantizedRewrite, MaxPoolBetweenEqualScalesStaysOnBytes) {
+  const auto pooled = [](float scale_in, float scale_out, PoolKind kind, int outputs = 1) {
+    QuantizedBuilder b;
+    PoolOp pool;
+    pool.kind = kind, pool.kernel = {2, 2}, pool.strides = {2, 2};
+    const TensorId zero = b.constant(DType::u8, {}, 7);
+    const TensorId x = b.dequantize(b.input({1, 3, 4, 4}, DType::u8), b.floats({}, {scale_in}), zero);
+    const auto y = b.many(kind == PoolKind::max ? "MaxPool" : "AveragePool", pool, {x}, outputs);
+    Graph& g = b.done(b.quantize(y[0], b.floats({}, {scale_out}), zero));
+    if (outputs > 1) g.outputs.push_back(y[1]);
+    return types(g);
+  };
+  EXPECT_EQ(pooled(0.5f, 0.5f, PoolKind::max), "MaxPool");
+  const std::string apart = "DequantizeLinear MaxPool QuantizeLinear";
+  EXPECT_EQ(pooled(0.5f, 0.25f, PoolKind::max), apart);
+  EXPECT_EQ(pooled(-0.5f, -0.5f, PoolKind::max), apart);    // turns the order round
+  EXPECT_EQ(pooled(1e-40f, 1e-40f, PoolKind::max), apart);  // below the normal numbers
+  EXPECT_EQ(pooled(2e36f, 2e36f, PoolKind::max), apart);    // 255 steps overflow
+  EXPECT_EQ(pooled(0.5f, 0.5f, PoolKind::max, 2), apart);   // positions are read
+  EXPECT_EQ(pooled(0.5f, 0.5f, PoolKind::average), "DequantizeLinear AveragePool QuantizeLinear");
+}
+
 }  // namespace
 }  // namespace sparkle

@@ -18,7 +18,8 @@ Error unreadable(const std::string& path, const std::string& why) {
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Without O_NONBLOCK a pipe of that name, which a model may ask for as its data, would be waited for.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return unreadable(path, std::strerror(errno));
   struct stat status{};
   if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {

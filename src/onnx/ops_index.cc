@@ -33,6 +33,8 @@ OpParams with_reduction(Node& node, Op op) {
   return op;
 }
 OpParams read_scatter_elements(Node& node) { return with_reduction(node, ScatterElementsOp{node.integer("axis", 0)}); }
+// The name of ScatterElements before opset 11, when it knew no reduction.
+OpParams read_scatter(Node& node) { return ScatterElementsOp{node.integer("axis", 0), ScatterReduction::none}; }
 OpParams read_scatter_nd(Node& node) { return with_reduction(node, ScatterNDOp{}); }
 OpParams read_one_hot(Node& node) { return OneHotOp{node.integer("axis", -1), -1}; }
 OpParams read_center_crop_pad(Node& node) { return CenterCropPadOp{node.dims("axes"), {}, false}; }
@@ -58,6 +60,7 @@ constexpr OperatorRow kRows[] = {
     {"Trilu", read_trilu, 1, 2},
     {"GatherElements", read_gather_elements, 2, 2},
     {"GatherND", read_gather_nd, 2, 2},
+    {"Scatter", read_scatter, 3, 3},
     {"ScatterElements", read_scatter_elements, 3, 3},
     {"ScatterND", read_scatter_nd, 3, 3},
     {"OneHot", read_one_hot, 3, 3},

@@ -57,20 +57,24 @@ OpParams inverse_rms(Node& node, TensorId x, const Dims& axes, double epsilon, T
 }
 
 OpParams read_layer_normalization(Node& node) {
-  node.ignore("stash_type");
+  const int64_t stash = node.integer("stash_type", 1);
   LayerNormalizationOp op{node.integer("axis", -1), node.real("epsilon", 1e-5)};
-  if (node.output_used(1) || node.output_used(2)) {  // the statistics, computed apart
+  // The statistics, computed apart: in f32 whatever x is, and given in the type that stash_type numbers as ONNX does.
+  if (node.output_used(1) || node.output_used(2)) {
+    if (stash != 1 && stash != 16)
+      return UnknownOp{"its statistics are used and its attribute 'stash_type' is " + std::to_string(stash)};
+    const CastOp stored{stash == 16 ? DType::bf16 : DType::f32};
     const Dims axes = axes_to_the_end(node, op.axis);
     if (axes.empty())
       return UnknownOp{"its statistics are used and its axis does not fit or the rank of its input is not known"};
-    const TensorId x = node.inputs[0];
+    const TensorId x = node.step(CastOp{DType::f32}, {node.inputs[0]});
     const TensorId mean = reduce(node, ReduceKind::mean, axes, x);
-    if (node.output_used(1)) node.emit(PointwiseNode{PointwiseOp::identity}, {mean}, {node.outputs[1]}, ":mean");
+    if (node.output_used(1)) node.emit(stored, {mean}, {node.outputs[1]}, ":mean");
     if (node.output_used(2)) {
       const TensorId centred = node.step(PointwiseNode{PointwiseOp::sub}, {x, mean});
       TensorId root = kAbsent;
       OpParams reciprocal = inverse_rms(node, centred, axes, op.epsilon, root);
-      node.emit(std::move(reciprocal), {root}, {node.outputs[2]}, ":deviation");
+      node.emit(stored, {node.step(std::move(reciprocal), {root})}, {node.outputs[2]}, ":deviation");
     }
   }
   node.outputs.resize(1);

@@ -172,7 +172,22 @@ TEST(OnnxOps, Normalisation) {
   EXPECT_EQ(params<SoftmaxOp>(one(13, "LogSoftmax")).axis, -1);
   EXPECT_TRUE(params<MatMulOp>(one(13, "Gemm", {"x", "w"}).with("transB", int64_t{1})).transpose_b);
   params<InstanceNormalizationOp>(one(6, "InstanceNormalization", {"x", "w", "w"}));
-  params<LayerNormalizationOp>(one(17, "LayerNormalization", {"x", "w"}, {"y", "mean", "deviation"}));
+  // Statistics are f32 or bf16 whatever x is: each of them ends with a cast.
+  const auto statistics = [](int64_t type) {
+    return one(17, "LayerNormalization", {"x", "w"}, {"y", "mean", "deviation"}).with("stash_type", type);
+  };
+  for (const int64_t type : {1, 16}) {
+    const auto graph = statistics(type).read();
+    ASSERT_TRUE(graph.ok());
+    for (size_t output : {1u, 2u})
+      for (const Op& op : graph->ops)
+        if (op.outputs[0] == graph->outputs[output]) {
+          ASSERT_TRUE(std::holds_alternative<CastOp>(op.params)) << op.type;
+          EXPECT_EQ(std::get<CastOp>(op.params).to, type == 1 ? DType::f32 : DType::bf16);
+        }
+    EXPECT_TRUE(std::holds_alternative<CastOp>(graph->ops[0].params));
+  }
+  EXPECT_NE(why(statistics(11)).find("stash_type"), std::string::npos);
 }
 
 TEST(OnnxOps, ShapesAndMovement) {

@@ -2,6 +2,7 @@
 #include "onnx/reader.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -87,14 +88,47 @@ TEST(OnnxReader, DamagedTensors) {
               for (int i = 0; i < 4; ++i) t.add_float_data(1);
             }),
             "");
-  for (const char* path : {"../secret", "/etc/hostname", "", "sub/../../x"})
+  for (const char* path : {"../secret", "beside"})
     EXPECT_NE(with([&](auto& t) {
                 t.set_data_location(::onnx::TensorProto::EXTERNAL);
                 auto& entry = *t.add_external_data();
                 entry.set_key("location");
                 entry.set_value(path);
-              }).find("'w'"),
+              }).find("not read from a folder"),
               std::string::npos);
+}
+
+// The file is there, its place is what is wrong: below a folder beside the model's, at the end of a link, or no file of bytes.
+TEST(OnnxReader, ExternalDataOutsideTheFolderIsRefused) {
+  const fs::path parent = fs::path(::testing::TempDir()) / "sparkle_external_outside", folder = parent / "model";
+  fs::remove_all(parent);
+  fs::create_directories(folder / "sub");
+  std::ofstream(parent / "secret.bin", std::ios::binary).write("0123456789abcdef", 16);
+  fs::create_symlink(parent / "secret.bin", folder / "link.bin");
+  fs::create_directory_symlink(parent, folder / "up");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const auto refused = [&](const std::string& location) {
+    TestModel model = relu_model();
+    model.constant("w", HostTensor::zeros(DType::f32, {4})).output("w");
+    auto& tensor = *model.graph().mutable_initializer(0);
+    tensor.clear_raw_data();
+    tensor.set_data_location(::onnx::TensorProto::EXTERNAL);
+    auto& entry = *tensor.add_external_data();
+    entry.set_key("location");
+    entry.set_value(location);
+    std::ofstream(folder / "model.onnx", std::ios::binary) << model.bytes();
+    const auto graph = read_onnx((folder / "model.onnx").string());
+    return graph.ok() ? std::string() : graph.error().message;
+  };
+  for (const std::string& location : {std::string("../secret.bin"), (parent / "secret.bin").string(), std::string("link.bin"),
+                                      std::string("up/secret.bin"), std::string("sub/../../secret.bin"), std::string()}) {
+    const std::string said = refused(location);
+    EXPECT_NE(said.find("'w'"), std::string::npos) << location << ": " << said;
+    EXPECT_NE(said.find("'" + location + "', which is not inside the model's folder"), std::string::npos) << said;
+  }
+  for (const char* location : {"pipe", "sub", "."})
+    EXPECT_NE(refused(location).find("not a regular file"), std::string::npos) << location << ": " << refused(location);
+  fs::remove_all(parent);
 }
 
 TEST(OnnxReader, ExternalDataInsideTheFolder) {

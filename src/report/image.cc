@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/out_of_memory.h"
+#include "onnx/mapped_file.h"
 #include "report/jpeg_check.h"
 #include "report/png_check.h"
 
@@ -142,15 +143,14 @@ Status write_png(const std::string& path, const Image& image) {
   std::transform(image.pixels.begin(), image.pixels.end(), samples.begin(), [](float v) {
     return static_cast<unsigned char>(v > 0 ? std::min(255.f, v + 0.5f) : 0.f);  // NaN becomes 0
   });
-  std::ofstream out(path, std::ios::binary);
-  const auto write = [](void* stream, void* data, int size) {
-    static_cast<std::ofstream*>(stream)->write(static_cast<const char*>(data), size);
+  std::string encoded;
+  const auto append = [](void* text, void* data, int size) {
+    static_cast<std::string*>(text)->append(static_cast<const char*>(data), static_cast<size_t>(size));
   };
-  const int done = stbi_write_png_to_func(write, &out, image.width, image.height, image.channels, samples.data(),
-                                          image.width * image.channels);
-  out.flush();
-  if (!done || !out) return Error{Reason::file_unwritable, "The picture '" + path + "' cannot be written."};
-  return ok();
+  if (!stbi_write_png_to_func(append, &encoded, image.width, image.height, image.channels, samples.data(),
+                              image.width * image.channels))
+    return Error{Reason::file_unwritable, "The picture '" + path + "' cannot be encoded as PNG."};
+  return write_file(path, std::as_bytes(std::span(encoded)));
 }
 
 Image crop(const Image& image, int x, int y, int width, int height) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/out_of_memory.h"
+#include "report/float_type.h"
 
 namespace sparkle {
 namespace {
@@ -44,10 +45,10 @@ Result<TiledPlan> plan_tiles(Session& session, const Dims& input, const TileOpti
   p.tile_w = side(input[3]);
   p.down = count_tiles(input[2], p.tile_h, options.overlap);
   p.across = count_tiles(input[3], p.tile_w, options.overlap);
-  SPARKLE_TRY(plan, session.prepare({HostTensor{DType::f32, {1, input[1], p.tile_h, p.tile_w}, nullptr}}));
+  SPARKLE_TRY(plan, session.prepare({HostTensor{session.inputs()[0].dtype, {1, input[1], p.tile_h, p.tile_w}, nullptr}}));
   p.plan = std::move(plan);
   const TensorDesc& out = p.plan->tensors[static_cast<size_t>(p.plan->outputs[0])].desc;
-  if (out.dtype != DType::f32 || out.shape.size() != 4 || out.shape[0] != 1 || out.shape[1] != input[1]) return p;
+  if (!is_float(out.dtype) || out.shape.size() != 4 || out.shape[0] != 1 || out.shape[1] != input[1]) return p;
   const int64_t factor = out.shape[2] / p.tile_h;
   if (factor >= 2 && factor * p.tile_h == out.shape[2] && factor * p.tile_w == out.shape[3])
     p.factor = static_cast<int>(factor);
@@ -72,12 +73,14 @@ Result<TiledRun> run_tiles(Session& session, const HostTensor& input, const Tile
         copy_block(input, y, x, tile, 0, 0, p.tile_h, p.tile_w);
       }
       RunReport report;
-      SPARKLE_TRY(outputs, session.run({tile}, &report));
+      SPARKLE_TRY(typed, in_float_type(tile, session.inputs()[0].dtype));
+      SPARKLE_TRY(outputs, session.run({typed}, &report));
+      SPARKLE_TRY(enlarged, in_float_type(outputs[0], DType::f32));
       result.seconds += report.seconds;
       if (row == 0 && column == 0) result.first_seconds = report.seconds;
       // Towards a neighbour the overlap is left out; later tiles overwrite what earlier ones share with them.
       const int64_t top = row > 0 ? options.overlap : 0, left = column > 0 ? options.overlap : 0;
-      copy_block(outputs[0], top * f, left * f, result.output, (y + top) * f, (x + left) * f, (p.tile_h - top) * f,
+      copy_block(enlarged, top * f, left * f, result.output, (y + top) * f, (x + left) * f, (p.tile_h - top) * f,
                  (p.tile_w - left) * f);
       if (done) done();
     }

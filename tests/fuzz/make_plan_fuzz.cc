@@ -2,6 +2,7 @@
 // SPARKLE_SANITIZE=ON.
 #include <cstdlib>
 
+#include "mutate_model.h"
 #include "onnx/reader.h"
 #include "plan/plan.h"
 
@@ -30,4 +31,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto back = sparkle::plan_from_text(text);
   if (!back.ok() || sparkle::to_text(*back) != text) std::abort();
   return 0;
+}
+
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t most, unsigned seed) {
+  return sparkle::fuzz::mutate_model(data, size, most, seed, LLVMFuzzerMutate);
 }

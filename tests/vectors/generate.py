@@ -26,6 +26,7 @@ RESIZE_10 = "its Resize of opset 10 fails"
 UPSAMPLE = "its Upsample knows nearest with scales as an input alone"
 GLOBAL_LP = "it has no GlobalLpPool"
 GRID_16 = "its GridSample knows the names of modes since opset 20 alone"
+SCATTER = "it has no Scatter"
 PEER_IS_RIGHT = {
     "batchnormalization_2d": BATCH_9, "batchnormalization_opset7": BATCH_9, "lrn_default": LRN, "lrn_five": LRN,
     "lrn_alexnet": LRN, "lrn_wider_than_c": LRN,
@@ -37,6 +38,7 @@ PEER_IS_RIGHT = {
     "globallppool_1d_absolute": GLOBAL_LP, "globallppool_3d": GLOBAL_LP,
     "types_maxpool_int8": "its MaxPool pads with NaN", "types_maxpool_uint8": "its MaxPool pads with NaN",
     "gridsample_linear_border": GRID_16, "lpnormalization_absolute": "its norm with p = 1 takes no absolute values",
+    "scatter_rows": SCATTER, "scatter_columns": SCATTER, "scatter_last": SCATTER,
     "qlinearconv_depthwise": "it errs on padded groups of unsigned weights",
 }
 # Deprecated since, so the checker refuses it; models of that opset exist all the same.

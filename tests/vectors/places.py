@@ -65,6 +65,11 @@ def reading(make):
 
 
 def writing(make):
+    # The name before opset 11.
+    make.op("scatter_rows", "Scatter", [(6, 4), different(6, 3, 4), (3, 4)], opset=9)
+    make.op("scatter_columns", "Scatter", [(3, 7), lambda m: different(7, 5, 3)(m).T.copy(), (3, 5)], opset=9, axis=1)
+    make.op("scatter_last", "Scatter", [(2, 3, 6), lambda m: np.moveaxis(different(6, 2, 2, 3)(m), 0, 2), (2, 3, 2)], opset=10,
+            axis=2)
     make.op("scatterelements_rows", "ScatterElements", [(6, 4), different(6, 3, 4), (3, 4)], opset=11, axis=0)
     make.op("scatterelements_columns", "ScatterElements",
             [(3, 7, 2), lambda m: np.moveaxis(different(7, 4, 3, 2)(m), 0, 1), (3, 4, 2)], opset=13, axis=1)

@@ -2,7 +2,8 @@
 com.microsoft are onnxruntime's own."""
 import numpy as np
 
-from generate import Const
+from generate import Case, Const
+from onnx import helper
 
 
 def real(*values):
@@ -87,7 +88,24 @@ def microsoft(make):
                 **attributes)
 
 
+def pools(make):
+    """DequantizeLinear, MaxPool, QuantizeLinear: on integers where the scales are the same, on floats where they are not."""
+    for name, kind, shape, out, attributes in [
+            ("same", np.uint8, (1, 20, 9, 7), (0.07, 121), {"kernel_shape": [3, 3], "pads": [1] * 4, "strides": [2, 2]}),
+            ("signed", np.int8, (2, 67, 5, 6), (0.07, 121), {"kernel_shape": [2, 2], "dilations": [2, 1]}),
+            ("other_scale", np.uint8, (1, 5, 6, 6), (0.05, 99), {"kernel_shape": [2, 3]})]:
+        name = f"qdqmaxpool_{name}"
+        make.random(name)
+        feeds = {"x": drawn(kind, *shape)(make), "scale": real(0.07), "zero": whole(kind, 121), "y_scale": real(out[0]),
+                 "y_zero": whole(kind, out[1])}
+        nodes = [helper.make_node("DequantizeLinear", ["x", "scale", "zero"], ["real"], name=name + "_from"),
+                 helper.make_node("MaxPool", ["real"], ["pooled"], name=name, **attributes),
+                 helper.make_node("QuantizeLinear", ["pooled", "y_scale", "y_zero"], ["y"], name=name + "_to")]
+        make.cases.append(Case(name, nodes, feeds, ["y"], 21, single=True))
+
+
 def add(make):
     linear(make)
+    pools(make)
     sums(make)
     microsoft(make)

@@ -1,6 +1,6 @@
 // Exact dot products of four bytes per 32-bit lane, u8 by i8, on the x86 units that have them, behind one set of names: V (i32
-// lanes), Left and Right (prepared operands), dot, and the steps of requantisation. "avx2" does it by 16-bit products: even and
-// odd bytes apart, widened, so that no sum of two saturates as vpmaddubsw would.
+// lanes), Left and Right (prepared operands), dot, and the steps of requantisation. "avx2-int16" does it by 16-bit products:
+// even and odd bytes apart, widened, so that no sum of two saturates as vpmaddubsw would.
 #pragma once
 
 #include <cstdint>

@@ -138,7 +138,7 @@ struct Unit {
 std::vector<Unit> units(const Device& device) {
   std::vector<Unit> list;
   for (const Unit& unit :
-       {Unit{"avx512-vnni", "dot6x4", 6, 4}, Unit{"avx-vnni", "dot6x2", 6, 2}, Unit{"avx2", "bytes4x2", 4, 2}})
+       {Unit{"avx512-vnni", "dot6x4", 6, 4}, Unit{"avx-vnni", "dot6x2", 6, 2}, Unit{"avx2-int16", "bytes4x2", 4, 2}})
     if (device.unit(unit.name)) list.push_back(unit);
   return list;
 }
@@ -160,7 +160,7 @@ TEST(IntegerGemm, EqualsTheReferenceToTheByte) {
 TEST(IntegerDepthwise, EqualsTheReferenceToTheByte) {
   const Device device = probe_cpu();
   ThreadPool pool(2);
-  for (const char* unit : {"avx512-vnni", "avx2"}) {
+  for (const char* unit : {"avx512-vnni", "avx2-int16"}) {
     if (!device.unit(unit)) continue;
     for (uint64_t seed = 1; seed <= 60; ++seed) {
       TestRandom random(seed);

@@ -91,6 +91,7 @@ HWY_AFTER_NAMESPACE();
 namespace sparkle::cpu {
 
 RoofKernels roof_kernels(std::string_view unit) {
+  if (const auto products = integer_products(unit)) return {products, nullptr, nullptr};
   return {SPARKLE_PICK(fma_loop, unit), SPARKLE_PICK(read_loop, unit), SPARKLE_PICK(copy_loop, unit)};
 }
 

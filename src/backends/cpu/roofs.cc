@@ -65,9 +65,9 @@ double together(Executor& executor, Measure&& measure) {
   return sum;
 }
 
-double fma_rate(const RoofKernels& kernels, double seconds) {
+double product_rate(const RoofKernels& kernels, double seconds) {
   float sink = 0;
-  return rate(seconds, [&] { return kernels.fma(2e6, &sink); });
+  return rate(seconds, [&] { return kernels.products(2e6, &sink); });
 }
 
 // Cycles of a chain of dependent additions, one cycle each on every core known, give the clock.
@@ -178,17 +178,17 @@ double launch_cost(Executor& executor) {
 
 }  // namespace
 
-FmaPeak probe_peak(std::string_view unit, double seconds) {
+UnitPeak probe_peak(std::string_view unit, double seconds) {
   const RoofKernels kernels = roof_kernels(unit);
-  if (kernels.fma == nullptr) return {};
-  const double peak = fma_rate(kernels, seconds);
+  if (kernels.products == nullptr) return {};
+  const double peak = product_rate(kernels, seconds);
   return {peak, peak};
 }
 
-FmaPeak probe_peak(std::string_view unit, Executor& executor, double seconds) {
+UnitPeak probe_peak(std::string_view unit, Executor& executor, double seconds) {
   const RoofKernels kernels = roof_kernels(unit);
-  if (kernels.fma == nullptr) return {};
-  const double peak = together(executor, [&](int) { return fma_rate(kernels, seconds); });
+  if (kernels.products == nullptr) return {};
+  const double peak = together(executor, [&](int) { return product_rate(kernels, seconds); });
   return {peak, peak / executor.width()};
 }
 
@@ -196,11 +196,12 @@ Status measure_roofs(Device& device, Executor& executor, double seconds) {
   const int width = executor.width();
   RoofKernels kernels;  // of the fastest unit, for the memory
   int measured_units = 0;
-  for (const MathUnit& unit : device.units)
-    if (unit.kind == UnitKind::vector_fma && unit.input == DType::f32 && roof_kernels(unit.name).fma != nullptr) {
-      if (measured_units++ == 0) kernels = roof_kernels(unit.name);
-    }
-  if (measured_units == 0 || device.kind != DeviceKind::cpu)
+  for (const MathUnit& unit : device.units) {
+    const RoofKernels own = roof_kernels(unit.name);
+    measured_units += own.products != nullptr;
+    if (own.read != nullptr && kernels.read == nullptr) kernels = own;
+  }
+  if (kernels.read == nullptr || device.kind != DeviceKind::cpu)
     return Error{Reason::device_unusable,
                  "'" + device.name + "' has no vector unit that Sparkle has kernels for on this machine."};
   // Each unit twice, each level three times, the clock; touching the pages takes the rest.
@@ -209,19 +210,19 @@ Status measure_roofs(Device& device, Executor& executor, double seconds) {
   device.clock_hz = clock_rate(slot);
   for (MathUnit& unit : device.units) {
     const RoofKernels own = roof_kernels(unit.name);
-    if (own.fma == nullptr || unit.kind != UnitKind::vector_fma) continue;
-    unit.flops_per_second = fma_rate(own, slot);
-    unit.total_flops_per_second = together(executor, [&](int) { return fma_rate(own, slot); });
+    if (own.products == nullptr) continue;
+    unit.flops_per_second = product_rate(own, slot);
+    unit.total_flops_per_second = together(executor, [&](int) { return product_rate(own, slot); });
   }
   // Neighbours on the cores can halve a probe. No unit is slower than a narrower one: what looks so is measured again, the best
   // counts.
   for (MathUnit& unit : device.units) {
     const RoofKernels own = roof_kernels(unit.name);
-    if (own.fma == nullptr || unit.kind != UnitKind::vector_fma) continue;
+    if (own.products == nullptr) continue;
     for (const MathUnit& narrower : device.units) {
-      if (narrower.kind != UnitKind::vector_fma || narrower.n >= unit.n) continue;
+      if (narrower.kind != unit.kind || narrower.input != unit.input || narrower.n >= unit.n) continue;
       for (int again = 0; again < 20 && unit.flops_per_second < 0.95 * narrower.flops_per_second; ++again)
-        unit.flops_per_second = std::max(unit.flops_per_second, fma_rate(own, slot));
+        unit.flops_per_second = std::max(unit.flops_per_second, product_rate(own, slot));
       unit.total_flops_per_second = std::max(unit.total_flops_per_second, unit.flops_per_second);
     }
   }

@@ -1,4 +1,4 @@
-// The roofs of this very machine, measured: what its FMA units and its memory levels can do, with one core and with all.
+// The roofs of this very machine, measured: what its math units and its memory levels can do, with one core and with all.
 #pragma once
 
 #include <ctime>
@@ -12,19 +12,19 @@
 
 namespace sparkle::cpu {
 
-// Fills the rates of `device` (a probe of this machine): flops of each vector unit that has kernels, read and copy rates of
-// each memory level, launch_seconds, clock_hz; sets calibrated. Takes about `seconds`. One core's rates go by the CPU time of
-// its thread, so neighbours on the machine hardly disturb them.
+// Fills the rates of `device` (a probe of this machine): flops of each vector and dot-product unit that has kernels, read and
+// copy rates of each memory level, launch_seconds, clock_hz; sets calibrated. Takes about `seconds`. One core's rates go by the
+// CPU time of its thread, so neighbours on the machine hardly disturb them.
 Status measure_roofs(Device& device, Executor& executor, double seconds = 0.3);
 
-// FMA peak at this moment; 0 when the unit has no kernels here. Benchmarks take one just before and after what they judge,
-// because clocks wander by a quarter within seconds.
-struct FmaPeak {
+// Peak of a unit at this moment; 0 when the unit has no kernels here. Benchmarks take one just before and after what they
+// judge, because clocks wander by a quarter within seconds.
+struct UnitPeak {
   double flops_per_second = 0;       // all threads together
   double core_flops_per_second = 0;  // one of them
 };
-FmaPeak probe_peak(std::string_view unit, double seconds = 1.5e-3);  // the calling thread
-FmaPeak probe_peak(std::string_view unit, Executor& executor, double seconds = 1.5e-3);
+UnitPeak probe_peak(std::string_view unit, double seconds = 1.5e-3);  // the calling thread
+UnitPeak probe_peak(std::string_view unit, Executor& executor, double seconds = 1.5e-3);
 
 // measure_roofs with a memory: the results of the same machine, cores and build are kept in a file.
 struct CalibrateOptions {

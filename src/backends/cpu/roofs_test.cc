@@ -14,7 +14,7 @@
 namespace sparkle::cpu {
 namespace {
 
-TEST(Roofs, EveryVectorUnitIsMeasured) {
+TEST(Roofs, EveryUnitWithKernelsIsMeasured) {
   Device device = probe_cpu();
   ThreadPool pool;
   const Status status = measure_roofs(device, pool, 0.1);
@@ -25,7 +25,7 @@ TEST(Roofs, EveryVectorUnitIsMeasured) {
   EXPECT_GT(device.launch_seconds, 0);
   EXPECT_LT(device.launch_seconds, 0.1);
   for (const MathUnit& unit : device.units) {
-    if (roof_kernels(unit.name).fma == nullptr) {
+    if (roof_kernels(unit.name).products == nullptr) {
       EXPECT_EQ(unit.flops_per_second, 0) << unit.name;
       continue;
     }
@@ -40,13 +40,35 @@ TEST(Roofs, EveryVectorUnitIsMeasured) {
   }
 }
 
+// A kernel of 8-bit integers is planned by, and compared with, the peak of its own unit: no rate that floats have.
+TEST(Roofs, IntegerDotProductsHaveTheirOwnPeak) {
+  Device device = probe_cpu();
+  InlineExecutor executor;
+  ASSERT_TRUE(measure_roofs(device, executor, 0.2).ok());
+  for (const MathUnit& unit : device.units) {
+    if (unit.kind != UnitKind::dot_product || !integer_products(unit.name)) continue;
+    EXPECT_GT(unit.flops_per_second, 0) << unit.name;
+    EXPECT_GT(probe_peak(unit.name).flops_per_second, 0) << unit.name;
+    float sink = 0;
+    EXPECT_GE(integer_products(unit.name)(1e5, &sink), 1e5) << unit.name;
+    // No more products a cycle than four pipes as wide as the unit give.
+    if (device.clock_hz > 0) {
+      EXPECT_LT(unit.flops_per_second, 2.0 * 4 * unit.n * unit.k * device.clock_hz * 1.5) << unit.name;
+    }
+  }
+#if defined(__x86_64__)
+  for (const char* name : {"avx512-vnni", "avx-vnni", "avx2-int16"})
+    if (device.unit(name)) EXPECT_NE(integer_products(name), nullptr) << name;
+#endif
+}
+
 TEST(Roofs, PeakProbeIsShort) {
   const Device device = probe_cpu();
   ASSERT_FALSE(device.units.empty());
   const std::string unit = device.units.front().name;
   EXPECT_GT(probe_peak(unit).flops_per_second, 0);
   ThreadPool pool(2);
-  const FmaPeak both = probe_peak(unit, pool);
+  const UnitPeak both = probe_peak(unit, pool);
   EXPECT_GT(both.flops_per_second, both.core_flops_per_second);
   EXPECT_EQ(probe_peak("no-such-unit").flops_per_second, 0);
 }

@@ -44,7 +44,7 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
   struct Served {
     std::string_view variant, unit;
   };
-  constexpr Served kServed[] = {{"dot6x4", "avx512-vnni"}, {"dot6x2", "avx-vnni"}, {"bytes4x2", "avx2"}};
+  constexpr Served kServed[] = {{"dot6x4", "avx512-vnni"}, {"dot6x2", "avx-vnni"}, {"bytes4x2", "avx2-int16"}};
   const MathUnit* unit = nullptr;
   for (const Served& s : kServed) {
     if (s.variant == variant.name) {
@@ -80,7 +80,7 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
     why_not = Reason::backend_lacks_variant;
     return {};
   }
-  const bool for_integers = variant.unit == UnitKind::dot_product || variant.name == "bytes4x2";
+  const bool for_integers = variant.unit == UnitKind::dot_product;
   if (for_integers != is_integer(stage.inputs)) {
     why_not = Reason::type_not_served;
     return {};

@@ -42,7 +42,11 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   };
   if (variant.name != "plain") {
     const PoolParams& p = params_of(stage);
-    if (stage.inputs[0].dtype != DType::f32 || stage.outputs[0].dtype != DType::f32) return refuse(Reason::type_not_served);
+    const bool bytes = variant.name == "bytes";
+    const auto served = [&](DType type) { return bytes ? type == DType::u8 || type == DType::i8 : type == DType::f32; };
+    if (!served(stage.inputs[0].dtype) || stage.outputs[0].dtype != stage.inputs[0].dtype)
+      return refuse(Reason::type_not_served);
+    if (bytes && p.kind != PoolKind::max) return refuse(Reason::operator_not_served);
     if (stage.outputs.size() > 1) return refuse(Reason::operator_not_served);  // positions of the maxima: plain only
     if (p.kind == PoolKind::lp && p.p != 1 && p.p != 2) return refuse(Reason::operator_not_served);
     if (!channels_innermost(stage.inputs[0]) || !channels_innermost(stage.outputs[0])) return refuse(Reason::layout_not_served);
@@ -57,7 +61,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   std::vector<Schedule> result = loop_schedules(variant, device, why_not);
   for (Schedule& s : result)
     if (auto* loop = std::get_if<LoopSchedule>(&s); loop && loop->variant != "plain")
-      loop->grain = 4096;  // 16 KB of output a task
+      loop->grain = 16384 / size_of(stage.outputs[0].dtype);  // 16 KB of output a task
   return result;
 }
 
@@ -89,6 +93,8 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     const double down = static_cast<double>(y.n * y.d * y.h * x.w) * (shared_steps(p.window.filter[1]) + 1);
     const double along = static_cast<double>(y.n * y.d * y.h * y.w) * (shared_steps(p.window.filter[2]) + 1);
     f.executed_flops = padded * (down + along);
+  } else if (variant_of(schedule) == "bytes") {  // four times the lanes
+    f.executed_flops = 2 * std::ceil(channels / static_cast<double>(4 * lanes)) * static_cast<double>(lanes) * inside;
   } else {
     f.executed_flops = padded * inside;
   }

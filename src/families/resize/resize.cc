@@ -41,6 +41,17 @@ bool keeps_axis(const ResizeParams& params, int axis, int64_t in_size, int64_t o
   return params.coordinates != ResizeCoordinates::tf_crop || (roi_begin(params, axis) == 0 && roi_end(params, axis) == 1);
 }
 
+constexpr double kLongest = 1e15;  // no axis is longer: positions and filters beyond it say nothing more
+
+// The index below a position, which may lie anywhere or be no number.
+int64_t floored(double position) {
+  return position == position ? static_cast<int64_t>(std::floor(std::clamp(position, -kLongest, kLongest))) : 0;
+}
+
+bool is_widened(const ResizeParams& params, int axis, int64_t in_size, int64_t out_size, int64_t count) {
+  return params.antialias && count > 1 && scale_of(params, axis, in_size, out_size) < 1;
+}
+
 // Keys' cubic convolution kernel at distances 1 + t, t, 1 - t and 2 - t.
 std::array<double, 4> cubic_weights(double a, double t) {
   const auto near = [a](double d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
@@ -58,7 +69,7 @@ double cubic_weight(double a, double distance) {
 // The widened filter of an axis that shrinks: it reaches 1 / scale as far, and its weights add up to 1.
 void widened_taps(const ResizeParams& params, double scale, double position, int64_t in_size, ResizeTaps& taps) {
   const double reach = params.mode == ResizeMode::linear ? 1 : 2;
-  const auto below = static_cast<int64_t>(std::floor(position));
+  const int64_t below = floored(position);
   const int64_t half = taps.count / 2;
   double sum = 0;
   const size_t first = taps.weight.size();
@@ -117,22 +128,28 @@ int64_t nearest_index(ResizeNearest rule, double position, int64_t in_size) {
     case ResizeNearest::floor: break;
     case ResizeNearest::ceil: up = fraction > 0; break;
   }
-  return std::clamp<int64_t>(static_cast<int64_t>(below) + up, 0, std::max<int64_t>(in_size - 1, 0));
+  return std::clamp<int64_t>(floored(below) + up, 0, std::max<int64_t>(in_size - 1, 0));
+}
+
+ResizeAxis resize_axis(const ResizeParams& params, int axis, int64_t in_size, int64_t out_size) {
+  ResizeAxis a;
+  a.identity = keeps_axis(params, axis, in_size, out_size);
+  a.count = a.identity || params.mode == ResizeMode::nearest ? 1 : params.mode == ResizeMode::linear ? 2 : 4;
+  if (is_widened(params, axis, in_size, out_size, a.count))
+    a.count *= static_cast<int64_t>(std::ceil(std::min(1 / scale_of(params, axis, in_size, out_size), kLongest)));
+  return a;
 }
 
 ResizeTaps resize_taps(const ResizeParams& params, int axis, int64_t in_size, int64_t out_size) {
-  ResizeTaps taps;
-  taps.identity = keeps_axis(params, axis, in_size, out_size);
-  taps.count = taps.identity || params.mode == ResizeMode::nearest ? 1 : params.mode == ResizeMode::linear ? 2 : 4;
+  ResizeTaps taps{resize_axis(params, axis, in_size, out_size), {}, {}, {}};
   const double scale = scale_of(params, axis, in_size, out_size);
-  const bool widened = params.antialias && taps.count > 1 && scale < 1;
-  if (widened) taps.count *= static_cast<int>(std::ceil(1 / scale));
+  const bool widened = is_widened(params, axis, in_size, out_size, taps.count);
   if (params.coordinates == ResizeCoordinates::tf_crop) taps.outside.assign(static_cast<size_t>(out_size), 0);
   for (int64_t out = 0; out < out_size; ++out) {
     const double position = source_position(params, axis, out, in_size, out_size);
     if (!taps.outside.empty() && (position < 0 || position > static_cast<double>(in_size - 1)))
       taps.outside[static_cast<size_t>(out)] = 1;
-    const auto below = static_cast<int64_t>(std::floor(position));
+    const int64_t below = floored(position);
     const double t = position - std::floor(position);
     if (widened) {
       widened_taps(params, scale, position, in_size, taps);

@@ -64,7 +64,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   if (p.mode != ResizeMode::nearest)
     for (int i = 0; i < stage.outputs[0].shape.size(); ++i)
       if (stage.inputs[0].shape[i] != stage.outputs[0].shape[i])
-        flops += 2 * static_cast<double>(resize_taps(p, i, stage.inputs[0].shape[i], stage.outputs[0].shape[i]).count) *
+        flops += 2 * static_cast<double>(resize_axis(p, i, stage.inputs[0].shape[i], stage.outputs[0].shape[i]).count) *
                  static_cast<double>(stage.outputs[0].elements());
   return streaming_footprint(stage, device, flops);
 }
@@ -82,7 +82,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   if (variant.name == "filter") {
     const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
     int resized = 0;
-    for (int i = 0; i < y.shape.size(); ++i) resized += !resize_taps(p, i, x.shape[i], y.shape[i]).identity;
+    for (int i = 0; i < y.shape.size(); ++i) resized += !resize_axis(p, i, x.shape[i], y.shape[i]).identity;
     if (!p.antialias || resized > 1) why_not = Reason::filter_not_served;
     else if (!is_row_major(x.shape, x.layout) || !is_row_major(y.shape, y.layout)) why_not = Reason::layout_not_served;
     else return loop_schedules(variant, device, why_not);

@@ -2,6 +2,7 @@
 // integers are, additions are computed with the same fp32 steps, Relu and Clip become bounds of the result (rounding is
 // monotone), and moves of elements do not look at them. A bias must be stored in units of x's scale times w's.
 #include <cmath>
+#include <limits>
 
 #include "families/quantize/quantize.h"
 #include "graph/rewrites/rewrites.h"
@@ -174,13 +175,25 @@ bool same_value(Editor& e, TensorId a, TensorId b) {
   return x && y && x->dtype == y->dtype && x->elements() == 1 && y->elements() == 1 && scalar(*x) == scalar(*y);
 }
 
-// Moves of elements between equal scales: Reshape, Transpose, Concat.
+// Whether quantisation undoes dequantisation with this scale, and keeps the order: not so below the normal numbers, where bits
+// are lost, nor where 255 steps overflow.
+bool invertible(Editor& e, TensorId scale) {
+  const auto step = static_cast<float>(scalar(*e.constant(scale)));
+  return step >= std::numeric_limits<float>::min() && std::isfinite(256 * step);
+}
+
+// What picks elements between equal scales: Reshape, Transpose, Concat, and MaxPool (of windows without elements the lowest
+// value either way).
 bool match_move(Editor& e, int i, const Target& t) {
   const int maker = e.producer(t.value);
-  if (maker < 0 || t.clip) return false;
+  if (maker < 0 || t.clip || !invertible(e, t.scale)) return false;
   const OpParams params = e.op(maker).params;
   const bool concat = std::holds_alternative<ConcatOp>(params);
-  if (!concat && !std::holds_alternative<ReshapeOp>(params) && !std::holds_alternative<TransposeOp>(params)) return false;
+  const auto* pool = std::get_if<PoolOp>(&params);
+  // Positions of the maxima have readers of their own.
+  const bool maxima = pool && pool->kind == PoolKind::max && e.op(maker).outputs.size() == 1;
+  if (!concat && !maxima && !std::holds_alternative<ReshapeOp>(params) && !std::holds_alternative<TransposeOp>(params))
+    return false;
   std::vector<TensorId> inputs = e.op(maker).inputs;
   for (size_t k = 0; k < (concat ? inputs.size() : 1); ++k) {
     const auto x = dequantized_bytes(e, inputs[k]);

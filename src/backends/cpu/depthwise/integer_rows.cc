@@ -70,7 +70,7 @@ SPARKLE_X86_END
 
 IntegerRowKernel integer_row_kernel_of(std::string_view unit) {
   if (unit == "avx512-vnni") return {64, avx512_vnni::integer_row};
-  if (unit == "avx2") return {32, avx2::integer_row};
+  if (unit == "avx2-int16") return {32, avx2::integer_row};
   return {};
 }
 

@@ -46,7 +46,7 @@ const IntegerTileKernels* integer_tile_kernels_of(std::string_view unit) {
     static const IntegerTileKernels kernels = avx_vnni::make_integer_tiles();
     return &kernels;
   }
-  if (unit == "avx2") {
+  if (unit == "avx2-int16") {
     static const IntegerTileKernels kernels = avx2::make_integer_tiles();
     return &kernels;
   }

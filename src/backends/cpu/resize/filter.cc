@@ -48,12 +48,12 @@ class FilterKernel final : public CpuKernel {
     const float* weight = weight_.data() + out * taps_.count;
     if (inner_ == 1) {
       float sum = 0;
-      for (int k = 0; k < taps_.count; ++k) sum += weight[k] * x[index[k]];
+      for (int64_t k = 0; k < taps_.count; ++k) sum += weight[k] * x[index[k]];
       *y = sum;
       return;
     }
     std::fill_n(y, inner_, 0.0f);
-    for (int k = 0; k < taps_.count; ++k) {
+    for (int64_t k = 0; k < taps_.count; ++k) {
       const float* row = x + index[k] * inner_;
       const float w = weight[k];
       for (int64_t i = 0; i < inner_; ++i) y[i] += w * row[i];

@@ -162,15 +162,15 @@ class ResizeKernel final : public CpuKernel {
       const int64_t o = walk.index(place_[i]);
       if (!taps.outside.empty() && taps.outside[static_cast<size_t>(o)]) return 0;
       // The first tap changes the list in place, so it comes last.
-      for (int k = taps.count - 1; k >= 0; --k) {
+      for (int64_t k = taps.count - 1; k >= 0; --k) {
         const auto at = static_cast<size_t>(o * taps.count + k);
-        for (int j = 0; j < count; ++j) {
+        for (int64_t j = 0; j < count; ++j) {
           const auto to = static_cast<size_t>(k * count + j), from = static_cast<size_t>(j);
           offset[to] = offset[from] + taps.index[at] * outer_[i].move.x;
           weight[to] = weight[from] * static_cast<float>(taps.weight[at]);
         }
       }
-      count *= taps.count;
+      count *= static_cast<int>(taps.count);
     }
     return count;
   }
@@ -267,7 +267,7 @@ class ResizeKernel final : public CpuKernel {
   // A piece of a line, from dense inputs to y, whose runs are `pitch` apart (dense where elements are single).
   void stretch(const float* from, float* y, const Piece& piece, int64_t pitch, bool stream) const {
     const int64_t n = line_.move.size, outputs = piece.end - piece.begin;
-    const int taps = line_.taps.count;
+    const auto taps = static_cast<int>(line_.taps.count);  // four at most: no filter is widened here
     if (by_element_) {
       const auto at = static_cast<size_t>(piece.begin * run_);
       functions_.elements({from, y, index_.data() + at, weight_.data() + at, start_.data() + piece.groups, taps, outputs * run_,
@@ -358,8 +358,8 @@ Result<CpuKernelPtr> make_resize(const Stage& stage, const Schedule& schedule, c
     run *= axes.back().move.size;
     axes.pop_back();
   }
-  if (axes.empty()) axes.push_back({{1, run, run}, 1, {1, true, {0}, {1}, {}}});
-  int most = 1;
+  if (axes.empty()) axes.push_back({{1, run, run}, 1, {{1, true}, {0}, {1}, {}}});
+  int64_t most = 1;
   for (size_t i = 0; i + 1 < axes.size(); ++i) most *= most > kMostTaps ? 1 : axes[i].taps.count;
   if (most > kMostTaps)
     return Error{Reason::operator_not_served,

@@ -1,0 +1,164 @@
+// A maximum does not change when it is taken twice: the last vector of a pixel overlaps the one before it, so that no tail of
+// channels is left; only pixels of fewer than 16 channels go one byte after the other.
+#include "backends/cpu/pool/pool_bytes.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "families/taps.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/pool/pool_bytes.cc"
+#include "backends/cpu/simd.h"
+
+#ifndef SPARKLE_POOL_BYTES_ONCE
+#define SPARKLE_POOL_BYTES_ONCE
+namespace sparkle::cpu {
+// What all rows share, and the window of one pixel: `x` at its first tap inside.
+struct BytePool {
+  FeatureMap mx, my;
+  Window window;
+  Axis axes[3];
+  std::vector<Segment> columns;  // of axes[2]
+};
+template <class T>
+struct BytePixel {
+  const T* x;
+  T* y;
+  int64_t counts[3], pitches[3];
+};
+}  // namespace sparkle::cpu
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace sparkle::cpu::HWY_NAMESPACE {
+#if SPARKLE_SIMD
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class T, class D>
+HWY_INLINE void byte_vectors(D d, const BytePixel<T>& p, int64_t channels) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t done = 0; done < channels; done += lanes) {
+    const int64_t c = std::min(done, channels - lanes);
+    auto largest = hn::Set(d, std::numeric_limits<T>::lowest());
+    for (int64_t t = 0; t < p.counts[0]; ++t)
+      for (int64_t r = 0; r < p.counts[1]; ++r) {
+        const T* x = p.x + t * p.pitches[0] + r * p.pitches[1] + c;
+        for (int64_t s = 0; s < p.counts[2]; ++s, x += p.pitches[2]) largest = hn::Max(largest, hn::LoadU(d, x));
+      }
+    hn::StoreU(largest, d, p.y + c);
+  }
+}
+
+template <class T>
+void byte_rows(const BytePool& pool, const T* x, T* y, int64_t begin, int64_t end) {
+  const hn::ScalableTag<T> whole;
+  const hn::CappedTag<T, 16> part;
+  const Window& w = pool.window;
+  const FeatureMap &mx = pool.mx, &my = pool.my;
+  for (int64_t u = begin; u < end; ++u) {
+    const int64_t row = u % my.h, z = u / my.h % my.d, n = u / (my.h * my.d);
+    const Taps t = taps_at(pool.axes[0], z), r = taps_at(pool.axes[1], row);
+    BytePixel<T> p{};
+    p.counts[0] = t.size(), p.counts[1] = r.size();
+    p.pitches[0] = w.dilation[0] * mx.pitch_d, p.pitches[1] = w.dilation[1] * mx.pitch_h;
+    p.pitches[2] = w.dilation[2] * mx.pitch_w;
+    const int64_t first = n * mx.pitch_n + (z * w.stride[0] - w.pad_begin[0] + t.begin * w.dilation[0]) * mx.pitch_d +
+                          (row * w.stride[1] - w.pad_begin[1] + r.begin * w.dilation[1]) * mx.pitch_h;
+    for (const Segment& segment : pool.columns) {
+      // A window without elements reads nothing, so that nothing need lie where it would begin.
+      p.counts[2] = p.counts[0] * p.counts[1] > 0 ? segment.taps.size() : 0;
+      for (int64_t q = segment.begin; q < segment.end; ++q) {
+        const int64_t column = q * w.stride[2] - w.pad_begin[2] + segment.taps.begin * w.dilation[2];
+        p.x = p.counts[2] > 0 ? x + first + column * mx.pitch_w : x;
+        p.y = y + n * my.pitch_n + z * my.pitch_d + row * my.pitch_h + q * my.pitch_w;
+        if (my.c >= static_cast<int64_t>(hn::Lanes(whole))) {
+          byte_vectors(whole, p, my.c);
+        } else if (my.c >= static_cast<int64_t>(hn::Lanes(part))) {
+          byte_vectors(part, p, my.c);
+        } else {
+          for (int64_t c = 0; c < my.c; ++c) {
+            T largest = std::numeric_limits<T>::lowest();
+            for (int64_t i = 0; i < p.counts[0]; ++i)
+              for (int64_t j = 0; j < p.counts[1]; ++j)
+                for (int64_t s = 0; s < p.counts[2]; ++s)
+                  largest = std::max(largest, p.x[i * p.pitches[0] + j * p.pitches[1] + s * p.pitches[2] + c]);
+            p.y[c] = largest;
+          }
+        }
+      }
+    }
+  }
+}
+
+void byte_pool(const BytePool& pool, bool is_signed, const std::byte* x, std::byte* y, int64_t begin, int64_t end) {
+  if (is_signed) {
+    byte_rows(pool, reinterpret_cast<const int8_t*>(x), reinterpret_cast<int8_t*>(y), begin, end);
+  } else {
+    byte_rows(pool, reinterpret_cast<const uint8_t*>(x), reinterpret_cast<uint8_t*>(y), begin, end);
+  }
+}
+#endif
+}  // namespace sparkle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sparkle::cpu {
+namespace {
+
+using ByteLoop = void (*)(const BytePool&, bool, const std::byte*, std::byte*, int64_t, int64_t);
+
+class BytePoolKernel final : public CpuKernel {
+ public:
+  BytePoolKernel(const Stage& stage, const LoopSchedule& schedule, ByteLoop loop)
+      : loop_(loop), is_signed_(stage.inputs[0].dtype == DType::i8), grain_(schedule.grain > 0 ? schedule.grain : 16384) {
+    const Window& w = std::get<PoolParams>(stage.params).window;
+    const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+    const int64_t in[3] = {x.d, x.h, x.w}, out[3] = {y.d, y.h, y.w};
+    pool_.mx = x, pool_.my = y, pool_.window = w;
+    for (size_t i = 0; i < 3; ++i) pool_.axes[i] = {in[i], out[i], w.filter[i], w.stride[i], w.dilation[i], w.pad_begin[i]};
+    pool_.columns = segments_of(pool_.axes[2]);
+  }
+
+  void run(const CpuLaunch& launch) const override {
+    const FeatureMap& y = pool_.my;
+    if (y.n * y.c * y.pixels() == 0) return;
+    const int64_t rows = y.n * y.d * y.h, width = launch.executor->width();
+    const int64_t fewest = (grain_ + y.w * y.c - 1) / (y.w * y.c);
+    const int64_t per_task = width == 1 ? rows : std::max(fewest, (rows + 8 * width - 1) / (8 * width));
+    const std::byte* from = launch.inputs[0];
+    std::byte* to = launch.outputs[0];
+    parallel_for(*launch.executor, static_cast<int>((rows + per_task - 1) / per_task), [&](int task, int) {
+      loop_(pool_, is_signed_, from, to, task * per_task, std::min(rows, (task + 1) * per_task));
+    });
+  }
+
+ private:
+  BytePool pool_;
+  ByteLoop loop_;
+  bool is_signed_;
+  int64_t grain_;
+};
+
+}  // namespace
+
+Result<CpuKernelPtr> make_byte_pool(const Stage& stage, const LoopSchedule& schedule) {
+  const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
+  const auto lacks = [&](Reason reason, const std::string& why) {
+    return Error{reason, "Pool variant '" + schedule.variant + "' on unit '" + schedule.unit + "' " + why + "."};
+  };
+  if ((x.dtype != DType::u8 && x.dtype != DType::i8) || y.dtype != x.dtype)
+    return lacks(Reason::type_not_served, "serves u8 and i8 only");
+  if (std::get<PoolParams>(stage.params).kind != PoolKind::max || stage.outputs.size() > 1)
+    return lacks(Reason::operator_not_served, "serves maxima without their positions only");
+  for (const TensorDesc* desc : {&x, &y})
+    if (const FeatureMap m = feature_map(*desc); m.c > 1 && m.pitch_c != 1)
+      return lacks(Reason::layout_not_served, "needs the channels of input and output side by side (NHWC)");
+  const ByteLoop loop = SPARKLE_PICK(byte_pool, schedule.unit);
+  if (!loop) return lacks(Reason::backend_lacks_variant, "has no kernel in this build");
+  return CpuKernelPtr(std::make_unique<BytePoolKernel>(stage, schedule, loop));
+}
+
+}  // namespace sparkle::cpu
+#endif
