@@ -214,9 +214,9 @@ double cost_of(const PlanStep& step, const std::string& algorithm, const std::st
 }
 
 // The first command on a machine plans by estimates. They lead to the choices that measured rates lead to, ties aside: by the
-// measured rates no choice costs over a tenth more than the best.
+// measured rates no choice costs over 15 % more than the best.
 TEST(GoldenPlans, EstimatedRatesChooseAsWell) {
-  constexpr double kTie = 1.1;
+  constexpr double kTie = 1.15;
   int steps = 0, ties = 0;
   for (const char* name : kNetworks)
     for (const char* device_name : kDevices) {
@@ -263,9 +263,10 @@ TEST(GoldenPlans, IntegerStepsFollowTheRateOfTheirUnit) {
         ADD_FAILURE() << "no step on the unit";
         return 0.0;
       };
-      const double slow = seconds(1e11, 1e12);
-      EXPECT_GT(slow, 0);
-      EXPECT_DOUBLE_EQ(seconds(2e11, 1e12), slow / 2);
+      // A part that the rate divides and one for the calls.
+      const double slow = seconds(1e11, 1e12), fast = seconds(2e11, 1e12), faster = seconds(4e11, 1e12);
+      EXPECT_GT(slow - fast, 0);
+      EXPECT_NEAR(slow - fast, 2 * (fast - faster), 1e-6 * slow);
       EXPECT_DOUBLE_EQ(seconds(1e11, 1e10), slow);
     }
 }

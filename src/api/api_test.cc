@@ -184,7 +184,7 @@ TEST(Api, PoolOfTheCaller) {
   const sparkle::Device own(options), device;
   const auto x = picture(40, 50);
   EXPECT_LT(largest_difference(sparkle::Session(own, kModel).run({x}).at(0), sparkle::Session(device, kModel).run({x}).at(0)),
-            1e-6);
+            2e-5);  // another number of threads may lead to another algorithm
   EXPECT_GT(tasks_seen.load(), 0);
   options.pool.run = nullptr;
   EXPECT_EQ(status_of([&] { sparkle::Device d(options); }), SPARKLE_BAD_USAGE);
