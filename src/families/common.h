@@ -4,6 +4,10 @@
 
 #include "families/stage.h"
 
+// A row of a family's variants.inc as a Variant: constexpr Variant kVariants[] = { #include "families/NAME/variants.inc" };
+#define VARIANT(name, device, unit, rows, vectors, registers, note) \
+  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
+
 namespace sparkle {
 
 // Whether this version has kernels for a math unit of the device.

@@ -122,8 +122,8 @@ def normalisation(make):
                 **({} if axis is None else {"axis": axis, "epsilon": 1e-3}))
     # Far from zero: a variance computed as mean(x * x) - mean(x) ** 2 would lose its digits.
     make.op("layernormalization_statistics", "LayerNormalization",
-            [lambda m: m.normal(2, 3, 4, 5) + np.float32(100), positive(4, 5), make.weights(4, 5, scale=1)], opset=17, outputs=3,
-            axis=2)
+            [lambda m: m.normal(2, 3, 4, 5) + np.float32(100), positive(4, 5), make.weights(4, 5, scale=1)], opset=17,
+            outputs=3, axis=2)
     for name, shape, groups, opset in [("two", (2, 6, 4, 3), 2, 21), ("one", (1, 5, 7), 1, 21), ("each", (2, 4, 3, 3), 4, 21),
                                        ("epsilon", (1, 8, 5, 5), 4, 21)]:
         c = shape[1]

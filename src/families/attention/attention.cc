@@ -13,10 +13,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kScoreOutputs = {"none", "raw", "capped", "masked", "softmax"};
 
 constexpr Variant kVariants[] = {
-#define VARIANT(name, device, unit, rows, vectors, registers, note) \
-  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
 #include "families/attention/variants.inc"
-#undef VARIANT
 };
 
 // Two products, and about 25 operations per score for the softmax; keys and values pass once per block of queries.

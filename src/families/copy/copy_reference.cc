@@ -8,10 +8,7 @@ namespace sparkle {
 namespace {
 
 constexpr Variant kVariants[] = {
-#define VARIANT(name, device, unit, rows, vectors, registers, note) \
-  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
 #include "families/copy/variants.inc"
-#undef VARIANT
 };
 
 void copy_reference(const StageParams&, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {

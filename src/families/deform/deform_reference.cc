@@ -10,10 +10,7 @@ namespace sparkle {
 namespace {
 
 constexpr Variant kVariants[] = {
-#define VARIANT(name, device, unit, rows, vectors, registers, note) \
-  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
 #include "families/deform/variants.inc"
-#undef VARIANT
 };
 
 double load(const TensorView& view, const Dims& at) { return load_element(view.desc.dtype, element_at(view, at)); }

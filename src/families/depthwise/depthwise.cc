@@ -12,6 +12,8 @@
 namespace sparkle {
 namespace {
 
+// Rows with one column more.
+#undef VARIANT
 constexpr Variant kVariants[] = {
 #define VARIANT(name, device, unit, rows, columns, vectors, registers, note) \
   {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},

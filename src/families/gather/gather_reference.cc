@@ -11,10 +11,7 @@ namespace sparkle {
 namespace {
 
 constexpr Variant kVariants[] = {
-#define VARIANT(name, device, unit, rows, vectors, registers, note) \
-  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
 #include "families/gather/variants.inc"
-#undef VARIANT
 };
 
 constexpr std::array<std::string_view, 3> kForms = {"slices", "elements", "tuples"};

@@ -9,10 +9,7 @@ namespace sparkle {
 namespace {
 
 constexpr Variant kVariants[] = {
-#define VARIANT(name, device, unit, rows, vectors, registers, note) \
-  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
 #include "families/non_max/variants.inc"
-#undef VARIANT
 };
 
 float float_at(const TensorView& x, const Dims& at) { return *reinterpret_cast<const float*>(element_at(x, at)); }

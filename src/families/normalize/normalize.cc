@@ -15,10 +15,7 @@ namespace {
 constexpr std::array<std::string_view, 4> kDivisors = {"variance", "deviation", "l1", "l2"};
 
 constexpr Variant kVariants[] = {
-#define VARIANT(name, device, unit, rows, vectors, registers, note) \
-  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
 #include "families/normalize/variants.inc"
-#undef VARIANT
 };
 
 void normalize_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {

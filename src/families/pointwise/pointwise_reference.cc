@@ -14,10 +14,7 @@ namespace sparkle {
 namespace {
 
 constexpr Variant kVariants[] = {
-#define VARIANT(name, device, unit, rows, vectors, registers, note) \
-  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
 #include "families/pointwise/variants.inc"
-#undef VARIANT
 };
 
 template <class T>

@@ -15,10 +15,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kNames = {"max", "average", "lp"};
 
 constexpr Variant kVariants[] = {
-#define VARIANT(name, device, unit, rows, vectors, registers, note) \
-  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
 #include "families/pool/variants.inc"
-#undef VARIANT
 };
 
 const PoolParams& params_of(const Stage& stage) { return std::get<PoolParams>(stage.params); }

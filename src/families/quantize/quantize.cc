@@ -14,10 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 6> kKinds = {"quantize", "dequantize", "dynamic", "add", "average", "factor"};
 
 constexpr Variant kVariants[] = {
-#define VARIANT(name, device, unit, rows, vectors, registers, note) \
-  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
 #include "families/quantize/variants.inc"
-#undef VARIANT
 };
 
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {

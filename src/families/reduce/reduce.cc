@@ -18,10 +18,7 @@ constexpr std::array<std::string_view, 10> kNames = {"sum", "mean", "max",      
                                                      "l1",  "l2",   "sum_square", "log_sum", "log_sum_exp"};
 
 constexpr Variant kVariants[] = {
-#define VARIANT(name, device, unit, rows, vectors, registers, note) \
-  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
 #include "families/reduce/variants.inc"
-#undef VARIANT
 };
 
 // Calls f(place in x) for every element that is reduced into the output element at `at`.

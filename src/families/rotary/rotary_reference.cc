@@ -9,10 +9,7 @@ namespace sparkle {
 namespace {
 
 constexpr Variant kVariants[] = {
-#define VARIANT(name, device, unit, rows, vectors, registers, note) \
-  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
 #include "families/rotary/variants.inc"
-#undef VARIANT
 };
 
 void rotary_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {

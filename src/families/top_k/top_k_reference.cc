@@ -11,10 +11,7 @@ namespace sparkle {
 namespace {
 
 constexpr Variant kVariants[] = {
-#define VARIANT(name, device, unit, rows, vectors, registers, note) \
-  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
 #include "families/top_k/variants.inc"
-#undef VARIANT
 };
 
 // Sorts each whole line.

@@ -6,8 +6,8 @@
 #define HWY_TARGET_INCLUDE "backends/cpu/attention/attention_rows.cc"
 #include "backends/cpu/simd.h"
 // after simd.h: compiled once per target
-#include "backends/cpu/lanes-inl.h"
 #include "backends/cpu/simd_math-inl.h"
+#include "backends/cpu/vector_steps-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {
@@ -36,8 +36,7 @@ float mask_scores(const ScoreRow& row) {
   const V hidden = hn::Set(d, -std::numeric_limits<float>::infinity());
   const V cap = hn::Set(d, row.softcap), inverse_cap = hn::Set(d, row.softcap > 0 ? 1 / row.softcap : 0.0f);
   V largest = hidden;
-  for (int64_t i = 0; i < row.count; i += lanes) {
-    const int64_t left = row.count - i < lanes ? row.count - i : lanes;
+  each_vector(d, row.count, [&](int64_t i, int64_t left) HWY_ATTR {
     V v = hn::LoadU(d, row.scores + i);
     if (kShown && row.raw) store_lanes(v, d, row.raw + i, left);
     if (row.softcap > 0) v = hn::Mul(cap, simd_math::Tanh(d, hn::Mul(v, inverse_cap)));
@@ -47,7 +46,7 @@ float mask_scores(const ScoreRow& row) {
     if (kShown && row.masked) store_lanes(v, d, row.masked + i, left);
     hn::StoreU(v, d, row.scores + i);
     largest = larger(v, largest);
-  }
+  });
   // A NaN must come out whatever lane it is in; the maximum over lanes need not keep it.
   if (!hn::AllTrue(d, hn::Eq(largest, largest))) return std::numeric_limits<float>::quiet_NaN();
   return hn::GetLane(hn::MaxOfLanes(d, largest));
@@ -81,21 +80,17 @@ float exponentials(float* scores, int64_t count, float largest) {
 
 void weights(float* scores, int64_t count, float largest, float factor) {
   const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t i = 0; i < count; i += lanes) {
-    const int64_t left = count - i < lanes ? count - i : lanes;
+  each_vector(d, count, [&](int64_t i, int64_t left) HWY_ATTR {
     const auto e = simd_math::Exp(d, hn::Sub(load_lanes(d, scores + i, left), hn::Set(d, largest)));
     store_lanes(hn::Mul(e, hn::Set(d, factor)), d, scores + i, left);
-  }
+  });
 }
 
 void scale_row(const float* from, float* to, int64_t count, float factor) {
   const hn::ScalableTag<float> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t i = 0; i < count; i += lanes) {
-    const int64_t left = count - i < lanes ? count - i : lanes;
+  each_vector(d, count, [&](int64_t i, int64_t left) HWY_ATTR {
     store_lanes(hn::Mul(load_lanes(d, from + i, left), hn::Set(d, factor)), d, to + i, left);
-  }
+  });
 }
 
 AttentionFunctions find_attention() { return {mask_row, exponentials, weights, scale_row}; }

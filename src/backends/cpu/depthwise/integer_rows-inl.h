@@ -1,10 +1,10 @@
-// One row of a depthwise stage on 8-bit integers, for the unit SPARKLE_UNIT. Per four taps: four loads, eight interleavings
+// One row of a depthwise stage on 8-bit integers, for the unit Bytes. Per four taps: four loads, eight interleavings
 // that put the taps of a channel side by side, and 16-bit products of even and of odd taps with weights less their zero point:
 // exact, since two products of 255 * 255 are far below 2^31.
 
 template <bool kFlip>
 void integer_pixels(const IntegerRowCall& call) {
-  using U = SPARKLE_UNIT;
+  using U = Bytes;
   using V = U::V;
   constexpr int64_t kLanes = U::kLanes, kBlock = 4 * kLanes, kGroup = 4 * 2 * 2 * kLanes;
   const int64_t blocks = (call.channels + kBlock - 1) / kBlock;

@@ -6,7 +6,7 @@
 #define HWY_TARGET_INCLUDE "backends/cpu/rotary/rotary_rows.cc"
 #include "backends/cpu/simd.h"
 // after simd.h: compiled once per target
-#include "backends/cpu/lanes-inl.h"
+#include "backends/cpu/vector_steps-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {
@@ -42,18 +42,15 @@ void rotary_row(const RotaryRow& row) {
     }
   } else {
     const int64_t half = row.half;
-    for (; i < half; i += lanes) {
-      const int64_t left = half - i < lanes ? half - i : lanes;
-      turn(load_lanes(d, x + i, left), load_lanes(d, x + half + i, left), load_lanes(d, c + i, left),
-           load_lanes(d, s + i, left), first, second);
-      store_lanes(first, d, y + i, left);
-      store_lanes(second, d, y + half + i, left);
-    }
+    each_vector(d, half, [&](int64_t at, int64_t left) HWY_ATTR {
+      turn(load_lanes(d, x + at, left), load_lanes(d, x + half + at, left), load_lanes(d, c + at, left),
+           load_lanes(d, s + at, left), first, second);
+      store_lanes(first, d, y + at, left);
+      store_lanes(second, d, y + half + at, left);
+    });
   }
   std::copy(x + 2 * row.half, x + row.width, y + 2 * row.half);
 }
-
-RotaryFunction find_rotary() { return rotary_row; }
 #endif
 }  // namespace sparkle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -61,10 +58,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sparkle::cpu {
 
-RotaryFunction rotary_function(std::string_view unit) {
-  const auto find = SPARKLE_PICK(find_rotary, unit);
-  return find ? find() : nullptr;
-}
+RotaryFunction rotary_function(std::string_view unit) { return SPARKLE_PICK(rotary_row, unit); }
 
 }  // namespace sparkle::cpu
 #endif
