@@ -72,6 +72,7 @@ struct StepTime {
 
 enum class MemoryKind : uint8_t {
   device,   // fastest for kernels; host() may be nullptr
+  weights,  // the same, for what lives as long as its session
   staging,  // host() is never nullptr; for uploads and downloads
 };
 

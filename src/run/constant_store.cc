@@ -10,7 +10,7 @@ namespace sparkle {
 
 // Plain constants are used where they are if the host's memory is the device's, else uploaded through staging memory.
 Result<std::shared_ptr<Buffer>> ConstantStore::upload(const std::byte* bytes, int64_t size) {
-  SPARKLE_TRY(buffer, backend_.allocate(size, MemoryKind::device));
+  SPARKLE_TRY(buffer, backend_.allocate(size, MemoryKind::weights));
   if (std::byte* host = buffer->host()) {
     std::memcpy(host, bytes, static_cast<size_t>(size));
     return buffer;
@@ -35,7 +35,7 @@ Result<std::shared_ptr<Buffer>> ConstantStore::get(const PlanConstant& constant,
   entry.source = constant.value.bytes;
   entry.source_bytes = constant.value.size_bytes();
   if (packed > 0) {
-    SPARKLE_TRY(buffer, backend_.allocate(packed, MemoryKind::device));
+    SPARKLE_TRY(buffer, backend_.allocate(packed, MemoryKind::weights));
     if (std::byte* host = buffer->host()) {
       kernel.pack(input, constant.value.bytes.get(), host, backend_.executor());
       entry.buffer = std::move(buffer);

@@ -9,6 +9,7 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/roofs.h"
+#include "backends/cpu/weight_slabs.h"
 #include "base/denormals.h"
 #include "base/huge_pages.h"
 
@@ -116,7 +117,9 @@ class CpuBackend final : public Backend {
   Executor& executor() override { return *executor_; }
   double probe_peak(std::string_view unit) override { return cpu::probe_peak(unit, *executor_).flops_per_second; }
 
-  Result<std::shared_ptr<Buffer>> allocate(int64_t bytes, MemoryKind) override {
+  Result<std::shared_ptr<Buffer>> allocate(int64_t bytes, MemoryKind kind) override {
+    if (kind == MemoryKind::weights && !allocator_.allocate)
+      if (auto buffer = weights_.allocate(bytes)) return buffer;
     const size_t capacity = static_cast<size_t>(bytes) + kAlignment;
     void* memory = allocator_.allocate ? allocator_.allocate(allocator_.user, capacity, kAlignment)
                                        : ::operator new(capacity, std::align_val_t{kAlignment}, std::nothrow);
@@ -210,6 +213,7 @@ class CpuBackend final : public Backend {
   Device device_;
   std::shared_ptr<Executor> executor_;
   HostAllocator allocator_;
+  WeightSlabs weights_;
   std::atomic<uint64_t> submitted_{0};
   std::mutex mutex_;
   std::map<uint64_t, std::vector<StepTime>> times_;

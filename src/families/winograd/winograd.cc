@@ -11,10 +11,7 @@ namespace sparkle {
 namespace {
 
 constexpr Variant kVariants[] = {
-#define VARIANT(name, device, unit, rows, vectors, registers, note) \
-  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
 #include "families/winograd/variants.inc"
-#undef VARIANT
 };
 
 const WinogradParams& params_of(const Stage& stage) { return std::get<WinogradParams>(stage.params); }
