@@ -33,8 +33,25 @@ StagePlan depthwise_stages(const AnchorCall& call) {
   return {{whole_call(call, params)}, {}};
 }
 
-constexpr std::array<Algorithm, 5> kAlgorithms = {{
+Reason grouped_applies(const AnchorCall& call) {
+  const Problem& p = call.problem;
+  if (p.kind != ProblemKind::conv || p.rank != 2) return Reason::not_this_family;
+  if (p.dtype != "f32") return Reason::type_not_served;
+  const int64_t depth = p.groups > 1 ? p.c / p.groups : 0;
+  return p.c == p.k && (depth == 2 || depth == 4 || depth == 8 || depth == 16) ? Reason::none : Reason::groups_not_served;
+}
+
+StagePlan grouped_stages(const AnchorCall& call) {
+  GroupedParams params;
+  params.groups = call.problem.groups;
+  params.window = call.problem.window;
+  params.epilogue = call.problem.epilogue;
+  return {{whole_call(call, params)}, {}};
+}
+
+constexpr std::array<Algorithm, 6> kAlgorithms = {{
     {"depthwise", "every channel has filters of its own", depthwise_applies, depthwise_stages},
+    {"grouped", "several groups of a few channels in one vector", grouped_applies, grouped_stages},
     {"gemm", "implicit matrix product: no im2col buffer", gemm_applies, gemm_stages},
     {"winograd2", "3x3 by tiles of 2x2 outputs: 2.25 times fewer products", winograd_applies, winograd_stages<2>,
      winograd_error<2>},

@@ -16,6 +16,7 @@
 #include "families/depthwise/depthwise.h"
 #include "families/gather/gather.h"
 #include "families/gemm/gemm.h"
+#include "families/grouped/grouped.h"
 #include "families/non_max/non_max.h"
 #include "families/normalize/normalize.h"
 #include "families/pad/pad.h"
@@ -39,7 +40,8 @@ namespace sparkle {
 using StageParams =
     std::variant<GemmParams, DepthwiseParams, PoolParams, PointwiseParams, ReduceParams, SoftmaxParams, NormalizeParams,
                  CopyParams, PadParams, ResizeParams, GatherParams, ScatterParams, TopKParams, ScanParams, TriangleParams,
-                 NonMaxParams, AttentionParams, RotaryParams, SampleParams, DeformParams, QuantizeParams, WinogradParams>;
+                 NonMaxParams, AttentionParams, RotaryParams, SampleParams, DeformParams, QuantizeParams, WinogradParams,
+                 GroupedParams>;
 enum class Family : uint8_t {
   gemm,
   depthwise,
@@ -62,7 +64,8 @@ enum class Family : uint8_t {
   sample,
   deform,
   quantize,
-  winograd
+  winograd,
+  grouped
 };
 inline constexpr int kFamilies = std::variant_size_v<StageParams>;
 std::string_view name_of(Family family);
@@ -104,7 +107,7 @@ struct DepthwiseSchedule {
   friend bool operator==(const DepthwiseSchedule&, const DepthwiseSchedule&) = default;
 };
 
-using Schedule = std::variant<LoopSchedule, GemmSchedule, DepthwiseSchedule, WinogradSchedule>;
+using Schedule = std::variant<LoopSchedule, GemmSchedule, DepthwiseSchedule, WinogradSchedule, GroupedSchedule>;
 const std::string& variant_of(const Schedule& schedule);
 const std::string& unit_of(const Schedule& schedule);
 std::string to_text(const Schedule& schedule);
@@ -176,5 +179,6 @@ const FamilyInfo& sample_info();
 const FamilyInfo& deform_info();
 const FamilyInfo& quantize_info();
 const FamilyInfo& winograd_info();
+const FamilyInfo& grouped_info();
 
 }  // namespace sparkle

@@ -127,7 +127,7 @@ TEST(Session, CpuAndReferenceAgreeOnEveryTinyNetwork) {
           }
           expect_close(*got, want);
         }
-        for (const char* algorithm : {"gemm", "depthwise", "winograd2", "winograd4", "winograd6"}) {
+        for (const char* algorithm : {"gemm", "depthwise", "grouped", "winograd2", "winograd4", "winograd6"}) {
           SessionOptions options;
           options.algorithm = algorithm, options.fuse = false;
           expect_close(run(*open(graph, cpu(), options), inputs), want);

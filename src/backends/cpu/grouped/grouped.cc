@@ -1,0 +1,266 @@
+// make_grouped: a grouped convolution compiled for the CPU. A task takes some rows of outputs, some columns and one vector of
+// filters: input rows are spread over the lanes once, into a ring that holds as many as the filter is high. Workspace: scale
+// and bias padded to whole vectors, weights that are not constant.
+#include <algorithm>
+
+#include "backends/cpu/cpu_kernel.h"
+#include "backends/cpu/gemm/gemm_tile.h"
+#include "backends/cpu/grouped/grouped_rows.h"
+
+namespace sparkle::cpu {
+namespace {
+
+constexpr int64_t kRingFloats = 16 * 1024, kMostRing = 64;  // rows
+
+int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+class GroupedKernel final : public CpuKernel {
+ public:
+  GroupedKernel(Stage stage, const GroupedSchedule& schedule, const GroupedKernels& kernels, const TileKernels& tiles,
+                bool constant_weights)
+      : stage_(std::move(stage)),
+        params_(std::get<GroupedParams>(stage_.params)),
+        kernels_(kernels),
+        tiles_(tiles),
+        constant_weights_(constant_weights),
+        x_(feature_map(stage_.inputs[0])),
+        y_(feature_map(stage_.outputs[0])),
+        w_(feature_map(stage_.inputs[1])) {
+    const Window& w = params_.window;
+    const Epilogue& e = params_.epilogue;
+    depth_ = x_.c / params_.groups;
+    blocks_ = divided(y_.c, kernels_.lanes);
+    columns_ = std::clamp<int64_t>(schedule.columns, 1, std::max<int64_t>(1, y_.w));
+    rows_ = schedule.rows > 0 ? schedule.rows : std::max<int64_t>(1, y_.h);
+    ring_ = (w.filter[1] - 1) * w.dilation[1] + 1;
+    span_ = (columns_ - 1) * w.stride[2] + (w.filter[2] - 1) * w.dilation[2] + 1;
+    pixel_ = depth_ * kernels_.lanes;
+    const int64_t channels = aligned(blocks_ * kernels_.lanes * 4);
+    has_scale_ = e.scale || e.alpha != 1;
+    weights_at_ = channels + (has_scale_ ? channels : 0);
+    workspace_bytes_ = weights_at_ + (constant_weights_ ? 0 : packed_floats() * 4);
+    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i)
+      residual_[i] = feature_map(stage_.inputs[static_cast<size_t>(2 + e.scale + e.bias + i)]);
+    const bool clamps =
+        e.activation == Activation::none || e.activation == Activation::relu || e.activation == Activation::clip;
+    fast_ = clamps && !has_scale_ && e.residuals_before + e.residuals_after == 0;
+  }
+
+  bool fits_ring() const { return ring_ <= kMostRing && ring_ * span_ * pixel_ <= kRingFloats; }
+  int64_t workspace_bytes() const override { return workspace_bytes_; }
+  int64_t packed_bytes(int input) const override {
+    return input == 1 && constant_weights_ ? std::max<int64_t>(64, packed_floats() * 4) : 0;
+  }
+  std::string packed_key(int input) const override {
+    if (packed_bytes(input) == 0) return {};
+    const TensorDesc& w = stage_.inputs[1];
+    std::string key = "grouped lanes=" + std::to_string(kernels_.lanes) + " shape=" + w.shape.to_string() +
+                      " offset=" + std::to_string(w.layout.offset) + " pitch=";
+    for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
+    return key;
+  }
+  void pack(int input, const std::byte* from, std::byte* to, Executor&) const override {
+    if (input == 1)
+      pack_filters(reinterpret_cast<const float*>(from) + stage_.inputs[1].layout.offset, reinterpret_cast<float*>(to));
+  }
+
+  void run(const CpuLaunch& launch) const override {
+    if (y_.n * y_.h * y_.w * y_.c == 0) return;
+    const auto input = [&](int i) { return reinterpret_cast<const float*>(launch.inputs[static_cast<size_t>(i)]); };
+    const auto workspace = [&](int64_t at) { return reinterpret_cast<float*>(launch.workspace + at); };
+    const Epilogue& e = params_.epilogue;
+    Operands o;
+    o.x = input(0), o.weights = input(1), o.y = reinterpret_cast<float*>(launch.outputs[0]);
+    if (!constant_weights_) {
+      pack_filters(o.weights, workspace(weights_at_));
+      o.weights = workspace(weights_at_);
+    }
+    int next = 2;
+    const int64_t channels = blocks_ * kernels_.lanes;
+    if (has_scale_) {
+      spread_channels(e.scale ? input(next) : nullptr, next, static_cast<float>(e.alpha), workspace(aligned(channels * 4)));
+      o.scale = workspace(aligned(channels * 4));
+    }
+    next += e.scale;
+    spread_channels(e.bias ? input(next) : nullptr, next, e.bias ? 1.0f : 0.0f, workspace(0));
+    o.bias = workspace(0);
+    next += e.bias;
+    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) o.residual[i] = input(next + i);
+
+    const int64_t column_blocks = divided(y_.w, columns_), row_blocks = divided(y_.h, rows_);
+    const int64_t total = y_.n * row_blocks * blocks_ * column_blocks;
+    // A task of fewer than 2^18 products is not worth a thread's attention.
+    const double products = static_cast<double>(y_.n * y_.pixels() * channels * depth_ * params_.window.taps());
+    const int width = launch.executor->width();
+    const int64_t wanted = width == 1 ? 1 : std::clamp<int64_t>(static_cast<int64_t>(products / 262144), 1, 8 * width);
+    const int64_t tasks = std::min(total, wanted);
+    parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int) {
+      for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) {
+        const int64_t column = i % column_blocks, block = i / column_blocks % blocks_,
+                      row = i / column_blocks / blocks_ % row_blocks, n = i / column_blocks / blocks_ / row_blocks;
+        part(o, n, block, row * rows_, std::min(y_.h, (row + 1) * rows_), column * columns_,
+             std::min(y_.w, (column + 1) * columns_));
+      }
+    });
+  }
+
+ private:
+  struct Operands {
+    const float* x = nullptr;
+    const float* weights = nullptr;  // packed
+    const float* scale = nullptr;    // padded channels; nullptr: 1
+    const float* bias = nullptr;     // padded channels
+    const float* residual[2] = {nullptr, nullptr};
+    float* y = nullptr;
+  };
+
+  // Outputs [p0, p1) x [q0, q1) of one block of filters.
+  void part(const Operands& o, int64_t n, int64_t block, int64_t p0, int64_t p1, int64_t q0, int64_t q1) const {
+    alignas(64) float ring[kRingFloats];
+    const Window& w = params_.window;
+    const int64_t lanes = kernels_.lanes, taps = w.filter[2], row_floats = span_ * pixel_, channel = block * lanes;
+    const int64_t left = q0 * w.stride[2] - w.pad_begin[2];
+    const int64_t span = (q1 - q0 - 1) * w.stride[2] + (taps - 1) * w.dilation[2] + 1;
+    SpreadCall spread{};
+    spread.x_pitch = x_.pitch_w, spread.depth = depth_;
+    spread.channels = std::min(lanes, x_.c - channel);
+    spread.before = std::clamp<int64_t>(-left, 0, span);
+    spread.columns = std::clamp<int64_t>(x_.w - std::max<int64_t>(left, 0), 0, span - spread.before);
+    spread.after = span - spread.before - spread.columns;
+    const float* first = o.x + n * x_.pitch_n + std::max<int64_t>(left, 0) * x_.pitch_w + channel;
+    int64_t held[kMostRing];  // which input row lies in each place of the ring
+    std::fill_n(held, ring_, -1);
+    GroupedCall call{};
+    call.taps = taps, call.depth = depth_;
+    call.x_pixel = w.stride[2] * pixel_, call.x_tap = w.dilation[2] * pixel_;
+    const float* weights = o.weights + block * w.taps() * pixel_;
+    for (int64_t p = p0; p < p1; ++p) {
+      const int64_t top = p * w.stride[1] - w.pad_begin[1];
+      call.rows = 0;
+      for (int64_t r = 0; r < w.filter[1]; ++r) {
+        const int64_t h = top + r * w.dilation[1];
+        if (h < 0 || h >= x_.h) continue;
+        if (held[h % ring_] != h) {
+          held[h % ring_] = h;
+          spread.x = first + h * x_.pitch_h;
+          spread.ahead = h + 1 < x_.h ? x_.pitch_h : 0;
+          spread.to = ring + h % ring_ * row_floats;
+          kernels_.spread(spread);
+        }
+        call.x[call.rows] = ring + h % ring_ * row_floats;
+        call.weights[call.rows++] = weights + r * taps * pixel_;
+      }
+      row(o, call, n, block, p, q0, q1);
+    }
+  }
+
+  // The outputs [q0, q1) of row p.
+  void row(const Operands& o, GroupedCall& call, int64_t n, int64_t block, int64_t p, int64_t q0, int64_t q1) const {
+    const Epilogue& e = params_.epilogue;
+    const int64_t lanes = kernels_.lanes, channel = block * lanes, channels = std::min(lanes, y_.c - channel);
+    float* y = o.y + n * y_.pitch_n + p * y_.pitch_h + channel;
+    alignas(64) float sums[kMostGroupedPixels * kMaxLanes];
+    const bool fast = fast_ && channels == lanes;
+    call.finish = fast;
+    call.clamp_below = e.activation != Activation::none, call.clamp_above = e.activation == Activation::clip;
+    call.low = e.activation == Activation::clip ? static_cast<float>(e.a) : 0.0f, call.high = static_cast<float>(e.b);
+    call.bias = o.bias + channel;
+    const int64_t tiles = divided(q1 - q0, kMostGroupedPixels);
+    for (int64_t t = 0; t < tiles; ++t) {
+      const int64_t begin = q0 + t * (q1 - q0) / tiles, end = q0 + (t + 1) * (q1 - q0) / tiles;
+      call.y = fast ? y + begin * y_.pitch_w : sums;
+      call.y_pitch = fast ? y_.pitch_w : lanes;
+      kernels_.sums[end - begin - 1](call);
+      for (int r = 0; r < call.rows; ++r) call.x[r] += (end - begin) * call.x_pixel;
+      if (!fast) finish(o, sums, n, channel, channels, p, begin, end);
+    }
+  }
+
+  void finish(const Operands& o, float* sums, int64_t n, int64_t channel, int64_t channels, int64_t p, int64_t begin,
+              int64_t end) const {
+    const Epilogue& e = params_.epilogue;
+    FinishCall call{};
+    call.sums = sums, call.sums_pitch = kernels_.lanes;
+    call.rows = static_cast<int>(end - begin), call.columns = channels;
+    call.scale = o.scale ? o.scale + channel : nullptr;
+    call.bias = o.bias + channel;
+    call.residuals_before = e.residuals_before, call.residuals_after = e.residuals_after;
+    call.activation = e.activation;
+    call.activation_a = static_cast<float>(e.a), call.activation_b = static_cast<float>(e.b);
+    for (int64_t q = begin; q < end; ++q) call.y[q - begin] = o.y + n * y_.pitch_n + p * y_.pitch_h + q * y_.pitch_w + channel;
+    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) {
+      const FeatureMap& map = residual_[i];  // axes of size 1 broadcast whatever their pitch
+      call.residual_pitch[i] = map.c > 1 ? map.pitch_c : 0;
+      const float* from = o.residual[i] + (map.n > 1 ? n * map.pitch_n : 0) + (map.h > 1 ? p * map.pitch_h : 0) +
+                          channel * call.residual_pitch[i];
+      for (int64_t q = begin; q < end; ++q) call.residual[i][q - begin] = from + (map.w > 1 ? q * map.pitch_w : 0);
+    }
+    tiles_.finish(call);
+  }
+
+  int64_t packed_floats() const { return blocks_ * params_.window.taps() * pixel_; }
+  // [block][row][tap][channel of the group][lane], zeros in lanes that no filter has.
+  void pack_filters(const float* weights, float* to) const {
+    for (int64_t block = 0; block < blocks_; ++block)
+      for (int64_t r = 0; r < params_.window.filter[1]; ++r)
+        for (int64_t s = 0; s < params_.window.filter[2]; ++s)
+          for (int64_t j = 0; j < depth_; ++j)
+            for (int64_t l = 0; l < kernels_.lanes; ++l) {
+              const int64_t k = block * kernels_.lanes + l;
+              *to++ = k < y_.c ? weights[k * w_.pitch_n + j * w_.pitch_c + r * w_.pitch_h + s * w_.pitch_w] : 0.0f;
+            }
+  }
+  // values[channel] * factor in padded channels; all `factor` where there are no values.
+  void spread_channels(const float* values, int operand, float factor, float* to) const {
+    const TensorDesc* desc = values ? &stage_.inputs[static_cast<size_t>(operand)] : nullptr;
+    const int last = desc ? desc->shape.size() - 1 : 0;
+    const int64_t pitch = desc && desc->shape[last] > 1 ? desc->layout.pitch[last] : 0;
+    for (int64_t i = 0; i < blocks_ * kernels_.lanes; ++i)
+      to[i] = values ? values[std::min(i, y_.c - 1) * pitch] * factor : factor;
+  }
+
+  Stage stage_;
+  GroupedParams params_;
+  const GroupedKernels& kernels_;
+  const TileKernels& tiles_;
+  bool constant_weights_, has_scale_ = false, fast_ = false;
+  FeatureMap x_, y_, w_, residual_[2];
+  int64_t depth_ = 1, blocks_ = 0, columns_ = 1, rows_ = 1;
+  int64_t ring_ = 1, span_ = 1, pixel_ = 1;  // rows of the ring; columns of a row; floats of a column
+  int64_t weights_at_ = 0, workspace_bytes_ = 0;
+};
+
+Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU's grouped kernels " + std::move(what) + "."}; }
+
+}  // namespace
+
+Result<CpuKernelPtr> make_grouped(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
+  const auto* s = std::get_if<GroupedSchedule>(&schedule);
+  if (!s) return lacks("do not run the schedule '" + to_text(schedule) + "'");
+  const GroupedKernels* kernels = device.unit(s->unit) ? grouped_kernels_of(s->unit) : nullptr;
+  const TileKernels* tiles = tile_kernels_of(s->unit);
+  if (!kernels || !tiles) return lacks("cannot use the unit '" + s->unit + "', which this device or build does not have");
+  const auto* params = std::get_if<GroupedParams>(&stage.params);
+  if (!params || stage.outputs.size() != 1 || stage.inputs.size() != static_cast<size_t>(2 + params->epilogue.operands()))
+    return Error{Reason::internal, "A grouped stage has two operands, those of its epilogue and one output."};
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  const int64_t depth = params->groups > 0 ? x.c / params->groups : 0;
+  if (x.c != y.c || depth < 1 || depth > 16 || kernels->lanes % depth != 0)
+    return Error{Reason::groups_not_served,
+                 "The CPU's grouped kernels serve as many filters as channels, in groups that fill a vector."};
+  if ((x.c > 1 && x.pitch_c != 1) || (y.c > 1 && y.pitch_c != 1))
+    return Error{Reason::layout_not_served, "The CPU's grouped kernels read and write channels that lie next to each other."};
+  for (const auto* list : {&stage.inputs, &stage.outputs})
+    for (const TensorDesc& desc : *list)
+      if (desc.dtype != DType::f32)
+        return Error{Reason::type_not_served, "The CPU's grouped kernels compute in f32, not " +
+                                                  std::string(name_of(desc.dtype)) + "; convert the operand."};
+  auto kernel = std::make_unique<GroupedKernel>(stage, *s, *kernels, *tiles, (constants >> 1 & 1) != 0);
+  if (x.d != 1 || params->window.filter[0] != 1 || params->window.filter[1] > kMostGroupedRows || !kernel->fits_ring())
+    return Error{Reason::filter_not_served,
+                 "The CPU's grouped kernels serve flat filters of few rows whose inputs fit their ring."};
+  return CpuKernelPtr(std::move(kernel));
+}
+
+}  // namespace sparkle::cpu

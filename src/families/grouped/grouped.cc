@@ -1,0 +1,105 @@
+// What the grouped family tells the planner: variants, predicted work and traffic, schedules worth ranking.
+#include "families/grouped/grouped.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "families/common.h"
+#include "families/gemm/gemm_family.h"
+#include "families/gemm/gemm_shape.h"
+
+namespace sparkle {
+namespace {
+
+constexpr Variant kVariants[] = {
+#include "families/grouped/variants.inc"
+};
+
+// Spread inputs of a task: a share of the L1 that leaves room for weights and outputs.
+constexpr int64_t kSpreadBytes = 36 * 1024;
+
+GemmParams as_gemm(const GroupedParams& p) {
+  GemmParams gemm;
+  gemm.groups = p.groups;
+  gemm.window = p.window;
+  gemm.epilogue = p.epilogue;
+  return gemm;
+}
+
+void reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  gemm_reference(as_gemm(std::get<GroupedParams>(params)), inputs, outputs);
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  const auto refuse = [&](Reason reason) {
+    why_not = reason;
+    return std::vector<Schedule>{};
+  };
+  if (variant.name == "plain") return loop_schedules(variant, device, why_not);
+  if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
+  const MathUnit* unit = best_vector_unit(device);
+  if (!unit) return refuse(Reason::unit_missing);
+  // Vectors without a fixed length cannot lie in the arrays of registers that the tile is written with.
+  if (unit->name == "sve") return refuse(Reason::backend_lacks_variant);
+  for (const TensorDesc& desc : stage.inputs)
+    if (desc.dtype != DType::f32) return refuse(Reason::type_not_served);
+  const auto& p = std::get<GroupedParams>(stage.params);
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  if (x.pitch_c != 1 || y.pitch_c != 1) return refuse(Reason::layout_not_served);
+  const int64_t lanes = std::max(1, unit->n), depth = x.c / p.groups;
+  if (lanes % depth != 0) return refuse(Reason::groups_not_served);
+  const Window& w = p.window;
+  const int64_t ring = (w.filter[1] - 1) * w.dilation[1] + 1, reach = (w.filter[2] - 1) * w.dilation[2] + 1;
+  const int64_t most = (kSpreadBytes / (ring * depth * lanes * 4) - reach) / w.stride[2] + 1;
+  if (most < 4) return refuse(Reason::filter_not_served);
+  GroupedSchedule s;
+  s.variant = variant.name;
+  s.unit = unit->name;
+  const int64_t blocks = (y.w + most - 1) / most;
+  s.columns = std::max<int64_t>(1, (y.w + blocks - 1) / std::max<int64_t>(1, blocks));
+  // All blocks of filters pass over the same rows of inputs before the next rows come: they then wait in the L2. Each such pass
+  // spreads the rows above its own again.
+  const MemoryLevel* l2 = device.level("L2");
+  const int64_t row_bytes = std::max<int64_t>(1, x.w * x.c * 4 * w.stride[1]);
+  s.rows = std::clamp<int64_t>((l2 && l2->bytes > 0 ? l2->bytes : 256 * 1024) / 4 / row_bytes, 4, std::max<int64_t>(4, y.h));
+  if (device.cores > 1) s.rows = std::min(s.rows, std::max<int64_t>(4, (y.h + 3) / 4));
+  return {s};
+}
+
+Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
+  const auto& p = std::get<GroupedParams>(stage.params);
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  const GemmSizes sizes = gemm_sizes(as_gemm(p), stage.inputs, stage.outputs[0]);
+  const double depth = static_cast<double>(sizes.k) / static_cast<double>(std::max<int64_t>(1, p.window.taps()));
+  Footprint f = streaming_footprint(stage, device, 0);
+  f.nominal_flops = 2.0 * static_cast<double>(sizes.instances * sizes.m * sizes.n * sizes.k);
+  f.executed_flops = 2 * static_cast<double>(sizes.instances) * sizes.k_steps * static_cast<double>(sizes.n);
+  f.parallel_units = 1;
+  const auto* s = std::get_if<GroupedSchedule>(&schedule);
+  const MathUnit* unit = s ? device.unit(s->unit) : nullptr;
+  if (!unit || sizes.m == 0) return f;
+  const double lanes = std::max(1, unit->n), blocks = std::ceil(static_cast<double>(y.c) / lanes);
+  f.executed_flops *= blocks * lanes / static_cast<double>(y.c);
+  // Every product reads its spread input from the L1; spreading writes each input once per lane of its group, which nothing
+  // hides.
+  const double spread = static_cast<double>(x.n * x.pixels()) * blocks * lanes * depth * 4;
+  if (!f.bytes.empty()) {
+    f.exposed.assign(f.bytes.size(), 0);
+    f.exposed[0] = 2 * spread;
+    f.bytes[0] = f.executed_flops / 2 * 4 + f.exposed[0];
+  }
+  const double column_blocks = std::ceil(static_cast<double>(y.w) / static_cast<double>(s->columns));
+  const double row_blocks = s->rows > 0 ? std::ceil(static_cast<double>(y.h) / static_cast<double>(s->rows)) : 1;
+  f.parallel_units = static_cast<double>(y.n) * blocks * column_blocks * row_blocks;
+  f.calls = static_cast<double>(y.n * y.h) * blocks * column_blocks * std::ceil(static_cast<double>(s->columns) / 12);
+  return f;
+}
+
+}  // namespace
+
+const FamilyInfo& grouped_info() {
+  static const FamilyInfo family = {"grouped", kVariants, reference, footprint, schedules};
+  return family;
+}
+
+}  // namespace sparkle
