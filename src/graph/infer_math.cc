@@ -78,7 +78,9 @@ Status infer_rule(InferContext& c, PointwiseNode& op) {
 }
 
 Status infer_rule(InferContext& c, CastOp& op) {
-  SPARKLE_CHECK(c.expect(1, 1));
+  SPARKLE_CHECK(c.expect(1, 2));
+  if (c.given(1)) op.to = c.type(1);
+  c.keep_inputs(1);
   return c.set(0, op.to, c.shape(0));
 }
 

@@ -55,8 +55,9 @@ struct PointwiseNode {
   double a = 0, b = 0;
 };
 
+// Inputs: x, like? (whose type it is where `to` is not known).
 struct CastOp {
-  DType to = DType::f32;
+  DType to = DType::f32;  // [resolved]
 };
 
 // Inputs: x, scale, bias, mean, variance (inference form only).
@@ -185,6 +186,7 @@ struct DepthToSpaceOp {
 };  // columns_first: CRD
 struct SpaceToDepthOp {
   int64_t block = 1;
+  bool columns_first = false;
 };
 struct GatherOp {
   int64_t axis = 0;

@@ -137,7 +137,7 @@ OpParams read_cast_like(Node& node) {
   node.ignore("saturate");
   node.ignore("round_mode");
   const auto type = node.element_type(1);
-  if (!type) return UnknownOp{"the element type of its second input is not declared"};
+  if (!type) return CastOp{};  // that of input 1, which inference finds
   node.inputs.resize(1);
   return CastOp{*type};
 }

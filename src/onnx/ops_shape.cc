@@ -115,7 +115,10 @@ OpParams read_depth_to_space(Node& node) {
 }
 
 OpParams read_space_to_depth(Node& node) {
-  const SpaceToDepthOp op{node.integer("blocksize", 0)};
+  SpaceToDepthOp op{node.integer("blocksize", 0)};
+  const std::string mode = node.text("mode", "DCR");  // since opset 28
+  if (mode != "DCR" && mode != "CRD") return UnknownOp{"its attribute 'mode' is '" + mode + "'"};
+  op.columns_first = mode == "CRD";
   if (op.block <= 0) node.fail(Reason::bad_model, "has blocksize " + std::to_string(op.block));
   return op;
 }

@@ -213,6 +213,8 @@ TEST(OnnxOps, ShapesAndMovement) {
   EXPECT_FALSE(params<PadOp>(one(11, "Pad", {"x", "i"})).given);
   EXPECT_TRUE(params<DepthToSpaceOp>(one(11, "DepthToSpace").with("blocksize", int64_t{2}).with("mode", "CRD")).columns_first);
   EXPECT_EQ(params<SpaceToDepthOp>(one(1, "SpaceToDepth").with("blocksize", int64_t{2})).block, 2);
+  EXPECT_FALSE(params<SpaceToDepthOp>(one(13, "SpaceToDepth").with("blocksize", int64_t{2})).columns_first);
+  EXPECT_TRUE(params<SpaceToDepthOp>(one(24, "SpaceToDepth").with("blocksize", int64_t{2}).with("mode", "CRD")).columns_first);
   EXPECT_EQ(params<GatherOp>(one(13, "Gather", {"x", "i"}).with("axis", int64_t{-1})).axis, -1);
   EXPECT_EQ(params<PointwiseNode>(one(12, "Dropout")).op, PointwiseOp::identity);
   EXPECT_EQ(one(12, "Dropout", {"x"}, {"y", "mask"}).read()->ops.size(), 3u);

@@ -102,6 +102,7 @@ struct OpWriter {
     return ok();
   }
   Status operator()(const CastOp& p) {
+    if (op.inputs.size() > 1) return plain("CastLike");
     set(node("Cast"), "to", int64_t{onnx_type_of(p.to)});
     return ok();
   }
@@ -265,7 +266,9 @@ struct OpWriter {
     return ok();
   }
   Status operator()(const SpaceToDepthOp& p) {
-    set(node("SpaceToDepth"), "blocksize", p.block);
+    NodeProto& proto = node("SpaceToDepth");
+    set(proto, "blocksize", p.block);
+    if (p.columns_first) set(proto, "mode", std::string_view("CRD"));
     return ok();
   }
   Status operator()(const GatherOp& p) {

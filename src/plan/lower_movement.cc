@@ -131,14 +131,21 @@ void lower_depth_to_space(Lowering& l, const Group& group, const Op& op, int64_t
   l.set(group.output, out);
 }
 
-void lower_space_to_depth(Lowering& l, const Group& group, const Op& op, int64_t block) {
+// The inverse: the block's rows and columns lie before the channels (DCR) or behind them (CRD).
+void lower_space_to_depth(Lowering& l, const Group& group, const Op& op, int64_t block, bool columns_first) {
   Draft& d = l.draft;
   const int x = l.either(op.inputs[0]);
   const Dims in = d.desc(x).shape;
   const int out = d.make(l.result(group).name, d.desc(x).dtype, l.result(group).shape, d.desc(x).layout.order);
   TensorDesc from = split_axis(split_axis(d.desc(x), 3, in[3] / block, block), 2, in[2] / block, block);  // N C H row W column
-  from = transpose_view(from, {0, 3, 5, 1, 2, 4});                                                        // N row column C H W
-  const TensorDesc to = split_axis(split_axis(d.desc(out), 1, block, block * in[1]), 2, block, in[1]);
+  TensorDesc to = d.desc(out);
+  if (columns_first) {
+    from = transpose_view(from, {0, 1, 3, 5, 2, 4});  // N C row column H W
+    to = split_axis(split_axis(to, 1, in[1], block * block), 2, block, block);
+  } else {
+    from = transpose_view(from, {0, 3, 5, 1, 2, 4});  // N row column C H W
+    to = split_axis(split_axis(to, 1, block, block * in[1]), 2, block, in[1]);
+  }
   d.step(op.name, l.nodes(group), StageParams(CopyParams{"space_to_depth"}), {d.view(x, from)}, {d.view(out, to)});
   l.set(group.output, out);
 }
@@ -158,7 +165,7 @@ Result<bool> lower_movement(Lowering& l, const Group& group) {
   } else if (const auto* to_space = std::get_if<DepthToSpaceOp>(&op.params)) {
     lower_depth_to_space(l, group, op, to_space->block, to_space->columns_first);
   } else if (const auto* to_depth = std::get_if<SpaceToDepthOp>(&op.params)) {
-    lower_space_to_depth(l, group, op, to_depth->block);
+    lower_space_to_depth(l, group, op, to_depth->block, to_depth->columns_first);
   } else if (std::holds_alternative<CastOp>(op.params)) {
     const GraphTensor& result = l.result(group);
     const PointwiseParams program{1, {{PointwiseOp::identity, 0, 0, 0, 0, 0}}};

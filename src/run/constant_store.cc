@@ -115,6 +115,22 @@ Result<ConstantMemory> ConstantStore::foresee(std::span<const PlanConstant> cons
   return memory;
 }
 
+int64_t ConstantStore::collect() {
+  const std::lock_guard lock(mutex_);
+  int64_t bytes = 0;
+  for (auto at = entries_.begin(); at != entries_.end();) {
+    const Entry& entry = at->second;
+    if (entry.buffer && entry.buffer.use_count() > 1) {
+      ++at;
+      continue;
+    }
+    if (entry.buffer && !entry.imported) bytes += entry.buffer->bytes();
+    if (entry.source && entry.source.use_count() == 1) bytes += entry.source_bytes;
+    at = entries_.erase(at);
+  }
+  return bytes;
+}
+
 void ConstantStore::release(const PlanConstant& constant) {
   const std::lock_guard lock(mutex_);
   for (auto& [key, entry] : entries_)

@@ -45,6 +45,8 @@ class ConstantStore {
   // Gives up a constant's original unless it is used where it lies. Only when no other constant will ever be asked for: a new
   // one could get its address.
   void release(const PlanConstant& constant);
+  // Gives up what no plan uses any more: packed forms, and originals that only the store kept. Their bytes.
+  int64_t collect();
 
  private:
   // One copy per constant and packed form.

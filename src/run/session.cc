@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/out_of_memory.h"
+#include "run/prepared_plan.h"
 
 namespace sparkle {
 namespace {
@@ -23,41 +24,6 @@ std::string shapes_text(const std::vector<HostTensor>& inputs) {
 }
 
 }  // namespace
-
-// A plan with its kernels compiled, its constants resident and its launches recorded; arenas are kept for reuse.
-class PreparedPlan {
- public:
-  std::shared_ptr<Plan> plan;
-  std::vector<std::unique_ptr<Kernel>> kernels;
-  std::unique_ptr<Program> program;
-  std::vector<std::shared_ptr<Buffer>> constants;
-  std::vector<bool> input_bound;  // inputs that became constants are not passed on
-
-  // An arena for one run; returned by give_back.
-  Result<std::shared_ptr<Buffer>> take_arena(Backend& backend) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!arenas_.empty()) {
-        auto arena = std::move(arenas_.back());
-        arenas_.pop_back();
-        return arena;
-      }
-    }
-    return backend.allocate(std::max<int64_t>(plan->arena_bytes, 64), MemoryKind::device);
-  }
-  void give_back(std::shared_ptr<Buffer> arena) {
-    const std::lock_guard lock(mutex_);
-    arenas_.push_back(std::move(arena));
-  }
-  int64_t bytes() const {
-    const std::lock_guard lock(mutex_);
-    return plan->arena_bytes * static_cast<int64_t>(arenas_.size()) + static_cast<int64_t>(kernels.size()) * 4096;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<Buffer>> arenas_;
-};
 
 Session::~Session() = default;
 
@@ -87,6 +53,7 @@ Result<std::unique_ptr<Session>> Session::opened(Graph graph, std::shared_ptr<Ba
   session->constants_ = std::make_unique<ConstantStore>(*backend);
   session->backend_ = std::move(backend);
   session->options_ = options;
+  session->cache_ = std::make_shared<CacheBytes>(options.plan_cache_bytes);
   return session;
 }
 
@@ -193,19 +160,21 @@ Result<std::shared_ptr<PreparedPlan>> Session::build(const std::vector<HostTenso
   }
   SPARKLE_TRY(program, backend_->record(launches));
   prepared->program = std::move(program);
-  SPARKLE_CHECK(pack(p, std::move(bound), uses, prepared->constants));
+  SPARKLE_CHECK(pack(*prepared, std::move(bound), uses));
   return prepared;
 }
 
 // Where all shapes are fixed this plan is the only one there will be: the model's own copy of a constant goes as soon as its
 // packed form exists. Else it stays, since another plan may want it packed in another way.
-Status Session::pack(Plan& plan, Graph bound, std::span<const ConstantUse> uses,
-                     std::vector<std::shared_ptr<Buffer>>& buffers) {
-  Originals originals;
+Status Session::pack(PreparedPlan& prepared, Graph bound, std::span<const ConstantUse> uses) {
+  Plan& plan = *prepared.plan;
+  Originals originals, of_model;
+  for (const GraphTensor& t : graph_.tensors)
+    if (t.constant) add_original(of_model, *t.constant);
+  originals = of_model;
   constants_->add_originals(originals);
-  for (const Graph* graph : {&graph_, &bound})
-    for (const GraphTensor& t : graph->tensors)
-      if (t.constant) add_original(originals, *t.constant);
+  for (const GraphTensor& t : bound.tensors)
+    if (t.constant) add_original(originals, *t.constant);
   for (const PlanConstant& c : plan.constants) add_original(originals, c.value);
   SPARKLE_TRY(memory, constants_->foresee(plan.constants, uses, originals, fixed_));
   // Every size is known now: nothing is packed that the budget has no room for.
@@ -222,7 +191,9 @@ Status Session::pack(Plan& plan, Graph bound, std::span<const ConstantUse> uses,
   for (const ConstantUse& use : uses) {
     PlanConstant& constant = plan.constants[use.constant];
     SPARKLE_TRY(buffer, constants_->get(constant, *use.kernel, use.input));
-    buffers.push_back(std::move(buffer));
+    if (of_model.count(constant.value.bytes.get()) == 0)
+      prepared.own_constant_bytes += constant.value.size_bytes() + buffer->bytes();
+    prepared.constants.push_back(std::move(buffer));
     if (!fixed_ || --left[use.constant] > 0) continue;
     constants_->release(constant);
     constant.value.bytes.reset();
@@ -258,15 +229,16 @@ Result<std::shared_ptr<PreparedPlan>> Session::prepared(const std::vector<HostTe
   SPARKLE_TRY(made, build(inputs));
   plans_[key] = made;
   plan_order_.push_back(key);
+  made->enter(cache_);
   // Least recently used plans go; runs that still hold one keep it alive until they end.
-  int64_t total = 0;
-  for (const auto& [shape, plan] : plans_) total += std::max(plan->bytes(), plan->plan->arena_bytes);
-  while (total > options_.plan_cache_bytes && plan_order_.size() > 1) {
+  bool gone = false;
+  for (; cache_->exceeded() && plan_order_.size() > 1; gone = true) {
     const auto oldest = plans_.find(plan_order_.front());
-    total -= std::max(oldest->second->bytes(), oldest->second->plan->arena_bytes);
+    oldest->second->leave();
     plans_.erase(oldest);
     plan_order_.erase(plan_order_.begin());
   }
+  if (gone) constant_memory_.resident -= constants_->collect();
   return made;
 }
 
@@ -433,12 +405,7 @@ int64_t Session::constant_bytes() const {
   return constant_memory_.resident;
 }
 
-int64_t Session::cached_bytes() const {
-  const std::lock_guard lock(mutex_);
-  int64_t total = 0;
-  for (const auto& [key, plan] : plans_) total += plan->bytes();
-  return total;
-}
+int64_t Session::cached_bytes() const { return cache_->held(); }
 
 int64_t Session::bytes_beside_constants(const Plan& plan) const {
   int64_t bytes = plan.arena_bytes;

@@ -21,7 +21,7 @@ namespace sparkle {
 struct SessionOptions {
   std::string algorithm, variant;                 // forced by name; empty: by cost
   int64_t memory_budget = 0;                      // bytes: arena, constants (packed), inputs and outputs; 0: unlimited
-  int64_t plan_cache_bytes = int64_t{256} << 20;  // arenas and programs kept for shapes seen before
+  int64_t plan_cache_bytes = int64_t{256} << 20;  // what is kept for shapes seen before
   bool fuse = true;
   double accuracy = PlanOptions{}.accuracy;
   std::shared_ptr<const TuningStore> tuning;
@@ -49,6 +49,7 @@ struct RunReport {
   double seconds = 0;                // submit to completion, host clock
 };
 
+class CacheBytes;
 class PreparedPlan;
 
 class Session {
@@ -78,7 +79,8 @@ class Session {
   Result<Token> submit(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
                        std::vector<std::shared_ptr<Buffer>> output_buffers);
 
-  // Bytes held: constants (packed, and the model's own where they are still needed), and arenas with their plans.
+  // Bytes held: constants (packed, and the model's own where they are still needed), and plans in the cache (arenas, programs,
+  // constants that one shape alone needs), which stay within plan_cache_bytes unless the newest plan alone is larger.
   int64_t constant_bytes() const;
   int64_t cached_bytes() const;
   // What a run with this plan occupies at its peak: arena, constants, inputs, outputs - or constants alone, while the model's
@@ -97,7 +99,7 @@ class Session {
   Status execute(PreparedPlan& plan, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
                  RunReport* report, bool timestamps);
   Result<std::shared_ptr<PreparedPlan>> build(const std::vector<HostTensor>& inputs);
-  Status pack(Plan& plan, Graph bound, std::span<const ConstantUse> uses, std::vector<std::shared_ptr<Buffer>>& buffers);
+  Status pack(PreparedPlan& prepared, Graph bound, std::span<const ConstantUse> uses);
   Status check_budget(const Plan& plan, const ConstantMemory& memory) const;
   int64_t bytes_beside_constants(const Plan& plan) const;
   Status check_inputs(const std::vector<HostTensor>& inputs) const;
@@ -111,6 +113,7 @@ class Session {
   std::optional<Error> broken_;
   std::unique_ptr<ConstantStore> constants_;
   ConstantMemory constant_memory_;
+  std::shared_ptr<CacheBytes> cache_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<PreparedPlan>> plans_;
   std::vector<std::string> plan_order_;  // least recently used first

@@ -205,16 +205,62 @@ TEST(Session, PlanCacheStaysInItsBounds) {
   options.algorithm = "gemm";  // the largest arenas are then those of the tensors
   const auto session = open(open_sizes(), cpu(), options), reference = open(open_sizes(), make_reference_backend(), options);
   std::mt19937_64 rng(1);
-  for (int i = 0; i < 300; ++i) {
+  int64_t weights = 0;
+  for (int i = 0; i < 2000; ++i) {
     const Dims shape{1 + static_cast<int64_t>(rng() % 2), 4, 1 + static_cast<int64_t>(rng() % 24),
                      1 + static_cast<int64_t>(rng() % 24)};
     const std::vector<HostTensor> inputs{random_tensor(shape, rng())};
     const auto got = run(*session, inputs);
     if (i % 10 == 0) expect_close(got, run(*reference, inputs));
-    // The plan of the last run stays whatever its size: one arena on top of the bound.
-    ASSERT_LE(session->cached_bytes(), options.plan_cache_bytes + 4 * 2 * 4 * 24 * 24 * 4) << "run " << i;
+    ASSERT_LE(session->cached_bytes(), options.plan_cache_bytes) << "run " << i;
+    if (i == 100) weights = session->constant_bytes();
+    if (i > 100) {
+      ASSERT_LE(session->constant_bytes(), 2 * weights) << "run " << i;
+    }
   }
   EXPECT_GT(session->cached_bytes(), 0);
+}
+
+// x + table, where the table has the shape of x: each plan holds one of its own, which goes with the plan.
+TEST(Session, ConstantsOfOneShapeCountAndGo) {
+  for (const auto& backend : {cpu(), make_reference_backend()}) {
+    GraphBuilder b;
+    const TensorId x = b.input({-1, -1});
+    ConstantOfShapeOp filled;
+    filled.value = 0.5;
+    const TensorId table =
+        b.op("CumSum", CumSumOp{}, {b.op("ConstantOfShape", filled, {b.op("Shape", ShapeOp{}, {x})}), b.ints({1})});
+    const Graph graph = b.done(b.pointwise(PointwiseOp::add, {x, table}));
+    SessionOptions options;
+    options.plan_cache_bytes = 100000;
+    const auto session = open(graph, backend, options);
+    std::mt19937_64 rng(2);
+    for (int i = 0; i < 500; ++i) {
+      const Dims shape{1 + static_cast<int64_t>(rng() % 64), 1 + static_cast<int64_t>(rng() % 64)};
+      const HostTensor input = random_tensor(shape, rng());
+      const auto got = run(*session, {input});
+      ASSERT_EQ(got.size(), 1u);
+      for (int64_t k = 0; k < input.elements(); ++k)
+        ASSERT_NEAR(got[0].data<float>()[k], input.data<float>()[k] + 0.5f * static_cast<float>(k % shape[1] + 1), 1e-4f);
+      ASSERT_LE(session->cached_bytes(), options.plan_cache_bytes) << "run " << i;
+      ASSERT_LE(session->constant_bytes(), options.plan_cache_bytes) << "run " << i;
+    }
+  }
+}
+
+// Arenas of many threads at once are kept as far as the bound allows, and one.
+TEST(Session, ArenasOfThreadsStayWithinTheBound) {
+  SessionOptions options;
+  options.plan_cache_bytes = 100000;
+  const auto session = open(open_sizes(), cpu(), options);
+  const HostTensor input = random_tensor({1, 4, 32, 32}, 3);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) EXPECT_TRUE(session->run({input}).ok());
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LE(session->cached_bytes(), options.plan_cache_bytes);
 }
 
 TEST(Session, BudgetIsRefusedWithASentence) {

@@ -78,8 +78,8 @@ double normalize_factor(const NormalizeParams& params, double total, double coun
   switch (params.divisor) {
     case NormalizeDivisor::variance: return 1 / std::sqrt(total / count + params.epsilon);
     case NormalizeDivisor::deviation: return 1 / (std::sqrt(total / count) + params.epsilon);
-    case NormalizeDivisor::l1: return 1 / total;
-    case NormalizeDivisor::l2: return 1 / std::sqrt(total);
+    case NormalizeDivisor::l1: return total == 0 ? 0 : 1 / total;  // where all are zero they stay zero
+    case NormalizeDivisor::l2: return total == 0 ? 0 : 1 / std::sqrt(total);
   }
   return 0;
 }

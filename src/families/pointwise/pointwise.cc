@@ -15,6 +15,13 @@ constexpr int kArities[] = {
 #include "families/pointwise/ops.inc"
 #undef POINTWISE
 };
+
+// The remainder with the sign of y, as in Python: exact, a zero too takes that sign, and an infinite y keeps an x of its sign.
+double floor_remainder(double x, double y) {
+  const double r = std::fmod(x, y);
+  if (r == 0) return std::copysign(0.0, y);
+  return (r < 0) != (y < 0) ? r + y : r;
+}
 }  // namespace
 
 std::string_view name_of(PointwiseOp op) { return kNames[static_cast<size_t>(op)]; }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "families/common.h"
+#include "families/quantize/channels.h"
 #include "families/quantize/quantize_reference.h"
 
 namespace sparkle {
@@ -66,7 +67,9 @@ Reason refused(const Stage& stage) {
   if (!is_dense(y.shape, y.layout) || !alike(x, y) || (p.kind == QuantizeKind::add && !alike(stage.inputs[3], y)))
     return Reason::layout_not_served;
   if (p.kind == QuantizeKind::dynamic) return Reason::none;
-  return p.kind == QuantizeKind::add ? splats({1, 4, 6}, {2, 5, 7}) : splats({1}, {2});
+  if (p.kind == QuantizeKind::add) return splats({1, 4, 6}, {2, 5, 7});
+  if (stage.inputs[1].dtype != DType::f32 || !is_byte(stage.inputs[2])) return Reason::type_not_served;
+  return channel_runs(stage) ? Reason::none : Reason::layout_not_served;
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {

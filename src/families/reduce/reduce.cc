@@ -95,7 +95,9 @@ void reduce_reference(const StageParams& params, std::span<const TensorView> inp
   }
   for_each_index(y.desc.shape, [&](const Dims& at) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    double sum = 0, absolute = 0, square = 0, product = 1, largest = -kInfinity, smallest = kInfinity, count = 0;
+    const bool truth = x.desc.dtype == DType::boolean;  // the extrema of nothing are the lowest and highest of the type
+    double sum = 0, absolute = 0, square = 0, product = 1, count = 0;
+    double largest = truth ? 0 : -kInfinity, smallest = truth ? 1 : kInfinity;
     bool nan = false;
     for_each_reduced(x, p.axes, at, [&](double v) {
       sum += v, absolute += std::abs(v), square += v * v, product *= v, count += 1;

@@ -21,6 +21,12 @@ inline void quantize(const float* x, int64_t count, const Rounding& rounding, ui
   for (int64_t i = 0; i < count; ++i) y[i] = rounded(x[i] / r.scale, r);
 }
 
+inline void quantize_lines(const float* x, int64_t lines, const Channels& channels, uint8_t* y) {
+  const Channels ch = channels;
+  for (int64_t line = 0; line < lines; ++line, x += ch.count, y += ch.count)
+    for (int64_t c = 0; c < ch.count; ++c) y[c] = rounded(x[c] / ch.scale[c], {1, ch.low[c], ch.high[c], ch.zero[c]});
+}
+
 inline void least_and_most(const float* x, int64_t count, float& least, float& most) {
   float low[16], high[16];
   for (int j = 0; j < 16; ++j) low[j] = least, high[j] = most;
@@ -38,6 +44,13 @@ template <bool kSigned>
 void dequantize(const uint8_t* x, int64_t count, const Linear& linear, float* y) {
   const Linear l = linear;
   for (int64_t i = 0; i < count; ++i) y[i] = static_cast<float>(integer<kSigned>(x[i]) - l.zero) * l.scale;
+}
+
+template <bool kSigned>
+void dequantize_lines(const uint8_t* x, int64_t lines, const Channels& channels, float* y) {
+  const Channels ch = channels;
+  for (int64_t line = 0; line < lines; ++line, x += ch.count, y += ch.count)
+    for (int64_t c = 0; c < ch.count; ++c) y[c] = static_cast<float>(integer<kSigned>(x[c]) - ch.zero[c]) * ch.scale[c];
 }
 
 template <bool kSignedA, bool kSignedB>
@@ -60,8 +73,10 @@ void sum(const uint8_t* x, int64_t pixels, int64_t pitch, int64_t channels, int3
 
 inline QuantizeLoops make_loops() {
   return {quantize,
+          quantize_lines,
           least_and_most,
           {dequantize<false>, dequantize<true>},
+          {dequantize_lines<false>, dequantize_lines<true>},
           {{add<false, false>, add<false, true>}, {add<true, false>, add<true, true>}},
           {sum<false>, sum<true>}};
 }

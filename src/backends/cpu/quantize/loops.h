@@ -17,11 +17,21 @@ struct Linear {
   int32_t zero;
 };
 
+// Rounding or Linear of each channel, side by side.
+struct Channels {
+  const float *scale, *low, *high;
+  const int32_t* zero;
+  int64_t count;
+};
+
 struct QuantizeLoops {
   void (*quantize)(const float* x, int64_t count, const Rounding& r, uint8_t* y);
+  // `lines` lines of all channels.
+  void (*quantize_lines)(const float* x, int64_t lines, const Channels& channels, uint8_t* y);
   void (*least_and_most)(const float* x, int64_t count, float& least, float& most);
   // [i8 rather than u8]
   void (*dequantize[2])(const uint8_t* x, int64_t count, const Linear& l, float* y);
+  void (*dequantize_lines[2])(const uint8_t* x, int64_t lines, const Channels& channels, float* y);
   void (*add[2][2])(const uint8_t* a, const Linear& la, const uint8_t* b, const Linear& lb, int64_t count, const Rounding& r,
                     uint8_t* y);
   // sums[c] += the elements of `pixels` lines of `channels` neighbours.

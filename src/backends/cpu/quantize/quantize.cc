@@ -1,10 +1,12 @@
-// make_quantize: the variant "vectors" of the quantize family, for 8-bit integers with one scale and zero point per tensor.
+// make_quantize: the variant "vectors" of the quantize family, for 8-bit integers. Scales along an axis: where its elements are
+// neighbours, lines of all channels; else runs of one channel each.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/quantize/loops.h"
+#include "families/quantize/channels.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -24,6 +26,10 @@ class QuantizeKernel final : public CpuKernel {
       : stage_(stage), params_(std::get<QuantizeParams>(stage.params)), loops_(loops) {
     if (params_.kind == QuantizeKind::average)
       workspace_bytes_ = feature_map(stage_.inputs[0]).c * 4 * feature_map(stage_.inputs[0]).n;
+    if (params_.kind == QuantizeKind::quantize || params_.kind == QuantizeKind::dequantize) {
+      runs_ = *channel_runs(stage_);
+      if (runs_.axis >= 0) workspace_bytes_ = runs_.channels * 16;
+    }
   }
   int64_t workspace_bytes() const override { return workspace_bytes_; }
 
@@ -33,11 +39,13 @@ class QuantizeKernel final : public CpuKernel {
     const bool signed_x = type(0) == DType::i8;
     switch (params_.kind) {
       case QuantizeKind::quantize: {
+        if (runs_.axis >= 0) return quantize_channels(launch);
         const Rounding r = rounding(real_at(launch.inputs[1]), zero_at(launch.inputs[2], type(2)));
         const auto* x = reinterpret_cast<const float*>(launch.inputs[0]);
         return split(launch, [&](int64_t begin, int64_t end) { loops_.quantize(x + begin, end - begin, r, y + begin); });
       }
       case QuantizeKind::dequantize: {
+        if (runs_.axis >= 0) return dequantize_channels(launch);
         const Linear l = linear(launch, 1);
         auto* real = reinterpret_cast<float*>(launch.outputs[0]);
         return split(launch, [&](int64_t begin, int64_t end) {
@@ -67,13 +75,69 @@ class QuantizeKernel final : public CpuKernel {
     const IntegerRange range = output_range(stage_.outputs[0].dtype, params_);
     return {scale, static_cast<float>(range.low - zero), static_cast<float>(range.high - zero), zero};
   }
-  // Tasks of at least 64 Ki elements: some 10 us.
+  // body(begin, end) over `count` groups of elements. Tasks of at least 64 Ki elements: some 10 us.
   template <class Body>
-  void split(const CpuLaunch& launch, Body&& body) const {
-    const int64_t count = stage_.outputs[0].elements();
-    const int64_t tasks = std::clamp<int64_t>(count / 65536, 1, 4 * launch.executor->width());
+  void split(const CpuLaunch& launch, int64_t count, Body&& body) const {
+    const int64_t elements = stage_.outputs[0].elements();
+    const int64_t most = std::min<int64_t>(count, 4 * launch.executor->width());
+    const int64_t tasks = std::clamp<int64_t>(elements / 65536, 1, std::max<int64_t>(most, 1));
     parallel_for(*launch.executor, static_cast<int>(tasks),
                  [&](int task, int) { body(task * count / tasks, (task + 1) * count / tasks); });
+  }
+  template <class Body>
+  void split(const CpuLaunch& launch, Body&& body) const {
+    split(launch, stage_.outputs[0].elements(), body);
+  }
+
+  // What each channel is scaled by, in the workspace.
+  Channels channels(const CpuLaunch& launch) const {
+    const int64_t count = runs_.channels;
+    auto* scale = reinterpret_cast<float*>(launch.workspace);
+    float *low = scale + count, *high = low + count;
+    auto* zero = reinterpret_cast<int32_t*>(high + count);
+    const auto at = static_cast<int>(runs_.axis);
+    const int64_t scale_pitch = stage_.inputs[1].shape[at] > 1 ? stage_.inputs[1].layout.pitch[at] : 0;
+    const int64_t zero_pitch = stage_.inputs[2].shape[at] > 1 ? stage_.inputs[2].layout.pitch[at] : 0;
+    for (int64_t c = 0; c < count; ++c) {
+      zero[c] = zero_at(launch.inputs[2] + c * zero_pitch, type(2));
+      const Rounding r = rounding(real_at(launch.inputs[1] + c * scale_pitch * 4), zero[c]);
+      scale[c] = r.scale, low[c] = r.low, high[c] = r.high;
+    }
+    return {scale, low, high, zero, count};
+  }
+
+  void quantize_channels(const CpuLaunch& launch) const {
+    const Channels ch = channels(launch);
+    const auto* x = reinterpret_cast<const float*>(launch.inputs[0]);
+    auto* y = reinterpret_cast<uint8_t*>(launch.outputs[0]);
+    const int64_t inner = runs_.inner;
+    if (inner == 1)
+      return split(launch, runs_.outer, [&](int64_t begin, int64_t end) {
+        loops_.quantize_lines(x + begin * ch.count, end - begin, ch, y + begin * ch.count);
+      });
+    split(launch, runs_.outer * ch.count, [&](int64_t begin, int64_t end) {
+      for (int64_t run = begin; run < end; ++run) {
+        const int64_t c = run % ch.count;
+        loops_.quantize(x + run * inner, inner, {ch.scale[c], ch.low[c], ch.high[c], ch.zero[c]}, y + run * inner);
+      }
+    });
+  }
+
+  void dequantize_channels(const CpuLaunch& launch) const {
+    const Channels ch = channels(launch);
+    const auto* x = reinterpret_cast<const uint8_t*>(launch.inputs[0]);
+    auto* y = reinterpret_cast<float*>(launch.outputs[0]);
+    const bool is_signed = type(0) == DType::i8;
+    const int64_t inner = runs_.inner;
+    if (inner == 1)
+      return split(launch, runs_.outer, [&](int64_t begin, int64_t end) {
+        loops_.dequantize_lines[is_signed](x + begin * ch.count, end - begin, ch, y + begin * ch.count);
+      });
+    split(launch, runs_.outer * ch.count, [&](int64_t begin, int64_t end) {
+      for (int64_t run = begin; run < end; ++run)
+        loops_.dequantize[is_signed](x + run * inner, inner, {ch.scale[run % ch.count], ch.zero[run % ch.count]},
+                                     y + run * inner);
+    });
   }
 
   void dynamic(const CpuLaunch& launch) const {
@@ -111,6 +175,7 @@ class QuantizeKernel final : public CpuKernel {
   Stage stage_;
   QuantizeParams params_;
   const QuantizeLoops& loops_;
+  ChannelRuns runs_;
   int64_t workspace_bytes_ = 0;
 };
 

@@ -1,0 +1,29 @@
+#include "families/quantize/channels.h"
+
+namespace sparkle {
+
+std::optional<ChannelRuns> channel_runs(const Stage& stage) {
+  const TensorDesc& y = stage.outputs[0];
+  ChannelRuns runs;
+  for (size_t operand : {size_t{1}, size_t{2}}) {
+    const TensorDesc& desc = stage.inputs[operand];
+    for (int i = 0; i < desc.shape.size(); ++i) {
+      if (desc.shape[i] <= 1 || desc.layout.pitch[i] == 0) continue;
+      if (i >= y.shape.size() || (runs.axis >= 0 && runs.axis != i)) return std::nullopt;
+      runs.axis = i;
+    }
+  }
+  const int64_t elements = y.elements();
+  if (runs.axis < 0) {
+    runs.inner = elements;
+  } else if (elements == 0) {
+    runs.outer = 0;
+  } else {
+    // Dense: the pitch of an axis is the number of elements inside of it.
+    runs.channels = y.shape[runs.axis], runs.inner = y.layout.pitch[runs.axis];
+    runs.outer = elements / (runs.channels * runs.inner);
+  }
+  return runs;
+}
+
+}  // namespace sparkle

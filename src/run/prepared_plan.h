@@ -1,0 +1,72 @@
+// PreparedPlan: a plan with its kernels compiled, its constants resident and its launches recorded. Its arenas are kept for
+// reuse, within the bound in bytes that all plans of a session share.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "backends/backend.h"
+#include "plan/plan.h"
+
+namespace sparkle {
+
+// What the cached plans of a session hold, and the most that they may.
+class CacheBytes {
+ public:
+  explicit CacheBytes(int64_t bound) : bound_(bound) {}
+  int64_t held() const {
+    const std::lock_guard lock(mutex_);
+    return held_;
+  }
+  bool exceeded() const {
+    const std::lock_guard lock(mutex_);
+    return held_ > bound_;
+  }
+  void add(int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    held_ += bytes;
+  }
+  // Adds them if the bound allows it.
+  bool try_add(int64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    if (bytes > bound_ - held_) return false;
+    held_ += bytes;
+    return true;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  const int64_t bound_;
+  int64_t held_ = 0;
+};
+
+class PreparedPlan {
+ public:
+  std::shared_ptr<Plan> plan;
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  std::unique_ptr<Program> program;
+  std::vector<std::shared_ptr<Buffer>> constants;
+  std::vector<bool> input_bound;   // inputs that became constants are not passed on
+  int64_t own_constant_bytes = 0;  // constants that no other plan shares: what shapes and values of this one folded to
+
+  // From here on the plan counts: one arena, its own constants, its program.
+  void enter(std::shared_ptr<CacheBytes> cache);
+  // It leaves the cache; runs that still hold it end as they were.
+  void leave();
+
+  // An arena for one run; returned by give_back, which keeps as many as there is room for, and one.
+  Result<std::shared_ptr<Buffer>> take_arena(Backend& backend);
+  void give_back(std::shared_ptr<Buffer> arena);
+
+ private:
+  int64_t arena_bytes() const { return std::max<int64_t>(plan->arena_bytes, 64); }
+  int64_t fixed_bytes() const;
+
+  std::mutex mutex_;
+  std::shared_ptr<CacheBytes> cache_;  // nullptr: not in a cache
+  size_t counted_ = 0;                 // arenas that count, lying here or used by a run
+  std::vector<std::shared_ptr<Buffer>> arenas_;
+};
+
+}  // namespace sparkle

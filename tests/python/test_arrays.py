@@ -1,0 +1,130 @@
+"""How arrays come and go: bfloat16, DLPack without copies, the interpreter lock, the stubs beside the code."""
+import ast
+import pathlib
+import threading
+import time
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import sparkle
+import sparkle._core
+
+ml_dtypes = pytest.importorskip("ml_dtypes")
+MODEL = pathlib.Path(__file__).resolve().parents[2] / "models" / "upscale2x.onnx"
+
+
+def one_node(op, inputs, output, opset=18, **attributes):
+    """A model of one node; inputs and output are (type, shape)."""
+    values = [helper.make_tensor_value_info(f"x{i}", *value) for i, value in enumerate(inputs)]
+    node = helper.make_node(op, [v.name for v in values], ["y"], **attributes)
+    graph = helper.make_graph([node], "one", values, [helper.make_tensor_value_info("y", *output)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8).SerializeToString()
+
+
+class Foreign:
+    """An array of another library: DLPack and nothing else."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __dlpack__(self, **options):
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+
+def test_bfloat16_comes_and_goes():
+    shape = (2, 3)
+    session = sparkle.Session(one_node("Add", [(TensorProto.BFLOAT16, shape)] * 2, (TensorProto.BFLOAT16, shape)))
+    assert session.inputs[0].dtype == "bfloat16"
+    x = np.arange(6, dtype=np.float32).reshape(shape).astype(ml_dtypes.bfloat16)
+    y = session.run([x, x])[0]
+    assert y.dtype == ml_dtypes.bfloat16
+    np.testing.assert_array_equal(y.astype(np.float32), 2 * np.arange(6).reshape(shape))
+    np.testing.assert_array_equal(session.run([x.view(np.uint16), x])[0], y)  # the bits
+    np.testing.assert_array_equal(session.run([x[:, ::-1], x[:, ::-1]])[0], y[:, ::-1])
+    session.explain()  # for the shapes of the last call
+    assert session.report()["steps"]
+    with pytest.raises(ValueError, match="float16 was given"):
+        session.run([x.astype(np.float16), x])
+
+
+def test_bfloat16_is_no_other_type():
+    session = sparkle.Session(one_node("Abs", [(TensorProto.UINT16, (4,))], (TensorProto.UINT16, (4,))))
+    with pytest.raises(ValueError, match="bfloat16 was given"):
+        session.run(np.zeros(4, ml_dtypes.bfloat16))
+    assert sparkle.Session(MODEL).inputs[0].dtype == "float32"
+    with pytest.raises(ValueError, match="bfloat16 was given"):
+        sparkle.Session(MODEL).run(np.zeros((1, 3, 4, 4), ml_dtypes.bfloat16))
+
+
+def test_outputs_are_views_of_one_memory():
+    y = sparkle.Session(MODEL).run(np.ones((1, 3, 4, 6), np.float32))[0]
+    assert np.shares_memory(np.from_dlpack(y), y)
+
+
+def peak_bytes():
+    status = pathlib.Path("/proc/self/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) * 1024
+
+
+@pytest.mark.parametrize("given", [lambda x: x, Foreign], ids=["numpy", "dlpack"])
+def test_inputs_are_not_copied(given):
+    size = 16 << 20
+    session = sparkle.Session(one_node("ReduceMax", [(TensorProto.FLOAT, (1, size))], (TensorProto.FLOAT, (1, 1)), keepdims=1))
+    x = np.arange(size, dtype=np.float32).reshape(1, size)
+    session.run(given(x))  # whatever a plan takes is there now
+    try:
+        pathlib.Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        before = peak_bytes()
+    except (OSError, StopIteration):
+        pytest.skip("this system does not tell a process its peak of memory")
+    assert session.run(given(x))[0].item() == size - 1
+    assert peak_bytes() - before < x.nbytes // 2
+
+
+def test_the_interpreter_goes_on_while_it_runs():
+    session = sparkle.Session(MODEL, device=sparkle.Device("reference"))
+    x = np.ones((1, 3, 24, 24), np.float32)
+    session.run(x)
+    rounds = 3
+    done = threading.Event()
+    ticks = [0]
+
+    def count():
+        while not done.is_set():
+            ticks[0] += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    begin = time.perf_counter()
+    for _ in range(rounds):
+        session.run(x)
+    seconds = time.perf_counter() - begin
+    done.set()
+    thread.join()
+    # With the lock held the other thread could move between two runs only.
+    assert ticks[0] > 2 * rounds, f"{ticks[0]} ticks in {rounds} runs of {seconds:.2f} s"
+
+
+def test_stubs_name_what_is_there():
+    stub = ast.parse((pathlib.Path(sparkle.__file__).parent / "_core.pyi").read_text())
+    for entry in stub.body:
+        if isinstance(entry, ast.FunctionDef):
+            assert callable(getattr(sparkle._core, entry.name))
+        if not isinstance(entry, ast.ClassDef):
+            continue
+        there = getattr(sparkle._core, entry.name)
+        named = {f.name for f in entry.body if isinstance(f, ast.FunctionDef)}
+        own = {name for name, value in vars(there).items() if callable(value) and not name.startswith("_")}
+        if entry.name != "CoreError":
+            assert own == named - {"__init__"}, entry.name
+    assert (pathlib.Path(sparkle.__file__).parent / "py.typed").exists()
+    for kind in (sparkle.Session, sparkle.Device, sparkle.InferenceSession):
+        for name, function in vars(kind).items():
+            if callable(function) and not name.startswith("_"):
+                assert "return" in function.__annotations__, f"{kind.__name__}.{name} says no type"
