@@ -19,8 +19,8 @@ namespace sparkle {
 namespace {
 
 const std::string kFolder = SPARKLE_SOURCE_DIR "/tests/golden_plans/";
-constexpr const char* kNetworks[] = {"resnet50",  "mobilenetv2",   "squeezenet1.1", "unet",
-                                     "upscale2x", "preactivation", "tiny_detector", "tiny_attention"};
+constexpr const char* kNetworks[] = {"resnet50",      "mobilenetv2", "squeezenet1.1", "unet",          "upscale2x",
+                                     "preactivation", "resnext",     "tiny_detector", "tiny_attention"};
 // Single operators of tests/vectors, for the families that no network here has.
 constexpr const char* kOperators[] = {
     "scatterelements_add",       "topk_smallest",         "cumsum_reverse",         "trilu_upper",
@@ -46,8 +46,33 @@ Graph preactivation() {
   return b.done(x);
 }
 
+// The last block of ResNeXt-50's first stage and the first of its second (32 groups; Xie et al. 2017), batch normalisation
+// folded.
+Graph resnext() {
+  testing::GraphBuilder b;
+  b.graph.name = "resnext";
+  TensorId x = b.input({1, 256, 56, 56});
+  const auto conv = [&](TensorId from, int64_t c, int64_t k, int64_t size, int64_t groups, int64_t stride) {
+    ConvOp op;
+    op.groups = groups;
+    op.strides = {stride, stride};
+    op.pads_begin = op.pads_end = {size / 2, size / 2};
+    return b.op("Conv", op, {from, b.weights({k, c / groups, size, size}), b.weights({k}, 0.1f)});
+  };
+  const auto relu = [&](TensorId from) { return b.pointwise(PointwiseOp::relu, {from}); };
+  const auto block = [&](TensorId from, int64_t c, int64_t wide, int64_t k, int64_t stride) {
+    const TensorId squeezed = relu(conv(from, c, wide, 1, 1, 1));
+    const TensorId grouped = relu(conv(squeezed, wide, wide, 3, 32, stride));
+    const TensorId skip = c == k ? from : conv(from, c, k, 1, 1, stride);
+    return relu(b.pointwise(PointwiseOp::add, {conv(grouped, wide, k, 1, 1, 1), skip}));
+  };
+  x = block(x, 256, 128, 256, 1);
+  return b.done(block(x, 256, 256, 512, 2));
+}
+
 Result<Graph> network(const std::string& name) {
   if (name == "preactivation") return testing::ready(preactivation());
+  if (name == "resnext") return testing::ready(resnext());
   const bool single = std::find(std::begin(kOperators), std::end(kOperators), name) != std::end(kOperators);
   Result<Graph> graph = single                ? read_onnx(SPARKLE_SOURCE_DIR "/tests/vectors/" + name + "/model.onnx")
                         : name == "upscale2x" ? read_onnx(SPARKLE_SOURCE_DIR "/models/upscale2x.onnx")
