@@ -1,7 +1,5 @@
 #include "run/prepared_plan.h"
 
-#include <algorithm>
-
 namespace sparkle {
 namespace {
 // Of the kernel, launch and text of a step: an estimate.

@@ -2,6 +2,7 @@
 // reuse, within the bound in bytes that all plans of a session share.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <vector>
