@@ -189,7 +189,8 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
   if (!best) return Error{Reason::no_kernel, "no algorithm serves " + short_name(call.problem) + " on " + device.name};
   note_idle_units(device, candidates);
   for (Candidate& c : candidates)
-    if (c.reason == Reason::costlier && c.cost && c.cost->seconds < best->cost.seconds) c.reason = Reason::less_accurate;
+    if (c.algorithm != best->algorithm && c.reason == Reason::costlier && c.cost && c.cost->seconds < best->cost.seconds)
+      c.reason = Reason::less_accurate;
   chosen_first(candidates);
   best->candidates = std::move(candidates);
   return std::move(*best);
