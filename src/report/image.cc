@@ -84,11 +84,13 @@ Status check_size(const DeclaredSize& size, const std::string& file, int64_t max
 
 Result<Image> decoded(std::span<const std::byte> bytes, const std::string& file, int64_t max_pixels) {
   bytes = checked_jpeg(bytes);
-  const auto* data = reinterpret_cast<const stbi_uc*>(bytes.data());
-  const int size = static_cast<int>(std::min<size_t>(bytes.size(), size_t{1} << 30));
   if (const auto size_declared = png_size(bytes)) SPARKLE_CHECK(check_size(*size_declared, file, max_pixels));
   if (!png_chunks_fit(bytes))
     return Error{Reason::bad_format, "'" + file + "' is a damaged PNG file: a part of it claims more bytes than there are."};
+  std::vector<std::byte> kept;
+  bytes = without_empty_data(bytes, kept);
+  const auto* data = reinterpret_cast<const stbi_uc*>(bytes.data());
+  const int size = static_cast<int>(std::min<size_t>(bytes.size(), size_t{1} << 30));
   int width = 0, height = 0, stored = 0;
   if (!stbi_info_from_memory(data, size, &width, &height, &stored))
     return Error{Reason::bad_format, "'" + file + "' is not a picture that can be read; give a JPEG, PNG, BMP or PNM file."};
