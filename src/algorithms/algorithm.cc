@@ -11,7 +11,8 @@ namespace {
 constexpr double kMostStages = 16384;
 
 Reason gemm_applies(const AnchorCall& call) {
-  if (call.problem.kind != ProblemKind::conv_transpose || transposed_stage_count(call.problem) <= kMostStages) return Reason::none;
+  if (call.problem.kind != ProblemKind::conv_transpose || transposed_stage_count(call.problem) <= kMostStages)
+    return Reason::none;
   return Reason::filter_not_served;
 }
 

@@ -43,7 +43,8 @@ std::span<const std::byte> without_empty_data(std::span<const std::byte> bytes, 
   for (size_t at = kSignature.size(); at + 12 <= bytes.size() && !has_type(bytes, at, "IEND");) {
     const size_t end = at + static_cast<size_t>(length_at(bytes, at)) + 12;
     if (end == at + 12 && has_type(bytes, at, "IDAT")) {
-      kept.insert(kept.end(), bytes.begin() + static_cast<std::ptrdiff_t>(begin), bytes.begin() + static_cast<std::ptrdiff_t>(at));
+      kept.insert(kept.end(), bytes.begin() + static_cast<std::ptrdiff_t>(begin),
+                  bytes.begin() + static_cast<std::ptrdiff_t>(at));
       begin = end;
     }
     at = end;

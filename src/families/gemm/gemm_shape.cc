@@ -68,8 +68,7 @@ GemmSizes gemm_sizes(const GemmParams& params, const std::vector<TensorDesc>& in
   double taps = 1;
   const Triple in{x.d, x.h, x.w}, out{y.d, y.h, y.w};
   const Window& w = params.window;
-  for (size_t i = 0; i < 3; ++i)
-    taps *= taps_inside({in[i], out[i], w.filter[i], w.stride[i], w.dilation[i], w.pad_begin[i]});
+  for (size_t i = 0; i < 3; ++i) taps *= taps_inside({in[i], out[i], w.filter[i], w.stride[i], w.dilation[i], w.pad_begin[i]});
   sizes.k_steps = static_cast<double>(y.n) * taps * static_cast<double>(x.c / params.groups);
   return sizes;
 }
