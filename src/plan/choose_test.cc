@@ -237,6 +237,10 @@ TEST(TuningStore, RoundTripsAndRefusesForeignHeaders) {
   ASSERT_FALSE(foreign.ok());
   EXPECT_EQ(foreign.error().reason, Reason::bad_input);
   EXPECT_NE(foreign.error().message.find("tune again"), std::string::npos);
+  EXPECT_EQ(foreign.error().message.find('\t'), std::string::npos);
+  const auto other = TuningStore::parse("hello\n", header);
+  ASSERT_FALSE(other.ok());
+  EXPECT_NE(other.error().message.find("no tuning store"), std::string::npos) << other.error().message;
   const auto torn = TuningStore::parse(header + "\nkind=conv\tno seconds\n", header);
   ASSERT_FALSE(torn.ok());
   EXPECT_NE(torn.error().message.find("line 2"), std::string::npos);
