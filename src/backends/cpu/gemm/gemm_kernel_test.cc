@@ -8,6 +8,7 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/gemm/gemm_nest.h"
+#include "backends/cpu/test_units.h"
 #include "families/gemm/gemm_family.h"
 
 namespace sparkle::cpu {
@@ -170,20 +171,13 @@ Problem dense_problem(Case& c) {
 
 std::vector<MathUnit> units_here() {
   std::vector<MathUnit> units;
-  const auto add = [&](const char* name, int registers) {
+  for (const std::string& name : test_units()) {
     MathUnit unit;
     unit.name = name;
-    unit.registers = registers;
+    unit.registers = name == "avx2" ? 16 : 32;
     unit.n = static_cast<int>(tile_kernels_of(name)->lanes);
     units.push_back(unit);
-  };
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-    add("avx512", 32);
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) add("avx2", 16);
-#elif defined(__aarch64__)
-  add("neon", 32);
-#endif
+  }
   return units;
 }
 
