@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #if defined(__aarch64__) && defined(__linux__)
@@ -24,6 +25,15 @@ inline std::vector<std::string> test_units() {
 #endif
 #endif
   return units;
+}
+
+// How many of `count` random cases the unit gets: all, but for SVE in a cross build, whose emulator takes a function call for
+// each vector instruction.
+inline int cases_on([[maybe_unused]] std::string_view unit, int count) {
+#if defined(SPARKLE_TESTS_EMULATED)
+  if (unit == "sve") return (count + 9) / 10;
+#endif
+  return count;
 }
 
 }  // namespace sparkle::cpu

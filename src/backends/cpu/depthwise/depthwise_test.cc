@@ -139,7 +139,7 @@ bool has_tiles(const std::string& unit) { return unit != "sve"; }
 void run_cases(unsigned seed, int count, const std::vector<std::string>& variants) {
   for (const std::string& unit : test::units_of_this_machine()) {
     if (variants[0] != "window" && !has_tiles(unit)) continue;
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < cases_on(unit, count); ++i) {
       const unsigned this_seed = seed + static_cast<unsigned>(i);
       Random random(this_seed);
       Case c = random_case(random);
