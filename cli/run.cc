@@ -35,8 +35,9 @@ Result<Prepared> prepare_inputs(Session& session, const RunOptions& o) {
     return p;
   }
   if (o.inputs.size() != wanted.size())
-    return Error{Reason::bad_usage, "The model has " + std::to_string(wanted.size()) + " inputs; " +
-                                        std::to_string(o.inputs.size()) + " files are given."};
+    return Error{Reason::bad_usage, "The model has " + std::to_string(wanted.size()) +
+                                        (wanted.size() == 1 ? " input; " : " inputs; ") + std::to_string(o.inputs.size()) +
+                                        (o.inputs.size() == 1 ? " file is given." : " files are given.")};
   struct Picture {
     size_t input = 0;
     Image image;

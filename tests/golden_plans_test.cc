@@ -239,9 +239,9 @@ double cost_of(const PlanStep& step, const std::string& algorithm, const std::st
 }
 
 // The first command on a machine plans by estimates. They lead to the choices that measured rates lead to, ties aside: by the
-// measured rates no choice costs over 15 % more than the best.
+// measured rates no choice costs over a fifth more than the best.
 TEST(GoldenPlans, EstimatedRatesChooseAsWell) {
-  constexpr double kTie = 1.15;
+  constexpr double kTie = 1.2;
   int steps = 0, ties = 0;
   for (const char* name : kNetworks)
     for (const char* device_name : kDevices) {

@@ -5,8 +5,9 @@
  * Functions may be called from any number of threads at once, on the same handles too, except that nothing may still use a
  * handle that is being released.
  *
- * ABI: functions and structures of one major version never change; structures that may grow begin with `size`, which the caller
- * sets to sizeof. Only names beginning with sparkle_ are exported. */
+ * ABI: functions and structures of one major version never change (version 0 may still rename things before 1.0); structures
+ * that may grow begin with `size`, which the caller sets to sizeof: today any other size is refused, later versions accept
+ * shorter ones. Only names beginning with sparkle_ are exported. */
 #ifndef SPARKLE_SPARKLE_H
 #define SPARKLE_SPARKLE_H
 
@@ -167,7 +168,8 @@ SPARKLE_API sparkle_status sparkle_session_output(const sparkle_session* session
 SPARKLE_API sparkle_status sparkle_session_run(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
                                                sparkle_value** outputs, size_t output_count);
 /* The same into memory of the caller: type, rank and shape of each output must be what sparkle_session_output_shapes tells.
- * Where fewer results were found (NonMaxSuppression), the rows after them begin with -1. */
+ * Where fewer results were found (NonMaxSuppression), the rows after them begin with -1. Outputs may not overlap inputs or each
+ * other; bytes of SPARKLE_BOOL inputs are 0 or 1. */
 SPARKLE_API sparkle_status sparkle_session_run_into(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
                                                     const sparkle_tensor* outputs, size_t output_count);
 
@@ -193,6 +195,7 @@ SPARKLE_API sparkle_status sparkle_session_report(sparkle_session* session, cons
                                                   char** json);
 
 /* -- memory of the device, asynchronous runs ------------------------------------------------------------------------------- */
+/* The calls are made for devices that work on their own. On a CPU the work is complete when sparkle_session_submit returns. */
 
 typedef struct sparkle_buffer sparkle_buffer;
 SPARKLE_API sparkle_status sparkle_buffer_allocate(sparkle_device* device, int64_t bytes, sparkle_buffer** buffer);

@@ -72,6 +72,7 @@ class Tensor {
   Tensor() = default;
   // Memory of its own, zeros.
   Tensor(Type type, Shape shape) : type_(type), shape_(std::move(shape)) {
+    if (!sizes_fit()) throw Exception(SPARKLE_BAD_USAGE, "A tensor's sizes are 0 or more, its bytes fewer than 2^62.");
     owned_ = std::shared_ptr<void>(::operator new(bytes() + 1), [](void* p) { ::operator delete(p); });
     std::memset(owned_.get(), 0, bytes());
     data_ = owned_.get();
@@ -114,6 +115,12 @@ class Tensor {
   }
 
  private:
+  bool sizes_fit() const {
+    double total = static_cast<double>(size_of(type_));
+    bool signs = true;
+    for (int64_t size : shape_) signs = signs && size >= 0, total *= static_cast<double>(size);
+    return signs && total < 4611686018427387904.0;
+  }
   Type type_ = Type::f32;
   Shape shape_;
   std::shared_ptr<void> owned_;
@@ -138,6 +145,7 @@ struct DeviceOptions {
   sparkle_allocator allocator{};
 };
 
+// Where models run; copies share it.
 class Device {
  public:
   explicit Device(const DeviceOptions& o = {}) {
@@ -213,7 +221,7 @@ struct SessionOptions {
   double accuracy = 0;
 };
 
-// A model ready to run; may be used by any number of threads at once.
+// A model ready to run; may be used by any number of threads at once. Copies share it.
 class Session {
  public:
   Session(const Device& device, const std::string& path, const SessionOptions& options = {}) {
@@ -232,7 +240,7 @@ class Session {
   std::vector<TensorInfo> outputs() const { return infos(sparkle_session_output_count(c()), sparkle_session_output); }
 
   // One tensor per input, in the model's order; inputs are not copied.
-  std::vector<Tensor> run(const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs) const {
     std::vector<sparkle_value*> values(sparkle_session_output_count(c()), nullptr);
     const auto list = tensors(inputs);
     detail::check(sparkle_session_run(c(), list.data(), list.size(), values.data(), values.size()));
@@ -241,12 +249,12 @@ class Session {
     return results;
   }
   // The same into memory of the caller.
-  void run_into(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
+  void run_into(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const {
     const auto from = tensors(inputs), to = tensors(outputs);
     detail::check(sparkle_session_run_into(c(), from.data(), from.size(), to.data(), to.size()));
   }
   // Types and shapes of the outputs for these inputs; without memory.
-  std::vector<Tensor> output_shapes(const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> output_shapes(const std::vector<Tensor>& inputs) const {
     std::vector<sparkle_tensor> shapes(sparkle_session_output_count(c()));
     const auto list = tensors(inputs);
     detail::check(sparkle_session_output_shapes(c(), list.data(), list.size(), shapes.data(), shapes.size()));
@@ -255,33 +263,34 @@ class Session {
       results.emplace_back(static_cast<Type>(t.type), Shape(t.shape, t.shape + t.rank), nullptr);
     return results;
   }
-  int64_t peak_bytes(const std::vector<Tensor>& inputs) {
+  int64_t peak_bytes(const std::vector<Tensor>& inputs) const {
     int64_t bytes = 0;
     const auto list = tensors(inputs);
     detail::check(sparkle_session_peak_bytes(c(), list.data(), list.size(), &bytes));
     return bytes;
   }
-  std::string explain(const std::vector<Tensor>& inputs, bool as_json = false) {
+  std::string explain(const std::vector<Tensor>& inputs, bool as_json = false) const {
     char* text = nullptr;
     const auto list = tensors(inputs);
     detail::check(sparkle_session_explain(c(), list.data(), list.size(), as_json, &text));
     return detail::take_text(text);
   }
-  std::string plan(const std::vector<Tensor>& inputs) {
+  std::string plan(const std::vector<Tensor>& inputs) const {
     char* text = nullptr;
     const auto list = tensors(inputs);
     detail::check(sparkle_session_plan(c(), list.data(), list.size(), &text));
     return detail::take_text(text);
   }
   // Runs once with timestamps: measured and predicted time of each step, as JSON.
-  std::string report(const std::vector<Tensor>& inputs) {
+  std::string report(const std::vector<Tensor>& inputs) const {
     char* text = nullptr;
     const auto list = tensors(inputs);
     detail::check(sparkle_session_report(c(), list.data(), list.size(), &text));
     return detail::take_text(text);
   }
   // Starts a run on buffers; wait for the token with Device::wait. `shapes`: type and shape of each input.
-  uint64_t submit(const std::vector<Tensor>& shapes, const std::vector<Buffer>& inputs, const std::vector<Buffer>& outputs) {
+  uint64_t submit(const std::vector<Tensor>& shapes, const std::vector<Buffer>& inputs,
+                  const std::vector<Buffer>& outputs) const {
     if (shapes.size() != inputs.size()) throw Exception(SPARKLE_BAD_USAGE, "submit needs a shape for each input buffer.");
     std::vector<sparkle_buffer*> from, to;
     for (const Buffer& b : inputs) from.push_back(b.c());

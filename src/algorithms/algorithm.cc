@@ -7,7 +7,14 @@
 namespace sparkle {
 namespace {
 
-Reason gemm_applies(const AnchorCall&) { return Reason::none; }
+// A stage for each group and phase of a transposed convolution: beyond these a plan is longer than the work it plans.
+constexpr double kMostStages = 16384;
+
+Reason gemm_applies(const AnchorCall& call) {
+  if (call.problem.kind != ProblemKind::conv_transpose || transposed_stage_count(call.problem) <= kMostStages)
+    return Reason::none;
+  return Reason::filter_not_served;
+}
 
 StagePlan gemm_stages(const AnchorCall& call) {
   if (call.problem.kind == ProblemKind::conv_transpose) return transposed_stages(call);

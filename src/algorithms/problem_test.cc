@@ -61,6 +61,8 @@ TEST(ParseConv, ErrorsNameTheToken) {
   EXPECT_NE(error_of("ic8ih2oc4kh3").find("no output"), std::string::npos);
   EXPECT_NE(error_of("ic8ih8oc4kh0").find("at least 1"), std::string::npos);
   EXPECT_NE(error_of("mb99999999ic99999999ih99999999oc4kh1").find("1e12"), std::string::npos);
+  EXPECT_NE(error_of("ic1ih99999oc99999999kh1").find("The output"), std::string::npos);
+  EXPECT_NE(error_of("ic99999999ih1oc99999999kh1").find("The filter"), std::string::npos);
 }
 
 TEST(ParseConv, ProblemTextRoundTrips) {

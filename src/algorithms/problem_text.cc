@@ -29,7 +29,8 @@ Status finish(Problem& p, const Triple& given_out, const Triple& given_end) {
   if (p.c % p.groups != 0 || p.k % p.groups != 0)
     return usage("The groups (" + std::to_string(p.groups) + ") must divide the channels (" + std::to_string(p.c) +
                  ") and the filters (" + std::to_string(p.k) + ").");
-  double total = static_cast<double>(p.n) * static_cast<double>(p.c);
+  double x = static_cast<double>(p.n) * static_cast<double>(p.c), y = static_cast<double>(p.n) * static_cast<double>(p.k);
+  double weights = static_cast<double>(p.k) * static_cast<double>(p.c / p.groups);
   for (size_t i = 0; i < 3; ++i) {
     const Window& w = p.window;
     if (p.in[i] < 1 || w.filter[i] < 1 || w.stride[i] < 1 || w.dilation[i] < 1)
@@ -44,9 +45,12 @@ Status finish(Problem& p, const Triple& given_out, const Triple& given_end) {
       if (room < 0) return usage("The filter reaches beyond the padded input, so there is no output.");
       p.out[i] = room / w.stride[i] + 1;
     }
-    total *= static_cast<double>(p.in[i]);
+    x *= static_cast<double>(p.in[i]);
+    y *= static_cast<double>(p.out[i]);
+    weights *= static_cast<double>(w.filter[i]);
   }
-  if (total > 1e12) return usage("The tensor would have more than 1e12 elements.");
+  for (const auto& [name, elements] : {std::pair("input", x), std::pair("output", y), std::pair("filter", weights)})
+    if (elements > 1e12) return usage("The " + std::string(name) + " of the convolution would have more than 1e12 elements.");
   return ok();
 }
 

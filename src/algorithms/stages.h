@@ -17,5 +17,7 @@ double winograd_error(const AnchorCall& call);
 
 // A transposed convolution as ordinary ones of stride 1: one per phase of the stride (and per group).
 StagePlan transposed_stages(const AnchorCall& call);
+// At most how many that are.
+double transposed_stage_count(const Problem& problem);
 
 }  // namespace sparkle

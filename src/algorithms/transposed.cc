@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "algorithms/stages.h"
 
@@ -18,12 +19,14 @@ struct Phase {
 Phase phase_of(int64_t phase, int64_t filter, int64_t stride, int64_t dilation, int64_t pad, int64_t out) {
   Phase p;
   p.outputs = out > phase ? (out - phase + stride - 1) / stride : 0;
-  for (int64_t t = 0; t < filter; ++t) {
+  const int64_t period = stride / std::gcd(stride, dilation);  // taps of one phase are that far apart
+  for (int64_t t = 0; t < std::min(filter, period); ++t) {
     const int64_t position = phase + pad - dilation * t;
-    if (((position % stride) + stride) % stride != 0) continue;
-    if (p.taps == 0) p.first_tap = t, p.begin = position >= 0 ? position / stride : -((-position) / stride);
-    if (p.taps == 1) p.step = t - p.first_tap;
-    ++p.taps;
+    if (position % stride != 0) continue;
+    p.first_tap = t, p.begin = position / stride;
+    p.taps = 1 + (filter - 1 - t) / period;
+    if (p.taps > 1) p.step = period;
+    break;
   }
   return p;
 }
@@ -35,20 +38,34 @@ TensorDesc slice_axis(TensorDesc desc, int axis, int64_t begin, int64_t step, in
   return desc;
 }
 
+// Phases beyond the output's end write nothing.
+Triple phases_of(const Problem& p) {
+  Triple phases;
+  for (size_t i = 0; i < 3; ++i) phases[i] = std::min(p.window.stride[i], p.out[i]);
+  return phases;
+}
+
+}  // namespace
+
+double transposed_stage_count(const Problem& problem) {
+  double count = static_cast<double>(problem.groups);
+  for (const int64_t phases : phases_of(problem)) count *= static_cast<double>(phases);
+  return count;
+}
+
 // ONNX stores the filter of a transposed convolution as [C, K/groups, taps]; the gemm family wants [K, C/groups, taps]. Within
 // one group that is a swap of two axes; over several groups there is no single pitch for K, so each group gets a stage of its
 // own.
-}  // namespace
-
 StagePlan transposed_stages(const AnchorCall& call) {
   StagePlan plan;
   const Problem& p = call.problem;
   const int rank = p.rank;
+  const Triple phases = phases_of(p);
   const int64_t k_per_group = p.k / p.groups, c_per_group = p.c / p.groups;
   for (int64_t group = 0; group < p.groups; ++group) {
-    for (int64_t pz = 0; pz < p.window.stride[0]; ++pz)
-      for (int64_t py = 0; py < p.window.stride[1]; ++py)
-        for (int64_t px = 0; px < p.window.stride[2]; ++px) {
+    for (int64_t pz = 0; pz < phases[0]; ++pz)
+      for (int64_t py = 0; py < phases[1]; ++py)
+        for (int64_t px = 0; px < phases[2]; ++px) {
           const Triple phase{pz, py, px};
           AnchorCall part = call;
           GemmParams params;

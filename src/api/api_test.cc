@@ -53,7 +53,7 @@ TEST(Api, RunsLikeTheReferenceDevice) {
 
 TEST(Api, TellsWhatTheModelWants) {
   const sparkle::Device device;
-  sparkle::Session session(device, kModel);
+  const sparkle::Session session(device, kModel);
   const auto inputs = session.inputs(), outputs = session.outputs();
   ASSERT_EQ(inputs.size(), 1u);
   ASSERT_EQ(outputs.size(), 1u);
@@ -166,6 +166,13 @@ TEST(Api, OneSessionServesManyThreads) {
   EXPECT_EQ(wrong.load(), 0);
 }
 
+TEST(Api, SizesOfTensorsAreChecked) {
+  using sparkle::Tensor, sparkle::Type;
+  EXPECT_EQ(status_of([] { Tensor(Type::f32, {2, -1}); }), SPARKLE_BAD_USAGE);
+  EXPECT_EQ(status_of([] { Tensor(Type::f32, {int64_t{1} << 62, 4}); }), SPARKLE_BAD_USAGE);
+  EXPECT_EQ(Tensor(Type::f32, {2, 0}).bytes(), 0u);
+}
+
 TEST(Api, PoolOfTheCaller) {
   static std::atomic<int> tasks_seen{0};
   tasks_seen = 0;
@@ -187,6 +194,8 @@ TEST(Api, PoolOfTheCaller) {
             2e-5);  // another number of threads may lead to another algorithm
   EXPECT_GT(tasks_seen.load(), 0);
   options.pool.run = nullptr;
+  EXPECT_EQ(status_of([&] { sparkle::Device d(options); }), SPARKLE_BAD_USAGE);
+  options.pool.width = -1;
   EXPECT_EQ(status_of([&] { sparkle::Device d(options); }), SPARKLE_BAD_USAGE);
 }
 

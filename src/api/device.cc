@@ -1,5 +1,6 @@
 // Devices of sparkle.h: options, pools and allocators of the caller's, logging, waiting.
 #include "api/handles.h"
+#include "base/denormals.h"
 #include "base/log.h"
 #include "device/device_json.h"
 #include "run/open_backend.h"
@@ -11,7 +12,19 @@ class CallersPool final : public Executor {
  public:
   explicit CallersPool(const sparkle_thread_pool& pool) : pool_(pool) {}
   int width() const override { return pool_.width; }
-  void run(int tasks, Work work, void* context) override { pool_.run(pool_.user, tasks, work, context); }
+  // The pool's threads take denormals for zero while they work for us, like our own.
+  void run(int tasks, Work work, void* context) override {
+    struct Call {
+      Work work;
+      void* context;
+    } call{work, context};
+    const auto task = [](void* c, int32_t index, int32_t worker) {
+      const ScopedFlushDenormals flush;
+      const auto* given = static_cast<Call*>(c);
+      given->work(given->context, index, worker);
+    };
+    pool_.run(pool_.user, tasks, task, &call);
+  }
 
  private:
   sparkle_thread_pool pool_;
@@ -29,6 +42,9 @@ Result<BackendOptions> backend_options(const sparkle_device_options* given) {
                  "sparkle_device_options.threads is " + std::to_string(given->threads) + "; 0 to 1024 can be."};
   options.threads = given->threads;
   if (given->calibrate != 0) options.roofs = Roofs::measured;
+  if (given->pool.width < 0 || given->pool.width > 1024)
+    return Error{Reason::bad_usage, "sparkle_thread_pool.width is " + std::to_string(given->pool.width) +
+                                        "; 0 (threads of Sparkle's own) to 1024 can be."};
   if (given->pool.width > 0) {
     if (!given->pool.run) return Error{Reason::bad_usage, "sparkle_thread_pool.run is NULL though its width is not 0."};
     options.executor = std::make_shared<CallersPool>(given->pool);

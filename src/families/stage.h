@@ -37,11 +37,10 @@
 namespace sparkle {
 
 // One alternative per family, in the order of Family below.
-using StageParams =
-    std::variant<GemmParams, DepthwiseParams, PoolParams, PointwiseParams, ReduceParams, SoftmaxParams, NormalizeParams,
-                 CopyParams, PadParams, ResizeParams, GatherParams, ScatterParams, TopKParams, ScanParams, TriangleParams,
-                 NonMaxParams, AttentionParams, RotaryParams, SampleParams, DeformParams, QuantizeParams, WinogradParams,
-                 GroupedParams>;
+using StageParams = std::variant<GemmParams, DepthwiseParams, PoolParams, PointwiseParams, ReduceParams, SoftmaxParams,
+                                 NormalizeParams, CopyParams, PadParams, ResizeParams, GatherParams, ScatterParams, TopKParams,
+                                 ScanParams, TriangleParams, NonMaxParams, AttentionParams, RotaryParams, SampleParams,
+                                 DeformParams, QuantizeParams, WinogradParams, GroupedParams>;
 enum class Family : uint8_t {
   gemm,
   depthwise,

@@ -50,11 +50,24 @@ inline std::vector<Segment> segments_of(const Axis& axis) {
   return segments;
 }
 
-// Taps inside the input, summed over all outputs of the axis.
-inline int64_t taps_inside(const Axis& axis) {
-  int64_t sum = 0;
-  for (int64_t o = 0; o < axis.out; ++o) sum += taps_at(axis, o).size();
+// Taps before the coordinate `limit`, summed over all outputs of the axis: all of them for the first outputs, none for the
+// last, and between these a falling row, of which a long one is taken as straight. No walk along the axis: planning an endless
+// one takes no longer than planning a short one.
+inline double taps_before(const Axis& axis, int64_t limit) {
+  constexpr int64_t kLongRow = 4096;
+  const auto ceil_div = [](int64_t a, int64_t b) { return a <= 0 ? 0 : 1 + (a - 1) / b; };
+  const int64_t room = limit + axis.pad;
+  const int64_t full = std::min(ceil_div(room - (axis.filter - 1) * axis.dilation, axis.stride), axis.out);
+  const int64_t none = std::clamp(ceil_div(room, axis.stride), full, axis.out);
+  const auto taps = [&](int64_t output) { return ceil_div(room - output * axis.stride, axis.dilation); };
+  double sum = static_cast<double>(full) * static_cast<double>(axis.filter);
+  if (none - full > kLongRow)
+    return sum + static_cast<double>(none - full) * static_cast<double>(taps(full) + taps(none - 1)) / 2;
+  for (int64_t o = full; o < none; ++o) sum += static_cast<double>(taps(o));
   return sum;
 }
+
+// Taps inside the input, summed over all outputs of the axis.
+inline double taps_inside(const Axis& axis) { return taps_before(axis, axis.in) - taps_before(axis, 0); }
 
 }  // namespace sparkle

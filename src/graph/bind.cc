@@ -88,9 +88,9 @@ bool all_constant(const Graph& g, const Op& op) {
 }
 
 // Puts the operator's value into its outputs where it is known; true then.
-Result<bool> fold(Graph& g, const Op& op) {
+Result<bool> fold(Graph& g, const Op& op, int64_t& budget) {
   const bool by_shape = std::holds_alternative<ShapeOp>(op.params) || std::holds_alternative<SizeOp>(op.params);
-  if (!by_shape && (!all_constant(g, op) || !worth_folding(g, op))) return false;
+  if (!by_shape && (!all_constant(g, op) || !worth_folding(g, op, budget))) return false;
   auto values = evaluate_resolved(g, op);
   if (!values.ok()) {
     if (values.error().reason == Reason::operator_not_served) return false;
@@ -120,6 +120,7 @@ Result<Graph> bound(const Graph& source, const std::vector<InputBinding>& inputs
   std::vector<Op> queue = std::move(g.ops);
   g.ops.clear();
   g.ops.reserve(queue.size());
+  int64_t budget = kFoldedBytes;
   const auto place = [&](Op& op) -> Status {
     for (TensorId id : op.inputs)
       if (id != kAbsent && !ready[static_cast<size_t>(id)])
@@ -131,7 +132,7 @@ Result<Graph> bound(const Graph& source, const std::vector<InputBinding>& inputs
     ready.resize(g.tensors.size(), false);
     for (TensorId id : op.outputs)
       if (id != kAbsent) ready[static_cast<size_t>(id)] = true;
-    SPARKLE_TRY(folded, fold(g, op));
+    SPARKLE_TRY(folded, fold(g, op, budget));
     if (!folded) g.ops.push_back(std::move(op));
     return ok();
   };

@@ -1,6 +1,8 @@
 // Dispatch of folding, and the operators that only make shapes or views into values.
 #include "graph/evaluate.h"
 
+#include <algorithm>
+
 #include "graph/infer.h"
 #include "graph/values.h"
 
@@ -8,7 +10,8 @@ namespace sparkle {
 namespace {
 
 constexpr int64_t kLargestFolded = int64_t{64} << 20;
-constexpr int64_t kLargestFilled = int64_t{2} << 30;  // weights given as ConstantOfShape
+constexpr int64_t kLargestFilled = int64_t{512} << 20;  // weights given as ConstantOfShape
+constexpr int64_t kSmall = 4096;                        // sizes and the like: folded whatever was folded before
 
 Values one(HostTensor t) {
   Values values;
@@ -27,7 +30,14 @@ HostTensor filled(const ConstantOfShapeOp& op, const Dims& shape) {
                                               : from_integers(op.dtype, {}, {static_cast<int64_t>(op.value)});
   bool zero = true;
   for (int64_t i = 0; i < value.size_bytes(); ++i) zero = zero && value.bytes[i] == std::byte{0};
-  return zero ? HostTensor::zeros(op.dtype, shape) : strided(value, shape, Dims::filled(shape.size(), 0), 0);
+  if (zero) return HostTensor::zeros(op.dtype, shape);
+  HostTensor y = HostTensor::uninitialized(op.dtype, shape);
+  const auto bytes = static_cast<size_t>(y.size_bytes());
+  auto done = std::min(bytes, static_cast<size_t>(value.size_bytes()));
+  std::copy_n(value.bytes.get(), done, y.bytes.get());
+  for (; done < bytes; done += std::min(done, bytes - done))  // what is there, once more behind it
+    std::copy_n(y.bytes.get(), std::min(done, bytes - done), y.bytes.get() + done);
+  return y;
 }
 
 Result<Values> dispatch(const EvaluateContext& c) {
@@ -59,13 +69,15 @@ Error EvaluateContext::fail(Reason reason, const std::string& what) const {
 }
 Error EvaluateContext::not_served() const { return fail(Reason::operator_not_served, "it is not evaluated ahead of the run"); }
 
-bool worth_folding(const Graph& graph, const Op& op) {
+bool worth_folding(const Graph& graph, const Op& op, int64_t& budget) {
   if (std::holds_alternative<ReshapeOp>(op.params)) return true;
   const bool fill = std::holds_alternative<ConstantOfShapeOp>(op.params);
   int64_t bytes = 0;
   for (TensorId id : op.outputs)
     if (id != kAbsent) bytes += checked_bytes(graph.tensor(id).dtype, graph.tensor(id).shape).value_or(kLargestFilled);
-  return bytes <= (fill ? kLargestFilled : kLargestFolded);
+  if (bytes > (fill ? kLargestFilled : kLargestFolded) || (bytes > kSmall && bytes > budget)) return false;
+  budget -= bytes;
+  return true;
 }
 
 Result<Values> evaluate_resolved(const Graph& graph, const Op& op) {
@@ -95,7 +107,8 @@ Result<std::vector<HostTensor>> evaluate(const Op& op, const std::vector<const H
   for (TensorId& id : copy.outputs) id = id == kAbsent ? kAbsent : graph.add({});
   InferContext context(graph, copy);
   SPARKLE_CHECK(infer(context));
-  if (!worth_folding(graph, copy))
+  int64_t budget = kFoldedBytes;
+  if (!worth_folding(graph, copy, budget))
     return Error{Reason::operator_not_served,
                  "Node '" + op.name + "' (" + op.type + "): its value is too large to be kept as a constant."};
   return evaluate_resolved(graph, copy);

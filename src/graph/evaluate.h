@@ -7,8 +7,10 @@ namespace sparkle {
 
 // Values of the outputs of a resolved operator (shapes inferred); operator_not_served where it is left to run normally.
 Result<std::vector<HostTensor>> evaluate_resolved(const Graph& graph, const Op& op);
-// Whether the outputs of a resolved operator are small enough to be kept as constants.
-bool worth_folding(const Graph& graph, const Op& op);
+// Bytes of constants that folding may add to a graph: a few operators could ask for any number of large ones.
+inline constexpr int64_t kFoldedBytes = int64_t{1} << 30;
+// Whether the outputs of a resolved operator are small enough to be kept as constants; they are then taken off the budget.
+bool worth_folding(const Graph& graph, const Op& op, int64_t& budget);
 
 // What the evaluators see: constant inputs (nullptr where absent) and the types and shapes of the outputs.
 struct EvaluateContext {

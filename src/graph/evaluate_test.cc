@@ -1,6 +1,7 @@
 // Folding and what bind() makes of values: every element type in its own domain.
 #include <cmath>
 
+#include "graph/evaluate.h"
 #include "graph/test_graphs.h"
 #include "graph/values.h"
 
@@ -186,6 +187,30 @@ TEST(InferNormalize, ParametersAreChecked) {
   EXPECT_NE(b.shape(b.op("GroupNormalization", GroupNormalizationOp{3}, {x, c, c})).find("do not divide into 3"),
             std::string::npos);
   EXPECT_EQ(b.shape(b.op("LRN", LocalResponseOp{3}, {x})), "2x4x5");
+}
+
+TEST(Evaluate, FilledInPieces) {
+  GraphBuilder b;
+  const auto value = evaluate(Op{"n", "ConstantOfShape", ConstantOfShapeOp{DType::f32, 1.5}, {}, {0}},
+                              {&*b.graph.tensor(b.ints({3, 7, 5})).constant});
+  ASSERT_TRUE(value.ok()) << value.error().message;
+  for (int64_t i = 0; i < 105; ++i) EXPECT_EQ((*value)[0].data<float>()[i], 1.5f) << i;
+}
+
+// A few operators may not make more constants than the machine has memory: what is over the budget is left to the run.
+TEST(Evaluate, FoldedConstantsAreBoundedInSum) {
+  GraphBuilder b;
+  const auto result_of = [&](const Dims& shape) {
+    const TensorId y = b.op("ConstantOfShape", ConstantOfShapeOp{}, {b.ints({})});
+    b.graph.tensor(y).shape = shape;
+    return b.graph.ops.back();
+  };
+  const Op large = result_of({kFoldedBytes / 8}), small = result_of({4});
+  int64_t budget = kFoldedBytes;
+  EXPECT_TRUE(worth_folding(b.graph, large, budget));
+  EXPECT_TRUE(worth_folding(b.graph, large, budget));
+  EXPECT_FALSE(worth_folding(b.graph, large, budget));
+  EXPECT_TRUE(worth_folding(b.graph, small, budget));
 }
 
 }  // namespace

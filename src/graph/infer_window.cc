@@ -22,6 +22,8 @@ Status fill_list(InferContext& c, Dims& list, int spatial, int64_t missing, int6
 
 Status fill_window(InferContext& c, WindowFields w, int spatial) {
   SPARKLE_CHECK(fill_list(c, w.kernel, spatial, 1, 1, "kernel_shape"));
+  WideInt taps = 1;  // of lists of at most three sizes up to 2^31 each, and more sizes only where checked_bytes() bounds them
+  for (int64_t size : w.kernel) SPARKLE_CHECK(c.size(taps *= size, "the number of its window's taps"));
   SPARKLE_CHECK(fill_list(c, w.strides, spatial, 1, 1, "strides"));
   SPARKLE_CHECK(fill_list(c, w.dilations, spatial, 1, 1, "dilations"));
   constexpr int64_t kLeastPad = -(int64_t{1} << 31);

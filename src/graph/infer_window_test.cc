@@ -122,5 +122,14 @@ TEST(InferPool, IndicesAndMissingKernel) {
   EXPECT_EQ(pool({1, 2, 5, 5}, PoolOp{}), "Node 'n0' (MaxPool): kernel_shape is missing.");
 }
 
+// The product of three sizes that are each allowed.
+TEST(InferWindow, TapsBeyondCounting) {
+  GraphBuilder b;
+  PoolOp pool;
+  pool.kernel = pool.pads_begin = pool.pads_end = {1 << 30, 1 << 30, 1 << 30};
+  const std::string said = b.shape(b.op("MaxPool", pool, {b.input({1, 1, 4, 4, 4})}));
+  EXPECT_NE(said.find("window's taps would exceed what can be addressed"), std::string::npos) << said;
+}
+
 }  // namespace
 }  // namespace sparkle

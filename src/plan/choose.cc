@@ -15,6 +15,9 @@ struct Scheduled {
   Cost cost;
 };
 
+// How much of a more accurate candidate's time another one may take.
+constexpr double kWorth = 0.9;
+
 // All schedules of one stage, cheapest first; rejections go to `candidates`.
 std::vector<Scheduled> enumerate(std::string_view algorithm, const Stage& stage, const Device& device,
                                  const PlanOptions& options, std::vector<Candidate>& candidates) {
@@ -168,9 +171,11 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
     choice.algorithm = algorithm.name;
     choice.plan = algorithm.stages(call);
     const bool served = complete(choice, key, device, options);
-    // A measurement outranks every prediction.
+    choice.error = algorithm.error ? algorithm.error(call) : 0;
+    // A measurement outranks every prediction. Larger errors must be worth it.
+    const double worth = best && !forced && choice.error > best->error ? kWorth : 1;
     const bool better =
-        served && (!best || (choice.tuned == best->tuned ? choice.cost.seconds < best->cost.seconds : choice.tuned));
+        served && (!best || (choice.tuned == best->tuned ? choice.cost.seconds < worth * best->cost.seconds : choice.tuned));
     const Reason lost = choice.tuned || (best && best->tuned) ? Reason::tuned_other : Reason::costlier;
     for (Candidate& c : choice.candidates) {
       if (!better && c.reason == Reason::none) c.reason = lost;
@@ -183,6 +188,9 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
   }
   if (!best) return Error{Reason::no_kernel, "no algorithm serves " + short_name(call.problem) + " on " + device.name};
   note_idle_units(device, candidates);
+  for (Candidate& c : candidates)
+    if (c.algorithm != best->algorithm && c.reason == Reason::costlier && c.cost && c.cost->seconds < best->cost.seconds)
+      c.reason = Reason::less_accurate;
   chosen_first(candidates);
   best->candidates = std::move(candidates);
   return std::move(*best);

@@ -14,6 +14,7 @@ struct Choice {
   std::vector<Cost> costs;
   Cost cost;                          // of all stages
   std::vector<Candidate> candidates;  // everything looked at, the chosen one first
+  double error = 0;                   // bound of the rounding errors beyond those of a plain sum
   bool tuned = false;                 // a stored measurement chose, not the cost
 };
 

@@ -80,6 +80,7 @@ TEST(Choose, CheapestFirstAndEveryOtherSaysWhy) {
     for (size_t i = 1; i < choice->candidates.size(); ++i) {
       const Candidate& c = choice->candidates[i];
       EXPECT_NE(c.reason, Reason::none) << c.algorithm << " " << c.schedule;
+      if (c.reason == Reason::less_accurate) EXPECT_LT(c.cost->seconds, choice->cost.seconds) << c.schedule;
       // What is called costlier has a cost to compare.
       if (c.reason == Reason::costlier) {
         ASSERT_TRUE(c.cost.has_value()) << c.algorithm << " " << c.schedule;
@@ -236,6 +237,10 @@ TEST(TuningStore, RoundTripsAndRefusesForeignHeaders) {
   ASSERT_FALSE(foreign.ok());
   EXPECT_EQ(foreign.error().reason, Reason::bad_input);
   EXPECT_NE(foreign.error().message.find("tune again"), std::string::npos);
+  EXPECT_EQ(foreign.error().message.find('\t'), std::string::npos);
+  const auto other = TuningStore::parse("hello\n", header);
+  ASSERT_FALSE(other.ok());
+  EXPECT_NE(other.error().message.find("no tuning store"), std::string::npos) << other.error().message;
   const auto torn = TuningStore::parse(header + "\nkind=conv\tno seconds\n", header);
   ASSERT_FALSE(torn.ok());
   EXPECT_NE(torn.error().message.find("line 2"), std::string::npos);

@@ -128,6 +128,10 @@ Status check_types(const Graph& graph, const Op& op) {
     const GraphTensor& t = graph.tensor(id);
     const bool gathers = std::holds_alternative<GatherOp>(op.params) && input && position == 1;
     if (apart(op, input, position, t.dtype) || (types.has(t.dtype) && !gathers)) return ok();
+    if (std::holds_alternative<ConstantOfShapeOp>(op.params))
+      return Error{Reason::size_overflow,
+                   "Node '" + op.name + "' (" + op.type + "): its result of " + graph.tensor(op.outputs[0]).shape.to_string() +
+                       " elements is larger than what is filled before a run (512 MiB each, 1 GiB in all)."};
     return Error{Reason::type_not_served, "Node '" + op.name + "' (" + op.type + "): tensor '" + t.name + "' has type " +
                                               std::string(name_of(t.dtype)) + "; this operator serves " +
                                               (gathers ? "i32, i64" : to_text(types)) + " there."};

@@ -113,6 +113,16 @@ void assign_memory(Plan& plan, const std::vector<int>& buffer_of_tensor, std::ve
     if (workspace[s] >= 0) plan.steps[s].workspace_offset = arena[static_cast<size_t>(workspace[s])].offset;
 }
 
+// Each tensor alone can be addressed; their sum is what places and totals are computed with.
+Status check_addressable(const Plan& plan, const std::vector<BufferLife>& lives) {
+  double bytes = 0;
+  for (const BufferLife& life : lives) bytes += static_cast<double>(life.bytes);
+  for (const PlanStep& step : plan.steps) bytes += static_cast<double>(step.workspace_bytes);
+  if (bytes < 0x1p60) return ok();
+  return Error{Reason::size_overflow,
+               "The tensors of the model '" + plan.model + "' are more in all than can be addressed; give smaller inputs."};
+}
+
 Status check_budget(const Plan& plan, int64_t budget) {
   if (budget <= 0) return ok();
   int64_t need = plan.arena_bytes + plan.constant_bytes();
@@ -151,6 +161,7 @@ Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions
   SPARKLE_CHECK(choose_steps(plan, draft, device, options, buffer_of_tensor, lives, in_arena));
   // Where a kernel is still to be written the roofs give a bound, whatever was measured.
   plan.calibrated &= std::all_of(plan.steps.begin(), plan.steps.end(), has_kernel);
+  SPARKLE_CHECK(check_addressable(plan, lives));
   assign_memory(plan, buffer_of_tensor, std::move(lives), in_arena);
   SPARKLE_CHECK(check_budget(plan, options.memory_budget));
   return plan;

@@ -1,5 +1,6 @@
 #include "plan/tuning_store.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -12,6 +13,14 @@ std::string TuningStore::header_for(const Device& device) {
          "\tcores=" + std::to_string(device.cores) + "\tdriver=" + device.driver;
 }
 
+namespace {
+// Tabs as spaces, for sentences.
+std::string on_one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\t', ' ');
+  return text;
+}
+}  // namespace
+
 Result<TuningStore> TuningStore::parse(std::string_view text, const std::string& header) {
   TuningStore store(header);
   std::istringstream lines{std::string(text)};
@@ -19,8 +28,11 @@ Result<TuningStore> TuningStore::parse(std::string_view text, const std::string&
   for (int number = 1; std::getline(lines, line); ++number) {
     const std::string where = "Tuning store, line " + std::to_string(number) + ": ";
     if (number == 1) {
+      if (!line.starts_with("sparkle-tuning "))
+        return Error{Reason::bad_format, where + "it is no tuning store; one begins with 'sparkle-tuning'."};
       if (line != header)
-        return Error{Reason::bad_input, where + "it was made for '" + line + "', this is '" + header + "'; tune again here."};
+        return Error{Reason::bad_input, where + "it was made for '" + on_one_line(line) + "', this is '" + on_one_line(header) +
+                                            "'; tune again here."};
       continue;
     }
     if (line.empty()) continue;
@@ -41,7 +53,11 @@ Result<TuningStore> TuningStore::load(const std::string& path, const Device& dev
   if (!file) return Error{Reason::file_unreadable, "The tuning store '" + path + "' cannot be opened."};
   std::ostringstream text;
   text << file.rdbuf();
-  return parse(text.str(), header_for(device));
+  auto store = parse(text.str(), header_for(device));
+  if (store.ok()) return store;
+  Error error = store.take_error();
+  error.message = "'" + path + "': " + error.message;
+  return error;
 }
 
 std::string TuningStore::to_text() const {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -84,14 +85,18 @@ Status check_size(const DeclaredSize& size, const std::string& file, int64_t max
 
 Result<Image> decoded(std::span<const std::byte> bytes, const std::string& file, int64_t max_pixels) {
   bytes = checked_jpeg(bytes);
-  const auto* data = reinterpret_cast<const stbi_uc*>(bytes.data());
-  const int size = static_cast<int>(std::min<size_t>(bytes.size(), size_t{1} << 30));
   if (const auto size_declared = png_size(bytes)) SPARKLE_CHECK(check_size(*size_declared, file, max_pixels));
   if (!png_chunks_fit(bytes))
     return Error{Reason::bad_format, "'" + file + "' is a damaged PNG file: a part of it claims more bytes than there are."};
+  std::vector<std::byte> kept;
+  bytes = without_empty_data(bytes, kept);
+  const auto* data = reinterpret_cast<const stbi_uc*>(bytes.data());
+  const int size = static_cast<int>(std::min<size_t>(bytes.size(), size_t{1} << 30));
   int width = 0, height = 0, stored = 0;
   if (!stbi_info_from_memory(data, size, &width, &height, &stored))
-    return Error{Reason::bad_format, "'" + file + "' is not a picture that can be read; give a JPEG, PNG, BMP or PNM file."};
+    return Error{
+        Reason::bad_format,
+        "'" + file + "' is not a picture that can be read; give a JPEG, PNG, BMP or PNM file, or a tensor as .npy or .pb."};
   if (width < 1 || height < 1) return Error{Reason::bad_format, "'" + file + "' declares a picture without pixels."};
   SPARKLE_CHECK(check_size({width, height}, file, max_pixels));
   // The decoder takes what memory held for the missing pixels of a PNM file.
@@ -125,6 +130,9 @@ Result<Image> read_image_bytes(std::span<const std::byte> bytes, const std::stri
 }
 
 Result<Image> read_image(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
+    return Error{Reason::file_unreadable, "'" + path + "' is not a file; give a picture."};
   std::ifstream in(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = in ? static_cast<std::streamoff>(in.tellg()) : -1;
   if (size < 0) return Error{Reason::file_unreadable, "The picture '" + path + "' cannot be read; check the path."};

@@ -6,18 +6,52 @@
 
 namespace sparkle {
 
+namespace {
+
+constexpr std::array<unsigned char, 8> kSignature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+
+bool is_png(std::span<const std::byte> bytes) {
+  return bytes.size() >= kSignature.size() && std::memcmp(bytes.data(), kSignature.data(), kSignature.size()) == 0;
+}
+
+// A chunk: length (4 bytes, most significant first), type (4), data, check sum (4).
+uint64_t length_at(std::span<const std::byte> bytes, size_t at) {
+  uint64_t length = 0;
+  for (size_t i = 0; i < 4; ++i) length = length << 8 | std::to_integer<uint64_t>(bytes[at + i]);
+  return length;
+}
+bool has_type(std::span<const std::byte> bytes, size_t at, const char* type) {
+  return std::memcmp(bytes.data() + at + 4, type, 4) == 0;
+}
+
+}  // namespace
+
 bool png_chunks_fit(std::span<const std::byte> bytes) {
-  constexpr std::array<unsigned char, 8> kSignature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-  if (bytes.size() < kSignature.size() || std::memcmp(bytes.data(), kSignature.data(), kSignature.size()) != 0) return true;
-  // A chunk: length (4 bytes, most significant first), type (4), data, check sum (4).
+  if (!is_png(bytes)) return true;
   for (size_t at = kSignature.size(); at + 8 <= bytes.size();) {
-    uint64_t length = 0;
-    for (size_t i = 0; i < 4; ++i) length = length << 8 | std::to_integer<uint64_t>(bytes[at + i]);
+    const uint64_t length = length_at(bytes, at);
     if (length > bytes.size() - at - 8) return false;
-    if (std::memcmp(bytes.data() + at + 4, "IEND", 4) == 0) return true;
+    if (has_type(bytes, at, "IEND")) return true;
     at += static_cast<size_t>(length) + 12;
   }
   return true;
+}
+
+std::span<const std::byte> without_empty_data(std::span<const std::byte> bytes, std::vector<std::byte>& kept) {
+  if (!is_png(bytes)) return bytes;
+  size_t begin = 0;  // of what is not yet kept
+  for (size_t at = kSignature.size(); at + 12 <= bytes.size() && !has_type(bytes, at, "IEND");) {
+    const size_t end = at + static_cast<size_t>(length_at(bytes, at)) + 12;
+    if (end == at + 12 && has_type(bytes, at, "IDAT")) {
+      kept.insert(kept.end(), bytes.begin() + static_cast<std::ptrdiff_t>(begin),
+                  bytes.begin() + static_cast<std::ptrdiff_t>(at));
+      begin = end;
+    }
+    at = end;
+  }
+  if (begin == 0) return bytes;
+  kept.insert(kept.end(), bytes.begin() + static_cast<std::ptrdiff_t>(begin), bytes.end());
+  return kept;
 }
 
 }  // namespace sparkle

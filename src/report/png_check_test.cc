@@ -19,5 +19,22 @@ TEST(PngCheck, ChunksLieInsideTheFile) {
   EXPECT_TRUE(fits("no PNG"));
 }
 
+// Allowed, but the decoder would copy them to where there is no memory yet.
+TEST(PngCheck, EmptyPixelDataIsLeftOut) {
+  using namespace std::string_literals;
+  const std::string start = "\x89PNG\r\n\x1a\n"s, data = "\0\0\0\2IDATxxcrc!"s, empty = "\0\0\0\0IDATcrc!"s,
+                    end = "\0\0\0\0IENDcrc!"s;
+  const auto left = [](const std::string& text) {
+    std::vector<std::byte> kept;
+    const auto bytes = without_empty_data(std::as_bytes(std::span(text.data(), text.size())), kept);
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  EXPECT_EQ(left(start + data + end), start + data + end);
+  EXPECT_EQ(left(start + empty + data + empty + empty + end), start + data + end);
+  EXPECT_EQ(left(start + data + end + empty), start + data + end + empty);
+  EXPECT_EQ(left(start + empty), start);
+  EXPECT_EQ(left("no PNG"), "no PNG");
+}
+
 }  // namespace
 }  // namespace sparkle

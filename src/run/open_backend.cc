@@ -17,7 +17,8 @@ Result<OpenBackend> open_backend(const BackendOptions& o) {
   if (o.name.starts_with("vulkan") || o.name.starts_with("cuda"))
     return Error{Reason::device_unusable, "The device '" + o.name + "' has no backend in this version; use cpu."};
   if (o.name != "cpu" && o.name != "auto")
-    return Error{Reason::bad_usage, "There is no device '" + o.name + "'; use auto, cpu or reference."};
+    return Error{Reason::bad_usage,
+                 "There is no device '" + o.name + "'; use auto, cpu or reference, or FILE.json with 'sparkle explain'."};
   ProbeOptions probe;
   probe.threads = o.executor ? o.executor->width() : o.threads;
   Device device = probe_cpu(probe);

@@ -120,7 +120,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const DepthwiseParams& p = params_of(stage);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   double inside = static_cast<double>(y.n);
-  for (size_t i = 0; i < 3; ++i) inside *= static_cast<double>(taps_inside(axis_of(stage, i)));
+  for (size_t i = 0; i < 3; ++i) inside *= taps_inside(axis_of(stage, i));
   const double channels = static_cast<double>(y.c);
   Footprint f = streaming_footprint(stage, device, 0);
   f.nominal_flops = 2 * channels * static_cast<double>(y.n * y.pixels() * p.window.taps());

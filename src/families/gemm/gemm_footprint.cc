@@ -81,7 +81,11 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   const double products = instances * sizes.k_steps * padded_n;
   const double units = instances * (s->split != 1 ? tiles : row_blocks) * (s->split != 0 ? panels : 1);
   footprint.parallel_units = std::max(1.0, std::min(units, products / 1048576));
-  footprint.calls = instances * tiles * panels * chunks;
+  // Each run of k that lies together in memory takes a third of a call: filter rows, single taps where channels are a group's.
+  const Window& w = params.window;
+  const bool together = params.groups == 1 && w.dilation[2] == 1;
+  const double runs = params.loader == Loader::dense ? 1 : static_cast<double>(together ? w.filter[0] * w.filter[1] : w.taps());
+  footprint.calls = instances * tiles * panels * chunks * (1 + runs / 3);
   footprint.depth = s->prefetch ? 2 : 1;
   return footprint;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "families/taps.h"
+
 namespace sparkle {
 namespace {
 int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
@@ -64,11 +66,9 @@ GemmSizes gemm_sizes(const GemmParams& params, const std::vector<TensorDesc>& in
   sizes.n = y.c / params.groups;
   sizes.k = x.c / params.groups * params.window.taps();
   double taps = 1;
-  for (const auto& dimension : tap_segments(params.window, x, y)) {
-    double sum = 0;
-    for (const TapSegment& s : dimension) sum += static_cast<double>(s.count * (s.end - s.begin));
-    taps *= sum;
-  }
+  const Triple in{x.d, x.h, x.w}, out{y.d, y.h, y.w};
+  const Window& w = params.window;
+  for (size_t i = 0; i < 3; ++i) taps *= taps_inside({in[i], out[i], w.filter[i], w.stride[i], w.dilation[i], w.pad_begin[i]});
   sizes.k_steps = static_cast<double>(y.n) * taps * static_cast<double>(x.c / params.groups);
   return sizes;
 }

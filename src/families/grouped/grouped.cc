@@ -16,7 +16,7 @@ constexpr Variant kVariants[] = {
 };
 
 // Spread inputs of a task: a share of the L1 that leaves room for weights and outputs.
-constexpr int64_t kSpreadBytes = 36 * 1024;
+constexpr int64_t kSpreadBytes = 36 * 1024, kMostRing = 64;  // rows
 
 GemmParams as_gemm(const GroupedParams& p) {
   GemmParams gemm;
@@ -49,9 +49,12 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   const int64_t lanes = std::max(1, unit->n), depth = x.c / p.groups;
   if (lanes % depth != 0) return refuse(Reason::groups_not_served);
   const Window& w = p.window;
+  // Filters taller than any ring are refused before their sizes are multiplied.
+  if (w.filter[1] > kMostRing || w.dilation[1] > kMostRing || w.filter[2] > kMostRing || w.dilation[2] > kMostRing)
+    return refuse(Reason::filter_not_served);
   const int64_t ring = (w.filter[1] - 1) * w.dilation[1] + 1, reach = (w.filter[2] - 1) * w.dilation[2] + 1;
   const int64_t most = (kSpreadBytes / (ring * depth * lanes * 4) - reach) / w.stride[2] + 1;
-  if (most < 4) return refuse(Reason::filter_not_served);
+  if (ring > kMostRing || most < 4) return refuse(Reason::filter_not_served);
   GroupedSchedule s;
   s.variant = variant.name;
   s.unit = unit->name;
@@ -60,7 +63,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   // All blocks of filters pass over the same rows of inputs before the next rows come: they then wait in the L2. Each such pass
   // spreads the rows above its own again.
   const MemoryLevel* l2 = device.level("L2");
-  const int64_t row_bytes = std::max<int64_t>(1, x.w * x.c * 4 * w.stride[1]);
+  const int64_t row_bytes = std::max<int64_t>(1, x.w * x.c * 4 * std::min<int64_t>(w.stride[1], kMostRing));
   s.rows = std::clamp<int64_t>((l2 && l2->bytes > 0 ? l2->bytes : 256 * 1024) / 4 / row_bytes, 4, std::max<int64_t>(4, y.h));
   if (device.cores > 1) s.rows = std::min(s.rows, std::max<int64_t>(4, (y.h + 3) / 4));
   return {s};
@@ -72,7 +75,8 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const GemmSizes sizes = gemm_sizes(as_gemm(p), stage.inputs, stage.outputs[0]);
   const double depth = static_cast<double>(sizes.k) / static_cast<double>(std::max<int64_t>(1, p.window.taps()));
   Footprint f = streaming_footprint(stage, device, 0);
-  f.nominal_flops = 2.0 * static_cast<double>(sizes.instances * sizes.m * sizes.n * sizes.k);
+  f.nominal_flops = 2.0 * static_cast<double>(sizes.instances) * static_cast<double>(sizes.m) * static_cast<double>(sizes.n) *
+                    static_cast<double>(sizes.k);
   f.executed_flops = 2 * static_cast<double>(sizes.instances) * sizes.k_steps * static_cast<double>(sizes.n);
   f.parallel_units = 1;
   const auto* s = std::get_if<GroupedSchedule>(&schedule);

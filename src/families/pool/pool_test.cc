@@ -78,11 +78,20 @@ TEST(Taps, MatchCountingOneByOne) {
                 << pad << " " << dilation << " " << stride << " " << o << " " << s;
           }
         }
-        EXPECT_EQ(total, taps_inside(axis));
+        EXPECT_EQ(static_cast<double>(total), taps_inside(axis));
         int64_t covered = 0;
         for (const Segment& segment : segments_of(axis)) covered += segment.end - segment.begin;
         EXPECT_EQ(covered, axis.out);
       }
+}
+
+// In closed form, so that the length of the axis does not matter; a filter as long as the input makes one falling row.
+TEST(Taps, EndlessAxesAreCountedAtOnce) {
+  constexpr int64_t kLong = int64_t{1} << 40;
+  EXPECT_EQ(taps_inside({kLong, kLong, 3, 1, 1, 1}), 3.0 * kLong - 2);
+  EXPECT_EQ(taps_inside({kLong, kLong / 2, 2, 2, 1, 0}), static_cast<double>(kLong));
+  const int64_t n = int64_t{1} << 20;
+  EXPECT_EQ(taps_inside({n, n, n, 1, 1, 0}), static_cast<double>(n) * (n + 1) / 2);
 }
 
 }  // namespace

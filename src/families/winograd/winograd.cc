@@ -78,7 +78,8 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const Sizes sizes = sizes_of(stage);
   const FeatureMap y = feature_map(stage.outputs[0]);
   Footprint f = streaming_footprint(stage, device, 0);
-  f.nominal_flops = 2.0 * 9 * static_cast<double>(sizes.c * sizes.k * y.n * y.pixels());
+  f.nominal_flops =
+      2.0 * 9 * static_cast<double>(sizes.c) * static_cast<double>(sizes.k) * static_cast<double>(y.n * y.pixels());
   const auto* s = std::get_if<WinogradSchedule>(&schedule);
   if (!s) {
     f.executed_flops = f.nominal_flops;

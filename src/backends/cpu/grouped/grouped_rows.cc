@@ -69,8 +69,8 @@ HWY_INLINE void finish_sums(const GroupedCall& call, V (&sum)[kPixels]) {
   for (int p = 0; p < kPixels; ++p) hn::StoreU(sum[p], d, call.y + p * call.y_pitch);
 }
 
-// Three taps next to each other: each input is loaded once for all outputs that see it. The loads of one input per product would
-// take longer than the products.
+// Three taps next to each other: each input is loaded once for all outputs that see it. The loads of one input per product
+// would take longer than the products.
 template <int kPixels, int kStride>
 void slide(const GroupedCall& call) {
   const hn::ScalableTag<float> d;
