@@ -26,7 +26,7 @@ double flops_of(const MathUnit& unit, const Device& device, double clock) {
 }
 
 double cache_rate(size_t level, const Device& device, double clock) {
-  return clock * (device.vendor == "Intel" ? kFarBytesPerCycle : kNearBytesPerCycle)[std::min<size_t>(level, 2)];
+  return clock * (device.vendor == "Intel" ? kFarBytesPerCycle : kNearBytesPerCycle)[level < 2 ? level : 2];
 }
 
 void fill(double& rate, double estimate) {

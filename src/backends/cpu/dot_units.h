@@ -18,6 +18,7 @@ struct Avx512Vnni {
   using Left = __m512i;
   using Right = __m512i;
   static constexpr int kLanes = 16, kRegisters = 32;
+  static constexpr bool kSignedLeft = false;
 
   static inline V zero() { return _mm512_setzero_si512(); }
   static inline V splat(int32_t v) { return _mm512_set1_epi32(v); }
@@ -52,6 +53,7 @@ struct Ymm {
   using V = __m256i;
   using F = __m256;
   static constexpr int kLanes = 8, kRegisters = 16;
+  static constexpr bool kSignedLeft = false;
 
   static inline V zero() { return _mm256_setzero_si256(); }
   static inline V splat(int32_t v) { return _mm256_set1_epi32(v); }

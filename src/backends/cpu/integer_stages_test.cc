@@ -138,7 +138,8 @@ struct Unit {
 std::vector<Unit> units(const Device& device) {
   std::vector<Unit> list;
   for (const Unit& unit :
-       {Unit{"avx512-vnni", "dot6x4", 6, 4}, Unit{"avx-vnni", "dot6x2", 6, 2}, Unit{"avx2-int16", "bytes4x2", 4, 2}})
+       {Unit{"avx512-vnni", "dot6x4", 6, 4}, Unit{"avx-vnni", "dot6x2", 6, 2}, Unit{"avx2-int16", "bytes4x2", 4, 2},
+        Unit{"neon-dot", "dot6x4", 6, 4}, Unit{"neon", "bytes4x2", 4, 2}})
     if (device.unit(unit.name)) list.push_back(unit);
   return list;
 }

@@ -1,5 +1,6 @@
 // The peak of integer dot products, unit by unit: what the gemm and depthwise kernels on 8-bit integers are measured against.
 #include "backends/cpu/dot_units.h"
+#include "backends/cpu/dot_units_arm.h"
 #include "backends/cpu/roof_kernels.h"
 
 #if SPARKLE_X86
@@ -48,6 +49,26 @@ double (*integer_products(std::string_view unit))(double flops, float* sink) {
   if (unit == "avx-vnni") return avx_vnni::dot_loop;
   if (unit == "avx2-int16") return avx2::dot_loop;
   return nullptr;
+}
+
+}  // namespace sparkle::cpu
+#elif defined(__aarch64__)
+namespace sparkle::cpu {
+
+SPARKLE_ARM_DOT_BEGIN
+namespace neon_dot {
+struct Unit : NeonDot {
+  static constexpr int kProducts = 1;
+  static inline void renew(Left&) {}
+};
+#define SPARKLE_UNIT Unit
+#include "backends/cpu/roof_dots-inl.h"
+#undef SPARKLE_UNIT
+}  // namespace neon_dot
+SPARKLE_ARM_DOT_END
+
+double (*integer_products(std::string_view unit))(double flops, float* sink) {
+  return unit == "neon-dot" ? neon_dot::dot_loop : nullptr;
 }
 
 }  // namespace sparkle::cpu

@@ -55,27 +55,13 @@ HWY_AFTER_NAMESPACE();
 #include <random>
 #include <vector>
 
+#include "backends/cpu/test_units.h"
+
 namespace sparkle::cpu {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-// The units of this machine that kernels are built for.
-std::vector<std::string> units_here() {
-#if defined(__x86_64__)
-  std::vector<std::string> units;
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512bw"))
-    units.push_back("avx512");
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) units.push_back("avx2");
-  return units;
-#elif defined(__aarch64__)
-  return {"neon"};
-#else
-  return {};
-#endif
-}
 
 // Distance in units of the last place of the exact result; denormal results count as zero.
 double ulps(float got, double want) {
@@ -120,7 +106,7 @@ const Sweep kSweeps[] = {
 };
 
 TEST(SimdMath, StaysWithinUlpsOfDouble) {
-  for (const std::string& unit : units_here()) {
+  for (const std::string& unit : test_units()) {
     const auto function = SPARKLE_PICK(apply_function, unit);
     ASSERT_NE(function, nullptr) << unit;
     for (const Sweep& sweep : kSweeps) {
@@ -146,7 +132,7 @@ TEST(SimdMath, StaysWithinUlpsOfDouble) {
 }
 
 TEST(SimdMath, KeepsSpecialValues) {
-  for (const std::string& unit : units_here()) {
+  for (const std::string& unit : test_units()) {
     const auto function = SPARKLE_PICK(apply_function, unit);
     constexpr size_t kCount = 64;
     const float specials[] = {0.0f, -0.0f, kInfinity, -kInfinity, kNan, 1e-40f, -1e-40f, 3e38f, -3e38f, 1.0f};
@@ -164,7 +150,7 @@ TEST(SimdMath, KeepsSpecialValues) {
 }
 
 TEST(SimdMath, ActivatesStripsOfAnyLength) {
-  for (const std::string& unit : units_here()) {
+  for (const std::string& unit : test_units()) {
     const auto function = SPARKLE_PICK(activate_values, unit);
     for (int kind = 0; kind <= static_cast<int>(Activation::mish); ++kind) {
       for (size_t count : {0, 1, 7, 16, 33}) {

@@ -12,28 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/test_units.h"
 #include "base/thread_pool.h"
 #include "families/element.h"
 #include "families/stage.h"
 #include "families/walk.h"
 
 namespace sparkle::cpu {
-
-// The units of this machine that kernels are built for.
-inline std::vector<std::string> test_units() {
-#if defined(__x86_64__)
-  std::vector<std::string> units;
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512bw"))
-    units.push_back("avx512");
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) units.push_back("avx2");
-  return units;
-#elif defined(__aarch64__)
-  return {"neon"};
-#else
-  return {};
-#endif
-}
 
 class TestRandom {
  public:

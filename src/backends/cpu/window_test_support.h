@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/test_units.h"
 #include "base/thread_pool.h"
 #include "families/stage.h"
 
@@ -91,16 +92,6 @@ inline std::string compare(const Operand& got, const Expected& expected, double 
   return problem;
 }
 
-inline std::vector<std::string> units_of_this_machine() {
-  std::vector<std::string> units;
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) units.push_back("avx2");
-  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    units.push_back("avx512");
-#elif defined(__aarch64__)
-  units.push_back("neon");
-#endif
-  return units;
-}
+inline std::vector<std::string> units_of_this_machine() { return cpu::test_units(); }
 
 }  // namespace sparkle::test

@@ -44,16 +44,20 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
   struct Served {
     std::string_view variant, unit;
   };
-  constexpr Served kServed[] = {{"dot6x4", "avx512-vnni"}, {"dot6x2", "avx-vnni"}, {"bytes4x2", "avx2-int16"}};
-  const MathUnit* unit = nullptr;
-  for (const Served& s : kServed) {
-    if (s.variant == variant.name) {
-      unit = device.unit(s.unit);
-      if (!unit) return refuse(Reason::unit_missing);
-      break;
-    }
-    if (device.unit(s.unit)) return refuse(Reason::costlier);
+  constexpr Served kServed[] = {{"dot6x4", "avx512-vnni"},
+                                {"dot6x2", "avx-vnni"},
+                                {"bytes4x2", "avx2-int16"},
+                                {"dot6x4", "neon-dot"},
+                                {"bytes4x2", "neon"}};
+  const auto* first =
+      std::find_if(std::begin(kServed), std::end(kServed), [&](const Served& s) { return device.unit(s.unit); });
+  if (first == std::end(kServed)) return refuse(Reason::unit_missing);
+  if (first->variant != variant.name) {
+    const bool present = std::any_of(std::begin(kServed), std::end(kServed),
+                                     [&](const Served& s) { return s.variant == variant.name && device.unit(s.unit); });
+    return refuse(present ? Reason::costlier : Reason::unit_missing);
   }
+  const MathUnit* unit = device.unit(first->unit);
   if (stage.inputs[1].dtype != DType::u8 && stage.inputs[1].dtype != DType::i8) return refuse(Reason::type_not_served);
   const auto& params = std::get<GemmParams>(stage.params);
   const TensorDesc& y = stage.outputs[0];

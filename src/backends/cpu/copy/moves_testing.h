@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "backends/cpu/cpu_kernel.h"
+#include "backends/cpu/test_units.h"
 #include "families/walk.h"
 
 namespace sparkle::cpu::testing {
@@ -47,17 +48,7 @@ inline Device device_with(std::string_view unit, int64_t cache) {
 }
 
 // Units that this processor runs.
-inline std::vector<std::string> units() {
-  std::vector<std::string> names;
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) names.push_back("avx2");
-  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-    names.push_back("avx512");
-#elif defined(__aarch64__)
-  names.push_back("neon");
-#endif
-  return names;
-}
+inline std::vector<std::string> units() { return test_units(); }
 
 // Order of axes at random; gaps between lines and negative pitches where asked for.
 inline Layout random_layout(Random& random, const Dims& shape, bool gaps, bool negative) {

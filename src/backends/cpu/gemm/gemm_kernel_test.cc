@@ -8,6 +8,7 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/gemm/gemm_nest.h"
+#include "backends/cpu/test_units.h"
 #include "families/gemm/gemm_family.h"
 
 namespace sparkle::cpu {
@@ -170,20 +171,13 @@ Problem dense_problem(Case& c) {
 
 std::vector<MathUnit> units_here() {
   std::vector<MathUnit> units;
-  const auto add = [&](const char* name, int registers) {
+  for (const std::string& name : test_units()) {
     MathUnit unit;
     unit.name = name;
-    unit.registers = registers;
+    unit.registers = name == "avx2" ? 16 : 32;
     unit.n = static_cast<int>(tile_kernels_of(name)->lanes);
     units.push_back(unit);
-  };
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-    add("avx512", 32);
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) add("avx2", 16);
-#elif defined(__aarch64__)
-  add("neon", 32);
-#endif
+  }
   return units;
 }
 
@@ -275,7 +269,7 @@ void check(Problem& p, Case& c, const MathUnit& unit, const std::string& what) {
 
 TEST(GemmKernel, window_like_reference) {
   for (const MathUnit& unit : units_here())
-    for (uint32_t seed = 0; seed < 400; ++seed) {
+    for (uint32_t seed = 0; seed < static_cast<uint32_t>(cases_on(unit.name, 400)); ++seed) {
       Case c(seed);
       Problem p = window_problem(c);
       check(p, c, unit, "seed " + std::to_string(seed));
@@ -285,7 +279,7 @@ TEST(GemmKernel, window_like_reference) {
 
 TEST(GemmKernel, dense_like_reference) {
   for (const MathUnit& unit : units_here())
-    for (uint32_t seed = 1000; seed < 1400; ++seed) {
+    for (uint32_t seed = 1000; seed < 1000 + static_cast<uint32_t>(cases_on(unit.name, 400)); ++seed) {
       Case c(seed);
       Problem p = dense_problem(c);
       check(p, c, unit, "seed " + std::to_string(seed));

@@ -100,7 +100,8 @@ class IntegerGemm final : public CpuKernel {
     const GemmGeometry& g = g_.gemm;
     const auto operand = [&](int i) { return launch.inputs[static_cast<size_t>(i)]; };
     const auto desc = [&](int i) -> const TensorDesc& { return stage_.inputs[static_cast<size_t>(i)]; };
-    const int32_t a_zero = byte_at(operand(at_.a_zero), desc(at_.a_zero).dtype, 0) + (g_.move_left ? 128 : 0);
+    const int32_t a_zero =
+        byte_at(operand(at_.a_zero), desc(at_.a_zero).dtype, 0) + (g_.move_left ? 128 : 0) - (tiles_.signed_left ? 128 : 0);
     const int64_t zero_pitch = list_pitch(desc(at_.b_zero));
     // Only groups have channels of their own; the matrices of a batch share them.
     const bool groups = params_.loader == Loader::window;
@@ -186,6 +187,9 @@ class IntegerGemm final : public CpuKernel {
       const int64_t first = std::max(t0, rows.first_tile) - rows.first_tile;
       const int64_t last = std::min(t1, rows.first_tile + rows.tiles) - rows.first_tile;
       if (first >= last) continue;
+      // The sum of a row as the tiles see it: the padding of its channels counts as nothing.
+      const int64_t depth = rows.steps[0] / g_.padded_depth * g_.depth;
+      const auto moved = static_cast<int32_t>(tiles_.signed_left ? 128 * depth : 0);
       tile.runs = rows.chunks[0].data(), tile.run_count = static_cast<int64_t>(rows.chunks[0].size());
       RowCursor cursor;
       int64_t row = first * rows.rows / rows.tiles;
@@ -198,7 +202,7 @@ class IntegerGemm final : public CpuKernel {
           tile.a[r] = call.a + (instance.a + cursor.a);
           y[r] = call.y + (instance.y + cursor.y) * y_bytes;
           if (!call.b_zero && call.common.b_zero == 0) continue;
-          const int32_t sum = tiles_.row_sum(tile.a[r], tile.runs, tile.run_count);
+          const int32_t sum = tiles_.row_sum(tile.a[r], tile.runs, tile.run_count) - moved;
           tile.row_sum[r] = sum;
           if (!call.b_zero)
             tile.row_correction[r] =

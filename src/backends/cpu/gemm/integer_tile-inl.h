@@ -50,6 +50,7 @@ void integer_tile(const IntegerTileCall& call) {
 }
 
 inline int32_t integer_row_sum(const uint8_t* a, const GemmRun* runs, int64_t run_count) {
+#if SPARKLE_X86
   using U = SPARKLE_UNIT;
   constexpr int64_t kStep = U::kLanes * 4;
   int8_t ones[kStep];
@@ -76,6 +77,11 @@ inline int32_t integer_row_sum(const uint8_t* a, const GemmRun* runs, int64_t ru
   U::store_words(sum, lanes, U::kLanes);
   int32_t total = _mm_cvtsi128_si32(rest) + _mm_cvtsi128_si32(_mm_unpackhi_epi64(rest, rest));
   for (int32_t lane : lanes) total += lane;
+#else
+  int32_t total = 0;
+  for (int64_t i = 0; i < run_count; ++i)
+    for (int64_t at = 0; at < runs[i].length; ++at) total += a[runs[i].a + at];
+#endif
   return total;
 }
 
@@ -94,6 +100,7 @@ inline IntegerTileKernels make_integer_tiles() {
   IntegerTileKernels kernels;
   kernels.lanes = SPARKLE_UNIT::kLanes;
   kernels.row_sum = integer_row_sum;
+  kernels.signed_left = SPARKLE_UNIT::kSignedLeft;
   kernels.max_rows = SPARKLE_MOST_ROWS;
   kernels.max_vectors = SPARKLE_UNIT::kRegisters >= 32 ? 4 : 2;
   fill_integer_row<1>(kernels), fill_integer_row<2>(kernels), fill_integer_row<3>(kernels), fill_integer_row<4>(kernels);

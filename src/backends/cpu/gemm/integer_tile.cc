@@ -1,6 +1,7 @@
 #include "backends/cpu/gemm/integer_tile.h"
 
 #include "backends/cpu/dot_units.h"
+#include "backends/cpu/dot_units_arm.h"
 
 #if SPARKLE_X86
 namespace sparkle::cpu {
@@ -48,6 +49,40 @@ const IntegerTileKernels* integer_tile_kernels_of(std::string_view unit) {
   }
   if (unit == "avx2-int16") {
     static const IntegerTileKernels kernels = avx2::make_integer_tiles();
+    return &kernels;
+  }
+  return nullptr;
+}
+
+}  // namespace sparkle::cpu
+#elif defined(__aarch64__)
+namespace sparkle::cpu {
+
+SPARKLE_ARM_DOT_BEGIN
+namespace neon_dot {
+#define SPARKLE_UNIT NeonDot
+#define SPARKLE_MOST_ROWS 6
+#include "backends/cpu/gemm/integer_tile-inl.h"
+#undef SPARKLE_UNIT
+#undef SPARKLE_MOST_ROWS
+}  // namespace neon_dot
+SPARKLE_ARM_DOT_END
+
+namespace neon {
+#define SPARKLE_UNIT Neon
+#define SPARKLE_MOST_ROWS 4
+#include "backends/cpu/gemm/integer_tile-inl.h"
+#undef SPARKLE_UNIT
+#undef SPARKLE_MOST_ROWS
+}  // namespace neon
+
+const IntegerTileKernels* integer_tile_kernels_of(std::string_view unit) {
+  if (unit == "neon-dot") {
+    static const IntegerTileKernels kernels = neon_dot::make_integer_tiles();
+    return &kernels;
+  }
+  if (unit == "neon") {
+    static const IntegerTileKernels kernels = neon::make_integer_tiles();
     return &kernels;
   }
   return nullptr;

@@ -31,6 +31,7 @@ using IntegerRowSum = int32_t (*)(const uint8_t* a, const GemmRun* runs, int64_t
 struct IntegerTileKernels {
   int64_t lanes = 0;
   int max_rows = 0, max_vectors = 0;
+  bool signed_left = false;  // tiles multiply the left operand less 128
   IntegerRowSum row_sum = nullptr;
   IntegerTileKernel tile[kMaxTileRows][kMaxTileVectors] = {};  // [rows - 1][vectors - 1]
 };

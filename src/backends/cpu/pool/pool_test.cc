@@ -86,7 +86,7 @@ Case random_case(Random& random, bool separable) {
 
 void run_cases(unsigned seed, int count, bool separable) {
   for (const std::string& unit : test::units_of_this_machine())
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < cases_on(unit, count); ++i) {
       Random random(seed + static_cast<unsigned>(i));
       Case c = random_case(random, separable);
       c.unit = unit;

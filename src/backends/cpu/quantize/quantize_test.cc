@@ -36,7 +36,7 @@ Stage random_stage(TestRandom& random, bool quantize, int& axis) {
 
 TEST(Quantize, ScalesAlongAnyAxis) {
   for (const std::string& unit : test_units())
-    for (uint64_t seed = 1; seed <= 400; ++seed) {
+    for (uint64_t seed = 1; seed <= static_cast<uint64_t>(cases_on(unit, 400)); ++seed) {
       TestRandom random(seed);
       int axis = -1;
       const Stage stage = random_stage(random, seed % 2 != 0, axis);

@@ -308,7 +308,7 @@ class ResizeKernel final : public CpuKernel {
   std::vector<Axis> outer_;    // outer axes that are resized
   std::vector<size_t> place_;  // and which axes of the walk they are
   std::vector<Piece> pieces_;
-  int taps_ = 1;       // of all outer axes together
+  int64_t taps_ = 1;   // of all outer axes together
   bool keep_ = false;  // stretch first, then mix
   bool by_element_ = false;
   std::vector<int32_t> index_;

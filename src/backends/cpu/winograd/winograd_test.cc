@@ -117,7 +117,7 @@ TEST(WinogradKernel, LikeTheConvolution) {
   for (const std::string& unit : units_of_this_machine()) {
     if (!tile_kernels_of(unit)) continue;
     Random random(7);
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < cases_on(unit, 300); ++i) {
       const Case c = random_case(random, unit);
       SCOPED_TRACE(describe(c));
       check(random, c);
