@@ -80,7 +80,9 @@ TEST(Choose, CheapestFirstAndEveryOtherSaysWhy) {
     for (size_t i = 1; i < choice->candidates.size(); ++i) {
       const Candidate& c = choice->candidates[i];
       EXPECT_NE(c.reason, Reason::none) << c.algorithm << " " << c.schedule;
-      if (c.reason == Reason::less_accurate) EXPECT_LT(c.cost->seconds, choice->cost.seconds) << c.schedule;
+      if (c.reason == Reason::less_accurate) {
+        EXPECT_LT(c.cost->seconds, choice->cost.seconds) << c.schedule;
+      }
       // What is called costlier has a cost to compare.
       if (c.reason == Reason::costlier) {
         ASSERT_TRUE(c.cost.has_value()) << c.algorithm << " " << c.schedule;

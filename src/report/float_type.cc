@@ -18,7 +18,7 @@ Result<HostTensor> in_float_type(const HostTensor& tensor, DType type) {
     load_row(tensor.dtype, tensor.bytes.get() + at * size_of(tensor.dtype), 1, some, row);
     store_row(type, row, some, result.bytes.get() + at * size_of(type), 1);
   }
-  return std::move(result);
+  return result;
 }
 
 }  // namespace sparkle

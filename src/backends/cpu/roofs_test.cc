@@ -58,7 +58,9 @@ TEST(Roofs, IntegerDotProductsHaveTheirOwnPeak) {
   }
 #if defined(__x86_64__)
   for (const char* name : {"avx512-vnni", "avx-vnni", "avx2-int16"})
-    if (device.unit(name)) EXPECT_NE(integer_products(name), nullptr) << name;
+    if (device.unit(name)) {
+      EXPECT_NE(integer_products(name), nullptr) << name;
+    }
 #endif
 }
 
