@@ -40,6 +40,9 @@ def convolution(make):
             ("1d_depthwise", (1, 6, 17), (6, 1, 5), False, 11, {"group": 6, "pads": [2, 2]}),
             ("3d", (1, 3, 5, 6, 7), (4, 3, 3, 3, 3), True, 11, {"pads": [1] * 6}),
             ("3d_stride", (1, 2, 7, 6, 5), (3, 2, 2, 3, 1), True, 11, {"strides": [2, 2, 1]}),
+            ("3d_groups", (1, 4, 4, 5, 6), (6, 2, 3, 2, 3), True, 11, {"group": 2, "pads": [1, 0, 1, 1, 1, 0]}),
+            ("3d_dilated", (1, 2, 6, 7, 9), (3, 2, 2, 3, 3), True, 11, {"dilations": [3, 1, 2], "pads": [2, 1, 2, 1, 0, 2]}),
+            ("3d_same_upper", (1, 2, 5, 6, 7), (3, 2, 2, 3, 4), True, 11, {"auto_pad": "SAME_UPPER", "strides": [2, 1, 2]}),
             ("wide_k", (1, 16, 6, 5), (70, 16, 3, 3), True, 11, {"pads": [1, 1, 1, 1]}),
             ("deep_c", (1, 130, 4, 5), (10, 130, 3, 3), True, 11, {"pads": [1, 1, 1, 1]}),
             ("filter_is_image", (1, 8, 5, 6), (10, 8, 5, 6), True, 11, {}),
@@ -65,6 +68,8 @@ def transposed(make):
             ("3d", (1, 2, 3, 4, 3), (2, 3, 2, 2, 2), True, {"strides": [2, 2, 2]}),
             ("1x1", (1, 5, 4, 4), (5, 7, 1, 1), True, {}),
             ("same_upper", (1, 3, 4, 5), (3, 2, 3, 3), True, {"auto_pad": "SAME_UPPER", "strides": [2, 2]}),
+            ("same_lower", (1, 3, 4, 5), (3, 2, 4, 3), True, {"auto_pad": "SAME_LOWER", "strides": [1, 2]}),
+            ("valid", (1, 3, 5, 4), (3, 2, 2, 3), True, {"auto_pad": "VALID", "strides": [2, 1]}),
             ("output_shape", (1, 3, 4, 5), (3, 2, 3, 3), False, {"output_shape": [9, 10], "strides": [2, 2]})]:
         k = w[1] * attributes.get("group", 1)
         make.op(f"convtranspose_{name}", "ConvTranspose", [x, make.weights(*w)] + ([make.weights(k, scale=1)] if bias else []),
