@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """The official test runner of the onnx package (onnx.backend.test, test data of the newest release) over Sparkle: writes
-docs/onnx-backend.md with a row for each operator. Run it in an environment with sparkle and onnx installed. Exit 1 if a result
-was wrong."""
+docs/onnx-backend.md with a row for each operator. Run it in an environment with sparkle and onnx installed:
+tests/python/onnx_backend_report.py [OPERATORS.txt]; tests of no other operators than those (conformance_operators.txt beside it
+unless given) count apart. Exit 1 if a result was wrong."""
 import collections
 import pathlib
 import re
+import sys
 import unittest
 import warnings
 
@@ -27,26 +29,97 @@ class Collected(unittest.TestResult):
         self.passes.append(test)
 
 
-def operators():
-    """Test name -> its operators, from the models of the runner."""
+def kind_of_type(number):
+    """What the document calls an element type that Sparkle does not have; None for those that it has."""
+    name = onnx.TensorProto.DataType.Name(number)
+    if name.startswith("FLOAT8"):
+        return "float8"
+    if name in ("INT4", "UINT4", "FLOAT4E2M1"):
+        return "4-bit integers and float4"
+    return {"INT2": "2-bit integers", "UINT2": "2-bit integers", "STRING": "strings"}.get(name)
+
+
+def kinds_of_types(model):
+    """The unserved element types among what a model declares, stores and produces, also in sequences and optional values."""
+    def of_declared(declared):
+        kind = declared.WhichOneof("value")
+        if kind in ("tensor_type", "sparse_tensor_type"):
+            return {getattr(declared, kind).elem_type}
+        if kind in ("sequence_type", "optional_type"):
+            return of_declared(getattr(declared, kind).elem_type)
+        return set()
+
+    graph = model.graph
+    numbers = {i.data_type for i in graph.initializer}
+    for value in [*graph.input, *graph.output, *graph.value_info]:
+        numbers |= of_declared(value.type)
+    for attribute in (a for node in graph.node for a in node.attribute):
+        if attribute.type == attribute.TENSOR:
+            numbers.add(attribute.t.data_type)
+        elif attribute.type == attribute.INT and attribute.name in ("to", "dtype", "output_dtype"):
+            numbers.add(attribute.i)
+        elif attribute.name in ("value_string", "value_strings"):
+            numbers.add(onnx.TensorProto.STRING)
+    return {kind_of_type(n) for n in numbers} - {None}
+
+
+def tests_of_runner():
+    """Test name -> (its operators, its unserved element types), from the models of the runner."""
     from onnx.backend.test.loader import load_model_tests
     table = {}
     for kind in ("node", "simple", "pytorch-converted", "pytorch-operator"):
         for case in load_model_tests(kind=kind):
             model = case.model or onnx.load(pathlib.Path(case.model_dir) / "model.onnx")
-            table[case.name] = sorted({n.op_type for n in model.graph.node})
+            table[case.name] = (sorted({n.op_type for n in model.graph.node}), kinds_of_types(model))
     return table
+
+
+def shortened(reason):
+    """A reason without the names of one test's nodes and tensors, so that equal reasons count together."""
+    reason = re.sub(r"'model in memory': tensor '[^']*' has", "a tensor has", reason)
+    return re.sub(r"Node '[^']*' ", "", re.sub(r"'model in memory': tensor '[^']*'", "a tensor", reason))[:120]
+
+
+def of_listed(listed, counted, table):
+    """Lines about the tests that use only the operators of `listed`. `counted`: (test, passed, failed or skipped, reason)."""
+    chosen = [c for c in counted if c[0] in table and listed.issuperset(table[c[0]][0])]
+    with_types = [(c[1], table[c[0]][1]) for c in chosen]
+    served = [kind for kind, types in with_types if not types]
+    types = collections.Counter(" and ".join(sorted(t)) for _, t in with_types if t)
+    # Reasons of steps begin with their operator in brackets, those of the model's own inputs and outputs do not.
+    forms = collections.Counter(shortened(reason if reason.startswith("Node ") else f"({', '.join(table[name][0])}): {reason}")
+                                for name, kind, reason in chosen if kind == "skipped" and not table[name][1])
+    kinds = [kind for _, kind, _ in chosen]
+    wrong = kinds.count("failed") or "none"
+    good = served.count("passed")
+    lines = ["## Tests of the conformance list's operators", "",
+             f"Tests that use only the {len(listed)} operators of the conformance list: {kinds.count('passed')} of "
+             f"{len(kinds)} pass, {wrong} wrong; without float8, 4-bit, 2-bit and string types: {good} of {len(served)} pass, "
+             f"{100 * good / len(served):.1f} %.", "",
+             "The list is `tests/python/conformance_operators.txt`: the operators in the index of the conformance set that "
+             "`scripts/test` runs. Those types are left out because Sparkle has none of them "
+             "([element_types.md](element_types.md)): float8 and the 4- and 2-bit types store the weights of language models, "
+             "convolutional networks are quantised to 8 bits, and strings are not computed with. The conformance set "
+             "leaves out float8, 4-bit and string tests too.", "",
+             "Not served of these operators, the forms (what is not declared as a tensor is a sequence or an optional value):",
+             "", "| tests | form |", "|---:|---|"]
+    lines += [f"| {n} | {form.replace('|', '/')} |" for form, n in forms.most_common()]
+    lines += ["", "and the types:", "", "| tests | element types |", "|---:|---|"]
+    return lines + [f"| {n} | {name} |" for name, n in types.most_common()] + [""]
 
 
 def main():
     warnings.simplefilter("ignore")
+    file = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).with_name("conformance_operators.txt")
+    listed = {line for line in file.read_text().split("\n") if line and not line.startswith("#")}
     runner = onnx.backend.test.BackendTest(sparkle.onnx_backend, __name__).exclude("_cuda")
     suite = unittest.TestSuite()
     for case in runner.test_cases.values():
         suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(case))
     result = Collected()
     suite.run(result)
-    ops = operators()
+    table = tests_of_runner()
+    ops = {name: operators for name, (operators, _) in table.items()}
     rows = collections.defaultdict(lambda: collections.Counter())
     reasons = collections.Counter()
     wrong, counted = [], []
@@ -68,8 +141,7 @@ def main():
     for t, text in result.skipped:
         count(t, "skipped", text)
         if "_cuda" not in t.id():
-            text = re.sub(r"'model in memory': tensor '[^']*' has", "a tensor has", text)
-            reasons[re.sub(r"Node '[^']*' ", "", re.sub(r"'model in memory': tensor '[^']*'", "a tensor", text))[:120]] += 1
+            reasons[shortened(text)] += 1
 
     # Operators that are served: those with a test that passes. Tests of types that Sparkle does not have count apart.
     served = {op for op, row in rows.items() if row["passed"]}
@@ -89,6 +161,7 @@ def main():
              share(of_types, "Of those, tests of tensors with element types that it has "
                    "([element_types.md](element_types.md); not float8, float4, 4- and 2-bit integers, strings)"), "",
              "Answers that are wrong: " + (f"{len(wrong)}, listed below." if wrong else "none."), "",
+             *of_listed(listed, counted, table), "## Each operator", "",
              "| operator | passed | failed | skipped |", "|---|---:|---:|---:|"]
     for op in ["all tests"] + sorted(set(rows) - {"all tests"}):
         r = rows[op]
