@@ -40,7 +40,8 @@ import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 from onnx import numpy_helper  # noqa: E402
 
-SHARED = {name: f"models/{name}/{name}.onnx" for name in ("squeezenet1.1", "mobilenetv2", "mobilenetv2-int8", "mobilenetv2-int8-qdq", "yolox-nano")}
+SHARED = {name: f"models/{name}/{name}.onnx" for name in
+          ("squeezenet1.1", "mobilenetv2", "mobilenetv2-int8", "mobilenetv2-int8-qdq", "yolox-nano")}
 MADE = ["resnet50", "vgg16"]  # written by build/release/bench/make_network
 TURN_SECONDS = 0.3   # of one engine's turn in a round
 PAUSE_SECONDS = 0.05  # between turns: lets the spinning threads of the engine before go to sleep
@@ -127,8 +128,8 @@ class Helper:
 
 
 def error_of(folder_a, folder_b, outputs, quantized):
-    """(largest |a-b| / max|b|, whether all outputs agree within the tolerance of a whole fp32 network). Quantised networks round at
-    every layer, and engines fuse them differently: they agree by largest element and a cosine of 0.98."""
+    """(largest |a-b| / max|b|, whether all outputs agree within the tolerance of a whole fp32 network). Quantised networks
+    round at every layer, and engines fuse them differently: they agree by largest element and a cosine of 0.98."""
     worst, agree = 0.0, True
     for i in range(outputs):
         a, b = (numpy_helper.to_array(onnx.load_tensor(str(f / f"output_{i}.pb"))) for f in (folder_a, folder_b))
@@ -271,7 +272,7 @@ def print_row(row):
         return
     a, b = row["sparkle"], row["onnxruntime"]
     low, high = row["time_ratio_quartiles"]
-    print(f"{row["network"]:<20} {row['threads']:>7} {a['median_ms']:>9.2f} {a['p95_ms']:>9.2f} {b['median_ms']:>9.2f} "
+    print(f"{row['network']:<20} {row['threads']:>7} {a['median_ms']:>9.2f} {a['p95_ms']:>9.2f} {b['median_ms']:>9.2f} "
           f"{b['p95_ms']:>9.2f} {row['time_ratio']:>6.3f} {low:>6.3f}-{high:.3f} {first_answer_ms(a):>9.1f} "
           f"{first_answer_ms(b):>9.1f}  {row['max_error_relative']:.1e}", flush=True)
 
