@@ -2,6 +2,7 @@
 import pathlib
 import threading
 
+import warnings
 import numpy as np
 import pytest
 
@@ -142,7 +143,15 @@ def test_like_onnxruntime():
     np.testing.assert_array_equal(y, z)
     with pytest.raises(sparkle.BadInput):
         session.run(["nothing"], {i.name: x})
-    with pytest.raises(sparkle.BadInput):
-        InferenceSession(str(MODEL), providers=["CUDAExecutionProvider"])
+    for providers in (["CUDAExecutionProvider"], [("CUDAExecutionProvider", {"device_id": 0})]):
+        with pytest.raises(sparkle.BadInput, match="no provider 'CUDAExecutionProvider' here; list CPUExecutionProvider"):
+            InferenceSession(str(MODEL), providers=providers)
+    with pytest.warns(UserWarning, match="no provider 'Tensor', 'CUDAExecutionProvider'; CPUExecutionProvider runs") as noted:
+        session = InferenceSession(str(MODEL), providers=["Tensor", ("CUDAExecutionProvider", {}), "CPUExecutionProvider"])
+    assert noted[0].filename == __file__ and session.get_providers() == ["CPUExecutionProvider"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for providers in (None, [], ["CPUExecutionProvider"]):
+            InferenceSession(str(MODEL), providers=providers)
     with pytest.raises(AttributeError):
         options.graph_optimization_level = 99
