@@ -1,8 +1,8 @@
 """The Python package: results, arrays without copies, errors, threads, the onnxruntime-like call."""
 import pathlib
 import threading
-
 import warnings
+
 import numpy as np
 import pytest
 
@@ -99,8 +99,12 @@ def test_errors(session):
         session.run([picture(4, 4), picture(4, 4)])
     with pytest.raises(ValueError, match="shape"):
         session.run(np.zeros((1, 4, 4, 4), np.float32))
-    with pytest.raises(OSError):
+    for nothing in ("abc", "3", None, b"abc", [[1.0], [2.0, 3.0]], object()):
+        with pytest.raises(sparkle.BadInput, match="The input 'image' cannot be made an array of float32: .*[^.]\\.$"):
+            session.run([nothing])
+    with pytest.raises(OSError, match="^'missing.onnx' cannot be read") as error:
         sparkle.Session("missing.onnx")
+    assert type(error.value) is sparkle.FileUnreadable and error.value.code == "file_unreadable"
     with pytest.raises(sparkle.BadInput) as error:
         sparkle.Session(b"not a model")
     assert error.value.code in ("bad_format", "bad_model")
