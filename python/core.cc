@@ -155,13 +155,16 @@ NB_MODULE(_core, m) {
           "__init__",
           [](sparkle::Session* self, const sparkle::Device& device, const std::optional<std::string>& path,
              const std::optional<nb::bytes>& model, const std::string& precision, const std::string& algorithm,
-             const std::string& variant, int64_t memory_budget, double accuracy) {
+             const std::string& variant, int64_t memory_budget, double accuracy, const std::string& tuning,
+             int64_t plan_cache_bytes) {
             sparkle::SessionOptions options;
             options.precision = precision;
             options.algorithm = algorithm;
             options.variant = variant;
             options.memory_budget = memory_budget;
             options.accuracy = accuracy;
+            options.tuning = tuning;
+            options.plan_cache_bytes = plan_cache_bytes;
             const void* bytes = model ? model->data() : nullptr;
             const size_t size = model ? model->size() : 0;
             new (self) sparkle::Session(unlocked([&] {
@@ -169,7 +172,7 @@ NB_MODULE(_core, m) {
             }));
           },
           nb::arg("device"), nb::arg("path").none(), nb::arg("model").none(), nb::arg("precision"), nb::arg("algorithm"),
-          nb::arg("variant"), nb::arg("memory_budget"), nb::arg("accuracy"))
+          nb::arg("variant"), nb::arg("memory_budget"), nb::arg("accuracy"), nb::arg("tuning"), nb::arg("plan_cache_bytes"))
       .def("inputs", [](const sparkle::Session& s) { return describe(s.inputs()); })
       .def("outputs", [](const sparkle::Session& s) { return describe(s.outputs()); })
       .def(
@@ -196,6 +199,13 @@ NB_MODULE(_core, m) {
             return unlocked([&] { return s.explain(given.tensors, as_json); });
           },
           nb::arg("inputs"), nb::arg("as_json"))
+      .def(
+          "plan",
+          [](sparkle::Session& s, const Objects& inputs) {
+            const Given given = take(s, inputs);
+            return unlocked([&] { return s.plan(given.tensors); });
+          },
+          nb::arg("inputs"))
       .def(
           "report",
           [](sparkle::Session& s, const Objects& inputs) {

@@ -41,17 +41,19 @@ class Session:
     ``model``: a path, or the bytes of an ONNX file. ``device``: a Device or its name; it sets the number of threads:
     ``Session(model, Device(threads=4))``. ``precision``: "fp32". ``algorithm``, ``variant``: force one by name where it can
     serve. ``memory_budget``: most bytes of tensors and weights, 0 unlimited. ``accuracy``: most that the error of a layer may
-    be predicted to reach, as a share of its largest output; 0 is 5e-5.
+    be predicted to reach, as a share of its largest output; 0 is 5e-5. ``tuning``: path of a file of stored measurements.
+    ``plan_cache_bytes``: plans and arenas kept for shapes seen before; 0 is 256 MiB.
     """
 
     def __init__(self, model: Union[str, os.PathLike, bytes], device: Union[Device, str] = "auto", precision: str = "fp32", *,
-                 algorithm: str = "", variant: str = "", memory_budget: int = 0, accuracy: float = 0) -> None:
+                 algorithm: str = "", variant: str = "", memory_budget: int = 0, accuracy: float = 0,
+                 tuning: Union[str, os.PathLike] = "", plan_cache_bytes: int = 0) -> None:
         self.device = device if isinstance(device, Device) else Device(device)
         in_memory = isinstance(model, (bytes, bytearray, memoryview))
         with translated():
             self._core = _core.Session(self.device._core, None if in_memory else os.fspath(model),
                                        bytes(model) if in_memory else None, precision, algorithm, variant, memory_budget,
-                                       accuracy)
+                                       accuracy, os.fspath(tuning), plan_cache_bytes)
         self.inputs = [_info(*i) for i in self._core.inputs()]
         self.outputs = [_info(*o) for o in self._core.outputs()]
         self._shapes: Optional[list] = None  # (shape, dtype) of the last inputs
@@ -72,6 +74,11 @@ class Session:
         with translated():
             text = self._core.explain(self._planning(inputs), as_json)
         return json.loads(text) if as_json else text
+
+    def plan(self, inputs: Optional[Inputs] = None) -> str:
+        """The plan in its text form, one line per tensor, constant and step."""
+        with translated():
+            return self._core.plan(self._planning(inputs))
 
     def report(self, inputs: Optional[Inputs] = None) -> dict:
         """Runs once with timestamps (default: zeros in the shapes of the last call): measured and predicted milliseconds of

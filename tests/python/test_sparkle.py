@@ -1,5 +1,6 @@
 """The Python package: results, arrays without copies, errors, threads, the onnxruntime-like call."""
 import pathlib
+import re
 import threading
 import warnings
 
@@ -88,6 +89,31 @@ def test_plans_and_reports():
     report = session.report()
     assert report["measured_ms"] > 0 and len(report["steps"]) > 3
     assert session.peak_bytes() > 3 * 64 * 4
+    plan = session.plan()
+    assert plan.startswith("sparkle-plan 1\n") and "name=head.weight" in plan
+    assert session.plan(picture(8, 9)) != plan
+
+
+def test_options_of_sessions(tmp_path):
+    x = picture(6, 6)
+    y = sparkle.Session(MODEL).run(x)[0]
+    small = sparkle.Session(MODEL, plan_cache_bytes=1)  # keeps the newest plan alone
+    for _ in range(2):
+        small.run(picture(5, 5))
+        np.testing.assert_array_equal(small.run(x)[0], y)
+    with pytest.raises(sparkle.BadInput, match="plan_cache_bytes"):
+        sparkle.Session(MODEL, plan_cache_bytes=-1)
+    store = tmp_path / "store"
+    with pytest.raises(sparkle.FileUnreadable, match="tuning store .*store' cannot be opened"):
+        sparkle.Session(MODEL, tuning=store)
+    store.write_text("sparkle-tuning 1 another machine\n")
+    with pytest.raises(sparkle.BadInput, match="made for 'sparkle-tuning 1 another machine'"):
+        sparkle.Session(MODEL, tuning=store)
+    store.write_text("")
+    with pytest.raises(sparkle.BadInput, match="is empty") as error:
+        sparkle.Session(MODEL, tuning=store)
+    store.write_text(re.search("first line must be '(.*)'", str(error.value)).group(1) + "\n")
+    np.testing.assert_array_equal(sparkle.Session(MODEL, tuning=str(store)).run(x)[0], y)
 
 
 def test_errors(session):
