@@ -14,6 +14,7 @@ namespace {
 
 // Any array that speaks the buffer protocol or DLPack, dense and row-major, in host memory.
 using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+using Objects = std::vector<nb::object>;
 
 constexpr uint8_t kBfloat = static_cast<uint8_t>(nb::dlpack::dtype_code::Bfloat), kBool = 6;
 
@@ -61,19 +62,31 @@ const char* name_of(sparkle::Type type) {
   return kNames[static_cast<int>(type)];
 }
 
+// Inputs of a call: tensors on memory that the arrays beside them keep alive.
+struct Given {
+  std::vector<Array> arrays;
+  std::vector<sparkle::Tensor> tensors;
+};
+
 // NumPy has no bfloat16: such tensors come as uint16 with the bits, where the model wants bfloat16.
-std::vector<sparkle::Tensor> tensors_of(const sparkle::Session& session, const std::vector<Array>& arrays) {
+Given take(const sparkle::Session& session, const Objects& objects) {
   const auto infos = session.inputs();
-  std::vector<sparkle::Tensor> list;
-  for (const Array& a : arrays) {
+  Given given;
+  for (size_t n = 0; n < objects.size(); ++n) {
+    Array a;
+    if (!nb::try_cast(objects[n], a)) {
+      const std::string name = n < infos.size() ? "'" + infos[n].name + "'" : std::to_string(n);
+      throw sparkle::Exception(SPARKLE_BAD_INPUT, "The input " + name + " is no dense row-major array in host memory.");
+    }
     sparkle::Shape shape;
     for (size_t i = 0; i < a.ndim(); ++i) shape.push_back(static_cast<int64_t>(a.shape(i)));
     sparkle::Type type = type_of(a.dtype());
-    const bool wants_bf16 = list.size() < infos.size() && infos[list.size()].type == sparkle::Type::bf16;
+    const bool wants_bf16 = n < infos.size() && infos[n].type == sparkle::Type::bf16;
     if (wants_bf16 && type == sparkle::Type::u16) type = sparkle::Type::bf16;
-    list.emplace_back(type, std::move(shape), const_cast<void*>(a.data()));
+    given.tensors.emplace_back(type, std::move(shape), const_cast<void*>(a.data()));
+    given.arrays.push_back(std::move(a));
   }
-  return list;
+  return given;
 }
 
 // The tensor's memory as an array that owns it; the bits of bfloat16 as uint16.
@@ -142,13 +155,16 @@ NB_MODULE(_core, m) {
           "__init__",
           [](sparkle::Session* self, const sparkle::Device& device, const std::optional<std::string>& path,
              const std::optional<nb::bytes>& model, const std::string& precision, const std::string& algorithm,
-             const std::string& variant, int64_t memory_budget, double accuracy) {
+             const std::string& variant, int64_t memory_budget, double accuracy, const std::string& tuning,
+             int64_t plan_cache_bytes) {
             sparkle::SessionOptions options;
             options.precision = precision;
             options.algorithm = algorithm;
             options.variant = variant;
             options.memory_budget = memory_budget;
             options.accuracy = accuracy;
+            options.tuning = tuning;
+            options.plan_cache_bytes = plan_cache_bytes;
             const void* bytes = model ? model->data() : nullptr;
             const size_t size = model ? model->size() : 0;
             new (self) sparkle::Session(unlocked([&] {
@@ -156,29 +172,45 @@ NB_MODULE(_core, m) {
             }));
           },
           nb::arg("device"), nb::arg("path").none(), nb::arg("model").none(), nb::arg("precision"), nb::arg("algorithm"),
-          nb::arg("variant"), nb::arg("memory_budget"), nb::arg("accuracy"))
+          nb::arg("variant"), nb::arg("memory_budget"), nb::arg("accuracy"), nb::arg("tuning"), nb::arg("plan_cache_bytes"))
       .def("inputs", [](const sparkle::Session& s) { return describe(s.inputs()); })
       .def("outputs", [](const sparkle::Session& s) { return describe(s.outputs()); })
-      .def("run",
-           [](sparkle::Session& s, const std::vector<Array>& inputs) {
-             const auto tensors = tensors_of(s, inputs);
-             const auto results = unlocked([&] { return s.run(tensors); });
-             nb::list list;
-             for (const sparkle::Tensor& t : results) list.append(array_of(t));
-             return list;
-           })
-      .def("peak_bytes",
-           [](sparkle::Session& s, const std::vector<Array>& inputs) {
-             const auto tensors = tensors_of(s, inputs);
-             return unlocked([&] { return s.peak_bytes(tensors); });
-           })
-      .def("explain",
-           [](sparkle::Session& s, const std::vector<Array>& inputs, bool as_json) {
-             const auto tensors = tensors_of(s, inputs);
-             return unlocked([&] { return s.explain(tensors, as_json); });
-           })
-      .def("report", [](sparkle::Session& s, const std::vector<Array>& inputs) {
-        const auto tensors = tensors_of(s, inputs);
-        return unlocked([&] { return s.report(tensors); });
-      });
+      .def(
+          "run",
+          [](sparkle::Session& s, const Objects& inputs) {
+            const Given given = take(s, inputs);
+            const auto results = unlocked([&] { return s.run(given.tensors); });
+            nb::list list;
+            for (const sparkle::Tensor& t : results) list.append(array_of(t));
+            return list;
+          },
+          nb::arg("inputs"))
+      .def(
+          "peak_bytes",
+          [](sparkle::Session& s, const Objects& inputs) {
+            const Given given = take(s, inputs);
+            return unlocked([&] { return s.peak_bytes(given.tensors); });
+          },
+          nb::arg("inputs"))
+      .def(
+          "explain",
+          [](sparkle::Session& s, const Objects& inputs, bool as_json) {
+            const Given given = take(s, inputs);
+            return unlocked([&] { return s.explain(given.tensors, as_json); });
+          },
+          nb::arg("inputs"), nb::arg("as_json"))
+      .def(
+          "plan",
+          [](sparkle::Session& s, const Objects& inputs) {
+            const Given given = take(s, inputs);
+            return unlocked([&] { return s.plan(given.tensors); });
+          },
+          nb::arg("inputs"))
+      .def(
+          "report",
+          [](sparkle::Session& s, const Objects& inputs) {
+            const Given given = take(s, inputs);
+            return unlocked([&] { return s.report(given.tensors); });
+          },
+          nb::arg("inputs"));
 }

@@ -9,10 +9,11 @@
 Arrays are taken and given without copies where they are dense and row-major. A session may be used by any number of threads at
 once; the interpreter lock is released while it works. ``sparkle.InferenceSession`` is called like onnxruntime's.
 """
-from sparkle._errors import BadInput, Error, NotServed, OutOfMemory
+from sparkle._errors import BadInput, Error, FileUnreadable, NotServed, OutOfMemory
 from sparkle._session import Device, Session, TensorInfo
 from sparkle._core import version
 from sparkle.ort import InferenceSession
 
 __version__ = version()
-__all__ = ["BadInput", "Device", "Error", "InferenceSession", "NotServed", "OutOfMemory", "Session", "TensorInfo"]
+__all__ = ["BadInput", "Device", "Error", "FileUnreadable", "InferenceSession", "NotServed", "OutOfMemory", "Session",
+           "TensorInfo"]

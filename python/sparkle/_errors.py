@@ -25,17 +25,14 @@ class OutOfMemory(Error, MemoryError):
     """An allocation failed, or the memory budget does not suffice."""
 
 
-_CLASSES = {
-    "bad_usage": BadInput, "bad_format": BadInput, "bad_model": BadInput, "bad_input": BadInput,
-    "not_served": NotServed, "out_of_memory": OutOfMemory, "over_memory_budget": OutOfMemory,
-}
-
-
 class FileUnreadable(Error, OSError):
     """A file cannot be opened or read."""
 
 
-_CLASSES["file_unreadable"] = FileUnreadable
+_CLASSES = {
+    "bad_usage": BadInput, "bad_format": BadInput, "bad_model": BadInput, "bad_input": BadInput,
+    "not_served": NotServed, "out_of_memory": OutOfMemory, "over_memory_budget": OutOfMemory, "file_unreadable": FileUnreadable,
+}
 
 
 @contextlib.contextmanager

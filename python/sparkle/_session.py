@@ -10,6 +10,7 @@ from sparkle import _core
 from sparkle._errors import BadInput, translated
 
 Inputs = Union[Any, Sequence[Any], Mapping[str, Any]]
+_HOST = (1, 3, 11, 13)  # DLPack's device types whose memory a CPU can read: CPU, CUDA host, ROCm host, CUDA managed
 
 
 @dataclass(frozen=True)
@@ -35,16 +36,24 @@ class Device:
 
 
 class Session:
-    """A model ready to run. ``model``: a path, or the bytes of an ONNX file. ``device``: a Device or its name."""
+    """A model ready to run.
+
+    ``model``: a path, or the bytes of an ONNX file. ``device``: a Device or its name; it sets the number of threads:
+    ``Session(model, Device(threads=4))``. ``precision``: "fp32". ``algorithm``, ``variant``: force one by name where it can
+    serve. ``memory_budget``: most bytes of tensors and weights, 0 unlimited. ``accuracy``: most that the error of a layer may
+    be predicted to reach, as a share of its largest output; 0 is 5e-5. ``tuning``: path of a file of stored measurements.
+    ``plan_cache_bytes``: plans and arenas kept for shapes seen before; 0 is 256 MiB.
+    """
 
     def __init__(self, model: Union[str, os.PathLike, bytes], device: Union[Device, str] = "auto", precision: str = "fp32", *,
-                 algorithm: str = "", variant: str = "", memory_budget: int = 0, accuracy: float = 0) -> None:
+                 algorithm: str = "", variant: str = "", memory_budget: int = 0, accuracy: float = 0,
+                 tuning: Union[str, os.PathLike] = "", plan_cache_bytes: int = 0) -> None:
         self.device = device if isinstance(device, Device) else Device(device)
         in_memory = isinstance(model, (bytes, bytearray, memoryview))
         with translated():
             self._core = _core.Session(self.device._core, None if in_memory else os.fspath(model),
                                        bytes(model) if in_memory else None, precision, algorithm, variant, memory_budget,
-                                       accuracy)
+                                       accuracy, os.fspath(tuning), plan_cache_bytes)
         self.inputs = [_info(*i) for i in self._core.inputs()]
         self.outputs = [_info(*o) for o in self._core.outputs()]
         self._shapes: Optional[list] = None  # (shape, dtype) of the last inputs
@@ -66,6 +75,11 @@ class Session:
             text = self._core.explain(self._planning(inputs), as_json)
         return json.loads(text) if as_json else text
 
+    def plan(self, inputs: Optional[Inputs] = None) -> str:
+        """The plan in its text form, one line per tensor, constant and step."""
+        with translated():
+            return self._core.plan(self._planning(inputs))
+
     def report(self, inputs: Optional[Inputs] = None) -> dict:
         """Runs once with timestamps (default: zeros in the shapes of the last call): measured and predicted milliseconds of
         each step, and what binds it."""
@@ -85,7 +99,7 @@ class Session:
         shapes = [i.shape for i in self.inputs]
         if any(s is None or any(not isinstance(size, int) for size in s) for s in shapes):
             raise BadInput("bad_usage", "The model leaves sizes open; give inputs, or run it once before.")
-        return [np.zeros(i.shape, i.dtype) for i in self.inputs]
+        return [np.zeros(i.shape, np.uint16 if i.dtype == "bfloat16" else i.dtype) for i in self.inputs]
 
     def _arrays(self, inputs: Inputs) -> list:
         names = [i.name for i in self.inputs]
@@ -103,25 +117,54 @@ class Session:
             values = [inputs]
         if len(values) != len(names):
             raise BadInput("bad_input", f"The model takes {len(names)} inputs, {len(values)} were given.")
-        arrays = []
-        for value, info in zip(values, self.inputs):
-            if not hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
-                value = np.asarray(value, dtype=info.dtype if info.dtype != "bfloat16" else None)  # numbers, lists
-            if isinstance(value, np.ndarray) and not value.flags.c_contiguous:
-                value = np.ascontiguousarray(value)  # the one case that copies
-            if isinstance(value, np.ndarray) and not value.dtype.isnative:
-                value = value.astype(value.dtype.newbyteorder("="))
-            if isinstance(value, np.ndarray) and value.dtype.name == "bfloat16":
-                value = value.view(np.uint16)
-                if info.dtype != "bfloat16":
-                    raise BadInput("bad_input", f"The input '{info.name}' is {info.dtype} in the model, bfloat16 was given.")
-            elif isinstance(value, np.ndarray) and value.dtype.name != info.dtype and not (
-                    info.dtype == "bfloat16" and value.dtype == np.uint16):
-                raise BadInput("bad_input", f"The input '{info.name}' is {info.dtype} in the model, {value.dtype} was given.")
-            arrays.append(value)
-        if all(isinstance(a, np.ndarray) for a in arrays):
-            self._shapes = [(a.shape, a.dtype) for a in arrays]
+        arrays = [_array(v, i) for v, i in zip(values, self.inputs)]
+        plain = all(isinstance(a, np.ndarray) for a in arrays)
+        self._shapes = [(a.shape, a.dtype) for a in arrays] if plain else None
         return arrays
+
+
+def _array(value: Any, info: TensorInfo) -> Any:
+    """The input as a dense NumPy array of the model's type, copied only where that needs a copy; bfloat16 as uint16. What NumPy
+    cannot hold, the core takes as it is: bfloat16 of other libraries."""
+    if not isinstance(value, np.ndarray):
+        value = _foreign(value, info) if hasattr(value, "__dlpack__") else _numbers(value, info)
+        if not isinstance(value, np.ndarray):
+            return value
+    if not value.dtype.isnative:
+        value = value.astype(value.dtype.newbyteorder("="))
+    if not value.flags.c_contiguous:
+        value = np.ascontiguousarray(value)
+    bits = info.dtype == "bfloat16" and value.dtype == np.uint16
+    if value.dtype.name != info.dtype and not bits:
+        raise BadInput("bad_input", f"The input '{info.name}' is {info.dtype} in the model, {value.dtype} was given.")
+    return value.view(np.uint16) if info.dtype == "bfloat16" else value
+
+
+def _numbers(value: Any, info: TensorInfo) -> np.ndarray:
+    """Numbers, and lists of them."""
+    try:
+        if np.asarray(value).dtype.kind not in "biufV":  # NumPy makes NaN of None, and numbers of some strings
+            raise TypeError(f"{type(value).__name__} is neither an array nor made of numbers")
+        return np.asarray(value, dtype=info.dtype if info.dtype != "bfloat16" else None)
+    except Exception as e:  # elements may be of other libraries
+        raise BadInput("bad_input", f"The input '{info.name}' cannot be made an array of {info.dtype}: {_reason(e)}.") from e
+
+
+def _foreign(value: Any, info: TensorInfo) -> Any:
+    """An array of another library, its memory shared."""
+    if hasattr(value, "__dlpack_device__") and int(value.__dlpack_device__()[0]) not in _HOST:
+        raise BadInput("bad_input", f"The input '{info.name}' lies in memory of another device; copy it to host memory first.")
+    try:
+        return np.from_dlpack(value)
+    except Exception as e:  # whatever the other library raises
+        if info.dtype == "bfloat16":
+            return value
+        raise BadInput("bad_input", f"The input '{info.name}' is {info.dtype} in the model; what was given cannot be shared by "
+                       f"DLPack: {_reason(e)}.") from e
+
+
+def _reason(error: Exception) -> str:
+    return (str(error) or type(error).__name__).rstrip(".")
 
 
 def _bfloat16(bits: Any) -> Any:

@@ -3,12 +3,16 @@
     from sparkle.ort import InferenceSession
     session = InferenceSession("model.onnx")
     session.run(None, {session.get_inputs()[0].name: image})
+
+Of the providers that a program lists, CPUExecutionProvider must be one; a warning names the others, which are not there.
 """
+import warnings
 from typing import Any, Mapping, Optional, Sequence, Union
 
 from sparkle._errors import BadInput
 from sparkle._session import Device, Session
 
+_CPU = "CPUExecutionProvider"
 _TYPES = {"float32": "float", "float64": "double"}
 
 
@@ -36,10 +40,12 @@ class SessionOptions:
 class InferenceSession:
     def __init__(self, path_or_bytes: Union[str, bytes], sess_options: Optional[SessionOptions] = None,
                  providers: Optional[Sequence[str]] = None) -> None:
-        for provider in providers or []:
-            name = provider if isinstance(provider, str) else provider[0]
-            if name != "CPUExecutionProvider":
-                raise BadInput("bad_usage", f"The provider '{name}' does not exist here; use CPUExecutionProvider.")
+        names = [p if isinstance(p, str) else p[0] for p in providers or [_CPU]]
+        others = ", ".join(f"'{n}'" for n in names if n != _CPU)
+        if _CPU not in names:
+            raise BadInput("bad_usage", f"There is no provider {others} here; list {_CPU}.")
+        if others:
+            warnings.warn(f"Sparkle has no provider {others}; {_CPU} runs the model.", stacklevel=2)
         threads = sess_options.intra_op_num_threads if sess_options else 0
         self._session = Session(path_or_bytes, Device("cpu", threads=threads))
 
@@ -50,7 +56,7 @@ class InferenceSession:
         return [NodeArg(o) for o in self._session.outputs]
 
     def get_providers(self) -> list:
-        return ["CPUExecutionProvider"]
+        return [_CPU]
 
     def run(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any], run_options: None = None) -> list:
         if run_options is not None:

@@ -1,5 +1,6 @@
 """How arrays come and go: bfloat16, DLPack without copies, the interpreter lock, the stubs beside the code."""
 import ast
+import ctypes
 import pathlib
 import threading
 import time
@@ -26,14 +27,40 @@ def one_node(op, inputs, output, opset=18, **attributes):
 class Foreign:
     """An array of another library: DLPack and nothing else."""
 
-    def __init__(self, array):
+    def __init__(self, array, device=None):
         self._array = array
+        self._device = device or array.__dlpack_device__()
 
     def __dlpack__(self, **options):
         return self._array.__dlpack__(**options)
 
     def __dlpack_device__(self):
-        return self._array.__dlpack_device__()
+        return self._device
+
+
+class DLTensor(ctypes.Structure):
+    """DLManagedTensor of dlpack.h, of an element type that NumPy does not have."""
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+                ("byte_offset", ctypes.c_uint64), ("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+
+class ForeignBfloat16:
+    """bfloat16 of another library; keeps its memory alive itself."""
+
+    def __init__(self, bits):
+        sizes = ctypes.c_int64 * bits.ndim
+        self._bits, shape, strides = bits, sizes(*bits.shape), sizes(*(s // bits.itemsize for s in bits.strides))
+        self._tensor = DLTensor(bits.ctypes.data, 1, 0, bits.ndim, 4, 16, 1, shape, strides, 0, None, None)
+
+    def __dlpack__(self, **options):
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self._tensor), b"dltensor", None)
+
+    def __dlpack_device__(self):
+        return 1, 0
 
 
 def test_bfloat16_comes_and_goes():
@@ -59,6 +86,35 @@ def test_bfloat16_is_no_other_type():
     assert sparkle.Session(MODEL).inputs[0].dtype == "float32"
     with pytest.raises(ValueError, match="bfloat16 was given"):
         sparkle.Session(MODEL).run(np.zeros((1, 3, 4, 4), ml_dtypes.bfloat16))
+
+
+def test_bfloat16_of_other_libraries():
+    session = sparkle.Session(one_node("Abs", [(TensorProto.BFLOAT16, (2, 3))], (TensorProto.BFLOAT16, (2, 3))))
+    assert session.peak_bytes() > 0  # before any run
+    x = np.arange(-3, 3, dtype=np.float32).reshape(2, 3).astype(ml_dtypes.bfloat16).view(np.uint16)
+    np.testing.assert_array_equal(session.run(ForeignBfloat16(x))[0].astype(np.float32), [[3, 2, 1], [0, 1, 2]])
+    with pytest.raises(sparkle.BadInput, match="input 'x0' is no dense row-major array"):
+        session.run(ForeignBfloat16(x[:, ::-1]))
+    with pytest.raises(sparkle.BadInput, match="input 'image' is float32 in the model; .* cannot be shared by DLPack"):
+        sparkle.Session(MODEL).run(ForeignBfloat16(x))
+
+
+def test_dlpack_of_any_strides():
+    session = sparkle.Session(MODEL)
+    x = np.random.default_rng(1).random((1, 3, 6, 4), dtype=np.float32)
+    y = session.run(x)[0]
+    np.testing.assert_array_equal(session.run(Foreign(np.asfortranarray(x)))[0], y)
+    np.testing.assert_array_equal(session.run(Foreign(x[:, :, ::-1]))[0], session.run(x[:, :, ::-1].copy())[0])
+    assert session.explain()  # for the shapes of the last call
+    with pytest.raises(sparkle.BadInput, match="input 'image' is float32 in the model, float64 was given"):
+        session.run(Foreign(x.astype(np.float64)))
+
+
+def test_dlpack_elsewhere_is_refused():
+    x = np.zeros((1, 3, 4, 4), np.float32)
+    with pytest.raises(sparkle.BadInput, match="input 'image' lies in memory of another device"):
+        sparkle.Session(MODEL).run(Foreign(x, device=(2, 0)))  # a GPU
+    sparkle.Session(MODEL).run(Foreign(x, device=(3, 0)))  # host memory that a GPU reads too
 
 
 def test_outputs_are_views_of_one_memory():
@@ -121,8 +177,13 @@ def test_stubs_name_what_is_there():
         there = getattr(sparkle._core, entry.name)
         named = {f.name for f in entry.body if isinstance(f, ast.FunctionDef)}
         own = {name for name, value in vars(there).items() if callable(value) and not name.startswith("_")}
-        if entry.name != "CoreError":
-            assert own == named - {"__init__"}, entry.name
+        if entry.name == "CoreError":
+            continue
+        assert own == named - {"__init__"}, entry.name
+        for function in entry.body:
+            ((signature, *_),) = vars(there)[function.name].__nb_signature__
+            core = ast.parse(signature + ": ...").body[0]
+            assert [a.arg for a in core.args.args] == [a.arg for a in function.args.args], signature
     assert (pathlib.Path(sparkle.__file__).parent / "py.typed").exists()
     for kind in (sparkle.Session, sparkle.Device, sparkle.InferenceSession):
         for name, function in vars(kind).items():

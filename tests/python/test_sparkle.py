@@ -1,6 +1,8 @@
 """The Python package: results, arrays without copies, errors, threads, the onnxruntime-like call."""
 import pathlib
+import re
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -87,6 +89,31 @@ def test_plans_and_reports():
     report = session.report()
     assert report["measured_ms"] > 0 and len(report["steps"]) > 3
     assert session.peak_bytes() > 3 * 64 * 4
+    plan = session.plan()
+    assert plan.startswith("sparkle-plan 1\n") and "name=head.weight" in plan
+    assert session.plan(picture(8, 9)) != plan
+
+
+def test_options_of_sessions(tmp_path):
+    x = picture(6, 6)
+    y = sparkle.Session(MODEL).run(x)[0]
+    small = sparkle.Session(MODEL, plan_cache_bytes=1)  # keeps the newest plan alone
+    for _ in range(2):
+        small.run(picture(5, 5))
+        np.testing.assert_array_equal(small.run(x)[0], y)
+    with pytest.raises(sparkle.BadInput, match="plan_cache_bytes"):
+        sparkle.Session(MODEL, plan_cache_bytes=-1)
+    store = tmp_path / "store"
+    with pytest.raises(sparkle.FileUnreadable, match="tuning store .*store' cannot be opened"):
+        sparkle.Session(MODEL, tuning=store)
+    store.write_text("sparkle-tuning 1 another machine\n")
+    with pytest.raises(sparkle.BadInput, match="made for 'sparkle-tuning 1 another machine'"):
+        sparkle.Session(MODEL, tuning=store)
+    store.write_text("")
+    with pytest.raises(sparkle.BadInput, match="is empty") as error:
+        sparkle.Session(MODEL, tuning=store)
+    store.write_text(re.search("first line must be '(.*)'", str(error.value)).group(1) + "\n")
+    np.testing.assert_array_equal(sparkle.Session(MODEL, tuning=str(store)).run(x)[0], y)
 
 
 def test_errors(session):
@@ -98,8 +125,12 @@ def test_errors(session):
         session.run([picture(4, 4), picture(4, 4)])
     with pytest.raises(ValueError, match="shape"):
         session.run(np.zeros((1, 4, 4, 4), np.float32))
-    with pytest.raises(OSError):
+    for nothing in ("abc", "3", None, b"abc", [[1.0], [2.0, 3.0]], object()):
+        with pytest.raises(sparkle.BadInput, match="The input 'image' cannot be made an array of float32: .*[^.]\\.$"):
+            session.run([nothing])
+    with pytest.raises(OSError, match="^'missing.onnx' cannot be read") as error:
         sparkle.Session("missing.onnx")
+    assert type(error.value) is sparkle.FileUnreadable and error.value.code == "file_unreadable"
     with pytest.raises(sparkle.BadInput) as error:
         sparkle.Session(b"not a model")
     assert error.value.code in ("bad_format", "bad_model")
@@ -142,7 +173,15 @@ def test_like_onnxruntime():
     np.testing.assert_array_equal(y, z)
     with pytest.raises(sparkle.BadInput):
         session.run(["nothing"], {i.name: x})
-    with pytest.raises(sparkle.BadInput):
-        InferenceSession(str(MODEL), providers=["CUDAExecutionProvider"])
+    for providers in (["CUDAExecutionProvider"], [("CUDAExecutionProvider", {"device_id": 0})]):
+        with pytest.raises(sparkle.BadInput, match="no provider 'CUDAExecutionProvider' here; list CPUExecutionProvider"):
+            InferenceSession(str(MODEL), providers=providers)
+    with pytest.warns(UserWarning, match="no provider 'Tensor', 'CUDAExecutionProvider'; CPUExecutionProvider runs") as noted:
+        session = InferenceSession(str(MODEL), providers=["Tensor", ("CUDAExecutionProvider", {}), "CPUExecutionProvider"])
+    assert noted[0].filename == __file__ and session.get_providers() == ["CPUExecutionProvider"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for providers in (None, [], ["CPUExecutionProvider"]):
+            InferenceSession(str(MODEL), providers=providers)
     with pytest.raises(AttributeError):
         options.graph_optimization_level = 99
