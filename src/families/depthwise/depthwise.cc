@@ -123,7 +123,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   for (size_t i = 0; i < 3; ++i) inside *= taps_inside(axis_of(stage, i));
   const double channels = static_cast<double>(y.c);
   Footprint f = streaming_footprint(stage, device, 0);
-  f.nominal_flops = 2 * channels * static_cast<double>(y.n * y.pixels() * p.window.taps());
+  f.nominal_flops = 2 * channels * static_cast<double>(y.n * y.pixels()) * static_cast<double>(p.window.taps());
 
   const MathUnit* unit = device.unit(unit_of(schedule));
   const int64_t lanes = unit && unit->n > 0 ? unit->n : 1;

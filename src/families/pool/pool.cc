@@ -76,7 +76,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   for (size_t i = 0; i < 3; ++i) inside *= taps_inside(axis_of(stage, i));
 
   Footprint f = streaming_footprint(stage, device, 0);
-  f.nominal_flops = channels * static_cast<double>(y.n * y.pixels() * p.window.taps());
+  f.nominal_flops = channels * static_cast<double>(y.n * y.pixels()) * static_cast<double>(p.window.taps());
   const MathUnit* unit = device.unit(unit_of(schedule));
   if (!unit) {
     f.executed_flops = channels * inside;
@@ -87,7 +87,8 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const int64_t lanes = std::max(unit->n, 1);
   const double padded = 2 * static_cast<double>((y.c + lanes - 1) / lanes * lanes);
   if (variant_of(schedule) == "separable") {
-    const double down = static_cast<double>(y.n * y.d * y.h * x.w) * (shared_steps(p.window.filter[1]) + 1);
+    const double down =
+        static_cast<double>(y.n * y.d * y.h) * static_cast<double>(x.w) * (shared_steps(p.window.filter[1]) + 1);
     const double along = static_cast<double>(y.n * y.d * y.h * y.w) * (shared_steps(p.window.filter[2]) + 1);
     f.executed_flops = padded * (down + along);
   } else if (variant_of(schedule) == "bytes") {  // four times the lanes
