@@ -53,8 +53,8 @@ T power(T x, T y) {
 
 template <class T>
 T bounded(T x, double low, double high) {
-  if (static_cast<double>(x) < low) x = static_cast<T>(std::ceil(low));
-  if (static_cast<double>(x) > high) x = static_cast<T>(std::floor(high));
+  if (static_cast<double>(x) < low) x = converted<T>(std::ceil(low));
+  if (static_cast<double>(x) > high) x = converted<T>(std::floor(high));
   return x;
 }
 
