@@ -24,7 +24,7 @@ StagePlan winograd_stages(const AnchorCall& call) {
 }
 
 // Errors of the transforms are those of one channel, summed at random over the channels, while the outputs grow alike; the
-// sums' own errors grow with the root of their length. Factors: bench/winograd_error, with half as much again.
+// sums' own errors grow with the root of their length. src/run/winograd_error_test.cc measures them.
 template <int kTile>
 double winograd_error(const AnchorCall& call) {
   constexpr double kFactor = kTile == 2 ? 8e-8 : kTile == 4 ? 3e-7 : 2e-6;

@@ -13,7 +13,7 @@ constexpr double kUnknownBytes = 8e9;
 // The plain reference loops: one product with its addressing takes about this long (measured 2-6 ns on several machines).
 constexpr double kPlainFlops = 0.4e9;
 constexpr double kPlainBytes = 0.5e9;
-// Row pointers, empty sums and their way out, once per call of a micro-kernel (measured some 50 cycles).
+// Row pointers, empty sums and their way out, once per call of a micro-kernel (taken as some 50 cycles).
 constexpr double kCallSeconds = 15e-9;
 
 }  // namespace

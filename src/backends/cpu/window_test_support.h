@@ -4,11 +4,13 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "backends/cpu/test_units.h"
+#include "backends/cpu/cpu_kernel.h"
 #include "base/thread_pool.h"
 #include "families/stage.h"
 
@@ -90,6 +92,44 @@ inline std::string compare(const Operand& got, const Expected& expected, double 
   for (size_t i = 0; i < written.size(); ++i)
     if (!written[i] && !std::isnan(got.values[i]) && problem.empty()) problem = "wrote into the gap at " + std::to_string(i);
   return problem;
+}
+
+// The epilogue's operands behind x and w. `vector_pitch`: of scale and bias; the second residual is the same for all images.
+inline void add_epilogue_operands(Random& random, const Epilogue& e, const Dims& y_shape, bool gaps, int64_t vector_pitch,
+                                  std::vector<Operand>& inputs) {
+  for (int i = 0; i < e.scale + e.bias; ++i) {
+    TensorDesc desc = dense_desc(DType::f32, Dims{y_shape[1]});
+    desc.layout.pitch[0] = vector_pitch;
+    inputs.push_back(random_operand(random, desc));
+  }
+  for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) {
+    TensorDesc desc = channels_last_desc(random, y_shape, gaps);
+    if (i == 1) desc.layout.pitch[0] = 0;
+    inputs.push_back(random_operand(random, desc));
+  }
+}
+
+// Memory of NaN for a kernel to write.
+inline Operand poisoned_output(Random& random, const Dims& shape, bool gaps) {
+  Operand y{channels_last_desc(random, shape, gaps), {}};
+  y.values.assign(static_cast<size_t>(extent(shape, y.desc.layout)), std::numeric_limits<float>::quiet_NaN());
+  return y;
+}
+
+// Runs a kernel on a workspace of NaN; the weights (input 1) are packed first if the kernel packs them.
+inline void run_kernel(const cpu::CpuKernel& kernel, std::vector<Operand>& inputs, Operand& y, int threads) {
+  ThreadPool pool(threads);
+  std::vector<std::byte*> in, out{y.origin()};
+  for (Operand& operand : inputs) in.push_back(operand.origin());
+  std::unique_ptr<std::byte[]> packed;
+  if (const int64_t bytes = kernel.packed_bytes(1)) {
+    packed = std::make_unique<std::byte[]>(static_cast<size_t>(bytes));
+    kernel.pack(1, inputs[1].origin(), packed.get(), pool);
+    in[1] = packed.get();
+  }
+  const HostTensor workspace = HostTensor::zeros(DType::u8, Dims{kernel.workspace_bytes()});
+  std::fill_n(workspace.data<uint8_t>(), kernel.workspace_bytes(), uint8_t{255});
+  kernel.run({in, out, workspace.bytes.get(), &pool});
 }
 
 inline std::vector<std::string> units_of_this_machine() { return cpu::test_units(); }

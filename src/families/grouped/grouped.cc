@@ -16,7 +16,7 @@ constexpr Variant kVariants[] = {
 };
 
 // Spread inputs of a task: a share of the L1 that leaves room for weights and outputs.
-constexpr int64_t kSpreadBytes = 36 * 1024, kMostRing = 64;  // rows
+constexpr int64_t kSpreadBytes = 36 * 1024;
 
 GemmParams as_gemm(const GroupedParams& p) {
   GemmParams gemm;
@@ -50,11 +50,12 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   if (lanes % depth != 0) return refuse(Reason::groups_not_served);
   const Window& w = p.window;
   // Filters taller than any ring are refused before their sizes are multiplied.
-  if (w.filter[1] > kMostRing || w.dilation[1] > kMostRing || w.filter[2] > kMostRing || w.dilation[2] > kMostRing)
+  if (w.filter[1] > kMostGroupedRing || w.dilation[1] > kMostGroupedRing || w.filter[2] > kMostGroupedRing ||
+      w.dilation[2] > kMostGroupedRing)
     return refuse(Reason::filter_not_served);
   const int64_t ring = (w.filter[1] - 1) * w.dilation[1] + 1, reach = (w.filter[2] - 1) * w.dilation[2] + 1;
   const int64_t most = (kSpreadBytes / (ring * depth * lanes * 4) - reach) / w.stride[2] + 1;
-  if (ring > kMostRing || most < 4) return refuse(Reason::filter_not_served);
+  if (ring > kMostGroupedRing || most < 4) return refuse(Reason::filter_not_served);
   GroupedSchedule s;
   s.variant = variant.name;
   s.unit = unit->name;
@@ -63,7 +64,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   // All blocks of filters pass over the same rows of inputs before the next rows come: they then wait in the L2. Each such pass
   // spreads the rows above its own again.
   const MemoryLevel* l2 = device.level("L2");
-  const int64_t row_bytes = std::max<int64_t>(1, x.w * x.c * 4 * std::min<int64_t>(w.stride[1], kMostRing));
+  const int64_t row_bytes = std::max<int64_t>(1, x.w * x.c * 4 * std::min<int64_t>(w.stride[1], kMostGroupedRing));
   s.rows = std::clamp<int64_t>((l2 && l2->bytes > 0 ? l2->bytes : 256 * 1024) / 4 / row_bytes, 4, std::max<int64_t>(4, y.h));
   if (device.cores > 1) s.rows = std::min(s.rows, std::max<int64_t>(4, (y.h + 3) / 4));
   return {s};

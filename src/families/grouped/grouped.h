@@ -33,4 +33,7 @@ struct GroupedSchedule {
   friend bool operator==(const GroupedSchedule&, const GroupedSchedule&) = default;
 };
 
+// Rows of inputs that a kernel keeps spread; filters that reach over more are not served.
+inline constexpr int64_t kMostGroupedRing = 64;
+
 }  // namespace sparkle

@@ -57,18 +57,8 @@ std::string check(Random& random, const Case& c) {
   if (!c.constant_weights && pick(random, 0, 1)) w_desc = test::channels_last_desc(random, w_shape, true);
   inputs.push_back(test::random_operand(random, w_desc));
   const Epilogue& e = c.params.epilogue;
-  for (int i = 0; i < e.scale + e.bias; ++i) {
-    TensorDesc desc = dense_desc(DType::f32, Dims{k});
-    if (c.odd_vectors) desc.layout.pitch[0] = 3;
-    inputs.push_back(test::random_operand(random, desc));
-  }
-  for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) {
-    TensorDesc desc = test::channels_last_desc(random, y_shape, c.gaps);
-    if (i == 1) desc.layout.pitch[0] = 0;  // the same for all images of the batch
-    inputs.push_back(test::random_operand(random, desc));
-  }
-  Operand y{test::channels_last_desc(random, y_shape, c.gaps), {}};
-  y.values.assign(static_cast<size_t>(extent(y_shape, y.desc.layout)), std::numeric_limits<float>::quiet_NaN());
+  test::add_epilogue_operands(random, e, y_shape, c.gaps, c.odd_vectors ? 3 : 1, inputs);
+  Operand y = test::poisoned_output(random, y_shape, c.gaps);
 
   Stage stage{c.params, {}, {y.desc}};
   std::vector<TensorView> views;
@@ -84,20 +74,8 @@ std::string check(Random& random, const Case& c) {
   schedule.grain = 64;
   auto made = make_depthwise(stage, schedule, Device{}, c.constant_weights ? 2u : 0u);
   if (!made.ok()) return "not made: " + made.error().message;
-  const CpuKernel& kernel = **made;
 
-  ThreadPool pool(c.threads);
-  std::vector<std::byte*> in, out{y.origin()};
-  for (Operand& operand : inputs) in.push_back(operand.origin());
-  std::unique_ptr<std::byte[]> packed;
-  if (const int64_t bytes = kernel.packed_bytes(1)) {
-    packed = std::make_unique<std::byte[]>(static_cast<size_t>(bytes));
-    kernel.pack(1, inputs[1].origin(), packed.get(), pool);
-    in[1] = packed.get();
-  }
-  const HostTensor workspace = HostTensor::zeros(DType::u8, Dims{kernel.workspace_bytes()});
-  std::fill_n(workspace.data<uint8_t>(), kernel.workspace_bytes(), uint8_t{255});  // NaN
-  kernel.run({in, out, workspace.bytes.get(), &pool});
+  test::run_kernel(**made, inputs, y, c.threads);
 
   // Every rounding of a sum of t products of at most 1 is at most eps * t / 2; scale and alpha are at most 2, activations
   // double it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backends/cpu/channel_vectors.h"
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/gemm/gemm_nest.h"
 #include "backends/cpu/gemm/gemm_pack.h"
@@ -75,11 +76,11 @@ class GemmKernel final : public CpuKernel {
     int next = 2;
     const float* scale = e.scale ? input(next) : nullptr;
     if (has_scale_) {
-      spread(scale, e.scale ? next : -1, static_cast<float>(e.alpha), workspace(scale_at_));
+      pad(scale, e.scale ? next : -1, static_cast<float>(e.alpha), workspace(scale_at_));
       operands.scale = workspace(scale_at_);
     }
     next += e.scale;
-    spread(e.bias ? input(next) : nullptr, e.bias ? next : -1, e.bias ? 1.0f : 0.0f, workspace(bias_at_));
+    pad(e.bias ? input(next) : nullptr, e.bias ? next : -1, e.bias ? 1.0f : 0.0f, workspace(bias_at_));
     operands.bias = workspace(bias_at_);
     next += e.bias;
     for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) operands.residual[i] = input(next + i);
@@ -87,18 +88,9 @@ class GemmKernel final : public CpuKernel {
   }
 
  private:
-  // values[channel] * factor in padded columns; all `factor` where there are no values.
-  void spread(const float* values, int operand, float factor, float* to) const {
-    const int64_t pitch = values ? last_pitch(stage_.inputs[static_cast<size_t>(operand)]) : 0;
-    for (int64_t g = 0; g < params_.groups; ++g)
-      for (int64_t i = 0; i < geometry_.padded_n; ++i) {
-        const int64_t channel = g * geometry_.n + std::min(i, geometry_.n - 1);
-        *to++ = values ? values[channel * pitch] * factor : factor;
-      }
-  }
-  static int64_t last_pitch(const TensorDesc& desc) {
-    const int rank = desc.shape.size();
-    return rank == 0 || desc.shape[rank - 1] == 1 ? 0 : desc.layout.pitch[rank - 1];
+  void pad(const float* values, int operand, float factor, float* to) const {
+    pad_channels(values ? &stage_.inputs[static_cast<size_t>(operand)] : nullptr, values, factor, params_.groups, geometry_.n,
+                 geometry_.padded_n, to);
   }
 
   Stage stage_;

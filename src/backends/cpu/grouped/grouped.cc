@@ -3,6 +3,7 @@
 // and bias padded to whole vectors, weights that are not constant.
 #include <algorithm>
 
+#include "backends/cpu/channel_vectors.h"
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/gemm/gemm_tile.h"
 #include "backends/cpu/grouped/grouped_rows.h"
@@ -10,7 +11,7 @@
 namespace sparkle::cpu {
 namespace {
 
-constexpr int64_t kRingFloats = 16 * 1024, kMostRing = 64;  // rows
+constexpr int64_t kRingFloats = 16 * 1024;
 
 int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -47,7 +48,7 @@ class GroupedKernel final : public CpuKernel {
     fast_ = clamps && !has_scale_ && e.residuals_before + e.residuals_after == 0;
   }
 
-  bool fits_ring() const { return ring_ <= kMostRing && ring_ * span_ * pixel_ <= kRingFloats; }
+  bool fits_ring() const { return ring_ <= kMostGroupedRing && ring_ * span_ * pixel_ <= kRingFloats; }
   int64_t workspace_bytes() const override { return workspace_bytes_; }
   int64_t packed_bytes(int input) const override {
     return input == 1 && constant_weights_ ? std::max<int64_t>(64, packed_floats() * 4) : 0;
@@ -79,11 +80,11 @@ class GroupedKernel final : public CpuKernel {
     int next = 2;
     const int64_t channels = blocks_ * kernels_.lanes;
     if (has_scale_) {
-      spread_channels(e.scale ? input(next) : nullptr, next, static_cast<float>(e.alpha), workspace(aligned(channels * 4)));
+      pad(e.scale ? input(next) : nullptr, next, static_cast<float>(e.alpha), workspace(aligned(channels * 4)));
       o.scale = workspace(aligned(channels * 4));
     }
     next += e.scale;
-    spread_channels(e.bias ? input(next) : nullptr, next, e.bias ? 1.0f : 0.0f, workspace(0));
+    pad(e.bias ? input(next) : nullptr, next, e.bias ? 1.0f : 0.0f, workspace(0));
     o.bias = workspace(0);
     next += e.bias;
     for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) o.residual[i] = input(next + i);
@@ -129,7 +130,7 @@ class GroupedKernel final : public CpuKernel {
     spread.columns = std::clamp<int64_t>(x_.w - std::max<int64_t>(left, 0), 0, span - spread.before);
     spread.after = span - spread.before - spread.columns;
     const float* first = o.x + n * x_.pitch_n + std::max<int64_t>(left, 0) * x_.pitch_w + channel;
-    int64_t held[kMostRing];  // which input row lies in each place of the ring
+    int64_t held[kMostGroupedRing];  // which input row lies in each place of the ring
     std::fill_n(held, ring_, -1);
     GroupedCall call{};
     call.taps = taps, call.depth = depth_;
@@ -211,13 +212,9 @@ class GroupedKernel final : public CpuKernel {
               *to++ = k < y_.c ? weights[k * w_.pitch_n + j * w_.pitch_c + r * w_.pitch_h + s * w_.pitch_w] : 0.0f;
             }
   }
-  // values[channel] * factor in padded channels; all `factor` where there are no values.
-  void spread_channels(const float* values, int operand, float factor, float* to) const {
-    const TensorDesc* desc = values ? &stage_.inputs[static_cast<size_t>(operand)] : nullptr;
-    const int last = desc ? desc->shape.size() - 1 : 0;
-    const int64_t pitch = desc && desc->shape[last] > 1 ? desc->layout.pitch[last] : 0;
-    for (int64_t i = 0; i < blocks_ * kernels_.lanes; ++i)
-      to[i] = values ? values[std::min(i, y_.c - 1) * pitch] * factor : factor;
+  void pad(const float* values, int operand, float factor, float* to) const {
+    pad_channels(values ? &stage_.inputs[static_cast<size_t>(operand)] : nullptr, values, factor, 1, y_.c,
+                 blocks_ * kernels_.lanes, to);
   }
 
   Stage stage_;

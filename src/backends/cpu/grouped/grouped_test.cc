@@ -71,15 +71,8 @@ void check(Random& random, const Case& c) {
   inputs.push_back(test::random_operand(random, test::channels_last_desc(random, x_shape, c.gaps)));
   inputs.push_back(test::random_operand(random, dense_desc(DType::f32, {channels, c.depth, w.filter[1], w.filter[2]})));
   const Epilogue& e = c.params.epilogue;
-  for (int i = 0; i < e.scale + e.bias; ++i)
-    inputs.push_back(test::random_operand(random, dense_desc(DType::f32, Dims{channels})));
-  for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) {
-    TensorDesc desc = test::channels_last_desc(random, y_shape, c.gaps);
-    if (i == 1) desc.layout.pitch[0] = 0;  // the same for all images of the batch
-    inputs.push_back(test::random_operand(random, desc));
-  }
-  Operand y{test::channels_last_desc(random, y_shape, c.gaps), {}};
-  y.values.assign(static_cast<size_t>(extent(y_shape, y.desc.layout)), std::numeric_limits<float>::quiet_NaN());
+  test::add_epilogue_operands(random, e, y_shape, c.gaps, 1, inputs);
+  Operand y = test::poisoned_output(random, y_shape, c.gaps);
 
   Stage stage{c.params, {}, {y.desc}};
   std::vector<TensorView> views;
@@ -95,24 +88,12 @@ void check(Random& random, const Case& c) {
   auto made = make_grouped(stage, c.schedule, device, c.constant ? 2u : 0u);
   if (!made.ok() && made.error().reason == Reason::filter_not_served) return;  // too large for the ring
   ASSERT_TRUE(made.ok()) << made.error().message;
-  const CpuKernel& kernel = **made;
-  ThreadPool pool(c.threads);
-  std::vector<std::byte*> in, out{y.origin()};
-  for (Operand& operand : inputs) in.push_back(operand.origin());
-  std::unique_ptr<std::byte[]> packed;
-  if (const int64_t bytes = kernel.packed_bytes(1)) {
-    packed = std::make_unique<std::byte[]>(static_cast<size_t>(bytes));
-    kernel.pack(1, inputs[1].origin(), packed.get(), pool);
-    in[1] = packed.get();
-  }
-  const HostTensor workspace = HostTensor::zeros(DType::u8, Dims{kernel.workspace_bytes()});
-  std::fill_n(workspace.data<uint8_t>(), kernel.workspace_bytes(), uint8_t{255});  // NaN
-  kernel.run({in, out, workspace.bytes.get(), &pool});
+  test::run_kernel(**made, inputs, y, c.threads);
 
-  // Inputs and weights are at most 1; every rounding of a sum of t products is at most eps * t / 2; scale and alpha are at most
-  // 2, activations double it.
+  // Inputs and weights are at most 1 and of any sign: sums of t products stay near sqrt(t), each of t roundings is at most half
+  // an eps of that and they too add up at random. Six deviations; scale, residuals and activations at most double it.
   const auto length = static_cast<double>(c.depth * w.taps());
-  const double tolerance = 1.2e-7 * (length + 12) * length * 2;
+  const double tolerance = 1.2e-7 * (12 + 2 * length);
   EXPECT_EQ(test::compare(y, expected, tolerance), "");
 }
 

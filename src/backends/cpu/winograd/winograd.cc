@@ -4,6 +4,7 @@
 // constant.
 #include <algorithm>
 
+#include "backends/cpu/channel_vectors.h"
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/gemm/gemm_tile.h"
 #include "backends/cpu/winograd/winograd_geometry.h"
@@ -88,11 +89,11 @@ class WinogradKernel final : public CpuKernel {
     o.zeros = workspace(zeros_at_);
     int next = 2;
     if (has_scale_) {
-      spread(e.scale ? input(next) : nullptr, next, static_cast<float>(e.alpha), workspace(scale_at_));
+      pad(e.scale ? input(next) : nullptr, next, static_cast<float>(e.alpha), workspace(scale_at_));
       o.scale = workspace(scale_at_);
     }
     next += e.scale;
-    spread(e.bias ? input(next) : nullptr, next, e.bias ? 1.0f : 0.0f, workspace(bias_at_));
+    pad(e.bias ? input(next) : nullptr, next, e.bias ? 1.0f : 0.0f, workspace(bias_at_));
     o.bias = workspace(bias_at_);
     next += e.bias;
     for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) o.residual[i] = input(next + i);
@@ -250,11 +251,8 @@ class WinogradKernel final : public CpuKernel {
     });
   }
 
-  // values[k] * factor in padded columns; all `factor` where there are no values.
-  void spread(const float* values, int operand, float factor, float* to) const {
-    const TensorDesc* desc = values ? &stage_.inputs[static_cast<size_t>(operand)] : nullptr;
-    const int64_t pitch = desc && desc->shape[desc->shape.size() - 1] > 1 ? desc->layout.pitch[desc->shape.size() - 1] : 0;
-    for (int64_t i = 0; i < g_.padded_k; ++i) to[i] = values ? values[std::min(i, g_.y.c - 1) * pitch] * factor : factor;
+  void pad(const float* values, int operand, float factor, float* to) const {
+    pad_channels(values ? &stage_.inputs[static_cast<size_t>(operand)] : nullptr, values, factor, 1, g_.y.c, g_.padded_k, to);
   }
 
   Stage stage_;

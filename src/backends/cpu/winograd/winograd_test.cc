@@ -68,14 +68,8 @@ void check(Random& random, const Case& c) {
   inputs.push_back(test::random_operand(random, test::channels_last_desc(random, x_shape, c.gaps)));
   inputs.push_back(test::random_operand(random, dense_desc(DType::f32, {c.k, c.c, 3, 3})));
   const Epilogue& e = c.params.epilogue;
-  for (int i = 0; i < e.scale + e.bias; ++i) inputs.push_back(test::random_operand(random, dense_desc(DType::f32, Dims{c.k})));
-  for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) {
-    TensorDesc desc = test::channels_last_desc(random, y_shape, c.gaps);
-    if (i == 1) desc.layout.pitch[0] = 0;  // the same for all images of the batch
-    inputs.push_back(test::random_operand(random, desc));
-  }
-  Operand y{test::channels_last_desc(random, y_shape, c.gaps), {}};
-  y.values.assign(static_cast<size_t>(extent(y_shape, y.desc.layout)), std::numeric_limits<float>::quiet_NaN());
+  test::add_epilogue_operands(random, e, y_shape, c.gaps, 1, inputs);
+  Operand y = test::poisoned_output(random, y_shape, c.gaps);
 
   Stage stage{c.params, {}, {y.desc}};
   std::vector<TensorView> views;
@@ -91,19 +85,7 @@ void check(Random& random, const Case& c) {
   device.units = {unit};
   auto made = make_winograd(stage, c.schedule, device, c.constant ? 2u : 0u);
   ASSERT_TRUE(made.ok()) << made.error().message;
-  const CpuKernel& kernel = **made;
-  ThreadPool pool(c.threads);
-  std::vector<std::byte*> in, out{y.origin()};
-  for (Operand& operand : inputs) in.push_back(operand.origin());
-  std::unique_ptr<std::byte[]> packed;
-  if (const int64_t bytes = kernel.packed_bytes(1)) {
-    packed = std::make_unique<std::byte[]>(static_cast<size_t>(bytes));
-    kernel.pack(1, inputs[1].origin(), packed.get(), pool);
-    in[1] = packed.get();
-  }
-  const HostTensor workspace = HostTensor::zeros(DType::u8, Dims{kernel.workspace_bytes()});
-  std::fill_n(workspace.data<uint8_t>(), kernel.workspace_bytes(), uint8_t{255});  // NaN
-  kernel.run({in, out, workspace.bytes.get(), &pool});
+  test::run_kernel(**made, inputs, y, c.threads);
 
   // Inputs and weights are at most 1. A tile's sums are products of what its transforms made larger, and every rounding counts
   // for all outputs of the tile.
