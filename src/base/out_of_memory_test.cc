@@ -29,7 +29,7 @@ TEST(OutOfMemory, TensorsThatCannotBe) {
   EXPECT_EQ(overflow.error().reason, Reason::size_overflow);
   EXPECT_EQ(overflow.error().message, "Input 'x' of shape 1099511627776x1099511627776 is more than can be addressed.");
   EXPECT_THROW((void)HostTensor::uninitialized(DType::f64, {kMost}), std::bad_alloc);
-  if (kSanitized) GTEST_SKIP() << "the address sanitizer ends the program where memory runs out";
+  if (kSanitized) GTEST_SKIP() << "sanitizers end the program where memory runs out";
   const auto large = allocate_tensor(DType::u8, {int64_t{1} << 60}, "Input 'x'");
   ASSERT_FALSE(large.ok());
   EXPECT_EQ(large.error().reason, Reason::out_of_memory);

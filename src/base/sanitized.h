@@ -1,12 +1,12 @@
-// For tests only: whether the address sanitizer watches this build. It ends the program where memory runs out.
+// For tests only: whether a sanitizer watches this build that ends the program where memory runs out.
 #pragma once
 
 namespace sparkle {
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
