@@ -166,6 +166,19 @@ TEST(Api, OneSessionServesManyThreads) {
   EXPECT_EQ(wrong.load(), 0);
 }
 
+TEST(Api, AccuracyKeepsOutWhatErrsMore) {
+  const sparkle::Device device;
+  const auto x = picture(64, 64);
+  const auto plan_at = [&](double accuracy) {
+    sparkle::SessionOptions options;
+    options.accuracy = accuracy;
+    return sparkle::Session(device, kModel, options).plan({x});
+  };
+  EXPECT_EQ(plan_at(1e-9).find("winograd"), std::string::npos);
+  EXPECT_EQ(plan_at(0), plan_at(5e-5));
+  EXPECT_EQ(status_of([&] { plan_at(-1); }), SPARKLE_BAD_USAGE);
+}
+
 TEST(Api, SizesOfTensorsAreChecked) {
   using sparkle::Tensor, sparkle::Type;
   EXPECT_EQ(status_of([] { Tensor(Type::f32, {2, -1}); }), SPARKLE_BAD_USAGE);
