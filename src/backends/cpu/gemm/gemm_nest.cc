@@ -36,14 +36,25 @@ struct Nest {
     int take(TileCall& call, bool pair) {
       const GemmOperands& o = nest_.operands;
       const RowAxis& axis = rows().axes[3];
-      int64_t end = (tile_ + 1) * rows().rows / rows().tiles;
+      int64_t end = row_ + size_of_tile(tile_);
       taken_ = 1;
       if (pair && tile_ + 1 < rows().tiles) {
-        const int64_t both = (tile_ + 2) * rows().rows / rows().tiles;
+        const int64_t both = end + size_of_tile(tile_ + 1);
         if (both - row_ <= cursor_.straight()) end = both, taken_ = 2;
       }
       call.a_pitch = axis.a;
       const int count = static_cast<int>(end - row_);
+      row_ = end;
+      tile_ += taken_;
+      if (one_axis_) {  // no counters, no branches: as many pointers as there is room for
+        const float* a = o.a + (instance_.a + cursor_.a);
+        float* y = o.y + (instance_.y + cursor_.y);
+        for (int i = 0; i < kMaxTileRows; ++i) call.a[i] = a + i * axis.a, call.y[i] = y + i * axis.y;
+        if (count > kMaxTileRows)
+          for (int i = kMaxTileRows; i < kMaxCallRows; ++i) call.a[i] = a + i * axis.a, call.y[i] = y + i * axis.y;
+        cursor_.slide(count);
+        return count;
+      }
       for (int first = 0; first < count;) {
         const int part = static_cast<int>(std::min<int64_t>(count - first, cursor_.straight()));
         const float* a = o.a + (instance_.a + cursor_.a);
@@ -56,8 +67,6 @@ struct Nest {
         cursor_.advance(part);
         first += part;
       }
-      row_ = end;
-      tile_ += taken_;
       return count;
     }
     // Tiles of the last call.
@@ -74,14 +83,22 @@ struct Nest {
     }
 
    private:
+    // Rows as even as they can be, one more in the first tiles; sums instead of a division per tile, which short sums would
+    // feel.
+    int64_t size_of_tile(int64_t tile) const { return least_ + (tile < longer_); }
     void start() {
-      row_ = tile_ * rows().rows / rows().tiles;
+      least_ = rows().rows / rows().tiles, longer_ = rows().rows % rows().tiles;
+      row_ = tile_ * least_ + std::min(tile_, longer_);
       cursor_.seek(rows(), row_);
+      const auto& axes = rows().axes;
+      one_axis_ = axes[0].count * axes[1].count * axes[2].count == 1 && nest_.defaults.residuals == 0;
     }
     const Nest& nest_;
     const GemmInstance& instance_;
     size_t class_ = 0;
     int64_t tile_ = 0, row_ = 0, taken_ = 1;
+    int64_t least_ = 0, longer_ = 0;
+    bool one_axis_ = false;
     RowCursor cursor_;
   };
 
@@ -129,10 +146,13 @@ struct Nest {
   void rows_outside(const GemmInstance& instance, int64_t t0, int64_t t1, int64_t p0, int64_t p1, float* partial) const {
     const int64_t tile_floats = kMaxTileRows * kMaxTileVectors * tiles.lanes;
     TileCall call = defaults;
+    int64_t fetched_rows = 0, step = 0;
+    const RowClass* fetched_class = nullptr;
     bool pairs = true;
     for (int64_t p = p0; p < p1; ++p) pairs = pairs && in_pairs(g.panels[static_cast<size_t>(p)]);
     for (int chunk = 0; chunk < g.chunks; ++chunk) {
       TileWalk walk(*this, instance, t0);
+      fetched_class = nullptr;
       for (int64_t t = t0; t < t1; t += walk.taken()) {
         walk.settle();
         const RowClass& rows = walk.rows();
@@ -144,7 +164,11 @@ struct Nest {
         if (schedule.prefetch && steps > 0) {
           const GemmRun& run = runs.back();
           ahead = reinterpret_cast<const char*>(call.a[count - 1] + pixel + run.a + run.length - std::min(pixel, run.length));
-          call.prefetch_step = std::max<int64_t>(1, count * pixel * 4 / (steps * (p1 - p0)));
+          if (count != fetched_rows || &rows != fetched_class) {
+            fetched_rows = count, fetched_class = &rows;
+            step = std::max<int64_t>(1, count * pixel * 4 / (steps * (p1 - p0)));
+          }
+          call.prefetch_step = step;
         }
         for (int64_t p = p0; p < p1; ++p) {
           call.prefetch = ahead + (p - p0) * call.prefetch_step * steps;

@@ -154,8 +154,14 @@ void tile(const TileCall& call) {
     SPARKLE_FOR_TILE(SPARKLE_ABOVE)
 #undef SPARKLE_ABOVE
   }
+  // Addresses first: a store of a vector may alias them, and each would be read again.
+#define SPARKLE_ADDRESS(r)                             \
+  [[maybe_unused]] float* HWY_RESTRICT y##r = nullptr; \
+  if constexpr (r < kRows) y##r = call.y[r] + call.column;
+  SPARKLE_FOR_ROWS(SPARKLE_ADDRESS)
+#undef SPARKLE_ADDRESS
 #define SPARKLE_STORE(r, v) \
-  if constexpr (r < kRows && v < kVectors) hn::StoreU(sum_##r##_##v, d, call.y[r] + call.column + v * lanes);
+  if constexpr (r < kRows && v < kVectors) hn::StoreU(sum_##r##_##v, d, y##r + v * lanes);
   SPARKLE_FOR_TILE(SPARKLE_STORE)
 #undef SPARKLE_STORE
 }

@@ -20,6 +20,11 @@ class RowCursor {
   }
   // Rows left before the innermost axis ends.
   int64_t straight() const { return rows_->axes[3].count - index_[3]; }
+  // By no more than straight(), along a class whose rows are all one axis: its end is the end of the walk.
+  void slide(int64_t steps) {
+    index_[3] += steps;
+    move(rows_->axes[3], steps);
+  }
   // By no more than straight().
   void advance(int64_t steps) {
     index_[3] += steps;
