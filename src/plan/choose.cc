@@ -151,8 +151,9 @@ Status check_forced(const PlanOptions& options) {
   return Error{Reason::bad_usage, "There is no kernel variant '" + options.variant + "'; there are " + list + "."};
 }
 
-Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options) {
+Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options, Errors errors) {
   std::vector<Candidate> candidates;
+  double plain_seconds = 0;  // of the cheapest way without errors of its own
   const Algorithm* forced = options.algorithm.empty() ? nullptr : algorithm_named(options.algorithm);
   // A forced algorithm that cannot serve this call leaves it to the others: a network has layers of many kinds.
   if (forced && forced->applies(call) != Reason::none) forced = nullptr;
@@ -163,6 +164,7 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
     if (reason == Reason::none && forced && forced != &algorithm) reason = Reason::forced_other;
     if (reason == Reason::none && !forced && algorithm.error && algorithm.error(call) > options.accuracy)
       reason = Reason::too_inaccurate;
+    if (reason == Reason::none && !forced && algorithm.error && errors == Errors::avoided) reason = Reason::less_accurate;
     if (reason != Reason::none) {
       candidates.push_back({std::string(algorithm.name), "-", std::nullopt, reason});
       continue;
@@ -172,6 +174,8 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
     choice.plan = algorithm.stages(call);
     const bool served = complete(choice, key, device, options);
     choice.error = algorithm.error ? algorithm.error(call) : 0;
+    if (served && choice.error == 0 && (plain_seconds == 0 || choice.cost.seconds < plain_seconds))
+      plain_seconds = choice.cost.seconds;
     // A measurement outranks every prediction. Larger errors must be worth it.
     const double worth = best && !forced && choice.error > best->error ? kWorth : 1;
     const bool better =
@@ -187,6 +191,7 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
     best = std::move(choice);
   }
   if (!best) return Error{Reason::no_kernel, "no algorithm serves " + short_name(call.problem) + " on " + device.name};
+  if (best->error > 0 && !forced && !best->tuned) best->spared_seconds = std::max(0.0, plain_seconds - best->cost.seconds);
   note_idle_units(device, candidates);
   for (Candidate& c : candidates)
     if (c.algorithm != best->algorithm && c.reason == Reason::costlier && c.cost && c.cost->seconds < best->cost.seconds)

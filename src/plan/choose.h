@@ -16,6 +16,7 @@ struct Choice {
   std::vector<Candidate> candidates;  // everything looked at, the chosen one first
   double error = 0;                   // bound of the rounding errors beyond those of a plain sum
   bool tuned = false;                 // a stored measurement chose, not the cost
+  double spared_seconds = 0;          // what that error buys: the cheapest way without one takes so much longer
 };
 
 // The variant of a step that no kernel exists for yet, on a kind of device without any: it is planned all the same, with the
@@ -26,8 +27,12 @@ bool has_kernel(const PlanStep& step);
 // Errors: bad_usage where the algorithm or variant to be forced exists nowhere; the sentence lists what does.
 Status check_forced(const PlanOptions& options);
 
+// Whether algorithms whose rounding errors exceed a plain sum's may be chosen.
+enum class Errors : uint8_t { allowed, avoided };
+
 // The cheapest way. Errors: no_kernel with the sentence of the best rejection where nothing serves it.
-Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options);
+Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options,
+                      Errors errors = Errors::allowed);
 Result<Choice> choose(const Stage& stage, const Device& device, const PlanOptions& options);
 
 }  // namespace sparkle

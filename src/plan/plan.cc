@@ -66,19 +66,40 @@ Error at_step(const DraftStep& step, Error error) {
   return error;
 }
 
+Result<Choice> choice_of(const Draft& draft, const DraftStep& step, const Device& device, const PlanOptions& options,
+                         Errors errors) {
+  const auto* problem = std::get_if<Problem>(&step.work);
+  auto choice = problem ? choose(call_of(draft, step, *problem), device, options, errors)
+                        : choose(stage_of(draft, step, std::get<StageParams>(step.work)), device, options);
+  if (!choice.ok()) return at_step(step, choice.take_error());
+  return choice;
+}
+
+// Rounding errors add up over the layers of a network, so they are judged for the whole: algorithms with errors of their own
+// must spare this share of its time.
+constexpr double kWorthOfErrors = 0.05;
+
 Status choose_steps(Plan& plan, const Draft& draft, const Device& device, const PlanOptions& options,
                     std::vector<int>& buffer_of_tensor, std::vector<BufferLife>& lives, std::vector<bool>& in_arena) {
+  std::vector<Choice> choices;
+  double seconds = 0, spared = 0;
   for (const DraftStep& step : draft.steps) {
-    if (draft.desc(step.outputs[0]).elements() == 0) continue;  // nothing to compute
-    if (const auto* problem = std::get_if<Problem>(&step.work)) {
-      auto choice = choose(call_of(draft, step, *problem), device, options);
-      if (!choice.ok()) return at_step(step, choice.take_error());
-      append_steps(plan, draft, step, *choice, buffer_of_tensor, lives, in_arena);
-    } else {
-      auto choice = choose(stage_of(draft, step, std::get<StageParams>(step.work)), device, options);
-      if (!choice.ok()) return at_step(step, choice.take_error());
-      append_steps(plan, draft, step, *choice, buffer_of_tensor, lives, in_arena);
+    Choice choice;
+    if (draft.desc(step.outputs[0]).elements() > 0) {  // else nothing to compute
+      SPARKLE_TRY(found, choice_of(draft, step, device, options, Errors::allowed));
+      choice = std::move(found);
     }
+    seconds += choice.cost.seconds, spared += choice.spared_seconds;
+    choices.push_back(std::move(choice));
+  }
+  const bool worth = spared >= kWorthOfErrors * (seconds + spared);
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const DraftStep& step = draft.steps[i];
+    if (!worth && choices[i].spared_seconds > 0) {
+      SPARKLE_TRY(plain, choice_of(draft, step, device, options, Errors::avoided));
+      choices[i] = std::move(plain);
+    }
+    if (!choices[i].plan.stages.empty()) append_steps(plan, draft, step, choices[i], buffer_of_tensor, lives, in_arena);
   }
   return ok();
 }
