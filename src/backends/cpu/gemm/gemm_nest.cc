@@ -115,6 +115,7 @@ struct Nest {
     call.begin_at_zero = chunk == 0;
     const bool last = chunk == g.chunks - 1;
     call.finish = last && fast && panel.columns == width;
+    call.spacing = last ? std::max<int64_t>(1, rows.steps[static_cast<size_t>(chunk)] / count) : 0;
     const int64_t column = instance.column + panel.column;
     call.scale = operands.scale ? operands.scale + column : nullptr;
     call.bias = operands.bias + column;

@@ -39,6 +39,15 @@ HWY_INLINE float tall_row(const float* a0, const float* a3, const float* a6, con
 // Small tiles are bound by their loads: a prefetch per step costs them 1-3 % (6x2 with AVX2, Zen 4, 2026-11).
 constexpr bool fetches(int rows, int vectors) { return rows * vectors >= 18; }
 
+// The lines that one row of the tile will add and write.
+template <int kVectors>
+HWY_INLINE void fetch_row(const TileCall& call, int row, int64_t lanes) {
+  for (int v = 0; v < kVectors; ++v) {
+    for (int i = 0; i < call.residuals; ++i) __builtin_prefetch(call.residual[i][row] + call.column + v * lanes, 0, 3);
+    __builtin_prefetch(call.y[row] + call.column + v * lanes, 1, 3);
+  }
+}
+
 // kNearest: the level of cache that is prefetched into.
 template <int kRows, int kVectors, int kNearest>
 void tile(const TileCall& call) {
@@ -58,17 +67,9 @@ void tile(const TileCall& call) {
 #undef SPARKLE_LOAD
   }
 
-  // The lines that will be added: their way here takes as long as a short sum.
-  if (call.finish) {
-    for (int i = 0; i < call.residuals; ++i) {
-      const float* const* residual = call.residual[i];
-#define SPARKLE_FETCH(r, v) \
-  if constexpr (r < kRows && v < kVectors) __builtin_prefetch(residual[r] + call.column + v * lanes, 0, 3);
-      SPARKLE_FOR_TILE(SPARKLE_FETCH)
-#undef SPARKLE_FETCH
-    }
-  }
-
+  // Lines of residuals and y are asked for a row at a time along the sum: all at once they would fill the buffers for lines on
+  // their way, and the weights would wait behind them.
+  [[maybe_unused]] int ahead = 0;
   [[maybe_unused]] const char* prefetch = call.prefetch;
   [[maybe_unused]] const int64_t prefetch_step = call.prefetch_step;
   for (const GemmRun *run = call.runs, *end = run + call.run_count; run != end; ++run) {
@@ -84,12 +85,18 @@ void tile(const TileCall& call) {
   if constexpr (r < kRows && kTall && r % 3 == 0) a##r = call.a[0] + r * pitch + run->a;
     SPARKLE_FOR_ROWS(SPARKLE_ROW)
 #undef SPARKLE_ROW
-    for (int64_t i = 0; i < length; ++i) {
-      [[maybe_unused]] V b0, b1, b2, b3;
-      b0 = hn::LoadU(d, b);
-      if constexpr (kVectors > 1) b1 = hn::LoadU(d, b + lanes);
-      if constexpr (kVectors > 2) b2 = hn::LoadU(d, b + 2 * lanes);
-      if constexpr (kVectors > 3) b3 = hn::LoadU(d, b + 3 * lanes);
+    for (int64_t i = 0; i < length;) {
+      int64_t stop = length;
+      if (call.spacing > 0 && ahead < kRows) {
+        stop = i + call.spacing < length ? i + call.spacing : length;
+        fetch_row<kVectors>(call, ahead++, lanes);
+      }
+      for (; i < stop; ++i) {
+        [[maybe_unused]] V b0, b1, b2, b3;
+        b0 = hn::LoadU(d, b);
+        if constexpr (kVectors > 1) b1 = hn::LoadU(d, b + lanes);
+        if constexpr (kVectors > 2) b2 = hn::LoadU(d, b + 2 * lanes);
+        if constexpr (kVectors > 3) b3 = hn::LoadU(d, b + 3 * lanes);
 #define SPARKLE_MULTIPLY(r)                                                       \
   if constexpr (r < kRows) {                                                      \
     const V x = hn::Set(d, kTall ? tall_row<r>(a0, a3, a6, a9, pitch) : a##r[i]); \
@@ -98,14 +105,15 @@ void tile(const TileCall& call) {
     if constexpr (kVectors > 2) sum_##r##_2 = hn::MulAdd(x, b2, sum_##r##_2);     \
     if constexpr (kVectors > 3) sum_##r##_3 = hn::MulAdd(x, b3, sum_##r##_3);     \
   }
-      SPARKLE_FOR_ROWS(SPARKLE_MULTIPLY)
+        SPARKLE_FOR_ROWS(SPARKLE_MULTIPLY)
 #undef SPARKLE_MULTIPLY
-      b += kVectors * lanes;
-      if constexpr (kTall) ++a0, ++a3, ++a6;
-      if constexpr (kRows > 9) ++a9;
-      if constexpr (fetches(kRows, kVectors)) {
-        __builtin_prefetch(prefetch, 0, kNearest == 1 ? 3 : 2);
-        prefetch += prefetch_step;
+        b += kVectors * lanes;
+        if constexpr (kTall) ++a0, ++a3, ++a6;
+        if constexpr (kRows > 9) ++a9;
+        if constexpr (fetches(kRows, kVectors)) {
+          __builtin_prefetch(prefetch, 0, kNearest == 1 ? 3 : 2);
+          prefetch += prefetch_step;
+        }
       }
     }
   }

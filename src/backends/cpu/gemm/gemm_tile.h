@@ -31,6 +31,7 @@ struct TileCall {
   const float* b;         // panel of packed weights, rows of nr vectors
   const char* prefetch;   // fetched along the way; must be mapped memory, see gemm_nest.cc
   int64_t prefetch_step;  // bytes per step of k; 0: nothing to fetch
+  int64_t spacing;        // steps of k after which lines of another row of residuals and y are fetched; 0: never
   // -- partial sums, dense rows of nr vectors; used where begin_at_zero or finish is false
   float* partial;
   bool begin_at_zero;
