@@ -125,6 +125,10 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
   // Lines on their way into L1 hold one of its few fill buffers: Xeons lose 3 to 10 points by it, Zen 4 wins 3.
   rows.prefetch = device.vendor == "Intel" ? 2 : 1;
   rows.split = sizes.instances * sizes.m >= 8 * variant.rows * device.cores ? 0 : 2;
+  // Groups take turns over the same pixels, a few channels of each: over blocks of rows that stay in half of the L2.
+  const double row_bytes = static_cast<double>(x.bytes() + y.bytes()) / static_cast<double>(std::max<int64_t>(1, sizes.m));
+  if (params.groups > 1 && row_bytes * static_cast<double>(sizes.m) > static_cast<double>(l2))
+    rows.mc = std::max<int64_t>(8 * variant.rows, static_cast<int64_t>(static_cast<double>(l2) / 2 / row_bytes));
 
   GemmSchedule columns = rows;
   columns.order = GemmOrder::columns;

@@ -285,10 +285,13 @@ void run_gemm(const GemmGeometry& g, const GemmSchedule& schedule, const Epilogu
   const int64_t tasks = std::min(total, wanted < most ? wanted : 4 * most);
   parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
     for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) {
-      const int64_t instance = i / (row_blocks * column_blocks);
+      int64_t instance = i / (row_blocks * column_blocks);
       int64_t row = i % (row_blocks * column_blocks), column = 0;
-      // The outer loop of the order is the outer loop of the blocks too.
-      if (schedule.order == GemmOrder::rows) {
+      // The outer loop of the order is the outer loop of the blocks too; blocks of rows that a schedule asks for are outside of
+      // the instances as well.
+      if (schedule.order == GemmOrder::rows && schedule.mc > 0) {
+        column = i % column_blocks, instance = i / column_blocks % instances, row = i / (column_blocks * instances);
+      } else if (schedule.order == GemmOrder::rows) {
         column = row % column_blocks, row /= column_blocks;
       } else {
         column = row / row_blocks, row %= row_blocks;
