@@ -57,9 +57,18 @@ nb::dlpack::dtype dtype_of(sparkle::Type type) {
 }
 
 const char* name_of(sparkle::Type type) {
-  static constexpr const char* kNames[] = {"float32", "float16", "bfloat16", "float64", "int8",   "uint8", "int16",
-                                           "uint16",  "int32",   "uint32",   "int64",   "uint64", "bool"};
+  static constexpr const char* kNames[] = {"float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16", "uint16",
+                                           "int32", "uint32", "int64", "uint64", "bool",
+                                           // those of the ml_dtypes package
+                                           "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+                                           "float8_e8m0fnu", "float4_e2m1fn", "int4", "uint4", "int2", "uint2"};
   return kNames[static_cast<int>(type)];
+}
+
+// The type of NumPy whose elements hold the bits of a type that NumPy lacks; other types are their own.
+sparkle::Type bits_of(sparkle::Type type) {
+  if (type == sparkle::Type::bf16) return sparkle::Type::u16;
+  return type >= sparkle::Type::f8e4m3fn ? sparkle::Type::u8 : type;
 }
 
 // Inputs of a call: tensors on memory that the arrays beside them keep alive.
@@ -68,7 +77,8 @@ struct Given {
   std::vector<sparkle::Tensor> tensors;
 };
 
-// NumPy has no bfloat16: such tensors come as uint16 with the bits, where the model wants bfloat16.
+// NumPy has no bfloat16 and no type below 16 bits but the 8-bit integers: where the model wants one, the bits come as unsigned
+// integers.
 Given take(const sparkle::Session& session, const Objects& objects) {
   const auto infos = session.inputs();
   Given given;
@@ -81,21 +91,19 @@ Given take(const sparkle::Session& session, const Objects& objects) {
     sparkle::Shape shape;
     for (size_t i = 0; i < a.ndim(); ++i) shape.push_back(static_cast<int64_t>(a.shape(i)));
     sparkle::Type type = type_of(a.dtype());
-    const bool wants_bf16 = n < infos.size() && infos[n].type == sparkle::Type::bf16;
-    if (wants_bf16 && type == sparkle::Type::u16) type = sparkle::Type::bf16;
+    if (n < infos.size() && type == bits_of(infos[n].type)) type = infos[n].type;
     given.tensors.emplace_back(type, std::move(shape), const_cast<void*>(a.data()));
     given.arrays.push_back(std::move(a));
   }
   return given;
 }
 
-// The tensor's memory as an array that owns it; the bits of bfloat16 as uint16.
+// The tensor's memory as an array that owns it; types that NumPy lacks as their bits.
 nb::object array_of(const sparkle::Tensor& t) {
   auto* owner = new std::shared_ptr<void>(t.owner());
   const nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<std::shared_ptr<void>*>(p); });
   std::vector<size_t> shape(t.shape().begin(), t.shape().end());
-  const sparkle::Type type = t.type() == sparkle::Type::bf16 ? sparkle::Type::u16 : t.type();
-  return nb::cast(nb::ndarray<nb::numpy>(t.data(), shape.size(), shape.data(), capsule, nullptr, dtype_of(type)));
+  return nb::cast(nb::ndarray<nb::numpy>(t.data(), shape.size(), shape.data(), capsule, nullptr, dtype_of(bits_of(t.type()))));
 }
 
 template <class F>

@@ -107,7 +107,17 @@ typedef enum sparkle_type {
   SPARKLE_U32 = 9,
   SPARKLE_I64 = 10,
   SPARKLE_U64 = 11,
-  SPARKLE_BOOL = 12 /* one byte, 0 or 1 */
+  SPARKLE_BOOL = 12, /* one byte, 0 or 1 */
+  SPARKLE_F8E4M3FN = 13,
+  SPARKLE_F8E4M3FNUZ = 14,
+  SPARKLE_F8E5M2 = 15,
+  SPARKLE_F8E5M2FNUZ = 16,
+  SPARKLE_F8E8M0 = 17,
+  SPARKLE_F4E2M1 = 18, /* from here on one byte each, the element in its low bits; the others are ignored, in results 0 */
+  SPARKLE_I4 = 19,
+  SPARKLE_U4 = 20,
+  SPARKLE_I2 = 21,
+  SPARKLE_U2 = 22
 } sparkle_type;
 /* Bytes of one element. */
 SPARKLE_API size_t sparkle_type_size(sparkle_type type);

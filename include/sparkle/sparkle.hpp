@@ -61,6 +61,16 @@ enum class Type {
   i64 = SPARKLE_I64,
   u64 = SPARKLE_U64,
   boolean = SPARKLE_BOOL,
+  f8e4m3fn = SPARKLE_F8E4M3FN,
+  f8e4m3fnuz = SPARKLE_F8E4M3FNUZ,
+  f8e5m2 = SPARKLE_F8E5M2,
+  f8e5m2fnuz = SPARKLE_F8E5M2FNUZ,
+  f8e8m0 = SPARKLE_F8E8M0,
+  f4e2m1 = SPARKLE_F4E2M1,  // this and the following: one byte each, the element in its low bits
+  i4 = SPARKLE_I4,
+  u4 = SPARKLE_U4,
+  i2 = SPARKLE_I2,
+  u2 = SPARKLE_U2,
 };
 inline size_t size_of(Type type) { return sparkle_type_size(static_cast<sparkle_type>(type)); }
 

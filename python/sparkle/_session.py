@@ -10,6 +10,10 @@ from sparkle import _core
 from sparkle._errors import BadInput, translated
 
 Inputs = Union[Any, Sequence[Any], Mapping[str, Any]]
+# Types of the ml_dtypes package, which NumPy itself lacks, and what holds their bits, one element in each.
+_BITS = {"bfloat16": np.uint16, **dict.fromkeys(
+    ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn", "int4", "uint4",
+     "int2", "uint2"), np.uint8)}
 _HOST = (1, 3, 11, 13)  # DLPack's device types whose memory a CPU can read: CPU, CUDA host, ROCm host, CUDA managed
 
 
@@ -60,12 +64,13 @@ class Session:
 
     def run(self, inputs: Inputs) -> list:
         """One array per output, in the model's order. ``inputs``: a dictionary by name, a sequence in the model's order, or the
-        one array of a model with one input. Element types must be the model's; bfloat16 is that of the ml_dtypes package, or
-        uint16 with its bits where that is not installed."""
+        one array of a model with one input. Element types must be the model's; bfloat16 and the types below 8-bit integers
+        (float8_e4m3fn, int4 and so on) are those of the ml_dtypes package, or uint16 and uint8 with their bits where that is
+        not installed."""
         arrays = self._arrays(inputs)
         with translated():
             results = self._core.run(arrays)
-        return [_bfloat16(r) if o.dtype == "bfloat16" else r for r, o in zip(results, self.outputs)]
+        return [_of_bits(r, o.dtype) if o.dtype in _BITS else r for r, o in zip(results, self.outputs)]
 
     __call__ = run
 
@@ -99,7 +104,7 @@ class Session:
         shapes = [i.shape for i in self.inputs]
         if any(s is None or any(not isinstance(size, int) for size in s) for s in shapes):
             raise BadInput("bad_usage", "The model leaves sizes open; give inputs, or run it once before.")
-        return [np.zeros(i.shape, np.uint16 if i.dtype == "bfloat16" else i.dtype) for i in self.inputs]
+        return [np.zeros(i.shape, _BITS.get(i.dtype, i.dtype)) for i in self.inputs]
 
     def _arrays(self, inputs: Inputs) -> list:
         names = [i.name for i in self.inputs]
@@ -124,8 +129,8 @@ class Session:
 
 
 def _array(value: Any, info: TensorInfo) -> Any:
-    """The input as a dense NumPy array of the model's type, copied only where that needs a copy; bfloat16 as uint16. What NumPy
-    cannot hold, the core takes as it is: bfloat16 of other libraries."""
+    """The input as a dense NumPy array of the model's type, copied only where that needs a copy; types of ml_dtypes as their
+    bits. What NumPy cannot hold, the core takes as it is: bfloat16 of other libraries."""
     if not isinstance(value, np.ndarray):
         value = _foreign(value, info) if hasattr(value, "__dlpack__") else _numbers(value, info)
         if not isinstance(value, np.ndarray):
@@ -134,10 +139,10 @@ def _array(value: Any, info: TensorInfo) -> Any:
         value = value.astype(value.dtype.newbyteorder("="))
     if not value.flags.c_contiguous:
         value = np.ascontiguousarray(value)
-    bits = info.dtype == "bfloat16" and value.dtype == np.uint16
-    if value.dtype.name != info.dtype and not bits:
+    bits = _BITS.get(info.dtype)
+    if value.dtype.name != info.dtype and (bits is None or value.dtype != bits):
         raise BadInput("bad_input", f"The input '{info.name}' is {info.dtype} in the model, {value.dtype} was given.")
-    return value.view(np.uint16) if info.dtype == "bfloat16" else value
+    return value if bits is None else value.view(bits)
 
 
 def _numbers(value: Any, info: TensorInfo) -> np.ndarray:
@@ -145,7 +150,7 @@ def _numbers(value: Any, info: TensorInfo) -> np.ndarray:
     try:
         if np.asarray(value).dtype.kind not in "biufV":  # NumPy makes NaN of None, and numbers of some strings
             raise TypeError(f"{type(value).__name__} is neither an array nor made of numbers")
-        return np.asarray(value, dtype=info.dtype if info.dtype != "bfloat16" else None)
+        return np.asarray(value, dtype=None if info.dtype in _BITS else info.dtype)
     except Exception as e:  # elements may be of other libraries
         raise BadInput("bad_input", f"The input '{info.name}' cannot be made an array of {info.dtype}: {_reason(e)}.") from e
 
@@ -167,12 +172,12 @@ def _reason(error: Exception) -> str:
     return (str(error) or type(error).__name__).rstrip(".")
 
 
-def _bfloat16(bits: Any) -> Any:
+def _of_bits(bits: Any, dtype: str) -> Any:
     try:
         import ml_dtypes
     except ImportError:
         return bits
-    return bits.view(ml_dtypes.bfloat16)
+    return bits.view(getattr(ml_dtypes, dtype)) if hasattr(ml_dtypes, dtype) else bits
 
 
 def _info(name: str, dtype: str, shape: Optional[list]) -> TensorInfo:

@@ -13,7 +13,8 @@ from sparkle._errors import BadInput
 from sparkle._session import Device, Session
 
 _CPU = "CPUExecutionProvider"
-_TYPES = {"float32": "float", "float64": "double"}
+_TYPES = {"float32": "float", "float64": "double", "float8_e8m0fnu": "float8e8m0", "float4_e2m1fn": "float4e2m1",
+          **{f"float8_{form}": f"float8{form}" for form in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")}}
 
 
 class NodeArg:

@@ -1,7 +1,9 @@
 // The public interface from outside: errors, runs, buffers, pools and allocators of the caller's, many threads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cfenv>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -213,6 +215,56 @@ TEST(Api, PoolOfTheCaller) {
   EXPECT_EQ(status_of([&] { sparkle::Device d(options); }), SPARKLE_BAD_USAGE);
   options.pool.width = -1;
   EXPECT_EQ(status_of([&] { sparkle::Device d(options); }), SPARKLE_BAD_USAGE);
+}
+
+// y = x * x on `count` floats, as the bytes of an ONNX file.
+std::string squares(int64_t count) {
+  const auto varint = [](uint64_t value) {
+    std::string bytes;
+    for (; value >= 128; value >>= 7) bytes += static_cast<char>(value | 128);
+    return bytes + static_cast<char>(value);
+  };
+  const auto number = [&](int field, int64_t value) { return varint(field * 8u) + varint(static_cast<uint64_t>(value)); };
+  const auto text = [&](int field, const std::string& bytes) { return varint(field * 8u + 2) + varint(bytes.size()) + bytes; };
+  const std::string shape = text(1, number(1, count));
+  const std::string type = text(1, number(1, 1) + text(2, shape));  // of floats
+  const auto value = [&](const char* name) { return text(1, name) + text(2, type); };
+  const std::string node = text(1, "x") + text(1, "x") + text(2, "y") + text(4, "Mul");
+  const std::string graph = text(1, node) + text(2, "squares") + text(11, value("x")) + text(12, value("y"));
+  return number(1, 8) + text(7, graph) + text(8, number(2, 14));
+}
+
+// The pool's threads come with denormals on, flush them while they work for a session, as Sparkle's own do, and have them
+// again.
+TEST(Api, PoolOfTheCallerFlushesDenormals) {
+  static std::atomic<int> tasks_seen{0}, kept{0};
+  tasks_seen = kept = 0;
+  sparkle::DeviceOptions options;
+  options.pool.width = 2;
+  options.pool.run = [](void*, int32_t tasks, void (*work)(void*, int32_t, int32_t), void* context) {
+    std::vector<std::thread> threads;
+    for (int32_t worker = 0; worker < 2; ++worker)
+      threads.emplace_back([=] {
+        std::fesetenv(FE_DFL_ENV);  // a new thread has the state of the one that made it, which may flush
+        for (int32_t task = worker; task < tasks; task += 2) work(context, task, worker);
+        volatile float small = 1e-20f;
+        kept += small * small != 0;
+      });
+    for (auto& thread : threads) thread.join();
+    tasks_seen += tasks;
+  };
+  const sparkle::Device device(options);
+  constexpr int64_t kCount = 1 << 18;
+  const std::string model = squares(kCount);
+  sparkle::Session session(device, model.data(), model.size());
+  const sparkle::Tensor x(sparkle::Type::f32, {kCount});
+  std::fill_n(x.data<float>(), kCount, 1e-20f);
+  x.data<float>()[0] = 3;
+  const auto y = session.run({x}).at(0);
+  EXPECT_GT(tasks_seen.load(), 1);
+  EXPECT_GT(kept.load(), 1);
+  EXPECT_EQ(y.data<float>()[0], 9);
+  EXPECT_EQ(std::count(y.data<float>() + 1, y.data<float>() + kCount, 0.0f), kCount - 1);
 }
 
 TEST(Api, AllocatorOfTheCaller) {

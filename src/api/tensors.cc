@@ -8,11 +8,13 @@ namespace sparkle::api {
 static_assert(SPARKLE_MAX_RANK == kMaxRank);
 static_assert(SPARKLE_F32 == static_cast<int>(DType::f32) && SPARKLE_BF16 == static_cast<int>(DType::bf16) &&
               SPARKLE_U8 == static_cast<int>(DType::u8) && SPARKLE_I64 == static_cast<int>(DType::i64) &&
-              SPARKLE_BOOL == static_cast<int>(DType::boolean));
+              SPARKLE_BOOL == static_cast<int>(DType::boolean) && SPARKLE_F8E4M3FN == static_cast<int>(DType::f8e4m3fn) &&
+              SPARKLE_F8E8M0 == static_cast<int>(DType::f8e8m0) && SPARKLE_I4 == static_cast<int>(DType::i4) &&
+              SPARKLE_U2 == static_cast<int>(DType::u2) && SPARKLE_U2 + 1 == kDTypes);
 
 namespace {
 
-bool is_type(sparkle_type type) { return type >= SPARKLE_F32 && type <= SPARKLE_BOOL; }
+bool is_type(sparkle_type type) { return type >= SPARKLE_F32 && type <= SPARKLE_U2; }
 
 Error not_a_tensor(const char* what, size_t index, const std::string& why) {
   return {Reason::bad_usage, std::string(what) + " " + std::to_string(index) + " " + why + "."};

@@ -1,5 +1,7 @@
 // Rows of elements converted between types, as Cast does: integers wrap around, floats are truncated towards zero and saturate
-// where the integer type ends (NaN gives 0), a truth value is x != 0, floats round to nearest even.
+// where the integer type ends (NaN gives 0), a truth value is x != 0, floats round to nearest even. Integers of 4 and 2 bits
+// take the low bits of what an integer of 64 bits would be, of floats too; 8- and 4-bit floats as families/narrow.h says of
+// encoded().
 #pragma once
 
 #include <cmath>
@@ -8,6 +10,7 @@
 #include <type_traits>
 
 #include "families/element.h"
+#include "families/narrow.h"
 
 namespace sparkle {
 
@@ -23,7 +26,20 @@ To converted(From value) {
   return static_cast<To>(value);
 }
 
-// Calls f with a null pointer of the C++ type that holds `type`; false for f16, bf16 and bool, which have none.
+// A value as the byte that holds it in a narrow type.
+template <DType type, class From>
+std::byte narrowed(From value) {
+  if constexpr (is_narrow_integer(type)) {
+    return low_bits<type>(static_cast<uint64_t>(converted<int64_t>(value)));
+  } else if constexpr (std::is_floating_point_v<From>) {
+    return encoded<type>(value);
+  } else {
+    return encoded<type>(static_cast<double>(value));
+  }
+}
+
+// Calls f with a null pointer of the C++ type that holds `type`; false for f16, bf16, bool and the narrow types, which have
+// none.
 template <class F>
 bool with_type(DType type, F&& f) {
   switch (type) {
@@ -49,6 +65,10 @@ void load_row(DType type, const std::byte* from, int64_t pitch, int64_t count, T
     for (int64_t i = 0; i < count; ++i) to[i] = converted<T>(x[i * pitch]);
   });
   if (plain) return;
+  const bool is_done = with_narrow(type, [&]<DType kType> {
+    for (int64_t i = 0; i < count; ++i) to[i] = converted<T>(narrow::kDoubleOf<kType>[static_cast<size_t>(from[i * pitch])]);
+  });
+  if (is_done) return;
   for (int64_t i = 0; i < count; ++i) to[i] = converted<T>(load_element(type, from + i * pitch * size_of(type)));
 }
 
@@ -60,6 +80,10 @@ void store_row(DType type, const T* from, int64_t count, std::byte* to, int64_t 
     for (int64_t i = 0; i < count; ++i) y[i * pitch] = converted<To>(from[i]);
   });
   if (plain) return;
+  const bool is_done = with_narrow(type, [&]<DType kType> {
+    for (int64_t i = 0; i < count; ++i) to[i * pitch] = narrowed<kType>(from[i]);
+  });
+  if (is_done) return;
   if (type == DType::boolean) {
     for (int64_t i = 0; i < count; ++i) to[i * pitch] = static_cast<std::byte>(from[i] != 0);
     return;

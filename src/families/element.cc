@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "families/narrow.h"
+
 namespace sparkle {
 namespace {
 
@@ -85,6 +87,20 @@ void store_bf16(double value, std::byte* to) {
   std::memcpy(to, &half, sizeof half);
 }
 
+// Integers round to nearest even and saturate, as those of 8 bits do.
+template <DType type>
+std::byte saturated(double value) {
+  if constexpr (is_narrow_integer(type)) {
+    constexpr int kBits = static_cast<int>(stored_bits(type));
+    constexpr bool kSigned = type == DType::i4 || type == DType::i2;
+    constexpr double low = kSigned ? -(1 << (kBits - 1)) : 0, high = (1 << (kSigned ? kBits - 1 : kBits)) - 1;
+    const double rounded = std::isnan(value) ? 0 : std::nearbyint(value);
+    return low_bits<type>(static_cast<uint64_t>(static_cast<int64_t>(rounded < low ? low : rounded > high ? high : rounded)));
+  } else {
+    return encoded<type>(value);
+  }
+}
+
 }  // namespace
 
 double load_element(DType type, const std::byte* from) {
@@ -102,8 +118,11 @@ double load_element(DType type, const std::byte* from) {
     case DType::i64: return load<int64_t>(from);
     case DType::u64: return load<uint64_t>(from);
     case DType::boolean: return load<uint8_t>(from) != 0;
+    default: break;
   }
-  return 0;
+  double value = 0;
+  with_narrow(type, [&]<DType kType> { value = narrow::kDoubleOf<kType>[static_cast<size_t>(*from)]; });
+  return value;
 }
 
 void store_element(DType type, double value, std::byte* to) {
@@ -121,7 +140,9 @@ void store_element(DType type, double value, std::byte* to) {
     case DType::i64: return store<int64_t>(value, to);
     case DType::u64: return store<uint64_t>(value, to);
     case DType::boolean: return store<uint8_t>(value != 0 ? 1 : 0, to);
+    default: break;
   }
+  with_narrow(type, [&]<DType kType> { *to = saturated<kType>(value); });
 }
 
 }  // namespace sparkle

@@ -8,7 +8,8 @@
 namespace sparkle {
 
 double load_element(DType type, const std::byte* from);
-// Floats round to nearest even; integers round to nearest even and saturate (NaN gives 0); bool is value != 0.
+// Floats round to nearest even; integers round to nearest even and saturate (NaN gives 0); bool is value != 0. Narrow floats as
+// families/narrow.h says of encoded().
 void store_element(DType type, double value, std::byte* to);
 
 }  // namespace sparkle

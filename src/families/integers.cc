@@ -30,6 +30,10 @@ IntegerRange range_of(DType type) {
     case DType::i8: return {-128, 127};
     case DType::u16: return {0, 65535};
     case DType::i16: return {-32768, 32767};
+    case DType::u4: return {0, 15};
+    case DType::i4: return {-8, 7};
+    case DType::u2: return {0, 3};
+    case DType::i2: return {-2, 1};
     default: return {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
   }
 }

@@ -18,7 +18,7 @@ struct BFloat16 {
   uint16_t bits;
 };
 
-// f(T{}) with T the C++ type of the elements; truth values are bytes of 0 or 1.
+// f(T{}) with T the C++ type of the elements; truth values are bytes of 0 or 1, the narrow types bytes that may only be moved.
 template <class F>
 decltype(auto) visit_type(DType type, F&& f) {
   switch (type) {
@@ -34,7 +34,17 @@ decltype(auto) visit_type(DType type, F&& f) {
     case DType::u32: return f(uint32_t{});
     case DType::u64: return f(uint64_t{});
     case DType::u8:
-    case DType::boolean: break;
+    case DType::boolean:
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1:
+    case DType::i4:
+    case DType::u4:
+    case DType::i2:
+    case DType::u2: break;
   }
   return f(uint8_t{});
 }

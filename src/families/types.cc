@@ -25,25 +25,27 @@ constexpr TypeRow kRows[] = {
      "Add, Sub, Mul, Div, Mod, Pow, Max, Min, Sum, Clip, Neg, Abs, Sign, Relu, PRelu, Less, LessOrEqual, Greater, "
      "GreaterOrEqual",
      kNumbers, "f16 and bf16 read and written by the kernel, f64 and integers by the variant typed"},
-    {Family::pointwise, "any", "Identity, Where, Equal, And, Or, Xor, Not, Cast, CastLike", kAllTypes,
+    {Family::pointwise, "any", "Where, Equal, And, Or, Xor, Not", kComputed,
      "f16, bf16 and bool read and written by the kernel, f64 and integers by the variant typed"},
+    {Family::pointwise, "identity", "Identity, Cast, CastLike", kAllTypes,
+     "f16, bf16, bool and the narrow types read and written by the kernel, between f64 and integers by the variant typed"},
     {Family::reduce, "", "ReduceSum and its like, GlobalAveragePool, GlobalMaxPool, GlobalLpPool", kNumbers,
      "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain"},
-    {Family::reduce, "max, min", "ReduceMax, ReduceMin", kAllTypes,
+    {Family::reduce, "max, min", "ReduceMax, ReduceMin", kComputed,
      "f16 and bf16 converted to f32 before it, f64, integers and bool by the variant plain"},
     {Family::softmax, "", "Softmax, LogSoftmax", kFloats, kInF32},
     {Family::normalize, "",
      "InstanceNormalization, LayerNormalization, RMSNormalization, GroupNormalization, MeanVarianceNormalization, "
      "LpNormalization",
      kFloats, kInF32},
-    {Family::copy, "", "Transpose, Concat, Slice, Split, Expand, Tile, DepthToSpace, SpaceToDepth", kAllTypes,
+    {Family::copy, "", "Reshape, Transpose, Concat, Slice, Split, Expand, Tile, DepthToSpace, SpaceToDepth", kAllTypes,
      "elements move as they are"},
     {Family::pad, "", "Pad", kAllTypes, "elements move as they are"},
-    {Family::resize, "nearest", "Resize, Upsample", kAllTypes, "elements move as they are"},
+    {Family::resize, "nearest", "Resize, Upsample", kComputed, "elements move as they are"},
     {Family::resize, "linear, cubic", "Resize, Upsample", kNumbers,
      "f16 and bf16 converted to f32 before it, f64 and integers (rounded, saturating) by the variant plain"},
     {Family::gather, "", "Gather, GatherElements, GatherND", kAllTypes, "elements move as they are"},
-    {Family::scatter, "", "ScatterElements, ScatterND, OneHot", kAllTypes,
+    {Family::scatter, "", "ScatterElements, ScatterND, OneHot", kComputed,
      "elements move as they are; sums and products of numbers, largest and smallest of all"},
     {Family::top_k, "", "TopK, ArgMax, ArgMin", kNumbers, "compared in their own type"},
     {Family::scan, "", "CumSum", kNumbers, "added in their own type, f16 and bf16 in f32"},
@@ -54,13 +56,19 @@ constexpr TypeRow kRows[] = {
     {Family::sample, "", "GridSample", kFloats, kInF32},
     {Family::deform, "", "DeformConv", kFloats, kInF32},
     {Family::quantize, "", "QuantizeLinear, DequantizeLinear, QLinearConv and other quantised operators",
-     TypeSet{DType::f32, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::u16, DType::i32},
-     "8-bit by the kernels, 16- and 32-bit by the variant plain"},
+     TypeSet{DType::f32, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::u16, DType::i32} | kNarrow,
+     "8-bit integers by the kernels, the others by the variant plain; f8e8m0 as a scale alone"},
 };
 
 const TypeRow& row(Family family, std::string_view form) {
   return *std::find_if(std::begin(kRows), std::end(kRows),
                        [&](const TypeRow& r) { return r.family == family && (form.empty() || r.form == form); });
+}
+
+// The integer type in which values of `type` are computed.
+DType whole(DType type) {
+  if (!is_narrow_integer(type)) return type;
+  return type == DType::i4 || type == DType::i2 ? DType::i8 : DType::u8;
 }
 
 bool is_wide(DType type) { return type == DType::i32 || type == DType::u32 || type == DType::i64 || type == DType::u64; }
@@ -69,7 +77,7 @@ bool is_wide(DType type) { return type == DType::i32 || type == DType::u32 || ty
 
 std::string to_text(TypeSet types) {
   std::string text;
-  for (int i = 0; i <= static_cast<int>(DType::boolean); ++i) {
+  for (int i = 0; i < kDTypes; ++i) {
     const auto type = static_cast<DType>(i);
     if (!types.has(type)) continue;
     if (!text.empty()) text += ", ";
@@ -92,7 +100,7 @@ bool serves_integers(PointwiseOp op) {
 
 const TypeRow& type_row(PointwiseOp op) {
   switch (op) {
-    case PointwiseOp::identity:
+    case PointwiseOp::identity: return row(Family::pointwise, "identity");
     case PointwiseOp::select:
     case PointwiseOp::equal:
     case PointwiseOp::logical_and:
@@ -116,17 +124,18 @@ const TypeRow& type_row(const StageParams& params) {
 }
 
 DType pointwise_arithmetic(std::span<const DType> operands, DType result) {
-  bool real = is_float(result), wide_integer = false, real_operand = false, twice = result == DType::f64;
+  const auto is_real = [](DType type) { return is_float(type) || is_narrow_float(type); };
+  bool real = is_real(result), wide_integer = false, real_operand = false, twice = result == DType::f64;
   for (DType type : operands) {
-    real_operand |= is_float(type);
+    real_operand |= is_real(type);
     wide_integer |= is_wide(type);
     twice |= type == DType::f64;
   }
-  if (twice || (real_operand && wide_integer)) return DType::f64;
+  if (twice || ((real_operand || is_narrow_float(result)) && wide_integer)) return DType::f64;  // narrow: rounded once
   if (real || real_operand) return DType::f32;
   for (DType type : operands)
-    if (type != DType::boolean) return type;
-  return result == DType::boolean ? DType::f32 : result;
+    if (type != DType::boolean) return whole(type);
+  return result == DType::boolean ? DType::f32 : whole(result);
 }
 
 DType pointwise_arithmetic(std::span<const TensorDesc> operands, const TensorDesc& result) {
@@ -146,6 +155,13 @@ std::string type_table() {
       "around; a quotient is truncated, a division by zero gives 0. Cast truncates floats towards zero and saturates where "
       "the\n"
       "integer ends (NaN gives 0), integers wrap.\n\n"
+      "The types below 16 bits from f8e4m3fn on (ONNX: FLOAT8E4M3FN, FLOAT8E4M3FNUZ, FLOAT8E5M2, FLOAT8E5M2FNUZ, FLOAT8E8M0,\n"
+      "FLOAT4E2M1, INT4, UINT4, INT2, UINT2) are moved and converted; nothing is computed in them. In memory and in the "
+      "interfaces\n"
+      "each element is a byte, 4- and 2-bit elements in its low bits; ONNX files pack them. Cast to an 8-bit float rounds to\n"
+      "nearest even and obeys `saturate`, to f8e8m0 `round_mode` too (negative numbers give NaN); to f4e2m1 it saturates and "
+      "NaN\n"
+      "gives 0; to integers of 4 and 2 bits it truncates floats and keeps the low bits.\n\n"
       "| family | form | operators | element types | other than f32 |\n|---|---|---|---|---|\n";
   for (const TypeRow& r : kRows) {
     text += "| " + std::string(name_of(r.family)) + " | " + std::string(r.form) + " | " + std::string(r.operators) + " | " +

@@ -2,7 +2,8 @@
 // sentence quotes it and docs/element_types.md is printed from it.
 //
 // f16 and bf16 are storage types: arithmetic on them is done in f32 and rounded to nearest even where a tensor is stored in 16
-// bits. f64 is computed in double, integers in their own type, exactly, wrapping around as two's complement does.
+// bits. f64 is computed in double, integers in their own type, exactly, wrapping around as two's complement does. The narrow
+// types are moved and converted, nothing else.
 #pragma once
 
 #include <initializer_list>
@@ -34,7 +35,10 @@ inline constexpr TypeSet kFloats{DType::f32, DType::f16, DType::bf16, DType::f64
 inline constexpr TypeSet kIntegers{DType::i8,  DType::u8,  DType::i16, DType::u16,
                                    DType::i32, DType::u32, DType::i64, DType::u64};
 inline constexpr TypeSet kNumbers = kFloats | kIntegers;
-inline constexpr TypeSet kAllTypes = kNumbers | TypeSet{DType::boolean};
+inline constexpr TypeSet kComputed = kNumbers | TypeSet{DType::boolean};
+inline constexpr TypeSet kNarrow{DType::f8e4m3fn, DType::f8e4m3fnuz, DType::f8e5m2, DType::f8e5m2fnuz, DType::f8e8m0,
+                                 DType::f4e2m1,   DType::i4,         DType::u4,     DType::i2,         DType::u2};
+inline constexpr TypeSet kAllTypes = kComputed | kNarrow;
 
 // One form of a family: "window" convolutions, "max" pooling ...
 struct TypeRow {
@@ -53,7 +57,8 @@ const TypeRow& type_row(PointwiseOp op);
 constexpr DType computed_in(DType type) { return type == DType::f16 || type == DType::bf16 ? DType::f32 : type; }
 
 // The type in which a pointwise program over these operands is computed: double where f64 is among them or where 32- or 64-bit
-// integers meet floats, f32 for the other floats and for truth values alone, else the operands' own integer type.
+// integers meet floats, f32 for the other floats and for truth values alone, else the operands' own integer type (8 bits for
+// those of 4 and 2).
 DType pointwise_arithmetic(std::span<const DType> operands, DType result);
 DType pointwise_arithmetic(std::span<const TensorDesc> operands, const TensorDesc& result);
 

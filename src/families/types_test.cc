@@ -23,6 +23,13 @@ TEST(Types, RowsFollowTheForm) {
   EXPECT_TRUE(type_row(StageParams(ReduceParams{ReduceKind::max, {}})).types.has(DType::boolean));
   EXPECT_FALSE(type_row(StageParams(ReduceParams{ReduceKind::sum, {}})).types.has(DType::boolean));
   EXPECT_EQ(to_text(kFloats), "f32, f16, bf16, f64");
+  for (int t = static_cast<int>(DType::f8e4m3fn); t < kDTypes; ++t) {
+    const DType type = static_cast<DType>(t);
+    EXPECT_TRUE(is_narrow(type) && kNarrow.has(type) && !kComputed.has(type));
+    EXPECT_TRUE(type_row(PointwiseOp::identity).types.has(type) && !type_row(PointwiseOp::select).types.has(type));
+    EXPECT_TRUE(type_row(StageParams(CopyParams{})).types.has(type));
+    EXPECT_EQ(dtype_from(name_of(type)), type);
+  }
 }
 
 TEST(Types, EveryFamilyHasARow) {
@@ -48,6 +55,12 @@ TEST(Types, ArithmeticOfPrograms) {
   EXPECT_EQ(type({DType::u16}, DType::i8), DType::u16);
   EXPECT_EQ(type({DType::boolean}, DType::i32), DType::i32);
   EXPECT_EQ(type({}, DType::f32), DType::f32);
+  EXPECT_EQ(type({DType::f8e5m2}, DType::f8e8m0), DType::f32);  // casts of the narrow types
+  EXPECT_EQ(type({DType::f8e4m3fn}, DType::i64), DType::f32);
+  EXPECT_EQ(type({DType::i64}, DType::f8e4m3fn), DType::f64);
+  EXPECT_EQ(type({DType::i4}, DType::i64), DType::i8);
+  EXPECT_EQ(type({DType::boolean}, DType::u2), DType::u8);
+  EXPECT_EQ(type({DType::u4}, DType::f16), DType::f32);
 }
 
 TEST(Types, TheDocumentedTableIsThisOne) {

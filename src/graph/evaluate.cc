@@ -26,8 +26,9 @@ HostTensor viewed(const HostTensor& x, const Dims& shape) {
 }
 
 HostTensor filled(const ConstantOfShapeOp& op, const Dims& shape) {
-  const HostTensor value = is_float(op.dtype) ? from_doubles(op.dtype, {}, {op.value})
-                                              : from_integers(op.dtype, {}, {static_cast<int64_t>(op.value)});
+  const HostTensor value = is_float(op.dtype) || is_narrow(op.dtype)
+                               ? from_doubles(op.dtype, {}, {op.value})
+                               : from_integers(op.dtype, {}, {static_cast<int64_t>(op.value)});
   bool zero = true;
   for (int64_t i = 0; i < value.size_bytes(); ++i) zero = zero && value.bytes[i] == std::byte{0};
   if (zero) return HostTensor::zeros(op.dtype, shape);
@@ -40,8 +41,22 @@ HostTensor filled(const ConstantOfShapeOp& op, const Dims& shape) {
   return y;
 }
 
+// Operators that move elements or convert them: all that the narrow types have.
+bool serves_narrow(const OpParams& params) {
+  if (const auto* p = std::get_if<PointwiseNode>(&params)) return p->op == PointwiseOp::identity;
+  return std::holds_alternative<ReshapeOp>(params) || std::holds_alternative<CastOp>(params) ||
+         std::holds_alternative<ConcatOp>(params) || std::holds_alternative<SplitOp>(params) ||
+         std::holds_alternative<SliceOp>(params) || std::holds_alternative<TransposeOp>(params) ||
+         std::holds_alternative<ExpandOp>(params) || std::holds_alternative<TileOp>(params) ||
+         std::holds_alternative<PadOp>(params) || std::holds_alternative<GatherOp>(params) ||
+         std::holds_alternative<ConstantOfShapeOp>(params);
+}
+
 Result<Values> dispatch(const EvaluateContext& c) {
   const OpParams& params = c.op.params;
+  bool narrow = false;
+  for (const HostTensor* x : c.inputs) narrow = narrow || (x && is_narrow(x->dtype));
+  if (narrow && !serves_narrow(params)) return c.not_served();
   if (const auto* p = std::get_if<PointwiseNode>(&params)) {
     if (p->op == PointwiseOp::identity) return one(viewed(c.in(0), c.in(0).shape));
     return evaluate_pointwise(c, *p);

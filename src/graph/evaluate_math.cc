@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "families/pointwise/cast.h"
 #include "families/types.h"
-
 #include "graph/evaluate.h"
 #include "graph/infer.h"
 #include "graph/values.h"
@@ -108,7 +108,7 @@ Result<Values> evaluate_cast(const EvaluateContext& c, const CastOp& op) {
   if (x.dtype == op.to) return one(x);
   if (is_float(x.dtype) && is_float(op.to)) return one(from_doubles(op.to, x.shape, as_doubles(x)));
   HostTensor y = HostTensor::zeros(op.to, x.shape);
-  run_pointwise({1, {{PointwiseOp::identity, 0, 0, 0, 0, 0}}}, {&x}, y);
+  run_pointwise(cast_program(op.to, op.saturate, op.rounding), {&x}, y);
   return one(std::move(y));
 }
 

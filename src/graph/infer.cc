@@ -63,7 +63,7 @@ Result<std::vector<int64_t>> InferContext::integers(int i, const char* what) con
                 "its " + std::string(what) + " '" + in(i).name + "' is computed at run time, but only a constant is served");
   if (value->elements() > kLargestList || value->shape.size() > 1)
     return fail(Reason::bad_model, "its " + std::string(what) + " " + describe(i) + " should be a short list");
-  if (is_float(value->dtype))
+  if (is_float(value->dtype) || is_narrow(value->dtype))
     return fail(Reason::bad_model, "its " + std::string(what) + " '" + in(i).name + "' should hold integers");
   return as_integers(*value);
 }

@@ -5,7 +5,10 @@ namespace sparkle {
 namespace {
 
 bool is_byte(DType type) { return type == DType::u8 || type == DType::i8; }
-bool is_small(DType type) { return is_byte(type) || type == DType::u16 || type == DType::i16; }
+// What QuantizeLinear makes; f8e8m0 is a type of scales.
+bool is_small(DType type) {
+  return is_byte(type) || type == DType::u16 || type == DType::i16 || (is_narrow(type) && type != DType::f8e8m0);
+}
 
 Error wrong_type(const InferContext& c, int i) {
   return c.fail(Reason::type_not_served,
@@ -33,7 +36,7 @@ Status expect_channels(const InferContext& c, int i, int64_t count) {
 // Scale and zero point of QuantizeLinear and DequantizeLinear: of one element, of a list along `axis`, or one per block.
 Status check_parameters(const InferContext& c, int64_t& axis, int64_t block) {
   const Dims &x = c.shape(0), &scale = c.shape(1);
-  SPARKLE_CHECK(expect_float(c, 1));
+  if (c.type(1) != DType::f8e8m0) SPARKLE_CHECK(expect_float(c, 1));
   if (c.given(2) && c.shape(2).product() != scale.product())
     return c.fail(Reason::bad_shape, c.describe(1) + " and " + c.describe(2) + " should have one shape");
   if (block < 0) return c.fail(Reason::bad_model, "block_size " + std::to_string(block) + " is negative");
@@ -92,7 +95,11 @@ Status infer_rule(InferContext& c, DequantizeOp& op) {
   SPARKLE_CHECK(check_parameters(c, op.axis, op.block));
   if (c.given(2) && c.type(2) != c.type(0))
     return c.fail(Reason::bad_model, c.describe(2) + " and " + c.describe(0) + " should have one type");
-  return c.set(0, op.to.value_or(c.type(1)), c.shape(0));
+  const DType to = op.to.value_or(c.type(1));
+  if (!is_float(to))
+    return c.fail(Reason::type_not_served, "the type " + std::string(name_of(to)) + " is not served as its result" +
+                                               (op.to ? "" : "; set output_dtype"));
+  return c.set(0, to, c.shape(0));
 }
 
 Status infer_rule(InferContext& c, DynamicQuantizeOp&) {

@@ -9,6 +9,7 @@
 
 #include "base/dims.h"
 #include "base/dtype.h"
+#include "families/narrow.h"
 #include "families/pad/pad.h"
 #include "families/pointwise/pointwise.h"
 #include "families/pool/pool.h"
@@ -55,9 +56,11 @@ struct PointwiseNode {
   double a = 0, b = 0;
 };
 
-// Inputs: x, like? (whose type it is where `to` is not known).
+// Inputs: x, like? (whose type it is where `to` is not known). The other fields speak of 8-bit floats.
 struct CastOp {
   DType to = DType::f32;  // [resolved]
+  bool saturate = true;
+  PowerRounding rounding = PowerRounding::up;
 };
 
 // Inputs: x, scale, bias, mean, variance (inference form only).
@@ -198,6 +201,7 @@ struct QuantizeOp {
   int64_t axis = 1;
   int64_t block = 0;
   DType to = DType::u8;  // [resolved] the zero point's type where that is given
+  bool saturate = true;  // speaks of 8-bit floats
 };
 struct DequantizeOp {
   int64_t axis = 1;

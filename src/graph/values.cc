@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "families/convert.h"
+
 namespace sparkle {
 
 float half_to_float(uint16_t bits) {
@@ -83,6 +85,16 @@ void read_all(const HostTensor& t, std::vector<To>& out) {
     case DType::bf16:
       for (size_t i = 0; i < out.size(); ++i) out[i] = from_float(bfloat16_to_float(t.data<uint16_t>()[i]));
       return;
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1:
+    case DType::i4:
+    case DType::u4:
+    case DType::i2:
+    case DType::u2: load_row(t.dtype, t.bytes.get(), 1, static_cast<int64_t>(out.size()), out.data()); return;
   }
 }
 
@@ -118,6 +130,16 @@ HostTensor write_all(DType type, const Dims& shape, const std::vector<From>& val
     case DType::bf16:
       for (size_t i = 0; i < values.size(); ++i) t.data<uint16_t>()[i] = float_to_bfloat16(static_cast<float>(values[i]));
       break;
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f8e8m0:
+    case DType::f4e2m1:
+    case DType::i4:
+    case DType::u4:
+    case DType::i2:
+    case DType::u2: store_row(type, values.data(), static_cast<int64_t>(values.size()), t.bytes.get(), 1); break;
   }
   return t;
 }

@@ -48,14 +48,14 @@ Result<HostTensor> read_external(const ::onnx::TensorProto& proto, DType type, c
   HostTensor tensor;
   tensor.dtype = type;
   tensor.shape = shape;
-  const uint64_t bytes = static_cast<uint64_t>(tensor.size_bytes());
+  const auto bytes = static_cast<uint64_t>(stored_bytes(type, tensor.elements()));
   const uint64_t available = mapped.bytes().size();
   if ((length_given && length != bytes) || offset > available || available - offset < bytes)
     return Error{Reason::bad_model, what + " needs " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
                                         " of '" + location + "', which has " + std::to_string(available) + "."};
   SPARKLE_TRY(allocated, allocate_tensor(type, shape, what));
   tensor = std::move(allocated);
-  if (bytes) std::memcpy(tensor.bytes.get(), mapped.bytes().data() + offset, bytes);
+  if (bytes) unpack(type, mapped.bytes().data() + offset, tensor.elements(), tensor.bytes.get());
   return tensor;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "families/narrow.h"
 #include "onnx/node.h"
 #include "onnx/tensor_proto.h"
 
@@ -117,29 +118,33 @@ OpParams read_prelu(Node& node) {
 // fmod=1 takes the sign of the dividend, fmod=0 that of the divisor.
 OpParams read_mod(Node& node) { return PointwiseNode{node.flag("fmod", false) ? PointwiseOp::mod : PointwiseOp::floor_mod}; }
 
+// What Cast and CastLike say about 8-bit floats.
+OpParams cast_to(Node& node, DType type) {
+  CastOp op{type, node.flag("saturate", true), PowerRounding::up};
+  const std::string rounding = node.text("round_mode", "up");
+  if (!parse_name(rounding, op.rounding)) return UnknownOp{"its attribute 'round_mode' is '" + rounding + "'"};
+  return op;
+}
+
 OpParams read_cast(Node& node) {
-  node.ignore("saturate");
-  node.ignore("round_mode");
   if (node.opset < 6) {
     const std::string name = node.text("to", "");
     int value = 0;
     for (int i = 1; i <= ::onnx::TensorProto::DataType_MAX; ++i)
       if (::onnx::TensorProto::DataType_IsValid(i) && onnx_type_name(i).starts_with(name + " ")) value = i;
-    if (const auto type = dtype_from_onnx(value)) return CastOp{*type};
+    if (const auto type = dtype_from_onnx(value)) return cast_to(node, *type);
     return UnknownOp{"its attribute 'to' is '" + name + "'"};
   }
   const int64_t to = node.integer("to", 0);
-  if (const auto type = dtype_from_onnx(static_cast<int>(std::clamp<int64_t>(to, 0, 1000)))) return CastOp{*type};
+  if (const auto type = dtype_from_onnx(static_cast<int>(std::clamp<int64_t>(to, 0, 1000)))) return cast_to(node, *type);
   return UnknownOp{"its attribute 'to' is " + onnx_type_name(static_cast<int>(std::clamp<int64_t>(to, 0, 1000)))};
 }
 
 OpParams read_cast_like(Node& node) {
-  node.ignore("saturate");
-  node.ignore("round_mode");
   const auto type = node.element_type(1);
-  if (!type) return CastOp{};  // that of input 1, which inference finds
-  node.inputs.resize(1);
-  return CastOp{*type};
+  OpParams op = cast_to(node, type.value_or(DType::f32));
+  if (type) node.inputs.resize(1);  // else it is that of input 1, which inference finds
+  return op;
 }
 
 using P = PointwiseOp;

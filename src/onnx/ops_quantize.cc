@@ -19,7 +19,7 @@ OpParams read_quantize(Node& node) {
   QuantizeOp op;
   op.axis = node.integer("axis", 1);
   op.block = node.integer("block_size", 0);
-  node.ignore("saturate");  // speaks of 8-bit floats only
+  op.saturate = node.flag("saturate", true);
   if (const int64_t precision = node.integer("precision", 0); precision != 0 && precision != 1)
     return UnknownOp{"its division in another precision than float is not served"};
   if (const auto type = named_type(node, "output_dtype")) op.to = *type;

@@ -220,6 +220,12 @@ TEST(OnnxOps, ShapesAndMovement) {
   EXPECT_EQ(one(12, "Dropout", {"x"}, {"y", "mask"}).read()->ops.size(), 3u);
   EXPECT_EQ(params<CastOp>(one(13, "Cast").with("to", int64_t{10})).to, DType::f16);
   EXPECT_EQ(params<CastOp>(one(1, "Cast").with("to", "INT32")).to, DType::i32);
+  EXPECT_EQ(params<CastOp>(one(19, "Cast").with("to", int64_t{20})).to, DType::f8e5m2fnuz);
+  EXPECT_EQ(params<CastOp>(one(25, "Cast").with("to", int64_t{26})).to, DType::i2);
+  EXPECT_TRUE(params<CastOp>(one(19, "Cast").with("to", int64_t{17})).saturate);
+  EXPECT_FALSE(params<CastOp>(one(19, "Cast").with("to", int64_t{17}).with("saturate", int64_t{0})).saturate);
+  EXPECT_EQ(params<CastOp>(one(24, "Cast").with("to", int64_t{24}).with("round_mode", "down")).rounding, PowerRounding::down);
+  EXPECT_NE(why(one(24, "Cast").with("to", int64_t{24}).with("round_mode", "odd")).find("'odd'"), std::string::npos);
   EXPECT_NE(why(one(13, "Cast").with("to", int64_t{8})).find("STRING"), std::string::npos);
 }
 

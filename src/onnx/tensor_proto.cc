@@ -1,5 +1,6 @@
 #include "onnx/tensor_proto.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -7,20 +8,27 @@ namespace sparkle {
 namespace {
 using ::onnx::TensorProto;
 
+// FLOAT8E4M3FN and those after it; the format's description here may be older than some of them.
+constexpr int kFirstNarrow = 17;
+
 constexpr struct {
   int onnx;
   DType type;
 } kTypes[] = {
-    {TensorProto::FLOAT, DType::f32},     {TensorProto::UINT8, DType::u8},     {TensorProto::INT8, DType::i8},
-    {TensorProto::UINT16, DType::u16},    {TensorProto::INT16, DType::i16},    {TensorProto::INT32, DType::i32},
-    {TensorProto::INT64, DType::i64},     {TensorProto::BOOL, DType::boolean}, {TensorProto::FLOAT16, DType::f16},
-    {TensorProto::DOUBLE, DType::f64},    {TensorProto::UINT32, DType::u32},   {TensorProto::UINT64, DType::u64},
-    {TensorProto::BFLOAT16, DType::bf16},
+    {TensorProto::FLOAT, DType::f32},     {TensorProto::UINT8, DType::u8},       {TensorProto::INT8, DType::i8},
+    {TensorProto::UINT16, DType::u16},    {TensorProto::INT16, DType::i16},      {TensorProto::INT32, DType::i32},
+    {TensorProto::INT64, DType::i64},     {TensorProto::BOOL, DType::boolean},   {TensorProto::FLOAT16, DType::f16},
+    {TensorProto::DOUBLE, DType::f64},    {TensorProto::UINT32, DType::u32},     {TensorProto::UINT64, DType::u64},
+    {TensorProto::BFLOAT16, DType::bf16}, {kFirstNarrow, DType::f8e4m3fn},       {kFirstNarrow + 1, DType::f8e4m3fnuz},
+    {kFirstNarrow + 2, DType::f8e5m2},    {kFirstNarrow + 3, DType::f8e5m2fnuz}, {kFirstNarrow + 4, DType::u4},
+    {kFirstNarrow + 5, DType::i4},        {kFirstNarrow + 6, DType::f4e2m1},     {kFirstNarrow + 7, DType::f8e8m0},
+    {kFirstNarrow + 8, DType::u2},        {kFirstNarrow + 9, DType::i2},
 };
-constexpr const char* kNames[] = {"UNDEFINED",      "FLOAT",      "UINT8",          "INT8",       "UINT16",   "INT16",
-                                  "INT32",          "INT64",      "STRING",         "BOOL",       "FLOAT16",  "DOUBLE",
-                                  "UINT32",         "UINT64",     "COMPLEX64",      "COMPLEX128", "BFLOAT16", "FLOAT8E4M3FN",
-                                  "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "UINT4",      "INT4",     "FLOAT4E2M1"};
+constexpr const char* kNames[] = {"UNDEFINED",      "FLOAT",      "UINT8",          "INT8",       "UINT16",    "INT16",
+                                  "INT32",          "INT64",      "STRING",         "BOOL",       "FLOAT16",   "DOUBLE",
+                                  "UINT32",         "UINT64",     "COMPLEX64",      "COMPLEX128", "BFLOAT16",  "FLOAT8E4M3FN",
+                                  "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ", "UINT4",      "INT4",      "FLOAT4E2M1",
+                                  "FLOAT8E8M0",     "UINT2",      "INT2",           "FLOAT6E2M3", "FLOAT6E3M2"};
 
 Error wrong_count(const std::string& what, int64_t found, const HostTensor& tensor) {
   return {Reason::bad_model, what + " holds " + std::to_string(found) + " elements where its shape " +
@@ -63,17 +71,23 @@ bool copy_typed(const TensorProto& proto, HostTensor& tensor) {
     case DType::i8: return copy_values<int8_t>(proto.int32_data(), tensor);
     case DType::u8: return copy_values<uint8_t>(proto.int32_data(), tensor);
     case DType::boolean: return copy_values<uint8_t>(proto.int32_data(), tensor);
+    default: break;
   }
-  return false;
+  // The narrow types: a byte of the packed form in each value.
+  std::string bytes;
+  for (const int32_t value : proto.int32_data()) bytes.push_back(static_cast<char>(value));
+  if (static_cast<int64_t>(bytes.size()) != stored_bytes(tensor.dtype, tensor.elements())) return false;
+  unpack(tensor.dtype, reinterpret_cast<const std::byte*>(bytes.data()), tensor.elements(), tensor.bytes.get());
+  return true;
 }
 
 // Bytes that are moved instead of copied; smaller tensors get aligned memory of their own.
 constexpr size_t kMoveFrom = 4096;
 
 HostTensor take_raw(TensorProto& proto, DType type, const Dims& shape) {
-  if (proto.raw_data().size() < kMoveFrom) {
+  if (proto.raw_data().size() < kMoveFrom || stored_bits(type) < 8) {
     HostTensor tensor = HostTensor::zeros(type, shape);
-    std::memcpy(tensor.bytes.get(), proto.raw_data().data(), proto.raw_data().size());
+    unpack(type, reinterpret_cast<const std::byte*>(proto.raw_data().data()), tensor.elements(), tensor.bytes.get());
     return tensor;
   }
   const auto owner = std::make_shared<std::string>(std::move(*proto.mutable_raw_data()));
@@ -95,6 +109,21 @@ int onnx_type_of(DType type) {
   for (const auto& row : kTypes)
     if (row.type == type) return row.onnx;
   return TensorProto::UNDEFINED;
+}
+
+int64_t stored_bytes(DType type, int64_t elements) {
+  const int64_t per_byte = std::max<int64_t>(1, 8 / stored_bits(type));
+  return per_byte > 1 ? elements / per_byte + (elements % per_byte != 0) : elements * size_of(type);
+}
+
+void unpack(DType type, const std::byte* from, int64_t elements, std::byte* to) {
+  const int64_t bits = stored_bits(type), per_byte = 8 / bits;
+  if (bits >= 8) {
+    if (elements > 0) std::memcpy(to, from, static_cast<size_t>(elements * size_of(type)));
+    return;
+  }
+  for (int64_t i = 0; i < elements; ++i)
+    to[i] = (from[i / per_byte] >> (i % per_byte * bits)) & static_cast<std::byte>((1 << bits) - 1);
 }
 
 std::string onnx_type_name(int onnx_type) {
@@ -132,14 +161,15 @@ Result<HostTensor> take_tensor(TensorProto& proto, const std::string& what, cons
   tensor.dtype = *type;
   tensor.shape = shape;
   if (proto.has_raw_data() && !proto.raw_data().empty()) {
-    const size_t bytes = static_cast<size_t>(tensor.size_bytes());
+    const auto bytes = static_cast<size_t>(stored_bytes(*type, tensor.elements()));
     if (proto.raw_data().size() != bytes)
       return Error{Reason::bad_model, what + " holds " + std::to_string(proto.raw_data().size()) + " bytes where its shape " +
                                           shape.to_string() + " of " + std::string(name_of(*type)) + " needs " +
                                           std::to_string(bytes) + "."};
     tensor = take_raw(proto, *type, shape);
   } else {
-    if (stored_count(proto, *type) != tensor.elements()) return wrong_count(what, stored_count(proto, *type), tensor);
+    const int64_t wanted = stored_bits(*type) < 8 ? stored_bytes(*type, tensor.elements()) : tensor.elements();
+    if (stored_count(proto, *type) != wanted) return wrong_count(what, stored_count(proto, *type), tensor);
     tensor = HostTensor::zeros(*type, shape);
     if (!copy_typed(proto, tensor)) return wrong_count(what, stored_count(proto, *type), tensor);
   }
@@ -152,7 +182,18 @@ void put_tensor(const HostTensor& tensor, const std::string& name, TensorProto& 
   proto.set_name(name);
   proto.set_data_type(onnx_type_of(tensor.dtype));
   for (int64_t size : tensor.shape) proto.add_dims(size);
-  proto.set_raw_data(tensor.bytes.get(), static_cast<size_t>(tensor.size_bytes()));
+  const int64_t bits = stored_bits(tensor.dtype);
+  if (bits >= 8) {
+    proto.set_raw_data(tensor.bytes.get(), static_cast<size_t>(tensor.size_bytes()));
+    return;
+  }
+  std::string packed(static_cast<size_t>(stored_bytes(tensor.dtype, tensor.elements())), '\0');
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    const auto element = static_cast<unsigned>(tensor.bytes[i]) & ((1u << bits) - 1);
+    char& byte = packed[static_cast<size_t>(i * bits / 8)];
+    byte = static_cast<char>(static_cast<unsigned char>(byte) | element << (i * bits % 8));
+  }
+  proto.set_raw_data(packed);
 }
 
 }  // namespace sparkle

@@ -11,7 +11,7 @@
 
 namespace sparkle {
 
-// ONNX element types that Sparkle holds; nothing for strings, complex numbers and types below 8 bits.
+// ONNX element types that Sparkle holds; nothing for strings, complex numbers and types of 6 bits.
 std::optional<DType> dtype_from_onnx(int onnx_type);
 int onnx_type_of(DType type);
 // "FLOAT8E4M3FN (17)": for messages.
@@ -23,6 +23,11 @@ Result<Dims> checked_shape(const std::string& what, const int64_t* sizes, int co
 // The tensor's value; its raw bytes are moved out of the message where possible. `what` starts error sentences
 // ("'m.onnx': tensor 'w'"); `folder` is where external data lies, empty for none.
 Result<HostTensor> take_tensor(::onnx::TensorProto& proto, const std::string& what, const std::string& folder);
+
+// Bytes that `elements` of a type take in a file, where those of 4 and 2 bits are packed.
+int64_t stored_bytes(DType type, int64_t elements);
+// Packed elements, the first in the lowest bits of the first byte, to one a byte. Other types are copied.
+void unpack(DType type, const std::byte* from, int64_t elements, std::byte* to);
 
 void put_tensor(const HostTensor& tensor, const std::string& name, ::onnx::TensorProto& proto);
 

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "graph/values.h"
 #include "onnx/tensor_proto.h"
 
 namespace sparkle {
@@ -102,8 +103,10 @@ struct OpWriter {
     return ok();
   }
   Status operator()(const CastOp& p) {
-    if (op.inputs.size() > 1) return plain("CastLike");
-    set(node("Cast"), "to", int64_t{onnx_type_of(p.to)});
+    NodeProto& proto = node(op.inputs.size() > 1 ? "CastLike" : "Cast");
+    if (op.inputs.size() < 2) set(proto, "to", int64_t{onnx_type_of(p.to)});
+    if (!p.saturate) set(proto, "saturate", int64_t{0});
+    if (p.rounding != PowerRounding::up) set(proto, "round_mode", name_of(p.rounding));
     return ok();
   }
   Status operator()(const BatchNormalizationOp& p) {
@@ -287,6 +290,11 @@ struct OpWriter {
     // One element of the wanted type: zero, or a cast of the value.
     if (p.value == 0) {
       put_tensor(HostTensor::zeros(p.dtype, {1}), "",
+                 *add(node("ConstantOfShape"), "value", AttributeProto::TENSOR).mutable_t());
+      return ok();
+    }
+    if (is_narrow(p.dtype)) {
+      put_tensor(from_doubles(p.dtype, {1}, {p.value}), "",
                  *add(node("ConstantOfShape"), "value", AttributeProto::TENSOR).mutable_t());
       return ok();
     }

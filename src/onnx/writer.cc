@@ -8,6 +8,8 @@ namespace sparkle {
 namespace {
 constexpr int64_t kOpset = 21;
 constexpr int64_t kIrVersion = 10;
+// What first had all of the narrow types.
+constexpr int64_t kNarrowOpset = 25, kNarrowIrVersion = 13;
 
 void declare(const GraphTensor& tensor, const std::string& name, ::onnx::ValueInfoProto& info) {
   info.set_name(name);
@@ -77,11 +79,13 @@ std::string ModelWriter::integers(const std::string& wish, const std::vector<int
 
 Result<std::string> onnx_bytes(const Graph& graph) {
   ::onnx::ModelProto model;
-  model.set_ir_version(kIrVersion);
+  const bool narrow =
+      std::any_of(graph.tensors.begin(), graph.tensors.end(), [](const GraphTensor& t) { return is_narrow(t.dtype); });
+  model.set_ir_version(narrow ? kNarrowIrVersion : kIrVersion);
   model.set_producer_name("sparkle");
   auto& opset = *model.add_opset_import();
   opset.set_domain("");
-  opset.set_version(kOpset);
+  opset.set_version(narrow ? kNarrowOpset : kOpset);
   auto& file = *model.mutable_graph();
   file.set_name(graph.name.empty() ? "graph" : graph.name);
 

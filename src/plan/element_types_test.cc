@@ -85,6 +85,64 @@ TEST(ElementTypes, WhatNoFamilyComputesIsRefusedByName) {
   EXPECT_EQ(plan.error().message, "Node 'n0' (exp): tensor 'x0' has type i32; this operator serves f32, f16, bf16, f64 there.");
 }
 
+// Tensors of the types that are storage alone: operators either move their elements or say that they do not serve them, whether
+// they are inputs or constants.
+TEST(ElementTypes, NarrowTypesAreMovedOrRefusedByName) {
+  struct Case {
+    std::string type;
+    OpParams params;
+    int inputs = 1;
+    bool moves = false;
+    std::vector<int64_t> list;  // a constant behind the inputs
+  };
+  std::vector<Case> cases = {
+      {"Transpose", TransposeOp{{0, 2, 1, 3}}, 1, true, {}},
+      {"Reshape", ReshapeOp{ReshapeOp::Form::reshape, {4, 72}, false, true}, 1, true, {}},
+      {"Concat", ConcatOp{1}, 2, true, {}},
+      {"Gather", GatherOp{0}, 1, true, {1, 0, 1}},
+      {"Tile", TileOp{}, 1, true, {1, 2, 1, 2}},
+      {"Pad", PadOp{}, 1, true, {0, 0, 1, 0, 0, 0, 0, 2}},
+      {"DepthToSpace", DepthToSpaceOp{2}, 1, true, {}},
+      {"Expand", ExpandOp{}, 1, true, {2, 2, 4, 6, 6}},
+      {"Trilu", TriluOp{}, 1, true, {}},
+      {"Cast", CastOp{DType::f16}, 1, true, {}},
+      {"Conv", testing::conv_op(0), 2, false, {}},
+      {"MatMul", MatMulOp{}, 2, false, {}},
+      {"MaxPool", PoolOp{.kernel = {1, 1}}, 1, false, {}},
+      {"ReduceSum", ReduceOp{ReduceKind::sum, {1}}, 1, false, {}},
+      {"ReduceMax", ReduceOp{ReduceKind::max, {1}}, 1, false, {}},
+      {"Softmax", SoftmaxOp{}, 1, false, {}},
+      {"TopK", TopKOp{1}, 1, false, {2}},
+      {"ArgMax", ArgOp{1}, 1, false, {}},
+      {"CumSum", CumSumOp{1}, 1, false, {}},
+      {"Equal", PointwiseNode{PointwiseOp::equal}, 2, false, {}},
+  };
+  for (PointwiseOp op : {PointwiseOp::add, PointwiseOp::exp, PointwiseOp::is_nan, PointwiseOp::relu, PointwiseOp::max})
+    cases.push_back({std::string(name_of(op)), PointwiseNode{op}, arity_of(op), false, {}});
+  for (int t = static_cast<int>(DType::f8e4m3fn); t < kDTypes; ++t)
+    for (const Case& c : cases)
+      for (const bool constant : {false, true}) {
+        const DType type = static_cast<DType>(t);
+        GraphBuilder b;
+        b.input({1});  // a model has an input
+        std::vector<TensorId> inputs;
+        for (int i = 0; i < c.inputs; ++i)
+          inputs.push_back(constant ? typed(b, HostTensor::zeros(type, {2, 4, 6, 6})) : b.input({2, 4, 6, 6}, type));
+        if (!c.list.empty()) inputs.push_back(b.ints(c.list));
+        const TensorId y = b.op(c.type, c.params, inputs);
+        const auto plan = planned(b, y);
+        const std::string what = c.type + " of " + std::string(name_of(type)) + (constant ? ", constant" : "");
+        if (c.moves) {
+          EXPECT_TRUE(plan.ok()) << what << ": " << plan.error().message;
+          continue;
+        }
+        ASSERT_FALSE(plan.ok()) << what;
+        EXPECT_EQ(plan.error().reason, Reason::type_not_served) << what << ": " << plan.error().message;
+        EXPECT_NE(plan.error().message.find("'n0'"), std::string::npos) << plan.error().message;
+        EXPECT_NE(plan.error().message.find(name_of(type)), std::string::npos) << plan.error().message;
+      }
+}
+
 TEST(ElementTypes, BoundsOfIntegersNeedNotFitADouble) {
   GraphBuilder b;
   const int64_t high = (int64_t{1} << 62) + 1;

@@ -97,6 +97,9 @@ const TypeRow* row_of(const OpParams& params) {
       std::holds_alternative<SpaceToDepthOp>(params) || std::holds_alternative<GatherOp>(params) ||
       std::holds_alternative<PadOp>(params))
     return &type_row(StageParams(CopyParams{}));
+  if (std::holds_alternative<GatherElementsOp>(params) || std::holds_alternative<GatherNDOp>(params))
+    return &type_row(StageParams(GatherParams{}));
+  if (std::holds_alternative<TriluOp>(params)) return &type_row(StageParams(TriangleParams{}));
   return nullptr;
 }
 
@@ -120,9 +123,10 @@ bool is_quantized(const Op& op) {
 }
 
 Status check_types(const Graph& graph, const Op& op) {
-  if (is_index_operator(op) || is_quantized(op)) return ok();  // inference has checked their types
+  if (is_quantized(op)) return ok();         // inference has checked its types
+  const bool index = is_index_operator(op);  // of these it has checked all but those that are storage alone
   const TypeRow* row = row_of(op.params);
-  const TypeSet types = row ? row->types : TypeSet{DType::f32};
+  const TypeSet types = row ? row->types : index ? kComputed : TypeSet{DType::f32};
   const auto check = [&](TensorId id, bool input, size_t position) -> Status {
     if (id == kAbsent) return ok();
     const GraphTensor& t = graph.tensor(id);

@@ -1,4 +1,5 @@
 // Concat, Pad, Gather, Tile, DepthToSpace, SpaceToDepth, Cast: elements move.
+#include "families/pointwise/cast.h"
 #include "plan/lower.h"
 #include "plan/view.h"
 
@@ -166,9 +167,9 @@ Result<bool> lower_movement(Lowering& l, const Group& group) {
     lower_depth_to_space(l, group, op, to_space->block, to_space->columns_first);
   } else if (const auto* to_depth = std::get_if<SpaceToDepthOp>(&op.params)) {
     lower_space_to_depth(l, group, op, to_depth->block, to_depth->columns_first);
-  } else if (std::holds_alternative<CastOp>(op.params)) {
+  } else if (const auto* cast = std::get_if<CastOp>(&op.params)) {
     const GraphTensor& result = l.result(group);
-    const PointwiseParams program{1, {{PointwiseOp::identity, 0, 0, 0, 0, 0}}};
+    const PointwiseParams program = cast_program(cast->to, cast->saturate, cast->rounding);
     l.set(group.output,
           pointwise_step(l, op.name, l.nodes(group), program, {l.either(op.inputs[0])}, result.dtype, result.shape));
   } else {

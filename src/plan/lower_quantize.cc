@@ -1,4 +1,5 @@
 // Operators on quantised tensors: integer convolutions and products, QuantizeLinear and its relatives.
+#include "families/narrow.h"
 #include "graph/values.h"
 #include "plan/lower.h"
 #include "plan/view.h"
@@ -208,6 +209,10 @@ Result<bool> lower_quantize(Lowering& l, const Group& group) {
   QuantizeParams params;
   if (const auto* quantize = std::get_if<QuantizeOp>(&op.params)) {
     params.block = quantize->block;
+    if (quantize->saturate && ends_in_nan_or_infinity(quantize->to)) {
+      params.clip = true;
+      params.high = static_cast<int64_t>(largest_of(quantize->to)), params.low = -params.high;
+    }
     lower_linear(l, group, op, params, quantize->to, quantize->axis);
   } else if (const auto* dequantize = std::get_if<DequantizeOp>(&op.params)) {
     params.kind = QuantizeKind::dequantize, params.block = dequantize->block;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "families/element.h"
+
 namespace sparkle {
 namespace {
 
@@ -29,8 +31,8 @@ double element(const HostTensor& t, int64_t i) {
     case DType::u32: return t.data<uint32_t>()[i];
     case DType::i64: return static_cast<double>(t.data<int64_t>()[i]);
     case DType::u64: return static_cast<double>(t.data<uint64_t>()[i]);
+    default: return load_element(t.dtype, t.bytes.get() + i);  // the narrow types
   }
-  return 0;
 }
 
 std::string number(double v) {
@@ -68,7 +70,7 @@ Comparison compare(const HostTensor& actual, const HostTensor& expected, const T
   for (int64_t i = 0; i < n; ++i) {
     const double a = element(actual, i), b = element(expected, i);
     // Integers of 64 bits may differ where doubles of them do not.
-    const bool whole = !is_float(expected.dtype) && expected.dtype != DType::boolean;
+    const bool whole = !is_float(expected.dtype) && !is_narrow(expected.dtype) && expected.dtype != DType::boolean;
     const int64_t size = size_of(expected.dtype);
     if (whole ? std::memcmp(actual.bytes.get() + i * size, expected.bytes.get() + i * size, static_cast<size_t>(size)) == 0
               : a == b || (std::isnan(a) && std::isnan(b)))

@@ -63,6 +63,64 @@ class ForeignBfloat16:
         return 1, 0
 
 
+NARROW = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn", "int4",
+          "uint4", "int2", "uint2")
+BITS = {"float4_e2m1fn": 4, "int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
+
+
+def cast_session(source, to, shape, **attributes):
+    numbers = [int(helper.np_dtype_to_tensor_dtype(np.dtype(t))) for t in (source, to)]
+    model = helper.make_model(helper.make_graph(
+        [helper.make_node("Cast", ["x"], ["y"], to=numbers[1], **attributes)], "cast",
+        [helper.make_tensor_value_info("x", numbers[0], shape)], [helper.make_tensor_value_info("y", numbers[1], shape)]),
+        opset_imports=[helper.make_opsetid("", 25)], ir_version=13)
+    return sparkle.Session(model.SerializeToString())
+
+
+def expect_equal(got, want, floats=np.float32):
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got.astype(floats), want.astype(floats))  # NaN equals NaN
+
+
+@pytest.mark.parametrize("name", NARROW)
+def test_every_code_of_the_narrow_types_is_what_ml_dtypes_says(name):
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    codes = np.arange(1 << BITS.get(name, 8)).astype(np.uint8)
+    session = cast_session(dtype, np.float32, codes.shape)
+    assert session.inputs[0].dtype == name
+    floats = session.run([codes.view(dtype)])[0]
+    expect_equal(floats, codes.view(dtype).astype(np.float32))
+    np.testing.assert_array_equal(session.run([codes])[0], floats)  # the bits
+    session.explain()
+    with pytest.raises(ValueError, match="float32 was given"):
+        session.run([floats])
+    back = cast_session(np.float32, dtype, codes.shape, saturate=int("e8m0" in name)).run([floats])[0]
+    expect_equal(back, codes.view(dtype))
+    numbers = ~np.isnan(floats)
+    np.testing.assert_array_equal(back.view(np.uint8)[numbers], codes[numbers])
+
+
+@pytest.mark.parametrize("name", NARROW[:4])
+def test_floats_round_to_8_bits_as_in_ml_dtypes(name):
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    random = np.random.default_rng(3)
+    x = np.concatenate([(np.exp2(random.uniform(-20, 18, 4000)) * random.choice([-1, 1], 4000)).astype(np.float32),
+                        np.float32([0, -0.0, np.inf, -np.inf, np.nan, 448, 464, 480, 57344, 61440, 240, 248])])
+    expect_equal(cast_session(np.float32, dtype, x.shape, saturate=0).run([x])[0], x.astype(dtype))
+    info = ml_dtypes.finfo(dtype)
+    bounded = np.clip(x, np.float32(info.min), np.float32(info.max)).astype(dtype)
+    expect_equal(cast_session(np.float32, dtype, x.shape).run([x])[0], bounded)
+    double = x[:4000].astype(np.float64) * 1.01
+    expect_equal(cast_session(np.float64, dtype, double.shape, saturate=0).run([double])[0], double.astype(dtype))
+
+
+@pytest.mark.parametrize("name", NARROW[5:])
+def test_floats_become_4_and_2_bits_as_in_ml_dtypes(name):
+    dtype = np.dtype(getattr(ml_dtypes, name))
+    x = np.linspace(-9, 9, 1201).astype(np.float32)
+    expect_equal(cast_session(np.float32, dtype, x.shape).run([x])[0], x.astype(dtype))
+
+
 def test_bfloat16_comes_and_goes():
     shape = (2, 3)
     session = sparkle.Session(one_node("Add", [(TensorProto.BFLOAT16, shape)] * 2, (TensorProto.BFLOAT16, shape)))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes the test vectors beside it: DIR/model.onnx, DIR/test_data_set_0/{input_I,output_I}.pb for each case of
-operators.py, windows.py, shapes.py, values.py, places.py, attention.py, quantized.py, networks.py and element_types.py.
+operators.py, windows.py, shapes.py, values.py, places.py, attention.py, quantized.py, networks.py, element_types.py
+and narrow_types.py.
 Expected outputs: the reference evaluator of the onnx package in double precision, rounded to float32 once. Each float32
 case must agree with onnxruntime; PEER_IS_RIGHT lists the cases where the evaluator errs. Needs bench/requirements.txt
 (scripts/setup bench); run as build/venv/bin/python tests/vectors/generate.py [NAME...]."""
@@ -65,7 +66,7 @@ class Case:
     evaluated in float32, because its nodes or the evaluator's function bodies name that type. `stored`: the type of float16 or
     bfloat16 that takes the place of float32 in the file, evaluated in double on rounded inputs and rounded once. `exact`: types
     are as given; onnxruntime, which lacks many of them, is not asked."""
-    stored, exact = None, False
+    stored, exact, ir_version = None, False, IR_VERSION
 
     def __init__(self, name, nodes, feeds, outputs, opset, single=False):
         self.name, self.nodes, self.feeds, self.outputs, self.opset = name, nodes, feeds, outputs, opset
@@ -93,7 +94,7 @@ class Case:
         imports += [helper.make_opsetid(domain, 1) for domain in sorted({n.domain for n in self.nodes if n.domain})]
         graph = helper.make_graph(self.nodes, self.name, inputs, outputs, initializers)
         model = helper.make_model(graph, opset_imports=imports, producer_name="sparkle")
-        model.ir_version = IR_VERSION
+        model.ir_version = self.ir_version
         return model
 
 
@@ -229,6 +230,7 @@ class Maker:
 def main():
     import attention
     import element_types
+    import narrow_types
     import networks
     import operators
     import places
@@ -237,7 +239,8 @@ def main():
     import values
     import windows
     maker = Maker()
-    for module in (operators, windows, shapes, values, places, attention, quantized, networks, element_types):
+    for module in (operators, windows, shapes, values, places, attention, quantized, networks, element_types,
+                   narrow_types):
         module.add(maker)
     names = [c.name for c in maker.cases]
     assert len(names) == len(set(names)), "two cases of one name"

@@ -1,4 +1,5 @@
-// f16 by the unit's own instructions, bf16 by shifts, the others by loops that the compiler vectorises for each unit.
+// f16 by the unit's own instructions, bf16 by shifts, the narrow types by tables and their bits, the others by loops that the
+// compiler vectorises for each unit.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/conversions.cc"
 #include "backends/cpu/simd.h"
@@ -76,6 +77,16 @@ void store_bool(const float* from, int64_t count, std::byte* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = static_cast<std::byte>(from[i] != 0);
 }
 
+template <DType type>
+void load_narrow(const std::byte* from, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = narrow::kFloatOf<type>[static_cast<size_t>(from[i])];
+}
+
+template <DType type>
+void store_narrow(const float* from, int64_t count, std::byte* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = narrowed<type>(from[i]);
+}
+
 Conversions find(DType type) {
   switch (type) {
     case DType::f32: return {load<float>, store<float>};
@@ -91,8 +102,11 @@ Conversions find(DType type) {
     case DType::i64: return {load<int64_t>, store<int64_t>};
     case DType::u64: return {load<uint64_t>, store<uint64_t>};
     case DType::boolean: return {load_bool, store_bool};
+    default: break;
   }
-  return {};
+  Conversions found;
+  with_narrow(type, [&]<DType kType> { found = {load_narrow<kType>, store_narrow<kType>}; });
+  return found;
 }
 #endif
 }  // namespace sparkle::cpu::HWY_NAMESPACE

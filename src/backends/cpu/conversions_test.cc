@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "backends/cpu/test_tensor.h"
+#include "families/convert.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -54,9 +55,36 @@ TEST(Conversions, RoundToNearestEven) {
     }
 }
 
+// Every byte, and what lies around and between the values, as the plain loops have it.
+TEST(Conversions, NarrowTypes) {
+  for (const std::string& unit : test_units())
+    for (int t = static_cast<int>(DType::f8e4m3fn); t < kDTypes; ++t) {
+      const DType type = static_cast<DType>(t);
+      const Conversions c = conversions(unit, type);
+      std::vector<std::byte> codes(256);
+      for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::byte>(i);
+      std::vector<float> floats(256);
+      c.load(codes.data(), 256, floats.data());
+      for (size_t i = 0; i < codes.size(); ++i) {
+        const double want = load_element(type, &codes[i]);
+        ASSERT_TRUE(static_cast<double>(floats[i]) == want || (std::isnan(floats[i]) && std::isnan(want)))
+            << name_of(type) << i;
+      }
+      for (size_t i = 0; i < 256; ++i)
+        for (const float factor : {0.75f, 1.25f, 1.5f, 1.0000001f, 0.9999999f, 300.0f, 1e-6f})
+          floats.push_back(floats[i] * factor);
+      for (const float special : {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1e30f, -1e30f, 1e-40f}) floats.push_back(special);
+      std::vector<std::byte> got(floats.size()), want(floats.size());
+      c.store(floats.data(), static_cast<int64_t>(floats.size()), got.data());
+      store_row(type, floats.data(), static_cast<int64_t>(floats.size()), want.data(), 1);
+      ASSERT_EQ(got, want) << unit << " " << name_of(type);
+    }
+}
+
 TEST(Conversions, TailsAndPitchesTouchNothingElse) {
   for (const std::string& unit : test_units())
-    for (const DType type : {DType::f16, DType::bf16, DType::i8, DType::u16, DType::i64, DType::boolean, DType::f64})
+    for (const DType type : {DType::f16, DType::bf16, DType::i8, DType::u16, DType::i64, DType::boolean, DType::f64,
+                             DType::f8e4m3fn, DType::f8e5m2fnuz, DType::f4e2m1, DType::u2, DType::u4})
       for (int64_t count = 1; count <= 40; ++count)
         for (const int64_t pitch : {1, 3, -1}) {
           const Conversions c = conversions(unit, type);

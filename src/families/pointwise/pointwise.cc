@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "families/narrow.h"
+
 namespace sparkle {
 namespace {
 constexpr std::string_view kNames[] = {

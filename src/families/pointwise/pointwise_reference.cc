@@ -61,7 +61,8 @@ double weight(PointwiseOp op) {
     case PointwiseOp::cosh:
     case PointwiseOp::asinh:
     case PointwiseOp::acosh:
-    case PointwiseOp::atanh: return 400;  // lane by lane
+    case PointwiseOp::atanh:
+    case PointwiseOp::power_of_two: return 400;  // lane by lane
     case PointwiseOp::exp:
     case PointwiseOp::log:
     case PointwiseOp::sin:

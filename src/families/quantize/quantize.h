@@ -1,6 +1,7 @@
 // The quantize family: between real numbers and integers with scale and zero point, and the small quantised operators that are
 // no sums of products. Scales and zero points are operands, seen with pitch 0 where one value serves all.
-//   quantize   x, scale, zero -> y              y = saturate(round_to_even(x / scale) + zero)
+//   quantize   x, scale, zero -> y              y = saturate(round_to_even(x / scale) + zero); to a narrow float:
+//                                               encoded(x / scale + zero), within [low, high] where clip says so
 //   dequantize x, scale, zero -> y              y = (x - zero) * scale
 //   dynamic    x -> y u8, scale, zero           scale and zero from the range of x, zero included
 //   add        a, scale, zero, b, scale, zero, y's scale, y's zero -> y     quantize(dequantize(a) + dequantize(b)), in fp32

@@ -27,13 +27,24 @@ Dims parameter_index(const QuantizeParams& p, const Dims& at) {
 // The quotient in the precision of the scale, as the specification asks.
 float quotient(double x, const TensorView& scale, const Dims& at) {
   const float divisor = real(scale, at), value = static_cast<float>(x) / divisor;
-  if (scale.desc.dtype == DType::f32) return value;
+  if (scale.desc.dtype == DType::f32 || scale.desc.dtype == DType::f8e8m0) return value;
   std::byte rounded[8];
   store_element(scale.desc.dtype, static_cast<double>(value), rounded);
   return static_cast<float>(load_element(scale.desc.dtype, rounded));
 }
 
+void quantize_to_float(const QuantizeParams& p, std::span<const TensorView> inputs, const TensorView& y) {
+  for_each_index(y.desc.shape, [&](const Dims& at) {
+    const Dims from = parameter_index(p, at);
+    double value = static_cast<double>(quotient(load(inputs[0], at), inputs[1], from)) + load(inputs[2], from);
+    if (p.clip && value < static_cast<double>(p.low)) value = static_cast<double>(p.low);
+    if (p.clip && value > static_cast<double>(p.high)) value = static_cast<double>(p.high);
+    store(y, at, value);
+  });
+}
+
 void quantize(const QuantizeParams& p, std::span<const TensorView> inputs, const TensorView& y) {
+  if (is_narrow_float(y.desc.dtype)) return quantize_to_float(p, inputs, y);
   const IntegerRange range = output_range(y.desc.dtype, p);
   for_each_index(y.desc.shape, [&](const Dims& at) {
     const Dims from = parameter_index(p, at);

@@ -141,7 +141,8 @@ StripFunction find_strip(PointwiseOp op, bool clipped) {
     case PointwiseOp::acosh:
     case PointwiseOp::atanh:
     case PointwiseOp::mod:
-    case PointwiseOp::floor_mod: return strip_by_element;
+    case PointwiseOp::floor_mod:
+    case PointwiseOp::power_of_two: return strip_by_element;
 #undef CASE
 #define CASE(name, arity) \
   case PointwiseOp::name: return strip<name##_op, arity, false>;

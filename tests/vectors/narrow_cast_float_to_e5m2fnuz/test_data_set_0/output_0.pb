@@ -1,0 +1,1 @@
+CByJ…cзbdafcв[bb^ecdгЁ_gдeeдeвееедЁVeeSжfзв[жж]e”я`fbSeвзЎќеY]f`\fcdaдед`bZде№÷џc]дж^feЁfdжжe_зeеcY\bеceaяUeж\ge”cYbYеeвdгX[Ўfd`Ёaeeжзedўе_aYfe`fT\aв_џеее”adSжc`ждeбев`егaЁfгзгgгdTfеёgв\гeдж]eжддccбџЎffcеfO

@@ -1,0 +1,1 @@
+CByJЩaлbпу_aте_сZпоппмсbbрYумbcнaнгмнуT\отbZ`тн_^^Tот]Yр^XO]тм`п@оупрV]aоW=с]о^^cнлYп_тнрbтbcXжa^\нbтрл_еSbUЮйнс]с]еHсcYнк]Jсо]руXcтbbb_`Nс`c`снaaз\йaрPрмaкbрдX`YнbрaзтaкbZ\н^WbYVZ^слS]Iоbнcутb^тXстни[н`птм

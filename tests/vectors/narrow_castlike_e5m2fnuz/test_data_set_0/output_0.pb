@@ -1,0 +1,1 @@
+CByJ…cвбжжNяeёе\gcдdбзcзcдfdfdеde]YгcдeзaSfбегWaddеgўdgecџ^бжЁgЁaa_bдfgdа`аdбfёcfЎed[бжж`SeеTеeёgўfбcгжжж^д]еdџ]_гЁб]cввVg]dбg^gfџfжежeеZagбж_eџёаяfbe’S6g^ffждbўдвe^e^dџа`cёжfжfждeжаевеедЎcefYз_ddќIdедcв\ef

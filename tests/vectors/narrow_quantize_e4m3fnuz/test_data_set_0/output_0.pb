@@ -1,0 +1,1 @@
+CByJиD╢╢P╦DяFя4оAи,/EргкI>IOOяиI╪╫P<нPр2IJ4дJкяIяпи&яRяKрлJ╦S╜оюNCл╓JQQEKM?A+яJQ5рп╧EйRмJпRANIQюяяк7H>C╪оRKMеа╧яQIфиц9C╥мROгббO&к:╢HBр2RR;нPкQяяRKбOK╧блг6дNюL©цо;N╨Pя9Q:O7P7нNQMCEоP'LпL@хсQONй╦ярPPIяц╙GоG

@@ -1,0 +1,1 @@
+CByJифаDDеHHхH.дDGбHхххHфеBхфдбгFд5EIиюDDEFDHI7дHааHфF╬IDC©ифггфAгееFдGHH>егHH=I╝IHEIHH@H╥╧еB<феи=?H╪I8BICа5EEцGDFIеGGIхIFGегGBIхиI9фию>HIIг╪ииеDDюеHIGE6дHH@╪гфH@ц╢IцгEх╬╩хгDI╪╫@GгIбIхGагхиDфCг╢-IHгDEхю╝ггI

@@ -1,0 +1,1 @@
+CByJ3¶õxA…U­f*I—ueWUUWZmBeÓ”QfQUkV„Z—µ*VdZXVayJYbg¤•i•
