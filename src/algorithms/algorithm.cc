@@ -56,10 +56,26 @@ StagePlan grouped_stages(const AnchorCall& call) {
   return {{whole_call(call, params)}, {}};
 }
 
-constexpr std::array<Algorithm, 6> kAlgorithms = {{
+Reason direct_applies(const AnchorCall& call) {
+  const Problem& p = call.problem;
+  if (p.kind != ProblemKind::conv || p.rank != 2) return Reason::not_this_family;
+  if (p.dtype != "f32") return Reason::type_not_served;
+  if (p.groups != 1) return Reason::groups_not_served;
+  return p.c <= kMostDirectChannels ? Reason::none : Reason::filter_not_served;
+}
+
+StagePlan direct_stages(const AnchorCall& call) {
+  DirectParams params;
+  params.window = call.problem.window;
+  params.epilogue = call.problem.epilogue;
+  return {{whole_call(call, params)}, {}};
+}
+
+constexpr std::array<Algorithm, 7> kAlgorithms = {{
     {"depthwise", "every channel has filters of its own", depthwise_applies, depthwise_stages},
     {"grouped", "several groups of a few channels in one vector", grouped_applies, grouped_stages},
     {"gemm", "implicit matrix product: no im2col buffer", gemm_applies, gemm_stages},
+    {"direct", "few input channels: whole rows of outputs from padded rows of inputs", direct_applies, direct_stages},
     {"winograd2", "3x3 by tiles of 2x2 outputs: 2.25 times fewer products", winograd_applies, winograd_stages<2>,
      winograd_error<2>},
     {"winograd4", "3x3 by tiles of 4x4 outputs: 4 times fewer products", winograd_applies, winograd_stages<4>,

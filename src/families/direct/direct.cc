@@ -1,0 +1,224 @@
+// What the direct family tells the planner: variants, predicted work and traffic, schedules worth ranking.
+#include "families/direct/direct.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "families/common.h"
+#include "families/direct/direct_layout.h"
+#include "families/gemm/gemm_family.h"
+#include "families/taps.h"
+
+namespace sparkle {
+namespace {
+
+constexpr Variant kVariants[] = {
+#include "families/direct/variants.inc"
+};
+
+const DirectParams& params_of(const Stage& stage) { return std::get<DirectParams>(stage.params); }
+
+// What is computed is a convolution, whatever the way.
+void reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  const auto& p = std::get<DirectParams>(params);
+  GemmParams gemm;
+  gemm.window = p.window;
+  gemm.epilogue = p.epilogue;
+  gemm_reference(gemm, inputs, outputs);
+}
+
+int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t rounded(int64_t a, int64_t b) { return divided(a, b) * b; }
+
+int registers_of(const MathUnit& unit) { return unit.registers > 0 ? unit.registers : unit.name == "avx2" ? 16 : 32; }
+
+// Taps of a row that the sliding kernels hold in registers.
+bool slides(const Window& w) {
+  return w.stride[2] == 1 && w.dilation[2] == 1 && (w.filter[2] == 3 || w.filter[2] == 5 || w.filter[2] == 7);
+}
+
+// How an input row lies in the scratch. Maps in the lanes broadcast single inputs: their order matters little.
+DirectRow row_of(const DirectSchedule& s, const Stage& stage, int64_t columns, int64_t lanes) {
+  const Window& w = params_of(stage).window;
+  const FeatureMap x = feature_map(stage.inputs[0]);
+  const bool maps = s.variant == "maps";
+  return direct_row(w, x.c, columns, lanes, maps ? 1 : w.stride[2], !maps || (x.c > 1 && x.pitch_c != 1));
+}
+
+// Rows of outputs per task: all, or so few that there are some tasks for each core, in numbers that let all cores end together.
+int64_t rows_per_task(const FeatureMap& y, int64_t column_blocks, const Device& device) {
+  const int64_t cores = std::max(1, device.cores), strips = std::max<int64_t>(1, y.n * column_blocks);
+  if (cores == 1 || strips >= 8 * cores) return 0;
+  int64_t best = y.h, least = 0;
+  for (int64_t blocks = 1; blocks <= divided(8 * cores, strips); ++blocks) {
+    const int64_t rows = divided(y.h, blocks);
+    if (rows < 4 && blocks > 1) break;                                           // each task lays the rows above its own again
+    const int64_t longest = divided(strips * divided(y.h, rows), cores) * rows;  // rows of the busiest core
+    if (least == 0 || longest <= least) best = rows, least = longest;
+  }
+  return std::max<int64_t>(1, best);
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  const auto refuse = [&](Reason reason) {
+    why_not = reason;
+    return std::vector<Schedule>{};
+  };
+  if (variant.name == "plain") return loop_schedules(variant, device, why_not);
+  if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
+  const MathUnit* unit = best_vector_unit(device);
+  if (!unit) return refuse(Reason::unit_missing);
+  for (const TensorDesc& desc : stage.inputs)
+    if (desc.dtype != DType::f32) return refuse(Reason::type_not_served);
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  if (y.c > 1 && y.pitch_c != 1) return refuse(Reason::layout_not_served);
+  const Window& w = params_of(stage).window;
+  // Filters taller or wider than any scratch are refused before their sizes are multiplied.
+  const auto large = [&](size_t axis) {
+    return w.filter[axis] > kMostDirectRows || w.dilation[axis] > kMostDirectRing || w.stride[axis] > kMostDirectRing;
+  };
+  if (x.d != 1 || w.filter[0] != 1 || x.c > kMostDirectChannels || large(1) || large(2))
+    return refuse(Reason::filter_not_served);
+  const int64_t ring = (w.filter[1] - 1) * w.dilation[1] + 1, lanes = std::max(1, unit->n);
+  if (ring > kMostDirectRing) return refuse(Reason::filter_not_served);
+
+  DirectSchedule s;
+  s.variant = variant.name;
+  s.unit = unit->name;
+  const bool many = registers_of(*unit) >= 32;
+  if (variant.name == "pixels") {
+    const int64_t blocks = divided(y.c, 4);
+    s.maps = static_cast<int>(divided(y.c, std::max<int64_t>(1, blocks)));
+    constexpr int kMany[] = {10, 8, 6, 5}, kFew[] = {8, 4, 3, 2};
+    s.pixels = (many ? kMany : kFew)[std::max(1, s.maps) - 1];
+  } else if (variant.name == "slide") {
+    if (!slides(w)) return refuse(Reason::filter_not_served);
+    s.maps = 1;
+    s.pixels = static_cast<int>(std::min<int64_t>(w.filter[2] == 5 ? 15 : 17, (many ? 30 : 14) - w.filter[2]));
+    if (y.w < (s.pixels + 1) / 2) return refuse(Reason::filter_not_served);
+  } else {
+    const int64_t vectors = std::max<int64_t>(1, divided(y.c, lanes)), most = many ? 4 : 2;
+    s.maps = static_cast<int>(divided(vectors, divided(vectors, most)));
+    s.pixels = (many ? 24 : 12) / s.maps;
+  }
+  // As many columns as the scratch holds for all rows of the filter.
+  int64_t blocks = 1;
+  const auto columns = [&] { return std::max<int64_t>(1, divided(y.w, blocks)); };
+  const auto floats = [&] { return ring * row_of(s, stage, columns(), lanes).floats; };
+  while (floats() > kDirectScratchFloats && columns() > lanes) ++blocks;
+  if (floats() > kDirectScratchFloats) return refuse(Reason::filter_not_served);
+  if (variant.name == "slide" && columns() < (s.pixels + 1) / 2) return refuse(Reason::filter_not_served);
+  s.columns = columns();
+  if (s.variant != "maps") s.columns = std::min(rounded(s.columns, lanes), std::max<int64_t>(1, y.w));
+  s.rows = rows_per_task(y, blocks, device);
+  return {s};
+}
+
+Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
+  const Window& w = params_of(stage).window;
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  Footprint f = streaming_footprint(stage, device, 0);
+  const auto number = [](int64_t v) { return static_cast<double>(v); };
+  const double row_taps = taps_inside({x.h, y.h, w.filter[1], w.stride[1], w.dilation[1], w.pad_begin[1]});  // of all rows
+  const double products = number(y.n) * number(x.c) * row_taps * number(w.filter[2]);
+  f.nominal_flops = 2.0 * number(y.n) * number(y.pixels()) * number(y.c) * number(x.c) * number(w.taps());
+  f.executed_flops = 2.0 * products * number(y.w) * number(y.c);
+  f.parallel_units = 1;
+  const auto* s = std::get_if<DirectSchedule>(&schedule);
+  const MathUnit* unit = s ? device.unit(s->unit) : nullptr;
+  if (!unit || y.pixels() == 0) return f;
+
+  const bool in_pixels = s->variant == "pixels";
+  const int64_t lanes = std::max(1, unit->n);
+  const double column_blocks = std::ceil(number(y.w) / number(s->columns));
+  const double row_blocks = s->rows > 0 ? std::ceil(number(y.h) / number(s->rows)) : 1;
+  // A block of maps passes over a row of outputs tile by tile, in vectors of pixels or in pixels.
+  const double block = in_pixels ? number(s->maps) : number(s->maps * lanes);
+  const double blocks = std::ceil(number(y.c) / block);
+  const double along = in_pixels ? number(divided(y.w, lanes)) : number(y.w);  // of a row
+  const double tiles = std::ceil(along / s->pixels);
+  const double vectors = in_pixels ? along * number(y.c) : along * number(divided(y.c, lanes));  // of sums, of a row
+  f.executed_flops = 2 * products * vectors * number(lanes);
+
+  // A step loads a tile's vectors and broadcasts its single numbers. Unaligned vectors of inputs lie in two lines; a broadcast
+  // takes the time of a vector's load on Intel, half of it on Zen.
+  const double vector_bytes = number(lanes) * 4, taps = number(w.filter[2]);
+  const double loads = in_pixels ? along * 2 * blocks : tiles * number(divided(y.c, lanes));
+  const double broadcasts = in_pixels               ? tiles * number(y.c)
+                            : s->variant == "slide" ? (number(y.w) + tiles * (taps - 1)) / taps * blocks
+                                                    : number(y.w) * blocks;
+  const double per_step = (loads + 0.75 * broadcasts) * vector_bytes;
+  const DirectRow row = row_of(*s, stage, s->columns, lanes);
+  const DirectReading reading = direct_reading(stage, s->variant, s->columns, lanes);
+  // Single floats cost the L1 as much as vectors do.
+  const double laid = reading == DirectReading::in_place ? 0
+                      : reading == DirectReading::vectors
+                          ? 2 * number(x.n) * number(x.h) * column_blocks * number(row.floats) * 4
+                          : number(x.n) * number(x.h) * number(x.w) * number(x.c) * vector_bytes;
+  // Sums that wait in the L1 for residuals, factors and functions; the general product does the first two in registers.
+  const Epilogue& e = params_of(stage).epilogue;
+  const bool factors = e.scale || e.alpha != 1 || e.residuals_before + e.residuals_after > 0;
+  const double raw = factors ? 4 * number(y.n) * number(y.pixels()) * number(y.c) * 4 : 0;
+  const double weights = number(x.c) * number(w.taps()) * number(y.c) * 4;
+  const double moved = f.bytes.empty() ? 0 : f.bytes[0];
+  f.exposed.assign(f.bytes.size(), 0);
+  for (size_t i = 0; i < f.bytes.size(); ++i) {
+    if (i == 0) {
+      f.exposed[0] = laid + raw;
+      f.bytes[0] = products * per_step + moved + f.exposed[0];
+      continue;
+    }
+    // Weights that do not stay come again with every tile.
+    const double inner = number(device.memory[i - 1].bytes);
+    if (weights / blocks > inner) f.bytes[i] += number(y.n) * row_taps / number(w.filter[1]) * tiles * weights;
+    f.bytes[i] = std::min(f.bytes[i], f.bytes[i - 1]);
+  }
+  f.parallel_units = number(y.n) * column_blocks * row_blocks;
+  // Zen 4, beside the products: some 45 cycles a tile, 15 more for each vector of pixels whose maps are put together, a row of
+  // a block about a call.
+  f.calls = number(y.n) * number(y.h) * (blocks * (column_blocks + 0.9 * tiles) + (in_pixels ? 0.08 * vectors : 0));
+  return f;
+}
+
+}  // namespace
+
+DirectReading direct_reading(const Stage& stage, std::string_view variant, int64_t columns, int64_t lanes) {
+  const Window& w = params_of(stage).window;
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  const bool maps = variant == "maps";
+  // In place: no column outside of the image is read, pixels lie as the kernels want them.
+  const int64_t right = (y.w - 1) * w.stride[2] - w.pad_begin[2] + (w.filter[2] - 1) * w.dilation[2];
+  const bool inside = w.pad_begin[2] <= 0 && right < x.w;
+  const bool wanted = maps || (w.stride[2] == 1 && x.pitch_w == 1);
+  const bool whole = variant != "pixels" || (y.w % lanes == 0 && columns % lanes == 0);
+  if (inside && wanted && whole) return DirectReading::in_place;
+  const bool together = (x.c == 1 || x.pitch_c == 1) && x.pitch_w == x.c, planes = x.pitch_w == 1, few = x.c <= 4;
+  if (maps) return together || planes ? DirectReading::vectors : DirectReading::one_by_one;
+  const bool vectors = w.stride[2] == 1 ? planes || (together && few) : w.stride[2] == 2 && planes;
+  return vectors ? DirectReading::vectors : DirectReading::one_by_one;
+}
+
+DirectRow direct_row(const Window& window, int64_t channels, int64_t columns, int64_t lanes, int64_t phases, bool planes) {
+  const int64_t stride = window.stride[2], reach = (window.filter[2] - 1) * window.dilation[2];
+  DirectRow row;
+  if (planes) {
+    // Phases of the stride: the last vector of outputs may be partly filled, its inputs are zeros.
+    const int64_t span = phases == stride ? rounded(columns, lanes) + reach / stride + 1 : (columns - 1) * stride + reach + 1;
+    row.phase = rounded(span, 16);
+    row.channel = phases * row.phase;
+    row.column = 1;
+    row.floats = channels * row.channel;
+  } else {
+    row.channel = 1;
+    row.column = channels;
+    row.floats = rounded(((columns - 1) * stride + reach + 1) * channels, 16);
+  }
+  return row;
+}
+
+const FamilyInfo& direct_info() {
+  static const FamilyInfo family = {"direct", kVariants, reference, footprint, schedules};
+  return family;
+}
+
+}  // namespace sparkle
