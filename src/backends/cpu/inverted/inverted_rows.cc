@@ -1,0 +1,267 @@
+// Expansion: a register tile of pixels x vectors as in the gemm family, but over all pixels of some rows in one call, because
+// its sums are short (16 to 160 products) and the fixed cost of a call would count. Depthwise: a tile of rows x columns of one
+// vector; every wide pixel is loaded once and multiplied into all outputs that it touches.
+#include "backends/cpu/inverted/inverted_rows.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backends/cpu/inverted/inverted_rows.cc"
+#include "backends/cpu/simd.h"
+// must come after simd.h
+#include "backends/cpu/lanes-inl.h"
+#include "backends/cpu/simd_math-inl.h"
+
+#undef SPARKLE_IR_UNROLL
+#if defined(__clang__)
+#define SPARKLE_IR_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define SPARKLE_IR_UNROLL _Pragma("GCC unroll 64")
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace sparkle::cpu::HWY_NAMESPACE {
+#if SPARKLE_SIMD && !HWY_HAVE_SCALABLE
+namespace inverted {
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
+
+// Where the next pixel lies; advanced by additions only.
+struct PixelCursor {
+  const WideRow* row;
+  int64_t column, columns, x_pitch, y_offset;
+  const float* x;
+  float* y;
+  void enter() { column = 0, x = row->x, y = row->y + y_offset; }
+  void step() {
+    x += x_pitch, y += kLanes;
+    if (++column == columns) {
+      ++row;
+      enter();
+    }
+  }
+};
+
+template <int kRows, int kVectors>
+HWY_INLINE void expand_tile(const ExpandCall& call, const float* const* x, float* const* y) {
+  const D d;
+  V sums[kRows][kVectors];
+  SPARKLE_IR_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    SPARKLE_IR_UNROLL
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::LoadU(d, call.bias + v * kLanes);
+  }
+  const float* a[kRows];
+  SPARKLE_IR_UNROLL
+  for (int r = 0; r < kRows; ++r) a[r] = x[r];
+  const float* HWY_RESTRICT b = call.weights;
+  const int64_t channels = call.channels;
+  for (int64_t i = 0; i < channels; ++i) {
+    V weights[kVectors];
+    SPARKLE_IR_UNROLL
+    for (int v = 0; v < kVectors; ++v) weights[v] = hn::LoadU(d, b + v * kLanes);
+    SPARKLE_IR_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const V pixel = hn::Set(d, a[r][i]);
+      SPARKLE_IR_UNROLL
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(pixel, weights[v], sums[r][v]);
+    }
+    b += kVectors * kLanes;
+  }
+  // The sum is the second argument: x86 then hands a NaN on.
+  if (call.bounds.below) {
+    const V low = hn::Set(d, call.bounds.low);
+    SPARKLE_IR_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      SPARKLE_IR_UNROLL
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Max(low, sums[r][v]);
+    }
+  }
+  if (call.bounds.above) {
+    const V high = hn::Set(d, call.bounds.high);
+    SPARKLE_IR_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      SPARKLE_IR_UNROLL
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Min(high, sums[r][v]);
+    }
+  }
+  const int64_t pitch = call.vector_pitch;
+  SPARKLE_IR_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    SPARKLE_IR_UNROLL
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[r][v], d, y[r] + v * pitch);
+  }
+}
+
+// Six row pointers and four vectors of weights fill the registers of x86 and Arm alike; narrow panels take as many rows as the
+// pointers allow.
+template <int kVectors>
+void expand(const ExpandCall& shared) {
+  const ExpandCall call = shared;  // stores of vectors may alias the caller's
+  constexpr int kMost = 6;
+  PixelCursor at{call.rows, 0, call.columns, call.x_pitch, call.y_offset, nullptr, nullptr};
+  const int64_t pixels = call.row_count * call.columns, tiles = (pixels + kMost - 1) / kMost;
+  if (pixels == 0) return;
+  at.enter();
+  int64_t done = 0;
+  for (int64_t tile = 1; tile <= tiles; ++tile) {
+    const int64_t count = tile * pixels / tiles - done;
+    done += count;
+    const float* x[kMost];
+    float* y[kMost];
+    for (int64_t i = 0; i < count; ++i) {
+      x[i] = at.x, y[i] = at.y;
+      if (at.column + 1 == at.columns && at.row + 1 == call.rows + call.row_count) break;
+      at.step();
+    }
+    switch (count) {
+      case 6: expand_tile<6, kVectors>(call, x, y); break;
+      case 5: expand_tile<5, kVectors>(call, x, y); break;
+      case 4: expand_tile<4, kVectors>(call, x, y); break;
+      case 3: expand_tile<3, kVectors>(call, x, y); break;
+      case 2: expand_tile<2, kVectors>(call, x, y); break;
+      default: expand_tile<1, kVectors>(call, x, y); break;
+    }
+  }
+}
+
+void spread(const SpreadRowsCall& call) {
+  const D d;
+  const bool whole = call.channels == kLanes;
+  for (int64_t r = 0; r < call.row_count; ++r) {
+    const float* x = call.rows[r].x + call.x_offset;
+    float* y = call.rows[r].y + call.y_offset;
+    for (int64_t i = 0; i < call.columns; ++i, x += call.x_pitch, y += kLanes)
+      hn::StoreU(HWY_LIKELY(whole) ? hn::LoadU(d, x) : load_lanes(d, x, call.channels), d, y);
+  }
+}
+
+template <int kFilter, int kStride, int kRows, int kColumns>
+HWY_INLINE void deep_tile(const DeepCall& call, const float* const* rows, int64_t at, float* y) {
+  const D d;
+  V sums[kRows][kColumns];
+  const V bias = hn::LoadU(d, call.bias);
+  SPARKLE_IR_UNROLL
+  for (int row = 0; row < kRows; ++row) {
+    SPARKLE_IR_UNROLL
+    for (int column = 0; column < kColumns; ++column) sums[row][column] = bias;
+  }
+  constexpr int kReachRows = (kRows - 1) * kStride + kFilter, kReachColumns = (kColumns - 1) * kStride + kFilter;
+  SPARKLE_IR_UNROLL
+  for (int i = 0; i < kReachRows; ++i) {
+    // Rows of the filter that meet wide row i: one for each output row of the tile.
+    V weights[kRows][kFilter];
+    SPARKLE_IR_UNROLL
+    for (int row = 0; row < kRows; ++row) {
+      const int r = i - row * kStride;
+      if (r < 0 || r >= kFilter) continue;
+      SPARKLE_IR_UNROLL
+      for (int s = 0; s < kFilter; ++s) weights[row][s] = hn::LoadU(d, call.weights + (r * kFilter + s) * kLanes);
+    }
+    const float* HWY_RESTRICT x = rows[i] + at;
+    SPARKLE_IR_UNROLL
+    for (int j = 0; j < kReachColumns; ++j) {
+      const V pixel = hn::LoadU(d, x + j * kLanes);
+      SPARKLE_IR_UNROLL
+      for (int row = 0; row < kRows; ++row) {
+        const int r = i - row * kStride;
+        if (r < 0 || r >= kFilter) continue;
+        SPARKLE_IR_UNROLL
+        for (int column = 0; column < kColumns; ++column) {
+          const int s = j - column * kStride;
+          if (s < 0 || s >= kFilter) continue;
+          sums[row][column] = hn::MulAdd(weights[row][s], pixel, sums[row][column]);
+        }
+      }
+    }
+  }
+  if (call.bounds.below) {
+    const V low = hn::Set(d, call.bounds.low);
+    SPARKLE_IR_UNROLL
+    for (int row = 0; row < kRows; ++row) {
+      SPARKLE_IR_UNROLL
+      for (int column = 0; column < kColumns; ++column) sums[row][column] = hn::Max(low, sums[row][column]);
+    }
+  }
+  if (call.bounds.above) {
+    const V high = hn::Set(d, call.bounds.high);
+    SPARKLE_IR_UNROLL
+    for (int row = 0; row < kRows; ++row) {
+      SPARKLE_IR_UNROLL
+      for (int column = 0; column < kColumns; ++column) sums[row][column] = hn::Min(high, sums[row][column]);
+    }
+  }
+  SPARKLE_IR_UNROLL
+  for (int row = 0; row < kRows; ++row) {
+    SPARKLE_IR_UNROLL
+    for (int column = 0; column < kColumns; ++column)
+      hn::StoreU(sums[row][column], d, y + row * call.y_row + column * call.y_column);
+  }
+}
+
+template <int kFilter, int kStride, int kRows>
+HWY_NOINLINE void deep_rows(const DeepCall& shared, int64_t row) {
+  const DeepCall call = shared;
+  const float* rows[(kRows - 1) * kStride + kFilter];
+  for (int i = 0; i < (kRows - 1) * kStride + kFilter; ++i) rows[i] = call.rows[row * kStride + i];
+  const int64_t tiles = (call.columns + call.most_columns - 1) / call.most_columns;
+  int64_t q = 0;
+  float* y = call.y + row * call.y_row;
+  for (int64_t tile = 1; tile <= tiles; ++tile) {
+    const int64_t columns = tile * call.columns / tiles - q, at = q * kStride * kLanes;
+    switch (columns) {
+      case 7: deep_tile<kFilter, kStride, kRows, 7>(call, rows, at, y); break;
+      case 6: deep_tile<kFilter, kStride, kRows, 6>(call, rows, at, y); break;
+      case 5: deep_tile<kFilter, kStride, kRows, 5>(call, rows, at, y); break;
+      case 4: deep_tile<kFilter, kStride, kRows, 4>(call, rows, at, y); break;
+      case 3: deep_tile<kFilter, kStride, kRows, 3>(call, rows, at, y); break;
+      case 2: deep_tile<kFilter, kStride, kRows, 2>(call, rows, at, y); break;
+      default: deep_tile<kFilter, kStride, kRows, 1>(call, rows, at, y); break;
+    }
+    q += columns;
+    y += columns * call.y_column;
+  }
+}
+
+template <int kFilter, int kStride>
+void deep(const DeepCall& call) {
+  int64_t row = 0;
+#if SPARKLE_REGISTERS >= 32
+  for (; row + 2 <= call.row_count; row += 2) deep_rows<kFilter, kStride, 2>(call, row);
+#endif
+  for (; row < call.row_count; ++row) deep_rows<kFilter, kStride, 1>(call, row);
+}
+
+}  // namespace inverted
+
+const InvertedKernels* inverted_kernels() {
+  static const InvertedKernels kernels = [] {
+    InvertedKernels k;
+    k.lanes = inverted::kLanes;
+    k.expand[0] = inverted::expand<1>, k.expand[1] = inverted::expand<2>;
+#if SPARKLE_REGISTERS >= 32
+    k.expand[2] = inverted::expand<3>, k.expand[3] = inverted::expand<4>;
+#endif
+    k.spread = inverted::spread;
+    k.deep[0][0] = inverted::deep<3, 1>, k.deep[0][1] = inverted::deep<3, 2>;
+    k.deep[1][0] = inverted::deep<5, 1>, k.deep[1][1] = inverted::deep<5, 2>;
+    k.activate = simd_math::activate_strip;
+    return k;
+  }();
+  return &kernels;
+}
+#elif SPARKLE_SIMD
+const InvertedKernels* inverted_kernels() { return nullptr; }
+#endif
+}  // namespace sparkle::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sparkle::cpu {
+const InvertedKernels* inverted_kernels_of(std::string_view unit) {
+  const auto make = SPARKLE_PICK(inverted_kernels, unit);
+  return make ? make() : nullptr;
+}
+}  // namespace sparkle::cpu
+#endif
