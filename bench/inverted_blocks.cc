@@ -206,7 +206,7 @@ int main(int argc, char** argv) {
       }
       const Compiled& c = fused[i - apart.size()];
       const auto& s = std::get<InvertedSchedule>(c.schedule);
-      std::printf("    nr %d rows %2lld  %.0f (%.0f) [%.0f]  ratio %.2f (%.2f), %.0f %% of peak\n", s.nr,
+      std::printf("    %-8s nr %d rows %2lld  %.0f (%.0f) [%.0f]  ratio %.2f (%.2f), %.0f %% of peak\n", s.variant.c_str(), s.nr,
                   static_cast<long long>(s.rows), m, low, c.predicted * 1e6, m / sum, low / least, 100 * flops / low * 1e6 / peak);
     }
     std::fflush(stdout);

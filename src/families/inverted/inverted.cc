@@ -45,6 +45,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   if (registers >= 2 * variant.registers) return refuse(Reason::registers_idle);
 
   const FeatureMap y = feature_map(stage.outputs[0]);
+  if (variant.name == "pairs6x4" && !inverted_pairs(y.c, std::max(1, unit->n))) return refuse(Reason::filter_not_served);
   InvertedSchedule s;
   s.variant = variant.name;
   s.unit = unit->name;

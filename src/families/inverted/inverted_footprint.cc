@@ -31,8 +31,9 @@ Footprint inverted_footprint(const Stage& stage, const Schedule& schedule, const
   const MathUnit* unit = s ? device.unit(s->unit) : nullptr;
   if (!unit) return f;
 
+  const bool pairs = s->variant == "pairs6x4";
   const double lanes = std::max(1, unit->n), height = std::max(1.0, static_cast<double>(y.h));
-  const double vectors = up(wide, lanes), padded_k = up(k, lanes) * lanes;
+  const double vectors = up(wide, lanes), padded_k = up(k, lanes) * lanes - (pairs ? lanes / 2 : 0);
   const double tasks = std::clamp(static_cast<double>(s->tasks), 1.0, height);
   const double most_rows = up(height, tasks), rows = std::min(static_cast<double>(s->rows), most_rows);
   // Each task makes the wide rows that it shares with the task above once more.
@@ -44,10 +45,11 @@ Footprint inverted_footprint(const Stage& stage, const Schedule& schedule, const
   // Register tiles: 6 pixels by a panel of the expansion, 2 rows by 7 columns of the depthwise part (one row where registers are
   // few), 12 or 6 pixels by a panel of the projection.
   const double deep_rows = s->nr > 2 ? 2 : 1, columns = up(static_cast<double>(y.w), 7);
-  const double narrow = s->nr / 2.0, rows_of_k = padded_k / lanes <= narrow ? 2.0 * s->mr : s->mr;
+  const double rows_of_k = padded_k / lanes <= s->nr / 2.0 ? 2.0 * s->mr : s->mr;
   const double expand_tiles = p.expand ? up(wide_pixels, s->mr) * up(vectors, s->nr) : 0;
   const double deep_tiles = images * height / deep_rows * columns * vectors;
-  const double project_tiles = up(out_pixels, rows_of_k) * up(padded_k, lanes * s->nr);
+  const double project_tiles =
+      pairs ? up(out_pixels, padded_k < 2 * lanes ? 16 : 8) : up(out_pixels, rows_of_k) * up(padded_k, lanes * s->nr);
   f.calls = expand_tiles + deep_tiles + project_tiles;
 
   const double wide_bytes = wide_pixels * vectors * lanes * 4, deep_bytes = out_pixels * vectors * lanes * 4;

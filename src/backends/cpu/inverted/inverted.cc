@@ -9,6 +9,7 @@
 #include "backends/cpu/gemm/gemm_tile.h"
 #include "backends/cpu/inverted/inverted_geometry.h"
 #include "backends/cpu/inverted/inverted_rows.h"
+#include "families/inverted/inverted_family.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -75,7 +76,7 @@ class InvertedKernel final : public CpuKernel {
     const char* parts[] = {"wide", "deep", "project"};
     std::string key = "inverted " + std::string(parts[slot_of(input)]) + " lanes=" + std::to_string(parts_.lanes) +
                       " nr=" + std::to_string(input == at_.weights ? products_.max_vectors : schedule_.nr) +
-                      " shape=" + w.shape.to_string() + " offset=" + std::to_string(w.layout.offset) + " pitch=";
+                      (input == at_.weights && g_.pairs ? " pairs" : "") + " shape=" + w.shape.to_string() + " offset=" + std::to_string(w.layout.offset) + " pitch=";
     for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
     return key;
   }
@@ -98,6 +99,7 @@ class InvertedKernel final : public CpuKernel {
     const auto bias = [&](int i, int64_t channels, int64_t padded, int64_t at) {
       pad_channels(i < 0 ? nullptr : &stage_.inputs[static_cast<size_t>(i)], i < 0 ? nullptr : input(i), i < 0 ? 0.0f : 1.0f, 1,
                    channels, padded, workspace + at);
+      std::fill(workspace + at + channels, workspace + at + padded, 0.0f);  // channels that do not exist stay zero
       return static_cast<const float*>(workspace + at);
     };
     Operands o;
@@ -129,13 +131,15 @@ class InvertedKernel final : public CpuKernel {
   bool is_weights(int i) const { return i >= 0 && (i == at_.wide_weights || i == at_.deep_weights || i == at_.weights); }
   size_t slot_of(int input) const { return input == at_.weights ? 2 : input == at_.deep_weights ? 1 : 0; }
   int64_t packed_floats(int input) const {
-    if (input == at_.weights) return g_.wide * g_.padded_k;
+    if (input == at_.weights) return (g_.pairs ? g_.padded_wide : g_.wide) * g_.padded_k;
     return (input == at_.deep_weights ? params_.window.taps() : g_.x.c) * g_.padded_wide;
   }
   void pack_part(int input, const float* from, float* to) const {
     const FeatureMap w = feature_map(stage_.inputs[static_cast<size_t>(input)]);
     if (input == at_.deep_weights) {
       pack_taps(w, from, g_.wide, parts_.lanes, to);
+    } else if (input == at_.weights && g_.pairs) {
+      pack_pairs(w, from, g_.y.c, g_.wide, parts_.lanes, to);
     } else if (input == at_.weights) {
       pack_panels(w, from, g_.y.c, g_.wide, products_.max_vectors * parts_.lanes, parts_.lanes, to);
     } else {
@@ -171,8 +175,8 @@ class InvertedKernel final : public CpuKernel {
         if (g_.inside > 0) make_wide(o, fresh, fresh_count, v, end);
         for (int64_t i = v; i < end; ++i) make_deep(o, reach, last - first, count, i, deep);
       }
-      if (is_curved(params_.deep)) activate(params_.deep, deep, count * g_.y.w * g_.deep_pitch);
-      project(o, n, p, count, deep);
+      if (is_curved(params_.deep)) activate(params_.deep, deep, g_.deep_rows(count) * g_.y.w * g_.deep_pitch);
+      g_.pairs ? project_pairs(o, n, p, count, deep) : project(o, n, p, count, deep);
     }
   }
 
@@ -210,7 +214,8 @@ class InvertedKernel final : public CpuKernel {
     call.weights = o.deep + v * params_.window.taps() * parts_.lanes;
     call.bias = o.deep_bias + v * parts_.lanes;
     call.bounds = bounds_of(params_.deep);
-    call.y = deep + v * parts_.lanes, call.y_row = g_.y.w * g_.deep_pitch, call.y_column = g_.deep_pitch;
+    call.pairs = g_.pairs;
+    call.y = deep + v * parts_.lanes * (g_.pairs ? 2 : 1), call.y_row = g_.y.w * g_.deep_pitch, call.y_column = g_.deep_pitch;
     parts_.deep[g_.filter == 5][g_.stride - 1](call);
   }
 
@@ -251,16 +256,47 @@ class InvertedKernel final : public CpuKernel {
     }
   }
 
-  void finish(const TileCall& call, int64_t columns, int64_t vectors, int count) const {
+  // The same in pairs of rows.
+  void project_pairs(const Operands& o, int64_t n, int64_t p, int64_t count, const float* deep) const {
+    const int64_t full = g_.y.c / parts_.lanes, width = (full + 1) * parts_.lanes;
+    alignas(64) float sums[2 * kMostPairs * (kMostPairVectors + 1) * kMaxLanes];
+    FinishCall finish = general_epilogue();
+    finish.sums_pitch = 2 * width, finish.columns = g_.y.c, finish.bias = o.bias;
+    PairsCall call{};
+    call.pitch = g_.deep_pitch, call.channels = g_.padded_wide;
+    call.weights = o.project, call.sums = sums;
+    for (int64_t row = p; row < p + count; row += 2)
+      for (int64_t q = 0; q < g_.y.w; q += call.pairs) {
+        call.a = deep + ((row - p) / 2 * g_.y.w + q) * g_.deep_pitch;
+        call.pairs = std::min<int64_t>(kMostPairs, g_.y.w - q);
+        parts_.pairs[full - 1](call);
+        finish.rows = static_cast<int>(call.pairs);
+        for (int64_t half = 0; half < std::min<int64_t>(2, p + count - row); ++half) {
+          finish.sums = sums + half * width;
+          for (int64_t i = 0; i < call.pairs; ++i) {
+            finish.y[i] = o.y + n * g_.y.pitch_n + (row + half) * g_.y.pitch_h + (q + i) * g_.y.pitch_w;
+            if (o.residual) finish.residual[0][i] = o.residual + offset(residual_, n, row + half, q + i);
+          }
+          products_.finish(finish);
+        }
+      }
+  }
+
+  FinishCall general_epilogue() const {
     const Epilogue& e = params_.project;
     FinishCall finish{};
-    finish.sums = call.partial, finish.sums_pitch = vectors * parts_.lanes;
-    finish.rows = count, finish.columns = columns;
-    finish.bias = call.bias;
     finish.residuals_before = e.residuals_before, finish.residuals_after = e.residuals_after;
     finish.activation = e.activation;
     finish.activation_a = static_cast<float>(e.a), finish.activation_b = static_cast<float>(e.b);
     finish.residual_pitch[0] = residual_.c > 1 ? residual_.pitch_c : 0;
+    return finish;
+  }
+
+  void finish(const TileCall& call, int64_t columns, int64_t vectors, int count) const {
+    FinishCall finish = general_epilogue();
+    finish.sums = call.partial, finish.sums_pitch = vectors * parts_.lanes;
+    finish.rows = count, finish.columns = columns;
+    finish.bias = call.bias;
     for (int i = 0; i < count; ++i) {
       finish.y[i] = call.y[i] + call.column;
       if (call.residuals) finish.residual[0][i] = call.residual[0][i] + call.column * finish.residual_pitch[0];
@@ -303,6 +339,9 @@ Result<CpuKernelPtr> make_inverted(const Stage& stage, const Schedule& schedule,
   if (s->nr < 1 || s->nr > products->max_vectors || s->rows < 1 || s->rows > kMostInvertedRows || s->tasks < 1)
     return lacks("cannot take " + std::to_string(s->rows) + " rows by " + std::to_string(s->nr) + " vectors in " +
                  std::to_string(s->tasks) + " tasks on the unit '" + s->unit + "'");
+  const int64_t filters = stage.outputs.empty() ? 0 : feature_map(stage.outputs[0]).c;
+  if (s->variant == "pairs6x4" && (!inverted_pairs(filters, parts->lanes) || !parts->pairs[0]))
+    return lacks("have no pairs of " + std::to_string(filters) + " filters on the unit '" + s->unit + "'");
   const auto* params = std::get_if<InvertedParams>(&stage.params);
   if (!params || stage.outputs.size() != 1 || stage.inputs.size() != static_cast<size_t>(inverted_operands(*params).count))
     return Error{Reason::internal, "An inverted stage has its input, the weights and biases of its parts and one output."};

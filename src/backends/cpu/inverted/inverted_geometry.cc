@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backends/cpu/inverted/inverted_rows.h"
+
 namespace sparkle::cpu {
 namespace {
 
@@ -37,7 +39,9 @@ Result<InvertedGeometry> inverted_geometry(const Stage& stage, const InvertedSch
   g.inside_at = std::min(g.pad_w, columns) * lanes;
   g.inside = std::clamp<int64_t>(columns - g.pad_w, 0, g.x.w);
   // A power of two would put all pixels of a register tile into a few sets of the L1.
-  g.deep_pitch = g.padded_wide + (g.padded_wide % 256 == 0 ? lanes : 0);
+  g.pairs = schedule.variant == "pairs6x4";
+  g.deep_pitch = g.padded_wide * (g.pairs ? 2 : 1);
+  if (g.deep_pitch % 256 == 0) g.deep_pitch += lanes;
   return g;
 }
 
@@ -48,6 +52,17 @@ void pack_panels(const FeatureMap& w, const float* from, int64_t filters, int64_
     for (int64_t c = 0; c < channels; ++c, to += padded) {
       for (int64_t j = 0; j < count; ++j) to[j] = from[(first + j) * w.pitch_n + c * w.pitch_c];
       std::fill(to + count, to + padded, 0.0f);
+    }
+  }
+}
+
+void pack_pairs(const FeatureMap& w, const float* from, int64_t filters, int64_t channels, int64_t lanes, float* to) {
+  const int64_t full = filters / lanes * lanes;
+  for (int64_t i = 0; i < rounded_up(channels, lanes); ++i, to += full + lanes) {
+    const int64_t c = i / lanes * lanes + channel_in_pairs(i % lanes, lanes);
+    for (int64_t j = 0; j < full + lanes; ++j) {
+      const int64_t filter = j < full ? j : full + (j - full) / 2;
+      to[j] = c < channels && filter < filters ? from[filter * w.pitch_n + c * w.pitch_c] : 0.0f;
     }
   }
 }

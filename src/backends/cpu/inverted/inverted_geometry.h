@@ -19,9 +19,12 @@ struct InvertedGeometry {
   int64_t slots = 0;
   int64_t plane = 0, slot_pitch = 0;  // floats of a vector's columns; of a slot
   int64_t inside_at = 0, inside = 0;  // floats before the first column inside of the image; columns inside that are used
-  int64_t deep_pitch = 0;             // floats between pixels of the depthwise rows
+  // Depthwise rows: floats between their pixels. In pairs: two rows are one whose channels are twice as many.
+  bool pairs = false;
+  int64_t deep_pitch = 0;
+  int64_t deep_rows(int64_t count) const { return pairs ? (count + 1) / 2 : count; }
   int64_t ring_floats() const { return slots * slot_pitch; }
-  int64_t scratch_floats() const { return ring_floats() + rows * y.w * deep_pitch; }
+  int64_t scratch_floats() const { return ring_floats() + deep_rows(rows) * y.w * deep_pitch; }
 };
 
 // Errors: layout_not_served, filter_not_served.
@@ -30,6 +33,8 @@ Result<InvertedGeometry> inverted_geometry(const Stage& stage, const InvertedSch
 // [panel of `width` filters][channel][lanes of the panel], zeros beyond the filters; panels end with whole vectors.
 void pack_panels(const FeatureMap& w, const float* from, int64_t filters, int64_t channels, int64_t width, int64_t lanes,
                  float* to);
+// [channel in pair order][full vectors of filters, the rest twice over], zeros beyond filters and channels.
+void pack_pairs(const FeatureMap& w, const float* from, int64_t filters, int64_t channels, int64_t lanes, float* to);
 // [vector][tap][lane], zeros beyond the channels.
 void pack_taps(const FeatureMap& w, const float* from, int64_t channels, int64_t lanes, float* to);
 

@@ -3,6 +3,8 @@
 // vector; every wide pixel is loaded once and multiplied into all outputs that it touches.
 #include "backends/cpu/inverted/inverted_rows.h"
 
+#include <cstring>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/inverted/inverted_rows.cc"
 #include "backends/cpu/simd.h"
@@ -137,7 +139,7 @@ void spread(const SpreadRowsCall& call) {
   }
 }
 
-template <int kFilter, int kStride, int kRows, int kColumns>
+template <int kFilter, int kStride, int kRows, int kColumns, bool kPairs>
 HWY_INLINE void deep_tile(const DeepCall& call, const float* const* rows, int64_t at, float* y) {
   const D d;
   V sums[kRows][kColumns];
@@ -195,29 +197,36 @@ HWY_INLINE void deep_tile(const DeepCall& call, const float* const* rows, int64_
   SPARKLE_IR_UNROLL
   for (int row = 0; row < kRows; ++row) {
     SPARKLE_IR_UNROLL
-    for (int column = 0; column < kColumns; ++column)
-      hn::StoreU(sums[row][column], d, y + row * call.y_row + column * call.y_column);
+    for (int column = 0; column < kColumns; ++column) {
+      float* to = y + (kPairs ? 0 : row * call.y_row) + column * call.y_column;
+      if constexpr (!kPairs) {
+        hn::StoreU(sums[row][column], d, to);
+      } else if (row == 0) {
+        hn::StoreU(hn::InterleaveLower(d, sums[0][column], sums[kRows - 1][column]), d, to);
+        hn::StoreU(hn::InterleaveUpper(d, sums[0][column], sums[kRows - 1][column]), d, to + kLanes);
+      }
+    }
   }
 }
 
-template <int kFilter, int kStride, int kRows>
+template <int kFilter, int kStride, int kRows, bool kPairs>
 HWY_NOINLINE void deep_rows(const DeepCall& shared, int64_t row) {
   const DeepCall call = shared;
   const float* rows[(kRows - 1) * kStride + kFilter];
   for (int i = 0; i < (kRows - 1) * kStride + kFilter; ++i) rows[i] = call.rows[row * kStride + i];
   const int64_t tiles = (call.columns + call.most_columns - 1) / call.most_columns;
   int64_t q = 0;
-  float* y = call.y + row * call.y_row;
+  float* y = call.y + (kPairs ? row / 2 : row) * call.y_row;
   for (int64_t tile = 1; tile <= tiles; ++tile) {
     const int64_t columns = tile * call.columns / tiles - q, at = q * kStride * kLanes;
     switch (columns) {
-      case 7: deep_tile<kFilter, kStride, kRows, 7>(call, rows, at, y); break;
-      case 6: deep_tile<kFilter, kStride, kRows, 6>(call, rows, at, y); break;
-      case 5: deep_tile<kFilter, kStride, kRows, 5>(call, rows, at, y); break;
-      case 4: deep_tile<kFilter, kStride, kRows, 4>(call, rows, at, y); break;
-      case 3: deep_tile<kFilter, kStride, kRows, 3>(call, rows, at, y); break;
-      case 2: deep_tile<kFilter, kStride, kRows, 2>(call, rows, at, y); break;
-      default: deep_tile<kFilter, kStride, kRows, 1>(call, rows, at, y); break;
+      case 7: deep_tile<kFilter, kStride, kRows, 7, kPairs>(call, rows, at, y); break;
+      case 6: deep_tile<kFilter, kStride, kRows, 6, kPairs>(call, rows, at, y); break;
+      case 5: deep_tile<kFilter, kStride, kRows, 5, kPairs>(call, rows, at, y); break;
+      case 4: deep_tile<kFilter, kStride, kRows, 4, kPairs>(call, rows, at, y); break;
+      case 3: deep_tile<kFilter, kStride, kRows, 3, kPairs>(call, rows, at, y); break;
+      case 2: deep_tile<kFilter, kStride, kRows, 2, kPairs>(call, rows, at, y); break;
+      default: deep_tile<kFilter, kStride, kRows, 1, kPairs>(call, rows, at, y); break;
     }
     q += columns;
     y += columns * call.y_column;
@@ -228,10 +237,81 @@ template <int kFilter, int kStride>
 void deep(const DeepCall& call) {
   int64_t row = 0;
 #if SPARKLE_REGISTERS >= 32
-  for (; row + 2 <= call.row_count; row += 2) deep_rows<kFilter, kStride, 2>(call, row);
+  if (call.pairs) {
+    for (; row + 2 <= call.row_count; row += 2) deep_rows<kFilter, kStride, 2, true>(call, row);
+    if (row < call.row_count) deep_rows<kFilter, kStride, 1, true>(call, row);
+    return;
+  }
+  for (; row + 2 <= call.row_count; row += 2) deep_rows<kFilter, kStride, 2, false>(call, row);
 #endif
-  for (; row < call.row_count; ++row) deep_rows<kFilter, kStride, 1>(call, row);
+  for (; row < call.row_count; ++row) deep_rows<kFilter, kStride, 1, false>(call, row);
 }
+
+#if SPARKLE_REGISTERS >= 32
+template <int kFull, int kPairs>
+HWY_NOINLINE void pairs_tile(const PairsCall& call, const float* a, float* sums) {
+  const D d;
+  const hn::Repartition<uint64_t, D> d64;
+  V first[kPairs][kFull], second[kPairs][kFull], both[kPairs];
+  SPARKLE_IR_UNROLL
+  for (int p = 0; p < kPairs; ++p) {
+    SPARKLE_IR_UNROLL
+    for (int v = 0; v < kFull; ++v) first[p][v] = second[p][v] = hn::Zero(d);
+    both[p] = hn::Zero(d);
+  }
+  // Every third pair has a pointer: the scaled index of x86 addresses its two neighbours too.
+  const int64_t pitch = call.pitch, channels = call.channels;
+  const float *a0 = a, *a3 = a + 3 * pitch, *a6 = a + 6 * pitch;
+  const float* HWY_RESTRICT b = call.weights;
+  for (int64_t i = 0; i < channels; ++i) {
+    V weights[kFull];
+    SPARKLE_IR_UNROLL
+    for (int v = 0; v < kFull; ++v) weights[v] = hn::LoadU(d, b + v * kLanes);
+    const V shared = hn::LoadU(d, b + kFull * kLanes);
+    SPARKLE_IR_UNROLL
+    for (int p = 0; p < kPairs; ++p) {
+      const float* x = (p < 3 ? a0 : p < 6 ? a3 : a6) + p % 3 * pitch;
+      // Single pixels first: after the pair the compiler would cut them out of it, and no longer broadcast from memory.
+      const V x0 = hn::Set(d, x[0]), x1 = hn::Set(d, x[1]);
+      uint64_t two;
+      std::memcpy(&two, x, sizeof two);
+      SPARKLE_IR_UNROLL
+      for (int v = 0; v < kFull; ++v) {
+        first[p][v] = hn::MulAdd(x0, weights[v], first[p][v]);
+        second[p][v] = hn::MulAdd(x1, weights[v], second[p][v]);
+      }
+      both[p] = hn::MulAdd(hn::BitCast(d, hn::Set(d64, two)), shared, both[p]);
+    }
+    a0 += 2, a3 += 2, a6 += 2;
+    b += (kFull + 1) * kLanes;
+  }
+  SPARKLE_IR_UNROLL
+  for (int p = 0; p < kPairs; ++p) {
+    float* to = sums + 2 * p * (kFull + 1) * kLanes;
+    SPARKLE_IR_UNROLL
+    for (int v = 0; v < kFull; ++v) {
+      hn::StoreU(first[p][v], d, to + v * kLanes);
+      hn::StoreU(second[p][v], d, to + (kFull + 1 + v) * kLanes);
+    }
+    hn::StoreU(hn::ConcatEven(d, both[p], both[p]), d, to + kFull * kLanes);
+    hn::StoreU(hn::ConcatOdd(d, both[p], both[p]), d, to + (2 * kFull + 1) * kLanes);
+  }
+}
+
+template <int kFull>
+void pairs(const PairsCall& call) {
+  constexpr int kTile = kFull == 1 ? 8 : 4;
+  int64_t done = 0;
+  const auto take = [&](auto tile, int64_t count) {
+    for (; done + count <= call.pairs; done += count)
+      tile(call, call.a + done * call.pitch, call.sums + 2 * done * (kFull + 1) * kLanes);
+  };
+  take(pairs_tile<kFull, kTile>, kTile);
+  if constexpr (kTile == 8) take(pairs_tile<kFull, 4>, 4);
+  take(pairs_tile<kFull, 2>, 2);
+  take(pairs_tile<kFull, 1>, 1);
+}
+#endif
 
 }  // namespace inverted
 
@@ -246,6 +326,9 @@ const InvertedKernels* inverted_kernels() {
     k.spread = inverted::spread;
     k.deep[0][0] = inverted::deep<3, 1>, k.deep[0][1] = inverted::deep<3, 2>;
     k.deep[1][0] = inverted::deep<5, 1>, k.deep[1][1] = inverted::deep<5, 2>;
+#if SPARKLE_REGISTERS >= 32
+    k.pairs[0] = inverted::pairs<1>, k.pairs[1] = inverted::pairs<2>;
+#endif
     k.activate = simd_math::activate_strip;
     return k;
   }();

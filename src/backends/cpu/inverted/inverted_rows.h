@@ -56,6 +56,26 @@ struct DeepCall {
   Bounds bounds;
   float* y;
   int64_t y_row, y_column;
+  // Two rows of the output side by side: [pixel][channel in pair order][row of the pair]; y_row is the pitch of pairs.
+  bool pairs;
+};
+
+// Interleaving halves of 128 bits puts the channels of a vector in this order.
+inline int64_t channel_in_pairs(int64_t position, int64_t lanes) {
+  const int64_t half = lanes / 2, i = position % half;
+  return i / 2 * 4 + i % 2 + (position < half ? 0 : 2);
+}
+
+// Sums of the projection where the last vector of filters is at most half full and serves two pixels, one of each row: a third
+// or a fifth fewer vectors (24 or 40 filters with 16 lanes).
+inline constexpr int kMostPairs = 8, kMostPairVectors = 2;
+struct PairsCall {
+  const float* a;  // pairs of pixels: [channel in pair order][row]
+  int64_t pitch;   // between them
+  int64_t pairs;
+  int64_t channels;
+  const float* weights;  // [channel in pair order][full vectors, the last vector with each filter twice]
+  float* sums;           // rows of full vectors + 1: the pixel of the first row, of the second, next pair
 };
 
 struct InvertedKernels {
@@ -63,6 +83,7 @@ struct InvertedKernels {
   void (*expand[kMaxWideVectors])(const ExpandCall& call) = {};  // [vectors - 1]
   void (*spread)(const SpreadRowsCall& call) = nullptr;
   void (*deep[2][2])(const DeepCall& call) = {};  // [filter 3 or 5][stride - 1]
+  void (*pairs[kMostPairVectors])(const PairsCall& call) = {};  // [full vectors - 1]; nullptr: too few registers
   void (*activate)(Activation activation, float a, float b, float* values, size_t count) = nullptr;
 };
 // The kernels of a math unit, or nullptr where this build has none.

@@ -63,6 +63,9 @@ Case random_case(Random& random, const std::string& unit) {
   c.schedule.nr = static_cast<int>(pick(random, 1, widest));
   c.schedule.rows = chance(60) ? pick(random, 1, 4) : pick(random, 1, kMostInvertedRows);
   c.schedule.tasks = pick(random, 1, 4);
+  const int64_t lanes = inverted_kernels_of(unit)->lanes;
+  if (chance(30)) c.k = pick(random, 1, 2) * lanes + pick(random, 1, lanes / 2);
+  if (chance(80) && inverted_kernels_of(unit)->pairs[0] && inverted_pairs(c.k, lanes)) c.schedule.variant = "pairs6x4";
   c.gaps = chance(40);
   c.constants = chance(70) ? ~1u : static_cast<uint32_t>(pick(random, 0, 127));
   c.threads = static_cast<int>(pick(random, 1, 3)), c.cores = chance(80) ? c.threads : 1;
