@@ -28,17 +28,25 @@ struct Block {
   int64_t size, c, wide, k, stride, filter;
   bool expand, residual;
 };
-constexpr Block kBlocks[] = {
-    {"mbv2_1_112_32_16", 112, 32, 32, 16, 1, 3, false, false},   {"mbv2_2_112_16_96_24", 112, 16, 96, 24, 2, 3, true, false},
-    {"mbv2_3_56_24_144_24", 56, 24, 144, 24, 1, 3, true, true},  {"mbv2_4_56_24_144_32", 56, 24, 144, 32, 2, 3, true, false},
-    {"mbv2_5_28_32_192_32", 28, 32, 192, 32, 1, 3, true, true},  {"mbv2_7_28_32_192_64", 28, 32, 192, 64, 2, 3, true, false},
-    {"mbv2_8_14_64_384_64", 14, 64, 384, 64, 1, 3, true, true},  {"mbv2_11_14_64_384_96", 14, 64, 384, 96, 1, 3, true, false},
-    {"mbv2_12_14_96_576_96", 14, 96, 576, 96, 1, 3, true, true}, {"mbv2_14_14_96_576_160", 14, 96, 576, 160, 2, 3, true, false},
-    {"mbv2_15_7_160_960_160", 7, 160, 960, 160, 1, 3, true, true}, {"mbv2_17_7_160_960_320", 7, 160, 960, 320, 1, 3, true, false},
-    {"mbv1_112_32_64", 112, 32, 32, 64, 1, 3, false, false},     {"mbv1_112_64_128_s2", 112, 64, 64, 128, 2, 3, false, false},
-    {"mbv1_56_128_128", 56, 128, 128, 128, 1, 3, false, false},  {"mbv1_28_256_256", 28, 256, 256, 256, 1, 3, false, false},
-    {"mbv1_14_512_512", 14, 512, 512, 512, 1, 3, false, false},  {"mnas_56_24_72_40_5x5_s2", 56, 24, 72, 40, 2, 5, true, false},
-    {"mnas_28_40_120_40_5x5", 28, 40, 120, 40, 1, 5, true, true}};
+constexpr Block kBlocks[] = {{"mbv2_1_112_32_16", 112, 32, 32, 16, 1, 3, false, false},
+                             {"mbv2_2_112_16_96_24", 112, 16, 96, 24, 2, 3, true, false},
+                             {"mbv2_3_56_24_144_24", 56, 24, 144, 24, 1, 3, true, true},
+                             {"mbv2_4_56_24_144_32", 56, 24, 144, 32, 2, 3, true, false},
+                             {"mbv2_5_28_32_192_32", 28, 32, 192, 32, 1, 3, true, true},
+                             {"mbv2_7_28_32_192_64", 28, 32, 192, 64, 2, 3, true, false},
+                             {"mbv2_8_14_64_384_64", 14, 64, 384, 64, 1, 3, true, true},
+                             {"mbv2_11_14_64_384_96", 14, 64, 384, 96, 1, 3, true, false},
+                             {"mbv2_12_14_96_576_96", 14, 96, 576, 96, 1, 3, true, true},
+                             {"mbv2_14_14_96_576_160", 14, 96, 576, 160, 2, 3, true, false},
+                             {"mbv2_15_7_160_960_160", 7, 160, 960, 160, 1, 3, true, true},
+                             {"mbv2_17_7_160_960_320", 7, 160, 960, 320, 1, 3, true, false},
+                             {"mbv1_112_32_64", 112, 32, 32, 64, 1, 3, false, false},
+                             {"mbv1_112_64_128_s2", 112, 64, 64, 128, 2, 3, false, false},
+                             {"mbv1_56_128_128", 56, 128, 128, 128, 1, 3, false, false},
+                             {"mbv1_28_256_256", 28, 256, 256, 256, 1, 3, false, false},
+                             {"mbv1_14_512_512", 14, 512, 512, 512, 1, 3, false, false},
+                             {"mnas_56_24_72_40_5x5_s2", 56, 24, 72, 40, 2, 5, true, false},
+                             {"mnas_28_40_120_40_5x5", 28, 40, 120, 40, 1, 5, true, true}};
 
 TensorDesc maps(int64_t c, int64_t h, int64_t w) { return {DType::f32, {1, c, h, w}, channels_last({1, c, h, w})}; }
 
@@ -123,9 +131,11 @@ int main(int argc, char** argv) {
     if (std::string(b.name).find(filter) == std::string::npos) continue;
     const int64_t out = (b.size - 1) / b.stride + 1;
     HostTensor x = filled({1, b.size, b.size, b.c}, 1), wide = filled({1, b.size, b.size, b.wide}, 1),
-               deep = filled({1, out, out, b.wide}, 1), y = filled({1, out, out, b.k}, 1), fused_y = filled({1, out, out, b.k}, 1);
-    HostTensor we = filled({b.wide, b.c, 1, 1}, 0.3f), be = filled({b.wide}, 0.3f), wd = filled({b.wide, 1, b.filter, b.filter}, 0.3f),
-               bd = filled({b.wide}, 0.3f), wp = filled({b.k, b.wide, 1, 1}, 0.1f), bp = filled({b.k}, 0.3f);
+               deep = filled({1, out, out, b.wide}, 1), y = filled({1, out, out, b.k}, 1),
+               fused_y = filled({1, out, out, b.k}, 1);
+    HostTensor we = filled({b.wide, b.c, 1, 1}, 0.3f), be = filled({b.wide}, 0.3f),
+               wd = filled({b.wide, 1, b.filter, b.filter}, 0.3f), bd = filled({b.wide}, 0.3f),
+               wp = filled({b.k, b.wide, 1, 1}, 0.1f), bp = filled({b.k}, 0.3f);
     HostTensor& wide_plane = b.expand ? wide : x;
     Problem expand = problem_of(b.c, b.wide, b.size, b.size, 1, 1, 1, true);
     Problem depth = problem_of(b.wide, b.wide, b.size, out, b.filter, b.stride, b.wide, true);
@@ -189,7 +199,8 @@ int main(int argc, char** argv) {
     double error = 0, most = 0;
     for (int64_t i = 0; i < y.elements(); ++i) {
       const auto want = static_cast<double>(y.data<float>()[i]);
-      error = std::max(error, std::abs(want - static_cast<double>(fused_y.data<float>()[i]))), most = std::max(most, std::abs(want));
+      error = std::max(error, std::abs(want - static_cast<double>(fused_y.data<float>()[i]))),
+      most = std::max(most, std::abs(want));
     }
     double sum = 0, least = 0, predicted = 0;
     std::printf("%-24s apart", b.name);
@@ -206,8 +217,9 @@ int main(int argc, char** argv) {
       }
       const Compiled& c = fused[i - apart.size()];
       const auto& s = std::get<InvertedSchedule>(c.schedule);
-      std::printf("    %-8s nr %d rows %2lld  %.0f (%.0f) [%.0f]  ratio %.2f (%.2f), %.0f %% of peak\n", s.variant.c_str(), s.nr,
-                  static_cast<long long>(s.rows), m, low, c.predicted * 1e6, m / sum, low / least, 100 * flops / low * 1e6 / peak);
+      std::printf("    %-8s nr %d rows %2lld  %.0f (%.0f) [%.0f]  ratio %.2f (%.2f), %.0f %% of peak\n", s.variant.c_str(),
+                  s.nr, static_cast<long long>(s.rows), m, low, c.predicted * 1e6, m / sum, low / least,
+                  100 * flops / low * 1e6 / peak);
     }
     std::fflush(stdout);
   }

@@ -27,7 +27,8 @@ struct CommonOptions {
   bool json = false;
 };
 
-// Adds --device, --threads, --precision, --algorithm, --variant, --fusion, --accuracy, --fallback, --memory-budget, --tuning, --json.
+// Adds --device, --threads, --precision, --algorithm, --variant, --fusion, --accuracy, --fallback, --memory-budget, --tuning,
+// --json.
 void add_common(CLI::App& command, CommonOptions& options);
 
 // A device that runs things, with its backend. Errors: bad_usage, device_unusable with what to do.

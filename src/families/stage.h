@@ -108,7 +108,8 @@ struct DepthwiseSchedule {
   friend bool operator==(const DepthwiseSchedule&, const DepthwiseSchedule&) = default;
 };
 
-using Schedule = std::variant<LoopSchedule, GemmSchedule, DepthwiseSchedule, WinogradSchedule, GroupedSchedule, InvertedSchedule>;
+using Schedule =
+    std::variant<LoopSchedule, GemmSchedule, DepthwiseSchedule, WinogradSchedule, GroupedSchedule, InvertedSchedule>;
 const std::string& variant_of(const Schedule& schedule);
 const std::string& unit_of(const Schedule& schedule);
 std::string to_text(const Schedule& schedule);

@@ -55,8 +55,8 @@ struct Fused {
 };
 Fused fused(const Draft& draft, const DraftStep& step, const Device& device, const PlanOptions& options, bool forced) {
   const FamilyInfo& family = inverted_info();
-  const bool any = std::any_of(family.variants.begin(), family.variants.end(),
-                               [&](const Variant& v) { return v.device == device.kind; });
+  const bool any =
+      std::any_of(family.variants.begin(), family.variants.end(), [&](const Variant& v) { return v.device == device.kind; });
   if (!any) return {std::nullopt, Reason::no_kernel};
   Stage stage{std::get<StageParams>(step.work), {}, {}};
   for (int v : step.inputs) stage.inputs.push_back(draft.desc(v));
@@ -99,13 +99,15 @@ std::vector<Block> find_blocks(const Draft& draft) {
       const auto is_first = [&](int other, int from) {
         return Touches::buffer(draft, draft.steps[static_cast<size_t>(other)].inputs[0]) == Touches::buffer(draft, from);
       };
-      if (project && projects(*project) && project->c == depthwise->k && project->n == depthwise->n && is_first(reader, step.outputs[0]))
+      if (project && projects(*project) && project->c == depthwise->k && project->n == depthwise->n &&
+          is_first(reader, step.outputs[0]))
         block.project = reader;
     }
     if (touches.between(draft, step.inputs[0])) {
       const int writer = touches.writer[Touches::buffer(draft, step.inputs[0])];
       const Problem* expand = problem_of(draft, writer);
-      if (expand && is_pointwise(*expand) && is_plain(expand->epilogue) && expand->k == depthwise->c && expand->n == depthwise->n)
+      if (expand && is_pointwise(*expand) && is_plain(expand->epilogue) && expand->k == depthwise->c &&
+          expand->n == depthwise->n)
         block.expand = writer;
     }
     blocks.push_back(block);
@@ -139,9 +141,8 @@ void choose_blocks(const Draft& draft, const Device& device, const PlanOptions& 
   const auto variants = inverted_info().variants;
   const bool others = !options.algorithm.empty() ||
                       (!options.variant.empty() && (options.variant == "plain" ||
-                                                    std::none_of(variants.begin(), variants.end(), [&](const Variant& v) {
-                                                      return v.name == options.variant;
-                                                    })));
+                                                    std::none_of(variants.begin(), variants.end(),
+                                                                 [&](const Variant& v) { return v.name == options.variant; })));
   const bool off = !options.fuse || options.fusion == kNone || (others && !forced);
   for (Block block : find_blocks(draft)) {
     ChosenStep& depthwise = steps[static_cast<size_t>(block.depthwise)];
@@ -152,7 +153,8 @@ void choose_blocks(const Draft& draft, const Device& device, const PlanOptions& 
     }
     ChosenStep& project = steps[static_cast<size_t>(block.project)];
     // The projection of one block may look like the expansion of the next.
-    if (block.expand >= 0 && (steps[static_cast<size_t>(block.expand)].dropped || steps[static_cast<size_t>(block.expand)].block))
+    if (block.expand >= 0 &&
+        (steps[static_cast<size_t>(block.expand)].dropped || steps[static_cast<size_t>(block.expand)].block))
       block.expand = -1;
     ChosenStep* expand = block.expand < 0 ? nullptr : &steps[static_cast<size_t>(block.expand)];
     const double layers = (expand ? seconds_of(*expand) : 0) + seconds_of(depthwise) + seconds_of(project);

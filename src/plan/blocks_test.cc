@@ -122,7 +122,8 @@ TEST(Blocks, WithoutExpansionTheLastTwo) {
 
   Net twice;  // a projection belongs to the block before it
   const TensorId first = twice.relu(twice.pointwise_conv(twice.relu(twice.depthwise(twice.x, 24)), 24, 48));
-  const Plan both = twice.plan(twice.relu(twice.pointwise_conv(twice.relu(twice.depthwise(first, 48)), 48, 48)), fusion("inverted"));
+  const Plan both =
+      twice.plan(twice.relu(twice.pointwise_conv(twice.relu(twice.depthwise(first, 48)), 48, 48)), fusion("inverted"));
   EXPECT_EQ(steps_of(both), "inverted inverted");
   EXPECT_FALSE(expands(both));
 }

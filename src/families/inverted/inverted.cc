@@ -51,7 +51,8 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   s.unit = unit->name;
   s.mr = variant.rows;
   s.nr = variant.vectors;
-  s.tasks = std::clamp<int64_t>((std::max(1, device.cores) + y.n - 1) / std::max<int64_t>(1, y.n), 1, std::max<int64_t>(1, y.h));
+  s.tasks =
+      std::clamp<int64_t>((std::max(1, device.cores) + y.n - 1) / std::max<int64_t>(1, y.n), 1, std::max<int64_t>(1, y.h));
   // Many rows read the weights seldom, few stay near: which counts more is a matter of caches.
   std::vector<Schedule> found;
   for (const int64_t rows : {2, 4, 8, 16}) {

@@ -42,8 +42,8 @@ Footprint inverted_footprint(const Stage& stage, const Schedule& schedule, const
   f.executed_flops = 2 * (wide_pixels * (p.expand ? c : 0) * vectors * lanes + out_pixels * taps * vectors * lanes +
                           out_pixels * wide * padded_k);
 
-  // Register tiles: 6 pixels by a panel of the expansion, 2 rows by 7 columns of the depthwise part (one row where registers are
-  // few), 12 or 6 pixels by a panel of the projection.
+  // Register tiles: 6 pixels by a panel of the expansion, 2 rows by 7 columns of the depthwise part (one row where registers
+  // are few), 12 or 6 pixels by a panel of the projection.
   const double deep_rows = s->nr > 2 ? 2 : 1, columns = up(static_cast<double>(y.w), 7);
   const double rows_of_k = padded_k / lanes <= s->nr / 2.0 ? 2.0 * s->mr : s->mr;
   const double expand_tiles = p.expand ? up(wide_pixels, s->mr) * up(vectors, s->nr) : 0;
@@ -90,8 +90,8 @@ Footprint inverted_footprint(const Stage& stage, const Schedule& schedule, const
   // A task of one row more than another ends later.
   f.parallel_units = images * height / most_rows;
   const double zeros = reach * lanes + 2 * vectors * lanes + padded_k;
-  f.workspace_bytes = static_cast<int64_t>(4 * zeros + std::min(images * tasks, std::max(1.0, 1.0 * device.cores)) *
-                                                           (scratch + 256)) + 1024;
+  f.workspace_bytes =
+      static_cast<int64_t>(4 * zeros + std::min(images * tasks, std::max(1.0, 1.0 * device.cores)) * (scratch + 256)) + 1024;
   return f;
 }
 

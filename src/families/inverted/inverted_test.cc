@@ -34,7 +34,8 @@ TEST(Inverted, ReferenceByHand) {
   const HostTensor x = HostTensor::of<float>(DType::f32, {1, 1, 1, 2}, {1, 2});
   const HostTensor wide = HostTensor::of<float>(DType::f32, {2, 1, 1, 1}, {1, -1}),
                    wide_bias = HostTensor::of<float>(DType::f32, {2}, {10, 4});
-  const HostTensor deep = HostTensor::of<float>(DType::f32, {2, 1, 3, 3}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0});
+  const HostTensor deep =
+      HostTensor::of<float>(DType::f32, {2, 1, 3, 3}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0});
   const HostTensor project = HostTensor::of<float>(DType::f32, {1, 2, 1, 1}, {1, 100});
   const HostTensor residual = HostTensor::of<float>(DType::f32, {1, 1, 1, 2}, {0.5, 0.25});
   const HostTensor y = HostTensor::zeros(DType::f32, {1, 1, 1, 2});

@@ -1,7 +1,7 @@
-// make_inverted: a block of convolutions compiled for the CPU. A task takes some rows of an image's output, `schedule.rows` at a
-// time, through all parts: for each panel of wide channels the new wide rows go into a ring, the depthwise part reads the ring;
-// then the gemm family's register tile projects. Only the input and the output meet memory beyond the L2.
-// Workspace: a row of zeros, biases in whole vectors, ring and depthwise rows per thread, packed weights that are not constant.
+// make_inverted: a block of convolutions compiled for the CPU. A task takes some rows of an image's output, `schedule.rows` at
+// a time, through all parts: for each panel of wide channels the new wide rows go into a ring, the depthwise part reads the
+// ring; then the gemm family's register tile projects. Only the input and the output meet memory beyond the L2. Workspace: a
+// row of zeros, biases in whole vectors, ring and depthwise rows per thread, packed weights that are not constant.
 #include <algorithm>
 
 #include "backends/cpu/channel_vectors.h"
@@ -76,7 +76,8 @@ class InvertedKernel final : public CpuKernel {
     const char* parts[] = {"wide", "deep", "project"};
     std::string key = "inverted " + std::string(parts[slot_of(input)]) + " lanes=" + std::to_string(parts_.lanes) +
                       " nr=" + std::to_string(input == at_.weights ? products_.max_vectors : schedule_.nr) +
-                      (input == at_.weights && g_.pairs ? " pairs" : "") + " shape=" + w.shape.to_string() + " offset=" + std::to_string(w.layout.offset) + " pitch=";
+                      (input == at_.weights && g_.pairs ? " pairs" : "") + " shape=" + w.shape.to_string() +
+                      " offset=" + std::to_string(w.layout.offset) + " pitch=";
     for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
     return key;
   }
@@ -206,7 +207,8 @@ class InvertedKernel final : public CpuKernel {
       for (int64_t j = v; j < end; ++j) activate(params_.wide, fresh[i].y + j * g_.plane, g_.inside * lanes);
   }
 
-  void make_deep(const Operands& o, const float* const* reach, int64_t reach_count, int64_t count, int64_t v, float* deep) const {
+  void make_deep(const Operands& o, const float* const* reach, int64_t reach_count, int64_t count, int64_t v,
+                 float* deep) const {
     const float* wide[kMostWideRows];
     for (int64_t i = 0; i < reach_count; ++i) wide[i] = reach[i] ? reach[i] + v * g_.plane : o.zeros;
     DeepCall call{};

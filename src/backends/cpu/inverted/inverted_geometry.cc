@@ -24,8 +24,9 @@ Result<InvertedGeometry> inverted_geometry(const Stage& stage, const InvertedSch
   const bool size = w.filter == Triple{1, 3, 3} || w.filter == Triple{1, 5, 5};
   if (!size || w.dilation != Triple{1, 1, 1} || w.stride[0] != 1 || w.stride[1] != w.stride[2] || w.stride[1] < 1 ||
       w.stride[1] > 2 || w.pad_begin[1] < 0 || w.pad_begin[2] < 0)
-    return Error{Reason::filter_not_served, "The CPU's inverted kernels serve depthwise filters of 3x3 and 5x5 with strides of "
-                                            "1 and 2, without dilation or negative padding."};
+    return Error{Reason::filter_not_served,
+                 "The CPU's inverted kernels serve depthwise filters of 3x3 and 5x5 with strides of "
+                 "1 and 2, without dilation or negative padding."};
   g.filter = w.filter[1], g.stride = w.stride[1], g.pad_h = w.pad_begin[1], g.pad_w = w.pad_begin[2];
   g.wide = stage.inputs[static_cast<size_t>(at.deep_weights)].shape[0];
   g.padded_wide = rounded_up(g.wide, lanes), g.padded_k = rounded_up(g.y.c, lanes);

@@ -1,5 +1,6 @@
-// The loops of inverted blocks, one set per math unit. The wide plane lies in rows of vectors: [vector of channels][column][lane],
-// so that one vector's columns follow each other; columns outside of the image are zeros that nobody writes.
+// The loops of inverted blocks, one set per math unit. The wide plane lies in rows of vectors: [vector of
+// channels][column][lane], so that one vector's columns follow each other; columns outside of the image are zeros that nobody
+// writes.
 #pragma once
 
 #include <cstdint>
@@ -82,7 +83,7 @@ struct InvertedKernels {
   int64_t lanes = 0;
   void (*expand[kMaxWideVectors])(const ExpandCall& call) = {};  // [vectors - 1]
   void (*spread)(const SpreadRowsCall& call) = nullptr;
-  void (*deep[2][2])(const DeepCall& call) = {};  // [filter 3 or 5][stride - 1]
+  void (*deep[2][2])(const DeepCall& call) = {};                // [filter 3 or 5][stride - 1]
   void (*pairs[kMostPairVectors])(const PairsCall& call) = {};  // [full vectors - 1]; nullptr: too few registers
   void (*activate)(Activation activation, float a, float b, float* values, size_t count) = nullptr;
 };

@@ -26,14 +26,17 @@ struct Case {
 
 std::string describe(const Case& c) {
   return "n=" + std::to_string(c.n) + " c=" + std::to_string(c.c) + " wide=" + std::to_string(c.wide) +
-         " k=" + std::to_string(c.k) + " h=" + std::to_string(c.h) + " w=" + std::to_string(c.w) + " " + to_text(c.params) + " " +
-         to_text(c.schedule) + " gaps=" + std::to_string(c.gaps) + " constants=" + std::to_string(c.constants) +
+         " k=" + std::to_string(c.k) + " h=" + std::to_string(c.h) + " w=" + std::to_string(c.w) + " " + to_text(c.params) +
+         " " + to_text(c.schedule) + " gaps=" + std::to_string(c.gaps) + " constants=" + std::to_string(c.constants) +
          " threads=" + std::to_string(c.threads) + " cores=" + std::to_string(c.cores);
 }
 
 Activation any_activation(Random& random) {
   const int64_t kind = pick(random, 0, 9);
-  return kind < 2 ? Activation::none : kind < 5 ? Activation::relu : kind < 8 ? Activation::clip : static_cast<Activation>(pick(random, 0, 14));
+  return kind < 2   ? Activation::none
+         : kind < 5 ? Activation::relu
+         : kind < 8 ? Activation::clip
+                    : static_cast<Activation>(pick(random, 0, 14));
 }
 
 Case random_case(Random& random, const std::string& unit) {
@@ -127,7 +130,8 @@ void check(Random& random, const Case& c) {
   // each part hands its errors, grown like its sums, to the next one. Six deviations; activations at most double them.
   const auto deviation = [](double length) { return std::sqrt(length) / 3 + 1; };
   const double first = c.params.expand ? deviation(static_cast<double>(c.c)) : 1;
-  const double second = first * deviation(static_cast<double>(w.taps())), third = second * deviation(static_cast<double>(c.wide));
+  const double second = first * deviation(static_cast<double>(w.taps())),
+               third = second * deviation(static_cast<double>(c.wide));
   const double roundings = std::sqrt(static_cast<double>(c.c + w.taps() + c.wide));
   const double tolerance = 6.0e-8 * 12 * third * (1 + roundings);
   EXPECT_EQ(test::compare(y, expected, tolerance), "");
@@ -158,8 +162,8 @@ TEST(InvertedKernel, ErrorsNameTheReason) {
   InvertedParams params;
   params.window.filter = {1, 3, 3};
   Stage stage{params,
-              {dense_desc(DType::f32, {1, 8, 4, 4}), dense_desc(DType::f32, {24, 8, 1, 1}), dense_desc(DType::f32, {24, 1, 3, 3}),
-               dense_desc(DType::f32, {4, 24, 1, 1})},
+              {dense_desc(DType::f32, {1, 8, 4, 4}), dense_desc(DType::f32, {24, 8, 1, 1}),
+               dense_desc(DType::f32, {24, 1, 3, 3}), dense_desc(DType::f32, {4, 24, 1, 1})},
               {dense_desc(DType::f32, {1, 4, 2, 2})}};
   InvertedSchedule schedule;
   schedule.unit = unit_name;
