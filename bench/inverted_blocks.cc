@@ -171,6 +171,7 @@ int main(int argc, char** argv) {
       for (Schedule& s : inverted_info().schedules(stage, variant, device, why)) {
         auto& schedule = std::get<InvertedSchedule>(s);
         for (int n : {2, 4}) {
+          if (n > variant.vectors) continue;
           if ((nr && n != nr) || (rows && schedule.rows != rows)) continue;
           schedule.nr = n;
           fused.push_back(compiled(stage, schedule, device, operands, fused_y, pool));

@@ -80,9 +80,9 @@ Footprint inverted_footprint(const Stage& stage, const Schedule& schedule, const
     if (scratch > inner) moved += wide_bytes * (2 + rereads) + deep_bytes * 3;
     // All weights come again with each pass, unless they stay.
     if (weights + scratch > inner) {
-      const double again = std::max(0.0, passes - 1) * weights;
-      moved += again;
-      if (i > 1) f.exposed[i] = again / 2;  // the hardware fetches about half of it ahead
+      moved += std::max(0.0, passes - 1) * weights;
+      // Few pixels per pass give no time to fetch them ahead from beyond the L2.
+      if (i > 1) f.exposed[i] = passes * weights;
     }
     f.bytes[i] = std::min(moved, f.bytes[i - 1]);
     f.exposed[i] = std::min(f.exposed[i], f.bytes[i]);

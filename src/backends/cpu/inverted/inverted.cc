@@ -201,6 +201,11 @@ class InvertedKernel final : public CpuKernel {
     call.weights = o.wide + v * lanes * g_.x.c;
     call.bias = o.wide_bias + v * lanes;
     call.bounds = bounds_of(params_.wide);
+    // Meanwhile the next panel comes, a share per tile.
+    const int64_t panel_bytes = (end - v) * lanes * g_.x.c * 4, tiles = (count * g_.inside + schedule_.mr - 1) / schedule_.mr;
+    const bool more = end < g_.vectors;
+    call.prefetch = reinterpret_cast<const char*>(more ? call.weights + (end - v) * lanes * g_.x.c : call.weights);
+    call.prefetch_step = more && tiles > 0 ? panel_bytes / (tiles * g_.x.c) : 0;
     parts_.expand[end - v - 1](call);
     if (!is_curved(params_.wide)) return;
     for (int64_t i = 0; i < count; ++i)
@@ -239,7 +244,8 @@ class InvertedKernel final : public CpuKernel {
       const int64_t columns = std::min(width, g_.y.c - column), vectors = (columns + parts_.lanes - 1) / parts_.lanes;
       const int64_t most = vectors <= products_.tall_vectors ? kMaxCallRows : kMaxTileRows, tiles = (pixels + most - 1) / most;
       call.b = o.project + column * g_.wide;
-      call.prefetch = reinterpret_cast<const char*>(call.b);
+      // Meanwhile the next panel comes, a share per tile.
+      const int64_t share = column + width < g_.y.c ? vectors * parts_.lanes * g_.wide * 4 / tiles : 0;
       call.bias = o.bias + column;
       call.column = column;
       call.finish = fast_ && columns == vectors * parts_.lanes;
@@ -252,6 +258,9 @@ class InvertedKernel final : public CpuKernel {
           if (o.residual) call.residual[0][r - r0] = o.residual + offset(residual_, n, row, q);
           if (++q == g_.y.w) q = 0, ++row;
         }
+        call.prefetch =
+            reinterpret_cast<const char*>(call.b) + (share > 0 ? vectors * parts_.lanes * g_.wide * 4 + tile * share : 0);
+        call.prefetch_step = share / g_.wide;
         products_.tile[0][r1 - r0 - 1][vectors - 1](call);
         if (!call.finish) finish(call, columns, vectors, static_cast<int>(r1 - r0));
       }

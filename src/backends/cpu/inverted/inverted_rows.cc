@@ -46,7 +46,7 @@ struct PixelCursor {
 };
 
 template <int kRows, int kVectors>
-HWY_INLINE void expand_tile(const ExpandCall& call, const float* const* x, float* const* y) {
+HWY_INLINE void expand_tile(const ExpandCall& call, const float* const* x, float* const* y, const char* prefetch) {
   const D d;
   V sums[kRows][kVectors];
   SPARKLE_IR_UNROLL
@@ -70,6 +70,10 @@ HWY_INLINE void expand_tile(const ExpandCall& call, const float* const* x, float
       for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(pixel, weights[v], sums[r][v]);
     }
     b += kVectors * kLanes;
+    if constexpr (kRows * kVectors >= 18) {  // small tiles are bound by their loads
+      __builtin_prefetch(prefetch, 0, 3);
+      prefetch += call.prefetch_step;
+    }
   }
   // The sum is the second argument: x86 then hands a NaN on.
   if (call.bounds.below) {
@@ -107,7 +111,8 @@ void expand(const ExpandCall& shared) {
   if (pixels == 0) return;
   at.enter();
   int64_t done = 0;
-  for (int64_t tile = 1; tile <= tiles; ++tile) {
+  const char* prefetch = call.prefetch;
+  for (int64_t tile = 1; tile <= tiles; ++tile, prefetch += call.prefetch_step * call.channels) {
     const int64_t count = tile * pixels / tiles - done;
     done += count;
     const float* x[kMost];
@@ -118,12 +123,12 @@ void expand(const ExpandCall& shared) {
       at.step();
     }
     switch (count) {
-      case 6: expand_tile<6, kVectors>(call, x, y); break;
-      case 5: expand_tile<5, kVectors>(call, x, y); break;
-      case 4: expand_tile<4, kVectors>(call, x, y); break;
-      case 3: expand_tile<3, kVectors>(call, x, y); break;
-      case 2: expand_tile<2, kVectors>(call, x, y); break;
-      default: expand_tile<1, kVectors>(call, x, y); break;
+      case 6: expand_tile<6, kVectors>(call, x, y, prefetch); break;
+      case 5: expand_tile<5, kVectors>(call, x, y, prefetch); break;
+      case 4: expand_tile<4, kVectors>(call, x, y, prefetch); break;
+      case 3: expand_tile<3, kVectors>(call, x, y, prefetch); break;
+      case 2: expand_tile<2, kVectors>(call, x, y, prefetch); break;
+      default: expand_tile<1, kVectors>(call, x, y, prefetch); break;
     }
   }
 }

@@ -35,6 +35,8 @@ struct ExpandCall {
   const float* weights;  // [channel][vectors of the panel]
   const float* bias;     // of the panel
   Bounds bounds;
+  const char* prefetch;   // weights of the next panel, a share per tile; must be mapped memory
+  int64_t prefetch_step;  // bytes per channel
 };
 
 // The same rows as they are: x is the wide plane. One vector, of which `channels` lanes exist.
