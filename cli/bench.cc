@@ -49,7 +49,8 @@ Status check_combination(const BenchArguments& a) {
     if (a.model.serve) SPARKLE_CHECK(refuse_options(c, {"--output", "--json", "--runs"}, "does not go with --serve"));
     return ok();
   }
-  SPARKLE_CHECK(refuse_options(c, {"--input", "--shape", "--runs", "--serve"}, "measures a model and needs --model"));
+  SPARKLE_CHECK(
+      refuse_options(c, {"--input", "--shape", "--runs", "--serve", "--fusion"}, "measures a model and needs --model"));
   if (a.ladder)
     SPARKLE_CHECK(refuse_options(c, {"--algorithm", "--variant", "--tuning"},
                                  "does not go with --ladder, whose levels choose their own"));

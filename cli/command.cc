@@ -16,6 +16,8 @@ void add_common(CLI::App& command, CommonOptions& o) {
   command.add_option("--algorithm", o.algorithm,
                      "force one where it can serve: gemm, depthwise, direct, grouped, winograd2, winograd4, winograd6");
   command.add_option("--variant", o.variant, "force a kernel variant by name where its family has it");
+  command.add_option("--fusion", o.fusion, "of several layers into one step: inverted wherever it can serve, or none")
+      ->check(CLI::IsMember({"inverted", "none"}));
   command
       .add_option("--accuracy", o.accuracy,
                   "most that max |error| / max |output| of a layer may be predicted to reach, against double precision")
@@ -91,6 +93,7 @@ Result<OpenDevice> open_device(const CommonOptions& o, Roofs roofs) {
 Result<SessionOptions> session_options(const CommonOptions& o, const Device& device) {
   SessionOptions s;
   s.algorithm = o.algorithm;
+  s.fusion = o.fusion;
   s.variant = o.variant;
   s.accuracy = o.accuracy;
   SPARKLE_TRY(budget, parse_bytes(o.memory_budget));

@@ -19,7 +19,7 @@ struct CommonOptions {
   std::string device = "auto";
   int threads = 0;
   std::string precision = "fp32";
-  std::string algorithm, variant;
+  std::string algorithm, variant, fusion;
   double accuracy = PlanOptions{}.accuracy;
   std::string fallback = "warn";
   std::string memory_budget;
@@ -27,7 +27,8 @@ struct CommonOptions {
   bool json = false;
 };
 
-// Adds --device, --threads, --precision, --algorithm, --variant, --accuracy, --fallback, --memory-budget, --tuning, --json.
+// Adds --device, --threads, --precision, --algorithm, --variant, --fusion, --accuracy, --fallback, --memory-budget, --tuning,
+// --json.
 void add_common(CLI::App& command, CommonOptions& options);
 
 // A device that runs things, with its backend. Errors: bad_usage, device_unusable with what to do.

@@ -18,6 +18,7 @@
 #include "families/gather/gather.h"
 #include "families/gemm/gemm.h"
 #include "families/grouped/grouped.h"
+#include "families/inverted/inverted.h"
 #include "families/non_max/non_max.h"
 #include "families/normalize/normalize.h"
 #include "families/pad/pad.h"
@@ -41,7 +42,7 @@ namespace sparkle {
 using StageParams = std::variant<GemmParams, DepthwiseParams, PoolParams, PointwiseParams, ReduceParams, SoftmaxParams,
                                  NormalizeParams, CopyParams, PadParams, ResizeParams, GatherParams, ScatterParams, TopKParams,
                                  ScanParams, TriangleParams, NonMaxParams, AttentionParams, RotaryParams, SampleParams,
-                                 DeformParams, QuantizeParams, WinogradParams, GroupedParams, DirectParams>;
+                                 DeformParams, QuantizeParams, WinogradParams, GroupedParams, DirectParams, InvertedParams>;
 enum class Family : uint8_t {
   gemm,
   depthwise,
@@ -66,7 +67,8 @@ enum class Family : uint8_t {
   quantize,
   winograd,
   grouped,
-  direct
+  direct,
+  inverted
 };
 inline constexpr int kFamilies = std::variant_size_v<StageParams>;
 std::string_view name_of(Family family);
@@ -108,7 +110,8 @@ struct DepthwiseSchedule {
   friend bool operator==(const DepthwiseSchedule&, const DepthwiseSchedule&) = default;
 };
 
-using Schedule = std::variant<LoopSchedule, GemmSchedule, DepthwiseSchedule, WinogradSchedule, GroupedSchedule, DirectSchedule>;
+using Schedule = std::variant<LoopSchedule, GemmSchedule, DepthwiseSchedule, WinogradSchedule, GroupedSchedule, DirectSchedule,
+                              InvertedSchedule>;
 const std::string& variant_of(const Schedule& schedule);
 const std::string& unit_of(const Schedule& schedule);
 std::string to_text(const Schedule& schedule);
@@ -182,5 +185,6 @@ const FamilyInfo& quantize_info();
 const FamilyInfo& winograd_info();
 const FamilyInfo& grouped_info();
 const FamilyInfo& direct_info();
+const FamilyInfo& inverted_info();
 
 }  // namespace sparkle

@@ -15,6 +15,8 @@ constexpr TypeRow kRows[] = {
     {Family::winograd, "", "Conv 3x3 of stride 1", kFloats, kInF32},
     {Family::grouped, "", "Conv with groups of a few channels", kFloats, kInF32},
     {Family::direct, "", "Conv with a few input channels", kFloats, kInF32},
+    {Family::inverted, "", "Conv 1x1, depthwise and 1x1 in one step", TypeSet{DType::f32},
+     "f16 and bf16 converted to f32 before it"},
     {Family::depthwise, "", "Conv with a group per channel", kFloats, kInF32},
     {Family::pool, "max", "MaxPool", kNumbers,
      "f16 and bf16 converted to f32 before it, 8-bit integers by the variant bytes, f64 and other integers by the variant "

@@ -139,6 +139,8 @@ Status check_forced(const PlanOptions& options) {
     for (const Algorithm& a : algorithms()) names += (names.empty() ? "" : ", ") + std::string(a.name);
     return Error{Reason::bad_usage, "There is no algorithm '" + options.algorithm + "'; there are " + names + "."};
   }
+  if (!options.fusion.empty() && options.fusion != "inverted" && options.fusion != "none")
+    return Error{Reason::bad_usage, "There is no fusion '" + options.fusion + "'; there are inverted and none."};
   if (options.variant.empty()) return ok();
   std::vector<std::string_view> names;
   for (int f = 0; f < kFamilies; ++f)

@@ -19,6 +19,18 @@ __attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ..
   return buffer;
 }
 
+// "24x56x56 -> 144 -> 3x3 s2 -> 32 +add".
+std::string block_text(const Stage& stage, const InvertedParams& p) {
+  const auto number = [](int64_t n) { return std::to_string(n); };
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  std::string text = number(x.c) + "x" + number(x.h) + "x" + number(x.w);
+  if (p.expand) text += " -> " + number(stage.inputs[static_cast<size_t>(inverted_operands(p).deep_weights)].shape[0]);
+  text += " -> " + number(p.window.filter[1]) + "x" + number(p.window.filter[2]);
+  if (p.window.stride[2] > 1) text += " s" + number(p.window.stride[2]);
+  text += " -> " + number(y.c);
+  return inverted_operands(p).residual >= 0 ? text + " +add" : text;
+}
+
 std::string what_of(const PlanStep& step) {
   if (!step.problem.empty())
     if (const auto problem = from_text<Problem>(step.problem); problem.ok()) {
@@ -30,6 +42,7 @@ std::string what_of(const PlanStep& step) {
       if (e.residuals_after) text += " +add";
       return text;
     }
+  if (const auto* block = std::get_if<InvertedParams>(&step.stage.params)) return block_text(step.stage, *block);
   if (const auto* program = std::get_if<PointwiseParams>(&step.stage.params)) return expression(*program);
   if (const auto* copy = std::get_if<CopyParams>(&step.stage.params);
       copy && !step.stage.inputs.empty() && !step.stage.outputs.empty())

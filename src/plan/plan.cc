@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/out_of_memory.h"
+#include "plan/blocks.h"
 #include "plan/choose.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
@@ -81,26 +82,26 @@ constexpr double kWorthOfErrors = 0.05;
 
 Status choose_steps(Plan& plan, const Draft& draft, const Device& device, const PlanOptions& options,
                     std::vector<int>& buffer_of_tensor, std::vector<BufferLife>& lives, std::vector<bool>& in_arena) {
-  std::vector<Choice> choices;
+  std::vector<ChosenStep> chosen(draft.steps.size());
   double seconds = 0, spared = 0;
-  for (const DraftStep& step : draft.steps) {
-    Choice choice;
-    if (draft.desc(step.outputs[0]).elements() > 0) {  // else nothing to compute
-      SPARKLE_TRY(found, choice_of(draft, step, device, options, Errors::allowed));
-      choice = std::move(found);
-    }
-    seconds += choice.cost.seconds, spared += choice.spared_seconds;
-    choices.push_back(std::move(choice));
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    chosen[i].dropped = draft.desc(draft.steps[i].outputs[0]).elements() == 0;  // nothing to compute
+    if (chosen[i].dropped) continue;
+    SPARKLE_TRY(found, choice_of(draft, draft.steps[i], device, options, Errors::allowed));
+    seconds += found.cost.seconds, spared += found.spared_seconds;
+    chosen[i].choice = std::move(found);
   }
   const bool worth = spared >= kWorthOfErrors * (seconds + spared);
-  for (size_t i = 0; i < choices.size(); ++i) {
-    const DraftStep& step = draft.steps[i];
-    if (!worth && choices[i].spared_seconds > 0) {
-      SPARKLE_TRY(plain, choice_of(draft, step, device, options, Errors::avoided));
-      choices[i] = std::move(plain);
+  for (size_t i = 0; i < chosen.size(); ++i)
+    if (!worth && chosen[i].choice.spared_seconds > 0) {
+      SPARKLE_TRY(plain, choice_of(draft, draft.steps[i], device, options, Errors::avoided));
+      chosen[i].choice = std::move(plain);
     }
-    if (!choices[i].plan.stages.empty()) append_steps(plan, draft, step, choices[i], buffer_of_tensor, lives, in_arena);
-  }
+  choose_blocks(draft, device, options, chosen);
+  for (size_t i = 0; i < chosen.size(); ++i)
+    if (!chosen[i].dropped)
+      append_steps(plan, draft, chosen[i].block ? *chosen[i].block : draft.steps[i], chosen[i].choice, buffer_of_tensor, lives,
+                   in_arena);
   return ok();
 }
 

@@ -80,6 +80,7 @@ struct PlanOptions {
   double accuracy = 5e-5;     // most that max |error| / max |output| of a layer may be predicted to reach
   bool fuse = true;           // false: every operator is a step of its own
   const class TuningStore* tuning = nullptr;
+  std::string fusion;  // of layers into one step; empty: by cost, "inverted": wherever it can serve, "none": nowhere
 };
 
 // The plan of a bound, simplified graph on a device. Pure: no driver, no clock. Errors: operator_not_served and type_not_served

@@ -19,7 +19,7 @@
 namespace sparkle {
 
 struct SessionOptions {
-  std::string algorithm, variant;                 // forced by name; empty: by cost
+  std::string algorithm, variant, fusion;         // forced by name; empty: by cost
   int64_t memory_budget = 0;                      // bytes: arena, constants (packed), inputs and outputs; 0: unlimited
   int64_t plan_cache_bytes = int64_t{256} << 20;  // what is kept for shapes seen before
   bool fuse = true;
@@ -27,7 +27,7 @@ struct SessionOptions {
   std::shared_ptr<const TuningStore> tuning;
 
   // As long as these options live.
-  PlanOptions plan() const { return {algorithm, variant, memory_budget, accuracy, fuse, tuning.get()}; }
+  PlanOptions plan() const { return {algorithm, variant, memory_budget, accuracy, fuse, tuning.get(), fusion}; }
 };
 
 struct SessionInput {

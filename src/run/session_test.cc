@@ -132,6 +132,11 @@ TEST(Session, CpuAndReferenceAgreeOnEveryTinyNetwork) {
           options.algorithm = algorithm, options.fuse = false;
           expect_close(run(*open(graph, cpu(), options), inputs), want);
         }
+        for (const char* fusion : {"inverted", "none"}) {
+          SessionOptions options;
+          options.fusion = fusion;
+          expect_close(run(*open(graph, cpu(), options), inputs), want);
+        }
       }
 }
 

@@ -1,0 +1,89 @@
+// What the inverted family tells the planner: variants, operands, schedules worth ranking.
+#include "families/inverted/inverted.h"
+
+#include <algorithm>
+
+#include "families/common.h"
+#include "families/inverted/inverted_family.h"
+
+namespace sparkle {
+namespace {
+
+constexpr Variant kVariants[] = {
+#include "families/inverted/variants.inc"
+};
+
+bool channels_innermost(const TensorDesc& desc) {
+  const FeatureMap m = feature_map(desc);
+  return m.c <= 1 || m.pitch_c == 1;
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  const auto refuse = [&](Reason reason) {
+    why_not = reason;
+    return std::vector<Schedule>{};
+  };
+  if (variant.name == "plain") return loop_schedules(variant, device, why_not);
+  if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
+  const MathUnit* unit = best_vector_unit(device);
+  if (!unit) return refuse(Reason::unit_missing);
+  // Vectors without a fixed length cannot lie in the arrays of registers that the tiles are written with.
+  if (unit->name == "sve") return refuse(Reason::backend_lacks_variant);
+  for (const TensorDesc& desc : stage.inputs)
+    if (desc.dtype != DType::f32) return refuse(Reason::type_not_served);
+  const auto& p = std::get<InvertedParams>(stage.params);
+  const Window& w = p.window;
+  const bool filter = (w.filter == Triple{1, 3, 3} || w.filter == Triple{1, 5, 5}) && w.dilation == Triple{1, 1, 1} &&
+                      w.stride[0] == 1 && w.stride[1] == w.stride[2] && (w.stride[1] == 1 || w.stride[1] == 2);
+  if (!filter || w.pad_begin[1] < 0 || w.pad_begin[2] < 0) return refuse(Reason::filter_not_served);
+  const InvertedOperands at = inverted_operands(p);
+  if (!channels_innermost(stage.inputs[0]) || !channels_innermost(stage.outputs[0])) return refuse(Reason::layout_not_served);
+  if (at.residual >= 0 && !channels_innermost(stage.inputs[static_cast<size_t>(at.residual)]))
+    return refuse(Reason::layout_not_served);
+  const int registers = unit->registers > 0 ? unit->registers : (unit->name == "avx2" ? 16 : 32);
+  if (registers < variant.registers) return refuse(Reason::too_few_registers);
+  if (registers >= 2 * variant.registers) return refuse(Reason::registers_idle);
+
+  const FeatureMap y = feature_map(stage.outputs[0]);
+  if (variant.name == "pairs6x4" && !inverted_pairs(y.c, std::max(1, unit->n))) return refuse(Reason::filter_not_served);
+  InvertedSchedule s;
+  s.variant = variant.name;
+  s.unit = unit->name;
+  s.mr = variant.rows;
+  s.nr = variant.vectors;
+  s.tasks =
+      std::clamp<int64_t>((std::max(1, device.cores) + y.n - 1) / std::max<int64_t>(1, y.n), 1, std::max<int64_t>(1, y.h));
+  // Many rows read the weights seldom, few stay near: which counts more is a matter of caches.
+  std::vector<Schedule> found;
+  for (const int64_t rows : {2, 4, 8, 16}) {
+    s.rows = std::min(rows, kMostInvertedRows);
+    found.emplace_back(s);
+    if (rows * s.tasks >= y.h) break;
+  }
+  return found;
+}
+
+}  // namespace
+
+InvertedOperands inverted_operands(const InvertedParams& p) {
+  InvertedOperands at;
+  int next = 1;
+  if (p.expand) {
+    at.wide_weights = next++;
+    if (p.wide.bias) at.wide_bias = next++;
+  }
+  at.deep_weights = next++;
+  if (p.deep.bias) at.deep_bias = next++;
+  at.weights = next++;
+  if (p.project.bias) at.bias = next++;
+  if (p.project.residuals_before + p.project.residuals_after > 0) at.residual = next++;
+  at.count = next;
+  return at;
+}
+
+const FamilyInfo& inverted_info() {
+  static const FamilyInfo family = {"inverted", kVariants, inverted_reference, inverted_footprint, schedules};
+  return family;
+}
+
+}  // namespace sparkle

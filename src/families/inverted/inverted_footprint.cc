@@ -1,0 +1,98 @@
+// What an inverted block will do under a schedule: the products of its parts and what they move between registers and caches.
+#include <algorithm>
+#include <cmath>
+
+#include "families/common.h"
+#include "families/inverted/inverted_family.h"
+
+namespace sparkle {
+namespace {
+
+double up(double a, double b) { return std::ceil(a / b); }
+
+}  // namespace
+
+Footprint inverted_footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
+  const auto& p = std::get<InvertedParams>(stage.params);
+  const InvertedOperands at = inverted_operands(p);
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  const Window& w = p.window;
+  const auto wide = static_cast<double>(stage.inputs[static_cast<size_t>(at.deep_weights)].shape[0]);
+  const auto c = static_cast<double>(x.c), k = static_cast<double>(y.c), images = static_cast<double>(y.n);
+  const double in_pixels = images * static_cast<double>(x.pixels()), out_pixels = images * static_cast<double>(y.pixels());
+  const auto taps = static_cast<double>(w.taps()), filter = static_cast<double>(w.filter[1]);
+  const auto stride = static_cast<double>(w.stride[1]);
+
+  Footprint f = streaming_footprint(stage, device, 0);
+  f.nominal_flops = 2 * wide * (in_pixels * (p.expand ? c : 0) + out_pixels * (taps + k));
+  f.executed_flops = f.nominal_flops;
+  f.parallel_units = 1;
+  const auto* s = std::get_if<InvertedSchedule>(&schedule);
+  const MathUnit* unit = s ? device.unit(s->unit) : nullptr;
+  if (!unit) return f;
+
+  const bool pairs = s->variant == "pairs6x4";
+  const double lanes = std::max(1, unit->n), height = std::max(1.0, static_cast<double>(y.h));
+  const double vectors = up(wide, lanes), padded_k = up(k, lanes) * lanes - (pairs ? lanes / 2 : 0);
+  const double tasks = std::clamp(static_cast<double>(s->tasks), 1.0, height);
+  const double most_rows = up(height, tasks), rows = std::min(static_cast<double>(s->rows), most_rows);
+  // Each task makes the wide rows that it shares with the task above once more.
+  const double shared = images * (tasks - 1) * std::max(0.0, filter - stride) * static_cast<double>(x.w);
+  const double wide_pixels = in_pixels + shared;
+  f.executed_flops = 2 * (wide_pixels * (p.expand ? c : 0) * vectors * lanes + out_pixels * taps * vectors * lanes +
+                          out_pixels * wide * padded_k);
+
+  // Register tiles: 6 pixels by a panel of the expansion, 2 rows by 7 columns of the depthwise part (one row where registers
+  // are few), 12 or 6 pixels by a panel of the projection.
+  const double deep_rows = s->nr > 2 ? 2 : 1, columns = up(static_cast<double>(y.w), 7);
+  const double rows_of_k = padded_k / lanes <= s->nr / 2.0 ? 2.0 * s->mr : s->mr;
+  const double expand_tiles = p.expand ? up(wide_pixels, s->mr) * up(vectors, s->nr) : 0;
+  const double deep_tiles = images * height / deep_rows * columns * vectors;
+  const double project_tiles =
+      pairs ? up(out_pixels, padded_k < 2 * lanes ? 16 : 8) : up(out_pixels, rows_of_k) * up(padded_k, lanes * s->nr);
+  f.calls = expand_tiles + deep_tiles + project_tiles;
+
+  const double wide_bytes = wide_pixels * vectors * lanes * 4, deep_bytes = out_pixels * vectors * lanes * 4;
+  const double weights = 4 * vectors * lanes * ((p.expand ? c : 0) + taps) + 4 * wide * padded_k;
+  const double passes = images * tasks * up(most_rows, rows);
+  // Of one task: the ring, whose columns reach beyond the image, and the depthwise rows.
+  const double slots = (rows - 1) * stride + filter, reach = (static_cast<double>(y.w) - 1) * stride + filter;
+  const double ring = slots * reach * vectors * lanes * 4;
+  const double scratch = ring + rows * static_cast<double>(y.w) * vectors * lanes * 4;
+  // How often a wide row is read by tiles of deep_rows rows.
+  const double rereads = ((deep_rows - 1) * stride + filter) / (deep_rows * stride);
+  const double operands = f.bytes.empty() ? 0 : f.bytes[0];  // each once
+  f.exposed.assign(f.bytes.size(), 0);
+  f.resident.assign(f.bytes.size(), scratch);
+  for (size_t i = 0; i < f.bytes.size(); ++i) {
+    if (i == 0) {
+      // Per step of a sum a tile loads its weights and its pixels; wide and depthwise rows are written once each.
+      const double expand = expand_tiles * c * (s->mr + lanes * s->nr) * 4;
+      const double project = project_tiles * wide * (rows_of_k + std::min(padded_k, lanes * s->nr)) * 4;
+      const double deep = deep_tiles * taps * lanes * 4 + wide_bytes * rereads;
+      f.exposed[0] = p.expand ? 0 : 2 * wide_bytes;  // copied into the ring: no arithmetic meanwhile
+      f.bytes[0] = expand + deep + project + wide_bytes + deep_bytes + f.exposed[0];
+      continue;
+    }
+    const double inner = static_cast<double>(device.memory[i - 1].bytes);
+    double moved = inner > 0 && operands <= inner ? 0 : operands;
+    // Rows that do not stay are fetched before they are written, carried away, and read again.
+    if (scratch > inner) moved += wide_bytes * (2 + rereads) + deep_bytes * 3;
+    // All weights come again with each pass, unless they stay.
+    if (weights + scratch > inner) {
+      moved += std::max(0.0, passes - 1) * weights;
+      // Few pixels per pass give no time to fetch them ahead from beyond the L2.
+      if (i > 1) f.exposed[i] = passes * weights;
+    }
+    f.bytes[i] = std::min(moved, f.bytes[i - 1]);
+    f.exposed[i] = std::min(f.exposed[i], f.bytes[i]);
+  }
+  // A task of one row more than another ends later.
+  f.parallel_units = images * height / most_rows;
+  const double zeros = reach * lanes + 2 * vectors * lanes + padded_k;
+  f.workspace_bytes =
+      static_cast<int64_t>(4 * zeros + std::min(images * tasks, std::max(1.0, 1.0 * device.cores)) * (scratch + 256)) + 1024;
+  return f;
+}
+
+}  // namespace sparkle
