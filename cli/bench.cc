@@ -13,8 +13,8 @@ namespace {
 struct BenchArguments {
   const CLI::App* command = nullptr;
   CommonOptions common;
-  std::string layers;
-  std::vector<std::string> convs;
+  std::string layers, against;
+  std::vector<std::string> convs, gemms, filters;
   bool ladder = false;
   ModelBench model;
   LayerBenchOptions layer;

@@ -1,5 +1,6 @@
 #include "report/bench_rows.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -30,11 +31,55 @@ BenchRow row_of(const std::string& name, const LayerMeasurement& m) {
   return row;
 }
 
+BenchRow row_of(const std::string& name, const ContestResult& c) {
+  BenchRow row = row_of(name, c.ours);
+  row.peers = c.peers;
+  row.best_speedup = c.best_speedup;
+  return row;
+}
+
 namespace {
 std::string line(const char* pattern, auto... values) {
   char text[400];
   std::snprintf(text, sizeof text, pattern, values...);
   return text;
+}
+
+nlohmann::json peers_json(const BenchRow& row) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const PeerMeasurement& p : row.peers) {
+    if (!p.refused.empty()) {
+      json[p.name] = {{"version", p.version}, {"refused", p.refused}};
+      continue;
+    }
+    const double peak = 100 * p.share_of_peak;
+    json[p.name] = {{"version", p.version},
+                    {"median_ms", p.median_seconds * 1e3},
+                    {"min_ms", p.min_seconds * 1e3},
+                    {"p95_ms", p.p95_seconds * 1e3},
+                    {"fixed_ms_taken_off", p.fixed_seconds * 1e3},
+                    {"percent_of_peak", peak},
+                    {"speedup", p.speedup},
+                    {"max_error", p.largest_error},
+                    {"chose", p.chose}};
+  }
+  return json;
+}
+
+// Geometric mean of what `of` gives for the rows that have it (above 0), and how many do.
+template <class F>
+std::pair<double, size_t> geometric_mean(const std::vector<BenchRow>& rows, F of) {
+  double sum = 0;
+  size_t count = 0;
+  for (const BenchRow& row : rows)
+    if (const double value = of(row); value > 0) sum += std::log(value), ++count;
+  return {count ? std::exp(sum / static_cast<double>(count)) : 0, count};
+}
+
+double speedup_against(const BenchRow& row, const std::string& peer) {
+  for (const PeerMeasurement& p : row.peers)
+    if (p.name == peer) return p.speedup;
+  return 0;
 }
 }  // namespace
 
@@ -61,6 +106,49 @@ std::string bench_table_summary(const std::vector<BenchRow>& rows) {
               rows.size(), total, std::exp(log_peak / n), std::exp(log_roof / n));
 }
 
+std::string contest_heading(const std::vector<PeerMeasurement>& peers) {
+  std::string text;
+  for (const PeerMeasurement& p : peers) text += line("%-19s %s\n", p.name.c_str(), p.version.c_str());
+  text += line("%-24s %-34s %-10s %9s %7s", "layer", "problem", "algorithm", "median ms", "% peak");
+  for (const PeerMeasurement& p : peers) text += line(" %19s", p.name.c_str());
+  return text + line(" %6s  (time of each over ours; its %% of the peak)\n", "best");
+}
+
+std::string contest_row(const BenchRow& r) {
+  std::string text = line("%-24.24s %-34.34s %-10.10s %9.4f %7.1f", r.name.c_str(), r.what.c_str(), r.algorithm.c_str(),
+                          r.median_ms, r.percent_of_peak());
+  for (const PeerMeasurement& p : r.peers)
+    text += p.refused.empty() ? line(" %12.3f %6.1f", p.speedup, 100 * p.share_of_peak) : line(" %19s", "-");
+  return text + line(" %6.3f\n", r.best_speedup);
+}
+
+std::string contest_summary(const std::vector<BenchRow>& rows) {
+  if (rows.empty()) return {};
+  std::string text = "geometric means of the times over ours:";
+  for (const PeerMeasurement& p : rows[0].peers) {
+    const auto [mean, count] = geometric_mean(rows, [&](const BenchRow& r) { return speedup_against(r, p.name); });
+    text += line(" %s %.3f (%zu layers),", p.name.c_str(), mean, count);
+  }
+  const auto [best, count] = geometric_mean(rows, [](const BenchRow& r) { return r.best_speedup; });
+  text += line(" the best of each layer %.3f (%zu)\nworst:", best, count);
+  std::vector<const BenchRow*> order;
+  for (const BenchRow& r : rows)
+    if (r.best_speedup > 0) order.push_back(&r);
+  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->best_speedup < b->best_speedup; });
+  for (size_t i = 0; i < std::min<size_t>(5, order.size()); ++i)
+    text += line("%s %s %.3f", i ? "," : "", order[i]->name.c_str(), order[i]->best_speedup);
+  return text + "\n";
+}
+
+nlohmann::json contest_means(const std::vector<BenchRow>& rows) {
+  nlohmann::json json = nlohmann::json::object();
+  if (rows.empty()) return json;
+  for (const PeerMeasurement& p : rows[0].peers)
+    json[p.name] = geometric_mean(rows, [&](const BenchRow& r) { return speedup_against(r, p.name); }).first;
+  json["best_of_each_layer"] = geometric_mean(rows, [](const BenchRow& r) { return r.best_speedup; }).first;
+  return json;
+}
+
 nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& rows) {
   nlohmann::json list = nlohmann::json::array();
   for (const BenchRow& r : rows)
@@ -82,7 +170,7 @@ nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& row
                     {"bound", r.bound},
                     {"workspace_bytes", r.workspace_bytes},
                     {"max_error", r.max_error},
-                    {"peers", nlohmann::json::object()}});
+                    {"peers", peers_json(r)}});
   return {{"device", nlohmann::json::parse(device_to_json(device))}, {"rows", list}};
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "device/device.h"
-#include "run/layer_bench.h"
+#include "run/contest.h"
 
 namespace sparkle {
 
@@ -19,6 +19,8 @@ struct BenchRow {
   std::string bound;
   int64_t workspace_bytes = 0;
   double max_error = 0;
+  std::vector<PeerMeasurement> peers;
+  double best_speedup = 0;  // against the fastest of them; 0: there are none
 
   double gflops() const { return median_ms > 0 ? nominal_flops / median_ms * 1e-6 : 0; }
   double executed_gflops() const { return median_ms > 0 ? executed_flops / median_ms * 1e-6 : 0; }
@@ -28,11 +30,19 @@ struct BenchRow {
 };
 
 BenchRow row_of(const std::string& name, const LayerMeasurement& m);
+BenchRow row_of(const std::string& name, const ContestResult& c);
 
 std::string bench_table_heading();
 std::string bench_table_row(const BenchRow& row);
 // Geometric mean of the shares of peak and of the roof, sum of the medians.
 std::string bench_table_summary(const std::vector<BenchRow>& rows);
+
+// The same beside other engines: how many times as long each of them takes.
+std::string contest_heading(const std::vector<PeerMeasurement>& peers);
+std::string contest_row(const BenchRow& row);
+// Geometric means against each peer and the best of each layer, and the layers where Sparkle does worst.
+std::string contest_summary(const std::vector<BenchRow>& rows);
+nlohmann::json contest_means(const std::vector<BenchRow>& rows);
 
 // {"device": {...}, "rows": [...]} in the documented form.
 nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& rows);
