@@ -1,6 +1,6 @@
 // oneDNN 3.7 or newer through its C interface: one convolution_forward primitive, all formats its own choice ("any"), operands
-// brought into them before; or one matmul primitive. Builds for SYCL (those of the Python package index) pass each call through a
-// queue, which costs some 8 us that the library in a program of its own kind would not pay: that much, measured on a layer of
+// brought into them before; or one matmul primitive. Builds for SYCL (those of the Python package index) pass each call through
+// a queue, which costs some 8 us that the library in a program of its own kind would not pay: that much, measured on a layer of
 // 16 x 16 x 1 x 1 in the same visit with the same number of calls, is taken off.
 #include <oneapi/dnnl/dnnl.h>
 
@@ -20,12 +20,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kLeastMajor = 3, kLeastMinor = 7;
 
-#define SPARKLE_DNNL(X)                                                                                            \
-  X(version) X(engine_create) X(stream_create) X(stream_wait) X(memory_desc_create_with_tag)                       \
-  X(memory_desc_create_with_strides) X(memory_desc_destroy) X(memory_desc_get_size) X(memory_create)               \
-  X(memory_destroy) X(convolution_forward_primitive_desc_create) X(matmul_primitive_desc_create)                   \
-  X(primitive_desc_query) X(primitive_desc_query_md) X(primitive_desc_destroy) X(primitive_create)                 \
-  X(primitive_destroy) X(primitive_execute) X(reorder_primitive_desc_create)
+#define SPARKLE_DNNL(X)                                                                                              \
+  X(version)                                                                                                         \
+  X(engine_create) X(stream_create) X(stream_wait) X(memory_desc_create_with_tag) X(memory_desc_create_with_strides) \
+      X(memory_desc_destroy) X(memory_desc_get_size) X(memory_create) X(memory_destroy)                              \
+          X(convolution_forward_primitive_desc_create) X(matmul_primitive_desc_create) X(primitive_desc_query)       \
+              X(primitive_desc_query_md) X(primitive_desc_destroy) X(primitive_create) X(primitive_destroy)          \
+                  X(primitive_execute) X(reorder_primitive_desc_create)
 
 struct OneDnn {
   std::shared_ptr<Library> library;
@@ -133,9 +134,8 @@ class DnnlRun final : public PeerRun {
 
   Status run(int64_t calls) override {
     for (int64_t i = 0; i < calls; ++i)
-      SPARKLE_CHECK(dnnl_.check(dnnl_.primitive_execute(primitive_, dnnl_.stream, static_cast<int>(arguments_.size()),
-                                                        arguments_.data()),
-                                "run"));
+      SPARKLE_CHECK(dnnl_.check(
+          dnnl_.primitive_execute(primitive_, dnnl_.stream, static_cast<int>(arguments_.size()), arguments_.data()), "run"));
     return dnnl_.check(dnnl_.stream_wait(dnnl_.stream), "finish");
   }
   Status result(float* y) override {
@@ -172,8 +172,7 @@ class DnnlRun final : public PeerRun {
   Status as_given(dnnl_memory_desc_t& desc, const dnnl_dims_t dims, const TensorDesc& tensor) {
     dnnl_dims_t strides;
     for (int i = 0; i < 4; ++i) strides[i] = tensor.layout.pitch[i];
-    SPARKLE_CHECK(
-        dnnl_.check(dnnl_.memory_desc_create_with_strides(&desc, 4, dims, dnnl_f32, strides), "describe a tensor"));
+    SPARKLE_CHECK(dnnl_.check(dnnl_.memory_desc_create_with_strides(&desc, 4, dims, dnnl_f32, strides), "describe a tensor"));
     owned_.push_back(desc);
     return ok();
   }
@@ -264,12 +263,21 @@ class DnnlPeer final : public Peer {
   std::unique_ptr<DnnlRun> tiny_;
 };
 
+// Wheels lay oneDNN's runtime beside it, where the loader does not look: what is loaded already it takes. Elsewhere the files
+// are not there, or are not needed.
+void load_runtime(const std::filesystem::path& folder) {
+  const auto driver = folder / "libintelocl.so";
+  if (std::filesystem::exists(driver)) ::setenv("OCL_ICD_FILENAMES", driver.c_str(), 0);
+  for (const char* name : {"libhwloc.so.15", "libtcm.so.1", "libtbb.so.12", "libintlc.so.5", "libimf.so", "libirng.so",
+                           "libsvml.so", "libumf.so.1", "libur_loader.so.0", "libOpenCL.so.1", "libsycl.so.9"})
+    if (const auto library = folder / name; std::filesystem::exists(library)) ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
 }  // namespace
 
 Result<Peers> open_onednn(const std::string& file, int) {
-  // The threads follow the process's CPUs. The queue's OpenCL runtime lies beside the library where both came as wheels.
-  const auto runtime = std::filesystem::path(file).parent_path() / "libintelocl.so";
-  if (std::filesystem::exists(runtime)) ::setenv("OCL_ICD_FILENAMES", runtime.c_str(), 0);
+  // The threads follow the process's CPUs.
+  load_runtime(std::filesystem::path(file).parent_path());
   OneDnn dnnl;
   SPARKLE_TRY(library, Library::open("onednn", file));
   dnnl.library = std::move(library);

@@ -1,9 +1,10 @@
 // ONNX Runtime through its C interface, in two ways:
-//   onnxruntime           a model of one Conv node as anybody would run it: channels first in and out, all optimisations. The layout
+//   onnxruntime           a model of one Conv node as anybody would run it: channels first in and out, all optimisations. The
+//   layout
 //                         conversions that it puts around the node are timed.
 //   onnxruntime_blocked   the conversions excluded: its internal convolution on blocked channels alone (the node that its own
-//                         optimiser puts in, domain com.microsoft.nchwc), input and filters blocked before, output left blocked.
-//                         It has no such path for groups of a few channels.
+//                         optimiser puts in, domain com.microsoft.nchwc), input and filters blocked before, output left
+//                         blocked. It has no such path for groups of a few channels.
 // Inside a model the conversions are paid at the edges only, so the second is what a layer costs there.
 #include <onnx.pb.h>
 
@@ -81,8 +82,7 @@ class Runtime {
       SPARKLE_CHECK(call(kSetSessionLogSeverityLevel, "take options", options, kErrorsOnly));
       SPARKLE_CHECK(call(kSetSessionGraphOptimizationLevel, "take options", options, optimisation));
       SPARKLE_CHECK(call(kSetIntraOpNumThreads, "take options", options, threads_));
-      SPARKLE_CHECK(
-          call(kAddSessionConfigEntry, "flush denormals", options, "session.set_denormal_as_zero", "1"));
+      SPARKLE_CHECK(call(kAddSessionConfigEntry, "flush denormals", options, "session.set_denormal_as_zero", "1"));
       return call(kCreateSessionFromArray, "load the layer", environment_, model.data(), model.size(), options, session);
     }();
     release(kReleaseSessionOptions, options);
@@ -141,7 +141,8 @@ Result<Form> blocked(const PeerLayer& layer, int64_t block) {
   const Problem& p = layer.call.problem;
   const int64_t group_c = p.c / p.groups, group_k = p.k / p.groups, k = rounded(p.k, block);
   const bool depthwise = p.groups > 1 && group_c == 1 && group_k == 1, few = p.groups == 1 && p.c < block;
-  const bool served = p.k % 4 == 0 && (p.groups == 1 ? few || p.c % 4 == 0 : depthwise || (group_c % block == 0 && group_k % block == 0));
+  const bool served =
+      p.k % 4 == 0 && (p.groups == 1 ? few || p.c % 4 == 0 : depthwise || (group_c % block == 0 && group_k % block == 0));
   if (!served)
     return Error{Reason::operator_not_served, "ONNX Runtime has no blocked convolution for these channels and groups."};
   const int64_t c = few ? p.c : rounded(p.c, block);
@@ -231,10 +232,9 @@ class RuntimeRun final : public PeerRun {
     SPARKLE_CHECK(runtime_->session(model_of(form, p), form.blocked ? kNoOptimisation : kAllOptimisations, &session_));
     x_.assign(static_cast<size_t>(form.x.elements(p.n)), 0);
     y_.assign(static_cast<size_t>(form.y.elements(p.n)), 0);
-    each_element(call_.inputs[0],
-                 [&](int64_t at, int64_t n, int64_t c, int64_t h, int64_t w) {
-                   x_[static_cast<size_t>(form.x.at(n, c, h, w))] = layer.x[at];
-                 });
+    each_element(call_.inputs[0], [&](int64_t at, int64_t n, int64_t c, int64_t h, int64_t w) {
+      x_[static_cast<size_t>(form.x.at(n, c, h, w))] = layer.x[at];
+    });
     SPARKLE_CHECK(runtime_->tensor(x_, {p.n, form.x.channels, p.in[1], p.in[2]}, &x_value_));
     return runtime_->tensor(y_, {p.n, form.y.channels, p.out[1], p.out[2]}, &y_value_);
   }
@@ -260,8 +260,7 @@ class RuntimeRun final : public PeerRun {
     for (int64_t n = 0; n < s[0]; ++n)
       for (int64_t c = 0; c < s[1]; ++c)
         for (int64_t h = 0; h < s[2]; ++h)
-          for (int64_t w = 0; w < s[3]; ++w)
-            visit(desc.layout.offset + n * p[0] + c * p[1] + h * p[2] + w * p[3], n, c, h, w);
+          for (int64_t w = 0; w < s[3]; ++w) visit(desc.layout.offset + n * p[0] + c * p[1] + h * p[2] + w * p[3], n, c, h, w);
   }
 
   std::shared_ptr<Runtime> runtime_;

@@ -29,8 +29,7 @@ void each_element(const TensorDesc& desc, F visit) {
   for (int64_t n = 0; n < s[0]; ++n)
     for (int64_t c = 0; c < s[1]; ++c)
       for (int64_t h = 0; h < s[2]; ++h)
-        for (int64_t w = 0; w < s[3]; ++w)
-          visit(dense++, desc.layout.offset + n * p[0] + c * p[1] + h * p[2] + w * p[3]);
+        for (int64_t w = 0; w < s[3]; ++w) visit(dense++, desc.layout.offset + n * p[0] + c * p[1] + h * p[2] + w * p[3]);
 }
 
 class ConvolutionRun final : public PeerRun {
@@ -97,8 +96,7 @@ class ConvolutionRun final : public PeerRun {
         const int64_t begin = std::clamp<int64_t>(left < 0 ? (-left + stride - 1) / stride : 0, 0, p.out[2]);
         const int64_t end = std::clamp<int64_t>(left < p.in[2] ? (p.in[2] - left + stride - 1) / stride : 0, begin, p.out[2]);
         std::fill_n(to, begin, 0.0f);
-        if (stride == 1)
-          std::memcpy(to + begin, from + begin + left, static_cast<size_t>(end - begin) * sizeof(float));
+        if (stride == 1) std::memcpy(to + begin, from + begin + left, static_cast<size_t>(end - begin) * sizeof(float));
         else
           for (int64_t q = begin; q < end; ++q) to[q] = from[q * stride + left];
         std::fill_n(to + end, p.out[2] - end, 0.0f);
@@ -126,8 +124,8 @@ class ProductRun final : public PeerRun {
   Status run(int64_t calls) override {
     for (int64_t i = 0; i < calls; ++i)
       blas_.sgemm(kRowMajor, kNoTranspose, kNoTranspose, static_cast<int>(p_.rows), static_cast<int>(p_.columns),
-                  static_cast<int>(p_.depth), 1, a_.data(), static_cast<int>(p_.depth), b_.data(),
-                  static_cast<int>(p_.columns), 0, y_.data(), static_cast<int>(p_.columns));
+                  static_cast<int>(p_.depth), 1, a_.data(), static_cast<int>(p_.depth), b_.data(), static_cast<int>(p_.columns),
+                  0, y_.data(), static_cast<int>(p_.columns));
     return ok();
   }
   Status result(float* y) override {

@@ -9,9 +9,10 @@
 
 namespace sparkle {
 
-BenchRow row_of(const std::string& name, const LayerMeasurement& m) {
+BenchRow row_of(const NamedProblem& layer, const LayerMeasurement& m) {
   BenchRow row;
-  row.name = name.empty() ? short_name(m.problem) : name;
+  row.name = layer.name.empty() ? short_name(m.problem) : layer.name;
+  row.old_ms = layer.old_ms, row.old_what = layer.old_what;
   row.what = short_name(m.problem);
   row.problem = to_text(m.problem);
   row.algorithm = m.choice.algorithm;
@@ -28,11 +29,15 @@ BenchRow row_of(const std::string& name, const LayerMeasurement& m) {
   row.peak_flops_per_second = m.peak_flops_per_second;
   row.roof_ms = m.roof_seconds * 1e3, row.bound = m.roof_bound;
   row.workspace_bytes = m.workspace_bytes, row.max_error = m.largest_error;
+  for (const Footprint& f : m.choice.footprints) {
+    row.predicted_bytes.resize(std::max(row.predicted_bytes.size(), f.bytes.size()));
+    for (size_t i = 0; i < f.bytes.size(); ++i) row.predicted_bytes[i] += f.bytes[i];
+  }
   return row;
 }
 
-BenchRow row_of(const std::string& name, const ContestResult& c) {
-  BenchRow row = row_of(name, c.ours);
+BenchRow row_of(const NamedProblem& layer, const ContestResult& c) {
+  BenchRow row = row_of(layer, c.ours);
   row.peers = c.peers;
   row.best_speedup = c.best_speedup;
   return row;
@@ -106,6 +111,14 @@ std::string bench_table_summary(const std::vector<BenchRow>& rows) {
               rows.size(), total, std::exp(log_peak / n), std::exp(log_roof / n));
 }
 
+std::string old_figures(const std::vector<BenchRow>& rows) {
+  std::string text;
+  for (const BenchRow& r : rows)
+    if (r.old_ms > 0)
+      text += line("%s: %.4g ms; published before: %.4g ms, %s\n", r.name.c_str(), r.median_ms, r.old_ms, r.old_what.c_str());
+  return text;
+}
+
 std::string contest_heading(const std::vector<PeerMeasurement>& peers) {
   std::string text;
   for (const PeerMeasurement& p : peers) text += line("%-19s %s\n", p.name.c_str(), p.version.c_str());
@@ -149,9 +162,55 @@ nlohmann::json contest_means(const std::vector<BenchRow>& rows) {
   return json;
 }
 
+std::string level_heading(const std::string& title, const Device& device, bool ablation) {
+  std::string text = title + "\n" +
+                     line("%-15s %-22s %9s %8s %7s %7s", ablation ? "without" : "level", "algorithm", "median ms", "GFLOP/s",
+                          "% peak", ablation ? "brings" : "factor");
+  for (const MemoryLevel& level : device.memory) text += line(" %8s", ("MB " + level.name).c_str());
+  return text + line(" %7s %8s  what\n", "GB/s", "error");
+}
+
+namespace {
+// The traffic that the level nearest to the registers but one sees: what caches bring is seen beyond the L1.
+double beyond_l1(const BenchRow& r) { return r.predicted_bytes.size() > 1 ? r.predicted_bytes[1] : 0; }
+}  // namespace
+
+std::string level_row(const LevelRow& l, const Device& device) {
+  const BenchRow& r = l.row;
+  if (!l.absent.empty()) return line("%-15.15s - %s\n", r.name.c_str(), l.absent.c_str());
+  std::string text = line("%-15.15s %-22.22s %9.4f %8.1f %7.1f ", r.name.c_str(), r.algorithm.c_str(), r.median_ms, r.gflops(),
+                          r.percent_of_peak());
+  text += l.factor > 0 ? line("%7.2f", l.factor) : line("%7s", "");
+  for (size_t i = 0; i < device.memory.size(); ++i)
+    text += line(" %8.2f", i < r.predicted_bytes.size() ? r.predicted_bytes[i] * 1e-6 : 0);
+  const double rate = r.median_ms > 0 ? beyond_l1(r) / r.median_ms * 1e-6 : 0;
+  return text + line(" %7.1f %8.1e  %s\n", rate, r.max_error, l.what.c_str());
+}
+
+nlohmann::json levels_json(const Device& device, const std::vector<LevelRow>& levels, bool ablation) {
+  std::vector<BenchRow> rows;
+  for (const LevelRow& l : levels) rows.push_back(l.row);
+  nlohmann::json json = bench_json(device, rows);
+  for (size_t i = 0; i < levels.size(); ++i) {
+    const LevelRow& l = levels[i];
+    nlohmann::json& j = json["rows"][i];
+    if (!l.absent.empty()) j = {{"problem", l.row.problem}, {"absent", l.absent}};
+    j[ablation ? "without" : "level"] = l.row.name;
+    j["what"] = l.what;
+    if (!l.absent.empty()) continue;
+    j["threads"] = l.threads;
+    if (l.factor > 0) j["factor"] = l.factor;
+    nlohmann::json& bytes = j["predicted_bytes"] = nlohmann::json::object();
+    for (size_t m = 0; m < device.memory.size() && m < l.row.predicted_bytes.size(); ++m)
+      bytes[device.memory[m].name] = l.row.predicted_bytes[m];
+    j["predicted_gbytes_per_s"] = l.row.median_ms > 0 ? beyond_l1(l.row) / l.row.median_ms * 1e-6 : 0;
+  }
+  return json;
+}
+
 nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& rows) {
   nlohmann::json list = nlohmann::json::array();
-  for (const BenchRow& r : rows)
+  for (const BenchRow& r : rows) {
     list.push_back({{"name", r.name},
                     {"problem", r.problem},
                     {"dtype", r.dtype},
@@ -171,6 +230,9 @@ nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& row
                     {"workspace_bytes", r.workspace_bytes},
                     {"max_error", r.max_error},
                     {"peers", peers_json(r)}});
+    if (r.old_ms > 0) list.back()["old_ms"] = r.old_ms, list.back()["old_what"] = r.old_what;
+    if (r.best_speedup > 0) list.back()["best_speedup"] = r.best_speedup;
+  }
   return {{"device", nlohmann::json::parse(device_to_json(device))}, {"rows", list}};
 }
 

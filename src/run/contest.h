@@ -62,4 +62,12 @@ struct ContestResult {
 Result<ContestResult> contest(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
                               std::span<const std::unique_ptr<Peer>> peers);
 
+// Sparkle's own ways to do one problem, in turns on the same operands.
+struct WayMeasurement {
+  LayerMeasurement measured;
+  double times_first = 1;  // its time over the first way's, median over rounds
+};
+Result<std::vector<WayMeasurement>> compare_ways(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
+                                                 std::vector<Choice> ways);
+
 }  // namespace sparkle

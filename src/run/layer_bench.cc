@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/out_of_memory.h"
+#include "families/common.h"
 
 namespace sparkle {
 namespace {

@@ -73,8 +73,7 @@ Status PreparedLayer::prepare(const Choice& choice, const LayerBenchOptions& opt
   // reference's).
   if (const int64_t budget = options.plan.memory_budget; budget > 0) {
     int64_t need = 3 * call_.output.bytes() + workspace_bytes_;
-    for (size_t i = 0; i < call_.inputs.size(); ++i)
-      need += call_.inputs[i].bytes() * (is_constant(call_, i, options) ? 1 : 2);
+    for (size_t i = 0; i < call_.inputs.size(); ++i) need += call_.inputs[i].bytes() * (is_constant(call_, i, options) ? 1 : 2);
     for (const TensorDesc& temporary : choice.plan.temporaries) need += temporary.bytes();
     for (size_t s = 0; s < kernels_.size(); ++s)
       for (size_t i = 0; i < choice.plan.stages[s].inputs.size(); ++i)

@@ -1,5 +1,5 @@
-// PreparedLayer: one Problem as benches time it - random operands, kernels compiled and recorded as one program - and LayerCheck,
-// which compares any engine's output of the same operands with the reference.
+// PreparedLayer: one Problem as benches time it - random operands, kernels compiled and recorded as one program - and
+// LayerCheck, which compares any engine's output of the same operands with the reference.
 #pragma once
 
 #include "backends/backend.h"
