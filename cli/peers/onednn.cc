@@ -20,13 +20,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int kLeastMajor = 3, kLeastMinor = 7;
 
-#define SPARKLE_DNNL(X)                                                                                              \
-  X(version)                                                                                                         \
-  X(engine_create) X(stream_create) X(stream_wait) X(memory_desc_create_with_tag) X(memory_desc_create_with_strides) \
-      X(memory_desc_destroy) X(memory_desc_get_size) X(memory_create) X(memory_destroy)                              \
-          X(convolution_forward_primitive_desc_create) X(matmul_primitive_desc_create) X(primitive_desc_query)       \
-              X(primitive_desc_query_md) X(primitive_desc_destroy) X(primitive_create) X(primitive_destroy)          \
-                  X(primitive_execute) X(reorder_primitive_desc_create)
+// clang-format off
+#define SPARKLE_DNNL(X)                                                                                                    \
+  X(version) X(engine_create) X(stream_create) X(stream_wait) X(memory_desc_create_with_tag)                               \
+  X(memory_desc_create_with_strides) X(memory_desc_destroy) X(memory_desc_get_size) X(memory_create) X(memory_destroy)     \
+  X(convolution_forward_primitive_desc_create) X(matmul_primitive_desc_create) X(primitive_desc_query)                     \
+  X(primitive_desc_query_md) X(primitive_desc_destroy) X(primitive_create) X(primitive_destroy) X(primitive_execute)       \
+  X(reorder_primitive_desc_create)
+// clang-format on
 
 struct OneDnn {
   std::shared_ptr<Library> library;
