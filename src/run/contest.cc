@@ -171,7 +171,7 @@ Result<ContestResult> measure(Backend& backend, const Problem& problem, const La
     runs.push_back(std::move(*run));
     who.push_back(i);
   }
-  SPARKLE_CHECK(play(backend, unit_of(m.choice.schedules[0]), problem.nominal_flops(), options, contestants));
+  SPARKLE_CHECK(play(backend, peak_unit(m.choice, backend.device()), problem.nominal_flops(), options, contestants));
   finish_own(backend, contestants[0], m);
   for (size_t i = 1; i < contestants.size(); ++i) {
     PeerMeasurement& p = result.peers[who[i - 1]];
@@ -201,7 +201,7 @@ Result<std::vector<WayMeasurement>> measure(Backend& backend, const Problem& pro
     contestants.emplace_back(own.run.get());
     owns.push_back(std::move(own));
   }
-  const std::string unit = unit_of(result[0].measured.choice.schedules[0]);
+  const std::string unit = peak_unit(result[0].measured.choice, backend.device());
   SPARKLE_CHECK(play(backend, unit, problem.nominal_flops(), options, contestants));
   for (size_t i = 0; i < result.size(); ++i) {
     finish_own(backend, contestants[i], result[i].measured);

@@ -31,7 +31,7 @@ Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, Choic
       SPARKLE_CHECK(accept_error(m.largest_error, problem, "The kernel " + to_text(m.choice.schedules[0]), options));
     }
   }
-  const std::string unit = unit_of(m.choice.schedules[0]);
+  const std::string unit = peak_unit(m.choice, backend.device());
   std::vector<double> samples, shares, peaks;
   const int repeats = std::clamp(static_cast<int>(options.seconds_per_round / std::max(first, 1e-7)), 1, 10000);
   for (int round = 0; round < options.rounds; ++round) {
@@ -90,6 +90,12 @@ double executed_flops(const Problem& p) {
   }
   return 2 * static_cast<double>(p.n) * static_cast<double>(p.k) * static_cast<double>(p.c) / static_cast<double>(p.groups) *
          pairs;
+}
+
+std::string peak_unit(const Choice& choice, const Device& device) {
+  const std::string& unit = unit_of(choice.schedules[0]);
+  const MathUnit* widest = best_vector_unit(device);
+  return device.unit(unit) || !widest ? unit : widest->name;
 }
 
 Result<Choice> choose_layer(Backend& backend, const Problem& problem, const LayerBenchOptions& options) {

@@ -30,6 +30,8 @@ Result<LayerMeasurement> measure_choice(Backend& backend, const Problem& problem
 Result<Choice> choose_layer(Backend& backend, const Problem& problem, const LayerBenchOptions& options);
 // internal where the error is larger than the accuracy allows.
 Status accept_error(double error, const Problem& problem, const std::string& who, const LayerBenchOptions& options);
+// The unit whose peak a way is compared with: its own, or the widest where it has none.
+std::string peak_unit(const Choice& choice, const Device& device);
 void find_roof(const Device& device, LayerMeasurement& measurement);
 
 // 2 * products whose input lies inside the image: padding taps left out.
