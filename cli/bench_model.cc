@@ -11,12 +11,12 @@
 #include "device/device_json.h"
 #include "families/common.h"
 #include "model_inputs.h"
-#include "onnx/mapped_file.h"
+#include "base/mapped_file.h"
 #include "onnx/npy.h"
-#include "onnx/reader.h"
 #include "onnx/tensor_file.h"
 #include "plan/cost.h"
 #include "run/layer_bench.h"
+#include "run/open_model.h"
 
 namespace sparkle::cli {
 namespace {
@@ -47,8 +47,8 @@ Result<Loaded> load(const CommonOptions& common, const ModelBench& bench, Roofs 
   SPARKLE_TRY(device, open_device(common, roofs));
   l.device = std::move(device);
   SPARKLE_TRY(options, session_options(common, l.device.backend->device()));
-  SPARKLE_TRY(graph, read_onnx(bench.model));
-  SPARKLE_TRY(session, Session::open(std::move(graph), l.device.backend, options));
+  SPARKLE_TRY(model, read_model(bench.model));
+  SPARKLE_TRY(session, open_session(std::move(model), l.device.backend, options));
   l.session = std::move(session);
   if (bench.inputs.empty()) {
     SPARKLE_TRY(shapes, input_shapes(l.session->inputs(), bench.shapes));

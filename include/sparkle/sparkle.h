@@ -152,10 +152,11 @@ typedef struct sparkle_session_options {
 } sparkle_session_options;
 
 typedef struct sparkle_session sparkle_session;
-/* Reads an ONNX file; external data files lie in its folder. options may be NULL. */
+/* Reads an ONNX file, whose external data files lie in its folder, or a file of 'sparkle compile', which must be of this machine
+ * and version and stays mapped: replace it by renaming, never write into it. options may be NULL. */
 SPARKLE_API sparkle_status sparkle_session_open(sparkle_device* device, const char* path,
                                                 const sparkle_session_options* options, sparkle_session** session);
-/* The same from memory, which is not needed afterwards. External data is not read. */
+/* The same from memory, which is not needed afterwards. External data is not read; a compiled model is copied. */
 SPARKLE_API sparkle_status sparkle_session_open_memory(sparkle_device* device, const void* model, size_t bytes,
                                                        const sparkle_session_options* options, sparkle_session** session);
 /* NULL is ignored. */

@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "api/handles.h"
-#include "onnx/reader.h"
 #include "plan/explain.h"
+#include "run/open_model.h"
 
 namespace sparkle::api {
 namespace {
@@ -32,11 +32,11 @@ Result<SessionOptions> session_options(const sparkle_session_options* given, con
   return options;
 }
 
-Status open_graph(sparkle_device* device, Result<Graph> graph, const sparkle_session_options* given,
+Status open_model(sparkle_device* device, Result<ModelFile> model, const sparkle_session_options* given,
                   sparkle_session** session) {
-  if (!graph.ok()) return graph.take_error();
+  if (!model.ok()) return model.take_error();
   SPARKLE_TRY(options, session_options(given, device->backend->device()));
-  SPARKLE_TRY(opened, Session::open(std::move(*graph), device->backend, options));
+  SPARKLE_TRY(opened, open_session(std::move(*model), device->backend, options));
   *session = new sparkle_session{device->backend, std::move(opened)};
   return ok();
 }
@@ -95,7 +95,7 @@ sparkle_status sparkle_session_open(sparkle_device* device, const char* path, co
   return guarded([&]() -> Status {
     if (!device || !path || !session)
       return Error{Reason::bad_usage, "sparkle_session_open needs a device, a path and a place."};
-    return api::open_graph(device, read_onnx(path), options, session);
+    return api::open_model(device, read_model(path), options, session);
   });
 }
 
@@ -104,8 +104,8 @@ sparkle_status sparkle_session_open_memory(sparkle_device* device, const void* m
   return guarded([&]() -> Status {
     if (!device || !model || !session)
       return Error{Reason::bad_usage, "sparkle_session_open_memory needs a device, a model and a place."};
-    return api::open_graph(device, read_onnx_bytes({static_cast<const std::byte*>(model), bytes}, "", "model in memory"),
-                           options, session);
+    return api::open_model(device, read_model_bytes({static_cast<const std::byte*>(model), bytes}, "model in memory"), options,
+                           session);
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/out_of_memory.h"
 #include "run/prepared_plan.h"
+#include "run/step_kernels.h"
 
 namespace sparkle {
 namespace {
@@ -25,6 +26,30 @@ std::string shapes_text(const std::vector<HostTensor>& inputs) {
 
 }  // namespace
 
+Status check_options(const CompiledModel& model, const SessionOptions& asked) {
+  const CompileOptions& have = model.options();
+  const auto refused = [&](const std::string& option, const std::string& with, const std::string& instead) {
+    return Error{Reason::bad_usage, "'" + model.name() + "' was compiled with " + option + " " + with + ", not " + instead +
+                                        "; leave the option out, or compile the model again with it."};
+  };
+  const auto word = [](const std::string& text) { return text.empty() ? std::string("chosen by cost") : "'" + text + "'"; };
+  if (!asked.algorithm.empty() && asked.algorithm != have.algorithm)
+    return refused("the algorithm", word(have.algorithm), word(asked.algorithm));
+  if (!asked.variant.empty() && asked.variant != have.variant)
+    return refused("the variant", word(have.variant), word(asked.variant));
+  const auto number = [](double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%g", value);
+    return std::string(text);
+  };
+  if (asked.accuracy != SessionOptions{}.accuracy && asked.accuracy != have.accuracy)
+    return refused("an accuracy of", number(have.accuracy), number(asked.accuracy));
+  if (!asked.fuse && have.fuse) return refused("fused steps,", "which stay fused", "apart");
+  if (asked.tuning && (!model.tuning() || asked.tuning->to_text() != model.tuning()->to_text()))
+    return refused("its own choices,", model.tuning() ? "of another tuning store" : "by cost", "those of this tuning store");
+  return ok();
+}
+
 Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Session::open(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options) {
@@ -33,17 +58,21 @@ Result<std::unique_ptr<Session>> Session::open(Graph graph, std::shared_ptr<Back
   });
 }
 
+void Session::describe(const Graph& graph) {
+  const auto list = [&](const std::vector<TensorId>& ids, std::vector<SessionInput>& to) {
+    for (TensorId id : ids) {
+      const GraphTensor& t = graph.tensor(id);
+      to.push_back({t.name, t.dtype, t.shape, t.axis_names, t.rank_known});
+    }
+  };
+  list(graph.inputs, inputs_);
+  list(graph.outputs, outputs_);
+}
+
 Result<std::unique_ptr<Session>> Session::opened(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session);
   SPARKLE_CHECK(simplify(graph));
-  const auto describe = [&](const std::vector<TensorId>& ids, std::vector<SessionInput>& list) {
-    for (TensorId id : ids) {
-      const GraphTensor& t = graph.tensor(id);
-      list.push_back({t.name, t.dtype, t.shape, t.axis_names, t.rank_known});
-    }
-  };
-  describe(graph.inputs, session->inputs_);
-  describe(graph.outputs, session->outputs_);
+  session->describe(graph);
   const std::vector<bool> by_value = inputs_needed_by_value(graph);
   for (size_t i = 0; i < by_value.size(); ++i) session->inputs_[i].by_value = by_value[i];
   session->fixed_ = std::all_of(session->inputs_.begin(), session->inputs_.end(), [](const SessionInput& in) {
@@ -55,6 +84,23 @@ Result<std::unique_ptr<Session>> Session::opened(Graph graph, std::shared_ptr<Ba
   session->options_ = options;
   session->cache_ = std::make_shared<CacheBytes>(options.plan_cache_bytes);
   return session;
+}
+
+Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const CompiledModel> model, std::shared_ptr<Backend> backend,
+                                               const SessionOptions& options) {
+  return guard_memory("Opening the compiled model", [&]() -> Result<std::unique_ptr<Session>> {
+    SPARKLE_CHECK(model->check_device(backend->device()));
+    SPARKLE_CHECK(check_options(*model, options));
+    std::unique_ptr<Session> session(new Session);
+    session->describe(model->graph());
+    session->fixed_ = true;
+    session->compiled_ = std::move(model);
+    session->constants_ = std::make_unique<ConstantStore>(*backend);
+    session->backend_ = std::move(backend);
+    session->options_ = options;
+    session->cache_ = std::make_shared<CacheBytes>(options.plan_cache_bytes);
+    return session;
+  });
 }
 
 Status Session::check_inputs(const std::vector<HostTensor>& inputs) const {
@@ -84,14 +130,20 @@ Status Session::check_inputs(const std::vector<HostTensor>& inputs) const {
                   : at < want.axis_names.size() && !want.axis_names[at].empty() ? want.axis_names[at]
                                                                                 : "?";
       }
-      return Error{Reason::bad_input, who + "has shape " + (wanted.empty() ? "scalar" : wanted) + " in the model, " +
-                                          have.shape.to_string() + " was given."};
+      return Error{Reason::bad_input, who + "has shape " + (wanted.empty() ? "scalar" : wanted) +
+                                          (compiled_ ? " in the compiled file, " : " in the model, ") + have.shape.to_string() +
+                                          (compiled_ ? " was given; compile the model for this shape." : " was given.")};
     }
   }
   return ok();
 }
 
-Result<std::shared_ptr<PreparedPlan>> Session::build(const std::vector<HostTensor>& inputs) {
+// The plan for these inputs, and the graph it was made of.
+Result<std::pair<Plan, Graph>> Session::plan_for(const std::vector<HostTensor>& inputs) const {
+  if (compiled_) {
+    SPARKLE_TRY(plan, compiled_->plan());
+    return std::pair(std::move(plan), Graph{});
+  }
   std::vector<InputBinding> bindings;
   for (size_t i = 0; i < inputs.size(); ++i) {
     bindings.push_back({inputs[i].shape, std::nullopt});
@@ -104,64 +156,77 @@ Result<std::shared_ptr<PreparedPlan>> Session::build(const std::vector<HostTenso
   SPARKLE_TRY(bound, sparkle::bind(graph_, bindings));
   SPARKLE_CHECK(simplify(bound));
   SPARKLE_TRY(plan, make_plan(bound, backend_->device(), options_.plan()));
+  return std::pair(std::move(plan), std::move(bound));
+}
+
+Result<std::shared_ptr<PreparedPlan>> Session::build(const std::vector<HostTensor>& inputs) {
+  SPARKLE_TRY(planned, plan_for(inputs));
   auto prepared = std::make_shared<PreparedPlan>();
-  prepared->plan = std::make_shared<Plan>(std::move(plan));
+  prepared->plan = std::make_shared<Plan>(std::move(planned.first));
   Plan& p = *prepared->plan;
   for (size_t i = 0; i < inputs.size(); ++i) prepared->input_bound.push_back(inputs_[i].by_value);
   Slots slots;
   slots.outputs = slots.inputs + static_cast<int>(p.inputs.size());
   slots.constants = slots.outputs + static_cast<int>(p.outputs.size());
   const int64_t planned_arena = p.arena_bytes;
+  SPARKLE_TRY(steps, compile_steps(p, *backend_));
   std::vector<Launch> launches;
-  std::vector<ConstantUse> uses;
-  for (PlanStep& step : p.steps) {
-    uint32_t constant_mask = 0;
-    for (size_t i = 0; i < step.inputs.size() && i < 32; ++i)
-      if (p.tensors[static_cast<size_t>(step.inputs[i])].kind == PlaceKind::constant) constant_mask |= 1u << i;
-    auto compiled = backend_->compile(step.stage, step.schedule, constant_mask);
-    if (!compiled.ok()) {
-      Error error = compiled.take_error();
-      error.message = "Step '" + step.name + "' cannot be compiled: " + error.message;
-      return error;
+  int next_constant = slots.constants;  // one slot per use, in the order of StepKernels::uses
+  const auto bind_operand = [&](int tensor) {
+    const PlanTensor& t = p.tensors[static_cast<size_t>(tensor)];
+    switch (t.kind) {
+      case PlaceKind::arena: return Binding{0, t.offset};
+      case PlaceKind::input: return Binding{slots.inputs + t.index, 0};
+      case PlaceKind::output: return Binding{slots.outputs + t.index, 0};
+      case PlaceKind::constant: break;
     }
-    std::unique_ptr<Kernel> kernel = std::move(*compiled);
+    return Binding{next_constant++, 0};
+  };
+  for (size_t i = 0; i < p.steps.size(); ++i) {
+    PlanStep& step = p.steps[i];
+    const Kernel& kernel = *steps.kernels[i];
     Launch launch;
-    launch.kernel = kernel.get();
+    launch.kernel = &kernel;
     launch.name = step.name;
-    const auto bind_operand = [&](int tensor) {
-      const PlanTensor& t = p.tensors[static_cast<size_t>(tensor)];
-      switch (t.kind) {
-        case PlaceKind::arena: return Binding{0, t.offset};
-        case PlaceKind::input: return Binding{slots.inputs + t.index, 0};
-        case PlaceKind::output: return Binding{slots.outputs + t.index, 0};
-        case PlaceKind::constant: break;
-      }
-      return Binding{};
-    };
-    for (size_t i = 0; i < step.inputs.size(); ++i) {
-      const PlanTensor& t = p.tensors[static_cast<size_t>(step.inputs[i])];
-      if (t.kind != PlaceKind::constant) {
-        launch.inputs.push_back(bind_operand(step.inputs[i]));
-        continue;
-      }
-      launch.inputs.push_back({slots.constants + static_cast<int>(uses.size()), 0});
-      uses.push_back({static_cast<size_t>(t.index), kernel.get(), static_cast<int>(i)});
-    }
+    for (int tensor : step.inputs) launch.inputs.push_back(bind_operand(tensor));
     for (int tensor : step.outputs) launch.outputs.push_back(bind_operand(tensor));
     // Kernels that need more scratch than the plan foresaw (weights packed at run time) get it behind the arena.
-    if (kernel->workspace_bytes() > step.workspace_bytes) {
+    if (kernel.workspace_bytes() > step.workspace_bytes) {
       step.workspace_offset = round_up(planned_arena);
-      step.workspace_bytes = kernel->workspace_bytes();
+      step.workspace_bytes = kernel.workspace_bytes();
       p.arena_bytes = std::max(p.arena_bytes, step.workspace_offset + round_up(step.workspace_bytes));
     }
     launch.workspace = {0, step.workspace_offset};
     launches.push_back(std::move(launch));
-    prepared->kernels.push_back(std::move(kernel));
   }
+  prepared->kernels = std::move(steps.kernels);
   SPARKLE_TRY(program, backend_->record(launches));
   prepared->program = std::move(program);
-  SPARKLE_CHECK(pack(*prepared, std::move(bound), uses));
+  if (compiled_) {
+    SPARKLE_CHECK(take_packed(*prepared, steps.uses));
+  } else {
+    SPARKLE_CHECK(pack(*prepared, std::move(planned.second), steps.uses));
+  }
   return prepared;
+}
+
+// Constants as they lie in a compiled file: used there where the device sees the host's memory, else uploaded.
+Status Session::take_packed(PreparedPlan& prepared, std::span<const ConstantUse> uses) {
+  SPARKLE_TRY(found, compiled_->constants(*prepared.plan, uses));
+  const ConstantMemory memory{compiled_->weight_bytes(), compiled_->weight_bytes()};
+  SPARKLE_CHECK(check_budget(*prepared.plan, memory));
+  std::map<const std::byte*, std::shared_ptr<Buffer>> buffers;
+  for (const auto& bytes : found) {
+    std::shared_ptr<Buffer>& buffer = buffers[bytes.data()];
+    if (!buffer) {
+      SPARKLE_TRY(made, constants_->place(bytes));
+      buffer = std::move(made);
+    }
+    prepared.constants.push_back(buffer);
+  }
+  prepared.keeps = compiled_;
+  constant_memory_ = memory;
+  return ok();
 }
 
 // Where all shapes are fixed this plan is the only one there will be: the model's own copy of a constant goes as soon as its
