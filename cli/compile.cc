@@ -7,6 +7,7 @@
 #include "command.h"
 #include "model_inputs.h"
 #include "onnx/reader.h"
+#include "plan/explain.h"
 #include "run/compile_model.h"
 
 namespace sparkle::cli {
@@ -58,6 +59,8 @@ int compile(const CompileArguments& a) {
                               {"weight_bytes", done->weight_bytes},
                               {"arena_bytes", plan.arena_bytes},
                               {"predicted_ms", plan.predicted_seconds() * 1e3},
+                              {"budget_steps", plan.budget_steps},
+                              {"budget_lost_ms", plan.budget_seconds * 1e3},
                               {"seconds", seconds}};
     std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
     return kDone;
@@ -66,6 +69,7 @@ int compile(const CompileArguments& a) {
   std::printf("inputs   %s\n", text.c_str());
   std::printf("plan     %zu steps, %s %.3f ms, arena %s\n", plan.steps.size(), plan.calibrated ? "predicted" : "bound",
               plan.predicted_seconds() * 1e3, format_bytes(plan.arena_bytes).c_str());
+  if (plan.budget_steps > 0) std::printf("budget   %s\n", budget_note(plan).c_str());
   std::printf("written  %s: %s, of them %s packed weights, in %.2f s\n", a.output.c_str(),
               format_bytes(done->file_bytes).c_str(), format_bytes(done->weight_bytes).c_str(), seconds);
   return kDone;

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "model_inputs.h"
+#include "plan/explain.h"
 #include "progress.h"
 #include "report/float_type.h"
 #include "run/open_model.h"
@@ -133,6 +134,7 @@ int run(const CommonOptions& common, const RunOptions& o) {
     std::printf("device   %s\n", device->note.empty() ? common.device.c_str() : device->note.c_str());
     for (const std::string& note : inputs->notes) std::printf("input    %s\n", note.c_str());
     std::printf("memory   %s at peak (tensors and weights)\n", format_bytes(session.peak_bytes(plan)).c_str());
+    if (plan.budget_steps > 0) std::printf("budget   %s\n", budget_note(plan).c_str());
     std::fflush(stdout);
   }
   std::vector<double> ms;
@@ -170,6 +172,8 @@ int run(const CommonOptions& common, const RunOptions& o) {
                        {"device", device->note},
                        {"inputs", inputs->notes},
                        {"peak_bytes", session.peak_bytes(plan)},
+                       {"budget_steps", plan.budget_steps},
+                       {"budget_lost_ms", plan.budget_seconds * 1e3},
                        {"first_ms", first},
                        {"median_ms", median},
                        {"outputs", rows},

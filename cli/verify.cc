@@ -61,15 +61,15 @@ int plain_steps(const Plan& plan) {
 
 Verdict verify_model(const fs::path& model, const fs::path& directory, std::shared_ptr<Backend> backend,
                      const SessionOptions& options, const CommonOptions& common) {
+  auto read = read_model(model.string());
+  if (!read.ok()) return verdict_of(read.error());
+  if (read->compiled)
+    if (auto whole = read->compiled->check_weights(); !whole.ok()) return verdict_of(whole.error());
   std::vector<fs::path> sets;
   for (const auto& entry : fs::directory_iterator(directory))
     if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_")) sets.push_back(entry.path());
   std::sort(sets.begin(), sets.end());
   if (sets.empty()) return {Verdict::failed, "there is no test_data_set_*", 0, 0};
-  auto read = read_model(model.string());
-  if (!read.ok()) return verdict_of(read.error());
-  if (read->compiled)
-    if (auto whole = read->compiled->check_weights(); !whole.ok()) return verdict_of(whole.error());
   const bool network = read->contents().ops.size() > kOperatorTest;
   const bool quantized = network && is_quantized(read->contents());
   auto session = open_session(std::move(*read), std::move(backend), options);
@@ -158,7 +158,10 @@ void add_verify(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<CommonOptions>();
   auto directories = std::make_shared<std::vector<std::string>>();
   add_common(*command, *options);
-  command->add_option("directories", *directories, "directories with a model and test_data_set_*, or the model in one of them, compiled or not")->required();
+  command
+      ->add_option("directories", *directories,
+                   "directories with a model and test_data_set_*, or the model in one of them, compiled or not")
+      ->required();
   command->callback([&chosen, options, directories] { chosen = [=] { return verify(*options, *directories); }; });
 }
 

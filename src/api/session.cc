@@ -1,8 +1,11 @@
 // Sessions of sparkle.h.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "api/handles.h"
+#include "onnx/reader.h"
 #include "plan/explain.h"
+#include "run/compile_model.h"
 #include "run/open_model.h"
 
 namespace sparkle::api {
@@ -39,6 +42,23 @@ Status open_model(sparkle_device* device, Result<ModelFile> model, const sparkle
   SPARKLE_TRY(opened, open_session(std::move(*model), device->backend, options));
   *session = new sparkle_session{device->backend, std::move(opened)};
   return ok();
+}
+
+Result<std::vector<Dims>> compiled_shapes(const Graph& graph, const std::vector<HostTensor>& given) {
+  if (!given.empty() && given.size() != graph.inputs.size())
+    return Error{Reason::bad_usage, "The model has " + std::to_string(graph.inputs.size()) + " inputs, " +
+                                        std::to_string(given.size()) + " were given."};
+  std::vector<Dims> shapes;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const GraphTensor& t = graph.tensor(graph.inputs[i]);
+    shapes.push_back(given.empty() ? t.shape : given[i].shape);
+    if (!given.empty()) continue;
+    if (!shapes[i].empty() && shapes[i][0] < 0) shapes[i][0] = 1;
+    if (!t.rank_known || std::any_of(shapes[i].begin(), shapes[i].end(), [](int64_t d) { return d < 0; }))
+      return Error{Reason::bad_usage,
+                   "The model leaves sizes of input '" + t.name + "' open; give inputs of the shapes to compile for."};
+  }
+  return shapes;
 }
 
 sparkle_status info_of(const std::vector<SessionInput>& list, size_t index, const char* what, sparkle_tensor_info* info) {
@@ -106,6 +126,20 @@ sparkle_status sparkle_session_open_memory(sparkle_device* device, const void* m
       return Error{Reason::bad_usage, "sparkle_session_open_memory needs a device, a model and a place."};
     return api::open_model(device, read_model_bytes({static_cast<const std::byte*>(model), bytes}, "model in memory"), options,
                            session);
+  });
+}
+
+sparkle_status sparkle_compile(sparkle_device* device, const char* path, const sparkle_session_options* options,
+                               const sparkle_tensor* inputs, size_t input_count, const char* output) {
+  return guarded([&]() -> Status {
+    if (!device || !path || !output)
+      return Error{Reason::bad_usage, "sparkle_compile needs a device, a path and the path of its output."};
+    SPARKLE_TRY(wanted, api::session_options(options, device->backend->device()));
+    SPARKLE_TRY(graph, read_onnx(path));
+    SPARKLE_TRY(borrowed, api::borrow(inputs, input_count, "input"));
+    SPARKLE_TRY(shapes, api::compiled_shapes(graph, borrowed));
+    SPARKLE_TRY(done, compile_model(std::move(graph), *device->backend, wanted, shapes, output));
+    return ok();
   });
 }
 

@@ -166,8 +166,8 @@ Result<Graph> inferred_again(Graph g) {
   for (Op& op : g.ops) {
     for (TensorId id : op.inputs)
       if (id != kAbsent && !ready[static_cast<size_t>(id)])
-        return Error{Reason::bad_model,
-                     "Node '" + op.name + "' (" + op.type + "): its input '" + g.tensor(id).name + "' is not computed before it."};
+        return Error{Reason::bad_model, "Node '" + op.name + "' (" + op.type + "): its input '" + g.tensor(id).name +
+                                            "' is not computed before it."};
     InferContext context(g, op);
     SPARKLE_CHECK(infer(context));
     SPARKLE_CHECK(pass_on_open_rows(g, op));

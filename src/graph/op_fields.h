@@ -1,5 +1,5 @@
-// The fields of every operator, listed once each, for its text form (graph_text.cc): fields(v, op) calls v("name", field) as the
-// visit() of a record does. Operators that bind() leaves in no graph (Shape, Range, Einsum ...) have none.
+// The fields of every operator, listed once each, for its text form (graph_text.cc): fields(v, op) calls v("name", field) as
+// the visit() of a record does. Operators that bind() leaves in no graph (Shape, Range, Einsum ...) have none.
 #pragma once
 
 #include "base/record.h"

@@ -1,9 +1,12 @@
 #include "run/compile_model.h"
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <map>
+#include <utility>
 
 #include "base/out_of_memory.h"
 #include "device/device_json.h"
@@ -86,6 +89,17 @@ Result<std::vector<int>> values_to_keep(const Graph& bound, const std::string& g
                "The plan of the model '" + bound.name + "' is not made again from its graph; please report it."};
 }
 
+// The planner foresees what weights take; now it is known.
+Status check_budget(const Plan& plan, int64_t weight_bytes, int64_t budget) {
+  int64_t need = plan.arena_bytes + weight_bytes;
+  for (const auto* list : {&plan.inputs, &plan.outputs})
+    for (int t : *list) need += plan.tensors[static_cast<size_t>(t)].desc.bytes();
+  if (budget <= 0 || need <= budget) return ok();
+  return Error{Reason::over_memory_budget, "Compiled the model '" + plan.model + "' needs " + std::to_string(need) +
+                                               " bytes, the memory budget is " + std::to_string(budget) +
+                                               "; give smaller inputs or a larger --memory-budget."};
+}
+
 Result<CompileSummary> compiled(Graph graph, Backend& backend, const SessionOptions& options, const std::vector<Dims>& shapes,
                                 const std::string& path) {
   SPARKLE_CHECK(simplify(graph));
@@ -121,7 +135,7 @@ Result<CompileSummary> compiled(Graph graph, Backend& backend, const SessionOpti
   for (int tensor : kept) {
     const auto bytes = bytes_of(*bound.tensor(tensor).constant);
     SPARKLE_TRY(at, put(bytes));
-    constants_text += to_line(KeptValue{tensor, at, static_cast<int64_t>(bytes.size())});
+    constants_text += to_line(KeptValue{tensor, at, static_cast<int64_t>(bytes.size()), hash_bytes(bytes)});
   }
   std::map<std::pair<const std::byte*, std::string>, PackedConstant> written;
   for (const ConstantUse& use : steps.uses) {
@@ -146,10 +160,15 @@ Result<CompileSummary> compiled(Graph graph, Backend& backend, const SessionOpti
     }
     constants_text += to_line(known);
   }
+  SPARKLE_CHECK(check_budget(plan, file.at() - kCompiledWeightsAt, options.memory_budget));
   CompiledHeader header;
   header.version = sparkle_version_text();
   header[CompiledSection::weights] = {kCompiledWeightsAt, static_cast<uint64_t>(file.at() - kCompiledWeightsAt), 0};
-  const CompileOptions given{options.algorithm, options.variant, options.memory_budget, options.accuracy, options.fuse};
+  CompileOptions given;
+  given.algorithm = options.algorithm, given.variant = options.variant;
+  given.memory_budget = options.memory_budget;
+  given.accuracy = options.accuracy;
+  given.fuse = options.fuse;
   const std::pair<CompiledSection, std::string> texts[] = {
       {CompiledSection::options, to_text(given)},
       {CompiledSection::device, device_to_json(device)},
@@ -174,10 +193,9 @@ Result<CompileSummary> compiled(Graph graph, Backend& backend, const SessionOpti
 
 }  // namespace
 
-Result<CompileSummary> compile_model(Graph graph, Backend& backend, const SessionOptions& options, const std::vector<Dims>& shapes,
-                                     const std::string& path) {
-  return guard_memory("Compiling the model",
-                      [&] { return compiled(std::move(graph), backend, options, shapes, path); });
+Result<CompileSummary> compile_model(Graph graph, Backend& backend, const SessionOptions& options,
+                                     const std::vector<Dims>& shapes, const std::string& path) {
+  return guard_memory("Compiling the model", [&] { return compiled(std::move(graph), backend, options, shapes, path); });
 }
 
 }  // namespace sparkle

@@ -19,6 +19,20 @@ struct ConstantLine {
     v("at", at), v("bytes", bytes), v("hash", hash);
   }
 };
+struct ValueLine {
+  int tensor = 0;
+  int64_t at = 0, bytes = 0;
+  std::string hash;
+  template <class V>
+  void visit(V& v) {
+    v("tensor", tensor), v("at", at), v("bytes", bytes), v("hash", hash);
+  }
+};
+
+bool parse_hex(std::string_view text, uint64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  return error == std::errc() && end == text.data() + text.size();
+}
 
 std::string hex(uint64_t value) {
   char text[24];
@@ -63,7 +77,7 @@ struct CompiledModel::Source {
 std::string to_line(const PackedConstant& c) {
   return "constant " + to_text(ConstantLine{c.at, c.bytes, hex(c.hash)}) + " key=" + (c.key.empty() ? "-" : c.key) + "\n";
 }
-std::string to_line(const KeptValue& value) { return "value " + to_text(value) + "\n"; }
+std::string to_line(const KeptValue& v) { return "value " + to_text(ValueLine{v.tensor, v.at, v.bytes, hex(v.hash)}) + "\n"; }
 
 Result<Graph> planning_graph(std::string_view text, const std::vector<std::span<const std::byte>>& values) {
   SPARKLE_TRY(graph, graph_from_text(text));
@@ -152,9 +166,13 @@ Result<std::shared_ptr<const CompiledModel>> CompiledModel::read(std::shared_ptr
       return at >= 0 && bytes >= 0 && at % kCompiledAlignment == 0 && at <= all && bytes <= all - at;
     };
     if (is_value) {
-      auto kept = from_text<KeptValue>(line.substr(6));
-      if (!kept.ok() || kept->tensor < 0 || kept->tensor > 1 << 24 || !inside(kept->at, kept->bytes))
+      auto kept = from_text<ValueLine>(line.substr(6));
+      uint64_t hash = 0;
+      if (!kept.ok() || kept->tensor < 0 || kept->tensor > 1 << 24 || !inside(kept->at, kept->bytes) ||
+          !parse_hex(kept->hash, hash))
         return model->damaged("a kept value lies outside of it");
+      if (hash_bytes(model->weights_.subspan(static_cast<size_t>(kept->at), static_cast<size_t>(kept->bytes))) != hash)
+        return model->damaged("a kept value is not what was written");
       if (values.size() <= static_cast<size_t>(kept->tensor)) values.resize(static_cast<size_t>(kept->tensor) + 1);
       values[static_cast<size_t>(kept->tensor)] =
           model->weights_.subspan(static_cast<size_t>(kept->at), static_cast<size_t>(kept->bytes));
@@ -164,8 +182,7 @@ Result<std::shared_ptr<const CompiledModel>> CompiledModel::read(std::shared_ptr
     auto constant = is_constant && key != std::string_view::npos ? from_text<ConstantLine>(line.substr(9, key - 9))
                                                                  : Result<ConstantLine>(Error{Reason::bad_format, ""});
     PackedConstant packed;
-    if (!constant.ok() ||
-        std::from_chars(constant->hash.data(), constant->hash.data() + constant->hash.size(), packed.hash, 16).ec != std::errc())
+    if (!constant.ok() || !parse_hex(constant->hash, packed.hash))
       return model->damaged("its list of constants cannot be read");
     packed.at = constant->at, packed.bytes = constant->bytes;
     // A line behind each constant: whole-vector readers may look there.
@@ -211,8 +228,12 @@ Status CompiledModel::check_device(const Device& here) const {
 }
 
 Result<Plan> CompiledModel::plan() const {
-  const PlanOptions options{options_.algorithm, options_.variant, options_.memory_budget,
-                            options_.accuracy,  options_.fuse,    tuning_.get()};
+  PlanOptions options;
+  options.algorithm = options_.algorithm, options.variant = options_.variant;
+  options.memory_budget = options_.memory_budget;
+  options.accuracy = options_.accuracy;
+  options.fuse = options_.fuse;
+  options.tuning = tuning_.get();
   auto plan = make_plan(graph_, device_, options);
   if (!plan.ok()) return damaged("its graph cannot be planned (" + plan.error().message.substr(0, 200) + ")");
   auto stored = plan_from_text(plan_text_);

@@ -1,6 +1,6 @@
 // CompiledModel: a compiled file understood. Nothing in it is believed: the plan is made again from the graph in the file, for
-// the machine described there, and must be the one that the file holds; each packed constant must be what the kernel of its step
-// asks for. So a file can only give other weights, never another program.
+// the machine described there, and must be the one that the file holds; each packed constant must be what the kernel of its
+// step asks for. So a file can only give other weights, never another program.
 #pragma once
 
 #include <memory>
@@ -63,8 +63,8 @@ class CompiledModel {
  private:
   struct Source;  // who keeps the bytes
   CompiledModel() = default;
-  static Result<std::shared_ptr<const CompiledModel>> read(std::shared_ptr<const Source> source, std::span<const std::byte> file,
-                                                           const std::string& name);
+  static Result<std::shared_ptr<const CompiledModel>> read(std::shared_ptr<const Source> source,
+                                                           std::span<const std::byte> file, const std::string& name);
   Error damaged(const std::string& what) const;
   Status read_constants(std::string_view text);
 
@@ -83,10 +83,7 @@ class CompiledModel {
 struct KeptValue {
   int tensor = 0;  // of the graph
   int64_t at = 0, bytes = 0;
-  template <class V>
-  void visit(V& v) {
-    v("tensor", tensor), v("at", at), v("bytes", bytes);
-  }
+  uint64_t hash = 0;
 };
 
 // The text forms; `constant` and `value` lines.

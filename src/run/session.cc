@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/out_of_memory.h"
+#include "plan/budget.h"
 #include "run/prepared_plan.h"
 #include "run/step_kernels.h"
 
@@ -138,38 +139,85 @@ Status Session::check_inputs(const std::vector<HostTensor>& inputs) const {
   return ok();
 }
 
-// The plan for these inputs, and the graph it was made of.
-Result<std::pair<Plan, Graph>> Session::plan_for(const std::vector<HostTensor>& inputs) const {
+// A plan, the graph it was made of, and its kernels.
+struct Session::Planned {
+  Plan plan;
+  Graph bound;  // empty for a compiled model
+  StepKernels steps;
+  int64_t foreseen_bytes = 0;  // what the planner says that it needs
+};
+
+// Kernels that need more scratch than the plan foresaw (weights packed at run time) get it behind the arena.
+static void fit_workspaces(Plan& plan, const StepKernels& steps) {
+  const int64_t planned_arena = plan.arena_bytes;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    PlanStep& step = plan.steps[i];
+    if (steps.kernels[i]->workspace_bytes() <= step.workspace_bytes) continue;
+    step.workspace_offset = round_up(planned_arena);
+    step.workspace_bytes = steps.kernels[i]->workspace_bytes();
+    plan.arena_bytes = std::max(plan.arena_bytes, step.workspace_offset + round_up(step.workspace_bytes));
+  }
+}
+
+Result<Session::Planned> Session::plan_for(const std::vector<HostTensor>& inputs, int64_t memory_budget) const {
+  Planned planned;
   if (compiled_) {
     SPARKLE_TRY(plan, compiled_->plan());
-    return std::pair(std::move(plan), Graph{});
+    planned.plan = std::move(plan);
+  } else {
+    std::vector<InputBinding> bindings;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      bindings.push_back({inputs[i].shape, std::nullopt});
+      if (!inputs_[i].by_value) continue;
+      // A copy: the caller's memory need not outlive the call, the plan does.
+      HostTensor value = HostTensor::uninitialized(inputs[i].dtype, inputs[i].shape);
+      std::memcpy(value.bytes.get(), inputs[i].bytes.get(), static_cast<size_t>(value.size_bytes()));
+      bindings.back().value = std::move(value);
+    }
+    SPARKLE_TRY(bound, sparkle::bind(graph_, bindings));
+    SPARKLE_CHECK(simplify(bound));
+    PlanOptions options = options_.plan();
+    options.memory_budget = memory_budget;
+    SPARKLE_TRY(plan, make_plan(bound, backend_->device(), options));
+    planned.plan = std::move(plan), planned.bound = std::move(bound);
   }
-  std::vector<InputBinding> bindings;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    bindings.push_back({inputs[i].shape, std::nullopt});
-    if (!inputs_[i].by_value) continue;
-    // A copy: the caller's memory need not outlive the call, the plan does.
-    HostTensor value = HostTensor::uninitialized(inputs[i].dtype, inputs[i].shape);
-    std::memcpy(value.bytes.get(), inputs[i].bytes.get(), static_cast<size_t>(value.size_bytes()));
-    bindings.back().value = std::move(value);
+  SPARKLE_TRY(steps, compile_steps(planned.plan, *backend_));
+  planned.steps = std::move(steps);
+  planned.foreseen_bytes = planned_bytes(planned.plan, backend_->device());
+  fit_workspaces(planned.plan, planned.steps);
+  return planned;
+}
+
+// The planner foresees the memory of a run; what packing takes on the way - the model's constants beside packed ones - only the
+// kernels and the store tell. Where that exceeds the budget, the plan must need so much less.
+Result<Session::Planned> Session::plan_within_budget(const std::vector<HostTensor>& inputs) const {
+  constexpr int kMostPlans = 8;
+  int64_t budget = options_.memory_budget;
+  std::optional<Error> over;
+  for (int i = 0; i < kMostPlans; ++i) {
+    auto planned = plan_for(inputs, budget);
+    if (!planned.ok()) return over ? *over : planned.take_error();
+    if (options_.memory_budget <= 0 || compiled_) return planned;
+    SPARKLE_TRY(memory, constants_->foresee(planned->plan.constants, planned->steps.uses, originals_of(*planned), fixed_));
+    const Status fits = check_budget(planned->plan, memory);
+    if (fits.ok()) return planned;
+    over = fits.error();
+    const int64_t excess = needed_bytes(planned->plan, memory) - options_.memory_budget;
+    budget = std::min(budget, planned->foreseen_bytes) - excess;
+    if (budget <= 0) break;
   }
-  SPARKLE_TRY(bound, sparkle::bind(graph_, bindings));
-  SPARKLE_CHECK(simplify(bound));
-  SPARKLE_TRY(plan, make_plan(bound, backend_->device(), options_.plan()));
-  return std::pair(std::move(plan), std::move(bound));
+  return *over;
 }
 
 Result<std::shared_ptr<PreparedPlan>> Session::build(const std::vector<HostTensor>& inputs) {
-  SPARKLE_TRY(planned, plan_for(inputs));
+  SPARKLE_TRY(planned, plan_within_budget(inputs));
   auto prepared = std::make_shared<PreparedPlan>();
-  prepared->plan = std::make_shared<Plan>(std::move(planned.first));
-  Plan& p = *prepared->plan;
+  prepared->plan = std::make_shared<Plan>(std::move(planned.plan));
+  const Plan& p = *prepared->plan;
   for (size_t i = 0; i < inputs.size(); ++i) prepared->input_bound.push_back(inputs_[i].by_value);
   Slots slots;
   slots.outputs = slots.inputs + static_cast<int>(p.inputs.size());
   slots.constants = slots.outputs + static_cast<int>(p.outputs.size());
-  const int64_t planned_arena = p.arena_bytes;
-  SPARKLE_TRY(steps, compile_steps(p, *backend_));
   std::vector<Launch> launches;
   int next_constant = slots.constants;  // one slot per use, in the order of StepKernels::uses
   const auto bind_operand = [&](int tensor) {
@@ -183,29 +231,22 @@ Result<std::shared_ptr<PreparedPlan>> Session::build(const std::vector<HostTenso
     return Binding{next_constant++, 0};
   };
   for (size_t i = 0; i < p.steps.size(); ++i) {
-    PlanStep& step = p.steps[i];
-    const Kernel& kernel = *steps.kernels[i];
+    const PlanStep& step = p.steps[i];
     Launch launch;
-    launch.kernel = &kernel;
+    launch.kernel = planned.steps.kernels[i].get();
     launch.name = step.name;
     for (int tensor : step.inputs) launch.inputs.push_back(bind_operand(tensor));
     for (int tensor : step.outputs) launch.outputs.push_back(bind_operand(tensor));
-    // Kernels that need more scratch than the plan foresaw (weights packed at run time) get it behind the arena.
-    if (kernel.workspace_bytes() > step.workspace_bytes) {
-      step.workspace_offset = round_up(planned_arena);
-      step.workspace_bytes = kernel.workspace_bytes();
-      p.arena_bytes = std::max(p.arena_bytes, step.workspace_offset + round_up(step.workspace_bytes));
-    }
     launch.workspace = {0, step.workspace_offset};
     launches.push_back(std::move(launch));
   }
-  prepared->kernels = std::move(steps.kernels);
   SPARKLE_TRY(program, backend_->record(launches));
   prepared->program = std::move(program);
+  prepared->kernels = std::move(planned.steps.kernels);
   if (compiled_) {
-    SPARKLE_CHECK(take_packed(*prepared, steps.uses));
+    SPARKLE_CHECK(take_packed(*prepared, planned.steps.uses));
   } else {
-    SPARKLE_CHECK(pack(*prepared, std::move(planned.second), steps.uses));
+    SPARKLE_CHECK(pack(*prepared, std::move(planned)));
   }
   return prepared;
 }
@@ -229,22 +270,30 @@ Status Session::take_packed(PreparedPlan& prepared, std::span<const ConstantUse>
   return ok();
 }
 
+Originals Session::originals_of(const Planned& planned) const {
+  Originals originals;
+  for (const GraphTensor& t : graph_.tensors)
+    if (t.constant) add_original(originals, *t.constant);
+  constants_->add_originals(originals);
+  for (const GraphTensor& t : planned.bound.tensors)
+    if (t.constant) add_original(originals, *t.constant);
+  for (const PlanConstant& c : planned.plan.constants) add_original(originals, c.value);
+  return originals;
+}
+
 // Where all shapes are fixed this plan is the only one there will be: the model's own copy of a constant goes as soon as its
 // packed form exists. Else it stays, since another plan may want it packed in another way.
-Status Session::pack(PreparedPlan& prepared, Graph bound, std::span<const ConstantUse> uses) {
+Status Session::pack(PreparedPlan& prepared, Planned planned) {
   Plan& plan = *prepared.plan;
-  Originals originals, of_model;
+  const std::span<const ConstantUse> uses = planned.steps.uses;
+  Originals of_model;
   for (const GraphTensor& t : graph_.tensors)
     if (t.constant) add_original(of_model, *t.constant);
-  originals = of_model;
-  constants_->add_originals(originals);
-  for (const GraphTensor& t : bound.tensors)
-    if (t.constant) add_original(originals, *t.constant);
-  for (const PlanConstant& c : plan.constants) add_original(originals, c.value);
-  SPARKLE_TRY(memory, constants_->foresee(plan.constants, uses, originals, fixed_));
+  planned.plan.constants = plan.constants;
+  SPARKLE_TRY(memory, constants_->foresee(plan.constants, uses, originals_of(planned), fixed_));
   // Every size is known now: nothing is packed that the budget has no room for.
   SPARKLE_CHECK(check_budget(plan, memory));
-  bound = {};
+  planned.bound = {}, planned.plan = {};
   std::vector<int> left(plan.constants.size(), 0);
   for (const ConstantUse& use : uses) ++left[use.constant];
   if (fixed_) {
@@ -269,8 +318,12 @@ Status Session::pack(PreparedPlan& prepared, Graph bound, std::span<const Consta
   return ok();
 }
 
+int64_t Session::needed_bytes(const Plan& plan, const ConstantMemory& memory) const {
+  return std::max(memory.peak, memory.resident + bytes_beside_constants(plan));
+}
+
 Status Session::check_budget(const Plan& plan, const ConstantMemory& memory) const {
-  const int64_t need = std::max(memory.peak, memory.resident + bytes_beside_constants(plan));
+  const int64_t need = needed_bytes(plan, memory);
   if (options_.memory_budget <= 0 || need <= options_.memory_budget) return ok();
   return Error{Reason::over_memory_budget, "With its weights packed the model '" + plan.model + "' needs " +
                                                std::to_string(need) + " bytes, the memory budget is " +

@@ -61,8 +61,8 @@ class Session {
  public:
   // Takes the graph as the reader gives it; simplifies it. Errors: whatever reading, rewriting and planning say.
   static Result<std::unique_ptr<Session>> open(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options);
-  // A compiled model: its shapes, and the options it was compiled with. Errors: device_unusable where it was compiled for another
-  // machine, bad_usage where an option asks for something else than the file holds.
+  // A compiled model: its shapes, and the options it was compiled with. Errors: device_unusable where it was compiled for
+  // another machine, bad_usage where an option asks for something else than the file holds.
   static Result<std::unique_ptr<Session>> open(std::shared_ptr<const CompiledModel> model, std::shared_ptr<Backend> backend,
                                                const SessionOptions& options);
   ~Session();
@@ -108,12 +108,16 @@ class Session {
   Status execute(PreparedPlan& plan, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
                  RunReport* report, bool timestamps);
   Result<std::shared_ptr<PreparedPlan>> build(const std::vector<HostTensor>& inputs);
-  Result<std::pair<Plan, Graph>> plan_for(const std::vector<HostTensor>& inputs) const;
-  Status pack(PreparedPlan& prepared, Graph bound, std::span<const ConstantUse> uses);
+  struct Planned;
+  Result<Planned> plan_for(const std::vector<HostTensor>& inputs, int64_t memory_budget) const;
+  Result<Planned> plan_within_budget(const std::vector<HostTensor>& inputs) const;
+  Originals originals_of(const Planned& planned) const;
+  Status pack(PreparedPlan& prepared, Planned planned);
   Status take_packed(PreparedPlan& prepared, std::span<const ConstantUse> uses);
   void describe(const Graph& graph);
   Status check_budget(const Plan& plan, const ConstantMemory& memory) const;
   int64_t bytes_beside_constants(const Plan& plan) const;
+  int64_t needed_bytes(const Plan& plan, const ConstantMemory& memory) const;
   Status check_inputs(const std::vector<HostTensor>& inputs) const;
   Status check_values(const std::vector<HostTensor>& inputs) const;
 
