@@ -60,7 +60,7 @@ void fields(V& v, PointwiseNode& o) {
 }
 template <class V>
 void fields(V& v, CastOp& o) {
-  v("to", o.to);
+  v("to", o.to), v("saturate", o.saturate), v("rounding", o.rounding);
 }
 template <class V>
 void fields(V& v, BatchNormalizationOp& o) {
@@ -213,7 +213,7 @@ void fields(V& v, NonMaxSuppressionOp& o) {
 }
 template <class V>
 void fields(V& v, QuantizeOp& o) {
-  v("axis", o.axis), v("block", o.block), v("to", o.to);
+  v("axis", o.axis), v("block", o.block), v("to", o.to), v("saturate", o.saturate);
 }
 template <class V>
 void fields(V& v, DequantizeOp& o) {
