@@ -18,6 +18,10 @@ flushed at once:
   quit     (or the end of its input) it ends with status 0.
 Anything wrong is answered with one line `error SENTENCE`, and the helper ends with status 1 or 2. Nothing else may stand on
 standard output. Between answers a helper must not keep a core busy for more than a few milliseconds.
+
+--first-answer measures fresh processes alone: time to the first answer and peak memory (VmHWM of the process after it) of
+onnxruntime, of Sparkle on the model and on a file of `sparkle compile`, and of Sparkle with --memory-budget set to what
+onnxruntime took. What the peer's Python takes before it loads the model is measured too and left out of that budget.
 """
 import argparse
 import datetime
@@ -48,10 +52,17 @@ PAUSE_SECONDS = 0.05  # between turns: lets the spinning threads of the engine b
 WARM_RUNS = 2        # at the start of each turn, not counted
 
 
+def peak_bytes(process="self"):
+    """The most memory that a process has held so far; of this process if none is named."""
+    status = pathlib.Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
+
+
 def peer_serve(arguments):
     """The onnxruntime side of the protocol."""
     begin = time.perf_counter()
     import onnxruntime
+    before = peak_bytes()
     if sys.stdin.readline().strip() != "start":
         return
     imported = time.perf_counter()
@@ -71,7 +82,8 @@ def peer_serve(arguments):
     loaded = time.perf_counter()
     session.run_with_iobinding(binding)
     first = time.perf_counter()
-    times = {"load_ms": (loaded - imported) * 1e3, "first_ms": (first - loaded) * 1e3, "import_ms": (imported - begin) * 1e3}
+    times = {"load_ms": (loaded - imported) * 1e3, "first_ms": (first - loaded) * 1e3, "import_ms": (imported - begin) * 1e3,
+             "import_bytes": before}
     print("ready", json.dumps(times), flush=True)
     for line in sys.stdin:
         verb, _, rest = line.strip().partition(" ")
@@ -103,7 +115,7 @@ class Helper:
         verb, _, rest = line.partition(" ")
         if verb != "ready":
             raise RuntimeError(f"{name} began with '{line}' and not with 'ready {{...}}'")
-        self.start_up = json.loads(rest)
+        self.start_up = dict(json.loads(rest), process_ms=self.process_ms, peak_bytes=peak_bytes(self.process.pid))
 
     def answer(self):
         line = self.process.stdout.readline().rstrip("\n")
@@ -163,7 +175,7 @@ def compare(name, model, inputs, threads, arguments, scratch):
     for i in range(arguments.fresh):
         for engine in list(commands)[::-1 if i % 2 else 1]:
             helper = Helper(engine, commands[engine], log)
-            fresh[engine].append(dict(helper.start_up, process_ms=helper.process_ms))
+            fresh[engine].append(helper.start_up)
             helper.close()
     helpers = {engine: Helper(engine, command, log) for engine, command in commands.items()}
     try:
@@ -201,6 +213,59 @@ def compare(name, model, inputs, threads, arguments, scratch):
     finally:
         for helper in helpers.values():
             helper.close()
+
+
+def first_answers(name, model, inputs, threads, arguments, scratch):
+    """One row of --first-answer: medians of fresh processes, taken in turn."""
+    log = scratch / "helpers.log"
+    flags = ["--threads", str(threads)] + [w for f in inputs for w in ("--input", str(f))]
+    sparkle = shlex.split(arguments.sparkle)
+    compiled = scratch / f"{name}.sparkle"
+    shapes = []
+    for declared, file in zip(onnx.load(str(model), load_external_data=False).graph.input, inputs):
+        shapes += ["--shape", declared.name + "=" + "x".join(str(d) for d in onnx.load_tensor(str(file)).dims)]
+    subprocess.run([*sparkle, "compile", str(model), "-o", str(compiled), "--threads", str(threads), *shapes], check=True,
+                   stdout=subprocess.DEVNULL)
+    own = [*sparkle, "bench", "--serve", *flags, "--model"]
+    peer = [sys.executable, str(pathlib.Path(__file__).resolve()), "--peer-serve", *flags, "--model", str(model)]
+    probe = Helper("onnxruntime", peer, log)
+    probe.close()
+    budget = probe.start_up["peak_bytes"] - probe.start_up["import_bytes"]
+    commands = {"sparkle": [*own, str(model)], "compiled": [*own, str(compiled)],
+                "budget": [*own, str(model), "--memory-budget", str(budget)], "onnxruntime": peer}
+    samples = {engine: [] for engine in commands}
+    for i in range(arguments.fresh):
+        for engine in list(commands)[::-1 if i % 2 else 1]:
+            helper = Helper(engine, commands[engine], log)
+            times = helper.run(arguments.runs)
+            samples[engine].append(dict(helper.start_up, then_ms=statistics.median(times)))
+            helper.close()
+    compiled_bytes = compiled.stat().st_size
+    compiled.unlink()
+    row = {"network": name, "threads": threads, "model_bytes": model.stat().st_size, "compiled_bytes": compiled_bytes,
+           "budget_bytes": budget}
+    for engine, taken in samples.items():
+        row[engine] = {key: statistics.median(s[key] for s in taken) for key in taken[0]}
+    explained = json.loads(subprocess.run([*sparkle, "explain", "--json", str(model), "--threads", str(threads), *shapes,
+                                           "--memory-budget", str(budget)], check=True, capture_output=True, text=True).stdout)
+    row["budget"].update({key: explained[key] for key in ("budget_steps", "budget_lost_ms")})
+    peer_ms = row["onnxruntime"]["load_ms"] + row["onnxruntime"]["first_ms"]
+    # Ours from the start of the process, the peer's without its Python; below 1: ours is faster, or smaller.
+    row["first_answer_ratio"] = row["compiled"]["process_ms"] / peer_ms
+    row["memory_ratio"] = row["sparkle"]["peak_bytes"] / budget
+    ms = {engine: row[engine]["process_ms"] for engine in ("compiled", "sparkle")}
+    mib = {engine: row[engine]["peak_bytes"] / 2**20 for engine in ("compiled", "sparkle", "budget")}
+    then = {engine: row[engine]["then_ms"] for engine in ("compiled", "sparkle", "budget")}
+    print(f"{name}, threads {threads}")
+    print(f"  first answer, ms  compiled {ms['compiled']:.1f}, model {ms['sparkle']:.1f}, onnxruntime {peer_ms:.1f}; "
+          f"compiled / onnxruntime {row['first_answer_ratio']:.2f}")
+    print(f"  peak, MiB         compiled {mib['compiled']:.0f}, model {mib['sparkle']:.0f}, onnxruntime {budget / 2**20:.0f}; "
+          f"model / onnxruntime {row['memory_ratio']:.2f}")
+    print(f"  later runs, ms    compiled {then['compiled']:.2f}, model {then['sparkle']:.2f}")
+    print(f"  with a budget of what onnxruntime took: {mib['budget']:.0f} MiB, {row['budget']['budget_steps']} steps smaller, "
+          f"predicted {row['budget']['budget_lost_ms']:.2f} ms lost, measured {then['budget'] - then['sparkle']:.2f}",
+          flush=True)
+    return row
 
 
 def first_answer_ms(engine):
@@ -283,6 +348,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--fresh", type=int, default=5, help="fresh processes per engine for the first-answer time")
     parser.add_argument("--networks", nargs="+", help="only these")
+    parser.add_argument("--first-answer", action="store_true", help="fresh processes and memory alone")
+    parser.add_argument("--runs", type=int, default=5, help="with --first-answer: runs behind the first one")
     parser.add_argument("--data", type=pathlib.Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--sparkle", default=str(ROOT / "build" / "release" / "sparkle"), help="the command to measure")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench" / "results")
@@ -291,21 +358,26 @@ def main():
     scratch.mkdir(parents=True, exist_ok=True)
     result = environment(arguments)
     rows = result["rows"] = []
-    print(f"{'network':<20} {'threads':>7} {'sparkle':>9} {'p95':>9} {'onnxrt':>9} {'p95':>9} {'ratio':>6} {'quartiles':>12} "
-          f"{'first':>9} {'onnxrt':>9}  error   (ms; ratio below 1: Sparkle is faster)")
+    measure = first_answers if arguments.first_answer else compare
+    if not arguments.first_answer:
+        print(f"{'network':<20} {'threads':>7} {'sparkle':>9} {'p95':>9} {'onnxrt':>9} {'p95':>9} {'ratio':>6} "
+              f"{'quartiles':>12} "
+              f"{'first':>9} {'onnxrt':>9}  error   (ms; ratio below 1: Sparkle is faster)")
     for name, model, inputs in networks(arguments):
         for threads in arguments.threads:
             if arguments.networks is None or name in arguments.networks:
-                rows.append(compare(name, model, inputs, threads, arguments, scratch))
-                print_row(rows[-1])
+                rows.append(measure(name, model, inputs, threads, arguments, scratch))
+                if not arguments.first_answer:
+                    print_row(rows[-1])
     if not rows:
         sys.exit("No network was at hand, nothing was measured.")
     arguments.output.mkdir(parents=True, exist_ok=True)
     label = "".join(c if c.isalnum() else "_" for c in result["device"]["cpu"]).strip("_").lower()
-    file = arguments.output / f"compare_onnxruntime_{label}_{result['date'][:10]}.json"
+    kind = "first_answer" if arguments.first_answer else "compare_onnxruntime"
+    file = arguments.output / f"{kind}_{label}_{result['date'][:10]}.json"
     file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     print(f"written: {os.path.relpath(file, ROOT)}")
-    sys.exit(0 if all(row["agree"] for row in rows) else 1)
+    sys.exit(0 if all(row.get("agree", True) for row in rows) else 1)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,13 @@
 #include "device/device_json.h"
 #include "families/common.h"
 #include "model_inputs.h"
-#include "onnx/mapped_file.h"
+#include "base/mapped_file.h"
 #include "onnx/npy.h"
-#include "onnx/reader.h"
 #include "onnx/tensor_file.h"
 #include "plan/cost.h"
+#include "plan/explain.h"
 #include "run/layer_bench.h"
+#include "run/open_model.h"
 
 namespace sparkle::cli {
 namespace {
@@ -47,8 +48,8 @@ Result<Loaded> load(const CommonOptions& common, const ModelBench& bench, Roofs 
   SPARKLE_TRY(device, open_device(common, roofs));
   l.device = std::move(device);
   SPARKLE_TRY(options, session_options(common, l.device.backend->device()));
-  SPARKLE_TRY(graph, read_onnx(bench.model));
-  SPARKLE_TRY(session, Session::open(std::move(graph), l.device.backend, options));
+  SPARKLE_TRY(model, read_model(bench.model));
+  SPARKLE_TRY(session, open_session(std::move(model), l.device.backend, options));
   l.session = std::move(session);
   if (bench.inputs.empty()) {
     SPARKLE_TRY(shapes, input_shapes(l.session->inputs(), bench.shapes));
@@ -178,6 +179,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
   nlohmann::json rows = nlohmann::json::array();
   if (!common.json) {
     std::printf("%s; '%s'\n", loaded->device.note.c_str(), report.plan->model.c_str());
+    if (report.plan->budget_steps > 0) std::printf("%s\n", budget_note(*report.plan).c_str());
     std::printf("%-36s %-11s %9s %9s %8s %7s %7s %-8s\n", "step", "algorithm", "median ms", "predicted", "GFLOP/s", "% roof",
                 "% time", "binds");
   }
@@ -213,6 +215,8 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
                              {"p95_ms", p95},
                              {"steps_ms", sum},
                              {"first_answer_ms", first_answer_ms},
+                             {"budget_steps", report.plan->budget_steps},
+                             {"budget_lost_ms", report.plan->budget_seconds * 1e3},
                              {"peak_bytes", session.peak_bytes(*report.plan)}}}};
   if (!bench.output.empty())
     if (auto written = write_results(bench.output, all); !written.ok()) return fail(written.error());

@@ -4,10 +4,9 @@
 
 #include "command.h"
 #include "model_inputs.h"
-#include "onnx/reader.h"
 #include "plan/choose.h"
 #include "plan/explain.h"
-#include "run/session.h"
+#include "run/open_model.h"
 
 namespace sparkle::cli {
 namespace {
@@ -46,8 +45,16 @@ Result<Plan> plan_of_conv(const std::string& text, const Device& device, const P
   return plan;
 }
 
-Result<Plan> plan_of_model(const ExplainArguments& a, const Device& device, const PlanOptions& options) {
-  SPARKLE_TRY(graph, read_onnx(a.model));
+Result<Plan> plan_of_compiled(const CompiledModel& model, const Device& device, const SessionOptions& options,
+                              const std::vector<std::string>& given_shapes) {
+  SPARKLE_CHECK(model.check_device(device));
+  SPARKLE_CHECK(check_options(model, options));
+  if (!given_shapes.empty())
+    return Error{Reason::bad_usage, "--shape is for models; '" + model.name() + "' is compiled for its shapes."};
+  return model.plan();
+}
+
+Result<Plan> plan_of_graph(Graph graph, const ExplainArguments& a, const Device& device, const PlanOptions& options) {
   SPARKLE_CHECK(simplify(graph));
   std::vector<SessionInput> inputs;
   for (TensorId id : graph.inputs) {
@@ -78,7 +85,15 @@ int explain_command(const ExplainArguments& a) {
   const PlanOptions options = session->plan();
   if (a.model.empty() == a.conv.empty())
     return fail({Reason::bad_usage, "Give either a model or --conv; see 'sparkle explain --help'."});
-  auto plan = a.conv.empty() ? plan_of_model(a, *device, options) : plan_of_conv(a.conv, *device, options);
+  ModelFile model;
+  if (a.conv.empty()) {
+    auto read = read_model(a.model);
+    if (!read.ok()) return fail(read.error());
+    model = std::move(*read);
+  }
+  auto plan = !a.conv.empty()  ? plan_of_conv(a.conv, *device, options)
+              : model.compiled ? plan_of_compiled(*model.compiled, *device, *session, a.shapes)
+                               : plan_of_graph(std::move(model.graph), a, *device, options);
   if (!plan.ok()) return fail(plan.error());
   if (a.plan_text) {
     std::fputs(to_text(*plan).c_str(), stdout);
@@ -98,7 +113,7 @@ void add_explain(CLI::App& app, Chosen& chosen) {
   auto* command = app.add_subcommand("explain", "Print the plan of a model or convolution: choices, costs, reasons");
   auto a = std::make_shared<ExplainArguments>();
   add_common(*command, a->common);
-  command->add_option("model", a->model, "ONNX file");
+  command->add_option("model", a->model, "ONNX file, or a file of 'sparkle compile'");
   command->add_option("--conv", a->conv, "a convolution: ic64ih56oc64oh56kh3ph1");
   command->add_option("--shape", a->shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");
   command->add_option("--step", a->explain.step, "only steps whose name contains this");

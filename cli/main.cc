@@ -72,6 +72,7 @@ int main(int argc, char** argv) {
   add_run(app, chosen);
   add_bench(app, chosen);
   add_explain(app, chosen);
+  add_compile(app, chosen);
   add_verify(app, chosen);
   for (int i = 1; i < argc; ++i)  // before parsing: errors of parsing count too
     if (std::string_view(argv[i]) == "--json") print_errors_as_json();

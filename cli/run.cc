@@ -4,9 +4,10 @@
 #include <filesystem>
 
 #include "model_inputs.h"
-#include "onnx/reader.h"
+#include "plan/explain.h"
 #include "progress.h"
 #include "report/float_type.h"
+#include "run/open_model.h"
 #include "run_options.h"
 
 namespace sparkle::cli {
@@ -104,13 +105,13 @@ int run(const CommonOptions& common, const RunOptions& o) {
   if (auto applies = check_applies(o); !applies.ok()) return fail(applies.error());
   auto labels = read_labels(o.labels);
   if (!labels.ok()) return fail(labels.error());
-  auto graph = read_onnx(o.model);
-  if (!graph.ok()) return fail(graph.error());
+  auto model = read_model(o.model);
+  if (!model.ok()) return fail(model.error());
   auto device = open_device(common);
   if (!device.ok()) return fail(device.error());
   auto options = session_options(common, device->backend->device());
   if (!options.ok()) return fail(options.error());
-  auto opened = Session::open(std::move(*graph), device->backend, *options);
+  auto opened = open_session(std::move(*model), device->backend, *options);
   if (!opened.ok()) return fail(opened.error());
   Session& session = **opened;
   if (!o.output.empty()) {
@@ -133,6 +134,7 @@ int run(const CommonOptions& common, const RunOptions& o) {
     std::printf("device   %s\n", device->note.empty() ? common.device.c_str() : device->note.c_str());
     for (const std::string& note : inputs->notes) std::printf("input    %s\n", note.c_str());
     std::printf("memory   %s at peak (tensors and weights)\n", format_bytes(session.peak_bytes(plan)).c_str());
+    if (plan.budget_steps > 0) std::printf("budget   %s\n", budget_note(plan).c_str());
     std::fflush(stdout);
   }
   std::vector<double> ms;
@@ -170,6 +172,8 @@ int run(const CommonOptions& common, const RunOptions& o) {
                        {"device", device->note},
                        {"inputs", inputs->notes},
                        {"peak_bytes", session.peak_bytes(plan)},
+                       {"budget_steps", plan.budget_steps},
+                       {"budget_lost_ms", plan.budget_seconds * 1e3},
                        {"first_ms", first},
                        {"median_ms", median},
                        {"outputs", rows},
@@ -186,7 +190,7 @@ void add_run(CLI::App& app, Chosen& chosen) {
   auto o = std::make_shared<RunOptions>();
   o->command = command;
   add_common(*command, *common);
-  command->add_option("model", o->model, "ONNX file")->required();
+  command->add_option("model", o->model, "ONNX file, or a file of 'sparkle compile'")->required();
   command->add_option(
       "inputs", o->inputs,
       "one file per input of the model: JPEG, PNG, BMP or PNM (alpha is composited over white; EXIF rotation is "

@@ -1,13 +1,14 @@
-// sparkle verify DIR...: ONNX test directories (model.onnx or NAME.onnx, test_data_set_*), one line each.
+// sparkle verify DIR...: ONNX test directories (model.onnx or NAME.onnx, test_data_set_*), one line each; or a model that lies
+// in such a directory under another name. Of compiled files every byte of the weights is checked first.
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "onnx/reader.h"
 #include "onnx/tensor_file.h"
 #include "report/compare.h"
+#include "run/open_model.h"
 
 namespace sparkle::cli {
 namespace {
@@ -58,20 +59,20 @@ int plain_steps(const Plan& plan) {
       std::count_if(plan.steps.begin(), plan.steps.end(), [](const PlanStep& s) { return variant_of(s.schedule) == "plain"; }));
 }
 
-Verdict verify_directory(const fs::path& directory, std::shared_ptr<Backend> backend, const SessionOptions& options,
-                         const CommonOptions& common) {
-  const fs::path model = model_in(directory);
-  if (!fs::exists(model)) return {Verdict::failed, "there is neither model.onnx nor " + model.filename().string(), 0, 0};
+Verdict verify_model(const fs::path& model, const fs::path& directory, std::shared_ptr<Backend> backend,
+                     const SessionOptions& options, const CommonOptions& common) {
+  auto read = read_model(model.string());
+  if (!read.ok()) return verdict_of(read.error());
+  if (read->compiled)
+    if (auto whole = read->compiled->check_weights(); !whole.ok()) return verdict_of(whole.error());
   std::vector<fs::path> sets;
   for (const auto& entry : fs::directory_iterator(directory))
     if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_")) sets.push_back(entry.path());
   std::sort(sets.begin(), sets.end());
   if (sets.empty()) return {Verdict::failed, "there is no test_data_set_*", 0, 0};
-  auto graph = read_onnx(model.string());
-  if (!graph.ok()) return verdict_of(graph.error());
-  const bool network = graph->ops.size() > kOperatorTest;
-  const bool quantized = network && is_quantized(*graph);
-  auto session = Session::open(std::move(*graph), std::move(backend), options);
+  const bool network = read->contents().ops.size() > kOperatorTest;
+  const bool quantized = network && is_quantized(read->contents());
+  auto session = open_session(std::move(*read), std::move(backend), options);
   if (!session.ok()) return verdict_of(session.error());
   Verdict verdict;
   for (const fs::path& set : sets) {
@@ -104,6 +105,18 @@ Verdict verify_directory(const fs::path& directory, std::shared_ptr<Backend> bac
   return verdict;
 }
 
+Verdict verify_argument(const fs::path& argument, const std::shared_ptr<Backend>& backend, const SessionOptions& options,
+                        const CommonOptions& common) {
+  if (fs::is_regular_file(argument)) {
+    const fs::path folder = argument.parent_path();
+    return verify_model(argument, folder.empty() ? "." : folder, backend, options, common);
+  }
+  if (!fs::is_directory(argument)) return {Verdict::failed, "this is neither a directory nor a model", 0, 0};
+  const fs::path model = model_in(argument);
+  if (!fs::exists(model)) return {Verdict::failed, "there is neither model.onnx nor " + model.filename().string(), 0, 0};
+  return verify_model(model, argument, backend, options, common);
+}
+
 int verify(const CommonOptions& common, const std::vector<std::string>& directories) {
   auto device = open_device(common);
   if (!device.ok()) return fail(device.error());
@@ -112,8 +125,7 @@ int verify(const CommonOptions& common, const std::vector<std::string>& director
   int counts[3] = {0, 0, 0};
   nlohmann::json rows = nlohmann::json::array();
   for (const std::string& directory : directories) {
-    const Verdict v = fs::is_directory(directory) ? verify_directory(directory, device->backend, *options, common)
-                                                  : Verdict{Verdict::failed, "this is not a directory", 0, 0};
+    const Verdict v = verify_argument(directory, device->backend, *options, common);
     ++counts[v.kind];
     constexpr const char* words[] = {"PASS", "FAIL", "SKIP"};
     const std::string name = fs::weakly_canonical(directory).filename().string();
@@ -146,7 +158,10 @@ void add_verify(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<CommonOptions>();
   auto directories = std::make_shared<std::vector<std::string>>();
   add_common(*command, *options);
-  command->add_option("directories", *directories, "directories with a model and test_data_set_*")->required();
+  command
+      ->add_option("directories", *directories,
+                   "directories with a model and test_data_set_*, or the model in one of them, compiled or not")
+      ->required();
   command->callback([&chosen, options, directories] { chosen = [=] { return verify(*options, *directories); }; });
 }
 

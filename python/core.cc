@@ -158,6 +158,27 @@ NB_MODULE(_core, m) {
           nb::arg("name"), nb::arg("threads"), nb::arg("calibrate"))
       .def("describe", &sparkle::Device::describe);
 
+  m.def(
+      "compile",
+      [](const sparkle::Device& device, const std::string& path, const std::string& output,
+         const std::vector<std::vector<int64_t>>& shapes, const std::string& algorithm, const std::string& variant,
+         int64_t memory_budget, double accuracy, const std::string& tuning) {
+        sparkle::SessionOptions options;
+        options.algorithm = algorithm;
+        options.variant = variant;
+        options.memory_budget = memory_budget;
+        options.accuracy = accuracy;
+        options.tuning = tuning;
+        std::vector<sparkle::Tensor> inputs;
+        for (const std::vector<int64_t>& shape : shapes) inputs.emplace_back(sparkle::Type::f32, shape, nullptr);
+        unlocked([&] {
+          sparkle::compile(device, path, output, inputs, options);
+          return 0;
+        });
+      },
+      nb::arg("device"), nb::arg("path"), nb::arg("output"), nb::arg("shapes"), nb::arg("algorithm"), nb::arg("variant"),
+      nb::arg("memory_budget"), nb::arg("accuracy"), nb::arg("tuning"));
+
   nb::class_<sparkle::Session>(m, "Session")
       .def(
           "__init__",

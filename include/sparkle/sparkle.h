@@ -152,14 +152,21 @@ typedef struct sparkle_session_options {
 } sparkle_session_options;
 
 typedef struct sparkle_session sparkle_session;
-/* Reads an ONNX file; external data files lie in its folder. options may be NULL. */
+/* Reads an ONNX file, whose external data files lie in its folder, or a file of 'sparkle compile', which must be of this
+ * machine and version and stays mapped: replace it by renaming, never write into it. options may be NULL. */
 SPARKLE_API sparkle_status sparkle_session_open(sparkle_device* device, const char* path,
                                                 const sparkle_session_options* options, sparkle_session** session);
-/* The same from memory, which is not needed afterwards. External data is not read. */
+/* The same from memory, which is not needed afterwards. External data is not read; a compiled model is copied. */
 SPARKLE_API sparkle_status sparkle_session_open_memory(sparkle_device* device, const void* model, size_t bytes,
                                                        const sparkle_session_options* options, sparkle_session** session);
 /* NULL is ignored. */
 SPARKLE_API void sparkle_session_release(sparkle_session* session);
+
+/* Plans the ONNX file `path` for the shapes of `inputs` (data is not read; count 0: the model's own, an open first axis being
+ * 1), packs its weights and writes both to `output`, a file that sparkle_session_open maps on this machine. It is written under
+ * another name and then renamed. options may be NULL. */
+SPARKLE_API sparkle_status sparkle_compile(sparkle_device* device, const char* path, const sparkle_session_options* options,
+                                           const sparkle_tensor* inputs, size_t input_count, const char* output);
 
 typedef struct sparkle_tensor_info {
   const char* name; /* valid as long as the session */

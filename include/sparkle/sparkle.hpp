@@ -229,7 +229,32 @@ struct SessionOptions {
   std::string algorithm, variant, tuning;  // see sparkle_session_options
   int64_t memory_budget = 0, plan_cache_bytes = 0;
   double accuracy = 0;
+
+  // Valid as long as these options live.
+  sparkle_session_options c() const {
+    const auto text = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
+    sparkle_session_options options{};
+    options.size = sizeof options;
+    options.precision = text(precision);
+    options.algorithm = text(algorithm);
+    options.variant = text(variant);
+    options.tuning = text(tuning);
+    options.memory_budget = memory_budget;
+    options.plan_cache_bytes = plan_cache_bytes;
+    options.accuracy = accuracy;
+    return options;
+  }
 };
+
+// Plans an ONNX file for the shapes of `inputs` (none: the model's own) and writes plan and packed weights to `output`, which a
+// Session opens like a model; see sparkle_compile.
+inline void compile(const Device& device, const std::string& path, const std::string& output,
+                    const std::vector<Tensor>& inputs = {}, const SessionOptions& options = {}) {
+  std::vector<sparkle_tensor> shapes;
+  for (const Tensor& t : inputs) shapes.push_back(t.c());
+  const sparkle_session_options given = options.c();
+  detail::check(sparkle_compile(device.c(), path.c_str(), &given, shapes.data(), shapes.size(), output.c_str()));
+}
 
 // A model ready to run; may be used by any number of threads at once. Copies share it.
 class Session {
@@ -315,16 +340,7 @@ class Session {
  private:
   template <class Open>
   void open(Open&& call, const SessionOptions& o) {
-    const auto text = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
-    sparkle_session_options options{};
-    options.size = sizeof options;
-    options.precision = text(o.precision);
-    options.algorithm = text(o.algorithm);
-    options.variant = text(o.variant);
-    options.tuning = text(o.tuning);
-    options.memory_budget = o.memory_budget;
-    options.plan_cache_bytes = o.plan_cache_bytes;
-    options.accuracy = o.accuracy;
+    const sparkle_session_options options = o.c();
     sparkle_session* session = nullptr;
     detail::check(call(&options, &session));
     handle_ = std::shared_ptr<sparkle_session>(session, sparkle_session_release);

@@ -39,14 +39,27 @@ class Device:
         return json.loads(self._core.describe())
 
 
+def compile(model: Union[str, os.PathLike], output: Union[str, os.PathLike], device: Union[Device, str] = "auto", *,
+            shapes: Sequence[Sequence[int]] = (), algorithm: str = "", variant: str = "", memory_budget: int = 0,
+            accuracy: float = 0, tuning: Union[str, os.PathLike] = "") -> None:
+    """Plans an ONNX file and writes the plan and its packed weights to ``output``, which a Session opens at once. ``shapes``:
+    one per input, in the model's order, where the model leaves sizes open. The file serves this machine, this version, this
+    number of threads and these shapes; others are refused."""
+    device = device if isinstance(device, Device) else Device(device)
+    with translated():
+        _core.compile(device._core, os.fspath(model), os.fspath(output), [list(s) for s in shapes], algorithm, variant,
+                      memory_budget, accuracy, os.fspath(tuning))
+
+
 class Session:
     """A model ready to run.
 
-    ``model``: a path, or the bytes of an ONNX file. ``device``: a Device or its name; it sets the number of threads:
-    ``Session(model, Device(threads=4))``. ``precision``: "fp32". ``algorithm``, ``variant``: force one by name where it can
-    serve. ``memory_budget``: most bytes of tensors and weights, 0 unlimited. ``accuracy``: most that the error of a layer may
-    be predicted to reach, as a share of its largest output; 0 is 5e-5. ``tuning``: path of a file of stored measurements.
-    ``plan_cache_bytes``: plans and arenas kept for shapes seen before; 0 is 256 MiB.
+    ``model``: a path, or the bytes of a file: ONNX, or what ``sparkle.compile`` wrote on this machine. ``device``: a Device or
+    its name; it sets the number of threads: ``Session(model, Device(threads=4))``. ``precision``: "fp32". ``algorithm``,
+    ``variant``: force one by name where it can serve. ``memory_budget``: most bytes of tensors and weights, 0 unlimited.
+    ``accuracy``: most that the error of a layer may be predicted to reach, as a share of its largest output; 0 is 5e-5.
+    ``tuning``: path of a file of stored measurements. ``plan_cache_bytes``: plans and arenas kept for shapes seen before; 0 is
+    256 MiB.
     """
 
     def __init__(self, model: Union[str, os.PathLike, bytes], device: Union[Device, str] = "auto", precision: str = "fp32", *,

@@ -1,5 +1,6 @@
 // The public interface from outside: errors, runs, buffers, pools and allocators of the caller's, many threads.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -73,6 +74,35 @@ TEST(Api, TellsWhatTheModelWants) {
   EXPECT_FALSE(session.plan({shape}).empty());
   EXPECT_NE(session.report({picture(8, 8)}).find("measured_ms"), std::string::npos);
   EXPECT_NE(device.describe().find("\"memory\""), std::string::npos);
+}
+
+TEST(Api, CompiledModelsAreOpenedLikeModels) {
+  const sparkle::Device device;
+  std::string folder = ::testing::TempDir() + "/sparkle_api_XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string file = folder + "/upscale.sparkle";
+  EXPECT_EQ(status_of([&] { sparkle::compile(device, kModel, file); }), SPARKLE_BAD_USAGE);  // its sizes are open
+  const auto x = picture(9, 13);
+  sparkle::compile(device, kModel, file, {x});
+  std::ifstream stream(file, std::ios::binary);
+  const std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
+  sparkle::SessionOptions gemm;
+  gemm.algorithm = "gemm";
+  EXPECT_EQ(status_of([&] { sparkle::Session(device, file, gemm); }), SPARKLE_BAD_USAGE);
+  EXPECT_EQ(status_of([&] { sparkle::Session(device, bytes.data(), bytes.size() - 1); }), SPARKLE_BAD_FORMAT);
+  const sparkle::Session mapped(device, file), copied(device, bytes.data(), bytes.size());
+  std::remove(file.c_str());  // what is mapped stays
+  ::rmdir(folder.c_str());
+  const auto want = sparkle::Session(device, kModel).run({x}).at(0);
+  EXPECT_EQ(largest_difference(mapped.run({x}).at(0), want), 0);
+  EXPECT_EQ(largest_difference(copied.run({x}).at(0), want), 0);
+  EXPECT_EQ(mapped.inputs().at(0).shape, (sparkle::Shape{1, 3, 9, 13}));
+  EXPECT_EQ(status_of([&] { mapped.run({picture(8, 8)}); }), SPARKLE_BAD_INPUT);
+  EXPECT_EQ(mapped.plan({x}), sparkle::Session(device, kModel).plan({x}));
+  sparkle::DeviceOptions options;
+  options.name = "reference";
+  const sparkle::Device reference(options);
+  EXPECT_EQ(status_of([&] { sparkle::Session(reference, bytes.data(), bytes.size()); }), SPARKLE_DEVICE_UNUSABLE);
 }
 
 TEST(Api, ModelsComeFromMemoryToo) {

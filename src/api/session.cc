@@ -1,9 +1,12 @@
 // Sessions of sparkle.h.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "api/handles.h"
 #include "onnx/reader.h"
 #include "plan/explain.h"
+#include "run/compile_model.h"
+#include "run/open_model.h"
 
 namespace sparkle::api {
 namespace {
@@ -32,13 +35,30 @@ Result<SessionOptions> session_options(const sparkle_session_options* given, con
   return options;
 }
 
-Status open_graph(sparkle_device* device, Result<Graph> graph, const sparkle_session_options* given,
+Status open_model(sparkle_device* device, Result<ModelFile> model, const sparkle_session_options* given,
                   sparkle_session** session) {
-  if (!graph.ok()) return graph.take_error();
+  if (!model.ok()) return model.take_error();
   SPARKLE_TRY(options, session_options(given, device->backend->device()));
-  SPARKLE_TRY(opened, Session::open(std::move(*graph), device->backend, options));
+  SPARKLE_TRY(opened, open_session(std::move(*model), device->backend, options));
   *session = new sparkle_session{device->backend, std::move(opened)};
   return ok();
+}
+
+Result<std::vector<Dims>> compiled_shapes(const Graph& graph, const std::vector<HostTensor>& given) {
+  if (!given.empty() && given.size() != graph.inputs.size())
+    return Error{Reason::bad_usage, "The model has " + std::to_string(graph.inputs.size()) + " inputs, " +
+                                        std::to_string(given.size()) + " were given."};
+  std::vector<Dims> shapes;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    const GraphTensor& t = graph.tensor(graph.inputs[i]);
+    shapes.push_back(given.empty() ? t.shape : given[i].shape);
+    if (!given.empty()) continue;
+    if (!shapes[i].empty() && shapes[i][0] < 0) shapes[i][0] = 1;
+    if (!t.rank_known || std::any_of(shapes[i].begin(), shapes[i].end(), [](int64_t d) { return d < 0; }))
+      return Error{Reason::bad_usage,
+                   "The model leaves sizes of input '" + t.name + "' open; give inputs of the shapes to compile for."};
+  }
+  return shapes;
 }
 
 sparkle_status info_of(const std::vector<SessionInput>& list, size_t index, const char* what, sparkle_tensor_info* info) {
@@ -95,7 +115,7 @@ sparkle_status sparkle_session_open(sparkle_device* device, const char* path, co
   return guarded([&]() -> Status {
     if (!device || !path || !session)
       return Error{Reason::bad_usage, "sparkle_session_open needs a device, a path and a place."};
-    return api::open_graph(device, read_onnx(path), options, session);
+    return api::open_model(device, read_model(path), options, session);
   });
 }
 
@@ -104,8 +124,22 @@ sparkle_status sparkle_session_open_memory(sparkle_device* device, const void* m
   return guarded([&]() -> Status {
     if (!device || !model || !session)
       return Error{Reason::bad_usage, "sparkle_session_open_memory needs a device, a model and a place."};
-    return api::open_graph(device, read_onnx_bytes({static_cast<const std::byte*>(model), bytes}, "", "model in memory"),
-                           options, session);
+    return api::open_model(device, read_model_bytes({static_cast<const std::byte*>(model), bytes}, "model in memory"), options,
+                           session);
+  });
+}
+
+sparkle_status sparkle_compile(sparkle_device* device, const char* path, const sparkle_session_options* options,
+                               const sparkle_tensor* inputs, size_t input_count, const char* output) {
+  return guarded([&]() -> Status {
+    if (!device || !path || !output)
+      return Error{Reason::bad_usage, "sparkle_compile needs a device, a path and the path of its output."};
+    SPARKLE_TRY(wanted, api::session_options(options, device->backend->device()));
+    SPARKLE_TRY(graph, read_onnx(path));
+    SPARKLE_TRY(borrowed, api::borrow(inputs, input_count, "input"));
+    SPARKLE_TRY(shapes, api::compiled_shapes(graph, borrowed));
+    SPARKLE_TRY(done, compile_model(std::move(graph), *device->backend, wanted, shapes, output));
+    return ok();
   });
 }
 

@@ -3,6 +3,7 @@
 #include "base/out_of_memory.h"
 #include "graph/einsum.h"
 #include "graph/evaluate.h"
+#include "graph/graph_text.h"
 #include "graph/infer.h"
 #include "graph/rewrites/editor.h"
 
@@ -158,7 +159,32 @@ Result<Graph> bound(const Graph& source, const std::vector<InputBinding>& inputs
   return g;
 }
 
+Result<Graph> inferred_again(Graph g) {
+  std::vector<bool> ready(g.tensors.size(), false);
+  for (size_t i = 0; i < g.tensors.size(); ++i) ready[i] = g.tensors[i].constant.has_value();
+  for (TensorId id : g.inputs) ready[static_cast<size_t>(id)] = true;
+  for (Op& op : g.ops) {
+    for (TensorId id : op.inputs)
+      if (id != kAbsent && !ready[static_cast<size_t>(id)])
+        return Error{Reason::bad_model, "Node '" + op.name + "' (" + op.type + "): its input '" + g.tensor(id).name +
+                                            "' is not computed before it."};
+    InferContext context(g, op);
+    SPARKLE_CHECK(infer(context));
+    SPARKLE_CHECK(pass_on_open_rows(g, op));
+    for (TensorId id : op.outputs)
+      if (id != kAbsent) ready[static_cast<size_t>(id)] = true;
+  }
+  for (TensorId id : g.outputs)
+    if (!ready[static_cast<size_t>(id)])
+      return Error{Reason::bad_model, "The output '" + g.tensor(id).name + "' is computed by no node."};
+  return g;
+}
+
 }  // namespace
+
+Result<Graph> infer_again(Graph graph) {
+  return guard_memory("Reading the graph of a compiled model", [&] { return inferred_again(std::move(graph)); });
+}
 
 Result<Graph> bind(const Graph& source, const std::vector<InputBinding>& inputs) {
   return guard_memory("The model for these inputs", [&] { return bound(source, inputs); });

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/out_of_memory.h"
-#include "onnx/mapped_file.h"
+#include "base/mapped_file.h"
 #include "onnx/tensor_proto.h"
 
 namespace sparkle {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/out_of_memory.h"
-#include "onnx/mapped_file.h"
+#include "base/mapped_file.h"
 #include "onnx/tensor_proto.h"
 
 namespace sparkle {

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/out_of_memory.h"
-#include "onnx/mapped_file.h"
+#include "base/mapped_file.h"
 #include "onnx/node.h"
 #include "onnx/order.h"
 #include "onnx/tensor_proto.h"

@@ -1,6 +1,6 @@
 #include "onnx/writer.h"
 
-#include "onnx/mapped_file.h"
+#include "base/mapped_file.h"
 #include "onnx/tensor_proto.h"
 #include "onnx/write_ops.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "families/common.h"
+#include "plan/budget.h"
 #include "plan/cost.h"
 #include "plan/tuning_store.h"
 
@@ -153,7 +154,8 @@ Status check_forced(const PlanOptions& options) {
   return Error{Reason::bad_usage, "There is no kernel variant '" + options.variant + "'; there are " + list + "."};
 }
 
-Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options, Errors errors) {
+Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options, Errors errors,
+                      int64_t most_packed) {
   std::vector<Candidate> candidates;
   double plain_seconds = 0;  // of the cheapest way without errors of its own
   const Algorithm* forced = options.algorithm.empty() ? nullptr : algorithm_named(options.algorithm);
@@ -175,6 +177,12 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
     choice.algorithm = algorithm.name;
     choice.plan = algorithm.stages(call);
     const bool served = complete(choice, key, device, options);
+    if (served && packed_bytes(choice, device) > most_packed) {
+      for (Candidate& c : choice.candidates)
+        if (c.reason == Reason::none) c.reason = Reason::over_memory_budget;
+      candidates.insert(candidates.end(), choice.candidates.begin(), choice.candidates.end());
+      continue;
+    }
     choice.error = algorithm.error ? algorithm.error(call) : 0;
     if (served && choice.error == 0 && (plain_seconds == 0 || choice.cost.seconds < plain_seconds))
       plain_seconds = choice.cost.seconds;

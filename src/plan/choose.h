@@ -1,6 +1,8 @@
 // Choice: every draft step gets its stages and schedules. Describe, enumerate, reject with a reason, rank by cost.
 #pragma once
 
+#include <limits>
+
 #include "plan/draft.h"
 
 namespace sparkle {
@@ -30,9 +32,10 @@ Status check_forced(const PlanOptions& options);
 // Whether algorithms whose rounding errors exceed a plain sum's may be chosen.
 enum class Errors : uint8_t { allowed, avoided };
 
-// The cheapest way. Errors: no_kernel with the sentence of the best rejection where nothing serves it.
-Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options,
-                      Errors errors = Errors::allowed);
+// The cheapest way, of those whose packed weights take at most `most_packed` bytes. Errors: no_kernel with the sentence of the
+// best rejection where nothing serves it.
+Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options, Errors errors = Errors::allowed,
+                      int64_t most_packed = std::numeric_limits<int64_t>::max());
 Result<Choice> choose(const Stage& stage, const Device& device, const PlanOptions& options);
 
 }  // namespace sparkle

@@ -68,6 +68,12 @@ std::string tiles_of(const PlanStep& step) {
 
 }  // namespace
 
+std::string budget_note(const Plan& plan) {
+  const double total = plan.predicted_seconds(), lost = plan.budget_seconds;
+  return format("for the memory budget %d of %zu steps take packed weights of fewer bytes: predicted %.3f ms (%.1f %%) slower",
+                plan.budget_steps, plan.steps.size(), lost * 1e3, total > lost ? 100 * lost / (total - lost) : 0.0);
+}
+
 std::string explain(const Plan& plan, const Device& device, const ExplainOptions& options) {
   std::string text = "plan of '" + plan.model + "' on " + device.name + "\n";
   const char* heading = plan.calibrated ? "predicted ms" : "bound ms";
@@ -103,6 +109,7 @@ std::string explain(const Plan& plan, const Device& device, const ExplainOptions
   text += format("; layout changes and copies %.1f %%", total > 0 ? 100 * layout_seconds / total : 0.0);
   text += format("; arena %.1f MiB, constants %.1f MiB\n", static_cast<double>(plan.arena_bytes) / 1048576,
                  static_cast<double>(plan.constant_bytes()) / 1048576);
+  if (plan.budget_steps > 0) text += budget_note(plan) + "\n";
   text += "bound by:";
   for (const auto& [name, count] : bounds) text += " " + name + " " + std::to_string(count);
   if (without_kernel > 0)
@@ -149,6 +156,8 @@ std::string explain_json(const Plan& plan, const Device& device) {
               {"arena_bytes", plan.arena_bytes},
               {"constant_bytes", plan.constant_bytes()},
               {"predicted_ms", plan.predicted_seconds() * 1e3},
+              {"budget_steps", plan.budget_steps},
+              {"budget_lost_ms", plan.budget_seconds * 1e3},
               {"steps", steps}}
       .dump(2, ' ', false, json::error_handler_t::replace);  // names of models need not be UTF-8
 }

@@ -17,6 +17,9 @@ struct ExplainOptions {
 // A table for people, closed by totals: predicted time, memory, what fraction is layout changes.
 std::string explain(const Plan& plan, const Device& device, const ExplainOptions& options = {});
 
+// What the memory budget changed and what it is predicted to cost, as one line.
+std::string budget_note(const Plan& plan);
+
 // The same as one JSON object: {"model", "device", "calibrated", "arena_bytes", "constant_bytes", "predicted_ms", "steps":
 // [...]}.
 std::string explain_json(const Plan& plan, const Device& device);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "base/out_of_memory.h"
 #include "plan/blocks.h"
+#include "plan/budget.h"
 #include "plan/choose.h"
 #include "plan/fuse.h"
 #include "plan/lower.h"
@@ -68,9 +70,9 @@ Error at_step(const DraftStep& step, Error error) {
 }
 
 Result<Choice> choice_of(const Draft& draft, const DraftStep& step, const Device& device, const PlanOptions& options,
-                         Errors errors) {
+                         Errors errors, int64_t most_packed = std::numeric_limits<int64_t>::max()) {
   const auto* problem = std::get_if<Problem>(&step.work);
-  auto choice = problem ? choose(call_of(draft, step, *problem), device, options, errors)
+  auto choice = problem ? choose(call_of(draft, step, *problem), device, options, errors, most_packed)
                         : choose(stage_of(draft, step, std::get<StageParams>(step.work)), device, options);
   if (!choice.ok()) return at_step(step, choice.take_error());
   return choice;
@@ -80,8 +82,10 @@ Result<Choice> choice_of(const Draft& draft, const DraftStep& step, const Device
 // must spare this share of its time.
 constexpr double kWorthOfErrors = 0.05;
 
-Status choose_steps(Plan& plan, const Draft& draft, const Device& device, const PlanOptions& options,
-                    std::vector<int>& buffer_of_tensor, std::vector<BufferLife>& lives, std::vector<bool>& in_arena) {
+// The fastest way of each step that computes something, blocks in the place of their layers; `errors`: whether errors were worth
+// it.
+Result<std::vector<ChosenStep>> fastest_steps(const Draft& draft, const Device& device, const PlanOptions& options,
+                                              Errors& errors) {
   std::vector<ChosenStep> chosen(draft.steps.size());
   double seconds = 0, spared = 0;
   for (size_t i = 0; i < chosen.size(); ++i) {
@@ -91,18 +95,14 @@ Status choose_steps(Plan& plan, const Draft& draft, const Device& device, const 
     seconds += found.cost.seconds, spared += found.spared_seconds;
     chosen[i].choice = std::move(found);
   }
-  const bool worth = spared >= kWorthOfErrors * (seconds + spared);
+  errors = spared >= kWorthOfErrors * (seconds + spared) ? Errors::allowed : Errors::avoided;
   for (size_t i = 0; i < chosen.size(); ++i)
-    if (!worth && chosen[i].choice.spared_seconds > 0) {
-      SPARKLE_TRY(plain, choice_of(draft, draft.steps[i], device, options, Errors::avoided));
+    if (errors == Errors::avoided && chosen[i].choice.spared_seconds > 0) {
+      SPARKLE_TRY(plain, choice_of(draft, draft.steps[i], device, options, errors));
       chosen[i].choice = std::move(plain);
     }
   choose_blocks(draft, device, options, chosen);
-  for (size_t i = 0; i < chosen.size(); ++i)
-    if (!chosen[i].dropped)
-      append_steps(plan, draft, chosen[i].block ? *chosen[i].block : draft.steps[i], chosen[i].choice, buffer_of_tensor, lives,
-                   in_arena);
-  return ok();
+  return chosen;
 }
 
 // Lives of buffers from first to last touch, workspaces for their own step; then places.
@@ -145,21 +145,16 @@ Status check_addressable(const Plan& plan, const std::vector<BufferLife>& lives)
                "The tensors of the model '" + plan.model + "' are more in all than can be addressed; give smaller inputs."};
 }
 
-Status check_budget(const Plan& plan, int64_t budget) {
-  if (budget <= 0) return ok();
-  int64_t need = plan.arena_bytes + plan.constant_bytes();
-  for (int t : plan.inputs) need += plan.tensors[static_cast<size_t>(t)].desc.bytes();
-  for (int t : plan.outputs) need += plan.tensors[static_cast<size_t>(t)].desc.bytes();
-  if (need <= budget) return ok();
+Status check_budget(const Plan& plan, int64_t need, int64_t budget) {
+  if (budget <= 0 || need <= budget) return ok();
   return Error{Reason::over_memory_budget, "The model '" + plan.model + "' needs " + std::to_string(need) +
                                                " bytes for these inputs, the memory budget is " + std::to_string(budget) +
                                                "; give smaller inputs or a larger --memory-budget."};
 }
 
-Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions& options) {
-  SPARKLE_CHECK(check_forced(options));
-  const std::vector<Group> groups = fuse(graph, options.fuse);
-  SPARKLE_TRY(draft, lower(graph, groups));
+// The plan of a draft whose steps are done as chosen.
+Result<Plan> assembled(const Graph& graph, const Draft& draft, const std::vector<const DraftStep*>& steps,
+                       const std::vector<Choice>& choices, const Device& device) {
   Plan plan;
   plan.model = graph.name;
   plan.device = device.name;
@@ -180,12 +175,42 @@ Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions
     lives.push_back({buffer.elements * size_of(buffer.dtype), 1 << 30, -1, 0});
     in_arena.push_back(buffer.kind == PlaceKind::arena);
   }
-  SPARKLE_CHECK(choose_steps(plan, draft, device, options, buffer_of_tensor, lives, in_arena));
+  for (size_t i = 0; i < steps.size(); ++i) append_steps(plan, draft, *steps[i], choices[i], buffer_of_tensor, lives, in_arena);
   // Where a kernel is still to be written the roofs give a bound, whatever was measured.
   plan.calibrated &= std::all_of(plan.steps.begin(), plan.steps.end(), has_kernel);
   SPARKLE_CHECK(check_addressable(plan, lives));
   assign_memory(plan, buffer_of_tensor, std::move(lives), in_arena);
-  SPARKLE_CHECK(check_budget(plan, options.memory_budget));
+  return plan;
+}
+
+Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions& options) {
+  SPARKLE_CHECK(check_forced(options));
+  const std::vector<Group> groups = fuse(graph, options.fuse);
+  SPARKLE_TRY(draft, lower(graph, groups));
+  Errors errors = Errors::allowed;
+  SPARKLE_TRY(chosen, fastest_steps(draft, device, options, errors));
+  std::vector<const DraftStep*> steps;
+  std::vector<Choice> choices;
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (chosen[i].dropped) continue;
+    steps.push_back(chosen[i].block ? &*chosen[i].block : &draft.steps[i]);
+    choices.push_back(std::move(chosen[i].choice));
+  }
+  SPARKLE_TRY(plan, assembled(graph, draft, steps, choices, device));
+  if (options.memory_budget <= 0) return plan;
+  const double fastest = plan.predicted_seconds();
+  const auto again = [&](size_t step, int64_t most) { return choice_of(draft, *steps[step], device, options, errors, most); };
+  int64_t need = planned_bytes(plan, device);
+  const std::vector<Choice> first = choices;
+  while (need > options.memory_budget && save_memory(choices, need - options.memory_budget, device, again)) {
+    SPARKLE_TRY(smaller, assembled(graph, draft, steps, choices, device));
+    plan = std::move(smaller);
+    need = planned_bytes(plan, device);
+  }
+  SPARKLE_CHECK(check_budget(plan, need, options.memory_budget));
+  plan.budget_seconds = plan.predicted_seconds() - fastest;
+  for (size_t i = 0; i < choices.size(); ++i)
+    plan.budget_steps += packed_bytes(choices[i], device) != packed_bytes(first[i], device);
   return plan;
 }
 

@@ -68,6 +68,8 @@ struct Plan {
   std::vector<int> inputs, outputs;  // plan tensors, in the model's order
   std::vector<int> open;             // which of the outputs end where their first column turns to -1: the data tells their rows
   int64_t arena_bytes = 0;
+  int budget_steps = 0;       // that take less memory than the fastest way would, for the memory budget
+  double budget_seconds = 0;  // predicted time that this loses
 
   int64_t constant_bytes() const;
   double predicted_seconds() const;
@@ -76,7 +78,7 @@ struct Plan {
 struct PlanOptions {
   std::string algorithm;      // force one by name; empty: by cost
   std::string variant;        // force a kernel variant by name wherever it can serve
-  int64_t memory_budget = 0;  // bytes of arena, constants, inputs and outputs; 0: unlimited
+  int64_t memory_budget = 0;  // bytes of arena, packed constants, inputs and outputs; 0: unlimited
   double accuracy = 5e-5;     // most that max |error| / max |output| of a layer may be predicted to reach
   bool fuse = true;           // false: every operator is a step of its own
   const class TuningStore* tuning = nullptr;

@@ -36,6 +36,16 @@ struct StepLine {
   }
 };
 
+// What the memory budget changed; left out where it changed nothing.
+struct BudgetLine {
+  int steps = 0;
+  double lost_us = 0;
+  template <class V>
+  void visit(V& v) {
+    v("steps", steps), v("lost_us", lost_us);
+  }
+};
+
 TensorLine line_of(const TensorDesc& d) {
   TensorLine line;
   line.dtype = name_of(d.dtype), line.shape = d.shape;
@@ -92,6 +102,8 @@ std::string to_text(const Plan& plan) {
   ids("inputs", plan.inputs);
   ids("outputs", plan.outputs);
   if (!plan.open.empty()) ids("open", plan.open);
+  if (plan.budget_steps > 0)
+    text += "budget " + to_text(BudgetLine{plan.budget_steps, six_digits(plan.budget_seconds * 1e6)}) + "\n";
   for (const PlanConstant& c : plan.constants) {
     const auto* bytes = reinterpret_cast<const char*>(c.value.bytes.get());
     const uint64_t hash = bytes ? hash_text({bytes, static_cast<size_t>(c.value.size_bytes())}) : c.hash;
@@ -173,6 +185,7 @@ class PlanParser {
     if (key == "inputs") return list(rest, plan_.inputs);
     if (key == "outputs") return list(rest, plan_.outputs);
     if (key == "open") return list(rest, plan_.open);
+    if (key == "budget") return parse_budget(rest);
     if (key == "constant") return parse_constant(rest);
     if (key == "tensor") return parse_tensor(rest);
     if (key == "step") return parse_step(rest);
@@ -186,6 +199,12 @@ class PlanParser {
     std::istringstream stream{std::string(text)};
     for (int v; stream >> v;) values.push_back(v);
     return stream.eof() ? ok() : Status(bad("'" + std::string(text) + "' is not a list of tensors"));
+  }
+  Status parse_budget(std::string_view text) {
+    auto line = from_text<BudgetLine>(text);
+    if (!line.ok()) return bad(line.error().message);
+    plan_.budget_steps = line->steps, plan_.budget_seconds = line->lost_us * 1e-6;
+    return ok();
   }
   static std::string name_at_end(std::string_view text, std::string_view& fields) {
     const size_t at = text.find(" name=");

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "base/out_of_memory.h"
-#include "onnx/mapped_file.h"
+#include "base/mapped_file.h"
 #include "report/jpeg_check.h"
 #include "report/png_check.h"
 

@@ -58,6 +58,14 @@ Result<std::shared_ptr<Buffer>> ConstantStore::get(const PlanConstant& constant,
   return entry.buffer;
 }
 
+Result<std::shared_ptr<Buffer>> ConstantStore::place(std::span<const std::byte> bytes) {
+  const auto size = static_cast<int64_t>(bytes.size());
+  // Kernels do not write into constants; an import for reading alone is no kind of its own.
+  SPARKLE_TRY(own, backend_.import(const_cast<std::byte*>(bytes.data()), size));
+  if (own) return own;
+  return upload(bytes.data(), size);
+}
+
 int64_t ConstantStore::bytes() const {
   const std::lock_guard lock(mutex_);
   int64_t total = 0;

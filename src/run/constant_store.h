@@ -34,6 +34,8 @@ class ConstantStore {
   explicit ConstantStore(Backend& backend) : backend_(backend) {}
   // The constant as operand `input` of a kernel: packed if the kernel wants it so, else its plain bytes.
   Result<std::shared_ptr<Buffer>> get(const PlanConstant& constant, const Kernel& kernel, int input);
+  // Bytes that are packed already, which stay where they are as long as the buffer: used there, or uploaded.
+  Result<std::shared_ptr<Buffer>> place(std::span<const std::byte> bytes);
   // Bytes of its own: packed and uploaded copies, not what is used where it lies.
   int64_t bytes() const;
   // Adds the originals that the store keeps.

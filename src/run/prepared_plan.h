@@ -48,8 +48,9 @@ class PreparedPlan {
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::unique_ptr<Program> program;
   std::vector<std::shared_ptr<Buffer>> constants;
-  std::vector<bool> input_bound;   // inputs that became constants are not passed on
-  int64_t own_constant_bytes = 0;  // constants that no other plan shares: what shapes and values of this one folded to
+  std::shared_ptr<const void> keeps;  // whose memory constants may lie in
+  std::vector<bool> input_bound;      // inputs that became constants are not passed on
+  int64_t own_constant_bytes = 0;     // constants that no other plan shares: what shapes and values of this one folded to
 
   // From here on the plan counts: one arena, its own constants, its program.
   void enter(std::shared_ptr<CacheBytes> cache);

@@ -5,7 +5,9 @@
 #include <cstring>
 
 #include "base/out_of_memory.h"
+#include "plan/budget.h"
 #include "run/prepared_plan.h"
+#include "run/step_kernels.h"
 
 namespace sparkle {
 namespace {
@@ -25,6 +27,30 @@ std::string shapes_text(const std::vector<HostTensor>& inputs) {
 
 }  // namespace
 
+Status check_options(const CompiledModel& model, const SessionOptions& asked) {
+  const CompileOptions& have = model.options();
+  const auto refused = [&](const std::string& option, const std::string& with, const std::string& instead) {
+    return Error{Reason::bad_usage, "'" + model.name() + "' was compiled with " + option + " " + with + ", not " + instead +
+                                        "; leave the option out, or compile the model again with it."};
+  };
+  const auto word = [](const std::string& text) { return text.empty() ? std::string("chosen by cost") : "'" + text + "'"; };
+  if (!asked.algorithm.empty() && asked.algorithm != have.algorithm)
+    return refused("the algorithm", word(have.algorithm), word(asked.algorithm));
+  if (!asked.variant.empty() && asked.variant != have.variant)
+    return refused("the variant", word(have.variant), word(asked.variant));
+  const auto number = [](double value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%g", value);
+    return std::string(text);
+  };
+  if (asked.accuracy != SessionOptions{}.accuracy && asked.accuracy != have.accuracy)
+    return refused("an accuracy of", number(have.accuracy), number(asked.accuracy));
+  if (!asked.fuse && have.fuse) return refused("fused steps,", "which stay fused", "apart");
+  if (asked.tuning && (!model.tuning() || asked.tuning->to_text() != model.tuning()->to_text()))
+    return refused("its own choices,", model.tuning() ? "of another tuning store" : "by cost", "those of this tuning store");
+  return ok();
+}
+
 Session::~Session() = default;
 
 Result<std::unique_ptr<Session>> Session::open(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options) {
@@ -33,17 +59,21 @@ Result<std::unique_ptr<Session>> Session::open(Graph graph, std::shared_ptr<Back
   });
 }
 
+void Session::describe(const Graph& graph) {
+  const auto list = [&](const std::vector<TensorId>& ids, std::vector<SessionInput>& to) {
+    for (TensorId id : ids) {
+      const GraphTensor& t = graph.tensor(id);
+      to.push_back({t.name, t.dtype, t.shape, t.axis_names, t.rank_known});
+    }
+  };
+  list(graph.inputs, inputs_);
+  list(graph.outputs, outputs_);
+}
+
 Result<std::unique_ptr<Session>> Session::opened(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options) {
   std::unique_ptr<Session> session(new Session);
   SPARKLE_CHECK(simplify(graph));
-  const auto describe = [&](const std::vector<TensorId>& ids, std::vector<SessionInput>& list) {
-    for (TensorId id : ids) {
-      const GraphTensor& t = graph.tensor(id);
-      list.push_back({t.name, t.dtype, t.shape, t.axis_names, t.rank_known});
-    }
-  };
-  describe(graph.inputs, session->inputs_);
-  describe(graph.outputs, session->outputs_);
+  session->describe(graph);
   const std::vector<bool> by_value = inputs_needed_by_value(graph);
   for (size_t i = 0; i < by_value.size(); ++i) session->inputs_[i].by_value = by_value[i];
   session->fixed_ = std::all_of(session->inputs_.begin(), session->inputs_.end(), [](const SessionInput& in) {
@@ -55,6 +85,23 @@ Result<std::unique_ptr<Session>> Session::opened(Graph graph, std::shared_ptr<Ba
   session->options_ = options;
   session->cache_ = std::make_shared<CacheBytes>(options.plan_cache_bytes);
   return session;
+}
+
+Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const CompiledModel> model, std::shared_ptr<Backend> backend,
+                                               const SessionOptions& options) {
+  return guard_memory("Opening the compiled model", [&]() -> Result<std::unique_ptr<Session>> {
+    SPARKLE_CHECK(model->check_device(backend->device()));
+    SPARKLE_CHECK(check_options(*model, options));
+    std::unique_ptr<Session> session(new Session);
+    session->describe(model->graph());
+    session->fixed_ = true;
+    session->compiled_ = std::move(model);
+    session->constants_ = std::make_unique<ConstantStore>(*backend);
+    session->backend_ = std::move(backend);
+    session->options_ = options;
+    session->cache_ = std::make_shared<CacheBytes>(options.plan_cache_bytes);
+    return session;
+  });
 }
 
 Status Session::check_inputs(const std::vector<HostTensor>& inputs) const {
@@ -84,102 +131,169 @@ Status Session::check_inputs(const std::vector<HostTensor>& inputs) const {
                   : at < want.axis_names.size() && !want.axis_names[at].empty() ? want.axis_names[at]
                                                                                 : "?";
       }
-      return Error{Reason::bad_input, who + "has shape " + (wanted.empty() ? "scalar" : wanted) + " in the model, " +
-                                          have.shape.to_string() + " was given."};
+      return Error{Reason::bad_input, who + "has shape " + (wanted.empty() ? "scalar" : wanted) +
+                                          (compiled_ ? " in the compiled file, " : " in the model, ") + have.shape.to_string() +
+                                          (compiled_ ? " was given; compile the model for this shape." : " was given.")};
     }
   }
   return ok();
 }
 
-Result<std::shared_ptr<PreparedPlan>> Session::build(const std::vector<HostTensor>& inputs) {
-  std::vector<InputBinding> bindings;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    bindings.push_back({inputs[i].shape, std::nullopt});
-    if (!inputs_[i].by_value) continue;
-    // A copy: the caller's memory need not outlive the call, the plan does.
-    HostTensor value = HostTensor::uninitialized(inputs[i].dtype, inputs[i].shape);
-    std::memcpy(value.bytes.get(), inputs[i].bytes.get(), static_cast<size_t>(value.size_bytes()));
-    bindings.back().value = std::move(value);
+// A plan, the graph it was made of, and its kernels.
+struct Session::Planned {
+  Plan plan;
+  Graph bound;  // empty for a compiled model
+  StepKernels steps;
+  int64_t foreseen_bytes = 0;  // what the planner says that it needs
+};
+
+// Kernels that need more scratch than the plan foresaw (weights packed at run time) get it behind the arena.
+static void fit_workspaces(Plan& plan, const StepKernels& steps) {
+  const int64_t planned_arena = plan.arena_bytes;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    PlanStep& step = plan.steps[i];
+    if (steps.kernels[i]->workspace_bytes() <= step.workspace_bytes) continue;
+    step.workspace_offset = round_up(planned_arena);
+    step.workspace_bytes = steps.kernels[i]->workspace_bytes();
+    plan.arena_bytes = std::max(plan.arena_bytes, step.workspace_offset + round_up(step.workspace_bytes));
   }
-  SPARKLE_TRY(bound, sparkle::bind(graph_, bindings));
-  SPARKLE_CHECK(simplify(bound));
-  SPARKLE_TRY(plan, make_plan(bound, backend_->device(), options_.plan()));
+}
+
+Result<Session::Planned> Session::plan_for(const std::vector<HostTensor>& inputs, int64_t memory_budget) const {
+  Planned planned;
+  if (compiled_) {
+    SPARKLE_TRY(plan, compiled_->plan());
+    planned.plan = std::move(plan);
+  } else {
+    std::vector<InputBinding> bindings;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      bindings.push_back({inputs[i].shape, std::nullopt});
+      if (!inputs_[i].by_value) continue;
+      // A copy: the caller's memory need not outlive the call, the plan does.
+      HostTensor value = HostTensor::uninitialized(inputs[i].dtype, inputs[i].shape);
+      std::memcpy(value.bytes.get(), inputs[i].bytes.get(), static_cast<size_t>(value.size_bytes()));
+      bindings.back().value = std::move(value);
+    }
+    SPARKLE_TRY(bound, sparkle::bind(graph_, bindings));
+    SPARKLE_CHECK(simplify(bound));
+    PlanOptions options = options_.plan();
+    options.memory_budget = memory_budget;
+    SPARKLE_TRY(plan, make_plan(bound, backend_->device(), options));
+    planned.plan = std::move(plan), planned.bound = std::move(bound);
+  }
+  SPARKLE_TRY(steps, compile_steps(planned.plan, *backend_));
+  planned.steps = std::move(steps);
+  planned.foreseen_bytes = planned_bytes(planned.plan, backend_->device());
+  fit_workspaces(planned.plan, planned.steps);
+  return planned;
+}
+
+// The planner foresees the memory of a run; what packing takes on the way - the model's constants beside packed ones - only the
+// kernels and the store tell. Where that exceeds the budget, the plan must need so much less.
+Result<Session::Planned> Session::plan_within_budget(const std::vector<HostTensor>& inputs) const {
+  constexpr int kMostPlans = 8;
+  int64_t budget = options_.memory_budget;
+  std::optional<Error> over;
+  for (int i = 0; i < kMostPlans; ++i) {
+    auto planned = plan_for(inputs, budget);
+    if (!planned.ok()) return over ? *over : planned.take_error();
+    if (options_.memory_budget <= 0 || compiled_) return planned;
+    SPARKLE_TRY(memory, constants_->foresee(planned->plan.constants, planned->steps.uses, originals_of(*planned), fixed_));
+    const Status fits = check_budget(planned->plan, memory);
+    if (fits.ok()) return planned;
+    over = fits.error();
+    const int64_t excess = needed_bytes(planned->plan, memory) - options_.memory_budget;
+    budget = std::min(budget, planned->foreseen_bytes) - excess;
+    if (budget <= 0) break;
+  }
+  return *over;
+}
+
+Result<std::shared_ptr<PreparedPlan>> Session::build(const std::vector<HostTensor>& inputs) {
+  SPARKLE_TRY(planned, plan_within_budget(inputs));
   auto prepared = std::make_shared<PreparedPlan>();
-  prepared->plan = std::make_shared<Plan>(std::move(plan));
-  Plan& p = *prepared->plan;
+  prepared->plan = std::make_shared<Plan>(std::move(planned.plan));
+  const Plan& p = *prepared->plan;
   for (size_t i = 0; i < inputs.size(); ++i) prepared->input_bound.push_back(inputs_[i].by_value);
   Slots slots;
   slots.outputs = slots.inputs + static_cast<int>(p.inputs.size());
   slots.constants = slots.outputs + static_cast<int>(p.outputs.size());
-  const int64_t planned_arena = p.arena_bytes;
   std::vector<Launch> launches;
-  std::vector<ConstantUse> uses;
-  for (PlanStep& step : p.steps) {
-    uint32_t constant_mask = 0;
-    for (size_t i = 0; i < step.inputs.size() && i < 32; ++i)
-      if (p.tensors[static_cast<size_t>(step.inputs[i])].kind == PlaceKind::constant) constant_mask |= 1u << i;
-    auto compiled = backend_->compile(step.stage, step.schedule, constant_mask);
-    if (!compiled.ok()) {
-      Error error = compiled.take_error();
-      error.message = "Step '" + step.name + "' cannot be compiled: " + error.message;
-      return error;
+  int next_constant = slots.constants;  // one slot per use, in the order of StepKernels::uses
+  const auto bind_operand = [&](int tensor) {
+    const PlanTensor& t = p.tensors[static_cast<size_t>(tensor)];
+    switch (t.kind) {
+      case PlaceKind::arena: return Binding{0, t.offset};
+      case PlaceKind::input: return Binding{slots.inputs + t.index, 0};
+      case PlaceKind::output: return Binding{slots.outputs + t.index, 0};
+      case PlaceKind::constant: break;
     }
-    std::unique_ptr<Kernel> kernel = std::move(*compiled);
+    return Binding{next_constant++, 0};
+  };
+  for (size_t i = 0; i < p.steps.size(); ++i) {
+    const PlanStep& step = p.steps[i];
     Launch launch;
-    launch.kernel = kernel.get();
+    launch.kernel = planned.steps.kernels[i].get();
     launch.name = step.name;
-    const auto bind_operand = [&](int tensor) {
-      const PlanTensor& t = p.tensors[static_cast<size_t>(tensor)];
-      switch (t.kind) {
-        case PlaceKind::arena: return Binding{0, t.offset};
-        case PlaceKind::input: return Binding{slots.inputs + t.index, 0};
-        case PlaceKind::output: return Binding{slots.outputs + t.index, 0};
-        case PlaceKind::constant: break;
-      }
-      return Binding{};
-    };
-    for (size_t i = 0; i < step.inputs.size(); ++i) {
-      const PlanTensor& t = p.tensors[static_cast<size_t>(step.inputs[i])];
-      if (t.kind != PlaceKind::constant) {
-        launch.inputs.push_back(bind_operand(step.inputs[i]));
-        continue;
-      }
-      launch.inputs.push_back({slots.constants + static_cast<int>(uses.size()), 0});
-      uses.push_back({static_cast<size_t>(t.index), kernel.get(), static_cast<int>(i)});
-    }
+    for (int tensor : step.inputs) launch.inputs.push_back(bind_operand(tensor));
     for (int tensor : step.outputs) launch.outputs.push_back(bind_operand(tensor));
-    // Kernels that need more scratch than the plan foresaw (weights packed at run time) get it behind the arena.
-    if (kernel->workspace_bytes() > step.workspace_bytes) {
-      step.workspace_offset = round_up(planned_arena);
-      step.workspace_bytes = kernel->workspace_bytes();
-      p.arena_bytes = std::max(p.arena_bytes, step.workspace_offset + round_up(step.workspace_bytes));
-    }
     launch.workspace = {0, step.workspace_offset};
     launches.push_back(std::move(launch));
-    prepared->kernels.push_back(std::move(kernel));
   }
   SPARKLE_TRY(program, backend_->record(launches));
   prepared->program = std::move(program);
-  SPARKLE_CHECK(pack(*prepared, std::move(bound), uses));
+  prepared->kernels = std::move(planned.steps.kernels);
+  if (compiled_) {
+    SPARKLE_CHECK(take_packed(*prepared, planned.steps.uses));
+  } else {
+    SPARKLE_CHECK(pack(*prepared, std::move(planned)));
+  }
   return prepared;
+}
+
+// Constants as they lie in a compiled file: used there where the device sees the host's memory, else uploaded.
+Status Session::take_packed(PreparedPlan& prepared, std::span<const ConstantUse> uses) {
+  SPARKLE_TRY(found, compiled_->constants(*prepared.plan, uses));
+  const ConstantMemory memory{compiled_->weight_bytes(), compiled_->weight_bytes()};
+  SPARKLE_CHECK(check_budget(*prepared.plan, memory));
+  std::map<const std::byte*, std::shared_ptr<Buffer>> buffers;
+  for (const auto& bytes : found) {
+    std::shared_ptr<Buffer>& buffer = buffers[bytes.data()];
+    if (!buffer) {
+      SPARKLE_TRY(made, constants_->place(bytes));
+      buffer = std::move(made);
+    }
+    prepared.constants.push_back(buffer);
+  }
+  prepared.keeps = compiled_;
+  constant_memory_ = memory;
+  return ok();
+}
+
+Originals Session::originals_of(const Planned& planned) const {
+  Originals originals;
+  for (const GraphTensor& t : graph_.tensors)
+    if (t.constant) add_original(originals, *t.constant);
+  constants_->add_originals(originals);
+  for (const GraphTensor& t : planned.bound.tensors)
+    if (t.constant) add_original(originals, *t.constant);
+  for (const PlanConstant& c : planned.plan.constants) add_original(originals, c.value);
+  return originals;
 }
 
 // Where all shapes are fixed this plan is the only one there will be: the model's own copy of a constant goes as soon as its
 // packed form exists. Else it stays, since another plan may want it packed in another way.
-Status Session::pack(PreparedPlan& prepared, Graph bound, std::span<const ConstantUse> uses) {
+Status Session::pack(PreparedPlan& prepared, Planned planned) {
   Plan& plan = *prepared.plan;
-  Originals originals, of_model;
+  const std::span<const ConstantUse> uses = planned.steps.uses;
+  Originals of_model;
   for (const GraphTensor& t : graph_.tensors)
     if (t.constant) add_original(of_model, *t.constant);
-  originals = of_model;
-  constants_->add_originals(originals);
-  for (const GraphTensor& t : bound.tensors)
-    if (t.constant) add_original(originals, *t.constant);
-  for (const PlanConstant& c : plan.constants) add_original(originals, c.value);
-  SPARKLE_TRY(memory, constants_->foresee(plan.constants, uses, originals, fixed_));
+  planned.plan.constants = plan.constants;
+  SPARKLE_TRY(memory, constants_->foresee(plan.constants, uses, originals_of(planned), fixed_));
   // Every size is known now: nothing is packed that the budget has no room for.
   SPARKLE_CHECK(check_budget(plan, memory));
-  bound = {};
+  planned.bound = {}, planned.plan = {};
   std::vector<int> left(plan.constants.size(), 0);
   for (const ConstantUse& use : uses) ++left[use.constant];
   if (fixed_) {
@@ -204,8 +318,12 @@ Status Session::pack(PreparedPlan& prepared, Graph bound, std::span<const Consta
   return ok();
 }
 
+int64_t Session::needed_bytes(const Plan& plan, const ConstantMemory& memory) const {
+  return std::max(memory.peak, memory.resident + bytes_beside_constants(plan));
+}
+
 Status Session::check_budget(const Plan& plan, const ConstantMemory& memory) const {
-  const int64_t need = std::max(memory.peak, memory.resident + bytes_beside_constants(plan));
+  const int64_t need = needed_bytes(plan, memory);
   if (options_.memory_budget <= 0 || need <= options_.memory_budget) return ok();
   return Error{Reason::over_memory_budget, "With its weights packed the model '" + plan.model + "' needs " +
                                                std::to_string(need) + " bytes, the memory budget is " +

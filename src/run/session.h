@@ -14,6 +14,7 @@
 #include "backends/backend.h"
 #include "plan/plan.h"
 #include "plan/tuning_store.h"
+#include "run/compiled_model.h"
 #include "run/constant_store.h"
 
 namespace sparkle {
@@ -29,6 +30,10 @@ struct SessionOptions {
   // As long as these options live.
   PlanOptions plan() const { return {algorithm, variant, memory_budget, accuracy, fuse, tuning.get(), fusion}; }
 };
+
+// What a caller asks for against what a file was compiled with. Options left at their defaults ask for nothing, and any memory
+// budget may be given. Errors: bad_usage.
+Status check_options(const CompiledModel& model, const SessionOptions& asked);
 
 struct SessionInput {
   std::string name;
@@ -56,6 +61,10 @@ class Session {
  public:
   // Takes the graph as the reader gives it; simplifies it. Errors: whatever reading, rewriting and planning say.
   static Result<std::unique_ptr<Session>> open(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options);
+  // A compiled model: its shapes, and the options it was compiled with. Errors: device_unusable where it was compiled for
+  // another machine, bad_usage where an option asks for something else than the file holds.
+  static Result<std::unique_ptr<Session>> open(std::shared_ptr<const CompiledModel> model, std::shared_ptr<Backend> backend,
+                                               const SessionOptions& options);
   ~Session();
 
   const std::vector<SessionInput>& inputs() const { return inputs_; }
@@ -99,13 +108,21 @@ class Session {
   Status execute(PreparedPlan& plan, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
                  RunReport* report, bool timestamps);
   Result<std::shared_ptr<PreparedPlan>> build(const std::vector<HostTensor>& inputs);
-  Status pack(PreparedPlan& prepared, Graph bound, std::span<const ConstantUse> uses);
+  struct Planned;
+  Result<Planned> plan_for(const std::vector<HostTensor>& inputs, int64_t memory_budget) const;
+  Result<Planned> plan_within_budget(const std::vector<HostTensor>& inputs) const;
+  Originals originals_of(const Planned& planned) const;
+  Status pack(PreparedPlan& prepared, Planned planned);
+  Status take_packed(PreparedPlan& prepared, std::span<const ConstantUse> uses);
+  void describe(const Graph& graph);
   Status check_budget(const Plan& plan, const ConstantMemory& memory) const;
   int64_t bytes_beside_constants(const Plan& plan) const;
+  int64_t needed_bytes(const Plan& plan, const ConstantMemory& memory) const;
   Status check_inputs(const std::vector<HostTensor>& inputs) const;
   Status check_values(const std::vector<HostTensor>& inputs) const;
 
   Graph graph_;
+  std::shared_ptr<const CompiledModel> compiled_;  // instead of the graph
   std::shared_ptr<Backend> backend_;
   SessionOptions options_;
   std::vector<SessionInput> inputs_, outputs_;

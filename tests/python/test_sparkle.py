@@ -71,6 +71,25 @@ def test_model_from_bytes(session):
     np.testing.assert_array_equal(sparkle.Session(MODEL.read_bytes()).run(x)[0], session.run(x)[0])
 
 
+def test_compiled_model(session, tmp_path):
+    file = tmp_path / "upscale.sparkle"
+    with pytest.raises(sparkle.Error, match="sizes of input 'image' open"):
+        sparkle.compile(MODEL, file)
+    sparkle.compile(MODEL, file, shapes=[(1, 3, 8, 12)])
+    x = picture(8, 12)
+    for model in (file, file.read_bytes()):
+        compiled = sparkle.Session(model)
+        assert compiled.inputs[0].shape == (1, 3, 8, 12)
+        np.testing.assert_array_equal(compiled.run(x)[0], session.run(x)[0])
+        with pytest.raises(sparkle.Error, match="compile the model for this shape"):
+            compiled.run(picture(9, 12))
+    with pytest.raises(sparkle.Error, match="was compiled with the algorithm"):
+        sparkle.Session(file, algorithm="gemm")
+    file.write_bytes(file.read_bytes()[:5000])
+    with pytest.raises(sparkle.Error, match="cut short"):
+        sparkle.Session(file)
+
+
 def test_describes(session):
     (i,), (o,) = session.inputs, session.outputs
     assert i.name == "image" and i.dtype == "float32" and i.shape[1] == 3 and isinstance(i.shape[2], str)

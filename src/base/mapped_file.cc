@@ -1,4 +1,4 @@
-#include "onnx/mapped_file.h"
+#include "base/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -17,7 +17,7 @@ Error unreadable(const std::string& path, const std::string& why) {
 }
 }  // namespace
 
-Result<MappedFile> MappedFile::open(const std::string& path) {
+Result<MappedFile> MappedFile::open(const std::string& path, Pages pages) {
   // Without O_NONBLOCK a pipe of that name, which a model may ask for as its data, would be waited for.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return unreadable(path, std::strerror(errno));
@@ -29,7 +29,7 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   MappedFile mapped;
   mapped.size_ = static_cast<size_t>(status.st_size);
   if (mapped.size_ > 0) {
-    void* data = ::mmap(nullptr, mapped.size_, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0);
+    void* data = ::mmap(nullptr, mapped.size_, PROT_READ, MAP_PRIVATE | (pages == Pages::all ? MAP_POPULATE : 0), file, 0);
     if (data == MAP_FAILED) {
       const std::string why = std::strerror(errno);
       mapped.size_ = 0;

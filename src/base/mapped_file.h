@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -11,7 +12,9 @@ namespace sparkle {
 
 class MappedFile {
  public:
-  static Result<MappedFile> open(const std::string& path);
+  // Whether all pages are brought in at once, as for what is read from end to end, or each where it is touched.
+  enum class Pages : uint8_t { all, touched };
+  static Result<MappedFile> open(const std::string& path, Pages pages = Pages::all);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();

@@ -1,0 +1,91 @@
+// sparkle compile MODEL -o FILE: the plan and the packed weights in one file, which the other commands and the libraries open
+// like a model.
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "model_inputs.h"
+#include "onnx/reader.h"
+#include "plan/explain.h"
+#include "run/compile_model.h"
+
+namespace sparkle::cli {
+namespace {
+
+struct CompileArguments {
+  CommonOptions common;
+  std::string model, output;
+  std::vector<std::string> shapes;
+};
+
+Result<std::vector<Dims>> shapes_of(const Graph& graph, const std::vector<std::string>& given) {
+  std::vector<SessionInput> inputs;
+  for (TensorId id : graph.inputs) {
+    const GraphTensor& t = graph.tensor(id);
+    inputs.push_back({t.name, t.dtype, t.shape, t.axis_names, t.rank_known});
+  }
+  return input_shapes(inputs, given);
+}
+
+int compile(const CompileArguments& a) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto read = read_onnx(a.model);
+  if (!read.ok()) return fail(read.error());
+  auto shapes = shapes_of(*read, a.shapes);
+  if (!shapes.ok()) return fail(shapes.error());
+  auto device = open_device(a.common);
+  if (!device.ok()) return fail(device.error());
+  auto options = session_options(a.common, device->backend->device());
+  if (!options.ok()) return fail(options.error());
+  auto done = compile_model(std::move(*read), *device->backend, *options, *shapes, a.output);
+  if (!done.ok()) return fail(done.error());
+  if (const int status = check_fallback(*done->plan, a.common); status != kDone) return status;
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const Plan& plan = *done->plan;
+  nlohmann::json inputs = nlohmann::json::array();
+  std::string text;
+  for (int t : plan.inputs) {
+    const PlanTensor& input = plan.tensors[static_cast<size_t>(t)];
+    inputs.push_back({{"name", input.name}, {"shape", input.desc.shape.to_string()}});
+    text += (text.empty() ? "'" : ", '") + input.name + "' " + input.desc.shape.to_string();
+  }
+  if (a.common.json) {
+    const nlohmann::json json{{"written", a.output},
+                              {"device", device->note},
+                              {"inputs", inputs},
+                              {"steps", plan.steps.size()},
+                              {"file_bytes", done->file_bytes},
+                              {"weight_bytes", done->weight_bytes},
+                              {"arena_bytes", plan.arena_bytes},
+                              {"predicted_ms", plan.predicted_seconds() * 1e3},
+                              {"budget_steps", plan.budget_steps},
+                              {"budget_lost_ms", plan.budget_seconds * 1e3},
+                              {"seconds", seconds}};
+    std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    return kDone;
+  }
+  std::printf("device   %s\n", device->note.c_str());
+  std::printf("inputs   %s\n", text.c_str());
+  std::printf("plan     %zu steps, %s %.3f ms, arena %s\n", plan.steps.size(), plan.calibrated ? "predicted" : "bound",
+              plan.predicted_seconds() * 1e3, format_bytes(plan.arena_bytes).c_str());
+  if (plan.budget_steps > 0) std::printf("budget   %s\n", budget_note(plan).c_str());
+  std::printf("written  %s: %s, of them %s packed weights, in %.2f s\n", a.output.c_str(),
+              format_bytes(done->file_bytes).c_str(), format_bytes(done->weight_bytes).c_str(), seconds);
+  return kDone;
+}
+
+}  // namespace
+
+void add_compile(CLI::App& app, Chosen& chosen) {
+  auto* command =
+      app.add_subcommand("compile", "Plan a model and pack its weights into one file for this machine, mapped when it is used");
+  auto a = std::make_shared<CompileArguments>();
+  add_common(*command, a->common);
+  command->add_option("model", a->model, "ONNX file")->required();
+  command->add_option("-o,--output", a->output, "the file to write: NAME.sparkle")->required();
+  command->add_option("--shape", a->shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");
+  command->callback([&chosen, a] { chosen = [a] { return compile(*a); }; });
+}
+
+}  // namespace sparkle::cli

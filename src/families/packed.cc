@@ -1,0 +1,37 @@
+#include "families/packed.h"
+
+#include <algorithm>
+
+#include "families/gemm/gemm_shape.h"
+
+namespace sparkle {
+namespace {
+
+int64_t rounded_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
+
+int64_t lanes_of(const Schedule& schedule, const Device& device) {
+  const MathUnit* unit = device.unit(unit_of(schedule));
+  return unit ? std::max(1, unit->n) : 1;
+}
+
+}  // namespace
+
+int64_t packed_weight_bytes(const Stage& stage, const Schedule& schedule, const Device& device) {
+  constexpr int64_t kFloat = 4, kLine = 64;
+  if (stage.inputs.size() < 2 || stage.outputs.empty() || stage.inputs[1].dtype != DType::f32) return 0;
+  const int64_t lanes = lanes_of(schedule, device);
+  if (const auto* w = std::get_if<WinogradParams>(&stage.params)) {
+    if (!std::holds_alternative<WinogradSchedule>(schedule)) return 0;
+    const int64_t points = w->tile + 2;
+    const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+    return rounded_up(points * points * x.c * rounded_up(y.c, lanes) * kFloat, kLine);
+  }
+  if (const auto* g = std::get_if<GemmParams>(&stage.params)) {
+    if (!std::holds_alternative<GemmSchedule>(schedule)) return 0;
+    const GemmSizes sizes = gemm_sizes(*g, stage.inputs, stage.outputs[0]);
+    return rounded_up(sizes.weight_matrices * rounded_up(sizes.n, lanes) * sizes.k * kFloat, kLine);
+  }
+  return 0;
+}
+
+}  // namespace sparkle

@@ -1,0 +1,201 @@
+#include "run/compile_model.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "base/out_of_memory.h"
+#include "device/device_json.h"
+#include "graph/graph_text.h"
+#include "run/compiled_model.h"
+#include "run/step_kernels.h"
+
+namespace sparkle {
+namespace {
+
+// A file that is there under its name once it is whole.
+class FileInMaking {
+ public:
+  explicit FileInMaking(const std::string& path) : path_(path), part_(path + ".part"), file_(std::fopen(part_.c_str(), "wb")) {}
+  ~FileInMaking() {
+    if (file_) std::fclose(file_);
+    if (!done_) std::remove(part_.c_str());
+  }
+  FileInMaking(const FileInMaking&) = delete;
+  FileInMaking& operator=(const FileInMaking&) = delete;
+
+  Status opened() const { return file_ ? ok() : failed(); }
+  int64_t at() const { return at_; }
+  Status write(std::span<const std::byte> bytes) {
+    if (!bytes.empty() && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) return failed();
+    at_ += static_cast<int64_t>(bytes.size());
+    return ok();
+  }
+  Status fill_to(int64_t at) {
+    constexpr std::array<std::byte, 4096> kZeros{};
+    while (at_ < at)
+      SPARKLE_CHECK(write(std::span(kZeros).first(static_cast<size_t>(std::min<int64_t>(at - at_, kZeros.size())))));
+    return ok();
+  }
+  Status finish(std::span<const std::byte> header) {
+    if (std::fseek(file_, 0, SEEK_SET) != 0 || std::fwrite(header.data(), 1, header.size(), file_) != header.size())
+      return failed();
+    const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
+    if (!closed || std::rename(part_.c_str(), path_.c_str()) != 0) return failed();
+    done_ = true;
+    return ok();
+  }
+
+ private:
+  Error failed() const {
+    return {Reason::file_unwritable, "'" + path_ + "' could not be written in full: " + std::strerror(errno) + "."};
+  }
+  std::string path_, part_;
+  std::FILE* file_;
+  int64_t at_ = 0;
+  bool done_ = false;
+};
+
+int64_t round_up(int64_t bytes) { return (bytes + kCompiledAlignment - 1) / kCompiledAlignment * kCompiledAlignment; }
+
+std::span<const std::byte> bytes_of(const HostTensor& value) {
+  return {value.bytes.get(), static_cast<size_t>(value.size_bytes())};
+}
+
+// Which values the planner looks at cannot be told from a graph. Tried: none but short lists, those of up to 64 KB, all.
+Result<std::vector<int>> values_to_keep(const Graph& bound, const std::string& graph_text, const Device& device,
+                                        const PlanOptions& options, const std::string& plan_text) {
+  SPARKLE_TRY(stored, plan_from_text(plan_text));
+  std::vector<uint64_t> hashes;
+  for (const PlanConstant& c : stored.constants) hashes.push_back(c.hash);
+  for (const int64_t limit : {int64_t{64}, int64_t{1} << 16, std::numeric_limits<int64_t>::max()}) {
+    std::vector<int> kept;
+    std::vector<std::span<const std::byte>> values(bound.tensors.size());
+    for (size_t i = 0; i < bound.tensors.size(); ++i) {
+      const auto& constant = bound.tensors[i].constant;
+      if (!constant || constant->size_bytes() == 0 || constant->size_bytes() > limit) continue;
+      kept.push_back(static_cast<int>(i));
+      values[i] = bytes_of(*constant);
+    }
+    SPARKLE_TRY(graph, planning_graph(graph_text, values));
+    auto plan = make_plan(graph, device, options);
+    if (plan.ok() && plan_text_with(*plan, hashes) == plan_text) return kept;
+  }
+  return Error{Reason::internal,
+               "The plan of the model '" + bound.name + "' is not made again from its graph; please report it."};
+}
+
+// The planner foresees what weights take; now it is known.
+Status check_budget(const Plan& plan, int64_t weight_bytes, int64_t budget) {
+  int64_t need = plan.arena_bytes + weight_bytes;
+  for (const auto* list : {&plan.inputs, &plan.outputs})
+    for (int t : *list) need += plan.tensors[static_cast<size_t>(t)].desc.bytes();
+  if (budget <= 0 || need <= budget) return ok();
+  return Error{Reason::over_memory_budget, "Compiled the model '" + plan.model + "' needs " + std::to_string(need) +
+                                               " bytes, the memory budget is " + std::to_string(budget) +
+                                               "; give smaller inputs or a larger --memory-budget."};
+}
+
+Result<CompileSummary> compiled(Graph graph, Backend& backend, const SessionOptions& options, const std::vector<Dims>& shapes,
+                                const std::string& path) {
+  SPARKLE_CHECK(simplify(graph));
+  const std::vector<bool> by_value = inputs_needed_by_value(graph);
+  std::vector<InputBinding> bindings;
+  for (size_t i = 0; i < graph.inputs.size() && i < shapes.size(); ++i) {
+    if (by_value[i])
+      return Error{Reason::operator_not_served, "The input '" + graph.tensor(graph.inputs[i]).name +
+                                                    "' decides shapes by its value; a compiled file has fixed shapes."};
+    bindings.push_back({shapes[i], std::nullopt});
+  }
+  SPARKLE_TRY(bound, sparkle::bind(graph, bindings));
+  graph = {};
+  SPARKLE_CHECK(simplify(bound));
+  const Device& device = backend.device();
+  const PlanOptions plan_options = options.plan();
+  SPARKLE_TRY(plan, make_plan(bound, device, plan_options));
+  SPARKLE_TRY(steps, compile_steps(plan, backend));
+  const std::string plan_text = to_text(plan);
+  SPARKLE_TRY(graph_text, bound_graph_text(bound));
+  SPARKLE_TRY(kept, values_to_keep(bound, graph_text, device, plan_options, plan_text));
+
+  FileInMaking file(path);
+  SPARKLE_CHECK(file.opened());
+  SPARKLE_CHECK(file.fill_to(kCompiledWeightsAt));
+  std::string constants_text;
+  const auto put = [&](std::span<const std::byte> bytes) -> Result<int64_t> {
+    const int64_t at = file.at() - kCompiledWeightsAt;
+    SPARKLE_CHECK(file.write(bytes));
+    SPARKLE_CHECK(file.fill_to(round_up(file.at()) + kCompiledAlignment));
+    return at;
+  };
+  for (int tensor : kept) {
+    const auto bytes = bytes_of(*bound.tensor(tensor).constant);
+    SPARKLE_TRY(at, put(bytes));
+    constants_text += to_line(KeptValue{tensor, at, static_cast<int64_t>(bytes.size()), hash_bytes(bytes)});
+  }
+  std::map<std::pair<const std::byte*, std::string>, PackedConstant> written;
+  for (const ConstantUse& use : steps.uses) {
+    const PlanConstant& constant = plan.constants[use.constant];
+    const int64_t packed = use.kernel->packed_bytes(use.input);
+    PackedConstant one;
+    if (packed > 0) one.key = use.kernel->packed_key(use.input);
+    PackedConstant& known = written[{constant.value.bytes.get(), one.key}];
+    if (known.bytes == 0) {
+      HostTensor image = constant.value;
+      if (packed > 0) {
+        SPARKLE_TRY(memory, allocate_tensor(DType::u8, {packed}, "The constant '" + constant.name + "'"));
+        std::memset(memory.bytes.get(), 0, static_cast<size_t>(packed));  // no kernel need write the bytes between its lines
+        use.kernel->pack(use.input, constant.value.bytes.get(), memory.bytes.get(), backend.executor());
+        image = std::move(memory);
+      }
+      one.bytes = image.size_bytes();
+      one.hash = hash_bytes(bytes_of(image));
+      SPARKLE_TRY(at, put(bytes_of(image)));
+      one.at = at;
+      known = one;
+    }
+    constants_text += to_line(known);
+  }
+  SPARKLE_CHECK(check_budget(plan, file.at() - kCompiledWeightsAt, options.memory_budget));
+  CompiledHeader header;
+  header.version = sparkle_version_text();
+  header[CompiledSection::weights] = {kCompiledWeightsAt, static_cast<uint64_t>(file.at() - kCompiledWeightsAt), 0};
+  CompileOptions given;
+  given.algorithm = options.algorithm, given.variant = options.variant;
+  given.memory_budget = options.memory_budget;
+  given.accuracy = options.accuracy;
+  given.fuse = options.fuse;
+  const std::pair<CompiledSection, std::string> texts[] = {
+      {CompiledSection::options, to_text(given)},
+      {CompiledSection::device, device_to_json(device)},
+      {CompiledSection::tuning, options.tuning ? options.tuning->to_text() : std::string()},
+      {CompiledSection::graph, graph_text},
+      {CompiledSection::constants, constants_text},
+      {CompiledSection::plan, plan_text}};
+  for (const auto& [section, text] : texts) {
+    const auto bytes = std::as_bytes(std::span(text));
+    header[section] = {static_cast<uint64_t>(file.at()), bytes.size(), hash_bytes(bytes)};
+    SPARKLE_CHECK(file.write(bytes));
+  }
+  header.file_bytes = static_cast<uint64_t>(file.at());
+  SPARKLE_CHECK(file.finish(compiled_header(header)));
+  CompileSummary summary;
+  summary.file_bytes = static_cast<int64_t>(header.file_bytes);
+  summary.weight_bytes = static_cast<int64_t>(header[CompiledSection::weights].bytes);
+  for (PlanConstant& c : plan.constants) c.value.bytes.reset();
+  summary.plan = std::make_shared<Plan>(std::move(plan));
+  return summary;
+}
+
+}  // namespace
+
+Result<CompileSummary> compile_model(Graph graph, Backend& backend, const SessionOptions& options,
+                                     const std::vector<Dims>& shapes, const std::string& path) {
+  return guard_memory("Compiling the model", [&] { return compiled(std::move(graph), backend, options, shapes, path); });
+}
+
+}  // namespace sparkle

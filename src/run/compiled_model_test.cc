@@ -1,0 +1,335 @@
+// Compiled files: a session that opens one gives the numbers of a session on the model, bit for bit; a file of another machine,
+// version or format, cut short or changed is refused with a sentence, whatever was changed and whoever repaired the hashes.
+#include "run/compiled_model.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "backends/cpu/cpu_backend.h"
+#include "backends/reference/reference_backend.h"
+#include "base/thread_pool.h"
+#include "device/probe_cpu.h"
+#include "graph/graph_text.h"
+#include "graph/test_graphs.h"
+#include "onnx/zoo.h"
+#include "run/compile_model.h"
+#include "run/session.h"
+
+namespace sparkle {
+namespace {
+
+namespace fs = std::filesystem;
+using Bytes = std::vector<std::byte>;
+
+std::shared_ptr<Backend> cpu(const Device& device = probe_cpu()) {
+  return cpu::make_cpu_backend(device, std::make_shared<ThreadPool>(2));
+}
+
+Graph zoo(std::string_view name) {
+  ZooOptions options;
+  options.batchnorm = true;
+  return std::move(*zoo_network(name, options));
+}
+
+class Compiled : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "sparkle_compiled_XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string path() const { return (folder_ / "model.sparkle").string(); }
+
+  void compile(const Graph& graph, Backend& backend, const SessionOptions& options = {}) {
+    std::vector<Dims> shapes;
+    for (TensorId id : graph.inputs) shapes.push_back(graph.tensor(id).shape);
+    const auto done = compile_model(graph, backend, options, shapes, path());
+    ASSERT_TRUE(done.ok()) << done.error().message;
+    EXPECT_EQ(static_cast<uintmax_t>(done->file_bytes), fs::file_size(path()));
+    EXPECT_FALSE(fs::exists(path() + ".part"));
+  }
+  Bytes read() const {
+    std::ifstream file(path(), std::ios::binary);
+    const std::vector<char> chars{std::istreambuf_iterator<char>(file), {}};
+    const auto bytes = std::as_bytes(std::span(chars));
+    return {bytes.begin(), bytes.end()};
+  }
+  std::unique_ptr<Session> session(std::shared_ptr<Backend> backend, const SessionOptions& options = {}) const {
+    auto model = CompiledModel::open(path());
+    EXPECT_TRUE(model.ok()) << (model.ok() ? "" : model.error().message);
+    if (!model.ok()) return nullptr;
+    auto opened = Session::open(*model, std::move(backend), options);
+    EXPECT_TRUE(opened.ok()) << (opened.ok() ? "" : opened.error().message);
+    return opened.ok() ? std::move(*opened) : nullptr;
+  }
+
+  fs::path folder_;
+};
+
+std::vector<HostTensor> inputs_of(const Session& session) {
+  std::vector<HostTensor> inputs;
+  std::mt19937_64 rng(11);
+  std::normal_distribution<float> normal;
+  for (const SessionInput& in : session.inputs()) {
+    inputs.push_back(HostTensor::zeros(in.dtype, in.shape));
+    for (int64_t i = 0; i < inputs.back().elements(); ++i) {
+      if (in.dtype == DType::f32) inputs.back().data<float>()[i] = normal(rng);
+      if (in.dtype == DType::i64) inputs.back().data<int64_t>()[i] = static_cast<int64_t>(rng() % 50);
+    }
+  }
+  return inputs;
+}
+
+void expect_same_bits(Session& have, Session& want) {
+  const auto inputs = inputs_of(want);
+  const auto a = have.run(inputs), b = want.run(inputs);
+  ASSERT_TRUE(a.ok()) << a.error().message;
+  ASSERT_TRUE(b.ok()) << b.error().message;
+  ASSERT_EQ(a->size(), b->size());
+  for (size_t i = 0; i < a->size(); ++i) {
+    ASSERT_EQ((*a)[i].shape, (*b)[i].shape);
+    EXPECT_EQ(std::memcmp((*a)[i].bytes.get(), (*b)[i].bytes.get(), static_cast<size_t>((*b)[i].size_bytes())), 0);
+  }
+}
+
+// What a file with these bytes is refused with; the empty text where a session runs on it.
+std::string refusal(const Bytes& bytes, const std::shared_ptr<Backend>& backend) {
+  const auto said = [](const Error& error) {
+    EXPECT_FALSE(error.message.empty());
+    EXPECT_EQ(error.message.find('\n'), std::string::npos) << error.message;
+    return error.message;
+  };
+  const auto model = CompiledModel::from_memory(bytes, "file");
+  if (!model.ok()) return said(model.error());
+  auto opened = Session::open(*model, backend, {});
+  if (!opened.ok()) return said(opened.error());
+  const auto result = (*opened)->run(inputs_of(**opened));
+  return result.ok() ? std::string() : said(result.error());
+}
+
+// The file with another text in one section, all hashes right.
+Bytes with_section(const Bytes& file, CompiledSection section, const std::string& text) {
+  auto header = *read_compiled_header(file, "file");
+  Bytes changed = file;
+  const auto added = std::as_bytes(std::span(text));
+  header[section] = {changed.size(), added.size(), hash_bytes(added)};
+  changed.insert(changed.end(), added.begin(), added.end());
+  header.file_bytes = changed.size();
+  const auto begin = compiled_header(header);
+  std::copy(begin.begin(), begin.end(), changed.begin());
+  return changed;
+}
+std::string section_of(const Bytes& file, CompiledSection section) {
+  return std::string(section_text(file, *read_compiled_header(file, "file"), section));
+}
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+TEST_F(Compiled, GivesTheSameBits) {
+  for (const char* name : {"tiny_chain", "tiny_residual", "tiny_depthwise", "tiny_unet", "tiny_detector", "tiny_attention"})
+    for (const auto& backend : {cpu(), make_reference_backend()}) {
+      SCOPED_TRACE(std::string(name) + " on " + backend->device().name);
+      const Graph graph = zoo(name);
+      compile(graph, *backend);
+      const auto opened = session(backend);
+      ASSERT_TRUE(opened);
+      auto plain = Session::open(graph, backend, {});
+      ASSERT_TRUE(plain.ok());
+      expect_same_bits(*opened, **plain);
+      const auto inputs = inputs_of(*opened);
+      EXPECT_EQ(to_text(**opened->prepare(inputs)).size() > 0, true);
+      auto model = CompiledModel::open(path());
+      ASSERT_TRUE(model.ok());
+      EXPECT_TRUE((*model)->check_weights().ok());
+    }
+}
+
+TEST_F(Compiled, ServesManySessionsAndOutlivesItsName) {
+  const auto backend = cpu();
+  compile(zoo("tiny_residual"), *backend);
+  const auto a = session(backend), b = session(backend);
+  fs::remove(path());
+  expect_same_bits(*a, *b);
+}
+
+TEST_F(Compiled, RefusesAnotherMachine) {
+  compile(zoo("tiny_chain"), *cpu());
+  const auto refused = [&](const Device& device) {
+    auto model = CompiledModel::open(path());
+    EXPECT_TRUE(model.ok());
+    const auto opened = Session::open(*model, cpu(device), {});
+    EXPECT_FALSE(opened.ok());
+    if (opened.ok()) return std::string();
+    EXPECT_EQ(opened.error().reason, Reason::device_unusable);
+    return opened.error().message;
+  };
+  Device device = probe_cpu();
+  device.name = "another processor";
+  EXPECT_NE(refused(device).find("this is 'another processor'"), std::string::npos);
+  device = probe_cpu();
+  device.cores += 1;
+  EXPECT_NE(refused(device).find("--threads"), std::string::npos);
+  device = probe_cpu();
+  device.memory.front().bytes *= 2;
+  EXPECT_NE(refused(device).find("holds"), std::string::npos);
+  device = probe_cpu();
+  device.units.clear();
+  EXPECT_NE(refused(device).find("math units"), std::string::npos);
+  // Rates are measured anew at any time; the file keeps those it was planned with.
+  device = probe_cpu();
+  device.clock_hz *= 2, device.calibrated = true;
+  for (MathUnit& unit : device.units) unit.flops_per_second *= 3;
+  EXPECT_TRUE(session(cpu(device)));
+}
+
+TEST_F(Compiled, RefusesOtherOptionsAndShapes) {
+  const auto backend = cpu();
+  SessionOptions gemm;
+  gemm.algorithm = "gemm";
+  compile(zoo("tiny_chain"), *backend, gemm);
+  auto model = *CompiledModel::open(path());
+  SessionOptions asked;
+  asked.algorithm = "winograd2";
+  EXPECT_EQ(Session::open(model, backend, asked).error().reason, Reason::bad_usage);
+  asked = {};
+  asked.accuracy = 1e-3;
+  EXPECT_EQ(Session::open(model, backend, asked).error().reason, Reason::bad_usage);
+  asked = {};
+  asked.variant = "plain";
+  EXPECT_EQ(Session::open(model, backend, asked).error().reason, Reason::bad_usage);
+  EXPECT_TRUE(session(backend, gemm));
+  const auto opened = session(backend);
+  auto inputs = inputs_of(*opened);
+  inputs[0] = HostTensor::zeros(DType::f32, {1, 3, 7, 7});
+  const auto result = opened->run(inputs);
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.error().message.find("compile the model for this shape"), std::string::npos) << result.error().message;
+  asked = {};
+  asked.memory_budget = 1000;
+  const auto tight = session(backend, asked)->run(inputs_of(*opened));
+  ASSERT_FALSE(tight.ok());
+  EXPECT_EQ(tight.error().reason, Reason::over_memory_budget);
+}
+
+TEST_F(Compiled, RefusesWhatIsCutShort) {
+  const auto backend = cpu();
+  compile(zoo("tiny_chain"), *backend);
+  const Bytes whole = read();
+  ASSERT_EQ(refusal(whole, backend), "");
+  for (size_t size = 0; size < whole.size(); size += size < 300 ? 1 : 997)
+    EXPECT_NE(refusal(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)), backend), "") << size;
+  Bytes longer = whole;
+  longer.push_back(std::byte{0});
+  EXPECT_NE(refusal(longer, backend), "");
+}
+
+TEST_F(Compiled, RefusesFlippedBits) {
+  const auto backend = cpu();
+  compile(zoo("tiny_chain"), *backend);
+  Bytes bytes = read();
+  const auto header = *read_compiled_header(bytes, "file");
+  const auto flipped = [&](size_t at, int bit) {
+    bytes[at] ^= static_cast<std::byte>(1 << bit);
+    const std::string said = refusal(bytes, backend);
+    bytes[at] ^= static_cast<std::byte>(1 << bit);
+    return said;
+  };
+  for (size_t at = 0; at < kCompiledHeaderBytes; ++at)
+    for (const int bit : {0, 7}) EXPECT_NE(flipped(at, bit), "") << "byte " << at << " of the header";
+  for (size_t s = 1; s < kCompiledSections; ++s)
+    for (size_t i = 0; i < header.sections[s].bytes; i += 1 + header.sections[s].bytes / 50)
+      EXPECT_NE(flipped(header.sections[s].at + i, 3), "") << "byte " << i << " of section " << s;
+  // Weights are looked at on demand.
+  const auto model = *CompiledModel::from_memory(bytes, "file");
+  EXPECT_TRUE(model->check_weights().ok());
+  size_t found = 0, at = static_cast<size_t>(kCompiledWeightsAt);
+  for (const size_t end = at + header[CompiledSection::weights].bytes; at < end; at += 61) {
+    bytes[at] ^= std::byte{16};
+    const auto changed = CompiledModel::from_memory(bytes, "file");  // values kept for planning are looked at here
+    found += !changed.ok() || !(*changed)->check_weights().ok();
+    bytes[at] ^= std::byte{16};
+  }
+  EXPECT_GT(found, header[CompiledSection::weights].bytes / 61 / 2);  // the rest are the lines between constants
+}
+
+TEST_F(Compiled, RefusesOtherVersionsAndFormats) {
+  const auto backend = cpu();
+  compile(zoo("tiny_chain"), *backend);
+  Bytes bytes = read();
+  auto header = *read_compiled_header(bytes, "file");
+  header.version = "99.1.0";
+  auto begin = compiled_header(header);
+  std::copy(begin.begin(), begin.end(), bytes.begin());
+  EXPECT_NE(refusal(bytes, backend).find("compiled by Sparkle 99.1.0"), std::string::npos);
+  bytes = read();
+  bytes[8] = std::byte{77};
+  EXPECT_NE(refusal(bytes, backend).find("has the format 77"), std::string::npos);
+  EXPECT_NE(refusal({}, backend), "");
+}
+
+// Hashes do not make a file true: whoever changes it can repair them.
+TEST_F(Compiled, BelievesNothingThatIsOnlyHashed) {
+  const auto backend = cpu();
+  compile(zoo("tiny_residual"), *backend);
+  const Bytes file = read();
+  const auto changed = [&](CompiledSection section, const std::string& from, const std::string& to) {
+    return refusal(with_section(file, section, replaced(section_of(file, section), from, to)), backend);
+  };
+  ASSERT_EQ(refusal(with_section(file, CompiledSection::plan, section_of(file, CompiledSection::plan)), backend), "");
+  EXPECT_NE(changed(CompiledSection::plan, "arena ", "arena 9"), "");
+  EXPECT_NE(changed(CompiledSection::plan, " at=", " at=1"), "");
+  EXPECT_NE(changed(CompiledSection::plan, "step ", "stop "), "");
+  EXPECT_NE(changed(CompiledSection::graph, "op=conv", "op=pool"), "");
+  EXPECT_NE(changed(CompiledSection::graph, "shape=[1,", "shape=[100000000,"), "");
+  EXPECT_NE(changed(CompiledSection::graph, "in=[", "in=[99999,"), "");
+  EXPECT_NE(changed(CompiledSection::graph, "outputs=[", "outputs=[-7,"), "");
+  EXPECT_NE(changed(CompiledSection::options, "fuse=1", "fuse=0"), "");
+  EXPECT_NE(changed(CompiledSection::options, "algorithm=-", "algorithm=gem"), "");
+  EXPECT_NE(changed(CompiledSection::constants, "at=0", "at=64000000000000"), "");
+  EXPECT_NE(changed(CompiledSection::constants, "constant at=", "constant at=-"), "");
+  EXPECT_NE(changed(CompiledSection::constants, "bytes=", "bytes=9"), "");
+  EXPECT_NE(changed(CompiledSection::constants, "key=", "key=x"), "");
+  EXPECT_NE(changed(CompiledSection::constants, "constant ", ""), "");
+  EXPECT_NE(changed(CompiledSection::device, "\"cores\"", "\"corse\""), "");
+  EXPECT_NE(refusal(with_section(file, CompiledSection::tuning, "nonsense"), backend), "");
+  for (const CompiledSection section : {CompiledSection::options, CompiledSection::device, CompiledSection::graph,
+                                        CompiledSection::constants, CompiledSection::plan})
+    EXPECT_NE(refusal(with_section(file, section, ""), backend), "");
+}
+
+// Every operator's fields survive as text; what bind() folds away is refused.
+TEST(GraphText, ReadsBackWhatItPrints) {
+  for (const char* name : {"tiny_unet", "tiny_detector", "tiny_attention"}) {
+    Graph graph = zoo(name);
+    ASSERT_TRUE(simplify(graph).ok());
+    std::vector<InputBinding> bindings;
+    for (TensorId id : graph.inputs) bindings.push_back({graph.tensor(id).shape, std::nullopt});
+    Graph bound = *sparkle::bind(graph, bindings);
+    ASSERT_TRUE(simplify(bound).ok());
+    const auto text = bound_graph_text(bound);
+    ASSERT_TRUE(text.ok()) << text.error().message;
+    const auto back = graph_from_text(*text);
+    ASSERT_TRUE(back.ok()) << back.error().message;
+    EXPECT_EQ(*bound_graph_text(*back), *text);
+    for (size_t i = 0; i < bound.ops.size(); ++i) EXPECT_EQ(back->ops[i].params.index(), bound.ops[i].params.index());
+  }
+  testing::GraphBuilder b;
+  const TensorId x = b.input({2, 3});
+  EXPECT_FALSE(bound_graph_text(b.done(b.op("Shape", ShapeOp{}, {x}))).ok());
+  for (const char* text :
+       {"", "sparkle-graph 2\n", "sparkle-graph 1\n", "sparkle-graph 1\nname=a opset=1 inputs=[] outputs=[]\n",
+        "sparkle-graph 1\nname=a opset=1 inputs=[0] outputs=[0]\n"})
+    EXPECT_FALSE(graph_from_text(text).ok()) << text;
+}
+
+}  // namespace
+}  // namespace sparkle

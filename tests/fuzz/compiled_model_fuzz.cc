@@ -1,0 +1,100 @@
+// libFuzzer: any text as one section of a compiled file whose hashes are right - the first byte says which - or any bytes as a
+// whole file: opened, planned, compared and, if it is accepted, run. Built with SPARKLE_SANITIZE=ON.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "backends/cpu/cpu_backend.h"
+#include "base/thread_pool.h"
+#include "onnx/zoo.h"
+#include "run/compile_model.h"
+#include "run/compiled_model.h"
+
+namespace {
+
+using namespace sparkle;
+
+struct Base {
+  std::shared_ptr<Backend> backend;
+  std::vector<std::byte> file;
+  CompiledHeader header;
+};
+
+Base made() {
+  Device device;
+  device.name = "fuzz";
+  MathUnit unit{"avx2", UnitKind::vector_fma, 1, 8, 1};
+  unit.registers = 16;
+  device.units.push_back(unit);
+  Base base;
+  base.backend = cpu::make_cpu_backend(device, std::make_shared<ThreadPool>(1));
+  Graph graph = std::move(*zoo_network("tiny_residual", {}));
+  std::vector<Dims> shapes;
+  for (TensorId id : graph.inputs) shapes.push_back(graph.tensor(id).shape);
+  const std::string path = (std::filesystem::temp_directory_path() / ("fuzz_" + std::to_string(::getpid()))).string();
+  if (!compile_model(std::move(graph), *base.backend, {}, shapes, path).ok()) std::abort();
+  {
+    auto mapped = MappedFile::open(path);
+    if (!mapped.ok()) std::abort();
+    base.file.assign(mapped->bytes().begin(), mapped->bytes().end());
+  }
+  std::filesystem::remove(path);
+  base.header = *read_compiled_header(base.file, "base");
+  return base;
+}
+
+const Base& base_file() {
+  static const Base base = made();
+  return base;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const Base& base = base_file();
+  if (size == 0) return 0;
+  const auto given = std::as_bytes(std::span(data + 1, size - 1));
+  std::vector<std::byte> file(given.begin(), given.end());
+  const size_t section = data[0] % kCompiledSections;
+  if (section > 0) {
+    file = base.file;
+    CompiledHeader header = base.header;
+    header.sections[section] = {file.size(), given.size(), hash_bytes(given)};
+    file.insert(file.end(), given.begin(), given.end());
+    header.file_bytes = file.size();
+    const auto begin = compiled_header(header);
+    std::copy(begin.begin(), begin.end(), file.begin());
+  }
+  const auto refused = [](const Error& error) {
+    if (error.message.empty()) std::abort();
+    return 0;
+  };
+  const auto model = CompiledModel::from_memory(file, "fuzz");
+  if (!model.ok()) return refused(model.error());
+  auto session = Session::open(*model, base.backend, {});
+  if (!session.ok()) return refused(session.error());
+  (void)(*model)->check_weights();
+  std::vector<HostTensor> inputs;
+  for (const SessionInput& in : (*session)->inputs()) {
+    if (in.shape.product() > 1 << 20) return 0;
+    inputs.push_back(HostTensor::zeros(in.dtype, in.shape));
+  }
+  const auto result = (*session)->run(inputs);
+  return result.ok() ? 0 : refused(result.error());
+}
+
+// Changes start from a section as it was written, one time of eight; its number stays.
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t most, unsigned seed) {
+  if (most < 2) return size;
+  if (seed % 8 == 0 || size < 2) {
+    const Base& base = base_file();
+    const size_t section = 1 + seed / 8 % (kCompiledSections - 1);
+    const std::string_view text = section_text(base.file, base.header, static_cast<CompiledSection>(section));
+    size = 1 + std::min(text.size(), most - 1);
+    data[0] = static_cast<uint8_t>(section);
+    std::copy_n(text.data(), size - 1, data + 1);
+  }
+  return 1 + LLVMFuzzerMutate(data + 1, size - 1, most - 1);
+}
