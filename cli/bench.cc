@@ -17,9 +17,10 @@ struct BenchArguments {
 Status check_combination(const BenchArguments& a) {
   const CLI::App& c = *a.command;
   if (!a.model.model.empty()) {
-    SPARKLE_CHECK(refuse_options(
-        c, {"--layers", "--conv", "--gemm", "--filter", "--ladder", "--ablate", "--against", "--rounds", "--round-ms"},
-        "measures layers and does not go with --model"));
+    SPARKLE_CHECK(refuse_options(c,
+                                 {"--layers", "--conv", "--gemm", "--filter", "--ladder", "--ablate", "--against",
+                                  "--crossover", "--rounds", "--round-ms"},
+                                 "measures layers and does not go with --model"));
     if (!a.model.inputs.empty())
       SPARKLE_CHECK(refuse_options(c, {"--shape"}, "is for random values; the given inputs have shapes"));
     if (a.model.serve) SPARKLE_CHECK(refuse_options(c, {"--output", "--json", "--runs"}, "does not go with --serve"));
@@ -28,6 +29,9 @@ Status check_combination(const BenchArguments& a) {
   SPARKLE_CHECK(
       refuse_options(c, {"--input", "--shape", "--runs", "--serve", "--fusion"}, "measures a model and needs --model"));
   if (a.layer.layers.empty()) SPARKLE_CHECK(refuse_options(c, {"--filter"}, "picks layers of a list and needs --layers"));
+  if (a.layer.crossover)
+    SPARKLE_CHECK(refuse_options(c, {"--ladder", "--ablate", "--against", "--algorithm", "--variant", "--output"},
+                                 "does not go with --crossover, which compares algorithms and prints"));
   if (a.layer.ladder) {
     SPARKLE_CHECK(refuse_options(c, {"--algorithm", "--variant", "--tuning"},
                                  "does not go with --ladder, whose levels choose their own"));
@@ -64,6 +68,9 @@ void add_bench(CLI::App& app, Chosen& chosen) {
   command->add_option("--gemm", a->layer.gemms, "a matrix product m x n x k of two changing operands: 64x12544x147");
   command->add_flag("--ladder", a->layer.ladder, "the optimisation levels one after another");
   command->add_flag("--ablate", a->layer.ablate, "one pattern off at a time: tile, vectorise, pipeline, fuse");
+  command->add_flag(
+      "--crossover", a->layer.crossover,
+      "filters of growing length by transforms and by the best other algorithm, and where transforms begin to win");
   command->add_option("--against", a->layer.against,
                       "other engines in the same process, in turns: onednn,onnxruntime,openblas, each perhaps =LIBRARY");
   command->add_option("--rounds", a->layer.options.rounds, "rounds of measurement")->check(CLI::Range(1, 1000));

@@ -1,5 +1,7 @@
 #include "bench_layers.h"
 
+#include "bench_crossover.h"
+
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -234,6 +236,7 @@ int bench_layers(const CommonOptions& common, const LayerBench& bench) {
   auto problems = problems_of(bench);
   if (!problems.ok()) return fail(problems.error());
   if (!bench.against.empty()) return bench_against(common, bench, *problems);
+  if (bench.crossover) return bench_crossover(common, *problems, bench.options);
   if (bench.ladder) return bench_ladder(common, bench, *problems);
   if (bench.ablate) return bench_ablate(common, bench, *problems);
   return bench_alone(common, bench, *problems);

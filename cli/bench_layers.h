@@ -12,7 +12,7 @@ namespace sparkle::cli {
 struct LayerBench {
   std::string layers, against, output;
   std::vector<std::string> convs, gemms, filters;
-  bool ladder = false, ablate = false;
+  bool ladder = false, ablate = false, crossover = false;
   LayerBenchOptions options;
 };
 

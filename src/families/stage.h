@@ -15,6 +15,7 @@
 #include "families/deform/deform.h"
 #include "families/depthwise/depthwise.h"
 #include "families/direct/direct.h"
+#include "families/fft/fft.h"
 #include "families/gather/gather.h"
 #include "families/gemm/gemm.h"
 #include "families/grouped/grouped.h"
@@ -39,10 +40,11 @@
 namespace sparkle {
 
 // One alternative per family, in the order of Family below.
-using StageParams = std::variant<GemmParams, DepthwiseParams, PoolParams, PointwiseParams, ReduceParams, SoftmaxParams,
-                                 NormalizeParams, CopyParams, PadParams, ResizeParams, GatherParams, ScatterParams, TopKParams,
-                                 ScanParams, TriangleParams, NonMaxParams, AttentionParams, RotaryParams, SampleParams,
-                                 DeformParams, QuantizeParams, WinogradParams, GroupedParams, DirectParams, InvertedParams>;
+using StageParams =
+    std::variant<GemmParams, DepthwiseParams, PoolParams, PointwiseParams, ReduceParams, SoftmaxParams, NormalizeParams,
+                 CopyParams, PadParams, ResizeParams, GatherParams, ScatterParams, TopKParams, ScanParams, TriangleParams,
+                 NonMaxParams, AttentionParams, RotaryParams, SampleParams, DeformParams, QuantizeParams, WinogradParams,
+                 GroupedParams, DirectParams, InvertedParams, FftParams>;
 enum class Family : uint8_t {
   gemm,
   depthwise,
@@ -68,7 +70,8 @@ enum class Family : uint8_t {
   winograd,
   grouped,
   direct,
-  inverted
+  inverted,
+  fft
 };
 inline constexpr int kFamilies = std::variant_size_v<StageParams>;
 std::string_view name_of(Family family);
@@ -111,7 +114,7 @@ struct DepthwiseSchedule {
 };
 
 using Schedule = std::variant<LoopSchedule, GemmSchedule, DepthwiseSchedule, WinogradSchedule, GroupedSchedule, DirectSchedule,
-                              InvertedSchedule>;
+                              InvertedSchedule, FftSchedule>;
 const std::string& variant_of(const Schedule& schedule);
 const std::string& unit_of(const Schedule& schedule);
 std::string to_text(const Schedule& schedule);
@@ -186,5 +189,6 @@ const FamilyInfo& winograd_info();
 const FamilyInfo& grouped_info();
 const FamilyInfo& direct_info();
 const FamilyInfo& inverted_info();
+const FamilyInfo& fft_info();
 
 }  // namespace sparkle

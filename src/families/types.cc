@@ -17,6 +17,7 @@ constexpr TypeRow kRows[] = {
     {Family::direct, "", "Conv with a few input channels", kFloats, kInF32},
     {Family::inverted, "", "Conv 1x1, depthwise and 1x1 in one step", TypeSet{DType::f32},
      "f16 and bf16 converted to f32 before it"},
+    {Family::fft, "", "Conv with a large filter", kFloats, kInF32},
     {Family::depthwise, "", "Conv with a group per channel", kFloats, kInF32},
     {Family::pool, "max", "MaxPool", kNumbers,
      "f16 and bf16 converted to f32 before it, 8-bit integers by the variant bytes, f64 and other integers by the variant "

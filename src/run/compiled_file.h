@@ -6,7 +6,7 @@
 //   sections  options, device, tuning, graph, constants, plan: text
 //
 // Numbers are little-endian. The hash of each packed constant stands in the section `constants`: they are not looked at when a
-// file is opened, since reading all weights would take as long as packing some of them (docs/decisions/0009).
+// file is opened, since reading all weights would take as long as packing some of them (docs/decisions/0010).
 #pragma once
 
 #include <array>

@@ -45,6 +45,7 @@ Result<CpuKernelPtr> make_winograd(const Stage&, const Schedule&, const Device&,
 Result<CpuKernelPtr> make_grouped(const Stage&, const Schedule&, const Device&, uint32_t constants);
 Result<CpuKernelPtr> make_direct(const Stage&, const Schedule&, const Device&, uint32_t constants);
 Result<CpuKernelPtr> make_inverted(const Stage&, const Schedule&, const Device&, uint32_t constants);
+Result<CpuKernelPtr> make_fft(const Stage&, const Schedule&, const Device&, uint32_t constants);
 // Any family by its plain reference loops: the variant "plain", named as such in every plan.
 Result<CpuKernelPtr> make_plain(const Stage&, const Schedule&, const Device&, uint32_t constants);
 
