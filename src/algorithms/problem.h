@@ -37,11 +37,17 @@ struct Problem {
 // output sizes and end padding to each other; dh counts inserted zeros (0 is dense). Errors: bad_usage naming the token.
 Result<Problem> parse_conv(std::string_view text);
 
+// A matrix product "64x12544x147": m x n x k of a GEMM. Both operands change from call to call. Errors: bad_usage.
+Result<Problem> parse_gemm(std::string_view text);
+
 // A named layer of a list. CSV columns: name,n,c,h,w,k,r,s,stride_h,stride_w,pad_h,pad_w,dil_h,dil_w,groups and optionally
-// pad_h_end,pad_w_end,dtype; the header line names them in any order. Errors: bad_format naming line and column.
+// pad_h_end,pad_w_end,dtype,kind,old_ms,old_what; the header line names them in any order. The kind "gemm" is the product of
+// [k,c] and [c,h*w], both changing; otherwise it is "conv". Errors: bad_format naming line and column.
 struct NamedProblem {
   std::string name;
   Problem problem;
+  double old_ms = 0;     // what somebody once published for it; 0: nothing
+  std::string old_what;  // on what machine
 };
 Result<std::vector<NamedProblem>> read_layers(const std::string& path);
 Result<std::vector<NamedProblem>> parse_layers(std::string_view text, std::string_view where);

@@ -92,6 +92,30 @@ TEST(ParseLayers, ReadsColumnsInAnyOrder) {
   EXPECT_EQ((*layers)[1].problem.groups, 8);
 }
 
+TEST(ParseLayers, ReadsProductsAndOldFigures) {
+  const auto layers = parse_layers(
+      "name,c,h,w,k,r,s,kind,old_ms,old_what\na,147,112,112,64,1,1,gemm,1.2,eight cores\nb,3,8,8,4,3,3,,,\n", "list.csv");
+  ASSERT_TRUE(layers.ok()) << layers.error().message;
+  EXPECT_EQ((*layers)[0].problem, parse_gemm("64x12544x147").value());
+  EXPECT_EQ((*layers)[0].old_ms, 1.2);
+  EXPECT_EQ((*layers)[0].old_what, "eight cores");
+  EXPECT_EQ((*layers)[1].problem.kind, ProblemKind::conv);
+  EXPECT_EQ((*layers)[1].old_ms, 0);
+  const std::string header = "name,c,h,w,k,r,s,kind,old_ms\n";
+  EXPECT_EQ(layers_error(header + "a,1,1,1,1,1,1,pool,\n"), "list.csv:2: 'pool' is not a kind of layer; write conv or gemm.");
+  EXPECT_NE(layers_error(header + "a,1,1,1,1,1,1,,-3\n").find("'old_ms' holds '-3'"), std::string::npos);
+  EXPECT_NE(layers_error(header + "a,0,1,1,1,1,1,gemm,\n").find("list.csv:2: A product needs"), std::string::npos);
+}
+
+TEST(ParseGemm, ReadsThreeSizes) {
+  const auto p = parse_gemm("6x15x7");
+  ASSERT_TRUE(p.ok());
+  EXPECT_EQ(p->rows * 10000 + p->columns * 100 + p->depth, 61507);
+  EXPECT_EQ(p->nominal_flops(), 2 * 6 * 15 * 7);
+  for (const char* text : {"", "6", "6x15", "6x15x", "6x15x7x1", "0x1x1", "axbxc", "-1x2x3", "99999999999x1x1"})
+    EXPECT_FALSE(parse_gemm(text).ok()) << text;
+}
+
 TEST(ParseLayers, ErrorsNameLineAndColumn) {
   const std::string header = "name,n,c,h,w,k,r,s\n";
   EXPECT_EQ(layers_error(header + "a,1,8,5,5,8,3,3\nb,1,x8,5,5,8,3,3\n"),

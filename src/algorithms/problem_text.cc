@@ -97,6 +97,33 @@ Result<Problem> parse_conv(std::string_view text) {
   return p;
 }
 
+namespace {
+
+Result<Problem> product(int64_t rows, int64_t columns, int64_t depth) {
+  if (rows < 1 || columns < 1 || depth < 1) return usage("A product needs sizes of at least 1.");
+  const double m = static_cast<double>(rows), n = static_cast<double>(columns), k = static_cast<double>(depth);
+  if (std::max({m * k, k * n, m * n}) > 1e12) return usage("A matrix of the product would have more than 1e12 elements.");
+  Problem p;
+  p.kind = ProblemKind::matmul;
+  p.rows = rows, p.columns = columns, p.depth = depth;
+  return p;
+}
+
+}  // namespace
+
+Result<Problem> parse_gemm(std::string_view text) {
+  std::array<int64_t, 3> sizes{};
+  size_t at = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    const size_t end = i < 2 ? text.find('x', at) : text.size();
+    if (end == std::string_view::npos || !record_detail::parse_number(text.substr(at, end - at), sizes[i]) ||
+        sizes[i] > kLargest)
+      return usage("'" + std::string(text) + "' is not a matrix product such as 64x12544x147 (m x n x k).");
+    at = end + 1;
+  }
+  return product(sizes[0], sizes[1], sizes[2]);
+}
+
 Result<std::vector<NamedProblem>> parse_layers(std::string_view text, std::string_view where) {
   const auto bad = [&](int line, const std::string& what) {
     return Error{Reason::bad_format, std::string(where) + ":" + std::to_string(line) + ": " + what};
@@ -121,12 +148,22 @@ Result<std::vector<NamedProblem>> parse_layers(std::string_view text, std::strin
     if (cells.size() > columns.size()) return bad(number, "more cells than the header has columns.");
     NamedProblem layer;
     Sides sides;
+    bool gemm = false;
     for (size_t i = 0; i < cells.size(); ++i) {
       if (columns[i] == "name") {
         layer.name = cells[i];
       } else if (columns[i] == "dtype") {
         if (!dtype_from(cells[i])) return bad(number, "'" + cells[i] + "' is not an element type.");
         layer.problem.dtype = cells[i];
+      } else if (columns[i] == "kind") {
+        if (cells[i] != "conv" && cells[i] != "gemm" && !cells[i].empty())
+          return bad(number, "'" + cells[i] + "' is not a kind of layer; write conv or gemm.");
+        gemm = cells[i] == "gemm";
+      } else if (columns[i] == "old_what") {
+        layer.old_what = cells[i];
+      } else if (columns[i] == "old_ms") {
+        if (!cells[i].empty() && (!record_detail::parse_number(cells[i], layer.old_ms) || !(layer.old_ms > 0)))
+          return bad(number, "column 'old_ms' holds '" + cells[i] + "', which is not a time.");
       } else {
         int64_t value = 0;
         if (!record_detail::parse_number(cells[i], value) || value < 0 || value > kLargest)
@@ -135,6 +172,14 @@ Result<std::vector<NamedProblem>> parse_layers(std::string_view text, std::strin
       }
     }
     Problem& p = layer.problem;
+    if (gemm) {
+      auto made = product(sides.get({"k"}, 0), sides.get({"h"}, 0) * sides.get({"w"}, 0), sides.get({"c"}, 0));
+      if (!made.ok()) return bad(number, made.error().message);
+      const std::string dtype = p.dtype;
+      p = std::move(*made), p.dtype = dtype;
+      layers.push_back(std::move(layer));
+      continue;
+    }
     p.n = sides.get({"n"}, 1), p.c = sides.get({"c"}, 0), p.k = sides.get({"k"}, 0), p.groups = sides.get({"groups"}, 1);
     p.in = {1, sides.get({"h"}, 0), sides.get({"w"}, 0)};
     p.window.filter = {1, sides.get({"r"}, 0), sides.get({"s"}, 0)};

@@ -1,5 +1,6 @@
 #include "report/bench_rows.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -8,9 +9,10 @@
 
 namespace sparkle {
 
-BenchRow row_of(const std::string& name, const LayerMeasurement& m) {
+BenchRow row_of(const NamedProblem& layer, const LayerMeasurement& m) {
   BenchRow row;
-  row.name = name.empty() ? short_name(m.problem) : name;
+  row.name = layer.name.empty() ? short_name(m.problem) : layer.name;
+  row.old_ms = layer.old_ms, row.old_what = layer.old_what;
   row.what = short_name(m.problem);
   row.problem = to_text(m.problem);
   row.algorithm = m.choice.algorithm;
@@ -27,6 +29,17 @@ BenchRow row_of(const std::string& name, const LayerMeasurement& m) {
   row.peak_flops_per_second = m.peak_flops_per_second;
   row.roof_ms = m.roof_seconds * 1e3, row.bound = m.roof_bound;
   row.workspace_bytes = m.workspace_bytes, row.max_error = m.largest_error;
+  for (const Footprint& f : m.choice.footprints) {
+    row.predicted_bytes.resize(std::max(row.predicted_bytes.size(), f.bytes.size()));
+    for (size_t i = 0; i < f.bytes.size(); ++i) row.predicted_bytes[i] += f.bytes[i];
+  }
+  return row;
+}
+
+BenchRow row_of(const NamedProblem& layer, const ContestResult& c) {
+  BenchRow row = row_of(layer, c.ours);
+  row.peers = c.peers;
+  row.best_speedup = c.best_speedup;
   return row;
 }
 
@@ -35,6 +48,43 @@ std::string line(const char* pattern, auto... values) {
   char text[400];
   std::snprintf(text, sizeof text, pattern, values...);
   return text;
+}
+
+nlohmann::json peers_json(const BenchRow& row) {
+  nlohmann::json json = nlohmann::json::object();
+  for (const PeerMeasurement& p : row.peers) {
+    if (!p.refused.empty()) {
+      json[p.name] = {{"version", p.version}, {"refused", p.refused}};
+      continue;
+    }
+    const double peak = 100 * p.share_of_peak;
+    json[p.name] = {{"version", p.version},
+                    {"median_ms", p.median_seconds * 1e3},
+                    {"min_ms", p.min_seconds * 1e3},
+                    {"p95_ms", p.p95_seconds * 1e3},
+                    {"fixed_ms_taken_off", p.fixed_seconds * 1e3},
+                    {"percent_of_peak", peak},
+                    {"speedup", p.speedup},
+                    {"max_error", p.largest_error},
+                    {"chose", p.chose}};
+  }
+  return json;
+}
+
+// Geometric mean of what `of` gives for the rows that have it (above 0), and how many do.
+template <class F>
+std::pair<double, size_t> geometric_mean(const std::vector<BenchRow>& rows, F of) {
+  double sum = 0;
+  size_t count = 0;
+  for (const BenchRow& row : rows)
+    if (const double value = of(row); value > 0) sum += std::log(value), ++count;
+  return {count ? std::exp(sum / static_cast<double>(count)) : 0, count};
+}
+
+double speedup_against(const BenchRow& row, const std::string& peer) {
+  for (const PeerMeasurement& p : row.peers)
+    if (p.name == peer) return p.speedup;
+  return 0;
 }
 }  // namespace
 
@@ -61,9 +111,106 @@ std::string bench_table_summary(const std::vector<BenchRow>& rows) {
               rows.size(), total, std::exp(log_peak / n), std::exp(log_roof / n));
 }
 
+std::string old_figures(const std::vector<BenchRow>& rows) {
+  std::string text;
+  for (const BenchRow& r : rows)
+    if (r.old_ms > 0)
+      text += line("%s: %.4g ms; published before: %.4g ms, %s\n", r.name.c_str(), r.median_ms, r.old_ms, r.old_what.c_str());
+  return text;
+}
+
+std::string contest_heading(const std::vector<PeerMeasurement>& peers) {
+  std::string text;
+  for (const PeerMeasurement& p : peers) text += line("%-19s %s\n", p.name.c_str(), p.version.c_str());
+  text += line("%-24s %-34s %-10s %9s %7s", "layer", "problem", "algorithm", "median ms", "% peak");
+  for (const PeerMeasurement& p : peers) text += line(" %19s", p.name.c_str());
+  return text + line(" %6s  (time of each over ours; its %% of the peak)\n", "best");
+}
+
+std::string contest_row(const BenchRow& r) {
+  std::string text = line("%-24.24s %-34.34s %-10.10s %9.4f %7.1f", r.name.c_str(), r.what.c_str(), r.algorithm.c_str(),
+                          r.median_ms, r.percent_of_peak());
+  for (const PeerMeasurement& p : r.peers)
+    text += p.refused.empty() ? line(" %12.3f %6.1f", p.speedup, 100 * p.share_of_peak) : line(" %19s", "-");
+  return text + line(" %6.3f\n", r.best_speedup);
+}
+
+std::string contest_summary(const std::vector<BenchRow>& rows) {
+  if (rows.empty()) return {};
+  std::string text = "geometric means of the times over ours:";
+  for (const PeerMeasurement& p : rows[0].peers) {
+    const auto [mean, count] = geometric_mean(rows, [&](const BenchRow& r) { return speedup_against(r, p.name); });
+    text += line(" %s %.3f (%zu layers),", p.name.c_str(), mean, count);
+  }
+  const auto [best, count] = geometric_mean(rows, [](const BenchRow& r) { return r.best_speedup; });
+  text += line(" the best of each layer %.3f (%zu)\nworst:", best, count);
+  std::vector<const BenchRow*> order;
+  for (const BenchRow& r : rows)
+    if (r.best_speedup > 0) order.push_back(&r);
+  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->best_speedup < b->best_speedup; });
+  for (size_t i = 0; i < std::min<size_t>(5, order.size()); ++i)
+    text += line("%s %s %.3f", i ? "," : "", order[i]->name.c_str(), order[i]->best_speedup);
+  return text + "\n";
+}
+
+nlohmann::json contest_means(const std::vector<BenchRow>& rows) {
+  nlohmann::json json = nlohmann::json::object();
+  if (rows.empty()) return json;
+  for (const PeerMeasurement& p : rows[0].peers)
+    json[p.name] = geometric_mean(rows, [&](const BenchRow& r) { return speedup_against(r, p.name); }).first;
+  json["best_of_each_layer"] = geometric_mean(rows, [](const BenchRow& r) { return r.best_speedup; }).first;
+  return json;
+}
+
+std::string level_heading(const std::string& title, const Device& device, bool ablation) {
+  std::string text = title + "\n" +
+                     line("%-15s %-22s %9s %8s %7s %7s", ablation ? "without" : "level", "algorithm", "median ms", "GFLOP/s",
+                          "% peak", ablation ? "brings" : "factor");
+  for (const MemoryLevel& level : device.memory) text += line(" %8s", ("MB " + level.name).c_str());
+  return text + line(" %7s %8s  what\n", "GB/s", "error");
+}
+
+namespace {
+// The traffic that the level nearest to the registers but one sees: what caches bring is seen beyond the L1.
+double beyond_l1(const BenchRow& r) { return r.predicted_bytes.size() > 1 ? r.predicted_bytes[1] : 0; }
+}  // namespace
+
+std::string level_row(const LevelRow& l, const Device& device) {
+  const BenchRow& r = l.row;
+  if (!l.absent.empty()) return line("%-15.15s - %s\n", r.name.c_str(), l.absent.c_str());
+  std::string text = line("%-15.15s %-22.22s %9.4f %8.1f %7.1f ", r.name.c_str(), r.algorithm.c_str(), r.median_ms, r.gflops(),
+                          r.percent_of_peak());
+  text += l.factor > 0 ? line("%7.2f", l.factor) : line("%7s", "");
+  for (size_t i = 0; i < device.memory.size(); ++i)
+    text += line(" %8.2f", i < r.predicted_bytes.size() ? r.predicted_bytes[i] * 1e-6 : 0);
+  const double rate = r.median_ms > 0 ? beyond_l1(r) / r.median_ms * 1e-6 : 0;
+  return text + line(" %7.1f %8.1e  %s\n", rate, r.max_error, l.what.c_str());
+}
+
+nlohmann::json levels_json(const Device& device, const std::vector<LevelRow>& levels, bool ablation) {
+  std::vector<BenchRow> rows;
+  for (const LevelRow& l : levels) rows.push_back(l.row);
+  nlohmann::json json = bench_json(device, rows);
+  for (size_t i = 0; i < levels.size(); ++i) {
+    const LevelRow& l = levels[i];
+    nlohmann::json& j = json["rows"][i];
+    if (!l.absent.empty()) j = {{"problem", l.row.problem}, {"absent", l.absent}};
+    j[ablation ? "without" : "level"] = l.row.name;
+    j["what"] = l.what;
+    if (!l.absent.empty()) continue;
+    j["threads"] = l.threads;
+    if (l.factor > 0) j["factor"] = l.factor;
+    nlohmann::json& bytes = j["predicted_bytes"] = nlohmann::json::object();
+    for (size_t m = 0; m < device.memory.size() && m < l.row.predicted_bytes.size(); ++m)
+      bytes[device.memory[m].name] = l.row.predicted_bytes[m];
+    j["predicted_gbytes_per_s"] = l.row.median_ms > 0 ? beyond_l1(l.row) / l.row.median_ms * 1e-6 : 0;
+  }
+  return json;
+}
+
 nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& rows) {
   nlohmann::json list = nlohmann::json::array();
-  for (const BenchRow& r : rows)
+  for (const BenchRow& r : rows) {
     list.push_back({{"name", r.name},
                     {"problem", r.problem},
                     {"dtype", r.dtype},
@@ -82,7 +229,10 @@ nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& row
                     {"bound", r.bound},
                     {"workspace_bytes", r.workspace_bytes},
                     {"max_error", r.max_error},
-                    {"peers", nlohmann::json::object()}});
+                    {"peers", peers_json(r)}});
+    if (r.old_ms > 0) list.back()["old_ms"] = r.old_ms, list.back()["old_what"] = r.old_what;
+    if (r.best_speedup > 0) list.back()["best_speedup"] = r.best_speedup;
+  }
   return {{"device", nlohmann::json::parse(device_to_json(device))}, {"rows", list}};
 }
 

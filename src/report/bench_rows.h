@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "device/device.h"
-#include "run/layer_bench.h"
+#include "run/contest.h"
 
 namespace sparkle {
 
@@ -19,6 +19,11 @@ struct BenchRow {
   std::string bound;
   int64_t workspace_bytes = 0;
   double max_error = 0;
+  std::vector<double> predicted_bytes;  // moved per memory level of the device, innermost first
+  std::vector<PeerMeasurement> peers;
+  double best_speedup = 0;  // against the fastest of them; 0: there are none
+  double old_ms = 0;        // what somebody once published; 0: nothing
+  std::string old_what;     // on what machine
 
   double gflops() const { return median_ms > 0 ? nominal_flops / median_ms * 1e-6 : 0; }
   double executed_gflops() const { return median_ms > 0 ? executed_flops / median_ms * 1e-6 : 0; }
@@ -27,12 +32,36 @@ struct BenchRow {
   double percent_of_peak() const { return peak_flops_per_second > 0 ? 100 * gflops() * 1e9 / peak_flops_per_second : 0; }
 };
 
-BenchRow row_of(const std::string& name, const LayerMeasurement& m);
+BenchRow row_of(const NamedProblem& layer, const LayerMeasurement& m);
+BenchRow row_of(const NamedProblem& layer, const ContestResult& c);
 
 std::string bench_table_heading();
 std::string bench_table_row(const BenchRow& row);
 // Geometric mean of the shares of peak and of the roof, sum of the medians.
 std::string bench_table_summary(const std::vector<BenchRow>& rows);
+
+// A line per row that has an old figure.
+std::string old_figures(const std::vector<BenchRow>& rows);
+
+// The same beside other engines: how many times as long each of them takes.
+std::string contest_heading(const std::vector<PeerMeasurement>& peers);
+std::string contest_row(const BenchRow& row);
+// Geometric means against each peer and the best of each layer, and the layers where Sparkle does worst.
+std::string contest_summary(const std::vector<BenchRow>& rows);
+nlohmann::json contest_means(const std::vector<BenchRow>& rows);
+
+// Levels of a ladder or an ablation: what each does, its time over that of the row before (ladder) or the first row (ablation),
+// bytes predicted per memory level.
+struct LevelRow {
+  BenchRow row;
+  std::string what;
+  std::string absent;  // why there is no figure
+  int threads = 0;
+  double factor = 0;  // ladder: times as fast as the level before; ablation: what the pattern brings
+};
+std::string level_heading(const std::string& title, const Device& device, bool ablation);
+std::string level_row(const LevelRow& row, const Device& device);
+nlohmann::json levels_json(const Device& device, const std::vector<LevelRow>& rows, bool ablation);
 
 // {"device": {...}, "rows": [...]} in the documented form.
 nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& rows);

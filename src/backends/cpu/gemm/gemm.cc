@@ -8,6 +8,9 @@
 #include "backends/cpu/gemm/gemm_nest.h"
 #include "backends/cpu/gemm/gemm_pack.h"
 #include "backends/cpu/gemm/integer_gemm.h"
+#include "backends/cpu/gemm/one_lane.h"
+#include "families/common.h"
+#include "families/gemm/one_lane.h"
 #include "families/integers.h"
 
 namespace sparkle::cpu {
@@ -109,9 +112,10 @@ Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU'
 Result<CpuKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
   const auto* s = std::get_if<GemmSchedule>(&schedule);
   if (!s) return lacks("run register tiles, not the schedule '" + to_text(schedule) + "'");
-  if (!device.unit(s->unit)) return lacks("cannot use the unit '" + s->unit + "', which this device does not have");
+  const MathUnit* widest = s->unit == kOneLane ? best_vector_unit(device) : nullptr;
+  if (!widest && !device.unit(s->unit)) return lacks("cannot use the unit '" + s->unit + "', which this device does not have");
   if (is_integer(stage.inputs)) return make_integer_gemm(stage, *s, (constants >> 1 & 1) != 0);
-  const TileKernels* tiles = tile_kernels_of(s->unit);
+  const TileKernels* tiles = widest ? one_lane_kernels_of(widest->name) : tile_kernels_of(s->unit);
   if (!tiles) return lacks("have no tile for the unit '" + s->unit + "'");
   if (s->mr < 1 || s->mr > kMaxTileRows || s->nr < 1 || s->nr > tiles->max_vectors)
     return lacks("have no tile of " + std::to_string(s->mr) + " rows by " + std::to_string(s->nr) + " vectors for the unit '" +

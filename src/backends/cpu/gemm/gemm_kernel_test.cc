@@ -10,6 +10,7 @@
 #include "backends/cpu/gemm/gemm_nest.h"
 #include "backends/cpu/test_units.h"
 #include "families/gemm/gemm_family.h"
+#include "families/gemm/one_lane.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -207,13 +208,14 @@ struct AlignedBytes {
   std::byte* data;
 };
 
-void check(Problem& p, Case& c, const MathUnit& unit, const std::string& what) {
+void check(Problem& p, Case& c, const MathUnit& unit, const std::string& what, bool one_lane = false) {
   for (Operand& o : p.inputs) p.stage.inputs.push_back(o.desc);
   p.stage.outputs = {p.output.desc};
   const auto& params = std::get<GemmParams>(p.stage.params);
   Device device;
   device.units = {unit};
-  const GemmSchedule schedule = random_schedule(c, unit);
+  GemmSchedule schedule = random_schedule(c, unit);
+  if (one_lane) schedule.unit = kOneLane;
   SCOPED_TRACE(what + " " + to_text(params) + " " + to_text(schedule) + " x=" + p.inputs[0].desc.shape.to_string() +
                " w=" + p.inputs[1].desc.shape.to_string() + " y=" + p.output.desc.shape.to_string());
   const bool constant = c.chance(0.6);
@@ -283,6 +285,16 @@ TEST(GemmKernel, dense_like_reference) {
       Case c(seed);
       Problem p = dense_problem(c);
       check(p, c, unit, "seed " + std::to_string(seed));
+      if (HasFatalFailure()) return;
+    }
+}
+
+TEST(GemmKernel, one_lane_like_reference) {
+  for (const MathUnit& unit : units_here())
+    for (uint32_t seed = 2000; seed < 2000 + static_cast<uint32_t>(cases_on(unit.name, 200)); ++seed) {
+      Case c(seed);
+      Problem p = c.chance(0.7) ? window_problem(c) : dense_problem(c);
+      check(p, c, unit, "seed " + std::to_string(seed), true);
       if (HasFatalFailure()) return;
     }
 }

@@ -1,0 +1,242 @@
+#include "bench_layers.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/cpu_count.h"
+#include "base/denormals.h"
+#include "bench_model.h"
+#include "peers/peers.h"
+#include "progress.h"
+#include "report/bench_rows.h"
+#include "run/levels.h"
+
+namespace sparkle::cli {
+namespace {
+
+bool wanted(const std::string& name, const std::vector<std::string>& filters) {
+  if (filters.empty()) return true;
+  for (const std::string& f : filters)
+    if (name.find(f) != std::string::npos) return true;
+  return false;
+}
+
+Result<std::vector<NamedProblem>> problems_of(const LayerBench& bench) {
+  std::vector<NamedProblem> problems;
+  if (!bench.layers.empty()) {
+    SPARKLE_TRY(listed, read_layers(bench.layers));
+    for (NamedProblem& p : listed)
+      if (wanted(p.name, bench.filters)) problems.push_back(std::move(p));
+    if (problems.empty() && !bench.filters.empty())
+      return Error{Reason::bad_usage, "No layer of '" + bench.layers + "' has a name with what --filter gives in it."};
+  }
+  for (const std::string& text : bench.convs) {
+    SPARKLE_TRY(problem, parse_conv(text));
+    problems.push_back({"", problem, 0, ""});
+  }
+  for (const std::string& text : bench.gemms) {
+    SPARKLE_TRY(problem, parse_gemm(text));
+    problems.push_back({"", problem, 0, ""});
+  }
+  // What a network's layer carries: a bias and an activation. Other engines fuse different activations at different cost, so
+  // beside them it is the bias alone. A product has neither.
+  for (NamedProblem& p : problems) {
+    if (p.problem.kind == ProblemKind::matmul) continue;
+    p.problem.epilogue.bias = true;
+    if (bench.against.empty()) p.problem.epilogue.activation = Activation::relu;
+  }
+  if (problems.empty())
+    return Error{Reason::bad_usage, "Give --layers, --conv, --gemm or --model; see 'sparkle bench --help'."};
+  return problems;
+}
+
+LayerBenchOptions options_for(const LayerBench& bench, const Problem& problem) {
+  LayerBenchOptions options = bench.options;
+  options.constant_weights = problem.kind != ProblemKind::matmul;
+  return options;
+}
+
+int finish(const CommonOptions& common, const LayerBench& bench, const Device& device, const std::vector<BenchRow>& rows,
+           const std::string& summary, nlohmann::json extra) {
+  nlohmann::json json = bench_json(device, rows);
+  json.update(extra);
+  if (!bench.output.empty()) {
+    if (auto written = write_results(bench.output, json); !written.ok()) return fail(written.error());
+  }
+  if (common.json) {
+    std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  } else {
+    std::fputs(summary.c_str(), stdout);
+  }
+  const std::string wrong = implausible(rows);
+  if (wrong.empty()) return kDone;
+  std::fprintf(stderr, "sparkle: %s\n", wrong.c_str());
+  return kCheckFailed;
+}
+
+void show(const CommonOptions& common, const std::string& text) {
+  if (common.json) return;
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+int bench_alone(const CommonOptions& common, LayerBench bench, const std::vector<NamedProblem>& problems) {
+  auto device = open_device(common, Roofs::measured);
+  if (!device.ok()) return fail(device.error());
+  auto session = session_options(common, device->backend->device());
+  if (!session.ok()) return fail(session.error());
+  bench.options.plan = session->plan();
+  show(common, device->note + "; fp32, NHWC, weights packed before, bias and ReLU fused\n" + bench_table_heading());
+  std::vector<BenchRow> rows;
+  Progress progress("layers", static_cast<int64_t>(problems.size()), !common.json);
+  for (const NamedProblem& p : problems) {
+    auto measured = measure_layer(*device->backend, p.problem, options_for(bench, p.problem));
+    if (!measured.ok()) return fail(measured.error());
+    rows.push_back(row_of(p, *measured));
+    progress.clear();
+    show(common, bench_table_row(rows.back()));
+    progress.step();
+  }
+  progress.clear();
+  return finish(common, bench, device->backend->device(), rows, bench_table_summary(rows) + old_figures(rows),
+                nlohmann::json::object());
+}
+
+int bench_against(CommonOptions common, LayerBench bench, const std::vector<NamedProblem>& problems) {
+  // Before any thread exists: all of them, whoever starts them, stay on these CPUs and flush denormals.
+  common.threads = usable_threads(common.threads).threads;
+  pin_process(common.threads);
+  const ScopedFlushDenormals flush;
+  auto peers = open_peers(bench.against, common.threads);
+  if (!peers.ok()) return fail(peers.error());
+  auto device = open_device(common, Roofs::measured);
+  if (!device.ok()) return fail(device.error());
+  auto session = session_options(common, device->backend->device());
+  if (!session.ok()) return fail(session.error());
+  bench.options.plan = session->plan();
+  std::vector<PeerMeasurement> named;
+  for (const auto& peer : *peers) {
+    PeerMeasurement& p = named.emplace_back();
+    p.name = peer->name(), p.version = peer->version();
+  }
+  show(common, device->note + ", pinned; fp32, weights packed before (OpenBLAS cannot), bias fused, no activation\n" +
+                   contest_heading(named));
+  std::vector<BenchRow> rows;
+  Progress progress("layers", static_cast<int64_t>(problems.size()), !common.json);
+  for (const NamedProblem& p : problems) {
+    auto result = contest(*device->backend, p.problem, options_for(bench, p.problem), *peers);
+    if (!result.ok()) return fail(result.error());
+    rows.push_back(row_of(p, *result));
+    progress.clear();
+    show(common, contest_row(rows.back()));
+    progress.step();
+  }
+  progress.clear();
+  const nlohmann::json extra{
+      {"threads", common.threads}, {"rounds", bench.options.rounds}, {"speedup_geometric_means", contest_means(rows)}};
+  return finish(common, bench, device->backend->device(), rows, contest_summary(rows) + old_figures(rows), extra);
+}
+
+LevelRow named(const Level& level, const Problem& problem) {
+  LevelRow l;
+  l.row.name = level.name, l.row.problem = to_text(problem);
+  l.what = level.what, l.absent = level.absent;
+  return l;
+}
+
+int finish_levels(const CommonOptions& common, const LayerBench& bench, const Device& device,
+                  const std::vector<LevelRow>& levels) {
+  const nlohmann::json json = levels_json(device, levels, bench.ablate);
+  if (!bench.output.empty())
+    if (auto written = write_results(bench.output, json); !written.ok()) return fail(written.error());
+  if (common.json) std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  std::vector<BenchRow> rows;
+  for (const LevelRow& l : levels)
+    if (l.absent.empty()) rows.push_back(l.row);
+  const std::string wrong = implausible(rows);
+  if (wrong.empty()) return kDone;
+  std::fprintf(stderr, "sparkle: %s\n", wrong.c_str());
+  return kCheckFailed;
+}
+
+int bench_ladder(const CommonOptions& common, const LayerBench& bench, const std::vector<NamedProblem>& problems) {
+  CommonOptions single = common;
+  single.threads = 1;
+  auto all = open_device(common, Roofs::measured), one = open_device(single, Roofs::measured);
+  for (const auto* device : {&all, &one})
+    if (!device->ok()) return fail(device->error());
+  const Device& device = all->backend->device();
+  auto session = session_options(common, device);
+  if (!session.ok()) return fail(session.error());
+  std::vector<LevelRow> rows;
+  for (const NamedProblem& p : problems) {
+    LayerBenchOptions options = options_for(bench, p.problem);
+    options.plan = session->plan();
+    auto levels = ladder_of(p.problem, device, options.plan);
+    if (!levels.ok()) return fail(levels.error());
+    show(common, level_heading(short_name(p.problem) + ", " + std::to_string(device.cores) + " threads", device, false));
+    double before = 0;
+    for (const Level& level : *levels) {
+      LevelRow l = named(level, p.problem);
+      if (level.absent.empty()) {
+        const OpenDevice& on = level.one_core ? *one : *all;
+        auto measured = measure_choice(*on.backend, p.problem, level.choice, options);
+        if (!measured.ok()) return fail(measured.error());
+        l.row = row_of({level.name, p.problem, 0, ""}, *measured);
+        l.threads = on.backend->executor().width();
+        if (before > 0) l.factor = before / l.row.median_ms;
+        before = l.row.median_ms;
+      }
+      show(common, level_row(l, device));
+      rows.push_back(std::move(l));
+    }
+  }
+  return finish_levels(common, bench, device, rows);
+}
+
+int bench_ablate(const CommonOptions& common, const LayerBench& bench, const std::vector<NamedProblem>& problems) {
+  auto open = open_device(common, Roofs::measured);
+  if (!open.ok()) return fail(open.error());
+  const Device& device = open->backend->device();
+  auto session = session_options(common, device);
+  if (!session.ok()) return fail(session.error());
+  std::vector<LevelRow> rows;
+  for (const NamedProblem& p : problems) {
+    LayerBenchOptions options = options_for(bench, p.problem);
+    options.plan = session->plan();
+    auto levels = ablation_of(p.problem, device, options.plan);
+    if (!levels.ok()) return fail(levels.error());
+    show(common, level_heading(short_name(p.problem) + ", " + std::to_string(device.cores) + " threads", device, true));
+    std::vector<Choice> ways;
+    for (const Level& level : *levels)
+      if (level.absent.empty()) ways.push_back(level.choice);
+    auto measured = compare_ways(*open->backend, p.problem, options, std::move(ways));
+    if (!measured.ok()) return fail(measured.error());
+    size_t next = 0;
+    for (const Level& level : *levels) {
+      LevelRow l = named(level, p.problem);
+      if (level.absent.empty()) {
+        const WayMeasurement& w = (*measured)[next++];
+        l.row = row_of({level.name, p.problem, 0, ""}, w.measured);
+        l.threads = open->backend->executor().width();
+        if (next > 1) l.factor = w.times_first;
+      }
+      show(common, level_row(l, device));
+      rows.push_back(std::move(l));
+    }
+  }
+  return finish_levels(common, bench, device, rows);
+}
+
+}  // namespace
+
+int bench_layers(const CommonOptions& common, const LayerBench& bench) {
+  auto problems = problems_of(bench);
+  if (!problems.ok()) return fail(problems.error());
+  if (!bench.against.empty()) return bench_against(common, bench, *problems);
+  if (bench.ladder) return bench_ladder(common, bench, *problems);
+  if (bench.ablate) return bench_ablate(common, bench, *problems);
+  return bench_alone(common, bench, *problems);
+}
+
+}  // namespace sparkle::cli

@@ -1,0 +1,21 @@
+// bench for layers: one after another, beside other engines, by levels of optimisation, with one pattern off at a time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "run/layer_bench.h"
+
+namespace sparkle::cli {
+
+struct LayerBench {
+  std::string layers, against, output;
+  std::vector<std::string> convs, gemms, filters;
+  bool ladder = false, ablate = false;
+  LayerBenchOptions options;
+};
+
+int bench_layers(const CommonOptions& common, const LayerBench& bench);
+
+}  // namespace sparkle::cli

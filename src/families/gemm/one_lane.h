@@ -1,0 +1,10 @@
+// The unit of gemm schedules that compute one number at a time. No plan has it: benches show by it what vectors bring.
+#pragma once
+
+#include <string_view>
+
+namespace sparkle {
+
+inline constexpr std::string_view kOneLane = "one_lane";
+
+}  // namespace sparkle

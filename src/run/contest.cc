@@ -1,0 +1,225 @@
+#include "run/contest.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <thread>
+
+#include "base/denormals.h"
+#include "base/out_of_memory.h"
+
+namespace sparkle {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A sample is as many calls as take this long: single calls of a few microseconds drown in the clock's own cost.
+constexpr double kSampleSeconds = 0.5e-3;
+// Other engines' idle threads spin for a while before they sleep: 1 ms and more was seen.
+constexpr std::chrono::milliseconds kPause{2};
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+class OurRun final : public PeerRun {
+ public:
+  explicit OurRun(PreparedLayer& layer) : layer_(layer) {}
+  Status run(int64_t calls) override {
+    for (int64_t i = 0; i < calls; ++i) {
+      auto seconds = layer_.run();
+      if (!seconds.ok()) return seconds.take_error();
+    }
+    return ok();
+  }
+  Status result(float*) override { return ok(); }
+
+ private:
+  PreparedLayer& layer_;
+};
+
+struct Contestant {
+  explicit Contestant(PeerRun* r) : run(r) {}
+  PeerRun* run;
+  int64_t calls = 1;                                          // per sample
+  std::vector<double> samples, fixed, shares, peaks, ratios;  // ratios: its time over the first contestant's, one a round
+  double visit = 0;                                           // median of the latest visit
+};
+
+Status calibrate(Contestant& c) {
+  SPARKLE_CHECK(c.run->run(1));
+  const auto begin = Clock::now();
+  SPARKLE_CHECK(c.run->run(1));
+  c.calls = std::clamp<int64_t>(static_cast<int64_t>(kSampleSeconds / std::max(seconds_since(begin), 1e-7)), 1, 100000);
+  return ok();
+}
+
+Status visit(Contestant& c, double seconds) {
+  SPARKLE_TRY(fixed, c.run->fixed_seconds(c.calls));
+  SPARKLE_CHECK(c.run->run(1));  // what the others pushed out of the caches comes back
+  std::vector<double> samples;
+  const auto start = Clock::now();
+  do {
+    const auto begin = Clock::now();
+    SPARKLE_CHECK(c.run->run(c.calls));
+    const double taken = seconds_since(begin) / static_cast<double>(c.calls);
+    samples.push_back(std::max(taken - fixed, taken / 10));
+  } while (seconds_since(start) < seconds);
+  c.fixed.push_back(fixed);
+  c.visit = median(samples);
+  c.samples.insert(c.samples.end(), samples.begin(), samples.end());
+  return ok();
+}
+
+// All rounds, each beginning with another contestant.
+Status play(Backend& backend, const std::string& unit, double flops, const LayerBenchOptions& options,
+            std::vector<Contestant>& contestants) {
+  for (Contestant& c : contestants) SPARKLE_CHECK(calibrate(c));
+  const size_t count = contestants.size();
+  for (int round = 0; round < options.rounds; ++round) {
+    std::this_thread::sleep_for(kPause);
+    double before = backend.probe_peak(unit);
+    for (size_t turn = 0; turn < count; ++turn) {
+      Contestant& c = contestants[(turn + static_cast<size_t>(round)) % count];
+      SPARKLE_CHECK(visit(c, options.seconds_per_round));
+      std::this_thread::sleep_for(kPause);
+      const double after = backend.probe_peak(unit), peak = (before + after) / 2;
+      before = after;
+      c.peaks.push_back(peak);
+      if (peak > 0) c.shares.push_back(flops / c.visit / peak);
+    }
+    for (Contestant& c : contestants) c.ratios.push_back(c.visit / contestants[0].visit);
+  }
+  for (Contestant& c : contestants) std::sort(c.samples.begin(), c.samples.end());
+  return ok();
+}
+
+template <class Measurement>
+void set_times(const Contestant& c, Measurement& m) {
+  const std::vector<double>& s = c.samples;
+  m.median_seconds = s[s.size() / 2], m.min_seconds = s.front(), m.p95_seconds = s[s.size() * 95 / 100];
+  m.share_of_peak = median(c.shares);
+}
+
+// One of Sparkle's own ways, verified.
+struct Own {
+  std::unique_ptr<PreparedLayer> layer;
+  std::unique_ptr<OurRun> run;
+};
+Result<Own> prepare_own(Backend& backend, const AnchorCall& call, const LayerBenchOptions& options,
+                        std::unique_ptr<LayerCheck>& check, LayerMeasurement& m) {
+  Own own;
+  SPARKLE_TRY(layer, PreparedLayer::make(backend, call, m.choice, options));
+  own.layer = std::move(layer);
+  own.run = std::make_unique<OurRun>(*own.layer);
+  m.problem = call.problem;
+  m.workspace_bytes = own.layer->workspace_bytes();
+  if (!check) check = std::make_unique<LayerCheck>(call, own.layer->inputs(), options.seed);
+  SPARKLE_CHECK(own.run->run(1));
+  SPARKLE_TRY(output, own.layer->output());
+  if (check->possible()) {
+    m.largest_error = check->error_of(output);
+    m.verified = true;
+    SPARKLE_CHECK(accept_error(m.largest_error, call.problem, "The kernel " + to_text(m.choice.schedules[0]), options));
+  }
+  return own;
+}
+
+void finish_own(const Backend& backend, const Contestant& c, LayerMeasurement& m) {
+  set_times(c, m);
+  m.peak_flops_per_second = median(c.peaks);
+  find_roof(backend.device(), m);
+}
+
+Result<ContestResult> measure(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
+                              std::span<const std::unique_ptr<Peer>> peers) {
+  // As Sparkle's own kernels run; threads that a peer starts from here on inherit it.
+  const ScopedFlushDenormals flush;
+  ContestResult result;
+  LayerMeasurement& m = result.ours;
+  SPARKLE_TRY(choice, choose_layer(backend, problem, options));
+  m.choice = std::move(choice);
+  const AnchorCall call = call_of(problem);
+  std::unique_ptr<LayerCheck> check;
+  SPARKLE_TRY(own, prepare_own(backend, call, options, check, m));
+  const auto operand = [&](size_t i) { return reinterpret_cast<const float*>(own.layer->inputs()[i].bytes.get()); };
+  const PeerLayer given{call, operand(0), operand(1), problem.epilogue.bias ? operand(2) : nullptr, options.constant_weights};
+  std::vector<std::unique_ptr<PeerRun>> runs;
+  std::vector<Contestant> contestants{Contestant(own.run.get())};
+  std::vector<size_t> who;  // contestant 1 + i is this peer
+  std::vector<float> y(static_cast<size_t>(call.output.elements()));
+  for (size_t i = 0; i < peers.size(); ++i) {
+    PeerMeasurement& p = result.peers.emplace_back();
+    p.name = peers[i]->name(), p.version = peers[i]->version();
+    auto run = peers[i]->prepare(given);
+    if (!run.ok()) {
+      if (run.error().reason != Reason::operator_not_served) return run.take_error();
+      p.refused = run.error().message;
+      continue;
+    }
+    p.chose = (*run)->chose();
+    std::fill(y.begin(), y.end(), std::numeric_limits<float>::quiet_NaN());
+    SPARKLE_CHECK((*run)->run(1));
+    SPARKLE_CHECK((*run)->result(y.data()));
+    p.largest_error = check->error_of(y.data());
+    SPARKLE_CHECK(accept_error(p.largest_error, problem, p.name, options));
+    contestants.emplace_back(run->get());
+    runs.push_back(std::move(*run));
+    who.push_back(i);
+  }
+  SPARKLE_CHECK(play(backend, peak_unit(m.choice, backend.device()), problem.nominal_flops(), options, contestants));
+  finish_own(backend, contestants[0], m);
+  for (size_t i = 1; i < contestants.size(); ++i) {
+    PeerMeasurement& p = result.peers[who[i - 1]];
+    set_times(contestants[i], p);
+    p.fixed_seconds = median(contestants[i].fixed);
+    if (p.fixed_seconds > p.median_seconds) {
+      p.refused = "Its fixed cost of a call is more than the layer's, which is not resolved.";
+      continue;
+    }
+    p.speedup = median(contestants[i].ratios);
+    result.best_speedup = result.best_speedup > 0 ? std::min(result.best_speedup, p.speedup) : p.speedup;
+  }
+  return result;
+}
+
+Result<std::vector<WayMeasurement>> measure(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
+                                            std::vector<Choice> ways) {
+  const AnchorCall call = call_of(problem);
+  std::vector<WayMeasurement> result;
+  std::vector<Own> owns;
+  std::vector<Contestant> contestants;
+  std::unique_ptr<LayerCheck> check;
+  for (Choice& way : ways) {
+    WayMeasurement& w = result.emplace_back();
+    w.measured.choice = std::move(way);
+    SPARKLE_TRY(own, prepare_own(backend, call, options, check, w.measured));
+    contestants.emplace_back(own.run.get());
+    owns.push_back(std::move(own));
+  }
+  const std::string unit = peak_unit(result[0].measured.choice, backend.device());
+  SPARKLE_CHECK(play(backend, unit, problem.nominal_flops(), options, contestants));
+  for (size_t i = 0; i < result.size(); ++i) {
+    finish_own(backend, contestants[i], result[i].measured);
+    result[i].times_first = median(contestants[i].ratios);
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<ContestResult> contest(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
+                              std::span<const std::unique_ptr<Peer>> peers) {
+  return guard_memory("Measuring this layer", [&] { return measure(backend, problem, options, peers); });
+}
+
+Result<std::vector<WayMeasurement>> compare_ways(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
+                                                 std::vector<Choice> ways) {
+  return guard_memory("Measuring this layer", [&] { return measure(backend, problem, options, std::move(ways)); });
+}
+
+}  // namespace sparkle

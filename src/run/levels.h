@@ -1,0 +1,23 @@
+// Levels: the ways to compute one problem that show what each pattern brings - from plain loops on one core up to every
+// algorithm that applies (the ladder), and the implicit GEMM with one pattern off at a time (the ablation). The algorithms are
+// those of the list that the planner takes its choice from, so a new one is a new level.
+#pragma once
+
+#include "plan/choose.h"
+
+namespace sparkle {
+
+struct Level {
+  std::string name;
+  std::string what;       // one line: what it does, or what is switched off
+  bool one_core = false;  // on one thread, whatever the session has
+  Choice choice;
+  std::string absent;  // why this problem has no such level; empty: it has
+};
+
+// Errors: no_kernel where the planner itself finds no way.
+Result<std::vector<Level>> ladder_of(const Problem& problem, const Device& device, const PlanOptions& options);
+// The first is the planner's implicit GEMM with everything on.
+Result<std::vector<Level>> ablation_of(const Problem& problem, const Device& device, const PlanOptions& options);
+
+}  // namespace sparkle

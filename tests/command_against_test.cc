@@ -1,0 +1,130 @@
+// `sparkle bench` beside other engines, by levels and by ablation: what is refused, what is verified, what the JSON holds. The
+// engines here are small stand-ins (tests/fake_peers), so that the test needs none installed.
+#include <nlohmann/json.hpp>
+
+#include "algorithms/algorithm.h"
+#include "command.h"
+
+namespace sparkle::testing {
+namespace {
+
+const std::string kFakes = SPARKLE_FAKE_PEERS;
+const std::string kConv = " --conv g1mb2ic3ih9oc5oh5kh3sh2ph1";
+const std::string kShort = " --rounds 2 --round-ms 0.1";
+
+class CommandAgainst : public Command {
+ protected:
+  nlohmann::json json_of(const std::string& arguments) const {
+    const Said said = sparkle(arguments + " --json");
+    EXPECT_EQ(said.status, 0) << said.err;
+    auto json = nlohmann::json::parse(said.out, nullptr, false);
+    EXPECT_TRUE(json.is_object()) << said.out;
+    return json;
+  }
+};
+
+TEST_F(CommandAgainst, RefusesWhatIsNotThere) {
+  const std::string bench = "bench" + kConv + " --against ";
+  EXPECT_SAYS(refusal(bench + "cudnn"),
+              "There is no peer 'cudnn' to measure against; there are onednn, onnxruntime, openblas.");
+  EXPECT_SAYS(refusal(bench + ","), "there are onednn, onnxruntime, openblas");
+  EXPECT_SAYS(refusal(bench + "openblas=nowhere.so"), "The library of openblas cannot be loaded");
+  EXPECT_SAYS(refusal(bench + "openblas=" + kFakes + "/libfake_onednn.so"), "so it is not a usable openblas");
+  const std::string old = refusal(bench + "onednn=" + kFakes + "/libfake_onednn.so");
+  if (contains(old, "built without oneDNN's headers")) {
+    EXPECT_SAYS(old, "Run scripts/setup bench");
+  } else {
+    EXPECT_SAYS(old, "is version 2.6.3; its kernels changed much since, so at least 3.7 is measured against.");
+  }
+  const std::string fake = "openblas=" + kFakes + "/libfake_openblas.so";
+  EXPECT_SAYS(refusal(bench + fake + "," + fake), "The peer 'openblas' is named twice.");
+}
+
+TEST_F(CommandAgainst, RefusesWhatDoesNotGoTogether) {
+  EXPECT_SAYS(refusal("bench --model x.onnx --against openblas"), "--against measures layers and does not go with --model");
+  EXPECT_SAYS(refusal("bench --ladder --against openblas" + kConv), "--against does not go with --ladder");
+  EXPECT_SAYS(refusal("bench --ablate --against openblas" + kConv), "--against does not go with --ablate");
+  EXPECT_SAYS(refusal("bench --ablate --ladder" + kConv), "--ablate does not go with --ladder");
+  EXPECT_SAYS(refusal("bench --ablate --algorithm winograd4" + kConv), "does not go with --ablate");
+  EXPECT_SAYS(refusal("bench --filter a" + kConv), "--filter picks layers of a list and needs --layers");
+  EXPECT_SAYS(refusal("bench --gemm 64x"), "'64x' is not a matrix product such as 64x12544x147");
+  write("layers.csv", "name,c,h,w,k,r,s\nfirst,3,8,8,4,3,3\nsecond,4,6,6,8,1,1\n");
+  EXPECT_SAYS(refusal("bench --layers layers.csv --filter third"), "No layer of 'layers.csv' has a name");
+}
+
+TEST_F(CommandAgainst, PeersAreVerifiedAndInTheRows) {
+  write("layers.csv",
+        "name,n,c,h,w,k,r,s,stride_h,pad_h,dil_h,groups,kind,old_ms,old_what\nfirst,2,3,9,8,4,3,2,2,1,1,1,conv,12.5,an old "
+        "machine\nsecond,1,8,6,6,4,1,1,1,0,1,2,,,\nproduct,1,7,3,5,6,1,1,1,0,1,1,gemm,,\nskipped,1,1,1,1,1,1,1,1,0,1,1,,,\n");
+  const std::string peer = " --against openblas=" + kFakes + "/libfake_openblas.so" + kShort + " --threads 1";
+  const auto json = json_of("bench --layers layers.csv --filter first --filter second --filter product" + peer);
+  ASSERT_EQ(json["rows"].size(), 3u);
+  for (const auto& row : json["rows"]) {
+    const auto& blas = row["peers"]["openblas"];
+    EXPECT_EQ(blas["version"], "plain loops 1.0");
+    for (const char* key : {"median_ms", "min_ms", "p95_ms", "speedup", "max_error", "percent_of_peak", "fixed_ms_taken_off"})
+      EXPECT_TRUE(blas[key].is_number()) << key;
+    EXPECT_LT(blas["max_error"], 1e-5);
+    EXPECT_GT(blas["median_ms"], 0);
+    EXPECT_EQ(row["best_speedup"], blas["speedup"]);
+  }
+  EXPECT_EQ(json["rows"][0]["old_ms"], 12.5);
+  EXPECT_EQ(json["rows"][0]["old_what"], "an old machine");
+  EXPECT_FALSE(json["rows"][1].contains("old_ms"));
+  EXPECT_SAYS(json["rows"][0]["problem"].get<std::string>(), "bias=1");
+  EXPECT_SAYS(json["rows"][0]["problem"].get<std::string>(), "act=none");
+  EXPECT_SAYS(json["rows"][2]["problem"].get<std::string>(), "rows=6 columns=15 depth=7");
+  EXPECT_EQ(json["threads"], 1);
+  EXPECT_TRUE(json["speedup_geometric_means"]["openblas"].is_number());
+  EXPECT_TRUE(json["speedup_geometric_means"]["best_of_each_layer"].is_number());
+  const Said text = sparkle("bench" + kConv + peer);
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_SAYS(text.out, "openblas            plain loops 1.0");
+  EXPECT_SAYS(text.out, "bias fused, no activation");
+}
+
+TEST_F(CommandAgainst, AWrongPeerIsNotTimed) {
+  const Said said = sparkle("bench" + kConv + " --against openblas=" + kFakes + "/libfake_wrong_openblas.so" + kShort);
+  EXPECT_EQ(said.status, 1);
+  EXPECT_SAYS(said.err, "openblas computes 3x9x9 -> 5 3x3 s2 p1 n2 wrongly");
+}
+
+TEST_F(CommandAgainst, TheLadderHasEveryLevel) {
+  const auto json = json_of("bench --ladder --conv ic16ih8oc16oh8kh3ph1" + kShort);
+  std::vector<std::string> levels;
+  for (const auto& row : json["rows"]) {
+    levels.push_back(row["level"]);
+    EXPECT_TRUE(row["what"].is_string());
+    if (row.contains("absent")) {
+      EXPECT_FALSE(row.contains("median_ms"));
+      continue;
+    }
+    EXPECT_LT(row["max_error"], 5e-5);
+    for (const char* key : {"median_ms", "gflops", "threads", "predicted_gbytes_per_s"})
+      EXPECT_TRUE(row[key].is_number()) << key;
+    EXPECT_TRUE(row["predicted_bytes"].is_object());
+  }
+  std::vector<std::string> expected{"naive", "threaded", "cache-blocked", "vectorised", "register-tiled", "implicit GEMM"};
+  for (const Algorithm& algorithm : algorithms())
+    if (algorithm.name != "gemm") expected.emplace_back(algorithm.name);
+  expected.push_back("as planned");
+  EXPECT_EQ(levels, expected);
+  EXPECT_EQ(json["rows"][0]["threads"], 1);
+}
+
+TEST_F(CommandAgainst, AblationSwitchesOnePatternAtATime) {
+  const auto json = json_of("bench --ablate --conv ic16ih8oc16oh8kh3ph1" + kShort);
+  std::vector<std::string> without;
+  for (const auto& row : json["rows"]) {
+    without.push_back(row["without"]);
+    if (!row.contains("absent")) {
+      EXPECT_LT(row["max_error"], 1e-5);
+      EXPECT_EQ(row.contains("factor"), row["without"] != "all on");
+    }
+  }
+  EXPECT_EQ(without, (std::vector<std::string>{"all on", "tile", "vectorise", "pipeline", "fuse"}));
+  EXPECT_EQ(json["rows"][4]["algorithm"], "gemm, pointwise");
+}
+
+}  // namespace
+}  // namespace sparkle::testing
