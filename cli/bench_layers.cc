@@ -1,12 +1,11 @@
 #include "bench_layers.h"
 
-#include "bench_crossover.h"
-
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/cpu_count.h"
 #include "base/denormals.h"
+#include "bench_crossover.h"
 #include "bench_model.h"
 #include "peers/peers.h"
 #include "progress.h"
