@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "bench_crossover.h"
 #include "bench_model.h"
 #include "command.h"
 #include "progress.h"
@@ -15,7 +16,7 @@ struct BenchArguments {
   CommonOptions common;
   std::string layers;
   std::vector<std::string> convs;
-  bool ladder = false;
+  bool ladder = false, crossover = false;
   ModelBench model;
   LayerBenchOptions layer;
 };
@@ -42,14 +43,17 @@ Result<std::vector<NamedProblem>> problems_of(const BenchArguments& a) {
 Status check_combination(const BenchArguments& a) {
   const CLI::App& c = *a.command;
   if (!a.model.model.empty()) {
-    SPARKLE_CHECK(
-        refuse_options(c, {"--layers", "--conv", "--ladder", "--rounds"}, "measures layers and does not go with --model"));
+    SPARKLE_CHECK(refuse_options(c, {"--layers", "--conv", "--ladder", "--crossover", "--rounds"},
+                                 "measures layers and does not go with --model"));
     if (!a.model.inputs.empty())
       SPARKLE_CHECK(refuse_options(c, {"--shape"}, "is for random values; the given inputs have shapes"));
     if (a.model.serve) SPARKLE_CHECK(refuse_options(c, {"--output", "--json", "--runs"}, "does not go with --serve"));
     return ok();
   }
   SPARKLE_CHECK(refuse_options(c, {"--input", "--shape", "--runs", "--serve"}, "measures a model and needs --model"));
+  if (a.crossover)
+    SPARKLE_CHECK(refuse_options(c, {"--ladder", "--algorithm", "--variant", "--output"},
+                                 "does not go with --crossover, which compares algorithms and prints"));
   if (a.ladder)
     SPARKLE_CHECK(refuse_options(c, {"--algorithm", "--variant", "--tuning"},
                                  "does not go with --ladder, whose levels choose their own"));
@@ -144,6 +148,7 @@ int bench(const BenchArguments& a) {
   auto problems = problems_of(a);
   if (!problems.ok()) return fail(problems.error());
   if (problems->empty()) return fail({Reason::bad_usage, "Give --layers, --conv or --model; see 'sparkle bench --help'."});
+  if (a.crossover) return bench_crossover(a.common, *problems, a.layer);
   return a.ladder ? bench_ladder(a, *problems) : bench_layers(a, *problems);
 }
 
@@ -157,6 +162,9 @@ void add_bench(CLI::App& app, Chosen& chosen) {
   command->add_option("--layers", a->layers, "layer list, CSV: name,n,c,h,w,k,r,s,stride_h,...");
   command->add_option("--conv", a->convs, "a convolution: ic64ih56oc64oh56kh3ph1");
   command->add_flag("--ladder", a->ladder, "the optimisation levels one after another");
+  command->add_flag(
+      "--crossover", a->crossover,
+      "filters of growing length by transforms and by the best other algorithm, and where transforms begin to win");
   command->add_option("--rounds", a->layer.rounds, "rounds of measurement")->check(CLI::Range(1, 1000));
   command->add_option("--model", a->model.model, "ONNX file");
   command->add_option("--input", a->model.inputs,

@@ -14,7 +14,7 @@ void add_common(CLI::App& command, CommonOptions& o) {
       ->check(CLI::Range(0, 1024));
   command.add_option("--precision", o.precision, "fp32");
   command.add_option("--algorithm", o.algorithm,
-                     "force one where it can serve: gemm, depthwise, grouped, winograd2, winograd4, winograd6");
+                     "force one where it can serve: gemm, depthwise, grouped, winograd2, winograd4, winograd6, fft");
   command.add_option("--variant", o.variant, "force a kernel variant by name where its family has it");
   command
       .add_option("--accuracy", o.accuracy,

@@ -56,7 +56,7 @@ StagePlan grouped_stages(const AnchorCall& call) {
   return {{whole_call(call, params)}, {}};
 }
 
-constexpr std::array<Algorithm, 6> kAlgorithms = {{
+constexpr std::array<Algorithm, 7> kAlgorithms = {{
     {"depthwise", "every channel has filters of its own", depthwise_applies, depthwise_stages},
     {"grouped", "several groups of a few channels in one vector", grouped_applies, grouped_stages},
     {"gemm", "implicit matrix product: no im2col buffer", gemm_applies, gemm_stages},
@@ -66,6 +66,7 @@ constexpr std::array<Algorithm, 6> kAlgorithms = {{
      winograd_error<4>},
     {"winograd6", "3x3 by tiles of 6x6 outputs: 5 times fewer products", winograd_applies, winograd_stages<6>,
      winograd_error<6>},
+    {"fft", "large filters by fast Fourier transforms of tiles", fft_applies, fft_stages, fft_error},
 }};
 
 }  // namespace

@@ -15,6 +15,11 @@ StagePlan winograd_stages(const AnchorCall& call);
 template <int kTile>
 double winograd_error(const AnchorCall& call);
 
+// Convolutions with any filter by fast Fourier transforms.
+Reason fft_applies(const AnchorCall& call);
+StagePlan fft_stages(const AnchorCall& call);
+double fft_error(const AnchorCall& call);
+
 // A transposed convolution as ordinary ones of stride 1: one per phase of the stride (and per group).
 StagePlan transposed_stages(const AnchorCall& call);
 // At most how many that are.

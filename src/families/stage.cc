@@ -9,7 +9,7 @@ namespace {
 constexpr std::array<std::string_view, kFamilies> kNames = {
     "gemm",      "depthwise", "pool",   "pointwise", "reduce",   "softmax",  "normalize", "copy",
     "pad",       "resize",    "gather", "scatter",   "top_k",    "scan",     "triangle",  "non_max",
-    "attention", "rotary",    "sample", "deform",    "quantize", "winograd", "grouped"};
+    "attention", "rotary",    "sample", "deform",    "quantize", "winograd", "grouped",   "fft"};
 
 template <size_t I = 0>
 Result<StageParams> parse_params(size_t index, std::string_view text) {
@@ -59,6 +59,7 @@ Result<Schedule> schedule_from_text(Family family, std::string_view text) {
   if (family == Family::gemm && !plain) return parse_schedule<GemmSchedule>(text);
   if (family == Family::depthwise && !plain) return parse_schedule<DepthwiseSchedule>(text);
   if (family == Family::grouped && !plain) return parse_schedule<GroupedSchedule>(text);
+  if (family == Family::fft && !plain) return parse_schedule<FftSchedule>(text);
   if (family == Family::winograd && !plain) return parse_schedule<WinogradSchedule>(text);
   return parse_schedule<LoopSchedule>(text);
 }
@@ -72,7 +73,7 @@ const FamilyInfo& info(Family family) {
       &gemm_info(),      &depthwise_info(), &pool_info(),     &pointwise_info(), &reduce_info(),    &softmax_info(),
       &normalize_info(), &copy_info(),      &pad_info(),      &resize_info(),    &gather_info(),    &scatter_info(),
       &top_k_info(),     &scan_info(),      &triangle_info(), &non_max_info(),   &attention_info(), &rotary_info(),
-      &sample_info(),    &deform_info(),    &quantize_info(), &winograd_info(),  &grouped_info()};
+      &sample_info(),    &deform_info(),    &quantize_info(), &winograd_info(),  &grouped_info(),   &fft_info()};
   return *infos[static_cast<size_t>(family)];
 }
 

@@ -14,6 +14,7 @@
 #include "families/copy/copy.h"
 #include "families/deform/deform.h"
 #include "families/depthwise/depthwise.h"
+#include "families/fft/fft.h"
 #include "families/gather/gather.h"
 #include "families/gemm/gemm.h"
 #include "families/grouped/grouped.h"
@@ -40,7 +41,7 @@ namespace sparkle {
 using StageParams = std::variant<GemmParams, DepthwiseParams, PoolParams, PointwiseParams, ReduceParams, SoftmaxParams,
                                  NormalizeParams, CopyParams, PadParams, ResizeParams, GatherParams, ScatterParams, TopKParams,
                                  ScanParams, TriangleParams, NonMaxParams, AttentionParams, RotaryParams, SampleParams,
-                                 DeformParams, QuantizeParams, WinogradParams, GroupedParams>;
+                                 DeformParams, QuantizeParams, WinogradParams, GroupedParams, FftParams>;
 enum class Family : uint8_t {
   gemm,
   depthwise,
@@ -64,7 +65,8 @@ enum class Family : uint8_t {
   deform,
   quantize,
   winograd,
-  grouped
+  grouped,
+  fft
 };
 inline constexpr int kFamilies = std::variant_size_v<StageParams>;
 std::string_view name_of(Family family);
@@ -106,7 +108,7 @@ struct DepthwiseSchedule {
   friend bool operator==(const DepthwiseSchedule&, const DepthwiseSchedule&) = default;
 };
 
-using Schedule = std::variant<LoopSchedule, GemmSchedule, DepthwiseSchedule, WinogradSchedule, GroupedSchedule>;
+using Schedule = std::variant<LoopSchedule, GemmSchedule, DepthwiseSchedule, WinogradSchedule, GroupedSchedule, FftSchedule>;
 const std::string& variant_of(const Schedule& schedule);
 const std::string& unit_of(const Schedule& schedule);
 std::string to_text(const Schedule& schedule);
@@ -179,5 +181,6 @@ const FamilyInfo& deform_info();
 const FamilyInfo& quantize_info();
 const FamilyInfo& winograd_info();
 const FamilyInfo& grouped_info();
+const FamilyInfo& fft_info();
 
 }  // namespace sparkle

@@ -14,6 +14,7 @@ constexpr TypeRow kRows[] = {
      "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain"},
     {Family::winograd, "", "Conv 3x3 of stride 1", kFloats, kInF32},
     {Family::grouped, "", "Conv with groups of a few channels", kFloats, kInF32},
+    {Family::fft, "", "Conv with a large filter", kFloats, kInF32},
     {Family::depthwise, "", "Conv with a group per channel", kFloats, kInF32},
     {Family::pool, "max", "MaxPool", kNumbers,
      "f16 and bf16 converted to f32 before it, 8-bit integers by the variant bytes, f64 and other integers by the variant "

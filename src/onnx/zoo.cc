@@ -154,6 +154,7 @@ constexpr Row kRows[] = {
     {"squeezenet1.1", squeezenet},
     {"vgg16", vgg16},
     {"unet", [](NetworkBuilder& net, int64_t batch) { unet(net, batch, 256, 4, 16); }},
+    {"replknet", replknet},
     {"tiny_chain", tiny_chain},
     {"tiny_residual", tiny_residual},
     {"tiny_depthwise", tiny_depthwise},

@@ -14,9 +14,9 @@ struct ZooOptions {
   int64_t batch = 1;
 };
 
-// resnet50 (v1.5), mobilenetv2, squeezenet1.1, vgg16 (all 3x224x224 to 1000 classes), unet (3x256x256), tiny_chain,
-// tiny_residual, tiny_depthwise, tiny_unet, tiny_detector (SiLU, pooling at three sizes, resizing, a gate over channels),
-// tiny_attention (embedding, layer normalisation, two heads of attention).
+// resnet50 (v1.5), mobilenetv2, squeezenet1.1, vgg16 (all 3x224x224 to 1000 classes), unet (3x256x256), replknet (depthwise
+// 31x31 and 29x29 filters), tiny_chain, tiny_residual, tiny_depthwise, tiny_unet, tiny_detector (SiLU, pooling at three sizes,
+// resizing, a gate over channels), tiny_attention (embedding, layer normalisation, two heads of attention).
 std::span<const std::string_view> zoo_names();
 Result<Graph> zoo_network(std::string_view name, const ZooOptions& options = {});
 

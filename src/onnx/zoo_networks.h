@@ -5,6 +5,7 @@
 
 namespace sparkle {
 
+void replknet(NetworkBuilder& net, int64_t batch);
 void tiny_detector(NetworkBuilder& net, int64_t batch);
 void tiny_attention(NetworkBuilder& net, int64_t batch);
 

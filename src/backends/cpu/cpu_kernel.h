@@ -43,6 +43,7 @@ Result<CpuKernelPtr> make_deform(const Stage&, const Schedule&, const Device&, u
 Result<CpuKernelPtr> make_quantize(const Stage&, const Schedule&, const Device&, uint32_t constants);
 Result<CpuKernelPtr> make_winograd(const Stage&, const Schedule&, const Device&, uint32_t constants);
 Result<CpuKernelPtr> make_grouped(const Stage&, const Schedule&, const Device&, uint32_t constants);
+Result<CpuKernelPtr> make_fft(const Stage&, const Schedule&, const Device&, uint32_t constants);
 // Any family by its plain reference loops: the variant "plain", named as such in every plan.
 Result<CpuKernelPtr> make_plain(const Stage&, const Schedule&, const Device&, uint32_t constants);
 

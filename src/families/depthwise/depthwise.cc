@@ -138,7 +138,13 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     return f;
   }
   // A tile variant shares each loaded pixel between its outputs; the general one loads a pixel per product.
-  if (tile->variant == "window") f.executed_flops *= 1.15;
+  if (tile->variant == "window") {
+    f.executed_flops *= 1.15;
+    // Large filters: 60 % of the peak at best, and near the edges half of the skipped taps' time remains (measured,
+    // docs/performance.md).
+    const double all = static_cast<double>(y.n * y.pixels()) * static_cast<double>(p.window.taps());
+    if (p.window.filter[1] > 5 || p.window.filter[2] > 5) f.executed_flops *= 1.5 * std::sqrt(all / std::max(1.0, inside));
+  }
   // 8-bit integers, whole blocks of four vectors: 24 instructions interleave, widen and multiply four taps of a block, which a
   // dot product of bytes would do in 4; 16-bit products and their sums alone in 16 of 32.
   if (tile->variant == "bytes") {

@@ -1,0 +1,435 @@
+// make_fft: a convolution by transforms compiled for the CPU. A strip of tiles goes from input to output inside the L2: rows
+// are transformed and parted, each line is transformed, multiplied and transformed back while it lies in the L1, rows are
+// joined, transformed back and finished. Workspace: scale and bias padded to whole vectors, a scratch per thread, packed
+// weights that are not constant.
+#include <algorithm>
+
+#include "backends/cpu/channel_vectors.h"
+#include "backends/cpu/cpu_kernel.h"
+#include "backends/cpu/fft/fft_geometry.h"
+#include "backends/cpu/gemm/gemm_tile.h"
+
+namespace sparkle::cpu {
+namespace {
+
+int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// Operands of a launch in terms of the kernel.
+struct Operands {
+  const float* x = nullptr;
+  const float* weights = nullptr;  // packed
+  const float* scale = nullptr;    // padded channels; nullptr: 1
+  const float* bias = nullptr;     // padded channels
+  const float* residual[2] = {nullptr, nullptr};
+  float* y = nullptr;
+};
+
+class FftKernel final : public CpuKernel {
+ public:
+  FftKernel(Stage stage, FftSchedule schedule, FftGeometry geometry, const FftKernels& lines, const TileKernels& tiles,
+            int threads, bool constant_weights)
+      : stage_(std::move(stage)),
+        params_(std::get<FftParams>(stage_.params)),
+        schedule_(std::move(schedule)),
+        g_(std::move(geometry)),
+        lines_(lines),
+        tiles_(tiles),
+        constant_weights_(constant_weights) {
+    const Epilogue& e = params_.epilogue;
+    has_scale_ = e.scale || e.alpha != 1;
+    slots_ = std::clamp<int64_t>(threads, 1, std::max<int64_t>(1, g_.strips * g_.parts));
+    // Vectors of channels may begin anywhere, and the general epilogue takes a few rows of sums.
+    padded_k_ = (g_.y.c + 2 * g_.lanes - 1) / g_.lanes * g_.lanes;
+    sums_floats_ = kMaxCallRows * padded_k_;
+    bias_at_ = 0;
+    scale_at_ = bias_at_ + aligned(padded_k_ * 4);
+    scratch_at_ = scale_at_ + (has_scale_ ? aligned(padded_k_ * 4) : 0);
+    scratch_bytes_ = aligned((g_.scratch_floats + sums_floats_) * 4);
+    weights_at_ = scratch_at_ + slots_ * scratch_bytes_;
+    workspace_bytes_ = weights_at_ + (constant_weights_ ? 0 : aligned(g_.packed_floats * 4));
+    const bool clamps =
+        e.activation == Activation::none || e.activation == Activation::relu || e.activation == Activation::clip;
+    fast_ = clamps && e.residuals_after == 0;
+    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) {
+      residual_[i] = feature_map(stage_.inputs[static_cast<size_t>(2 + e.scale + e.bias + i)]);
+      fast_ = fast_ && !g_.tiled && (residual_[i].c > 1 ? residual_[i].pitch_c == 1 : g_.y.c == 1);
+    }
+  }
+
+  int64_t workspace_bytes() const override { return workspace_bytes_; }
+  int64_t packed_bytes(int input) const override {
+    return input == 1 && constant_weights_ ? std::max<int64_t>(64, aligned(g_.packed_floats * 4)) : 0;
+  }
+  std::string packed_key(int input) const override {
+    if (packed_bytes(input) == 0) return {};
+    const TensorDesc& w = stage_.inputs[1];
+    const auto axis = [](const FftAxis& a) {
+      return std::to_string(a.points) + "/" + std::to_string(a.first) + "/" + std::to_string(a.filter) + "/" +
+             std::to_string(a.dilation);
+    };
+    std::string key = "fft " + schedule_.variant + " groups=" + std::to_string(g_.groups) +
+                      " lanes=" + std::to_string(g_.lanes) + " registers=" + std::to_string(lines_.registers) +
+                      " height=" + axis(g_.height) + " width=" + axis(g_.width) + " shape=" + w.shape.to_string() +
+                      " offset=" + std::to_string(w.layout.offset) + " pitch=";
+    for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
+    return key;
+  }
+  void pack(int input, const std::byte* from, std::byte* to, Executor& executor) const override {
+    if (input != 1) return;
+    pack_fft_filters(g_, reinterpret_cast<const float*>(from) + stage_.inputs[1].layout.offset, reinterpret_cast<float*>(to),
+                     executor);
+  }
+
+  void run(const CpuLaunch& launch) const override {
+    if (g_.y.n * g_.y.pixels() * g_.y.c == 0) return;
+    const Epilogue& e = params_.epilogue;
+    const auto input = [&](int i) { return reinterpret_cast<const float*>(launch.inputs[static_cast<size_t>(i)]); };
+    const auto workspace = [&](int64_t at) { return reinterpret_cast<float*>(launch.workspace + at); };
+    Executor& executor = *launch.executor;
+    Operands o;
+    o.x = input(0), o.y = reinterpret_cast<float*>(launch.outputs[0]);
+    o.weights = input(1);
+    if (!constant_weights_) {
+      pack_fft_filters(g_, o.weights, workspace(weights_at_), executor);
+      o.weights = workspace(weights_at_);
+    }
+    int next = 2;
+    if (has_scale_) {
+      pad(e.scale ? input(next) : nullptr, next, static_cast<float>(e.alpha), workspace(scale_at_));
+      o.scale = workspace(scale_at_);
+    }
+    next += e.scale;
+    pad(e.bias ? input(next) : nullptr, next, e.bias ? 1.0f : 0.0f, workspace(bias_at_));
+    o.bias = workspace(bias_at_);
+    next += e.bias;
+    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) o.residual[i] = input(next + i);
+
+    const int64_t total = g_.strips * g_.parts;
+    // A scratch per worker, or per task where the executor is wider than the device that was planned for.
+    const bool by_worker = executor.width() <= slots_;
+    const int64_t tasks = by_worker ? total : std::min(total, slots_);
+    parallel_for(executor, static_cast<int>(tasks), [&](int task, int worker) {
+      float* scratch = workspace(scratch_at_ + (by_worker ? worker : task) * scratch_bytes_);
+      for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i)
+        strip(o, i % g_.strips, i / g_.strips, scratch);
+    });
+  }
+
+ private:
+  // A tile of one image: what it reads and writes.
+  struct Tile {
+    bool exists = false;
+    int64_t n = 0, p = 0, q = 0;  // image, first output
+    FftAxis::Part height, width;
+  };
+  // The tiles of a slot, real parts before imaginary ones; their rows of points that hold inputs, and of outputs.
+  struct Range {
+    int64_t begin = 0, end = 0;
+  };
+  struct Slot {
+    Tile tiles[2 * kMaxLanes];
+    Range rows;
+    int64_t outputs = 0;
+  };
+  void find_slot(int64_t index, Slot& slot) const {
+    slot.rows = {g_.line_points, 0}, slot.outputs = 0;
+    for (int64_t i = 0; i < g_.slot_tiles; ++i) {
+      const Tile& tile = slot.tiles[i] = tile_at(index * g_.slot_tiles + i);
+      if (!tile.exists) continue;
+      slot.rows.begin = std::min(slot.rows.begin, tile.height.begin), slot.rows.end = std::max(slot.rows.end, tile.height.end);
+      slot.outputs = std::max(slot.outputs, tile.height.outputs);
+    }
+    if (slot.rows.begin >= slot.rows.end) slot.rows = {};
+  }
+  Tile tile_at(int64_t index) const {
+    if (index >= g_.tiles) return {};
+    const FftGeometry::Place at = g_.place(index);
+    return {true, at.n, at.row * g_.height.tile, at.column * g_.width.tile, g_.height.part(at.row), g_.width.part(at.column)};
+  }
+  // Channels of a slot: the first and how many of a vector's lanes (one where lanes are tiles).
+  struct Channels {
+    int64_t first = 0, count = 0;
+  };
+  Channels channels(int64_t part, int64_t slot, int64_t of_group) const {
+    if (g_.tiled) return {part * of_group + slot, 1};
+    if (g_.single) return {part * g_.lanes, std::min(g_.lanes, g_.y.c - part * g_.lanes)};
+    return {part * of_group + slot * g_.lanes, std::min(g_.lanes, of_group - slot * g_.lanes)};
+  }
+
+  void strip(const Operands& o, int64_t index, int64_t part, float* scratch) const {
+    const int64_t first = index * g_.strip, count = std::min(g_.strip, g_.slots - first);
+    float* row = scratch;
+    float* x = row + 2 * g_.lanes * g_.row.points;
+    float* y = g_.single ? x : x + g_.strip * g_.in_slots * g_.plane_pitch;
+    float* sums = scratch + g_.scratch_floats;
+    Slot slot;
+    Range rows[kMostStrip];
+    for (int64_t t = 0; t < count; ++t) {
+      find_slot(first + t, slot);
+      rows[t] = slot.rows;
+      for (int64_t c = 0; c < g_.in_slots; ++c)
+        read(o, slot, channels(part, c, g_.depth), row, x + (t * g_.in_slots + c) * g_.plane_pitch);
+    }
+    for (int64_t l = 0; l < g_.lines; ++l) {
+      for (int64_t i = 0; i < count * g_.in_slots; ++i) {
+        float* line = x + i * g_.plane_pitch + l * g_.line_pitch;
+        if (!g_.flat) clear_outside(line, rows[i / g_.in_slots], g_.line_points);
+        lines_.forward(g_.line, line);
+      }
+      multiply(o, part, l, x, y, count);
+      for (int64_t i = 0; i < count * g_.out_slots; ++i) lines_.inverse(g_.line, y + i * g_.plane_pitch + l * g_.line_pitch);
+    }
+    for (int64_t t = 0; t < count; ++t) {
+      if (count > 1) find_slot(first + t, slot);
+      for (int64_t k = 0; k < g_.out_slots; ++k)
+        write(o, slot, channels(part, k, g_.filters), y + (t * g_.out_slots + k) * g_.plane_pitch, row, sums);
+      if (g_.tiled && !fast_) finish_tiles(o, slot, part, sums);
+    }
+  }
+
+  // Zeros in all points but [begin, end).
+  void clear_outside(float* line, Range kept, int64_t points) const {
+    const int64_t point = 2 * g_.lanes;
+    std::fill(line, line + kept.begin * point, 0.0f);
+    std::fill(line + kept.end * point, line + points * point, 0.0f);
+  }
+
+  // A slot's inputs to its lines.
+  void read(const Operands& o, const Slot& slot, Channels channels, float* row, float* lines) const {
+    if (g_.flat) return g_.tiled ? read_lanes(o, slot, channels, 0, lines) : read_pair(o, slot, channels, lines);
+    for (int64_t r = slot.rows.begin; r < slot.rows.end; r += 2) {
+      if (g_.tiled) {
+        read_lanes(o, slot, channels, r, row);
+      } else {
+        const Tile& tile = slot.tiles[0];
+        clear_outside(row, {tile.width.begin, tile.width.end}, g_.row.points);
+        for (int64_t i = 0; i < 2; ++i) read_row(o, tile, r + i, channels, row + i * g_.lanes);
+      }
+      lines_.forward(g_.row, row);
+      lines_.split({row, &g_.row, lines + r * 2 * g_.lanes, g_.line_pitch, 2 * g_.lanes});
+    }
+  }
+  // Two tiles as one transform.
+  void read_pair(const Operands& o, const Slot& slot, Channels channels, float* line) const {
+    std::fill_n(line, g_.line_points * 2 * g_.lanes, 0.0f);
+    for (int64_t i = 0; i < 2; ++i)
+      if (slot.tiles[i].exists) read_row(o, slot.tiles[i], 0, channels, line + i * g_.lanes);
+  }
+  // Row `r` of a tile's points to a part; zeros where it is padding.
+  void read_row(const Operands& o, const Tile& tile, int64_t r, Channels channels, float* to) const {
+    const FftAxis::Part& w = tile.width;
+    to += w.begin * 2 * g_.lanes;
+    if (r < tile.height.begin || r >= tile.height.end) {
+      for (int64_t i = w.begin; i < w.end; ++i, to += 2 * g_.lanes) std::fill_n(to, g_.lanes, 0.0f);
+      return;
+    }
+    const float* from = o.x + tile.n * g_.x.pitch_n + (tile.height.origin + r) * g_.x.pitch_h +
+                        (w.origin + w.begin) * g_.x.pitch_w + channels.first;
+    lines_.load({from, g_.x.pitch_w, w.end - w.begin, channels.count, to});
+  }
+  // One channel of as many tiles as there are lanes, real and imaginary parts: two tiles each, or rows r and r + 1. In pieces
+  // that stay in the L1 while all lanes write them.
+  void read_lanes(const Operands& o, const Slot& slot, Channels channels, int64_t r, float* line) const {
+    const int64_t point = 2 * g_.lanes;
+    const float* from[2 * kMaxLanes];
+    Range kept[2 * kMaxLanes];
+    for (int64_t i = 0; i < point; ++i) {
+      const Tile& tile = slot.tiles[g_.flat || i < g_.lanes ? i : i - g_.lanes];
+      const int64_t row = g_.flat ? 0 : r + (i >= g_.lanes);
+      const bool inside = tile.exists && row >= tile.height.begin && row < tile.height.end;
+      kept[i] = inside ? Range{tile.width.begin, tile.width.end} : Range{};
+      from[i] = o.x + (inside ? tile.n * g_.x.pitch_n + (tile.height.origin + row) * g_.x.pitch_h +
+                                    tile.width.origin * g_.x.pitch_w + channels.first
+                              : 0);
+    }
+    constexpr int64_t kPiece = 64;
+    for (int64_t begin = 0; begin < g_.row.points; begin += kPiece) {
+      const int64_t end = std::min(g_.row.points, begin + kPiece);
+      std::fill(line + begin * point, line + end * point, 0.0f);
+      for (int64_t i = 0; i < point; ++i)
+        for (int64_t j = std::max(begin, kept[i].begin); j < std::min(end, kept[i].end); ++j)
+          line[j * point + i] = from[i][j * g_.x.pitch_w];
+    }
+  }
+
+  void multiply(const Operands& o, int64_t part, int64_t l, float* x, float* y, int64_t count) const {
+    const float* weights = o.weights + g_.packed_at(part, l, 0);
+    if (g_.single) return lines_.multiply(x + l * g_.line_pitch, weights, g_.line_points);
+    FftProductCall call{};
+    call.x_channel = g_.plane_pitch, call.y_filter = g_.plane_pitch;
+    call.x_tile = g_.in_slots * g_.plane_pitch, call.y_tile = g_.out_slots * g_.plane_pitch;
+    call.depth = g_.depth, call.count = g_.line_points, call.tiles = count;
+    call.x = x + l * g_.line_pitch, call.y = y + l * g_.line_pitch, call.weights = weights;
+    call.filters = g_.out_slots;
+    if (g_.tiled) {
+      lines_.product_tiles(call);
+    } else {
+      lines_.product_channels(call);
+    }
+  }
+
+  // A slot's lines to its outputs.
+  void write(const Operands& o, const Slot& slot, Channels channels, float* lines, float* row, float* sums) const {
+    if (g_.flat) {
+      if (g_.tiled) return write_lanes(o, slot, channels, 0, lines);
+      for (int64_t i = 0; i < 2; ++i)
+        if (slot.tiles[i].exists) write_row(o, slot.tiles[i], 0, channels, lines + i * g_.lanes, sums);
+      return;
+    }
+    const int64_t step = g_.height.stride * 2 * g_.lanes;
+    for (int64_t p = 0; p < slot.outputs; p += 2) {
+      const bool pair = p + 1 < slot.outputs;
+      lines_.merge({row, &g_.row, lines + p * step, g_.line_pitch, pair ? step : 0});
+      lines_.inverse(g_.row, row);
+      if (g_.tiled) {
+        write_lanes(o, slot, channels, p, row);
+      } else {
+        for (int64_t i = 0; i < 1 + pair; ++i) write_row(o, slot.tiles[0], p + i, channels, row + i * g_.lanes, sums);
+      }
+    }
+  }
+  // Output row `p` of a tile from a part of the points.
+  void write_row(const Operands& o, const Tile& tile, int64_t p, Channels channels, const float* from, float* sums) const {
+    const Epilogue& e = params_.epilogue;
+    const int64_t step = g_.width.stride * 2 * g_.lanes, pixels = tile.width.outputs;
+    float* y = o.y + tile.n * g_.y.pitch_n + (tile.p + p) * g_.y.pitch_h + tile.q * g_.y.pitch_w + channels.first;
+    if (!fast_) {
+      for (int64_t q = 0; q < pixels; q += kMaxCallRows) {
+        const int64_t rows = std::min<int64_t>(kMaxCallRows, pixels - q);
+        for (int64_t i = 0; i < rows; ++i) std::copy_n(from + (q + i) * step, g_.lanes, sums + i * g_.lanes);
+        finish(o, tile, p, q, rows, channels, sums, g_.lanes);
+      }
+      return;
+    }
+    FftStoreCall call{};
+    call.from = from, call.step = step, call.pixels = pixels, call.channels = channels.count;
+    call.y = y, call.y_pitch = g_.y.pitch_w;
+    call.scale = o.scale ? o.scale + channels.first : nullptr;
+    call.bias = o.bias + channels.first;
+    call.residuals = e.residuals_before;
+    for (int i = 0; i < call.residuals; ++i) {
+      call.residual[i] =
+          o.residual[i] + offset(residual_[i], tile.n, tile.p + p, tile.q) + channels.first * pitch_c(residual_[i]);
+      call.residual_pitch[i] = residual_[i].w > 1 ? residual_[i].pitch_w : 0;
+    }
+    call.clamp_below = e.activation != Activation::none, call.clamp_above = e.activation == Activation::clip;
+    call.low = e.activation == Activation::clip ? static_cast<float>(e.a) : 0.0f;
+    call.high = static_cast<float>(e.b);
+    lines_.store(call);
+  }
+
+  // The general epilogue for `rows` pixels from column q of row p on, whose sums lie in `sums`.
+  void finish(const Operands& o, const Tile& tile, int64_t p, int64_t q, int64_t rows, Channels channels, float* sums,
+              int64_t pitch) const {
+    const Epilogue& e = params_.epilogue;
+    FinishCall call{};
+    call.sums = sums, call.sums_pitch = pitch;
+    call.rows = static_cast<int>(rows), call.columns = channels.count;
+    call.scale = o.scale ? o.scale + channels.first : nullptr;
+    call.bias = o.bias + channels.first;
+    call.residuals_before = e.residuals_before, call.residuals_after = e.residuals_after;
+    call.activation = e.activation;
+    call.activation_a = static_cast<float>(e.a), call.activation_b = static_cast<float>(e.b);
+    for (int64_t i = 0; i < rows; ++i) {
+      const int64_t at_p = tile.p + p, at_q = tile.q + q + i;
+      call.y[i] = o.y + tile.n * g_.y.pitch_n + at_p * g_.y.pitch_h + at_q * g_.y.pitch_w + channels.first;
+      for (int r = 0; r < e.residuals_before + e.residuals_after; ++r)
+        call.residual[r][i] = o.residual[r] + offset(residual_[r], tile.n, at_p, at_q) + channels.first * pitch_c(residual_[r]);
+    }
+    for (int r = 0; r < e.residuals_before + e.residuals_after; ++r) call.residual_pitch[r] = pitch_c(residual_[r]);
+    tiles_.finish(call);
+  }
+
+  // One filter's outputs of as many tiles as there are lanes: finished where that is a matter of clamping, else as sums.
+  void write_lanes(const Operands& o, const Slot& slot, Channels channels, int64_t p, const float* from) const {
+    const Epilogue& e = params_.epilogue;
+    const int64_t point = 2 * g_.lanes, step = g_.width.stride * point;
+    const bool below = fast_ && e.activation != Activation::none, above = fast_ && e.activation == Activation::clip;
+    const float low = e.activation == Activation::clip ? static_cast<float>(e.a) : 0.0f, high = static_cast<float>(e.b);
+    const float scale = fast_ && o.scale ? o.scale[channels.first] : 1.0f, bias = fast_ ? o.bias[channels.first] : 0.0f;
+    float* to[2 * kMaxLanes];
+    int64_t outputs[2 * kMaxLanes], most = 0;
+    for (int64_t i = 0; i < point; ++i) {
+      const Tile& tile = slot.tiles[g_.flat || i < g_.lanes ? i : i - g_.lanes];
+      const int64_t row = g_.flat ? 0 : p + (i >= g_.lanes);
+      outputs[i] = tile.exists && row < tile.height.outputs ? tile.width.outputs : 0;
+      most = std::max(most, outputs[i]);
+      to[i] = o.y + (outputs[i] == 0
+                         ? 0
+                         : tile.n * g_.y.pitch_n + (tile.p + row) * g_.y.pitch_h + tile.q * g_.y.pitch_w + channels.first);
+    }
+    constexpr int64_t kPiece = 64;
+    for (int64_t begin = 0; begin < most; begin += kPiece)
+      for (int64_t i = 0; i < point; ++i)
+        for (int64_t q = begin; q < std::min(begin + kPiece, outputs[i]); ++q) {
+          float v = from[q * step + i] * scale + bias;
+          if (below && !(v > low)) v = v != v ? v : low;
+          if (above && v > high) v = high;
+          to[i][q * g_.y.pitch_w] = v;
+        }
+  }
+  // The general epilogue for sums that lie in the output.
+  void finish_tiles(const Operands& o, const Slot& slot, int64_t part, float* sums) const {
+    const Channels all{part * g_.filters, g_.filters};
+    const int64_t pitch = (g_.filters + g_.lanes - 1) / g_.lanes * g_.lanes;
+    for (int64_t i = 0; i < g_.slot_tiles; ++i) {
+      const Tile& tile = slot.tiles[i];
+      if (!tile.exists) break;
+      for (int64_t p = 0; p < tile.height.outputs; ++p)
+        for (int64_t q = 0; q < tile.width.outputs; q += kMaxCallRows) {
+          const int64_t rows = std::min<int64_t>(kMaxCallRows, tile.width.outputs - q);
+          for (int64_t j = 0; j < rows; ++j) {
+            const float* y = o.y + tile.n * g_.y.pitch_n + (tile.p + p) * g_.y.pitch_h + (tile.q + q + j) * g_.y.pitch_w;
+            std::fill(std::copy_n(y + all.first, all.count, sums + j * pitch), sums + (j + 1) * pitch, 0.0f);
+          }
+          finish(o, tile, p, q, rows, all, sums, pitch);
+        }
+    }
+  }
+
+  // Axes of size 1 broadcast whatever their pitch.
+  static int64_t offset(const FeatureMap& map, int64_t n, int64_t h, int64_t w) {
+    return (map.n > 1 ? n * map.pitch_n : 0) + (map.h > 1 ? h * map.pitch_h : 0) + (map.w > 1 ? w * map.pitch_w : 0);
+  }
+  static int64_t pitch_c(const FeatureMap& map) { return map.c > 1 ? map.pitch_c : 0; }
+  void pad(const float* values, int operand, float factor, float* to) const {
+    pad_channels(values ? &stage_.inputs[static_cast<size_t>(operand)] : nullptr, values, factor, 1, g_.y.c, padded_k_, to);
+  }
+
+  Stage stage_;
+  FftParams params_;
+  FftSchedule schedule_;
+  FftGeometry g_;
+  const FftKernels& lines_;
+  const TileKernels& tiles_;
+  bool constant_weights_, has_scale_ = false, fast_ = false;
+  FeatureMap residual_[2];
+  int64_t slots_ = 1, padded_k_ = 0, sums_floats_ = 0;
+  int64_t bias_at_ = 0, scale_at_ = 0, scratch_at_ = 0, scratch_bytes_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
+};
+
+Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU's fft kernels " + std::move(what) + "."}; }
+
+}  // namespace
+
+Result<CpuKernelPtr> make_fft(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
+  const auto* s = std::get_if<FftSchedule>(&schedule);
+  if (!s || (s->variant != "channels" && s->variant != "tiles"))
+    return lacks("hold channels or tiles in their lanes and do not run the schedule '" + to_text(schedule) + "'");
+  const FftKernels* lines = device.unit(s->unit) ? fft_kernels_of(s->unit) : nullptr;
+  const TileKernels* tiles = tile_kernels_of(s->unit);
+  if (!lines || !tiles) return lacks("cannot use the unit '" + s->unit + "', which this device or build does not have");
+  const auto* params = std::get_if<FftParams>(&stage.params);
+  if (!params || stage.outputs.size() != 1 || stage.inputs.size() != static_cast<size_t>(2 + params->epilogue.operands()))
+    return Error{Reason::internal, "An fft stage has two operands, those of its epilogue and one output."};
+  for (const auto* list : {&stage.inputs, &stage.outputs})
+    for (const TensorDesc& desc : *list)
+      if (desc.dtype != DType::f32)
+        return Error{Reason::type_not_served, "The CPU's fft kernels compute in f32, not " + std::string(name_of(desc.dtype)) +
+                                                  "; convert the operand."};
+  SPARKLE_TRY(geometry, fft_geometry(stage, *s, *lines));
+  return CpuKernelPtr(
+      std::make_unique<FftKernel>(stage, *s, std::move(geometry), *lines, *tiles, device.cores, (constants >> 1 & 1) != 0));
+}
+
+}  // namespace sparkle::cpu

@@ -1,0 +1,38 @@
+// The fft family: convolutions with large filters by fast Fourier transforms. The output is cut into tiles; a tile's inputs are
+// transformed (overlap-save), multiplied by the transformed filters frequency by frequency, summed over the channels of a group
+// and transformed back. Rows of tiles are transformed in both axes where the filter is higher than one row, else along the
+// width alone. Operands as those of a gemm with loader window: x [N,C,H,W] or [N,C,W], w [K,C/groups,R,S] -> y [N,K,P,Q].
+#pragma once
+
+#include "families/epilogue.h"
+#include "families/window.h"
+
+namespace sparkle {
+
+struct FftParams {
+  int64_t groups = 1;
+  Window window;
+  Epilogue epilogue;
+
+  template <class V>
+  void visit(V& v) {
+    v("groups", groups), v("window", window), v("epilogue", epilogue);
+  }
+  friend bool operator==(const FftParams&, const FftParams&) = default;
+};
+
+struct FftSchedule {
+  std::string variant = "channels";  // a row of variants.inc: what lies in the lanes of a vector
+  std::string unit;                  // the math unit: "avx512", "avx2", ...
+  int64_t rows = 1;                  // points of a transform along the height; 1: none
+  int64_t columns = 64;              // points along the width
+  int64_t strip = 1;                 // tiles that share a reading of the weights (variant channels, sums over channels)
+
+  template <class V>
+  void visit(V& v) {
+    v("variant", variant), v("unit", unit), v("rows", rows), v("columns", columns), v("strip", strip);
+  }
+  friend bool operator==(const FftSchedule&, const FftSchedule&) = default;
+};
+
+}  // namespace sparkle
