@@ -4,6 +4,7 @@
 
 #include "bench_model.h"
 #include "command.h"
+#include "layer_list.h"
 #include "progress.h"
 #include "report/bench_rows.h"
 
@@ -19,24 +20,6 @@ struct BenchArguments {
   ModelBench model;
   LayerBenchOptions layer;
 };
-
-Result<std::vector<NamedProblem>> problems_of(const BenchArguments& a) {
-  std::vector<NamedProblem> problems;
-  if (!a.layers.empty()) {
-    SPARKLE_TRY(listed, read_layers(a.layers));
-    problems = std::move(listed);
-  }
-  for (const std::string& text : a.convs) {
-    SPARKLE_TRY(problem, parse_conv(text));
-    problems.push_back({"", problem});
-  }
-  // What a network's layer carries: a bias and an activation.
-  for (NamedProblem& p : problems) {
-    p.problem.epilogue.bias = true;
-    p.problem.epilogue.activation = Activation::relu;
-  }
-  return problems;
-}
 
 // What is given must belong together: nothing is ignored in silence.
 Status check_combination(const BenchArguments& a) {
@@ -141,7 +124,7 @@ int bench(const BenchArguments& a) {
   if (!a.model.output.empty())
     if (auto writable = check_writable(a.model.output); !writable.ok()) return fail(writable.error());
   if (!a.model.model.empty()) return bench_model(a.common, a.model);
-  auto problems = problems_of(a);
+  auto problems = listed_problems(a.layers, a.convs);
   if (!problems.ok()) return fail(problems.error());
   if (problems->empty()) return fail({Reason::bad_usage, "Give --layers, --conv or --model; see 'sparkle bench --help'."});
   return a.ladder ? bench_ladder(a, *problems) : bench_layers(a, *problems);

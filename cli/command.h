@@ -64,5 +64,6 @@ void add_run(CLI::App& app, Chosen& chosen);
 void add_bench(CLI::App& app, Chosen& chosen);
 void add_explain(CLI::App& app, Chosen& chosen);
 void add_verify(CLI::App& app, Chosen& chosen);
+void add_tune(CLI::App& app, Chosen& chosen);
 
 }  // namespace sparkle::cli

@@ -2,18 +2,9 @@
 // peak probed just before and after every sample, medians over rounds.
 #pragma once
 
-#include "backends/backend.h"
-#include "plan/choose.h"
+#include "run/prepared_layer.h"
 
 namespace sparkle {
-
-struct LayerBenchOptions {
-  int rounds = 7;
-  double seconds_per_round = 0.03;
-  bool verify = true;
-  PlanOptions plan;
-  uint64_t seed = 1;
-};
 
 struct LayerMeasurement {
   Problem problem;
@@ -31,6 +22,15 @@ struct LayerMeasurement {
 
 // Errors: those of planning and compiling; bad_model when the output is wrong (the sentence gives the error).
 Result<LayerMeasurement> measure_layer(Backend& backend, const Problem& problem, const LayerBenchOptions& options);
+// The same by a way of the caller's choosing.
+Result<LayerMeasurement> measure_choice(Backend& backend, const Problem& problem, Choice choice,
+                                        const LayerBenchOptions& options);
+
+// What measurements share: the way the planner would take, the verification of an output, the roof.
+Result<Choice> choose_layer(Backend& backend, const Problem& problem, const LayerBenchOptions& options);
+// internal where the error is larger than the accuracy allows.
+Status accept_error(double error, const Problem& problem, const std::string& who, const LayerBenchOptions& options);
+void find_roof(const Device& device, LayerMeasurement& measurement);
 
 // 2 * products whose input lies inside the image: padding taps left out.
 double executed_flops(const Problem& problem);

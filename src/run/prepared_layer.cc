@@ -1,0 +1,214 @@
+#include "run/prepared_layer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "base/out_of_memory.h"
+#include "families/common.h"
+#include "run/constant_store.h"
+
+namespace sparkle {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Result<HostTensor> random_tensor(const TensorDesc& desc, std::mt19937_64& random, double scale) {
+  // What the layout reaches: operands may be parts of larger tensors.
+  SPARKLE_TRY(t, allocate_tensor(desc.dtype, {extent(desc.shape, desc.layout)}, "An operand"));
+  std::normal_distribution<float> normal(0, static_cast<float>(scale));
+  for (int64_t i = 0; i < t.elements(); ++i) t.data<float>()[i] = normal(random);
+  return t;
+}
+
+// Of a buffer that holds what the layout reaches.
+int64_t bytes_of(const TensorDesc& desc) { return extent(desc.shape, desc.layout) * size_of(desc.dtype); }
+
+// Weights and per-channel vectors never change; everything shaped like a map does.
+bool is_constant(const AnchorCall& call, size_t input, const LayerBenchOptions& options) {
+  return (input == 1 && options.constant_weights) || (input > 1 && call.inputs[input].shape.size() == 1);
+}
+
+Result<std::shared_ptr<Buffer>> upload(Backend& backend, const std::byte* bytes, int64_t size) {
+  SPARKLE_TRY(buffer, backend.allocate(size, MemoryKind::device));
+  SPARKLE_TRY(staging, backend.allocate(size, MemoryKind::staging));
+  std::memcpy(staging->host(), bytes, static_cast<size_t>(size));
+  const CopyRegion region{staging.get(), 0, buffer.get(), 0, size};
+  SPARKLE_TRY(token, backend.copy({&region, 1}, {}));
+  SPARKLE_CHECK(backend.wait(token));
+  return buffer;
+}
+
+// Which operands of a stage never change, one bit each.
+uint32_t constant_operands(const AnchorCall& call, const StageUse& use, const LayerBenchOptions& options) {
+  uint32_t mask = 0;
+  for (size_t i = 0; i < use.inputs.size(); ++i) {
+    const auto operand = static_cast<size_t>(use.inputs[i]);
+    if (operand < call.inputs.size() && is_constant(call, operand, options)) mask |= 1u << i;
+  }
+  return mask;
+}
+
+}  // namespace
+
+AnchorCall call_of(const Problem& problem) {
+  const ProblemOperands operands = operands_of(problem);
+  return {problem, operands.inputs, operands.output};
+}
+
+Result<std::unique_ptr<PreparedLayer>> PreparedLayer::make(Backend& backend, const AnchorCall& call, const Choice& choice,
+                                                           const LayerBenchOptions& options) {
+  std::unique_ptr<PreparedLayer> layer(new PreparedLayer(backend, call));
+  SPARKLE_CHECK(layer->prepare(choice, options));
+  return layer;
+}
+
+Status PreparedLayer::prepare(const Choice& choice, const LayerBenchOptions& options) {
+  std::vector<uint32_t> constant;
+  for (size_t s = 0; s < choice.plan.stages.size(); ++s) {
+    constant.push_back(constant_operands(call_, choice.plan.stages[s], options));
+    SPARKLE_TRY(kernel, backend_.compile(choice.plan.stages[s].stage, choice.schedules[s], constant[s]));
+    workspace_bytes_ = std::max(workspace_bytes_, kernel->workspace_bytes());
+    kernels_.push_back(std::move(kernel));
+  }
+  // What a measurement holds: operands on both sides, packed weights, the output three times (result, its copy, the
+  // reference's).
+  if (const int64_t budget = options.plan.memory_budget; budget > 0) {
+    int64_t need = 3 * call_.output.bytes() + workspace_bytes_;
+    for (size_t i = 0; i < call_.inputs.size(); ++i) need += call_.inputs[i].bytes() * (is_constant(call_, i, options) ? 1 : 2);
+    for (const TensorDesc& temporary : choice.plan.temporaries) need += temporary.bytes();
+    for (size_t s = 0; s < kernels_.size(); ++s)
+      for (size_t i = 0; i < choice.plan.stages[s].inputs.size(); ++i)
+        if (constant[s] >> i & 1) need += kernels_[s]->packed_bytes(static_cast<int>(i));
+    if (need > budget)
+      return Error{Reason::over_memory_budget, "Measuring " + short_name(call_.problem) + " needs " + std::to_string(need) +
+                                                   " bytes, the memory budget is " + std::to_string(budget) +
+                                                   "; give a smaller layer or a larger --memory-budget."};
+  }
+  std::mt19937_64 random(options.seed);
+  const Problem& problem = call_.problem;
+  const double depth = problem.kind == ProblemKind::matmul
+                           ? static_cast<double>(problem.depth)
+                           : static_cast<double>(problem.c / problem.groups * problem.window.taps());
+  for (size_t i = 0; i < call_.inputs.size(); ++i) {
+    SPARKLE_TRY(operand, random_tensor(call_.inputs[i], random, i == 1 ? 1 / std::sqrt(depth) : 1));
+    inputs_.push_back(std::move(operand));
+  }
+  // Slots: workspace, one per operand that changes, output, temporaries, then constants in order of use.
+  std::vector<int> slot_of(call_.inputs.size() + 1 + choice.plan.temporaries.size(), -1);
+  slots_.push_back(nullptr);
+  const auto add_slot = [&](std::shared_ptr<Buffer> buffer) {
+    slots_.push_back(buffer.get());
+    buffers_.push_back(std::move(buffer));
+    return static_cast<int>(slots_.size()) - 1;
+  };
+  for (size_t i = 0; i < call_.inputs.size(); ++i) {
+    if (is_constant(call_, i, options)) continue;
+    SPARKLE_TRY(buffer, upload(backend_, inputs_[i].bytes.get(), inputs_[i].size_bytes()));
+    slot_of[i] = add_slot(std::move(buffer));
+  }
+  SPARKLE_TRY(output, backend_.allocate(bytes_of(call_.output), MemoryKind::device));
+  output_slot_ = slot_of[call_.inputs.size()] = add_slot(std::move(output));
+  for (size_t i = 0; i < choice.plan.temporaries.size(); ++i) {
+    SPARKLE_TRY(buffer, backend_.allocate(bytes_of(choice.plan.temporaries[i]), MemoryKind::device));
+    slot_of[call_.inputs.size() + 1 + i] = add_slot(std::move(buffer));
+  }
+  ConstantStore constants(backend_);
+  std::vector<Launch> launches;
+  for (size_t s = 0; s < choice.plan.stages.size(); ++s) {
+    const StageUse& use = choice.plan.stages[s];
+    const Kernel& kernel = *kernels_[s];
+    Launch launch;
+    launch.kernel = &kernel;
+    for (size_t i = 0; i < use.inputs.size(); ++i) {
+      const auto operand = static_cast<size_t>(use.inputs[i]);
+      if (constant[s] >> i & 1) {
+        SPARKLE_TRY(buffer, constants.get({"w", inputs_[operand]}, kernel, static_cast<int>(i)));
+        launch.inputs.push_back({add_slot(std::move(buffer)), 0});
+      } else {
+        launch.inputs.push_back({slot_of[operand], 0});
+      }
+    }
+    for (int o : use.outputs) launch.outputs.push_back({slot_of[static_cast<size_t>(o)], 0});
+    launches.push_back(std::move(launch));
+  }
+  SPARKLE_TRY(workspace, backend_.allocate(std::max<int64_t>(workspace_bytes_, 64), MemoryKind::device));
+  slots_[0] = workspace.get();
+  buffers_.push_back(std::move(workspace));
+  SPARKLE_TRY(program, backend_.record(launches));
+  program_ = std::move(program);
+  return ok();
+}
+
+Result<double> PreparedLayer::run() {
+  const auto begin = Clock::now();
+  SPARKLE_TRY(token, backend_.submit(*program_, slots_, {}));
+  SPARKLE_CHECK(backend_.wait(token));
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+Result<const float*> PreparedLayer::output() {
+  if (!staging_) {
+    SPARKLE_TRY(staging, backend_.allocate(bytes_of(call_.output), MemoryKind::staging));
+    staging_ = std::move(staging);
+  }
+  const CopyRegion region{slots_[static_cast<size_t>(output_slot_)], 0, staging_.get(), 0, bytes_of(call_.output)};
+  SPARKLE_TRY(token, backend_.copy({&region, 1}, {}));
+  SPARKLE_CHECK(backend_.wait(token));
+  return reinterpret_cast<const float*>(staging_->host());
+}
+
+LayerCheck::LayerCheck(const AnchorCall& call, const std::vector<HostTensor>& values, uint64_t seed) {
+  const Problem& problem = call.problem;
+  if (problem.kind == ProblemKind::conv_transpose) return;
+  possible_ = true;
+  Stage slice{GemmParams{problem.kind == ProblemKind::matmul ? Loader::dense : Loader::window, problem.groups, problem.window,
+                         problem.epilogue},
+              call.inputs,
+              {call.output}};
+  TensorDesc& out = slice.outputs[0];
+  const int axis = problem.kind == ProblemKind::matmul ? out.shape.size() - 2 : 2;
+  const int64_t rows = out.shape[axis];
+  const double per_row = problem.nominal_flops() / 2 / static_cast<double>(rows);
+  const int64_t count = std::clamp<int64_t>(static_cast<int64_t>(2e7 / per_row), 1, rows);
+  const int64_t begin = static_cast<int64_t>(seed * 7919 % static_cast<uint64_t>(rows - count + 1));
+  const auto narrow = [&](TensorDesc& desc) {
+    desc.layout.offset += begin * desc.layout.pitch[axis];
+    desc.shape[axis] = count;
+  };
+  narrow(out);
+  for (size_t i = 2; i < slice.inputs.size(); ++i)
+    if (slice.inputs[i].shape.size() == out.shape.size()) narrow(slice.inputs[i]);
+  if (problem.kind == ProblemKind::matmul) {
+    narrow(slice.inputs[0]);
+  } else {
+    const auto d = static_cast<size_t>(3 - problem.rank);
+    auto& params = std::get<GemmParams>(slice.params);
+    params.window.pad_begin[d] -= begin * problem.window.stride[d];
+  }
+  expected_.resize(static_cast<size_t>(bytes_of(call.output)));
+  std::vector<TensorView> inputs;
+  for (size_t i = 0; i < slice.inputs.size(); ++i) inputs.push_back({values[i].bytes.get(), slice.inputs[i]});
+  const TensorView output{expected_.data(), out};
+  info(Family::gemm).reference(slice.params, inputs, {&output, 1});
+  slice_ = out;
+}
+
+double LayerCheck::error_of(const float* y) const {
+  const auto* want = reinterpret_cast<const float*>(expected_.data());
+  double largest = 0, error = 0;
+  Dims at = Dims::filled(slice_.shape.size(), 0);
+  for (int64_t i = 0; i < slice_.elements(); ++i) {
+    int64_t where = slice_.layout.offset;
+    for (int a = 0; a < at.size(); ++a) where += at[a] * slice_.layout.pitch[a];
+    largest = std::max(largest, std::abs(static_cast<double>(want[where])));
+    const double difference = std::abs(static_cast<double>(y[where]) - static_cast<double>(want[where]));
+    error = difference <= error ? error : difference;  // a NaN stays
+    for (int a = at.size() - 1; a >= 0 && ++at[a] == slice_.shape[a]; --a) at[a] = 0;
+  }
+  return largest > 0 ? error / largest : error;
+}
+
+}  // namespace sparkle
