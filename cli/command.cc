@@ -26,7 +26,7 @@ void add_common(CLI::App& command, CommonOptions& o) {
   command.add_option("--fallback", o.fallback, "steps on plain reference loops: forbid, warn or allow")
       ->check(CLI::IsMember({"forbid", "warn", "allow"}));
   command.add_option("--memory-budget", o.memory_budget, "most bytes of tensors and weights: 300M, 2G");
-  command.add_option("--tuning", o.tuning, "tuning store with measured choices");
+  command.add_option("--tuning", o.tuning, "file of measured choices, or kept: what 'sparkle tune' keeps for this machine");
   command.add_flag("--json", o.json, "one JSON object instead of text");
 }
 
@@ -99,7 +99,7 @@ Result<SessionOptions> session_options(const CommonOptions& o, const Device& dev
   SPARKLE_TRY(budget, parse_bytes(o.memory_budget));
   s.memory_budget = budget;
   if (!o.tuning.empty()) {
-    SPARKLE_TRY(store, TuningStore::load(o.tuning, device));
+    SPARKLE_TRY(store, TuningStore::open(o.tuning, device));
     s.tuning = std::make_shared<TuningStore>(std::move(store));
   }
   return s;

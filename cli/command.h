@@ -66,5 +66,6 @@ void add_bench(CLI::App& app, Chosen& chosen);
 void add_explain(CLI::App& app, Chosen& chosen);
 void add_compile(CLI::App& app, Chosen& chosen);
 void add_verify(CLI::App& app, Chosen& chosen);
+void add_tune(CLI::App& app, Chosen& chosen);
 
 }  // namespace sparkle::cli

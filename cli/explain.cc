@@ -1,5 +1,4 @@
 // sparkle explain MODEL | --conv TEXT: the whole plan, also for a machine that is not here (--device FILE.json).
-#include <algorithm>
 #include <cstdio>
 
 #include "command.h"
@@ -55,26 +54,8 @@ Result<Plan> plan_of_compiled(const CompiledModel& model, const Device& device, 
 }
 
 Result<Plan> plan_of_graph(Graph graph, const ExplainArguments& a, const Device& device, const PlanOptions& options) {
-  SPARKLE_CHECK(simplify(graph));
-  std::vector<SessionInput> inputs;
-  for (TensorId id : graph.inputs) {
-    const GraphTensor& t = graph.tensor(id);
-    inputs.push_back({t.name, t.dtype, t.shape, t.axis_names, t.rank_known});
-  }
-  SPARKLE_TRY(shapes, input_shapes(inputs, a.shapes));
-  std::vector<InputBinding> bindings;
-  for (const Dims& shape : shapes) bindings.push_back({shape, std::nullopt});
-  auto bound = sparkle::bind(graph, bindings);
-  if (!bound.ok()) {
-    const std::vector<bool> by_value = inputs_needed_by_value(graph);
-    const auto first = std::find(by_value.begin(), by_value.end(), true);
-    if (bound.error().reason != Reason::operator_not_served || first == by_value.end()) return bound.take_error();
-    return Error{Reason::operator_not_served, "The input '" + inputs[static_cast<size_t>(first - by_value.begin())].name +
-                                                  "' decides shapes by its value, which is not known before a run; give it to "
-                                                  "'sparkle run' or to 'sparkle bench --model' with --input."};
-  }
-  SPARKLE_CHECK(simplify(*bound));
-  return make_plan(*bound, device, options);
+  SPARKLE_TRY(bound, bound_graph(std::move(graph), a.shapes));
+  return make_plan(bound, device, options);
 }
 
 int explain_command(const ExplainArguments& a) {

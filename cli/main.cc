@@ -74,6 +74,7 @@ int main(int argc, char** argv) {
   add_explain(app, chosen);
   add_compile(app, chosen);
   add_verify(app, chosen);
+  add_tune(app, chosen);
   for (int i = 1; i < argc; ++i)  // before parsing: errors of parsing count too
     if (std::string_view(argv[i]) == "--json") print_errors_as_json();
   if (argc > 1 && argv[1][0] != '-' && !is_command(app, argv[1])) return unknown_command(app, argv[1]);

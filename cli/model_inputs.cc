@@ -1,5 +1,6 @@
 #include "model_inputs.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <sstream>
@@ -56,6 +57,29 @@ Result<std::vector<Dims>> input_shapes(const std::vector<SessionInput>& inputs, 
     }
   }
   return shapes;
+}
+
+Result<Graph> bound_graph(Graph graph, const std::vector<std::string>& given) {
+  SPARKLE_CHECK(simplify(graph));
+  std::vector<SessionInput> inputs;
+  for (TensorId id : graph.inputs) {
+    const GraphTensor& t = graph.tensor(id);
+    inputs.push_back({t.name, t.dtype, t.shape, t.axis_names, t.rank_known});
+  }
+  SPARKLE_TRY(shapes, input_shapes(inputs, given));
+  std::vector<InputBinding> bindings;
+  for (const Dims& shape : shapes) bindings.push_back({shape, std::nullopt});
+  auto bound = sparkle::bind(graph, bindings);
+  if (!bound.ok()) {
+    const std::vector<bool> by_value = inputs_needed_by_value(graph);
+    const auto first = std::find(by_value.begin(), by_value.end(), true);
+    if (bound.error().reason != Reason::operator_not_served || first == by_value.end()) return bound.take_error();
+    return Error{Reason::operator_not_served, "The input '" + inputs[static_cast<size_t>(first - by_value.begin())].name +
+                                                  "' decides shapes by its value, which is not known before a run; give it to "
+                                                  "'sparkle run' or to 'sparkle bench --model' with --input."};
+  }
+  SPARKLE_CHECK(simplify(*bound));
+  return bound;
 }
 
 namespace {

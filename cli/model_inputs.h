@@ -13,6 +13,10 @@ namespace sparkle::cli {
 // batch sizes taken as 1. Errors: bad_usage naming the input whose shape must be given.
 Result<std::vector<Dims>> input_shapes(const std::vector<SessionInput>& inputs, const std::vector<std::string>& given);
 
+// The graph with these shapes, ready to be planned. Errors: those of input_shapes; operator_not_served
+// where an input's value decides shapes.
+Result<Graph> bound_graph(Graph graph, const std::vector<std::string>& given);
+
 // What Session::prepare() needs for random inputs: shapes, and values where shapes depend on them.
 Result<std::vector<HostTensor>> unfilled_inputs(const std::vector<SessionInput>& inputs, const std::vector<Dims>& shapes);
 // Gives the others memory and seeded standard normal values (integers: zeros). Errors: out_of_memory.

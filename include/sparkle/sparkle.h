@@ -145,7 +145,7 @@ typedef struct sparkle_session_options {
   const char* precision;    /* "fp32" (also NULL) */
   const char* algorithm;    /* force one where it can serve ("gemm", "depthwise", "winograd4" ...); NULL: by cost */
   const char* variant;      /* force a kernel variant by name; NULL: by cost */
-  const char* tuning;       /* file of stored measurements; NULL: none */
+  const char* tuning;       /* file of measured choices (sparkle tune), "kept": the one in the cache; NULL: none */
   int64_t memory_budget;    /* most bytes of tensors and weights; 0: unlimited */
   int64_t plan_cache_bytes; /* plans and arenas kept for shapes seen before; 0: 256 MiB */
   double accuracy;          /* most that max |error| / max |output| of a layer may be predicted to reach; 0: 5e-5 */

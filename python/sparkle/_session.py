@@ -58,8 +58,8 @@ class Session:
     its name; it sets the number of threads: ``Session(model, Device(threads=4))``. ``precision``: "fp32". ``algorithm``,
     ``variant``: force one by name where it can serve. ``memory_budget``: most bytes of tensors and weights, 0 unlimited.
     ``accuracy``: most that the error of a layer may be predicted to reach, as a share of its largest output; 0 is 5e-5.
-    ``tuning``: path of a file of stored measurements. ``plan_cache_bytes``: plans and arenas kept for shapes seen before; 0 is
-    256 MiB.
+    ``tuning``: path of a file of measured choices (``sparkle tune``), or "kept", the one in the cache. ``plan_cache_bytes``:
+    plans and arenas kept for shapes seen before; 0 is 256 MiB.
     """
 
     def __init__(self, model: Union[str, os.PathLike, bytes], device: Union[Device, str] = "auto", precision: str = "fp32", *,

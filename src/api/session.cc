@@ -29,7 +29,7 @@ Result<SessionOptions> session_options(const sparkle_session_options* given, con
   options.memory_budget = given->memory_budget;
   if (given->plan_cache_bytes > 0) options.plan_cache_bytes = given->plan_cache_bytes;
   if (given->tuning) {
-    SPARKLE_TRY(store, TuningStore::load(given->tuning, device));
+    SPARKLE_TRY(store, TuningStore::open(given->tuning, device));
     options.tuning = std::make_shared<TuningStore>(std::move(store));
   }
   return options;

@@ -16,9 +16,6 @@ struct Scheduled {
   Cost cost;
 };
 
-// How much of a more accurate candidate's time another one may take.
-constexpr double kWorth = 0.9;
-
 // All schedules of one stage, cheapest first; rejections go to `candidates`.
 std::vector<Scheduled> enumerate(std::string_view algorithm, const Stage& stage, const Device& device,
                                  const PlanOptions& options, std::vector<Candidate>& candidates) {
@@ -84,14 +81,10 @@ void note_idle_units(const Device& device, std::vector<Candidate>& candidates) {
     if (!has_kernels(device, unit)) candidates.push_back({"gemm", "unit=" + unit.name, std::nullopt, Reason::no_kernel});
 }
 
-// The stored measurement of this problem, if it names one of the schedules found.
-const Scheduled* tuned(const std::vector<Scheduled>& found, const std::string& key, const PlanOptions& options) {
-  if (!options.tuning) return nullptr;
-  const std::string* stored = options.tuning->find(key);
-  if (!stored) return nullptr;
-  for (const Scheduled& s : found)
-    if (to_text(s.schedule) == *stored) return &s;
-  return nullptr;
+// The schedule whose text is `wanted`, or nullptr.
+const Scheduled* named(const std::vector<Scheduled>& found, const std::string& wanted) {
+  const auto at = std::find_if(found.begin(), found.end(), [&](const Scheduled& s) { return to_text(s.schedule) == wanted; });
+  return at == found.end() ? nullptr : &*at;
 }
 
 void add_stage(Choice& choice, const Scheduled& chosen) {
@@ -101,8 +94,8 @@ void add_stage(Choice& choice, const Scheduled& chosen) {
   choice.cost = choice.costs.size() == 1 ? chosen.cost : add(choice.cost, chosen.cost);
 }
 
-// Picks for each stage of one algorithm; false where a stage has no schedule.
-bool complete(Choice& choice, const std::string& key, const Device& device, const PlanOptions& options) {
+// Picks for each stage of one algorithm, the stored schedule where it is this algorithm's; false where a stage has none.
+bool complete(Choice& choice, const TuningStore::Entry* stored, const Device& device, const PlanOptions& options) {
   for (const StageUse& use : choice.plan.stages) {
     const auto found = enumerate(choice.algorithm, use.stage, device, options, choice.candidates);
     if (found.empty()) {
@@ -112,7 +105,7 @@ bool complete(Choice& choice, const std::string& key, const Device& device, cons
       add_stage(choice, bound);
       continue;
     }
-    const Scheduled* best = tuned(found, key, options);
+    const Scheduled* best = stored && stored->algorithm == choice.algorithm ? named(found, stored->schedule) : nullptr;
     const bool overridden = best && best != &found.front();
     choice.tuned |= best != nullptr;
     if (!best) best = &found.front();
@@ -124,6 +117,18 @@ bool complete(Choice& choice, const std::string& key, const Device& device, cons
     add_stage(choice, *best);
   }
   return true;
+}
+
+// A forced algorithm that cannot serve this call leaves it to the others: a network has layers of many kinds.
+const Algorithm* forced_for(const AnchorCall& call, const PlanOptions& options) {
+  const Algorithm* forced = options.algorithm.empty() ? nullptr : algorithm_named(options.algorithm);
+  return forced && forced->applies(call) == Reason::none ? forced : nullptr;
+}
+
+Reason why_not(const Algorithm& algorithm, const Algorithm* forced, const AnchorCall& call, const PlanOptions& options) {
+  if (const Reason reason = algorithm.applies(call); reason != Reason::none) return reason;
+  if (forced) return forced == &algorithm ? Reason::none : Reason::forced_other;
+  return algorithm.error && algorithm.error(call) > options.accuracy ? Reason::too_inaccurate : Reason::none;
 }
 
 void chosen_first(std::vector<Candidate>& candidates) {
@@ -158,16 +163,11 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
                       int64_t most_packed) {
   std::vector<Candidate> candidates;
   double plain_seconds = 0;  // of the cheapest way without errors of its own
-  const Algorithm* forced = options.algorithm.empty() ? nullptr : algorithm_named(options.algorithm);
-  // A forced algorithm that cannot serve this call leaves it to the others: a network has layers of many kinds.
-  if (forced && forced->applies(call) != Reason::none) forced = nullptr;
+  const Algorithm* forced = forced_for(call, options);
   std::optional<Choice> best;
-  const std::string key = to_text(call.problem);
+  const TuningStore::Entry* stored = options.tuning ? options.tuning->find(tuning_key(call, options)) : nullptr;
   for (const Algorithm& algorithm : algorithms()) {
-    Reason reason = algorithm.applies(call);
-    if (reason == Reason::none && forced && forced != &algorithm) reason = Reason::forced_other;
-    if (reason == Reason::none && !forced && algorithm.error && algorithm.error(call) > options.accuracy)
-      reason = Reason::too_inaccurate;
+    Reason reason = why_not(algorithm, forced, call, options);
     if (reason == Reason::none && !forced && algorithm.error && errors == Errors::avoided) reason = Reason::less_accurate;
     if (reason != Reason::none) {
       candidates.push_back({std::string(algorithm.name), "-", std::nullopt, reason});
@@ -176,7 +176,7 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
     Choice choice;
     choice.algorithm = algorithm.name;
     choice.plan = algorithm.stages(call);
-    const bool served = complete(choice, key, device, options);
+    const bool served = complete(choice, stored, device, options);
     if (served && packed_bytes(choice, device) > most_packed) {
       for (Candidate& c : choice.candidates)
         if (c.reason == Reason::none) c.reason = Reason::over_memory_budget;
@@ -211,6 +211,65 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
   return std::move(*best);
 }
 
+std::string tuning_key(const AnchorCall& call, const PlanOptions& options) {
+  record_detail::Printer asked;
+  asked("accuracy", options.accuracy);
+  std::string key = to_text(call.problem) + " " + asked.text;
+  const ProblemOperands usual = operands_of(call.problem);
+  const auto add = [&](const std::string& name, const TensorDesc* usually, const TensorDesc& desc) {
+    // Pitches of axes of one element mean nothing, and where a buffer begins is no matter of speed.
+    bool same = usually && usually->shape == desc.shape && usually->dtype == desc.dtype;
+    for (int i = 0; same && i < desc.shape.size(); ++i)
+      same = desc.shape[i] == 1 || usually->layout.pitch[i] == desc.layout.pitch[i];
+    if (same) return;
+    key += " " + name + "=" + std::string(name_of(desc.dtype)) + ":" + desc.shape.to_string() + "@" +
+           desc.layout.pitch.to_string();
+  };
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    add("operand" + std::to_string(i), i < usual.inputs.size() ? &usual.inputs[i] : nullptr, call.inputs[i]);
+  add("output", &usual.output, call.output);
+  return key;
+}
+
+Result<std::vector<Choice>> ways(const AnchorCall& call, const Device& device, const PlanOptions& given) {
+  PlanOptions options = given;
+  options.tuning = nullptr;
+  SPARKLE_TRY(planned, choose(call, device, options));
+  std::vector<Choice> found{std::move(planned)};
+  const Algorithm* forced = forced_for(call, options);
+  for (const Algorithm& algorithm : algorithms()) {
+    if (why_not(algorithm, forced, call, options) != Reason::none) continue;
+    Choice bare;
+    bare.algorithm = algorithm.name;
+    bare.plan = algorithm.stages(call);
+    bare.error = algorithm.error ? algorithm.error(call) : 0;
+    std::vector<std::vector<Scheduled>> stages;
+    std::vector<Candidate> ignored;
+    for (const StageUse& use : bare.plan.stages)
+      stages.push_back(enumerate(bare.algorithm, use.stage, device, options, ignored));
+    if (std::any_of(stages.begin(), stages.end(), [](const auto& stage) { return stage.empty(); })) continue;
+    for (const Scheduled& first : stages[0]) {
+      const std::string text = to_text(first.schedule);
+      const bool planned_one = bare.algorithm == found[0].algorithm && text == to_text(found[0].schedules[0]);
+      if (!planned_one && variant_of(first.schedule) == "plain") continue;
+      Choice way = bare;
+      for (const auto& stage : stages) {
+        const Scheduled* same = named(stage, text);
+        add_stage(way, same ? *same : stage.front());
+      }
+      // Exactly what a store that names it would lead to.
+      if (planned_one) {
+        found[0] = std::move(way);
+      } else {
+        found.push_back(std::move(way));
+      }
+    }
+  }
+  std::stable_sort(found.begin() + 1, found.end(),
+                   [](const Choice& a, const Choice& b) { return a.cost.seconds < b.cost.seconds; });
+  return found;
+}
+
 Result<Choice> choose(const Stage& stage, const Device& device, const PlanOptions& options) {
   Choice choice;
   choice.algorithm = name_of(stage.family());
@@ -218,7 +277,7 @@ Result<Choice> choose(const Stage& stage, const Device& device, const PlanOption
   for (size_t i = 0; i < stage.inputs.size(); ++i) use.inputs.push_back(static_cast<int>(i));
   for (size_t i = 0; i < stage.outputs.size(); ++i) use.outputs.push_back(static_cast<int>(stage.inputs.size() + i));
   choice.plan.stages.push_back(std::move(use));
-  if (!complete(choice, to_text(stage.params), device, options))
+  if (!complete(choice, nullptr, device, options))
     return Error{Reason::no_kernel, "no variant of the " + choice.algorithm + " family serves this on " + device.name};
   chosen_first(choice.candidates);
   return choice;

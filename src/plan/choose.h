@@ -38,4 +38,16 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
                       int64_t most_packed = std::numeric_limits<int64_t>::max());
 Result<Choice> choose(const Stage& stage, const Device& device, const PlanOptions& options);
 
+// What a tuning store knows the call by: the problem, the accuracy asked for, and the layout of each operand that does not lie
+// as operands_of() has it.
+std::string tuning_key(const AnchorCall& call, const PlanOptions& options);
+
+// Every way that a measurement may find best: each algorithm that may serve the call with each schedule of its first stage (the
+// other stages take the same one where they have it). The planner's own choice first, then by predicted cost; plain loops only
+// where there is nothing else. Errors: those of choose().
+Result<std::vector<Choice>> ways(const AnchorCall& call, const Device& device, const PlanOptions& options);
+
+// How much of a more accurate algorithm's time another one may take.
+inline constexpr double kWorth = 0.9;
+
 }  // namespace sparkle

@@ -203,7 +203,7 @@ TEST(Choose, AStoredMeasurementOverridesTheCost) {
   for (const Candidate& c : by_cost->candidates) {
     if (c.reason != Reason::costlier) continue;
     TuningStore store(TuningStore::header_for(device));
-    store.put(to_text(call.problem), {c.schedule, 1e-3});
+    store.put(tuning_key(call, {}), {c.algorithm, c.schedule});
     PlanOptions options;
     options.tuning = &store;
     const auto tuned = choose(call, device, options);
@@ -217,12 +217,52 @@ TEST(Choose, AStoredMeasurementOverridesTheCost) {
   }
   // An entry that names nothing known changes nothing.
   TuningStore stale(TuningStore::header_for(device));
-  stale.put(to_text(call.problem), {"variant=gone", 1e-3});
+  stale.put(tuning_key(call, {}), {by_cost->algorithm, "variant=gone"});
   PlanOptions options;
   options.tuning = &stale;
   const auto choice = choose(call, device, options);
   ASSERT_TRUE(choice.ok());
   EXPECT_EQ(to_text(choice->schedules[0]), to_text(by_cost->schedules[0]));
+}
+
+TEST(Choose, WaysBeginWithThePlannersOwnAndEachCanBeStored) {
+  const Device device = testing::device_named("epyc-zen4");
+  const AnchorCall call = call_of(kLayer);
+  const auto planned = choose(call, device, {});
+  const auto found = ways(call, device, {});
+  ASSERT_TRUE(planned.ok() && found.ok());
+  EXPECT_EQ(found->front().algorithm, planned->algorithm);
+  EXPECT_EQ(to_text(found->front().schedules[0]), to_text(planned->schedules[0]));
+  EXPECT_GT(found->size(), 10u);
+  for (size_t i = 0; i < found->size(); ++i) {
+    const Choice& way = (*found)[i];
+    if (i > 1) {
+      EXPECT_GE(way.cost.seconds, (*found)[i - 1].cost.seconds);
+    }
+    // Two algorithms may have schedules that read alike.
+    TuningStore store(TuningStore::header_for(device));
+    store.put(tuning_key(call, {}), {way.algorithm, to_text(way.schedules[0])});
+    PlanOptions options;
+    options.tuning = &store;
+    const auto stored = choose(call, device, options);
+    ASSERT_TRUE(stored.ok());
+    EXPECT_EQ(stored->algorithm, way.algorithm);
+    EXPECT_EQ(to_text(stored->schedules[0]), to_text(way.schedules[0]));
+  }
+}
+
+TEST(Choose, TuningKeysTellAccuracyEpilogueAndLayoutsApart) {
+  const AnchorCall call = call_of(kLayer);
+  PlanOptions strict;
+  strict.accuracy = 1e-6;
+  AnchorCall part = call, biased = call, elsewhere = call;
+  part.output.layout.pitch[3] *= 2;
+  biased.problem.epilogue.bias = true;
+  elsewhere.output.layout.offset = 64;
+  EXPECT_NE(tuning_key(call, strict), tuning_key(call, {}));
+  EXPECT_NE(tuning_key(part, {}), tuning_key(call, {}));
+  EXPECT_NE(tuning_key(biased, {}), tuning_key(call, {}));
+  EXPECT_EQ(tuning_key(elsewhere, {}), tuning_key(call, {}));
 }
 
 TEST(Choose, ADeviceWithoutKernelsGetsABound) {
@@ -246,14 +286,15 @@ TEST(TuningStore, RoundTripsAndRefusesForeignHeaders) {
   const Device device = testing::device_named("epyc-zen4");
   const std::string header = TuningStore::header_for(device);
   TuningStore store(header);
-  store.put("kind=conv n=1", {"variant=tile6x4 unit=avx512", 1.25e-4});
-  store.put("kind=matmul", {"variant=plain unit=- grain=0", 3});
+  store.put("kind=conv n=1", {"gemm", "variant=tile6x4 unit=avx512"});
+  store.put("kind=matmul", {"depthwise", "variant=plain unit=- grain=0"});
   const auto back = TuningStore::parse(store.to_text(), header);
   ASSERT_TRUE(back.ok()) << back.error().message;
   EXPECT_EQ(back->to_text(), store.to_text());
   EXPECT_EQ(back->size(), 2u);
   ASSERT_NE(back->find("kind=matmul"), nullptr);
-  EXPECT_EQ(*back->find("kind=matmul"), "variant=plain unit=- grain=0");
+  EXPECT_EQ(back->find("kind=matmul")->schedule, "variant=plain unit=- grain=0");
+  EXPECT_EQ(back->find("kind=matmul")->algorithm, "depthwise");
   EXPECT_EQ(back->find("kind=none"), nullptr);
 
   const auto foreign = TuningStore::parse(store.to_text(), TuningStore::header_for(testing::device_named("xeon-emr")));
@@ -264,7 +305,7 @@ TEST(TuningStore, RoundTripsAndRefusesForeignHeaders) {
   const auto other = TuningStore::parse("hello\n", header);
   ASSERT_FALSE(other.ok());
   EXPECT_NE(other.error().message.find("no tuning store"), std::string::npos) << other.error().message;
-  const auto torn = TuningStore::parse(header + "\nkind=conv\tno seconds\n", header);
+  const auto torn = TuningStore::parse(header + "\nkind=conv\tno schedule\n", header);
   ASSERT_FALSE(torn.ok());
   EXPECT_NE(torn.error().message.find("line 2"), std::string::npos);
   EXPECT_FALSE(TuningStore::parse("", header).ok());

@@ -107,4 +107,10 @@ void Draft::step(const std::string& name, std::vector<std::string> nodes, std::v
   steps.push_back({name, std::move(nodes), std::move(work), std::move(step_inputs), std::move(step_outputs)});
 }
 
+AnchorCall Draft::call_of(const DraftStep& anchor, const Problem& problem) const {
+  AnchorCall call{problem, {}, desc(anchor.outputs[0])};
+  for (int v : anchor.inputs) call.inputs.push_back(desc(v));
+  return call;
+}
+
 }  // namespace sparkle

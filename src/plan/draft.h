@@ -57,6 +57,8 @@ struct Draft {
   int channels_innermost(int value);
   void step(const std::string& name, std::vector<std::string> nodes, std::variant<Problem, StageParams> work,
             std::vector<int> inputs, std::vector<int> outputs);
+  // An anchor's problem on its operands as they finally lie.
+  AnchorCall call_of(const DraftStep& step, const Problem& problem) const;
 };
 
 // Logical axes of a dense NHWC-like or row-major tensor of this rank.

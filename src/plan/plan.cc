@@ -17,12 +17,6 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kPlaces = {"arena", "input", "output", "constant"};
 
-// The descs of a draft step's operands as they finally are.
-AnchorCall call_of(const Draft& draft, const DraftStep& step, const Problem& problem) {
-  AnchorCall call{problem, {}, draft.desc(step.outputs[0])};
-  for (int v : step.inputs) call.inputs.push_back(draft.desc(v));
-  return call;
-}
 Stage stage_of(const Draft& draft, const DraftStep& step, const StageParams& params) {
   Stage stage{params, {}, {}};
   for (int v : step.inputs) stage.inputs.push_back(draft.desc(v));
@@ -72,7 +66,7 @@ Error at_step(const DraftStep& step, Error error) {
 Result<Choice> choice_of(const Draft& draft, const DraftStep& step, const Device& device, const PlanOptions& options,
                          Errors errors, int64_t most_packed = std::numeric_limits<int64_t>::max()) {
   const auto* problem = std::get_if<Problem>(&step.work);
-  auto choice = problem ? choose(call_of(draft, step, *problem), device, options, errors, most_packed)
+  auto choice = problem ? choose(draft.call_of(step, *problem), device, options, errors, most_packed)
                         : choose(stage_of(draft, step, std::get<StageParams>(step.work)), device, options);
   if (!choice.ok()) return at_step(step, choice.take_error());
   return choice;

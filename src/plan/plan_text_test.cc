@@ -239,6 +239,8 @@ TEST(Explain, CandidatesWithoutAScheduleHaveNoCost) {
   for (const auto& step : json["steps"])
     for (const auto& candidate : step["candidates"]) {
       EXPECT_EQ(candidate.contains("predicted_ms"), candidate.contains("bound"));
+      if (candidate["reason"] == "less_accurate")
+        continue;  // has one where it lost by too little, none where errors are avoided
       if (candidate["reason"] == "chosen" || candidate["reason"] == "costlier") {
         ++with;
         EXPECT_TRUE(candidate.contains("predicted_ms")) << candidate.dump();

@@ -1,15 +1,16 @@
 #include "plan/tuning_store.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
 
+#include "base/cache_folder.h"
+
 namespace sparkle {
 
 std::string TuningStore::header_for(const Device& device) {
-  return "sparkle-tuning 1\tdevice=" + device.name + "\tarchitecture=" + device.architecture +
+  return "sparkle-tuning 1\tversion=" SPARKLE_VERSION "\tdevice=" + device.name + "\tarchitecture=" + device.architecture +
          "\tcores=" + std::to_string(device.cores) + "\tdriver=" + device.driver;
 }
 
@@ -37,12 +38,10 @@ Result<TuningStore> TuningStore::parse(std::string_view text, const std::string&
     }
     if (line.empty()) continue;
     const size_t first = line.find('\t'), second = first == std::string::npos ? first : line.find('\t', first + 1);
-    Entry entry;
-    if (second == std::string::npos || !record_detail::parse_number(std::string_view(line).substr(second + 1), entry.seconds) ||
-        !(entry.seconds >= 0 && std::isfinite(entry.seconds)))
-      return Error{Reason::bad_format, where + "expected problem, schedule and seconds with tabs between."};
-    entry.schedule = line.substr(first + 1, second - first - 1);
-    store.put(line.substr(0, first), std::move(entry));
+    if (first == 0 || second == std::string::npos || second == first + 1 || second + 1 == line.size() ||
+        line.find('\t', second + 1) != std::string::npos)
+      return Error{Reason::bad_format, where + "expected problem, algorithm and schedule with tabs between."};
+    store.put(line.substr(0, first), {line.substr(first + 1, second - first - 1), line.substr(second + 1)});
   }
   if (text.empty()) return Error{Reason::bad_format, "The tuning store is empty; its first line must be '" + header + "'."};
   return store;
@@ -60,13 +59,28 @@ Result<TuningStore> TuningStore::load(const std::string& path, const Device& dev
   return error;
 }
 
+std::string TuningStore::kept_path(const Device& device) {
+  const std::string folder = cache_folder();
+  char name[40];
+  std::snprintf(name, sizeof name, "/tuning-%016llx.txt", static_cast<unsigned long long>(hash_text(header_for(device))));
+  return folder.empty() ? folder : folder + name;
+}
+
+Result<TuningStore> TuningStore::open(const std::string& where, const Device& device) {
+  if (where != "kept") return load(where, device);
+  const std::string path = kept_path(device);
+  if (path.empty())
+    return Error{Reason::file_unreadable,
+                 "No tuning store is kept: neither XDG_CACHE_HOME nor HOME names a folder; give the path of one."};
+  if (!std::ifstream(path))
+    return Error{Reason::file_unreadable,
+                 "No tuning store is kept for this machine and number of threads ('" + path + "'); 'sparkle tune' makes one."};
+  return load(path, device);
+}
+
 std::string TuningStore::to_text() const {
   std::string text = header_ + "\n";
-  for (const auto& [problem, entry] : entries_) {
-    char seconds[40];
-    std::snprintf(seconds, sizeof seconds, "%.6g", entry.seconds);
-    text += problem + "\t" + entry.schedule + "\t" + seconds + "\n";
-  }
+  for (const auto& [problem, entry] : entries_) text += problem + "\t" + entry.algorithm + "\t" + entry.schedule + "\n";
   return text;
 }
 
@@ -82,9 +96,9 @@ Status TuningStore::save(const std::string& path) const {
   return ok();
 }
 
-const std::string* TuningStore::find(const std::string& problem) const {
+const TuningStore::Entry* TuningStore::find(const std::string& problem) const {
   const auto at = entries_.find(problem);
-  return at == entries_.end() ? nullptr : &at->second.schedule;
+  return at == entries_.end() ? nullptr : &at->second;
 }
 
 }  // namespace sparkle

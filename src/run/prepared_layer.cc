@@ -16,11 +16,15 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 Result<HostTensor> random_tensor(const TensorDesc& desc, std::mt19937_64& random, double scale) {
-  SPARKLE_TRY(t, allocate_tensor(desc.dtype, desc.shape, "An operand"));
+  // What the layout reaches: operands may be parts of larger tensors.
+  SPARKLE_TRY(t, allocate_tensor(desc.dtype, {extent(desc.shape, desc.layout)}, "An operand"));
   std::normal_distribution<float> normal(0, static_cast<float>(scale));
   for (int64_t i = 0; i < t.elements(); ++i) t.data<float>()[i] = normal(random);
   return t;
 }
+
+// Of a buffer that holds what the layout reaches.
+int64_t bytes_of(const TensorDesc& desc) { return extent(desc.shape, desc.layout) * size_of(desc.dtype); }
 
 // Weights and per-channel vectors never change; everything shaped like a map does.
 bool is_constant(const AnchorCall& call, size_t input, const LayerBenchOptions& options) {
@@ -105,10 +109,10 @@ Status PreparedLayer::prepare(const Choice& choice, const LayerBenchOptions& opt
     SPARKLE_TRY(buffer, upload(backend_, inputs_[i].bytes.get(), inputs_[i].size_bytes()));
     slot_of[i] = add_slot(std::move(buffer));
   }
-  SPARKLE_TRY(output, backend_.allocate(call_.output.bytes(), MemoryKind::device));
+  SPARKLE_TRY(output, backend_.allocate(bytes_of(call_.output), MemoryKind::device));
   output_slot_ = slot_of[call_.inputs.size()] = add_slot(std::move(output));
   for (size_t i = 0; i < choice.plan.temporaries.size(); ++i) {
-    SPARKLE_TRY(buffer, backend_.allocate(choice.plan.temporaries[i].bytes(), MemoryKind::device));
+    SPARKLE_TRY(buffer, backend_.allocate(bytes_of(choice.plan.temporaries[i]), MemoryKind::device));
     slot_of[call_.inputs.size() + 1 + i] = add_slot(std::move(buffer));
   }
   ConstantStore constants(backend_);
@@ -147,10 +151,10 @@ Result<double> PreparedLayer::run() {
 
 Result<const float*> PreparedLayer::output() {
   if (!staging_) {
-    SPARKLE_TRY(staging, backend_.allocate(call_.output.bytes(), MemoryKind::staging));
+    SPARKLE_TRY(staging, backend_.allocate(bytes_of(call_.output), MemoryKind::staging));
     staging_ = std::move(staging);
   }
-  const CopyRegion region{slots_[static_cast<size_t>(output_slot_)], 0, staging_.get(), 0, call_.output.bytes()};
+  const CopyRegion region{slots_[static_cast<size_t>(output_slot_)], 0, staging_.get(), 0, bytes_of(call_.output)};
   SPARKLE_TRY(token, backend_.copy({&region, 1}, {}));
   SPARKLE_CHECK(backend_.wait(token));
   return reinterpret_cast<const float*>(staging_->host());
@@ -184,7 +188,7 @@ LayerCheck::LayerCheck(const AnchorCall& call, const std::vector<HostTensor>& va
     auto& params = std::get<GemmParams>(slice.params);
     params.window.pad_begin[d] -= begin * problem.window.stride[d];
   }
-  expected_.resize(static_cast<size_t>(call.output.bytes()));
+  expected_.resize(static_cast<size_t>(bytes_of(call.output)));
   std::vector<TensorView> inputs;
   for (size_t i = 0; i < slice.inputs.size(); ++i) inputs.push_back({values[i].bytes.get(), slice.inputs[i]});
   const TensorView output{expected_.data(), out};

@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "backends/cpu/roofs.h"
+#include "base/cache_folder.h"
 #include "base/record.h"
 #include "device/device_json.h"
 
@@ -16,13 +16,6 @@ namespace sparkle::cpu {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string default_folder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache != nullptr && cache[0] == '/') return std::string(cache) + "/sparkle";
-  const char* home = std::getenv("HOME");
-  return home != nullptr && home[0] == '/' ? std::string(home) + "/.cache/sparkle" : std::string();
-}
 
 // The device without all that is measured or may differ from one probe to the next.
 Device identity(Device device) {
@@ -54,7 +47,7 @@ std::string path_of(const Device& bare, const Executor& executor, const std::str
 
 std::optional<Calibration> kept_roofs(Device& device, const Executor& executor, const std::string& folder) {
   const Device bare = identity(device);
-  const std::string path = path_of(bare, executor, folder.empty() ? default_folder() : folder);
+  const std::string path = path_of(bare, executor, folder.empty() ? cache_folder() : folder);
   if (path.empty()) return std::nullopt;
   auto kept = load_device(path);
   if (!kept.ok() || !kept->calibrated || identity(*kept) != bare) return std::nullopt;
@@ -65,7 +58,7 @@ std::optional<Calibration> kept_roofs(Device& device, const Executor& executor, 
 }
 
 Result<Calibration> calibrate(Device& device, Executor& executor, const CalibrateOptions& options) {
-  const std::string folder = options.folder.empty() ? default_folder() : options.folder;
+  const std::string folder = options.folder.empty() ? cache_folder() : options.folder;
   if (!options.force)
     if (auto kept = kept_roofs(device, executor, folder)) return std::move(*kept);
   const std::string path = path_of(identity(device), executor, folder);

@@ -1,15 +1,99 @@
-// What a gemm stage will do under a schedule: walks the loop nest of the schedule and counts.
+// What a gemm stage will do under a schedule: the loop nest of the schedule and what of its data is still there when it is
+// needed again. src/run/counted_walk_test.cc compares the bytes with a walk through the nest line by line.
 #include <algorithm>
 #include <cmath>
 
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
+#include "families/taps.h"
 
 namespace sparkle {
 namespace {
 
 double up(double a, double b) { return std::ceil(a / b); }
+
+// A dimension of a window: outputs that see all taps, and those at the borders, in classes that see the same ones.
+struct Span {
+  double inside = 0, border = 0, classes = 0;
+  double taps = 0, border_taps = 0;  // of an output
+};
+Span span_of(const Axis& axis) {
+  Span s;
+  s.taps = static_cast<double>(axis.filter);
+  const int64_t begin = std::clamp<int64_t>((std::max<int64_t>(axis.pad, 0) + axis.stride - 1) / axis.stride, 0, axis.out);
+  // The last output whose window ends inside.
+  const int64_t room = axis.in + axis.pad - 1 - (axis.filter - 1) * axis.dilation;
+  const int64_t end = std::clamp<int64_t>(axis.out - 1 - (room < 0 ? -1 : room / axis.stride), 0, axis.out - begin);
+  s.border = static_cast<double>(begin + end);
+  s.inside = static_cast<double>(axis.out) - s.border;
+  const auto classes = [&](int64_t outputs) {
+    return up(static_cast<double>(outputs),
+              std::max(1.0, up(static_cast<double>(axis.dilation), static_cast<double>(axis.stride))));
+  };
+  s.classes = classes(begin) + classes(end);
+  if (s.border > 0) s.border_taps = std::max(0.0, taps_inside(axis) - s.inside * s.taps) / s.border;
+  return s;
+}
+
+// How the rows of one instance lie: tiles never mix rows that see different taps.
+struct Rows {
+  double tiles = 1;
+  double steps = 0;       // of all tiles: what each takes of a column
+  double paired = 0;      // share of the tiles that have a neighbour along one axis
+  double input = 0;       // bytes of the left operand that are read at all
+  double tile = 0;        // different bytes that a tile reads
+  double window = 0;      // bytes of the input rows that a row of outputs reads
+  double times = 1;       // rows of outputs that read an input row
+  double lines = 1;       // rows of outputs
+  double line_share = 1;  // lines touched per line's worth of bytes: groups of few channels use a part of each
+};
+Rows rows_of(const GemmParams& p, const Stage& stage, const GemmSizes& sizes, int mr, double a_bytes) {
+  Rows r;
+  const auto m = static_cast<double>(sizes.m), instances = static_cast<double>(sizes.instances);
+  const auto pairs = [&](double straight) { return std::floor(straight / (2 * mr)) * 2 * mr / std::max(1.0, straight); };
+  r.tile = mr * (m > 0 ? sizes.k_steps / m : 0) * a_bytes;
+  if (p.loader == Loader::dense) {
+    r.tiles = r.lines = std::max(1.0, up(m, mr));
+    r.steps = r.tiles * static_cast<double>(sizes.k);
+    r.paired = pairs(m);
+    r.input = r.window = m * static_cast<double>(sizes.k) * a_bytes;
+    return r;
+  }
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  const Window& w = p.window;
+  const double depth = static_cast<double>(x.c) / instances, channels = depth * a_bytes;
+  const Span h = span_of({x.h, y.h, w.filter[1], w.stride[1], w.dilation[1], w.pad_begin[1]}),
+             v = span_of({x.w, y.w, w.filter[2], w.stride[2], w.dilation[2], w.pad_begin[2]});
+  const double n = static_cast<double>(y.n * y.d), deep = depth * static_cast<double>(w.filter[0]);
+  r.tiles = 0;
+  const auto box = [&](double count, double rows, double columns, double taps) {
+    if (count <= 0 || rows <= 0 || columns <= 0) return;
+    const double tiles = count * up(n * rows * columns, mr);
+    r.tiles += tiles, r.steps += tiles * taps * deep;
+  };
+  box(1, h.inside, v.inside, h.taps * v.taps);
+  if (v.classes > 0) box(v.classes, h.inside, v.border / v.classes, h.taps * v.border_taps);
+  if (h.classes > 0) box(h.classes, h.border / h.classes, v.inside, h.border_taps * v.taps);
+  if (h.classes > 0 && v.classes > 0)
+    box(h.classes * v.classes, h.border / h.classes, v.border / v.classes, h.border_taps * v.border_taps);
+  r.tiles = std::max(1.0, r.tiles);
+  r.paired = pairs(w.is_pointwise() ? m : v.inside);
+  const auto touched = [](int64_t in, int64_t out, int64_t filter, int64_t stride, int64_t dilation) {
+    if (dilation > 1 || filter >= stride) return static_cast<double>(in);
+    return std::min(static_cast<double>(in), static_cast<double>(out) * static_cast<double>(filter));
+  };
+  const double columns = touched(x.w, y.w, w.filter[2], w.stride[2], w.dilation[2]);
+  r.input = static_cast<double>(x.n * x.d) * touched(x.h, y.h, w.filter[1], w.stride[1], w.dilation[1]) * columns * channels;
+  const double taps_h = static_cast<double>(std::min(w.filter[1], x.h));
+  r.window = std::min(r.input, static_cast<double>(std::min(x.h, (w.filter[1] - 1) * w.dilation[1] + 1)) * columns * channels);
+  r.times = std::max(1.0, taps_h / static_cast<double>(w.stride[1]));
+  r.lines = n * static_cast<double>(y.h);
+  if (w.dilation[2] == 1)
+    r.tile = std::min(r.tile, static_cast<double>((mr - 1) * w.stride[2] + w.filter[2]) * taps_h * deep * a_bytes);
+  if (instances > 1) r.line_share = std::max(1.0, 64 / std::max(1.0, channels));
+  return r;
+}
 
 }  // namespace
 
@@ -32,11 +116,8 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   const MathUnit* unit = device.unit(s->unit);
   const double lanes = unit ? std::max(1, unit->n) : 1;
   const double padded_n = up(n, lanes) * lanes;
-  const double panels = std::max(1.0, up(n, lanes * s->nr)), tiles = std::max(1.0, up(m, s->mr));
+  const double panels = std::max(1.0, up(n, lanes * s->nr));
   const double chunks = s->kc > 0 ? std::max(1.0, up(k, static_cast<double>(s->kc))) : 1;
-  const double row_blocks = s->mc > 0 ? std::max(1.0, up(m, static_cast<double>(s->mc))) : 1;
-  // Real length of the sums: taps in the padding are never computed.
-  const double steps = m > 0 ? sizes.k_steps / m : 0;
 
   Footprint footprint;
   footprint.nominal_flops = nominal;
@@ -45,7 +126,15 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   const auto bytes_of = [&](size_t i) { return static_cast<double>(size_of(stage.inputs[i].dtype)); };
   const double a_bytes = bytes_of(0), b_bytes = bytes_of(1);
   const double weights = k * padded_n * b_bytes;  // of one instance
-  const double input = static_cast<double>(stage.inputs[0].bytes()) / (params.loader == Loader::window ? instances : 1);
+  const Rows rows = rows_of(params, stage, sizes, s->mr, a_bytes);
+  const double tiles = rows.tiles;
+  const double row_blocks = s->mc > 0 ? std::max(1.0, up(tiles, up(static_cast<double>(s->mc), s->mr))) : 1;
+  // Narrow panels serve two tiles with each vector of weights (gemm_tile.cc).
+  const int registers = unit && unit->registers > 0 ? unit->registers : lanes == 8 ? 16 : 32;
+  const bool pairs = chunks == 1 && std::ceil(padded_n / lanes / panels) <= (registers >= 32 ? 2 : 1);
+  // Of the weights: how often each is read. Bytes of a call's tile.
+  const double sweeps = k > 0 ? rows.steps / k * (pairs ? 1 - rows.paired / 2 : 1) : 0;
+  const double tile = rows.tile * (pairs && rows.paired > 0.5 ? 2 : 1);
   double other = 0;  // outputs and residuals, once each
   for (const TensorDesc& desc : stage.outputs) other += static_cast<double>(desc.bytes());
   const Epilogue& e = params.epilogue;
@@ -53,29 +142,54 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   const double partials = 2 * (chunks - 1) * instances * m * padded_n * 4;
 
   const bool by_rows = s->order == GemmOrder::rows;
-  // Panel and tile data that the two inner loops sweep again and again.
-  const double panel = weights / panels / chunks, tile = s->mr * steps * a_bytes;
+  const double matrix_panel = weights / panels, panel = matrix_panel / chunks;
+  const double outputs = m * padded_n * 4, out_tile = outputs / tiles, out_line = outputs / rows.lines;
+  // Bytes of the left operand that one pass over all tiles asks an outer level for, where `beside` bytes pass between a tile
+  // and the next: once where the rows of a window stay, once per row of outputs where they do not, all of each tile else.
+  const auto input_pass = [&](double inner, double beside, double line) {
+    if (beside + rows.window + tile + line <= inner) return rows.input;
+    const double each_tile = std::max(rows.input, std::min(tiles * rows.tile, sizes.k_steps * a_bytes));
+    return beside + tile <= inner ? std::min(each_tile, rows.input * rows.times) : each_tile;
+  };
   for (size_t i = 0; i < device.memory.size(); ++i) {
-    // What does not fit the next inner level comes from this one.
-    const double inner = i == 0 ? 0 : static_cast<double>(device.memory[i - 1].bytes);
-    double weight_reads = 1, input_reads = 1;
-    if (by_rows) {
-      if (weights > inner) weight_reads = tiles;  // all weights for each tile
-      if (tile > inner) input_reads = panels;     // the tile again for each panel
-    } else {
-      if (panel > inner) weight_reads = tiles;  // one chunk of a panel for each tile
-      else if (weights > inner) weight_reads = row_blocks;
-      if (input > inner) input_reads = panels;  // all rows again for each panel
+    if (i == 0) {  // registers: each step of a tile broadcasts its rows and loads its columns
+      footprint.bytes.push_back(instances * (a_bytes * sizes.k_steps * panels + sweeps * weights) + other + partials);
+      footprint.resident.push_back(std::min(rows.tile, panel));
+      continue;
     }
-    double bytes = instances * (weight_reads * weights + input_reads * input) + other + (i == 0 ? partials : 0);
-    // Registers: each tile step broadcasts its rows and loads its columns.
-    if (i == 0) bytes = instances * (a_bytes * sizes.k_steps * panels + b_bytes * tiles * steps * padded_n) + other + partials;
+    // What does not fit the next inner level comes from this one.
+    const double inner = static_cast<double>(device.memory[i - 1].bytes);
+    double weight_bytes = weights, input_bytes = 0;
+    if (by_rows) {
+      // All weights for each tile; the tile again for each panel.
+      if (weights + tile + out_tile > inner) weight_bytes = weights * std::max(1.0, sweeps);
+      input_bytes = input_pass(inner, weights + out_tile, out_line);
+      if (panel + tile > inner)
+        input_bytes = panels * std::max(rows.input, std::min(tiles * rows.tile, sizes.k_steps * a_bytes));
+    } else {
+      // A chunk of a panel for each tile, or a panel for each block of rows; all rows again for each panel.
+      if (panel + tile + out_tile / panels > inner) {
+        weight_bytes = weights * std::max(1.0, sweeps);
+      } else if (chunks > 1 && matrix_panel + rows.input / row_blocks > inner) {
+        weight_bytes = weights * row_blocks;
+      }
+      input_bytes = input_pass(inner, panel + out_tile / panels, out_line / panels);
+      if (chunks > 1 && input_bytes > rows.input) input_bytes = std::min(chunks * input_bytes, sizes.k_steps * a_bytes);
+      // Both this panel and the next one pass before a row is read again.
+      if (rows.input + 2 * matrix_panel + outputs / panels > inner) input_bytes *= panels;
+    }
+    // Groups side by side in a line fetch it for each of them, unless all of its lines stay.
+    const double block =
+        by_rows && s->mc > 0 && m > 0 ? std::min(1.0, static_cast<double>(s->mc) / m) : 1;  // they take turns over
+    const double lines = (rows.input + other / instances) * rows.line_share * block > inner ? rows.line_share : 1;
+    double bytes = (instances * (weight_bytes + input_bytes * lines)) + other * lines;
+    if (i == 1 && by_rows) bytes += partials;
     // Data that fit the inner level came from out here only in the first run: repeated runs find them there.
-    if (i > 0 && inner > 0 && instances * (weights + input) + other <= inner) bytes = 0;
+    if (inner > 0 && instances * (weights + rows.input) + other <= inner) bytes = 0;
     // Nothing reaches an outer level that an inner one did not ask for.
-    if (i > 0) bytes = std::min(bytes, footprint.bytes.back());
+    if (i > 1) bytes = std::min(bytes, footprint.bytes.back());
     footprint.bytes.push_back(bytes);
-    footprint.resident.push_back(i == 0 ? std::min(tile, panel) : by_rows ? weights + tile : 2 * panel + partials);
+    footprint.resident.push_back(by_rows ? weights + rows.tile : 2 * panel + partials);
   }
   // A thread's share is at least a tile by a panel and some 2^20 products.
   const double products = instances * sizes.k_steps * padded_n;

@@ -85,18 +85,34 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   if (!unit || sizes.m == 0) return f;
   const double lanes = std::max(1, unit->n), blocks = std::ceil(static_cast<double>(y.c) / lanes);
   f.executed_flops *= blocks * lanes / static_cast<double>(y.c);
-  // Every product reads its spread input from the L1; spreading writes each input once per lane of its group, which nothing
-  // hides.
-  const double spread = static_cast<double>(x.n * x.pixels()) * blocks * lanes * depth * 4;
+  const double column_blocks = std::ceil(static_cast<double>(y.w) / static_cast<double>(s->columns));
+  const double row_blocks = s->rows > 0 ? std::ceil(static_cast<double>(y.h) / static_cast<double>(s->rows)) : 1;
+  // Spreading writes each input once per lane of its group, for each block of rows and columns again where windows overlap,
+  // which nothing hides. Three taps side by side load each spread input once for all outputs of a call, others once per
+  // product.
+  const Window& w = p.window;
+  const double pixel = depth * lanes * 4, columns = static_cast<double>(y.w) / column_blocks,
+               rows = static_cast<double>(y.h) / row_blocks;
+  const auto reach = [&](size_t axis, double outputs, int64_t in) {
+    return std::min(static_cast<double>(in), (outputs - 1) * static_cast<double>(w.stride[axis]) +
+                                                 static_cast<double>((w.filter[axis] - 1) * w.dilation[axis] + 1));
+  };
+  const double spread =
+      static_cast<double>(y.n) * blocks * column_blocks * row_blocks * reach(1, rows, x.h) * reach(2, columns, x.w) * pixel;
+  const bool slides = w.filter[2] == 3 && w.dilation[2] == 1 && w.stride[2] <= 2;
+  const double calls = static_cast<double>(y.n * y.h) * blocks * column_blocks * std::ceil(columns / 12);
+  const double outputs = columns / std::ceil(columns / 12);
+  const double taps = static_cast<double>(w.filter[2]),
+               loads = slides ? (outputs - 1) * static_cast<double>(w.stride[2]) + 3 : outputs * taps;
   if (!f.bytes.empty()) {
     f.exposed.assign(f.bytes.size(), 0);
     f.exposed[0] = 2 * spread;
-    f.bytes[0] = f.executed_flops / 2 * 4 + f.exposed[0];
+    f.bytes[0] = calls * static_cast<double>(w.filter[1]) * (loads + taps) * pixel + spread * (1 + 1 / depth) +
+                 static_cast<double>(stage.outputs[0].bytes());
+    f.bytes[0] = std::max(f.bytes[0], f.exposed[0]);
   }
-  const double column_blocks = std::ceil(static_cast<double>(y.w) / static_cast<double>(s->columns));
-  const double row_blocks = s->rows > 0 ? std::ceil(static_cast<double>(y.h) / static_cast<double>(s->rows)) : 1;
   f.parallel_units = static_cast<double>(y.n) * blocks * column_blocks * row_blocks;
-  f.calls = static_cast<double>(y.n * y.h) * blocks * column_blocks * std::ceil(static_cast<double>(s->columns) / 12);
+  f.calls = calls;
   return f;
 }
 

@@ -1,0 +1,39 @@
+// Tuning of layers on a backend: each different call by the rule of run/tuner.h, its choice into a store problem by problem.
+#pragma once
+
+#include "plan/anchors.h"
+#include "plan/tuning_store.h"
+#include "run/prepared_layer.h"
+#include "run/tuner.h"
+
+namespace sparkle {
+
+struct TuneOptions {
+  TuneRule rule;
+  bool again = false;  // also what the store has already
+  PlanOptions plan;
+  uint64_t seed = 1;
+};
+
+enum class TuneState : uint8_t { tuned, known, single, type_not_served, no_time };
+std::string_view name_of(TuneState state);
+
+struct TuneResult {
+  Anchor anchor;
+  TuneState state = TuneState::tuned;
+  TuneVerdict verdict;       // where tuned
+  std::vector<Choice> ways;  // the model's choice first
+  const Choice& before() const { return ways.front(); }
+  const Choice& after() const { return ways[verdict.chosen]; }
+  double before_seconds() const { return verdict.seconds.front(); }
+  double after_seconds() const { return verdict.seconds[verdict.chosen]; }
+};
+
+// A layer of a list as an anchor.
+Anchor anchor_of(const std::string& name, const Problem& problem);
+
+// One call; `store` gets its choice where one was made. A call whose time is used up before the rule
+// can say anything is no_time.
+Result<TuneResult> tune_anchor(Backend& backend, const Anchor& anchor, const TuneOptions& options, TuningStore& store);
+
+}  // namespace sparkle

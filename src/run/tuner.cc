@@ -1,0 +1,162 @@
+#include "run/tuner.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "plan/choose.h"
+
+namespace sparkle {
+namespace {
+
+constexpr std::array<std::string_view, 4> kOutcomes = {"confirmed", "within_noise", "changed", "out_of_time"};
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// The interval that holds the median of what `values` were drawn from, except once in so many cases: as many signs in a row as
+// that would take are as likely as tosses of a coin (normal approximation of the binomial distribution).
+struct Interval {
+  double low = 0, high = HUGE_VAL;
+};
+Interval median_interval(std::vector<double> values, double deviations) {
+  const auto n = static_cast<double>(values.size());
+  const double rank = std::floor((n - deviations * std::sqrt(n)) / 2);
+  if (rank < 0) return {};
+  std::sort(values.begin(), values.end());
+  const auto at = static_cast<size_t>(rank);
+  return {values[at], values[values.size() - 1 - at]};
+}
+
+class Tuning {
+ public:
+  Tuning(std::span<const double> errors, TuneClock& clock, const TuneRule& rule)
+      : errors_(errors), clock_(clock), rule_(rule), samples_(errors.size()), worth_(errors.size(), 1), left_(errors.size()) {
+    for (size_t i = 0; i < left_.size(); ++i) left_[i] = i;
+    verdict_.seconds.assign(errors.size(), 0);
+  }
+
+  Result<TuneVerdict> run() {
+    SPARKLE_TRY(screened, screen());
+    if (!screened || left_.empty()) return verdict_;
+    verdict_.finalists = left_.size();
+    for (int look = rule_.first_rounds;; look += std::max(1, look / 2)) {
+      for (; verdict_.rounds < std::min(look, rule_.most_rounds); ++verdict_.rounds) {
+        if (left_.size() > 1 && clock_.spent() > rule_.most_seconds) break;
+        for (size_t i = 0; i < left_.size(); ++i) {
+          const size_t way = left_[(i + static_cast<size_t>(verdict_.rounds)) % left_.size()];
+          SPARKLE_TRY(seconds, clock_.seconds(way));
+          samples_[way].push_back(seconds);
+        }
+      }
+      if (verdict_.rounds == rule_.first_rounds) weigh();
+      const bool over = verdict_.rounds >= rule_.most_rounds || clock_.spent() > rule_.most_seconds;
+      if (verdict_.rounds > 0 && settled()) break;
+      if (over) break;
+    }
+    return conclude();
+  }
+
+ private:
+  // A first sight of every way; false where there was no time for it.
+  Result<bool> screen() {
+    double least = HUGE_VAL;
+    for (const size_t way : left_) {
+      double best = HUGE_VAL;
+      for (int i = 0; i < rule_.first_looks; ++i) {
+        if (clock_.spent() > rule_.most_seconds) return false;
+        auto seconds = clock_.seconds(way);
+        if (!seconds.ok() && seconds.error().reason == Reason::over_memory_budget) break;
+        if (!seconds.ok()) return seconds.take_error();
+        best = std::min(best, *seconds);
+        if (best > 4 * rule_.screen * least) break;  // hopeless, and slow to ask again
+      }
+      verdict_.seconds[way] = std::isfinite(best) ? best : 0;
+      least = std::min(least, best);
+      if (!(best <= rule_.screen * least)) clock_.drop(way);
+    }
+    std::erase_if(left_, [&](size_t way) {
+      const double seconds = verdict_.seconds[way];
+      const bool out = seconds == 0 || seconds > rule_.screen * least;
+      if (out) clock_.drop(way);
+      return out;
+    });
+    return true;
+  }
+
+  // What each way's time counts for: ways of larger error count as slower, by one step more than those they would replace. With
+  // the margin that makes kWorth.
+  void weigh() {
+    std::map<double, double> least;  // per error bound, ascending
+    for (const size_t way : left_) {
+      const auto [at, added] = least.try_emplace(errors_[way], HUGE_VAL);
+      at->second = std::min(at->second, median(samples_[way]));
+    }
+    double best = HUGE_VAL, step = 1;
+    std::map<double, double> worth;
+    for (const auto& [error, seconds] : least) {
+      worth[error] = step;
+      if (seconds * step >= best) continue;
+      best = seconds * step;
+      step /= kWorth * (1 + rule_.margin);
+    }
+    for (const size_t way : left_) worth_[way] = worth[errors_[way]];
+  }
+
+  double weighed(size_t way) const { return median(samples_[way]) * worth_[way]; }
+
+  // Takes out what is certainly slower than the fastest; true once the first of the others is certainly as good as it.
+  bool settled() {
+    fastest_ = *std::min_element(left_.begin(), left_.end(), [&](size_t a, size_t b) { return weighed(a) < weighed(b); });
+    const auto against = [&](size_t way, size_t other) {
+      std::vector<double> quotients;
+      for (size_t i = 0; i < samples_[way].size(); ++i)
+        quotients.push_back(samples_[way][i] * worth_[way] / (samples_[other][i] * worth_[other]));
+      return median_interval(std::move(quotients), rule_.deviations);
+    };
+    std::erase_if(left_, [&](size_t way) {
+      if (way == fastest_ || against(way, fastest_).low <= 1 + rule_.margin) return false;
+      verdict_.seconds[way] = median(samples_[way]);
+      clock_.drop(way);
+      return true;
+    });
+    const size_t first = left_[0];
+    return std::all_of(left_.begin(), left_.end(),
+                       [&](size_t other) { return other == first || against(first, other).high <= 1 + rule_.margin; });
+  }
+
+  TuneVerdict conclude() {
+    for (const size_t way : left_)
+      if (!samples_[way].empty()) verdict_.seconds[way] = median(samples_[way]);
+    if (verdict_.rounds < rule_.first_rounds && left_.size() > 1) return verdict_;
+    verdict_.chosen = left_[0];
+    const bool slower = left_.size() > 1 && weighed(left_[0]) > (1 + rule_.margin) * weighed(fastest_);
+    verdict_.outcome = verdict_.chosen != 0 ? TuneOutcome::changed
+                       : slower             ? TuneOutcome::within_noise
+                                            : TuneOutcome::confirmed;
+    return verdict_;
+  }
+
+  std::span<const double> errors_;
+  TuneClock& clock_;
+  const TuneRule& rule_;
+  std::vector<std::vector<double>> samples_;
+  std::vector<double> worth_;
+  std::vector<size_t> left_;  // ways in play, in the model's order
+  size_t fastest_ = 0;
+  TuneVerdict verdict_;
+};
+
+}  // namespace
+
+std::string_view name_of(TuneOutcome outcome) { return kOutcomes[static_cast<size_t>(outcome)]; }
+
+Result<TuneVerdict> tune(std::span<const double> errors, TuneClock& clock, const TuneRule& rule) {
+  return Tuning(errors, clock, rule).run();
+}
+
+}  // namespace sparkle

@@ -1,0 +1,47 @@
+// `sparkle tune` as a person meets it. Nothing here judges a time.
+#include "command.h"
+
+namespace sparkle {
+namespace {
+
+class CommandTune : public testing::Command {};
+
+constexpr const char* kConv = "tune --conv ic8ih12oc8oh12kh3ph1 --threads 1 --tuning store";
+
+TEST_F(CommandTune, WritesAStoreThatOthersTake) {
+  const testing::Said first = sparkle(std::string(kConv) + " --json");
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_NE(first.out.find("\"outcome\""), std::string::npos) << first.out;
+  const std::string text = text_of("store");
+  EXPECT_EQ(text.rfind("sparkle-tuning 1\tversion=", 0), 0u) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
+  EXPECT_NE(sparkle(kConv).out.find("in the store already"), std::string::npos);
+  EXPECT_EQ(text_of("store"), text);
+  EXPECT_EQ(sparkle("explain --conv ic8ih12oc8oh12kh3ph1 --threads 1 --tuning store").status, 0);
+  EXPECT_EQ(sparkle("bench --conv ic8ih12oc8oh12kh3ph1 --threads 1 --rounds 1 --tuning store", "XDG_CACHE_HOME=$PWD").status,
+            0);
+}
+
+TEST_F(CommandTune, KeepsItsStoreInTheCacheAndWithoutTimeTunesNothing) {
+  const std::string here = "XDG_CACHE_HOME=$PWD";
+  EXPECT_NE(refusal("explain --conv ic8ih12oc8oh12kh3ph1 --tuning kept", here).find("'sparkle tune' makes one"),
+            std::string::npos);
+  const testing::Said none = sparkle("tune --conv ic8ih12oc8oh12kh3ph1 --seconds 1e-9", here);
+  EXPECT_EQ(none.status, 0) << none.err;
+  EXPECT_NE(none.out.find("no time left"), std::string::npos) << none.out;
+  EXPECT_EQ(sparkle("explain --conv ic8ih12oc8oh12kh3ph1 --tuning kept", here).status, 0);
+}
+
+TEST_F(CommandTune, RefusesInOneSentence) {
+  EXPECT_NE(refusal("tune").find("Give either a model"), std::string::npos);
+  EXPECT_NE(refusal("tune --conv ic8ih12oc8oh12kh3ph1 --algorithm gemm").find("--algorithm does not go with tune"),
+            std::string::npos);
+  EXPECT_NE(refusal("tune --conv ic8ih12oc8oh12kh3ph1 --tuning /proc/nowhere/store").find("cannot be written"),
+            std::string::npos);
+  write("store", "hello\n");
+  EXPECT_NE(refusal("tune --conv ic8ih12oc8oh12kh3ph1 --tuning store").find("no tuning store"), std::string::npos);
+  EXPECT_EQ(text_of("store"), "hello\n");
+}
+
+}  // namespace
+}  // namespace sparkle
