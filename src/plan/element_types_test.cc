@@ -108,7 +108,7 @@ TEST(ElementTypes, NarrowTypesAreMovedOrRefusedByName) {
       {"Cast", CastOp{DType::f16}, 1, true, {}},
       {"Conv", testing::conv_op(0), 2, false, {}},
       {"MatMul", MatMulOp{}, 2, false, {}},
-      {"MaxPool", PoolOp{.kernel = {1, 1}}, 1, false, {}},
+      {"MaxPool", PoolOp{PoolKind::max, {1, 1}, {}, {}, {}, {}}, 1, false, {}},
       {"ReduceSum", ReduceOp{ReduceKind::sum, {1}}, 1, false, {}},
       {"ReduceMax", ReduceOp{ReduceKind::max, {1}}, 1, false, {}},
       {"Softmax", SoftmaxOp{}, 1, false, {}},
