@@ -164,7 +164,7 @@ TEST(Blocks, ReasonsOfFiltersAndDevices) {
   Net net;
   const TensorId y = net.pointwise_conv(net.depthwise(net.x, 24, 7), 24, 24);
   const Plan plan = net.plan(y);
-  EXPECT_EQ(steps_of(plan), "depthwise gemm");
+  EXPECT_EQ(steps_of(plan).find("inverted"), std::string::npos) << steps_of(plan);
   EXPECT_EQ(candidate(plan, "inverted")->reason, Reason::filter_not_served);
   EXPECT_EQ(candidate(net.plan(y, {}, "h200"), "inverted")->reason, Reason::no_kernel);
 }

@@ -109,32 +109,55 @@ class Tuning {
 
   double weighed(size_t way) const { return median(samples_[way]) * worth_[way]; }
 
-  // Takes out what is certainly slower than the fastest; true once the first of the others is certainly as good as it.
+  std::vector<double> quotients(size_t way, size_t other) const {
+    std::vector<double> list;
+    for (size_t i = 0; i < samples_[way].size(); ++i)
+      list.push_back(samples_[way][i] * worth_[way] / (samples_[other][i] * worth_[other]));
+    return list;
+  }
+  Interval against(size_t way, size_t other) const { return median_interval(quotients(way, other), rule_.deviations); }
+  // Below the first every way is as good as the fastest, beyond the second none is.
+  double nearest_limit() const { return 1 + rule_.margin / 2; }
+  double farthest_limit() const { return 1 + 2 * rule_.margin; }
+
+  // Takes out what is certainly too slow; true once the first of the others is certainly as good as the fastest.
   bool settled() {
     fastest_ = *std::min_element(left_.begin(), left_.end(), [&](size_t a, size_t b) { return weighed(a) < weighed(b); });
-    const auto against = [&](size_t way, size_t other) {
-      std::vector<double> quotients;
-      for (size_t i = 0; i < samples_[way].size(); ++i)
-        quotients.push_back(samples_[way][i] * worth_[way] / (samples_[other][i] * worth_[other]));
-      return median_interval(std::move(quotients), rule_.deviations);
-    };
     std::erase_if(left_, [&](size_t way) {
-      if (way == fastest_ || against(way, fastest_).low <= 1 + rule_.margin) return false;
+      if (way == fastest_ || against(way, fastest_).low <= farthest_limit()) return false;
       verdict_.seconds[way] = median(samples_[way]);
       clock_.drop(way);
       return true;
     });
     const size_t first = left_[0];
     return std::all_of(left_.begin(), left_.end(),
-                       [&](size_t other) { return other == first || against(first, other).high <= 1 + rule_.margin; });
+                       [&](size_t other) { return other == first || against(first, other).high <= nearest_limit(); });
+  }
+
+  // Where the ways that are as good as the fastest end: in the middle of the widest gap about the margin, so that no way lies so
+  // near to it that chance would decide.
+  double limit() const {
+    std::vector<double> at = {nearest_limit(), farthest_limit()};
+    for (const size_t way : left_)
+      if (const double q = median(quotients(way, fastest_)); q > at[0] && q < at[1]) at.push_back(q);
+    std::sort(at.begin(), at.end());
+    size_t widest = 1;
+    for (size_t i = 2; i < at.size(); ++i)
+      if (at[i] - at[i - 1] > at[widest] - at[widest - 1]) widest = i;
+    return (at[widest] + at[widest - 1]) / 2;
+  }
+  bool as_good(size_t way, double limit) const {
+    return way == fastest_ || median(quotients(way, fastest_)) <= limit || against(way, fastest_).low <= nearest_limit();
   }
 
   TuneVerdict conclude() {
     for (const size_t way : left_)
       if (!samples_[way].empty()) verdict_.seconds[way] = median(samples_[way]);
     if (verdict_.rounds < rule_.first_rounds && left_.size() > 1) return verdict_;
-    verdict_.chosen = left_[0];
-    const bool slower = left_.size() > 1 && weighed(left_[0]) > (1 + rule_.margin) * weighed(fastest_);
+    const double until = samples_[left_[0]].empty() ? HUGE_VAL : limit();
+    const auto chosen = std::find_if(left_.begin(), left_.end(), [&](size_t way) { return as_good(way, until); });
+    verdict_.chosen = chosen == left_.end() ? left_[0] : *chosen;
+    const bool slower = left_.size() > 1 && weighed(verdict_.chosen) > (1 + rule_.margin) * weighed(fastest_);
     verdict_.outcome = verdict_.chosen != 0 ? TuneOutcome::changed
                        : slower             ? TuneOutcome::within_noise
                                             : TuneOutcome::confirmed;

@@ -27,7 +27,7 @@ class TuneClock {
 };
 
 struct TuneRule {
-  double margin = 0.03;     // slower than the fastest by less than this share is as good as it
+  double margin = 0.03;     // slower than the fastest by less than about this share is as good as it: see Tuning::limit
   double screen = 1.3;      // slower than the fastest by more than this factor at first sight needs no closer look
   int first_looks = 3;      // samples of that first sight; the shortest counts
   double deviations = 3.7;  // of the sign test: one error in 9,000 at each look
