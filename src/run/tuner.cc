@@ -118,7 +118,7 @@ class Tuning {
   Interval against(size_t way, size_t other) const { return median_interval(quotients(way, other), rule_.deviations); }
   // Below the first every way is as good as the fastest, beyond the second none is.
   double nearest_limit() const { return 1 + rule_.margin / 2; }
-  double farthest_limit() const { return 1 + 2 * rule_.margin; }
+  double farthest_limit() const { return 1 + 2.5 * rule_.margin; }
 
   // Takes out what is certainly too slow; true once the first of the others is certainly as good as the fastest.
   bool settled() {
