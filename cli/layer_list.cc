@@ -10,7 +10,7 @@ Result<std::vector<NamedProblem>> listed_problems(const std::string& layers, con
   }
   for (const std::string& text : convs) {
     SPARKLE_TRY(problem, parse_conv(text));
-    problems.push_back({"", problem});
+    problems.push_back({"", problem, 0, ""});
   }
   for (NamedProblem& p : problems) {
     p.problem.epilogue.bias = true;
