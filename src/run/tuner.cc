@@ -134,8 +134,8 @@ class Tuning {
                        [&](size_t other) { return other == first || against(first, other).high <= nearest_limit(); });
   }
 
-  // Where the ways that are as good as the fastest end: in the middle of the widest gap about the margin, so that no way lies so
-  // near to it that chance would decide.
+  // Where the ways that are as good as the fastest end: in the middle of the widest gap about the margin, so that no way lies
+  // so near to it that chance would decide.
   double limit() const {
     std::vector<double> at = {nearest_limit(), farthest_limit()};
     for (const size_t way : left_)
