@@ -61,7 +61,7 @@ Reason direct_applies(const AnchorCall& call) {
   if (p.kind != ProblemKind::conv || p.rank != 2) return Reason::not_this_family;
   if (p.dtype != "f32") return Reason::type_not_served;
   if (p.groups != 1) return Reason::groups_not_served;
-  return p.c <= kMostDirectChannels ? Reason::none : Reason::filter_not_served;
+  return p.c <= most_direct_channels(p.window) ? Reason::none : Reason::filter_not_served;
 }
 
 StagePlan direct_stages(const AnchorCall& call) {

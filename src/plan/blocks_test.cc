@@ -97,14 +97,14 @@ TEST(Blocks, OffAndOnByName) {
   EXPECT_EQ(steps_of(net.plan(y, fusion("inverted"))), "inverted");
   EXPECT_EQ(candidate(net.plan(y, fusion("inverted")), "apart")->reason, Reason::forced_other);
   const Plan off = net.plan(y, fusion("none"));
-  EXPECT_EQ(steps_of(off), "gemm depthwise gemm");
+  EXPECT_EQ(steps_of(off), "direct depthwise direct");
   EXPECT_EQ(candidate(off, "inverted")->reason, Reason::forced_other);
   // Whoever forces an algorithm or a variant of the layers wants to see them.
   PlanOptions forced;
   forced.algorithm = "gemm";
   EXPECT_EQ(steps_of(net.plan(y, forced)), "gemm gemm gemm");
   forced = {}, forced.variant = "tile1x7";
-  EXPECT_EQ(steps_of(net.plan(y, forced)), "gemm depthwise gemm");
+  EXPECT_EQ(steps_of(net.plan(y, forced)), "direct depthwise direct");
   forced = {}, forced.fuse = false;
   EXPECT_EQ(candidate(net.plan(y, forced), "apart"), nullptr);
   const auto graph = testing::ready(net.done(y));
@@ -116,7 +116,7 @@ TEST(Blocks, OffAndOnByName) {
 TEST(Blocks, WithoutExpansionTheLastTwo) {
   Net net;
   const TensorId deep = net.relu(net.depthwise(net.x, 24));
-  const Plan plan = net.plan(net.relu(net.pointwise_conv(deep, 24, 48)));
+  const Plan plan = net.plan(net.relu(net.pointwise_conv(deep, 24, 48)), fusion("inverted"));
   EXPECT_EQ(steps_of(plan), "inverted");
   EXPECT_FALSE(expands(plan));
 

@@ -77,7 +77,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   const auto large = [&](size_t axis) {
     return w.filter[axis] > kMostDirectRows || w.dilation[axis] > kMostDirectRing || w.stride[axis] > kMostDirectRing;
   };
-  if (x.d != 1 || w.filter[0] != 1 || x.c > kMostDirectChannels || large(1) || large(2))
+  if (x.d != 1 || w.filter[0] != 1 || x.c > most_direct_channels(w) || large(1) || large(2))
     return refuse(Reason::filter_not_served);
   const int64_t ring = (w.filter[1] - 1) * w.dilation[1] + 1, lanes = std::max(1, unit->n);
   if (ring > kMostDirectRing) return refuse(Reason::filter_not_served);
@@ -89,7 +89,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   if (variant.name == "pixels") {
     const int64_t blocks = divided(y.c, 4);
     s.maps = static_cast<int>(divided(y.c, std::max<int64_t>(1, blocks)));
-    constexpr int kMany[] = {10, 8, 6, 5}, kFew[] = {8, 4, 3, 2};
+    static constexpr int kMany[] = {10, 8, 6, 5}, kFew[] = {8, 4, 3, 2};
     s.pixels = (many ? kMany : kFew)[std::max(1, s.maps) - 1];
   } else if (variant.name == "slide") {
     if (!slides(w)) return refuse(Reason::filter_not_served);
@@ -103,13 +103,15 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   }
   // As many columns as the scratch holds for all rows of the filter.
   int64_t blocks = 1;
-  const auto columns = [&] { return std::max<int64_t>(1, divided(y.w, blocks)); };
+  const auto columns = [&] {
+    const int64_t even = std::max<int64_t>(1, divided(y.w, blocks));
+    return s.variant == "maps" ? even : std::min(rounded(even, lanes), std::max<int64_t>(1, y.w));
+  };
   const auto floats = [&] { return ring * row_of(s, stage, columns(), lanes).floats; };
   while (floats() > kDirectScratchFloats && columns() > lanes) ++blocks;
   if (floats() > kDirectScratchFloats) return refuse(Reason::filter_not_served);
   if (variant.name == "slide" && columns() < (s.pixels + 1) / 2) return refuse(Reason::filter_not_served);
   s.columns = columns();
-  if (s.variant != "maps") s.columns = std::min(rounded(s.columns, lanes), std::max<int64_t>(1, y.w));
   s.rows = rows_per_task(y, blocks, device);
   return {s};
 }

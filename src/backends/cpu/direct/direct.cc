@@ -382,7 +382,7 @@ Result<CpuKernelPtr> make_direct(const Stage& stage, const Schedule& schedule, c
     return Error{Reason::layout_not_served, "The CPU's direct kernels write channels that lie next to each other."};
   const Window& w = params->window;
   const bool large = w.filter[1] > kMostDirectRows || w.filter[2] > kMostDirectRows || w.dilation[1] > kMostDirectRing ||
-                     w.dilation[2] > kMostDirectRing || w.stride[2] > kMostDirectRing || x.c > kMostDirectChannels;
+                     w.dilation[2] > kMostDirectRing || w.stride[2] > kMostDirectRing || x.c > most_direct_channels(w);
   const Error refused{Reason::filter_not_served,
                       "The CPU's direct kernels serve flat filters of few rows and channels whose inputs fit their scratch."};
   if (x.d != 1 || w.filter[0] != 1 || large) return refused;

@@ -37,9 +37,10 @@ Case random_case(Random& random, const std::string& unit, const std::string& var
   c.k = chance(50) ? pick(random, 1, 9) : pick(random, 1, 100);
   c.h = pick(random, 1, 14), c.w = chance(50) ? pick(random, 1, 30) : pick(random, 1, 130);
   Window& w = c.params.window;
-  const bool slides = variant == "slide";
+  const bool slides = variant == "slide", pointwise = !slides && chance(20);
+  if (pointwise) c.c = pick(random, 1, most_direct_channels(Window{}));
   for (size_t i = 1; i < 3; ++i) {
-    w.filter[i] = slides && i == 2 ? 2 * pick(random, 1, 3) + 1 : pick(random, 1, 8);
+    w.filter[i] = pointwise ? 1 : slides && i == 2 ? 2 * pick(random, 1, 3) + 1 : pick(random, 1, 8);
     w.stride[i] = chance(50) || (slides && i == 2) ? 1 : pick(random, 1, 4);
     w.dilation[i] = chance(70) || (slides && i == 2) ? 1 : pick(random, 1, 3);
     const int64_t reach = (w.filter[i] - 1) * w.dilation[i] + 1;
