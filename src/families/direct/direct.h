@@ -39,7 +39,7 @@ struct DirectSchedule {
 inline constexpr int kMostDirectRows = 16;
 inline constexpr int64_t kMostDirectRing = 32, kDirectScratchFloats = 16 * 1024;
 // Beyond so many input channels sums are long enough for the general product: up to here 1x1 layers gained 2 to 24 % (Zen 4).
-inline constexpr int64_t most_direct_channels(const Window& window) { return window.taps() == 1 ? 160 : 16; }
+inline int64_t most_direct_channels(const Window& window) { return window.taps() == 1 ? 160 : 16; }
 
 // An input row in the scratch, padded: channels of a pixel together or, `planes`, a plane per channel. Where pixels fill the
 // lanes there is a plane per phase of the stride, so that outputs next to each other read inputs next to each other.
