@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -70,9 +71,9 @@ TEST(Levels, SayWhyOneIsAbsent) {
   ASSERT_TRUE(grouped.ok());
   const auto ladder = ladder_of(*grouped, backend->device(), {});
   ASSERT_TRUE(ladder.ok());
-  for (const Level& level : *ladder)
-    if (level.name == "register-tiled")
-      EXPECT_EQ(level.absent, "im2col is shown for convolutions of two dimensions without groups");
+  const auto tiled = std::ranges::find(*ladder, "register-tiled", &Level::name);
+  ASSERT_NE(tiled, ladder->end());
+  EXPECT_EQ(tiled->absent, "im2col is shown for convolutions of two dimensions without groups");
   const auto ablation = ablation_of(*grouped, backend->device(), {});
   ASSERT_TRUE(ablation.ok());
   EXPECT_EQ(ablation->back().absent, "this problem has nothing to fuse");

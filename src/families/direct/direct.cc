@@ -90,7 +90,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     const int64_t blocks = divided(y.c, 4);
     s.maps = static_cast<int>(divided(y.c, std::max<int64_t>(1, blocks)));
     static constexpr int kMany[] = {10, 8, 6, 5}, kFew[] = {8, 4, 3, 2};
-    s.pixels = (many ? kMany : kFew)[std::max(1, s.maps) - 1];
+    s.pixels = (many ? kMany : kFew)[s.maps > 1 ? s.maps - 1 : 0];
   } else if (variant.name == "slide") {
     if (!slides(w)) return refuse(Reason::filter_not_served);
     s.maps = 1;
