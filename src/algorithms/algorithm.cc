@@ -60,12 +60,14 @@ Reason direct_applies(const AnchorCall& call) {
   const Problem& p = call.problem;
   if (p.kind != ProblemKind::conv || p.rank != 2) return Reason::not_this_family;
   if (p.dtype != "f32") return Reason::type_not_served;
-  if (p.groups != 1) return Reason::groups_not_served;
-  return p.c <= most_direct_channels(p.window) ? Reason::none : Reason::filter_not_served;
+  // Groups of a few maps would leave most of a vector idle.
+  if (p.groups > 1 && p.k / p.groups < 4) return Reason::groups_not_served;
+  return p.c / p.groups <= most_direct_channels(p.window) ? Reason::none : Reason::filter_not_served;
 }
 
 StagePlan direct_stages(const AnchorCall& call) {
   DirectParams params;
+  params.groups = call.problem.groups;
   params.window = call.problem.window;
   params.epilogue = call.problem.epilogue;
   return {{whole_call(call, params)}, {}};

@@ -20,6 +20,8 @@ constexpr double kLaunchAlone = 5e-8, kLaunchTogether = 3e-7;
 double flops_of(const MathUnit& unit, const Device& device, double clock) {
   double lanes = unit.n;
   if (unit.name.starts_with("avx512") && device.vendor == "AMD" && device.architecture != "zen5") lanes /= 2;
+  // Neoverse V1 has four pipes of 128 bits, which SVE takes in pairs (Arm's Software Optimization Guide).
+  if (unit.name.starts_with("neon") && device.architecture == "neoverse-v1") lanes *= 2;
   // Pairs of 16-bit products are added up by an instruction of their own: four of both on three ports.
   const double share = unit.input == DType::i16 ? 0.75 : 1;
   return 2 * kPipes * share * lanes * unit.k * clock;

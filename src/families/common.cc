@@ -17,10 +17,16 @@ bool has_kernels(const Device& device, const MathUnit& unit) {
   return device.kind == DeviceKind::cpu && (listed(kServedUnits) || listed(kIntegerUnits));
 }
 
-const MathUnit* best_vector_unit(const Device& device) {
+std::vector<const MathUnit*> vector_units(const Device& device) {
+  std::vector<const MathUnit*> units;
   for (std::string_view name : kServedUnits)
-    if (const MathUnit* unit = device.unit(name); unit && has_kernels(device, *unit)) return unit;
-  return nullptr;
+    if (const MathUnit* unit = device.unit(name); unit && has_kernels(device, *unit)) units.push_back(unit);
+  return units;
+}
+
+const MathUnit* best_vector_unit(const Device& device) {
+  const std::vector<const MathUnit*> units = vector_units(device);
+  return units.empty() ? nullptr : units.front();
 }
 
 std::vector<double> bytes_per_level(const Device& device, double bytes_moved, double working_set) {

@@ -13,6 +13,9 @@ namespace sparkle {
 // Whether this version has kernels for a math unit of the device.
 bool has_kernels(const Device& device, const MathUnit& unit);
 
+// The vector units of the device for fp32 that this build has kernels for, the widest first.
+std::vector<const MathUnit*> vector_units(const Device& device);
+
 // The widest vector unit of the device for fp32 that this build has kernels for; nullptr where there is none.
 const MathUnit* best_vector_unit(const Device& device);
 

@@ -103,7 +103,7 @@ def test_plans_and_reports():
     with pytest.raises(sparkle.BadInput, match="sizes open"):
         session.explain()
     session.run(picture(8, 8))
-    assert "gemm" in session.explain()
+    assert "predicted ms" in session.explain() and "bound by:" in session.explain()
     assert session.explain(as_json=True)["steps"]
     report = session.report()
     assert report["measured_ms"] > 0 and len(report["steps"]) > 3

@@ -41,6 +41,19 @@ HWY_INLINE void store_lanes(hwy::HWY_NAMESPACE::Vec<D> v, D d, float* to, int64_
 #endif
 }
 
+// What was computed so far stays before what comes: compilers reorder the products of unrolled tiles until they run out of
+// registers.
+template <class V>
+HWY_INLINE void keep_order(V& v) {
+#if HWY_ARCH_X86
+  __asm__ __volatile__("" : "+v"(v.raw));
+#elif HWY_HAVE_SCALABLE
+  __asm__ __volatile__("" : "+w"(v));
+#elif HWY_ARCH_ARM
+  __asm__ __volatile__("" : "+w"(v.raw));
+#endif
+}
+
 // Whole vectors or, with kTail, `count` lanes.
 template <bool kTail, class D>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> load_some(D d, const float* from, int64_t count) {

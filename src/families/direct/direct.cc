@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "families/common.h"
 #include "families/direct/direct_layout.h"
@@ -22,6 +23,7 @@ const DirectParams& params_of(const Stage& stage) { return std::get<DirectParams
 void reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const auto& p = std::get<DirectParams>(params);
   GemmParams gemm;
+  gemm.groups = p.groups;
   gemm.window = p.window;
   gemm.epilogue = p.epilogue;
   gemm_reference(gemm, inputs, outputs);
@@ -39,15 +41,28 @@ bool slides(const Window& w) {
 
 // How an input row lies in the scratch. Maps in the lanes broadcast single inputs: their order matters little.
 DirectRow row_of(const DirectSchedule& s, const Stage& stage, int64_t columns, int64_t lanes) {
-  const Window& w = params_of(stage).window;
+  const DirectParams& p = params_of(stage);
   const FeatureMap x = feature_map(stage.inputs[0]);
-  const bool maps = s.variant == "maps";
-  return direct_row(w, x.c, columns, lanes, maps ? 1 : w.stride[2], !maps || (x.c > 1 && x.pitch_c != 1));
+  const int64_t depth = x.c / p.groups;
+  const bool pixels = s.variant == "pixels";
+  return direct_row(p.window, direct_bundle(p.groups, depth) * depth, columns, lanes, pixels ? p.window.stride[2] : 1,
+                    pixels || (x.c > 1 && x.pitch_c != 1));
 }
 
 // Rows of outputs per task: all, or so few that there are some tasks for each core, in numbers that let all cores end together.
-int64_t rows_per_task(const FeatureMap& y, int64_t column_blocks, const Device& device) {
-  const int64_t cores = std::max(1, device.cores), strips = std::max<int64_t>(1, y.n * column_blocks);
+// Groups pass over the same lines of x and y one after the other: those of a task wait for them in the L2.
+int64_t rows_per_task(const Stage& stage, int64_t column_blocks, const Device& device) {
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  const DirectParams& p = params_of(stage);
+  const int64_t bundles = p.groups / direct_bundle(p.groups, x.c / p.groups);
+  const int64_t cores = std::max(1, device.cores), strips = std::max<int64_t>(1, y.n * column_blocks * bundles);
+  if (p.groups > 1) {
+    const MemoryLevel* l2 = device.level("L2");
+    const int64_t row_bytes = std::max<int64_t>(1, x.w * x.c * 4 * p.window.stride[1]);
+    const int64_t most =
+        std::clamp<int64_t>((l2 && l2->bytes > 0 ? l2->bytes : 256 * 1024) / 4 / row_bytes, 4, std::max<int64_t>(4, y.h));
+    return cores > 1 ? std::min(most, std::max<int64_t>(4, divided(y.h, 4))) : most;
+  }
   if (cores == 1 || strips >= 8 * cores) return 0;
   int64_t best = y.h, least = 0;
   for (int64_t blocks = 1; blocks <= divided(8 * cores, strips); ++blocks) {
@@ -59,45 +74,28 @@ int64_t rows_per_task(const FeatureMap& y, int64_t column_blocks, const Device& 
   return std::max<int64_t>(1, best);
 }
 
-std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const auto refuse = [&](Reason reason) {
-    why_not = reason;
-    return std::vector<Schedule>{};
-  };
-  if (variant.name == "plain") return loop_schedules(variant, device, why_not);
-  if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
-  const MathUnit* unit = best_vector_unit(device);
-  if (!unit) return refuse(Reason::unit_missing);
-  for (const TensorDesc& desc : stage.inputs)
-    if (desc.dtype != DType::f32) return refuse(Reason::type_not_served);
-  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
-  if (y.c > 1 && y.pitch_c != 1) return refuse(Reason::layout_not_served);
-  const Window& w = params_of(stage).window;
-  // Filters taller or wider than any scratch are refused before their sizes are multiplied.
-  const auto large = [&](size_t axis) {
-    return w.filter[axis] > kMostDirectRows || w.dilation[axis] > kMostDirectRing || w.stride[axis] > kMostDirectRing;
-  };
-  if (x.d != 1 || w.filter[0] != 1 || x.c > most_direct_channels(w) || large(1) || large(2))
-    return refuse(Reason::filter_not_served);
-  const int64_t ring = (w.filter[1] - 1) * w.dilation[1] + 1, lanes = std::max(1, unit->n);
-  if (ring > kMostDirectRing) return refuse(Reason::filter_not_served);
-
+std::optional<DirectSchedule> schedule_on(const Stage& stage, const Variant& variant, const MathUnit& unit,
+                                          const Device& device) {
+  const DirectParams& p = params_of(stage);
+  const Window& w = p.window;
+  const FeatureMap y = feature_map(stage.outputs[0]);
+  const int64_t ring = (w.filter[1] - 1) * w.dilation[1] + 1, lanes = std::max(1, unit.n), maps = y.c / p.groups;
   DirectSchedule s;
   s.variant = variant.name;
-  s.unit = unit->name;
-  const bool many = registers_of(*unit) >= 32;
+  s.unit = unit.name;
+  const bool many = registers_of(unit) >= 32;
   if (variant.name == "pixels") {
-    const int64_t blocks = divided(y.c, 4);
-    s.maps = static_cast<int>(divided(y.c, std::max<int64_t>(1, blocks)));
+    const int64_t blocks = divided(maps, 4);
+    s.maps = static_cast<int>(divided(maps, std::max<int64_t>(1, blocks)));
     static constexpr int kMany[] = {10, 8, 6, 5}, kFew[] = {8, 4, 3, 2};
     s.pixels = (many ? kMany : kFew)[s.maps > 1 ? s.maps - 1 : 0];
   } else if (variant.name == "slide") {
-    if (!slides(w)) return refuse(Reason::filter_not_served);
+    if (!slides(w)) return std::nullopt;
     s.maps = 1;
     s.pixels = static_cast<int>(std::min<int64_t>(w.filter[2] == 5 ? 15 : 17, (many ? 30 : 14) - w.filter[2]));
-    if (y.w < (s.pixels + 1) / 2) return refuse(Reason::filter_not_served);
+    if (y.w < (s.pixels + 1) / 2) return std::nullopt;
   } else {
-    const int64_t vectors = std::max<int64_t>(1, divided(y.c, lanes)), most = many ? 4 : 2;
+    const int64_t vectors = std::max<int64_t>(1, divided(maps, lanes)), most = many ? 4 : 2;
     s.maps = static_cast<int>(divided(vectors, divided(vectors, most)));
     s.pixels = (many ? 24 : 12) / s.maps;
   }
@@ -105,25 +103,61 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   int64_t blocks = 1;
   const auto columns = [&] {
     const int64_t even = std::max<int64_t>(1, divided(y.w, blocks));
-    return s.variant == "maps" ? even : std::min(rounded(even, lanes), std::max<int64_t>(1, y.w));
+    return s.variant != "pixels" ? even : std::min(rounded(even, lanes), std::max<int64_t>(1, y.w));
   };
   const auto floats = [&] { return ring * row_of(s, stage, columns(), lanes).floats; };
   while (floats() > kDirectScratchFloats && columns() > lanes) ++blocks;
-  if (floats() > kDirectScratchFloats) return refuse(Reason::filter_not_served);
-  if (variant.name == "slide" && columns() < (s.pixels + 1) / 2) return refuse(Reason::filter_not_served);
+  if (floats() > kDirectScratchFloats) return std::nullopt;
+  if (variant.name == "slide" && columns() < (s.pixels + 1) / 2) return std::nullopt;
   s.columns = columns();
-  s.rows = rows_per_task(y, blocks, device);
-  return {s};
+  s.rows = rows_per_task(stage, blocks, device);
+  return s;
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  const auto refuse = [&](Reason reason) {
+    why_not = reason;
+    return std::vector<Schedule>{};
+  };
+  if (variant.name == "plain") return loop_schedules(variant, device, why_not);
+  if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
+  const std::vector<const MathUnit*> units = vector_units(device);
+  if (units.empty()) return refuse(Reason::unit_missing);
+  for (const TensorDesc& desc : stage.inputs)
+    if (desc.dtype != DType::f32) return refuse(Reason::type_not_served);
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  if (y.c > 1 && y.pitch_c != 1) return refuse(Reason::layout_not_served);
+  const Window& w = params_of(stage).window;
+  const int64_t groups = params_of(stage).groups;
+  if (groups > 1 && variant.name == "pixels") return refuse(Reason::groups_not_served);
+  // Filters taller or wider than any scratch are refused before their sizes are multiplied.
+  const auto large = [&](size_t axis) {
+    return w.filter[axis] > kMostDirectRows || w.dilation[axis] > kMostDirectRing || w.stride[axis] > kMostDirectRing;
+  };
+  if (x.d != 1 || w.filter[0] != 1 || x.c / groups > most_direct_channels(w) || large(1) || large(2))
+    return refuse(Reason::filter_not_served);
+  const int64_t ring = (w.filter[1] - 1) * w.dilation[1] + 1;
+  if (ring > kMostDirectRing) return refuse(Reason::filter_not_served);
+  std::vector<Schedule> found;
+  for (const MathUnit* unit : units) {
+    if (const auto s = schedule_on(stage, variant, *unit, device)) found.push_back(*s);
+    // The maps of a group may fill shorter vectors only.
+    if (groups == 1 || y.c / groups % std::max(1, unit->n) == 0) break;
+  }
+  if (found.empty()) return refuse(Reason::filter_not_served);
+  return found;
 }
 
 Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
-  const Window& w = params_of(stage).window;
+  const DirectParams& p = params_of(stage);
+  const Window& w = p.window;
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  const int64_t depth = x.c / p.groups, maps = y.c / p.groups;  // of a group
   Footprint f = streaming_footprint(stage, device, 0);
   const auto number = [](int64_t v) { return static_cast<double>(v); };
   const double row_taps = taps_inside({x.h, y.h, w.filter[1], w.stride[1], w.dilation[1], w.pad_begin[1]});  // of all rows
-  const double products = number(y.n) * number(x.c) * row_taps * number(w.filter[2]);
-  f.nominal_flops = 2.0 * number(y.n) * number(y.pixels()) * number(y.c) * number(x.c) * number(w.taps());
+  const double groups = number(p.groups), products = number(y.n) * number(depth) * row_taps * number(w.filter[2]);
+  f.nominal_flops = 2.0 * number(y.n) * number(y.pixels()) * number(y.c) * number(depth) * number(w.taps());
   f.executed_flops = 2.0 * products * number(y.w) * number(y.c);
   f.parallel_units = 1;
   const auto* s = std::get_if<DirectSchedule>(&schedule);
@@ -136,16 +170,16 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const double row_blocks = s->rows > 0 ? std::ceil(number(y.h) / number(s->rows)) : 1;
   // A block of maps passes over a row of outputs tile by tile, in vectors of pixels or in pixels.
   const double block = in_pixels ? number(s->maps) : number(s->maps * lanes);
-  const double blocks = std::ceil(number(y.c) / block);
+  const double blocks = groups * std::ceil(number(maps) / block);
   const double along = in_pixels ? number(divided(y.w, lanes)) : number(y.w);  // of a row
   const double tiles = std::ceil(along / s->pixels);
-  const double vectors = in_pixels ? along * number(y.c) : along * number(divided(y.c, lanes));  // of sums, of a row
+  const double vectors = in_pixels ? along * number(y.c) : along * groups * number(divided(maps, lanes));  // of sums, of a row
   f.executed_flops = 2 * products * vectors * number(lanes);
 
   // A step loads a tile's vectors and broadcasts its single numbers. Unaligned vectors of inputs lie in two lines; a broadcast
   // takes the time of a vector's load on Intel, half of it on Zen.
   const double vector_bytes = number(lanes) * 4, taps = number(w.filter[2]);
-  const double loads = in_pixels ? along * 2 * blocks : tiles * number(divided(y.c, lanes));
+  const double loads = in_pixels ? along * 2 * blocks : tiles * groups * number(divided(maps, lanes));
   const double broadcasts = in_pixels               ? tiles * number(y.c)
                             : s->variant == "slide" ? (number(y.w) + tiles * (taps - 1)) / taps * blocks
                                                     : number(y.w) * blocks;
@@ -153,15 +187,16 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const DirectRow row = row_of(*s, stage, s->columns, lanes);
   const DirectReading reading = direct_reading(stage, s->variant, s->columns, lanes);
   // Single floats cost the L1 as much as vectors do.
+  const double bundles = groups / number(direct_bundle(p.groups, depth));
   const double laid = reading == DirectReading::in_place ? 0
                       : reading == DirectReading::vectors
-                          ? 2 * number(x.n) * number(x.h) * column_blocks * number(row.floats) * 4
+                          ? 2 * number(x.n) * number(x.h) * column_blocks * bundles * number(row.floats) * 4
                           : number(x.n) * number(x.h) * number(x.w) * number(x.c) * vector_bytes;
   // Sums that wait in the L1 for residuals, factors and functions; the general product does the first two in registers.
   const Epilogue& e = params_of(stage).epilogue;
   const bool factors = e.scale || e.alpha != 1 || e.residuals_before + e.residuals_after > 0;
   const double raw = factors ? 4 * number(y.n) * number(y.pixels()) * number(y.c) * 4 : 0;
-  const double weights = number(x.c) * number(w.taps()) * number(y.c) * 4;
+  const double weights = number(depth) * number(w.taps()) * number(y.c) * 4;
   const double moved = f.bytes.empty() ? 0 : f.bytes[0];
   f.exposed.assign(f.bytes.size(), 0);
   for (size_t i = 0; i < f.bytes.size(); ++i) {
@@ -175,7 +210,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     if (weights / blocks > inner) f.bytes[i] += number(y.n) * row_taps / number(w.filter[1]) * tiles * weights;
     f.bytes[i] = std::min(f.bytes[i], f.bytes[i - 1]);
   }
-  f.parallel_units = number(y.n) * column_blocks * row_blocks;
+  f.parallel_units = number(y.n) * column_blocks * row_blocks * bundles;
   // Zen 4, beside the products: some 45 cycles a tile, 15 more for each vector of pixels whose maps are put together, a row of
   // a block about a call.
   f.calls = number(y.n) * number(y.h) * (blocks * (column_blocks + 0.9 * tiles) + (in_pixels ? 0.08 * vectors : 0));
@@ -186,18 +221,27 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
 
 DirectReading direct_reading(const Stage& stage, std::string_view variant, int64_t columns, int64_t lanes) {
   const Window& w = params_of(stage).window;
+  const int64_t groups = params_of(stage).groups;
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
-  const bool maps = variant == "maps";
+  const bool pixels = variant == "pixels";
   // In place: no column outside of the image is read, pixels lie as the kernels want them.
   const int64_t right = (y.w - 1) * w.stride[2] - w.pad_begin[2] + (w.filter[2] - 1) * w.dilation[2];
   const bool inside = w.pad_begin[2] <= 0 && right < x.w;
-  const bool wanted = maps || (w.stride[2] == 1 && x.pitch_w == 1);
-  const bool whole = variant != "pixels" || (y.w % lanes == 0 && columns % lanes == 0);
+  const bool wanted = !pixels || (w.stride[2] == 1 && x.pitch_w == 1);
+  const bool whole = !pixels || (y.w % lanes == 0 && columns % lanes == 0);
   if (inside && wanted && whole) return DirectReading::in_place;
-  const bool together = (x.c == 1 || x.pitch_c == 1) && x.pitch_w == x.c, planes = x.pitch_w == 1, few = x.c <= 4;
-  if (maps) return together || planes ? DirectReading::vectors : DirectReading::one_by_one;
+  const bool near = x.c == 1 || x.pitch_c == 1, together = near && x.pitch_w == x.c;
+  const bool planes = x.pitch_w == 1, few = x.c <= 4;
+  if (groups > 1) return near ? DirectReading::vectors : DirectReading::one_by_one;
+  if (!pixels) return together || planes ? DirectReading::vectors : DirectReading::one_by_one;
   const bool vectors = w.stride[2] == 1 ? planes || (together && few) : w.stride[2] == 2 && planes;
   return vectors ? DirectReading::vectors : DirectReading::one_by_one;
+}
+
+int64_t direct_bundle(int64_t groups, int64_t depth) {
+  int64_t bundle = 1;
+  while (groups % (2 * bundle) == 0 && 2 * bundle * depth <= 16) bundle *= 2;
+  return bundle;
 }
 
 DirectRow direct_row(const Window& window, int64_t channels, int64_t columns, int64_t lanes, int64_t phases, bool planes) {

@@ -1,7 +1,7 @@
-// The direct family: convolutions of a few input channels. Their sums are so short that the fixed cost of a general product's
-// tiles weighs, and one to eight maps leave most lanes of a vector of maps idle; so a whole row of outputs is computed in one
-// call, with pixels or maps in the lanes, from input rows that lie padded in a scratch in the L1.
-// Operands as those of a gemm with loader window: x [N,C,H,W], w [K,C,R,S], epilogue operands -> y [N,K,P,Q].
+// The direct family: convolutions of a few input channels, of the image or of each group. Their sums are so short that the
+// fixed cost of a general product's tiles weighs, and one to eight maps leave most lanes of a vector of maps idle; so a whole
+// row of outputs is computed in one call, with pixels or maps in the lanes, from input rows that lie padded in a scratch in the
+// L1. Operands as those of a gemm with loader window: x [N,C,H,W], w [K,C/groups,R,S], epilogue operands -> y [N,K,P,Q].
 #pragma once
 
 #include "families/epilogue.h"
@@ -10,12 +10,13 @@
 namespace sparkle {
 
 struct DirectParams {
+  int64_t groups = 1;  // of channels and of maps
   Window window;
   Epilogue epilogue;
 
   template <class V>
   void visit(V& v) {
-    v("window", window), v("epilogue", epilogue);
+    v("groups", groups), v("window", window), v("epilogue", epilogue);
   }
   friend bool operator==(const DirectParams&, const DirectParams&) = default;
 };
@@ -38,8 +39,12 @@ struct DirectSchedule {
 // What kernels hold: rows of a filter, input rows that a filter reaches over, floats of the scratch they lie in.
 inline constexpr int kMostDirectRows = 16;
 inline constexpr int64_t kMostDirectRing = 32, kDirectScratchFloats = 16 * 1024;
-// Beyond so many input channels sums are long enough for the general product: up to here 1x1 layers gained 2 to 24 % (Zen 4).
+// Beyond so many input channels of a group sums are long enough for the general product: up to here 1x1 layers gained 2 to 24 %
+// (Zen 4).
 inline int64_t most_direct_channels(const Window& window) { return window.taps() == 1 ? 160 : 16; }
+
+// Groups of few channels whose inputs are laid into the scratch together: those that share a cache line.
+int64_t direct_bundle(int64_t groups, int64_t depth);
 
 // An input row in the scratch, padded: channels of a pixel together or, `planes`, a plane per channel. Where pixels fill the
 // lanes there is a plane per phase of the stride, so that outputs next to each other read inputs next to each other.

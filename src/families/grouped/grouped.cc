@@ -37,15 +37,17 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   };
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
   if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
-  const MathUnit* unit = best_vector_unit(device);
-  if (!unit) return refuse(Reason::unit_missing);
+  std::vector<const MathUnit*> units = vector_units(device);
+  if (units.empty()) return refuse(Reason::unit_missing);
   // Vectors without a fixed length cannot lie in the arrays of registers that the tile is written with.
-  if (unit->name == "sve") return refuse(Reason::backend_lacks_variant);
+  std::erase_if(units, [](const MathUnit* unit) { return unit->name == "sve"; });
+  if (units.empty()) return refuse(Reason::backend_lacks_variant);
   for (const TensorDesc& desc : stage.inputs)
     if (desc.dtype != DType::f32) return refuse(Reason::type_not_served);
   const auto& p = std::get<GroupedParams>(stage.params);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   if (x.pitch_c != 1 || y.pitch_c != 1) return refuse(Reason::layout_not_served);
+  const MathUnit* unit = units.front();
   const int64_t lanes = std::max(1, unit->n), depth = x.c / p.groups;
   if (lanes % depth != 0) return refuse(Reason::groups_not_served);
   const Window& w = p.window;
@@ -54,7 +56,8 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
       w.dilation[2] > kMostGroupedRing)
     return refuse(Reason::filter_not_served);
   const int64_t ring = (w.filter[1] - 1) * w.dilation[1] + 1, reach = (w.filter[2] - 1) * w.dilation[2] + 1;
-  const int64_t most = (kSpreadBytes / (ring * depth * lanes * 4) - reach) / w.stride[2] + 1;
+  const int64_t column_bytes = (variant.name == "permute" ? 1 : depth) * lanes * 4;
+  const int64_t most = (kSpreadBytes / (ring * column_bytes) - reach) / w.stride[2] + 1;
   if (ring > kMostGroupedRing || most < 4) return refuse(Reason::filter_not_served);
   GroupedSchedule s;
   s.variant = variant.name;
@@ -91,14 +94,14 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   // which nothing hides. Three taps side by side load each spread input once for all outputs of a call, others once per
   // product.
   const Window& w = p.window;
-  const double pixel = depth * lanes * 4, columns = static_cast<double>(y.w) / column_blocks,
-               rows = static_cast<double>(y.h) / row_blocks;
+  const double pixel = depth * lanes * 4, column = s->variant == "permute" ? lanes * 4 : pixel;
+  const double columns = static_cast<double>(y.w) / column_blocks, rows = static_cast<double>(y.h) / row_blocks;
   const auto reach = [&](size_t axis, double outputs, int64_t in) {
     return std::min(static_cast<double>(in), (outputs - 1) * static_cast<double>(w.stride[axis]) +
                                                  static_cast<double>((w.filter[axis] - 1) * w.dilation[axis] + 1));
   };
   const double spread =
-      static_cast<double>(y.n) * blocks * column_blocks * row_blocks * reach(1, rows, x.h) * reach(2, columns, x.w) * pixel;
+      static_cast<double>(y.n) * blocks * column_blocks * row_blocks * reach(1, rows, x.h) * reach(2, columns, x.w) * column;
   const bool slides = w.filter[2] == 3 && w.dilation[2] == 1 && w.stride[2] <= 2;
   const double calls = static_cast<double>(y.n * y.h) * blocks * column_blocks * std::ceil(columns / 12);
   const double outputs = columns / std::ceil(columns / 12);

@@ -2,6 +2,7 @@
 // and all maps: input rows are laid padded into a ring that holds as many as the filter reaches over, unless they can be read
 // where they are. Workspace: scale and bias padded to whole vectors, weights that are not constant.
 #include <algorithm>
+#include <span>
 
 #include "backends/cpu/channel_vectors.h"
 #include "backends/cpu/cpu_kernel.h"
@@ -25,6 +26,7 @@ struct RowCut {
 
 // Maps that pass over a row of outputs together.
 struct MapBlock {
+  int64_t group = 0;
   int64_t first = 0;       // map
   int64_t maps = 0;        // that exist
   int64_t vectors = 0;     // of maps; pixels in the lanes: maps
@@ -51,11 +53,13 @@ class DirectConvolution final : public CpuKernel {
     const Window& w = params_.window;
     const Epilogue& e = params_.epilogue;
     columns_ = std::clamp<int64_t>(schedule.columns, 1, std::max<int64_t>(1, y_.w));
+    depth_ = x_.c / params_.groups, maps_ = y_.c / params_.groups;
+    bundle_ = direct_bundle(params_.groups, depth_);
     rows_ = schedule.rows > 0 ? schedule.rows : std::max<int64_t>(1, y_.h);
     ring_ = (w.filter[1] - 1) * w.dilation[1] + 1;
     in_place_ = direct_reading(stage_, schedule.variant, columns_, kernels_.lanes) == DirectReading::in_place;
-    planes_ = way_ != Way::maps || (x_.c > 1 && x_.pitch_c != 1);
-    row_ = direct_row(w, x_.c, columns_, kernels_.lanes, way_ == Way::maps ? 1 : w.stride[2], planes_);
+    planes_ = way_ == Way::pixels || (x_.c > 1 && x_.pitch_c != 1);
+    row_ = direct_row(w, bundle_ * depth_, columns_, kernels_.lanes, way_ == Way::pixels ? w.stride[2] : 1, planes_);
     find_steps();
     find_blocks(schedule);
     // Whole vectors may be read from the last map on.
@@ -121,16 +125,18 @@ class DirectConvolution final : public CpuKernel {
     for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) o.residual[i] = input(next + i);
 
     const int64_t column_blocks = divided(y_.w, columns_), row_blocks = divided(y_.h, rows_);
-    const int64_t total = y_.n * row_blocks * column_blocks;
+    const int64_t bundles = params_.groups / bundle_, total = y_.n * row_blocks * bundles * column_blocks;
     // A task of fewer than 2^18 products is not worth a thread's attention.
-    const double products = static_cast<double>(y_.n * y_.pixels() * y_.c * x_.c * params_.window.taps());
+    const double products = static_cast<double>(y_.n * y_.pixels() * y_.c * depth_ * params_.window.taps());
     const int width = launch.executor->width();
     const int64_t wanted = width == 1 ? 1 : std::clamp<int64_t>(static_cast<int64_t>(products / 262144), 1, 8 * width);
     const int64_t tasks = std::min(total, wanted);
     parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int) {
       for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) {
-        const int64_t column = i % column_blocks, row = i / column_blocks % row_blocks, n = i / column_blocks / row_blocks;
-        part(o, n, row * rows_, std::min(y_.h, (row + 1) * rows_), column * columns_, std::min(y_.w, (column + 1) * columns_));
+        const int64_t column = i % column_blocks, bundle = i / column_blocks % bundles,
+                      row = i / column_blocks / bundles % row_blocks, n = i / column_blocks / bundles / row_blocks;
+        part(o, bundle, n, row * rows_, std::min(y_.h, (row + 1) * rows_), column * columns_,
+             std::min(y_.w, (column + 1) * columns_));
       }
     });
   }
@@ -155,31 +161,33 @@ class DirectConvolution final : public CpuKernel {
     const int64_t channel = in_place_ ? x_.pitch_c : row_.channel, column = in_place_ ? x_.pitch_w : row_.column;
     const auto place = [&](int64_t c, int64_t s) {
       const int64_t at = s * w.dilation[2];
-      return c * channel + (in_place_ || way_ == Way::maps ? at * column : at % w.stride[2] * row_.phase + at / w.stride[2]);
+      return c * channel + (in_place_ || way_ != Way::pixels ? at * column : at % w.stride[2] * row_.phase + at / w.stride[2]);
     };
     for (int64_t begin = 0; begin < (in_place_ ? 1 : ring_); ++begin)
       for (int64_t r = 0; r < w.filter[1]; ++r) {
         const int64_t row = in_place_ ? r * w.dilation[1] * x_.pitch_h : (begin + r * w.dilation[1]) % ring_ * row_.floats;
         const int64_t taps = way_ == Way::slide ? 1 : w.filter[2];
-        for (int64_t i = 0; i < taps * x_.c; ++i)
-          steps_.push_back(row + (way_ == Way::maps ? place(i % x_.c, i / x_.c) : place(i / taps, i % taps)));
+        for (int64_t i = 0; i < taps * depth_; ++i)
+          steps_.push_back(row + (way_ == Way::maps ? place(i % depth_, i / depth_) : place(i / taps, i % taps)));
       }
     row_steps_ = static_cast<int64_t>(steps_.size()) / w.filter[1] / (in_place_ ? 1 : ring_);
-    x_output_ = way_ == Way::maps ? w.stride[2] * column : 1;
+    x_output_ = way_ == Way::pixels ? 1 : w.stride[2] * column;
+    x_pixel_ = way_ == Way::slide ? column : x_output_;
   }
 
   void find_blocks(const DirectSchedule& schedule) {
-    const int64_t lanes = way_ == Way::pixels ? 1 : kernels_.lanes, vectors = divided(y_.c, lanes);
+    const int64_t lanes = way_ == Way::pixels ? 1 : kernels_.lanes, vectors = divided(maps_, lanes);
     const int64_t widest = way_ == Way::pixels ? kMostPixelMaps : way_ == Way::slide ? 1 : kernels_.map_vectors;
     const int64_t most = std::clamp<int64_t>(schedule.maps, 1, widest), n = divided(vectors, most);
     const Triple& filter = params_.window.filter;
-    for (int64_t b = 0; b < n; ++b) {
+    for (int64_t i = 0; i < params_.groups * n; ++i) {
       MapBlock block;
-      const int64_t begin = b * vectors / n, end = (b + 1) * vectors / n;
-      block.first = begin * lanes, block.vectors = end - begin;
-      block.maps = std::min(y_.c, end * lanes) - block.first;
+      block.group = i / n;
+      const int64_t b = i % n, begin = b * vectors / n, end = (b + 1) * vectors / n;
+      block.first = block.group * maps_ + begin * lanes, block.vectors = end - begin;
+      block.maps = std::min(maps_, end * lanes) - begin * lanes;
       block.weights = packed_floats_;
-      block.row_floats = filter[2] * x_.c * block.vectors * lanes;
+      block.row_floats = filter[2] * depth_ * block.vectors * lanes;
       packed_floats_ += filter[1] * block.row_floats;
       const auto index = static_cast<size_t>(block.vectors - 1);
       if (way_ == Way::pixels) {
@@ -187,8 +195,8 @@ class DirectConvolution final : public CpuKernel {
       } else if (way_ == Way::maps) {
         block.kernels = kernels_.maps[index], block.most = kernels_.map_pixels[index];
       } else {
-        for (size_t i = 0; i < std::size(kSlideTaps); ++i)
-          if (kSlideTaps[i] == filter[2]) block.kernels = kernels_.slide[i], block.most = kernels_.slide_pixels[i];
+        for (size_t t = 0; t < std::size(kSlideTaps); ++t)
+          if (kSlideTaps[t] == filter[2]) block.kernels = kernels_.slide[t], block.most = kernels_.slide_pixels[t];
       }
       if (block.vectors == most) block.most = std::min<int64_t>(block.most, std::max(1, schedule.pixels));
       const int64_t last = y_.w - (divided(y_.w, columns_) - 1) * columns_;
@@ -204,23 +212,26 @@ class DirectConvolution final : public CpuKernel {
     return {length, along - n * (length - 1), n};
   }
 
-  // Outputs [p0, p1) x [q0, q1) of all maps.
-  void part(const Operands& o, int64_t n, int64_t p0, int64_t p1, int64_t q0, int64_t q1) const {
+  // Outputs [p0, p1) x [q0, q1) of all maps of a bundle of groups.
+  void part(const Operands& o, int64_t bundle, int64_t n, int64_t p0, int64_t p1, int64_t q0, int64_t q1) const {
     alignas(64) float ring[kDirectScratchFloats];
     const Window& w = params_.window;
     const int64_t left = q0 * w.stride[2] - w.pad_begin[2];
     const int64_t span = (q1 - q0 - 1) * w.stride[2] + (w.filter[2] - 1) * w.dilation[2] + 1;
     DirectInputCall lay{};
     lay.x_pixel = x_.pitch_w, lay.x_channel = x_.pitch_c;
-    lay.channels = x_.c, lay.stride = way_ == Way::maps ? 1 : w.stride[2];
+    lay.channels = bundle_ * depth_, lay.stride = way_ == Way::pixels ? w.stride[2] : 1;
     lay.before = std::clamp<int64_t>(-left, 0, span);
     lay.columns = std::clamp<int64_t>(x_.w - std::max<int64_t>(left, 0), 0, span - lay.before);
     lay.row = row_;
-    const float* image = o.x + n * x_.pitch_n + std::max<int64_t>(left, 0) * x_.pitch_w;
+    const float* image = o.x + n * x_.pitch_n + bundle * lay.channels * x_.pitch_c + std::max<int64_t>(left, 0) * x_.pitch_w;
+    const int64_t group = depth_ * (in_place_ ? x_.pitch_c : row_.channel);  // floats between the inputs of groups
+    const size_t bundle_blocks = blocks_.size() / static_cast<size_t>(params_.groups / bundle_);
+    const auto blocks = std::span(blocks_).subspan(static_cast<size_t>(bundle) * bundle_blocks, bundle_blocks);
     int64_t held[kMostDirectRing];  // which input row lies in each place of the ring
     std::fill_n(held, ring_, -1);
     DirectCall call{};
-    call.x_pixel = x_output_;
+    call.x_pixel = x_pixel_;
     if (fast_) {
       const Epilogue& e = params_.epilogue;
       call.clamp_below = e.activation != Activation::none, call.clamp_above = e.activation == Activation::clip;
@@ -241,13 +252,18 @@ class DirectConvolution final : public CpuKernel {
           const int64_t h = top + r * w.dilation[1];
           if (held[h % ring_] == h) continue;
           held[h % ring_] = h;
+          lay.ahead = h + w.stride[1] < x_.h ? w.stride[1] * x_.pitch_h : 0;
           lay.x = image + h * x_.pitch_h, lay.to = ring + h % ring_ * row_.floats;
           (planes_ ? kernels_.lay_planes : kernels_.lay_row)(lay);
         }
         call.x = ring;
         call.steps += ((top % ring_ + ring_) % ring_ * w.filter[1] + taps.begin) * row_steps_;
       }
-      for (const MapBlock& block : blocks_) row(o, block, taps.begin, call, {n, p, q0, q1});
+      const float* x = call.x;
+      for (const MapBlock& block : blocks) {
+        call.x = x + (block.group - bundle * bundle_) * group;
+        row(o, block, taps.begin, call, {n, p, q0, q1});
+      }
     }
   }
 
@@ -329,8 +345,8 @@ class DirectConvolution final : public CpuKernel {
     for (const MapBlock& block : blocks_) {
       const int64_t maps = block.vectors * (way_ == Way::pixels ? 1 : kernels_.lanes);
       for (int64_t r = 0; r < filter[1]; ++r)
-        for (int64_t i = 0; i < filter[2] * x_.c; ++i) {
-          const int64_t c = way_ == Way::maps ? i % x_.c : i / filter[2], s = way_ == Way::maps ? i / x_.c : i % filter[2];
+        for (int64_t i = 0; i < filter[2] * depth_; ++i) {
+          const int64_t c = way_ == Way::maps ? i % depth_ : i / filter[2], s = way_ == Way::maps ? i / depth_ : i % filter[2];
           for (int64_t k = 0; k < maps; ++k)
             *to++ = k < block.maps ? weights[(block.first + k) * w_.pitch_n + c * w_.pitch_c + r * w_.pitch_h + s * w_.pitch_w]
                                    : 0.0f;
@@ -351,8 +367,9 @@ class DirectConvolution final : public CpuKernel {
   DirectRow row_;
   std::vector<int64_t> steps_;
   std::vector<MapBlock> blocks_;
+  int64_t depth_ = 1, maps_ = 1, bundle_ = 1;  // of a group: channels, maps; groups laid together
   int64_t columns_ = 1, rows_ = 1, ring_ = 1, channels_ = 0, row_steps_ = 0;
-  int64_t x_output_ = 1;  // floats of input between outputs of a row
+  int64_t x_output_ = 1, x_pixel_ = 1;  // floats of input: between outputs of a row, as the kernels want them
   int64_t packed_floats_ = 0, scale_at_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
 };
 
@@ -382,10 +399,13 @@ Result<CpuKernelPtr> make_direct(const Stage& stage, const Schedule& schedule, c
     return Error{Reason::layout_not_served, "The CPU's direct kernels write channels that lie next to each other."};
   const Window& w = params->window;
   const bool large = w.filter[1] > kMostDirectRows || w.filter[2] > kMostDirectRows || w.dilation[1] > kMostDirectRing ||
-                     w.dilation[2] > kMostDirectRing || w.stride[2] > kMostDirectRing || x.c > most_direct_channels(w);
+                     w.dilation[2] > kMostDirectRing || w.stride[2] > kMostDirectRing ||
+                     x.c / params->groups > most_direct_channels(w);
   const Error refused{Reason::filter_not_served,
                       "The CPU's direct kernels serve flat filters of few rows and channels whose inputs fit their scratch."};
   if (x.d != 1 || w.filter[0] != 1 || large) return refused;
+  if (params->groups > 1 && way == Way::pixels)
+    return Error{Reason::groups_not_served, "The CPU's direct kernels take groups with maps in the lanes only."};
   if (way == Way::slide && (w.stride[2] != 1 || w.dilation[2] != 1)) return refused;
   auto kernel = std::make_unique<DirectConvolution>(stage, *s, way, *kernels, *tiles, (constants >> 1 & 1) != 0);
   if (!kernel->fits_scratch() || !kernel->has_tiles()) return refused;

@@ -56,6 +56,19 @@ HWY_INLINE int64_t put_together(D d, const float* HWY_RESTRICT x, int64_t channe
   return i;
 }
 
+// Some of the channels of pixels, a multiple of the lanes. The next row comes into the L2: pixels far from each other share few
+// sets of the L1.
+template <class D>
+HWY_INLINE void take_some(D d, const DirectInputCall& call, float* HWY_RESTRICT to) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const float* HWY_RESTRICT x = call.x;
+  const int64_t pixel = call.x_pixel, ahead = call.ahead, channels = call.channels;
+  for (int64_t i = 0; i < call.columns; ++i, x += pixel, to += channels) {
+    __builtin_prefetch(x + ahead, 0, 2);
+    for (int64_t c = 0; c < channels; c += lanes) hn::StoreU(hn::LoadU(d, x + c), d, to + c);
+  }
+}
+
 void lay_planes(const DirectInputCall& call) {
   const hn::ScalableTag<float> d;
   const DirectRow& row = call.row;
@@ -95,6 +108,14 @@ void lay_row(const DirectInputCall& call) {
     i = call.columns;
   } else if (channels > 1 && channels <= 4 && call.x_pixel == 1) {
     i = put_together(d, call.x, channels, call.columns, call.x_channel, to);
+  } else if (call.x_channel == 1 && channels <= 16 && channels % 4 == 0) {  // some of the channels of pixels
+    const hn::CappedTag<float, 4> four;
+    if (channels % static_cast<int64_t>(hn::Lanes(d)) == 0) {
+      take_some(d, call, to);
+    } else {
+      take_some(four, call, to);
+    }
+    i = call.columns;
   }
   for (; i < call.columns; ++i)
     for (int64_t c = 0; c < channels; ++c) to[i * channels + c] = call.x[i * call.x_pixel + c * call.x_channel];

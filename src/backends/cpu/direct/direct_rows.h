@@ -22,6 +22,7 @@ struct DirectInputCall {
   int64_t x_pixel, x_channel;
   int64_t channels, stride;
   int64_t before, columns;
+  int64_t ahead;  // floats from here to what will be laid next
   DirectRow row;  // where it goes (direct_row)
   float* to;
 };
@@ -34,7 +35,7 @@ struct DirectCall {
   const float* weights;  // pixels: [step][map]; slide: [step][tap][lane]; maps: [step][map]
   int64_t tiles;         // in this call, next to each other
   int64_t x_tile;        // floats of input between tiles
-  int64_t x_pixel;       // maps: floats of input between outputs
+  int64_t x_pixel;       // floats of input between outputs; slide: between columns
   // -- outputs
   float* y;
   int64_t y_pixel;  // floats between outputs

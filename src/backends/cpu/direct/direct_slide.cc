@@ -44,16 +44,21 @@ void slide_tiles(const DirectCall& call) {
   using V = hn::Vec<decltype(d)>;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   // Vector stores may alias the call: what the loops need is read before.
-  const int64_t count = call.step_count, y_pixel = call.y_pixel;
+  const int64_t count = call.step_count, pixel = call.x_pixel, y_pixel = call.y_pixel;
   const int64_t* HWY_RESTRICT steps = call.steps;
   const float* x_tile = call.x;
   const bool whole = call.lanes == lanes;
   float* y = call.y;
-  for (int64_t t = 0; t < call.tiles; ++t, x_tile += kPixels, y += kPixels * y_pixel) {
+  for (int64_t t = 0; t < call.tiles; ++t, x_tile += call.x_tile, y += kPixels * y_pixel) {
     const V bias = hn::LoadU(d, call.bias);
 #define SPARKLE_DECLARE(c, p) [[maybe_unused]] V sum_##p = bias;
     SPARKLE_SLIDE_PIXELS(SPARKLE_DECLARE, 0)
 #undef SPARKLE_DECLARE
+    // The lines of y come while the sums are made.
+#define SPARKLE_FETCH(c, p) \
+  if constexpr (p < kPixels) __builtin_prefetch(y + p * y_pixel, 1, 3);
+    SPARKLE_SLIDE_PIXELS(SPARKLE_FETCH, 0)
+#undef SPARKLE_FETCH
     const float* HWY_RESTRICT w = call.weights;
     for (int64_t i = 0; i < count; ++i, w += kTaps * lanes) {
       const float* HWY_RESTRICT x = x_tile + steps[i];
@@ -61,16 +66,20 @@ void slide_tiles(const DirectCall& call) {
       [[maybe_unused]] V w3 = w0, w4 = w0, w5 = w0, w6 = w0;
       if constexpr (kTaps > 3) w3 = hn::LoadU(d, w + 3 * lanes), w4 = hn::LoadU(d, w + 4 * lanes);
       if constexpr (kTaps > 5) w5 = hn::LoadU(d, w + 5 * lanes), w6 = hn::LoadU(d, w + 6 * lanes);
-      // Output p sees the inputs p to p + kTaps - 1.
-#define SPARKLE_STEP(c, p)                                  \
-  if constexpr (p < kPixels && c - p >= 0 && c - p < kTaps) \
-    sum_##p = hn::MulAdd(value, tap_of<c - p>(w0, w1, w2, w3, w4, w5, w6), sum_##p);
-      // Compilers would load many inputs early and run out of registers: each column's load stays where it is.
-#define SPARKLE_COLUMN(c)                  \
-  if constexpr (c < kPixels + kTaps - 1) { \
-    __asm__ __volatile__("" ::: "memory"); \
-    const V value = hn::Set(d, x[c]);      \
-    SPARKLE_SLIDE_PIXELS(SPARKLE_STEP, c)  \
+      // Output p sees the columns p to p + kTaps - 1.
+#define SPARKLE_STEP(c, p)                                                           \
+  if constexpr (p < kPixels && c - p >= 0 && c - p < kTaps) {                        \
+    sum_##p = hn::MulAdd(value, tap_of<c - p>(w0, w1, w2, w3, w4, w5, w6), sum_##p); \
+    keep_order(sum_##p);                                                             \
+  }
+      // Every third column moves the pointer: the scaled index of x86 addresses its two neighbours too. Each column's load
+      // stays where it is.
+#define SPARKLE_COLUMN(c)                              \
+  if constexpr (c < kPixels + kTaps - 1) {             \
+    __asm__ __volatile__("" ::: "memory");             \
+    if constexpr (c > 0 && c % 3 == 0) x += 3 * pixel; \
+    const V value = hn::Set(d, x[c % 3 * pixel]);      \
+    SPARKLE_SLIDE_PIXELS(SPARKLE_STEP, c)              \
   }
       SPARKLE_SLIDE_COLUMNS(SPARKLE_COLUMN)
 #undef SPARKLE_COLUMN

@@ -41,12 +41,17 @@ Case random_case(Random& random, const std::string& unit, const std::string& var
   if (pointwise) c.c = pick(random, 1, most_direct_channels(Window{}));
   for (size_t i = 1; i < 3; ++i) {
     w.filter[i] = pointwise ? 1 : slides && i == 2 ? 2 * pick(random, 1, 3) + 1 : pick(random, 1, 8);
-    w.stride[i] = chance(50) || (slides && i == 2) ? 1 : pick(random, 1, 4);
+    w.stride[i] = chance(50) ? 1 : pick(random, 1, slides && i == 2 ? 1 : 4);
     w.dilation[i] = chance(70) || (slides && i == 2) ? 1 : pick(random, 1, 3);
     const int64_t reach = (w.filter[i] - 1) * w.dilation[i] + 1;
     w.pad_begin[i] = chance(40) ? 0 : pick(random, -1, reach), w.pad_end[i] = chance(40) ? 0 : pick(random, 0, reach);
     const int64_t size = i == 1 ? c.h : c.w;
     if (size + w.pad_begin[i] + w.pad_end[i] < reach) w.pad_begin[i] = reach;
+  }
+  if (variant != "pixels" && chance(40)) {
+    c.params.groups = pick(random, 2, 12);
+    c.c = (chance(60) ? 4 * pick(random, 1, 4) : pick(random, 1, 16)) * c.params.groups,
+    c.k = pick(random, 1, 40) * c.params.groups;
   }
   Epilogue& e = c.params.epilogue;
   const bool simple = chance(50);
@@ -80,7 +85,8 @@ int check(Random& random, const Case& c) {
   std::vector<Operand> inputs;
   inputs.push_back(test::random_operand(
       random, c.planes ? dense_desc(DType::f32, x_shape) : test::channels_last_desc(random, x_shape, c.gaps)));
-  inputs.push_back(test::random_operand(random, dense_desc(DType::f32, {c.k, c.c, w.filter[1], w.filter[2]})));
+  inputs.push_back(
+      test::random_operand(random, dense_desc(DType::f32, {c.k, c.c / c.params.groups, w.filter[1], w.filter[2]})));
   const Epilogue& e = c.params.epilogue;
   test::add_epilogue_operands(random, e, y_shape, c.gaps, 1, inputs);
   Operand y = test::poisoned_output(random, y_shape, c.gaps);
@@ -104,7 +110,7 @@ int check(Random& random, const Case& c) {
 
   // Inputs and weights are at most 1 and of any sign: sums of t products stay near sqrt(t), each of t roundings is at most half
   // an eps of that and they too add up at random. Six deviations; scale, residuals and activations at most double it.
-  const auto length = static_cast<double>(c.c * w.taps());
+  const auto length = static_cast<double>(c.c / c.params.groups * w.taps());
   const double tolerance = 1.2e-7 * (12 + 2 * length);
   EXPECT_EQ(test::compare(y, expected, tolerance), "");
   return 1;
@@ -143,8 +149,9 @@ TEST(DirectKernel, TakesWhatThePlannerProposes) {
     device.units = {unit};
     const Window& w = c.params.window;
     const int64_t q = std::max<int64_t>(1, (c.w - (w.filter[2] - 1) * w.dilation[2] - 1) / w.stride[2] + 1);
-    Stage stage{DirectParams{w, {}},
-                {dense_desc(DType::f32, {c.n, c.c, c.h, c.w}), dense_desc(DType::f32, {c.k, c.c, w.filter[1], w.filter[2]})},
+    Stage stage{DirectParams{c.params.groups, w, {}},
+                {dense_desc(DType::f32, {c.n, c.c, c.h, c.w}),
+                 dense_desc(DType::f32, {c.k, c.c / c.params.groups, w.filter[1], w.filter[2]})},
                 {{DType::f32, {c.n, c.k, c.h, q}, channels_last({c.n, c.k, c.h, q})}}};
     for (const Variant& variant : direct_info().variants) {
       Reason why_not = Reason::none;

@@ -1,6 +1,6 @@
 // make_grouped: a grouped convolution compiled for the CPU. A task takes some rows of outputs, some columns and one vector of
-// filters: input rows are spread over the lanes once, into a ring that holds as many as the filter is high. Workspace: scale
-// and bias padded to whole vectors, weights that are not constant.
+// filters: input rows go, spread over the lanes or as they are, into a ring that holds as many as the filter is high.
+// Workspace: scale and bias padded to whole vectors, weights that are not constant.
 #include <algorithm>
 
 #include "backends/cpu/channel_vectors.h"
@@ -36,7 +36,11 @@ class GroupedKernel final : public CpuKernel {
     rows_ = schedule.rows > 0 ? schedule.rows : std::max<int64_t>(1, y_.h);
     ring_ = (w.filter[1] - 1) * w.dilation[1] + 1;
     span_ = (columns_ - 1) * w.stride[2] + (w.filter[2] - 1) * w.dilation[2] + 1;
+    permutes_ = schedule.variant == "permute";
     pixel_ = depth_ * kernels_.lanes;
+    column_ = permutes_ ? kernels_.lanes : pixel_;
+    for (int64_t j = 0; j < depth_; ++j)
+      for (int64_t l = 0; l < kernels_.lanes; ++l) lane_table_.push_back(static_cast<int32_t>(l / depth_ * depth_ + j));
     const int64_t channels = aligned(blocks_ * kernels_.lanes * 4);
     has_scale_ = e.scale || e.alpha != 1;
     weights_at_ = channels + (has_scale_ ? channels : 0);
@@ -48,7 +52,7 @@ class GroupedKernel final : public CpuKernel {
     fast_ = clamps && !has_scale_ && e.residuals_before + e.residuals_after == 0;
   }
 
-  bool fits_ring() const { return ring_ <= kMostGroupedRing && ring_ * span_ * pixel_ <= kRingFloats; }
+  bool fits_ring() const { return ring_ <= kMostGroupedRing && ring_ * span_ * column_ <= kRingFloats; }
   int64_t workspace_bytes() const override { return workspace_bytes_; }
   int64_t packed_bytes(int input) const override {
     return input == 1 && constant_weights_ ? std::max<int64_t>(64, packed_floats() * 4) : 0;
@@ -120,7 +124,7 @@ class GroupedKernel final : public CpuKernel {
   void part(const Operands& o, int64_t n, int64_t block, int64_t p0, int64_t p1, int64_t q0, int64_t q1) const {
     alignas(64) float ring[kRingFloats];
     const Window& w = params_.window;
-    const int64_t lanes = kernels_.lanes, taps = w.filter[2], row_floats = span_ * pixel_, channel = block * lanes;
+    const int64_t lanes = kernels_.lanes, taps = w.filter[2], row_floats = span_ * column_, channel = block * lanes;
     const int64_t left = q0 * w.stride[2] - w.pad_begin[2];
     const int64_t span = (q1 - q0 - 1) * w.stride[2] + (taps - 1) * w.dilation[2] + 1;
     SpreadCall spread{};
@@ -134,7 +138,8 @@ class GroupedKernel final : public CpuKernel {
     std::fill_n(held, ring_, -1);
     GroupedCall call{};
     call.taps = taps, call.depth = depth_;
-    call.x_pixel = w.stride[2] * pixel_, call.x_tap = w.dilation[2] * pixel_;
+    call.x_pixel = w.stride[2] * column_, call.x_tap = w.dilation[2] * column_;
+    call.lanes = lane_table_.data();
     const float* weights = o.weights + block * w.taps() * pixel_;
     for (int64_t p = p0; p < p1; ++p) {
       const int64_t top = p * w.stride[1] - w.pad_begin[1];
@@ -145,9 +150,9 @@ class GroupedKernel final : public CpuKernel {
         if (held[h % ring_] != h) {
           held[h % ring_] = h;
           spread.x = first + h * x_.pitch_h;
-          spread.ahead = h + 1 < x_.h ? x_.pitch_h : 0;
+          spread.ahead = h + w.stride[1] < x_.h ? w.stride[1] * x_.pitch_h : 0;
           spread.to = ring + h % ring_ * row_floats;
-          kernels_.spread(spread);
+          (permutes_ ? kernels_.copy : kernels_.spread)(spread);
         }
         call.x[call.rows] = ring + h % ring_ * row_floats;
         call.weights[call.rows++] = weights + r * taps * pixel_;
@@ -167,12 +172,12 @@ class GroupedKernel final : public CpuKernel {
     call.clamp_below = e.activation != Activation::none, call.clamp_above = e.activation == Activation::clip;
     call.low = e.activation == Activation::clip ? static_cast<float>(e.a) : 0.0f, call.high = static_cast<float>(e.b);
     call.bias = o.bias + channel;
-    const int64_t tiles = divided(q1 - q0, kMostGroupedPixels);
+    const int64_t tiles = divided(q1 - q0, permutes_ ? kernels_.most_permuted : kMostGroupedPixels);
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t begin = q0 + t * (q1 - q0) / tiles, end = q0 + (t + 1) * (q1 - q0) / tiles;
       call.y = fast ? y + begin * y_.pitch_w : sums;
       call.y_pitch = fast ? y_.pitch_w : lanes;
-      kernels_.sums[end - begin - 1](call);
+      (permutes_ ? kernels_.permuted : kernels_.sums)[end - begin - 1](call);
       for (int r = 0; r < call.rows; ++r) call.x[r] += (end - begin) * call.x_pixel;
       if (!fast) finish(o, sums, n, channel, channels, p, begin, end);
     }
@@ -221,10 +226,12 @@ class GroupedKernel final : public CpuKernel {
   GroupedParams params_;
   const GroupedKernels& kernels_;
   const TileKernels& tiles_;
-  bool constant_weights_, has_scale_ = false, fast_ = false;
+  bool constant_weights_, has_scale_ = false, fast_ = false, permutes_ = false;
   FeatureMap x_, y_, w_, residual_[2];
   int64_t depth_ = 1, blocks_ = 0, columns_ = 1, rows_ = 1;
-  int64_t ring_ = 1, span_ = 1, pixel_ = 1;  // rows of the ring; columns of a row; floats of a column
+  int64_t ring_ = 1, span_ = 1;      // rows of the ring; columns of a row
+  int64_t pixel_ = 1, column_ = 1;   // floats: weights of a tap; a column of the ring
+  std::vector<int32_t> lane_table_;  // [channel of the group][lane]
   int64_t weights_at_ = 0, workspace_bytes_ = 0;
 };
 
@@ -235,6 +242,7 @@ Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU'
 Result<CpuKernelPtr> make_grouped(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
   const auto* s = std::get_if<GroupedSchedule>(&schedule);
   if (!s) return lacks("do not run the schedule '" + to_text(schedule) + "'");
+  if (s->variant != "spread" && s->variant != "permute") return lacks("have no variant '" + s->variant + "'");
   const GroupedKernels* kernels = device.unit(s->unit) ? grouped_kernels_of(s->unit) : nullptr;
   const TileKernels* tiles = tile_kernels_of(s->unit);
   if (!kernels || !tiles) return lacks("cannot use the unit '" + s->unit + "', which this device or build does not have");

@@ -1,5 +1,5 @@
-// The two loops of grouped convolutions, one set per math unit: spreading a row of inputs over the lanes of their groups, and
-// the sums of some outputs of a row.
+// The loops of grouped convolutions, one set per math unit: a row of inputs on its way into the ring, spread over the lanes of
+// its groups or as it is, and the sums of some outputs of a row.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,16 @@ struct SpreadCall {
   int64_t channels;  // of the block that exist
   int64_t depth;     // channels of a group
   int64_t before, columns, after;
-  float* to;  // [column][channel of the group][lane]
+  float* to;  // [column][channel of the group][lane], as they are: [column][lane]
 };
 
 struct GroupedCall {
-  const float* x[kMostGroupedRows];        // spread row, at the first output's first tap
+  const float* x[kMostGroupedRows];        // row of the ring, at the first output's first tap
   const float* weights[kMostGroupedRows];  // of the row: [tap][channel of the group][lane]
   int rows;                                // of the filter that lie inside of the image
   int64_t taps, depth;                     // of a row; channels of a group
   int64_t x_pixel, x_tap;                  // floats between outputs and between taps
+  const int32_t* lanes;                    // permute: [channel of the group][lane]: the lane that it comes from
   float* y;
   int64_t y_pitch;
   bool finish;  // bias and bounds; false: sums as they are
@@ -38,7 +39,10 @@ struct GroupedCall {
 struct GroupedKernels {
   int64_t lanes = 0;
   void (*spread)(const SpreadCall& call) = nullptr;
-  void (*sums[kMostGroupedPixels])(const GroupedCall& call) = {};  // [outputs - 1]
+  void (*copy)(const SpreadCall& call) = nullptr;
+  void (*sums[kMostGroupedPixels])(const GroupedCall& call) = {};      // [outputs - 1]
+  void (*permuted[kMostGroupedPixels])(const GroupedCall& call) = {};  // of rows as they are
+  int most_permuted = 0;                                               // outputs of a tile of those
 };
 // The kernels of a math unit, or nullptr where this build has none.
 const GroupedKernels* grouped_kernels_of(std::string_view unit);

@@ -52,7 +52,7 @@ Case random_case(Random& random, const std::string& unit) {
   e.residuals_after = chance(20) && e.residuals_before < 2 ? 1 : 0;
   e.activation = chance(40) ? Activation::relu : static_cast<Activation>(pick(random, 0, 14));
   e.a = 0.25, e.b = 0.75;
-  c.schedule.unit = unit;
+  c.schedule.unit = unit, c.schedule.variant = chance(50) ? "permute" : "spread";
   c.schedule.columns = pick(random, 1, 8);
   c.schedule.rows = chance(50) ? 0 : pick(random, 1, 6);
   c.gaps = chance(40), c.constant = chance(70);
