@@ -4,17 +4,15 @@
 #include <algorithm>
 #include <span>
 
-#include "backends/cpu/channel_vectors.h"
+#include "backends/cpu/channel_epilogue.h"
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/direct/direct_rows.h"
-#include "backends/cpu/gemm/gemm_tile.h"
 #include "families/direct/direct_layout.h"
 #include "families/taps.h"
 
 namespace sparkle::cpu {
 namespace {
 
-int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 enum class Way : uint8_t { pixels, slide, maps };
@@ -49,9 +47,11 @@ class DirectConvolution final : public CpuKernel {
         constant_weights_(constant_weights),
         x_(feature_map(stage_.inputs[0])),
         y_(feature_map(stage_.outputs[0])),
-        w_(feature_map(stage_.inputs[1])) {
+        w_(feature_map(stage_.inputs[1])),
+        // Whole vectors may be read from the last map on.
+        epilogue_(stage_, params_.epilogue, y_.c + kernels_.lanes * kMostMapVectors),
+        fast_(epilogue_.clamps() && !epilogue_.scales() && epilogue_.residuals() == 0) {
     const Window& w = params_.window;
-    const Epilogue& e = params_.epilogue;
     columns_ = std::clamp<int64_t>(schedule.columns, 1, std::max<int64_t>(1, y_.w));
     depth_ = x_.c / params_.groups, maps_ = y_.c / params_.groups;
     bundle_ = direct_bundle(params_.groups, depth_);
@@ -62,17 +62,8 @@ class DirectConvolution final : public CpuKernel {
     row_ = direct_row(w, bundle_ * depth_, columns_, kernels_.lanes, way_ == Way::pixels ? w.stride[2] : 1, planes_);
     find_steps();
     find_blocks(schedule);
-    // Whole vectors may be read from the last map on.
-    channels_ = y_.c + kernels_.lanes * kMostMapVectors;
-    has_scale_ = e.scale || e.alpha != 1;
-    scale_at_ = aligned(channels_ * 4);
-    weights_at_ = scale_at_ + (has_scale_ ? aligned(channels_ * 4) : 0);
+    weights_at_ = epilogue_.workspace_bytes();
     workspace_bytes_ = weights_at_ + (constant_weights_ ? 0 : packed_floats_ * 4);
-    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i)
-      residual_[i] = feature_map(stage_.inputs[static_cast<size_t>(2 + e.scale + e.bias + i)]);
-    const bool clamps =
-        e.activation == Activation::none || e.activation == Activation::relu || e.activation == Activation::clip;
-    fast_ = clamps && !has_scale_ && e.residuals_before + e.residuals_after == 0;
   }
 
   bool fits_scratch() const { return ring_ <= kMostDirectRing && (in_place_ || ring_ * row_.floats <= kDirectScratchFloats); }
@@ -104,25 +95,15 @@ class DirectConvolution final : public CpuKernel {
 
   void run(const CpuLaunch& launch) const override {
     if (y_.n * y_.h * y_.w * y_.c == 0) return;
-    const auto input = [&](int i) { return reinterpret_cast<const float*>(launch.inputs[static_cast<size_t>(i)]); };
-    const auto workspace = [&](int64_t at) { return reinterpret_cast<float*>(launch.workspace + at); };
-    const Epilogue& e = params_.epilogue;
     Operands o;
-    o.x = input(0), o.weights = input(1), o.y = reinterpret_cast<float*>(launch.outputs[0]);
+    o.x = reinterpret_cast<const float*>(launch.inputs[0]), o.y = reinterpret_cast<float*>(launch.outputs[0]);
+    o.weights = reinterpret_cast<const float*>(launch.inputs[1]);
     if (!constant_weights_) {
-      pack_filters(o.weights, workspace(weights_at_));
-      o.weights = workspace(weights_at_);
+      auto* packed = reinterpret_cast<float*>(launch.workspace + weights_at_);
+      pack_filters(o.weights, packed);
+      o.weights = packed;
     }
-    int next = 2;
-    if (has_scale_) {
-      pad(e.scale ? input(next) : nullptr, next, static_cast<float>(e.alpha), workspace(scale_at_));
-      o.scale = workspace(scale_at_);
-    }
-    next += e.scale;
-    pad(e.bias ? input(next) : nullptr, next, e.bias ? 1.0f : 0.0f, workspace(0));
-    o.bias = workspace(0);
-    next += e.bias;
-    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) o.residual[i] = input(next + i);
+    o.epilogue = epilogue_.prepare(launch, 0);
 
     const int64_t column_blocks = divided(y_.w, columns_), row_blocks = divided(y_.h, rows_);
     const int64_t bundles = params_.groups / bundle_, total = y_.n * row_blocks * bundles * column_blocks;
@@ -145,9 +126,7 @@ class DirectConvolution final : public CpuKernel {
   struct Operands {
     const float* x = nullptr;
     const float* weights = nullptr;  // packed
-    const float* scale = nullptr;    // padded channels; nullptr: 1
-    const float* bias = nullptr;     // padded channels
-    const float* residual[2] = {nullptr, nullptr};
+    EpilogueOperands epilogue;
     float* y = nullptr;
   };
   struct Place {
@@ -233,9 +212,8 @@ class DirectConvolution final : public CpuKernel {
     DirectCall call{};
     call.x_pixel = x_pixel_;
     if (fast_) {
-      const Epilogue& e = params_.epilogue;
-      call.clamp_below = e.activation != Activation::none, call.clamp_above = e.activation == Activation::clip;
-      call.low = e.activation == Activation::clip ? static_cast<float>(e.a) : 0.0f, call.high = static_cast<float>(e.b);
+      const Clamp clamp = epilogue_.clamp();
+      call.clamp_below = clamp.below, call.clamp_above = clamp.above, call.low = clamp.low, call.high = clamp.high;
     }
     for (int64_t p = p0; p < p1; ++p) {
       // The rows [first, end) of the filter lie inside of the image.
@@ -276,7 +254,7 @@ class DirectConvolution final : public CpuKernel {
     const int64_t width = at.q1 - at.q0;
     call.y = o.y + at.n * y_.pitch_n + at.p * y_.pitch_h + at.q0 * y_.pitch_w + block.first;
     call.y_pixel = y_.pitch_w;
-    call.bias = o.bias + block.first;
+    call.bias = o.epilogue.bias + block.first;
     call.lanes = block.maps - (block.vectors - 1) * lanes;
     call.outputs = std::min(width, cut.longer * cut.length * unit);
     call.tiles = cut.longer, call.x_tile = cut.length * unit * x_output_;
@@ -305,36 +283,10 @@ class DirectConvolution final : public CpuKernel {
       const int64_t size = t < cut.longer ? cut.length : cut.length - 1;
       call.outputs = std::min(at.q1 - q, size * unit);
       block.kernels[size - 1](call);
-      finish(o, block, call, {at.n, at.p, q, q + call.outputs});
+      epilogue_.finish(tiles_, o.epilogue, {at.n, at.p, q, q + call.outputs, block.first, block.maps}, sums, call.y_pixel, y_,
+                       o.y);
       call.x += size * unit * x_output_;
       q += call.outputs;
-    }
-  }
-
-  // The general epilogue of one tile whose raw sums lie in call.y.
-  void finish(const Operands& o, const MapBlock& block, const DirectCall& sums, const Place& at) const {
-    const Epilogue& e = params_.epilogue;
-    FinishCall call{};
-    call.sums_pitch = sums.y_pixel, call.columns = block.maps;
-    call.scale = o.scale ? o.scale + block.first : nullptr;
-    call.bias = o.bias + block.first;
-    call.residuals_before = e.residuals_before, call.residuals_after = e.residuals_after;
-    call.activation = e.activation;
-    call.activation_a = static_cast<float>(e.a), call.activation_b = static_cast<float>(e.b);
-    for (int64_t begin = at.q0; begin < at.q1; begin += kMaxCallRows) {
-      const int64_t end = std::min<int64_t>(at.q1, begin + kMaxCallRows);
-      call.sums = sums.y + (begin - at.q0) * sums.y_pixel;
-      call.rows = static_cast<int>(end - begin);
-      for (int64_t q = begin; q < end; ++q)
-        call.y[q - begin] = o.y + at.n * y_.pitch_n + at.p * y_.pitch_h + q * y_.pitch_w + block.first;
-      for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) {
-        const FeatureMap& map = residual_[i];  // axes of size 1 broadcast whatever their pitch
-        call.residual_pitch[i] = map.c > 1 ? map.pitch_c : 0;
-        const float* from = o.residual[i] + (map.n > 1 ? at.n * map.pitch_n : 0) + (map.h > 1 ? at.p * map.pitch_h : 0) +
-                            block.first * call.residual_pitch[i];
-        for (int64_t q = begin; q < end; ++q) call.residual[i][q - begin] = from + (map.w > 1 ? q * map.pitch_w : 0);
-      }
-      tiles_.finish(call);
     }
   }
 
@@ -353,24 +305,22 @@ class DirectConvolution final : public CpuKernel {
         }
     }
   }
-  void pad(const float* values, int operand, float factor, float* to) const {
-    pad_channels(values ? &stage_.inputs[static_cast<size_t>(operand)] : nullptr, values, factor, 1, y_.c, channels_, to);
-  }
-
   Stage stage_;
   DirectParams params_;
   Way way_;
   const DirectKernels& kernels_;
   const TileKernels& tiles_;
-  bool constant_weights_, has_scale_ = false, fast_ = false, in_place_ = false, planes_ = false;
-  FeatureMap x_, y_, w_, residual_[2];
+  bool constant_weights_, in_place_ = false, planes_ = false;
+  FeatureMap x_, y_, w_;
+  ChannelEpilogue epilogue_;
+  bool fast_;  // sums are finished by a bias and bounds
   DirectRow row_;
   std::vector<int64_t> steps_;
   std::vector<MapBlock> blocks_;
   int64_t depth_ = 1, maps_ = 1, bundle_ = 1;  // of a group: channels, maps; groups laid together
-  int64_t columns_ = 1, rows_ = 1, ring_ = 1, channels_ = 0, row_steps_ = 0;
+  int64_t columns_ = 1, rows_ = 1, ring_ = 1, row_steps_ = 0;
   int64_t x_output_ = 1, x_pixel_ = 1;  // floats of input: between outputs of a row, as the kernels want them
-  int64_t packed_floats_ = 0, scale_at_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
+  int64_t packed_floats_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
 };
 
 Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU's direct kernels " + std::move(what) + "."}; }

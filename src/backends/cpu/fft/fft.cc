@@ -4,10 +4,9 @@
 // weights that are not constant.
 #include <algorithm>
 
-#include "backends/cpu/channel_vectors.h"
+#include "backends/cpu/channel_epilogue.h"
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/fft/fft_geometry.h"
-#include "backends/cpu/gemm/gemm_tile.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -18,9 +17,7 @@ int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 struct Operands {
   const float* x = nullptr;
   const float* weights = nullptr;  // packed
-  const float* scale = nullptr;    // padded channels; nullptr: 1
-  const float* bias = nullptr;     // padded channels
-  const float* residual[2] = {nullptr, nullptr};
+  EpilogueOperands epilogue;
   float* y = nullptr;
 };
 
@@ -34,26 +31,19 @@ class FftKernel final : public CpuKernel {
         g_(std::move(geometry)),
         lines_(lines),
         tiles_(tiles),
-        constant_weights_(constant_weights) {
-    const Epilogue& e = params_.epilogue;
-    has_scale_ = e.scale || e.alpha != 1;
+        constant_weights_(constant_weights),
+        // Vectors of channels may begin anywhere.
+        padded_k_((g_.y.c + 2 * g_.lanes - 1) / g_.lanes * g_.lanes),
+        epilogue_(stage_, params_.epilogue, padded_k_),
+        fast_(epilogue_.clamps() && params_.epilogue.residuals_after == 0 &&
+              (epilogue_.residuals() == 0 || (!g_.tiled && epilogue_.dense_residuals()))) {
     slots_ = std::clamp<int64_t>(threads, 1, std::max<int64_t>(1, g_.strips * g_.parts));
-    // Vectors of channels may begin anywhere, and the general epilogue takes a few rows of sums.
-    padded_k_ = (g_.y.c + 2 * g_.lanes - 1) / g_.lanes * g_.lanes;
+    // The general epilogue takes a few rows of sums.
     sums_floats_ = kMaxCallRows * padded_k_;
-    bias_at_ = 0;
-    scale_at_ = bias_at_ + aligned(padded_k_ * 4);
-    scratch_at_ = scale_at_ + (has_scale_ ? aligned(padded_k_ * 4) : 0);
+    scratch_at_ = epilogue_.workspace_bytes();
     scratch_bytes_ = aligned((g_.scratch_floats + sums_floats_) * 4);
     weights_at_ = scratch_at_ + slots_ * scratch_bytes_;
     workspace_bytes_ = weights_at_ + (constant_weights_ ? 0 : aligned(g_.packed_floats * 4));
-    const bool clamps =
-        e.activation == Activation::none || e.activation == Activation::relu || e.activation == Activation::clip;
-    fast_ = clamps && e.residuals_after == 0;
-    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) {
-      residual_[i] = feature_map(stage_.inputs[static_cast<size_t>(2 + e.scale + e.bias + i)]);
-      fast_ = fast_ && !g_.tiled && (residual_[i].c > 1 ? residual_[i].pitch_c == 1 : g_.y.c == 1);
-    }
   }
 
   int64_t workspace_bytes() const override { return workspace_bytes_; }
@@ -82,7 +72,6 @@ class FftKernel final : public CpuKernel {
 
   void run(const CpuLaunch& launch) const override {
     if (g_.y.n * g_.y.pixels() * g_.y.c == 0) return;
-    const Epilogue& e = params_.epilogue;
     const auto input = [&](int i) { return reinterpret_cast<const float*>(launch.inputs[static_cast<size_t>(i)]); };
     const auto workspace = [&](int64_t at) { return reinterpret_cast<float*>(launch.workspace + at); };
     Executor& executor = *launch.executor;
@@ -93,16 +82,7 @@ class FftKernel final : public CpuKernel {
       pack_fft_filters(g_, o.weights, workspace(weights_at_), executor);
       o.weights = workspace(weights_at_);
     }
-    int next = 2;
-    if (has_scale_) {
-      pad(e.scale ? input(next) : nullptr, next, static_cast<float>(e.alpha), workspace(scale_at_));
-      o.scale = workspace(scale_at_);
-    }
-    next += e.scale;
-    pad(e.bias ? input(next) : nullptr, next, e.bias ? 1.0f : 0.0f, workspace(bias_at_));
-    o.bias = workspace(bias_at_);
-    next += e.bias;
-    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) o.residual[i] = input(next + i);
+    o.epilogue = epilogue_.prepare(launch, 0);
 
     const int64_t total = g_.strips * g_.parts;
     // A scratch per worker, or per task where the executor is wider than the device that was planned for.
@@ -290,7 +270,6 @@ class FftKernel final : public CpuKernel {
   }
   // Output row `p` of a tile from a part of the points.
   void write_row(const Operands& o, const Tile& tile, int64_t p, Channels channels, const float* from, float* sums) const {
-    const Epilogue& e = params_.epilogue;
     const int64_t step = g_.width.stride * 2 * g_.lanes, pixels = tile.width.outputs;
     float* y = o.y + tile.n * g_.y.pitch_n + (tile.p + p) * g_.y.pitch_h + tile.q * g_.y.pitch_w + channels.first;
     if (!fast_) {
@@ -304,49 +283,35 @@ class FftKernel final : public CpuKernel {
     FftStoreCall call{};
     call.from = from, call.step = step, call.pixels = pixels, call.channels = channels.count;
     call.y = y, call.y_pitch = g_.y.pitch_w;
-    call.scale = o.scale ? o.scale + channels.first : nullptr;
-    call.bias = o.bias + channels.first;
-    call.residuals = e.residuals_before;
+    call.scale = o.epilogue.scale ? o.epilogue.scale + channels.first : nullptr;
+    call.bias = o.epilogue.bias + channels.first;
+    call.residuals = epilogue_.residuals();
     for (int i = 0; i < call.residuals; ++i) {
+      const FeatureMap& map = epilogue_.residual_map(i);
       call.residual[i] =
-          o.residual[i] + offset(residual_[i], tile.n, tile.p + p, tile.q) + channels.first * pitch_c(residual_[i]);
-      call.residual_pitch[i] = residual_[i].w > 1 ? residual_[i].pitch_w : 0;
+          epilogue_.residual(o.epilogue, i, {tile.n, tile.p + p, tile.q, tile.q, channels.first, channels.count});
+      call.residual_pitch[i] = map.w > 1 ? map.pitch_w : 0;
     }
-    call.clamp_below = e.activation != Activation::none, call.clamp_above = e.activation == Activation::clip;
-    call.low = e.activation == Activation::clip ? static_cast<float>(e.a) : 0.0f;
-    call.high = static_cast<float>(e.b);
+    const Clamp clamp = epilogue_.clamp();
+    call.clamp_below = clamp.below, call.clamp_above = clamp.above, call.low = clamp.low, call.high = clamp.high;
     lines_.store(call);
   }
 
   // The general epilogue for `rows` pixels from column q of row p on, whose sums lie in `sums`.
   void finish(const Operands& o, const Tile& tile, int64_t p, int64_t q, int64_t rows, Channels channels, float* sums,
               int64_t pitch) const {
-    const Epilogue& e = params_.epilogue;
-    FinishCall call{};
-    call.sums = sums, call.sums_pitch = pitch;
-    call.rows = static_cast<int>(rows), call.columns = channels.count;
-    call.scale = o.scale ? o.scale + channels.first : nullptr;
-    call.bias = o.bias + channels.first;
-    call.residuals_before = e.residuals_before, call.residuals_after = e.residuals_after;
-    call.activation = e.activation;
-    call.activation_a = static_cast<float>(e.a), call.activation_b = static_cast<float>(e.b);
-    for (int64_t i = 0; i < rows; ++i) {
-      const int64_t at_p = tile.p + p, at_q = tile.q + q + i;
-      call.y[i] = o.y + tile.n * g_.y.pitch_n + at_p * g_.y.pitch_h + at_q * g_.y.pitch_w + channels.first;
-      for (int r = 0; r < e.residuals_before + e.residuals_after; ++r)
-        call.residual[r][i] = o.residual[r] + offset(residual_[r], tile.n, at_p, at_q) + channels.first * pitch_c(residual_[r]);
-    }
-    for (int r = 0; r < e.residuals_before + e.residuals_after; ++r) call.residual_pitch[r] = pitch_c(residual_[r]);
-    tiles_.finish(call);
+    const int64_t first = tile.q + q;
+    epilogue_.finish(tiles_, o.epilogue, {tile.n, tile.p + p, first, first + rows, channels.first, channels.count}, sums, pitch,
+                     g_.y, o.y);
   }
 
   // One filter's outputs of as many tiles as there are lanes: finished where that is a matter of clamping, else as sums.
   void write_lanes(const Operands& o, const Slot& slot, Channels channels, int64_t p, const float* from) const {
-    const Epilogue& e = params_.epilogue;
+    const Clamp clamp = epilogue_.clamp();
     const int64_t point = 2 * g_.lanes, step = g_.width.stride * point;
-    const bool below = fast_ && e.activation != Activation::none, above = fast_ && e.activation == Activation::clip;
-    const float low = e.activation == Activation::clip ? static_cast<float>(e.a) : 0.0f, high = static_cast<float>(e.b);
-    const float scale = fast_ && o.scale ? o.scale[channels.first] : 1.0f, bias = fast_ ? o.bias[channels.first] : 0.0f;
+    const bool below = fast_ && clamp.below, above = fast_ && clamp.above;
+    const float low = clamp.low, high = clamp.high, bias = fast_ ? o.epilogue.bias[channels.first] : 0.0f,
+                scale = fast_ && o.epilogue.scale ? o.epilogue.scale[channels.first] : 1.0f;
     float* to[2 * kMaxLanes];
     int64_t outputs[2 * kMaxLanes], most = 0;
     for (int64_t i = 0; i < point; ++i) {
@@ -387,25 +352,18 @@ class FftKernel final : public CpuKernel {
     }
   }
 
-  // Axes of size 1 broadcast whatever their pitch.
-  static int64_t offset(const FeatureMap& map, int64_t n, int64_t h, int64_t w) {
-    return (map.n > 1 ? n * map.pitch_n : 0) + (map.h > 1 ? h * map.pitch_h : 0) + (map.w > 1 ? w * map.pitch_w : 0);
-  }
-  static int64_t pitch_c(const FeatureMap& map) { return map.c > 1 ? map.pitch_c : 0; }
-  void pad(const float* values, int operand, float factor, float* to) const {
-    pad_channels(values ? &stage_.inputs[static_cast<size_t>(operand)] : nullptr, values, factor, 1, g_.y.c, padded_k_, to);
-  }
-
   Stage stage_;
   FftParams params_;
   FftSchedule schedule_;
   FftGeometry g_;
   const FftKernels& lines_;
   const TileKernels& tiles_;
-  bool constant_weights_, has_scale_ = false, fast_ = false;
-  FeatureMap residual_[2];
-  int64_t slots_ = 1, padded_k_ = 0, sums_floats_ = 0;
-  int64_t bias_at_ = 0, scale_at_ = 0, scratch_at_ = 0, scratch_bytes_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
+  bool constant_weights_;
+  int64_t padded_k_;
+  ChannelEpilogue epilogue_;
+  bool fast_;  // sums are finished where they are written
+  int64_t slots_ = 1, sums_floats_ = 0;
+  int64_t scratch_at_ = 0, scratch_bytes_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
 };
 
 Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU's fft kernels " + std::move(what) + "."}; }

@@ -3,9 +3,8 @@
 // Workspace: scale and bias padded to whole vectors, weights that are not constant.
 #include <algorithm>
 
-#include "backends/cpu/channel_vectors.h"
+#include "backends/cpu/channel_epilogue.h"
 #include "backends/cpu/cpu_kernel.h"
-#include "backends/cpu/gemm/gemm_tile.h"
 #include "backends/cpu/grouped/grouped_rows.h"
 
 namespace sparkle::cpu {
@@ -13,7 +12,6 @@ namespace {
 
 constexpr int64_t kRingFloats = 16 * 1024;
 
-int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class GroupedKernel final : public CpuKernel {
@@ -27,11 +25,12 @@ class GroupedKernel final : public CpuKernel {
         constant_weights_(constant_weights),
         x_(feature_map(stage_.inputs[0])),
         y_(feature_map(stage_.outputs[0])),
-        w_(feature_map(stage_.inputs[1])) {
+        w_(feature_map(stage_.inputs[1])),
+        blocks_(divided(y_.c, kernels_.lanes)),
+        epilogue_(stage_, params_.epilogue, blocks_ * kernels_.lanes),
+        fast_(epilogue_.clamps() && !epilogue_.scales() && epilogue_.residuals() == 0) {
     const Window& w = params_.window;
-    const Epilogue& e = params_.epilogue;
     depth_ = x_.c / params_.groups;
-    blocks_ = divided(y_.c, kernels_.lanes);
     columns_ = std::clamp<int64_t>(schedule.columns, 1, std::max<int64_t>(1, y_.w));
     rows_ = schedule.rows > 0 ? schedule.rows : std::max<int64_t>(1, y_.h);
     ring_ = (w.filter[1] - 1) * w.dilation[1] + 1;
@@ -41,15 +40,8 @@ class GroupedKernel final : public CpuKernel {
     column_ = permutes_ ? kernels_.lanes : pixel_;
     for (int64_t j = 0; j < depth_; ++j)
       for (int64_t l = 0; l < kernels_.lanes; ++l) lane_table_.push_back(static_cast<int32_t>(l / depth_ * depth_ + j));
-    const int64_t channels = aligned(blocks_ * kernels_.lanes * 4);
-    has_scale_ = e.scale || e.alpha != 1;
-    weights_at_ = channels + (has_scale_ ? channels : 0);
+    weights_at_ = epilogue_.workspace_bytes();
     workspace_bytes_ = weights_at_ + (constant_weights_ ? 0 : packed_floats() * 4);
-    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i)
-      residual_[i] = feature_map(stage_.inputs[static_cast<size_t>(2 + e.scale + e.bias + i)]);
-    const bool clamps =
-        e.activation == Activation::none || e.activation == Activation::relu || e.activation == Activation::clip;
-    fast_ = clamps && !has_scale_ && e.residuals_before + e.residuals_after == 0;
   }
 
   bool fits_ring() const { return ring_ <= kMostGroupedRing && ring_ * span_ * column_ <= kRingFloats; }
@@ -72,31 +64,20 @@ class GroupedKernel final : public CpuKernel {
 
   void run(const CpuLaunch& launch) const override {
     if (y_.n * y_.h * y_.w * y_.c == 0) return;
-    const auto input = [&](int i) { return reinterpret_cast<const float*>(launch.inputs[static_cast<size_t>(i)]); };
-    const auto workspace = [&](int64_t at) { return reinterpret_cast<float*>(launch.workspace + at); };
-    const Epilogue& e = params_.epilogue;
     Operands o;
-    o.x = input(0), o.weights = input(1), o.y = reinterpret_cast<float*>(launch.outputs[0]);
+    o.x = reinterpret_cast<const float*>(launch.inputs[0]), o.y = reinterpret_cast<float*>(launch.outputs[0]);
+    o.weights = reinterpret_cast<const float*>(launch.inputs[1]);
     if (!constant_weights_) {
-      pack_filters(o.weights, workspace(weights_at_));
-      o.weights = workspace(weights_at_);
+      auto* packed = reinterpret_cast<float*>(launch.workspace + weights_at_);
+      pack_filters(o.weights, packed);
+      o.weights = packed;
     }
-    int next = 2;
-    const int64_t channels = blocks_ * kernels_.lanes;
-    if (has_scale_) {
-      pad(e.scale ? input(next) : nullptr, next, static_cast<float>(e.alpha), workspace(aligned(channels * 4)));
-      o.scale = workspace(aligned(channels * 4));
-    }
-    next += e.scale;
-    pad(e.bias ? input(next) : nullptr, next, e.bias ? 1.0f : 0.0f, workspace(0));
-    o.bias = workspace(0);
-    next += e.bias;
-    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) o.residual[i] = input(next + i);
+    o.epilogue = epilogue_.prepare(launch, 0);
 
     const int64_t column_blocks = divided(y_.w, columns_), row_blocks = divided(y_.h, rows_);
     const int64_t total = y_.n * row_blocks * blocks_ * column_blocks;
     // A task of fewer than 2^18 products is not worth a thread's attention.
-    const double products = static_cast<double>(y_.n * y_.pixels() * channels * depth_ * params_.window.taps());
+    const double products = static_cast<double>(y_.n * y_.pixels() * blocks_ * kernels_.lanes * depth_ * params_.window.taps());
     const int width = launch.executor->width();
     const int64_t wanted = width == 1 ? 1 : std::clamp<int64_t>(static_cast<int64_t>(products / 262144), 1, 8 * width);
     const int64_t tasks = std::min(total, wanted);
@@ -114,9 +95,7 @@ class GroupedKernel final : public CpuKernel {
   struct Operands {
     const float* x = nullptr;
     const float* weights = nullptr;  // packed
-    const float* scale = nullptr;    // padded channels; nullptr: 1
-    const float* bias = nullptr;     // padded channels
-    const float* residual[2] = {nullptr, nullptr};
+    EpilogueOperands epilogue;
     float* y = nullptr;
   };
 
@@ -163,15 +142,14 @@ class GroupedKernel final : public CpuKernel {
 
   // The outputs [q0, q1) of row p.
   void row(const Operands& o, GroupedCall& call, int64_t n, int64_t block, int64_t p, int64_t q0, int64_t q1) const {
-    const Epilogue& e = params_.epilogue;
+    const Clamp clamp = epilogue_.clamp();
     const int64_t lanes = kernels_.lanes, channel = block * lanes, channels = std::min(lanes, y_.c - channel);
     float* y = o.y + n * y_.pitch_n + p * y_.pitch_h + channel;
     alignas(64) float sums[kMostGroupedPixels * kMaxLanes];
     const bool fast = fast_ && channels == lanes;
     call.finish = fast;
-    call.clamp_below = e.activation != Activation::none, call.clamp_above = e.activation == Activation::clip;
-    call.low = e.activation == Activation::clip ? static_cast<float>(e.a) : 0.0f, call.high = static_cast<float>(e.b);
-    call.bias = o.bias + channel;
+    call.clamp_below = clamp.below, call.clamp_above = clamp.above, call.low = clamp.low, call.high = clamp.high;
+    call.bias = o.epilogue.bias + channel;
     const int64_t tiles = divided(q1 - q0, permutes_ ? kernels_.most_permuted : kMostGroupedPixels);
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t begin = q0 + t * (q1 - q0) / tiles, end = q0 + (t + 1) * (q1 - q0) / tiles;
@@ -179,30 +157,8 @@ class GroupedKernel final : public CpuKernel {
       call.y_pitch = fast ? y_.pitch_w : lanes;
       (permutes_ ? kernels_.permuted : kernels_.sums)[end - begin - 1](call);
       for (int r = 0; r < call.rows; ++r) call.x[r] += (end - begin) * call.x_pixel;
-      if (!fast) finish(o, sums, n, channel, channels, p, begin, end);
+      if (!fast) epilogue_.finish(tiles_, o.epilogue, {n, p, begin, end, channel, channels}, sums, lanes, y_, o.y);
     }
-  }
-
-  void finish(const Operands& o, float* sums, int64_t n, int64_t channel, int64_t channels, int64_t p, int64_t begin,
-              int64_t end) const {
-    const Epilogue& e = params_.epilogue;
-    FinishCall call{};
-    call.sums = sums, call.sums_pitch = kernels_.lanes;
-    call.rows = static_cast<int>(end - begin), call.columns = channels;
-    call.scale = o.scale ? o.scale + channel : nullptr;
-    call.bias = o.bias + channel;
-    call.residuals_before = e.residuals_before, call.residuals_after = e.residuals_after;
-    call.activation = e.activation;
-    call.activation_a = static_cast<float>(e.a), call.activation_b = static_cast<float>(e.b);
-    for (int64_t q = begin; q < end; ++q) call.y[q - begin] = o.y + n * y_.pitch_n + p * y_.pitch_h + q * y_.pitch_w + channel;
-    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) {
-      const FeatureMap& map = residual_[i];  // axes of size 1 broadcast whatever their pitch
-      call.residual_pitch[i] = map.c > 1 ? map.pitch_c : 0;
-      const float* from = o.residual[i] + (map.n > 1 ? n * map.pitch_n : 0) + (map.h > 1 ? p * map.pitch_h : 0) +
-                          channel * call.residual_pitch[i];
-      for (int64_t q = begin; q < end; ++q) call.residual[i][q - begin] = from + (map.w > 1 ? q * map.pitch_w : 0);
-    }
-    tiles_.finish(call);
   }
 
   int64_t packed_floats() const { return blocks_ * params_.window.taps() * pixel_; }
@@ -217,18 +173,16 @@ class GroupedKernel final : public CpuKernel {
               *to++ = k < y_.c ? weights[k * w_.pitch_n + j * w_.pitch_c + r * w_.pitch_h + s * w_.pitch_w] : 0.0f;
             }
   }
-  void pad(const float* values, int operand, float factor, float* to) const {
-    pad_channels(values ? &stage_.inputs[static_cast<size_t>(operand)] : nullptr, values, factor, 1, y_.c,
-                 blocks_ * kernels_.lanes, to);
-  }
-
   Stage stage_;
   GroupedParams params_;
   const GroupedKernels& kernels_;
   const TileKernels& tiles_;
-  bool constant_weights_, has_scale_ = false, fast_ = false, permutes_ = false;
-  FeatureMap x_, y_, w_, residual_[2];
-  int64_t depth_ = 1, blocks_ = 0, columns_ = 1, rows_ = 1;
+  bool constant_weights_, permutes_ = false;
+  FeatureMap x_, y_, w_;
+  int64_t blocks_;
+  ChannelEpilogue epilogue_;
+  bool fast_;  // sums are finished by a bias and bounds
+  int64_t depth_ = 1, columns_ = 1, rows_ = 1;
   int64_t ring_ = 1, span_ = 1;      // rows of the ring; columns of a row
   int64_t pixel_ = 1, column_ = 1;   // floats: weights of a tap; a column of the ring
   std::vector<int32_t> lane_table_;  // [channel of the group][lane]

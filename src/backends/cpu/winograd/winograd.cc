@@ -4,9 +4,8 @@
 // constant.
 #include <algorithm>
 
-#include "backends/cpu/channel_vectors.h"
+#include "backends/cpu/channel_epilogue.h"
 #include "backends/cpu/cpu_kernel.h"
-#include "backends/cpu/gemm/gemm_tile.h"
 #include "backends/cpu/winograd/winograd_geometry.h"
 #include "backends/cpu/winograd/winograd_transform.h"
 
@@ -20,9 +19,7 @@ struct Operands {
   const float* x = nullptr;
   const float* weights = nullptr;  // packed
   const float* zeros = nullptr;    // a pixel outside of the image
-  const float* scale = nullptr;    // padded columns; nullptr: 1
-  const float* bias = nullptr;     // padded columns
-  const float* residual[2] = {nullptr, nullptr};
+  EpilogueOperands epilogue;
   float* y = nullptr;
 };
 
@@ -36,23 +33,14 @@ class WinogradKernel final : public CpuKernel {
         g_(std::move(geometry)),
         products_(products),
         transforms_(transforms),
-        constant_weights_(constant_weights) {
-    const Epilogue& e = params_.epilogue;
-    has_scale_ = e.scale || e.alpha != 1;
+        constant_weights_(constant_weights),
+        epilogue_(stage_, params_.epilogue, g_.padded_k),
+        fast_(epilogue_.clamps() && params_.epilogue.residuals_after == 0 && epilogue_.dense_residuals()) {
     slots_ = std::clamp<int64_t>(threads, 1, std::max<int64_t>(1, g_.strips * static_cast<int64_t>(g_.panels.size())));
-    zeros_at_ = 0;
-    bias_at_ = zeros_at_ + aligned(g_.padded_c * 4);
-    scale_at_ = bias_at_ + aligned(g_.padded_k * 4);
-    scratch_at_ = scale_at_ + (has_scale_ ? aligned(g_.padded_k * 4) : 0);
+    epilogue_at_ = aligned(g_.padded_c * 4);
+    scratch_at_ = epilogue_at_ + epilogue_.workspace_bytes();
     weights_at_ = scratch_at_ + slots_ * aligned(g_.scratch_floats * 4);
     workspace_bytes_ = weights_at_ + (constant_weights_ ? 0 : aligned(g_.packed_floats() * 4));
-    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i)
-      residual_[i] = feature_map(stage_.inputs[static_cast<size_t>(2 + e.scale + e.bias + i)]);
-    const bool clamps =
-        e.activation == Activation::none || e.activation == Activation::relu || e.activation == Activation::clip;
-    fast_ = clamps && e.residuals_after == 0;
-    for (int i = 0; i < e.residuals_before; ++i)
-      fast_ = fast_ && (residual_[i].c > 1 ? residual_[i].pitch_c == 1 : g_.y.c == 1);
   }
 
   int64_t workspace_bytes() const override { return workspace_bytes_; }
@@ -75,7 +63,6 @@ class WinogradKernel final : public CpuKernel {
 
   void run(const CpuLaunch& launch) const override {
     if (g_.tiles == 0 || g_.panels.empty()) return;
-    const Epilogue& e = params_.epilogue;
     const auto input = [&](int i) { return reinterpret_cast<const float*>(launch.inputs[static_cast<size_t>(i)]); };
     const auto workspace = [&](int64_t at) { return reinterpret_cast<float*>(launch.workspace + at); };
     Operands o;
@@ -85,18 +72,9 @@ class WinogradKernel final : public CpuKernel {
       pack_filters(o.weights, workspace(weights_at_), *launch.executor);
       o.weights = workspace(weights_at_);
     }
-    std::fill_n(workspace(zeros_at_), g_.padded_c, 0.0f);
-    o.zeros = workspace(zeros_at_);
-    int next = 2;
-    if (has_scale_) {
-      pad(e.scale ? input(next) : nullptr, next, static_cast<float>(e.alpha), workspace(scale_at_));
-      o.scale = workspace(scale_at_);
-    }
-    next += e.scale;
-    pad(e.bias ? input(next) : nullptr, next, e.bias ? 1.0f : 0.0f, workspace(bias_at_));
-    o.bias = workspace(bias_at_);
-    next += e.bias;
-    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) o.residual[i] = input(next + i);
+    std::fill_n(workspace(0), g_.padded_c, 0.0f);
+    o.zeros = workspace(0);
+    o.epilogue = epilogue_.prepare(launch, epilogue_at_);
 
     // Strips over threads; where there are too few of them also panels, whose inputs are then transformed once per range.
     Executor& executor = *launch.executor;
@@ -181,31 +159,26 @@ class WinogradKernel final : public CpuKernel {
 
   void transform_output(const Operands& o, int64_t tile, const WinogradPanel& panel, const float* products) const {
     const TilePlace at = place(tile);
-    const Epilogue& e = params_.epilogue;
     TileOutputCall call{};
     call.products = products;
     call.point_pitch = g_.product_pitch;
     call.vectors = panel.vectors;
     call.rows = std::min<int64_t>(g_.tile, g_.y.h - at.row), call.columns = std::min<int64_t>(g_.tile, g_.y.w - at.column);
     float* y = o.y + at.n * g_.y.pitch_n + at.row * g_.y.pitch_h + at.column * g_.y.pitch_w + panel.column;
-    const auto residual = [&](int i) {
-      const FeatureMap& map = residual_[i];
-      return o.residual[i] + offset(map, at.n, at.row, at.column) + panel.column * pitch_c(map);
-    };
     if (fast_ && panel.columns == panel.vectors * products_.lanes) {
       call.finish = true;
       call.y = y, call.y_row = g_.y.pitch_h, call.y_column = g_.y.pitch_w;
-      call.scale = o.scale ? o.scale + panel.column : nullptr;
-      call.bias = o.bias + panel.column;
-      call.residuals = e.residuals_before;
+      call.scale = o.epilogue.scale ? o.epilogue.scale + panel.column : nullptr;
+      call.bias = o.epilogue.bias + panel.column;
+      call.residuals = epilogue_.residuals();
       for (int i = 0; i < call.residuals; ++i) {
-        call.residual[i] = residual(i);
-        call.residual_row[i] = residual_[i].h > 1 ? residual_[i].pitch_h : 0;
-        call.residual_column[i] = residual_[i].w > 1 ? residual_[i].pitch_w : 0;
+        const FeatureMap& map = epilogue_.residual_map(i);
+        call.residual[i] = epilogue_.residual(o.epilogue, i, {at.n, at.row, at.column, at.column, panel.column, panel.columns});
+        call.residual_row[i] = map.h > 1 ? map.pitch_h : 0;
+        call.residual_column[i] = map.w > 1 ? map.pitch_w : 0;
       }
-      call.clamp_below = e.activation != Activation::none, call.clamp_above = e.activation == Activation::clip;
-      call.low = e.activation == Activation::clip ? static_cast<float>(e.a) : 0.0f;
-      call.high = static_cast<float>(e.b);
+      const Clamp clamp = epilogue_.clamp();
+      call.clamp_below = clamp.below, call.clamp_above = clamp.above, call.low = clamp.low, call.high = clamp.high;
       return transforms_.output[g_.tile / 2 - 1](call);
     }
     // Sums to a square of their own, then the general epilogue, a row of outputs at a time.
@@ -213,33 +186,11 @@ class WinogradKernel final : public CpuKernel {
     const int64_t width = panel.vectors * products_.lanes;
     call.y = sums, call.y_row = g_.tile * width, call.y_column = width;
     transforms_.output[g_.tile / 2 - 1](call);
-    FinishCall finish{};
-    finish.sums_pitch = width;
-    finish.rows = static_cast<int>(call.columns);
-    finish.columns = panel.columns;
-    finish.scale = o.scale ? o.scale + panel.column : nullptr;
-    finish.bias = o.bias + panel.column;
-    finish.residuals_before = e.residuals_before, finish.residuals_after = e.residuals_after;
-    finish.activation = e.activation;
-    finish.activation_a = static_cast<float>(e.a), finish.activation_b = static_cast<float>(e.b);
-    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) finish.residual_pitch[i] = pitch_c(residual_[i]);
-    for (int64_t row = 0; row < call.rows; ++row) {
-      finish.sums = sums + row * g_.tile * width;
-      for (int64_t column = 0; column < call.columns; ++column) {
-        finish.y[column] = y + row * g_.y.pitch_h + column * g_.y.pitch_w;
-        for (int i = 0; i < e.residuals_before + e.residuals_after; ++i)
-          finish.residual[i][column] = o.residual[i] + offset(residual_[i], at.n, at.row + row, at.column + column) +
-                                       panel.column * pitch_c(residual_[i]);
-      }
-      products_.finish(finish);
-    }
+    for (int64_t row = 0; row < call.rows; ++row)
+      epilogue_.finish(products_, o.epilogue,
+                       {at.n, at.row + row, at.column, at.column + call.columns, panel.column, panel.columns},
+                       sums + row * g_.tile * width, width, g_.y, o.y);
   }
-
-  // Axes of size 1 broadcast whatever their pitch.
-  static int64_t offset(const FeatureMap& map, int64_t n, int64_t h, int64_t w) {
-    return (map.n > 1 ? n * map.pitch_n : 0) + (map.h > 1 ? h * map.pitch_h : 0) + (map.w > 1 ? w * map.pitch_w : 0);
-  }
-  static int64_t pitch_c(const FeatureMap& map) { return map.c > 1 ? map.pitch_c : 0; }
 
   void pack_filters(const float* weights, float* to, Executor& executor) const {
     const WinogradTransform& transform = winograd_transform(g_.tile);
@@ -251,20 +202,17 @@ class WinogradKernel final : public CpuKernel {
     });
   }
 
-  void pad(const float* values, int operand, float factor, float* to) const {
-    pad_channels(values ? &stage_.inputs[static_cast<size_t>(operand)] : nullptr, values, factor, 1, g_.y.c, g_.padded_k, to);
-  }
-
   Stage stage_;
   WinogradParams params_;
   WinogradSchedule schedule_;
   WinogradGeometry g_;
   const TileKernels& products_;
   const WinogradKernels& transforms_;
-  bool constant_weights_, has_scale_ = false, fast_ = false;
-  FeatureMap residual_[2];
+  bool constant_weights_;
+  ChannelEpilogue epilogue_;
+  bool fast_;  // sums are finished without a buffer
   int64_t slots_ = 1;
-  int64_t zeros_at_ = 0, bias_at_ = 0, scale_at_ = 0, scratch_at_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
+  int64_t epilogue_at_ = 0, scratch_at_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
 };
 
 Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU's winograd kernels " + std::move(what) + "."}; }
