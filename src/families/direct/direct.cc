@@ -176,21 +176,24 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const double vectors = in_pixels ? along * number(y.c) : along * groups * number(divided(maps, lanes));  // of sums, of a row
   f.executed_flops = 2 * products * vectors * number(lanes);
 
-  // A step loads a tile's vectors and broadcasts its single numbers. Unaligned vectors of inputs lie in two lines; a broadcast
-  // takes the time of a vector's load on Intel, half of it on Zen.
+  // A step loads a tile's vectors and broadcasts its single numbers, two a cycle. Unaligned vectors of inputs lie in two lines.
   const double vector_bytes = number(lanes) * 4, taps = number(w.filter[2]);
   const double loads = in_pixels ? along * 2 * blocks : tiles * groups * number(divided(maps, lanes));
   const double broadcasts = in_pixels               ? tiles * number(y.c)
                             : s->variant == "slide" ? (number(y.w) + tiles * (taps - 1)) / taps * blocks
                                                     : number(y.w) * blocks;
-  const double per_step = (loads + 0.75 * broadcasts) * vector_bytes;
+  const double l1_rate = device.memory.empty() ? 0 : device.memory[0].bytes_per_second;
+  const double broadcast_bytes = l1_rate > 0 && device.clock_hz > 0 ? 0.5 * l1_rate / device.clock_hz : 0.75 * vector_bytes;
+  const double per_step = loads * vector_bytes + broadcasts * broadcast_bytes;
   const DirectRow row = row_of(*s, stage, s->columns, lanes);
   const DirectReading reading = direct_reading(stage, s->variant, s->columns, lanes);
   // Single floats cost the L1 as much as vectors do.
   const double bundles = groups / number(direct_bundle(p.groups, depth));
+  // Pixels of a group lie far apart: Zen 4 took 6 cycles for each from the L2, 14 from the L3.
+  const double far = p.groups > 1 ? 4 : 1;
   const double laid = reading == DirectReading::in_place ? 0
                       : reading == DirectReading::vectors
-                          ? 2 * number(x.n) * number(x.h) * column_blocks * bundles * number(row.floats) * 4
+                          ? far * 2 * number(x.n) * number(x.h) * column_blocks * bundles * number(row.floats) * 4
                           : number(x.n) * number(x.h) * number(x.w) * number(x.c) * vector_bytes;
   // Sums that wait in the L1 for residuals, factors and functions; the general product does the first two in registers.
   const Epilogue& e = params_of(stage).epilogue;
