@@ -20,11 +20,11 @@ std::vector<Block> find_blocks(const Draft& draft);
 // The block as one step: with the expansion or, `expand` false, without it.
 DraftStep block_step(const Draft& draft, const Block& block, bool expand);
 
-// What became of the draft's steps: the choice of each that runs, and the step itself where it stands for a whole block.
+// What became of the draft's steps: the choice of each that runs, and the step itself where it stands for several of them.
 struct ChosenStep {
   std::optional<DraftStep> block;
   Choice choice;
-  bool dropped = false;  // part of a block
+  bool dropped = false;  // part of a block, or nothing to compute
 };
 // Puts blocks in the place of their last step where that costs less, or where options.fusion says so; others get a candidate
 // that says why not.

@@ -11,6 +11,7 @@
 #include "plan/fuse.h"
 #include "plan/lower.h"
 #include "plan/memory.h"
+#include "plan/spare_copies.h"
 
 namespace sparkle {
 namespace {
@@ -96,6 +97,7 @@ Result<std::vector<ChosenStep>> fastest_steps(const Draft& draft, const Device& 
       chosen[i].choice = std::move(plain);
     }
   choose_blocks(draft, device, options, chosen);
+  spare_copies(draft, [&](const DraftStep& step) { return choice_of(draft, step, device, options, errors); }, chosen);
   return chosen;
 }
 
