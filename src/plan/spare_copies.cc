@@ -16,9 +16,8 @@ int only_reader(const Draft& draft, int value) {
   int reader = -1, touches = 0;
   for (size_t s = 0; s < draft.steps.size(); ++s) {
     const auto count = [&](const std::vector<int>& values) {
-      return static_cast<int>(std::count_if(values.begin(), values.end(), [&](int v) {
-        return draft.values[static_cast<size_t>(v)].buffer == buffer;
-      }));
+      return static_cast<int>(std::count_if(values.begin(), values.end(),
+                                            [&](int v) { return draft.values[static_cast<size_t>(v)].buffer == buffer; }));
     };
     const int reads = count(draft.steps[s].inputs);
     if (reads > 0) reader = static_cast<int>(s);
