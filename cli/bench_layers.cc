@@ -7,6 +7,7 @@
 #include "base/denormals.h"
 #include "bench_crossover.h"
 #include "bench_model.h"
+#include "layer_list.h"
 #include "peers/peers.h"
 #include "progress.h"
 #include "report/bench_rows.h"
@@ -15,37 +16,9 @@
 namespace sparkle::cli {
 namespace {
 
-bool wanted(const std::string& name, const std::vector<std::string>& filters) {
-  if (filters.empty()) return true;
-  for (const std::string& f : filters)
-    if (name.find(f) != std::string::npos) return true;
-  return false;
-}
-
+// Other engines fuse different activations at different cost: beside them layers have none.
 Result<std::vector<NamedProblem>> problems_of(const LayerBench& bench) {
-  std::vector<NamedProblem> problems;
-  if (!bench.layers.empty()) {
-    SPARKLE_TRY(listed, read_layers(bench.layers));
-    for (NamedProblem& p : listed)
-      if (wanted(p.name, bench.filters)) problems.push_back(std::move(p));
-    if (problems.empty() && !bench.filters.empty())
-      return Error{Reason::bad_usage, "No layer of '" + bench.layers + "' has a name with what --filter gives in it."};
-  }
-  for (const std::string& text : bench.convs) {
-    SPARKLE_TRY(problem, parse_conv(text));
-    problems.push_back({"", problem, 0, ""});
-  }
-  for (const std::string& text : bench.gemms) {
-    SPARKLE_TRY(problem, parse_gemm(text));
-    problems.push_back({"", problem, 0, ""});
-  }
-  // What a network's layer carries: a bias and an activation. Other engines fuse different activations at different cost, so
-  // beside them it is the bias alone. A product has neither.
-  for (NamedProblem& p : problems) {
-    if (p.problem.kind == ProblemKind::matmul) continue;
-    p.problem.epilogue.bias = true;
-    if (bench.against.empty()) p.problem.epilogue.activation = Activation::relu;
-  }
+  SPARKLE_TRY(problems, listed_problems({bench.layers, bench.filters, bench.convs, bench.gemms, bench.against.empty()}));
   if (problems.empty())
     return Error{Reason::bad_usage, "Give --layers, --conv, --gemm or --model; see 'sparkle bench --help'."};
   return problems;

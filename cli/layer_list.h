@@ -1,4 +1,4 @@
-// Layers from the command line: a list and convolutions as text.
+// Layers from the command line: those of a list, convolutions and products as text.
 #pragma once
 
 #include <string>
@@ -8,7 +8,15 @@
 
 namespace sparkle::cli {
 
-// Each with what a network's layer carries: a bias and a ReLU. Errors: those of read_layers and parse_conv.
-Result<std::vector<NamedProblem>> listed_problems(const std::string& layers, const std::vector<std::string>& convs);
+struct LayerSelection {
+  std::string layers;                // file
+  std::vector<std::string> filters;  // only layers of the file with one of these in their names; empty: all
+  std::vector<std::string> convs, gemms;
+  bool activations = true;  // a ReLU behind convolutions
+};
+
+// Convolutions come with what a network's layer carries, a bias and a ReLU; products have neither. Errors: those of
+// read_layers, parse_conv and parse_gemm; bad_usage where no layer passes the filters.
+Result<std::vector<NamedProblem>> listed_problems(const LayerSelection& selection);
 
 }  // namespace sparkle::cli

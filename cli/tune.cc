@@ -31,7 +31,7 @@ Result<std::vector<Anchor>> anchors_to_tune(const TuneArguments& a, const PlanOp
     SPARKLE_TRY(graph, bound_graph(std::move(model.graph), a.shapes));
     return anchors_of(graph, options);
   }
-  SPARKLE_TRY(problems, listed_problems(a.layers, a.convs));
+  SPARKLE_TRY(problems, listed_problems({a.layers, {}, a.convs, {}, true}));
   std::vector<Anchor> anchors;
   for (const NamedProblem& p : problems) anchors.push_back(anchor_of(p.name, p.problem));
   return anchors;

@@ -116,6 +116,32 @@ inline Operand poisoned_output(Random& random, const Dims& shape, bool gaps) {
   return y;
 }
 
+inline Stage stage_of(const StageParams& params, const std::vector<Operand>& inputs, const Operand& y) {
+  Stage stage{params, {}, {y.desc}};
+  for (const Operand& operand : inputs) stage.inputs.push_back(operand.desc);
+  return stage;
+}
+
+// What the family's reference makes of the operands, in doubles.
+inline Expected expected_of(const FamilyInfo& family, const Stage& stage, std::vector<Operand>& inputs) {
+  std::vector<TensorView> views;
+  for (Operand& operand : inputs) views.push_back(operand.view());
+  Expected expected(stage.outputs[0]);
+  const TensorView view = expected.view();
+  family.reference(stage.params, views, {&view, 1});
+  return expected;
+}
+
+// A device that has this unit and nothing else.
+inline Device device_with(const std::string& unit_name, int cores = 1) {
+  Device device;
+  device.cores = cores;
+  MathUnit unit;
+  unit.name = unit_name;
+  device.units = {unit};
+  return device;
+}
+
 // Runs a kernel on a workspace of NaN; the weights (input 1) are packed first if the kernel packs them.
 inline void run_kernel(const cpu::CpuKernel& kernel, std::vector<Operand>& inputs, Operand& y, int threads) {
   ThreadPool pool(threads);

@@ -60,12 +60,8 @@ std::string check(Random& random, const Case& c) {
   test::add_epilogue_operands(random, e, y_shape, c.gaps, c.odd_vectors ? 3 : 1, inputs);
   Operand y = test::poisoned_output(random, y_shape, c.gaps);
 
-  Stage stage{c.params, {}, {y.desc}};
-  std::vector<TensorView> views;
-  for (Operand& operand : inputs) stage.inputs.push_back(operand.desc), views.push_back(operand.view());
-  test::Expected expected(y.desc);
-  const TensorView expected_view = expected.view();
-  depthwise_reference(stage.params, views, {&expected_view, 1});
+  const Stage stage = test::stage_of(c.params, inputs, y);
+  const test::Expected expected = test::expected_of(depthwise_info(), stage, inputs);
 
   DepthwiseSchedule schedule;
   schedule.variant = c.variant, schedule.unit = c.unit;

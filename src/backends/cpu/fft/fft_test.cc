@@ -110,18 +110,10 @@ void check(Random& random, const Case& c) {
   Stage stage = stage_of(c, inputs[0].desc, y.desc);
   inputs.push_back(test::random_operand(random, stage.inputs[1]));
   test::add_epilogue_operands(random, c.params.epilogue, y_shape, c.gaps, 1, inputs);
-  stage.inputs.clear();
-  std::vector<TensorView> views;
-  for (Operand& operand : inputs) stage.inputs.push_back(operand.desc), views.push_back(operand.view());
-  test::Expected expected(y.desc);
-  const TensorView expected_view = expected.view();
-  fft_info().reference(stage.params, views, {&expected_view, 1});
+  stage = test::stage_of(c.params, inputs, y);
+  const test::Expected expected = test::expected_of(fft_info(), stage, inputs);
 
-  Device device;
-  device.cores = c.cores;
-  MathUnit unit;
-  unit.name = c.schedule.unit;
-  device.units = {unit};
+  const Device device = test::device_with(c.schedule.unit, c.cores);
   auto made = make_fft(stage, c.schedule, device, c.constant ? 2u : 0u);
   ASSERT_TRUE(made.ok()) << made.error().message;
   test::run_kernel(**made, inputs, y, c.threads);
@@ -168,10 +160,7 @@ TEST(FftKernel, LongLines) {
 TEST(FftKernel, ErrorsNameTheReason) {
   const auto units = units_of_this_machine();
   if (units.empty()) GTEST_SKIP() << "no vector unit here";
-  Device device;
-  MathUnit unit;
-  unit.name = units[0];
-  device.units = {unit};
+  const Device device = test::device_with(units[0]);
   FftParams params;
   params.window.filter = {1, 9, 9};
   Stage stage{params,

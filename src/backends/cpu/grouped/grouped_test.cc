@@ -74,17 +74,10 @@ void check(Random& random, const Case& c) {
   test::add_epilogue_operands(random, e, y_shape, c.gaps, 1, inputs);
   Operand y = test::poisoned_output(random, y_shape, c.gaps);
 
-  Stage stage{c.params, {}, {y.desc}};
-  std::vector<TensorView> views;
-  for (Operand& operand : inputs) stage.inputs.push_back(operand.desc), views.push_back(operand.view());
-  test::Expected expected(y.desc);
-  const TensorView expected_view = expected.view();
-  grouped_info().reference(stage.params, views, {&expected_view, 1});
+  const Stage stage = test::stage_of(c.params, inputs, y);
+  const test::Expected expected = test::expected_of(grouped_info(), stage, inputs);
 
-  Device device;
-  MathUnit unit;
-  unit.name = c.schedule.unit;
-  device.units = {unit};
+  const Device device = test::device_with(c.schedule.unit);
   auto made = make_grouped(stage, c.schedule, device, c.constant ? 2u : 0u);
   if (!made.ok() && made.error().reason == Reason::filter_not_served) return;  // too large for the ring
   ASSERT_TRUE(made.ok()) << made.error().message;
@@ -113,10 +106,7 @@ TEST(GroupedKernel, LikeTheConvolution) {
 TEST(GroupedKernel, ErrorsNameTheReason) {
   const auto units = units_of_this_machine();
   if (units.empty()) GTEST_SKIP() << "no vector unit here";
-  Device device;
-  MathUnit unit;
-  unit.name = units[0];
-  device.units = {unit};
+  const Device device = test::device_with(units[0]);
   GroupedParams params;
   params.groups = 2;
   Stage stage{params,

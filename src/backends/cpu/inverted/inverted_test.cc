@@ -95,18 +95,10 @@ void check(Random& random, const Case& c) {
     inputs.push_back(test::random_operand(random, test::channels_last_desc(random, y_shape, c.gaps)));
   Operand y = test::poisoned_output(random, y_shape, c.gaps);
 
-  Stage stage{c.params, {}, {y.desc}};
-  std::vector<TensorView> views;
-  for (Operand& operand : inputs) stage.inputs.push_back(operand.desc), views.push_back(operand.view());
-  test::Expected expected(y.desc);
-  const TensorView expected_view = expected.view();
-  inverted_reference(stage.params, views, {&expected_view, 1});
+  const Stage stage = test::stage_of(c.params, inputs, y);
+  const test::Expected expected = test::expected_of(inverted_info(), stage, inputs);
 
-  Device device;
-  device.cores = c.cores;
-  MathUnit unit;
-  unit.name = c.schedule.unit;
-  device.units = {unit};
+  const Device device = test::device_with(c.schedule.unit, c.cores);
   auto made = make_inverted(stage, c.schedule, device, c.constants);
   ASSERT_TRUE(made.ok()) << made.error().message;
 
@@ -155,10 +147,7 @@ TEST(InvertedKernel, ErrorsNameTheReason) {
   for (const std::string& unit : units_of_this_machine())
     if (unit_name.empty() && inverted_kernels_of(unit)) unit_name = unit;
   if (unit_name.empty()) GTEST_SKIP() << "no vector unit here";
-  Device device;
-  MathUnit unit;
-  unit.name = unit_name;
-  device.units = {unit};
+  const Device device = test::device_with(unit_name);
   InvertedParams params;
   params.window.filter = {1, 3, 3};
   Stage stage{params,

@@ -71,18 +71,10 @@ void check(Random& random, const Case& c) {
   test::add_epilogue_operands(random, e, y_shape, c.gaps, 1, inputs);
   Operand y = test::poisoned_output(random, y_shape, c.gaps);
 
-  Stage stage{c.params, {}, {y.desc}};
-  std::vector<TensorView> views;
-  for (Operand& operand : inputs) stage.inputs.push_back(operand.desc), views.push_back(operand.view());
-  test::Expected expected(y.desc);
-  const TensorView expected_view = expected.view();
-  winograd_info().reference(stage.params, views, {&expected_view, 1});
+  const Stage stage = test::stage_of(c.params, inputs, y);
+  const test::Expected expected = test::expected_of(winograd_info(), stage, inputs);
 
-  Device device;
-  device.cores = c.cores;
-  MathUnit unit;
-  unit.name = c.schedule.unit;
-  device.units = {unit};
+  const Device device = test::device_with(c.schedule.unit, c.cores);
   auto made = make_winograd(stage, c.schedule, device, c.constant ? 2u : 0u);
   ASSERT_TRUE(made.ok()) << made.error().message;
   test::run_kernel(**made, inputs, y, c.threads);
@@ -111,10 +103,7 @@ TEST(WinogradKernel, LikeTheConvolution) {
 TEST(WinogradKernel, ErrorsNameTheReason) {
   const auto units = units_of_this_machine();
   if (units.empty()) GTEST_SKIP() << "no vector unit here";
-  Device device;
-  MathUnit unit;
-  unit.name = units[0];
-  device.units = {unit};
+  const Device device = test::device_with(units[0]);
   WinogradParams params;
   params.window.filter = {1, 3, 3};
   Stage stage{params,
