@@ -293,6 +293,7 @@ class GroupedWalk {
         lanes_(lanes),
         depth_(x_.c / p_.groups),
         blocks_(divided(y_.c, lanes)),
+        column_((s.variant == "permute" ? 1 : depth_) * lanes),
         memory_(memory) {
     const Window& w = p_.window;
     ring_ = (w.filter[1] - 1) * w.dilation[1] + 1;
@@ -300,7 +301,7 @@ class GroupedWalk {
     o_.x = memory.allocate(stage.inputs[0].bytes());
     o_.weights = memory.allocate(blocks_ * w.taps() * depth_ * lanes * 4);
     o_.y = memory.allocate(stage.outputs[0].bytes());
-    o_.scratch = memory.allocate(ring_ * span_ * depth_ * lanes * 4);
+    o_.scratch = memory.allocate(ring_ * span_ * column_ * 4);
   }
   void run() {
     const int64_t rows = s_.rows > 0 ? s_.rows : y_.h;
@@ -314,7 +315,7 @@ class GroupedWalk {
  private:
   void part(int64_t n, int64_t block, int64_t p0, int64_t p1, int64_t q0, int64_t q1) {
     const Window& w = p_.window;
-    const int64_t pixel = depth_ * lanes_, left = q0 * w.stride[2] - w.pad_begin[2];
+    const int64_t left = q0 * w.stride[2] - w.pad_begin[2];
     const int64_t span = (q1 - q0 - 1) * w.stride[2] + (w.filter[2] - 1) * w.dilation[2] + 1, channel = block * lanes_;
     std::vector<int64_t> held(static_cast<size_t>(ring_), -1);
     for (int64_t p = p0; p < p1; ++p) {
@@ -322,7 +323,7 @@ class GroupedWalk {
       for (int64_t r = 0; r < w.filter[1]; ++r) {
         const int64_t h = p * w.stride[1] - w.pad_begin[1] + r * w.dilation[1];
         if (h < 0 || h >= x_.h) continue;
-        const int64_t to = o_.scratch + h % ring_ * span_ * pixel * 4;
+        const int64_t to = o_.scratch + h % ring_ * span_ * column_ * 4;
         if (held[static_cast<size_t>(h % ring_)] != h) {
           held[static_cast<size_t>(h % ring_)] = h;
           for (int64_t i = 0; i < span; ++i) {
@@ -330,8 +331,8 @@ class GroupedWalk {
               memory_.load(static_cast<double>(lanes_ * 4));
               memory_.read(o_.x + (n * x_.pitch_n + h * x_.pitch_h + (left + i) * x_.pitch_w + channel) * 4, lanes_ * 4);
             }
-            memory_.load(static_cast<double>(pixel * 4));
-            memory_.write(to + i * pixel * 4, pixel * 4);
+            memory_.load(static_cast<double>(column_ * 4));
+            memory_.write(to + i * column_ * 4, column_ * 4);
           }
         }
         rows.push_back(to), taps.push_back(r);
@@ -339,14 +340,15 @@ class GroupedWalk {
       const int64_t tiles = divided(q1 - q0, cpu::kMostGroupedPixels);
       for (int64_t t = 0; t < tiles; ++t) {
         const int64_t begin = t * (q1 - q0) / tiles, end = (t + 1) * (q1 - q0) / tiles, pixels = end - begin;
-        for (size_t r = 0; r < rows.size(); ++r) sums(block, rows[r] + begin * w.stride[2] * pixel * 4, taps[r], pixels);
+        for (size_t r = 0; r < rows.size(); ++r) sums(block, rows[r] + begin * w.stride[2] * column_ * 4, taps[r], pixels);
         memory_.load(static_cast<double>(pixels * lanes_ * 4));
         for (int64_t q = q0 + begin; q < q0 + end; ++q)
           memory_.write(o_.y + (n * y_.pitch_n + p * y_.pitch_h + q * y_.pitch_w + channel) * 4, lanes_ * 4);
       }
     }
   }
-  // One row of the filter over some outputs. Three taps side by side load each input once.
+  // One row of the filter over some outputs. Three taps side by side load each input once; a permuted one for each channel of
+  // its group.
   void sums(int64_t block, int64_t x, int64_t row, int64_t pixels) {
     const Window& w = p_.window;
     const int64_t pixel = depth_ * lanes_ * 4, stride = w.stride[2], filter = w.filter[2];
@@ -356,13 +358,13 @@ class GroupedWalk {
     memory_.read(o_.weights + (block * w.filter[1] + row) * filter * pixel, filter * pixel);
     for (int64_t s = 0; s < (slides ? 1 : filter); ++s)
       for (int64_t i = 0; i < (slides ? inputs : pixels); ++i)
-        memory_.read(x + (slides ? i : s * w.dilation[2] + i * stride) * pixel, pixel);
+        memory_.read(x + (slides ? i : s * w.dilation[2] + i * stride) * column_ * 4, column_ * 4);
   }
 
   const GroupedParams& p_;
   const GroupedSchedule& s_;
   FeatureMap x_, y_;
-  int64_t lanes_, depth_, blocks_, ring_ = 1, span_ = 1;
+  int64_t lanes_, depth_, blocks_, column_, ring_ = 1, span_ = 1;  // column_: floats of the ring
   MemoryWalk& memory_;
   WalkedOperands o_;
 };
