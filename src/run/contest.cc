@@ -15,6 +15,8 @@ using Clock = std::chrono::steady_clock;
 
 // A sample is as many calls as take this long: single calls of a few microseconds drown in the clock's own cost.
 constexpr double kSampleSeconds = 0.5e-3;
+// Threads that slept may wake on one core; some ms later the system has parted them.
+constexpr double kSettleSeconds = 20e-3;
 // Other engines' idle threads spin for a while before they sleep: 1 ms and more was seen.
 constexpr std::chrono::milliseconds kPause{2};
 
@@ -58,11 +60,14 @@ Status calibrate(Contestant& c) {
   return ok();
 }
 
-Status visit(Contestant& c, double seconds) {
+Status visit(Contestant& c, double seconds, double settle) {
   SPARKLE_TRY(fixed, c.run->fixed_seconds(c.calls));
-  SPARKLE_CHECK(c.run->run(1));  // what the others pushed out of the caches comes back
+  auto start = Clock::now();
+  do {
+    SPARKLE_CHECK(c.run->run(1));  // what the others pushed out of the caches comes back
+  } while (seconds_since(start) < settle);
   std::vector<double> samples;
-  const auto start = Clock::now();
+  start = Clock::now();
   do {
     const auto begin = Clock::now();
     SPARKLE_CHECK(c.run->run(c.calls));
@@ -85,7 +90,7 @@ Status play(Backend& backend, const std::string& unit, double flops, const Layer
     double before = backend.probe_peak(unit);
     for (size_t turn = 0; turn < count; ++turn) {
       Contestant& c = contestants[(turn + static_cast<size_t>(round)) % count];
-      SPARKLE_CHECK(visit(c, options.seconds_per_round));
+      SPARKLE_CHECK(visit(c, options.seconds_per_round, backend.device().cores > 1 ? kSettleSeconds : 0));
       std::this_thread::sleep_for(kPause);
       const double after = backend.probe_peak(unit), peak = (before + after) / 2;
       before = after;
