@@ -54,9 +54,9 @@ double seconds_of(const ChosenStep& step) { return step.choice.cost.seconds; }
 double plane_seconds(const Draft& draft, int step, const Device& device) {
   const TensorDesc& plane = draft.desc(draft.steps[static_cast<size_t>(step)].outputs[0]);
   const MemoryLevel* l2 = device.level("L2");
-  if (!l2 || device.memory.empty() || plane.bytes() <= l2->bytes) return 0;
+  if (!l2 || l2->bytes <= 0 || plane.bytes() <= l2->bytes) return 0;
   const MemoryLevel& outermost = device.memory.back();
-  const double rate = outermost.copy_bytes_per_second > 0 ? outermost.copy_bytes_per_second : outermost.bytes_per_second / 2;
+  const double rate = outermost.copy_bytes_per_second > 0 ? outermost.copy_bytes_per_second : outermost.total_bytes_per_second;
   return rate > 0 ? 2 * static_cast<double>(plane.bytes()) / rate : 0;
 }
 
@@ -82,13 +82,14 @@ Fused fused(const Draft& draft, const DraftStep& step, const Device& device, con
   return {std::nullopt, why_not};
 }
 
-// The layers of a block as they would run apart, in one row.
-Candidate apart(const std::vector<const ChosenStep*>& layers, Reason reason) {
+// The layers of a block as they would run apart, in one row; `planes`: seconds of the planes between them.
+Candidate apart(const std::vector<const ChosenStep*>& layers, double planes, Reason reason) {
   Candidate row{"apart", "", std::nullopt, reason};
   for (const ChosenStep* layer : layers) {
     row.schedule += (row.schedule.empty() ? "" : ", then ") + layer->choice.algorithm;
     row.cost = row.cost ? add(*row.cost, layer->choice.cost) : layer->choice.cost;
   }
+  if (row.cost) row.cost->seconds += planes;
   return row;
 }
 
@@ -169,8 +170,10 @@ void choose_blocks(const Draft& draft, const Device& device, const PlanOptions& 
         (steps[static_cast<size_t>(block.expand)].dropped || steps[static_cast<size_t>(block.expand)].block))
       block.expand = -1;
     ChosenStep* expand = block.expand < 0 ? nullptr : &steps[static_cast<size_t>(block.expand)];
-    const double wide = expand ? seconds_of(*expand) + plane_seconds(draft, block.expand, device) : 0;
-    const double layers = wide + seconds_of(depthwise) + plane_seconds(draft, block.depthwise, device) + seconds_of(project);
+    const double wide_plane = expand ? plane_seconds(draft, block.expand, device) : 0,
+                 deep_plane = plane_seconds(draft, block.depthwise, device);
+    const double wide = expand ? seconds_of(*expand) + wide_plane : 0;
+    const double layers = wide + seconds_of(depthwise) + deep_plane + seconds_of(project);
     Fused whole;
     DraftStep whole_step;
     if (expand) whole_step = block_step(draft, block, true), whole = fused(draft, whole_step, device, options, forced);
@@ -197,7 +200,8 @@ void choose_blocks(const Draft& draft, const Device& device, const PlanOptions& 
     std::vector<const ChosenStep*> replaced;
     if (take_whole) replaced.push_back(expand);
     replaced.push_back(&depthwise), replaced.push_back(&project);
-    taken.candidates.push_back(apart(replaced, forced ? Reason::forced_other : Reason::costlier));
+    taken.candidates.push_back(
+        apart(replaced, deep_plane + (take_whole ? wide_plane : 0), forced ? Reason::forced_other : Reason::costlier));
     if (take_whole) expand->dropped = true;
     depthwise.dropped = true;
     project.block = take_whole ? whole_step : pair_step;

@@ -43,6 +43,7 @@ TEST(LargeShapes, Windows) {
   ConvOp conv;
   EXPECT_EQ(planned({1, 1, 2, kLong}, {1, 1, 1, 3}, conv), "");
   EXPECT_EQ(planned({1, 1, 2, int64_t{1} << 31}, {1, 1, 1, int64_t{1} << 30}, conv), "");
+  EXPECT_EQ(planned({1, 4, 7, kLong}, {4, 4, 7, 7}, conv), "");
   conv.groups = 8;
   EXPECT_EQ(planned({1, 8, 1, kLong}, {8, 1, 1, 3}, conv), "");
   ConvOp transposed;

@@ -337,7 +337,8 @@ class GroupedWalk {
         }
         rows.push_back(to), taps.push_back(r);
       }
-      const int64_t tiles = divided(q1 - q0, cpu::kMostGroupedPixels);
+      const int64_t tiles =
+          divided(q1 - q0, s_.variant == "permute" && lanes_ == 8 ? cpu::kMostGroupedPixels - 2 : cpu::kMostGroupedPixels);
       for (int64_t t = 0; t < tiles; ++t) {
         const int64_t begin = t * (q1 - q0) / tiles, end = (t + 1) * (q1 - q0) / tiles, pixels = end - begin;
         for (size_t r = 0; r < rows.size(); ++r) sums(block, rows[r] + begin * w.stride[2] * column_ * 4, taps[r], pixels);

@@ -45,7 +45,8 @@ class ChannelEpilogue {
   const FeatureMap& residual_map(int i) const { return residual_[i]; }
   const float* residual(const EpilogueOperands& operands, int i, const OutputRow& at) const;  // at q0, the first channel
 
-  // Sums, [output][sums_pitch] in whole vectors, to outputs: y is element 0 of the map `y_map`. Sums are used as scratch.
+  // Sums, [output][sums_pitch], to outputs: y is element 0 of the map `y_map`. Behind the sums as many floats as a vector has
+  // can be read.
   void finish(const TileKernels& tiles, const EpilogueOperands& operands, const OutputRow& row, float* sums, int64_t sums_pitch,
               const FeatureMap& y_map, float* y) const;
 

@@ -106,9 +106,20 @@ std::optional<DirectSchedule> schedule_on(const Stage& stage, const Variant& var
     return s.variant != "pixels" ? even : std::min(rounded(even, lanes), std::max<int64_t>(1, y.w));
   };
   const auto floats = [&] { return ring * row_of(s, stage, columns(), lanes).floats; };
-  while (floats() > kDirectScratchFloats && columns() > lanes) ++blocks;
+  // The fewest blocks whose rows fit: rows may be as long as tensors may be large.
+  int64_t most_blocks = std::max<int64_t>(1, divided(y.w, lanes));
+  for (int64_t least = 1; least < most_blocks;) {
+    blocks = least + (most_blocks - least) / 2;
+    if (floats() <= kDirectScratchFloats) {
+      most_blocks = blocks;
+    } else {
+      least = blocks + 1;
+    }
+  }
+  blocks = most_blocks;
   if (floats() > kDirectScratchFloats) return std::nullopt;
-  if (variant.name == "slide" && columns() < (s.pixels + 1) / 2) return std::nullopt;
+  const int64_t last = y.w - (divided(y.w, columns()) - 1) * columns();
+  if (variant.name == "slide" && std::min(columns(), last) < (s.pixels + 1) / 2) return std::nullopt;
   s.columns = columns();
   s.rows = rows_per_task(stage, blocks, device);
   return s;

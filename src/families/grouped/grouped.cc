@@ -26,6 +26,12 @@ GemmParams as_gemm(const GroupedParams& p) {
   return gemm;
 }
 
+// Outputs of a tile: the origins of permuted lanes take two registers.
+int grouped_pixels(std::string_view variant, const MathUnit& unit) {
+  const int registers = unit.registers > 0 ? unit.registers : unit.name == "avx2" ? 16 : 32;
+  return variant == "permute" && registers < 32 ? 10 : 12;
+}
+
 void reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   gemm_reference(as_gemm(std::get<GroupedParams>(params)), inputs, outputs);
 }
@@ -90,9 +96,9 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   f.executed_flops *= blocks * lanes / static_cast<double>(y.c);
   const double column_blocks = std::ceil(static_cast<double>(y.w) / static_cast<double>(s->columns));
   const double row_blocks = s->rows > 0 ? std::ceil(static_cast<double>(y.h) / static_cast<double>(s->rows)) : 1;
-  // Spreading writes each input once per lane of its group, for each block of rows and columns again where windows overlap,
-  // which nothing hides. Three taps side by side load each spread input once for all outputs of a call, others once per
-  // product.
+  // Inputs are written to the ring, spread ones once per lane of their group, for each block of rows and columns again where
+  // windows overlap, which nothing hides. Three taps side by side load each input once for all outputs of a call, others once
+  // per product; permuted ones for each channel of their group.
   const Window& w = p.window;
   const double pixel = depth * lanes * 4, column = s->variant == "permute" ? lanes * 4 : pixel;
   const double columns = static_cast<double>(y.w) / column_blocks, rows = static_cast<double>(y.h) / row_blocks;
@@ -103,8 +109,9 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const double spread =
       static_cast<double>(y.n) * blocks * column_blocks * row_blocks * reach(1, rows, x.h) * reach(2, columns, x.w) * column;
   const bool slides = w.filter[2] == 3 && w.dilation[2] == 1 && w.stride[2] <= 2;
-  const double calls = static_cast<double>(y.n * y.h) * blocks * column_blocks * std::ceil(columns / 12);
-  const double outputs = columns / std::ceil(columns / 12);
+  const double tiles = std::ceil(columns / grouped_pixels(s->variant, *unit));
+  const double calls = static_cast<double>(y.n * y.h) * blocks * column_blocks * tiles;
+  const double outputs = columns / tiles;
   const double taps = static_cast<double>(w.filter[2]),
                loads = slides ? (outputs - 1) * static_cast<double>(w.stride[2]) + 3 : outputs * taps;
   if (!f.bytes.empty()) {

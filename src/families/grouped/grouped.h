@@ -1,5 +1,5 @@
 // The grouped family: convolutions with groups of a few channels each, as many filters as channels in a group. One vector holds
-// several groups; their channels are spread over its lanes once per pixel and used by every tap.
+// several groups; their channels are spread over its lanes once per pixel and used by every tap, or permuted at each use.
 // Operands: x [N,C,H,W], w [C,C/groups,R,S], epilogue operands -> y [N,C,P,Q].
 #pragma once
 
@@ -23,7 +23,7 @@ struct GroupedParams {
 struct GroupedSchedule {
   std::string variant = "spread";
   std::string unit;
-  int64_t columns = 0;  // outputs of a row whose inputs, spread, stay in the L1 for all rows of the filter
+  int64_t columns = 0;  // outputs of a row whose inputs stay in the L1 for all rows of the filter
   int64_t rows = 0;     // of outputs per task; 0: all
 
   template <class V>

@@ -1,6 +1,6 @@
 // make_direct: a convolution of few channels compiled for the CPU. A task takes some rows and columns of outputs of an image
-// and all maps: input rows are laid padded into a ring that holds as many as the filter reaches over, unless they can be read
-// where they are. Workspace: scale and bias padded to whole vectors, weights that are not constant.
+// and all maps of a bundle of groups: input rows are laid padded into a ring that holds as many as the filter reaches over,
+// unless they can be read where they are. Workspace: scale and bias padded to whole vectors, weights that are not constant.
 #include <algorithm>
 #include <span>
 
@@ -83,8 +83,8 @@ class DirectConvolution final : public CpuKernel {
     if (packed_bytes(input) == 0) return {};
     const TensorDesc& w = stage_.inputs[1];
     std::string key = "direct way=" + std::to_string(static_cast<int>(way_)) + " lanes=" + std::to_string(kernels_.lanes) +
-                      " maps=" + std::to_string(blocks_.empty() ? 0 : blocks_[0].vectors) + " shape=" + w.shape.to_string() +
-                      " offset=" + std::to_string(w.layout.offset) + " pitch=";
+                      " groups=" + std::to_string(params_.groups) + " blocks=" + std::to_string(blocks_.size()) +
+                      " shape=" + w.shape.to_string() + " offset=" + std::to_string(w.layout.offset) + " pitch=";
     for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
     return key;
   }

@@ -160,6 +160,25 @@ TEST(DirectKernel, TakesWhatThePlannerProposes) {
   EXPECT_GT(made, 300);
 }
 
+// Layers that share weights share what is packed of them where the keys are the same.
+TEST(DirectKernel, KeysTellGroupsApart) {
+  const auto units = units_of_this_machine();
+  if (units.empty()) GTEST_SKIP() << "no vector unit here";
+  std::vector<std::string> keys;
+  for (int64_t groups = 1; groups <= 3; groups += 2) {
+    const Dims x{1, 4 * groups, 8, 8}, y{1, 24, 6, 6};
+    const Stage stage{DirectParams{groups, Window{{1, 3, 3}}, {}},
+                      {{DType::f32, x, channels_last(x)}, dense_desc(DType::f32, {24, 4, 3, 3})},
+                      {{DType::f32, y, channels_last(y)}}};
+    DirectSchedule schedule;
+    schedule.unit = units[0], schedule.columns = 6;
+    const auto kernel = make_direct(stage, schedule, test::device_with(units[0]), 2);
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    keys.push_back((*kernel)->packed_key(1));
+  }
+  EXPECT_NE(keys[0], keys[1]);
+}
+
 TEST(DirectKernel, ErrorsNameTheReason) {
   const auto units = units_of_this_machine();
   if (units.empty()) GTEST_SKIP() << "no vector unit here";
