@@ -53,7 +53,9 @@ TEST(Image, UndefinedJpegTablesAreAlwaysTheSame) {
   const auto read = [] { return read_image(SPARKLE_SOURCE_DIR "/tests/fuzz/seeds/undefined_table.jpg"); };
   const auto first = read(), second = read();
   ASSERT_EQ(first.ok(), second.ok());
-  if (first.ok()) EXPECT_EQ(first->pixels, second->pixels);
+  if (first.ok()) {
+    EXPECT_EQ(first->pixels, second->pixels);
+  }
 }
 
 TEST(Image, SixteenBitsBecomeFractions) {
