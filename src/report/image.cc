@@ -20,10 +20,6 @@
 #define STBI_ONLY_PNM
 #define STBI_NO_STDIO
 #define STBI_MAX_DIMENSIONS 65536
-// Zeros, where the decoder would read tables that a damaged JPEG file uses and never defines.
-#define STBI_MALLOC(size) std::calloc(1, size)
-#define STBI_REALLOC(memory, size) std::realloc(memory, size)
-#define STBI_FREE(memory) std::free(memory)
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_WRITE_NO_STDIO
