@@ -50,7 +50,7 @@ double seconds_of(const ChosenStep& step) { return step.choice.cost.seconds; }
 
 // What a plane between layers costs beyond their own predictions: these take it to be near, but in a network the others'
 // weights and planes have passed through the outer caches since its memory was last used, so that a plane larger than the L2 is
-// fetched to be written and written back. Measured in MobileNetV2 on Zen 4: 0.15 ms for 1.6 MB.
+// fetched to be written and written back. Measured in MobileNetV2 on Zen 4: 0.16 to 0.23 ms for 1.6 MB.
 double plane_seconds(const Draft& draft, int step, const Device& device) {
   const TensorDesc& plane = draft.desc(draft.steps[static_cast<size_t>(step)].outputs[0]);
   const MemoryLevel* l2 = device.level("L2");

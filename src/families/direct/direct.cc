@@ -8,6 +8,7 @@
 #include "families/common.h"
 #include "families/direct/direct_layout.h"
 #include "families/gemm/gemm_family.h"
+#include "families/group_rows.h"
 #include "families/taps.h"
 
 namespace sparkle {
@@ -50,19 +51,11 @@ DirectRow row_of(const DirectSchedule& s, const Stage& stage, int64_t columns, i
 }
 
 // Rows of outputs per task: all, or so few that there are some tasks for each core, in numbers that let all cores end together.
-// Groups pass over the same lines of x and y one after the other: those of a task wait for them in the L2.
 int64_t rows_per_task(const Stage& stage, int64_t column_blocks, const Device& device) {
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   const DirectParams& p = params_of(stage);
-  const int64_t bundles = p.groups / direct_bundle(p.groups, x.c / p.groups);
-  const int64_t cores = std::max(1, device.cores), strips = std::max<int64_t>(1, y.n * column_blocks * bundles);
-  if (p.groups > 1) {
-    const MemoryLevel* l2 = device.level("L2");
-    const int64_t row_bytes = std::max<int64_t>(1, x.w * x.c * 4 * p.window.stride[1]);
-    const int64_t most =
-        std::clamp<int64_t>((l2 && l2->bytes > 0 ? l2->bytes : 256 * 1024) / 4 / row_bytes, 4, std::max<int64_t>(4, y.h));
-    return cores > 1 ? std::min(most, std::max<int64_t>(4, divided(y.h, 4))) : most;
-  }
+  if (p.groups > 1) return group_rows(x, y, p.window.stride[1], device);
+  const int64_t cores = std::max(1, device.cores), strips = std::max<int64_t>(1, y.n * column_blocks);
   if (cores == 1 || strips >= 8 * cores) return 0;
   int64_t best = y.h, least = 0;
   for (int64_t blocks = 1; blocks <= divided(8 * cores, strips); ++blocks) {

@@ -7,6 +7,7 @@
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
+#include "families/group_rows.h"
 
 namespace sparkle {
 namespace {
@@ -70,12 +71,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   s.unit = unit->name;
   const int64_t blocks = (y.w + most - 1) / most;
   s.columns = std::max<int64_t>(1, (y.w + blocks - 1) / std::max<int64_t>(1, blocks));
-  // All blocks of filters pass over the same rows of inputs before the next rows come: they then wait in the L2. Each such pass
-  // spreads the rows above its own again.
-  const MemoryLevel* l2 = device.level("L2");
-  const int64_t row_bytes = std::max<int64_t>(1, x.w * x.c * 4 * std::min<int64_t>(w.stride[1], kMostGroupedRing));
-  s.rows = std::clamp<int64_t>((l2 && l2->bytes > 0 ? l2->bytes : 256 * 1024) / 4 / row_bytes, 4, std::max<int64_t>(4, y.h));
-  if (device.cores > 1) s.rows = std::min(s.rows, std::max<int64_t>(4, (y.h + 3) / 4));
+  s.rows = group_rows(x, y, std::min<int64_t>(w.stride[1], kMostGroupedRing), device);
   return {s};
 }
 

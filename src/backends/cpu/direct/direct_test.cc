@@ -171,7 +171,7 @@ TEST(DirectKernel, KeysTellGroupsApart) {
                       {{DType::f32, x, channels_last(x)}, dense_desc(DType::f32, {24, 4, 3, 3})},
                       {{DType::f32, y, channels_last(y)}}};
     DirectSchedule schedule;
-    schedule.unit = units[0], schedule.columns = 6;
+    schedule.unit = units[0], schedule.columns = 6, schedule.maps = 1;
     const auto kernel = make_direct(stage, schedule, test::device_with(units[0]), 2);
     ASSERT_TRUE(kernel.ok()) << kernel.error().message;
     keys.push_back((*kernel)->packed_key(1));
