@@ -9,18 +9,27 @@ namespace sparkle {
 // near the kernels come to them (wider ones need fewer instructions and have more registers), and a probe taken while the
 // machine was busy, once kept, would pick the wrong unit for good.
 constexpr std::array<std::string_view, 4> kServedUnits = {"avx512", "avx2", "sve", "neon"};
+constexpr std::array<std::string_view, 1> kVulkanUnits = {"fma-f32"};
 // Units that only stages on 8-bit integers use.
 constexpr std::array<std::string_view, 4> kIntegerUnits = {"avx512-vnni", "avx-vnni", "avx2-int16", "neon-dot"};
 
 bool has_kernels(const Device& device, const MathUnit& unit) {
   const auto listed = [&](const auto& list) { return std::find(list.begin(), list.end(), unit.name) != list.end(); };
-  return device.kind == DeviceKind::cpu && (listed(kServedUnits) || listed(kIntegerUnits));
+  switch (device.kind) {
+    case DeviceKind::cpu: return listed(kServedUnits) || listed(kIntegerUnits);
+    case DeviceKind::vulkan: return listed(kVulkanUnits);
+    case DeviceKind::cuda: return false;
+  }
+  return false;
 }
 
 std::vector<const MathUnit*> vector_units(const Device& device) {
   std::vector<const MathUnit*> units;
-  for (std::string_view name : kServedUnits)
+  const auto add = [&](std::string_view name) {
     if (const MathUnit* unit = device.unit(name); unit && has_kernels(device, *unit)) units.push_back(unit);
+  };
+  for (std::string_view name : kServedUnits) add(name);
+  for (std::string_view name : kVulkanUnits) add(name);
   return units;
 }
 

@@ -33,6 +33,7 @@
 #include "families/scan/scan.h"
 #include "families/scatter/scatter.h"
 #include "families/softmax/softmax.h"
+#include "families/tile_schedule.h"
 #include "families/top_k/top_k.h"
 #include "families/triangle/triangle.h"
 #include "families/winograd/winograd.h"
@@ -114,7 +115,7 @@ struct DepthwiseSchedule {
 };
 
 using Schedule = std::variant<LoopSchedule, GemmSchedule, DepthwiseSchedule, WinogradSchedule, GroupedSchedule, DirectSchedule,
-                              InvertedSchedule, FftSchedule>;
+                              InvertedSchedule, FftSchedule, TileSchedule>;
 const std::string& variant_of(const Schedule& schedule);
 const std::string& unit_of(const Schedule& schedule);
 std::string to_text(const Schedule& schedule);

@@ -29,6 +29,8 @@ std::vector<Scheduled> enumerate(std::string_view algorithm, const Stage& stage,
                                                                 [&](const Variant& v) { return v.name == options.variant; });
     if (forced && variant.name != options.variant) {
       why_not = Reason::forced_other;
+    } else if (variant.device != device.kind) {
+      why_not = Reason::backend_lacks_variant;
     } else {
       schedules = family.schedules(stage, variant, device, why_not);
     }
@@ -56,11 +58,8 @@ const MathUnit* fastest_fp32_unit(const Device& device) {
   return best;
 }
 
-// True where the family has no variant at all for this kind of device: not a rejection, a backend still to be written.
-bool kind_without_kernels(const FamilyInfo& family, const Device& device) {
-  return std::none_of(family.variants.begin(), family.variants.end(),
-                      [&](const Variant& v) { return v.device == device.kind; });
-}
+// True where no family has a variant for this kind of device: not a rejection, a backend still to be written.
+bool kind_without_kernels(const Device& device) { return device.kind == DeviceKind::cuda; }
 
 // The roofs' word on a stage without a kernel: its products by the fp32 unit, its operands through memory once.
 Scheduled bound_of(const Stage& stage, const Device& device) {
@@ -99,7 +98,7 @@ bool complete(Choice& choice, const TuningStore::Entry* stored, const Device& de
   for (const StageUse& use : choice.plan.stages) {
     const auto found = enumerate(choice.algorithm, use.stage, device, options, choice.candidates);
     if (found.empty()) {
-      if (!kind_without_kernels(info(use.stage.family()), device)) return false;
+      if (!kind_without_kernels(device)) return false;
       const Scheduled bound = bound_of(use.stage, device);
       choice.candidates.push_back({choice.algorithm, to_text(bound.schedule), bound.cost, Reason::no_kernel});
       add_stage(choice, bound);

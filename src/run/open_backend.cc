@@ -1,12 +1,58 @@
 #include "run/open_backend.h"
 
+#include <charconv>
+
 #include "backends/cpu/roofs.h"
 #include "backends/reference/reference_backend.h"
+#ifdef SPARKLE_WITH_VULKAN
+#include "backends/vulkan/vulkan_backend.h"
+#endif
 #include "base/thread_pool.h"
 #include "device/estimate.h"
 #include "device/probe_cpu.h"
 
 namespace sparkle {
+
+namespace {
+
+// Threads for packing and for kernels on the host: the caller's, or a pool of our own.
+std::shared_ptr<Executor> executor_of(const BackendOptions& o, int threads) {
+  if (o.executor) return o.executor;
+  ThreadPoolOptions pool;
+  pool.threads = threads;
+  pool.flush_denormals = true;
+  return std::make_shared<ThreadPool>(pool);
+}
+
+#ifdef SPARKLE_WITH_VULKAN
+// "vulkan": the first device that can be used; "vulkan:I": the I-th.
+Result<OpenBackend> open_vulkan(const BackendOptions& o) {
+  SPARKLE_TRY(instance, vulkan::Instance::open());
+  const auto& devices = instance->devices();
+  size_t index = devices.size();
+  const std::string list = "'sparkle devices' lists " + std::to_string(devices.size());
+  if (o.name == "vulkan") {
+    for (size_t i = 0; i < devices.size() && index == devices.size(); ++i)
+      if (devices[i].unusable.empty()) index = i;
+    if (index == devices.size())
+      return Error{Reason::device_unusable, "No Vulkan device here can be used: '" + devices[0].name + "': " + devices[0].unusable +
+                                                "; use --device cpu."};
+  } else {
+    const std::string number = o.name.substr(std::string("vulkan:").size());
+    const auto [end, failed] = std::from_chars(number.data(), number.data() + number.size(), index);
+    if (failed != std::errc() || end != number.data() + number.size() || index >= devices.size())
+      return Error{Reason::bad_usage, "There is no Vulkan device '" + o.name + "'; " + list + "."};
+  }
+  const int threads = probe_cpu({.threads = o.executor ? o.executor->width() : o.threads}).cores;
+  SPARKLE_TRY(backend, vulkan::make_vulkan_backend(instance, index, {}, executor_of(o, threads)));
+  OpenBackend open;
+  open.note = "vulkan:" + std::to_string(index) + ", " + devices[index].name + ", " + devices[index].driver;
+  open.backend = std::move(backend);
+  return open;
+}
+#endif
+
+}  // namespace
 
 Result<OpenBackend> open_backend(const BackendOptions& o) {
   if (o.name == "reference") {
@@ -14,7 +60,12 @@ Result<OpenBackend> open_backend(const BackendOptions& o) {
     open.backend = make_reference_backend();
     return open;
   }
-  if (o.name.starts_with("vulkan") || o.name.starts_with("cuda"))
+#ifdef SPARKLE_WITH_VULKAN
+  if (o.name == "vulkan" || o.name.starts_with("vulkan:")) return open_vulkan(o);
+#endif
+  if (o.name.starts_with("vulkan"))
+    return Error{Reason::device_unusable, "This build of Sparkle has no Vulkan backend; build it where volk and glslang are installed, or use --device cpu."};
+  if (o.name.starts_with("cuda"))
     return Error{Reason::device_unusable, "The device '" + o.name + "' has no backend in this version; use cpu."};
   if (o.name != "cpu" && o.name != "auto")
     return Error{Reason::bad_usage,
@@ -22,13 +73,7 @@ Result<OpenBackend> open_backend(const BackendOptions& o) {
   ProbeOptions probe;
   probe.threads = o.executor ? o.executor->width() : o.threads;
   Device device = probe_cpu(probe);
-  std::shared_ptr<Executor> executor = o.executor;
-  if (!executor) {
-    ThreadPoolOptions pool;
-    pool.threads = device.cores;
-    pool.flush_denormals = true;
-    executor = std::make_shared<ThreadPool>(pool);
-  }
+  std::shared_ptr<Executor> executor = executor_of(o, device.cores);
   std::optional<cpu::Calibration> calibration;
   if (o.roofs == Roofs::kept_or_estimated) {
     calibration = cpu::kept_roofs(device, *executor);

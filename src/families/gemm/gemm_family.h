@@ -13,4 +13,8 @@ void gemm_reference(const StageParams& params, std::span<const TensorView> input
 Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Device& device);
 std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not);
 
+// The same for GPUs: products in tiles of workgroups.
+Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& schedule, const Device& device);
+std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not);
+
 }  // namespace sparkle

@@ -98,6 +98,7 @@ Rows rows_of(const GemmParams& p, const Stage& stage, const GemmSizes& sizes, in
 }  // namespace
 
 Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
+  if (const auto* tiles = std::get_if<TileSchedule>(&schedule)) return gemm_tile_footprint(stage, *tiles, device);
   const auto& params = std::get<GemmParams>(stage.params);
   const GemmSizes sizes = gemm_sizes(params, stage.inputs, stage.outputs[0]);
   const auto instances = static_cast<double>(sizes.instances);

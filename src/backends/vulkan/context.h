@@ -1,0 +1,77 @@
+// Context: a Vulkan device opened for computing: its functions, queues, features that are switched on, and memory types.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "backends/vulkan/instance.h"
+
+namespace sparkle::vulkan {
+
+// Faults that tests bring about: each is what a driver may do at any time.
+struct Faults {
+  int64_t memory_bytes = 0;  // allocations beyond so many bytes fail; 0: none
+  int lost_at_submit = 0;    // the so many-th submission and all later ones report a lost device; 0: none
+};
+
+struct ContextOptions {
+  bool validation = false;
+  bool force_staging = false;    // the host never sees device memory, as on cards of their own
+  bool one_queue = false;        // copies go where kernels go even where there is a queue for copies
+  bool capture = false;          // keep what the driver made of each shader: statistics and machine code
+  std::string cache_folder;      // of compiled pipelines; empty: the user's cache folder
+  bool cache = true;
+  Faults faults;
+};
+
+struct Queue {
+  VkQueue handle = VK_NULL_HANDLE;
+  uint32_t family = 0;
+  uint32_t timestamp_bits = 0;
+  std::mutex* mutex = nullptr;  // queues take one caller at a time; two Queues may be one
+};
+
+class Context {
+ public:
+  static Result<std::shared_ptr<Context>> open(std::shared_ptr<Instance> instance, size_t index, const ContextOptions& options);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const PhysicalDevice& physical() const { return instance_->devices()[index_]; }
+  const Instance& instance() const { return *instance_; }
+  const Features& features() const { return physical().features; }
+  const ContextOptions& options() const { return options_; }
+  const VolkDeviceTable& vk() const { return table_; }
+  VkDevice device() const { return device_; }
+  const Queue& compute() const { return compute_; }
+  const Queue& transfer() const { return transfer_; }  // the compute queue where there is no other
+  bool two_queues() const { return transfer_.handle != compute_.handle; }
+  double seconds_per_tick() const { return seconds_per_tick_; }
+  VkPipelineLayout layout() const { return layout_; }  // of all kernels: 128 bytes pushed, nothing bound
+  bool host_sees_memory() const { return features().host_sees_memory && !options_.force_staging; }
+  // The memory types for kernels, for uploads and downloads, and for records.
+  uint32_t device_memory() const { return device_memory_; }
+  uint32_t staging_memory() const { return staging_memory_; }
+  uint32_t record_memory() const { return record_memory_; }
+
+ private:
+  Context() = default;
+  Status open_device();
+  Status find_memory();
+
+  std::shared_ptr<Instance> instance_;
+  size_t index_ = 0;
+  ContextOptions options_;
+  VolkDeviceTable table_{};
+  VkDevice device_ = VK_NULL_HANDLE;
+  Queue compute_, transfer_;
+  std::mutex compute_mutex_, transfer_mutex_;
+  double seconds_per_tick_ = 0;
+  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  uint32_t device_memory_ = 0, staging_memory_ = 0, record_memory_ = 0;
+};
+
+inline constexpr uint32_t kPushBytes = 128;  // what every device can push
+
+}  // namespace sparkle::vulkan

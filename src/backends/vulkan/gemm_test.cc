@@ -1,0 +1,152 @@
+// The Vulkan gemm kernels against the family's reference: random shapes, layouts, tiles and epilogues.
+#include "backends/vulkan/vulkan_testing.h"
+
+namespace sparkle::vulkan {
+namespace {
+
+using cpu::TestRandom;
+
+struct Problem {
+  Stage stage;
+  std::vector<TestOperand> inputs, outputs;
+  int64_t k = 1;
+};
+
+class Maker {
+ public:
+  explicit Maker(uint64_t seed) : random_(seed) {}
+  TestRandom& random() { return random_; }
+
+  TensorDesc desc(const Dims& shape, const Dims& order, int64_t gap) {
+    TensorDesc d{DType::f32, shape, {}};
+    d.layout.order = order;
+    d.layout.pitch = Dims::filled(shape.size(), 0);
+    int64_t step = 1;
+    for (int i = order.size() - 1; i >= 0; --i) {
+      d.layout.pitch[static_cast<int>(order[i])] = step;
+      step = step * shape[static_cast<int>(order[i])] + random_.between(0, gap);
+    }
+    d.layout.offset = random_.between(0, gap);
+    return d;
+  }
+  void input(Problem& p, const TensorDesc& d) {
+    p.inputs.emplace_back(d);
+    p.inputs.back().fill([&] { return random_.normal(); });
+    p.stage.inputs.push_back(d);
+  }
+  void output(Problem& p, const TensorDesc& d) {
+    p.outputs.emplace_back(d);
+    p.stage.outputs.push_back(d);
+  }
+  Epilogue epilogue(Problem& p, int64_t channels, const Dims& shape, const Dims& order, int64_t gap) {
+    Epilogue e;
+    e.alpha = random_.chance(20) ? 0.5 : 1;
+    e.scale = random_.chance(30);
+    e.bias = random_.chance(60);
+    e.residuals_before = static_cast<int>(random_.chance(30) ? random_.between(1, 2) : 0);
+    e.residuals_after = random_.chance(20) && e.residuals_before < 2 ? 1 : 0;
+    e.activation = random_.chance(50) ? Activation::relu : static_cast<Activation>(random_.between(0, 14));
+    e.a = 0.25, e.b = 0.75;
+    for (int i = 0; i < e.scale + e.bias; ++i) input(p, dense_desc(DType::f32, {channels}));
+    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) {
+      TensorDesc r = desc(shape, order, gap);
+      if (random_.chance(30)) r.layout.pitch[static_cast<int>(random_.between(0, order.size() - 1))] = 0;
+      input(p, r);
+    }
+    return e;
+  }
+
+  Problem window() {
+    Problem p;
+    GemmParams params;
+    const int spatial = static_cast<int>(random_.between(1, 3));
+    // Half of all problems in whole vectors, as most networks are.
+    const int64_t step = random_.chance(50) ? 4 : 1, gap = step == 4 ? 0 : random_.chance(50) ? 3 : 0;
+    params.groups = random_.chance(30) ? random_.between(2, 4) : 1;
+    const int64_t channels = params.groups * step * random_.between(1, 12), filters = params.groups * step * random_.between(1, 24);
+    Dims x{random_.between(1, 3), channels}, y{x[0], filters}, w{filters, channels / params.groups}, order{0};
+    for (int i = 0; i < spatial; ++i) {
+      const auto at = static_cast<size_t>(3 - spatial + i);
+      Window& f = params.window;
+      f.filter[at] = random_.chance(40) ? 1 : random_.between(1, 5);
+      f.stride[at] = random_.chance(60) ? 1 : random_.between(1, 3);
+      f.dilation[at] = random_.chance(70) ? 1 : random_.between(1, 3);
+      f.pad_begin[at] = random_.chance(40) ? 0 : random_.between(-2, 4);
+      x.push_back(random_.between(1, spatial == 3 ? 5 : 12));
+      y.push_back(random_.between(1, 9));
+      w.push_back(f.filter[at]);
+      order.push_back(2 + i);
+    }
+    order.push_back(1);
+    p.k = channels / params.groups * params.window.taps();
+    input(p, desc(x, order, gap));
+    input(p, dense_desc(DType::f32, w));
+    output(p, desc(y, order, gap));
+    params.epilogue = epilogue(p, filters, y, order, gap);
+    p.stage.params = params;
+    return p;
+  }
+
+  Problem dense() {
+    Problem p;
+    GemmParams params;
+    params.loader = Loader::dense;
+    const int batch = static_cast<int>(random_.between(0, 3)), rank = batch + 2;
+    const int64_t step = random_.chance(50) ? 4 : 1, gap = step == 4 ? 0 : random_.chance(50) ? 3 : 0;
+    const int64_t m = random_.between(1, 70), n = step * random_.between(1, 30), k = step * random_.between(1, 40);
+    Dims a, b, y, row, swapped;
+    for (int i = 0; i < batch; ++i) {
+      const int64_t size = random_.between(1, 3);
+      a.push_back(size), b.push_back(size), y.push_back(size);
+    }
+    a.push_back(m), a.push_back(k), b.push_back(k), b.push_back(n), y.push_back(m), y.push_back(n);
+    for (int i = 0; i < rank; ++i) row.push_back(i);
+    swapped = row;
+    std::swap(swapped[rank - 1], swapped[rank - 2]);
+    TensorDesc left = desc(a, random_.chance(25) ? swapped : row, gap), right = desc(b, random_.chance(40) ? swapped : row, gap);
+    for (int i = 0; i < batch; ++i) {
+      if (random_.chance(30)) left.layout.pitch[i] = 0;
+      if (random_.chance(30)) right.layout.pitch[i] = 0;
+    }
+    p.k = k;
+    input(p, left);
+    input(p, right);
+    output(p, desc(y, row, gap));
+    params.epilogue = epilogue(p, n, y, row, gap);
+    p.stage.params = params;
+    return p;
+  }
+
+ private:
+  TestRandom random_;
+};
+
+void check(const std::string& variant, bool window, int cases, uint64_t seed) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  const FamilyInfo& family = info(Family::gemm);
+  const auto row = std::find_if(family.variants.begin(), family.variants.end(), [&](const Variant& v) { return v.name == variant; });
+  ASSERT_NE(row, family.variants.end());
+  for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
+    Maker maker(seed + static_cast<uint64_t>(i));
+    Problem p = window ? maker.window() : maker.dense();
+    Reason why = Reason::none;
+    const auto schedules = family.schedules(p.stage, *row, backend->device(), why);
+    ASSERT_FALSE(schedules.empty()) << name_of(Family::gemm) << " " << code_of(why);
+    // Software devices take a second to compile a tile of its own for each epilogue: few tiles in many problems.
+    const Schedule& schedule = schedules[static_cast<size_t>(maker.random().between(0, static_cast<int64_t>(schedules.size()) - 1))];
+    const uint32_t constants = maker.random().chance(70) ? 2 : 0;
+    auto wanted = reference_outputs(p.stage, p.inputs);
+    const Status ran = run_stage(*backend, p.stage, schedule, p.inputs, p.outputs, constants);
+    ASSERT_TRUE(ran.ok()) << ran.error().message;
+    expect_close(p.outputs[0], wanted[0], 4e-7 * (4 + std::sqrt(static_cast<double>(p.k))),
+                 "seed " + std::to_string(seed + static_cast<uint64_t>(i)) + " " + to_text(schedule) + " " + to_text(p.stage.params));
+  }
+}
+
+TEST(VulkanGemm, NaiveWindow) { check("naive", true, 60, 1); }
+TEST(VulkanGemm, NaiveDense) { check("naive", false, 40, 1001); }
+TEST(VulkanGemm, ImplicitWindow) { check("implicit", true, 40, 2001); }
+TEST(VulkanGemm, ImplicitDense) { check("implicit", false, 30, 3001); }
+
+}  // namespace
+}  // namespace sparkle::vulkan

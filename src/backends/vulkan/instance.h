@@ -1,0 +1,67 @@
+// Instance: the Vulkan loader and its drivers, opened at run time, and what devices they offer.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/vulkan/vk.h"
+#include "device/device.h"
+
+namespace sparkle::vulkan {
+
+// What shaders may use on a device, and what of it a program has to ask for.
+struct Features {
+  bool f16 = false;           // arithmetic and storage
+  bool i8 = false;            // 8-bit integers and their storage
+  bool i16 = false;
+  bool i64 = false;
+  bool dot = false;           // integer dot products that the hardware speeds up
+  bool subgroup_size = false; // the size of subgroups may be demanded
+  bool cooperative = false;   // VK_KHR_cooperative_matrix
+  bool statistics = false;    // what the driver made of a shader may be read
+  uint32_t least_subgroup = 0, most_subgroup = 0;
+  bool host_sees_memory = false;  // device memory is the host's: integrated and software devices
+};
+
+struct PhysicalDevice {
+  VkPhysicalDevice handle = VK_NULL_HANDLE;
+  std::string name;
+  std::string driver;                    // "NVIDIA 580.65.06", "radv Mesa 25.0.7"
+  std::array<uint8_t, 16> driver_id{};   // identifies driver and version: key of caches on disk
+  std::string unusable;                  // why it is; empty: it may be used
+  Features features;
+  Device description;                    // rates unknown
+  std::vector<std::string> extensions;
+  bool has(std::string_view extension) const;
+};
+
+class Instance {
+ public:
+  // Errors: device_unusable where there is no loader, no driver or no device, saying which.
+  static Result<std::shared_ptr<Instance>> open(bool validation = false);
+  ~Instance();
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  VkInstance handle() const { return handle_; }
+  const std::vector<PhysicalDevice>& devices() const { return devices_; }
+  // Messages of the validation layer so far; 0 where it was not asked for or is not installed.
+  int validation_messages() const { return messages_; }
+  bool validates() const { return messenger_ != VK_NULL_HANDLE; }
+
+ private:
+  Instance() = default;
+  Status find_devices();
+
+  VkInstance handle_ = VK_NULL_HANDLE;
+  VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
+  int messages_ = 0;
+  std::vector<PhysicalDevice> devices_;
+};
+
+// Fills what the driver says of the device: features, description, or why it is unusable.
+void describe(PhysicalDevice& device);
+
+}  // namespace sparkle::vulkan

@@ -1,0 +1,298 @@
+#include "backends/vulkan/vulkan_backend.h"
+
+#include <atomic>
+#include <deque>
+#include <list>
+
+#include "backends/vulkan/program.h"
+
+namespace sparkle::vulkan {
+namespace {
+
+// Tokens of the two timelines are told apart by their highest bit.
+constexpr uint64_t kTransfer = uint64_t{1} << 63;
+
+// A semaphore that counts what is complete on one queue.
+struct Timeline {
+  VkSemaphore semaphore = VK_NULL_HANDLE;
+  uint64_t submitted = 0;
+  std::deque<std::pair<uint64_t, std::shared_ptr<std::vector<std::shared_ptr<void>>>>> kept;  // until the value is reached
+};
+
+class Backend final : public VulkanBackend {
+ public:
+  Backend(std::shared_ptr<Instance> instance, std::shared_ptr<Context> context, std::shared_ptr<Executor> executor)
+      : instance_(std::move(instance)), device_(context->physical().description), executor_(std::move(executor)) {
+    shop_.context = std::move(context);
+    shop_.memory = std::make_shared<Memory>(shop_.context);
+    shop_.pipelines = std::make_shared<Pipelines>(shop_.context);
+  }
+  ~Backend() override {
+    const auto& vk = shop_.context->vk();
+    vk.vkDeviceWaitIdle(shop_.context->device());
+    for (Timeline* t : {&compute_, &transfer_}) {
+      t->kept.clear();
+      if (t->semaphore) vk.vkDestroySemaphore(shop_.context->device(), t->semaphore, nullptr);
+    }
+    if (copy_pool_) vk.vkDestroyCommandPool(shop_.context->device(), copy_pool_, nullptr);
+  }
+  Status open() {
+    for (Timeline* t : {&compute_, &transfer_}) {
+      auto type = structure<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
+      type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+      auto info = structure<VkSemaphoreCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO);
+      info.pNext = &type;
+      SPARKLE_VK(vk().vkCreateSemaphore(shop_.context->device(), &info, nullptr, &t->semaphore), "vkCreateSemaphore");
+    }
+    auto pool = structure<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
+    pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT | VK_COMMAND_POOL_CREATE_TRANSIENT_BIT;
+    pool.queueFamilyIndex = shop_.context->transfer().family;
+    SPARKLE_VK(vk().vkCreateCommandPool(shop_.context->device(), &pool, nullptr, &copy_pool_), "vkCreateCommandPool");
+    return ok();
+  }
+
+  const Device& device() const override { return device_; }
+  Executor& executor() override { return *executor_; }
+  const Context& context() const override { return *shop_.context; }
+  Pipelines& pipelines() override { return *shop_.pipelines; }
+  Counters counters() const override {
+    return {submissions_.load(), recordings_.load(), copies_.load(), static_cast<uint64_t>(shop_.pipelines->count())};
+  }
+
+  Result<std::shared_ptr<Buffer>> allocate(int64_t bytes, MemoryKind kind) override {
+    SPARKLE_TRY(buffer, shop_.memory->allocate(bytes, kind == MemoryKind::staging ? MemoryUse::staging : MemoryUse::device));
+    return std::shared_ptr<Buffer>(std::move(buffer));
+  }
+  Result<std::shared_ptr<Buffer>> import(void*, int64_t) override { return std::shared_ptr<Buffer>(); }
+  Result<std::shared_ptr<Buffer>> wrap(VkBuffer buffer, int64_t bytes) override {
+    auto info = structure<VkBufferDeviceAddressInfo>(VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO);
+    info.buffer = buffer;
+    const VkDeviceAddress address = vk().vkGetBufferDeviceAddress(shop_.context->device(), &info);
+    if (!address) return Error{Reason::bad_input, "The Vulkan buffer has no device address; make it with that usage."};
+    return std::shared_ptr<Buffer>(std::make_shared<DeviceBuffer>(buffer, address, bytes));
+  }
+
+  Result<std::unique_ptr<Kernel>> compile(const Stage& stage, const Schedule& schedule, uint32_t constants) override {
+    const Maker make = maker_of(stage.family());
+    if (!make || variant_of(schedule) == "no_kernel" || variant_of(schedule) == "plain")
+      return Error{Reason::no_kernel, "there is no Vulkan kernel for the " + std::string(name_of(stage.family())) +
+                                          " family's variant '" + variant_of(schedule) + "'; use --device cpu"};
+    SPARKLE_TRY(kernel, make(stage, schedule, shop_, constants));
+    return std::unique_ptr<Kernel>(std::move(kernel));
+  }
+
+  Result<std::unique_ptr<Program>> record(std::span<const Launch> launches) override {
+    shop_.pipelines->save();  // what this program needs is compiled
+    return std::unique_ptr<Program>(std::make_unique<VulkanProgram>(shop_.context, launches));
+  }
+
+  Result<Token> submit(const Program& program, std::span<Buffer* const> slots, const SubmitOptions& options) override {
+    // Recording is a cache behind a program that otherwise never changes.
+    auto& recorded = const_cast<VulkanProgram&>(static_cast<const VulkanProgram&>(program));
+    SPARKLE_TRY(complete, reached(compute_));
+    const std::lock_guard recording_lock(recorded.mutex);
+    bool fresh = false;
+    SPARKLE_TRY(recording, recorded.recording(slots, options.timestamps, complete, fresh));
+    recordings_ += fresh;
+    SPARKLE_TRY(token, send(shop_.context->compute(), compute_, recording->commands, options.after, options.keep_alive));
+    ++submissions_;
+    recording->last_use = token.value;
+    if (options.timestamps) {
+      const std::lock_guard lock(mutex_);
+      timed_[token.value] = {recording->queries, recorded.launches()};
+      while (timed_.size() > 16) timed_.erase(timed_.begin());
+    }
+    return token;
+  }
+
+  Result<Token> copy(std::span<const CopyRegion> regions, Token after) override {
+    const std::lock_guard lock(copy_mutex_);
+    SPARKLE_TRY(complete, reached(copy_timeline()));
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    for (auto& [buffer, used] : copy_commands_)
+      if (used <= complete) {
+        commands = buffer;
+        break;
+      }
+    if (!commands) {
+      auto info = structure<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
+      info.commandPool = copy_pool_;
+      info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+      info.commandBufferCount = 1;
+      SPARKLE_VK(vk().vkAllocateCommandBuffers(shop_.context->device(), &info, &commands), "vkAllocateCommandBuffers");
+      copy_commands_.emplace_back(commands, 0);
+    }
+    auto begin = structure<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+    begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+    SPARKLE_VK(vk().vkBeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer");
+    for (const CopyRegion& r : regions) {
+      if (r.bytes <= 0) continue;
+      const VkBufferCopy region{static_cast<VkDeviceSize>(r.from_offset), static_cast<VkDeviceSize>(r.to_offset),
+                                static_cast<VkDeviceSize>(r.bytes)};
+      vk().vkCmdCopyBuffer(commands, static_cast<DeviceBuffer*>(r.from)->buffer(), static_cast<DeviceBuffer*>(r.to)->buffer(), 1,
+                           &region);
+      ++copies_;
+    }
+    auto memory = structure<VkMemoryBarrier2>(VK_STRUCTURE_TYPE_MEMORY_BARRIER_2);
+    memory.srcStageMask = VK_PIPELINE_STAGE_2_COPY_BIT;
+    memory.srcAccessMask = VK_ACCESS_2_TRANSFER_WRITE_BIT;
+    memory.dstStageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_2_HOST_BIT;
+    memory.dstAccessMask = VK_ACCESS_2_MEMORY_READ_BIT | VK_ACCESS_2_MEMORY_WRITE_BIT | VK_ACCESS_2_HOST_READ_BIT;
+    auto dependency = structure<VkDependencyInfo>(VK_STRUCTURE_TYPE_DEPENDENCY_INFO);
+    dependency.memoryBarrierCount = 1;
+    dependency.pMemoryBarriers = &memory;
+    vk().vkCmdPipelineBarrier2(commands, &dependency);
+    SPARKLE_VK(vk().vkEndCommandBuffer(commands), "vkEndCommandBuffer");
+    SPARKLE_TRY(token, send(shop_.context->transfer(), copy_timeline(), commands, after, nullptr));
+    for (auto& [buffer, used] : copy_commands_)
+      if (buffer == commands) used = token.value;
+    if (shop_.context->two_queues()) token.value |= kTransfer;
+    return token;
+  }
+
+  bool done(Token token) override {
+    const auto now = reached(timeline_of(token));
+    return !now.ok() || *now >= (token.value & ~kTransfer);
+  }
+
+  Status wait(Token token, std::chrono::nanoseconds timeout) override {
+    if (lost_) return lost();
+    Timeline& timeline = timeline_of(token);
+    const uint64_t value = token.value & ~kTransfer;
+    auto info = structure<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
+    info.semaphoreCount = 1;
+    info.pSemaphores = &timeline.semaphore;
+    info.pValues = &value;
+    const uint64_t nanoseconds = timeout.count() > 0 ? static_cast<uint64_t>(timeout.count()) : UINT64_MAX;
+    const VkResult result = vk().vkWaitSemaphores(shop_.context->device(), &info, nanoseconds);
+    if (result == VK_TIMEOUT)
+      return Error{Reason::device_lost, "The Vulkan device '" + device_.name + "' has not answered within " +
+                                            std::to_string(nanoseconds / 1000000) + " ms."};
+    if (result != VK_SUCCESS) {
+      lost_ = result == VK_ERROR_DEVICE_LOST;
+      return error_of(result, "vkWaitSemaphores");
+    }
+    SPARKLE_TRY(now, reached(timeline));
+    (void)now;
+    return ok();
+  }
+
+  Result<std::vector<StepTime>> timestamps(Token token) override {
+    const std::lock_guard lock(mutex_);
+    const auto at = timed_.find(token.value);
+    if (at == timed_.end()) return Error{Reason::bad_usage, "This submission was made without timestamps."};
+    const auto [queries, launches] = at->second;
+    timed_.erase(at);
+    std::vector<uint64_t> ticks(launches + 1);
+    SPARKLE_VK(vk().vkGetQueryPoolResults(shop_.context->device(), queries, 0, static_cast<uint32_t>(ticks.size()),
+                                          ticks.size() * 8, ticks.data(), 8, VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
+               "vkGetQueryPoolResults");
+    const uint32_t bits = shop_.context->compute().timestamp_bits;
+    const uint64_t mask = bits >= 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1;
+    const auto seconds = [&](size_t i) {
+      return static_cast<double>((ticks[i] - ticks[0]) & mask) * shop_.context->seconds_per_tick();
+    };
+    std::vector<StepTime> times;
+    for (size_t i = 0; i < launches; ++i) times.push_back({seconds(i), seconds(i + 1)});
+    return times;
+  }
+
+ private:
+  const VolkDeviceTable& vk() const { return shop_.context->vk(); }
+  Timeline& copy_timeline() { return shop_.context->two_queues() ? transfer_ : compute_; }
+  Timeline& timeline_of(Token token) { return token.value & kTransfer ? transfer_ : compute_; }
+  Error lost() const {
+    return {Reason::device_lost, "The Vulkan device '" + device_.name + "' stopped answering; open it again, or use --device cpu."};
+  }
+
+  // The value that the timeline has come to; lets go what was kept for it.
+  Result<uint64_t> reached(Timeline& timeline) {
+    if (lost_) return lost();
+    uint64_t value = 0;
+    const VkResult result = vk().vkGetSemaphoreCounterValue(shop_.context->device(), timeline.semaphore, &value);
+    if (result != VK_SUCCESS) {
+      lost_ = result == VK_ERROR_DEVICE_LOST;
+      return error_of(result, "vkGetSemaphoreCounterValue");
+    }
+    std::vector<std::shared_ptr<void>> gone;  // let go outside of the lock: buffers may come back here
+    {
+      const std::lock_guard lock(mutex_);
+      while (!timeline.kept.empty() && timeline.kept.front().first <= value) {
+        gone.push_back(std::move(timeline.kept.front().second));
+        timeline.kept.pop_front();
+      }
+    }
+    return value;
+  }
+
+  Result<Token> send(const Queue& queue, Timeline& timeline, VkCommandBuffer commands, Token after,
+                     std::shared_ptr<std::vector<std::shared_ptr<void>>> keep) {
+    const std::lock_guard lock(*queue.mutex);
+    const int faulty = shop_.context->options().faults.lost_at_submit;
+    if (faulty > 0 && ++sent_ >= faulty) lost_ = true;
+    if (lost_) return lost();
+    auto command = structure<VkCommandBufferSubmitInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO);
+    command.commandBuffer = commands;
+    auto signal = structure<VkSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO);
+    signal.semaphore = timeline.semaphore;
+    signal.value = timeline.submitted + 1;
+    signal.stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT;
+    auto wait = structure<VkSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO);
+    wait.semaphore = timeline_of(after).semaphore;
+    wait.value = after.value & ~kTransfer;
+    wait.stageMask = VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT;
+    auto info = structure<VkSubmitInfo2>(VK_STRUCTURE_TYPE_SUBMIT_INFO_2);
+    info.commandBufferInfoCount = 1;
+    info.pCommandBufferInfos = &command;
+    info.signalSemaphoreInfoCount = 1;
+    info.pSignalSemaphoreInfos = &signal;
+    // Work of one queue follows itself by the barrier at the end of each command buffer.
+    if (after.value != 0 && &timeline_of(after) != &timeline) {
+      info.waitSemaphoreInfoCount = 1;
+      info.pWaitSemaphoreInfos = &wait;
+    }
+    const VkResult result = vk().vkQueueSubmit2(queue.handle, 1, &info, VK_NULL_HANDLE);
+    if (result != VK_SUCCESS) {
+      lost_ = result == VK_ERROR_DEVICE_LOST;
+      return error_of(result, "vkQueueSubmit2");
+    }
+    ++timeline.submitted;
+    if (keep) {
+      const std::lock_guard kept_lock(mutex_);
+      timeline.kept.emplace_back(timeline.submitted, std::move(keep));
+    }
+    return Token{timeline.submitted};
+  }
+
+  std::shared_ptr<Instance> instance_;
+  Device device_;
+  std::shared_ptr<Executor> executor_;
+  Workshop shop_;
+  Timeline compute_, transfer_;
+  VkCommandPool copy_pool_ = VK_NULL_HANDLE;
+  std::mutex copy_mutex_;
+  std::vector<std::pair<VkCommandBuffer, uint64_t>> copy_commands_;
+  std::mutex mutex_;
+  std::map<uint64_t, std::pair<VkQueryPool, size_t>> timed_;
+  std::atomic<bool> lost_{false};
+  int sent_ = 0;
+  std::atomic<uint64_t> submissions_{0}, recordings_{0}, copies_{0};
+};
+
+}  // namespace
+
+Result<std::shared_ptr<DeviceBuffer>> Workshop::upload(const void* bytes, int64_t size) const {
+  SPARKLE_TRY(buffer, memory->allocate(size, MemoryUse::record));
+  std::memcpy(buffer->host(), bytes, static_cast<size_t>(size));
+  return buffer;
+}
+
+Result<std::shared_ptr<VulkanBackend>> make_vulkan_backend(std::shared_ptr<Instance> instance, size_t index,
+                                                           const ContextOptions& options, std::shared_ptr<Executor> executor) {
+  SPARKLE_TRY(context, Context::open(instance, index, options));
+  auto backend = std::make_shared<Backend>(std::move(instance), std::move(context), std::move(executor));
+  SPARKLE_CHECK(backend->open());
+  return std::shared_ptr<VulkanBackend>(std::move(backend));
+}
+
+}  // namespace sparkle::vulkan

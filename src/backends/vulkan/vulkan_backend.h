@@ -1,0 +1,29 @@
+// The Vulkan backend: programs are command buffers, submitted as a whole, and complete on a timeline.
+#pragma once
+
+#include "backends/backend.h"
+#include "backends/vulkan/context.h"
+
+namespace sparkle::vulkan {
+
+class VulkanBackend : public Backend {
+ public:
+  // What was done so far, for tests and reports.
+  struct Counters {
+    uint64_t submissions = 0;  // of programs
+    uint64_t recordings = 0;   // of command buffers
+    uint64_t copies = 0;       // regions moved between buffers
+    uint64_t pipelines = 0;    // built by this backend
+  };
+  virtual Counters counters() const = 0;
+  // A buffer of the caller's on device_handle(), made with storage, transfer and device-address usage; not freed.
+  virtual Result<std::shared_ptr<Buffer>> wrap(VkBuffer buffer, int64_t bytes) = 0;
+  virtual const Context& context() const = 0;
+  virtual class Pipelines& pipelines() = 0;
+};
+
+// `description` is what the planner sees; its rates may have been measured.
+Result<std::shared_ptr<VulkanBackend>> make_vulkan_backend(std::shared_ptr<Instance> instance, size_t index,
+                                                           const ContextOptions& options, std::shared_ptr<Executor> executor);
+
+}  // namespace sparkle::vulkan
