@@ -58,8 +58,11 @@ const MathUnit* fastest_fp32_unit(const Device& device) {
   return best;
 }
 
-// True where no family has a variant for this kind of device: not a rejection, a backend still to be written.
-bool kind_without_kernels(const Device& device) { return device.kind == DeviceKind::cuda; }
+// True where the family has no variant at all for this kind of device: not a rejection, a kernel still to be written.
+bool kind_without_kernels(const FamilyInfo& family, const Device& device) {
+  return std::none_of(family.variants.begin(), family.variants.end(),
+                      [&](const Variant& v) { return v.device == device.kind; });
+}
 
 // The roofs' word on a stage without a kernel: its products by the fp32 unit, its operands through memory once.
 Scheduled bound_of(const Stage& stage, const Device& device) {
@@ -87,6 +90,7 @@ const Scheduled* named(const std::vector<Scheduled>& found, const std::string& w
 }
 
 void add_stage(Choice& choice, const Scheduled& chosen) {
+  choice.without_kernel |= variant_of(chosen.schedule) == kNoKernel;
   choice.schedules.push_back(chosen.schedule);
   choice.footprints.push_back(chosen.footprint);
   choice.costs.push_back(chosen.cost);
@@ -98,7 +102,7 @@ bool complete(Choice& choice, const TuningStore::Entry* stored, const Device& de
   for (const StageUse& use : choice.plan.stages) {
     const auto found = enumerate(choice.algorithm, use.stage, device, options, choice.candidates);
     if (found.empty()) {
-      if (!kind_without_kernels(device)) return false;
+      if (!kind_without_kernels(info(use.stage.family()), device)) return false;
       const Scheduled bound = bound_of(use.stage, device);
       choice.candidates.push_back({choice.algorithm, to_text(bound.schedule), bound.cost, Reason::no_kernel});
       add_stage(choice, bound);
@@ -187,8 +191,12 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
       plain_seconds = choice.cost.seconds;
     // A measurement outranks every prediction. Larger errors must be worth it.
     const double worth = best && !forced && choice.error > best->error ? kWorth : 1;
+    // What has a kernel goes before what the roofs alone would allow.
     const bool better =
-        served && (!best || (choice.tuned == best->tuned ? choice.cost.seconds < worth * best->cost.seconds : choice.tuned));
+        served && (!best                                           ? true
+                   : choice.without_kernel != best->without_kernel ? best->without_kernel
+                   : choice.tuned == best->tuned                   ? choice.cost.seconds < worth * best->cost.seconds
+                                                                   : choice.tuned);
     const Reason lost = choice.tuned || (best && best->tuned) ? Reason::tuned_other : Reason::costlier;
     for (Candidate& c : choice.candidates) {
       if (!better && c.reason == Reason::none) c.reason = lost;

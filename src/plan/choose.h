@@ -17,6 +17,7 @@ struct Choice {
   Cost cost;                          // of all stages
   std::vector<Candidate> candidates;  // everything looked at, the chosen one first
   double error = 0;                   // bound of the rounding errors beyond those of a plain sum
+  bool without_kernel = false;        // a stage has the roofs' bound alone: nothing here runs it yet
   bool tuned = false;                 // a stored measurement chose, not the cost
   double spared_seconds = 0;          // what that error buys: the cheapest way without one takes so much longer
 };
