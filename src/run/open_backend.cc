@@ -9,6 +9,7 @@
 #endif
 #include "base/thread_pool.h"
 #include "device/estimate.h"
+#include "device/kept_rates.h"
 #include "device/probe_cpu.h"
 
 namespace sparkle {
@@ -46,6 +47,17 @@ Result<OpenBackend> open_vulkan(const BackendOptions& o) {
   const int threads = probe_cpu({.threads = o.executor ? o.executor->width() : o.threads}).cores;
   SPARKLE_TRY(backend, vulkan::make_vulkan_backend(instance, index, {}, executor_of(o, threads)));
   OpenBackend open;
+  Device device = backend->device();
+  // Software devices run on cores that something else is using, and compile what measures them for half a second: only when
+  // asked. Drivers without a clock leave the rates unknown.
+  const bool software = device.architecture == "llvmpipe";
+  auto kept = o.roofs == Roofs::measured_again ? std::nullopt : kept_rates(device, "vulkan");
+  if (kept) {
+    backend->set_rates(device);
+  } else if ((o.roofs != Roofs::kept_or_estimated || !software) && backend->calibrate().ok()) {
+    kept = keep_rates(backend->device(), "vulkan");
+  }
+  if (kept) open.roofs_file = kept->path, open.roofs_measured_at = kept->measured_at;
   open.note = "vulkan:" + std::to_string(index) + ", " + devices[index].name + ", " + devices[index].driver;
   open.backend = std::move(backend);
   return open;

@@ -1,83 +1,25 @@
-// Keeps measured roofs in the user's cache: one small JSON file per machine, number of cores and build.
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-
+// Keeps measured roofs in the user's cache, per machine, number of cores and build.
 #include "backends/cpu/roofs.h"
-#include "base/cache_folder.h"
-#include "base/record.h"
-#include "device/device_json.h"
+#include "device/kept_rates.h"
 
 namespace sparkle::cpu {
 
 namespace {
-
-namespace fs = std::filesystem;
-
-// The device without all that is measured or may differ from one probe to the next.
-Device identity(Device device) {
-  device.clock_hz = device.launch_seconds = 0;
-  device.calibrated = false;
-  device.thread_note.clear();
-  for (MemoryLevel& level : device.memory) {
-    level.bytes_per_second = level.total_bytes_per_second = level.copy_bytes_per_second = 0;
-    if (&level == &device.memory.back()) level.bytes = 0;  // the kernel's own share of DRAM varies with its version
-  }
-  for (MathUnit& unit : device.units) unit.flops_per_second = unit.total_flops_per_second = 0;
-  return device;
-}
-
-// When a file was written, which is when its rates were measured; 0 where that cannot be told.
-std::time_t time_of(const std::string& path) {
-  struct stat status{};
-  return ::stat(path.c_str(), &status) == 0 ? status.st_mtime : 0;
-}
-
-std::string path_of(const Device& bare, const Executor& executor, const std::string& folder) {
-  char name[40];
-  const std::string key = device_to_json(bare) + " width " + std::to_string(executor.width()) + " version " SPARKLE_VERSION;
-  std::snprintf(name, sizeof name, "roofs-%016llx.json", static_cast<unsigned long long>(hash_text(key)));
-  return folder.empty() ? std::string() : folder + "/" + name;
-}
-
+std::string way_of(const Executor& executor) { return "width " + std::to_string(executor.width()); }
 }  // namespace
 
 std::optional<Calibration> kept_roofs(Device& device, const Executor& executor, const std::string& folder) {
-  const Device bare = identity(device);
-  const std::string path = path_of(bare, executor, folder.empty() ? cache_folder() : folder);
-  if (path.empty()) return std::nullopt;
-  auto kept = load_device(path);
-  if (!kept.ok() || !kept->calibrated || identity(*kept) != bare) return std::nullopt;
-  kept->thread_note = device.thread_note;
-  kept->memory.back().bytes = device.memory.back().bytes;
-  device = std::move(*kept);
-  return Calibration{true, path, time_of(path)};
+  const auto kept = kept_rates(device, way_of(executor), folder);
+  if (!kept) return std::nullopt;
+  return Calibration{true, kept->path, kept->measured_at};
 }
 
 Result<Calibration> calibrate(Device& device, Executor& executor, const CalibrateOptions& options) {
-  const std::string folder = options.folder.empty() ? cache_folder() : options.folder;
   if (!options.force)
-    if (auto kept = kept_roofs(device, executor, folder)) return std::move(*kept);
-  const std::string path = path_of(identity(device), executor, folder);
+    if (auto kept = kept_roofs(device, executor, options.folder)) return std::move(*kept);
   SPARKLE_CHECK(measure_roofs(device, executor, options.seconds));
-  const std::time_t measured_at = std::time(nullptr);
-  if (path.empty()) return Calibration{false, {}, measured_at};
-  // Written aside and renamed, so that a program that starts meanwhile never reads half a file.
-  std::error_code error;
-  fs::create_directories(folder, error);
-  const std::string aside = path + "." + std::to_string(::getpid());
-  std::ofstream file(aside, std::ios::binary);
-  file << device_to_json(device, "Measured by Sparkle " SPARKLE_VERSION " on this machine.");
-  file.close();
-  if (file) fs::rename(aside, path, error);
-  if (!file || error) {
-    fs::remove(aside, error);
-    return Calibration{false, {}, measured_at};
-  }
-  return Calibration{false, path, measured_at};
+  const KeptRates kept = keep_rates(device, way_of(executor), options.folder);
+  return Calibration{false, kept.path, kept.measured_at};
 }
 
 }  // namespace sparkle::cpu

@@ -5,6 +5,7 @@
 #include <list>
 
 #include "backends/vulkan/program.h"
+#include "backends/vulkan/roofs.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -19,15 +20,16 @@ struct Timeline {
   std::deque<std::pair<uint64_t, std::shared_ptr<std::vector<std::shared_ptr<void>>>>> kept;  // until the value is reached
 };
 
-class Backend final : public VulkanBackend {
+class BackendOfDevice final : public VulkanBackend {
  public:
-  Backend(std::shared_ptr<Instance> instance, std::shared_ptr<Context> context, std::shared_ptr<Executor> executor)
+  BackendOfDevice(std::shared_ptr<Instance> instance, std::shared_ptr<Context> context,
+                  std::shared_ptr<Executor> executor)
       : instance_(std::move(instance)), device_(context->physical().description), executor_(std::move(executor)) {
     shop_.context = std::move(context);
     shop_.memory = std::make_shared<Memory>(shop_.context);
     shop_.pipelines = std::make_shared<Pipelines>(shop_.context);
   }
-  ~Backend() override {
+  ~BackendOfDevice() override {
     const auto& vk = shop_.context->vk();
     vk.vkDeviceWaitIdle(shop_.context->device());
     for (Timeline* t : {&compute_, &transfer_}) {
@@ -55,6 +57,12 @@ class Backend final : public VulkanBackend {
   Executor& executor() override { return *executor_; }
   const Context& context() const override { return *shop_.context; }
   Pipelines& pipelines() override { return *shop_.pipelines; }
+  Status calibrate() override { return measure_roofs(*this, shop_, device_); }
+  void set_rates(const Device& device) override { device_ = device; }
+  double probe_peak(std::string_view unit) override {
+    const auto flops = measure_flops(*this, shop_, unit);
+    return flops.ok() ? *flops : 0;
+  }
   Counters counters() const override {
     return {submissions_.load(), recordings_.load(), copies_.load(), static_cast<uint64_t>(shop_.pipelines->count())};
   }
@@ -290,7 +298,7 @@ Result<std::shared_ptr<DeviceBuffer>> Workshop::upload(const void* bytes, int64_
 Result<std::shared_ptr<VulkanBackend>> make_vulkan_backend(std::shared_ptr<Instance> instance, size_t index,
                                                            const ContextOptions& options, std::shared_ptr<Executor> executor) {
   SPARKLE_TRY(context, Context::open(instance, index, options));
-  auto backend = std::make_shared<Backend>(std::move(instance), std::move(context), std::move(executor));
+  auto backend = std::make_shared<BackendOfDevice>(std::move(instance), std::move(context), std::move(executor));
   SPARKLE_CHECK(backend->open());
   return std::shared_ptr<VulkanBackend>(std::move(backend));
 }

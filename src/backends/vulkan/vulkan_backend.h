@@ -19,6 +19,11 @@ class VulkanBackend : public Backend {
   // A buffer of the caller's on device_handle(), made with storage, transfer and device-address usage; not freed.
   virtual Result<std::shared_ptr<Buffer>> wrap(VkBuffer buffer, int64_t bytes) = 0;
   virtual const Context& context() const = 0;
+  // Measures the rates of the device, which device() tells from then on. Errors: what the driver says; device_unusable where it
+  // keeps no time.
+  virtual Status calibrate() = 0;
+  // Takes rates that were measured before.
+  virtual void set_rates(const Device& device) = 0;
   virtual class Pipelines& pipelines() = 0;
 };
 

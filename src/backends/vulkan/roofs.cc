@@ -1,0 +1,122 @@
+#include "backends/vulkan/roofs.h"
+
+#include <algorithm>
+
+namespace sparkle::vulkan {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr double kProbeSeconds = 2e-3;
+
+// A kernel without a stage: its dispatches are filled in by hand.
+std::unique_ptr<VulkanKernel> bare_kernel(int operands) {
+  Stage stage;
+  stage.params = CopyParams{};
+  const TensorDesc bytes = dense_desc(DType::f32, {16});
+  for (int i = 0; i + 1 < operands; ++i) stage.inputs.push_back(bytes);
+  if (operands > 0) stage.outputs.push_back(bytes);
+  return std::make_unique<VulkanKernel>(stage);
+}
+
+// Device seconds of each of `kernels`, run one after the other on the same buffers.
+Result<std::vector<double>> timed(Backend& backend, std::span<const Kernel* const> kernels, std::span<Buffer* const> buffers) {
+  std::vector<Launch> launches;
+  for (const Kernel* kernel : kernels) {
+    Launch launch;
+    launch.kernel = kernel;
+    for (size_t i = 0; i + 1 < buffers.size(); ++i) launch.inputs.push_back({static_cast<int>(i), 0});
+    launch.outputs.push_back({static_cast<int>(buffers.size()) - 1, 0});
+    launches.push_back(std::move(launch));
+  }
+  SPARKLE_TRY(program, backend.record(launches));
+  SubmitOptions options;
+  options.timestamps = true;
+  SPARKLE_TRY(token, backend.submit(*program, buffers, options));
+  SPARKLE_CHECK(backend.wait(token));
+  SPARKLE_TRY(times, backend.timestamps(token));
+  std::vector<double> seconds;
+  for (const StepTime& t : times) seconds.push_back(t.end - t.begin);
+  return seconds;
+}
+
+Result<std::unique_ptr<VulkanKernel>> fma_kernel(const Workshop& shop, std::string_view shader, uint32_t groups, int rounds) {
+  SPARKLE_TRY(pipeline, shop.pipelines->get({shader, {kThreads, 1, 1}, 0}));
+  auto kernel = bare_kernel(1);
+  Dispatch d;
+  d.pipeline = pipeline;
+  d.groups = {groups, 1, 1};
+  d.addresses = {{0}};
+  d.push(rounds);
+  kernel->dispatches.push_back(std::move(d));
+  return kernel;
+}
+
+Result<std::unique_ptr<VulkanKernel>> copy_kernel(const Workshop& shop, uint32_t groups, int64_t bytes, int rounds) {
+  SPARKLE_TRY(pipeline, shop.pipelines->get({"roof_copy", {kThreads, 1, 1}, 0}));
+  auto kernel = bare_kernel(2);
+  Dispatch d;
+  d.pipeline = pipeline;
+  d.groups = {groups, 1, 1};
+  d.addresses = {{0}, {1}};
+  d.push(static_cast<int>(bytes / 16));
+  d.push(rounds);
+  kernel->dispatches.push_back(std::move(d));
+  return kernel;
+}
+
+// Enough groups to fill any device several times over; software devices need few.
+uint32_t groups_of(const Device& device) { return device.architecture == "llvmpipe" ? 16 : static_cast<uint32_t>(std::max(1, device.cores)) * 16; }
+
+}  // namespace
+
+Result<double> measure_flops(Backend& backend, const Workshop& shop, std::string_view unit) {
+  const char* shader = unit == "fma-f32" ? "roof_fma_f32" : unit == "fma-f16" ? "roof_fma_f16" : nullptr;
+  if (!shader || !backend.device().unit(unit)) return 0.0;
+  const double numbers = unit == "fma-f16" ? 2 : 1;
+  // Where the number of cores is unknown there are enough groups for a large device.
+  const uint32_t groups = backend.device().cores > 1 ? groups_of(backend.device()) : 2048;
+  SPARKLE_TRY(buffer, backend.allocate(64, MemoryKind::device));
+  Buffer* const buffers[] = {buffer.get()};
+  double rate = 0;
+  for (int rounds = 16; rounds <= 1 << 20;) {
+    SPARKLE_TRY(kernel, fma_kernel(shop, shader, groups, rounds));
+    const Kernel* const kernels[] = {kernel.get(), kernel.get()};  // the first may be compiled on its way
+    SPARKLE_TRY(seconds, timed(backend, kernels, buffers));
+    if (seconds[1] <= 0) return 0.0;  // a driver without a clock
+    rate = 128.0 * rounds * numbers * groups * kThreads / seconds[1];
+    if (seconds[1] >= kProbeSeconds / 2) break;
+    rounds = static_cast<int>(std::clamp(rounds * kProbeSeconds / seconds[1], 2.0 * rounds, 64.0 * rounds));
+  }
+  return rate;
+}
+
+Status measure_roofs(Backend& backend, const Workshop& shop, Device& device) {
+  const double cores = std::max(1, device.cores);
+  for (MathUnit& unit : device.units) {
+    SPARKLE_TRY(flops, measure_flops(backend, shop, unit.name));
+    unit.total_flops_per_second = flops;
+    unit.flops_per_second = flops / cores;
+  }
+  // Copies beyond any cache; half of the reads and writes each.
+  MemoryLevel& dram = device.memory.back();
+  const bool software = device.architecture == "llvmpipe";
+  const int64_t bytes = std::min<int64_t>(software ? int64_t{64} << 20 : int64_t{512} << 20, std::max<int64_t>(dram.bytes / 8, 1 << 20));
+  SPARKLE_TRY(from, backend.allocate(bytes, MemoryKind::device));
+  SPARKLE_TRY(to, backend.allocate(bytes, MemoryKind::device));
+  Buffer* const buffers[] = {from.get(), to.get()};
+  SPARKLE_TRY(copy, copy_kernel(shop, software ? 16 : 4096, bytes, 1));
+  SPARKLE_TRY(nothing, copy_kernel(shop, 1, 0, 1));
+  std::vector<const Kernel*> kernels{copy.get(), copy.get(), copy.get()};
+  for (int i = 0; i < 32; ++i) kernels.push_back(nothing.get());
+  SPARKLE_TRY(seconds, timed(backend, kernels, buffers));
+  const double best = std::min(seconds[1], seconds[2]);
+  if (best <= 0) return Error{Reason::device_unusable, "The Vulkan device '" + device.name + "' keeps no time; its rates stay unknown."};
+  dram.copy_bytes_per_second = dram.total_bytes_per_second = 2 * static_cast<double>(bytes) / best;
+  dram.bytes_per_second = dram.total_bytes_per_second / cores;
+  std::sort(seconds.begin() + 3, seconds.end());
+  device.launch_seconds = seconds[3 + 16];
+  device.calibrated = true;
+  return ok();
+}
+
+}  // namespace sparkle::vulkan
