@@ -62,7 +62,7 @@ int devices(const CommonOptions& common, bool calibrate) {
   std::string source;
   const bool description = names_description(common.device);
   if (calibrate && (description || common.device == "reference"))
-    return fail({Reason::bad_usage, "--calibrate measures this machine's CPU; '" + common.device + "' is something else."});
+    return fail({Reason::bad_usage, "--calibrate measures a device of this machine; '" + common.device + "' is something else."});
   if (description) {
     auto described = describe_device(common);
     if (!described.ok()) return fail(described.error());
@@ -79,8 +79,10 @@ int devices(const CommonOptions& common, bool calibrate) {
     return kDone;
   }
   print(device, source, common.device == "auto" ? "auto means cpu" : "");
-  if (common.device == "auto")
-    std::printf("vulkan  none: this version has no Vulkan backend\ncuda    none: this version has no CUDA backend\n");
+  if (common.device == "auto") {
+    for (const std::string& line : vulkan_devices()) std::printf("%s\n", line.c_str());
+    std::printf("cuda      none: this version has no CUDA backend\n");
+  }
   return kDone;
 }
 

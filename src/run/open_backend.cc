@@ -66,6 +66,22 @@ Result<OpenBackend> open_vulkan(const BackendOptions& o) {
 
 }  // namespace
 
+std::vector<std::string> vulkan_devices() {
+#ifdef SPARKLE_WITH_VULKAN
+  const auto instance = vulkan::Instance::open();
+  if (!instance.ok()) return {"vulkan    none: " + instance.error().message};
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < (*instance)->devices().size(); ++i) {
+    const vulkan::PhysicalDevice& d = (*instance)->devices()[i];
+    lines.push_back("vulkan:" + std::to_string(i) + "  " + d.name + (d.driver.empty() ? "" : ", " + d.driver) +
+                    (d.unusable.empty() ? "" : "; cannot be used: " + d.unusable));
+  }
+  return lines;
+#else
+  return {"vulkan    none: this build of Sparkle has no Vulkan backend"};
+#endif
+}
+
 Result<OpenBackend> open_backend(const BackendOptions& o) {
   if (o.name == "reference") {
     OpenBackend open;

@@ -4,6 +4,7 @@
 #include <ctime>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backends/backend.h"
 #include "backends/cpu/cpu_backend.h"
@@ -27,6 +28,10 @@ struct OpenBackend {
   std::string roofs_file;             // that keeps the measured roofs; empty where none is kept
   std::time_t roofs_measured_at = 0;  // 0: not measured, or unknown
 };
+// The Vulkan devices here, a line each: "vulkan:0  NAME, DRIVER", with the reason where one cannot be used; one line that says why
+// where there are none.
+std::vector<std::string> vulkan_devices();
+
 // Errors: bad_usage for an unknown name, device_unusable for what has no backend.
 Result<OpenBackend> open_backend(const BackendOptions& options);
 
