@@ -87,6 +87,7 @@ Result<OpenDevice> open_device(const CommonOptions& o, Roofs roofs) {
   options.name = o.device;
   options.threads = o.threads;
   options.roofs = roofs;
+  options.try_elsewhere = try_kernels_elsewhere;
   return open_backend(options);
 }
 

@@ -40,6 +40,7 @@ int unknown_command(const CLI::App& app, const std::string& given_word) {
   const std::string word = given_word.substr(0, 64);
   std::string nearest, names;
   for (const CLI::App* command : app.get_subcommands({})) {
+    if (command->get_group().empty()) continue;  // not for people
     const std::string name = command->get_name();
     names += (names.empty() ? "" : ", ") + name;
     if (nearest.empty() || distance(word, name) < distance(word, nearest)) nearest = name;
@@ -75,6 +76,7 @@ int main(int argc, char** argv) {
   add_compile(app, chosen);
   add_verify(app, chosen);
   add_tune(app, chosen);
+  add_try_kernels(app, chosen);
   for (int i = 1; i < argc; ++i)  // before parsing: errors of parsing count too
     if (std::string_view(argv[i]) == "--json") print_errors_as_json();
   if (argc > 1 && argv[1][0] != '-' && !is_command(app, argv[1])) return unknown_command(app, argv[1]);

@@ -31,6 +31,8 @@ std::vector<Scheduled> enumerate(std::string_view algorithm, const Stage& stage,
       why_not = Reason::forced_other;
     } else if (variant.device != device.kind) {
       why_not = Reason::backend_lacks_variant;
+    } else if (device.bans(family.name, variant.name)) {
+      why_not = Reason::failed_probe;
     } else {
       schedules = family.schedules(stage, variant, device, why_not);
     }

@@ -26,8 +26,13 @@ std::shared_ptr<Executor> executor_of(const BackendOptions& o, int threads) {
 }
 
 #ifdef SPARKLE_WITH_VULKAN
+struct OpenVulkan {
+  std::shared_ptr<vulkan::VulkanBackend> backend;
+  std::string name;  // "vulkan:0"
+};
+
 // "vulkan": the first device that can be used; "vulkan:I": the I-th.
-Result<OpenBackend> open_vulkan(const BackendOptions& o) {
+Result<OpenVulkan> vulkan_backend(const BackendOptions& o) {
   SPARKLE_TRY(instance, vulkan::Instance::open());
   const auto& devices = instance->devices();
   size_t index = devices.size();
@@ -45,7 +50,19 @@ Result<OpenBackend> open_vulkan(const BackendOptions& o) {
       return Error{Reason::bad_usage, "There is no Vulkan device '" + o.name + "'; " + list + "."};
   }
   const int threads = probe_cpu({.threads = o.executor ? o.executor->width() : o.threads}).cores;
-  SPARKLE_TRY(backend, vulkan::make_vulkan_backend(instance, index, {}, executor_of(o, threads)));
+  OpenVulkan open;
+  open.name = "vulkan:" + std::to_string(index);
+  vulkan::ContextOptions options;
+  if (o.try_elsewhere)
+    options.try_elsewhere = [elsewhere = o.try_elsewhere, name = open.name](const std::string& lines) { elsewhere(name, lines); };
+  SPARKLE_TRY(backend, vulkan::make_vulkan_backend(instance, index, options, executor_of(o, threads)));
+  open.backend = std::move(backend);
+  return open;
+}
+
+Result<OpenBackend> open_vulkan(const BackendOptions& o) {
+  SPARKLE_TRY(opened, vulkan_backend(o));
+  const auto& backend = opened.backend;
   OpenBackend open;
   Device device = backend->device();
   // Software devices run on cores that something else is using, and compile what measures them for half a second: only when
@@ -58,13 +75,23 @@ Result<OpenBackend> open_vulkan(const BackendOptions& o) {
     kept = keep_rates(backend->device(), "vulkan");
   }
   if (kept) open.roofs_file = kept->path, open.roofs_measured_at = kept->measured_at;
-  open.note = "vulkan:" + std::to_string(index) + ", " + devices[index].name + ", " + devices[index].driver;
-  open.backend = std::move(backend);
+  open.note = opened.name + ", " + device.name + ", " + device.driver;
+  for (const std::string& finding : backend->findings()) open.note += "; banned " + finding;
+  open.backend = backend;
   return open;
 }
 #endif
 
 }  // namespace
+
+Status try_listed_kernels([[maybe_unused]] const BackendOptions& options, [[maybe_unused]] const std::string& lines) {
+#ifdef SPARKLE_WITH_VULKAN
+  SPARKLE_TRY(opened, vulkan_backend(options));
+  return opened.backend->try_lines(lines);
+#else
+  return Error{Reason::device_unusable, "This build of Sparkle has no Vulkan backend."};
+#endif
+}
 
 std::vector<std::string> vulkan_devices() {
 #ifdef SPARKLE_WITH_VULKAN

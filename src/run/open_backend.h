@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ctime>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ struct BackendOptions {
   Roofs roofs = Roofs::kept_or_estimated;
   std::shared_ptr<Executor> executor;  // threads of the caller's; nullptr: a pool of our own
   cpu::HostAllocator allocator;
+  // Kernels that a GPU's driver has never run are tried first: where this is given, by it (device and a line per kernel, for
+  // try_listed_kernels in another process), else in this process.
+  std::function<void(const std::string& device, const std::string& lines)> try_elsewhere;
 };
 struct OpenBackend {
   std::shared_ptr<Backend> backend;
@@ -28,6 +32,10 @@ struct OpenBackend {
   std::string roofs_file;             // that keeps the measured roofs; empty where none is kept
   std::time_t roofs_measured_at = 0;  // 0: not measured, or unknown
 };
+// Tries kernels by the lines that BackendOptions::try_elsewhere was handed; the verdicts lie in the user's cache folder. Errors:
+// device_unusable, bad_format.
+Status try_listed_kernels(const BackendOptions& options, const std::string& lines);
+
 // The Vulkan devices here, a line each: "vulkan:0  NAME, DRIVER", with the reason where one cannot be used; one line that says why
 // where there are none.
 std::vector<std::string> vulkan_devices();

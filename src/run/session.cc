@@ -176,13 +176,23 @@ Result<Session::Planned> Session::plan_for(const std::vector<HostTensor>& inputs
     }
     SPARKLE_TRY(bound, sparkle::bind(graph_, bindings));
     SPARKLE_CHECK(simplify(bound));
-    PlanOptions options = options_.plan();
-    options.memory_budget = memory_budget;
-    SPARKLE_TRY(plan, make_plan(bound, backend_->device(), options));
-    planned.plan = std::move(plan), planned.bound = std::move(bound);
+    planned.bound = std::move(bound);
   }
-  SPARKLE_TRY(steps, compile_steps(planned.plan, *backend_));
-  planned.steps = std::move(steps);
+  PlanOptions options = options_.plan();
+  options.memory_budget = memory_budget;
+  for (int bans = 0;; ++bans) {
+    if (!compiled_) {
+      SPARKLE_TRY(plan, make_plan(planned.bound, backend_->device(), options));
+      planned.plan = std::move(plan);
+    }
+    auto steps = compile_steps(planned.plan, *backend_);
+    // What has just failed on this driver is banned: the next plan does without it.
+    constexpr int kMostBans = 32;
+    if (!steps.ok() && steps.error().reason == Reason::failed_probe && !compiled_ && bans < kMostBans) continue;
+    if (!steps.ok()) return steps.take_error();
+    planned.steps = std::move(*steps);
+    break;
+  }
   planned.foreseen_bytes = planned_bytes(planned.plan, backend_->device());
   fit_workspaces(planned.plan, planned.steps);
   return planned;

@@ -4,6 +4,9 @@ namespace sparkle {
 
 Result<StepKernels> compile_steps(const Plan& plan, Backend& backend) {
   StepKernels all;
+  std::vector<ScheduledStage> stages;
+  for (const PlanStep& step : plan.steps) stages.push_back({&step.stage, &step.schedule});
+  SPARKLE_CHECK(backend.try_out(stages));
   for (const PlanStep& step : plan.steps) {
     const auto constant = [&](size_t i) -> const PlanTensor* {
       const PlanTensor& t = plan.tensors[static_cast<size_t>(step.inputs[i])];

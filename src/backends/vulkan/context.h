@@ -1,6 +1,8 @@
 // Context: a Vulkan device opened for computing: its functions, queues, features that are switched on, and memory types.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -12,6 +14,7 @@ namespace sparkle::vulkan {
 struct Faults {
   int64_t memory_bytes = 0;  // allocations beyond so many bytes fail; 0: none
   int lost_at_submit = 0;    // the so many-th submission and all later ones report a lost device; 0: none
+  std::string nothing, slow, crash;  // "gemm/implicit": variants whose kernels do nothing, take seconds, end the process
 };
 
 struct ContextOptions {
@@ -21,6 +24,11 @@ struct ContextOptions {
   bool capture = false;          // keep what the driver made of each shader: statistics and machine code
   std::string cache_folder;      // of compiled pipelines; empty: the user's cache folder
   bool cache = true;
+  // Kernels are tried before their first use on a driver, `try_timeout` at most each; `try_elsewhere` does it in a process of its
+  // own: it is handed a line per kernel, which `try_lines` takes there.
+  bool try_first = true;
+  std::chrono::nanoseconds try_timeout = std::chrono::seconds(20);
+  std::function<void(const std::string& lines)> try_elsewhere;
   Faults faults;
 };
 

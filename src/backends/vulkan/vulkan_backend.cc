@@ -6,6 +6,8 @@
 
 #include "backends/vulkan/program.h"
 #include "backends/vulkan/roofs.h"
+#include "backends/vulkan/trust.h"
+#include "base/cache_folder.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -24,7 +26,8 @@ class BackendOfDevice final : public VulkanBackend {
  public:
   BackendOfDevice(std::shared_ptr<Instance> instance, std::shared_ptr<Context> context,
                   std::shared_ptr<Executor> executor)
-      : instance_(std::move(instance)), device_(context->physical().description), executor_(std::move(executor)) {
+      : instance_(std::move(instance)), executor_(std::move(executor)) {
+    devices_.push_back(context->physical().description);
     shop_.context = std::move(context);
     shop_.memory = std::make_shared<Memory>(shop_.context);
     shop_.pipelines = std::make_shared<Pipelines>(shop_.context);
@@ -39,6 +42,10 @@ class BackendOfDevice final : public VulkanBackend {
     if (copy_pool_) vk.vkDestroyCommandPool(shop_.context->device(), copy_pool_, nullptr);
   }
   Status open() {
+    const ContextOptions& options = shop_.context->options();
+    const std::string folder = !options.cache ? std::string() : options.cache_folder.empty() ? cache_folder() : options.cache_folder;
+    trust_ = std::make_unique<Trust>(*shop_.context, folder);
+    devices_.back().banned = trust_->banned();
     for (Timeline* t : {&compute_, &transfer_}) {
       auto type = structure<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
       type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
@@ -53,12 +60,49 @@ class BackendOfDevice final : public VulkanBackend {
     return ok();
   }
 
-  const Device& device() const override { return device_; }
+  const Device& device() const override {
+    const std::lock_guard lock(mutex_);
+    return devices_.back();
+  }
   Executor& executor() override { return *executor_; }
   const Context& context() const override { return *shop_.context; }
   Pipelines& pipelines() override { return *shop_.pipelines; }
-  Status calibrate() override { return measure_roofs(*this, shop_, device_); }
-  void set_rates(const Device& device) override { device_ = device; }
+  Status calibrate() override {
+    Device measured = device();
+    SPARKLE_CHECK(measure_roofs(*this, shop_, measured));
+    set_rates(measured);
+    return ok();
+  }
+  void set_rates(const Device& rates) override {
+    const std::lock_guard lock(mutex_);
+    std::string banned = std::move(devices_.back().banned);
+    devices_.back() = rates;
+    devices_.back().banned = std::move(banned);
+  }
+  Status try_out(std::span<const ScheduledStage> stages) override {
+    if (!shop_.context->options().try_first) return ok();
+    std::vector<Trial> trials;
+    for (const ScheduledStage& s : stages) trials.push_back(trial_of(*s.stage, *s.schedule));
+    Status tried = trust_->try_out(*this, trials);
+    if (!tried.ok() && tried.error().reason == Reason::failed_probe) ban();
+    return tried;
+  }
+  Status try_lines(const std::string& lines) override {
+    for (size_t begin = 0; begin < lines.size();) {
+      const size_t end = std::min(lines.find('\n', begin), lines.size());
+      SPARKLE_TRY(trial, Trial::from_text(std::string_view(lines).substr(begin, end - begin)));
+      if (Status tried = trust_->try_out(*this, {&trial, 1}); !tried.ok() && tried.error().reason != Reason::failed_probe)
+        return tried;
+      begin = end + 1;
+    }
+    return ok();
+  }
+  std::vector<std::string> findings() const override { return trust_->findings(); }
+  void keep_until(Token token, std::vector<std::shared_ptr<void>> kept) override {
+    const std::lock_guard lock(mutex_);
+    timeline_of(token).kept.emplace_back(token.value & ~kTransfer,
+                                         std::make_shared<std::vector<std::shared_ptr<void>>>(std::move(kept)));
+  }
   double probe_peak(std::string_view unit) override {
     const auto flops = measure_flops(*this, shop_, unit);
     return flops.ok() ? *flops : 0;
@@ -86,6 +130,7 @@ class BackendOfDevice final : public VulkanBackend {
       return Error{Reason::no_kernel, "there is no Vulkan kernel for the " + std::string(name_of(stage.family())) +
                                           " family's variant '" + variant_of(schedule) + "'; use --device cpu"};
     SPARKLE_TRY(kernel, make(stage, schedule, shop_, constants));
+    SPARKLE_CHECK(inject_fault(stage, schedule, *kernel));
     return std::unique_ptr<Kernel>(std::move(kernel));
   }
 
@@ -174,7 +219,7 @@ class BackendOfDevice final : public VulkanBackend {
     const uint64_t nanoseconds = timeout.count() > 0 ? static_cast<uint64_t>(timeout.count()) : UINT64_MAX;
     const VkResult result = vk().vkWaitSemaphores(shop_.context->device(), &info, nanoseconds);
     if (result == VK_TIMEOUT)
-      return Error{Reason::device_lost, "The Vulkan device '" + device_.name + "' has not answered within " +
+      return Error{Reason::device_lost, "The Vulkan device '" + device().name + "' has not answered within " +
                                             std::to_string(nanoseconds / 1000000) + " ms."};
     if (result != VK_SUCCESS) {
       lost_ = result == VK_ERROR_DEVICE_LOST;
@@ -210,7 +255,26 @@ class BackendOfDevice final : public VulkanBackend {
   Timeline& copy_timeline() { return shop_.context->two_queues() ? transfer_ : compute_; }
   Timeline& timeline_of(Token token) { return token.value & kTransfer ? transfer_ : compute_; }
   Error lost() const {
-    return {Reason::device_lost, "The Vulkan device '" + device_.name + "' stopped answering; open it again, or use --device cpu."};
+    return {Reason::device_lost, "The Vulkan device '" + device().name + "' stopped answering; open it again, or use --device cpu."};
+  }
+
+  // The planner sees another device from now on; references to the one before stay good.
+  void ban() {
+    Device changed = device();
+    changed.banned = trust_->banned();
+    const std::lock_guard lock(mutex_);
+    devices_.push_back(std::move(changed));
+  }
+
+  Status inject_fault(const Stage& stage, const Schedule& schedule, VulkanKernel& kernel) {
+    const Faults& faults = shop_.context->options().faults;
+    const std::string variant = std::string(name_of(stage.family())) + "/" + variant_of(schedule);
+    if (variant == faults.crash) std::abort();
+    const char* shader = variant == faults.nothing ? "fault_nothing" : variant == faults.slow ? "fault_slow" : nullptr;
+    if (!shader) return ok();
+    SPARKLE_TRY(pipeline, shop_.pipelines->get({shader, {1, 1, 1}, 0}));
+    for (Dispatch& d : kernel.dispatches) d.pipeline = pipeline;
+    return ok();
   }
 
   // The value that the timeline has come to; lets go what was kept for it.
@@ -273,14 +337,15 @@ class BackendOfDevice final : public VulkanBackend {
   }
 
   std::shared_ptr<Instance> instance_;
-  Device device_;
+  std::list<Device> devices_;  // as the planner saw it, the last one now
   std::shared_ptr<Executor> executor_;
   Workshop shop_;
+  std::unique_ptr<Trust> trust_;
   Timeline compute_, transfer_;
   VkCommandPool copy_pool_ = VK_NULL_HANDLE;
   std::mutex copy_mutex_;
   std::vector<std::pair<VkCommandBuffer, uint64_t>> copy_commands_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<uint64_t, std::pair<VkQueryPool, size_t>> timed_;
   std::atomic<bool> lost_{false};
   int sent_ = 0;

@@ -19,6 +19,12 @@ class VulkanBackend : public Backend {
   // A buffer of the caller's on device_handle(), made with storage, transfer and device-address usage; not freed.
   virtual Result<std::shared_ptr<Buffer>> wrap(VkBuffer buffer, int64_t bytes) = 0;
   virtual const Context& context() const = 0;
+  // Keeps what a submission touches until it is complete.
+  virtual void keep_until(Token token, std::vector<std::shared_ptr<void>> kept) = 0;
+  // Tries kernels by the lines that ContextOptions::try_elsewhere was handed. Errors: bad_format.
+  virtual Status try_lines(const std::string& lines) = 0;
+  // What was wrong with variants that this driver is not trusted with.
+  virtual std::vector<std::string> findings() const = 0;
   // Measures the rates of the device, which device() tells from then on. Errors: what the driver says; device_unusable where it
   // keeps no time.
   virtual Status calibrate() = 0;

@@ -1,0 +1,65 @@
+// sparkle try-kernels: what the other commands start, as a process of its own, before they trust a driver with kernels that it
+// has never run. Reads lines from a file, tries each, and leaves the verdicts in the cache folder.
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "command.h"
+
+namespace sparkle::cli {
+namespace {
+
+int try_kernels(const std::string& device, const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream lines;
+  lines << file.rdbuf();
+  if (!file) return fail({Reason::file_unreadable, "The list of kernels '" + path + "' cannot be read."});
+  BackendOptions options;
+  options.name = device;
+  const Status tried = try_listed_kernels(options, lines.str());
+  return tried.ok() ? kDone : fail(tried.error());
+}
+
+}  // namespace
+
+// The child writes what it finds where this process looks for it; whatever else becomes of it is no matter here.
+void try_kernels_elsewhere(const std::string& device, const std::string& lines) {
+  char path[] = "/tmp/sparkle-kernels-XXXXXX";
+  const int file = mkstemp(path);
+  if (file < 0) return;
+  const bool written = write(file, lines.data(), lines.size()) == static_cast<ssize_t>(lines.size());
+  close(file);
+  std::string self = "/proc/self/exe", command = "try-kernels", option = "--device", name = device;
+  char* arguments[] = {self.data(), command.data(), option.data(), name.data(), path, nullptr};
+  posix_spawn_file_actions_t quiet;
+  posix_spawn_file_actions_init(&quiet);
+  posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&quiet, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t child = 0;
+  if (written && posix_spawn(&child, self.c_str(), &quiet, nullptr, arguments, environ) == 0) {
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  posix_spawn_file_actions_destroy(&quiet);
+  unlink(path);
+}
+
+void add_try_kernels(CLI::App& app, Chosen& chosen) {
+  auto* command = app.add_subcommand("try-kernels", "Try kernels on a driver that has never run them (other commands start this)");
+  command->group("");
+  auto device = std::make_shared<std::string>("vulkan");
+  auto path = std::make_shared<std::string>();
+  command->add_option("--device", *device, "vulkan or vulkan:I");
+  command->add_option("FILE", *path, "a line per kernel")->required();
+  command->callback([&chosen, device, path] { chosen = [device, path] { return try_kernels(*device, *path); }; });
+}
+
+}  // namespace sparkle::cli

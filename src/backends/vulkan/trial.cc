@@ -1,0 +1,269 @@
+#include "backends/vulkan/trial.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "families/element.h"
+#include "families/walk.h"
+
+namespace sparkle::vulkan {
+namespace {
+
+TensorDesc described(DType type, const Dims& shape, bool channels_innermost, int64_t gap) {
+  TensorDesc d{type, shape, channels_innermost ? channels_last(shape) : row_major(shape)};
+  int64_t step = 1;
+  for (int i = d.layout.order.size() - 1; i >= 0; --i) {
+    const int axis = static_cast<int>(d.layout.order[i]);
+    d.layout.pitch[axis] = step;
+    step = step * shape[axis] + gap;
+  }
+  return d;
+}
+
+void add_epilogue(Stage& stage, const Epilogue& e, int64_t channels) {
+  for (int i = 0; i < e.scale + e.bias; ++i) stage.inputs.push_back(dense_desc(DType::f32, {channels}));
+  for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) stage.inputs.push_back(stage.outputs[0]);
+}
+
+// A window with its own filter on planes a little larger than it: channels in whole vectors and not.
+Stage window_stage(const StageParams& params, const Window& w, const Epilogue* e, int64_t groups, bool depthwise, int64_t wide, int64_t gap) {
+  Stage stage;
+  stage.params = params;
+  const int64_t channels = depthwise ? wide : groups * wide, filters = depthwise ? wide : groups * (wide + 4);
+  Dims x{2, channels}, y{2, filters}, f{filters, depthwise ? 1 : wide};
+  for (size_t i = 0; i < 3; ++i) {
+    const int64_t out = i == 0 ? 1 : 4 + static_cast<int64_t>(i);
+    const int64_t in = std::max<int64_t>(1, (out - 1) * w.stride[i] + (w.filter[i] - 1) * w.dilation[i] + 1 - w.pad_begin[i] - (i == 0 ? 0 : 1));
+    x.push_back(in), y.push_back(out), f.push_back(w.filter[i]);
+  }
+  stage.inputs.push_back(described(DType::f32, x, true, gap));
+  stage.outputs.push_back(described(DType::f32, y, true, gap));
+  if (e) {
+    stage.inputs.push_back(dense_desc(DType::f32, f));
+    add_epilogue(stage, *e, filters);
+  }
+  return stage;
+}
+
+Stage dense_stage(const GemmParams& p, int64_t m, int64_t n, int64_t k, int64_t gap) {
+  Stage stage;
+  stage.params = p;
+  stage.inputs = {described(DType::f32, {2, m, k}, false, gap), described(DType::f32, {2, k, n}, false, gap)};
+  stage.outputs = {described(DType::f32, {2, m, n}, false, gap)};
+  add_epilogue(stage, p.epilogue, n);
+  return stage;
+}
+
+bool floats_only(const Trial& t) {
+  const auto is_float = [](DType type) { return type == DType::f32; };
+  return std::all_of(t.inputs.begin(), t.inputs.end(), is_float) && std::all_of(t.outputs.begin(), t.outputs.end(), is_float);
+}
+
+std::string types_text(const std::vector<DType>& types) {
+  std::string text;
+  for (const DType t : types) text += (text.empty() ? "" : ",") + std::string(name_of(t));
+  return text;
+}
+
+Result<std::vector<DType>> types_from(std::string_view text) {
+  std::vector<DType> types;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    const auto type = dtype_from(text.substr(0, comma));
+    if (!type) return Error{Reason::bad_format, "'" + std::string(text) + "' is no list of element types."};
+    types.push_back(*type);
+    text.remove_prefix(std::min(text.size(), comma + 1));
+  }
+  return types;
+}
+
+// A tensor in host memory: NaN, or the lowest integer, between the elements.
+struct Operand {
+  TensorDesc desc;
+  std::vector<std::byte> bytes;
+  explicit Operand(const TensorDesc& d)
+      : desc(d), bytes(static_cast<size_t>(std::max<int64_t>(1, extent(d.shape, d.layout)) * size_of(d.dtype)), std::byte{0xff}) {}
+  TensorView view() { return {bytes.data(), desc}; }
+};
+
+Result<std::shared_ptr<Buffer>> upload(Backend& backend, const std::byte* bytes, size_t size) {
+  SPARKLE_TRY(buffer, backend.allocate(static_cast<int64_t>(size), MemoryKind::device));
+  SPARKLE_TRY(staging, backend.allocate(static_cast<int64_t>(size), MemoryKind::staging));
+  std::memcpy(staging->host(), bytes, size);
+  const CopyRegion region{staging.get(), 0, buffer.get(), 0, static_cast<int64_t>(size)};
+  SPARKLE_TRY(token, backend.copy({&region, 1}, {}));
+  SPARKLE_CHECK(backend.wait(token));
+  return buffer;
+}
+
+// The length of the sums, for the tolerance.
+double sum_length(const Stage& stage) {
+  if (std::holds_alternative<GemmParams>(stage.params) || std::holds_alternative<DepthwiseParams>(stage.params)) {
+    const Dims& w = stage.inputs[1].shape;
+    const bool window = !std::holds_alternative<GemmParams>(stage.params) || std::get<GemmParams>(stage.params).loader == Loader::window;
+    return window ? static_cast<double>(w.product()) / static_cast<double>(w[0]) : static_cast<double>(w[w.size() - 2]);
+  }
+  return 64;
+}
+
+Status failed(const std::string& what) { return Error{Reason::failed_probe, what}; }
+
+Status compare(Operand& got, Operand& wanted, double tolerance) {
+  double largest = 1e-30;
+  for_each_index(wanted.desc.shape, [&](const Dims& at) {
+    const double v = std::abs(load_element(wanted.desc.dtype, element_at(wanted.view(), at)));
+    if (std::isfinite(v)) largest = std::max(largest, v);
+  });
+  std::string wrong;
+  Operand gaps(got.desc);
+  for_each_index(got.desc.shape, [&](const Dims& at) {
+    const double a = load_element(got.desc.dtype, element_at(got.view(), at)),
+                 b = load_element(wanted.desc.dtype, element_at(wanted.view(), at));
+    const bool same = std::isnan(b) ? std::isnan(a) : a == b || std::abs(a - b) <= tolerance * largest;
+    if (!same && wrong.empty())
+      wrong = "wrong: it gave " + std::to_string(a) + " instead of " + std::to_string(b) + " at " + at.to_string();
+    std::memcpy(element_at(gaps.view(), at), element_at(got.view(), at), static_cast<size_t>(size_of(got.desc.dtype)));
+  });
+  if (!wrong.empty()) return failed(wrong);
+  if (gaps.bytes != got.bytes) return failed("wrong: it wrote outside of its output");
+  return ok();
+}
+
+Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& schedule, std::chrono::nanoseconds timeout) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  std::vector<Operand> inputs, outputs, wanted;
+  std::vector<TensorView> in, out;
+  for (const TensorDesc& d : stage.inputs) {
+    Operand& operand = inputs.emplace_back(d);
+    for_each_index(d.shape, [&](const Dims& at) { store_element(d.dtype, normal(random), element_at(operand.view(), at)); });
+  }
+  // One NaN among the values of the first operand must come out where it goes in, and nowhere else.
+  Dims last = stage.inputs[0].shape;
+  for (int i = 0; i < last.size(); ++i) last[i] -= 1;
+  if (stage.inputs[0].dtype == DType::f32)
+    store_element(DType::f32, std::numeric_limits<double>::quiet_NaN(), element_at(inputs[0].view(), last));
+  for (const TensorDesc& d : stage.outputs) {
+    outputs.emplace_back(d);
+    TensorDesc wide = d;
+    if (d.dtype == DType::f32) wide.dtype = DType::f64;
+    wanted.emplace_back(wide);
+  }
+  for (Operand& o : inputs) in.push_back(o.view());
+  for (Operand& o : wanted) out.push_back(o.view());
+  info(stage.family()).reference(stage.params, in, out);
+
+  auto compiled = backend.compile(stage, schedule, 0);
+  if (!compiled.ok()) {
+    // A variant for whole vectors or dense planes alone has nothing to do with the others.
+    const Reason reason = compiled.error().reason;
+    if (reason == Reason::layout_not_served || reason == Reason::filter_not_served) return ok();
+    return compiled.take_error();
+  }
+  std::unique_ptr<Kernel> kernel = std::move(*compiled);
+  std::vector<std::shared_ptr<Buffer>> buffers;
+  std::vector<Buffer*> slots;
+  Launch launch;
+  launch.kernel = kernel.get();
+  launch.name = "trial";
+  for (auto* list : {&inputs, &outputs})
+    for (Operand& o : *list) {
+      SPARKLE_TRY(buffer, upload(backend, o.bytes.data(), o.bytes.size()));
+      (list == &inputs ? launch.inputs : launch.outputs).push_back({static_cast<int>(slots.size()), 0});
+      slots.push_back(buffer.get());
+      buffers.push_back(std::move(buffer));
+    }
+  SPARKLE_TRY(workspace, backend.allocate(std::max<int64_t>(64, kernel->workspace_bytes()), MemoryKind::device));
+  launch.workspace = {static_cast<int>(slots.size()), 0};
+  slots.push_back(workspace.get());
+  SPARKLE_TRY(program, backend.record({&launch, 1}));
+  SPARKLE_TRY(token, backend.submit(*program, slots, {}));
+  if (Status done = backend.wait(token, timeout); !done.ok()) {
+    if (backend.done(token)) return done;
+    // It may end later: until then nothing that it touches may go.
+    std::vector<std::shared_ptr<void>> kept{std::shared_ptr<Program>(std::move(program)),
+                                            std::shared_ptr<Kernel>(std::move(kernel)), std::move(workspace)};
+    kept.insert(kept.end(), buffers.begin(), buffers.end());
+    backend.keep_until(token, std::move(kept));
+    return failed("slow: no answer within " + std::to_string(timeout.count() / 1000000) + " ms");
+  }
+  const double tolerance = 1e-6 * (8 + std::sqrt(sum_length(stage)));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto size = static_cast<int64_t>(outputs[i].bytes.size());
+    SPARKLE_TRY(staging, backend.allocate(size, MemoryKind::staging));
+    const CopyRegion region{slots[inputs.size() + i], 0, staging.get(), 0, size};
+    SPARKLE_TRY(copied, backend.copy({&region, 1}, token));
+    SPARKLE_CHECK(backend.wait(copied));
+    std::memcpy(outputs[i].bytes.data(), staging->host(), static_cast<size_t>(size));
+    SPARKLE_CHECK(compare(outputs[i], wanted[i], tolerance));
+  }
+  return ok();
+}
+
+}  // namespace
+
+Trial trial_of(const Stage& stage, const Schedule& schedule) {
+  Trial t{schedule, stage.params, {}, {}};
+  for (const TensorDesc& d : stage.inputs) t.inputs.push_back(d.dtype);
+  for (const TensorDesc& d : stage.outputs) t.outputs.push_back(d.dtype);
+  return t;
+}
+
+std::string Trial::to_text() const {
+  return std::string(name_of(family())) + "\t" + sparkle::to_text(schedule) + "\t" + sparkle::to_text(params) + "\t" +
+         types_text(inputs) + "\t" + types_text(outputs);
+}
+
+Result<Trial> Trial::from_text(std::string_view line) {
+  std::vector<std::string_view> fields;
+  for (size_t begin = 0; begin <= line.size();) {
+    const size_t end = std::min(line.find('\t', begin), line.size());
+    fields.push_back(line.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  Family family{};
+  if (fields.size() != 5 || !parse_name(fields[0], family))
+    return Error{Reason::bad_format, "'" + std::string(line.substr(0, 60)) + "' is no trial of a kernel."};
+  SPARKLE_TRY(schedule, schedule_from_text(family, fields[1]));
+  SPARKLE_TRY(params, params_from_text(family, fields[2]));
+  SPARKLE_TRY(inputs, types_from(fields[3]));
+  SPARKLE_TRY(outputs, types_from(fields[4]));
+  return Trial{std::move(schedule), std::move(params), std::move(inputs), std::move(outputs)};
+}
+
+std::vector<Stage> stages_of(const Trial& t) {
+  if (!floats_only(t)) return {};
+  switch (t.family()) {
+    case Family::gemm: {
+      const auto& p = std::get<GemmParams>(t.params);
+      if (p.loader == Loader::dense) return {dense_stage(p, 7, 5, 9, 3), dense_stage(p, 9, 12, 8, 0)};
+      return {window_stage(p, p.window, &p.epilogue, p.groups, false, 3, 1), window_stage(p, p.window, &p.epilogue, p.groups, false, 8, 0)};
+    }
+    case Family::depthwise: {
+      const auto& p = std::get<DepthwiseParams>(t.params);
+      return {window_stage(p, p.window, &p.epilogue, 1, true, 5, 1), window_stage(p, p.window, &p.epilogue, 1, true, 8, 0)};
+    }
+    case Family::pool: {
+      const auto& p = std::get<PoolParams>(t.params);
+      if (t.outputs.size() > 1) return {};
+      return {window_stage(p, p.window, nullptr, 1, true, 5, 1), window_stage(p, p.window, nullptr, 1, true, 8, 0)};
+    }
+    case Family::pointwise: {
+      Stage stage;
+      stage.params = t.params;
+      for (size_t i = 0; i < t.inputs.size(); ++i) stage.inputs.push_back(described(DType::f32, {3, 5, 7}, false, i % 2 ? 2 : 0));
+      stage.outputs.push_back(described(DType::f32, {3, 5, 7}, false, 1));
+      return {stage};
+    }
+    default: return {};
+  }
+}
+
+Status run_trial(VulkanBackend& backend, const Trial& trial, std::chrono::nanoseconds timeout) {
+  for (const Stage& stage : stages_of(trial)) SPARKLE_CHECK(try_stage(backend, stage, trial.schedule, timeout));
+  return ok();
+}
+
+}  // namespace sparkle::vulkan

@@ -1,0 +1,30 @@
+// Trials: small stages, odd in size and layout and with NaN among their values, by which a variant is compared with its family's
+// reference before a driver that has never run it is trusted with it.
+#pragma once
+
+#include "backends/vulkan/vulkan_backend.h"
+#include "families/stage.h"
+
+namespace sparkle::vulkan {
+
+// What of a plan's step decides which kernel runs: sizes do not.
+struct Trial {
+  Schedule schedule;
+  StageParams params;
+  std::vector<DType> inputs, outputs;
+
+  Family family() const { return static_cast<Family>(params.index()); }
+  std::string variant() const { return std::string(name_of(family())) + "/" + variant_of(schedule); }
+  // One line that from_text reads back.
+  std::string to_text() const;
+  static Result<Trial> from_text(std::string_view line);
+};
+Trial trial_of(const Stage& stage, const Schedule& schedule);
+
+// Stages to try; none for families whose kernels only move data by indices of their own.
+std::vector<Stage> stages_of(const Trial& trial);
+
+// Runs the trial's stages on the device. Errors: failed_probe saying what was wrong, or what the driver says.
+Status run_trial(VulkanBackend& backend, const Trial& trial, std::chrono::nanoseconds timeout);
+
+}  // namespace sparkle::vulkan

@@ -1,0 +1,151 @@
+#include "backends/vulkan/trust.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "base/record.h"
+
+namespace sparkle::vulkan {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kGood = "ok";
+constexpr size_t kLongestLine = 4096;
+
+std::string hex(uint64_t value) {
+  char text[20];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+// Fields of a line of the record: what was tried, its variant, what came.
+bool parse_line(const std::string& line, std::string& key, std::string& variant, std::string& finding) {
+  const size_t first = line.find(' '), second = line.find(' ', first + 1);
+  if (line.size() > kLongestLine || first == std::string::npos || second == std::string::npos) return false;
+  key = line.substr(0, first), variant = line.substr(first + 1, second - first - 1), finding = line.substr(second + 1);
+  return key.size() == 16 && variant.find('/') != std::string::npos && !finding.empty();
+}
+
+}  // namespace
+
+Trust::Trust(const Context& context, std::string folder) : context_(context), folder_(std::move(folder)) {
+  for (const uint8_t byte : context.physical().driver_id) {
+    char text[3];
+    std::snprintf(text, sizeof text, "%02x", byte);
+    driver_ += text;
+  }
+  load();
+}
+
+// Sizes, clip bounds and the like leave the kernel as it is, but the whole text is what was seen to work.
+std::string Trust::key_of(const Trial& trial) { return hex(hash_text(trial.to_text() + " " SPARKLE_VERSION)); }
+
+std::string Trust::file() const { return folder_ + "/vulkan_tried_" + driver_ + ".txt"; }
+std::string Trust::marker() const { return folder_ + "/vulkan_trying_" + driver_ + "_" + std::to_string(getpid()); }
+
+void Trust::load() {
+  if (folder_.empty()) return;
+  std::ifstream in(file());
+  std::string line, key, variant, finding;
+  while (std::getline(in, line))
+    if (parse_line(line, key, variant, finding)) verdicts_[key] = {variant, finding};
+  in.close();
+  // Markers of processes that are gone: what they were trying ended them.
+  std::error_code ignored;
+  const std::string prefix = "vulkan_trying_" + driver_ + "_";
+  for (fs::directory_iterator at(folder_, ignored), end; !ignored && at != end; at.increment(ignored)) {
+    const std::string name = at->path().filename().string();
+    if (!name.starts_with(prefix)) continue;
+    const long process = std::strtol(name.c_str() + prefix.size(), nullptr, 10);
+    if (process <= 0 || process == getpid() || kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH) continue;
+    std::ifstream marked(at->path());
+    if (std::getline(marked, line) && parse_line(line, key, variant, finding)) {
+      verdicts_[key] = {variant, "the process that tried it ended"};
+      std::ofstream(file(), std::ios::app) << key << ' ' << variant << ' ' << verdicts_[key].finding << '\n';
+    }
+    fs::remove(at->path(), ignored);
+  }
+}
+
+void Trust::keep(const Trial& trial, const std::string& finding) {
+  std::string line = finding;
+  for (char& c : line)
+    if (c == '\n') c = ' ';
+  const std::lock_guard lock(mutex_);
+  verdicts_[key_of(trial)] = {trial.variant(), line};
+  if (folder_.empty()) return;
+  // One short write at the end of the file: processes that do the same do not cut each other's lines.
+  std::ofstream(file(), std::ios::app) << key_of(trial) + " " + trial.variant() + " " + line + "\n";
+}
+
+Status Trust::try_here(VulkanBackend& backend, const Trial& trial) {
+  std::error_code ignored;
+  if (!folder_.empty()) {
+    fs::create_directories(folder_, ignored);
+    std::ofstream(marker()) << key_of(trial) << ' ' << trial.variant() << " trying\n";
+  }
+  Status tried = run_trial(backend, trial, context_.options().try_timeout);
+  if (!folder_.empty()) fs::remove(marker(), ignored);
+  if (!tried.ok() && tried.error().reason == Reason::out_of_memory) return tried;
+  keep(trial, tried.ok() ? std::string(kGood) : tried.error().message);
+  return ok();
+}
+
+Status Trust::try_out(VulkanBackend& backend, std::span<const Trial> asked) {
+  std::vector<Trial> trials, unknown;
+  std::string list;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Trial& trial : asked) {
+      if (stages_of(trial).empty()) continue;
+      const std::string key = key_of(trial);
+      const bool twice = std::any_of(unknown.begin(), unknown.end(), [&](const Trial& t) { return key_of(t) == key; });
+      if (!verdicts_.count(key) && !twice) unknown.push_back(trial), list += trial.to_text() + "\n";
+      trials.push_back(trial);
+    }
+  }
+  // A driver that crashes takes a process of its own with it, not this one.
+  if (!unknown.empty() && context_.options().try_elsewhere && !folder_.empty()) {
+    context_.options().try_elsewhere(list);
+    const std::lock_guard lock(mutex_);
+    load();
+  }
+  for (const Trial& trial : unknown) {
+    bool known;
+    {
+      const std::lock_guard lock(mutex_);
+      known = verdicts_.count(key_of(trial)) > 0;
+    }
+    if (!known) SPARKLE_CHECK(try_here(backend, trial));
+  }
+  const std::lock_guard lock(mutex_);
+  for (const Trial& trial : trials)
+    if (const Verdict& v = verdicts_[key_of(trial)]; v.finding != kGood)
+      return Error{Reason::failed_probe, "The kernel " + v.variant + " failed on the driver '" + context_.physical().driver + "' (" +
+                                             v.finding + "); another one takes its place."};
+  return ok();
+}
+
+std::string Trust::banned() const {
+  const std::lock_guard lock(mutex_);
+  std::string text;
+  for (const auto& [key, v] : verdicts_)
+    if (v.finding != kGood && (" " + text + " ").find(" " + v.variant + " ") == std::string::npos)
+      text += (text.empty() ? "" : " ") + v.variant;
+  return text;
+}
+
+std::vector<std::string> Trust::findings() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> list;
+  for (const auto& [key, v] : verdicts_)
+    if (v.finding != kGood) list.push_back(v.variant + ": " + v.finding);
+  return list;
+}
+
+}  // namespace sparkle::vulkan

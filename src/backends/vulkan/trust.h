@@ -1,0 +1,43 @@
+// Trust: which variants this driver has been seen to run right. Each is tried before its first use; what was found is kept by
+// driver and version, a marker on disk says what was being tried when a process ended.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "backends/vulkan/trial.h"
+
+namespace sparkle::vulkan {
+
+class Trust {
+ public:
+  // `folder`: of the record; empty: nothing is kept beyond this process.
+  Trust(const Context& context, std::string folder);
+
+  // Tries what has not been tried, in a process of its own where the context has one, else here. The variants that failed are in
+  // banned() from then on. Errors: failed_probe naming the first of these that is banned; out_of_memory, which says nothing of a kernel.
+  Status try_out(VulkanBackend& backend, std::span<const Trial> trials);
+  // "gemm/implicit pool/shader"
+  std::string banned() const;
+  // Variant and what was wrong with it, in sentences.
+  std::vector<std::string> findings() const;
+
+ private:
+  struct Verdict {
+    std::string variant;  // "gemm/implicit"
+    std::string finding;  // "ok", or what was wrong
+  };
+  static std::string key_of(const Trial& trial);
+  std::string file() const;
+  std::string marker() const;
+  void load();
+  void keep(const Trial& trial, const std::string& finding);
+  Status try_here(VulkanBackend& backend, const Trial& trial);
+
+  const Context& context_;
+  std::string folder_, driver_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Verdict> verdicts_;  // by what was tried
+};
+
+}  // namespace sparkle::vulkan

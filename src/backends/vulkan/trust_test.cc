@@ -1,0 +1,158 @@
+// Kernels that give wrong results, take seconds or end the process are found before anything relies on them.
+#include <filesystem>
+#include <fstream>
+
+#include "backends/vulkan/trust.h"
+#include "backends/vulkan/vulkan_testing.h"
+
+namespace sparkle::vulkan {
+namespace {
+
+// A 1x1 convolution as a plan would have it on this device, by the variant.
+struct Step {
+  Stage stage;
+  Schedule schedule;
+};
+Step step_of(const Device& device, const std::string& variant) {
+  GemmParams p;
+  p.loader = Loader::dense;
+  Step step;
+  step.stage.params = p;
+  step.stage.inputs = {dense_desc(DType::f32, {4, 8}), dense_desc(DType::f32, {8, 4})};
+  step.stage.outputs = {dense_desc(DType::f32, {4, 4})};
+  for (const Variant& v : info(Family::gemm).variants) {
+    Reason why = Reason::none;
+    if (v.name == variant) step.schedule = info(Family::gemm).schedules(step.stage, v, device, why).back();
+  }
+  return step;
+}
+Status try_out(VulkanBackend& backend, const Step& step) {
+  const ScheduledStage one{&step.stage, &step.schedule};
+  return backend.try_out({&one, 1});
+}
+
+class VulkanTrust : public testing::Test {
+ protected:
+  void SetUp() override {
+    // Not by process: the child of a death test is one of its own.
+    folder_ = testing::TempDir() + "sparkle_trust_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::create_directories(folder_);
+    options_.cache_folder = folder_;
+    if (!open()) GTEST_SKIP() << why_;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  bool open() {
+    backend_ = test_backend(options_, why_);
+    return backend_ != nullptr;
+  }
+  std::string folder_, why_;
+  ContextOptions options_;
+  std::shared_ptr<VulkanBackend> backend_;
+};
+
+TEST_F(VulkanTrust, GoodKernelsAreTriedOnce) {
+  const Step step = step_of(backend_->device(), "naive");
+  ASSERT_TRUE(try_out(*backend_, step).ok());
+  const auto before = backend_->counters().submissions;
+  EXPECT_GT(before, 0u);
+  ASSERT_TRUE(try_out(*backend_, step).ok());
+  EXPECT_EQ(backend_->counters().submissions, before);
+  // Nor by the next process on this driver.
+  ASSERT_TRUE(open());
+  ASSERT_TRUE(try_out(*backend_, step).ok());
+  EXPECT_EQ(backend_->counters().submissions, 0u);
+}
+
+TEST_F(VulkanTrust, WrongKernelsAreBanned) {
+  options_.faults.nothing = "gemm/implicit";
+  ASSERT_TRUE(open());
+  const Step step = step_of(backend_->device(), "implicit");
+  const Status tried = try_out(*backend_, step);
+  ASSERT_FALSE(tried.ok());
+  EXPECT_EQ(tried.error().reason, Reason::failed_probe);
+  EXPECT_NE(tried.error().message.find("wrong"), std::string::npos) << tried.error().message;
+  EXPECT_TRUE(backend_->device().bans("gemm", "implicit"));
+  EXPECT_FALSE(backend_->device().bans("gemm", "naive"));
+  EXPECT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
+  // The ban is kept, whatever the next process would find.
+  options_.faults = {};
+  ASSERT_TRUE(open());
+  EXPECT_TRUE(backend_->device().bans("gemm", "implicit"));
+  EXPECT_EQ(backend_->findings().size(), 1u);
+}
+
+TEST_F(VulkanTrust, SlowKernelsAreBanned) {
+  options_.faults.slow = "gemm/naive";
+  options_.try_timeout = std::chrono::milliseconds(30);
+  ASSERT_TRUE(open());
+  const Status tried = try_out(*backend_, step_of(backend_->device(), "naive"));
+  ASSERT_FALSE(tried.ok());
+  EXPECT_EQ(tried.error().reason, Reason::failed_probe);
+  EXPECT_NE(tried.error().message.find("slow"), std::string::npos) << tried.error().message;
+}
+
+TEST_F(VulkanTrust, WhatEndedAProcessIsBanned) {
+  options_.faults.crash = "gemm/naive";
+  backend_.reset();
+  testing::FLAGS_gtest_death_test_style = "threadsafe";  // a new process: what a driver holds does not survive a fork
+  EXPECT_EXIT(
+      {
+        open();
+        const Status tried = try_out(*backend_, step_of(backend_->device(), "naive"));
+        std::exit(tried.ok() ? 0 : 1);
+      },
+      testing::KilledBySignal(SIGABRT), "");
+  options_.faults = {};
+  ASSERT_TRUE(open());
+  EXPECT_TRUE(backend_->device().bans("gemm", "naive"));
+  ASSERT_EQ(backend_->findings().size(), 1u);
+  EXPECT_NE(backend_->findings()[0].find("ended"), std::string::npos);
+  // The marker is gone, the verdict stays.
+  ASSERT_TRUE(open());
+  EXPECT_TRUE(backend_->device().bans("gemm", "naive"));
+}
+
+TEST_F(VulkanTrust, ElsewhereIsAskedFirst) {
+  std::string asked;
+  options_.try_elsewhere = [&](const std::string& lines) {
+    asked = lines;
+    ContextOptions there = options_;
+    there.try_elsewhere = nullptr;
+    there.faults.nothing = "gemm/naive";
+    std::string why;
+    const auto other = test_backend(there, why);
+    ASSERT_NE(other, nullptr) << why;
+    EXPECT_TRUE(other->try_lines(lines).ok());
+  };
+  ASSERT_TRUE(open());
+  const Status tried = try_out(*backend_, step_of(backend_->device(), "naive"));
+  EXPECT_EQ(std::count(asked.begin(), asked.end(), '\n'), 1);
+  ASSERT_FALSE(tried.ok());
+  EXPECT_TRUE(backend_->device().bans("gemm", "naive"));
+  EXPECT_EQ(backend_->counters().submissions, 0u);
+}
+
+TEST_F(VulkanTrust, BrokenRecordsAreNoRecords) {
+  ASSERT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
+  backend_.reset();
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) std::ofstream(entry.path()) << "x\ny z\n" << std::string(9000, 'q');
+  ASSERT_TRUE(open());
+  EXPECT_EQ(backend_->device().banned, "");
+  EXPECT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
+}
+
+TEST(VulkanTrial, TextsReadBack) {
+  Trial t;
+  t.schedule = TileSchedule{};
+  t.params = GemmParams{};
+  t.inputs = {DType::f32, DType::i8};
+  t.outputs = {DType::f32};
+  const auto back = Trial::from_text(t.to_text());
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  EXPECT_EQ(back->to_text(), t.to_text());
+  EXPECT_FALSE(Trial::from_text("gemm").ok());
+  EXPECT_FALSE(Trial::from_text("gemm\t\t\t\t").ok());
+}
+
+}  // namespace
+}  // namespace sparkle::vulkan
