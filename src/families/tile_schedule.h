@@ -9,7 +9,7 @@ namespace sparkle {
 
 struct TileSchedule {
   std::string variant = "naive";  // a row of the family's variants.inc
-  std::string unit;               // the math unit: "fma-f32", "coop-f16", ...
+  std::string unit;               // the math unit: "fma-f32", "coopmat-f16", ...
   int m = 0, n = 0, k = 0;        // of a workgroup, in elements
   int thread_m = 1, thread_n = 1;
   int subgroup = 0;  // threads that run in step; 0: the driver's choice

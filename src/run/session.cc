@@ -384,6 +384,10 @@ Result<std::shared_ptr<Buffer>> input_buffer(Backend& backend, const HostTensor&
   SPARKLE_TRY(own, backend.import(tensor.bytes.get(), std::max<int64_t>(tensor.size_bytes(), 1)));
   if (own) return own;
   SPARKLE_TRY(buffer, backend.allocate(std::max<int64_t>(tensor.size_bytes(), 1), MemoryKind::device));
+  if (std::byte* host = buffer->host()) {
+    std::memcpy(host, tensor.bytes.get(), static_cast<size_t>(tensor.size_bytes()));
+    return buffer;
+  }
   SPARKLE_TRY(staging, backend.allocate(std::max<int64_t>(tensor.size_bytes(), 1), MemoryKind::staging));
   std::memcpy(staging->host(), tensor.bytes.get(), static_cast<size_t>(tensor.size_bytes()));
   const CopyRegion region{staging.get(), 0, buffer.get(), 0, tensor.size_bytes()};
@@ -471,6 +475,10 @@ Status Session::execute(PreparedPlan& plan, const std::vector<HostTensor>& input
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!downloads[i] || outputs[i].size_bytes() == 0) continue;
+    if (const std::byte* host = downloads[i]->host()) {
+      std::memcpy(outputs[i].bytes.get(), host, static_cast<size_t>(outputs[i].size_bytes()));
+      continue;
+    }
     SPARKLE_TRY(staging, backend_->allocate(outputs[i].size_bytes(), MemoryKind::staging));
     const CopyRegion region{downloads[i].get(), 0, staging.get(), 0, outputs[i].size_bytes()};
     SPARKLE_TRY(copied, backend_->copy({&region, 1}, token));

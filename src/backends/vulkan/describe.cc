@@ -69,9 +69,9 @@ void add_matrix_units(PhysicalDevice& device) {
   for (const auto& p : all) {
     const bool halves = p.AType == VK_COMPONENT_TYPE_FLOAT16_KHR && p.BType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
                         p.CType == VK_COMPONENT_TYPE_FLOAT32_KHR && p.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR;
-    if (!halves || p.scope != VK_SCOPE_SUBGROUP_KHR || device.description.unit("coop-f16")) continue;
+    if (!halves || p.scope != VK_SCOPE_SUBGROUP_KHR || device.description.unit("coopmat-f16")) continue;
     MathUnit unit;
-    unit.name = "coop-f16";
+    unit.name = "coopmat-f16";
     unit.kind = UnitKind::matrix;
     unit.m = static_cast<int>(p.MSize), unit.n = static_cast<int>(p.NSize), unit.k = static_cast<int>(p.KSize);
     unit.input = DType::f16;
