@@ -10,6 +10,7 @@
 
 #include "device/device_json.h"
 #include "families/common.h"
+#include "families/gemm/kept_weights.h"
 #include "model_inputs.h"
 #include "base/mapped_file.h"
 #include "onnx/npy.h"
@@ -124,8 +125,9 @@ int serve(const CommonOptions& common, const ModelBench& bench) {
 
 // What the measured machine allows for a step: its useful arithmetic or its compulsory traffic.
 double roof_seconds(const PlanStep& step, const Device& device) {
-  const Footprint compulsory = streaming_footprint(step.stage, device, step.footprint.nominal_flops);
-  Footprint f = compulsory;
+  Stage stage = step.stage;
+  if (const DType kept = kept_weights(variant_of(step.schedule)); kept != DType::f32) stage.inputs[1].dtype = kept;
+  Footprint f = streaming_footprint(stage, device, step.footprint.nominal_flops);
   f.parallel_units = 1e9;
   Device no_launch = device;
   no_launch.launch_seconds = 0;

@@ -14,7 +14,8 @@ void add_common(CLI::App& command, CommonOptions& o) {
       ->check(CLI::Range(0, 1024));
   command.add_option("--precision", o.precision, "fp32");
   command.add_option("--algorithm", o.algorithm,
-                     "force one where it can serve: gemm, depthwise, direct, grouped, winograd2, winograd4, winograd6, fft");
+                     "force one where it can serve: gemm, gemm_f16, gemm_bf16, depthwise, direct, grouped, winograd2, "
+                     "winograd4, winograd6, fft");
   command.add_option("--variant", o.variant, "force a kernel variant by name where its family has it");
   command.add_option("--fusion", o.fusion, "of several layers into one step: inverted wherever it can serve, or none")
       ->check(CLI::IsMember({"inverted", "none"}));

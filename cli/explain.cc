@@ -6,6 +6,7 @@
 #include "plan/choose.h"
 #include "plan/explain.h"
 #include "run/open_model.h"
+#include "run/prepared_layer.h"
 
 namespace sparkle::cli {
 namespace {
@@ -22,8 +23,7 @@ struct ExplainArguments {
 Result<Plan> plan_of_conv(const std::string& text, const Device& device, const PlanOptions& options) {
   SPARKLE_CHECK(check_forced(options));
   SPARKLE_TRY(problem, parse_conv(text));
-  const ProblemOperands operands = operands_of(problem);
-  auto choice = choose(AnchorCall{problem, operands.inputs, operands.output}, device, options);
+  auto choice = choose(call_of(problem), device, options);
   if (!choice.ok()) return choice.take_error();
   Plan plan;
   plan.model = text;

@@ -70,10 +70,10 @@ Result<Preprocess> choose_preprocess(const SessionInput& input, const RunOptions
   if (shape[1] == 1 && p.preset == "imagenet") p.mean[0] = 0.449f, p.std[0] = 0.226f;  // means over the three colours
   p.height = open ? 0 : static_cast<int>(shape[2]);
   p.width = open ? 0 : static_cast<int>(shape[3]);
-  if (o.fit == "crop") p.fit = Fit::crop;
-  if (o.fit == "stretch") p.fit = Fit::stretch;
-  if (o.fit == "letterbox") p.fit = Fit::letterbox;
-  if (o.fit == "none") p.fit = Fit::none;
+  if (o.fit == "crop") p.fit = PictureFit::crop;
+  if (o.fit == "stretch") p.fit = PictureFit::stretch;
+  if (o.fit == "letterbox") p.fit = PictureFit::letterbox;
+  if (o.fit == "none") p.fit = PictureFit::none;
   if (o.color == "rgb") p.color = Color::rgb;
   if (o.color == "bgr") p.color = Color::bgr;
   if (o.color == "grey" || o.color == "y") p.color = Color::grey;
@@ -93,7 +93,7 @@ Result<Preprocess> choose_preprocess(const SessionInput& input, const RunOptions
   if (shorter_side > 0 && p.width == 0) p.width = p.height = shorter_side;
   // The share of 224 in 256 is the usual margin of ImageNet's networks; small pictures are used whole.
   const int target = std::min(p.width, p.height);
-  if (p.fit == Fit::crop)
+  if (p.fit == PictureFit::crop)
     p.shorter_side = shorter_side > 0 ? shorter_side : p.preset == "imagenet" && target >= 128 ? (target * 8 + 3) / 7 : 0;
   if (p.shorter_side > 0 && p.shorter_side < target)
     return Error{Reason::bad_usage, "--size " + o.size + " is smaller than the crop of " + std::to_string(target) + "."};

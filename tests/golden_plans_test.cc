@@ -10,6 +10,7 @@
 
 #include "device/device_json.h"
 #include "device/estimate.h"
+#include "graph/values.h"
 #include "onnx/reader.h"
 #include "onnx/zoo.h"
 #include "plan/choose.h"
@@ -19,8 +20,9 @@ namespace sparkle {
 namespace {
 
 const std::string kFolder = SPARKLE_SOURCE_DIR "/tests/golden_plans/";
-constexpr const char* kNetworks[] = {"resnet50",      "mobilenetv2", "squeezenet1.1", "unet",          "upscale2x",
-                                     "preactivation", "resnext",     "replknet",      "tiny_detector", "tiny_attention"};
+constexpr const char* kNetworks[] = {"resnet50",      "mobilenetv2",    "squeezenet1.1",   "unet",
+                                     "upscale2x",     "preactivation",  "resnext",         "replknet",
+                                     "tiny_detector", "tiny_attention", "mobilenetv2_f16", "mobilenetv2_bf16"};
 // Single operators of tests/vectors, for the families that no network here has.
 constexpr const char* kOperators[] = {
     "scatterelements_add",       "topk_smallest",         "cumsum_reverse",         "trilu_upper",
@@ -70,14 +72,31 @@ Graph resnext() {
   return b.done(block(x, 256, 256, 512, 2));
 }
 
+// A network as it comes from a file that holds it in 16 bits and casts it at load: constants in f32 with values of that type.
+void cast_weights(Graph& graph, DType type) {
+  for (GraphTensor& t : graph.tensors) {
+    if (!t.constant || t.dtype != DType::f32) continue;
+    HostTensor cast = HostTensor::uninitialized(DType::f32, t.shape);
+    for (int64_t i = 0; i < cast.elements(); ++i) {
+      const float value = t.constant->data<float>()[i];
+      cast.data<float>()[i] =
+          type == DType::f16 ? half_to_float(float_to_half(value)) : bfloat16_to_float(float_to_bfloat16(value));
+    }
+    t.constant = std::move(cast);
+  }
+}
+
 Result<Graph> network(const std::string& name) {
   if (name == "preactivation") return testing::ready(preactivation());
   if (name == "resnext") return testing::ready(resnext());
   const bool single = std::find(std::begin(kOperators), std::end(kOperators), name) != std::end(kOperators);
+  const std::string cast = name.ends_with("_f16") ? "_f16" : name.ends_with("_bf16") ? "_bf16" : "";
+  const std::string plain = name.substr(0, name.size() - cast.size());
   Result<Graph> graph = single                ? read_onnx(SPARKLE_SOURCE_DIR "/tests/vectors/" + name + "/model.onnx")
                         : name == "upscale2x" ? read_onnx(SPARKLE_SOURCE_DIR "/models/upscale2x.onnx")
-                                              : zoo_network(name);
+                                              : zoo_network(plain);
   if (!graph.ok()) return graph;
+  if (!cast.empty()) graph->name = name, cast_weights(*graph, cast == "_f16" ? DType::f16 : DType::bf16);
   SPARKLE_CHECK(simplify(*graph));
   std::vector<InputBinding> bindings;
   for (TensorId id : graph->inputs) {

@@ -73,10 +73,14 @@ StagePlan direct_stages(const AnchorCall& call) {
   return {{whole_call(call, params)}, {}};
 }
 
-constexpr std::array<Algorithm, 8> kAlgorithms = {{
+constexpr std::array<Algorithm, 10> kAlgorithms = {{
     {"depthwise", "every channel has filters of its own", depthwise_applies, depthwise_stages},
     {"grouped", "several groups of a few channels in one vector", grouped_applies, grouped_stages},
     {"gemm", "implicit matrix product: no im2col buffer", gemm_applies, gemm_stages},
+    {"gemm_f16", "the same with weights kept as f16 and widened as they are read", kept_applies<DType::f16>, gemm_stages,
+     kept_error<DType::f16>, DType::f16},
+    {"gemm_bf16", "the same with weights kept as bf16", kept_applies<DType::bf16>, gemm_stages, kept_error<DType::bf16>,
+     DType::bf16},
     {"direct", "few input channels: whole rows of outputs from padded rows of inputs", direct_applies, direct_stages},
     {"winograd2", "3x3 by tiles of 2x2 outputs: 2.25 times fewer products", winograd_applies, winograd_stages<2>,
      winograd_error<2>},

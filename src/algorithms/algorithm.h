@@ -2,10 +2,12 @@
 // choice by cost; each can be forced by name.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "algorithms/problem.h"
+#include "families/gemm/kept_weights.h"
 
 namespace sparkle {
 
@@ -14,6 +16,7 @@ struct AnchorCall {
   Problem problem;
   std::vector<TensorDesc> inputs;
   TensorDesc output;
+  std::optional<WeightFit> fit{};  // of operand 1 in types of 16 bits; none: it is not constant
 };
 
 // A Stage and which operands of the call it works on: index i < inputs is input i, `inputs` is the output, above that are the
@@ -36,6 +39,10 @@ struct Algorithm {
   // Bound of max |error| / max |output| against double precision that calibration found for inputs and weights of no
   // preferred sign; 0: that of any sum in fp32.
   double (*error)(const AnchorCall& call) = nullptr;
+  // Of the gemm family's variants it takes those that keep weights in this type.
+  DType weights = DType::f32;
+
+  double error_of(const AnchorCall& call) const { return error ? error(call) : 0; }
 };
 
 // All algorithms, in the order in which ties are broken.

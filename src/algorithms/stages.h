@@ -15,6 +15,18 @@ StagePlan winograd_stages(const AnchorCall& call);
 template <int kTile>
 double winograd_error(const AnchorCall& call);
 
+// Constant weights kept in 16 bits.
+template <DType kKept>
+Fit fit_in(const AnchorCall& call) {
+  static_assert(kKept == DType::f16 || kKept == DType::bf16);
+  if (!call.fit) return Fit::never;
+  return kKept == DType::f16 ? call.fit->f16 : call.fit->bf16;
+}
+template <DType kKept>
+Reason kept_applies(const AnchorCall& call);
+template <DType kKept>
+double kept_error(const AnchorCall& call);
+
 // Convolutions with any filter by fast Fourier transforms.
 Reason fft_applies(const AnchorCall& call);
 StagePlan fft_stages(const AnchorCall& call);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "families/gemm/gemm_shape.h"
+#include "families/gemm/kept_weights.h"
 
 namespace sparkle {
 namespace {
@@ -29,7 +30,8 @@ int64_t packed_weight_bytes(const Stage& stage, const Schedule& schedule, const 
   if (const auto* g = std::get_if<GemmParams>(&stage.params)) {
     if (!std::holds_alternative<GemmSchedule>(schedule)) return 0;
     const GemmSizes sizes = gemm_sizes(*g, stage.inputs, stage.outputs[0]);
-    return rounded_up(sizes.weight_matrices * rounded_up(sizes.n, lanes) * sizes.k * kFloat, kLine);
+    return rounded_up(
+        sizes.weight_matrices * rounded_up(sizes.n, lanes) * sizes.k * size_of(kept_weights(variant_of(schedule))), kLine);
   }
   return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "base/tensor.h"
+#include "families/gemm/kept_weights.h"
 #include "graph/ops.h"
 
 namespace sparkle {
@@ -23,6 +24,7 @@ struct GraphTensor {
   std::vector<std::string> axis_names;  // "N", "batch_size" for symbolic sizes of graph inputs and outputs; may be empty
   bool open = false;                    // axis 0 is the most that there can be: the data tells how many, the other rows hold -1
   std::optional<HostTensor> constant;   // weights, and whatever folding made known
+  std::optional<WeightFit> fit{};       // of a constant whose values are elsewhere, in types of 16 bits
 };
 
 struct Op {

@@ -3,11 +3,12 @@
 #include "base/out_of_memory.h"
 #include "graph/infer.h"
 #include "graph/op_fields.h"
+#include "graph/values.h"
 
 namespace sparkle {
 namespace {
 
-constexpr std::string_view kFirstLine = "sparkle-graph 1";
+constexpr std::string_view kFirstLine = "sparkle-graph 2";
 constexpr std::string_view kPads[] = {"notset", "valid", "same_upper", "same_lower"};
 constexpr std::string_view kForms[] = {"reshape", "flatten", "squeeze", "unsqueeze"};
 constexpr std::string_view kKeeps[] = {"stretch", "not_larger", "not_smaller"};
@@ -127,9 +128,11 @@ struct TensorLine {
   DType dtype = DType::f32;
   Dims shape;
   bool constant = false;
+  Fit f16 = Fit::never, bf16 = Fit::never;
   template <class V>
   void visit(V& v) {
     v("name", name), v("dtype", dtype), v("shape", shape), v("constant", constant);
+    v("f16", f16), v("bf16", bf16);
   }
 };
 struct OpLine {
@@ -187,7 +190,7 @@ class Parser {
     GraphTensor t;
     SPARKLE_CHECK(named(read->name, t.name));
     t.dtype = read->dtype, t.shape = read->shape, t.known = t.rank_known = true;
-    if (read->constant) t.constant = HostTensor{t.dtype, t.shape, nullptr};
+    if (read->constant) t.constant = HostTensor{t.dtype, t.shape, nullptr}, t.fit = {read->f16, read->bf16};
     graph_.tensors.push_back(std::move(t));
     return ok();
   }
@@ -268,8 +271,10 @@ bool parse_name(std::string_view text, DType& type) {
 Result<std::string> bound_graph_text(const Graph& graph) {
   std::string text(kFirstLine);
   text += "\n" + to_text(HeadLine{word(graph.name), graph.opset, graph.inputs, graph.outputs}) + "\n";
-  for (const GraphTensor& t : graph.tensors)
-    text += "tensor " + to_text(TensorLine{word(t.name), t.dtype, t.shape, t.constant.has_value()}) + "\n";
+  for (const GraphTensor& t : graph.tensors) {
+    const WeightFit fit = t.fit ? *t.fit : t.constant ? fit_of(*t.constant) : WeightFit{};
+    text += "tensor " + to_text(TensorLine{word(t.name), t.dtype, t.shape, t.constant.has_value(), fit.f16, fit.bf16}) + "\n";
+  }
   for (const Op& op : graph.ops) {
     OpLine line{word(op.name), word(op.type), std::string(kOps[op.params.index()]), op.inputs, op.outputs};
     std::string params;

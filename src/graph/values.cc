@@ -152,6 +152,17 @@ std::vector<double> as_doubles(const HostTensor& tensor) {
   return values;
 }
 
+WeightFit fit_of(const HostTensor& tensor) {
+  if (tensor.dtype == DType::f32) return weight_fit(tensor.data<float>(), tensor.elements(), true);
+  if (tensor.dtype != DType::f16 && tensor.dtype != DType::bf16) return {};
+  std::vector<float> wide(static_cast<size_t>(tensor.elements()));
+  for (size_t i = 0; i < wide.size(); ++i) {
+    const uint16_t bits = tensor.data<uint16_t>()[i];
+    wide[i] = tensor.dtype == DType::f16 ? half_to_float(bits) : bfloat16_to_float(bits);
+  }
+  return weight_fit(wide.data(), tensor.elements(), true);
+}
+
 std::vector<int64_t> as_integers(const HostTensor& tensor) {
   std::vector<int64_t> values(static_cast<size_t>(tensor.elements()));
   read_all(tensor, values);

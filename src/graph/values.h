@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/tensor.h"
+#include "families/gemm/kept_weights.h"
 
 namespace sparkle {
 
@@ -19,6 +20,9 @@ std::vector<double> as_doubles(const HostTensor& tensor);
 std::vector<int64_t> as_integers(const HostTensor& tensor);
 HostTensor from_doubles(DType type, const Dims& shape, const std::vector<double>& values);
 HostTensor from_integers(DType type, const Dims& shape, const std::vector<int64_t>& values);
+
+// What types of 16 bits make of a tensor of f32, f16 or bf16, ranges judged; those of other types have no fit.
+WeightFit fit_of(const HostTensor& tensor);
 
 // Element i as a double.
 double element(const HostTensor& tensor, int64_t i);

@@ -3,12 +3,14 @@
 #include <map>
 
 #include "plan/choose.h"
+#include "plan/judge_weights.h"
 #include "plan/lower.h"
 
 namespace sparkle {
 
 Result<std::vector<Anchor>> anchors_of(const Graph& graph, const PlanOptions& options) {
   SPARKLE_TRY(draft, lower(graph, fuse(graph, options.fuse)));
+  judge_weights(draft, options);
   std::vector<Anchor> anchors;
   std::map<std::string, size_t> known;
   for (const DraftStep& step : draft.steps) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "families/common.h"
+#include "families/gemm/kept_weights.h"
 #include "plan/budget.h"
 #include "plan/cost.h"
 #include "plan/tuning_store.h"
@@ -16,12 +17,18 @@ struct Scheduled {
   Cost cost;
 };
 
+// Variants of the gemm family that keep weights in another type are those of another algorithm.
+bool is_of(DType weights, const Stage& stage, const Variant& variant) {
+  return stage.family() != Family::gemm || kept_weights(variant.name) == weights;
+}
+
 // All schedules of one stage, cheapest first; rejections go to `candidates`.
-std::vector<Scheduled> enumerate(std::string_view algorithm, const Stage& stage, const Device& device,
+std::vector<Scheduled> enumerate(std::string_view algorithm, DType weights, const Stage& stage, const Device& device,
                                  const PlanOptions& options, std::vector<Candidate>& candidates) {
   const FamilyInfo& family = info(stage.family());
   std::vector<Scheduled> found;
   for (const Variant& variant : family.variants) {
+    if (!is_of(weights, stage, variant)) continue;
     Reason why_not = Reason::none;
     std::vector<Schedule> schedules;
     // A forced variant is forced where its family has it; other families choose freely.
@@ -101,8 +108,10 @@ void add_stage(Choice& choice, const Scheduled& chosen) {
 
 // Picks for each stage of one algorithm, the stored schedule where it is this algorithm's; false where a stage has none.
 bool complete(Choice& choice, const TuningStore::Entry* stored, const Device& device, const PlanOptions& options) {
+  const Algorithm* algorithm = algorithm_named(choice.algorithm);
+  const DType weights = algorithm ? algorithm->weights : DType::f32;
   for (const StageUse& use : choice.plan.stages) {
-    const auto found = enumerate(choice.algorithm, use.stage, device, options, choice.candidates);
+    const auto found = enumerate(choice.algorithm, weights, use.stage, device, options, choice.candidates);
     if (found.empty()) {
       if (!kind_without_kernels(info(use.stage.family()), device)) return false;
       const Scheduled bound = bound_of(use.stage, device);
@@ -133,7 +142,9 @@ const Algorithm* forced_for(const AnchorCall& call, const PlanOptions& options) 
 Reason why_not(const Algorithm& algorithm, const Algorithm* forced, const AnchorCall& call, const PlanOptions& options) {
   if (const Reason reason = algorithm.applies(call); reason != Reason::none) return reason;
   if (forced) return forced == &algorithm ? Reason::none : Reason::forced_other;
-  return algorithm.error && algorithm.error(call) > options.accuracy ? Reason::too_inaccurate : Reason::none;
+  // Who asks for a variant by name asks for its algorithm.
+  if (algorithm.weights != DType::f32 && algorithm.weights == kept_weights(options.variant)) return Reason::none;
+  return algorithm.error_of(call) > options.accuracy ? Reason::too_inaccurate : Reason::none;
 }
 
 void chosen_first(std::vector<Candidate>& candidates) {
@@ -173,7 +184,8 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
   const TuningStore::Entry* stored = options.tuning ? options.tuning->find(tuning_key(call, options)) : nullptr;
   for (const Algorithm& algorithm : algorithms()) {
     Reason reason = why_not(algorithm, forced, call, options);
-    if (reason == Reason::none && !forced && algorithm.error && errors == Errors::avoided) reason = Reason::less_accurate;
+    if (reason == Reason::none && !forced && algorithm.error_of(call) > 0 && errors == Errors::avoided)
+      reason = Reason::less_accurate;
     if (reason != Reason::none) {
       candidates.push_back({std::string(algorithm.name), "-", std::nullopt, reason});
       continue;
@@ -188,7 +200,7 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
       candidates.insert(candidates.end(), choice.candidates.begin(), choice.candidates.end());
       continue;
     }
-    choice.error = algorithm.error ? algorithm.error(call) : 0;
+    choice.error = algorithm.error_of(call);
     if (served && choice.error == 0 && (plain_seconds == 0 || choice.cost.seconds < plain_seconds))
       plain_seconds = choice.cost.seconds;
     // A measurement outranks every prediction. Larger errors must be worth it.
@@ -237,7 +249,19 @@ std::string tuning_key(const AnchorCall& call, const PlanOptions& options) {
   for (size_t i = 0; i < call.inputs.size(); ++i)
     add("operand" + std::to_string(i), i < usual.inputs.size() ? &usual.inputs[i] : nullptr, call.inputs[i]);
   add("output", &usual.output, call.output);
+  // Types of 16 bits that its weights may be kept in.
+  for (const Algorithm& algorithm : algorithms())
+    if (algorithm.weights != DType::f32 && why_not(algorithm, nullptr, call, options) == Reason::none)
+      key += " weights=" + std::string(name_of(algorithm.weights));
   return key;
+}
+
+bool keeps_rounded(const AnchorCall& call, const PlanOptions& options) {
+  const Algorithm* forced = forced_for(call, options);
+  return std::any_of(algorithms().begin(), algorithms().end(), [&](const Algorithm& algorithm) {
+    return algorithm.weights != DType::f32 && why_not(algorithm, forced, call, options) == Reason::none &&
+           algorithm.error_of(call) > 0;
+  });
 }
 
 Result<std::vector<Choice>> ways(const AnchorCall& call, const Device& device, const PlanOptions& given) {
@@ -251,11 +275,11 @@ Result<std::vector<Choice>> ways(const AnchorCall& call, const Device& device, c
     Choice bare;
     bare.algorithm = algorithm.name;
     bare.plan = algorithm.stages(call);
-    bare.error = algorithm.error ? algorithm.error(call) : 0;
+    bare.error = algorithm.error_of(call);
     std::vector<std::vector<Scheduled>> stages;
     std::vector<Candidate> ignored;
     for (const StageUse& use : bare.plan.stages)
-      stages.push_back(enumerate(bare.algorithm, use.stage, device, options, ignored));
+      stages.push_back(enumerate(bare.algorithm, algorithm.weights, use.stage, device, options, ignored));
     if (std::any_of(stages.begin(), stages.end(), [](const auto& stage) { return stage.empty(); })) continue;
     for (const Scheduled& first : stages[0]) {
       const std::string text = to_text(first.schedule);

@@ -43,6 +43,9 @@ Result<Choice> choose(const Stage& stage, const Device& device, const PlanOption
 // as operands_of() has it.
 std::string tuning_key(const AnchorCall& call, const PlanOptions& options);
 
+// Whether constant weights may be kept in a type of 16 bits that rounds them.
+bool keeps_rounded(const AnchorCall& call, const PlanOptions& options);
+
 // Every way that a measurement may find best: each algorithm that may serve the call with each schedule of its first stage (the
 // other stages take the same one where they have it). The planner's own choice first, then by predicted cost; plain loops only
 // where there is nothing else. Errors: those of choose().

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "families/common.h"
+#include "plan/anchors.h"
+#include "plan/budget.h"
 #include "plan/cost.h"
 #include "plan/explain.h"
 #include "plan/plan_testing.h"
@@ -318,6 +320,90 @@ TEST(TuningStore, RoundTripsAndRefusesForeignHeaders) {
   std::remove(path.c_str());
   EXPECT_EQ(TuningStore::load(path, device).error().reason, Reason::file_unreadable);
   EXPECT_FALSE(store.save("/nowhere/at/all").ok());
+}
+
+constexpr std::string_view kFullyConnected = "ic4096ih1oc4096oh1kh1ph0", kDeep = "ic512ih7oc2048oh7kh1ph0";
+
+AnchorCall weights_that_fit(std::string_view text, Fit f16, Fit bf16) {
+  AnchorCall call = call_of(text);
+  call.fit = {f16, bf16};
+  return call;
+}
+std::string algorithm_of(const AnchorCall& call, const PlanOptions& options = {}) {
+  const auto choice = choose(call, testing::device_named("epyc-zen4"), options);
+  EXPECT_TRUE(choice.ok());
+  return choice.ok() ? choice->algorithm : "";
+}
+
+TEST(Choose, KeepsWeightsInSixteenBitsWhereReadingThemBinds) {
+  PlanOptions rough;
+  rough.accuracy = 1e-3;
+  const auto call = [](Fit f16, Fit bf16) { return weights_that_fit(kFullyConnected, f16, bf16); };
+  EXPECT_EQ(algorithm_of(call(Fit::exact, Fit::rounded)), "gemm_f16");
+  EXPECT_EQ(algorithm_of(call(Fit::rounded, Fit::exact)), "gemm_bf16");
+  EXPECT_EQ(algorithm_of(call(Fit::rounded, Fit::rounded)), "gemm");
+  EXPECT_EQ(algorithm_of(call(Fit::rounded, Fit::rounded), rough), "gemm_f16");
+  EXPECT_EQ(algorithm_of(call(Fit::never, Fit::rounded), rough), "gemm");  // bf16 errs more than 1e-3
+  EXPECT_EQ(algorithm_of(call_of(kFullyConnected), rough), "gemm");        // weights that change
+  const auto choice = choose(call(Fit::exact, Fit::rounded), testing::device_named("epyc-zen4"), {});
+  ASSERT_TRUE(choice.ok());
+  EXPECT_EQ(choice->error, 0);
+  EXPECT_EQ(variant_of(choice->schedules[0]), "half6x4");
+  EXPECT_EQ(candidate(*choice, "gemm_bf16", "-")->reason, Reason::too_inaccurate);
+  // Half the bytes from memory, half the memory.
+  const auto wide = choose(call(Fit::never, Fit::never), testing::device_named("epyc-zen4"), {});
+  ASSERT_TRUE(wide.ok());
+  EXPECT_NEAR(choice->footprints[0].bytes.back(), wide->footprints[0].bytes.back() / 2,
+              0.01 * wide->footprints[0].bytes.back());
+  EXPECT_EQ(2 * packed_bytes(*choice, testing::device_named("epyc-zen4")),
+            packed_bytes(*wide, testing::device_named("epyc-zen4")));
+}
+
+TEST(Choose, KeepsWeightsInSixteenBitsWhereThatIsForced) {
+  PlanOptions by_algorithm, by_variant;
+  by_algorithm.algorithm = "gemm_bf16";
+  by_variant.variant = "bfloat6x4";
+  for (const PlanOptions& options : {by_algorithm, by_variant}) {
+    const auto choice =
+        choose(weights_that_fit(kDeep, Fit::rounded, Fit::rounded), testing::device_named("epyc-zen4"), options);
+    ASSERT_TRUE(choice.ok());
+    EXPECT_EQ(choice->algorithm, "gemm_bf16");
+    EXPECT_EQ(variant_of(choice->schedules[0]), "bfloat6x4");
+    EXPECT_GT(choice->error, 1e-3);
+  }
+  // Numbers that the type does not hold are not forced into it.
+  EXPECT_NE(algorithm_of(weights_that_fit(kDeep, Fit::rounded, Fit::never), by_algorithm), "gemm_bf16");
+}
+
+TEST(TuningKey, NamesTheTypesThatWeightsMayBeKeptIn) {
+  PlanOptions rough;
+  rough.accuracy = 1e-3;
+  const std::string plain = tuning_key(call_of(kLayer), {});
+  const auto call = [](Fit f16, Fit bf16) { return weights_that_fit(kLayer, f16, bf16); };
+  EXPECT_EQ(tuning_key(call(Fit::rounded, Fit::rounded), {}), plain);
+  EXPECT_EQ(tuning_key(call(Fit::exact, Fit::rounded), {}), plain + " weights=f16");
+  EXPECT_EQ(tuning_key(call(Fit::exact, Fit::exact), {}), plain + " weights=f16 weights=bf16");
+  EXPECT_EQ(tuning_key(call(Fit::rounded, Fit::rounded), rough), tuning_key(call_of(kLayer), rough) + " weights=f16");
+}
+
+// The fit is read off the constants; where only rounded weights would need their ranges, these are not looked at.
+TEST(JudgeWeights, ReadsTheValuesOfAnchors) {
+  const auto fit_at = [](float weight, double accuracy) {
+    testing::GraphBuilder b;
+    const TensorId x = b.input({1, 8});
+    const TensorId weights = b.floats({8, 4}, std::vector<float>(32, weight));
+    PlanOptions options;
+    options.accuracy = accuracy;
+    const auto graph = testing::ready(b.done(b.op("MatMul", MatMulOp{}, {x, weights})));
+    EXPECT_TRUE(graph.ok());
+    const auto anchors = anchors_of(*graph, options);
+    EXPECT_TRUE(anchors.ok() && anchors->size() == 1 && anchors->front().call.fit);
+    return anchors->front().call.fit.value_or(WeightFit{});
+  };
+  EXPECT_EQ(fit_at(0.5f, 5e-5), (WeightFit{Fit::exact, Fit::exact}));
+  EXPECT_EQ(fit_at(0.1f, 5e-5), (WeightFit{Fit::rounded, Fit::rounded}));
+  EXPECT_EQ(fit_at(1e5f, 5e-5), (WeightFit{Fit::rounded, Fit::rounded}));
+  EXPECT_EQ(fit_at(1e5f, 1e-3), (WeightFit{Fit::never, Fit::rounded}));
 }
 
 }  // namespace

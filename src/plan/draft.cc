@@ -23,7 +23,7 @@ int Draft::view(int id, const TensorDesc& desc) {
 }
 
 int Draft::constant(const std::string& name, const HostTensor& tensor) {
-  DraftBuffer buffer{PlaceKind::constant, static_cast<int>(constants.size()), tensor.elements(), tensor.dtype, true};
+  DraftBuffer buffer{PlaceKind::constant, static_cast<int>(constants.size()), tensor.elements(), tensor.dtype, {}, true};
   buffers.push_back(buffer);
   constants.push_back({name, tensor});
   values.push_back({name, static_cast<int>(buffers.size()) - 1, dense_desc(tensor.dtype, tensor.shape)});
@@ -76,6 +76,7 @@ int Draft::in_order(int id, const Dims& order, const std::string& why) {
   if (const HostTensor* tensor = constant_of(id)) {
     result = constant(name, rearranged(*tensor, desc, order));
     value(result).desc = {desc.dtype, desc.shape, dense(desc.shape, order)};
+    buffer_of(result).fit = buffer_of(id).fit;
   } else {
     result = make(name, desc.dtype, desc.shape, order);
     step(name, {}, StageParams(CopyParams{why}), {id}, {result});
@@ -110,6 +111,7 @@ void Draft::step(const std::string& name, std::vector<std::string> nodes, std::v
 AnchorCall Draft::call_of(const DraftStep& anchor, const Problem& problem) const {
   AnchorCall call{problem, {}, desc(anchor.outputs[0])};
   for (int v : anchor.inputs) call.inputs.push_back(desc(v));
+  if (call.inputs.size() > 1) call.fit = buffers[static_cast<size_t>(values[static_cast<size_t>(anchor.inputs[1])].buffer)].fit;
   return call;
 }
 

@@ -16,7 +16,8 @@ struct DraftBuffer {
   int index = 0;  // which input, output or constant
   int64_t elements = 0;
   DType dtype = DType::f32;
-  bool fixed = false;  // its place is settled: inputs, constants, outputs, buffers of concatenations being filled
+  std::optional<WeightFit> fit{};  // constants: in types of 16 bits, where it is known
+  bool fixed = false;              // its place is settled: inputs, constants, outputs, buffers of concatenations being filled
 };
 
 struct DraftValue {

@@ -33,6 +33,7 @@ int Lowering::value(TensorId id) {
     const GraphTensor& t = graph.tensor(id);
     if (t.constant) {
       v = draft.constant(t.name, *t.constant);
+      draft.buffer_of(v).fit = t.fit;
     } else if (const int wide = wide_of[static_cast<size_t>(id)]; wide >= 0) {
       v = converted(*this, wide, t.dtype);
     }
@@ -44,7 +45,12 @@ int Lowering::computed(TensorId id) {
   const GraphTensor& t = graph.tensor(id);
   if (computed_in(t.dtype) == t.dtype) return value(id);
   int& v = wide_of[static_cast<size_t>(id)];
-  if (v < 0) v = t.constant ? draft.constant(t.name + "/f32", widened(*t.constant)) : converted(*this, value(id), DType::f32);
+  if (v < 0 && t.constant) {
+    v = draft.constant(t.name + "/f32", widened(*t.constant));
+    draft.buffer_of(v).fit = t.fit;
+  } else if (v < 0) {
+    v = converted(*this, value(id), DType::f32);
+  }
   return v;
 }
 

@@ -9,6 +9,7 @@
 #include "plan/budget.h"
 #include "plan/choose.h"
 #include "plan/fuse.h"
+#include "plan/judge_weights.h"
 #include "plan/lower.h"
 #include "plan/memory.h"
 #include "plan/spare_copies.h"
@@ -183,6 +184,7 @@ Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions
   SPARKLE_CHECK(check_forced(options));
   const std::vector<Group> groups = fuse(graph, options.fuse);
   SPARKLE_TRY(draft, lower(graph, groups));
+  judge_weights(draft, options);
   Errors errors = Errors::allowed;
   SPARKLE_TRY(chosen, fastest_steps(draft, device, options, errors));
   std::vector<const DraftStep*> steps;

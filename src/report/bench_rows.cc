@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "device/device_json.h"
+#include "families/gemm/kept_weights.h"
 
 namespace sparkle {
 
@@ -26,6 +27,8 @@ BenchRow row_of(const NamedProblem& layer, const LayerMeasurement& m) {
   const ProblemOperands operands = operands_of(m.problem);
   row.bytes = static_cast<double>(operands.output.bytes());
   for (const TensorDesc& d : operands.inputs) row.bytes += static_cast<double>(d.bytes());
+  if (kept_weights(variant_of(m.choice.schedules[0])) != DType::f32)
+    row.bytes -= static_cast<double>(operands.inputs[1].bytes()) / 2;
   row.peak_flops_per_second = m.peak_flops_per_second;
   row.roof_ms = m.roof_seconds * 1e3, row.bound = m.roof_bound;
   row.workspace_bytes = m.workspace_bytes, row.max_error = m.largest_error;

@@ -22,10 +22,10 @@ std::string per_channel(const std::array<float, 3>& v, int channels) {
 }
 
 Image fitted(const Image& image, const Preprocess& p) {
-  if (p.fit == Fit::none || p.width == 0 || p.height == 0) return image;
-  if (p.fit == Fit::stretch) return resample(image, p.width, p.height, Filter::bilinear);
+  if (p.fit == PictureFit::none || p.width == 0 || p.height == 0) return image;
+  if (p.fit == PictureFit::stretch) return resample(image, p.width, p.height, Filter::bilinear);
   const double across = static_cast<double>(p.width) / image.width, down = static_cast<double>(p.height) / image.height;
-  if (p.fit == Fit::letterbox) {
+  if (p.fit == PictureFit::letterbox) {
     const double factor = std::min(across, down);
     const auto size = [factor](int from, int most) { return std::clamp(static_cast<int>(from * factor), 1, most); };
     Image canvas = Image::filled(p.width, p.height, image.channels, p.pad_value);
@@ -59,11 +59,11 @@ Result<Preprocess> preprocess_preset(const std::string& name) {
     p.scale = 1.f / 127.5f;
     p.mean = {1, 1, 1};
   } else if (name == "ultraface") {
-    p.fit = Fit::stretch;
+    p.fit = PictureFit::stretch;
     p.mean = {127, 127, 127};
     p.std = {128, 128, 128};
   } else if (name == "yolox") {
-    p.fit = Fit::letterbox;
+    p.fit = PictureFit::letterbox;
     p.color = Color::bgr;
   } else if (name != "raw") {
     return Error{Reason::bad_usage,
@@ -76,11 +76,11 @@ std::string to_text(const Preprocess& p) {
   constexpr const char* colors[] = {"RGB", "BGR", "grey (luma)"};
   std::string s = colors[static_cast<int>(p.color)];
   const std::string size = std::to_string(p.width) + "x" + std::to_string(p.height);
-  if (p.fit == Fit::none || p.width == 0) {
+  if (p.fit == PictureFit::none || p.width == 0) {
     s += ", size as it is";
-  } else if (p.fit == Fit::stretch) {
+  } else if (p.fit == PictureFit::stretch) {
     s += ", stretched to " + size + " (bilinear)";
-  } else if (p.fit == Fit::letterbox) {
+  } else if (p.fit == PictureFit::letterbox) {
     s += ", fitted into " + size + " at the top left (bilinear), rest " + number(p.pad_value);
   } else {
     s += ", " + (p.shorter_side > 0 ? "shorter side to " + std::to_string(p.shorter_side) : "resized to cover") +
@@ -97,7 +97,7 @@ std::string to_text(const Preprocess& p) {
 }
 
 Dims tensor_shape(const Image& image, const Preprocess& p) {
-  const bool whole = p.fit == Fit::none || p.width == 0 || p.height == 0;
+  const bool whole = p.fit == PictureFit::none || p.width == 0 || p.height == 0;
   return {1, p.channels(), whole ? image.height : p.height, whole ? image.width : p.width};
 }
 

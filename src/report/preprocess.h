@@ -9,13 +9,13 @@
 
 namespace sparkle {
 
-enum class Fit : uint8_t { crop, stretch, letterbox, none };
+enum class PictureFit : uint8_t { crop, stretch, letterbox, none };
 enum class Color : uint8_t { rgb, bgr, grey };
 
 // value = (pixel * scale - mean) / std; pixels are 0..255.
 struct Preprocess {
   std::string preset = "imagenet";
-  Fit fit = Fit::crop;
+  PictureFit fit = PictureFit::crop;
   Color color = Color::rgb;
   int width = 0, height = 0;  // of the tensor; 0: the picture's own
   int shorter_side = 0;       // fit crop: resized to this before cropping; 0: just large enough

@@ -129,7 +129,8 @@ Result<Own> prepare_own(Backend& backend, const AnchorCall& call, const LayerBen
   if (check->possible()) {
     m.largest_error = check->error_of(output);
     m.verified = true;
-    SPARKLE_CHECK(accept_error(m.largest_error, call.problem, "The kernel " + to_text(m.choice.schedules[0]), options));
+    SPARKLE_CHECK(
+        accept_error(m.largest_error, call.problem, "The kernel " + to_text(m.choice.schedules[0]), options, m.choice.error));
   }
   return own;
 }
@@ -171,7 +172,7 @@ Result<ContestResult> measure(Backend& backend, const Problem& problem, const La
     SPARKLE_CHECK((*run)->run(1));
     SPARKLE_CHECK((*run)->result(y.data()));
     p.largest_error = check->error_of(y.data());
-    SPARKLE_CHECK(accept_error(p.largest_error, problem, p.name, options));
+    SPARKLE_CHECK(accept_error(p.largest_error, problem, p.name, options, 0));
     contestants.emplace_back(run->get());
     runs.push_back(std::move(*run));
     who.push_back(i);

@@ -8,6 +8,7 @@
 #include "backends/cpu/grouped/grouped_rows.h"
 #include "backends/cpu/winograd/winograd_geometry.h"
 #include "families/common.h"
+#include "families/gemm/kept_weights.h"
 #include "families/taps.h"
 #include "run/memory_walk_testing.h"
 
@@ -24,9 +25,12 @@ class GemmWalk {
  public:
   GemmWalk(const Stage& stage, const GemmSchedule& s, const cpu::GemmGeometry& g, int64_t lanes, int registers,
            MemoryWalk& memory)
-      : s_(s), g_(g), lanes_(lanes), tall_(registers >= 32 ? 2 : 1), memory_(memory) {
+      : s_(s), g_(g), lanes_(lanes), memory_(memory) {
+    const DType kept = kept_weights(s.variant);
+    kept_ = size_of(kept);
+    tall_ = kept != DType::f32 ? 0 : registers >= 32 ? 2 : 1;
     o_.x = memory.allocate(stage.inputs[0].bytes());
-    o_.weights = memory.allocate(g.weights.matrices * g.k * g.padded_n * 4);
+    o_.weights = memory.allocate(g.weights.matrices * g.k * g.padded_n * kept_);
     o_.y = memory.allocate(stage.outputs[0].bytes());
     o_.scratch = memory.allocate(kPartialFloats * 4);
   }
@@ -103,13 +107,13 @@ class GemmWalk {
   void multiply(const cpu::GemmInstance& instance, const Rows& rows, int chunk, const cpu::GemmPanel& panel,
                 int64_t partial) const {
     const int64_t width = panel.vectors * lanes_;
-    const int64_t b = o_.weights + (instance.weights * g_.k * g_.padded_n + panel.column * g_.k) * 4;
+    const int64_t b = o_.weights + (instance.weights * g_.k * g_.padded_n + panel.column * g_.k) * kept_;
     for (const cpu::GemmRun& run : rows.of->chunks[static_cast<size_t>(chunk)]) {
-      memory_.load(static_cast<double>(run.length * (rows.count + width) * 4));
+      memory_.load(static_cast<double>(run.length * (rows.count * 4 + width * (kept_ == 4 ? 4 : kept_ + 4))));
       for (int64_t k = 0; k < run.length; k += 16) {  // a line of a row at a time
         const int64_t some = std::min<int64_t>(16, run.length - k);
         for (int64_t i = 0; i < rows.count; ++i) memory_.read(o_.x + (instance.a + rows.a[i] + run.a + k) * 4, some * 4);
-        memory_.read(b + (run.k + k) * width * 4, some * width * 4);
+        memory_.read(b + (run.k + k) * width * kept_, some * width * kept_);
       }
     }
     const int64_t sums = rows.count * width * 4;
@@ -125,8 +129,8 @@ class GemmWalk {
 
   const GemmSchedule& s_;
   const cpu::GemmGeometry& g_;
-  int64_t lanes_;
-  int tall_;
+  int64_t lanes_, kept_ = 4;
+  int tall_ = 1;
   MemoryWalk& memory_;
   WalkedOperands o_;
 };

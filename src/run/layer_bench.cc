@@ -4,6 +4,7 @@
 
 #include "base/out_of_memory.h"
 #include "families/common.h"
+#include "families/gemm/kept_weights.h"
 
 namespace sparkle {
 namespace {
@@ -28,7 +29,8 @@ Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, Choic
     if (check.possible()) {
       m.largest_error = check.error_of(output);
       m.verified = true;
-      SPARKLE_CHECK(accept_error(m.largest_error, problem, "The kernel " + to_text(m.choice.schedules[0]), options));
+      SPARKLE_CHECK(
+          accept_error(m.largest_error, problem, "The kernel " + to_text(m.choice.schedules[0]), options, m.choice.error));
     }
   }
   const std::string unit = peak_unit(m.choice, backend.device());
@@ -68,6 +70,7 @@ void find_roof(const Device& device, LayerMeasurement& m) {
   m.roof_bound = "compute";
   double bytes = static_cast<double>(call.output.bytes());
   for (const TensorDesc& d : call.inputs) bytes += static_cast<double>(d.bytes());
+  if (kept_weights(variant_of(m.choice.schedules[0])) != DType::f32) bytes -= static_cast<double>(call.inputs[1].bytes()) / 2;
   const std::vector<double> traffic = bytes_per_level(device, bytes, bytes);
   for (size_t i = 0; i < traffic.size(); ++i) {
     const MemoryLevel& level = device.memory[i];
@@ -102,12 +105,15 @@ Result<Choice> choose_layer(Backend& backend, const Problem& problem, const Laye
   if (problem.dtype != "f32")
     return Error{Reason::type_not_served, "The element type '" + problem.dtype + "' is not served yet; use f32."};
   SPARKLE_CHECK(check_forced(options.plan));
-  return choose(call_of(problem), backend.device(), options.plan);
+  AnchorCall call = call_of(problem);
+  if (!options.constant_weights) call.fit.reset();
+  return choose(call, backend.device(), options.plan);
 }
 
-Status accept_error(double error, const Problem& problem, const std::string& who, const LayerBenchOptions& options) {
+Status accept_error(double error, const Problem& problem, const std::string& who, const LayerBenchOptions& options,
+                    double bound) {
   // A plain sum has errors too, whatever accuracy was asked of the algorithms.
-  const double allowed = std::max(options.plan.accuracy, PlanOptions{}.accuracy);
+  const double allowed = std::max({options.plan.accuracy, PlanOptions{}.accuracy, bound});
   if (error <= allowed) return ok();
   return Error{Reason::internal, who + " computes " + short_name(problem) + " wrongly: error " + std::to_string(error) +
                                      " of the largest output, more than the " + std::to_string(allowed) + " allowed."};

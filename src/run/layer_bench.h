@@ -28,8 +28,9 @@ Result<LayerMeasurement> measure_choice(Backend& backend, const Problem& problem
 
 // What measurements share: the way the planner would take, the verification of an output, the roof.
 Result<Choice> choose_layer(Backend& backend, const Problem& problem, const LayerBenchOptions& options);
-// internal where the error is larger than the accuracy allows.
-Status accept_error(double error, const Problem& problem, const std::string& who, const LayerBenchOptions& options);
+// internal where the error is larger than the accuracy allows, or than the bound of a way that was forced (0: none).
+Status accept_error(double error, const Problem& problem, const std::string& who, const LayerBenchOptions& options,
+                    double bound);
 // The unit whose peak a way is compared with: its own, or the widest where it has none.
 std::string peak_unit(const Choice& choice, const Device& device);
 void find_roof(const Device& device, LayerMeasurement& measurement);

@@ -16,7 +16,7 @@ TEST(PackedBytes, AreForeseenToTheByte) {
   const auto backend = cpu::make_cpu_backend(device, std::make_shared<ThreadPool>(1));
   int compared = 0;
   for (const char* name : {"resnet50", "mobilenetv2", "squeezenet1.1", "tiny_unet", "tiny_attention"})
-    for (const char* algorithm : {"", "gemm", "winograd2", "winograd4", "winograd6"}) {
+    for (const char* algorithm : {"", "gemm", "gemm_f16", "gemm_bf16", "winograd2", "winograd4", "winograd6"}) {
       auto graph = zoo_network(name);
       ASSERT_TRUE(graph.ok());
       ASSERT_TRUE(simplify(*graph).ok());

@@ -8,6 +8,7 @@
 
 #include "base/out_of_memory.h"
 #include "families/common.h"
+#include "graph/values.h"
 #include "run/constant_store.h"
 
 namespace sparkle {
@@ -21,6 +22,15 @@ Result<HostTensor> random_tensor(const TensorDesc& desc, std::mt19937_64& random
   std::normal_distribution<float> normal(0, static_cast<float>(scale));
   for (int64_t i = 0; i < t.elements(); ++i) t.data<float>()[i] = normal(random);
   return t;
+}
+
+// Rounds weights to the types of 16 bits that those of the call fit exactly.
+void make_fit(HostTensor& weights, const WeightFit& fit) {
+  for (int64_t i = 0; i < weights.elements(); ++i) {
+    float& w = weights.data<float>()[i];
+    if (fit.bf16 == Fit::exact) w = bfloat16_to_float(float_to_bfloat16(w));
+    if (fit.f16 == Fit::exact) w = half_to_float(float_to_half(w));
+  }
 }
 
 // Of a buffer that holds what the layout reaches.
@@ -55,7 +65,7 @@ uint32_t constant_operands(const AnchorCall& call, const StageUse& use, const La
 
 AnchorCall call_of(const Problem& problem) {
   const ProblemOperands operands = operands_of(problem);
-  return {problem, operands.inputs, operands.output};
+  return {problem, operands.inputs, operands.output, WeightFit{Fit::rounded, Fit::rounded}};
 }
 
 Result<std::unique_ptr<PreparedLayer>> PreparedLayer::make(Backend& backend, const AnchorCall& call, const Choice& choice,
@@ -94,6 +104,7 @@ Status PreparedLayer::prepare(const Choice& choice, const LayerBenchOptions& opt
                            : static_cast<double>(problem.c / problem.groups * problem.window.taps());
   for (size_t i = 0; i < call_.inputs.size(); ++i) {
     SPARKLE_TRY(operand, random_tensor(call_.inputs[i], random, i == 1 ? 1 / std::sqrt(depth) : 1));
+    if (i == 1 && call_.fit) make_fit(operand, *call_.fit);
     inputs_.push_back(std::move(operand));
   }
   // Slots: workspace, one per operand that changes, output, temporaries, then constants in order of use.

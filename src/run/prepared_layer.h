@@ -16,6 +16,7 @@ struct LayerBenchOptions {
   bool constant_weights = true;  // false: the second operand changes, so packing it is part of the work
 };
 
+// With constant weights that fit no type of 16 bits exactly, as random ones do.
 AnchorCall call_of(const Problem& problem);
 
 class PreparedLayer {

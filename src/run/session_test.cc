@@ -16,6 +16,7 @@
 #include "base/thread_pool.h"
 #include "device/probe_cpu.h"
 #include "graph/test_graphs.h"
+#include "graph/values.h"
 #include "onnx/zoo.h"
 
 namespace sparkle {
@@ -69,6 +70,15 @@ std::vector<HostTensor> run(Session& session, const std::vector<HostTensor>& inp
   return outputs.ok() ? std::move(*outputs) : std::vector<HostTensor>{};
 }
 
+// As from a file that holds it in 16 bits.
+void cast_weights(Graph& graph, DType type) {
+  for (GraphTensor& t : graph.tensors)
+    for (int64_t i = 0; t.constant && t.dtype == DType::f32 && i < t.constant->elements(); ++i) {
+      float& value = t.constant->data<float>()[i];
+      value = type == DType::f16 ? half_to_float(float_to_half(value)) : bfloat16_to_float(float_to_bfloat16(value));
+    }
+}
+
 // Whole fp32 networks: 1e-4 of the largest and 1e-3 of each value.
 void expect_close(const std::vector<HostTensor>& have, const std::vector<HostTensor>& want) {
   ASSERT_EQ(have.size(), want.size());
@@ -101,6 +111,21 @@ std::vector<HostTensor> reference_outputs(const Graph& graph, const std::vector<
   SessionOptions options;
   options.fuse = fuse;
   return run(*open(graph, make_reference_backend(), options), inputs);
+}
+
+// Weights that a type of 16 bits holds as they are lose nothing by being kept in it.
+TEST(Session, WeightsKeptInSixteenBitsAreExactWhereTheyFit) {
+  for (const char* name : kTiny)
+    for (const DType type : {DType::f16, DType::bf16}) {
+      SCOPED_TRACE(std::string(name) + " " + std::string(name_of(type)));
+      Graph graph = zoo(name);
+      cast_weights(graph, type);
+      SessionOptions options;
+      options.algorithm = "gemm_" + std::string(name_of(type));
+      const auto session = open(graph, cpu(), options);
+      const auto inputs = inputs_of(*session, 23);
+      expect_close(run(*session, inputs), reference_outputs(graph, inputs));
+    }
 }
 
 TEST(Session, CpuAndReferenceAgreeOnEveryTinyNetwork) {

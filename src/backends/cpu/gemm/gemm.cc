@@ -10,6 +10,7 @@
 #include "backends/cpu/gemm/integer_gemm.h"
 #include "backends/cpu/gemm/one_lane.h"
 #include "families/common.h"
+#include "families/gemm/kept_weights.h"
 #include "families/gemm/one_lane.h"
 #include "families/integers.h"
 
@@ -35,12 +36,12 @@ class GemmKernel final : public CpuKernel {
     scale_at_ = bias_at_ + channels;
     copy_at_ = scale_at_ + (has_scale_ ? channels : 0);
     weights_at_ = copy_at_ + aligned(geometry_.copied_a * 4);
-    workspace_bytes_ = weights_at_ + (constant_weights_ ? 0 : aligned(packed_floats(geometry_) * 4));
+    workspace_bytes_ = weights_at_ + (constant_weights_ ? 0 : aligned(panel_bytes(geometry_, tiles_)));
   }
 
   int64_t workspace_bytes() const override { return workspace_bytes_; }
   int64_t packed_bytes(int input) const override {
-    return input == 1 && constant_weights_ ? std::max<int64_t>(64, aligned(packed_floats(geometry_) * 4)) : 0;
+    return input == 1 && constant_weights_ ? std::max<int64_t>(64, aligned(panel_bytes(geometry_, tiles_))) : 0;
   }
   std::string packed_key(int input) const override {
     if (packed_bytes(input) == 0) return {};
@@ -50,12 +51,13 @@ class GemmKernel final : public CpuKernel {
     key += " groups=" + std::to_string(params_.groups) + " loader=" + std::string(name_of(params_.loader));
     key += " shape=" + w.shape.to_string() + " offset=" + std::to_string(w.layout.offset) + " pitch=";
     for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
+    if (const DType kept = kept_weights(schedule_.variant); kept != DType::f32) key += " kept=" + std::string(name_of(kept));
     return key;
   }
   void pack(int input, const std::byte* from, std::byte* to, Executor& executor) const override {
     if (input != 1) return;
     const float* weights = reinterpret_cast<const float*>(from) + stage_.inputs[1].layout.offset;
-    pack_weights(geometry_, tiles_.lanes, weights, reinterpret_cast<float*>(to), executor);
+    pack_weights(geometry_, tiles_, weights, to, executor);
   }
 
   void run(const CpuLaunch& launch) const override {
@@ -71,9 +73,9 @@ class GemmKernel final : public CpuKernel {
       copy_left(geometry_, operands.a, workspace(copy_at_), *launch.executor);
       operands.a = workspace(copy_at_);
     }
-    operands.b = input(1);
+    operands.b = launch.inputs[1];
     if (!constant_weights_) {
-      pack_weights(geometry_, tiles_.lanes, operands.b, workspace(weights_at_), *launch.executor);
+      pack_weights(geometry_, tiles_, input(1), workspace(weights_at_), *launch.executor);
       operands.b = workspace(weights_at_);
     }
     int next = 2;
@@ -100,7 +102,7 @@ class GemmKernel final : public CpuKernel {
   GemmParams params_;
   GemmSchedule schedule_;
   GemmGeometry geometry_;
-  const TileKernels& tiles_;
+  TileKernels tiles_;
   bool constant_weights_, has_scale_ = false;
   int64_t bias_at_ = 0, scale_at_ = 0, copy_at_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
 };
@@ -115,9 +117,14 @@ Result<CpuKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, con
   const MathUnit* widest = s->unit == kOneLane ? best_vector_unit(device) : nullptr;
   if (!widest && !device.unit(s->unit)) return lacks("cannot use the unit '" + s->unit + "', which this device does not have");
   if (is_integer(stage.inputs)) return make_integer_gemm(stage, *s, (constants >> 1 & 1) != 0);
-  const TileKernels* tiles = widest ? one_lane_kernels_of(widest->name) : tile_kernels_of(s->unit);
-  if (!tiles) return lacks("have no tile for the unit '" + s->unit + "'");
-  if (s->mr < 1 || s->mr > kMaxTileRows || s->nr < 1 || s->nr > tiles->max_vectors)
+  const DType kept = kept_weights(s->variant);
+  const bool constant_weights = (constants >> 1 & 1) != 0;
+  if (kept != DType::f32 && (widest || !constant_weights))
+    return lacks("keep weights in 16 bits only where these are constant and the unit is one of vectors");
+  const TileKernels* wide = widest ? one_lane_kernels_of(widest->name) : tile_kernels_of(s->unit);
+  const TileKernels tiles = kept != DType::f32 ? tile_kernels_16(s->unit, kept) : wide ? *wide : TileKernels{};
+  if (tiles.lanes == 0) return lacks("have no tile for the unit '" + s->unit + "'");
+  if (s->mr < 1 || s->mr > kMaxTileRows || s->nr < 1 || s->nr > tiles.max_vectors)
     return lacks("have no tile of " + std::to_string(s->mr) + " rows by " + std::to_string(s->nr) + " vectors for the unit '" +
                  s->unit + "'");
   const auto* params = std::get_if<GemmParams>(&stage.params);
@@ -128,8 +135,8 @@ Result<CpuKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, con
       if (desc.dtype != DType::f32)
         return Error{Reason::type_not_served, "The CPU's gemm kernels compute in f32, not " + std::string(name_of(desc.dtype)) +
                                                   "; convert the operand."};
-  SPARKLE_TRY(geometry, gemm_geometry(stage, *s, tiles->lanes));
-  return CpuKernelPtr(std::make_unique<GemmKernel>(stage, *s, std::move(geometry), *tiles, (constants >> 1 & 1) != 0));
+  SPARKLE_TRY(geometry, gemm_geometry(stage, *s, tiles.lanes));
+  return CpuKernelPtr(std::make_unique<GemmKernel>(stage, *s, std::move(geometry), tiles, constant_weights));
 }
 
 }  // namespace sparkle::cpu

@@ -10,6 +10,7 @@
 #include "backends/cpu/gemm/gemm_nest.h"
 #include "backends/cpu/test_units.h"
 #include "families/gemm/gemm_family.h"
+#include "families/gemm/kept_weights.h"
 #include "families/gemm/one_lane.h"
 
 namespace sparkle::cpu {
@@ -208,7 +209,25 @@ struct AlignedBytes {
   std::byte* data;
 };
 
-void check(Problem& p, Case& c, const MathUnit& unit, const std::string& what, bool one_lane = false) {
+// What rounding to a type does to numbers at most.
+double rounding_of(DType type) { return type == DType::f16 ? 0x1p-11 : type == DType::bf16 ? 0x1p-8 : 0; }
+
+// Cuts numbers off, so that the type holds them as they are.
+void make_exact(std::vector<float>& values, DType type) {
+  for (float& v : values) {
+    uint32_t bits;
+    std::memcpy(&bits, &v, 4);
+    bits &= type == DType::f16 ? ~0x1fffu : ~0xffffu;
+    if (std::abs(v) < 0x1p-14f) bits = 0;
+    std::memcpy(&v, &bits, 4);
+  }
+}
+
+// `variant`: another one than the plain tiles. `exact`: the type in which it keeps weights holds them.
+void check(Problem& p, Case& c, const MathUnit& unit, const std::string& what, bool one_lane = false,
+           std::string_view variant = {}, bool exact = false) {
+  const DType kept = kept_weights(variant);
+  if (exact) make_exact(p.inputs[1].memory, kept);
   for (Operand& o : p.inputs) p.stage.inputs.push_back(o.desc);
   p.stage.outputs = {p.output.desc};
   const auto& params = std::get<GemmParams>(p.stage.params);
@@ -216,9 +235,10 @@ void check(Problem& p, Case& c, const MathUnit& unit, const std::string& what, b
   device.units = {unit};
   GemmSchedule schedule = random_schedule(c, unit);
   if (one_lane) schedule.unit = kOneLane;
+  if (!variant.empty()) schedule.variant = variant;
   SCOPED_TRACE(what + " " + to_text(params) + " " + to_text(schedule) + " x=" + p.inputs[0].desc.shape.to_string() +
                " w=" + p.inputs[1].desc.shape.to_string() + " y=" + p.output.desc.shape.to_string());
-  const bool constant = c.chance(0.6);
+  const bool constant = kept != DType::f32 || c.chance(0.6);
   auto made = make_gemm(p.stage, schedule, device, constant ? 2u : 0u);
   ASSERT_TRUE(made.ok()) << made.error().message;
   const CpuKernel& kernel = **made;
@@ -254,7 +274,7 @@ void check(Problem& p, Case& c, const MathUnit& unit, const std::string& what, b
   linear.epilogue.activation = Activation::none;
   gemm_reference(linear, absolute_views, {&magnitude_view, 1});
   double length = static_cast<double>(p.inputs[1].desc.shape.product());
-  const double eps = 1.2e-7 * (8 + 2 * std::sqrt(length));
+  const double eps = 1.2e-7 * (8 + 2 * std::sqrt(length)) + (exact ? 0 : rounding_of(kept));
   for (size_t i = 0; i < p.output.memory.size(); ++i) {
     uint32_t bits, reference_bits;
     std::memcpy(&bits, &p.output.memory[i], 4);
@@ -299,6 +319,67 @@ TEST(GemmKernel, one_lane_like_reference) {
     }
 }
 
+TEST(GemmKernel, kept_weights_like_reference) {
+  for (const MathUnit& unit : units_here())
+    for (const std::string_view type : {"half", "bfloat"}) {
+      const std::string variant = std::string(type) + (unit.registers >= 32 ? "6x4" : "6x2");
+      for (uint32_t seed = 3000; seed < 3000 + static_cast<uint32_t>(cases_on(unit.name, 300)); ++seed) {
+        Case c(seed);
+        Problem p = c.chance(0.6) ? window_problem(c) : dense_problem(c);
+        check(p, c, unit, variant + " seed " + std::to_string(seed), false, variant, c.chance(0.5));
+        if (HasFatalFailure()) return;
+      }
+    }
+}
+
+TEST(GemmKernel, kept_weights_are_rounded_to_nearest_even) {
+  for (const MathUnit& unit : units_here())
+    for (const DType type : {DType::f16, DType::bf16}) {
+      const TileKernels tiles = tile_kernels_16(unit.name, type);
+      const float step = type == DType::f16 ? 0x1p-10f : 0x1p-7f;  // between 1 and the next number
+      const std::vector<float> one{1, 1 + step / 2, 1 + step * 0.51f, 1 + step * 1.5f, -1 - step / 2, 0, 65504, -0x1p-14f};
+      const std::vector<float> want{1, 1, 1 + step, 1 + 2 * step, -1, 0, type == DType::f16 ? 65504.f : 65536.f, -0x1p-14f};
+      std::vector<float> from(static_cast<size_t>(8 * tiles.lanes));
+      for (size_t i = 0; i < from.size(); ++i) from[i] = one[i % 8];
+      std::vector<uint16_t> to(from.size());
+      tiles.narrow(from.data(), to.data(), static_cast<int64_t>(from.size()));
+      for (size_t i = 0; i < from.size(); ++i) {
+        const float w = want[i % 8];
+        uint32_t bits;
+        std::memcpy(&bits, &w, 4);
+        // Normal numbers of f16 have their exponents 112 lower and 13 bits less of the mantissa.
+        const uint32_t size = bits & 0x7fffffff, sign = bits >> 16 & 0x8000;
+        const uint32_t half = sign | (size == 0 ? 0 : (size >> 13) - (112u << 10));
+        EXPECT_EQ(to[i], type == DType::f16 ? half : bits >> 16) << unit.name << " " << from[i];
+      }
+    }
+}
+
+TEST(GemmKernel, kept_weights_must_be_constant) {
+  const auto units = units_here();
+  if (units.empty()) GTEST_SKIP() << "no vector unit here";
+  Device device;
+  device.units = units;
+  GemmParams params;
+  params.loader = Loader::dense;
+  const Stage stage{
+      params, {dense_desc(DType::f32, {1, 20}), dense_desc(DType::f32, {20, 32})}, {dense_desc(DType::f32, {1, 32})}};
+  GemmSchedule schedule;
+  schedule.unit = units[0].name;
+  schedule.nr = 2;
+  schedule.variant = "half6x2";
+  EXPECT_EQ(make_gemm(stage, schedule, device, 0).error().reason, Reason::backend_lacks_variant);
+  const auto half = make_gemm(stage, schedule, device, 2);
+  schedule.variant = "bfloat6x2";
+  const auto bfloat = make_gemm(stage, schedule, device, 2);
+  schedule.variant = "tile6x2";
+  const auto tile = make_gemm(stage, schedule, device, 2);
+  ASSERT_TRUE(half.ok() && bfloat.ok() && tile.ok());
+  EXPECT_EQ(2 * (*half)->packed_bytes(1), (*tile)->packed_bytes(1));
+  EXPECT_NE((*half)->packed_key(1), (*tile)->packed_key(1));
+  EXPECT_NE((*half)->packed_key(1), (*bfloat)->packed_key(1));
+}
+
 // Random shapes reach these calls too; here it is certain. The kernels only count.
 TEST(GemmKernel, narrow_panels_take_two_tiles_a_call) {
   static int single, tall, rows;
@@ -323,7 +404,8 @@ TEST(GemmKernel, narrow_panels_take_two_tiles_a_call) {
   ASSERT_TRUE(geometry.ok());
   std::vector<float> floats(50 * 32);
   GemmOperands operands;
-  operands.a = operands.b = operands.bias = floats.data();
+  operands.a = operands.bias = floats.data();
+  operands.b = floats.data();
   operands.y = floats.data();
   InlineExecutor executor;
   run_gemm(*geometry, schedule, {}, tiles, operands, executor);

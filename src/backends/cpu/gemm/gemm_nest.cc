@@ -108,9 +108,9 @@ struct Nest {
     const int64_t width = panel.vectors * tiles.lanes;
     call.runs = runs.data();
     call.run_count = static_cast<int64_t>(runs.size());
-    call.b = packed_panel(g, operands.b, instance.weights, panel);
+    call.b = static_cast<const std::byte*>(operands.b) + panel_at(g, tiles, instance.weights, panel);
     // A null address would walk the page table at every step: 5 % of the time (Zen 4, 2026-11).
-    if (call.prefetch_step == 0) call.prefetch = reinterpret_cast<const char*>(call.b);
+    if (call.prefetch_step == 0) call.prefetch = static_cast<const char*>(call.b);
     call.partial = partial;
     call.begin_at_zero = chunk == 0;
     const bool last = chunk == g.chunks - 1;
@@ -160,7 +160,7 @@ struct Nest {
         const int count = walk.take(call, pairs && t + 1 < t1);
         const auto& runs = rows.chunks[static_cast<size_t>(chunk)];
         const int64_t steps = rows.steps[static_cast<size_t>(chunk)], pixel = rows.axes[3].a;
-        const char* ahead = reinterpret_cast<const char*>(operands.b);
+        const char* ahead = static_cast<const char*>(operands.b);
         call.prefetch_step = 0;
         if (schedule.prefetch && steps > 0) {
           const GemmRun& run = runs.back();
@@ -188,11 +188,11 @@ struct Nest {
     TileCall call = defaults;
     for (int64_t p = p0; p < p1; ++p) {
       const GemmPanel& panel = g.panels[static_cast<size_t>(p)];
-      const int64_t row_bytes = panel.vectors * tiles.lanes * 4;
+      const int64_t row_bytes = panel.vectors * tiles.lanes * tiles.weight_bytes;
       const bool pairs = in_pairs(panel);
       for (int chunk = 0; chunk < g.chunks; ++chunk) {
         // Chunks of a panel and panels of a matrix follow each other in memory.
-        const char* next = reinterpret_cast<const char*>(packed_panel(g, operands.b, instance.weights, panel)) +
+        const char* next = static_cast<const char*>(operands.b) + panel_at(g, tiles, instance.weights, panel) +
                            std::min(g.k, (chunk + 1) * g.kc) * row_bytes;
         const bool fetch = schedule.prefetch && t1 - t0 > 3 && (chunk + 1 < g.chunks || p + 1 < p1 || onward);
         const int64_t share = std::min(g.kc, g.k) * row_bytes / (t1 - t0);

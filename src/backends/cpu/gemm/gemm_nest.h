@@ -8,7 +8,7 @@ namespace sparkle::cpu {
 
 struct GemmOperands {
   const float* a = nullptr;
-  const float* b = nullptr;      // packed
+  const void* b = nullptr;       // packed, in the type of the kernels
   const float* scale = nullptr;  // padded columns; nullptr: 1
   const float* bias = nullptr;   // padded columns
   const float* residual[2] = {nullptr, nullptr};

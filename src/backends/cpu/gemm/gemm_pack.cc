@@ -5,25 +5,37 @@
 namespace sparkle::cpu {
 namespace {
 
-void pack_panel(const GemmWeights& w, const float* from, int64_t columns, int64_t width, float* to) {
+// One row of a panel: columns that exist, then zeros.
+void pack_row(const float* from, int64_t pitch, int64_t columns, int64_t width, float* to) {
+  if (pitch == 1) {
+    std::copy(from, from + columns, to);
+  } else {
+    for (int64_t j = 0; j < columns; ++j) to[j] = from[j * pitch];
+  }
+  std::fill(to + columns, to + width, 0.0f);
+}
+
+void pack_panel(const GemmWeights& w, const TileKernels& tiles, const float* from, int64_t columns, int64_t width,
+                std::byte* to) {
+  float row[kMaxTileVectors * kMaxLanes];
   for (int64_t t = 0; t < w.k_count[0]; ++t)
     for (int64_t r = 0; r < w.k_count[1]; ++r)
       for (int64_t s = 0; s < w.k_count[2]; ++s) {
         const float* tap = from + t * w.k_pitch[0] + r * w.k_pitch[1] + s * w.k_pitch[2];
-        for (int64_t c = 0; c < w.k_count[3]; ++c, tap += w.k_pitch[3], to += width) {
-          if (w.n_pitch == 1) {
-            std::copy(tap, tap + columns, to);
+        for (int64_t c = 0; c < w.k_count[3]; ++c, tap += w.k_pitch[3], to += width * tiles.weight_bytes) {
+          if (!tiles.narrow) {
+            pack_row(tap, w.n_pitch, columns, width, reinterpret_cast<float*>(to));
           } else {
-            for (int64_t j = 0; j < columns; ++j) to[j] = tap[j * w.n_pitch];
+            pack_row(tap, w.n_pitch, columns, width, row);
+            tiles.narrow(row, to, width);
           }
-          std::fill(to + columns, to + width, 0.0f);
         }
       }
 }
 
 }  // namespace
 
-void pack_weights(const GemmGeometry& g, int64_t lanes, const float* weights, float* packed, Executor& executor) {
+void pack_weights(const GemmGeometry& g, const TileKernels& tiles, const float* weights, void* packed, Executor& executor) {
   const int64_t panels = static_cast<int64_t>(g.panels.size());
   const int64_t total = g.weights.matrices * panels;
   const auto pack_one = [&](int64_t index) {
@@ -33,12 +45,12 @@ void pack_weights(const GemmGeometry& g, int64_t lanes, const float* weights, fl
     int64_t rest = matrix;
     for (size_t i = 6; i-- > 0; rest /= g.weights.matrix_count[i])
       offset += rest % g.weights.matrix_count[i] * g.weights.matrix_pitch[i];
-    float* to = packed + (matrix * g.padded_n + panel.column) * g.k;
-    pack_panel(g.weights, weights + offset, panel.columns, panel.vectors * lanes, to);
+    std::byte* to = static_cast<std::byte*>(packed) + panel_at(g, tiles, matrix, panel);
+    pack_panel(g.weights, tiles, weights + offset, panel.columns, panel.vectors * tiles.lanes, to);
   };
   // A task moves at least 64 KB: less is not worth a thread's attention.
-  const int64_t floats = std::max<int64_t>(1, packed_floats(g));
-  const int64_t tasks = std::clamp<int64_t>(floats / 16384, 1, std::min<int64_t>(total, 4 * executor.width()));
+  const int64_t tasks =
+      std::clamp<int64_t>(g.weights.matrices * g.padded_n * g.k / 16384, 1, std::min<int64_t>(total, 4 * executor.width()));
   parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
     for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) pack_one(i);
   });

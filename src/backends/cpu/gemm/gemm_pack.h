@@ -2,17 +2,22 @@
 // that the micro-kernel reads whole vectors one after another.
 #pragma once
 
+#include <cstddef>
+
 #include "backends/cpu/gemm/gemm_geometry.h"
 #include "base/executor.h"
 
 namespace sparkle::cpu {
 
-inline int64_t packed_floats(const GemmGeometry& g) { return g.weights.matrices * g.padded_n * g.k; }
-inline const float* packed_panel(const GemmGeometry& g, const float* packed, int64_t matrix, const GemmPanel& panel) {
-  return packed + (matrix * g.padded_n + panel.column) * g.k;
+inline int64_t panel_bytes(const GemmGeometry& g, const TileKernels& tiles) {
+  return g.weights.matrices * g.padded_n * g.k * tiles.weight_bytes;
 }
-// `weights` points at element (0,...,0).
-void pack_weights(const GemmGeometry& g, int64_t lanes, const float* weights, float* packed, Executor& executor);
+// Where a panel begins, in bytes.
+inline int64_t panel_at(const GemmGeometry& g, const TileKernels& tiles, int64_t matrix, const GemmPanel& panel) {
+  return (matrix * g.padded_n + panel.column) * g.k * tiles.weight_bytes;
+}
+// `weights` points at element (0,...,0); they are packed in the type that the tiles read.
+void pack_weights(const GemmGeometry& g, const TileKernels& tiles, const float* weights, void* packed, Executor& executor);
 // Copies the left operand so that its k is contiguous.
 void copy_left(const GemmGeometry& g, const float* a, float* copy, Executor& executor);
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/dtype.h"
 #include "families/epilogue.h"
 
 namespace sparkle::cpu {
@@ -28,7 +29,7 @@ struct TileCall {
   int64_t a_pitch;               // between the rows of a call of more than kMaxTileRows
   const GemmRun* runs;
   int64_t run_count;
-  const float* b;         // panel of packed weights, rows of nr vectors
+  const void* b;          // panel of packed weights, rows of nr vectors, in the type of the kernels
   const char* prefetch;   // fetched along the way; must be mapped memory, see gemm_nest.cc
   int64_t prefetch_step;  // bytes per step of k; 0: nothing to fetch
   int64_t spacing;        // steps of k after which lines of another row of residuals and y are fetched; 0: never
@@ -70,8 +71,13 @@ struct TileKernels {
   int tall_vectors = 0;                                    // widest panel that calls of more than kMaxTileRows serve
   TileKernel tile[2][kMaxCallRows][kMaxTileVectors] = {};  // [prefetch into L2][rows - 1][vectors - 1]
   void (*finish)(const FinishCall& call) = nullptr;
+  int64_t weight_bytes = 4;
+  // Weights of 16 bits: rounds `count` numbers, whole vectors of them, to that type.
+  void (*narrow)(const float* from, void* to, int64_t count) = nullptr;
 };
 // The kernels of a math unit, or nullptr where this build has none.
 const TileKernels* tile_kernels_of(std::string_view unit);
+// Those for weights kept as f16 or bf16; without lanes where this build has none.
+TileKernels tile_kernels_16(std::string_view unit, DType weights);
 
 }  // namespace sparkle::cpu

@@ -36,7 +36,7 @@ void tile_one_lane(const TileCall& call) {
     for (int c = 0; c < kColumns; ++c) sums[r][c] = call.begin_at_zero ? 0 : call.partial[r * kColumns + c];
   [[maybe_unused]] const char* prefetch = call.prefetch;
   for (const GemmRun *run = call.runs, *end = run + call.run_count; run != end; ++run) {
-    const float* HWY_RESTRICT b = call.b + run->k * kColumns;
+    const float* HWY_RESTRICT b = static_cast<const float*>(call.b) + run->k * kColumns;
     const float* a[kRows];
     for (int r = 0; r < kRows; ++r) a[r] = call.a[r] + run->a;
     for (int64_t i = 0; i < run->length; ++i, b += kColumns) {

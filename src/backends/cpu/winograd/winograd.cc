@@ -142,7 +142,7 @@ class WinogradKernel final : public CpuKernel {
                   step = schedule_.prefetch ? std::max<int64_t>(1, share / std::max<int64_t>(1, g_.x.c)) : 0;
     for (int64_t point = 0; point < g_.square(); ++point) {
       call.b = weights + point * panel_floats;
-      const float* next = call.b + panel_floats;
+      const float* next = weights + (point + 1) * panel_floats;
       if (begin && point + 1 == g_.square()) next = begin;
       const float* a = inputs + point * g_.input_pitch;
       float* to = products + point * g_.product_pitch;
