@@ -129,6 +129,8 @@ struct Footprint {
   double executed_flops = 0;     // what is really executed: padding taps left out, idle lanes counted
   std::vector<double> bytes;     // moved per memory level of the device, innermost first (between it and the next inner one)
   std::vector<double> exposed;   // the part of `bytes` that no arithmetic hides: moved in phases of their own; empty: none
+  double port_bytes = 0;         // of the innermost level where single floats count as much as the vectors whose loads they
+                                 // take; 0: as `bytes` counts them
   std::vector<double> resident;  // bytes that want to stay per memory level
   double parallel_units = 1;     // independent tasks
   double calls = 0;              // of micro-kernels: each takes some time beside its arithmetic

@@ -34,7 +34,8 @@ Cost cost_of(const Footprint& f, const Schedule& schedule, const Device& device)
     if (level.total_bytes_per_second > 0) rate = std::min(rate, level.total_bytes_per_second);
     if (plain) rate = std::min(rate, kPlainBytes);
     const double alone = i < f.exposed.size() ? f.exposed[i] : 0;
-    const double seconds = (f.bytes[i] - alone) / rate;
+    const double moved = i == 0 ? std::max(f.bytes[0], f.port_bytes) : f.bytes[i];
+    const double seconds = (moved - alone) / rate;
     if (seconds > cost.seconds) cost = {seconds, level.name};
     exposed += alone / rate;
   }

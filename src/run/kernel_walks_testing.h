@@ -1,6 +1,6 @@
 // The loop nests of the CPU kernels without their arithmetic: what each reads and writes, line by line, in its order. Written
 // from the kernels (gemm_nest.cc, winograd.cc, depthwise_tile-inl.h, grouped.cc), not from the footprints that are judged by
-// them. One thread.
+// them. One thread. Direct, inverted and fft kernels have headers of their own.
 #pragma once
 
 #include "backends/cpu/gemm/row_cursor.h"
@@ -13,13 +13,6 @@
 #include "run/memory_walk_testing.h"
 
 namespace sparkle::testing {
-
-inline int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-// Where operands lie. Maps are walked by their pitches.
-struct WalkedOperands {
-  int64_t x = 0, y = 0, weights = 0, scratch = 0;
-};
 
 class GemmWalk {
  public:

@@ -107,4 +107,11 @@ class MemoryWalk {
   std::vector<double> crossed_;
 };
 
+inline int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Where operands lie. Maps are walked by their pitches.
+struct WalkedOperands {
+  int64_t x = 0, y = 0, weights = 0, scratch = 0;
+};
+
 }  // namespace sparkle::testing

@@ -7,6 +7,7 @@
 #include "families/common.h"
 #include "families/depthwise/depthwise_reference.h"
 #include "families/integers.h"
+#include "families/loop_nest.h"
 #include "families/taps.h"
 
 namespace sparkle {
@@ -31,8 +32,9 @@ constexpr Tile kTiles[] = {
 #undef VARIANT
 };
 
-// The share of traffic from beyond the L1 that products do not hide: 0.3 to 0.6 over seventeen layers of one Zen 4 core.
-constexpr double kExposed = 0.4;
+// The share of traffic from beyond the L1 that products do not hide, fitted to seventeen layers of one Zen 4 core: of tiles,
+// which also take some 15 cycles for each vector beside their products, and of other variants, whose traffic is counted once.
+constexpr double kTileExposed = 0.25, kTileCalls = 0.3, kExposed = 0.4;
 
 const DepthwiseParams& params_of(const Stage& stage) { return std::get<DepthwiseParams>(stage.params); }
 
@@ -119,6 +121,53 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return {s};
 }
 
+// What the register tiles move per level: images, blocks of channels, columns of tiles, down their rows.
+std::vector<double> tile_bytes(const Stage& stage, const DepthwiseSchedule& s, double lanes, const Device& device,
+                               double other) {
+  const DepthwiseParams& p = params_of(stage);
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  const auto number = [](int64_t v) { return static_cast<double>(v); };
+  const Axis high = axis_of(stage, 1), wide = axis_of(stage, 2);
+  const double filter = number(wide.filter), stride = number(wide.stride), h = number(y.h), w = number(y.w);
+  const double rows = std::min<double>(s.rows, h), tiles = std::ceil(w / std::min<double>(7, s.columns)),
+               pairs = std::ceil(h / rows);
+  // Input rows and columns inside of the image that tiles next to each other read, those that they share once for each.
+  const auto read = [&](const Axis& a, double parts) {
+    const double last = number((a.out - 1) * a.stride + a.filter - a.pad - a.in);  // beyond the far edge
+    return parts * filter + (number(a.out) - parts) * stride - number(std::max<int64_t>(0, a.pad)) - std::max(0.0, last);
+  };
+  const double read_rows = read(high, pairs), read_columns = read(wide, tiles);
+  const double vectors = std::ceil(number(y.c) / lanes) * lanes * 4, images = number(y.n);
+  const double weights = filter * taps_inside(high) * tiles;  // vectors of a plane
+  const double l1 = device.memory.empty() ? 0 : number(device.memory[0].bytes);
+  // Blocks of channels as the kernels cut them, and what is left. The next tile's first vectors find what they share although
+  // the last ones have not come yet: a vector's weights and rows that are done do not count.
+  const double most = std::max(64.0, std::floor(l1 / 128 / 64) * 64), full = std::floor(number(y.c) / most);
+  const double in_columns = read_columns / tiles, out_columns = w / tiles, touched_rows = std::min(number(x.h), read_rows);
+  const double touched_columns = std::min(number(x.w), read_columns), taps = number(p.window.taps());
+  const double done = (filter + rows * stride * (filter + (out_columns - 1) * stride)) * lanes * 4;
+  const double all = number(y.c) * 4, touched = images * (touched_rows * touched_columns + h * w) * all + taps * all + other;
+  const auto asked = [&](double channels, double inner) {
+    LoopNest<3> nest({taps * channels, read_rows / pairs * in_columns * channels, rows * out_columns * channels}, -done);
+    nest.around(pairs, {taps * channels, touched_rows * in_columns * channels, h * out_columns * channels});
+    nest.around(tiles, {taps * channels, touched_rows * touched_columns * channels, h * w * channels});
+    nest.around(images, {taps * channels, images * touched_rows * touched_columns * channels, images * h * w * channels});
+    return nest.asked(0, inner) + nest.asked(1, inner) + nest.asked(2, inner);
+  };
+  std::vector<double> bytes;
+  for (size_t i = 0; i < device.memory.size(); ++i) {
+    if (i == 0) {
+      bytes.push_back(images * (weights + read_rows * read_columns + h * w) * vectors + other);
+      continue;
+    }
+    const double inner = number(device.memory[i - 1].bytes);
+    const double some = number(y.c) - full * most;
+    const double blocks = full * asked(most * 4, inner) + (some > 0 ? asked(some * 4, inner) : 0);
+    bytes.push_back(touched <= inner ? 0 : std::min(blocks + other, bytes.back()));
+  }
+  return bytes;
+}
+
 Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
   const DepthwiseParams& p = params_of(stage);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
@@ -160,14 +209,23 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const double advance = rows * static_cast<double>(p.window.stride[1]);
   const double row_bytes = static_cast<double>(x.w * x.c * size_of(stage.inputs[0].dtype));
   const double input = static_cast<double>(stage.inputs[0].bytes());
+  const bool tiles = tile->variant.starts_with("tile");
+  if (tiles) {
+    double other = f.bytes.empty() ? 0 : f.bytes[0] - input - static_cast<double>(stage.outputs[0].bytes());
+    other -= static_cast<double>(stage.inputs[1].bytes());
+    f.bytes = tile_bytes(stage, *tile, static_cast<double>(lanes), device, std::max(0.0, other));
+  }
   for (size_t i = 0; i < f.bytes.size(); ++i) {
-    if (f.bytes[i] == 0) continue;
+    if (f.bytes[i] == 0 || tiles) continue;
     const double inner = i == 0 ? 0 : static_cast<double>(device.memory[i - 1].bytes);
     if (reach * row_bytes > inner) f.bytes[i] += input * std::max(0.0, reach / advance - 1);
   }
   // A few products per load hide no more than half of what comes from beyond the L1 (measured: see docs/performance.md).
   f.exposed.assign(f.bytes.size(), 0);
-  for (size_t i = 1; i < f.bytes.size(); ++i) f.exposed[i] = kExposed * f.bytes[i];
+  for (size_t i = 1; i < f.bytes.size(); ++i) f.exposed[i] = (tiles ? kTileExposed : kExposed) * f.bytes[i];
+  if (tile->variant != "bytes")
+    f.calls = kTileCalls * static_cast<double>(y.n) * std::ceil(static_cast<double>(y.h) / rows) *
+              std::ceil(static_cast<double>(y.w) / tile->columns) * padded / static_cast<double>(lanes);
   if (!f.resident.empty())
     f.resident[0] = std::min(
         f.resident[0], reach * static_cast<double>(tile->columns) * static_cast<double>(x.c * size_of(stage.inputs[0].dtype)));

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "families/common.h"
+#include "families/direct/direct_family.h"
 #include "families/direct/direct_layout.h"
 #include "families/gemm/gemm_family.h"
 #include "families/group_rows.h"
@@ -40,16 +41,6 @@ bool slides(const Window& w) {
   return w.stride[2] == 1 && w.dilation[2] == 1 && (w.filter[2] == 3 || w.filter[2] == 5 || w.filter[2] == 7);
 }
 
-// How an input row lies in the scratch. Maps in the lanes broadcast single inputs: their order matters little.
-DirectRow row_of(const DirectSchedule& s, const Stage& stage, int64_t columns, int64_t lanes) {
-  const DirectParams& p = params_of(stage);
-  const FeatureMap x = feature_map(stage.inputs[0]);
-  const int64_t depth = x.c / p.groups;
-  const bool pixels = s.variant == "pixels";
-  return direct_row(p.window, direct_bundle(p.groups, depth) * depth, columns, lanes, pixels ? p.window.stride[2] : 1,
-                    pixels || (x.c > 1 && x.pitch_c != 1));
-}
-
 // Rows of outputs per task: all, or so few that there are some tasks for each core, in numbers that let all cores end together.
 int64_t rows_per_task(const Stage& stage, int64_t column_blocks, const Device& device) {
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
@@ -80,17 +71,16 @@ std::optional<DirectSchedule> schedule_on(const Stage& stage, const Variant& var
   if (variant.name == "pixels") {
     const int64_t blocks = divided(maps, 4);
     s.maps = static_cast<int>(divided(maps, std::max<int64_t>(1, blocks)));
-    static constexpr int kMany[] = {10, 8, 6, 5}, kFew[] = {8, 4, 3, 2};
-    s.pixels = (many ? kMany : kFew)[s.maps > 1 ? s.maps - 1 : 0];
+    s.pixels = static_cast<int>(most_direct_pixels(variant.name, s.maps, w.filter[2], many));
   } else if (variant.name == "slide") {
     if (!slides(w)) return std::nullopt;
     s.maps = 1;
-    s.pixels = static_cast<int>(std::min<int64_t>(w.filter[2] == 5 ? 15 : 17, (many ? 30 : 14) - w.filter[2]));
+    s.pixels = static_cast<int>(most_direct_pixels(variant.name, s.maps, w.filter[2], many));
     if (y.w < (s.pixels + 1) / 2) return std::nullopt;
   } else {
     const int64_t vectors = std::max<int64_t>(1, divided(maps, lanes)), most = many ? 4 : 2;
     s.maps = static_cast<int>(divided(vectors, divided(vectors, most)));
-    s.pixels = (many ? 24 : 12) / s.maps;
+    s.pixels = static_cast<int>(most_direct_pixels(variant.name, s.maps, w.filter[2], many));
   }
   // As many columns as the scratch holds for all rows of the filter.
   int64_t blocks = 1;
@@ -98,7 +88,7 @@ std::optional<DirectSchedule> schedule_on(const Stage& stage, const Variant& var
     const int64_t even = std::max<int64_t>(1, divided(y.w, blocks));
     return s.variant != "pixels" ? even : std::min(rounded(even, lanes), std::max<int64_t>(1, y.w));
   };
-  const auto floats = [&] { return ring * row_of(s, stage, columns(), lanes).floats; };
+  const auto floats = [&] { return ring * direct_row_of(s, stage, columns(), lanes).floats; };
   // The fewest blocks whose rows fit: rows may be as long as tensors may be large.
   int64_t most_blocks = std::max<int64_t>(1, divided(y.w, lanes));
   for (int64_t least = 1; least < most_blocks;) {
@@ -152,79 +142,24 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return found;
 }
 
-Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
+}  // namespace
+
+DirectRow direct_row_of(const DirectSchedule& s, const Stage& stage, int64_t columns, int64_t lanes) {
   const DirectParams& p = params_of(stage);
-  const Window& w = p.window;
-  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
-  const int64_t depth = x.c / p.groups, maps = y.c / p.groups;  // of a group
-  Footprint f = streaming_footprint(stage, device, 0);
-  const auto number = [](int64_t v) { return static_cast<double>(v); };
-  const double row_taps = taps_inside({x.h, y.h, w.filter[1], w.stride[1], w.dilation[1], w.pad_begin[1]});  // of all rows
-  const double groups = number(p.groups), products = number(y.n) * number(depth) * row_taps * number(w.filter[2]);
-  f.nominal_flops = 2.0 * number(y.n) * number(y.pixels()) * number(y.c) * number(depth) * number(w.taps());
-  f.executed_flops = 2.0 * products * number(y.w) * number(y.c);
-  f.parallel_units = 1;
-  const auto* s = std::get_if<DirectSchedule>(&schedule);
-  const MathUnit* unit = s ? device.unit(s->unit) : nullptr;
-  if (!unit || y.pixels() == 0) return f;
-
-  const bool in_pixels = s->variant == "pixels";
-  const int64_t lanes = std::max(1, unit->n);
-  const double column_blocks = std::ceil(number(y.w) / number(s->columns));
-  const double row_blocks = s->rows > 0 ? std::ceil(number(y.h) / number(s->rows)) : 1;
-  // A block of maps passes over a row of outputs tile by tile, in vectors of pixels or in pixels.
-  const double block = in_pixels ? number(s->maps) : number(s->maps * lanes);
-  const double blocks = groups * std::ceil(number(maps) / block);
-  const double along = in_pixels ? number(divided(y.w, lanes)) : number(y.w);  // of a row
-  const double tiles = std::ceil(along / s->pixels);
-  const double vectors = in_pixels ? along * number(y.c) : along * groups * number(divided(maps, lanes));  // of sums, of a row
-  f.executed_flops = 2 * products * vectors * number(lanes);
-
-  // A step loads a tile's vectors and broadcasts its single numbers, two a cycle. Unaligned vectors of inputs lie in two lines.
-  const double vector_bytes = number(lanes) * 4, taps = number(w.filter[2]);
-  const double loads = in_pixels ? along * 2 * blocks : tiles * groups * number(divided(maps, lanes));
-  const double broadcasts = in_pixels               ? tiles * number(y.c)
-                            : s->variant == "slide" ? (number(y.w) + tiles * (taps - 1)) / taps * blocks
-                                                    : number(y.w) * blocks;
-  const double l1_rate = device.memory.empty() ? 0 : device.memory[0].bytes_per_second;
-  const double broadcast_bytes = l1_rate > 0 && device.clock_hz > 0 ? 0.5 * l1_rate / device.clock_hz : 0.75 * vector_bytes;
-  const double per_step = loads * vector_bytes + broadcasts * broadcast_bytes;
-  const DirectRow row = row_of(*s, stage, s->columns, lanes);
-  const DirectReading reading = direct_reading(stage, s->variant, s->columns, lanes);
-  // Single floats cost the L1 as much as vectors do.
-  const double bundles = groups / number(direct_bundle(p.groups, depth));
-  // Pixels of a group lie far apart: Zen 4 took 6 cycles for each from the L2, 14 from the L3.
-  const double far = p.groups > 1 ? 4 : 1;
-  const double laid = reading == DirectReading::in_place ? 0
-                      : reading == DirectReading::vectors
-                          ? far * 2 * number(x.n) * number(x.h) * column_blocks * bundles * number(row.floats) * 4
-                          : number(x.n) * number(x.h) * number(x.w) * number(x.c) * vector_bytes;
-  // Sums that wait in the L1 for residuals, factors and functions; the general product does the first two in registers.
-  const Epilogue& e = params_of(stage).epilogue;
-  const bool factors = e.scale || e.alpha != 1 || e.residuals_before + e.residuals_after > 0;
-  const double raw = factors ? 4 * number(y.n) * number(y.pixels()) * number(y.c) * 4 : 0;
-  const double weights = number(depth) * number(w.taps()) * number(y.c) * 4;
-  const double moved = f.bytes.empty() ? 0 : f.bytes[0];
-  f.exposed.assign(f.bytes.size(), 0);
-  for (size_t i = 0; i < f.bytes.size(); ++i) {
-    if (i == 0) {
-      f.exposed[0] = laid + raw;
-      f.bytes[0] = products * per_step + moved + f.exposed[0];
-      continue;
-    }
-    // Weights that do not stay come again with every tile.
-    const double inner = number(device.memory[i - 1].bytes);
-    if (weights / blocks > inner) f.bytes[i] += number(y.n) * row_taps / number(w.filter[1]) * tiles * weights;
-    f.bytes[i] = std::min(f.bytes[i], f.bytes[i - 1]);
-  }
-  f.parallel_units = number(y.n) * column_blocks * row_blocks * bundles;
-  // Zen 4, beside the products: some 45 cycles a tile, 15 more for each vector of pixels whose maps are put together, a row of
-  // a block about a call.
-  f.calls = number(y.n) * number(y.h) * (blocks * (column_blocks + 0.9 * tiles) + (in_pixels ? 0.08 * vectors : 0));
-  return f;
+  const FeatureMap x = feature_map(stage.inputs[0]);
+  const int64_t depth = x.c / p.groups;
+  const bool pixels = s.variant == "pixels";
+  return direct_row(p.window, direct_bundle(p.groups, depth) * depth, columns, lanes, pixels ? p.window.stride[2] : 1,
+                    pixels || (x.c > 1 && x.pitch_c != 1));
 }
 
-}  // namespace
+int64_t most_direct_pixels(std::string_view variant, int64_t maps, int64_t taps, bool many) {
+  static constexpr int64_t kMany[] = {10, 8, 6, 5}, kFew[] = {8, 4, 3, 2};
+  maps = std::max<int64_t>(1, maps);
+  if (variant == "pixels") return (many ? kMany : kFew)[std::min<int64_t>(maps, 4) - 1];
+  if (variant == "slide") return std::min<int64_t>(taps == 5 ? 15 : 17, (many ? 30 : 14) - taps);
+  return (many ? 24 : 12) / maps;
+}
 
 DirectReading direct_reading(const Stage& stage, std::string_view variant, int64_t columns, int64_t lanes) {
   const Window& w = params_of(stage).window;
@@ -270,7 +205,7 @@ DirectRow direct_row(const Window& window, int64_t channels, int64_t columns, in
 }
 
 const FamilyInfo& direct_info() {
-  static const FamilyInfo family = {"direct", kVariants, reference, footprint, schedules};
+  static const FamilyInfo family = {"direct", kVariants, reference, direct_footprint, schedules};
   return family;
 }
 

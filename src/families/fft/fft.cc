@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "families/common.h"
-#include "families/fft/fft_axis.h"
+#include "families/fft/fft_family.h"
 #include "families/gemm/gemm_family.h"
 
 namespace sparkle {
@@ -18,8 +18,6 @@ constexpr Variant kVariants[] = {
 // Sizes beyond these are refused before they are multiplied.
 constexpr int64_t kMostSize = int64_t{1} << 40;
 constexpr double kMostScratchBytes = 256e6;
-// A complex product of vectors: four real ones and a share of what brings its operands.
-constexpr double kProductCycles = 4.2;
 // What calls of lines and rows take beside their passes, to rank schedules by.
 constexpr double kCallCycles = 50;
 constexpr size_t kMostSizes = 10, kMostSchedules = 8;
@@ -36,62 +34,12 @@ void reference(const StageParams& params, std::span<const TensorView> inputs, st
   gemm_reference(gemm, inputs, outputs);
 }
 
-// A stage cut as a schedule says, in numbers of vectors.
-struct Work {
-  double points = 0;         // of all planes that a strip holds, as complex vectors
-  double strips = 1;         // of a part
-  double parts = 1;          // groups, or vectors of channels that have a filter each
-  double products = 0;       // complex products of vectors in a strip
-  double passes = 0;         // cycles of transforms, splits and the ways in and out in a strip
-  double calls = 0;          // of lines, rows and slots in a strip
-  double weights = 0;        // bytes, packed
-  double weights_strip = 0;  // bytes of them that a strip reads
-};
-
 // Cycles that a transform takes for each of its points, with one vector product and one addition a cycle: measured, see
 // docs/performance.md. Stores and additions are what they go into, more than products.
 double cycles_of_point(int64_t points, int registers) {
   double cycles = 0;
   for (const int radix : fft_radices(points, registers)) cycles += radix == 8 ? 7.5 : radix == 5 ? 6.5 : radix == 3 ? 5.5 : 5;
   return cycles;
-}
-
-Work work_of(const Stage& stage, const FftSchedule& s, int64_t lanes, int registers) {
-  const auto d = [](int64_t n) { return static_cast<double>(n); };
-  const auto vectors = [&](int64_t n) { return d((n + lanes - 1) / lanes); };
-  FftAxis height = fft_axis(stage, 1), width = fft_axis(stage, 2);
-  Work w;
-  if (!cut(height, s.rows) || !cut(width, s.columns)) return w;
-  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
-  const int64_t groups = std::max<int64_t>(1, params_of(stage).groups), depth = x.c / groups, filters = y.c / groups;
-  const bool tiled = s.variant == "tiles", single = !tiled && depth == 1 && filters == 1, flat = s.rows == 1;
-  const double slot_tiles = (tiled ? d(lanes) : 1.0) * (flat ? 2 : 1);
-  const double slots = std::ceil(d(y.n) * d(height.tiles) * d(width.tiles) / slot_tiles);
-  const double strip = tiled || single ? 1 : std::min(slots, d(s.strip));
-  const double in_slots = tiled ? d(depth) : vectors(depth), out_slots = tiled ? d(filters) : vectors(filters);
-  const double lines = flat ? 1 : d(s.columns / 2 + 1), line = flat ? d(s.columns) : d(s.rows), plane = lines * line;
-  w.strips = std::ceil(slots / strip);
-  w.parts = single ? vectors(x.c) : d(groups);
-  const double line_cycles = plane * cycles_of_point(static_cast<int64_t>(line), registers);
-  // Single elements in and out where lanes are tiles, a cycle or more each; else a vector.
-  const double move = tiled ? 1.5 * d(lanes) : 3;
-  w.calls = (in_slots + out_slots) * (tiled ? d(lanes) : 10);
-  double in = line_cycles + 2 * d(s.columns) * move, out = line_cycles + 2 * d(width.tile) * move;
-  if (!flat) {
-    const double row = d(s.columns) * cycles_of_point(s.columns, registers);
-    const double rows_in = d(std::min(height.in, height.span())), rows_out = d(height.tile);
-    in = line_cycles + rows_in / 2 * (row + 2 * d(std::min(width.in, s.columns)) * move + lines * 8);
-    w.calls += in_slots * rows_in + out_slots * rows_out + lines * (in_slots + out_slots);
-    out = line_cycles + rows_out / 2 * (row + 2 * d(width.tile) * move + lines * 8);
-  }
-  w.calls *= strip;
-  w.passes = strip * (in_slots * in + out_slots * out);
-  w.points = strip * (in_slots + (single ? 0 : out_slots)) * plane;
-  const double sums = tiled ? d(depth) * d(filters) : single ? 1 : d(depth) * out_slots;
-  w.products = strip * plane * sums;
-  w.weights_strip = plane * 8 * (tiled ? sums : sums * d(lanes));
-  w.weights = w.weights_strip * w.parts;
-  return w;
 }
 
 int registers_of(const MathUnit& unit) { return unit.registers > 0 ? unit.registers : (unit.name == "avx2" ? 16 : 32); }
@@ -160,9 +108,9 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
       for (const int64_t strip : {1, 4, 8}) {
         if (strip > 1 && !sums) break;
         const FftSchedule s{std::string(variant.name), std::string(unit->name), r, c, strip};
-        const Work w = work_of(stage, s, lanes, registers);
+        const FftWork w = fft_work(stage, s, lanes, registers);
         if (w.points * 8 * static_cast<double>(lanes) > kMostScratchBytes || w.weights > kMostScratchBytes) continue;
-        found.push_back({s, w.strips * w.parts * (w.passes + kProductCycles * w.products + kCallCycles * w.calls)});
+        found.push_back({s, w.strips * w.parts * (w.passes + kFftProductCycles * w.products + kCallCycles * w.calls)});
       }
   if (found.empty()) return refuse(Reason::filter_not_served);
   std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) { return a.cycles < b.cycles; });
@@ -172,52 +120,54 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return list;
 }
 
-Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
-  const FftParams& p = params_of(stage);
-  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
-  Footprint f = streaming_footprint(stage, device, 0);
-  const double depth = static_cast<double>(x.c) / static_cast<double>(std::max<int64_t>(1, p.groups));
-  f.nominal_flops = 2 * depth * static_cast<double>(y.c) * static_cast<double>(y.n) * static_cast<double>(y.pixels()) *
-                    static_cast<double>(p.window.taps());
-  f.executed_flops = f.nominal_flops;
-  f.parallel_units = 1;
-  const auto* s = std::get_if<FftSchedule>(&schedule);
-  const MathUnit* unit = s ? device.unit(s->unit) : nullptr;
-  if (!unit) return f;
-  const int64_t lanes = std::max(1, unit->n);
-  const Work w = work_of(stage, *s, lanes, registers_of(*unit));
-  const double strips = w.strips * w.parts;
-  f.executed_flops = 2 * static_cast<double>(lanes) * strips * (w.passes + kProductCycles * w.products);
-
-  double operands = static_cast<double>(stage.outputs[0].bytes() + stage.inputs[0].bytes());
-  for (size_t i = 2; i < stage.inputs.size(); ++i) operands += static_cast<double>(stage.inputs[i].bytes());
-  const double scratch = w.points * 8 * static_cast<double>(lanes);
-  f.bytes.assign(device.memory.size(), 0);
-  f.exposed.assign(f.bytes.size(), 0);
-  for (size_t i = 0; i < f.bytes.size(); ++i) {
-    const double inner = i == 0 ? 0 : static_cast<double>(device.memory[i - 1].bytes);
-    // Planes are written and read by rows, and read and written by lines; the innermost level sees every pass, which the
-    // cycles count. Beyond the L2 lines are fetched before they are written, and half of all outputs of sums are new ones.
-    const double planes = scratch > inner ? (i > 1 ? 6 : 4) * scratch * strips : 0;
-    // The strips of a part follow each other and find its weights where they fit.
-    const double weights = w.weights + operands <= inner        ? 0
-                           : w.weights_strip + scratch <= inner ? w.weights
-                                                                : w.weights_strip * strips;
-    const double streamed = w.weights + operands > inner ? operands : 0;
-    f.bytes[i] = std::max(planes + weights + streamed, 1.0);
-    if (i > 0) f.exposed[i] = 0.5 * streamed + (i > 1 ? planes + 0.8 * weights : 0.5 * (planes + weights));
-    if (i < f.resident.size()) f.resident[i] = scratch;
-  }
-  f.calls = strips * w.calls;
-  f.parallel_units = strips;
-  f.workspace_bytes = static_cast<int64_t>(scratch) * std::max(1, device.cores);
-  return f;
-}
-
 }  // namespace
 
+FftWork fft_work(const Stage& stage, const FftSchedule& s, int64_t lanes, int registers) {
+  const auto d = [](int64_t n) { return static_cast<double>(n); };
+  const auto vectors = [&](int64_t n) { return d((n + lanes - 1) / lanes); };
+  FftWork w;
+  FftAxis &height = w.height, &width = w.width;
+  height = fft_axis(stage, 1), width = fft_axis(stage, 2);
+  if (!cut(height, s.rows) || !cut(width, s.columns)) return w;
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  const int64_t groups = std::max<int64_t>(1, params_of(stage).groups), depth = x.c / groups, filters = y.c / groups;
+  const bool tiled = s.variant == "tiles", single = !tiled && depth == 1 && filters == 1, flat = s.rows == 1;
+  const double slot_tiles = (tiled ? d(lanes) : 1.0) * (flat ? 2 : 1);
+  const double slots = std::ceil(d(y.n) * d(height.tiles) * d(width.tiles) / slot_tiles);
+  const double strip = tiled || single ? 1 : std::min(slots, d(s.strip));
+  const double in_slots = tiled ? d(depth) : vectors(depth), out_slots = tiled ? d(filters) : vectors(filters);
+  w.tiled = tiled, w.single = single, w.flat = flat;
+  w.slots = slots, w.slot_tiles = slot_tiles, w.strip = strip, w.in_slots = in_slots, w.out_slots = out_slots;
+  const double lines = flat ? 1 : d(s.columns / 2 + 1), line = flat ? d(s.columns) : d(s.rows), plane = lines * line;
+  w.lines = lines, w.line = line;
+  w.strips = std::ceil(slots / strip);
+  w.parts = single ? vectors(x.c) : d(groups);
+  const double line_cycles = plane * cycles_of_point(static_cast<int64_t>(line), registers);
+  // Single elements in and out where lanes are tiles, a cycle or more each; else a vector.
+  const double move = tiled ? 1.5 * d(lanes) : 3;
+  w.calls = (in_slots + out_slots) * (tiled ? d(lanes) : 10);
+  double in = line_cycles + 2 * d(s.columns) * move, out = line_cycles + 2 * d(width.tile) * move;
+  if (!flat) {
+    const double row = d(s.columns) * cycles_of_point(s.columns, registers);
+    const double rows_in = d(std::min(height.in, height.span())), rows_out = d(height.tile);
+    in = line_cycles + rows_in / 2 * (row + 2 * d(std::min(width.in, s.columns)) * move + lines * 8);
+    w.calls += in_slots * rows_in + out_slots * rows_out + lines * (in_slots + out_slots);
+    out = line_cycles + rows_out / 2 * (row + 2 * d(width.tile) * move + lines * 8);
+  }
+  w.calls *= strip;
+  // Sums of a point begin and end beside their products, some 10 cycles for each four tiles.
+  if (!tiled && !single) w.calls += 0.2 * plane * out_slots * std::ceil(strip / 4);
+  w.passes = strip * (in_slots * in + out_slots * out);
+  w.points = strip * (in_slots + (single ? 0 : out_slots)) * plane;
+  const double sums = tiled ? d(depth) * d(filters) : single ? 1 : d(depth) * out_slots;
+  w.products = strip * plane * sums;
+  w.weights_strip = plane * 8 * (tiled ? sums : sums * d(lanes));
+  w.weights = w.weights_strip * w.parts;
+  return w;
+}
+
 const FamilyInfo& fft_info() {
-  static const FamilyInfo family = {"fft", kVariants, reference, footprint, schedules};
+  static const FamilyInfo family = {"fft", kVariants, reference, fft_footprint, schedules};
   return family;
 }
 

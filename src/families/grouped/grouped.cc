@@ -8,6 +8,8 @@
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
 #include "families/group_rows.h"
+#include "families/loop_nest.h"
+#include "families/taps.h"
 
 namespace sparkle {
 namespace {
@@ -117,7 +119,41 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     f.exposed[0] = 2 * spread + (s->variant == "permute" ? 0.25 * rows_of_filters * loads * pixel : 0);
     f.bytes[0] =
         rows_of_filters * (loads + taps) * pixel + spread * (1 + 1 / depth) + static_cast<double>(stage.outputs[0].bytes());
-    f.bytes[0] = std::max(f.bytes[0], f.exposed[0]);
+    f.port_bytes = std::max(f.bytes[0], f.exposed[0]);
+  }
+  // Images, rows of a task, blocks of channels, columns of a task, rows, tiles: what each loop touches of the weights, of the
+  // ring, of outputs and of inputs on their way into the ring, these in whole lines.
+  const double line = std::max(64.0, lanes * 4), all = static_cast<double>(y.c) * 4;
+  const double span =
+      (columns - 1) * static_cast<double>(w.stride[2]) + static_cast<double>((w.filter[2] - 1) * w.dilation[2] + 1);
+  const double inside = std::min(span, static_cast<double>(x.w));
+  const double filter_rows =
+      taps_inside({x.h, y.h, w.filter[1], w.stride[1], w.dilation[1], w.pad_begin[1]}) / static_cast<double>(y.h);
+  const double row = inside * column, ring = static_cast<double>((w.filter[1] - 1) * w.dilation[1] + 1) * row;
+  const double read = reach(1, rows, x.h), weights = static_cast<double>(w.taps()) * pixel;
+  const double fresh = static_cast<double>(std::min(w.stride[1], w.filter[1])) * inside * line;
+  const double out = static_cast<double>(y.w), in = static_cast<double>(x.w), high = static_cast<double>(x.h),
+               images = static_cast<double>(y.n);
+  LoopNest<4> nest({weights, filter_rows * row / tiles, outputs * line, 0});
+  nest.around(tiles, {weights, filter_rows * row, columns * line, 0});
+  nest.around(1, {weights, filter_rows * row, columns * line, fresh});
+  nest.around(rows, {weights, ring, rows * columns * line, read * inside * line});
+  nest.around(column_blocks, {weights, ring, rows * out * line, read * in * line});
+  nest.around(blocks, {weights * blocks, ring, rows * out * all, read * in * all});
+  nest.around(row_blocks, {weights * blocks, ring, static_cast<double>(y.h) * out * all, high * in * all});
+  nest.around(images, {weights * blocks, ring, images * static_cast<double>(y.h) * out * all, images * high * in * all});
+  double other = 0;
+  for (size_t i = 2; i < stage.inputs.size(); ++i) other += static_cast<double>(stage.inputs[i].bytes());
+  for (size_t i = 1; i < f.bytes.size(); ++i) {
+    const double inner = static_cast<double>(device.memory[i - 1].bytes);
+    double bytes = 0;
+    if (nest.touched() + other > inner) {
+      for (const size_t operand : {0, 1, 2, 3}) bytes += nest.asked(operand, inner);
+      // A ring that does not stay is carried away as well.
+      if (nest.asked(1, inner) > 2 * ring * images * row_blocks * blocks * column_blocks) bytes += spread;
+      bytes += other;
+    }
+    f.bytes[i] = std::min(bytes, f.bytes[i - 1]);
   }
   f.parallel_units = static_cast<double>(y.n) * blocks * column_blocks * row_blocks;
   f.calls = calls;

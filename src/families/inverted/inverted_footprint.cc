@@ -10,6 +10,48 @@ namespace {
 
 double up(double a, double b) { return std::ceil(a / b); }
 
+// Bytes of what a pass of some rows through all parts touches and moves. Panels of wide channels pass through the first two
+// parts one after another.
+struct Pass {
+  double passes = 1, panels = 1, vectors = 1;              // in the whole stage; of wide channels, vectors of all
+  double tiles = 0, tile = 0;                              // of the expansion in a panel; inputs and outputs of one
+  double x = 0, y = 0;                                     // new inputs; outputs and residuals
+  double wide_weights = 0, deep_weights = 0, weights = 0;  // all of each part
+  double fresh = 0, reach = 0;                             // wide rows that are made; that the depthwise part reads
+  double pairs = 1, pair_reach = 0, pair = 0;  // tiles' rows in a pass; a vector's wide rows that they read and write
+  double deep = 0;                             // depthwise rows
+  double project_tiles = 0, project_panels = 1, project_tile = 0;  // in a panel of filters; inputs and outputs of one
+
+  double touched() const { return reach + deep + x + y + wide_weights + deep_weights + weights; }
+};
+
+// What a pass asks for from beyond a memory of `inner` bytes; `kept` of it, weights.
+double asked(const Pass& p, double inner, double& kept) {
+  kept = 0;
+  if (p.touched() <= inner) return p.x + p.y;
+  // Weights of a panel serve all tiles of the pass where they stay.
+  const double panel = p.wide_weights / p.panels, filters = p.weights / p.project_panels;
+  kept = panel + p.tile <= inner ? p.wide_weights : p.wide_weights * p.tiles;
+  kept += p.deep_weights;
+  kept += filters + p.project_tile <= inner ? p.weights : p.weights * p.project_tiles;
+  // A panel's way through the first two parts.
+  const double part = (p.fresh + p.reach + p.deep) / p.panels + panel + p.x;
+  double bytes = kept + p.y + (part <= inner || p.wide_weights == 0 ? p.x : p.x * p.panels);
+  // Wide rows are made and carried away; those of passes before come back, and new ones where the panel's do not stay. Each
+  // tile's rows come again where not even these stay.
+  const double vector = p.reach / p.vectors;
+  const bool rows_stay = p.pair_reach + p.pair <= inner;
+  const bool fresh_stays = (p.fresh + p.reach) / p.panels + panel <= inner;
+  double read = fresh_stays ? p.reach - p.fresh : p.reach;
+  if (!rows_stay && vector > inner) read = p.vectors * p.pairs * p.pair_reach;
+  bytes += p.fresh + read;
+  // Depthwise rows too, once for each panel of filters.
+  const double way = p.fresh + p.reach + p.deep + p.wide_weights;
+  const double again = p.deep + filters <= inner ? std::clamp(1 - inner / way, 0.0, 1.0) : p.project_panels;
+  bytes += p.deep * (1 + again);
+  return bytes;
+}
+
 }  // namespace
 
 Footprint inverted_footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
@@ -53,7 +95,7 @@ Footprint inverted_footprint(const Stage& stage, const Schedule& schedule, const
   f.calls = expand_tiles + deep_tiles + project_tiles;
 
   const double wide_bytes = wide_pixels * vectors * lanes * 4, deep_bytes = out_pixels * vectors * lanes * 4;
-  const double weights = 4 * vectors * lanes * ((p.expand ? c : 0) + taps) + 4 * wide * padded_k;
+  const double weights_once = 4 * wide * ((p.expand ? c : 0) + taps + k);  // as they lie in the model
   const double passes = images * tasks * up(most_rows, rows);
   // Of one task: the ring, whose columns reach beyond the image, and the depthwise rows.
   const double slots = (rows - 1) * stride + filter, reach = (static_cast<double>(y.w) - 1) * stride + filter;
@@ -62,6 +104,26 @@ Footprint inverted_footprint(const Stage& stage, const Schedule& schedule, const
   // How often a wide row is read by tiles of deep_rows rows.
   const double rereads = ((deep_rows - 1) * stride + filter) / (deep_rows * stride);
   const double operands = f.bytes.empty() ? 0 : f.bytes[0];  // each once
+  Pass pass;
+  pass.passes = passes, pass.vectors = vectors, pass.panels = up(vectors, s->nr);
+  const double of_pass = passes / images / tasks;  // passes of a task
+  const double fresh_pixels = wide_pixels / passes;
+  pass.tiles = p.expand ? up(fresh_pixels, s->mr) : 1;
+  pass.tile = p.expand ? s->mr * (c + lanes * std::min<double>(s->nr, vectors)) * 4 : 0;
+  pass.x = (in_pixels + shared) / passes * c * 4;
+  pass.y = (operands - in_pixels * c * 4 - weights_once) / passes;
+  pass.wide_weights = p.expand ? c * vectors * lanes * 4 : 0, pass.deep_weights = taps * vectors * lanes * 4;
+  pass.weights = wide * up(k, lanes) * lanes * 4;
+  pass.fresh = wide_bytes / passes, pass.reach = ring;
+  const double out_rows = height / tasks / of_pass;
+  pass.pairs = up(out_rows, deep_rows), pass.pair_reach = ((deep_rows - 1) * stride + filter) * reach * lanes * 4;
+  pass.pair = deep_rows * static_cast<double>(y.w) * std::max(64.0, lanes * 4);
+  pass.deep = deep_bytes / passes;
+  pass.project_panels = pairs ? 1 : up(padded_k, lanes * s->nr);
+  pass.project_tiles = pairs ? up(out_pixels / passes, padded_k < 2 * lanes ? 16 : 8) : up(out_pixels / passes, rows_of_k);
+  pass.project_tile = (pairs ? (padded_k < 2 * lanes ? 16 : 8) : rows_of_k) * (wide + std::min(padded_k, lanes * s->nr)) * 4;
+  // Sums of a last, partly filled vector wait in the L1.
+  if (padded_k != k) pass.project_tile += (pairs ? 16 : rows_of_k) * std::min(padded_k, lanes * s->nr) * 4;
   f.exposed.assign(f.bytes.size(), 0);
   f.resident.assign(f.bytes.size(), scratch);
   for (size_t i = 0; i < f.bytes.size(); ++i) {
@@ -75,17 +137,11 @@ Footprint inverted_footprint(const Stage& stage, const Schedule& schedule, const
       continue;
     }
     const double inner = static_cast<double>(device.memory[i - 1].bytes);
-    double moved = inner > 0 && operands <= inner ? 0 : operands;
-    // Rows that do not stay are fetched before they are written, carried away, and read again.
-    if (scratch > inner) moved += wide_bytes * (2 + rereads) + deep_bytes * 3;
-    // All weights come again with each pass, unless they stay.
-    if (weights + scratch > inner) {
-      moved += std::max(0.0, passes - 1) * weights;
-      // Few pixels per pass give no time to fetch them ahead from beyond the L2.
-      if (i > 1) f.exposed[i] = passes * weights;
-    }
+    double of_weights = 0;
+    const double moved = operands + scratch <= inner ? 0 : passes * asked(pass, inner, of_weights);
     f.bytes[i] = std::min(moved, f.bytes[i - 1]);
-    f.exposed[i] = std::min(f.exposed[i], f.bytes[i]);
+    // Few pixels per pass give no time to fetch weights ahead from beyond the L2.
+    if (i > 1 && moved > 0) f.exposed[i] = std::min(passes * of_weights, f.bytes[i]);
   }
   // A task of one row more than another ends later.
   f.parallel_units = images * height / most_rows;

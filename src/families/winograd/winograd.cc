@@ -73,6 +73,51 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return found;
 }
 
+// Bytes of one strip, in its three phases: tiles transformed, panels multiplied, tiles transformed back.
+struct Strip {
+  double strips = 1, panels = 1, row_tiles = 1;
+  double inputs = 0, products = 0;  // transformed, the latter of a panel
+  double weights = 0, tile = 0;     // of all panels; what a call of the product reads and writes beside its weights
+  double points = 1;
+  double x_tile = 0, x_row = 0, x = 0, y = 0;  // inputs of a tile, of a row of tiles, of the strip once; outputs
+  double tiles_w = 1, strip = 1;               // tiles of a row; of the strip
+
+  double panel() const { return inputs + weights / panels + products; }
+  double touched() const { return inputs + weights + products + x + y; }
+};
+
+// What a strip asks for from beyond a memory of `inner` bytes: as the product goes along, and between its phases.
+struct Asked {
+  double weights = 0, again = 0;  // weights; transformed inputs that every panel reads again
+  double written = 0, read = 0;   // transformed inputs and products on their way between phases
+  double operands = 0;            // x and y
+};
+Asked asked(const Strip& s, double inner) {
+  Asked a;
+  const double tile = s.x_tile + s.inputs / s.strip;  // that a tile's way in touches
+  const bool columns_stay = tile <= inner;
+  const bool rows_stay = s.tiles_w * tile + (s.tiles_w >= s.strip ? s.weights + s.products + s.y : 0) <= inner;
+  a.operands = s.y + (rows_stay ? s.x : columns_stay ? s.x_row : s.x_tile * s.strip);
+  if (s.touched() <= inner) {
+    a.weights = s.weights / s.strips;
+    return a;
+  }
+  const double of_point = s.weights / s.panels / s.points;
+  a.weights = s.weights * (of_point + s.tile <= inner ? 1 : s.row_tiles);
+  // Points that were written first leave first.
+  const double beside = s.panel() - s.inputs;
+  const double left = std::clamp(1 - (inner - s.inputs - s.x) / beside, 0.0, 1.0);
+  const bool panel_stays = s.panel() + s.y / s.panels <= inner;
+  a.read = s.inputs * left;
+  if (left > 0 || !panel_stays) a.written = s.inputs;
+  if (!panel_stays) {
+    a.again = s.inputs * (s.panels - 1);
+    a.written += s.panels * s.products;
+    a.read += s.panels * s.products * std::clamp(1 - inner / s.panel(), 0.0, 1.0);
+  }
+  return a;
+}
+
 Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
   const WinogradParams& p = params_of(stage);
   const Sizes sizes = sizes_of(stage);
@@ -97,32 +142,54 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   f.executed_flops = 2 * tiles * (points * c * k + in * up(sizes.c, lanes) + out * k);
 
   const double strips = std::ceil(tiles / static_cast<double>(s->strip)), strip = tiles / strips;
-  const double weights = points * c * k * 4, panel = c * static_cast<double>(lanes * s->nr) * 4;
-  const double inputs = points * tiles * c * 4, products = points * tiles * k * 4;  // transformed
+  const double weights = points * c * k * 4;
+  const double inputs = points * tiles * up(sizes.c, lanes) * 4, products = points * tiles * k * 4;  // transformed
   const double row_tiles = std::ceil(strip / s->mr), scratch = (inputs + products / panels) / strips;
   // All operands but the weights, whose packed form counts.
-  double moved = static_cast<double>(stage.outputs[0].bytes() + stage.inputs[0].bytes());
-  for (size_t i = 2; i < stage.inputs.size(); ++i) moved += static_cast<double>(stage.inputs[i].bytes());
-  f.bytes = bytes_per_level(device, moved, moved);
+  const auto x_bytes = static_cast<double>(stage.inputs[0].bytes()), y_bytes = static_cast<double>(stage.outputs[0].bytes());
+  double other = 0;
+  for (size_t i = 2; i < stage.inputs.size(); ++i) other += static_cast<double>(stage.inputs[i].bytes());
+  const FeatureMap x = feature_map(stage.inputs[0]);
+  Strip pass{strips, panels, row_tiles};
+  pass.inputs = inputs / strips, pass.products = products / panels / strips;
+  pass.weights = weights, pass.points = points;
+  pass.tile = s->mr * (c + static_cast<double>(lanes * s->nr)) * 4;
+  const double edge = static_cast<double>(p.tile + 2), side = static_cast<double>(p.tile);
+  const double tiles_w = static_cast<double>(divided(y.w, p.tile)), tiles_h = static_cast<double>(divided(y.h, p.tile));
+  // Rows and columns of tiles read no padding.
+  const auto read = [&](double parts, int64_t size, int64_t pad) {
+    return parts * edge - static_cast<double>(pad) -
+           std::max(0.0, (parts - 1) * side + edge - static_cast<double>(pad) - static_cast<double>(size));
+  };
+  const double rows_read = read(tiles_h, x.h, p.window.pad_begin[1]), columns_read = read(tiles_w, x.w, p.window.pad_begin[2]);
+  pass.x_tile = rows_read * columns_read / tiles_h / tiles_w * c * 4;
+  pass.x_row = rows_read * static_cast<double>(y.n * x.w) * c * 4 / strips, pass.x = x_bytes / strips,
+  pass.y = (y_bytes + other) / strips;
+  pass.tiles_w = tiles_w, pass.strip = strip;
+  f.bytes.assign(device.memory.size(), 0);
   f.exposed.assign(f.bytes.size(), 0);
   for (size_t i = 0; i < f.bytes.size(); ++i) {
-    const double operands = f.bytes[i];
     if (i == 0) {  // each way through a square of its own between the two passes
       f.exposed[i] = 4 * inputs + 3 * products;
-      f.bytes[i] = strips * row_tiles * weights + panels * inputs + f.exposed[i];
+      f.bytes[i] = strips * row_tiles * weights + panels * points * tiles * c * 4 + f.exposed[i];
       continue;
     }
     const double inner = static_cast<double>(device.memory[i - 1].bytes);
-    // A panel of one point serves all tiles of the strip; all panels come again with the next strip, unless they stay.
-    double hidden = weights + scratch > inner ? strips * weights : 0;
-    if (panel > inner) hidden = strips * row_tiles * weights;
-    // What of the scratch does not fit is written, read by every panel and read again.
-    const double beyond = scratch > 0 ? std::max(0.0, 1 - 0.8 * inner / scratch) : 0;
-    hidden += beyond * inputs * panels;
-    // Lines are fetched before they are written and then carried away: three ways for each byte of inputs, two of products.
-    f.exposed[i] = (i == 1 ? beyond * (3 * inputs + 2 * products) : beyond * (inputs + products)) + operands;
-    // Fetching ahead covers about half of what comes from beyond the L2.
-    if (i > 1) f.exposed[i] += hidden / 2, hidden /= 2;
+    if (x_bytes + y_bytes + other + weights + scratch <= inner) continue;
+    const Asked bytes = asked(pass, inner);
+    double hidden = strips * (bytes.weights + bytes.again);
+    // The phases between the products wait for x and y, each once, and for what they read; beyond the L2 nothing waits for
+    // what is carried away.
+    const double operands = x_bytes + y_bytes + other;
+    const double once = operands > inner ? std::min(strips * bytes.operands, operands) : 0;
+    hidden += strips * bytes.operands - once;
+    if (i == 1) {
+      f.exposed[i] = once + strips * (bytes.read + bytes.written);
+    } else {
+      // Fetching ahead covers about half of what comes from beyond the L2.
+      f.exposed[i] = once + strips * (bytes.weights + bytes.read) / 2;
+      hidden += strips * (bytes.written + (bytes.read - bytes.weights) / 2);
+    }
     f.bytes[i] = std::min(hidden + f.exposed[i], f.bytes[i - 1]);
     f.exposed[i] = std::min(f.exposed[i], f.bytes[i]);
     if (i < f.resident.size()) f.resident[i] = scratch;
