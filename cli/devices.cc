@@ -62,7 +62,8 @@ int devices(const CommonOptions& common, bool calibrate) {
   std::string source;
   const bool description = names_description(common.device);
   if (calibrate && (description || common.device == "reference"))
-    return fail({Reason::bad_usage, "--calibrate measures a device of this machine; '" + common.device + "' is something else."});
+    return fail(
+        {Reason::bad_usage, "--calibrate measures a device of this machine; '" + common.device + "' is something else."});
   if (description) {
     auto described = describe_device(common);
     if (!described.ok()) return fail(described.error());

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -31,13 +32,14 @@ int try_kernels(const std::string& device, const std::string& path) {
 
 // The child writes what it finds where this process looks for it; whatever else becomes of it is no matter here.
 void try_kernels_elsewhere(const std::string& device, const std::string& lines) {
-  char path[] = "/tmp/sparkle-kernels-XXXXXX";
-  const int file = mkstemp(path);
+  std::error_code none;
+  std::string path = (std::filesystem::temp_directory_path(none) / "sparkle-kernels-XXXXXX").string();
+  const int file = none ? -1 : mkstemp(path.data());
   if (file < 0) return;
   const bool written = write(file, lines.data(), lines.size()) == static_cast<ssize_t>(lines.size());
   close(file);
   std::string self = "/proc/self/exe", command = "try-kernels", option = "--device", name = device;
-  char* arguments[] = {self.data(), command.data(), option.data(), name.data(), path, nullptr};
+  char* arguments[] = {self.data(), command.data(), option.data(), name.data(), path.data(), nullptr};
   posix_spawn_file_actions_t quiet;
   posix_spawn_file_actions_init(&quiet);
   posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
@@ -49,11 +51,12 @@ void try_kernels_elsewhere(const std::string& device, const std::string& lines) 
     }
   }
   posix_spawn_file_actions_destroy(&quiet);
-  unlink(path);
+  unlink(path.c_str());
 }
 
 void add_try_kernels(CLI::App& app, Chosen& chosen) {
-  auto* command = app.add_subcommand("try-kernels", "Try kernels on a driver that has never run them (other commands start this)");
+  auto* command =
+      app.add_subcommand("try-kernels", "Try kernels on a driver that has never run them (other commands start this)");
   command->group("");
   auto device = std::make_shared<std::string>("vulkan");
   auto path = std::make_shared<std::string>();

@@ -59,7 +59,8 @@ Result<Schedule> schedule_from_text(Family family, std::string_view text) {
   const auto rows = info(family).variants;
   const auto row = std::find_if(rows.begin(), rows.end(), [&](const Variant& v) { return variant && v.name == *variant; });
   if (row != rows.end() && row->device != DeviceKind::cpu)
-    return record_detail::find_field(text, "thread_m") ? parse_schedule<TileSchedule>(text) : parse_schedule<LoopSchedule>(text);
+    return record_detail::find_field(text, "thread_m") ? parse_schedule<TileSchedule>(text)
+                                                       : parse_schedule<LoopSchedule>(text);
   const bool plain = variant && (*variant == "plain" || *variant == "no_kernel");
   if (family == Family::gemm && !plain) return parse_schedule<GemmSchedule>(text);
   if (family == Family::depthwise && !plain) return parse_schedule<DepthwiseSchedule>(text);

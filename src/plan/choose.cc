@@ -206,11 +206,10 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
     // A measurement outranks every prediction. Larger errors must be worth it.
     const double worth = best && !forced && choice.error > best->error ? kWorth : 1;
     // What has a kernel goes before what the roofs alone would allow.
-    const bool better =
-        served && (!best                                           ? true
-                   : choice.without_kernel != best->without_kernel ? best->without_kernel
-                   : choice.tuned == best->tuned                   ? choice.cost.seconds < worth * best->cost.seconds
-                                                                   : choice.tuned);
+    const bool better = served && (!best                                           ? true
+                                   : choice.without_kernel != best->without_kernel ? best->without_kernel
+                                   : choice.tuned == best->tuned ? choice.cost.seconds < worth * best->cost.seconds
+                                                                 : choice.tuned);
     const Reason lost = choice.tuned || (best && best->tuned) ? Reason::tuned_other : Reason::costlier;
     for (Candidate& c : choice.candidates) {
       if (!better && c.reason == Reason::none) c.reason = lost;

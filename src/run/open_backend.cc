@@ -41,8 +41,8 @@ Result<OpenVulkan> vulkan_backend(const BackendOptions& o) {
     for (size_t i = 0; i < devices.size() && index == devices.size(); ++i)
       if (devices[i].unusable.empty()) index = i;
     if (index == devices.size())
-      return Error{Reason::device_unusable, "No Vulkan device here can be used: '" + devices[0].name + "': " + devices[0].unusable +
-                                                "; use --device cpu."};
+      return Error{Reason::device_unusable, "No Vulkan device here can be used: '" + devices[0].name +
+                                                "': " + devices[0].unusable + "; use --device cpu."};
   } else {
     const std::string number = o.name.substr(std::string("vulkan:").size());
     const auto [end, failed] = std::from_chars(number.data(), number.data() + number.size(), index);
@@ -54,7 +54,9 @@ Result<OpenVulkan> vulkan_backend(const BackendOptions& o) {
   open.name = "vulkan:" + std::to_string(index);
   vulkan::ContextOptions options;
   if (o.try_elsewhere)
-    options.try_elsewhere = [elsewhere = o.try_elsewhere, name = open.name](const std::string& lines) { elsewhere(name, lines); };
+    options.try_elsewhere = [elsewhere = o.try_elsewhere, name = open.name](const std::string& lines) {
+      elsewhere(name, lines);
+    };
   SPARKLE_TRY(backend, vulkan::make_vulkan_backend(instance, index, options, executor_of(o, threads)));
   open.backend = std::move(backend);
   return open;
@@ -119,7 +121,9 @@ Result<OpenBackend> open_backend(const BackendOptions& o) {
   if (o.name == "vulkan" || o.name.starts_with("vulkan:")) return open_vulkan(o);
 #endif
   if (o.name.starts_with("vulkan"))
-    return Error{Reason::device_unusable, "This build of Sparkle has no Vulkan backend; build it where volk and glslang are installed, or use --device cpu."};
+    return Error{
+        Reason::device_unusable,
+        "This build of Sparkle has no Vulkan backend; build it where volk and glslang are installed, or use --device cpu."};
   if (o.name.starts_with("cuda"))
     return Error{Reason::device_unusable, "The device '" + o.name + "' has no backend in this version; use cpu."};
   if (o.name != "cpu" && o.name != "auto")

@@ -32,12 +32,12 @@ struct OpenBackend {
   std::string roofs_file;             // that keeps the measured roofs; empty where none is kept
   std::time_t roofs_measured_at = 0;  // 0: not measured, or unknown
 };
-// Tries kernels by the lines that BackendOptions::try_elsewhere was handed; the verdicts lie in the user's cache folder. Errors:
-// device_unusable, bad_format.
+// Tries kernels by the lines that BackendOptions::try_elsewhere was handed; the verdicts lie in the user's cache folder.
+// Errors: device_unusable, bad_format.
 Status try_listed_kernels(const BackendOptions& options, const std::string& lines);
 
-// The Vulkan devices here, a line each: "vulkan:0  NAME, DRIVER", with the reason where one cannot be used; one line that says why
-// where there are none.
+// The Vulkan devices here, a line each: "vulkan:0  NAME, DRIVER", with the reason where one cannot be used; one line that says
+// why where there are none.
 std::vector<std::string> vulkan_devices();
 
 // Errors: bad_usage for an unknown name, device_unusable for what has no backend.

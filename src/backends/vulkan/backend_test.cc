@@ -164,7 +164,8 @@ TEST(VulkanBackend, TensorsBeyondABinding) {
   x[static_cast<size_t>(rows) * 4 - 1] = 5;
   auto kernel = backend->compile(stage, naive(), 0);
   ASSERT_TRUE(kernel.ok()) << kernel.error().message;
-  auto a = uploaded(*backend, x.data(), bytes), b = uploaded(*backend, w.data(), 16), c = *backend->allocate(rows * 4, MemoryKind::device);
+  auto a = uploaded(*backend, x.data(), bytes), b = uploaded(*backend, w.data(), 16),
+       c = *backend->allocate(rows * 4, MemoryKind::device);
   Launch launch;
   launch.kernel = kernel->get();
   launch.inputs = {{0, 0}, {1, 0}};

@@ -14,14 +14,15 @@ int family_with(const std::vector<VkQueueFamilyProperties>& families, VkQueueFla
 
 }  // namespace
 
-Result<std::shared_ptr<Context>> Context::open(std::shared_ptr<Instance> instance, size_t index, const ContextOptions& options) {
+Result<std::shared_ptr<Context>> Context::open(std::shared_ptr<Instance> instance, size_t index,
+                                               const ContextOptions& options) {
   std::shared_ptr<Context> context(new Context);
   context->instance_ = std::move(instance);
   context->index_ = index;
   context->options_ = options;
   if (!context->physical().unusable.empty())
-    return Error{Reason::device_unusable, "The Vulkan device '" + context->physical().name + "' cannot be used: " +
-                                              context->physical().unusable + "; use --device cpu."};
+    return Error{Reason::device_unusable, "The Vulkan device '" + context->physical().name +
+                                              "' cannot be used: " + context->physical().unusable + "; use --device cpu."};
   SPARKLE_CHECK(context->open_device());
   SPARKLE_CHECK(context->find_memory());
   return context;
@@ -38,9 +39,8 @@ Status Context::open_device() {
   if (compute < 0) compute = family_with(families, VK_QUEUE_COMPUTE_BIT, 0);
   if (compute < 0)
     return Error{Reason::device_unusable, "The Vulkan device '" + p.name + "' has no queue for compute; use --device cpu."};
-  int transfer = options_.one_queue
-                     ? -1
-                     : family_with(families, VK_QUEUE_TRANSFER_BIT, VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT);
+  int transfer =
+      options_.one_queue ? -1 : family_with(families, VK_QUEUE_TRANSFER_BIT, VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT);
   if (transfer < 0) transfer = compute;
 
   const float priority = 1;
@@ -140,8 +140,8 @@ Status Context::find_memory() {
   const int own = type_with(VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, host_sees_memory() ? kHost : 0);
   const int staging = type_with(kHost, VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
   if (own < 0 || staging < 0)
-    return Error{Reason::device_unusable,
-                 "The Vulkan device '" + physical().name + "' has no memory that kernels and the host can share; use --device cpu."};
+    return Error{Reason::device_unusable, "The Vulkan device '" + physical().name +
+                                              "' has no memory that kernels and the host can share; use --device cpu."};
   const int record = type_with(kHost | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0);
   device_memory_ = static_cast<uint32_t>(own);
   staging_memory_ = static_cast<uint32_t>(staging);

@@ -12,20 +12,20 @@ namespace sparkle::vulkan {
 
 // Faults that tests bring about: each is what a driver may do at any time.
 struct Faults {
-  int64_t memory_bytes = 0;  // allocations beyond so many bytes fail; 0: none
-  int lost_at_submit = 0;    // the so many-th submission and all later ones report a lost device; 0: none
+  int64_t memory_bytes = 0;          // allocations beyond so many bytes fail; 0: none
+  int lost_at_submit = 0;            // the so many-th submission and all later ones report a lost device; 0: none
   std::string nothing, slow, crash;  // "gemm/implicit": variants whose kernels do nothing, take seconds, end the process
 };
 
 struct ContextOptions {
   bool validation = false;
-  bool force_staging = false;    // the host never sees device memory, as on cards of their own
-  bool one_queue = false;        // copies go where kernels go even where there is a queue for copies
-  bool capture = false;          // keep what the driver made of each shader: statistics and machine code
-  std::string cache_folder;      // of compiled pipelines; empty: the user's cache folder
+  bool force_staging = false;  // the host never sees device memory, as on cards of their own
+  bool one_queue = false;      // copies go where kernels go even where there is a queue for copies
+  bool capture = false;        // keep what the driver made of each shader: statistics and machine code
+  std::string cache_folder;    // of compiled pipelines; empty: the user's cache folder
   bool cache = true;
-  // Kernels are tried before their first use on a driver, `try_timeout` at most each; `try_elsewhere` does it in a process of its
-  // own: it is handed a line per kernel, which `try_lines` takes there.
+  // Kernels are tried before their first use on a driver, `try_timeout` at most each; `try_elsewhere` does it in a process of
+  // its own: it is handed a line per kernel, which `try_lines` takes there.
   bool try_first = true;
   std::chrono::nanoseconds try_timeout = std::chrono::seconds(20);
   std::function<void(const std::string& lines)> try_elsewhere;

@@ -34,5 +34,5 @@ struct VkCooperativeMatrixPropertiesKHR {
   VkScopeKHR scope;
 };
 typedef VkResult(VKAPI_PTR* PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR)(VkPhysicalDevice, uint32_t*,
-                                                                                 VkCooperativeMatrixPropertiesKHR*);
+                                                                                   VkCooperativeMatrixPropertiesKHR*);
 #endif

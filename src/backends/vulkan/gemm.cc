@@ -21,7 +21,8 @@ std::vector<uint32_t> epilogue_constants(const Epilogue& e) {
 std::vector<Address> addresses_of(const Stage& stage, const Epilogue& e) {
   const int scale = 2, bias = scale + e.scale, first = bias + e.bias, residuals = e.residuals_before + e.residuals_after;
   const int y = static_cast<int>(stage.inputs.size());
-  return {{0}, {1}, {y}, {e.scale ? scale : 0}, {e.bias ? bias : 0}, {residuals > 0 ? first : 0}, {residuals > 1 ? first + 1 : 0}};
+  return {
+      {0}, {1}, {y}, {e.scale ? scale : 0}, {e.bias ? bias : 0}, {residuals > 0 ? first : 0}, {residuals > 1 ? first + 1 : 0}};
 }
 
 // Weights as [instance][k][n_padded], zeros beyond k and n.
@@ -103,8 +104,7 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
     if (matrices * matrix > INT32_MAX)
       return Error{Reason::layout_not_served, "the weights span more than 2^31 elements; use --device cpu"};
     const TensorDesc& y = stage.outputs[0];
-    bool vectors = fours(stage.inputs[0], g.x_pitch, g.channel[0], g.filter[3]) &&
-                   fours(stage.inputs[0], g.x_instance, 1, 4);
+    bool vectors = fours(stage.inputs[0], g.x_pitch, g.channel[0], g.filter[3]) && fours(stage.inputs[0], g.x_instance, 1, 4);
     bool stores = fours(y, g.y_pitch, g.channel[1], g.n) && fours(y, g.y_instance, 1, 4);
     request.shader = "gemm_tile";
     append(request.constants, {int64_t{tile->m / tile->thread_m} * (tile->n / tile->thread_n), 1, 1});

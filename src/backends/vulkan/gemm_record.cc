@@ -10,7 +10,8 @@ namespace sparkle::vulkan {
 namespace {
 
 Error too_large() {
-  return {Reason::layout_not_served, "The Vulkan kernels count elements in 31 bits, and an operand spans more; split the batch."};
+  return {Reason::layout_not_served,
+          "The Vulkan kernels count elements in 31 bits, and an operand spans more; split the batch."};
 }
 
 // All pitches of the stage's operands reach less than 2^31 elements.
@@ -63,7 +64,7 @@ GemmRecord window_record(const Stage& stage, const GemmParams& p) {
 
 Result<GemmRecord> dense_record(const Stage& stage, const GemmParams& p) {
   GemmRecord g{};
-  const TensorDesc& a = stage.inputs[0], &b = stage.inputs[1], &y = stage.outputs[0];
+  const TensorDesc &a = stage.inputs[0], &b = stage.inputs[1], &y = stage.outputs[0];
   const int rank = y.shape.size(), first = 2 + p.epilogue.scale + p.epilogue.bias;
   const int residuals = p.epilogue.residuals_before + p.epilogue.residuals_after;
   const auto residual = [&](int i) -> const TensorDesc& { return stage.inputs[static_cast<size_t>(first + i)]; };

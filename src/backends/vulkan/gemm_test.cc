@@ -63,7 +63,8 @@ class Maker {
     // Half of all problems in whole vectors, as most networks are.
     const int64_t step = random_.chance(50) ? 4 : 1, gap = step == 4 ? 0 : random_.chance(50) ? 3 : 0;
     params.groups = random_.chance(30) ? random_.between(2, 4) : 1;
-    const int64_t channels = params.groups * step * random_.between(1, 12), filters = params.groups * step * random_.between(1, 24);
+    const int64_t channels = params.groups * step * random_.between(1, 12),
+                  filters = params.groups * step * random_.between(1, 24);
     Dims x{random_.between(1, 3), channels}, y{x[0], filters}, w{filters, channels / params.groups}, order{0};
     for (int i = 0; i < spatial; ++i) {
       const auto at = static_cast<size_t>(3 - spatial + i);
@@ -103,7 +104,8 @@ class Maker {
     for (int i = 0; i < rank; ++i) row.push_back(i);
     swapped = row;
     std::swap(swapped[rank - 1], swapped[rank - 2]);
-    TensorDesc left = desc(a, random_.chance(25) ? swapped : row, gap), right = desc(b, random_.chance(40) ? swapped : row, gap);
+    TensorDesc left = desc(a, random_.chance(25) ? swapped : row, gap),
+               right = desc(b, random_.chance(40) ? swapped : row, gap);
     for (int i = 0; i < batch; ++i) {
       if (random_.chance(30)) left.layout.pitch[i] = 0;
       if (random_.chance(30)) right.layout.pitch[i] = 0;
@@ -124,7 +126,8 @@ class Maker {
 void check(const std::string& variant, bool window, int cases, uint64_t seed) {
   SPARKLE_NEEDS_VULKAN(backend);
   const FamilyInfo& family = info(Family::gemm);
-  const auto row = std::find_if(family.variants.begin(), family.variants.end(), [&](const Variant& v) { return v.name == variant; });
+  const auto row =
+      std::find_if(family.variants.begin(), family.variants.end(), [&](const Variant& v) { return v.name == variant; });
   ASSERT_NE(row, family.variants.end());
   for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
     Maker maker(seed + static_cast<uint64_t>(i));
@@ -133,13 +136,15 @@ void check(const std::string& variant, bool window, int cases, uint64_t seed) {
     const auto schedules = family.schedules(p.stage, *row, backend->device(), why);
     ASSERT_FALSE(schedules.empty()) << name_of(Family::gemm) << " " << code_of(why);
     // Software devices take a second to compile a tile of its own for each epilogue: few tiles in many problems.
-    const Schedule& schedule = schedules[static_cast<size_t>(maker.random().between(0, static_cast<int64_t>(schedules.size()) - 1))];
+    const Schedule& schedule =
+        schedules[static_cast<size_t>(maker.random().between(0, static_cast<int64_t>(schedules.size()) - 1))];
     const uint32_t constants = maker.random().chance(70) ? 2 : 0;
     auto wanted = reference_outputs(p.stage, p.inputs);
     const Status ran = run_stage(*backend, p.stage, schedule, p.inputs, p.outputs, constants);
     ASSERT_TRUE(ran.ok()) << ran.error().message;
-    expect_close(p.outputs[0], wanted[0], 4e-7 * (4 + std::sqrt(static_cast<double>(p.k))),
-                 "seed " + std::to_string(seed + static_cast<uint64_t>(i)) + " " + to_text(schedule) + " " + to_text(p.stage.params));
+    expect_close(
+        p.outputs[0], wanted[0], 4e-7 * (4 + std::sqrt(static_cast<double>(p.k))),
+        "seed " + std::to_string(seed + static_cast<uint64_t>(i)) + " " + to_text(schedule) + " " + to_text(p.stage.params));
   }
 }
 

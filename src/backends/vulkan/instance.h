@@ -13,14 +13,14 @@ namespace sparkle::vulkan {
 
 // What shaders may use on a device, and what of it a program has to ask for.
 struct Features {
-  bool f16 = false;           // arithmetic and storage
-  bool i8 = false;            // 8-bit integers and their storage
+  bool f16 = false;  // arithmetic and storage
+  bool i8 = false;   // 8-bit integers and their storage
   bool i16 = false;
   bool i64 = false;
-  bool dot = false;           // integer dot products that the hardware speeds up
-  bool subgroup_size = false; // the size of subgroups may be demanded
-  bool cooperative = false;   // VK_KHR_cooperative_matrix
-  bool statistics = false;    // what the driver made of a shader may be read
+  bool dot = false;            // integer dot products that the hardware speeds up
+  bool subgroup_size = false;  // the size of subgroups may be demanded
+  bool cooperative = false;    // VK_KHR_cooperative_matrix
+  bool statistics = false;     // what the driver made of a shader may be read
   uint32_t least_subgroup = 0, most_subgroup = 0;
   bool host_sees_memory = false;  // device memory is the host's: integrated and software devices
 };
@@ -28,11 +28,11 @@ struct Features {
 struct PhysicalDevice {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
   std::string name;
-  std::string driver;                    // "NVIDIA 580.65.06", "radv Mesa 25.0.7"
-  std::array<uint8_t, 16> driver_id{};   // identifies driver and version: key of caches on disk
-  std::string unusable;                  // why it is; empty: it may be used
+  std::string driver;                   // "NVIDIA 580.65.06", "radv Mesa 25.0.7"
+  std::array<uint8_t, 16> driver_id{};  // identifies driver and version: key of caches on disk
+  std::string unusable;                 // why it is; empty: it may be used
   Features features;
-  Device description;                    // rates unknown
+  Device description;  // rates unknown
   std::vector<std::string> extensions;
   bool has(std::string_view extension) const;
 };

@@ -49,7 +49,8 @@ Result<std::shared_ptr<DeviceBuffer>> Memory::allocate(int64_t bytes, MemoryUse 
 Result<Block> Memory::make(int64_t bytes, MemoryUse use) {
   const auto full = [&](const std::string& why) {
     return Error{Reason::out_of_memory, "The Vulkan device '" + context_->physical().name + "' cannot allocate " +
-                                            std::to_string(bytes) + " bytes" + why + "; give smaller inputs or use --device cpu."};
+                                            std::to_string(bytes) + " bytes" + why +
+                                            "; give smaller inputs or use --device cpu."};
   };
   const int64_t most = context_->physical().description.limits.max_buffer_bytes;
   if (most > 0 && bytes > most) return full(" (its driver allows " + std::to_string(most) + " at once)");

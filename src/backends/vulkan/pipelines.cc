@@ -58,7 +58,8 @@ void Pipelines::load() {
   std::vector<char> bytes;
   const std::string path = file();
   std::error_code ignored;
-  if (const auto size = path.empty() ? 0 : std::filesystem::file_size(path, ignored); !ignored && size > 16 && size < kLargestCache) {
+  if (const auto size = path.empty() ? 0 : std::filesystem::file_size(path, ignored);
+      !ignored && size > 16 && size < kLargestCache) {
     std::ifstream in(path, std::ios::binary);
     char magic[8];
     uint64_t sum = 0;
@@ -140,7 +141,8 @@ Result<const Pipeline*> Pipelines::get(const std::string& name, std::span<const 
   for (uint32_t i = 0; i < constants.size(); ++i) entries.push_back({i, i * 4, 4});
   VkSpecializationInfo specialization{static_cast<uint32_t>(entries.size()), entries.data(), constants.size_bytes(),
                                       constants.data()};
-  auto size = structure<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO);
+  auto size = structure<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo>(
+      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO);
   size.requiredSubgroupSize = subgroup;
   auto info = structure<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
@@ -167,7 +169,8 @@ Result<const Pipeline*> Pipelines::get(const std::string& name, std::span<const 
 
 Result<PipelineReport> Pipelines::report(const Pipeline& pipeline) {
   if (!context_->options().capture || !context_->features().statistics)
-    return Error{Reason::device_unusable, "The driver of '" + context_->physical().name + "' tells nothing of compiled shaders."};
+    return Error{Reason::device_unusable,
+                 "The driver of '" + context_->physical().name + "' tells nothing of compiled shaders."};
   const auto& vk = context_->vk();
   PipelineReport report;
   report.pipeline = pipeline.name;
@@ -183,7 +186,8 @@ Result<PipelineReport> Pipelines::report(const Pipeline& pipeline) {
   auto executable = structure<VkPipelineExecutableInfoKHR>(VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR);
   executable.pipeline = pipeline.handle;
   uint32_t statistics = 0;
-  SPARKLE_VK(vk.vkGetPipelineExecutableStatisticsKHR(context_->device(), &executable, &statistics, nullptr), "Reading a pipeline");
+  SPARKLE_VK(vk.vkGetPipelineExecutableStatisticsKHR(context_->device(), &executable, &statistics, nullptr),
+             "Reading a pipeline");
   auto blank = structure<VkPipelineExecutableStatisticKHR>(VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR);
   std::vector<VkPipelineExecutableStatisticKHR> values(statistics, blank);
   if (vk.vkGetPipelineExecutableStatisticsKHR(context_->device(), &executable, &statistics, values.data()) < 0) return report;
@@ -200,7 +204,8 @@ Result<PipelineReport> Pipelines::report(const Pipeline& pipeline) {
   uint32_t texts = 0;
   SPARKLE_VK(vk.vkGetPipelineExecutableInternalRepresentationsKHR(context_->device(), &executable, &texts, nullptr),
              "Reading a pipeline");
-  auto none = structure<VkPipelineExecutableInternalRepresentationKHR>(VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR);
+  auto none = structure<VkPipelineExecutableInternalRepresentationKHR>(
+      VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR);
   std::vector<VkPipelineExecutableInternalRepresentationKHR> all(texts, none);
   if (vk.vkGetPipelineExecutableInternalRepresentationsKHR(context_->device(), &executable, &texts, all.data()) < 0)
     return report;

@@ -31,9 +31,9 @@ struct PipelineReport {
 };
 
 struct PipelineRequest {
-  std::string_view shader;           // a name of shaders.h
-  std::vector<uint32_t> constants;   // of constant_id 0, 1, ...; ids 0 to 2 are the workgroup's size
-  uint32_t subgroup = 0;             // demanded size; 0: the driver's choice
+  std::string_view shader;          // a name of shaders.h
+  std::vector<uint32_t> constants;  // of constant_id 0, 1, ...; ids 0 to 2 are the workgroup's size
+  uint32_t subgroup = 0;            // demanded size; 0: the driver's choice
 };
 
 class Pipelines {

@@ -49,7 +49,8 @@ Touch touch_of(const Binding& binding, const TensorDesc& desc, int64_t packed_by
 
 }  // namespace
 
-VulkanProgram::VulkanProgram(std::shared_ptr<Context> context, std::span<const Launch> launches) : context_(std::move(context)) {
+VulkanProgram::VulkanProgram(std::shared_ptr<Context> context, std::span<const Launch> launches)
+    : context_(std::move(context)) {
   Hazards hazards;
   for (const Launch& launch : launches) {
     const auto& kernel = static_cast<const VulkanKernel&>(*launch.kernel);
@@ -62,14 +63,13 @@ VulkanProgram::VulkanProgram(std::shared_ptr<Context> context, std::span<const L
       const TensorDesc& desc = kernel.stage.inputs[i];
       const int64_t packed = kernel.packed_bytes(static_cast<int>(i));
       reads.push_back(touch_of(launch.inputs[i], desc, packed));
-      origins.push_back({launch.inputs[i].slot,
-                         launch.inputs[i].offset_bytes + (packed > 0 ? 0 : desc.layout.offset * size_of(desc.dtype))});
+      origins.push_back(
+          {launch.inputs[i].slot, launch.inputs[i].offset_bytes + (packed > 0 ? 0 : desc.layout.offset * size_of(desc.dtype))});
     }
     for (size_t i = 0; i < launch.outputs.size(); ++i) {
       const TensorDesc& desc = kernel.stage.outputs[i];
       writes.push_back(touch_of(launch.outputs[i], desc, 0));
-      origins.push_back(
-          {launch.outputs[i].slot, launch.outputs[i].offset_bytes + desc.layout.offset * size_of(desc.dtype)});
+      origins.push_back({launch.outputs[i].slot, launch.outputs[i].offset_bytes + desc.layout.offset * size_of(desc.dtype)});
     }
     if (kernel.workspace > 0)
       writes.push_back(

@@ -65,7 +65,9 @@ Result<std::unique_ptr<VulkanKernel>> copy_kernel(const Workshop& shop, uint32_t
 }
 
 // Enough groups to fill any device several times over; software devices need few.
-uint32_t groups_of(const Device& device) { return device.architecture == "llvmpipe" ? 16 : static_cast<uint32_t>(std::max(1, device.cores)) * 16; }
+uint32_t groups_of(const Device& device) {
+  return device.architecture == "llvmpipe" ? 16 : static_cast<uint32_t>(std::max(1, device.cores)) * 16;
+}
 
 }  // namespace
 
@@ -100,7 +102,8 @@ Status measure_roofs(Backend& backend, const Workshop& shop, Device& device) {
   // Copies beyond any cache; half of the reads and writes each.
   MemoryLevel& dram = device.memory.back();
   const bool software = device.architecture == "llvmpipe";
-  const int64_t bytes = std::min<int64_t>(software ? int64_t{64} << 20 : int64_t{512} << 20, std::max<int64_t>(dram.bytes / 8, 1 << 20));
+  const int64_t bytes =
+      std::min<int64_t>(software ? int64_t{64} << 20 : int64_t{512} << 20, std::max<int64_t>(dram.bytes / 8, 1 << 20));
   SPARKLE_TRY(from, backend.allocate(bytes, MemoryKind::device));
   SPARKLE_TRY(to, backend.allocate(bytes, MemoryKind::device));
   Buffer* const buffers[] = {from.get(), to.get()};
@@ -110,7 +113,8 @@ Status measure_roofs(Backend& backend, const Workshop& shop, Device& device) {
   for (int i = 0; i < 32; ++i) kernels.push_back(nothing.get());
   SPARKLE_TRY(seconds, timed(backend, kernels, buffers));
   const double best = std::min(seconds[1], seconds[2]);
-  if (best <= 0) return Error{Reason::device_unusable, "The Vulkan device '" + device.name + "' keeps no time; its rates stay unknown."};
+  if (best <= 0)
+    return Error{Reason::device_unusable, "The Vulkan device '" + device.name + "' keeps no time; its rates stay unknown."};
   dram.copy_bytes_per_second = dram.total_bytes_per_second = 2 * static_cast<double>(bytes) / best;
   dram.bytes_per_second = dram.total_bytes_per_second / cores;
   std::sort(seconds.begin() + 3, seconds.end());

@@ -28,14 +28,16 @@ void add_epilogue(Stage& stage, const Epilogue& e, int64_t channels) {
 }
 
 // A window with its own filter on planes a little larger than it: channels in whole vectors and not.
-Stage window_stage(const StageParams& params, const Window& w, const Epilogue* e, int64_t groups, bool depthwise, int64_t wide, int64_t gap) {
+Stage window_stage(const StageParams& params, const Window& w, const Epilogue* e, int64_t groups, bool depthwise, int64_t wide,
+                   int64_t gap) {
   Stage stage;
   stage.params = params;
   const int64_t channels = depthwise ? wide : groups * wide, filters = depthwise ? wide : groups * (wide + 4);
   Dims x{2, channels}, y{2, filters}, f{filters, depthwise ? 1 : wide};
   for (size_t i = 0; i < 3; ++i) {
     const int64_t out = i == 0 ? 1 : 4 + static_cast<int64_t>(i);
-    const int64_t in = std::max<int64_t>(1, (out - 1) * w.stride[i] + (w.filter[i] - 1) * w.dilation[i] + 1 - w.pad_begin[i] - (i == 0 ? 0 : 1));
+    const int64_t in = std::max<int64_t>(
+        1, (out - 1) * w.stride[i] + (w.filter[i] - 1) * w.dilation[i] + 1 - w.pad_begin[i] - (i == 0 ? 0 : 1));
     x.push_back(in), y.push_back(out), f.push_back(w.filter[i]);
   }
   stage.inputs.push_back(described(DType::f32, x, true, gap));
@@ -84,7 +86,8 @@ struct Operand {
   TensorDesc desc;
   std::vector<std::byte> bytes;
   explicit Operand(const TensorDesc& d)
-      : desc(d), bytes(static_cast<size_t>(std::max<int64_t>(1, extent(d.shape, d.layout)) * size_of(d.dtype)), std::byte{0xff}) {}
+      : desc(d),
+        bytes(static_cast<size_t>(std::max<int64_t>(1, extent(d.shape, d.layout)) * size_of(d.dtype)), std::byte{0xff}) {}
   TensorView view() { return {bytes.data(), desc}; }
 };
 
@@ -102,7 +105,8 @@ Result<std::shared_ptr<Buffer>> upload(Backend& backend, const std::byte* bytes,
 double sum_length(const Stage& stage) {
   if (std::holds_alternative<GemmParams>(stage.params) || std::holds_alternative<DepthwiseParams>(stage.params)) {
     const Dims& w = stage.inputs[1].shape;
-    const bool window = !std::holds_alternative<GemmParams>(stage.params) || std::get<GemmParams>(stage.params).loader == Loader::window;
+    const bool window =
+        !std::holds_alternative<GemmParams>(stage.params) || std::get<GemmParams>(stage.params).loader == Loader::window;
     return window ? static_cast<double>(w.product()) / static_cast<double>(w[0]) : static_cast<double>(w[w.size() - 2]);
   }
   return 64;
@@ -239,7 +243,8 @@ std::vector<Stage> stages_of(const Trial& t) {
     case Family::gemm: {
       const auto& p = std::get<GemmParams>(t.params);
       if (p.loader == Loader::dense) return {dense_stage(p, 7, 5, 9, 3), dense_stage(p, 9, 12, 8, 0)};
-      return {window_stage(p, p.window, &p.epilogue, p.groups, false, 3, 1), window_stage(p, p.window, &p.epilogue, p.groups, false, 8, 0)};
+      return {window_stage(p, p.window, &p.epilogue, p.groups, false, 3, 1),
+              window_stage(p, p.window, &p.epilogue, p.groups, false, 8, 0)};
     }
     case Family::depthwise: {
       const auto& p = std::get<DepthwiseParams>(t.params);
@@ -253,7 +258,8 @@ std::vector<Stage> stages_of(const Trial& t) {
     case Family::pointwise: {
       Stage stage;
       stage.params = t.params;
-      for (size_t i = 0; i < t.inputs.size(); ++i) stage.inputs.push_back(described(DType::f32, {3, 5, 7}, false, i % 2 ? 2 : 0));
+      for (size_t i = 0; i < t.inputs.size(); ++i)
+        stage.inputs.push_back(described(DType::f32, {3, 5, 7}, false, i % 2 ? 2 : 0));
       stage.outputs.push_back(described(DType::f32, {3, 5, 7}, false, 1));
       return {stage};
     }

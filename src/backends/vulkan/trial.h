@@ -1,5 +1,5 @@
-// Trials: small stages, odd in size and layout and with NaN among their values, by which a variant is compared with its family's
-// reference before a driver that has never run it is trusted with it.
+// Trials: small stages, odd in size and layout and with NaN among their values, by which a variant is compared with its
+// family's reference before a driver that has never run it is trusted with it.
 #pragma once
 
 #include "backends/vulkan/vulkan_backend.h"

@@ -126,8 +126,8 @@ Status Trust::try_out(VulkanBackend& backend, std::span<const Trial> asked) {
   const std::lock_guard lock(mutex_);
   for (const Trial& trial : trials)
     if (const Verdict& v = verdicts_[key_of(trial)]; v.finding != kGood)
-      return Error{Reason::failed_probe, "The kernel " + v.variant + " failed on the driver '" + context_.physical().driver + "' (" +
-                                             v.finding + "); another one takes its place."};
+      return Error{Reason::failed_probe, "The kernel " + v.variant + " failed on the driver '" + context_.physical().driver +
+                                             "' (" + v.finding + "); another one takes its place."};
   return ok();
 }
 

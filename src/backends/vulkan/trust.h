@@ -14,8 +14,9 @@ class Trust {
   // `folder`: of the record; empty: nothing is kept beyond this process.
   Trust(const Context& context, std::string folder);
 
-  // Tries what has not been tried, in a process of its own where the context has one, else here. The variants that failed are in
-  // banned() from then on. Errors: failed_probe naming the first of these that is banned; out_of_memory, which says nothing of a kernel.
+  // Tries what has not been tried, in a process of its own where the context has one, else here. The variants that failed are
+  // in banned() from then on. Errors: failed_probe naming the first of these that is banned; out_of_memory, which says nothing
+  // of a kernel.
   Status try_out(VulkanBackend& backend, std::span<const Trial> trials);
   // "gemm/implicit pool/shader"
   std::string banned() const;

@@ -135,7 +135,8 @@ TEST_F(VulkanTrust, ElsewhereIsAskedFirst) {
 TEST_F(VulkanTrust, BrokenRecordsAreNoRecords) {
   ASSERT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
   backend_.reset();
-  for (const auto& entry : std::filesystem::directory_iterator(folder_)) std::ofstream(entry.path()) << "x\ny z\n" << std::string(9000, 'q');
+  for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    std::ofstream(entry.path()) << "x\ny z\n" << std::string(9000, 'q');
   ASSERT_TRUE(open());
   EXPECT_EQ(backend_->device().banned, "");
   EXPECT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());

@@ -27,7 +27,8 @@ Error error_of(VkResult result, const std::string& what) {
   switch (result) {
     case VK_ERROR_OUT_OF_DEVICE_MEMORY:
     case VK_ERROR_OUT_OF_HOST_MEMORY:
-      return {Reason::out_of_memory, "The Vulkan device is out of memory (" + said + "); give smaller inputs or use --device cpu."};
+      return {Reason::out_of_memory,
+              "The Vulkan device is out of memory (" + said + "); give smaller inputs or use --device cpu."};
     case VK_ERROR_DEVICE_LOST:
       return {Reason::device_lost, "The Vulkan device stopped answering (" + said + "); run again, or use --device cpu."};
     default: return {Reason::device_unusable, "The Vulkan device cannot be used: " + said + "; use --device cpu."};

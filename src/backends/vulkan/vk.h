@@ -22,8 +22,8 @@ std::string name_of(VkResult result);
 Error error_of(VkResult result, const std::string& what);
 
 // SPARKLE_VK(call, "what"): returns the error of a call that did not succeed.
-#define SPARKLE_VK(call, what)                                                                        \
-  do {                                                                                                \
+#define SPARKLE_VK(call, what)                                                                                     \
+  do {                                                                                                             \
     if (const VkResult result_ = (call); result_ != VK_SUCCESS) return ::sparkle::vulkan::error_of(result_, what); \
   } while (false)
 

@@ -24,8 +24,7 @@ struct Timeline {
 
 class BackendOfDevice final : public VulkanBackend {
  public:
-  BackendOfDevice(std::shared_ptr<Instance> instance, std::shared_ptr<Context> context,
-                  std::shared_ptr<Executor> executor)
+  BackendOfDevice(std::shared_ptr<Instance> instance, std::shared_ptr<Context> context, std::shared_ptr<Executor> executor)
       : instance_(std::move(instance)), executor_(std::move(executor)) {
     devices_.push_back(context->physical().description);
     shop_.context = std::move(context);
@@ -43,7 +42,9 @@ class BackendOfDevice final : public VulkanBackend {
   }
   Status open() {
     const ContextOptions& options = shop_.context->options();
-    const std::string folder = !options.cache ? std::string() : options.cache_folder.empty() ? cache_folder() : options.cache_folder;
+    const std::string folder = !options.cache                 ? std::string()
+                               : options.cache_folder.empty() ? cache_folder()
+                                                              : options.cache_folder;
     trust_ = std::make_unique<Trust>(*shop_.context, folder);
     devices_.back().banned = trust_->banned();
     for (Timeline* t : {&compute_, &transfer_}) {
@@ -182,8 +183,8 @@ class BackendOfDevice final : public VulkanBackend {
       if (r.bytes <= 0) continue;
       const VkBufferCopy region{static_cast<VkDeviceSize>(r.from_offset), static_cast<VkDeviceSize>(r.to_offset),
                                 static_cast<VkDeviceSize>(r.bytes)};
-      vk().vkCmdCopyBuffer(commands, static_cast<DeviceBuffer*>(r.from)->buffer(), static_cast<DeviceBuffer*>(r.to)->buffer(), 1,
-                           &region);
+      vk().vkCmdCopyBuffer(commands, static_cast<DeviceBuffer*>(r.from)->buffer(), static_cast<DeviceBuffer*>(r.to)->buffer(),
+                           1, &region);
       ++copies_;
     }
     auto memory = structure<VkMemoryBarrier2>(VK_STRUCTURE_TYPE_MEMORY_BARRIER_2);
@@ -255,7 +256,8 @@ class BackendOfDevice final : public VulkanBackend {
   Timeline& copy_timeline() { return shop_.context->two_queues() ? transfer_ : compute_; }
   Timeline& timeline_of(Token token) { return token.value & kTransfer ? transfer_ : compute_; }
   Error lost() const {
-    return {Reason::device_lost, "The Vulkan device '" + device().name + "' stopped answering; open it again, or use --device cpu."};
+    return {Reason::device_lost,
+            "The Vulkan device '" + device().name + "' stopped answering; open it again, or use --device cpu."};
   }
 
   // The planner sees another device from now on; references to the one before stay good.

@@ -73,8 +73,8 @@ class VulkanKernel final : public Kernel {
 };
 using VulkanKernelPtr = std::unique_ptr<VulkanKernel>;
 
-// Makers, one per family that has kernels here: constants as in Backend::compile. Errors: backend_lacks_variant, layout_not_served,
-// type_not_served, and what the driver says.
+// Makers, one per family that has kernels here: constants as in Backend::compile. Errors: backend_lacks_variant,
+// layout_not_served, type_not_served, and what the driver says.
 using Maker = Result<VulkanKernelPtr> (*)(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 Result<VulkanKernelPtr> make_gemm(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 // nullptr: the family has none.

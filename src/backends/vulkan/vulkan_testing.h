@@ -39,8 +39,8 @@ inline VulkanBackend* shared_backend() {
   return backend.get();
 }
 
-#define SPARKLE_NEEDS_VULKAN(backend)                 \
-  VulkanBackend* const backend = shared_backend();    \
+#define SPARKLE_NEEDS_VULKAN(backend)              \
+  VulkanBackend* const backend = shared_backend(); \
   if (!backend) GTEST_SKIP() << "no Vulkan device"
 
 // Bytes to and from device memory.

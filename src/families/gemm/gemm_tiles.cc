@@ -64,8 +64,8 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   Footprint f = streaming_footprint(stage, device, 2 * instances * m * n * k);
   const double once = f.bytes.empty() ? 0 : f.bytes[0];
   const double tiles_m = naive ? m : up(m, s.m), tiles_n = naive ? n : up(n, s.n);
-  f.executed_flops = naive ? 2 * instances * sizes.k_steps * n
-                           : 2 * instances * tiles_m * s.m * tiles_n * s.n * up(k, s.k) * s.k;
+  f.executed_flops =
+      naive ? 2 * instances * sizes.k_steps * n : 2 * instances * tiles_m * s.m * tiles_n * s.n * up(k, s.k) * s.k;
   // Each tile reads its rows and columns; a thread reads its own from shared memory once per step of k.
   const double step_m = naive ? 1 : s.m, step_n = naive ? 1 : s.n;
   const double read = 4 * instances * tiles_m * tiles_n * (step_m + step_n) * k;
@@ -78,7 +78,8 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
       continue;
     }
     // What the next inner cache holds as a whole is read from here once.
-    const bool cached = i > 0 && !device.memory[i - 1].filled_by_hand && once <= static_cast<double>(device.memory[i - 1].bytes);
+    const bool cached =
+        i > 0 && !device.memory[i - 1].filled_by_hand && once <= static_cast<double>(device.memory[i - 1].bytes);
     f.bytes[i] = cached ? once : std::max(once, read + written);
   }
   // Workgroups; the naive one makes an output per thread.
