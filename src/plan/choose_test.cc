@@ -268,7 +268,7 @@ TEST(Choose, TuningKeysTellAccuracyEpilogueAndLayoutsApart) {
 }
 
 TEST(Choose, ADeviceWithoutKernelsGetsABound) {
-  for (const char* name : {"h200", "radeon-rx-7900-xtx", "arc-a770", "lavapipe"}) {
+  for (const char* name : {"h200", "rtx-3090", "a100"}) {
     const Device device = testing::device_named(name);
     const auto choice = choose(call_of(kLayer), device, {});
     ASSERT_TRUE(choice.ok()) << choice.error().message;
@@ -281,6 +281,24 @@ TEST(Choose, ADeviceWithoutKernelsGetsABound) {
     const MathUnit* unit = device.unit(unit_of(choice->schedules[0]));
     ASSERT_NE(unit, nullptr);
     EXPECT_GE(choice->cost.seconds * unit->flops_per_second * device.cores, 0.9 * flops) << name;
+  }
+}
+
+// Tiles of workgroups where there is a backend; what failed on a driver gives way to the next one.
+TEST(Choose, GpusGetTilesAndDoWithoutWhatIsBanned) {
+  for (const char* name : {"radeon-rx-7900-xtx", "radeon-rx-6900-xt", "radeon-rx-vega-64", "arc-a770", "rtx-3090-vulkan",
+                           "rtx-4090-vulkan", "h200-vulkan", "lavapipe"}) {
+    Device device = testing::device_named(name);
+    const auto choice = choose(call_of(kLayer), device, {});
+    ASSERT_TRUE(choice.ok()) << choice.error().message;
+    EXPECT_FALSE(choice->without_kernel) << name;
+    const std::string family(name_of(choice->plan.stages[0].stage.family())), chosen(variant_of(choice->schedules[0]));
+    device.banned = family + "/" + chosen;
+    const auto other = choose(call_of(kLayer), device, {});
+    ASSERT_TRUE(other.ok()) << other.error().message;
+    EXPECT_NE(variant_of(other->schedules[0]), chosen) << name;
+    EXPECT_TRUE(std::any_of(other->candidates.begin(), other->candidates.end(),
+                            [](const Candidate& c) { return c.reason == Reason::failed_probe; }));
   }
 }
 

@@ -1,0 +1,168 @@
+// Whole networks on a Vulkan device: the numbers of the CPU, one submission and no copy per inference, no new pipeline for a new
+// size, another plan where a kernel turns out to be wrong.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "backends/reference/reference_backend.h"
+#include "backends/vulkan/vulkan_testing.h"
+#include "onnx/zoo.h"
+#include "run/session.h"
+
+namespace sparkle {
+namespace {
+
+using vulkan::ContextOptions;
+using vulkan::VulkanBackend;
+
+HostTensor random_tensor(const SessionInput& in, const Dims& shape, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  HostTensor t = HostTensor::zeros(in.dtype, shape);
+  for (int64_t i = 0; i < t.elements(); ++i) {
+    if (in.dtype == DType::f32) t.data<float>()[i] = normal(random);
+    if (in.dtype == DType::i64) t.data<int64_t>()[i] = static_cast<int64_t>(random() % 8);  // tokens of a small vocabulary
+  }
+  return t;
+}
+std::vector<HostTensor> inputs_of(const Session& session) {
+  std::vector<HostTensor> inputs;
+  for (const SessionInput& in : session.inputs()) inputs.push_back(random_tensor(in, in.shape, 5 + inputs.size()));
+  return inputs;
+}
+
+std::unique_ptr<Session> open(std::string_view network, std::shared_ptr<Backend> backend) {
+  auto graph = zoo_network(network);
+  EXPECT_TRUE(graph.ok());
+  auto session = Session::open(std::move(*graph), std::move(backend), {});
+  EXPECT_TRUE(session.ok()) << (session.ok() ? "" : session.error().message);
+  return std::move(*session);
+}
+
+void expect_equal(const std::vector<HostTensor>& got, const std::vector<HostTensor>& wanted, const std::string& what) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t o = 0; o < got.size(); ++o) {
+    ASSERT_EQ(got[o].shape, wanted[o].shape);
+    float largest = 1e-20f;
+    for (int64_t i = 0; i < wanted[o].elements(); ++i) largest = std::max(largest, std::abs(wanted[o].data<float>()[i]));
+    for (int64_t i = 0; i < wanted[o].elements(); ++i)
+      ASSERT_LE(std::abs(got[o].data<float>()[i] - wanted[o].data<float>()[i]), 1e-5f * largest) << what << " at " << i;
+  }
+}
+
+class VulkanNetworks : public testing::Test {
+ protected:
+  void SetUp() override {
+    options_.cache = false;
+    if (!open_backend()) GTEST_SKIP() << why_;
+  }
+  bool open_backend() {
+    backend_ = vulkan::test_backend(options_, why_);
+    return backend_ != nullptr;
+  }
+  ContextOptions options_;
+  std::string why_;
+  std::shared_ptr<VulkanBackend> backend_;
+};
+
+TEST_F(VulkanNetworks, GiveTheNumbersOfTheReference) {
+  for (const char* name : {"tiny_chain", "tiny_residual", "tiny_depthwise", "tiny_unet", "tiny_detector", "tiny_attention"}) {
+    auto session = open(name, backend_), reference = open(name, make_reference_backend());
+    const auto inputs = inputs_of(*session);
+    const auto got = session->run(inputs), wanted = reference->run(inputs);
+    ASSERT_TRUE(got.ok()) << name << ": " << got.error().message;
+    ASSERT_TRUE(wanted.ok());
+    expect_equal(*got, *wanted, name);
+  }
+}
+
+TEST_F(VulkanNetworks, StayOnTheDevice) {
+  options_.force_staging = true;  // as on a card of its own, where every transfer is a copy
+  ASSERT_TRUE(open_backend());
+  auto session = open("tiny_residual", backend_);
+  const auto inputs = inputs_of(*session);
+  const auto first = session->run(inputs);
+  ASSERT_TRUE(first.ok()) << first.error().message;
+  auto before = backend_->counters();
+  ASSERT_TRUE(session->run(inputs).ok());
+  auto after = backend_->counters();
+  EXPECT_EQ(after.submissions - before.submissions, 1u);
+  EXPECT_EQ(after.copies - before.copies, inputs.size() + first->size());  // in and out, nothing between
+  EXPECT_EQ(after.pipelines, before.pipelines);
+
+  // With inputs and outputs resident nothing is copied at all.
+  std::vector<std::shared_ptr<Buffer>> in, out;
+  for (const HostTensor& t : inputs) in.push_back(vulkan::uploaded(*backend_, t.bytes.get(), t.size_bytes()));
+  for (const HostTensor& t : *first) out.push_back(*backend_->allocate(t.size_bytes(), MemoryKind::device));
+  before = backend_->counters();
+  for (int i = 0; i < 3; ++i) {
+    const auto token = session->submit(inputs, in, out);
+    ASSERT_TRUE(token.ok()) << token.error().message;
+    ASSERT_TRUE(backend_->wait(*token).ok());
+  }
+  after = backend_->counters();
+  EXPECT_EQ(after.submissions - before.submissions, 3u);
+  EXPECT_EQ(after.copies, before.copies);
+  EXPECT_LE(after.recordings - before.recordings, 1u);
+  HostTensor got = HostTensor::zeros((*first)[0].dtype, (*first)[0].shape);
+  vulkan::download(*backend_, *out[0], got.bytes.get(), got.size_bytes());
+  EXPECT_EQ(std::memcmp(got.bytes.get(), (*first)[0].bytes.get(), static_cast<size_t>(got.size_bytes())), 0);
+}
+
+TEST_F(VulkanNetworks, StepsAddUpToTheWhole) {
+  auto session = open("tiny_residual", backend_);
+  RunReport report;
+  ASSERT_TRUE(session->run(inputs_of(*session), &report, true).ok());
+  ASSERT_EQ(report.steps.size(), report.plan->steps.size());
+  for (const StepReport& step : report.steps) EXPECT_GE(step.seconds, 0);
+}
+
+TEST_F(VulkanNetworks, WrongKernelsGiveWayToOthers) {
+  options_.faults.nothing = "gemm/implicit";
+  ASSERT_TRUE(open_backend());
+  auto session = open("tiny_chain", backend_), reference = open("tiny_chain", make_reference_backend());
+  const auto inputs = inputs_of(*session);
+  RunReport report;
+  const auto got = session->run(inputs, &report), wanted = reference->run(inputs);
+  ASSERT_TRUE(got.ok()) << got.error().message;
+  expect_equal(*got, *wanted, "without gemm/implicit");
+  for (const PlanStep& step : report.plan->steps)
+    EXPECT_FALSE(step.stage.family() == Family::gemm && variant_of(step.schedule) == "implicit") << step.name;
+}
+
+TEST_F(VulkanNetworks, LostDevicesLeaveTheCpu) {
+  auto session = open("tiny_chain", backend_);
+  const auto inputs = inputs_of(*session);
+  ASSERT_TRUE(session->run(inputs).ok());
+  options_.faults.lost_at_submit = 1;
+  options_.try_first = false;
+  ASSERT_TRUE(open_backend());
+  auto lost = open("tiny_chain", backend_);
+  const auto failed = lost->run(inputs);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().reason, Reason::device_lost) << failed.error().message;
+  EXPECT_TRUE(open("tiny_chain", make_reference_backend())->run(inputs).ok());
+}
+
+TEST_F(VulkanNetworks, ThreadsShareASession) {
+  auto session = open("tiny_chain", backend_);
+  const auto inputs = inputs_of(*session);
+  const auto wanted = session->run(inputs);
+  ASSERT_TRUE(wanted.ok());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 5; ++i) {
+        const auto got = session->run(inputs);
+        ASSERT_TRUE(got.ok()) << got.error().message;
+        expect_equal(*got, *wanted, "a thread's");
+      }
+    });
+  for (std::thread& t : threads) t.join();
+}
+
+}  // namespace
+}  // namespace sparkle
