@@ -6,6 +6,7 @@ namespace sparkle::vulkan {
 Maker maker_of(Family family) {
   switch (family) {
     case Family::gemm: return make_gemm;
+    case Family::depthwise: return make_depthwise;
     case Family::quantize: return make_quantize;
     default: return nullptr;
   }
