@@ -58,6 +58,41 @@ bool channels_innermost(const TensorDesc& desc) {
   return m.c <= 1 || m.pitch_c == 1;
 }
 
+// Whether four neighbouring channels are an aligned word of bytes everywhere.
+bool channels_in_words(const TensorDesc& desc) {
+  const FeatureMap m = feature_map(desc);
+  if (m.c % 4 != 0 || m.pitch_c != 1 || desc.layout.offset % 4 != 0) return false;
+  return m.pitch_n % 4 == 0 && m.pitch_d % 4 == 0 && m.pitch_h % 4 == 0 && m.pitch_w % 4 == 0;
+}
+
+// A thread keeps a row of the input under its outputs' filters in registers: up to so many taps.
+constexpr int64_t kRowTaps = 7;
+
+// Stages on 8-bit integers on GPUs.
+std::vector<Schedule> integer_gpu_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  const auto refuse = [&](Reason reason) {
+    why_not = reason;
+    return std::vector<Schedule>{};
+  };
+  const MathUnit* unit = best_vector_unit(device);
+  if (!unit) return refuse(Reason::unit_missing);
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  if (x.c == 0 || y.c % x.c != 0) return refuse(Reason::groups_not_served);
+  const Window& w = params_of(stage).window;
+  DepthwiseSchedule s;
+  s.variant = variant.name;
+  s.unit = unit->name;
+  s.grain = 64;  // a workgroup's outputs
+  if (variant.name == "bytes_row") {
+    if (x.c != y.c) return refuse(Reason::groups_not_served);
+    if (w.dilation[2] != 1 || w.filter[2] > kRowTaps || w.stride[2] > 2) return refuse(Reason::filter_not_served);
+    if (!channels_in_words(stage.inputs[0]) || !channels_in_words(stage.outputs[0])) return refuse(Reason::layout_not_served);
+    s.columns = 4;
+    s.grain *= 4 * s.columns;
+  }
+  return {s};
+}
+
 // Stages on 8-bit integers: the variant "bytes" alone, on the units that it is written for.
 std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const auto refuse = [&](Reason reason) {
@@ -124,6 +159,9 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   };
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
   if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
+  const bool on_gpu = variant.name == "bytes_row" || variant.name == "bytes_naive";
+  if (on_gpu != (is_integer(stage.inputs) && device.kind == DeviceKind::vulkan)) return refuse(Reason::type_not_served);
+  if (on_gpu) return integer_gpu_schedules(stage, variant, device, why_not);
   if (variant.device == DeviceKind::vulkan) return gpu_schedules(stage, variant, device, why_not);
   if (is_integer(stage.inputs)) return integer_schedules(stage, variant, device, why_not);
   if (variant.name == "bytes") return refuse(Reason::type_not_served);
@@ -212,7 +250,7 @@ std::vector<double> tile_bytes(const Stage& stage, const DepthwiseSchedule& s, d
 void gpu_footprint(const Stage& stage, const DepthwiseSchedule& s, const Device& device, double inside, Footprint& f) {
   const Window& w = params_of(stage).window;
   const FeatureMap y = feature_map(stage.outputs[0]);
-  const bool naive = s.variant == "naive";
+  const bool naive = s.variant.ends_with("naive");
   const auto outputs = static_cast<double>(y.n * y.d * y.c);
   const double rows = std::ceil(static_cast<double>(y.h) / s.rows), columns = std::ceil(static_cast<double>(y.w) / s.columns);
   // Outside taps are skipped one by one, and each costs its index arithmetic; a tile does its products with zeros.
@@ -268,6 +306,11 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     const double block = 4.0 * static_cast<double>(lanes);
     f.executed_flops = 2 * inside * std::ceil(channels / block) * block * (unit && unit->k == 2 ? 2 : 6);
   }
+
+  // On GPUs four channels a thread, an integer multiply-add at half the rate and its share of taking bytes out of words; one
+  // output a thread: two loads and the zero points besides (guessed as for products, gemm_integer_tiles.cc).
+  if (tile->variant == "bytes_row") f.executed_flops = 2 * inside * channels * 2.5;
+  if (tile->variant == "bytes_naive") f.executed_flops = 2 * inside * channels * 8;
 
   // Rows of the input are read again by the next rows of the output. Between levels that cannot hold `reach` rows each row
   // passes (reach / advance) times, once where they stay.
