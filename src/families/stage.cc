@@ -53,14 +53,16 @@ std::string to_text(const StageParams& params) {
 }
 
 // A family's plain variant has a LoopSchedule whatever the family, and so has a step without a kernel (plan/choose.h). On GPUs
-// products are cut in tiles, and everything else is loops.
+// products are cut in tiles, depthwise windows in theirs, and everything else is loops.
 Result<Schedule> schedule_from_text(Family family, std::string_view text) {
   const auto variant = record_detail::find_field(text, "variant");
   const auto rows = info(family).variants;
   const auto row = std::find_if(rows.begin(), rows.end(), [&](const Variant& v) { return variant && v.name == *variant; });
-  if (row != rows.end() && row->device != DeviceKind::cpu)
-    return record_detail::find_field(text, "thread_m") ? parse_schedule<TileSchedule>(text)
-                                                       : parse_schedule<LoopSchedule>(text);
+  if (row != rows.end() && row->device != DeviceKind::cpu) {
+    if (record_detail::find_field(text, "thread_m")) return parse_schedule<TileSchedule>(text);
+    return record_detail::find_field(text, "columns") ? parse_schedule<DepthwiseSchedule>(text)
+                                                      : parse_schedule<LoopSchedule>(text);
+  }
   const bool plain = variant && (*variant == "plain" || *variant == "no_kernel");
   if (family == Family::gemm && !plain) return parse_schedule<GemmSchedule>(text);
   if (family == Family::depthwise && !plain) return parse_schedule<DepthwiseSchedule>(text);
