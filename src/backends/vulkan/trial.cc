@@ -238,7 +238,7 @@ Result<Trial> Trial::from_text(std::string_view line) {
 }
 
 std::vector<Stage> stages_of(const Trial& t) {
-  if (!floats_only(t)) return {};
+  if (!floats_only(t) || variant_of(t.schedule) == "no_kernel") return {};
   switch (t.family()) {
     case Family::gemm: {
       const auto& p = std::get<GemmParams>(t.params);
