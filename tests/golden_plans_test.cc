@@ -30,6 +30,10 @@ constexpr const char* kOperators[] = {
     "qlinearconv_depthwise",     "qlinearconv_pointwise", "quantizelinear_channels"};
 constexpr const char* kDevices[] = {"epyc-zen4", "xeon-emr",          "ryzen-zen3-laptop", "graviton3-neoverse-v1",
                                     "h200",      "radeon-rx-7900-xtx"};
+// One of each architecture besides, for networks of dense and of depthwise layers.
+constexpr const char* kGpus[] = {"radeon-rx-6900-xt", "radeon-rx-vega-64", "arc-a770", "rtx-3090-vulkan",
+                                 "rtx-4090-vulkan",   "h200-vulkan",       "lavapipe"};
+constexpr const char* kGpuNetworks[] = {"resnet50", "mobilenetv2"};
 
 // Blocks that normalise and activate before the convolution (He et al. 2016, identity mappings): what no other network here has
 // is a chain of element-wise operators that no sum of products can take in.
@@ -182,27 +186,38 @@ std::vector<const char*> all_names() {
   return names;
 }
 
+struct Golden {
+  const char *network, *device;
+};
+std::vector<Golden> all_plans() {
+  std::vector<Golden> plans;
+  for (const char* name : all_names())
+    for (const char* device : kDevices) plans.push_back({name, device});
+  for (const char* name : kGpuNetworks)
+    for (const char* device : kGpus) plans.push_back({name, device});
+  return plans;
+}
+
 TEST(GoldenPlans, AreWhatIsStored) {
   const bool update = std::getenv("SPARKLE_UPDATE_GOLDEN_PLANS") != nullptr;
-  for (const char* name : all_names())
-    for (const char* device : kDevices) {
-      const std::string file = kFolder + name + "." + device + ".txt";
-      SCOPED_TRACE(file);
-      const auto plan = plan_of(name, device);
-      ASSERT_TRUE(plan.ok()) << plan.error().message;
-      const std::string now = golden_text(*plan);
-      EXPECT_LT(now.size(), 60000u);
-      if (update) {
-        std::ofstream(file) << now;
-        continue;
-      }
-      std::ifstream stored(file);
-      ASSERT_TRUE(stored) << "is missing; scripts/update_golden_plans writes it";
-      std::ostringstream text;
-      text << stored.rdbuf();
-      EXPECT_EQ(text.str() == now, true) << first_difference(text.str(), now)
-                                         << "\nIf the change is meant: scripts/update_golden_plans, and look at the diff.";
+  for (const auto& [name, device] : all_plans()) {
+    const std::string file = kFolder + name + "." + device + ".txt";
+    SCOPED_TRACE(file);
+    const auto plan = plan_of(name, device);
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    const std::string now = golden_text(*plan);
+    EXPECT_LT(now.size(), 60000u);
+    if (update) {
+      std::ofstream(file) << now;
+      continue;
     }
+    std::ifstream stored(file);
+    ASSERT_TRUE(stored) << "is missing; scripts/update_golden_plans writes it";
+    std::ostringstream text;
+    text << stored.rdbuf();
+    EXPECT_EQ(text.str() == now, true) << first_difference(text.str(), now)
+                                       << "\nIf the change is meant: scripts/update_golden_plans, and look at the diff.";
+  }
 }
 
 // Nothing is built and left unconnected: each family, algorithm and kind of fusion is the default somewhere.
