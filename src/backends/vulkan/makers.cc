@@ -6,6 +6,12 @@ namespace sparkle::vulkan {
 Maker maker_of(Family family) {
   switch (family) {
     case Family::gemm: return make_gemm;
+    case Family::depthwise: return make_depthwise;
+    case Family::pool: return make_pool;
+    case Family::copy: return make_copy;
+    case Family::pad: return make_pad;
+    case Family::resize: return make_resize;
+    case Family::gather: return make_gather;
     default: return nullptr;
   }
 }

@@ -1,7 +1,9 @@
 // The copy family: plain loops, and what it tells the planner.
+#include <algorithm>
 #include <cstring>
 
 #include "families/common.h"
+#include "families/unit_move.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -17,9 +19,35 @@ void copy_reference(const StageParams&, std::span<const TensorView> inputs, std:
   for_each_index(y.desc.shape, [&](const Dims& at) { std::memcpy(element_at(y, at), element_at(x, at), bytes); });
 }
 
-Footprint footprint(const Stage& stage, const Schedule&, const Device& device) { return streaming_footprint(stage, device, 0); }
+// GPUs read memory in sectors of so many bytes: a unit that is read alone costs a whole one.
+constexpr int64_t kSector = 32;
+// Lines shorter than this are no work for tiles of 32 x 32.
+constexpr int64_t kShortestLine = 8;
 
-std::vector<Schedule> schedules(const Stage&, const Variant& variant, const Device& device, Reason& why_not) {
+Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
+  Footprint f = streaming_footprint(stage, device, 0);
+  if (device.kind != DeviceKind::vulkan || variant_of(schedule) != "units") return f;
+  // What lies next to a unit in x is lost where y wants it later; caches bring back the part that short lines share.
+  const UnitMove move = unit_move(stage.inputs[0], stage.outputs[0]);
+  const Transposition t = transposition(move);
+  if (!t.found()) return f;
+  const int64_t lost = std::min(kSector / move.bytes, move.axes[static_cast<size_t>(t.a)].size);
+  const double read = static_cast<double>(stage.inputs[0].bytes()) * static_cast<double>(std::max<int64_t>(lost, 1) - 1);
+  for (double& bytes : f.bytes)
+    if (bytes > 0) bytes += read;
+  return f;
+}
+
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  if (variant.name == "transpose") {
+    const UnitMove move = unit_move(stage.inputs[0], stage.outputs[0]);
+    const Transposition t = transposition(move);
+    const auto line = [&](int axis) { return move.axes[static_cast<size_t>(axis)].size; };
+    if (!t.found() || move.bytes >= kSector / 2 || line(t.a) < kShortestLine || line(t.b) < kShortestLine) {
+      why_not = Reason::layout_not_served;
+      return {};
+    }
+  }
   return loop_schedules(variant, device, why_not);
 }
 

@@ -74,7 +74,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     return {};
   }
   const GatherForm form = std::get<GatherParams>(stage.params).form;
-  if (variant.name != "plain" && (variant.name == "elements") != (form == GatherForm::elements)) {
+  if (variant.name != "plain" && variant.name != "units" && (variant.name == "elements") != (form == GatherForm::elements)) {
     why_not = Reason::not_this_family;
     return {};
   }

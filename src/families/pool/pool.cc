@@ -8,6 +8,7 @@
 #include "families/common.h"
 #include "families/pool/pool_reference.h"
 #include "families/taps.h"
+#include "families/unit_move.h"
 
 namespace sparkle {
 namespace {
@@ -17,6 +18,9 @@ constexpr std::array<std::string_view, 3> kNames = {"max", "average", "lp"};
 constexpr Variant kVariants[] = {
 #include "families/pool/variants.inc"
 };
+
+constexpr int64_t kMostPower = 1024;  // beyond, whole powers of numbers near one leave fp32
+constexpr double kGroup = 64;         // threads of a workgroup on GPUs
 
 const PoolParams& params_of(const Stage& stage) { return std::get<PoolParams>(stage.params); }
 
@@ -32,11 +36,28 @@ bool channels_innermost(const TensorDesc& desc) {
   return m.c <= 1 || m.pitch_c == 1;
 }
 
+// GPUs: fp32, four channels at once where they lie side by side.
+std::vector<Schedule> gpu_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  const auto refuse = [&](Reason reason) {
+    why_not = reason;
+    return std::vector<Schedule>{};
+  };
+  if (stage.inputs[0].dtype != DType::f32 || stage.outputs[0].dtype != DType::f32) return refuse(Reason::type_not_served);
+  const PoolParams& p = params_of(stage);
+  if (p.kind == PoolKind::lp && (p.p < 1 || p.p > kMostPower)) return refuse(Reason::operator_not_served);
+  if (variant.name == "vectors") {
+    if (stage.outputs.size() > 1) return refuse(Reason::operator_not_served);  // positions of the maxima: naive only
+    if (!channels_in_fours(stage.inputs[0]) || !channels_in_fours(stage.outputs[0])) return refuse(Reason::layout_not_served);
+  }
+  return loop_schedules(variant, device, why_not);
+}
+
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const auto refuse = [&](Reason reason) {
     why_not = reason;
     return std::vector<Schedule>{};
   };
+  if (variant.device == DeviceKind::vulkan) return gpu_schedules(stage, variant, device, why_not);
   if (variant.name != "plain") {
     const PoolParams& p = params_of(stage);
     const bool bytes = variant.name == "bytes";
@@ -81,6 +102,13 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   if (!unit) {
     f.executed_flops = channels * inside;
     f.parallel_units = 1;
+    return f;
+  }
+  // Index arithmetic takes some four times as long as the step itself; four channels share it.
+  if (device.kind == DeviceKind::vulkan) {
+    const bool vectors = variant_of(schedule) == "vectors";
+    f.executed_flops = channels * inside * (vectors ? 4 : 10);
+    f.parallel_units = std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / (vectors ? 4 * kGroup : kGroup));
     return f;
   }
   // A step takes the time of a multiply-add, which counts as two.

@@ -14,6 +14,8 @@ constexpr Variant kVariants[] = {
 #include "families/resize/variants.inc"
 };
 
+constexpr int kMostTapAxes = 3;  // that the taps of the GPUs' kernels run over
+
 void resize_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const ResizeParams& p = std::get<ResizeParams>(params);
   const TensorView &x = inputs[0], &y = outputs[0];
@@ -71,6 +73,16 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   if (variant.name != "plain" && p.mode != ResizeMode::nearest && stage.outputs[0].dtype != DType::f32) {
     why_not = Reason::type_not_served;
     return {};
+  }
+  if (variant.device == DeviceKind::vulkan) {
+    int resized = 0;
+    for (int i = 0; i < stage.outputs[0].shape.size(); ++i)
+      resized += !resize_axis(p, i, stage.inputs[0].shape[i], stage.outputs[0].shape[i]).identity;
+    if ((variant.name == "units") != (p.mode == ResizeMode::nearest) || (variant.name == "taps" && resized > kMostTapAxes)) {
+      why_not = Reason::filter_not_served;
+      return {};
+    }
+    return loop_schedules(variant, device, why_not);
   }
   if (variant.name == "lines" && p.antialias) {
     why_not = Reason::filter_not_served;

@@ -1,0 +1,41 @@
+// A copy between any two layouts, a unit a thread and step.
+// build: copy_units_1 -DBYTES=1
+// build: copy_units_2 -DBYTES=2
+// build: copy_units_4 -DBYTES=4
+// build: copy_units_8 -DBYTES=8
+// build: copy_units_16 -DBYTES=16
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "buffers.glsl"
+#include "units.glsl"
+
+// As CopyRecord of copy.cc. Pitches in units; `first`: of element (0,...,0) from the lowest unit, in x and y.
+struct CopyRecord {
+  uint count;
+  int rank, first_x, first_y;
+  Divisor size[kMostAxes];
+  int x[kMostAxes], y[kMostAxes];
+};
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer CopyRecords { CopyRecord v; };
+
+layout(push_constant, scalar) uniform Push {
+  Units x, y;
+  CopyRecords record;
+} push;
+
+#define R push.record.v
+
+void main() {
+  const uint first = first_unit();
+  [[unroll]] for (int step = 0; step < kSteps; ++step) {
+    uint unit = first + step * gl_WorkGroupSize.x;
+    if (unit >= R.count) return;
+    int from = R.first_x, to = R.first_y;
+    for (int i = R.rank - 1; i >= 0; --i) {
+      const int at = int(split(unit, R.size[i]));
+      from += at * R.x[i];
+      to += at * R.y[i];
+    }
+    push.y.v[to] = push.x.v[from];
+  }
+}

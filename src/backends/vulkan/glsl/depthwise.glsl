@@ -1,0 +1,50 @@
+// A depthwise stage as its kernels see it: DepthwiseRecord of depthwise.cc has the same fields.
+#include "divide.glsl"
+
+struct DepthwiseRecord {
+  uint count;                          // threads
+  Divisor n, channels, d, h, w;        // outputs, or tiles of them, that these threads make
+  Divisor multiplier;                  // filters of a channel
+  ivec4 y_size, x_size;                // along n,d,h,w
+  ivec4 x_pitch, y_pitch, r0_pitch, r1_pitch;
+  ivec4 channel;                       // pitch of the channels of x, y and the residuals
+  ivec4 filter_size, stride, dilation, pad;  // along d,h,w
+  ivec4 w_pitch;                       // of the filters as they are: filters, taps along d,h,w
+  ivec2 vector_pitch;                  // of scale and bias
+  int filters;
+  float alpha, a, b;
+};
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer DepthwiseRecords { DepthwiseRecord v; };
+
+layout(push_constant, scalar) uniform Push {
+  Floats x, w, y, scale, bias, r0, r1;
+  DepthwiseRecords record;
+} push;
+
+// The epilogue, bound when the pipeline is made.
+layout(constant_id = 3) const uint kActivation = 0;
+layout(constant_id = 4) const bool kScale = false;
+layout(constant_id = 5) const bool kBias = false;
+layout(constant_id = 6) const int kBefore = 0;  // residuals
+layout(constant_id = 7) const int kAfter = 0;
+
+#define R push.record.v
+
+#include "activations.glsl"
+
+int dot4(ivec4 a, ivec4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }
+
+// The sum of output pixel n,d,h,w and filter k, to what is stored.
+float finished(float sum, ivec4 pixel, int k) {
+  sum *= R.alpha;
+  if (kScale) sum *= push.scale.v[k * R.vector_pitch.x];
+  if (kBias) sum += push.bias.v[k * R.vector_pitch.y];
+  const float first = kBefore + kAfter > 0 ? push.r0.v[dot4(pixel, R.r0_pitch) + k * R.channel.z] : 0.0;
+  const float second = kBefore + kAfter > 1 ? push.r1.v[dot4(pixel, R.r1_pitch) + k * R.channel.w] : 0.0;
+  if (kBefore > 0) sum += first;
+  if (kBefore > 1) sum += second;
+  sum = activated(kActivation, sum, R.a, R.b);
+  if (kAfter > 0) sum += kBefore > 0 ? second : first;
+  if (kAfter > 1) sum += second;
+  return sum;
+}

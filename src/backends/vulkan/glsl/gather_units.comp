@@ -1,0 +1,59 @@
+// Units of x picked by indices, which may count from the end; one that lies outside is taken to the nearest element of its axis, so
+// that nothing outside of x is read. A unit a thread and step.
+// build: gather_units_1 -DBYTES=1
+// build: gather_units_2 -DBYTES=2
+// build: gather_units_4 -DBYTES=4
+// build: gather_units_8 -DBYTES=8
+// build: gather_units_16 -DBYTES=16
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "buffers.glsl"
+#include "units.glsl"
+
+// As GatherRecord of gather.cc. A tuple of `picked` indices moves along so many axes of x; pitches of indices count indices.
+struct GatherRecord {
+  uint count;
+  int rank, first_x, first_y, first_index;
+  int picked, tuple_pitch;
+  Divisor size[kMostAxes];
+  int x[kMostAxes], y[kMostAxes], index[kMostAxes];
+  int picked_size[kMostAxes], picked_pitch[kMostAxes];
+};
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer GatherRecords { GatherRecord v; };
+
+layout(push_constant, scalar) uniform Push {
+  Units x;
+  Ints indices;
+  Units y;
+  GatherRecords record;
+} push;
+
+layout(constant_id = 3) const bool kLong = false;  // indices of 64 bits, read as two words
+
+#define R push.record.v
+
+int index_at(int place) {
+  if (!kLong) return push.indices.v[place];
+  const int low = push.indices.v[2 * place], high = push.indices.v[2 * place + 1];
+  return high == low >> 31 ? low : high < 0 ? -2147483647 : 2147483647;
+}
+
+void main() {
+  const uint first = first_unit();
+  [[unroll]] for (int step = 0; step < kSteps; ++step) {
+    uint unit = first + step * gl_WorkGroupSize.x;
+    if (unit >= R.count) return;
+    int from = R.first_x, to = R.first_y, place = R.first_index;
+    for (int i = R.rank - 1; i >= 0; --i) {
+      const int at = int(split(unit, R.size[i]));
+      from += at * R.x[i];
+      to += at * R.y[i];
+      place += at * R.index[i];
+    }
+    for (int i = 0; i < R.picked; ++i) {
+      const int index = index_at(place + i * R.tuple_pitch), size = R.picked_size[i];
+      from += clamp(index < 0 ? index + size : index, 0, size - 1) * R.picked_pitch[i];
+    }
+    push.y.v[to] = push.x.v[from];
+  }
+}

@@ -1,0 +1,85 @@
+// For tests of kernels that read any layout: stages of random shapes with operands of random layouts, and their check against
+// the family's reference.
+#pragma once
+
+#include "backends/vulkan/vulkan_testing.h"
+
+namespace sparkle::vulkan {
+
+struct RandomStage {
+  cpu::TestRandom random;
+  Stage stage;
+  std::vector<TestOperand> inputs, outputs;
+
+  explicit RandomStage(uint64_t seed) : random(seed) {}
+  template <class F>
+  void input(const TensorDesc& desc, F&& value) {
+    inputs.emplace_back(desc);
+    inputs.back().fill(value);
+    stage.inputs.push_back(desc);
+  }
+  void input(const TensorDesc& desc) {
+    input(desc, [&] { return random.normal(); });
+  }
+  void output(const TensorDesc& desc) {
+    outputs.emplace_back(desc);
+    stage.outputs.push_back(desc);
+  }
+  // Channels last, gaps of whole vectors between rows; offsets too.
+  TensorDesc in_fours(const Dims& shape) {
+    TensorDesc desc{DType::f32, shape, channels_last(shape)};
+    if (random.chance(40)) {
+      const int64_t gap = 4 * random.between(0, 2), parts = random.between(0, 1);
+      for (int i = 0; i < shape.size(); ++i)
+        if (i != 1) desc.layout.pitch[i] += gap * desc.layout.pitch[i] / (desc.layout.pitch[shape.size() - 1]) * parts;
+      desc.layout.offset = 4 * random.between(0, 3);
+    }
+    return desc;
+  }
+  TensorDesc any(DType type, const Dims& shape, int broadcast = 0) { return {type, shape, random.layout(shape, broadcast)}; }
+};
+
+inline const Variant* variant_named(Family family, std::string_view name) {
+  for (const Variant& v : info(family).variants)
+    if (v.name == name && v.device == DeviceKind::vulkan) return &v;
+  return nullptr;
+}
+
+// The outputs that the reference gives in the stage's own types: for families whose references read x as they write y.
+inline std::vector<TestOperand> exact_outputs(const RandomStage& s, std::vector<TestOperand>& inputs) {
+  std::vector<TensorView> in, out;
+  std::vector<TestOperand> results;
+  for (TestOperand& i : inputs) in.push_back(i.view());
+  for (const TensorDesc& d : s.stage.outputs) results.emplace_back(d);
+  for (TestOperand& r : results) out.push_back(r.view());
+  info(s.stage.family()).reference(s.stage.params, in, out);
+  return results;
+}
+
+// Runs the variant and compares; `tolerance` as expect_close() has it. False where the variant does not serve the stage.
+inline bool check_stage(VulkanBackend& backend, RandomStage& s, std::string_view variant, double tolerance, uint32_t constants,
+                        const std::string& what) {
+  const Variant* row = variant_named(s.stage.family(), variant);
+  if (!row) {
+    ADD_FAILURE() << "there is no variant " << variant;
+    return false;
+  }
+  Reason why = Reason::none;
+  const auto schedules = info(s.stage.family()).schedules(s.stage, *row, backend.device(), why);
+  if (schedules.empty()) return false;
+  const auto& schedule = schedules[static_cast<size_t>(s.random.between(0, static_cast<int64_t>(schedules.size()) - 1))];
+  const Family family = s.stage.family();
+  const bool moves = family == Family::copy || family == Family::pad || family == Family::gather || family == Family::resize;
+  auto wanted = moves ? exact_outputs(s, s.inputs) : reference_outputs(s.stage, s.inputs);
+  const Status ran = run_stage(backend, s.stage, schedule, s.inputs, s.outputs, constants);
+  EXPECT_TRUE(ran.ok()) << what << ": " << (ran.ok() ? "" : ran.error().message);
+  if (!ran.ok()) return true;
+  std::string text = what + " " + to_text(schedule) + " " + to_text(s.stage.params);
+  for (const auto* list : {&s.stage.inputs, &s.stage.outputs})
+    for (const TensorDesc& d : *list)
+      text += " " + d.shape.to_string() + "@" + d.layout.pitch.to_string() + "+" + std::to_string(d.layout.offset);
+  for (size_t i = 0; i < s.outputs.size(); ++i) expect_close(s.outputs[i], wanted[i], tolerance, text);
+  return true;
+}
+
+}  // namespace sparkle::vulkan
