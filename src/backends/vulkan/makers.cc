@@ -12,6 +12,7 @@ Maker maker_of(Family family) {
     case Family::pad: return make_pad;
     case Family::resize: return make_resize;
     case Family::gather: return make_gather;
+    case Family::quantize: return make_quantize;
     default: return nullptr;
   }
 }

@@ -72,8 +72,36 @@ Reason refused(const Stage& stage) {
   return channel_runs(stage) ? Reason::none : Reason::layout_not_served;
 }
 
+// What the kernels for GPUs cannot do: they serve any layout, and all but narrow types.
+Reason refused_on_gpu(const Stage& stage) {
+  const auto& p = std::get<QuantizeParams>(stage.params);
+  const auto real = [](const TensorDesc& desc) { return desc.dtype == DType::f32; };
+  const auto whole = [](const TensorDesc& desc) {
+    return is_byte(desc) || desc.dtype == DType::u16 || desc.dtype == DType::i16;
+  };
+  const auto all = [&](auto fits, std::initializer_list<size_t> operands) {
+    return std::all_of(operands.begin(), operands.end(), [&](size_t i) { return fits(stage.inputs[i]); });
+  };
+  const auto summand = [&](const TensorDesc& desc) { return whole(desc) || desc.dtype == DType::i32; };
+  const TensorDesc& y = stage.outputs[0];
+  bool served = false;
+  switch (p.kind) {
+    case QuantizeKind::quantize: served = all(real, {0, 1}) && all(whole, {2}) && whole(y); break;
+    case QuantizeKind::dequantize: served = all(summand, {0, 2}) && all(real, {1}) && real(y); break;
+    case QuantizeKind::dynamic: served = all(real, {0}) && y.dtype == DType::u8; break;
+    case QuantizeKind::add: served = all(whole, {0, 2, 3, 5, 7}) && all(real, {1, 4, 6}) && whole(y); break;
+    case QuantizeKind::average: served = all(is_byte, {0, 2, 4}) && all(real, {1, 3}) && is_byte(y); break;
+    case QuantizeKind::factor: served = all(real, {0, 1, 2}) && real(y); break;
+  }
+  return served ? Reason::none : Reason::type_not_served;
+}
+
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  if (variant.name != "plain") why_not = refused(stage);
+  if (variant.device == DeviceKind::vulkan) {
+    why_not = refused_on_gpu(stage);
+  } else if (variant.name != "plain") {
+    why_not = refused(stage);
+  }
   if (why_not != Reason::none) return {};
   return loop_schedules(variant, device, why_not);
 }

@@ -1,0 +1,31 @@
+// Element types as the shaders on integers know them (glsl/bytes.glsl), and what such a shader needs of a device.
+#pragma once
+
+#include <optional>
+
+#include "backends/vulkan/vulkan_kernel.h"
+
+namespace sparkle::vulkan {
+
+// The constant of a type; none: the shaders do not read it.
+inline std::optional<uint32_t> byte_type(DType type) {
+  switch (type) {
+    case DType::f32: return 0;
+    case DType::u8: return 1;
+    case DType::i8: return 2;
+    case DType::u16: return 3;
+    case DType::i16: return 4;
+    case DType::i32: return 5;
+    default: return std::nullopt;
+  }
+}
+inline bool is_byte(DType type) { return type == DType::u8 || type == DType::i8; }
+
+// Errors: type_not_served where shaders cannot address single bytes.
+inline Status check_bytes(const Workshop& shop) {
+  if (shop.context->features().i8) return ok();
+  return Error{Reason::type_not_served, "The driver of '" + shop.context->physical().name +
+                                            "' gives shaders no access to single bytes, which 8-bit integers need; use --device cpu."};
+}
+
+}  // namespace sparkle::vulkan

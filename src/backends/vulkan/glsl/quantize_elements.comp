@@ -1,0 +1,93 @@
+// Quantize, dequantize, sums of quantised tensors and factors: one element a thread, or four neighbours in memory.
+// build: quantize_elements
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "buffers.glsl"
+#include "quantize.glsl"
+
+layout(constant_id = 3) const int kKind = 0;  // quantize, dequantize, (dynamic,) add, (average,) factor
+layout(constant_id = 4) const int kWidth = 1;
+layout(constant_id = 5) const uint kTypeX = 0;
+layout(constant_id = 6) const uint kTypeZero = 0;
+layout(constant_id = 7) const uint kTypeB = 0;  // and of its zero point
+layout(constant_id = 8) const uint kTypeY = 0;  // and of its zero point
+
+const int kQuantize = 0, kDequantize = 1, kAdd = 3, kFactor = 5;
+const int kX = 0, kY = 1, kScale = 2, kZero = 3, kB = 4, kBScale = 5;  // operands with pitches of their own
+
+int place[kOperands];  // of this thread's first element
+void find(int index) {
+  [[unroll]] for (int o = 0; o <= kBScale; ++o) place[o] = 0;
+  for (int i = E.axes - 1; i >= 0; --i) {
+    const int at = index % E.size[i];
+    index /= E.size[i];
+    [[unroll]] for (int o = 0; o <= kBScale; ++o) place[o] += at * E.pitch[o][i];
+  }
+}
+
+// x - zero of 32-bit integers, which may take 33 bits, as the nearest float.
+float difference(int x, int zero) {
+  const int d = x - zero;
+  if (((x ^ zero) & (x ^ d)) >= 0) return float(d);
+  const int halved = (x >> 1) - (zero >> 1) - (~x & zero & 1);  // rounded down; the last bit stands for all below
+  return 2.0 * float(halved | (d & 1));
+}
+
+// Element i of the four of this thread.
+float factor_here() {
+  precise float product = Floats(push.x).v[place[kX]] * push.scale.v[place[kScale]];
+  return divided(product, Floats(push.b).v[place[kB]]);
+}
+float dequantized(int x, int i) {
+  const int last = E.axes - 1;
+  const int zero = integer_at(push.zero, kTypeZero, place[kZero] + i * E.pitch[kZero][last]);
+  precise float value = difference(x, zero) * push.scale.v[place[kScale] + i * E.pitch[kScale][last]];
+  return value;
+}
+int quantized_from(float x, int i) {
+  const int last = E.axes - 1;
+  const int zero = integer_at(push.zero, kTypeZero, place[kZero] + i * E.pitch[kZero][last]);
+  return quantized(x, push.scale.v[place[kScale] + i * E.pitch[kScale][last]], zero, push.range);
+}
+int added(int a, int b) {
+  precise float left = float(a - integer_at(push.zero, kTypeZero, 0)) * push.scale.v[0];
+  precise float right = float(b - integer_at(push.b_zero, kTypeB, 0)) * push.b_scale.v[0];
+  precise float sum = left + right;
+  return quantized(sum, push.y_scale.v[0], integer_at(push.y_zero, kTypeY, 0), push.range);
+}
+
+void main() {
+  const int thread = int(gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * gl_WorkGroupSize.x);
+  if (thread >= E.count / kWidth) return;
+  find(thread * kWidth);
+  if (kWidth == 4) {
+    const int from = place[kX] >> 2, to = place[kY] >> 2;
+    if (kKind == kQuantize) {
+      const vec4 x = Vec4s(push.x).v[from];
+      ivec4 y;
+      [[unroll]] for (int i = 0; i < 4; ++i) y[i] = quantized_from(x[i], i);
+      Words(push.y).v[to] = packed(y);
+    } else if (kKind == kDequantize) {
+      const ivec4 x = unpacked(Words(push.x).v[from], kTypeX);
+      vec4 y;
+      [[unroll]] for (int i = 0; i < 4; ++i) y[i] = dequantized(x[i], i);
+      Vec4s(push.y).v[to] = y;
+    } else {
+      const ivec4 a = unpacked(Words(push.x).v[from], kTypeX), b = unpacked(Words(push.b).v[place[kB] >> 2], kTypeB);
+      ivec4 y;
+      [[unroll]] for (int i = 0; i < 4; ++i) y[i] = added(a[i], b[i]);
+      Words(push.y).v[to] = packed(y);
+    }
+    return;
+  }
+  if (kKind == kFactor) {
+    Floats(push.y).v[place[kY]] = factor_here();
+  } else if (kKind == kDequantize) {
+    Floats(push.y).v[place[kY]] = dequantized(integer_at(push.x, kTypeX, place[kX]), 0);
+  } else if (kKind == kAdd) {
+    const int a = integer_at(push.x, kTypeX, place[kX]), b = integer_at(push.b, kTypeB, place[kB]);
+    put_integer(push.y, kTypeY, place[kY], added(a, b));
+  } else {
+    put_integer(push.y, kTypeY, place[kY], quantized_from(Floats(push.x).v[place[kX]], 0));
+  }
+}
