@@ -78,7 +78,7 @@ Status Context::open_device() {
   f12.bufferDeviceAddress = f12.timelineSemaphore = f12.scalarBlockLayout = VK_TRUE;
   f12.vulkanMemoryModel = f.cooperative;
   f13.synchronization2 = f13.maintenance4 = VK_TRUE;
-  f13.shaderIntegerDotProduct = f.dot;
+  f13.shaderIntegerDotProduct = VK_TRUE;  // Vulkan 1.3 has it, fast or not
   f13.subgroupSizeControl = f13.computeFullSubgroups = f.subgroup_size;
   if (f.cooperative) {
     chain(coop);

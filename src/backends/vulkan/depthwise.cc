@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "backends/vulkan/divisor.h"
+#include "backends/vulkan/integer_sums.h"
 #include "backends/vulkan/units.h"
-#include "backends/vulkan/vulkan_kernel.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -81,6 +81,7 @@ bool is_wide(const Stage& stage, const DepthwiseSchedule& s) {
 
 Result<VulkanKernelPtr> make_depthwise(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t constants) {
   const auto* tile = std::get_if<DepthwiseSchedule>(&schedule);
+  if (tile && is_integer(stage.inputs)) return make_integer_depthwise(stage, *tile, shop, constants);
   const bool wide = tile && tile->variant == "vectors";
   if (!tile || (!wide && tile->variant != "naive"))
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no depthwise variant '" + variant_of(schedule) + "'"};

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "backends/vulkan/gemm_record.h"
-#include "backends/vulkan/vulkan_kernel.h"
+#include "backends/vulkan/integer_sums.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -56,12 +56,6 @@ struct PackedWeights {
   }
 };
 
-// Whether four neighbouring channels of an operand are one aligned vector wherever they begin.
-bool fours(const TensorDesc& desc, std::span<const int32_t> pitches, int32_t channel, int64_t count) {
-  if (channel != 1 || count % 4 != 0 || desc.layout.offset % 4 != 0) return false;
-  return std::all_of(pitches.begin(), pitches.end(), [](int32_t p) { return p % 4 == 0; });
-}
-
 void append(std::vector<uint32_t>& to, std::initializer_list<int64_t> values) {
   for (const int64_t v : values) to.push_back(static_cast<uint32_t>(v));
 }
@@ -71,6 +65,7 @@ void append(std::vector<uint32_t>& to, std::initializer_list<int64_t> values) {
 Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t constants) {
   const auto* tile = std::get_if<TileSchedule>(&schedule);
   if (!tile) return Error{Reason::backend_lacks_variant, "the gemm kernels for Vulkan need a tile schedule"};
+  if (is_integer(stage.inputs)) return make_integer_gemm(stage, *tile, shop, constants);
   for (const auto* list : {&stage.inputs, &stage.outputs})
     for (const TensorDesc& d : *list)
       if (d.dtype != DType::f32) return Error{Reason::type_not_served, "the gemm kernels for Vulkan serve f32"};

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/result.h"
 #include "families/stage.h"
@@ -30,5 +31,8 @@ struct GemmRecord {
 
 // Errors: layout_not_served where an operand spans more than 2^31 elements or more than four batch axes remain.
 Result<GemmRecord> gemm_record(const Stage& stage);
+
+// Whether four neighbouring channels of an operand are one aligned vector (one word of 8-bit integers) wherever they begin.
+bool fours(const TensorDesc& desc, std::span<const int32_t> pitches, int32_t channel, int64_t count);
 
 }  // namespace sparkle::vulkan

@@ -56,6 +56,34 @@ bool channels_innermost(const TensorDesc& desc) {
   return m.c <= 1 || m.pitch_c == 1;
 }
 
+// A thread keeps a row of the input under its outputs' filters in registers: up to so many taps.
+constexpr int64_t kRowTaps = 7;
+
+// Stages on 8-bit integers on GPUs.
+std::vector<Schedule> integer_gpu_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  const auto refuse = [&](Reason reason) {
+    why_not = reason;
+    return std::vector<Schedule>{};
+  };
+  const MathUnit* unit = best_vector_unit(device);
+  if (!unit) return refuse(Reason::unit_missing);
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  if (x.c == 0 || y.c % x.c != 0) return refuse(Reason::groups_not_served);
+  const Window& w = params_of(stage).window;
+  DepthwiseSchedule s;
+  s.variant = variant.name;
+  s.unit = unit->name;
+  s.grain = 64;  // a workgroup's outputs
+  if (variant.name == "bytes_row") {
+    if (x.c != y.c) return refuse(Reason::groups_not_served);
+    if (w.dilation[2] != 1 || w.filter[2] > kRowTaps || w.stride[2] > 2) return refuse(Reason::filter_not_served);
+    if (!channels_in_fours(stage.inputs[0]) || !channels_in_fours(stage.outputs[0])) return refuse(Reason::layout_not_served);
+    s.columns = 4;
+    s.grain *= 4 * s.columns;
+  }
+  return {s};
+}
+
 // Stages on 8-bit integers: the variant "bytes" alone, on the units that it is written for.
 std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const auto refuse = [&](Reason reason) {
@@ -122,6 +150,9 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   };
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
   if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
+  const bool on_bytes = variant.name == "bytes_row" || variant.name == "bytes_naive";
+  if (variant.device == DeviceKind::vulkan && on_bytes != is_integer(stage.inputs)) return refuse(Reason::type_not_served);
+  if (on_bytes) return integer_gpu_schedules(stage, variant, device, why_not);
   if (variant.device == DeviceKind::vulkan) return gpu_schedules(stage, variant, device, why_not);
   if (is_integer(stage.inputs)) return integer_schedules(stage, variant, device, why_not);
   if (variant.name == "bytes") return refuse(Reason::type_not_served);
@@ -163,12 +194,15 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 void gpu_footprint(const Stage& stage, const DepthwiseSchedule& s, const Device& device, double inside, Footprint& f) {
   const Window& w = params_of(stage).window;
   const FeatureMap y = feature_map(stage.outputs[0]);
-  const bool naive = s.variant == "naive";
+  const bool naive = s.variant == "naive" || s.variant == "bytes_naive", bytes = is_integer(stage.inputs);
+  const auto size = static_cast<double>(size_of(stage.inputs[0].dtype));
   const auto outputs = static_cast<double>(y.n * y.d * y.c);
   const double rows = std::ceil(static_cast<double>(y.h) / s.rows), columns = std::ceil(static_cast<double>(y.w) / s.columns);
   // Outside taps are skipped one by one, and each costs its index arithmetic; a tile does its products with zeros.
   f.executed_flops = naive ? 8 * inside * static_cast<double>(y.c)
                            : 2 * outputs * rows * s.rows * columns * s.columns * static_cast<double>(w.taps());
+  // As for products of integers without dot products (gemm_integer_tiles.cc).
+  if (bytes) f.executed_flops *= naive ? 2 : 2.5;
   const auto reach = [&](size_t i, int tile) {
     return static_cast<double>((tile - 1) * w.stride[i] + (w.filter[i] - 1) * w.dilation[i] + 1);
   };
@@ -178,7 +212,7 @@ void gpu_footprint(const Stage& stage, const DepthwiseSchedule& s, const Device&
   for (size_t i = 0; i < f.bytes.size(); ++i) {
     const bool outermost = i + 1 == f.bytes.size();
     if (device.memory[i].filled_by_hand) f.bytes[i] = 0;
-    else if (!outermost || i == 0 || device.memory[i - 1].filled_by_hand) f.bytes[i] = std::max(once, 4 * outputs * pixels);
+    else if (!outermost || i == 0 || device.memory[i - 1].filled_by_hand) f.bytes[i] = std::max(once, size * outputs * pixels);
   }
   f.parallel_units = std::max(1.0, outputs * rows * columns / (naive ? 64 : 256));
 }

@@ -17,4 +17,10 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
 Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& schedule, const Device& device);
 std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not);
 
+// And of 8-bit integers.
+bool is_integer_tile(std::string_view variant);
+Footprint gemm_integer_tile_footprint(const Stage& stage, const TileSchedule& schedule, const Device& device);
+std::vector<Schedule> gemm_integer_tile_schedules(const Stage& stage, const Variant& variant, const Device& device,
+                                                  Reason& why_not);
+
 }  // namespace sparkle

@@ -26,6 +26,7 @@ double up(double a, double b) { return std::ceil(a / b); }
 }  // namespace
 
 std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  if (is_integer_tile(variant.name)) return gemm_integer_tile_schedules(stage, variant, device, why_not);
   const auto refuse = [&](Reason reason) {
     why_not = reason;
     return std::vector<Schedule>{};
@@ -56,6 +57,7 @@ std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& var
 }
 
 Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const Device& device) {
+  if (is_integer_tile(s.variant)) return gemm_integer_tile_footprint(stage, s, device);
   const auto& params = std::get<GemmParams>(stage.params);
   const GemmSizes sizes = gemm_sizes(params, stage.inputs, stage.outputs[0]);
   const auto instances = static_cast<double>(sizes.instances), m = static_cast<double>(sizes.m),

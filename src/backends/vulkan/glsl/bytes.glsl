@@ -4,7 +4,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 1) buffer Bytes { uint
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Words { uint v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Words4 { uvec4 v[]; };
 
-// Element types of operands, bound when the pipeline is made (ByteType in integer_operands.h).
+// Element types of operands, bound when the pipeline is made (byte_types.h).
 const uint kF32 = 0, kU8 = 1, kI8 = 2, kU16 = 3, kI16 = 4, kI32 = 5;
 
 // Element `at` of integers of a type; words of more than a byte may lie anywhere.

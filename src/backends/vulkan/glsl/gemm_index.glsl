@@ -1,0 +1,33 @@
+// Where instances and rows of a product lie in memory; G stands for the record of the stage.
+// Positions of an instance in each operand.
+struct Instance {
+  int x, w, y, r0, r1, channel, packed;
+};
+Instance instance_at(int index) {
+  ivec4 at;
+  [[unroll]] for (int i = 3; i >= 0; --i) {
+    at[i] = index % G.instances[i];
+    index /= G.instances[i];
+  }
+  const int number = ((at.x * G.instances.y + at.y) * G.instances.z + at.z) * G.instances.w + at.w;
+  Instance r;
+  r.x = at.x * G.x_instance.x + at.y * G.x_instance.y + at.z * G.x_instance.z + at.w * G.x_instance.w;
+  r.w = at.x * G.w_instance.x + at.y * G.w_instance.y + at.z * G.w_instance.z + at.w * G.w_instance.w;
+  r.y = at.x * G.y_instance.x + at.y * G.y_instance.y + at.z * G.y_instance.z + at.w * G.y_instance.w;
+  r.r0 = at.x * G.r0_instance.x + at.y * G.r0_instance.y + at.z * G.r0_instance.z + at.w * G.r0_instance.w;
+  r.r1 = at.x * G.r1_instance.x + at.y * G.r1_instance.y + at.z * G.r1_instance.z + at.w * G.r1_instance.w;
+  r.packed = at.x * G.packed_instance.x + at.y * G.packed_instance.y + at.z * G.packed_instance.z + at.w * G.packed_instance.w;
+  r.channel = number * G.channel_instance;
+  return r;
+}
+
+// Row m as output pixel n,d,h,w.
+ivec4 pixel_of(int m) {
+  ivec4 p;
+  p.w = m % G.rows.w, m /= G.rows.w;
+  p.z = m % G.rows.z, m /= G.rows.z;
+  p.y = m % G.rows.y;
+  p.x = m / G.rows.y;
+  return p;
+}
+int dot4(ivec4 a, ivec4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }

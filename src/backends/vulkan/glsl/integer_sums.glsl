@@ -1,0 +1,34 @@
+// Sums of products of 8-bit integers (families/integers.h): operands, and what finishes a sum.
+#include "bytes.glsl"
+#include "gemm_record.glsl"
+
+layout(push_constant, scalar) uniform Push {
+  Bytes x, w, y;
+  Floats scale;
+  Ints bias;
+  Bytes x_zero, w_zero, y_zero;
+  GemmRecords record;
+  int first_instance;
+  ivec2 range;  // of y
+  int scale_pitch, bias_pitch, w_zero_pitch;
+} push;
+
+layout(constant_id = 3) const uint kTypeX = 0;
+layout(constant_id = 4) const uint kTypeW = 0;
+layout(constant_id = 5) const uint kTypeY = 0;
+layout(constant_id = 6) const bool kScale = false;  // y is requantised, else the sums themselves
+layout(constant_id = 7) const bool kBias = false;
+
+#define G push.record.v
+
+#include "gemm_index.glsl"
+
+int zero_of_x() { return integer_at(push.x_zero, kTypeX, 0); }
+int zero_of_w(int filter_) { return integer_at(push.w_zero, kTypeW, filter_ * push.w_zero_pitch); }
+
+// The sum of a filter (counted over all instances), to what is stored.
+int finished(int sum, int filter_) {
+  if (kBias) sum += push.bias.v[filter_ * push.bias_pitch];
+  if (!kScale) return sum;
+  return requantized(sum, push.scale.v[filter_ * push.scale_pitch], integer_at(push.y_zero, kTypeY, 0), push.range);
+}
