@@ -27,7 +27,7 @@ layout(constant_id = 21) const int kStrideS = 1;
 const int kThreadsM = kM / kThreadM, kThreadsN = kN / kThreadN, kThreads = kThreadsM * kThreadsN;
 const int kQuads = kK / 4;  // words along k
 const int kLoadsX = kM * kQuads / kThreads, kLoadsW = kQuads * kN / 4 / kThreads;
-const int kRow = kM + 2;  // of the left tile: the quads of a pixel, written side by side, fall into different banks
+const int kRow = kM + 32 / kQuads;  // of the left tile: what neighbouring threads write falls into different banks
 shared int left[kQuads * kRow];
 shared int right[kQuads * kN];
 shared int row_sums[kM], column_sums[kN];
