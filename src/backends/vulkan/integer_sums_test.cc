@@ -20,13 +20,13 @@ struct Style {
 constexpr DType kU8 = DType::u8, kI8 = DType::i8, kI32 = DType::i32, kI16 = DType::i16;
 constexpr Style kWindows[] = {{kU8, kI8, kU8, true, true, true, true, {1, 1, 1}, {1, 1, 1}, 32, 32},
                               {kI8, kU8, kI8, true, false, false, false, {1, 3, 2}, {1, 2, 1}, 64, 64},
-                              {kU8, kU8, kI32, false, true, true, true, {2, 2, 64, 64}, {1, 1, 2}, 64, 64}};
+                              {kU8, kU8, kI32, false, true, true, true, {2, 2, 3}, {1, 1, 2}, 64, 64}};
 constexpr Style kProducts[] = {{kU8, kI8, kU8, true, true, true, true, {1, 1, 1}, {1, 1, 1}, 32, 32},
                                {kI8, kI8, kI32, false, false, false, false, {1, 1, 1}, {1, 1, 1}, 64, 64},
                                {kU8, kU8, kI8, true, true, false, true, {1, 1, 1}, {1, 1, 1}, 64, 64}};
-constexpr Style kRows[] = {{kU8, kI16, kU8, true, true, true, true, {1, 3, 64, 64}, {1, 1, 1}, 0, 0},
+constexpr Style kRows[] = {{kU8, kI16, kU8, true, true, true, true, {1, 3, 3}, {1, 1, 1}, 0, 0},
                            {kI8, kU8, kI8, true, false, true, false, {1, 5, 4}, {1, 2, 2}, 0, 0},
-                           {kU8, kI8, kI32, false, true, true, true, {2, 2, 64, 64}, {1, 1, 2}, 0, 0}};
+                           {kU8, kI8, kI32, false, true, true, true, {2, 2, 3}, {1, 1, 2}, 0, 0}};
 
 class Case {
  public:

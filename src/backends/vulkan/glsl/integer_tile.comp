@@ -33,8 +33,7 @@ shared int right[kQuads * kN];
 shared int row_sums[kM], column_sums[kN];
 
 #ifdef DOT
-spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018], id = 4450)
-int signed_dot(int a, int b, spirv_literal int four_bytes);
+#include "byte_dot.glsl"
 int dot_of(int a, int b) { return signed_dot(a, b, 0); }
 #else
 int byte_of(int word, int i) { return bitfieldExtract(word, 8 * i, 8); }
