@@ -5,7 +5,6 @@
 #include "backends/vulkan/divisor.h"
 #include "backends/vulkan/integer_sums.h"
 #include "backends/vulkan/units.h"
-#include "backends/vulkan/vulkan_kernel.h"
 
 namespace sparkle::vulkan {
 namespace {

@@ -1,6 +1,7 @@
 // Integer stages of the depthwise family on Vulkan: rows of words where channels lie in fours, else one output a thread.
 #include "backends/vulkan/integer_sums.h"
 #include "families/element.h"
+#include "families/unit_move.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -51,8 +52,8 @@ Result<VulkanKernelPtr> make_integer_depthwise(const Stage& stage, const Depthwi
     return kernel;
   }
   g.n = static_cast<int32_t>(feature_map(stage.outputs[0]).c);
-  const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0], &w = stage.inputs[1];
-  if (!fours(x, g.x_pitch, g.channel[0], g.n) || !fours(y, g.y_pitch, g.channel[1], g.n))
+  const TensorDesc& w = stage.inputs[1];
+  if (!channels_in_fours(stage.inputs[0]) || !channels_in_fours(stage.outputs[0]))
     return Error{Reason::layout_not_served, "rows of words need channels side by side in multiples of four"};
   const bool packed = constants >> 1 & 1;
   PipelineRequest request;

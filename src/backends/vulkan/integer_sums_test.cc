@@ -15,18 +15,18 @@ struct Style {
   DType a, b, y;
   bool scale, bias, words, packed;
   Triple filter, stride;
-  size_t tile;  // of the family's schedules
+  int m, n;  // the tile
 };
 constexpr DType kU8 = DType::u8, kI8 = DType::i8, kI32 = DType::i32, kI16 = DType::i16;
-constexpr Style kWindows[] = {{kU8, kI8, kU8, true, true, true, true, {1, 1, 1}, {1, 1, 1}, 7},
-                              {kI8, kU8, kI8, true, false, false, false, {1, 3, 2}, {1, 2, 1}, 3},
-                              {kU8, kU8, kI32, false, true, true, true, {2, 2, 3}, {1, 1, 2}, 3}};
-constexpr Style kProducts[] = {{kU8, kI8, kU8, true, true, true, true, {1, 1, 1}, {1, 1, 1}, 7},
-                               {kI8, kI8, kI32, false, false, false, false, {1, 1, 1}, {1, 1, 1}, 3},
-                               {kU8, kU8, kI8, true, true, false, true, {1, 1, 1}, {1, 1, 1}, 3}};
-constexpr Style kRows[] = {{kU8, kI16, kU8, true, true, true, true, {1, 3, 3}, {1, 1, 1}, 0},
-                           {kI8, kU8, kI8, true, false, true, false, {1, 5, 4}, {1, 2, 2}, 0},
-                           {kU8, kI8, kI32, false, true, true, true, {2, 2, 3}, {1, 1, 2}, 0}};
+constexpr Style kWindows[] = {{kU8, kI8, kU8, true, true, true, true, {1, 1, 1}, {1, 1, 1}, 32, 32},
+                              {kI8, kU8, kI8, true, false, false, false, {1, 3, 2}, {1, 2, 1}, 64, 64},
+                              {kU8, kU8, kI32, false, true, true, true, {2, 2, 3}, {1, 1, 2}, 64, 64}};
+constexpr Style kProducts[] = {{kU8, kI8, kU8, true, true, true, true, {1, 1, 1}, {1, 1, 1}, 32, 32},
+                               {kI8, kI8, kI32, false, false, false, false, {1, 1, 1}, {1, 1, 1}, 64, 64},
+                               {kU8, kU8, kI8, true, true, false, true, {1, 1, 1}, {1, 1, 1}, 64, 64}};
+constexpr Style kRows[] = {{kU8, kI16, kU8, true, true, true, true, {1, 3, 3}, {1, 1, 1}, 0, 0},
+                           {kI8, kU8, kI8, true, false, true, false, {1, 5, 4}, {1, 2, 2}, 0, 0},
+                           {kU8, kI8, kI32, false, true, true, true, {2, 2, 3}, {1, 1, 2}, 0, 0}};
 
 class Case {
  public:
@@ -179,7 +179,12 @@ void check(Family which, const std::string& variant, bool window, std::span<cons
     Reason why = Reason::none;
     const auto schedules = family.schedules(c.stage, *row, device, why);
     ASSERT_FALSE(schedules.empty()) << code_of(why);
-    const Schedule& schedule = schedules[style ? style->tile : 0];
+    const auto wanted_tile = std::find_if(schedules.begin(), schedules.end(), [&](const Schedule& s) {
+      const auto* tile = std::get_if<TileSchedule>(&s);
+      return !tile || !style || (tile->m == style->m && tile->n == style->n && tile->thread_m == 4);
+    });
+    ASSERT_NE(wanted_tile, schedules.end());
+    const Schedule& schedule = *wanted_tile;
     const uint32_t constants = (style ? style->packed : c.random().chance(50)) ? 2 : 0;
     auto wanted = reference_outputs(c.stage, c.inputs);
     const Status ran = run_stage(*backend, c.stage, schedule, c.inputs, c.outputs, constants);

@@ -58,6 +58,30 @@ Stage dense_stage(const GemmParams& p, int64_t m, int64_t n, int64_t k, int64_t 
   return stage;
 }
 
+// The same stage on the trial's types: integer sums have zero points behind the operands of their epilogue.
+Stage with_types(Stage stage, const Trial& t) {
+  while (stage.inputs.size() < t.inputs.size()) stage.inputs.push_back(dense_desc(DType::f32, {1}));
+  for (size_t i = 0; i < t.inputs.size(); ++i) stage.inputs[i].dtype = t.inputs[i];
+  stage.outputs[0].dtype = t.outputs[0];
+  return stage;
+}
+
+// Element-wise kinds of the quantize family; the others have operands of their own shapes.
+std::vector<Stage> quantize_stages(const Trial& t) {
+  const auto& p = std::get<QuantizeParams>(t.params);
+  if ((p.kind != QuantizeKind::quantize && p.kind != QuantizeKind::dequantize) || p.block > 0) return {};
+  std::vector<Stage> stages;
+  for (const int64_t gap : {0, 1}) {
+    const Dims shape{3, 5, 8};
+    Stage stage;
+    stage.params = t.params;
+    for (size_t i = 0; i < 3; ++i) stage.inputs.push_back(described(t.inputs[i], shape, false, i == 0 ? gap : 0));
+    stage.outputs.push_back(described(t.outputs[0], shape, false, 0));
+    stages.push_back(stage);
+  }
+  return stages;
+}
+
 bool floats_only(const Trial& t) {
   const auto is_float = [](DType type) { return type == DType::f32; };
   return std::all_of(t.inputs.begin(), t.inputs.end(), is_float) && std::all_of(t.outputs.begin(), t.outputs.end(), is_float);
@@ -142,7 +166,10 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
   std::vector<TensorView> in, out;
   for (const TensorDesc& d : stage.inputs) {
     Operand& operand = inputs.emplace_back(d);
-    for_each_index(d.shape, [&](const Dims& at) { store_element(d.dtype, normal(random), element_at(operand.view(), at)); });
+    const double spread = d.dtype == DType::f32 ? 1 : 60;  // of integers: most values of a byte
+    for_each_index(d.shape, [&](const Dims& at) {
+      store_element(d.dtype, spread * static_cast<double>(normal(random)), element_at(operand.view(), at));
+    });
   }
   // One NaN among the values of the first operand must come out where it goes in, and nowhere else.
   Dims last = stage.inputs[0].shape;
@@ -238,7 +265,19 @@ Result<Trial> Trial::from_text(std::string_view line) {
 }
 
 std::vector<Stage> stages_of(const Trial& t) {
-  if (!floats_only(t) || variant_of(t.schedule) == "no_kernel") return {};
+  if (variant_of(t.schedule) == "no_kernel") return {};
+  if (t.family() == Family::quantize) return quantize_stages(t);
+  if (!t.inputs.empty() && (t.inputs[0] == DType::u8 || t.inputs[0] == DType::i8)) {
+    // Integer sums: the stages of the same sums of floats.
+    if (t.family() != Family::gemm && t.family() != Family::depthwise) return {};
+    Trial floats = t;
+    floats.inputs.assign(t.inputs.size(), DType::f32);
+    floats.outputs.assign(1, DType::f32);
+    std::vector<Stage> stages = stages_of(floats);
+    for (Stage& stage : stages) stage = with_types(std::move(stage), t);
+    return stages;
+  }
+  if (!floats_only(t)) return {};
   switch (t.family()) {
     case Family::gemm: {
       const auto& p = std::get<GemmParams>(t.params);

@@ -58,13 +58,6 @@ bool channels_innermost(const TensorDesc& desc) {
   return m.c <= 1 || m.pitch_c == 1;
 }
 
-// Whether four neighbouring channels are an aligned word of bytes everywhere.
-bool channels_in_words(const TensorDesc& desc) {
-  const FeatureMap m = feature_map(desc);
-  if (m.c % 4 != 0 || m.pitch_c != 1 || desc.layout.offset % 4 != 0) return false;
-  return m.pitch_n % 4 == 0 && m.pitch_d % 4 == 0 && m.pitch_h % 4 == 0 && m.pitch_w % 4 == 0;
-}
-
 // A thread keeps a row of the input under its outputs' filters in registers: up to so many taps.
 constexpr int64_t kRowTaps = 7;
 
@@ -86,7 +79,7 @@ std::vector<Schedule> integer_gpu_schedules(const Stage& stage, const Variant& v
   if (variant.name == "bytes_row") {
     if (x.c != y.c) return refuse(Reason::groups_not_served);
     if (w.dilation[2] != 1 || w.filter[2] > kRowTaps || w.stride[2] > 2) return refuse(Reason::filter_not_served);
-    if (!channels_in_words(stage.inputs[0]) || !channels_in_words(stage.outputs[0])) return refuse(Reason::layout_not_served);
+    if (!channels_in_fours(stage.inputs[0]) || !channels_in_fours(stage.outputs[0])) return refuse(Reason::layout_not_served);
     s.columns = 4;
     s.grain *= 4 * s.columns;
   }
@@ -159,9 +152,9 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   };
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
   if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
-  const bool on_gpu = variant.name == "bytes_row" || variant.name == "bytes_naive";
-  if (on_gpu != (is_integer(stage.inputs) && device.kind == DeviceKind::vulkan)) return refuse(Reason::type_not_served);
-  if (on_gpu) return integer_gpu_schedules(stage, variant, device, why_not);
+  const bool on_bytes = variant.name == "bytes_row" || variant.name == "bytes_naive";
+  if (variant.device == DeviceKind::vulkan && on_bytes != is_integer(stage.inputs)) return refuse(Reason::type_not_served);
+  if (on_bytes) return integer_gpu_schedules(stage, variant, device, why_not);
   if (variant.device == DeviceKind::vulkan) return gpu_schedules(stage, variant, device, why_not);
   if (is_integer(stage.inputs)) return integer_schedules(stage, variant, device, why_not);
   if (variant.name == "bytes") return refuse(Reason::type_not_served);
@@ -250,12 +243,15 @@ std::vector<double> tile_bytes(const Stage& stage, const DepthwiseSchedule& s, d
 void gpu_footprint(const Stage& stage, const DepthwiseSchedule& s, const Device& device, double inside, Footprint& f) {
   const Window& w = params_of(stage).window;
   const FeatureMap y = feature_map(stage.outputs[0]);
-  const bool naive = s.variant.ends_with("naive");
+  const bool naive = s.variant == "naive" || s.variant == "bytes_naive", bytes = is_integer(stage.inputs);
+  const auto size = static_cast<double>(size_of(stage.inputs[0].dtype));
   const auto outputs = static_cast<double>(y.n * y.d * y.c);
   const double rows = std::ceil(static_cast<double>(y.h) / s.rows), columns = std::ceil(static_cast<double>(y.w) / s.columns);
   // Outside taps are skipped one by one, and each costs its index arithmetic; a tile does its products with zeros.
   f.executed_flops = naive ? 8 * inside * static_cast<double>(y.c)
                            : 2 * outputs * rows * s.rows * columns * s.columns * static_cast<double>(w.taps());
+  // As for products of integers without dot products (gemm_integer_tiles.cc).
+  if (bytes) f.executed_flops *= naive ? 2 : 2.5;
   const auto reach = [&](size_t i, int tile) {
     return static_cast<double>((tile - 1) * w.stride[i] + (w.filter[i] - 1) * w.dilation[i] + 1);
   };
@@ -265,7 +261,7 @@ void gpu_footprint(const Stage& stage, const DepthwiseSchedule& s, const Device&
   for (size_t i = 0; i < f.bytes.size(); ++i) {
     const bool outermost = i + 1 == f.bytes.size();
     if (device.memory[i].filled_by_hand) f.bytes[i] = 0;
-    else if (!outermost || i == 0 || device.memory[i - 1].filled_by_hand) f.bytes[i] = std::max(once, 4 * outputs * pixels);
+    else if (!outermost || i == 0 || device.memory[i - 1].filled_by_hand) f.bytes[i] = std::max(once, size * outputs * pixels);
   }
   f.parallel_units = std::max(1.0, outputs * rows * columns / (naive ? 64 : 256));
 }

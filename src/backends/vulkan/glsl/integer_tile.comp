@@ -27,14 +27,13 @@ layout(constant_id = 21) const int kStrideS = 1;
 const int kThreadsM = kM / kThreadM, kThreadsN = kN / kThreadN, kThreads = kThreadsM * kThreadsN;
 const int kQuads = kK / 4;  // words along k
 const int kLoadsX = kM * kQuads / kThreads, kLoadsW = kQuads * kN / 4 / kThreads;
-const int kRow = kM + 2;  // of the left tile: the quads of a pixel, written side by side, fall into different banks
+const int kRow = kM + 32 / kQuads;  // of the left tile: what neighbouring threads write falls into different banks
 shared int left[kQuads * kRow];
 shared int right[kQuads * kN];
 shared int row_sums[kM], column_sums[kN];
 
 #ifdef DOT
-spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018], id = 4450)
-int signed_dot(int a, int b, spirv_literal int four_bytes);
+#include "byte_dot.glsl"
 int dot_of(int a, int b) { return signed_dot(a, b, 0); }
 #else
 int byte_of(int word, int i) { return bitfieldExtract(word, 8 * i, 8); }
