@@ -303,11 +303,6 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     f.executed_flops = 2 * inside * std::ceil(channels / block) * block * (unit && unit->k == 2 ? 2 : 6);
   }
 
-  // On GPUs four channels a thread, an integer multiply-add at half the rate and its share of taking bytes out of words; one
-  // output a thread: two loads and the zero points besides (guessed as for products, gemm_integer_tiles.cc).
-  if (tile->variant == "bytes_row") f.executed_flops = 2 * inside * channels * 2.5;
-  if (tile->variant == "bytes_naive") f.executed_flops = 2 * inside * channels * 8;
-
   // Rows of the input are read again by the next rows of the output. Between levels that cannot hold `reach` rows each row
   // passes (reach / advance) times, once where they stay.
   const double rows = std::max(1, tile->rows);
