@@ -142,6 +142,32 @@ TEST_F(VulkanTrust, BrokenRecordsAreNoRecords) {
   EXPECT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
 }
 
+// Stages on 8-bit integers are tried like others, with zero points.
+TEST(VulkanTrial, IntegersAreTried) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  Trial t;
+  GemmParams p;
+  p.loader = Loader::dense;
+  p.epilogue.scale = true;
+  t.params = p;
+  TileSchedule schedule;
+  schedule.variant = "bytes_naive";
+  t.schedule = schedule;
+  t.inputs = {DType::u8, DType::i8, DType::f32, DType::u8, DType::i8, DType::i8};
+  t.outputs = {DType::i8};
+  EXPECT_EQ(stages_of(t).size(), 2u);
+  const Status ran = run_trial(*backend, t, std::chrono::seconds(60));
+  EXPECT_TRUE(ran.ok()) << ran.error().message;
+  Trial quantize;
+  quantize.params = QuantizeParams{};
+  quantize.schedule = LoopSchedule{"elements", "fma-f32", 0};
+  quantize.inputs = {DType::f32, DType::f32, DType::u8};
+  quantize.outputs = {DType::u8};
+  EXPECT_EQ(stages_of(quantize).size(), 2u);
+  const Status quantized = run_trial(*backend, quantize, std::chrono::seconds(60));
+  EXPECT_TRUE(quantized.ok()) << quantized.error().message;
+}
+
 TEST(VulkanTrial, TextsReadBack) {
   Trial t;
   t.schedule = TileSchedule{};
