@@ -13,6 +13,8 @@ layout(push_constant, scalar) uniform Push {
   Floats x, w, y, scale, bias, r0, r1;
   GemmRecords record;
   int first_instance;
+  int parts;  // workgroups that share a sum, side by side along z
+  int steps;  // of k that each of them adds, a multiple of the tile's
 } push;
 
 // The epilogue, bound when the pipeline is made.
@@ -54,6 +56,11 @@ ivec4 pixel_of(int m) {
   p.y = m % G.rows.y;
   p.x = m / G.rows.y;
   return p;
+}
+// Where a row of partial sums lies, in rows of fours.
+int partial_at(int part, int instance, int m) {
+  const int instances = G.instances.x * G.instances.y * G.instances.z * G.instances.w;
+  return ((part * instances + instance) * G.m + m) * ((G.n + 3) / 4 * 4);
 }
 int dot4(ivec4 a, ivec4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }
 
