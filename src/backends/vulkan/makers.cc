@@ -6,6 +6,7 @@ namespace sparkle::vulkan {
 Maker maker_of(Family family) {
   switch (family) {
     case Family::gemm: return make_gemm;
+    case Family::winograd: return make_winograd;
     default: return nullptr;
   }
 }

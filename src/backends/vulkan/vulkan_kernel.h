@@ -77,6 +77,7 @@ using VulkanKernelPtr = std::unique_ptr<VulkanKernel>;
 // layout_not_served, type_not_served, and what the driver says.
 using Maker = Result<VulkanKernelPtr> (*)(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 Result<VulkanKernelPtr> make_gemm(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
+Result<VulkanKernelPtr> make_winograd(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 // nullptr: the family has none.
 Maker maker_of(Family family);
 

@@ -171,6 +171,17 @@ TileNeeds tile_needs(const TileSchedule& s) {
   return needs;
 }
 
+std::vector<TileSchedule> product_tiles(const GemmSizes& sizes, std::string_view variant, const Device& device) {
+  const MathUnit* unit = best_vector_unit(device);
+  if (!unit) return {};
+  TileSchedule s;
+  s.variant = variant;
+  s.unit = unit->name;
+  auto found = register_tiles(s, sizes, *unit, device);
+  drop_wasteful(found, sizes);
+  return found;
+}
+
 std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const auto refuse = [&](Reason reason) {
     why_not = reason;
