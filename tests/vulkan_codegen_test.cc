@@ -85,6 +85,7 @@ class Compiled {
   explicit Compiled(const Chip& chip) : chip_(chip) {
     vulkan::ContextOptions options;
     options.capture = true, options.cache = false;
+    options.try_first = false;  // nothing is executed here
     auto instance = vulkan::Instance::open();
     EXPECT_TRUE(instance.ok()) << (instance.ok() ? "" : instance.error().message);
     if (!instance.ok()) return;
@@ -202,7 +203,7 @@ void check_chip(const Chip& chip) {
   }
   Compiled compiled(chip);
   ASSERT_NE(compiled.backend(), nullptr);
-  EXPECT_EQ(compiled.backend()->device().unit("coop-f16") != nullptr, chip.matrices);
+  EXPECT_EQ(compiled.backend()->device().unit("coopmat-f16") != nullptr, chip.matrices);
   std::printf(
       "| chip | pipeline | subgroup | VGPRs | subgroups per SIMD | LDS | code bytes | v_dual_fmac | v_fmac | v_wmma |\n");
   compile_networks(compiled);

@@ -11,7 +11,7 @@ namespace sparkle {
 constexpr std::array<std::string_view, 4> kServedUnits = {"avx512", "avx2", "sve", "neon"};
 constexpr std::array<std::string_view, 1> kVulkanUnits = {"fma-f32"};
 // Units of GPUs that only stages on 16-bit operands use.
-constexpr std::array<std::string_view, 1> kVulkanHalfUnits = {"coop-f16"};
+constexpr std::array<std::string_view, 1> kVulkanHalfUnits = {"coopmat-f16"};
 // Units that only stages on 8-bit integers use.
 constexpr std::array<std::string_view, 4> kIntegerUnits = {"avx512-vnni", "avx-vnni", "avx2-int16", "neon-dot"};
 

@@ -79,7 +79,7 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
   product.tile = *tile;
   product.epilogue = params.epilogue;
   product.operands = addresses_of(stage, params.epilogue);
-  if (tile->variant == "implicit" || fragments) {
+  if (tile->variant != "naive" && tile->variant != "groups" && tile->variant != "halo") {
     const TensorDesc& y = stage.outputs[0];
     product.vectors =
         fours(stage.inputs[0], g.x_pitch, g.channel[0], g.filter[3]) && fours(stage.inputs[0], g.x_instance, 1, 4);

@@ -38,7 +38,8 @@ double up(double a, double b) { return std::ceil(a / b); }
 int divided(int a, int b) { return (a + b - 1) / b; }
 
 bool on_fragments(const TileSchedule& s) { return s.variant == "cooperative"; }
-bool without_tiles(const TileSchedule& s) { return s.variant == "naive" || s.variant == "groups"; }
+// Variants that keep no tile of both operands in shared memory: they read from caches, once per thread.
+bool without_tiles(const TileSchedule& s) { return s.variant != "implicit" && s.variant != "points" && !on_fragments(s); }
 
 // Of one core.
 int64_t shared_bytes(const Device& device) {
@@ -76,6 +77,27 @@ bool in_f32(const Stage& stage) {
 
 double tiles_of(const TileSchedule& s, const GemmSizes& sizes) {
   return static_cast<double>(sizes.instances) * up(static_cast<double>(sizes.m), s.m) * up(static_cast<double>(sizes.n), s.n);
+}
+
+// Windows of two dimensions whose patch of inputs fits shared memory.
+bool halo_fits(const Stage& stage, const Device& device) {
+  const auto& p = std::get<GemmParams>(stage.params);
+  const Window& w = p.window;
+  if (p.loader != Loader::window || w.filter[0] != 1 || w.stride[0] != 1 || w.pad_begin[0] != 0) return false;
+  int64_t words = kHaloChannels;
+  for (const size_t at : {1, 2}) words *= (kHaloSide - 1) * w.stride[at] + (w.filter[at] - 1) * w.dilation[at] + 1;
+  return feature_map(stage.outputs[0]).d == 1 && feature_map(stage.inputs[0]).d == 1 && 4 * words <= shared_bytes(device) &&
+         (device.limits.shared_bytes_per_group == 0 || 4 * words <= device.limits.shared_bytes_per_group);
+}
+
+// Four channels of each pixel lie side by side.
+bool whole_fours(const Stage& stage) {
+  const TensorDesc& x = stage.inputs[0];
+  const auto& p = std::get<GemmParams>(stage.params);
+  const int channel = p.loader == Loader::window ? 1 : x.shape.size() - 1;
+  bool fours = x.layout.pitch[channel] == 1 && x.layout.offset % 4 == 0 && x.shape[channel] / std::max<int64_t>(1, p.groups) % 4 == 0;
+  for (int i = 0; i < x.shape.size(); ++i) fours &= i == channel || x.layout.pitch[i] % 4 == 0;
+  return fours;
 }
 
 // The schedule, and the same with each sum split over workgroups where whole sums would leave cores idle.
@@ -149,8 +171,8 @@ void drop_wasteful(std::vector<TileSchedule>& found, const GemmSizes& sizes) {
 TileNeeds tile_needs(const TileSchedule& s) {
   TileNeeds needs;
   if (without_tiles(s)) {
-    needs.threads = s.m * s.n;
-    needs.registers = 48;
+    needs.threads = s.m / s.thread_m * (s.n / s.thread_n);
+    needs.registers = s.thread_m * s.thread_n + 12 * (s.thread_m + s.thread_n) + 48;
     return needs;
   }
   if (on_fragments(s)) {
@@ -196,9 +218,14 @@ std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& var
   TileSchedule s;
   s.variant = variant.name;
   s.unit = unit->name;
+  if (variant.name == "halo" && !halo_fits(stage, device)) return refuse(Reason::filter_not_served);
+  if (variant.name == "fours" && !whole_fours(stage)) return refuse(Reason::layout_not_served);
   if (without_tiles(s)) {
     s.m = variant.name == "naive" ? kNaiveThreads : kGroupThreads, s.n = 1, s.k = 1;
-    if (device.limits.max_threads_per_group > 0 && s.m > device.limits.max_threads_per_group)
+    if (variant.name == "halo") s.m = kHaloSide * kHaloSide, s.n = kHaloFilters, s.k = kHaloChannels;
+    if (variant.name == "fours") s.m = 64, s.n = 4, s.k = 4;
+    if (variant.name == "several") s.m = 128, s.n = 32, s.k = 4, s.thread_m = s.thread_n = 4;
+    if (device.limits.max_threads_per_group > 0 && tile_needs(s).threads > device.limits.max_threads_per_group)
       return refuse(Reason::too_few_registers);
     return {s};
   }
@@ -218,11 +245,11 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   const bool naive = without_tiles(s);
   Footprint f = streaming_footprint(stage, device, 2 * instances * m * n * k);
   const double once = f.bytes.empty() ? 0 : f.bytes[0];
-  const double tiles_m = naive ? m : up(m, s.m), tiles_n = naive ? n : up(n, s.n);
+  const double step_m = naive ? s.thread_m : s.m, step_n = naive ? s.thread_n : s.n;
+  const double tiles_m = up(m, step_m), tiles_n = up(n, step_n);
   f.executed_flops =
       naive ? 2 * instances * sizes.k_steps * n : 2 * instances * tiles_m * s.m * tiles_n * s.n * up(k, s.k) * s.k;
   // Each tile reads its rows and columns; a thread (or subgroup) reads its own from shared memory once per step of k.
-  const double step_m = naive ? 1 : s.m, step_n = naive ? 1 : s.n;
   const double read = 4 * instances * tiles_m * tiles_n * (step_m + step_n) * k;
   // Sums of parts are written, and read again when they are added.
   const double partial = s.split > 1 ? 8 * instances * m * n * s.split : 0;
@@ -232,7 +259,7 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   for (size_t i = 0; i < f.bytes.size(); ++i) {
     const MemoryLevel& level = device.memory[i];
     if (level.filled_by_hand) {
-      f.bytes[i] = naive ? 0 : (on_fragments(s) ? 1 : 2) * f.executed_flops * (1.0 / s.thread_m + 1.0 / s.thread_n);
+      f.bytes[i] = s.variant == "halo" ? 2 * f.executed_flops : naive ? 0 : (on_fragments(s) ? 1 : 2) * f.executed_flops * (1.0 / s.thread_m + 1.0 / s.thread_n);
       continue;
     }
     // What the next inner cache holds as a whole is read from here once.
@@ -243,7 +270,7 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
     f.bytes[i] += f.exposed[i];
   }
   // Workgroups; the naive ones make an output per thread.
-  f.parallel_units = std::max(1.0, naive ? instances * m * n / s.m : instances * tiles_m * tiles_n * s.split);
+  f.parallel_units = std::max(1.0, naive ? instances * m * n / (s.m * s.n) : instances * tiles_m * tiles_n * s.split);
   f.depth = s.depth;
   f.workspace_bytes = static_cast<int64_t>(partial / 2);
   return f;

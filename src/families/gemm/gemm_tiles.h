@@ -13,10 +13,13 @@ struct TileNeeds {
 };
 TileNeeds tile_needs(const TileSchedule& schedule);
 
+// A square of pixels and what its outputs see, for the variant "halo".
+inline constexpr int kHaloSide = 8, kHaloFilters = 4, kHaloChannels = 4;
+
 // The matrix unit that fragments run on, and its stand-in for tests: the same shader over shared memory, for devices without
 // one.
-inline constexpr const char* kFragmentUnit = "coop-f16";
-inline constexpr const char* kEmulatedUnit = "coop-f16-emulated";
+inline constexpr const char* kFragmentUnit = "coopmat-f16";
+inline constexpr const char* kEmulatedUnit = "coopmat-f16-emulated";
 inline constexpr int kFragment = 16;    // rows, columns and depth of a fragment
 inline constexpr int kFragmentPad = 8;  // halves between the rows of a tile: 16 bytes, another bank for each
 
