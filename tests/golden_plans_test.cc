@@ -22,7 +22,7 @@ namespace {
 const std::string kFolder = SPARKLE_SOURCE_DIR "/tests/golden_plans/";
 constexpr const char* kNetworks[] = {"resnet50",      "mobilenetv2",    "squeezenet1.1",   "unet",
                                      "upscale2x",     "preactivation",  "resnext",         "replknet",
-                                     "tiny_detector", "tiny_attention", "mobilenetv2_f16", "mobilenetv2_bf16"};
+                                     "tiny_detector", "tiny_attention", "mobilenetv2_f16", "mobilenetv2_bf16", "halves"};
 // Single operators of tests/vectors, for the families that no network here has.
 constexpr const char* kOperators[] = {
     "scatterelements_add",       "topk_smallest",         "cumsum_reverse",         "trilu_upper",
@@ -76,6 +76,22 @@ Graph resnext() {
   return b.done(block(x, 256, 256, 512, 2));
 }
 
+// A residual block whose tensors are all f16: the sums that matrix units are for.
+Graph halves() {
+  testing::GraphBuilder b;
+  b.graph.name = "halves";
+  const TensorId x = b.input({1, 64, 56, 56}, DType::f16);
+  ConvOp conv;
+  conv.pads_begin = conv.pads_end = {1, 1};
+  const auto layer = [&](TensorId from) {
+    HostTensor w = HostTensor::zeros(DType::f16, {64, 64, 3, 3});
+    for (int64_t i = 0; i < w.elements(); ++i) w.data<uint16_t>()[i] = static_cast<uint16_t>(0x2c00 + i % 512);
+    const TensorId weights = b.graph.add_constant("w" + std::to_string(b.graph.tensors.size()), w);
+    return b.op("Conv", conv, {from, weights});
+  };
+  return b.done(b.pointwise(PointwiseOp::add, {layer(b.pointwise(PointwiseOp::relu, {layer(x)})), x}));
+}
+
 // A network as it comes from a file that holds it in 16 bits and casts it at load: constants in f32 with values of that type.
 void cast_weights(Graph& graph, DType type) {
   for (GraphTensor& t : graph.tensors) {
@@ -91,6 +107,7 @@ void cast_weights(Graph& graph, DType type) {
 }
 
 Result<Graph> network(const std::string& name) {
+  if (name == "halves") return testing::ready(halves());
   if (name == "preactivation") return testing::ready(preactivation());
   if (name == "resnext") return testing::ready(resnext());
   const bool single = std::find(std::begin(kOperators), std::end(kOperators), name) != std::end(kOperators);
@@ -244,6 +261,10 @@ TEST(GoldenPlans, UseEveryAlgorithmAndFusion) {
       seen["concat in place"] += !step.problem.empty() && name_of(y.shape, y.layout) == "nhwc+view";
     }
   }
+  // What only GPUs have kernels for.
+  const auto on_gpu = plan_of("halves", "radeon-rx-7900-xtx");
+  ASSERT_TRUE(on_gpu.ok()) << on_gpu.error().message;
+  for (const PlanStep& step : on_gpu->steps) ++seen[step.algorithm];
   for (int i = 0; i < kFamilies; ++i) {
     const std::string family(name_of(static_cast<Family>(i)));
     EXPECT_GT(seen["family " + family], 0) << family;

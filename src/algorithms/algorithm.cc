@@ -43,7 +43,7 @@ StagePlan depthwise_stages(const AnchorCall& call) {
 Reason grouped_applies(const AnchorCall& call) {
   const Problem& p = call.problem;
   if (p.kind != ProblemKind::conv || p.rank != 2) return Reason::not_this_family;
-  if (p.dtype != "f32") return Reason::type_not_served;
+  if (!computed_in_f32(p)) return Reason::type_not_served;
   const int64_t depth = p.groups > 1 ? p.c / p.groups : 0;
   return p.c == p.k && (depth == 2 || depth == 4 || depth == 8 || depth == 16) ? Reason::none : Reason::groups_not_served;
 }
@@ -59,7 +59,7 @@ StagePlan grouped_stages(const AnchorCall& call) {
 Reason direct_applies(const AnchorCall& call) {
   const Problem& p = call.problem;
   if (p.kind != ProblemKind::conv || p.rank != 2) return Reason::not_this_family;
-  if (p.dtype != "f32") return Reason::type_not_served;
+  if (!computed_in_f32(p)) return Reason::type_not_served;
   // Groups of a few maps would leave most of a vector idle.
   if (p.groups > 1 && p.k / p.groups < 4) return Reason::groups_not_served;
   return p.c / p.groups <= most_direct_channels(p.window) ? Reason::none : Reason::filter_not_served;
@@ -73,7 +73,7 @@ StagePlan direct_stages(const AnchorCall& call) {
   return {{whole_call(call, params)}, {}};
 }
 
-constexpr std::array<Algorithm, 10> kAlgorithms = {{
+constexpr std::array<Algorithm, 11> kAlgorithms = {{
     {"depthwise", "every channel has filters of its own", depthwise_applies, depthwise_stages},
     {"grouped", "several groups of a few channels in one vector", grouped_applies, grouped_stages},
     {"gemm", "implicit matrix product: no im2col buffer", gemm_applies, gemm_stages},
@@ -88,6 +88,7 @@ constexpr std::array<Algorithm, 10> kAlgorithms = {{
      winograd_error<4>},
     {"winograd6", "3x3 by tiles of 6x6 outputs: 5 times fewer products", winograd_applies, winograd_stages<6>,
      winograd_error<6>},
+    {"matrix_f16", "the product with both operands rounded to f16, for matrix units", halves_applies, halves_stages, halves_error},
     {"fft", "large filters by fast Fourier transforms of tiles", fft_applies, fft_stages, fft_error},
 }};
 

@@ -8,7 +8,7 @@ Reason fft_applies(const AnchorCall& call) {
   const Problem& p = call.problem;
   // A third axis would be one more pass over planes that the L2 does not hold.
   if (p.kind != ProblemKind::conv || p.rank > 2) return Reason::not_this_family;
-  if (p.dtype != "f32") return Reason::type_not_served;
+  if (!computed_in_f32(p)) return Reason::type_not_served;
   // Filters of three taps and fewer spare few products: what is predicted there lies within the errors of predictions.
   const Triple& filter = p.window.filter;
   return filter[1] > 3 || filter[2] > 3 ? Reason::none : Reason::filter_not_served;

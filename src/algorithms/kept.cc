@@ -6,7 +6,7 @@ template <DType kKept>
 Reason kept_applies(const AnchorCall& call) {
   const Problem& p = call.problem;
   if (p.kind == ProblemKind::conv_transpose || !call.fit) return Reason::not_this_family;  // weights that change come in f32
-  if (p.dtype != "f32" || call.inputs[1].dtype != DType::f32) return Reason::type_not_served;
+  if (!computed_in_f32(p) || call.inputs[1].dtype != DType::f32) return Reason::type_not_served;
   return fit_in<kKept>(call) == Fit::never ? Reason::too_inaccurate : Reason::none;
 }
 

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "families/types.h"
+
 namespace sparkle {
 namespace {
 constexpr std::array<std::string_view, 3> kNames = {"conv", "conv_transpose", "matmul"};
@@ -46,7 +48,7 @@ std::string short_name(const Problem& p) {
 
 ProblemOperands operands_of(const Problem& p) {
   ProblemOperands operands;
-  const DType dtype = dtype_from(p.dtype).value_or(DType::f32);
+  const DType dtype = computed_in(dtype_from(p.dtype).value_or(DType::f32));
   const auto add = [&](const Dims& shape, bool maps) {
     operands.inputs.push_back({dtype, shape, maps ? channels_last(shape) : row_major(shape)});
   };

@@ -32,6 +32,14 @@ Reason fft_applies(const AnchorCall& call);
 StagePlan fft_stages(const AnchorCall& call);
 double fft_error(const AnchorCall& call);
 
+// Sums of products whose operands are rounded to 16 bits, for matrix units.
+Reason halves_applies(const AnchorCall& call);
+StagePlan halves_stages(const AnchorCall& call);
+double halves_error(const AnchorCall& call);
+
+// Operators on f16 are computed in f32 by algorithms without 16-bit products.
+inline bool computed_in_f32(const Problem& problem) { return problem.dtype == "f32" || problem.dtype == "f16"; }
+
 // A transposed convolution as ordinary ones of stride 1: one per phase of the stride (and per group).
 StagePlan transposed_stages(const AnchorCall& call);
 // At most how many that are.

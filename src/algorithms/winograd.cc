@@ -7,7 +7,7 @@ namespace sparkle {
 Reason winograd_applies(const AnchorCall& call) {
   const Problem& p = call.problem;
   if (p.kind != ProblemKind::conv || p.rank != 2) return Reason::not_this_family;
-  if (p.dtype != "f32") return Reason::type_not_served;
+  if (!computed_in_f32(p)) return Reason::type_not_served;
   const Window& w = p.window;
   if (w.filter != Triple{1, 3, 3} || w.stride != Triple{1, 1, 1} || w.dilation != Triple{1, 1, 1})
     return Reason::filter_not_served;

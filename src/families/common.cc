@@ -10,6 +10,8 @@ namespace sparkle {
 // machine was busy, once kept, would pick the wrong unit for good.
 constexpr std::array<std::string_view, 4> kServedUnits = {"avx512", "avx2", "sve", "neon"};
 constexpr std::array<std::string_view, 1> kVulkanUnits = {"fma-f32"};
+// Units of GPUs that only stages on 16-bit operands use.
+constexpr std::array<std::string_view, 1> kVulkanHalfUnits = {"coopmat-f16"};
 // Units that only stages on 8-bit integers use.
 constexpr std::array<std::string_view, 4> kIntegerUnits = {"avx512-vnni", "avx-vnni", "avx2-int16", "neon-dot"};
 constexpr std::array<std::string_view, 1> kVulkanIntegerUnits = {"dot-i8"};
@@ -18,7 +20,7 @@ bool has_kernels(const Device& device, const MathUnit& unit) {
   const auto listed = [&](const auto& list) { return std::find(list.begin(), list.end(), unit.name) != list.end(); };
   switch (device.kind) {
     case DeviceKind::cpu: return listed(kServedUnits) || listed(kIntegerUnits);
-    case DeviceKind::vulkan: return listed(kVulkanUnits) || listed(kVulkanIntegerUnits);
+    case DeviceKind::vulkan: return listed(kVulkanUnits) || listed(kVulkanIntegerUnits) || listed(kVulkanHalfUnits);
     case DeviceKind::cuda: return false;
   }
   return false;

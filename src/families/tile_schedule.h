@@ -15,11 +15,13 @@ struct TileSchedule {
   int subgroup = 0;  // threads that run in step; 0: the driver's choice
   int depth = 1;     // tiles of the operands in flight
   int split = 1;     // workgroups that share a sum
+  int pad = 0;       // words between the columns of a tile in shared memory, against bank conflicts
+  int unroll = 1;    // steps of k written out
 
   template <class V>
   void visit(V& v) {
     v("variant", variant), v("unit", unit), v("m", m), v("n", n), v("k", k), v("thread_m", thread_m);
-    v("thread_n", thread_n), v("subgroup", subgroup), v("depth", depth), v("split", split);
+    v("thread_n", thread_n), v("subgroup", subgroup), v("depth", depth), v("split", split), v("pad", pad), v("unroll", unroll);
   }
   friend bool operator==(const TileSchedule&, const TileSchedule&) = default;
 };

@@ -118,11 +118,9 @@ Result<Choice> unfused(const AnchorCall& call, const Choice& gemm, const Device&
   return choice;
 }
 
-}  // namespace
-
-Result<std::vector<Level>> ladder_of(const Problem& problem, const Device& device, const PlanOptions& options) {
-  const AnchorCall call = call_of(problem);
-  std::vector<Level> levels;
+// Rungs of a CPU: from plain loops to the planner's product.
+Status add_cpu_levels(std::vector<Level>& levels, const Problem& problem, const AnchorCall& call, const Device& device,
+                      const PlanOptions& options) {
   PlanOptions plain = options;
   plain.algorithm = "gemm", plain.variant = "plain";
   SPARKLE_TRY(naive, choose(call, device, plain));
@@ -143,6 +141,31 @@ Result<std::vector<Level>> ladder_of(const Problem& problem, const Device& devic
     levels.push_back(std::move(tiled));
     levels.push_back({"implicit GEMM", "no im2col, taps in the padding left out, what comes next fetched", false, gemm, ""});
   }
+  return ok();
+}
+
+// Rungs of a GPU: the gemm family's variants for it, in the order of their table.
+Status add_gpu_levels(std::vector<Level>& levels, const AnchorCall& call, const Device& device, const PlanOptions& options) {
+  for (const Variant& variant : info(Family::gemm).variants) {
+    if (variant.device != device.kind || variant.unit != UnitKind::vector_fma) continue;
+    PlanOptions forced = options;
+    forced.algorithm = "gemm", forced.variant = variant.name;
+    Level level{std::string(variant.name), std::string(variant.note), false, {}, ""};
+    auto choice = choose(call, device, forced);
+    if (choice.ok()) level.choice = std::move(*choice);
+    else level.absent = choice.error().message;
+    levels.push_back(std::move(level));
+  }
+  return ok();
+}
+
+}  // namespace
+
+Result<std::vector<Level>> ladder_of(const Problem& problem, const Device& device, const PlanOptions& options) {
+  const AnchorCall call = call_of(problem);
+  std::vector<Level> levels;
+  SPARKLE_CHECK(device.kind == DeviceKind::cpu ? add_cpu_levels(levels, problem, call, device, options)
+                                               : add_gpu_levels(levels, call, device, options));
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.name == "gemm") continue;
     Level level{std::string(algorithm.name), std::string(algorithm.note), false, {}, ""};

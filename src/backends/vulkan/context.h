@@ -22,6 +22,7 @@ struct ContextOptions {
   bool force_staging = false;  // the host never sees device memory, as on cards of their own
   bool one_queue = false;      // copies go where kernels go even where there is a queue for copies
   bool capture = false;        // keep what the driver made of each shader: statistics and machine code
+  bool compile_only = false;   // pipelines alone, for drivers without memory behind them
   std::string cache_folder;    // of compiled pipelines; empty: the user's cache folder
   bool cache = true;
   // Kernels are tried before their first use on a driver, `try_timeout` at most each; `try_elsewhere` does it in a process of

@@ -148,7 +148,7 @@ void describe(PhysicalDevice& device) {
   f.i64 = features.features.shaderInt64;
   f.dot = f13.shaderIntegerDotProduct && v13.integerDotProduct4x8BitPackedSignedAccelerated;
   f.subgroup_size = f13.subgroupSizeControl && (v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
-  f.cooperative = coop.cooperativeMatrix && f12.vulkanMemoryModel;
+  f.cooperative = coop.cooperativeMatrix && f12.vulkanMemoryModel && f.f16;
   f.statistics = executable.pipelineExecutableInfo;
   f.least_subgroup = v13.minSubgroupSize;
   f.most_subgroup = v13.maxSubgroupSize;
@@ -170,7 +170,6 @@ void describe(PhysicalDevice& device) {
   const VkPhysicalDeviceLimits& limits = plain.limits;
   d.limits.max_threads_per_group = static_cast<int>(limits.maxComputeWorkGroupInvocations);
   d.limits.shared_bytes_per_group = limits.maxComputeSharedMemorySize;
-  d.limits.subgroup_size = static_cast<int>(v11.subgroupSize);
   d.limits.max_buffer_bytes = static_cast<int64_t>(std::min<uint64_t>(v11.maxMemoryAllocationSize, INT64_MAX));
 
   MemoryLevel shared;
@@ -188,7 +187,10 @@ void describe(PhysicalDevice& device) {
       dram.bytes = std::max(dram.bytes, static_cast<int64_t>(memory.memoryHeaps[i].size));
   d.memory.push_back(dram);
 
-  const int lanes = static_cast<int>(v11.subgroupSize);
+  // A unit is as wide as the smallest subgroup: wider ones take several steps (RDNA: 32 and 64).
+  const uint32_t width = f.subgroup_size ? std::max(1u, f.least_subgroup) : v11.subgroupSize;
+  d.limits.subgroup_size = static_cast<int>(f.subgroup_size ? std::max(f.most_subgroup, width) : v11.subgroupSize);
+  const int lanes = static_cast<int>(width);
   d.units.push_back(vector_unit("fma-f32", DType::f32, lanes, 1));
   if (f.f16) d.units.push_back(vector_unit("fma-f16", DType::f16, lanes, 2));
   if (f.dot) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "backends/vulkan/fragment_types.h"
 #include "backends/vulkan/shaders.h"
 #include "base/cache_folder.h"
 
@@ -121,7 +122,7 @@ std::vector<const Pipeline*> Pipelines::all() const {
 Result<const Pipeline*> Pipelines::get(const PipelineRequest& request) {
   const Shader* shader = shader_named(request.shader);
   if (!shader) return Error{Reason::internal, "There is no shader '" + std::string(request.shader) + "'; please report it."};
-  return get(std::string(shader->name), shader->words, request.constants, request.subgroup);
+  return get(std::string(shader->name), with_fragment_types(shader->words), request.constants, request.subgroup);
 }
 
 Result<const Pipeline*> Pipelines::get(const std::string& name, std::span<const uint32_t> words,

@@ -136,6 +136,12 @@ double sum_length(const Stage& stage) {
   return 64;
 }
 
+double rounded_to_half(double value) {
+  std::byte half[2];
+  store_element(DType::f16, value, half);
+  return load_element(DType::f16, half);
+}
+
 Status failed(const std::string& what) { return Error{Reason::failed_probe, what}; }
 
 Status compare(Operand& got, Operand& wanted, double tolerance) {
@@ -164,17 +170,22 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
   std::normal_distribution<float> normal;
   std::vector<Operand> inputs, outputs, wanted;
   std::vector<TensorView> in, out;
+  // Where operands are rounded to 16 bits, drivers may round either way: they get numbers of 16 bits.
+  const auto* product = std::get_if<GemmParams>(&stage.params);
+  const bool halves = product && product->halves;
   for (const TensorDesc& d : stage.inputs) {
     Operand& operand = inputs.emplace_back(d);
     const double spread = d.dtype == DType::f32 ? 1 : 60;  // of integers: most values of a byte
     for_each_index(d.shape, [&](const Dims& at) {
-      store_element(d.dtype, spread * static_cast<double>(normal(random)), element_at(operand.view(), at));
+      const double value = spread * static_cast<double>(normal(random));
+      store_element(d.dtype, halves ? rounded_to_half(value) : value, element_at(operand.view(), at));
     });
   }
-  // One NaN among the values of the first operand must come out where it goes in, and nowhere else.
+  // One NaN among the values of the first operand must come out where it goes in, and nowhere else; but transforms of tiles carry
+  // it to all of their tile.
   Dims last = stage.inputs[0].shape;
   for (int i = 0; i < last.size(); ++i) last[i] -= 1;
-  if (stage.inputs[0].dtype == DType::f32)
+  if (stage.inputs[0].dtype == DType::f32 && !std::holds_alternative<WinogradParams>(stage.params))
     store_element(DType::f32, std::numeric_limits<double>::quiet_NaN(), element_at(inputs[0].view(), last));
   for (const TensorDesc& d : stage.outputs) {
     outputs.emplace_back(d);
@@ -284,6 +295,10 @@ std::vector<Stage> stages_of(const Trial& t) {
       if (p.loader == Loader::dense) return {dense_stage(p, 7, 5, 9, 3), dense_stage(p, 9, 12, 8, 0)};
       return {window_stage(p, p.window, &p.epilogue, p.groups, false, 3, 1),
               window_stage(p, p.window, &p.epilogue, p.groups, false, 8, 0)};
+    }
+    case Family::winograd: {
+      const auto& p = std::get<WinogradParams>(t.params);
+      return {window_stage(p, p.window, &p.epilogue, 1, false, 3, 1), window_stage(p, p.window, &p.epilogue, 1, false, 8, 0)};
     }
     case Family::depthwise: {
       const auto& p = std::get<DepthwiseParams>(t.params);

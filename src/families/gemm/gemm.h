@@ -20,10 +20,11 @@ struct GemmParams {
   int64_t groups = 1;
   Window window;
   Epilogue epilogue;
+  bool halves = false;  // x and w are rounded to f16 before they are multiplied; sums stay in f32
 
   template <class V>
   void visit(V& v) {
-    v("loader", loader), v("groups", groups), v("window", window), v("epilogue", epilogue);
+    v("loader", loader), v("groups", groups), v("window", window), v("epilogue", epilogue), v("halves", halves);
   }
   friend bool operator==(const GemmParams&, const GemmParams&) = default;
 };

@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "families/gemm/gemm_shape.h"
 #include "families/stage.h"
 
 namespace sparkle {
@@ -15,6 +16,8 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
 
 // The same for GPUs: products in tiles of workgroups.
 Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& schedule, const Device& device);
+// Tiles for products of another family's; `variant` is that family's.
+std::vector<TileSchedule> product_tiles(const GemmSizes& sizes, std::string_view variant, const Device& device);
 std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not);
 
 // And of 8-bit integers.

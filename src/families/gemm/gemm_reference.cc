@@ -1,5 +1,6 @@
 // The definition of the gemm family: plain loops, sums in double precision, any layout and pitch. Types: f32 and f64; whole
 // numbers lie in gemm_integers.cc, 8-bit ones with an epilogue in families/integers.h.
+#include "families/element.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
 #include "families/integers.h"
@@ -10,6 +11,14 @@ namespace {
 double load(const TensorView& t, int64_t at) {
   if (t.desc.dtype == DType::f64) return t.at_origin<double>()[at];
   return static_cast<double>(t.at_origin<float>()[at]);
+}
+// An operand of the products.
+double factor(const TensorView& t, int64_t at, bool halves) {
+  const double value = load(t, at);
+  if (!halves) return value;
+  std::byte half[2];
+  store_element(DType::f16, value, half);
+  return load_element(DType::f16, half);
 }
 void store(const TensorView& t, int64_t at, double value) {
   if (t.desc.dtype == DType::f64) {
@@ -57,8 +66,8 @@ void window_reference(const GemmParams& p, std::span<const TensorView> inputs, c
                   const int64_t xat = n * x.pitch_n + d * x.pitch_d + h * x.pitch_h + v * x.pitch_w;
                   const int64_t wat = k * w.pitch_n + t0 * w.pitch_d + t1 * w.pitch_h + t2 * w.pitch_w;
                   for (int64_t c = 0; c < group_c; ++c)
-                    sum +=
-                        load(inputs[0], xat + (k / group_k * group_c + c) * x.pitch_c) * load(inputs[1], wat + c * w.pitch_c);
+                    sum += factor(inputs[0], xat + (k / group_k * group_c + c) * x.pitch_c, p.halves) *
+                           factor(inputs[1], wat + c * w.pitch_c, p.halves);
                 }
             const auto place = [&](const TensorView& t) {
               const FeatureMap map = feature_map(t.desc);
@@ -87,7 +96,8 @@ void dense_reference(const GemmParams& p, std::span<const TensorView> inputs, co
     };
     const int64_t a_at = place(inputs[0].desc, 0), b_at = place(inputs[1].desc, 1);
     double sum = 0;
-    for (int64_t k = 0; k < depth; ++k) sum += load(inputs[0], a_at + k * a_k) * load(inputs[1], b_at + k * b_k);
+    for (int64_t k = 0; k < depth; ++k)
+      sum += factor(inputs[0], a_at + k * a_k, p.halves) * factor(inputs[1], b_at + k * b_k, p.halves);
     const double value =
         finish(p.epilogue, inputs.subspan(2), sum, index[rank - 1], [&](const TensorView& t) { return place(t.desc, -1); });
     store(output, place(y, -1), value);

@@ -86,6 +86,10 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
     why_not = Reason::backend_lacks_variant;
     return {};
   }
+  if (std::get<GemmParams>(stage.params).halves) {  // what matrix units are for
+    why_not = Reason::unit_missing;
+    return {};
+  }
   const bool for_integers = variant.unit == UnitKind::dot_product;
   if (for_integers != is_integer(stage.inputs)) {
     why_not = Reason::type_not_served;

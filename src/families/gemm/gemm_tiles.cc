@@ -1,4 +1,6 @@
 // Products on GPUs: tiles of workgroups derived from the sizes of the stage and of the device, and what they move.
+#include "families/gemm/gemm_tiles.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -9,21 +11,198 @@
 namespace sparkle {
 namespace {
 
-// A workgroup's tile and a thread's part of it. Threads keep part + row + column in registers: 8 x 8 needs some 100 of the 255
-// that NVIDIA and AMD give a thread, and reads two words of shared memory for eight products.
-struct TileShape {
-  int m, n, k, thread_m, thread_n;
-  int threads() const { return m / thread_m * (n / thread_n); }
-  // Both operands of one step, the left one with four columns more against bank conflicts (gemm_tile.comp).
-  int64_t shared_bytes() const { return 4 * (int64_t{k} * (m + 4) + int64_t{k} * n); }
+constexpr int kNaiveThreads = 64, kGroupThreads = 256;
+// A core hides its latencies by about so many threads; what they share must fit it together.
+constexpr int kThreadsInFlight = 384;
+// What a device leaves unsaid: registers of a thread that all GPUs of today have, shared memory that Vulkan promises.
+constexpr int kUnknownRegisters = 256;
+constexpr int64_t kUnknownShared = 16384;
+// So many products are written out: then the loop's own instructions are few, and the code stays in the instruction cache.
+constexpr int kProductsInARow = 128;
+// Words that a thread has on their way for the next step: with more of them compilers run out of registers for addresses.
+constexpr int kMostFetched = 24;
+constexpr int kAddresses = 96;
+constexpr int kLeastSteps = 8;  // of k that are worth a workgroup of their own
+
+// Parts of a thread, and threads along m and n. Large parts read less from shared memory, small ones fill more cores.
+struct Pair {
+  int m, n;
 };
-constexpr TileShape kShapes[] = {{128, 128, 16, 8, 8}, {128, 64, 16, 8, 4}, {64, 128, 16, 4, 8}, {64, 64, 16, 4, 4},
-                                 {64, 64, 16, 8, 8},   {64, 32, 16, 4, 4},  {32, 64, 16, 4, 4},  {32, 32, 32, 4, 4}};
-constexpr int kNaiveThreads = 64;
+constexpr Pair kParts[] = {{8, 8}, {8, 4}, {4, 8}, {4, 4}};
+constexpr Pair kGrids[] = {{16, 16}, {16, 8}, {8, 16}, {8, 8}};
+// The same for subgroups on matrix units, in fragments and subgroups.
+constexpr Pair kFragmentParts[] = {{4, 4}, {4, 2}, {2, 2}};
+constexpr Pair kSubgroupGrids[] = {{2, 2}, {4, 1}, {1, 4}, {2, 1}, {1, 1}};
 
 double up(double a, double b) { return std::ceil(a / b); }
+int divided(int a, int b) { return (a + b - 1) / b; }
+
+bool on_fragments(const TileSchedule& s) { return s.variant == "cooperative"; }
+// Variants that keep no tile of both operands in shared memory: they read from caches, once per thread.
+bool without_tiles(const TileSchedule& s) { return s.variant != "implicit" && s.variant != "points" && !on_fragments(s); }
+
+// Of one core.
+int64_t shared_bytes(const Device& device) {
+  const int64_t limit = device.limits.shared_bytes_per_group;
+  const MemoryLevel* level = device.level("shared");
+  const int64_t core = level && level->bytes > 0 ? level->bytes / std::max(1, level->shared_by) : 0;
+  return std::max(limit > 0 ? limit : kUnknownShared, core);
+}
+
+bool fits(const TileSchedule& s, const Device& device) {
+  const TileNeeds needs = tile_needs(s);
+  const DeviceLimits& limits = device.limits;
+  const int groups = std::max(1, divided(kThreadsInFlight, needs.threads));
+  return (s.m + s.n) * s.k <= kMostFetched * needs.threads &&
+         (limits.max_threads_per_group == 0 || needs.threads <= limits.max_threads_per_group) &&
+         (limits.shared_bytes_per_group == 0 || needs.shared_bytes <= limits.shared_bytes_per_group) &&
+         needs.shared_bytes * groups <= shared_bytes(device) &&
+         needs.registers <= (limits.registers_per_thread > 0 ? limits.registers_per_thread : kUnknownRegisters);
+}
+
+// Sizes that subgroups may be demanded in, the unit's own width first: it issues one instruction per step, and RDNA3 pairs
+// instructions only there; wider ones need fewer instructions for addresses. {0}: there is no choice.
+std::vector<int> subgroup_sizes(const MathUnit& unit, const Device& device) {
+  const int least = unit.kind == UnitKind::vector_fma ? unit.n : device.limits.subgroup_size,
+            most = device.limits.subgroup_size;
+  if (least <= 0 || most <= least) return {0};
+  return {least, most};
+}
+
+// Whether the stage has what this file's kernels read and write.
+bool in_f32(const Stage& stage) {
+  const auto wide = [](const TensorDesc& d) { return d.dtype == DType::f32; };
+  return std::all_of(stage.inputs.begin(), stage.inputs.end(), wide) && wide(stage.outputs[0]);
+}
+
+double tiles_of(const TileSchedule& s, const GemmSizes& sizes) {
+  return static_cast<double>(sizes.instances) * up(static_cast<double>(sizes.m), s.m) * up(static_cast<double>(sizes.n), s.n);
+}
+
+// Windows of two dimensions whose patch of inputs fits shared memory.
+bool halo_fits(const Stage& stage, const Device& device) {
+  const auto& p = std::get<GemmParams>(stage.params);
+  const Window& w = p.window;
+  if (p.loader != Loader::window || w.filter[0] != 1 || w.stride[0] != 1 || w.pad_begin[0] != 0) return false;
+  int64_t words = kHaloChannels;
+  for (const size_t at : {1, 2}) words *= (kHaloSide - 1) * w.stride[at] + (w.filter[at] - 1) * w.dilation[at] + 1;
+  return feature_map(stage.outputs[0]).d == 1 && feature_map(stage.inputs[0]).d == 1 && 4 * words <= shared_bytes(device) &&
+         (device.limits.shared_bytes_per_group == 0 || 4 * words <= device.limits.shared_bytes_per_group);
+}
+
+// Four channels of each pixel lie side by side.
+bool whole_fours(const Stage& stage) {
+  const TensorDesc& x = stage.inputs[0];
+  const auto& p = std::get<GemmParams>(stage.params);
+  const int channel = p.loader == Loader::window ? 1 : x.shape.size() - 1;
+  bool fours = x.layout.pitch[channel] == 1 && x.layout.offset % 4 == 0 && x.shape[channel] / std::max<int64_t>(1, p.groups) % 4 == 0;
+  for (int i = 0; i < x.shape.size(); ++i) fours &= i == channel || x.layout.pitch[i] % 4 == 0;
+  return fours;
+}
+
+// The schedule, and the same with each sum split over workgroups where whole sums would leave cores idle.
+void add_splits(const TileSchedule& s, const GemmSizes& sizes, const Device& device, std::vector<TileSchedule>& found) {
+  found.push_back(s);
+  const double tiles = tiles_of(s, sizes), steps = up(static_cast<double>(sizes.k), s.k);
+  const int split =
+      static_cast<int>(std::min(std::floor(device.cores / std::max(1.0, tiles)), std::floor(steps / kLeastSteps)));
+  if (split < 2) return;
+  TileSchedule parts = s;
+  parts.split = split;
+  found.push_back(parts);
+}
+
+std::vector<TileSchedule> register_tiles(TileSchedule s, const GemmSizes& sizes, const MathUnit& unit, const Device& device) {
+  std::vector<TileSchedule> found;
+  s.depth = 2, s.pad = 4;  // fours of columns stay aligned
+  for (const Pair part : kParts)
+    for (const Pair grid : kGrids) {
+      s.m = part.m * grid.m, s.n = part.n * grid.n, s.thread_m = part.m, s.thread_n = part.n;
+      // The deepest tile that fits: fewer barriers. Each thread loads at least four elements of both operands.
+      for (s.k = 32; s.k >= 8 && (!fits(s, device) || (s.k == 32 && sizes.k <= 16)); s.k /= 2) {
+      }
+      const int threads = grid.m * grid.n;
+      if (s.k < 8 || s.m * s.k / 4 < threads || s.n * s.k / 4 < threads) continue;
+      s.unroll = std::min(s.k, kProductsInARow / (part.m * part.n));
+      for (const int size : subgroup_sizes(unit, device)) {
+        if (size > threads) continue;
+        s.subgroup = size;
+        add_splits(s, sizes, device, found);
+      }
+    }
+  return found;
+}
+
+std::vector<TileSchedule> fragment_tiles(TileSchedule s, const GemmSizes& sizes, const Device& device) {
+  std::vector<TileSchedule> found;
+  s.depth = 2, s.pad = kFragmentPad;
+  std::vector<int> subgroups = {std::max(1, device.limits.subgroup_size)};
+  if (const MathUnit* lanes = best_vector_unit(device); lanes && lanes->n > 1 && lanes->n < subgroups[0])
+    subgroups.insert(subgroups.begin(), lanes->n);
+  for (const Pair part : kFragmentParts)
+    for (const Pair grid : kSubgroupGrids) {
+      s.thread_m = part.m * kFragment, s.thread_n = part.n * kFragment;
+      s.m = s.thread_m * grid.m, s.n = s.thread_n * grid.n;
+      for (const int size : subgroups) {
+        s.subgroup = size;
+        for (s.k = 32; s.k >= kFragment && !fits(s, device); s.k /= 2) {
+        }
+        const int threads = grid.m * grid.n * size;
+        if (s.k < kFragment || s.m * s.k / 4 < threads || s.n * s.k / 4 < threads) continue;
+        add_splits(s, sizes, device, found);
+      }
+    }
+  return found;
+}
+
+// Tiles that waste much more than the best of them on rows and columns that there are not are left out.
+void drop_wasteful(std::vector<TileSchedule>& found, const GemmSizes& sizes) {
+  double least = 0;
+  const auto padded = [&](const TileSchedule& s) { return tiles_of(s, sizes) * s.m * s.n; };
+  for (const TileSchedule& s : found) least = least == 0 ? padded(s) : std::min(least, padded(s));
+  std::erase_if(found, [&](const TileSchedule& s) { return padded(s) > 1.5 * least; });
+}
 
 }  // namespace
+
+// Registers: a thread's sums, its parts of a row and a column (twice: compilers read ahead), what it fetches for the next step,
+// where its rows lie (two words for each that it fetches), and up to 96 words of addresses and of what was read ahead. The last
+// is what RADV takes on RDNA2, RDNA3 and Vega (tests/vulkan_codegen_test.cc).
+TileNeeds tile_needs(const TileSchedule& s) {
+  TileNeeds needs;
+  if (without_tiles(s)) {
+    needs.threads = s.m / s.thread_m * (s.n / s.thread_n);
+    needs.registers = s.thread_m * s.thread_n + 12 * (s.thread_m + s.thread_n) + 48;
+    return needs;
+  }
+  if (on_fragments(s)) {
+    const int subgroups = (s.m / s.thread_m) * (s.n / s.thread_n), lanes = std::max(1, s.subgroup);
+    needs.threads = subgroups * lanes;
+    needs.shared_bytes =
+        2 * (int64_t{s.m} * (s.k + s.pad) + int64_t{s.k} * (s.n + s.pad)) + int64_t{4} * subgroups * kFragment * kFragment;
+    // Fragments of both operands are 8 words in each lane of 16 rows; RDNA3 keeps each half of a subgroup a copy.
+    const int rows = s.thread_m / kFragment, columns = s.thread_n / kFragment;
+    needs.registers = rows * columns * kFragment * kFragment / lanes + 8 * (rows + columns) +
+                      (3 * s.m + s.n) * s.k / needs.threads + kAddresses;
+    return needs;
+  }
+  needs.threads = s.m / s.thread_m * (s.n / s.thread_n);
+  needs.shared_bytes = 4 * (int64_t{s.k} * (s.m + s.pad) + int64_t{s.k} * s.n);
+  needs.registers =
+      s.thread_m * s.thread_n + 2 * (s.thread_m + s.thread_n) + (3 * s.m + s.n) * s.k / needs.threads + kAddresses;
+  return needs;
+}
+
+std::vector<TileSchedule> product_tiles(const GemmSizes& sizes, std::string_view variant, const Device& device) {
+  const MathUnit* unit = best_vector_unit(device);
+  if (!unit) return {};
+  TileSchedule s;
+  s.variant = variant;
+  s.unit = unit->name;
+  auto found = register_tiles(s, sizes, *unit, device);
+  drop_wasteful(found, sizes);
+  return found;
+}
 
 std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   if (is_integer_tile(variant.name)) return gemm_integer_tile_schedules(stage, variant, device, why_not);
@@ -31,29 +210,32 @@ std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& var
     why_not = reason;
     return std::vector<Schedule>{};
   };
-  const MathUnit* unit = best_vector_unit(device);
+  const bool halves = std::get<GemmParams>(stage.params).halves, fragments = variant.unit == UnitKind::matrix;
+  if (halves != fragments) return refuse(Reason::type_not_served);
+  const MathUnit* unit = fragments ? device.unit(kFragmentUnit) : best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);
-  for (const TensorDesc& d : stage.inputs)
-    if (d.dtype != DType::f32) return refuse(Reason::type_not_served);
-  if (stage.outputs[0].dtype != DType::f32) return refuse(Reason::type_not_served);
+  if (fragments && (unit->m != kFragment || unit->n != kFragment || unit->k != kFragment)) return refuse(Reason::unit_missing);
+  if (!in_f32(stage)) return refuse(Reason::type_not_served);
   TileSchedule s;
   s.variant = variant.name;
   s.unit = unit->name;
-  if (variant.name == "naive") {
-    s.m = kNaiveThreads, s.n = 1, s.k = 1;
+  if (variant.name == "halo" && !halo_fits(stage, device)) return refuse(Reason::filter_not_served);
+  if (variant.name == "fours" && !whole_fours(stage)) return refuse(Reason::layout_not_served);
+  if (without_tiles(s)) {
+    s.m = variant.name == "naive" ? kNaiveThreads : kGroupThreads, s.n = 1, s.k = 1;
+    if (variant.name == "halo") s.m = kHaloSide * kHaloSide, s.n = kHaloFilters, s.k = kHaloChannels;
+    if (variant.name == "fours") s.m = 64, s.n = 4, s.k = 4;
+    if (variant.name == "several") s.m = 128, s.n = 32, s.k = 4, s.thread_m = s.thread_n = 4;
+    if (device.limits.max_threads_per_group > 0 && tile_needs(s).threads > device.limits.max_threads_per_group)
+      return refuse(Reason::too_few_registers);
     return {s};
   }
-  std::vector<Schedule> found;
-  const int64_t shared = device.limits.shared_bytes_per_group, threads = device.limits.max_threads_per_group;
-  for (const TileShape& shape : kShapes) {
-    if (shared > 0 && shape.shared_bytes() > shared) continue;
-    if (threads > 0 && shape.threads() > threads) continue;
-    s.m = shape.m, s.n = shape.n, s.k = shape.k, s.thread_m = shape.thread_m, s.thread_n = shape.thread_n;
-    s.depth = 2;
-    found.push_back(s);
-  }
+  const auto& params = std::get<GemmParams>(stage.params);
+  const GemmSizes sizes = gemm_sizes(params, stage.inputs, stage.outputs[0]);
+  auto found = fragments ? fragment_tiles(s, sizes, device) : register_tiles(s, sizes, *unit, device);
+  drop_wasteful(found, sizes);
   if (found.empty()) return refuse(Reason::too_few_registers);
-  return found;
+  return {found.begin(), found.end()};
 }
 
 Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const Device& device) {
@@ -62,31 +244,37 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   const GemmSizes sizes = gemm_sizes(params, stage.inputs, stage.outputs[0]);
   const auto instances = static_cast<double>(sizes.instances), m = static_cast<double>(sizes.m),
              n = static_cast<double>(sizes.n), k = static_cast<double>(sizes.k);
-  const bool naive = s.variant == "naive";
+  const bool naive = without_tiles(s);
   Footprint f = streaming_footprint(stage, device, 2 * instances * m * n * k);
   const double once = f.bytes.empty() ? 0 : f.bytes[0];
-  const double tiles_m = naive ? m : up(m, s.m), tiles_n = naive ? n : up(n, s.n);
+  const double step_m = naive ? s.thread_m : s.m, step_n = naive ? s.thread_n : s.n;
+  const double tiles_m = up(m, step_m), tiles_n = up(n, step_n);
   f.executed_flops =
       naive ? 2 * instances * sizes.k_steps * n : 2 * instances * tiles_m * s.m * tiles_n * s.n * up(k, s.k) * s.k;
-  // Each tile reads its rows and columns; a thread reads its own from shared memory once per step of k.
-  const double step_m = naive ? 1 : s.m, step_n = naive ? 1 : s.n;
+  // Each tile reads its rows and columns; a thread (or subgroup) reads its own from shared memory once per step of k.
   const double read = 4 * instances * tiles_m * tiles_n * (step_m + step_n) * k;
+  // Sums of parts are written, and read again when they are added.
+  const double partial = s.split > 1 ? 8 * instances * m * n * s.split : 0;
   double written = 0;
   for (const TensorDesc& d : stage.outputs) written += static_cast<double>(d.bytes());
+  f.exposed.assign(f.bytes.size(), 0);
   for (size_t i = 0; i < f.bytes.size(); ++i) {
     const MemoryLevel& level = device.memory[i];
     if (level.filled_by_hand) {
-      f.bytes[i] = naive ? 0 : 2 * f.executed_flops * (1.0 / s.thread_m + 1.0 / s.thread_n);
+      f.bytes[i] = s.variant == "halo" ? 2 * f.executed_flops : naive ? 0 : (on_fragments(s) ? 1 : 2) * f.executed_flops * (1.0 / s.thread_m + 1.0 / s.thread_n);
       continue;
     }
     // What the next inner cache holds as a whole is read from here once.
-    const bool cached =
-        i > 0 && !device.memory[i - 1].filled_by_hand && once <= static_cast<double>(device.memory[i - 1].bytes);
-    f.bytes[i] = cached ? once : std::max(once, read + written);
+    const bool inner = i > 0 && !device.memory[i - 1].filled_by_hand;
+    const double holds = inner ? static_cast<double>(device.memory[i - 1].bytes) : 0;
+    f.bytes[i] = once <= holds ? once : std::max(once, read + written);
+    f.exposed[i] = partial / 2 <= holds ? 0 : partial;
+    f.bytes[i] += f.exposed[i];
   }
-  // Workgroups; the naive one makes an output per thread.
-  f.parallel_units = std::max(1.0, naive ? instances * m * n / kNaiveThreads : instances * tiles_m * tiles_n * s.split);
+  // Workgroups; the naive ones make an output per thread.
+  f.parallel_units = std::max(1.0, naive ? instances * m * n / (s.m * s.n) : instances * tiles_m * tiles_n * s.split);
   f.depth = s.depth;
+  f.workspace_bytes = static_cast<int64_t>(partial / 2);
   return f;
 }
 

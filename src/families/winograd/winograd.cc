@@ -39,6 +39,62 @@ Sizes sizes_of(const Stage& stage) {
   return {points * points, y.n * divided(y.h, p.tile) * divided(y.w, p.tile), x.c, y.c};
 }
 
+// The product of each point on a GPU.
+GemmSizes product_of(const Sizes& sizes) {
+  GemmSizes product;
+  product.instances = product.weight_matrices = sizes.points;
+  product.m = sizes.tiles, product.n = sizes.k, product.k = sizes.c;
+  product.k_steps = static_cast<double>(sizes.tiles) * static_cast<double>(sizes.c);
+  return product;
+}
+
+// Tiles of 6 err too much for what they spare where all points pass through memory; GPUs have no kernel for them.
+std::vector<Schedule> tile_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  const auto f32 = [](const TensorDesc& d) { return d.dtype == DType::f32; };
+  if (params_of(stage).tile > 4) {
+    why_not = Reason::filter_not_served;
+    return {};
+  }
+  if (!std::all_of(stage.inputs.begin(), stage.inputs.end(), f32) || !f32(stage.outputs[0])) {
+    why_not = Reason::type_not_served;
+    return {};
+  }
+  const auto tiles = product_tiles(product_of(sizes_of(stage)), variant.name, device);
+  if (tiles.empty()) why_not = best_vector_unit(device) ? Reason::too_few_registers : Reason::unit_missing;
+  return {tiles.begin(), tiles.end()};
+}
+
+// Points of all tiles are written once and read once, before the products and behind them; the products are a gemm's.
+Footprint tile_footprint(const Stage& stage, const TileSchedule& s, const Device& device, Footprint f) {
+  const WinogradParams& p = params_of(stage);
+  const Sizes sizes = sizes_of(stage);
+  const auto points = static_cast<double>(sizes.points), tiles = static_cast<double>(sizes.tiles),
+             c = static_cast<double>(sizes.c), k = static_cast<double>(sizes.k);
+  const auto up = [](double a, int b) { return std::ceil(a / b); };
+  const double rows = up(tiles, s.m), columns = up(k, s.n);
+  const double products = 2 * points * rows * s.m * columns * s.n * up(c, s.k) * s.k;
+  const double in = p.tile == 2 ? 32 : 144, out = p.tile == 2 ? 24 : 120;  // instructions of the transforms
+  f.executed_flops = products + 2 * tiles * (in * c + out * k);
+  const double partial = s.split > 1 ? 8 * points * tiles * k * s.split : 0;
+  const double transformed = 4 * points * tiles * (c + k), operands = f.bytes.empty() ? 0 : f.bytes[0];
+  const double read = 4 * points * rows * columns * (s.m + s.n) * c;
+  f.exposed.assign(f.bytes.size(), 0);
+  for (size_t i = 0; i < f.bytes.size(); ++i) {
+    if (device.memory[i].filled_by_hand) {
+      f.bytes[i] = products * 2 * (1.0 / s.thread_m + 1.0 / s.thread_n);
+      continue;
+    }
+    const bool inner = i > 0 && !device.memory[i - 1].filled_by_hand;
+    const double holds = inner ? static_cast<double>(device.memory[i - 1].bytes) : 0;
+    f.exposed[i] = operands + (transformed <= holds ? 0 : 2 * transformed) + (partial / 2 <= holds ? 0 : partial);
+    f.bytes[i] = f.exposed[i] + (transformed <= holds ? 0 : read);
+  }
+  f.parallel_units = std::max(1.0, points * rows * columns * s.split);
+  f.depth = s.depth;
+  f.workspace_bytes = static_cast<int64_t>(transformed + partial / 2);
+  return f;
+}
+
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const auto refuse = [&](Reason reason) {
     why_not = reason;
@@ -46,6 +102,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   };
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
   if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
+  if (variant.device == DeviceKind::vulkan) return tile_schedules(stage, variant, device, why_not);
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);
   const int registers = unit->registers > 0 ? unit->registers : (unit->name == "avx2" ? 16 : 32);
@@ -125,6 +182,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   Footprint f = streaming_footprint(stage, device, 0);
   f.nominal_flops =
       2.0 * 9 * static_cast<double>(sizes.c) * static_cast<double>(sizes.k) * static_cast<double>(y.n * y.pixels());
+  if (const auto* tiles = std::get_if<TileSchedule>(&schedule)) return tile_footprint(stage, *tiles, device, f);
   const auto* s = std::get_if<WinogradSchedule>(&schedule);
   if (!s) {
     f.executed_flops = f.nominal_flops;

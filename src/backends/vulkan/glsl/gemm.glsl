@@ -5,6 +5,8 @@ layout(push_constant, scalar) uniform Push {
   Floats x, w, y, scale, bias, r0, r1;
   GemmRecords record;
   int first_instance;
+  int parts;  // workgroups that share a sum, side by side along z
+  int steps;  // of k that each of them adds, a multiple of the tile's
 } push;
 
 // The epilogue, bound when the pipeline is made.
@@ -17,6 +19,11 @@ layout(constant_id = 7) const int kAfter = 0;
 #define G push.record.v
 
 #include "gemm_index.glsl"
+// Where a row of partial sums lies, in rows of fours.
+int partial_at(int part, int instance, int m) {
+  const int instances = G.instances.x * G.instances.y * G.instances.z * G.instances.w;
+  return ((part * instances + instance) * G.m + m) * ((G.n + 3) / 4 * 4);
+}
 #include "activations.glsl"
 
 // The sum of row `pixel` and filter k of an instance, to what is stored.

@@ -1,0 +1,100 @@
+// The operands of an implicit GEMM on their way into a workgroup's tiles, four elements at a time: rows of the left one are
+// gathered through the window, padding counts as zero. The includer says how many loads of each a thread makes (kLoadsA,
+// kLoadsB), how many threads there are, and the tile's kM, kN and kK.
+layout(constant_id = 13) const bool kVectors = false;  // four channels at once: their number and all pitches are multiples of 4
+layout(constant_id = 14) const bool kPacked = true;    // the right operand is packed: [k][n_padded], zeros beyond k and n
+layout(constant_id = 15) const bool kStoreVectors = false;
+layout(constant_id = 16) const int kFilterT = 1;
+layout(constant_id = 17) const int kFilterR = 1;
+layout(constant_id = 18) const int kFilterS = 1;
+layout(constant_id = 19) const int kStrideT = 1;
+layout(constant_id = 20) const int kStrideR = 1;
+layout(constant_id = 21) const int kStrideS = 1;
+
+vec4 next_a[kLoadsA];
+// Where this thread's rows lie: their pixel's first tap.
+int row_from[kLoadsA];
+ivec3 row_at[kLoadsA];
+// The tap and channel of this thread's quad.
+int tap_t, tap_r, tap_s, tap_c;
+
+void seek(int k) {
+  tap_c = k % G.filter_size.w;
+  k /= G.filter_size.w;
+  tap_s = k % kFilterS;
+  k /= kFilterS;
+  tap_r = k % kFilterR;
+  tap_t = k / kFilterR;
+}
+void advance() {
+  tap_c += kK;
+  while (tap_c >= G.filter_size.w) {
+    tap_c -= G.filter_size.w;
+    if (++tap_s == kFilterS) {
+      tap_s = 0;
+      if (++tap_r == kFilterR) {
+        tap_r = 0;
+        ++tap_t;
+      }
+    }
+  }
+}
+// One element of the left operand, or zero.
+float element(int load, int t, int r, int s, int c) {
+  const ivec3 p = row_at[load] + ivec3(t, r, s) * G.dilation.xyz;
+  if (t >= kFilterT || any(lessThan(p, ivec3(0))) || any(greaterThanEqual(p, G.x_size.yzw))) return 0.0;
+  return push.x.v[row_from[load] + p.x * G.x_pitch.y + p.y * G.x_pitch.z + p.z * G.x_pitch.w + c * G.channel.x];
+}
+vec4 load_a(int load) {
+  if (kVectors) {
+    const ivec3 p = row_at[load] + ivec3(tap_t, tap_r, tap_s) * G.dilation.xyz;
+    if (tap_t >= kFilterT || any(lessThan(p, ivec3(0))) || any(greaterThanEqual(p, G.x_size.yzw))) return vec4(0.0);
+    const int from = row_from[load] + p.x * G.x_pitch.y + p.y * G.x_pitch.z + p.z * G.x_pitch.w + tap_c;
+    return Vec4s(push.x).v[from >> 2];
+  }
+  vec4 value;
+  int t = tap_t, r = tap_r, s = tap_s, c = tap_c;
+  [[unroll]] for (int i = 0; i < 4; ++i) {
+    value[i] = element(load, t, r, s, c);
+    if (++c == G.filter_size.w) {
+      c = 0;
+      if (++s == kFilterS) {
+        s = 0;
+        if (++r == kFilterR) {
+          r = 0;
+          ++t;
+        }
+      }
+    }
+  }
+  return value;
+}
+// Four columns of a row of the right operand as it is.
+vec4 load_b(int k, int n, int from) {
+  vec4 value = vec4(0.0);
+  if (k >= G.k) return value;
+  const int c = k % G.filter_size.w, tap = k / G.filter_size.w;
+  const int s = tap % kFilterS, r = tap / kFilterS % kFilterR, t = tap / (kFilterS * kFilterR);
+  from += c * G.w_pitch.y + t * G.w_pitch.z + r * G.w_pitch.w + s * G.w_pitch_more.x;
+  [[unroll]] for (int i = 0; i < 4; ++i)
+    if (n + i < G.n) value[i] = push.w.v[from + (n + i) * G.w_pitch.x];
+  return value;
+}
+
+// Before the first load: the rows of the tile that begins at m0, and where its sums begin.
+void begin_rows(int thread, Instance at, int m0, int k) {
+  [[unroll]] for (int i = 0; i < kLoadsA; ++i) {
+    const int m = m0 + (thread + i * kThreads) / kQuads;
+    const ivec4 pixel = pixel_of(min(m, G.m - 1));
+    row_from[i] = at.x + pixel.x * G.x_pitch.x;
+    row_at[i] = pixel.yzw * ivec3(kStrideT, kStrideR, kStrideS) - G.pad.xyz;
+  }
+  seek(k + thread % kQuads * 4);
+}
+void load_rows() {
+  [[unroll]] for (int i = 0; i < kLoadsA; ++i) next_a[i] = load_a(i);
+}
+
+// Which instance this workgroup works for, and which part of its sums.
+int instance_index() { return push.first_instance + int(gl_WorkGroupID.z) / push.parts; }
+int part_index() { return int(gl_WorkGroupID.z) % push.parts; }

@@ -1,0 +1,282 @@
+// What AMD's open driver makes of the shaders, with no GPU in the machine: Mesa's drm-shim offers a device that compiles and
+// executes nothing. Each test starts its own program anew under the shim, plans networks for that device, compiles what the
+// plans need and every tile that a tuner could try, and holds the driver's report against what the schedules promise. A second
+// round compiles all shaders for further chips by the driver's null back end.
+#include <glob.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+#include "backends/vulkan/shaders.h"
+#include "backends/vulkan/vulkan_backend.h"
+#include "backends/vulkan/pipelines.h"
+#include "base/thread_pool.h"
+#include "families/gemm/gemm_tiles.h"
+#include "graph/graph.h"
+#include "onnx/zoo.h"
+#include "plan/choose.h"
+#include "plan/plan.h"
+
+namespace sparkle {
+namespace {
+
+using vulkan::PipelineReport;
+
+std::string first_match(const char* pattern) {
+  glob_t found{};
+  std::string path;
+  if (glob(pattern, 0, nullptr, &found) == 0 && found.gl_pathc > 0) path = found.gl_pathv[0];
+  globfree(&found);
+  return path;
+}
+
+// Runs the current test again in a program of its own under these variables; its failures are printed and are this test's.
+void again(const std::string& variables) {
+  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+  const std::string command =
+      variables + " SPARKLE_CODEGEN_CHILD=1 MESA_SHADER_CACHE_DISABLE=true VK_LOADER_LAYERS_DISABLE='~implicit~' " +
+      testing::internal::GetArgvs()[0] + " --gtest_filter=" + test->test_suite_name() + "." + test->name() + " 2>&1";
+  FILE* child = popen(command.c_str(), "r");
+  ASSERT_NE(child, nullptr);
+  std::string text;
+  for (char line[4096]; fgets(line, sizeof line, child);) text += line;
+  const int status = pclose(child);
+  EXPECT_EQ(status, 0) << command << "\n" << text;
+  if (status == 0)
+    for (size_t at = 0; (at = text.find("| ", at)) != std::string::npos;) {
+      const size_t end = text.find('\n', at);
+      if (at == 0 || text[at - 1] == '\n') std::printf("%s\n", text.substr(at, end - at).c_str());
+      at = end == std::string::npos ? text.size() : end;
+    }
+}
+
+bool in_child() { return std::getenv("SPARKLE_CODEGEN_CHILD") != nullptr; }
+
+struct Chip {
+  const char* id;
+  // Of a SIMD: registers per lane for subgroups of 32 (0: there are none) and 64, and how they are handed out.
+  int file32, file64, granule32, granule64, most;
+  int simds;  // that share the shared memory of `shared` bytes
+  int64_t shared;
+  bool dual_issue, matrices;
+};
+constexpr Chip kNavi31{"navi31", 1536, 768, 24, 12, 16, 4, 131072, true, true};
+constexpr Chip kNavi21{"navi21", 1024, 512, 16, 8, 16, 4, 131072, false, false};
+constexpr Chip kVega10{"vega10", 0, 256, 4, 4, 10, 4, 65536, false, false};
+
+int count(const std::string& text, std::string_view what) {
+  int n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + what.size())) ++n;
+  return n;
+}
+
+// Subgroups that a SIMD holds of a workgroup's kind.
+int predicted_subgroups(const Chip& chip, const TileNeeds& needs, int size) {
+  const int file = size == 32 ? chip.file32 : chip.file64, granule = size == 32 ? chip.granule32 : chip.granule64;
+  const int by_registers = std::min(chip.most, file / ((needs.registers + granule - 1) / granule * granule));
+  if (needs.shared_bytes == 0) return by_registers;
+  const int64_t groups = chip.shared / needs.shared_bytes, subgroups = (needs.threads + size - 1) / size;
+  return static_cast<int>(std::min<int64_t>(by_registers, std::max<int64_t>(1, groups * subgroups / chip.simds)));
+}
+
+class Compiled {
+ public:
+  explicit Compiled(const Chip& chip) : chip_(chip) {
+    vulkan::ContextOptions options;
+    options.capture = true, options.cache = false;
+    options.try_first = false;  // nothing is executed here
+    auto instance = vulkan::Instance::open();
+    EXPECT_TRUE(instance.ok()) << (instance.ok() ? "" : instance.error().message);
+    if (!instance.ok()) return;
+    auto backend = vulkan::make_vulkan_backend(*instance, 0, options, std::make_shared<InlineExecutor>());
+    EXPECT_TRUE(backend.ok()) << (backend.ok() ? "" : backend.error().message);
+    if (backend.ok()) backend_ = *backend;
+  }
+  vulkan::VulkanBackend* backend() { return backend_.get(); }
+
+  // Compiles a step and checks the pipelines that are new.
+  void step(const Stage& stage, const Schedule& schedule, uint32_t constants) {
+    const auto kernel = backend_->compile(stage, schedule, constants);
+    ASSERT_TRUE(kernel.ok()) << to_text(schedule) << ": " << kernel.error().message;
+    for (const vulkan::Pipeline* pipeline : backend_->pipelines().all())
+      if (seen_.insert(pipeline).second) check(*pipeline, schedule);
+  }
+  int dual = 0, tiles = 0;
+
+ private:
+  void check(const vulkan::Pipeline& pipeline, const Schedule& schedule) {
+    SCOPED_TRACE(pipeline.name + " of " + to_text(schedule));
+    const auto report = backend_->pipelines().report(pipeline);
+    ASSERT_TRUE(report.ok()) << report.error().message;
+    const auto value = [&](const char* name) { return static_cast<int>(report->statistic(name)); };
+    const int size = static_cast<int>(report->subgroup_size), vgprs = value("VGPRs"), lds = value("LDS size"),
+              subgroups = value("Subgroups per SIMD");
+    const std::string& code = report->assembly;
+    const int duals = count(code, "v_dual_fmac"),
+              fmacs = count(code, "v_fmac_f32") + count(code, "v_fma_f32") + count(code, "v_mac_f32"),
+              wmmas = count(code, "v_wmma");
+    std::printf("| %s | %s | %d | %d | %d | %d | %d | %d | %d | %d |\n", chip_.id, pipeline.name.c_str(), size, vgprs,
+                subgroups, lds, value("Code size"), duals, fmacs, wmmas);
+    EXPECT_EQ(value("Spilled SGPRs"), 0);
+    EXPECT_EQ(value("Spilled VGPRs"), 0);
+    EXPECT_EQ(value("Scratch size"), 0);
+    const auto* tile = std::get_if<TileSchedule>(&schedule);
+    if (!tile || !(pipeline.name.starts_with("gemm_tile") || pipeline.name.starts_with("gemm_cooperative"))) return;
+    ++tiles;
+    const TileNeeds needs = tile_needs(*tile);
+    EXPECT_LE(vgprs, needs.registers);
+    EXPECT_LE(lds, (needs.shared_bytes + 1023) / 1024 * 1024);
+    EXPECT_GE(subgroups, predicted_subgroups(chip_, needs, size));
+    if (tile->subgroup > 0) EXPECT_EQ(size, tile->subgroup);
+    if (tile->variant == "cooperative") {
+      EXPECT_GE(wmmas, tile->thread_m / 16 * (tile->thread_n / 16) * (tile->k / 16));
+    } else if (chip_.dual_issue && size == 32) {
+      // In pairs, most of them: an instruction of its own is one half of what could be.
+      EXPECT_GT(2 * duals, fmacs);
+      ++dual;
+    }
+  }
+
+  Chip chip_;
+  std::shared_ptr<vulkan::VulkanBackend> backend_;
+  std::set<const vulkan::Pipeline*> seen_;
+};
+
+uint32_t constants_of(const Plan& plan, const PlanStep& step) {
+  uint32_t bits = 0;
+  for (size_t i = 0; i < step.inputs.size() && i < 32; ++i)
+    if (plan.tensors[static_cast<size_t>(step.inputs[i])].kind == PlaceKind::constant) bits |= 1u << i;
+  return bits;
+}
+
+void compile_networks(Compiled& compiled) {
+  for (const char* name : {"resnet50", "mobilenetv2"}) {
+    auto graph = zoo_network(name);
+    ASSERT_TRUE(graph.ok());
+    ASSERT_TRUE(simplify(*graph).ok());
+    std::vector<InputBinding> bindings;
+    for (TensorId id : graph->inputs) {
+      Dims shape = graph->tensor(id).shape;
+      for (int i = 0; i < shape.size(); ++i) shape[i] = std::max<int64_t>(1, shape[i]);
+      bindings.push_back({shape, std::nullopt});
+    }
+    const auto bound = sparkle::bind(*graph, bindings);
+    ASSERT_TRUE(bound.ok()) << bound.error().message;
+    const auto plan = make_plan(*bound, compiled.backend()->device());
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    const uint64_t before = compiled.backend()->counters().pipelines;
+    for (const PlanStep& step : plan->steps)
+      if (has_kernel(step)) compiled.step(step.stage, step.schedule, constants_of(*plan, step));
+    EXPECT_LE(compiled.backend()->counters().pipelines - before, 40u) << name;
+  }
+}
+
+// Every schedule of every variant, for a layer in the middle of networks and one with few outputs.
+void compile_variants(Compiled& compiled) {
+  const Device& device = compiled.backend()->device();
+  for (const char* text : {"ic64ih56oc64oh56kh3ph1", "ic512ih7oc512oh7kh3ph1"}) {
+    const auto problem = parse_conv(text);
+    ASSERT_TRUE(problem.ok());
+    ProblemOperands operands = operands_of(*problem);
+    for (const Algorithm& algorithm : algorithms()) {
+      const AnchorCall call{*problem, operands.inputs, operands.output};
+      if (algorithm.applies(call) != Reason::none) continue;
+      for (const StageUse& use : algorithm.stages(call).stages)
+        for (const Variant& variant : info(use.stage.family()).variants) {
+          if (variant.device != DeviceKind::vulkan) continue;
+          Reason why = Reason::none;
+          for (const Schedule& schedule : info(use.stage.family()).schedules(use.stage, variant, device, why))
+            compiled.step(use.stage, schedule, 2);
+        }
+    }
+  }
+}
+
+void check_chip(const Chip& chip) {
+  if (!in_child()) {
+    const std::string shim = first_match("/usr/lib/*/libamdgpu_noop_drm_shim.so"),
+                      driver = first_match("/usr/share/vulkan/icd.d/radeon_icd*.json");
+    if (shim.empty() || driver.empty())
+      GTEST_SKIP() << "SKIP: Mesa's drm-shim or RADV is not installed (Debian: mesa-drm-shim, mesa-vulkan-drivers)";
+    return again("LD_PRELOAD=" + shim + " AMDGPU_GPU_ID=" + chip.id + " VK_DRIVER_FILES=" + driver);
+  }
+  Compiled compiled(chip);
+  ASSERT_NE(compiled.backend(), nullptr);
+  EXPECT_EQ(compiled.backend()->device().unit("coopmat-f16") != nullptr, chip.matrices);
+  std::printf(
+      "| chip | pipeline | subgroup | VGPRs | subgroups per SIMD | LDS | code bytes | v_dual_fmac | v_fmac | v_wmma |\n");
+  compile_networks(compiled);
+  compile_variants(compiled);
+  EXPECT_GT(compiled.tiles, 10);
+  EXPECT_EQ(compiled.dual > 0, chip.dual_issue);
+}
+
+TEST(Codegen, Navi31) { check_chip(kNavi31); }
+TEST(Codegen, Navi21) { check_chip(kNavi21); }
+TEST(Codegen, Vega10) { check_chip(kVega10); }
+
+// Whether the device has what the shader declares (numbers of the SPIR-V specification).
+bool served(std::span<const uint32_t> words, const vulkan::Features& f) {
+  for (size_t at = 5; at < words.size() && words[at] >> 16; at += words[at] >> 16) {
+    if ((words[at] & 0xffff) != 17) continue;
+    switch (words[at + 1]) {
+      case 9:
+      case 4433:
+        if (!f.f16) return false;
+        break;
+      case 11:
+        if (!f.i64) return false;
+        break;
+      case 22:
+        if (!f.i16) return false;
+        break;
+      case 39:
+      case 4448:
+        if (!f.i8) return false;
+        break;
+      case 6018:
+      case 6019:
+        if (!f.dot) return false;
+        break;
+      case 6022:
+        if (!f.cooperative) return false;
+        break;
+    }
+  }
+  return true;
+}
+
+class CodegenSweep : public testing::TestWithParam<const char*> {};
+TEST_P(CodegenSweep, CompilesAllShaders) {
+  if (!in_child()) {
+    const std::string driver = first_match("/usr/share/vulkan/icd.d/radeon_icd*.json");
+    if (driver.empty()) GTEST_SKIP() << "SKIP: RADV is not installed (Debian: mesa-vulkan-drivers)";
+    return again(std::string("RADV_FORCE_FAMILY=") + GetParam() + " VK_DRIVER_FILES=" + driver);
+  }
+  auto instance = vulkan::Instance::open();
+  ASSERT_TRUE(instance.ok()) << instance.error().message;
+  vulkan::ContextOptions options;
+  options.cache = false, options.compile_only = true;
+  auto context = vulkan::Context::open(*instance, 0, options);
+  ASSERT_TRUE(context.ok()) << context.error().message;
+  vulkan::Pipelines pipelines(*context);
+  int compiled = 0;
+  for (const vulkan::Shader& shader : vulkan::shaders()) {
+    if (!served(shader.words, (*context)->features())) continue;
+    vulkan::PipelineRequest request;
+    request.shader = shader.name;
+    request.constants = {64, 1, 1};
+    const auto pipeline = pipelines.get(request);
+    EXPECT_TRUE(pipeline.ok()) << shader.name << ": " << pipeline.error().message;
+    ++compiled;
+  }
+  std::printf("| %s | %d shaders |\n", GetParam(), compiled);
+  EXPECT_GT(compiled, 3);
+}
+INSTANTIATE_TEST_SUITE_P(Chips, CodegenSweep,
+                         testing::Values("polaris10", "vega10", "vega20", "navi10", "navi21", "navi33", "gfx1151", "gfx1201"),
+                         [](const auto& chip) { return std::string(chip.param); });
+
+}  // namespace
+}  // namespace sparkle
