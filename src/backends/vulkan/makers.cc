@@ -13,6 +13,7 @@ Maker maker_of(Family family) {
     case Family::resize: return make_resize;
     case Family::gather: return make_gather;
     case Family::quantize: return make_quantize;
+    case Family::pointwise: return make_pointwise;
     default: return nullptr;
   }
 }

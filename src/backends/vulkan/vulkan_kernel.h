@@ -84,6 +84,7 @@ Result<VulkanKernelPtr> make_pad(const Stage&, const Schedule&, const Workshop&,
 Result<VulkanKernelPtr> make_resize(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 Result<VulkanKernelPtr> make_gather(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 Result<VulkanKernelPtr> make_quantize(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
+Result<VulkanKernelPtr> make_pointwise(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 // nullptr: the family has none.
 Maker maker_of(Family family);
 
