@@ -1,11 +1,10 @@
 // The pointwise family on Vulkan: programs printed to GLSL (pointwise_text.h) and compiled where they are new. Axes are merged
 // where all operands pass from one to the next without a jump; what is left is read from a record.
 #include <algorithm>
-#include <bit>
 
 #include "backends/vulkan/glsl_compiler.h"
 #include "backends/vulkan/pointwise_text.h"
-#include "backends/vulkan/vulkan_kernel.h"
+#include "backends/vulkan/rows.h"
 #include "families/types.h"
 
 namespace sparkle::vulkan {
@@ -61,11 +60,9 @@ bool in_fours(const Stage& stage, const std::vector<Axis>& axes) {
   return true;
 }
 
-// x / by for x below 2^31 as (high word of x * multiplier + x) >> shift.
 void append_divisor(std::vector<uint32_t>& words, uint32_t by) {
-  const auto shift = static_cast<uint32_t>(std::bit_width(by - 1));
-  const uint64_t power = uint64_t{1} << shift;
-  words.insert(words.end(), {by, static_cast<uint32_t>(((power - by) << 32) / by + 1), shift});
+  const auto divisor = divisor_of(by);
+  words.insert(words.end(), divisor.begin(), divisor.end());
 }
 
 }  // namespace
