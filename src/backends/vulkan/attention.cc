@@ -15,7 +15,7 @@ constexpr int64_t kQueries = 32, kKeys = 32, kColumns = 64;
 struct AttentionRecord {
   int32_t queries, keys, size, columns, mask_keys, lengths, left, right, offset, offset_from_length;
   float scale, cap;
-  int32_t batch_size[kBatchAxes];
+  int32_t batch_sizes[kBatchAxes];
   int32_t batch_pitch[kBatchAxes][7];
   int32_t pitch[6][2];
 };
@@ -52,7 +52,7 @@ Result<AttentionRecord> record_of(const Stage& stage) {
   r.cap = static_cast<float>(p.softcap);
   for (int i = 0; i < kBatchAxes; ++i) {
     const int axis = batches - 1 - i;
-    r.batch_size[i] = axis < 0 ? 1 : static_cast<int32_t>(q.shape[axis]);
+    r.batch_sizes[i] = axis < 0 ? 1 : static_cast<int32_t>(q.shape[axis]);
     for (int o = 0; o < 7; ++o)
       r.batch_pitch[i][o] = axis < 0 || !operands[o] ? 0 : static_cast<int32_t>(operands[o]->layout.pitch[axis]);
   }
@@ -78,7 +78,7 @@ Result<VulkanKernelPtr> make_attention(const Stage& stage, const Schedule& sched
   SPARKLE_TRY(record, record_of(stage));
   auto kernel = std::make_unique<VulkanKernel>(stage);
   int64_t batches = 1;
-  for (const int32_t size : record.batch_size) batches *= size;
+  for (const int32_t size : record.batch_sizes) batches *= size;
   if (batches * record.queries == 0) return kernel;
   if (batches * record.queries > INT32_MAX / 2)
     return Error{Reason::layout_not_served, "the Vulkan attention kernels serve up to 2^30 queries; split the batch"};

@@ -23,7 +23,7 @@ struct AttentionRecord {
   int lengths;                                  // 1: given
   int left, right, offset, offset_from_length;
   float scale, cap;
-  int batch_size[6];       // innermost first
+  int batch_sizes[6];       // innermost first
   int batch_pitch[6 * 7];  // for each batch axis of q, k, v, mask, lengths, y, scores
   ivec2 pitch[6];          // rows and columns of q, k, v, mask, y, scores
 };
@@ -44,10 +44,10 @@ layout(constant_id = 4) const bool kKeep = false;  // each query's largest score
 const uint kRaw = 1, kCapped = 2, kMasked = 3, kSoftmax = 4;
 
 const int kQueries = 32, kKeys = 32, kColumns = 64, kSlice = 32;
-shared float slice_q[kQueries * (kSlice + 1)];
-shared float slice_k[kKeys * (kSlice + 1)];
+// Slices of queries and keys lie where values do later: together they stay within the 16 KB that every device has.
+const int kKeySlices = kQueries * (kSlice + 1);
+shared float scratch[kKeySlices + kKeys * (kSlice + 1)];
 shared float weights[kQueries * (kKeys + 1)];
-shared float values[kKeys * kColumns];
 shared float row_largest[kQueries], row_sum[kQueries], row_factor[kQueries];
 
 // Places of the batch in q, k, v, mask, lengths, y, scores.
@@ -57,8 +57,8 @@ int batch_length;
 void seek(int batch) {
   [[unroll]] for (int i = 0; i < 7; ++i) origin[i] = 0;
   for (int axis = 0; axis < 6; ++axis) {
-    const int at = batch % A.batch_size[axis];
-    batch /= A.batch_size[axis];
+    const int at = batch % A.batch_sizes[axis];
+    batch /= A.batch_sizes[axis];
     [[unroll]] for (int i = 0; i < 7; ++i) origin[i] += at * A.batch_pitch[axis * 7 + i];
   }
   batch_length = A.keys;
@@ -107,16 +107,16 @@ void find_scores(int query0, int key0) {
     for (int i = thread; i < kQueries * kSlice; i += 128) {
       const int line = i / kSlice, c = i % kSlice, query = query0 + line, key = key0 + line;
       const bool within = at + c < A.size;
-      slice_q[line * (kSlice + 1) + c] =
+      scratch[line * (kSlice + 1) + c] =
           within && query < A.queries ? push.q.v[origin[0] + query * A.pitch[0].x + (at + c) * A.pitch[0].y] : 0.0;
-      slice_k[line * (kSlice + 1) + c] =
+      scratch[kKeySlices + line * (kSlice + 1) + c] =
           within && key < A.keys ? push.k.v[origin[1] + key * A.pitch[1].x + (at + c) * A.pitch[1].y] : 0.0;
     }
     barrier();
     for (int c = 0; c < kSlice; ++c) {
       float q[2], k[4];
-      [[unroll]] for (int i = 0; i < 2; ++i) q[i] = slice_q[(row + i) * (kSlice + 1) + c];
-      [[unroll]] for (int j = 0; j < 4; ++j) k[j] = slice_k[(column + 8 * j) * (kSlice + 1) + c];
+      [[unroll]] for (int i = 0; i < 2; ++i) q[i] = scratch[(row + i) * (kSlice + 1) + c];
+      [[unroll]] for (int j = 0; j < 4; ++j) k[j] = scratch[kKeySlices + (column + 8 * j) * (kSlice + 1) + c];
       [[unroll]] for (int i = 0; i < 2; ++i)
         [[unroll]] for (int j = 0; j < 4; ++j) sums[i][j] = fma(q[i], k[j], sums[i][j]);
     }
@@ -181,7 +181,7 @@ void main() {
     }
     for (int i = thread; i < kKeys * kColumns; i += 128) {
       const int key = key0 + i / kColumns, c = column0 + i % kColumns;
-      values[i] = key < A.keys && c < A.columns ? push.v.v[origin[2] + key * A.pitch[2].x + c * A.pitch[2].y] : 0.0;
+      scratch[i] = key < A.keys && c < A.columns ? push.v.v[origin[2] + key * A.pitch[2].x + c * A.pitch[2].y] : 0.0;
     }
     barrier();
     if (quarter == 0) {
@@ -198,7 +198,7 @@ void main() {
     for (int key = 0; key < kKeys; ++key) {
       float w[4], v[4];
       [[unroll]] for (int i = 0; i < 4; ++i) w[i] = weights[(row + i) * (kKeys + 1) + key];
-      [[unroll]] for (int j = 0; j < 4; ++j) v[j] = values[key * kColumns + column + 16 * j];
+      [[unroll]] for (int j = 0; j < 4; ++j) v[j] = scratch[key * kColumns + column + 16 * j];
       [[unroll]] for (int i = 0; i < 4; ++i)
         [[unroll]] for (int j = 0; j < 4; ++j) sums[i][j] = fma(w[i], v[j], sums[i][j]);
     }
