@@ -2,6 +2,7 @@
 // rows long and short, few and many.
 #include "backends/vulkan/rows.h"
 
+#include "backends/vulkan/trial.h"
 #include "backends/vulkan/vulkan_testing.h"
 
 namespace sparkle::vulkan {
@@ -154,6 +155,23 @@ TEST(VulkanNormalize, MatchesTheReference) {
     // A handful of elements may lie so close together that what is left of them after the mean is mostly rounding.
     if (count < 8 && params.center) continue;
     test.check(*backend, 3e-5, "seed " + std::to_string(seed));
+  }
+}
+
+// What a driver is tried with before it is trusted passes on one that is right.
+TEST(VulkanRows, TrialsPass) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  std::vector<StageParams> all;
+  for (int kind = 0; kind < 10; ++kind) all.push_back(ReduceParams{static_cast<ReduceKind>(kind), {1}});
+  for (const bool logarithm : {false, true}) all.push_back(SoftmaxParams{1, 1, logarithm});
+  for (int divisor = 0; divisor < 4; ++divisor)
+    all.push_back(NormalizeParams{{1}, 1e-5, true, true, true, static_cast<NormalizeDivisor>(divisor)});
+  for (const StageParams& params : all) {
+    const bool normalize = std::holds_alternative<NormalizeParams>(params);
+    const Trial trial{kRows, params, std::vector<DType>(normalize ? 3 : 1, DType::f32), {DType::f32}};
+    EXPECT_FALSE(stages_of(trial).empty());
+    const Status passed = run_trial(*backend, trial, std::chrono::seconds(60));
+    EXPECT_TRUE(passed.ok()) << trial.to_text() << ": " << passed.error().message;
   }
 }
 
