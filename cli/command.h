@@ -67,6 +67,7 @@ void add_explain(CLI::App& app, Chosen& chosen);
 void add_compile(CLI::App& app, Chosen& chosen);
 void add_verify(CLI::App& app, Chosen& chosen);
 void add_tune(CLI::App& app, Chosen& chosen);
+void add_eval(CLI::App& app, Chosen& chosen);
 void add_try_kernels(CLI::App& app, Chosen& chosen);
 // BackendOptions::try_elsewhere for commands: a child that may crash in a driver.
 void try_kernels_elsewhere(const std::string& device, const std::string& lines);

@@ -76,6 +76,7 @@ int main(int argc, char** argv) {
   add_compile(app, chosen);
   add_verify(app, chosen);
   add_tune(app, chosen);
+  add_eval(app, chosen);
   add_try_kernels(app, chosen);
   for (int i = 1; i < argc; ++i)  // before parsing: errors of parsing count too
     if (std::string_view(argv[i]) == "--json") print_errors_as_json();

@@ -179,6 +179,25 @@ NB_MODULE(_core, m) {
       nb::arg("device"), nb::arg("path"), nb::arg("output"), nb::arg("shapes"), nb::arg("algorithm"), nb::arg("variant"),
       nb::arg("memory_budget"), nb::arg("accuracy"), nb::arg("tuning"));
 
+  m.def(
+      "evaluate",
+      [](const sparkle::Device& device, const std::string& expression, const std::vector<std::string>& names,
+         const Objects& objects) {
+        std::vector<Array> arrays(objects.size());
+        std::vector<std::pair<std::string, sparkle::Tensor>> operands;
+        for (size_t n = 0; n < objects.size(); ++n) {
+          if (n >= names.size() || !nb::try_cast(objects[n], arrays[n]))
+            throw sparkle::Exception(SPARKLE_BAD_INPUT, "The operand '" + (n < names.size() ? names[n] : std::to_string(n)) +
+                                                            "' is no dense row-major array in host memory.");
+          sparkle::Shape shape;
+          for (size_t i = 0; i < arrays[n].ndim(); ++i) shape.push_back(static_cast<int64_t>(arrays[n].shape(i)));
+          operands.emplace_back(
+              names[n], sparkle::Tensor(type_of(arrays[n].dtype()), std::move(shape), const_cast<void*>(arrays[n].data())));
+        }
+        return array_of(unlocked([&] { return sparkle::eval(device, expression, operands); }));
+      },
+      nb::arg("device"), nb::arg("expression"), nb::arg("names"), nb::arg("arrays"));
+
   nb::class_<sparkle::Session>(m, "Session")
       .def(
           "__init__",

@@ -211,6 +211,15 @@ SPARKLE_API sparkle_status sparkle_session_plan(sparkle_session* session, const 
 SPARKLE_API sparkle_status sparkle_session_report(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
                                                   char** json);
 
+/* -- expressions ----------------------------------------------------------------------------------------------------------- */
+
+/* Computes an expression of the caller's own, "silu(x) * a + 0.5", element by element with broadcasting (docs/expressions.md
+ * has the grammar). names[i] is what the expression calls tensors[i]; a tensor without axes counts as a number, which takes the
+ * type of what it meets. Errors in the text begin with "column N:" and end with the text and a caret under that character. The
+ * value is to be released by the caller. Calls with the same text, types and shapes share what was compiled. */
+SPARKLE_API sparkle_status sparkle_eval(sparkle_device* device, const char* expression, const char* const* names,
+                                        const sparkle_tensor* tensors, size_t count, sparkle_value** result);
+
 /* -- memory of the device, asynchronous runs ------------------------------------------------------------------------------- */
 /* The calls are made for devices that work on their own. On a CPU the work is complete when sparkle_session_submit returns. */
 

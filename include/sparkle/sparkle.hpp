@@ -256,6 +256,20 @@ inline void compile(const Device& device, const std::string& path, const std::st
   detail::check(sparkle_compile(device.c(), path.c_str(), &given, shapes.data(), shapes.size(), output.c_str()));
 }
 
+// Computes an expression of your own, eval(device, "silu(x) * a + 0.5", {{"x", x}, {"a", a}}); see sparkle_eval.
+inline Tensor eval(const Device& device, const std::string& expression,
+                   const std::vector<std::pair<std::string, Tensor>>& operands) {
+  std::vector<const char*> names;
+  std::vector<sparkle_tensor> tensors;
+  for (const auto& [name, tensor] : operands) {
+    names.push_back(name.c_str());
+    tensors.push_back(tensor.c());
+  }
+  sparkle_value* result = nullptr;
+  detail::check(sparkle_eval(device.c(), expression.c_str(), names.data(), tensors.data(), tensors.size(), &result));
+  return Tensor(result);
+}
+
 // A model ready to run; may be used by any number of threads at once. Copies share it.
 class Session {
  public:

@@ -10,10 +10,10 @@ Arrays are taken and given without copies where they are dense and row-major. A 
 once; the interpreter lock is released while it works. ``sparkle.InferenceSession`` is called like onnxruntime's.
 """
 from sparkle._errors import BadInput, Error, FileUnreadable, NotServed, OutOfMemory
-from sparkle._session import Device, Session, TensorInfo, compile
+from sparkle._session import Device, Session, TensorInfo, compile, eval
 from sparkle._core import version
 from sparkle.ort import InferenceSession
 
 __version__ = version()
 __all__ = ["BadInput", "Device", "Error", "FileUnreadable", "InferenceSession", "NotServed", "OutOfMemory", "Session",
-           "TensorInfo", "compile"]
+           "TensorInfo", "compile", "eval"]

@@ -345,4 +345,31 @@ TEST(Api, LogsToTheCaller) {
   EXPECT_EQ(lines[0].rfind("device auto: cpu", 0), 0u) << lines[0];
 }
 
+TEST(Api, ComputesExpressions) {
+  const sparkle::Device cpu;
+  sparkle::Tensor x(sparkle::Type::f32, {2, 3}), a(sparkle::Type::f32, {3}), b(sparkle::Type::f64, {});
+  for (int i = 0; i < 6; ++i) x.data<float>()[i] = static_cast<float>(i) - 2;
+  for (int i = 0; i < 3; ++i) a.data<float>()[i] = static_cast<float>(i + 1);
+  *b.data<double>() = 0.5;
+  for (int round = 0; round < 2; ++round) {
+    const sparkle::Tensor y = sparkle::eval(cpu, "relu(x) * a + b", {{"x", x}, {"a", a}, {"b", b}});
+    ASSERT_EQ(y.shape(), (sparkle::Shape{2, 3}));
+    ASSERT_EQ(y.type(), sparkle::Type::f32);
+    for (int i = 0; i < 6; ++i)
+      EXPECT_EQ(y.data<float>()[i], std::max(x.data<float>()[i], 0.0f) * a.data<float>()[i % 3] + 0.5f);
+  }
+  try {
+    sparkle::eval(cpu, "x + slu(x)", {{"x", x}});
+    FAIL();
+  } catch (const sparkle::Exception& e) {
+    EXPECT_EQ(e.status(), SPARKLE_BAD_FORMAT);
+    EXPECT_STREQ(e.what(), "column 5: there is no function 'slu'; did you mean 'silu'?\n  x + slu(x)\n      ^");
+  }
+  sparkle_value* value = nullptr;
+  EXPECT_EQ(sparkle_eval(nullptr, "x", nullptr, nullptr, 0, &value), SPARKLE_BAD_USAGE);
+  EXPECT_EQ(sparkle_eval(cpu.c(), "x", nullptr, nullptr, 1, &value), SPARKLE_BAD_USAGE);
+  EXPECT_EQ(status_of([&] { sparkle::eval(cpu, "x + y", {{"x", x}, {"y", sparkle::Tensor(sparkle::Type::f32, {4})}}); }),
+            SPARKLE_BAD_INPUT);
+}
+
 }  // namespace

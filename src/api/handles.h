@@ -9,11 +9,14 @@
 #include <string>
 
 #include "base/tensor.h"
+#include "run/evaluate_expression.h"
 #include "run/session.h"
 #include "sparkle/sparkle.h"
 
 struct sparkle_device {
+  explicit sparkle_device(std::shared_ptr<sparkle::Backend> opened) : backend(opened), expressions(std::move(opened)) {}
   std::shared_ptr<sparkle::Backend> backend;
+  sparkle::ExpressionRunner expressions;
 };
 struct sparkle_session {
   std::shared_ptr<sparkle::Backend> backend;

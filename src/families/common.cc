@@ -16,11 +16,15 @@ constexpr std::array<std::string_view, 1> kVulkanHalfUnits = {"coopmat-f16"};
 constexpr std::array<std::string_view, 4> kIntegerUnits = {"avx512-vnni", "avx-vnni", "avx2-int16", "neon-dot"};
 constexpr std::array<std::string_view, 1> kVulkanIntegerUnits = {"dot-i8"};
 
+// What tells that kernels may read and write bytes.
+constexpr std::array<std::string_view, 1> kByteUnits = {"alu-i8"};
+
 bool has_kernels(const Device& device, const MathUnit& unit) {
   const auto listed = [&](const auto& list) { return std::find(list.begin(), list.end(), unit.name) != list.end(); };
   switch (device.kind) {
     case DeviceKind::cpu: return listed(kServedUnits) || listed(kIntegerUnits);
-    case DeviceKind::vulkan: return listed(kVulkanUnits) || listed(kVulkanIntegerUnits) || listed(kVulkanHalfUnits);
+    case DeviceKind::vulkan:
+      return listed(kVulkanUnits) || listed(kVulkanIntegerUnits) || listed(kVulkanHalfUnits) || listed(kByteUnits);
     case DeviceKind::cuda: return false;
   }
   return false;

@@ -204,3 +204,16 @@ def test_like_onnxruntime():
             InferenceSession(str(MODEL), providers=providers)
     with pytest.raises(AttributeError):
         options.graph_optimization_level = 99
+
+
+def test_expressions():
+    x = np.array([[-1, 0, 1], [2, 3, 4]], np.float32)
+    a = np.array([1, 2, 3], np.float32)
+    y = sparkle.eval("relu(x) * a + b", x=x, a=a, b=0.5)
+    assert y.dtype == np.float32
+    np.testing.assert_array_equal(y, np.maximum(x, 0) * a + np.float32(0.5))
+    device = sparkle.Device("cpu")
+    assert sparkle.eval("i * 2", device, i=np.array([1 << 60], np.int64))[0] == 1 << 61
+    assert sparkle.eval("x > 0", device, x=x).dtype == np.bool_
+    with pytest.raises(sparkle.Error, match="column 5: there is no function 'slu'; did you mean 'silu'"):
+        sparkle.eval("x + slu(x)", device, x=x)

@@ -149,6 +149,7 @@ void describe(PhysicalDevice& device) {
   f.dot = f13.shaderIntegerDotProduct && v13.integerDotProduct4x8BitPackedSignedAccelerated;
   f.subgroup_size = f13.subgroupSizeControl && (v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   f.cooperative = coop.cooperativeMatrix && f12.vulkanMemoryModel && f.f16;
+  f.keeps_nan = v12.shaderSignedZeroInfNanPreserveFloat32;
   f.statistics = executable.pipelineExecutableInfo;
   f.least_subgroup = v13.minSubgroupSize;
   f.most_subgroup = v13.maxSubgroupSize;
@@ -193,6 +194,7 @@ void describe(PhysicalDevice& device) {
   const int lanes = static_cast<int>(width);
   d.units.push_back(vector_unit("fma-f32", DType::f32, lanes, 1));
   if (f.f16) d.units.push_back(vector_unit("fma-f16", DType::f16, lanes, 2));
+  if (f.i8) d.units.push_back(vector_unit("alu-i8", DType::i8, lanes, 1));  // kernels may read and write bytes
   if (f.dot) {
     MathUnit unit = vector_unit("dot-i8", DType::i8, lanes, 4);
     unit.kind = UnitKind::dot_product;

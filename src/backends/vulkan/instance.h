@@ -20,6 +20,7 @@ struct Features {
   bool dot = false;            // integer dot products that the hardware speeds up
   bool subgroup_size = false;  // the size of subgroups may be demanded
   bool cooperative = false;    // VK_KHR_cooperative_matrix
+  bool keeps_nan = false;      // shaders may demand that NaN, infinities and the sign of zero are kept
   bool statistics = false;     // what the driver made of a shader may be read
   uint32_t least_subgroup = 0, most_subgroup = 0;
   bool host_sees_memory = false;  // device memory is the host's: integrated and software devices

@@ -14,6 +14,11 @@ Maker maker_of(Family family) {
     case Family::gather: return make_gather;
     case Family::quantize: return make_quantize;
     case Family::winograd: return make_winograd;
+    case Family::pointwise: return make_pointwise;
+    case Family::reduce: return make_reduce;
+    case Family::softmax: return make_softmax;
+    case Family::normalize: return make_normalize;
+    case Family::attention: return make_attention;
     default: return nullptr;
   }
 }

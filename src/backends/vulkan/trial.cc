@@ -1,5 +1,6 @@
 #include "backends/vulkan/trial.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -80,6 +81,35 @@ std::vector<Stage> quantize_stages(const Trial& t) {
     stages.push_back(stage);
   }
   return stages;
+}
+
+// The sum of a program's operations, each on operands alone: a chain of them may make any difference in rounding as large as
+// one likes, and such a chain is no fault of the driver's.
+PointwiseParams operations_alone(const PointwiseParams& given) {
+  PointwiseParams p{given.inputs, {}};
+  std::vector<PointwiseInstruction> seen;
+  int sum = -1;
+  const auto add = [&](const PointwiseInstruction& step) {
+    p.program.push_back(step);
+    return p.inputs + static_cast<int>(p.program.size()) - 1;
+  };
+  for (PointwiseInstruction step : given.program) {
+    if (p.inputs > 0) step.x = 0, step.y = 1 % p.inputs, step.z = 2 % p.inputs;
+    if (std::find(seen.begin(), seen.end(), step) != seen.end() || (p.inputs == 0 && arity_of(step.op) > 0)) continue;
+    seen.push_back(step);
+    const int next = add(step);
+    sum = sum < 0 ? next : add({PointwiseOp::add, sum, next, 0, 0, 0});
+  }
+  return p.program.empty() ? given : p;
+}
+
+// Rows along one axis of three, or all of it.
+Stage rows_stage(const StageParams& params, size_t operands, const Dims& result) {
+  Stage stage;
+  stage.params = params;
+  for (size_t i = 0; i < operands; ++i) stage.inputs.push_back(described(DType::f32, {3, 5, 37}, false, i % 2 ? 0 : 2));
+  stage.outputs.push_back(described(DType::f32, result, false, 1));
+  return stage;
 }
 
 bool floats_only(const Trial& t) {
@@ -311,11 +341,29 @@ std::vector<Stage> stages_of(const Trial& t) {
     }
     case Family::pointwise: {
       Stage stage;
-      stage.params = t.params;
+      stage.params = operations_alone(std::get<PointwiseParams>(t.params));
       for (size_t i = 0; i < t.inputs.size(); ++i)
         stage.inputs.push_back(described(DType::f32, {3, 5, 7}, false, i % 2 ? 2 : 0));
       stage.outputs.push_back(described(DType::f32, {3, 5, 7}, false, 1));
       return {stage};
+    }
+    case Family::reduce: {
+      const auto kind = std::get<ReduceParams>(t.params).kind;
+      return {rows_stage(ReduceParams{kind, {2}}, 1, {3, 5, 1}), rows_stage(ReduceParams{kind, {0, 1}}, 1, {1, 1, 37})};
+    }
+    case Family::softmax: {
+      const bool logarithm = std::get<SoftmaxParams>(t.params).logarithm;
+      return {rows_stage(SoftmaxParams{2, 2, logarithm}, 1, {3, 5, 37}),
+              rows_stage(SoftmaxParams{0, 1, logarithm}, 1, {3, 5, 37})};
+    }
+    case Family::normalize: {
+      auto p = std::get<NormalizeParams>(t.params);
+      std::vector<Stage> stages;
+      for (const Dims& axes : {Dims{2}, Dims{0, 1}}) {
+        p.axes = axes;
+        stages.push_back(rows_stage(p, t.inputs.size(), {3, 5, 37}));
+      }
+      return stages;
     }
     default: return {};
   }

@@ -85,6 +85,11 @@ Result<VulkanKernelPtr> make_resize(const Stage&, const Schedule&, const Worksho
 Result<VulkanKernelPtr> make_gather(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 Result<VulkanKernelPtr> make_quantize(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 Result<VulkanKernelPtr> make_winograd(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
+Result<VulkanKernelPtr> make_pointwise(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
+Result<VulkanKernelPtr> make_reduce(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
+Result<VulkanKernelPtr> make_softmax(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
+Result<VulkanKernelPtr> make_normalize(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
+Result<VulkanKernelPtr> make_attention(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 // nullptr: the family has none.
 Maker maker_of(Family family);
 

@@ -47,6 +47,12 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     }
     for (const TensorDesc& y : stage.outputs)
       if (y.dtype != DType::f32) return why_not = Reason::type_not_served, std::vector<Schedule>{};
+    if (variant.device == DeviceKind::vulkan) {
+      const bool bytes = p.mask && stage.inputs[static_cast<size_t>(mask_operand(p))].dtype == DType::boolean;
+      if (bytes && device.kind == DeviceKind::vulkan && !device.unit("alu-i8"))
+        return why_not = Reason::type_not_served, std::vector<Schedule>{};
+      return loop_schedules(variant, device, why_not);
+    }
     const auto contiguous = [](const TensorDesc& desc) { return desc.shape.back() <= 1 || desc.layout.pitch.back() == 1; };
     if (!contiguous(stage.inputs[0]) || (stage.outputs.size() > 1 && !contiguous(stage.outputs[1])))
       return why_not = Reason::layout_not_served, std::vector<Schedule>{};

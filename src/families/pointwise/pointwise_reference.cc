@@ -91,8 +91,31 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   return streaming_footprint(stage, device, flops * static_cast<double>(stage.outputs[0].elements()));
 }
 
+// What programs printed for a GPU compute: f32, and integers but for factors that are none (affine).
+bool is_printable(const Stage& stage, const Device& device) {
+  const auto served = [&](const TensorDesc& desc) {
+    if (desc.dtype == DType::f64 || !kComputed.has(desc.dtype)) return false;
+    return size_of(desc.dtype) == 1   ? device.unit("alu-i8") != nullptr
+           : size_of(desc.dtype) == 2 ? device.unit("fma-f16") != nullptr
+                                      : true;
+  };
+  const DType type = pointwise_arithmetic(stage.inputs, stage.outputs[0]);
+  const auto has = [&](const PointwiseInstruction& step) {
+    return step.op != PointwiseOp::power_of_two &&
+           (type == DType::f32 || (serves_integers(step.op) && step.op != PointwiseOp::affine));
+  };
+  const auto& program = std::get<PointwiseParams>(stage.params).program;
+  return type != DType::f64 && std::all_of(program.begin(), program.end(), has) &&
+         std::all_of(stage.inputs.begin(), stage.inputs.end(), served) && served(stage.outputs[0]);
+}
+
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const bool single = pointwise_arithmetic(stage.inputs, stage.outputs[0]) == DType::f32;
+  if (variant.device == DeviceKind::vulkan && device.kind == DeviceKind::vulkan) {
+    constexpr size_t kMostOperands = 12;  // whose addresses a GPU is handed
+    if (!is_printable(stage, device)) return why_not = Reason::type_not_served, std::vector<Schedule>{};
+    if (stage.inputs.size() > kMostOperands) return why_not = Reason::layout_not_served, std::vector<Schedule>{};
+  }
   if ((variant.name == "strips" && !single) || (variant.name == "typed" && single)) {
     why_not = Reason::type_not_served;
     return {};

@@ -1,0 +1,125 @@
+// The attention family on Vulkan: blocks of queries over blocks of keys (glsl/attention.comp); scores that are asked for are
+// found once more by a dispatch of their own.
+#include <algorithm>
+
+#include "backends/vulkan/vulkan_kernel.h"
+
+namespace sparkle::vulkan {
+namespace {
+
+constexpr int kBatchAxes = 6;
+constexpr uint32_t kMostGroups = 65535;  // along y and z on every device
+constexpr int64_t kQueries = 32, kKeys = 32, kColumns = 64;
+
+// glsl/attention.comp has the same record, and says what the fields are.
+struct AttentionRecord {
+  int32_t queries, keys, size, columns, mask_keys, lengths, left, right, offset, offset_from_length;
+  float scale, cap;
+  int32_t batch_sizes[kBatchAxes];
+  int32_t batch_pitch[kBatchAxes][7];
+  int32_t pitch[6][2];
+};
+
+// Bounds beyond any number of keys are all the same.
+int32_t bounded(int64_t value) { return static_cast<int32_t>(std::clamp<int64_t>(value, -(1 << 29), 1 << 29)); }
+
+Result<AttentionRecord> record_of(const Stage& stage) {
+  const auto& p = std::get<AttentionParams>(stage.params);
+  const TensorDesc &q = stage.inputs[0], &k = stage.inputs[1], &v = stage.inputs[2], &y = stage.outputs[0];
+  const TensorDesc* mask = p.mask ? &stage.inputs[static_cast<size_t>(mask_operand(p))] : nullptr;
+  const TensorDesc* lengths = p.lengths ? &stage.inputs[static_cast<size_t>(lengths_operand(p))] : nullptr;
+  const TensorDesc* scores = p.scores != ScoreOutput::none ? &stage.outputs[1] : nullptr;
+  const int rank = q.shape.size(), batches = rank - 2;
+  const TensorDesc* const matrices[] = {&q, &k, &v, mask, &y, scores};
+  const TensorDesc* const operands[] = {&q, &k, &v, mask, lengths, &y, scores};
+  for (const TensorDesc* d : operands)
+    if (d && extent(d->shape, d->layout) > INT32_MAX)
+      return Error{Reason::layout_not_served,
+                   "the Vulkan kernels count elements in 31 bits, and an operand spans more; split the batch"};
+  if (batches > kBatchAxes) return Error{Reason::layout_not_served, "the Vulkan attention kernels serve up to 6 batch axes"};
+  AttentionRecord r{};
+  r.queries = static_cast<int32_t>(q.shape[rank - 2]);
+  r.keys = static_cast<int32_t>(k.shape[rank - 2]);
+  r.size = static_cast<int32_t>(q.shape[rank - 1]);
+  r.columns = static_cast<int32_t>(v.shape[rank - 1]);
+  r.mask_keys = mask ? static_cast<int32_t>(mask->shape[rank - 1]) : -1;
+  r.lengths = lengths != nullptr;
+  r.left = p.left < 0 ? -1 : bounded(p.left);
+  r.right = p.right < 0 ? -1 : bounded(p.right);
+  r.offset = bounded(p.offset);
+  r.offset_from_length = p.offset_from_length;
+  r.scale = static_cast<float>(p.scale);
+  r.cap = static_cast<float>(p.softcap);
+  for (int i = 0; i < kBatchAxes; ++i) {
+    const int axis = batches - 1 - i;
+    r.batch_sizes[i] = axis < 0 ? 1 : static_cast<int32_t>(q.shape[axis]);
+    for (int o = 0; o < 7; ++o)
+      r.batch_pitch[i][o] = axis < 0 || !operands[o] ? 0 : static_cast<int32_t>(operands[o]->layout.pitch[axis]);
+  }
+  for (int o = 0; o < 6; ++o)
+    for (int i = 0; i < 2; ++i) r.pitch[o][i] = matrices[o] ? static_cast<int32_t>(matrices[o]->layout.pitch[rank - 2 + i]) : 0;
+  return r;
+}
+
+}  // namespace
+
+Result<VulkanKernelPtr> make_attention(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
+  if (variant_of(schedule) != "blocks")
+    return Error{Reason::backend_lacks_variant, "the Vulkan attention kernels have no variant '" + variant_of(schedule) + "'"};
+  const auto& p = std::get<AttentionParams>(stage.params);
+  const bool bytes = p.mask && stage.inputs[static_cast<size_t>(mask_operand(p))].dtype == DType::boolean;
+  for (size_t i = 0; i < stage.inputs.size(); ++i) {
+    const DType type = stage.inputs[i].dtype;
+    const bool served = static_cast<int>(i) == lengths_operand(p)         ? type == DType::i64
+                        : static_cast<int>(i) == mask_operand(p) && bytes ? shop.context->features().i8
+                                                                          : type == DType::f32;
+    if (!served) return Error{Reason::type_not_served, "the Vulkan attention kernels serve f32, and masks of truth values"};
+  }
+  SPARKLE_TRY(record, record_of(stage));
+  auto kernel = std::make_unique<VulkanKernel>(stage);
+  int64_t batches = 1;
+  for (const int32_t size : record.batch_sizes) batches *= size;
+  if (batches * record.queries == 0) return kernel;
+  if (batches * record.queries > INT32_MAX / 2)
+    return Error{Reason::layout_not_served, "the Vulkan attention kernels serve up to 2^30 queries; split the batch"};
+  SPARKLE_TRY(buffer, shop.upload(&record, sizeof record));
+  const int y = static_cast<int>(stage.inputs.size());
+  const bool keep = p.scores == ScoreOutput::softmax;
+  if (keep) kernel->workspace = 8 * batches * record.queries;
+  const auto add = [&](uint32_t shown, bool keeps, int64_t columns, int64_t step) -> Status {
+    if (columns == 0) return ok();
+    const auto along_y = (columns + step - 1) / step;
+    if (along_y > kMostGroups)
+      return Error{Reason::layout_not_served, "the Vulkan attention kernels serve up to 65535 blocks of keys or columns"};
+    PipelineRequest request;
+    request.shader = bytes ? "attention_bytes" : "attention";
+    request.constants = {128, 1, 1, shown, keeps};
+    SPARKLE_TRY(pipeline, shop.pipelines->get(request));
+    for (int64_t first = 0; first < batches; first += kMostGroups) {
+      Dispatch d;
+      d.pipeline = pipeline;
+      d.groups = {groups_for(record.queries, kQueries), static_cast<uint32_t>(along_y),
+                  static_cast<uint32_t>(std::min<int64_t>(batches - first, kMostGroups))};
+      d.addresses = {{0},
+                     {1},
+                     {2},
+                     {std::max(0, mask_operand(p))},
+                     {std::max(0, lengths_operand(p))},
+                     {y},
+                     {p.scores != ScoreOutput::none ? y + 1 : y},
+                     {keep ? kWorkspace : y}};
+      d.push(buffer->address());
+      d.push(static_cast<int32_t>(first));
+      d.after_previous = shown != 0;
+      kernel->dispatches.push_back(std::move(d));
+    }
+    return ok();
+  };
+  // Without columns of values there is still a sum to keep.
+  SPARKLE_CHECK(add(0, keep, keep ? std::max(1, record.columns) : record.columns, kColumns));
+  if (p.scores != ScoreOutput::none) SPARKLE_CHECK(add(static_cast<uint32_t>(p.scores), false, record.keys, kKeys));
+  kernel->records.push_back(std::move(buffer));
+  return kernel;
+}
+
+}  // namespace sparkle::vulkan

@@ -1,0 +1,84 @@
+// The normalize family: a row's mean, then its deviations from it, then the application with scale and bias. Long rows of which
+// there are few are cut into parts: one dispatch finds the figures of each, a second one joins and applies them.
+// build: normalize
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#include "buffers.glsl"
+#include "rows.glsl"
+
+layout(constant_id = 4) const uint kDivisor = 0;  // families/normalize/normalize.h
+layout(constant_id = 5) const bool kCenter = true;
+layout(constant_id = 6) const bool kScale = false;
+layout(constant_id = 7) const bool kBias = false;
+const uint kVariance = 0, kDeviation = 1, kL1 = 2, kL2 = 3;
+
+float total_of(float x) {
+  const uint thread = gl_LocalInvocationID.x;
+  gathered[thread].x = x;
+  barrier();
+  for (uint step = R.depth / 2; step > 0; step /= 2) {
+    if (depth() < step) gathered[thread].x += gathered[thread + step * apart()].x;
+    barrier();
+  }
+  const float total = gathered[thread - depth() * apart()].x;
+  barrier();
+  return total;
+}
+float factor_of(float sum) {
+  const float count = float(R.elements);
+  switch (kDivisor) {
+    case kVariance: return 1.0 / sqrt(sum / count + R.epsilon);
+    case kDeviation: return 1.0 / (sqrt(sum / count) + R.epsilon);
+    case kL1: return sum == 0.0 ? 0.0 : 1.0 / sum;
+    default: return sum == 0.0 ? 0.0 : 1.0 / sqrt(sum);
+  }
+}
+
+void main() {
+  const uint row = row_of_thread(), part = gl_WorkGroupID.z, first = part * R.part_length;
+  const uint end = min(first + R.part_length, R.elements);
+  const bool there = row < R.rows;
+  const ivec4 origin = there ? place_of(kRows, row) : ivec4(0);
+  float mean = 0.0, sum = 0.0;
+  if (kStage < 2) {
+    if (kCenter) {
+      if (there)
+        for (uint i = first + depth(); i < end; i += R.depth) sum += push.x.v[origin.x + place_of(kElements, i).x];
+      mean = total_of(sum) / float(end - first);
+      sum = 0.0;
+    }
+    if (there)
+      for (uint i = first + depth(); i < end; i += R.depth) {
+        const float x = push.x.v[origin.x + place_of(kElements, i).x] - mean;
+        sum += kDivisor == kL1 ? abs(x) : x * x;
+      }
+    sum = total_of(sum);
+    if (kStage == 1) {
+      if (there && depth() == 0) {
+        const uint at = 2 * (part * R.rows + row);
+        push.work.v[at] = mean;
+        push.work.v[at + 1] = sum;
+      }
+      return;
+    }
+  } else if (there) {
+    // Figures of parts joined one after the other (Chan, Golub and LeVeque).
+    float count = 0.0;
+    for (uint i = 0; i < R.parts; ++i) {
+      const uint at = 2 * (i * R.rows + row);
+      const float more = float(min(R.part_length, R.elements - i * R.part_length)), apart_by = push.work.v[at] - mean;
+      sum += push.work.v[at + 1] + (kCenter ? apart_by * apart_by * count * (more / (count + more)) : 0.0);
+      mean += apart_by * (more / (count + more));
+      count += more;
+    }
+  }
+  if (!there) return;
+  const float factor = factor_of(sum);
+  for (uint i = first + depth(); i < end; i += R.depth) {
+    const ivec4 at = origin + place_of(kElements, i);
+    float y = (push.x.v[at.x] - mean) * factor;
+    if (kScale) y *= push.scale.v[at.y];
+    if (kBias) y += push.bias.v[at.z];
+    push.y.v[at.w] = y;
+  }
+}

@@ -1,0 +1,28 @@
+// Pointwise programs as GLSL: one text for a program and its element types. Sizes, pitches and the parameters of instructions
+// come in a record, so that neither a new shape nor other bounds of a clip build anything.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "families/stage.h"
+
+namespace sparkle::vulkan {
+
+// Axes beyond the innermost one, after those that could be merged are.
+inline constexpr int kPointwiseAxes = 7;
+// What is pushed: addresses of operands, output and record.
+inline constexpr int kPointwiseOperands = 12;
+
+struct PointwiseText {
+  std::string glsl;
+  std::vector<uint32_t> parameters;  // four words per instruction, as the text reads them
+};
+
+// `keeps_nan`: the device can promise that compilers leave NaN and infinities alone.
+// Errors: type_not_served, naming the type or the operation.
+Result<PointwiseText> pointwise_text(const PointwiseParams& program, std::span<const DType> inputs, DType output,
+                                     bool keeps_nan);
+
+}  // namespace sparkle::vulkan

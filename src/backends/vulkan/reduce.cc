@@ -1,0 +1,36 @@
+// The reduce family on Vulkan: rows.h says how rows are taken, glsl/reduce.comp what is made of them.
+#include "backends/vulkan/rows.h"
+
+namespace sparkle::vulkan {
+
+Result<VulkanKernelPtr> make_reduce(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
+  if (variant_of(schedule) != "rows_gpu")
+    return Error{Reason::backend_lacks_variant, "the Vulkan reduce kernels have no variant '" + variant_of(schedule) + "'"};
+  if (stage.inputs[0].dtype != DType::f32 || stage.outputs[0].dtype != DType::f32)
+    return Error{Reason::type_not_served, "the Vulkan reduce kernels serve f32"};
+  const auto& p = std::get<ReduceParams>(stage.params);
+  auto kernel = std::make_unique<VulkanKernel>(stage);
+  if (stage.outputs[0].elements() == 0) return kernel;
+  uint32_t within = 0;
+  for (const int64_t axis : p.axes) within |= 1u << axis;
+  SPARKLE_TRY(record, rows_of({&stage.inputs[0], nullptr, nullptr, &stage.outputs[0]}, within, true));
+  SPARKLE_TRY(buffer, shop.upload(&record, sizeof record));
+  const auto add = [&](uint32_t step) -> Status {
+    const uint32_t constants[] = {step, static_cast<uint32_t>(p.kind)};
+    SPARKLE_TRY(dispatch, rows_dispatch(shop, "reduce", constants, {0, -2, -2, 1}, record, buffer->address()));
+    if (step == 2) dispatch.groups[2] = 1;
+    kernel->dispatches.push_back(std::move(dispatch));
+    return ok();
+  };
+  if (record.parts > 1) {
+    kernel->workspace = int64_t{8} * record.rows * record.parts;
+    SPARKLE_CHECK(add(1));
+    SPARKLE_CHECK(add(2));
+  } else {
+    SPARKLE_CHECK(add(0));
+  }
+  kernel->records.push_back(std::move(buffer));
+  return kernel;
+}
+
+}  // namespace sparkle::vulkan
