@@ -24,8 +24,9 @@ inline bool is_byte(DType type) { return type == DType::u8 || type == DType::i8;
 // Errors: type_not_served where shaders cannot address single bytes.
 inline Status check_bytes(const Workshop& shop) {
   if (shop.context->features().i8) return ok();
-  return Error{Reason::type_not_served, "The driver of '" + shop.context->physical().name +
-                                            "' gives shaders no access to single bytes, which 8-bit integers need; use --device cpu."};
+  return Error{Reason::type_not_served,
+               "The driver of '" + shop.context->physical().name +
+                   "' gives shaders no access to single bytes, which 8-bit integers need; use --device cpu."};
 }
 
 }  // namespace sparkle::vulkan

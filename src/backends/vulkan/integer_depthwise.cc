@@ -65,7 +65,8 @@ Result<VulkanKernelPtr> make_integer_depthwise(const Stage& stage, const Depthwi
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
   SPARKLE_TRY(record, shop.upload(&g, sizeof g));
   Dispatch d = integer_dispatch(stage, p.epilogue, pipeline, *record, 0);
-  const int64_t rows = int64_t{1} * g.rows[0] * g.rows[1] * g.rows[2], blocks = (g.rows[3] + schedule.columns - 1) / schedule.columns;
+  const int64_t rows = int64_t{1} * g.rows[0] * g.rows[1] * g.rows[2],
+                blocks = (g.rows[3] + schedule.columns - 1) / schedule.columns;
   const uint32_t all = groups_for(rows * blocks * (g.n / 4), kThreads), across = std::min<uint32_t>(all, kMostGroupsX);
   d.groups = {across, groups_for(all, across), 1};
   if (packed)

@@ -46,8 +46,9 @@ struct PackedBytes {
 void add_packing(VulkanKernel& kernel, GemmRecord& g, const TileSchedule& tile, int64_t matrices) {
   const TensorDesc& w = kernel.stage.inputs[1];
   const int64_t k_padded = round_up(g.k, tile.k);
-  std::string key = "vulkan.bytes:" + std::string(name_of(w.dtype)) + std::to_string(g.n_padded) + "," + std::to_string(k_padded) +
-                    ":" + w.shape.to_string() + "@" + w.layout.pitch.to_string() + "+" + std::to_string(w.layout.offset) + ":";
+  std::string key = "vulkan.bytes:" + std::string(name_of(w.dtype)) + std::to_string(g.n_padded) + "," +
+                    std::to_string(k_padded) + ":" + w.shape.to_string() + "@" + w.layout.pitch.to_string() + "+" +
+                    std::to_string(w.layout.offset) + ":";
   for (int i = 0; i < 4; ++i) key += std::to_string(g.instances[i]) + "x" + std::to_string(g.w_instance[i]) + ",";
   key += std::get<GemmParams>(kernel.stage.params).loader == Loader::dense ? "dense" : "window";
   kernel.packings.push_back({1, matrices * k_padded * g.n_padded, key, PackedBytes{g, w, matrices, k_padded}});
@@ -55,7 +56,8 @@ void add_packing(VulkanKernel& kernel, GemmRecord& g, const TileSchedule& tile, 
 
 }  // namespace
 
-Result<VulkanKernelPtr> make_integer_gemm(const Stage& stage, const TileSchedule& tile, const Workshop& shop, uint32_t constants) {
+Result<VulkanKernelPtr> make_integer_gemm(const Stage& stage, const TileSchedule& tile, const Workshop& shop,
+                                          uint32_t constants) {
   const Epilogue& e = std::get<GemmParams>(stage.params).epilogue;
   SPARKLE_CHECK(check_integer_operands(stage, e, shop));
   SPARKLE_TRY(g, gemm_record(stage));

@@ -1,5 +1,5 @@
-// Integer stages on Vulkan against the 64-bit reference, byte for byte: every variant, on random shapes and layouts with the extreme
-// values of their types among the operands.
+// Integer stages on Vulkan against the 64-bit reference, byte for byte: every variant, on random shapes and layouts with the
+// extreme values of their types among the operands.
 #include <span>
 
 #include "backends/vulkan/vulkan_testing.h"
@@ -78,7 +78,9 @@ class Case {
 
  private:
   DType byte() { return random_.chance(50) ? DType::u8 : DType::i8; }
-  int64_t count(int64_t most) { return words_ ? 4 * random_.between(1, std::max<int64_t>(1, most / 4)) : random_.between(1, most); }
+  int64_t count(int64_t most) {
+    return words_ ? 4 * random_.between(1, std::max<int64_t>(1, most / 4)) : random_.between(1, most);
+  }
 
   TensorDesc desc(DType type, const Dims& shape, const Dims& order) {
     TensorDesc d{type, shape, {}};
@@ -138,7 +140,8 @@ class Case {
     swapped = row;
     std::swap(swapped[rank - 1], swapped[rank - 2]);
     stage.params = GemmParams{Loader::dense, 1, {}, e};
-    stage.inputs = {desc(a, left, !words_ && random_.chance(25) ? swapped : row), desc(b, right, random_.chance(40) ? swapped : row)};
+    stage.inputs = {desc(a, left, !words_ && random_.chance(25) ? swapped : row),
+                    desc(b, right, random_.chance(40) ? swapped : row)};
     for (int i = 0; i < batch; ++i)
       for (TensorDesc& d : stage.inputs)
         if (random_.chance(30)) d.layout.pitch[i] = 0;
@@ -164,7 +167,8 @@ class Case {
 void check(Family which, const std::string& variant, bool window, std::span<const Style> styles, int cases, uint64_t seed) {
   SPARKLE_NEEDS_VULKAN(backend);
   const FamilyInfo& family = info(which);
-  const auto row = std::find_if(family.variants.begin(), family.variants.end(), [&](const Variant& v) { return v.name == variant; });
+  const auto row =
+      std::find_if(family.variants.begin(), family.variants.end(), [&](const Variant& v) { return v.name == variant; });
   ASSERT_NE(row, family.variants.end());
   // Dot products work on every device, fast or not.
   Device device = backend->device();
@@ -189,9 +193,9 @@ void check(Family which, const std::string& variant, bool window, std::span<cons
     auto wanted = reference_outputs(c.stage, c.inputs);
     const Status ran = run_stage(*backend, c.stage, schedule, c.inputs, c.outputs, constants);
     ASSERT_TRUE(ran.ok()) << ran.error().message;
-    expect_close(c.outputs[0], wanted[0], 0,
-                 "seed " + std::to_string(seed + static_cast<uint64_t>(i)) + " " + to_text(schedule) + " " +
-                     to_text(c.stage.params));
+    expect_close(
+        c.outputs[0], wanted[0], 0,
+        "seed " + std::to_string(seed + static_cast<uint64_t>(i)) + " " + to_text(schedule) + " " + to_text(c.stage.params));
   }
 }
 

@@ -34,7 +34,8 @@ struct Axis {
 };
 
 Error too_large() {
-  return {Reason::layout_not_served, "The Vulkan kernels count elements in 31 bits, and an operand spans more; split the batch."};
+  return {Reason::layout_not_served,
+          "The Vulkan kernels count elements in 31 bits, and an operand spans more; split the batch."};
 }
 Error not_served(DType type) {
   return {Reason::type_not_served,
@@ -44,7 +45,10 @@ Error not_served(DType type) {
 class Builder {
  public:
   Builder(const Stage& stage, const Workshop& shop)
-      : stage_(stage), shop_(shop), p_(std::get<QuantizeParams>(stage.params)), kernel_(std::make_unique<VulkanKernel>(stage)) {}
+      : stage_(stage),
+        shop_(shop),
+        p_(std::get<QuantizeParams>(stage.params)),
+        kernel_(std::make_unique<VulkanKernel>(stage)) {}
 
   Result<VulkanKernelPtr> make() {
     SPARKLE_CHECK(check_bytes(shop_));

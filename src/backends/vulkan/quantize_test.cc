@@ -1,5 +1,5 @@
-// The quantize kernels for Vulkan against the family's reference, bit for bit: all kinds, random layouts, and quotients that lie
-// half way between two integers or next to it.
+// The quantize kernels for Vulkan against the family's reference, bit for bit: all kinds, random layouts, and quotients that
+// lie half way between two integers or next to it.
 #include "backends/vulkan/vulkan_testing.h"
 
 namespace sparkle::vulkan {
@@ -81,7 +81,8 @@ class Case {
     const IntegerRange range = range_of(type);
     const bool extreme = random_.chance(20);
     inputs.back().fill([&] {
-      return static_cast<double>(extreme ? (random_.chance(50) ? range.low : range.high) : random_.between(range.low, range.high));
+      return static_cast<double>(extreme ? (random_.chance(50) ? range.low : range.high)
+                                         : random_.between(range.low, range.high));
     });
   }
   void clip() {
@@ -156,7 +157,8 @@ class Case {
 void check(QuantizeKind kind, int cases, uint64_t seed) {
   SPARKLE_NEEDS_VULKAN(backend);
   const FamilyInfo& family = info(Family::quantize);
-  const auto row = std::find_if(family.variants.begin(), family.variants.end(), [](const Variant& v) { return v.name == "elements"; });
+  const auto row =
+      std::find_if(family.variants.begin(), family.variants.end(), [](const Variant& v) { return v.name == "elements"; });
   ASSERT_NE(row, family.variants.end());
   for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
     Case c(seed + static_cast<uint64_t>(i), kind);

@@ -72,7 +72,10 @@ uint32_t groups_of(const Device& device) {
 }  // namespace
 
 Result<double> measure_flops(Backend& backend, const Workshop& shop, std::string_view unit) {
-  const char* shader = unit == "fma-f32" ? "roof_fma_f32" : unit == "fma-f16" ? "roof_fma_f16" : unit == "dot-i8" ? "roof_dot_i8" : nullptr;
+  const char* shader = unit == "fma-f32"   ? "roof_fma_f32"
+                       : unit == "fma-f16" ? "roof_fma_f16"
+                       : unit == "dot-i8"  ? "roof_dot_i8"
+                                           : nullptr;
   if (!shader || !backend.device().unit(unit)) return 0.0;
   const double numbers = unit == "fma-f16" ? 2 : unit == "dot-i8" ? 4 : 1;
   // Where the number of cores is unknown there are enough groups for a large device.

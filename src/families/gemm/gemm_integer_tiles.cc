@@ -1,4 +1,5 @@
-// Stages on 8-bit integers on GPUs: tiles as those of gemm_tiles.cc with four neighbours along k in a word, what they move and do.
+// Stages on 8-bit integers on GPUs: tiles as those of gemm_tiles.cc with four neighbours along k in a word, what they move and
+// do.
 #include <algorithm>
 #include <cmath>
 
@@ -15,7 +16,8 @@ namespace {
 struct TileShape {
   int m, n, k, thread_m, thread_n;
   int threads() const { return m / thread_m * (n / thread_n); }
-  // Both operands of one step, the left one padded against bank conflicts, and the sums of rows and columns (integer_tile.comp).
+  // Both operands of one step, the left one padded against bank conflicts, and the sums of rows and columns
+  // (integer_tile.comp).
   int64_t shared_bytes() const { return 4 * (int64_t{k} / 4 * (m + n) + 32 + m + n); }
 };
 constexpr TileShape kShapes[] = {{128, 128, 32, 8, 8}, {128, 64, 64, 8, 4}, {64, 128, 64, 4, 8}, {64, 64, 64, 4, 4},
@@ -74,14 +76,15 @@ Footprint gemm_integer_tile_footprint(const Stage& stage, const TileSchedule& s,
              n = static_cast<double>(sizes.n), k = static_cast<double>(sizes.k);
   const bool naive = s.variant == "bytes_naive";
   Footprint f = streaming_footprint(stage, device, 2 * instances * m * n * k);
-  const double once = f.bytes.empty() ? 0 : f.bytes[0];
+  const double once = f.bytes.empty() ? 0 : *std::max_element(f.bytes.begin(), f.bytes.end());
   const double tiles_m = naive ? m : up(m, s.m), tiles_n = naive ? n : up(n, s.n);
   // The last step of k ends with the last word that holds products.
   const double padded = instances * tiles_m * s.m * tiles_n * s.n * up(k, 4) * 4;
-  f.executed_flops = naive ? 2 * instances * sizes.k_steps * n * kNaiveProducts
-                           : 2 * padded * (s.variant == "dot_tile" ? 1 : kByteProducts);
+  f.executed_flops =
+      naive ? 2 * instances * sizes.k_steps * n * kNaiveProducts : 2 * padded * (s.variant == "dot_tile" ? 1 : kByteProducts);
   const auto bytes_of = [&](size_t i) { return static_cast<double>(size_of(stage.inputs[i].dtype)); };
-  const double read = instances * tiles_m * tiles_n * k * (naive ? bytes_of(0) + bytes_of(1) : s.m * bytes_of(0) + s.n * bytes_of(1));
+  const double read =
+      instances * tiles_m * tiles_n * k * (naive ? bytes_of(0) + bytes_of(1) : s.m * bytes_of(0) + s.n * bytes_of(1));
   const auto written = static_cast<double>(stage.outputs[0].bytes());
   for (size_t i = 0; i < f.bytes.size(); ++i) {
     const MemoryLevel& level = device.memory[i];
@@ -90,7 +93,8 @@ Footprint gemm_integer_tile_footprint(const Stage& stage, const TileSchedule& s,
       continue;
     }
     // What the next inner cache holds as a whole is read from here once.
-    const bool cached = i > 0 && !device.memory[i - 1].filled_by_hand && once <= static_cast<double>(device.memory[i - 1].bytes);
+    const bool cached =
+        i > 0 && !device.memory[i - 1].filled_by_hand && once <= static_cast<double>(device.memory[i - 1].bytes);
     f.bytes[i] = cached ? once : std::max(once, read + written);
   }
   f.parallel_units = std::max(1.0, naive ? instances * m * n / kNaiveThreads : instances * tiles_m * tiles_n);
