@@ -1,5 +1,5 @@
-// Whole networks on a Vulkan device: the numbers of the CPU, one submission and no copy per inference, no new pipeline for a new
-// size, another plan where a kernel turns out to be wrong.
+// Whole networks on a Vulkan device: the numbers of the CPU, one submission and no copy per inference, no new pipeline for a
+// new size, another plan where a kernel turns out to be wrong.
 #include <gtest/gtest.h>
 
 #include <cmath>

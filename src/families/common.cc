@@ -47,9 +47,12 @@ const MathUnit* best_vector_unit(const Device& device) {
 
 std::vector<double> bytes_per_level(const Device& device, double bytes_moved, double working_set) {
   std::vector<double> bytes(device.memory.size(), 0.0);
+  double inner = 0;
   for (size_t i = 0; i < bytes.size(); ++i) {
-    const double inner = i == 0 ? 0 : static_cast<double>(device.memory[i - 1].bytes);
-    if (i == 0 || inner == 0 || working_set > inner) bytes[i] = bytes_moved;
+    // What passes through once does not pass through memory that kernels fill themselves.
+    if (device.memory[i].filled_by_hand) continue;
+    if (inner == 0 || working_set > inner) bytes[i] = bytes_moved;
+    inner = static_cast<double>(device.memory[i].bytes);
   }
   return bytes;
 }

@@ -31,7 +31,8 @@ bool spans_31_bits(const std::vector<UnitAxis>& axes, int64_t UnitAxis::* pitch)
   int64_t reach = 0;
   for (const UnitAxis& a : axes) {
     int64_t part = 0;
-    if (__builtin_mul_overflow(a.size - 1, std::abs(a.*pitch), &part) || __builtin_add_overflow(reach, part, &reach)) return false;
+    if (__builtin_mul_overflow(a.size - 1, std::abs(a.*pitch), &part) || __builtin_add_overflow(reach, part, &reach))
+      return false;
   }
   return reach < std::numeric_limits<int32_t>::max();
 }
@@ -55,7 +56,8 @@ int64_t UnitMove::lowest_y() const { return lowest(axes, &UnitAxis::y); }
 
 UnitMove unit_move(std::vector<UnitAxis> axes, int64_t element, int64_t x_offset, int64_t y_offset) {
   std::erase_if(axes, [](const UnitAxis& a) { return a.size == 1 && a.axis < 0; });
-  std::stable_sort(axes.begin(), axes.end(), [](const UnitAxis& a, const UnitAxis& b) { return std::abs(a.y) > std::abs(b.y); });
+  std::stable_sort(axes.begin(), axes.end(),
+                   [](const UnitAxis& a, const UnitAxis& b) { return std::abs(a.y) > std::abs(b.y); });
   merge(axes);
   UnitMove move{element, std::move(axes)};
   // The axis along which elements lie side by side in both.

@@ -1,5 +1,5 @@
-// Moves of data as devices with wide loads see them: axes merged where every operand passes from one to the next without a jump,
-// and elements taken together in units of up to 16 bytes that all operands keep whole and aligned.
+// Moves of data as devices with wide loads see them: axes merged where every operand passes from one to the next without a
+// jump, and elements taken together in units of up to 16 bytes that all operands keep whole and aligned.
 #pragma once
 
 #include <array>
@@ -17,10 +17,10 @@ struct UnitAxis {
 };
 
 struct UnitMove {
-  int64_t bytes = 1;            // of a unit: 1, 2, 4, 8 or 16
-  std::vector<UnitAxis> axes;   // outermost first in y's memory, none of size 1
-  int64_t count() const;        // of units that are written
-  bool fits_31_bits() const;    // all places, of all operands, counted from the lowest one
+  int64_t bytes = 1;           // of a unit: 1, 2, 4, 8 or 16
+  std::vector<UnitAxis> axes;  // outermost first in y's memory, none of size 1
+  int64_t count() const;       // of units that are written
+  bool fits_31_bits() const;   // all places, of all operands, counted from the lowest one
   // Where the lowest unit of x (of y) lies from element (0,...,0), in units: 0 or less.
   int64_t lowest_x() const, lowest_y() const;
 };

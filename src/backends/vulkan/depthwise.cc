@@ -1,10 +1,11 @@
-// The depthwise family on Vulkan: one output a thread, or tiles of outputs of four channels.
+// The depthwise family on Vulkan: one output a thread, or four channels of one, or tiles of outputs of four channels.
 #include <algorithm>
 #include <cstring>
 
 #include "backends/vulkan/divisor.h"
 #include "backends/vulkan/integer_sums.h"
 #include "backends/vulkan/units.h"
+#include "backends/vulkan/vulkan_kernel.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -66,83 +67,90 @@ void pack(const TensorDesc& desc, const std::byte* from, std::byte* to) {
   const FeatureMap w = feature_map(desc);
   const auto* source = reinterpret_cast<const float*>(from) + desc.layout.offset;
   auto* target = reinterpret_cast<float*>(to);
-  for (int64_t h = 0; h < w.h; ++h)
-    for (int64_t s = 0; s < w.w; ++s)
-      for (int64_t k = 0; k < w.n; ++k) *target++ = source[k * w.pitch_n + h * w.pitch_h + s * w.pitch_w];
+  for (int64_t t = 0; t < w.d; ++t)
+    for (int64_t r = 0; r < w.h; ++r)
+      for (int64_t s = 0; s < w.w; ++s)
+        for (int64_t k = 0; k < w.n; ++k) *target++ = source[k * w.pitch_n + t * w.pitch_d + r * w.pitch_h + s * w.pitch_w];
 }
 
-bool is_wide(const Stage& stage, const DepthwiseSchedule& s) {
-  const Window& f = std::get<DepthwiseParams>(stage.params).window;
-  return feature_map(stage.inputs[0]).c == feature_map(stage.outputs[0]).c && f.filter[0] == 1 && s.rows > 0 && s.columns > 0 &&
-         channels_in_fours(stage.inputs[0]) && channels_in_fours(stage.outputs[0]);
+bool has_fours(const Stage& stage) {
+  return feature_map(stage.inputs[0]).c == feature_map(stage.outputs[0]).c && channels_in_fours(stage.inputs[0]) &&
+         channels_in_fours(stage.outputs[0]);
+}
+
+VulkanKernel::Packing packing_of(const TensorDesc& w) {
+  return {1, w.bytes(),
+          "vulkan.depthwise:" + w.shape.to_string() + "@" + w.layout.pitch.to_string() + "+" + std::to_string(w.layout.offset),
+          [w](const std::byte* from, std::byte* to, Executor&) { pack(w, from, to); }};
+}
+
+// x, w, y, scale, bias, residuals: those that are not there stand for x.
+std::vector<Address> addresses_of(const Stage& stage, const Epilogue& e) {
+  const int scale = 2, bias = scale + e.scale, first = bias + e.bias, residuals = e.residuals_before + e.residuals_after;
+  const int y = static_cast<int>(stage.inputs.size());
+  return {
+      {0}, {1}, {y}, {e.scale ? scale : 0}, {e.bias ? bias : 0}, {residuals > 0 ? first : 0}, {residuals > 1 ? first + 1 : 0}};
+}
+
+void append(std::vector<uint32_t>& to, std::initializer_list<int64_t> values) {
+  for (const int64_t v : values) to.push_back(static_cast<uint32_t>(v));
 }
 
 }  // namespace
 
 Result<VulkanKernelPtr> make_depthwise(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t constants) {
-  const auto* tile = std::get_if<DepthwiseSchedule>(&schedule);
-  if (tile && is_integer(stage.inputs)) return make_integer_depthwise(stage, *tile, shop, constants);
-  const bool wide = tile && tile->variant == "vectors";
-  if (!tile || (!wide && tile->variant != "naive"))
+  const auto* s = std::get_if<DepthwiseSchedule>(&schedule);
+  if (s && is_integer(stage.inputs)) return make_integer_depthwise(stage, *s, shop, constants);
+  const bool tiles = s && s->variant == "vectors" && s->rows > 0 && s->columns > 0, quads = s && s->variant == "quads";
+  if (!s || (!tiles && !quads && s->variant != "naive"))
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no depthwise variant '" + variant_of(schedule) + "'"};
   for (const auto* list : {&stage.inputs, &stage.outputs})
     for (const TensorDesc& d : *list) {
       if (d.dtype != DType::f32) return Error{Reason::type_not_served, "the depthwise kernels for Vulkan serve f32"};
       if (extent(d.shape, d.layout) > INT32_MAX) return too_far("depthwise");
     }
-  if (wide && !is_wide(stage, *tile))
+  const auto& p = std::get<DepthwiseParams>(stage.params);
+  const Window& f = p.window;
+  const Epilogue& e = p.epilogue;
+  if ((tiles || quads) && !has_fours(stage))
     return Error{Reason::layout_not_served,
-                 "the depthwise variant 'vectors' needs channels in fours side by side, and one filter each"};
+                 "the depthwise variant '" + s->variant + "' needs channels in fours side by side, and one filter each"};
+  if (tiles && f.filter[0] != 1)
+    return Error{Reason::filter_not_served, "the depthwise variant 'vectors' has filters of two dimensions"};
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
-  const auto& p = std::get<DepthwiseParams>(stage.params);
-  const Epilogue& e = p.epilogue;
+
   const FeatureMap y = feature_map(stage.outputs[0]);
+  const bool packed = (tiles || quads) && (constants >> 1 & 1);
   DepthwiseRecord r = record_of(stage);
-  PipelineRequest request;
-  request.shader = wide ? "depthwise_vectors" : "depthwise_naive";
-  request.constants = {kThreads,
-                       1,
-                       1,
-                       static_cast<uint32_t>(e.activation),
-                       e.scale,
-                       e.bias,
-                       static_cast<uint32_t>(e.residuals_before),
-                       static_cast<uint32_t>(e.residuals_after)};
   int64_t threads = stage.outputs[0].elements();
-  if (wide) {
-    const bool packed = constants >> 1 & 1;
-    const int64_t rows = (y.h + tile->rows - 1) / tile->rows, columns = (y.w + tile->columns - 1) / tile->columns;
+  PipelineRequest request;
+  append(request.constants,
+         {kThreads, 1, 1, static_cast<int64_t>(e.activation), e.scale, e.bias, e.residuals_before, e.residuals_after});
+  if (tiles) {
+    const int64_t rows = (y.h + s->rows - 1) / s->rows, columns = (y.w + s->columns - 1) / s->columns;
     r.channels = divisor(y.c / 4), r.h = divisor(rows), r.w = divisor(columns);
     threads = y.n * y.d * rows * columns * (y.c / 4);
-    const Window& f = p.window;
-    for (const int64_t c : {int64_t{tile->rows}, int64_t{tile->columns}, int64_t{packed}, f.filter[1], f.filter[2], f.stride[1],
-                            f.stride[2], f.dilation[1], f.dilation[2]})
-      request.constants.push_back(static_cast<uint32_t>(c));
-    if (packed) {
-      const TensorDesc& w = stage.inputs[1];
-      kernel->packings.push_back(
-          {1, w.bytes(),
-           "vulkan.depthwise:" + w.shape.to_string() + "@" + w.layout.pitch.to_string() + "+" + std::to_string(w.layout.offset),
-           [w](const std::byte* from, std::byte* to, Executor&) { pack(w, from, to); }});
-    }
+    request.shader = "depthwise_vectors";
+    append(request.constants,
+           {s->rows, s->columns, packed, f.filter[1], f.filter[2], f.stride[1], f.stride[2], f.dilation[1], f.dilation[2]});
+  } else if (quads) {
+    r.channels = divisor(y.c / 4);
+    threads /= 4;
+    request.shader = "depthwise_window_4";
+    append(request.constants, {false, packed});
   } else {
-    request.constants.push_back(feature_map(stage.inputs[0]).pitch_c != 1);
+    request.shader = "depthwise_window_1";
+    append(request.constants, {feature_map(stage.inputs[0]).pitch_c != 1, false});
   }
+  if (packed) kernel->packings.push_back(packing_of(stage.inputs[1]));
   r.count = static_cast<uint32_t>(threads);
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
   SPARKLE_TRY(record, shop.upload(&r, sizeof r));
-  const int first = 2 + e.scale + e.bias, residuals = e.residuals_before + e.residuals_after;
   Dispatch d;
   d.pipeline = pipeline;
   d.groups = flat_groups(groups_for(threads, kThreads));
-  d.addresses = {{0},
-                 {1},
-                 {static_cast<int>(stage.inputs.size())},
-                 {e.scale ? 2 : 0},
-                 {e.bias ? 2 + e.scale : 0},
-                 {residuals > 0 ? first : 0},
-                 {residuals > 1 ? first + 1 : 0}};
+  d.addresses = addresses_of(stage, e);
   d.push(record->address());
   kernel->dispatches.push_back(std::move(d));
   kernel->records.push_back(std::move(record));

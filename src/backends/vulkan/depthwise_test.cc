@@ -25,35 +25,39 @@ void add_operands(RandomStage& s, const Epilogue& e, const TensorDesc& y, bool f
     s.input(fours ? s.in_fours(y.shape) : s.any(DType::f32, y.shape, 20));
 }
 
-TEST(VulkanDepthwise, NaiveServesAnyWindowAndLayout) {
+void check_any_window(const std::string& variant, bool fours) {
   SPARKLE_NEEDS_VULKAN(backend);
-  for (uint64_t seed = 1; seed <= 120 && !HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= 120 && !testing::Test::HasFailure(); ++seed) {
     RandomStage s(seed);
     DepthwiseParams p;
     const int spatial = static_cast<int>(s.random.between(1, 3));
-    const int64_t channels = s.random.between(1, 9), filters = channels * s.random.between(1, 3);
+    const int64_t channels = fours ? 4 * s.random.between(1, 9) : s.random.between(1, 9);
+    const int64_t filters = fours ? channels : channels * s.random.between(1, 3);
     Dims x{s.random.between(1, 2), channels}, y{x[0], filters}, w{filters, 1};
     for (int i = 0; i < spatial; ++i) {
       const auto at = static_cast<size_t>(3 - spatial + i);
       p.window.filter[at] = s.random.between(1, spatial == 3 ? 3 : 7);
       p.window.stride[at] = s.random.between(1, 3);
-      p.window.dilation[at] = s.random.between(1, 3);
+      p.window.dilation[at] = s.random.chance(80) ? s.random.between(1, 3) : 12;
       p.window.pad_begin[at] = s.random.between(-2, 4);
       x.push_back(s.random.between(1, spatial == 3 ? 5 : 14));
       y.push_back(s.random.between(1, 9));
       w.push_back(p.window.filter[at]);
     }
-    p.epilogue = epilogue_of(static_cast<int>(s.random.between(0, 3)));
-    s.input(s.any(DType::f32, x, 10));
+    p.epilogue = epilogue_of(static_cast<int>(seed % 3));
+    s.input(fours ? s.in_fours(x) : s.any(DType::f32, x, 10));
     s.input(s.any(DType::f32, w));
-    const TensorDesc out = s.any(DType::f32, y);
-    add_operands(s, p.epilogue, out, false);
+    const TensorDesc out = fours ? s.in_fours(y) : s.any(DType::f32, y);
+    add_operands(s, p.epilogue, out, fours);
     s.output(out);
     s.stage.params = p;
     const double tolerance = 4e-7 * (4 + std::sqrt(static_cast<double>(p.window.taps())));
-    EXPECT_TRUE(check_stage(*backend, s, "naive", tolerance, s.random.chance(50) ? 2 : 0, "seed " + std::to_string(seed)));
+    EXPECT_TRUE(check_stage(*backend, s, variant, tolerance, seed % 3 ? 2 : 0, "seed " + std::to_string(seed)));
   }
 }
+
+TEST(VulkanDepthwise, NaiveServesAnyWindowAndLayout) { check_any_window("naive", false); }
+TEST(VulkanDepthwise, QuadsServeAnyWindow) { check_any_window("quads", true); }
 
 TEST(VulkanDepthwise, VectorsShareLoadedPixels) {
   SPARKLE_NEEDS_VULKAN(backend);
@@ -90,7 +94,10 @@ TEST(VulkanDepthwise, VectorsShareLoadedPixels) {
     s.output(out);
     s.stage.params = p;
     const double tolerance = 4e-7 * (4 + std::sqrt(static_cast<double>(p.window.taps())));
-    EXPECT_TRUE(check_stage(*backend, s, "vectors", tolerance, seed % 3 ? 2 : 0, "seed " + std::to_string(seed)));
+    // The first and the last window with filters as they come, the others packed; tiles of one row and of two in turn.
+    const size_t number = seed % std::size(kinds);
+    const uint32_t constants = number == 0 || number == 5 ? 0 : 2;
+    EXPECT_TRUE(check_stage(*backend, s, "vectors", tolerance, constants, "seed " + std::to_string(seed), number));
   }
 }
 

@@ -56,9 +56,10 @@ inline std::vector<TestOperand> exact_outputs(const RandomStage& s, std::vector<
   return results;
 }
 
-// Runs the variant and compares; `tolerance` as expect_close() has it. False where the variant does not serve the stage.
+// Runs the variant and compares; `tolerance` as expect_close() has it. `pick`: which of the schedules, for each is a pipeline
+// of its own, which takes software devices up to a second. False where the variant does not serve the stage.
 inline bool check_stage(VulkanBackend& backend, RandomStage& s, std::string_view variant, double tolerance, uint32_t constants,
-                        const std::string& what) {
+                        const std::string& what, size_t pick = 0) {
   const Variant* row = variant_named(s.stage.family(), variant);
   if (!row) {
     ADD_FAILURE() << "there is no variant " << variant;
@@ -67,7 +68,7 @@ inline bool check_stage(VulkanBackend& backend, RandomStage& s, std::string_view
   Reason why = Reason::none;
   const auto schedules = info(s.stage.family()).schedules(s.stage, *row, backend.device(), why);
   if (schedules.empty()) return false;
-  const auto& schedule = schedules[static_cast<size_t>(s.random.between(0, static_cast<int64_t>(schedules.size()) - 1))];
+  const Schedule& schedule = schedules[pick % schedules.size()];
   const Family family = s.stage.family();
   const bool moves = family == Family::copy || family == Family::pad || family == Family::gather || family == Family::resize;
   auto wanted = moves ? exact_outputs(s, s.inputs) : reference_outputs(s.stage, s.inputs);

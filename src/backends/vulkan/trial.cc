@@ -112,6 +112,30 @@ Stage rows_stage(const StageParams& params, size_t operands, const Dims& result)
   return stage;
 }
 
+// Planes to pixels and back: what goes through shared memory where it can.
+std::vector<Stage> copy_stages(const StageParams& params) {
+  const TensorDesc planes = described(DType::f32, {2, 37, 5, 9}, false, 1),
+                   pixels = described(DType::f32, {2, 37, 5, 9}, true, 0);
+  return {{params, {planes}, {pixels}}, {params, {pixels}, {planes}}};
+}
+
+// The same scales on small tensors, channels in whole vectors and not.
+std::vector<Stage> resize_stages(const ResizeParams& p) {
+  std::vector<Stage> stages;
+  for (const int64_t wide : {3, 8}) {
+    Dims x, y;
+    for (size_t i = 0; i < p.scales.size(); ++i) {
+      x.push_back(p.scales[i] == 1 ? (i == 1 ? wide : 2) : 7);
+      y.push_back(std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(x.back()) * std::min(p.scales[i], 16.0))));
+    }
+    if (x.size() > 1) stages.push_back({p, {described(DType::f32, x, true, 0)}, {described(DType::f32, y, true, 0)}});
+  }
+  return stages;
+}
+
+// References of families that move elements read x as they write y.
+bool moves(Family family) { return family == Family::copy || family == Family::resize; }
+
 bool floats_only(const Trial& t) {
   const auto is_float = [](DType type) { return type == DType::f32; };
   return std::all_of(t.inputs.begin(), t.inputs.end(), is_float) && std::all_of(t.outputs.begin(), t.outputs.end(), is_float);
@@ -220,7 +244,7 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
   for (const TensorDesc& d : stage.outputs) {
     outputs.emplace_back(d);
     TensorDesc wide = d;
-    if (d.dtype == DType::f32) wide.dtype = DType::f64;
+    if (d.dtype == DType::f32 && !moves(stage.family())) wide.dtype = DType::f64;
     wanted.emplace_back(wide);
   }
   for (Operand& o : inputs) in.push_back(o.view());
@@ -339,6 +363,8 @@ std::vector<Stage> stages_of(const Trial& t) {
       if (t.outputs.size() > 1) return {};
       return {window_stage(p, p.window, nullptr, 1, true, 5, 1), window_stage(p, p.window, nullptr, 1, true, 8, 0)};
     }
+    case Family::copy: return copy_stages(t.params);
+    case Family::resize: return resize_stages(std::get<ResizeParams>(t.params));
     case Family::pointwise: {
       Stage stage;
       stage.params = operations_alone(std::get<PointwiseParams>(t.params));

@@ -168,6 +168,21 @@ TEST(VulkanTrial, IntegersAreTried) {
   EXPECT_TRUE(quantized.ok()) << quantized.error().message;
 }
 
+TEST_F(VulkanTrust, MovesAndFiltersAreTriedToo) {
+  ResizeParams cubic;
+  cubic.mode = ResizeMode::cubic;
+  cubic.scales = {1, 1, 2, 0.5};
+  const Trial trials[] = {{LoopSchedule{"units", "fma-f32", 0}, CopyParams{}, {DType::f32}, {DType::f32}},
+                          {LoopSchedule{"transpose", "fma-f32", 0}, CopyParams{}, {DType::f32}, {DType::f32}},
+                          {LoopSchedule{"taps", "fma-f32", 0}, cubic, {DType::f32}, {DType::f32}}};
+  for (const Trial& trial : trials) {
+    const auto before = backend_->counters().submissions;
+    const Status tried = run_trial(*backend_, trial, std::chrono::minutes(1));
+    EXPECT_TRUE(tried.ok()) << trial.to_text() << ": " << (tried.ok() ? "" : tried.error().message);
+    EXPECT_EQ(backend_->counters().submissions, before + 2) << trial.to_text();
+  }
+}
+
 TEST(VulkanTrial, TextsReadBack) {
   Trial t;
   t.schedule = TileSchedule{};

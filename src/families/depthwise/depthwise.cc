@@ -5,11 +5,11 @@
 #include <cmath>
 
 #include "families/common.h"
+#include "families/depthwise/depthwise_gpu.h"
 #include "families/depthwise/depthwise_reference.h"
 #include "families/integers.h"
 #include "families/loop_nest.h"
 #include "families/taps.h"
-#include "families/unit_move.h"
 
 namespace sparkle {
 namespace {
@@ -58,34 +58,6 @@ bool channels_innermost(const TensorDesc& desc) {
   return m.c <= 1 || m.pitch_c == 1;
 }
 
-// A thread keeps a row of the input under its outputs' filters in registers: up to so many taps.
-constexpr int64_t kRowTaps = 7;
-
-// Stages on 8-bit integers on GPUs.
-std::vector<Schedule> integer_gpu_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const auto refuse = [&](Reason reason) {
-    why_not = reason;
-    return std::vector<Schedule>{};
-  };
-  const MathUnit* unit = best_vector_unit(device);
-  if (!unit) return refuse(Reason::unit_missing);
-  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
-  if (x.c == 0 || y.c % x.c != 0) return refuse(Reason::groups_not_served);
-  const Window& w = params_of(stage).window;
-  DepthwiseSchedule s;
-  s.variant = variant.name;
-  s.unit = unit->name;
-  s.grain = 64;  // a workgroup's outputs
-  if (variant.name == "bytes_row") {
-    if (x.c != y.c) return refuse(Reason::groups_not_served);
-    if (w.dilation[2] != 1 || w.filter[2] > kRowTaps || w.stride[2] > 2) return refuse(Reason::filter_not_served);
-    if (!channels_in_fours(stage.inputs[0]) || !channels_in_fours(stage.outputs[0])) return refuse(Reason::layout_not_served);
-    s.columns = 4;
-    s.grain *= 4 * s.columns;
-  }
-  return {s};
-}
-
 // Stages on 8-bit integers: the variant "bytes" alone, on the units that it is written for.
 std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const auto refuse = [&](Reason reason) {
@@ -107,44 +79,6 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
   return {s};
 }
 
-// GPUs: fp32; tiles of four channels where pixels that are loaded together serve several outputs.
-std::vector<Schedule> gpu_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const auto refuse = [&](Reason reason) {
-    why_not = reason;
-    return std::vector<Schedule>{};
-  };
-  const MathUnit* unit = best_vector_unit(device);
-  if (!unit) return refuse(Reason::unit_missing);
-  for (const TensorDesc& desc : stage.inputs)
-    if (desc.dtype != DType::f32) return refuse(Reason::type_not_served);
-  if (stage.outputs[0].dtype != DType::f32) return refuse(Reason::type_not_served);
-  const Window& w = params_of(stage).window;
-  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
-  if (x.c == 0 || y.c % x.c != 0) return refuse(Reason::groups_not_served);
-  const Tile* tile = std::find_if(std::begin(kTiles), std::end(kTiles), [&](const Tile& t) { return t.name == variant.name; });
-  if (variant.name == "vectors") {
-    if (y.c != x.c) return refuse(Reason::groups_not_served);
-    if (!channels_in_fours(stage.inputs[0]) || !channels_in_fours(stage.outputs[0])) return refuse(Reason::layout_not_served);
-    // Beyond, the tile's products are too many to write out, or its outputs share nothing.
-    for (size_t i = 1; i < 3; ++i)
-      if (w.filter[i] > 5 || w.stride[i] > 2 || w.dilation[i] > tile->columns) return refuse(Reason::filter_not_served);
-    if (w.filter[0] != 1) return refuse(Reason::filter_not_served);
-  }
-  DepthwiseSchedule s;
-  s.variant = variant.name;
-  s.unit = unit->name;
-  s.rows = tile->rows;
-  s.columns = tile->columns;
-  s.vectors = tile->vectors;
-  std::vector<Schedule> found{s};
-  // Rows that are far apart, or few outputs in all, are better served one row at a time.
-  if (s.rows > 1) {
-    s.rows = 1;
-    found.emplace_back(s);
-  }
-  return found;
-}
-
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const auto refuse = [&](Reason reason) {
     why_not = reason;
@@ -152,10 +86,11 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   };
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
   if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
-  const bool on_bytes = variant.name == "bytes_row" || variant.name == "bytes_naive";
-  if (variant.device == DeviceKind::vulkan && on_bytes != is_integer(stage.inputs)) return refuse(Reason::type_not_served);
-  if (on_bytes) return integer_gpu_schedules(stage, variant, device, why_not);
-  if (variant.device == DeviceKind::vulkan) return gpu_schedules(stage, variant, device, why_not);
+  if (variant.device == DeviceKind::vulkan) {
+    const Tile* tile =
+        std::find_if(std::begin(kTiles), std::end(kTiles), [&](const Tile& t) { return t.name == variant.name; });
+    return depthwise_gpu_schedules(stage, variant, tile->columns, device, why_not);
+  }
   if (is_integer(stage.inputs)) return integer_schedules(stage, variant, device, why_not);
   if (variant.name == "bytes") return refuse(Reason::type_not_served);
   const MathUnit* unit = best_vector_unit(device);
@@ -239,33 +174,6 @@ std::vector<double> tile_bytes(const Stage& stage, const DepthwiseSchedule& s, d
   return bytes;
 }
 
-// What a workgroup of a GPU reads: pixels that its threads' tiles share come from the cache, and count once per tile here.
-void gpu_footprint(const Stage& stage, const DepthwiseSchedule& s, const Device& device, double inside, Footprint& f) {
-  const Window& w = params_of(stage).window;
-  const FeatureMap y = feature_map(stage.outputs[0]);
-  const bool naive = s.variant == "naive" || s.variant == "bytes_naive", bytes = is_integer(stage.inputs);
-  const auto size = static_cast<double>(size_of(stage.inputs[0].dtype));
-  const auto outputs = static_cast<double>(y.n * y.d * y.c);
-  const double rows = std::ceil(static_cast<double>(y.h) / s.rows), columns = std::ceil(static_cast<double>(y.w) / s.columns);
-  // Outside taps are skipped one by one, and each costs its index arithmetic; a tile does its products with zeros.
-  f.executed_flops = naive ? 8 * inside * static_cast<double>(y.c)
-                           : 2 * outputs * rows * s.rows * columns * s.columns * static_cast<double>(w.taps());
-  // As for products of integers without dot products (gemm_integer_tiles.cc).
-  if (bytes) f.executed_flops *= naive ? 2 : 2.5;
-  const auto reach = [&](size_t i, int tile) {
-    return static_cast<double>((tile - 1) * w.stride[i] + (w.filter[i] - 1) * w.dilation[i] + 1);
-  };
-  const double pixels =
-      naive ? static_cast<double>(y.h * y.w * w.taps()) : rows * columns * reach(1, s.rows) * reach(2, s.columns);
-  const double once = f.bytes.empty() ? 0 : f.bytes[0];
-  for (size_t i = 0; i < f.bytes.size(); ++i) {
-    const bool outermost = i + 1 == f.bytes.size();
-    if (device.memory[i].filled_by_hand) f.bytes[i] = 0;
-    else if (!outermost || i == 0 || device.memory[i - 1].filled_by_hand) f.bytes[i] = std::max(once, size * outputs * pixels);
-  }
-  f.parallel_units = std::max(1.0, outputs * rows * columns / (naive ? 64 : 256));
-}
-
 Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
   const DepthwiseParams& p = params_of(stage);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
@@ -285,7 +193,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     return f;
   }
   if (device.kind == DeviceKind::vulkan) {
-    gpu_footprint(stage, *tile, device, inside, f);
+    depthwise_gpu_footprint(stage, *tile, device, inside, f);
     return f;
   }
   // A tile variant shares each loaded pixel between its outputs; the general one loads a pixel per product.

@@ -76,7 +76,7 @@ Footprint gemm_integer_tile_footprint(const Stage& stage, const TileSchedule& s,
              n = static_cast<double>(sizes.n), k = static_cast<double>(sizes.k);
   const bool naive = s.variant == "bytes_naive";
   Footprint f = streaming_footprint(stage, device, 2 * instances * m * n * k);
-  const double once = f.bytes.empty() ? 0 : f.bytes[0];
+  const double once = f.bytes.empty() ? 0 : *std::max_element(f.bytes.begin(), f.bytes.end());
   const double tiles_m = naive ? m : up(m, s.m), tiles_n = naive ? n : up(n, s.n);
   // The last step of k ends with the last word that holds products.
   const double padded = instances * tiles_m * s.m * tiles_n * s.n * up(k, 4) * 4;

@@ -26,12 +26,6 @@ layout(push_constant, scalar) uniform Push {
 } push;
 
 #define R push.record.v
-// Bytes and pairs of bytes wait as whole words: shared memory of those types is a feature of its own.
-#if BYTES < 4
-#define WORD uint
-#else
-#define WORD UNIT
-#endif
 const int kTile = 32, kRows = 8;  // a workgroup is kTile x kRows threads
 shared WORD tile[kTile * (kTile + 1)];
 

@@ -27,15 +27,20 @@ layout(push_constant, scalar) uniform Push {
 
 void main() {
   const uint first = first_unit();
+  // All loads go before the first store, which might be to the same place for all that the compiler knows.
+  WORD value[kSteps];
+  int to[kSteps];
   [[unroll]] for (int step = 0; step < kSteps; ++step) {
-    uint unit = first + step * gl_WorkGroupSize.x;
-    if (unit >= R.count) return;
-    int from = R.first_x, to = R.first_y;
+    uint unit = min(first + step * gl_WorkGroupSize.x, R.count - 1);
+    int from = R.first_x;
+    to[step] = R.first_y;
     for (int i = R.rank - 1; i >= 0; --i) {
       const int at = int(split(unit, R.size[i]));
       from += at * R.x[i];
-      to += at * R.y[i];
+      to[step] += at * R.y[i];
     }
-    push.y.v[to] = push.x.v[from];
+    value[step] = WORD(push.x.v[from]);
   }
+  [[unroll]] for (int step = 0; step < kSteps; ++step)
+    if (first + step * gl_WorkGroupSize.x < R.count) push.y.v[to[step]] = UNIT(value[step]);
 }

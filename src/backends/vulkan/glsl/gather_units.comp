@@ -40,20 +40,25 @@ int index_at(int place) {
 
 void main() {
   const uint first = first_unit();
+  // All loads go before the first store, which might be to the same place for all that the compiler knows.
+  WORD value[kSteps];
+  int to[kSteps];
   [[unroll]] for (int step = 0; step < kSteps; ++step) {
-    uint unit = first + step * gl_WorkGroupSize.x;
-    if (unit >= R.count) return;
-    int from = R.first_x, to = R.first_y, place = R.first_index;
+    uint unit = min(first + step * gl_WorkGroupSize.x, R.count - 1);
+    int from = R.first_x, place = R.first_index;
+    to[step] = R.first_y;
     for (int i = R.rank - 1; i >= 0; --i) {
       const int at = int(split(unit, R.size[i]));
       from += at * R.x[i];
-      to += at * R.y[i];
+      to[step] += at * R.y[i];
       place += at * R.index[i];
     }
     for (int i = 0; i < R.picked; ++i) {
       const int index = index_at(place + i * R.tuple_pitch), size = R.picked_size[i];
       from += clamp(index < 0 ? index + size : index, 0, size - 1) * R.picked_pitch[i];
     }
-    push.y.v[to] = push.x.v[from];
+    value[step] = WORD(push.x.v[from]);
   }
+  [[unroll]] for (int step = 0; step < kSteps; ++step)
+    if (first + step * gl_WorkGroupSize.x < R.count) push.y.v[to[step]] = UNIT(value[step]);
 }

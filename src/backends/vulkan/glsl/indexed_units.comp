@@ -28,26 +28,29 @@ layout(push_constant, scalar) uniform Push {
 #define R push.record.v
 const int kNowhere = -2147483648;
 
-UNIT value() {
+WORD constant() {
 #if BYTES == 8
   return R.value.xy;
 #elif BYTES == 16
   return R.value;
 #else
-  return UNIT(R.value.x);
+  return R.value.x;
 #endif
 }
 
 void main() {
   const uint first = first_unit();
+  // All loads go before the first store, which might be to the same place for all that the compiler knows.
+  WORD value[kSteps];
+  int to[kSteps];
   [[unroll]] for (int step = 0; step < kSteps; ++step) {
-    uint unit = first + step * gl_WorkGroupSize.x;
-    if (unit >= R.count) return;
-    int from = R.first_x, to = R.first_y;
+    uint unit = min(first + step * gl_WorkGroupSize.x, R.count - 1);
+    int from = R.first_x;
+    to[step] = R.first_y;
     bool somewhere = true;
     for (int i = R.rank - 1; i >= 0; --i) {
       const int at = int(split(unit, R.size[i]));
-      to += at * R.y[i];
+      to[step] += at * R.y[i];
       if (R.table[i] < 0) {
         from += at * R.x[i];
       } else {
@@ -56,10 +59,9 @@ void main() {
         from += place;
       }
     }
-    if (somewhere) {
-      push.y.v[to] = push.x.v[from];
-    } else {
-      push.y.v[to] = value();
-    }
+    value[step] = constant();
+    if (somewhere) value[step] = WORD(push.x.v[from]);
   }
+  [[unroll]] for (int step = 0; step < kSteps; ++step)
+    if (first + step * gl_WorkGroupSize.x < R.count) push.y.v[to[step]] = UNIT(value[step]);
 }

@@ -12,6 +12,12 @@
 #else
 #define UNIT uvec4
 #endif
+// Single and paired bytes wait in whole words: other variables of those types are features of their own.
+#if BYTES < 4
+#define WORD uint
+#else
+#define WORD UNIT
+#endif
 layout(buffer_reference, scalar, buffer_reference_align = BYTES) buffer Units { UNIT v[]; };
 
 const int kSteps = 4;
