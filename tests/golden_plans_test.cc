@@ -20,9 +20,9 @@ namespace sparkle {
 namespace {
 
 const std::string kFolder = SPARKLE_SOURCE_DIR "/tests/golden_plans/";
-constexpr const char* kNetworks[] = {"resnet50",      "mobilenetv2",    "squeezenet1.1",   "unet",
-                                     "upscale2x",     "preactivation",  "resnext",         "replknet",
-                                     "tiny_detector", "tiny_attention", "mobilenetv2_f16", "mobilenetv2_bf16", "halves"};
+constexpr const char* kNetworks[] = {"resnet50",        "mobilenetv2",      "squeezenet1.1", "unet",          "upscale2x",
+                                     "preactivation",   "resnext",          "replknet",      "tiny_detector", "tiny_attention",
+                                     "mobilenetv2_f16", "mobilenetv2_bf16", "halves"};
 // Single operators of tests/vectors, for the families that no network here has.
 constexpr const char* kOperators[] = {
     "scatterelements_add",       "topk_smallest",         "cumsum_reverse",         "trilu_upper",

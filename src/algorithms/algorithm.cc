@@ -88,7 +88,8 @@ constexpr std::array<Algorithm, 11> kAlgorithms = {{
      winograd_error<4>},
     {"winograd6", "3x3 by tiles of 6x6 outputs: 5 times fewer products", winograd_applies, winograd_stages<6>,
      winograd_error<6>},
-    {"matrix_f16", "the product with both operands rounded to f16, for matrix units", halves_applies, halves_stages, halves_error},
+    {"matrix_f16", "the product with both operands rounded to f16, for matrix units", halves_applies, halves_stages,
+     halves_error},
     {"fft", "large filters by fast Fourier transforms of tiles", fft_applies, fft_stages, fft_error},
 }};
 

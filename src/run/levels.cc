@@ -153,7 +153,7 @@ Status add_gpu_levels(std::vector<Level>& levels, const AnchorCall& call, const 
     Level level{std::string(variant.name), std::string(variant.note), false, {}, ""};
     auto choice = choose(call, device, forced);
     if (choice.ok()) level.choice = std::move(*choice);
-    else level.absent = choice.error().message;
+    else level.absent = "its shape or layout is not this variant's";
     levels.push_back(std::move(level));
   }
   return ok();
@@ -175,7 +175,8 @@ Result<std::vector<Level>> ladder_of(const Problem& problem, const Device& devic
       PlanOptions forced = options;
       forced.algorithm = algorithm.name;
       auto choice = choose(call, device, forced);
-      if (choice.ok() && choice->algorithm == algorithm.name) level.choice = std::move(*choice);
+      const bool served = choice.ok() && choice->algorithm == algorithm.name && !choice->without_kernel;
+      if (served) level.choice = std::move(*choice);
       else level.absent = choice.ok() ? "no kernel of this device serves it" : choice.error().message;
     }
     levels.push_back(std::move(level));

@@ -9,6 +9,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "base/thread_pool.h"
+#include "device/device_json.h"
 #include "device/estimate.h"
 #include "device/probe_cpu.h"
 #include "families/common.h"
@@ -32,6 +33,24 @@ Problem random_convolution(std::mt19937& random) {
   EXPECT_TRUE(p.ok());
   p->epilogue.bias = true, p->epilogue.activation = Activation::relu;
   return *p;
+}
+
+// A GPU's rungs are the variants of the gemm family for it, then the other algorithms.
+TEST(Levels, OfAGpuAreItsVariants) {
+  const auto device = load_device(SPARKLE_SOURCE_DIR "/devices/radeon-rx-7900-xtx.json");
+  ASSERT_TRUE(device.ok()) << device.error().message;
+  const auto problem = parse_conv("ic64ih56oc64oh56kh3ph1");
+  ASSERT_TRUE(problem.ok());
+  const auto levels = ladder_of(*problem, *device, PlanOptions{});
+  ASSERT_TRUE(levels.ok()) << levels.error().message;
+  for (const char* name : {"naive", "groups", "halo", "fours", "several", "implicit", "winograd2", "winograd4", "matrix_f16"}) {
+    const auto at = std::find_if(levels->begin(), levels->end(), [&](const Level& l) { return l.name == name; });
+    ASSERT_NE(at, levels->end()) << name;
+    EXPECT_EQ(at->absent, "") << name;
+    EXPECT_FALSE(at->one_core);
+  }
+  for (const Level& level : *levels)
+    if (level.absent.empty()) EXPECT_FALSE(level.choice.without_kernel) << level.name;
 }
 
 TEST(Levels, AllComputeTheSame) {

@@ -65,8 +65,8 @@ TEST(AlgorithmError, OfOperandsInSixteenBits) {
       ASSERT_NE(algorithm, nullptr);
       AnchorCall call;
       const double bound = algorithm->error(call);
-      SCOPED_TRACE(std::to_string(depth) + " products, seed " + std::to_string(seed) + ": " + std::to_string(error / largest * 1e6) +
-                   "e-6");
+      SCOPED_TRACE(std::to_string(depth) + " products, seed " + std::to_string(seed) + ": " +
+                   std::to_string(error / largest * 1e6) + "e-6");
       EXPECT_LE(error, bound * largest);
       EXPECT_GE(error, bound * largest / 10);
       call.problem.dtype = "f16";

@@ -97,11 +97,9 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
     append(request.constants, {tile_needs(tile).threads, 1, 1});
     append(request.constants, p.epilogue);
     if (halo)
-      append(request.constants,
-             {kHaloSide, tile.n, tile.k, (g.filter[1] - 1) * g.dilation[1] + 1, (g.filter[2] - 1) * g.dilation[2] + 1, g.stride[1],
-              g.stride[2]});
-    else
-      append(request.constants, {tile.m, tile.n, tile.k, tile.thread_m, tile.thread_n, p.vectors, p.packed});
+      append(request.constants, {kHaloSide, tile.n, tile.k, (g.filter[1] - 1) * g.dilation[1] + 1,
+                                 (g.filter[2] - 1) * g.dilation[2] + 1, g.stride[1], g.stride[2]});
+    else append(request.constants, {tile.m, tile.n, tile.k, tile.thread_m, tile.thread_n, p.vectors, p.packed});
     SPARKLE_TRY(pipeline, shop.pipelines->get(request));
     work.pipeline = pipeline;
     work.groups = {groups_for(g.n, tile.n), groups_for(g.m, tile.m), 1};
@@ -109,7 +107,8 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
       work.groups = {static_cast<uint32_t>(g.rows[0]) * groups_for(g.rows[2], kHaloSide) * groups_for(g.rows[3], kHaloSide),
                      groups_for(g.n, tile.n), 1};
     if (work.groups[0] > kMostGroups || work.groups[1] > kMostGroups)
-      return Error{Reason::layout_not_served, "The product has more tiles than the device can be given at once; split the batch."};
+      return Error{Reason::layout_not_served,
+                   "The product has more tiles than the device can be given at once; split the batch."};
     add_work(kernel, work, record->address(), instances);
     return ok();
   }

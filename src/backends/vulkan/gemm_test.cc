@@ -154,7 +154,8 @@ void check(const std::string& variant, bool window, int cases, uint64_t seed) {
     Problem p = window ? maker.window() : maker.dense();
     Reason why = Reason::none;
     const auto schedules = family.schedules(p.stage, *row, backend->device(), why);
-    if (schedules.empty() && (why == Reason::layout_not_served || why == Reason::filter_not_served)) continue;  // says so itself
+    if (schedules.empty() && (why == Reason::layout_not_served || why == Reason::filter_not_served))
+      continue;  // says so itself
     ASSERT_FALSE(schedules.empty()) << name_of(Family::gemm) << " " << code_of(why);
     ++tried;
     TileSchedule schedule = some_schedule(schedules, maker.kind());

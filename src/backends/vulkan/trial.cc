@@ -235,8 +235,8 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
       store_element(d.dtype, halves ? rounded_to_half(value) : value, element_at(operand.view(), at));
     });
   }
-  // One NaN among the values of the first operand must come out where it goes in, and nowhere else; but transforms of tiles carry
-  // it to all of their tile.
+  // One NaN among the values of the first operand must come out where it goes in, and nowhere else; but transforms of tiles
+  // carry it to all of their tile.
   Dims last = stage.inputs[0].shape;
   for (int i = 0; i < last.size(); ++i) last[i] -= 1;
   if (stage.inputs[0].dtype == DType::f32 && !std::holds_alternative<WinogradParams>(stage.params))

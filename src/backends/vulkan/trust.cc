@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "backends/vulkan/shaders.h"
 #include "base/record.h"
 
 namespace sparkle::vulkan {
@@ -42,8 +43,17 @@ Trust::Trust(const Context& context, std::string folder) : context_(context), fo
   load();
 }
 
-// Sizes, clip bounds and the like leave the kernel as it is, but the whole text is what was seen to work.
-std::string Trust::key_of(const Trial& trial) { return hex(hash_text(trial.to_text() + " " SPARKLE_VERSION)); }
+// Sizes, clip bounds and the like leave the kernel as it is, but the whole text, with the shaders of this build, is what was
+// seen to work or not.
+std::string Trust::key_of(const Trial& trial) {
+  static const uint64_t build = [] {
+    uint64_t sum = 0;
+    for (const Shader& s : shaders())
+      sum = sum * 31 + hash_text({reinterpret_cast<const char*>(s.words.data()), s.words.size_bytes()});
+    return sum;
+  }();
+  return hex(hash_text(trial.to_text() + " " SPARKLE_VERSION " " + hex(build)));
+}
 
 std::string Trust::file() const { return folder_ + "/vulkan_tried_" + driver_ + ".txt"; }
 std::string Trust::marker() const { return folder_ + "/vulkan_trying_" + driver_ + "_" + std::to_string(getpid()); }

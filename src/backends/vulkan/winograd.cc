@@ -33,8 +33,9 @@ struct PackedPoints {
           for (size_t j = 0; j < static_cast<size_t>(t.points); ++j) {
             rows[r][j] = 0;
             for (size_t s = 0; s < 3; ++s)
-              rows[r][j] += t.filter[j][s] * static_cast<double>(w[static_cast<int64_t>(r) * g.w_pitch[3] +
-                                                                   static_cast<int64_t>(s) * g.w_pitch[4]]);
+              rows[r][j] +=
+                  t.filter[j][s] *
+                  static_cast<double>(w[static_cast<int64_t>(r) * g.w_pitch[3] + static_cast<int64_t>(s) * g.w_pitch[4]]);
           }
         for (size_t i = 0; i < static_cast<size_t>(t.points); ++i)
           for (size_t j = 0; j < static_cast<size_t>(t.points); ++j) {
@@ -48,7 +49,8 @@ struct PackedPoints {
 };
 
 // One thread for each of `count`.
-Dispatch over(const Pipeline* pipeline, int64_t count, const std::array<Address, 7>& operands, VkDeviceAddress record, int32_t steps) {
+Dispatch over(const Pipeline* pipeline, int64_t count, const std::array<Address, 7>& operands, VkDeviceAddress record,
+              int32_t steps) {
   Dispatch d;
   d.pipeline = pipeline;
   const uint32_t all = groups_for(count, kThreads), x = std::min(all, kMostAlongX);
@@ -127,8 +129,14 @@ Result<VulkanKernelPtr> make_winograd(const Stage& stage, const Schedule& schedu
   const auto pipeline = [&](std::string_view shader, const Epilogue& with) {
     PipelineRequest request;
     request.shader = shader;
-    request.constants = {kThreads, 1, 1, static_cast<uint32_t>(with.activation), with.scale, with.bias,
-                         static_cast<uint32_t>(with.residuals_before), static_cast<uint32_t>(with.residuals_after),
+    request.constants = {kThreads,
+                         1,
+                         1,
+                         static_cast<uint32_t>(with.activation),
+                         with.scale,
+                         with.bias,
+                         static_cast<uint32_t>(with.residuals_before),
+                         static_cast<uint32_t>(with.residuals_after),
                          static_cast<uint32_t>(params.tile)};
     return shop.pipelines->get(request);
   };
@@ -144,14 +152,19 @@ Result<VulkanKernelPtr> make_winograd(const Stage& stage, const Schedule& schedu
         {1, packed.elements() * 4, key, PackedPoints{packed, g, stage.inputs[1].layout.offset, params.tile}});
   } else {
     SPARKLE_TRY(of_filters, pipeline("winograd_filter", {}));
-    kernel->dispatches.push_back(over(of_filters, packed.k_padded * m.n_padded, {x, {1}, weights, x, x, x, x}, record->address(),
-                                      static_cast<int32_t>(packed.k_padded)));
+    kernel->dispatches.push_back(over(of_filters, packed.k_padded * m.n_padded, {x, {1}, weights, x, x, x, x},
+                                      record->address(), static_cast<int32_t>(packed.k_padded)));
     kernel->dispatches.back().after_previous = false;
   }
   product.operands = {inputs, weights, products, inputs, inputs, inputs, inputs};
   SPARKLE_CHECK(add_product(*kernel, shop, product));
   kernel->dispatches.push_back(over(to_outputs, tiles * g.n,
-                                    {products, x, {y}, {e.scale ? scale : 0}, {e.bias ? bias : 0}, {residuals > 0 ? first : 0},
+                                    {products,
+                                     x,
+                                     {y},
+                                     {e.scale ? scale : 0},
+                                     {e.bias ? bias : 0},
+                                     {residuals > 0 ? first : 0},
                                      {residuals > 1 ? first + 1 : 0}},
                                     record->address(), 0));
   return kernel;

@@ -23,7 +23,8 @@ TensorDesc map_desc(TestRandom& random, const Dims& shape, int64_t gap) {
 void check(int tile, int cases, uint64_t seed) {
   SPARKLE_NEEDS_VULKAN(backend);
   const FamilyInfo& family = info(Family::winograd);
-  const auto row = std::find_if(family.variants.begin(), family.variants.end(), [](const Variant& v) { return v.name == "points"; });
+  const auto row =
+      std::find_if(family.variants.begin(), family.variants.end(), [](const Variant& v) { return v.name == "points"; });
   ASSERT_NE(row, family.variants.end());
   for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
     TestRandom random(seed + static_cast<uint64_t>(i));
@@ -68,8 +69,9 @@ void check(int tile, int cases, uint64_t seed) {
     ASSERT_TRUE(ran.ok()) << ran.error().message;
     // The planner's bound for this tile (src/algorithms/winograd.cc), of which small outputs may have more.
     const double bound = (tile == 2 ? 8e-8 : 3e-7) * std::sqrt(static_cast<double>(c));
-    expect_close(outputs[0], wanted[0], 4 * (bound + 4e-7), "seed " + std::to_string(seed + static_cast<uint64_t>(i)) + " " +
-                                                                to_text(Schedule(schedule)) + " " + to_text(stage.params));
+    expect_close(outputs[0], wanted[0], 4 * (bound + 4e-7),
+                 "seed " + std::to_string(seed + static_cast<uint64_t>(i)) + " " + to_text(Schedule(schedule)) + " " +
+                     to_text(stage.params));
   }
 }
 

@@ -95,7 +95,8 @@ bool whole_fours(const Stage& stage) {
   const TensorDesc& x = stage.inputs[0];
   const auto& p = std::get<GemmParams>(stage.params);
   const int channel = p.loader == Loader::window ? 1 : x.shape.size() - 1;
-  bool fours = x.layout.pitch[channel] == 1 && x.layout.offset % 4 == 0 && x.shape[channel] / std::max<int64_t>(1, p.groups) % 4 == 0;
+  bool fours =
+      x.layout.pitch[channel] == 1 && x.layout.offset % 4 == 0 && x.shape[channel] / std::max<int64_t>(1, p.groups) % 4 == 0;
   for (int i = 0; i < x.shape.size(); ++i) fours &= i == channel || x.layout.pitch[i] % 4 == 0;
   return fours;
 }
@@ -261,7 +262,9 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   for (size_t i = 0; i < f.bytes.size(); ++i) {
     const MemoryLevel& level = device.memory[i];
     if (level.filled_by_hand) {
-      f.bytes[i] = s.variant == "halo" ? 2 * f.executed_flops : naive ? 0 : (on_fragments(s) ? 1 : 2) * f.executed_flops * (1.0 / s.thread_m + 1.0 / s.thread_n);
+      f.bytes[i] = s.variant == "halo" ? 2 * f.executed_flops
+                   : naive             ? 0
+                                       : (on_fragments(s) ? 1 : 2) * f.executed_flops * (1.0 / s.thread_m + 1.0 / s.thread_n);
       continue;
     }
     // What the next inner cache holds as a whole is read from here once.
