@@ -40,20 +40,16 @@ Trust::Trust(const Context& context, std::string folder) : context_(context), fo
     std::snprintf(text, sizeof text, "%02x", byte);
     driver_ += text;
   }
+  // What other shaders did says nothing of these.
+  uint64_t build = 0;
+  for (const Shader& s : shaders())
+    build = build * 31 + hash_text({reinterpret_cast<const char*>(s.words.data()), s.words.size_bytes()});
+  driver_ += "_" + hex(build);
   load();
 }
 
-// Sizes, clip bounds and the like leave the kernel as it is, but the whole text, with the shaders of this build, is what was
-// seen to work or not.
-std::string Trust::key_of(const Trial& trial) {
-  static const uint64_t build = [] {
-    uint64_t sum = 0;
-    for (const Shader& s : shaders())
-      sum = sum * 31 + hash_text({reinterpret_cast<const char*>(s.words.data()), s.words.size_bytes()});
-    return sum;
-  }();
-  return hex(hash_text(trial.to_text() + " " SPARKLE_VERSION " " + hex(build)));
-}
+// Sizes, clip bounds and the like leave the kernel as it is, but the whole text is what was seen to work or not.
+std::string Trust::key_of(const Trial& trial) { return hex(hash_text(trial.to_text() + " " SPARKLE_VERSION)); }
 
 std::string Trust::file() const { return folder_ + "/vulkan_tried_" + driver_ + ".txt"; }
 std::string Trust::marker() const { return folder_ + "/vulkan_trying_" + driver_ + "_" + std::to_string(getpid()); }

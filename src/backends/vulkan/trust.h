@@ -36,7 +36,7 @@ class Trust {
   Status try_here(VulkanBackend& backend, const Trial& trial);
 
   const Context& context_;
-  std::string folder_, driver_;
+  std::string folder_, driver_;  // driver_: and the build of the shaders
   mutable std::mutex mutex_;
   std::map<std::string, Verdict> verdicts_;  // by what was tried
 };
