@@ -53,8 +53,9 @@ def compile(model: Union[str, os.PathLike], output: Union[str, os.PathLike], dev
 
 def eval(expression: str, /, device: Union[Device, str] = "auto", **operands: Any) -> np.ndarray:
     """Computes an expression of your own, element by element with broadcasting:
-    ``eval("silu(x) * a + b", x=x, a=a, b=0.5)``; docs/expressions.md has its grammar. Numbers and arrays without axes take the type of what they meet. A ``Device`` keeps what
-    it compiled; a name opens the device anew. Errors point at the character."""
+    ``eval("silu(x) * a + b", x=x, a=a, b=0.5)``; docs/expressions.md has its grammar. Numbers and arrays without axes
+    take the type of what they meet. A ``Device`` keeps what it compiled; a name opens the device anew. Errors point at the
+    character."""
     device = device if isinstance(device, Device) else Device(device)
     plain = (int, float, bool, np.generic, list, tuple, np.ndarray)  # the others speak the buffer protocol or DLPack
     arrays = [np.asarray(v, order="C") if isinstance(v, plain) else v for v in operands.values()]
