@@ -128,7 +128,7 @@ class Compiled {
     EXPECT_LE(vgprs, needs.registers);
     EXPECT_LE(lds, (needs.shared_bytes + 1023) / 1024 * 1024);
     EXPECT_GE(subgroups, predicted_subgroups(chip_, needs, size));
-    if (tile->subgroup > 0) EXPECT_EQ(size, tile->subgroup);
+    EXPECT_TRUE(tile->subgroup == 0 || size == tile->subgroup) << size;
     if (tile->variant == "cooperative") {
       EXPECT_GE(wmmas, tile->thread_m / 16 * (tile->thread_n / 16) * (tile->k / 16));
     } else if (chip_.dual_issue && size == 32) {

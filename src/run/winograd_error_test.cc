@@ -47,13 +47,14 @@ TEST(AlgorithmError, OfOperandsInSixteenBits) {
       for (auto* list : {&a, &b})
         for (float& v : *list) v = normal(random);
       std::vector<double> exact(static_cast<size_t>(rows * columns)), rounded(exact.size());
-      const TensorView in[] = {{reinterpret_cast<std::byte*>(a.data()), dense_desc(DType::f32, {rows, depth})},
-                               {reinterpret_cast<std::byte*>(b.data()), dense_desc(DType::f32, {depth, columns})}};
+      const std::vector<TensorView> in = {{reinterpret_cast<std::byte*>(a.data()), dense_desc(DType::f32, {rows, depth})},
+                                          {reinterpret_cast<std::byte*>(b.data()), dense_desc(DType::f32, {depth, columns})}};
       GemmParams params;
       params.loader = Loader::dense;
       for (auto* out : {&exact, &rounded}) {
         params.halves = out == &rounded;
-        const TensorView y[] = {{reinterpret_cast<std::byte*>(out->data()), dense_desc(DType::f64, {rows, columns})}};
+        const std::vector<TensorView> y = {
+            {reinterpret_cast<std::byte*>(out->data()), dense_desc(DType::f64, {rows, columns})}};
         info(Family::gemm).reference(params, in, y);
       }
       double largest = 0, error = 0;

@@ -96,7 +96,10 @@ TEST(VulkanReduce, ExtremesAndNothing) {
     TestRandom random(1);
     test.input(dense_desc(DType::f32, {8, 3}), random);
     int at = 0;
-    test.inputs[0].fill([&] { return rows[static_cast<size_t>(at / 3)][static_cast<size_t>(at++ % 3)]; });
+    test.inputs[0].fill([&] {
+      const auto element = static_cast<size_t>(at++);
+      return rows[element / 3][element % 3];
+    });
     test.output(dense_desc(DType::f32, {8, 1}));
     test.stage.params = ReduceParams{static_cast<ReduceKind>(kind), {1}};
     test.check(*backend, 1e-6, "extremes");

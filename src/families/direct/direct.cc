@@ -156,7 +156,8 @@ DirectRow direct_row_of(const DirectSchedule& s, const Stage& stage, int64_t col
 int64_t most_direct_pixels(std::string_view variant, int64_t maps, int64_t taps, bool many) {
   static constexpr int64_t kMany[] = {10, 8, 6, 5}, kFew[] = {8, 4, 3, 2};
   maps = std::max<int64_t>(1, maps);
-  if (variant == "pixels") return (many ? kMany : kFew)[std::min<int64_t>(maps, 4) - 1];
+  const int64_t row = maps < 4 ? maps : 4;
+  if (variant == "pixels") return (many ? kMany : kFew)[row - 1];
   if (variant == "slide") return std::min<int64_t>(taps == 5 ? 15 : 17, (many ? 30 : 14) - taps);
   return (many ? 24 : 12) / maps;
 }
