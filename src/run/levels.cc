@@ -1,5 +1,6 @@
 #include "run/levels.h"
 
+#include "families/common.h"
 #include "families/gemm/one_lane.h"
 #include "plan/cost.h"
 #include "run/prepared_layer.h"
@@ -152,8 +153,8 @@ Status add_gpu_levels(std::vector<Level>& levels, const AnchorCall& call, const 
     forced.algorithm = "gemm", forced.variant = variant.name;
     Level level{std::string(variant.name), std::string(variant.note), false, {}, ""};
     auto choice = choose(call, device, forced);
-    if (choice.ok()) level.choice = std::move(*choice);
-    else level.absent = "its shape or layout is not this variant's";
+    if (choice.ok() && !choice->without_kernel) level.choice = std::move(*choice);
+    else level.absent = "its shape, type or layout is not this variant's";
     levels.push_back(std::move(level));
   }
   return ok();
@@ -175,7 +176,9 @@ Result<std::vector<Level>> ladder_of(const Problem& problem, const Device& devic
       PlanOptions forced = options;
       forced.algorithm = algorithm.name;
       auto choice = choose(call, device, forced);
-      const bool served = choice.ok() && choice->algorithm == algorithm.name && !choice->without_kernel;
+      // Plain loops stand for an algorithm only where there is nothing else.
+      const auto plain_loops = [&] { return variant_of(choice->schedules[0]) == "plain" && best_vector_unit(device); };
+      const bool served = choice.ok() && choice->algorithm == algorithm.name && !choice->without_kernel && !plain_loops();
       if (served) level.choice = std::move(*choice);
       else level.absent = choice.ok() ? "no kernel of this device serves it" : choice.error().message;
     }

@@ -31,7 +31,7 @@ struct TuneRule {
   double screen = 1.3;      // slower than the fastest by more than this factor at first sight needs no closer look
   int first_looks = 3;      // samples of that first sight; the shortest counts
   double deviations = 3.7;  // of the sign test: one error in 9,000 at each look
-  int first_rounds = 16, most_rounds = 2048;
+  int first_rounds = 16, most_rounds = 8192;
   double most_seconds = 10;  // by the clock's own count
 };
 
