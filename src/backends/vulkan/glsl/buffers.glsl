@@ -12,13 +12,15 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Ints { int v
 #ifdef HALF
 #extension GL_EXT_shader_16bit_storage : require
 #define ELEMENT float16_t
+#define ELEMENT_BYTES 2
 #define ELEMENT4 f16vec4
 #else
 #define ELEMENT float
+#define ELEMENT_BYTES 4
 #define ELEMENT4 vec4
 #endif
-layout(buffer_reference, scalar, buffer_reference_align = 2) buffer Elements { ELEMENT v[]; };
-layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Element4s { ELEMENT4 v[]; };
+layout(buffer_reference, scalar, buffer_reference_align = ELEMENT_BYTES) buffer Elements { ELEMENT v[]; };
+layout(buffer_reference, scalar, buffer_reference_align = ELEMENT_BYTES * 4) buffer Element4s { ELEMENT4 v[]; };
 
 // A workgroup is size_x x size_y x size_z threads: the first three constants of every kernel.
 layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;
