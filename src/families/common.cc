@@ -45,6 +45,19 @@ const MathUnit* best_vector_unit(const Device& device) {
   return units.empty() ? nullptr : units.front();
 }
 
+bool stores_reals(const Variant& variant, const Device& device, DType type) {
+  if (type == DType::f32) return true;
+  const bool gpu = variant.device == DeviceKind::vulkan && device.kind == DeviceKind::vulkan;
+  return type == DType::f16 && gpu && device.unit("fma-f16") != nullptr;
+}
+
+bool stores_reals(const Variant& variant, const Device& device, const Stage& stage) {
+  const DType type = stage.outputs[0].dtype;
+  const auto same = [&](const TensorDesc& desc) { return desc.dtype == type; };
+  return stores_reals(variant, device, type) && std::all_of(stage.inputs.begin(), stage.inputs.end(), same) &&
+         std::all_of(stage.outputs.begin(), stage.outputs.end(), same);
+}
+
 std::vector<double> bytes_per_level(const Device& device, double bytes_moved, double working_set) {
   std::vector<double> bytes(device.memory.size(), 0.0);
   double inner = 0;
