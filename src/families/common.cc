@@ -10,8 +10,8 @@ namespace sparkle {
 // machine was busy, once kept, would pick the wrong unit for good.
 constexpr std::array<std::string_view, 4> kServedUnits = {"avx512", "avx2", "sve", "neon"};
 constexpr std::array<std::string_view, 1> kVulkanUnits = {"fma-f32"};
-// Units of GPUs that only stages on 16-bit operands use.
-constexpr std::array<std::string_view, 1> kVulkanHalfUnits = {"coopmat-f16"};
+// Units of GPUs that only stages on 16-bit operands use: fma-f16 tells that kernels may read and write such tensors.
+constexpr std::array<std::string_view, 2> kVulkanHalfUnits = {"coopmat-f16", "fma-f16"};
 // Units that only stages on 8-bit integers use.
 constexpr std::array<std::string_view, 4> kIntegerUnits = {"avx512-vnni", "avx-vnni", "avx2-int16", "neon-dot"};
 constexpr std::array<std::string_view, 1> kVulkanIntegerUnits = {"dot-i8"};

@@ -1,4 +1,4 @@
-// Products of fp32: operands, epilogue and what finishes a sum.
+// Products of real numbers: operands, epilogue and what finishes a sum.
 #include "gemm_record.glsl"
 
 layout(push_constant, scalar) uniform Push {
