@@ -159,8 +159,11 @@ Status check_types(const Graph& graph, const Op& op) {
   return ok();
 }
 
-// The family that computes an operator on floats; convolutions with a filter per channel have one of their own.
+// The family that computes an operator on floats; convolutions with a filter per channel have one of their own. None where
+// several steps do whose values between them f16 may not hold, or not well.
 std::optional<Family> family_of(const Graph& graph, const Op& op) {
+  if (std::holds_alternative<LocalResponseOp>(op.params)) return std::nullopt;
+  if (const auto* resize = std::get_if<ResizeOp>(&op.params); resize && resize->antialias) return std::nullopt;
   if (const auto* conv = std::get_if<ConvOp>(&op.params))
     if (!conv->transposed && conv->groups > 1 && conv->groups == graph.tensor(op.inputs[0]).shape[1]) return Family::depthwise;
   const TypeRow* row = row_of(op.params);
