@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/test_graphs.h"
+#include "plan/choose.h"
 #include "plan/plan_testing.h"
 
 namespace sparkle {
@@ -47,7 +48,8 @@ TEST(ElementTypes, HalvesAreConvertedOnceEachWay) {
 Plan planned_on_gpu(GraphBuilder& b, TensorId output, const std::string& device = "radeon-rx-7900-xtx") {
   b.done(output);
   auto graph = testing::ready(b.graph);
-  EXPECT_TRUE(graph.ok());
+  EXPECT_TRUE(graph.ok()) << (graph.ok() ? "" : graph.error().message);
+  if (!graph.ok()) return {};
   auto plan = make_plan(*graph, testing::device_named(device));
   EXPECT_TRUE(plan.ok()) << (plan.ok() ? "" : plan.error().message);
   return plan.ok() ? std::move(*plan) : Plan{};
