@@ -67,7 +67,7 @@ TEST(ElementTypes, GpusThatStoreHalvesExchangeThem) {
     const TensorId x = b.input({1, 8, 6, 6}, DType::f16);
     TensorId v = b.pointwise(PointwiseOp::relu, {b.op("Conv", testing::conv_op(1), {x, weights({8, 8, 3, 3}), weights({8})})});
     v = b.op("Conv", testing::conv_op(1, 8), {v, weights({8, 1, 3, 3})});
-    v = b.op("MaxPool", PoolOp{PoolKind::max, {2, 2}, {1, 1}, {0, 0}, {0, 0}, {1, 1}}, {v});
+    v = b.op("MaxPool", PoolOp{PoolKind::max, {2, 2}, {1, 1}, {1, 1}, {0, 0}, {0, 0}}, {v});
     v = b.op("Concat", ConcatOp{1}, {v, b.op("Softmax", SoftmaxOp{1}, {v})});
     v = b.op("ReduceMean", ReduceOp{ReduceKind::mean, {2, 3}}, {v});
     const Plan plan = planned_on_gpu(b, v, device);
