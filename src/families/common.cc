@@ -10,8 +10,8 @@ namespace sparkle {
 // machine was busy, once kept, would pick the wrong unit for good.
 constexpr std::array<std::string_view, 4> kServedUnits = {"avx512", "avx2", "sve", "neon"};
 constexpr std::array<std::string_view, 1> kVulkanUnits = {"fma-f32"};
-// Units of GPUs that only stages on 16-bit operands use.
-constexpr std::array<std::string_view, 1> kVulkanHalfUnits = {"coopmat-f16"};
+// Units of GPUs that only stages on 16-bit operands use: fma-f16 tells that kernels may read and write such tensors.
+constexpr std::array<std::string_view, 2> kVulkanHalfUnits = {"coopmat-f16", "fma-f16"};
 // Units that only stages on 8-bit integers use.
 constexpr std::array<std::string_view, 4> kIntegerUnits = {"avx512-vnni", "avx-vnni", "avx2-int16", "neon-dot"};
 constexpr std::array<std::string_view, 1> kVulkanIntegerUnits = {"dot-i8"};
@@ -43,6 +43,19 @@ std::vector<const MathUnit*> vector_units(const Device& device) {
 const MathUnit* best_vector_unit(const Device& device) {
   const std::vector<const MathUnit*> units = vector_units(device);
   return units.empty() ? nullptr : units.front();
+}
+
+bool stores_reals(const Variant& variant, const Device& device, DType type) {
+  if (type == DType::f32) return true;
+  const bool gpu = variant.device == DeviceKind::vulkan && device.kind == DeviceKind::vulkan;
+  return type == DType::f16 && gpu && device.unit("fma-f16") != nullptr;
+}
+
+bool stores_reals(const Variant& variant, const Device& device, const Stage& stage) {
+  const DType type = stage.outputs[0].dtype;
+  const auto same = [&](const TensorDesc& desc) { return desc.dtype == type; };
+  return stores_reals(variant, device, type) && std::all_of(stage.inputs.begin(), stage.inputs.end(), same) &&
+         std::all_of(stage.outputs.begin(), stage.outputs.end(), same);
 }
 
 std::vector<double> bytes_per_level(const Device& device, double bytes_moved, double working_set) {

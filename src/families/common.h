@@ -19,6 +19,11 @@ std::vector<const MathUnit*> vector_units(const Device& device);
 // The widest vector unit of the device for fp32 that this build has kernels for; nullptr where there is none.
 const MathUnit* best_vector_unit(const Device& device);
 
+// Whether kernels of the variant store real numbers as `type`: f32, or f16 on GPUs that have it.
+bool stores_reals(const Variant& variant, const Device& device, DType type);
+// The same of the one type that all operands of the stage have.
+bool stores_reals(const Variant& variant, const Device& device, const Stage& stage);
+
 // A stage that reads each operand and writes each output once. `flops` is executed = nominal work.
 Footprint streaming_footprint(const Stage& stage, const Device& device, double flops);
 

@@ -64,6 +64,26 @@ constexpr TypeRow kRows[] = {
      "8-bit integers by the kernels, the others by the variant plain; f8e8m0 as a scale alone"},
 };
 
+// Families with kernels for GPUs that read and write f16 as it is, sums in f32.
+constexpr Family kHalvesOnGpus[] = {
+    Family::gemm,
+    Family::pointwise,
+    Family::copy,
+    Family::pad,
+    Family::gather,
+    Family::depthwise,
+    Family::pool,
+    Family::reduce,
+    Family::softmax,
+    Family::normalize,
+    Family::resize,
+    Family::attention,
+    Family::winograd,
+};
+bool keeps_halves(Family family) {
+  return std::find(std::begin(kHalvesOnGpus), std::end(kHalvesOnGpus), family) != std::end(kHalvesOnGpus);
+}
+
 const TypeRow& row(Family family, std::string_view form) {
   return *std::find_if(std::begin(kRows), std::end(kRows),
                        [&](const TypeRow& r) { return r.family == family && (form.empty() || r.form == form); });
@@ -91,6 +111,10 @@ std::string to_text(TypeSet types) {
 }
 
 std::span<const TypeRow> type_rows() { return kRows; }
+
+bool keeps_halves(Family family, const Device& device) {
+  return device.kind == DeviceKind::vulkan && device.unit("fma-f16") && keeps_halves(family);
+}
 
 bool serves_integers(PointwiseOp op) {
   switch (op) {
@@ -154,7 +178,7 @@ std::string type_table() {
       "Printed from `src/families/types.cc` (`SPARKLE_UPDATE_DOCS=1` and the test `Types.TheDocumentedTableIsThisOne`).\n\n"
       "Arithmetic on f16 and bf16 is done in f32 and rounded to nearest even where a tensor is stored in 16 bits; between two "
       "steps\n"
-      "that both compute in f32 it stays f32. f64 is computed in double. Integers are computed in their own type, exactly, and "
+      "that both compute in f32 it stays f32. GPUs that store f16 exchange it as it is between the families so marked. f64 is computed in double. Integers are computed in their own type, exactly, and "
       "wrap\n"
       "around; a quotient is truncated, a division by zero gives 0. Cast truncates floats towards zero and saturates where "
       "the\n"
@@ -166,10 +190,10 @@ std::string type_table() {
       "nearest even and obeys `saturate`, to f8e8m0 `round_mode` too (negative numbers give NaN); to f4e2m1 it saturates and "
       "NaN\n"
       "gives 0; to integers of 4 and 2 bits it truncates floats and keeps the low bits.\n\n"
-      "| family | form | operators | element types | other than f32 |\n|---|---|---|---|---|\n";
+      "| family | form | operators | element types | other than f32 | f16 stays on GPUs |\n|---|---|---|---|---|---|\n";
   for (const TypeRow& r : kRows) {
     text += "| " + std::string(name_of(r.family)) + " | " + std::string(r.form) + " | " + std::string(r.operators) + " | " +
-            to_text(r.types) + " | " + std::string(r.how) + " |\n";
+            to_text(r.types) + " | " + std::string(r.how) + " | " + (keeps_halves(r.family) ? "yes" : "") + " |\n";
   }
   return text;
 }

@@ -2,7 +2,7 @@
 // sentence quotes it and docs/element_types.md is printed from it.
 //
 // f16 and bf16 are storage types: arithmetic on them is done in f32 and rounded to nearest even where a tensor is stored in 16
-// bits. f64 is computed in double, integers in their own type, exactly, wrapping around as two's complement does. The narrow
+// bits. GPUs that store f16 exchange it between the families that keeps_halves() lists, everything else between f32 steps. f64 is computed in double, integers in their own type, exactly, wrapping around as two's complement does. The narrow
 // types are moved and converted, nothing else.
 #pragma once
 
@@ -52,6 +52,9 @@ std::span<const TypeRow> type_rows();
 // The row that a stage of these parameters belongs to. A pointwise program belongs to the row of its last instruction.
 const TypeRow& type_row(const StageParams& params);
 const TypeRow& type_row(PointwiseOp op);
+
+// Whether the family's kernels on this device read and write f16 as it is; else it is converted to f32 before them.
+bool keeps_halves(Family family, const Device& device);
 
 // The type that values have inside of one step, f16 and bf16 excepted their own.
 constexpr DType computed_in(DType type) { return type == DType::f16 || type == DType::bf16 ? DType::f32 : type; }

@@ -9,8 +9,6 @@
 namespace sparkle {
 namespace {
 
-constexpr int64_t kWidest = 16;  // bytes that one thread loads at once
-
 void merge(std::vector<UnitAxis>& axes) {
   for (size_t i = axes.size(); i-- > 1;) {
     UnitAxis &outer = axes[i - 1], &inner = axes[i];
@@ -54,7 +52,7 @@ bool UnitMove::fits_31_bits() const {
 int64_t UnitMove::lowest_x() const { return lowest(axes, &UnitAxis::x); }
 int64_t UnitMove::lowest_y() const { return lowest(axes, &UnitAxis::y); }
 
-UnitMove unit_move(std::vector<UnitAxis> axes, int64_t element, int64_t x_offset, int64_t y_offset) {
+UnitMove unit_move(std::vector<UnitAxis> axes, int64_t element, int64_t x_offset, int64_t y_offset, int64_t widest) {
   std::erase_if(axes, [](const UnitAxis& a) { return a.size == 1 && a.axis < 0; });
   std::stable_sort(axes.begin(), axes.end(),
                    [](const UnitAxis& a, const UnitAxis& b) { return std::abs(a.y) > std::abs(b.y); });
@@ -70,7 +68,7 @@ UnitMove unit_move(std::vector<UnitAxis> axes, int64_t element, int64_t x_offset
              std::all_of(move.axes.begin(), move.axes.end(),
                          [&](const UnitAxis& a) { return &a == &*run || (a.x % unit == 0 && a.y % unit == 0); });
     };
-    while (move.bytes < kWidest && keeps_whole(2 * move.bytes)) move.bytes *= 2;
+    while (move.bytes < widest && keeps_whole(2 * move.bytes)) move.bytes *= 2;
     run->size = run->size * element / move.bytes;
     run->x = run->y = move.bytes;
     if (run->size == 1) move.axes.erase(run);

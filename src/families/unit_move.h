@@ -25,8 +25,9 @@ struct UnitMove {
   int64_t lowest_x() const, lowest_y() const;
 };
 
-// `element`: bytes; `x_offset`, `y_offset`: of element (0,...,0) from where memory is aligned, in bytes.
-UnitMove unit_move(std::vector<UnitAxis> axes, int64_t element, int64_t x_offset, int64_t y_offset);
+// `element`: bytes; `x_offset`, `y_offset`: of element (0,...,0) from where memory is aligned, in bytes; `widest`: bytes of a
+// unit, at most: 16 are what a thread loads at once.
+UnitMove unit_move(std::vector<UnitAxis> axes, int64_t element, int64_t x_offset, int64_t y_offset, int64_t widest = 16);
 // A copy between two layouts of one shape.
 UnitMove unit_move(const TensorDesc& x, const TensorDesc& y);
 
@@ -38,7 +39,7 @@ struct Transposition {
 };
 Transposition transposition(const UnitMove& move);
 
-// Whether four neighbouring channels of a feature map are one aligned vector of 4-byte elements wherever they begin.
+// Whether four neighbouring channels of a feature map are one aligned vector wherever they begin.
 bool channels_in_fours(const TensorDesc& desc);
 
 }  // namespace sparkle

@@ -8,8 +8,8 @@
 
 namespace sparkle {
 
-Result<std::vector<Anchor>> anchors_of(const Graph& graph, const PlanOptions& options) {
-  SPARKLE_TRY(draft, lower(graph, fuse(graph, options.fuse)));
+Result<std::vector<Anchor>> anchors_of(const Graph& graph, const Device& device, const PlanOptions& options) {
+  SPARKLE_TRY(draft, lower(graph, fuse(graph, options.fuse), device));
   judge_weights(draft, options);
   std::vector<Anchor> anchors;
   std::map<std::string, size_t> known;

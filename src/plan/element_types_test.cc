@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/test_graphs.h"
+#include "plan/choose.h"
 #include "plan/plan_testing.h"
 
 namespace sparkle {
@@ -41,6 +42,73 @@ TEST(ElementTypes, HalvesAreConvertedOnceEachWay) {
   EXPECT_EQ(convolutions, 3);
   EXPECT_EQ(plan->tensors[static_cast<size_t>(plan->outputs[0])].desc.dtype, DType::f16);
   for (const PlanConstant& c : plan->constants) EXPECT_EQ(c.value.dtype, DType::f32) << c.name;
+}
+
+// On GPUs that store f16, with and without families whose kernels take f32 alone in between.
+Plan planned_on_gpu(GraphBuilder& b, TensorId output, const std::string& device = "radeon-rx-7900-xtx") {
+  b.done(output);
+  auto graph = testing::ready(b.graph);
+  EXPECT_TRUE(graph.ok()) << (graph.ok() ? "" : graph.error().message);
+  if (!graph.ok()) return {};
+  auto plan = make_plan(*graph, testing::device_named(device));
+  EXPECT_TRUE(plan.ok()) << (plan.ok() ? "" : plan.error().message);
+  return plan.ok() ? std::move(*plan) : Plan{};
+}
+int conversions(const Plan& plan, DType from, DType to) {
+  return static_cast<int>(std::count_if(plan.steps.begin(), plan.steps.end(), [&](const PlanStep& step) {
+    return step.stage.inputs[0].dtype == from && step.stage.outputs[0].dtype == to;
+  }));
+}
+
+TEST(ElementTypes, GpusThatStoreHalvesExchangeThem) {
+  for (const char* device : {"radeon-rx-7900-xtx", "radeon-rx-vega-64", "h200-vulkan", "lavapipe"}) {
+    GraphBuilder b;
+    const auto weights = [&](const Dims& shape) { return typed(b, HostTensor::zeros(DType::f16, shape)); };
+    const TensorId x = b.input({1, 8, 6, 6}, DType::f16);
+    TensorId v = b.pointwise(PointwiseOp::relu, {b.op("Conv", testing::conv_op(1), {x, weights({8, 8, 3, 3}), weights({8})})});
+    v = b.op("Conv", testing::conv_op(1, 8), {v, weights({8, 1, 3, 3})});
+    v = b.op("MaxPool", PoolOp{PoolKind::max, {2, 2}, {1, 1}, {1, 1}, {0, 0}, {0, 0}}, {v});
+    v = b.op("Concat", ConcatOp{1}, {v, b.op("Softmax", SoftmaxOp{1}, {v})});
+    v = b.op("ReduceMean", ReduceOp{ReduceKind::mean, {2, 3}}, {v});
+    const Plan plan = planned_on_gpu(b, v, device);
+    for (const PlanStep& step : plan.steps) {
+      EXPECT_TRUE(has_kernel(step)) << step.name;
+      for (const auto* list : {&step.stage.inputs, &step.stage.outputs})
+        for (const TensorDesc& desc : *list) EXPECT_EQ(desc.dtype, DType::f16) << step.name;
+    }
+    for (const PlanConstant& c : plan.constants) EXPECT_EQ(c.value.dtype, DType::f16) << c.name;
+  }
+}
+
+TEST(ElementTypes, MixedTensorsOnGpusAreConvertedWhereTheyMust) {
+  GraphBuilder b;
+  const auto conv = [&](TensorId x) {
+    return b.op("Conv", testing::conv_op(1), {x, typed(b, HostTensor::zeros(DType::f16, {8, 8, 3, 3}))});
+  };
+  const TensorId x = b.input({1, 8, 6, 6}, DType::f16), other = b.input({1, 8, 6, 6});
+  // A residual that comes from f32, and an operator without kernels for f16: its squares may be beyond f16.
+  const TensorId sum = b.pointwise(PointwiseOp::add, {conv(x), b.op("Cast", CastOp{DType::f16}, {other})});
+  const TensorId normal = b.op("LRN", LocalResponseOp{3, 1e-4, 0.75, 1}, {sum});
+  const Plan plan = planned_on_gpu(b, b.op("Cast", CastOp{DType::f32}, {conv(normal)}));
+  int sums = 0;
+  for (const PlanStep& step : plan.steps) {
+    if (step.problem.empty()) continue;
+    ++sums;
+    for (const TensorDesc& desc : step.stage.inputs) EXPECT_EQ(desc.dtype, DType::f16) << step.name;
+    EXPECT_EQ(step.stage.outputs[0].dtype, DType::f16) << step.name;
+  }
+  EXPECT_EQ(sums, 2);
+  EXPECT_EQ(conversions(plan, DType::f32, DType::f16), 2);  // the residual's cast, and behind the normalisation
+  EXPECT_EQ(conversions(plan, DType::f16, DType::f32), 2);  // before it, and the last cast
+  EXPECT_EQ(plan.tensors[static_cast<size_t>(plan.outputs[0])].desc.dtype, DType::f32);
+}
+
+TEST(ElementTypes, Bfloat16IsConvertedOnGpusToo) {
+  GraphBuilder b;
+  const TensorId x = b.input({1, 8, 6, 6}, DType::bf16), w = typed(b, HostTensor::zeros(DType::bf16, {8, 8, 3, 3}));
+  const Plan plan = planned_on_gpu(b, b.op("Conv", testing::conv_op(1), {x, w}));
+  for (const PlanStep& step : plan.steps)
+    if (!step.problem.empty()) EXPECT_EQ(step.stage.inputs[0].dtype, DType::f32);
 }
 
 TEST(ElementTypes, MovesAndElementWiseStepsReadHalvesDirectly) {

@@ -43,7 +43,7 @@ int Lowering::value(TensorId id) {
 
 int Lowering::computed(TensorId id) {
   const GraphTensor& t = graph.tensor(id);
-  if (computed_in(t.dtype) == t.dtype) return value(id);
+  if (computed_type(t.dtype) == t.dtype) return value(id);
   int& v = wide_of[static_cast<size_t>(id)];
   if (v < 0 && t.constant) {
     v = draft.constant(t.name + "/f32", widened(*t.constant));
@@ -57,6 +57,14 @@ int Lowering::computed(TensorId id) {
 bool Lowering::has_own(TensorId id) const {
   return value_of[static_cast<size_t>(id)] >= 0 || graph.tensor(id).constant.has_value() ||
          wide_of[static_cast<size_t>(id)] < 0;
+}
+
+DType Lowering::computed_type(DType type) const { return halves && type == DType::f16 ? type : computed_in(type); }
+
+bool Lowering::in_halves(Family family, const std::vector<TensorId>& ids, DType result) const {
+  return result == DType::f16 && keeps_halves(family, device) && std::any_of(ids.begin(), ids.end(), [&](TensorId id) {
+           return id != kAbsent && !graph.tensor(id).constant && graph.tensor(id).dtype == DType::f16 && has_own(id);
+         });
 }
 
 bool Lowering::is_output(TensorId id) const {
@@ -151,8 +159,32 @@ Status check_types(const Graph& graph, const Op& op) {
   return ok();
 }
 
+// The family that computes an operator on floats; convolutions with a filter per channel have one of their own. None where
+// several steps do whose values between them f16 may not hold, or not well.
+std::optional<Family> family_of(const Graph& graph, const Op& op) {
+  if (std::holds_alternative<LocalResponseOp>(op.params)) return std::nullopt;
+  if (const auto* resize = std::get_if<ResizeOp>(&op.params); resize && resize->antialias) return std::nullopt;
+  if (const auto* conv = std::get_if<ConvOp>(&op.params))
+    if (!conv->transposed && conv->groups > 1 && conv->groups == graph.tensor(op.inputs[0]).shape[1]) return Family::depthwise;
+  const TypeRow* row = row_of(op.params);
+  return row ? std::optional(row->family) : std::nullopt;
+}
+
+// Whether the group's kernels take f16 on this device and all of its floats are such.
+bool in_halves(const Lowering& l, const Group& group) {
+  const Op& op = group.anchor >= 0 ? l.graph.ops[static_cast<size_t>(group.anchor)] : l.op(group);
+  const auto family = family_of(l.graph, op);
+  if (!family || !keeps_halves(*family, l.device)) return false;
+  const auto fits = [&](TensorId id) {
+    return id == kAbsent || !is_float(l.graph.tensor(id).dtype) || l.graph.tensor(id).dtype == DType::f16;
+  };
+  return std::all_of(op.inputs.begin(), op.inputs.end(), fits) && std::all_of(op.outputs.begin(), op.outputs.end(), fits) &&
+         std::all_of(group.residuals.begin(), group.residuals.end(), fits);
+}
+
 Status lower_group(Lowering& l, const Group& group) {
   for (int i : group.ops) SPARKLE_CHECK(check_types(l.graph, l.graph.ops[static_cast<size_t>(i)]));
+  l.halves = in_halves(l, group);
   if (group.anchor >= 0) return lower_anchor(l, group);
   if (!group.program.program.empty()) return lower_pointwise(l, group);
   for (auto* theme :
@@ -191,9 +223,9 @@ void lower_outputs(Lowering& l) {
   }
 }
 
-Result<Draft> lower(const Graph& graph, const std::vector<Group>& groups) {
+Result<Draft> lower(const Graph& graph, const std::vector<Group>& groups, const Device& device) {
   const std::vector<int> none(graph.tensors.size(), -1);
-  Lowering l{graph, {}, none, none};
+  Lowering l{graph, {}, none, none, device};
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const GraphTensor& t = graph.tensor(graph.inputs[i]);
     const int v = l.draft.make(t.name, t.dtype, t.shape, order_row_major(t.shape.size()));

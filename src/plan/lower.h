@@ -13,15 +13,21 @@ struct Lowering {
   Draft draft;
   std::vector<int> value_of;  // tensor -> draft value in the tensor's own type, -1 while it has none
   std::vector<int> wide_of;   // f16 and bf16 tensors -> their value in f32, -1 while they have none
+  const Device& device;
+  bool halves = false;  // the kernels of the group that is being lowered read and write f16 as it is
 
   // The value of a tensor in its own type; constants get theirs at first use. What exists in f32 only is converted by a step.
   int value(TensorId id);
-  // The value in the type that kernels compute in: f16 and bf16 tensors in f32, converted by a step or, constants, here and
-  // now.
+  // The value in the type that kernels read: f16 and bf16 tensors in f32, converted by a step or, constants, here and now;
+  // f16 as it is where the group's kernels take it.
   int computed(TensorId id);
   // Whichever exists without a conversion: for what reads all types.
   int either(TensorId id) { return has_own(id) ? value(id) : computed(id); }
   bool has_own(TensorId id) const;
+  // The type of what such kernels write for a tensor of this type.
+  DType computed_type(DType type) const;
+  // Whether some of these tensors, beside constants, exist as f16 and a step of this family can write f16 from all of them.
+  bool in_halves(Family family, const std::vector<TensorId>& ids, DType result) const;
   bool is_output(TensorId id) const;
   const Op& op(const Group& group) const { return graph.ops[static_cast<size_t>(group.ops.back())]; }
   const GraphTensor& result(const Group& group) const { return graph.tensor(group.output); }
@@ -31,7 +37,7 @@ struct Lowering {
 };
 
 // Errors: operator_not_served, type_not_served naming the node.
-Result<Draft> lower(const Graph& graph, const std::vector<Group>& groups);
+Result<Draft> lower(const Graph& graph, const std::vector<Group>& groups, const Device& device);
 
 // By theme; each serves the alternatives of OpParams that its file lists and returns false for others.
 Status lower_anchor(Lowering& l, const Group& group);

@@ -57,7 +57,7 @@ Status lower_conv(Lowering& l, const Group& group, const Op& op, const ConvOp& c
   Draft& d = l.draft;
   SPARKLE_TRY(p, conv_problem(l, op, conv));
   const Dims& y = l.graph.tensor(op.outputs[0]).shape;
-  const DType type = computed_in(l.result(group).dtype);
+  const DType type = l.computed_type(l.result(group).dtype);
   p.dtype = name_of(of_halves(l, op) ? DType::f16 : type);
   std::vector<int> inputs{d.channels_innermost(l.computed(op.inputs[0])), l.computed(op.inputs[1])};
   if (op.inputs.size() > 2 && op.inputs[2] != kAbsent) {

@@ -88,12 +88,12 @@ void lower_attention(Lowering& l, const Group& group, const Op& op, const Attent
     inputs.push_back(d.view(v, per_query(repeated(d.desc(v), 1, shape[1]))));
   }
   const GraphTensor& result = l.result(group);
-  const int out = d.make(result.name, computed_in(result.dtype), result.shape, order_row_major(result.shape.size()));
+  const int out = d.make(result.name, l.computed_type(result.dtype), result.shape, order_row_major(result.shape.size()));
   std::vector<int> outputs{d.view(out, per_query(headed(d.desc(out), shape[1])))};
   if (wanted(3)) {
     params.scores = static_cast<ScoreOutput>(attention.scores + 1);
     const GraphTensor& t = l.graph.tensor(op.outputs[3]);
-    const int scores = d.make(t.name, computed_in(t.dtype), t.shape, order_row_major(4));
+    const int scores = d.make(t.name, l.computed_type(t.dtype), t.shape, order_row_major(4));
     outputs.push_back(d.view(scores, per_query(d.desc(scores))));
     l.set(op.outputs[3], scores);
   }
@@ -121,7 +121,7 @@ void lower_rotary(Lowering& l, const Group& group, const Op& op, const RotaryEmb
     inputs.push_back(d.view(table, repeated(angles, 1, rows.shape[1])));
   }
   const GraphTensor& result = l.result(group);
-  const int out = d.make(result.name, computed_in(result.dtype), result.shape, order_row_major(result.shape.size()));
+  const int out = d.make(result.name, l.computed_type(result.dtype), result.shape, order_row_major(result.shape.size()));
   d.step(op.name, l.nodes(group), StageParams(RotaryParams{rotary.interleaved}), inputs,
          {d.view(out, headed(d.desc(out), rotary.heads))});
   l.set(group.output, out);

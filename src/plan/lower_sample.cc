@@ -9,7 +9,7 @@ int sampled(Lowering& l, const Group& group, const StageParams& params, std::vec
   Draft& d = l.draft;
   inputs[0] = d.channels_innermost(inputs[0]);
   const GraphTensor& result = l.result(group);
-  const int out = d.make(result.name, computed_in(result.dtype), result.shape, order_channels_last(result.shape.size()));
+  const int out = d.make(result.name, l.computed_type(result.dtype), result.shape, order_channels_last(result.shape.size()));
   d.step(l.op(group).name, l.nodes(group), params, std::move(inputs), {out});
   return out;
 }

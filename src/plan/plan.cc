@@ -183,7 +183,7 @@ Result<Plan> assembled(const Graph& graph, const Draft& draft, const std::vector
 Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions& options) {
   SPARKLE_CHECK(check_forced(options));
   const std::vector<Group> groups = fuse(graph, options.fuse);
-  SPARKLE_TRY(draft, lower(graph, groups));
+  SPARKLE_TRY(draft, lower(graph, groups, device));
   judge_weights(draft, options);
   Errors errors = Errors::allowed;
   SPARKLE_TRY(chosen, fastest_steps(draft, device, options, errors));

@@ -2,7 +2,7 @@
 // found once more by a dispatch of their own.
 #include <algorithm>
 
-#include "backends/vulkan/vulkan_kernel.h"
+#include "backends/vulkan/real_types.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -68,13 +68,14 @@ Result<VulkanKernelPtr> make_attention(const Stage& stage, const Schedule& sched
     return Error{Reason::backend_lacks_variant, "the Vulkan attention kernels have no variant '" + variant_of(schedule) + "'"};
   const auto& p = std::get<AttentionParams>(stage.params);
   const bool bytes = p.mask && stage.inputs[static_cast<size_t>(mask_operand(p))].dtype == DType::boolean;
-  for (size_t i = 0; i < stage.inputs.size(); ++i) {
-    const DType type = stage.inputs[i].dtype;
-    const bool served = static_cast<int>(i) == lengths_operand(p)         ? type == DType::i64
-                        : static_cast<int>(i) == mask_operand(p) && bytes ? shop.context->features().i8
-                                                                          : type == DType::f32;
-    if (!served) return Error{Reason::type_not_served, "the Vulkan attention kernels serve f32, and masks of truth values"};
-  }
+  uint32_t others = 0;
+  if (bytes) others |= 1u << mask_operand(p);
+  if (p.lengths) others |= 1u << lengths_operand(p);
+  SPARKLE_TRY(halves, in_halves(stage, shop, others));
+  if ((bytes && !shop.context->features().i8) ||
+      (p.lengths && stage.inputs[static_cast<size_t>(lengths_operand(p))].dtype != DType::i64))
+    return Error{Reason::type_not_served,
+                 "the Vulkan attention kernels serve masks of truth values on devices that store bytes, and lengths of i64"};
   SPARKLE_TRY(record, record_of(stage));
   auto kernel = std::make_unique<VulkanKernel>(stage);
   int64_t batches = 1;
@@ -91,8 +92,9 @@ Result<VulkanKernelPtr> make_attention(const Stage& stage, const Schedule& sched
     const auto along_y = (columns + step - 1) / step;
     if (along_y > kMostGroups)
       return Error{Reason::layout_not_served, "the Vulkan attention kernels serve up to 65535 blocks of keys or columns"};
+    const std::string shader = shader_for(bytes ? "attention_bytes" : "attention", halves);
     PipelineRequest request;
-    request.shader = bytes ? "attention_bytes" : "attention";
+    request.shader = shader;
     request.constants = {128, 1, 1, shown, keeps};
     SPARKLE_TRY(pipeline, shop.pipelines->get(request));
     for (int64_t first = 0; first < batches; first += kMostGroups) {

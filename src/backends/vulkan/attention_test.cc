@@ -6,10 +6,10 @@ namespace {
 
 using cpu::TestRandom;
 
-TEST(VulkanAttention, MatchesTheReference) {
+void check(DType type, uint64_t first, uint64_t last) {
   SPARKLE_NEEDS_VULKAN(backend);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  for (uint64_t seed = 1; seed <= 70 && !HasFailure(); ++seed) {
+  for (uint64_t seed = first; seed <= last && !testing::Test::HasFailure(); ++seed) {
     TestRandom random(seed);
     Dims batch;
     for (int64_t i = random.between(0, 3); i > 0; --i) batch.push_back(random.between(1, 3));
@@ -33,8 +33,8 @@ TEST(VulkanAttention, MatchesTheReference) {
     Stage stage;
     std::vector<TestOperand> inputs, outputs;
     // Heads may share keys and values: batch axes of pitch 0.
-    const auto input = [&](DType type, const Dims& shape, int matrix_axes, auto&& value) {
-      TensorDesc d{type, shape, random.layout(shape)};
+    const auto input = [&](DType element, const Dims& shape, int matrix_axes, auto&& value) {
+      TensorDesc d{element, shape, random.layout(shape)};
       for (int axis = 0; axis < shape.size() - matrix_axes; ++axis)
         if (random.chance(20)) d.layout.pitch[axis] = 0;
       stage.inputs.push_back(d);
@@ -42,17 +42,17 @@ TEST(VulkanAttention, MatchesTheReference) {
       inputs.back().fill(value);
     };
     const auto normal = [&] { return random.normal(); };
-    input(DType::f32, shaped(queries, size), 2, normal);
-    input(DType::f32, shaped(keys, size), 2, normal);
-    input(DType::f32, shaped(keys, columns), 2, normal);
+    input(type, shaped(queries, size), 2, normal);
+    input(type, shaped(keys, size), 2, normal);
+    input(type, shaped(keys, columns), 2, normal);
     if (p.mask) {
       const Dims shape = shaped(queries, std::max<int64_t>(0, keys - (random.chance(30) ? random.between(0, 5) : 0)));
       if (random.chance(50)) input(DType::boolean, shape, 2, [&] { return random.chance(60) ? 1.0 : 0.0; });
-      else input(DType::f32, shape, 2, [&] { return random.chance(30) ? -kInfinity : random.normal(); });
+      else input(type, shape, 2, [&] { return random.chance(30) ? -kInfinity : random.normal(); });
     }
     if (p.lengths) input(DType::i64, batch, 0, [&] { return static_cast<double>(random.between(-3, keys + 5)); });
     const auto output = [&](const Dims& shape) {
-      stage.outputs.push_back({DType::f32, shape, random.layout(shape)});
+      stage.outputs.push_back({type, shape, random.layout(shape)});
       outputs.emplace_back(stage.outputs.back());
     };
     output(shaped(queries, columns));
@@ -68,6 +68,12 @@ TEST(VulkanAttention, MatchesTheReference) {
   }
 }
 
+TEST(VulkanAttention, MatchesTheReference) { check(DType::f32, 1, 70); }
+TEST(VulkanAttention, HalvesAreAddedInFullPrecision) {
+  SPARKLE_NEEDS_HALVES();
+  check(DType::f16, 101, 140);
+}
+
 TEST(VulkanAttention, SchedulesSayWhatTheKernelServes) {
   SPARKLE_NEEDS_VULKAN(backend);
   const FamilyInfo& family = attention_info();
@@ -79,7 +85,7 @@ TEST(VulkanAttention, SchedulesSayWhatTheKernelServes) {
   stage.outputs.push_back(dense_desc(DType::f32, {2, 4, 8}));
   Reason why = Reason::none;
   EXPECT_EQ(family.schedules(stage, *row, backend->device(), why).size(), 1u);
-  stage.inputs[1].dtype = DType::f16;
+  stage.inputs[1].dtype = DType::f16;  // of several types
   EXPECT_TRUE(family.schedules(stage, *row, backend->device(), why).empty());
   EXPECT_EQ(why, Reason::type_not_served);
   EXPECT_EQ(backend->compile(stage, LoopSchedule{"blocks", "fma-f32", 0}, 0).error().reason, Reason::type_not_served);

@@ -4,6 +4,7 @@
 
 #include "backends/vulkan/divisor.h"
 #include "backends/vulkan/integer_sums.h"
+#include "backends/vulkan/real_types.h"
 #include "backends/vulkan/units.h"
 #include "backends/vulkan/vulkan_kernel.h"
 
@@ -63,10 +64,11 @@ DepthwiseRecord record_of(const Stage& stage) {
 }
 
 // Filters as [tap][filter].
+template <class Element>
 void pack(const TensorDesc& desc, const std::byte* from, std::byte* to) {
   const FeatureMap w = feature_map(desc);
-  const auto* source = reinterpret_cast<const float*>(from) + desc.layout.offset;
-  auto* target = reinterpret_cast<float*>(to);
+  const auto* source = reinterpret_cast<const Element*>(from) + desc.layout.offset;
+  auto* target = reinterpret_cast<Element*>(to);
   for (int64_t t = 0; t < w.d; ++t)
     for (int64_t r = 0; r < w.h; ++r)
       for (int64_t s = 0; s < w.w; ++s)
@@ -80,8 +82,11 @@ bool has_fours(const Stage& stage) {
 
 VulkanKernel::Packing packing_of(const TensorDesc& w) {
   return {1, w.bytes(),
-          "vulkan.depthwise:" + w.shape.to_string() + "@" + w.layout.pitch.to_string() + "+" + std::to_string(w.layout.offset),
-          [w](const std::byte* from, std::byte* to, Executor&) { pack(w, from, to); }};
+          "vulkan.depthwise:" + std::string(name_of(w.dtype)) + w.shape.to_string() + "@" + w.layout.pitch.to_string() + "+" +
+              std::to_string(w.layout.offset),
+          [w](const std::byte* from, std::byte* to, Executor&) {
+            return w.dtype == DType::f16 ? pack<uint16_t>(w, from, to) : pack<float>(w, from, to);
+          }};
 }
 
 // x, w, y, scale, bias, residuals: those that are not there stand for x.
@@ -104,11 +109,10 @@ Result<VulkanKernelPtr> make_depthwise(const Stage& stage, const Schedule& sched
   const bool tiles = s && s->variant == "vectors" && s->rows > 0 && s->columns > 0, quads = s && s->variant == "quads";
   if (!s || (!tiles && !quads && s->variant != "naive"))
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no depthwise variant '" + variant_of(schedule) + "'"};
+  SPARKLE_TRY(halves, in_halves(stage, shop));
   for (const auto* list : {&stage.inputs, &stage.outputs})
-    for (const TensorDesc& d : *list) {
-      if (d.dtype != DType::f32) return Error{Reason::type_not_served, "the depthwise kernels for Vulkan serve f32"};
+    for (const TensorDesc& d : *list)
       if (extent(d.shape, d.layout) > INT32_MAX) return too_far("depthwise");
-    }
   const auto& p = std::get<DepthwiseParams>(stage.params);
   const Window& f = p.window;
   const Epilogue& e = p.epilogue;
@@ -124,23 +128,25 @@ Result<VulkanKernelPtr> make_depthwise(const Stage& stage, const Schedule& sched
   const bool packed = (tiles || quads) && (constants >> 1 & 1);
   DepthwiseRecord r = record_of(stage);
   int64_t threads = stage.outputs[0].elements();
+  const std::string shader = shader_for(tiles   ? "depthwise_vectors"
+                                        : quads ? "depthwise_window_4"
+                                                : "depthwise_window_1",
+                                        halves);
   PipelineRequest request;
+  request.shader = shader;
   append(request.constants,
          {kThreads, 1, 1, static_cast<int64_t>(e.activation), e.scale, e.bias, e.residuals_before, e.residuals_after});
   if (tiles) {
     const int64_t rows = (y.h + s->rows - 1) / s->rows, columns = (y.w + s->columns - 1) / s->columns;
     r.channels = divisor(y.c / 4), r.h = divisor(rows), r.w = divisor(columns);
     threads = y.n * y.d * rows * columns * (y.c / 4);
-    request.shader = "depthwise_vectors";
     append(request.constants,
            {s->rows, s->columns, packed, f.filter[1], f.filter[2], f.stride[1], f.stride[2], f.dilation[1], f.dilation[2]});
   } else if (quads) {
     r.channels = divisor(y.c / 4);
     threads /= 4;
-    request.shader = "depthwise_window_4";
     append(request.constants, {false, packed});
   } else {
-    request.shader = "depthwise_window_1";
     append(request.constants, {feature_map(stage.inputs[0]).pitch_c != 1, false});
   }
   if (packed) kernel->packings.push_back(packing_of(stage.inputs[1]));

@@ -20,15 +20,14 @@ Epilogue epilogue_of(int kind) {
 }
 
 void add_operands(RandomStage& s, const Epilogue& e, const TensorDesc& y, bool fours) {
-  for (int i = 0; i < e.scale + e.bias; ++i) s.input(dense_desc(DType::f32, {y.shape[1]}));
-  for (int i = 0; i < e.residuals_before + e.residuals_after; ++i)
-    s.input(fours ? s.in_fours(y.shape) : s.any(DType::f32, y.shape, 20));
+  for (int i = 0; i < e.scale + e.bias; ++i) s.input(dense_desc(s.real, {y.shape[1]}));
+  for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) s.input(fours ? s.in_fours(y.shape) : s.any(y.shape, 20));
 }
 
-void check_any_window(const std::string& variant, bool fours) {
+void check_any_window(const std::string& variant, bool fours, DType type, uint64_t seeds) {
   SPARKLE_NEEDS_VULKAN(backend);
-  for (uint64_t seed = 1; seed <= 120 && !testing::Test::HasFailure(); ++seed) {
-    RandomStage s(seed);
+  for (uint64_t seed = 1; seed <= seeds && !testing::Test::HasFailure(); ++seed) {
+    RandomStage s(seed, type);
     DepthwiseParams p;
     const int spatial = static_cast<int>(s.random.between(1, 3));
     const int64_t channels = fours ? 4 * s.random.between(1, 9) : s.random.between(1, 9);
@@ -45,9 +44,9 @@ void check_any_window(const std::string& variant, bool fours) {
       w.push_back(p.window.filter[at]);
     }
     p.epilogue = epilogue_of(static_cast<int>(seed % 3));
-    s.input(fours ? s.in_fours(x) : s.any(DType::f32, x, 10));
-    s.input(s.any(DType::f32, w));
-    const TensorDesc out = fours ? s.in_fours(y) : s.any(DType::f32, y);
+    s.input(fours ? s.in_fours(x) : s.any(x, 10));
+    s.input(s.any(w));
+    const TensorDesc out = fours ? s.in_fours(y) : s.any(y);
     add_operands(s, p.epilogue, out, fours);
     s.output(out);
     s.stage.params = p;
@@ -56,10 +55,10 @@ void check_any_window(const std::string& variant, bool fours) {
   }
 }
 
-TEST(VulkanDepthwise, NaiveServesAnyWindowAndLayout) { check_any_window("naive", false); }
-TEST(VulkanDepthwise, QuadsServeAnyWindow) { check_any_window("quads", true); }
+TEST(VulkanDepthwise, NaiveServesAnyWindowAndLayout) { check_any_window("naive", false, DType::f32, 120); }
+TEST(VulkanDepthwise, QuadsServeAnyWindow) { check_any_window("quads", true, DType::f32, 120); }
 
-TEST(VulkanDepthwise, VectorsShareLoadedPixels) {
+void check_vectors(DType type, uint64_t seeds) {
   SPARKLE_NEEDS_VULKAN(backend);
   // Few kinds of windows, since each is a pipeline of its own: filter, stride, dilation, epilogue.
   struct Kind {
@@ -68,8 +67,8 @@ TEST(VulkanDepthwise, VectorsShareLoadedPixels) {
   };
   const Kind kinds[] = {{3, 3, 1, 1, 1, 1}, {3, 3, 2, 2, 1, 2}, {5, 5, 1, 1, 1, 0},
                         {5, 5, 2, 2, 1, 3}, {3, 3, 1, 1, 2, 1}, {1, 4, 1, 2, 3, 0}};
-  for (uint64_t seed = 1; seed <= 120 && !HasFailure(); ++seed) {
-    RandomStage s(seed);
+  for (uint64_t seed = 1; seed <= seeds && !testing::Test::HasFailure(); ++seed) {
+    RandomStage s(seed, type);
     const Kind& kind = kinds[seed % std::size(kinds)];
     DepthwiseParams p;
     p.window.filter = {1, kind.r, kind.s};
@@ -88,7 +87,7 @@ TEST(VulkanDepthwise, VectorsShareLoadedPixels) {
       w.push_back(filter);
     }
     s.input(s.in_fours(x));
-    s.input(s.any(DType::f32, w));
+    s.input(s.any(w));
     const TensorDesc out = s.in_fours(y);
     add_operands(s, p.epilogue, out, true);
     s.output(out);
@@ -99,6 +98,15 @@ TEST(VulkanDepthwise, VectorsShareLoadedPixels) {
     const uint32_t constants = number == 0 || number == 5 ? 0 : 2;
     EXPECT_TRUE(check_stage(*backend, s, "vectors", tolerance, constants, "seed " + std::to_string(seed), number));
   }
+}
+
+TEST(VulkanDepthwise, VectorsShareLoadedPixels) { check_vectors(DType::f32, 120); }
+
+TEST(VulkanDepthwise, HalvesAreAddedInFullPrecision) {
+  SPARKLE_NEEDS_HALVES();
+  check_any_window("naive", false, DType::f16, 60);
+  check_any_window("quads", true, DType::f16, 60);
+  check_vectors(DType::f16, 48);
 }
 
 TEST(VulkanDepthwise, EmptyTensorsAreNothingToDo) {

@@ -3,6 +3,7 @@
 
 #include "backends/vulkan/gemm_product.h"
 #include "backends/vulkan/integer_sums.h"
+#include "backends/vulkan/real_types.h"
 #include "families/element.h"
 #include "families/gemm/gemm_tiles.h"
 
@@ -21,16 +22,15 @@ std::array<Address, 7> addresses_of(const Stage& stage, const Epilogue& e) {
            {residuals > 1 ? first + 1 : 0}}};
 }
 
-// Weights as packed_product() says, in 16 bits where the product's operands are rounded.
+// Weights as packed_product() says, in 16 bits where they are given in such or the product's operands are rounded.
 struct PackedWeights {
   PackedProduct p;
   int64_t offset;
-  bool halves;
+  DType given, kept;
 
   void operator()(const std::byte* from, std::byte* to, Executor& executor) const {
     const GemmRecord& g = p.record;
-    const auto* source = reinterpret_cast<const float*>(from) + offset;
-    const int64_t size = halves ? 2 : 4;
+    const int64_t size = size_of(kept), step = size_of(given);
     parallel_for(executor, static_cast<int>(p.matrices), [&](int matrix, int) {
       int64_t origin = 0, left = matrix;
       for (int i = 3; i >= 0; --i) {
@@ -44,10 +44,14 @@ struct PackedWeights {
         for (int r = 0; r < g.filter[1]; ++r)
           for (int s = 0; s < g.filter[2]; ++s)
             for (int c = 0; c < g.filter[3]; ++c, out += g.n_padded * size) {
-              const float* at = source + origin + c * int64_t{g.w_pitch[1]} + t * int64_t{g.w_pitch[2]} +
-                                r * int64_t{g.w_pitch[3]} + s * int64_t{g.w_pitch[4]};
-              for (int64_t n = 0; n < g.n; ++n)
-                store_element(halves ? DType::f16 : DType::f32, static_cast<double>(at[n * g.w_pitch[0]]), out + n * size);
+              const std::byte* at = from + step * (offset + origin + c * int64_t{g.w_pitch[1]} + t * int64_t{g.w_pitch[2]} +
+                                                   r * int64_t{g.w_pitch[3]} + s * int64_t{g.w_pitch[4]});
+              for (int64_t n = 0; n < g.n; ++n) {
+                const std::byte* weight = at + step * n * g.w_pitch[0];
+                if (given != kept) store_element(kept, load_element(given, weight), out + n * size);
+                else if (kept == DType::f16) std::memcpy(out + n * 2, weight, 2);
+                else std::memcpy(out + n * 4, weight, 4);
+              }
             }
     });
   }
@@ -59,9 +63,7 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
   const auto* tile = std::get_if<TileSchedule>(&schedule);
   if (!tile) return Error{Reason::backend_lacks_variant, "The gemm kernels for Vulkan need a tile schedule."};
   if (is_integer(stage.inputs)) return make_integer_gemm(stage, *tile, shop, constants);
-  for (const auto* list : {&stage.inputs, &stage.outputs})
-    for (const TensorDesc& d : *list)
-      if (d.dtype != DType::f32) return Error{Reason::type_not_served, "The gemm kernels for Vulkan serve f32."};
+  SPARKLE_TRY(halves, in_halves(stage, shop));
   const auto& params = std::get<GemmParams>(stage.params);
   const bool fragments = tile->variant == "cooperative";
   if (params.halves != fragments)
@@ -74,11 +76,13 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
   product.record = g;
   product.tile = *tile;
   product.epilogue = params.epilogue;
+  product.halves = halves;
   product.operands = addresses_of(stage, params.epilogue);
   if (tile->variant != "naive" && tile->variant != "groups" && tile->variant != "halo") {
     const TensorDesc& y = stage.outputs[0];
-    product.vectors =
-        fours(stage.inputs[0], g.x_pitch, g.channel[0], g.filter[3]) && fours(stage.inputs[0], g.x_instance, 1, 4);
+    const int32_t wide = fragments && halves ? 8 : 4;
+    product.vectors = in_vectors(wide, stage.inputs[0], g.x_pitch, g.channel[0], g.filter[3]) &&
+                      in_vectors(wide, stage.inputs[0], g.x_instance, 1, wide);
     product.stores = fours(y, g.y_pitch, g.channel[1], g.n) && fours(y, g.y_instance, 1, 4);
     product.packed = constants >> 1 & 1;
   }
@@ -90,9 +94,10 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
                       w.shape.to_string() + "@" + w.layout.pitch.to_string() + "+" + std::to_string(w.layout.offset) + ":";
     for (int i = 0; i < 4; ++i) key += std::to_string(g.instances[i]) + "x" + std::to_string(g.w_instance[i]) + ",";
     key += params.loader == Loader::dense ? "dense" : "window";
-    if (fragments) key += ",f16";
+    const DType kept = fragments || halves ? DType::f16 : DType::f32;
+    if (kept != w.dtype) key += ",f16";
     kernel->packings.push_back(
-        {1, packed.elements() * (fragments ? 2 : 4), key, PackedWeights{packed, w.layout.offset, fragments}});
+        {1, packed.elements() * size_of(kept), key, PackedWeights{packed, w.layout.offset, w.dtype, kept}});
   }
   SPARKLE_CHECK(add_product(*kernel, shop, product));
   return kernel;

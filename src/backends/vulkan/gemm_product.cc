@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "backends/vulkan/real_types.h"
 #include "families/gemm/gemm_tiles.h"
 
 namespace sparkle::vulkan {
@@ -81,7 +82,8 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
   work.operands = p.operands;
   PipelineRequest request;
   if (tile.variant == "naive" || tile.variant == "groups") {
-    request.shader = "gemm_naive";
+    const std::string shader = shader_for("gemm_naive", p.halves);
+    request.shader = shader;
     append(request.constants, {tile.m, 1, 1});
     append(request.constants, p.epilogue);
     SPARKLE_TRY(pipeline, shop.pipelines->get(request));
@@ -93,7 +95,8 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
 
   if (tile.variant == "halo" || tile.variant == "fours" || tile.variant == "several") {
     const bool halo = tile.variant == "halo";
-    request.shader = halo ? "gemm_halo" : "gemm_direct";
+    const std::string shader = shader_for(halo ? "gemm_halo" : "gemm_direct", p.halves);
+    request.shader = shader;
     append(request.constants, {tile_needs(tile).threads, 1, 1});
     append(request.constants, p.epilogue);
     if (halo)
@@ -120,7 +123,9 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
   work.parts_along_z = work.parts;
   const bool partial = work.parts > 1;
   const TileNeeds needs = tile_needs(tile);
-  request.shader = !fragments ? "gemm_tile" : emulated ? "gemm_cooperative_emulated" : "gemm_cooperative";
+  const std::string shader =
+      shader_for(!fragments ? "gemm_tile" : emulated ? "gemm_cooperative_emulated" : "gemm_cooperative", p.halves);
+  request.shader = shader;
   request.subgroup = emulated ? 0 : static_cast<uint32_t>(tile.subgroup);
   append(request.constants, {needs.threads, 1, 1});
   append(request.constants, partial ? Epilogue{} : p.epilogue);
@@ -145,7 +150,8 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
   if (!partial) return ok();
 
   PipelineRequest reduce;
-  reduce.shader = "gemm_reduce";
+  const std::string adder = shader_for("gemm_reduce", p.halves);
+  reduce.shader = adder;
   append(reduce.constants, {kReduceThreads, 1, 1});
   append(reduce.constants, p.epilogue);
   SPARKLE_TRY(adding, shop.pipelines->get(reduce));

@@ -129,9 +129,9 @@ Result<GemmRecord> gemm_record(const Stage& stage) {
   return g;
 }
 
-bool fours(const TensorDesc& desc, std::span<const int32_t> pitches, int32_t channel, int64_t count) {
-  if (channel != 1 || count % 4 != 0 || desc.layout.offset % 4 != 0) return false;
-  return std::all_of(pitches.begin(), pitches.end(), [](int32_t p) { return p % 4 == 0; });
+bool in_vectors(int32_t wide, const TensorDesc& desc, std::span<const int32_t> pitches, int32_t channel, int64_t count) {
+  if (channel != 1 || count % wide != 0 || desc.layout.offset % wide != 0) return false;
+  return std::all_of(pitches.begin(), pitches.end(), [&](int32_t p) { return p % wide == 0; });
 }
 
 }  // namespace sparkle::vulkan

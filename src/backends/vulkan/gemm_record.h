@@ -32,7 +32,11 @@ struct GemmRecord {
 // Errors: layout_not_served where an operand spans more than 2^31 elements or more than four batch axes remain.
 Result<GemmRecord> gemm_record(const Stage& stage);
 
-// Whether four neighbouring channels of an operand are one aligned vector (one word of 8-bit integers) wherever they begin.
-bool fours(const TensorDesc& desc, std::span<const int32_t> pitches, int32_t channel, int64_t count);
+// Whether so many neighbouring channels of an operand are one aligned vector wherever they begin.
+bool in_vectors(int32_t wide, const TensorDesc& desc, std::span<const int32_t> pitches, int32_t channel, int64_t count);
+// Four of them: a vector of floats, one word of 8-bit integers.
+inline bool fours(const TensorDesc& desc, std::span<const int32_t> pitches, int32_t channel, int64_t count) {
+  return in_vectors(4, desc, pitches, channel, count);
+}
 
 }  // namespace sparkle::vulkan

@@ -17,12 +17,12 @@ class Maker {
  public:
   // What pipelines are made for - filter, stride, epilogue, whole vectors or not - is one of a few kinds, sizes and layouts are
   // all different: software devices take a second for a pipeline, and tensors' sizes are none of its constants.
-  explicit Maker(uint64_t seed) : random_(seed), kind_(77 + seed % kKinds) {}
+  explicit Maker(uint64_t seed, DType type = DType::f32) : random_(seed), kind_(77 + seed % kKinds), type_(type) {}
   TestRandom& kind() { return kind_; }
   TestRandom& random() { return random_; }
 
   TensorDesc desc(const Dims& shape, const Dims& order, int64_t gap) {
-    TensorDesc d{DType::f32, shape, {}};
+    TensorDesc d{type_, shape, {}};
     d.layout.order = order;
     d.layout.pitch = Dims::filled(shape.size(), 0);
     int64_t step = 1;
@@ -51,7 +51,7 @@ class Maker {
     e.residuals_after = kind_.chance(20) && e.residuals_before < 2 ? 1 : 0;
     e.activation = kind_.chance(50) ? Activation::relu : static_cast<Activation>(kind_.between(0, 14));
     e.a = 0.25, e.b = 0.75;
-    for (int i = 0; i < e.scale + e.bias; ++i) input(p, dense_desc(DType::f32, {channels}));
+    for (int i = 0; i < e.scale + e.bias; ++i) input(p, dense_desc(type_, {channels}));
     for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) {
       TensorDesc r = desc(shape, order, gap);
       if (random_.chance(30)) r.layout.pitch[static_cast<int>(random_.between(0, order.size() - 1))] = 0;
@@ -85,7 +85,7 @@ class Maker {
     order.push_back(1);
     p.k = channels / params.groups * params.window.taps();
     input(p, desc(x, order, gap));
-    input(p, dense_desc(DType::f32, w));
+    input(p, dense_desc(type_, w));
     output(p, desc(y, order, gap));
     params.epilogue = epilogue(p, filters, y, order, gap);
     p.stage.params = params;
@@ -126,6 +126,7 @@ class Maker {
  private:
   static constexpr uint64_t kKinds = 5;
   TestRandom random_, kind_;
+  DType type_;
 };
 
 // A schedule that the planner may offer, or one like it: software devices take a second to compile a large tile of its own for
@@ -142,7 +143,7 @@ TileSchedule some_schedule(const std::vector<Schedule>& schedules, TestRandom& r
   return s;
 }
 
-void check(const std::string& variant, bool window, int cases, uint64_t seed) {
+void check(const std::string& variant, bool window, int cases, uint64_t seed, DType type = DType::f32) {
   SPARKLE_NEEDS_VULKAN(backend);
   const FamilyInfo& family = info(Family::gemm);
   const auto row =
@@ -150,7 +151,7 @@ void check(const std::string& variant, bool window, int cases, uint64_t seed) {
   ASSERT_NE(row, family.variants.end());
   int tried = 0;
   for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
-    Maker maker(seed + static_cast<uint64_t>(i));
+    Maker maker(seed + static_cast<uint64_t>(i), type);
     Problem p = window ? maker.window() : maker.dense();
     Reason why = Reason::none;
     const auto schedules = family.schedules(p.stage, *row, backend->device(), why);
@@ -173,11 +174,11 @@ void check(const std::string& variant, bool window, int cases, uint64_t seed) {
 
 // The shader for matrix units with fragments in shared memory: the same text but for what a fragment is. Operands are numbers
 // of 16 bits, as drivers may round others up or down.
-void check_fragments(bool window, int cases, uint64_t seed) {
+void check_fragments(bool window, int cases, uint64_t seed, DType type = DType::f32) {
   SPARKLE_NEEDS_VULKAN(backend);
   if (!backend->context().features().f16) GTEST_SKIP() << "SKIP: the device has no 16-bit floats";
   for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
-    Maker maker(seed + static_cast<uint64_t>(i));
+    Maker maker(seed + static_cast<uint64_t>(i), type);
     Problem p = window ? maker.window() : maker.dense();
     std::get<GemmParams>(p.stage.params).halves = true;
     for (size_t operand : {0, 1})
@@ -186,7 +187,7 @@ void check_fragments(bool window, int cases, uint64_t seed) {
     s.variant = "cooperative", s.unit = kEmulatedUnit;
     s.subgroup = 32, s.pad = kFragmentPad, s.k = 32, s.depth = 2;
     s.thread_m = 16, s.thread_n = 32;
-    s.m = maker.kind().chance(50) ? 32 : 16, s.n = 32;
+    s.m = type == DType::f32 && maker.kind().chance(50) ? 16 : 32, s.n = 32;
     s.split = maker.kind().chance(30) ? static_cast<int>(maker.random().between(2, 4)) : 1;
     const uint32_t constants = maker.kind().chance(70) ? 2 : 0;
     auto wanted = reference_outputs(p.stage, p.inputs);
@@ -209,6 +210,18 @@ TEST(VulkanGemm, ImplicitWindow) { check("implicit", true, 40, 2000); }
 TEST(VulkanGemm, ImplicitDense) { check("implicit", false, 15, 3001); }
 TEST(VulkanGemm, FragmentsWindow) { check_fragments(true, 10, 4000); }
 TEST(VulkanGemm, FragmentsDense) { check_fragments(false, 4, 5001); }
+
+// Tensors of 16 bits in the same kernels.
+TEST(VulkanGemmHalves, Naive) { check("naive", true, 20, 8000, DType::f16); }
+TEST(VulkanGemmHalves, NaiveDense) { check("naive", false, 15, 8100, DType::f16); }
+TEST(VulkanGemmHalves, Groups) { check("groups", true, 10, 8200, DType::f16); }
+TEST(VulkanGemmHalves, Halo) { check("halo", true, 20, 8300, DType::f16); }
+TEST(VulkanGemmHalves, Fours) { check("fours", true, 15, 8400, DType::f16); }
+TEST(VulkanGemmHalves, Several) { check("several", true, 15, 8500, DType::f16); }
+TEST(VulkanGemmHalves, Implicit) { check("implicit", true, 30, 8600, DType::f16); }
+TEST(VulkanGemmHalves, ImplicitDense) { check("implicit", false, 15, 8700, DType::f16); }
+TEST(VulkanGemmHalves, Fragments) { check_fragments(true, 12, 8800, DType::f16); }
+TEST(VulkanGemmHalves, FragmentsDense) { check_fragments(false, 6, 8900, DType::f16); }
 
 }  // namespace
 }  // namespace sparkle::vulkan

@@ -1,4 +1,5 @@
 // The normalize family on Vulkan: rows.h says how rows are taken, glsl/normalize.comp what is made of them.
+#include "backends/vulkan/real_types.h"
 #include "backends/vulkan/rows.h"
 
 namespace sparkle::vulkan {
@@ -6,9 +7,7 @@ namespace sparkle::vulkan {
 Result<VulkanKernelPtr> make_normalize(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
   if (variant_of(schedule) != "rows_gpu")
     return Error{Reason::backend_lacks_variant, "the Vulkan normalize kernels have no variant '" + variant_of(schedule) + "'"};
-  for (const auto* list : {&stage.inputs, &stage.outputs})
-    for (const TensorDesc& d : *list)
-      if (d.dtype != DType::f32) return Error{Reason::type_not_served, "the Vulkan normalize kernels serve f32"};
+  SPARKLE_TRY(halves, in_halves(stage, shop));
   const auto& p = std::get<NormalizeParams>(stage.params);
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
@@ -23,8 +22,8 @@ Result<VulkanKernelPtr> make_normalize(const Stage& stage, const Schedule& sched
   SPARKLE_TRY(buffer, shop.upload(&record, sizeof record));
   const auto add = [&](uint32_t step) -> Status {
     const uint32_t constants[] = {step, static_cast<uint32_t>(p.divisor), p.center, p.scale && step != 1, p.bias && step != 1};
-    SPARKLE_TRY(dispatch, rows_dispatch(shop, "normalize", constants, {0, scale, bias, static_cast<int>(stage.inputs.size())},
-                                        record, buffer->address()));
+    SPARKLE_TRY(dispatch, rows_dispatch(shop, shader_for("normalize", halves), constants,
+                                        {0, scale, bias, static_cast<int>(stage.inputs.size())}, record, buffer->address()));
     kernel->dispatches.push_back(std::move(dispatch));
     return ok();
   };

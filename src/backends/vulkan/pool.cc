@@ -1,5 +1,6 @@
 // The pool family on Vulkan: one output a thread, or four channels of one where channels lie side by side.
 #include "backends/vulkan/divisor.h"
+#include "backends/vulkan/real_types.h"
 #include "backends/vulkan/units.h"
 #include "backends/vulkan/vulkan_kernel.h"
 
@@ -7,6 +8,7 @@ namespace sparkle::vulkan {
 namespace {
 
 constexpr int64_t kThreads = 64;
+constexpr uint32_t kPositions = 4;  // the third operand: positions of the maxima
 
 // As in glsl/pool.comp.
 struct PoolRecord {
@@ -60,8 +62,7 @@ Result<VulkanKernelPtr> make_pool(const Stage& stage, const Schedule& schedule, 
   if (!wide && variant != "naive")
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no pool variant '" + variant + "'"};
   const auto& p = std::get<PoolParams>(stage.params);
-  if (stage.inputs[0].dtype != DType::f32 || stage.outputs[0].dtype != DType::f32)
-    return Error{Reason::type_not_served, "the pool kernels for Vulkan serve f32"};
+  SPARKLE_TRY(halves, in_halves(stage, shop, kPositions));
   if (wide && (stage.outputs.size() > 1 || !channels_in_fours(stage.inputs[0]) || !channels_in_fours(stage.outputs[0])))
     return Error{Reason::layout_not_served,
                  "the pool variant 'vectors' needs channels in fours side by side, and no positions"};
@@ -72,8 +73,9 @@ Result<VulkanKernelPtr> make_pool(const Stage& stage, const Schedule& schedule, 
       if (extent(d.shape, d.layout) > INT32_MAX) return too_far("pool");
   const PoolRecord r = record_of(stage, wide ? 4 : 1);
   const bool positions = stage.outputs.size() > 1, planes = !wide && feature_map(stage.inputs[0]).pitch_c != 1;
+  const std::string shader = shader_for(wide ? "pool_4" : "pool_1", halves);
   PipelineRequest request;
-  request.shader = wide ? "pool_4" : "pool_1";
+  request.shader = shader;
   request.constants = {kThreads,  1,     1, static_cast<uint32_t>(p.kind), p.kind == PoolKind::average && p.count_pad,
                        positions, planes};
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));

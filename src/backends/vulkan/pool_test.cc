@@ -5,10 +5,10 @@
 namespace sparkle::vulkan {
 namespace {
 
-void check(const std::string& variant, bool wide, int cases, uint64_t first) {
+void check(const std::string& variant, bool wide, int cases, uint64_t first, DType type = DType::f32) {
   SPARKLE_NEEDS_VULKAN(backend);
   for (uint64_t seed = first; seed < first + static_cast<uint64_t>(cases) && !testing::Test::HasFailure(); ++seed) {
-    RandomStage s(seed);
+    RandomStage s(seed, type);
     PoolParams p;
     p.kind = static_cast<PoolKind>(s.random.between(0, 2));
     p.count_pad = s.random.chance(50);
@@ -29,8 +29,8 @@ void check(const std::string& variant, bool wide, int cases, uint64_t first) {
       if (p.kind != PoolKind::max || s.random.chance(90)) return s.random.normal();
       return s.random.chance(30) ? std::nan("") : s.random.chance(50) ? -INFINITY : 1.0;
     };
-    s.input(wide ? s.in_fours(x) : s.any(DType::f32, x, 10), value);
-    s.output(wide ? s.in_fours(y) : s.any(DType::f32, y));
+    s.input(wide ? s.in_fours(x) : s.any(x, 10), value);
+    s.output(wide ? s.in_fours(y) : s.any(y));
     if (!wide && p.kind == PoolKind::max && s.random.chance(60)) s.output(s.any(DType::i64, y));
     s.stage.params = p;
     EXPECT_TRUE(
@@ -40,6 +40,11 @@ void check(const std::string& variant, bool wide, int cases, uint64_t first) {
 
 TEST(VulkanPool, NaiveServesAnyLayoutAndPositions) { check("naive", false, 200, 1); }
 TEST(VulkanPool, VectorsOfChannels) { check("vectors", true, 150, 1001); }
+TEST(VulkanPool, HalvesAreAddedInFullPrecision) {
+  SPARKLE_NEEDS_HALVES();
+  check("naive", false, 80, 2001, DType::f16);
+  check("vectors", true, 80, 3001, DType::f16);
+}
 
 }  // namespace
 }  // namespace sparkle::vulkan

@@ -1,4 +1,5 @@
 // The reduce family on Vulkan: rows.h says how rows are taken, glsl/reduce.comp what is made of them.
+#include "backends/vulkan/real_types.h"
 #include "backends/vulkan/rows.h"
 
 namespace sparkle::vulkan {
@@ -6,8 +7,7 @@ namespace sparkle::vulkan {
 Result<VulkanKernelPtr> make_reduce(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
   if (variant_of(schedule) != "rows_gpu")
     return Error{Reason::backend_lacks_variant, "the Vulkan reduce kernels have no variant '" + variant_of(schedule) + "'"};
-  if (stage.inputs[0].dtype != DType::f32 || stage.outputs[0].dtype != DType::f32)
-    return Error{Reason::type_not_served, "the Vulkan reduce kernels serve f32"};
+  SPARKLE_TRY(halves, in_halves(stage, shop));
   const auto& p = std::get<ReduceParams>(stage.params);
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
@@ -17,7 +17,8 @@ Result<VulkanKernelPtr> make_reduce(const Stage& stage, const Schedule& schedule
   SPARKLE_TRY(buffer, shop.upload(&record, sizeof record));
   const auto add = [&](uint32_t step) -> Status {
     const uint32_t constants[] = {step, static_cast<uint32_t>(p.kind)};
-    SPARKLE_TRY(dispatch, rows_dispatch(shop, "reduce", constants, {0, -2, -2, 1}, record, buffer->address()));
+    SPARKLE_TRY(dispatch,
+                rows_dispatch(shop, shader_for("reduce", halves), constants, {0, -2, -2, 1}, record, buffer->address()));
     if (step == 2) dispatch.groups[2] = 1;
     kernel->dispatches.push_back(std::move(dispatch));
     return ok();

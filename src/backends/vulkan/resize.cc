@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/vulkan/indexed.h"
+#include "backends/vulkan/real_types.h"
 #include "backends/vulkan/units.h"
 #include "families/resize/taps.h"
 
@@ -42,16 +43,17 @@ Result<VulkanKernelPtr> make_nearest(const Stage& stage, const Workshop& shop) {
   return make_indexed(stage, shop, axes, std::get<ResizeParams>(stage.params).extrapolation);
 }
 
-Result<VulkanKernelPtr> make_taps(const Stage& stage, const Workshop& shop) {
+Result<VulkanKernelPtr> make_taps(const Stage& stage, const Workshop& shop, bool halves) {
   const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
   auto kernel = std::make_unique<VulkanKernel>(stage);
   const std::vector<ResizeTaps> taps = taps_of(stage);
-  constexpr int64_t kElement = 4;
+  const int64_t element = size_of(y.dtype);
   std::vector<UnitAxis> all;
   for (int i = 0; i < y.shape.size(); ++i)
-    all.push_back({y.shape[i], x.layout.pitch[i] * kElement, y.layout.pitch[i] * kElement, 0,
+    all.push_back({y.shape[i], x.layout.pitch[i] * element, y.layout.pitch[i] * element, 0,
                    taps[static_cast<size_t>(i)].identity ? -1 : i});
-  const UnitMove move = unit_move(std::move(all), kElement, x.layout.offset * kElement, y.layout.offset * kElement);
+  // A thread makes up to four elements.
+  const UnitMove move = unit_move(std::move(all), element, x.layout.offset * element, y.layout.offset * element, 4 * element);
   if (!move.fits_31_bits() || extent(x.shape, x.layout) > INT32_MAX) return too_far("resize");
 
   TapsRecord r{};
@@ -91,7 +93,7 @@ Result<VulkanKernelPtr> make_taps(const Stage& stage, const Workshop& shop) {
   }
   r.first_x = static_cast<int32_t>(-lowest);
   r.first_y = static_cast<int32_t>(-move.lowest_y());
-  SPARKLE_TRY(pipeline, unit_pipeline(shop, "resize_taps", move.bytes, kUnitThreads));
+  SPARKLE_TRY(pipeline, unit_pipeline(shop, shader_for("resize_taps", halves), move.bytes, kUnitThreads));
   SPARKLE_TRY(record, shop.upload(&r, sizeof r));
   SPARKLE_TRY(from, shop.upload(places.data(), static_cast<int64_t>(places.size()) * 4));
   SPARKLE_TRY(factors, shop.upload(weights.data(), static_cast<int64_t>(weights.size()) * 4));
@@ -114,10 +116,10 @@ Result<VulkanKernelPtr> make_resize(const Stage& stage, const Schedule& schedule
   const bool nearest = std::get<ResizeParams>(stage.params).mode == ResizeMode::nearest;
   if (variant != (nearest ? "units" : "taps"))
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no resize variant '" + variant + "' for this mode"};
-  if (!nearest && (stage.inputs[0].dtype != DType::f32 || stage.outputs[0].dtype != DType::f32))
-    return Error{Reason::type_not_served, "the Vulkan resize kernels filter f32"};
-  if (stage.inputs[0].elements() == 0 || stage.outputs[0].elements() == 0) return std::make_unique<VulkanKernel>(stage);
-  return nearest ? make_nearest(stage, shop) : make_taps(stage, shop);
+  const bool nothing = stage.inputs[0].elements() == 0 || stage.outputs[0].elements() == 0;
+  if (nearest) return nothing ? Result<VulkanKernelPtr>(std::make_unique<VulkanKernel>(stage)) : make_nearest(stage, shop);
+  SPARKLE_TRY(halves, in_halves(stage, shop));
+  return nothing ? Result<VulkanKernelPtr>(std::make_unique<VulkanKernel>(stage)) : make_taps(stage, shop, halves);
 }
 
 }  // namespace sparkle::vulkan

@@ -6,10 +6,10 @@
 namespace sparkle::vulkan {
 namespace {
 
-void check(const std::string& variant, bool nearest, int cases, uint64_t first) {
+void check(const std::string& variant, bool nearest, int cases, uint64_t first, DType real = DType::f32) {
   SPARKLE_NEEDS_VULKAN(backend);
   for (uint64_t seed = first; seed < first + static_cast<uint64_t>(cases) && !testing::Test::HasFailure(); ++seed) {
-    RandomStage s(seed);
+    RandomStage s(seed, real);
     ResizeParams p;
     p.mode = nearest ? ResizeMode::nearest : s.random.chance(50) ? ResizeMode::linear : ResizeMode::cubic;
     p.coordinates = static_cast<ResizeCoordinates>(s.random.between(0, 5));
@@ -30,10 +30,10 @@ void check(const std::string& variant, bool nearest, int cases, uint64_t first) 
       p.roi_begin.push_back(p.coordinates == ResizeCoordinates::tf_crop && changes ? 0.2 : 0);
       p.roi_end.push_back(p.coordinates == ResizeCoordinates::tf_crop && changes ? 1.1 : 1);
     }
-    const DType type = nearest && s.random.chance(30) ? DType::i64 : DType::f32;
+    const DType type = nearest && s.random.chance(30) ? DType::i64 : real;
     const bool last = s.random.chance(50);
     s.input({type, x, last ? channels_last(x) : s.random.layout(x, 10)},
-            [&] { return type == DType::f32 ? s.random.normal() : static_cast<double>(s.random.between(-50, 50)); });
+            [&] { return type == real ? s.random.normal() : static_cast<double>(s.random.between(-50, 50)); });
     s.output({type, y, last ? channels_last(y) : s.random.layout(y)});
     s.stage.params = p;
     int64_t taps = 1;
@@ -46,6 +46,14 @@ void check(const std::string& variant, bool nearest, int cases, uint64_t first) 
 
 TEST(VulkanResize, Nearest) { check("units", true, 200, 1); }
 TEST(VulkanResize, LinearAndCubicTaps) { check("taps", false, 200, 1001); }
+TEST(VulkanResize, HalvesMoveAsTheyAre) {
+  SPARKLE_NEEDS_HALVES();
+  check("units", true, 80, 2001, DType::f16);
+}
+TEST(VulkanResize, HalvesAreFilteredInFullPrecision) {
+  SPARKLE_NEEDS_HALVES();
+  check("taps", false, 100, 3001, DType::f16);
+}
 
 }  // namespace
 }  // namespace sparkle::vulkan

@@ -49,10 +49,10 @@ Dims random_axes(TestRandom& random, int rank) {
   return axes;
 }
 
-TEST(VulkanReduce, MatchesTheReference) {
+void check_reduce(DType type, uint64_t seeds) {
   SPARKLE_NEEDS_VULKAN(backend);
   bool parted = false;
-  for (uint64_t seed = 1; seed <= 110 && !HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= seeds && !testing::Test::HasFailure(); ++seed) {
     TestRandom random(seed);
     Case test;
     const Dims shape = random_shape(random), axes = random_axes(random, shape.size());
@@ -67,9 +67,9 @@ TEST(VulkanReduce, MatchesTheReference) {
     const bool product = kind == ReduceKind::product;
     // Products of thousands of factors near 1; logarithms of sums above 0.
     const double spread = product ? 1 / std::sqrt(static_cast<double>(count)) : kind == ReduceKind::log_sum ? 0.2 : 1;
-    test.input({DType::f32, shape, random.layout(shape, random.chance(20) ? 30 : 0)}, random, spread,
+    test.input({type, shape, random.layout(shape, random.chance(20) ? 30 : 0)}, random, spread,
                product || kind == ReduceKind::log_sum ? 1 : 0);
-    test.output({DType::f32, result, random.layout(result)});
+    test.output({type, result, random.layout(result)});
     test.stage.params = ReduceParams{kind, axes};
     if (const auto r = rows_of({&test.stage.inputs[0], nullptr, nullptr, &test.stage.outputs[0]}, within, true); r.ok())
       parted = parted || r->parts > 1;
@@ -79,6 +79,8 @@ TEST(VulkanReduce, MatchesTheReference) {
   }
   EXPECT_TRUE(parted) << "no case was cut into parts";
 }
+
+TEST(VulkanReduce, MatchesTheReference) { check_reduce(DType::f32, 110); }
 
 TEST(VulkanReduce, ExtremesAndNothing) {
   SPARKLE_NEEDS_VULKAN(backend);
@@ -111,9 +113,9 @@ TEST(VulkanReduce, ExtremesAndNothing) {
   }
 }
 
-TEST(VulkanSoftmax, MatchesTheReference) {
+void check_softmax(DType type, uint64_t seeds) {
   SPARKLE_NEEDS_VULKAN(backend);
-  for (uint64_t seed = 1; seed <= 100 && !HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= seeds && !testing::Test::HasFailure(); ++seed) {
     TestRandom random(seed);
     Case test;
     const Dims shape = random_shape(random);
@@ -122,8 +124,8 @@ TEST(VulkanSoftmax, MatchesTheReference) {
     params.last_axis =
         random.chance(70) ? params.first_axis : static_cast<int>(random.between(params.first_axis, shape.size() - 1));
     params.logarithm = random.chance(40);
-    test.input({DType::f32, shape, random.layout(shape, random.chance(20) ? 30 : 0)}, random, random.chance(20) ? 60 : 3);
-    test.output({DType::f32, shape, random.layout(shape)});
+    test.input({type, shape, random.layout(shape, random.chance(20) ? 30 : 0)}, random, random.chance(20) ? 60 : 3);
+    test.output({type, shape, random.layout(shape)});
     if (random.chance(10)) {
       // A row that is hidden in part, or whole.
       constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -134,9 +136,11 @@ TEST(VulkanSoftmax, MatchesTheReference) {
   }
 }
 
-TEST(VulkanNormalize, MatchesTheReference) {
+TEST(VulkanSoftmax, MatchesTheReference) { check_softmax(DType::f32, 100); }
+
+void check_normalize(DType type, uint64_t seeds) {
   SPARKLE_NEEDS_VULKAN(backend);
-  for (uint64_t seed = 1; seed <= 110 && !HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= seeds && !testing::Test::HasFailure(); ++seed) {
     TestRandom random(seed);
     Case test;
     const Dims shape = random_shape(random);
@@ -148,10 +152,10 @@ TEST(VulkanNormalize, MatchesTheReference) {
     params.divisor = static_cast<NormalizeDivisor>(random.chance(60) ? 0 : random.between(1, 3));
     params.epsilon = params.divisor == NormalizeDivisor::deviation ? 1e-3 : 1e-5;
     // Means far from zero show sums of squares that are not taken from the mean.
-    test.input({DType::f32, shape, random.layout(shape, 0)}, random, 1, random.chance(30) && params.center ? 30 : 0);
-    if (params.scale) test.input({DType::f32, shape, random.layout(shape, 60)}, random);
-    if (params.bias) test.input({DType::f32, shape, random.layout(shape, 60)}, random);
-    test.output({DType::f32, shape, random.layout(shape)});
+    test.input({type, shape, random.layout(shape, 0)}, random, 1, random.chance(30) && params.center ? 30 : 0);
+    if (params.scale) test.input({type, shape, random.layout(shape, 60)}, random);
+    if (params.bias) test.input({type, shape, random.layout(shape, 60)}, random);
+    test.output({type, shape, random.layout(shape)});
     test.stage.params = params;
     int64_t count = 1;
     for (const int64_t axis : params.axes) count *= shape[static_cast<int>(axis)];
@@ -159,6 +163,15 @@ TEST(VulkanNormalize, MatchesTheReference) {
     if (count < 8 && params.center) continue;
     test.check(*backend, 3e-5, "seed " + std::to_string(seed));
   }
+}
+
+TEST(VulkanNormalize, MatchesTheReference) { check_normalize(DType::f32, 110); }
+
+TEST(VulkanRows, HalvesAreAddedInFullPrecision) {
+  SPARKLE_NEEDS_HALVES();
+  check_reduce(DType::f16, 110);
+  check_softmax(DType::f16, 60);
+  check_normalize(DType::f16, 80);
 }
 
 // What a driver is tried with before it is trusted passes on one that is right.

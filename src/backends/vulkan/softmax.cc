@@ -1,4 +1,5 @@
 // The softmax family on Vulkan: rows.h says how rows are taken, glsl/softmax.comp what is made of them.
+#include "backends/vulkan/real_types.h"
 #include "backends/vulkan/rows.h"
 
 namespace sparkle::vulkan {
@@ -6,8 +7,7 @@ namespace sparkle::vulkan {
 Result<VulkanKernelPtr> make_softmax(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
   if (variant_of(schedule) != "rows_gpu")
     return Error{Reason::backend_lacks_variant, "the Vulkan softmax kernels have no variant '" + variant_of(schedule) + "'"};
-  if (stage.inputs[0].dtype != DType::f32 || stage.outputs[0].dtype != DType::f32)
-    return Error{Reason::type_not_served, "the Vulkan softmax kernels serve f32"};
+  SPARKLE_TRY(halves, in_halves(stage, shop));
   const auto& p = std::get<SoftmaxParams>(stage.params);
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
@@ -16,7 +16,8 @@ Result<VulkanKernelPtr> make_softmax(const Stage& stage, const Schedule& schedul
   SPARKLE_TRY(record, rows_of({&stage.inputs[0], nullptr, nullptr, &stage.outputs[0]}, within, false));
   SPARKLE_TRY(buffer, shop.upload(&record, sizeof record));
   const uint32_t constants[] = {0, p.logarithm};
-  SPARKLE_TRY(dispatch, rows_dispatch(shop, "softmax", constants, {0, -2, -2, 1}, record, buffer->address()));
+  SPARKLE_TRY(dispatch,
+              rows_dispatch(shop, shader_for("softmax", halves), constants, {0, -2, -2, 1}, record, buffer->address()));
   kernel->dispatches.push_back(std::move(dispatch));
   kernel->records.push_back(std::move(buffer));
   return kernel;

@@ -136,9 +136,9 @@ std::vector<Stage> resize_stages(const ResizeParams& p) {
 // References of families that move elements read x as they write y.
 bool moves(Family family) { return family == Family::copy || family == Family::resize; }
 
-bool floats_only(const Trial& t) {
-  const auto is_float = [](DType type) { return type == DType::f32; };
-  return std::all_of(t.inputs.begin(), t.inputs.end(), is_float) && std::all_of(t.outputs.begin(), t.outputs.end(), is_float);
+bool all_of_type(const Trial& t, DType wanted) {
+  const auto same = [&](DType type) { return type == wanted; };
+  return std::all_of(t.inputs.begin(), t.inputs.end(), same) && std::all_of(t.outputs.begin(), t.outputs.end(), same);
 }
 
 std::string types_text(const std::vector<DType>& types) {
@@ -226,28 +226,39 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
   std::vector<TensorView> in, out;
   // Where operands are rounded to 16 bits, drivers may round either way: they get numbers of 16 bits.
   const auto* product = std::get_if<GemmParams>(&stage.params);
-  const bool halves = product && product->halves;
+  const bool rounded = product && product->halves;
   for (const TensorDesc& d : stage.inputs) {
     Operand& operand = inputs.emplace_back(d);
-    const double spread = d.dtype == DType::f32 ? 1 : 60;  // of integers: most values of a byte
+    const double spread = is_float(d.dtype) ? 1 : 60;  // of integers: most values of a byte
     for_each_index(d.shape, [&](const Dims& at) {
       const double value = spread * static_cast<double>(normal(random));
-      store_element(d.dtype, halves ? rounded_to_half(value) : value, element_at(operand.view(), at));
+      store_element(d.dtype, rounded ? rounded_to_half(value) : value, element_at(operand.view(), at));
     });
   }
   // One NaN among the values of the first operand must come out where it goes in, and nowhere else; but transforms of tiles
   // carry it to all of their tile.
   Dims last = stage.inputs[0].shape;
   for (int i = 0; i < last.size(); ++i) last[i] -= 1;
-  if (stage.inputs[0].dtype == DType::f32 && !std::holds_alternative<WinogradParams>(stage.params))
-    store_element(DType::f32, std::numeric_limits<double>::quiet_NaN(), element_at(inputs[0].view(), last));
+  const DType type = stage.inputs[0].dtype;
+  const bool halves = type == DType::f16 && stage.outputs[0].dtype == DType::f16;
+  if ((type == DType::f32 || halves) && !std::holds_alternative<WinogradParams>(stage.params))
+    store_element(type, std::numeric_limits<double>::quiet_NaN(), element_at(inputs[0].view(), last));
   for (const TensorDesc& d : stage.outputs) {
     outputs.emplace_back(d);
     TensorDesc wide = d;
-    if (d.dtype == DType::f32 && !moves(stage.family())) wide.dtype = DType::f64;
+    if (halves || (d.dtype == DType::f32 && !moves(stage.family()))) wide.dtype = DType::f64;
     wanted.emplace_back(wide);
   }
-  for (Operand& o : inputs) in.push_back(o.view());
+  // References read operands as they write results.
+  std::vector<Operand> copies;
+  if (halves)
+    for (Operand& o : inputs) {
+      Operand& copy = copies.emplace_back(TensorDesc{DType::f64, o.desc.shape, o.desc.layout});
+      for_each_index(o.desc.shape, [&](const Dims& at) {
+        store_element(DType::f64, load_element(DType::f16, element_at(o.view(), at)), element_at(copy.view(), at));
+      });
+    }
+  for (Operand& o : halves ? copies : inputs) in.push_back(o.view());
   for (Operand& o : wanted) out.push_back(o.view());
   info(stage.family()).reference(stage.params, in, out);
 
@@ -285,7 +296,9 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
     backend.keep_until(token, std::move(kept));
     return failed("slow: no answer within " + std::to_string(timeout.count() / 1000000) + " ms");
   }
-  const double tolerance = 1e-6 * (8 + std::sqrt(sum_length(stage)));
+  // A result of 16 bits is rounded, either way.
+  const double tolerance =
+      1e-6 * (8 + std::sqrt(sum_length(stage))) + (halves ? 0x1.01p-10 : 0);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto size = static_cast<int64_t>(outputs[i].bytes.size());
     SPARKLE_TRY(staging, backend.allocate(size, MemoryKind::staging));
@@ -342,7 +355,17 @@ std::vector<Stage> stages_of(const Trial& t) {
     for (Stage& stage : stages) stage = with_types(std::move(stage), t);
     return stages;
   }
-  if (!floats_only(t)) return {};
+  if (all_of_type(t, DType::f16)) {  // the stages of the same on f32
+    Trial floats = t;
+    floats.inputs.assign(t.inputs.size(), DType::f32);
+    floats.outputs.assign(t.outputs.size(), DType::f32);
+    std::vector<Stage> stages = stages_of(floats);
+    for (Stage& stage : stages)
+      for (auto* list : {&stage.inputs, &stage.outputs})
+        for (TensorDesc& desc : *list) desc.dtype = DType::f16;
+    return stages;
+  }
+  if (!all_of_type(t, DType::f32)) return {};
   switch (t.family()) {
     case Family::gemm: {
       const auto& p = std::get<GemmParams>(t.params);

@@ -43,6 +43,11 @@ inline VulkanBackend* shared_backend() {
   VulkanBackend* const backend = shared_backend(); \
   if (!backend) GTEST_SKIP() << "no Vulkan device"
 
+// Where the device does not store halves, what was to be shown of them is passed over.
+#define SPARKLE_NEEDS_HALVES()                                                         \
+  if (VulkanBackend* const b_ = shared_backend(); b_ && !b_->context().features().f16) \
+  GTEST_SKIP() << "SKIP: the device has no 16-bit floats"
+
 // Bytes to and from device memory.
 inline std::shared_ptr<Buffer> uploaded(VulkanBackend& backend, const void* bytes, int64_t size) {
   auto staging = *backend.allocate(std::max<int64_t>(size, 4), MemoryKind::staging);
@@ -113,14 +118,28 @@ inline Status run_stage(VulkanBackend& backend, const Stage& stage, const Schedu
   return ok();
 }
 
-// The family's reference on the same operands, outputs as f64 where the device's are floats.
+inline bool is_half(const TensorDesc& desc) { return desc.dtype == DType::f16; }
+
+// The family's reference on the same operands, outputs as f64 where the device's are floats. Some references read operands as
+// they write the outputs: of halves they get wider copies.
 inline std::vector<TestOperand> reference_outputs(const Stage& stage, std::vector<TestOperand>& inputs) {
   std::vector<TensorView> in, out;
-  std::vector<TestOperand> results;
-  for (TestOperand& i : inputs) in.push_back(i.view());
+  std::vector<TestOperand> results, copies;
+  copies.reserve(inputs.size());
+  for (TestOperand& i : inputs) {
+    if (!is_half(i.desc)) {
+      in.push_back(i.view());
+      continue;
+    }
+    TensorDesc wide = i.desc;
+    wide.dtype = DType::f64;
+    TestOperand& copy = copies.emplace_back(wide);
+    for_each_index(wide.shape, [&](const Dims& at) { store_element(DType::f64, i.at(at), element_at(copy.view(), at)); });
+    in.push_back(copy.view());
+  }
   for (const TensorDesc& d : stage.outputs) {
     TensorDesc wide = d;
-    if (d.dtype == DType::f32) wide.dtype = DType::f64;
+    if (d.dtype == DType::f32 || is_half(d)) wide.dtype = DType::f64;
     results.emplace_back(wide);
   }
   for (TestOperand& r : results) out.push_back(r.view());
@@ -128,7 +147,14 @@ inline std::vector<TestOperand> reference_outputs(const Stage& stage, std::vecto
   return results;
 }
 
-// Every element within `tolerance` of the largest expected value, and what lies between the elements as it was.
+// How far a value of 16 bits may lie from b: half of its last place.
+inline double half_place(double a, double b) {
+  const double larger = std::max(std::abs(a), std::abs(b));
+  return larger == 0 ? 0 : std::ldexp(1, std::max(std::ilogb(larger), -14) - 11);
+}
+
+// Every element within `tolerance` of the largest expected value, halves rounded from there, and what lies between the elements
+// as it was.
 inline void expect_close(TestOperand& got, TestOperand& wanted, double tolerance, const std::string& what) {
   double largest = 1e-30;
   for_each_index(wanted.desc.shape, [&](const Dims& at) {
@@ -137,8 +163,11 @@ inline void expect_close(TestOperand& got, TestOperand& wanted, double tolerance
   int wrong = 0;
   TestOperand gaps(got.desc);
   for_each_index(got.desc.shape, [&](const Dims& at) {
-    const double a = got.at(at), b = wanted.at(at);
-    const bool same = std::isnan(b) ? std::isnan(a) : a == b || std::abs(a - b) <= tolerance * largest;
+    const double a = got.at(at);
+    double b = wanted.at(at);
+    if (is_half(got.desc) && std::abs(b) >= 65520) b = std::copysign(INFINITY, b);
+    const double rounding = is_half(got.desc) && std::isfinite(a) && std::isfinite(b) ? half_place(a, b) : 0;
+    const bool same = std::isnan(b) ? std::isnan(a) : a == b || std::abs(a - b) <= tolerance * largest + rounding;
     if (!same && ++wrong <= 3) ADD_FAILURE() << what << " at " << at.to_string() << ": " << a << " instead of " << b;
     std::memcpy(element_at(gaps.view(), at), element_at(got.view(), at), static_cast<size_t>(size_of(got.desc.dtype)));
   });

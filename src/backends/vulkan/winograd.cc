@@ -1,9 +1,12 @@
 // The winograd family on Vulkan: tiles of inputs to their points, a product of matrices for each point by the gemm family's
-// shaders, and back with the epilogue. Points of all tiles lie in the workspace: [point][tile][c], then [point][tile][k].
+// shaders, and back with the epilogue. Points of all tiles lie in the workspace, in f32: [point][tile][c], then
+// [point][tile][k].
 #include <cstring>
 #include <limits>
 
 #include "backends/vulkan/gemm_product.h"
+#include "backends/vulkan/real_types.h"
+#include "families/element.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -16,26 +19,29 @@ struct PackedPoints {
   PackedProduct p;
   GemmRecord convolution;
   int64_t offset;
+  DType type;  // of the weights
   int tile;
 
   void operator()(const std::byte* from, std::byte* to, Executor& executor) const {
     const WinogradTransform& t = winograd_transform(tile);
     const GemmRecord& g = convolution;
-    const auto* source = reinterpret_cast<const float*>(from) + offset;
+    const auto weight = [&](int64_t at) {
+      return type == DType::f16 ? load_element(type, from + 2 * (offset + at))
+                                : static_cast<double>(reinterpret_cast<const float*>(from)[offset + at]);
+    };
     const int64_t row = p.record.n_padded, matrix = p.k_padded * row;
     auto* out = reinterpret_cast<float*>(to);
     std::memset(out, 0, static_cast<size_t>(p.elements()) * 4);
     parallel_for(executor, g.filter[3], [&](int c, int) {
       for (int64_t k = 0; k < g.n; ++k) {
-        const float* w = source + k * g.w_pitch[0] + c * int64_t{g.w_pitch[1]};
+        const int64_t w = k * g.w_pitch[0] + c * int64_t{g.w_pitch[1]};
         double rows[3][kMostWinogradPoints];  // filter rows at the points of the second axis
         for (size_t r = 0; r < 3; ++r)
           for (size_t j = 0; j < static_cast<size_t>(t.points); ++j) {
             rows[r][j] = 0;
             for (size_t s = 0; s < 3; ++s)
               rows[r][j] +=
-                  t.filter[j][s] *
-                  static_cast<double>(w[static_cast<int64_t>(r) * g.w_pitch[3] + static_cast<int64_t>(s) * g.w_pitch[4]]);
+                  t.filter[j][s] * weight(w + static_cast<int64_t>(r) * g.w_pitch[3] + static_cast<int64_t>(s) * g.w_pitch[4]);
           }
         for (size_t i = 0; i < static_cast<size_t>(t.points); ++i)
           for (size_t j = 0; j < static_cast<size_t>(t.points); ++j) {
@@ -81,9 +87,7 @@ Result<VulkanKernelPtr> make_winograd(const Stage& stage, const Schedule& schedu
   const auto& params = std::get<WinogradParams>(stage.params);
   if (!tile || params.tile > 4)
     return Error{Reason::backend_lacks_variant, "The winograd kernels for Vulkan need a tile schedule and tiles of 2 or 4."};
-  for (const auto* list : {&stage.inputs, &stage.outputs})
-    for (const TensorDesc& d : *list)
-      if (d.dtype != DType::f32) return Error{Reason::type_not_served, "The winograd kernels for Vulkan serve f32."};
+  SPARKLE_TRY(halves, in_halves(stage, shop));
   SPARKLE_TRY(g, gemm_record(convolution_of(stage)));
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (g.m == 0 || g.n == 0 || stage.outputs[0].elements() == 0) return kernel;
@@ -126,7 +130,8 @@ Result<VulkanKernelPtr> make_winograd(const Stage& stage, const Schedule& schedu
   whole.n_padded = m.n_padded;
   SPARKLE_TRY(record, shop.upload(&whole, sizeof whole));
   kernel->records.push_back(record);
-  const auto pipeline = [&](std::string_view shader, const Epilogue& with) {
+  const auto pipeline = [&](std::string_view name, const Epilogue& with) {
+    const std::string shader = shader_for(name, halves);
     PipelineRequest request;
     request.shader = shader;
     request.constants = {kThreads,
@@ -145,11 +150,12 @@ Result<VulkanKernelPtr> make_winograd(const Stage& stage, const Schedule& schedu
   const Address x{0};
   kernel->dispatches.push_back(over(to_points, tiles * c, {x, x, inputs, x, x, x, x}, record->address(), 0));
   if (constant) {
-    std::string key = "vulkan.winograd" + std::to_string(params.tile) + ":" + std::to_string(m.n_padded) + "," +
-                      std::to_string(packed.k_padded) + ":" + stage.inputs[1].shape.to_string() + "@" +
-                      stage.inputs[1].layout.pitch.to_string() + "+" + std::to_string(stage.inputs[1].layout.offset);
-    kernel->packings.push_back(
-        {1, packed.elements() * 4, key, PackedPoints{packed, g, stage.inputs[1].layout.offset, params.tile}});
+    std::string key = "vulkan.winograd" + std::to_string(params.tile) + std::string(name_of(stage.inputs[1].dtype)) + ":" +
+                      std::to_string(m.n_padded) + "," + std::to_string(packed.k_padded) + ":" +
+                      stage.inputs[1].shape.to_string() + "@" + stage.inputs[1].layout.pitch.to_string() + "+" +
+                      std::to_string(stage.inputs[1].layout.offset);
+    kernel->packings.push_back({1, packed.elements() * 4, key,
+                                PackedPoints{packed, g, stage.inputs[1].layout.offset, stage.inputs[1].dtype, params.tile}});
   } else {
     SPARKLE_TRY(of_filters, pipeline("winograd_filter", {}));
     kernel->dispatches.push_back(over(of_filters, packed.k_padded * m.n_padded, {x, {1}, weights, x, x, x, x},

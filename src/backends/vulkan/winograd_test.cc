@@ -7,8 +7,8 @@ namespace {
 
 using cpu::TestRandom;
 
-TensorDesc map_desc(TestRandom& random, const Dims& shape, int64_t gap) {
-  TensorDesc d{DType::f32, shape, {}};
+TensorDesc map_desc(TestRandom& random, DType type, const Dims& shape, int64_t gap) {
+  TensorDesc d{type, shape, {}};
   d.layout.order = {0, 2, 3, 1};
   d.layout.pitch = Dims::filled(4, 0);
   int64_t step = 1;
@@ -20,7 +20,7 @@ TensorDesc map_desc(TestRandom& random, const Dims& shape, int64_t gap) {
   return d;
 }
 
-void check(int tile, int cases, uint64_t seed) {
+void check(int tile, int cases, uint64_t seed, DType type = DType::f32) {
   SPARKLE_NEEDS_VULKAN(backend);
   const FamilyInfo& family = info(Family::winograd);
   const auto row =
@@ -45,14 +45,14 @@ void check(int tile, int cases, uint64_t seed) {
       stage.inputs.push_back(d);
     };
     const Dims y{n, k, random.between(1, 11), random.between(1, 11)};
-    input(map_desc(random, {n, c, h, w}, gap));
-    input(dense_desc(DType::f32, {k, c, 3, 3}));
+    input(map_desc(random, type, {n, c, h, w}, gap));
+    input(dense_desc(type, {k, c, 3, 3}));
     p.epilogue.bias = true;
     p.epilogue.activation = kind == 0 ? Activation::relu : Activation::silu;
     p.epilogue.residuals_before = kind;
-    input(dense_desc(DType::f32, {k}));
-    if (kind == 1) input(map_desc(random, y, gap));
-    const TensorDesc out = map_desc(random, y, gap);
+    input(dense_desc(type, {k}));
+    if (kind == 1) input(map_desc(random, type, y, gap));
+    const TensorDesc out = map_desc(random, type, y, gap);
     outputs.emplace_back(out);
     stage.outputs.push_back(out);
     stage.params = p;
@@ -77,6 +77,11 @@ void check(int tile, int cases, uint64_t seed) {
 
 TEST(VulkanWinograd, TilesOfTwo) { check(2, 16, 1); }
 TEST(VulkanWinograd, TilesOfFour) { check(4, 16, 101); }
+TEST(VulkanWinograd, HalvesAreTransformedInFullPrecision) {
+  SPARKLE_NEEDS_HALVES();
+  check(2, 12, 201, DType::f16);
+  check(4, 12, 301, DType::f16);
+}
 
 }  // namespace
 }  // namespace sparkle::vulkan

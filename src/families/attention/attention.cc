@@ -39,14 +39,16 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   if (variant.name != "plain") {
     const auto& p = std::get<AttentionParams>(stage.params);
+    const DType real = stage.outputs[0].dtype;
+    if (!stores_reals(variant, device, real)) return why_not = Reason::type_not_served, std::vector<Schedule>{};
     for (size_t i = 0; i < 3; ++i)
-      if (stage.inputs[i].dtype != DType::f32) return why_not = Reason::type_not_served, std::vector<Schedule>{};
+      if (stage.inputs[i].dtype != real) return why_not = Reason::type_not_served, std::vector<Schedule>{};
     if (p.mask) {
       const DType type = stage.inputs[static_cast<size_t>(mask_operand(p))].dtype;
-      if (type != DType::f32 && type != DType::boolean) return why_not = Reason::type_not_served, std::vector<Schedule>{};
+      if (type != real && type != DType::boolean) return why_not = Reason::type_not_served, std::vector<Schedule>{};
     }
     for (const TensorDesc& y : stage.outputs)
-      if (y.dtype != DType::f32) return why_not = Reason::type_not_served, std::vector<Schedule>{};
+      if (y.dtype != real) return why_not = Reason::type_not_served, std::vector<Schedule>{};
     if (variant.device == DeviceKind::vulkan) {
       const bool bytes = p.mask && stage.inputs[static_cast<size_t>(mask_operand(p))].dtype == DType::boolean;
       if (bytes && device.kind == DeviceKind::vulkan && !device.unit("alu-i8"))

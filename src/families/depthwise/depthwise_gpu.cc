@@ -51,9 +51,7 @@ std::vector<Schedule> depthwise_gpu_schedules(const Stage& stage, const Variant&
   if (on_bytes) return integer_schedules(stage, variant, device, why_not);
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);
-  for (const TensorDesc& desc : stage.inputs)
-    if (desc.dtype != DType::f32) return refuse(Reason::type_not_served);
-  if (stage.outputs[0].dtype != DType::f32) return refuse(Reason::type_not_served);
+  if (!stores_reals(variant, device, stage)) return refuse(Reason::type_not_served);
   const Window& w = std::get<DepthwiseParams>(stage.params).window;
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   if (x.c == 0 || y.c % x.c != 0) return refuse(Reason::groups_not_served);

@@ -69,12 +69,6 @@ std::vector<int> subgroup_sizes(const MathUnit& unit, const Device& device) {
   return {least, most};
 }
 
-// Whether the stage has what this file's kernels read and write.
-bool in_f32(const Stage& stage) {
-  const auto wide = [](const TensorDesc& d) { return d.dtype == DType::f32; };
-  return std::all_of(stage.inputs.begin(), stage.inputs.end(), wide) && wide(stage.outputs[0]);
-}
-
 double tiles_of(const TileSchedule& s, const GemmSizes& sizes) {
   return static_cast<double>(sizes.instances) * up(static_cast<double>(sizes.m), s.m) * up(static_cast<double>(sizes.n), s.n);
 }
@@ -134,7 +128,8 @@ std::vector<TileSchedule> register_tiles(TileSchedule s, const GemmSizes& sizes,
   return found;
 }
 
-std::vector<TileSchedule> fragment_tiles(TileSchedule s, const GemmSizes& sizes, const Device& device) {
+// `load`: elements that a thread loads at once.
+std::vector<TileSchedule> fragment_tiles(TileSchedule s, const GemmSizes& sizes, int load, const Device& device) {
   std::vector<TileSchedule> found;
   s.depth = 2, s.pad = kFragmentPad;
   std::vector<int> subgroups = {std::max(1, device.limits.subgroup_size)};
@@ -149,7 +144,7 @@ std::vector<TileSchedule> fragment_tiles(TileSchedule s, const GemmSizes& sizes,
         for (s.k = 32; s.k >= kFragment && !fits(s, device); s.k /= 2) {
         }
         const int threads = grid.m * grid.n * size;
-        if (s.k < kFragment || s.m * s.k / 4 < threads || s.n * s.k / 4 < threads) continue;
+        if (s.k < kFragment || s.m * s.k / load < threads || s.n * s.k / load < threads) continue;
         add_splits(s, sizes, device, found);
       }
     }
@@ -216,7 +211,7 @@ std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& var
   const MathUnit* unit = fragments ? device.unit(kFragmentUnit) : best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);
   if (fragments && (unit->m != kFragment || unit->n != kFragment || unit->k != kFragment)) return refuse(Reason::unit_missing);
-  if (!in_f32(stage)) return refuse(Reason::type_not_served);
+  if (!stores_reals(variant, device, stage)) return refuse(Reason::type_not_served);
   TileSchedule s;
   s.variant = variant.name;
   s.unit = unit->name;
@@ -233,7 +228,8 @@ std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& var
   }
   const auto& params = std::get<GemmParams>(stage.params);
   const GemmSizes sizes = gemm_sizes(params, stage.inputs, stage.outputs[0]);
-  auto found = fragments ? fragment_tiles(s, sizes, device) : register_tiles(s, sizes, *unit, device);
+  const int load = stage.inputs[0].dtype == DType::f16 ? 8 : 4;
+  auto found = fragments ? fragment_tiles(s, sizes, load, device) : register_tiles(s, sizes, *unit, device);
   drop_wasteful(found, sizes);
   if (found.empty()) return refuse(Reason::too_few_registers);
   return {found.begin(), found.end()};
@@ -253,7 +249,8 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   f.executed_flops =
       naive ? 2 * instances * sizes.k_steps * n : 2 * instances * tiles_m * s.m * tiles_n * s.n * up(k, s.k) * s.k;
   // Each tile reads its rows and columns; a thread (or subgroup) reads its own from shared memory once per step of k.
-  const double read = 4 * instances * tiles_m * tiles_n * (step_m + step_n) * k;
+  const auto element = static_cast<double>(size_of(stage.inputs[0].dtype));
+  const double read = element * instances * tiles_m * tiles_n * (step_m + step_n) * k;
   // Sums of parts are written, and read again when they are added.
   const double partial = s.split > 1 ? 8 * instances * m * n * s.split : 0;
   double written = 0;

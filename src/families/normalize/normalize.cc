@@ -55,9 +55,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const auto is_f32 = [](const TensorDesc& desc) { return desc.dtype == DType::f32; };
-  if (variant.name != "plain" &&
-      (!std::all_of(stage.inputs.begin(), stage.inputs.end(), is_f32) || !is_f32(stage.outputs[0]))) {
+  if (variant.name != "plain" && !stores_reals(variant, device, stage)) {
     why_not = Reason::type_not_served;
     return {};
   }

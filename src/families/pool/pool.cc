@@ -36,13 +36,14 @@ bool channels_innermost(const TensorDesc& desc) {
   return m.c <= 1 || m.pitch_c == 1;
 }
 
-// GPUs: fp32, four channels at once where they lie side by side.
+// GPUs: real numbers, four channels at once where they lie side by side.
 std::vector<Schedule> gpu_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const auto refuse = [&](Reason reason) {
     why_not = reason;
     return std::vector<Schedule>{};
   };
-  if (stage.inputs[0].dtype != DType::f32 || stage.outputs[0].dtype != DType::f32) return refuse(Reason::type_not_served);
+  const DType type = stage.outputs[0].dtype;
+  if (stage.inputs[0].dtype != type || !stores_reals(variant, device, type)) return refuse(Reason::type_not_served);
   const PoolParams& p = params_of(stage);
   if (p.kind == PoolKind::lp && (p.p < 1 || p.p > kMostPower)) return refuse(Reason::operator_not_served);
   if (variant.name == "vectors") {

@@ -137,7 +137,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  if (variant.name != "plain" && (stage.inputs[0].dtype != DType::f32 || stage.outputs[0].dtype != DType::f32)) {
+  if (variant.name != "plain" && !stores_reals(variant, device, stage)) {
     why_not = Reason::type_not_served;
     return {};
   }

@@ -70,7 +70,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const ResizeParams& p = std::get<ResizeParams>(stage.params);
-  if (variant.name != "plain" && p.mode != ResizeMode::nearest && stage.outputs[0].dtype != DType::f32) {
+  if (variant.name != "plain" && p.mode != ResizeMode::nearest && !stores_reals(variant, device, stage.outputs[0].dtype)) {
     why_not = Reason::type_not_served;
     return {};
   }

@@ -50,12 +50,11 @@ GemmSizes product_of(const Sizes& sizes) {
 
 // Tiles of 6 err too much for what they spare where all points pass through memory; GPUs have no kernel for them.
 std::vector<Schedule> tile_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const auto f32 = [](const TensorDesc& d) { return d.dtype == DType::f32; };
   if (params_of(stage).tile > 4) {
     why_not = Reason::filter_not_served;
     return {};
   }
-  if (!std::all_of(stage.inputs.begin(), stage.inputs.end(), f32) || !f32(stage.outputs[0])) {
+  if (!stores_reals(variant, device, stage)) {
     why_not = Reason::type_not_served;
     return {};
   }

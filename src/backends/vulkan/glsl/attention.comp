@@ -2,6 +2,8 @@
 // largest score and sum; scores never leave shared memory unless they are asked for, which is a dispatch of its own.
 // build: attention
 // build: attention_bytes -DBYTES
+// build: attention_half -DHALF
+// build: attention_bytes_half -DBYTES -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #ifdef BYTES
@@ -13,7 +15,7 @@
 #ifdef BYTES
 layout(buffer_reference, scalar, buffer_reference_align = 1) readonly buffer Mask { uint8_t v[]; };
 #else
-layout(buffer_reference, scalar, buffer_reference_align = 4) readonly buffer Mask { float v[]; };
+#define Mask Elements
 #endif
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Lengths { ivec2 v[]; };
 
@@ -29,10 +31,11 @@ struct AttentionRecord {
 };
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer AttentionRecords { AttentionRecord v; };
 layout(push_constant, scalar) uniform Push {
-  Floats q, k, v;
+  Elements q, k, v;
   Mask mask;
   Lengths lengths;
-  Floats y, scores, work;
+  Elements y, scores;
+  Floats work;
   AttentionRecords record;
   int first_batch;
 } push;
@@ -91,7 +94,7 @@ float score_of(float sum, int query, int key) {
 #ifdef BYTES
     if (uint(push.mask.v[at]) == 0u) return -infinity_of();
 #else
-    s += push.mask.v[at];
+    s += float(push.mask.v[at]);
 #endif
   }
   return s;
@@ -108,9 +111,9 @@ void find_scores(int query0, int key0) {
       const int line = i / kSlice, c = i % kSlice, query = query0 + line, key = key0 + line;
       const bool within = at + c < A.size;
       scratch[line * (kSlice + 1) + c] =
-          within && query < A.queries ? push.q.v[origin[0] + query * A.pitch[0].x + (at + c) * A.pitch[0].y] : 0.0;
+          within && query < A.queries ? float(push.q.v[origin[0] + query * A.pitch[0].x + (at + c) * A.pitch[0].y]) : 0.0;
       scratch[kKeySlices + line * (kSlice + 1) + c] =
-          within && key < A.keys ? push.k.v[origin[1] + key * A.pitch[1].x + (at + c) * A.pitch[1].y] : 0.0;
+          within && key < A.keys ? float(push.k.v[origin[1] + key * A.pitch[1].x + (at + c) * A.pitch[1].y]) : 0.0;
     }
     barrier();
     for (int c = 0; c < kSlice; ++c) {
@@ -145,7 +148,7 @@ void show(int batch, int query0) {
       const float sum = push.work.v[at + 1];
       s = sum == 0.0 ? 0.0 : weight_of(s, push.work.v[at]) / sum;
     }
-    push.scores.v[origin[6] + query * A.pitch[5].x + key * A.pitch[5].y] = s;
+    push.scores.v[origin[6] + query * A.pitch[5].x + key * A.pitch[5].y] = ELEMENT(s);
   }
 }
 
@@ -181,7 +184,7 @@ void main() {
     }
     for (int i = thread; i < kKeys * kColumns; i += 128) {
       const int key = key0 + i / kColumns, c = column0 + i % kColumns;
-      scratch[i] = key < A.keys && c < A.columns ? push.v.v[origin[2] + key * A.pitch[2].x + c * A.pitch[2].y] : 0.0;
+      scratch[i] = key < A.keys && c < A.columns ? float(push.v.v[origin[2] + key * A.pitch[2].x + c * A.pitch[2].y]) : 0.0;
     }
     barrier();
     if (quarter == 0) {
@@ -211,7 +214,7 @@ void main() {
     const float sum = row_sum[row + i];
     [[unroll]] for (int j = 0; j < 4; ++j) {
       const int c = column0 + column + 16 * j;
-      if (c < A.columns) push.y.v[origin[5] + query * A.pitch[4].x + c * A.pitch[4].y] = sum == 0.0 ? 0.0 : sums[i][j] / sum;
+      if (c < A.columns) push.y.v[origin[5] + query * A.pitch[4].x + c * A.pitch[4].y] = ELEMENT(sum == 0.0 ? 0.0 : sums[i][j] / sum);
     }
   }
   if (kKeep && thread < kQueries && query0 + thread < A.queries && column0 == 0) {

@@ -17,7 +17,7 @@ struct DepthwiseRecord {
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer DepthwiseRecords { DepthwiseRecord v; };
 
 layout(push_constant, scalar) uniform Push {
-  Floats x, w, y, scale, bias, r0, r1;
+  Elements x, w, y, scale, bias, r0, r1;
   DepthwiseRecords record;
 } push;
 
@@ -37,10 +37,10 @@ int dot4(ivec4 a, ivec4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.
 // The sum of output pixel n,d,h,w and filter k, to what is stored.
 float finished(float sum, ivec4 pixel, int k) {
   sum *= R.alpha;
-  if (kScale) sum *= push.scale.v[k * R.vector_pitch.x];
-  if (kBias) sum += push.bias.v[k * R.vector_pitch.y];
-  const float first = kBefore + kAfter > 0 ? push.r0.v[dot4(pixel, R.r0_pitch) + k * R.channel.z] : 0.0;
-  const float second = kBefore + kAfter > 1 ? push.r1.v[dot4(pixel, R.r1_pitch) + k * R.channel.w] : 0.0;
+  if (kScale) sum *= float(push.scale.v[k * R.vector_pitch.x]);
+  if (kBias) sum += float(push.bias.v[k * R.vector_pitch.y]);
+  const float first = kBefore + kAfter > 0 ? float(push.r0.v[dot4(pixel, R.r0_pitch) + k * R.channel.z]) : 0.0;
+  const float second = kBefore + kAfter > 1 ? float(push.r1.v[dot4(pixel, R.r1_pitch) + k * R.channel.w]) : 0.0;
   if (kBefore > 0) sum += first;
   if (kBefore > 1) sum += second;
   sum = activated(kActivation, sum, R.a, R.b);

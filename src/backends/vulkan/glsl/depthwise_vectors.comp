@@ -1,6 +1,7 @@
 // Channels last: a thread makes kRows x kColumns outputs of four channels. It walks the rows of the input that these see, loads each
 // pixel once, and multiplies it for all of its outputs.
 // build: depthwise_vectors
+// build: depthwise_vectors_half -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
@@ -20,7 +21,7 @@ const int kSpanR = (kRows - 1) * kStrideR + (kFilterR - 1) * kDilationR + 1;
 const int kSpanS = (kColumns - 1) * kStrideS + (kFilterS - 1) * kDilationS + 1;
 
 vec4 weight_at(int r, int s, int k) {
-  if (kPacked) return Vec4s(push.w).v[((r * kFilterS + s) * R.filters + k) >> 2];
+  if (kPacked) return vec4(Element4s(push.w).v[((r * kFilterS + s) * R.filters + k) >> 2]);
   const int at = k * R.w_pitch.x + r * R.w_pitch.z + s * R.w_pitch.w;
   return vec4(push.w.v[at], push.w.v[at + R.w_pitch.x], push.w.v[at + 2 * R.w_pitch.x], push.w.v[at + 3 * R.w_pitch.x]);
 }
@@ -46,7 +47,7 @@ void main() {
     [[unroll]] for (int column = 0; column < kSpanS; ++column) {
       const int w = origin.z + column;
       x[column] = inside && h >= 0 && h < R.x_size.z && w >= 0 && w < R.x_size.w
-                      ? Vec4s(push.x).v[(from + h * R.x_pitch.z + w * R.x_pitch.w) >> 2]
+                      ? vec4(Element4s(push.x).v[(from + h * R.x_pitch.z + w * R.x_pitch.w) >> 2])
                       : vec4(0.0);
     }
     [[unroll]] for (int i = 0; i < kRows; ++i) {
@@ -67,7 +68,7 @@ void main() {
       if (at.z >= R.y_size.z || at.w >= R.y_size.w) continue;
       vec4 value;
       [[unroll]] for (int l = 0; l < 4; ++l) value[l] = finished(sums[i * kColumns + j][l], at, k + l);
-      Vec4s(push.y).v[(dot4(at, R.y_pitch) + k) >> 2] = value;
+      Element4s(push.y).v[(dot4(at, R.y_pitch) + k) >> 2] = ELEMENT4(value);
     }
   }
 }

@@ -1,6 +1,8 @@
 // Any filter, stride and dilation: one output a thread over any layout, with any multiplier, or four channels of one.
 // build: depthwise_window_1 -DWIDTH=1 -DVALUE=float
 // build: depthwise_window_4 -DWIDTH=4 -DVALUE=vec4
+// build: depthwise_window_1_half -DWIDTH=1 -DVALUE=float -DHALF
+// build: depthwise_window_4_half -DWIDTH=4 -DVALUE=vec4 -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
@@ -11,18 +13,18 @@ layout(constant_id = 9) const bool kPacked = false;  // filters as [tap][filter]
 
 VALUE input_at(int at) {
 #if WIDTH == 4
-  return Vec4s(push.x).v[at >> 2];
+  return vec4(Element4s(push.x).v[at >> 2]);
 #else
-  return push.x.v[at];
+  return float(push.x.v[at]);
 #endif
 }
 VALUE weight_at(int t, int r, int s, int k) {
   const int at = k * R.w_pitch.x + t * R.w_pitch.y + r * R.w_pitch.z + s * R.w_pitch.w;
 #if WIDTH == 4
-  if (kPacked) return Vec4s(push.w).v[(((t * R.filter_size.y + r) * R.filter_size.z + s) * R.filters + k) >> 2];
+  if (kPacked) return vec4(Element4s(push.w).v[(((t * R.filter_size.y + r) * R.filter_size.z + s) * R.filters + k) >> 2]);
   return vec4(push.w.v[at], push.w.v[at + R.w_pitch.x], push.w.v[at + 2 * R.w_pitch.x], push.w.v[at + 3 * R.w_pitch.x]);
 #else
-  return push.w.v[at];
+  return float(push.w.v[at]);
 #endif
 }
 
@@ -56,8 +58,8 @@ void main() {
   const int to = dot4(pixel, R.y_pitch) + k * R.channel.y;
 #if WIDTH == 4
   [[unroll]] for (int l = 0; l < 4; ++l) sum[l] = finished(sum[l], pixel, k + l);
-  Vec4s(push.y).v[to >> 2] = sum;
+  Element4s(push.y).v[to >> 2] = ELEMENT4(sum);
 #else
-  push.y.v[to] = finished(sum, pixel, k);
+  push.y.v[to] = ELEMENT(finished(sum, pixel, k));
 #endif
 }

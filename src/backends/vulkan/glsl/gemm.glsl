@@ -1,8 +1,8 @@
-// Products of fp32: operands, epilogue and what finishes a sum.
+// Products of real numbers: operands, epilogue and what finishes a sum.
 #include "gemm_record.glsl"
 
 layout(push_constant, scalar) uniform Push {
-  Floats x, w, y, scale, bias, r0, r1;
+  Elements x, w, y, scale, bias, r0, r1;
   GemmRecords record;
   int first_instance;
   int parts;  // workgroups that share a sum, side by side along z
@@ -29,10 +29,10 @@ int partial_at(int part, int instance, int m) {
 // The sum of row `pixel` and filter k of an instance, to what is stored.
 float finished(float sum, Instance i, ivec4 pixel, int k) {
   sum *= G.alpha;
-  if (kScale) sum *= push.scale.v[i.channel + k];
-  if (kBias) sum += push.bias.v[i.channel + k];
-  const float first = kBefore + kAfter > 0 ? push.r0.v[i.r0 + dot4(pixel, G.r0_pitch) + k * G.channel.z] : 0.0;
-  const float second = kBefore + kAfter > 1 ? push.r1.v[i.r1 + dot4(pixel, G.r1_pitch) + k * G.channel.w] : 0.0;
+  if (kScale) sum *= float(push.scale.v[i.channel + k]);
+  if (kBias) sum += float(push.bias.v[i.channel + k]);
+  const float first = kBefore + kAfter > 0 ? float(push.r0.v[i.r0 + dot4(pixel, G.r0_pitch) + k * G.channel.z]) : 0.0;
+  const float second = kBefore + kAfter > 1 ? float(push.r1.v[i.r1 + dot4(pixel, G.r1_pitch) + k * G.channel.w]) : 0.0;
   if (kBefore > 0) sum += first;
   if (kBefore > 1) sum += second;
   sum = activated(kActivation, sum, G.a, G.b);

@@ -1,7 +1,10 @@
-// Implicit GEMM on matrix units: operands are rounded to 16 bits on their way into shared memory, each subgroup multiplies
-// fragments of them, and sums of 32 bits go out through shared memory, where it is known which lane has which.
+// Implicit GEMM on matrix units: operands of 32 bits are rounded to 16 on their way into shared memory, those of 16 go there as
+// they are; each subgroup multiplies fragments of them, and sums of 32 bits go out through shared memory, where it is known
+// which lane has which.
 // build: gemm_cooperative
+// build: gemm_cooperative_half -DHALF -DEIGHTS
 // build: gemm_cooperative_emulated -DEMULATED
+// build: gemm_cooperative_emulated_half -DEMULATED -DHALF -DEIGHTS
 #version 460
 #ifndef EMULATED
 #pragma use_vulkan_memory_model
@@ -23,8 +26,13 @@ layout(constant_id = 25) const int kSubgroup = 32;
 
 const int kSubgroupsN = kN / kThreadN, kSubgroups = kM / kThreadM * kSubgroupsN, kThreads = kSubgroups * kSubgroup;
 const int kPartM = kThreadM / 16, kPartN = kThreadN / 16;  // fragments
-const int kQuads = kK / 4;
-const int kLoadsA = kM * kQuads / kThreads, kLoadsB = kK * kN / 4 / kThreads;
+#ifdef EIGHTS
+const int kLoad = 8;
+#else
+const int kLoad = 4;
+#endif
+const int kParts = kK / kLoad;
+const int kLoadsA = kM * kParts / kThreads, kLoadsB = kK * kN / kLoad / kThreads;
 const int kRowA = kK + kPad, kRowB = kN + kPad;
 shared float16_t left[kM * kRowA];
 shared float16_t right[kK * kRowB];
@@ -34,22 +42,28 @@ shared float staging[kSubgroups * 256];
 #include "gemm_store.glsl"
 #include "fragments.glsl"
 
-layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer PackedHalves { uvec2 v[]; };
+#ifdef EIGHTS
+uvec4 next_b[kLoadsB];
+#else
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Fours { uvec2 v[]; };
 uvec2 next_b[kLoadsB];
+#endif
+uvec2 halves_of(vec4 four) { return uvec2(packFloat2x16(f16vec2(four.xy)), packFloat2x16(f16vec2(four.zw))); }
 void load_columns(int thread, int k, int n0, int from) {
   [[unroll]] for (int i = 0; i < kLoadsB; ++i) {
-    const int at = (thread + i * kThreads) * 4, row = k + at / kN, n = n0 + at % kN;
-    if (kPacked) {
-      next_b[i] = PackedHalves(push.w).v[(from + row * G.n_padded + n) >> 2];
-    } else {
-      const f16vec4 four = f16vec4(load_b(row, n, from));
-      next_b[i] = uvec2(packFloat2x16(four.xy), packFloat2x16(four.zw));
-    }
+    const int at = (thread + i * kThreads) * kLoad, row = k + at / kN, n = n0 + at % kN;
+#ifdef EIGHTS
+    if (kPacked) next_b[i] = Eights(push.w).v[(from + row * G.n_padded + n) >> 3];
+    else next_b[i] = uvec4(halves_of(load_b(row, n, from)), halves_of(load_b(row, n + 4, from)));
+#else
+    if (kPacked) next_b[i] = Fours(push.w).v[(from + row * G.n_padded + n) >> 2];
+    else next_b[i] = halves_of(load_b(row, n, from));
+#endif
   }
 }
 
 void main() {
-  const int thread = int(gl_LocalInvocationID.x), quad = thread % kQuads;
+  const int thread = int(gl_LocalInvocationID.x), column = thread % kParts * kLoad;
   const int index = instance_index(), part = part_index();
   const Instance at = instance_at(index);
   const int m0 = int(gl_WorkGroupID.y) * kM, n0 = int(gl_WorkGroupID.x) * kN;
@@ -64,13 +78,16 @@ void main() {
   load_columns(thread, first, n0, weights);
   for (int k0 = first; k0 < last; k0 += kK) {
     [[unroll]] for (int i = 0; i < kLoadsA; ++i) {
-      const int to = (thread + i * kThreads) / kQuads * kRowA + quad * 4;
-      [[unroll]] for (int j = 0; j < 4; ++j) left[to + j] = float16_t(next_a[i][j]);
+      const int to = (thread + i * kThreads) / kParts * kRowA + column;
+#ifdef EIGHTS
+      [[unroll]] for (int j = 0; j < kLoad; ++j) left[to + j] = unpackFloat2x16(next_a[i][j / 2])[j % 2];
+#else
+      [[unroll]] for (int j = 0; j < kLoad; ++j) left[to + j] = float16_t(next_a[i][j]);
+#endif
     }
     [[unroll]] for (int i = 0; i < kLoadsB; ++i) {
-      const int to = (thread + i * kThreads) * 4 / kN * kRowB + (thread + i * kThreads) * 4 % kN;
-      const f16vec2 low = unpackFloat2x16(next_b[i].x), high = unpackFloat2x16(next_b[i].y);
-      right[to] = low.x, right[to + 1] = low.y, right[to + 2] = high.x, right[to + 3] = high.y;
+      const int from = (thread + i * kThreads) * kLoad, to = from / kN * kRowB + from % kN;
+      [[unroll]] for (int j = 0; j < kLoad; ++j) right[to + j] = unpackFloat2x16(next_b[i][j / 2])[j % 2];
     }
     barrier();
     if (k0 + kK < last) {

@@ -1,6 +1,7 @@
 // Products without shared memory: a thread makes kThreadM x kThreadN neighbouring outputs, and reads four channels at once where
 // they lie side by side. Two rungs of the ladder: one output by loads of 16 bytes, and several outputs.
 // build: gemm_direct
+// build: gemm_direct_half -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
@@ -20,14 +21,14 @@ void load_filters(Instance at, int tap, int tap_from, int c, int n, out float w[
   if (kPacked) {
     const int from = at.packed + (tap * G.filter_size.w + c) * G.n_padded + n;
     if (kThreadN == 4) {
-      const vec4 four = Vec4s(push.w).v[from >> 2];
+      const vec4 four = vec4(Element4s(push.w).v[from >> 2]);
       [[unroll]] for (int j = 0; j < kThreadN; ++j) w[j] = four[j];
     } else {
-      [[unroll]] for (int j = 0; j < kThreadN; ++j) w[j] = push.w.v[from + j];
+      [[unroll]] for (int j = 0; j < kThreadN; ++j) w[j] = float(push.w.v[from + j]);
     }
   } else {
     [[unroll]] for (int j = 0; j < kThreadN; ++j)
-      w[j] = push.w.v[tap_from + c * G.w_pitch.y + min(n + j, G.n - 1) * G.w_pitch.x];
+      w[j] = float(push.w.v[tap_from + c * G.w_pitch.y + min(n + j, G.n - 1) * G.w_pitch.x]);
   }
 }
 
@@ -60,8 +61,8 @@ void main() {
           [[unroll]] for (int i = 0; i < kThreadM; ++i) {
             x[i] = vec4(0.0);
             if (from[i] < 0) continue;
-            if (kVectors) x[i] = Vec4s(push.x).v[(from[i] + c) >> 2];
-            else x[i].x = push.x.v[from[i] + c * G.channel.x];
+            if (kVectors) x[i] = vec4(Element4s(push.x).v[(from[i] + c) >> 2]);
+            else x[i].x = float(push.x.v[from[i] + c * G.channel.x]);
           }
           [[unroll]] for (int l = 0; l < step; ++l) {
             float w[kThreadN];
@@ -74,5 +75,6 @@ void main() {
   [[unroll]] for (int i = 0; i < kThreadM; ++i)
     [[unroll]] for (int j = 0; j < kThreadN; ++j)
       if (m0 + i < G.m && n0 + j < G.n)
-        push.y.v[at.y + dot4(pixels[i], G.y_pitch) + (n0 + j) * G.channel.y] = finished(sums[i][j], at, pixels[i], n0 + j);
+        push.y.v[at.y + dot4(pixels[i], G.y_pitch) + (n0 + j) * G.channel.y] =
+            ELEMENT(finished(sums[i][j], at, pixels[i], n0 + j));
 }

@@ -1,7 +1,7 @@
-// The operands of an implicit GEMM on their way into a workgroup's tiles, four elements at a time: rows of the left one are
-// gathered through the window, padding counts as zero. The includer says how many loads of each a thread makes (kLoadsA,
-// kLoadsB), how many threads there are, and the tile's kM, kN and kK.
-layout(constant_id = 13) const bool kVectors = false;  // four channels at once: their number and all pitches are multiples of 4
+// The operands of an implicit GEMM on their way into a workgroup's tiles, kLoad elements at a time: four in f32, or with EIGHTS
+// eight halves as they are. Rows of the left one are gathered through the window, padding counts as zero. The includer says how
+// many loads of each a thread makes (kLoadsA, kLoadsB), how many threads there are, and the tile's kM, kN and kK.
+layout(constant_id = 13) const bool kVectors = false;  // a load's channels at once: counts and pitches are multiples of it
 layout(constant_id = 14) const bool kPacked = true;    // the right operand is packed: [k][n_padded], zeros beyond k and n
 layout(constant_id = 15) const bool kStoreVectors = false;
 layout(constant_id = 16) const int kFilterT = 1;
@@ -11,11 +11,19 @@ layout(constant_id = 19) const int kStrideT = 1;
 layout(constant_id = 20) const int kStrideR = 1;
 layout(constant_id = 21) const int kStrideS = 1;
 
-vec4 next_a[kLoadsA];
+#ifdef EIGHTS
+#define LOADED uvec4
+#define NOTHING uvec4(0)
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Eights { uvec4 v[]; };
+#else
+#define LOADED vec4
+#define NOTHING vec4(0.0)
+#endif
+LOADED next_a[kLoadsA];
 // Where this thread's rows lie: their pixel's first tap.
 int row_from[kLoadsA];
 ivec3 row_at[kLoadsA];
-// The tap and channel of this thread's quad.
+// The tap and channel of this thread's first element.
 int tap_t, tap_r, tap_s, tap_c;
 
 void seek(int k) {
@@ -43,18 +51,22 @@ void advance() {
 float element(int load, int t, int r, int s, int c) {
   const ivec3 p = row_at[load] + ivec3(t, r, s) * G.dilation.xyz;
   if (t >= kFilterT || any(lessThan(p, ivec3(0))) || any(greaterThanEqual(p, G.x_size.yzw))) return 0.0;
-  return push.x.v[row_from[load] + p.x * G.x_pitch.y + p.y * G.x_pitch.z + p.z * G.x_pitch.w + c * G.channel.x];
+  return float(push.x.v[row_from[load] + p.x * G.x_pitch.y + p.y * G.x_pitch.z + p.z * G.x_pitch.w + c * G.channel.x]);
 }
-vec4 load_a(int load) {
+LOADED load_a(int load) {
   if (kVectors) {
     const ivec3 p = row_at[load] + ivec3(tap_t, tap_r, tap_s) * G.dilation.xyz;
-    if (tap_t >= kFilterT || any(lessThan(p, ivec3(0))) || any(greaterThanEqual(p, G.x_size.yzw))) return vec4(0.0);
+    if (tap_t >= kFilterT || any(lessThan(p, ivec3(0))) || any(greaterThanEqual(p, G.x_size.yzw))) return NOTHING;
     const int from = row_from[load] + p.x * G.x_pitch.y + p.y * G.x_pitch.z + p.z * G.x_pitch.w + tap_c;
-    return Vec4s(push.x).v[from >> 2];
+#ifdef EIGHTS
+    return Eights(push.x).v[from >> 3];
+#else
+    return vec4(Element4s(push.x).v[from >> 2]);
+#endif
   }
-  vec4 value;
+  float value[kLoad];
   int t = tap_t, r = tap_r, s = tap_s, c = tap_c;
-  [[unroll]] for (int i = 0; i < 4; ++i) {
+  [[unroll]] for (int i = 0; i < kLoad; ++i) {
     value[i] = element(load, t, r, s, c);
     if (++c == G.filter_size.w) {
       c = 0;
@@ -67,7 +79,13 @@ vec4 load_a(int load) {
       }
     }
   }
-  return value;
+#ifdef EIGHTS
+  uvec4 halves;
+  [[unroll]] for (int i = 0; i < 4; ++i) halves[i] = packFloat2x16(f16vec2(value[2 * i], value[2 * i + 1]));
+  return halves;
+#else
+  return vec4(value[0], value[1], value[2], value[3]);
+#endif
 }
 // Four columns of a row of the right operand as it is.
 vec4 load_b(int k, int n, int from) {
@@ -77,19 +95,19 @@ vec4 load_b(int k, int n, int from) {
   const int s = tap % kFilterS, r = tap / kFilterS % kFilterR, t = tap / (kFilterS * kFilterR);
   from += c * G.w_pitch.y + t * G.w_pitch.z + r * G.w_pitch.w + s * G.w_pitch_more.x;
   [[unroll]] for (int i = 0; i < 4; ++i)
-    if (n + i < G.n) value[i] = push.w.v[from + (n + i) * G.w_pitch.x];
+    if (n + i < G.n) value[i] = float(push.w.v[from + (n + i) * G.w_pitch.x]);
   return value;
 }
 
 // Before the first load: the rows of the tile that begins at m0, and where its sums begin.
 void begin_rows(int thread, Instance at, int m0, int k) {
   [[unroll]] for (int i = 0; i < kLoadsA; ++i) {
-    const int m = m0 + (thread + i * kThreads) / kQuads;
+    const int m = m0 + (thread + i * kThreads) / (kK / kLoad);
     const ivec4 pixel = pixel_of(min(m, G.m - 1));
     row_from[i] = at.x + pixel.x * G.x_pitch.x;
     row_at[i] = pixel.yzw * ivec3(kStrideT, kStrideR, kStrideS) - G.pad.xyz;
   }
-  seek(k + thread % kQuads * 4);
+  seek(k + thread % (kK / kLoad) * kLoad);
 }
 void load_rows() {
   [[unroll]] for (int i = 0; i < kLoadsA; ++i) next_a[i] = load_a(i);

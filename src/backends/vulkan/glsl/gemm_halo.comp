@@ -1,6 +1,7 @@
 // A workgroup makes a square of output pixels for a few filters, one output a thread: the inputs that they see, with what lies
 // around the square, are brought into shared memory some channels at a time. Windows of two dimensions.
 // build: gemm_halo
+// build: gemm_halo_half -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
@@ -38,7 +39,7 @@ void main() {
       const int c = e % kChannels, place = e / kChannels;
       const ivec2 p = origin + ivec2(place / kPatchW, place % kPatchW);
       const bool inside = c < channels && p.x >= 0 && p.x < G.x_size.z && p.y >= 0 && p.y < G.x_size.w;
-      patch_of[e] = inside ? push.x.v[at.x + dot4(ivec4(n, 0, p), G.x_pitch) + (c0 + c) * G.channel.x] : 0.0;
+      patch_of[e] = inside ? float(push.x.v[at.x + dot4(ivec4(n, 0, p), G.x_pitch) + (c0 + c) * G.channel.x]) : 0.0;
     }
     barrier();
     if (there)
@@ -46,9 +47,9 @@ void main() {
         for (int s = 0; s < G.filter_size.z; ++s) {
           const int from = seen + (r * G.dilation.y * kPatchW + s * G.dilation.z) * kChannels;
           const int weight = at.w + k * G.w_pitch.x + r * G.w_pitch.w + s * G.w_pitch_more.x + c0 * G.w_pitch.y;
-          for (int c = 0; c < channels; ++c) sum = fma(patch_of[from + c], push.w.v[weight + c * G.w_pitch.y], sum);
+          for (int c = 0; c < channels; ++c) sum = fma(patch_of[from + c], float(push.w.v[weight + c * G.w_pitch.y]), sum);
         }
     barrier();
   }
-  if (there) push.y.v[at.y + dot4(pixel, G.y_pitch) + k * G.channel.y] = finished(sum, at, pixel, k);
+  if (there) push.y.v[at.y + dot4(pixel, G.y_pitch) + k * G.channel.y] = ELEMENT(finished(sum, at, pixel, k));
 }

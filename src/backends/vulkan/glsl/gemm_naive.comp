@@ -1,5 +1,6 @@
 // One output a thread, any layout: the first rung of the ladder, and what serves shapes that nothing else does.
 // build: gemm_naive
+// build: gemm_naive_half -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
@@ -25,12 +26,12 @@ void main() {
         int from = at.x + dot4(ivec4(pixel.x, d, h, w), G.x_pitch);
         int weight = at.w + k * G.w_pitch.x + t * G.w_pitch.z + r * G.w_pitch.w + s * G.w_pitch_more.x;
         for (int c = 0; c < G.filter_size.w; ++c) {
-          sum = fma(push.x.v[from], push.w.v[weight], sum);
+          sum = fma(float(push.x.v[from]), float(push.w.v[weight]), sum);
           from += G.channel.x;
           weight += G.w_pitch.y;
         }
       }
     }
   }
-  push.y.v[at.y + dot4(pixel, G.y_pitch) + k * G.channel.y] = finished(sum, at, pixel, k);
+  push.y.v[at.y + dot4(pixel, G.y_pitch) + k * G.channel.y] = ELEMENT(finished(sum, at, pixel, k));
 }

@@ -1,5 +1,6 @@
-// Sums that workgroups shared: adds their parts (push.w points at them) and finishes them, one output a thread.
+// Sums that workgroups shared: adds their parts (in f32, push.w points at them) and finishes them, one output a thread.
 // build: gemm_reduce
+// build: gemm_reduce_half -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
@@ -13,6 +14,6 @@ void main() {
   const int k = index % G.n, m = index / G.n;
   const ivec4 pixel = pixel_of(m);
   float sum = 0.0;
-  for (int part = 0; part < push.parts; ++part) sum += push.w.v[partial_at(part, instance, m) + k];
-  push.y.v[at.y + dot4(pixel, G.y_pitch) + k * G.channel.y] = finished(sum, at, pixel, k);
+  for (int part = 0; part < push.parts; ++part) sum += Floats(push.w).v[partial_at(part, instance, m) + k];
+  push.y.v[at.y + dot4(pixel, G.y_pitch) + k * G.channel.y] = ELEMENT(finished(sum, at, pixel, k));
 }

@@ -16,9 +16,9 @@ void store_four(Row row, Instance at, int n, vec4 sums) {
     if (n >= G.n) return;
     vec4 value;
     [[unroll]] for (int l = 0; l < 4; ++l) value[l] = finished(sums[l], at, row.pixel, n + l);
-    Vec4s(push.y).v[(row.to + n) >> 2] = value;
+    Element4s(push.y).v[(row.to + n) >> 2] = ELEMENT4(value);
   } else {
     [[unroll]] for (int l = 0; l < 4; ++l)
-      if (n + l < G.n) push.y.v[row.to + (n + l) * G.channel.y] = finished(sums[l], at, row.pixel, n + l);
+      if (n + l < G.n) push.y.v[row.to + (n + l) * G.channel.y] = ELEMENT(finished(sums[l], at, row.pixel, n + l));
   }
 }

@@ -1,6 +1,7 @@
 // Implicit GEMM: a workgroup makes a tile of outputs from tiles of both operands in shared memory; the next tiles are on their
 // way while these are multiplied. Rows of the left operand are gathered through the window, padding counts as zero.
 // build: gemm_tile
+// build: gemm_tile_half -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
@@ -16,7 +17,7 @@ layout(constant_id = 23) const int kUnroll = 4;
 layout(constant_id = 24) const bool kPartial = false;  // sums of a part go out as they are: [part][instance][m][n_padded]
 
 const int kThreadsM = kM / kThreadM, kThreadsN = kN / kThreadN, kThreads = kThreadsM * kThreadsN;
-const int kQuads = kK / 4;                             // loads of four along k
+const int kLoad = 4, kQuads = kK / kLoad;              // loads along k
 const int kLoadsA = kM * kQuads / kThreads, kLoadsB = kK * kN / 4 / kThreads;
 const int kRowA = kM + kPad;
 shared float left[kK * kRowA];
@@ -29,7 +30,7 @@ vec4 next_b[kLoadsB];
 void load_columns(int thread, int k, int n0, int from) {
   [[unroll]] for (int i = 0; i < kLoadsB; ++i) {
     const int at = (thread + i * kThreads) * 4, row = k + at / kN, n = n0 + at % kN;
-    next_b[i] = kPacked ? Vec4s(push.w).v[(from + row * G.n_padded + n) >> 2] : load_b(row, n, from);
+    next_b[i] = kPacked ? vec4(Element4s(push.w).v[(from + row * G.n_padded + n) >> 2]) : load_b(row, n, from);
   }
 }
 

@@ -1,6 +1,7 @@
 // The normalize family: a row's mean, then its deviations from it, then the application with scale and bias. Long rows of which
 // there are few are cut into parts: one dispatch finds the figures of each, a second one joins and applies them.
 // build: normalize
+// build: normalize_half -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
@@ -43,13 +44,13 @@ void main() {
   if (kStage < 2) {
     if (kCenter) {
       if (there)
-        for (uint i = first + depth(); i < end; i += R.depth) sum += push.x.v[origin.x + place_of(kElements, i).x];
+        for (uint i = first + depth(); i < end; i += R.depth) sum += float(push.x.v[origin.x + place_of(kElements, i).x]);
       mean = total_of(sum) / float(end - first);
       sum = 0.0;
     }
     if (there)
       for (uint i = first + depth(); i < end; i += R.depth) {
-        const float x = push.x.v[origin.x + place_of(kElements, i).x] - mean;
+        const float x = float(push.x.v[origin.x + place_of(kElements, i).x]) - mean;
         sum += kDivisor == kL1 ? abs(x) : x * x;
       }
     sum = total_of(sum);
@@ -76,9 +77,9 @@ void main() {
   const float factor = factor_of(sum);
   for (uint i = first + depth(); i < end; i += R.depth) {
     const ivec4 at = origin + place_of(kElements, i);
-    float y = (push.x.v[at.x] - mean) * factor;
-    if (kScale) y *= push.scale.v[at.y];
-    if (kBias) y += push.bias.v[at.z];
-    push.y.v[at.w] = y;
+    float y = (float(push.x.v[at.x]) - mean) * factor;
+    if (kScale) y *= float(push.scale.v[at.y]);
+    if (kBias) y += float(push.bias.v[at.z]);
+    push.y.v[at.w] = ELEMENT(y);
   }
 }

@@ -1,11 +1,19 @@
 // Maximum, mean or power mean of a window: one output a thread over any layout, or four channels of one.
 // build: pool_1 -DWIDTH=1 -DVALUE=float
 // build: pool_4 -DWIDTH=4 -DVALUE=vec4
+// build: pool_1_half -DWIDTH=1 -DVALUE=float -DHALF
+// build: pool_4_half -DWIDTH=4 -DVALUE=vec4 -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
 #include "divide.glsl"
-layout(buffer_reference, scalar, buffer_reference_align = 4 * WIDTH) buffer Values { VALUE v[]; };
+#if WIDTH == 4
+#define Values Element4s
+#define STORED ELEMENT4
+#else
+#define Values Elements
+#define STORED ELEMENT
+#endif
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Longs { uvec2 v[]; };
 
 // As PoolRecord of pool.cc. Pitches count values: of four channels in the wide build.
@@ -87,7 +95,7 @@ void main() {
       for (int s = 0; s < R.filter_size.z; ++s) {
         const int w = origin.z + s * R.dilation.z;
         if (w < 0 || w >= R.x_size.w) continue;
-        const VALUE x = push.x.v[base + d * R.x_pitch.y + h * R.x_pitch.z + w * R.x_pitch.w];
+        const VALUE x = VALUE(push.x.v[base + d * R.x_pitch.y + h * R.x_pitch.z + w * R.x_pitch.w]);
         if (kKind == 0u) {
 #if WIDTH == 1
           if (kPositions && (count == 0 || goes_before(x, best))) position = (d * R.x_size.z + h) * R.x_size.w + w;
@@ -107,7 +115,7 @@ void main() {
   }
   if (kKind == 2u) result = root_of(sum, R.power);
   push.y.v[out_at.x * R.y_pitch.x + out_at.y * R.y_pitch.y + out_at.z * R.y_pitch.z + out_at.w * R.y_pitch.w +
-           channel * R.channel.y] = result;
+           channel * R.channel.y] = STORED(result);
 #if WIDTH == 1
   if (kPositions) {
     // Positions of large inputs take more than 32 bits.

@@ -1,6 +1,7 @@
 // The reduce family: each row of elements becomes one. Long rows of which there are few are cut into parts, whose results a second
 // dispatch joins.
 // build: reduce
+// build: reduce_half -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
@@ -58,7 +59,7 @@ void main() {
     const int from = place_of(kRows, row).x;
     const uint end = min(first + R.part_length, R.elements);
     for (uint i = first + depth(); i < end; i += R.depth)
-      result = joined(result, begun(push.x.v[from + place_of(kElements, i).x]));
+      result = joined(result, begun(float(push.x.v[from + place_of(kElements, i).x])));
   } else if (there) {
     for (uint i = depth(); i < R.parts; i += R.depth) {
       const uint at = 2 * (i * R.rows + row);
@@ -79,6 +80,6 @@ void main() {
     push.work.v[at] = result.x;
     push.work.v[at + 1] = result.y;
   } else {
-    push.y.v[place_of(kRows, row).w] = finished(result);
+    push.y.v[place_of(kRows, row).w] = ELEMENT(finished(result));
   }
 }

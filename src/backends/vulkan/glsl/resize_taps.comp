@@ -3,11 +3,17 @@
 // build: resize_taps_4 -DBYTES=4 -DVALUE=float
 // build: resize_taps_8 -DBYTES=8 -DVALUE=vec2
 // build: resize_taps_16 -DBYTES=16 -DVALUE=vec4
+// build: resize_taps_half_2 -DBYTES=2 -DVALUE=float -DHALF -DSTORED=float16_t
+// build: resize_taps_half_4 -DBYTES=4 -DVALUE=vec2 -DHALF -DSTORED=f16vec2
+// build: resize_taps_half_8 -DBYTES=8 -DVALUE=vec4 -DHALF -DSTORED=f16vec4
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
 #include "units.glsl"
-layout(buffer_reference, scalar, buffer_reference_align = BYTES) buffer Values { VALUE v[]; };
+#ifndef HALF
+#define STORED VALUE
+#endif
+layout(buffer_reference, scalar, buffer_reference_align = BYTES) buffer Values { STORED v[]; };
 
 // As TapsRecord of resize.cc. An axis with taps has slot 0 to 2: those of its index i are taps[slot] entries of the tables from
 // start[slot] + i * taps[slot] on. Entry 0 is one tap of weight 1, for slots that no axis has.
@@ -63,11 +69,11 @@ void main() {
           for (int k = 0; k < R.taps[2]; ++k) {
             const float weight = weight1 * push.weights.v[entry[2] + k];
             // A tap that does not count may be no number.
-            if (weight != 0.0) sum += weight * push.x.v[from1 + push.places.v[entry[2] + k]];
+            if (weight != 0.0) sum += weight * VALUE(push.x.v[from1 + push.places.v[entry[2] + k]]);
           }
         }
       }
     }
-    push.y.v[to] = sum;
+    push.y.v[to] = STORED(sum);
   }
 }

@@ -12,7 +12,8 @@ struct RowsRecord {
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer RowsRecords { RowsRecord v; };
 
 layout(push_constant, scalar) uniform Push {
-  Floats x, scale, bias, y, work;
+  Elements x, scale, bias, y;
+  Floats work;
   RowsRecords record;
 } push;
 #define R push.record.v

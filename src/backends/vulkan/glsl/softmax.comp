@@ -1,5 +1,6 @@
 // The softmax family: a row's largest element and the sum of exponentials in one pass, what is stored in a second one.
 // build: softmax
+// build: softmax_half -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
@@ -22,7 +23,7 @@ void main() {
   vec2 seen = vec2(-infinity_of(), 0.0);
   if (there)
     for (uint i = depth(); i < R.elements; i += R.depth) {
-      const float x = push.x.v[origin.x + place_of(kElements, i).x];
+      const float x = float(push.x.v[origin.x + place_of(kElements, i).x]);
       if (x > seen.x) seen = vec2(x, (seen.y == 0.0 ? 0.0 : seen.y * exp_of(seen.x - x)) + 1.0);
       else if (x != seen.x) seen.y += exp_of(x - seen.x);
       else if (!is_infinity_of(x)) seen.y += 1.0;
@@ -41,7 +42,7 @@ void main() {
   const float logarithm = kLogarithm ? log_of(total) : 0.0;
   for (uint i = depth(); i < R.elements; i += R.depth) {
     const ivec4 at = origin + place_of(kElements, i);
-    const float x = push.x.v[at.x] - seen.x;
-    push.y.v[at.w] = kLogarithm ? x - logarithm : exp_of(x) / total;
+    const float x = float(push.x.v[at.x]) - seen.x;
+    push.y.v[at.w] = ELEMENT(kLogarithm ? x - logarithm : exp_of(x) / total);
   }
 }

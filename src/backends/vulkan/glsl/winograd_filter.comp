@@ -1,6 +1,7 @@
 // Weights at the points of Winograd's tiles, for filters that are no constants: a thread per channel and filter, with the places
 // beyond both as zeros.
 // build: winograd_filter
+// build: winograd_filter_half -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
@@ -20,7 +21,7 @@ void filter_line(float a, float b, float c, out float points[6]) {
   }
 }
 
-// y: [point][c_padded][n_padded]; the push constant `steps` is c_padded.
+// y: [point][c_padded][n_padded], in f32; the push constant `steps` is c_padded.
 void main() {
   const int index = int(gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * gl_WorkGroupSize.x);
   const int matrix = push.steps * G.n_padded;
@@ -29,11 +30,11 @@ void main() {
   const bool there = k < G.n && c < G.filter_size.w;
   float taps[3][3], rows[3][6];
   [[unroll]] for (int r = 0; r < 3; ++r)
-    [[unroll]] for (int s = 0; s < 3; ++s) taps[r][s] = there ? push.w.v[from + r * G.w_pitch.w + s * G.w_pitch_more.x] : 0.0;
+    [[unroll]] for (int s = 0; s < 3; ++s) taps[r][s] = there ? float(push.w.v[from + r * G.w_pitch.w + s * G.w_pitch_more.x]) : 0.0;
   [[unroll]] for (int r = 0; r < 3; ++r) filter_line(taps[r][0], taps[r][1], taps[r][2], rows[r]);
   [[unroll]] for (int j = 0; j < kPoints; ++j) {
     float column[6];
     filter_line(rows[0][j], rows[1][j], rows[2][j], column);
-    [[unroll]] for (int i = 0; i < kPoints; ++i) push.y.v[(i * kPoints + j) * matrix + index] = column[i];
+    [[unroll]] for (int i = 0; i < kPoints; ++i) Floats(push.y).v[(i * kPoints + j) * matrix + index] = column[i];
   }
 }

@@ -1,12 +1,13 @@
 // Inputs of Winograd's tiles to their points: a thread per tile and channel, neighbours in channels.
 // build: winograd_input
+// build: winograd_input_half -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
 #include "gemm.glsl"
 #include "winograd.glsl"
 
-// y: [point][tile][c]
+// y: [point][tile][c], in f32
 void main() {
   const int index = int(gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * gl_WorkGroupSize.x);
   const int tiles = all_tiles(), channels = G.filter_size.w;
@@ -19,9 +20,9 @@ void main() {
     [[unroll]] for (int j = 0; j < kPoints; ++j) {
       const int h = place.y + i - G.pad.y, w = place.z + j - G.pad.z;
       const bool inside = h >= 0 && h < G.x_size.z && w >= 0 && w < G.x_size.w;
-      square[i][j] = inside ? push.x.v[from + h * G.x_pitch.z + w * G.x_pitch.w] : 0.0;
+      square[i][j] = inside ? float(push.x.v[from + h * G.x_pitch.z + w * G.x_pitch.w]) : 0.0;
     }
   BOTH_AXES(input_line, square, kPoints, kPoints)
   [[unroll]] for (int i = 0; i < kPoints; ++i)
-    [[unroll]] for (int j = 0; j < kPoints; ++j) push.y.v[((i * kPoints + j) * tiles + tile) * channels + c] = square[i][j];
+    [[unroll]] for (int j = 0; j < kPoints; ++j) Floats(push.y).v[((i * kPoints + j) * tiles + tile) * channels + c] = square[i][j];
 }
