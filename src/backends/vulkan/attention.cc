@@ -1,5 +1,5 @@
-// The attention family on Vulkan: blocks of queries over blocks of keys (glsl/attention.comp); scores that are asked for are
-// found once more by a dispatch of their own.
+// The attention family on Vulkan: blocks of queries over blocks of keys (glsl/attention.comp), scores that are asked for found
+// once more by a dispatch of their own; or each query's keys in parts for a workgroup each (glsl/attention_split.comp).
 #include <algorithm>
 
 #include "backends/vulkan/real_types.h"
@@ -61,10 +61,53 @@ Result<AttentionRecord> record_of(const Stage& stage) {
   return r;
 }
 
+// Dispatches of a workgroup for each query and `part_keys` of its keys, and of those that join them.
+Status add_split(VulkanKernel& kernel, const Workshop& shop, const AttentionRecord& record, bool bytes, bool halves,
+                 int64_t batches, int64_t part_keys, VkDeviceAddress at) {
+  constexpr int64_t kBlock = 64, kMostParts = 128;
+  const Stage& stage = kernel.stage;
+  const auto& p = std::get<AttentionParams>(stage.params);
+  if (p.scores != ScoreOutput::none)
+    return Error{Reason::operator_not_served, "the attention variant 'split' gives no scores; use the variant blocks"};
+  if (record.columns == 0) return ok();
+  const auto up = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+  // As asked for, in whole blocks, and no more parts than a workgroup joins.
+  part_keys = up(std::max({part_keys, up(record.keys, kMostParts), int64_t{1}}), kBlock) * kBlock;
+  const int64_t parts = std::max<int64_t>(1, up(record.keys, part_keys)), lines = batches * record.queries;
+  const int64_t columns = record.columns <= 32 ? 32 : record.columns <= 64 ? 64 : 128, along_y = up(record.columns, columns);
+  const int64_t elements = lines * parts * (record.columns + 2);
+  if (elements > INT32_MAX || record.queries * parts > kMostGroups || along_y > kMostGroups)
+    return Error{Reason::layout_not_served, "the attention variant 'split' serves fewer queries; use the variant blocks"};
+  kernel.workspace = 4 * elements;
+  const std::string shader = shader_for(bytes ? "attention_split_bytes" : "attention_split", halves);
+  const int y = static_cast<int>(stage.inputs.size());
+  for (const bool joins : {false, true}) {
+    PipelineRequest request;
+    request.shader = shader;
+    request.constants = {128, 1, 1, 0, joins, static_cast<uint32_t>(columns)};
+    SPARKLE_TRY(pipeline, shop.pipelines->get(request));
+    for (int64_t first = 0; first < batches; first += kMostGroups) {
+      Dispatch d;
+      d.pipeline = pipeline;
+      d.groups = {static_cast<uint32_t>(record.queries * (joins ? 1 : parts)), static_cast<uint32_t>(along_y),
+                  static_cast<uint32_t>(std::min<int64_t>(batches - first, kMostGroups))};
+      d.addresses = {{0}, {1}, {2}, {std::max(0, mask_operand(p))}, {std::max(0, lengths_operand(p))}, {y}, {y}, {kWorkspace}};
+      d.push(at);
+      d.push(static_cast<int32_t>(first));
+      d.push(static_cast<int32_t>(parts));
+      d.push(static_cast<int32_t>(part_keys));
+      d.after_previous = first == 0;
+      kernel.dispatches.push_back(std::move(d));
+    }
+  }
+  return ok();
+}
+
 }  // namespace
 
 Result<VulkanKernelPtr> make_attention(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
-  if (variant_of(schedule) != "blocks")
+  const bool split = variant_of(schedule) == "split";
+  if (!split && variant_of(schedule) != "blocks")
     return Error{Reason::backend_lacks_variant, "the Vulkan attention kernels have no variant '" + variant_of(schedule) + "'"};
   const auto& p = std::get<AttentionParams>(stage.params);
   const bool bytes = p.mask && stage.inputs[static_cast<size_t>(mask_operand(p))].dtype == DType::boolean;
@@ -84,6 +127,12 @@ Result<VulkanKernelPtr> make_attention(const Stage& stage, const Schedule& sched
   if (batches * record.queries > INT32_MAX / 2)
     return Error{Reason::layout_not_served, "the Vulkan attention kernels serve up to 2^30 queries; split the batch"};
   SPARKLE_TRY(buffer, shop.upload(&record, sizeof record));
+  if (split) {
+    const auto* loop = std::get_if<LoopSchedule>(&schedule);
+    SPARKLE_CHECK(add_split(*kernel, shop, record, bytes, halves, batches, loop ? loop->grain : 0, buffer->address()));
+    kernel->records.push_back(std::move(buffer));
+    return kernel;
+  }
   const int y = static_cast<int>(stage.inputs.size());
   const bool keep = p.scores == ScoreOutput::softmax;
   if (keep) kernel->workspace = 8 * batches * record.queries;

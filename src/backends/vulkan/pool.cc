@@ -1,8 +1,10 @@
-// The pool family on Vulkan: one output a thread, or four channels of one where channels lie side by side.
+// The pool family on Vulkan: one output a thread, or four channels of one where channels lie side by side, or a workgroup for a
+// few outputs with long windows.
 #include "backends/vulkan/divisor.h"
 #include "backends/vulkan/real_types.h"
 #include "backends/vulkan/units.h"
 #include "backends/vulkan/vulkan_kernel.h"
+#include "families/pool/pool_groups.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -58,11 +60,13 @@ PoolRecord record_of(const Stage& stage, int64_t width) {
 
 Result<VulkanKernelPtr> make_pool(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
   const std::string& variant = variant_of(schedule);
-  const bool wide = variant == "vectors";
-  if (!wide && variant != "naive")
+  const bool group = variant == "group", wide = variant == "vectors" || (group && pool_in_fours(stage));
+  if (!wide && !group && variant != "naive")
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no pool variant '" + variant + "'"};
   const auto& p = std::get<PoolParams>(stage.params);
   SPARKLE_TRY(halves, in_halves(stage, shop, kPositions));
+  if (group && stage.outputs.size() > 1)
+    return Error{Reason::operator_not_served, "the pool variant 'group' gives no positions of maxima; use the variant naive"};
   if (wide && (stage.outputs.size() > 1 || !channels_in_fours(stage.inputs[0]) || !channels_in_fours(stage.outputs[0])))
     return Error{Reason::layout_not_served,
                  "the pool variant 'vectors' needs channels in fours side by side, and no positions"};
@@ -73,16 +77,21 @@ Result<VulkanKernelPtr> make_pool(const Stage& stage, const Schedule& schedule, 
       if (extent(d.shape, d.layout) > INT32_MAX) return too_far("pool");
   const PoolRecord r = record_of(stage, wide ? 4 : 1);
   const bool positions = stage.outputs.size() > 1, planes = !wide && feature_map(stage.inputs[0]).pitch_c != 1;
-  const std::string shader = shader_for(wide ? "pool_4" : "pool_1", halves);
+  const std::string shader = shader_for(group ? (wide ? "pool_group_4" : "pool_group_1") : wide ? "pool_4" : "pool_1", halves);
   PipelineRequest request;
   request.shader = shader;
   request.constants = {kThreads,  1,     1, static_cast<uint32_t>(p.kind), p.kind == PoolKind::average && p.count_pad,
                        positions, planes};
+  const int64_t lanes = pool_lanes(stage);
+  if (group) {
+    request.constants[0] = kPoolGroupThreads;
+    request.constants.push_back(static_cast<uint32_t>(lanes));
+  }
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
   SPARKLE_TRY(record, shop.upload(&r, sizeof r));
   Dispatch d;
   d.pipeline = pipeline;
-  d.groups = flat_groups(groups_for(r.count, kThreads));
+  d.groups = flat_groups(groups_for(r.count, group ? lanes : kThreads));
   d.addresses = {{0}, {1}, {positions ? 2 : 1}};
   d.push(record->address());
   kernel->dispatches.push_back(std::move(d));

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "backends/vulkan/byte_types.h"
+#include "backends/vulkan/real_types.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -73,10 +74,16 @@ class Builder {
     if (!code || type == DType::f32) return not_served(type);
     return *code;
   }
-  Status expect_f32(std::initializer_list<int> inputs) const {
+  Status expect(DType real, std::initializer_list<int> inputs) const {
     for (int i : inputs)
-      if (type(i) != DType::f32) return not_served(type(i));
+      if (type(i) != real) return not_served(type(i));
     return ok();
+  }
+  // The type of real operands, which element-wise kinds may have in 16 bits.
+  Result<DType> real_type(int input) const {
+    const DType real = type(input);
+    if (real != DType::f32 && (real != DType::f16 || !shop_.context->features().f16)) return not_served(real);
+    return real;
   }
 
   // Addresses of the places in their order (x where one is not used), the record and the range of y.
@@ -163,7 +170,7 @@ class Builder {
     if (p_.kind == QuantizeKind::factor || axes.back().size % 4 != 0) return false;
     for (const Used& u : used_) {
       if (u.place != kX && u.place != kY && u.place != kB) continue;
-      if ((!is_byte(u.desc->dtype) && u.desc->dtype != DType::f32) || axes.back().pitch[u.place] != 1) return false;
+      if ((!is_byte(u.desc->dtype) && !is_float(u.desc->dtype)) || axes.back().pitch[u.place] != 1) return false;
       if (u.desc->layout.offset % 4 != 0) return false;
       for (size_t i = 0; i + 1 < axes.size(); ++i)
         if (axes[i].pitch[u.place] % 4 != 0) return false;
@@ -185,7 +192,7 @@ class Builder {
       if ((u.place == kX || u.place == kY) && bytes % (4 * size_of(u.desc->dtype)) != 0) wide = false;
     }
     PipelineRequest request;
-    request.shader = "quantize_elements";
+    request.shader = halves_ ? "quantize_elements_half" : "quantize_elements";
     request.constants = {kThreads, 1, 1, static_cast<uint32_t>(p_.kind), wide ? 4u : 1u};
     // A range found at run time: what follows is a plain quantisation.
     if (p_.kind == QuantizeKind::dynamic) request.constants[3] = static_cast<uint32_t>(QuantizeKind::quantize);
@@ -198,7 +205,9 @@ class Builder {
   Status elements() {
     const DType y = stage_.outputs[0].dtype;
     const bool real_y = p_.kind == QuantizeKind::dequantize || p_.kind == QuantizeKind::factor;
-    if (real_y && y != DType::f32) return not_served(y);
+    SPARKLE_TRY(real, p_.kind == QuantizeKind::add ? Result<DType>(DType::f32) : real_type(1));
+    halves_ = real == DType::f16;
+    if (real_y && y != real) return not_served(y);
     std::array<uint32_t, 4> types{};  // of x, zero, b, y
     if (!real_y) {
       SPARKLE_TRY(code, integer(y));
@@ -206,22 +215,22 @@ class Builder {
       if (y == DType::i32) return not_served(y);
     }
     if (p_.kind == QuantizeKind::factor) {
-      SPARKLE_CHECK(expect_f32({0, 1, 2}));
+      SPARKLE_CHECK(expect(real, {0, 1, 2}));
       use(kScale, 1), use(kB, 2);
     } else {
-      SPARKLE_CHECK(expect_f32({1}));
+      SPARKLE_CHECK(expect(real, {1}));
       use(kScale, 1), use(kZero, 2);
       SPARKLE_TRY(zero, integer(type(2)));
       types[1] = zero;
       if (p_.kind == QuantizeKind::quantize) {
-        SPARKLE_CHECK(expect_f32({0}));
+        SPARKLE_CHECK(expect(real, {0}));
       } else {
         SPARKLE_TRY(x, integer(type(0)));
         types[0] = x;
       }
     }
     if (p_.kind == QuantizeKind::add) {
-      SPARKLE_CHECK(expect_f32({4, 6}));
+      SPARKLE_CHECK(expect(real, {4, 6}));
       SPARKLE_TRY(b, integer(type(3)));
       types[2] = b;
       if (type(5) != type(3) || type(7) != y || type(0) == DType::i32 || type(3) == DType::i32) return not_served(type(5));
@@ -244,7 +253,7 @@ class Builder {
   }
 
   Status dynamic() {
-    SPARKLE_CHECK(expect_f32({0}));
+    SPARKLE_CHECK(expect(DType::f32, {0}));
     if (stage_.outputs[0].dtype != DType::u8) return not_served(stage_.outputs[0].dtype);
     const std::vector<Axis> list = axes(0);
     if (list.size() > kAxes)
@@ -273,7 +282,7 @@ class Builder {
 
   Status average() {
     const TensorDesc &x = stage_.inputs[0], &y = stage_.outputs[0];
-    SPARKLE_CHECK(expect_f32({1, 3}));
+    SPARKLE_CHECK(expect(DType::f32, {1, 3}));
     if (!is_byte(x.dtype)) return not_served(x.dtype);
     if (!is_byte(y.dtype)) return not_served(y.dtype);
     if (type(2) != x.dtype || type(4) != y.dtype) return not_served(type(2));
@@ -301,6 +310,7 @@ class Builder {
   const Workshop& shop_;
   const QuantizeParams& p_;
   VulkanKernelPtr kernel_;
+  bool halves_ = false;  // real operands are of 16 bits
   std::vector<Used> used_;
 };
 

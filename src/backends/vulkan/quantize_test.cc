@@ -9,7 +9,7 @@ using cpu::TestRandom;
 
 class Case {
  public:
-  Case(uint64_t seed, QuantizeKind kind) : random_(seed) {
+  Case(uint64_t seed, QuantizeKind kind, DType real) : random_(seed), real_(real) {
     params_.kind = kind;
     const Dims shape = shape_of_some();
     const bool split = random_.chance(60);
@@ -50,10 +50,10 @@ class Case {
       }
       case QuantizeKind::factor:
         for (int i = 0; i < 3; ++i) {
-          input(DType::f32, shape, random_.layout(shape, 30));
+          input(real_, shape, random_.layout(shape, 30));
           inputs.back().fill([&] { return std::exp(random_.normal() * (random_.chance(10) ? 40 : 3)); });
         }
-        output(DType::f32, shape, random_.layout(shape));
+        output(real_, shape, random_.layout(shape));
     }
     stage.params = params_;
   }
@@ -101,7 +101,7 @@ class Case {
   }
   void scale(bool split, const Dims& shape, int axis) {
     const Dims shaped = split || random_.chance(50) ? shape : Dims{};
-    input(DType::f32, shaped, list(shaped, axis, split));
+    input(real_, shaped, list(shaped, axis, split));
     inputs.back().fill([&] { return some_scale(); });
   }
 
@@ -119,7 +119,7 @@ class Case {
     Dims listed = shape;
     if (params_.block > 0) listed[axis] = (shape[axis] + params_.block - 1) / params_.block;
     if (quantize) {
-      input(DType::f32, shape, layout);
+      input(real_, shape, layout);
     } else if (narrow == DType::i32) {
       input(narrow, shape, layout);
       inputs.back().fill([&] { return static_cast<double>(random_.between(-2147483647 - 1, 2147483647)); });
@@ -127,10 +127,10 @@ class Case {
       integers(narrow, shape, layout);
     }
     const Layout parameters = params_.block > 0 ? row_major(listed) : list(shape, axis, split);
-    input(DType::f32, listed, parameters);
+    input(real_, listed, parameters);
     inputs.back().fill([&] { return some_scale(); });
     integers(narrow, listed, params_.block > 0 || random_.chance(70) ? parameters : list(shape, axis, false));
-    output(quantize ? narrow : DType::f32, shape, other);
+    output(quantize ? narrow : real_, shape, other);
     if (quantize) halves();
   }
   // Most quotients half way between two integers, some a few steps of the type beside.
@@ -146,22 +146,23 @@ class Case {
       for (int64_t i = 0; i < std::abs(steps); ++i) value = std::nextafter(value, steps < 0 ? -INFINITY : INFINITY);
       if (random_.chance(30)) value = static_cast<float>(300 * random_.normal() * scales.at(from));
       if (random_.chance(2)) value = random_.chance(50) ? NAN : random_.chance(50) ? INFINITY : -INFINITY;
-      store_element(DType::f32, static_cast<double>(value), element_at(x.view(), at));
+      store_element(real_, static_cast<double>(value), element_at(x.view(), at));
     });
   }
 
   TestRandom random_;
+  DType real_;
   QuantizeParams params_;
 };
 
-void check(QuantizeKind kind, int cases, uint64_t seed) {
+void check(QuantizeKind kind, int cases, uint64_t seed, DType real = DType::f32) {
   SPARKLE_NEEDS_VULKAN(backend);
   const FamilyInfo& family = info(Family::quantize);
   const auto row =
       std::find_if(family.variants.begin(), family.variants.end(), [](const Variant& v) { return v.name == "elements"; });
   ASSERT_NE(row, family.variants.end());
   for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
-    Case c(seed + static_cast<uint64_t>(i), kind);
+    Case c(seed + static_cast<uint64_t>(i), kind, real);
     Reason why = Reason::none;
     const auto schedules = family.schedules(c.stage, *row, backend->device(), why);
     ASSERT_EQ(schedules.size(), 1u) << code_of(why);
@@ -187,6 +188,12 @@ TEST(VulkanQuantize, Dynamic) { check(QuantizeKind::dynamic, 30, 2001); }
 TEST(VulkanQuantize, Add) { check(QuantizeKind::add, 80, 3001); }
 TEST(VulkanQuantize, Average) { check(QuantizeKind::average, 40, 4001); }
 TEST(VulkanQuantize, Factor) { check(QuantizeKind::factor, 40, 5001); }
+TEST(VulkanQuantize, HalvesToTheBit) {
+  SPARKLE_NEEDS_HALVES();
+  check(QuantizeKind::quantize, 100, 6001, DType::f16);
+  check(QuantizeKind::dequantize, 60, 7001, DType::f16);
+  check(QuantizeKind::factor, 40, 8001, DType::f16);
+}
 
 }  // namespace
 }  // namespace sparkle::vulkan

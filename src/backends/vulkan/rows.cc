@@ -28,10 +28,6 @@ void merge(std::vector<Axis>& axes) {
   }
 }
 
-uint32_t power_of_two(int64_t least, uint32_t most) {
-  return std::min(most, std::bit_ceil(static_cast<uint32_t>(std::clamp<int64_t>(least, 1, most))));
-}
-
 }  // namespace
 
 std::array<uint32_t, 3> divisor_of(uint32_t by) {
@@ -69,23 +65,12 @@ Result<RowsRecord> rows_of(const std::array<const TensorDesc*, 4>& operands, uin
       for (size_t k = 0; k < 4; ++k) r.pitch[nest][i][k] = static_cast<int32_t>(axis.pitch[k]);
     }
   }
-  // Neighbouring threads read neighbouring elements: along rows, or across them with at least 32 to a line.
-  const auto nearest = [&](size_t nest) { return r.axes[nest] ? std::abs(int64_t{r.pitch[nest][0][0]}) : INT64_MAX; };
-  r.lanes_first = nearest(0) < nearest(1);
-  if (r.lanes_first) {
-    const uint32_t lanes = power_of_two(r.rows, 32);
-    r.depth = power_of_two(r.elements, kRowThreads / lanes);
-  } else {
-    r.depth = power_of_two(r.elements, kRowThreads);
-  }
-  r.lanes = kRowThreads / r.depth;
-  // A few rows do not fill a device: parts of at least 16 elements a thread.
-  constexpr int64_t kEnoughGroups = 256, kLeastPerThread = 16;
-  const int64_t groups = (r.rows + r.lanes - 1) / r.lanes;
-  int64_t wanted = parts ? std::min(kEnoughGroups / std::max<int64_t>(1, groups), r.elements / (r.depth * kLeastPerThread)) : 1;
-  wanted = std::max<int64_t>(1, wanted);
-  r.part_length = static_cast<uint32_t>((r.elements + wanted - 1) / wanted);
-  r.parts = r.part_length ? (r.elements + r.part_length - 1) / r.part_length : 1;
+  const RowGroups groups = row_groups(x, within, parts);
+  r.lanes_first = groups.lanes_first;
+  r.lanes = static_cast<uint32_t>(groups.lanes);
+  r.depth = static_cast<uint32_t>(groups.depth);
+  r.parts = static_cast<uint32_t>(groups.parts);
+  r.part_length = static_cast<uint32_t>(groups.part_length);
   return r;
 }
 

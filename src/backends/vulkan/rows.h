@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "backends/vulkan/vulkan_kernel.h"
+#include "families/row_groups.h"
 
 namespace sparkle::vulkan {
 
@@ -15,8 +16,6 @@ struct RowsRecord {
   uint32_t divide[2][8][3] = {};  // innermost first
   int32_t pitch[2][8][4] = {};    // of x, scale, bias, y
 };
-
-inline constexpr uint32_t kRowThreads = 128;
 
 // x / by for x below 2^31 as (high word of x * multiplier + x) >> shift: by, multiplier, shift.
 std::array<uint32_t, 3> divisor_of(uint32_t by);

@@ -10,7 +10,7 @@ namespace {
 
 using cpu::TestRandom;
 
-const Schedule kRows = LoopSchedule{"rows_gpu", "fma-f32", 0};
+const Schedule kRows = LoopSchedule{"rows_gpu", "fma-f32", 0}, kParts = LoopSchedule{"parts_gpu", "fma-f32", 0};
 
 struct Case {
   Stage stage;
@@ -25,9 +25,9 @@ struct Case {
     stage.outputs.push_back(desc);
     outputs.emplace_back(desc);
   }
-  void check(VulkanBackend& backend, double tolerance, const std::string& note) {
+  void check(VulkanBackend& backend, double tolerance, const std::string& note, const Schedule& schedule = kRows) {
     auto wanted = reference_outputs(stage, inputs);
-    const Status ran = run_stage(backend, stage, kRows, inputs, outputs, 0);
+    const Status ran = run_stage(backend, stage, schedule, inputs, outputs, 0);
     ASSERT_TRUE(ran.ok()) << ran.error().message << " " << note;
     expect_close(outputs[0], wanted[0], tolerance,
                  note + " " + to_text(stage.params) + " " + stage.inputs[0].shape.to_string());
@@ -138,6 +138,35 @@ void check_softmax(DType type, uint64_t seeds) {
 
 TEST(VulkanSoftmax, MatchesTheReference) { check_softmax(DType::f32, 100); }
 
+// Few long rows in parts: along the innermost axis and across it, infinities and NaN in some of them.
+void check_softmax_parts(DType type, uint64_t seeds) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (uint64_t seed = 1; seed <= seeds && !testing::Test::HasFailure(); ++seed) {
+    TestRandom random(seed);
+    Case test;
+    const int64_t rows = random.between(1, 3), length = random.between(8192, 30000);
+    const bool innermost = random.chance(60);
+    const Dims shape = innermost ? Dims{rows, length} : Dims{length, rows};
+    const SoftmaxParams params{innermost, innermost, seed % 3 == 0};
+    test.input({type, shape, random.layout(shape)}, random, random.chance(20) ? 60 : 3);
+    test.output({type, shape, random.layout(shape)});
+    const int kind = static_cast<int>(random.between(0, 5));
+    if (kind == 4) test.inputs[0].fill([&] { return random.chance(99) ? -kInfinity : random.normal(); });
+    if (kind == 5) {
+      const double odd = random.chance(50) ? kInfinity : std::numeric_limits<double>::quiet_NaN();
+      store_element(type, odd, element_at(test.inputs[0].view(), innermost ? Dims{0, length / 2} : Dims{length / 2, 0}));
+    }
+    test.stage.params = params;
+    Reason why = Reason::none;
+    const Variant& variant = *std::find_if(softmax_info().variants.begin(), softmax_info().variants.end(),
+                                           [](const Variant& v) { return v.name == "parts_gpu"; });
+    ASSERT_EQ(softmax_info().schedules(test.stage, variant, backend->device(), why).size(), 1u);
+    test.check(*backend, 3e-6, "seed " + std::to_string(seed), kParts);
+  }
+}
+TEST(VulkanSoftmax, LongRowsInParts) { check_softmax_parts(DType::f32, 40); }
+
 void check_normalize(DType type, uint64_t seeds) {
   SPARKLE_NEEDS_VULKAN(backend);
   for (uint64_t seed = 1; seed <= seeds && !testing::Test::HasFailure(); ++seed) {
@@ -171,6 +200,7 @@ TEST(VulkanRows, HalvesAreAddedInFullPrecision) {
   SPARKLE_NEEDS_HALVES();
   check_reduce(DType::f16, 110);
   check_softmax(DType::f16, 60);
+  check_softmax_parts(DType::f16, 20);
   check_normalize(DType::f16, 80);
 }
 

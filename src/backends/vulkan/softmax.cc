@@ -5,7 +5,8 @@
 namespace sparkle::vulkan {
 
 Result<VulkanKernelPtr> make_softmax(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
-  if (variant_of(schedule) != "rows_gpu")
+  const bool parts = variant_of(schedule) == "parts_gpu";
+  if (!parts && variant_of(schedule) != "rows_gpu")
     return Error{Reason::backend_lacks_variant, "the Vulkan softmax kernels have no variant '" + variant_of(schedule) + "'"};
   SPARKLE_TRY(halves, in_halves(stage, shop));
   const auto& p = std::get<SoftmaxParams>(stage.params);
@@ -13,12 +14,22 @@ Result<VulkanKernelPtr> make_softmax(const Stage& stage, const Schedule& schedul
   if (stage.outputs[0].elements() == 0) return kernel;
   uint32_t within = 0;
   for (int axis = p.first_axis; axis <= p.last_axis; ++axis) within |= 1u << axis;
-  SPARKLE_TRY(record, rows_of({&stage.inputs[0], nullptr, nullptr, &stage.outputs[0]}, within, false));
+  SPARKLE_TRY(record, rows_of({&stage.inputs[0], nullptr, nullptr, &stage.outputs[0]}, within, parts));
   SPARKLE_TRY(buffer, shop.upload(&record, sizeof record));
-  const uint32_t constants[] = {0, p.logarithm};
-  SPARKLE_TRY(dispatch,
-              rows_dispatch(shop, shader_for("softmax", halves), constants, {0, -2, -2, 1}, record, buffer->address()));
-  kernel->dispatches.push_back(std::move(dispatch));
+  const auto add = [&](uint32_t step) -> Status {
+    const uint32_t constants[] = {step, p.logarithm};
+    SPARKLE_TRY(dispatch,
+                rows_dispatch(shop, shader_for("softmax", halves), constants, {0, -2, -2, 1}, record, buffer->address()));
+    kernel->dispatches.push_back(std::move(dispatch));
+    return ok();
+  };
+  if (record.parts > 1) {
+    kernel->workspace = int64_t{8} * record.rows * record.parts;
+    SPARKLE_CHECK(add(1));
+    SPARKLE_CHECK(add(2));
+  } else {
+    SPARKLE_CHECK(add(0));
+  }
   kernel->records.push_back(std::move(buffer));
   return kernel;
 }

@@ -16,6 +16,52 @@ constexpr Variant kVariants[] = {
 #include "families/attention/variants.inc"
 };
 
+// Sizes of the products.
+struct Sizes {
+  int64_t batches = 1, queries = 0, keys = 0, size = 0, columns = 0;
+};
+Sizes sizes_of(const Stage& stage) {
+  const Dims &q = stage.inputs[0].shape, &v = stage.inputs[2].shape;
+  const int rank = q.size();
+  Sizes s{1, q[rank - 2], v[rank - 2], q[rank - 1], v[rank - 1]};
+  for (int i = 0; i < rank - 2; ++i) s.batches *= q[i];
+  return s;
+}
+int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Keys of a workgroup where each query's are shared out among several: enough workgroups for the device, and two blocks of 64
+// keys for each of them. All keys: no parts.
+int64_t keys_of_part(const Sizes& s, const Device& device) {
+  constexpr int64_t kBlock = 64, kMostParts = 128;
+  const int64_t enough = std::max<int64_t>(64, 4 * device.cores), lines = std::max<int64_t>(1, s.batches * s.queries);
+  const int64_t parts = std::clamp<int64_t>(std::min(enough / lines, s.keys / (2 * kBlock)), 1, kMostParts);
+  return divided(divided(s.keys, parts), kBlock) * kBlock;
+}
+
+// GPUs: blocks of 32 queries and 64 columns that share what they read, or queries on their own.
+void gpu_footprint(const Stage& stage, const Schedule& schedule, const Device& device, Footprint& f) {
+  const Sizes s = sizes_of(stage);
+  const auto each = static_cast<double>(2 * (s.size + s.columns) + 25), keys = static_cast<double>(s.keys);
+  const double lines = static_cast<double>(s.batches * s.queries);
+  if (variant_of(schedule) == "split") {
+    const auto* loop = std::get_if<LoopSchedule>(&schedule);
+    const int64_t parts = loop && loop->grain > 0 ? divided(s.keys, loop->grain) : 1;
+    f.executed_flops = 2 * lines * keys * each;  // every product loads an operand of its own
+    const double read = lines * keys * static_cast<double>((s.size + s.columns) * size_of(stage.inputs[1].dtype));
+    for (size_t i = 0; i < f.bytes.size(); ++i) {
+      if (device.memory[i].filled_by_hand) continue;
+      f.bytes[i] = std::max(f.bytes[i], read);
+      break;
+    }
+    f.parallel_units = std::max(1.0, lines * static_cast<double>(parts * divided(s.columns, 128)));
+    f.workspace_bytes = 4 * s.batches * s.queries * parts * (s.columns + 2);
+    return;
+  }
+  const int64_t blocks = divided(s.queries, 32);
+  f.executed_flops = static_cast<double>(s.batches * blocks * 32) * keys * each;
+  f.parallel_units = std::max(1.0, static_cast<double>(s.batches * blocks * divided(s.columns, 64)));
+}
+
 // Two products, and about 25 operations per score for the softmax; keys and values pass once per block of queries.
 Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
   const Dims &q = stage.inputs[0].shape, &v = stage.inputs[2].shape;
@@ -23,6 +69,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   Footprint result = streaming_footprint(stage, device, scores * static_cast<double>(2 * (q.back() + v.back()) + 25));
   const auto batches = static_cast<double>(q.product() / std::max<int64_t>(1, q.back() * q[q.size() - 2]));
   result.parallel_units = std::max(1.0, batches * static_cast<double>((q[q.size() - 2] + 47) / 48));
+  if (device.kind == DeviceKind::vulkan) gpu_footprint(stage, schedule, device, result);
   if (variant_of(schedule) == "stream") {
     // Packed keys and values, filled up to whole vectors.
     const MathUnit* unit = device.unit(unit_of(schedule));
@@ -34,6 +81,19 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     result.workspace_bytes = 4 * instances * (padded(keys) * q.back() + keys * padded(v.back())) + 64;
   }
   return result;
+}
+
+// More queries than these share the keys that they read, by the variant blocks.
+std::vector<Schedule> split_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  constexpr int64_t kMostQueries = 16;
+  const Sizes s = sizes_of(stage);
+  if (std::get<AttentionParams>(stage.params).scores != ScoreOutput::none)
+    return why_not = Reason::operator_not_served, std::vector<Schedule>{};
+  const int64_t keys = keys_of_part(s, device);
+  if (s.queries > kMostQueries || keys >= s.keys) return why_not = Reason::costlier, std::vector<Schedule>{};
+  std::vector<Schedule> found = loop_schedules(variant, device, why_not);
+  for (Schedule& schedule : found) std::get<LoopSchedule>(schedule).grain = keys;
+  return found;
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
@@ -53,6 +113,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
       const bool bytes = p.mask && stage.inputs[static_cast<size_t>(mask_operand(p))].dtype == DType::boolean;
       if (bytes && device.kind == DeviceKind::vulkan && !device.unit("alu-i8"))
         return why_not = Reason::type_not_served, std::vector<Schedule>{};
+      if (variant.name == "split") return split_schedules(stage, variant, device, why_not);
       return loop_schedules(variant, device, why_not);
     }
     const auto contiguous = [](const TensorDesc& desc) { return desc.shape.back() <= 1 || desc.layout.pitch.back() == 1; };

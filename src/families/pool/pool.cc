@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "families/common.h"
+#include "families/pool/pool_groups.h"
 #include "families/pool/pool_reference.h"
 #include "families/taps.h"
 #include "families/unit_move.h"
@@ -49,6 +50,12 @@ std::vector<Schedule> gpu_schedules(const Stage& stage, const Variant& variant, 
   if (variant.name == "vectors") {
     if (stage.outputs.size() > 1) return refuse(Reason::operator_not_served);  // positions of the maxima: naive only
     if (!channels_in_fours(stage.inputs[0]) || !channels_in_fours(stage.outputs[0])) return refuse(Reason::layout_not_served);
+  }
+  if (variant.name == "group") {
+    if (stage.outputs.size() > 1) return refuse(Reason::operator_not_served);
+    // A thread alone is done with a short window before others have joined theirs.
+    constexpr int64_t kLeastTaps = 64;
+    if (p.window.taps() < kLeastTaps) return refuse(Reason::filter_not_served);
   }
   return loop_schedules(variant, device, why_not);
 }
@@ -108,6 +115,13 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   // Index arithmetic takes some four times as long as the step itself; four channels share it.
   if (device.kind == DeviceKind::vulkan) {
     const bool vectors = variant_of(schedule) == "vectors";
+    if (variant_of(schedule) == "group") {
+      const bool fours = pool_in_fours(stage);
+      const double outputs = channels * static_cast<double>(y.n * y.pixels()) / (fours ? 4 : 1);
+      f.executed_flops = channels * inside * (fours ? 8 : 20);  // two divisions more for each element
+      f.parallel_units = std::max(1.0, outputs / static_cast<double>(pool_lanes(stage)));
+      return f;
+    }
     f.executed_flops = channels * inside * (vectors ? 4 : 10);
     f.parallel_units = std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / (vectors ? 4 * kGroup : kGroup));
     return f;
@@ -132,6 +146,14 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
 }
 
 }  // namespace
+
+bool pool_in_fours(const Stage& stage) { return channels_in_fours(stage.inputs[0]) && channels_in_fours(stage.outputs[0]); }
+
+int64_t pool_lanes(const Stage& stage) {
+  if (pool_in_fours(stage)) return 8;
+  const FeatureMap x = feature_map(stage.inputs[0]);
+  return x.c > 1 && x.pitch_c == 1 ? 32 : 1;
+}
 
 std::string_view name_of(PoolKind kind) { return kNames[static_cast<size_t>(kind)]; }
 

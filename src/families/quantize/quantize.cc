@@ -73,9 +73,13 @@ Reason refused(const Stage& stage) {
 }
 
 // What the kernels for GPUs cannot do: they serve any layout, and all but narrow types.
-Reason refused_on_gpu(const Stage& stage) {
+Reason refused_on_gpu(const Stage& stage, const Variant& variant, const Device& device) {
   const auto& p = std::get<QuantizeParams>(stage.params);
-  const auto real = [](const TensorDesc& desc) { return desc.dtype == DType::f32; };
+  // Element by element, real numbers may be of 16 bits.
+  const bool elements =
+      p.kind == QuantizeKind::quantize || p.kind == QuantizeKind::dequantize || p.kind == QuantizeKind::factor;
+  const DType type = elements && stores_reals(variant, device, stage.inputs[1].dtype) ? stage.inputs[1].dtype : DType::f32;
+  const auto real = [&](const TensorDesc& desc) { return desc.dtype == type; };
   const auto whole = [](const TensorDesc& desc) {
     return is_byte(desc) || desc.dtype == DType::u16 || desc.dtype == DType::i16;
   };
@@ -98,7 +102,7 @@ Reason refused_on_gpu(const Stage& stage) {
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   if (variant.device == DeviceKind::vulkan) {
-    why_not = refused_on_gpu(stage);
+    why_not = refused_on_gpu(stage, variant, device);
   } else if (variant.name != "plain") {
     why_not = refused(stage);
   }

@@ -7,6 +7,7 @@
 
 #include "families/common.h"
 #include "families/element.h"
+#include "families/row_groups.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -39,15 +40,37 @@ void softmax_reference(const StageParams& params, std::span<const TensorView> in
   });
 }
 
+RowGroups groups_of(const Stage& stage, std::string_view variant) {
+  const auto& p = std::get<SoftmaxParams>(stage.params);
+  uint32_t within = 0;
+  for (int axis = p.first_axis; axis <= p.last_axis; ++axis) within |= 1u << axis;
+  return row_groups(stage.inputs[0], within, variant == "parts_gpu");
+}
+
 // Maximum, exponential (about 20 operations), sum and scale.
-Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
-  return streaming_footprint(stage, device, 24 * static_cast<double>(stage.outputs[0].elements()));
+Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
+  Footprint f = streaming_footprint(stage, device, 24 * static_cast<double>(stage.outputs[0].elements()));
+  if (device.kind == DeviceKind::vulkan) {
+    const RowGroups r = groups_of(stage, variant_of(schedule));
+    f.parallel_units = std::max(1.0, static_cast<double>(r.groups * r.parts));
+    if (r.parts > 1) f.workspace_bytes = 8 * r.rows * r.parts;
+  }
+  return f;
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   if (variant.name != "plain" && !stores_reals(variant, device, stage)) {
     why_not = Reason::type_not_served;
     return {};
+  }
+  if (variant.name == "parts_gpu") {
+    // A second dispatch costs more than short rows, or rows that fill the device as they are, can give back.
+    constexpr int64_t kLeastPerThread = 64, kLeastParts = 4;
+    const RowGroups r = groups_of(stage, variant.name);
+    if (r.parts < kLeastParts || r.elements < kLeastPerThread * r.depth) {
+      why_not = Reason::costlier;
+      return {};
+    }
   }
   return loop_schedules(variant, device, why_not);
 }

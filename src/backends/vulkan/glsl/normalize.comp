@@ -25,6 +25,32 @@ float total_of(float x) {
   barrier();
   return total;
 }
+// Elements, their mean, and the sum of what they are off it.
+struct Figures { float count, mean, sum; };
+shared float counts[kThreads];
+// Chan, Golub and LeVeque: figures of two parts to those of both.
+Figures joined(Figures a, Figures b) {
+  if (b.count == 0.0) return a;
+  if (a.count == 0.0) return b;
+  const float apart_by = b.mean - a.mean, share = b.count / (a.count + b.count);
+  return Figures(a.count + b.count, a.mean + apart_by * share,
+                 a.sum + b.sum + (kCenter ? apart_by * apart_by * a.count * share : 0.0));
+}
+Figures joined_by_threads(Figures mine) {
+  const uint thread = gl_LocalInvocationID.x;
+  counts[thread] = mine.count, gathered[thread] = vec2(mine.mean, mine.sum);
+  barrier();
+  for (uint step = R.depth / 2; step > 0; step /= 2) {
+    if (depth() < step) {
+      const uint other = thread + step * apart();
+      mine = joined(mine, Figures(counts[other], gathered[other].x, gathered[other].y));
+      counts[thread] = mine.count, gathered[thread] = vec2(mine.mean, mine.sum);
+    }
+    barrier();
+  }
+  const uint first = thread - depth() * apart();
+  return Figures(counts[first], gathered[first].x, gathered[first].y);
+}
 float factor_of(float sum) {
   const float count = float(R.elements);
   switch (kDivisor) {
@@ -62,16 +88,16 @@ void main() {
       }
       return;
     }
-  } else if (there) {
-    // Figures of parts joined one after the other (Chan, Golub and LeVeque).
-    float count = 0.0;
-    for (uint i = 0; i < R.parts; ++i) {
-      const uint at = 2 * (i * R.rows + row);
-      const float more = float(min(R.part_length, R.elements - i * R.part_length)), apart_by = push.work.v[at] - mean;
-      sum += push.work.v[at + 1] + (kCenter ? apart_by * apart_by * count * (more / (count + more)) : 0.0);
-      mean += apart_by * (more / (count + more));
-      count += more;
-    }
+  } else {
+    // Each thread joins some of the parts, then threads join theirs.
+    Figures all = Figures(0.0, 0.0, 0.0);
+    if (there)
+      for (uint i = depth(); i < R.parts; i += R.depth) {
+        const uint at = 2 * (i * R.rows + row);
+        all = joined(all, Figures(float(min(R.part_length, R.elements - i * R.part_length)), push.work.v[at], push.work.v[at + 1]));
+      }
+    all = joined_by_threads(all);
+    mean = all.mean, sum = all.sum;
   }
   if (!there) return;
   const float factor = factor_of(sum);

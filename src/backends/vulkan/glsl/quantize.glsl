@@ -13,11 +13,11 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer El
 
 layout(push_constant, scalar) uniform Push {
   Bytes x, y;
-  Floats scale;
+  Elements scale;
   Bytes zero, b;
-  Floats b_scale;
+  Elements b_scale;
   Bytes b_zero;
-  Floats y_scale;
+  Elements y_scale;
   Bytes y_zero;
   ElementRecords record;
   ivec2 range;

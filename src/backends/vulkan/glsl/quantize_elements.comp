@@ -1,5 +1,6 @@
 // Quantize, dequantize, sums of quantised tensors and factors: one element a thread, or four neighbours in memory.
 // build: quantize_elements
+// build: quantize_elements_half -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
@@ -33,27 +34,46 @@ float difference(int x, int zero) {
   return 2.0 * float(halved | (d & 1));
 }
 
+#ifdef HALF
+// The nearest number of 16 bits, to even: quotients have the precision of the scale.
+float nearest_half(float x) {
+  const uint bits = floatBitsToUint(x), sign_bit = bits & 0x80000000u, size = bits & 0x7fffffffu;
+  if (size > 0x7f800000u) return x;
+  if (size >= 0x477ff000u) return uintBitsToFloat(sign_bit | 0x7f800000u);
+  if (size >= 0x38800000u) return uintBitsToFloat(sign_bit | ((size + 0xfffu + (size >> 13 & 1u)) & ~0x1fffu));
+  // Below 2^-14 there are multiples of 2^-24: the bits that a sum with 1/2 keeps.
+  precise float sum = uintBitsToFloat(size) + 0.5;
+  precise float kept = sum - 0.5;
+  return uintBitsToFloat(sign_bit | floatBitsToUint(kept));
+}
+#endif
+
 // Element i of the four of this thread.
 float factor_here() {
-  precise float product = Floats(push.x).v[place[kX]] * push.scale.v[place[kScale]];
-  return divided(product, Floats(push.b).v[place[kB]]);
+  precise float product = float(Elements(push.x).v[place[kX]]) * float(push.scale.v[place[kScale]]);
+  return divided(product, float(Elements(push.b).v[place[kB]]));
 }
 float dequantized(int x, int i) {
   const int last = E.axes - 1;
   const int zero = integer_at(push.zero, kTypeZero, place[kZero] + i * E.pitch[kZero][last]);
-  precise float value = difference(x, zero) * push.scale.v[place[kScale] + i * E.pitch[kScale][last]];
+  precise float value = difference(x, zero) * float(push.scale.v[place[kScale] + i * E.pitch[kScale][last]]);
   return value;
 }
 int quantized_from(float x, int i) {
   const int last = E.axes - 1;
   const int zero = integer_at(push.zero, kTypeZero, place[kZero] + i * E.pitch[kZero][last]);
-  return quantized(x, push.scale.v[place[kScale] + i * E.pitch[kScale][last]], zero, push.range);
+  const float scale = float(push.scale.v[place[kScale] + i * E.pitch[kScale][last]]);
+#ifdef HALF
+  return quantized(nearest_half(divided(x, scale)), 1.0, zero, push.range);
+#else
+  return quantized(x, scale, zero, push.range);
+#endif
 }
 int added(int a, int b) {
-  precise float left = float(a - integer_at(push.zero, kTypeZero, 0)) * push.scale.v[0];
-  precise float right = float(b - integer_at(push.b_zero, kTypeB, 0)) * push.b_scale.v[0];
+  precise float left = float(a - integer_at(push.zero, kTypeZero, 0)) * float(push.scale.v[0]);
+  precise float right = float(b - integer_at(push.b_zero, kTypeB, 0)) * float(push.b_scale.v[0]);
   precise float sum = left + right;
-  return quantized(sum, push.y_scale.v[0], integer_at(push.y_zero, kTypeY, 0), push.range);
+  return quantized(sum, float(push.y_scale.v[0]), integer_at(push.y_zero, kTypeY, 0), push.range);
 }
 
 void main() {
@@ -63,7 +83,7 @@ void main() {
   if (kWidth == 4) {
     const int from = place[kX] >> 2, to = place[kY] >> 2;
     if (kKind == kQuantize) {
-      const vec4 x = Vec4s(push.x).v[from];
+      const vec4 x = vec4(Element4s(push.x).v[from]);
       ivec4 y;
       [[unroll]] for (int i = 0; i < 4; ++i) y[i] = quantized_from(x[i], i);
       Words(push.y).v[to] = packed(y);
@@ -71,7 +91,7 @@ void main() {
       const ivec4 x = unpacked(Words(push.x).v[from], kTypeX);
       vec4 y;
       [[unroll]] for (int i = 0; i < 4; ++i) y[i] = dequantized(x[i], i);
-      Vec4s(push.y).v[to] = y;
+      Element4s(push.y).v[to] = ELEMENT4(y);
     } else {
       const ivec4 a = unpacked(Words(push.x).v[from], kTypeX), b = unpacked(Words(push.b).v[place[kB] >> 2], kTypeB);
       ivec4 y;
@@ -81,13 +101,13 @@ void main() {
     return;
   }
   if (kKind == kFactor) {
-    Floats(push.y).v[place[kY]] = factor_here();
+    Elements(push.y).v[place[kY]] = ELEMENT(factor_here());
   } else if (kKind == kDequantize) {
-    Floats(push.y).v[place[kY]] = dequantized(integer_at(push.x, kTypeX, place[kX]), 0);
+    Elements(push.y).v[place[kY]] = ELEMENT(dequantized(integer_at(push.x, kTypeX, place[kX]), 0));
   } else if (kKind == kAdd) {
     const int a = integer_at(push.x, kTypeX, place[kX]), b = integer_at(push.b, kTypeB, place[kB]);
     put_integer(push.y, kTypeY, place[kY], added(a, b));
   } else {
-    put_integer(push.y, kTypeY, place[kY], quantized_from(Floats(push.x).v[place[kX]], 0));
+    put_integer(push.y, kTypeY, place[kY], quantized_from(float(Elements(push.x).v[place[kX]]), 0));
   }
 }
