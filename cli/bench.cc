@@ -19,7 +19,7 @@ Status check_combination(const BenchArguments& a) {
   if (!a.model.model.empty()) {
     SPARKLE_CHECK(refuse_options(c,
                                  {"--layers", "--conv", "--gemm", "--filter", "--ladder", "--ablate", "--against",
-                                  "--crossover", "--rounds", "--round-ms"},
+                                  "--crossover", "--rounds", "--round-ms", "--batches"},
                                  "measures layers and does not go with --model"));
     if (!a.model.inputs.empty())
       SPARKLE_CHECK(refuse_options(c, {"--shape"}, "is for random values; the given inputs have shapes"));
@@ -32,6 +32,9 @@ Status check_combination(const BenchArguments& a) {
   if (a.layer.crossover)
     SPARKLE_CHECK(refuse_options(c, {"--ladder", "--ablate", "--against", "--algorithm", "--variant", "--output"},
                                  "does not go with --crossover, which compares algorithms and prints"));
+  if (a.layer.batches > 0)
+    SPARKLE_CHECK(refuse_options(c, {"--ladder", "--ablate", "--against", "--crossover", "--round-ms"},
+                                 "does not go with --batches, which hands all of them over at once"));
   if (a.layer.ladder) {
     SPARKLE_CHECK(refuse_options(c, {"--algorithm", "--variant", "--tuning"},
                                  "does not go with --ladder, whose levels choose their own"));
@@ -71,6 +74,11 @@ void add_bench(CLI::App& app, Chosen& chosen) {
   command->add_flag(
       "--crossover", a->layer.crossover,
       "filters of growing length by transforms and by the best other algorithm, and where transforms begin to win");
+  command
+      ->add_option("--batches", a->layer.batches,
+                   "so many batches handed over at once, each with operands of its own: resident, and with transfers beside "
+                   "what these take alone")
+      ->check(CLI::Range(1, 1000));
   command->add_option("--against", a->layer.against,
                       "other engines in the same process, in turns: onednn,onnxruntime,openblas, each perhaps =LIBRARY");
   command->add_option("--rounds", a->layer.options.rounds, "rounds of measurement")->check(CLI::Range(1, 1000));

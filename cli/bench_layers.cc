@@ -7,6 +7,7 @@
 #include "base/denormals.h"
 #include "bench_crossover.h"
 #include "bench_model.h"
+#include "bench_stream.h"
 #include "layer_list.h"
 #include "peers/peers.h"
 #include "progress.h"
@@ -62,18 +63,32 @@ int bench_alone(const CommonOptions& common, LayerBench bench, const std::vector
   bench.options.plan = session->plan();
   show(common, device->note + "; fp32, NHWC, weights packed before, bias and ReLU fused\n" + bench_table_heading());
   std::vector<BenchRow> rows;
+  nlohmann::json failed = nlohmann::json::array();
   Progress progress("layers", static_cast<int64_t>(problems.size()), !common.json);
   for (const NamedProblem& p : problems) {
     auto measured = measure_layer(*device->backend, p.problem, options_for(bench, p.problem));
-    if (!measured.ok()) return fail(measured.error());
-    rows.push_back(row_of(p, *measured));
     progress.clear();
-    show(common, bench_table_row(rows.back()));
+    if (!measured.ok()) {
+      // Of several layers the others go on.
+      if (problems.size() == 1) return fail(measured.error());
+      failed.push_back({{"name", p.name.empty() ? short_name(p.problem) : p.name}, {"error", measured.error().message}});
+      std::fprintf(stderr, "sparkle: %s\n", measured.error().message.c_str());
+    } else {
+      rows.push_back(row_of(p, *measured));
+      show(common, bench_table_row(rows.back()));
+      // Row by row, so that an end before the end loses nothing.
+      if (!bench.output.empty())
+        if (auto written = write_results(bench.output, bench_json(device->backend->device(), rows)); !written.ok())
+          return fail(written.error());
+    }
     progress.step();
   }
   progress.clear();
-  return finish(common, bench, device->backend->device(), rows, bench_table_summary(rows) + old_figures(rows),
-                nlohmann::json::object());
+  nlohmann::json extra = nlohmann::json::object();
+  if (!failed.empty()) extra["failed"] = failed;
+  const int status =
+      finish(common, bench, device->backend->device(), rows, bench_table_summary(rows) + old_figures(rows), extra);
+  return failed.empty() ? status : kCheckFailed;
 }
 
 int bench_against(CommonOptions common, LayerBench bench, const std::vector<NamedProblem>& problems) {
@@ -133,6 +148,15 @@ int finish_levels(const CommonOptions& common, const LayerBench& bench, const De
   return kCheckFailed;
 }
 
+// What the rows are about: the layer, what it runs on, whose clock, what the columns of bytes are.
+std::string title_of(const Problem& problem, const OpenDevice& open) {
+  const Device& device = open.backend->device();
+  if (device.kind == DeviceKind::cpu) return short_name(problem) + ", " + std::to_string(device.cores) + " threads";
+  return short_name(problem) + ", " + device.name +
+         (open.backend->keeps_time() ? ", by the device's clock" : ", by the host's clock: the device keeps none") +
+         "; MB: bytes predicted; copies: between host and device while timed";
+}
+
 int bench_ladder(const CommonOptions& common, const LayerBench& bench, const std::vector<NamedProblem>& problems) {
   CommonOptions single = common;
   single.threads = 1;
@@ -148,7 +172,7 @@ int bench_ladder(const CommonOptions& common, const LayerBench& bench, const std
     options.plan = session->plan();
     auto levels = ladder_of(p.problem, device, options.plan);
     if (!levels.ok()) return fail(levels.error());
-    show(common, level_heading(short_name(p.problem) + ", " + std::to_string(device.cores) + " threads", device, false));
+    show(common, level_heading(title_of(p.problem, *all), device, false));
     double before = 0;
     for (const Level& level : *levels) {
       LevelRow l = named(level, p.problem);
@@ -180,7 +204,7 @@ int bench_ablate(const CommonOptions& common, const LayerBench& bench, const std
     options.plan = session->plan();
     auto levels = ablation_of(p.problem, device, options.plan);
     if (!levels.ok()) return fail(levels.error());
-    show(common, level_heading(short_name(p.problem) + ", " + std::to_string(device.cores) + " threads", device, true));
+    show(common, level_heading(title_of(p.problem, *open), device, true));
     std::vector<Choice> ways;
     for (const Level& level : *levels)
       if (level.absent.empty()) ways.push_back(level.choice);
@@ -209,6 +233,7 @@ int bench_layers(const CommonOptions& common, const LayerBench& bench) {
   if (!problems.ok()) return fail(problems.error());
   if (!bench.against.empty()) return bench_against(common, bench, *problems);
   if (bench.crossover) return bench_crossover(common, *problems, bench.options);
+  if (bench.batches > 0) return bench_stream(common, bench, *problems);
   if (bench.ladder) return bench_ladder(common, bench, *problems);
   if (bench.ablate) return bench_ablate(common, bench, *problems);
   return bench_alone(common, bench, *problems);

@@ -13,6 +13,7 @@ struct LayerBench {
   std::string layers, against, output;
   std::vector<std::string> convs, gemms, filters;
   bool ladder = false, ablate = false, crossover = false;
+  int batches = 0;
   LayerBenchOptions options;
 };
 

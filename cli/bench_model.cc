@@ -134,6 +134,45 @@ double roof_seconds(const PlanStep& step, const Device& device) {
   return cost_of(f, step.schedule, no_launch).seconds;
 }
 
+double median(std::vector<double>& v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+// What asking for the times of steps costs, and how much of a run they account for. Times from submission to completion.
+class Profiling {
+ public:
+  void add(const RunReport& run, bool timestamps) {
+    (timestamps ? timed_ : plain_).push_back(run.seconds * 1e3);
+    if (!timestamps) return;
+    double steps = 0;
+    for (const StepReport& s : run.steps) steps += s.seconds;
+    shares_.push_back(run.seconds > 0 ? steps / run.seconds : 0);
+  }
+  nlohmann::json json() {
+    return {{"plain_ms", median(plain_)},
+            {"with_timestamps_ms", median(timed_)},
+            {"cost_percent", cost_percent()},
+            {"steps_percent_of_run", 100 * median(shares_)}};
+  }
+  void print() {
+    std::printf(
+        "profiling: %.3f ms with timestamps, %.3f without, in turns: they cost %+.1f %% (median of pairs); steps are "
+        "%.1f %% of a timed run\n",
+        median(timed_), median(plain_), cost_percent(), 100 * median(shares_));
+  }
+
+ private:
+  // Of neighbours in time: what disturbs one run disturbs the other.
+  double cost_percent() const {
+    std::vector<double> quotients;
+    for (size_t i = 0; i < std::min(plain_.size(), timed_.size()); ++i)
+      if (plain_[i] > 0) quotients.push_back(timed_[i] / plain_[i]);
+    return quotients.empty() ? 0 : 100 * (median(quotients) - 1);
+  }
+  std::vector<double> plain_, timed_, shares_;
+};
+
 }  // namespace
 
 Status check_writable(const std::string& path) {
@@ -165,17 +204,17 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
   const int runs = bench.runs > 0 ? bench.runs : std::clamp(static_cast<int>(1 / std::max(report.seconds, 1e-6)), 5, 2000);
   std::vector<double> totals;
   std::vector<std::vector<double>> steps(report.plan->steps.size());
+  Profiling profiling;
   for (int i = 0; i < runs; ++i) {
-    const auto start = Clock::now();
-    if (auto run = session.run(loaded->inputs); !run.ok()) return fail(run.error());
-    totals.push_back(ms_since(start));
-    if (auto timed = session.run(loaded->inputs, &report, true); !timed.ok()) return fail(timed.error());
-    for (size_t s = 0; s < steps.size(); ++s) steps[s].push_back(report.steps[s].seconds * 1e3);
+    // In turns, and each of the two as often the first.
+    for (const bool timestamps : {i % 2 == 1, i % 2 == 0}) {
+      const auto start = Clock::now();
+      if (auto run = session.run(loaded->inputs, &report, timestamps); !run.ok()) return fail(run.error());
+      profiling.add(report, timestamps);
+      if (!timestamps) totals.push_back(ms_since(start));
+      for (size_t s = 0; timestamps && s < steps.size(); ++s) steps[s].push_back(report.steps[s].seconds * 1e3);
+    }
   }
-  const auto median = [](std::vector<double>& v) {
-    std::sort(v.begin(), v.end());
-    return v[v.size() / 2];
-  };
   const double total = median(totals);
   const Device& device = session.backend().device();
   nlohmann::json rows = nlohmann::json::array();
@@ -211,6 +250,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
   const nlohmann::json all{{"device", nlohmann::json::parse(device_to_json(device))},
                            {"model", report.plan->model},
                            {"rows", rows},
+                           {"profiling", profiling.json()},
                            {"total",
                             {{"median_ms", total},
                              {"min_ms", totals.front()},
@@ -227,6 +267,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
   } else {
     std::printf("%d runs: median %.3f ms, min %.3f, p95 %.3f; steps add up to %.3f ms; first answer %.1f ms; peak memory %s\n",
                 runs, total, totals.front(), p95, sum, first_answer_ms, format_bytes(session.peak_bytes(*report.plan)).c_str());
+    profiling.print();
   }
   return kDone;
 }

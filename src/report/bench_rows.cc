@@ -32,6 +32,7 @@ BenchRow row_of(const NamedProblem& layer, const LayerMeasurement& m) {
   row.peak_flops_per_second = m.peak_flops_per_second;
   row.roof_ms = m.roof_seconds * 1e3, row.bound = m.roof_bound;
   row.workspace_bytes = m.workspace_bytes, row.max_error = m.largest_error;
+  row.host_transfers = m.host_transfers, row.clock_of_device = m.clock_of_device;
   for (const Footprint& f : m.choice.footprints) {
     row.predicted_bytes.resize(std::max(row.predicted_bytes.size(), f.bytes.size()));
     for (size_t i = 0; i < f.bytes.size(); ++i) row.predicted_bytes[i] += f.bytes[i];
@@ -167,10 +168,10 @@ nlohmann::json contest_means(const std::vector<BenchRow>& rows) {
 
 std::string level_heading(const std::string& title, const Device& device, bool ablation) {
   std::string text = title + "\n" +
-                     line("%-15s %-22s %9s %8s %7s %7s", ablation ? "without" : "level", "algorithm", "median ms", "GFLOP/s",
-                          "% peak", ablation ? "brings" : "factor");
+                     line("%-15s %-15s %9s %8s %8s %7s %7s %7s", ablation ? "without" : "level", "algorithm", "median ms",
+                          "GFLOP/s", "executed", "% peak", "% roof", ablation ? "brings" : "factor");
   for (const MemoryLevel& level : device.memory) text += line(" %8s", ("MB " + level.name).c_str());
-  return text + line(" %7s %8s  what\n", "GB/s", "error");
+  return text + line(" %7s %6s %8s  what\n", "GB/s", "copies", "error");
 }
 
 namespace {
@@ -181,13 +182,14 @@ double beyond_l1(const BenchRow& r) { return r.predicted_bytes.size() > 1 ? r.pr
 std::string level_row(const LevelRow& l, const Device& device) {
   const BenchRow& r = l.row;
   if (!l.absent.empty()) return line("%-15.15s - %s\n", r.name.c_str(), l.absent.c_str());
-  std::string text = line("%-15.15s %-22.22s %9.4f %8.1f %7.1f ", r.name.c_str(), r.algorithm.c_str(), r.median_ms, r.gflops(),
-                          r.percent_of_peak());
+  std::string text = line("%-15.15s %-15.15s %9.4f %8.1f %8.1f %7.1f %7.1f ", r.name.c_str(), r.algorithm.c_str(), r.median_ms,
+                          r.gflops(), r.executed_gflops(), r.percent_of_peak(), r.percent_of_roof());
   text += l.factor > 0 ? line("%7.2f", l.factor) : line("%7s", "");
   for (size_t i = 0; i < device.memory.size(); ++i)
     text += line(" %8.2f", i < r.predicted_bytes.size() ? r.predicted_bytes[i] * 1e-6 : 0);
   const double rate = r.median_ms > 0 ? beyond_l1(r) / r.median_ms * 1e-6 : 0;
-  return text + line(" %7.1f %8.1e  %s\n", rate, r.max_error, l.what.c_str());
+  return text +
+         line(" %7.1f %6llu %8.1e  %s\n", rate, static_cast<unsigned long long>(r.host_transfers), r.max_error, l.what.c_str());
 }
 
 nlohmann::json levels_json(const Device& device, const std::vector<LevelRow>& levels, bool ablation) {
@@ -231,6 +233,8 @@ nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& row
                     {"percent_of_roof", r.percent_of_roof()},
                     {"bound", r.bound},
                     {"workspace_bytes", r.workspace_bytes},
+                    {"host_transfers", r.host_transfers},
+                    {"clock", r.clock_of_device ? "device" : "host"},
                     {"max_error", r.max_error},
                     {"peers", peers_json(r)}});
     if (r.old_ms > 0) list.back()["old_ms"] = r.old_ms, list.back()["old_what"] = r.old_what;

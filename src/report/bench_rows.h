@@ -18,6 +18,8 @@ struct BenchRow {
   double roof_ms = 0;                // what the measured roofs allow
   std::string bound;
   int64_t workspace_bytes = 0;
+  uint64_t host_transfers = 0;   // while it was timed
+  bool clock_of_device = false;  // times without the host's part
   double max_error = 0;
   std::vector<double> predicted_bytes;  // moved per memory level of the device, innermost first
   std::vector<PeerMeasurement> peers;

@@ -30,7 +30,7 @@ double median(std::vector<double> values) {
 
 class OurRun final : public PeerRun {
  public:
-  explicit OurRun(PreparedLayer& layer) : layer_(layer) {}
+  OurRun(PreparedLayer& layer, bool clock_of_device) : layer_(layer), clock_of_device_(clock_of_device) {}
   Status run(int64_t calls) override {
     for (int64_t i = 0; i < calls; ++i) {
       auto seconds = layer_.run();
@@ -38,10 +38,20 @@ class OurRun final : public PeerRun {
     }
     return ok();
   }
+  Result<double> seconds(int64_t calls) override {
+    if (!clock_of_device_) return PeerRun::seconds(calls);
+    double sum = 0;
+    for (int64_t i = 0; i < calls; ++i) {
+      SPARKLE_TRY(one, layer_.run());
+      sum += one;
+    }
+    return sum / static_cast<double>(calls);
+  }
   Status result(float*) override { return ok(); }
 
  private:
   PreparedLayer& layer_;
+  bool clock_of_device_;
 };
 
 struct Contestant {
@@ -69,9 +79,7 @@ Status visit(Contestant& c, double seconds, double settle) {
   std::vector<double> samples;
   start = Clock::now();
   do {
-    const auto begin = Clock::now();
-    SPARKLE_CHECK(c.run->run(c.calls));
-    const double taken = seconds_since(begin) / static_cast<double>(c.calls);
+    SPARKLE_TRY(taken, c.run->seconds(c.calls));
     samples.push_back(std::max(taken - fixed, taken / 10));
   } while (seconds_since(start) < seconds);
   c.fixed.push_back(fixed);
@@ -120,7 +128,7 @@ Result<Own> prepare_own(Backend& backend, const AnchorCall& call, const LayerBen
   Own own;
   SPARKLE_TRY(layer, PreparedLayer::make(backend, call, m.choice, options));
   own.layer = std::move(layer);
-  own.run = std::make_unique<OurRun>(*own.layer);
+  own.run = std::make_unique<OurRun>(*own.layer, backend.keeps_time());
   m.problem = call.problem;
   m.workspace_bytes = own.layer->workspace_bytes();
   if (!check) check = std::make_unique<LayerCheck>(call, own.layer->inputs(), options.seed);
@@ -217,6 +225,12 @@ Result<std::vector<WayMeasurement>> measure(Backend& backend, const Problem& pro
 }
 
 }  // namespace
+
+Result<double> PeerRun::seconds(int64_t calls) {
+  const auto begin = Clock::now();
+  SPARKLE_CHECK(run(calls));
+  return seconds_since(begin) / static_cast<double>(calls);
+}
 
 Result<ContestResult> contest(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
                               std::span<const std::unique_ptr<Peer>> peers) {

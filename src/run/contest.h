@@ -25,6 +25,8 @@ class PeerRun {
   virtual ~PeerRun() = default;
   // The layer `calls` times, all of it done on return.
   virtual Status run(int64_t calls) = 0;
+  // Seconds of each of so many calls; by the clock of a device where that is another than the host's.
+  virtual Result<double> seconds(int64_t calls);
   // The output of the last run, written in the layout of the call's output.
   virtual Status result(float* y) = 0;
   // What each of so many calls costs beside the layer, in seconds, measured now; taken off the samples of this visit.

@@ -35,14 +35,17 @@ Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, Choic
   }
   const std::string unit = peak_unit(m.choice, backend.device());
   std::vector<double> samples, shares, peaks;
+  m.clock_of_device = backend.keeps_time();
   const int repeats = std::clamp(static_cast<int>(options.seconds_per_round / std::max(first, 1e-7)), 1, 10000);
   for (int round = 0; round < options.rounds; ++round) {
     const double before = backend.probe_peak(unit);
     std::vector<double> visit;
+    const uint64_t transfers = backend.transfers();
     for (int i = 0; i < repeats; ++i) {
       SPARKLE_TRY(seconds, layer->run());
       visit.push_back(seconds);
     }
+    m.host_transfers += backend.transfers() - transfers;
     const double peak = (before + backend.probe_peak(unit)) / 2;
     samples.insert(samples.end(), visit.begin(), visit.end());
     peaks.push_back(peak);

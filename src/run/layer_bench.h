@@ -18,6 +18,8 @@ struct LayerMeasurement {
   double largest_error = 0;          // relative to the largest output checked
   bool verified = false;
   int64_t workspace_bytes = 0;
+  uint64_t host_transfers = 0;   // copies between host and device while it was timed
+  bool clock_of_device = false;  // times are the device's own, without the host's part
 };
 
 // Errors: those of planning and compiling; bad_model when the output is wrong (the sentence gives the error).

@@ -24,8 +24,10 @@ class PreparedLayer {
   // Operands depend on the call and the seed alone. Errors: those of compiling; over_memory_budget with the bytes needed.
   static Result<std::unique_ptr<PreparedLayer>> make(Backend& backend, const AnchorCall& call, const Choice& choice,
                                                      const LayerBenchOptions& options);
-  // One run; its wall time in seconds.
+  // One run; its seconds by the device's own clock where it keeps one, else from submission to completion by the host's.
   Result<double> run();
+  // The same work on another first operand and output, which stay the caller's; not waited for.
+  Result<Token> submit(Buffer& x, Buffer& y, Token after);
   // The output of the last run, in the layout of the call's output.
   Result<const float*> output();
   // Host values in the memory order of their layouts.
@@ -44,7 +46,7 @@ class PreparedLayer {
   std::unique_ptr<Program> program_;
   std::vector<Buffer*> slots_;
   std::shared_ptr<Buffer> staging_;
-  int output_slot_ = 0;
+  int input_slot_ = 0, output_slot_ = 0;
   int64_t workspace_bytes_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "base/out_of_memory.h"
+#include "run/layer_bench.h"
 
 namespace sparkle {
 namespace {
@@ -31,6 +32,7 @@ class LayerClock final : public TuneClock {
     if (!layer) {
       SPARKLE_TRY(made, PreparedLayer::make(backend_, anchor_.call, ways_[way], options_));
       layer = std::move(made);
+      SPARKLE_CHECK(verify(*layer, ways_[way]));
     }
     SPARKLE_TRY(first, layer->run());
     const int runs = std::clamp(static_cast<int>(kSampleSeconds / std::max(first, 1e-7)), 1, kMostRuns);
@@ -46,11 +48,25 @@ class LayerClock final : public TuneClock {
   double spent() const override { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
 
  private:
+  // A way that computes something else is out, however fast it is: drivers compile some schedules wrongly.
+  Status verify(PreparedLayer& layer, const Choice& way) {
+    if (!check_) check_ = std::make_unique<LayerCheck>(anchor_.call, layer.inputs(), options_.seed);
+    if (!check_->possible()) return ok();
+    SPARKLE_TRY(seconds, layer.run());
+    (void)seconds;
+    SPARKLE_TRY(output, layer.output());
+    const Problem& problem = anchor_.call.problem;
+    if (accept_error(check_->error_of(output), problem, "", options_, way.error).ok()) return ok();
+    return Error{Reason::failed_probe,
+                 "The kernel " + to_text(way.schedules[0]) + " computes " + short_name(problem) + " wrongly."};
+  }
+
   Backend& backend_;
   const Anchor& anchor_;
   const std::vector<Choice>& ways_;
   LayerBenchOptions options_;
   std::vector<std::unique_ptr<PreparedLayer>> layers_;
+  std::unique_ptr<LayerCheck> check_;
   Clock::time_point begin_ = Clock::now();
 };
 

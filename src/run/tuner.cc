@@ -32,6 +32,12 @@ Interval median_interval(std::vector<double> values, double deviations) {
   return {values[at], values[values.size() - 1 - at]};
 }
 
+// Errors that speak against one way alone.
+bool takes_out(Reason reason) {
+  return reason == Reason::over_memory_budget || reason == Reason::failed_probe || reason == Reason::out_of_memory ||
+         reason == Reason::device_unusable;
+}
+
 class Tuning {
  public:
   Tuning(std::span<const double> errors, TuneClock& clock, const TuneRule& rule)
@@ -70,7 +76,7 @@ class Tuning {
       for (int i = 0; i < rule_.first_looks; ++i) {
         if (clock_.spent() > rule_.most_seconds) return false;
         auto seconds = clock_.seconds(way);
-        if (!seconds.ok() && seconds.error().reason == Reason::over_memory_budget) break;
+        if (!seconds.ok() && takes_out(seconds.error().reason)) break;
         if (!seconds.ok()) return seconds.take_error();
         best = std::min(best, *seconds);
         if (best > 4 * rule_.screen * least) break;  // hopeless, and slow to ask again

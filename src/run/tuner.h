@@ -19,8 +19,8 @@ namespace sparkle {
 class TuneClock {
  public:
   virtual ~TuneClock() = default;
-  // One sample of a way, in seconds. An error takes the way out where its reason is out of the question for good (memory), and
-  // ends the tuning elsewhere.
+  // One sample of a way, in seconds. An error takes the way out where its reason is out of the question for good (memory,
+  // wrong results), and ends the tuning elsewhere.
   virtual Result<double> seconds(size_t way) = 0;
   virtual void drop(size_t) {}  // the way is not asked for again
   virtual double spent() const = 0;

@@ -114,11 +114,16 @@ class FailingClock final : public TuneClock {
 };
 TEST(Tuner, AWayThatDoesNotFitMemoryIsOutAndOtherErrorsEnd) {
   const std::vector<double> errors(2, 0);
-  FailingClock large(Reason::over_memory_budget), broken(Reason::internal);
-  const auto verdict = tune(errors, large, {});
-  ASSERT_TRUE(verdict.ok());
-  EXPECT_EQ(verdict->chosen, 0u);
-  EXPECT_EQ(verdict->finalists, 1u);
+  // Too large, wrong, or refused by the driver.
+  for (const Reason reason :
+       {Reason::over_memory_budget, Reason::out_of_memory, Reason::failed_probe, Reason::device_unusable}) {
+    FailingClock out(reason);
+    const auto verdict = tune(errors, out, {});
+    ASSERT_TRUE(verdict.ok());
+    EXPECT_EQ(verdict->chosen, 0u);
+    EXPECT_EQ(verdict->finalists, 1u);
+  }
+  FailingClock broken(Reason::internal);
   EXPECT_EQ(tune(errors, broken, {}).error().reason, Reason::internal);
 }
 
@@ -195,13 +200,13 @@ Tuned tune_layers(const std::vector<NamedProblem>& layers, const Device& believe
   return result;
 }
 
-std::vector<NamedProblem> real_layers() {
-  auto layers = read_layers(SPARKLE_SOURCE_DIR "/shapes/layers.csv");
+std::vector<NamedProblem> real_layers(const std::string& list = "layers") {
+  auto layers = read_layers(SPARKLE_SOURCE_DIR "/shapes/" + list + ".csv");
   EXPECT_TRUE(layers.ok());
   return layers.ok() ? std::move(*layers) : std::vector<NamedProblem>{};
 }
-Device real_device() {
-  auto device = load_device(SPARKLE_SOURCE_DIR "/devices/epyc-zen4.json");
+Device real_device(const std::string& name = "epyc-zen4") {
+  auto device = load_device(SPARKLE_SOURCE_DIR "/devices/" + name + ".json");
   EXPECT_TRUE(device.ok());
   return device.ok() ? std::move(*device) : Device{};
 }
@@ -216,6 +221,71 @@ TEST(Tuner, TwentyTunesWithNoiseGiveOneStore) {
     for (uint64_t seed = 1; seed <= 20; ++seed) hashes.insert(hash_text(tune_layers(layers, believed, real, seed).store));
     EXPECT_EQ(hashes.size(), 1u) << wrong.what;
   }
+}
+
+// GPUs have more ways that are nearly as good as each other: tiles of the same size cut among threads in another way.
+TEST(Tuner, TunesOfGpusGiveOneStore) {
+  for (const char* name : {"radeon-rx-7900-xtx", "h200-vulkan", "lavapipe"}) {
+    const std::vector<NamedProblem> layers = real_layers("resnet50");
+    const Device believed = real_device(name);
+    Device real = believed;
+    scale_level(real, "shared", 0.25);
+    std::set<uint64_t> hashes;
+    for (uint64_t seed = 1; seed <= 10; ++seed) hashes.insert(hash_text(tune_layers(layers, believed, real, seed).store));
+    EXPECT_EQ(hashes.size(), 1u) << name;
+  }
+}
+
+// Subgroups of 32 and of 64 are ways of their own on RDNA3. Whichever is faster there is found, kept, and planned with.
+TEST(Tuner, DecidesBetweenSubgroupsSplitsAndTiles) {
+  const Device device = real_device("radeon-rx-7900-xtx");
+  auto problem = parse_conv("ic512ih7oc512oh7kh3ph1");
+  ASSERT_TRUE(problem.ok());
+  const AnchorCall call = call_of(*problem);
+  PlanOptions options;
+  options.algorithm = "gemm";
+  const auto found = ways(call, device, options);
+  ASSERT_TRUE(found.ok());
+  const auto tile = [&](size_t way) { return std::get<TileSchedule>((*found)[way].schedules[0]); };
+  std::set<std::pair<int, int>> tiles;
+  std::set<int> splits;
+  for (size_t i = 0; i < found->size(); ++i) tiles.insert({tile(i).m, tile(i).n}), splits.insert(tile(i).split);
+  EXPECT_GT(tiles.size(), 4u);
+  EXPECT_GT(splits.size(), 1u);
+  for (const int subgroup : {32, 64})
+    for (const bool split : {false, true}) {
+      std::vector<double> truth;
+      for (size_t i = 0; i < found->size(); ++i) {
+        const TileSchedule t = tile(i);
+        const bool wanted = t.subgroup == subgroup && (t.split > 1) == split && t.variant == "implicit";
+        truth.push_back(1e-3 * (wanted ? 1 : 1.2) * (1 + 0.01 * std::abs(t.m - 64) / 16));
+      }
+      const TuneVerdict verdict = verdict_of(truth, 0.05, 7);
+      const TileSchedule chosen = tile(verdict.chosen);
+      EXPECT_EQ(chosen.subgroup, subgroup);
+      EXPECT_EQ(chosen.split > 1, split);
+      TuningStore store(TuningStore::header_for(device));
+      store.put(tuning_key(call, options), {"gemm", to_text((*found)[verdict.chosen].schedules[0])});
+      PlanOptions tuned = options;
+      tuned.tuning = &store;
+      const auto planned = choose(call, device, tuned);
+      ASSERT_TRUE(planned.ok());
+      EXPECT_TRUE(planned->tuned);
+      EXPECT_EQ(std::get<TileSchedule>(planned->schedules[0]), chosen);
+    }
+}
+
+TEST(Tuner, StoresBelongToADriver) {
+  Device device = real_device("radeon-rx-7900-xtx");
+  device.driver = "radv Mesa 25.0.7";
+  const TuningStore store(TuningStore::header_for(device));
+  EXPECT_TRUE(TuningStore::parse(store.to_text(), TuningStore::header_for(device)).ok());
+  Device newer = device;
+  newer.driver = "radv Mesa 25.1.0";
+  const auto other = TuningStore::parse(store.to_text(), TuningStore::header_for(newer));
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().reason, Reason::bad_input);
+  EXPECT_NE(TuningStore::kept_path(device), TuningStore::kept_path(newer));
 }
 
 TEST(Tuner, WrongDevicesAreMadeUpFor) {

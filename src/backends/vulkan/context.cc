@@ -28,6 +28,12 @@ Result<std::shared_ptr<Context>> Context::open(std::shared_ptr<Instance> instanc
   return context;
 }
 
+std::shared_ptr<Context> Context::described(PhysicalDevice device) {
+  std::shared_ptr<Context> context(new Context);
+  context->described_ = std::move(device);
+  return context;
+}
+
 Status Context::open_device() {
   const PhysicalDevice& p = physical();
   uint32_t count = 0;

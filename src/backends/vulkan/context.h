@@ -43,11 +43,13 @@ struct Queue {
 class Context {
  public:
   static Result<std::shared_ptr<Context>> open(std::shared_ptr<Instance> instance, size_t index, const ContextOptions& options);
+  // A device that is not here: what makers of kernels ask of one, and nothing to run on.
+  static std::shared_ptr<Context> described(PhysicalDevice device);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  const PhysicalDevice& physical() const { return instance_->devices()[index_]; }
+  const PhysicalDevice& physical() const { return instance_ ? instance_->devices()[index_] : described_; }
   const Instance& instance() const { return *instance_; }
   const Features& features() const { return physical().features; }
   const ContextOptions& options() const { return options_; }
@@ -71,6 +73,7 @@ class Context {
 
   std::shared_ptr<Instance> instance_;
   size_t index_ = 0;
+  PhysicalDevice described_;  // where there is no instance
   ContextOptions options_;
   VolkDeviceTable table_{};
   VkDevice device_ = VK_NULL_HANDLE;

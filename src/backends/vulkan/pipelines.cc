@@ -35,6 +35,7 @@ double PipelineReport::statistic(std::string_view wanted, double missing) const 
 Pipelines::Pipelines(std::shared_ptr<Context> context) : context_(std::move(context)) { load(); }
 
 Pipelines::~Pipelines() {
+  if (!context_) return;
   save();
   const auto& vk = context_->vk();
   for (auto& [key, pipeline] : pipelines_) vk.vkDestroyPipeline(context_->device(), pipeline->handle, nullptr);

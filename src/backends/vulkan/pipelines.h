@@ -39,18 +39,21 @@ struct PipelineRequest {
 class Pipelines {
  public:
   explicit Pipelines(std::shared_ptr<Context> context);
-  ~Pipelines();
+  virtual ~Pipelines();
   // Errors: internal for a shader that there is not, else what the driver says.
   Result<const Pipeline*> get(const PipelineRequest& request);
   // The same from words that were made at run time; `name` identifies them.
-  Result<const Pipeline*> get(const std::string& name, std::span<const uint32_t> words, std::span<const uint32_t> constants,
-                              uint32_t subgroup);
+  virtual Result<const Pipeline*> get(const std::string& name, std::span<const uint32_t> words,
+                                      std::span<const uint32_t> constants, uint32_t subgroup);
   size_t count() const;
   // Errors: device_unusable where the driver tells nothing.
   Result<PipelineReport> report(const Pipeline& pipeline);
   std::vector<const Pipeline*> all() const;
   // Writes the driver's compiled code for the next process. Nothing where there is no folder for it.
   void save();
+
+ protected:
+  Pipelines() = default;  // without a driver
 
  private:
   std::string file() const;

@@ -146,12 +146,12 @@ class BackendOfDevice final : public VulkanBackend {
     SPARKLE_TRY(complete, reached(compute_));
     const std::lock_guard recording_lock(recorded.mutex);
     bool fresh = false;
-    SPARKLE_TRY(recording, recorded.recording(slots, options.timestamps, complete, fresh));
+    SPARKLE_TRY(recording, recorded.recording(slots, options.timestamps && keeps_time(), complete, fresh));
     recordings_ += fresh;
     SPARKLE_TRY(token, send(shop_.context->compute(), compute_, recording->commands, options.after, options.keep_alive));
     ++submissions_;
     recording->last_use = token.value;
-    if (options.timestamps) {
+    if (options.timestamps && keeps_time()) {
       const std::lock_guard lock(mutex_);
       timed_[token.value] = {recording->queries, recorded.launches()};
       while (timed_.size() > 16) timed_.erase(timed_.begin());
@@ -231,7 +231,11 @@ class BackendOfDevice final : public VulkanBackend {
     return ok();
   }
 
+  bool keeps_time() const override { return shop_.context->compute().timestamp_bits > 0; }
+  uint64_t transfers() const override { return copies_.load(); }
   Result<std::vector<StepTime>> timestamps(Token token) override {
+    if (!keeps_time())
+      return Error{Reason::device_unusable, "The driver of '" + device().name + "' keeps no time; measure without steps."};
     const std::lock_guard lock(mutex_);
     const auto at = timed_.find(token.value);
     if (at == timed_.end()) return Error{Reason::bad_usage, "This submission was made without timestamps."};
@@ -357,6 +361,7 @@ class BackendOfDevice final : public VulkanBackend {
 }  // namespace
 
 Result<std::shared_ptr<DeviceBuffer>> Workshop::upload(const void* bytes, int64_t size) const {
+  if (!memory) return std::make_shared<DeviceBuffer>(VK_NULL_HANDLE, 0, size);  // nothing will run
   SPARKLE_TRY(buffer, memory->allocate(size, MemoryUse::record));
   std::memcpy(buffer->host(), bytes, static_cast<size_t>(size));
   return buffer;

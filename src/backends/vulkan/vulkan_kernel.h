@@ -13,7 +13,7 @@ namespace sparkle::vulkan {
 // What makers work with.
 struct Workshop {
   std::shared_ptr<Context> context;
-  std::shared_ptr<Memory> memory;
+  std::shared_ptr<Memory> memory;  // nullptr: kernels are made and never run
   std::shared_ptr<Pipelines> pipelines;
   // A buffer with these bytes in it, readable by shaders.
   Result<std::shared_ptr<DeviceBuffer>> upload(const void* bytes, int64_t size) const;

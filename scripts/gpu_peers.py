@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+"""PyTorch (cuDNN, cuBLAS) on the layers of shapes/*.csv, and a table of Sparkle's times beside it.
+
+  gpu_peers.py time  --layers shapes/resnet50.csv ... --output peers.json [--device cuda] [--whole 1,32]
+  gpu_peers.py table --ours FOLDER --peers peers.json
+
+`time` measures on the layers' own names, bias added and no activation: medians of device events around bursts of calls, cudnn.benchmark on,
+inputs resident. Ways: f32 (TF32 off), tf32 (the matrix units with inputs rounded to 10 bits), f16 (channels last, sums in f32). On a CPU
+PyTorch's own kernels are timed by the clock; that only tries the program. The file is rewritten after every layer, so that an end before the
+end loses nothing. `table` reads layers_*.json and model_*.json of `scripts/gpu` and prints times and quotients: above 1 Sparkle is faster.
+"""
+import argparse
+import csv
+import json
+import math
+import pathlib
+import statistics
+import sys
+import time
+
+WAYS = ("f32", "tf32", "f16")
+BURST_SECONDS = 0.01  # of calls between two events
+BURSTS = 9
+
+
+def read_layers(path):
+    """Rows as `sparkle bench --layers` reads them: columns by name, missing ones at their defaults."""
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    layers = []
+    for row in rows:
+        number = lambda key, default: int(row[key]) if row.get(key) else default
+        layers.append({
+            "name": row["name"],
+            "n": number("n", 1), "c": number("c", 1), "h": number("h", 1), "w": number("w", 1),
+            "k": number("k", 1), "r": number("r", 1), "s": number("s", 1),
+            "stride": (number("stride_h", 1), number("stride_w", 1)),
+            "pad": (number("pad_h", 0), number("pad_w", 0)),
+            "dilation": (number("dil_h", 1), number("dil_w", 1)),
+            "groups": number("groups", 1),
+            "kind": row.get("kind") or "conv",
+        })
+    return layers
+
+
+def flops_of(layer):
+    if layer["kind"] == "gemm":
+        return 2 * layer["k"] * layer["c"] * layer["h"] * layer["w"] * layer["n"]
+    out = 1
+    for axis, size, taps in ((0, layer["h"], layer["r"]), (1, layer["w"], layer["s"])):
+        seen = (taps - 1) * layer["dilation"][axis] + 1
+        out *= (size + 2 * layer["pad"][axis] - seen) // layer["stride"][axis] + 1
+    return 2 * layer["n"] * out * layer["k"] * layer["c"] // layer["groups"] * layer["r"] * layer["s"]
+
+
+class Clock:
+    """Seconds of a call: the device's events on a GPU, the host's clock elsewhere."""
+
+    def __init__(self, torch, device):
+        self.torch, self.gpu = torch, device == "cuda"
+
+    def burst(self, call, count):
+        if not self.gpu:
+            begin = time.perf_counter()
+            for _ in range(count):
+                call()
+            return time.perf_counter() - begin
+        begin, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        for _ in range(count):
+            call()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end) * 1e-3
+
+    def median(self, call):
+        for _ in range(3):  # the first calls choose an algorithm
+            self.burst(call, 1)
+        one = max(self.burst(call, 1), 1e-6)
+        count = max(1, min(1000, int(BURST_SECONDS / one)))
+        samples = [self.burst(call, count) / count for _ in range(BURSTS)]
+        return statistics.median(samples), min(samples)
+
+
+def switch_tf32(torch, on):
+    torch.backends.cuda.matmul.allow_tf32 = on
+    torch.backends.cudnn.allow_tf32 = on
+
+
+def time_layer(torch, clock, device, layer, way):
+    functional = torch.nn.functional
+    dtype = torch.float16 if way == "f16" else torch.float32
+    switch_tf32(torch, way == "tf32")
+    random = torch.Generator(device=device).manual_seed(1)
+    make = lambda *shape: torch.randn(*shape, generator=random, device=device, dtype=torch.float32).to(dtype)
+    if layer["kind"] == "gemm":
+        a, b = make(layer["k"], layer["c"]), make(layer["c"], layer["h"] * layer["w"])
+        call = lambda: torch.mm(a, b)
+    else:
+        x = make(layer["n"], layer["c"], layer["h"], layer["w"])
+        w = make(layer["k"], layer["c"] // layer["groups"], layer["r"], layer["s"]) / math.sqrt(layer["c"] * layer["r"] * layer["s"])
+        bias = make(layer["k"])
+        if way == "f16":
+            x, w = x.contiguous(memory_format=torch.channels_last), w.contiguous(memory_format=torch.channels_last)
+        call = lambda: functional.conv2d(x, w, bias, layer["stride"], layer["pad"], layer["dilation"], layer["groups"])
+    with torch.inference_mode():
+        median, least = clock.median(call)
+    return {"median_ms": median * 1e3, "min_ms": least * 1e3, "gflops": flops_of(layer) / median * 1e-9}
+
+
+def resnet50(torch):
+    """torchvision's network where it is installed, else the same layers put together here."""
+    try:
+        import torchvision
+        return torchvision.models.resnet50(weights=None), "torchvision " + torchvision.__version__
+    except ImportError:
+        pass
+    nn = torch.nn
+
+    class Block(nn.Module):
+        def __init__(self, c, middle, k, stride):
+            super().__init__()
+            self.first, self.second = nn.Conv2d(c, middle, 1), nn.Conv2d(middle, middle, 3, stride, 1)
+            self.third = nn.Conv2d(middle, k, 1)
+            self.short = nn.Conv2d(c, k, 1, stride) if c != k or stride != 1 else nn.Identity()
+
+        def forward(self, x):
+            relu = nn.functional.relu
+            return relu(self.third(relu(self.second(relu(self.first(x))))) + self.short(x))
+
+    parts, c = [nn.Conv2d(3, 64, 7, 2, 3), nn.ReLU(), nn.MaxPool2d(3, 2, 1)], 64
+    for stage, (blocks, middle) in enumerate(((3, 64), (4, 128), (6, 256), (3, 512))):
+        for block in range(blocks):
+            parts.append(Block(c, middle, 4 * middle, 2 if stage > 0 and block == 0 else 1))
+            c = 4 * middle
+    return nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000)), "its layers, without batch normalisation"
+
+
+def time_network(torch, clock, device, batch, way):
+    network, what = resnet50(torch)
+    network = network.eval().to(device)
+    x = torch.randn(batch, 3, 224, 224, device=device)
+    if way == "f16":
+        network = network.half().to(memory_format=torch.channels_last)
+        x = x.half().contiguous(memory_format=torch.channels_last)
+    switch_tf32(torch, way == "tf32")
+    with torch.inference_mode():
+        median, least = clock.median(lambda: network(x))
+    return {"median_ms": median * 1e3, "min_ms": least * 1e3, "network": what}
+
+
+def ways_on(device):
+    return WAYS if device == "cuda" else ("f32",)
+
+
+def measure(arguments):
+    layers = {}
+    for path in arguments.layers:
+        for layer in read_layers(path):
+            layers.setdefault(layer["name"], layer)
+    try:
+        import torch
+    except ImportError as error:
+        print(f"gpu_peers: PyTorch cannot be imported here ({error}); {len(layers)} layers were read, nothing is measured.", file=sys.stderr)
+        return 3
+    device = arguments.device
+    if device == "cuda" and not torch.cuda.is_available():
+        print("gpu_peers: PyTorch sees no GPU here; nothing is measured (--device cpu tries the program).", file=sys.stderr)
+        return 3
+    torch.backends.cudnn.benchmark = True
+    clock = Clock(torch, device)
+    result = {
+        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version() if device == "cuda" else None,
+        "ways": {"f32": "TF32 off", "tf32": "TF32 on", "f16": "channels last"},
+        "layers": {},
+        "networks": {},
+    }
+
+    def keep():
+        part = arguments.output + ".part"
+        pathlib.Path(part).write_text(json.dumps(result, indent=1) + "\n")
+        pathlib.Path(part).replace(arguments.output)
+
+    def attempt(into, call):
+        for way in ways_on(device):
+            try:
+                into[way] = call(way)
+            except Exception as error:  # a layer that the peer cannot do, or has no memory for, is a row that says so
+                into[way] = {"error": str(error).splitlines()[0] if str(error) else type(error).__name__}
+        keep()
+
+    keep()
+    for layer in layers.values():
+        attempt(result["layers"].setdefault(layer["name"], {}), lambda way: time_layer(torch, clock, device, layer, way))
+        print(layer["name"], {way: round(row.get("median_ms", math.nan), 4) for way, row in result["layers"][layer["name"]].items()}, flush=True)
+    for batch in arguments.whole:
+        attempt(result["networks"].setdefault(f"resnet50_n{batch}", {}), lambda way: time_network(torch, clock, device, batch, way))
+    return 0
+
+
+def read_json(path):
+    try:
+        return json.loads(pathlib.Path(path).read_text())
+    except (OSError, ValueError) as error:
+        print(f"gpu_peers: '{path}' is left out: {error}", file=sys.stderr)
+        return None
+
+
+def our_times(folder):
+    """Name -> {what: ms} of layers_*.json (a list in fp32), matrix_*.json (matrix units allowed) and model_*.json."""
+    ours = {}
+    for path in sorted(pathlib.Path(folder).glob("*.json")):
+        what, _, rest = path.stem.partition("_")
+        if what not in ("layers", "matrix", "model"):
+            continue
+        data = read_json(path)
+        if data is None:
+            continue
+        if what == "model":
+            name, _, kind = rest.partition(".")
+            total = data.get("total", {})
+            if "median_ms" in total:
+                ours.setdefault(name, {})[kind or "layers"] = total.get("steps_ms") or total["median_ms"]
+            continue
+        for row in data.get("rows", []):
+            if "median_ms" in row:
+                ours.setdefault(row["name"], {})[what] = row["median_ms"]
+    return ours
+
+
+def print_table(ours, peers):
+    rows = {**(peers or {}).get("layers", {}), **(peers or {}).get("networks", {})}
+    if peers:
+        print(f"{peers.get('device')}; torch {peers.get('torch')}, CUDA {peers.get('cuda')}, cuDNN {peers.get('cudnn')}")
+    print("ms; ours: fp32, and with matrix units (inputs rounded to f16); quotients: the peer's time over ours, above 1 Sparkle is faster")
+    print(f"{'layer':28s} {'ours':>9s} {'matrix':>9s} {'f32':>9s} {'tf32':>9s} {'f16':>9s} {'f32/ours':>9s} {'f16/matrix':>10s}")
+    shares = {"f32": [], "f16": []}
+    number = lambda value: f"{value:9.4f}" if value else f"{'-':>9s}"
+    for name in sorted(set(ours) | set(rows)):
+        mine = ours.get(name, {})
+        times = {way: rows.get(name, {}).get(way, {}).get("median_ms") for way in WAYS}
+        plain, matrix = mine.get("layers"), mine.get("matrix")
+        quotients = {}
+        for way, own in (("f32", plain), ("f16", matrix)):
+            if own and times[way]:
+                quotients[way] = times[way] / own
+                shares[way].append(quotients[way])
+        text = lambda way: f"{quotients[way]:9.3f}" if way in quotients else f"{'-':>9s}"
+        print(f"{name:28.28s} {number(plain)} {number(matrix)} {number(times['f32'])} {number(times['tf32'])} {number(times['f16'])} "
+              f"{text('f32')} {text('f16'):>10s}")
+    for way, values in shares.items():
+        if values:
+            mean = math.exp(sum(math.log(v) for v in values) / len(values))
+            print(f"geometric mean of {way} over ours: {mean:.3f} ({len(values)} rows)")
+
+
+def table(arguments):
+    ours = our_times(arguments.ours)
+    if not ours:
+        print(f"gpu_peers: '{arguments.ours}' holds no times of Sparkle's.", file=sys.stderr)
+        return 3
+    print_table(ours, read_json(arguments.peers) if arguments.peers else None)
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    timing = commands.add_parser("time", help="measure PyTorch")
+    timing.add_argument("--layers", nargs="+", required=True, metavar="FILE.csv")
+    timing.add_argument("--output", required=True, metavar="FILE.json")
+    timing.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    timing.add_argument("--whole", default=[], type=lambda text: [int(n) for n in text.split(",")], help="batches of the whole ResNet-50: 1,32")
+    timing.set_defaults(call=measure)
+    tables = commands.add_parser("table", help="print Sparkle's times beside them")
+    tables.add_argument("--ours", required=True, metavar="FOLDER")
+    tables.add_argument("--peers", metavar="FILE.json")
+    tables.set_defaults(call=table)
+    arguments = parser.parse_args()
+    return arguments.call(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
