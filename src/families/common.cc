@@ -10,8 +10,8 @@ namespace sparkle {
 // machine was busy, once kept, would pick the wrong unit for good.
 constexpr std::array<std::string_view, 4> kServedUnits = {"avx512", "avx2", "sve", "neon"};
 constexpr std::array<std::string_view, 1> kVulkanUnits = {"fma-f32"};
-// Units of GPUs that only stages on 16-bit operands use.
-constexpr std::array<std::string_view, 1> kVulkanHalfUnits = {"coopmat-f16"};
+// Units of GPUs that only stages on 16-bit operands use, of whatever size (gemm_tiles.h).
+constexpr std::string_view kVulkanHalfUnits = "coopmat-f16";
 // Units that only stages on 8-bit integers use.
 constexpr std::array<std::string_view, 4> kIntegerUnits = {"avx512-vnni", "avx-vnni", "avx2-int16", "neon-dot"};
 constexpr std::array<std::string_view, 1> kVulkanIntegerUnits = {"dot-i8"};
@@ -24,7 +24,8 @@ bool has_kernels(const Device& device, const MathUnit& unit) {
   switch (device.kind) {
     case DeviceKind::cpu: return listed(kServedUnits) || listed(kIntegerUnits);
     case DeviceKind::vulkan:
-      return listed(kVulkanUnits) || listed(kVulkanIntegerUnits) || listed(kVulkanHalfUnits) || listed(kByteUnits);
+      return listed(kVulkanUnits) || listed(kVulkanIntegerUnits) || unit.name.starts_with(kVulkanHalfUnits) ||
+             listed(kByteUnits);
     case DeviceKind::cuda: return false;
   }
   return false;
