@@ -54,7 +54,7 @@ void print(const Device& d, const std::string& source, const std::string& note) 
                 rate(u.flops_per_second, "FLOP").c_str(), rate(total, "FLOP").c_str(),
                 has_kernels(d, u) ? "" : "  no kernel yet");
   }
-  if (d.launch_seconds > 0) std::printf("  one step costs at least %.2f us\n", d.launch_seconds * 1e6);
+  if (d.launch_seconds > 0) std::printf("  one launch costs %.2f us\n", d.launch_seconds * 1e6);
 }
 
 int devices(const CommonOptions& common, bool calibrate) {

@@ -219,6 +219,9 @@ TEST(Codegen, Vega10) { check_chip(kVega10); }
 // Whether the device has what the shader declares (numbers of the SPIR-V specification).
 bool served(std::span<const uint32_t> words, const vulkan::Features& f) {
   for (size_t at = 5; at < words.size() && words[at] >> 16; at += words[at] >> 16) {
+    if ((words[at] & 0xffff) == 10 &&
+        reinterpret_cast<const char*>(&words[at + 1]) == std::string("SPV_NV_cooperative_matrix2"))
+      if (!f.cooperative_groups) return false;
     if ((words[at] & 0xffff) != 17) continue;
     switch (words[at + 1]) {
       case 9:

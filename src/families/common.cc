@@ -10,7 +10,8 @@ namespace sparkle {
 // machine was busy, once kept, would pick the wrong unit for good.
 constexpr std::array<std::string_view, 4> kServedUnits = {"avx512", "avx2", "sve", "neon"};
 constexpr std::array<std::string_view, 1> kVulkanUnits = {"fma-f32"};
-// Units of GPUs that only stages on 16-bit operands use: fma-f16 tells that kernels may read and write such tensors.
+// Units of GPUs that only stages on 16-bit operands use: matrix units of whatever size (gemm_tiles.h), and fma-f16, which
+// tells that kernels may read and write such tensors.
 constexpr std::array<std::string_view, 2> kVulkanHalfUnits = {"coopmat-f16", "fma-f16"};
 // Units that only stages on 8-bit integers use.
 constexpr std::array<std::string_view, 4> kIntegerUnits = {"avx512-vnni", "avx-vnni", "avx2-int16", "neon-dot"};
@@ -24,7 +25,9 @@ bool has_kernels(const Device& device, const MathUnit& unit) {
   switch (device.kind) {
     case DeviceKind::cpu: return listed(kServedUnits) || listed(kIntegerUnits);
     case DeviceKind::vulkan:
-      return listed(kVulkanUnits) || listed(kVulkanIntegerUnits) || listed(kVulkanHalfUnits) || listed(kByteUnits);
+      return listed(kVulkanUnits) || listed(kVulkanIntegerUnits) || listed(kByteUnits) ||
+             std::any_of(kVulkanHalfUnits.begin(), kVulkanHalfUnits.end(),
+                         [&](std::string_view name) { return unit.name.starts_with(name); });
     case DeviceKind::cuda: return false;
   }
   return false;

@@ -40,8 +40,9 @@ Cost cost_of(const Footprint& f, const Schedule& schedule, const Device& device)
     exposed += alone / rate;
   }
   cost.seconds += exposed + kCallSeconds * f.calls / std::min(speedup, cores);
-  if (device.launch_seconds > cost.seconds) cost.bound = "launch";
-  cost.seconds += device.launch_seconds;
+  const double launches = device.launch_seconds * f.launches;
+  if (launches > cost.seconds) cost.bound = "launch";
+  cost.seconds += launches;
   return cost;
 }
 

@@ -78,6 +78,7 @@ Result<OpenBackend> open_vulkan(const BackendOptions& o) {
   }
   if (kept) open.roofs_file = kept->path, open.roofs_measured_at = kept->measured_at;
   open.note = opened.name + ", " + device.name + ", " + device.driver;
+  for (const std::string& speed : backend->speeds()) open.note += "; " + speed;
   for (const std::string& finding : backend->findings()) open.note += "; banned " + finding;
   open.backend = backend;
   return open;

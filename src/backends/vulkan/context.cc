@@ -67,6 +67,8 @@ Status Context::open_device() {
   auto f10 = structure<VkPhysicalDeviceFeatures2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2);
   auto coop = structure<VkPhysicalDeviceCooperativeMatrixFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
+  auto groups = structure<VkPhysicalDeviceCooperativeMatrix2FeaturesNV>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV);
   auto executable = structure<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR);
   void** next = &f10.pNext;
@@ -90,6 +92,11 @@ Status Context::open_device() {
     chain(coop);
     coop.cooperativeMatrix = VK_TRUE;
     extensions.push_back(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
+  }
+  if (f.cooperative_groups) {
+    chain(groups);
+    groups.cooperativeMatrixWorkgroupScope = groups.cooperativeMatrixFlexibleDimensions = VK_TRUE;
+    extensions.push_back(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME);
   }
   if (options_.capture && f.statistics) {
     chain(executable);

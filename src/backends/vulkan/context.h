@@ -15,6 +15,7 @@ struct Faults {
   int64_t memory_bytes = 0;          // allocations beyond so many bytes fail; 0: none
   int lost_at_submit = 0;            // the so many-th submission and all later ones report a lost device; 0: none
   std::string nothing, slow, crash;  // "gemm/implicit": variants whose kernels do nothing, take seconds, end the process
+  std::string late;                  // what it computes is right, but takes some ms more
 };
 
 struct ContextOptions {

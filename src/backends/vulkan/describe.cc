@@ -5,6 +5,7 @@
 
 #include "backends/vulkan/cooperative.h"
 #include "backends/vulkan/instance.h"
+#include "families/gemm/gemm_tiles.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -57,6 +58,17 @@ MathUnit vector_unit(const char* name, DType type, int lanes, int k) {
   return unit;
 }
 
+MathUnit matrix_unit(const std::string& name, const Fragment& fragment) {
+  MathUnit unit;
+  unit.name = name;
+  unit.kind = UnitKind::matrix;
+  unit.m = fragment.m, unit.n = fragment.n, unit.k = fragment.k;
+  unit.input = DType::f16;
+  unit.accumulator = DType::f32;
+  unit.alignment = 8;
+  return unit;
+}
+
 void add_matrix_units(PhysicalDevice& device) {
   const auto list = reinterpret_cast<PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR>(
       vkGetInstanceProcAddr(volkGetLoadedInstance(), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
@@ -69,15 +81,36 @@ void add_matrix_units(PhysicalDevice& device) {
   for (const auto& p : all) {
     const bool halves = p.AType == VK_COMPONENT_TYPE_FLOAT16_KHR && p.BType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
                         p.CType == VK_COMPONENT_TYPE_FLOAT32_KHR && p.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR;
-    if (!halves || p.scope != VK_SCOPE_SUBGROUP_KHR || device.description.unit("coopmat-f16")) continue;
-    MathUnit unit;
-    unit.name = "coopmat-f16";
-    unit.kind = UnitKind::matrix;
-    unit.m = static_cast<int>(p.MSize), unit.n = static_cast<int>(p.NSize), unit.k = static_cast<int>(p.KSize);
-    unit.input = DType::f16;
-    unit.accumulator = DType::f32;
-    unit.alignment = 8;
-    device.description.units.push_back(unit);
+    const Fragment fragment{static_cast<int>(p.MSize), static_cast<int>(p.NSize), static_cast<int>(p.KSize)};
+    const std::string name = fragment_unit_name(fragment);
+    if (!halves || p.scope != VK_SCOPE_SUBGROUP_KHR || device.description.unit(name)) continue;
+    device.description.units.push_back(matrix_unit(name, fragment));
+  }
+}
+
+// Matrices of whole workgroups, in multiples of some size. A driver may keep shared memory for them: what of it is more than
+// tiles leave unused is taken from all kernels alike.
+void add_group_unit(PhysicalDevice& device, const VkPhysicalDeviceCooperativeMatrix2PropertiesNV& limits) {
+  const auto list = reinterpret_cast<PFN_vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV>(
+      vkGetInstanceProcAddr(volkGetLoadedInstance(), "vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV"));
+  uint32_t count = 0;
+  if (!list || list(device.handle, &count, nullptr) != VK_SUCCESS) return;
+  std::vector<VkCooperativeMatrixFlexibleDimensionsPropertiesNV> all(
+      count, structure<VkCooperativeMatrixFlexibleDimensionsPropertiesNV>(
+                 VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES_NV));
+  if (list(device.handle, &count, all.data()) < 0) return;
+  if (limits.cooperativeMatrixWorkgroupScopeMaxWorkgroupSize < kGroupThreads ||
+      limits.cooperativeMatrixFlexibleDimensionsMaxDimension < kMostGroupSide)
+    return;
+  for (const auto& p : all) {
+    const bool halves = p.AType == VK_COMPONENT_TYPE_FLOAT16_KHR && p.BType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
+                        p.CType == VK_COMPONENT_TYPE_FLOAT32_KHR && p.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR;
+    if (!halves || p.scope != VK_SCOPE_WORKGROUP_KHR || p.workgroupInvocations != kGroupThreads) continue;
+    device.description.units.push_back(matrix_unit(
+        kGroupUnit, {static_cast<int>(p.MGranularity), static_cast<int>(p.NGranularity), static_cast<int>(p.KGranularity)}));
+    const int64_t kept = limits.cooperativeMatrixWorkgroupScopeReservedSharedMemory;
+    device.description.limits.shared_bytes_per_group -= std::max<int64_t>(0, kept - kGroupReserved);
+    return;
   }
 }
 
@@ -97,6 +130,8 @@ void describe(PhysicalDevice& device) {
   auto v13 = structure<VkPhysicalDeviceVulkan13Properties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES);
   auto v12 = structure<VkPhysicalDeviceVulkan12Properties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES);
   auto v11 = structure<VkPhysicalDeviceVulkan11Properties>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES);
+  auto group = structure<VkPhysicalDeviceCooperativeMatrix2PropertiesNV>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_PROPERTIES_NV);
   auto properties = structure<VkPhysicalDeviceProperties2>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2);
   VkPhysicalDeviceProperties plain{};
   vkGetPhysicalDeviceProperties(device.handle, &plain);
@@ -118,6 +153,7 @@ void describe(PhysicalDevice& device) {
   chain(v11), chain(v12), chain(v13);
   if (device.has(VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME)) chain(core);
   if (device.has(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) chain(sms);
+  if (device.has(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME)) chain(group);
   vkGetPhysicalDeviceProperties2(device.handle, &properties);
   device.driver = std::string(v12.driverName) + " " + v12.driverInfo;
   std::copy(v11.driverUUID, v11.driverUUID + VK_UUID_SIZE, device.driver_id.begin());
@@ -129,6 +165,8 @@ void describe(PhysicalDevice& device) {
 
   auto coop = structure<VkPhysicalDeviceCooperativeMatrixFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR);
+  auto groups = structure<VkPhysicalDeviceCooperativeMatrix2FeaturesNV>(
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_2_FEATURES_NV);
   auto executable = structure<VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR>(
       VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR);
   auto f13 = structure<VkPhysicalDeviceVulkan13Features>(VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES);
@@ -138,6 +176,7 @@ void describe(PhysicalDevice& device) {
   next = &features.pNext;
   chain(f11), chain(f12), chain(f13);
   if (device.has(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME)) chain(coop);
+  if (device.has(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME)) chain(groups);
   if (device.has(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME)) chain(executable);
   vkGetPhysicalDeviceFeatures2(device.handle, &features);
 
@@ -149,6 +188,7 @@ void describe(PhysicalDevice& device) {
   f.dot = f13.shaderIntegerDotProduct && v13.integerDotProduct4x8BitPackedSignedAccelerated;
   f.subgroup_size = f13.subgroupSizeControl && (v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   f.cooperative = coop.cooperativeMatrix && f12.vulkanMemoryModel && f.f16;
+  f.cooperative_groups = f.cooperative && groups.cooperativeMatrixWorkgroupScope && groups.cooperativeMatrixFlexibleDimensions;
   f.keeps_nan = v12.shaderSignedZeroInfNanPreserveFloat32;
   f.statistics = executable.pipelineExecutableInfo;
   f.least_subgroup = v13.minSubgroupSize;
@@ -202,6 +242,7 @@ void describe(PhysicalDevice& device) {
     d.units.push_back(unit);
   }
   if (f.cooperative) add_matrix_units(device);
+  if (f.cooperative_groups) add_group_unit(device, group);
 }
 
 }  // namespace sparkle::vulkan

@@ -3,30 +3,61 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+#include <string>
+
 #include "backends/vulkan/shaders.h"
 
 namespace sparkle::vulkan {
 namespace {
 
-TEST(FragmentTypes, PlaceholdersBecomeTypesDeclaredBefore) {
-  const Shader* shader = shader_named("gemm_cooperative");
-  ASSERT_NE(shader, nullptr);
-  const auto words = with_fragment_types(shader->words);
-  ASSERT_EQ(words.size(), shader->words.size());  // instructions move, none is added
-  uint32_t half = 0, single = 0;
+// What the words say of their fragments, each id declared before it is used.
+struct Declared {
   int fragments = 0;
+  uint32_t scope = 0;
+  std::set<std::string> extensions;
+};
+Declared declared_by(std::span<const uint32_t> words) {
+  Declared d;
+  std::map<uint32_t, uint32_t> floats, constants, spec_ids, sizes;  // by id: width, value, SpecId, SpecId of what is declared
   for (size_t at = 5; at < words.size(); at += words[at] >> 16) {
-    ASSERT_GT(words[at] >> 16, 0u);
-    const uint32_t opcode = words[at] & 0xffff;
-    if (opcode == 22 && words[at + 2] == 16) half = words[at + 1];
-    if (opcode == 22 && words[at + 2] == 32) single = words[at + 1];
-    if (opcode != 4456) continue;
-    ++fragments;
-    ASSERT_NE(half, 0u);  // declared by now
-    ASSERT_NE(single, 0u);
-    EXPECT_TRUE(words[at + 2] == half || words[at + 2] == single);
+    const auto w = words.subspan(at, words[at] >> 16);
+    switch (words[at] & 0xffff) {
+      case 10: d.extensions.insert(reinterpret_cast<const char*>(&w[1])); break;
+      case 22: floats[w[1]] = w[2]; break;
+      case 43: constants[w[2]] = w[3]; break;
+      case 50: sizes[w[2]] = spec_ids[w[2]]; break;
+      case 71:
+        if (w[2] == 1) spec_ids[w[1]] = w[3];
+        break;
+      case 4456: {
+        ++d.fragments;
+        const uint32_t use = constants.at(w[6]);  // 0: left, 1: right, 2: sums
+        EXPECT_EQ(floats[w[2]], use == 2 ? 32u : 16u);
+        EXPECT_EQ(sizes[w[4]], use == 1 ? 28u : 26u);  // rows: k or m
+        EXPECT_EQ(sizes[w[5]], use == 0 ? 28u : 27u);  // columns: k or n
+        d.scope = constants.at(w[3]);
+        break;
+      }
+      default: break;
+    }
   }
-  EXPECT_EQ(fragments, 3);
+  return d;
+}
+
+TEST(FragmentTypes, PlaceholdersBecomeTypesAndSizesDeclaredBefore) {
+  const Shader *shader = shader_named("gemm_cooperative"), *group = shader_named("gemm_cooperative_group");
+  ASSERT_TRUE(shader && group);
+  for (const Shader* s : {shader, group}) {
+    const auto words = with_fragment_types(s->words);
+    ASSERT_EQ(words.size(), s->words.size());  // instructions move, none is added
+    const Declared d = declared_by(words);
+    EXPECT_EQ(d.fragments, 3);
+    EXPECT_EQ(d.scope, s == group ? 2u : 3u);  // workgroup, subgroup
+    EXPECT_TRUE(d.extensions.count("SPV_KHR_cooperative_matrix"));
+    EXPECT_EQ(d.extensions.count("SPV_NV_cooperative_matrix2"), s == group ? 1u : 0u);
+  }
 }
 
 TEST(FragmentTypes, OtherWordsStayAsTheyAre) {

@@ -65,9 +65,10 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
   if (is_integer(stage.inputs)) return make_integer_gemm(stage, *tile, shop, constants);
   SPARKLE_TRY(halves, in_halves(stage, shop));
   const auto& params = std::get<GemmParams>(stage.params);
-  const bool fragments = tile->variant == "cooperative";
+  const bool fragments = on_fragments(*tile);
   if (params.halves != fragments)
-    return Error{Reason::type_not_served, "Of the gemm kernels for Vulkan only 'cooperative' rounds its operands, and always."};
+    return Error{Reason::type_not_served,
+                 "Of the gemm kernels for Vulkan only those on matrix units round their operands, and always."};
   SPARKLE_TRY(g, gemm_record(stage));
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (g.m == 0 || g.n == 0 || stage.outputs[0].elements() == 0) return kernel;

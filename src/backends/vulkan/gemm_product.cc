@@ -116,23 +116,29 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
     return ok();
   }
 
-  const bool fragments = tile.variant == "cooperative", emulated = tile.unit == kEmulatedUnit;
+  const bool fragments = on_fragments(tile), emulated = is_emulated(tile.unit), group = of_groups(tile);
   // Parts are whole steps of the tile; so many as there is work for.
   work.steps = round_up((g.k + tile.split - 1) / std::max(1, tile.split), tile.k);
   work.parts = std::max<int64_t>(1, (g.k + work.steps - 1) / std::max<int64_t>(1, work.steps));
   work.parts_along_z = work.parts;
   const bool partial = work.parts > 1;
   const TileNeeds needs = tile_needs(tile);
-  const std::string shader =
-      shader_for(!fragments ? "gemm_tile" : emulated ? "gemm_cooperative_emulated" : "gemm_cooperative", p.halves);
+  const std::string shader = shader_for(!fragments ? "gemm_tile"
+                                        : emulated ? "gemm_cooperative_emulated"
+                                        : group    ? "gemm_cooperative_group"
+                                                   : "gemm_cooperative",
+                                        p.halves);
   request.shader = shader;
-  request.subgroup = emulated ? 0 : static_cast<uint32_t>(tile.subgroup);
+  request.subgroup = emulated || group ? 0 : static_cast<uint32_t>(tile.subgroup);
   append(request.constants, {needs.threads, 1, 1});
   append(request.constants, partial ? Epilogue{} : p.epilogue);
   append(request.constants, {tile.m, tile.n, tile.k, tile.thread_m, tile.thread_n, p.vectors, p.packed, p.stores && !partial});
   append(request.constants, {g.filter[0], g.filter[1], g.filter[2], g.stride[0], g.stride[1], g.stride[2]});
   append(request.constants, {tile.pad, tile.unroll, partial});
-  if (fragments) append(request.constants, {tile.subgroup});
+  if (fragments) {
+    const Fragment f = fragment_of(tile);
+    append(request.constants, {tile.subgroup, f.m, f.n, f.k});
+  }
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
   work.pipeline = pipeline;
   work.groups = {groups_for(g.n, tile.n), groups_for(g.m, tile.m), 1};

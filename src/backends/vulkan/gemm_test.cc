@@ -174,7 +174,8 @@ void check(const std::string& variant, bool window, int cases, uint64_t seed, DT
 
 // The shader for matrix units with fragments in shared memory: the same text but for what a fragment is. Operands are numbers
 // of 16 bits, as drivers may round others up or down.
-void check_fragments(bool window, int cases, uint64_t seed, DType type = DType::f32) {
+void check_fragments(bool window, int cases, uint64_t seed, DType type = DType::f32, const Fragment& fragment = {},
+                     int lanes = 32) {
   SPARKLE_NEEDS_VULKAN(backend);
   if (!backend->context().features().f16) GTEST_SKIP() << "SKIP: the device has no 16-bit floats";
   for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
@@ -184,10 +185,12 @@ void check_fragments(bool window, int cases, uint64_t seed, DType type = DType::
     for (size_t operand : {0, 1})
       p.inputs[operand].fill([&] { return static_cast<double>(maker.random().between(-1024, 1024)) / 256; });
     TileSchedule s;
-    s.variant = "cooperative", s.unit = kEmulatedUnit;
-    s.subgroup = 32, s.pad = kFragmentPad, s.k = 32, s.depth = 2;
-    s.thread_m = 16, s.thread_n = 32;
-    s.m = type == DType::f32 && maker.kind().chance(50) ? 16 : 32, s.n = 32;
+    s.variant = "cooperative", s.unit = fragment_unit_name(fragment) + "-emulated";
+    // Software devices compile a large tile for seconds: only the usual size has tiles of several fragments.
+    const bool usual = fragment.m == 16 && fragment.n == 16;
+    s.subgroup = lanes, s.pad = kFragmentPad, s.k = usual ? 32 : 16, s.depth = 2;
+    s.thread_m = fragment.m, s.thread_n = usual ? 2 * fragment.n : fragment.n;
+    s.m = usual && (type == DType::f16 || maker.kind().chance(50)) ? 2 * fragment.m : fragment.m, s.n = s.thread_n;
     s.split = maker.kind().chance(30) ? static_cast<int>(maker.random().between(2, 4)) : 1;
     const uint32_t constants = maker.kind().chance(70) ? 2 : 0;
     auto wanted = reference_outputs(p.stage, p.inputs);
@@ -210,6 +213,18 @@ TEST(VulkanGemm, ImplicitWindow) { check("implicit", true, 40, 2000); }
 TEST(VulkanGemm, ImplicitDense) { check("implicit", false, 15, 3001); }
 TEST(VulkanGemm, FragmentsWindow) { check_fragments(true, 10, 4000); }
 TEST(VulkanGemm, FragmentsDense) { check_fragments(false, 4, 5001); }
+// Sizes that NVIDIA's and Intel's drivers list besides.
+TEST(VulkanGemm, FragmentsOfOtherSizes) {
+  uint64_t seed = 5100;
+  for (const Fragment& f :
+       {Fragment{16, 8, 16}, Fragment{16, 8, 8}, Fragment{8, 16, 16}, Fragment{8, 8, 16}, Fragment{8, 32, 16}})
+    check_fragments(seed % 2 == 0, 1, seed, DType::f32, f), seed += 101;
+}
+// As the threads of a whole workgroup multiply: one matrix, as large as the tile.
+TEST(VulkanGemm, FragmentsAsLargeAsTheTile) {
+  check_fragments(true, 2, 5700, DType::f32, {32, 64, 16}, 64);
+  check_fragments(false, 1, 5801, DType::f32, {64, 32, 16}, 128);
+}
 
 // Tensors of 16 bits in the same kernels.
 TEST(VulkanGemmHalves, Naive) { check("naive", true, 20, 8000, DType::f16); }

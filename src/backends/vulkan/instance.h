@@ -17,11 +17,12 @@ struct Features {
   bool i8 = false;   // 8-bit integers and their storage
   bool i16 = false;
   bool i64 = false;
-  bool dot = false;            // integer dot products that the hardware speeds up
-  bool subgroup_size = false;  // the size of subgroups may be demanded
-  bool cooperative = false;    // VK_KHR_cooperative_matrix
-  bool keeps_nan = false;      // shaders may demand that NaN, infinities and the sign of zero are kept
-  bool statistics = false;     // what the driver made of a shader may be read
+  bool dot = false;                 // integer dot products that the hardware speeds up
+  bool subgroup_size = false;       // the size of subgroups may be demanded
+  bool cooperative = false;         // VK_KHR_cooperative_matrix
+  bool cooperative_groups = false;  // matrices of whole workgroups in sizes of one's own: VK_NV_cooperative_matrix2
+  bool keeps_nan = false;           // shaders may demand that NaN, infinities and the sign of zero are kept
+  bool statistics = false;          // what the driver made of a shader may be read
   uint32_t least_subgroup = 0, most_subgroup = 0;
   bool host_sees_memory = false;  // device memory is the host's: integrated and software devices
 };

@@ -6,22 +6,12 @@
 #include <limits>
 #include <random>
 
+#include "backends/vulkan/trial_moves.h"
 #include "families/element.h"
 #include "families/walk.h"
 
 namespace sparkle::vulkan {
 namespace {
-
-TensorDesc described(DType type, const Dims& shape, bool channels_innermost, int64_t gap) {
-  TensorDesc d{type, shape, channels_innermost ? channels_last(shape) : row_major(shape)};
-  int64_t step = 1;
-  for (int i = d.layout.order.size() - 1; i >= 0; --i) {
-    const int axis = static_cast<int>(d.layout.order[i]);
-    d.layout.pitch[axis] = step;
-    step = step * shape[axis] + gap;
-  }
-  return d;
-}
 
 void add_epilogue(Stage& stage, const Epilogue& e, int64_t channels) {
   for (int i = 0; i < e.scale + e.bias; ++i) stage.inputs.push_back(dense_desc(DType::f32, {channels}));
@@ -112,30 +102,6 @@ Stage rows_stage(const StageParams& params, size_t operands, const Dims& result)
   return stage;
 }
 
-// Planes to pixels and back: what goes through shared memory where it can.
-std::vector<Stage> copy_stages(const StageParams& params) {
-  const TensorDesc planes = described(DType::f32, {2, 37, 5, 9}, false, 1),
-                   pixels = described(DType::f32, {2, 37, 5, 9}, true, 0);
-  return {{params, {planes}, {pixels}}, {params, {pixels}, {planes}}};
-}
-
-// The same scales on small tensors, channels in whole vectors and not.
-std::vector<Stage> resize_stages(const ResizeParams& p) {
-  std::vector<Stage> stages;
-  for (const int64_t wide : {3, 8}) {
-    Dims x, y;
-    for (size_t i = 0; i < p.scales.size(); ++i) {
-      x.push_back(p.scales[i] == 1 ? (i == 1 ? wide : 2) : 7);
-      y.push_back(std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(x.back()) * std::min(p.scales[i], 16.0))));
-    }
-    if (x.size() > 1) stages.push_back({p, {described(DType::f32, x, true, 0)}, {described(DType::f32, y, true, 0)}});
-  }
-  return stages;
-}
-
-// References of families that move elements read x as they write y.
-bool moves(Family family) { return family == Family::copy || family == Family::resize; }
-
 bool all_of_type(const Trial& t, DType wanted) {
   const auto same = [&](DType type) { return type == wanted; };
   return std::all_of(t.inputs.begin(), t.inputs.end(), same) && std::all_of(t.outputs.begin(), t.outputs.end(), same);
@@ -221,17 +187,16 @@ Status compare(Operand& got, Operand& wanted, double tolerance) {
 
 Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& schedule, std::chrono::nanoseconds timeout) {
   std::mt19937 random(7);
-  std::normal_distribution<float> normal;
   std::vector<Operand> inputs, outputs, wanted;
   std::vector<TensorView> in, out;
   // Where operands are rounded to 16 bits, drivers may round either way: they get numbers of 16 bits.
   const auto* product = std::get_if<GemmParams>(&stage.params);
   const bool rounded = product && product->halves;
-  for (const TensorDesc& d : stage.inputs) {
+  for (size_t i = 0; i < stage.inputs.size(); ++i) {
+    const TensorDesc& d = stage.inputs[i];
     Operand& operand = inputs.emplace_back(d);
-    const double spread = is_float(d.dtype) ? 1 : 60;  // of integers: most values of a byte
     for_each_index(d.shape, [&](const Dims& at) {
-      const double value = spread * static_cast<double>(normal(random));
+      const double value = trial_value(stage, i, random);
       store_element(d.dtype, rounded ? rounded_to_half(value) : value, element_at(operand.view(), at));
     });
   }
@@ -253,6 +218,10 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
   std::vector<Operand> copies;
   if (halves)
     for (Operand& o : inputs) {
+      if (o.desc.dtype != DType::f16) {
+        copies.push_back(o);
+        continue;
+      }
       Operand& copy = copies.emplace_back(TensorDesc{DType::f64, o.desc.shape, o.desc.layout});
       for_each_index(o.desc.shape, [&](const Dims& at) {
         store_element(DType::f64, load_element(DType::f16, element_at(o.view(), at)), element_at(copy.view(), at));
@@ -264,9 +233,10 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
 
   auto compiled = backend.compile(stage, schedule, 0);
   if (!compiled.ok()) {
-    // A variant for whole vectors or dense planes alone has nothing to do with the others.
+    // A variant for whole vectors or dense planes alone has nothing to do with the others, nor a device with types it lacks.
     const Reason reason = compiled.error().reason;
-    if (reason == Reason::layout_not_served || reason == Reason::filter_not_served) return ok();
+    if (reason == Reason::layout_not_served || reason == Reason::filter_not_served || reason == Reason::type_not_served)
+      return ok();
     return compiled.take_error();
   }
   std::unique_ptr<Kernel> kernel = std::move(*compiled);
@@ -344,7 +314,15 @@ Result<Trial> Trial::from_text(std::string_view line) {
 
 std::vector<Stage> stages_of(const Trial& t) {
   if (variant_of(t.schedule) == "no_kernel") return {};
-  if (t.family() == Family::quantize) return quantize_stages(t);
+  switch (t.family()) {
+    case Family::quantize: return quantize_stages(t);
+    case Family::copy: return copy_stages(t);
+    case Family::pad: return pad_stages(t);
+    case Family::gather: return gather_stages(t);
+    case Family::resize: return resize_stages(t);
+    case Family::attention: return attention_stages(t);
+    default: break;
+  }
   if (!t.inputs.empty() && (t.inputs[0] == DType::u8 || t.inputs[0] == DType::i8)) {
     // Integer sums: the stages of the same sums of floats.
     if (t.family() != Family::gemm && t.family() != Family::depthwise) return {};
@@ -386,8 +364,6 @@ std::vector<Stage> stages_of(const Trial& t) {
       if (t.outputs.size() > 1) return {};
       return {window_stage(p, p.window, nullptr, 1, true, 5, 1), window_stage(p, p.window, nullptr, 1, true, 8, 0)};
     }
-    case Family::copy: return copy_stages(t.params);
-    case Family::resize: return resize_stages(std::get<ResizeParams>(t.params));
     case Family::pointwise: {
       Stage stage;
       stage.params = operations_alone(std::get<PointwiseParams>(t.params));

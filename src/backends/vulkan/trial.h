@@ -21,7 +21,7 @@ struct Trial {
 };
 Trial trial_of(const Stage& stage, const Schedule& schedule);
 
-// Stages to try; none for families whose kernels only move data by indices of their own.
+// Stages to try; none for kinds and element types that are not tried (trial_test.cc has a trial for each variant).
 std::vector<Stage> stages_of(const Trial& trial);
 
 // Runs the trial's stages on the device. Errors: failed_probe saying what was wrong, or what the driver says.

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "backends/vulkan/shaders.h"
+#include "backends/vulkan/speed_trial.h"
 #include "base/record.h"
 
 namespace sparkle::vulkan {
@@ -17,6 +18,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kGood = "ok";
 constexpr size_t kLongestLine = 4096;
+// A variant must not take more than so many times as long as its rival: by less clocks and chance may differ.
+constexpr double kSlower = 1.1;
 
 std::string hex(uint64_t value) {
   char text[20];
@@ -51,6 +54,9 @@ Trust::Trust(const Context& context, std::string folder) : context_(context), fo
 // Sizes, clip bounds and the like leave the kernel as it is, but the whole text is what was seen to work or not.
 std::string Trust::key_of(const Trial& trial) { return hex(hash_text(trial.to_text() + " " SPARKLE_VERSION)); }
 
+// Speed is the variant's, whatever tile or epilogue brought it here.
+std::string Trust::speed_key(const Trial& trial) { return hex(hash_text("speed of " + trial.variant() + " " SPARKLE_VERSION)); }
+
 std::string Trust::file() const { return folder_ + "/vulkan_tried_" + driver_ + ".txt"; }
 std::string Trust::marker() const { return folder_ + "/vulkan_trying_" + driver_ + "_" + std::to_string(getpid()); }
 
@@ -78,27 +84,56 @@ void Trust::load() {
   }
 }
 
-void Trust::keep(const Trial& trial, const std::string& finding) {
+bool Trust::knows(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  return verdicts_.count(key) > 0;
+}
+
+void Trust::keep(const std::string& key, const Trial& trial, const std::string& finding) {
   std::string line = finding;
   for (char& c : line)
     if (c == '\n') c = ' ';
   const std::lock_guard lock(mutex_);
-  verdicts_[key_of(trial)] = {trial.variant(), line};
+  verdicts_[key] = {trial.variant(), line};
   if (folder_.empty()) return;
   // One short write at the end of the file: processes that do the same do not cut each other's lines.
-  std::ofstream(file(), std::ios::app) << key_of(trial) + " " + trial.variant() + " " + line + "\n";
+  std::ofstream(file(), std::ios::app) << key + " " + trial.variant() + " " + line + "\n";
 }
 
-Status Trust::try_here(VulkanBackend& backend, const Trial& trial) {
+template <class F>
+auto Trust::marked(const std::string& key, const Trial& trial, F&& f) {
   std::error_code ignored;
   if (!folder_.empty()) {
     fs::create_directories(folder_, ignored);
-    std::ofstream(marker()) << key_of(trial) << ' ' << trial.variant() << " trying\n";
+    std::ofstream(marker()) << key << ' ' << trial.variant() << " trying\n";
   }
-  Status tried = run_trial(backend, trial, context_.options().try_timeout);
+  auto came = f();
   if (!folder_.empty()) fs::remove(marker(), ignored);
+  return came;
+}
+
+Status Trust::try_here(VulkanBackend& backend, const Trial& trial) {
+  const std::string key = key_of(trial);
+  Status tried = marked(key, trial, [&] { return run_trial(backend, trial, context_.options().try_timeout); });
   if (!tried.ok() && tried.error().reason == Reason::out_of_memory) return tried;
-  keep(trial, tried.ok() ? std::string(kGood) : tried.error().message);
+  keep(key, trial, tried.ok() ? std::string(kGood) : tried.error().message);
+  return ok();
+}
+
+Status Trust::time_here(VulkanBackend& backend, const Trial& trial) {
+  const std::string key = speed_key(trial);
+  const auto times = marked(key, trial, [&] { return times_of_rival(backend, trial, context_.options().try_timeout); });
+  if (!times.ok()) {
+    if (times.error().reason == Reason::out_of_memory) return times.error();
+    keep(key, trial, times.error().message);
+    return ok();
+  }
+  char ratio[32];
+  std::snprintf(ratio, sizeof ratio, "%.2f", *times);
+  keep(key, trial,
+       *times <= 0        ? "ok, not timed: the device's clock stands still"
+       : *times > kSlower ? "not worth it: takes " + std::string(ratio) + " times as long as " + rival_of(trial)
+                          : "ok, takes " + std::string(ratio) + " times as long as " + rival_of(trial));
   return ok();
 }
 
@@ -121,19 +156,24 @@ Status Trust::try_out(VulkanBackend& backend, std::span<const Trial> asked) {
     const std::lock_guard lock(mutex_);
     load();
   }
-  for (const Trial& trial : unknown) {
-    bool known;
-    {
-      const std::lock_guard lock(mutex_);
-      known = verdicts_.count(key_of(trial)) > 0;
-    }
-    if (!known) SPARKLE_CHECK(try_here(backend, trial));
-  }
+  for (const Trial& trial : unknown)
+    if (!knows(key_of(trial))) SPARKLE_CHECK(try_here(backend, trial));
+  // Only what is right is worth a clock.
+  const auto right = [&](const Trial& trial) {
+    const std::lock_guard lock(mutex_);
+    return verdicts_[key_of(trial)].good();
+  };
+  for (const Trial& trial : trials)
+    if (needs_speed(trial) && !knows(speed_key(trial)) && right(trial)) SPARKLE_CHECK(time_here(backend, trial));
   const std::lock_guard lock(mutex_);
   for (const Trial& trial : trials)
-    if (const Verdict& v = verdicts_[key_of(trial)]; v.finding != kGood)
+    for (const std::string& key : {key_of(trial), speed_key(trial)}) {
+      const auto found = verdicts_.find(key);
+      if (found == verdicts_.end() || found->second.good()) continue;
+      const Verdict& v = found->second;
       return Error{Reason::failed_probe, "The kernel " + v.variant + " failed on the driver '" + context_.physical().driver +
                                              "' (" + v.finding + "); another one takes its place."};
+    }
   return ok();
 }
 
@@ -141,7 +181,7 @@ std::string Trust::banned() const {
   const std::lock_guard lock(mutex_);
   std::string text;
   for (const auto& [key, v] : verdicts_)
-    if (v.finding != kGood && (" " + text + " ").find(" " + v.variant + " ") == std::string::npos)
+    if (!v.good() && (" " + text + " ").find(" " + v.variant + " ") == std::string::npos)
       text += (text.empty() ? "" : " ") + v.variant;
   return text;
 }
@@ -150,7 +190,15 @@ std::vector<std::string> Trust::findings() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> list;
   for (const auto& [key, v] : verdicts_)
-    if (v.finding != kGood) list.push_back(v.variant + ": " + v.finding);
+    if (!v.good()) list.push_back(v.variant + ": " + v.finding);
+  return list;
+}
+
+std::vector<std::string> Trust::speeds() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> list;
+  for (const auto& [key, v] : verdicts_)
+    if (v.good() && v.finding != kGood) list.push_back(v.variant + " " + v.finding.substr(v.finding.find(' ') + 1));
   return list;
 }
 

@@ -1,5 +1,5 @@
-// Trust: which variants this driver has been seen to run right. Each is tried before its first use; what was found is kept by
-// driver and version, a marker on disk says what was being tried when a process ended.
+// Trust: which variants this driver has been seen to run right. Each is tried before its first use, those on matrix units for
+// speed too; what was found is kept by driver and version, a marker on disk says what was being tried when a process ended.
 #pragma once
 
 #include <map>
@@ -22,18 +22,27 @@ class Trust {
   std::string banned() const;
   // Variant and what was wrong with it, in sentences.
   std::vector<std::string> findings() const;
+  // The same of variants that are as fast as they must be: how fast.
+  std::vector<std::string> speeds() const;
 
  private:
   struct Verdict {
     std::string variant;  // "gemm/implicit"
-    std::string finding;  // "ok", or what was wrong
+    std::string finding;  // "ok", "ok, ..." with what was measured, or what was wrong
+    bool good() const { return finding.starts_with("ok"); }
   };
   static std::string key_of(const Trial& trial);
+  static std::string speed_key(const Trial& trial);
   std::string file() const;
   std::string marker() const;
   void load();
-  void keep(const Trial& trial, const std::string& finding);
+  bool knows(const std::string& key) const;
+  void keep(const std::string& key, const Trial& trial, const std::string& finding);
+  // Does it with a marker on disk meanwhile.
+  template <class F>
+  auto marked(const std::string& key, const Trial& trial, F&& f);
   Status try_here(VulkanBackend& backend, const Trial& trial);
+  Status time_here(VulkanBackend& backend, const Trial& trial);
 
   const Context& context_;
   std::string folder_, driver_;  // driver_: and the build of the shaders

@@ -99,6 +99,7 @@ class BackendOfDevice final : public VulkanBackend {
     return ok();
   }
   std::vector<std::string> findings() const override { return trust_->findings(); }
+  std::vector<std::string> speeds() const override { return trust_->speeds(); }
   void keep_until(Token token, std::vector<std::shared_ptr<void>> kept) override {
     const std::lock_guard lock(mutex_);
     timeline_of(token).kept.emplace_back(token.value & ~kTransfer,
@@ -276,6 +277,12 @@ class BackendOfDevice final : public VulkanBackend {
     const Faults& faults = shop_.context->options().faults;
     const std::string variant = std::string(name_of(stage.family())) + "/" + variant_of(schedule);
     if (variant == faults.crash) std::abort();
+    if (variant == faults.late && !kernel.dispatches.empty()) {
+      SPARKLE_TRY(pipeline, shop_.pipelines->get({"fault_late", {1, 1, 1}, 0}));
+      Dispatch late = kernel.dispatches.back();
+      late.pipeline = pipeline, late.groups = {1, 1, 1}, late.after_previous = true;
+      kernel.dispatches.push_back(std::move(late));
+    }
     const char* shader = variant == faults.nothing ? "fault_nothing" : variant == faults.slow ? "fault_slow" : nullptr;
     if (!shader) return ok();
     SPARKLE_TRY(pipeline, shop_.pipelines->get({shader, {1, 1, 1}, 0}));

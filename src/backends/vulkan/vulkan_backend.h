@@ -25,6 +25,8 @@ class VulkanBackend : public Backend {
   virtual Status try_lines(const std::string& lines) = 0;
   // What was wrong with variants that this driver is not trusted with.
   virtual std::vector<std::string> findings() const = 0;
+  // What was measured of variants that had to be faster than others, and were.
+  virtual std::vector<std::string> speeds() const = 0;
   // Measures the rates of the device, which device() tells from then on. Errors: what the driver says; device_unusable where it
   // keeps no time.
   virtual Status calibrate() = 0;

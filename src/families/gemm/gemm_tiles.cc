@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
@@ -11,7 +12,7 @@
 namespace sparkle {
 namespace {
 
-constexpr int kNaiveThreads = 64, kGroupThreads = 256;
+constexpr int kNaiveThreads = 64, kGroupsThreads = 256;
 // A core hides its latencies by about so many threads; what they share must fit it together.
 constexpr int kThreadsInFlight = 384;
 // What a device leaves unsaid: registers of a thread that all GPUs of today have, shared memory that Vulkan promises.
@@ -30,14 +31,14 @@ struct Pair {
 };
 constexpr Pair kParts[] = {{8, 8}, {8, 4}, {4, 8}, {4, 4}};
 constexpr Pair kGrids[] = {{16, 16}, {16, 8}, {8, 16}, {8, 8}};
-// The same for subgroups on matrix units, in fragments and subgroups.
-constexpr Pair kFragmentParts[] = {{4, 4}, {4, 2}, {2, 2}};
+// The same for subgroups on matrix units, in elements and subgroups; and tiles of workgroups that multiply as one.
+constexpr Pair kFragmentParts[] = {{64, 64}, {64, 32}, {32, 32}};
 constexpr Pair kSubgroupGrids[] = {{2, 2}, {4, 1}, {1, 4}, {2, 1}, {1, 1}};
+constexpr Pair kGroupTiles[] = {{128, 64}, {64, 128}, {64, 64}, {128, 32}, {32, 128}};
 
 double up(double a, double b) { return std::ceil(a / b); }
 int divided(int a, int b) { return (a + b - 1) / b; }
 
-bool on_fragments(const TileSchedule& s) { return s.variant == "cooperative"; }
 // Variants that keep no tile of both operands in shared memory: they read from caches, once per thread.
 bool without_tiles(const TileSchedule& s) { return s.variant != "implicit" && s.variant != "points" && !on_fragments(s); }
 
@@ -131,23 +132,43 @@ std::vector<TileSchedule> register_tiles(TileSchedule s, const GemmSizes& sizes,
 // `load`: elements that a thread loads at once.
 std::vector<TileSchedule> fragment_tiles(TileSchedule s, const GemmSizes& sizes, int load, const Device& device) {
   std::vector<TileSchedule> found;
+  const Fragment fragment = fragment_of(s);
   s.depth = 2, s.pad = kFragmentPad;
   std::vector<int> subgroups = {std::max(1, device.limits.subgroup_size)};
   if (const MathUnit* lanes = best_vector_unit(device); lanes && lanes->n > 1 && lanes->n < subgroups[0])
     subgroups.insert(subgroups.begin(), lanes->n);
   for (const Pair part : kFragmentParts)
     for (const Pair grid : kSubgroupGrids) {
-      s.thread_m = part.m * kFragment, s.thread_n = part.n * kFragment;
+      s.thread_m = part.m, s.thread_n = part.n;
       s.m = s.thread_m * grid.m, s.n = s.thread_n * grid.n;
       for (const int size : subgroups) {
         s.subgroup = size;
-        for (s.k = 32; s.k >= kFragment && !fits(s, device); s.k /= 2) {
+        for (s.k = 32; s.k >= fragment.k && !fits(s, device); s.k /= 2) {
         }
         const int threads = grid.m * grid.n * size;
-        if (s.k < kFragment || s.m * s.k / load < threads || s.n * s.k / load < threads) continue;
+        if (s.k < fragment.k || s.m * s.k / load < threads || s.n * s.k / load < threads) continue;
         add_splits(s, sizes, device, found);
       }
     }
+  return found;
+}
+
+// `unit` says what sizes of matrices are multiples of.
+std::vector<TileSchedule> group_tiles(TileSchedule s, const GemmSizes& sizes, int load, const MathUnit& unit,
+                                      const Device& device) {
+  std::vector<TileSchedule> found;
+  s.depth = 2, s.pad = kFragmentPad, s.subgroup = kGroupThreads;
+  const DeviceLimits& limits = device.limits;
+  const int64_t shared = (limits.shared_bytes_per_group > 0 ? limits.shared_bytes_per_group : kUnknownShared) - kGroupReserved;
+  if (limits.max_threads_per_group > 0 && limits.max_threads_per_group < kGroupThreads) return found;
+  for (const Pair tile : kGroupTiles) {
+    s.m = s.thread_m = tile.m, s.n = s.thread_n = tile.n;
+    if (s.m % unit.m != 0 || s.n % unit.n != 0) continue;
+    for (s.k = 64; s.k >= 16 && (s.k % unit.k != 0 || tile_needs(s).shared_bytes > shared); s.k /= 2) {
+    }
+    if (s.k < 16 || s.m * s.k / load < kGroupThreads || s.n * s.k / load < kGroupThreads) continue;
+    add_splits(s, sizes, device, found);
+  }
   return found;
 }
 
@@ -159,7 +180,52 @@ void drop_wasteful(std::vector<TileSchedule>& found, const GemmSizes& sizes) {
   std::erase_if(found, [&](const TileSchedule& s) { return padded(s) > 1.5 * least; });
 }
 
+// Fragments of every size that the device has and kernels serve.
+std::vector<TileSchedule> all_fragment_tiles(TileSchedule s, const GemmSizes& sizes, int load, const Device& device) {
+  std::vector<TileSchedule> found;
+  for (const MathUnit& unit : device.units) {
+    const bool group = unit.name == kGroupUnit;
+    s.unit = unit.name;
+    if (unit.kind != UnitKind::matrix || !unit.name.starts_with(kFragmentUnit) || group != of_groups(s)) continue;
+    const Fragment fragment = fragment_of(s);
+    if (!group && (fragment.m != unit.m || fragment.n != unit.n || fragment.k != unit.k || !is_served(fragment))) continue;
+    const auto tiles = group ? group_tiles(s, sizes, load, unit, device) : fragment_tiles(s, sizes, load, device);
+    found.insert(found.end(), tiles.begin(), tiles.end());
+  }
+  return found;
+}
+
+bool has_unit_for(const TileSchedule& s, const Device& device) {
+  return std::any_of(device.units.begin(), device.units.end(), [&](const MathUnit& u) {
+    return u.kind == UnitKind::matrix && u.name.starts_with(kFragmentUnit) && (u.name == kGroupUnit) == of_groups(s);
+  });
+}
+
 }  // namespace
+
+bool on_fragments(const TileSchedule& s) { return s.variant.starts_with("cooperative"); }
+bool of_groups(const TileSchedule& s) { return s.variant == "cooperative_group"; }
+bool is_emulated(std::string_view unit) { return unit.ends_with("-emulated"); }
+
+Fragment fragment_of(const TileSchedule& s) {
+  if (of_groups(s)) return {s.m, s.n, s.k};
+  Fragment f;
+  const size_t at = std::string_view(kFragmentUnit).size();
+  if (s.unit.size() > at && std::sscanf(s.unit.c_str() + at, "-%dx%dx%d", &f.m, &f.n, &f.k) != 3) return {};
+  return f;
+}
+
+std::string fragment_unit_name(const Fragment& f) {
+  const std::string name = kFragmentUnit;
+  if (f.m == 16 && f.n == 16 && f.k == 16) return name;
+  return name + "-" + std::to_string(f.m) + "x" + std::to_string(f.n) + "x" + std::to_string(f.k);
+}
+
+// Parts of a tile are whole fragments, and a lane stores four columns at a time.
+bool is_served(const Fragment& f) {
+  const auto served = [](int size) { return size == 8 || size == 16 || size == 32; };
+  return served(f.m) && served(f.n) && served(f.k);
+}
 
 // Registers: a thread's sums, its parts of a row and a column (twice: compilers read ahead), what it fetches for the next step,
 // where its rows lie (two words for each that it fetches), and up to 96 words of addresses and of what was read ahead. The last
@@ -174,11 +240,13 @@ TileNeeds tile_needs(const TileSchedule& s) {
   if (on_fragments(s)) {
     const int subgroups = (s.m / s.thread_m) * (s.n / s.thread_n), lanes = std::max(1, s.subgroup);
     needs.threads = subgroups * lanes;
-    needs.shared_bytes =
-        2 * (int64_t{s.m} * (s.k + s.pad) + int64_t{s.k} * (s.n + s.pad)) + int64_t{4} * subgroups * kFragment * kFragment;
-    // Fragments of both operands are 8 words in each lane of 16 rows; RDNA3 keeps each half of a subgroup a copy.
-    const int rows = s.thread_m / kFragment, columns = s.thread_n / kFragment;
-    needs.registers = rows * columns * kFragment * kFragment / lanes + 8 * (rows + columns) +
+    needs.shared_bytes = 2 * (int64_t{s.m} * (s.k + s.pad) + int64_t{s.k} * (s.n + s.pad)) +
+                         int64_t{4} * subgroups * fragment_of(s).m * fragment_of(s).n;
+    // Fragments of 16 x 16 of both operands are 8 words in each lane: RDNA3 keeps each half of a subgroup a copy. Those of
+    // whole workgroups are shared among more lanes.
+    const Fragment f = fragment_of(s);
+    const int holders = of_groups(s) ? lanes : 16;
+    needs.registers = s.thread_m * s.thread_n / lanes + (s.thread_m * f.k + s.thread_n * f.k) / 2 / holders +
                       (3 * s.m + s.n) * s.k / needs.threads + kAddresses;
     return needs;
   }
@@ -208,17 +276,16 @@ std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& var
   };
   const bool halves = std::get<GemmParams>(stage.params).halves, fragments = variant.unit == UnitKind::matrix;
   if (halves != fragments) return refuse(Reason::type_not_served);
-  const MathUnit* unit = fragments ? device.unit(kFragmentUnit) : best_vector_unit(device);
-  if (!unit) return refuse(Reason::unit_missing);
-  if (fragments && (unit->m != kFragment || unit->n != kFragment || unit->k != kFragment)) return refuse(Reason::unit_missing);
-  if (!stores_reals(variant, device, stage)) return refuse(Reason::type_not_served);
   TileSchedule s;
   s.variant = variant.name;
-  s.unit = unit->name;
+  const MathUnit* unit = best_vector_unit(device);
+  if (fragments ? !has_unit_for(s, device) : !unit) return refuse(Reason::unit_missing);
+  if (!stores_reals(variant, device, stage)) return refuse(Reason::type_not_served);
+  if (!fragments) s.unit = unit->name;
   if (variant.name == "halo" && !halo_fits(stage, device)) return refuse(Reason::filter_not_served);
   if (variant.name == "fours" && !whole_fours(stage)) return refuse(Reason::layout_not_served);
   if (without_tiles(s)) {
-    s.m = variant.name == "naive" ? kNaiveThreads : kGroupThreads, s.n = 1, s.k = 1;
+    s.m = variant.name == "naive" ? kNaiveThreads : kGroupsThreads, s.n = 1, s.k = 1;
     if (variant.name == "halo") s.m = kHaloSide * kHaloSide, s.n = kHaloFilters, s.k = kHaloChannels;
     if (variant.name == "fours") s.m = 64, s.n = 4, s.k = 4;
     if (variant.name == "several") s.m = 128, s.n = 32, s.k = 4, s.thread_m = s.thread_n = 4;
@@ -229,7 +296,7 @@ std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& var
   const auto& params = std::get<GemmParams>(stage.params);
   const GemmSizes sizes = gemm_sizes(params, stage.inputs, stage.outputs[0]);
   const int load = stage.inputs[0].dtype == DType::f16 ? 8 : 4;
-  auto found = fragments ? fragment_tiles(s, sizes, load, device) : register_tiles(s, sizes, *unit, device);
+  auto found = fragments ? all_fragment_tiles(s, sizes, load, device) : register_tiles(s, sizes, *unit, device);
   drop_wasteful(found, sizes);
   if (found.empty()) return refuse(Reason::too_few_registers);
   return {found.begin(), found.end()};
@@ -273,6 +340,7 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   }
   // Workgroups; the naive ones make an output per thread.
   f.parallel_units = std::max(1.0, naive ? instances * m * n / (s.m * s.n) : instances * tiles_m * tiles_n * s.split);
+  f.launches = s.split > 1 ? 2 : 1;  // the sums' parts are added by one of their own
   f.depth = s.depth;
   f.workspace_bytes = static_cast<int64_t>(partial / 2);
   return f;

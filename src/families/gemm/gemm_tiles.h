@@ -16,11 +16,29 @@ TileNeeds tile_needs(const TileSchedule& schedule);
 // A square of pixels and what its outputs see, for the variant "halo".
 inline constexpr int kHaloSide = 8, kHaloFilters = 4, kHaloChannels = 4;
 
-// The matrix unit that fragments run on, and its stand-in for tests: the same shader over shared memory, for devices without
-// one.
+// The matrix units that fragments run on: "coopmat-f16" multiplies 16x16x16, others have their rows, columns and depth behind
+// the name ("coopmat-f16-8x16x16"). A stand-in for tests, the same shader over shared memory, is for devices without one:
+// "coopmat-f16-emulated", "coopmat-f16-8x16x16-emulated". On "coopmat-f16-group" the threads of a whole workgroup multiply
+// matrices as large as its tile, whose sizes are multiples of the unit's.
 inline constexpr const char* kFragmentUnit = "coopmat-f16";
 inline constexpr const char* kEmulatedUnit = "coopmat-f16-emulated";
-inline constexpr int kFragment = 16;    // rows, columns and depth of a fragment
-inline constexpr int kFragmentPad = 8;  // halves between the rows of a tile: 16 bytes, another bank for each
+inline constexpr const char* kGroupUnit = "coopmat-f16-group";
+inline constexpr int kGroupThreads = 256;  // of a workgroup on it
+inline constexpr int kMostGroupSide = 128;
+inline constexpr int64_t kGroupReserved = 4096;  // of the shared memory, which its tiles leave to the driver
+inline constexpr int kFragmentPad = 8;           // halves between the rows of a tile: 16 bytes, another bank for each
+struct Fragment {
+  int m = 16, n = 16, k = 16;
+};
+// What a schedule's variant multiplies at once.
+Fragment fragment_of(const TileSchedule& schedule);
+// "coopmat-f16-8x16x16".
+std::string fragment_unit_name(const Fragment& fragment);
+// Whether kernels are made for such fragments.
+bool is_served(const Fragment& fragment);
+bool is_emulated(std::string_view unit);
+// Variants on matrix units, and of them those of whole workgroups.
+bool on_fragments(const TileSchedule& schedule);
+bool of_groups(const TileSchedule& schedule);
 
 }  // namespace sparkle

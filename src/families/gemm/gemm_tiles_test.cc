@@ -20,7 +20,7 @@ Device gpu() {
   lanes.name = "fma-f32", lanes.n = 32;
   d.units.push_back(lanes);
   MathUnit matrix;
-  matrix.name = kFragmentUnit, matrix.kind = UnitKind::matrix, matrix.m = matrix.n = matrix.k = kFragment;
+  matrix.name = kFragmentUnit, matrix.kind = UnitKind::matrix, matrix.m = matrix.n = matrix.k = 16;
   d.units.push_back(matrix);
   return d;
 }
@@ -114,6 +114,50 @@ TEST(GemmTiles, RungsSayWhatTheyDoNotServe) {
   EXPECT_TRUE(tiles(dilated, "halo", gpu(), &why).empty());  // its patch has 88 x 88 pixels
   EXPECT_EQ(why, Reason::filter_not_served);
   EXPECT_EQ(tiles(layer(64, 56, 64), "halo", gpu()).size(), 1u);
+}
+
+MathUnit matrix(const std::string& name, int m, int n, int k) {
+  MathUnit unit;
+  unit.name = name, unit.kind = UnitKind::matrix, unit.m = m, unit.n = n, unit.k = k;
+  return unit;
+}
+
+TEST(GemmTiles, FragmentsAreThoseOfTheDevice) {
+  Device d = gpu();
+  d.units.push_back(matrix(fragment_unit_name({8, 16, 16}), 8, 16, 16));
+  d.units.push_back(matrix(fragment_unit_name({4, 16, 16}), 4, 16, 16));  // no kernel
+  std::set<std::string> units;
+  for (const TileSchedule& s : tiles(layer(64, 56, 64, true), "cooperative", d)) {
+    units.insert(s.unit);
+    const Fragment f = fragment_of(s);
+    EXPECT_EQ(f.m, s.unit == kFragmentUnit ? 16 : 8);
+    EXPECT_EQ(s.thread_m % f.m + s.thread_n % f.n + s.k % f.k, 0) << to_text(Schedule(s));
+    EXPECT_EQ(f.m * f.n % s.subgroup, 0);
+  }
+  EXPECT_EQ(units, (std::set<std::string>{"coopmat-f16", "coopmat-f16-8x16x16"}));
+}
+
+TEST(GemmTiles, WorkgroupsMultiplyAsOne) {
+  Device d = gpu();
+  Reason why = Reason::none;
+  EXPECT_TRUE(tiles(layer(64, 56, 64, true), "cooperative_group", d, &why).empty());
+  EXPECT_EQ(why, Reason::unit_missing);
+  d.units.push_back(matrix(kGroupUnit, 32, 16, 16));
+  d.limits.shared_bytes_per_group = 49152;
+  const auto found = tiles(layer(64, 56, 64, true), "cooperative_group", d);
+  ASSERT_FALSE(found.empty());
+  int largest = 0;
+  for (const TileSchedule& s : found) {
+    const TileNeeds needs = tile_needs(s);
+    EXPECT_EQ(needs.threads, kGroupThreads);
+    EXPECT_LE(needs.shared_bytes + kGroupReserved, 49152);
+    EXPECT_EQ(s.m % 32 + s.n % 16 + s.k % 16, 0);
+    EXPECT_EQ(s.unit, kGroupUnit);
+    largest = std::max(largest, s.m * s.n);
+  }
+  EXPECT_EQ(largest, 128 * 64);
+  // Subgroups have their own variant.
+  for (const TileSchedule& s : tiles(layer(64, 56, 64, true), "cooperative", d)) EXPECT_EQ(s.unit, kFragmentUnit);
 }
 
 }  // namespace

@@ -89,6 +89,7 @@ Footprint tile_footprint(const Stage& stage, const TileSchedule& s, const Device
     f.bytes[i] = f.exposed[i] + (transformed <= holds ? 0 : read);
   }
   f.parallel_units = std::max(1.0, points * rows * columns * s.split);
+  f.launches = s.split > 1 ? 4 : 3;  // to the points, products, their parts' sums, and back
   f.depth = s.depth;
   f.workspace_bytes = static_cast<int64_t>(transformed + partial / 2);
   return f;

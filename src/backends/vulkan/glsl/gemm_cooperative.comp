@@ -1,8 +1,10 @@
 // Implicit GEMM on matrix units: operands of 32 bits are rounded to 16 on their way into shared memory, those of 16 go there as
 // they are; each subgroup multiplies fragments of them, and sums of 32 bits go out through shared memory, where it is known
-// which lane has which.
+// which lane has which. Matrices of a whole workgroup are as large as its tile.
 // build: gemm_cooperative
 // build: gemm_cooperative_half -DHALF -DEIGHTS
+// build: gemm_cooperative_group -DWORKGROUP
+// build: gemm_cooperative_group_half -DWORKGROUP -DHALF -DEIGHTS
 // build: gemm_cooperative_emulated -DEMULATED
 // build: gemm_cooperative_emulated_half -DEMULATED -DHALF -DEIGHTS
 #version 460
@@ -18,14 +20,18 @@
 layout(constant_id = 8) const int kM = 64;  // of the workgroup's tile
 layout(constant_id = 9) const int kN = 64;
 layout(constant_id = 10) const int kK = 32;
-layout(constant_id = 11) const int kThreadM = 32;  // of a subgroup's part, in sixteens
+layout(constant_id = 11) const int kThreadM = 32;  // of a subgroup's part, in whole fragments
 layout(constant_id = 12) const int kThreadN = 32;
 layout(constant_id = 22) const int kPad = 8;  // halves between the rows of a tile, which keep them in different banks
 layout(constant_id = 24) const bool kPartial = false;  // sums of a part go out as they are: [part][instance][m][n_padded]
 layout(constant_id = 25) const int kSubgroup = 32;
+layout(constant_id = 26) const int kFragmentM = 16;
+layout(constant_id = 27) const int kFragmentN = 16;
+layout(constant_id = 28) const int kFragmentK = 16;
 
 const int kSubgroupsN = kN / kThreadN, kSubgroups = kM / kThreadM * kSubgroupsN, kThreads = kSubgroups * kSubgroup;
-const int kPartM = kThreadM / 16, kPartN = kThreadN / 16;  // fragments
+const int kPartM = kThreadM / kFragmentM, kPartN = kThreadN / kFragmentN;  // fragments
+const int kSums = kFragmentM * kFragmentN, kFours = kFragmentN / 4;
 #ifdef EIGHTS
 const int kLoad = 8;
 #else
@@ -36,7 +42,7 @@ const int kLoadsA = kM * kParts / kThreads, kLoadsB = kK * kN / kLoad / kThreads
 const int kRowA = kK + kPad, kRowB = kN + kPad;
 shared float16_t left[kM * kRowA];
 shared float16_t right[kK * kRowB];
-shared float staging[kSubgroups * 256];
+shared float staging[kSubgroups * kSums];
 
 #include "gemm_gather.glsl"
 #include "gemm_store.glsl"
@@ -95,12 +101,12 @@ void main() {
       load_rows();
       load_columns(thread, k0 + kK, n0, weights);
     }
-    [[unroll]] for (int k = 0; k < kK; k += 16) {
+    [[unroll]] for (int k = 0; k < kK; k += kFragmentK) {
       RightFragment b[kPartN];
-      [[unroll]] for (int j = 0; j < kPartN; ++j) LOAD_RIGHT(b[j], k * kRowB + part_n + j * 16, kRowB);
+      [[unroll]] for (int j = 0; j < kPartN; ++j) LOAD_RIGHT(b[j], k * kRowB + part_n + j * kFragmentN, kRowB);
       [[unroll]] for (int i = 0; i < kPartM; ++i) {
         LeftFragment a;
-        LOAD_LEFT(a, (part_m + i * 16) * kRowA + k, kRowA);
+        LOAD_LEFT(a, (part_m + i * kFragmentM) * kRowA + k, kRowA);
         [[unroll]] for (int j = 0; j < kPartN; ++j) MULTIPLY(i * kPartN + j, a, b[j]);
       }
     }
@@ -109,12 +115,12 @@ void main() {
 
   [[unroll]] for (int i = 0; i < kPartM; ++i)
     [[unroll]] for (int j = 0; j < kPartN; ++j) {
-      STORE_SUMS(subgroup * 256, 16, i * kPartN + j);
+      STORE_SUMS(subgroup * kSums, kFragmentN, i * kPartN + j);
       barrier();
-      for (int four = lane; four < 64; four += kSubgroup) {
-        const int m = m0 + part_m + i * 16 + four / 4, n = n0 + part_n + j * 16 + four % 4 * 4;
+      for (int four = lane; four < kSums / 4; four += kSubgroup) {
+        const int m = m0 + part_m + i * kFragmentM + four / kFours, n = n0 + part_n + j * kFragmentN + four % kFours * 4;
         if (m >= G.m) continue;
-        const int from = subgroup * 256 + four * 4;
+        const int from = subgroup * kSums + four * 4;
         store_four(row_at_end(m, at, part, index), at, n,
                    vec4(staging[from], staging[from + 1], staging[from + 2], staging[from + 3]));
       }

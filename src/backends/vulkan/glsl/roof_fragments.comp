@@ -1,0 +1,49 @@
+// As many multiply-adds as the device's matrix unit can do at once: eight sums a subgroup that nothing else waits for.
+// build: roof_fragments
+#version 460
+#pragma use_vulkan_memory_model
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_memory_scope_semantics : require
+#include "buffers.glsl"
+
+layout(push_constant, scalar) uniform Push {
+  Floats y;
+  int rounds;
+} push;
+
+layout(constant_id = 25) const int kSubgroup = 32;
+layout(constant_id = 26) const int kFragmentM = 16;
+layout(constant_id = 27) const int kFragmentN = 16;
+layout(constant_id = 28) const int kFragmentK = 16;
+const int kPartM = 4, kPartN = 2, kThreads = 256, kSums = kFragmentM * kFragmentN;
+shared float16_t left[kFragmentM * kFragmentK];
+shared float16_t right[kFragmentK * kFragmentN];
+shared float staging[kThreads / kSubgroup * kSums];
+#include "fragments.glsl"
+
+void main() {
+  const int thread = int(gl_LocalInvocationID.x);
+  // Values that stay finite and that no compiler foresees.
+  const float value = 0.01 + float(push.rounds) * 1e-9;
+  for (int i = thread; i < kFragmentM * kFragmentK; i += kThreads) left[i] = float16_t(value * float(i % 7));
+  for (int i = thread; i < kFragmentK * kFragmentN; i += kThreads) right[i] = float16_t(value * float(i % 5));
+  barrier();
+  LeftFragment a;
+  RightFragment b;
+  LOAD_LEFT(a, 0, kFragmentK);
+  LOAD_RIGHT(b, 0, kFragmentN);
+  Sums sums[kPartM * kPartN];
+  [[unroll]] for (int i = 0; i < kPartM * kPartN; ++i) sums[i] = splat(value * float(i));
+  for (int round = 0; round < push.rounds; ++round)
+    [[unroll]] for (int repeat = 0; repeat < 8; ++repeat)
+      [[unroll]] for (int i = 0; i < kPartM * kPartN; ++i) MULTIPLY(i, a, b);
+  float sum = 0.0;
+  [[unroll]] for (int i = 0; i < kPartM * kPartN; ++i) {
+    STORE_SUMS(fragment_subgroup() * kSums, kFragmentN, i);
+    barrier();
+    sum += staging[fragment_subgroup() * kSums + fragment_lane()];
+    barrier();
+  }
+  if (sum == 12345.0) push.y.v[0] = 1.0;  // never: the sums are needed
+}
