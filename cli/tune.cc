@@ -22,14 +22,14 @@ struct TuneArguments {
   bool again = false;
 };
 
-Result<std::vector<Anchor>> anchors_to_tune(const TuneArguments& a, const PlanOptions& options) {
+Result<std::vector<Anchor>> anchors_to_tune(const TuneArguments& a, const Device& device, const PlanOptions& options) {
   if (!a.model.empty()) {
     SPARKLE_TRY(model, read_model(a.model));
     if (model.compiled)
       return Error{Reason::bad_usage,
                    "'" + a.model + "' is compiled, its choices are made; tune the model that it comes from."};
     SPARKLE_TRY(graph, bound_graph(std::move(model.graph), a.shapes));
-    return anchors_of(graph, options);
+    return anchors_of(graph, device, options);
   }
   SPARKLE_TRY(problems, listed_problems({a.layers, {}, a.convs, {}, true}));
   std::vector<Anchor> anchors;
@@ -148,7 +148,7 @@ int tune_command(const TuneArguments& a) {
   TuneOptions options;
   options.plan = session->plan();
   options.again = a.again;
-  auto anchors = anchors_to_tune(a, options.plan);
+  auto anchors = anchors_to_tune(a, backend.device(), options.plan);
   if (!anchors.ok()) return fail(anchors.error());
   auto store = store_at(path, backend.device());
   if (!store.ok()) return fail(store.error());

@@ -270,7 +270,7 @@ class BackendOfDevice final : public VulkanBackend {
 
   Status inject_fault(const Stage& stage, const Schedule& schedule, VulkanKernel& kernel) {
     const Faults& faults = shop_.context->options().faults;
-    const std::string variant = std::string(name_of(stage.family())) + "/" + variant_of(schedule);
+    const std::string variant = trial_of(stage, schedule).variant();
     if (variant == faults.crash) std::abort();
     const char* shader = variant == faults.nothing ? "fault_nothing" : variant == faults.slow ? "fault_slow" : nullptr;
     if (!shader) return ok();
