@@ -59,3 +59,17 @@ foreach(file ${text_files})
   string(APPEND GLSL_TEXTS "R\"glsl(${text})glsl\",\n")
 endforeach()
 file(CONFIGURE OUTPUT ${words}/glsl_texts.inc CONTENT "@GLSL_TEXTS@" @ONLY)
+
+# Shaders that programs become a part of at run time: the texts of their files, by name.
+file(GLOB source_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl/*.glsl
+  ${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl/gemm_*.comp ${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl/winograd_output.comp
+  ${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl/depthwise_*.comp)
+list(FILTER source_files EXCLUDE REGEX "/glsl/(pointwise_|integer_|quantize|tail)[^/]*$")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source_files})
+set(GLSL_SOURCES "")
+foreach(file ${source_files})
+  file(READ ${file} text)
+  get_filename_component(name ${file} NAME)
+  string(APPEND GLSL_SOURCES "{\"${name}\", R\"glsl(${text})glsl\"},\n")
+endforeach()
+file(CONFIGURE OUTPUT ${words}/glsl_sources.inc CONTENT "@GLSL_SOURCES@" @ONLY)

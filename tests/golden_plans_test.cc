@@ -22,7 +22,7 @@ namespace {
 const std::string kFolder = SPARKLE_SOURCE_DIR "/tests/golden_plans/";
 constexpr const char* kNetworks[] = {"resnet50",        "mobilenetv2",      "squeezenet1.1", "unet",          "upscale2x",
                                      "preactivation",   "resnext",          "replknet",      "tiny_detector", "tiny_attention",
-                                     "mobilenetv2_f16", "mobilenetv2_bf16", "halves"};
+                                     "mobilenetv2_f16", "mobilenetv2_bf16", "halves",        "srresnet"};
 // Single operators of tests/vectors, for the families that no network here has.
 constexpr const char* kOperators[] = {
     "scatterelements_add",       "topk_smallest",         "cumsum_reverse",         "trilu_upper",
@@ -76,6 +76,25 @@ Graph resnext() {
   return b.done(block(x, 256, 256, 512, 2));
 }
 
+// SRResNet's first layer, one of its blocks and an upsampling one (Ledig et al. 2017), batch normalisation folded: slopes per
+// channel behind convolutions, one of them behind the shuffle of pixels.
+Graph srresnet() {
+  testing::GraphBuilder b;
+  b.graph.name = "srresnet";
+  const auto conv = [&](TensorId from, int64_t c, int64_t k, int64_t size) {
+    ConvOp op;
+    op.pads_begin = op.pads_end = {size / 2, size / 2};
+    return b.op("Conv", op, {from, b.weights({k, c, size, size}), b.weights({k}, 0.1f)});
+  };
+  const auto prelu = [&](TensorId from) { return b.pointwise(PointwiseOp::prelu, {from, b.weights({64, 1, 1}, 0.2f)}); };
+  const TensorId first = prelu(conv(b.input({1, 3, 96, 96}), 3, 64, 9));
+  const TensorId block = conv(prelu(conv(first, 64, 64, 3)), 64, 64, 3);
+  DepthToSpaceOp shuffle;
+  shuffle.block = 2;
+  const TensorId wide = b.op("DepthToSpace", shuffle, {conv(b.pointwise(PointwiseOp::add, {first, block}), 64, 256, 3)});
+  return b.done(conv(prelu(wide), 64, 3, 9));
+}
+
 // A residual block whose tensors are all f16: the sums that matrix units are for.
 Graph halves() {
   testing::GraphBuilder b;
@@ -110,6 +129,7 @@ Result<Graph> network(const std::string& name) {
   if (name == "halves") return testing::ready(halves());
   if (name == "preactivation") return testing::ready(preactivation());
   if (name == "resnext") return testing::ready(resnext());
+  if (name == "srresnet") return testing::ready(srresnet());
   const bool single = std::find(std::begin(kOperators), std::end(kOperators), name) != std::end(kOperators);
   const std::string cast = name.ends_with("_f16") ? "_f16" : name.ends_with("_bf16") ? "_bf16" : "";
   const std::string plain = name.substr(0, name.size() - cast.size());
@@ -265,13 +285,18 @@ TEST(GoldenPlans, UseEveryAlgorithmAndFusion) {
   const auto on_gpu = plan_of("halves", "radeon-rx-7900-xtx");
   ASSERT_TRUE(on_gpu.ok()) << on_gpu.error().message;
   for (const PlanStep& step : on_gpu->steps) ++seen[step.algorithm];
+  const auto with_tails = plan_of("srresnet", "radeon-rx-7900-xtx");
+  ASSERT_TRUE(with_tails.ok()) << with_tails.error().message;
+  for (const PlanStep& step : with_tails->steps)
+    if (const auto problem = from_text<Problem>(step.problem); problem.ok()) seen["tail"] += problem->epilogue.has_tail();
   for (int i = 0; i < kFamilies; ++i) {
     const std::string family(name_of(static_cast<Family>(i)));
     EXPECT_GT(seen["family " + family], 0) << family;
   }
   EXPECT_GT(seen["variant separable"], 0);
   for (const Algorithm& algorithm : algorithms()) EXPECT_GT(seen[std::string(algorithm.name)], 0) << algorithm.name;
-  for (const char* what : {"residual before", "residual after", "activation", "transposed", "program", "concat in place"})
+  for (const char* what :
+       {"residual before", "residual after", "activation", "transposed", "program", "concat in place", "tail"})
     EXPECT_GT(seen[what], 0) << what;
 }
 

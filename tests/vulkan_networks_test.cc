@@ -9,6 +9,8 @@
 
 #include "backends/reference/reference_backend.h"
 #include "backends/vulkan/vulkan_testing.h"
+#include "families/tails.h"
+#include "graph/test_graphs.h"
 #include "onnx/reader.h"
 #include "onnx/zoo.h"
 #include "run/layer_bench.h"
@@ -57,7 +59,7 @@ void expect_equal(const std::vector<HostTensor>& got, const std::vector<HostTens
   }
 }
 
-class VulkanNetworks : public testing::Test {
+class VulkanNetworks : public ::testing::Test {
  protected:
   void SetUp() override {
     options_.cache = false;
@@ -81,6 +83,73 @@ TEST_F(VulkanNetworks, GiveTheNumbersOfTheReference) {
     ASSERT_TRUE(wanted.ok());
     expect_equal(*got, *wanted, name);
   }
+}
+
+// What follows a convolution or a product runs inside its kernel: a step per anchor, and the numbers of the operators.
+TEST_F(VulkanNetworks, ProgramsBehindAnchorsAreOneStepWithThem) {
+  using testing::GraphBuilder;
+  using enum PointwiseOp;
+  ConvOp conv;
+  conv.pads_begin = conv.pads_end = {1, 1};
+  struct Case {
+    const char* name;
+    TensorId (*follow)(GraphBuilder& b, TensorId sum);
+  };
+  for (const Case& c : {
+           Case{"a slope per channel",
+                [](GraphBuilder& b, TensorId y) { return b.pointwise(prelu, {y, b.weights({8, 1, 1}, -0.5f)}); }},
+           Case{"a gate", [](GraphBuilder& b,
+                             TensorId y) { return b.pointwise(mul, {b.pointwise(sigmoid, {y}), b.input({1, 8, 9, 9})}); }},
+           Case{"a gate of its own",
+                [](GraphBuilder& b, TensorId y) {
+                  return b.pointwise(mul, {y, b.pointwise(affine, {b.pointwise(sigmoid, {y})}, 2, -0.5)});
+                }},
+           Case{"a curve and a line",
+                [](GraphBuilder& b, TensorId y) { return b.pointwise(affine, {b.pointwise(tanh, {y})}, 3, 0.25); }},
+       })
+    for (const bool product : {false, true}) {
+      GraphBuilder b;
+      const Dims x = product ? Dims{1, 8, 9, 5} : Dims{1, 6, 9, 9};
+      const TensorId sum = product ? b.op("MatMul", MatMulOp{}, {b.input(x), b.weights({5, 9}, -0.4f)})
+                                   : b.op("Conv", conv, {b.input(x), b.weights({8, 6, 3, 3}, -0.4f)});
+      const Graph graph = b.done(c.follow(b, sum));
+      auto session = Session::open(graph, backend_, {}), reference = Session::open(graph, make_reference_backend(), {});
+      ASSERT_TRUE(session.ok()) << session.error().message;
+      ASSERT_TRUE(reference.ok()) << reference.error().message;
+      const auto inputs = inputs_of(**session);
+      RunReport report;
+      const auto got = (*session)->run(inputs, &report), wanted = (*reference)->run(inputs);
+      ASSERT_TRUE(got.ok()) << c.name << ": " << got.error().message;
+      ASSERT_TRUE(wanted.ok()) << wanted.error().message;
+      expect_equal(*got, *wanted, c.name);
+      int anchors = 0, programs = 0;
+      for (const PlanStep& step : report.plan->steps) {
+        anchors += !step.problem.empty();
+        programs += step.stage.family() == Family::pointwise;
+      }
+      EXPECT_EQ(anchors, 1) << c.name;
+      EXPECT_EQ(programs, 0) << c.name << (product ? " behind a product" : "");
+    }
+}
+
+// A program that fails on the driver goes back to a step of its own; the numbers stay.
+TEST_F(VulkanNetworks, AProgramThatFailsStaysApart) {
+  testing::GraphBuilder b;
+  const TensorId sum = b.op("MatMul", MatMulOp{}, {b.input({7, 5}), b.weights({5, 9}, -0.4f)});
+  const Graph graph = b.done(b.pointwise(PointwiseOp::prelu, {sum, b.weights({9}, -0.5f)}));
+  options_.faults.nothing = "gemm/" + tail_name({2, {{PointwiseOp::prelu, 0, 1, 0, 0, 0}}});
+  ASSERT_TRUE(open_backend());
+  auto session = Session::open(graph, backend_, {}), reference = Session::open(graph, make_reference_backend(), {});
+  ASSERT_TRUE(session.ok() && reference.ok());
+  const auto inputs = inputs_of(**session);
+  RunReport report;
+  const auto got = (*session)->run(inputs, &report), wanted = (*reference)->run(inputs);
+  ASSERT_TRUE(got.ok()) << got.error().message;
+  expect_equal(*got, *wanted, "apart");
+  EXPECT_TRUE(backend_->device().bans("gemm", tail_name({2, {{PointwiseOp::prelu, 0, 1, 0, 0, 0}}})));
+  int programs = 0;
+  for (const PlanStep& step : report.plan->steps) programs += step.stage.family() == Family::pointwise;
+  EXPECT_EQ(programs, 1);
 }
 
 TEST_F(VulkanNetworks, StayOnTheDevice) {

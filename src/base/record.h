@@ -24,6 +24,9 @@ namespace record_detail {
 
 struct Printer {
   std::string text;
+  // A field that is printed only where there is something in it, and may be missing: `if (v.present(name, there)) v(name,
+  // ...)`.
+  bool present(std::string_view, bool there) const { return there; }
   template <class T>
   void operator()(std::string_view name, T& field) {
     if (!text.empty()) text += ' ';
@@ -72,6 +75,7 @@ bool parse_number(std::string_view text, double& value);
 struct Parser {
   std::string_view text;
   std::string problem;  // empty while all is well
+  bool present(std::string_view name, bool) const { return find_field(text, name).has_value(); }
   template <class T>
   void operator()(std::string_view name, T& field) {
     if (!problem.empty()) return;

@@ -1,11 +1,13 @@
 // Epilogue: what happens to a sum of products before it is stored, a closed record that every anchor kernel carries:
-//   y = activation(alpha * sum * scale[k] + bias[k] + residuals before) + residuals after
-// Operands follow the anchor's own in this order: scale, bias, residuals before, residuals after.
+//   y = tail(activation(alpha * sum * scale[k] + bias[k] + residuals before) + residuals after)
+// Operands follow the anchor's own in this order: scale, bias, residuals before, residuals after, the tail's.
 #pragma once
 
+#include <algorithm>
 #include <string_view>
 
 #include "base/record.h"
+#include "families/pointwise/pointwise.h"
 
 namespace sparkle {
 
@@ -43,12 +45,19 @@ struct Epilogue {
   int residuals_after = 0;   // 0..2 operands added after it; before + after <= 2
   Activation activation = Activation::none;
   double a = 0, b = 0;  // parameters of the activation
+  // Any program of element-wise operations: operand 0 is the value so far, the others are shaped like the output (pitch 0
+  // broadcasts). No instruction: nothing follows. families/tails.h says which kernels take one.
+  PointwiseParams tail;
 
-  int operands() const { return scale + bias + residuals_before + residuals_after; }
+  bool has_tail() const { return !tail.program.empty(); }
+  int tail_operands() const { return has_tail() ? std::max(0, tail.inputs - 1) : 0; }
+  int residuals() const { return residuals_before + residuals_after; }
+  int operands() const { return scale + bias + residuals() + tail_operands(); }
   template <class V>
   void visit(V& v) {
     v("alpha", alpha), v("scale", scale), v("bias", bias), v("before", residuals_before), v("after", residuals_after);
     v("act", activation), v("a", a), v("b", b);
+    if (v.present("tail", has_tail())) v("tail", tail);
   }
   friend bool operator==(const Epilogue&, const Epilogue&) = default;
 };

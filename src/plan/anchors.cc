@@ -3,14 +3,13 @@
 #include <map>
 
 #include "plan/choose.h"
-#include "plan/judge_weights.h"
-#include "plan/lower.h"
+#include "plan/tails.h"
 
 namespace sparkle {
 
 Result<std::vector<Anchor>> anchors_of(const Graph& graph, const Device& device, const PlanOptions& options) {
-  SPARKLE_TRY(draft, lower(graph, fuse(graph, options.fuse), device));
-  judge_weights(draft, options);
+  TailsApart apart;
+  SPARKLE_TRY(draft, draft_with_tails(graph, device, options, apart));
   std::vector<Anchor> anchors;
   std::map<std::string, size_t> known;
   for (const DraftStep& step : draft.steps) {

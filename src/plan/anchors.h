@@ -12,8 +12,8 @@ struct Anchor {
   bool constant_weights = true;  // of the first one
 };
 
-// Different calls in the order of the steps; two calls are the same where tuning_key() says so. Errors: those of make_plan.
-Result<std::vector<Anchor>> anchors_of(const Graph& graph, const Device& device,
-                                       const PlanOptions& options);
+// Different calls on that device in the order of the steps; two calls are the same where tuning_key() says so. Errors: those of
+// make_plan.
+Result<std::vector<Anchor>> anchors_of(const Graph& graph, const Device& device, const PlanOptions& options);
 
 }  // namespace sparkle

@@ -105,7 +105,7 @@ int Draft::channels_innermost(int id) {
 
 void Draft::step(const std::string& name, std::vector<std::string> nodes, std::variant<Problem, StageParams> work,
                  std::vector<int> step_inputs, std::vector<int> step_outputs) {
-  steps.push_back({name, std::move(nodes), std::move(work), std::move(step_inputs), std::move(step_outputs)});
+  steps.push_back({name, std::move(nodes), std::move(work), std::move(step_inputs), std::move(step_outputs), -1});
 }
 
 AnchorCall Draft::call_of(const DraftStep& anchor, const Problem& problem) const {

@@ -31,6 +31,7 @@ struct DraftStep {
   std::vector<std::string> nodes;
   std::variant<Problem, StageParams> work;
   std::vector<int> inputs, outputs;  // values
+  int anchor = -1;                   // the graph's operator whose sum this is
 };
 
 struct Draft {

@@ -40,6 +40,7 @@ std::string what_of(const PlanStep& step) {
       if (e.residuals_before) text += " +add";
       if (e.activation != Activation::none) text += " +" + std::string(name_of(e.activation));
       if (e.residuals_after) text += " +add";
+      if (e.has_tail()) text += " +" + expression(e.tail);
       return text;
     }
   if (const auto* block = std::get_if<InvertedParams>(&step.stage.params)) return block_text(step.stage, *block);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "families/tails.h"
 #include "families/types.h"
 
 namespace sparkle {
@@ -140,9 +141,58 @@ Group pointwise_group(const Graph& graph, const Uses& uses, std::vector<Group>& 
   return merged;
 }
 
+// Whether a program can run inside the kernel that makes `sum`: element for element, and in its type.
+bool follows(const Graph& graph, const Group& program, TensorId sum) {
+  const GraphTensor &from = graph.tensor(sum), &to = graph.tensor(program.output);
+  return program.anchor < 0 && can_be_tail(program.program) && program.arithmetic == DType::f32 && is_float(from.dtype) &&
+         computed_in(from.dtype) == DType::f32 && to.dtype == from.dtype && to.shape == from.shape &&
+         std::all_of(
+             program.operands.begin(), program.operands.end(),
+             [&](TensorId id) { return graph.tensor(id).dtype == from.dtype; });
+}
+
+// The anchor's group with the program behind it: operand 0 is the sum, the others keep their order.
+void join(Group& anchor, Group& program) {
+  const TensorId sum = anchor.output;
+  const auto at = static_cast<int>(std::find(program.operands.begin(), program.operands.end(), sum) - program.operands.begin());
+  PointwiseParams tail = program.program;
+  for (PointwiseInstruction& step : tail.program) {
+    int left = arity_of(step.op);
+    for (int* value : {&step.x, &step.y, &step.z}) {
+      if (--left < 0) *value = 0;
+      else if (*value <= at) *value = *value == at ? 0 : *value + 1;
+    }
+  }
+  anchor.epilogue.tail = std::move(tail);
+  for (TensorId id : program.operands)
+    if (id != sum) anchor.behind.push_back(id);
+  anchor.ops.insert(anchor.ops.end(), program.ops.begin(), program.ops.end());
+  std::sort(anchor.ops.begin(), anchor.ops.end());
+  anchor.output = program.output;
+  program.ops.clear();
+}
+
+// Pointwise groups that alone read an anchor's result become its tail. Where two anchors meet in one the later one takes it.
+void take_tails(const Graph& graph, const Uses& uses, const TailRules& rules, std::vector<Group>& groups) {
+  std::vector<int> group_of(graph.ops.size(), -1);
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (int op : groups[g].ops) group_of[static_cast<size_t>(op)] = static_cast<int>(g);
+  for (size_t g = groups.size(); g-- > 0;) {
+    Group& anchor = groups[g];
+    const int reader = anchor.anchor < 0 ? -1 : uses.reader[static_cast<size_t>(anchor.output)];
+    if (reader < 0 || rules.apart.contains(anchor.anchor)) continue;
+    Group& program = groups[static_cast<size_t>(group_of[static_cast<size_t>(reader)])];
+    int within = 0;
+    for (int op : program.ops)
+      for (TensorId id : graph.ops[static_cast<size_t>(op)].inputs) within += id == anchor.output;
+    if (within == 0 || within != uses.count[static_cast<size_t>(anchor.output)]) continue;
+    if (follows(graph, program, anchor.output)) join(anchor, program);
+  }
+}
+
 }  // namespace
 
-std::vector<Group> fuse(const Graph& graph, bool enabled) {
+std::vector<Group> fuse(const Graph& graph, bool enabled, const TailRules& tails) {
   const Uses uses(graph);
   std::vector<bool> taken(graph.ops.size(), false);
   std::vector<Group> groups;
@@ -175,8 +225,14 @@ std::vector<Group> fuse(const Graph& graph, bool enabled) {
     if (groups.back().output != kAbsent)
       group_of[static_cast<size_t>(groups.back().output)] = static_cast<int>(groups.size()) - 1;
   }
-  std::erase_if(groups, [](const Group& g) { return g.ops.empty(); });
-  std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.ops.back() < b.ops.back(); });
+  const auto settle = [&] {
+    std::erase_if(groups, [](const Group& g) { return g.ops.empty(); });
+    std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.ops.back() < b.ops.back(); });
+  };
+  settle();
+  if (!enabled || !tails.taken) return groups;
+  take_tails(graph, uses, tails, groups);
+  settle();
   return groups;
 }
 

@@ -6,6 +6,17 @@
 namespace sparkle {
 namespace {
 
+// What a tail reads beside the sum, broadcast to the result's shape y and seen in that of the step.
+int tail_operand(Lowering& l, int v, const Dims& y, const Dims& shape, bool window) {
+  Draft& d = l.draft;
+  if (window && d.desc(v).shape == y) return d.channels_innermost(v);
+  v = d.view(v, broadcast_view(d.desc(v), y));
+  if (window) return v;
+  if (const auto same = reshape_view(d.desc(v), shape)) return d.view(v, *same);
+  v = d.in_order(v, order_row_major(y.size()), "layout");
+  return d.view(v, *reshape_view(d.desc(v), shape));
+}
+
 void append_epilogue(Lowering& l, const Group& group, Problem& problem, const Dims& shape, bool window,
                      std::vector<int>& inputs) {
   problem.epilogue.activation = group.epilogue.activation;
@@ -22,6 +33,8 @@ void append_epilogue(Lowering& l, const Group& group, Problem& problem, const Di
     }
     inputs.push_back(v);
   }
+  problem.epilogue.tail = group.epilogue.tail;
+  for (TensorId id : group.behind) inputs.push_back(tail_operand(l, l.computed(id), l.result(group).shape, shape, window));
 }
 
 // Whether both operands of the products are f16 in the network: their values in f32 then are numbers of 16 bits, or were left
@@ -149,8 +162,10 @@ Status lower_matmul(Lowering& l, const Group& group, const Op& op, const MatMulO
 
 Status lower_anchor(Lowering& l, const Group& group) {
   const Op& op = l.graph.ops[static_cast<size_t>(group.anchor)];
-  if (const auto* conv = std::get_if<ConvOp>(&op.params)) return lower_conv(l, group, op, *conv);
-  return lower_matmul(l, group, op, std::get<MatMulOp>(op.params));
+  const auto* conv = std::get_if<ConvOp>(&op.params);
+  SPARKLE_CHECK(conv ? lower_conv(l, group, op, *conv) : lower_matmul(l, group, op, std::get<MatMulOp>(op.params)));
+  l.draft.steps.back().anchor = group.anchor;
+  return ok();
 }
 
 }  // namespace sparkle

@@ -8,11 +8,9 @@
 #include "plan/blocks.h"
 #include "plan/budget.h"
 #include "plan/choose.h"
-#include "plan/fuse.h"
-#include "plan/judge_weights.h"
-#include "plan/lower.h"
 #include "plan/memory.h"
 #include "plan/spare_copies.h"
+#include "plan/tails.h"
 
 namespace sparkle {
 namespace {
@@ -182,15 +180,15 @@ Result<Plan> assembled(const Graph& graph, const Draft& draft, const std::vector
 
 Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions& options) {
   SPARKLE_CHECK(check_forced(options));
-  const std::vector<Group> groups = fuse(graph, options.fuse);
-  SPARKLE_TRY(draft, lower(graph, groups, device));
-  judge_weights(draft, options);
+  TailsApart apart;
+  SPARKLE_TRY(draft, draft_with_tails(graph, device, options, apart));
   Errors errors = Errors::allowed;
   SPARKLE_TRY(chosen, fastest_steps(draft, device, options, errors));
   std::vector<const DraftStep*> steps;
   std::vector<Choice> choices;
   for (size_t i = 0; i < chosen.size(); ++i) {
     if (chosen[i].dropped) continue;
+    if (const auto at = apart.find(draft.steps[i].anchor); at != apart.end()) chosen[i].choice.candidates.push_back(at->second);
     steps.push_back(chosen[i].block ? &*chosen[i].block : &draft.steps[i]);
     choices.push_back(std::move(chosen[i].choice));
   }

@@ -209,7 +209,7 @@ Result<std::vector<Level>> ablation_of(const Problem& problem, const Device& dev
   levels.push_back(std::move(pipeline));
   Level fuse{"fuse", "bias and activation in a pass of their own over the sums", false, {}, ""};
   const Epilogue& e = problem.epilogue;
-  if (e.bias && e.operands() == 1 && e.activation == Activation::relu) {
+  if (e.bias && e.operands() == 1 && !e.has_tail() && e.activation == Activation::relu) {
     SPARKLE_TRY(apart, unfused(call, gemm, device));
     fuse.choice = std::move(apart);
   } else {

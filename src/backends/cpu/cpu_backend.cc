@@ -12,6 +12,7 @@
 #include "backends/cpu/weight_slabs.h"
 #include "base/denormals.h"
 #include "base/huge_pages.h"
+#include "families/tails.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -135,6 +136,8 @@ class CpuBackend final : public Backend {
 
   Result<std::unique_ptr<Kernel>> compile(const Stage& stage, const Schedule& schedule, uint32_t constants) override {
     const bool plain = variant_of(schedule) == "plain";
+    if (const Epilogue* e = epilogue_of(stage.params); e && e->has_tail() && !plain)
+      return Error{Reason::tail_not_served, "The CPU's kernels have no place for a program behind their sums."};
     const Maker make = plain ? make_plain : kMakers[static_cast<size_t>(stage.family())];
     SPARKLE_TRY(kernel, make(stage, schedule, device_, constants));
     return std::unique_ptr<Kernel>(std::make_unique<CompiledKernel>(std::move(kernel), stage, constants));

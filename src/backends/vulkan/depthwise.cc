@@ -5,6 +5,7 @@
 #include "backends/vulkan/divisor.h"
 #include "backends/vulkan/integer_sums.h"
 #include "backends/vulkan/real_types.h"
+#include "backends/vulkan/tail.h"
 #include "backends/vulkan/units.h"
 #include "backends/vulkan/vulkan_kernel.h"
 
@@ -48,7 +49,7 @@ DepthwiseRecord record_of(const Stage& stage) {
   };
   if (e.scale) r.vector_pitch[0] = pitch_of(stage.inputs[next++]);
   if (e.bias) r.vector_pitch[1] = pitch_of(stage.inputs[next++]);
-  for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) {
+  for (int i = 0; i < e.residuals(); ++i) {
     const FeatureMap m = feature_map(stage.inputs[next++]);
     fill_pitches(r.r_pitch[i], m);
     r.channel[2 + i] = static_cast<int32_t>(m.pitch_c);
@@ -132,8 +133,10 @@ Result<VulkanKernelPtr> make_depthwise(const Stage& stage, const Schedule& sched
                                         : quads ? "depthwise_window_4"
                                                 : "depthwise_window_1",
                                         halves);
+  SPARKLE_TRY(tail, tail_of(stage, *shop.context));
   PipelineRequest request;
   request.shader = shader;
+  if (tail.there()) request.tail = &tail;
   append(request.constants,
          {kThreads, 1, 1, static_cast<int64_t>(e.activation), e.scale, e.bias, e.residuals_before, e.residuals_after});
   if (tiles) {
@@ -152,11 +155,12 @@ Result<VulkanKernelPtr> make_depthwise(const Stage& stage, const Schedule& sched
   if (packed) kernel->packings.push_back(packing_of(stage.inputs[1]));
   r.count = static_cast<uint32_t>(threads);
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
-  SPARKLE_TRY(record, shop.upload(&r, sizeof r));
+  SPARKLE_TRY(record, upload_with(shop, &r, sizeof r, tail));
   Dispatch d;
   d.pipeline = pipeline;
   d.groups = flat_groups(groups_for(threads, kThreads));
   d.addresses = addresses_of(stage, e);
+  d.addresses.insert(d.addresses.end(), tail.operands.begin(), tail.operands.end());
   d.push(record->address());
   kernel->dispatches.push_back(std::move(d));
   kernel->records.push_back(std::move(record));

@@ -27,6 +27,7 @@ struct Work {
   const Pipeline* pipeline = nullptr;
   std::array<uint32_t, 3> groups{1, 1, 1};
   std::array<Address, 7> operands;
+  std::span<const Address> behind;  // the tail's, where the pipeline has it
   int64_t parts = 1, steps = 0;
   int64_t parts_along_z = 1;  // of groups: the reduction reads parts, but is none
   bool after_previous = true;
@@ -40,6 +41,7 @@ void add_work(VulkanKernel& kernel, const Work& work, VkDeviceAddress record, in
     d.groups = work.groups;
     d.groups[2] = static_cast<uint32_t>(std::min(instances - first, most) * work.parts_along_z);
     d.addresses.assign(work.operands.begin(), work.operands.end());
+    d.addresses.insert(d.addresses.end(), work.behind.begin(), work.behind.end());
     d.push(record);
     d.push(static_cast<int32_t>(first));
     d.push(static_cast<int32_t>(work.parts));
@@ -76,16 +78,20 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
   const GemmRecord& g = p.record;
   const TileSchedule& tile = p.tile;
   const int64_t instances = int64_t{1} * g.instances[0] * g.instances[1] * g.instances[2] * g.instances[3];
-  SPARKLE_TRY(record, shop.upload(&g, sizeof g));
+  SPARKLE_TRY(record, upload_with(shop, &g, sizeof g, p.tail));
   kernel.records.push_back(record);
   Work work;
   work.operands = p.operands;
   PipelineRequest request;
+  const auto finish = [&](PipelineRequest& finishing) {
+    if (p.tail.there()) finishing.tail = &p.tail, work.behind = p.tail.operands;
+  };
   if (tile.variant == "naive" || tile.variant == "groups") {
     const std::string shader = shader_for("gemm_naive", p.halves);
     request.shader = shader;
     append(request.constants, {tile.m, 1, 1});
     append(request.constants, p.epilogue);
+    finish(request);
     SPARKLE_TRY(pipeline, shop.pipelines->get(request));
     work.pipeline = pipeline;
     work.groups = groups_of_outputs(g, tile.m);
@@ -99,6 +105,7 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
     request.shader = shader;
     append(request.constants, {tile_needs(tile).threads, 1, 1});
     append(request.constants, p.epilogue);
+    finish(request);
     if (halo)
       append(request.constants, {kHaloSide, tile.n, tile.k, (g.filter[1] - 1) * g.dilation[1] + 1,
                                  (g.filter[2] - 1) * g.dilation[2] + 1, g.stride[1], g.stride[2]});
@@ -132,6 +139,7 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
   request.subgroup = emulated || group ? 0 : static_cast<uint32_t>(tile.subgroup);
   append(request.constants, {needs.threads, 1, 1});
   append(request.constants, partial ? Epilogue{} : p.epilogue);
+  if (!partial) finish(request);
   append(request.constants, {tile.m, tile.n, tile.k, tile.thread_m, tile.thread_n, p.vectors, p.packed, p.stores && !partial});
   append(request.constants, {g.filter[0], g.filter[1], g.filter[2], g.stride[0], g.stride[1], g.stride[2]});
   append(request.constants, {tile.pad, tile.unroll, partial});
@@ -160,6 +168,7 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
   reduce.shader = adder;
   append(reduce.constants, {kReduceThreads, 1, 1});
   append(reduce.constants, p.epilogue);
+  finish(reduce);
   SPARKLE_TRY(adding, shop.pipelines->get(reduce));
   work.pipeline = adding;
   work.groups = groups_of_outputs(g, kReduceThreads);

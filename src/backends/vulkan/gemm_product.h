@@ -2,12 +2,12 @@
 #pragma once
 
 #include "backends/vulkan/gemm_record.h"
-#include "backends/vulkan/vulkan_kernel.h"
+#include "backends/vulkan/tail.h"
 
 namespace sparkle::vulkan {
 
 struct Product {
-  GemmRecord record;
+  GemmRecord record{};
   TileSchedule tile;
   Epilogue epilogue;
   bool halves = false;   // operands are f16, and so are packed weights
@@ -16,11 +16,12 @@ struct Product {
   bool packed = false;   // w is packed as packed_product() says
   // x, w, y, scale, bias, residuals: those that are not there stand for x.
   std::array<Address, 7> operands;
+  Tail tail;
 };
 
 // The record with the sizes of packed weights for this tile: [matrix][k_padded][n_padded], zeros beyond k and n.
 struct PackedProduct {
-  GemmRecord record;
+  GemmRecord record{};
   int64_t k_padded = 0, matrices = 1;
   int64_t elements() const { return matrices * k_padded * record.n_padded; }
 };

@@ -62,12 +62,27 @@ GemmRecord window_record(const Stage& stage, const GemmParams& p) {
   return g;
 }
 
+// Batch axes of a dense product, innermost first: places 2 to 0 of rows where the right operand stays the same, places 3 to 0
+// of instances else; `visit` gets the axis counted from the end, whether it is of rows, and its place. False: there are too
+// many.
+template <class Visit>
+bool walk_batch(const TensorDesc& b, const TensorDesc& y, Visit&& visit) {
+  int row = 2, instance = 3;
+  for (int i = y.shape.size() - 3; i >= 0; --i) {
+    if (y.shape[i] == 1) continue;
+    const int from_end = y.shape.size() - 1 - i;
+    const bool of_rows = pitch_from_end(b, from_end) == 0 && row >= 0;
+    if (!of_rows && instance < 0) return false;
+    visit(from_end, of_rows, of_rows ? row-- : instance--);
+  }
+  return true;
+}
+
 Result<GemmRecord> dense_record(const Stage& stage, const GemmParams& p) {
   GemmRecord g{};
   const TensorDesc &a = stage.inputs[0], &b = stage.inputs[1], &y = stage.outputs[0];
   const int rank = y.shape.size(), first = 2 + p.epilogue.scale + p.epilogue.bias;
   const int residuals = p.epilogue.residuals_before + p.epilogue.residuals_after;
-  const auto residual = [&](int i) -> const TensorDesc& { return stage.inputs[static_cast<size_t>(first + i)]; };
   g.m = static_cast<int32_t>(y.shape[rank - 2]);
   g.n = static_cast<int32_t>(y.shape[rank - 1]);
   g.k = static_cast<int32_t>(a.shape[a.shape.size() - 1]);
@@ -80,38 +95,47 @@ Result<GemmRecord> dense_record(const Stage& stage, const GemmParams& p) {
   g.w_pitch[0] = static_cast<int32_t>(pitch_from_end(b, 0));
   g.w_pitch[1] = static_cast<int32_t>(pitch_from_end(b, 1));
   for (int i = 0; i < residuals; ++i) {
-    g.r_pitch[i][3] = static_cast<int32_t>(pitch_from_end(residual(i), 1));
-    g.channel[2 + i] = static_cast<int32_t>(pitch_from_end(residual(i), 0));
+    const Places r = places_of(stage, stage.inputs[static_cast<size_t>(first + i)]);
+    std::copy(std::begin(r.row), std::end(r.row), g.r_pitch[i]);
+    std::copy(std::begin(r.instance), std::end(r.instance), g.r_instance[i]);
+    g.channel[2 + i] = r.channel;
   }
-  // Batch axes, innermost first: rows where the right operand stays the same, instances else.
-  int row = 2, instance = 3;
-  for (int i = rank - 3; i >= 0; --i) {
-    const int64_t size = y.shape[i];
-    if (size == 1) continue;
-    const int from_end = rank - 1 - i;
-    const int64_t pitch = pitch_from_end(b, from_end);
-    if (pitch == 0 && row >= 0) {
-      g.rows[row] = g.x_size[row] = static_cast<int32_t>(size);
-      g.x_pitch[row] = static_cast<int32_t>(pitch_from_end(a, from_end));
-      g.y_pitch[row] = static_cast<int32_t>(pitch_from_end(y, from_end));
-      for (int j = 0; j < residuals; ++j) g.r_pitch[j][row] = static_cast<int32_t>(pitch_from_end(residual(j), from_end));
-      g.m *= static_cast<int32_t>(size);
-      --row;
-      continue;
+  const bool few = walk_batch(b, y, [&](int from_end, bool of_rows, int place) {
+    const auto size = static_cast<int32_t>(y.shape[rank - 1 - from_end]);
+    const auto a_pitch = static_cast<int32_t>(pitch_from_end(a, from_end)),
+               y_pitch = static_cast<int32_t>(pitch_from_end(y, from_end));
+    if (of_rows) {
+      g.rows[place] = g.x_size[place] = size;
+      g.x_pitch[place] = a_pitch, g.y_pitch[place] = y_pitch;
+      g.m *= size;
+    } else {
+      g.instances[place] = size;
+      g.x_instance[place] = a_pitch, g.y_instance[place] = y_pitch;
+      g.w_instance[place] = static_cast<int32_t>(pitch_from_end(b, from_end));
     }
-    if (instance < 0)
-      return Error{Reason::layout_not_served, "The Vulkan kernels serve products with up to four batch axes; reshape them."};
-    g.instances[instance] = static_cast<int32_t>(size);
-    g.x_instance[instance] = static_cast<int32_t>(pitch_from_end(a, from_end));
-    g.w_instance[instance] = static_cast<int32_t>(pitch);
-    g.y_instance[instance] = static_cast<int32_t>(pitch_from_end(y, from_end));
-    for (int j = 0; j < residuals; ++j) g.r_instance[j][instance] = static_cast<int32_t>(pitch_from_end(residual(j), from_end));
-    --instance;
-  }
+  });
+  if (!few)
+    return Error{Reason::layout_not_served, "The Vulkan kernels serve products with up to four batch axes; reshape them."};
   return g;
 }
 
 }  // namespace
+
+Places places_of(const Stage& stage, const TensorDesc& operand) {
+  Places p;
+  const auto* product = std::get_if<GemmParams>(&stage.params);
+  if (!product || product->loader == Loader::window) {
+    const FeatureMap m = feature_map(operand);
+    fill(p.row, {m.pitch_n, m.pitch_d, m.pitch_h, m.pitch_w});
+    p.channel = static_cast<int32_t>(m.pitch_c);
+    return p;
+  }
+  const auto pitch = [&](int from_end) { return static_cast<int32_t>(pitch_from_end(operand, from_end)); };
+  p.row[3] = pitch(1), p.channel = pitch(0);
+  walk_batch(stage.inputs[1], stage.outputs[0],
+             [&](int from_end, bool of_rows, int place) { (of_rows ? p.row : p.instance)[place] = pitch(from_end); });
+  return p;
+}
 
 Result<GemmRecord> gemm_record(const Stage& stage) {
   if (!counts_in_31_bits(stage)) return too_large();

@@ -32,6 +32,12 @@ struct GemmRecord {
 // Errors: layout_not_served where an operand spans more than 2^31 elements or more than four batch axes remain.
 Result<GemmRecord> gemm_record(const Stage& stage);
 
+// Where an operand that is shaped like the output has the element of an output: by its row's pixel, its instance and channel.
+struct Places {
+  int32_t row[4] = {}, instance[4] = {}, channel = 0;
+};
+Places places_of(const Stage& stage, const TensorDesc& operand);
+
 // Whether so many neighbouring channels of an operand are one aligned vector wherever they begin.
 bool in_vectors(int32_t wide, const TensorDesc& desc, std::span<const int32_t> pitches, int32_t channel, int64_t count);
 // Four of them: a vector of floats, one word of 8-bit integers.

@@ -36,7 +36,7 @@ Result<std::vector<uint32_t>> compiled(const std::string& text) {
   if (!program.link(kRules)) return failed(program.getInfoLog());
   glslang::SpvOptions options;
   options.disableOptimizer = true;  // drivers do that work again anyway
-  options.stripDebugInfo = true;
+  options.stripDebugInfo = false;   // names are few, and what takes them away knows no fragments and says so on the terminal
   std::vector<uint32_t> words;
   glslang::GlslangToSpv(*program.getIntermediate(EShLangCompute), words, &options);
   if (words.empty()) return failed("no code");

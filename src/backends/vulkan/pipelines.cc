@@ -8,7 +8,9 @@
 #include <fstream>
 
 #include "backends/vulkan/fragment_types.h"
+#include "backends/vulkan/glsl_compiler.h"
 #include "backends/vulkan/shaders.h"
+#include "backends/vulkan/tail.h"
 #include "base/cache_folder.h"
 
 namespace sparkle::vulkan {
@@ -121,6 +123,12 @@ std::vector<const Pipeline*> Pipelines::all() const {
 }
 
 Result<const Pipeline*> Pipelines::get(const PipelineRequest& request) {
+  if (request.tail) {
+    SPARKLE_TRY(text, shader_text(request.shader, request.tail->glsl));
+    SPARKLE_TRY(words, compile_glsl(text));
+    return get(std::string(request.shader) + "+" + request.tail->name, with_fragment_types(*words), request.constants,
+               request.subgroup);
+  }
   const Shader* shader = shader_named(request.shader);
   if (!shader) return Error{Reason::internal, "There is no shader '" + std::string(request.shader) + "'; please report it."};
   return get(std::string(shader->name), with_fragment_types(shader->words), request.constants, request.subgroup);

@@ -263,6 +263,29 @@ Result<std::vector<uint32_t>> parameters_of(const PointwiseParams& program, cons
 
 std::string number(int i) { return std::to_string(i); }
 
+// The program as a function of one element of each operand; parameter(i, which) is the text of instruction i's a or b.
+template <class Parameter>
+Result<std::string> function_of(const PointwiseParams& program, const Arithmetic& type, const std::string& name,
+                                Parameter&& parameter) {
+  std::string body = type.name() + " " + name + "(";
+  for (int i = 0; i < program.inputs; ++i) body += (i ? ", " : "") + type.name() + " v" + number(i);
+  body += ") {\n";
+  const auto value = [](int v) { return "v" + number(v); };
+  int next = program.inputs;
+  for (const PointwiseInstruction& step : program.program) {
+    const std::string a = parameter(next - program.inputs, 0), b = parameter(next - program.inputs, 1);
+    const std::string formula = type.real() ? float_formula(step.op, value(step.x), value(step.y), value(step.z), a, b)
+                                            : integer_formula(step.op, type, value(step.x), value(step.y), value(step.z), a, b);
+    if (formula.empty())
+      return Error{Reason::type_not_served, "the Vulkan pointwise kernels have no '" + std::string(name_of(step.op)) + "' on " +
+                                                std::string(name_of(type.type))};
+    body += "  " + std::string(type.real() ? "precise float" : "const " + type.name()) + " " + value(next) + " = " +
+            (type.real() ? formula : type.wrapped("(" + formula + ")")) + ";\n";
+    ++next;
+  }
+  return body + "  return " + value(next - 1) + ";\n}\n";
+}
+
 constexpr std::string_view kHead = R"(#version 460
 #extension GL_EXT_buffer_reference : require
 #extension GL_EXT_scalar_block_layout : require
@@ -293,30 +316,12 @@ Result<PointwiseText> pointwise_text(const PointwiseParams& program, std::span<c
     return Error{Reason::type_not_served, "the Vulkan pointwise kernels do not compute in " + std::string(name_of(type.type)) +
                                               " or store " + std::string(name_of(output))};
 
-  // The program as a function of one element of each operand.
-  std::string body = type.name() + " program(";
-  for (int i = 0; i < n; ++i) body += (i ? ", " : "") + type.name() + " v" + number(i);
-  body += ") {\n";
-  int next = n;
-  for (const PointwiseInstruction& step : program.program) {
-    const auto value = [](int v) { return "v" + number(v); };
-    const auto parameter = [&](int which) {
-      if (type.real()) return "uintBitsToFloat(R.p[" + number(4 * (next - n) + which) + "])";
-      const std::string low = "R.p[" + number(4 * (next - n) + 2 * which) + "]",
-                        high = "R.p[" + number(4 * (next - n) + 2 * which + 1) + "]";
-      return type.name() + "(" + low + (type.wide() ? ", " + high : "") + ")";
-    };
-    const std::string formula =
-        type.real() ? float_formula(step.op, value(step.x), value(step.y), value(step.z), parameter(0), parameter(1))
-                    : integer_formula(step.op, type, value(step.x), value(step.y), value(step.z), parameter(0), parameter(1));
-    if (formula.empty())
-      return Error{Reason::type_not_served, "the Vulkan pointwise kernels have no '" + std::string(name_of(step.op)) + "' on " +
-                                                std::string(name_of(type.type))};
-    body += "  " + std::string(type.real() ? "precise float" : "const " + type.name()) + " v" + number(next) + " = " +
-            (type.real() ? formula : type.wrapped("(" + formula + ")")) + ";\n";
-    ++next;
-  }
-  body += "  return v" + number(next - 1) + ";\n}\n";
+  const auto parameter = [&](int step, int which) {
+    if (type.real()) return "uintBitsToFloat(R.p[" + number(4 * step + which) + "])";
+    const std::string low = "R.p[" + number(4 * step + 2 * which) + "]", high = "R.p[" + number(4 * step + 2 * which + 1) + "]";
+    return type.name() + "(" + low + (type.wide() ? ", " + high : "") + ")";
+  };
+  SPARKLE_TRY(body, function_of(program, type, "program", parameter));
 
   // Four neighbours along the innermost axis per thread, or one.
   std::string main = R"(
@@ -377,10 +382,8 @@ void main() {
   if (cells.contains(Cell::bytes)) text.glsl += "#extension GL_EXT_shader_8bit_storage : require\n";
   if (cells.contains(Cell::shorts)) text.glsl += "#extension GL_EXT_shader_16bit_storage : require\n";
   if (keeps_nan) {
-    // SignedZeroInfNanPreserve for 32 bits
-    text.glsl +=
-        "#extension GL_EXT_spirv_intrinsics : require\n"
-        "spirv_execution_mode(extensions = [\"SPV_KHR_float_controls\"], capabilities = [4466], 4461, 32);\n";
+    text.glsl += "#extension GL_EXT_spirv_intrinsics : require\n";
+    text.glsl += kKeepsNan;
   }
   text.glsl += kMemory;
   if (cells.contains(Cell::bytes))
@@ -400,6 +403,11 @@ void main() {
                " y;\n  Record record;\n} push;\n#define R push.record\n\n";
   text.glsl += library_parts(body + main) + body + main;
   return text;
+}
+
+Result<std::string> float_program(const PointwiseParams& program, const std::string& name, const std::string& parameter) {
+  return function_of(program, Arithmetic{DType::f32}, name,
+                     [&](int step, int which) { return parameter + "(" + number(2 * step + which) + ")"; });
 }
 
 }  // namespace sparkle::vulkan

@@ -15,6 +15,11 @@ inline constexpr int kPointwiseAxes = 7;
 // What is pushed: addresses of operands, output and record.
 inline constexpr int kPointwiseOperands = 12;
 
+// In front of a text whose compilers are to leave NaN and infinities alone: SignedZeroInfNanPreserve for 32 bits. The extension
+// GL_EXT_spirv_intrinsics is required before.
+inline constexpr std::string_view kKeepsNan =
+    "spirv_execution_mode(extensions = [\"SPV_KHR_float_controls\"], capabilities = [4466], 4461, 32);\n";
+
 struct PointwiseText {
   std::string glsl;
   std::vector<uint32_t> parameters;  // four words per instruction, as the text reads them
@@ -24,5 +29,9 @@ struct PointwiseText {
 // Errors: type_not_served, naming the type or the operation.
 Result<PointwiseText> pointwise_text(const PointwiseParams& program, std::span<const DType> inputs, DType output,
                                      bool keeps_nan);
+
+// The program in fp32 as a function of this name of one float per operand; `parameter`: a function that gives parameter
+// 2 * instruction (a) and the one behind it (b). Errors: type_not_served, naming the operation.
+Result<std::string> float_program(const PointwiseParams& program, const std::string& name, const std::string& parameter);
 
 }  // namespace sparkle::vulkan

@@ -4,10 +4,13 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <random>
+#include <utility>
 
 #include "backends/vulkan/trial_moves.h"
 #include "families/element.h"
+#include "families/tails.h"
 #include "families/walk.h"
 
 namespace sparkle::vulkan {
@@ -15,7 +18,17 @@ namespace {
 
 void add_epilogue(Stage& stage, const Epilogue& e, int64_t channels) {
   for (int i = 0; i < e.scale + e.bias; ++i) stage.inputs.push_back(dense_desc(DType::f32, {channels}));
-  for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) stage.inputs.push_back(stage.outputs[0]);
+  for (int i = 0; i < e.residuals(); ++i) stage.inputs.push_back(stage.outputs[0]);
+  // Of what a tail reads every other one is a number per channel.
+  const int axis =
+      std::holds_alternative<GemmParams>(stage.params) && std::get<GemmParams>(stage.params).loader == Loader::dense
+          ? stage.outputs[0].shape.size() - 1
+          : 1;
+  for (int i = 0; i < e.tail_operands(); ++i) {
+    stage.inputs.push_back(stage.outputs[0]);
+    for (int a = 0; i % 2 == 0 && a < stage.outputs[0].shape.size(); ++a)
+      if (a != axis) stage.inputs.back().layout.pitch[a] = 0;
+  }
 }
 
 // A window with its own filter on planes a little larger than it: channels in whole vectors and not.
@@ -164,7 +177,32 @@ double rounded_to_half(double value) {
 
 Status failed(const std::string& what) { return Error{Reason::failed_probe, what}; }
 
-Status compare(Operand& got, Operand& wanted, double tolerance) {
+// What each element behind a tail may be off by where the sum is off by as much as sums may be.
+Operand slack_of(const Stage& stage, const std::vector<TensorView>& in, double tolerance) {
+  Stage bare = stage;
+  Epilogue& e = *epilogue_of(bare.params);
+  const PointwiseParams tail = std::exchange(e.tail, {});
+  const size_t first = in.size() - static_cast<size_t>(tail.inputs - 1);
+  TensorDesc wide = stage.outputs[0];
+  wide.dtype = DType::f64;
+  Operand sums(wide), slack(wide);
+  const TensorView out = sums.view();
+  info(bare.family()).reference(bare.params, std::span(in).first(first), {&out, 1});
+  double largest = 1e-30;
+  const auto at_place = [](Operand& o, const Dims& at) { return load_element(DType::f64, element_at(o.view(), at)); };
+  for_each_index(wide.shape, [&](const Dims& at) {
+    if (const double v = std::abs(at_place(sums, at)); std::isfinite(v)) largest = std::max(largest, v);
+  });
+  for_each_index(wide.shape, [&](const Dims& at) {
+    std::vector<double> values{at_place(sums, at)};
+    for (size_t i = first; i < in.size(); ++i) values.push_back(load_element(in[i].desc.dtype, element_at(in[i], at)));
+    store_element(DType::f64, tail_slack(tail, values, tolerance * largest), element_at(slack.view(), at));
+  });
+  return slack;
+}
+
+// `slack`: what an element may be off by beside the tolerance; may be nullptr.
+Status compare(Operand& got, Operand& wanted, double tolerance, Operand* slack) {
   double largest = 1e-30;
   for_each_index(wanted.desc.shape, [&](const Dims& at) {
     const double v = std::abs(load_element(wanted.desc.dtype, element_at(wanted.view(), at)));
@@ -175,7 +213,8 @@ Status compare(Operand& got, Operand& wanted, double tolerance) {
   for_each_index(got.desc.shape, [&](const Dims& at) {
     const double a = load_element(got.desc.dtype, element_at(got.view(), at)),
                  b = load_element(wanted.desc.dtype, element_at(wanted.view(), at));
-    const bool same = std::isnan(b) ? std::isnan(a) : a == b || std::abs(a - b) <= tolerance * largest;
+    const double more = slack ? load_element(DType::f64, element_at(slack->view(), at)) : 0;
+    const bool same = std::isnan(b) ? std::isnan(a) : a == b || std::abs(a - b) <= tolerance * largest + more;
     if (!same && wrong.empty())
       wrong = "wrong: it gave " + std::to_string(a) + " instead of " + std::to_string(b) + " at " + at.to_string();
     std::memcpy(element_at(gaps.view(), at), element_at(got.view(), at), static_cast<size_t>(size_of(got.desc.dtype)));
@@ -267,8 +306,10 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
     return failed("slow: no answer within " + std::to_string(timeout.count() / 1000000) + " ms");
   }
   // A result of 16 bits is rounded, either way.
-  const double tolerance =
-      1e-6 * (8 + std::sqrt(sum_length(stage))) + (halves ? 0x1.01p-10 : 0);
+  const double tolerance = 1e-6 * (8 + std::sqrt(sum_length(stage))) + (halves ? 0x1.01p-10 : 0);
+  const Epilogue* e = epilogue_of(stage.params);
+  std::optional<Operand> slack;
+  if (e && e->has_tail()) slack = slack_of(stage, in, tolerance);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto size = static_cast<int64_t>(outputs[i].bytes.size());
     SPARKLE_TRY(staging, backend.allocate(size, MemoryKind::staging));
@@ -276,7 +317,7 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
     SPARKLE_TRY(copied, backend.copy({&region, 1}, token));
     SPARKLE_CHECK(backend.wait(copied));
     std::memcpy(outputs[i].bytes.data(), staging->host(), static_cast<size_t>(size));
-    SPARKLE_CHECK(compare(outputs[i], wanted[i], tolerance));
+    SPARKLE_CHECK(compare(outputs[i], wanted[i], tolerance, slack ? &*slack : nullptr));
   }
   return ok();
 }
@@ -288,6 +329,11 @@ Trial trial_of(const Stage& stage, const Schedule& schedule) {
   for (const TensorDesc& d : stage.inputs) t.inputs.push_back(d.dtype);
   for (const TensorDesc& d : stage.outputs) t.outputs.push_back(d.dtype);
   return t;
+}
+
+std::string Trial::variant() const {
+  const Epilogue* e = epilogue_of(params);
+  return std::string(name_of(family())) + "/" + (e && e->has_tail() ? tail_name(e->tail) : variant_of(schedule));
 }
 
 std::string Trial::to_text() const {

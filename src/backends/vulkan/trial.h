@@ -14,7 +14,8 @@ struct Trial {
   std::vector<DType> inputs, outputs;
 
   Family family() const { return static_cast<Family>(params.index()); }
-  std::string variant() const { return std::string(name_of(family())) + "/" + variant_of(schedule); }
+  // What is banned where it fails: the variant, or the program behind its sums.
+  std::string variant() const;
   // One line that from_text reads back.
   std::string to_text() const;
   static Result<Trial> from_text(std::string_view line);

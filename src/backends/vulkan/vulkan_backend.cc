@@ -275,7 +275,7 @@ class BackendOfDevice final : public VulkanBackend {
 
   Status inject_fault(const Stage& stage, const Schedule& schedule, VulkanKernel& kernel) {
     const Faults& faults = shop_.context->options().faults;
-    const std::string variant = std::string(name_of(stage.family())) + "/" + variant_of(schedule);
+    const std::string variant = trial_of(stage, schedule).variant();
     if (variant == faults.crash) std::abort();
     if (variant == faults.late && !kernel.dispatches.empty()) {
       SPARKLE_TRY(pipeline, shop_.pipelines->get({"fault_late", {1, 1, 1}, 0}));

@@ -128,11 +128,13 @@ Result<VulkanKernelPtr> make_winograd(const Stage& stage, const Schedule& schedu
 
   GemmRecord whole = g;
   whole.n_padded = m.n_padded;
-  SPARKLE_TRY(record, shop.upload(&whole, sizeof whole));
+  SPARKLE_TRY(tail, tail_of(stage, *shop.context));
+  SPARKLE_TRY(record, upload_with(shop, &whole, sizeof whole, tail));
   kernel->records.push_back(record);
   const auto pipeline = [&](std::string_view name, const Epilogue& with) {
     const std::string shader = shader_for(name, halves);
     PipelineRequest request;
+    if (with.has_tail()) request.tail = &tail;
     request.shader = shader;
     request.constants = {kThreads,
                          1,
@@ -173,6 +175,8 @@ Result<VulkanKernelPtr> make_winograd(const Stage& stage, const Schedule& schedu
                                      {residuals > 0 ? first : 0},
                                      {residuals > 1 ? first + 1 : 0}},
                                     record->address(), 0));
+  auto& last = kernel->dispatches.back().addresses;
+  last.insert(last.end(), tail.operands.begin(), tail.operands.end());
   return kernel;
 }
 

@@ -39,7 +39,8 @@ void depthwise_reference(const StageParams& params, std::span<const TensorView> 
   size_t next = 2;
   const TensorView* scale = e.scale ? &inputs[next++] : nullptr;
   const TensorView* bias = e.bias ? &inputs[next++] : nullptr;
-  const std::span<const TensorView> residuals = inputs.subspan(next);
+  const std::span<const TensorView> residuals = inputs.subspan(next, static_cast<size_t>(e.residuals()));
+  const std::span<const TensorView> more = inputs.subspan(next + residuals.size());
 
   for (int64_t n = 0; n < my.n; ++n)
     for (int64_t k = 0; k < my.c; ++k)
@@ -59,15 +60,23 @@ void depthwise_reference(const StageParams& params, std::span<const TensorView> 
                   const int64_t tap = k * mw.pitch_n + t * mw.pitch_d + r * mw.pitch_h + s * mw.pitch_w;
                   sum += load(x, at) * load(w, tap);
                 }
+            const auto at_pixel = [&](const TensorView& t) {
+              const FeatureMap m = feature_map(t.desc);
+              return load(t, n * m.pitch_n + k * m.pitch_c + z * m.pitch_d + row * m.pitch_h + col * m.pitch_w);
+            };
             double value = e.alpha * sum;
             if (scale) value *= load(*scale, k * channel_pitch(scale->desc));
             if (bias) value += load(*bias, k * channel_pitch(bias->desc));
             for (size_t i = 0; i < residuals.size(); ++i) {
               if (static_cast<int>(i) == e.residuals_before) value = activate(e.activation, e.a, e.b, value);
-              const FeatureMap m = feature_map(residuals[i].desc);
-              value += load(residuals[i], n * m.pitch_n + k * m.pitch_c + z * m.pitch_d + row * m.pitch_h + col * m.pitch_w);
+              value += at_pixel(residuals[i]);
             }
             if (static_cast<int>(residuals.size()) == e.residuals_before) value = activate(e.activation, e.a, e.b, value);
+            if (e.has_tail()) {
+              std::vector<double> values{value};
+              for (const TensorView& operand : more) values.push_back(at_pixel(operand));
+              value = evaluate(e.tail, values);
+            }
             store(y, n * my.pitch_n + k * my.pitch_c + z * my.pitch_d + row * my.pitch_h + col * my.pitch_w, value);
           }
 }

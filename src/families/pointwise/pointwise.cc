@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "families/epilogue.h"
 #include "families/narrow.h"
 
 namespace sparkle {
@@ -44,6 +45,14 @@ double evaluate(PointwiseOp op, [[maybe_unused]] double x, double y, double z, d
 #undef POINTWISE
   }
   return x;
+}
+
+double evaluate(const PointwiseParams& params, std::span<const double> operands) {
+  std::vector<double> values(operands.begin(), operands.end());
+  for (const PointwiseInstruction& step : params.program)
+    values.push_back(evaluate(step.op, values[static_cast<size_t>(step.x)], values[static_cast<size_t>(step.y)],
+                              values[static_cast<size_t>(step.z)], step.a, step.b));
+  return values.back();
 }
 
 std::string expression(const PointwiseParams& params) {

@@ -3,11 +3,11 @@
 // and broadcast by pitch 0 (their desc's shape is the output's shape).
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "base/record.h"
 #include "base/tensor.h"
-#include "families/epilogue.h"
 
 namespace sparkle {
 
@@ -45,6 +45,9 @@ struct PointwiseParams {
   }
   friend bool operator==(const PointwiseParams&, const PointwiseParams&) = default;
 };
+
+// The program's result for these values of its operands, in double precision.
+double evaluate(const PointwiseParams& params, std::span<const double> operands);
 
 // "silu(add(x0,x1))": the program as an expression, for people.
 std::string expression(const PointwiseParams& params);

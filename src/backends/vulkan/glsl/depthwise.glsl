@@ -1,5 +1,6 @@
 // A depthwise stage as its kernels see it: DepthwiseRecord of depthwise.cc has the same fields.
 #include "divide.glsl"
+#include "tail.glsl"
 
 struct DepthwiseRecord {
   uint count;                          // threads
@@ -14,10 +15,11 @@ struct DepthwiseRecord {
   int filters;
   float alpha, a, b;
 };
-layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer DepthwiseRecords { DepthwiseRecord v; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer DepthwiseRecords { DepthwiseRecord v; TAIL_RECORD };
 
 layout(push_constant, scalar) uniform Push {
   Elements x, w, y, scale, bias, r0, r1;
+  TAIL_OPERANDS
   DepthwiseRecords record;
 } push;
 
@@ -34,6 +36,7 @@ layout(constant_id = 7) const int kAfter = 0;
 
 int dot4(ivec4 a, ivec4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }
 
+TAIL_FUNCTION
 // The sum of output pixel n,d,h,w and filter k, to what is stored.
 float finished(float sum, ivec4 pixel, int k) {
   sum *= R.alpha;
@@ -46,5 +49,5 @@ float finished(float sum, ivec4 pixel, int k) {
   sum = activated(kActivation, sum, R.a, R.b);
   if (kAfter > 0) sum += kBefore > 0 ? second : first;
   if (kAfter > 1) sum += second;
-  return sum;
+  return TAILED(sum, pixel, k, 0);
 }

@@ -1,7 +1,7 @@
 // Where instances and rows of a product lie in memory; G stands for the record of the stage.
 // Positions of an instance in each operand.
 struct Instance {
-  int x, w, y, r0, r1, channel, packed;
+  int x, w, y, r0, r1, channel, packed, number;
 };
 Instance instance_at(int index) {
   ivec4 at;
@@ -18,6 +18,7 @@ Instance instance_at(int index) {
   r.r1 = at.x * G.r1_instance.x + at.y * G.r1_instance.y + at.z * G.r1_instance.z + at.w * G.r1_instance.w;
   r.packed = at.x * G.packed_instance.x + at.y * G.packed_instance.y + at.z * G.packed_instance.z + at.w * G.packed_instance.w;
   r.channel = number * G.channel_instance;
+  r.number = number;
   return r;
 }
 

@@ -1,4 +1,5 @@
 // A gemm stage as its kernels see it: gemm_record.h has the same fields, and says what they are.
+#include "tail.glsl"
 struct GemmRecord {
   ivec4 rows, x_size, x_pitch, y_pitch, r0_pitch, r1_pitch, channel, filter_size, stride, dilation, pad;
   ivec4 w_pitch, w_pitch_more;
@@ -7,4 +8,4 @@ struct GemmRecord {
   ivec4 packed_instance;
   float alpha, a, b;
 };
-layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer GemmRecords { GemmRecord v; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer GemmRecords { GemmRecord v; TAIL_RECORD };

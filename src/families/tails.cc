@@ -1,0 +1,60 @@
+#include "families/tails.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "families/integers.h"
+
+namespace sparkle {
+
+const Epilogue* epilogue_of(const StageParams& params) {
+  return std::visit(
+      [](const auto& p) -> const Epilogue* {
+        if constexpr (requires { p.epilogue.residuals(); }) return &p.epilogue;
+        else return nullptr;
+      },
+      params);
+}
+
+Epilogue* epilogue_of(StageParams& params) { return const_cast<Epilogue*>(epilogue_of(std::as_const(params))); }
+
+bool takes_tails(const Device& device) { return device.kind == DeviceKind::vulkan; }
+
+bool can_be_tail(const PointwiseParams& program) {
+  if (program.program.empty() || program.inputs > 1 + kMostTailOperands) return false;
+  return std::none_of(program.program.begin(), program.program.end(),
+                      [](const PointwiseInstruction& step) { return step.op == PointwiseOp::power_of_two; });
+}
+
+Reason tail_refusal(const Stage& stage, const Variant& variant, const Device& device) {
+  const Epilogue* e = epilogue_of(stage.params);
+  if (!e || !e->has_tail() || variant.name == "plain") return Reason::none;
+  const Family family = stage.family();
+  const bool placed = family == Family::gemm || family == Family::winograd || family == Family::depthwise;
+  if (variant.device != DeviceKind::vulkan || !takes_tails(device) || !placed || is_integer(stage.inputs) ||
+      !can_be_tail(e->tail))
+    return Reason::tail_not_served;
+  // A driver that fails on printed programs by themselves is not given them inside of others.
+  const bool banned = device.bans(name_of(family), tail_name(e->tail)) || device.bans("pointwise", "printed");
+  return banned ? Reason::failed_probe : Reason::none;
+}
+
+std::string tail_name(const PointwiseParams& tail) {
+  char text[32];
+  std::snprintf(text, sizeof text, "tail:%016llx", static_cast<unsigned long long>(hash_text(to_text(tail))));
+  return text;
+}
+
+double tail_slack(const PointwiseParams& tail, std::span<const double> operands, double error) {
+  std::vector<double> values(operands.begin(), operands.end());
+  const double value = evaluate(tail, values);
+  double slack = 0;
+  for (const double sign : {-1.0, 1.0}) {
+    values[0] = operands[0] + sign * error;
+    if (const double change = std::abs(evaluate(tail, values) - value); std::isfinite(change)) slack = std::max(slack, change);
+  }
+  return slack;
+}
+
+}  // namespace sparkle
