@@ -119,6 +119,14 @@ std::vector<Stage> copy_stages(const StageParams& params) {
   return {{params, {planes}, {pixels}}, {params, {pixels}, {planes}}};
 }
 
+// Few groups, or as many as channels where each has a filter of its own: how many there are is no matter of the kernel's.
+Stage fft_stage(const Trial& t, int64_t wide, int64_t gap) {
+  auto p = std::get<FftParams>(t.params);
+  const bool single = variant_of(t.schedule) == "whole";
+  p.groups = single ? wide : std::min<int64_t>(p.groups, 2);
+  return window_stage(p, p.window, &p.epilogue, p.groups, single, wide, gap);
+}
+
 // The same scales on small tensors, channels in whole vectors and not.
 std::vector<Stage> resize_stages(const ResizeParams& p) {
   std::vector<Stage> stages;
@@ -239,7 +247,9 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
   // carry it to all of their tile.
   Dims last = stage.inputs[0].shape;
   for (int i = 0; i < last.size(); ++i) last[i] -= 1;
-  if (stage.inputs[0].dtype == DType::f32 && !std::holds_alternative<WinogradParams>(stage.params))
+  const bool transforms =
+      std::holds_alternative<WinogradParams>(stage.params) || std::holds_alternative<FftParams>(stage.params);
+  if (stage.inputs[0].dtype == DType::f32 && !transforms)
     store_element(DType::f32, std::numeric_limits<double>::quiet_NaN(), element_at(inputs[0].view(), last));
   for (const TensorDesc& d : stage.outputs) {
     outputs.emplace_back(d);
@@ -354,6 +364,7 @@ std::vector<Stage> stages_of(const Trial& t) {
       const auto& p = std::get<WinogradParams>(t.params);
       return {window_stage(p, p.window, &p.epilogue, 1, false, 3, 1), window_stage(p, p.window, &p.epilogue, 1, false, 8, 0)};
     }
+    case Family::fft: return {fft_stage(t, 3, 1), fft_stage(t, 8, 0)};
     case Family::depthwise: {
       const auto& p = std::get<DepthwiseParams>(t.params);
       return {window_stage(p, p.window, &p.epilogue, 1, true, 5, 1), window_stage(p, p.window, &p.epilogue, 1, true, 8, 0)};
