@@ -1,5 +1,6 @@
 // The fft family on Vulkan: channels with a filter each in one dispatch, sums over channels as transforms, products of complex
-// matrices by the gemm family's shader, and transforms back. Frequencies lie in the workspace: [frequency][group][tile][channel].
+// matrices by the gemm family's shader, and transforms back. Frequencies lie in the workspace:
+// [frequency][group][tile][channel].
 #include <cstring>
 #include <limits>
 
@@ -73,8 +74,8 @@ struct Builder {
     if (constant) {
       const FftAxis &h = cut.height, &v = cut.width;
       std::string key = "vulkan.fft:" + schedule.variant;
-      for (const int64_t number : {cut.rows, cut.columns, cut.groups, packed.outers, packed.pair, packed.frequency, packed.outer,
-                                   h.first, h.filter, h.dilation, v.first, v.filter, v.dilation})
+      for (const int64_t number : {cut.rows, cut.columns, cut.groups, packed.outers, packed.pair, packed.frequency,
+                                   packed.outer, h.first, h.filter, h.dilation, v.first, v.filter, v.dilation})
         key += "," + std::to_string(number);
       key += ":" + w.shape.to_string() + "@" + w.layout.pitch.to_string() + "+" + std::to_string(w.layout.offset);
       kernel.packings.push_back({1, packed.floats * 4, std::move(key), packed});

@@ -114,8 +114,8 @@ FftRecord fft_record(const Stage& stage, const FftCut& c) {
   const FftAxis* axes[] = {&c.height, &c.width};
   for (int i = 0; i < 2; ++i) {
     const FftAxis& a = *axes[i];
-    const auto set = [i](int32_t (&to)[2], int64_t value) { to[i] = static_cast<int32_t>(value); };
-    set(r.x_size, a.in), set(r.y_size, a.out), set(r.stride, a.stride), set(r.dilation, a.dilation), set(r.taps, a.taps);
+    const auto set = [i](int32_t(&to)[2], int64_t value) { to[i] = static_cast<int32_t>(value); };
+    set(r.x_size, a.in), set(r.y_size, a.out), set(r.stride, a.stride), set(r.dilation, a.dilation);
     set(r.first, a.first), set(r.reach, a.filter), set(r.pad, a.pad), set(r.tile, a.tile), set(r.span, a.span());
   }
   r.tiles_w = divisor(c.width.tiles), r.tiles_h = divisor(c.height.tiles), r.tiles = divisor(c.tiles);
@@ -192,8 +192,10 @@ void FftPacked::operator()(const std::byte* from, std::byte* to, Executor& execu
           const Complex m = plane[static_cast<size_t>(places[static_cast<size_t>(2 * half + row)] * columns +
                                                       places[static_cast<size_t>(half + k)])];
           // Sums of products go along with the filter, not against it: the conjugates of both planes' numbers.
-          place[0] = static_cast<float>(factor * (z.real() + m.real())), place[1] = static_cast<float>(factor * (m.imag() - z.imag()));
-          place[2] = static_cast<float>(factor * (z.imag() + m.imag())), place[3] = static_cast<float>(factor * (z.real() - m.real()));
+          place[0] = static_cast<float>(factor * (z.real() + m.real())),
+          place[1] = static_cast<float>(factor * (m.imag() - z.imag()));
+          place[2] = static_cast<float>(factor * (z.imag() + m.imag())),
+          place[3] = static_cast<float>(factor * (z.real() - m.real()));
         }
     }
   };

@@ -53,7 +53,8 @@ Epilogue full_epilogue() {
 // A window that an axis of `points` serves: filters of up to all of them, and any padding.
 void random_axis(TestRandom& random, const Kind& kind, int64_t points, size_t axis, Window& w, int64_t& in, int64_t& out) {
   for (;;) {
-    w.dilation[axis] = random.chance(70) ? 1 : random.between(2, 3), w.stride[axis] = random.chance(60) ? 1 : random.between(2, 3);
+    w.dilation[axis] = random.chance(70) ? 1 : random.between(2, 3),
+    w.stride[axis] = random.chance(60) ? 1 : random.between(2, 3);
     const int64_t most = points == 1 ? 1 : std::max<int64_t>(1, points / w.dilation[axis]);
     const int64_t taps = points == 1 ? 1 : random.between(std::min(most, kind.least_filter), most);
     w.filter[axis] = random.chance(10) ? 1 : taps;
@@ -72,7 +73,7 @@ TileSchedule product_of(const Stage& stage, const Device& device) {
     if (v.name != "points") continue;
     for (const Schedule& s : info(Family::fft).schedules(stage, v, device, why))
       if (TileSchedule tile = std::get<FftTileSchedule>(s).product; tile.m > 0) {
-        tile.m = tile.n = 32, tile.k = 8, tile.thread_m = tile.thread_n = 4, tile.subgroup = 0, tile.split = 1, tile.unroll = 1;
+        tile.m = tile.n = 32, tile.k = 16, tile.thread_m = tile.thread_n = 4, tile.subgroup = 0, tile.split = 1, tile.unroll = 1;
         return tile;
       }
   }
@@ -132,8 +133,8 @@ void check(const Kind& kind, int cases, uint64_t seed) {
     for_each_index(y, [&](const Dims& at) { largest = std::max(largest, std::abs(wanted[0].at(at))); });
     const double sum = std::sqrt(static_cast<double>(c / p.groups * p.window.taps()));
     expect_close(outputs[0], wanted[0], 4e-7 * passes * std::max(1.0, sum / largest),
-                 "seed " + std::to_string(seed + static_cast<uint64_t>(i)) + " x=" + x.to_string() + " y=" + y.to_string() + " " +
-                     to_text(Schedule(schedule)) + " " + to_text(stage.params));
+                 "seed " + std::to_string(seed + static_cast<uint64_t>(i)) + " x=" + x.to_string() + " y=" + y.to_string() +
+                     " " + to_text(Schedule(schedule)) + " " + to_text(stage.params));
   }
 }
 

@@ -120,7 +120,10 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
   work.parts_along_z = work.parts;
   const bool partial = work.parts > 1;
   const TileNeeds needs = tile_needs(tile);
-  request.shader = p.complex ? "gemm_tile_complex" : !fragments ? "gemm_tile" : emulated ? "gemm_cooperative_emulated" : "gemm_cooperative";
+  request.shader = p.complex    ? "gemm_tile_complex"
+                   : !fragments ? "gemm_tile"
+                   : emulated   ? "gemm_cooperative_emulated"
+                                : "gemm_cooperative";
   request.subgroup = emulated ? 0 : static_cast<uint32_t>(tile.subgroup);
   append(request.constants, {needs.threads, 1, 1});
   append(request.constants, partial ? Epilogue{} : p.epilogue);

@@ -7,7 +7,7 @@
 namespace sparkle::vulkan {
 
 struct Product {
-  GemmRecord record;
+  GemmRecord record{};
   TileSchedule tile;
   Epilogue epilogue;
   bool vectors = false;  // four channels of x are one aligned vector, and there is a multiple of four
@@ -20,7 +20,7 @@ struct Product {
 
 // The record with the sizes of packed weights for this tile: [matrix][k_padded][n_padded], zeros beyond k and n.
 struct PackedProduct {
-  GemmRecord record;
+  GemmRecord record{};
   int64_t k_padded = 0, matrices = 1;
   int64_t elements() const { return matrices * k_padded * record.n_padded; }
 };

@@ -86,7 +86,8 @@ double rank_of(const Stage& stage, const FftTileSchedule& s, const Device& devic
   return seconds;
 }
 
-void keep_best(std::vector<FftTileSchedule>& list, size_t most, const Stage& stage, const Device& device, const MathUnit& unit) {
+void keep_best(std::vector<FftTileSchedule>& list, size_t most, const Stage& stage, const Device& device,
+               const MathUnit& unit) {
   std::vector<std::pair<double, size_t>> order;
   for (size_t i = 0; i < list.size(); ++i) order.emplace_back(rank_of(stage, list[i], device, unit), i);
   std::sort(order.begin(), order.end());
@@ -216,7 +217,8 @@ Footprint fft_tile_footprint(const Stage& stage, const FftTileSchedule& s, const
       f.bytes[i] = shared + product_shared;
       continue;
     }
-    const bool inner = i > 0 && !device.memory[i - 1].filled_by_hand, cache_of_all = i > 0 && device.memory[i - 1].shared_by > 1;
+    const bool inner = i > 0 && !device.memory[i - 1].filled_by_hand,
+               cache_of_all = i > 0 && device.memory[i - 1].shared_by > 1;
     const double holds = inner ? number(device.memory[i - 1].bytes) : 0;
     const bool stays = operands + weights + transformed <= holds;
     // Behind a cache of all cores neighbours' pieces are found there.

@@ -4,7 +4,7 @@
 
 struct FftRecord {
   ivec4 x_pitch, y_pitch, r0_pitch, r1_pitch, w_pitch;  // n (filters), c, h, w
-  ivec2 x_size, y_size, stride, dilation, taps, first, reach, pad, tile, span;  // h, w
+  ivec2 x_size, y_size, stride, dilation, first, reach, pad, tile, span;  // h, w
   Divisor blocks, tiles_w, tiles_h, tiles, outers;
   uint count;                // workgroups
   int pairs;                 // pairs of planes beside each other
