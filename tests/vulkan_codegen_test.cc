@@ -12,6 +12,7 @@
 #include "backends/vulkan/vulkan_backend.h"
 #include "backends/vulkan/pipelines.h"
 #include "base/thread_pool.h"
+#include "families/fft/fft_tiles.h"
 #include "families/gemm/gemm_tiles.h"
 #include "graph/graph.h"
 #include "onnx/zoo.h"
@@ -102,7 +103,7 @@ class Compiled {
     for (const vulkan::Pipeline* pipeline : backend_->pipelines().all())
       if (seen_.insert(pipeline).second) check(*pipeline, schedule);
   }
-  int dual = 0, tiles = 0;
+  int dual = 0, tiles = 0, transforms = 0;
 
  private:
   void check(const vulkan::Pipeline& pipeline, const Schedule& schedule) {
@@ -122,6 +123,14 @@ class Compiled {
     EXPECT_EQ(value("Spilled VGPRs"), 0);
     EXPECT_EQ(value("Scratch size"), 0);
     const auto* tile = std::get_if<TileSchedule>(&schedule);
+    if (const auto* transforms = std::get_if<FftTileSchedule>(&schedule)) {
+      tile = &transforms->product;
+      if (pipeline.name.starts_with("fft_")) {
+        EXPECT_LE(lds, (fft_shared_bytes(*transforms) + 1023) / 1024 * 1024);
+        EXPECT_LE(vgprs, 128);  // two workgroups' worth on the smallest of these chips
+        ++this->transforms;
+      }
+    }
     if (!tile || !(pipeline.name.starts_with("gemm_tile") || pipeline.name.starts_with("gemm_cooperative"))) return;
     ++tiles;
     const TileNeeds needs = tile_needs(*tile);
@@ -220,6 +229,28 @@ void compile_tails(Compiled& compiled) {
   EXPECT_GE(compiled.backend()->counters().pipelines - before, 4u);
 }
 
+// Transforms of large filters, with constants and without: the schedules that rank first.
+void compile_transforms(Compiled& compiled) {
+  const Device& device = compiled.backend()->device();
+  constexpr size_t kMost = 4;
+  for (const char* text : {"g32ic32ih56oc32oh56kh31ph15", "ic64ih56oc64oh56kh13ph6", "ic64ih1iw4096oc64oh1ow3841kh1kw256ph0"}) {
+    const auto problem = parse_conv(text);
+    ASSERT_TRUE(problem.ok());
+    ProblemOperands operands = operands_of(*problem);
+    const AnchorCall call{*problem, operands.inputs, operands.output};
+    const Algorithm* fft = algorithm_named("fft");
+    ASSERT_NE(fft, nullptr);
+    ASSERT_EQ(fft->applies(call), Reason::none) << text;
+    const Stage stage = fft->stages(call).stages[0].stage;
+    for (const Variant& variant : info(Family::fft).variants) {
+      if (variant.device != DeviceKind::vulkan) continue;
+      Reason why = Reason::none;
+      const auto schedules = info(Family::fft).schedules(stage, variant, device, why);
+      for (size_t i = 0; i < std::min(kMost, schedules.size()); ++i) compiled.step(stage, schedules[i], i == 0 ? 0 : 2);
+    }
+  }
+}
+
 void check_chip(const Chip& chip) {
   if (!in_child()) {
     const std::string shim = first_match("/usr/lib/*/libamdgpu_noop_drm_shim.so"),
@@ -236,7 +267,9 @@ void check_chip(const Chip& chip) {
   compile_networks(compiled);
   compile_variants(compiled);
   compile_tails(compiled);
+  compile_transforms(compiled);
   EXPECT_GT(compiled.tiles, 10);
+  EXPECT_GT(compiled.transforms, 10);
   EXPECT_EQ(compiled.dual > 0, chip.dual_issue);
 }
 

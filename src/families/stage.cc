@@ -59,6 +59,7 @@ Result<Schedule> schedule_from_text(Family family, std::string_view text) {
   const auto rows = info(family).variants;
   const auto row = std::find_if(rows.begin(), rows.end(), [&](const Variant& v) { return variant && v.name == *variant; });
   if (row != rows.end() && row->device != DeviceKind::cpu) {
+    if (record_detail::find_field(text, "pairs")) return parse_schedule<FftTileSchedule>(text);
     if (record_detail::find_field(text, "thread_m")) return parse_schedule<TileSchedule>(text);
     return record_detail::find_field(text, "columns") ? parse_schedule<DepthwiseSchedule>(text)
                                                       : parse_schedule<LoopSchedule>(text);

@@ -115,7 +115,7 @@ struct DepthwiseSchedule {
 };
 
 using Schedule = std::variant<LoopSchedule, GemmSchedule, DepthwiseSchedule, WinogradSchedule, GroupedSchedule, DirectSchedule,
-                              InvertedSchedule, FftSchedule, TileSchedule>;
+                              InvertedSchedule, FftSchedule, TileSchedule, FftTileSchedule>;
 const std::string& variant_of(const Schedule& schedule);
 const std::string& unit_of(const Schedule& schedule);
 std::string to_text(const Schedule& schedule);

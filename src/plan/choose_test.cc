@@ -302,6 +302,25 @@ TEST(Choose, GpusGetTilesAndDoWithoutWhatIsBanned) {
   }
 }
 
+// Depthwise filters stay in a workgroup's shared memory, dense ones have a product for each frequency.
+TEST(Choose, LargeFiltersGoByTransformsOnGpus) {
+  for (const char* name : {"radeon-rx-7900-xtx", "radeon-rx-6900-xt", "radeon-rx-vega-64", "h200-vulkan"}) {
+    const Device device = testing::device_named(name);
+    for (const auto& [text, variant] :
+         {std::pair{"g384ic384ih56oc384oh56kh31ph15", "whole"}, std::pair{"ic64ih112oc64oh112kh13ph6", "points"}}) {
+      SCOPED_TRACE(std::string(name) + " " + text);
+      const auto choice = choose(call_of(text), device, {});
+      ASSERT_TRUE(choice.ok()) << choice.error().message;
+      EXPECT_EQ(choice->plan.stages[0].stage.family(), Family::fft);
+      EXPECT_EQ(variant_of(choice->schedules[0]), variant);
+    }
+    // Few products to spare.
+    const auto small = choose(call_of("g384ic384ih56oc384oh56kh5ph2"), device, {});
+    ASSERT_TRUE(small.ok()) << small.error().message;
+    EXPECT_NE(small->plan.stages[0].stage.family(), Family::fft) << name;
+  }
+}
+
 TEST(TuningStore, RoundTripsAndRefusesForeignHeaders) {
   const Device device = testing::device_named("epyc-zen4");
   const std::string header = TuningStore::header_for(device);

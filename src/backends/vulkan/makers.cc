@@ -19,6 +19,7 @@ Maker maker_of(Family family) {
     case Family::softmax: return make_softmax;
     case Family::normalize: return make_normalize;
     case Family::attention: return make_attention;
+    case Family::fft: return make_fft;
     default: return nullptr;
   }
 }

@@ -115,6 +115,14 @@ Stage rows_stage(const StageParams& params, size_t operands, const Dims& result)
   return stage;
 }
 
+// Few groups, or as many as channels where each has a filter of its own: how many there are is no matter of the kernel's.
+Stage fft_stage(const Trial& t, int64_t wide, int64_t gap) {
+  auto p = std::get<FftParams>(t.params);
+  const bool single = variant_of(t.schedule) == "whole";
+  p.groups = single ? wide : std::min<int64_t>(p.groups, 2);
+  return window_stage(p, p.window, &p.epilogue, p.groups, single, wide, gap);
+}
+
 bool all_of_type(const Trial& t, DType wanted) {
   const auto same = [&](DType type) { return type == wanted; };
   return std::all_of(t.inputs.begin(), t.inputs.end(), same) && std::all_of(t.outputs.begin(), t.outputs.end(), same);
@@ -245,7 +253,9 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
   for (int i = 0; i < last.size(); ++i) last[i] -= 1;
   const DType type = stage.inputs[0].dtype;
   const bool halves = type == DType::f16 && stage.outputs[0].dtype == DType::f16;
-  if ((type == DType::f32 || halves) && !std::holds_alternative<WinogradParams>(stage.params))
+  const bool transforms =
+      std::holds_alternative<WinogradParams>(stage.params) || std::holds_alternative<FftParams>(stage.params);
+  if ((type == DType::f32 || halves) && !transforms)
     store_element(type, std::numeric_limits<double>::quiet_NaN(), element_at(inputs[0].view(), last));
   for (const TensorDesc& d : stage.outputs) {
     outputs.emplace_back(d);
@@ -401,6 +411,7 @@ std::vector<Stage> stages_of(const Trial& t) {
       const auto& p = std::get<WinogradParams>(t.params);
       return {window_stage(p, p.window, &p.epilogue, 1, false, 3, 1), window_stage(p, p.window, &p.epilogue, 1, false, 8, 0)};
     }
+    case Family::fft: return {fft_stage(t, 3, 1), fft_stage(t, 8, 0)};
     case Family::depthwise: {
       const auto& p = std::get<DepthwiseParams>(t.params);
       return {window_stage(p, p.window, &p.epilogue, 1, true, 5, 1), window_stage(p, p.window, &p.epilogue, 1, true, 8, 0)};

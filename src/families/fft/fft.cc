@@ -44,29 +44,6 @@ double cycles_of_point(int64_t points, int registers) {
 
 int registers_of(const MathUnit& unit) { return unit.registers > 0 ? unit.registers : (unit.name == "avx2" ? 16 : 32); }
 
-// At most `most` sizes for an axis: for each number of tiles the smallest, those with the least work first.
-std::vector<int64_t> sizes_for(const FftAxis& axis, size_t most) {
-  struct Size {
-    int64_t points;
-    double work;
-  };
-  std::vector<Size> found;
-  int64_t tiles = 0;
-  for (const int64_t points : fft_sizes(1, kMostFftPoints)) {
-    FftAxis trial = axis;
-    if (!cut(trial, points) || trial.tiles == tiles) continue;
-    tiles = trial.tiles;
-    found.push_back(
-        {points, static_cast<double>(tiles) * static_cast<double>(points) * std::log2(2.0 * static_cast<double>(points))});
-    if (tiles == 1) break;
-  }
-  std::stable_sort(found.begin(), found.end(), [](const Size& a, const Size& b) { return a.work < b.work; });
-  std::vector<int64_t> sizes;
-  for (const Size& size : found)
-    if (sizes.size() < most) sizes.push_back(size.points);
-  return sizes;
-}
-
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const auto refuse = [&](Reason reason) {
     why_not = reason;
@@ -74,13 +51,8 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   };
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
   if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
-  const MathUnit* unit = best_vector_unit(device);
-  if (!unit) return refuse(Reason::unit_missing);
-  for (const TensorDesc& desc : stage.inputs)
-    if (desc.dtype != DType::f32) return refuse(Reason::type_not_served);
   const FftParams& p = params_of(stage);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
-  if ((x.c > 1 && x.pitch_c != 1) || (y.c > 1 && y.pitch_c != 1)) return refuse(Reason::layout_not_served);
   if (p.groups < 1 || x.c % p.groups != 0 || y.c % p.groups != 0) return refuse(Reason::groups_not_served);
   if (x.d != 1 || y.d != 1 || p.window.filter[0] != 1) return refuse(Reason::filter_not_served);
   for (size_t i = 1; i < 3; ++i) {
@@ -90,13 +62,19 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
                        p.window.stride[i] <= kMostFftPoints;
     if (!small || in < 1 || out < 1) return refuse(Reason::filter_not_served);
   }
+  if (variant.device == DeviceKind::vulkan) return fft_tile_schedules(stage, variant, device, why_not);
 
+  const MathUnit* unit = best_vector_unit(device);
+  if (!unit) return refuse(Reason::unit_missing);
+  for (const TensorDesc& desc : stage.inputs)
+    if (desc.dtype != DType::f32) return refuse(Reason::type_not_served);
+  if ((x.c > 1 && x.pitch_c != 1) || (y.c > 1 && y.pitch_c != 1)) return refuse(Reason::layout_not_served);
   const int registers = registers_of(*unit);
   const int64_t lanes = std::max(1, unit->n);
   const FftAxis height = fft_axis(stage, 1);
-  const std::vector<int64_t> rows = height.filter == 1 ? std::vector<int64_t>{1} : sizes_for(height, kMostSizes);
+  const std::vector<int64_t> rows = height.filter == 1 ? std::vector<int64_t>{1} : fft_sizes_for(height, kMostSizes);
   // One axis alone: many tiles may fill the lanes better than few large ones.
-  const std::vector<int64_t> columns = sizes_for(fft_axis(stage, 2), height.filter == 1 ? kMostFftPoints : kMostSizes);
+  const std::vector<int64_t> columns = fft_sizes_for(fft_axis(stage, 2), height.filter == 1 ? kMostFftPoints : kMostSizes);
   struct Found {
     FftSchedule schedule;
     double cycles;
@@ -121,6 +99,28 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 }
 
 }  // namespace
+
+std::vector<int64_t> fft_sizes_for(const FftAxis& axis, size_t most) {
+  struct Size {
+    int64_t points;
+    double work;
+  };
+  std::vector<Size> found;
+  int64_t tiles = 0;
+  for (const int64_t points : fft_sizes(1, kMostFftPoints)) {
+    FftAxis trial = axis;
+    if (!cut(trial, points) || trial.tiles == tiles) continue;
+    tiles = trial.tiles;
+    found.push_back(
+        {points, static_cast<double>(tiles) * static_cast<double>(points) * std::log2(2.0 * static_cast<double>(points))});
+    if (tiles == 1) break;
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Size& a, const Size& b) { return a.work < b.work; });
+  std::vector<int64_t> sizes;
+  for (const Size& size : found)
+    if (sizes.size() < most) sizes.push_back(size.points);
+  return sizes;
+}
 
 FftWork fft_work(const Stage& stage, const FftSchedule& s, int64_t lanes, int registers) {
   const auto d = [](int64_t n) { return static_cast<double>(n); };

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "families/epilogue.h"
+#include "families/tile_schedule.h"
 #include "families/window.h"
 
 namespace sparkle {
@@ -33,6 +34,24 @@ struct FftSchedule {
     v("variant", variant), v("unit", unit), v("rows", rows), v("columns", columns), v("strip", strip);
   }
   friend bool operator==(const FftSchedule&, const FftSchedule&) = default;
+};
+
+// On a GPU: a workgroup keeps pairs of planes in shared memory, each pair as the real and the imaginary parts of one transform.
+struct FftTileSchedule {
+  std::string variant = "whole";  // a row of variants.inc
+  std::string unit;               // the math unit: "fma-f32"
+  int64_t rows = 1;               // points of a transform along the height; 1: none
+  int64_t columns = 64;           // points along the width
+  int pairs = 1;                  // of a workgroup: neighbouring channels
+  int threads = 64;               // of a workgroup
+  TileSchedule product;           // of each frequency, for sums over channels
+
+  template <class V>
+  void visit(V& v) {
+    v("variant", variant), v("unit", unit), v("rows", rows), v("columns", columns), v("pairs", pairs), v("threads", threads);
+    v("product", product);
+  }
+  friend bool operator==(const FftTileSchedule&, const FftTileSchedule&) = default;
 };
 
 }  // namespace sparkle

@@ -165,6 +165,7 @@ Footprint fft_footprint(const Stage& stage, const Schedule& schedule, const Devi
   f.nominal_flops = 2 * depth * number(y.c) * number(y.n) * number(y.pixels()) * number(p.window.taps());
   f.executed_flops = f.nominal_flops;
   f.parallel_units = 1;
+  if (const auto* tiles = std::get_if<FftTileSchedule>(&schedule)) return fft_tile_footprint(stage, *tiles, device, f);
   const auto* s = std::get_if<FftSchedule>(&schedule);
   const MathUnit* unit = s ? device.unit(s->unit) : nullptr;
   if (!unit) return f;

@@ -1,7 +1,9 @@
 // Implicit GEMM: a workgroup makes a tile of outputs from tiles of both operands in shared memory; the next tiles are on their
 // way while these are multiplied. Rows of the left operand are gathered through the window, padding counts as zero.
+// Complex numbers are two columns of x, y and w; a row of w serves both columns of x.
 // build: gemm_tile
 // build: gemm_tile_half -DHALF
+// build: gemm_tile_complex -DCOMPLEX
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
@@ -30,7 +32,12 @@ vec4 next_b[kLoadsB];
 void load_columns(int thread, int k, int n0, int from) {
   [[unroll]] for (int i = 0; i < kLoadsB; ++i) {
     const int at = (thread + i * kThreads) * 4, row = k + at / kN, n = n0 + at % kN;
+#ifdef COMPLEX
+    const vec4 w = Vec4s(push.w).v[(from + row / 2 * G.n_padded + n) >> 2];
+    next_b[i] = row % 2 == 0 ? w : vec4(-w.y, w.x, -w.w, w.z);  // times i
+#else
     next_b[i] = kPacked ? vec4(Element4s(push.w).v[(from + row * G.n_padded + n) >> 2]) : load_b(row, n, from);
+#endif
   }
 }
 
