@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/vulkan/cooperative.h"
+#include "backends/vulkan/enabled_features.h"
 #include "backends/vulkan/instance.h"
 
 namespace sparkle::vulkan {
@@ -57,9 +58,9 @@ MathUnit vector_unit(const char* name, DType type, int lanes, int k) {
   return unit;
 }
 
-void add_matrix_units(PhysicalDevice& device) {
+void add_matrix_units(PhysicalDevice& device, VkInstance instance) {
   const auto list = reinterpret_cast<PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR>(
-      vkGetInstanceProcAddr(volkGetLoadedInstance(), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+      vkGetInstanceProcAddr(instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
   if (!list) return;
   uint32_t count = 0;
   if (list(device.handle, &count, nullptr) != VK_SUCCESS) return;
@@ -83,7 +84,7 @@ void add_matrix_units(PhysicalDevice& device) {
 
 }  // namespace
 
-void describe(PhysicalDevice& device) {
+void describe(PhysicalDevice& device, VkInstance instance, const VkDeviceCreateInfo* made_with) {
   uint32_t count = 0;
   if (vkEnumerateDeviceExtensionProperties(device.handle, nullptr, &count, nullptr) == VK_SUCCESS) {
     std::vector<VkExtensionProperties> all(count);
@@ -140,6 +141,7 @@ void describe(PhysicalDevice& device) {
   if (device.has(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME)) chain(coop);
   if (device.has(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME)) chain(executable);
   vkGetPhysicalDeviceFeatures2(device.handle, &features);
+  if (made_with) keep_enabled(*made_with, features);
 
   Features& f = device.features;
   f.f16 = f12.shaderFloat16 && f11.storageBuffer16BitAccess;
@@ -147,7 +149,8 @@ void describe(PhysicalDevice& device) {
   f.i16 = features.features.shaderInt16;
   f.i64 = features.features.shaderInt64;
   f.dot = f13.shaderIntegerDotProduct && v13.integerDotProduct4x8BitPackedSignedAccelerated;
-  f.subgroup_size = f13.subgroupSizeControl && (v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
+  f.subgroup_size = f13.subgroupSizeControl && f13.computeFullSubgroups &&
+                    (v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   f.cooperative = coop.cooperativeMatrix && f12.vulkanMemoryModel && f.f16;
   f.keeps_nan = v12.shaderSignedZeroInfNanPreserveFloat32;
   f.statistics = executable.pipelineExecutableInfo;
@@ -161,7 +164,8 @@ void describe(PhysicalDevice& device) {
                                                  {f13.synchronization2, "synchronization2"},
                                                  {f13.maintenance4, "maintenance4"}};
   for (const auto& [there, name] : needed)
-    if (!there && device.unusable.empty()) device.unusable = std::string("its driver lacks ") + name;
+    if (!there && device.unusable.empty())
+      device.unusable = (made_with ? "it was made without the feature " : "its driver lacks ") + std::string(name);
 
   d.architecture = architecture_of(d.vendor, d.name, f);
   d.driver = device.driver;
@@ -201,7 +205,7 @@ void describe(PhysicalDevice& device) {
     unit.accumulator = DType::i32;
     d.units.push_back(unit);
   }
-  if (f.cooperative) add_matrix_units(device);
+  if (f.cooperative) add_matrix_units(device, instance);
 }
 
 }  // namespace sparkle::vulkan
