@@ -74,6 +74,50 @@ class VulkanNetworks : public ::testing::Test {
   std::shared_ptr<VulkanBackend> backend_;
 };
 
+// Indices that the data brings, outside of their axis: the CPU's error, of that run alone, and nothing more is moved for it.
+TEST_F(VulkanNetworks, WrongIndicesAreTheCpusError) {
+  auto session = open("tiny_attention", backend_), reference = open("tiny_attention", make_reference_backend());
+  const auto right = inputs_of(*session);
+  const auto wanted = reference->run(right);
+  ASSERT_TRUE(wanted.ok() && session->run(right).ok());
+  auto wrong = inputs_of(*session);
+  size_t tokens = 0;
+  while (wrong[tokens].dtype != DType::i64) ++tokens;
+  ASSERT_GT(wrong[tokens].elements(), 3);
+  wrong[tokens].data<int64_t>()[wrong[tokens].elements() - 1] = -3000000000;
+  wrong[tokens].data<int64_t>()[2] = 5000000000;  // the first in row-major order is named
+  const auto said = reference->run(wrong);
+  ASSERT_FALSE(said.ok());
+  const auto before = backend_->counters();
+  const Traffic moved = backend_->traffic();
+  const auto got = session->run(wrong);
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().reason, Reason::bad_input);
+  EXPECT_EQ(got.error().message, said.error().message);
+  const auto after = backend_->counters();
+  EXPECT_EQ(after.submissions - before.submissions, 1u);
+  EXPECT_EQ(after.copies, before.copies);
+  EXPECT_EQ(backend_->traffic().host_transfers - moved.host_transfers, wrong.size());  // its inputs
+  const auto again = session->run(right);
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  expect_equal(*again, *wanted, "after an error");
+
+  // Several at once: each token tells of its own work.
+  std::vector<std::shared_ptr<Buffer>> good, bad, out;
+  for (size_t i = 0; i < right.size(); ++i) {
+    good.push_back(vulkan::uploaded(*backend_, right[i].bytes.get(), right[i].size_bytes()));
+    bad.push_back(vulkan::uploaded(*backend_, wrong[i].bytes.get(), wrong[i].size_bytes()));
+  }
+  for (const HostTensor& t : *wanted) out.push_back(*backend_->allocate(t.size_bytes(), MemoryKind::device));
+  std::vector<Token> sent;
+  for (int i = 0; i < 6; ++i) {
+    const auto token = session->submit(right, i % 3 == 1 ? bad : good, out);
+    ASSERT_TRUE(token.ok()) << token.error().message;
+    sent.push_back(*token);
+  }
+  for (int i = 5; i >= 0; --i) EXPECT_EQ(backend_->wait(sent[static_cast<size_t>(i)]).ok(), i % 3 != 1) << i;
+}
+
 TEST_F(VulkanNetworks, GiveTheNumbersOfTheReference) {
   for (const char* name : {"tiny_chain", "tiny_residual", "tiny_depthwise", "tiny_unet", "tiny_detector", "tiny_attention"}) {
     auto session = open(name, backend_), reference = open(name, make_reference_backend());

@@ -77,7 +77,7 @@ typedef struct sparkle_allocator {
 
 typedef struct sparkle_device_options {
   size_t size;       /* sizeof(sparkle_device_options) */
-  const char* name;  /* "auto" (also NULL), "cpu", "reference" */
+  const char* name;  /* "auto" (also NULL), "cpu", "vulkan", "vulkan:1" (as 'sparkle devices' numbers them), "reference" */
   int32_t threads;   /* CPU threads of Sparkle's own pool; 0: what affinity and cgroup quota allow */
   int32_t calibrate; /* 1: measure this machine's rates first (about a second, kept in the user's cache folder) */
   sparkle_thread_pool pool;
@@ -91,6 +91,14 @@ SPARKLE_API sparkle_status sparkle_device_open(const sparkle_device_options* opt
 SPARKLE_API sparkle_status sparkle_device_describe(const sparkle_device* device, char** json);
 /* Sessions and buffers keep their device alive. NULL is ignored. */
 SPARKLE_API void sparkle_device_release(sparkle_device* device);
+
+typedef struct sparkle_traffic {
+  size_t size;             /* sizeof(sparkle_traffic) */
+  uint64_t copies;         /* regions moved between buffers */
+  uint64_t host_transfers; /* tensors and parts of buffers moved between the host's memory and the device's */
+} sparkle_traffic;
+/* What was moved since the device was opened, beside what kernels do: runs on device tensors add nothing to it. */
+SPARKLE_API sparkle_status sparkle_device_traffic(const sparkle_device* device, sparkle_traffic* traffic);
 
 /* -- tensors --------------------------------------------------------------------------------------------------------------- */
 
@@ -241,10 +249,79 @@ SPARKLE_API sparkle_status sparkle_buffer_read(sparkle_buffer* buffer, int64_t o
 SPARKLE_API sparkle_status sparkle_session_submit(sparkle_session* session, const sparkle_tensor* inputs,
                                                   sparkle_buffer* const* input_buffers, size_t input_count,
                                                   sparkle_buffer* const* output_buffers, size_t output_count, uint64_t* token);
+/* A tensor in memory of the device, dense and row-major from the buffer's first byte on. */
+typedef struct sparkle_device_tensor {
+  sparkle_type type;
+  int32_t rank;
+  int64_t shape[SPARKLE_MAX_RANK];
+  sparkle_buffer* buffer;
+  const void* values; /* of an input that decides shapes: the same values in host memory; else NULL */
+} sparkle_device_tensor;
+
+/* Runs on tensors in memory of the device and returns when the results are there. Nothing is copied, and nothing moves between
+ * host and device. An output with a buffer must have the type and shape that sparkle_session_output_shapes tells; one whose
+ * buffer is NULL gets all three, the buffer to be released by the caller. Outputs may not overlap inputs or each other. */
+SPARKLE_API sparkle_status sparkle_session_run_on_device(sparkle_session* session, const sparkle_device_tensor* inputs,
+                                                         size_t input_count, sparkle_device_tensor* outputs,
+                                                         size_t output_count);
+/* The same, returning at once; the work is complete once sparkle_device_wait has returned for *token. */
+SPARKLE_API sparkle_status sparkle_session_submit_on_device(sparkle_session* session, const sparkle_device_tensor* inputs,
+                                                            size_t input_count, sparkle_device_tensor* outputs,
+                                                            size_t output_count, uint64_t* token);
 /* 1 when the work is complete. */
 SPARKLE_API int32_t sparkle_device_done(sparkle_device* device, uint64_t token);
 /* Waits at most so many nanoseconds; 0: for ever. SPARKLE_TIMEOUT, or the error of the work itself. */
 SPARKLE_API sparkle_status sparkle_device_wait(sparkle_device* device, uint64_t token, int64_t nanoseconds);
+
+/* -- Vulkan: a device, a queue and buffers of the caller's ----------------------------------------------------------------- */
+/* Handles come as pointers and numbers, so that this header needs none of Vulkan's. They stay the caller's, and outlive the
+ * sparkle_device and its sessions and buffers. Programs reach Vulkan through the loader libvulkan.so.1, as Sparkle does. */
+
+typedef struct sparkle_vulkan_options {
+  size_t size;           /* sizeof(sparkle_vulkan_options) */
+  void* instance;        /* VkInstance, made with an apiVersion of 1.3 or later */
+  void* physical_device; /* VkPhysicalDevice of it */
+  void* device;          /* VkDevice of that */
+  void* queue;           /* VkQueue of the device, of a family that computes */
+  uint32_t queue_family;
+  /* The VkDeviceCreateInfo that the device was made with, its chain included; read during the call. Its features must include
+   * bufferDeviceAddress, timelineSemaphore, scalarBlockLayout, synchronization2 and maintenance4; no extension is needed. Used
+   * where they are on: shaderFloat16 with storageBuffer16BitAccess, shaderInt8 with storageBuffer8BitAccess, shaderInt16,
+   * shaderInt64, shaderIntegerDotProduct, subgroupSizeControl with computeFullSubgroups, VK_KHR_cooperative_matrix with
+   * cooperativeMatrix and vulkanMemoryModel. */
+  const void* device_create_info;
+  /* Called before and after each submission to the queue, from any thread. NULL: the caller sees to it that nothing else uses
+   * the queue during a call of Sparkle's on this device. */
+  void (*lock_queue)(void* user);
+  void (*unlock_queue)(void* user);
+  void* user;
+} sparkle_vulkan_options;
+
+/* A device that runs on the caller's queue. `options`: as sparkle_device_open has them, name and allocator unused; may be NULL.
+ * Rates of a GPU that nobody has measured yet are measured here (about 50 ms of its time).
+ * SPARKLE_DEVICE_UNUSABLE says what is missing. */
+SPARKLE_API sparkle_status sparkle_vulkan_device_open(const sparkle_vulkan_options* vulkan,
+                                                      const sparkle_device_options* options, sparkle_device** device);
+
+typedef struct sparkle_vulkan_buffer {
+  size_t size;     /* sizeof(sparkle_vulkan_buffer) */
+  void* device;    /* VkDevice that the buffer was made on */
+  uint64_t buffer; /* VkBuffer, memory bound to it that was allocated with VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT */
+  uint32_t usage;  /* that it was made with: storage buffer, shader device address, transfer source and destination at least */
+  int64_t offset;  /* where the tensor begins, its device address being a multiple of 16 */
+  int64_t bytes;
+} sparkle_vulkan_buffer;
+
+/* A part of the caller's VkBuffer as a buffer, neither copied nor freed. What the caller wrote into it must be complete before
+ * a run begins, or have been submitted to the same queue with a barrier to reads by compute shaders. Commands that the caller
+ * submits to the same queue afterwards see what a run wrote; the host sees it after sparkle_device_wait. SPARKLE_BAD_USAGE for
+ * another device, a missing usage and bytes that are not there. */
+SPARKLE_API sparkle_status sparkle_buffer_wrap_vulkan(sparkle_device* device, const sparkle_vulkan_buffer* vulkan,
+                                                      sparkle_buffer** buffer);
+/* Where a buffer of a Vulkan device lies, for commands of the caller's own: VkBuffer, offset in it, VkDeviceAddress. Each of
+ * the places may be NULL. */
+SPARKLE_API sparkle_status sparkle_buffer_vulkan(const sparkle_buffer* buffer, uint64_t* vk_buffer, int64_t* offset,
+                                                 uint64_t* address);
 
 #ifdef __cplusplus
 }

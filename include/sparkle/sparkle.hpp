@@ -148,7 +148,7 @@ inline void set_log(LogFunction function) {
 }
 
 struct DeviceOptions {
-  std::string name = "auto";  // "auto", "cpu", "reference"
+  std::string name = "auto";  // "auto", "cpu", "vulkan", "vulkan:1", "reference"
   int threads = 0;            // of Sparkle's own pool; 0: what affinity and cgroup quota allow
   bool calibrate = false;     // measure this machine's rates first
   sparkle_thread_pool pool{};
@@ -159,15 +159,17 @@ struct DeviceOptions {
 class Device {
  public:
   explicit Device(const DeviceOptions& o = {}) {
-    sparkle_device_options options{};
-    options.size = sizeof options;
-    options.name = o.name.c_str();
-    options.threads = o.threads;
-    options.calibrate = o.calibrate;
-    options.pool = o.pool;
-    options.allocator = o.allocator;
+    const sparkle_device_options options = c_options(o);
     sparkle_device* device = nullptr;
     detail::check(sparkle_device_open(&options, &device));
+    handle_ = std::shared_ptr<sparkle_device>(device, sparkle_device_release);
+  }
+  // The caller's Vulkan device and queue; see sparkle_vulkan_options, whose size is filled in here.
+  explicit Device(sparkle_vulkan_options vulkan, const DeviceOptions& o = {}) {
+    const sparkle_device_options options = c_options(o);
+    vulkan.size = sizeof vulkan;
+    sparkle_device* device = nullptr;
+    detail::check(sparkle_vulkan_device_open(&vulkan, &options, &device));
     handle_ = std::shared_ptr<sparkle_device>(device, sparkle_device_release);
   }
   // The machine as one JSON object.
@@ -175,6 +177,13 @@ class Device {
     char* text = nullptr;
     detail::check(sparkle_device_describe(c(), &text));
     return detail::take_text(text);
+  }
+  // What was moved between buffers, and between host and device, since the device was opened.
+  sparkle_traffic traffic() const {
+    sparkle_traffic traffic{};
+    traffic.size = sizeof traffic;
+    detail::check(sparkle_device_traffic(c(), &traffic));
+    return traffic;
   }
   bool done(uint64_t token) const { return sparkle_device_done(c(), token) != 0; }
   // Waits for work; false when the time is over first. Zero: for ever.
@@ -187,6 +196,17 @@ class Device {
   sparkle_device* c() const { return handle_.get(); }
 
  private:
+  // Valid as long as the options given live.
+  static sparkle_device_options c_options(const DeviceOptions& o) {
+    sparkle_device_options options{};
+    options.size = sizeof options;
+    options.name = o.name.c_str();
+    options.threads = o.threads;
+    options.calibrate = o.calibrate;
+    options.pool = o.pool;
+    options.allocator = o.allocator;
+    return options;
+  }
   std::shared_ptr<sparkle_device> handle_;
 };
 
@@ -204,6 +224,15 @@ class Buffer {
     detail::check(sparkle_buffer_import(device.c(), memory, bytes, &buffer));
     handle_ = std::shared_ptr<sparkle_buffer>(buffer, sparkle_buffer_release);
   }
+  // A part of the caller's VkBuffer, neither copied nor freed; see sparkle_buffer_wrap_vulkan. The size is filled in here.
+  Buffer(const Device& device, sparkle_vulkan_buffer vulkan) {
+    vulkan.size = sizeof vulkan;
+    sparkle_buffer* buffer = nullptr;
+    detail::check(sparkle_buffer_wrap_vulkan(device.c(), &vulkan, &buffer));
+    handle_ = std::shared_ptr<sparkle_buffer>(buffer, sparkle_buffer_release);
+  }
+  // Takes over a buffer of the C interface.
+  explicit Buffer(sparkle_buffer* buffer) : handle_(buffer, sparkle_buffer_release) {}
   int64_t bytes() const { return sparkle_buffer_bytes(c()); }
   void* host() const { return sparkle_buffer_host(c()); }
   void write(const void* from, int64_t bytes, int64_t offset = 0) {
@@ -214,6 +243,48 @@ class Buffer {
 
  private:
   std::shared_ptr<sparkle_buffer> handle_;
+};
+
+// A dense row-major tensor in memory of a device; copies share the memory.
+class DeviceTensor {
+ public:
+  // Memory of its own, with whatever lies there.
+  DeviceTensor(const Device& device, Type type, Shape shape)
+      : shape_of_(type, std::move(shape), nullptr),
+        buffer_(device, static_cast<int64_t>(shape_of_.bytes() > 0 ? shape_of_.bytes() : 1)) {}
+  // The values of a host tensor, uploaded.
+  DeviceTensor(const Device& device, const Tensor& from) : DeviceTensor(device, from.type(), from.shape()) { upload(from); }
+  // From the buffer's first byte on.
+  DeviceTensor(Type type, Shape shape, Buffer buffer)
+      : shape_of_(type, std::move(shape), nullptr), buffer_(std::move(buffer)) {}
+
+  Type type() const { return shape_of_.type(); }
+  const Shape& shape() const { return shape_of_.shape(); }
+  size_t bytes() const { return shape_of_.bytes(); }
+  const Buffer& buffer() const { return buffer_; }
+  // Both wait for work on the buffer that was submitted before, and return when the values are there.
+  void upload(const Tensor& from) {
+    if (from.bytes() != bytes()) throw Exception(SPARKLE_BAD_USAGE, "The tensor to upload has another size than its place.");
+    buffer_.write(from.data(), static_cast<int64_t>(bytes()));
+  }
+  Tensor download() const {
+    Tensor to(type(), shape());
+    buffer_.read(to.data(), static_cast<int64_t>(bytes()));
+    return to;
+  }
+  sparkle_device_tensor c() const {
+    const sparkle_tensor shape = shape_of_.c();
+    sparkle_device_tensor t{};
+    t.type = shape.type;
+    t.rank = shape.rank;
+    for (int32_t a = 0; a < shape.rank; ++a) t.shape[a] = shape.shape[a];
+    t.buffer = buffer_.c();
+    return t;
+  }
+
+ private:
+  Tensor shape_of_;  // without memory
+  Buffer buffer_;
 };
 
 struct TensorInfo {
@@ -349,9 +420,37 @@ class Session {
     detail::check(sparkle_session_submit(c(), list.data(), from.data(), from.size(), to.data(), to.size(), &token));
     return token;
   }
+  // Runs on tensors in memory of the device, without a copy and without the host: into new tensors, or into `outputs`.
+  std::vector<DeviceTensor> run_on_device(const std::vector<DeviceTensor>& inputs) const {
+    std::vector<sparkle_device_tensor> to(sparkle_session_output_count(c()));
+    const auto from = device_tensors(inputs);
+    detail::check(sparkle_session_run_on_device(c(), from.data(), from.size(), to.data(), to.size()));
+    std::vector<DeviceTensor> results;
+    for (const sparkle_device_tensor& t : to)
+      results.emplace_back(static_cast<Type>(t.type), Shape(t.shape, t.shape + t.rank), Buffer(t.buffer));
+    return results;
+  }
+  void run_on_device(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs) const {
+    const auto from = device_tensors(inputs);
+    auto to = device_tensors(outputs);
+    detail::check(sparkle_session_run_on_device(c(), from.data(), from.size(), to.data(), to.size()));
+  }
+  // The same, returning at once; wait for the token with Device::wait.
+  uint64_t submit_on_device(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs) const {
+    const auto from = device_tensors(inputs);
+    auto to = device_tensors(outputs);
+    uint64_t token = 0;
+    detail::check(sparkle_session_submit_on_device(c(), from.data(), from.size(), to.data(), to.size(), &token));
+    return token;
+  }
   sparkle_session* c() const { return handle_.get(); }
 
  private:
+  static std::vector<sparkle_device_tensor> device_tensors(const std::vector<DeviceTensor>& list) {
+    std::vector<sparkle_device_tensor> result;
+    for (const DeviceTensor& t : list) result.push_back(t.c());
+    return result;
+  }
   template <class Open>
   void open(Open&& call, const SessionOptions& o) {
     const sparkle_session_options options = o.c();

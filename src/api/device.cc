@@ -30,12 +30,18 @@ class CallersPool final : public Executor {
   sparkle_thread_pool pool_;
 };
 
+}  // namespace
+
+Status check_size(const char* structure, size_t given, size_t wanted) {
+  if (given == wanted) return ok();
+  return Error{Reason::bad_usage, std::string(structure) + ".size is " + std::to_string(given) + ", not " +
+                                      std::to_string(wanted) + "; set it to sizeof the structure."};
+}
+
 Result<BackendOptions> backend_options(const sparkle_device_options* given) {
   BackendOptions options;
   if (!given) return options;
-  if (given->size != sizeof(sparkle_device_options))
-    return Error{Reason::bad_usage, "sparkle_device_options.size is " + std::to_string(given->size) + ", not " +
-                                        std::to_string(sizeof(sparkle_device_options)) + "; set it to sizeof the structure."};
+  SPARKLE_CHECK(check_size("sparkle_device_options", given->size, sizeof *given));
   if (given->name) options.name = given->name;
   if (given->threads < 0 || given->threads > 1024)
     return Error{Reason::bad_usage,
@@ -56,7 +62,6 @@ Result<BackendOptions> backend_options(const sparkle_device_options* given) {
   return options;
 }
 
-}  // namespace
 }  // namespace sparkle::api
 
 using sparkle::Error;
@@ -96,6 +101,17 @@ sparkle_status sparkle_device_describe(const sparkle_device* device, char** json
   return guarded([&]() -> Status {
     if (!device || !json) return Error{Reason::bad_usage, "sparkle_device_describe needs a device and a place for the text."};
     *json = sparkle::api::new_text(sparkle::device_to_json(device->backend->device()));
+    return sparkle::ok();
+  });
+}
+
+sparkle_status sparkle_device_traffic(const sparkle_device* device, sparkle_traffic* traffic) {
+  return guarded([&]() -> Status {
+    if (!device || !traffic) return Error{Reason::bad_usage, "sparkle_device_traffic needs a device and a place."};
+    SPARKLE_CHECK(sparkle::api::check_size("sparkle_traffic", traffic->size, sizeof *traffic));
+    const sparkle::Traffic moved = device->backend->traffic();
+    traffic->copies = moved.copies;
+    traffic->host_transfers = moved.host_transfers;
     return sparkle::ok();
   });
 }

@@ -10,6 +10,7 @@
 
 #include "base/tensor.h"
 #include "run/evaluate_expression.h"
+#include "run/open_backend.h"
 #include "run/session.h"
 #include "sparkle/sparkle.h"
 
@@ -52,11 +53,18 @@ sparkle_status guarded(Body&& body) noexcept {
   }
 }
 
+// bad_usage unless the caller's structure has today's size.
+Status check_size(const char* structure, size_t given, size_t wanted);
+Result<BackendOptions> backend_options(const sparkle_device_options* given);
+
 // A copy for the caller, released by sparkle_string_free.
 char* new_text(const std::string& text);
 
 // The caller's memory as tensors, not copied. Errors: bad_usage for what is not a tensor.
 Result<std::vector<HostTensor>> borrow(const sparkle_tensor* tensors, size_t count, const char* what);
 sparkle_tensor describe(const TensorDesc& desc, void* data);
+// bad_usage and bad_input where what the caller gives for a model's outputs is not what they are.
+Status same_count(size_t given, size_t wanted, const char* what);
+Status same_tensor(size_t output, const TensorDesc& want, const HostTensor& place);
 
 }  // namespace sparkle::api

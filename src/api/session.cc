@@ -14,9 +14,7 @@ namespace {
 Result<SessionOptions> session_options(const sparkle_session_options* given, const Device& device) {
   SessionOptions options;
   if (!given) return options;
-  if (given->size != sizeof(sparkle_session_options))
-    return Error{Reason::bad_usage, "sparkle_session_options.size is " + std::to_string(given->size) + ", not " +
-                                        std::to_string(sizeof(sparkle_session_options)) + "; set it to sizeof the structure."};
+  SPARKLE_CHECK(check_size("sparkle_session_options", given->size, sizeof *given));
   if (given->precision && std::string_view(given->precision) != "fp32")
     return Error{Reason::type_not_served, "The precision '" + std::string(given->precision) + "' is not served yet; use fp32."};
   if (given->algorithm) options.algorithm = given->algorithm;
@@ -91,12 +89,6 @@ sparkle_status with_plan(sparkle_session* session, const sparkle_tensor* inputs,
   });
 }
 
-Status same_count(size_t given, size_t wanted, const char* what) {
-  if (given == wanted) return ok();
-  return Error{Reason::bad_usage,
-               "The model has " + std::to_string(wanted) + " " + what + "s; there is place for " + std::to_string(given) + "."};
-}
-
 Status needs_data(const std::vector<HostTensor>& tensors, const char* what) {
   for (size_t i = 0; i < tensors.size(); ++i)
     if (!tensors[i].bytes.get() && tensors[i].elements() > 0)
@@ -105,6 +97,20 @@ Status needs_data(const std::vector<HostTensor>& tensors, const char* what) {
 }
 
 }  // namespace
+
+Status same_count(size_t given, size_t wanted, const char* what) {
+  if (given == wanted) return ok();
+  return Error{Reason::bad_usage,
+               "The model has " + std::to_string(wanted) + " " + what + "s; there is place for " + std::to_string(given) + "."};
+}
+
+Status same_tensor(size_t output, const TensorDesc& want, const HostTensor& place) {
+  if (place.dtype == want.dtype && place.shape == want.shape) return ok();
+  return Error{Reason::bad_input, "Output " + std::to_string(output) + " is " + std::string(name_of(want.dtype)) + " " +
+                                      want.shape.to_string() + ", its place is " + std::string(name_of(place.dtype)) + " " +
+                                      place.shape.to_string() + "."};
+}
+
 }  // namespace sparkle::api
 
 using namespace sparkle;
@@ -174,22 +180,18 @@ sparkle_status sparkle_session_run(sparkle_session* session, const sparkle_tenso
 
 sparkle_status sparkle_session_run_into(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
                                         const sparkle_tensor* outputs, size_t output_count) {
-  return api::with_plan(
-      session, inputs, input_count, session, [&](const Plan& plan, std::vector<HostTensor>& borrowed) -> Status {
-        SPARKLE_CHECK(api::same_count(output_count, plan.outputs.size(), "output"));
-        SPARKLE_CHECK(api::needs_data(borrowed, "input"));
-        SPARKLE_TRY(results, api::borrow(outputs, output_count, "output"));
-        SPARKLE_CHECK(api::needs_data(results, "output"));
-        for (size_t i = 0; i < results.size(); ++i) {
-          const TensorDesc& want = plan.tensors[static_cast<size_t>(plan.outputs[i])].desc;
-          if (results[i].dtype != want.dtype || results[i].shape != want.shape)
-            return Error{Reason::bad_input, "Output " + std::to_string(i) + " is " + std::string(name_of(want.dtype)) + " " +
-                                                want.shape.to_string() + ", its place is " +
-                                                std::string(name_of(results[i].dtype)) + " " + results[i].shape.to_string() +
-                                                "."};
-        }
-        return session->session->run_into(borrowed, results);
-      });
+  return api::with_plan(session, inputs, input_count, session,
+                        [&](const Plan& plan, std::vector<HostTensor>& borrowed) -> Status {
+                          SPARKLE_CHECK(api::same_count(output_count, plan.outputs.size(), "output"));
+                          SPARKLE_CHECK(api::needs_data(borrowed, "input"));
+                          SPARKLE_TRY(results, api::borrow(outputs, output_count, "output"));
+                          SPARKLE_CHECK(api::needs_data(results, "output"));
+                          for (size_t i = 0; i < results.size(); ++i) {
+                            const TensorDesc& want = plan.tensors[static_cast<size_t>(plan.outputs[i])].desc;
+                            SPARKLE_CHECK(api::same_tensor(i, want, results[i]));
+                          }
+                          return session->session->run_into(borrowed, results);
+                        });
 }
 
 sparkle_status sparkle_session_output_shapes(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
@@ -252,31 +254,6 @@ sparkle_status sparkle_session_report(sparkle_session* session, const sparkle_te
                                    {"peak_bytes", session->session->peak_bytes(*report.plan)},
                                    {"steps", steps}};
     *json = api::new_text(object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-    return ok();
-  });
-}
-
-sparkle_status sparkle_session_submit(sparkle_session* session, const sparkle_tensor* inputs,
-                                      sparkle_buffer* const* input_buffers, size_t input_count,
-                                      sparkle_buffer* const* output_buffers, size_t output_count, uint64_t* token) {
-  return guarded([&]() -> Status {
-    if (!session || !token)
-      return Error{Reason::bad_usage, "sparkle_session_submit needs a session and a place for the token."};
-    SPARKLE_TRY(shapes, api::borrow(inputs, input_count, "input"));
-    std::vector<std::shared_ptr<Buffer>> in, out;
-    const auto collect = [](sparkle_buffer* const* from, size_t count, std::vector<std::shared_ptr<Buffer>>& to) -> Status {
-      for (size_t i = 0; i < count; ++i) {
-        if (!from || !from[i]) return Error{Reason::bad_usage, "Buffer " + std::to_string(i) + " is NULL."};
-        to.push_back(from[i]->buffer);
-      }
-      return ok();
-    };
-    SPARKLE_CHECK(collect(input_buffers, input_count, in));
-    SPARKLE_CHECK(collect(output_buffers, output_count, out));
-    SPARKLE_TRY(submitted, session->session->submit(shapes, std::move(in), std::move(out)));
-    for (size_t i = 0; i < input_count; ++i) input_buffers[i]->last_token = submitted.value;
-    for (size_t i = 0; i < output_count; ++i) output_buffers[i]->last_token = submitted.value;
-    *token = submitted.value;
     return ok();
   });
 }

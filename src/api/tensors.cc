@@ -61,6 +61,7 @@ Status move_bytes(sparkle_buffer& b, int64_t offset, std::byte* host, int64_t by
     return Error{Reason::bad_usage, "The buffer has " + std::to_string(b.buffer->bytes()) + " bytes; " + std::to_string(bytes) +
                                         " from byte " + std::to_string(offset) + " on are not inside."};
   if (bytes == 0) return ok();
+  b.backend->count_host_transfer();
   SPARKLE_TRY(staging, b.backend->allocate(bytes, MemoryKind::staging));
   if (into_buffer) std::memcpy(staging->host(), host, static_cast<size_t>(bytes));
   const CopyRegion in{staging.get(), 0, b.buffer.get(), offset, bytes}, out{b.buffer.get(), offset, staging.get(), 0, bytes};

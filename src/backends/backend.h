@@ -2,6 +2,7 @@
 // for devices that work on their own: memory may be invisible to the host, work is submitted and completes later.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <span>
@@ -82,6 +83,12 @@ struct SubmitOptions {
   std::shared_ptr<std::vector<std::shared_ptr<void>>> keep_alive;  // released when the work is complete
 };
 
+// What was moved so far beside what kernels do: regions between buffers, and transfers between the host's memory and the
+// device's.
+struct Traffic {
+  uint64_t copies = 0, host_transfers = 0;
+};
+
 // A stage with the schedule that a plan has for it.
 struct ScheduledStage {
   const Stage* stage = nullptr;
@@ -116,6 +123,14 @@ class Backend {
   // about 2 ms: benches probe just before and after what they judge, because clocks wander.
   virtual double probe_peak(std::string_view) { return 0; }
   virtual Executor& executor() = 0;  // host threads for packing
+  Traffic traffic() const { return {copies_.load(), host_transfers_.load()}; }
+  void count_host_transfer() { ++host_transfers_; }  // who moves bytes to or from a buffer's memory tells it
+
+ protected:
+  void count_copy() { ++copies_; }
+
+ private:
+  std::atomic<uint64_t> copies_{0}, host_transfers_{0};
 };
 
 }  // namespace sparkle

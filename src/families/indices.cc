@@ -16,12 +16,12 @@ bool all_inside(const std::byte* from, int64_t count, int64_t size) {
   return low >= -size && high < size;
 }
 
-Error outside(int64_t index, const Dims& at, int axis, int64_t size) {
+}  // namespace
+
+Error index_outside(int64_t index, const Dims& at, int axis, int64_t size) {
   return {Reason::bad_input, "index " + std::to_string(index) + " at " + (at.empty() ? "its only place" : at.to_string()) +
                                  " lies outside of axis " + std::to_string(axis) + " of size " + std::to_string(size)};
 }
-
-}  // namespace
 
 int64_t clamped_index(int64_t index, int64_t size) {
   return std::clamp<int64_t>(index < 0 ? index + size : index, 0, size - 1);
@@ -38,7 +38,7 @@ Status check_indices(const TensorView& indices, int64_t size, int axis) {
   Status status = ok();
   for_each_index(desc.shape, [&](const Dims& at) {
     const int64_t index = load_index(desc.dtype, element_at(indices, at));
-    if (status.ok() && (index < -size || index >= size)) status = outside(index, at, axis, size);
+    if (status.ok() && (index < -size || index >= size)) status = index_outside(index, at, axis, size);
   });
   return status;
 }
@@ -49,7 +49,7 @@ Status check_tuples(const TensorView& indices, const Dims& x, int first) {
   for_each_index(indices.desc.shape, [&](const Dims& at) {
     const int axis = first + static_cast<int>(at[last]);
     const int64_t index = load_index(indices.desc.dtype, element_at(indices, at)), size = x[axis];
-    if (status.ok() && (index < -size || index >= size)) status = outside(index, at, axis, size);
+    if (status.ok() && (index < -size || index >= size)) status = index_outside(index, at, axis, size);
   });
   return status;
 }

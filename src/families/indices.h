@@ -17,7 +17,9 @@ inline int64_t load_index(DType type, const std::byte* from) {
   return type == DType::i64 ? *reinterpret_cast<const int64_t*>(from) : *reinterpret_cast<const int32_t*>(from);
 }
 
-// bad_input naming the first index outside of [-size, size) ("index 7 at 0x2 lies outside of axis 1 of size 5").
+// bad_input for an index outside of [-size, size) along `axis`, which is element `at` of the indices.
+Error index_outside(int64_t index, const Dims& at, int axis, int64_t size);
+// bad_input naming the first such index ("index 7 at 0x2 lies outside of axis 1 of size 5").
 Status check_indices(const TensorView& indices, int64_t size, int axis);
 // The same for tuples: the last axis of `indices` holds one index for each of x's axes from `first` on.
 Status check_tuples(const TensorView& indices, const Dims& x, int first);

@@ -13,7 +13,9 @@ void merge(std::vector<UnitAxis>& axes) {
   for (size_t i = axes.size(); i-- > 1;) {
     UnitAxis &outer = axes[i - 1], &inner = axes[i];
     if (outer.axis >= 0 || inner.axis >= 0) continue;
-    if (outer.x != inner.x * inner.size || outer.y != inner.y * inner.size || outer.other != inner.other * inner.size) continue;
+    if (outer.x != inner.x * inner.size || outer.y != inner.y * inner.size || outer.other != inner.other * inner.size ||
+        outer.order != inner.order * inner.size)
+      continue;
     inner.size *= outer.size;
     axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(i) - 1);
   }
@@ -60,7 +62,7 @@ UnitMove unit_move(std::vector<UnitAxis> axes, int64_t element, int64_t x_offset
   UnitMove move{element, std::move(axes)};
   // The axis along which elements lie side by side in both.
   const auto run = std::find_if(move.axes.begin(), move.axes.end(), [&](const UnitAxis& a) {
-    return a.axis < 0 && a.x == element && a.y == element && a.other == 0;
+    return a.axis < 0 && a.x == element && a.y == element && a.other == 0 && a.order == 0;
   });
   if (run != move.axes.end()) {
     const auto keeps_whole = [&](int64_t unit) {

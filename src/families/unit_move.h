@@ -14,6 +14,7 @@ struct UnitAxis {
   int64_t size = 1;
   int64_t x = 0, y = 0, other = 0;
   int axis = -1;  // y's axis that it is where it must stay alone: x's place along it comes from a table; -1: it may be merged
+  int64_t order = 0;  // by how much the row-major number of the third operand's element grows along it
 };
 
 struct UnitMove {

@@ -11,6 +11,7 @@
 #include "device/estimate.h"
 #include "device/kept_rates.h"
 #include "device/probe_cpu.h"
+#include "run/lent_vulkan.h"
 
 namespace sparkle {
 
@@ -62,8 +63,7 @@ Result<OpenVulkan> vulkan_backend(const BackendOptions& o) {
   return open;
 }
 
-Result<OpenBackend> open_vulkan(const BackendOptions& o) {
-  SPARKLE_TRY(opened, vulkan_backend(o));
+Result<OpenBackend> with_rates(const OpenVulkan& opened, const BackendOptions& o) {
   const auto& backend = opened.backend;
   OpenBackend open;
   Device device = backend->device();
@@ -83,9 +83,36 @@ Result<OpenBackend> open_vulkan(const BackendOptions& o) {
   open.backend = backend;
   return open;
 }
+
+Result<OpenBackend> open_vulkan(const BackendOptions& o) {
+  SPARKLE_TRY(opened, vulkan_backend(o));
+  return with_rates(opened, o);
+}
 #endif
 
 }  // namespace
+
+#ifdef SPARKLE_WITH_VULKAN
+Result<OpenBackend> open_lent_vulkan(const LentVulkan& lent, const BackendOptions& o) {
+  const auto& made_with = *static_cast<const VkDeviceCreateInfo*>(lent.device_create_info);
+  SPARKLE_TRY(instance, vulkan::Instance::lent(static_cast<VkInstance>(lent.instance),
+                                               static_cast<VkPhysicalDevice>(lent.physical_device), made_with));
+  vulkan::ContextOptions options;
+  options.lent = {static_cast<VkDevice>(lent.device),
+                  static_cast<VkQueue>(lent.queue),
+                  lent.queue_family,
+                  &made_with,
+                  lent.lock_queue,
+                  lent.unlock_queue,
+                  lent.user};
+  const int threads = probe_cpu({.threads = o.executor ? o.executor->width() : o.threads}).cores;
+  OpenVulkan open;
+  open.name = "the caller's Vulkan device";
+  SPARKLE_TRY(backend, vulkan::make_vulkan_backend(instance, 0, options, executor_of(o, threads)));
+  open.backend = std::move(backend);
+  return with_rates(open, o);
+}
+#endif
 
 Status try_listed_kernels([[maybe_unused]] const BackendOptions& options, [[maybe_unused]] const std::string& lines) {
 #ifdef SPARKLE_WITH_VULKAN

@@ -384,6 +384,7 @@ Result<std::shared_ptr<Buffer>> input_buffer(Backend& backend, const HostTensor&
   SPARKLE_TRY(own, backend.import(tensor.bytes.get(), std::max<int64_t>(tensor.size_bytes(), 1)));
   if (own) return own;
   SPARKLE_TRY(buffer, backend.allocate(std::max<int64_t>(tensor.size_bytes(), 1), MemoryKind::device));
+  backend.count_host_transfer();
   if (std::byte* host = buffer->host()) {
     std::memcpy(host, tensor.bytes.get(), static_cast<size_t>(tensor.size_bytes()));
     return buffer;
@@ -475,6 +476,7 @@ Status Session::execute(PreparedPlan& plan, const std::vector<HostTensor>& input
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!downloads[i] || outputs[i].size_bytes() == 0) continue;
+    backend_->count_host_transfer();
     if (const std::byte* host = downloads[i]->host()) {
       std::memcpy(outputs[i].bytes.get(), host, static_cast<size_t>(outputs[i].size_bytes()));
       continue;

@@ -197,8 +197,10 @@ class CpuBackend final : public Backend {
   }
 
   Result<Token> copy(std::span<const CopyRegion> regions, Token) override {
-    for (const CopyRegion& r : regions)
+    for (const CopyRegion& r : regions) {
       std::memcpy(r.to->host() + r.to_offset, r.from->host() + r.from_offset, static_cast<size_t>(r.bytes));
+      count_copy();
+    }
     return Token{++submitted_};
   }
   bool done(Token) override { return true; }

@@ -1,4 +1,6 @@
 // The backend beside its kernels: memory, recordings, order, times, faults.
+#include <thread>
+
 #include "backends/vulkan/program.h"
 #include "backends/vulkan/vulkan_testing.h"
 
@@ -41,10 +43,11 @@ class Chain {
     }
     program_ = std::move(*backend.record(launches));
   }
-  Result<Token> submit(Buffer& x, Buffer& y, bool timestamps = false) {
+  Result<Token> submit(Buffer& x, Buffer& y, bool timestamps = false, Token after = {}) {
     Buffer* slots[] = {arena_.get(), &x, weights_.get(), &y};
     SubmitOptions options;
     options.timestamps = timestamps;
+    options.after = after;
     return backend_.submit(*program_, slots, options);
   }
   float factor() const { return std::ldexp(1.0f, steps_); }
@@ -148,6 +151,53 @@ TEST(VulkanBackend, StagingAlone) {
   const auto token = chain.submit(*x, *y);
   ASSERT_TRUE(token.ok() && backend->wait(*token).ok());
   expect_factor(*backend, *y, 3, chain.factor());
+}
+
+// Uploads, runs and downloads of two sets of buffers side by side, ordered by tokens alone, on a queue for copies - or on the
+// only queue there is, which then goes the same way.
+TEST(VulkanBackend, CopiesOnAQueueOfTheirOwn) {
+  ContextOptions options;
+  options.cache = false;
+  options.force_staging = options.two_queues = options.validation = true;
+  std::string why;
+  const auto backend = test_backend(options, why);
+  if (!backend) GTEST_SKIP() << why;
+  ASSERT_TRUE(backend->context().two_queues());
+  constexpr size_t kCount = Chain::kSize * Chain::kSize;
+  const auto work = [&](int seed) {
+    Chain chain(*backend, 3);
+    struct Set {
+      std::shared_ptr<Buffer> up, x, y, down;
+      Token uploaded, ran, downloaded;
+    } sets[2];
+    for (Set& s : sets) {
+      s.up = *backend->allocate(Chain::kBytes, MemoryKind::staging),
+      s.down = *backend->allocate(Chain::kBytes, MemoryKind::staging);
+      s.x = *backend->allocate(Chain::kBytes, MemoryKind::device), s.y = *backend->allocate(Chain::kBytes, MemoryKind::device);
+    }
+    const auto value = [&](int round) { return static_cast<float>(round * 7 + seed); };
+    const auto check = [&](Set& s, int round) {
+      ASSERT_TRUE(backend->wait(s.downloaded).ok());
+      const auto* values = reinterpret_cast<const float*>(s.down->host());
+      for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(values[i], value(round) * chain.factor()) << "round " << round;
+    };
+    constexpr int kRounds = 20;
+    for (int round = 0; round < kRounds; ++round) {
+      Set& s = sets[round % 2];
+      if (round >= 2) check(s, round - 2);
+      std::fill_n(reinterpret_cast<float*>(s.up->host()), kCount, value(round));
+      const CopyRegion up{s.up.get(), 0, s.x.get(), 0, Chain::kBytes}, down{s.y.get(), 0, s.down.get(), 0, Chain::kBytes};
+      s.uploaded = *backend->copy({&up, 1}, s.ran);
+      s.ran = *chain.submit(*s.x, *s.y, false, s.uploaded);
+      EXPECT_NE(s.uploaded.value >> 63, s.ran.value >> 63);  // two timelines
+      s.downloaded = *backend->copy({&down, 1}, s.ran);
+    }
+    for (int round = kRounds - 2; round < kRounds; ++round) check(sets[round % 2], round);
+  };
+  std::thread other(work, 1);
+  work(2);
+  other.join();
+  EXPECT_EQ(backend->context().instance().validation_messages(), 0);
 }
 
 // Software devices bind 128 MB at most; addresses know no such bound.

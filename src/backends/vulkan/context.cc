@@ -23,7 +23,8 @@ Result<std::shared_ptr<Context>> Context::open(std::shared_ptr<Instance> instanc
   if (!context->physical().unusable.empty())
     return Error{Reason::device_unusable, "The Vulkan device '" + context->physical().name +
                                               "' cannot be used: " + context->physical().unusable + "; use --device cpu."};
-  SPARKLE_CHECK(context->open_device());
+  SPARKLE_CHECK(options.lent ? context->borrow_device() : context->open_device());
+  SPARKLE_CHECK(context->make_layout());
   if (!options.compile_only) SPARKLE_CHECK(context->find_memory());
   return context;
 }
@@ -113,7 +114,7 @@ Status Context::open_device() {
   info.ppEnabledExtensionNames = extensions.data();
   SPARKLE_VK(vkCreateDevice(p.handle, &info, nullptr, &device_), "vkCreateDevice");
   volkLoadDeviceTable(&table_, device_);
-  const auto queue_of = [&](int family, std::mutex& mutex) {
+  const auto queue_of = [&](int family, QueueLock& mutex) {
     Queue queue;
     queue.family = static_cast<uint32_t>(family);
     queue.timestamp_bits = families[queue.family].timestampValidBits;
@@ -123,8 +124,49 @@ Status Context::open_device() {
   };
   compute_ = queue_of(compute, compute_mutex_);
   transfer_ = transfer == compute ? compute_ : queue_of(transfer, transfer_mutex_);
+  two_queues_ = transfer != compute || options_.two_queues;
+  return ok();
+}
+
+// What Vulkan does not tell of a device is how it was made: that is read from what the caller made it with.
+Status Context::borrow_device() {
+  const LentDevice& lent = *options_.lent;
+  const auto refused = [](const std::string& why) {
+    return Error{Reason::device_unusable, "The caller's VkDevice cannot be used: " + why};
+  };
+  device_ = lent.device;
+  volkLoadDeviceTable(&table_, device_);
+  if (!table_.vkQueueSubmit2 || !table_.vkCmdPipelineBarrier2 || !table_.vkGetBufferDeviceAddress || !table_.vkWaitSemaphores)
+    return refused("it lacks functions of Vulkan 1.3; make its VkInstance with apiVersion VK_API_VERSION_1_3.");
+  uint32_t count = 0;
+  vkGetPhysicalDeviceQueueFamilyProperties(physical().handle, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  vkGetPhysicalDeviceQueueFamilyProperties(physical().handle, &count, families.data());
+  if (lent.family >= count || !(families[lent.family].queueFlags & VK_QUEUE_COMPUTE_BIT))
+    return refused("its queue family " + std::to_string(lent.family) + " does not compute; give a queue of one that does.");
+  bool found = false;
+  for (uint32_t i = 0; i < lent.made_with->queueCreateInfoCount; ++i) {
+    const VkDeviceQueueCreateInfo& made = lent.made_with->pQueueCreateInfos[i];
+    if (made.queueFamilyIndex != lent.family || made.flags != 0) continue;
+    for (uint32_t q = 0; q < made.queueCount; ++q) {
+      VkQueue queue = VK_NULL_HANDLE;
+      table_.vkGetDeviceQueue(device_, lent.family, q, &queue);
+      found = found || queue == lent.queue;
+    }
+  }
+  if (!found || !lent.queue)
+    return refused("the queue is not one of those that it was made with in family " + std::to_string(lent.family) + ".");
+  compute_mutex_.also(lent.lock, lent.unlock, lent.user);
+  compute_ = {lent.queue, lent.family, families[lent.family].timestampValidBits, &compute_mutex_};
+  transfer_ = compute_;
+  two_queues_ = options_.two_queues;
+  options_.lent->made_with = nullptr;  // not ours to keep
+  return ok();
+}
+
+Status Context::make_layout() {
   VkPhysicalDeviceProperties properties{};
-  vkGetPhysicalDeviceProperties(p.handle, &properties);
+  vkGetPhysicalDeviceProperties(physical().handle, &properties);
   seconds_per_tick_ = static_cast<double>(properties.limits.timestampPeriod) * 1e-9;
 
   const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushBytes};
@@ -164,7 +206,7 @@ Status Context::find_memory() {
 
 Context::~Context() {
   if (layout_) table_.vkDestroyPipelineLayout(device_, layout_, nullptr);
-  if (device_) table_.vkDestroyDevice(device_, nullptr);
+  if (device_ && !options_.lent) table_.vkDestroyDevice(device_, nullptr);
 }
 
 }  // namespace sparkle::vulkan

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "backends/vulkan/instance.h"
 
@@ -18,10 +19,42 @@ struct Faults {
   std::string late;                  // what it computes is right, but takes some ms more
 };
 
+// Queues take one caller at a time: their lock is ours, and the caller's too where the queue is the caller's.
+class QueueLock {
+ public:
+  void also(void (*lock)(void*), void (*unlock)(void*), void* user) { lock_ = lock, unlock_ = unlock, user_ = user; }
+  void lock() {
+    mutex_.lock();
+    if (lock_) lock_(user_);
+  }
+  void unlock() {
+    if (unlock_) unlock_(user_);
+    mutex_.unlock();
+  }
+
+ private:
+  std::mutex mutex_;
+  void (*lock_)(void*) = nullptr;
+  void (*unlock_)(void*) = nullptr;
+  void* user_ = nullptr;
+};
+
+// A device that the caller has opened on an Instance::lent(); it stays the caller's and outlives the Context.
+struct LentDevice {
+  VkDevice device = VK_NULL_HANDLE;
+  VkQueue queue = VK_NULL_HANDLE;
+  uint32_t family = 0;
+  const VkDeviceCreateInfo* made_with = nullptr;  // read while the context is opened
+  void (*lock)(void*) = nullptr;                  // around each submission to the queue
+  void (*unlock)(void*) = nullptr;
+  void* user = nullptr;
+};
+
 struct ContextOptions {
   bool validation = false;
   bool force_staging = false;  // the host never sees device memory, as on cards of their own
   bool one_queue = false;      // copies go where kernels go even where there is a queue for copies
+  bool two_queues = false;     // copies go the way of a queue for copies even where that is the kernels' own
   bool capture = false;        // keep what the driver made of each shader: statistics and machine code
   bool compile_only = false;   // pipelines alone, for drivers without memory behind them
   std::string cache_folder;    // of compiled pipelines; empty: the user's cache folder
@@ -31,6 +64,7 @@ struct ContextOptions {
   bool try_first = true;
   std::chrono::nanoseconds try_timeout = std::chrono::seconds(20);
   std::function<void(const std::string& lines)> try_elsewhere;
+  std::optional<LentDevice> lent;
   Faults faults;
 };
 
@@ -38,7 +72,7 @@ struct Queue {
   VkQueue handle = VK_NULL_HANDLE;
   uint32_t family = 0;
   uint32_t timestamp_bits = 0;
-  std::mutex* mutex = nullptr;  // queues take one caller at a time; two Queues may be one
+  QueueLock* mutex = nullptr;  // two Queues may be one
 };
 
 class Context {
@@ -58,7 +92,7 @@ class Context {
   VkDevice device() const { return device_; }
   const Queue& compute() const { return compute_; }
   const Queue& transfer() const { return transfer_; }  // the compute queue where there is no other
-  bool two_queues() const { return transfer_.handle != compute_.handle; }
+  bool two_queues() const { return two_queues_; }
   double seconds_per_tick() const { return seconds_per_tick_; }
   VkPipelineLayout layout() const { return layout_; }  // of all kernels: 128 bytes pushed, nothing bound
   bool host_sees_memory() const { return features().host_sees_memory && !options_.force_staging; }
@@ -70,6 +104,8 @@ class Context {
  private:
   Context() = default;
   Status open_device();
+  Status borrow_device();
+  Status make_layout();
   Status find_memory();
 
   std::shared_ptr<Instance> instance_;
@@ -79,7 +115,8 @@ class Context {
   VolkDeviceTable table_{};
   VkDevice device_ = VK_NULL_HANDLE;
   Queue compute_, transfer_;
-  std::mutex compute_mutex_, transfer_mutex_;
+  QueueLock compute_mutex_, transfer_mutex_;
+  bool two_queues_ = false;
   double seconds_per_tick_ = 0;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   uint32_t device_memory_ = 0, staging_memory_ = 0, record_memory_ = 0;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/vulkan/cooperative.h"
+#include "backends/vulkan/enabled_features.h"
 #include "backends/vulkan/instance.h"
 #include "families/gemm/gemm_tiles.h"
 
@@ -69,9 +70,9 @@ MathUnit matrix_unit(const std::string& name, const Fragment& fragment) {
   return unit;
 }
 
-void add_matrix_units(PhysicalDevice& device) {
+void add_matrix_units(PhysicalDevice& device, VkInstance instance) {
   const auto list = reinterpret_cast<PFN_vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR>(
-      vkGetInstanceProcAddr(volkGetLoadedInstance(), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+      vkGetInstanceProcAddr(instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
   if (!list) return;
   uint32_t count = 0;
   if (list(device.handle, &count, nullptr) != VK_SUCCESS) return;
@@ -90,9 +91,10 @@ void add_matrix_units(PhysicalDevice& device) {
 
 // Matrices of whole workgroups, in multiples of some size. A driver may keep shared memory for them: what of it is more than
 // tiles leave unused is taken from all kernels alike.
-void add_group_unit(PhysicalDevice& device, const VkPhysicalDeviceCooperativeMatrix2PropertiesNV& limits) {
+void add_group_unit(PhysicalDevice& device, VkInstance instance,
+                    const VkPhysicalDeviceCooperativeMatrix2PropertiesNV& limits) {
   const auto list = reinterpret_cast<PFN_vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV>(
-      vkGetInstanceProcAddr(volkGetLoadedInstance(), "vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV"));
+      vkGetInstanceProcAddr(instance, "vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV"));
   uint32_t count = 0;
   if (!list || list(device.handle, &count, nullptr) != VK_SUCCESS) return;
   std::vector<VkCooperativeMatrixFlexibleDimensionsPropertiesNV> all(
@@ -116,7 +118,7 @@ void add_group_unit(PhysicalDevice& device, const VkPhysicalDeviceCooperativeMat
 
 }  // namespace
 
-void describe(PhysicalDevice& device) {
+void describe(PhysicalDevice& device, VkInstance instance, const VkDeviceCreateInfo* made_with) {
   uint32_t count = 0;
   if (vkEnumerateDeviceExtensionProperties(device.handle, nullptr, &count, nullptr) == VK_SUCCESS) {
     std::vector<VkExtensionProperties> all(count);
@@ -179,6 +181,7 @@ void describe(PhysicalDevice& device) {
   if (device.has(VK_NV_COOPERATIVE_MATRIX_2_EXTENSION_NAME)) chain(groups);
   if (device.has(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME)) chain(executable);
   vkGetPhysicalDeviceFeatures2(device.handle, &features);
+  if (made_with) keep_enabled(*made_with, features);
 
   Features& f = device.features;
   f.f16 = f12.shaderFloat16 && f11.storageBuffer16BitAccess;
@@ -186,7 +189,8 @@ void describe(PhysicalDevice& device) {
   f.i16 = features.features.shaderInt16;
   f.i64 = features.features.shaderInt64;
   f.dot = f13.shaderIntegerDotProduct && v13.integerDotProduct4x8BitPackedSignedAccelerated;
-  f.subgroup_size = f13.subgroupSizeControl && (v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
+  f.subgroup_size = f13.subgroupSizeControl && f13.computeFullSubgroups &&
+                    (v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   f.cooperative = coop.cooperativeMatrix && f12.vulkanMemoryModel && f.f16;
   f.cooperative_groups = f.cooperative && groups.cooperativeMatrixWorkgroupScope && groups.cooperativeMatrixFlexibleDimensions;
   f.keeps_nan = v12.shaderSignedZeroInfNanPreserveFloat32;
@@ -201,7 +205,8 @@ void describe(PhysicalDevice& device) {
                                                  {f13.synchronization2, "synchronization2"},
                                                  {f13.maintenance4, "maintenance4"}};
   for (const auto& [there, name] : needed)
-    if (!there && device.unusable.empty()) device.unusable = std::string("its driver lacks ") + name;
+    if (!there && device.unusable.empty())
+      device.unusable = (made_with ? "it was made without the feature " : "its driver lacks ") + std::string(name);
 
   d.architecture = architecture_of(d.vendor, d.name, f);
   d.driver = device.driver;
@@ -241,8 +246,8 @@ void describe(PhysicalDevice& device) {
     unit.accumulator = DType::i32;
     d.units.push_back(unit);
   }
-  if (f.cooperative) add_matrix_units(device);
-  if (f.cooperative_groups) add_group_unit(device, group);
+  if (f.cooperative) add_matrix_units(device, instance);
+  if (f.cooperative_groups) add_group_unit(device, instance, group);
 }
 
 }  // namespace sparkle::vulkan

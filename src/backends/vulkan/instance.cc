@@ -35,6 +35,15 @@ Error no_vulkan(const std::string& why) {
   return {Reason::device_unusable, "There is no Vulkan here: " + why + "; use --device cpu."};
 }
 
+std::mutex table_mutex;  // volk's table of functions is one for the process
+
+Status load() {
+  static const VkResult loaded = volkInitialize();
+  if (loaded != VK_SUCCESS) return no_vulkan("the loader libvulkan.so.1 is not installed");
+  if (vkEnumerateInstanceVersion == nullptr) return no_vulkan("the loader is older than Vulkan 1.1");
+  return ok();
+}
+
 }  // namespace
 
 bool PhysicalDevice::has(std::string_view extension) const {
@@ -42,11 +51,8 @@ bool PhysicalDevice::has(std::string_view extension) const {
 }
 
 Result<std::shared_ptr<Instance>> Instance::open(bool validation) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);  // volk's table of functions is one for the process
-  static const VkResult loaded = volkInitialize();
-  if (loaded != VK_SUCCESS) return no_vulkan("the loader libvulkan.so.1 is not installed");
-  if (vkEnumerateInstanceVersion == nullptr) return no_vulkan("the loader is older than Vulkan 1.1");
+  const std::lock_guard lock(table_mutex);
+  SPARKLE_CHECK(load());
   std::shared_ptr<Instance> instance(new Instance);
 
   auto application = structure<VkApplicationInfo>(VK_STRUCTURE_TYPE_APPLICATION_INFO);
@@ -84,6 +90,28 @@ Result<std::shared_ptr<Instance>> Instance::open(bool validation) {
   return instance;
 }
 
+Result<std::shared_ptr<Instance>> Instance::lent(VkInstance handle, VkPhysicalDevice device,
+                                                 const VkDeviceCreateInfo& made_with) {
+  const std::lock_guard lock(table_mutex);
+  SPARKLE_CHECK(load());
+  std::shared_ptr<Instance> instance(new Instance);
+  instance->handle_ = handle;
+  instance->lent_ = true;
+  // The loader's functions serve any instance; those that are there may be in use.
+  if (vkEnumeratePhysicalDevices == nullptr) volkLoadInstanceOnly(handle);
+  uint32_t count = 0;
+  SPARKLE_VK(vkEnumeratePhysicalDevices(handle, &count, nullptr), "vkEnumeratePhysicalDevices");
+  std::vector<VkPhysicalDevice> handles(count);
+  SPARKLE_VK(vkEnumeratePhysicalDevices(handle, &count, handles.data()), "vkEnumeratePhysicalDevices");
+  if (std::find(handles.begin(), handles.end(), device) == handles.end())
+    return Error{Reason::device_unusable, "The caller's VkPhysicalDevice is not one of the caller's VkInstance."};
+  PhysicalDevice described;
+  described.handle = device;
+  describe(described, handle, &made_with);
+  instance->devices_.push_back(std::move(described));
+  return instance;
+}
+
 Status Instance::find_devices() {
   uint32_t count = 0;
   // A driver that finds no device may call that an error.
@@ -96,7 +124,7 @@ Status Instance::find_devices() {
   for (VkPhysicalDevice handle : handles) {
     PhysicalDevice device;
     device.handle = handle;
-    describe(device);
+    describe(device, handle_);
     devices_.push_back(std::move(device));
   }
   return ok();
@@ -104,7 +132,7 @@ Status Instance::find_devices() {
 
 Instance::~Instance() {
   if (messenger_) vkDestroyDebugUtilsMessengerEXT(handle_, messenger_, nullptr);
-  if (handle_) vkDestroyInstance(handle_, nullptr);
+  if (handle_ && !lent_) vkDestroyInstance(handle_, nullptr);
 }
 
 }  // namespace sparkle::vulkan

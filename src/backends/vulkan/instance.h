@@ -43,6 +43,10 @@ class Instance {
  public:
   // Errors: device_unusable where there is no loader, no driver or no device, saying which.
   static Result<std::shared_ptr<Instance>> open(bool validation = false);
+  // The caller's instance with one device of it, which was made with `made_with` (read here); both stay the caller's and
+  // outlive this. Errors: device_unusable where there is no loader or the device is not the instance's.
+  static Result<std::shared_ptr<Instance>> lent(VkInstance handle, VkPhysicalDevice device,
+                                                const VkDeviceCreateInfo& made_with);
   ~Instance();
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
@@ -58,12 +62,14 @@ class Instance {
   Status find_devices();
 
   VkInstance handle_ = VK_NULL_HANDLE;
+  bool lent_ = false;
   VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
   int messages_ = 0;
   std::vector<PhysicalDevice> devices_;
 };
 
-// Fills what the driver says of the device: features, description, or why it is unusable.
-void describe(PhysicalDevice& device);
+// Fills what the driver says of the device: features, description, or why it is unusable. `made_with`: the device is made
+// already, and has no features but those that were switched on.
+void describe(PhysicalDevice& device, VkInstance instance, const VkDeviceCreateInfo* made_with = nullptr);
 
 }  // namespace sparkle::vulkan

@@ -74,7 +74,7 @@ Result<Block> Memory::make(int64_t bytes, MemoryUse use) {
   info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT |
                VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
   const uint32_t families[] = {context_->compute().family, context_->transfer().family};
-  if (context_->two_queues()) {
+  if (families[0] != families[1]) {
     info.sharingMode = VK_SHARING_MODE_CONCURRENT;
     info.queueFamilyIndexCount = 2;
     info.pQueueFamilyIndices = families;

@@ -29,8 +29,8 @@ class DeviceBuffer final : public Buffer {
  public:
   DeviceBuffer(std::shared_ptr<Memory> memory, const Block& block, int64_t bytes)
       : memory_(std::move(memory)), block_(block), bytes_(bytes) {}
-  // A buffer of the caller's, made on this device with storage, transfer and device-address usage; not freed.
-  DeviceBuffer(VkBuffer buffer, VkDeviceAddress address, int64_t bytes) : bytes_(bytes) {
+  // A part of a buffer of the caller's, from `offset` on, where `address` leads; not freed.
+  DeviceBuffer(VkBuffer buffer, VkDeviceAddress address, int64_t bytes, int64_t offset) : bytes_(bytes), offset_(offset) {
     block_.buffer = buffer, block_.address = address;
   }
   ~DeviceBuffer() override;
@@ -39,12 +39,13 @@ class DeviceBuffer final : public Buffer {
   int64_t bytes() const override { return bytes_; }
   std::byte* host() override { return block_.host; }
   VkBuffer buffer() const { return block_.buffer; }
+  int64_t offset() const { return offset_; }  // of the first byte in buffer()
   VkDeviceAddress address() const { return block_.address; }
 
  private:
   std::shared_ptr<Memory> memory_;  // nullptr: not ours
   Block block_;
-  int64_t bytes_;
+  int64_t bytes_, offset_ = 0;
 };
 
 class Memory : public std::enable_shared_from_this<Memory> {

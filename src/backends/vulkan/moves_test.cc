@@ -115,6 +115,7 @@ TEST(VulkanPad, AllModes) {
 
 TEST(VulkanGather, AllFormsWithIndicesThatLieOutsideToo) {
   SPARKLE_NEEDS_VULKAN(backend);
+  int inside = 0;
   for (uint64_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
     RandomStage s(seed);
     const DType type = type_of(s);
@@ -148,13 +149,42 @@ TEST(VulkanGather, AllFormsWithIndicesThatLieOutsideToo) {
     if (s.random.chance(20)) turn_around(s, places);
     s.input(from, small_integers(s));
     const bool is_long = places.dtype == DType::i64;
+    // A third keep to the rule, a third break it at all axes but large ones, a third now and then.
+    const int64_t reach = seed % 3 == 0 ? 12 : seed % 3 == 1 ? 0 : 1;
     s.input(places, [&] {
-      if (s.random.chance(4)) return (s.random.chance(50) ? 1 : -1) * (is_long ? 5e15 : 2e9);
-      return static_cast<double>(s.random.between(-12, 12));
+      if (reach != 0 && s.random.chance(4)) return (s.random.chance(50) ? 1 : -1) * (is_long ? 5e15 : 2e9);
+      return static_cast<double>(s.random.between(-reach, reach));
     });
     s.output(s.any(type, y));
     s.stage.params = p;
     EXPECT_TRUE(check_stage(*backend, s, "units", 0, 0, "seed " + std::to_string(seed)));
+    std::vector<TensorView> views;
+    for (TestOperand& i : s.inputs) views.push_back(i.view());
+    inside += check_data(s.stage, views, "").ok();
+  }
+  EXPECT_GT(inside, 80);
+  EXPECT_LT(inside, 260);
+}
+
+// Where there is nothing to pick from, or nothing to write, indices are looked at all the same.
+TEST(VulkanGather, IndicesIntoNothing) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  for (const Dims& x : {Dims{0, 3}, Dims{3, 0}}) {
+    for (const GatherForm form : {GatherForm::slices, GatherForm::tuples}) {
+      RandomStage s(1);
+      s.stage.params = GatherParams{0, form, 0};
+      s.input({DType::f32, x, row_major(x)}, [] { return 0; });
+      const Dims indices = form == GatherForm::tuples ? Dims{5, 1} : Dims{5}, y{5, x[1]};
+      int next = 0;
+      s.input({DType::i64, indices, row_major(indices)}, [&] { return next++ < 3 ? 0.0 : -7e12; });
+      s.output({DType::f32, y, row_major(y)});
+      const Status ran = run_stage(*backend, s.stage, LoopSchedule{"units", "fma-f32", 0}, s.inputs, s.outputs, 0);
+      std::vector<TensorView> views;
+      for (TestOperand& i : s.inputs) views.push_back(i.view());
+      const Status rule = check_data(s.stage, views, "");
+      ASSERT_FALSE(ran.ok() || rule.ok());
+      EXPECT_EQ(ran.error().message, rule.error().message);
+    }
   }
 }
 

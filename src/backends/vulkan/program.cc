@@ -49,9 +49,10 @@ Touch touch_of(const Binding& binding, const TensorDesc& desc, int64_t packed_by
 
 }  // namespace
 
-VulkanProgram::VulkanProgram(std::shared_ptr<Context> context, std::span<const Launch> launches)
-    : context_(std::move(context)) {
+VulkanProgram::VulkanProgram(const Workshop& shop, std::span<const Launch> launches)
+    : context_(shop.context), memory_(shop.memory) {
   Hazards hazards;
+  auto complaining = std::make_shared<std::vector<ComplainingLaunch>>();
   for (const Launch& launch : launches) {
     const auto& kernel = static_cast<const VulkanKernel&>(*launch.kernel);
     RecordedLaunch recorded;
@@ -81,8 +82,10 @@ VulkanProgram::VulkanProgram(std::shared_ptr<Context> context, std::span<const L
       r.groups = d.groups;
       r.constants = d.constants;
       for (const Address& a : d.addresses) {
-        const SlotAddress from = a.operand == kWorkspace ? SlotAddress{launch.workspace.slot, launch.workspace.offset_bytes}
-                                                         : origins[static_cast<size_t>(a.operand)];
+        const auto place = static_cast<int64_t>(complaining->size() * sizeof(Complaints));
+        const SlotAddress from = a.operand == kComplaints  ? SlotAddress{kComplaints, place}
+                                 : a.operand == kWorkspace ? SlotAddress{launch.workspace.slot, launch.workspace.offset_bytes}
+                                                           : origins[static_cast<size_t>(a.operand)];
         r.addresses.push_back({from.slot, from.offset + a.offset});
       }
       r.barrier = i == 0 ? hazards.conflicts(reads, writes) : d.after_previous;
@@ -90,8 +93,10 @@ VulkanProgram::VulkanProgram(std::shared_ptr<Context> context, std::span<const L
       recorded.dispatches.push_back(std::move(r));
     }
     hazards.add(reads, writes);
+    if (kernel.complaint) complaining->push_back({launch.name, kernel.complaint});
     launches_.push_back(std::move(recorded));
   }
+  complaining_ = std::move(complaining);
 }
 
 VulkanProgram::~VulkanProgram() {
@@ -106,7 +111,8 @@ Result<Recording*> VulkanProgram::recording(std::span<Buffer* const> slots, bool
   for (Buffer* slot : slots) key.second.push_back(slot ? static_cast<DeviceBuffer*>(slot)->address() : 0);
   fresh = false;
   const auto at = recordings_.find(key);
-  if (at != recordings_.end() && !(timed && at->second->last_use > complete)) return at->second.get();
+  const bool alone = timed || !complaining_->empty();
+  if (at != recordings_.end() && !(alone && at->second->last_use > complete)) return at->second.get();
 
   const auto& vk = context_->vk();
   if (!pool_) {
@@ -144,9 +150,13 @@ Result<Recording*> VulkanProgram::recording(std::span<Buffer* const> slots, bool
     vk.vkDestroyQueryPool(context_->device(), recording->queries, nullptr);
     recording->queries = VK_NULL_HANDLE;
   }
+  if (!complaining_->empty() && !recording->complaints) {
+    SPARKLE_TRY(complaints, make_complaints(*memory_, complaining_->size()));
+    recording->complaints = std::move(complaints);
+  }
   SPARKLE_CHECK(record(*recording, key.second));
   fresh = true;
-  // A timed one that is still busy leaves its place to the new one only by another key: its slots with a zero behind.
+  // One that is still busy leaves its place to the new one only by another key: its slots with a zero behind.
   while (recordings_.count(key)) key.second.push_back(0);
   return recordings_.emplace(std::move(key), std::move(recording)).first->second.get();
 }
@@ -154,7 +164,7 @@ Result<Recording*> VulkanProgram::recording(std::span<Buffer* const> slots, bool
 Status VulkanProgram::record(Recording& recording, std::span<const VkDeviceAddress> slots) {
   const auto& vk = context_->vk();
   auto begin = structure<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
-  begin.flags = recording.queries ? 0 : VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
+  begin.flags = recording.queries || recording.complaints ? 0 : VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
   SPARKLE_VK(vk.vkBeginCommandBuffer(recording.commands, &begin), "vkBeginCommandBuffer");
   const auto barrier = [&](VkPipelineStageFlags2 to, VkAccessFlags2 access) {
     auto memory = structure<VkMemoryBarrier2>(VK_STRUCTURE_TYPE_MEMORY_BARRIER_2);
@@ -186,7 +196,9 @@ Status VulkanProgram::record(Recording& recording, std::span<const VkDeviceAddre
       std::array<std::byte, kPushBytes> push{};
       size_t at = 0;
       for (const SlotAddress& a : d.addresses) {
-        const VkDeviceAddress address = slots[static_cast<size_t>(a.slot)] + static_cast<VkDeviceAddress>(a.offset);
+        const VkDeviceAddress base =
+            a.slot == kComplaints ? recording.complaints->address() : slots[static_cast<size_t>(a.slot)];
+        const VkDeviceAddress address = base + static_cast<VkDeviceAddress>(a.offset);
         std::memcpy(&push[at], &address, 8);
         at += 8;
       }

@@ -33,7 +33,13 @@ class BackendOfDevice final : public VulkanBackend {
   }
   ~BackendOfDevice() override {
     const auto& vk = shop_.context->vk();
-    vk.vkDeviceWaitIdle(shop_.context->device());
+    // Other queues of a caller's device are not ours to wait for.
+    if (!shop_.context->options().lent) {
+      vk.vkDeviceWaitIdle(shop_.context->device());
+    } else if (!lost_) {
+      for (Timeline* t : {&compute_, &transfer_})
+        if (t->semaphore) wait_for(*t, t->submitted, UINT64_MAX);
+    }
     for (Timeline* t : {&compute_, &transfer_}) {
       t->kept.clear();
       if (t->semaphore) vk.vkDestroySemaphore(shop_.context->device(), t->semaphore, nullptr);
@@ -110,7 +116,7 @@ class BackendOfDevice final : public VulkanBackend {
     return flops.ok() ? *flops : 0;
   }
   Counters counters() const override {
-    return {submissions_.load(), recordings_.load(), copies_.load(), static_cast<uint64_t>(shop_.pipelines->count())};
+    return {submissions_.load(), recordings_.load(), traffic().copies, static_cast<uint64_t>(shop_.pipelines->count())};
   }
 
   Result<std::shared_ptr<Buffer>> allocate(int64_t bytes, MemoryKind kind) override {
@@ -118,12 +124,35 @@ class BackendOfDevice final : public VulkanBackend {
     return std::shared_ptr<Buffer>(std::move(buffer));
   }
   Result<std::shared_ptr<Buffer>> import(void*, int64_t) override { return std::shared_ptr<Buffer>(); }
-  Result<std::shared_ptr<Buffer>> wrap(VkBuffer buffer, int64_t bytes) override {
+  Result<std::shared_ptr<Buffer>> wrap(const LentBuffer& lent) override {
+    const auto refused = [](const std::string& why) { return Error{Reason::bad_usage, "The VkBuffer cannot be used: " + why}; };
+    if (!lent.buffer) return refused("its handle is VK_NULL_HANDLE.");
+    if (lent.device != shop_.context->device())
+      return refused("it was made on another VkDevice than this device's; open the device on that one.");
+    const std::pair<VkBufferUsageFlags, const char*> needed[] = {
+        {VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT, "VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT"},
+        {VK_BUFFER_USAGE_STORAGE_BUFFER_BIT, "VK_BUFFER_USAGE_STORAGE_BUFFER_BIT"},
+        {VK_BUFFER_USAGE_TRANSFER_SRC_BIT, "VK_BUFFER_USAGE_TRANSFER_SRC_BIT"},
+        {VK_BUFFER_USAGE_TRANSFER_DST_BIT, "VK_BUFFER_USAGE_TRANSFER_DST_BIT"}};
+    for (const auto& [bit, name] : needed)
+      if (!(lent.usage & bit)) return refused("it was made without " + std::string(name) + "; make it with that usage.");
+    VkMemoryRequirements there{};
+    vk().vkGetBufferMemoryRequirements(shop_.context->device(), lent.buffer, &there);
+    const auto size = static_cast<int64_t>(std::min<uint64_t>(there.size, INT64_MAX));
+    if (lent.offset < 0 || lent.bytes <= 0 || lent.bytes > size || lent.offset > size - lent.bytes)
+      return refused("it has " + std::to_string(size) + " bytes; " + std::to_string(lent.bytes) + " from byte " +
+                     std::to_string(lent.offset) + " on are not inside.");
     auto info = structure<VkBufferDeviceAddressInfo>(VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO);
-    info.buffer = buffer;
+    info.buffer = lent.buffer;
     const VkDeviceAddress address = vk().vkGetBufferDeviceAddress(shop_.context->device(), &info);
-    if (!address) return Error{Reason::bad_input, "The Vulkan buffer has no device address; make it with that usage."};
-    return std::shared_ptr<Buffer>(std::make_shared<DeviceBuffer>(buffer, address, bytes));
+    if (!address)
+      return refused(
+          "the driver gives it no device address; bind memory to it that has VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT.");
+    const VkDeviceAddress first = address + static_cast<VkDeviceAddress>(lent.offset);
+    if (first % kLentAlignment != 0)
+      return refused("its bytes begin at an address that is no multiple of " + std::to_string(kLentAlignment) +
+                     "; give another offset.");
+    return std::shared_ptr<Buffer>(std::make_shared<DeviceBuffer>(lent.buffer, first, lent.bytes, lent.offset));
   }
 
   Result<std::unique_ptr<Kernel>> compile(const Stage& stage, const Schedule& schedule, uint32_t constants) override {
@@ -138,22 +167,23 @@ class BackendOfDevice final : public VulkanBackend {
 
   Result<std::unique_ptr<Program>> record(std::span<const Launch> launches) override {
     shop_.pipelines->save();  // what this program needs is compiled
-    return std::unique_ptr<Program>(std::make_unique<VulkanProgram>(shop_.context, launches));
+    return std::unique_ptr<Program>(std::make_unique<VulkanProgram>(shop_, launches));
   }
 
   Result<Token> submit(const Program& program, std::span<Buffer* const> slots, const SubmitOptions& options) override {
     // Recording is a cache behind a program that otherwise never changes.
     auto& recorded = const_cast<VulkanProgram&>(static_cast<const VulkanProgram&>(program));
-    SPARKLE_TRY(complete, reached(compute_));
     const std::lock_guard recording_lock(recorded.mutex);
+    SPARKLE_TRY(complete, reached(compute_));  // recordings that are free have been asked for complaints
     bool fresh = false;
     SPARKLE_TRY(recording, recorded.recording(slots, options.timestamps && keeps_time(), complete, fresh));
     recordings_ += fresh;
     SPARKLE_TRY(token, send(shop_.context->compute(), compute_, recording->commands, options.after, options.keep_alive));
     ++submissions_;
     recording->last_use = token.value;
+    const std::lock_guard lock(mutex_);
+    if (recording->complaints) asked_.push_back({token.value, recording->complaints, recorded.complaining()});
     if (options.timestamps && keeps_time()) {
-      const std::lock_guard lock(mutex_);
       timed_[token.value] = {recording->queries, recorded.launches()};
       while (timed_.size() > 16) timed_.erase(timed_.begin());
     }
@@ -182,11 +212,11 @@ class BackendOfDevice final : public VulkanBackend {
     SPARKLE_VK(vk().vkBeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer");
     for (const CopyRegion& r : regions) {
       if (r.bytes <= 0) continue;
-      const VkBufferCopy region{static_cast<VkDeviceSize>(r.from_offset), static_cast<VkDeviceSize>(r.to_offset),
-                                static_cast<VkDeviceSize>(r.bytes)};
-      vk().vkCmdCopyBuffer(commands, static_cast<DeviceBuffer*>(r.from)->buffer(), static_cast<DeviceBuffer*>(r.to)->buffer(),
-                           1, &region);
-      ++copies_;
+      const auto &from = *static_cast<DeviceBuffer*>(r.from), &to = *static_cast<DeviceBuffer*>(r.to);
+      const VkBufferCopy region{static_cast<VkDeviceSize>(from.offset() + r.from_offset),
+                                static_cast<VkDeviceSize>(to.offset() + r.to_offset), static_cast<VkDeviceSize>(r.bytes)};
+      vk().vkCmdCopyBuffer(commands, from.buffer(), to.buffer(), 1, &region);
+      count_copy();
     }
     auto memory = structure<VkMemoryBarrier2>(VK_STRUCTURE_TYPE_MEMORY_BARRIER_2);
     memory.srcStageMask = VK_PIPELINE_STAGE_2_COPY_BIT;
@@ -214,12 +244,8 @@ class BackendOfDevice final : public VulkanBackend {
     if (lost_) return lost();
     Timeline& timeline = timeline_of(token);
     const uint64_t value = token.value & ~kTransfer;
-    auto info = structure<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
-    info.semaphoreCount = 1;
-    info.pSemaphores = &timeline.semaphore;
-    info.pValues = &value;
     const uint64_t nanoseconds = timeout.count() > 0 ? static_cast<uint64_t>(timeout.count()) : UINT64_MAX;
-    const VkResult result = vk().vkWaitSemaphores(shop_.context->device(), &info, nanoseconds);
+    const VkResult result = wait_for(timeline, value, nanoseconds);
     if (result == VK_TIMEOUT)
       return Error{Reason::device_lost, "The Vulkan device '" + device().name + "' has not answered within " +
                                             std::to_string(nanoseconds / 1000000) + " ms."};
@@ -229,6 +255,9 @@ class BackendOfDevice final : public VulkanBackend {
     }
     SPARKLE_TRY(now, reached(timeline));
     (void)now;
+    const std::lock_guard lock(mutex_);
+    const auto complaint = complaints_.find(token.value);
+    if (complaint != complaints_.end()) return complaint->second;
     return ok();
   }
 
@@ -257,6 +286,21 @@ class BackendOfDevice final : public VulkanBackend {
   }
 
  private:
+  // A submission whose kernels may complain.
+  struct Asked {
+    uint64_t value = 0;
+    std::shared_ptr<DeviceBuffer> complaints;
+    std::shared_ptr<const std::vector<ComplainingLaunch>> launches;
+  };
+  static constexpr size_t kMostComplaints = 64;  // kept for who waits later
+
+  VkResult wait_for(Timeline& timeline, uint64_t value, uint64_t nanoseconds) {
+    auto info = structure<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
+    info.semaphoreCount = 1;
+    info.pSemaphores = &timeline.semaphore;
+    info.pValues = &value;
+    return vk().vkWaitSemaphores(shop_.context->device(), &info, nanoseconds);
+  }
   const VolkDeviceTable& vk() const { return shop_.context->vk(); }
   Timeline& copy_timeline() { return shop_.context->two_queues() ? transfer_ : compute_; }
   Timeline& timeline_of(Token token) { return token.value & kTransfer ? transfer_ : compute_; }
@@ -290,7 +334,7 @@ class BackendOfDevice final : public VulkanBackend {
     return ok();
   }
 
-  // The value that the timeline has come to; lets go what was kept for it.
+  // The value that the timeline has come to; lets go what was kept for it, and hears what its kernels complain of.
   Result<uint64_t> reached(Timeline& timeline) {
     if (lost_) return lost();
     uint64_t value = 0;
@@ -306,6 +350,13 @@ class BackendOfDevice final : public VulkanBackend {
         gone.push_back(std::move(timeline.kept.front().second));
         timeline.kept.pop_front();
       }
+      if (&timeline == &compute_)
+        std::erase_if(asked_, [&](const Asked& a) {
+          if (a.value > value) return false;
+          if (auto error = take_complaint(*a.complaints, *a.launches)) complaints_.emplace(a.value, std::move(*error));
+          return true;
+        });
+      while (complaints_.size() > kMostComplaints) complaints_.erase(complaints_.begin());
     }
     return value;
   }
@@ -360,9 +411,11 @@ class BackendOfDevice final : public VulkanBackend {
   std::vector<std::pair<VkCommandBuffer, uint64_t>> copy_commands_;
   mutable std::mutex mutex_;
   std::map<uint64_t, std::pair<VkQueryPool, size_t>> timed_;
+  std::vector<Asked> asked_;              // whose complaints were not looked at yet
+  std::map<uint64_t, Error> complaints_;  // by the token's value
   std::atomic<bool> lost_{false};
-  int sent_ = 0;
-  std::atomic<uint64_t> submissions_{0}, recordings_{0}, copies_{0};
+  std::atomic<int> sent_{0};
+  std::atomic<uint64_t> submissions_{0}, recordings_{0};
 };
 
 }  // namespace

@@ -6,6 +6,14 @@
 
 namespace sparkle::vulkan {
 
+// A part of a buffer that the caller made on `device` with `usage`; it stays the caller's.
+struct LentBuffer {
+  VkDevice device = VK_NULL_HANDLE;
+  VkBuffer buffer = VK_NULL_HANDLE;
+  VkBufferUsageFlags usage = 0;
+  int64_t offset = 0, bytes = 0;
+};
+
 class VulkanBackend : public Backend {
  public:
   // What was done so far, for tests and reports.
@@ -16,8 +24,9 @@ class VulkanBackend : public Backend {
     uint64_t pipelines = 0;    // built by this backend
   };
   virtual Counters counters() const = 0;
-  // A buffer of the caller's on device_handle(), made with storage, transfer and device-address usage; not freed.
-  virtual Result<std::shared_ptr<Buffer>> wrap(VkBuffer buffer, int64_t bytes) = 0;
+  // The caller's memory as a Buffer, not copied and not freed. Errors: bad_usage for another device, a usage that kernels
+  // cannot work with, and bytes that are not there or not aligned to kLentAlignment.
+  virtual Result<std::shared_ptr<Buffer>> wrap(const LentBuffer& lent) = 0;
   virtual const Context& context() const = 0;
   // Keeps what a submission touches until it is complete.
   virtual void keep_until(Token token, std::vector<std::shared_ptr<void>> kept) = 0;
@@ -34,6 +43,8 @@ class VulkanBackend : public Backend {
   virtual void set_rates(const Device& device) = 0;
   virtual class Pipelines& pipelines() = 0;
 };
+
+inline constexpr int64_t kLentAlignment = 16;  // the widest load of a kernel
 
 // `description` is what the planner sees; its rates may have been measured.
 Result<std::shared_ptr<VulkanBackend>> make_vulkan_backend(std::shared_ptr<Instance> instance, size_t index,

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backends/backend.h"
+#include "backends/vulkan/complaints.h"
 #include "backends/vulkan/memory.h"
 #include "backends/vulkan/pipelines.h"
 
@@ -19,8 +20,8 @@ struct Workshop {
   Result<std::shared_ptr<DeviceBuffer>> upload(const void* bytes, int64_t size) const;
 };
 
-// Operands of a dispatch by number: inputs, then outputs, or the workspace.
-inline constexpr int kWorkspace = -1;
+// Operands of a dispatch by number: inputs, then outputs; or the workspace, or the Complaints of the launch.
+inline constexpr int kWorkspace = -1, kComplaints = -2;
 
 // An address that the push constants begin with.
 struct Address {
@@ -70,6 +71,7 @@ class VulkanKernel final : public Kernel {
   std::vector<Packing> packings;
   int64_t workspace = 0;
   std::vector<std::shared_ptr<DeviceBuffer>> records;  // that dispatches read beside their operands
+  Complainant complaint;                               // where dispatches take the address of Complaints
 };
 using VulkanKernelPtr = std::unique_ptr<VulkanKernel>;
 

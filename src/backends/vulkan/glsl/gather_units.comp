@@ -1,5 +1,5 @@
 // Units of x picked by indices, which may count from the end; one that lies outside is taken to the nearest element of its axis, so
-// that nothing outside of x is read. A unit a thread and step.
+// that nothing outside of x is read, and complained of. A unit a thread and step.
 // build: gather_units_1 -DBYTES=1
 // build: gather_units_2 -DBYTES=2
 // build: gather_units_4 -DBYTES=4
@@ -9,6 +9,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
 #include "units.glsl"
+#include "complaints.glsl"
 
 // As GatherRecord of gather.cc. A tuple of `picked` indices moves along so many axes of x; pitches of indices count indices.
 struct GatherRecord {
@@ -16,7 +17,7 @@ struct GatherRecord {
   int rank, first_x, first_y, first_index;
   int picked, tuple_pitch;
   Divisor size[kMostAxes];
-  int x[kMostAxes], y[kMostAxes], index[kMostAxes];
+  int x[kMostAxes], y[kMostAxes], index[kMostAxes], order[kMostAxes];
   int picked_size[kMostAxes], picked_pitch[kMostAxes];
 };
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer GatherRecords { GatherRecord v; };
@@ -25,17 +26,27 @@ layout(push_constant, scalar) uniform Push {
   Units x;
   Ints indices;
   Units y;
+  Complaints complaints;
   GatherRecords record;
 } push;
 
 layout(constant_id = 3) const bool kLong = false;  // indices of 64 bits, read as two words
+layout(constant_id = 4) const bool kMoves = true;  // false where x or y is empty: indices are looked at all the same
 
 #define R push.record.v
 
 int index_at(int place) {
   if (!kLong) return push.indices.v[place];
   const int low = push.indices.v[2 * place], high = push.indices.v[2 * place + 1];
-  return high == low >> 31 ? low : high < 0 ? -2147483647 : 2147483647;
+  return high == low >> 31 ? low : high < 0 ? -2147483647 - 1 : 2147483647;
+}
+
+// The index at `place`, the i-th of this unit's tuple, lies outside: told by its row-major number among all indices.
+void complain_of(int place, int i, uint unit) {
+  uint number = 0;
+  for (int axis = R.rank - 1; axis >= 0; --axis) number += split(unit, R.size[axis]) * uint(R.order[axis]);
+  const int low = push.indices.v[kLong ? 2 * place : place];
+  complain(push.complaints, number + i, low, kLong ? push.indices.v[2 * place + 1] : low >> 31);
 }
 
 void main() {
@@ -44,7 +55,8 @@ void main() {
   WORD value[kSteps];
   int to[kSteps];
   [[unroll]] for (int step = 0; step < kSteps; ++step) {
-    uint unit = min(first + step * gl_WorkGroupSize.x, R.count - 1);
+    const uint own = min(first + step * gl_WorkGroupSize.x, R.count - 1);
+    uint unit = own;
     int from = R.first_x, place = R.first_index;
     to[step] = R.first_y;
     for (int i = R.rank - 1; i >= 0; --i) {
@@ -54,11 +66,12 @@ void main() {
       place += at * R.index[i];
     }
     for (int i = 0; i < R.picked; ++i) {
-      const int index = index_at(place + i * R.tuple_pitch), size = R.picked_size[i];
+      const int at = place + i * R.tuple_pitch, index = index_at(at), size = R.picked_size[i];
+      if (index < -size || index >= size) complain_of(at, i, own);
       from += clamp(index < 0 ? index + size : index, 0, size - 1) * R.picked_pitch[i];
     }
-    value[step] = WORD(push.x.v[from]);
+    if (kMoves) value[step] = WORD(push.x.v[from]);
   }
   [[unroll]] for (int step = 0; step < kSteps; ++step)
-    if (first + step * gl_WorkGroupSize.x < R.count) push.y.v[to[step]] = UNIT(value[step]);
+    if (kMoves && first + step * gl_WorkGroupSize.x < R.count) push.y.v[to[step]] = UNIT(value[step]);
 }
