@@ -1,4 +1,5 @@
-// The anchors of a graph (its sums of products) as calls on the operands that a plan for a device would give them: what there is to tune.
+// The anchors of a graph (its sums of products) as calls on the operands that a plan for a device would give them: what there
+// is to tune.
 #pragma once
 
 #include "plan/plan.h"
@@ -13,7 +14,6 @@ struct Anchor {
 };
 
 // Different calls in the order of the steps; two calls are the same where tuning_key() says so. Errors: those of make_plan.
-Result<std::vector<Anchor>> anchors_of(const Graph& graph, const Device& device,
-                                       const PlanOptions& options);
+Result<std::vector<Anchor>> anchors_of(const Graph& graph, const Device& device, const PlanOptions& options);
 
 }  // namespace sparkle

@@ -123,8 +123,11 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
   work.parts_along_z = work.parts;
   const bool partial = work.parts > 1;
   const TileNeeds needs = tile_needs(tile);
-  const std::string shader =
-      shader_for(!fragments ? "gemm_tile" : emulated ? "gemm_cooperative_emulated" : "gemm_cooperative", p.halves);
+  const std::string shader = shader_for(tile.variant == "half_sums" ? "gemm_tile_short"
+                                        : !fragments                ? "gemm_tile"
+                                        : emulated                  ? "gemm_cooperative_emulated"
+                                                                    : "gemm_cooperative",
+                                        p.halves);
   request.shader = shader;
   request.subgroup = emulated ? 0 : static_cast<uint32_t>(tile.subgroup);
   append(request.constants, {needs.threads, 1, 1});

@@ -10,10 +10,11 @@ struct Product {
   GemmRecord record;
   TileSchedule tile;
   Epilogue epilogue;
-  bool halves = false;   // operands are f16, and so are packed weights
-  bool vectors = false;  // four channels of x are one aligned vector, and there is a multiple of four; eight of fragments' halves
-  bool stores = false;   // four of y
-  bool packed = false;   // w is packed as packed_product() says
+  bool halves = false;  // operands are f16, and so are packed weights
+  bool vectors =
+      false;  // four channels of x are one aligned vector, and there is a multiple of four; eight of fragments' halves
+  bool stores = false;  // four of y
+  bool packed = false;  // w is packed as packed_product() says
   // x, w, y, scale, bias, residuals: those that are not there stand for x.
   std::array<Address, 7> operands;
 };

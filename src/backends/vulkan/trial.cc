@@ -297,8 +297,7 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
     return failed("slow: no answer within " + std::to_string(timeout.count() / 1000000) + " ms");
   }
   // A result of 16 bits is rounded, either way.
-  const double tolerance =
-      1e-6 * (8 + std::sqrt(sum_length(stage))) + (halves ? 0x1.01p-10 : 0);
+  const double tolerance = 1e-6 * (8 + std::sqrt(sum_length(stage))) + (halves ? 0x1.01p-10 : 0);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const auto size = static_cast<int64_t>(outputs[i].bytes.size());
     SPARKLE_TRY(staging, backend.allocate(size, MemoryKind::staging));

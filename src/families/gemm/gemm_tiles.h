@@ -21,6 +21,7 @@ inline constexpr int kHaloSide = 8, kHaloFilters = 4, kHaloChannels = 4;
 inline constexpr const char* kFragmentUnit = "coopmat-f16";
 inline constexpr const char* kEmulatedUnit = "coopmat-f16-emulated";
 inline constexpr int kFragment = 16;    // rows, columns and depth of a fragment
+inline constexpr int kShortRun = 8;     // products that the variant "half_sums" adds in f16
 inline constexpr int kFragmentPad = 8;  // halves between the rows of a tile: 16 bytes, another bank for each
 
 }  // namespace sparkle
