@@ -15,7 +15,7 @@ void add_common(CLI::App& command, CommonOptions& o) {
   command.add_option("--precision", o.precision, "fp32");
   command.add_option("--algorithm", o.algorithm,
                      "force one where it can serve: gemm, gemm_f16, gemm_bf16, depthwise, direct, grouped, winograd2, "
-                     "winograd4, winograd6, fft");
+                     "winograd4, winograd6, fft, matrix_f16, sums_f16");
   command.add_option("--variant", o.variant, "force a kernel variant by name where its family has it");
   command.add_option("--fusion", o.fusion, "of several layers into one step: inverted wherever it can serve, or none")
       ->check(CLI::IsMember({"inverted", "none"}));

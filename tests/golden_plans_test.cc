@@ -34,6 +34,9 @@ constexpr const char* kDevices[] = {"epyc-zen4", "xeon-emr",          "ryzen-zen
 constexpr const char* kGpus[] = {"radeon-rx-6900-xt", "radeon-rx-vega-64", "arc-a770", "rtx-3090-vulkan",
                                  "rtx-4090-vulkan",   "h200-vulkan",       "lavapipe"};
 constexpr const char* kGpuNetworks[] = {"resnet50", "mobilenetv2"};
+// On tensors of 16 bits: where these stay so, with matrix units and without.
+constexpr const char* kHalfGpus[] = {"radeon-rx-7900-xtx", "radeon-rx-vega-64", "h200-vulkan"};
+constexpr const char* kHalfNetworks[] = {"mobilenetv2_halves"};
 
 // Blocks that normalise and activate before the convolution (He et al. 2016, identity mappings): what no other network here has
 // is a chain of element-wise operators that no sum of products can take in.
@@ -125,19 +128,36 @@ void cast_weights(Graph& graph, DType type) {
   }
 }
 
+// The network with tensors of f16 throughout, as converters of models write it.
+void cast_tensors(Graph& graph) {
+  for (GraphTensor& t : graph.tensors) {
+    if (t.dtype != DType::f32) continue;
+    t.dtype = DType::f16;
+    if (!t.constant) continue;
+    HostTensor cast = HostTensor::uninitialized(DType::f16, t.shape);
+    for (int64_t i = 0; i < cast.elements(); ++i) cast.data<uint16_t>()[i] = float_to_half(t.constant->data<float>()[i]);
+    t.constant = std::move(cast);
+  }
+}
+
 Result<Graph> network(const std::string& name) {
   if (name == "halves") return testing::ready(halves());
   if (name == "preactivation") return testing::ready(preactivation());
   if (name == "resnext") return testing::ready(resnext());
   if (name == "srresnet") return testing::ready(srresnet());
   const bool single = std::find(std::begin(kOperators), std::end(kOperators), name) != std::end(kOperators);
-  const std::string cast = name.ends_with("_f16") ? "_f16" : name.ends_with("_bf16") ? "_bf16" : "";
+  const std::string cast = name.ends_with("_f16")      ? "_f16"
+                           : name.ends_with("_bf16")   ? "_bf16"
+                           : name.ends_with("_halves") ? "_halves"
+                                                       : "";
   const std::string plain = name.substr(0, name.size() - cast.size());
   Result<Graph> graph = single                ? read_onnx(SPARKLE_SOURCE_DIR "/tests/vectors/" + name + "/model.onnx")
                         : name == "upscale2x" ? read_onnx(SPARKLE_SOURCE_DIR "/models/upscale2x.onnx")
                                               : zoo_network(plain);
   if (!graph.ok()) return graph;
-  if (!cast.empty()) graph->name = name, cast_weights(*graph, cast == "_f16" ? DType::f16 : DType::bf16);
+  if (!cast.empty()) graph->name = name;
+  if (cast == "_halves") cast_tensors(*graph);
+  else if (!cast.empty()) cast_weights(*graph, cast == "_f16" ? DType::f16 : DType::bf16);
   SPARKLE_CHECK(simplify(*graph));
   std::vector<InputBinding> bindings;
   for (TensorId id : graph->inputs) {
@@ -200,9 +220,9 @@ std::string golden_text(const Plan& plan) {
   return text;
 }
 
-Result<Plan> plan_of(const std::string& network_name, const std::string& device_name) {
+Result<Plan> plan_of(const std::string& network_name, const std::string& device_name, const PlanOptions& options = {}) {
   SPARKLE_TRY(device, load_device(SPARKLE_SOURCE_DIR "/devices/" + device_name + ".json"));
-  return make_plan(cached_network(network_name), device);
+  return make_plan(cached_network(network_name), device, options);
 }
 
 // The first line in which two texts differ, both forms.
@@ -232,6 +252,8 @@ std::vector<Golden> all_plans() {
     for (const char* device : kDevices) plans.push_back({name, device});
   for (const char* name : kGpuNetworks)
     for (const char* device : kGpus) plans.push_back({name, device});
+  for (const char* name : kHalfNetworks)
+    for (const char* device : kHalfGpus) plans.push_back({name, device});
   return plans;
 }
 
@@ -255,6 +277,20 @@ TEST(GoldenPlans, AreWhatIsStored) {
     EXPECT_EQ(text.str() == now, true) << first_difference(text.str(), now)
                                        << "\nIf the change is meant: scripts/update_golden_plans, and look at the diff.";
   }
+}
+
+// Tensors of 16 bits stay so from the input to the output on GPUs that store them.
+TEST(GoldenPlans, HalvesStayHalvesOnGpus) {
+  for (const char* network_name : kHalfNetworks)
+    for (const char* device : kHalfGpus) {
+      const auto plan = plan_of(network_name, device);
+      ASSERT_TRUE(plan.ok()) << plan.error().message;
+      for (const PlanStep& step : plan->steps) {
+        EXPECT_TRUE(has_kernel(step)) << step.name;
+        for (const auto* list : {&step.stage.inputs, &step.stage.outputs})
+          for (const TensorDesc& desc : *list) EXPECT_NE(desc.dtype, DType::f32) << device << " " << step.name;
+      }
+    }
 }
 
 // Nothing is built and left unconnected: each family, algorithm and kind of fusion is the default somewhere.
@@ -289,6 +325,12 @@ TEST(GoldenPlans, UseEveryAlgorithmAndFusion) {
   ASSERT_TRUE(with_tails.ok()) << with_tails.error().message;
   for (const PlanStep& step : with_tails->steps)
     if (const auto problem = from_text<Problem>(step.problem); problem.ok()) seen["tail"] += problem->epilogue.has_tail();
+  // And what is fast enough to be taken by those who ask for less than its error.
+  PlanOptions rough;
+  rough.accuracy = 2e-3;
+  const auto without_matrix_units = plan_of("resnet50", "radeon-rx-vega-64", rough);
+  ASSERT_TRUE(without_matrix_units.ok()) << without_matrix_units.error().message;
+  for (const PlanStep& step : without_matrix_units->steps) ++seen[step.algorithm];
   for (int i = 0; i < kFamilies; ++i) {
     const std::string family(name_of(static_cast<Family>(i)));
     EXPECT_GT(seen["family " + family], 0) << family;

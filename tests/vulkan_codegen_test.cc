@@ -103,7 +103,7 @@ class Compiled {
     for (const vulkan::Pipeline* pipeline : backend_->pipelines().all())
       if (seen_.insert(pipeline).second) check(*pipeline, schedule);
   }
-  int dual = 0, tiles = 0, transforms = 0;
+  int dual = 0, tiles = 0, transforms = 0, packed = 0;
 
  private:
   void check(const vulkan::Pipeline& pipeline, const Schedule& schedule) {
@@ -116,9 +116,9 @@ class Compiled {
     const std::string& code = report->assembly;
     const int duals = count(code, "v_dual_fmac"),
               fmacs = count(code, "v_fmac_f32") + count(code, "v_fma_f32") + count(code, "v_mac_f32"),
-              wmmas = count(code, "v_wmma");
-    std::printf("| %s | %s | %d | %d | %d | %d | %d | %d | %d | %d |\n", chip_.id, pipeline.name.c_str(), size, vgprs,
-                subgroups, lds, value("Code size"), duals, fmacs, wmmas);
+              wmmas = count(code, "v_wmma"), pairs = count(code, "v_pk_fma_f16") + count(code, "v_pk_mul_f16");
+    std::printf("| %s | %s | %d | %d | %d | %d | %d | %d | %d | %d | %d |\n", chip_.id, pipeline.name.c_str(), size, vgprs,
+                subgroups, lds, value("Code size"), duals, fmacs, wmmas, pairs);
     EXPECT_EQ(value("Spilled SGPRs"), 0);
     EXPECT_EQ(value("Spilled VGPRs"), 0);
     EXPECT_EQ(value("Scratch size"), 0);
@@ -140,6 +140,10 @@ class Compiled {
     EXPECT_TRUE(tile->subgroup == 0 || size == tile->subgroup) << size;
     if (tile->variant == "cooperative") {
       EXPECT_GE(wmmas, tile->thread_m / 16 * (tile->thread_n / 16) * (tile->k / 16));
+    } else if (tile->variant == "half_sums") {
+      // Two products an instruction, all of a run's.
+      EXPECT_GE(pairs, tile->thread_m * tile->thread_n / 2 * tile->unroll);
+      ++packed;
     } else if (chip_.dual_issue && size == 32 && pipeline.name.find('+') == std::string::npos) {
       // In pairs, most of them: an instruction of its own is one half of what could be.
       EXPECT_GT(2 * duals, fmacs);
@@ -181,13 +185,18 @@ void compile_networks(Compiled& compiled) {
   }
 }
 
-// Every schedule of every variant, for a layer in the middle of networks and one with few outputs.
+// Every schedule of every variant, for a layer in the middle of networks and one with few outputs; the former on f16 too.
 void compile_variants(Compiled& compiled) {
   const Device& device = compiled.backend()->device();
-  for (const char* text : {"ic64ih56oc64oh56kh3ph1", "ic512ih7oc512oh7kh3ph1"}) {
-    const auto problem = parse_conv(text);
+  for (const auto& [text, type] :
+       {std::pair{"ic64ih56oc64oh56kh3ph1", DType::f32}, std::pair{"ic64ih56oc64oh56kh3ph1", DType::f16},
+        std::pair{"ic512ih7oc512oh7kh3ph1", DType::f32}}) {
+    auto problem = parse_conv(text);
     ASSERT_TRUE(problem.ok());
     ProblemOperands operands = operands_of(*problem);
+    problem->dtype = name_of(type);
+    operands.output.dtype = type;
+    for (TensorDesc& operand : operands.inputs) operand.dtype = type;
     for (const Algorithm& algorithm : algorithms()) {
       const AnchorCall call{*problem, operands.inputs, operands.output};
       if (algorithm.applies(call) != Reason::none) continue;
@@ -263,7 +272,8 @@ void check_chip(const Chip& chip) {
   ASSERT_NE(compiled.backend(), nullptr);
   EXPECT_EQ(compiled.backend()->device().unit("coopmat-f16") != nullptr, chip.matrices);
   std::printf(
-      "| chip | pipeline | subgroup | VGPRs | subgroups per SIMD | LDS | code bytes | v_dual_fmac | v_fmac | v_wmma |\n");
+      "| chip | pipeline | subgroup | VGPRs | subgroups per SIMD | LDS | code bytes | v_dual_fmac | v_fmac | v_wmma | v_pk_fma "
+      "|\n");
   compile_networks(compiled);
   compile_variants(compiled);
   compile_tails(compiled);
@@ -271,6 +281,7 @@ void check_chip(const Chip& chip) {
   EXPECT_GT(compiled.tiles, 10);
   EXPECT_GT(compiled.transforms, 10);
   EXPECT_EQ(compiled.dual > 0, chip.dual_issue);
+  EXPECT_GT(compiled.packed, 0);
 }
 
 TEST(Codegen, Navi31) { check_chip(kNavi31); }

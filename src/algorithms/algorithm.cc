@@ -73,7 +73,7 @@ StagePlan direct_stages(const AnchorCall& call) {
   return {{whole_call(call, params)}, {}};
 }
 
-constexpr std::array<Algorithm, 11> kAlgorithms = {{
+constexpr std::array<Algorithm, 12> kAlgorithms = {{
     {"depthwise", "every channel has filters of its own", depthwise_applies, depthwise_stages},
     {"grouped", "several groups of a few channels in one vector", grouped_applies, grouped_stages},
     {"gemm", "implicit matrix product: no im2col buffer", gemm_applies, gemm_stages},
@@ -90,6 +90,8 @@ constexpr std::array<Algorithm, 11> kAlgorithms = {{
      winograd_error<6>},
     {"matrix_f16", "the product with both operands rounded to f16, for matrix units", halves_applies, halves_stages,
      halves_error},
+    {"sums_f16", "the same by vectors of f16, which add eight products at a time", short_sums_applies, halves_stages,
+     short_sums_error, DType::f16},
     {"fft", "large filters by fast Fourier transforms of tiles", fft_applies, fft_stages, fft_error},
 }};
 

@@ -37,6 +37,10 @@ Reason halves_applies(const AnchorCall& call);
 StagePlan halves_stages(const AnchorCall& call);
 double halves_error(const AnchorCall& call);
 
+// The same by vectors, runs of kShortRun products added in 16 bits.
+Reason short_sums_applies(const AnchorCall& call);
+double short_sums_error(const AnchorCall& call);
+
 // Operators on f16 are computed in f32 by algorithms without 16-bit products.
 inline bool computed_in_f32(const Problem& problem) { return problem.dtype == "f32" || problem.dtype == "f16"; }
 

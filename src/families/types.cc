@@ -66,19 +66,8 @@ constexpr TypeRow kRows[] = {
 
 // Families with kernels for GPUs that read and write f16 as it is, sums in f32.
 constexpr Family kHalvesOnGpus[] = {
-    Family::gemm,
-    Family::pointwise,
-    Family::copy,
-    Family::pad,
-    Family::gather,
-    Family::depthwise,
-    Family::pool,
-    Family::reduce,
-    Family::softmax,
-    Family::normalize,
-    Family::resize,
-    Family::attention,
-    Family::winograd,
+    Family::gemm,   Family::pointwise, Family::copy,      Family::pad,    Family::gather,    Family::depthwise, Family::pool,
+    Family::reduce, Family::softmax,   Family::normalize, Family::resize, Family::attention, Family::winograd,
 };
 bool keeps_halves(Family family) {
   return std::find(std::begin(kHalvesOnGpus), std::end(kHalvesOnGpus), family) != std::end(kHalvesOnGpus);
@@ -178,8 +167,9 @@ std::string type_table() {
       "Printed from `src/families/types.cc` (`SPARKLE_UPDATE_DOCS=1` and the test `Types.TheDocumentedTableIsThisOne`).\n\n"
       "Arithmetic on f16 and bf16 is done in f32 and rounded to nearest even where a tensor is stored in 16 bits; between two "
       "steps\n"
-      "that both compute in f32 it stays f32. GPUs that store f16 exchange it as it is between the families so marked. f64 is computed in double. Integers are computed in their own type, exactly, and "
-      "wrap\n"
+      "that both compute in f32 it stays f32. GPUs that store f16 exchange it as it is between the "
+      "families\n"
+      "so marked. f64 is computed in double. Integers are computed in their own type, exactly, and wrap\n"
       "around; a quotient is truncated, a division by zero gives 0. Cast truncates floats towards zero and saturates where "
       "the\n"
       "integer ends (NaN gives 0), integers wrap.\n\n"

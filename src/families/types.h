@@ -2,8 +2,9 @@
 // sentence quotes it and docs/element_types.md is printed from it.
 //
 // f16 and bf16 are storage types: arithmetic on them is done in f32 and rounded to nearest even where a tensor is stored in 16
-// bits. GPUs that store f16 exchange it between the families that keeps_halves() lists, everything else between f32 steps. f64 is computed in double, integers in their own type, exactly, wrapping around as two's complement does. The narrow
-// types are moved and converted, nothing else.
+// bits. GPUs that store f16 exchange it between the families that keeps_halves() lists, everything else between f32 steps. f64
+// is computed in double, integers in their own type, exactly, wrapping around as two's complement does. The narrow types are
+// moved and converted, nothing else.
 #pragma once
 
 #include <initializer_list>

@@ -1,4 +1,5 @@
-// The anchors of a graph (its sums of products) as calls on the operands that a plan for a device would give them: what there is to tune.
+// The anchors of a graph (its sums of products) as calls on the operands that a plan for a device would give them: what there
+// is to tune.
 #pragma once
 
 #include "plan/plan.h"

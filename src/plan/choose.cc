@@ -5,6 +5,7 @@
 #include "families/common.h"
 #include "families/gemm/kept_weights.h"
 #include "families/tails.h"
+#include "families/types.h"
 #include "plan/budget.h"
 #include "plan/cost.h"
 #include "plan/tuning_store.h"
@@ -247,9 +248,13 @@ std::string tuning_key(const AnchorCall& call, const PlanOptions& options) {
     add("operand" + std::to_string(i), i < usual.inputs.size() ? &usual.inputs[i] : nullptr, call.inputs[i]);
   add("output", &usual.output, call.output);
   // Types of 16 bits that its weights may be kept in.
+  TypeSet kept;
   for (const Algorithm& algorithm : algorithms())
-    if (algorithm.weights != DType::f32 && why_not(algorithm, nullptr, call, options) == Reason::none)
+    if (algorithm.weights != DType::f32 && !kept.has(algorithm.weights) &&
+        why_not(algorithm, nullptr, call, options) == Reason::none) {
+      kept = kept | TypeSet{algorithm.weights};
       key += " weights=" + std::string(name_of(algorithm.weights));
+    }
   return key;
 }
 

@@ -65,10 +65,10 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
   if (is_integer(stage.inputs)) return make_integer_gemm(stage, *tile, shop, constants);
   SPARKLE_TRY(halves, in_halves(stage, shop));
   const auto& params = std::get<GemmParams>(stage.params);
-  const bool fragments = on_fragments(*tile);
-  if (params.halves != fragments)
+  const bool fragments = on_fragments(*tile), rounded = fragments || tile->variant == "half_sums";
+  if (params.halves != rounded)
     return Error{Reason::type_not_served,
-                 "Of the gemm kernels for Vulkan only those on matrix units round their operands, and always."};
+                 "Of the gemm kernels for Vulkan only 'half_sums' and those on matrix units round their operands, and always."};
   SPARKLE_TRY(g, gemm_record(stage));
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (g.m == 0 || g.n == 0 || stage.outputs[0].elements() == 0) return kernel;
@@ -97,7 +97,7 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
                       w.shape.to_string() + "@" + w.layout.pitch.to_string() + "+" + std::to_string(w.layout.offset) + ":";
     for (int i = 0; i < 4; ++i) key += std::to_string(g.instances[i]) + "x" + std::to_string(g.w_instance[i]) + ",";
     key += params.loader == Loader::dense ? "dense" : "window";
-    const DType kept = fragments || halves ? DType::f16 : DType::f32;
+    const DType kept = rounded || halves ? DType::f16 : DType::f32;
     if (kept != w.dtype) key += ",f16";
     kernel->packings.push_back(
         {1, packed.elements() * size_of(kept), key, PackedWeights{packed, w.layout.offset, w.dtype, kept}});

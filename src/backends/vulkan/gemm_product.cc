@@ -130,11 +130,12 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
   work.parts_along_z = work.parts;
   const bool partial = work.parts > 1;
   const TileNeeds needs = tile_needs(tile);
-  const std::string shader = shader_for(p.complex    ? "gemm_tile_complex"
-                                        : !fragments ? "gemm_tile"
-                                        : emulated   ? "gemm_cooperative_emulated"
-                                        : group      ? "gemm_cooperative_group"
-                                                     : "gemm_cooperative",
+  const std::string shader = shader_for(p.complex                       ? "gemm_tile_complex"
+                                        : tile.variant == "half_sums" ? "gemm_tile_short"
+                                        : !fragments                  ? "gemm_tile"
+                                        : emulated                    ? "gemm_cooperative_emulated"
+                                        : group                       ? "gemm_cooperative_group"
+                                                                      : "gemm_cooperative",
                                         p.halves);
   request.shader = shader;
   request.subgroup = emulated || group ? 0 : static_cast<uint32_t>(tile.subgroup);

@@ -1,5 +1,5 @@
-// The definition of the gemm family: plain loops, sums in double precision, any layout and pitch. Types: f32, f16 and f64; whole
-// numbers lie in gemm_integers.cc, 8-bit ones with an epilogue in families/integers.h.
+// The definition of the gemm family: plain loops, sums in double precision, any layout and pitch. Types: f32, f16 and f64;
+// whole numbers lie in gemm_integers.cc, 8-bit ones with an epilogue in families/integers.h.
 #include "families/element.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
@@ -10,7 +10,8 @@ namespace {
 
 double load(const TensorView& t, int64_t at) {
   if (t.desc.dtype == DType::f64) return t.at_origin<double>()[at];
-  if (t.desc.dtype == DType::f16) return load_element(DType::f16, reinterpret_cast<const std::byte*>(t.at_origin<uint16_t>() + at));
+  if (t.desc.dtype == DType::f16)
+    return load_element(DType::f16, reinterpret_cast<const std::byte*>(t.at_origin<uint16_t>() + at));
   return static_cast<double>(t.at_origin<float>()[at]);
 }
 // An operand of the products.

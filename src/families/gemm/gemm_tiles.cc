@@ -39,8 +39,11 @@ constexpr Pair kGroupTiles[] = {{128, 64}, {64, 128}, {64, 64}, {128, 32}, {32, 
 double up(double a, double b) { return std::ceil(a / b); }
 int divided(int a, int b) { return (a + b - 1) / b; }
 
+bool in_short_sums(const TileSchedule& s) { return s.variant == "half_sums"; }
 // Variants that keep no tile of both operands in shared memory: they read from caches, once per thread.
-bool without_tiles(const TileSchedule& s) { return s.variant != "implicit" && s.variant != "points" && !on_fragments(s); }
+bool without_tiles(const TileSchedule& s) {
+  return s.variant != "implicit" && s.variant != "points" && !in_short_sums(s) && !on_fragments(s);
+}
 
 // Of one core.
 int64_t shared_bytes(const Device& device) {
@@ -50,11 +53,12 @@ int64_t shared_bytes(const Device& device) {
   return std::max(limit > 0 ? limit : kUnknownShared, core);
 }
 
-bool fits(const TileSchedule& s, const Device& device) {
+// `load`: elements in four words, 4 or 8.
+bool fits(const TileSchedule& s, const Device& device, int load = 4) {
   const TileNeeds needs = tile_needs(s);
   const DeviceLimits& limits = device.limits;
   const int groups = std::max(1, divided(kThreadsInFlight, needs.threads));
-  return (s.m + s.n) * s.k <= kMostFetched * needs.threads &&
+  return (s.m + s.n) * s.k * 4 / load <= kMostFetched * needs.threads &&
          (limits.max_threads_per_group == 0 || needs.threads <= limits.max_threads_per_group) &&
          (limits.shared_bytes_per_group == 0 || needs.shared_bytes <= limits.shared_bytes_per_group) &&
          needs.shared_bytes * groups <= shared_bytes(device) &&
@@ -119,7 +123,7 @@ std::vector<TileSchedule> register_tiles(TileSchedule s, const GemmSizes& sizes,
       }
       const int threads = grid.m * grid.n;
       if (s.k < 8 || s.m * s.k / 4 < threads || s.n * s.k / 4 < threads) continue;
-      s.unroll = std::min(s.k, kProductsInARow / (part.m * part.n));
+      s.unroll = in_short_sums(s) ? kShortRun : std::min(s.k, kProductsInARow / (part.m * part.n));
       for (const int size : subgroup_sizes(unit, device)) {
         if (size > threads) continue;
         s.subgroup = size;
@@ -129,7 +133,7 @@ std::vector<TileSchedule> register_tiles(TileSchedule s, const GemmSizes& sizes,
   return found;
 }
 
-// `load`: elements that a thread loads at once.
+// `load`: elements that a thread loads at once, in four words.
 std::vector<TileSchedule> fragment_tiles(TileSchedule s, const GemmSizes& sizes, int load, const Device& device) {
   std::vector<TileSchedule> found;
   const Fragment fragment = fragment_of(s);
@@ -143,7 +147,7 @@ std::vector<TileSchedule> fragment_tiles(TileSchedule s, const GemmSizes& sizes,
       s.m = s.thread_m * grid.m, s.n = s.thread_n * grid.n;
       for (const int size : subgroups) {
         s.subgroup = size;
-        for (s.k = 32; s.k >= fragment.k && !fits(s, device); s.k /= 2) {
+        for (s.k = 32; s.k >= fragment.k && !fits(s, device, load); s.k /= 2) {
         }
         const int threads = grid.m * grid.n * size;
         if (s.k < fragment.k || s.m * s.k / load < threads || s.n * s.k / load < threads) continue;
@@ -251,9 +255,10 @@ TileNeeds tile_needs(const TileSchedule& s) {
     return needs;
   }
   needs.threads = s.m / s.thread_m * (s.n / s.thread_n);
-  needs.shared_bytes = 4 * (int64_t{s.k} * (s.m + s.pad) + int64_t{s.k} * s.n);
+  needs.shared_bytes = (in_short_sums(s) ? 2 : 4) * (int64_t{s.k} * (s.m + s.pad) + int64_t{s.k} * s.n);
   needs.registers =
       s.thread_m * s.thread_n + 2 * (s.thread_m + s.thread_n) + (3 * s.m + s.n) * s.k / needs.threads + kAddresses;
+  if (in_short_sums(s)) needs.registers += s.thread_m * s.thread_n / 2;
   return needs;
 }
 
@@ -274,11 +279,12 @@ std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& var
     why_not = reason;
     return std::vector<Schedule>{};
   };
-  const bool halves = std::get<GemmParams>(stage.params).halves, fragments = variant.unit == UnitKind::matrix;
-  if (halves != fragments) return refuse(Reason::type_not_served);
+  const bool rounded = std::get<GemmParams>(stage.params).halves, fragments = variant.unit == UnitKind::matrix;
+  const bool short_sums = variant.name == "half_sums";
+  if (rounded != (fragments || short_sums)) return refuse(Reason::type_not_served);
   TileSchedule s;
   s.variant = variant.name;
-  const MathUnit* unit = best_vector_unit(device);
+  const MathUnit* unit = short_sums ? device.unit("fma-f16") : best_vector_unit(device);
   if (fragments ? !has_unit_for(s, device) : !unit) return refuse(Reason::unit_missing);
   if (!stores_reals(variant, device, stage)) return refuse(Reason::type_not_served);
   if (!fragments) s.unit = unit->name;
@@ -326,9 +332,10 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   for (size_t i = 0; i < f.bytes.size(); ++i) {
     const MemoryLevel& level = device.memory[i];
     if (level.filled_by_hand) {
-      f.bytes[i] = s.variant == "halo" ? 2 * f.executed_flops
-                   : naive             ? 0
-                                       : (on_fragments(s) ? 1 : 2) * f.executed_flops * (1.0 / s.thread_m + 1.0 / s.thread_n);
+      f.bytes[i] =
+          s.variant == "halo" ? 2 * f.executed_flops
+          : naive             ? 0
+                  : (on_fragments(s) || in_short_sums(s) ? 1 : 2) * f.executed_flops * (1.0 / s.thread_m + 1.0 / s.thread_n);
       continue;
     }
     // What the next inner cache holds as a whole is read from here once.

@@ -58,7 +58,7 @@ TEST(KeptWeights, EveryVariantHasAType) {
     EXPECT_EQ(kept == DType::bf16, v.name.starts_with("bfloat")) << v.name;
     narrow += kept != DType::f32;
   }
-  EXPECT_EQ(narrow, 4);
+  EXPECT_EQ(narrow, 5);
 }
 
 }  // namespace
