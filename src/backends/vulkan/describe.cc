@@ -150,6 +150,10 @@ void describe(PhysicalDevice& device) {
   f.subgroup_size = f13.subgroupSizeControl && (v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
   f.cooperative = coop.cooperativeMatrix && f12.vulkanMemoryModel && f.f16;
   f.keeps_nan = v12.shaderSignedZeroInfNanPreserveFloat32;
+  f.exact_f16 = f.f16 && v12.shaderRoundingModeRTEFloat16 && v12.shaderDenormPreserveFloat16 &&
+                v12.shaderSignedZeroInfNanPreserveFloat16 &&
+                v12.denormBehaviorIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE &&
+                v12.roundingModeIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
   f.statistics = executable.pipelineExecutableInfo;
   f.least_subgroup = v13.minSubgroupSize;
   f.most_subgroup = v13.maxSubgroupSize;
