@@ -22,7 +22,7 @@ namespace {
 const std::string kFolder = SPARKLE_SOURCE_DIR "/tests/golden_plans/";
 constexpr const char* kNetworks[] = {"resnet50",        "mobilenetv2",      "squeezenet1.1", "unet",          "upscale2x",
                                      "preactivation",   "resnext",          "replknet",      "tiny_detector", "tiny_attention",
-                                     "mobilenetv2_f16", "mobilenetv2_bf16", "halves",        "srresnet"};
+                                     "mobilenetv2_f16", "mobilenetv2_bf16", "halves",        "srresnet",      "decoding"};
 // Single operators of tests/vectors, for the families that no network here has.
 constexpr const char* kOperators[] = {
     "scatterelements_add",       "topk_smallest",         "cumsum_reverse",         "trilu_upper",
@@ -114,6 +114,21 @@ Graph halves() {
   return b.done(b.pointwise(PointwiseOp::add, {layer(b.pointwise(PointwiseOp::relu, {layer(x)})), x}));
 }
 
+// What one token of a language model asks for, attention of one query over 4096 keys and the shares of 32000 words, and the
+// mean of a whole plane: few results of much, for which GPUs share out the work on one.
+Graph decoding() {
+  testing::GraphBuilder b;
+  b.graph.name = "decoding";
+  const TensorId query = b.input({1, 32, 1, 128}), keys = b.input({1, 32, 4096, 128}), values = b.input({1, 32, 4096, 128});
+  const TensorId words = b.input({1, 32000}), plane = b.input({1, 64, 112, 112});
+  PoolOp mean;
+  mean.kind = PoolKind::average;
+  mean.kernel = {112, 112};
+  b.graph.outputs = {b.op("Attention", AttentionOp{}, {query, keys, values}), b.op("Softmax", SoftmaxOp{}, {words}),
+                     b.op("AveragePool", mean, {plane})};
+  return b.graph;
+}
+
 // A network as it comes from a file that holds it in 16 bits and casts it at load: constants in f32 with values of that type.
 void cast_weights(Graph& graph, DType type) {
   for (GraphTensor& t : graph.tensors) {
@@ -142,6 +157,7 @@ void cast_tensors(Graph& graph) {
 
 Result<Graph> network(const std::string& name) {
   if (name == "halves") return testing::ready(halves());
+  if (name == "decoding") return testing::ready(decoding());
   if (name == "preactivation") return testing::ready(preactivation());
   if (name == "resnext") return testing::ready(resnext());
   if (name == "srresnet") return testing::ready(srresnet());
@@ -331,11 +347,15 @@ TEST(GoldenPlans, UseEveryAlgorithmAndFusion) {
   const auto without_matrix_units = plan_of("resnet50", "radeon-rx-vega-64", rough);
   ASSERT_TRUE(without_matrix_units.ok()) << without_matrix_units.error().message;
   for (const PlanStep& step : without_matrix_units->steps) ++seen[step.algorithm];
+  const auto few = plan_of("decoding", "radeon-rx-7900-xtx");
+  ASSERT_TRUE(few.ok()) << few.error().message;
+  for (const PlanStep& step : few->steps) ++seen["variant " + variant_of(step.schedule)];
   for (int i = 0; i < kFamilies; ++i) {
     const std::string family(name_of(static_cast<Family>(i)));
     EXPECT_GT(seen["family " + family], 0) << family;
   }
-  EXPECT_GT(seen["variant separable"], 0);
+  for (const char* variant : {"separable", "split", "parts_gpu", "group"})
+    EXPECT_GT(seen["variant " + std::string(variant)], 0) << variant;
   for (const Algorithm& algorithm : algorithms()) EXPECT_GT(seen[std::string(algorithm.name)], 0) << algorithm.name;
   for (const char* what :
        {"residual before", "residual after", "activation", "transposed", "program", "concat in place", "tail"})

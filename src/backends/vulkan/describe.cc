@@ -194,6 +194,10 @@ void describe(PhysicalDevice& device, VkInstance instance, const VkDeviceCreateI
   f.cooperative = coop.cooperativeMatrix && f12.vulkanMemoryModel && f.f16;
   f.cooperative_groups = f.cooperative && groups.cooperativeMatrixWorkgroupScope && groups.cooperativeMatrixFlexibleDimensions;
   f.keeps_nan = v12.shaderSignedZeroInfNanPreserveFloat32;
+  f.exact_f16 = f.f16 && v12.shaderRoundingModeRTEFloat16 && v12.shaderDenormPreserveFloat16 &&
+                v12.shaderSignedZeroInfNanPreserveFloat16 &&
+                v12.denormBehaviorIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE &&
+                v12.roundingModeIndependence != VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE;
   f.statistics = executable.pipelineExecutableInfo;
   f.least_subgroup = v13.minSubgroupSize;
   f.most_subgroup = v13.maxSubgroupSize;

@@ -22,6 +22,7 @@ struct Features {
   bool cooperative = false;         // VK_KHR_cooperative_matrix
   bool cooperative_groups = false;  // matrices of whole workgroups in sizes of one's own: VK_NV_cooperative_matrix2
   bool keeps_nan = false;           // shaders may demand that NaN, infinities and the sign of zero are kept
+  bool exact_f16 = false;           // and that numbers become f16 rounded to even, denormal ones and NaN kept
   bool statistics = false;          // what the driver made of a shader may be read
   uint32_t least_subgroup = 0, most_subgroup = 0;
   bool host_sees_memory = false;  // device memory is the host's: integrated and software devices

@@ -77,7 +77,8 @@ Result<VulkanKernelPtr> make_pointwise(const Stage& stage, const Schedule& sched
     return Error{Reason::layout_not_served, "the Vulkan pointwise kernels read up to 12 operands"};
   std::vector<DType> types;
   for (const TensorDesc& d : stage.inputs) types.push_back(d.dtype);
-  SPARKLE_TRY(text, pointwise_text(params, types, stage.outputs[0].dtype, shop.context->features().keeps_nan));
+  const Features& features = shop.context->features();
+  SPARKLE_TRY(text, pointwise_text(params, types, stage.outputs[0].dtype, {features.keeps_nan, features.exact_f16}));
 
   const std::vector<Axis> axes = merged_axes(stage);
   for (const auto* list : {&stage.inputs, &stage.outputs})

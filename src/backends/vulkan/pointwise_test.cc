@@ -1,5 +1,7 @@
 // Programs printed to GLSL against the family's reference: random programs, shapes, layouts, broadcasts and element types;
 // every operation against its definition; and that shapes and parameters build nothing.
+#include "backends/vulkan/glsl_compiler.h"
+#include "backends/vulkan/pointwise_text.h"
 #include "backends/vulkan/vulkan_testing.h"
 #include "families/types.h"
 
@@ -25,7 +27,8 @@ void check(VulkanBackend& backend, Case& test, double relative, const std::strin
   int wrong = 0;
   for_each_index(got[0].desc.shape, [&](const Dims& at) {
     const double a = got[0].at(at), b = wanted[0].at(at);
-    if (!cpu::close(a, b, relative * std::max(1.0, std::abs(b))) && ++wrong <= 3) {
+    const double rounding = is_half(got[0].desc) && std::isfinite(a) && std::isfinite(b) ? half_place(a, b) : 0;
+    if (!cpu::close(a, b, relative * std::max(1.0, std::abs(b)) + rounding) && ++wrong <= 3) {
       ADD_FAILURE() << note << " at " << at.to_string() << ": " << a << " instead of " << b;
       for (TestOperand& x : test.inputs) std::printf("  input %.9g\n", x.at(at));
     }
@@ -277,6 +280,24 @@ TEST(VulkanPointwise, ParametersAndShapesBuildNothing) {
   compile({1, 3, 8, 100}, -1);
   compile({7}, 2.5);
   EXPECT_EQ(backend->counters().pipelines, before);
+}
+
+// Conversions of 16 bits are the device's where it promises that they are exact, and bound to be so by what the shader demands.
+TEST(VulkanPointwise, ConvertsHalvesByHandOrByPromise) {
+  const PointwiseParams program{1, {{PointwiseOp::affine, 0, 0, 0, 0.5, 1}}};
+  const DType half[] = {DType::f16}, single[] = {DType::f32};
+  const auto text = [&](std::span<const DType> input, DType output, bool promised) {
+    const auto printed = pointwise_text(program, input, output, {false, promised});
+    EXPECT_TRUE(printed.ok() && compile_glsl(printed->glsl).ok());
+    return printed.ok() ? printed->glsl : std::string();
+  };
+  const auto has = [](const std::string& in, std::string_view what) { return in.find(what) != std::string::npos; };
+  const std::string by_hand = text(half, DType::f16, false), by_device = text(half, DType::f16, true);
+  EXPECT_TRUE(has(by_hand, "float float_of_f16(") && has(by_hand, "uint f16_of_float("));
+  EXPECT_FALSE(has(by_hand, "spirv_execution_mode"));
+  EXPECT_TRUE(has(by_device, "packFloat2x16") && !has(by_device, "float_of_f16("));
+  for (const char* mode : {"4461, 16", "4459, 16", "4462, 16"}) EXPECT_TRUE(has(by_device, mode)) << mode;
+  EXPECT_FALSE(has(text(single, DType::f32, true), "spirv_execution_mode"));
 }
 
 TEST(VulkanPointwise, RefusesWhatItCannotServe) {

@@ -34,6 +34,7 @@ bool is_signed(DType type) { return type == DType::i8 || type == DType::i16 || t
 // The type in which values are computed, as GLSL's: float, int, uint, or two words.
 struct Arithmetic {
   DType type;
+  bool exact_f16 = false;  // the device converts halves as they must be
   bool real() const { return type == DType::f32; }
   bool wide() const { return size_of(type) == 8; }
   std::string name() const {
@@ -63,7 +64,7 @@ std::string decoded(DType from, const Arithmetic& to, const std::string& bits) {
   if (to.real()) {
     switch (from) {
       case DType::f32: return "uintBitsToFloat(" + bits + ")";
-      case DType::f16: return "float_of_f16(" + bits + ")";
+      case DType::f16: return (to.exact_f16 ? "float_of_half(" : "float_of_f16(") + bits + ")";
       case DType::bf16: return "float_of_bf16(" + bits + ")";
       case DType::boolean: return "(" + bits + " != 0u ? 1.0 : 0.0)";
       case DType::i8: return "float(bitfieldExtract(int(" + bits + "), 0, 8))";
@@ -95,7 +96,7 @@ std::string encoded_as(DType to, const Arithmetic& from, const std::string& x) {
   if (from.real()) {
     switch (to) {
       case DType::f32: return "floatBitsToUint(" + x + ")";
-      case DType::f16: return "f16_of_float(" + x + ")";
+      case DType::f16: return (from.exact_f16 ? "half_of_float(" : "f16_of_float(") + x + ")";
       case DType::bf16: return "bf16_of_float(" + x + ")";
       case DType::i8: return "low_bits_of_float(" + x + ", -128, 127)";
       case DType::u8: return "low_bits_of_float(" + x + ", 0, 255)";
@@ -301,8 +302,8 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Quads { uve
 }  // namespace
 
 Result<PointwiseText> pointwise_text(const PointwiseParams& program, std::span<const DType> inputs, DType output,
-                                     bool keeps_nan) {
-  const Arithmetic type{pointwise_arithmetic(inputs, output)};
+                                     const FloatPromises& promises) {
+  const Arithmetic type{pointwise_arithmetic(inputs, output), promises.exact_f16};
   const int n = static_cast<int>(inputs.size()), operands = n + 1;
   std::set<Cell> cells;
   const auto check = [&](DType t) {
@@ -381,9 +382,19 @@ void main() {
   text.glsl = kHead;
   if (cells.contains(Cell::bytes)) text.glsl += "#extension GL_EXT_shader_8bit_storage : require\n";
   if (cells.contains(Cell::shorts)) text.glsl += "#extension GL_EXT_shader_16bit_storage : require\n";
-  if (keeps_nan) {
-    text.glsl += "#extension GL_EXT_spirv_intrinsics : require\n";
-    text.glsl += kKeepsNan;
+  const bool halves =
+      promises.exact_f16 && (output == DType::f16 || std::find(inputs.begin(), inputs.end(), DType::f16) != inputs.end());
+  const auto demand = [&](int capability, int mode, int bits) {
+    text.glsl += "spirv_execution_mode(extensions = [\"SPV_KHR_float_controls\"], capabilities = [" + number(capability) +
+                 "], " + number(mode) + ", " + number(bits) + ");\n";
+  };
+  if (promises.keeps_nan || halves) text.glsl += "#extension GL_EXT_spirv_intrinsics : require\n";
+  if (halves) text.glsl += "#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n";
+  if (promises.keeps_nan) text.glsl += kKeepsNan;
+  if (halves) {
+    demand(4466, 4461, 16);  // SignedZeroInfNanPreserve
+    demand(4464, 4459, 16);  // DenormPreserve
+    demand(4467, 4462, 16);  // RoundingModeRTE
   }
   text.glsl += kMemory;
   if (cells.contains(Cell::bytes))

@@ -25,10 +25,15 @@ struct PointwiseText {
   std::vector<uint32_t> parameters;  // four words per instruction, as the text reads them
 };
 
-// `keeps_nan`: the device can promise that compilers leave NaN and infinities alone.
+// What a device can promise of a shader that demands it.
+struct FloatPromises {
+  bool keeps_nan = false;  // compilers leave NaN and infinities alone
+  bool exact_f16 = false;  // conversions to f16 and back are exact, or round to even: none by hand
+};
+
 // Errors: type_not_served, naming the type or the operation.
 Result<PointwiseText> pointwise_text(const PointwiseParams& program, std::span<const DType> inputs, DType output,
-                                     bool keeps_nan);
+                                     const FloatPromises& promises);
 
 // The program in fp32 as a function of this name of one float per operand; `parameter`: a function that gives parameter
 // 2 * instruction (a) and the one behind it (b). Errors: type_not_served, naming the operation.

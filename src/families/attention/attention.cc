@@ -59,6 +59,7 @@ void gpu_footprint(const Stage& stage, const Schedule& schedule, const Device& d
   }
   const int64_t blocks = divided(s.queries, 32);
   f.executed_flops = static_cast<double>(s.batches * blocks * 32) * keys * each;
+  f.exposed = f.bytes;  // loads and products take turns
   f.parallel_units = std::max(1.0, static_cast<double>(s.batches * blocks * divided(s.columns, 64)));
 }
 

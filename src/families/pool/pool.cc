@@ -150,9 +150,15 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
 bool pool_in_fours(const Stage& stage) { return channels_in_fours(stage.inputs[0]) && channels_in_fours(stage.outputs[0]); }
 
 int64_t pool_lanes(const Stage& stage) {
-  if (pool_in_fours(stage)) return 8;
+  const bool fours = pool_in_fours(stage);
   const FeatureMap x = feature_map(stage.inputs[0]);
-  return x.c > 1 && x.pitch_c == 1 ? 32 : 1;
+  if (!fours && (x.c == 1 || x.pitch_c != 1)) return 1;
+  // 128 bytes side by side, or as few as 32 where there are few outputs to begin with.
+  constexpr int64_t kFew = 64;
+  const int64_t width = fours ? 4 : 1, outputs = stage.outputs[0].elements() / width;
+  int64_t lanes = 32 / width;
+  while (lanes > 8 / width && outputs < kFew * lanes) lanes /= 2;
+  return lanes;
 }
 
 std::string_view name_of(PoolKind kind) { return kNames[static_cast<size_t>(kind)]; }

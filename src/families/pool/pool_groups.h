@@ -5,7 +5,7 @@
 
 namespace sparkle {
 
-inline constexpr int64_t kPoolGroupThreads = 128;
+inline constexpr int64_t kPoolGroupThreads = 256;
 
 // Whether threads take four channels at once.
 bool pool_in_fours(const Stage& stage);

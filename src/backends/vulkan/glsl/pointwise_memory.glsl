@@ -1,5 +1,5 @@
 // Elements in memory as bits and back: those of 8 and 16 bits in the low bits of a word, those of 64 in two words. Floats of 16
-// bits are converted by hand: the rounding of a driver's own conversion is its choice. Parts are divided by empty lines.
+// bits are converted by hand where the rounding of a driver's own conversion is its choice. Parts are divided by empty lines.
 
 uint bytes_at(Bytes m, int at) { return uint(m.v[at]); }
 
@@ -69,6 +69,10 @@ uint f16_of_float(float x) {
   }
   return sign_bit | ((size + 0xfffu + (size >> 13 & 1u) - 0x38000000u) >> 13);
 }
+
+float float_of_half(uint bits) { return float(unpackFloat2x16(bits).x); }
+
+uint half_of_float(float x) { return packFloat2x16(f16vec2(float16_t(x), float16_t(0.0))); }
 
 float float_of_bf16(uint bits) { return uintBitsToFloat(bits << 16); }
 
