@@ -268,10 +268,12 @@ def print_table(ours, peers):
 
 def table(arguments):
     ours = our_times(arguments.ours)
+    peers = read_json(arguments.peers) if arguments.peers else None
     if not ours:
         print(f"gpu_peers: '{arguments.ours}' holds no times of Sparkle's.", file=sys.stderr)
+    if not ours and not peers:
         return 3
-    print_table(ours, read_json(arguments.peers) if arguments.peers else None)
+    print_table(ours, peers)
     return 0
 
 
