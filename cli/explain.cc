@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "command.h"
+#include "layer_list.h"
 #include "model_inputs.h"
 #include "plan/choose.h"
 #include "plan/explain.h"
@@ -19,10 +20,11 @@ struct ExplainArguments {
   bool plan_text = false;
 };
 
-// A plan of one step for a bare convolution: what `bench --conv` runs.
+// A plan of one step for a convolution with what `bench --conv` and `tune --conv` put behind it.
 Result<Plan> plan_of_conv(const std::string& text, const Device& device, const PlanOptions& options) {
   SPARKLE_CHECK(check_forced(options));
-  SPARKLE_TRY(problem, parse_conv(text));
+  SPARKLE_TRY(listed, listed_problems({{}, {}, {text}, {}, true}));
+  const Problem& problem = listed[0].problem;
   auto choice = choose(call_of(problem), device, options);
   if (!choice.ok()) return choice.take_error();
   Plan plan;
@@ -66,6 +68,8 @@ int explain_command(const ExplainArguments& a) {
   const PlanOptions options = session->plan();
   if (a.model.empty() == a.conv.empty())
     return fail({Reason::bad_usage, "Give either a model or --conv; see 'sparkle explain --help'."});
+  if (a.plan_text && !a.conv.empty())
+    return fail({Reason::bad_usage, "--plan prints the plan of a model; for a convolution alone there is --candidates."});
   ModelFile model;
   if (a.conv.empty()) {
     auto read = read_model(a.model);

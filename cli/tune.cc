@@ -158,6 +158,7 @@ int tune_command(const TuneArguments& a) {
                 "ms");
   const double most = options.rule.most_seconds;
   const auto begin = std::chrono::steady_clock::now();
+  if (a.seconds > 0) options.deadline = begin + std::chrono::nanoseconds(static_cast<int64_t>(std::min(a.seconds, 1e9) * 1e9));
   nlohmann::json rows = nlohmann::json::array();
   Totals totals;
   Progress progress("tuning", static_cast<int64_t>(anchors->size()), !a.common.json);
@@ -213,7 +214,7 @@ void add_tune(CLI::App& app, Chosen& chosen) {
   command->add_option("--layers", a->layers, "layer list, CSV: name,n,c,h,w,k,r,s,stride_h,...");
   command->add_option("--conv", a->convs, "a convolution: ic64ih56oc64oh56kh3ph1");
   command->add_option("--shape", a->shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");
-  command->add_option("--seconds", a->seconds, "most seconds for all layers; else up to 10 for each")
+  command->add_option("--seconds", a->seconds, "most seconds for all layers; else up to 10 of measuring for each")
       ->check(CLI::PositiveNumber);
   command->add_flag("--again", a->again, "measure again what the store has already");
   command->callback([&chosen, a] { chosen = [a] { return tune_command(*a); }; });

@@ -4,10 +4,12 @@
   gpu_peers.py time  --layers shapes/resnet50.csv ... --output peers.json [--device cuda] [--whole 1,32]
   gpu_peers.py table --ours FOLDER --peers peers.json
 
-`time` measures on the layers' own names, bias added and no activation: medians of device events around bursts of calls, cudnn.benchmark on,
-inputs resident. Ways: f32 (TF32 off), tf32 (the matrix units with inputs rounded to 10 bits), f16 (channels last, sums in f32). On a CPU
-PyTorch's own kernels are timed by the clock; that only tries the program. The file is rewritten after every layer, so that an end before the
-end loses nothing. `table` reads layers_*.json and model_*.json of `scripts/gpu` and prints times and quotients: above 1 Sparkle is faster.
+`time` measures the layers under their own names, bias added and no activation: medians of device events around bursts of
+calls, cudnn.benchmark on, inputs resident. Ways: f32 (TF32 off), tf32 (the matrix units with inputs rounded to 10 bits), f16
+(channels last, sums in f32). On a CPU PyTorch's own kernels are timed by the clock; that only tries the program. The file is
+rewritten after every layer, so that an end before the end loses nothing.
+`table` reads layers_*.json, matrix_*.json and model_*.json of `scripts/gpu` and prints times and quotients: above 1 Sparkle is
+faster. Whole networks of Sparkle count by the sum of their steps on the device, as events count the peer.
 """
 import argparse
 import csv
@@ -98,7 +100,8 @@ def time_layer(torch, clock, device, layer, way):
         call = lambda: torch.mm(a, b)
     else:
         x = make(layer["n"], layer["c"], layer["h"], layer["w"])
-        w = make(layer["k"], layer["c"] // layer["groups"], layer["r"], layer["s"]) / math.sqrt(layer["c"] * layer["r"] * layer["s"])
+        w = make(layer["k"], layer["c"] // layer["groups"], layer["r"], layer["s"])
+        w = w / math.sqrt(layer["c"] // layer["groups"] * layer["r"] * layer["s"])
         bias = make(layer["k"])
         if way == "f16":
             x, w = x.contiguous(memory_format=torch.channels_last), w.contiguous(memory_format=torch.channels_last)
@@ -133,7 +136,8 @@ def resnet50(torch):
         for block in range(blocks):
             parts.append(Block(c, middle, 4 * middle, 2 if stage > 0 and block == 0 else 1))
             c = 4 * middle
-    return nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000)), "its layers, without batch normalisation"
+    parts += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(2048, 1000)]
+    return nn.Sequential(*parts), "its layers, without batch normalisation"
 
 
 def time_network(torch, clock, device, batch, way):
@@ -161,7 +165,8 @@ def measure(arguments):
     try:
         import torch
     except ImportError as error:
-        print(f"gpu_peers: PyTorch cannot be imported here ({error}); {len(layers)} layers were read, nothing is measured.", file=sys.stderr)
+        print(f"gpu_peers: PyTorch cannot be imported here ({error}); {len(layers)} layers were read, nothing is measured.",
+              file=sys.stderr)
         return 3
     device = arguments.device
     if device == "cuda" and not torch.cuda.is_available():
@@ -194,10 +199,12 @@ def measure(arguments):
 
     keep()
     for layer in layers.values():
-        attempt(result["layers"].setdefault(layer["name"], {}), lambda way: time_layer(torch, clock, device, layer, way))
-        print(layer["name"], {way: round(row.get("median_ms", math.nan), 4) for way, row in result["layers"][layer["name"]].items()}, flush=True)
+        row = result["layers"].setdefault(layer["name"], {})
+        attempt(row, lambda way: time_layer(torch, clock, device, layer, way))
+        print(layer["name"], {way: round(found.get("median_ms", math.nan), 4) for way, found in row.items()}, flush=True)
     for batch in arguments.whole:
-        attempt(result["networks"].setdefault(f"resnet50_n{batch}", {}), lambda way: time_network(torch, clock, device, batch, way))
+        row = result["networks"].setdefault(f"resnet50_n{batch}", {})
+        attempt(row, lambda way: time_network(torch, clock, device, batch, way))
     return 0
 
 
@@ -235,8 +242,10 @@ def print_table(ours, peers):
     rows = {**(peers or {}).get("layers", {}), **(peers or {}).get("networks", {})}
     if peers:
         print(f"{peers.get('device')}; torch {peers.get('torch')}, CUDA {peers.get('cuda')}, cuDNN {peers.get('cudnn')}")
-    print("ms; ours: fp32, and with matrix units (inputs rounded to f16); quotients: the peer's time over ours, above 1 Sparkle is faster")
-    print(f"{'layer':28s} {'ours':>9s} {'matrix':>9s} {'f32':>9s} {'tf32':>9s} {'f16':>9s} {'f32/ours':>9s} {'f16/matrix':>10s}")
+    print("ms; ours: fp32, and with matrix units (inputs rounded to f16); quotients: the peer's time over ours, above 1 "
+          "Sparkle is faster")
+    heads = ("ours", "matrix", "f32", "tf32", "f16", "f32/ours")
+    print(f"{'layer':28s} {' '.join(f'{head:>9s}' for head in heads)} {'f16/matrix':>10s}")
     shares = {"f32": [], "f16": []}
     number = lambda value: f"{value:9.4f}" if value else f"{'-':>9s}"
     for name in sorted(set(ours) | set(rows)):
@@ -249,8 +258,8 @@ def print_table(ours, peers):
                 quotients[way] = times[way] / own
                 shares[way].append(quotients[way])
         text = lambda way: f"{quotients[way]:9.3f}" if way in quotients else f"{'-':>9s}"
-        print(f"{name:28.28s} {number(plain)} {number(matrix)} {number(times['f32'])} {number(times['tf32'])} {number(times['f16'])} "
-              f"{text('f32')} {text('f16'):>10s}")
+        columns = [number(value) for value in (plain, matrix, *times.values())]
+        print(f"{name:28.28s} {' '.join(columns)} {text('f32')} {text('f16'):>10s}")
     for way, values in shares.items():
         if values:
             mean = math.exp(sum(math.log(v) for v in values) / len(values))
@@ -259,10 +268,12 @@ def print_table(ours, peers):
 
 def table(arguments):
     ours = our_times(arguments.ours)
+    peers = read_json(arguments.peers) if arguments.peers else None
     if not ours:
         print(f"gpu_peers: '{arguments.ours}' holds no times of Sparkle's.", file=sys.stderr)
+    if not ours and not peers:
         return 3
-    print_table(ours, read_json(arguments.peers) if arguments.peers else None)
+    print_table(ours, peers)
     return 0
 
 
@@ -273,7 +284,8 @@ def main():
     timing.add_argument("--layers", nargs="+", required=True, metavar="FILE.csv")
     timing.add_argument("--output", required=True, metavar="FILE.json")
     timing.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    timing.add_argument("--whole", default=[], type=lambda text: [int(n) for n in text.split(",")], help="batches of the whole ResNet-50: 1,32")
+    timing.add_argument("--whole", default=[], type=lambda text: [int(n) for n in text.split(",")],
+                        help="batches of the whole ResNet-50: 1,32")
     timing.set_defaults(call=measure)
     tables = commands.add_parser("table", help="print Sparkle's times beside them")
     tables.add_argument("--ours", required=True, metavar="FOLDER")

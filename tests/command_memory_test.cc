@@ -31,6 +31,15 @@ TEST_F(CommandMemory, SizesThatOverflow) {
   EXPECT_SAYS(refusal("run " + model + " --shape 1099511627776x1099511627776"), "more than can be addressed");
 }
 
+TEST_F(CommandMemory, ALayerThatDoesNotFitDoesNotEndAList) {
+  write("list.csv", "name,c,h,w,k,r,s\nsmall,8,10,10,8,3,3\nlarge,64,100,100,64,3,3\nlast,8,12,12,8,3,3\n");
+  const testing::Said said = sparkle("bench --layers list.csv --rounds 1 --memory-budget 1M --output rows.json");
+  EXPECT_EQ(said.status, 1);
+  EXPECT_NE(said.err.find("the memory budget is 1048576"), std::string::npos) << said.err;
+  const std::string rows = text_of("rows.json");
+  for (const char* name : {"small", "large", "last"}) EXPECT_NE(rows.find(name), std::string::npos) << rows;
+}
+
 TEST_F(CommandMemory, TheBudgetComesFirst) {
   // Within a second: nothing of the 10 GB is filled.
   const std::string limit = kSanitized ? "" : kLimit;

@@ -45,6 +45,8 @@ TEST_F(CommandOptions, BenchRefusesWhatDoesNotGoTogether) {
   EXPECT_SAYS(refusal(model + " --serve --runs 3"), "--runs does not go with --serve");
   EXPECT_SAYS(refusal("bench --conv ic8ih8oc8kh3 --runs 3"), "--runs measures a model");
   EXPECT_SAYS(refusal("bench --conv ic8ih8oc8kh3 --ladder --variant plain"), "does not go with --ladder");
+  EXPECT_SAYS(refusal("bench --conv ic8ih8oc8kh3 --ladder --batches 2"), "--ladder does not go with --batches");
+  EXPECT_SAYS(refusal(model + " --batches 2"), "--batches measures layers");
   for (const std::string& command : {model, std::string("bench --conv ic8ih8oc8kh3")})
     EXPECT_SAYS(refusal(command + " --output no/such/folder/x.json"), "cannot be written to 'no/such/folder/x.json'");
 }

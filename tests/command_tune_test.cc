@@ -22,6 +22,23 @@ TEST_F(CommandTune, WritesAStoreThatOthersTake) {
             0);
 }
 
+// What the store names for its only problem is what `explain` plans with.
+TEST_F(CommandTune, IsUsedByExplain) {
+  for (const std::string device : {"cpu --threads 1", "vulkan"}) {
+    const std::string options = " --conv ic8ih12oc8oh12kh3ph1 --tuning " + device.substr(0, 3) + " --device " + device;
+    if (device == "vulkan" && sparkle("devices --device vulkan").status != 0) GTEST_SKIP() << "no Vulkan device";
+    const testing::Said tuned = sparkle("tune" + options);
+    ASSERT_EQ(tuned.status, 0) << tuned.err;
+    std::string text = text_of(device.substr(0, 3));
+    ASSERT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
+    text.pop_back();
+    const std::string schedule = text.substr(text.rfind('\t') + 1);
+    const testing::Said plan = sparkle("explain --candidates" + options);
+    EXPECT_EQ(plan.status, 0) << plan.err;
+    EXPECT_NE(plan.out.find(schedule + "  chosen"), std::string::npos) << schedule << "\n" << plan.out;
+  }
+}
+
 TEST_F(CommandTune, KeepsItsStoreInTheCacheAndWithoutTimeTunesNothing) {
   const std::string here = "XDG_CACHE_HOME=$PWD";
   EXPECT_NE(refusal("explain --conv ic8ih12oc8oh12kh3ph1 --tuning kept", here).find("'sparkle tune' makes one"),
@@ -33,6 +50,7 @@ TEST_F(CommandTune, KeepsItsStoreInTheCacheAndWithoutTimeTunesNothing) {
 }
 
 TEST_F(CommandTune, RefusesInOneSentence) {
+  EXPECT_NE(refusal("explain --conv ic8ih12oc8oh12kh3ph1 --plan").find("--plan prints the plan of a model"), std::string::npos);
   EXPECT_NE(refusal("tune").find("Give either a model"), std::string::npos);
   EXPECT_NE(refusal("tune --conv ic8ih12oc8oh12kh3ph1 --algorithm gemm").find("--algorithm does not go with tune"),
             std::string::npos);

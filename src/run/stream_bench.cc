@@ -73,7 +73,7 @@ class Stream {
     std::vector<Token> there;
     Token last;
     for (size_t b = 0; b < batches_.size(); ++b) {
-      for (; there.size() < batches_.size() && there.size() <= b + kAhead;) {
+      while (there.size() < batches_.size() && there.size() <= b + kAhead) {
         SPARKLE_TRY(token, up(batches_[there.size()]));
         there.push_back(token);
       }

@@ -1,6 +1,8 @@
 // Tuning of layers on a backend: each different call by the rule of run/tuner.h, its choice into a store problem by problem.
 #pragma once
 
+#include <chrono>
+
 #include "plan/anchors.h"
 #include "plan/tuning_store.h"
 #include "run/prepared_layer.h"
@@ -13,6 +15,8 @@ struct TuneOptions {
   bool again = false;  // also what the store has already
   PlanOptions plan;
   uint64_t seed = 1;
+  // Nothing is measured any more from then on; the rule's own limit leaves out what compiling takes.
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 
 enum class TuneState : uint8_t { tuned, known, single, type_not_served, no_time };

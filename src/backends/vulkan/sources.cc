@@ -1,5 +1,6 @@
 #include "backends/vulkan/sources.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
