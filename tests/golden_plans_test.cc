@@ -30,10 +30,10 @@ constexpr const char* kOperators[] = {
     "qlinearconv_depthwise",     "qlinearconv_pointwise", "quantizelinear_channels"};
 constexpr const char* kDevices[] = {"epyc-zen4", "xeon-emr",          "ryzen-zen3-laptop", "graviton3-neoverse-v1",
                                     "h200",      "radeon-rx-7900-xtx"};
-// One of each architecture besides, for networks of dense and of depthwise layers.
+// One of each architecture besides, for networks of dense and of depthwise layers and of large filters.
 constexpr const char* kGpus[] = {"radeon-rx-6900-xt", "radeon-rx-vega-64", "arc-a770", "rtx-3090-vulkan",
                                  "rtx-4090-vulkan",   "h200-vulkan",       "lavapipe"};
-constexpr const char* kGpuNetworks[] = {"resnet50", "mobilenetv2"};
+constexpr const char* kGpuNetworks[] = {"resnet50", "mobilenetv2", "replknet"};
 // On tensors of 16 bits: where these stay so, with matrix units and without.
 constexpr const char* kHalfGpus[] = {"radeon-rx-7900-xtx", "radeon-rx-vega-64", "h200-vulkan"};
 constexpr const char* kHalfNetworks[] = {"mobilenetv2_halves"};

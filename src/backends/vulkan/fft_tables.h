@@ -14,7 +14,7 @@
 namespace sparkle::vulkan {
 
 struct FftRecord {
-  int32_t x_pitch[4], y_pitch[4], r_pitch[2][4], w_pitch[4];  // n (filters), c, h, w
+  int32_t x_pitch[4], y_pitch[4], r_pitch[2][4], w_pitch[4];                                           // n (filters), c, h, w
   int32_t x_size[2], y_size[2], stride[2], dilation[2], first[2], reach[2], pad[2], tile[2], span[2];  // h, w
   Divisor blocks, tiles_w, tiles_h, tiles, outers;
   uint32_t count;             // workgroups

@@ -73,7 +73,8 @@ TileSchedule product_of(const Stage& stage, const Device& device) {
     if (v.name != "points") continue;
     for (const Schedule& s : info(Family::fft).schedules(stage, v, device, why))
       if (TileSchedule tile = std::get<FftTileSchedule>(s).product; tile.m > 0) {
-        tile.m = tile.n = 32, tile.k = 16, tile.thread_m = tile.thread_n = 4, tile.subgroup = 0, tile.split = 1, tile.unroll = 1;
+        tile.m = tile.n = 32, tile.k = 16, tile.thread_m = tile.thread_n = 4, tile.subgroup = 0, tile.split = 1,
+        tile.unroll = 1;
         return tile;
       }
   }

@@ -10,6 +10,7 @@
 
 #include "backends/vulkan/trial_moves.h"
 #include "families/element.h"
+#include "families/fft/fft_axis.h"
 #include "families/tails.h"
 #include "families/walk.h"
 
@@ -120,7 +121,17 @@ Stage fft_stage(const Trial& t, int64_t wide, int64_t gap) {
   auto p = std::get<FftParams>(t.params);
   const bool single = variant_of(t.schedule) == "whole";
   p.groups = single ? wide : std::min<int64_t>(p.groups, 2);
-  return window_stage(p, p.window, &p.epilogue, p.groups, single, wide, gap);
+  Stage stage = window_stage(p, p.window, &p.epilogue, p.groups, single, wide, gap);
+  // Transforms of maps that are smaller than their filters are too short for others.
+  const auto* schedule = std::get_if<FftTileSchedule>(&t.schedule);
+  Dims x = stage.inputs[0].shape;
+  for (const int axis : {3, 4})
+    for (bool served = !schedule; !served && x[axis] > 1;) {
+      FftAxis cut_axis = fft_axis(stage, static_cast<size_t>(axis - 2));
+      served = cut(cut_axis, axis == 3 ? schedule->rows : schedule->columns);
+      if (!served) --x[axis], stage.inputs[0] = described(DType::f32, x, true, gap);
+    }
+  return stage;
 }
 
 bool all_of_type(const Trial& t, DType wanted) {

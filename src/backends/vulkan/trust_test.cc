@@ -183,6 +183,44 @@ TEST_F(VulkanTrust, MovesAndFiltersAreTriedToo) {
   }
 }
 
+// A filter for each channel, and sums over the channels of groups, by transforms.
+TEST(VulkanTrial, TransformsAreTried) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  FftParams p;
+  p.window.filter = {1, 7, 5};
+  p.window.pad_begin = {0, 3, 2};
+  p.window.stride = {1, 2, 1};
+  p.groups = 24;
+  p.epilogue.bias = true, p.epilogue.activation = Activation::relu;
+  FftTileSchedule schedule{"whole", "fma-f32", 12, 10, 2, 64, {}};
+  schedule.product = {"implicit", "fma-f32", 32, 32, 16, 4, 4, 0, 2, 1, 4, 1};
+  for (const char* variant : {"whole", "points"}) {
+    schedule.variant = variant;
+    const Trial t{schedule, p, std::vector<DType>(3, DType::f32), {DType::f32}};
+    const auto back = Trial::from_text(t.to_text());
+    ASSERT_TRUE(back.ok()) << back.error().message;
+    EXPECT_EQ(back->to_text(), t.to_text());
+    EXPECT_EQ(stages_of(t).size(), 2u);
+    const auto before = backend->counters().submissions;
+    const Status ran = run_trial(*backend, t, std::chrono::minutes(1));
+    EXPECT_TRUE(ran.ok()) << ran.error().message;
+    EXPECT_EQ(backend->counters().submissions, before + 2);
+  }
+  // Of a map of 7x7 under a filter of 31x31.
+  p.window.filter = {1, 31, 31}, p.window.pad_begin = {0, 15, 15}, p.window.stride = {1, 1, 1};
+  schedule.variant = "whole", schedule.rows = 15, schedule.columns = 15;
+  for (const Stage& stage : stages_of({schedule, p, std::vector<DType>(3, DType::f32), {DType::f32}}))
+    EXPECT_TRUE(backend->compile(stage, schedule, 2).ok());
+}
+TEST_F(VulkanTrust, WrongTransformsAreFound) {
+  options_.faults.nothing = "fft/whole";
+  ASSERT_TRUE(open());
+  FftParams p;
+  p.window.filter = {1, 7, 5};
+  const Trial t{FftTileSchedule{"whole", "fma-f32", 12, 10, 2, 64, {}}, p, std::vector<DType>(2, DType::f32), {DType::f32}};
+  EXPECT_FALSE(run_trial(*backend_, t, std::chrono::minutes(1)).ok());
+}
+
 TEST(VulkanTrial, TextsReadBack) {
   Trial t;
   t.schedule = TileSchedule{};

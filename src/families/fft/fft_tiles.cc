@@ -20,6 +20,7 @@ constexpr double kWaits = 2;
 constexpr double kIn = 12, kOut = 25, kTimes = 40, kPart = 25;
 // Memory is read and written in pieces of this size, whatever is asked of them.
 constexpr double kPieceBytes = 64;
+constexpr double kLeastTileRows = 32;  // of a product
 constexpr size_t kMostSizes = 12, kMostTransforms = 6, kMostProducts = 6, kMostSchedules = 16;
 
 double number(int64_t v) { return static_cast<double>(v); }
@@ -198,6 +199,11 @@ Footprint fft_tile_footprint(const Stage& stage, const FftTileSchedule& s, const
   const double transformed = z.whole ? 0 : 16 * frequencies * z.tiles * groups * (z.pairs_in + z.pairs_out);
   const double scattered = std::max(1.0, kPieceBytes / (16.0 * s.pairs));
   double read = z.whole ? weights * z.tiles : 0, products = 0, product_shared = 0, tiles = 0;
+  if (!z.whole && s.product.m == 0) {
+    // Not chosen yet: what any tile does at least.
+    tiles = frequencies * groups;
+    products = 32 * tiles * up(z.tiles, kLeastTileRows) * kLeastTileRows * z.pairs_in * z.pairs_out;
+  }
   if (!z.whole && s.product.m > 0) {
     const TileSchedule& t = s.product;
     const double m = up(z.tiles, t.m), n = up(4 * z.pairs_out, t.n), k = 4 * z.pairs_in;
