@@ -193,10 +193,10 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
   if (bench.serve) return serve(common, bench);
   const auto begin = Clock::now();
   auto loaded = load(common, bench, Roofs::measured);
-  if (!loaded.ok()) return fail(loaded.error());
+  if (!loaded.ok()) return fail(loaded.error(), common);
   Session& session = *loaded->session;
   auto first = session.run(loaded->inputs);
-  if (!first.ok()) return fail(first.error());
+  if (!first.ok()) return fail(first.error(), common);
   const double first_answer_ms = ms_since(begin);
   RunReport report;
   if (auto warm = session.run(loaded->inputs, &report, true); !warm.ok()) return fail(warm.error());

@@ -143,6 +143,11 @@ int fail(const Error& error) {
   return error.reason == Reason::internal ? kCheckFailed : kBadInput;
 }
 
+int fail(const Error& error, const CommonOptions& options) {
+  const int status = fail(error);
+  return error.reason == Reason::no_kernel && options.fallback == "forbid" ? kRequirement : status;
+}
+
 bool given(const CLI::App& command, const std::string& option) { return command.get_option(option)->count() > 0; }
 
 Status refuse_options(const CLI::App& command, std::initializer_list<const char*> options, const std::string& why) {

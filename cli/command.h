@@ -52,6 +52,8 @@ int check_fallback(const Plan& plan, const CommonOptions& options);
 // Prints "sparkle: SENTENCE" on stderr and gives the status that fits the reason. After print_errors_as_json() also
 // {"error": {"reason": CODE, "message": SENTENCE}} on stdout.
 int fail(const Error& error);
+// The same for what planning and running say: status 3 where a step has no kernel on the device and --fallback forbids that.
+int fail(const Error& error, const CommonOptions& options);
 void print_errors_as_json();
 
 // Whether the command line names the option; and bad_usage "OPTION WHY." for the first one named.

@@ -39,7 +39,7 @@ int compile(const CompileArguments& a) {
   auto options = session_options(a.common, device->backend->device());
   if (!options.ok()) return fail(options.error());
   auto done = compile_model(std::move(*read), *device->backend, *options, *shapes, a.output);
-  if (!done.ok()) return fail(done.error());
+  if (!done.ok()) return fail(done.error(), a.common);
   if (const int status = check_fallback(*done->plan, a.common); status != kDone) return status;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const Plan& plan = *done->plan;

@@ -69,7 +69,7 @@ int eval(const CommonOptions& common, const EvalOptions& o) {
   ExpressionRunner runner(device->backend, *options);
   RunReport report;
   const auto result = runner.run(o.expression, *arguments, &report);
-  if (!result.ok()) return fail(result.error());
+  if (!result.ok()) return fail(result.error(), common);
   if (const int status = check_fallback(*report.plan, common); status != kDone) return status;
   if (!o.output.empty())
     if (const Status written = write_npy(o.output, *result); !written.ok()) return fail(written.error());

@@ -126,7 +126,7 @@ int run(const CommonOptions& common, const RunOptions& o) {
       !applies.ok())
     return fail(applies.error());
   auto inputs = prepare_inputs(session, o);
-  if (!inputs.ok()) return fail(inputs.error());
+  if (!inputs.ok()) return fail(inputs.error(), common);
   const Plan& plan = *inputs->plan;
   if (auto fitting = check_labels(plan, *labels); !fitting.ok()) return fail(fitting.error());
   if (const int status = check_fallback(plan, common); status != kDone) return status;
@@ -144,7 +144,7 @@ int run(const CommonOptions& common, const RunOptions& o) {
     RunReport report;
     auto result = session.run(inputs->tensors, &report);
     progress.step();
-    if (!result.ok()) return progress.clear(), fail(result.error());
+    if (!result.ok()) return progress.clear(), fail(result.error(), common);
     outputs = std::move(*result);
     ms.push_back(report.seconds * 1e3);
   }

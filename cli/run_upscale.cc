@@ -83,7 +83,7 @@ int enlarge(const CommonOptions& common, const RunOptions& o, OpenDevice& device
   const bool over =
       plan.ok() ? *budget > 0 && peak_of(session, *plan, shape) > *budget : plan.error().reason == Reason::over_memory_budget;
   if (over) return fail(over_budget(session, shape, tiling, *budget));
-  if (!plan.ok()) return fail(plan.error());
+  if (!plan.ok()) return fail(plan.error(), common);
   if (auto applies = refuse_options(*o.command, {"--labels", "--top"}, "is for classifiers; this network enlarges pictures");
       !applies.ok())
     return fail(applies.error());
@@ -121,7 +121,7 @@ int enlarge(const CommonOptions& common, const RunOptions& o, OpenDevice& device
   Progress progress("enlarging", static_cast<int64_t>(plan->tiles()) * o.repeat, !common.json);
   for (int i = 0; i < o.repeat; ++i) {
     auto result = run_tiles(session, input, *plan, tiling, [&] { progress.step(); });
-    if (!result.ok()) return progress.clear(), fail(result.error());
+    if (!result.ok()) return progress.clear(), fail(result.error(), common);
     last = std::move(*result);
     seconds.push_back(last.seconds);
   }
@@ -202,7 +202,7 @@ int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
     return fail({Reason::bad_usage, "--shrink-first compares with the picture itself; leave --reference out."});
   const auto plan = plan_tiles(session, tensor_shape(image, preprocess), {o.tile, o.overlap});
   served = !plan.ok() || plan->factor > 0;
-  if (!plan.ok()) return fail(plan.error());
+  if (!plan.ok()) return fail(plan.error(), common);
   if (!served) return kDone;
   const int factor = static_cast<int>(plan->factor), width = image.width / factor, height = image.height / factor;
   if (width < 1 || height < 1)

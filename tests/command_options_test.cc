@@ -36,6 +36,23 @@ TEST_F(CommandOptions, ForcedNamesMustExist) {
   EXPECT_EQ(sparkle("run " + classifier_ + " --variant plain --fallback forbid").status, 3);
 }
 
+// Where a device has no kernel for a step there is nothing to fall back to; forbidding that is a requirement that is not met.
+TEST_F(CommandOptions, StepsWithoutAKernelAreStatus3WhereForbidden) {
+  if (sparkle("run " + classifier_ + " --device vulkan").status != 0) GTEST_SKIP() << "no Vulkan device";
+  GraphBuilder b;
+  const TensorId x = b.input({5, 7});
+  const std::string model = save(b.done(b.op("CumSum", CumSumOp{1}, {x})), "sums.onnx");
+  EXPECT_SAYS(refusal("run " + model + " --device vulkan"), "no Vulkan kernel for the scan family");
+  const std::string forbidden = " --device vulkan --fallback forbid";
+  for (const std::string& command : {"run " + model, "bench --model " + model, "compile " + model + " -o out"}) {
+    const Said said = sparkle(command + forbidden);
+    EXPECT_EQ(said.status, 3) << command << "\n" << said.err;
+    EXPECT_SAYS(said.err, "no Vulkan kernel for the scan family");
+  }
+  EXPECT_EQ(sparkle("run " + classifier_ + forbidden).status, 0);
+  EXPECT_EQ(sparkle("run nothing.onnx" + forbidden).status, 2);
+}
+
 TEST_F(CommandOptions, BenchRefusesWhatDoesNotGoTogether) {
   const std::string model = "bench --model " + classifier_;
   EXPECT_SAYS(refusal(model + " --layers x.csv"), "--layers measures layers and does not go with --model");
