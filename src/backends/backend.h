@@ -117,8 +117,6 @@ class Backend {
   virtual Result<std::vector<StepTime>> timestamps(Token token) = 0;
   // Whether these times come from a clock of the device's own: handing work over and hearing of its end are no part of them.
   virtual bool keeps_time() const { return false; }
-  // Copies between host and device so far.
-  virtual uint64_t transfers() const { return 0; }
   // Arithmetic peak of a math unit at this moment, all cores together, in flops per second; 0 where it cannot be told. Takes
   // about 2 ms: benches probe just before and after what they judge, because clocks wander.
   virtual double probe_peak(std::string_view) { return 0; }

@@ -40,12 +40,12 @@ Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, Choic
   for (int round = 0; round < options.rounds; ++round) {
     const double before = backend.probe_peak(unit);
     std::vector<double> visit;
-    const uint64_t transfers = backend.transfers();
+    const Traffic traffic = backend.traffic();
     for (int i = 0; i < repeats; ++i) {
       SPARKLE_TRY(seconds, layer->run());
       visit.push_back(seconds);
     }
-    m.host_transfers += backend.transfers() - transfers;
+    m.host_transfers += backend.traffic().copies - traffic.copies + backend.traffic().host_transfers - traffic.host_transfers;
     const double peak = (before + backend.probe_peak(unit)) / 2;
     samples.insert(samples.end(), visit.begin(), visit.end());
     peaks.push_back(peak);

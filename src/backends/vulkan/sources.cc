@@ -84,7 +84,7 @@ Result<std::vector<KernelSource>> sources_of(const Stage& stage, const Schedule&
   if (const auto* params = std::get_if<PointwiseParams>(&stage.params); params && !asked->sources.empty()) {
     std::vector<DType> types;
     for (const TensorDesc& d : stage.inputs) types.push_back(d.dtype);
-    SPARKLE_TRY(text, pointwise_text(*params, types, stage.outputs[0].dtype, true));
+    SPARKLE_TRY(text, pointwise_text(*params, types, stage.outputs[0].dtype, {true, false}));
     KernelSource& source = asked->sources.back();
     source.shader = "pointwise " + expression(*params);
     const size_t at = text.glsl.find(" program("), line = text.glsl.rfind('\n', at);

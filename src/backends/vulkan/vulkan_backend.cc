@@ -262,7 +262,6 @@ class BackendOfDevice final : public VulkanBackend {
   }
 
   bool keeps_time() const override { return shop_.context->compute().timestamp_bits > 0; }
-  uint64_t transfers() const override { return copies_.load(); }
   Result<std::vector<StepTime>> timestamps(Token token) override {
     if (!keeps_time())
       return Error{Reason::device_unusable, "The driver of '" + device().name + "' keeps no time; measure without steps."};
@@ -421,7 +420,7 @@ class BackendOfDevice final : public VulkanBackend {
 }  // namespace
 
 Result<std::shared_ptr<DeviceBuffer>> Workshop::upload(const void* bytes, int64_t size) const {
-  if (!memory) return std::make_shared<DeviceBuffer>(VK_NULL_HANDLE, 0, size);  // nothing will run
+  if (!memory) return std::make_shared<DeviceBuffer>(VK_NULL_HANDLE, VkDeviceAddress{0}, size, 0);  // nothing will run
   SPARKLE_TRY(buffer, memory->allocate(size, MemoryUse::record));
   std::memcpy(buffer->host(), bytes, static_cast<size_t>(size));
   return buffer;
