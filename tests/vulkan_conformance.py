@@ -97,7 +97,7 @@ def main():
             print(f"FAIL  {name}: {detail}")
     if write:
         rows = {**{n: w for n, w in expected.items() if n not in {d.name for d in chosen}}, **refusals}
-        head = "# What the Vulkan backend refuses: name of the test directory, TAB, words; tests/vulkan_conformance.py --write.\n"
+        head = "# What the Vulkan backend refuses: test directory, TAB, words; tests/vulkan_conformance.py --write.\n"
         LIST.write_text(head + "".join(f"{n}\t{rows[n]}\n" for n in sorted(rows)), encoding="utf-8")
     counts = {}
     for words in refusals.values():
