@@ -91,8 +91,7 @@ void add_matrix_units(PhysicalDevice& device, VkInstance instance) {
 
 // Matrices of whole workgroups, in multiples of some size. A driver may keep shared memory for them: what of it is more than
 // tiles leave unused is taken from all kernels alike.
-void add_group_unit(PhysicalDevice& device, VkInstance instance,
-                    const VkPhysicalDeviceCooperativeMatrix2PropertiesNV& limits) {
+void add_group_unit(PhysicalDevice& device, VkInstance instance, const VkPhysicalDeviceCooperativeMatrix2PropertiesNV& limits) {
   const auto list = reinterpret_cast<PFN_vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV>(
       vkGetInstanceProcAddr(instance, "vkGetPhysicalDeviceCooperativeMatrixFlexibleDimensionsPropertiesNV"));
   uint32_t count = 0;

@@ -130,7 +130,7 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
   work.parts_along_z = work.parts;
   const bool partial = work.parts > 1;
   const TileNeeds needs = tile_needs(tile);
-  const std::string shader = shader_for(p.complex                       ? "gemm_tile_complex"
+  const std::string shader = shader_for(p.complex                     ? "gemm_tile_complex"
                                         : tile.variant == "half_sums" ? "gemm_tile_short"
                                         : !fragments                  ? "gemm_tile"
                                         : emulated                    ? "gemm_cooperative_emulated"

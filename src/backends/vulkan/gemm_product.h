@@ -10,8 +10,9 @@ struct Product {
   GemmRecord record{};
   TileSchedule tile;
   Epilogue epilogue;
-  bool halves = false;   // operands are f16, and so are packed weights
-  bool vectors = false;  // four channels of x are one aligned vector, and there is a multiple of four; eight of fragments' halves
+  bool halves = false;  // operands are f16, and so are packed weights
+  bool vectors =
+      false;  // four channels of x are one aligned vector, and there is a multiple of four; eight of fragments' halves
   bool stores = false;   // four of y
   bool packed = false;   // w is packed as packed_product() says
   bool complex = false;  // packed rows hold complex numbers, each for two rows: those that meet real and imaginary parts of x

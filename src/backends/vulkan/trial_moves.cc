@@ -115,8 +115,7 @@ std::vector<Stage> attention_stages(const Trial& t) {
     Stage stage;
     stage.params = p;
     const int64_t gap = s.size % 2;
-    stage.inputs = {described(type, {2, s.queries, s.size}, false, gap),
-                    described(type, {2, s.keys, s.size}, false, 0),
+    stage.inputs = {described(type, {2, s.queries, s.size}, false, gap), described(type, {2, s.keys, s.size}, false, 0),
                     described(type, {2, s.keys, s.columns}, false, gap)};
     if (p.mask)
       stage.inputs.push_back(described(t.inputs[static_cast<size_t>(mask_operand(p))], {2, s.queries, s.keys}, false, 0));
