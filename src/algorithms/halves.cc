@@ -1,4 +1,5 @@
 #include "algorithms/stages.h"
+#include "families/gemm/gemm_tiles.h"
 
 namespace sparkle {
 
@@ -30,6 +31,6 @@ Reason short_sums_applies(const AnchorCall& call) {
 // Each of a run's additions rounds by up to 2^-11 of what has been added so far; runs add up as their products do, so the
 // length of the sum does not matter. Tensors of 16 bits do not make this exact, and how large their products are no plan knows:
 // those that lie below f16's normal numbers or beyond its largest are lost. gemm_test.cc of the Vulkan backend measures it.
-double short_sums_error(const AnchorCall&) { return 2e-3; }
+double short_sums_error(const AnchorCall&) { return kShortSumsError; }
 
 }  // namespace sparkle

@@ -141,15 +141,16 @@ class Tuning {
   }
 
   // Where the ways that are as good as the fastest end: in the middle of the widest gap about the margin, so that no way lies
-  // so near to it that chance would decide.
+  // so near to it that chance would decide. Of two gaps about as wide the faster ways' is taken.
   double limit() const {
+    constexpr double kWider = 1.25;
     std::vector<double> at = {nearest_limit(), farthest_limit()};
     for (const size_t way : left_)
       if (const double q = median(quotients(way, fastest_)); q > at[0] && q < at[1]) at.push_back(q);
     std::sort(at.begin(), at.end());
     size_t widest = 1;
     for (size_t i = 2; i < at.size(); ++i)
-      if (at[i] - at[i - 1] > at[widest] - at[widest - 1]) widest = i;
+      if (at[i] - at[i - 1] > kWider * (at[widest] - at[widest - 1])) widest = i;
     return (at[widest] + at[widest - 1]) / 2;
   }
   bool as_good(size_t way, double limit) const {

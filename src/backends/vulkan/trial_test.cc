@@ -40,9 +40,10 @@ std::vector<Trial> samples(Family family) {
       return {of(p, {kF, kF}), of(integers, bytes, {DType::i8})};
     }
     case Family::pool: {
-      PoolParams p;
-      p.window = window;
-      return {of(p, {kF})};
+      PoolParams p, longer;
+      p.window = longer.window = window;
+      longer.window.filter = {1, 9, 9}, longer.window.pad_begin = longer.window.pad_end = {0, 4, 4};
+      return {of(p, {kF}), of(longer, {kF})};
     }
     case Family::pointwise: return {of(PointwiseParams{2, {{PointwiseOp::add, 0, 1, 0, 0, 0}}}, {kF, kF})};
     case Family::reduce: return {of(ReduceParams{ReduceKind::sum, {1}}, {kF})};
@@ -81,6 +82,11 @@ std::vector<Trial> samples(Family family) {
       return {of(p, {kF, kF, kF}), of(masked, {kF, kF, kF, DType::boolean, DType::i64}, {kF, kF}),
               of(masked, {kF, kF, kF, kF, DType::i64}, {kF, kF})};
     }
+    case Family::fft: {
+      FftParams p;
+      p.window.filter = {1, 15, 15}, p.window.pad_begin = p.window.pad_end = {0, 7, 7};
+      return {of(p, {kF, kF})};
+    }
     case Family::quantize: return {of(QuantizeParams{}, {kF, kF, DType::u8}, {DType::u8})};
     default: return {};
   }
@@ -95,7 +101,10 @@ bool schedule_for(Trial& t, const Variant& variant, const Device& device) {
     t.schedule = found.back();
     return true;
   }
-  return false;
+  // Kernels that serve what a trial has, but are not worth it there.
+  if (why != Reason::costlier) return false;
+  t.schedule = LoopSchedule{std::string(variant.name), "fma-f32", 16};
+  return true;
 }
 
 TEST(VulkanTrials, EveryVariantHasOneThatRuns) {
