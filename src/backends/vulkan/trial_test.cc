@@ -138,6 +138,21 @@ TEST(VulkanTrials, EveryVariantHasOneThatRuns) {
   std::printf("%d variants, %d trials\n", variants, run);
 }
 
+// What a trial demands of a sum, its activation must not take away.
+TEST(VulkanTrials, ActivationsKeepNan) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  for (int i = 0; i <= static_cast<int>(Activation::mish); ++i) {
+    Trial t = samples(Family::gemm)[0];
+    Epilogue& e = std::get<GemmParams>(t.params).epilogue;
+    e.activation = static_cast<Activation>(i), e.a = 0.25, e.b = 0.75;
+    TileSchedule s;
+    s.variant = "naive", s.unit = "fma-f32", s.m = 64;
+    t.schedule = s;
+    const Status ran = run_trial(*backend, t, std::chrono::minutes(1));
+    EXPECT_TRUE(ran.ok()) << name_of(e.activation) << ": " << (ran.ok() ? "" : ran.error().message);
+  }
+}
+
 // Kernels that do nothing fail the trials of families that move elements too.
 TEST(VulkanTrials, MovesThatDoNothingAreFound) {
   ContextOptions options;

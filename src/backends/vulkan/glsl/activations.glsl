@@ -26,7 +26,7 @@ float erf_of(float x) {
   return sign(x) * (1.0 - p * exp(-a * a));
 }
 
-float activated(uint kind, float x, float a, float b) {
+float activation_of(uint kind, float x, float a, float b) {
   switch (kind) {
     case 1u: return x < 0.0 ? 0.0 : x;
     case 2u: return x < a ? a : x > b ? b : x;
@@ -44,4 +44,9 @@ float activated(uint kind, float x, float a, float b) {
     case 14u: return x * tanh_of(softplus(x));
     default: return x;
   }
+}
+// Drivers may take comparisons for smallest and largest values, which lose NaN: it is told by its bits.
+float activated(uint kind, float x, float a, float b) {
+  const float y = activation_of(kind, x, a, b);
+  return kind != 0u && (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u ? x : y;
 }
