@@ -108,7 +108,9 @@ TEST(ElementTypes, Bfloat16IsConvertedOnGpusToo) {
   const TensorId x = b.input({1, 8, 6, 6}, DType::bf16), w = typed(b, HostTensor::zeros(DType::bf16, {8, 8, 3, 3}));
   const Plan plan = planned_on_gpu(b, b.op("Conv", testing::conv_op(1), {x, w}));
   for (const PlanStep& step : plan.steps)
-    if (!step.problem.empty()) EXPECT_EQ(step.stage.inputs[0].dtype, DType::f32);
+    if (!step.problem.empty()) {
+      EXPECT_EQ(step.stage.inputs[0].dtype, DType::f32);
+    }
 }
 
 TEST(ElementTypes, MovesAndElementWiseStepsReadHalvesDirectly) {
