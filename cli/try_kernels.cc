@@ -1,16 +1,20 @@
 // sparkle try-kernels: what the other commands start, as a process of its own, before they trust a driver with kernels that it
 // has never run. Reads lines from a file, tries each, and leaves the verdicts in the cache folder.
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "command.h"
 
@@ -46,8 +50,15 @@ void try_kernels_elsewhere(const std::string& device, const std::string& lines) 
   posix_spawn_file_actions_addopen(&quiet, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
   pid_t child = 0;
   if (written && posix_spawn(&child, self.c_str(), &quiet, nullptr, arguments, environ) == 0) {
+    // A driver may hang as it compiles: then the process is ended, and its marker names the kernel.
+    const auto kernels = std::count(lines.begin(), lines.end(), '\n');
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60) + kernels * std::chrono::seconds(30);
     int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    for (pid_t ended = 0; ended == 0 || (ended < 0 && errno == EINTR);) {
+      ended = waitpid(child, &status, WNOHANG);
+      if (ended != 0) continue;
+      if (std::chrono::steady_clock::now() > until) kill(child, SIGKILL);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
   }
   posix_spawn_file_actions_destroy(&quiet);

@@ -21,6 +21,7 @@ Stage stage_of(const GemmParams& params, const Size& size, bool halves) {
   Stage stage;
   GemmParams p = params;
   p.halves = halves;
+  p.epilogue.tail = {};  // what follows a sum is the same for both
   stage.params = p;
   const int64_t c = size.channels;
   if (p.loader == Loader::dense) {

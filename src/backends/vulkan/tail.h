@@ -16,7 +16,7 @@ struct Tail {
   bool there() const { return !glsl.empty(); }
 };
 
-// The tail of an anchor's stage. Errors: type_not_served naming the operation.
+// The tail of an anchor's stage. Errors: tail_not_served naming the operation.
 Result<Tail> tail_of(const Stage& stage, const Context& context);
 
 // The text that takes the place of glsl/tail.glsl. `batches`: operands change from one instance of a product to the next.

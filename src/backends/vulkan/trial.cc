@@ -244,7 +244,9 @@ Status compare(Operand& got, Operand& wanted, double tolerance, Operand* slack) 
   return ok();
 }
 
-Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& schedule, std::chrono::nanoseconds timeout) {
+// `constants` as in Backend::compile: filters that are constants are packed, and packed ones are read by another pipeline.
+Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& schedule, uint32_t constants,
+                 std::chrono::nanoseconds timeout) {
   std::mt19937 random(7);
   std::vector<Operand> inputs, outputs, wanted;
   std::vector<TensorView> in, out;
@@ -292,7 +294,7 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
   for (Operand& o : wanted) out.push_back(o.view());
   info(stage.family()).reference(stage.params, in, out);
 
-  auto compiled = backend.compile(stage, schedule, 0);
+  auto compiled = backend.compile(stage, schedule, constants);
   if (!compiled.ok()) {
     // A variant for whole vectors or dense planes alone has nothing to do with the others, nor a device with types it lacks.
     const Reason reason = compiled.error().reason;
@@ -301,6 +303,7 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
     return compiled.take_error();
   }
   std::unique_ptr<Kernel> kernel = std::move(*compiled);
+  if (constants != 0 && kernel->packed_bytes(1) == 0) return ok();  // the same kernel
   std::vector<std::shared_ptr<Buffer>> buffers;
   std::vector<Buffer*> slots;
   Launch launch;
@@ -308,7 +311,13 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
   launch.name = "trial";
   for (auto* list : {&inputs, &outputs})
     for (Operand& o : *list) {
-      SPARKLE_TRY(buffer, upload(backend, o.bytes.data(), o.bytes.size()));
+      std::vector<std::byte> packed;
+      if (list == &inputs && &o == &inputs[std::min<size_t>(1, inputs.size() - 1)] && constants != 0) {
+        packed.resize(static_cast<size_t>(kernel->packed_bytes(1)));
+        kernel->pack(1, o.bytes.data(), packed.data(), backend.executor());
+      }
+      const std::vector<std::byte>& bytes = packed.empty() ? o.bytes : packed;
+      SPARKLE_TRY(buffer, upload(backend, bytes.data(), bytes.size()));
       (list == &inputs ? launch.inputs : launch.outputs).push_back({static_cast<int>(slots.size()), 0});
       slots.push_back(buffer.get());
       buffers.push_back(std::move(buffer));
@@ -469,7 +478,10 @@ std::vector<Stage> stages_of(const Trial& t) {
 }
 
 Status run_trial(VulkanBackend& backend, const Trial& trial, std::chrono::nanoseconds timeout) {
-  for (const Stage& stage : stages_of(trial)) SPARKLE_CHECK(try_stage(backend, stage, trial.schedule, timeout));
+  for (const Stage& stage : stages_of(trial))
+    for (const uint32_t constants : {0u, 2u})
+      if (constants == 0 || stage.inputs.size() > 1)
+        SPARKLE_CHECK(try_stage(backend, stage, trial.schedule, constants, timeout));
   return ok();
 }
 

@@ -10,6 +10,7 @@
 #include "backends/vulkan/shaders.h"
 #include "backends/vulkan/speed_trial.h"
 #include "base/record.h"
+#include "families/tails.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -55,7 +56,15 @@ Trust::Trust(const Context& context, std::string folder) : context_(context), fo
 std::string Trust::key_of(const Trial& trial) { return hex(hash_text(trial.to_text() + " " SPARKLE_VERSION)); }
 
 // Speed is the variant's, whatever tile or epilogue brought it here.
-std::string Trust::speed_key(const Trial& trial) { return hex(hash_text("speed of " + trial.variant() + " " SPARKLE_VERSION)); }
+namespace {
+Trial without_tail(Trial trial) {
+  if (Epilogue* e = epilogue_of(trial.params)) e->tail = {};
+  return trial;
+}
+}  // namespace
+std::string Trust::speed_key(const Trial& trial) {
+  return hex(hash_text("speed of " + without_tail(trial).variant() + " " SPARKLE_VERSION));
+}
 
 std::string Trust::file() const { return folder_ + "/vulkan_tried_" + driver_ + ".txt"; }
 std::string Trust::marker() const { return folder_ + "/vulkan_trying_" + driver_ + "_" + std::to_string(getpid()); }
@@ -120,7 +129,8 @@ Status Trust::try_here(VulkanBackend& backend, const Trial& trial) {
   return ok();
 }
 
-Status Trust::time_here(VulkanBackend& backend, const Trial& trial) {
+Status Trust::time_here(VulkanBackend& backend, const Trial& asked) {
+  const Trial trial = without_tail(asked);
   const std::string key = speed_key(trial);
   const auto times = marked(key, trial, [&] { return times_of_rival(backend, trial, context_.options().try_timeout); });
   if (!times.ok()) {
@@ -151,10 +161,18 @@ Status Trust::try_out(VulkanBackend& backend, std::span<const Trial> asked) {
     }
   }
   // A driver that crashes takes a process of its own with it, not this one.
-  if (!unknown.empty() && context_.options().try_elsewhere && !folder_.empty()) {
+  // One that is ended by a kernel has told which, and another goes on with the rest.
+  for (size_t before = 0; !list.empty() && context_.options().try_elsewhere && !folder_.empty();) {
     context_.options().try_elsewhere(list);
     const std::lock_guard lock(mutex_);
     load();
+    list.clear();
+    size_t known = 0;
+    for (const Trial& trial : unknown)
+      if (verdicts_.count(key_of(trial))) ++known;
+      else list += trial.to_text() + "\n";
+    if (known == before) break;
+    before = known;
   }
   for (const Trial& trial : unknown)
     if (!knows(key_of(trial))) SPARKLE_CHECK(try_here(backend, trial));
