@@ -27,13 +27,7 @@ Result<VulkanKernelPtr> make_normalize(const Stage& stage, const Schedule& sched
     kernel->dispatches.push_back(std::move(dispatch));
     return ok();
   };
-  if (record.parts > 1) {
-    kernel->workspace = int64_t{8} * record.rows * record.parts;
-    SPARKLE_CHECK(add(1));
-    SPARKLE_CHECK(add(2));
-  } else {
-    SPARKLE_CHECK(add(0));
-  }
+  SPARKLE_CHECK(add_steps(*kernel, record, add));
   kernel->records.push_back(std::move(buffer));
   return kernel;
 }

@@ -32,4 +32,14 @@ std::array<uint32_t, 3> groups_of(const RowsRecord& record);
 Result<Dispatch> rows_dispatch(const Workshop& shop, std::string_view shader, std::span<const uint32_t> constants,
                                const std::array<int, 4>& operands, const RowsRecord& record, VkDeviceAddress at);
 
+// The steps of a kernel on rows by `add(step)`: rows that are cut are read in parts (1), which are joined (2); others are whole
+// (0).
+template <class F>
+Status add_steps(VulkanKernel& kernel, const RowsRecord& record, F&& add) {
+  if (record.parts <= 1) return add(0u);
+  kernel.workspace = int64_t{8} * record.rows * record.parts;
+  SPARKLE_CHECK(add(1u));
+  return add(2u);
+}
+
 }  // namespace sparkle::vulkan
