@@ -43,7 +43,7 @@ struct ExpressionOperand {
 };
 
 // The graph: one input per operand that is a tensor and used, in the order of `names`; one output. Errors, all pointing at the
-// text: bad_usage for a name that is not given, bad_shape, type_not_served.
+// text: bad_usage for a name that is not given, bad_shape, type_not_served, bad_model for an integer constant divided by zero.
 Result<Graph> expression_graph(const Expression& expression, const std::vector<ExpressionOperand>& operands);
 
 // One element in double precision: the definition, with operands in the order of `names`.

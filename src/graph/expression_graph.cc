@@ -84,9 +84,10 @@ class Builder {
   }
 
   Result<Graph> build() {
-    for (size_t i = 0; i < e_.steps.size(); ++i) {
-      SPARKLE_TRY(value, made(e_.steps[i]));
+    for (const Step& step : e_.steps) {
+      SPARKLE_TRY(value, made(step));
       values_.push_back(std::move(value));
+      makers_.resize(graph_.ops.size(), &step);
     }
     Value result = values_.back();
     if (result.is_number) result = constant(DType::f32, result.number);
@@ -94,12 +95,28 @@ class Builder {
     result = added(PointwiseNode{PointwiseOp::identity}, {result}, result.type, result.shape);
     graph_.tensor(result.id).name = "result";
     graph_.outputs.push_back(result.id);
+    makers_.resize(graph_.ops.size(), &e_.steps.back());
+    SPARKLE_CHECK(constants_hold());
     return std::move(graph_);
   }
 
  private:
   Error fail(Reason reason, const Step& s, const std::string& message) const {
     return error_at(reason, e_.text, s.at, message);
+  }
+  // Constants are worked out when shapes are bound: what fails there is said of its place in the text.
+  Status constants_hold() const {
+    std::vector<InputBinding> shapes;
+    for (const TensorId id : graph_.inputs) shapes.push_back({graph_.tensor(id).shape, std::nullopt});
+    const auto bound = sparkle::bind(graph_, shapes);
+    if (bound.ok()) return ok();
+    const auto& [reason, message] = bound.error();
+    for (size_t i = 0; i < graph_.ops.size(); ++i) {
+      const std::string head = "Node '" + graph_.ops[i].name + "' (Expression): ";
+      if (message.starts_with(head))
+        return fail(reason, *makers_[i], message.substr(head.size(), message.size() - head.size() - 1));
+    }
+    return fail(reason, e_.steps.back(), message);
   }
   const Value& value(int i) const { return values_[static_cast<size_t>(i)]; }
 
@@ -247,6 +264,7 @@ class Builder {
   const Expression& e_;
   const std::vector<ExpressionOperand>& operands_;
   Graph graph_;
+  std::vector<const Step*> makers_;  // of the graph's operations
   std::vector<Value> values_;
   std::map<std::pair<DType, double>, TensorId> constants_;
 };

@@ -249,6 +249,7 @@ TEST(Expression, ErrorsPointAtTheCharacter) {
   expect_error("u + i", 3, "u64 and i32 have no common type; convert one, as in i64(x)", {u, i});
   expect_error("1 + q", 3, "nothing is computed in f8e5m2; convert it, as in f32(x)", {q});
   expect_error("i * 3000000000", 3, "the number does not fit i32", {i});
+  expect_error("i + i32(4) / (i32(1) - i32(1))", 12, "an integer constant is divided by zero", {i});
 
   // Columns count characters, lines are counted, and only a part of a long text is shown.
   EXPECT_EQ(error_at(Reason::bad_format, "\xc3\xa4\xc3\xb6+", 4, "m").message, "column 3: m\n  \xc3\xa4\xc3\xb6+\n    ^");

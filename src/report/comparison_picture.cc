@@ -15,13 +15,13 @@ constexpr int kGap = 8;
 constexpr float kPaper = 250;
 constexpr int kLargeLetters = 480;  // panels from this width on have captions twice as large
 
-struct Box {
+struct Rectangle {
   int x = 0, y = 0, width = 0, height = 0;
 };
 
 // Where the two differ most: there the eye finds something to compare.
-Box detail_box(const Image& a, const Image& b, int width, int height) {
-  Box best{0, 0, width, height};
+Rectangle detail_box(const Image& a, const Image& b, int width, int height) {
+  Rectangle best{0, 0, width, height};
   double most = -1;
   for (int y = 0; y + height <= a.height; y += std::max(1, height / 2))
     for (int x = 0; x + width <= a.width; x += std::max(1, width / 2)) {
@@ -36,7 +36,7 @@ Box detail_box(const Image& a, const Image& b, int width, int height) {
   return best;
 }
 
-void frame(Image& image, const Box& box) {
+void frame(Image& image, const Rectangle& box) {
   for (int ring = 0; ring < 2; ++ring)
     for (int y = box.y - ring; y <= box.y + box.height + ring; ++y)
       for (int x = box.x - ring; x <= box.x + box.width + ring; ++x) {
@@ -58,7 +58,7 @@ Image comparison_picture(const Image& plain_any, const Image& better_any, const 
   const double shrink = static_cast<double>(width) / sources[0].width;
   const int detail_w = std::clamp(width / kMagnify, 1, sources[0].width);
   const int detail_h = std::clamp(height / kMagnify, 1, sources[0].height);
-  const Box box = detail_box(sources[0], sources[1], detail_w, detail_h);
+  const Rectangle box = detail_box(sources[0], sources[1], detail_w, detail_h);
   const int letters = width >= kLargeLetters ? 2 : 1;  // scale of the font
   const int columns = width / (kLetterWidth * letters), line = kLineHeight * letters;
   const std::vector<std::string> text[2] = {wrap(captions.plain, columns), wrap(captions.better, columns)};

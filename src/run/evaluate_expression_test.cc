@@ -32,7 +32,7 @@ HostTensor random_tensor(std::mt19937_64& random, DType type, const Dims& shape)
     store_element(type, normal(random) * (is_float(type) ? 1 : 9), t.bytes.get() + i * size_of(type));
   return t;
 }
-double element(const HostTensor& t, int64_t i) { return load_element(t.dtype, t.bytes.get() + i * size_of(t.dtype)); }
+double value_of(const HostTensor& t, int64_t i) { return load_element(t.dtype, t.bytes.get() + i * size_of(t.dtype)); }
 
 // The element of an operand that broadcasts to the place `at` of `shape`.
 double broadcast_element(const HostTensor& t, const Dims& shape, int64_t at) {
@@ -42,7 +42,7 @@ double broadcast_element(const HostTensor& t, const Dims& shape, int64_t at) {
     step *= t.shape[k];
     at /= shape[i];
   }
-  return element(t, index);
+  return value_of(t, index);
 }
 
 // Functions whose values lie in a small range and do not jump: any of any of them stays as accurate as its parts.
@@ -86,7 +86,7 @@ void check_random(const std::string& device, uint64_t seeds) {
       std::vector<double> values;
       for (const std::string& name : parsed->names)
         values.push_back(broadcast_element(arguments[static_cast<size_t>(name[0] - 'x')].tensor, shape, i));
-      ASSERT_NEAR(element(*result, i), evaluate(*parsed, values), 5e-6) << "seed " << seed << " " << text << " at " << i;
+      ASSERT_NEAR(value_of(*result, i), evaluate(*parsed, values), 5e-6) << "seed " << seed << " " << text << " at " << i;
     }
   }
 }
@@ -110,17 +110,17 @@ TEST(EvaluateExpression, TypesAndNumbers) {
                  {{"x", HostTensor::of<float>(DType::f32, {2}, {1, 3})}, {"b", HostTensor::of<double>(DType::f64, {}, {2})}});
   ASSERT_TRUE(r.ok()) << r.error().message;
   EXPECT_EQ(r->dtype, DType::boolean);
-  EXPECT_EQ(element(*r, 0), 0);
-  EXPECT_EQ(element(*r, 1), 1);
+  EXPECT_EQ(value_of(*r, 0), 0);
+  EXPECT_EQ(value_of(*r, 1), 1);
   r = runner.run("2 * pi", {});
   ASSERT_TRUE(r.ok()) << r.error().message;
-  EXPECT_NEAR(element(*r, 0), 6.283185307, 1e-6);
+  EXPECT_NEAR(value_of(*r, 0), 6.283185307, 1e-6);
   r = runner.run("x", {{"x", i}});
   ASSERT_TRUE(r.ok()) << r.error().message;
   EXPECT_EQ(r->data<int64_t>()[0], int64_t{1} << 60);
   r = runner.run("b", {{"b", HostTensor::of<float>(DType::f32, {}, {2.5f})}});
   ASSERT_TRUE(r.ok()) << r.error().message;
-  EXPECT_EQ(element(*r, 0), 2.5);
+  EXPECT_EQ(value_of(*r, 0), 2.5);
 }
 
 TEST(EvaluateExpression, ArgumentsMustFit) {

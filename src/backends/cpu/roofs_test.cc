@@ -106,7 +106,7 @@ TEST(Roofs, NoUnitNoRoof) {
 }
 
 TEST(Calibrate, KeepsAndFindsAgain) {
-  const std::string folder = testing::TempDir() + "sparkle_roofs_test/deep";
+  const std::string folder = ::testing::TempDir() + "sparkle_roofs_test/deep";
   std::filesystem::remove_all(folder);
   InlineExecutor executor;
   const CalibrateOptions options{.folder = folder, .seconds = 0.02};

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/sanitized.h"
+
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
@@ -27,13 +29,14 @@ inline std::vector<std::string> test_units() {
   return units;
 }
 
-// How many of `count` random cases the unit gets: all, but for SVE in a cross build, whose emulator takes a function call for
-// each vector instruction.
+// How many of `count` random cases the unit gets: all, but a quarter where a sanitizer or an emulator looks at each
+// instruction, and a tenth for SVE in a cross build, whose emulator takes a function call for each of its instructions.
 inline int cases_on([[maybe_unused]] std::string_view unit, int count) {
 #if defined(SPARKLE_TESTS_EMULATED)
-  if (unit == "sve") return (count + 9) / 10;
+  return unit == "sve" ? (count + 9) / 10 : (count + 3) / 4;
+#else
+  return kSanitized ? (count + 3) / 4 : count;
 #endif
-  return count;
 }
 
 }  // namespace sparkle::cpu
