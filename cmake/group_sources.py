@@ -1,4 +1,4 @@
-"""Which source files a compiler can take as one, because no name that a file defines for itself occurs twice: lines 'GROUP FILE'.
+"""Which source files a compiler can take as one, as no name that a file defines for itself occurs twice: lines 'GROUP FILE'.
 
 usage: group_sources.py MOST_FILES FILE...
 
