@@ -1,13 +1,11 @@
-# Builds that are made whole and once, to check (presets gcc, sanitize, threads, aarch64), compile up to eight files as one: reading
-# headers is most of the work, and takes a third of the time so. The release build does not: there each file shows that it
-# includes what it needs, and changes are built soonest.
-option(SPARKLE_GROUP_SOURCES "Compile several files as one" OFF)
-if(SPARKLE_GROUP_SOURCES)
-  find_package(Python3 REQUIRED COMPONENTS Interpreter)
-endif()
+# Files compiled as one, up to eight: reading headers is most of a compiler's work, and takes a third of the time so. Tests and the
+# command are built that way wherever there is Python, the library in builds that are made whole and once, to check (presets gcc,
+# sanitize, threads, aarch64). In the release build each file of the library shows that it includes what it needs.
+option(SPARKLE_GROUP_SOURCES "Compile several files of the library as one" OFF)
+find_package(Python3 COMPONENTS Interpreter QUIET)
 
 function(group_sources target)
-  if(NOT SPARKLE_GROUP_SOURCES)
+  if(NOT Python3_FOUND)
     return()
   endif()
   get_target_property(sources ${target} SOURCES)
