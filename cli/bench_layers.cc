@@ -22,6 +22,8 @@ Result<std::vector<NamedProblem>> problems_of(const LayerBench& bench) {
   SPARKLE_TRY(problems, listed_problems({bench.layers, bench.filters, bench.convs, bench.gemms, bench.against.empty()}));
   if (problems.empty())
     return Error{Reason::bad_usage, "Give --layers, --conv, --gemm or --model; see 'sparkle bench --help'."};
+  for (NamedProblem& p : problems)
+    if (bench.halves) p.problem.dtype = "f16";
   return problems;
 }
 
@@ -61,7 +63,8 @@ int bench_alone(const CommonOptions& common, LayerBench bench, const std::vector
   auto session = session_options(common, device->backend->device());
   if (!session.ok()) return fail(session.error());
   bench.options.plan = session->plan();
-  show(common, device->note + "; fp32, NHWC, weights packed before, bias and ReLU fused\n" + bench_table_heading());
+  show(common, device->note + (bench.halves ? "; fp16" : "; fp32") + ", NHWC, weights packed before, bias and ReLU fused\n" +
+                   bench_table_heading());
   std::vector<BenchRow> rows;
   nlohmann::json failed = nlohmann::json::array();
   Progress progress("layers", static_cast<int64_t>(problems.size()), !common.json);
@@ -152,7 +155,7 @@ int finish_levels(const CommonOptions& common, const LayerBench& bench, const De
 std::string title_of(const Problem& problem, const OpenDevice& open) {
   const Device& device = open.backend->device();
   if (device.kind == DeviceKind::cpu) return short_name(problem) + ", " + std::to_string(device.cores) + " threads";
-  return short_name(problem) + ", " + device.name +
+  return short_name(problem) + (problem.dtype == "f16" ? " in fp16, " : ", ") + device.name +
          (open.backend->keeps_time() ? ", by the device's clock" : ", by the host's clock: the device keeps none") +
          "; MB: bytes predicted; copies: between host and device while timed";
 }
@@ -228,7 +231,10 @@ int bench_ablate(const CommonOptions& common, const LayerBench& bench, const std
 
 }  // namespace
 
-int bench_layers(const CommonOptions& common, const LayerBench& bench) {
+int bench_layers(CommonOptions common, LayerBench bench) {
+  // What devices keep in f16 is a layer's type; how they compute stays theirs to choose.
+  bench.halves = common.precision == "fp16";
+  if (bench.halves) common.precision = "fp32";
   auto problems = problems_of(bench);
   if (!problems.ok()) return fail(problems.error());
   if (!bench.against.empty()) return bench_against(common, bench, *problems);

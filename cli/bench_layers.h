@@ -14,9 +14,10 @@ struct LayerBench {
   std::vector<std::string> convs, gemms, filters;
   bool ladder = false, ablate = false, crossover = false;
   int batches = 0;
+  bool halves = false;  // layers of f16 tensors
   LayerBenchOptions options;
 };
 
-int bench_layers(const CommonOptions& common, const LayerBench& bench);
+int bench_layers(CommonOptions common, LayerBench bench);
 
 }  // namespace sparkle::cli

@@ -12,7 +12,7 @@ void add_common(CLI::App& command, CommonOptions& o) {
   command.add_option("--device", o.device, "auto, cpu, reference, or FILE.json for planning only (auto means cpu)");
   command.add_option("--threads", o.threads, "CPU threads; 0: what affinity and cgroup quota allow")
       ->check(CLI::Range(0, 1024));
-  command.add_option("--precision", o.precision, "fp32");
+  command.add_option("--precision", o.precision, "fp32; bench of layers on a GPU: also fp16, their tensors stored in it");
   command.add_option("--algorithm", o.algorithm,
                      "force one where it can serve: gemm, gemm_f16, gemm_bf16, depthwise, direct, grouped, winograd2, "
                      "winograd4, winograd6, fft, matrix_f16, sums_f16");

@@ -33,7 +33,10 @@ Result<std::vector<Anchor>> anchors_to_tune(const TuneArguments& a, const Device
   }
   SPARKLE_TRY(problems, listed_problems({a.layers, {}, a.convs, {}, true}));
   std::vector<Anchor> anchors;
-  for (const NamedProblem& p : problems) anchors.push_back(anchor_of(p.name, p.problem));
+  for (const NamedProblem& p : problems) {
+    SPARKLE_CHECK(check_type(p.problem, device));
+    anchors.push_back(anchor_of(p.name, p.problem, device));
+  }
   return anchors;
 }
 

@@ -8,7 +8,7 @@
 calls, cudnn.benchmark on, inputs resident. Ways: f32 (TF32 off), tf32 (the matrix units with inputs rounded to 10 bits), f16
 (channels last, sums in f32). On a CPU PyTorch's own kernels are timed by the clock; that only tries the program. The file is
 rewritten after every layer, so that an end before the end loses nothing.
-`table` reads layers_*.json, matrix_*.json and model_*.json of `scripts/gpu` and prints times and quotients: above 1 Sparkle is
+`table` reads layers_*, matrix_*, half_* and model_*.json of `scripts/gpu` and prints times and quotients: above 1 Sparkle is
 faster. Whole networks of Sparkle count by the sum of their steps on the device, as events count the peer.
 """
 import argparse
@@ -217,11 +217,11 @@ def read_json(path):
 
 
 def our_times(folder):
-    """Name -> {what: ms} of layers_*.json (a list in fp32), matrix_*.json (matrix units allowed) and model_*.json."""
+    """Name -> {what: ms} of layers_* (fp32), matrix_* (matrix units allowed), half_* (stored in fp16) and model_*.json."""
     ours = {}
     for path in sorted(pathlib.Path(folder).glob("*.json")):
         what, _, rest = path.stem.partition("_")
-        if what not in ("layers", "matrix", "model"):
+        if what not in ("layers", "matrix", "half", "model"):
             continue
         data = read_json(path)
         if data is None:
@@ -242,23 +242,24 @@ def print_table(ours, peers):
     rows = {**(peers or {}).get("layers", {}), **(peers or {}).get("networks", {})}
     if peers:
         print(f"{peers.get('device')}; torch {peers.get('torch')}, CUDA {peers.get('cuda')}, cuDNN {peers.get('cudnn')}")
-    print("ms; ours: fp32, and with matrix units (inputs rounded to f16); quotients: the peer's time over ours, above 1 "
-          "Sparkle is faster")
-    heads = ("ours", "matrix", "f32", "tf32", "f16", "f32/ours")
-    print(f"{'layer':28s} {' '.join(f'{head:>9s}' for head in heads)} {'f16/matrix':>10s}")
+    print("ms; ours: fp32, with matrix units (inputs rounded to f16), and stored in fp16; quotients: the peer's time over "
+          "ours, above 1 Sparkle is faster")
+    heads = ("ours", "matrix", "half", "f32", "tf32", "f16", "f32/ours")
+    print(f"{'layer':28s} {' '.join(f'{head:>9s}' for head in heads)} {'f16/half':>10s}")
     shares = {"f32": [], "f16": []}
     number = lambda value: f"{value:9.4f}" if value else f"{'-':>9s}"
     for name in sorted(set(ours) | set(rows)):
         mine = ours.get(name, {})
         times = {way: rows.get(name, {}).get(way, {}).get("median_ms") for way in WAYS}
         plain, matrix = mine.get("layers"), mine.get("matrix")
+        half = mine.get("half") or matrix  # networks are not stored in fp16
         quotients = {}
-        for way, own in (("f32", plain), ("f16", matrix)):
+        for way, own in (("f32", plain), ("f16", half)):
             if own and times[way]:
                 quotients[way] = times[way] / own
                 shares[way].append(quotients[way])
         text = lambda way: f"{quotients[way]:9.3f}" if way in quotients else f"{'-':>9s}"
-        columns = [number(value) for value in (plain, matrix, *times.values())]
+        columns = [number(value) for value in (plain, matrix, mine.get("half"), *times.values())]
         print(f"{name:28.28s} {' '.join(columns)} {text('f32')} {text('f16'):>10s}")
     for way, values in shares.items():
         if values:

@@ -14,6 +14,7 @@
 #include "onnx/reader.h"
 #include "onnx/zoo.h"
 #include "run/layer_bench.h"
+#include "run/levels.h"
 #include "run/session.h"
 #include "run/stream_bench.h"
 #include "run/tune_layers.h"
@@ -280,6 +281,37 @@ TEST_F(VulkanNetworks, LayersAreTimedWithoutTransfers) {
   EXPECT_EQ(backend_->counters().submissions - before.submissions, 5u * (2 + 2 * 2));
 }
 
+TEST_F(VulkanNetworks, LayersAreTimedInTheTypeTheyAreStoredIn) {
+  ASSERT_TRUE(open_backend());
+  if (!backend_->device().unit("fma-f16")) GTEST_SKIP() << "the device does not store f16";
+  auto problem = parse_conv("ic8ih20oc16oh20kh3ph1");
+  ASSERT_TRUE(problem.ok());
+  problem->epilogue.bias = true, problem->epilogue.activation = Activation::relu;
+  LayerBenchOptions options;
+  options.rounds = 1, options.seconds_per_round = 1e-3;
+  const auto wide = measure_layer(*backend_, *problem, options);
+  problem->dtype = "f16";
+  const auto half = measure_layer(*backend_, *problem, options);
+  ASSERT_TRUE(wide.ok() && half.ok()) << (half.ok() ? "" : half.error().message);
+  EXPECT_TRUE(half->verified);
+  EXPECT_GT(half->largest_error, wide->largest_error);  // its own rounding
+  EXPECT_LE(half->largest_error, 0x1p-9);
+  EXPECT_EQ(2 * half->compulsory_bytes, wide->compulsory_bytes);
+
+  const auto ladder = ladder_of(*problem, backend_->device(), {});
+  ASSERT_TRUE(ladder.ok()) << ladder.error().message;
+  for (const Level& level : *ladder) {
+    if (!level.absent.empty()) continue;
+    const auto rung = measure_choice(*backend_, *problem, level.choice, options);
+    EXPECT_TRUE(rung.ok()) << level.name << ": " << rung.error().message;
+  }
+
+  // Where f32 would stand for it, it is refused.
+  EXPECT_EQ(measure_stream(*backend_, *problem, options, 2).error().reason, Reason::type_not_served);
+  const auto plain = make_reference_backend();
+  EXPECT_EQ(measure_layer(*plain, *problem, options).error().reason, Reason::type_not_served);
+}
+
 TEST_F(VulkanNetworks, BatchesWithWrongResultsAreRefused) {
   options_.faults.nothing = "gemm/naive";
   options_.try_first = false;
@@ -297,7 +329,7 @@ TEST_F(VulkanNetworks, BatchesWithWrongResultsAreRefused) {
   TuneOptions tuning;
   tuning.plan.algorithm = "gemm";
   tuning.rule.most_seconds = 3;
-  const auto tuned = tune_anchor(*backend_, anchor_of("", *problem), tuning, store);
+  const auto tuned = tune_anchor(*backend_, anchor_of("", *problem, backend_->device()), tuning, store);
   ASSERT_TRUE(tuned.ok()) << tuned.error().message;
   for (size_t i = 0; i < tuned->ways.size(); ++i)
     if (variant_of(tuned->ways[i].schedules[0]) == "naive") EXPECT_EQ(tuned->verdict.seconds[i], 0);

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "device/device_json.h"
-#include "families/gemm/kept_weights.h"
 
 namespace sparkle {
 
@@ -24,11 +23,8 @@ BenchRow row_of(const NamedProblem& layer, const LayerMeasurement& m) {
   row.median_ms = m.median_seconds * 1e3, row.min_ms = m.min_seconds * 1e3, row.p95_ms = m.p95_seconds * 1e3;
   row.predicted_ms = m.choice.cost.seconds * 1e3;
   row.nominal_flops = m.problem.nominal_flops(), row.executed_flops = m.executed_flops;
-  const ProblemOperands operands = operands_of(m.problem);
-  row.bytes = static_cast<double>(operands.output.bytes());
-  for (const TensorDesc& d : operands.inputs) row.bytes += static_cast<double>(d.bytes());
-  if (kept_weights(variant_of(m.choice.schedules[0])) != DType::f32)
-    row.bytes -= static_cast<double>(operands.inputs[1].bytes()) / 2;
+  row.dtype = m.problem.dtype;
+  row.bytes = m.compulsory_bytes;
   row.peak_flops_per_second = m.peak_flops_per_second;
   row.roof_ms = m.roof_seconds * 1e3, row.bound = m.roof_bound;
   row.workspace_bytes = m.workspace_bytes, row.max_error = m.largest_error;

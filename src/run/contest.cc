@@ -137,8 +137,8 @@ Result<Own> prepare_own(Backend& backend, const AnchorCall& call, const LayerBen
   if (check->possible()) {
     m.largest_error = check->error_of(output);
     m.verified = true;
-    SPARKLE_CHECK(
-        accept_error(m.largest_error, call.problem, "The kernel " + to_text(m.choice.schedules[0]), options, m.choice.error));
+    SPARKLE_CHECK(accept_error(m.largest_error, call.problem, "The kernel " + to_text(m.choice.schedules[0]), options,
+                               m.choice.error + check->rounding()));
   }
   return own;
 }
@@ -153,11 +153,13 @@ Result<ContestResult> measure(Backend& backend, const Problem& problem, const La
                               std::span<const std::unique_ptr<Peer>> peers) {
   // As Sparkle's own kernels run; threads that a peer starts from here on inherit it.
   const ScopedFlushDenormals flush;
+  if (problem.dtype != "f32")
+    return Error{Reason::type_not_served, "Other engines are measured in f32; '" + problem.dtype + "' has no contest."};
   ContestResult result;
   LayerMeasurement& m = result.ours;
   SPARKLE_TRY(choice, choose_layer(backend, problem, options));
   m.choice = std::move(choice);
-  const AnchorCall call = call_of(problem);
+  const AnchorCall call = call_of(problem, backend.device());
   std::unique_ptr<LayerCheck> check;
   SPARKLE_TRY(own, prepare_own(backend, call, options, check, m));
   const auto operand = [&](size_t i) { return reinterpret_cast<const float*>(own.layer->inputs()[i].bytes.get()); };
@@ -203,7 +205,7 @@ Result<ContestResult> measure(Backend& backend, const Problem& problem, const La
 
 Result<std::vector<WayMeasurement>> measure(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
                                             std::vector<Choice> ways) {
-  const AnchorCall call = call_of(problem);
+  const AnchorCall call = call_of(problem, backend.device());
   std::vector<WayMeasurement> result;
   std::vector<Own> owns;
   std::vector<Contestant> contestants;

@@ -19,7 +19,7 @@ Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, Choic
   LayerMeasurement m;
   m.problem = problem;
   m.choice = std::move(choice);
-  const AnchorCall call = call_of(problem);
+  const AnchorCall call = call_of(problem, backend.device());
   SPARKLE_TRY(layer, PreparedLayer::make(backend, call, m.choice, options));
   m.workspace_bytes = layer->workspace_bytes();
   SPARKLE_TRY(first, layer->run());
@@ -29,8 +29,8 @@ Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, Choic
     if (check.possible()) {
       m.largest_error = check.error_of(output);
       m.verified = true;
-      SPARKLE_CHECK(
-          accept_error(m.largest_error, problem, "The kernel " + to_text(m.choice.schedules[0]), options, m.choice.error));
+      SPARKLE_CHECK(accept_error(m.largest_error, problem, "The kernel " + to_text(m.choice.schedules[0]), options,
+                                 m.choice.error + check.rounding()));
     }
   }
   const std::string unit = peak_unit(m.choice, backend.device());
@@ -64,7 +64,7 @@ Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, Choic
 }  // namespace
 
 void find_roof(const Device& device, LayerMeasurement& m) {
-  const AnchorCall call = call_of(m.problem);
+  const AnchorCall call = call_of(m.problem, device);
   double counted = 0;
   for (const Footprint& f : m.choice.footprints) counted += f.executed_flops;
   m.executed_flops = std::min(executed_flops(m.problem), counted);
@@ -74,6 +74,7 @@ void find_roof(const Device& device, LayerMeasurement& m) {
   double bytes = static_cast<double>(call.output.bytes());
   for (const TensorDesc& d : call.inputs) bytes += static_cast<double>(d.bytes());
   if (kept_weights(variant_of(m.choice.schedules[0])) != DType::f32) bytes -= static_cast<double>(call.inputs[1].bytes()) / 2;
+  m.compulsory_bytes = bytes;
   const std::vector<double> traffic = bytes_per_level(device, bytes, bytes);
   for (size_t i = 0; i < traffic.size(); ++i) {
     const MemoryLevel& level = device.memory[i];
@@ -105,12 +106,12 @@ std::string peak_unit(const Choice& choice, const Device& device) {
 }
 
 Result<Choice> choose_layer(Backend& backend, const Problem& problem, const LayerBenchOptions& options) {
-  if (problem.dtype != "f32")
-    return Error{Reason::type_not_served, "The element type '" + problem.dtype + "' is not served yet; use f32."};
+  const Device& device = backend.device();
+  SPARKLE_CHECK(check_type(problem, device));
   SPARKLE_CHECK(check_forced(options.plan));
-  AnchorCall call = call_of(problem);
+  AnchorCall call = call_of(problem, device);
   if (!options.constant_weights) call.fit.reset();
-  return choose(call, backend.device(), options.plan);
+  return choose(call, device, options.plan);
 }
 
 Status accept_error(double error, const Problem& problem, const std::string& who, const LayerBenchOptions& options,

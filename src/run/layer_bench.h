@@ -15,6 +15,7 @@ struct LayerMeasurement {
   double executed_flops = 0;         // padding taps left out; what transforms save taken off
   double roof_seconds = 0;           // what the measured roofs allow: the slower of arithmetic and compulsory traffic
   std::string roof_bound;            // "compute" or the memory level
+  double compulsory_bytes = 0;       // operands and output, each once
   double largest_error = 0;          // relative to the largest output checked
   bool verified = false;
   int64_t workspace_bytes = 0;

@@ -163,7 +163,8 @@ Status add_gpu_levels(std::vector<Level>& levels, const AnchorCall& call, const 
 }  // namespace
 
 Result<std::vector<Level>> ladder_of(const Problem& problem, const Device& device, const PlanOptions& options) {
-  const AnchorCall call = call_of(problem);
+  SPARKLE_CHECK(check_type(problem, device));
+  const AnchorCall call = call_of(problem, device);
   std::vector<Level> levels;
   SPARKLE_CHECK(device.kind == DeviceKind::cpu ? add_cpu_levels(levels, problem, call, device, options)
                                                : add_gpu_levels(levels, call, device, options));
@@ -190,7 +191,8 @@ Result<std::vector<Level>> ladder_of(const Problem& problem, const Device& devic
 }
 
 Result<std::vector<Level>> ablation_of(const Problem& problem, const Device& device, const PlanOptions& options) {
-  const AnchorCall call = call_of(problem);
+  SPARKLE_CHECK(check_type(problem, device));
+  const AnchorCall call = call_of(problem, device);
   SPARKLE_TRY(gemm, gemm_of(call, device, options));
   const GemmSchedule* s = tiles_of(gemm);
   if (!s || variant_of(gemm.schedules[0]) == "plain")

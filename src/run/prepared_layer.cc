@@ -8,6 +8,8 @@
 
 #include "base/out_of_memory.h"
 #include "families/common.h"
+#include "families/element.h"
+#include "families/types.h"
 #include "graph/values.h"
 #include "run/constant_store.h"
 
@@ -20,18 +22,27 @@ Result<HostTensor> random_tensor(const TensorDesc& desc, std::mt19937_64& random
   // What the layout reaches: operands may be parts of larger tensors.
   SPARKLE_TRY(t, allocate_tensor(desc.dtype, {extent(desc.shape, desc.layout)}, "An operand"));
   std::normal_distribution<float> normal(0, static_cast<float>(scale));
-  for (int64_t i = 0; i < t.elements(); ++i) t.data<float>()[i] = normal(random);
+  for (int64_t i = 0; i < t.elements(); ++i) store_element(desc.dtype, normal(random), t.bytes.get() + i * size_of(desc.dtype));
   return t;
+}
+
+std::vector<float> as_floats(const TensorDesc& desc, const std::byte* bytes) {
+  std::vector<float> values(static_cast<size_t>(extent(desc.shape, desc.layout)));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(load_element(desc.dtype, bytes + i * static_cast<size_t>(size_of(desc.dtype))));
+  return values;
 }
 
 // Rounds weights to the types of 16 bits that those of the call fit exactly.
 void make_fit(HostTensor& weights, const WeightFit& fit) {
-  for (int64_t i = 0; i < weights.elements(); ++i) {
+  for (int64_t i = 0; weights.dtype == DType::f32 && i < weights.elements(); ++i) {
     float& w = weights.data<float>()[i];
     if (fit.bf16 == Fit::exact) w = bfloat16_to_float(float_to_bfloat16(w));
     if (fit.f16 == Fit::exact) w = half_to_float(float_to_half(w));
   }
 }
+
+bool is_half(const Problem& problem) { return problem.dtype == name_of(DType::f16); }
 
 // Of a buffer that holds what the layout reaches.
 int64_t bytes_of(const TensorDesc& desc) { return extent(desc.shape, desc.layout) * size_of(desc.dtype); }
@@ -66,6 +77,20 @@ uint32_t constant_operands(const AnchorCall& call, const StageUse& use, const La
 AnchorCall call_of(const Problem& problem) {
   const ProblemOperands operands = operands_of(problem);
   return {problem, operands.inputs, operands.output, WeightFit{Fit::rounded, Fit::rounded}};
+}
+
+AnchorCall call_of(const Problem& problem, const Device& device) {
+  AnchorCall call = call_of(problem);
+  if (!is_half(problem) || !keeps_halves(Family::gemm, device)) return call;
+  for (TensorDesc& operand : call.inputs) operand.dtype = DType::f16;
+  call.output.dtype = DType::f16;
+  return call;
+}
+
+Status check_type(const Problem& problem, const Device& device) {
+  if (problem.dtype == name_of(DType::f32) || (is_half(problem) && keeps_halves(Family::gemm, device))) return ok();
+  return Error{Reason::type_not_served,
+               "Layers of " + problem.dtype + " are not measured on " + device.name + ", which computes them in f32; use f32."};
 }
 
 Result<std::unique_ptr<PreparedLayer>> PreparedLayer::make(Backend& backend, const AnchorCall& call, const Choice& choice,
@@ -180,7 +205,9 @@ Result<const float*> PreparedLayer::output() {
   const CopyRegion region{slots_[static_cast<size_t>(output_slot_)], 0, staging_.get(), 0, bytes_of(call_.output)};
   SPARKLE_TRY(token, backend_.copy({&region, 1}, {}));
   SPARKLE_CHECK(backend_.wait(token));
-  return reinterpret_cast<const float*>(staging_->host());
+  if (call_.output.dtype == DType::f32) return reinterpret_cast<const float*>(staging_->host());
+  widened_ = as_floats(call_.output, staging_->host());
+  return widened_.data();
 }
 
 LayerCheck::LayerCheck(const AnchorCall& call, const std::vector<HostTensor>& values, uint64_t seed) {
@@ -211,16 +238,17 @@ LayerCheck::LayerCheck(const AnchorCall& call, const std::vector<HostTensor>& va
     auto& params = std::get<GemmParams>(slice.params);
     params.window.pad_begin[d] -= begin * problem.window.stride[d];
   }
-  expected_.resize(static_cast<size_t>(bytes_of(call.output)));
+  std::vector<std::byte> expected(static_cast<size_t>(bytes_of(call.output)));
   std::vector<TensorView> inputs;
   for (size_t i = 0; i < slice.inputs.size(); ++i) inputs.push_back({values[i].bytes.get(), slice.inputs[i]});
-  const TensorView output{expected_.data(), out};
+  const TensorView output{expected.data(), out};
   info(Family::gemm).reference(slice.params, inputs, {&output, 1});
+  expected_ = as_floats(call.output, expected.data());
   slice_ = out;
 }
 
 double LayerCheck::error_of(const float* y) const {
-  const auto* want = reinterpret_cast<const float*>(expected_.data());
+  const float* want = expected_.data();
   double largest = 0, error = 0;
   Dims at = Dims::filled(slice_.shape.size(), 0);
   for (int64_t i = 0; i < slice_.elements(); ++i) {

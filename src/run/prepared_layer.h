@@ -16,8 +16,12 @@ struct LayerBenchOptions {
   bool constant_weights = true;  // false: the second operand changes, so packing it is part of the work
 };
 
-// With constant weights that fit no type of 16 bits exactly, as random ones do.
+// With constant weights that fit no type of 16 bits exactly, as random ones do; all operands f32.
 AnchorCall call_of(const Problem& problem);
+// As the device takes it: operands of an f16 problem are f16 where it stores that.
+AnchorCall call_of(const Problem& problem, const Device& device);
+// Errors: type_not_served where the device would compute the layer in another type than it names.
+Status check_type(const Problem& problem, const Device& device);
 
 class PreparedLayer {
  public:
@@ -28,7 +32,7 @@ class PreparedLayer {
   Result<double> run();
   // The same work on another first operand and output, which stay the caller's; not waited for.
   Result<Token> submit(Buffer& x, Buffer& y, Token after);
-  // The output of the last run, in the layout of the call's output.
+  // The output of the last run as f32, in the layout of the call's output.
   Result<const float*> output();
   // Host values in the memory order of their layouts.
   const std::vector<HostTensor>& inputs() const { return inputs_; }
@@ -46,6 +50,7 @@ class PreparedLayer {
   std::unique_ptr<Program> program_;
   std::vector<Buffer*> slots_;
   std::shared_ptr<Buffer> staging_;
+  std::vector<float> widened_;  // an output of another type
   int input_slot_ = 0, output_slot_ = 0;
   int64_t workspace_bytes_ = 0;
 };
@@ -57,12 +62,14 @@ class LayerCheck {
   // False for transposed convolutions: the unit tests check them, their stages are ordinary convolutions.
   bool possible() const { return possible_; }
   // Largest difference relative to the largest output of the slice; NaN where `y` has one. `y` is laid out like the call's
-  // output.
+  // output, in f32.
   double error_of(const float* y) const;
+  // What rounding to the output's type may add to that.
+  double rounding() const { return slice_.dtype == DType::f16 ? 0x1p-10 : 0; }
 
  private:
   TensorDesc slice_;
-  std::vector<std::byte> expected_;
+  std::vector<float> expected_;
   bool possible_ = false;
 };
 

@@ -152,6 +152,8 @@ Result<StreamMeasurement> measure(Backend& backend, const Problem& problem, cons
   StreamMeasurement m;
   m.problem = problem, m.batches = batches;
   const AnchorCall call = call_of(problem);
+  if (problem.dtype != "f32")
+    return Error{Reason::type_not_served, "Batches are measured in f32; '" + problem.dtype + "' is not served there."};
   if (problem.kind == ProblemKind::conv_transpose)
     return Error{Reason::operator_not_served, "Batches of transposed convolutions are not measured: they cannot be verified."};
   SPARKLE_TRY(choice, choose_layer(backend, problem, options));

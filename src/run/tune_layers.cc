@@ -65,7 +65,7 @@ class LayerClock final : public TuneClock {
     (void)seconds;
     SPARKLE_TRY(output, layer.output());
     const Problem& problem = anchor_.call.problem;
-    if (accept_error(check_->error_of(output), problem, "", options_, way.error).ok()) return ok();
+    if (accept_error(check_->error_of(output), problem, "", options_, way.error + check_->rounding()).ok()) return ok();
     return Error{Reason::failed_probe,
                  "The kernel " + to_text(way.schedules[0]) + " computes " + short_name(problem) + " wrongly."};
   }
@@ -111,8 +111,8 @@ Result<TuneResult> tuned(Backend& backend, const Anchor& anchor, const TuneOptio
 
 std::string_view name_of(TuneState state) { return kStates[static_cast<size_t>(state)]; }
 
-Anchor anchor_of(const std::string& name, const Problem& problem) {
-  return {name.empty() ? short_name(problem) : name, call_of(problem), 1, true};
+Anchor anchor_of(const std::string& name, const Problem& problem, const Device& device) {
+  return {name.empty() ? short_name(problem) : name, call_of(problem, device), 1, true};
 }
 
 Result<TuneResult> tune_anchor(Backend& backend, const Anchor& anchor, const TuneOptions& options, TuningStore& store) {

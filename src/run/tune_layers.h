@@ -34,7 +34,7 @@ struct TuneResult {
 };
 
 // A layer of a list as an anchor.
-Anchor anchor_of(const std::string& name, const Problem& problem);
+Anchor anchor_of(const std::string& name, const Problem& problem, const Device& device);
 
 // One call; `store` gets its choice where one was made. A call whose time is used up before the rule
 // can say anything is no_time.
