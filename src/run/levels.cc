@@ -145,16 +145,19 @@ Status add_cpu_levels(std::vector<Level>& levels, const Problem& problem, const 
   return ok();
 }
 
+constexpr std::string_view kMatrix = "matrix_f16";  // the algorithm of the variants for matrix units
+
 // Rungs of a GPU: the gemm family's variants for it, in the order of their table.
 Status add_gpu_levels(std::vector<Level>& levels, const AnchorCall& call, const Device& device, const PlanOptions& options) {
   for (const Variant& variant : info(Family::gemm).variants) {
-    if (variant.device != device.kind || variant.unit != UnitKind::vector_fma) continue;
+    if (variant.device != device.kind || variant.unit == UnitKind::dot_product) continue;
+    const bool matrix = variant.unit == UnitKind::matrix;
     PlanOptions forced = options;
-    forced.algorithm = "gemm", forced.variant = variant.name;
+    forced.algorithm = matrix ? kMatrix : "gemm", forced.variant = variant.name;
     Level level{std::string(variant.name), std::string(variant.note), false, {}, ""};
     auto choice = choose(call, device, forced);
     if (choice.ok() && !choice->without_kernel) level.choice = std::move(*choice);
-    else level.absent = "its shape, type or layout is not this variant's";
+    else level.absent = matrix ? "no matrix unit of this device serves it" : "its shape, type or layout is not this variant's";
     levels.push_back(std::move(level));
   }
   return ok();
@@ -169,7 +172,7 @@ Result<std::vector<Level>> ladder_of(const Problem& problem, const Device& devic
   SPARKLE_CHECK(device.kind == DeviceKind::cpu ? add_cpu_levels(levels, problem, call, device, options)
                                                : add_gpu_levels(levels, call, device, options));
   for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.name == "gemm") continue;
+    if (algorithm.name == "gemm" || (algorithm.name == kMatrix && device.kind == DeviceKind::vulkan)) continue;
     Level level{std::string(algorithm.name), std::string(algorithm.note), false, {}, ""};
     if (const Reason reason = algorithm.applies(call); reason != Reason::none) {
       level.absent = sentence_of(reason);

@@ -43,7 +43,8 @@ TEST(Levels, OfAGpuAreItsVariants) {
   ASSERT_TRUE(problem.ok());
   const auto levels = ladder_of(*problem, *device, PlanOptions{});
   ASSERT_TRUE(levels.ok()) << levels.error().message;
-  for (const char* name : {"naive", "groups", "halo", "fours", "several", "implicit", "winograd2", "winograd4", "matrix_f16"}) {
+  for (const char* name :
+       {"naive", "groups", "halo", "fours", "several", "implicit", "cooperative", "winograd2", "winograd4"}) {
     const auto at = std::find_if(levels->begin(), levels->end(), [&](const Level& l) { return l.name == name; });
     ASSERT_NE(at, levels->end()) << name;
     EXPECT_EQ(at->absent, "") << name;
