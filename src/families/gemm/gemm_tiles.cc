@@ -58,11 +58,13 @@ bool fits(const TileSchedule& s, const Device& device, int load = 4) {
   const TileNeeds needs = tile_needs(s);
   const DeviceLimits& limits = device.limits;
   const int groups = std::max(1, divided(kThreadsInFlight, needs.threads));
+  const int registers = limits.registers_per_thread > 0 ? limits.registers_per_thread : kUnknownRegisters;
+  // Where there are few, compilers work addresses out again instead of keeping them.
+  const int needed = needs.registers - std::max(0, kAddresses - registers / 2);
   return (s.m + s.n) * s.k * 4 / load <= kMostFetched * needs.threads &&
          (limits.max_threads_per_group == 0 || needs.threads <= limits.max_threads_per_group) &&
          (limits.shared_bytes_per_group == 0 || needs.shared_bytes <= limits.shared_bytes_per_group) &&
-         needs.shared_bytes * groups <= shared_bytes(device) &&
-         needs.registers <= (limits.registers_per_thread > 0 ? limits.registers_per_thread : kUnknownRegisters);
+         needs.shared_bytes * groups <= shared_bytes(device) && needed <= registers;
 }
 
 // Sizes that subgroups may be demanded in, the unit's own width first: it issues one instruction per step, and RDNA3 pairs

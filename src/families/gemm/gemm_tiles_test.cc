@@ -65,6 +65,15 @@ TEST(GemmTiles, KeepWithinTheLimits) {
       }
 }
 
+// Half the registers leave tiles whose sums take a sixth of them: a device is not sent to kernels without shared memory.
+TEST(GemmTiles, FewRegistersTakeSmallParts) {
+  Device d = gpu();
+  d.limits.registers_per_thread = 128;
+  const auto found = tiles(layer(64, 56, 64), "implicit", d);
+  ASSERT_FALSE(found.empty());
+  for (const TileSchedule& s : found) EXPECT_LE(s.thread_m * s.thread_n, 16);
+}
+
 TEST(GemmTiles, SubgroupsAreThoseOfTheDevice) {
   std::set<int> sizes;
   for (const TileSchedule& s : tiles(layer(64, 56, 64), "implicit", gpu())) sizes.insert(s.subgroup);
