@@ -3,10 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "device/device_json.h"
 #include "device/estimate.h"
@@ -15,6 +12,7 @@
 #include "onnx/zoo.h"
 #include "plan/choose.h"
 #include "plan/plan_testing.h"
+#include "stored_text.h"
 
 namespace sparkle {
 namespace {
@@ -241,18 +239,6 @@ Result<Plan> plan_of(const std::string& network_name, const std::string& device_
   return make_plan(cached_network(network_name), device, options);
 }
 
-// The first line in which two texts differ, both forms.
-std::string first_difference(const std::string& want, const std::string& have) {
-  std::istringstream a(want), b(have);
-  std::string x, y;
-  for (int line = 1;; ++line) {
-    const bool more_a = static_cast<bool>(std::getline(a, x)), more_b = static_cast<bool>(std::getline(b, y));
-    if (!more_a && !more_b) return "no difference";
-    if (more_a && more_b && x == y) continue;
-    return "line " + std::to_string(line) + "\n  stored: " + (more_a ? x : "(end)") + "\n  now:    " + (more_b ? y : "(end)");
-  }
-}
-
 std::vector<const char*> all_names() {
   std::vector<const char*> names(std::begin(kNetworks), std::end(kNetworks));
   names.insert(names.end(), std::begin(kOperators), std::end(kOperators));
@@ -274,24 +260,10 @@ std::vector<Golden> all_plans() {
 }
 
 TEST(GoldenPlans, AreWhatIsStored) {
-  const bool update = std::getenv("SPARKLE_UPDATE_GOLDEN_PLANS") != nullptr;
   for (const auto& [name, device] : all_plans()) {
-    const std::string file = kFolder + name + "." + device + ".txt";
-    SCOPED_TRACE(file);
     const auto plan = plan_of(name, device);
-    ASSERT_TRUE(plan.ok()) << plan.error().message;
-    const std::string now = golden_text(*plan);
-    EXPECT_LT(now.size(), 60000u);
-    if (update) {
-      std::ofstream(file) << now;
-      continue;
-    }
-    std::ifstream stored(file);
-    ASSERT_TRUE(stored) << "is missing; scripts/update_golden_plans writes it";
-    std::ostringstream text;
-    text << stored.rdbuf();
-    EXPECT_EQ(text.str() == now, true) << first_difference(text.str(), now)
-                                       << "\nIf the change is meant: scripts/update_golden_plans, and look at the diff.";
+    ASSERT_TRUE(plan.ok()) << name << " on " << device << ": " << plan.error().message;
+    testing::expect_stored(kFolder + name + "." + device + ".txt", golden_text(*plan));
   }
 }
 

@@ -3,10 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "backends/vulkan/sources.h"
 #include "device/device_json.h"
@@ -15,6 +12,7 @@
 #include "onnx/zoo.h"
 #include "plan/choose.h"
 #include "plan/plan_testing.h"
+#include "stored_text.h"
 
 namespace sparkle {
 namespace {
@@ -97,17 +95,6 @@ Result<std::string> kernels_of(const Graph& graph, const Network& network, const
   return text;
 }
 
-std::string first_difference(const std::string& want, const std::string& have) {
-  std::istringstream a(want), b(have);
-  std::string x, y;
-  for (int line = 1;; ++line) {
-    const bool more_a = static_cast<bool>(std::getline(a, x)), more_b = static_cast<bool>(std::getline(b, y));
-    if (!more_a && !more_b) return "no difference";
-    if (more_a && more_b && x == y) continue;
-    return "line " + std::to_string(line) + "\n  stored: " + (more_a ? x : "(end)") + "\n  now:    " + (more_b ? y : "(end)");
-  }
-}
-
 TEST(GoldenSources, AreWhatIsStored) {
   std::map<std::string, std::string> texts;
   std::map<std::string, std::map<std::string, std::string>> programs;
@@ -125,18 +112,7 @@ TEST(GoldenSources, AreWhatIsStored) {
     std::string now = "kernels for " + testing::device_named(name).name + "\n" + texts[name];
     for (const auto& [shader, program] : programs[name]) now += "\n== " + shader + "\n" + program;
     const std::string file = SPARKLE_SOURCE_DIR "/tests/golden_sources/" + std::string(name) + ".txt";
-    SCOPED_TRACE(file);
-    EXPECT_LT(now.size(), 60000u);
-    if (std::getenv("SPARKLE_UPDATE_GOLDEN_PLANS")) {
-      std::ofstream(file) << now;
-      continue;
-    }
-    std::ifstream stored(file);
-    ASSERT_TRUE(stored) << "is missing; scripts/update_golden_plans writes it";
-    std::ostringstream text;
-    text << stored.rdbuf();
-    EXPECT_EQ(text.str() == now, true) << first_difference(text.str(), now)
-                                       << "\nIf the change is meant: scripts/update_golden_plans, and look at the diff.";
+    testing::expect_stored(file, now);
   }
 }
 

@@ -1,19 +1,12 @@
 #include "backends/vulkan/fft_tables.h"
 
-#include <cmath>
 #include <complex>
 #include <cstring>
-#include <numbers>
 
 namespace sparkle::vulkan {
 namespace {
 
 using Complex = std::complex<double>;
-
-Complex root(int64_t j, int64_t points) {
-  const double angle = -2 * std::numbers::pi * static_cast<double>(j % points) / static_cast<double>(points);
-  return {std::cos(angle), std::sin(angle)};
-}
 
 // Where the passes leave frequency k: first all k with the same rest, then by quotient.
 std::vector<int32_t> places_of(int64_t points) {
@@ -35,7 +28,7 @@ std::vector<int32_t> places_of(int64_t points) {
 class Line {
  public:
   explicit Line(int64_t points) : points_(points), radices_(fft_radices(points, kFftGpuRegisters)) {
-    for (int64_t j = 0; j < points; ++j) roots_.push_back(root(j, points));
+    for (int64_t j = 0; j < points; ++j) roots_.push_back(fft_root(j, points));
   }
   void run(Complex* x, int64_t pitch) const {
     int64_t block = points_;
@@ -135,7 +128,7 @@ std::vector<float> fft_roots(const FftCut& c) {
   std::vector<float> roots;
   for (const int64_t points : {c.columns, c.rows})
     for (int64_t j = 0; j < points; ++j) {
-      const Complex w = root(j, points);
+      const Complex w = fft_root(j, points);
       roots.push_back(static_cast<float>(w.real())), roots.push_back(static_cast<float>(w.imag()));
     }
   return roots;

@@ -2,6 +2,8 @@
 #include "families/fft/fft_axis.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 
 namespace sparkle {
 namespace {
@@ -98,6 +100,11 @@ std::vector<int> fft_radices(int64_t points, int registers) {
   for (const int p : {5, 3})
     while (points % p == 0) radices.push_back(p), points /= p;
   return radices;
+}
+
+std::complex<double> fft_root(int64_t j, int64_t points) {
+  const double angle = -2 * std::numbers::pi * static_cast<double>(j % points) / static_cast<double>(points);
+  return {std::cos(angle), std::sin(angle)};
 }
 
 }  // namespace sparkle

@@ -2,6 +2,7 @@
 // of fewer points outputs come out right as long as only padding falls on other inputs' places.
 #pragma once
 
+#include <complex>
 #include <cstdint>
 #include <vector>
 
@@ -40,5 +41,8 @@ std::vector<int64_t> fft_sizes(int64_t least, int64_t count);
 // Factors of a transform in the order in which its passes take them, 8 the largest, or 4 with fewer than 32 registers. Empty
 // for one point.
 std::vector<int> fft_radices(int64_t points, int registers);
+
+// exp(-2 pi i j / points), the factors of transforms.
+std::complex<double> fft_root(int64_t j, int64_t points);
 
 }  // namespace sparkle

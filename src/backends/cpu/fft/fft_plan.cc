@@ -1,6 +1,4 @@
 // Passes and factors of a transform, and transforms of filters, which are made once and in double precision.
-#include <cmath>
-#include <numbers>
 
 #include "backends/cpu/fft/fft_filters.h"
 #include "backends/cpu/fft/fft_lines.h"
@@ -10,11 +8,6 @@ namespace sparkle::cpu {
 namespace {
 
 using Complex = std::complex<double>;
-
-Complex root(int64_t j, int64_t n) {
-  const double angle = -2 * std::numbers::pi * static_cast<double>(j % n) / static_cast<double>(n);
-  return {std::cos(angle), std::sin(angle)};
-}
 
 // Where the passes from `level` on leave frequency k of a block: first all k with the same rest, then by quotient.
 int64_t place_of(const FftPlan& plan, int64_t k) {
@@ -37,7 +30,7 @@ FftPlan fft_plan(int64_t points, int registers) {
     plan.passes.push_back({radix, step, static_cast<int64_t>(plan.twiddles.size())});
     for (int64_t j = 1; j < step; ++j)
       for (int q = 1; q < radix; ++q) {
-        const Complex w = root(j * q, block);
+        const Complex w = fft_root(j * q, block);
         plan.twiddles.push_back(static_cast<float>(w.real()));
         plan.twiddles.push_back(static_cast<float>(w.imag()));
       }
@@ -49,7 +42,7 @@ FftPlan fft_plan(int64_t points, int registers) {
 }
 
 DoubleTransform::DoubleTransform(int64_t points) : points_(points), roots_(static_cast<size_t>(points)) {
-  for (int64_t j = 0; j < points; ++j) roots_[static_cast<size_t>(j)] = root(j, points);
+  for (int64_t j = 0; j < points; ++j) roots_[static_cast<size_t>(j)] = fft_root(j, points);
 }
 
 void DoubleTransform::run(const Complex* from, int64_t pitch, Complex* to) const { part(from, pitch, to, points_); }
