@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Test directories on a Vulkan device: tests/vulkan_conformance.py SPARKLE [--write] FOLDER...
+"""Test directories on a Vulkan device: tests/vulkan_conformance.py SPARKLE [--write [--add]] FOLDER...
 
 Every directory with vectors below the folders runs as `sparkle verify --device vulkan --fallback forbid` does it. What is
 not computed there must stand in tests/vulkan_refusals.tsv with the words of its refusal; a wrong value, a refusal that is not
-listed, a listed one that says something else and a listed one that passes are failures. --write makes the list anew; wrong
-values never get into it. Ends with 'N passed, N failed, N skipped'.
+listed, a listed one that says something else and a listed one that passes are failures. --write takes what passes out of the
+list and puts the words of today into it; a directory that is not listed stays a failure, since it may have passed yesterday,
+unless --add says that it is a new one. Wrong values never get into the list. Ends with 'N passed, N failed, N skipped'.
 """
 
 import concurrent.futures
@@ -38,15 +39,14 @@ def directories(folders):
 
 
 def verify(sparkle, chunk):
-    """Verdicts by directory; a process that dies fails the directories it did not come to."""
+    """Verdicts by directory; a process that dies fails the directories that it said nothing of."""
     command = [sparkle, "verify", "--device", "vulkan", "--fallback", "forbid", *map(str, chunk)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = re.findall(r"^(PASS|FAIL|SKIP)  (\S+) +(.*)$", done.stdout, re.M)
-    verdicts = [(verdict, detail) for verdict, _, detail in lines]
-    missing = len(chunk) - len(verdicts)
+    verdicts = {name: (verdict, detail) for verdict, name, detail in lines}
     said = done.stderr.strip().splitlines()[-1:] or [""]
-    verdicts += [("FAIL", f"the command ended with status {done.returncode} before it: {said[0]}")] * missing
-    return list(zip(chunk, verdicts))
+    silent = ("FAIL", f"the command ended with status {done.returncode} and said nothing of it: {said[0]}")
+    return [(directory, verdicts.get(directory.name, silent)) for directory in chunk]
 
 
 def read_list():
@@ -63,40 +63,51 @@ def disputed():
     return {line.split("\t")[0]: line.split("\t")[1] for line in text.splitlines() if "\t" in line}
 
 
+def judged(results, expected, write, add):
+    """Failures as lines, the refusals that the list is to have, and how many directories passed and were skipped."""
+    failures, refusals, passed, skipped = [], {}, 0, 0
+    for directory, (verdict, detail) in results:
+        name = directory.name
+        words = None if verdict == "PASS" else words_of(detail)
+        if verdict == "PASS" and (write or name not in expected):
+            passed += 1
+        elif verdict == "PASS":
+            refusals[name] = expected[name]
+            failures.append(f"{name} passes, but stands in {LIST.name}; --write takes it out")
+        elif words and (expected.get(name) == words or (write and (add or name in expected))):
+            refusals[name] = words
+            skipped += 1
+        else:
+            if name in expected:
+                refusals[name] = expected[name]
+            missing = bool(words) and name not in expected
+            failures.append(f"{name}: {detail}" + ("; it is not listed: if it never passed, --write --add" * missing))
+    return failures, refusals, passed, skipped
+
+
 def main():
-    arguments = sys.argv[1:]
-    write = "--write" in arguments
-    arguments = [a for a in arguments if a != "--write"]
-    if len(arguments) < 2:
-        sys.exit("usage: tests/vulkan_conformance.py SPARKLE [--write] FOLDER...")
+    options = {"--write", "--add"}
+    write, add = "--write" in sys.argv, "--add" in sys.argv
+    arguments = [a for a in sys.argv[1:] if a not in options]
+    if len(arguments) < 2 or (add and not write):
+        sys.exit("usage: tests/vulkan_conformance.py SPARKLE [--write [--add]] FOLDER...")
     sparkle, folders = arguments[0], arguments[1:]
     against_specification = disputed()
     chosen = [d for d in directories(folders) if d.name not in against_specification]
+    names = [d.name for d in chosen]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    if twice:
+        sys.exit(f"Two directories have the name {twice[0]}, and the list goes by names; rename one.")
     chunks = [chosen[i : i + CHUNK] for i in range(0, len(chosen), CHUNK)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = [row for rows in pool.map(lambda chunk: verify(sparkle, chunk), chunks) for row in rows]
 
     expected = read_list()
-    refusals, passed, failed, skipped = {}, 0, 0, 0
-    for directory, (verdict, detail) in results:
-        name = directory.name
-        words = None if verdict == "PASS" else words_of(detail)
-        if words:
-            refusals[name] = words
-        if verdict == "PASS" and name not in expected:
-            passed += 1
-        elif verdict == "PASS":
-            failed += not write
-            passed += write
-            if not write:
-                print(f"FAIL  {name} passes, but stands in {LIST.name}; take it out")
-        elif words and (write or expected.get(name) == words):
-            skipped += 1
-        else:
-            failed += 1
-            print(f"FAIL  {name}: {detail}")
+    failures, refusals, passed, skipped = judged(results, expected, write, add)
+    for line in failures:
+        print(f"FAIL  {line}")
     if write:
-        rows = {**{n: w for n, w in expected.items() if n not in {d.name for d in chosen}}, **refusals}
+        rows = {**{n: w for n, w in expected.items() if n not in set(names)}, **refusals}
         head = "# What the Vulkan backend refuses: test directory, TAB, words; tests/vulkan_conformance.py --write.\n"
         LIST.write_text(head + "".join(f"{n}\t{rows[n]}\n" for n in sorted(rows)), encoding="utf-8")
     counts = {}
@@ -104,8 +115,8 @@ def main():
         counts[words] = counts.get(words, 0) + 1
     for words, count in sorted(counts.items(), key=lambda item: -item[1])[:12]:
         print(f"{count:5} refused: {words}")
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    sys.exit(failed > 0)
+    print(f"{passed} passed, {len(failures)} failed, {skipped} skipped")
+    sys.exit(len(failures) > 0)
 
 
 if __name__ == "__main__":

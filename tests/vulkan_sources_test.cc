@@ -6,6 +6,7 @@
 #include <map>
 
 #include "backends/vulkan/sources.h"
+#include "backends/vulkan/trial.h"
 #include "device/device_json.h"
 #include "families/gemm/gemm_tiles.h"
 #include "onnx/reader.h"
@@ -77,6 +78,7 @@ Result<std::string> kernels_of(const Graph& graph, const Network& network, const
     uint32_t constants = 0;
     for (size_t i = 0; i < step.inputs.size() && i < 32; ++i)
       if (plan.tensors[static_cast<size_t>(step.inputs[i])].kind == PlaceKind::constant) constants |= 1u << i;
+    EXPECT_FALSE(vulkan::stages_of(vulkan::trial_of(step.stage, step.schedule)).empty()) << step.name << " has no trial";
     SPARKLE_TRY(sources, vulkan::sources_of(step.stage, step.schedule, device, constants));
     for (const vulkan::KernelSource& source : sources) {
       const std::string text = block_of(source, step.schedule);

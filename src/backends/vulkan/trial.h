@@ -22,7 +22,7 @@ struct Trial {
 };
 Trial trial_of(const Stage& stage, const Schedule& schedule);
 
-// Stages to try; none for kinds and element types that are not tried (trial_test.cc has a trial for each variant).
+// Stages to try; none for a step without a kernel, and for kinds and element types that no kernel serves.
 std::vector<Stage> stages_of(const Trial& trial);
 
 // Runs the trial's stages on the device. Errors: failed_probe saying what was wrong, or what the driver says.

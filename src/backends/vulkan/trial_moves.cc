@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backends/vulkan/trial_elements.h"
+
 namespace sparkle::vulkan {
 namespace {
 
@@ -132,6 +134,8 @@ double trial_value(const Stage& stage, size_t operand, std::mt19937& random) {
     return static_cast<double>(least + static_cast<int64_t>(random() % static_cast<uint32_t>(most - least + 1)));
   };
   const DType type = stage.inputs[operand].dtype;
+  if (stage.family() == Family::pointwise) return pointwise_value(stage, operand, random);
+  if (stage.family() == Family::quantize) return quantize_value(stage, operand, random);
   if (stage.family() == Family::gather && operand == 1) return between(-kPicked, kPicked - 1);
   if (stage.family() == Family::attention && type == DType::i64) return between(1, stage.inputs[1].shape[1]);
   if (type == DType::boolean) return between(0, 1);
