@@ -302,6 +302,9 @@ bool served(std::span<const uint32_t> words, const vulkan::Features& f) {
       case 4433:
         if (!f.f16) return false;
         break;
+      case 10:
+        if (!f.f64) return false;
+        break;
       case 11:
         if (!f.i64) return false;
         break;

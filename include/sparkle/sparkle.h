@@ -287,8 +287,8 @@ typedef struct sparkle_vulkan_options {
   /* The VkDeviceCreateInfo that the device was made with, its chain included; read during the call. Its features must include
    * bufferDeviceAddress, timelineSemaphore, scalarBlockLayout, synchronization2 and maintenance4; no extension is needed. Used
    * where they are on: shaderFloat16 with storageBuffer16BitAccess, shaderInt8 with storageBuffer8BitAccess, shaderInt16,
-   * shaderInt64, shaderIntegerDotProduct, subgroupSizeControl with computeFullSubgroups, VK_KHR_cooperative_matrix with
-   * cooperativeMatrix and vulkanMemoryModel. */
+   * shaderInt64, shaderFloat64, shaderIntegerDotProduct, subgroupSizeControl with computeFullSubgroups,
+   * VK_KHR_cooperative_matrix with cooperativeMatrix and vulkanMemoryModel. */
   const void* device_create_info;
   /* Called before and after each submission to the queue, from any thread. NULL: the caller sees to it that nothing else uses
    * the queue during a call of Sparkle's on this device. */

@@ -17,15 +17,15 @@ constexpr std::array<std::string_view, 2> kVulkanHalfUnits = {"coopmat-f16", "fm
 constexpr std::array<std::string_view, 4> kIntegerUnits = {"avx512-vnni", "avx-vnni", "avx2-int16", "neon-dot"};
 constexpr std::array<std::string_view, 1> kVulkanIntegerUnits = {"dot-i8"};
 
-// What tells that kernels may read and write bytes.
-constexpr std::array<std::string_view, 1> kByteUnits = {"alu-i8"};
+// What tells that kernels may read and write bytes, and that they may compute in double precision.
+constexpr std::array<std::string_view, 2> kVulkanTypeUnits = {"alu-i8", "alu-f64"};
 
 bool has_kernels(const Device& device, const MathUnit& unit) {
   const auto listed = [&](const auto& list) { return std::find(list.begin(), list.end(), unit.name) != list.end(); };
   switch (device.kind) {
     case DeviceKind::cpu: return listed(kServedUnits) || listed(kIntegerUnits);
     case DeviceKind::vulkan:
-      return listed(kVulkanUnits) || listed(kVulkanIntegerUnits) || listed(kByteUnits) ||
+      return listed(kVulkanUnits) || listed(kVulkanIntegerUnits) || listed(kVulkanTypeUnits) ||
              std::any_of(kVulkanHalfUnits.begin(), kVulkanHalfUnits.end(),
                          [&](std::string_view name) { return unit.name.starts_with(name); });
     case DeviceKind::cuda: return false;

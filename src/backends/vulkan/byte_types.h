@@ -16,6 +16,10 @@ inline std::optional<uint32_t> byte_type(DType type) {
     case DType::u16: return 3;
     case DType::i16: return 4;
     case DType::i32: return 5;
+    case DType::i4: return 6;
+    case DType::u4: return 7;
+    case DType::i2: return 8;
+    case DType::u2: return 9;
     default: return std::nullopt;
   }
 }

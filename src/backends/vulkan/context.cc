@@ -81,6 +81,7 @@ Status Context::open_device() {
   const Features& f = p.features;
   f10.features.shaderInt16 = f.i16;
   f10.features.shaderInt64 = f.i64;
+  f10.features.shaderFloat64 = f.f64;
   f11.storageBuffer16BitAccess = f.f16;
   f12.shaderFloat16 = f.f16;
   f12.shaderInt8 = f12.storageBuffer8BitAccess = f.i8;

@@ -187,6 +187,7 @@ void describe(PhysicalDevice& device, VkInstance instance, const VkDeviceCreateI
   f.i8 = f12.shaderInt8 && f12.storageBuffer8BitAccess;
   f.i16 = features.features.shaderInt16;
   f.i64 = features.features.shaderInt64;
+  f.f64 = features.features.shaderFloat64;
   f.dot = f13.shaderIntegerDotProduct && v13.integerDotProduct4x8BitPackedSignedAccelerated;
   f.subgroup_size = f13.subgroupSizeControl && f13.computeFullSubgroups &&
                     (v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0;
@@ -243,6 +244,7 @@ void describe(PhysicalDevice& device, VkInstance instance, const VkDeviceCreateI
   d.units.push_back(vector_unit("fma-f32", DType::f32, lanes, 1));
   if (f.f16) d.units.push_back(vector_unit("fma-f16", DType::f16, lanes, 2));
   if (f.i8) d.units.push_back(vector_unit("alu-i8", DType::i8, lanes, 1));  // kernels may read and write bytes
+  if (f.f64) d.units.push_back(vector_unit("alu-f64", DType::f64, lanes, 1));  // kernels may compute in it
   if (f.dot) {
     MathUnit unit = vector_unit("dot-i8", DType::i8, lanes, 4);
     unit.kind = UnitKind::dot_product;

@@ -48,6 +48,7 @@ void keep_enabled(const VkDeviceCreateInfo& made_with, VkPhysicalDeviceFeatures2
     ten = &f->features;
   features.features.shaderInt16 &= ten && ten->shaderInt16;
   features.features.shaderInt64 &= ten && ten->shaderInt64;
+  features.features.shaderFloat64 &= ten && ten->shaderFloat64;
 
   constexpr auto k11 = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
   constexpr auto k12 = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;

@@ -17,6 +17,7 @@ struct Features {
   bool i8 = false;   // 8-bit integers and their storage
   bool i16 = false;
   bool i64 = false;
+  bool f64 = false;                 // arithmetic in double precision
   bool dot = false;                 // integer dot products that the hardware speeds up
   bool subgroup_size = false;       // the size of subgroups may be demanded
   bool cooperative = false;         // VK_KHR_cooperative_matrix

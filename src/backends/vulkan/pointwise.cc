@@ -78,7 +78,8 @@ Result<VulkanKernelPtr> make_pointwise(const Stage& stage, const Schedule& sched
   std::vector<DType> types;
   for (const TensorDesc& d : stage.inputs) types.push_back(d.dtype);
   const Features& features = shop.context->features();
-  SPARKLE_TRY(text, pointwise_text(params, types, stage.outputs[0].dtype, {features.keeps_nan, features.exact_f16}));
+  const FloatPromises promises{features.keeps_nan, features.exact_f16, features.f64};
+  SPARKLE_TRY(text, pointwise_text(params, types, stage.outputs[0].dtype, promises));
 
   const std::vector<Axis> axes = merged_axes(stage);
   for (const auto* list : {&stage.inputs, &stage.outputs})

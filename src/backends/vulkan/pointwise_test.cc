@@ -3,6 +3,7 @@
 #include "backends/vulkan/glsl_compiler.h"
 #include "backends/vulkan/pointwise_text.h"
 #include "backends/vulkan/vulkan_testing.h"
+#include "families/pointwise/gpu_doubles.h"
 #include "families/types.h"
 
 namespace sparkle::vulkan {
@@ -78,8 +79,10 @@ TEST(VulkanPointwise, RandomShapesMatchTheReference) {
   EXPECT_LE(backend->counters().pipelines - before, 8u) << "a new shape has built a pipeline";
 }
 
-TEST(VulkanPointwise, EveryOperationMatchesItsDefinition) {
+// Every operation on values where functions turn, among others.
+void check_operations(DType type) {
   SPARKLE_NEEDS_VULKAN(backend);
+  const bool twice = type == DType::f64;
   std::vector<double> points{0,
                              -0.0,
                              1,
@@ -133,7 +136,7 @@ TEST(VulkanPointwise, EveryOperationMatchesItsDefinition) {
                              std::numeric_limits<double>::quiet_NaN()};
   for (int k = 0; k <= static_cast<int>(PointwiseOp::mish); ++k) {
     const auto op = static_cast<PointwiseOp>(k);
-    if (op == PointwiseOp::power_of_two) continue;
+    if (twice && !has_double_on_gpus(op)) continue;
     TestRandom random(static_cast<uint64_t>(k) + 1);
     Case test;
     PointwiseParams params;
@@ -141,7 +144,7 @@ TEST(VulkanPointwise, EveryOperationMatchesItsDefinition) {
     params.program = {{op, 0, std::min(1, params.inputs - 1), std::min(2, params.inputs - 1), 0.25, 0.75}};
     const Dims shape{8, 331};
     for (int i = 0; i < params.inputs; ++i) {
-      test.stage.inputs.push_back({DType::f32, shape, row_major(shape)});
+      test.stage.inputs.push_back({type, shape, row_major(shape)});
       test.inputs.emplace_back(test.stage.inputs.back());
       // Halves, so that comparisons see equal values; points where functions turn; any size.
       test.inputs.back().fill([&] {
@@ -150,10 +153,10 @@ TEST(VulkanPointwise, EveryOperationMatchesItsDefinition) {
                          : kind == 1 ? points[static_cast<size_t>(random.between(0, static_cast<int64_t>(points.size()) - 1))]
                          : kind == 2 ? random.normal() * 3
                                      : std::ldexp(random.normal(), static_cast<int>(random.between(-20, 30)));
-        return static_cast<double>(static_cast<float>(v));
+        return twice ? v : static_cast<double>(static_cast<float>(v));
       });
     }
-    test.stage.outputs.push_back({DType::f32, shape, row_major(shape)});
+    test.stage.outputs.push_back({type, shape, row_major(shape)});
     test.stage.params = params;
     std::vector<TestOperand> got, wanted = reference_outputs(test.stage, test.inputs);
     got.emplace_back(test.stage.outputs[0]);
@@ -164,18 +167,24 @@ TEST(VulkanPointwise, EveryOperationMatchesItsDefinition) {
       double b = wanted[0].at(at);
       const double a = got[0].at(at);
       // What rounds to infinity or below the smallest normal number of f32.
-      if (std::abs(b) > 3.4028235677973366e38) b = std::copysign(std::numeric_limits<double>::infinity(), b);
-      const bool near_the_end = std::abs(b) > 3.3e38 && std::signbit(a) == std::signbit(b) && std::abs(a) > 3.3e38;
+      if (!twice && std::abs(b) > 3.4028235677973366e38) b = std::copysign(std::numeric_limits<double>::infinity(), b);
+      const bool near_the_end = !twice && std::abs(b) > 3.3e38 && std::signbit(a) == std::signbit(b) && std::abs(a) > 3.3e38;
       // A sum of a product may be rounded twice: what counts is the size of the terms.
       double size = std::max(1.0, std::abs(b));
       if (op == PointwiseOp::fma) size += std::abs(test.inputs[2].at(at));
-      if (near_the_end || cpu::close(a, b, 2e-6 * size)) return;
+      if (near_the_end || cpu::close(a, b, (twice ? 4e-15 : 2e-6) * size)) return;
       if (++wrong > 3) return;
       std::string arguments;
       for (TestOperand& x : test.inputs) arguments += " " + std::to_string(x.at(at));
       ADD_FAILURE() << name_of(op) << arguments << ": " << a << " instead of " << b;
     });
   }
+}
+
+TEST(VulkanPointwise, EveryOperationMatchesItsDefinition) { check_operations(DType::f32); }
+TEST(VulkanPointwise, EveryDoubleOperationMatchesItsDefinition) {
+  SPARKLE_NEEDS_DOUBLES();
+  check_operations(DType::f64);
 }
 
 // Integers are exact and wrap around, in all types and next to truth values.
@@ -227,13 +236,16 @@ TEST(VulkanPointwise, IntegersMatchTheReferenceBitByBit) {
 
 TEST(VulkanPointwise, ConversionsMatchTheReferenceBitByBit) {
   SPARKLE_NEEDS_VULKAN(backend);
-  constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::i8,  DType::u8,  DType::i16,
-                              DType::u16, DType::i32, DType::u32,  DType::i64, DType::u64, DType::boolean};
+  const bool doubles = backend->context().features().f64;
   PointwiseParams params{1, {{}}};
-  for (const DType from : kTypes)
-    for (const DType to : kTypes) {
+  for (int f = 0; f < kDTypes; ++f)
+    for (int t = 0; t < kDTypes; ++t) {
+      const auto from = static_cast<DType>(f), to = static_cast<DType>(t);
+      // Of the narrow types, from and to floats of both precisions and the longest integers.
+      constexpr TypeSet kOthers{DType::f32, DType::f64, DType::i64};
+      if ((kNarrow.has(from) && !kOthers.has(to)) || (kNarrow.has(to) && !kOthers.has(from))) continue;
       const std::string note = std::string(name_of(from)) + " to " + std::string(name_of(to));
-      if (pointwise_arithmetic(std::vector<DType>{from}, to) == DType::f64) continue;
+      if (!doubles && pointwise_arithmetic(std::vector<DType>{from}, to) == DType::f64) continue;
       TestRandom random(static_cast<uint64_t>(from) * 31 + static_cast<uint64_t>(to));
       Case test;
       const Dims shape{1203};
@@ -244,10 +256,15 @@ TEST(VulkanPointwise, ConversionsMatchTheReferenceBitByBit) {
       constexpr double kInfinity = std::numeric_limits<double>::infinity();
       int count = 0;
       test.inputs[0].fill([&]() -> double {
-        if (is_float(from) && ++count < 6) return count < 3 ? kInfinity : count < 5 ? -kInfinity : std::nan("");
+        if ((is_float(from) || is_narrow_float(from)) && ++count < 6)
+          return count < 3 ? kInfinity : count < 5 ? -kInfinity : std::nan("");
         if (random.chance(30)) return static_cast<double>(random.between(-300, 300));
+        if (kNarrow.has(to) && random.chance(50)) return std::ldexp(random.normal(), static_cast<int>(random.between(-20, 12)));
         return std::ldexp(random.normal(), static_cast<int>(random.between(is_float(from) ? -24 : 0, 64)));
       });
+      // Every code, and in the bits beyond an element's own whatever there may be.
+      if (kNarrow.has(from))
+        for (size_t i = 0; i < 256; ++i) test.inputs[0].bytes[i] = static_cast<std::byte>(i);
       std::vector<TestOperand> got, wanted;
       got.emplace_back(test.stage.outputs[0]);
       wanted.emplace_back(test.stage.outputs[0]);
@@ -260,10 +277,42 @@ TEST(VulkanPointwise, ConversionsMatchTheReferenceBitByBit) {
         const double a = got[0].at(at), b = wanted[0].at(at);
         // Numbers below f32's normal ones may be taken for zero.
         const bool tiny = is_float(to) && std::abs(b) < 1.2e-38 && a == 0;
+        if (kNarrow.has(to) && got[0].bytes[static_cast<size_t>(at[0])] != wanted[0].bytes[static_cast<size_t>(at[0])]) ++wrong;
         if (a == b || (a != a && b != b) || tiny) return;
         if (++wrong <= 3) ADD_FAILURE() << note << ": " << test.inputs[0].at(at) << " became " << a << " instead of " << b;
       });
+      EXPECT_EQ(wrong, 0) << note;
     }
+}
+
+// Doubles next to integers of 64 bits, in any layout; and what rounds twice where it must not.
+TEST(VulkanPointwise, DoublesMatchTheReference) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  SPARKLE_NEEDS_DOUBLES();
+  using enum PointwiseOp;
+  const PointwiseParams programs[] = {
+      {3, {{mul, 0, 1, 0, 0, 0}, {add, 3, 2, 0, 0, 0}, {clip, 4, 0, 0, -1.5, 1e9}}},
+      {2, {{less, 0, 1, 0, 0, 0}, {affine, 1, 0, 0, 0.1, -1}, {select, 2, 0, 3, 0, 0}}},
+      {2, {{pow, 0, 1, 0, 0, 0}}},
+  };
+  const std::vector<DType> types[] = {{DType::f64, DType::f32, DType::f64, DType::f64},
+                                      {DType::f64, DType::i64, DType::f64},
+                                      {DType::f32, DType::i32, DType::f32}};
+  for (uint64_t seed = 1; seed <= 60 && !HasFailure(); ++seed) {
+    TestRandom random(seed);
+    const auto which = static_cast<size_t>(random.between(0, 2));
+    Case test;
+    test.stage.params = programs[which];
+    const Dims shape = random.shape(static_cast<int>(random.between(0, 5)), 9);
+    for (int i = 0; i < programs[which].inputs; ++i) {
+      test.stage.inputs.push_back(
+          {types[which][static_cast<size_t>(i)], shape, random.layout(shape, random.chance(40) ? 50 : 0)});
+      test.inputs.emplace_back(test.stage.inputs.back());
+      test.inputs.back().fill([&] { return random.normal() * 4; });
+    }
+    test.stage.outputs.push_back({types[which].back(), shape, random.layout(shape)});
+    check(*backend, test, which == 2 ? 2e-7 : 1e-15, "seed " + std::to_string(seed) + " " + expression(programs[which]));
+  }
 }
 
 TEST(VulkanPointwise, ParametersAndShapesBuildNothing) {
@@ -303,7 +352,7 @@ TEST(VulkanPointwise, ConvertsHalvesByHandOrByPromise) {
 TEST(VulkanPointwise, RefusesWhatItCannotServe) {
   SPARKLE_NEEDS_VULKAN(backend);
   Stage stage;
-  stage.params = PointwiseParams{1, {{PointwiseOp::exp, 0, 0, 0, 0, 0}}};
+  stage.params = PointwiseParams{1, {{PointwiseOp::sin, 0, 0, 0, 0, 0}}};
   stage.inputs.push_back(dense_desc(DType::f64, {4}));
   stage.outputs.push_back(dense_desc(DType::f64, {4}));
   EXPECT_EQ(backend->compile(stage, kPrinted, 0).error().reason, Reason::type_not_served);

@@ -7,6 +7,7 @@
 
 #include "backends/vulkan/glsl_library.h"
 #include "families/convert.h"
+#include "families/pointwise/gpu_doubles.h"
 #include "families/types.h"
 
 namespace sparkle::vulkan {
@@ -29,16 +30,20 @@ std::string cells_of(DType type) {
   return kNames[static_cast<size_t>(cell_of(type))];
 }
 
-bool is_signed(DType type) { return type == DType::i8 || type == DType::i16 || type == DType::i32 || type == DType::i64; }
+bool is_signed(DType type) {
+  return type == DType::i8 || type == DType::i16 || type == DType::i32 || type == DType::i64 || type == DType::i4 ||
+         type == DType::i2;
+}
 
-// The type in which values are computed, as GLSL's: float, int, uint, or two words.
+// The type in which values are computed, as GLSL's: float, double, int, uint, or two words.
 struct Arithmetic {
   DType type;
   bool exact_f16 = false;  // the device converts halves as they must be
-  bool real() const { return type == DType::f32; }
+  bool real() const { return type == DType::f32 || twice(); }
+  bool twice() const { return type == DType::f64; }
   bool wide() const { return size_of(type) == 8; }
   std::string name() const {
-    if (real()) return "float";
+    if (real()) return twice() ? "double" : "float";
     return wide() ? (is_signed(type) ? "ivec2" : "uvec2") : is_signed(type) ? "int" : "uint";
   }
   // `x` as a value of the type again: narrow integers wrap around.
@@ -59,9 +64,38 @@ struct Arithmetic {
   std::string zero() const { return name() + "(0)"; }
 };
 
+// Arguments of float_of_narrow and narrow_of_float behind the first.
+std::string format_text(DType type) {
+  const narrow::Format f = narrow::format_of(type);
+  std::string text;
+  for (const int number : {f.exponent_bits, f.mantissa_bits, f.bias}) text += ", " + std::to_string(number);
+  for (const uint8_t code : {f.largest, f.beyond, f.nan}) text += ", " + std::to_string(code) + "u";
+  return text + (f.unsigned_zero ? ", true" : ", false");
+}
+
+// The bits of a narrow integer as an int or uint.
+std::string narrow_integer(DType type, const std::string& bits) {
+  const std::string width = std::to_string(stored_bits(type));
+  const bool is_plain = type == DType::u4 || type == DType::u2;
+  return "bitfieldExtract(" + std::string(is_plain ? "" : "int(") + bits + (is_plain ? "" : ")") + ", 0, " + width + ")";
+}
+
 // Bits in memory as a value.
 std::string decoded(DType from, const Arithmetic& to, const std::string& bits) {
+  if (to.twice()) {
+    switch (from) {
+      case DType::f64: return "packDouble2x32(" + bits + ")";
+      case DType::i32: return "double(int(" + bits + "))";
+      case DType::u32: return "double(" + bits + ")";
+      case DType::i64: return "double_of_i64_f64(" + bits + ")";
+      case DType::u64: return "double_of_u64_f64(" + bits + ")";
+      default: return "double(" + decoded(from, {DType::f32, to.exact_f16}, bits) + ")";
+    }
+  }
   if (to.real()) {
+    if (from == DType::f8e8m0) return "float_of_power(" + bits + ")";
+    if (is_narrow_float(from)) return "float_of_narrow(" + bits + format_text(from) + ")";
+    if (is_narrow_integer(from)) return "float(" + narrow_integer(from, bits) + ")";
     switch (from) {
       case DType::f32: return "uintBitsToFloat(" + bits + ")";
       case DType::f16: return (to.exact_f16 ? "float_of_half(" : "float_of_f16(") + bits + ")";
@@ -82,7 +116,9 @@ std::string decoded(DType from, const Arithmetic& to, const std::string& bits) {
     case DType::i16: low = "uint(bitfieldExtract(int(" + bits + "), 0, 16))"; break;
     case DType::i64:
     case DType::u64: low = bits + ".x", high = bits + ".y"; break;
-    default: break;
+    default:
+      if (is_narrow_integer(from)) low = "uint(" + narrow_integer(from, bits) + ")";
+      break;
   }
   if (!to.wide()) return to.wrapped(to.name() + "(" + low + ")");
   if (size_of(from) < 8 && is_signed(from)) high = "uint(int(" + low + ") >> 31)";
@@ -93,7 +129,32 @@ std::string decoded(DType from, const Arithmetic& to, const std::string& bits) {
 std::string encoded_as(DType to, const Arithmetic& from, const std::string& x) {
   const std::string false_bits = from.real() ? x + " != 0.0" : "!is_zero(" + x + ")";
   if (to == DType::boolean) return "uint(" + false_bits + ")";
+  if (is_narrow_integer(to)) {
+    const std::string low = from.twice()  ? "i64_of_f64(" + x + ").x"
+                            : from.real() ? "i64_of_float(" + x + ").x"
+                            : from.wide() ? "uint(" + x + ".x)"
+                                          : "uint(" + x + ")";
+    return "(" + low + " & " + std::to_string((1 << stored_bits(to)) - 1) + "u)";
+  }
+  if (from.twice()) {
+    switch (to) {
+      case DType::f64: return "unpackDouble2x32(" + x + ")";
+      case DType::f32: return "bits_of_f64(" + x + ", false)";
+      case DType::bf16: return "bf16_of_float(float_of_f64(" + x + "))";
+      case DType::i8: return "low_bits_of_f64(" + x + ", -128, 127)";
+      case DType::u8: return "low_bits_of_f64(" + x + ", 0, 255)";
+      case DType::i16: return "low_bits_of_f64(" + x + ", -32768, 32767)";
+      case DType::u16: return "low_bits_of_f64(" + x + ", 0, 65535)";
+      case DType::i32: return "i32_of_f64(" + x + ")";
+      case DType::u32: return "u32_of_f64(" + x + ")";
+      case DType::i64: return "i64_of_f64(" + x + ")";
+      case DType::u64: return "u64_of_f64(" + x + ")";
+      default: return encoded_as(to, {DType::f32, from.exact_f16}, "odd_float_of_f64(" + x + ")");
+    }
+  }
   if (from.real()) {
+    if (to == DType::f8e8m0) return "power_of_float(" + x + ", 0, true)";
+    if (is_narrow_float(to)) return "narrow_of_float(" + x + format_text(to) + ")";
     switch (to) {
       case DType::f32: return "floatBitsToUint(" + x + ")";
       case DType::f16: return (from.exact_f16 ? "half_of_float(" : "f16_of_float(") + x + ")";
@@ -113,11 +174,15 @@ std::string encoded_as(DType to, const Arithmetic& from, const std::string& x) {
   return "uvec2(uint(" + x + "), " + (is_signed(from.type) ? "uint(" + x + " >> 31)" : "0u") + ")";
 }
 
-// Instructions on floats: x, y, z are values, a and b parameters. Empty: not served.
-std::string float_formula(PointwiseOp op, const std::string& x, const std::string& y, const std::string& z,
+// Instructions on floats: x, y, z are values, a and b parameters; functions in double precision have names of their own. Empty:
+// not served.
+std::string float_formula(PointwiseOp op, bool twice, const std::string& x, const std::string& y, const std::string& z,
                           const std::string& a, const std::string& b) {
-  const auto call = [&](const char* name) { return std::string(name) + "(" + x + ")"; };
+  const std::string end = twice ? "_f64(" : "(";
+  const auto call = [&](const char* name) { return name + end + x + ")"; };
+  const auto native = [&](const char* name) { return std::string(name) + "(" + x + ")"; };
   const auto truth = [](const std::string& condition) { return "((" + condition + ") ? 1.0 : 0.0)"; };
+  if (twice && !has_double_on_gpus(op)) return {};
   switch (op) {
     case PointwiseOp::identity: return x;
     case PointwiseOp::constant: return a;
@@ -125,11 +190,11 @@ std::string float_formula(PointwiseOp op, const std::string& x, const std::strin
     case PointwiseOp::sub: return x + " - " + y;
     case PointwiseOp::mul: return x + " * " + y;
     case PointwiseOp::div: return x + " / " + y;
-    case PointwiseOp::pow: return "pow_of(" + x + ", " + y + ")";
-    case PointwiseOp::min: return x + " < " + y + " || is_nan_of(" + x + ") ? " + x + " : " + y;
-    case PointwiseOp::max: return x + " > " + y + " || is_nan_of(" + x + ") ? " + x + " : " + y;
-    case PointwiseOp::mod: return "mod_of(" + x + ", " + y + ")";
-    case PointwiseOp::floor_mod: return "floor_mod_of(" + x + ", " + y + ")";
+    case PointwiseOp::pow: return "pow_of" + end + x + ", " + y + ")";
+    case PointwiseOp::min: return x + " < " + y + " || is_nan_of" + end + x + ") ? " + x + " : " + y;
+    case PointwiseOp::max: return x + " > " + y + " || is_nan_of" + end + x + ") ? " + x + " : " + y;
+    case PointwiseOp::mod: return "mod_of" + end + x + ", " + y + ")";
+    case PointwiseOp::floor_mod: return "floor_mod_of" + end + x + ", " + y + ")";
     case PointwiseOp::fma: return "fma(" + x + ", " + y + ", " + z + ")";
     case PointwiseOp::select: return x + " != 0.0 ? " + y + " : " + z;
     case PointwiseOp::less: return truth(x + " < " + y);
@@ -143,7 +208,7 @@ std::string float_formula(PointwiseOp op, const std::string& x, const std::strin
     case PointwiseOp::logical_not: return truth(x + " == 0.0");
     case PointwiseOp::affine: return "fma(" + a + ", " + x + ", " + b + ")";
     case PointwiseOp::neg: return "-" + x;
-    case PointwiseOp::abs: return call("abs");
+    case PointwiseOp::abs: return native("abs");
     case PointwiseOp::sign: return x + " > 0.0 ? 1.0 : " + x + " < 0.0 ? -1.0 : 0.0";
     case PointwiseOp::reciprocal: return "1.0 / " + x;
     case PointwiseOp::sqrt: return call("sqrt_of");
@@ -161,30 +226,31 @@ std::string float_formula(PointwiseOp op, const std::string& x, const std::strin
     case PointwiseOp::acosh: return call("acosh_of");
     case PointwiseOp::atanh: return call("atanh_of");
     case PointwiseOp::erf: return call("erf_of");
-    case PointwiseOp::floor: return call("floor");
-    case PointwiseOp::ceil: return call("ceil");
-    case PointwiseOp::round: return call("roundEven");
-    case PointwiseOp::is_nan: return truth("is_nan_of(" + x + ")");
-    case PointwiseOp::power_of_two: return {};
+    case PointwiseOp::floor: return native("floor");
+    case PointwiseOp::ceil: return native("ceil");
+    case PointwiseOp::round: return native("roundEven");
+    case PointwiseOp::is_nan: return truth("is_nan_of" + end + x + ")");
+    case PointwiseOp::power_of_two: return "to_power_of_two" + end + x + ", " + a + ", " + b + ")";
     case PointwiseOp::relu: return x + " < 0.0 ? 0.0 : " + x;
-    case PointwiseOp::clip: return "within(" + x + ", " + a + ", " + b + ")";
+    case PointwiseOp::clip: return "within" + end + x + ", " + a + ", " + b + ")";
     case PointwiseOp::leaky_relu: return x + " < 0.0 ? " + a + " * " + x + " : " + x;
     case PointwiseOp::prelu: return x + " < 0.0 ? " + x + " * " + y + " : " + x;
-    case PointwiseOp::elu: return x + " < 0.0 ? " + a + " * expm1_of(" + x + ") : " + x;
-    case PointwiseOp::selu: return b + " * (" + x + " < 0.0 ? " + a + " * expm1_of(" + x + ") : " + x + ")";
+    case PointwiseOp::elu: return x + " < 0.0 ? " + a + " * expm1_of" + end + x + ") : " + x;
+    case PointwiseOp::selu: return b + " * (" + x + " < 0.0 ? " + a + " * expm1_of" + end + x + ") : " + x + ")";
     // A negative a makes x / a positive.
-    case PointwiseOp::celu: return x + " < 0.0 ? " + a + " * expm1_of(min(" + x + " / " + a + ", 89.0)) : " + x;
+    case PointwiseOp::celu:
+      return x + " < 0.0 ? " + a + " * expm1_of" + end + "min(" + x + " / " + a + (twice ? ", 709.0)) : " : ", 89.0)) : ") + x;
     case PointwiseOp::thresholded_relu: return x + " > " + a + " ? " + x + " : 0.0";
     case PointwiseOp::sigmoid: return call("sigmoid_of");
-    case PointwiseOp::hard_sigmoid: return "within(fma(" + a + ", " + x + ", " + b + "), 0.0, 1.0)";
+    case PointwiseOp::hard_sigmoid: return "within" + end + "fma(" + a + ", " + x + ", " + b + "), 0.0, 1.0)";
     case PointwiseOp::tanh: return call("tanh_of");
-    case PointwiseOp::silu: return x + " * sigmoid_of(" + x + ")";
-    case PointwiseOp::hard_swish: return x + " * within(" + x + " / 6.0 + 0.5, 0.0, 1.0)";
+    case PointwiseOp::silu: return x + " * sigmoid_of" + end + x + ")";
+    case PointwiseOp::hard_swish: return x + " * within" + end + x + " / 6.0 + 0.5, 0.0, 1.0)";
     case PointwiseOp::gelu: return call("gelu_of");
     case PointwiseOp::gelu_tanh: return call("gelu_tanh_of");
     case PointwiseOp::softplus: return call("softplus_of");
     case PointwiseOp::softsign: return x + " / (1.0 + abs(" + x + "))";
-    case PointwiseOp::mish: return x + " * tanh_of(softplus_of(" + x + "))";
+    case PointwiseOp::mish: return x + " * tanh_of" + end + "softplus_of" + end + x + "))";
   }
   return {};
 }
@@ -251,7 +317,12 @@ void append_bound(std::vector<uint32_t>& words, DType type, double bound, bool l
 Result<std::vector<uint32_t>> parameters_of(const PointwiseParams& program, const Arithmetic& type) {
   std::vector<uint32_t> words;
   for (const PointwiseInstruction& step : program.program) {
-    if (type.real()) {
+    if (type.twice()) {
+      for (const double parameter : {step.a, step.b}) {
+        const auto bits = std::bit_cast<uint64_t>(parameter);
+        words.insert(words.end(), {static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)});
+      }
+    } else if (type.real()) {
       words.insert(words.end(), {std::bit_cast<uint32_t>(static_cast<float>(step.a)),
                                  std::bit_cast<uint32_t>(static_cast<float>(step.b)), 0, 0});
     } else {
@@ -275,12 +346,13 @@ Result<std::string> function_of(const PointwiseParams& program, const Arithmetic
   int next = program.inputs;
   for (const PointwiseInstruction& step : program.program) {
     const std::string a = parameter(next - program.inputs, 0), b = parameter(next - program.inputs, 1);
-    const std::string formula = type.real() ? float_formula(step.op, value(step.x), value(step.y), value(step.z), a, b)
-                                            : integer_formula(step.op, type, value(step.x), value(step.y), value(step.z), a, b);
+    const std::string formula = type.real()
+                                    ? float_formula(step.op, type.twice(), value(step.x), value(step.y), value(step.z), a, b)
+                                    : integer_formula(step.op, type, value(step.x), value(step.y), value(step.z), a, b);
     if (formula.empty())
       return Error{Reason::type_not_served, "the Vulkan pointwise kernels have no '" + std::string(name_of(step.op)) + "' on " +
                                                 std::string(name_of(type.type))};
-    body += "  " + std::string(type.real() ? "precise float" : "const " + type.name()) + " " + value(next) + " = " +
+    body += "  " + std::string(type.real() ? "precise " : "const ") + type.name() + " " + value(next) + " = " +
             (type.real() ? formula : type.wrapped("(" + formula + ")")) + ";\n";
     ++next;
   }
@@ -308,18 +380,19 @@ Result<PointwiseText> pointwise_text(const PointwiseParams& program, std::span<c
   std::set<Cell> cells;
   const auto check = [&](DType t) {
     cells.insert(cell_of(t));
-    return t != DType::f64 && !is_narrow_float(t) && !is_narrow_integer(t);
+    return t != DType::f64 || type.twice();
   };
   for (const DType t : inputs)
     if (!check(t))
       return Error{Reason::type_not_served, "the Vulkan pointwise kernels do not serve " + std::string(name_of(t))};
-  if (!check(output) || type.type == DType::f64 || type.type == DType::boolean)
+  if (!check(output) || type.type == DType::boolean || (type.twice() && !promises.doubles))
     return Error{Reason::type_not_served, "the Vulkan pointwise kernels do not compute in " + std::string(name_of(type.type)) +
                                               " or store " + std::string(name_of(output))};
 
   const auto parameter = [&](int step, int which) {
-    if (type.real()) return "uintBitsToFloat(R.p[" + number(4 * step + which) + "])";
+    if (type.real() && !type.twice()) return "uintBitsToFloat(R.p[" + number(4 * step + which) + "])";
     const std::string low = "R.p[" + number(4 * step + 2 * which) + "]", high = "R.p[" + number(4 * step + 2 * which + 1) + "]";
+    if (type.twice()) return "packDouble2x32(uvec2(" + low + ", " + high + "))";
     return type.name() + "(" + low + (type.wide() ? ", " + high : "") + ")";
   };
   SPARKLE_TRY(body, function_of(program, type, "program", parameter));
@@ -417,6 +490,9 @@ void main() {
 }
 
 Result<std::string> float_program(const PointwiseParams& program, const std::string& name, const std::string& parameter) {
+  for (const PointwiseInstruction& step : program.program)
+    if (step.op == PointwiseOp::power_of_two)
+      return Error{Reason::type_not_served, "the Vulkan kernels compute 'power_of_two' in steps of its own alone"};
   return function_of(program, Arithmetic{DType::f32}, name,
                      [&](int step, int which) { return parameter + "(" + number(2 * step + which) + ")"; });
 }

@@ -29,6 +29,7 @@ struct PointwiseText {
 struct FloatPromises {
   bool keeps_nan = false;  // compilers leave NaN and infinities alone
   bool exact_f16 = false;  // conversions to f16 and back are exact, or round to even: none by hand
+  bool doubles = false;    // shaders may compute in double precision
 };
 
 // Errors: type_not_served, naming the type or the operation.

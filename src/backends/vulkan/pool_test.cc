@@ -10,7 +10,8 @@ void check(const std::string& variant, bool wide, int cases, uint64_t first, DTy
   for (uint64_t seed = first; seed < first + static_cast<uint64_t>(cases) && !testing::Test::HasFailure(); ++seed) {
     RandomStage s(seed, type);
     PoolParams p;
-    p.kind = static_cast<PoolKind>(s.random.between(0, 2));
+    const bool bytes = type == DType::u8 || type == DType::i8;
+    p.kind = bytes ? PoolKind::max : static_cast<PoolKind>(s.random.between(0, 2));
     p.count_pad = s.random.chance(50);
     p.p = s.random.between(1, 5);
     const int spatial = static_cast<int>(s.random.between(1, 3));
@@ -28,6 +29,7 @@ void check(const std::string& variant, bool wide, int cases, uint64_t first, DTy
       y.push_back(s.random.between(1, 9));
     }
     const auto value = [&] {
+      if (bytes) return static_cast<double>(s.random.between(type == DType::i8 ? -128 : 0, type == DType::i8 ? 127 : 255));
       if (p.kind != PoolKind::max || s.random.chance(90)) return s.random.normal();
       return s.random.chance(30) ? std::nan("") : s.random.chance(50) ? -INFINITY : 1.0;
     };
@@ -42,6 +44,10 @@ void check(const std::string& variant, bool wide, int cases, uint64_t first, DTy
 
 TEST(VulkanPool, NaiveServesAnyLayoutAndPositions) { check("naive", false, 200, 1); }
 TEST(VulkanPool, VectorsOfChannels) { check("vectors", true, 150, 1001); }
+TEST(VulkanPool, MaximaOfBytes) {
+  check("naive", false, 60, 8001, DType::u8);
+  check("naive", false, 60, 9001, DType::i8);
+}
 TEST(VulkanPool, GroupsShareLongWindows) {
   check("group", false, 80, 4001);
   check("group", true, 80, 5001);

@@ -107,8 +107,9 @@ class Case {
 
   void linear(const Dims& shape, int axis, bool split) {
     const bool quantize = params_.kind == QuantizeKind::quantize;
-    const DType types[] = {DType::u8, DType::i8, DType::u8, DType::i8, DType::u16, DType::i16, DType::i32};
-    const DType narrow = types[random_.between(0, quantize ? 5 : 6)];
+    const DType types[] = {DType::u8, DType::i8, DType::u8, DType::i8, DType::u16, DType::i16,
+                           DType::u4, DType::i4, DType::u2, DType::i2, DType::i32};
+    const DType narrow = types[random_.between(0, quantize ? 9 : 10)];
     if (quantize) clip();
     if (random_.chance(25)) {
       params_.axis = axis;

@@ -4,6 +4,7 @@
 
 #include "backends/vulkan/trial.h"
 #include "backends/vulkan/vulkan_testing.h"
+#include "families/reduce/gpu_types.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -81,6 +82,45 @@ void check_reduce(DType type, uint64_t seeds) {
 }
 
 TEST(VulkanReduce, MatchesTheReference) { check_reduce(DType::f32, 110); }
+
+// Integers and truth values to the bit, extrema of nothing included; doubles.
+TEST(VulkanReduce, IntegersAndDoubles) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  constexpr DType kTypes[] = {DType::i8,  DType::u8,  DType::i16, DType::u16,     DType::i32,
+                              DType::u32, DType::i64, DType::u64, DType::boolean, DType::f64};
+  for (const DType type : kTypes) {
+    if (type == DType::f64 && !backend->context().features().f64) continue;
+    for (uint64_t seed = 1; seed <= 16 && !testing::Test::HasFailure(); ++seed) {
+      TestRandom random(seed * 31 + static_cast<uint64_t>(type));
+      const auto kind = static_cast<ReduceKind>(random.between(0, 9));
+      if (!reduces_on_gpus(kind, type)) continue;
+      Case test;
+      Dims shape = random_shape(random);
+      if (random.chance(10)) shape[0] = 0;
+      const Dims axes = random_axes(random, shape.size());
+      Dims result = shape;
+      for (const int64_t axis : axes) result[static_cast<int>(axis)] = 1;
+      const bool product = type == DType::f64 && kind == ReduceKind::product;
+      test.input({type, shape, random.layout(shape, random.chance(20) ? 30 : 0)}, random, product ? 0.01 : 1, product ? 1 : 0);
+      if (type == DType::boolean) {
+        test.inputs[0].fill([&] { return random.chance(60) ? 1.0 : 0.0; });
+      } else if (type != DType::f64) {
+        test.inputs[0].fill([&] { return std::round(std::ldexp(random.normal(), static_cast<int>(random.between(0, 63)))); });
+      } else if (kind == ReduceKind::log_sum) {
+        test.inputs[0].fill([&] { return std::abs(random.normal()); });
+      }
+      test.output({type, result, random.layout(result)});
+      test.stage.params = ReduceParams{kind, axes};
+      test.check(*backend, type == DType::f64 ? 1e-12 : 0, std::string(name_of(type)) + " seed " + std::to_string(seed));
+      // As numbers those of 64 bits could hide their last bits.
+      if (type == DType::f64 || testing::Test::HasFailure()) continue;
+      TestOperand wanted(test.stage.outputs[0]);
+      const TensorView in = test.inputs[0].view(), out = wanted.view();
+      info(Family::reduce).reference(test.stage.params, {&in, 1}, {&out, 1});
+      EXPECT_TRUE(test.outputs[0].bytes == wanted.bytes) << name_of(type) << " " << to_text(test.stage.params);
+    }
+  }
+}
 
 TEST(VulkanReduce, ExtremesAndNothing) {
   SPARKLE_NEEDS_VULKAN(backend);

@@ -15,6 +15,7 @@ Features features_of(const Device& device) {
   Features f;
   f.f16 = device.unit("fma-f16") != nullptr;
   f.i8 = f.i16 = device.unit("alu-i8") != nullptr;
+  f.f64 = device.unit("alu-f64") != nullptr;
   f.dot = device.unit("dot-i8") != nullptr;
   f.cooperative = device.unit("coopmat-f16") != nullptr;
   f.keeps_nan = true;

@@ -48,6 +48,11 @@ inline VulkanBackend* shared_backend() {
   if (VulkanBackend* const b_ = shared_backend(); b_ && !b_->context().features().f16) \
   GTEST_SKIP() << "SKIP: the device has no 16-bit floats"
 
+// The same of double precision.
+#define SPARKLE_NEEDS_DOUBLES()                                                        \
+  if (VulkanBackend* const b_ = shared_backend(); b_ && !b_->context().features().f64) \
+  GTEST_SKIP() << "SKIP: the device does not compute in double precision"
+
 // Bytes to and from device memory.
 inline std::shared_ptr<Buffer> uploaded(VulkanBackend& backend, const void* bytes, int64_t size) {
   auto staging = *backend.allocate(std::max<int64_t>(size, 4), MemoryKind::staging);

@@ -6,6 +6,7 @@
 
 #include "families/common.h"
 #include "families/convert.h"
+#include "families/pointwise/gpu_doubles.h"
 #include "families/pointwise/integers.h"
 #include "families/types.h"
 #include "families/walk.h"
@@ -91,21 +92,22 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   return streaming_footprint(stage, device, flops * static_cast<double>(stage.outputs[0].elements()));
 }
 
-// What programs printed for a GPU compute: f32, and integers but for factors that are none (affine).
+// What programs printed for a GPU compute: f32, integers but for factors that are none (affine), and in double precision what
+// gpu_doubles.h has.
 bool is_printable(const Stage& stage, const Device& device) {
   const auto served = [&](const TensorDesc& desc) {
-    if (desc.dtype == DType::f64 || !kComputed.has(desc.dtype)) return false;
     return size_of(desc.dtype) == 1   ? device.unit("alu-i8") != nullptr
            : size_of(desc.dtype) == 2 ? device.unit("fma-f16") != nullptr
                                       : true;
   };
   const DType type = pointwise_arithmetic(stage.inputs, stage.outputs[0]);
   const auto has = [&](const PointwiseInstruction& step) {
-    return step.op != PointwiseOp::power_of_two &&
-           (type == DType::f32 || (serves_integers(step.op) && step.op != PointwiseOp::affine));
+    if (type == DType::f32) return true;
+    if (type == DType::f64) return has_double_on_gpus(step.op);
+    return serves_integers(step.op) && step.op != PointwiseOp::affine;
   };
   const auto& program = std::get<PointwiseParams>(stage.params).program;
-  return type != DType::f64 && std::all_of(program.begin(), program.end(), has) &&
+  return (type != DType::f64 || device.unit("alu-f64")) && std::all_of(program.begin(), program.end(), has) &&
          std::all_of(stage.inputs.begin(), stage.inputs.end(), served) && served(stage.outputs[0]);
 }
 

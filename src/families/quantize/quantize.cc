@@ -86,11 +86,12 @@ Reason refused_on_gpu(const Stage& stage, const Variant& variant, const Device& 
   const auto all = [&](auto fits, std::initializer_list<size_t> operands) {
     return std::all_of(operands.begin(), operands.end(), [&](size_t i) { return fits(stage.inputs[i]); });
   };
-  const auto summand = [&](const TensorDesc& desc) { return whole(desc) || desc.dtype == DType::i32; };
+  const auto few_bits = [&](const TensorDesc& desc) { return whole(desc) || is_narrow_integer(desc.dtype); };
+  const auto summand = [&](const TensorDesc& desc) { return few_bits(desc) || desc.dtype == DType::i32; };
   const TensorDesc& y = stage.outputs[0];
   bool served = false;
   switch (p.kind) {
-    case QuantizeKind::quantize: served = all(real, {0, 1}) && all(whole, {2}) && whole(y); break;
+    case QuantizeKind::quantize: served = all(real, {0, 1}) && all(few_bits, {2}) && few_bits(y); break;
     case QuantizeKind::dequantize: served = all(summand, {0, 2}) && all(real, {1}) && real(y); break;
     case QuantizeKind::dynamic: served = all(real, {0}) && y.dtype == DType::u8; break;
     case QuantizeKind::add: served = all(whole, {0, 2, 3, 5, 7}) && all(real, {1, 4, 6}) && whole(y); break;

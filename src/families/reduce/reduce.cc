@@ -9,6 +9,7 @@
 
 #include "families/common.h"
 #include "families/convert.h"
+#include "families/reduce/gpu_types.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -136,8 +137,18 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   return footprint;
 }
 
+bool served_by_gpu(const Stage& stage, const Variant& variant, const Device& device) {
+  const DType type = stage.inputs[0].dtype;
+  if (variant.device != DeviceKind::vulkan || device.kind != DeviceKind::vulkan || type != stage.outputs[0].dtype) return false;
+  const char* unit = type == DType::f64   ? "alu-f64"
+                     : size_of(type) == 1 ? "alu-i8"
+                     : size_of(type) == 2 ? "fma-f16"
+                                          : "fma-f32";
+  return device.unit(unit) && reduces_on_gpus(std::get<ReduceParams>(stage.params).kind, type);
+}
+
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  if (variant.name != "plain" && !stores_reals(variant, device, stage)) {
+  if (variant.name != "plain" && !stores_reals(variant, device, stage) && !served_by_gpu(stage, variant, device)) {
     why_not = Reason::type_not_served;
     return {};
   }

@@ -5,13 +5,17 @@ layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Words { uint
 layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Words4 { uvec4 v[]; };
 
 // Element types of operands, bound when the pipeline is made (byte_types.h).
-const uint kF32 = 0, kU8 = 1, kI8 = 2, kU16 = 3, kI16 = 4, kI32 = 5;
+const uint kF32 = 0, kU8 = 1, kI8 = 2, kU16 = 3, kI16 = 4, kI32 = 5, kI4 = 6, kU4 = 7, kI2 = 8, kU2 = 9;
 
-// Element `at` of integers of a type; words of more than a byte may lie anywhere.
+// Element `at` of integers of a type; words of more than a byte may lie anywhere, fewer than 8 bits in the low ones of a byte.
 int integer_at(Bytes p, uint type, int at) {
   if (type == kU8) return int(p.v[at]);
   if (type == kI8) return bitfieldExtract(int(p.v[at]), 0, 8);
   if (type == kI32) return Ints(p).v[at];
+  if (type >= kI4) {
+    const int bits = int(p.v[at]), width = type >= kI2 ? 2 : 4;
+    return type == kI4 || type == kI2 ? bitfieldExtract(bits, 0, width) : bits & ((1 << width) - 1);
+  }
   const int two = int(p.v[2 * at]) | int(p.v[2 * at + 1]) << 8;
   return type == kI16 ? bitfieldExtract(two, 0, 16) : two;
 }
@@ -22,7 +26,7 @@ void put_integer(Bytes p, uint type, int at, int value) {
     p.v[2 * at] = uint8_t(value & 255);
     p.v[2 * at + 1] = uint8_t(value >> 8 & 255);
   } else {
-    p.v[at] = uint8_t(value & 255);
+    p.v[at] = uint8_t(value & (type >= kI2 ? 3 : type >= kI4 ? 15 : 255));
   }
 }
 // The four bytes of a word, and back.

@@ -3,6 +3,7 @@
 // build: pool_4 -DWIDTH=4 -DVALUE=vec4
 // build: pool_1_half -DWIDTH=1 -DVALUE=float -DHALF
 // build: pool_4_half -DWIDTH=4 -DVALUE=vec4 -DHALF
+// build: pool_1_byte -DWIDTH=1 -DVALUE=float -DBYTE
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
@@ -26,7 +27,7 @@ void main() {
       for (int s = 0; s < R.filter_size.z; ++s) {
         const int w = origin.z + s * R.dilation.z;
         if (w < 0 || w >= R.x_size.w) continue;
-        const VALUE x = VALUE(push.x.v[base + d * R.x_pitch.y + h * R.x_pitch.z + w * R.x_pitch.w]);
+        const VALUE x = LOADED(push.x.v[base + d * R.x_pitch.y + h * R.x_pitch.z + w * R.x_pitch.w]);
 #if WIDTH == 1
         if (kPositions && (count == 0 || goes_before(x, best))) position = (d * R.x_size.z + h) * R.x_size.w + w;
 #endif

@@ -1,11 +1,16 @@
-// What the kernels of the pool family share: operands, and what becomes of a window's elements. WIDTH: outputs of a thread.
+// What the kernels of the pool family share: operands, and what becomes of a window's elements. WIDTH: outputs of a thread; BYTE:
+// maxima of 8-bit integers, which floats hold.
 #include "divide.glsl"
-#if WIDTH == 4
+#ifdef BYTE
+#extension GL_EXT_shader_8bit_storage : require
+layout(buffer_reference, scalar, buffer_reference_align = 1) buffer Bytes { uint8_t v[]; };
+#define Values Bytes
+#elif WIDTH == 4
 #define Values Element4s
-#define STORED ELEMENT4
+#define ELEMENTS ELEMENT4
 #else
 #define Values Elements
-#define STORED ELEMENT
+#define ELEMENTS ELEMENT
 #endif
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Longs { uvec2 v[]; };
 
@@ -31,6 +36,15 @@ layout(constant_id = 5) const bool kPositions = false;      // of the maxima are
 layout(constant_id = 6) const bool kPlanes = false;         // neighbouring threads go along rows, else along channels
 
 #define R push.record.v
+
+#ifdef BYTE
+layout(constant_id = 7) const bool kSigned = false;
+#define LOADED(x) (kSigned ? float(bitfieldExtract(int(x), 0, 8)) : float(int(x)))
+#define STORED(x) uint8_t(int(x) & 255)
+#else
+#define LOADED(x) VALUE(x)
+#define STORED(x) ELEMENTS(x)
+#endif
 
 bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
 // Whether x takes the place of the largest so far: a NaN does, and keeps it.
@@ -64,7 +78,11 @@ int taps_counted(int at, int axis) {
   return count;
 }
 
+#ifdef BYTE
+float lowest() { return kSigned ? -128.0 : 0.0; }
+#else
 VALUE lowest() { return VALUE(uintBitsToFloat(0xff800000u)); }
+#endif
 // An element of the window: to the largest, or to the sum.
 void take(VALUE x, inout VALUE best, inout VALUE sum) {
   if (kKind == 0u) best = larger(x, best);

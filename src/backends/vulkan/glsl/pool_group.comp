@@ -34,7 +34,7 @@ void main() {
     for (int i = int(depth); i < count; i += int(gl_WorkGroupSize.x / kLanes)) {
       const int line = i / w.y, slice = line / h.y;
       const ivec3 at = origin + ivec3(d.x + slice, h.x + line - slice * h.y, w.x + i - line * w.y) * R.dilation.xyz;
-      take(VALUE(push.x.v[base + at.x * R.x_pitch.y + at.y * R.x_pitch.z + at.z * R.x_pitch.w]), best, sum);
+      take(LOADED(push.x.v[base + at.x * R.x_pitch.y + at.y * R.x_pitch.z + at.z * R.x_pitch.w]), best, sum);
     }
   gathered[thread] = kKind == 0u ? best : sum;
   barrier();

@@ -48,4 +48,7 @@ uint row_of_thread() { return (gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGr
 uint apart() { return R.lanes_first != 0u ? R.lanes : 1u; }
 
 const uint kThreads = 128;
-shared vec2 gathered[kThreads];
+#ifndef GATHERED
+#define GATHERED vec2
+#endif
+shared GATHERED gathered[kThreads];
