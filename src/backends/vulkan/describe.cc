@@ -243,7 +243,7 @@ void describe(PhysicalDevice& device, VkInstance instance, const VkDeviceCreateI
   const int lanes = static_cast<int>(width);
   d.units.push_back(vector_unit("fma-f32", DType::f32, lanes, 1));
   if (f.f16) d.units.push_back(vector_unit("fma-f16", DType::f16, lanes, 2));
-  if (f.i8) d.units.push_back(vector_unit("alu-i8", DType::i8, lanes, 1));  // kernels may read and write bytes
+  if (f.i8) d.units.push_back(vector_unit("alu-i8", DType::i8, lanes, 1));     // kernels may read and write bytes
   if (f.f64) d.units.push_back(vector_unit("alu-f64", DType::f64, lanes, 1));  // kernels may compute in it
   if (f.dot) {
     MathUnit unit = vector_unit("dot-i8", DType::i8, lanes, 4);

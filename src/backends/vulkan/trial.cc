@@ -401,6 +401,11 @@ std::vector<Stage> stages_of(const Trial& t) {
     case Family::attention: return attention_stages(t);
     case Family::pointwise: return pointwise_stages(t);
     case Family::pool: return pool_stages(t);
+    case Family::reduce: {
+      const auto kind = std::get<ReduceParams>(t.params).kind;
+      return {with_types(rows_stage(ReduceParams{kind, {2}}, 1, {3, 5, 1}), t),
+              with_types(rows_stage(ReduceParams{kind, {0, 1}}, 1, {1, 1, 37}), t)};
+    }
     default: break;
   }
   if (!t.inputs.empty() && (t.inputs[0] == DType::u8 || t.inputs[0] == DType::i8)) {
@@ -439,10 +444,6 @@ std::vector<Stage> stages_of(const Trial& t) {
     case Family::depthwise: {
       const auto& p = std::get<DepthwiseParams>(t.params);
       return {window_stage(p, p.window, &p.epilogue, 1, true, 5, 1), window_stage(p, p.window, &p.epilogue, 1, true, 8, 0)};
-    }
-    case Family::reduce: {
-      const auto kind = std::get<ReduceParams>(t.params).kind;
-      return {rows_stage(ReduceParams{kind, {2}}, 1, {3, 5, 1}), rows_stage(ReduceParams{kind, {0, 1}}, 1, {1, 1, 37})};
     }
     case Family::softmax: {
       const bool logarithm = std::get<SoftmaxParams>(t.params).logarithm;

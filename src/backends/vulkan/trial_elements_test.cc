@@ -28,6 +28,11 @@ std::vector<Trial> programs() {
           cast(kHalf, kF),
           cast(kF, kHalf),
           cast(kF, DType::bf16),
+          cast(DType::f64, kF),
+          cast(DType::i64, DType::f64),
+          cast(kF, DType::f8e4m3fn),
+          cast(DType::i4, kF),
+          program({{exp, 0, 0, 0, 0, 0}, {add, 2, 1, 0, 0, 0}}, {DType::f64, DType::f64}, DType::f64),
           program({{add, 0, 1, 0, 0, 0}}, {DType::i32, DType::i32}, DType::i32),
           program({{mul, 0, 1, 0, 0, 0}, {div, 2, 1, 0, 0, 0}, {clip, 3, 0, 0, -5, 7}}, {DType::i64, DType::i64}, DType::i64),
           program({{less, 0, 1, 0, 0, 0}}, {kF, kF}, kTruth),
@@ -58,7 +63,9 @@ std::vector<Trial> quantized() {
           of(QuantizeKind::add, {kU, kF, kU, kI, kF, kI, kF, kU}, {kU}),
           of(average, {kI, kF, kI, kF, kI}, {kI}),
           of(factor, {kF, kF, kF}, {kF}),
-          of(factor, {kHalf, kHalf, kHalf}, {kHalf})};
+          of(factor, {kHalf, kHalf, kHalf}, {kHalf}),
+          of(quantize, {kF, kF, DType::i4}, {DType::i4}),
+          of(dequantize, {DType::u2, kF, DType::u2}, {kF})};
 }
 
 std::vector<Trial> positions() {
@@ -73,11 +80,16 @@ bool uses(const Trial& t, DType type) {
          std::find(t.outputs.begin(), t.outputs.end(), type) != t.outputs.end();
 }
 
+bool has_types(VulkanBackend& backend, const Trial& t) {
+  const Features& f = backend.context().features();
+  return (f.f16 || !uses(t, DType::f16)) && (f.f64 || !uses(t, DType::f64));
+}
+
 // Each passes, has run, and reads back from its text.
 void expect_good(const std::vector<Trial>& trials) {
   SPARKLE_NEEDS_VULKAN(backend);
   for (const Trial& t : trials) {
-    if (uses(t, DType::f16) && !backend->context().features().f16) continue;
+    if (!has_types(*backend, t)) continue;
     const auto before = backend->counters().submissions;
     const Status ran = run_trial(*backend, t, std::chrono::minutes(1));
     EXPECT_TRUE(ran.ok()) << t.to_text() << ": " << (ran.ok() ? "" : ran.error().message);
@@ -96,13 +108,26 @@ void expect_found(const std::vector<Trial>& trials) {
     std::string why;
     const auto backend = test_backend(options, why);
     if (!backend) GTEST_SKIP() << why;
-    if (uses(t, DType::f16) && !backend->context().features().f16) continue;
+    if (!has_types(*backend, t)) continue;
     ASSERT_TRUE(backend->try_lines(t.to_text() + "\n").ok());
     ASSERT_EQ(backend->findings().size(), 1u) << t.to_text();
     EXPECT_TRUE(backend->findings()[0].starts_with(t.variant() + ": wrong: it gave")) << backend->findings()[0];
   }
 }
 
+std::vector<Trial> reductions() {
+  std::vector<Trial> trials;
+  const auto of = [&](ReduceKind kind, DType type) {
+    trials.push_back({LoopSchedule{"rows_gpu", "fma-f32", 0}, ReduceParams{kind, {}}, {type}, {type}});
+  };
+  for (const DType type : {DType::f32, DType::i8, DType::u16, DType::i32, DType::u64, DType::f64}) of(ReduceKind::sum, type);
+  for (const DType type : {DType::boolean, DType::u8, DType::i64}) of(ReduceKind::max, type);
+  of(ReduceKind::log_sum_exp, DType::f64);
+  return trials;
+}
+
+TEST(VulkanTrialElements, ReductionsOfAnyTypePass) { expect_good(reductions()); }
+TEST(VulkanTrialElements, ReductionsOfAnyTypeThatDoNothingAreFound) { expect_found(reductions()); }
 TEST(VulkanTrialElements, ProgramsOnAnyTypesPass) { expect_good(programs()); }
 TEST(VulkanTrialElements, ProgramsOnAnyTypesThatDoNothingAreFound) { expect_found(programs()); }
 TEST(VulkanTrialElements, QuantizedKindsPass) { expect_good(quantized()); }
