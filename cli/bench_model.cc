@@ -216,7 +216,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
     }
   }
   const double total = median(totals);
-  const Device& device = session.backend().device();
+  const Device& device = session.backend()->device();
   nlohmann::json rows = nlohmann::json::array();
   if (!common.json) {
     std::printf("%s; '%s'\n", loaded->device.note.c_str(), report.plan->model.c_str());

@@ -132,7 +132,7 @@ int enlarge(const CommonOptions& common, const RunOptions& o, OpenDevice& device
   double flops = 0;
   for (const PlanStep& step : plan->plan->steps) flops += step.footprint.nominal_flops;
   const double rate = median > 0 ? flops * plan->tiles() / median : 0;
-  const double roof = fma_peak(session.backend());
+  const double roof = fma_peak(*session.backend());
   const Image enlarged = result_image(last.output, preprocess);
   std::string captions[2] = {"bicubic " + enlarged.size_text(),
                              "network " + std::to_string(width) + "x" + std::to_string(height) + " to " + enlarged.size_text()};

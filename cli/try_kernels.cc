@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,7 +12,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -36,12 +36,11 @@ int try_kernels(const std::string& device, const std::string& path) {
 
 // The child writes what it finds where this process looks for it; whatever else becomes of it is no matter here.
 void try_kernels_elsewhere(const std::string& device, const std::string& lines) {
-  std::error_code none;
-  std::string path = (std::filesystem::temp_directory_path(none) / "sparkle-kernels-XXXXXX").string();
-  const int file = none ? -1 : mkstemp(path.data());
+  // A file without a name, which the child inherits: nothing lies about when this process is killed meanwhile.
+  const int file = memfd_create("kernels", 0);
   if (file < 0) return;
   const bool written = write(file, lines.data(), lines.size()) == static_cast<ssize_t>(lines.size());
-  close(file);
+  std::string path = "/proc/self/fd/" + std::to_string(file);
   std::string self = "/proc/self/exe", command = "try-kernels", option = "--device", name = device;
   char* arguments[] = {self.data(), command.data(), option.data(), name.data(), path.data(), nullptr};
   posix_spawn_file_actions_t quiet;
@@ -62,7 +61,7 @@ void try_kernels_elsewhere(const std::string& device, const std::string& lines) 
     }
   }
   posix_spawn_file_actions_destroy(&quiet);
-  unlink(path.c_str());
+  close(file);
 }
 
 void add_try_kernels(CLI::App& app, Chosen& chosen) {

@@ -221,6 +221,9 @@ NB_MODULE(_core, m) {
           },
           nb::arg("device"), nb::arg("path").none(), nb::arg("model").none(), nb::arg("precision"), nb::arg("algorithm"),
           nb::arg("variant"), nb::arg("memory_budget"), nb::arg("accuracy"), nb::arg("tuning"), nb::arg("plan_cache_bytes"))
+      .def(
+          "move_to", [](sparkle::Session& s, const sparkle::Device& device) { unlocked([&] { s.move_to(device); }); },
+          nb::arg("device"))
       .def("inputs", [](const sparkle::Session& s) { return describe(s.inputs()); })
       .def("outputs", [](const sparkle::Session& s) { return describe(s.outputs()); })
       .def(

@@ -356,6 +356,9 @@ class Session {
          options);
   }
 
+  // Goes on with another device, as after a lost one; see sparkle_session_move_to.
+  void move_to(const Device& device) const { detail::check(sparkle_session_move_to(c(), device.c())); }
+
   std::vector<TensorInfo> inputs() const { return infos(sparkle_session_input_count(c()), sparkle_session_input); }
   std::vector<TensorInfo> outputs() const { return infos(sparkle_session_output_count(c()), sparkle_session_output); }
 

@@ -103,6 +103,27 @@ TEST(Api, CompiledModelsAreOpenedLikeModels) {
   options.name = "reference";
   const sparkle::Device reference(options);
   EXPECT_EQ(status_of([&] { sparkle::Session(reference, bytes.data(), bytes.size()); }), SPARKLE_DEVICE_UNUSABLE);
+  EXPECT_EQ(status_of([&] { mapped.move_to(reference); }), SPARKLE_DEVICE_UNUSABLE);
+  EXPECT_EQ(largest_difference(mapped.run({x}).at(0), want), 0);
+}
+
+TEST(Api, SessionsMoveToAnotherDevice) {
+  sparkle::DeviceOptions options;
+  options.name = "reference";
+  const sparkle::Device reference(options), cpu;
+  const sparkle::Session session(reference, kModel);
+  const auto x = picture(9, 13);
+  const auto want = session.run({x}).at(0);
+  const std::vector<sparkle::DeviceTensor> before{{reference, x}};
+  EXPECT_EQ(session.run_on_device(before).size(), 1u);
+  session.move_to(cpu);
+  EXPECT_EQ(session.plan({x}), sparkle::Session(cpu, kModel).plan({x}));
+  EXPECT_LT(largest_difference(session.run({x}).at(0), want), 1e-5);
+  EXPECT_EQ(status_of([&] { session.run_on_device(before); }), SPARKLE_BAD_USAGE);  // memory of the other device
+  EXPECT_EQ(session.run_on_device({{cpu, x}}).size(), 1u);
+  EXPECT_EQ(sparkle_session_move_to(session.c(), nullptr), SPARKLE_BAD_USAGE);
+  session.move_to(reference);
+  EXPECT_EQ(largest_difference(session.run({x}).at(0), want), 0);
 }
 
 TEST(Api, ModelsComeFromMemoryToo) {
@@ -168,7 +189,9 @@ TEST(Api, ErrorsNameWhatIsWrong) {
   EXPECT_EQ(status_of([&] { session.run({sparkle::Tensor(sparkle::Type::f32, {1, 3, 8})}); }), SPARKLE_BAD_INPUT);
   EXPECT_EQ(status_of([&] { session.run({sparkle::Tensor(sparkle::Type::f64, {1, 3, 8, 8})}); }), SPARKLE_BAD_INPUT);
   EXPECT_EQ(status_of([&] { session.run({sparkle::Tensor(sparkle::Type::f32, {1, 3, 8, 8}, nullptr)}); }), SPARKLE_BAD_USAGE);
-  EXPECT_EQ(status_of([&] { session.output_shapes({sparkle::Tensor(sparkle::Type::f32, {1, 3, -8, 8}, nullptr)}); }),
+  EXPECT_EQ(status_of([&] {
+              session.output_shapes({sparkle::Tensor(sparkle::Type::f32, {1, 3, -8, 8}, nullptr)});
+            }),
             SPARKLE_BAD_USAGE);
   EXPECT_EQ(sparkle_session_run(nullptr, nullptr, 0, nullptr, 0), SPARKLE_BAD_USAGE);
   EXPECT_NE(std::string(sparkle_last_error()), "");
@@ -334,13 +357,9 @@ TEST(Api, LogsToTheCaller) {
     const std::lock_guard lock(mutex);
     lines.push_back(line);
   });
-  {
-    const sparkle::Device device;
-  }
+  { const sparkle::Device device; }
   sparkle::set_log({});
-  {
-    const sparkle::Device device;
-  }
+  { const sparkle::Device device; }
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].rfind("device auto: cpu", 0), 0u) << lines[0];
 }
@@ -368,7 +387,9 @@ TEST(Api, ComputesExpressions) {
   sparkle_value* value = nullptr;
   EXPECT_EQ(sparkle_eval(nullptr, "x", nullptr, nullptr, 0, &value), SPARKLE_BAD_USAGE);
   EXPECT_EQ(sparkle_eval(cpu.c(), "x", nullptr, nullptr, 1, &value), SPARKLE_BAD_USAGE);
-  EXPECT_EQ(status_of([&] { sparkle::eval(cpu, "x + y", {{"x", x}, {"y", sparkle::Tensor(sparkle::Type::f32, {4})}}); }),
+  EXPECT_EQ(status_of([&] {
+              sparkle::eval(cpu, "x + y", {{"x", x}, {"y", sparkle::Tensor(sparkle::Type::f32, {4})}});
+            }),
             SPARKLE_BAD_INPUT);
 }
 

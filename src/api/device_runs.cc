@@ -9,11 +9,10 @@ namespace sparkle::api {
 namespace {
 
 // Buffers are of one device; a run reads and writes none of another.
-Status collect(const sparkle_session& session, sparkle_buffer* const* from, size_t count,
-               std::vector<std::shared_ptr<Buffer>>& to) {
+Status collect(const Backend& backend, sparkle_buffer* const* from, size_t count, std::vector<std::shared_ptr<Buffer>>& to) {
   for (size_t i = 0; i < count; ++i) {
     if (!from || !from[i]) return Error{Reason::bad_usage, "Buffer " + std::to_string(i) + " is NULL."};
-    if (from[i]->backend != session.backend)
+    if (from[i]->backend.get() != &backend)
       return Error{Reason::bad_usage, "Buffer " + std::to_string(i) +
                                           " belongs to another device than the session; allocate or " +
                                           "wrap it on the session's."};
@@ -22,12 +21,12 @@ Status collect(const sparkle_session& session, sparkle_buffer* const* from, size
   return ok();
 }
 
-Result<Token> submit(sparkle_session& session, const std::vector<HostTensor>& shapes, std::span<sparkle_buffer* const> inputs,
-                     std::span<sparkle_buffer* const> outputs) {
+Result<Token> submit(sparkle_session& session, const Backend& backend, const std::vector<HostTensor>& shapes,
+                     std::span<sparkle_buffer* const> inputs, std::span<sparkle_buffer* const> outputs) {
   std::vector<std::shared_ptr<Buffer>> in, out;
-  SPARKLE_CHECK(collect(session, inputs.data(), inputs.size(), in));
-  SPARKLE_CHECK(collect(session, outputs.data(), outputs.size(), out));
-  SPARKLE_TRY(token, session.session->submit(shapes, std::move(in), std::move(out)));
+  SPARKLE_CHECK(collect(backend, inputs.data(), inputs.size(), in));
+  SPARKLE_CHECK(collect(backend, outputs.data(), outputs.size(), out));
+  SPARKLE_TRY(token, session.session->submit(shapes, std::move(in), std::move(out), &backend));
   for (const auto& list : {inputs, outputs})
     for (sparkle_buffer* buffer : list) buffer->last_token = token.value;
   return token;
@@ -50,6 +49,7 @@ Status run_tensors(sparkle_session* session, const sparkle_device_tensor* inputs
     return Error{Reason::bad_usage, "A run on device tensors needs a session and lists of tensors."};
   const std::vector<sparkle_tensor> given = host_tensors(inputs, input_count);
   SPARKLE_TRY(shapes, borrow(given.data(), given.size(), "input"));
+  const std::shared_ptr<Backend> backend = session->session->backend();
   SPARKLE_TRY(plan, session->session->prepare(shapes));
   SPARKLE_CHECK(same_count(output_count, plan->outputs.size(), "output"));
   const auto wanted = [&](size_t i) -> const TensorDesc& { return plan->tensors[static_cast<size_t>(plan->outputs[i])].desc; };
@@ -63,16 +63,16 @@ Status run_tensors(sparkle_session* session, const sparkle_device_tensor* inputs
       SPARKLE_CHECK(same_tensor(i, wanted(i), borrowed[0]));
       out.push_back(outputs[i].buffer);
     } else {
-      SPARKLE_TRY(buffer, session->backend->allocate(std::max<int64_t>(wanted(i).bytes(), 1), MemoryKind::device));
-      made[i].reset(new sparkle_buffer{session->backend, std::move(buffer)});
+      SPARKLE_TRY(buffer, backend->allocate(std::max<int64_t>(wanted(i).bytes(), 1), MemoryKind::device));
+      made[i].reset(new sparkle_buffer{backend, std::move(buffer)});
       out.push_back(made[i].get());
     }
   }
-  SPARKLE_TRY(submitted, submit(*session, shapes, in, out));
+  SPARKLE_TRY(submitted, submit(*session, *backend, shapes, in, out));
   if (token) {
     *token = submitted.value;
   } else {
-    SPARKLE_CHECK(session->backend->wait(submitted));
+    SPARKLE_CHECK(backend->wait(submitted));
   }
   for (size_t i = 0; i < output_count; ++i) {
     if (!made[i]) continue;
@@ -102,8 +102,9 @@ sparkle_status sparkle_session_submit(sparkle_session* session, const sparkle_te
     if ((!input_buffers && input_count > 0) || (!output_buffers && output_count > 0))
       return Error{Reason::bad_usage, "The list of buffers is NULL."};
     SPARKLE_TRY(shapes, sparkle::api::borrow(inputs, input_count, "input"));
+    const std::shared_ptr<sparkle::Backend> backend = session->session->backend();
     SPARKLE_TRY(submitted,
-                sparkle::api::submit(*session, shapes, {input_buffers, input_count}, {output_buffers, output_count}));
+                sparkle::api::submit(*session, *backend, shapes, {input_buffers, input_count}, {output_buffers, output_count}));
     *token = submitted.value;
     return sparkle::ok();
   });

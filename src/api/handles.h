@@ -20,7 +20,6 @@ struct sparkle_device {
   sparkle::ExpressionRunner expressions;
 };
 struct sparkle_session {
-  std::shared_ptr<sparkle::Backend> backend;
   std::unique_ptr<sparkle::Session> session;
 };
 struct sparkle_value {

@@ -38,7 +38,7 @@ Status open_model(sparkle_device* device, Result<ModelFile> model, const sparkle
   if (!model.ok()) return model.take_error();
   SPARKLE_TRY(options, session_options(given, device->backend->device()));
   SPARKLE_TRY(opened, open_session(std::move(*model), device->backend, options));
-  *session = new sparkle_session{device->backend, std::move(opened)};
+  *session = new sparkle_session{std::move(opened)};
   return ok();
 }
 
@@ -135,6 +135,13 @@ sparkle_status sparkle_session_open_memory(sparkle_device* device, const void* m
   });
 }
 
+sparkle_status sparkle_session_move_to(sparkle_session* session, sparkle_device* device) {
+  return guarded([&]() -> Status {
+    if (!session || !device) return Error{Reason::bad_usage, "sparkle_session_move_to needs a session and a device."};
+    return session->session->move_to(device->backend);
+  });
+}
+
 sparkle_status sparkle_compile(sparkle_device* device, const char* path, const sparkle_session_options* options,
                                const sparkle_tensor* inputs, size_t input_count, const char* output) {
   return guarded([&]() -> Status {
@@ -215,7 +222,8 @@ sparkle_status sparkle_session_peak_bytes(sparkle_session* session, const sparkl
 sparkle_status sparkle_session_explain(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
                                        int32_t as_json, char** text) {
   return api::with_plan(session, inputs, input_count, text, [&](const Plan& plan, auto&) -> Status {
-    const Device& device = session->backend->device();
+    const std::shared_ptr<Backend> backend = session->session->backend();
+    const Device& device = backend->device();
     *text = api::new_text(as_json ? explain_json(plan, device) : explain(plan, device));
     return ok();
   });

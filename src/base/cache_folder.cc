@@ -1,14 +1,74 @@
 #include "base/cache_folder.h"
 
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 namespace sparkle {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_gone(long process) {
+  return process > 0 && process != ::getpid() && ::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH;
+}
+
+// Files PATH.PROCESS.NUMBER of processes that are gone.
+void remove_leftovers(const fs::path& path) {
+  std::error_code ignored;
+  const fs::path folder = path.parent_path();
+  const std::string prefix = path.filename().string() + ".";
+  for (fs::directory_iterator at(folder.empty() ? "." : folder, ignored), end; !ignored && at != end; at.increment(ignored)) {
+    const std::string name = at->path().filename().string();
+    if (!name.starts_with(prefix)) continue;
+    const std::string rest = name.substr(prefix.size());
+    const size_t dot = rest.find('.');
+    if (dot == 0 || dot == std::string::npos || dot + 1 == rest.size() ||
+        rest.find_first_not_of("0123456789.") != std::string::npos)
+      continue;
+    std::error_code why;
+    if (is_gone(std::strtol(rest.c_str(), nullptr, 10))) fs::remove(at->path(), why);
+  }
+}
+
+}  // namespace
 
 std::string cache_folder() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   if (cache != nullptr && cache[0] == '/') return std::string(cache) + "/sparkle";
   const char* home = std::getenv("HOME");
   return home != nullptr && home[0] == '/' ? std::string(home) + "/.cache/sparkle" : std::string();
+}
+
+bool replace_file(const std::string& path, std::string_view bytes) {
+  static std::atomic<int> calls{0};
+  remove_leftovers(path);
+  const std::string aside = path + "." + std::to_string(::getpid()) + "." + std::to_string(++calls);
+  std::error_code error;
+  std::ofstream file(aside, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  if (file) fs::rename(aside, path, error);
+  if (file && !error) return true;
+  fs::remove(aside, error);
+  return false;
+}
+
+void append_line(const std::string& path, const std::string& line) {
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  if (auto size = in ? static_cast<std::streamoff>(in.tellg()) : 0; size > 0) {
+    const auto ends_line = [&](std::streamoff at) { return in.seekg(at - 1) && in.get() == '\n'; };
+    const std::streamoff all = size;
+    while (size > 0 && !ends_line(size)) --size;
+    std::error_code ignored;
+    if (size != all) fs::resize_file(path, static_cast<uintmax_t>(size), ignored);
+  }
+  std::ofstream(path, std::ios::binary | std::ios::app) << line + "\n";
 }
 
 }  // namespace sparkle

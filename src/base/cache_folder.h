@@ -1,11 +1,21 @@
-// Where this user's caches lie: measured rates, tuning stores.
+// Where this user's caches lie - measured rates, tuning stores, pipelines, verdicts on kernels - and how files there are
+// written: a process that is stopped at any moment leaves the old file or the new one.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace sparkle {
 
 // $XDG_CACHE_HOME/sparkle or ~/.cache/sparkle; empty where neither variable names a folder. It need not exist.
 std::string cache_folder();
+
+// Replaces the file by one of these bytes: written beside it under a name of this call's own, then renamed. What processes that
+// are gone left beside it is removed. False where it could not be written; the old file is then still there.
+bool replace_file(const std::string& path, std::string_view bytes);
+
+// One more line at the end of a file of lines, in one write, so that processes that do the same do not cut each other's lines.
+// A last line without its end, of a process or a disk that gave out, is taken off first.
+void append_line(const std::string& path, const std::string& line);
 
 }  // namespace sparkle

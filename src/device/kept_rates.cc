@@ -1,11 +1,9 @@
 #include "device/kept_rates.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include "base/cache_folder.h"
 #include "base/record.h"
@@ -32,7 +30,7 @@ Device identity(Device device) {
 
 // When a file was written, which is when its rates were measured; 0 where that cannot be told.
 std::time_t time_of(const std::string& path) {
-  struct stat status{};
+  struct stat status {};
   return ::stat(path.c_str(), &status) == 0 ? status.st_mtime : 0;
 }
 
@@ -62,19 +60,10 @@ KeptRates keep_rates(const Device& device, const std::string& way, const std::st
   const std::string path = path_of(identity(device), way, folder);
   const std::time_t now = std::time(nullptr);
   if (path.empty()) return {{}, now};
-  // Written aside and renamed, so that a program that starts meanwhile never reads half a file.
   std::error_code error;
   fs::create_directories(fs::path(path).parent_path(), error);
-  const std::string aside = path + "." + std::to_string(::getpid());
-  std::ofstream file(aside, std::ios::binary);
-  file << device_to_json(device, "Measured by Sparkle " SPARKLE_VERSION " on this machine.");
-  file.close();
-  if (file) fs::rename(aside, path, error);
-  if (!file || error) {
-    fs::remove(aside, error);
-    return {{}, now};
-  }
-  return {path, now};
+  const bool kept = replace_file(path, device_to_json(device, "Measured by Sparkle " SPARKLE_VERSION " on this machine."));
+  return {kept ? path : std::string(), now};
 }
 
 }  // namespace sparkle

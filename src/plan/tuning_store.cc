@@ -85,14 +85,8 @@ std::string TuningStore::to_text() const {
 }
 
 Status TuningStore::save(const std::string& path) const {
-  const std::string part = path + ".part";
-  {
-    std::ofstream file(part);
-    file << to_text();
-    if (!file.flush()) return Error{Reason::file_unwritable, "The tuning store '" + part + "' cannot be written."};
-  }
-  if (std::rename(part.c_str(), path.c_str()) != 0)
-    return Error{Reason::file_unwritable, "The tuning store '" + path + "' cannot be replaced."};
+  if (!replace_file(path, to_text()))
+    return Error{Reason::file_unwritable, "The tuning store '" + path + "' cannot be written."};
   return ok();
 }
 

@@ -19,6 +19,7 @@ class TuningStore {
   };
   // The header that stores of this device and build carry.
   static std::string header_for(const Device& device);
+  const std::string& header() const { return header_; }
 
   explicit TuningStore(std::string header) : header_(std::move(header)) {}
   // Errors: bad_format naming the line; bad_input where the header is another device's or version's.

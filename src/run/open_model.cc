@@ -3,6 +3,25 @@
 #include "onnx/reader.h"
 
 namespace sparkle {
+namespace {
+
+FileStamp stamp_of(const std::string& path) {
+  std::error_code none;  // reading says what is wrong
+  return {path, std::filesystem::file_size(path, none), std::filesystem::last_write_time(path, none)};
+}
+
+Result<Graph> read_again(const FileStamp& wanted) {
+  const auto changed = [&] {
+    return Error{Reason::file_unreadable,
+                 "'" + wanted.path + "' is no longer the file that the session was opened from; open a new session."};
+  };
+  if (stamp_of(wanted.path) != wanted) return changed();
+  SPARKLE_TRY(graph, read_onnx(wanted.path));
+  if (stamp_of(wanted.path) != wanted) return changed();
+  return graph;
+}
+
+}  // namespace
 
 Result<ModelFile> read_model(const std::string& path) {
   ModelFile model;
@@ -11,6 +30,8 @@ Result<ModelFile> read_model(const std::string& path) {
     SPARKLE_TRY(compiled, CompiledModel::open(path));
     model.compiled = std::move(compiled);
   } else {
+    std::error_code none;
+    model.onnx = stamp_of(std::filesystem::absolute(path, none).string());
     SPARKLE_TRY(graph, read_onnx(path));
     model.graph = std::move(graph);
   }
@@ -32,7 +53,9 @@ Result<ModelFile> read_model_bytes(std::span<const std::byte> bytes, const std::
 Result<std::unique_ptr<Session>> open_session(ModelFile model, std::shared_ptr<Backend> backend,
                                               const SessionOptions& options) {
   if (model.compiled) return Session::open(std::move(model.compiled), std::move(backend), options);
-  return Session::open(std::move(model.graph), std::move(backend), options);
+  GraphSource again;
+  if (!model.onnx.path.empty()) again = [file = std::move(model.onnx)] { return read_again(file); };
+  return Session::open(std::move(model.graph), std::move(backend), options, std::move(again));
 }
 
 }  // namespace sparkle

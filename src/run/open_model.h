@@ -1,6 +1,7 @@
 // A model by its file, whatever kind of file it is: ONNX, or compiled.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -8,8 +9,18 @@
 
 namespace sparkle {
 
+// A file as it was at a time: whether it has been written since.
+struct FileStamp {
+  std::string path;
+  uintmax_t bytes = 0;
+  std::filesystem::file_time_type written;
+
+  bool operator==(const FileStamp&) const = default;
+};
+
 struct ModelFile {
   Graph graph;                                    // of an ONNX file
+  FileStamp onnx;                                 // that file; no path where it came from memory
   std::shared_ptr<const CompiledModel> compiled;  // else
 
   const Graph& contents() const { return compiled ? compiled->graph() : graph; }
@@ -20,6 +31,8 @@ Result<ModelFile> read_model(const std::string& path);
 // `name`: what errors call the model. External data is not read.
 Result<ModelFile> read_model_bytes(std::span<const std::byte> bytes, const std::string& name);
 
+// Sessions of an ONNX file read it again where Session::move_to needs it. Errors then: file_unreadable where it has been written
+// since it was read first.
 Result<std::unique_ptr<Session>> open_session(ModelFile model, std::shared_ptr<Backend> backend, const SessionOptions& options);
 
 }  // namespace sparkle

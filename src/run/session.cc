@@ -53,9 +53,10 @@ Status check_options(const CompiledModel& model, const SessionOptions& asked) {
 
 Session::~Session() = default;
 
-Result<std::unique_ptr<Session>> Session::open(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options) {
+Result<std::unique_ptr<Session>> Session::open(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options,
+                                               GraphSource again) {
   return guard_memory("Opening the model", [&]() -> Result<std::unique_ptr<Session>> {
-    return opened(std::move(graph), std::move(backend), options);
+    return opened(std::move(graph), std::move(backend), options, std::move(again));
   });
 }
 
@@ -70,7 +71,8 @@ void Session::describe(const Graph& graph) {
   list(graph.outputs, outputs_);
 }
 
-Result<std::unique_ptr<Session>> Session::opened(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options) {
+Result<std::unique_ptr<Session>> Session::opened(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options,
+                                                 GraphSource again) {
   std::unique_ptr<Session> session(new Session);
   SPARKLE_CHECK(simplify(graph));
   session->describe(graph);
@@ -80,7 +82,8 @@ Result<std::unique_ptr<Session>> Session::opened(Graph graph, std::shared_ptr<Ba
     return in.rank_known && !in.by_value && std::all_of(in.shape.begin(), in.shape.end(), [](int64_t d) { return d >= 0; });
   });
   session->graph_ = std::move(graph);
-  session->constants_ = std::make_unique<ConstantStore>(*backend);
+  session->again_ = std::move(again);
+  session->constants_ = std::make_shared<ConstantStore>(*backend);
   session->backend_ = std::move(backend);
   session->options_ = options;
   session->cache_ = std::make_shared<CacheBytes>(options.plan_cache_bytes);
@@ -96,7 +99,7 @@ Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const CompiledMod
     session->describe(model->graph());
     session->fixed_ = true;
     session->compiled_ = std::move(model);
-    session->constants_ = std::make_unique<ConstantStore>(*backend);
+    session->constants_ = std::make_shared<ConstantStore>(*backend);
     session->backend_ = std::move(backend);
     session->options_ = options;
     session->cache_ = std::make_shared<CacheBytes>(options.plan_cache_bytes);
@@ -208,7 +211,8 @@ Result<Session::Planned> Session::plan_within_budget(const std::vector<HostTenso
     auto planned = plan_for(inputs, budget);
     if (!planned.ok()) return over ? *over : planned.take_error();
     if (options_.memory_budget <= 0 || compiled_) return planned;
-    SPARKLE_TRY(memory, constants_->foresee(planned->plan.constants, planned->steps.uses, originals_of(*planned), fixed_));
+    SPARKLE_TRY(memory,
+                constants_->foresee(planned->plan.constants, planned->steps.uses, originals_of(*planned), lets_weights_go()));
     const Status fits = check_budget(planned->plan, memory);
     if (fits.ok()) return planned;
     over = fits.error();
@@ -292,7 +296,10 @@ Originals Session::originals_of(const Planned& planned) const {
 }
 
 // Where all shapes are fixed this plan is the only one there will be: the model's own copy of a constant goes as soon as its
-// packed form exists. Else it stays, since another plan may want it packed in another way.
+// packed form exists. Else it stays, since another plan may want it packed in another way - and where a device may be lost that
+// alone has the packed form, unless the model can be read again.
+bool Session::lets_weights_go() const { return fixed_ && (again_ || backend_->device().kind == DeviceKind::cpu); }
+
 Status Session::pack(PreparedPlan& prepared, Planned planned) {
   Plan& plan = *prepared.plan;
   const std::span<const ConstantUse> uses = planned.steps.uses;
@@ -300,31 +307,42 @@ Status Session::pack(PreparedPlan& prepared, Planned planned) {
   for (const GraphTensor& t : graph_.tensors)
     if (t.constant) add_original(of_model, *t.constant);
   planned.plan.constants = plan.constants;
-  SPARKLE_TRY(memory, constants_->foresee(plan.constants, uses, originals_of(planned), fixed_));
+  const bool let_go = lets_weights_go();
+  SPARKLE_TRY(memory, constants_->foresee(plan.constants, uses, originals_of(planned), let_go));
   // Every size is known now: nothing is packed that the budget has no room for.
   SPARKLE_CHECK(check_budget(plan, memory));
   planned.bound = {}, planned.plan = {};
+  if (let_go) {
+    graph_ = {}, let_go_ = true;
+    broken_ = out_of_memory("Packing the weights");  // until it is done: they cannot be packed again
+  }
+  if (Status packed = pack_all(prepared, uses, of_model); !packed.ok()) {
+    if (let_go) broken_ = packed.error();
+    return packed;
+  }
+  broken_.reset();
+  prepared.keeps = constants_;
+  constant_memory_.resident = memory.resident;
+  constant_memory_.peak = std::max(constant_memory_.peak, memory.peak);
+  return ok();
+}
+
+Status Session::pack_all(PreparedPlan& prepared, std::span<const ConstantUse> uses, const Originals& of_model) {
+  Plan& plan = *prepared.plan;
   std::vector<int> left(plan.constants.size(), 0);
   for (const ConstantUse& use : uses) ++left[use.constant];
-  if (fixed_) {
-    graph_ = {};
-    broken_ = out_of_memory("Packing the weights");  // until it is done: they cannot be packed again
-    for (size_t i = 0; i < left.size(); ++i)
-      if (left[i] == 0) plan.constants[i].value.bytes.reset();
-  }
+  for (size_t i = 0; let_go_ && i < left.size(); ++i)
+    if (left[i] == 0) plan.constants[i].value.bytes.reset();
   for (const ConstantUse& use : uses) {
     PlanConstant& constant = plan.constants[use.constant];
     SPARKLE_TRY(buffer, constants_->get(constant, *use.kernel, use.input));
     if (of_model.count(constant.value.bytes.get()) == 0)
       prepared.own_constant_bytes += constant.value.size_bytes() + buffer->bytes();
     prepared.constants.push_back(std::move(buffer));
-    if (!fixed_ || --left[use.constant] > 0) continue;
+    if (!let_go_ || --left[use.constant] > 0) continue;
     constants_->release(constant);
     constant.value.bytes.reset();
   }
-  broken_.reset();
-  constant_memory_.resident = memory.resident;
-  constant_memory_.peak = std::max(constant_memory_.peak, memory.peak);
   return ok();
 }
 
@@ -341,18 +359,18 @@ Status Session::check_budget(const Plan& plan, const ConstantMemory& memory) con
                                                "; give smaller inputs or a larger --memory-budget."};
 }
 
-Result<std::shared_ptr<PreparedPlan>> Session::prepared(const std::vector<HostTensor>& inputs) {
+Result<Session::Placed> Session::prepared(const std::vector<HostTensor>& inputs) {
   SPARKLE_CHECK(check_inputs(inputs));
-  if (const std::lock_guard lock(mutex_); broken_) return *broken_;
   std::string key = shapes_text(inputs);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs_[i].by_value && inputs[i].bytes)
       key.append(reinterpret_cast<const char*>(inputs[i].bytes.get()), static_cast<size_t>(inputs[i].size_bytes()));
   const std::lock_guard lock(mutex_);
+  if (broken_) return *broken_;
   if (const auto found = plans_.find(key); found != plans_.end()) {
     std::erase(plan_order_, key);
     plan_order_.push_back(key);
-    return found->second;
+    return Placed{backend_, found->second};
   }
   SPARKLE_TRY(made, build(inputs));
   plans_[key] = made;
@@ -367,13 +385,13 @@ Result<std::shared_ptr<PreparedPlan>> Session::prepared(const std::vector<HostTe
     plan_order_.erase(plan_order_.begin());
   }
   if (gone) constant_memory_.resident -= constants_->collect();
-  return made;
+  return Placed{backend_, std::move(made)};
 }
 
 Result<std::shared_ptr<const Plan>> Session::prepare(const std::vector<HostTensor>& inputs) {
   return guard_memory("Preparing the model for these inputs", [&]() -> Result<std::shared_ptr<const Plan>> {
     SPARKLE_TRY(made, prepared(inputs));
-    return std::shared_ptr<const Plan>(made->plan);
+    return std::shared_ptr<const Plan>(made.plan->plan);
   });
 }
 
@@ -417,22 +435,22 @@ Status Session::check_values(const std::vector<HostTensor>& inputs) const {
 
 Result<std::vector<HostTensor>> Session::run(const std::vector<HostTensor>& inputs, RunReport* report, bool timestamps) {
   return guard_memory("Running the model on these inputs", [&]() -> Result<std::vector<HostTensor>> {
-    SPARKLE_TRY(plan, prepared(inputs));
+    SPARKLE_TRY(placed, prepared(inputs));
     SPARKLE_CHECK(check_values(inputs));
-    return run_plan(*plan, inputs, report, timestamps);
+    return run_plan(placed, inputs, report, timestamps);
   });
 }
 
-Result<std::vector<HostTensor>> Session::run_plan(PreparedPlan& plan, const std::vector<HostTensor>& inputs, RunReport* report,
-                                                  bool timestamps) {
-  const Plan& p = *plan.plan;
+Result<std::vector<HostTensor>> Session::run_plan(const Placed& placed, const std::vector<HostTensor>& inputs,
+                                                  RunReport* report, bool timestamps) {
+  const Plan& p = *placed.plan->plan;
   std::vector<HostTensor> outputs;
   for (int t : p.outputs) {
     const TensorDesc& desc = p.tensors[static_cast<size_t>(t)].desc;
     SPARKLE_TRY(output, allocate_tensor(desc.dtype, desc.shape, "Output '" + p.tensors[static_cast<size_t>(t)].name + "'"));
     outputs.push_back(std::move(output));
   }
-  SPARKLE_CHECK(execute(plan, inputs, outputs, report, timestamps));
+  SPARKLE_CHECK(execute(placed, inputs, outputs, report, timestamps));
   for (int i : p.open) end_after_found_rows(outputs[static_cast<size_t>(i)]);
   return outputs;
 }
@@ -440,29 +458,31 @@ Result<std::vector<HostTensor>> Session::run_plan(PreparedPlan& plan, const std:
 Status Session::run_into(const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs, RunReport* report,
                          bool timestamps) {
   return guard_memory("Running the model on these inputs", [&]() -> Status {
-    SPARKLE_TRY(plan, prepared(inputs));
+    SPARKLE_TRY(placed, prepared(inputs));
     SPARKLE_CHECK(check_values(inputs));
-    return execute(*plan, inputs, outputs, report, timestamps);
+    return execute(placed, inputs, outputs, report, timestamps);
   });
 }
 
-Status Session::execute(PreparedPlan& plan, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
+Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
                         RunReport* report, bool timestamps) {
+  Backend& backend = *placed.backend;
+  PreparedPlan& plan = *placed.plan;
   std::vector<std::shared_ptr<Buffer>> held;
   std::vector<Buffer*> slots;
-  SPARKLE_TRY(arena, plan.take_arena(*backend_));
+  SPARKLE_TRY(arena, plan.take_arena(backend));
   slots.push_back(arena.get());
   for (const HostTensor& tensor : inputs) {
-    SPARKLE_TRY(buffer, input_buffer(*backend_, tensor));
+    SPARKLE_TRY(buffer, input_buffer(backend, tensor));
     slots.push_back(buffer.get());
     held.push_back(std::move(buffer));
   }
   std::vector<std::shared_ptr<Buffer>> downloads(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const int64_t bytes = std::max<int64_t>(outputs[i].size_bytes(), 1);
-    SPARKLE_TRY(own, backend_->import(outputs[i].bytes.get(), bytes));
+    SPARKLE_TRY(own, backend.import(outputs[i].bytes.get(), bytes));
     if (!own) {
-      SPARKLE_TRY(device, backend_->allocate(bytes, MemoryKind::device));
+      SPARKLE_TRY(device, backend.allocate(bytes, MemoryKind::device));
       own = std::move(device);
       downloads[i] = own;
     }
@@ -471,20 +491,20 @@ Status Session::execute(PreparedPlan& plan, const std::vector<HostTensor>& input
   }
   for (const auto& constant : plan.constants) slots.push_back(constant.get());
   const auto begin = std::chrono::steady_clock::now();
-  SPARKLE_TRY(token, backend_->submit(*plan.program, slots, {{}, timestamps, nullptr}));
-  SPARKLE_CHECK(backend_->wait(token));
+  SPARKLE_TRY(token, backend.submit(*plan.program, slots, {{}, timestamps, nullptr}));
+  SPARKLE_CHECK(backend.wait(token));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!downloads[i] || outputs[i].size_bytes() == 0) continue;
-    backend_->count_host_transfer();
+    backend.count_host_transfer();
     if (const std::byte* host = downloads[i]->host()) {
       std::memcpy(outputs[i].bytes.get(), host, static_cast<size_t>(outputs[i].size_bytes()));
       continue;
     }
-    SPARKLE_TRY(staging, backend_->allocate(outputs[i].size_bytes(), MemoryKind::staging));
+    SPARKLE_TRY(staging, backend.allocate(outputs[i].size_bytes(), MemoryKind::staging));
     const CopyRegion region{downloads[i].get(), 0, staging.get(), 0, outputs[i].size_bytes()};
-    SPARKLE_TRY(copied, backend_->copy({&region, 1}, token));
-    SPARKLE_CHECK(backend_->wait(copied));
+    SPARKLE_TRY(copied, backend.copy({&region, 1}, token));
+    SPARKLE_CHECK(backend.wait(copied));
     std::memcpy(outputs[i].bytes.get(), staging->host(), static_cast<size_t>(outputs[i].size_bytes()));
   }
   plan.give_back(std::move(arena));
@@ -493,7 +513,7 @@ Status Session::execute(PreparedPlan& plan, const std::vector<HostTensor>& input
     report->seconds = seconds;
     report->steps.clear();
     if (timestamps) {
-      SPARKLE_TRY(times, backend_->timestamps(token));
+      SPARKLE_TRY(times, backend.timestamps(token));
       for (const StepTime& t : times) report->steps.push_back({t.end - t.begin});
     }
   }
@@ -501,19 +521,22 @@ Status Session::execute(PreparedPlan& plan, const std::vector<HostTensor>& input
 }
 
 Result<Token> Session::submit(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
-                              std::vector<std::shared_ptr<Buffer>> output_buffers) {
+                              std::vector<std::shared_ptr<Buffer>> output_buffers, const Backend* owner) {
   return guard_memory("Running the model on these inputs",
-                      [&] { return submit_plan(shapes, std::move(input_buffers), std::move(output_buffers)); });
+                      [&] { return submit_plan(shapes, std::move(input_buffers), std::move(output_buffers), owner); });
 }
 
 Result<Token> Session::submit_plan(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
-                                   std::vector<std::shared_ptr<Buffer>> output_buffers) {
-  SPARKLE_TRY(plan, prepared(shapes));
+                                   std::vector<std::shared_ptr<Buffer>> output_buffers, const Backend* owner) {
+  SPARKLE_TRY(placed, prepared(shapes));
+  const auto& [backend, plan] = placed;
+  if (owner && owner != backend.get())
+    return Error{Reason::bad_usage, "The session has moved to another device; allocate the buffers there and run again."};
   const Plan& p = *plan->plan;
   if (input_buffers.size() != p.inputs.size() || output_buffers.size() != p.outputs.size())
     return Error{Reason::bad_input, "The model has " + std::to_string(p.inputs.size()) + " inputs and " +
                                         std::to_string(p.outputs.size()) + " outputs; one buffer is needed for each."};
-  SPARKLE_TRY(arena, plan->take_arena(*backend_));
+  SPARKLE_TRY(arena, plan->take_arena(*backend));
   std::vector<Buffer*> slots{arena.get()};
   const auto add = [&](const std::vector<std::shared_ptr<Buffer>>& buffers, const std::vector<int>& tensors) -> Status {
     for (size_t i = 0; i < buffers.size(); ++i) {
@@ -534,8 +557,9 @@ Result<Token> Session::submit_plan(const std::vector<HostTensor>& shapes, std::v
   for (auto& buffer : input_buffers) options.keep_alive->push_back(buffer);
   for (auto& buffer : output_buffers) options.keep_alive->push_back(buffer);
   options.keep_alive->push_back(plan);
-  options.keep_alive->push_back(std::shared_ptr<void>(arena.get(), [plan, arena](void*) { plan->give_back(arena); }));
-  return backend_->submit(*plan->program, slots, options);
+  options.keep_alive->push_back(
+      std::shared_ptr<void>(arena.get(), [plan = placed.plan, arena](void*) { plan->give_back(arena); }));
+  return backend->submit(*plan->program, slots, options);
 }
 
 int64_t Session::constant_bytes() const {
@@ -543,7 +567,15 @@ int64_t Session::constant_bytes() const {
   return constant_memory_.resident;
 }
 
-int64_t Session::cached_bytes() const { return cache_->held(); }
+int64_t Session::cached_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return cache_->held();
+}
+
+std::shared_ptr<Backend> Session::backend() const {
+  const std::lock_guard lock(mutex_);
+  return backend_;
+}
 
 int64_t Session::bytes_beside_constants(const Plan& plan) const {
   int64_t bytes = plan.arena_bytes;

@@ -3,6 +3,7 @@
 // own.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -54,13 +55,18 @@ struct RunReport {
   double seconds = 0;                // submit to completion, host clock
 };
 
+// Reads a session's model once more, as it was when the session was opened.
+using GraphSource = std::function<Result<Graph>()>;
+
 class CacheBytes;
 class PreparedPlan;
 
 class Session {
  public:
-  // Takes the graph as the reader gives it; simplifies it. Errors: whatever reading, rewriting and planning say.
-  static Result<std::unique_ptr<Session>> open(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options);
+  // Takes the graph as the reader gives it; simplifies it. `again`: where its weights come from for move_to once they have been
+  // let go; without it they are kept where the device can be lost. Errors: whatever reading, rewriting and planning say.
+  static Result<std::unique_ptr<Session>> open(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options,
+                                               GraphSource again = {});
   // A compiled model: its shapes, and the options it was compiled with. Errors: device_unusable where it was compiled for
   // another machine, bad_usage where an option asks for something else than the file holds.
   static Result<std::unique_ptr<Session>> open(std::shared_ptr<const CompiledModel> model, std::shared_ptr<Backend> backend,
@@ -79,14 +85,21 @@ class Session {
   Status run_into(const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs, RunReport* report = nullptr,
                   bool timestamps = false);
 
+  // Goes on with another backend, as after a lost device: plans, packed constants and arenas of the one before are dropped, and
+  // the next run plans anew. Runs that have begun end where they began. A tuning store of another device is left out from here
+  // on. Errors leave the session where it was: device_unusable for a compiled model of another machine, bad_usage where a
+  // model given in memory has let its weights go, and what reading the model again says.
+  Status move_to(std::shared_ptr<Backend> backend);
+
   // The plan for these inputs, made and compiled if new (weights packed), nothing run. Only shapes and types matter: tensors
   // may come without memory, except for inputs that are needed by value.
   Result<std::shared_ptr<const Plan>> prepare(const std::vector<HostTensor>& inputs);
 
   // Runs on buffers of the backend, dense and row-major, without a copy; asynchronous. One buffer per input and output in
-  // order. Outputs whose rows the data tells (Plan::open) fill the rows that there are not with -1.
+  // order. Outputs whose rows the data tells (Plan::open) fill the rows that there are not with -1. `owner`: the backend of
+  // the buffers where the session may move meanwhile; bad_usage where it is no longer the session's.
   Result<Token> submit(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
-                       std::vector<std::shared_ptr<Buffer>> output_buffers);
+                       std::vector<std::shared_ptr<Buffer>> output_buffers, const Backend* owner = nullptr);
 
   // Bytes held: constants (packed, and the model's own where they are still needed), and plans in the cache (arenas, programs,
   // constants that one shape alone needs), which stay within plan_cache_bytes unless the newest plan alone is larger.
@@ -95,17 +108,23 @@ class Session {
   // What a run with this plan occupies at its peak: arena, constants, inputs, outputs - or constants alone, while the model's
   // own and packed ones lie side by side.
   int64_t peak_bytes(const Plan& plan) const;
-  Backend& backend() { return *backend_; }
+  std::shared_ptr<Backend> backend() const;
 
  private:
   Session() = default;
-  static Result<std::unique_ptr<Session>> opened(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options);
+  // A plan and the backend it was made on: what a run holds wherever the session moves meanwhile. The plan goes first.
+  struct Placed {
+    std::shared_ptr<Backend> backend;
+    std::shared_ptr<PreparedPlan> plan;
+  };
+  static Result<std::unique_ptr<Session>> opened(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options,
+                                                 GraphSource again);
   Result<Token> submit_plan(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
-                            std::vector<std::shared_ptr<Buffer>> output_buffers);
-  Result<std::vector<HostTensor>> run_plan(PreparedPlan& plan, const std::vector<HostTensor>& inputs, RunReport* report,
+                            std::vector<std::shared_ptr<Buffer>> output_buffers, const Backend* owner);
+  Result<std::vector<HostTensor>> run_plan(const Placed& placed, const std::vector<HostTensor>& inputs, RunReport* report,
                                            bool timestamps);
-  Result<std::shared_ptr<PreparedPlan>> prepared(const std::vector<HostTensor>& inputs);
-  Status execute(PreparedPlan& plan, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
+  Result<Placed> prepared(const std::vector<HostTensor>& inputs);
+  Status execute(const Placed& placed, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
                  RunReport* report, bool timestamps);
   Result<std::shared_ptr<PreparedPlan>> build(const std::vector<HostTensor>& inputs);
   struct Planned;
@@ -113,6 +132,10 @@ class Session {
   Result<Planned> plan_within_budget(const std::vector<HostTensor>& inputs) const;
   Originals originals_of(const Planned& planned) const;
   Status pack(PreparedPlan& prepared, Planned planned);
+  Status pack_all(PreparedPlan& prepared, std::span<const ConstantUse> uses, const Originals& of_model);
+  bool lets_weights_go() const;
+  Result<Graph> graph_again() const;
+  Status go_to(std::shared_ptr<Backend> backend);
   Status take_packed(PreparedPlan& prepared, std::span<const ConstantUse> uses);
   void describe(const Graph& graph);
   Status check_budget(const Plan& plan, const ConstantMemory& memory) const;
@@ -122,13 +145,15 @@ class Session {
   Status check_values(const std::vector<HostTensor>& inputs) const;
 
   Graph graph_;
+  GraphSource again_;
+  bool let_go_ = false;                            // the graph and its weights
   std::shared_ptr<const CompiledModel> compiled_;  // instead of the graph
   std::shared_ptr<Backend> backend_;
   SessionOptions options_;
   std::vector<SessionInput> inputs_, outputs_;
   bool fixed_ = false;  // all input shapes are: there will be one plan
   std::optional<Error> broken_;
-  std::unique_ptr<ConstantStore> constants_;
+  std::shared_ptr<ConstantStore> constants_;
   ConstantMemory constant_memory_;
   std::shared_ptr<CacheBytes> cache_;
   mutable std::mutex mutex_;

@@ -90,6 +90,16 @@ def test_compiled_model(session, tmp_path):
         sparkle.Session(file)
 
 
+def test_moves_to_another_device(session):
+    x = picture(9, 13)
+    moving = sparkle.Session(MODEL, "reference")
+    before = moving.run(x)[0]
+    moving.move_to(session.device)
+    assert moving.device is session.device
+    np.testing.assert_array_equal(moving.run(x)[0], session.run(x)[0])
+    np.testing.assert_allclose(moving.run(x)[0], before, atol=1e-5)
+
+
 def test_describes(session):
     (i,), (o,) = session.inputs, session.outputs
     assert i.name == "image" and i.dtype == "float32" and i.shape[1] == 3 and isinstance(i.shape[2], str)

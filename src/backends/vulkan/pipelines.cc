@@ -1,7 +1,5 @@
 #include "backends/vulkan/pipelines.h"
 
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -91,23 +89,12 @@ void Pipelines::save() {
   std::vector<char> bytes(size);
   if (vk.vkGetPipelineCacheData(context_->device(), cache_, &size, bytes.data()) != VK_SUCCESS) return;
   bytes.resize(size);
+  const uint64_t sum = checksum(bytes);
+  std::string text(kMagic, sizeof kMagic);
+  text.append(reinterpret_cast<const char*>(&sum), sizeof sum).append(bytes.data(), bytes.size());
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  // A name of its own, then one move: a process that is stopped on the way leaves the old file.
-  const std::string part = path + "." + std::to_string(getpid());
-  {
-    std::ofstream out(part, std::ios::binary);
-    const uint64_t sum = checksum(bytes);
-    out.write(kMagic, 8).write(reinterpret_cast<const char*>(&sum), 8).write(bytes.data(), static_cast<std::streamsize>(size));
-    if (!out.flush()) {
-      out.close();
-      std::filesystem::remove(part, ignored);
-      return;
-    }
-  }
-  std::filesystem::rename(part, path, ignored);
-  if (ignored) std::filesystem::remove(part, ignored);
-  saved_ = pipelines_.size();
+  if (replace_file(path, text)) saved_ = pipelines_.size();
 }
 
 size_t Pipelines::count() const {

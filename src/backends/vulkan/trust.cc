@@ -9,6 +9,7 @@
 
 #include "backends/vulkan/shaders.h"
 #include "backends/vulkan/speed_trial.h"
+#include "base/cache_folder.h"
 #include "base/record.h"
 #include "families/tails.h"
 
@@ -73,7 +74,7 @@ void Trust::load() {
   if (folder_.empty()) return;
   std::ifstream in(file());
   std::string line, key, variant, finding;
-  while (std::getline(in, line))
+  while (std::getline(in, line) && !in.eof())  // a line without its end was not written in full
     if (parse_line(line, key, variant, finding)) verdicts_[key] = {variant, finding};
   in.close();
   // Markers of processes that are gone: what they were trying ended them.
@@ -85,9 +86,9 @@ void Trust::load() {
     const long process = std::strtol(name.c_str() + prefix.size(), nullptr, 10);
     if (process <= 0 || process == getpid() || kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH) continue;
     std::ifstream marked(at->path());
-    if (std::getline(marked, line) && parse_line(line, key, variant, finding)) {
+    if (std::getline(marked, line) && !marked.eof() && parse_line(line, key, variant, finding)) {
       verdicts_[key] = {variant, "the process that tried it ended"};
-      std::ofstream(file(), std::ios::app) << key << ' ' << variant << ' ' << verdicts_[key].finding << '\n';
+      append_line(file(), key + " " + variant + " " + verdicts_[key].finding);
     }
     fs::remove(at->path(), ignored);
   }
@@ -105,8 +106,7 @@ void Trust::keep(const std::string& key, const Trial& trial, const std::string& 
   const std::lock_guard lock(mutex_);
   verdicts_[key] = {trial.variant(), line};
   if (folder_.empty()) return;
-  // One short write at the end of the file: processes that do the same do not cut each other's lines.
-  std::ofstream(file(), std::ios::app) << key + " " + trial.variant() + " " + line + "\n";
+  append_line(file(), key + " " + trial.variant() + " " + line);
 }
 
 template <class F>
@@ -114,7 +114,7 @@ auto Trust::marked(const std::string& key, const Trial& trial, F&& f) {
   std::error_code ignored;
   if (!folder_.empty()) {
     fs::create_directories(folder_, ignored);
-    std::ofstream(marker()) << key << ' ' << trial.variant() << " trying\n";
+    std::ofstream(marker()) << key + " " + trial.variant() + " trying\n";
   }
   auto came = f();
   if (!folder_.empty()) fs::remove(marker(), ignored);

@@ -1,0 +1,123 @@
+// Commands on a Vulkan device killed midway, at moments of chance and as they write their caches: the next run gives the right
+// numbers, has no word to say of what it finds but for the variant that was being tried, and leaves nothing lying about.
+#include <fcntl.h>
+#include <signal.h>
+
+#include <chrono>
+#include <functional>
+#include <random>
+#include <regex>
+#include <set>
+#include <thread>
+
+#include "command.h"
+
+namespace sparkle {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+const std::string kVectors = (testing::kSource / "tests/vectors").string();
+const std::string kVerify = "verify --device vulkan " + kVectors + "/conv_3x3 " + kVectors + "/conv_1x1_stride";
+const std::string kTune = "tune --device vulkan --conv ic8ih12oc8oh12kh3ph1 --seconds 1";
+
+class CommandKilled : public testing::Command {
+ protected:
+  void SetUp() override {
+    Command::SetUp();
+    here_ = "XDG_CACHE_HOME=$PWD/cache TMPDIR=$PWD/tmp";
+    fs::create_directory(path("tmp"));
+    if (sparkle("devices --device vulkan", here_).status != 0) GTEST_SKIP() << "SKIP: no Vulkan device";
+  }
+  fs::path cache() const { return folder_ / "cache" / "sparkle"; }
+  std::set<std::string> files() const {
+    std::set<std::string> names;
+    std::error_code none;
+    for (fs::directory_iterator at(cache(), none), end; !none && at != end; at.increment(none))
+      names.insert(at->path().filename().string());
+    return names;
+  }
+  bool holds(const std::string& pattern) const {
+    const std::regex wanted(pattern);
+    for (const std::string& name : files())
+      if (std::regex_search(name, wanted)) return true;
+    return false;
+  }
+
+  // Starts the command and kills it, and what it has started, once `moment` says so. False: it ended before that.
+  bool killed(const std::string& arguments, const std::function<bool()>& moment) const {
+    const std::string line = "cd '" + folder_.string() + "'; export " + here_ + "; exec '" SPARKLE_COMMAND "' " + arguments;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::setsid();
+      const int nowhere = ::open("/dev/null", O_RDWR);
+      for (int to : {0, 1, 2}) ::dup2(nowhere, to);
+      ::execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
+      ::_exit(127);
+    }
+    int status = 0;
+    while (!moment())
+      if (::waitpid(child, &status, WNOHANG) == child) return false;
+    ::kill(-child, SIGKILL);
+    ::waitpid(child, &status, 0);
+    return WIFSIGNALED(status);
+  }
+
+  void expect_whole(const std::string& when) {
+    SCOPED_TRACE(when);
+    for (int again = 0; again < 2; ++again) {
+      const testing::Said said = sparkle(kVerify, here_);
+      EXPECT_EQ(said.status, 0) << said.out << said.err;
+      EXPECT_SAYS(said.out, "2 passed");
+      EXPECT_EQ(said.err, "");
+    }
+    for (const std::string& name : files())
+      EXPECT_FALSE(std::regex_search(name, std::regex("trying|part|\\.[0-9]+\\.[0-9]+$"))) << name;
+    EXPECT_TRUE(fs::is_empty(path("tmp")));
+  }
+
+  std::string here_;
+};
+
+// As soon as a file of a name is there: half written, or just renamed.
+TEST_F(CommandKilled, AsItWritesItsCaches) {
+  struct Moment {
+    const std::string& command;
+    const char* file;
+  };
+  const Moment moments[] = {{kVerify, "^vulkan_trying_"},
+                            {kVerify, "^vulkan_tried_"},
+                            {kVerify, "^vulkan_pipelines_.*\\.[0-9]+\\.[0-9]+$"},
+                            {kVerify, "^vulkan_pipelines_.*bin$"},
+                            {kTune, "^tuning-"}};
+  for (const Moment& m : moments) {
+    fs::remove_all(path("cache"));
+    EXPECT_TRUE(killed(m.command, [&] { return holds(m.file); })) << m.file << ": it ended before";
+    expect_whole(std::string("killed at ") + m.file);
+  }
+  for (const char* command : {"tune --device vulkan --conv ic8ih12oc8oh12kh3ph1 --seconds 1",
+                              "explain --device vulkan --conv ic8ih12oc8oh12kh3ph1 --tuning kept"}) {
+    const testing::Said said = sparkle(command, here_);
+    EXPECT_EQ(said.status, 0) << said.out << said.err;
+  }
+}
+
+// One cache, killed again and again.
+TEST_F(CommandKilled, AtMomentsOfChance) {
+  std::mt19937 random(5);
+  const auto begin = Clock::now();
+  for (int i = 0; i < 8; ++i) {
+    const auto wait = std::chrono::milliseconds(30 + random() % 700);
+    const auto start = Clock::now();
+    killed(i % 3 == 2 ? kTune : kVerify, [&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return Clock::now() - start > wait;
+    });
+    if (Clock::now() - begin > std::chrono::seconds(10)) break;
+  }
+  expect_whole("killed at moments of chance");
+}
+
+}  // namespace
+}  // namespace sparkle
