@@ -168,11 +168,11 @@ SPARKLE_API sparkle_status sparkle_session_open(sparkle_device* device, const ch
 SPARKLE_API sparkle_status sparkle_session_open_memory(sparkle_device* device, const void* model, size_t bytes,
                                                        const sparkle_session_options* options, sparkle_session** session);
 /* Goes on with another device, as on the CPU after SPARKLE_DEVICE_LOST or SPARKLE_OUT_OF_MEMORY: nothing moves unless this is
- * called. Plans and packed weights of the device before are dropped, and the next run plans and packs anew; runs that have begun
- * end where they began. Errors leave the session where it was. The ONNX file must still be the one the session was opened from:
- * its weights may be read again; of a model given in memory they are kept on devices that can be lost, and otherwise
- * SPARKLE_BAD_USAGE asks for a new session where all input shapes are fixed. A compiled model goes to devices it was compiled for
- * alone, such as the same one opened again. */
+ * called. Plans and packed weights of the device before are dropped, and the next run plans and packs anew; runs that have
+ * begun end where they began. Errors leave the session where it was. The ONNX file must still be the one the session was opened
+ * from: its weights may be read again; of a model given in memory they are kept on devices that can be lost, and otherwise
+ * SPARKLE_BAD_USAGE asks for a new session where all input shapes are fixed. A compiled model goes to devices it was compiled
+ * for alone, such as the same one opened again. */
 SPARKLE_API sparkle_status sparkle_session_move_to(sparkle_session* session, sparkle_device* device);
 /* NULL is ignored. */
 SPARKLE_API void sparkle_session_release(sparkle_session* session);

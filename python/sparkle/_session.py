@@ -100,8 +100,8 @@ class Session:
     __call__ = run
 
     def move_to(self, device: Union[Device, str]) -> None:
-        """Goes on with another device, as with ``session.move_to("cpu")`` after an Error of code "device_lost"; nothing moves unless
-        this is called. The next run plans and packs weights anew, for which the model's file may be read again."""
+        """Goes on with another device, as with ``session.move_to("cpu")`` after an Error of code "device_lost"; nothing moves
+        unless this is called. The next run plans and packs weights anew, for which the model's file may be read again."""
         device = device if isinstance(device, Device) else Device(device)
         with translated():
             self._core.move_to(device._core)

@@ -189,9 +189,7 @@ TEST(Api, ErrorsNameWhatIsWrong) {
   EXPECT_EQ(status_of([&] { session.run({sparkle::Tensor(sparkle::Type::f32, {1, 3, 8})}); }), SPARKLE_BAD_INPUT);
   EXPECT_EQ(status_of([&] { session.run({sparkle::Tensor(sparkle::Type::f64, {1, 3, 8, 8})}); }), SPARKLE_BAD_INPUT);
   EXPECT_EQ(status_of([&] { session.run({sparkle::Tensor(sparkle::Type::f32, {1, 3, 8, 8}, nullptr)}); }), SPARKLE_BAD_USAGE);
-  EXPECT_EQ(status_of([&] {
-              session.output_shapes({sparkle::Tensor(sparkle::Type::f32, {1, 3, -8, 8}, nullptr)});
-            }),
+  EXPECT_EQ(status_of([&] { session.output_shapes({sparkle::Tensor(sparkle::Type::f32, {1, 3, -8, 8}, nullptr)}); }),
             SPARKLE_BAD_USAGE);
   EXPECT_EQ(sparkle_session_run(nullptr, nullptr, 0, nullptr, 0), SPARKLE_BAD_USAGE);
   EXPECT_NE(std::string(sparkle_last_error()), "");
@@ -357,9 +355,13 @@ TEST(Api, LogsToTheCaller) {
     const std::lock_guard lock(mutex);
     lines.push_back(line);
   });
-  { const sparkle::Device device; }
+  {
+    const sparkle::Device device;
+  }
   sparkle::set_log({});
-  { const sparkle::Device device; }
+  {
+    const sparkle::Device device;
+  }
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].rfind("device auto: cpu", 0), 0u) << lines[0];
 }
@@ -387,9 +389,7 @@ TEST(Api, ComputesExpressions) {
   sparkle_value* value = nullptr;
   EXPECT_EQ(sparkle_eval(nullptr, "x", nullptr, nullptr, 0, &value), SPARKLE_BAD_USAGE);
   EXPECT_EQ(sparkle_eval(cpu.c(), "x", nullptr, nullptr, 1, &value), SPARKLE_BAD_USAGE);
-  EXPECT_EQ(status_of([&] {
-              sparkle::eval(cpu, "x + y", {{"x", x}, {"y", sparkle::Tensor(sparkle::Type::f32, {4})}});
-            }),
+  EXPECT_EQ(status_of([&] { sparkle::eval(cpu, "x + y", {{"x", x}, {"y", sparkle::Tensor(sparkle::Type::f32, {4})}}); }),
             SPARKLE_BAD_INPUT);
 }
 

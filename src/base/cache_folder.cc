@@ -14,10 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_gone(long process) {
-  return process > 0 && process != ::getpid() && ::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH;
-}
-
 // Files PATH.PROCESS.NUMBER of processes that are gone.
 void remove_leftovers(const fs::path& path) {
   std::error_code ignored;
@@ -32,7 +28,7 @@ void remove_leftovers(const fs::path& path) {
         rest.find_first_not_of("0123456789.") != std::string::npos)
       continue;
     std::error_code why;
-    if (is_gone(std::strtol(rest.c_str(), nullptr, 10))) fs::remove(at->path(), why);
+    if (process_ended(std::strtol(rest.c_str(), nullptr, 10))) fs::remove(at->path(), why);
   }
 }
 
@@ -43,6 +39,17 @@ std::string cache_folder() {
   if (cache != nullptr && cache[0] == '/') return std::string(cache) + "/sparkle";
   const char* home = std::getenv("HOME");
   return home != nullptr && home[0] == '/' ? std::string(home) + "/.cache/sparkle" : std::string();
+}
+
+bool process_ended(long process) {
+  if (process <= 0 || process == ::getpid()) return false;
+  if (::kill(static_cast<pid_t>(process), 0) != 0) return errno == ESRCH;
+  // "12 (name) Z ...": over, but nobody has asked for its status yet.
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  const size_t name = stat.rfind(')');
+  return name != std::string::npos && name + 2 < stat.size() && (stat[name + 2] == 'Z' || stat[name + 2] == 'X');
 }
 
 bool replace_file(const std::string& path, std::string_view bytes) {

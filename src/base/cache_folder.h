@@ -10,6 +10,9 @@ namespace sparkle {
 // $XDG_CACHE_HOME/sparkle or ~/.cache/sparkle; empty where neither variable names a folder. It need not exist.
 std::string cache_folder();
 
+// Whether there is no such process of another number than ours, or only its status is left.
+bool process_ended(long process);
+
 // Replaces the file by one of these bytes: written beside it under a name of this call's own, then renamed. What processes that
 // are gone left beside it is removed. False where it could not be written; the old file is then still there.
 bool replace_file(const std::string& path, std::string_view bytes);

@@ -73,6 +73,24 @@ TEST_F(CacheFiles, OthersFilesStay) {
   EXPECT_FALSE(replace_file((folder_ / "none" / "file").string(), "x"));
 }
 
+TEST_F(CacheFiles, ProcessesEndBeforeTheyAreAskedFor) {
+  EXPECT_FALSE(process_ended(::getpid()));
+  EXPECT_FALSE(process_ended(::getppid()));
+  EXPECT_TRUE(process_ended(99999999));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  EXPECT_FALSE(process_ended(child));
+  ::kill(child, SIGKILL);
+  siginfo_t info;
+  ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT);  // its status is left
+  EXPECT_TRUE(process_ended(child));
+  ::waitpid(child, nullptr, 0);
+  EXPECT_TRUE(process_ended(child));
+}
+
 TEST_F(CacheFiles, LinesAreWhole) {
   append_line(path(), "one");
   append_line(path(), "two");

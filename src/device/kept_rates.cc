@@ -30,7 +30,7 @@ Device identity(Device device) {
 
 // When a file was written, which is when its rates were measured; 0 where that cannot be told.
 std::time_t time_of(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   return ::stat(path.c_str(), &status) == 0 ? status.st_mtime : 0;
 }
 

@@ -1,6 +1,5 @@
 #include "backends/vulkan/trust.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -19,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kGood = "ok";
+constexpr std::string_view kInterrupted = "interrupted";  // whoever ended the process, it may not have been the kernel
 constexpr size_t kLongestLine = 4096;
 // A variant must not take more than so many times as long as its rival: by less clocks and chance may differ.
 constexpr double kSlower = 1.1;
@@ -75,20 +75,23 @@ void Trust::load() {
   std::ifstream in(file());
   std::string line, key, variant, finding;
   while (std::getline(in, line) && !in.eof())  // a line without its end was not written in full
-    if (parse_line(line, key, variant, finding)) verdicts_[key] = {variant, finding};
+    if (!parse_line(line, key, variant, finding)) continue;
+    else if (finding == kInterrupted) interrupted_.insert(key);
+    else verdicts_[key] = {variant, finding};
   in.close();
-  // Markers of processes that are gone: what they were trying ended them.
+  // Markers of processes that are gone: what they were trying ended them, or they were killed. It gets another chance, one.
   std::error_code ignored;
   const std::string prefix = "vulkan_trying_" + driver_ + "_";
   for (fs::directory_iterator at(folder_, ignored), end; !ignored && at != end; at.increment(ignored)) {
     const std::string name = at->path().filename().string();
     if (!name.starts_with(prefix)) continue;
     const long process = std::strtol(name.c_str() + prefix.size(), nullptr, 10);
-    if (process <= 0 || process == getpid() || kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH) continue;
+    if (!process_ended(process)) continue;
     std::ifstream marked(at->path());
     if (std::getline(marked, line) && !marked.eof() && parse_line(line, key, variant, finding)) {
-      verdicts_[key] = {variant, "the process that tried it ended"};
-      append_line(file(), key + " " + variant + " " + verdicts_[key].finding);
+      const bool first = interrupted_.insert(key).second;
+      if (!first) verdicts_[key] = {variant, "two processes that tried it ended"};
+      append_line(file(), key + " " + variant + " " + (first ? std::string(kInterrupted) : verdicts_[key].finding));
     }
     fs::remove(at->path(), ignored);
   }
@@ -167,10 +170,11 @@ Status Trust::try_out(VulkanBackend& backend, std::span<const Trial> asked) {
     const std::lock_guard lock(mutex_);
     load();
     list.clear();
-    size_t known = 0;
-    for (const Trial& trial : unknown)
-      if (verdicts_.count(key_of(trial))) ++known;
-      else list += trial.to_text() + "\n";
+    size_t known = 0;  // what has interrupted one process is half known
+    for (const Trial& trial : unknown) {
+      known += verdicts_.count(key_of(trial)) + (verdicts_.count(key_of(trial)) || interrupted_.count(key_of(trial)));
+      if (!verdicts_.count(key_of(trial))) list += trial.to_text() + "\n";
+    }
     if (known == before) break;
     before = known;
   }

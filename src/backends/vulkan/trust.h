@@ -4,6 +4,7 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "backends/vulkan/trial.h"
 
@@ -48,6 +49,7 @@ class Trust {
   std::string folder_, driver_;  // driver_: and the build of the shaders
   mutable std::mutex mutex_;
   std::map<std::string, Verdict> verdicts_;  // by what was tried
+  std::set<std::string> interrupted_;        // what one process has ended with
 };
 
 }  // namespace sparkle::vulkan
