@@ -170,7 +170,9 @@ class Builder {
     if (p_.kind == QuantizeKind::factor || axes.back().size % 4 != 0) return false;
     for (const Used& u : used_) {
       if (u.place != kX && u.place != kY && u.place != kB) continue;
-      if ((!is_byte(u.desc->dtype) && !is_float(u.desc->dtype)) || axes.back().pitch[u.place] != 1) return false;
+      if ((!is_byte(u.desc->dtype) && u.desc->dtype != DType::f32 && u.desc->dtype != DType::f16) ||
+          axes.back().pitch[u.place] != 1)
+        return false;
       if (u.desc->layout.offset % 4 != 0) return false;
       for (size_t i = 0; i + 1 < axes.size(); ++i)
         if (axes[i].pitch[u.place] % 4 != 0) return false;
@@ -222,6 +224,9 @@ class Builder {
       use(kScale, 1), use(kZero, 2);
       SPARKLE_TRY(zero, integer(type(2)));
       types[1] = zero;
+      const DType stored = p_.kind == QuantizeKind::dequantize ? type(0) : y;
+      if ((is_narrow_float(stored) || is_narrow_float(type(2))) && (stored != type(2) || p_.kind == QuantizeKind::add))
+        return not_served(stored);
       if (p_.kind == QuantizeKind::quantize) {
         SPARKLE_CHECK(expect(real, {0}));
       } else {
