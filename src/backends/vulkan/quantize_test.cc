@@ -53,7 +53,7 @@ class Case {
           input(real_, shape, random_.layout(shape, 30));
           inputs.back().fill([&] { return std::exp(random_.normal() * (random_.chance(10) ? 40 : 3)); });
         }
-        output(real_, shape, random_.layout(shape));
+        output(random_.chance(30) ? DType::f32 : real_, shape, random_.layout(shape));
     }
     stage.params = params_;
   }

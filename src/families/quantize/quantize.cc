@@ -103,7 +103,7 @@ Reason refused_on_gpu(const Stage& stage, const Variant& variant, const Device& 
     case QuantizeKind::dynamic: served = all(real, {0}) && y.dtype == DType::u8; break;
     case QuantizeKind::add: served = all(whole, {0, 2, 3, 5, 7}) && all(real, {1, 4, 6}) && whole(y); break;
     case QuantizeKind::average: served = all(is_byte, {0, 2, 4}) && all(real, {1, 3}) && is_byte(y); break;
-    case QuantizeKind::factor: served = all(real, {0, 1, 2}) && real(y); break;
+    case QuantizeKind::factor: served = all(real, {0, 1, 2}) && (real(y) || y.dtype == DType::f32); break;
   }
   return served ? Reason::none : Reason::type_not_served;
 }

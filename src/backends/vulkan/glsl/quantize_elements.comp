@@ -14,6 +14,7 @@ layout(constant_id = 5) const uint kTypeX = 0;
 layout(constant_id = 6) const uint kTypeZero = 0;
 layout(constant_id = 7) const uint kTypeB = 0;  // and of its zero point
 layout(constant_id = 8) const uint kTypeY = 0;  // and of its zero point
+layout(constant_id = 9) const bool kWideFactor = false;  // of halves, but stored in f32
 
 const int kQuantize = 0, kDequantize = 1, kAdd = 3, kFactor = 5;
 const int kX = 0, kY = 1, kScale = 2, kZero = 3, kB = 4, kBScale = 5;  // operands with pitches of their own
@@ -147,7 +148,9 @@ void main() {
     }
     return;
   }
-  if (kKind == kFactor) {
+  if (kKind == kFactor && kWideFactor) {
+    Floats(push.y).v[place[kY]] = factor_here();
+  } else if (kKind == kFactor) {
     Elements(push.y).v[place[kY]] = ELEMENT(factor_here());
   } else if (kKind == kDequantize && kTypeX >= kE4M3) {
     Elements(push.y).v[place[kY]] = ELEMENT(narrow_dequantized());
