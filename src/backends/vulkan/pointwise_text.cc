@@ -230,7 +230,9 @@ std::string float_formula(PointwiseOp op, bool twice, const std::string& x, cons
     case PointwiseOp::ceil: return native("ceil");
     case PointwiseOp::round: return native("roundEven");
     case PointwiseOp::is_nan: return truth("is_nan_of" + end + x + ")");
-    case PointwiseOp::power_of_two: return "to_power_of_two" + end + x + ", " + a + ", " + b + ")";
+    case PointwiseOp::power_of_two:
+      return twice ? "double(to_power_of_two(odd_float_of_f64(" + x + "), float(" + a + "), float(" + b + ")))"
+                   : "to_power_of_two(" + x + ", " + a + ", " + b + ")";
     case PointwiseOp::relu: return x + " < 0.0 ? 0.0 : " + x;
     case PointwiseOp::clip: return "within" + end + x + ", " + a + ", " + b + ")";
     case PointwiseOp::leaky_relu: return x + " < 0.0 ? " + a + " * " + x + " : " + x;

@@ -170,7 +170,9 @@ class Builder {
     if (p_.kind == QuantizeKind::factor || axes.back().size % 4 != 0) return false;
     for (const Used& u : used_) {
       if (u.place != kX && u.place != kY && u.place != kB) continue;
-      if ((!is_byte(u.desc->dtype) && !is_float(u.desc->dtype)) || axes.back().pitch[u.place] != 1) return false;
+      if ((!is_byte(u.desc->dtype) && u.desc->dtype != DType::f32 && u.desc->dtype != DType::f16) ||
+          axes.back().pitch[u.place] != 1)
+        return false;
       if (u.desc->layout.offset % 4 != 0) return false;
       for (size_t i = 0; i + 1 < axes.size(); ++i)
         if (axes[i].pitch[u.place] % 4 != 0) return false;
@@ -197,6 +199,7 @@ class Builder {
     // A range found at run time: what follows is a plain quantisation.
     if (p_.kind == QuantizeKind::dynamic) request.constants[3] = static_cast<uint32_t>(QuantizeKind::quantize);
     request.constants.insert(request.constants.end(), types.begin(), types.end());
+    if (wide_factor_) request.constants.push_back(1);
     SPARKLE_TRY(pipeline, shop_.pipelines->get(request));
     const uint32_t all = groups_for(record.count / (wide ? 4 : 1), kThreads), x = std::min<uint32_t>(all, kMostGroupsX);
     return dispatch(pipeline, {x, groups_for(all, x), 1}, record, stage_.outputs[0], where);
@@ -207,7 +210,8 @@ class Builder {
     const bool real_y = p_.kind == QuantizeKind::dequantize || p_.kind == QuantizeKind::factor;
     SPARKLE_TRY(real, p_.kind == QuantizeKind::add ? Result<DType>(DType::f32) : real_type(1));
     halves_ = real == DType::f16;
-    if (real_y && y != real) return not_served(y);
+    wide_factor_ = p_.kind == QuantizeKind::factor && halves_ && y == DType::f32;
+    if (real_y && y != real && !wide_factor_) return not_served(y);
     std::array<uint32_t, 4> types{};  // of x, zero, b, y
     if (!real_y) {
       SPARKLE_TRY(code, integer(y));
@@ -222,6 +226,9 @@ class Builder {
       use(kScale, 1), use(kZero, 2);
       SPARKLE_TRY(zero, integer(type(2)));
       types[1] = zero;
+      const DType stored = p_.kind == QuantizeKind::dequantize ? type(0) : y;
+      if ((is_narrow_float(stored) || is_narrow_float(type(2))) && (stored != type(2) || p_.kind == QuantizeKind::add))
+        return not_served(stored);
       if (p_.kind == QuantizeKind::quantize) {
         SPARKLE_CHECK(expect(real, {0}));
       } else {
@@ -310,7 +317,8 @@ class Builder {
   const Workshop& shop_;
   const QuantizeParams& p_;
   VulkanKernelPtr kernel_;
-  bool halves_ = false;  // real operands are of 16 bits
+  bool halves_ = false;       // real operands are of 16 bits
+  bool wide_factor_ = false;  // but the factor made of them is f32
   std::vector<Used> used_;
 };
 

@@ -53,7 +53,7 @@ class Case {
           input(real_, shape, random_.layout(shape, 30));
           inputs.back().fill([&] { return std::exp(random_.normal() * (random_.chance(10) ? 40 : 3)); });
         }
-        output(real_, shape, random_.layout(shape));
+        output(random_.chance(30) ? DType::f32 : real_, shape, random_.layout(shape));
     }
     stage.params = params_;
   }
@@ -78,6 +78,11 @@ class Case {
   }
   void integers(DType type, const Dims& shape, const Layout& layout) {
     input(type, shape, layout);
+    if (is_narrow_float(type)) {
+      const bool zeros = random_.chance(50);
+      inputs.back().fill([&] { return zeros ? 0.0 : std::ldexp(random_.normal(), static_cast<int>(random_.between(-6, 8))); });
+      return;
+    }
     const IntegerRange range = range_of(type);
     const bool extreme = random_.chance(20);
     inputs.back().fill([&] {
@@ -107,9 +112,10 @@ class Case {
 
   void linear(const Dims& shape, int axis, bool split) {
     const bool quantize = params_.kind == QuantizeKind::quantize;
-    const DType types[] = {DType::u8, DType::i8, DType::u8, DType::i8, DType::u16, DType::i16,
-                           DType::u4, DType::i4, DType::u2, DType::i2, DType::i32};
-    const DType narrow = types[random_.between(0, quantize ? 9 : 10)];
+    const DType types[] = {DType::u8,     DType::i8,         DType::u8,     DType::i8, DType::u16,      DType::i16,
+                           DType::u4,     DType::i4,         DType::u2,     DType::i2, DType::f8e4m3fn, DType::f8e4m3fnuz,
+                           DType::f8e5m2, DType::f8e5m2fnuz, DType::f4e2m1, DType::i32};
+    const DType narrow = types[random_.between(0, quantize ? 14 : 15)];
     if (quantize) clip();
     if (random_.chance(25)) {
       params_.axis = axis;

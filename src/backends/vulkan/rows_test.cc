@@ -172,11 +172,15 @@ void check_softmax(DType type, uint64_t seeds) {
       test.inputs[0].fill([&] { return random.chance(70) ? -kInfinity : random.normal(); });
     }
     test.stage.params = params;
-    test.check(*backend, 3e-6, "seed " + std::to_string(seed));
+    test.check(*backend, type == DType::f64 ? 1e-13 : 3e-6, "seed " + std::to_string(seed));
   }
 }
 
 TEST(VulkanSoftmax, MatchesTheReference) { check_softmax(DType::f32, 100); }
+TEST(VulkanSoftmax, Doubles) {
+  SPARKLE_NEEDS_DOUBLES();
+  check_softmax(DType::f64, 40);
+}
 
 // Few long rows in parts: along the innermost axis and across it, infinities and NaN in some of them.
 void check_softmax_parts(DType type, uint64_t seeds) {

@@ -8,7 +8,9 @@ Result<VulkanKernelPtr> make_softmax(const Stage& stage, const Schedule& schedul
   const bool parts = variant_of(schedule) == "parts_gpu";
   if (!parts && variant_of(schedule) != "rows_gpu")
     return Error{Reason::backend_lacks_variant, "the Vulkan softmax kernels have no variant '" + variant_of(schedule) + "'"};
-  SPARKLE_TRY(halves, in_halves(stage, shop));
+  const bool doubles =
+      stage.inputs[0].dtype == DType::f64 && stage.outputs[0].dtype == DType::f64 && !parts && shop.context->features().f64;
+  SPARKLE_TRY(halves, doubles ? Result<bool>(false) : in_halves(stage, shop));
   const auto& p = std::get<SoftmaxParams>(stage.params);
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
@@ -18,8 +20,8 @@ Result<VulkanKernelPtr> make_softmax(const Stage& stage, const Schedule& schedul
   SPARKLE_TRY(buffer, shop.upload(&record, sizeof record));
   const auto add = [&](uint32_t step) -> Status {
     const uint32_t constants[] = {step, p.logarithm};
-    SPARKLE_TRY(dispatch,
-                rows_dispatch(shop, shader_for("softmax", halves), constants, {0, -2, -2, 1}, record, buffer->address()));
+    const std::string shader = doubles ? "softmax_doubles" : shader_for("softmax", halves);
+    SPARKLE_TRY(dispatch, rows_dispatch(shop, shader, constants, {0, -2, -2, 1}, record, buffer->address()));
     kernel->dispatches.push_back(std::move(dispatch));
     return ok();
   };

@@ -59,7 +59,9 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  if (variant.name != "plain" && !stores_reals(variant, device, stage)) {
+  const bool doubles = stage.inputs[0].dtype == DType::f64 && stage.outputs[0].dtype == DType::f64 &&
+                       variant.name == "rows_gpu" && device.kind == DeviceKind::vulkan && device.unit("alu-f64");
+  if (variant.name != "plain" && !doubles && !stores_reals(variant, device, stage)) {
     why_not = Reason::type_not_served;
     return {};
   }

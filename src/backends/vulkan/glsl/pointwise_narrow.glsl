@@ -63,7 +63,3 @@ uint power_of_float(float x, int rounding, bool saturate) {
 float to_power_of_two(float x, float rounding, float saturate) {
   return float_of_power(power_of_float(x, int(rounding), saturate != 0.0));
 }
-
-double to_power_of_two_f64(double x, double rounding, double saturate) {
-  return double(float_of_power(power_of_float(odd_float_of_f64(x), int(rounding), saturate != 0.0lf)));
-}

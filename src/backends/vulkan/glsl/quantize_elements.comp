@@ -1,10 +1,12 @@
 // Quantize, dequantize, sums of quantised tensors and factors: one element a thread, or four neighbours in memory.
+// Integers, or floats of 8 and 4 bits.
 // build: quantize_elements
 // build: quantize_elements_half -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
 #include "quantize.glsl"
+#include "pointwise_narrow.glsl"
 
 layout(constant_id = 3) const int kKind = 0;  // quantize, dequantize, (dynamic,) add, (average,) factor
 layout(constant_id = 4) const int kWidth = 1;
@@ -12,9 +14,32 @@ layout(constant_id = 5) const uint kTypeX = 0;
 layout(constant_id = 6) const uint kTypeZero = 0;
 layout(constant_id = 7) const uint kTypeB = 0;  // and of its zero point
 layout(constant_id = 8) const uint kTypeY = 0;  // and of its zero point
+layout(constant_id = 9) const bool kWideFactor = false;  // of halves, but stored in f32
 
 const int kQuantize = 0, kDequantize = 1, kAdd = 3, kFactor = 5;
 const int kX = 0, kY = 1, kScale = 2, kZero = 3, kB = 4, kBScale = 5;  // operands with pitches of their own
+
+const uint kE4M3 = 10, kE4M3Z = 11, kE5M2 = 12, kE5M2Z = 13, kE2M1 = 14;  // byte_types.h
+
+float narrow_at(Bytes p, uint type, int at) {
+  const uint code = uint(p.v[at]);
+  switch (type) {
+    case kE4M3: return float_of_narrow(code, 4, 3, 7, 0x7eu, 0x7fu, 0x7fu, false);
+    case kE4M3Z: return float_of_narrow(code, 4, 3, 8, 0x7fu, 0x80u, 0x80u, true);
+    case kE5M2: return float_of_narrow(code, 5, 2, 15, 0x7bu, 0x7cu, 0x7eu, false);
+    case kE5M2Z: return float_of_narrow(code, 5, 2, 16, 0x7fu, 0x80u, 0x80u, true);
+    default: return float_of_narrow(code, 2, 1, 1, 7u, 7u, 0u, false);
+  }
+}
+uint code_of(uint type, float x) {
+  switch (type) {
+    case kE4M3: return narrow_of_float(x, 4, 3, 7, 0x7eu, 0x7fu, 0x7fu, false);
+    case kE4M3Z: return narrow_of_float(x, 4, 3, 8, 0x7fu, 0x80u, 0x80u, true);
+    case kE5M2: return narrow_of_float(x, 5, 2, 15, 0x7bu, 0x7cu, 0x7eu, false);
+    case kE5M2Z: return narrow_of_float(x, 5, 2, 16, 0x7fu, 0x80u, 0x80u, true);
+    default: return narrow_of_float(x, 2, 1, 1, 7u, 7u, 0u, false);
+  }
+}
 
 int place[kOperands];  // of this thread's first element
 void find(int index) {
@@ -69,6 +94,29 @@ int quantized_from(float x, int i) {
   return quantized(x, scale, zero, push.range);
 #endif
 }
+// The sum cut off, its last bit set where anything was: rounded once, to the narrow type.
+float odd_sum(float a, float b) {
+  precise float sum = a + b;
+  precise float part = sum - a;
+  precise float rest = (a - (sum - part)) + (b - part);
+  const uint bits = floatBitsToUint(sum);
+  if (is_nan(sum) || (bits & 0x7f800000u) == 0x7f800000u || rest == 0.0 || (bits & 1u) != 0u) return sum;
+  return uintBitsToFloat((rest < 0.0) == (sum < 0.0) ? bits + 1u : bits - 1u);
+}
+float narrow_dequantized() {
+  precise float value = (narrow_at(push.x, kTypeX, place[kX]) - narrow_at(push.zero, kTypeZero, place[kZero])) *
+                        float(push.scale.v[place[kScale]]);
+  return value;
+}
+uint narrow_quantized(float x) {
+  float q = divided(x, float(push.scale.v[place[kScale]]));
+#ifdef HALF
+  q = nearest_half(q);
+#endif
+  const float value = odd_sum(q, narrow_at(push.zero, kTypeZero, place[kZero]));
+  const float low = float(push.range.x), high = float(push.range.y);
+  return code_of(kTypeY, value < low ? low : value > high ? high : value);
+}
 int added(int a, int b) {
   precise float left = float(a - integer_at(push.zero, kTypeZero, 0)) * float(push.scale.v[0]);
   precise float right = float(b - integer_at(push.b_zero, kTypeB, 0)) * float(push.b_scale.v[0]);
@@ -100,8 +148,14 @@ void main() {
     }
     return;
   }
-  if (kKind == kFactor) {
+  if (kKind == kFactor && kWideFactor) {
+    Floats(push.y).v[place[kY]] = factor_here();
+  } else if (kKind == kFactor) {
     Elements(push.y).v[place[kY]] = ELEMENT(factor_here());
+  } else if (kKind == kDequantize && kTypeX >= kE4M3) {
+    Elements(push.y).v[place[kY]] = ELEMENT(narrow_dequantized());
+  } else if (kKind == kQuantize && kTypeY >= kE4M3) {
+    push.y.v[place[kY]] = uint8_t(narrow_quantized(float(Elements(push.x).v[place[kX]])));
   } else if (kKind == kDequantize) {
     Elements(push.y).v[place[kY]] = ELEMENT(dequantized(integer_at(push.x, kTypeX, place[kX]), 0));
   } else if (kKind == kAdd) {
