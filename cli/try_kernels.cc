@@ -51,7 +51,7 @@ void try_kernels_elsewhere(const std::string& device, const std::string& lines) 
   if (written && posix_spawn(&child, self.c_str(), &quiet, nullptr, arguments, environ) == 0) {
     // A driver may hang as it compiles: then the process is ended, and its marker names the kernel.
     const auto kernels = std::count(lines.begin(), lines.end(), '\n');
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60) + kernels * std::chrono::seconds(30);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(150) + kernels * std::chrono::seconds(30);
     int status = 0;
     for (pid_t ended = 0; ended == 0 || (ended < 0 && errno == EINTR);) {
       ended = waitpid(child, &status, WNOHANG);

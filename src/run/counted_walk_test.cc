@@ -43,7 +43,7 @@ constexpr bool kSlow = true;
 constexpr bool kSlow = kSanitized;
 #endif
 constexpr double kMostFlops = kSlow ? 6e7 : 4e8;
-constexpr int kEvery = kSlow ? 4 : 1;  // of the ways that could be walked
+constexpr int kEvery = kSlow ? 4 : 1;  // of the layers' ways that could be walked
 
 // Empty for what has no walk.
 Walked walked(const Stage& stage, const Schedule& schedule, const Device& device) {
@@ -177,12 +177,13 @@ std::vector<Way> block_ways(const Device& device) {
 }
 
 // Compares all ways on all devices; at most one of `one_of` comparisons may be apart.
-void compare(std::string_view family, int one_of, const std::function<std::vector<Way>(const Device&)>& ways_on) {
+void compare(std::string_view family, int one_of, const std::function<std::vector<Way>(const Device&)>& ways_on,
+             int every = 1) {
   int compared = 0, apart = 0, number = 0;
   std::string list;
   for (const Device& device : cpus())
     for (const Way& way : ways_on(device)) {
-      if (number++ % kEvery != 0) continue;
+      if (number++ % every != 0) continue;
       const Walked counted = walked(way.stage, way.schedule, device);
       if (counted.least.empty()) continue;
       const std::vector<double>& predicted = way.footprint.bytes;
@@ -204,7 +205,7 @@ void compare(std::string_view family, int one_of, const std::function<std::vecto
 void compare_layers(std::string_view family, int one_of, size_t most = std::numeric_limits<size_t>::max()) {
   const auto layers = read_layers(SPARKLE_SOURCE_DIR "/shapes/layers.csv");
   ASSERT_TRUE(layers.ok());
-  compare(family, one_of, [&](const Device& device) { return layer_ways(*layers, family, device, most); });
+  compare(family, one_of, [&](const Device& device) { return layer_ways(*layers, family, device, most); }, kEvery);
 }
 
 // Of how many comparisons one may be apart. The caches of the walk forget the oldest line first, so that whatever is a little

@@ -124,9 +124,14 @@ auto Trust::marked(const std::string& key, const Trial& trial, F&& f) {
   return came;
 }
 
+// A device made of the machine's cores waits for whatever else runs there.
+std::chrono::nanoseconds Trust::patience(const VulkanBackend& backend) const {
+  return (backend.device().architecture == "llvmpipe" ? 6 : 1) * context_.options().try_timeout;
+}
+
 Status Trust::try_here(VulkanBackend& backend, const Trial& trial) {
   const std::string key = key_of(trial);
-  Status tried = marked(key, trial, [&] { return run_trial(backend, trial, context_.options().try_timeout); });
+  Status tried = marked(key, trial, [&] { return run_trial(backend, trial, patience(backend)); });
   if (!tried.ok() && tried.error().reason == Reason::out_of_memory) return tried;
   keep(key, trial, tried.ok() ? std::string(kGood) : tried.error().message);
   return ok();
@@ -135,7 +140,7 @@ Status Trust::try_here(VulkanBackend& backend, const Trial& trial) {
 Status Trust::time_here(VulkanBackend& backend, const Trial& asked) {
   const Trial trial = without_tail(asked);
   const std::string key = speed_key(trial);
-  const auto times = marked(key, trial, [&] { return times_of_rival(backend, trial, context_.options().try_timeout); });
+  const auto times = marked(key, trial, [&] { return times_of_rival(backend, trial, patience(backend)); });
   if (!times.ok()) {
     if (times.error().reason == Reason::out_of_memory) return times.error();
     keep(key, trial, times.error().message);

@@ -44,6 +44,7 @@ class Trust {
   auto marked(const std::string& key, const Trial& trial, F&& f);
   Status try_here(VulkanBackend& backend, const Trial& trial);
   Status time_here(VulkanBackend& backend, const Trial& trial);
+  std::chrono::nanoseconds patience(const VulkanBackend& backend) const;
 
   const Context& context_;
   std::string folder_, driver_;  // driver_: and the build of the shaders
