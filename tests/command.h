@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,6 +11,7 @@
 #include <sstream>
 #include <string>
 
+#include "base/folder_testing.h"
 #include "onnx/writer.h"
 
 namespace sparkle::testing {
@@ -21,17 +21,8 @@ struct Said {
   std::string out, err;
 };
 
-// A folder of the test's own, removed at its end.
-class Command : public ::testing::Test {
+class Command : public FolderTest {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "sparkle_command_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
   std::string text_of(const std::string& name) const {
     std::ifstream file(folder_ / name);
     std::stringstream text;
@@ -59,8 +50,6 @@ class Command : public ::testing::Test {
     EXPECT_EQ(std::count(said.err.begin(), said.err.end(), '\n'), 1) << said.err;
     return said.err;
   }
-
-  std::filesystem::path folder_;
 };
 
 inline const std::filesystem::path kSource = SPARKLE_SOURCE_DIR;

@@ -36,10 +36,10 @@ std::string first_match(const char* pattern) {
 
 // Runs the current test again in a program of its own under these variables; its failures are printed and are this test's.
 void again(const std::string& variables) {
-  const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+  const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
   const std::string command =
       variables + " SPARKLE_CODEGEN_CHILD=1 MESA_SHADER_CACHE_DISABLE=true VK_LOADER_LAYERS_DISABLE='~implicit~' " +
-      testing::internal::GetArgvs()[0] + " --gtest_filter=" + test->test_suite_name() + "." + test->name() + " 2>&1";
+      ::testing::internal::GetArgvs()[0] + " --gtest_filter=" + test->test_suite_name() + "." + test->name() + " 2>&1";
   FILE* child = popen(command.c_str(), "r");
   ASSERT_NE(child, nullptr);
   std::string text;
@@ -374,7 +374,7 @@ bool served(std::span<const uint32_t> words, const vulkan::Features& f) {
   return true;
 }
 
-class CodegenSweep : public testing::TestWithParam<const char*> {};
+class CodegenSweep : public ::testing::TestWithParam<const char*> {};
 TEST_P(CodegenSweep, CompilesAllShaders) {
   if (!in_child()) {
     const std::string driver = first_match("/usr/share/vulkan/icd.d/radeon_icd*.json");
@@ -402,7 +402,7 @@ TEST_P(CodegenSweep, CompilesAllShaders) {
   EXPECT_GT(compiled, 3);
 }
 INSTANTIATE_TEST_SUITE_P(Chips, CodegenSweep,
-                         testing::Values("polaris10", "vega10", "vega20", "navi10", "navi21", "navi33", "gfx1151", "gfx1201"),
+                         ::testing::Values("polaris10", "vega10", "vega20", "navi10", "navi21", "navi33", "gfx1151", "gfx1201"),
                          [](const auto& chip) { return std::string(chip.param); });
 
 }  // namespace

@@ -15,7 +15,7 @@
 #include "onnx/zoo.h"
 #include "run/layer_bench.h"
 #include "run/levels.h"
-#include "run/session.h"
+#include "run/session_testing.h"
 #include "run/stream_bench.h"
 #include "run/tune_layers.h"
 
@@ -24,22 +24,6 @@ namespace {
 
 using vulkan::ContextOptions;
 using vulkan::VulkanBackend;
-
-HostTensor random_tensor(const SessionInput& in, const Dims& shape, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::normal_distribution<float> normal;
-  HostTensor t = HostTensor::zeros(in.dtype, shape);
-  for (int64_t i = 0; i < t.elements(); ++i) {
-    if (in.dtype == DType::f32) t.data<float>()[i] = normal(random);
-    if (in.dtype == DType::i64) t.data<int64_t>()[i] = static_cast<int64_t>(random() % 8);  // tokens of a small vocabulary
-  }
-  return t;
-}
-std::vector<HostTensor> inputs_of(const Session& session) {
-  std::vector<HostTensor> inputs;
-  for (const SessionInput& in : session.inputs()) inputs.push_back(random_tensor(in, in.shape, 5 + inputs.size()));
-  return inputs;
-}
 
 std::unique_ptr<Session> open(std::string_view network, std::shared_ptr<Backend> backend) {
   auto graph = zoo_network(network);
@@ -78,10 +62,10 @@ class VulkanNetworks : public ::testing::Test {
 // Indices that the data brings, outside of their axis: the CPU's error, of that run alone, and nothing more is moved for it.
 TEST_F(VulkanNetworks, WrongIndicesAreTheCpusError) {
   auto session = open("tiny_attention", backend_), reference = open("tiny_attention", make_reference_backend());
-  const auto right = inputs_of(*session);
+  const auto right = testing::random_inputs(*session);
   const auto wanted = reference->run(right);
   ASSERT_TRUE(wanted.ok() && session->run(right).ok());
-  auto wrong = inputs_of(*session);
+  auto wrong = testing::random_inputs(*session);
   size_t tokens = 0;
   while (wrong[tokens].dtype != DType::i64) ++tokens;
   ASSERT_GT(wrong[tokens].elements(), 3);
@@ -122,7 +106,7 @@ TEST_F(VulkanNetworks, WrongIndicesAreTheCpusError) {
 TEST_F(VulkanNetworks, GiveTheNumbersOfTheReference) {
   for (const char* name : {"tiny_chain", "tiny_residual", "tiny_depthwise", "tiny_unet", "tiny_detector", "tiny_attention"}) {
     auto session = open(name, backend_), reference = open(name, make_reference_backend());
-    const auto inputs = inputs_of(*session);
+    const auto inputs = testing::random_inputs(*session);
     const auto got = session->run(inputs), wanted = reference->run(inputs);
     ASSERT_TRUE(got.ok()) << name << ": " << got.error().message;
     ASSERT_TRUE(wanted.ok());
@@ -161,7 +145,7 @@ TEST_F(VulkanNetworks, ProgramsBehindAnchorsAreOneStepWithThem) {
       auto session = Session::open(graph, backend_, {}), reference = Session::open(graph, make_reference_backend(), {});
       ASSERT_TRUE(session.ok()) << session.error().message;
       ASSERT_TRUE(reference.ok()) << reference.error().message;
-      const auto inputs = inputs_of(**session);
+      const auto inputs = testing::random_inputs(**session);
       RunReport report;
       const auto got = (*session)->run(inputs, &report), wanted = (*reference)->run(inputs);
       ASSERT_TRUE(got.ok()) << c.name << ": " << got.error().message;
@@ -186,7 +170,7 @@ TEST_F(VulkanNetworks, AProgramThatFailsStaysApart) {
   ASSERT_TRUE(open_backend());
   auto session = Session::open(graph, backend_, {}), reference = Session::open(graph, make_reference_backend(), {});
   ASSERT_TRUE(session.ok() && reference.ok());
-  const auto inputs = inputs_of(**session);
+  const auto inputs = testing::random_inputs(**session);
   RunReport report;
   const auto got = (*session)->run(inputs, &report), wanted = (*reference)->run(inputs);
   ASSERT_TRUE(got.ok()) << got.error().message;
@@ -201,7 +185,7 @@ TEST_F(VulkanNetworks, StayOnTheDevice) {
   options_.force_staging = true;  // as on a card of its own, where every transfer is a copy
   ASSERT_TRUE(open_backend());
   auto session = open("tiny_residual", backend_);
-  const auto inputs = inputs_of(*session);
+  const auto inputs = testing::random_inputs(*session);
   const auto first = session->run(inputs);
   ASSERT_TRUE(first.ok()) << first.error().message;
   auto before = backend_->counters();
@@ -236,7 +220,7 @@ TEST_F(VulkanNetworks, StepsAddUpToTheWhole) {
   ASSERT_TRUE(graph.ok());
   auto session = Session::open(std::move(*graph), backend_, {});
   ASSERT_TRUE(session.ok());
-  const std::vector<HostTensor> inputs{random_tensor((*session)->inputs()[0], {1, 3, 120, 160}, 5)};
+  const std::vector<HostTensor> inputs{testing::random_tensor(DType::f32, {1, 3, 120, 160}, 5)};
   double best = 0;
   for (int i = 0; i < 8; ++i) {
     RunReport report;
@@ -340,7 +324,7 @@ TEST_F(VulkanNetworks, WrongKernelsGiveWayToOthers) {
   options_.faults.nothing = "gemm/implicit";
   ASSERT_TRUE(open_backend());
   auto session = open("tiny_chain", backend_), reference = open("tiny_chain", make_reference_backend());
-  const auto inputs = inputs_of(*session);
+  const auto inputs = testing::random_inputs(*session);
   RunReport report;
   const auto got = session->run(inputs, &report), wanted = reference->run(inputs);
   ASSERT_TRUE(got.ok()) << got.error().message;
@@ -351,7 +335,7 @@ TEST_F(VulkanNetworks, WrongKernelsGiveWayToOthers) {
 
 TEST_F(VulkanNetworks, LostDevicesLeaveTheCpu) {
   auto session = open("tiny_chain", backend_);
-  const auto inputs = inputs_of(*session);
+  const auto inputs = testing::random_inputs(*session);
   ASSERT_TRUE(session->run(inputs).ok());
   options_.faults.lost_at_submit = 1;
   options_.try_first = false;
@@ -365,7 +349,7 @@ TEST_F(VulkanNetworks, LostDevicesLeaveTheCpu) {
 
 TEST_F(VulkanNetworks, ThreadsShareASession) {
   auto session = open("tiny_chain", backend_);
-  const auto inputs = inputs_of(*session);
+  const auto inputs = testing::random_inputs(*session);
   const auto wanted = session->run(inputs);
   ASSERT_TRUE(wanted.ok());
   std::vector<std::thread> threads;

@@ -182,7 +182,7 @@ class CallersDevice {
   std::vector<Made> made_;
 };
 
-class VulkanApi : public testing::Test {
+class VulkanApi : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!instance_.physical) GTEST_SKIP() << "no Vulkan 1.3 device";

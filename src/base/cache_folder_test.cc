@@ -10,20 +10,16 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/folder_testing.h"
+
 namespace sparkle {
 namespace {
 
 namespace fs = std::filesystem;
 
-class CacheFiles : public ::testing::Test {
+class CacheFiles : public testing::FolderTest {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "sparkle_cache_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string path() const { return (folder_ / "file").string(); }
+  std::string path() const { return FolderTest::path("file"); }
   std::string text() const {
     std::ifstream in(path(), std::ios::binary);
     std::stringstream all;
@@ -42,7 +38,6 @@ class CacheFiles : public ::testing::Test {
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);
   }
-  fs::path folder_;
 };
 
 TEST_F(CacheFiles, AreReplacedWholeOrNotAtAll) {

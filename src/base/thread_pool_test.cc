@@ -34,7 +34,7 @@ void check_run(Executor& pool, int tasks) {
   for (int task = 0; task < tasks; ++task) ASSERT_EQ(runs[static_cast<size_t>(task)], 1) << "task " << task << " of " << tasks;
 }
 
-class ThreadPoolWidths : public testing::TestWithParam<int> {};
+class ThreadPoolWidths : public ::testing::TestWithParam<int> {};
 
 TEST_P(ThreadPoolWidths, RunsEveryTaskOnce) {
   ThreadPool pool(GetParam());
@@ -84,7 +84,7 @@ TEST_P(ThreadPoolWidths, NestedRunsFinish) {
   EXPECT_EQ(inner.load(), 3 * 50 * 6 * 5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Widths, ThreadPoolWidths, testing::Values(1, 2, 3, 8));
+INSTANTIATE_TEST_SUITE_P(Widths, ThreadPoolWidths, ::testing::Values(1, 2, 3, 8));
 
 TEST(ThreadPool, IsBuiltAndDestroyedAtAnyMoment) {
   for (int i = 0; i < 300; ++i) {
@@ -131,11 +131,11 @@ TEST(ThreadCount, SaysWhy) {
   EXPECT_NE(usable_threads(5).note.find("5 threads (requested"), std::string::npos) << usable_threads(5).note;
 }
 
-class CgroupQuota : public testing::Test {
+class CgroupQuota : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    root_ = std::filesystem::path(testing::TempDir()) / (std::string("sparkle_cgroup_") + test->name());
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    root_ = std::filesystem::path(::testing::TempDir()) / (std::string("sparkle_cgroup_") + test->name());
     std::filesystem::remove_all(root_);
   }
   void TearDown() override { std::filesystem::remove_all(root_); }

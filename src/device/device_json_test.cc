@@ -144,8 +144,8 @@ TEST(LoadDevice, NamesTheFile) {
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.error().reason, Reason::file_unreadable);
   EXPECT_NE(missing.error().message.find("/nonexistent/device.json"), std::string::npos);
-  EXPECT_EQ(load_device(testing::TempDir()).error().reason, Reason::file_unreadable);  // a folder
-  const std::string path = testing::TempDir() + "sparkle_bad_device.json";
+  EXPECT_EQ(load_device(::testing::TempDir()).error().reason, Reason::file_unreadable);  // a folder
+  const std::string path = ::testing::TempDir() + "sparkle_bad_device.json";
   std::ofstream(path) << R"({"schema": "sparkle-device-1", "cores": -1})";
   const auto bad = load_device(path);
   ASSERT_FALSE(bad.ok());

@@ -85,11 +85,11 @@ TEST(ProbeCpu, FeaturesOverrideAMadeUpModel) {
   EXPECT_EQ(x86_architecture("GenuineIntel", 6, 173, 1, amx), "granite-rapids");
 }
 
-class FakeMachine : public testing::Test {
+class FakeMachine : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    root_ = std::filesystem::path(testing::TempDir()) / (std::string("sparkle_machine_") + test->name());
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    root_ = std::filesystem::path(::testing::TempDir()) / (std::string("sparkle_machine_") + test->name());
     std::filesystem::remove_all(root_);
   }
   void TearDown() override { std::filesystem::remove_all(root_); }

@@ -33,8 +33,9 @@ class TypeSet {
 std::string to_text(TypeSet types);  // "f32, f16, bf16"
 
 inline constexpr TypeSet kFloats{DType::f32, DType::f16, DType::bf16, DType::f64};
-inline constexpr TypeSet kIntegers{DType::i8,  DType::u8,  DType::i16, DType::u16,
-                                   DType::i32, DType::u32, DType::i64, DType::u64};
+inline constexpr TypeSet kSignedIntegers{DType::i8, DType::i16, DType::i32, DType::i64};
+inline constexpr TypeSet kUnsignedIntegers{DType::u8, DType::u16, DType::u32, DType::u64};
+inline constexpr TypeSet kIntegers = kSignedIntegers | kUnsignedIntegers;
 inline constexpr TypeSet kNumbers = kFloats | kIntegers;
 inline constexpr TypeSet kComputed = kNumbers | TypeSet{DType::boolean};
 inline constexpr TypeSet kNarrow{DType::f8e4m3fn, DType::f8e4m3fnuz, DType::f8e5m2, DType::f8e5m2fnuz, DType::f8e8m0,

@@ -26,9 +26,6 @@ struct Value {
 };
 
 bool is_integer(DType type) { return kIntegers.has(type); }
-bool is_signed_integer(DType type) {
-  return type == DType::i8 || type == DType::i16 || type == DType::i32 || type == DType::i64;
-}
 // The float in which integers are computed where they meet floats or functions.
 DType float_for(DType type) { return size_of(type) >= 4 && is_integer(type) ? DType::f64 : DType::f32; }
 
@@ -40,8 +37,8 @@ std::optional<DType> common_type(DType a, DType b) {
   if (is_float(a) && is_float(b)) return a == DType::f64 || b == DType::f64 ? DType::f64 : DType::f32;
   if (is_float(a)) return float_for(b) == DType::f64 ? DType::f64 : a;
   if (is_float(b)) return float_for(a) == DType::f64 ? DType::f64 : b;
-  if (is_signed_integer(a) == is_signed_integer(b)) return size_of(a) > size_of(b) ? a : b;
-  const DType with_sign = is_signed_integer(a) ? a : b, without = is_signed_integer(a) ? b : a;
+  if (kSignedIntegers.has(a) == kSignedIntegers.has(b)) return size_of(a) > size_of(b) ? a : b;
+  const DType with_sign = kSignedIntegers.has(a) ? a : b, without = kSignedIntegers.has(a) ? b : a;
   if (size_of(with_sign) > size_of(without)) return with_sign;
   switch (without) {
     case DType::u8: return DType::i16;
@@ -54,8 +51,8 @@ std::optional<DType> common_type(DType a, DType b) {
 bool fits(double number, DType type) {
   if (number != std::trunc(number) || std::abs(number) > 9007199254740992.0) return false;
   const int bits = static_cast<int>(8 * size_of(type));
-  return is_signed_integer(type) ? number >= -std::ldexp(1.0, bits - 1) && number < std::ldexp(1.0, bits - 1)
-                                 : number >= 0 && number < std::ldexp(1.0, bits);
+  return kSignedIntegers.has(type) ? number >= -std::ldexp(1.0, bits - 1) && number < std::ldexp(1.0, bits - 1)
+                                   : number >= 0 && number < std::ldexp(1.0, bits);
 }
 
 // The type that a number and a tensor meet in: the tensor's, unless that cannot hold the number.

@@ -3,7 +3,6 @@
 #include "run/compiled_model.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -12,6 +11,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/reference/reference_backend.h"
+#include "base/folder_testing.h"
 #include "base/thread_pool.h"
 #include "device/probe_cpu.h"
 #include "families/common.h"
@@ -21,6 +21,7 @@
 #include "onnx/zoo.h"
 #include "run/compile_model.h"
 #include "run/session.h"
+#include "run/session_testing.h"
 
 namespace sparkle {
 namespace {
@@ -38,15 +39,9 @@ Graph zoo(std::string_view name) {
   return std::move(*zoo_network(name, options));
 }
 
-class Compiled : public ::testing::Test {
+class Compiled : public testing::FolderTest {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "sparkle_compiled_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string path() const { return (folder_ / "model.sparkle").string(); }
+  std::string path() const { return FolderTest::path("model.sparkle"); }
 
   void compile(const Graph& graph, Backend& backend, const SessionOptions& options = {}) {
     std::vector<Dims> shapes;
@@ -70,26 +65,10 @@ class Compiled : public ::testing::Test {
     EXPECT_TRUE(opened.ok()) << (opened.ok() ? "" : opened.error().message);
     return opened.ok() ? std::move(*opened) : nullptr;
   }
-
-  fs::path folder_;
 };
 
-std::vector<HostTensor> inputs_of(const Session& session) {
-  std::vector<HostTensor> inputs;
-  std::mt19937_64 rng(11);
-  std::normal_distribution<float> normal;
-  for (const SessionInput& in : session.inputs()) {
-    inputs.push_back(HostTensor::zeros(in.dtype, in.shape));
-    for (int64_t i = 0; i < inputs.back().elements(); ++i) {
-      if (in.dtype == DType::f32) inputs.back().data<float>()[i] = normal(rng);
-      if (in.dtype == DType::i64) inputs.back().data<int64_t>()[i] = static_cast<int64_t>(rng() % 50);
-    }
-  }
-  return inputs;
-}
-
 void expect_same_bits(Session& have, Session& want) {
-  const auto inputs = inputs_of(want);
+  const auto inputs = testing::random_inputs(want);
   const auto a = have.run(inputs), b = want.run(inputs);
   ASSERT_TRUE(a.ok()) << a.error().message;
   ASSERT_TRUE(b.ok()) << b.error().message;
@@ -111,7 +90,7 @@ std::string refusal(const Bytes& bytes, const std::shared_ptr<Backend>& backend)
   if (!model.ok()) return said(model.error());
   auto opened = Session::open(*model, backend, {});
   if (!opened.ok()) return said(opened.error());
-  const auto result = (*opened)->run(inputs_of(**opened));
+  const auto result = (*opened)->run(testing::random_inputs(**opened));
   return result.ok() ? std::string() : said(result.error());
 }
 
@@ -147,7 +126,7 @@ TEST_F(Compiled, GivesTheSameBits) {
       auto plain = Session::open(graph, backend, {});
       ASSERT_TRUE(plain.ok());
       expect_same_bits(*opened, **plain);
-      const auto inputs = inputs_of(*opened);
+      const auto inputs = testing::random_inputs(*opened);
       EXPECT_EQ(to_text(**opened->prepare(inputs)).size() > 0, true);
       auto model = CompiledModel::open(path());
       ASSERT_TRUE(model.ok());
@@ -174,7 +153,7 @@ TEST_F(Compiled, KeepsWeightsInSixteenBits) {
     ASSERT_TRUE(direct.ok());
     auto opened = session(backend, options);
     ASSERT_NE(opened, nullptr);
-    const auto inputs = inputs_of(*opened);
+    const auto inputs = testing::random_inputs(*opened);
     const auto plan = opened->prepare(inputs);
     ASSERT_TRUE(plan.ok());
     int half = 0;
@@ -240,14 +219,14 @@ TEST_F(Compiled, RefusesOtherOptionsAndShapes) {
   EXPECT_EQ(Session::open(model, backend, asked).error().reason, Reason::bad_usage);
   EXPECT_TRUE(session(backend, gemm));
   const auto opened = session(backend);
-  auto inputs = inputs_of(*opened);
+  auto inputs = testing::random_inputs(*opened);
   inputs[0] = HostTensor::zeros(DType::f32, {1, 3, 7, 7});
   const auto result = opened->run(inputs);
   ASSERT_FALSE(result.ok());
   EXPECT_NE(result.error().message.find("compile the model for this shape"), std::string::npos) << result.error().message;
   asked = {};
   asked.memory_budget = 1000;
-  const auto tight = session(backend, asked)->run(inputs_of(*opened));
+  const auto tight = session(backend, asked)->run(testing::random_inputs(*opened));
   ASSERT_FALSE(tight.ok());
   EXPECT_EQ(tight.error().reason, Reason::over_memory_budget);
 }

@@ -1,7 +1,6 @@
 // Sessions that go on with another backend: the numbers of the reference before and after, whatever went wrong before the move,
 // and errors that leave the session where it was.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
@@ -13,12 +12,14 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/reference/reference_backend.h"
+#include "base/folder_testing.h"
 #include "base/thread_pool.h"
 #include "device/probe_cpu.h"
 #include "onnx/writer.h"
 #include "onnx/zoo.h"
 #include "run/compile_model.h"
 #include "run/open_model.h"
+#include "run/session_testing.h"
 
 namespace sparkle {
 namespace {
@@ -73,20 +74,6 @@ std::unique_ptr<Session> open(std::string_view name, std::shared_ptr<Backend> ba
   return session.ok() ? std::move(*session) : nullptr;
 }
 
-std::vector<HostTensor> inputs_of(const Session& session) {
-  std::vector<HostTensor> inputs;
-  std::mt19937_64 random(3);
-  std::normal_distribution<float> normal;
-  for (const SessionInput& in : session.inputs()) {
-    inputs.push_back(HostTensor::zeros(in.dtype, in.shape));
-    for (int64_t i = 0; i < inputs.back().elements(); ++i) {
-      if (in.dtype == DType::f32) inputs.back().data<float>()[i] = normal(random);
-      if (in.dtype == DType::i64) inputs.back().data<int64_t>()[i] = static_cast<int64_t>(random() % 8);
-    }
-  }
-  return inputs;
-}
-
 // What is wrong with the results of a run; the empty text: nothing.
 std::string difference(Session& session, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& wanted) {
   const auto got = session.run(inputs);
@@ -108,17 +95,7 @@ std::vector<HostTensor> wanted_of(std::string_view name, const std::vector<HostT
   return std::move(*open(name, make_reference_backend(), false)->run(inputs));
 }
 
-class MoveSession : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "sparkle_move_XXXXXX").string();
-    ASSERT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string path(const char* name) const { return (folder_ / name).string(); }
-  fs::path folder_;
-};
+class MoveSession : public testing::FolderTest {};
 
 TEST_F(MoveSession, GivesTheSameNumbersAndDropsWhatWasThere) {
   for (const char* name : {"tiny_chain", "tiny_unet", "tiny_detector", "tiny_attention"}) {
@@ -126,7 +103,7 @@ TEST_F(MoveSession, GivesTheSameNumbersAndDropsWhatWasThere) {
     std::shared_ptr<Backend> first = make_reference_backend();
     const std::weak_ptr<Backend> gone = first;
     const auto session = open(name, first, true);
-    const auto inputs = inputs_of(*session), wanted = wanted_of(name, inputs);
+    const auto inputs = testing::random_inputs(*session), wanted = wanted_of(name, inputs);
     EXPECT_EQ(difference(*session, inputs, wanted), "");
     EXPECT_GT(session->cached_bytes(), 0);
     first = cpu();
@@ -147,7 +124,7 @@ TEST_F(MoveSession, GoesOnAfterALostDeviceAndAfterOutOfMemory) {
       SCOPED_TRACE(std::string(lost ? "lost" : "out of memory") + (packed_before ? " after a run" : " while packing"));
       const auto failing = std::make_shared<FailingBackend>();
       const auto session = open("tiny_chain", failing, true);
-      const auto inputs = inputs_of(*session), wanted = wanted_of("tiny_chain", inputs);
+      const auto inputs = testing::random_inputs(*session), wanted = wanted_of("tiny_chain", inputs);
       if (packed_before) {
         EXPECT_EQ(difference(*session, inputs, wanted), "");
       }
@@ -165,7 +142,7 @@ TEST_F(MoveSession, GoesOnAfterALostDeviceAndAfterOutOfMemory) {
 TEST_F(MoveSession, RunsOnOtherThreadsEndWhereTheyBegan) {
   const std::shared_ptr<Backend> places[] = {cpu(), make_reference_backend()};
   const auto session = open("tiny_residual", places[0], true);
-  const auto inputs = inputs_of(*session), wanted = wanted_of("tiny_residual", inputs);
+  const auto inputs = testing::random_inputs(*session), wanted = wanted_of("tiny_residual", inputs);
   std::atomic<bool> stop{false};
   std::atomic<int> runs{0}, wrong{0};
   std::vector<std::thread> threads;
@@ -190,7 +167,7 @@ TEST_F(MoveSession, RunsOnOtherThreadsEndWhereTheyBegan) {
 TEST_F(MoveSession, BuffersOfTheBackendBeforeAreRefused) {
   const std::shared_ptr<Backend> before = make_reference_backend();
   const auto session = open("tiny_chain", before, true);
-  const auto inputs = inputs_of(*session);
+  const auto inputs = testing::random_inputs(*session);
   auto in = *before->allocate(inputs[0].size_bytes(), MemoryKind::device), out = *before->allocate(1 << 20, MemoryKind::device);
   const auto token = session->submit(inputs, {in}, {out}, before.get());
   ASSERT_TRUE(token.ok());
@@ -203,7 +180,7 @@ TEST_F(MoveSession, BuffersOfTheBackendBeforeAreRefused) {
 
 TEST_F(MoveSession, ModelsFromMemoryMoveAsLongAsTheyHaveTheirWeights) {
   const auto session = open("tiny_chain", cpu(), false);
-  const auto inputs = inputs_of(*session), wanted = wanted_of("tiny_chain", inputs);
+  const auto inputs = testing::random_inputs(*session), wanted = wanted_of("tiny_chain", inputs);
   ASSERT_TRUE(session->move_to(cpu()).ok());  // nothing is packed yet
   EXPECT_EQ(difference(*session, inputs, wanted), "");
   const Status refused = session->move_to(make_reference_backend());
@@ -216,7 +193,7 @@ TEST_F(MoveSession, ModelsFromMemoryMoveAsLongAsTheyHaveTheirWeights) {
 TEST_F(MoveSession, ModelsFromFilesAreReadAgain) {
   ASSERT_TRUE(write_onnx(zoo("tiny_unet"), path("m.onnx")).ok());
   auto session = std::move(*open_session(std::move(*read_model(path("m.onnx"))), make_reference_backend(), {}));
-  const auto inputs = inputs_of(*session), wanted = wanted_of("tiny_unet", inputs);
+  const auto inputs = testing::random_inputs(*session), wanted = wanted_of("tiny_unet", inputs);
   EXPECT_EQ(difference(*session, inputs, wanted), "");
   ASSERT_TRUE(session->move_to(cpu()).ok());
   EXPECT_EQ(difference(*session, inputs, wanted), "");
@@ -236,7 +213,7 @@ TEST_F(MoveSession, CompiledModelsStayOnTheirMachine) {
   const Graph graph = zoo("tiny_chain");
   ASSERT_TRUE(compile_model(graph, *first, {}, {graph.tensor(graph.inputs[0]).shape}, path("m.sparkle")).ok());
   auto session = std::move(*open_session(std::move(*read_model(path("m.sparkle"))), first, {}));
-  const auto inputs = inputs_of(*session), wanted = wanted_of("tiny_chain", inputs);
+  const auto inputs = testing::random_inputs(*session), wanted = wanted_of("tiny_chain", inputs);
   EXPECT_EQ(difference(*session, inputs, wanted), "");
   const Status elsewhere = session->move_to(make_reference_backend());
   ASSERT_FALSE(elsewhere.ok());

@@ -35,7 +35,8 @@ std::vector<float> as_floats(const TensorDesc& desc, const std::byte* bytes) {
 
 // Rounds weights to the types of 16 bits that those of the call fit exactly.
 void make_fit(HostTensor& weights, const WeightFit& fit) {
-  for (int64_t i = 0; weights.dtype == DType::f32 && i < weights.elements(); ++i) {
+  if (weights.dtype != DType::f32) return;
+  for (int64_t i = 0; i < weights.elements(); ++i) {
     float& w = weights.data<float>()[i];
     if (fit.bf16 == Fit::exact) w = bfloat16_to_float(float_to_bfloat16(w));
     if (fit.f16 == Fit::exact) w = half_to_float(float_to_half(w));

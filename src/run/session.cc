@@ -331,8 +331,10 @@ Status Session::pack_all(PreparedPlan& prepared, std::span<const ConstantUse> us
   Plan& plan = *prepared.plan;
   std::vector<int> left(plan.constants.size(), 0);
   for (const ConstantUse& use : uses) ++left[use.constant];
-  for (size_t i = 0; let_go_ && i < left.size(); ++i)
-    if (left[i] == 0) plan.constants[i].value.bytes.reset();
+  if (let_go_) {
+    for (size_t i = 0; i < left.size(); ++i)
+      if (left[i] == 0) plan.constants[i].value.bytes.reset();
+  }
   for (const ConstantUse& use : uses) {
     PlanConstant& constant = plan.constants[use.constant];
     SPARKLE_TRY(buffer, constants_->get(constant, *use.kernel, use.input));

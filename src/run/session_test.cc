@@ -18,6 +18,7 @@
 #include "graph/test_graphs.h"
 #include "graph/values.h"
 #include "onnx/zoo.h"
+#include "run/session_testing.h"
 
 namespace sparkle {
 namespace {
@@ -45,24 +46,7 @@ std::unique_ptr<Session> open(Graph graph, std::shared_ptr<Backend> backend, con
   return session.ok() ? std::move(*session) : nullptr;
 }
 
-HostTensor random_tensor(const Dims& shape, uint64_t seed) {
-  std::mt19937_64 rng(seed);
-  std::normal_distribution<float> normal;
-  HostTensor t = HostTensor::zeros(DType::f32, shape);
-  for (int64_t i = 0; i < t.elements(); ++i) t.data<float>()[i] = normal(rng);
-  return t;
-}
-std::vector<HostTensor> inputs_of(const Session& session, uint64_t seed) {
-  std::vector<HostTensor> inputs;
-  for (const SessionInput& in : session.inputs()) {
-    inputs.push_back(random_tensor(in.shape, seed++));
-    if (in.dtype != DType::i64) continue;
-    std::mt19937_64 rng(seed);  // tokens of a small vocabulary
-    inputs.back() = HostTensor::zeros(DType::i64, in.shape);
-    for (int64_t i = 0; i < inputs.back().elements(); ++i) inputs.back().data<int64_t>()[i] = static_cast<int64_t>(rng() % 50);
-  }
-  return inputs;
-}
+HostTensor random_tensor(const Dims& shape, uint64_t seed) { return testing::random_tensor(DType::f32, shape, seed); }
 
 std::vector<HostTensor> run(Session& session, const std::vector<HostTensor>& inputs) {
   auto outputs = session.run(inputs);
@@ -123,7 +107,7 @@ TEST(Session, WeightsKeptInSixteenBitsAreExactWhereTheyFit) {
       SessionOptions options;
       options.algorithm = "gemm_" + std::string(name_of(type));
       const auto session = open(graph, cpu(), options);
-      const auto inputs = inputs_of(*session, 23);
+      const auto inputs = testing::random_inputs(*session, 23);
       expect_close(run(*session, inputs), reference_outputs(graph, inputs));
     }
 }
@@ -135,7 +119,7 @@ TEST(Session, CpuAndReferenceAgreeOnEveryTinyNetwork) {
         SCOPED_TRACE(std::string(name) + (batchnorm ? " with BatchNormalization" : "") + " batch " + std::to_string(batch));
         const Graph graph = zoo(name, batchnorm, batch);
         const auto session = open(graph, cpu());
-        const auto inputs = inputs_of(*session, 17);
+        const auto inputs = testing::random_inputs(*session, 17);
         const auto want = reference_outputs(graph, inputs);
         expect_close(run(*session, inputs), want);
         expect_close(reference_outputs(graph, inputs, false), want);
@@ -175,7 +159,7 @@ TEST(Session, EveryVectorUnitOfThisMachineGivesTheSame) {
       SCOPED_TRACE(unit.name + " " + name);
       const Graph graph = zoo(name);
       const auto session = open(graph, cpu(device));
-      const auto inputs = inputs_of(*session, 3);
+      const auto inputs = testing::random_inputs(*session, 3);
       RunReport report;
       const auto got = session->run(inputs, &report, true);
       ASSERT_TRUE(got.ok()) << got.error().message;
@@ -188,7 +172,7 @@ TEST(Session, EveryVectorUnitOfThisMachineGivesTheSame) {
   bare.units.clear();
   const Graph graph = zoo("tiny_residual");
   const auto session = open(graph, cpu(bare));
-  const auto inputs = inputs_of(*session, 4);
+  const auto inputs = testing::random_inputs(*session, 4);
   expect_close(run(*session, inputs), reference_outputs(graph, inputs));
 }
 
@@ -198,7 +182,7 @@ TEST(Session, OneSessionServesManyThreads) {
   constexpr int kThreads = 4, kRuns = 25;
   std::vector<std::vector<HostTensor>> inputs, want;
   for (int t = 0; t < kThreads; ++t) {
-    inputs.push_back(inputs_of(*session, static_cast<uint64_t>(100 + t)));
+    inputs.push_back(testing::random_inputs(*session, static_cast<uint64_t>(100 + t)));
     want.push_back(reference_outputs(graph, inputs.back()));
   }
   std::atomic<int> bad{0};
@@ -298,7 +282,7 @@ TEST(Session, BudgetIsRefusedWithASentence) {
   SessionOptions options;
   options.memory_budget = 2000;
   const auto session = open(zoo("tiny_chain"), cpu(), options);
-  const auto got = session->run(inputs_of(*session, 1));
+  const auto got = session->run(testing::random_inputs(*session, 1));
   ASSERT_FALSE(got.ok());
   EXPECT_EQ(got.error().reason, Reason::over_memory_budget);
   EXPECT_NE(got.error().message.find("the memory budget is 2000"), std::string::npos) << got.error().message;
@@ -309,7 +293,7 @@ TEST(Session, WeightsAreCountedBeforeTheyArePacked) {
   SessionOptions options;
   options.algorithm = "gemm";  // there is no way left that needs less
   const auto free = open(graph, cpu(), options);
-  const auto inputs = inputs_of(*free, 1);
+  const auto inputs = testing::random_inputs(*free, 1);
   const auto plan = free->prepare(inputs);
   ASSERT_TRUE(plan.ok());
   options.memory_budget = free->peak_bytes(**plan);
@@ -331,7 +315,7 @@ TEST(Session, BudgetsAreMetBySmallerWeights) {
   for (int i = 0; i < 4; ++i) x = b.op("Conv", conv, {x, b.weights({64, 64, 3, 3}, 0.01f * static_cast<float>(i))});
   const Graph graph = b.done(x);
   const auto free = open(graph, cpu());
-  const auto inputs = inputs_of(*free, 1);
+  const auto inputs = testing::random_inputs(*free, 1);
   const auto fastest = free->prepare(inputs);
   ASSERT_TRUE(fastest.ok());
   if ((*fastest)->steps.back().algorithm == "gemm") GTEST_SKIP() << "this machine takes no larger weights";
@@ -376,7 +360,8 @@ TEST(Session, ScratchThatKernelsAddIsCounted) {
     EXPECT_FALSE(
         open(graph, cpu(), options)->prepare({{DType::f32, {256, 512}, nullptr}, {DType::f32, {512, 384}, nullptr}}).ok());
   }
-  expect_close(run(*session, inputs_of(*session, 6)), reference_outputs(graph, inputs_of(*session, 6)));
+  expect_close(run(*session, testing::random_inputs(*session, 6)),
+               reference_outputs(graph, testing::random_inputs(*session, 6)));
 }
 
 // Fixed shapes: one plan, so the model's own weights go once they are packed. Open shapes: they stay, and are counted.
@@ -452,7 +437,7 @@ TEST(Session, SubmitWorksOnBuffersOfTheBackend) {
   for (const auto& backend : {cpu(), make_reference_backend()}) {
     SCOPED_TRACE(backend->device().name);
     const auto session = open(graph, backend);
-    const auto inputs = inputs_of(*session, 9);
+    const auto inputs = testing::random_inputs(*session, 9);
     const auto want = reference_outputs(graph, inputs);
     const int64_t in_bytes = inputs[0].size_bytes(), out_bytes = want[0].size_bytes();
     auto in = *backend->allocate(in_bytes, MemoryKind::device), out = *backend->allocate(out_bytes, MemoryKind::device);
@@ -487,7 +472,7 @@ TEST(Session, WorkOutlivesItsSession) {
   const auto backend = make_reference_backend();
   const Graph graph = zoo("tiny_unet");
   auto session = open(graph, backend);
-  const auto inputs = inputs_of(*session, 9);
+  const auto inputs = testing::random_inputs(*session, 9);
   auto in = *backend->allocate(inputs[0].size_bytes(), MemoryKind::device);
   auto out = *backend->allocate(16 * 16 * 4, MemoryKind::device);
   const auto token = session->submit(inputs, {in}, {out});
@@ -500,12 +485,12 @@ TEST(Session, TimestampsOnePerStep) {
   for (const auto& backend : {cpu(), make_reference_backend()}) {
     const auto session = open(zoo("tiny_residual"), backend);
     RunReport report;
-    ASSERT_TRUE(session->run(inputs_of(*session, 2), &report, true).ok());
+    ASSERT_TRUE(session->run(testing::random_inputs(*session, 2), &report, true).ok());
     ASSERT_NE(report.plan, nullptr);
     EXPECT_EQ(report.steps.size(), report.plan->steps.size());
     for (const StepReport& step : report.steps) EXPECT_GE(step.seconds, 0);
     EXPECT_GT(report.seconds, 0);
-    ASSERT_TRUE(session->run(inputs_of(*session, 2), &report, false).ok());
+    ASSERT_TRUE(session->run(testing::random_inputs(*session, 2), &report, false).ok());
     EXPECT_TRUE(report.steps.empty());
   }
 }
@@ -520,7 +505,7 @@ TEST(Session, AnExecutorOfTheProgramDoesTheWork) {
   conv.pads_begin = conv.pads_end = {1, 1};
   const Graph graph = b.done(b.op("Conv", conv, {x, b.weights({64, 64, 3, 3})}));
   const auto session = open(graph, cpu(device, executor));
-  const auto inputs = inputs_of(*session, 5);
+  const auto inputs = testing::random_inputs(*session, 5);
   expect_close(run(*session, inputs), reference_outputs(graph, inputs));
   EXPECT_GT(executor->runs, 0);
 }
@@ -539,7 +524,7 @@ TEST(Session, UnusualOutputs) {
       SessionOptions options;
       options.fuse = fuse;
       const auto session = open(b.graph, backend, options);
-      const auto inputs = inputs_of(*session, 8);
+      const auto inputs = testing::random_inputs(*session, 8);
       const auto got = run(*session, inputs);
       ASSERT_EQ(got.size(), 7u);
       const float* in = inputs[0].data<float>();

@@ -9,7 +9,7 @@ using cpu::TestRandom;
 void check(DType type, uint64_t first, uint64_t last, bool split = false) {
   SPARKLE_NEEDS_VULKAN(backend);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  for (uint64_t seed = first; seed <= last && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = first; seed <= last && !::testing::Test::HasFailure(); ++seed) {
     TestRandom random(seed);
     Dims batch;
     for (int64_t i = random.between(0, 3); i > 0; --i) batch.push_back(random.between(1, 3));

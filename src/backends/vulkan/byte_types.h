@@ -20,11 +20,11 @@ inline std::optional<uint32_t> byte_type(DType type) {
     case DType::u4: return 7;
     case DType::i2: return 8;
     case DType::u2: return 9;
-    case DType::f8e4m3fn: return 10;
-    case DType::f8e4m3fnuz: return 11;
-    case DType::f8e5m2: return 12;
-    case DType::f8e5m2fnuz: return 13;
-    case DType::f4e2m1: return 14;
+    case DType::f8e4m3fn:
+    case DType::f8e4m3fnuz:
+    case DType::f8e5m2:
+    case DType::f8e5m2fnuz:
+    case DType::f4e2m1: return 10;  // which of them, their format says
     default: return std::nullopt;
   }
 }

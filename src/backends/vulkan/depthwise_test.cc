@@ -26,7 +26,7 @@ void add_operands(RandomStage& s, const Epilogue& e, const TensorDesc& y, bool f
 
 void check_any_window(const std::string& variant, bool fours, DType type, uint64_t seeds) {
   SPARKLE_NEEDS_VULKAN(backend);
-  for (uint64_t seed = 1; seed <= seeds && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
     RandomStage s(seed, type);
     DepthwiseParams p;
     const int spatial = static_cast<int>(s.random.between(1, 3));
@@ -67,7 +67,7 @@ void check_vectors(DType type, uint64_t seeds) {
   };
   const Kind kinds[] = {{3, 3, 1, 1, 1, 1}, {3, 3, 2, 2, 1, 2}, {5, 5, 1, 1, 1, 0},
                         {5, 5, 2, 2, 1, 3}, {3, 3, 1, 1, 2, 1}, {1, 4, 1, 2, 3, 0}};
-  for (uint64_t seed = 1; seed <= seeds && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
     RandomStage s(seed, type);
     const Kind& kind = kinds[seed % std::size(kinds)];
     DepthwiseParams p;

@@ -84,7 +84,7 @@ TileSchedule product_of(const Stage& stage, const Device& device) {
 
 void check(const Kind& kind, int cases, uint64_t seed) {
   SPARKLE_NEEDS_VULKAN(backend);
-  for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < cases && !::testing::Test::HasFailure(); ++i) {
     TestRandom random(seed + static_cast<uint64_t>(i));
     const bool whole = std::string_view(kind.variant) == "whole", flat = kind.rows == 1 && random.chance(60);
     FftTileSchedule schedule{kind.variant, "fma-f32", kind.rows, kind.columns, kind.pairs, kind.threads, {}};

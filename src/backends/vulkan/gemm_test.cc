@@ -153,7 +153,7 @@ void check(const std::string& variant, bool window, int cases, uint64_t seed, DT
       std::find_if(family.variants.begin(), family.variants.end(), [&](const Variant& v) { return v.name == variant; });
   ASSERT_NE(row, family.variants.end());
   int tried = 0;
-  for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < cases && !::testing::Test::HasFailure(); ++i) {
     Maker maker(seed + static_cast<uint64_t>(i), type);
     Problem p = window ? maker.window() : maker.dense();
     if (variant == "half_sums") {  // whose short sums of small integers are exact
@@ -185,7 +185,7 @@ void check_fragments(bool window, int cases, uint64_t seed, DType type = DType::
                      int lanes = 32) {
   SPARKLE_NEEDS_VULKAN(backend);
   if (!backend->context().features().f16) GTEST_SKIP() << "SKIP: the device has no 16-bit floats";
-  for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < cases && !::testing::Test::HasFailure(); ++i) {
     Maker maker(seed + static_cast<uint64_t>(i), type);
     Problem p = window ? maker.window() : maker.dense();
     std::get<GemmParams>(p.stage.params).halves = true;

@@ -177,7 +177,7 @@ void check(Family which, const std::string& variant, bool window, std::span<cons
     device.units.back().name = "dot-i8";
     device.units.back().kind = UnitKind::dot_product;
   }
-  for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < cases && !::testing::Test::HasFailure(); ++i) {
     const Style* style = styles.empty() ? nullptr : &styles[static_cast<size_t>(i) % styles.size()];
     Case c(seed + static_cast<uint64_t>(i), which == Family::depthwise, window, style);
     Reason why = Reason::none;

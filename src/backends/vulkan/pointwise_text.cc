@@ -30,10 +30,7 @@ std::string cells_of(DType type) {
   return kNames[static_cast<size_t>(cell_of(type))];
 }
 
-bool is_signed(DType type) {
-  return type == DType::i8 || type == DType::i16 || type == DType::i32 || type == DType::i64 || type == DType::i4 ||
-         type == DType::i2;
-}
+bool is_signed(DType type) { return kSignedIntegers.has(type) || type == DType::i4 || type == DType::i2; }
 
 // The type in which values are computed, as GLSL's: float, double, int, uint, or two words.
 struct Arithmetic {

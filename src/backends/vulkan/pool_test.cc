@@ -7,7 +7,7 @@ namespace {
 
 void check(const std::string& variant, bool wide, int cases, uint64_t first, DType type = DType::f32) {
   SPARKLE_NEEDS_VULKAN(backend);
-  for (uint64_t seed = first; seed < first + static_cast<uint64_t>(cases) && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = first; seed < first + static_cast<uint64_t>(cases) && !::testing::Test::HasFailure(); ++seed) {
     RandomStage s(seed, type);
     PoolParams p;
     const bool bytes = type == DType::u8 || type == DType::i8;

@@ -5,6 +5,7 @@
 
 #include "backends/vulkan/byte_types.h"
 #include "backends/vulkan/real_types.h"
+#include "families/narrow.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -199,7 +200,13 @@ class Builder {
     // A range found at run time: what follows is a plain quantisation.
     if (p_.kind == QuantizeKind::dynamic) request.constants[3] = static_cast<uint32_t>(QuantizeKind::quantize);
     request.constants.insert(request.constants.end(), types.begin(), types.end());
-    if (wide_factor_) request.constants.push_back(1);
+    request.constants.push_back(wide_factor_);
+    if (narrow_) {
+      const narrow::Format f = narrow::format_of(*narrow_);
+      for (const int constant : {f.exponent_bits, f.mantissa_bits, f.bias, int{f.largest}, int{f.beyond}, int{f.nan}})
+        request.constants.push_back(static_cast<uint32_t>(constant));
+      request.constants.push_back(f.unsigned_zero);
+    }
     SPARKLE_TRY(pipeline, shop_.pipelines->get(request));
     const uint32_t all = groups_for(record.count / (wide ? 4 : 1), kThreads), x = std::min<uint32_t>(all, kMostGroupsX);
     return dispatch(pipeline, {x, groups_for(all, x), 1}, record, stage_.outputs[0], where);
@@ -229,6 +236,7 @@ class Builder {
       const DType stored = p_.kind == QuantizeKind::dequantize ? type(0) : y;
       if ((is_narrow_float(stored) || is_narrow_float(type(2))) && (stored != type(2) || p_.kind == QuantizeKind::add))
         return not_served(stored);
+      if (is_narrow_float(stored)) narrow_ = stored;
       if (p_.kind == QuantizeKind::quantize) {
         SPARKLE_CHECK(expect(real, {0}));
       } else {
@@ -317,8 +325,9 @@ class Builder {
   const Workshop& shop_;
   const QuantizeParams& p_;
   VulkanKernelPtr kernel_;
-  bool halves_ = false;       // real operands are of 16 bits
-  bool wide_factor_ = false;  // but the factor made of them is f32
+  bool halves_ = false;          // real operands are of 16 bits
+  bool wide_factor_ = false;     // but the factor made of them is f32
+  std::optional<DType> narrow_;  // a float of 8 or 4 bits among the operands
   std::vector<Used> used_;
 };
 

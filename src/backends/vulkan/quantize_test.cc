@@ -168,7 +168,7 @@ void check(QuantizeKind kind, int cases, uint64_t seed, DType real = DType::f32)
   const auto row =
       std::find_if(family.variants.begin(), family.variants.end(), [](const Variant& v) { return v.name == "elements"; });
   ASSERT_NE(row, family.variants.end());
-  for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < cases && !::testing::Test::HasFailure(); ++i) {
     Case c(seed + static_cast<uint64_t>(i), kind, real);
     Reason why = Reason::none;
     const auto schedules = family.schedules(c.stage, *row, backend->device(), why);

@@ -2,6 +2,7 @@
 #include "backends/vulkan/real_types.h"
 #include "backends/vulkan/rows.h"
 #include "families/reduce/gpu_types.h"
+#include "families/types.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -22,8 +23,7 @@ Result<VulkanKernelPtr> make_typed(const Stage& stage, const Workshop& shop) {
   for (const int64_t axis : p.axes) within |= 1u << axis;
   SPARKLE_TRY(record, rows_of({&stage.inputs[0], nullptr, nullptr, &stage.outputs[0]}, within, false));
   SPARKLE_TRY(buffer, shop.upload(&record, sizeof record));
-  const bool is_signed = type == DType::i8 || type == DType::i16 || type == DType::i32 || type == DType::i64;
-  const uint32_t constants[] = {0, static_cast<uint32_t>(p.kind), is_signed, type == DType::boolean};
+  const uint32_t constants[] = {0, static_cast<uint32_t>(p.kind), kSignedIntegers.has(type), type == DType::boolean};
   const std::string shader = type == DType::f64 ? "reduce_doubles" : "reduce_integers_" + std::to_string(bytes);
   SPARKLE_TRY(dispatch, rows_dispatch(shop, shader, {constants, type == DType::f64 ? 2u : 4u}, {0, -2, -2, 1}, record,
                                       buffer->address()));

@@ -8,7 +8,7 @@ namespace {
 
 void check(const std::string& variant, bool nearest, int cases, uint64_t first, DType real = DType::f32) {
   SPARKLE_NEEDS_VULKAN(backend);
-  for (uint64_t seed = first; seed < first + static_cast<uint64_t>(cases) && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = first; seed < first + static_cast<uint64_t>(cases) && !::testing::Test::HasFailure(); ++seed) {
     RandomStage s(seed, real);
     ResizeParams p;
     p.mode = nearest ? ResizeMode::nearest : s.random.chance(50) ? ResizeMode::linear : ResizeMode::cubic;

@@ -53,7 +53,7 @@ Dims random_axes(TestRandom& random, int rank) {
 void check_reduce(DType type, uint64_t seeds) {
   SPARKLE_NEEDS_VULKAN(backend);
   bool parted = false;
-  for (uint64_t seed = 1; seed <= seeds && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
     TestRandom random(seed);
     Case test;
     const Dims shape = random_shape(random), axes = random_axes(random, shape.size());
@@ -90,7 +90,7 @@ TEST(VulkanReduce, IntegersAndDoubles) {
                               DType::u32, DType::i64, DType::u64, DType::boolean, DType::f64};
   for (const DType type : kTypes) {
     if (type == DType::f64 && !backend->context().features().f64) continue;
-    for (uint64_t seed = 1; seed <= 16 && !testing::Test::HasFailure(); ++seed) {
+    for (uint64_t seed = 1; seed <= 16 && !::testing::Test::HasFailure(); ++seed) {
       TestRandom random(seed * 31 + static_cast<uint64_t>(type));
       const auto kind = static_cast<ReduceKind>(random.between(0, 9));
       if (!reduces_on_gpus(kind, type)) continue;
@@ -113,7 +113,7 @@ TEST(VulkanReduce, IntegersAndDoubles) {
       test.stage.params = ReduceParams{kind, axes};
       test.check(*backend, type == DType::f64 ? 1e-12 : 0, std::string(name_of(type)) + " seed " + std::to_string(seed));
       // As numbers those of 64 bits could hide their last bits.
-      if (type == DType::f64 || testing::Test::HasFailure()) continue;
+      if (type == DType::f64 || ::testing::Test::HasFailure()) continue;
       TestOperand wanted(test.stage.outputs[0]);
       const TensorView in = test.inputs[0].view(), out = wanted.view();
       info(Family::reduce).reference(test.stage.params, {&in, 1}, {&out, 1});
@@ -155,7 +155,7 @@ TEST(VulkanReduce, ExtremesAndNothing) {
 
 void check_softmax(DType type, uint64_t seeds) {
   SPARKLE_NEEDS_VULKAN(backend);
-  for (uint64_t seed = 1; seed <= seeds && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
     TestRandom random(seed);
     Case test;
     const Dims shape = random_shape(random);
@@ -186,7 +186,7 @@ TEST(VulkanSoftmax, Doubles) {
 void check_softmax_parts(DType type, uint64_t seeds) {
   SPARKLE_NEEDS_VULKAN(backend);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  for (uint64_t seed = 1; seed <= seeds && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
     TestRandom random(seed);
     Case test;
     const int64_t rows = random.between(1, 3), length = random.between(8192, 30000);
@@ -213,7 +213,7 @@ TEST(VulkanSoftmax, LongRowsInParts) { check_softmax_parts(DType::f32, 40); }
 
 void check_normalize(DType type, uint64_t seeds) {
   SPARKLE_NEEDS_VULKAN(backend);
-  for (uint64_t seed = 1; seed <= seeds && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
     TestRandom random(seed);
     Case test;
     const Dims shape = random_shape(random);

@@ -23,10 +23,7 @@ int64_t of_tile(const Stage& stage, const TileSchedule& s) {
   if (s.variant == "bytes_naive") return 0;
   if (s.variant == "bytes_tile" || s.variant == "dot_tile") return 4 * (int64_t{s.k} / 4 * (s.m + s.n) + 32 + s.m + s.n);
   if (s.variant != "halo") return tile_needs(s).shared_bytes;
-  const Window& w = std::get<GemmParams>(stage.params).window;
-  int64_t words = kHaloChannels;
-  for (const size_t at : {1, 2}) words *= (kHaloSide - 1) * w.stride[at] + (w.filter[at] - 1) * w.dilation[at] + 1;
-  return 4 * words;
+  return halo_bytes(std::get<GemmParams>(stage.params).window);
 }
 
 int64_t of_transforms(const FftTileSchedule& s) {
@@ -35,8 +32,8 @@ int64_t of_transforms(const FftTileSchedule& s) {
 
 int64_t of_loops(const Stage& stage, const std::string& variant) {
   switch (stage.family()) {
-    case Family::reduce: return (stage.inputs[0].dtype == DType::f64 ? 2 : 1) * kRowBytes;
-    case Family::softmax: return kRowBytes;
+    case Family::reduce:
+    case Family::softmax: return (stage.inputs[0].dtype == DType::f64 ? 2 : 1) * kRowBytes;
     case Family::normalize: return kRowBytes + kCountBytes;
     case Family::attention: return variant == "split" ? kSplitBytes : kBlockBytes;
     case Family::copy: return variant == "transpose" ? kTransposed * std::max<int64_t>(4, size_of(stage.inputs[0].dtype)) : 0;

@@ -177,7 +177,7 @@ Schedule schedule_of(const Kernel& kernel, const Stage& stage, const Device& dev
 void check_kernel(VulkanBackend& backend, const Kernel& kernel, int cases) {
   const uint64_t before = backend.counters().pipelines;
   int tried = 0;
-  for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < cases && !::testing::Test::HasFailure(); ++i) {
     TailCase test(kernel, 100 + static_cast<uint64_t>(i));
     Reason why = Reason::none;
     const Schedule schedule = schedule_of(kernel, test.s.stage, backend.device(), test.s.random, why);

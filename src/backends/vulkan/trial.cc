@@ -418,14 +418,15 @@ std::vector<Stage> stages_of(const Trial& t) {
     for (Stage& stage : stages) stage = with_types(std::move(stage), t);
     return stages;
   }
-  if (all_of_type(t, DType::f16)) {  // the stages of the same on f32
+  const DType type = t.inputs.empty() ? DType::f32 : t.inputs[0];
+  if ((type == DType::f16 || type == DType::f64) && all_of_type(t, type)) {  // the stages of the same on f32
     Trial floats = t;
     floats.inputs.assign(t.inputs.size(), DType::f32);
     floats.outputs.assign(t.outputs.size(), DType::f32);
     std::vector<Stage> stages = stages_of(floats);
     for (Stage& stage : stages)
       for (auto* list : {&stage.inputs, &stage.outputs})
-        for (TensorDesc& desc : *list) desc.dtype = DType::f16;
+        for (TensorDesc& desc : *list) desc.dtype = type;
     return stages;
   }
   if (!all_of_type(t, DType::f32)) return {};

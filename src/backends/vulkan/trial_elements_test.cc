@@ -115,7 +115,7 @@ void expect_found(const std::vector<Trial>& trials) {
   }
 }
 
-std::vector<Trial> reductions() {
+std::vector<Trial> rows() {
   std::vector<Trial> trials;
   const auto of = [&](ReduceKind kind, DType type) {
     trials.push_back({LoopSchedule{"rows_gpu", "fma-f32", 0}, ReduceParams{kind, {}}, {type}, {type}});
@@ -123,11 +123,13 @@ std::vector<Trial> reductions() {
   for (const DType type : {DType::f32, DType::i8, DType::u16, DType::i32, DType::u64, DType::f64}) of(ReduceKind::sum, type);
   for (const DType type : {DType::boolean, DType::u8, DType::i64}) of(ReduceKind::max, type);
   of(ReduceKind::log_sum_exp, DType::f64);
+  for (const bool logarithm : {false, true})
+    trials.push_back({LoopSchedule{"rows_gpu", "fma-f32", 0}, SoftmaxParams{2, 2, logarithm}, {DType::f64}, {DType::f64}});
   return trials;
 }
 
-TEST(VulkanTrialElements, ReductionsOfAnyTypePass) { expect_good(reductions()); }
-TEST(VulkanTrialElements, ReductionsOfAnyTypeThatDoNothingAreFound) { expect_found(reductions()); }
+TEST(VulkanTrialElements, RowsOfAnyTypePass) { expect_good(rows()); }
+TEST(VulkanTrialElements, RowsOfAnyTypeThatDoNothingAreFound) { expect_found(rows()); }
 TEST(VulkanTrialElements, ProgramsOnAnyTypesPass) { expect_good(programs()); }
 TEST(VulkanTrialElements, ProgramsOnAnyTypesThatDoNothingAreFound) { expect_found(programs()); }
 TEST(VulkanTrialElements, QuantizedKindsPass) { expect_good(quantized()); }
@@ -137,7 +139,7 @@ TEST(VulkanTrialElements, PositionsOfMaximaThatDoNothingAreFound) { expect_found
 
 // All conversions that kernels serve, and all operations on integers, have stages; what rounds nothing is compared to the bit.
 TEST(VulkanTrialElements, AllTypesHaveStages) {
-  constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::i8,  DType::u8,  DType::i16,
+  constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8,  DType::u8,     DType::i16,
                               DType::u16, DType::i32, DType::u32,  DType::i64, DType::u64, DType::boolean};
   for (const DType from : kTypes)
     for (const DType to : kTypes) {

@@ -179,7 +179,7 @@ struct Verdict {
   std::vector<std::string> findings, speeds;
 };
 Verdict verdict_with(const std::string& late) {
-  const std::string folder = testing::TempDir() + "sparkle_speed_" + std::to_string(late.size());
+  const std::string folder = ::testing::TempDir() + "sparkle_speed_" + std::to_string(late.size());
   std::filesystem::create_directories(folder);
   ContextOptions options;
   options.cache_folder = folder;

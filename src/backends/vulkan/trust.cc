@@ -175,10 +175,15 @@ Status Trust::try_out(VulkanBackend& backend, std::span<const Trial> asked) {
     const std::lock_guard lock(mutex_);
     load();
     list.clear();
-    size_t known = 0;  // what has interrupted one process is half known
+    size_t known = 0;
     for (const Trial& trial : unknown) {
-      known += verdicts_.count(key_of(trial)) + (verdicts_.count(key_of(trial)) || interrupted_.count(key_of(trial)));
-      if (!verdicts_.count(key_of(trial))) list += trial.to_text() + "\n";
+      const std::string key = key_of(trial);
+      if (verdicts_.count(key)) {
+        known += 2;
+        continue;
+      }
+      if (interrupted_.count(key)) known += 1;  // half known: the second time bans it
+      list += trial.to_text() + "\n";
     }
     if (known == before) break;
     before = known;

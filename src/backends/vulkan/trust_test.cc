@@ -31,11 +31,11 @@ Status try_out(VulkanBackend& backend, const Step& step) {
   return backend.try_out({&one, 1});
 }
 
-class VulkanTrust : public testing::Test {
+class VulkanTrust : public ::testing::Test {
  protected:
   void SetUp() override {
     // Not by process: the child of a death test is one of its own.
-    folder_ = testing::TempDir() + "sparkle_trust_" + testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ = ::testing::TempDir() + "sparkle_trust_" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::create_directories(folder_);
     options_.cache_folder = folder_;
     if (!open()) GTEST_SKIP() << why_;
@@ -95,7 +95,7 @@ TEST_F(VulkanTrust, SlowKernelsAreBanned) {
 TEST_F(VulkanTrust, WhatEndedTwoProcessesIsBanned) {
   options_.faults.crash = "gemm/naive";
   backend_.reset();
-  testing::FLAGS_gtest_death_test_style = "threadsafe";  // a new process: what a driver holds does not survive a fork
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";  // a new process: what a driver holds does not survive a fork
   for (int processes = 0; processes < 2; ++processes) {
     EXPECT_EXIT(
         {
@@ -103,7 +103,7 @@ TEST_F(VulkanTrust, WhatEndedTwoProcessesIsBanned) {
           const Status tried = try_out(*backend_, step_of(backend_->device(), "naive"));
           std::exit(tried.ok() ? 0 : 1);
         },
-        testing::KilledBySignal(SIGABRT), "");
+        ::testing::KilledBySignal(SIGABRT), "");
     if (processes > 0) break;
     const std::string crash = std::exchange(options_.faults.crash, "");
     ASSERT_TRUE(open());

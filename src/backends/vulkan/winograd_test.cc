@@ -26,7 +26,7 @@ void check(int tile, int cases, uint64_t seed, DType type = DType::f32) {
   const auto row =
       std::find_if(family.variants.begin(), family.variants.end(), [](const Variant& v) { return v.name == "points"; });
   ASSERT_NE(row, family.variants.end());
-  for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
+  for (int i = 0; i < cases && !::testing::Test::HasFailure(); ++i) {
     TestRandom random(seed + static_cast<uint64_t>(i));
     const int kind = i % 2;
     const int64_t step = kind == 0 ? 4 : 1, gap = kind == 0 ? 0 : 3;

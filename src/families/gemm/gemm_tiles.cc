@@ -85,10 +85,9 @@ bool halo_fits(const Stage& stage, const Device& device) {
   const auto& p = std::get<GemmParams>(stage.params);
   const Window& w = p.window;
   if (p.loader != Loader::window || w.filter[0] != 1 || w.stride[0] != 1 || w.pad_begin[0] != 0) return false;
-  int64_t words = kHaloChannels;
-  for (const size_t at : {1, 2}) words *= (kHaloSide - 1) * w.stride[at] + (w.filter[at] - 1) * w.dilation[at] + 1;
-  return feature_map(stage.outputs[0]).d == 1 && feature_map(stage.inputs[0]).d == 1 && 4 * words <= shared_bytes(device) &&
-         (device.limits.shared_bytes_per_group == 0 || 4 * words <= device.limits.shared_bytes_per_group);
+  const int64_t bytes = halo_bytes(w);
+  return feature_map(stage.outputs[0]).d == 1 && feature_map(stage.inputs[0]).d == 1 && bytes <= shared_bytes(device) &&
+         (device.limits.shared_bytes_per_group == 0 || bytes <= device.limits.shared_bytes_per_group);
 }
 
 // Four channels of each pixel lie side by side.
@@ -236,6 +235,12 @@ bool is_served(const Fragment& f) {
 // Registers: a thread's sums, its parts of a row and a column (twice: compilers read ahead), what it fetches for the next step,
 // where its rows lie (two words for each that it fetches), and up to 96 words of addresses and of what was read ahead. The last
 // is what RADV takes on RDNA2, RDNA3 and Vega (tests/vulkan_codegen_test.cc).
+int64_t halo_bytes(const Window& w) {
+  int64_t words = kHaloChannels;
+  for (const size_t at : {1, 2}) words *= (kHaloSide - 1) * w.stride[at] + (w.filter[at] - 1) * w.dilation[at] + 1;
+  return 4 * words;
+}
+
 TileNeeds tile_needs(const TileSchedule& s) {
   TileNeeds needs;
   if (without_tiles(s)) {

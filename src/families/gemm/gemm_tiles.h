@@ -3,6 +3,7 @@
 #pragma once
 
 #include "families/tile_schedule.h"
+#include "families/window.h"
 
 namespace sparkle {
 
@@ -15,6 +16,7 @@ TileNeeds tile_needs(const TileSchedule& schedule);
 
 // A square of pixels and what its outputs see, for the variant "halo".
 inline constexpr int kHaloSide = 8, kHaloFilters = 4, kHaloChannels = 4;
+int64_t halo_bytes(const Window& window);  // of shared memory
 
 // The matrix units that fragments run on: "coopmat-f16" multiplies 16x16x16, others have their rows, columns and depth behind
 // the name ("coopmat-f16-8x16x16"). A stand-in for tests, the same shader over shared memory, is for devices without one:

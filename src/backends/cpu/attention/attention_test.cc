@@ -143,7 +143,7 @@ TEST(Attention, RandomStagesMatchTheReference) {
     p.offset_from_length = p.lengths && random.chance(50);
     p.scores = static_cast<ScoreOutput>(random.chance(50) ? 0 : random.between(1, 4));
     check(c, random, "seed " + std::to_string(seed));
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
 }
 

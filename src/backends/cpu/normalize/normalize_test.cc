@@ -74,7 +74,7 @@ TEST(Normalize, RandomGroupsMatchTheReference) {
     const Layout from = random.layout(shape);
     check(shape, from, random.chance(60) ? from : random.layout(shape), params, per_scale, 0.5, random,
           "seed " + std::to_string(seed));
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
 }
 

@@ -60,7 +60,7 @@ TEST(Reduce, RandomReductionsMatchTheReference) {
     for (int i = 0; i < rank; ++i)
       if (random.chance(50)) params.axes.push_back(i);
     check(shape, random.layout(shape, random.chance(20) ? 30 : 0), params, random, "seed " + std::to_string(seed));
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
 }
 
@@ -77,7 +77,7 @@ TEST(Reduce, LargeShapesAreSplitAndStayAccurate) {
     check(colours, channels_last(colours), {kind, {2, 3}}, random, "three channels");
     const Dims wide{40, 2100};
     check(wide, row_major(wide), {kind, {0}}, random, "wide rows into one");
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
 }
 

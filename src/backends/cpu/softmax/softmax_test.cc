@@ -53,7 +53,7 @@ TEST(Softmax, RandomRowsMatchTheReference) {
     params.logarithm = random.chance(40);
     const Layout from = random.layout(shape);
     check(shape, from, random.chance(60) ? from : random.layout(shape), params, random, "seed " + std::to_string(seed));
-    if (testing::Test::HasFailure()) return;
+    if (::testing::Test::HasFailure()) return;
   }
 }
 

@@ -15,30 +15,25 @@ layout(constant_id = 6) const uint kTypeZero = 0;
 layout(constant_id = 7) const uint kTypeB = 0;  // and of its zero point
 layout(constant_id = 8) const uint kTypeY = 0;  // and of its zero point
 layout(constant_id = 9) const bool kWideFactor = false;  // of halves, but stored in f32
+// The narrow float of x or y and its zero point (families/narrow.h).
+layout(constant_id = 10) const int kExponentBits = 4;
+layout(constant_id = 11) const int kMantissaBits = 3;
+layout(constant_id = 12) const int kBias = 7;
+layout(constant_id = 13) const uint kLargest = 0;
+layout(constant_id = 14) const uint kBeyond = 0;
+layout(constant_id = 15) const uint kNan = 0;
+layout(constant_id = 16) const bool kUnsignedZero = false;
 
 const int kQuantize = 0, kDequantize = 1, kAdd = 3, kFactor = 5;
 const int kX = 0, kY = 1, kScale = 2, kZero = 3, kB = 4, kBScale = 5;  // operands with pitches of their own
 
-const uint kE4M3 = 10, kE4M3Z = 11, kE5M2 = 12, kE5M2Z = 13, kE2M1 = 14;  // byte_types.h
+const uint kNarrowFloat = 10;  // byte_types.h
 
-float narrow_at(Bytes p, uint type, int at) {
-  const uint code = uint(p.v[at]);
-  switch (type) {
-    case kE4M3: return float_of_narrow(code, 4, 3, 7, 0x7eu, 0x7fu, 0x7fu, false);
-    case kE4M3Z: return float_of_narrow(code, 4, 3, 8, 0x7fu, 0x80u, 0x80u, true);
-    case kE5M2: return float_of_narrow(code, 5, 2, 15, 0x7bu, 0x7cu, 0x7eu, false);
-    case kE5M2Z: return float_of_narrow(code, 5, 2, 16, 0x7fu, 0x80u, 0x80u, true);
-    default: return float_of_narrow(code, 2, 1, 1, 7u, 7u, 0u, false);
-  }
+float narrow_at(Bytes p, int at) {
+  return float_of_narrow(uint(p.v[at]), kExponentBits, kMantissaBits, kBias, kLargest, kBeyond, kNan, kUnsignedZero);
 }
-uint code_of(uint type, float x) {
-  switch (type) {
-    case kE4M3: return narrow_of_float(x, 4, 3, 7, 0x7eu, 0x7fu, 0x7fu, false);
-    case kE4M3Z: return narrow_of_float(x, 4, 3, 8, 0x7fu, 0x80u, 0x80u, true);
-    case kE5M2: return narrow_of_float(x, 5, 2, 15, 0x7bu, 0x7cu, 0x7eu, false);
-    case kE5M2Z: return narrow_of_float(x, 5, 2, 16, 0x7fu, 0x80u, 0x80u, true);
-    default: return narrow_of_float(x, 2, 1, 1, 7u, 7u, 0u, false);
-  }
+uint code_of(float x) {
+  return narrow_of_float(x, kExponentBits, kMantissaBits, kBias, kLargest, kBeyond, kNan, kUnsignedZero);
 }
 
 int place[kOperands];  // of this thread's first element
@@ -104,7 +99,7 @@ float odd_sum(float a, float b) {
   return uintBitsToFloat((rest < 0.0) == (sum < 0.0) ? bits + 1u : bits - 1u);
 }
 float narrow_dequantized() {
-  precise float value = (narrow_at(push.x, kTypeX, place[kX]) - narrow_at(push.zero, kTypeZero, place[kZero])) *
+  precise float value = (narrow_at(push.x, place[kX]) - narrow_at(push.zero, place[kZero])) *
                         float(push.scale.v[place[kScale]]);
   return value;
 }
@@ -113,9 +108,9 @@ uint narrow_quantized(float x) {
 #ifdef HALF
   q = nearest_half(q);
 #endif
-  const float value = odd_sum(q, narrow_at(push.zero, kTypeZero, place[kZero]));
+  const float value = odd_sum(q, narrow_at(push.zero, place[kZero]));
   const float low = float(push.range.x), high = float(push.range.y);
-  return code_of(kTypeY, value < low ? low : value > high ? high : value);
+  return code_of(value < low ? low : value > high ? high : value);
 }
 int added(int a, int b) {
   precise float left = float(a - integer_at(push.zero, kTypeZero, 0)) * float(push.scale.v[0]);
@@ -152,9 +147,9 @@ void main() {
     Floats(push.y).v[place[kY]] = factor_here();
   } else if (kKind == kFactor) {
     Elements(push.y).v[place[kY]] = ELEMENT(factor_here());
-  } else if (kKind == kDequantize && kTypeX >= kE4M3) {
+  } else if (kKind == kDequantize && kTypeX == kNarrowFloat) {
     Elements(push.y).v[place[kY]] = ELEMENT(narrow_dequantized());
-  } else if (kKind == kQuantize && kTypeY >= kE4M3) {
+  } else if (kKind == kQuantize && kTypeY == kNarrowFloat) {
     push.y.v[place[kY]] = uint8_t(narrow_quantized(float(Elements(push.x).v[place[kX]])));
   } else if (kKind == kDequantize) {
     Elements(push.y).v[place[kY]] = ELEMENT(dequantized(integer_at(push.x, kTypeX, place[kX]), 0));
