@@ -162,6 +162,37 @@ TEST_F(VulkanNetworks, ProgramsBehindAnchorsAreOneStepWithThem) {
 }
 
 // A program that fails on the driver goes back to a step of its own; the numbers stay.
+// In double precision what follows a product runs as far as the product's own epilogue reaches, the rest as steps of their own.
+TEST_F(VulkanNetworks, DoublesAreComputedAsSuch) {
+  if (!backend_->context().features().f64) GTEST_SKIP() << "SKIP: the device does not compute in double precision";
+  testing::GraphBuilder b;
+  const auto weights = [&](const Dims& shape) {
+    std::vector<double> values(static_cast<size_t>(shape.product()));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<double>(i) * 0.37) / 3;
+    return b.graph.add_constant("c" + std::to_string(b.graph.tensors.size()), HostTensor::of(DType::f64, shape, values));
+  };
+  ConvOp conv;
+  conv.pads_begin = conv.pads_end = {1, 1};
+  const TensorId x = b.input({2, 3, 11, 13}, DType::f64);
+  TensorId y = b.pointwise(PointwiseOp::relu, {b.op("Conv", conv, {x, weights({10, 3, 3, 3}), weights({10})})});
+  y = b.op("Conv", conv, {y, weights({6, 10, 3, 3})});
+  y = b.pointwise(PointwiseOp::mul, {y, b.pointwise(PointwiseOp::sigmoid, {y})});
+  y = b.pointwise(PointwiseOp::add, {b.pointwise(PointwiseOp::exp, {y}), weights({6, 1, 1})});
+  const Graph graph = b.done(y);
+  std::vector<HostTensor> inputs{HostTensor::zeros(DType::f64, {2, 3, 11, 13})};
+  for (int64_t i = 0; i < inputs[0].elements(); ++i) inputs[0].data<double>()[i] = std::cos(static_cast<double>(i) * 0.11);
+  const auto opened = [&](std::shared_ptr<Backend> backend) {
+    return std::move(*Session::open(graph, std::move(backend), {}));
+  };
+  const auto wanted = std::move(*opened(make_reference_backend())->run(inputs));
+  const auto got = opened(backend_)->run(inputs);
+  ASSERT_TRUE(got.ok()) << got.error().message;
+  double largest = 0;
+  for (int64_t i = 0; i < wanted[0].elements(); ++i) largest = std::max(largest, std::abs(wanted[0].data<double>()[i]));
+  for (int64_t i = 0; i < wanted[0].elements(); ++i)
+    ASSERT_NEAR((*got)[0].data<double>()[i], wanted[0].data<double>()[i], 1e-13 * largest) << i;
+}
+
 TEST_F(VulkanNetworks, AProgramThatFailsStaysApart) {
   testing::GraphBuilder b;
   const TensorId sum = b.op("MatMul", MatMulOp{}, {b.input({7, 5}), b.weights({5, 9}, -0.4f)});

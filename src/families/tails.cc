@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "families/gemm/gemm_tiles.h"
 #include "families/integers.h"
 
 namespace sparkle {
@@ -32,8 +33,8 @@ Reason tail_refusal(const Stage& stage, const Variant& variant, const Device& de
   if (!e || !e->has_tail() || variant.name == "plain") return Reason::none;
   const Family family = stage.family();
   const bool placed = family == Family::gemm || family == Family::winograd || family == Family::depthwise;
-  if (variant.device != DeviceKind::vulkan || !takes_tails(device) || !placed || is_integer(stage.inputs) ||
-      !can_be_tail(e->tail))
+  if (variant.device != DeviceKind::vulkan || !takes_tails(device) || !placed || variant.name == kOwnType ||
+      is_integer(stage.inputs) || !can_be_tail(e->tail))
     return Reason::tail_not_served;
   // A driver that fails on printed programs by themselves is not given them inside of others.
   const bool banned = device.bans(name_of(family), tail_name(e->tail)) || device.bans("pointwise", "printed");

@@ -68,7 +68,9 @@ Result<VulkanKernelPtr> make_pool(const Stage& stage, const Schedule& schedule, 
   const DType type = stage.inputs[0].dtype;
   const bool bytes = is_byte(type) && type == stage.outputs[0].dtype && variant == "naive" && p.kind == PoolKind::max;
   if (bytes) SPARKLE_CHECK(check_bytes(shop));
-  SPARKLE_TRY(halves, bytes ? Result<bool>(false) : in_halves(stage, shop, kPositions));
+  const bool doubles = type == DType::f64 && stage.outputs[0].dtype == type && variant == "naive" &&
+                       shop.context->features().f64 && (p.kind != PoolKind::lp || p.p <= 2);
+  SPARKLE_TRY(halves, bytes || doubles ? Result<bool>(false) : in_halves(stage, shop, kPositions));
   if (group && stage.outputs.size() > 1)
     return Error{Reason::operator_not_served, "the pool variant 'group' gives no positions of maxima; use the variant naive"};
   if (wide && (stage.outputs.size() > 1 || !channels_in_fours(stage.inputs[0]) || !channels_in_fours(stage.outputs[0])))
@@ -81,11 +83,12 @@ Result<VulkanKernelPtr> make_pool(const Stage& stage, const Schedule& schedule, 
       if (extent(d.shape, d.layout) > INT32_MAX) return too_far("pool");
   const PoolRecord r = record_of(stage, wide ? 4 : 1);
   const bool positions = stage.outputs.size() > 1, planes = !wide && feature_map(stage.inputs[0]).pitch_c != 1;
-  const std::string shader = bytes ? "pool_1_byte"
-                                   : shader_for(group  ? (wide ? "pool_group_4" : "pool_group_1")
-                                                : wide ? "pool_4"
-                                                       : "pool_1",
-                                                halves);
+  const std::string shader = bytes     ? "pool_1_byte"
+                             : doubles ? "pool_1_double"
+                                       : shader_for(group  ? (wide ? "pool_group_4" : "pool_group_1")
+                                                    : wide ? "pool_4"
+                                                           : "pool_1",
+                                                    halves);
   PipelineRequest request;
   request.shader = shader;
   request.constants = {kThreads,  1,     1, static_cast<uint32_t>(p.kind), p.kind == PoolKind::average && p.count_pad,

@@ -13,7 +13,7 @@ void check(const std::string& variant, bool wide, int cases, uint64_t first, DTy
     const bool bytes = type == DType::u8 || type == DType::i8;
     p.kind = bytes ? PoolKind::max : static_cast<PoolKind>(s.random.between(0, 2));
     p.count_pad = s.random.chance(50);
-    p.p = s.random.between(1, 5);
+    p.p = s.random.between(1, type == DType::f64 ? 2 : 5);
     const int spatial = static_cast<int>(s.random.between(1, 3));
     Dims x{s.random.between(1, 3), wide ? 4 * s.random.between(1, 9) : s.random.between(1, 9)}, y = x;
     for (int i = 0; i < spatial; ++i) {
@@ -37,8 +37,9 @@ void check(const std::string& variant, bool wide, int cases, uint64_t first, DTy
     s.output(wide ? s.in_fours(y) : s.any(y));
     if (!wide && variant != "group" && p.kind == PoolKind::max && s.random.chance(60)) s.output(s.any(DType::i64, y));
     s.stage.params = p;
-    EXPECT_TRUE(
-        check_stage(*backend, s, variant, 1e-7 * static_cast<double>(8 + p.window.taps()), 0, "seed " + std::to_string(seed)));
+    EXPECT_TRUE(check_stage(*backend, s, variant,
+                            (type == DType::f64 ? 1e-15 : 1e-7) * static_cast<double>(8 + p.window.taps()), 0,
+                            "seed " + std::to_string(seed)));
   }
 }
 
@@ -47,6 +48,10 @@ TEST(VulkanPool, VectorsOfChannels) { check("vectors", true, 150, 1001); }
 TEST(VulkanPool, MaximaOfBytes) {
   check("naive", false, 60, 8001, DType::u8);
   check("naive", false, 60, 9001, DType::i8);
+}
+TEST(VulkanPool, Doubles) {
+  SPARKLE_NEEDS_DOUBLES();
+  check("naive", false, 100, 10001, DType::f64);
 }
 TEST(VulkanPool, GroupsShareLongWindows) {
   check("group", false, 80, 4001);

@@ -21,6 +21,7 @@ constexpr int64_t kRangeBytes = 8 * 256;       // glsl/quantize_range.comp
 
 int64_t of_tile(const Stage& stage, const TileSchedule& s) {
   if (s.variant == "bytes_naive") return 0;
+  if (s.variant == kOwnType) return own_type_shared_bytes(s, stage.outputs[0].dtype);
   if (s.variant == "bytes_tile" || s.variant == "dot_tile") return 4 * (int64_t{s.k} / 4 * (s.m + s.n) + 32 + s.m + s.n);
   if (s.variant != "halo") return tile_needs(s).shared_bytes;
   return halo_bytes(std::get<GemmParams>(stage.params).window);

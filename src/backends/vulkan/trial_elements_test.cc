@@ -1,7 +1,8 @@
-// Trials of element-wise programs on any types, of the quantize family and of pools that tell positions: good kernels pass,
-// kernels that do nothing are banned.
+// Trials of element-wise programs, products and rows on any types, of the quantize family and of pools that tell positions:
+// good kernels pass, kernels that do nothing are banned.
 #include "backends/vulkan/trial_elements.h"
 #include "backends/vulkan/vulkan_testing.h"
+#include "families/gemm/gemm_tiles.h"
 #include "families/types.h"
 
 namespace sparkle::vulkan {
@@ -68,11 +69,26 @@ std::vector<Trial> quantized() {
           of(dequantize, {DType::u2, kF, DType::u2}, {kF})};
 }
 
+std::vector<Trial> products() {
+  std::vector<Trial> trials;
+  TileSchedule tile{kOwnType, "fma-f32"};
+  tile.m = tile.n = 32, tile.k = 16, tile.thread_m = tile.thread_n = 2, tile.pad = 1;
+  GemmParams dense, window;
+  dense.loader = Loader::dense, dense.epilogue.bias = true;
+  window.window.filter = {1, 3, 3}, window.window.pad_begin = {0, 1, 1}, window.groups = 2;
+  for (const DType type : {DType::f64, DType::i32, DType::u32, DType::i64, DType::u64})
+    trials.push_back({tile, dense, {type, type, type}, {type}});
+  trials.push_back({tile, window, {DType::f64, DType::f64}, {DType::f64}});
+  return trials;
+}
+
 std::vector<Trial> positions() {
   PoolParams p;
   p.window.filter = {1, 3, 3}, p.window.stride = {1, 2, 1}, p.window.pad_begin = p.window.pad_end = {0, 1, 1};
   const LoopSchedule naive{"naive", "fma-f32", 0};
-  return {{naive, p, {DType::f32}, {DType::f32, DType::i64}}, {naive, p, {DType::f16}, {DType::f16, DType::i64}}};
+  return {{naive, p, {DType::f32}, {DType::f32, DType::i64}},
+          {naive, p, {DType::f16}, {DType::f16, DType::i64}},
+          {naive, p, {DType::f64}, {DType::f64, DType::i64}}};
 }
 
 bool uses(const Trial& t, DType type) {
@@ -134,6 +150,8 @@ TEST(VulkanTrialElements, ProgramsOnAnyTypesPass) { expect_good(programs()); }
 TEST(VulkanTrialElements, ProgramsOnAnyTypesThatDoNothingAreFound) { expect_found(programs()); }
 TEST(VulkanTrialElements, QuantizedKindsPass) { expect_good(quantized()); }
 TEST(VulkanTrialElements, QuantizedKindsThatDoNothingAreFound) { expect_found(quantized()); }
+TEST(VulkanTrialElements, ProductsOfAnyTypePass) { expect_good(products()); }
+TEST(VulkanTrialElements, ProductsOfAnyTypeThatDoNothingAreFound) { expect_found(products()); }
 TEST(VulkanTrialElements, PositionsOfMaximaPass) { expect_good(positions()); }
 TEST(VulkanTrialElements, PositionsOfMaximaThatDoNothingAreFound) { expect_found(positions()); }
 

@@ -37,7 +37,7 @@ bool channels_innermost(const TensorDesc& desc) {
   return m.c <= 1 || m.pitch_c == 1;
 }
 
-// GPUs: real numbers, four channels at once where they lie side by side; maxima of bytes.
+// GPUs: real numbers, four channels at once where they lie side by side; maxima of bytes; doubles one by one.
 std::vector<Schedule> gpu_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const auto refuse = [&](Reason reason) {
     why_not = reason;
@@ -47,7 +47,10 @@ std::vector<Schedule> gpu_schedules(const Stage& stage, const Variant& variant, 
   const PoolParams& p = params_of(stage);
   const bool bytes = (type == DType::u8 || type == DType::i8) && variant.name == "naive" && p.kind == PoolKind::max &&
                      device.unit("alu-i8") != nullptr;
-  if (stage.inputs[0].dtype != type || (!bytes && !stores_reals(variant, device, type))) return refuse(Reason::type_not_served);
+  const bool doubles = type == DType::f64 && variant.name == "naive" && (p.kind != PoolKind::lp || p.p <= 2) &&
+                       device.unit("alu-f64") != nullptr;
+  if (stage.inputs[0].dtype != type || (!bytes && !doubles && !stores_reals(variant, device, type)))
+    return refuse(Reason::type_not_served);
   if (p.kind == PoolKind::lp && (p.p < 1 || p.p > kMostPower)) return refuse(Reason::operator_not_served);
   if (variant.name == "vectors") {
     if (stage.outputs.size() > 1) return refuse(Reason::operator_not_served);  // positions of the maxima: naive only

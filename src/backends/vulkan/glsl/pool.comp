@@ -4,6 +4,7 @@
 // build: pool_1_half -DWIDTH=1 -DVALUE=float -DHALF
 // build: pool_4_half -DWIDTH=4 -DVALUE=vec4 -DHALF
 // build: pool_1_byte -DWIDTH=1 -DVALUE=float -DBYTE
+// build: pool_1_double -DWIDTH=1 -DVALUE=double -DDOUBLE
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"

@@ -1,10 +1,14 @@
 // What the kernels of the pool family share: operands, and what becomes of a window's elements. WIDTH: outputs of a thread; BYTE:
-// maxima of 8-bit integers, which floats hold.
+// maxima of 8-bit integers, which floats hold; DOUBLE: f64.
 #include "divide.glsl"
 #ifdef BYTE
 #extension GL_EXT_shader_8bit_storage : require
 layout(buffer_reference, scalar, buffer_reference_align = 1) buffer Bytes { uint8_t v[]; };
 #define Values Bytes
+#elif defined(DOUBLE)
+layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Doubles { double v[]; };
+#define Values Doubles
+#define ELEMENTS double
 #elif WIDTH == 4
 #define Values Element4s
 #define ELEMENTS ELEMENT4
@@ -46,10 +50,20 @@ layout(constant_id = 7) const bool kSigned = false;
 #define STORED(x) ELEMENTS(x)
 #endif
 
+#ifdef DOUBLE
+#define SINGLE double
+bool is_nan(double x) {
+  const uvec2 bits = unpackDouble2x32(x);
+  const uint high = bits.y & 0x7fffffffu;
+  return high > 0x7ff00000u || (high == 0x7ff00000u && bits.x != 0u);
+}
+#else
+#define SINGLE float
 bool is_nan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
+#endif
 // Whether x takes the place of the largest so far: a NaN does, and keeps it.
-bool goes_before(float x, float best) { return !is_nan(best) && (x > best || is_nan(x)); }
-float larger(float x, float best) { return goes_before(x, best) ? x : best; }
+bool goes_before(SINGLE x, SINGLE best) { return !is_nan(best) && (x > best || is_nan(x)); }
+SINGLE larger(SINGLE x, SINGLE best) { return goes_before(x, best) ? x : best; }
 vec4 larger(vec4 x, vec4 best) {
   return vec4(larger(x.x, best.x), larger(x.y, best.y), larger(x.z, best.z), larger(x.w, best.w));
 }
@@ -66,9 +80,13 @@ VALUE power_of(VALUE x, int p) {
 VALUE root_of(VALUE x, int p) {
   if (p == 1) return x;
   if (p == 2) return sqrt(x);
+#ifdef DOUBLE
+  return VALUE(uintBitsToFloat(0x7fc00000u));  // pool.cc serves no others
+#else
   const VALUE guess = exp2(log2(max(x, VALUE(1e-37))) / float(p));
   const VALUE better = guess * (float(p - 1) + x / power_of(guess, p)) / float(p);
   return better * sign(x);  // no sum, no root
+#endif
 }
 // Taps of a window that end before the padding does, along one axis.
 int taps_counted(int at, int axis) {
