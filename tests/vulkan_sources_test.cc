@@ -8,7 +8,7 @@
 #include "backends/vulkan/sources.h"
 #include "backends/vulkan/trial.h"
 #include "device/device_json.h"
-#include "families/gemm/gemm_tiles.h"
+#include "backends/vulkan/kernel_needs.h"
 #include "onnx/reader.h"
 #include "onnx/zoo.h"
 #include "plan/choose.h"
@@ -46,15 +46,19 @@ struct Block {
   int steps = 0;
 };
 
-std::string block_of(const vulkan::KernelSource& source, const Schedule& schedule) {
-  std::string text = source.shader + "\n  group " + std::to_string(source.group[0]);
+// Transforms beside a product, sums of its parts: they take less than the step's hungriest kernel.
+bool beside(std::string_view shader) {
+  return shader.starts_with("winograd_") || shader.starts_with("fft_") || shader.starts_with("gemm_reduce");
+}
+
+std::string block_of(const vulkan::KernelSource& source, const TileNeeds& needs) {
+  const uint32_t threads = source.group[0] * source.group[1] * source.group[2];
+  std::string text = source.shader + "\n  group " + std::to_string(threads);
   if (source.subgroup) text += " subgroup " + std::to_string(source.subgroup);
-  // Of a tile's steps (transforms, sums of parts) the product alone takes its shared memory.
-  if (const auto* tile = std::get_if<TileSchedule>(&schedule)) {
-    const bool product = std::any_of(source.constants.begin(), source.constants.end(),
-                                     [](const auto& constant) { return constant.name == "kThreadM"; });
-    const int64_t shared = tile_needs(*tile).shared_bytes;
-    if (product && shared > 0) text += " shared " + std::to_string(shared);
+  if (!beside(source.shader)) {
+    EXPECT_EQ(threads, static_cast<uint32_t>(needs.threads)) << source.shader;
+    if (needs.shared_bytes > 0) text += " shared " + std::to_string(needs.shared_bytes);
+    text += " registers " + std::to_string(needs.registers);
   }
   std::string line;
   for (const auto& constant : source.constants) {
@@ -81,7 +85,7 @@ Result<std::string> kernels_of(const Graph& graph, const Network& network, const
     EXPECT_FALSE(vulkan::stages_of(vulkan::trial_of(step.stage, step.schedule)).empty()) << step.name << " has no trial";
     SPARKLE_TRY(sources, vulkan::sources_of(step.stage, step.schedule, device, constants));
     for (const vulkan::KernelSource& source : sources) {
-      const std::string text = block_of(source, step.schedule);
+      const std::string text = block_of(source, vulkan::needs_of(step.stage, step.schedule));
       if (!source.program.empty()) programs[source.shader] = source.program;
       auto at = std::find_if(blocks.begin(), blocks.end(), [&](const Block& b) { return b.text == text; });
       if (at == blocks.end()) at = blocks.insert(blocks.end(), {text, step.name, 0});

@@ -245,7 +245,7 @@ TileNeeds tile_needs(const TileSchedule& s) {
   TileNeeds needs;
   if (without_tiles(s)) {
     needs.threads = s.m / s.thread_m * (s.n / s.thread_n);
-    needs.registers = s.thread_m * s.thread_n + 12 * (s.thread_m + s.thread_n) + 48;
+    needs.registers = s.thread_m * s.thread_n + 4 * (s.thread_m + s.thread_n) + 40;
     return needs;
   }
   if (on_fragments(s)) {
