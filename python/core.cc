@@ -1,5 +1,5 @@
 // sparkle._core: the C++ interface as Python sees it. Arrays come and go without copies; the interpreter lock is released while
-// Sparkle works. What is pleasant to use is made of this in sparkle/__init__.py.
+// Sparkle works. What is pleasant to use is made of this in sparkle/*.py.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -71,29 +71,47 @@ sparkle::Type bits_of(sparkle::Type type) {
   return type >= sparkle::Type::f8e4m3fn ? sparkle::Type::u8 : type;
 }
 
+sparkle::Type type_named(const std::string& name) {
+  for (int i = static_cast<int>(sparkle::Type::f32); i <= static_cast<int>(sparkle::Type::u2); ++i)
+    if (name == name_of(static_cast<sparkle::Type>(i))) return static_cast<sparkle::Type>(i);
+  throw sparkle::Exception(SPARKLE_BAD_USAGE, "There is no element type '" + name + "'.");
+}
+
+// A tensor on the memory of an array, which keeps it alive.
+struct Borrowed {
+  Array array;
+  sparkle::Tensor tensor;
+};
+
+// NumPy has no bfloat16 and no type below 16 bits but the 8-bit integers: where such a type is wanted, the bits come as
+// unsigned integers.
+Borrowed borrow(const nb::object& object, std::optional<sparkle::Type> wanted, const std::string& what) {
+  Borrowed b;
+  if (!nb::try_cast(object, b.array))
+    throw sparkle::Exception(SPARKLE_BAD_INPUT, what + " is no dense row-major array in host memory.");
+  sparkle::Shape shape;
+  for (size_t i = 0; i < b.array.ndim(); ++i) shape.push_back(static_cast<int64_t>(b.array.shape(i)));
+  sparkle::Type type = type_of(b.array.dtype());
+  if (wanted && type == bits_of(*wanted)) type = *wanted;
+  b.tensor = sparkle::Tensor(type, std::move(shape), const_cast<void*>(b.array.data()));
+  return b;
+}
+
 // Inputs of a call: tensors on memory that the arrays beside them keep alive.
 struct Given {
   std::vector<Array> arrays;
   std::vector<sparkle::Tensor> tensors;
 };
 
-// NumPy has no bfloat16 and no type below 16 bits but the 8-bit integers: where the model wants one, the bits come as unsigned
-// integers.
 Given take(const sparkle::Session& session, const Objects& objects) {
   const auto infos = session.inputs();
   Given given;
   for (size_t n = 0; n < objects.size(); ++n) {
-    Array a;
-    if (!nb::try_cast(objects[n], a)) {
-      const std::string name = n < infos.size() ? "'" + infos[n].name + "'" : std::to_string(n);
-      throw sparkle::Exception(SPARKLE_BAD_INPUT, "The input " + name + " is no dense row-major array in host memory.");
-    }
-    sparkle::Shape shape;
-    for (size_t i = 0; i < a.ndim(); ++i) shape.push_back(static_cast<int64_t>(a.shape(i)));
-    sparkle::Type type = type_of(a.dtype());
-    if (n < infos.size() && type == bits_of(infos[n].type)) type = infos[n].type;
-    given.tensors.emplace_back(type, std::move(shape), const_cast<void*>(a.data()));
-    given.arrays.push_back(std::move(a));
+    const bool known = n < infos.size();
+    Borrowed b = borrow(objects[n], known ? std::optional(infos[n].type) : std::nullopt,
+                        "The input " + (known ? "'" + infos[n].name + "'" : std::to_string(n)));
+    given.tensors.push_back(std::move(b.tensor));
+    given.arrays.push_back(std::move(b.array));
   }
   return given;
 }
@@ -110,6 +128,49 @@ template <class F>
 auto unlocked(F&& work) {
   const nb::gil_scoped_release release;
   return work();
+}
+
+// "float32 1x3x4".
+std::string text_of(sparkle::Type type, const sparkle::Shape& shape) {
+  std::string text = name_of(type);
+  for (size_t a = 0; a < shape.size(); ++a) text += (a == 0 ? " " : "x") + std::to_string(shape[a]);
+  return text;
+}
+
+void upload(sparkle::DeviceTensor& to, const Borrowed& from) {
+  if (from.tensor.type() != to.type() || from.tensor.shape() != to.shape())
+    throw sparkle::Exception(SPARKLE_BAD_INPUT, "The tensor is " + text_of(to.type(), to.shape()) + ", " +
+                                                    text_of(from.tensor.type(), from.tensor.shape()) + " was given.");
+  const nb::gil_scoped_release release;
+  to.upload(from.tensor);
+}
+
+// Runs on tensors of the device: into `places`, or into new ones. values[i]: the array that inputs[i] was made of, or None.
+std::vector<sparkle::DeviceTensor> run_on_device(const sparkle::Session& session,
+                                                 const std::vector<sparkle::DeviceTensor>& inputs, const Objects& values,
+                                                 const std::optional<std::vector<sparkle::DeviceTensor>>& places) {
+  std::vector<Borrowed> borrowed;
+  std::vector<sparkle_device_tensor> from, to(session.outputs().size());
+  for (size_t n = 0; n < inputs.size(); ++n) {
+    from.push_back(inputs[n].c());
+    if (n >= values.size() || values[n].is_none()) continue;
+    borrowed.push_back(borrow(values[n], inputs[n].type(), "The input " + std::to_string(n)));
+    from.back().values = borrowed.back().tensor.data();
+  }
+  if (places) {
+    to.clear();
+    for (const sparkle::DeviceTensor& t : *places) to.push_back(t.c());
+  }
+  {
+    const nb::gil_scoped_release release;
+    sparkle::detail::check(sparkle_session_run_on_device(session.c(), from.data(), from.size(), to.data(), to.size()));
+  }
+  std::vector<sparkle::DeviceTensor> results;
+  if (places) return results;
+  for (const sparkle_device_tensor& t : to)
+    results.emplace_back(static_cast<sparkle::Type>(t.type), sparkle::Shape(t.shape, t.shape + t.rank),
+                         sparkle::Buffer(t.buffer));
+  return results;
 }
 
 nb::list describe(const std::vector<sparkle::TensorInfo>& infos) {
@@ -156,7 +217,37 @@ NB_MODULE(_core, m) {
             new (self) sparkle::Device(unlocked([&] { return sparkle::Device(options); }));
           },
           nb::arg("name"), nb::arg("threads"), nb::arg("calibrate"))
-      .def("describe", &sparkle::Device::describe);
+      .def("describe", &sparkle::Device::describe)
+      .def("traffic", [](const sparkle::Device& device) {
+        const sparkle_traffic traffic = device.traffic();
+        return nb::make_tuple(traffic.copies, traffic.host_transfers);
+      });
+
+  nb::class_<sparkle::DeviceTensor>(m, "DeviceTensor")
+      .def(
+          "__init__",
+          [](sparkle::DeviceTensor* self, const sparkle::Device& device, const std::string& dtype,
+             const sparkle::Shape& shape) {
+            new (self) sparkle::DeviceTensor(unlocked([&] { return sparkle::DeviceTensor(device, type_named(dtype), shape); }));
+          },
+          nb::arg("device"), nb::arg("dtype"), nb::arg("shape"))
+      .def("dtype", [](const sparkle::DeviceTensor& t) { return name_of(t.type()); })
+      .def("shape", [](const sparkle::DeviceTensor& t) { return t.shape(); })
+      .def(
+          "write", [](sparkle::DeviceTensor& t, const nb::object& array) { upload(t, borrow(array, t.type(), "The tensor")); },
+          nb::arg("array"))
+      .def("read", [](const sparkle::DeviceTensor& t) { return array_of(unlocked([&] { return t.download(); })); });
+
+  m.def(
+      "upload",
+      [](const sparkle::Device& device, const std::string& dtype, const nb::object& array) {
+        const sparkle::Type type = type_named(dtype);
+        const Borrowed from = borrow(array, type, "The tensor");
+        sparkle::DeviceTensor t = unlocked([&] { return sparkle::DeviceTensor(device, type, from.tensor.shape()); });
+        upload(t, from);
+        return t;
+      },
+      nb::arg("device"), nb::arg("dtype"), nb::arg("array"));
 
   m.def(
       "compile",
@@ -183,16 +274,11 @@ NB_MODULE(_core, m) {
       "evaluate",
       [](const sparkle::Device& device, const std::string& expression, const std::vector<std::string>& names,
          const Objects& objects) {
-        std::vector<Array> arrays(objects.size());
+        std::vector<Borrowed> borrowed;
         std::vector<std::pair<std::string, sparkle::Tensor>> operands;
-        for (size_t n = 0; n < objects.size(); ++n) {
-          if (n >= names.size() || !nb::try_cast(objects[n], arrays[n]))
-            throw sparkle::Exception(SPARKLE_BAD_INPUT, "The operand '" + (n < names.size() ? names[n] : std::to_string(n)) +
-                                                            "' is no dense row-major array in host memory.");
-          sparkle::Shape shape;
-          for (size_t i = 0; i < arrays[n].ndim(); ++i) shape.push_back(static_cast<int64_t>(arrays[n].shape(i)));
-          operands.emplace_back(
-              names[n], sparkle::Tensor(type_of(arrays[n].dtype()), std::move(shape), const_cast<void*>(arrays[n].data())));
+        for (size_t n = 0; n < objects.size() && n < names.size(); ++n) {
+          borrowed.push_back(borrow(objects[n], std::nullopt, "The operand '" + names[n] + "'"));
+          operands.emplace_back(names[n], borrowed.back().tensor);
         }
         return array_of(unlocked([&] { return sparkle::eval(device, expression, operands); }));
       },
@@ -236,6 +322,7 @@ NB_MODULE(_core, m) {
             return list;
           },
           nb::arg("inputs"))
+      .def("run_on_device", &run_on_device, nb::arg("inputs"), nb::arg("values"), nb::arg("places").none())
       .def(
           "peak_bytes",
           [](sparkle::Session& s, const Objects& inputs) {

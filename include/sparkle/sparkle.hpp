@@ -82,7 +82,7 @@ class Tensor {
   Tensor() = default;
   // Memory of its own, zeros.
   Tensor(Type type, Shape shape) : type_(type), shape_(std::move(shape)) {
-    if (!sizes_fit()) throw Exception(SPARKLE_BAD_USAGE, "A tensor's sizes are 0 or more, its bytes fewer than 2^62.");
+    check_sizes();
     owned_ = std::shared_ptr<void>(::operator new(bytes() + 1), [](void* p) { ::operator delete(p); });
     std::memset(owned_.get(), 0, bytes());
     data_ = owned_.get();
@@ -124,13 +124,16 @@ class Tensor {
     return t;
   }
 
- private:
-  bool sizes_fit() const {
+  // Throws where no memory can have these sizes.
+  void check_sizes() const {
     double total = static_cast<double>(size_of(type_));
     bool signs = true;
     for (int64_t size : shape_) signs = signs && size >= 0, total *= static_cast<double>(size);
-    return signs && total < 4611686018427387904.0;
+    if (!signs || !(total < 4611686018427387904.0))
+      throw Exception(SPARKLE_BAD_USAGE, "A tensor's sizes are 0 or more, its bytes fewer than 2^62.");
   }
+
+ private:
   Type type_ = Type::f32;
   Shape shape_;
   std::shared_ptr<void> owned_;
@@ -250,8 +253,7 @@ class DeviceTensor {
  public:
   // Memory of its own, with whatever lies there.
   DeviceTensor(const Device& device, Type type, Shape shape)
-      : shape_of_(type, std::move(shape), nullptr),
-        buffer_(device, static_cast<int64_t>(shape_of_.bytes() > 0 ? shape_of_.bytes() : 1)) {}
+      : shape_of_(type, std::move(shape), nullptr), buffer_(device, bytes_of(shape_of_)) {}
   // The values of a host tensor, uploaded.
   DeviceTensor(const Device& device, const Tensor& from) : DeviceTensor(device, from.type(), from.shape()) { upload(from); }
   // From the buffer's first byte on.
@@ -283,6 +285,11 @@ class DeviceTensor {
   }
 
  private:
+  static int64_t bytes_of(const Tensor& shape) {
+    shape.check_sizes();
+    (void)shape.c();  // throws where there are too many axes
+    return static_cast<int64_t>(shape.bytes() > 0 ? shape.bytes() : 1);
+  }
   Tensor shape_of_;  // without memory
   Buffer buffer_;
 };

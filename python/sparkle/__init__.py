@@ -6,14 +6,21 @@
     print(session.explain())              # what each step does, how, and why
     session.report()["steps"]             # measured beside predicted time of each step
 
-Arrays are taken and given without copies where they are dense and row-major. A session may be used by any number of threads at
-once; the interpreter lock is released while it works. ``sparkle.InferenceSession`` is called like onnxruntime's.
+Arrays are taken and given without copies where they are dense and row-major. Tensors can stay in the device's memory:
+
+    x = session.device.tensor(image)              # uploaded once
+    (y,) = session.run(x, outputs="device")       # nothing moves between host and device
+    y.numpy()                                     # fetched
+
+A session may be used by any number of threads at once; the interpreter lock is released while it works.
+``sparkle.InferenceSession`` is called like onnxruntime's.
 """
+from sparkle._device import Device, DeviceTensor
 from sparkle._errors import BadInput, Error, FileUnreadable, NotServed, OutOfMemory
-from sparkle._session import Device, Session, TensorInfo, compile, eval
+from sparkle._session import Session, TensorInfo, compile, eval
 from sparkle._core import version
 from sparkle.ort import InferenceSession
 
 __version__ = version()
-__all__ = ["BadInput", "Device", "Error", "FileUnreadable", "InferenceSession", "NotServed", "OutOfMemory", "Session",
-           "TensorInfo", "compile", "eval"]
+__all__ = ["BadInput", "Device", "DeviceTensor", "Error", "FileUnreadable", "InferenceSession", "NotServed", "OutOfMemory",
+           "Session", "TensorInfo", "compile", "eval"]

@@ -1,4 +1,4 @@
-"""Devices and sessions."""
+"""Sessions, compiling and expressions."""
 import json
 import os
 from dataclasses import dataclass
@@ -7,14 +7,11 @@ from typing import Any, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from sparkle import _core
+from sparkle._arrays import BITS, dense, of_bits
+from sparkle._device import Device, DeviceTensor
 from sparkle._errors import BadInput, translated
 
 Inputs = Union[Any, Sequence[Any], Mapping[str, Any]]
-# Types of the ml_dtypes package, which NumPy itself lacks, and what holds their bits, one element in each.
-_BITS = {"bfloat16": np.uint16, **dict.fromkeys(
-    ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn", "int4", "uint4",
-     "int2", "uint2"), np.uint8)}
-_HOST = (1, 3, 11, 13)  # DLPack's device types whose memory a CPU can read: CPU, CUDA host, ROCm host, CUDA managed
 
 
 @dataclass(frozen=True)
@@ -24,19 +21,6 @@ class TensorInfo:
     name: str
     dtype: str
     shape: Optional[tuple]
-
-
-class Device:
-    """What runs models: "auto", "cpu" or "reference". ``threads`` 0: what affinity and cgroup quota allow. ``calibrate``
-    measures the machine's rates first."""
-
-    def __init__(self, name: str = "auto", threads: int = 0, calibrate: bool = False) -> None:
-        with translated():
-            self._core = _core.Device(name, threads, calibrate)
-
-    def describe(self) -> dict:
-        """Memory levels, math units, rates."""
-        return json.loads(self._core.describe())
 
 
 def compile(model: Union[str, os.PathLike], output: Union[str, os.PathLike], device: Union[Device, str] = "auto", *,
@@ -87,15 +71,29 @@ class Session:
         self.outputs = [_info(*o) for o in self._core.outputs()]
         self._shapes: Optional[list] = None  # (shape, dtype) of the last inputs
 
-    def run(self, inputs: Inputs) -> list:
+    def run(self, inputs: Inputs, outputs: Union[None, str, DeviceTensor, Sequence, Mapping] = None) -> list:
         """One array per output, in the model's order. ``inputs``: a dictionary by name, a sequence in the model's order, or the
         one array of a model with one input. Element types must be the model's; bfloat16 and the types below 8-bit integers
         (float8_e4m3fn, int4 and so on) are those of the ml_dtypes package, or uint16 and uint8 with their bits where that is
-        not installed."""
-        arrays = self._arrays(inputs)
-        with translated():
-            results = self._core.run(arrays)
-        return [_of_bits(r, o.dtype) if o.dtype in _BITS else r for r, o in zip(results, self.outputs)]
+        not installed.
+
+        Inputs may be tensors of ``session.device`` (``Device.tensor``) too, which are read where they lie; arrays beside them
+        are uploaded. Inputs that decide shapes (Reshape's ``shape``) are given as arrays. ``outputs="device"`` leaves the
+        results there: one new DeviceTensor per output. Given tensors - a dictionary by name, a sequence, or the one of a model
+        with one output - are written and returned; they have the outputs' shapes and types and are none of the inputs. With
+        both nothing is copied, and nothing moves between host and device. Where the data tells how many rows an output has
+        (NonMaxSuppression), results of device tensors have the most there can be, those after the found ones beginning with -1.
+
+        Errors: BadInput for shapes, types and names that are not the model's and for tensors of another device, OutOfMemory,
+        and Error with its ``code``."""
+        values = self._values(inputs, self.inputs, "input")
+        if outputs is None and not any(isinstance(v, DeviceTensor) for v in values):
+            arrays = self._arrays(values)
+            with translated():
+                results = self._core.run(arrays)
+            return [of_bits(r, o.dtype) for r, o in zip(results, self.outputs)]
+        results = self._run_on_device(values, outputs)
+        return [t.numpy() for t in results] if outputs is None else results
 
     __call__ = run
 
@@ -129,88 +127,83 @@ class Session:
         with translated():
             return self._core.peak_bytes(self._planning(inputs))
 
+    def _run_on_device(self, values: list, outputs: Any) -> list:
+        device = self.device
+        places = None
+        if isinstance(outputs, str):
+            if outputs != "device":
+                raise BadInput("bad_usage", f"outputs is '{outputs}'; it may be \"device\", device tensors, or None for "
+                               "arrays.")
+        elif outputs is not None:
+            places = self._values(outputs, self.outputs, "output")
+            for n, (place, info) in enumerate(zip(places, self.outputs)):
+                what = f"The place of output '{info.name}'"
+                if not isinstance(place, DeviceTensor):
+                    raise BadInput("bad_usage", f"{what} is no device tensor; device.empty makes one.")
+                _on(device, place, what)
+                if any(place is other for other in [*values, *places[:n]]):
+                    raise BadInput("bad_usage", f"{what} is an input or another output's place too.")
+        tensors, arrays = [], []  # of an input given as an array both: its values may decide shapes
+        for value, info in zip(values, self.inputs):
+            what = f"The input '{info.name}'"
+            if isinstance(value, DeviceTensor):
+                _on(device, value, what)
+                if value.dtype != info.dtype:
+                    raise BadInput("bad_input", f"{what} is {info.dtype} in the model, {value.dtype} was given.")
+                arrays.append(None)
+                tensors.append(value)
+            else:
+                arrays.append(dense(value, info.dtype, what, " in the model"))
+                tensors.append(device.tensor(arrays[-1], info.dtype))
+        self._shapes = [(t.shape, np.dtype(BITS.get(t.dtype, t.dtype))) for t in tensors]
+        with translated():
+            results = self._core.run_on_device([t._core for t in tensors], arrays,
+                                               None if places is None else [p._core for p in places])
+        return [DeviceTensor(r, device) for r in results] if places is None else places
+
     def _planning(self, inputs: Optional[Inputs]) -> list:
         if inputs is not None:
-            return self._arrays(inputs)
+            values = self._values(inputs, self.inputs, "input")
+            return self._arrays([v.numpy() if isinstance(v, DeviceTensor) else v for v in values])
         if self._shapes is not None:
             return [np.zeros(shape, dtype) for shape, dtype in self._shapes]
         shapes = [i.shape for i in self.inputs]
         if any(s is None or any(not isinstance(size, int) for size in s) for s in shapes):
             raise BadInput("bad_usage", "The model leaves sizes open; give inputs, or run it once before.")
-        return [np.zeros(i.shape, _BITS.get(i.dtype, i.dtype)) for i in self.inputs]
+        return [np.zeros(i.shape, BITS.get(i.dtype, i.dtype)) for i in self.inputs]
 
-    def _arrays(self, inputs: Inputs) -> list:
-        names = [i.name for i in self.inputs]
-        if isinstance(inputs, Mapping):
-            for name in inputs:
+    @staticmethod
+    def _values(given: Any, infos: list, kind: str) -> list:
+        """What was given for the model's inputs or outputs, in their order."""
+        names = [i.name for i in infos]
+        if isinstance(given, Mapping):
+            for name in given:
                 if name not in names:
-                    raise BadInput("bad_input", f"The model has no input '{name}'; it has {', '.join(map(repr, names))}.")
-            missing = [n for n in names if n not in inputs]
+                    raise BadInput("bad_input", f"The model has no {kind} '{name}'; it has {', '.join(map(repr, names))}.")
+            missing = [n for n in names if n not in given]
             if missing:
-                raise BadInput("bad_input", f"The input '{missing[0]}' is missing.")
-            values = [inputs[n] for n in names]
-        elif isinstance(inputs, (list, tuple)):
-            values = list(inputs)
+                raise BadInput("bad_input", f"The {kind} '{missing[0]}' is missing.")
+            values = [given[n] for n in names]
+        elif isinstance(given, (list, tuple)):
+            values = list(given)
         else:
-            values = [inputs]
+            values = [given]
         if len(values) != len(names):
-            raise BadInput("bad_input", f"The model takes {len(names)} inputs, {len(values)} were given.")
-        arrays = [_array(v, i) for v, i in zip(values, self.inputs)]
+            takes = "takes" if kind == "input" else "has"
+            raise BadInput("bad_input", f"The model {takes} {len(names)} {kind}s, {len(values)} were given.")
+        return values
+
+    def _arrays(self, values: list) -> list:
+        arrays = [dense(v, i.dtype, f"The input '{i.name}'", " in the model") for v, i in zip(values, self.inputs)]
         plain = all(isinstance(a, np.ndarray) for a in arrays)
         self._shapes = [(a.shape, a.dtype) for a in arrays] if plain else None
         return arrays
 
 
-def _array(value: Any, info: TensorInfo) -> Any:
-    """The input as a dense NumPy array of the model's type, copied only where that needs a copy; types of ml_dtypes as their
-    bits. What NumPy cannot hold, the core takes as it is: bfloat16 of other libraries."""
-    if not isinstance(value, np.ndarray):
-        value = _foreign(value, info) if hasattr(value, "__dlpack__") else _numbers(value, info)
-        if not isinstance(value, np.ndarray):
-            return value
-    if not value.dtype.isnative:
-        value = value.astype(value.dtype.newbyteorder("="))
-    if not value.flags.c_contiguous:
-        value = np.ascontiguousarray(value)
-    bits = _BITS.get(info.dtype)
-    if value.dtype.name != info.dtype and (bits is None or value.dtype != bits):
-        raise BadInput("bad_input", f"The input '{info.name}' is {info.dtype} in the model, {value.dtype} was given.")
-    return value if bits is None else value.view(bits)
-
-
-def _numbers(value: Any, info: TensorInfo) -> np.ndarray:
-    """Numbers, and lists of them."""
-    try:
-        if np.asarray(value).dtype.kind not in "biufV":  # NumPy makes NaN of None, and numbers of some strings
-            raise TypeError(f"{type(value).__name__} is neither an array nor made of numbers")
-        return np.asarray(value, dtype=None if info.dtype in _BITS else info.dtype)
-    except Exception as e:  # elements may be of other libraries
-        raise BadInput("bad_input", f"The input '{info.name}' cannot be made an array of {info.dtype}: {_reason(e)}.") from e
-
-
-def _foreign(value: Any, info: TensorInfo) -> Any:
-    """An array of another library, its memory shared."""
-    if hasattr(value, "__dlpack_device__") and int(value.__dlpack_device__()[0]) not in _HOST:
-        raise BadInput("bad_input", f"The input '{info.name}' lies in memory of another device; copy it to host memory first.")
-    try:
-        return np.from_dlpack(value)
-    except Exception as e:  # whatever the other library raises
-        if info.dtype == "bfloat16":
-            return value
-        raise BadInput("bad_input", f"The input '{info.name}' is {info.dtype} in the model; what was given cannot be shared by "
-                       f"DLPack: {_reason(e)}.") from e
-
-
-def _reason(error: Exception) -> str:
-    return (str(error) or type(error).__name__).rstrip(".")
-
-
-def _of_bits(bits: Any, dtype: str) -> Any:
-    try:
-        import ml_dtypes
-    except ImportError:
-        return bits
-    return bits.view(getattr(ml_dtypes, dtype)) if hasattr(ml_dtypes, dtype) else bits
+def _on(device: Device, tensor: DeviceTensor, what: str) -> None:
+    if tensor.device._core is not device._core:
+        raise BadInput("bad_usage", f"{what} lies on another device than the session's; make it with session.device.tensor or "
+                       "session.device.empty.")
 
 
 def _info(name: str, dtype: str, shape: Optional[list]) -> TensorInfo:

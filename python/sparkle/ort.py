@@ -9,8 +9,9 @@ Of the providers that a program lists, CPUExecutionProvider must be one; a warni
 import warnings
 from typing import Any, Mapping, Optional, Sequence, Union
 
+from sparkle._device import Device
 from sparkle._errors import BadInput
-from sparkle._session import Device, Session
+from sparkle._session import Session
 
 _CPU = "CPUExecutionProvider"
 _TYPES = {"float32": "float", "float64": "double", "float8_e8m0fnu": "float8e8m0", "float4_e2m1fn": "float4e2m1",

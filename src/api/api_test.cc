@@ -237,6 +237,9 @@ TEST(Api, SizesOfTensorsAreChecked) {
   EXPECT_EQ(status_of([] { Tensor(Type::f32, {2, -1}); }), SPARKLE_BAD_USAGE);
   EXPECT_EQ(status_of([] { Tensor(Type::f32, {int64_t{1} << 62, 4}); }), SPARKLE_BAD_USAGE);
   EXPECT_EQ(Tensor(Type::f32, {2, 0}).bytes(), 0u);
+  const sparkle::Device device;
+  for (const sparkle::Shape& shape : {sparkle::Shape{2, -1}, {int64_t{1} << 40, int64_t{1} << 40}, sparkle::Shape(9, 1)})
+    EXPECT_EQ(status_of([&] { sparkle::DeviceTensor t(device, sparkle::Type::f32, shape); }), SPARKLE_BAD_USAGE);
 }
 
 TEST(Api, PoolOfTheCaller) {

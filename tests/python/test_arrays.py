@@ -243,7 +243,7 @@ def test_stubs_name_what_is_there():
             core = ast.parse(signature + ": ...").body[0]
             assert [a.arg for a in core.args.args] == [a.arg for a in function.args.args], signature
     assert (pathlib.Path(sparkle.__file__).parent / "py.typed").exists()
-    for kind in (sparkle.Session, sparkle.Device, sparkle.InferenceSession):
+    for kind in (sparkle.Session, sparkle.Device, sparkle.DeviceTensor, sparkle.InferenceSession):
         for name, function in vars(kind).items():
             if callable(function) and not name.startswith("_"):
                 assert "return" in function.__annotations__, f"{kind.__name__}.{name} says no type"

@@ -1,0 +1,91 @@
+"""Devices, and tensors in their memory."""
+import json
+import math
+import operator
+from typing import Any, Optional, Sequence
+
+import numpy as np
+
+from sparkle import _core
+from sparkle._arrays import BITS, dense, of_bits, type_name
+from sparkle._errors import BadInput, translated
+
+
+class Device:
+    """What runs models: "auto", "cpu", "vulkan", "vulkan:1" (as ``sparkle devices`` numbers them) or "reference". ``threads``
+    0: what affinity and cgroup quota allow. ``calibrate`` measures the machine's rates first."""
+
+    def __init__(self, name: str = "auto", threads: int = 0, calibrate: bool = False) -> None:
+        with translated():
+            self._core = _core.Device(name, threads, calibrate)
+
+    def describe(self) -> dict:
+        """Memory levels, math units, rates."""
+        return json.loads(self._core.describe())
+
+    def tensor(self, value: Any, dtype: Any = None) -> "DeviceTensor":
+        """A tensor in this device's memory with these values, uploaded once. ``value``: a NumPy array, or, with ``dtype``,
+        numbers, lists of them or an array that speaks DLPack. bfloat16 and the types below 8-bit integers are those of
+        ml_dtypes, or ``dtype`` by name and uint16 or uint8 with their bits. Errors: BadInput for other types and for what is
+        no array of ``dtype``, OutOfMemory."""
+        if dtype is None:
+            if not isinstance(value, (np.ndarray, np.generic)):
+                raise BadInput("bad_usage", "Values that are no NumPy array need a dtype: device.tensor(value, \"float32\").")
+            dtype = value.dtype
+        name = type_name(dtype)
+        array = dense(value, name, "The tensor")
+        with translated():
+            return DeviceTensor(_core.upload(self._core, name, array), self)
+
+    def empty(self, shape: Sequence[int], dtype: Any = "float32") -> "DeviceTensor":
+        """A tensor in this device's memory with whatever lies there, as a place for outputs or for ``DeviceTensor.write``.
+        Errors: BadInput for negative sizes, more than 8 axes and other types, OutOfMemory."""
+        name, sizes = type_name(dtype), [operator.index(size) for size in shape]
+        if any(not 0 <= size < 1 << 62 for size in sizes):
+            raise BadInput("bad_usage", f"The shape is {tuple(sizes)}; a tensor's sizes are 0 or more, its bytes fewer than "
+                           "2^62.")
+        with translated():
+            return DeviceTensor(_core.DeviceTensor(self._core, name, sizes), self)
+
+    def traffic(self) -> dict:
+        """What was moved since the device was opened, beside what kernels do: "copies" between buffers, "host_transfers"
+        between the host's memory and the device's. Runs on device tensors add nothing to either."""
+        copies, host_transfers = self._core.traffic()
+        return {"copies": copies, "host_transfers": host_transfers}
+
+
+class DeviceTensor:
+    """A dense row-major tensor in memory of a device, made by ``Device.tensor``, ``Device.empty`` and
+    ``Session.run(..., outputs="device")``. Given to ``Session.run`` it is read, or written, where it lies. It keeps its memory
+    and device alive whatever becomes of the sessions that used it. Reading it in several threads is safe, writing it while a
+    run uses it is not.
+
+    ``device``, ``shape`` (a tuple), ``dtype`` (a name: "float32"), ``nbytes`` (a byte for each element below 8 bits).
+    """
+
+    __slots__ = ("_core", "device", "shape", "dtype", "nbytes", "__weakref__")
+
+    def __init__(self, core: _core.DeviceTensor, device: Device) -> None:
+        self._core = core
+        self.device = device
+        self.shape = tuple(core.shape())
+        self.dtype = core.dtype()
+        self.nbytes = math.prod(self.shape) * np.dtype(BITS.get(self.dtype, self.dtype)).itemsize
+
+    def numpy(self) -> np.ndarray:
+        """The values, fetched into a new array; of a type that NumPy lacks as one of ml_dtypes, or the bits where that is not
+        installed."""
+        with translated():
+            return of_bits(self._core.read(), self.dtype)
+
+    def write(self, value: Any) -> None:
+        """Uploads other values in place. Errors: BadInput for another shape or type."""
+        array = dense(value, self.dtype, "The tensor")
+        with translated():
+            self._core.write(array)
+
+    def __repr__(self) -> str:
+        return f"sparkle.DeviceTensor(shape={self.shape}, dtype={self.dtype!r})"
+
+    def __array__(self, dtype: Optional[Any] = None, copy: Optional[bool] = None) -> np.ndarray:
+        raise TypeError("A sparkle.DeviceTensor lies in memory of a device; its numpy() fetches the values.")
