@@ -180,10 +180,13 @@ std::string type_table() {
       "nearest even and obeys `saturate`, to f8e8m0 `round_mode` too (negative numbers give NaN); to f4e2m1 it saturates and "
       "NaN\n"
       "gives 0; to integers of 4 and 2 bits it truncates floats and keeps the low bits.\n\n"
-      "Vulkan devices compute f64 in element-wise programs (but not trigonometric, inverse and error functions), reductions "
-      "and\n"
-      "softmax where their driver does, integers and bool in element-wise programs and reductions (no roots and logarithms of\n"
-      "integers), maxima of 8-bit integers; they convert all types, and quantise to all but f8e8m0.\n\n"
+      "Vulkan devices compute f64 in element-wise programs (but not trigonometric, inverse and error functions), reductions,\n"
+      "softmax, products (but with the exact GELU behind them) and pools (but power means beyond the second) where their "
+      "driver does;\n"
+      "integers and bool in element-wise programs and reductions (no roots and logarithms of integers), products of 32- and "
+      "64-bit\n"
+      "integers (with a factor where they compute f64), maxima of 8-bit integers; they convert all types, and quantise to all "
+      "but f8e8m0.\n\n"
       "| family | form | operators | element types | other than f32 | f16 stays on GPUs |\n|---|---|---|---|---|---|\n";
   for (const TypeRow& r : kRows) {
     text += "| " + std::string(name_of(r.family)) + " | " + std::string(r.form) + " | " + std::string(r.operators) + " | " +

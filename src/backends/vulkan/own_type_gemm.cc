@@ -10,15 +10,16 @@ namespace {
 
 constexpr int64_t kMostGroups = 65535;  // along y and z on every device
 
-// As in glsl/gemm_own_type.comp: factors of doubles behind the record, whose own are f32.
+// As in glsl/gemm_own_type.comp: factors in double precision behind the record, whose own are f32.
 struct OwnTypeRecord {
   GemmRecord product;
   double alpha, a, b;
 };
 static_assert(sizeof(GemmRecord) % alignof(double) == 0);
 
-const char* shader_of(DType type) {
+const char* shader_of(DType type, bool factor) {
   if (type == DType::f64) return "gemm_doubles";
+  if (factor) return size_of(type) == 8 ? "gemm_pairs_factor" : "gemm_words_factor";
   return size_of(type) == 8 ? "gemm_pairs" : "gemm_words";
 }
 
@@ -28,7 +29,8 @@ Result<VulkanKernelPtr> make_own_type_gemm(const Stage& stage, const TileSchedul
   const TensorDesc& y = stage.outputs[0];
   const auto& params = std::get<GemmParams>(stage.params);
   const Epilogue& e = params.epilogue;
-  const bool doubles = y.dtype == DType::f64,
+  const bool is_signed = y.dtype == DType::i32 || y.dtype == DType::i64, factor = y.dtype != DType::f64 && e.alpha != 1,
+             doubles = y.dtype == DType::f64 || factor,
              mixed = std::any_of(stage.inputs.begin(), stage.inputs.end(), [&](const auto& d) { return d.dtype != y.dtype; });
   if (mixed || tile.variant != kOwnType || (doubles && !shop.context->features().f64))
     return Error{Reason::type_not_served,
@@ -37,10 +39,10 @@ Result<VulkanKernelPtr> make_own_type_gemm(const Stage& stage, const TileSchedul
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (y.elements() == 0) return kernel;
   PipelineRequest request;
-  request.shader = shader_of(y.dtype);
+  request.shader = shader_of(y.dtype, factor);
   for (const int constant :
        {tile_needs(tile).threads, 1, 1, static_cast<int>(e.activation), int{e.scale}, int{e.bias}, e.residuals_before,
-        e.residuals_after, tile.m, tile.n, tile.k, tile.thread_m, tile.thread_n, tile.pad})
+        e.residuals_after, tile.m, tile.n, tile.k, tile.thread_m, tile.thread_n, tile.pad, int{is_signed}})
     request.constants.push_back(static_cast<uint32_t>(constant));
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
   const OwnTypeRecord record{g, e.alpha, e.a, e.b};

@@ -78,6 +78,8 @@ std::vector<Trial> products() {
   window.window.filter = {1, 3, 3}, window.window.pad_begin = {0, 1, 1}, window.groups = 2;
   for (const DType type : {DType::f64, DType::i32, DType::u32, DType::i64, DType::u64})
     trials.push_back({tile, dense, {type, type, type}, {type}});
+  dense.epilogue.alpha = 0.375;
+  for (const DType type : {DType::u32, DType::i64}) trials.push_back({tile, dense, {type, type, type}, {type}});
   trials.push_back({tile, window, {DType::f64, DType::f64}, {DType::f64}});
   return trials;
 }

@@ -140,6 +140,9 @@ double trial_value(const Stage& stage, size_t operand, std::mt19937& random) {
   if (stage.family() == Family::attention && type == DType::i64) return between(1, stage.inputs[1].shape[1]);
   if (type == DType::boolean) return between(0, 1);
   std::normal_distribution<double> normal;
+  // Sums of such wrap around.
+  if (stage.family() == Family::gemm && !is_float(type) && size_of(type) >= 4 && stage.inputs[0].dtype == type)
+    return std::round(std::ldexp(normal(random), static_cast<int>(between(0, 8 * size_of(type) - 5))));
   return (is_float(type) ? 1 : 60) * normal(random);
 }
 

@@ -22,9 +22,10 @@ bool is_served(const Stage& stage, const Device& device) {
   for (const TensorDesc& d : stage.inputs)
     if (d.dtype != type) return false;
   if (p.halves) return false;
-  if (type == DType::f64) return device.unit("alu-f64") && p.epilogue.activation != Activation::gelu;  // there is no erf
-  return kWholeNumbers.has(type) && p.loader == Loader::dense && p.epilogue.alpha == 1 && !p.epilogue.scale &&
-         p.epilogue.activation == Activation::none;
+  // Factors of integers are applied in double precision.
+  if ((type == DType::f64 || p.epilogue.alpha != 1) && !device.unit("alu-f64")) return false;
+  if (type == DType::f64) return p.epilogue.activation != Activation::gelu;  // there is no erf
+  return kWholeNumbers.has(type) && p.loader == Loader::dense && !p.epilogue.scale && p.epilogue.activation == Activation::none;
 }
 
 }  // namespace

@@ -3,11 +3,15 @@
 // build: gemm_doubles -DDOUBLES
 // build: gemm_words
 // build: gemm_pairs -DPAIRS
+// build: gemm_words_factor -DFACTOR
+// build: gemm_pairs_factor -DPAIRS -DFACTOR
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
-#if defined(DOUBLES)
+#if defined(DOUBLES) || defined(FACTOR)
 #include "pointwise_doubles.glsl"
+#endif
+#if defined(DOUBLES)
 #include "activations_doubles.glsl"
 #define NUMBER double
 #define NUMBER_BYTES 8
@@ -22,7 +26,7 @@
 #include "gemm_record.glsl"
 
 layout(buffer_reference, scalar, buffer_reference_align = NUMBER_BYTES) buffer Numbers { NUMBER v[]; };
-#ifdef DOUBLES
+#if defined(DOUBLES) || defined(FACTOR)
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Records { GemmRecord v; double alpha, a, b; };
 #else
 #define Records GemmRecords
@@ -45,6 +49,7 @@ layout(constant_id = 10) const int kK = 16;
 layout(constant_id = 11) const int kThreadM = 2;  // of a thread's part
 layout(constant_id = 12) const int kThreadN = 2;
 layout(constant_id = 13) const int kPad = 1;
+layout(constant_id = 14) const bool kSigned = false;  // integers that a factor is applied to
 
 const int kThreadsM = kM / kThreadM, kThreadsN = kN / kThreadN, kThreads = kThreadsM * kThreadsN;
 const int kRows = kThreads / kK, kLoadsA = kM / kRows;   // that all threads load at once
@@ -72,10 +77,23 @@ NUMBER added(NUMBER a, NUMBER b, NUMBER sum) {
   return sum + a * b;
 #endif
 }
+#ifdef FACTOR
+// A factor of integers is applied in double precision; what results is truncated, and saturates.
+NUMBER scaled(NUMBER sum) {
+  const double alpha = push.record.alpha;
+#ifdef PAIRS
+  return kSigned ? i64_of_f64(alpha * double_of_i64_f64(sum)) : u64_of_f64(alpha * double_of_u64_f64(sum));
+#else
+  return kSigned ? i32_of_f64(alpha * double(int(sum))) : u32_of_f64(alpha * double(sum));
+#endif
+}
+#endif
 NUMBER finished(NUMBER sum, Instance i, ivec4 pixel, int k) {
 #ifdef DOUBLES
   sum *= push.record.alpha;
   if (kScale) sum *= push.scale.v[i.channel + k];
+#elif defined(FACTOR)
+  sum = scaled(sum);
 #endif
   if (kBias) sum = sum_of(sum, push.bias.v[i.channel + k]);
   const NUMBER first = kBefore + kAfter > 0 ? push.r0.v[i.r0 + dot4(pixel, G.r0_pitch) + k * G.channel.z] : NUMBER(0);
