@@ -106,7 +106,7 @@ void check(VulkanBackend& backend, RandomStage& s, uint64_t seed) {
 TEST(VulkanOwnTypeGemm, IntegersWrapAround) {
   SPARKLE_NEEDS_VULKAN(backend);
   for (const DType type : {DType::i32, DType::u32, DType::i64, DType::u64})
-    for (uint64_t seed = 1; seed <= 40 && !testing::Test::HasFailure(); ++seed) {
+    for (uint64_t seed = 1; seed <= 40 && !::testing::Test::HasFailure(); ++seed) {
       RandomStage s(seed * 5 + static_cast<uint64_t>(type), type);
       dense(s, seed);
       check(*backend, s, seed);
@@ -118,7 +118,7 @@ TEST(VulkanOwnTypeGemm, FactorsOfIntegers) {
   SPARKLE_NEEDS_VULKAN(backend);
   SPARKLE_NEEDS_DOUBLES();
   for (const DType type : {DType::i32, DType::u32, DType::i64, DType::u64})
-    for (uint64_t seed = 1; seed <= 20 && !testing::Test::HasFailure(); ++seed) {
+    for (uint64_t seed = 1; seed <= 20 && !::testing::Test::HasFailure(); ++seed) {
       RandomStage s(seed * 7 + static_cast<uint64_t>(type), type);
       dense(s, seed);
       constexpr double kFactors[] = {0.5, -2.75, 3, 1e3, 0};
@@ -130,7 +130,7 @@ TEST(VulkanOwnTypeGemm, FactorsOfIntegers) {
 TEST(VulkanOwnTypeGemm, ProductsOfDoubles) {
   SPARKLE_NEEDS_VULKAN(backend);
   SPARKLE_NEEDS_DOUBLES();
-  for (uint64_t seed = 1; seed <= 60 && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= 60 && !::testing::Test::HasFailure(); ++seed) {
     RandomStage s(seed, DType::f64);
     dense(s, seed);
     check(*backend, s, seed);
@@ -140,7 +140,7 @@ TEST(VulkanOwnTypeGemm, ProductsOfDoubles) {
 TEST(VulkanOwnTypeGemm, WindowsOfDoubles) {
   SPARKLE_NEEDS_VULKAN(backend);
   SPARKLE_NEEDS_DOUBLES();
-  for (uint64_t seed = 1; seed <= 60 && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= 60 && !::testing::Test::HasFailure(); ++seed) {
     RandomStage s(seed + 500, DType::f64);
     window(s, seed);
     check(*backend, s, seed);
@@ -151,7 +151,7 @@ TEST(VulkanOwnTypeGemm, WindowsOfDoubles) {
 TEST(VulkanOwnTypeGemm, NaNAndInfinities) {
   SPARKLE_NEEDS_VULKAN(backend);
   SPARKLE_NEEDS_DOUBLES();
-  for (uint64_t seed = 1; seed <= 15 && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= 15 && !::testing::Test::HasFailure(); ++seed) {
     RandomStage s(seed + 900, DType::f64);
     dense(s, seed);
     s.inputs[0].fill([&] {
