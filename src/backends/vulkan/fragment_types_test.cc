@@ -14,7 +14,7 @@ namespace {
 
 // What the words say of their fragments, each id declared before it is used.
 struct Declared {
-  int fragments = 0;
+  int fragments = 0, accesses = 0;
   uint32_t scope = 0;
   std::set<std::string> extensions;
 };
@@ -40,6 +40,17 @@ Declared declared_by(std::span<const uint32_t> words) {
         d.scope = constants.at(w[3]);
         break;
       }
+      // Shared memory is read and written so that barriers order it: visible or available to the workgroup, not private.
+      case 4457:
+        ++d.accesses;
+        EXPECT_EQ(w[6], 0x10u | 0x20u);
+        EXPECT_EQ(constants.at(w[7]), 2u);
+        break;
+      case 4458:
+        ++d.accesses;
+        EXPECT_EQ(w[5], 0x8u | 0x20u);
+        EXPECT_EQ(constants.at(w[6]), 2u);
+        break;
       default: break;
     }
   }
@@ -54,6 +65,7 @@ TEST(FragmentTypes, PlaceholdersBecomeTypesAndSizesDeclaredBefore) {
     ASSERT_EQ(words.size(), s->words.size());  // instructions move, none is added
     const Declared d = declared_by(words);
     EXPECT_EQ(d.fragments, 3);
+    EXPECT_GE(d.accesses, 3);
     EXPECT_EQ(d.scope, s == group ? 2u : 3u);  // workgroup, subgroup
     EXPECT_TRUE(d.extensions.count("SPV_KHR_cooperative_matrix"));
     EXPECT_EQ(d.extensions.count("SPV_NV_cooperative_matrix2"), s == group ? 1u : 0u);

@@ -47,14 +47,17 @@ const int kRowMajor = 0;
 #define LeftFragment FRAGMENT(0x7f16, kSizeM, kSizeK, kUseLeft)
 #define RightFragment FRAGMENT(0x7f16, kSizeK, kSizeN, kUseRight)
 #define Sums FRAGMENT(0x7f32, kSizeM, kSizeN, kUseSums)
-spirv_instruction(id = 4457) LeftFragment load_left(spirv_by_reference float16_t from, int major, int pitch);
-spirv_instruction(id = 4457) RightFragment load_right(spirv_by_reference float16_t from, int major, int pitch);
-spirv_instruction(id = 4458) void store_sums(spirv_by_reference float to, Sums sums, int major, int pitch);
+// What others have stored before a barrier is only seen, in Vulkan's memory model, by loads that are not private and make it
+// visible to themselves; with what is stored it is the same. Other accesses to shared memory are such from GLSL on.
+const int kVisible = 0x30, kAvailable = 0x28, kWorkgroupScope = 2;
+spirv_instruction(id = 4457) LeftFragment load_left(spirv_by_reference float16_t from, int major, int pitch, spirv_literal int access, int scope);
+spirv_instruction(id = 4457) RightFragment load_right(spirv_by_reference float16_t from, int major, int pitch, spirv_literal int access, int scope);
+spirv_instruction(id = 4458) void store_sums(spirv_by_reference float to, Sums sums, int major, int pitch, spirv_literal int access, int scope);
 spirv_instruction(id = 4459) Sums multiplied(LeftFragment a, RightFragment b, Sums sums);
 spirv_instruction(id = 80) Sums splat(float value);
-#define LOAD_LEFT(fragment, at, pitch) fragment = load_left(left[at], kRowMajor, pitch)
-#define LOAD_RIGHT(fragment, at, pitch) fragment = load_right(right[at], kRowMajor, pitch)
-#define STORE_SUMS(at, pitch, fragment) store_sums(staging[at], sums[fragment], kRowMajor, pitch)
+#define LOAD_LEFT(fragment, at, pitch) fragment = load_left(left[at], kRowMajor, pitch, kVisible, kWorkgroupScope)
+#define LOAD_RIGHT(fragment, at, pitch) fragment = load_right(right[at], kRowMajor, pitch, kVisible, kWorkgroupScope)
+#define STORE_SUMS(at, pitch, fragment) store_sums(staging[at], sums[fragment], kRowMajor, pitch, kAvailable, kWorkgroupScope)
 #define DECLARE_SUMS \
   Sums sums[kPartM * kPartN]; \
   [[unroll]] for (int i = 0; i < kPartM * kPartN; ++i) sums[i] = splat(0.0)
