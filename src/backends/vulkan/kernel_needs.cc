@@ -34,7 +34,7 @@ TileNeeds needs_of_bytes(const TileSchedule& s) {
   // and what it is once its zero point is off. Bytes taken out of the parts' words are four times as many.
   const int parts = s.thread_m + s.thread_n, fetched = (s.m + s.n) * s.k / 4 / needs.threads;
   needs.registers = s.thread_m * s.thread_n + 2 * parts + 8 * fetched + 8;
-  if (s.variant == "bytes_tile") needs.registers = std::min(kMost, needs.registers + 8 * parts + 32);
+  if (s.variant == "bytes_tile") needs.registers = std::min(kMost, needs.registers + 4 * parts);
   return needs;
 }
 

@@ -57,9 +57,13 @@ std::vector<Schedule> gemm_integer_tile_schedules(const Stage& stage, const Vari
   if (w != DType::u8 && w != DType::i8) return refuse(Reason::type_not_served);
   std::vector<Schedule> found;
   const int64_t shared = device.limits.shared_bytes_per_group, threads = device.limits.max_threads_per_group;
-  for (const TileShape& shape : kShapes) {
-    // Bytes taken out of words take the registers that 8 x 8 sums leave: 252 of 256 on RDNA 3.
-    if (variant.name == "bytes_tile" && shape.thread_m * shape.thread_n > 32) continue;
+  for (TileShape shape : kShapes) {
+    if (variant.name == "bytes_tile") {
+      // Bytes taken out of words take registers: 252 of 256 beside 8 x 8 sums on RDNA 3, 256 beside 8 x 4 on Vega. With half of
+      // the words on their way two or three subgroups of 64 fit a SIMD there instead of one or two.
+      if (shape.thread_m > 4) continue;
+      if (shape.k == 64 && shape.n / 4 * (32 / 4) >= shape.threads()) shape.k = 32;
+    }
     if (shared > 0 && shape.shared_bytes() > shared) continue;
     if (threads > 0 && shape.threads() > threads) continue;
     s.m = shape.m, s.n = shape.n, s.k = shape.k, s.thread_m = shape.thread_m, s.thread_n = shape.thread_n;
