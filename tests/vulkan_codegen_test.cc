@@ -135,7 +135,9 @@ class Compiled {
     // A step's other kernels are given more room than its hungriest.
     const bool hungriest = !pipeline.name.starts_with("winograd_") && !pipeline.name.starts_with("fft_") &&
                            !pipeline.name.starts_with("gemm_reduce");
-    if (hungriest) EXPECT_LE(subgroups, 3 * predicted);
+    if (hungriest) {
+      EXPECT_LE(subgroups, 3 * predicted);
+    }
     const auto* tile = std::get_if<TileSchedule>(&schedule);
     if (pipeline.name.starts_with("integer_tile_dot")) {
       EXPECT_GE(count(code, "v_dot4"), tile->thread_m * tile->thread_n);
@@ -143,9 +145,7 @@ class Compiled {
     }
     if (const auto* transforms = std::get_if<FftTileSchedule>(&schedule)) {
       tile = &transforms->product;
-      if (pipeline.name.starts_with("fft_")) {
-        ++this->transforms;
-      }
+      this->transforms += pipeline.name.starts_with("fft_");
     }
     if (!tile || !(pipeline.name.starts_with("gemm_tile") || pipeline.name.starts_with("gemm_cooperative"))) return;
     ++tiles;
