@@ -2,7 +2,6 @@
 #include "algorithms/algorithm.h"
 #include "backends/vulkan/vulkan_testing.h"
 #include "families/gemm/gemm_tiles.h"
-#include "families/types.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -37,14 +36,8 @@ class Maker {
   }
   void input(Problem& p, const TensorDesc& d) {
     p.inputs.emplace_back(d);
-    p.inputs.back().fill([&] { return value(); });
+    p.inputs.back().fill([&] { return random_.normal(); });
     p.stage.inputs.push_back(d);
-  }
-  // Products of integers wrap around.
-  double value() {
-    if (is_float(type_)) return random_.normal();
-    const int64_t least = kSignedIntegers.has(type_) ? -9 : 0;
-    return static_cast<double>(random_.between(least, least + 18) * 200000000 + random_.between(0, 99));
   }
   void output(Problem& p, const TensorDesc& d) {
     p.outputs.emplace_back(d);
@@ -58,8 +51,6 @@ class Maker {
     e.residuals_before = static_cast<int>(kind_.chance(30) ? kind_.between(1, 2) : 0);
     e.residuals_after = kind_.chance(20) && e.residuals_before < 2 ? 1 : 0;
     e.activation = kind_.chance(50) ? Activation::relu : static_cast<Activation>(kind_.between(0, 14));
-    if (type_ == DType::f64 && e.activation == Activation::gelu) e.activation = Activation::gelu_tanh;
-    if (!is_float(type_)) e.alpha = 1, e.scale = false, e.activation = Activation::none;
     e.a = 0.25, e.b = 0.75;
     for (int i = 0; i < e.scale + e.bias; ++i) input(p, dense_desc(type_, {channels}));
     for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) {
@@ -153,14 +144,6 @@ TileSchedule some_schedule(const std::vector<Schedule>& schedules, TestRandom& r
   return s;
 }
 
-void expect_same_bits(TestOperand& got, TestOperand& wanted, const std::string& what) {
-  for_each_index(got.desc.shape, [&](const Dims& at) {
-    const int same =
-        std::memcmp(element_at(got.view(), at), element_at(wanted.view(), at), static_cast<size_t>(size_of(got.desc.dtype)));
-    ASSERT_EQ(same, 0) << what << " at " << at.to_string();
-  });
-}
-
 void check(const std::string& variant, bool window, int cases, uint64_t seed, DType type = DType::f32) {
   SPARKLE_NEEDS_VULKAN(backend);
   if ((type == DType::f16 || variant == "half_sums") && !backend->context().features().f16)
@@ -189,11 +172,9 @@ void check(const std::string& variant, bool window, int cases, uint64_t seed, DT
     auto wanted = reference_outputs(p.stage, p.inputs);
     const Status ran = run_stage(*backend, p.stage, schedule, p.inputs, p.outputs, constants);
     ASSERT_TRUE(ran.ok()) << ran.error().message;
-    const std::string what = "seed " + std::to_string(seed + static_cast<uint64_t>(i)) + " " + to_text(Schedule(schedule)) +
-                             " " + to_text(p.stage.params);
-    const double one = type == DType::f64 ? 1e-15 : is_float(type) ? 4e-7 : 0;
-    expect_close(p.outputs[0], wanted[0], one * (4 + std::sqrt(static_cast<double>(p.k))), what);
-    if (!is_float(type)) expect_same_bits(p.outputs[0], wanted[0], what);
+    expect_close(p.outputs[0], wanted[0], 4e-7 * (4 + std::sqrt(static_cast<double>(p.k))),
+                 "seed " + std::to_string(seed + static_cast<uint64_t>(i)) + " " + to_text(Schedule(schedule)) + " " +
+                     to_text(p.stage.params));
   }
   EXPECT_GE(tried, cases / 5);
 }
@@ -264,46 +245,6 @@ TEST(VulkanGemmHalves, Implicit) { check("implicit", true, 20, 8600, DType::f16)
 TEST(VulkanGemmHalves, ImplicitDense) { check("implicit", false, 10, 8700, DType::f16); }
 TEST(VulkanGemmHalves, Fragments) { check_fragments(true, 10, 8800, DType::f16); }
 TEST(VulkanGemmHalves, FragmentsDense) { check_fragments(false, 6, 8900, DType::f16); }
-
-TEST(VulkanGemmOwnType, DoublesWindow) {
-  SPARKLE_NEEDS_DOUBLES();
-  check("own_type", true, 40, 9500, DType::f64);
-}
-TEST(VulkanGemmOwnType, DoublesDense) {
-  SPARKLE_NEEDS_DOUBLES();
-  check("own_type", false, 20, 9600, DType::f64);
-}
-TEST(VulkanGemmOwnType, IntegersWrapAround) {
-  uint64_t seed = 9700;
-  for (const DType type : {DType::i32, DType::u32, DType::i64, DType::u64})
-    check("own_type", false, 15, seed, type), seed += 100;
-}
-// What the kernels cannot compute is refused when the plan is made.
-TEST(VulkanGemmOwnType, RefusesErfAndWhatNeedsDoublesWithoutThem) {
-  SPARKLE_NEEDS_VULKAN(backend);
-  const Device& device = backend->device();
-  Device without = device;
-  std::erase_if(without.units, [](const MathUnit& unit) { return unit.name == "alu-f64"; });
-  const auto refusal = [&](const Device& on, DType type, const Epilogue& e) {
-    Stage stage;
-    stage.inputs = {dense_desc(type, {3, 4}), dense_desc(type, {4, 5})};
-    stage.outputs = {dense_desc(type, {3, 5})};
-    stage.params = GemmParams{Loader::dense, 1, {}, e};
-    const FamilyInfo& family = info(Family::gemm);
-    Reason why = Reason::none;
-    for (const Variant& v : family.variants)
-      if (v.device == DeviceKind::vulkan && !family.schedules(stage, v, on, why).empty()) return Reason::none;
-    return why;
-  };
-  Epilogue half, erf;
-  half.alpha = 0.5, erf.activation = Activation::gelu;
-  EXPECT_EQ(refusal(without, DType::i32, {}), Reason::none);
-  EXPECT_EQ(refusal(without, DType::i64, half), Reason::type_not_served);
-  EXPECT_EQ(refusal(without, DType::f64, {}), Reason::type_not_served);
-  EXPECT_EQ(refusal(device, DType::i32, {}), Reason::none);
-  EXPECT_EQ(refusal(device, DType::f64, erf), Reason::type_not_served);
-  EXPECT_EQ(refusal(device, DType::i16, {}), Reason::type_not_served);
-}
 
 TEST(VulkanGemmShortSums, Window) { check("half_sums", true, 10, 9000); }
 TEST(VulkanGemmShortSums, Dense) { check("half_sums", false, 5, 9100); }

@@ -162,5 +162,32 @@ TEST(VulkanOwnTypeGemm, NaNAndInfinities) {
   }
 }
 
+// What the kernels cannot compute is refused when the plan is made.
+TEST(VulkanOwnTypeGemm, RefusesErfAndWhatNeedsDoublesWithoutThem) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  const Device& device = backend->device();
+  Device without = device;
+  std::erase_if(without.units, [](const MathUnit& unit) { return unit.name == "alu-f64"; });
+  const auto refusal = [&](const Device& on, DType type, const Epilogue& e) {
+    Stage stage;
+    stage.inputs = {dense_desc(type, {3, 4}), dense_desc(type, {4, 5})};
+    stage.outputs = {dense_desc(type, {3, 5})};
+    stage.params = GemmParams{Loader::dense, 1, {}, e};
+    const FamilyInfo& family = info(Family::gemm);
+    Reason why = Reason::none;
+    for (const Variant& v : family.variants)
+      if (v.device == DeviceKind::vulkan && !family.schedules(stage, v, on, why).empty()) return Reason::none;
+    return why;
+  };
+  Epilogue half, erf;
+  half.alpha = 0.5, erf.activation = Activation::gelu;
+  EXPECT_EQ(refusal(without, DType::i32, {}), Reason::none);
+  EXPECT_EQ(refusal(without, DType::i64, half), Reason::type_not_served);
+  EXPECT_EQ(refusal(without, DType::f64, {}), Reason::type_not_served);
+  EXPECT_EQ(refusal(device, DType::i32, {}), Reason::none);
+  EXPECT_EQ(refusal(device, DType::f64, erf), Reason::type_not_served);
+  EXPECT_EQ(refusal(device, DType::i16, {}), Reason::type_not_served);
+}
+
 }  // namespace
 }  // namespace sparkle::vulkan
