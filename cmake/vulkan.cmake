@@ -63,7 +63,8 @@ file(CONFIGURE OUTPUT ${words}/glsl_texts.inc CONTENT "@GLSL_TEXTS@" @ONLY)
 # Shaders that programs become a part of at run time: the texts of their files, by name.
 file(GLOB source_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl/*.glsl
   ${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl/gemm_*.comp ${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl/winograd_output.comp
-  ${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl/depthwise_*.comp)
+  ${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl/depthwise_*.comp ${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl/fft_whole.comp
+  ${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl/fft_output.comp)
 list(FILTER source_files EXCLUDE REGEX "/glsl/(pointwise_|integer_|quantize|tail)[^/]*$")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source_files})
 set(GLSL_SOURCES "")

@@ -235,6 +235,8 @@ void compile_tails(Compiled& compiled, bool matrices) {
                                         {"ic64ih56oc64oh56kh3ph1", "winograd4"},
                                         {"ic512ih7oc512oh7kh1ph0", "gemm"},
                                         {"g64ic64ih56oc64oh56kh3ph1", "depthwise"},
+                                        {"g64ic64ih56oc64oh56kh31ph15", "fft"},
+                                        {"ic64ih56oc64oh56kh13ph6", "fft"},
                                         {"ic64ih56oc64oh56kh3ph1", "matrix_f16"}}) {
     if (!matrices && algorithm == std::string("matrix_f16")) continue;
     auto problem = parse_conv(text);
@@ -254,14 +256,20 @@ void compile_tails(Compiled& compiled, bool matrices) {
   EXPECT_GE(compiled.backend()->counters().pipelines - before, 4u);
 }
 
-// Transforms of large filters, with constants and without: the schedules that rank first.
+// Transforms of large filters, with constants and without, on f32 and the first of them on f16: the schedules that rank first.
 void compile_transforms(Compiled& compiled) {
   const Device& device = compiled.backend()->device();
   constexpr size_t kMost = 4;
-  for (const char* text : {"g32ic32ih56oc32oh56kh31ph15", "ic64ih56oc64oh56kh13ph6", "ic64ih1iw4096oc64oh1ow3841kh1kw256ph0"}) {
-    const auto problem = parse_conv(text);
+  for (const auto& [text, type] :
+       {std::pair{"g32ic32ih56oc32oh56kh31ph15", DType::f32}, std::pair{"ic64ih56oc64oh56kh13ph6", DType::f32},
+        std::pair{"ic64ih1iw4096oc64oh1ow3841kh1kw256ph0", DType::f32}, std::pair{"g32ic32ih56oc32oh56kh31ph15", DType::f16},
+        std::pair{"ic64ih56oc64oh56kh13ph6", DType::f16}}) {
+    auto problem = parse_conv(text);
     ASSERT_TRUE(problem.ok());
     ProblemOperands operands = operands_of(*problem);
+    problem->dtype = name_of(type);
+    operands.output.dtype = type;
+    for (TensorDesc& operand : operands.inputs) operand.dtype = type;
     const AnchorCall call{*problem, operands.inputs, operands.output};
     const Algorithm* fft = algorithm_named("fft");
     ASSERT_NE(fft, nullptr);

@@ -32,7 +32,8 @@ Reason tail_refusal(const Stage& stage, const Variant& variant, const Device& de
   const Epilogue* e = epilogue_of(stage.params);
   if (!e || !e->has_tail() || variant.name == "plain") return Reason::none;
   const Family family = stage.family();
-  const bool placed = family == Family::gemm || family == Family::winograd || family == Family::depthwise;
+  const bool placed =
+      family == Family::gemm || family == Family::winograd || family == Family::depthwise || family == Family::fft;
   if (variant.device != DeviceKind::vulkan || !takes_tails(device) || !placed || variant.name == kOwnType ||
       is_integer(stage.inputs) || !can_be_tail(e->tail))
     return Reason::tail_not_served;

@@ -6,6 +6,8 @@
 
 #include "backends/vulkan/fft_tables.h"
 #include "backends/vulkan/gemm_product.h"
+#include "backends/vulkan/real_types.h"
+#include "backends/vulkan/tail.h"
 #include "backends/vulkan/units.h"
 
 namespace sparkle::vulkan {
@@ -30,6 +32,8 @@ struct Builder {
   const Workshop& shop;
   const FftCut cut;
   VulkanKernel& kernel;
+  const bool halves;
+  const Tail tail;
   VkDeviceAddress roots = 0, places = 0;
 
   Status tables() {
@@ -42,20 +46,22 @@ struct Builder {
     return ok();
   }
 
-  // A dispatch over pairs of planes and `outers`.
+  // A dispatch over pairs of planes and `outers`; `last`: the one that stores outputs, with the stage's tail behind its sums.
   Status add(std::string_view shader, const Epilogue& e, bool across, FftRecord r, int64_t pairs, int64_t outers,
-             std::vector<Address> operands) {
+             std::vector<Address> operands, bool last = false) {
     const int64_t blocks = (pairs + schedule.pairs - 1) / schedule.pairs, count = blocks * outers;
     if (count > std::numeric_limits<int32_t>::max()) return too_far("fft");
     r.blocks = divisor(blocks), r.count = static_cast<uint32_t>(count), r.pairs = static_cast<int32_t>(pairs);
     PipelineRequest request;
-    request.shader = shader;
+    const std::string name = shader_for(shader, halves);
+    request.shader = name;
+    if (last && tail.there()) request.tail = &tail, operands.insert(operands.end(), tail.operands.begin(), tail.operands.end());
     append(request.constants, {schedule.threads, 1, 1, static_cast<int64_t>(e.activation), e.scale, e.bias, e.residuals_before,
                                e.residuals_after, schedule.rows, schedule.columns, schedule.pairs, across});
     for (const int64_t points : {schedule.columns, schedule.rows})
       for (const uint32_t radix : fft_passes(points)) request.constants.push_back(radix);
     SPARKLE_TRY(pipeline, shop.pipelines->get(request));
-    SPARKLE_TRY(record, shop.upload(&r, sizeof r));
+    SPARKLE_TRY(record, last ? upload_with(shop, &r, sizeof r, tail) : shop.upload(&r, sizeof r));
     Dispatch d;
     d.pipeline = pipeline;
     d.groups = flat_groups(count);
@@ -77,7 +83,8 @@ struct Builder {
       for (const int64_t number : {cut.rows, cut.columns, cut.groups, packed.outers, packed.pair, packed.frequency,
                                    packed.outer, h.first, h.filter, h.dilation, v.first, v.filter, v.dilation})
         key += "," + std::to_string(number);
-      key += ":" + w.shape.to_string() + "@" + w.layout.pitch.to_string() + "+" + std::to_string(w.layout.offset);
+      key += ":" + std::string(name_of(w.dtype)) + w.shape.to_string() + "@" + w.layout.pitch.to_string() + "+" +
+             std::to_string(w.layout.offset);
       kernel.packings.push_back({1, packed.floats * 4, std::move(key), packed});
       return ok();
     }
@@ -95,6 +102,7 @@ struct Builder {
   Status whole(bool constant) {
     const Epilogue& e = std::get<FftParams>(stage.params).epilogue;
     FftPacked packed{cut, feature_map(stage.inputs[1]), stage.inputs[1].layout.offset};
+    packed.given = stage.inputs[1].dtype;
     packed.pair = cut.frequencies * 4, packed.frequency = 4;
     packed.floats = cut.pairs_out() * packed.pair;
     if (packed.floats > std::numeric_limits<int32_t>::max()) return too_far("fft");
@@ -103,7 +111,7 @@ struct Builder {
     std::vector<Address> operands = addresses_of(stage, e);
     if (!constant) operands[1] = {kWorkspace, 0};
     const bool across = feature_map(stage.inputs[0]).pitch_c == 1;
-    return add("fft_whole", e, across, fft_record(stage, cut), cut.pairs_in(), cut.tiles, std::move(operands));
+    return add("fft_whole", e, across, fft_record(stage, cut), cut.pairs_in(), cut.tiles, std::move(operands), true);
   }
 
   Status points(bool constant) {
@@ -132,6 +140,7 @@ struct Builder {
     product.packed = product.complex = product.vectors = product.stores = true;
 
     FftPacked packed{cut, feature_map(stage.inputs[1]), stage.inputs[1].layout.offset};
+    packed.given = stage.inputs[1].dtype;
     packed.outers = real.k_padded / 2, packed.pair = 4, packed.outer = m.n_padded;
     packed.frequency = cut.groups * packed.outers * packed.outer;
     packed.floats = cut.frequencies * packed.frequency;
@@ -151,7 +160,7 @@ struct Builder {
     r.out_frequency = m.y_instance[2], r.out_outer = m.n;
     std::vector<Address> operands = addresses_of(stage, e);
     operands[0] = products;
-    return add("fft_output", e, out_across, r, cut.pairs_out(), outers, std::move(operands));
+    return add("fft_output", e, out_across, r, cut.pairs_out(), outers, std::move(operands), true);
   }
 };
 
@@ -162,15 +171,15 @@ Result<VulkanKernelPtr> make_fft(const Stage& stage, const Schedule& schedule, c
   if (!s || (s->variant != "whole" && s->variant != "points"))
     return Error{Reason::backend_lacks_variant, "The Vulkan backend has no fft variant '" + variant_of(schedule) + "'."};
   for (const auto* list : {&stage.inputs, &stage.outputs})
-    for (const TensorDesc& d : *list) {
-      if (d.dtype != DType::f32) return Error{Reason::type_not_served, "The fft kernels for Vulkan serve f32."};
+    for (const TensorDesc& d : *list)
       if (extent(d.shape, d.layout) > std::numeric_limits<int32_t>::max()) return too_far("fft");
-    }
+  SPARKLE_TRY(halves, in_halves(stage, shop));
+  SPARKLE_TRY(tail, tail_of(stage, *shop.context));
   SPARKLE_TRY(cut, fft_cut(stage, *s));
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
   const bool constant = constants >> 1 & 1;
-  Builder builder{stage, *s, shop, cut, *kernel};
+  Builder builder{stage, *s, shop, cut, *kernel, halves, std::move(tail)};
   SPARKLE_CHECK(builder.tables());
   SPARKLE_CHECK(cut.whole ? builder.whole(constant) : builder.points(constant));
   return kernel;

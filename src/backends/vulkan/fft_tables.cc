@@ -3,6 +3,8 @@
 #include <complex>
 #include <cstring>
 
+#include "families/element.h"
+
 namespace sparkle::vulkan {
 namespace {
 
@@ -149,7 +151,7 @@ std::vector<int32_t> fft_places(const FftCut& c) {
 
 void FftPacked::operator()(const std::byte* from, std::byte* to, Executor& executor) const {
   std::memset(to, 0, static_cast<size_t>(floats) * 4);
-  const auto* weights = reinterpret_cast<const float*>(from) + offset;
+  const int64_t step = size_of(given);
   auto* out = reinterpret_cast<float*>(to);
   const Line wide(cut.columns), high(cut.rows);
   const std::vector<int32_t> places = fft_places(cut);
@@ -165,12 +167,12 @@ void FftPacked::operator()(const std::byte* from, std::byte* to, Executor& execu
     for (int64_t p = first; p < last; ++p) {
       std::fill(plane.begin(), plane.end(), Complex());
       for (int64_t l = 0; l < 2 && 2 * p + l < cut.filters; ++l) {
-        const float* taps = weights + (group * cut.filters + 2 * p + l) * w.pitch_n + channel * w.pitch_c;
+        const std::byte* taps = from + step * (offset + (group * cut.filters + 2 * p + l) * w.pitch_n + channel * w.pitch_c);
         for (int64_t r = 0, row = 0; r < cut.height.taps; ++r) {
           if (!kept(cut.height, r, row)) continue;
           for (int64_t s = 0, column = 0; s < cut.width.taps; ++s) {
             if (!kept(cut.width, s, column)) continue;
-            const double tap = static_cast<double>(taps[r * w.pitch_h + s * w.pitch_w]);
+            const double tap = load_element(given, taps + step * (r * w.pitch_h + s * w.pitch_w));
             plane[static_cast<size_t>(row % rows * columns + column % columns)] += l == 0 ? Complex(tap, 0) : Complex(0, tap);
           }
         }

@@ -56,6 +56,7 @@ struct FftPacked {
   int64_t outers = 1;  // groups' channels, those up to a whole step of the product counted
   int64_t pair = 0, frequency = 0, outer = 0;
   int64_t floats = 0;
+  DType given = DType::f32;  // of the weights as they are
 
   void operator()(const std::byte* from, std::byte* to, Executor& executor) const;
 };

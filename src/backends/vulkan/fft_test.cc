@@ -10,8 +10,8 @@ namespace {
 
 using cpu::TestRandom;
 
-TensorDesc map_desc(TestRandom& random, const Dims& shape, bool across, int64_t gap) {
-  TensorDesc d{DType::f32, shape, {}};
+TensorDesc map_desc(TestRandom& random, DType type, const Dims& shape, bool across, int64_t gap) {
+  TensorDesc d{type, shape, {}};
   const int last = shape.size() - 1;
   std::vector<int> inwards;  // innermost first
   if (across) inwards.push_back(1);
@@ -82,7 +82,7 @@ TileSchedule product_of(const Stage& stage, const Device& device) {
   return {};
 }
 
-void check(const Kind& kind, int cases, uint64_t seed) {
+void check(const Kind& kind, int cases, uint64_t seed, DType type = DType::f32) {
   SPARKLE_NEEDS_VULKAN(backend);
   for (int i = 0; i < cases && !::testing::Test::HasFailure(); ++i) {
     TestRandom random(seed + static_cast<uint64_t>(i));
@@ -105,7 +105,7 @@ void check(const Kind& kind, int cases, uint64_t seed) {
       if (flat) p.window.filter[1] = 1, p.window.stride[1] = 1, p.window.pad_begin[1] = 0, h = height = 1;
       x = flat ? Dims{n, c, v} : Dims{n, c, h, v}, y = flat ? Dims{n, k, width} : Dims{n, k, height, width};
       w = flat ? Dims{k, c / p.groups, p.window.filter[2]} : Dims{k, c / p.groups, p.window.filter[1], p.window.filter[2]};
-      stage = {p, {dense_desc(DType::f32, x), dense_desc(DType::f32, w)}, {dense_desc(DType::f32, y)}};
+      stage = {p, {dense_desc(type, x), dense_desc(type, w)}, {dense_desc(type, y)}};
       served = fft_cut(stage, schedule).ok();
     }
     if (!whole) schedule.product = product_of(stage, backend->device());
@@ -117,12 +117,12 @@ void check(const Kind& kind, int cases, uint64_t seed) {
       inputs.back().fill([&] { return random.normal(); });
       stage.inputs.push_back(d);
     };
-    input(map_desc(random, x, kind.across, gap));
-    input(dense_desc(DType::f32, w));
-    for (int j = 0; j < p.epilogue.scale + p.epilogue.bias; ++j) input(dense_desc(DType::f32, {k}));
+    input(map_desc(random, type, x, kind.across, gap));
+    input(dense_desc(type, w));
+    for (int j = 0; j < p.epilogue.scale + p.epilogue.bias; ++j) input(dense_desc(type, {k}));
     for (int j = 0; j < p.epilogue.residuals_before + p.epilogue.residuals_after; ++j)
-      input(map_desc(random, y, random.chance(50), gap));
-    const TensorDesc out = map_desc(random, y, kind.across, gap);
+      input(map_desc(random, type, y, random.chance(50), gap));
+    const TensorDesc out = map_desc(random, type, y, kind.across, gap);
     outputs.emplace_back(out);
     stage.outputs.push_back(out);
     auto wanted = reference_outputs(stage, inputs);
@@ -150,6 +150,18 @@ TEST(VulkanFft, FiltersThatAreNoConstants) {
 }
 TEST(VulkanFft, SumsOverChannels) { check({"points", 12, 10, 2, 64, true, true, full_epilogue()}, 16, 501); }
 TEST(VulkanFft, SumsOverChannelsAlongOneAxis) { check({"points", 1, 128, 4, 64, true, true, plain_epilogue()}, 12, 601); }
+
+// Tensors of 16 bits in the same kernels.
+TEST(VulkanFftHalves, ChannelsOfOneFilter) {
+  SPARKLE_NEEDS_HALVES();
+  check({"whole", 12, 10, 2, 64, true, true, plain_epilogue()}, 10, 1001, DType::f16);
+  check({"whole", 16, 45, 1, 64, false, false, full_epilogue()}, 8, 1101, DType::f16);
+}
+TEST(VulkanFftHalves, SumsOverChannels) {
+  SPARKLE_NEEDS_HALVES();
+  check({"points", 12, 10, 2, 64, true, true, full_epilogue()}, 10, 1201, DType::f16);
+  check({"points", 16, 45, 1, 64, false, false, plain_epilogue()}, 8, 1301, DType::f16);
+}
 
 // Sizes that no shader is written for, and groups that a variant does not serve.
 TEST(VulkanFft, ErrorsNameTheReason) {

@@ -97,7 +97,8 @@ class TailCase {
 
   void convolution() {
     Window w;
-    const bool winograd = kernel_.family == Family::winograd, depthwise = kernel_.family == Family::depthwise;
+    const bool winograd = kernel_.family == Family::winograd, fft = kernel_.family == Family::fft,
+               depthwise = kernel_.family == Family::depthwise || std::string_view(kernel_.variant) == "whole";
     w.filter = {1, 3, 3};
     w.pad_begin = {0, s.random.between(-1, 2), s.random.between(0, 2)};
     const int64_t groups = kernel_.family == Family::gemm && s.random.chance(30) ? 2 : 1;
@@ -112,6 +113,10 @@ class TailCase {
     if (winograd) {
       WinogradParams p;
       p.tile = kernel_.tile, p.window = w;
+      s.stage.params = p;
+    } else if (fft) {
+      FftParams p;
+      p.window = w, p.groups = depthwise ? channels : 1;
       s.stage.params = p;
     } else if (depthwise) {
       DepthwiseParams p;
@@ -166,6 +171,12 @@ Schedule schedule_of(const Kernel& kernel, const Stage& stage, const Device& dev
   }
   if (schedules.empty()) return {};
   Schedule schedule = schedules.front();
+  if (auto* transforms = std::get_if<FftTileSchedule>(&schedule)) {
+    transforms->rows = transforms->columns = 16, transforms->pairs = 1, transforms->threads = 64;
+    TileSchedule& tile = transforms->product;
+    tile.m = tile.n = 32, tile.k = 16, tile.thread_m = tile.thread_n = 4, tile.subgroup = 0, tile.split = tile.unroll = 1;
+    return schedule;
+  }
   auto* tile = std::get_if<TileSchedule>(&schedule);
   if (tile && (tile->variant == "implicit" || tile->variant == "points")) {
     tile->m = tile->n = 32, tile->k = 16, tile->thread_m = tile->thread_n = 4, tile->unroll = 2, tile->subgroup = 0;
@@ -194,8 +205,8 @@ void check_kernel(VulkanBackend& backend, const Kernel& kernel, int cases) {
     ASSERT_TRUE(ran.ok()) << ran.error().message << " " << note;
     double largest = 1e-30;
     for_each_index(sums[0].desc.shape, [&](const Dims& at) { largest = std::max(largest, std::abs(sums[0].at(at))); });
-    const double tolerance =
-        (kernel.family == Family::winograd ? 2e-6 : 4e-7) * (4 + std::sqrt(static_cast<double>(test.length)));
+    const double tolerance = (kernel.family == Family::winograd || kernel.family == Family::fft ? 2e-6 : 4e-7) *
+                             (4 + std::sqrt(static_cast<double>(test.length)));
     int wrong = 0;
     TestOperand &got = test.s.outputs[0], gaps(got.desc);
     for_each_index(got.desc.shape, [&](const Dims& at) {
@@ -241,6 +252,12 @@ TEST(VulkanTail, WinogradMatchesTheReference) {
     check_kernel(*backend, kernel, 16);
 }
 
+TEST(VulkanTail, TransformsMatchTheReference) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  for (const Kernel& kernel : {Kernel{Family::fft, "points", false, 1, 0, 3}, Kernel{Family::fft, "whole", false, 1, 0, 2}})
+    check_kernel(*backend, kernel, 16);
+}
+
 TEST(VulkanTail, DepthwiseMatchesTheReference) {
   SPARKLE_NEEDS_VULKAN(backend);
   for (const Kernel& kernel :
@@ -260,7 +277,7 @@ TEST(VulkanTail, EveryShaderTakesEveryOperation) {
   }
   for (const std::string_view shader :
        {"gemm_naive", "gemm_direct", "gemm_halo", "gemm_tile", "gemm_reduce", "gemm_cooperative", "gemm_cooperative_emulated",
-        "winograd_output", "depthwise_vectors", "depthwise_window_1", "depthwise_window_4"})
+        "winograd_output", "fft_whole", "fft_output", "depthwise_vectors", "depthwise_window_1", "depthwise_window_4"})
     for (const bool batches : {false, true}) {
       if (batches && !shader.starts_with("gemm")) continue;
       const auto tail = tail_text(all, batches, true);

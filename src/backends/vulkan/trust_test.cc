@@ -203,9 +203,10 @@ TEST(VulkanTrial, TransformsAreTried) {
   p.epilogue.bias = true, p.epilogue.activation = Activation::relu;
   FftTileSchedule schedule{"whole", "fma-f32", 12, 10, 2, 64, {}};
   schedule.product = {"implicit", "fma-f32", 32, 32, 16, 4, 4, 0, 2, 1, 4, 1};
-  for (const char* variant : {"whole", "points"}) {
+  const auto try_one = [&](const char* variant, DType type, const FftParams& params) {
     schedule.variant = variant;
-    const Trial t{schedule, p, std::vector<DType>(3, DType::f32), {DType::f32}};
+    const auto inputs = static_cast<size_t>(2 + params.epilogue.operands());
+    const Trial t{schedule, params, std::vector<DType>(inputs, type), {type}};
     const auto back = Trial::from_text(t.to_text());
     ASSERT_TRUE(back.ok()) << back.error().message;
     EXPECT_EQ(back->to_text(), t.to_text());
@@ -214,6 +215,13 @@ TEST(VulkanTrial, TransformsAreTried) {
     const Status ran = run_trial(*backend, t, std::chrono::minutes(1));
     EXPECT_TRUE(ran.ok()) << ran.error().message;
     EXPECT_EQ(backend->counters().submissions, before + 4);  // filters as they are and packed
+  };
+  FftParams with_tail = p;
+  with_tail.epilogue.tail = {2, {{PointwiseOp::prelu, 0, 1, 0, 0, 0}}};
+  for (const char* variant : {"whole", "points"}) {
+    try_one(variant, DType::f32, p);
+    try_one(variant, DType::f32, with_tail);
+    if (backend->context().features().f16) try_one(variant, DType::f16, p);
   }
   // Of a map of 7x7 under a filter of 31x31.
   p.window.filter = {1, 31, 31}, p.window.pad_begin = {0, 15, 15}, p.window.stride = {1, 1, 1};

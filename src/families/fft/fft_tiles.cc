@@ -117,9 +117,7 @@ std::vector<Schedule> fft_tile_schedules(const Stage& stage, const Variant& vari
   };
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);
-  for (const auto* list : {&stage.inputs, &stage.outputs})
-    for (const TensorDesc& desc : *list)
-      if (desc.dtype != DType::f32) return refuse(Reason::type_not_served);
+  if (!stores_reals(variant, device, stage)) return refuse(Reason::type_not_served);
   const FftParams& p = std::get<FftParams>(stage.params);
   const int64_t channels = feature_map(stage.inputs[0]).c, filters = feature_map(stage.outputs[0]).c;
   const bool single = p.groups == channels && p.groups == filters, whole = variant.name == "whole";

@@ -1,6 +1,7 @@
 // Transforms of the fft family in shared memory: pairs of planes, each pair as the real and the imaginary parts of one transform
 // of kRows x kColumns points. Passes are in place, so frequencies end in an order of their own (families/fft, fft_tables.h).
 #include "divide.glsl"
+#include "tail.glsl"
 
 struct FftRecord {
   ivec4 x_pitch, y_pitch, r0_pitch, r1_pitch, w_pitch;  // n (filters), c, h, w
@@ -14,11 +15,12 @@ struct FftRecord {
   float factor;              // of filters at their points
   float alpha, a, b;
 };
-layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer FftRecords { FftRecord v; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer FftRecords { FftRecord v; TAIL_RECORD };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Roots { vec2 v[]; };
 
 layout(push_constant, scalar) uniform Push {
-  Floats x, w, y, scale, bias, r0, r1;
+  Elements x, w, y, scale, bias, r0, r1;
+  TAIL_OPERANDS
   FftRecords record;
   Roots roots;  // of kColumns, then of kRows
   Ints places;  // of column frequencies 0 to kColumns / 2, of those of the other sign, and of rows' of the other sign by place
@@ -244,26 +246,27 @@ void load_tile(Tile t, int channel, int pair) {
       const ivec2 pixel = t.origin + at;
       const int from =
           t.image * R.x_pitch.x + (channel + c) * R.x_pitch.y + pixel.x * R.x_pitch.z + pixel.y * R.x_pitch.w;
-      value.x = push.x.v[from];
-      if (c + 1 < R.channels) value.y = push.x.v[from + R.x_pitch.y];
+      value.x = float(push.x.v[from]);
+      if (c + 1 < R.channels) value.y = float(push.x.v[from + R.x_pitch.y]);
     }
     points[point_at(e.pair, e.row, e.column)] = value;
   }
 }
 int dot4(ivec4 a, ivec4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }
+TAIL_FUNCTION
 // The sum of an output pixel (n, filter, h, w) to what is stored.
 float finished(float sum, ivec4 pixel) {
   sum *= R.alpha;
-  if (kScale) sum *= push.scale.v[pixel.y * R.vector_pitch.x];
-  if (kBias) sum += push.bias.v[pixel.y * R.vector_pitch.y];
-  const float first = kBefore + kAfter > 0 ? push.r0.v[dot4(pixel, R.r0_pitch)] : 0.0;
-  const float second = kBefore + kAfter > 1 ? push.r1.v[dot4(pixel, R.r1_pitch)] : 0.0;
+  if (kScale) sum *= float(push.scale.v[pixel.y * R.vector_pitch.x]);
+  if (kBias) sum += float(push.bias.v[pixel.y * R.vector_pitch.y]);
+  const float first = kBefore + kAfter > 0 ? float(push.r0.v[dot4(pixel, R.r0_pitch)]) : 0.0;
+  const float second = kBefore + kAfter > 1 ? float(push.r1.v[dot4(pixel, R.r1_pitch)]) : 0.0;
   if (kBefore > 0) sum += first;
   if (kBefore > 1) sum += second;
   sum = activated(kActivation, sum, R.a, R.b);
   if (kAfter > 0) sum += kBefore > 0 ? second : first;
   if (kAfter > 1) sum += second;
-  return sum;
+  return TAILED(sum, ivec4(pixel.x, 0, pixel.zw), pixel.y, 0);
 }
 // Outputs of a tile for pairs from `pair` on, of filters from `first` on.
 void store_tile(Tile t, int first, int pair) {
@@ -274,7 +277,7 @@ void store_tile(Tile t, int first, int pair) {
     [[unroll]] for (int l = 0; l < 2; ++l) {
       if (k + l >= R.filters) continue;
       const ivec4 pixel = ivec4(t.image, first + k + l, t.pixel.x + e.row, t.pixel.y + e.column);
-      push.y.v[dot4(pixel, R.y_pitch)] = finished(value[l], pixel);
+      push.y.v[dot4(pixel, R.y_pitch)] = ELEMENT(finished(value[l], pixel));
     }
   }
 }

@@ -1,5 +1,6 @@
 // Frequencies of tiles, [frequency][group and tile][filter] of complex numbers, to outputs.
 // build: fft_output
+// build: fft_output_half -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"

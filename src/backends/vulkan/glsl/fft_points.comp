@@ -1,6 +1,8 @@
 // Tiles of inputs, or filters that are no constants, to their frequencies: [frequency][outer][plane] of complex numbers.
 // build: fft_input
 // build: fft_filter -DFILTER
+// build: fft_input_half -DHALF
+// build: fft_filter_half -DFILTER -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
@@ -14,7 +16,7 @@ float taps_at(ivec2 at, int from) {
   for (int r = at.x; r < R.reach.x; r += kRows)
     for (int s = at.y; s < R.reach.y; s += kColumns) {
       const ivec2 spread = ivec2(r, s) + R.first, tap = spread / R.dilation;
-      if (tap * R.dilation == spread) sum += push.w.v[from + tap.x * R.w_pitch.z + tap.y * R.w_pitch.w];
+      if (tap * R.dilation == spread) sum += float(push.w.v[from + tap.x * R.w_pitch.z + tap.y * R.w_pitch.w]);
     }
   return sum;
 }

@@ -1,5 +1,6 @@
 // Channels with a filter each: a workgroup takes pairs of channels of a tile there, multiplies, and takes them back.
 // build: fft_whole
+// build: fft_whole_half -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
