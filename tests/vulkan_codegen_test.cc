@@ -8,11 +8,11 @@
 #include <cstdlib>
 #include <set>
 
-#include "backends/vulkan/kernel_needs.h"
-#include "backends/vulkan/shaders.h"
-#include "backends/vulkan/trial.h"
+#include "backends/vulkan/kernels/kernel_needs.h"
+#include "backends/vulkan/shaders/shaders.h"
+#include "backends/vulkan/trials/trial.h"
 #include "backends/vulkan/vulkan_backend.h"
-#include "backends/vulkan/pipelines.h"
+#include "backends/vulkan/shaders/pipelines.h"
 #include "base/thread_pool.h"
 #include "families/fft/fft_tiles.h"
 #include "families/gemm/gemm_tiles.h"

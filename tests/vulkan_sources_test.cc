@@ -6,9 +6,9 @@
 #include <map>
 
 #include "backends/vulkan/sources.h"
-#include "backends/vulkan/trial.h"
+#include "backends/vulkan/trials/trial.h"
 #include "device/device_json.h"
-#include "backends/vulkan/kernel_needs.h"
+#include "backends/vulkan/kernels/kernel_needs.h"
 #include "onnx/reader.h"
 #include "onnx/zoo.h"
 #include "plan/choose.h"

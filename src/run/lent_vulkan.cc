@@ -3,7 +3,7 @@
 #include <cstring>
 
 #ifdef SPARKLE_WITH_VULKAN
-#include "backends/vulkan/memory.h"
+#include "backends/vulkan/driver/memory.h"
 #include "backends/vulkan/vulkan_backend.h"
 #endif
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <mutex>
 
-#include "backends/vulkan/vulkan_kernel.h"
+#include "backends/vulkan/kernels/vulkan_kernel.h"
 
 namespace sparkle::vulkan {
 

@@ -1,7 +1,7 @@
 // The roofs of a Vulkan device, measured by its own clock: multiply-adds, copies, and what one more dispatch costs.
 #pragma once
 
-#include "backends/vulkan/vulkan_kernel.h"
+#include "backends/vulkan/kernels/vulkan_kernel.h"
 
 namespace sparkle::vulkan {
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <map>
 
-#include "backends/vulkan/pointwise_text.h"
-#include "backends/vulkan/vulkan_kernel.h"
+#include "backends/vulkan/kernels/pointwise_text.h"
+#include "backends/vulkan/kernels/vulkan_kernel.h"
 
 namespace sparkle::vulkan {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "backends/vulkan/program.h"
 #include "backends/vulkan/roofs.h"
-#include "backends/vulkan/trust.h"
+#include "backends/vulkan/trials/trust.h"
 #include "base/cache_folder.h"
 
 namespace sparkle::vulkan {

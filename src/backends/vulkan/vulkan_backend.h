@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backends/backend.h"
-#include "backends/vulkan/context.h"
+#include "backends/vulkan/driver/context.h"
 
 namespace sparkle::vulkan {
 

@@ -1,0 +1,184 @@
+#include "backends/vulkan/kernels/gemm_product.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "backends/vulkan/kernels/real_types.h"
+#include "families/gemm/gemm_tiles.h"
+
+namespace sparkle::vulkan {
+namespace {
+
+constexpr uint32_t kMostGroups = 65535;  // along y and z on every device
+constexpr uint32_t kMostAlongX = 32768;
+constexpr int kReduceThreads = 64;
+
+int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
+
+void append(std::vector<uint32_t>& to, std::initializer_list<int64_t> values) {
+  for (const int64_t v : values) to.push_back(static_cast<uint32_t>(v));
+}
+void append(std::vector<uint32_t>& to, const Epilogue& e) {
+  append(to, {static_cast<int64_t>(e.activation), e.scale, e.bias, e.residuals_before, e.residuals_after});
+}
+
+// What goes out in one dispatch, over as many as the instances need.
+struct Work {
+  const Pipeline* pipeline = nullptr;
+  std::array<uint32_t, 3> groups{1, 1, 1};
+  std::array<Address, 7> operands;
+  std::span<const Address> behind;  // the tail's, where the pipeline has it
+  int64_t parts = 1, steps = 0;
+  int64_t parts_along_z = 1;  // of groups: the reduction reads parts, but is none
+  bool after_previous = true;
+};
+
+void add_work(VulkanKernel& kernel, const Work& work, VkDeviceAddress record, int64_t instances) {
+  const int64_t most = kMostGroups / work.parts_along_z;
+  for (int64_t first = 0; first < instances; first += most) {
+    Dispatch d;
+    d.pipeline = work.pipeline;
+    d.groups = work.groups;
+    d.groups[2] = static_cast<uint32_t>(std::min(instances - first, most) * work.parts_along_z);
+    d.addresses.assign(work.operands.begin(), work.operands.end());
+    d.addresses.insert(d.addresses.end(), work.behind.begin(), work.behind.end());
+    d.push(record);
+    d.push(static_cast<int32_t>(first));
+    d.push(static_cast<int32_t>(work.parts));
+    d.push(static_cast<int32_t>(work.steps));
+    d.after_previous = first == 0 && work.after_previous;
+    kernel.dispatches.push_back(std::move(d));
+  }
+}
+
+// One output a thread.
+std::array<uint32_t, 3> groups_of_outputs(const GemmRecord& g, int threads) {
+  const uint32_t all = groups_for(int64_t{g.m} * g.n, threads), x = std::min(all, kMostAlongX);
+  return {x, groups_for(all, x), 1};
+}
+
+}  // namespace
+
+Result<PackedProduct> packed_product(const GemmRecord& record, const TileSchedule& tile) {
+  PackedProduct p;
+  p.record = record;
+  p.record.n_padded = static_cast<int32_t>(round_up(record.n, tile.n));
+  p.k_padded = round_up(record.k, tile.k);
+  for (int i = 3; i >= 0; --i) {
+    if (record.w_instance[i] == 0) continue;
+    p.record.packed_instance[i] = static_cast<int32_t>(p.matrices * p.k_padded * p.record.n_padded);
+    p.matrices *= record.instances[i];
+  }
+  if (p.elements() > std::numeric_limits<int32_t>::max())
+    return Error{Reason::layout_not_served, "The weights span more than 2^31 elements; use --device cpu."};
+  return p;
+}
+
+Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p) {
+  const GemmRecord& g = p.record;
+  const TileSchedule& tile = p.tile;
+  const int64_t instances = int64_t{1} * g.instances[0] * g.instances[1] * g.instances[2] * g.instances[3];
+  SPARKLE_TRY(record, upload_with(shop, &g, sizeof g, p.tail));
+  kernel.records.push_back(record);
+  Work work;
+  work.operands = p.operands;
+  PipelineRequest request;
+  const auto finish = [&](PipelineRequest& finishing) {
+    if (p.tail.there()) finishing.tail = &p.tail.text, work.behind = p.tail.operands;
+  };
+  if (tile.variant == "naive" || tile.variant == "groups") {
+    const std::string shader = shader_for("gemm_naive", p.halves);
+    request.shader = shader;
+    append(request.constants, {tile.m, 1, 1});
+    append(request.constants, p.epilogue);
+    finish(request);
+    SPARKLE_TRY(pipeline, shop.pipelines->get(request));
+    work.pipeline = pipeline;
+    work.groups = groups_of_outputs(g, tile.m);
+    add_work(kernel, work, record->address(), instances);
+    return ok();
+  }
+
+  if (tile.variant == "halo" || tile.variant == "fours" || tile.variant == "several") {
+    const bool halo = tile.variant == "halo";
+    const std::string shader = shader_for(halo ? "gemm_halo" : "gemm_direct", p.halves);
+    request.shader = shader;
+    append(request.constants, {tile_needs(tile).threads, 1, 1});
+    append(request.constants, p.epilogue);
+    finish(request);
+    if (halo)
+      append(request.constants, {kHaloSide, tile.n, tile.k, (g.filter[1] - 1) * g.dilation[1] + 1,
+                                 (g.filter[2] - 1) * g.dilation[2] + 1, g.stride[1], g.stride[2]});
+    else append(request.constants, {tile.m, tile.n, tile.k, tile.thread_m, tile.thread_n, p.vectors, p.packed});
+    SPARKLE_TRY(pipeline, shop.pipelines->get(request));
+    work.pipeline = pipeline;
+    work.groups = {groups_for(g.n, tile.n), groups_for(g.m, tile.m), 1};
+    if (halo)
+      work.groups = {static_cast<uint32_t>(g.rows[0]) * groups_for(g.rows[2], kHaloSide) * groups_for(g.rows[3], kHaloSide),
+                     groups_for(g.n, tile.n), 1};
+    if (work.groups[0] > kMostGroups || work.groups[1] > kMostGroups)
+      return Error{Reason::layout_not_served,
+                   "The product has more tiles than the device can be given at once; split the batch."};
+    add_work(kernel, work, record->address(), instances);
+    return ok();
+  }
+
+  const bool fragments = on_fragments(tile), emulated = is_emulated(tile.unit), group = of_groups(tile);
+  // Parts are whole steps of the tile; so many as there is work for.
+  work.steps = round_up((g.k + tile.split - 1) / std::max(1, tile.split), tile.k);
+  work.parts = std::max<int64_t>(1, (g.k + work.steps - 1) / std::max<int64_t>(1, work.steps));
+  work.parts_along_z = work.parts;
+  const bool partial = work.parts > 1;
+  const TileNeeds needs = tile_needs(tile);
+  const std::string shader = shader_for(p.complex                     ? "gemm_tile_complex"
+                                        : tile.variant == "half_sums" ? "gemm_tile_short"
+                                        : !fragments                  ? "gemm_tile"
+                                        : emulated                    ? "gemm_cooperative_emulated"
+                                        : group                       ? "gemm_cooperative_group"
+                                                                      : "gemm_cooperative",
+                                        p.halves);
+  request.shader = shader;
+  request.subgroup = emulated || group ? 0 : static_cast<uint32_t>(tile.subgroup);
+  append(request.constants, {needs.threads, 1, 1});
+  append(request.constants, partial ? Epilogue{} : p.epilogue);
+  if (!partial) finish(request);
+  append(request.constants, {tile.m, tile.n, tile.k, tile.thread_m, tile.thread_n, p.vectors, p.packed, p.stores && !partial});
+  append(request.constants, {g.filter[0], g.filter[1], g.filter[2], g.stride[0], g.stride[1], g.stride[2]});
+  append(request.constants, {tile.pad, tile.unroll, partial});
+  if (fragments) {
+    const Fragment f = fragment_of(tile);
+    append(request.constants, {tile.subgroup, f.m, f.n, f.k});
+  }
+  SPARKLE_TRY(pipeline, shop.pipelines->get(request));
+  work.pipeline = pipeline;
+  work.groups = {groups_for(g.n, tile.n), groups_for(g.m, tile.m), 1};
+  if (work.groups[1] > kMostGroups || work.parts > kMostGroups)
+    return Error{Reason::layout_not_served, "The product has more rows than the device can be given at once; split the batch."};
+  const int64_t from = kernel.workspace;
+  if (partial) {
+    const int64_t elements = work.parts * instances * g.m * round_up(g.n, 4);
+    if (elements > std::numeric_limits<int32_t>::max())
+      return Error{Reason::layout_not_served, "The sums' parts span more than 2^31 elements; use a schedule without split."};
+    kernel.workspace += elements * 4;
+    work.operands[2] = {kWorkspace, from};
+  }
+  add_work(kernel, work, record->address(), instances);
+  if (!partial) return ok();
+
+  PipelineRequest reduce;
+  const std::string adder = shader_for("gemm_reduce", p.halves);
+  reduce.shader = adder;
+  append(reduce.constants, {kReduceThreads, 1, 1});
+  append(reduce.constants, p.epilogue);
+  finish(reduce);
+  SPARKLE_TRY(adding, shop.pipelines->get(reduce));
+  work.pipeline = adding;
+  work.groups = groups_of_outputs(g, kReduceThreads);
+  work.operands = p.operands;
+  work.operands[1] = {kWorkspace, from};
+  work.parts_along_z = 1;
+  add_work(kernel, work, record->address(), instances);
+  return ok();
+}
+
+}  // namespace sparkle::vulkan

@@ -1,0 +1,37 @@
+// A product as dispatches: what the gemm family and others whose sums are products record.
+#pragma once
+
+#include "backends/vulkan/kernels/gemm_record.h"
+#include "backends/vulkan/kernels/tail.h"
+
+namespace sparkle::vulkan {
+
+struct Product {
+  GemmRecord record{};
+  TileSchedule tile;
+  Epilogue epilogue;
+  bool halves = false;  // operands are f16, and so are packed weights
+  bool vectors =
+      false;  // four channels of x are one aligned vector, and there is a multiple of four; eight of fragments' halves
+  bool stores = false;   // four of y
+  bool packed = false;   // w is packed as packed_product() says
+  bool complex = false;  // packed rows hold complex numbers, each for two rows: those that meet real and imaginary parts of x
+  // x, w, y, scale, bias, residuals: those that are not there stand for x.
+  std::array<Address, 7> operands;
+  Tail tail;
+};
+
+// The record with the sizes of packed weights for this tile: [matrix][k_padded][n_padded], zeros beyond k and n.
+struct PackedProduct {
+  GemmRecord record{};
+  int64_t k_padded = 0, matrices = 1;
+  int64_t elements() const { return matrices * k_padded * record.n_padded; }
+};
+// Errors: layout_not_served where they are more than 2^31 elements.
+Result<PackedProduct> packed_product(const GemmRecord& record, const TileSchedule& tile);
+
+// Appends the product's dispatches; sums of parts take workspace of the kernel's. Errors: layout_not_served for more rows than
+// a device takes at once, and what the driver says.
+Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& product);
+
+}  // namespace sparkle::vulkan

@@ -1,0 +1,161 @@
+#include "backends/vulkan/kernels/gemm_record.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "families/common.h"
+#include "families/gemm/gemm_shape.h"
+
+namespace sparkle::vulkan {
+namespace {
+
+Error too_large() {
+  return {Reason::layout_not_served,
+          "The Vulkan kernels count elements in 31 bits, and an operand spans more; split the batch."};
+}
+
+// All pitches of the stage's operands reach less than 2^31 elements.
+bool counts_in_31_bits(const Stage& stage) {
+  for (const auto* list : {&stage.inputs, &stage.outputs})
+    for (const TensorDesc& d : *list)
+      if (extent(d.shape, d.layout) > std::numeric_limits<int32_t>::max()) return false;
+  return true;
+}
+
+void fill(int32_t (&to)[4], std::initializer_list<int64_t> values) {
+  int i = 0;
+  for (const int64_t v : values) to[i++] = static_cast<int32_t>(v);
+}
+
+GemmRecord window_record(const Stage& stage, const GemmParams& p) {
+  GemmRecord g{};
+  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]), w = feature_map(stage.inputs[1]);
+  const int64_t channels = w.c, filters = y.c / std::max<int64_t>(1, p.groups);
+  fill(g.rows, {y.n, y.d, y.h, y.w});
+  fill(g.x_size, {x.n, x.d, x.h, x.w});
+  fill(g.x_pitch, {x.pitch_n, x.pitch_d, x.pitch_h, x.pitch_w});
+  fill(g.y_pitch, {y.pitch_n, y.pitch_d, y.pitch_h, y.pitch_w});
+  int64_t residual_channel[2] = {0, 0};
+  const int first = 2 + p.epilogue.scale + p.epilogue.bias;
+  for (int i = 0; i < p.epilogue.residuals_before + p.epilogue.residuals_after; ++i) {
+    const FeatureMap r = feature_map(stage.inputs[static_cast<size_t>(first + i)]);
+    fill(g.r_pitch[i], {r.pitch_n, r.pitch_d, r.pitch_h, r.pitch_w});
+    residual_channel[i] = r.pitch_c;
+  }
+  fill(g.channel, {x.pitch_c, y.pitch_c, residual_channel[0], residual_channel[1]});
+  const Window& f = p.window;
+  fill(g.filter, {f.filter[0], f.filter[1], f.filter[2], channels});
+  fill(g.stride, {f.stride[0], f.stride[1], f.stride[2]});
+  fill(g.dilation, {f.dilation[0], f.dilation[1], f.dilation[2]});
+  fill(g.pad, {f.pad_begin[0], f.pad_begin[1], f.pad_begin[2]});
+  const int64_t w_pitch[] = {w.pitch_n, w.pitch_c, w.pitch_d, w.pitch_h, w.pitch_w};
+  for (int i = 0; i < 5; ++i) g.w_pitch[i] = static_cast<int32_t>(w_pitch[i]);
+  fill(g.instances, {1, 1, 1, p.groups});
+  g.x_instance[3] = static_cast<int32_t>(channels * x.pitch_c);
+  g.w_instance[3] = static_cast<int32_t>(filters * w.pitch_n);
+  g.y_instance[3] = static_cast<int32_t>(filters * y.pitch_c);
+  for (int i = 0; i < 2; ++i) g.r_instance[i][3] = static_cast<int32_t>(filters * residual_channel[i]);
+  g.m = static_cast<int32_t>(y.n * y.pixels());
+  g.n = static_cast<int32_t>(filters);
+  g.k = static_cast<int32_t>(channels * f.taps());
+  g.channel_instance = g.n;
+  return g;
+}
+
+// Batch axes of a dense product, innermost first: places 2 to 0 of rows where the right operand stays the same, places 3 to 0
+// of instances else; `visit` gets the axis counted from the end, whether it is of rows, and its place. False: there are too
+// many.
+template <class Visit>
+bool walk_batch(const TensorDesc& b, const TensorDesc& y, Visit&& visit) {
+  int row = 2, instance = 3;
+  for (int i = y.shape.size() - 3; i >= 0; --i) {
+    if (y.shape[i] == 1) continue;
+    const int from_end = y.shape.size() - 1 - i;
+    const bool of_rows = pitch_from_end(b, from_end) == 0 && row >= 0;
+    if (!of_rows && instance < 0) return false;
+    visit(from_end, of_rows, of_rows ? row-- : instance--);
+  }
+  return true;
+}
+
+Result<GemmRecord> dense_record(const Stage& stage, const GemmParams& p) {
+  GemmRecord g{};
+  const TensorDesc &a = stage.inputs[0], &b = stage.inputs[1], &y = stage.outputs[0];
+  const int rank = y.shape.size(), first = 2 + p.epilogue.scale + p.epilogue.bias;
+  const int residuals = p.epilogue.residuals_before + p.epilogue.residuals_after;
+  g.m = static_cast<int32_t>(y.shape[rank - 2]);
+  g.n = static_cast<int32_t>(y.shape[rank - 1]);
+  g.k = static_cast<int32_t>(a.shape[a.shape.size() - 1]);
+  for (int i = 0; i < 4; ++i) g.rows[i] = g.x_size[i] = g.instances[i] = g.filter[i] = g.stride[i] = g.dilation[i] = 1;
+  g.rows[3] = g.x_size[3] = g.m;
+  g.filter[3] = g.k;
+  g.x_pitch[3] = static_cast<int32_t>(pitch_from_end(a, 1));
+  g.y_pitch[3] = static_cast<int32_t>(pitch_from_end(y, 1));
+  fill(g.channel, {pitch_from_end(a, 0), pitch_from_end(y, 0), 0, 0});
+  g.w_pitch[0] = static_cast<int32_t>(pitch_from_end(b, 0));
+  g.w_pitch[1] = static_cast<int32_t>(pitch_from_end(b, 1));
+  for (int i = 0; i < residuals; ++i) {
+    const Places r = places_of(stage, stage.inputs[static_cast<size_t>(first + i)]);
+    std::copy(std::begin(r.row), std::end(r.row), g.r_pitch[i]);
+    std::copy(std::begin(r.instance), std::end(r.instance), g.r_instance[i]);
+    g.channel[2 + i] = r.channel;
+  }
+  const bool few = walk_batch(b, y, [&](int from_end, bool of_rows, int place) {
+    const auto size = static_cast<int32_t>(y.shape[rank - 1 - from_end]);
+    const auto a_pitch = static_cast<int32_t>(pitch_from_end(a, from_end)),
+               y_pitch = static_cast<int32_t>(pitch_from_end(y, from_end));
+    if (of_rows) {
+      g.rows[place] = g.x_size[place] = size;
+      g.x_pitch[place] = a_pitch, g.y_pitch[place] = y_pitch;
+      g.m *= size;
+    } else {
+      g.instances[place] = size;
+      g.x_instance[place] = a_pitch, g.y_instance[place] = y_pitch;
+      g.w_instance[place] = static_cast<int32_t>(pitch_from_end(b, from_end));
+    }
+  });
+  if (!few)
+    return Error{Reason::layout_not_served, "The Vulkan kernels serve products with up to four batch axes; reshape them."};
+  return g;
+}
+
+}  // namespace
+
+Places places_of(const Stage& stage, const TensorDesc& operand) {
+  Places p;
+  const auto* product = std::get_if<GemmParams>(&stage.params);
+  if (!product || product->loader == Loader::window) {
+    const FeatureMap m = feature_map(operand);
+    fill(p.row, {m.pitch_n, m.pitch_d, m.pitch_h, m.pitch_w});
+    p.channel = static_cast<int32_t>(m.pitch_c);
+    return p;
+  }
+  const auto pitch = [&](int from_end) { return static_cast<int32_t>(pitch_from_end(operand, from_end)); };
+  p.row[3] = pitch(1), p.channel = pitch(0);
+  walk_batch(stage.inputs[1], stage.outputs[0],
+             [&](int from_end, bool of_rows, int place) { (of_rows ? p.row : p.instance)[place] = pitch(from_end); });
+  return p;
+}
+
+Result<GemmRecord> gemm_record(const Stage& stage) {
+  if (!counts_in_31_bits(stage)) return too_large();
+  const auto& p = std::get<GemmParams>(stage.params);
+  GemmRecord g{};
+  if (p.loader == Loader::window) {
+    g = window_record(stage, p);
+  } else {
+    SPARKLE_TRY(dense, dense_record(stage, p));
+    g = dense;
+  }
+  g.alpha = static_cast<float>(p.epilogue.alpha);
+  g.a = static_cast<float>(p.epilogue.a);
+  g.b = static_cast<float>(p.epilogue.b);
+  return g;
+}
+
+bool in_vectors(int32_t wide, const TensorDesc& desc, std::span<const int32_t> pitches, int32_t channel, int64_t count) {
+  if (channel != 1 || count % wide != 0 || desc.layout.offset % wide != 0) return false;
+  return std::all_of(pitches.begin(), pitches.end(), [&](int32_t p) { return p % wide == 0; });
+}
+
+}  // namespace sparkle::vulkan

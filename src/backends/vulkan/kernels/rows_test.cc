@@ -1,0 +1,269 @@
+// The Vulkan kernels over rows (reduce, softmax, normalize) against the families' references: random shapes, axes and layouts,
+// rows long and short, few and many.
+#include "backends/vulkan/kernels/rows.h"
+
+#include "backends/vulkan/trials/trial.h"
+#include "backends/vulkan/vulkan_testing.h"
+#include "families/reduce/gpu_types.h"
+
+namespace sparkle::vulkan {
+namespace {
+
+using cpu::TestRandom;
+
+const Schedule kRows = LoopSchedule{"rows_gpu", "fma-f32", 0}, kParts = LoopSchedule{"parts_gpu", "fma-f32", 0};
+
+struct Case {
+  Stage stage;
+  std::vector<TestOperand> inputs, outputs;
+
+  void input(const TensorDesc& desc, TestRandom& random, double scale = 1, double offset = 0) {
+    stage.inputs.push_back(desc);
+    inputs.emplace_back(desc);
+    inputs.back().fill([&] { return random.normal() * scale + offset; });
+  }
+  void output(const TensorDesc& desc) {
+    stage.outputs.push_back(desc);
+    outputs.emplace_back(desc);
+  }
+  void check(VulkanBackend& backend, double tolerance, const std::string& note, const Schedule& schedule = kRows) {
+    auto wanted = reference_outputs(stage, inputs);
+    const Status ran = run_stage(backend, stage, schedule, inputs, outputs, 0);
+    ASSERT_TRUE(ran.ok()) << ran.error().message << " " << note;
+    expect_close(outputs[0], wanted[0], tolerance,
+                 note + " " + to_text(stage.params) + " " + stage.inputs[0].shape.to_string());
+  }
+};
+
+// Short and long rows, few and many, along every kind of axis.
+Dims random_shape(TestRandom& random) {
+  if (random.chance(15)) return {random.between(1, 3), random.between(3000, 40000)};
+  if (random.chance(15)) return {random.between(3000, 40000), random.between(1, 3)};
+  if (random.chance(20)) return {1, random.between(1, 40), random.between(1, 30), random.between(1, 30)};
+  const int rank = static_cast<int>(random.between(1, 6));
+  return random.shape(rank, rank == 1 ? 3000 : rank == 2 ? 90 : rank <= 4 ? 14 : 5);
+}
+Dims random_axes(TestRandom& random, int rank) {
+  Dims axes;
+  for (int i = 0; i < rank; ++i)
+    if (random.chance(50)) axes.push_back(i);
+  return axes;
+}
+
+void check_reduce(DType type, uint64_t seeds) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  bool parted = false;
+  for (uint64_t seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
+    TestRandom random(seed);
+    Case test;
+    const Dims shape = random_shape(random), axes = random_axes(random, shape.size());
+    const auto kind = static_cast<ReduceKind>(random.between(0, 9));
+    Dims result = shape;
+    int64_t count = 1;
+    uint32_t within = 0;
+    for (const int64_t axis : axes) {
+      count *= shape[static_cast<int>(axis)], result[static_cast<int>(axis)] = 1;
+      within |= 1u << axis;
+    }
+    const bool product = kind == ReduceKind::product;
+    // Products of thousands of factors near 1; logarithms of sums above 0.
+    const double spread = product ? 1 / std::sqrt(static_cast<double>(count)) : kind == ReduceKind::log_sum ? 0.2 : 1;
+    test.input({type, shape, random.layout(shape, random.chance(20) ? 30 : 0)}, random, spread,
+               product || kind == ReduceKind::log_sum ? 1 : 0);
+    test.output({type, result, random.layout(result)});
+    test.stage.params = ReduceParams{kind, axes};
+    if (const auto r = rows_of({&test.stage.inputs[0], nullptr, nullptr, &test.stage.outputs[0]}, within, true); r.ok())
+      parted = parted || r->parts > 1;
+    // Each thread adds its elements one after the other.
+    test.check(*backend, 6e-8 * (8 + (product ? 2 : 1) * std::sqrt(static_cast<double>(count)) * 2),
+               "seed " + std::to_string(seed));
+  }
+  EXPECT_TRUE(parted) << "no case was cut into parts";
+}
+
+TEST(VulkanReduce, MatchesTheReference) { check_reduce(DType::f32, 110); }
+
+// Integers and truth values to the bit, extrema of nothing included; doubles.
+TEST(VulkanReduce, IntegersAndDoubles) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  constexpr DType kTypes[] = {DType::i8,  DType::u8,  DType::i16, DType::u16,     DType::i32,
+                              DType::u32, DType::i64, DType::u64, DType::boolean, DType::f64};
+  for (const DType type : kTypes) {
+    if (type == DType::f64 && !backend->context().features().f64) continue;
+    for (uint64_t seed = 1; seed <= 16 && !::testing::Test::HasFailure(); ++seed) {
+      TestRandom random(seed * 31 + static_cast<uint64_t>(type));
+      const auto kind = static_cast<ReduceKind>(random.between(0, 9));
+      if (!reduces_on_gpus(kind, type)) continue;
+      Case test;
+      Dims shape = random_shape(random);
+      if (random.chance(10)) shape[0] = 0;
+      const Dims axes = random_axes(random, shape.size());
+      Dims result = shape;
+      for (const int64_t axis : axes) result[static_cast<int>(axis)] = 1;
+      const bool product = type == DType::f64 && kind == ReduceKind::product;
+      test.input({type, shape, random.layout(shape, random.chance(20) ? 30 : 0)}, random, product ? 0.01 : 1, product ? 1 : 0);
+      if (type == DType::boolean) {
+        test.inputs[0].fill([&] { return random.chance(60) ? 1.0 : 0.0; });
+      } else if (type != DType::f64) {
+        test.inputs[0].fill([&] { return std::round(std::ldexp(random.normal(), static_cast<int>(random.between(0, 63)))); });
+      } else if (kind == ReduceKind::log_sum) {
+        test.inputs[0].fill([&] { return std::abs(random.normal()); });
+      }
+      test.output({type, result, random.layout(result)});
+      test.stage.params = ReduceParams{kind, axes};
+      test.check(*backend, type == DType::f64 ? 1e-12 : 0, std::string(name_of(type)) + " seed " + std::to_string(seed));
+      // As numbers those of 64 bits could hide their last bits.
+      if (type == DType::f64 || ::testing::Test::HasFailure()) continue;
+      TestOperand wanted(test.stage.outputs[0]);
+      const TensorView in = test.inputs[0].view(), out = wanted.view();
+      info(Family::reduce).reference(test.stage.params, {&in, 1}, {&out, 1});
+      EXPECT_TRUE(test.outputs[0].bytes == wanted.bytes) << name_of(type) << " " << to_text(test.stage.params);
+    }
+  }
+}
+
+TEST(VulkanReduce, ExtremesAndNothing) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<std::vector<double>> rows = {{kInfinity, 1, 2},
+                                                 {-kInfinity, 1, 2},
+                                                 {-kInfinity, -kInfinity, -kInfinity},
+                                                 {kNan, 1, kInfinity},
+                                                 {1, kNan, -5},
+                                                 {200, 201, 199},
+                                                 {-200, -201, -kInfinity},
+                                                 {kInfinity, kInfinity, 0}};
+  for (int kind = 0; kind < 10; ++kind) {
+    Case test;
+    TestRandom random(1);
+    test.input(dense_desc(DType::f32, {8, 3}), random);
+    int at = 0;
+    test.inputs[0].fill([&] {
+      const auto element = static_cast<size_t>(at++);
+      return rows[element / 3][element % 3];
+    });
+    test.output(dense_desc(DType::f32, {8, 1}));
+    test.stage.params = ReduceParams{static_cast<ReduceKind>(kind), {1}};
+    test.check(*backend, 1e-6, "extremes");
+    Case nothing;
+    nothing.input(dense_desc(DType::f32, {4, 0}), random);
+    nothing.output(dense_desc(DType::f32, {4, 1}));
+    nothing.stage.params = test.stage.params;
+    nothing.check(*backend, 0, "nothing to reduce");
+  }
+}
+
+void check_softmax(DType type, uint64_t seeds) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  for (uint64_t seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
+    TestRandom random(seed);
+    Case test;
+    const Dims shape = random_shape(random);
+    SoftmaxParams params;
+    params.first_axis = static_cast<int>(random.between(0, shape.size() - 1));
+    params.last_axis =
+        random.chance(70) ? params.first_axis : static_cast<int>(random.between(params.first_axis, shape.size() - 1));
+    params.logarithm = random.chance(40);
+    test.input({type, shape, random.layout(shape, random.chance(20) ? 30 : 0)}, random, random.chance(20) ? 60 : 3);
+    test.output({type, shape, random.layout(shape)});
+    if (random.chance(10)) {
+      // A row that is hidden in part, or whole.
+      constexpr double kInfinity = std::numeric_limits<double>::infinity();
+      test.inputs[0].fill([&] { return random.chance(70) ? -kInfinity : random.normal(); });
+    }
+    test.stage.params = params;
+    test.check(*backend, type == DType::f64 ? 1e-13 : 3e-6, "seed " + std::to_string(seed));
+  }
+}
+
+TEST(VulkanSoftmax, MatchesTheReference) { check_softmax(DType::f32, 100); }
+TEST(VulkanSoftmax, Doubles) {
+  SPARKLE_NEEDS_DOUBLES();
+  check_softmax(DType::f64, 40);
+}
+
+// Few long rows in parts: along the innermost axis and across it, infinities and NaN in some of them.
+void check_softmax_parts(DType type, uint64_t seeds) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (uint64_t seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
+    TestRandom random(seed);
+    Case test;
+    const int64_t rows = random.between(1, 3), length = random.between(8192, 30000);
+    const bool innermost = random.chance(60);
+    const Dims shape = innermost ? Dims{rows, length} : Dims{length, rows};
+    const SoftmaxParams params{innermost, innermost, seed % 3 == 0};
+    test.input({type, shape, random.layout(shape)}, random, random.chance(20) ? 60 : 3);
+    test.output({type, shape, random.layout(shape)});
+    const int kind = static_cast<int>(random.between(0, 5));
+    if (kind == 4) test.inputs[0].fill([&] { return random.chance(99) ? -kInfinity : random.normal(); });
+    if (kind == 5) {
+      const double odd = random.chance(50) ? kInfinity : std::numeric_limits<double>::quiet_NaN();
+      store_element(type, odd, element_at(test.inputs[0].view(), innermost ? Dims{0, length / 2} : Dims{length / 2, 0}));
+    }
+    test.stage.params = params;
+    Reason why = Reason::none;
+    const Variant& variant = *std::find_if(softmax_info().variants.begin(), softmax_info().variants.end(),
+                                           [](const Variant& v) { return v.name == "parts_gpu"; });
+    ASSERT_EQ(softmax_info().schedules(test.stage, variant, backend->device(), why).size(), 1u);
+    test.check(*backend, 3e-6, "seed " + std::to_string(seed), kParts);
+  }
+}
+TEST(VulkanSoftmax, LongRowsInParts) { check_softmax_parts(DType::f32, 40); }
+
+void check_normalize(DType type, uint64_t seeds) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  for (uint64_t seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
+    TestRandom random(seed);
+    Case test;
+    const Dims shape = random_shape(random);
+    NormalizeParams params;
+    params.axes = random_axes(random, shape.size());
+    params.center = random.chance(70);
+    params.scale = random.chance(60);
+    params.bias = random.chance(60);
+    params.divisor = static_cast<NormalizeDivisor>(random.chance(60) ? 0 : random.between(1, 3));
+    params.epsilon = params.divisor == NormalizeDivisor::deviation ? 1e-3 : 1e-5;
+    // Means far from zero show sums of squares that are not taken from the mean.
+    test.input({type, shape, random.layout(shape, 0)}, random, 1, random.chance(30) && params.center ? 30 : 0);
+    if (params.scale) test.input({type, shape, random.layout(shape, 60)}, random);
+    if (params.bias) test.input({type, shape, random.layout(shape, 60)}, random);
+    test.output({type, shape, random.layout(shape)});
+    test.stage.params = params;
+    int64_t count = 1;
+    for (const int64_t axis : params.axes) count *= shape[static_cast<int>(axis)];
+    // A handful of elements may lie so close together that what is left of them after the mean is mostly rounding.
+    if (count < 8 && params.center) continue;
+    test.check(*backend, 3e-5, "seed " + std::to_string(seed));
+  }
+}
+
+TEST(VulkanNormalize, MatchesTheReference) { check_normalize(DType::f32, 110); }
+
+TEST(VulkanRows, HalvesAreAddedInFullPrecision) {
+  SPARKLE_NEEDS_HALVES();
+  check_reduce(DType::f16, 110);
+  check_softmax(DType::f16, 60);
+  check_softmax_parts(DType::f16, 20);
+  check_normalize(DType::f16, 80);
+}
+
+// What a driver is tried with before it is trusted passes on one that is right.
+TEST(VulkanRows, TrialsPass) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  std::vector<StageParams> all;
+  for (int kind = 0; kind < 10; ++kind) all.push_back(ReduceParams{static_cast<ReduceKind>(kind), {1}});
+  for (const bool logarithm : {false, true}) all.push_back(SoftmaxParams{1, 1, logarithm});
+  for (int divisor = 0; divisor < 4; ++divisor)
+    all.push_back(NormalizeParams{{1}, 1e-5, true, true, true, static_cast<NormalizeDivisor>(divisor)});
+  for (const StageParams& params : all) {
+    const bool normalize = std::holds_alternative<NormalizeParams>(params);
+    const Trial trial{kRows, params, std::vector<DType>(normalize ? 3 : 1, DType::f32), {DType::f32}};
+    EXPECT_FALSE(stages_of(trial).empty());
+    const Status passed = run_trial(*backend, trial, std::chrono::seconds(60));
+    EXPECT_TRUE(passed.ok()) << trial.to_text() << ": " << passed.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace sparkle::vulkan

@@ -1,0 +1,471 @@
+#include "backends/vulkan/trials/trial.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "backends/vulkan/trials/trial_elements.h"
+#include "backends/vulkan/trials/trial_moves.h"
+#include "families/element.h"
+#include "families/fft/fft_axis.h"
+#include "families/gemm/gemm_tiles.h"
+#include "families/tails.h"
+#include "families/walk.h"
+
+namespace sparkle::vulkan {
+namespace {
+
+void add_epilogue(Stage& stage, const Epilogue& e, int64_t channels) {
+  for (int i = 0; i < e.scale + e.bias; ++i) stage.inputs.push_back(dense_desc(DType::f32, {channels}));
+  for (int i = 0; i < e.residuals(); ++i) stage.inputs.push_back(stage.outputs[0]);
+  // Of what a tail reads every other one is a number per channel.
+  const int axis =
+      std::holds_alternative<GemmParams>(stage.params) && std::get<GemmParams>(stage.params).loader == Loader::dense
+          ? stage.outputs[0].shape.size() - 1
+          : 1;
+  for (int i = 0; i < e.tail_operands(); ++i) {
+    stage.inputs.push_back(stage.outputs[0]);
+    for (int a = 0; i % 2 == 0 && a < stage.outputs[0].shape.size(); ++a)
+      if (a != axis) stage.inputs.back().layout.pitch[a] = 0;
+  }
+}
+
+// A window with its own filter on planes a little larger than it: channels in whole vectors and not.
+Stage window_stage(const StageParams& params, const Window& w, const Epilogue* e, int64_t groups, bool depthwise, int64_t wide,
+                   int64_t gap) {
+  Stage stage;
+  stage.params = params;
+  const int64_t channels = depthwise ? wide : groups * wide, filters = depthwise ? wide : groups * (wide + 4);
+  Dims x{2, channels}, y{2, filters}, f{filters, depthwise ? 1 : wide};
+  for (size_t i = 0; i < 3; ++i) {
+    const int64_t out = i == 0 ? 1 : 4 + static_cast<int64_t>(i);
+    const int64_t in = std::max<int64_t>(
+        1, (out - 1) * w.stride[i] + (w.filter[i] - 1) * w.dilation[i] + 1 - w.pad_begin[i] - (i == 0 ? 0 : 1));
+    x.push_back(in), y.push_back(out), f.push_back(w.filter[i]);
+  }
+  stage.inputs.push_back(described(DType::f32, x, true, gap));
+  stage.outputs.push_back(described(DType::f32, y, true, gap));
+  if (e) {
+    stage.inputs.push_back(dense_desc(DType::f32, f));
+    add_epilogue(stage, *e, filters);
+  }
+  return stage;
+}
+
+Stage dense_stage(const GemmParams& p, int64_t m, int64_t n, int64_t k, int64_t gap) {
+  Stage stage;
+  stage.params = p;
+  stage.inputs = {described(DType::f32, {2, m, k}, false, gap), described(DType::f32, {2, k, n}, false, gap)};
+  stage.outputs = {described(DType::f32, {2, m, n}, false, gap)};
+  add_epilogue(stage, p.epilogue, n);
+  return stage;
+}
+
+// The same stage on the trial's types: integer sums have zero points behind the operands of their epilogue.
+Stage with_types(Stage stage, const Trial& t) {
+  while (stage.inputs.size() < t.inputs.size()) stage.inputs.push_back(dense_desc(DType::f32, {1}));
+  for (size_t i = 0; i < t.inputs.size(); ++i) stage.inputs[i].dtype = t.inputs[i];
+  stage.outputs[0].dtype = t.outputs[0];
+  return stage;
+}
+
+// Rows along one axis of three, or all of it.
+Stage rows_stage(const StageParams& params, size_t operands, const Dims& result) {
+  Stage stage;
+  stage.params = params;
+  for (size_t i = 0; i < operands; ++i) stage.inputs.push_back(described(DType::f32, {3, 5, 37}, false, i % 2 ? 0 : 2));
+  stage.outputs.push_back(described(DType::f32, result, false, 1));
+  return stage;
+}
+
+// Few groups, or as many as channels where each has a filter of its own: how many there are is no matter of the kernel's.
+Stage fft_stage(const Trial& t, int64_t wide, int64_t gap) {
+  auto p = std::get<FftParams>(t.params);
+  const bool single = variant_of(t.schedule) == "whole";
+  p.groups = single ? wide : std::min<int64_t>(p.groups, 2);
+  Stage stage = window_stage(p, p.window, &p.epilogue, p.groups, single, wide, gap);
+  // Transforms of maps that are smaller than their filters are too short for others.
+  const auto* schedule = std::get_if<FftTileSchedule>(&t.schedule);
+  Dims x = stage.inputs[0].shape;
+  for (const int axis : {3, 4})
+    for (bool served = !schedule; !served && x[axis] > 1;) {
+      FftAxis cut_axis = fft_axis(stage, static_cast<size_t>(axis - 2));
+      served = cut(cut_axis, axis == 3 ? schedule->rows : schedule->columns);
+      if (!served) --x[axis], stage.inputs[0] = described(DType::f32, x, true, gap);
+    }
+  return stage;
+}
+
+// Positions of maxima are integers behind the maxima.
+std::vector<Stage> pool_stages(const Trial& t) {
+  const auto& p = std::get<PoolParams>(t.params);
+  std::vector<Stage> stages{window_stage(p, p.window, nullptr, 1, true, 5, 1),
+                            window_stage(p, p.window, nullptr, 1, true, 8, 0)};
+  for (Stage& stage : stages) {
+    stage.inputs[0].dtype = t.inputs[0];
+    stage.outputs[0].dtype = t.outputs[0];
+    if (t.outputs.size() > 1) stage.outputs.push_back(described(t.outputs[1], stage.outputs[0].shape, false, 1));
+  }
+  return stages;
+}
+
+bool all_of_type(const Trial& t, DType wanted) {
+  const auto same = [&](DType type) { return type == wanted; };
+  return std::all_of(t.inputs.begin(), t.inputs.end(), same) && std::all_of(t.outputs.begin(), t.outputs.end(), same);
+}
+
+std::string types_text(const std::vector<DType>& types) {
+  std::string text;
+  for (const DType t : types) text += (text.empty() ? "" : ",") + std::string(name_of(t));
+  return text;
+}
+
+Result<std::vector<DType>> types_from(std::string_view text) {
+  std::vector<DType> types;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    const auto type = dtype_from(text.substr(0, comma));
+    if (!type) return Error{Reason::bad_format, "'" + std::string(text) + "' is no list of element types."};
+    types.push_back(*type);
+    text.remove_prefix(std::min(text.size(), comma + 1));
+  }
+  return types;
+}
+
+// A tensor in host memory: NaN, or the lowest integer, between the elements.
+struct Operand {
+  TensorDesc desc;
+  std::vector<std::byte> bytes;
+  explicit Operand(const TensorDesc& d)
+      : desc(d),
+        bytes(static_cast<size_t>(std::max<int64_t>(1, extent(d.shape, d.layout)) * size_of(d.dtype)), std::byte{0xff}) {}
+  TensorView view() { return {bytes.data(), desc}; }
+};
+
+Result<std::shared_ptr<Buffer>> upload(Backend& backend, const std::byte* bytes, size_t size) {
+  SPARKLE_TRY(buffer, backend.allocate(static_cast<int64_t>(size), MemoryKind::device));
+  SPARKLE_TRY(staging, backend.allocate(static_cast<int64_t>(size), MemoryKind::staging));
+  std::memcpy(staging->host(), bytes, size);
+  const CopyRegion region{staging.get(), 0, buffer.get(), 0, static_cast<int64_t>(size)};
+  SPARKLE_TRY(token, backend.copy({&region, 1}, {}));
+  SPARKLE_CHECK(backend.wait(token));
+  return buffer;
+}
+
+// The length of the sums, for the tolerance.
+double sum_length(const Stage& stage) {
+  if (std::holds_alternative<GemmParams>(stage.params) || std::holds_alternative<DepthwiseParams>(stage.params)) {
+    const Dims& w = stage.inputs[1].shape;
+    const bool window =
+        !std::holds_alternative<GemmParams>(stage.params) || std::get<GemmParams>(stage.params).loader == Loader::window;
+    return window ? static_cast<double>(w.product()) / static_cast<double>(w[0]) : static_cast<double>(w[w.size() - 2]);
+  }
+  return 64;
+}
+
+double rounded_to_half(double value) {
+  std::byte half[2];
+  store_element(DType::f16, value, half);
+  return load_element(DType::f16, half);
+}
+
+Status failed(const std::string& what) { return Error{Reason::failed_probe, what}; }
+
+// What each element behind a tail may be off by where the sum is off by as much as sums may be.
+Operand slack_of(const Stage& stage, const std::vector<TensorView>& in, double tolerance) {
+  Stage bare = stage;
+  Epilogue& e = *epilogue_of(bare.params);
+  const PointwiseParams tail = std::exchange(e.tail, {});
+  const size_t first = in.size() - static_cast<size_t>(tail.inputs - 1);
+  TensorDesc wide = stage.outputs[0];
+  wide.dtype = DType::f64;
+  Operand sums(wide), slack(wide);
+  const TensorView out = sums.view();
+  info(bare.family()).reference(bare.params, std::span(in).first(first), {&out, 1});
+  double largest = 1e-30;
+  const auto at_place = [](Operand& o, const Dims& at) { return load_element(DType::f64, element_at(o.view(), at)); };
+  for_each_index(wide.shape, [&](const Dims& at) {
+    if (const double v = std::abs(at_place(sums, at)); std::isfinite(v)) largest = std::max(largest, v);
+  });
+  for_each_index(wide.shape, [&](const Dims& at) {
+    std::vector<double> values{at_place(sums, at)};
+    for (size_t i = first; i < in.size(); ++i) values.push_back(load_element(in[i].desc.dtype, element_at(in[i], at)));
+    store_element(DType::f64, tail_slack(tail, values, tolerance * largest), element_at(slack.view(), at));
+  });
+  return slack;
+}
+
+// What an element may be off by: a share of the largest value, of its own, or so much.
+struct Allowance {
+  double of_largest = 0, of_value = 0, steps = 0;
+};
+
+// By the type of the results: integers are the same, but for one step where a program has rounded what became one.
+Allowance allowance_of(const Stage& stage, DType result, double sums) {
+  const bool program = stage.family() == Family::pointwise, exact = program && is_exact(stage);
+  if (!is_float(result)) return {0, 0, program && !exact && result != DType::boolean ? 1.0 : 0.0};
+  if (result == DType::f64 && !exact) return {1e-8 * sums, 0, 0};  // what doubles are sums of: f32 would not pass
+  // A device may convert large integers to floats either way.
+  if (exact) return {0, result == DType::f32 ? 0x1.01p-23 : 0, 0};
+  // A result of 16 bits is rounded, either way.
+  return {sums + (result == DType::f16 ? 0x1.01p-10 : result == DType::bf16 ? 0x1.01p-7 : 0), 0, 0};
+}
+
+// `slack`: what an element may be off by beside the tolerance; may be nullptr.
+Status compare(Operand& got, Operand& wanted, const Allowance& tolerance, Operand* slack) {
+  const DType type = got.desc.dtype;
+  double largest = 1e-30;
+  for_each_index(wanted.desc.shape, [&](const Dims& at) {
+    const double v = std::abs(load_element(wanted.desc.dtype, element_at(wanted.view(), at)));
+    if (std::isfinite(v)) largest = std::max(largest, v);
+  });
+  std::string wrong;
+  Operand gaps(got.desc);
+  for_each_index(got.desc.shape, [&](const Dims& at) {
+    const std::byte* place = element_at(got.view(), at);
+    const double a = load_element(type, place), b = load_element(wanted.desc.dtype, element_at(wanted.view(), at));
+    const double more = (slack ? load_element(DType::f64, element_at(slack->view(), at)) : 0) + tolerance.steps;
+    bool same = std::isnan(b)
+                    ? std::isnan(a)
+                    : a == b || std::abs(a - b) <= tolerance.of_largest * largest + tolerance.of_value * std::abs(b) + more;
+    // Doubles do not tell long integers apart.
+    if (!is_float(type) && tolerance.steps == 0)
+      same = std::memcmp(place, element_at(wanted.view(), at), static_cast<size_t>(size_of(type))) == 0;
+    if (!same && wrong.empty())
+      wrong = "wrong: it gave " + std::to_string(a) + " instead of " + std::to_string(b) + " at " + at.to_string();
+    std::memcpy(element_at(gaps.view(), at), place, static_cast<size_t>(size_of(type)));
+  });
+  if (!wrong.empty()) return failed(wrong);
+  if (gaps.bytes != got.bytes) return failed("wrong: it wrote outside of its output");
+  return ok();
+}
+
+// `constants` as in Backend::compile: filters that are constants are packed, and packed ones are read by another pipeline.
+Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& schedule, uint32_t constants,
+                 std::chrono::nanoseconds timeout) {
+  std::mt19937 random(7);
+  std::vector<Operand> inputs, outputs, wanted;
+  std::vector<TensorView> in, out;
+  // Where operands are rounded to 16 bits, drivers may round either way: they get numbers of 16 bits.
+  const auto* product = std::get_if<GemmParams>(&stage.params);
+  const bool rounded = product && product->halves;
+  for (size_t i = 0; i < stage.inputs.size(); ++i) {
+    const TensorDesc& d = stage.inputs[i];
+    Operand& operand = inputs.emplace_back(d);
+    for_each_index(d.shape, [&](const Dims& at) {
+      const double value = trial_value(stage, i, random);
+      store_element(d.dtype, rounded ? rounded_to_half(value) : value, element_at(operand.view(), at));
+    });
+  }
+  // One NaN among the values of the first operand must come out where it goes in, and nowhere else; but transforms of tiles
+  // carry it to all of their tile.
+  Dims last = stage.inputs[0].shape;
+  for (int i = 0; i < last.size(); ++i) last[i] -= 1;
+  const DType type = stage.inputs[0].dtype;
+  const bool halves = type == DType::f16 && stage.outputs[0].dtype == DType::f16;
+  const bool transforms =
+      std::holds_alternative<WinogradParams>(stage.params) || std::holds_alternative<FftParams>(stage.params);
+  if (is_float(type) && !transforms)
+    store_element(type, std::numeric_limits<double>::quiet_NaN(), element_at(inputs[0].view(), last));
+  const bool exact = stage.family() == Family::pointwise && is_exact(stage);
+  for (const TensorDesc& d : stage.outputs) {
+    outputs.emplace_back(d);
+    TensorDesc wide = d;
+    if (is_float(d.dtype) && !exact && (halves || (d.dtype == DType::f32 && !moves(stage.family())))) wide.dtype = DType::f64;
+    wanted.emplace_back(wide);
+  }
+  // References read operands as they write results.
+  std::vector<Operand> copies;
+  if (halves)
+    for (Operand& o : inputs) {
+      if (o.desc.dtype != DType::f16) {
+        copies.push_back(o);
+        continue;
+      }
+      Operand& copy = copies.emplace_back(TensorDesc{DType::f64, o.desc.shape, o.desc.layout});
+      for_each_index(o.desc.shape, [&](const Dims& at) {
+        store_element(DType::f64, load_element(DType::f16, element_at(o.view(), at)), element_at(copy.view(), at));
+      });
+    }
+  for (Operand& o : halves ? copies : inputs) in.push_back(o.view());
+  for (Operand& o : wanted) out.push_back(o.view());
+  info(stage.family()).reference(stage.params, in, out);
+
+  auto compiled = backend.compile(stage, schedule, constants);
+  if (!compiled.ok()) {
+    // A variant for whole vectors or dense planes alone has nothing to do with the others, nor a device with types it lacks.
+    const Reason reason = compiled.error().reason;
+    if (reason == Reason::layout_not_served || reason == Reason::filter_not_served || reason == Reason::type_not_served)
+      return ok();
+    return compiled.take_error();
+  }
+  std::unique_ptr<Kernel> kernel = std::move(*compiled);
+  if (constants != 0 && kernel->packed_bytes(1) == 0) return ok();  // the same kernel
+  std::vector<std::shared_ptr<Buffer>> buffers;
+  std::vector<Buffer*> slots;
+  Launch launch;
+  launch.kernel = kernel.get();
+  launch.name = "trial";
+  for (auto* list : {&inputs, &outputs})
+    for (Operand& o : *list) {
+      std::vector<std::byte> packed;
+      if (list == &inputs && &o == &inputs[std::min<size_t>(1, inputs.size() - 1)] && constants != 0) {
+        packed.resize(static_cast<size_t>(kernel->packed_bytes(1)));
+        kernel->pack(1, o.bytes.data(), packed.data(), backend.executor());
+      }
+      const std::vector<std::byte>& bytes = packed.empty() ? o.bytes : packed;
+      SPARKLE_TRY(buffer, upload(backend, bytes.data(), bytes.size()));
+      (list == &inputs ? launch.inputs : launch.outputs).push_back({static_cast<int>(slots.size()), 0});
+      slots.push_back(buffer.get());
+      buffers.push_back(std::move(buffer));
+    }
+  SPARKLE_TRY(workspace, backend.allocate(std::max<int64_t>(64, kernel->workspace_bytes()), MemoryKind::device));
+  launch.workspace = {static_cast<int>(slots.size()), 0};
+  slots.push_back(workspace.get());
+  SPARKLE_TRY(program, backend.record({&launch, 1}));
+  SPARKLE_TRY(token, backend.submit(*program, slots, {}));
+  if (Status done = backend.wait(token, timeout); !done.ok()) {
+    if (backend.done(token)) return done;
+    // It may end later: until then nothing that it touches may go.
+    std::vector<std::shared_ptr<void>> kept{std::shared_ptr<Program>(std::move(program)),
+                                            std::shared_ptr<Kernel>(std::move(kernel)), std::move(workspace)};
+    kept.insert(kept.end(), buffers.begin(), buffers.end());
+    backend.keep_until(token, std::move(kept));
+    return failed("slow: no answer within " + std::to_string(timeout.count() / 1000000) + " ms");
+  }
+  const double tolerance =
+      1e-6 * (8 + std::sqrt(sum_length(stage))) + (variant_of(schedule) == "half_sums" ? kShortSumsError : 0);
+  const Epilogue* e = epilogue_of(stage.params);
+  std::optional<Operand> slack;
+  if (e && e->has_tail()) slack = slack_of(stage, in, tolerance + (halves ? 0x1.01p-10 : 0));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto size = static_cast<int64_t>(outputs[i].bytes.size());
+    SPARKLE_TRY(staging, backend.allocate(size, MemoryKind::staging));
+    const CopyRegion region{slots[inputs.size() + i], 0, staging.get(), 0, size};
+    SPARKLE_TRY(copied, backend.copy({&region, 1}, token));
+    SPARKLE_CHECK(backend.wait(copied));
+    std::memcpy(outputs[i].bytes.data(), staging->host(), static_cast<size_t>(size));
+    SPARKLE_CHECK(
+        compare(outputs[i], wanted[i], allowance_of(stage, outputs[i].desc.dtype, tolerance), slack ? &*slack : nullptr));
+  }
+  return ok();
+}
+
+}  // namespace
+
+Trial trial_of(const Stage& stage, const Schedule& schedule) {
+  Trial t{schedule, stage.params, {}, {}};
+  for (const TensorDesc& d : stage.inputs) t.inputs.push_back(d.dtype);
+  for (const TensorDesc& d : stage.outputs) t.outputs.push_back(d.dtype);
+  return t;
+}
+
+std::string Trial::variant() const {
+  const Epilogue* e = epilogue_of(params);
+  return std::string(name_of(family())) + "/" + (e && e->has_tail() ? tail_name(e->tail) : variant_of(schedule));
+}
+
+std::string Trial::to_text() const {
+  return std::string(name_of(family())) + "\t" + sparkle::to_text(schedule) + "\t" + sparkle::to_text(params) + "\t" +
+         types_text(inputs) + "\t" + types_text(outputs);
+}
+
+Result<Trial> Trial::from_text(std::string_view line) {
+  std::vector<std::string_view> fields;
+  for (size_t begin = 0; begin <= line.size();) {
+    const size_t end = std::min(line.find('\t', begin), line.size());
+    fields.push_back(line.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  Family family{};
+  if (fields.size() != 5 || !parse_name(fields[0], family))
+    return Error{Reason::bad_format, "'" + std::string(line.substr(0, 60)) + "' is no trial of a kernel."};
+  SPARKLE_TRY(schedule, schedule_from_text(family, fields[1]));
+  SPARKLE_TRY(params, params_from_text(family, fields[2]));
+  SPARKLE_TRY(inputs, types_from(fields[3]));
+  SPARKLE_TRY(outputs, types_from(fields[4]));
+  return Trial{std::move(schedule), std::move(params), std::move(inputs), std::move(outputs)};
+}
+
+std::vector<Stage> stages_of(const Trial& t) {
+  if (variant_of(t.schedule) == "no_kernel") return {};
+  switch (t.family()) {
+    case Family::quantize: return quantize_stages(t);
+    case Family::copy: return copy_stages(t);
+    case Family::pad: return pad_stages(t);
+    case Family::gather: return gather_stages(t);
+    case Family::resize: return resize_stages(t);
+    case Family::attention: return attention_stages(t);
+    case Family::pointwise: return pointwise_stages(t);
+    case Family::pool: return pool_stages(t);
+    case Family::reduce: {
+      const auto kind = std::get<ReduceParams>(t.params).kind;
+      return {with_types(rows_stage(ReduceParams{kind, {2}}, 1, {3, 5, 1}), t),
+              with_types(rows_stage(ReduceParams{kind, {0, 1}}, 1, {1, 1, 37}), t)};
+    }
+    default: break;
+  }
+  if (!all_of_type(t, DType::f32)) {  // the stages of the same on f32
+    const DType type = t.inputs.empty() ? DType::f32 : t.inputs[0];
+    const bool sums =
+        (type == DType::u8 || type == DType::i8) && (t.family() == Family::gemm || t.family() == Family::depthwise);
+    const bool alike = (type == DType::f16 || type == DType::f64) && all_of_type(t, type);
+    if (!sums && !alike && variant_of(t.schedule) != kOwnType) return {};
+    Trial floats = t;
+    floats.inputs.assign(t.inputs.size(), DType::f32);
+    floats.outputs.assign(t.outputs.size(), DType::f32);
+    std::vector<Stage> stages = stages_of(floats);
+    for (Stage& stage : stages) stage = with_types(std::move(stage), t);
+    return stages;
+  }
+  switch (t.family()) {
+    case Family::gemm: {
+      const auto& p = std::get<GemmParams>(t.params);
+      if (p.loader == Loader::dense) return {dense_stage(p, 7, 5, 9, 3), dense_stage(p, 9, 12, 8, 0)};
+      return {window_stage(p, p.window, &p.epilogue, p.groups, false, 3, 1),
+              window_stage(p, p.window, &p.epilogue, p.groups, false, 8, 0)};
+    }
+    case Family::winograd: {
+      const auto& p = std::get<WinogradParams>(t.params);
+      return {window_stage(p, p.window, &p.epilogue, 1, false, 3, 1), window_stage(p, p.window, &p.epilogue, 1, false, 8, 0)};
+    }
+    case Family::fft: return {fft_stage(t, 3, 1), fft_stage(t, 8, 0)};
+    case Family::depthwise: {
+      const auto& p = std::get<DepthwiseParams>(t.params);
+      return {window_stage(p, p.window, &p.epilogue, 1, true, 5, 1), window_stage(p, p.window, &p.epilogue, 1, true, 8, 0)};
+    }
+    case Family::softmax: {
+      const bool logarithm = std::get<SoftmaxParams>(t.params).logarithm;
+      if (variant_of(t.schedule) == "parts_gpu") {
+        const TensorDesc rows = described(DType::f32, {2, 8200}, false, 1);
+        return {{SoftmaxParams{1, 1, logarithm}, {rows}, {rows}}};
+      }
+      return {rows_stage(SoftmaxParams{2, 2, logarithm}, 1, {3, 5, 37}),
+              rows_stage(SoftmaxParams{0, 1, logarithm}, 1, {3, 5, 37})};
+    }
+    case Family::normalize: {
+      auto p = std::get<NormalizeParams>(t.params);
+      std::vector<Stage> stages;
+      for (const Dims& axes : {Dims{2}, Dims{0, 1}}) {
+        p.axes = axes;
+        stages.push_back(rows_stage(p, t.inputs.size(), {3, 5, 37}));
+      }
+      return stages;
+    }
+    default: return {};
+  }
+}
+
+Status run_trial(VulkanBackend& backend, const Trial& trial, std::chrono::nanoseconds timeout) {
+  for (const Stage& stage : stages_of(trial))
+    for (const uint32_t constants : {0u, 2u})
+      if (constants == 0 || stage.inputs.size() > 1)
+        SPARKLE_CHECK(try_stage(backend, stage, trial.schedule, constants, timeout));
+  return ok();
+}
+
+}  // namespace sparkle::vulkan

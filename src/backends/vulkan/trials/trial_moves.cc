@@ -1,0 +1,149 @@
+#include "backends/vulkan/trials/trial_moves.h"
+
+#include <algorithm>
+
+#include "backends/vulkan/trials/trial_elements.h"
+
+namespace sparkle::vulkan {
+namespace {
+
+constexpr int64_t kPicked = 4;  // elements along each axis that indices point into, at least
+
+}  // namespace
+
+TensorDesc described(DType type, const Dims& shape, bool channels_innermost, int64_t gap) {
+  TensorDesc d{type, shape, channels_innermost ? channels_last(shape) : row_major(shape)};
+  int64_t step = 1;
+  for (int i = d.layout.order.size() - 1; i >= 0; --i) {
+    const int axis = static_cast<int>(d.layout.order[i]);
+    d.layout.pitch[axis] = step;
+    step = step * shape[axis] + gap;
+  }
+  return d;
+}
+
+bool moves(Family family) {
+  return family == Family::copy || family == Family::pad || family == Family::gather || family == Family::resize;
+}
+
+std::vector<Stage> copy_stages(const Trial& t) {
+  const TensorDesc planes = described(t.inputs[0], {2, 37, 5, 9}, false, 1),
+                   pixels = described(t.inputs[0], {2, 37, 5, 9}, true, 0);
+  return {{t.params, {planes}, {pixels}}, {t.params, {pixels}, {planes}}};
+}
+
+std::vector<Stage> pad_stages(const Trial& t) {
+  PadParams p = std::get<PadParams>(t.params);
+  const int rank = p.begin.size();
+  // Mirrored axes are longer than what is added to them; tensors of many axes stay small.
+  const int64_t most = rank <= 4 ? 4 : 1;
+  for (Dims* pads : {&p.begin, &p.end})
+    for (int64_t& pad : *pads) pad = std::clamp<int64_t>(pad, -1, most);
+  std::vector<Stage> stages;
+  for (const int64_t last : {3, 8}) {
+    Dims x, y;
+    for (int i = 0; i < rank; ++i) {
+      const bool padded = p.begin[i] != 0 || p.end[i] != 0;
+      x.push_back(padded ? most + 1 : i == rank - 1 || i == 1 ? last : 2);
+      if (rank > 4 && i != 1) x[i] = 2 + (padded && p.begin[i] + p.end[i] < 0);
+      y.push_back(std::max<int64_t>(1, x[i] + p.begin[i] + p.end[i]));
+      x[i] = y[i] - p.begin[i] - p.end[i];
+    }
+    if (rank > 0)
+      stages.push_back({p, {described(t.inputs[0], x, rank > 2, last == 3)}, {described(t.inputs[0], y, rank > 2, 0)}});
+  }
+  return stages;
+}
+
+std::vector<Stage> gather_stages(const Trial& t) {
+  const auto& p = std::get<GatherParams>(t.params);
+  std::vector<Stage> stages;
+  for (const int64_t last : {3, 8}) {
+    Dims x, indices, y;
+    const int before = p.form == GatherForm::tuples ? p.batch_axes : p.axis;
+    for (int i = 0; i < before; ++i) x.push_back(2);
+    x.push_back(kPicked);
+    if (p.form == GatherForm::tuples) x.push_back(kPicked + 1);
+    if (before < 5) x.push_back(last);
+    if (p.form == GatherForm::elements) {
+      indices = x;
+      indices[p.axis] = 5;
+      y = indices;
+    } else if (p.form == GatherForm::slices) {
+      indices = before < 5 ? Dims{2, 3} : Dims{3};
+      for (int i = 0; i < before; ++i) y.push_back(x[i]);
+      for (const int64_t size : indices) y.push_back(size);
+      for (int i = before + 1; i < x.size(); ++i) y.push_back(x[i]);
+    } else {
+      for (int i = 0; i < before; ++i) indices.push_back(x[i]);
+      indices.push_back(3);
+      y = indices;
+      indices.push_back(2);
+      for (int i = before + 2; i < x.size(); ++i) y.push_back(x[i]);
+    }
+    if (y.size() > kMaxRank || x.size() > kMaxRank) continue;
+    stages.push_back({p,
+                      {described(t.inputs[0], x, false, last == 3), described(t.inputs[1], indices, false, 0)},
+                      {described(t.inputs[0], y, false, last == 3)}});
+  }
+  return stages;
+}
+
+std::vector<Stage> resize_stages(const Trial& t) {
+  const auto& p = std::get<ResizeParams>(t.params);
+  std::vector<Stage> stages;
+  for (const int64_t wide : {3, 8}) {
+    Dims x, y;
+    for (size_t i = 0; i < p.scales.size(); ++i) {
+      x.push_back(p.scales[i] == 1 ? (i == 1 ? wide : 2) : 7);
+      y.push_back(std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(x.back()) * std::min(p.scales[i], 16.0))));
+    }
+    if (x.size() > 1) stages.push_back({p, {described(t.inputs[0], x, true, 0)}, {described(t.inputs[0], y, true, 0)}});
+  }
+  return stages;
+}
+
+std::vector<Stage> attention_stages(const Trial& t) {
+  AttentionParams p = std::get<AttentionParams>(t.params);
+  const DType type = t.inputs[0];
+  // Most queries see some keys.
+  p.offset = std::clamp<int64_t>(p.offset, -5, 30);
+  p.left = std::min<int64_t>(p.left, 20), p.right = std::min<int64_t>(p.right, 20);
+  struct Sizes {
+    int64_t queries, keys, size, columns;
+  };
+  std::vector<Stage> stages;
+  for (const Sizes& s : {Sizes{35, 37, 9, 5}, Sizes{7, 67, 8, 72}}) {
+    Stage stage;
+    stage.params = p;
+    const int64_t gap = s.size % 2;
+    stage.inputs = {described(type, {2, s.queries, s.size}, false, gap), described(type, {2, s.keys, s.size}, false, 0),
+                    described(type, {2, s.keys, s.columns}, false, gap)};
+    if (p.mask)
+      stage.inputs.push_back(described(t.inputs[static_cast<size_t>(mask_operand(p))], {2, s.queries, s.keys}, false, 0));
+    if (p.lengths) stage.inputs.push_back(dense_desc(DType::i64, {2}));
+    stage.outputs.push_back(described(type, {2, s.queries, s.columns}, false, gap));
+    if (p.scores != ScoreOutput::none) stage.outputs.push_back(described(type, {2, s.queries, s.keys}, false, 1));
+    stages.push_back(stage);
+  }
+  return stages;
+}
+
+double trial_value(const Stage& stage, size_t operand, std::mt19937& random) {
+  const auto between = [&](int64_t least, int64_t most) {
+    return static_cast<double>(least + static_cast<int64_t>(random() % static_cast<uint32_t>(most - least + 1)));
+  };
+  const DType type = stage.inputs[operand].dtype;
+  if (stage.family() == Family::pointwise) return pointwise_value(stage, operand, random);
+  if (stage.family() == Family::quantize) return quantize_value(stage, operand, random);
+  if (stage.family() == Family::gather && operand == 1) return between(-kPicked, kPicked - 1);
+  if (stage.family() == Family::attention && type == DType::i64) return between(1, stage.inputs[1].shape[1]);
+  if (type == DType::boolean) return between(0, 1);
+  std::normal_distribution<double> normal;
+  // Sums of such wrap around.
+  if (stage.family() == Family::gemm && !is_float(type) && size_of(type) >= 4 && stage.inputs[0].dtype == type)
+    return std::round(std::ldexp(normal(random), static_cast<int>(between(0, 8 * size_of(type) - 5))));
+  return (is_float(type) ? 1 : 60) * normal(random);
+}
+
+}  // namespace sparkle::vulkan

@@ -1,0 +1,237 @@
+#include "backends/vulkan/trials/trust.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "backends/vulkan/shaders/shaders.h"
+#include "backends/vulkan/trials/speed_trial.h"
+#include "base/cache_folder.h"
+#include "base/record.h"
+#include "families/tails.h"
+
+namespace sparkle::vulkan {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kGood = "ok";
+constexpr std::string_view kInterrupted = "interrupted";  // whoever ended the process, it may not have been the kernel
+constexpr size_t kLongestLine = 4096;
+// A variant must not take more than so many times as long as its rival: by less clocks and chance may differ.
+constexpr double kSlower = 1.1;
+
+std::string hex(uint64_t value) {
+  char text[20];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+// Fields of a line of the record: what was tried, its variant, what came.
+bool parse_line(const std::string& line, std::string& key, std::string& variant, std::string& finding) {
+  const size_t first = line.find(' '), second = line.find(' ', first + 1);
+  if (line.size() > kLongestLine || first == std::string::npos || second == std::string::npos) return false;
+  key = line.substr(0, first), variant = line.substr(first + 1, second - first - 1), finding = line.substr(second + 1);
+  return key.size() == 16 && variant.find('/') != std::string::npos && !finding.empty();
+}
+
+}  // namespace
+
+Trust::Trust(const Context& context, std::string folder) : context_(context), folder_(std::move(folder)) {
+  for (const uint8_t byte : context.physical().driver_id) {
+    char text[3];
+    std::snprintf(text, sizeof text, "%02x", byte);
+    driver_ += text;
+  }
+  // What other shaders did says nothing of these.
+  uint64_t build = 0;
+  for (const Shader& s : shaders())
+    build = build * 31 + hash_text({reinterpret_cast<const char*>(s.words.data()), s.words.size_bytes()});
+  driver_ += "_" + hex(build);
+  load();
+}
+
+// Sizes, clip bounds and the like leave the kernel as it is, but the whole text is what was seen to work or not.
+std::string Trust::key_of(const Trial& trial) { return hex(hash_text(trial.to_text() + " " SPARKLE_VERSION)); }
+
+// Speed is the variant's, whatever tile or epilogue brought it here.
+namespace {
+Trial without_tail(Trial trial) {
+  if (Epilogue* e = epilogue_of(trial.params)) e->tail = {};
+  return trial;
+}
+}  // namespace
+std::string Trust::speed_key(const Trial& trial) {
+  return hex(hash_text("speed of " + without_tail(trial).variant() + " " SPARKLE_VERSION));
+}
+
+std::string Trust::file() const { return folder_ + "/vulkan_tried_" + driver_ + ".txt"; }
+std::string Trust::marker() const { return folder_ + "/vulkan_trying_" + driver_ + "_" + std::to_string(getpid()); }
+
+void Trust::load() {
+  if (folder_.empty()) return;
+  std::ifstream in(file());
+  std::string line, key, variant, finding;
+  while (std::getline(in, line) && !in.eof())  // a line without its end was not written in full
+    if (!parse_line(line, key, variant, finding)) continue;
+    else if (finding == kInterrupted) interrupted_.insert(key);
+    else verdicts_[key] = {variant, finding};
+  in.close();
+  // Markers of processes that are gone: what they were trying ended them, or they were killed. It gets another chance, one.
+  std::error_code ignored;
+  const std::string prefix = "vulkan_trying_" + driver_ + "_";
+  for (fs::directory_iterator at(folder_, ignored), end; !ignored && at != end; at.increment(ignored)) {
+    const std::string name = at->path().filename().string();
+    if (!name.starts_with(prefix)) continue;
+    const long process = std::strtol(name.c_str() + prefix.size(), nullptr, 10);
+    if (!process_ended(process)) continue;
+    std::ifstream marked(at->path());
+    if (std::getline(marked, line) && !marked.eof() && parse_line(line, key, variant, finding)) {
+      const bool first = interrupted_.insert(key).second;
+      if (!first) verdicts_[key] = {variant, "two processes that tried it ended"};
+      append_line(file(), key + " " + variant + " " + (first ? std::string(kInterrupted) : verdicts_[key].finding));
+    }
+    fs::remove(at->path(), ignored);
+  }
+}
+
+bool Trust::knows(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  return verdicts_.count(key) > 0;
+}
+
+void Trust::keep(const std::string& key, const Trial& trial, const std::string& finding) {
+  std::string line = finding;
+  for (char& c : line)
+    if (c == '\n') c = ' ';
+  const std::lock_guard lock(mutex_);
+  verdicts_[key] = {trial.variant(), line};
+  if (folder_.empty()) return;
+  append_line(file(), key + " " + trial.variant() + " " + line);
+}
+
+template <class F>
+auto Trust::marked(const std::string& key, const Trial& trial, F&& f) {
+  std::error_code ignored;
+  if (!folder_.empty()) {
+    fs::create_directories(folder_, ignored);
+    std::ofstream(marker()) << key + " " + trial.variant() + " trying\n";
+  }
+  auto came = f();
+  if (!folder_.empty()) fs::remove(marker(), ignored);
+  return came;
+}
+
+// A device made of the machine's cores waits for whatever else runs there.
+std::chrono::nanoseconds Trust::patience(const VulkanBackend& backend) const {
+  return (backend.device().architecture == "llvmpipe" ? 6 : 1) * context_.options().try_timeout;
+}
+
+Status Trust::try_here(VulkanBackend& backend, const Trial& trial) {
+  const std::string key = key_of(trial);
+  Status tried = marked(key, trial, [&] { return run_trial(backend, trial, patience(backend)); });
+  if (!tried.ok() && tried.error().reason == Reason::out_of_memory) return tried;
+  keep(key, trial, tried.ok() ? std::string(kGood) : tried.error().message);
+  return ok();
+}
+
+Status Trust::time_here(VulkanBackend& backend, const Trial& asked) {
+  const Trial trial = without_tail(asked);
+  const std::string key = speed_key(trial);
+  const auto times = marked(key, trial, [&] { return times_of_rival(backend, trial, patience(backend)); });
+  if (!times.ok()) {
+    if (times.error().reason == Reason::out_of_memory) return times.error();
+    keep(key, trial, times.error().message);
+    return ok();
+  }
+  char ratio[32];
+  std::snprintf(ratio, sizeof ratio, "%.2f", *times);
+  keep(key, trial,
+       *times <= 0        ? "ok, not timed: the device's clock stands still"
+       : *times > kSlower ? "not worth it: takes " + std::string(ratio) + " times as long as " + rival_of(trial)
+                          : "ok, takes " + std::string(ratio) + " times as long as " + rival_of(trial));
+  return ok();
+}
+
+Status Trust::try_out(VulkanBackend& backend, std::span<const Trial> asked) {
+  std::vector<Trial> trials, unknown;
+  std::string list;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Trial& trial : asked) {
+      if (stages_of(trial).empty()) continue;
+      const std::string key = key_of(trial);
+      const bool twice = std::any_of(unknown.begin(), unknown.end(), [&](const Trial& t) { return key_of(t) == key; });
+      if (!verdicts_.count(key) && !twice) unknown.push_back(trial), list += trial.to_text() + "\n";
+      trials.push_back(trial);
+    }
+  }
+  // A driver that crashes takes a process of its own with it, not this one.
+  // One that is ended by a kernel has told which, and another goes on with the rest.
+  for (size_t before = 0; !list.empty() && context_.options().try_elsewhere && !folder_.empty();) {
+    context_.options().try_elsewhere(list);
+    const std::lock_guard lock(mutex_);
+    load();
+    list.clear();
+    size_t known = 0;
+    for (const Trial& trial : unknown) {
+      const std::string key = key_of(trial);
+      if (verdicts_.count(key)) {
+        known += 2;
+        continue;
+      }
+      if (interrupted_.count(key)) known += 1;  // half known: the second time bans it
+      list += trial.to_text() + "\n";
+    }
+    if (known == before) break;
+    before = known;
+  }
+  for (const Trial& trial : unknown)
+    if (!knows(key_of(trial))) SPARKLE_CHECK(try_here(backend, trial));
+  // Only what is right is worth a clock.
+  const auto right = [&](const Trial& trial) {
+    const std::lock_guard lock(mutex_);
+    return verdicts_[key_of(trial)].good();
+  };
+  for (const Trial& trial : trials)
+    if (needs_speed(trial) && !knows(speed_key(trial)) && right(trial)) SPARKLE_CHECK(time_here(backend, trial));
+  const std::lock_guard lock(mutex_);
+  for (const Trial& trial : trials)
+    for (const std::string& key : {key_of(trial), speed_key(trial)}) {
+      const auto found = verdicts_.find(key);
+      if (found == verdicts_.end() || found->second.good()) continue;
+      const Verdict& v = found->second;
+      return Error{Reason::failed_probe, "The kernel " + v.variant + " failed on the driver '" + context_.physical().driver +
+                                             "' (" + v.finding + "); another one takes its place."};
+    }
+  return ok();
+}
+
+std::string Trust::banned() const {
+  const std::lock_guard lock(mutex_);
+  std::string text;
+  for (const auto& [key, v] : verdicts_)
+    if (!v.good() && (" " + text + " ").find(" " + v.variant + " ") == std::string::npos)
+      text += (text.empty() ? "" : " ") + v.variant;
+  return text;
+}
+
+std::vector<std::string> Trust::findings() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> list;
+  for (const auto& [key, v] : verdicts_)
+    if (!v.good()) list.push_back(v.variant + ": " + v.finding);
+  return list;
+}
+
+std::vector<std::string> Trust::speeds() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> list;
+  for (const auto& [key, v] : verdicts_)
+    if (v.good() && v.finding != kGood) list.push_back(v.variant + " " + v.finding.substr(v.finding.find(' ') + 1));
+  return list;
+}
+
+}  // namespace sparkle::vulkan

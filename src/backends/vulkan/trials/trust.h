@@ -1,0 +1,56 @@
+// Trust: which variants this driver has been seen to run right. Each is tried before its first use, those on matrix units for
+// speed too; what was found is kept by driver and version, a marker on disk says what was being tried when a process ended.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "backends/vulkan/trials/trial.h"
+
+namespace sparkle::vulkan {
+
+class Trust {
+ public:
+  // `folder`: of the record; empty: nothing is kept beyond this process.
+  Trust(const Context& context, std::string folder);
+
+  // Tries what has not been tried, in a process of its own where the context has one, else here. The variants that failed are
+  // in banned() from then on. Errors: failed_probe naming the first of these that is banned; out_of_memory, which says nothing
+  // of a kernel.
+  Status try_out(VulkanBackend& backend, std::span<const Trial> trials);
+  // "gemm/implicit pool/shader"
+  std::string banned() const;
+  // Variant and what was wrong with it, in sentences.
+  std::vector<std::string> findings() const;
+  // The same of variants that are as fast as they must be: how fast.
+  std::vector<std::string> speeds() const;
+
+ private:
+  struct Verdict {
+    std::string variant;  // "gemm/implicit"
+    std::string finding;  // "ok", "ok, ..." with what was measured, or what was wrong
+    bool good() const { return finding.starts_with("ok"); }
+  };
+  static std::string key_of(const Trial& trial);
+  static std::string speed_key(const Trial& trial);
+  std::string file() const;
+  std::string marker() const;
+  void load();
+  bool knows(const std::string& key) const;
+  void keep(const std::string& key, const Trial& trial, const std::string& finding);
+  // Does it with a marker on disk meanwhile.
+  template <class F>
+  auto marked(const std::string& key, const Trial& trial, F&& f);
+  Status try_here(VulkanBackend& backend, const Trial& trial);
+  Status time_here(VulkanBackend& backend, const Trial& trial);
+  std::chrono::nanoseconds patience(const VulkanBackend& backend) const;
+
+  const Context& context_;
+  std::string folder_, driver_;  // driver_: and the build of the shaders
+  mutable std::mutex mutex_;
+  std::map<std::string, Verdict> verdicts_;  // by what was tried
+  std::set<std::string> interrupted_;        // what one process has ended with
+};
+
+}  // namespace sparkle::vulkan

@@ -1,0 +1,255 @@
+// Kernels that give wrong results, take seconds or end the process are found before anything relies on them.
+#include <filesystem>
+#include <fstream>
+
+#include "backends/vulkan/trials/trust.h"
+#include "backends/vulkan/vulkan_testing.h"
+
+namespace sparkle::vulkan {
+namespace {
+
+// A 1x1 convolution as a plan would have it on this device, by the variant.
+struct Step {
+  Stage stage;
+  Schedule schedule;
+};
+Step step_of(const Device& device, const std::string& variant) {
+  GemmParams p;
+  p.loader = Loader::dense;
+  Step step;
+  step.stage.params = p;
+  step.stage.inputs = {dense_desc(DType::f32, {4, 8}), dense_desc(DType::f32, {8, 4})};
+  step.stage.outputs = {dense_desc(DType::f32, {4, 4})};
+  for (const Variant& v : info(Family::gemm).variants) {
+    Reason why = Reason::none;
+    if (v.name == variant) step.schedule = info(Family::gemm).schedules(step.stage, v, device, why).back();
+  }
+  return step;
+}
+Status try_out(VulkanBackend& backend, const Step& step) {
+  const ScheduledStage one{&step.stage, &step.schedule};
+  return backend.try_out({&one, 1});
+}
+
+class VulkanTrust : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // Not by process: the child of a death test is one of its own.
+    folder_ = ::testing::TempDir() + "sparkle_trust_" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::create_directories(folder_);
+    options_.cache_folder = folder_;
+    if (!open()) GTEST_SKIP() << why_;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  bool open() {
+    backend_ = test_backend(options_, why_);
+    return backend_ != nullptr;
+  }
+  std::string folder_, why_;
+  ContextOptions options_;
+  std::shared_ptr<VulkanBackend> backend_;
+};
+
+TEST_F(VulkanTrust, GoodKernelsAreTriedOnce) {
+  const Step step = step_of(backend_->device(), "naive");
+  ASSERT_TRUE(try_out(*backend_, step).ok());
+  const auto before = backend_->counters().submissions;
+  EXPECT_GT(before, 0u);
+  ASSERT_TRUE(try_out(*backend_, step).ok());
+  EXPECT_EQ(backend_->counters().submissions, before);
+  // Nor by the next process on this driver.
+  ASSERT_TRUE(open());
+  ASSERT_TRUE(try_out(*backend_, step).ok());
+  EXPECT_EQ(backend_->counters().submissions, 0u);
+}
+
+TEST_F(VulkanTrust, WrongKernelsAreBanned) {
+  options_.faults.nothing = "gemm/implicit";
+  ASSERT_TRUE(open());
+  const Step step = step_of(backend_->device(), "implicit");
+  const Status tried = try_out(*backend_, step);
+  ASSERT_FALSE(tried.ok());
+  EXPECT_EQ(tried.error().reason, Reason::failed_probe);
+  EXPECT_NE(tried.error().message.find("wrong"), std::string::npos) << tried.error().message;
+  EXPECT_TRUE(backend_->device().bans("gemm", "implicit"));
+  EXPECT_FALSE(backend_->device().bans("gemm", "naive"));
+  EXPECT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
+  // The ban is kept, whatever the next process would find.
+  options_.faults = {};
+  ASSERT_TRUE(open());
+  EXPECT_TRUE(backend_->device().bans("gemm", "implicit"));
+  EXPECT_EQ(backend_->findings().size(), 1u);
+}
+
+TEST_F(VulkanTrust, SlowKernelsAreBanned) {
+  options_.faults.slow = "gemm/naive";
+  options_.try_timeout = std::chrono::milliseconds(30);
+  ASSERT_TRUE(open());
+  const Status tried = try_out(*backend_, step_of(backend_->device(), "naive"));
+  ASSERT_FALSE(tried.ok());
+  EXPECT_EQ(tried.error().reason, Reason::failed_probe);
+  EXPECT_NE(tried.error().message.find("slow"), std::string::npos) << tried.error().message;
+}
+
+// One process may have been killed by somebody; what ends a second one is banned.
+TEST_F(VulkanTrust, WhatEndedTwoProcessesIsBanned) {
+  options_.faults.crash = "gemm/naive";
+  backend_.reset();
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";  // a new process: what a driver holds does not survive a fork
+  for (int processes = 0; processes < 2; ++processes) {
+    EXPECT_EXIT(
+        {
+          open();
+          const Status tried = try_out(*backend_, step_of(backend_->device(), "naive"));
+          std::exit(tried.ok() ? 0 : 1);
+        },
+        ::testing::KilledBySignal(SIGABRT), "");
+    if (processes > 0) break;
+    const std::string crash = std::exchange(options_.faults.crash, "");
+    ASSERT_TRUE(open());
+    EXPECT_EQ(backend_->device().banned, "");
+    backend_.reset();
+    options_.faults.crash = crash;
+  }
+  options_.faults = {};
+  ASSERT_TRUE(open());
+  EXPECT_TRUE(backend_->device().bans("gemm", "naive"));
+  ASSERT_EQ(backend_->findings().size(), 1u);
+  EXPECT_NE(backend_->findings()[0].find("ended"), std::string::npos);
+  // The marker is gone, the verdict stays.
+  ASSERT_TRUE(open());
+  EXPECT_TRUE(backend_->device().bans("gemm", "naive"));
+}
+
+TEST_F(VulkanTrust, ElsewhereIsAskedFirst) {
+  std::string asked;
+  options_.try_elsewhere = [&](const std::string& lines) {
+    asked = lines;
+    ContextOptions there = options_;
+    there.try_elsewhere = nullptr;
+    there.faults.nothing = "gemm/naive";
+    std::string why;
+    const auto other = test_backend(there, why);
+    ASSERT_NE(other, nullptr) << why;
+    EXPECT_TRUE(other->try_lines(lines).ok());
+  };
+  ASSERT_TRUE(open());
+  const Status tried = try_out(*backend_, step_of(backend_->device(), "naive"));
+  EXPECT_EQ(std::count(asked.begin(), asked.end(), '\n'), 1);
+  ASSERT_FALSE(tried.ok());
+  EXPECT_TRUE(backend_->device().bans("gemm", "naive"));
+  EXPECT_EQ(backend_->counters().submissions, 0u);
+}
+
+TEST_F(VulkanTrust, BrokenRecordsAreNoRecords) {
+  ASSERT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
+  backend_.reset();
+  for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    std::ofstream(entry.path()) << "x\ny z\n" << std::string(9000, 'q');
+  ASSERT_TRUE(open());
+  EXPECT_EQ(backend_->device().banned, "");
+  EXPECT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
+}
+
+// Stages on 8-bit integers are tried like others, with zero points.
+TEST(VulkanTrial, IntegersAreTried) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  Trial t;
+  GemmParams p;
+  p.loader = Loader::dense;
+  p.epilogue.scale = true;
+  t.params = p;
+  TileSchedule schedule;
+  schedule.variant = "bytes_naive";
+  t.schedule = schedule;
+  t.inputs = {DType::u8, DType::i8, DType::f32, DType::u8, DType::i8, DType::i8};
+  t.outputs = {DType::i8};
+  EXPECT_EQ(stages_of(t).size(), 2u);
+  const Status ran = run_trial(*backend, t, std::chrono::seconds(60));
+  EXPECT_TRUE(ran.ok()) << ran.error().message;
+  Trial quantize;
+  quantize.params = QuantizeParams{};
+  quantize.schedule = LoopSchedule{"elements", "fma-f32", 0};
+  quantize.inputs = {DType::f32, DType::f32, DType::u8};
+  quantize.outputs = {DType::u8};
+  EXPECT_EQ(stages_of(quantize).size(), 2u);
+  const Status quantized = run_trial(*backend, quantize, std::chrono::seconds(60));
+  EXPECT_TRUE(quantized.ok()) << quantized.error().message;
+}
+
+TEST_F(VulkanTrust, MovesAndFiltersAreTriedToo) {
+  ResizeParams cubic;
+  cubic.mode = ResizeMode::cubic;
+  cubic.scales = {1, 1, 2, 0.5};
+  const Trial trials[] = {{LoopSchedule{"units", "fma-f32", 0}, CopyParams{}, {DType::f32}, {DType::f32}},
+                          {LoopSchedule{"transpose", "fma-f32", 0}, CopyParams{}, {DType::f32}, {DType::f32}},
+                          {LoopSchedule{"taps", "fma-f32", 0}, cubic, {DType::f32}, {DType::f32}}};
+  for (const Trial& trial : trials) {
+    const auto before = backend_->counters().submissions;
+    const Status tried = run_trial(*backend_, trial, std::chrono::minutes(1));
+    EXPECT_TRUE(tried.ok()) << trial.to_text() << ": " << (tried.ok() ? "" : tried.error().message);
+    EXPECT_EQ(backend_->counters().submissions, before + 2) << trial.to_text();
+  }
+}
+
+// A filter for each channel, and sums over the channels of groups, by transforms.
+TEST(VulkanTrial, TransformsAreTried) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  FftParams p;
+  p.window.filter = {1, 7, 5};
+  p.window.pad_begin = {0, 3, 2};
+  p.window.stride = {1, 2, 1};
+  p.groups = 24;
+  p.epilogue.bias = true, p.epilogue.activation = Activation::relu;
+  FftTileSchedule schedule{"whole", "fma-f32", 12, 10, 2, 64, {}};
+  schedule.product = {"implicit", "fma-f32", 32, 32, 16, 4, 4, 0, 2, 1, 4, 1};
+  const auto try_one = [&](const char* variant, DType type, const FftParams& params) {
+    schedule.variant = variant;
+    const auto inputs = static_cast<size_t>(2 + params.epilogue.operands());
+    const Trial t{schedule, params, std::vector<DType>(inputs, type), {type}};
+    const auto back = Trial::from_text(t.to_text());
+    ASSERT_TRUE(back.ok()) << back.error().message;
+    EXPECT_EQ(back->to_text(), t.to_text());
+    EXPECT_EQ(stages_of(t).size(), 2u);
+    const auto before = backend->counters().submissions;
+    const Status ran = run_trial(*backend, t, std::chrono::minutes(1));
+    EXPECT_TRUE(ran.ok()) << ran.error().message;
+    EXPECT_EQ(backend->counters().submissions, before + 4);  // filters as they are and packed
+  };
+  FftParams with_tail = p;
+  with_tail.epilogue.tail = {2, {{PointwiseOp::prelu, 0, 1, 0, 0, 0}}};
+  for (const char* variant : {"whole", "points"}) {
+    try_one(variant, DType::f32, p);
+    try_one(variant, DType::f32, with_tail);
+    if (backend->context().features().f16) try_one(variant, DType::f16, p);
+  }
+  // Of a map of 7x7 under a filter of 31x31.
+  p.window.filter = {1, 31, 31}, p.window.pad_begin = {0, 15, 15}, p.window.stride = {1, 1, 1};
+  schedule.variant = "whole", schedule.rows = 15, schedule.columns = 15;
+  for (const Stage& stage : stages_of({schedule, p, std::vector<DType>(3, DType::f32), {DType::f32}}))
+    EXPECT_TRUE(backend->compile(stage, schedule, 2).ok());
+}
+TEST_F(VulkanTrust, WrongTransformsAreFound) {
+  options_.faults.nothing = "fft/whole";
+  ASSERT_TRUE(open());
+  FftParams p;
+  p.window.filter = {1, 7, 5};
+  const Trial t{FftTileSchedule{"whole", "fma-f32", 12, 10, 2, 64, {}}, p, std::vector<DType>(2, DType::f32), {DType::f32}};
+  EXPECT_FALSE(run_trial(*backend_, t, std::chrono::minutes(1)).ok());
+}
+
+TEST(VulkanTrial, TextsReadBack) {
+  Trial t;
+  t.schedule = TileSchedule{};
+  t.params = GemmParams{};
+  t.inputs = {DType::f32, DType::i8};
+  t.outputs = {DType::f32};
+  const auto back = Trial::from_text(t.to_text());
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  EXPECT_EQ(back->to_text(), t.to_text());
+  EXPECT_FALSE(Trial::from_text("gemm").ok());
+  EXPECT_FALSE(Trial::from_text("gemm\t\t\t\t").ok());
+}
+
+}  // namespace
+}  // namespace sparkle::vulkan
