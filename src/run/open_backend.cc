@@ -33,7 +33,8 @@ struct OpenVulkan {
 };
 
 // "vulkan": the first device that can be used; "vulkan:I": the I-th.
-Result<OpenVulkan> vulkan_backend(const BackendOptions& o) {
+// `expendable`: this process may end by what a kernel does to the driver.
+Result<OpenVulkan> vulkan_backend(const BackendOptions& o, bool expendable = false) {
   SPARKLE_TRY(instance, vulkan::Instance::open());
   const auto& devices = instance->devices();
   size_t index = devices.size();
@@ -54,6 +55,7 @@ Result<OpenVulkan> vulkan_backend(const BackendOptions& o) {
   OpenVulkan open;
   open.name = "vulkan:" + std::to_string(index);
   vulkan::ContextOptions options;
+  options.expendable = expendable;
   if (o.try_elsewhere)
     options.try_elsewhere = [elsewhere = o.try_elsewhere, name = open.name](const std::string& lines) {
       elsewhere(name, lines);
@@ -116,7 +118,7 @@ Result<OpenBackend> open_lent_vulkan(const LentVulkan& lent, const BackendOption
 
 Status try_listed_kernels([[maybe_unused]] const BackendOptions& options, [[maybe_unused]] const std::string& lines) {
 #ifdef SPARKLE_WITH_VULKAN
-  SPARKLE_TRY(opened, vulkan_backend(options));
+  SPARKLE_TRY(opened, vulkan_backend(options, true));
   return opened.backend->try_lines(lines);
 #else
   return Error{Reason::device_unusable, "This build of Sparkle has no Vulkan backend."};

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "backends/vulkan/shaders/shaders.h"
 #include "backends/vulkan/trials/speed_trial.h"
@@ -76,10 +77,10 @@ void Trust::load() {
   std::string line, key, variant, finding;
   while (std::getline(in, line) && !in.eof())  // a line without its end was not written in full
     if (!parse_line(line, key, variant, finding)) continue;
-    else if (finding == kInterrupted) interrupted_.insert(key);
+    else if (finding == kInterrupted) interrupted_.emplace(key, variant);
     else verdicts_[key] = {variant, finding};
   in.close();
-  // Markers of processes that are gone: what they were trying ended them, or they were killed. It gets another chance, one.
+  // Markers of processes that are gone: what they were trying ended them, or somebody did.
   std::error_code ignored;
   const std::string prefix = "vulkan_trying_" + driver_ + "_";
   for (fs::directory_iterator at(folder_, ignored), end; !ignored && at != end; at.increment(ignored)) {
@@ -89,17 +90,28 @@ void Trust::load() {
     if (!process_ended(process)) continue;
     std::ifstream marked(at->path());
     if (std::getline(marked, line) && !marked.eof() && parse_line(line, key, variant, finding)) {
-      const bool first = interrupted_.insert(key).second;
+      const bool first = interrupted_.emplace(key, variant).second;
       if (!first) verdicts_[key] = {variant, "two processes that tried it ended"};
       append_line(file(), key + " " + variant + " " + (first ? std::string(kInterrupted) : verdicts_[key].finding));
     }
     fs::remove(at->path(), ignored);
   }
+  // Where an expendable process can be asked, it is given another chance there, one.
+  if (!context_.options().expendable && !context_.options().try_elsewhere) ban_interrupted();
 }
 
-bool Trust::knows(const std::string& key) const {
+void Trust::ban_interrupted() {
+  for (const auto& [key, variant] : interrupted_)
+    verdicts_.try_emplace(
+        key, Verdict{variant, "a process that tried it ended; a sparkle command tries it once more, in a process of its own"});
+}
+
+Trust::Open Trust::open(const Trial& trial) const {
   const std::lock_guard lock(mutex_);
-  return verdicts_.count(key) > 0;
+  const auto found = verdicts_.find(key_of(trial));
+  if (found == verdicts_.end()) return Open::results;
+  // Only what is right is worth a clock.
+  return found->second.good() && needs_speed(trial) && !verdicts_.count(speed_key(trial)) ? Open::speed : Open::nothing;
 }
 
 void Trust::keep(const std::string& key, const Trial& trial, const std::string& finding) {
@@ -155,48 +167,34 @@ Status Trust::time_here(VulkanBackend& backend, const Trial& asked) {
   return ok();
 }
 
-Status Trust::try_out(VulkanBackend& backend, std::span<const Trial> asked) {
-  std::vector<Trial> trials, unknown;
-  std::string list;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const Trial& trial : asked) {
-      if (stages_of(trial).empty()) continue;
-      const std::string key = key_of(trial);
-      const bool twice = std::any_of(unknown.begin(), unknown.end(), [&](const Trial& t) { return key_of(t) == key; });
-      if (!verdicts_.count(key) && !twice) unknown.push_back(trial), list += trial.to_text() + "\n";
-      trials.push_back(trial);
-    }
-  }
-  // A driver that crashes takes a process of its own with it, not this one.
-  // One that is ended by a kernel has told which, and another goes on with the rest.
-  for (size_t before = 0; !list.empty() && context_.options().try_elsewhere && !folder_.empty();) {
-    context_.options().try_elsewhere(list);
+// A driver that crashes takes a process of its own with it, not this one. One that is ended by a kernel has told which, and
+// another goes on with the rest.
+void Trust::try_elsewhere(std::span<const Trial> trials) {
+  const auto known = [&] { return verdicts_.size() + interrupted_.size(); };
+  for (size_t before = SIZE_MAX;;) {
+    std::string lines;
+    for (const Trial& trial : trials)
+      if (open(trial) != Open::nothing) lines += trial.to_text() + "\n";
+    if (lines.empty() || before == known()) break;
+    before = known();
+    context_.options().try_elsewhere(lines);
     const std::lock_guard lock(mutex_);
     load();
-    list.clear();
-    size_t known = 0;
-    for (const Trial& trial : unknown) {
-      const std::string key = key_of(trial);
-      if (verdicts_.count(key)) {
-        known += 2;
-        continue;
-      }
-      if (interrupted_.count(key)) known += 1;  // half known: the second time bans it
-      list += trial.to_text() + "\n";
-    }
-    if (known == before) break;
-    before = known;
   }
-  for (const Trial& trial : unknown)
-    if (!knows(key_of(trial))) SPARKLE_CHECK(try_here(backend, trial));
-  // Only what is right is worth a clock.
-  const auto right = [&](const Trial& trial) {
-    const std::lock_guard lock(mutex_);
-    return verdicts_[key_of(trial)].good();
-  };
-  for (const Trial& trial : trials)
-    if (needs_speed(trial) && !knows(speed_key(trial)) && right(trial)) SPARKLE_CHECK(time_here(backend, trial));
+  const std::lock_guard lock(mutex_);
+  ban_interrupted();
+}
+
+Status Trust::try_out(VulkanBackend& backend, std::span<const Trial> asked) {
+  std::vector<Trial> trials;
+  std::set<std::string> keys;
+  for (const Trial& trial : asked)
+    if (!stages_of(trial).empty() && keys.insert(key_of(trial)).second) trials.push_back(trial);
+  if (context_.options().try_elsewhere && !folder_.empty()) try_elsewhere(trials);
+  for (const Trial& trial : trials) {
+    if (open(trial) == Open::results) SPARKLE_CHECK(try_here(backend, trial));
+    if (open(trial) == Open::speed) SPARKLE_CHECK(time_here(backend, trial));
+  }
   const std::lock_guard lock(mutex_);
   for (const Trial& trial : trials)
     for (const std::string& key : {key_of(trial), speed_key(trial)}) {

@@ -1,10 +1,10 @@
 // Trust: which variants this driver has been seen to run right. Each is tried before its first use, those on matrix units for
-// speed too; what was found is kept by driver and version, a marker on disk says what was being tried when a process ended.
+// speed too; what was found is kept by driver and version. A marker on disk says what was being tried when a process ended:
+// that is banned until an expendable process has seen it work, and for good where it ends a second one.
 #pragma once
 
 #include <map>
 #include <mutex>
-#include <set>
 
 #include "backends/vulkan/trials/trial.h"
 
@@ -37,11 +37,15 @@ class Trust {
   std::string file() const;
   std::string marker() const;
   void load();
-  bool knows(const std::string& key) const;
+  void ban_interrupted();
+  enum class Open { nothing, results, speed };
+  // What is left to find out.
+  Open open(const Trial& trial) const;
   void keep(const std::string& key, const Trial& trial, const std::string& finding);
   // Does it with a marker on disk meanwhile.
   template <class F>
   auto marked(const std::string& key, const Trial& trial, F&& f);
+  void try_elsewhere(std::span<const Trial> trials);
   Status try_here(VulkanBackend& backend, const Trial& trial);
   Status time_here(VulkanBackend& backend, const Trial& trial);
   std::chrono::nanoseconds patience(const VulkanBackend& backend) const;
@@ -49,8 +53,8 @@ class Trust {
   const Context& context_;
   std::string folder_, driver_;  // driver_: and the build of the shaders
   mutable std::mutex mutex_;
-  std::map<std::string, Verdict> verdicts_;  // by what was tried
-  std::set<std::string> interrupted_;        // what one process has ended with
+  std::map<std::string, Verdict> verdicts_;         // by what was tried
+  std::map<std::string, std::string> interrupted_;  // variants during whose trial one process has ended
 };
 
 }  // namespace sparkle::vulkan

@@ -91,12 +91,13 @@ TEST_F(VulkanTrust, SlowKernelsAreBanned) {
   EXPECT_NE(tried.error().message.find("slow"), std::string::npos) << tried.error().message;
 }
 
-// One process may have been killed by somebody; what ends a second one is banned.
-TEST_F(VulkanTrust, WhatEndedTwoProcessesIsBanned) {
-  options_.faults.crash = "gemm/naive";
-  backend_.reset();
-  ::testing::FLAGS_gtest_death_test_style = "threadsafe";  // a new process: what a driver holds does not survive a fork
-  for (int processes = 0; processes < 2; ++processes) {
+class VulkanTrustInterrupted : public VulkanTrust {
+ protected:
+  // A process that ends as it tries gemm/naive.
+  void crash() {
+    backend_.reset();
+    ::testing::FLAGS_gtest_death_test_style = "threadsafe";  // a new process: what a driver holds does not survive a fork
+    options_.faults.crash = "gemm/naive";
     EXPECT_EXIT(
         {
           open();
@@ -104,21 +105,66 @@ TEST_F(VulkanTrust, WhatEndedTwoProcessesIsBanned) {
           std::exit(tried.ok() ? 0 : 1);
         },
         ::testing::KilledBySignal(SIGABRT), "");
-    if (processes > 0) break;
-    const std::string crash = std::exchange(options_.faults.crash, "");
-    ASSERT_TRUE(open());
-    EXPECT_EQ(backend_->device().banned, "");
-    backend_.reset();
-    options_.faults.crash = crash;
+    options_.faults.crash = "";
   }
-  options_.faults = {};
+};
+
+TEST_F(VulkanTrustInterrupted, WhatEndedAProcessIsBannedInTheNext) {
+  crash();
+  for (int processes = 0; processes < 2; ++processes) {  // the marker is gone after the first, the verdict stays
+    ASSERT_TRUE(open());
+    EXPECT_TRUE(backend_->device().bans("gemm", "naive"));
+    EXPECT_FALSE(backend_->device().bans("gemm", "implicit"));
+    ASSERT_EQ(backend_->findings().size(), 1u);
+    EXPECT_NE(backend_->findings()[0].find("ended"), std::string::npos);
+    const Status tried = try_out(*backend_, step_of(backend_->device(), "naive"));
+    ASSERT_FALSE(tried.ok());
+    EXPECT_EQ(tried.error().reason, Reason::failed_probe);
+    EXPECT_EQ(backend_->counters().submissions, 0u);
+  }
+}
+
+// Somebody may have killed the process.
+TEST_F(VulkanTrustInterrupted, AnExpendableProcessTriesItOnceMore) {
+  crash();
+  int asked = 0;
+  options_.try_elsewhere = [&](const std::string& lines) {
+    ++asked;
+    ContextOptions there = options_;
+    there.try_elsewhere = nullptr, there.expendable = true;
+    std::string why;
+    const auto other = test_backend(there, why);
+    ASSERT_NE(other, nullptr) << why;
+    EXPECT_EQ(other->device().banned, "");
+    EXPECT_TRUE(other->try_lines(lines).ok());
+  };
+  ASSERT_TRUE(open());
+  EXPECT_EQ(backend_->device().banned, "");
+  EXPECT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(backend_->counters().submissions, 0u);
+  options_.try_elsewhere = nullptr;  // and whoever comes next knows
+  ASSERT_TRUE(open());
+  EXPECT_EQ(backend_->device().banned, "");
+}
+
+TEST_F(VulkanTrustInterrupted, WhereNobodyTriesItAgainItStaysBanned) {
+  crash();
+  options_.try_elsewhere = [](const std::string&) {};
+  ASSERT_TRUE(open());
+  EXPECT_FALSE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
+  EXPECT_TRUE(backend_->device().bans("gemm", "naive"));
+  EXPECT_EQ(backend_->counters().submissions, 0u);
+}
+
+TEST_F(VulkanTrustInterrupted, WhatEndedTwoProcessesIsBannedForGood) {
+  crash();
+  options_.expendable = true;
+  crash();
   ASSERT_TRUE(open());
   EXPECT_TRUE(backend_->device().bans("gemm", "naive"));
   ASSERT_EQ(backend_->findings().size(), 1u);
-  EXPECT_NE(backend_->findings()[0].find("ended"), std::string::npos);
-  // The marker is gone, the verdict stays.
-  ASSERT_TRUE(open());
-  EXPECT_TRUE(backend_->device().bans("gemm", "naive"));
+  EXPECT_NE(backend_->findings()[0].find("two processes"), std::string::npos);
 }
 
 TEST_F(VulkanTrust, ElsewhereIsAskedFirst) {
