@@ -60,6 +60,7 @@ void print(const Device& d, const std::string& source, const std::string& note) 
 int devices(const CommonOptions& common, bool calibrate) {
   Device device;
   std::string source;
+  std::vector<std::string> tried;
   const bool description = names_description(common.device);
   if (calibrate && (description || common.device == "reference"))
     return fail(
@@ -73,13 +74,14 @@ int devices(const CommonOptions& common, bool calibrate) {
     auto open = open_device(common, calibrate ? Roofs::measured_again : Roofs::measured);
     if (!open.ok()) return fail(open.error());
     device = open->backend->device();
-    source = source_of(*open);
+    source = source_of(*open), tried = std::move(open->tried);
   }
   if (common.json) {
-    std::printf("%s\n", device_to_json(device, source).c_str());
+    std::printf("%s\n", device_to_json(device, source, tried).c_str());
     return kDone;
   }
   print(device, source, common.device == "auto" ? "auto means cpu" : "");
+  for (const std::string& line : tried) std::printf("  tried         %s\n", line.c_str());
   if (common.device == "auto") {
     for (const std::string& line : vulkan_devices()) std::printf("%s\n", line.c_str());
     std::printf("cuda      none: this version has no CUDA backend\n");

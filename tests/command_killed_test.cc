@@ -3,7 +3,9 @@
 #include <fcntl.h>
 #include <signal.h>
 
+#include <atomic>
 #include <chrono>
+#include <fstream>
 #include <functional>
 #include <random>
 #include <regex>
@@ -106,6 +108,51 @@ TEST_F(CommandKilled, AsItWritesItsCaches) {
     const testing::Said said = sparkle(command, here_);
     EXPECT_EQ(said.status, 0) << said.out << said.err;
   }
+}
+
+// A command whose kernels are tried in processes of which two are ended as they try the first of a family.
+class CommandWithKilledTrials : public CommandKilled {
+ protected:
+  testing::Said verify_without(const std::string& family) {
+    testing::Said said;
+    for (int attempt = 0, ended = 0; attempt < 5 && ended < 2; ++attempt) {  // some trials are over before anybody looks
+      fs::remove_all(path("cache"));
+      ended = 0;
+      std::atomic<bool> done = false;
+      std::thread killer([&] {
+        std::string victim, process;
+        while (ended < 2 && !done)
+          for (const std::string& name : files()) {
+            std::smatch found;
+            std::string tried;
+            if (!std::regex_match(name, found, std::regex("vulkan_trying_.*_([0-9]+)")) || found[1] == process) continue;
+            std::getline(std::ifstream(cache() / name), tried);
+            if (tried.find(" " + family + "/") == std::string::npos || (ended > 0 && tried != victim)) continue;
+            victim = tried, process = found[1];
+            ended += ::kill(std::stoi(process), SIGKILL) == 0;
+          }
+      });
+      said = sparkle(kVerify, here_);
+      done = true;
+      killer.join();
+    }
+    return said;
+  }
+};
+
+TEST_F(CommandWithKilledTrials, AnotherKernelTakesItsPlace) {
+  const testing::Said said = verify_without("gemm");
+  EXPECT_EQ(said.status, 0) << said.out << said.err;
+  EXPECT_SAYS(said.out, "2 passed");
+  const testing::Said devices = sparkle("devices --device vulkan", here_);
+  EXPECT_SAYS(devices.out, "banned gemm/");
+  EXPECT_SAYS(devices.out, ": two processes that tried it ended");
+}
+
+TEST_F(CommandWithKilledTrials, WhereThereIsNoOtherItSaysSo) {  // layouts have one kernel
+  const testing::Said said = verify_without("copy");
+  EXPECT_EQ(said.status, 1) << said.out << said.err;
+  EXPECT_SAYS(said.out, "banned are copy/units: two processes that tried it ended; use --device cpu");
 }
 
 TEST_F(CommandKilled, AtMomentsOfChance) {

@@ -206,11 +206,12 @@ struct Reader {
 
 }  // namespace
 
-std::string device_to_json(const Device& device, std::string_view source) {
+std::string device_to_json(const Device& device, std::string_view source, std::span<const std::string> tried) {
   Json document = Json::object();
   document["schema"] = std::string(kDeviceSchema);
   if (!source.empty()) document["source"] = std::string(source);
   document.update(Writer::write(device));
+  if (!tried.empty()) document["tried"] = std::vector<std::string>(tried.begin(), tried.end());
   // Bytes of a driver's name that are no UTF-8 become a replacement character.
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
@@ -231,7 +232,7 @@ Result<Device> device_from_json(std::string_view text) {
     return Error{Reason::bad_format, "schema must be \"" + std::string(kDeviceSchema) + "\" in a device description."};
   Device device;
   std::string problem;
-  Reader reader{document, {}, problem, {"schema", "source"}};
+  Reader reader{document, {}, problem, {"schema", "source", "tried"}};
   visit(reader, device);
   reader.reject_unknown();
   if (!problem.empty()) return Error{Reason::bad_format, std::move(problem)};

@@ -80,8 +80,9 @@ Result<OpenBackend> with_rates(const OpenVulkan& opened, const BackendOptions& o
   }
   if (kept) open.roofs_file = kept->path, open.roofs_measured_at = kept->measured_at;
   open.note = opened.name + ", " + device.name + ", " + device.driver;
-  for (const std::string& speed : backend->speeds()) open.note += "; " + speed;
-  for (const std::string& finding : backend->findings()) open.note += "; banned " + finding;
+  open.tried = backend->speeds();
+  for (const std::string& finding : backend->findings()) open.tried.push_back("banned " + finding);
+  for (const std::string& line : open.tried) open.note += "; " + line;
   open.backend = backend;
   return open;
 }

@@ -155,11 +155,19 @@ class BackendOfDevice final : public VulkanBackend {
     return std::shared_ptr<Buffer>(std::make_shared<DeviceBuffer>(lent.buffer, first, lent.bytes, lent.offset));
   }
 
+  Error no_kernel(const Stage& stage) const {
+    const std::string family(name_of(stage.family()));
+    std::string banned;
+    for (const std::string& finding : findings())
+      if (finding.starts_with(family + "/")) banned += (banned.empty() ? "; banned are " : ", ") + finding;
+    return {Reason::no_kernel, (maker_of(stage.family()) ? "no Vulkan kernel of the " + family + " family serves it"
+                                                         : "there is no Vulkan kernel for the " + family + " family") +
+                                   banned + "; use --device cpu"};
+  }
+
   Result<std::unique_ptr<Kernel>> compile(const Stage& stage, const Schedule& schedule, uint32_t constants) override {
     const Maker make = maker_of(stage.family());
-    if (!make || variant_of(schedule) == "no_kernel" || variant_of(schedule) == "plain")
-      return Error{Reason::no_kernel, "there is no Vulkan kernel for the " + std::string(name_of(stage.family())) +
-                                          " family's variant '" + variant_of(schedule) + "'; use --device cpu"};
+    if (!make || variant_of(schedule) == "no_kernel" || variant_of(schedule) == "plain") return no_kernel(stage);
     SPARKLE_TRY(kernel, make(stage, schedule, shop_, constants));
     SPARKLE_CHECK(inject_fault(stage, schedule, *kernel));
     return std::unique_ptr<Kernel>(std::move(kernel));
