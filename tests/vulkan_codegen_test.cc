@@ -105,7 +105,7 @@ class Compiled {
     for (const vulkan::Pipeline* pipeline : backend_->pipelines().all())
       if (seen_.insert(pipeline).second) check(*pipeline, stage, schedule);
   }
-  int dual = 0, dual_tails = 0, tiles = 0, transforms = 0, packed = 0, sharing = 0, dots = 0;
+  int dual = 0, all_duals = 0, all_fmacs = 0, dual_tails = 0, tiles = 0, transforms = 0, packed = 0, sharing = 0, dots = 0;
 
  private:
   void check(const vulkan::Pipeline& pipeline, const Stage& stage, const Schedule& schedule) {
@@ -157,10 +157,10 @@ class Compiled {
       EXPECT_GE(pairs, tile->thread_m * tile->thread_n / 2 * tile->unroll);
       ++packed;
     } else if (chip_.dual_issue && size == 32) {
-      // In pairs, most of them: an instruction of its own is one half of what could be. A program behind the sums has some of
-      // its own, but leaves the loop as it is.
-      EXPECT_GT(2 * duals, fmacs);
-      ++dual;
+      // In pairs, most of them (all_fmacs): in one kernel it depends on which banks the compiler's registers happen to be of. A
+      // program behind the sums has some of its own, but leaves the loop as it is.
+      EXPECT_GT(5 * duals, fmacs);
+      ++dual, all_duals += duals, all_fmacs += duals + fmacs;
       dual_tails += pipeline.name.find('+') != std::string::npos;
     }
   }
@@ -400,6 +400,7 @@ void check_chip(const Chip& chip) {
   EXPECT_GT(compiled.transforms, 10);
   EXPECT_EQ(compiled.dual > 0, chip.dual_issue);
   EXPECT_EQ(compiled.dual_tails > 0, chip.dual_issue);
+  EXPECT_GE(4 * compiled.all_duals, 3 * compiled.all_fmacs);
   EXPECT_GT(compiled.packed, 0);
 }
 

@@ -1,3 +1,5 @@
+#ifndef DIVIDE_GLSL
+#define DIVIDE_GLSL
 // Division of numbers below 2^31 by what the host knows, without dividing: divisor.h has the same fields, and says why it is exact.
 struct Divisor {
   uint size, factor, shift;
@@ -13,3 +15,4 @@ uint split(inout uint n, Divisor d) {
   n = q;
   return rest;
 }
+#endif

@@ -35,8 +35,8 @@ void load_filters(Instance at, int tap, int tap_from, int c, int n, out float w[
 void main() {
   const int thread = int(gl_LocalInvocationID.x);
   const Instance at = instance_at(push.first_instance + int(gl_WorkGroupID.z));
-  const int m0 = int(gl_WorkGroupID.y) * kM + thread / kThreadsN * kThreadM;
-  const int n0 = int(gl_WorkGroupID.x) * kN + thread % kThreadsN * kThreadN;
+  const ivec2 origin = tile_origin(kM, kN);
+  const int m0 = origin.x + thread / kThreadsN * kThreadM, n0 = origin.y + thread % kThreadsN * kThreadN;
   if (m0 >= G.m || n0 >= G.n) return;
   ivec4 pixels[kThreadM];
   [[unroll]] for (int i = 0; i < kThreadM; ++i) pixels[i] = pixel_of(min(m0 + i, G.m - 1));

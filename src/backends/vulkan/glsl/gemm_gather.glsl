@@ -91,7 +91,8 @@ LOADED load_a(int load) {
 vec4 load_b(int k, int n, int from) {
   vec4 value = vec4(0.0);
   if (k >= G.k) return value;
-  const int c = k % G.filter_size.w, tap = k / G.filter_size.w;
+  const bool dense = kFilterT * kFilterR * kFilterS == 1;
+  const int c = dense ? k : k % G.filter_size.w, tap = dense ? 0 : k / G.filter_size.w;
   const int s = tap % kFilterS, r = tap / kFilterS % kFilterR, t = tap / (kFilterS * kFilterR);
   from += c * G.w_pitch.y + t * G.w_pitch.z + r * G.w_pitch.w + s * G.w_pitch_more.x;
   [[unroll]] for (int i = 0; i < 4; ++i)

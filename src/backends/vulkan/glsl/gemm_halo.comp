@@ -24,12 +24,14 @@ void main() {
   const int thread = int(gl_LocalInvocationID.x), side = thread / kFilters;
   const Instance at = instance_at(push.first_instance + int(gl_WorkGroupID.z));
   const ivec2 squares = (G.rows.zw + kSide - 1) / kSide;
-  const int square = int(gl_WorkGroupID.x);
+  const ivec2 tile = tile_origin(1, kFilters);  // rows of tiles are squares here
+  const int square = tile.x;
   const int n = square / (squares.x * squares.y);
+  if (n >= G.rows.x) return;
   const ivec2 corner = ivec2(square / squares.y % squares.x, square % squares.y) * kSide;
   const ivec2 origin = corner * ivec2(kStrideR, kStrideS) - G.pad.yz;
   const ivec4 pixel = ivec4(n, 0, corner + ivec2(side / kSide, side % kSide));
-  const int k = int(gl_WorkGroupID.y) * kFilters + thread % kFilters;
+  const int k = tile.y + thread % kFilters;
   const bool there = pixel.z < G.rows.z && pixel.w < G.rows.w && k < G.n;
   const int seen = (side / kSide * kStrideR * kPatchW + side % kSide * kStrideS) * kChannels;
   float sum = 0.0;

@@ -5,10 +5,9 @@ struct Instance {
 };
 Instance instance_at(int index) {
   ivec4 at;
-  [[unroll]] for (int i = 3; i >= 0; --i) {
-    at[i] = index % G.instances[i];
-    index /= G.instances[i];
-  }
+  uint outer = uint(index);
+  [[unroll]] for (int i = 3; i > 0; --i) at[i] = int(split(outer, G.instances_by[i - 1]));
+  at.x = int(outer);
   const int number = ((at.x * G.instances.y + at.y) * G.instances.z + at.z) * G.instances.w + at.w;
   Instance r;
   r.x = at.x * G.x_instance.x + at.y * G.x_instance.y + at.z * G.x_instance.z + at.w * G.x_instance.w;
@@ -25,10 +24,15 @@ Instance instance_at(int index) {
 // Row m as output pixel n,d,h,w.
 ivec4 pixel_of(int m) {
   ivec4 p;
-  p.w = m % G.rows.w, m /= G.rows.w;
-  p.z = m % G.rows.z, m /= G.rows.z;
-  p.y = m % G.rows.y;
-  p.x = m / G.rows.y;
+  uint outer = uint(m);
+  [[unroll]] for (int i = 3; i > 0; --i) p[i] = int(split(outer, G.rows_by[i - 1]));
+  p.x = int(outer);
   return p;
+}
+// Where the tile of a workgroup begins, if a tile has so many rows and columns; beyond the last row for workgroups without one.
+// Those of the same rows follow each other along the grid's x and y.
+ivec2 tile_origin(int rows, int columns) {
+  const int tile = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x), across = (G.n + columns - 1) / columns;
+  return ivec2(tile / across * rows, tile % across * columns);
 }
 int dot4(ivec4 a, ivec4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }

@@ -121,7 +121,9 @@ ivec4 tap_of(int k) {
 void main() {
   const int thread = int(gl_LocalInvocationID.x);
   const Instance at = instance_at(push.first_instance + int(gl_WorkGroupID.z));
-  const int m0 = int(gl_WorkGroupID.y) * kM, n0 = int(gl_WorkGroupID.x) * kN;
+  const ivec2 origin = tile_origin(kM, kN);
+  const int m0 = origin.x, n0 = origin.y;
+  if (m0 >= G.m) return;
   const int tm = thread / kThreadsN, tn = thread % kThreadsN;
   const int depth_a = thread % kK, row_a = thread / kK, depth_b = thread / kN, n_b = n0 + thread % kN;
   ivec4 pixels[kLoadsA];

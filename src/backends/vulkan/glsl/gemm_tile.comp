@@ -60,7 +60,9 @@ void main() {
   const int thread = int(gl_LocalInvocationID.x), quad = thread % kQuads;
   const int index = instance_index(), part = part_index();
   const Instance at = instance_at(index);
-  const int m0 = int(gl_WorkGroupID.y) * kM, n0 = int(gl_WorkGroupID.x) * kN;
+  const ivec2 origin = tile_origin(kM, kN);
+  const int m0 = origin.x, n0 = origin.y;
+  if (m0 >= G.m) return;
   const int first = part * push.steps, last = min(G.k, first + push.steps);
   const int weights = kPacked ? at.packed : at.w;
   const int tm = thread / kThreadsN, tn = thread % kThreadsN;

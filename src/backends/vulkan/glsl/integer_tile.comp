@@ -128,7 +128,9 @@ ivec4 load_w(int q, int n, int from) {
 void main() {
   const int thread = int(gl_LocalInvocationID.x);
   const Instance at = instance_at(push.first_instance + int(gl_WorkGroupID.z));
-  const int m0 = int(gl_WorkGroupID.y) * kM, n0 = int(gl_WorkGroupID.x) * kN;
+  const ivec2 origin = tile_origin(kM, kN);
+  const int m0 = origin.x, n0 = origin.y;
+  if (m0 >= G.m) return;
   x_zero = zero_of_x() - (kTypeX == kU8 ? 128 : 0);
   padding = (x_zero & 255) * 0x01010101;
   for (int i = thread; i < kM; i += kThreads) row_sums[i] = 0;

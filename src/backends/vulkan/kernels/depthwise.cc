@@ -158,7 +158,7 @@ Result<VulkanKernelPtr> make_depthwise(const Stage& stage, const Schedule& sched
   SPARKLE_TRY(record, upload_with(shop, &r, sizeof r, tail));
   Dispatch d;
   d.pipeline = pipeline;
-  d.groups = flat_groups(groups_for(threads, kThreads));
+  d.groups = groups_of_threads(threads, kThreads);
   d.addresses = addresses_of(stage, e);
   d.addresses.insert(d.addresses.end(), tail.operands.begin(), tail.operands.end());
   d.push(record->address());

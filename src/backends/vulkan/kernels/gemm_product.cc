@@ -9,8 +9,7 @@
 namespace sparkle::vulkan {
 namespace {
 
-constexpr uint32_t kMostGroups = 65535;  // along y and z on every device
-constexpr uint32_t kMostAlongX = 32768;
+constexpr int64_t kMostGroups = 65535;  // along z on every device
 constexpr int kReduceThreads = 64;
 
 int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
@@ -53,8 +52,7 @@ void add_work(VulkanKernel& kernel, const Work& work, VkDeviceAddress record, in
 
 // One output a thread.
 std::array<uint32_t, 3> groups_of_outputs(const GemmRecord& g, int threads) {
-  const uint32_t all = groups_for(int64_t{g.m} * g.n, threads), x = std::min(all, kMostAlongX);
-  return {x, groups_for(all, x), 1};
+  return groups_of_threads(int64_t{g.m} * g.n, threads);
 }
 
 }  // namespace
@@ -62,6 +60,7 @@ std::array<uint32_t, 3> groups_of_outputs(const GemmRecord& g, int threads) {
 Result<PackedProduct> packed_product(const GemmRecord& record, const TileSchedule& tile) {
   PackedProduct p;
   p.record = record;
+  p.record.set_divisors();
   p.record.n_padded = static_cast<int32_t>(round_up(record.n, tile.n));
   p.k_padded = round_up(record.k, tile.k);
   for (int i = 3; i >= 0; --i) {
@@ -112,13 +111,8 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
     else append(request.constants, {tile.m, tile.n, tile.k, tile.thread_m, tile.thread_n, p.vectors, p.packed});
     SPARKLE_TRY(pipeline, shop.pipelines->get(request));
     work.pipeline = pipeline;
-    work.groups = {groups_for(g.n, tile.n), groups_for(g.m, tile.m), 1};
-    if (halo)
-      work.groups = {static_cast<uint32_t>(g.rows[0]) * groups_for(g.rows[2], kHaloSide) * groups_for(g.rows[3], kHaloSide),
-                     groups_for(g.n, tile.n), 1};
-    if (work.groups[0] > kMostGroups || work.groups[1] > kMostGroups)
-      return Error{Reason::layout_not_served,
-                   "The product has more tiles than the device can be given at once; split the batch."};
+    const int64_t squares = int64_t{g.rows[0]} * groups_for(g.rows[2], kHaloSide) * groups_for(g.rows[3], kHaloSide);
+    work.groups = flat_groups((halo ? squares : groups_for(g.m, tile.m)) * groups_for(g.n, tile.n));
     add_work(kernel, work, record->address(), instances);
     return ok();
   }
@@ -151,9 +145,7 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
   }
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
   work.pipeline = pipeline;
-  work.groups = {groups_for(g.n, tile.n), groups_for(g.m, tile.m), 1};
-  if (work.groups[1] > kMostGroups || work.parts > kMostGroups)
-    return Error{Reason::layout_not_served, "The product has more rows than the device can be given at once; split the batch."};
+  work.groups = flat_groups(int64_t{groups_for(g.m, tile.m)} * groups_for(g.n, tile.n));
   const int64_t from = kernel.workspace;
   if (partial) {
     const int64_t elements = work.parts * instances * g.m * round_up(g.n, 4);

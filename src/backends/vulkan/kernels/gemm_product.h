@@ -30,8 +30,8 @@ struct PackedProduct {
 // Errors: layout_not_served where they are more than 2^31 elements.
 Result<PackedProduct> packed_product(const GemmRecord& record, const TileSchedule& tile);
 
-// Appends the product's dispatches; sums of parts take workspace of the kernel's. Errors: layout_not_served for more rows than
-// a device takes at once, and what the driver says.
+// Appends the product's dispatches; sums of parts take workspace of the kernel's. Errors: layout_not_served where these are
+// more than 2^31 elements, and what the driver says.
 Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& product);
 
 }  // namespace sparkle::vulkan

@@ -14,11 +14,14 @@ Error too_large() {
           "The Vulkan kernels count elements in 31 bits, and an operand spans more; split the batch."};
 }
 
-// All pitches of the stage's operands reach less than 2^31 elements.
+// Below 2^31 by what the last workgroup of a grid may reach beyond the last element.
+constexpr int64_t kMostElements = (int64_t{1} << 31) - (int64_t{1} << 24);
+
+// All pitches of the stage's operands reach less than that.
 bool counts_in_31_bits(const Stage& stage) {
   for (const auto* list : {&stage.inputs, &stage.outputs})
     for (const TensorDesc& d : *list)
-      if (extent(d.shape, d.layout) > std::numeric_limits<int32_t>::max()) return false;
+      if (extent(d.shape, d.layout) > kMostElements) return false;
   return true;
 }
 
@@ -121,6 +124,10 @@ Result<GemmRecord> dense_record(const Stage& stage, const GemmParams& p) {
 
 }  // namespace
 
+void GemmRecord::set_divisors() {
+  for (int i = 0; i < 3; ++i) rows_by[i] = divisor(rows[i + 1]), instances_by[i] = divisor(instances[i + 1]);
+}
+
 Places places_of(const Stage& stage, const TensorDesc& operand) {
   Places p;
   const auto* product = std::get_if<GemmParams>(&stage.params);
@@ -150,6 +157,7 @@ Result<GemmRecord> gemm_record(const Stage& stage) {
   g.alpha = static_cast<float>(p.epilogue.alpha);
   g.a = static_cast<float>(p.epilogue.a);
   g.b = static_cast<float>(p.epilogue.b);
+  g.set_divisors();
   return g;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "backends/vulkan/kernels/divisor.h"
 #include "base/result.h"
 #include "families/stage.h"
 
@@ -23,10 +24,14 @@ struct GemmRecord {
   int32_t w_pitch[8];                      // of the right operand as it is: filters, channels, taps along d,h,w
   int32_t instances[4];                    // outermost first
   int32_t x_instance[4], w_instance[4], y_instance[4], r_instance[2][4];
-  int32_t m, n, k, n_padded;   // of an instance; n_padded: a row of packed weights
-  int32_t channel_instance;    // scale and bias move so far from one instance to the next
-  int32_t packed_instance[4];  // packed weights move so many elements
-  float alpha, a, b;           // of the epilogue
+  int32_t m, n, k, n_padded;            // of an instance; n_padded: a row of packed weights
+  int32_t channel_instance;             // scale and bias move so far from one instance to the next
+  int32_t packed_instance[4];           // packed weights move so many elements
+  Divisor rows_by[3], instances_by[3];  // of d,h,w, and of the three innermost
+  float alpha, a, b;                    // of the epilogue
+
+  // Behind the last change of rows and instances.
+  void set_divisors();
 };
 
 // Errors: layout_not_served where an operand spans more than 2^31 elements or more than four batch axes remain.

@@ -219,6 +219,47 @@ TEST(VulkanGemm, SeveralWindow) { check("several", true, 20, 7000); }
 TEST(VulkanGemm, SeveralDense) { check("several", false, 10, 7500); }
 TEST(VulkanGemm, ImplicitWindow) { check("implicit", true, 40, 2000); }
 TEST(VulkanGemm, ImplicitDense) { check("implicit", false, 15, 3001); }
+
+// Rows beyond what a grid has of workgroups along one axis.
+TEST(VulkanGemm, ManyTiles) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  const FamilyInfo& family = info(Family::gemm);
+  for (const DType type : {DType::f32, DType::i32})
+    for (const Variant& v : family.variants) {
+      Problem p;
+      Maker maker(1, type);
+      GemmParams params;
+      params.loader = Loader::dense;
+      p.stage.params = params;
+      const auto sized = [&](int64_t m) {
+        p.stage.inputs = {dense_desc(type, {m, 1}), dense_desc(type, {1, 1})};
+        p.stage.outputs = {dense_desc(type, {m, 1})};
+      };
+      Reason why = Reason::none;
+      sized(1 << 20);
+      auto schedules = family.schedules(p.stage, v, backend->device(), why);
+      const auto rows = [](const Schedule& s) { return std::get<TileSchedule>(s).m; };
+      std::erase_if(schedules, [](const Schedule& s) { return !std::holds_alternative<TileSchedule>(s); });
+      if (schedules.empty()) continue;
+      const Schedule least = *std::min_element(schedules.begin(), schedules.end(),
+                                               [&](const Schedule& a, const Schedule& b) { return rows(a) < rows(b); });
+      if (rows(least) > 64) continue;
+      SCOPED_TRACE(to_text(least));
+      sized(int64_t{65537} * rows(least) - 1);
+      std::vector<TestOperand> inputs{TestOperand(p.stage.inputs[0]), TestOperand(p.stage.inputs[1])},
+          outputs{TestOperand(p.stage.outputs[0])};
+      int next = 0;
+      inputs[0].fill([&] { return ++next % 1021; });
+      inputs[1].fill([] { return 3; });
+      const Status ran = run_stage(*backend, p.stage, least, inputs, outputs, 0);
+      ASSERT_TRUE(ran.ok()) << ran.error().message;
+      int64_t wrong = 0;
+      next = 0;
+      for_each_index(p.stage.outputs[0].shape, [&](const Dims& at) { wrong += outputs[0].at(at) != 3 * (++next % 1021); });
+      EXPECT_EQ(wrong, 0);
+    }
+}
+
 TEST(VulkanGemm, FragmentsWindow) { check_fragments(true, 10, 4000); }
 TEST(VulkanGemm, FragmentsDense) { check_fragments(false, 4, 5001); }
 // Sizes that NVIDIA's and Intel's drivers list besides.

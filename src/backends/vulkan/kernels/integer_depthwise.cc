@@ -6,7 +6,7 @@
 namespace sparkle::vulkan {
 namespace {
 
-constexpr int64_t kThreads = 64, kMostGroupsX = 32768;
+constexpr int64_t kThreads = 64;
 
 // The same sum as a window in as many groups as there are channels.
 Stage in_groups(const Stage& stage) {
@@ -67,8 +67,7 @@ Result<VulkanKernelPtr> make_integer_depthwise(const Stage& stage, const Depthwi
   Dispatch d = integer_dispatch(stage, p.epilogue, pipeline, *record, 0);
   const int64_t rows = int64_t{1} * g.rows[0] * g.rows[1] * g.rows[2],
                 blocks = (g.rows[3] + schedule.columns - 1) / schedule.columns;
-  const uint32_t all = groups_for(rows * blocks * (g.n / 4), kThreads), across = std::min<uint32_t>(all, kMostGroupsX);
-  d.groups = {across, groups_for(all, across), 1};
+  d.groups = groups_of_threads(rows * blocks * (g.n / 4), kThreads);
   if (packed)
     kernel->packings.push_back({1, g.n * p.window.taps() * 2,
                                 "vulkan.depthwise16:" + std::string(name_of(w.dtype)) + w.shape.to_string() + "@" +

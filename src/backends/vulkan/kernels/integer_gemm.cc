@@ -7,7 +7,7 @@
 namespace sparkle::vulkan {
 namespace {
 
-constexpr int64_t kMostGroups = 65535;  // along y and z on every device
+constexpr int64_t kMostGroups = 65535;  // along z on every device
 
 int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
@@ -93,9 +93,7 @@ Result<VulkanKernelPtr> make_integer_gemm(const Stage& stage, const TileSchedule
   append({tile.m, tile.n, tile.k, tile.thread_m, tile.thread_n, words, packed, stores, g.filter[0], g.filter[1], g.filter[2],
           g.stride[0], g.stride[1], g.stride[2]});
   request.subgroup = static_cast<uint32_t>(tile.subgroup);
-  const std::array<uint32_t, 3> groups{groups_for(g.n, tile.n), groups_for(g.m, tile.m), 1};
-  if (groups[1] > kMostGroups)
-    return Error{Reason::layout_not_served, "the product has more rows than the device can be given at once; split the batch"};
+  const auto groups = flat_groups(int64_t{groups_for(g.m, tile.m)} * groups_for(g.n, tile.n));
   if (packed) add_packing(*kernel, g, tile, matrices);
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
   SPARKLE_TRY(record, shop.upload(&g, sizeof g));

@@ -4,7 +4,7 @@
 
 namespace sparkle::vulkan {
 namespace {
-constexpr int64_t kThreads = 64, kMostGroupsX = 32768;
+constexpr int64_t kThreads = 64;
 }
 
 Status check_integer_operands(const Stage& stage, const Epilogue& e, const Workshop& shop) {
@@ -47,8 +47,7 @@ Status add_naive(VulkanKernel& kernel, const GemmRecord& g, const Epilogue& e, c
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
   SPARKLE_TRY(record, shop.upload(&g, sizeof g));
   Dispatch d = integer_dispatch(kernel.stage, e, pipeline, *record, 0);
-  const uint32_t all = groups_for(kernel.stage.outputs[0].elements(), kThreads), x = std::min<uint32_t>(all, kMostGroupsX);
-  d.groups = {x, groups_for(all, x), 1};
+  d.groups = groups_of_threads(kernel.stage.outputs[0].elements(), kThreads);
   kernel.dispatches.push_back(std::move(d));
   kernel.records.push_back(std::move(record));
   return ok();

@@ -8,7 +8,7 @@
 namespace sparkle::vulkan {
 namespace {
 
-constexpr int64_t kMostGroups = 65535;  // along y and z on every device
+constexpr int64_t kMostGroups = 65535;  // along z on every device
 
 // As in glsl/gemm_own_type.comp: factors in double precision behind the record, whose own are f32.
 struct OwnTypeRecord {
@@ -49,9 +49,7 @@ Result<VulkanKernelPtr> make_own_type_gemm(const Stage& stage, const TileSchedul
   SPARKLE_TRY(buffer, shop.upload(&record, doubles ? sizeof record : sizeof g));
   const int scale = 2, bias = scale + e.scale, residual = bias + e.bias;
   const auto where = [](bool there, int input) { return Address{there ? input : 0}; };
-  const std::array<uint32_t, 3> groups{groups_for(g.n, tile.n), groups_for(g.m, tile.m), 1};
-  if (groups[1] > kMostGroups)
-    return Error{Reason::layout_not_served, "the product has more rows than the device can be given at once; split the batch"};
+  const auto groups = flat_groups(int64_t{groups_for(g.m, tile.m)} * groups_for(g.n, tile.n));
   const int64_t instances = int64_t{1} * g.instances[0] * g.instances[1] * g.instances[2] * g.instances[3];
   for (int64_t first = 0; first < instances; first += kMostGroups) {
     Dispatch d;

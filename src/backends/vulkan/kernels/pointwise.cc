@@ -11,7 +11,6 @@ namespace sparkle::vulkan {
 namespace {
 
 constexpr uint32_t kThreads = 128;
-constexpr uint32_t kMostGroups = 32768;  // along x; the rest along y
 
 // One axis of the loop nest: its size, and the pitch of each operand along it.
 struct Axis {
@@ -115,8 +114,7 @@ Result<VulkanKernelPtr> make_pointwise(const Stage& stage, const Schedule& sched
   SPARKLE_TRY(buffer, shop.upload(record.data(), static_cast<int64_t>(record.size()) * 4));
   Dispatch d;
   d.pipeline = pipeline;
-  const uint32_t groups = groups_for(threads, kThreads);
-  d.groups = {std::min(groups, kMostGroups), (groups + kMostGroups - 1) / kMostGroups, 1};
+  d.groups = groups_of_threads(threads, kThreads);
   for (size_t k = 0; k < operands; ++k) d.addresses.push_back({static_cast<int>(k)});
   d.push(buffer->address());
   kernel->dispatches.push_back(std::move(d));

@@ -11,7 +11,7 @@ namespace sparkle::vulkan {
 namespace {
 
 constexpr int kAxes = 6, kOperands = 9;  // as in glsl/quantize.glsl
-constexpr int64_t kThreads = 64, kMostGroupsX = 32768, kRangeGroups = 64, kRangeThreads = 256;
+constexpr int64_t kThreads = 64, kRangeGroups = 64, kRangeThreads = 256;
 constexpr int64_t kAverageChannels = 32, kAverageSlices = 8;
 
 struct ElementRecord {
@@ -208,8 +208,7 @@ class Builder {
       request.constants.push_back(f.unsigned_zero);
     }
     SPARKLE_TRY(pipeline, shop_.pipelines->get(request));
-    const uint32_t all = groups_for(record.count / (wide ? 4 : 1), kThreads), x = std::min<uint32_t>(all, kMostGroupsX);
-    return dispatch(pipeline, {x, groups_for(all, x), 1}, record, stage_.outputs[0], where);
+    return dispatch(pipeline, groups_of_threads(record.count / (wide ? 4 : 1), kThreads), record, stage_.outputs[0], where);
   }
 
   Status elements() {

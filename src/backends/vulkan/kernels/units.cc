@@ -29,10 +29,6 @@ Result<const Pipeline*> unit_pipeline(const Workshop& shop, const std::string& n
   return shop.pipelines->get(request);
 }
 
-std::array<uint32_t, 3> flat_groups(int64_t groups) {
-  const int64_t columns = std::clamp<int64_t>(groups, 1, 32768);
-  return {static_cast<uint32_t>(columns), groups_for(groups, columns), 1};
-}
 std::array<uint32_t, 3> groups_for_units(int64_t units) {
   return flat_groups((units + kUnitThreads * kUnitSteps - 1) / (kUnitThreads * kUnitSteps));
 }

@@ -23,9 +23,7 @@ UnitAxes unit_axes(const std::vector<UnitAxis>& axes);
 // does not store elements of 8 or 16 bits, and what the driver says.
 Result<const Pipeline*> unit_pipeline(const Workshop& shop, const std::string& name, int64_t bytes, int threads,
                                       std::vector<uint32_t> constants = {});
-// Workgroups for so many units, or for so many workgroups, along two dimensions: one holds 65,535.
 std::array<uint32_t, 3> groups_for_units(int64_t units);
-std::array<uint32_t, 3> flat_groups(int64_t groups);
 
 // layout_not_served: more than 2^31 units.
 Error too_far(std::string_view what);

@@ -1,6 +1,7 @@
 // VulkanKernel: a Stage compiled for a Vulkan device, as dispatches one after the other. One file per family makes them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -98,5 +99,14 @@ Maker maker_of(Family family);
 
 // Groups of `size` threads that cover `count`.
 inline uint32_t groups_for(int64_t count, int64_t size) { return static_cast<uint32_t>((count + size - 1) / size); }
+// So many groups along x and y of a grid: every device takes 65,535 along each axis.
+inline std::array<uint32_t, 3> flat_groups(int64_t groups) {
+  const int64_t columns = std::clamp<int64_t>(groups, 1, 32768);
+  return {static_cast<uint32_t>(columns), groups_for(groups, columns), 1};
+}
+// Of threads that make one thing each.
+inline std::array<uint32_t, 3> groups_of_threads(int64_t count, int64_t threads) {
+  return flat_groups((count + threads - 1) / threads);
+}
 
 }  // namespace sparkle::vulkan

@@ -12,7 +12,6 @@ namespace sparkle::vulkan {
 namespace {
 
 constexpr int kThreads = 64;
-constexpr uint32_t kMostAlongX = 32768;
 
 // Weights at the points, as packed_product() says.
 struct PackedPoints {
@@ -59,8 +58,7 @@ Dispatch over(const Pipeline* pipeline, int64_t count, const std::array<Address,
               int32_t steps) {
   Dispatch d;
   d.pipeline = pipeline;
-  const uint32_t all = groups_for(count, kThreads), x = std::min(all, kMostAlongX);
-  d.groups = {x, groups_for(all, x), 1};
+  d.groups = groups_of_threads(count, kThreads);
   d.addresses.assign(operands.begin(), operands.end());
   d.push(record);
   d.push(int32_t{0});
