@@ -1,8 +1,11 @@
 #include "base/cache_folder.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -67,15 +70,19 @@ bool replace_file(const std::string& path, std::string_view bytes) {
 }
 
 void append_line(const std::string& path, const std::string& line) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  if (auto size = in ? static_cast<std::streamoff>(in.tellg()) : 0; size > 0) {
-    const auto ends_line = [&](std::streamoff at) { return in.seekg(at - 1) && in.get() == '\n'; };
-    const std::streamoff all = size;
-    while (size > 0 && !ends_line(size)) --size;
-    std::error_code ignored;
-    if (size != all) fs::resize_file(path, static_cast<uintmax_t>(size), ignored);
-  }
-  std::ofstream(path, std::ios::binary | std::ios::app) << line + "\n";
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file < 0) return;
+  ::flock(file, LOCK_EX);  // until it is closed
+  const off_t all = std::max<off_t>(0, ::lseek(file, 0, SEEK_END));
+  off_t size = all;
+  const auto ends_line = [&](off_t at) {
+    char last = 0;
+    return ::pread(file, &last, 1, at - 1) == 1 && last == '\n';
+  };
+  while (size > 0 && !ends_line(size)) --size;
+  const std::string text = line + "\n";
+  if ((size == all || ::ftruncate(file, size) == 0) && ::write(file, text.data(), text.size()) < 0) ::ftruncate(file, size);
+  ::close(file);
 }
 
 }  // namespace sparkle

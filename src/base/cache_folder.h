@@ -17,7 +17,7 @@ bool process_ended(long process);
 // are gone left beside it is removed. False where it could not be written; the old file is then still there.
 bool replace_file(const std::string& path, std::string_view bytes);
 
-// One more line at the end of a file of lines, in one write, so that processes that do the same do not cut each other's lines.
+// One more line at the end of a file of lines, under a lock on it, so that processes that do the same do not cut each other's.
 // A last line without its end, of a process or a disk that gave out, is taken off first.
 void append_line(const std::string& path, const std::string& line);
 

@@ -1,4 +1,5 @@
 // The backend beside its kernels: memory, recordings, order, times, faults.
+#include <set>
 #include <thread>
 
 #include "backends/vulkan/program.h"
@@ -227,6 +228,43 @@ TEST(VulkanBackend, TensorsBeyondABinding) {
   download(*backend, *c, y.data(), rows * 4);
   EXPECT_EQ(y.back(), 5);
   EXPECT_EQ(y.front(), 0);
+}
+
+// Blocks that lie idle are of other sizes than the one that is wanted.
+TEST(VulkanBackend, IdleMemoryMakesRoom) {
+  SPARKLE_NEEDS_VULKAN(available);
+  ContextOptions options;
+  options.cache = false;
+  options.faults.memory_bytes = 3 << 20;
+  std::string why;
+  const auto backend = test_backend(options, why);
+  ASSERT_NE(backend, nullptr) << why;
+  backend->allocate(1 << 20, MemoryKind::device).ok(), backend->allocate(1 << 19, MemoryKind::device).ok();
+  EXPECT_TRUE(backend->allocate(2 << 20, MemoryKind::device).ok());
+}
+
+// Drivers allow a few thousand allocations.
+TEST(VulkanBackend, RecordsShareAllocations) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  const auto memory =
+      std::make_shared<Memory>(std::shared_ptr<Context>(std::shared_ptr<void>(), const_cast<Context*>(&backend->context())));
+  std::vector<std::shared_ptr<DeviceBuffer>> records;
+  for (int i = 0; i < 500; ++i) {
+    auto record = memory->allocate(424, MemoryUse::record);
+    ASSERT_TRUE(record.ok()) << record.error().message;
+    records.push_back(*record);
+    std::memset(records.back()->host(), i & 255, 424);
+  }
+  EXPECT_LE(memory->allocated_bytes(), 6 * (80 << 10));
+  std::set<VkDeviceAddress> addresses;
+  for (int i = 0; i < 500; ++i) {
+    addresses.insert(records[static_cast<size_t>(i)]->address());
+    EXPECT_EQ(records[static_cast<size_t>(i)]->host()[423], std::byte(i & 255));
+  }
+  EXPECT_EQ(addresses.size(), 500u);
+  records.clear();
+  records.push_back(*memory->allocate(424, MemoryUse::record));  // of what has come back
+  EXPECT_LE(memory->allocated_bytes(), 6 * (80 << 10));
 }
 
 TEST(VulkanBackend, MemoryThatIsNotThere) {

@@ -101,8 +101,6 @@ VulkanProgram::VulkanProgram(const Workshop& shop, std::span<const Launch> launc
 
 VulkanProgram::~VulkanProgram() {
   const auto& vk = context_->vk();
-  for (auto& [key, recording] : recordings_)
-    if (recording->queries) vk.vkDestroyQueryPool(context_->device(), recording->queries, nullptr);
   if (pool_) vk.vkDestroyCommandPool(context_->device(), pool_, nullptr);
 }
 
@@ -112,7 +110,8 @@ Result<Recording*> VulkanProgram::recording(std::span<Buffer* const> slots, bool
   fresh = false;
   const auto at = recordings_.find(key);
   const bool alone = timed || !complaining_->empty();
-  if (at != recordings_.end() && !(alone && at->second->last_use > complete)) return at->second.get();
+  const auto free = [&](const Recording& r) { return r.last_use <= complete && r.queries.use_count() <= 1; };
+  if (at != recordings_.end() && (!alone || free(*at->second))) return at->second.get();
 
   const auto& vk = context_->vk();
   if (!pool_) {
@@ -126,8 +125,7 @@ Result<Recording*> VulkanProgram::recording(std::span<Buffer* const> slots, bool
   if (recordings_.size() >= kMostRecordings) {
     auto oldest = recordings_.end();
     for (auto it = recordings_.begin(); it != recordings_.end(); ++it)
-      if (it->second->last_use <= complete && (oldest == recordings_.end() || it->second->last_use < oldest->second->last_use))
-        oldest = it;
+      if (free(*it->second) && (oldest == recordings_.end() || it->second->last_use < oldest->second->last_use)) oldest = it;
     if (oldest != recordings_.end()) {
       recording = std::move(oldest->second);
       recordings_.erase(oldest);
@@ -145,10 +143,11 @@ Result<Recording*> VulkanProgram::recording(std::span<Buffer* const> slots, bool
     auto info = structure<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
     info.queryType = VK_QUERY_TYPE_TIMESTAMP;
     info.queryCount = static_cast<uint32_t>(launches_.size() + 1);
-    SPARKLE_VK(vk.vkCreateQueryPool(context_->device(), &info, nullptr, &recording->queries), "vkCreateQueryPool");
-  } else if (!timed && recording->queries) {
-    vk.vkDestroyQueryPool(context_->device(), recording->queries, nullptr);
-    recording->queries = VK_NULL_HANDLE;
+    VkQueryPool pool = VK_NULL_HANDLE;
+    SPARKLE_VK(vk.vkCreateQueryPool(context_->device(), &info, nullptr, &pool), "vkCreateQueryPool");
+    recording->queries = std::make_shared<Queries>(context_, pool);
+  } else if (!timed) {
+    recording->queries = nullptr;
   }
   if (!complaining_->empty() && !recording->complaints) {
     SPARKLE_TRY(complaints, make_complaints(*memory_, complaining_->size()));
@@ -181,10 +180,10 @@ Status VulkanProgram::record(Recording& recording, std::span<const VkDeviceAddre
   uint32_t query = 0;
   const auto stamp = [&] {
     if (!recording.queries) return;
-    vk.vkCmdWriteTimestamp2(recording.commands, VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, recording.queries, query++);
+    vk.vkCmdWriteTimestamp2(recording.commands, VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT, recording.queries->pool(), query++);
   };
   if (recording.queries)
-    vk.vkCmdResetQueryPool(recording.commands, recording.queries, 0, static_cast<uint32_t>(launches_.size() + 1));
+    vk.vkCmdResetQueryPool(recording.commands, recording.queries->pool(), 0, static_cast<uint32_t>(launches_.size() + 1));
   // What an earlier submission wrote, here or by a copy, is there already: submissions wait for each other.
   stamp();
   for (const RecordedLaunch& launch : launches_) {

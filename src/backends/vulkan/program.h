@@ -26,11 +26,25 @@ struct RecordedLaunch {
   std::vector<std::shared_ptr<DeviceBuffer>> records;  // of its kernel, which may go before the program
 };
 
+// A query pool. Who holds it beside its recording has not read it yet.
+class Queries {
+ public:
+  Queries(std::shared_ptr<Context> context, VkQueryPool pool) : context_(std::move(context)), pool_(pool) {}
+  ~Queries() { context_->vk().vkDestroyQueryPool(context_->device(), pool_, nullptr); }
+  Queries(const Queries&) = delete;
+  Queries& operator=(const Queries&) = delete;
+  VkQueryPool pool() const { return pool_; }
+
+ private:
+  std::shared_ptr<Context> context_;
+  VkQueryPool pool_;
+};
+
 // A command buffer for one set of slots.
 struct Recording {
   VkCommandBuffer commands = VK_NULL_HANDLE;
-  VkQueryPool queries = VK_NULL_HANDLE;  // one more than launches, where times are kept
-  uint64_t last_use = 0;                 // the timeline's value when it is free again
+  std::shared_ptr<Queries> queries;  // one more than launches, where times are kept
+  uint64_t last_use = 0;             // the timeline's value when it is free again
   std::shared_ptr<DeviceBuffer> complaints;
 };
 

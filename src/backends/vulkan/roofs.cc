@@ -9,6 +9,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr double kProbeSeconds = 2e-3;
+constexpr std::chrono::nanoseconds kPatience = std::chrono::seconds(20);
 // Matrix units are not measured before a variant on them has been seen to run right: so many times the fp32 lanes at least
 // (data sheets: RDNA3 2, Ampere 2, Ada 2, Xe 8, Hopper 15), and a variant that does not bear it out loses its trial of speed.
 constexpr double kMatrixTimes = 2;
@@ -24,7 +25,8 @@ std::unique_ptr<VulkanKernel> bare_kernel(int operands) {
 }
 
 // Device seconds of each of `kernels`, run one after the other on the same buffers.
-Result<std::vector<double>> timed(Backend& backend, std::span<const Kernel* const> kernels, std::span<Buffer* const> buffers) {
+Result<std::vector<double>> timed(VulkanBackend& backend, std::span<const Kernel* const> kernels,
+                                  std::span<Buffer* const> buffers) {
   std::vector<Launch> launches;
   for (const Kernel* kernel : kernels) {
     Launch launch;
@@ -37,7 +39,10 @@ Result<std::vector<double>> timed(Backend& backend, std::span<const Kernel* cons
   SubmitOptions options;
   options.timestamps = true;
   SPARKLE_TRY(token, backend.submit(*program, buffers, options));
-  SPARKLE_CHECK(backend.wait(token));
+  if (Status done = backend.wait(token, kPatience); !done.ok()) {
+    if (!backend.settle(kPatience).ok()) (void)program.release();  // it may still run
+    return done.take_error();
+  }
   SPARKLE_TRY(times, backend.timestamps(token));
   std::vector<double> seconds;
   for (const StepTime& t : times) seconds.push_back(t.end - t.begin);
@@ -71,7 +76,7 @@ Result<std::unique_ptr<VulkanKernel>> copy_kernel(const Workshop& shop, uint32_t
 }
 
 // Seconds that one more dispatch costs which waits for the one before: a row of empty ones, less what a single one takes.
-Result<double> measure_launch(Backend& backend, const Workshop& shop, std::span<Buffer* const> buffers) {
+Result<double> measure_launch(VulkanBackend& backend, const Workshop& shop, std::span<Buffer* const> buffers) {
   constexpr int kDispatches = 65, kRepeats = 7;
   SPARKLE_TRY(one, copy_kernel(shop, 1, 0, 1));
   SPARKLE_TRY(many, copy_kernel(shop, 1, 0, 1));
@@ -92,7 +97,7 @@ uint32_t groups_of(const Device& device) {
 
 }  // namespace
 
-Result<double> measure_flops(Backend& backend, const Workshop& shop, std::string_view name) {
+Result<double> measure_flops(VulkanBackend& backend, const Workshop& shop, std::string_view name) {
   const Device device = backend.device();
   const MathUnit* unit = device.unit(name);
   PipelineRequest request;
@@ -132,7 +137,7 @@ Result<double> measure_flops(Backend& backend, const Workshop& shop, std::string
   return rate;
 }
 
-Status measure_roofs(Backend& backend, const Workshop& shop, Device& device) {
+Status measure_roofs(VulkanBackend& backend, const Workshop& shop, Device& device) {
   const double cores = std::max(1, device.cores);
   for (MathUnit& unit : device.units) {
     double flops = 0;

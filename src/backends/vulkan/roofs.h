@@ -2,15 +2,16 @@
 #pragma once
 
 #include "backends/vulkan/kernels/vulkan_kernel.h"
+#include "backends/vulkan/vulkan_backend.h"
 
 namespace sparkle::vulkan {
 
 // Multiply-adds of a unit ("fma-f32", "fma-f16", "coopmat-f16") at this moment, counted as two, per second; 0 where it has no
 // kernel. Takes about 2 ms.
-Result<double> measure_flops(Backend& backend, const Workshop& shop, std::string_view unit);
+Result<double> measure_flops(VulkanBackend& backend, const Workshop& shop, std::string_view unit);
 
 // Fills the rates of `device`: flops of its vector units (of matrix units a cautious guess), the rate of reading and writing
 // its memory, launch_seconds; sets calibrated. A GPU takes some 50 ms.
-Status measure_roofs(Backend& backend, const Workshop& shop, Device& device);
+Status measure_roofs(VulkanBackend& backend, const Workshop& shop, Device& device);
 
 }  // namespace sparkle::vulkan

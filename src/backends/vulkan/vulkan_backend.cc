@@ -33,6 +33,10 @@ class BackendOfDevice final : public VulkanBackend {
   }
   ~BackendOfDevice() override {
     const auto& vk = shop_.context->vk();
+    if (given_up_) {
+      leak();
+      return;
+    }
     // Other queues of a caller's device are not ours to wait for.
     if (!shop_.context->options().lent) {
       vk.vkDeviceWaitIdle(shop_.context->device());
@@ -75,9 +79,28 @@ class BackendOfDevice final : public VulkanBackend {
   const Context& context() const override { return *shop_.context; }
   Pipelines& pipelines() override { return *shop_.pipelines; }
   Status calibrate() override {
-    Device measured = device();
-    SPARKLE_CHECK(measure_roofs(*this, shop_, measured));
-    set_rates(measured);
+    return trust_->guarded(*this, "roofs/rates", [&]() -> Status {
+      Device measured = device();
+      SPARKLE_CHECK(measure_roofs(*this, shop_, measured));
+      set_rates(measured);
+      return ok();
+    });
+  }
+  bool lost() const override { return lost_; }
+  Status settle(std::chrono::nanoseconds timeout) override {
+    for (Timeline* t : {&compute_, &transfer_}) {
+      if (lost_) return lost_error();
+      uint64_t last = 0;
+      {
+        const std::lock_guard lock(*(t == &compute_ ? shop_.context->compute() : shop_.context->transfer()).mutex);
+        last = t->submitted;
+      }
+      const VkResult result = wait_for(*t, last, static_cast<uint64_t>(std::max<int64_t>(1, timeout.count())));
+      if (result == VK_SUCCESS) continue;
+      given_up_ = result == VK_TIMEOUT;
+      lost_ = true;
+      return lost_error();
+    }
     return ok();
   }
   void set_rates(const Device& rates) override {
@@ -249,7 +272,7 @@ class BackendOfDevice final : public VulkanBackend {
   }
 
   Status wait(Token token, std::chrono::nanoseconds timeout) override {
-    if (lost_) return lost();
+    if (lost_) return lost_error();
     Timeline& timeline = timeline_of(token);
     const uint64_t value = token.value & ~kTransfer;
     const uint64_t nanoseconds = timeout.count() > 0 ? static_cast<uint64_t>(timeout.count()) : UINT64_MAX;
@@ -258,7 +281,7 @@ class BackendOfDevice final : public VulkanBackend {
       return Error{Reason::device_lost, "The Vulkan device '" + device().name + "' has not answered within " +
                                             std::to_string(nanoseconds / 1000000) + " ms."};
     if (result != VK_SUCCESS) {
-      lost_ = result == VK_ERROR_DEVICE_LOST;
+      if (result == VK_ERROR_DEVICE_LOST) lost_ = true;
       return error_of(result, "vkWaitSemaphores");
     }
     SPARKLE_TRY(now, reached(timeline));
@@ -279,7 +302,7 @@ class BackendOfDevice final : public VulkanBackend {
     const auto [queries, launches] = at->second;
     timed_.erase(at);
     std::vector<uint64_t> ticks(launches + 1);
-    SPARKLE_VK(vk().vkGetQueryPoolResults(shop_.context->device(), queries, 0, static_cast<uint32_t>(ticks.size()),
+    SPARKLE_VK(vk().vkGetQueryPoolResults(shop_.context->device(), queries->pool(), 0, static_cast<uint32_t>(ticks.size()),
                                           ticks.size() * 8, ticks.data(), 8, VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
                "vkGetQueryPoolResults");
     const uint32_t bits = shop_.context->compute().timestamp_bits;
@@ -311,9 +334,21 @@ class BackendOfDevice final : public VulkanBackend {
   const VolkDeviceTable& vk() const { return shop_.context->vk(); }
   Timeline& copy_timeline() { return shop_.context->two_queues() ? transfer_ : compute_; }
   Timeline& timeline_of(Token token) { return token.value & kTransfer ? transfer_ : compute_; }
-  Error lost() const {
+  Error lost_error() const {
     return {Reason::device_lost,
             "The Vulkan device '" + device().name + "' stopped answering; open it again, or use --device cpu."};
+  }
+
+  // Of a device that is given up: what its work may still touch, and the device itself, stay as they are until the process
+  // ends.
+  void leak() {
+    struct Left {
+      std::shared_ptr<Instance> instance;
+      Workshop shop;
+      Timeline compute, transfer;
+      decltype(timed_) timed;
+    };
+    new Left{instance_, shop_, std::move(compute_), std::move(transfer_), std::move(timed_)};
   }
 
   // The planner sees another device from now on; references to the one before stay good.
@@ -343,11 +378,11 @@ class BackendOfDevice final : public VulkanBackend {
 
   // The value that the timeline has come to; lets go what was kept for it, and hears what its kernels complain of.
   Result<uint64_t> reached(Timeline& timeline) {
-    if (lost_) return lost();
+    if (lost_) return lost_error();
     uint64_t value = 0;
     const VkResult result = vk().vkGetSemaphoreCounterValue(shop_.context->device(), timeline.semaphore, &value);
     if (result != VK_SUCCESS) {
-      lost_ = result == VK_ERROR_DEVICE_LOST;
+      if (result == VK_ERROR_DEVICE_LOST) lost_ = true;
       return error_of(result, "vkGetSemaphoreCounterValue");
     }
     std::vector<std::shared_ptr<void>> gone;  // let go outside of the lock: buffers may come back here
@@ -373,7 +408,7 @@ class BackendOfDevice final : public VulkanBackend {
     const std::lock_guard lock(*queue.mutex);
     const int faulty = shop_.context->options().faults.lost_at_submit;
     if (faulty > 0 && ++sent_ >= faulty) lost_ = true;
-    if (lost_) return lost();
+    if (lost_) return lost_error();
     auto command = structure<VkCommandBufferSubmitInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO);
     command.commandBuffer = commands;
     auto signal = structure<VkSemaphoreSubmitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO);
@@ -396,7 +431,7 @@ class BackendOfDevice final : public VulkanBackend {
     }
     const VkResult result = vk().vkQueueSubmit2(queue.handle, 1, &info, VK_NULL_HANDLE);
     if (result != VK_SUCCESS) {
-      lost_ = result == VK_ERROR_DEVICE_LOST;
+      if (result == VK_ERROR_DEVICE_LOST) lost_ = true;
       return error_of(result, "vkQueueSubmit2");
     }
     ++timeline.submitted;
@@ -417,10 +452,10 @@ class BackendOfDevice final : public VulkanBackend {
   std::mutex copy_mutex_;
   std::vector<std::pair<VkCommandBuffer, uint64_t>> copy_commands_;
   mutable std::mutex mutex_;
-  std::map<uint64_t, std::pair<VkQueryPool, size_t>> timed_;
+  std::map<uint64_t, std::pair<std::shared_ptr<Queries>, size_t>> timed_;
   std::vector<Asked> asked_;              // whose complaints were not looked at yet
   std::map<uint64_t, Error> complaints_;  // by the token's value
-  std::atomic<bool> lost_{false};
+  std::atomic<bool> lost_{false}, given_up_{false};
   std::atomic<int> sent_{0};
   std::atomic<uint64_t> submissions_{0}, recordings_{0};
 };

@@ -181,24 +181,34 @@ Status Context::make_layout() {
 Status Context::find_memory() {
   VkPhysicalDeviceMemoryProperties memory{};
   vkGetPhysicalDeviceMemoryProperties(physical().handle, &memory);
+  // What may hold such buffers is the same for all of them.
+  auto info = structure<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
+  info.size = 1024;
+  info.usage = kUsage;
+  auto asked = structure<VkDeviceBufferMemoryRequirements>(VK_STRUCTURE_TYPE_DEVICE_BUFFER_MEMORY_REQUIREMENTS);
+  asked.pCreateInfo = &info;
+  auto needs = structure<VkMemoryRequirements2>(VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2);
+  table_.vkGetDeviceBufferMemoryRequirements(device_, &asked, &needs);
   // The first type with all of `wanted`, one with `liked` too before others: drivers list the fastest first.
   const auto type_with = [&](VkMemoryPropertyFlags wanted, VkMemoryPropertyFlags liked) {
     int found = -1;
     for (uint32_t i = 0; i < memory.memoryTypeCount; ++i) {
       const VkMemoryPropertyFlags flags = memory.memoryTypes[i].propertyFlags;
-      if ((flags & wanted) != wanted) continue;
+      if ((flags & wanted) != wanted || !(needs.memoryRequirements.memoryTypeBits >> i & 1)) continue;
       if ((flags & liked) == liked) return static_cast<int>(i);
       if (found < 0) found = static_cast<int>(i);
     }
     return found;
   };
   constexpr VkMemoryPropertyFlags kHost = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-  const int own = type_with(VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, host_sees_memory() ? kHost : 0);
+  const bool shared = features().host_sees_memory && !options_.force_staging;
+  const int own = type_with(VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, shared ? kHost : 0);
   const int staging = type_with(kHost, VK_MEMORY_PROPERTY_HOST_CACHED_BIT);
   if (own < 0 || staging < 0)
     return Error{Reason::device_unusable, "The Vulkan device '" + physical().name +
                                               "' has no memory that kernels and the host can share; use --device cpu."};
   const int record = type_with(kHost | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0);
+  host_sees_memory_ = shared && (memory.memoryTypes[own].propertyFlags & kHost) == kHost;
   device_memory_ = static_cast<uint32_t>(own);
   staging_memory_ = static_cast<uint32_t>(staging);
   record_memory_ = static_cast<uint32_t>(record < 0 ? staging : record);

@@ -65,6 +65,7 @@ struct ContextOptions {
   bool try_first = true;
   bool expendable = false;
   std::chrono::nanoseconds try_timeout = std::chrono::seconds(20);
+  std::chrono::nanoseconds give_up_after = std::chrono::seconds(20);  // on a kernel that has timed out
   std::function<void(const std::string& lines)> try_elsewhere;
   std::optional<LentDevice> lent;
   Faults faults;
@@ -97,7 +98,10 @@ class Context {
   bool two_queues() const { return two_queues_; }
   double seconds_per_tick() const { return seconds_per_tick_; }
   VkPipelineLayout layout() const { return layout_; }  // of all kernels: 128 bytes pushed, nothing bound
-  bool host_sees_memory() const { return features().host_sees_memory && !options_.force_staging; }
+  bool host_sees_memory() const { return host_sees_memory_; }
+  // Of kernels' data and of what is copied to and from it.
+  static constexpr VkBufferUsageFlags kUsage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                                               VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
   // The memory types for kernels, for uploads and downloads, and for records.
   uint32_t device_memory() const { return device_memory_; }
   uint32_t staging_memory() const { return staging_memory_; }
@@ -122,6 +126,7 @@ class Context {
   double seconds_per_tick_ = 0;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   uint32_t device_memory_ = 0, staging_memory_ = 0, record_memory_ = 0;
+  bool host_sees_memory_ = false;
 };
 
 inline constexpr uint32_t kPushBytes = 128;  // what every device can push

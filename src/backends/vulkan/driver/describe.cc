@@ -220,7 +220,8 @@ void describe(PhysicalDevice& device, VkInstance instance, const VkDeviceCreateI
   const VkPhysicalDeviceLimits& limits = plain.limits;
   d.limits.max_threads_per_group = static_cast<int>(limits.maxComputeWorkGroupInvocations);
   d.limits.shared_bytes_per_group = limits.maxComputeSharedMemorySize;
-  d.limits.max_buffer_bytes = static_cast<int64_t>(std::min<uint64_t>(v11.maxMemoryAllocationSize, INT64_MAX));
+  d.limits.max_buffer_bytes =
+      static_cast<int64_t>(std::min<uint64_t>({v11.maxMemoryAllocationSize, v13.maxBufferSize, INT64_MAX}));
 
   MemoryLevel shared;
   shared.name = "shared";

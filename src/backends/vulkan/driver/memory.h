@@ -33,6 +33,11 @@ class DeviceBuffer final : public Buffer {
   DeviceBuffer(VkBuffer buffer, VkDeviceAddress address, int64_t bytes, int64_t offset) : bytes_(bytes), offset_(offset) {
     block_.buffer = buffer, block_.address = address;
   }
+  // A part of another one of ours, which stays as long as its parts.
+  DeviceBuffer(std::shared_ptr<DeviceBuffer> whole, int64_t from, int64_t bytes)
+      : block_(whole->block_), whole_(std::move(whole)), bytes_(bytes), offset_(from) {
+    block_.address += static_cast<VkDeviceAddress>(from), block_.host += from;
+  }
   ~DeviceBuffer() override;
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
@@ -43,8 +48,9 @@ class DeviceBuffer final : public Buffer {
   VkDeviceAddress address() const { return block_.address; }
 
  private:
-  std::shared_ptr<Memory> memory_;  // nullptr: not ours
+  std::shared_ptr<Memory> memory_;  // nullptr: not ours to free
   Block block_;
+  std::shared_ptr<DeviceBuffer> whole_;
   int64_t bytes_, offset_ = 0;
 };
 
@@ -58,13 +64,18 @@ class Memory : public std::enable_shared_from_this<Memory> {
   int64_t allocated_bytes() const;
 
  private:
+  Result<std::shared_ptr<DeviceBuffer>> whole(int64_t bytes, MemoryUse use);
   Result<Block> make(int64_t bytes, MemoryUse use);
+  Result<Block> make_in(uint32_t type, int64_t bytes, MemoryUse use);
+  bool free_idle();
   void destroy(const Block& block);
 
   std::shared_ptr<Context> context_;
   mutable std::mutex mutex_;
   std::multimap<std::pair<MemoryUse, int64_t>, Block> free_;
   int64_t free_bytes_ = 0, allocated_ = 0;
+  std::weak_ptr<DeviceBuffer> slab_;  // that small records are cut from, one behind the other; theirs as long as there are some
+  int64_t slab_used_ = 0;
 };
 
 }  // namespace sparkle::vulkan

@@ -11,6 +11,7 @@ std::string name_of(VkResult result) {
     case VK_ERROR_OUT_OF_HOST_MEMORY: return "VK_ERROR_OUT_OF_HOST_MEMORY";
     case VK_ERROR_OUT_OF_DEVICE_MEMORY: return "VK_ERROR_OUT_OF_DEVICE_MEMORY";
     case VK_ERROR_INITIALIZATION_FAILED: return "VK_ERROR_INITIALIZATION_FAILED";
+    case VK_ERROR_TOO_MANY_OBJECTS: return "VK_ERROR_TOO_MANY_OBJECTS";
     case VK_ERROR_DEVICE_LOST: return "VK_ERROR_DEVICE_LOST";
     case VK_ERROR_LAYER_NOT_PRESENT: return "VK_ERROR_LAYER_NOT_PRESENT";
     case VK_ERROR_EXTENSION_NOT_PRESENT: return "VK_ERROR_EXTENSION_NOT_PRESENT";
@@ -27,6 +28,7 @@ Error error_of(VkResult result, const std::string& what) {
   switch (result) {
     case VK_ERROR_OUT_OF_DEVICE_MEMORY:
     case VK_ERROR_OUT_OF_HOST_MEMORY:
+    case VK_ERROR_TOO_MANY_OBJECTS:
       return {Reason::out_of_memory,
               "The Vulkan device is out of memory (" + said + "); give smaller inputs or use --device cpu."};
     case VK_ERROR_DEVICE_LOST:

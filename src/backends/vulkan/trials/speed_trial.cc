@@ -136,7 +136,7 @@ class Race {
     std::memcpy(staging->host(), bytes.data(), bytes.size());
     const CopyRegion region{staging.get(), 0, buffer.get(), 0, size};
     SPARKLE_TRY(token, backend_.copy({&region, 1}, {}));
-    SPARKLE_CHECK(backend_.wait(token));
+    SPARKLE_CHECK(backend_.wait(token, timeout_));
     return buffer;
   }
 

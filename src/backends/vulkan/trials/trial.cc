@@ -146,13 +146,14 @@ struct Operand {
   TensorView view() { return {bytes.data(), desc}; }
 };
 
-Result<std::shared_ptr<Buffer>> upload(Backend& backend, const std::byte* bytes, size_t size) {
+Result<std::shared_ptr<Buffer>> upload(Backend& backend, const std::byte* bytes, size_t size,
+                                       std::chrono::nanoseconds timeout) {
   SPARKLE_TRY(buffer, backend.allocate(static_cast<int64_t>(size), MemoryKind::device));
   SPARKLE_TRY(staging, backend.allocate(static_cast<int64_t>(size), MemoryKind::staging));
   std::memcpy(staging->host(), bytes, size);
   const CopyRegion region{staging.get(), 0, buffer.get(), 0, static_cast<int64_t>(size)};
   SPARKLE_TRY(token, backend.copy({&region, 1}, {}));
-  SPARKLE_CHECK(backend.wait(token));
+  SPARKLE_CHECK(backend.wait(token, timeout));
   return buffer;
 }
 
@@ -318,7 +319,7 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
         kernel->pack(1, o.bytes.data(), packed.data(), backend.executor());
       }
       const std::vector<std::byte>& bytes = packed.empty() ? o.bytes : packed;
-      SPARKLE_TRY(buffer, upload(backend, bytes.data(), bytes.size()));
+      SPARKLE_TRY(buffer, upload(backend, bytes.data(), bytes.size(), timeout));
       (list == &inputs ? launch.inputs : launch.outputs).push_back({static_cast<int>(slots.size()), 0});
       slots.push_back(buffer.get());
       buffers.push_back(std::move(buffer));
@@ -347,7 +348,7 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
     SPARKLE_TRY(staging, backend.allocate(size, MemoryKind::staging));
     const CopyRegion region{slots[inputs.size() + i], 0, staging.get(), 0, size};
     SPARKLE_TRY(copied, backend.copy({&region, 1}, token));
-    SPARKLE_CHECK(backend.wait(copied));
+    SPARKLE_CHECK(backend.wait(copied, timeout));
     std::memcpy(outputs[i].bytes.data(), staging->host(), static_cast<size_t>(size));
     SPARKLE_CHECK(
         compare(outputs[i], wanted[i], allowance_of(stage, outputs[i].desc.dtype, tolerance), slack ? &*slack : nullptr));

@@ -1,22 +1,18 @@
 #include "backends/vulkan/trials/trust.h"
 
-#include <unistd.h>
-
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <set>
 
 #include "backends/vulkan/shaders/shaders.h"
 #include "backends/vulkan/trials/speed_trial.h"
 #include "base/cache_folder.h"
+#include "base/marker.h"
 #include "base/record.h"
 #include "families/tails.h"
 
 namespace sparkle::vulkan {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::string_view kGood = "ok";
 constexpr std::string_view kInterrupted = "interrupted";  // whoever ended the process, it may not have been the kernel
@@ -69,7 +65,7 @@ std::string Trust::speed_key(const Trial& trial) {
 }
 
 std::string Trust::file() const { return folder_ + "/vulkan_tried_" + driver_ + ".txt"; }
-std::string Trust::marker() const { return folder_ + "/vulkan_trying_" + driver_ + "_" + std::to_string(getpid()); }
+std::string Trust::marker() const { return "vulkan_trying_" + driver_; }
 
 void Trust::load() {
   if (folder_.empty()) return;
@@ -80,30 +76,24 @@ void Trust::load() {
     else if (finding == kInterrupted) interrupted_.emplace(key, variant);
     else verdicts_[key] = {variant, finding};
   in.close();
-  // Markers of processes that are gone: what they were trying ended them, or somebody did.
-  std::error_code ignored;
-  const std::string prefix = "vulkan_trying_" + driver_ + "_";
-  for (fs::directory_iterator at(folder_, ignored), end; !ignored && at != end; at.increment(ignored)) {
-    const std::string name = at->path().filename().string();
-    if (!name.starts_with(prefix)) continue;
-    const long process = std::strtol(name.c_str() + prefix.size(), nullptr, 10);
-    if (!process_ended(process)) continue;
-    std::ifstream marked(at->path());
-    if (std::getline(marked, line) && !marked.eof() && parse_line(line, key, variant, finding)) {
-      const bool first = interrupted_.emplace(key, variant).second;
-      if (!first) verdicts_[key] = {variant, "two processes that tried it ended"};
-      append_line(file(), key + " " + variant + " " + (first ? std::string(kInterrupted) : verdicts_[key].finding));
-    }
-    fs::remove(at->path(), ignored);
-  }
+  // What processes that are gone were trying ended them, or somebody did.
+  for (const std::string& orphan : orphaned_markers(folder_, marker()))
+    if (parse_line(orphan, key, variant, finding)) interrupt(key, variant);
   // Where an expendable process can be asked, it is given another chance there, one.
   if (!context_.options().expendable && !context_.options().try_elsewhere) ban_interrupted();
+}
+
+void Trust::interrupt(const std::string& key, const std::string& variant) {
+  const bool first = interrupted_.emplace(key, variant).second;
+  if (!first) verdicts_[key] = {variant, "two processes that tried it ended, or lost the device"};
+  if (!folder_.empty())
+    append_line(file(), key + " " + variant + " " + (first ? std::string(kInterrupted) : verdicts_[key].finding));
 }
 
 void Trust::ban_interrupted() {
   for (const auto& [key, variant] : interrupted_)
     verdicts_.try_emplace(
-        key, Verdict{variant, "a process that tried it ended; a sparkle command tries it once more, in a process of its own"});
+        key, Verdict{variant, "a process that tried it ended, or lost the device; a sparkle command tries it once more"});
 }
 
 Trust::Open Trust::open(const Trial& trial) const {
@@ -124,40 +114,39 @@ void Trust::keep(const std::string& key, const Trial& trial, const std::string& 
   append_line(file(), key + " " + trial.variant() + " " + line);
 }
 
-template <class F>
-auto Trust::marked(const std::string& key, const Trial& trial, F&& f) {
-  std::error_code ignored;
-  if (!folder_.empty()) {
-    fs::create_directories(folder_, ignored);
-    std::ofstream(marker()) << key + " " + trial.variant() + " trying\n";
-  }
-  auto came = f();
-  if (!folder_.empty()) fs::remove(marker(), ignored);
-  return came;
-}
-
 // A device made of the machine's cores waits for whatever else runs there.
 std::chrono::nanoseconds Trust::patience(const VulkanBackend& backend) const {
   return (backend.device().architecture == "llvmpipe" ? 6 : 1) * context_.options().try_timeout;
 }
 
+Status Trust::conclude(VulkanBackend& backend, const std::string& key, const Trial& trial, const Status& tried,
+                       const std::string& good) {
+  if (tried.ok()) {
+    keep(key, trial, good);
+    return ok();
+  }
+  if (tried.error().reason == Reason::out_of_memory) return tried;
+  if (backend.lost()) {
+    const std::lock_guard lock(mutex_);
+    interrupt(key, trial.variant());
+    return tried;
+  }
+  keep(key, trial, tried.error().message);
+  return backend.settle(context_.options().give_up_after);
+}
+
 Status Trust::try_here(VulkanBackend& backend, const Trial& trial) {
   const std::string key = key_of(trial);
-  Status tried = marked(key, trial, [&] { return run_trial(backend, trial, patience(backend)); });
-  if (!tried.ok() && tried.error().reason == Reason::out_of_memory) return tried;
-  keep(key, trial, tried.ok() ? std::string(kGood) : tried.error().message);
-  return ok();
+  const Marker here(folder_, marker(), key + " " + trial.variant() + " trying");
+  return conclude(backend, key, trial, run_trial(backend, trial, patience(backend)), std::string(kGood));
 }
 
 Status Trust::time_here(VulkanBackend& backend, const Trial& asked) {
   const Trial trial = without_tail(asked);
   const std::string key = speed_key(trial);
-  const auto times = marked(key, trial, [&] { return times_of_rival(backend, trial, patience(backend)); });
-  if (!times.ok()) {
-    if (times.error().reason == Reason::out_of_memory) return times.error();
-    keep(key, trial, times.error().message);
-    return ok();
-  }
+  const Marker here(folder_, marker(), key + " " + trial.variant() + " trying");
+  const auto times = times_of_rival(backend, trial, patience(backend));
+  if (!times.ok()) return conclude(backend, key, trial, times.error(), "");
   char ratio[32];
   std::snprintf(ratio, sizeof ratio, "%.2f", *times);
   keep(key, trial,
@@ -165,6 +154,23 @@ Status Trust::time_here(VulkanBackend& backend, const Trial& asked) {
        : *times > kSlower ? "not worth it: takes " + std::string(ratio) + " times as long as " + rival_of(trial)
                           : "ok, takes " + std::string(ratio) + " times as long as " + rival_of(trial));
   return ok();
+}
+
+Status Trust::guarded(VulkanBackend& backend, const std::string& name, const std::function<Status()>& work) {
+  const std::string key = hex(hash_text(name + " " SPARKLE_VERSION));
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = verdicts_.find(key); found != verdicts_.end())
+      return Error{Reason::device_unusable,
+                   "Not done on '" + context_.physical().name + "' (" + name + "): " + found->second.finding + "."};
+  }
+  const Marker here(folder_, marker(), key + " " + name + " trying");
+  Status done = work();
+  if (!done.ok() && backend.lost()) {
+    const std::lock_guard lock(mutex_);
+    interrupt(key, name);
+  }
+  return done;
 }
 
 // A driver that crashes takes a process of its own with it, not this one. One that is ended by a kernel has told which, and

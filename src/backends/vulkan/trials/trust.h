@@ -3,6 +3,7 @@
 // that is banned until an expendable process has seen it work, and for good where it ends a second one.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <mutex>
 
@@ -19,6 +20,9 @@ class Trust {
   // in banned() from then on. Errors: failed_probe naming the first of these that is banned; out_of_memory, which says nothing
   // of a kernel.
   Status try_out(VulkanBackend& backend, std::span<const Trial> trials);
+  // Does what runs on the driver and is no trial of a kernel with a marker on disk. Where a process has ended with it, or it
+  // has lost the device, it is not done (device_unusable). `name`: like a variant's.
+  Status guarded(VulkanBackend& backend, const std::string& name, const std::function<Status()>& work);
   // "gemm/implicit pool/shader"
   std::string banned() const;
   // Variant and what was wrong with it, in sentences.
@@ -36,15 +40,16 @@ class Trust {
   static std::string speed_key(const Trial& trial);
   std::string file() const;
   std::string marker() const;
+  void interrupt(const std::string& key, const std::string& variant);
   void load();
   void ban_interrupted();
   enum class Open { nothing, results, speed };
   // What is left to find out.
   Open open(const Trial& trial) const;
   void keep(const std::string& key, const Trial& trial, const std::string& finding);
-  // Does it with a marker on disk meanwhile.
-  template <class F>
-  auto marked(const std::string& key, const Trial& trial, F&& f);
+  // Keeps what a trial tells of its kernel; waits until what has timed out is over. Errors: those that tell nothing of it.
+  Status conclude(VulkanBackend& backend, const std::string& key, const Trial& trial, const Status& tried,
+                  const std::string& good);
   void try_elsewhere(std::span<const Trial> trials);
   Status try_here(VulkanBackend& backend, const Trial& trial);
   Status time_here(VulkanBackend& backend, const Trial& trial);

@@ -91,6 +91,53 @@ TEST_F(VulkanTrust, SlowKernelsAreBanned) {
   EXPECT_NE(tried.error().message.find("slow"), std::string::npos) << tried.error().message;
 }
 
+// What comes next would wait behind it.
+TEST_F(VulkanTrust, AfterASlowKernelTheOthersAreTried) {
+  options_.faults.slow = "gemm/implicit";
+  options_.try_timeout = std::chrono::milliseconds(30);
+  ASSERT_TRUE(open());
+  const Step slow = step_of(backend_->device(), "implicit");
+  EXPECT_FALSE(try_out(*backend_, slow).ok());
+  EXPECT_FALSE(backend_->lost());
+  const Step next = step_of(backend_->device(), "naive");
+  const Status tried = try_out(*backend_, next);
+  EXPECT_TRUE(tried.ok()) << tried.error().message;
+  EXPECT_EQ(backend_->device().banned, "gemm/implicit");
+}
+
+// A kernel that does not end: neither the next trial nor closing the device waits for it.
+TEST_F(VulkanTrust, DevicesThatDoNotComeBackAreGivenUp) {
+  options_.faults.slow = "gemm/naive";
+  options_.try_timeout = options_.give_up_after = std::chrono::milliseconds(1);
+  ASSERT_TRUE(open());
+  const Status tried = try_out(*backend_, step_of(backend_->device(), "naive"));
+  ASSERT_FALSE(tried.ok());
+  EXPECT_EQ(tried.error().reason, Reason::device_lost);
+  EXPECT_TRUE(backend_->lost());
+  options_ = {};
+  options_.cache_folder = folder_;
+  ASSERT_TRUE(open());
+  EXPECT_EQ(backend_->device().banned, "gemm/naive");
+  EXPECT_TRUE(try_out(*backend_, step_of(backend_->device(), "implicit")).ok());
+}
+
+// A device that is lost tells nothing of what would have been tried after that, and of what was tried little.
+TEST_F(VulkanTrust, ALostDeviceBansNoOther) {
+  options_.expendable = true;
+  options_.faults.lost_at_submit = 3;
+  ASSERT_TRUE(open());
+  for (const char* variant : {"naive", "implicit"}) {
+    const Status tried = try_out(*backend_, step_of(backend_->device(), variant));
+    ASSERT_FALSE(tried.ok());
+    EXPECT_EQ(tried.error().reason, Reason::device_lost);
+  }
+  EXPECT_EQ(backend_->device().banned, "");
+  options_.faults = {};
+  ASSERT_TRUE(open());
+  EXPECT_EQ(backend_->device().banned, "");
+  EXPECT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
+}
+
 class VulkanTrustInterrupted : public VulkanTrust {
  protected:
   // A process that ends as it tries gemm/naive.
