@@ -387,6 +387,10 @@ TEST_F(VulkanApi, RefusesBuffersAndTensorsWithASentence) {
   expect_refused(run(from, DeviceTensor(Type::f32, {1, 3, 18, 25}, y)), SPARKLE_BAD_INPUT, "its place is f32 1x3x18x25");
   expect_refused(run(from, DeviceTensor(Type::f32, {1, 3, 18, 24}, x)), SPARKLE_BAD_INPUT, "must hold");
   expect_refused(run(from, DeviceTensor(cpu, Type::f32, {1, 3, 18, 24})), SPARKLE_BAD_USAGE, "belongs to another device");
+  const sparkle::Buffer large(device, callers.described(out, kOut));
+  const sparkle::Buffer within(device, callers.described(out, kIn, 1024));
+  expect_refused(run(DeviceTensor(Type::f32, {1, 3, 9, 12}, within), DeviceTensor(Type::f32, {1, 3, 18, 24}, large)),
+                 SPARKLE_BAD_USAGE, "share memory");
   expect_refused([&] { session.run_on_device({}, {to}); }, SPARKLE_BAD_INPUT, "takes 1 inputs");
   expect_refused([&] { session.run_on_device({from}, {}); }, SPARKLE_BAD_USAGE, "1 outputs");
   session.run_on_device({from}, {to});  // and it runs after all that

@@ -21,6 +21,8 @@ class Buffer {
   virtual ~Buffer() = default;
   virtual int64_t bytes() const = 0;
   virtual std::byte* host() { return nullptr; }
+  // Where the bytes lie on their device: what overlaps is the same memory. 0: only the buffer itself tells.
+  virtual uint64_t address() const { return reinterpret_cast<uintptr_t>(const_cast<Buffer*>(this)->host()); }
 };
 
 // A Stage and Schedule compiled. Constant operands may be packed once into a form of the kernel's own.

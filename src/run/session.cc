@@ -6,6 +6,7 @@
 
 #include "base/out_of_memory.h"
 #include "plan/budget.h"
+#include "run/places_apart.h"
 #include "run/prepared_plan.h"
 #include "run/step_kernels.h"
 
@@ -552,6 +553,7 @@ Result<Token> Session::submit_plan(const std::vector<HostTensor>& shapes, std::v
   };
   SPARKLE_CHECK(add(input_buffers, p.inputs));
   SPARKLE_CHECK(add(output_buffers, p.outputs));
+  SPARKLE_CHECK(places_apart(p, {slots.data() + 1, slots.size() - 1}));
   for (const auto& constant : plan->constants) slots.push_back(constant.get());
   SubmitOptions options;
   // Everything the work touches stays alive until it is complete.

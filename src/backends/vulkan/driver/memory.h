@@ -45,7 +45,7 @@ class DeviceBuffer final : public Buffer {
   std::byte* host() override { return block_.host; }
   VkBuffer buffer() const { return block_.buffer; }
   int64_t offset() const { return offset_; }  // of the first byte in buffer()
-  VkDeviceAddress address() const { return block_.address; }
+  VkDeviceAddress address() const override { return block_.address; }
 
  private:
   std::shared_ptr<Memory> memory_;  // nullptr: not ours to free
