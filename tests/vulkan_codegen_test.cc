@@ -152,6 +152,8 @@ class Compiled {
     EXPECT_TRUE(tile->subgroup == 0 || size == tile->subgroup) << size;
     if (tile->variant == "cooperative") {
       EXPECT_GE(wmmas, tile->thread_m / 16 * (tile->thread_n / 16) * (tile->k / 16));
+      // Operands go through shared memory in wide words.
+      EXPECT_EQ(count(code, "ds_store_b16") + count(code, "ds_load_u16"), 0);
     } else if (tile->variant == "half_sums") {
       // Two products an instruction, all of a run's.
       EXPECT_GE(pairs, tile->thread_m * tile->thread_n / 2 * tile->unroll);

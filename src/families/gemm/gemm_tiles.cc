@@ -251,8 +251,7 @@ TileNeeds tile_needs(const TileSchedule& s) {
   if (on_fragments(s)) {
     const int subgroups = (s.m / s.thread_m) * (s.n / s.thread_n), lanes = std::max(1, s.subgroup);
     needs.threads = subgroups * lanes;
-    needs.shared_bytes = 2 * (int64_t{s.m} * (s.k + s.pad) + int64_t{s.k} * (s.n + s.pad)) +
-                         int64_t{4} * subgroups * fragment_of(s).m * fragment_of(s).n;
+    needs.shared_bytes = 2 * int64_t{s.m + s.n} * (s.k + s.pad) + int64_t{4} * subgroups * fragment_of(s).m * fragment_of(s).n;
     // Fragments of 16 x 16 of both operands are 8 words in each lane: RDNA3 keeps each half of a subgroup a copy. Those of
     // whole workgroups are shared among more lanes.
     const Fragment f = fragment_of(s);

@@ -3,7 +3,8 @@
 // (VK_NV_cooperative_matrix2), and counts as one subgroup here. Compilers of GLSL that know no such extension take types and
 // instructions by number; the element types 0x7f16 and 0x7f32 and the sizes 0x7fa0 to 0x7fa2 are put right when the shader is
 // loaded (fragment_types.h). With EMULATED the same functions work on shared memory: a lane keeps its share of the sums, and
-// both operands are read where they lie.
+// both operands are read where they lie. These are kept as vectors of four along k, rows of the left and columns of the right one:
+// so are lanes' parts of them, and a driver has no reason to bring them in by halves. Places and pitches count halves.
 #ifdef EMULATED
 const int kHeld = kFragmentM * kFragmentN / kSubgroup;  // sums of a fragment that a lane holds
 float held[kPartM * kPartN * kHeld];
@@ -13,13 +14,17 @@ float held[kPartM * kPartN * kHeld];
 #define LOAD_RIGHT(fragment, at, pitch) fragment = ivec2(at, pitch)
 int fragment_lane() { return int(gl_LocalInvocationID.x) % kSubgroup; }
 int fragment_subgroup() { return int(gl_LocalInvocationID.x) / kSubgroup; }
+float left_at(int i) { return float(left[i >> 2][i & 3]); }
+float right_at(int i) { return float(right[i >> 2][i & 3]); }
 void multiply(int fragment, ivec2 a, ivec2 b) {
   for (int i = 0; i < kHeld; ++i) {
     const int e = fragment_lane() + i * kSubgroup, row = e / kFragmentN, column = e % kFragmentN;
     for (int k = 0; k < kFragmentK; ++k)
-      held[fragment * kHeld + i] += float(left[a.x + row * a.y + k]) * float(right[b.x + k * b.y + column]);
+      held[fragment * kHeld + i] += left_at(a.x + row * a.y + k) * right_at(b.x + column * b.y + k);
   }
 }
+void tile_barrier() { barrier(); }
+void own_barrier() { barrier(); }
 void store(int at, int pitch, int fragment) {
   for (int i = 0; i < kHeld; ++i) {
     const int e = fragment_lane() + i * kSubgroup;
@@ -42,26 +47,34 @@ const uint kScope = 3u;
 #endif
 const uint kSizeM = 0x7fa0u, kSizeN = 0x7fa1u, kSizeK = 0x7fa2u;
 const uint kUseLeft = 0u, kUseRight = 1u, kUseSums = 2u;
-const int kRowMajor = 0;
+const int kRowMajor = 0, kColumnMajor = 1;
 #define FRAGMENT(type, m, n, use) spirv_type(extensions = FRAGMENT_EXTENSIONS, capabilities = [6022, 5345], id = 4456, type, kScope, m, n, use)
 #define LeftFragment FRAGMENT(0x7f16, kSizeM, kSizeK, kUseLeft)
 #define RightFragment FRAGMENT(0x7f16, kSizeK, kSizeN, kUseRight)
 #define Sums FRAGMENT(0x7f32, kSizeM, kSizeN, kUseSums)
-// What others have stored before a barrier is only seen, in Vulkan's memory model, by loads that are not private and make it
-// visible to themselves; with what is stored it is the same. Other accesses to shared memory are such from GLSL on.
-const int kVisible = 0x30, kAvailable = 0x28, kWorkgroupScope = 2;
-spirv_instruction(id = 4457) LeftFragment load_left(spirv_by_reference float16_t from, int major, int pitch, spirv_literal int access, int scope);
-spirv_instruction(id = 4457) RightFragment load_right(spirv_by_reference float16_t from, int major, int pitch, spirv_literal int access, int scope);
-spirv_instruction(id = 4458) void store_sums(spirv_by_reference float to, Sums sums, int major, int pitch, spirv_literal int access, int scope);
+// Accesses to shared memory are not private, and barriers make what was stored available and visible. GLSL asks for that at every
+// access too, where drivers wait each time: it is taken off when the shader is loaded.
+const int kNonPrivate = 0x20;
+spirv_instruction(id = 4457) LeftFragment load_left(spirv_by_reference f16vec4 from, int major, int pitch, spirv_literal int access);
+spirv_instruction(id = 4457) RightFragment load_right(spirv_by_reference f16vec4 from, int major, int pitch, spirv_literal int access);
+spirv_instruction(id = 4458) void store_sums(spirv_by_reference float to, Sums sums, int major, int pitch, spirv_literal int access);
 spirv_instruction(id = 4459) Sums multiplied(LeftFragment a, RightFragment b, Sums sums);
 spirv_instruction(id = 80) Sums splat(float value);
-#define LOAD_LEFT(fragment, at, pitch) fragment = load_left(left[at], kRowMajor, pitch, kVisible, kWorkgroupScope)
-#define LOAD_RIGHT(fragment, at, pitch) fragment = load_right(right[at], kRowMajor, pitch, kVisible, kWorkgroupScope)
-#define STORE_SUMS(at, pitch, fragment) store_sums(staging[at], sums[fragment], kRowMajor, pitch, kAvailable, kWorkgroupScope)
+#define LOAD_LEFT(fragment, at, pitch) fragment = load_left(left[(at) >> 2], kRowMajor, (pitch) >> 2, kNonPrivate)
+#define LOAD_RIGHT(fragment, at, pitch) fragment = load_right(right[(at) >> 2], kColumnMajor, (pitch) >> 2, kNonPrivate)
+#define STORE_SUMS(at, pitch, fragment) store_sums(staging[at], sums[fragment], kRowMajor, pitch, kNonPrivate)
 #define DECLARE_SUMS \
   Sums sums[kPartM * kPartN]; \
   [[unroll]] for (int i = 0; i < kPartM * kPartN; ++i) sums[i] = splat(0.0)
 #define MULTIPLY(fragment, a, b) sums[fragment] = multiplied(a, b, sums[fragment])
+// Between what the workgroup's threads do to shared memory; and between what those do that hold a fragment together.
+const int kSeen = gl_SemanticsAcquireRelease | gl_SemanticsMakeAvailable | gl_SemanticsMakeVisible;
+void tile_barrier() { controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup, gl_StorageSemanticsShared, kSeen); }
+#ifdef WORKGROUP
+void own_barrier() { tile_barrier(); }
+#else
+void own_barrier() { controlBarrier(gl_ScopeSubgroup, gl_ScopeWorkgroup, gl_StorageSemanticsShared, kSeen); }
+#endif
 #ifdef WORKGROUP
 int fragment_lane() { return int(gl_LocalInvocationID.x); }
 int fragment_subgroup() { return 0; }

@@ -22,7 +22,7 @@ layout(constant_id = 9) const int kN = 64;
 layout(constant_id = 10) const int kK = 32;
 layout(constant_id = 11) const int kThreadM = 32;  // of a subgroup's part, in whole fragments
 layout(constant_id = 12) const int kThreadN = 32;
-layout(constant_id = 22) const int kPad = 8;  // halves between the rows of a tile, which keep them in different banks
+layout(constant_id = 22) const int kPad = 8;  // halves between the lines of a tile, which keep them in different banks
 layout(constant_id = 24) const bool kPartial = false;  // sums of a part go out as they are: [part][instance][m][n_padded]
 layout(constant_id = 25) const int kSubgroup = 32;
 layout(constant_id = 26) const int kFragmentM = 16;
@@ -39,37 +39,47 @@ const int kLoad = 4;
 #endif
 const int kParts = kK / kLoad;
 const int kLoadsA = kM * kParts / kThreads, kLoadsB = kK * kN / kLoad / kThreads;
-const int kRowA = kK + kPad, kRowB = kN + kPad;
-shared float16_t left[kM * kRowA];
-shared float16_t right[kK * kRowB];
+const int kLine = kK + kPad;  // a row of the left tile, a column of the right one
+shared f16vec4 left[kM * kLine / 4];
+shared f16vec4 right[kN * kLine / 4];
 shared float staging[kSubgroups * kSums];
 
 #include "gemm_gather.glsl"
 #include "gemm_store.glsl"
 #include "fragments.glsl"
 
+// kLoad elements of a column of the right operand: packed ones lie side by side, [k / kLoad][n_padded][kLoad].
 #ifdef EIGHTS
-uvec4 next_b[kLoadsB];
+#define COLUMN uvec4
 #else
-layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Fours { uvec2 v[]; };
-uvec2 next_b[kLoadsB];
+#define COLUMN uvec2
 #endif
-uvec2 halves_of(vec4 four) { return uvec2(packFloat2x16(f16vec2(four.xy)), packFloat2x16(f16vec2(four.zw))); }
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Columns { COLUMN v[]; };
+COLUMN next_b[kLoadsB];
+COLUMN column_of(int k, int n, int from) {
+  float16_t value[kLoad];
+  ivec4 at = tap_within(k);
+  from += min(n, G.n - 1) * G.w_pitch.x;
+  [[unroll]] for (int i = 0; i < kLoad; ++i) {
+    const int place = from + at.w * G.w_pitch.y + at.x * G.w_pitch.z + at.y * G.w_pitch.w + at.z * G.w_pitch_more.x;
+    value[i] = k + i < G.k && n < G.n ? float16_t(push.w.v[place]) : float16_t(0.0);
+    at = next_tap(at);
+  }
+  COLUMN packed;
+  [[unroll]] for (int i = 0; i < kLoad / 2; ++i) packed[i] = packFloat2x16(f16vec2(value[2 * i], value[2 * i + 1]));
+  return packed;
+}
 void load_columns(int thread, int k, int n0, int from) {
   [[unroll]] for (int i = 0; i < kLoadsB; ++i) {
-    const int at = (thread + i * kThreads) * kLoad, row = k + at / kN, n = n0 + at % kN;
-#ifdef EIGHTS
-    if (kPacked) next_b[i] = Eights(push.w).v[(from + row * G.n_padded + n) >> 3];
-    else next_b[i] = uvec4(halves_of(load_b(row, n, from)), halves_of(load_b(row, n + 4, from)));
-#else
-    if (kPacked) next_b[i] = Fours(push.w).v[(from + row * G.n_padded + n) >> 2];
-    else next_b[i] = halves_of(load_b(row, n, from));
-#endif
+    const int chunk = thread + i * kThreads, run = over(k, kLoad) + over(chunk, kN), n = n0 + rest(chunk, kN);
+    if (kPacked) next_b[i] = Columns(push.w).v[over(from, kLoad) + run * G.n_padded + n];
+    else next_b[i] = column_of(run * kLoad, n, from);
   }
 }
+f16vec4 halves_of(uvec2 words) { return f16vec4(unpackFloat2x16(words.x), unpackFloat2x16(words.y)); }
 
 void main() {
-  const int thread = int(gl_LocalInvocationID.x), column = thread % kParts * kLoad;
+  const int thread = int(gl_LocalInvocationID.x), column = rest(thread, kParts) * kLoad;
   const int index = instance_index(), part = part_index();
   const Instance at = instance_at(index);
   const ivec2 origin = tile_origin(kM, kN);
@@ -78,26 +88,32 @@ void main() {
   const int first = part * push.steps, last = min(G.k, first + push.steps);
   const int weights = kPacked ? at.packed : at.w;
   const int subgroup = fragment_subgroup(), lane = fragment_lane();
-  const int part_m = subgroup / kSubgroupsN * kThreadM, part_n = subgroup % kSubgroupsN * kThreadN;
+  const int part_m = over(subgroup, kSubgroupsN) * kThreadM, part_n = rest(subgroup, kSubgroupsN) * kThreadN;
   begin_rows(thread, at, m0, first);
+  // Where this thread's loads go, in fours.
+  int to_left[kLoadsA], to_right[kLoadsB];
+  [[unroll]] for (int i = 0; i < kLoadsA; ++i) to_left[i] = over(over(thread + i * kThreads, kParts) * kLine + column, 4);
+  [[unroll]] for (int i = 0; i < kLoadsB; ++i)
+    to_right[i] = over(rest(thread + i * kThreads, kN) * kLine + over(thread + i * kThreads, kN) * kLoad, 4);
   DECLARE_SUMS;
 
   load_rows();
   load_columns(thread, first, n0, weights);
   for (int k0 = first; k0 < last; k0 += kK) {
     [[unroll]] for (int i = 0; i < kLoadsA; ++i) {
-      const int to = (thread + i * kThreads) / kParts * kRowA + column;
 #ifdef EIGHTS
-      [[unroll]] for (int j = 0; j < kLoad; ++j) left[to + j] = unpackFloat2x16(next_a[i][j / 2])[j % 2];
+      left[to_left[i]] = halves_of(next_a[i].xy), left[to_left[i] + 1] = halves_of(next_a[i].zw);
 #else
-      [[unroll]] for (int j = 0; j < kLoad; ++j) left[to + j] = float16_t(next_a[i][j]);
+      left[to_left[i]] = f16vec4(next_a[i]);
 #endif
     }
     [[unroll]] for (int i = 0; i < kLoadsB; ++i) {
-      const int from = (thread + i * kThreads) * kLoad, to = from / kN * kRowB + from % kN;
-      [[unroll]] for (int j = 0; j < kLoad; ++j) right[to + j] = unpackFloat2x16(next_b[i][j / 2])[j % 2];
+      right[to_right[i]] = halves_of(next_b[i].xy);
+#ifdef EIGHTS
+      right[to_right[i] + 1] = halves_of(next_b[i].zw);
+#endif
     }
-    barrier();
+    tile_barrier();
     if (k0 + kK < last) {
       advance();
       load_rows();
@@ -105,27 +121,27 @@ void main() {
     }
     [[unroll]] for (int k = 0; k < kK; k += kFragmentK) {
       RightFragment b[kPartN];
-      [[unroll]] for (int j = 0; j < kPartN; ++j) LOAD_RIGHT(b[j], k * kRowB + part_n + j * kFragmentN, kRowB);
+      [[unroll]] for (int j = 0; j < kPartN; ++j) LOAD_RIGHT(b[j], (part_n + j * kFragmentN) * kLine + k, kLine);
       [[unroll]] for (int i = 0; i < kPartM; ++i) {
         LeftFragment a;
-        LOAD_LEFT(a, (part_m + i * kFragmentM) * kRowA + k, kRowA);
+        LOAD_LEFT(a, (part_m + i * kFragmentM) * kLine + k, kLine);
         [[unroll]] for (int j = 0; j < kPartN; ++j) MULTIPLY(i * kPartN + j, a, b[j]);
       }
     }
-    barrier();
+    tile_barrier();
   }
 
   [[unroll]] for (int i = 0; i < kPartM; ++i)
     [[unroll]] for (int j = 0; j < kPartN; ++j) {
       STORE_SUMS(subgroup * kSums, kFragmentN, i * kPartN + j);
-      barrier();
+      own_barrier();
       for (int four = lane; four < kSums / 4; four += kSubgroup) {
-        const int m = m0 + part_m + i * kFragmentM + four / kFours, n = n0 + part_n + j * kFragmentN + four % kFours * 4;
+        const int m = m0 + part_m + i * kFragmentM + over(four, kFours), n = n0 + part_n + j * kFragmentN + rest(four, kFours) * 4;
         if (m >= G.m) continue;
         const int from = subgroup * kSums + four * 4;
         store_four(row_at_end(m, at, part, index), at, n,
                    vec4(staging[from], staging[from + 1], staging[from + 2], staging[from + 3]));
       }
-      barrier();
+      own_barrier();
     }
 }

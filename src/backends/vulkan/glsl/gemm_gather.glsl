@@ -26,13 +26,24 @@ ivec3 row_at[kLoadsA];
 // The tap and channel of this thread's first element.
 int tap_t, tap_r, tap_s, tap_c;
 
+// The tap t,r,s and the channel of element k, and of the one behind it.
+ivec4 tap_of(int k) {
+  const int c = rest(k, G.filter_size.w), tap = over(k, G.filter_size.w);
+  return ivec4(over(tap, kFilterS * kFilterR), rest(over(tap, kFilterS), kFilterR), rest(tap, kFilterS), c);
+}
+// Of one that is not beyond the last.
+ivec4 tap_within(int k) { return kFilterT * kFilterR * kFilterS == 1 ? ivec4(0, 0, 0, k) : tap_of(k); }
+ivec4 next_tap(ivec4 at) {
+  if (++at.w < G.filter_size.w) return at;
+  at.w = 0;
+  if (++at.z < kFilterS) return at;
+  at.z = 0;
+  if (++at.y < kFilterR) return at;
+  return ivec4(at.x + 1, 0, 0, 0);
+}
 void seek(int k) {
-  tap_c = k % G.filter_size.w;
-  k /= G.filter_size.w;
-  tap_s = k % kFilterS;
-  k /= kFilterS;
-  tap_r = k % kFilterR;
-  tap_t = k / kFilterR;
+  const ivec4 at = tap_of(k);
+  tap_t = at.x, tap_r = at.y, tap_s = at.z, tap_c = at.w;
 }
 void advance() {
   tap_c += kK;
@@ -65,19 +76,10 @@ LOADED load_a(int load) {
 #endif
   }
   float value[kLoad];
-  int t = tap_t, r = tap_r, s = tap_s, c = tap_c;
+  ivec4 at = ivec4(tap_t, tap_r, tap_s, tap_c);
   [[unroll]] for (int i = 0; i < kLoad; ++i) {
-    value[i] = element(load, t, r, s, c);
-    if (++c == G.filter_size.w) {
-      c = 0;
-      if (++s == kFilterS) {
-        s = 0;
-        if (++r == kFilterR) {
-          r = 0;
-          ++t;
-        }
-      }
-    }
+    value[i] = element(load, at.x, at.y, at.z, at.w);
+    at = next_tap(at);
   }
 #ifdef EIGHTS
   uvec4 halves;
@@ -91,10 +93,8 @@ LOADED load_a(int load) {
 vec4 load_b(int k, int n, int from) {
   vec4 value = vec4(0.0);
   if (k >= G.k) return value;
-  const bool dense = kFilterT * kFilterR * kFilterS == 1;
-  const int c = dense ? k : k % G.filter_size.w, tap = dense ? 0 : k / G.filter_size.w;
-  const int s = tap % kFilterS, r = tap / kFilterS % kFilterR, t = tap / (kFilterS * kFilterR);
-  from += c * G.w_pitch.y + t * G.w_pitch.z + r * G.w_pitch.w + s * G.w_pitch_more.x;
+  const ivec4 at = tap_within(k);
+  from += at.w * G.w_pitch.y + at.x * G.w_pitch.z + at.y * G.w_pitch.w + at.z * G.w_pitch_more.x;
   [[unroll]] for (int i = 0; i < 4; ++i)
     if (n + i < G.n) value[i] = float(push.w.v[from + (n + i) * G.w_pitch.x]);
   return value;
@@ -103,12 +103,12 @@ vec4 load_b(int k, int n, int from) {
 // Before the first load: the rows of the tile that begins at m0, and where its sums begin.
 void begin_rows(int thread, Instance at, int m0, int k) {
   [[unroll]] for (int i = 0; i < kLoadsA; ++i) {
-    const int m = m0 + (thread + i * kThreads) / (kK / kLoad);
+    const int m = m0 + over(thread + i * kThreads, kK / kLoad);
     const ivec4 pixel = pixel_of(min(m, G.m - 1));
     row_from[i] = at.x + pixel.x * G.x_pitch.x;
     row_at[i] = pixel.yzw * ivec3(kStrideT, kStrideR, kStrideS) - G.pad.xyz;
   }
-  seek(k + thread % (kK / kLoad) * kLoad);
+  seek(k + rest(thread, kK / kLoad) * kLoad);
 }
 void load_rows() {
   [[unroll]] for (int i = 0; i < kLoadsA; ++i) next_a[i] = load_a(i);

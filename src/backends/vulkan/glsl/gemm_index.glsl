@@ -1,4 +1,8 @@
 // Where instances and rows of a product lie in memory; G stands for the record of the stage.
+// Of numbers that are not negative: by constants that are powers of two, one shift or mask each.
+int over(int a, int b) { return int(uint(a) / uint(b)); }
+int rest(int a, int b) { return int(uint(a) % uint(b)); }
+
 // Positions of an instance in each operand.
 struct Instance {
   int x, w, y, r0, r1, channel, packed, number;
@@ -33,6 +37,6 @@ ivec4 pixel_of(int m) {
 // Those of the same rows follow each other along the grid's x and y.
 ivec2 tile_origin(int rows, int columns) {
   const int tile = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x), across = (G.n + columns - 1) / columns;
-  return ivec2(tile / across * rows, tile % across * columns);
+  return ivec2(over(tile, across) * rows, rest(tile, across) * columns);
 }
 int dot4(ivec4 a, ivec4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }

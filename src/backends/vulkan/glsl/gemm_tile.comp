@@ -46,7 +46,7 @@ shared float right[kK * kN];
 vec4 next_b[kLoadsB];
 void load_columns(int thread, int k, int n0, int from) {
   [[unroll]] for (int i = 0; i < kLoadsB; ++i) {
-    const int at = (thread + i * kThreads) * 4, row = k + at / kN, n = n0 + at % kN;
+    const int at = (thread + i * kThreads) * 4, row = k + over(at, kN), n = n0 + rest(at, kN);
 #ifdef COMPLEX
     const vec4 w = Vec4s(push.w).v[(from + row / 2 * G.n_padded + n) >> 2];
     next_b[i] = row % 2 == 0 ? w : vec4(-w.y, w.x, -w.w, w.z);  // times i
@@ -57,7 +57,7 @@ void load_columns(int thread, int k, int n0, int from) {
 }
 
 void main() {
-  const int thread = int(gl_LocalInvocationID.x), quad = thread % kQuads;
+  const int thread = int(gl_LocalInvocationID.x), quad = rest(thread, kQuads);
   const int index = instance_index(), part = part_index();
   const Instance at = instance_at(index);
   const ivec2 origin = tile_origin(kM, kN);
@@ -65,7 +65,7 @@ void main() {
   if (m0 >= G.m) return;
   const int first = part * push.steps, last = min(G.k, first + push.steps);
   const int weights = kPacked ? at.packed : at.w;
-  const int tm = thread / kThreadsN, tn = thread % kThreadsN;
+  const int tm = over(thread, kThreadsN), tn = rest(thread, kThreadsN);
   begin_rows(thread, at, m0, first);
   float sums[kThreadM][kThreadN];
   [[unroll]] for (int i = 0; i < kThreadM; ++i)
@@ -75,7 +75,7 @@ void main() {
   load_columns(thread, first, n0, weights);
   for (int k0 = first; k0 < last; k0 += kK) {
     [[unroll]] for (int i = 0; i < kLoadsA; ++i) {
-      const int row = (thread + i * kThreads) / kQuads;
+      const int row = over(thread + i * kThreads, kQuads);
       [[unroll]] for (int j = 0; j < 4; ++j) left[(quad * 4 + j) * kRowA + row] = LEFT(next_a[i][j]);
     }
     [[unroll]] for (int i = 0; i < kLoadsB; ++i) {

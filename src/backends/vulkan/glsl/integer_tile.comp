@@ -135,9 +135,9 @@ void main() {
   padding = (x_zero & 255) * 0x01010101;
   for (int i = thread; i < kM; i += kThreads) row_sums[i] = 0;
   for (int i = thread; i < kN; i += kThreads) column_sums[i] = 0;
-  const int quad = thread % kQuads;
+  const int quad = rest(thread, kQuads);
   [[unroll]] for (int i = 0; i < kLoadsX; ++i) {
-    const int m = m0 + (thread + i * kThreads) / kQuads;
+    const int m = m0 + over(thread + i * kThreads, kQuads);
     const ivec4 pixel = pixel_of(min(m, G.m - 1));
     row_from[i] = at.x + pixel.x * G.x_pitch.x;
     row_at[i] = pixel.yzw * ivec3(kStrideT, kStrideR, kStrideS) - G.pad.xyz;
@@ -146,7 +146,7 @@ void main() {
   [[unroll]] for (int i = 0; i < kLoadsW; ++i) column_sum[i] = ivec4(0);
   seek(quad * 4);
   const int weights = kPacked ? at.packed : at.w;
-  const int tm = thread / kThreadsN, tn = thread % kThreadsN;
+  const int tm = over(thread, kThreadsN), tn = rest(thread, kThreadsN);
   int sums[kThreadM][kThreadN];
   [[unroll]] for (int i = 0; i < kThreadM; ++i)
     [[unroll]] for (int j = 0; j < kThreadN; ++j) sums[i][j] = 0;
@@ -154,11 +154,11 @@ void main() {
   [[unroll]] for (int i = 0; i < kLoadsX; ++i) next_x[i] = load_x(i);
   [[unroll]] for (int i = 0; i < kLoadsW; ++i) {
     const int at_w = (thread + i * kThreads) * 4;
-    next_w[i] = load_w(at_w / kN, n0 + at_w % kN, weights);
+    next_w[i] = load_w(over(at_w, kN), n0 + rest(at_w, kN), weights);
   }
   for (int k0 = 0; k0 < G.k; k0 += kK) {
     [[unroll]] for (int i = 0; i < kLoadsX; ++i) {
-      left[quad * kRow + (thread + i * kThreads) / kQuads] = next_x[i];
+      left[quad * kRow + over(thread + i * kThreads, kQuads)] = next_x[i];
       row_sum[i] += dot_of(next_x[i], 0x01010101);
     }
     [[unroll]] for (int i = 0; i < kLoadsW; ++i) {
@@ -174,7 +174,7 @@ void main() {
       [[unroll]] for (int i = 0; i < kLoadsX; ++i) next_x[i] = load_x(i);
       [[unroll]] for (int i = 0; i < kLoadsW; ++i) {
         const int at_w = (thread + i * kThreads) * 4;
-        next_w[i] = load_w((k0 + kK) / 4 + at_w / kN, n0 + at_w % kN, weights);
+        next_w[i] = load_w(over(k0 + kK, 4) + over(at_w, kN), n0 + rest(at_w, kN), weights);
       }
     }
     // Fours of rows and columns lie a step of all threads apart, so that neighbours read neighbouring words.
@@ -200,7 +200,7 @@ void main() {
     barrier();
   }
 
-  [[unroll]] for (int i = 0; i < kLoadsX; ++i) atomicAdd(row_sums[(thread + i * kThreads) / kQuads], row_sum[i]);
+  [[unroll]] for (int i = 0; i < kLoadsX; ++i) atomicAdd(row_sums[over(thread + i * kThreads, kQuads)], row_sum[i]);
   [[unroll]] for (int i = 0; i < kLoadsW; ++i)
     [[unroll]] for (int j = 0; j < 4; ++j) atomicAdd(column_sums[(thread + i * kThreads) * 4 % kN + j], column_sum[i][j]);
   barrier();

@@ -17,8 +17,8 @@ layout(constant_id = 26) const int kFragmentM = 16;
 layout(constant_id = 27) const int kFragmentN = 16;
 layout(constant_id = 28) const int kFragmentK = 16;
 const int kPartM = 4, kPartN = 2, kThreads = 256, kSums = kFragmentM * kFragmentN;
-shared float16_t left[kFragmentM * kFragmentK];
-shared float16_t right[kFragmentK * kFragmentN];
+shared f16vec4 left[kFragmentM * kFragmentK / 4];
+shared f16vec4 right[kFragmentN * kFragmentK / 4];
 shared float staging[kThreads / kSubgroup * kSums];
 #include "fragments.glsl"
 
@@ -26,13 +26,13 @@ void main() {
   const int thread = int(gl_LocalInvocationID.x);
   // Values that stay finite and that no compiler foresees.
   const float value = 0.01 + float(push.rounds) * 1e-9;
-  for (int i = thread; i < kFragmentM * kFragmentK; i += kThreads) left[i] = float16_t(value * float(i % 7));
-  for (int i = thread; i < kFragmentK * kFragmentN; i += kThreads) right[i] = float16_t(value * float(i % 5));
-  barrier();
+  for (int i = thread; i < kFragmentM * kFragmentK / 4; i += kThreads) left[i] = f16vec4(value * float(i % 7));
+  for (int i = thread; i < kFragmentN * kFragmentK / 4; i += kThreads) right[i] = f16vec4(value * float(i % 5));
+  tile_barrier();
   LeftFragment a;
   RightFragment b;
   LOAD_LEFT(a, 0, kFragmentK);
-  LOAD_RIGHT(b, 0, kFragmentN);
+  LOAD_RIGHT(b, 0, kFragmentK);
   Sums sums[kPartM * kPartN];
   [[unroll]] for (int i = 0; i < kPartM * kPartN; ++i) sums[i] = splat(value * float(i));
   for (int round = 0; round < push.rounds; ++round)
@@ -41,9 +41,9 @@ void main() {
   float sum = 0.0;
   [[unroll]] for (int i = 0; i < kPartM * kPartN; ++i) {
     STORE_SUMS(fragment_subgroup() * kSums, kFragmentN, i);
-    barrier();
+    tile_barrier();
     sum += staging[fragment_subgroup() * kSums + fragment_lane()];
-    barrier();
+    tile_barrier();
   }
   if (sum == 12345.0) push.y.v[0] = 1.0;  // never: the sums are needed
 }

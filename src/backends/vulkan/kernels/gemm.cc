@@ -41,17 +41,20 @@ struct PackedWeights {
       }
       std::byte* out = to + matrix * p.k_padded * g.n_padded * size;
       std::memset(out, 0, static_cast<size_t>(p.k_padded * g.n_padded * size));
+      int64_t k = 0;
       for (int t = 0; t < g.filter[0]; ++t)
         for (int r = 0; r < g.filter[1]; ++r)
           for (int s = 0; s < g.filter[2]; ++s)
-            for (int c = 0; c < g.filter[3]; ++c, out += g.n_padded * size) {
+            for (int c = 0; c < g.filter[3]; ++c, ++k) {
+              std::byte* row = out + (k / p.run * g.n_padded * p.run + k % p.run) * size;
               const std::byte* at = from + step * (offset + origin + c * int64_t{g.w_pitch[1]} + t * int64_t{g.w_pitch[2]} +
                                                    r * int64_t{g.w_pitch[3]} + s * int64_t{g.w_pitch[4]});
               for (int64_t n = 0; n < g.n; ++n) {
                 const std::byte* weight = at + step * n * g.w_pitch[0];
-                if (given != kept) store_element(kept, load_element(given, weight), out + n * size);
-                else if (kept == DType::f16) std::memcpy(out + n * 2, weight, 2);
-                else std::memcpy(out + n * 4, weight, 4);
+                std::byte* place = row + n * p.run * size;
+                if (given != kept) store_element(kept, load_element(given, weight), place);
+                else if (kept == DType::f16) std::memcpy(place, weight, 2);
+                else std::memcpy(place, weight, 4);
               }
             }
     });
@@ -93,6 +96,7 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
   }
   if (product.packed) {
     SPARKLE_TRY(packed, packed_product(g, *tile));
+    packed.run = !fragments ? 1 : halves ? 8 : 4;  // what a thread loads at once
     product.record = packed.record;
     const TensorDesc& w = stage.inputs[1];
     std::string key = "vulkan.gemm:" + std::to_string(packed.record.n_padded) + "," + std::to_string(packed.k_padded) + ":" +
@@ -101,6 +105,7 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
     key += params.loader == Loader::dense ? "dense" : "window";
     const DType kept = rounded || halves ? DType::f16 : DType::f32;
     if (kept != w.dtype) key += ",f16";
+    if (packed.run > 1) key += ",runs of " + std::to_string(packed.run);
     kernel->packings.push_back(
         {1, packed.elements() * size_of(kept), key, PackedWeights{packed, w.layout.offset, w.dtype, kept}});
   }

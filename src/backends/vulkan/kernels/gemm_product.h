@@ -21,10 +21,11 @@ struct Product {
   Tail tail;
 };
 
-// The record with the sizes of packed weights for this tile: [matrix][k_padded][n_padded], zeros beyond k and n.
+// The record with the sizes of packed weights for this tile: [matrix][k_padded / run][n_padded][run], zeros beyond k and n.
 struct PackedProduct {
   GemmRecord record{};
   int64_t k_padded = 0, matrices = 1;
+  int64_t run = 1;  // of k side by side
   int64_t elements() const { return matrices * k_padded * record.n_padded; }
 };
 // Errors: layout_not_served where they are more than 2^31 elements.

@@ -8,7 +8,8 @@ namespace {
 
 // Numbers of the SPIR-V specification and of SPV_KHR_cooperative_matrix.
 constexpr uint32_t kHeaderWords = 5, kTypeVoid = 19, kTypeInt = 21, kTypeFloat = 22, kConstant = 43, kSpecConstant = 50,
-                   kDecorate = 71, kSpecId = 1, kTypeFragment = 4456;
+                   kLoad = 61, kStore = 62, kMakeAvailable = 0x8, kMakeVisible = 0x10, kNonPrivate = 0x20, kDecorate = 71,
+                   kSpecId = 1, kTypeFragment = 4456;
 // The placeholders, and the specialization constants that stand for sizes.
 constexpr uint32_t kHalf = 0x7f16, kFloat = 0x7f32, kFirstSize = 0x7fa0, kFirstSizeId = 26, kSizes = 3;
 
@@ -69,6 +70,14 @@ std::vector<uint32_t> with_fragment_types(std::span<const uint32_t> words) {
     if (moved(opcode, w)) return;
     const size_t at = out.size();
     out.insert(out.end(), w.begin(), w.end());
+    // Barriers make what was stored available and visible; where each access asks for it too, drivers wait at each.
+    const size_t mask = opcode == kLoad ? 4 : 3;
+    if ((opcode == kLoad && w.size() == 6 && w[mask] == (kMakeVisible | kNonPrivate)) ||
+        (opcode == kStore && w.size() == 5 && w[mask] == (kMakeAvailable | kNonPrivate))) {
+      out.pop_back();  // the scope
+      out[at] = static_cast<uint32_t>((w.size() - 1) << 16) | opcode;
+      out[at + mask] = kNonPrivate;
+    }
     if (opcode != kTypeFragment || w.size() < 6) return;
     out[at + 2] = w[2] == kHalf ? half : w[2] == kFloat ? single : w[2];
     for (size_t i = 4; i < 6; ++i)

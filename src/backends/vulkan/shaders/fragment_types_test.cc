@@ -14,10 +14,11 @@ namespace {
 
 // What the words say of their fragments, each id declared before it is used.
 struct Declared {
-  int fragments = 0, accesses = 0;
+  int fragments = 0, accesses = 0, shared = 0, barriers = 0;
   uint32_t scope = 0;
   std::set<std::string> extensions;
 };
+constexpr uint32_t kNonPrivate = 0x20;
 Declared declared_by(std::span<const uint32_t> words) {
   Declared d;
   std::map<uint32_t, uint32_t> floats, constants, spec_ids, sizes;  // by id: width, value, SpecId, SpecId of what is declared
@@ -40,16 +41,29 @@ Declared declared_by(std::span<const uint32_t> words) {
         d.scope = constants.at(w[3]);
         break;
       }
-      // Shared memory is read and written so that barriers order it: visible or available to the workgroup, not private.
+      // Shared memory is read and written so that barriers order it, and only they: no access is private, none waits by itself.
       case 4457:
         ++d.accesses;
-        EXPECT_EQ(w[6], 0x10u | 0x20u);
-        EXPECT_EQ(constants.at(w[7]), 2u);
+        EXPECT_EQ(w.size(), 7u);
+        EXPECT_EQ(w[6], kNonPrivate);
         break;
       case 4458:
         ++d.accesses;
-        EXPECT_EQ(w[5], 0x8u | 0x20u);
-        EXPECT_EQ(constants.at(w[6]), 2u);
+        EXPECT_EQ(w.size(), 6u);
+        EXPECT_EQ(w[5], kNonPrivate);
+        break;
+      case 61:  // loads and stores of others: of shared memory, or of memory by its address
+        if (w.size() > 4) d.shared += w[4] == kNonPrivate;
+        if (w.size() > 4) EXPECT_FALSE(w[4] & 0x18u);
+        break;
+      case 62:
+        if (w.size() > 3) d.shared += w[3] == kNonPrivate;
+        if (w.size() > 3) EXPECT_FALSE(w[3] & 0x18u);
+        break;
+      case 224:
+        ++d.barriers;
+        EXPECT_EQ(constants.at(w[2]), 2u);                                 // of the workgroup's memory
+        EXPECT_EQ(constants.at(w[3]), 0x8u | 0x100u | 0x2000u | 0x4000u);  // acquire and release, shared, available, visible
         break;
       default: break;
     }
@@ -62,10 +76,12 @@ TEST(FragmentTypes, PlaceholdersBecomeTypesAndSizesDeclaredBefore) {
   ASSERT_TRUE(shader && group);
   for (const Shader* s : {shader, group}) {
     const auto words = with_fragment_types(s->words);
-    ASSERT_EQ(words.size(), s->words.size());  // instructions move, none is added
+    EXPECT_EQ(words.size() + static_cast<size_t>(declared_by(words).shared), s->words.size());  // instructions move, scopes go
     const Declared d = declared_by(words);
     EXPECT_EQ(d.fragments, 3);
     EXPECT_GE(d.accesses, 3);
+    EXPECT_GE(d.shared, 3);
+    EXPECT_GE(d.barriers, 1);
     EXPECT_EQ(d.scope, s == group ? 2u : 3u);  // workgroup, subgroup
     EXPECT_TRUE(d.extensions.count("SPV_KHR_cooperative_matrix"));
     EXPECT_EQ(d.extensions.count("SPV_NV_cooperative_matrix2"), s == group ? 1u : 0u);
