@@ -2,6 +2,7 @@
 // engines here are small stand-ins (tests/fake_peers), so that the test needs none installed.
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "algorithms/algorithm.h"
 #include "command.h"
@@ -120,6 +121,34 @@ TEST_F(CommandAgainst, TheLadderHasEveryLevel) {
   expected.push_back("as planned");
   EXPECT_EQ(levels, expected);
   EXPECT_EQ(json["rows"][0]["threads"], 1);
+}
+
+// On a Vulkan device each rung is a variant of its own, timed by the device's clock while nothing moves between host and
+// device.
+TEST_F(CommandAgainst, TheLadderOfAVulkanDevice) {
+  if (sparkle("devices --device vulkan").status != 0) GTEST_SKIP() << "SKIP: no Vulkan device";
+  const auto json = json_of("bench --device vulkan --ladder --conv ic8ih6oc8oh6kh3ph1" + kShort);
+  std::set<std::string> measured, absent;
+  for (const auto& row : json["rows"]) {
+    const std::string level = row["level"];
+    if (row.contains("absent")) {
+      absent.insert(level);
+      continue;
+    }
+    measured.insert(level);
+    for (const char* column : {"gflops", "executed_gflops", "percent_of_roof", "gbytes_per_s", "median_ms"})
+      EXPECT_TRUE(row[column].is_number()) << level << " " << column;
+    EXPECT_GT(row["predicted_bytes"]["DRAM"], 0) << level;
+    EXPECT_EQ(row["host_transfers"], 0) << level;
+    EXPECT_EQ(row["clock"], "device") << level;
+    EXPECT_LE(row["max_error"], level == "sums_f16" ? 1e-3 : 1e-5) << level;
+  }
+  for (const char* rung : {"naive", "groups", "halo", "fours", "several", "implicit", "winograd2", "winograd4", "as planned"})
+    EXPECT_TRUE(measured.count(rung)) << rung;
+  for (const char* rung : {"cooperative", "cooperative_group", "fft"})
+    EXPECT_TRUE(measured.count(rung) + absent.count(rung)) << rung;
+  EXPECT_SAYS(sparkle("bench --device vulkan --ladder --conv ic8ih6oc8oh6kh3ph1" + kShort).out,
+              "GFLOP/s executed  % peak  % roof  factor MB shared  MB DRAM    GB/s copies    error");
 }
 
 TEST_F(CommandAgainst, AblationSwitchesOnePatternAtATime) {
