@@ -1,5 +1,6 @@
 // sparkle eval: an expression of the user's own on tensors from files and on numbers, as docs/expressions.md has it.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -38,6 +39,21 @@ Result<std::vector<ExpressionArgument>> arguments_of(const std::vector<std::stri
     arguments.push_back({name, std::move(tensor)});
   }
   return arguments;
+}
+
+// "--NAME" or "--NAME=VALUE".
+bool is_operand(std::string_view word) {
+  if (!word.starts_with("--") || word.size() == 2) return false;
+  const std::string_view name = word.substr(2, word.find('=') - 2);
+  const auto letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-'; };
+  return !name.empty() && std::all_of(name.begin(), name.end(), letter);
+}
+
+// "--device", "--device=cpu", "-o", "-oFILE.npy".
+const CLI::Option* option_of(const CLI::App& command, const std::string& word) {
+  if (word.starts_with("-o") && word.ends_with(".npy")) return command.get_option_no_throw("-o");
+  if (word.size() != 2 && !word.starts_with("--")) return nullptr;
+  return word.starts_with("-") ? command.get_option_no_throw(word.substr(0, word.find('='))) : nullptr;
 }
 
 // "f32 2x3: 0.5 1 1.5 ...; from -2 to 3, mean 0.25"
@@ -81,6 +97,22 @@ int eval(const CommonOptions& common, const EvalOptions& o) {
 
 }  // namespace
 
+void guard_expression(const CLI::App& command, std::vector<std::string>& words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    const bool marked = words[i] == "--";
+    if (marked) words.erase(words.begin() + static_cast<std::ptrdiff_t>(i));
+    if (i == words.size()) return;
+    std::string& word = words[i];
+    if (const CLI::Option* option = marked ? nullptr : option_of(command, word)) {
+      const bool whole = word.size() > 2 && (!word.starts_with("--") || word.find('=') != std::string::npos);
+      if (option->get_items_expected_min() > 0 && !whole) ++i;
+      continue;
+    }
+    if (word.starts_with("-") && (marked || !is_operand(word))) word.insert(0, 1, ' ');
+    return;
+  }
+}
+
 void add_eval(CLI::App& app, Chosen& chosen) {
   auto* command = app.add_subcommand("eval", "Compute an expression, 'silu(x) * a + b', of tensors from files and of numbers");
   auto common = std::make_shared<CommonOptions>();
@@ -91,6 +123,7 @@ void add_eval(CLI::App& app, Chosen& chosen) {
   add_common(*command, *common);
   command->allow_extras();
   command->callback([command, &chosen, common, options] {
+    options->expression.erase(0, options->expression.find_first_not_of(' '));
     options->arguments = command->remaining();
     chosen = [common, options] { return eval(*common, *options); };
   });

@@ -49,6 +49,16 @@ int unknown_command(const CLI::App& app, const std::string& given_word) {
   return fail({Reason::bad_usage, "There is no command '" + word + "'; " + advice});
 }
 
+// The words of the command line, an expression's sign hidden from the parser of options.
+std::vector<std::string> words_of(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  if (words.empty() || words[0] != "eval") return words;
+  words.erase(words.begin());
+  guard_expression(*app.get_subcommand("eval"), words);
+  words.insert(words.begin(), "eval");
+  return words;
+}
+
 // `status`, unless what was printed could not all be written: on a full disk, into a closed pipe.
 int printed(int status) {
   errno = 0;
@@ -82,7 +92,10 @@ int main(int argc, char** argv) {
     if (std::string_view(argv[i]) == "--json") print_errors_as_json();
   if (argc > 1 && argv[1][0] != '-' && !is_command(app, argv[1])) return unknown_command(app, argv[1]);
   try {
-    app.parse(argc, argv);
+    const std::vector<std::string> words = words_of(app, argc, argv);
+    std::vector<const char*> given = {argc > 0 ? argv[0] : "sparkle"};
+    for (const std::string& word : words) given.push_back(word.c_str());
+    app.parse(static_cast<int>(given.size()), given.data());
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return printed(app.exit(error));  // --help, --version
     std::string sentence = error.what();

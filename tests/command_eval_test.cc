@@ -34,6 +34,27 @@ TEST_F(CommandEval, ComputesFromFilesAndNumbers) {
   EXPECT_EQ(parsed["mean"], 0.5);
 }
 
+TEST_F(CommandEval, TakesExpressionsThatBeginWithASign) {
+  const auto value = [&](const std::string& words) {
+    const Said said = sparkle("eval " + words);
+    EXPECT_EQ(said.status, 0) << words << ": " << said.err;
+    return said.out;
+  };
+  const std::string out = (folder_ / "y.npy").string();
+  for (const std::string& words :
+       {std::string("'-x**2' --x 3"), std::string("-- '-x**2' --x 3"), std::string("'-x**2' --x=3 --device cpu"),
+        std::string("--device cpu --threads=1 '-x**2' --x 3"), "-o " + out + " '-x**2' --x 3", "-o" + out + " '-x**2' --x 3",
+        std::string("--threads 1 -- '-x**2' --x 3"), std::string("'- -(-x**2)' --x 3"), std::string("'---x**2' --x 3")})
+    EXPECT_SAYS(value(words), ": -9\n");
+  EXPECT_SAYS(value("-x --x 3"), ": -3\n");
+  EXPECT_SAYS(value("-3"), ": -3\n");
+  EXPECT_SAYS(value("-- --x --x 3"), ": 3\n");
+  EXPECT_SAYS(value("'-offset + x' --x 3 --offset 1"), ": 2\n");
+  EXPECT_SAYS(value("'-h*x' --x 3 --h -2"), ": 6\n");
+  EXPECT_EQ(sparkle("eval '-slu(x)' --x 3").err,
+            "sparkle: column 2: there is no function 'slu'; did you mean 'silu'?\n  -slu(x)\n   ^\n");
+}
+
 TEST_F(CommandEval, RefusesWithASentence) {
   const std::string x = npy("x.npy", HostTensor::of<float>(DType::f32, {2}, {1, 2}));
   Said said = sparkle("eval 'x + slu(x)' --x " + x);
@@ -42,6 +63,10 @@ TEST_F(CommandEval, RefusesWithASentence) {
   said = sparkle("eval 'x + y' --x " + x);
   EXPECT_EQ(said.err, "sparkle: column 5: 'y' is not given; there are x\n  x + y\n      ^\n");
   EXPECT_SAYS(refusal("eval 'x' --x " + x + " --y 1"), "'y' is given, but the expression does not use it.");
+  EXPECT_SAYS(refusal("eval 'x' --x 1 --scael 3"), "'scael' is given, but the expression does not use it.");
+  EXPECT_SAYS(refusal("eval '-x' --x 1 --scael 3"), "'scael' is given, but the expression does not use it.");
+  EXPECT_SAYS(refusal("eval --x 3 'x'"), "--x 'x' is neither a .npy or .pb file nor a number.");
+  EXPECT_SAYS(refusal("eval --"), "EXPRESSION");
   EXPECT_SAYS(refusal("eval 'x' --x"), "'--x' is not understood; give operands as --NAME FILE.npy or --NAME NUMBER.");
   EXPECT_SAYS(refusal("eval 'x' --x what"), "--x 'what' is neither a .npy or .pb file nor a number.");
   EXPECT_SAYS(refusal("eval 'x' --x no_such.npy"), "no_such.npy");
