@@ -57,6 +57,7 @@ std::string cheapest(const Stage& stage, const Device& device) {
 TEST(IntegerTiles, DotProductsWhereTheDeviceHasThem) {
   EXPECT_EQ(cheapest(pointwise_layer(), testing::device_named("radeon-rx-7900-xtx")), "dot_tile");
   EXPECT_EQ(cheapest(pointwise_layer(), testing::device_named("h200-vulkan")), "dot_tile");
+  EXPECT_EQ(cheapest(pointwise_layer(), testing::device_named("arc-a770")), "dot_tile");
   EXPECT_EQ(cheapest(pointwise_layer(), testing::device_named("radeon-rx-vega-64")), "bytes_tile");
   EXPECT_EQ(cheapest(depthwise_layer(), testing::device_named("radeon-rx-7900-xtx")), "bytes_row");
 }
