@@ -92,7 +92,7 @@ void check_random(const std::string& device, uint64_t seeds) {
 }
 
 TEST(EvaluateExpression, RandomOnesOnTheCpu) { check_random("cpu", 120); }
-TEST(EvaluateExpression, RandomOnesOnVulkan) { check_random("vulkan", 4); }
+TEST(EvaluateExpression, RandomOnesOnVulkan) { check_random("vulkan", 24); }
 
 TEST(EvaluateExpression, TypesAndNumbers) {
   const auto backend = backend_of("cpu");
