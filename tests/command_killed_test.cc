@@ -113,9 +113,10 @@ TEST_F(CommandKilled, AsItWritesItsCaches) {
 // A command whose kernels are tried in processes of which two are ended as they try the first of a family.
 class CommandWithKilledTrials : public CommandKilled {
  protected:
+  int ended_ = 0;
   testing::Said verify_without(const std::string& family) {
     testing::Said said;
-    for (int attempt = 0, ended = 0; attempt < 5 && ended < 2; ++attempt) {  // some trials are over before anybody looks
+    for (int attempt = 0, ended = 0; attempt < 20 && ended < 2; ++attempt) {  // some trials are over before anybody looks
       fs::remove_all(path("cache"));
       ended = 0;
       std::atomic<bool> done = false;
@@ -135,7 +136,9 @@ class CommandWithKilledTrials : public CommandKilled {
       said = sparkle(kVerify, here_);
       done = true;
       killer.join();
+      ended_ = ended;
     }
+    EXPECT_EQ(ended_, 2) << "no trial of " << family << " was ended";
     return said;
   }
 };
