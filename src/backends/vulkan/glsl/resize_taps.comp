@@ -43,7 +43,7 @@ void main() {
     uint unit = first + step * gl_WorkGroupSize.x;
     if (unit >= R.count) return;
     int from = R.first_x, to = R.first_y;
-    int entry[3] = {0, 0, 0};
+    ivec3 entry = ivec3(0);
     for (int i = R.rank - 1; i >= 0; --i) {
       const int at = int(split(unit, R.size[i])), slot = R.slot[i];
       to += at * R.y[i];
