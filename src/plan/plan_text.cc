@@ -1,8 +1,10 @@
 // A plan as text and back. One line each for header fields, constants and tensors, a few lines per step; names come last on
 // their line so that they may hold anything but a line break.
+#include <algorithm>
 #include <cstdio>
 #include <sstream>
 
+#include "base/out_of_memory.h"
 #include "plan/plan.h"
 
 namespace sparkle {
@@ -224,8 +226,14 @@ class PlanParser {
     if (const std::string_view hex = fields.substr(0, fields.find(' '));
         std::from_chars(hex.data(), hex.data() + hex.size(), c.hash, 16).ptr != hex.data() + hex.size())
       return bad("'" + std::string(hex) + "' is not the hash of a constant");
-    for (int64_t size : c.value.shape)
+    Dims filled = c.value.shape;  // sizes of 0 hide how large the others are
+    for (int64_t& size : filled) {
       if (size < 0) return bad("the shape of a constant has negative sizes");
+      size = std::max<int64_t>(size, 1);
+    }
+    const auto bytes = tensor_bytes(*type, filled);
+    if (!bytes || *bytes > kMostConstantBytes - constant_bytes_) return bad("the constants are more than can be addressed");
+    constant_bytes_ += *bytes;
     plan_.constants.push_back(std::move(c));
     return ok();
   }
@@ -324,8 +332,10 @@ class PlanParser {
     return ok();
   }
 
+  static constexpr int64_t kMostConstantBytes = int64_t{1} << 60;
   Plan plan_;
   int number_ = 1;
+  int64_t constant_bytes_ = 0;
   bool has_params_ = true, has_schedule_ = true;  // of the open step
   Family family_ = Family::gemm;
 };

@@ -118,6 +118,10 @@ TEST(PlanText, ErrorsNameTheLine) {
   EXPECT_NE(problem("sparkle-plan 1\n  node x\n").find("no step is open"), std::string::npos);
   EXPECT_NE(problem("sparkle-plan 1\narena many\n").find("line 2"), std::string::npos);
   EXPECT_NE(problem("sparkle-plan 1\nconstant xyz dtype=f32 shape=[1] name=\n").find("hash"), std::string::npos);
+  const std::string large = "constant 1 dtype=f32 shape=[32,8,20300000000000001] name=\n",
+                    half = "constant 1 dtype=f32 shape=[100000000000000000] name=\n";
+  EXPECT_NE(problem("sparkle-plan 1\n" + large).find("line 2: the constants are more"), std::string::npos);
+  EXPECT_NE(problem("sparkle-plan 1\n" + half + half + half).find("line 4: the constants are more"), std::string::npos);
 }
 
 // Damaged text: a plan that prints and reads back, or a sentence; never a crash, neither when it is explained.
