@@ -347,11 +347,12 @@ class BackendOfDevice final : public VulkanBackend {
       Workshop shop;
       Timeline compute, transfer;
       decltype(timed_) timed;
+      VkCommandPool copies;
     };
     static std::mutex mutex;
     static auto* const all = new std::vector<Left>;
     const std::lock_guard lock(mutex);
-    all->push_back({instance_, shop_, std::move(compute_), std::move(transfer_), std::move(timed_)});
+    all->push_back({instance_, shop_, std::move(compute_), std::move(transfer_), std::move(timed_), copy_pool_});
   }
 
   // The planner sees another device from now on; references to the one before stay good.
