@@ -75,12 +75,15 @@ Result<OpenBackend> with_rates(const OpenVulkan& opened, const BackendOptions& o
   auto kept = o.roofs == Roofs::measured_again ? std::nullopt : kept_rates(device, "vulkan");
   if (kept) {
     backend->set_rates(device);
-  } else if ((o.roofs != Roofs::kept_or_estimated || !software) && backend->calibrate().ok()) {
-    kept = keep_rates(backend->device(), "vulkan");
+  } else if (o.roofs != Roofs::kept_or_estimated || !software) {
+    const Status measured = backend->calibrate();
+    if (measured.ok()) kept = keep_rates(backend->device(), "vulkan");
+    else if (o.roofs == Roofs::measured_again) return measured.error();
+    else open.tried.push_back("rates stay unknown: " + measured.error().message);
   }
   if (kept) open.roofs_file = kept->path, open.roofs_measured_at = kept->measured_at;
   open.note = opened.name + ", " + device.name + ", " + device.driver;
-  open.tried = backend->speeds();
+  for (const std::string& speed : backend->speeds()) open.tried.push_back(speed);
   for (const std::string& finding : backend->findings()) open.tried.push_back("banned " + finding);
   for (const std::string& line : open.tried) open.note += "; " + line;
   open.backend = backend;

@@ -239,7 +239,7 @@ TEST(VulkanBackend, IdleMemoryMakesRoom) {
   std::string why;
   const auto backend = test_backend(options, why);
   ASSERT_NE(backend, nullptr) << why;
-  backend->allocate(1 << 20, MemoryKind::device).ok(), backend->allocate(1 << 19, MemoryKind::device).ok();
+  for (const int64_t bytes : {1 << 20, 1 << 19}) ASSERT_TRUE(backend->allocate(bytes, MemoryKind::device).ok());
   EXPECT_TRUE(backend->allocate(2 << 20, MemoryKind::device).ok());
 }
 

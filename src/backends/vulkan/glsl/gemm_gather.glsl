@@ -4,12 +4,7 @@
 layout(constant_id = 13) const bool kVectors = false;  // a load's channels at once: counts and pitches are multiples of it
 layout(constant_id = 14) const bool kPacked = true;    // the right operand is packed: [k][n_padded], zeros beyond k and n
 layout(constant_id = 15) const bool kStoreVectors = false;
-layout(constant_id = 16) const int kFilterT = 1;
-layout(constant_id = 17) const int kFilterR = 1;
-layout(constant_id = 18) const int kFilterS = 1;
-layout(constant_id = 19) const int kStrideT = 1;
-layout(constant_id = 20) const int kStrideR = 1;
-layout(constant_id = 21) const int kStrideS = 1;
+#include "gemm_taps.glsl"
 
 #ifdef EIGHTS
 #define LOADED uvec4
@@ -23,41 +18,6 @@ LOADED next_a[kLoadsA];
 // Where this thread's rows lie: their pixel's first tap.
 int row_from[kLoadsA];
 ivec3 row_at[kLoadsA];
-// The tap and channel of this thread's first element.
-int tap_t, tap_r, tap_s, tap_c;
-
-// The tap t,r,s and the channel of element k, and of the one behind it.
-ivec4 tap_of(int k) {
-  const int c = rest(k, G.filter_size.w), tap = over(k, G.filter_size.w);
-  return ivec4(over(tap, kFilterS * kFilterR), rest(over(tap, kFilterS), kFilterR), rest(tap, kFilterS), c);
-}
-// Of one that is not beyond the last.
-ivec4 tap_within(int k) { return kFilterT * kFilterR * kFilterS == 1 ? ivec4(0, 0, 0, k) : tap_of(k); }
-ivec4 next_tap(ivec4 at) {
-  if (++at.w < G.filter_size.w) return at;
-  at.w = 0;
-  if (++at.z < kFilterS) return at;
-  at.z = 0;
-  if (++at.y < kFilterR) return at;
-  return ivec4(at.x + 1, 0, 0, 0);
-}
-void seek(int k) {
-  const ivec4 at = tap_of(k);
-  tap_t = at.x, tap_r = at.y, tap_s = at.z, tap_c = at.w;
-}
-void advance() {
-  tap_c += kK;
-  while (tap_c >= G.filter_size.w) {
-    tap_c -= G.filter_size.w;
-    if (++tap_s == kFilterS) {
-      tap_s = 0;
-      if (++tap_r == kFilterR) {
-        tap_r = 0;
-        ++tap_t;
-      }
-    }
-  }
-}
 // One element of the left operand, or zero.
 float element(int load, int t, int r, int s, int c) {
   const ivec3 p = row_at[load] + ivec3(t, r, s) * G.dilation.xyz;

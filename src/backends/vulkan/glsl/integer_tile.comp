@@ -17,12 +17,7 @@ layout(constant_id = 12) const int kThreadN = 4;
 layout(constant_id = 13) const bool kWords = false;  // four channels at once: their number and all pitches are multiples of 4
 layout(constant_id = 14) const bool kPacked = true;  // weights are packed: signed, [k / 4][n_padded] words, zeros beyond k and n
 layout(constant_id = 15) const bool kStoreWords = false;
-layout(constant_id = 16) const int kFilterT = 1;
-layout(constant_id = 17) const int kFilterR = 1;
-layout(constant_id = 18) const int kFilterS = 1;
-layout(constant_id = 19) const int kStrideT = 1;
-layout(constant_id = 20) const int kStrideR = 1;
-layout(constant_id = 21) const int kStrideS = 1;
+#include "gemm_taps.glsl"
 
 const int kThreadsM = kM / kThreadM, kThreadsN = kN / kThreadN, kThreads = kThreadsM * kThreadsN;
 const int kQuads = kK / 4;  // words along k
@@ -52,29 +47,6 @@ int row_sum[kLoadsX];
 ivec4 column_sum[kLoadsW];
 int row_from[kLoadsX];
 ivec3 row_at[kLoadsX];
-int tap_t, tap_r, tap_s, tap_c;
-
-void seek(int k) {
-  tap_c = k % G.filter_size.w;
-  k /= G.filter_size.w;
-  tap_s = k % kFilterS;
-  k /= kFilterS;
-  tap_r = k % kFilterR;
-  tap_t = k / kFilterR;
-}
-void advance() {
-  tap_c += kK;
-  while (tap_c >= G.filter_size.w) {
-    tap_c -= G.filter_size.w;
-    if (++tap_s == kFilterS) {
-      tap_s = 0;
-      if (++tap_r == kFilterR) {
-        tap_r = 0;
-        ++tap_t;
-      }
-    }
-  }
-}
 bool outside(ivec3 p) { return any(lessThan(p, ivec3(0))) || any(greaterThanEqual(p, G.x_size.yzw)); }
 // Four along k from this thread's tap and channel on; zeros beyond k.
 int load_x(int load) {
@@ -85,27 +57,19 @@ int load_x(int load) {
     const int from = row_from[load] + p.x * G.x_pitch.y + p.y * G.x_pitch.z + p.z * G.x_pitch.w + tap_c;
     return int(Words(push.x).v[from >> 2] ^ kFlipX);
   }
-  int word = 0, t = tap_t, r = tap_r, s = tap_s, c = tap_c;
+  int word = 0;
+  ivec4 at = ivec4(tap_t, tap_r, tap_s, tap_c);
   [[unroll]] for (int i = 0; i < 4; ++i) {
-    if (t < kFilterT) {
-      const ivec3 p = row_at[load] + ivec3(t, r, s) * G.dilation.xyz;
+    if (at.x < kFilterT) {
+      const ivec3 p = row_at[load] + at.xyz * G.dilation.xyz;
       int value = padding;
       if (!outside(p)) {
-        const int from = row_from[load] + p.x * G.x_pitch.y + p.y * G.x_pitch.z + p.z * G.x_pitch.w + c * G.channel.x;
+        const int from = row_from[load] + p.x * G.x_pitch.y + p.y * G.x_pitch.z + p.z * G.x_pitch.w + at.w * G.channel.x;
         value = int(push.x.v[from]) ^ int(kFlipX);
       }
       word |= (value & 255) << 8 * i;
     }
-    if (++c == G.filter_size.w) {
-      c = 0;
-      if (++s == kFilterS) {
-        s = 0;
-        if (++r == kFilterR) {
-          r = 0;
-          ++t;
-        }
-      }
-    }
+    at = next_tap(at);
   }
   return word;
 }
@@ -116,9 +80,8 @@ ivec4 load_w(int q, int n, int from) {
   for (int i = 0; i < 4; ++i) {
     const int k = 4 * q + i;
     if (k >= G.k) return value;
-    const int c = k % G.filter_size.w, tap = k / G.filter_size.w;
-    const int s = tap % kFilterS, r = tap / kFilterS % kFilterR, t = tap / (kFilterS * kFilterR);
-    const int at = from + c * G.w_pitch.y + t * G.w_pitch.z + r * G.w_pitch.w + s * G.w_pitch_more.x;
+    const ivec4 tap = tap_within(k);
+    const int at = from + tap.w * G.w_pitch.y + tap.x * G.w_pitch.z + tap.y * G.w_pitch.w + tap.z * G.w_pitch_more.x;
     [[unroll]] for (int j = 0; j < 4; ++j)
       if (n + j < G.n) value[j] |= ((int(push.w.v[at + (n + j) * G.w_pitch.x]) ^ int(kFlipW)) & 255) << 8 * i;
   }

@@ -138,6 +138,29 @@ TEST_F(VulkanTrust, ALostDeviceBansNoOther) {
   EXPECT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
 }
 
+// What measures rates runs before any kernel was tried.
+TEST_F(VulkanTrust, RatesAreNotMeasuredWhereThatHasLostTheDevice) {
+  options_.faults.lost_at_submit = 1;
+  ASSERT_TRUE(open());
+  const Status lost = backend_->calibrate();
+  ASSERT_FALSE(lost.ok());
+  EXPECT_EQ(lost.error().reason, Reason::device_lost);
+  options_.faults = {};
+  ASSERT_TRUE(open());
+  const Status refused = backend_->calibrate();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().reason, Reason::device_unusable);
+  EXPECT_EQ(backend_->counters().submissions, 0u);
+  ASSERT_EQ(backend_->findings().size(), 1u);
+  EXPECT_TRUE(backend_->findings()[0].starts_with("roofs/rates: ")) << backend_->findings()[0];
+  options_.expendable = true;  // once more, and it is for good
+  options_.faults.lost_at_submit = 1;
+  ASSERT_TRUE(open());
+  EXPECT_EQ(backend_->calibrate().error().reason, Reason::device_lost);
+  ASSERT_TRUE(open());
+  EXPECT_EQ(backend_->calibrate().error().reason, Reason::device_unusable);
+}
+
 class VulkanTrustInterrupted : public VulkanTrust {
  protected:
   // A process that ends as it tries gemm/naive.
