@@ -218,7 +218,7 @@ class PlanParser {
     PlanConstant c;
     c.name = name_at_end(text, fields);
     const auto dtype = record_detail::find_field(fields, "dtype");
-    const auto type = dtype ? dtype_from(*dtype) : std::nullopt;
+    const auto type = dtype_from(dtype.value_or(""));
     const auto shape = record_detail::find_field(fields, "shape");
     record_detail::Parser parser{fields, {}};
     if (!type || !shape || !parser.parse(*shape, c.value.shape)) return bad("a constant needs dtype and shape");
@@ -231,7 +231,7 @@ class PlanParser {
       if (size < 0) return bad("the shape of a constant has negative sizes");
       size = std::max<int64_t>(size, 1);
     }
-    const auto bytes = tensor_bytes(*type, filled);
+    const auto bytes = tensor_bytes(c.value.dtype, filled);
     if (!bytes || *bytes > kMostConstantBytes - constant_bytes_) return bad("the constants are more than can be addressed");
     constant_bytes_ += *bytes;
     plan_.constants.push_back(std::move(c));
