@@ -295,6 +295,8 @@ void compile_others(Compiled& compiled) {
   plane.kind = PoolKind::average, plane.window.filter = {1, 20, 20};
   AttentionParams attention;
   attention.scale = 0.25;
+  NonMaxParams boxes;
+  boxes.most = 100;
   QuantizeParams average, dynamic;
   average.kind = QuantizeKind::average, dynamic.kind = QuantizeKind::dynamic;
   TileSchedule own_type;
@@ -311,6 +313,7 @@ void compile_others(Compiled& compiled) {
                                   {loop("transpose"), CopyParams{}, {kF}, {kF}},
                                   {loop("transpose"), CopyParams{}, {kU}, {kU}},
                                   {loop("transpose"), CopyParams{}, {DType::i64}, {DType::i64}},
+                                  {loop("groups"), boxes, {kF, kF}, {DType::i64}},
                                   {loop("group"), plane, {kF}, {kF}},
                                   {loop("elements"), average, {kU, kF, kU, kF, kU}, {kU}},
                                   {loop("elements"), dynamic, {kF}, {kU, kF, kU}},

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "families/common.h"
+#include "families/non_max/non_max_gpu.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -61,6 +62,11 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   const double kept = static_cast<double>(std::min(p.most, stage.inputs[1].shape[2]));
   Footprint result = streaming_footprint(stage, device, 12 * scores * kept);
   result.parallel_units = std::max(1.0, static_cast<double>(stage.inputs[1].shape[0] * stage.inputs[1].shape[1]));
+  if (device.kind == DeviceKind::vulkan) {
+    const NonMaxPlaces places = non_max_places(stage);
+    result.parallel_units *= kNonMaxThreads;
+    result.workspace_bytes = 4 * places.end;
+  }
   return result;
 }
 
@@ -72,7 +78,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     why_not = Reason::type_not_served;
     return {};
   }
-  if (variant.name != "plain" && !rows) {
+  if (variant.name == "classes" && !rows) {
     why_not = Reason::layout_not_served;
     return {};
   }

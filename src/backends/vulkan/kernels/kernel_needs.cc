@@ -5,6 +5,7 @@
 #include "backends/vulkan/kernels/rows.h"
 #include "backends/vulkan/kernels/units.h"
 #include "families/fft/fft_tiles.h"
+#include "families/non_max/non_max_gpu.h"
 #include "families/pool/pool_groups.h"
 
 namespace sparkle::vulkan {
@@ -106,6 +107,7 @@ TileNeeds needs_of_loops(const Stage& stage, const std::string& variant) {
     case Family::pad:
     case Family::gather:
     case Family::resize: return {kUnitThreads, 0, kFew};
+    case Family::non_max: return {kNonMaxThreads, 8 * kNonMaxThreads, kFew};
     case Family::pointwise: return {128, 0, needs_of_program(stage)};
     default: return {64, 0, kFew};
   }

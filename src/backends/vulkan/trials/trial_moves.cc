@@ -129,6 +129,19 @@ std::vector<Stage> attention_stages(const Trial& t) {
   return stages;
 }
 
+std::vector<Stage> non_max_stages(const Trial& t) {
+  NonMaxParams p = std::get<NonMaxParams>(t.params);
+  p.threshold = std::clamp(p.threshold, -1.0, 1.0);
+  std::vector<Stage> stages;
+  for (const int64_t boxes : {37, 300}) {
+    p.most = std::clamp<int64_t>(p.most, 5, boxes);
+    stages.push_back({p,
+                      {described(DType::f32, {2, boxes, 4}, false, boxes % 2), described(DType::f32, {2, 3, boxes}, false, 1)},
+                      {described(DType::i64, {2 * 3 * p.most, 3}, false, boxes % 2)}});
+  }
+  return stages;
+}
+
 double trial_value(const Stage& stage, size_t operand, std::mt19937& random) {
   const auto between = [&](int64_t least, int64_t most) {
     return static_cast<double>(least + static_cast<int64_t>(random() % static_cast<uint32_t>(most - least + 1)));

@@ -22,6 +22,7 @@ std::vector<Stage> gather_stages(const Trial& trial);
 std::vector<Stage> resize_stages(const Trial& trial);
 // More queries and keys than a block, and columns in whole vectors and not.
 std::vector<Stage> attention_stages(const Trial& trial);
+std::vector<Stage> non_max_stages(const Trial& trial);
 
 // A value for the operand: indices lie within their axis, lengths within the keys, integers take most values of a byte.
 double trial_value(const Stage& stage, size_t operand, std::mt19937& random);

@@ -82,6 +82,12 @@ std::vector<Trial> samples(Family family) {
       return {of(p, {kF, kF, kF}), of(masked, {kF, kF, kF, DType::boolean, DType::i64}, {kF, kF}),
               of(masked, {kF, kF, kF, kF, DType::i64}, {kF, kF})};
     }
+    case Family::non_max: {
+      NonMaxParams corners, centers;
+      corners.most = 1000, corners.overlap = 0.3, centers.overlap = 0.5;
+      centers.centers = centers.has_threshold = true, centers.most = 10, centers.threshold = -7;
+      return {of(corners, {kF, kF}, {DType::i64}), of(centers, {kF, kF}, {DType::i64})};
+    }
     case Family::fft: {
       FftParams p;
       p.window.filter = {1, 15, 15}, p.window.pad_begin = p.window.pad_end = {0, 7, 7};
