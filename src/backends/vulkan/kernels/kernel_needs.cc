@@ -106,6 +106,7 @@ TileNeeds needs_of_loops(const Stage& stage, const std::string& variant) {
     }
     case Family::pad:
     case Family::gather:
+    case Family::triangle:
     case Family::resize: return {kUnitThreads, 0, kFew};
     case Family::non_max: return {kNonMaxThreads, 8 * kNonMaxThreads, kFew};
     case Family::pointwise: return {128, 0, needs_of_program(stage)};

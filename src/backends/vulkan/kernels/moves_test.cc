@@ -1,4 +1,4 @@
-// The Vulkan kernels that move data (copy, pad, gather) against their families' references, byte for byte.
+// The Vulkan kernels that move data (copy, pad, triangle, gather) against their families' references, byte for byte.
 #include "backends/vulkan/kernels/random_stages_testing.h"
 
 namespace sparkle::vulkan {
@@ -109,6 +109,28 @@ TEST(VulkanPad, AllModes) {
     s.input(x, small_integers(s));
     s.output({type, padded, last ? channels_last(padded) : s.random.layout(padded)});
     s.stage.params = p;
+    EXPECT_TRUE(check_stage(*backend, s, "units", 0, 0, "seed " + std::to_string(seed)));
+  }
+}
+
+TEST(VulkanTriangle, AnyDiagonal) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  for (uint64_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
+    RandomStage s(seed);
+    const DType type = type_of(s);
+    if (!serves(*backend, type)) continue;
+    const int rank = static_cast<int>(s.random.between(2, 8));
+    Dims shape = s.random.shape(rank, rank <= 2 ? 60 : rank <= 4 ? 9 : 3);
+    if (s.random.chance(40)) shape[rank - 1] = 4 * s.random.between(1, 4);
+    if (s.random.chance(5)) shape[static_cast<int>(s.random.between(0, rank - 1))] = 0;
+    TensorDesc x = s.any(type, shape, 10), y = s.any(type, shape);
+    // Elements of other matrices side by side.
+    if (rank > 2 && s.random.chance(20)) shape[0] = 8, x = {type, shape, channels_last(shape)}, y = x;
+    if (s.random.chance(30)) turn_around(s, x);
+    s.input(x, small_integers(s));
+    s.output(y);
+    const int64_t far = s.random.chance(50) ? INT64_MIN : INT64_MAX;
+    s.stage.params = TriangleParams{s.random.chance(50), s.random.chance(10) ? far : s.random.between(-20, 20)};
     EXPECT_TRUE(check_stage(*backend, s, "units", 0, 0, "seed " + std::to_string(seed)));
   }
 }

@@ -74,8 +74,8 @@ inline bool check_stage(VulkanBackend& backend, RandomStage& s, std::string_view
   const Family family = s.stage.family();
   const auto* resize = std::get_if<ResizeParams>(&s.stage.params);
   const bool filters = resize && resize->mode != ResizeMode::nearest && s.real == DType::f16;
-  const bool moves =
-      family == Family::copy || family == Family::pad || family == Family::gather || (family == Family::resize && !filters);
+  const bool moves = family == Family::copy || family == Family::pad || family == Family::gather ||
+                     family == Family::triangle || (family == Family::resize && !filters);
   auto wanted = moves ? exact_outputs(s, s.inputs) : reference_outputs(s.stage, s.inputs);
   const Status ran = run_stage(backend, s.stage, schedule, s.inputs, s.outputs, constants);
   // Where the data breaks a rule of the family the CPU refuses it with the same words.

@@ -399,6 +399,7 @@ std::vector<Stage> stages_of(const Trial& t) {
     case Family::copy: return copy_stages(t);
     case Family::pad: return pad_stages(t);
     case Family::gather: return gather_stages(t);
+    case Family::triangle: return triangle_stages(t);
     case Family::resize: return resize_stages(t);
     case Family::attention: return attention_stages(t);
     case Family::non_max: return non_max_stages(t);

@@ -23,7 +23,8 @@ TensorDesc described(DType type, const Dims& shape, bool channels_innermost, int
 }
 
 bool moves(Family family) {
-  return family == Family::copy || family == Family::pad || family == Family::gather || family == Family::resize;
+  return family == Family::copy || family == Family::pad || family == Family::gather || family == Family::resize ||
+         family == Family::triangle;
 }
 
 std::vector<Stage> copy_stages(const Trial& t) {
@@ -52,6 +53,15 @@ std::vector<Stage> pad_stages(const Trial& t) {
     if (rank > 0)
       stages.push_back({p, {described(t.inputs[0], x, rank > 2, last == 3)}, {described(t.inputs[0], y, rank > 2, 0)}});
   }
+  return stages;
+}
+
+std::vector<Stage> triangle_stages(const Trial& t) {
+  auto p = std::get<TriangleParams>(t.params);
+  p.diagonal = std::clamp<int64_t>(p.diagonal, -5, 5);
+  std::vector<Stage> stages;
+  for (const Dims& shape : {Dims{2, 9, 37}, Dims{3, 33, 8}})
+    stages.push_back({p, {described(t.inputs[0], shape, shape[1] == 33, 1)}, {described(t.inputs[0], shape, shape[1] == 33, 0)}});
   return stages;
 }
 

@@ -82,6 +82,8 @@ std::vector<Trial> samples(Family family) {
       return {of(p, {kF, kF, kF}), of(masked, {kF, kF, kF, DType::boolean, DType::i64}, {kF, kF}),
               of(masked, {kF, kF, kF, kF, DType::i64}, {kF, kF})};
     }
+    case Family::triangle:
+      return {of(TriangleParams{true, INT64_MIN}, {kF}), of(TriangleParams{false, 1}, {DType::i64}, {DType::i64})};
     case Family::non_max: {
       NonMaxParams corners, centers;
       corners.most = 1000, corners.overlap = 0.3, centers.overlap = 0.5;
