@@ -313,6 +313,7 @@ void compile_others(Compiled& compiled) {
                                   {loop("transpose"), CopyParams{}, {kF}, {kF}},
                                   {loop("transpose"), CopyParams{}, {kU}, {kU}},
                                   {loop("transpose"), CopyParams{}, {DType::i64}, {DType::i64}},
+                                  {loop("rows_gpu"), RotaryParams{}, {kF, kF, kF}, {kF}},
                                   {loop("groups"), boxes, {kF, kF}, {DType::i64}},
                                   {loop("group"), plane, {kF}, {kF}},
                                   {loop("elements"), average, {kU, kF, kU, kF, kU}, {kU}},

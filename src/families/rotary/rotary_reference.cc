@@ -41,7 +41,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  if (variant.name != "plain") {
+  if (variant.name == "rows") {
     const auto serves = [&](const TensorDesc& desc) {
       if (desc.dtype != DType::f32) why_not = Reason::type_not_served;
       else if (desc.shape.back() > 1 && desc.layout.pitch.back() != 1) why_not = Reason::layout_not_served;

@@ -21,6 +21,7 @@ Maker maker_of(Family family) {
     case Family::attention: return make_attention;
     case Family::fft: return make_fft;
     case Family::triangle: return make_triangle;
+    case Family::rotary: return make_rotary;
     case Family::non_max: return make_non_max;
     default: return nullptr;
   }

@@ -1,4 +1,4 @@
-// The Vulkan kernels over rows (reduce, softmax, normalize) against the families' references: random shapes, axes and layouts,
+// The Vulkan kernels over rows (reduce, softmax, normalize, rotary) against the families' references: random shapes, axes and layouts,
 // rows long and short, few and many.
 #include "backends/vulkan/kernels/rows.h"
 
@@ -240,12 +240,32 @@ void check_normalize(DType type, uint64_t seeds) {
 
 TEST(VulkanNormalize, MatchesTheReference) { check_normalize(DType::f32, 110); }
 
+// Angles of each row, or repeated along some axes; all of a row turned, or a part of it.
+void check_rotary(DType type, uint64_t seeds) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  for (uint64_t seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
+    TestRandom random(seed);
+    Case test;
+    const Dims shape = random_shape(random);
+    Dims angles = shape;
+    angles[shape.size() - 1] = random.between(0, shape.back() / 2);
+    test.input({type, shape, random.layout(shape, 10)}, random);
+    test.input({type, angles, random.layout(angles, 40)}, random);
+    test.input({type, angles, random.layout(angles, 40)}, random);
+    test.output({type, shape, random.layout(shape)});
+    test.stage.params = RotaryParams{random.chance(50)};
+    test.check(*backend, 2e-7, "seed " + std::to_string(seed));
+  }
+}
+TEST(VulkanRotary, MatchesTheReference) { check_rotary(DType::f32, 110); }
+
 TEST(VulkanRows, HalvesAreAddedInFullPrecision) {
   SPARKLE_NEEDS_HALVES();
   check_reduce(DType::f16, 110);
   check_softmax(DType::f16, 60);
   check_softmax_parts(DType::f16, 20);
   check_normalize(DType::f16, 80);
+  check_rotary(DType::f16, 60);
 }
 
 // What a driver is tried with before it is trusted passes on one that is right.

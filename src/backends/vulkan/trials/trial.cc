@@ -441,6 +441,15 @@ std::vector<Stage> stages_of(const Trial& t) {
       const auto& p = std::get<DepthwiseParams>(t.params);
       return {window_stage(p, p.window, &p.epilogue, 1, true, 5, 1), window_stage(p, p.window, &p.epilogue, 1, true, 8, 0)};
     }
+    case Family::rotary: {
+      std::vector<Stage> stages;
+      for (const Dims& shape : {Dims{2, 9, 37}, Dims{2, 3, 64}}) {
+        const TensorDesc x = described(DType::f32, shape, false, shape[2] % 2);
+        const TensorDesc angle = described(DType::f32, {2, shape[1], 16}, false, 0);
+        stages.push_back({t.params, {x, angle, angle}, {x}});
+      }
+      return stages;
+    }
     case Family::softmax: {
       const bool logarithm = std::get<SoftmaxParams>(t.params).logarithm;
       if (variant_of(t.schedule) == "parts_gpu") {

@@ -84,6 +84,9 @@ std::vector<Trial> samples(Family family) {
     }
     case Family::triangle:
       return {of(TriangleParams{true, INT64_MIN}, {kF}), of(TriangleParams{false, 1}, {DType::i64}, {DType::i64})};
+    case Family::rotary:
+      return {of(RotaryParams{true}, {kF, kF, kF}), of(RotaryParams{false}, {kF, kF, kF}),
+              of(RotaryParams{true}, {DType::f16, DType::f16, DType::f16}, {DType::f16})};
     case Family::non_max: {
       NonMaxParams corners, centers;
       corners.most = 1000, corners.overlap = 0.3, centers.overlap = 0.5;
