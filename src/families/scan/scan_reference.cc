@@ -1,5 +1,8 @@
 // The scan family: plain loops, and what it tells the planner.
+#include <algorithm>
+
 #include "families/common.h"
+#include "families/row_groups.h"
 #include "families/typed.h"
 #include "families/walk.h"
 
@@ -31,16 +34,24 @@ void scan_reference(const StageParams& params, std::span<const TensorView> input
 }
 
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
-  Footprint result = streaming_footprint(stage, device, static_cast<double>(stage.inputs[0].elements()));
-  const auto size = static_cast<double>(stage.inputs[0].shape[std::get<ScanParams>(stage.params).axis]);
+  const TensorDesc& x = stage.inputs[0];
+  const int axis = std::get<ScanParams>(stage.params).axis;
+  Footprint result = streaming_footprint(stage, device, static_cast<double>(x.elements()));
+  if (device.kind == DeviceKind::vulkan) {
+    const RowGroups groups = row_groups(x, 1u << axis, true);
+    result.parallel_units = std::max(1.0, static_cast<double>(groups.groups * groups.parts));
+    if (groups.parts > 1) result.workspace_bytes = 8 * groups.rows * groups.parts;
+    return result;
+  }
+  const auto size = static_cast<double>(x.shape[axis]);
   result.parallel_units =
-      std::max(1.0, std::min(result.parallel_units, static_cast<double>(stage.inputs[0].elements()) / std::max(1.0, size)));
+      std::max(1.0, std::min(result.parallel_units, static_cast<double>(x.elements()) / std::max(1.0, size)));
   return result;
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
-  if (variant.name != "plain" && (!is_row_major(x.shape, x.layout) || !is_row_major(y.shape, y.layout))) {
+  if (variant.name == "columns" && (!is_row_major(x.shape, x.layout) || !is_row_major(y.shape, y.layout))) {
     why_not = Reason::layout_not_served;
     return {};
   }

@@ -89,7 +89,8 @@ TileNeeds needs_of_loops(const Stage& stage, const std::string& variant) {
   switch (stage.family()) {
     case Family::reduce:
     case Family::softmax: return {kRowThreads, wide * kRowBytes, wide * kFew};
-    case Family::rotary: return {kRowThreads, kRowBytes, kFew};
+    case Family::scan: return {kRowThreads, std::max<int64_t>(4, size_of(stage.inputs[0].dtype)) * kRowThreads, kFew};
+    case Family::rotary: return {kRowThreads, 0, kFew};
     case Family::normalize: return {kRowThreads, kRowBytes + kCountBytes, kFew};
     case Family::attention:
       if (variant == "split") return {128, kSplitBytes, kFew};

@@ -22,6 +22,7 @@ Maker maker_of(Family family) {
     case Family::fft: return make_fft;
     case Family::triangle: return make_triangle;
     case Family::rotary: return make_rotary;
+    case Family::scan: return make_scan;
     case Family::non_max: return make_non_max;
     default: return nullptr;
   }

@@ -1,9 +1,9 @@
-// The Vulkan kernels over rows (reduce, softmax, normalize, rotary) against the families' references: random shapes, axes and layouts,
+// The Vulkan kernels over rows (reduce, softmax, normalize, rotary, scan) against the families' references: random shapes, axes and layouts,
 // rows long and short, few and many.
 #include "backends/vulkan/kernels/rows.h"
 
+#include "backends/vulkan/kernels/random_stages_testing.h"
 #include "backends/vulkan/trials/trial.h"
-#include "backends/vulkan/vulkan_testing.h"
 #include "families/reduce/gpu_types.h"
 
 namespace sparkle::vulkan {
@@ -259,6 +259,43 @@ void check_rotary(DType type, uint64_t seeds) {
 }
 TEST(VulkanRotary, MatchesTheReference) { check_rotary(DType::f32, 110); }
 
+// Along every axis, in both directions, rows long and few among them; integers to the bit, floats from sums that are carried
+// with what rounding took.
+void check_scan(DType type, uint64_t seeds) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  bool parted = false;
+  for (uint64_t seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
+    RandomStage s(seed, type);
+    Dims shape = random_shape(s.random);
+    if (s.random.chance(5)) shape[static_cast<int>(s.random.between(0, shape.size() - 1))] = 0;
+    const int axis = static_cast<int>(s.random.between(0, shape.size() - 1));
+    const double offset = s.random.chance(30) ? 1000 : 0;  // sums that only grow
+    const bool odd = s.random.chance(10);
+    s.input(s.any(shape, s.random.chance(20) ? 30 : 0), [&] {
+      if (!is_float(type)) return static_cast<double>(s.random.between(kSignedIntegers.has(type) ? -100 : 0, 100));
+      if (odd && s.random.chance(1)) return s.random.chance(50) ? std::nan("") : std::numeric_limits<double>::infinity();
+      return offset + s.random.normal();
+    });
+    s.output(s.any(shape));
+    s.stage.params = ScanParams{axis, s.random.chance(50), s.random.chance(50)};
+    const auto r = rows_of({&s.stage.inputs[0], nullptr, nullptr, &s.stage.outputs[0]}, 1u << axis, true);
+    parted = parted || (r.ok() && r->parts > 1 && shape.product() > 0);
+    auto wanted = type == DType::f16 ? reference_outputs(s.stage, s.inputs) : exact_outputs(s, s.inputs);
+    const Status ran = run_stage(*backend, s.stage, kRows, s.inputs, s.outputs, 0);
+    ASSERT_TRUE(ran.ok()) << ran.error().message;
+    expect_close(s.outputs[0], wanted[0], type == DType::f64 ? 1e-11 : is_float(type) ? 5e-7 : 0,
+                 "seed " + std::to_string(seed) + " " + to_text(s.stage.params) + " " + shape.to_string());
+  }
+  EXPECT_TRUE(parted);
+}
+TEST(VulkanScan, MatchesTheReference) { check_scan(DType::f32, 150); }
+TEST(VulkanScan, IntegersAndDoubles) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  const Features& f = backend->context().features();
+  for (const DType type : {DType::i8, DType::u8, DType::i16, DType::u16, DType::i32, DType::u32, DType::i64, DType::u64, DType::f64})
+    if (size_of(type) == 1 ? f.i8 : size_of(type) == 2 ? f.f16 : type != DType::f64 || f.f64) check_scan(type, 60);
+}
+
 TEST(VulkanRows, HalvesAreAddedInFullPrecision) {
   SPARKLE_NEEDS_HALVES();
   check_reduce(DType::f16, 110);
@@ -266,6 +303,7 @@ TEST(VulkanRows, HalvesAreAddedInFullPrecision) {
   check_softmax_parts(DType::f16, 20);
   check_normalize(DType::f16, 80);
   check_rotary(DType::f16, 60);
+  check_scan(DType::f16, 60);
 }
 
 // What a driver is tried with before it is trusted passes on one that is right.

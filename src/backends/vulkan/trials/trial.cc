@@ -200,6 +200,9 @@ Operand slack_of(const Stage& stage, const std::vector<TensorView>& in, double t
   return slack;
 }
 
+// Families whose references give results of the type that they read.
+bool in_own_type(Family family) { return moves(family) || family == Family::scan; }
+
 // What an element may be off by: a share of the largest value, of its own, or so much.
 struct Allowance {
   double of_largest = 0, of_value = 0, steps = 0;
@@ -276,7 +279,7 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
   for (const TensorDesc& d : stage.outputs) {
     outputs.emplace_back(d);
     TensorDesc wide = d;
-    if (is_float(d.dtype) && !exact && (halves || (d.dtype == DType::f32 && !moves(stage.family())))) wide.dtype = DType::f64;
+    if (is_float(d.dtype) && !exact && (halves || (d.dtype == DType::f32 && !in_own_type(stage.family())))) wide.dtype = DType::f64;
     wanted.emplace_back(wide);
   }
   // References read operands as they write results.
@@ -405,6 +408,11 @@ std::vector<Stage> stages_of(const Trial& t) {
     case Family::non_max: return non_max_stages(t);
     case Family::pointwise: return pointwise_stages(t);
     case Family::pool: return pool_stages(t);
+    case Family::scan: {
+      ScanParams along = std::get<ScanParams>(t.params), across = along;
+      along.axis = 2, across.axis = 0;
+      return {with_types(rows_stage(along, 1, {3, 5, 37}), t), with_types(rows_stage(across, 1, {3, 5, 37}), t)};
+    }
     case Family::reduce: {
       const auto kind = std::get<ReduceParams>(t.params).kind;
       return {with_types(rows_stage(ReduceParams{kind, {2}}, 1, {3, 5, 1}), t),

@@ -87,6 +87,11 @@ std::vector<Trial> samples(Family family) {
     case Family::rotary:
       return {of(RotaryParams{true}, {kF, kF, kF}), of(RotaryParams{false}, {kF, kF, kF}),
               of(RotaryParams{true}, {DType::f16, DType::f16, DType::f16}, {DType::f16})};
+    case Family::scan:
+      return {of(ScanParams{0, false, true}, {kF}), of(ScanParams{1, true, false}, {DType::f16}, {DType::f16}),
+              of(ScanParams{1, true, false}, {DType::f64}, {DType::f64}),
+              of(ScanParams{1, false, false}, {DType::i64}, {DType::i64}),
+              of(ScanParams{1, false, false}, {DType::u8}, {DType::u8})};
     case Family::non_max: {
       NonMaxParams corners, centers;
       corners.most = 1000, corners.overlap = 0.3, centers.overlap = 0.5;
