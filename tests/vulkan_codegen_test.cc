@@ -134,7 +134,7 @@ class Compiled {
     EXPECT_GE(subgroups, predicted);
     // A step's other kernels are given more room than its hungriest.
     const bool hungriest = !pipeline.name.starts_with("winograd_") && !pipeline.name.starts_with("fft_") &&
-                           !pipeline.name.starts_with("gemm_reduce");
+                           !pipeline.name.starts_with("gemm_reduce") && !pipeline.name.starts_with("top_k_merge");
     if (hungriest) {
       EXPECT_LE(subgroups, 3 * predicted);
     }
@@ -313,6 +313,10 @@ void compile_others(Compiled& compiled) {
                                   {loop("transpose"), CopyParams{}, {kF}, {kF}},
                                   {loop("transpose"), CopyParams{}, {kU}, {kU}},
                                   {loop("transpose"), CopyParams{}, {DType::i64}, {DType::i64}},
+                                  {loop("best"), TopKParams{}, {kF}, {kF, DType::i64}},
+                                  {loop("sort"), TopKParams{0, 9}, {kF}, {kF, DType::i64}},
+                                  {loop("sort"), TopKParams{0, 9}, {kU}, {kU, DType::i64}},
+                                  {loop("sort"), TopKParams{0, 9}, {DType::i64}, {DType::i64, DType::i64}},
                                   {loop("rows_gpu"), ScanParams{}, {kF}, {kF}},
                                   {loop("rows_gpu"), ScanParams{}, {DType::f64}, {DType::f64}},
                                   {loop("rows_gpu"), ScanParams{}, {DType::i64}, {DType::i64}},

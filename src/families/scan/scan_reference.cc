@@ -40,6 +40,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   if (device.kind == DeviceKind::vulkan) {
     const RowGroups groups = row_groups(x, 1u << axis, true);
     result.parallel_units = std::max(1.0, static_cast<double>(groups.groups * groups.parts));
+    result.launches = groups.parts > 1 ? 2 : 1;
     if (groups.parts > 1) result.workspace_bytes = 8 * groups.rows * groups.parts;
     return result;
   }

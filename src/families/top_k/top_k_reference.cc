@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "families/common.h"
+#include "families/row_groups.h"
 #include "families/top_k/rank_key.h"
+#include "families/top_k/top_k_gpu.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -50,19 +52,48 @@ void top_k_reference(const StageParams& params, std::span<const TensorView> inpu
   });
 }
 
+// Workgroups, what sorting compares (a network of log^2 steps, searches through the other run), runs written and read by each
+// merge.
+void gpu_parts(const Stage& stage, std::string_view variant, Footprint& f) {
+  const auto& p = std::get<TopKParams>(stage.params);
+  if (variant == "best") {
+    const RowGroups groups = row_groups(stage.inputs[0], 1u << p.axis, true);
+    f.parallel_units = std::max(1.0, static_cast<double>(groups.groups * groups.parts));
+    f.launches = groups.parts > 1 ? 2 : 1;
+    if (groups.parts > 1) f.workspace_bytes = 8 * groups.rows * groups.parts;
+    return;
+  }
+  const TopKRuns r = top_k_runs(stage);
+  const auto d = [](int64_t value) { return static_cast<double>(value); };
+  const double steps = std::log2(d(r.width)), merges = std::ceil(std::log2(d(r.runs)));
+  f.parallel_units = std::max(1.0, d(r.rows * r.runs * r.width) / d(kTopKEntries));
+  f.executed_flops += d(r.rows * r.runs * r.width) * steps * (steps + 1) / 4 + merges * d(r.entries) * 10;
+  f.workspace_bytes = r.bytes;
+  f.launches = 1 + merges;
+}
+
 // A comparison per element, and the heap's for those that enter it: k * (1 + ln(n / k)) of n in random order.
-Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
+Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
   const TopKParams& p = std::get<TopKParams>(stage.params);
   const auto n = static_cast<double>(std::max<int64_t>(1, stage.inputs[0].shape[p.axis])), k = static_cast<double>(p.k);
   const double lines = static_cast<double>(stage.inputs[0].elements()) / n;
   const double entered = k < 1 ? 0 : k * (1 + std::log(std::max(1.0, n / k)));
   Footprint result = streaming_footprint(stage, device, lines * (n + (k > 1 ? 4 * entered * std::log2(k) : 0)));
+  if (device.kind == DeviceKind::vulkan) {
+    gpu_parts(stage, variant_of(schedule), result);
+    return result;
+  }
   result.parallel_units = std::max(1.0, std::min(lines, static_cast<double>(stage.inputs[0].bytes()) / 65536));
   return result;
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  if (variant.name != "plain") {
+  const bool best = std::get<TopKParams>(stage.params).k <= 1;
+  if ((variant.name == "best" && !best) || (variant.name == "sort" && best)) {
+    why_not = best ? Reason::costlier : Reason::filter_not_served;
+    return {};
+  }
+  if (variant.name == "heap") {
     bool rows = is_row_major(stage.inputs[0].shape, stage.inputs[0].layout);
     for (const TensorDesc& y : stage.outputs) rows = rows && is_row_major(y.shape, y.layout);
     if (!rows) {

@@ -13,14 +13,15 @@ void main() {
   const uint row = row_of_thread();
   if (row >= R.rows) return;
   const ivec4 origin = place_of(kRows, row);
-  for (uint i = depth(); i < R.elements - R.pairs; i += R.depth) {
-    if (i >= R.pairs) {
-      const ivec4 at = origin + place_of(kElements, i + R.pairs);
+  const uint pairs = R.own[0];
+  for (uint i = depth(); i < R.elements - pairs; i += R.depth) {
+    if (i >= pairs) {
+      const ivec4 at = origin + place_of(kElements, i + pairs);
       push.y.v[at.w] = push.x.v[at.x];
       continue;
     }
     const ivec4 first = origin + place_of(kElements, kInterleaved ? 2u * i : i);
-    const ivec4 second = origin + place_of(kElements, kInterleaved ? 2u * i + 1u : i + R.pairs);
+    const ivec4 second = origin + place_of(kElements, kInterleaved ? 2u * i + 1u : i + pairs);
     const ivec4 angle = origin + place_of(kElements, i);
     const float a = float(push.x.v[first.x]), b = float(push.x.v[second.x]);
     const float c = float(push.scale.v[angle.y]), s = float(push.bias.v[angle.z]);

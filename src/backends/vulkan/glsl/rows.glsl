@@ -5,7 +5,7 @@
 struct RowsRecord {
   uint rows, elements, lanes, depth, parts, part_length, lanes_first;
   float epsilon;
-  uint pairs;
+  uint own[6];
   uint axes[2];
   uint divide[48];  // for each nest and axis, innermost first: size, multiplier, shift
   int pitch[64];    // for each nest and axis of x, scale, bias, y

@@ -7,6 +7,7 @@
 #include "families/fft/fft_tiles.h"
 #include "families/non_max/non_max_gpu.h"
 #include "families/pool/pool_groups.h"
+#include "families/top_k/top_k_gpu.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -89,6 +90,10 @@ TileNeeds needs_of_loops(const Stage& stage, const std::string& variant) {
   switch (stage.family()) {
     case Family::reduce:
     case Family::softmax: return {kRowThreads, wide * kRowBytes, wide * kFew};
+    case Family::top_k: {
+      const int64_t key = std::max<int64_t>(4, size_of(stage.inputs[0].dtype));
+      return {kRowThreads, (4 + key) * (variant == "best" ? kRowThreads : variant == "sort" ? kTopKEntries : 0), kFew};
+    }
     case Family::scan: return {kRowThreads, std::max<int64_t>(4, size_of(stage.inputs[0].dtype)) * kRowThreads, kFew};
     case Family::rotary: return {kRowThreads, 0, kFew};
     case Family::normalize: return {kRowThreads, kRowBytes + kCountBytes, kFew};

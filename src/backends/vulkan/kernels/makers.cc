@@ -23,6 +23,7 @@ Maker maker_of(Family family) {
     case Family::triangle: return make_triangle;
     case Family::rotary: return make_rotary;
     case Family::scan: return make_scan;
+    case Family::top_k: return make_top_k;
     case Family::non_max: return make_non_max;
     default: return nullptr;
   }

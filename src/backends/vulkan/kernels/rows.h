@@ -12,7 +12,7 @@ namespace sparkle::vulkan {
 struct RowsRecord {
   uint32_t rows = 1, elements = 1, lanes = 1, depth = 1, parts = 1, part_length = 1, lanes_first = 0;
   float epsilon = 0;
-  uint32_t pairs = 0;             // of the rotary family: that turn
+  uint32_t own[6] = {};           // the family's own numbers
   uint32_t axes[2] = {};          // of the rows, of the elements of one
   uint32_t divide[2][8][3] = {};  // innermost first
   int32_t pitch[2][8][4] = {};    // of x, scale, bias, y

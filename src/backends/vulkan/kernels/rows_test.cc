@@ -1,5 +1,5 @@
-// The Vulkan kernels over rows (reduce, softmax, normalize, rotary, scan) against the families' references: random shapes, axes and layouts,
-// rows long and short, few and many.
+// The Vulkan kernels over rows (reduce, softmax, normalize, rotary, scan) against the families' references: random shapes, axes
+// and layouts, rows long and short, few and many.
 #include "backends/vulkan/kernels/rows.h"
 
 #include "backends/vulkan/kernels/random_stages_testing.h"
@@ -283,7 +283,10 @@ void check_scan(DType type, uint64_t seeds) {
     auto wanted = type == DType::f16 ? reference_outputs(s.stage, s.inputs) : exact_outputs(s, s.inputs);
     const Status ran = run_stage(*backend, s.stage, kRows, s.inputs, s.outputs, 0);
     ASSERT_TRUE(ran.ok()) << ran.error().message;
-    expect_close(s.outputs[0], wanted[0], type == DType::f64 ? 1e-11 : is_float(type) ? 5e-7 : 0,
+    expect_close(s.outputs[0], wanted[0],
+                 type == DType::f64 ? 1e-11
+                 : is_float(type)   ? 5e-7
+                                    : 0,
                  "seed " + std::to_string(seed) + " " + to_text(s.stage.params) + " " + shape.to_string());
   }
   EXPECT_TRUE(parted);
@@ -292,7 +295,8 @@ TEST(VulkanScan, MatchesTheReference) { check_scan(DType::f32, 150); }
 TEST(VulkanScan, IntegersAndDoubles) {
   SPARKLE_NEEDS_VULKAN(backend);
   const Features& f = backend->context().features();
-  for (const DType type : {DType::i8, DType::u8, DType::i16, DType::u16, DType::i32, DType::u32, DType::i64, DType::u64, DType::f64})
+  for (const DType type :
+       {DType::i8, DType::u8, DType::i16, DType::u16, DType::i32, DType::u32, DType::i64, DType::u64, DType::f64})
     if (size_of(type) == 1 ? f.i8 : size_of(type) == 2 ? f.f16 : type != DType::f64 || f.f64) check_scan(type, 60);
 }
 

@@ -113,6 +113,25 @@ std::vector<Stage> pool_stages(const Trial& t) {
   return stages;
 }
 
+// Rows of one piece and of several, along the last axis and across it.
+std::vector<Stage> top_k_stages(const Trial& t) {
+  const auto& params = std::get<TopKParams>(t.params);
+  std::vector<Stage> stages;
+  const auto add = [&](TopKParams p, const Dims& shape, int axis) {
+    p.axis = axis;
+    p.k = p.k <= 1 ? p.k : std::min<int64_t>(shape[axis], 300);
+    Dims result = shape;
+    result[axis] = p.k;
+    Stage stage{p, {described(t.inputs[0], shape, false, 1)}, {}};
+    for (const DType type : t.outputs) stage.outputs.push_back(described(type, result, false, 1));
+    stages.push_back(stage);
+  };
+  add(params, {2, 5, 37}, 2);
+  add(params, {40, 7}, 0);
+  add(params, {2, 2100}, 1);
+  return stages;
+}
+
 bool all_of_type(const Trial& t, DType wanted) {
   const auto same = [&](DType type) { return type == wanted; };
   return std::all_of(t.inputs.begin(), t.inputs.end(), same) && std::all_of(t.outputs.begin(), t.outputs.end(), same);
@@ -201,7 +220,7 @@ Operand slack_of(const Stage& stage, const std::vector<TensorView>& in, double t
 }
 
 // Families whose references give results of the type that they read.
-bool in_own_type(Family family) { return moves(family) || family == Family::scan; }
+bool in_own_type(Family family) { return moves(family) || family == Family::scan || family == Family::top_k; }
 
 // What an element may be off by: a share of the largest value, of its own, or so much.
 struct Allowance {
@@ -279,7 +298,8 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
   for (const TensorDesc& d : stage.outputs) {
     outputs.emplace_back(d);
     TensorDesc wide = d;
-    if (is_float(d.dtype) && !exact && (halves || (d.dtype == DType::f32 && !in_own_type(stage.family())))) wide.dtype = DType::f64;
+    if (is_float(d.dtype) && !exact && (halves || (d.dtype == DType::f32 && !in_own_type(stage.family()))))
+      wide.dtype = DType::f64;
     wanted.emplace_back(wide);
   }
   // References read operands as they write results.
@@ -408,6 +428,7 @@ std::vector<Stage> stages_of(const Trial& t) {
     case Family::non_max: return non_max_stages(t);
     case Family::pointwise: return pointwise_stages(t);
     case Family::pool: return pool_stages(t);
+    case Family::top_k: return top_k_stages(t);
     case Family::scan: {
       ScanParams along = std::get<ScanParams>(t.params), across = along;
       along.axis = 2, across.axis = 0;

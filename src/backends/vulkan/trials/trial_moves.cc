@@ -61,7 +61,8 @@ std::vector<Stage> triangle_stages(const Trial& t) {
   p.diagonal = std::clamp<int64_t>(p.diagonal, -5, 5);
   std::vector<Stage> stages;
   for (const Dims& shape : {Dims{2, 9, 37}, Dims{3, 33, 8}})
-    stages.push_back({p, {described(t.inputs[0], shape, shape[1] == 33, 1)}, {described(t.inputs[0], shape, shape[1] == 33, 0)}});
+    stages.push_back(
+        {p, {described(t.inputs[0], shape, shape[1] == 33, 1)}, {described(t.inputs[0], shape, shape[1] == 33, 0)}});
   return stages;
 }
 

@@ -92,6 +92,11 @@ std::vector<Trial> samples(Family family) {
               of(ScanParams{1, true, false}, {DType::f64}, {DType::f64}),
               of(ScanParams{1, false, false}, {DType::i64}, {DType::i64}),
               of(ScanParams{1, false, false}, {DType::u8}, {DType::u8})};
+    case Family::top_k:
+      return {of(TopKParams{0, 7}, {kF}, {kF, DType::i64}), of(TopKParams{1, 1, false, true, true}, {kF}, {DType::i64}),
+              of(TopKParams{0, 3}, {DType::i64}, {DType::i64, DType::i64}),
+              of(TopKParams{0, 3, false}, {DType::u8}, {DType::u8, DType::i64}),
+              of(TopKParams{0, 3, false}, {DType::f16}, {DType::f16, DType::i64})};
     case Family::non_max: {
       NonMaxParams corners, centers;
       corners.most = 1000, corners.overlap = 0.3, centers.overlap = 0.5;
