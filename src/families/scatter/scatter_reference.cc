@@ -6,6 +6,7 @@
 #include "families/common.h"
 #include "families/indices.h"
 #include "families/scatter/combine.h"
+#include "families/scatter/scatter_gpu.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -85,8 +86,14 @@ Status check(const StageParams& params, std::span<const TensorView> inputs) {
 }
 
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
-  const bool computes = std::get<ScatterParams>(stage.params).reduction != ScatterReduction::none;
-  return streaming_footprint(stage, device, computes ? static_cast<double>(stage.inputs[2].elements()) : 0);
+  const auto& p = std::get<ScatterParams>(stage.params);
+  const bool computes = p.reduction != ScatterReduction::none;
+  Footprint f = streaming_footprint(stage, device, computes ? static_cast<double>(stage.inputs[2].elements()) : 0);
+  if (device.kind != DeviceKind::vulkan || p.form == ScatterForm::one_hot) return f;
+  const ScatterShares shares = scatter_shares(stage);
+  f.launches = shares.claims ? 3 : 2;
+  if (shares.claims) f.workspace_bytes = 4 * shares.slots;
+  return f;
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
@@ -95,7 +102,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     why_not = Reason::type_not_served;
     return {};
   }
-  if (variant.name != "plain") {
+  if (variant.name == "lines") {
     bool rows = is_row_major(stage.outputs[0].shape, stage.outputs[0].layout);
     for (const TensorDesc& x : stage.inputs) rows = rows && is_row_major(x.shape, x.layout);
     if (!rows) {

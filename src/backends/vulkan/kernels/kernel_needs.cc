@@ -113,6 +113,7 @@ TileNeeds needs_of_loops(const Stage& stage, const std::string& variant) {
     }
     case Family::pad:
     case Family::gather:
+    case Family::scatter:
     case Family::triangle:
     case Family::resize: return {kUnitThreads, 0, kFew};
     case Family::non_max: return {kNonMaxThreads, 8 * kNonMaxThreads, kFew};

@@ -24,6 +24,7 @@ Maker maker_of(Family family) {
     case Family::rotary: return make_rotary;
     case Family::scan: return make_scan;
     case Family::top_k: return make_top_k;
+    case Family::scatter: return make_scatter;
     case Family::non_max: return make_non_max;
     default: return nullptr;
   }

@@ -97,6 +97,7 @@ Result<VulkanKernelPtr> make_triangle(const Stage&, const Schedule&, const Works
 Result<VulkanKernelPtr> make_rotary(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 Result<VulkanKernelPtr> make_scan(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 Result<VulkanKernelPtr> make_top_k(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
+Result<VulkanKernelPtr> make_scatter(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 Result<VulkanKernelPtr> make_non_max(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 Result<VulkanKernelPtr> make_fft(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 // nullptr: the family has none.

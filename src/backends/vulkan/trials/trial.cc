@@ -220,7 +220,9 @@ Operand slack_of(const Stage& stage, const std::vector<TensorView>& in, double t
 }
 
 // Families whose references give results of the type that they read.
-bool in_own_type(Family family) { return moves(family) || family == Family::scan || family == Family::top_k; }
+bool in_own_type(Family family) {
+  return moves(family) || family == Family::scan || family == Family::top_k || family == Family::scatter;
+}
 
 // What an element may be off by: a share of the largest value, of its own, or so much.
 struct Allowance {
@@ -289,7 +291,8 @@ Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& sch
   Dims last = stage.inputs[0].shape;
   for (int i = 0; i < last.size(); ++i) last[i] -= 1;
   const DType type = stage.inputs[0].dtype;
-  const bool halves = type == DType::f16 && stage.outputs[0].dtype == DType::f16;
+  const bool halves = type == DType::f16 && stage.outputs[0].dtype == DType::f16 &&
+                      stage.family() != Family::scatter;  // which rounds after each update
   const bool transforms =
       std::holds_alternative<WinogradParams>(stage.params) || std::holds_alternative<FftParams>(stage.params);
   if (is_float(type) && !transforms)
@@ -422,6 +425,7 @@ std::vector<Stage> stages_of(const Trial& t) {
     case Family::copy: return copy_stages(t);
     case Family::pad: return pad_stages(t);
     case Family::gather: return gather_stages(t);
+    case Family::scatter: return scatter_stages(t);
     case Family::triangle: return triangle_stages(t);
     case Family::resize: return resize_stages(t);
     case Family::attention: return attention_stages(t);

@@ -56,6 +56,35 @@ std::vector<Stage> pad_stages(const Trial& t) {
   return stages;
 }
 
+// Updates that meet among others that do not.
+std::vector<Stage> scatter_stages(const Trial& t) {
+  auto p = std::get<ScatterParams>(t.params);
+  const DType x = t.inputs[0], index = t.inputs[p.form == ScatterForm::one_hot ? 0 : 1];
+  const Dims data{kPicked, kPicked + 1, 9};
+  if (p.form == ScatterForm::one_hot) {
+    p.axis = std::min(p.axis, 2);
+    Dims y{3, 7};
+    y.insert(p.axis, kPicked);
+    return {{p,
+             {described(index, {3, 7}, false, 1), described(t.inputs[1], {2}, false, 0)},
+             {described(t.outputs[0], y, false, 1)}}};
+  }
+  Dims indices, updates;
+  if (p.form == ScatterForm::elements) {
+    p.axis = std::min(p.axis, 2);
+    indices = {3, 4, 7};
+    indices[p.axis] = 11;
+    for (int i = 0; i < 3; ++i)
+      if (i != p.axis) indices[i] = std::min(indices[i], data[i]);
+    updates = indices;
+  } else {
+    indices = {3, 5, 2}, updates = {3, 5, data[2]};
+  }
+  return {{p,
+           {described(x, data, false, 1), described(index, indices, false, 0), described(t.inputs[2], updates, false, 1)},
+           {described(t.outputs[0], data, false, 0)}}};
+}
+
 std::vector<Stage> triangle_stages(const Trial& t) {
   auto p = std::get<TriangleParams>(t.params);
   p.diagonal = std::clamp<int64_t>(p.diagonal, -5, 5);
@@ -160,7 +189,9 @@ double trial_value(const Stage& stage, size_t operand, std::mt19937& random) {
   const DType type = stage.inputs[operand].dtype;
   if (stage.family() == Family::pointwise) return pointwise_value(stage, operand, random);
   if (stage.family() == Family::quantize) return quantize_value(stage, operand, random);
-  if (stage.family() == Family::gather && operand == 1) return between(-kPicked, kPicked - 1);
+  const auto* scatter = std::get_if<ScatterParams>(&stage.params);
+  const size_t indices = scatter && scatter->form == ScatterForm::one_hot ? 0 : 1;
+  if ((stage.family() == Family::gather || scatter) && operand == indices) return between(-kPicked, kPicked - 1);
   if (stage.family() == Family::attention && type == DType::i64) return between(1, stage.inputs[1].shape[1]);
   if (type == DType::boolean) return between(0, 1);
   std::normal_distribution<double> normal;

@@ -17,6 +17,7 @@ bool moves(Family family);
 std::vector<Stage> copy_stages(const Trial& trial);
 // The same kind of padding by a few elements, whatever the trial's.
 std::vector<Stage> pad_stages(const Trial& trial);
+std::vector<Stage> scatter_stages(const Trial& trial);
 std::vector<Stage> triangle_stages(const Trial& trial);
 std::vector<Stage> gather_stages(const Trial& trial);
 // The same scales on small tensors, channels in whole vectors and not.

@@ -97,6 +97,14 @@ std::vector<Trial> samples(Family family) {
               of(TopKParams{0, 3}, {DType::i64}, {DType::i64, DType::i64}),
               of(TopKParams{0, 3, false}, {DType::u8}, {DType::u8, DType::i64}),
               of(TopKParams{0, 3, false}, {DType::f16}, {DType::f16, DType::i64})};
+    case Family::scatter: {
+      std::vector<Trial> list{of(ScatterParams{ScatterForm::one_hot, ScatterReduction::none, 1}, {DType::i64, kF})};
+      for (const DType type : {kF, DType::f16, DType::i64, DType::u8})
+        for (const ScatterForm form : {ScatterForm::elements, ScatterForm::tuples})
+          for (const ScatterReduction reduction : {ScatterReduction::none, ScatterReduction::add, ScatterReduction::max})
+            list.push_back(of(ScatterParams{form, reduction, static_cast<int>(list.size())}, {type, DType::i64, type}, {type}));
+      return list;
+    }
     case Family::non_max: {
       NonMaxParams corners, centers;
       corners.most = 1000, corners.overlap = 0.3, centers.overlap = 0.5;
