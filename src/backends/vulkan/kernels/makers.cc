@@ -20,6 +20,7 @@ Maker maker_of(Family family) {
     case Family::normalize: return make_normalize;
     case Family::attention: return make_attention;
     case Family::fft: return make_fft;
+    case Family::sample: return make_sample;
     default: return nullptr;
   }
 }

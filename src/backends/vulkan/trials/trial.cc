@@ -401,6 +401,7 @@ std::vector<Stage> stages_of(const Trial& t) {
     case Family::gather: return gather_stages(t);
     case Family::resize: return resize_stages(t);
     case Family::attention: return attention_stages(t);
+    case Family::sample: return sample_stages(t);
     case Family::pointwise: return pointwise_stages(t);
     case Family::pool: return pool_stages(t);
     case Family::reduce: {
