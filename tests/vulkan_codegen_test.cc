@@ -335,6 +335,17 @@ void compile_others(Compiled& compiled) {
   }
 }
 
+// Positions that are data: one to three axes, by every mode and padding.
+void compile_sampling(Compiled& compiled) {
+  for (const DType type : {DType::f32, DType::f16})
+    for (const SampleMode mode : {SampleMode::nearest, SampleMode::linear, SampleMode::cubic})
+      for (const SamplePadding padding : {SamplePadding::zeros, SamplePadding::border, SamplePadding::reflection}) {
+        const SampleParams params{mode, padding, padding == SamplePadding::border};
+        const vulkan::Trial t{LoopSchedule{"positions", "fma-f32", 0}, params, {type, type}, {type}};
+        for (const Stage& stage : vulkan::stages_of(t)) compiled.step(stage, t.schedule, 0);
+      }
+}
+
 // A layer of 8-bit integers, its weights of 8 or 16 bits; tiles for the former alone.
 Stage layer_of_bytes(const StageParams& params, const Dims& weights, DType type) {
   const Dims x{1, 128, 28, 28}, list{128}, one{1};
@@ -407,6 +418,7 @@ void check_chip(const Chip& chip) {
   compile_tails(compiled, chip.matrices);
   compile_transforms(compiled);
   compile_others(compiled);
+  compile_sampling(compiled);
   compile_bytes(compiled);
   compile_programs(compiled);
   EXPECT_GT(compiled.tiles, 10);

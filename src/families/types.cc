@@ -68,7 +68,7 @@ constexpr TypeRow kRows[] = {
 constexpr Family kHalvesOnGpus[] = {
     Family::gemm,     Family::pointwise, Family::copy,      Family::pad,    Family::gather,    Family::depthwise, Family::pool,
     Family::reduce,   Family::softmax,   Family::normalize, Family::resize, Family::attention, Family::winograd,  Family::fft,
-    Family::triangle, Family::rotary,    Family::scan,      Family::top_k,  Family::scatter,
+    Family::triangle, Family::rotary,    Family::scan,      Family::top_k,  Family::scatter,   Family::sample,
 };
 bool keeps_halves(Family family) {
   return std::find(std::begin(kHalvesOnGpus), std::end(kHalvesOnGpus), family) != std::end(kHalvesOnGpus);

@@ -54,14 +54,16 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  if (variant.name != "plain") {
+  if (variant.device == DeviceKind::vulkan) {
+    if (!stores_reals(variant, device, stage)) return why_not = Reason::type_not_served, std::vector<Schedule>{};
+  } else if (variant.name != "plain") {
     for (const TensorDesc& desc : {stage.inputs[0], stage.inputs[1], stage.outputs[0]})
       if (desc.dtype != DType::f32) return why_not = Reason::type_not_served, std::vector<Schedule>{};
     for (const TensorDesc& desc : {stage.inputs[0], stage.outputs[0]})
       if (desc.shape[1] > 1 && desc.layout.pitch[1] != 1) return why_not = Reason::layout_not_served, std::vector<Schedule>{};
-    if (stage.inputs[0].shape.size() < 3 || stage.inputs[0].shape.size() > 5)
-      return why_not = Reason::layout_not_served, std::vector<Schedule>{};
   }
+  if (variant.name != "plain" && (stage.inputs[0].shape.size() < 3 || stage.inputs[0].shape.size() > 5))
+    return why_not = Reason::layout_not_served, std::vector<Schedule>{};
   return loop_schedules(variant, device, why_not);
 }
 

@@ -26,6 +26,7 @@ Maker maker_of(Family family) {
     case Family::top_k: return make_top_k;
     case Family::scatter: return make_scatter;
     case Family::non_max: return make_non_max;
+    case Family::sample: return make_sample;
     default: return nullptr;
   }
 }

@@ -143,6 +143,19 @@ std::vector<Stage> resize_stages(const Trial& t) {
   return stages;
 }
 
+std::vector<Stage> sample_stages(const Trial& t) {
+  std::vector<Stage> stages;
+  for (const int spatial : {1, 2, 3}) {
+    Dims x{2, spatial == 2 ? 5 : 8}, grid{2}, y = x;
+    for (int i = 0; i < spatial; ++i) x.push_back(4 + i), y.push_back(5 - i), grid.push_back(5 - i);
+    grid.push_back(spatial);
+    stages.push_back({t.params,
+                      {described(t.inputs[0], x, spatial != 1, spatial % 2), described(t.inputs[1], grid, false, 1)},
+                      {described(t.outputs[0], y, spatial != 1, spatial % 2)}});
+  }
+  return stages;
+}
+
 std::vector<Stage> attention_stages(const Trial& t) {
   AttentionParams p = std::get<AttentionParams>(t.params);
   const DType type = t.inputs[0];

@@ -116,6 +116,13 @@ std::vector<Trial> samples(Family family) {
       p.window.filter = {1, 15, 15}, p.window.pad_begin = p.window.pad_end = {0, 7, 7};
       return {of(p, {kF, kF})};
     }
+    case Family::sample: {
+      std::vector<Trial> list;
+      for (const SampleMode mode : {SampleMode::nearest, SampleMode::linear, SampleMode::cubic})
+        for (const SamplePadding padding : {SamplePadding::zeros, SamplePadding::border, SamplePadding::reflection})
+          list.push_back(of(SampleParams{mode, padding, mode == SampleMode::linear}, {kF, kF}));
+      return list;
+    }
     case Family::quantize: return {of(QuantizeParams{}, {kF, kF, DType::u8}, {DType::u8})};
     default: return {};
   }
