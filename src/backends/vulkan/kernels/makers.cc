@@ -21,6 +21,7 @@ Maker maker_of(Family family) {
     case Family::attention: return make_attention;
     case Family::fft: return make_fft;
     case Family::sample: return make_sample;
+    case Family::deform: return make_deform;
     default: return nullptr;
   }
 }

@@ -95,6 +95,7 @@ Result<VulkanKernelPtr> make_normalize(const Stage&, const Schedule&, const Work
 Result<VulkanKernelPtr> make_attention(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 Result<VulkanKernelPtr> make_fft(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 Result<VulkanKernelPtr> make_sample(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
+Result<VulkanKernelPtr> make_deform(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 // nullptr: the family has none.
 Maker maker_of(Family family);
 

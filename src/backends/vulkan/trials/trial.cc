@@ -402,6 +402,7 @@ std::vector<Stage> stages_of(const Trial& t) {
     case Family::resize: return resize_stages(t);
     case Family::attention: return attention_stages(t);
     case Family::sample: return sample_stages(t);
+    case Family::deform: return deform_stages(t);
     case Family::pointwise: return pointwise_stages(t);
     case Family::pool: return pool_stages(t);
     case Family::reduce: {
