@@ -344,6 +344,12 @@ void compile_sampling(Compiled& compiled) {
         const vulkan::Trial t{LoopSchedule{"positions", "fma-f32", 0}, params, {type, type}, {type}};
         for (const Stage& stage : vulkan::stages_of(t)) compiled.step(stage, t.schedule, 0);
       }
+  DeformParams deform;
+  deform.filter = {3, 3}, deform.bias = deform.mask = true;
+  for (const DType type : {DType::f32, DType::f16}) {
+    const vulkan::Trial t{LoopSchedule{"slabs", "fma-f32", 0}, deform, std::vector<DType>(5, type), {type}};
+    for (const Stage& stage : vulkan::stages_of(t)) compiled.step(stage, t.schedule, 0);
+  }
 }
 
 // A layer of 8-bit integers, its weights of 8 or 16 bits; tiles for the former alone.

@@ -66,9 +66,10 @@ constexpr TypeRow kRows[] = {
 
 // Families with kernels for GPUs that read and write f16 as it is, sums in f32.
 constexpr Family kHalvesOnGpus[] = {
-    Family::gemm,     Family::pointwise, Family::copy,      Family::pad,    Family::gather,    Family::depthwise, Family::pool,
-    Family::reduce,   Family::softmax,   Family::normalize, Family::resize, Family::attention, Family::winograd,  Family::fft,
-    Family::triangle, Family::rotary,    Family::scan,      Family::top_k,  Family::scatter,   Family::sample,
+    Family::gemm,     Family::pointwise, Family::copy,     Family::pad,       Family::gather, Family::depthwise,
+    Family::pool,     Family::reduce,    Family::softmax,  Family::normalize, Family::resize, Family::attention,
+    Family::winograd, Family::fft,       Family::triangle, Family::rotary,    Family::scan,   Family::top_k,
+    Family::scatter,  Family::sample,    Family::deform,
 };
 bool keeps_halves(Family family) {
   return std::find(std::begin(kHalvesOnGpus), std::end(kHalvesOnGpus), family) != std::end(kHalvesOnGpus);

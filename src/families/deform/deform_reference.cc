@@ -55,7 +55,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const double products = 2 * pixels * d(y[1]) * d(x[1] / p.groups) * taps, samples = 8 * pixels * d(x[1]) * taps;
   Footprint result = streaming_footprint(stage, device, products + samples);
   result.nominal_flops = products;
-  if (variant_of(schedule) != "plain") {
+  if (variant_of(schedule) == "columns") {
     // Columns of 192 KB, or of the six pixels of a tile, for each of up to 64 tasks; packed filters come on top of that where
     // they are not constant.
     const double columns = d(x[1]) * taps, rows = std::clamp(std::floor(49152 / std::max(1.0, columns) / 6) * 6, 6.0, 48.0);
@@ -66,7 +66,9 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  if (variant.name != "plain") {
+  if (variant.device == DeviceKind::vulkan) {
+    if (!stores_reals(variant, device, stage)) return why_not = Reason::type_not_served, std::vector<Schedule>{};
+  } else if (variant.name != "plain") {
     const auto is_f32 = [](const TensorDesc& desc) { return desc.dtype == DType::f32; };
     if (!std::all_of(stage.inputs.begin(), stage.inputs.end(), is_f32) || !is_f32(stage.outputs[0]))
       return why_not = Reason::type_not_served, std::vector<Schedule>{};

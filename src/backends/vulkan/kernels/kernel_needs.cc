@@ -118,7 +118,8 @@ TileNeeds needs_of_loops(const Stage& stage, const std::string& variant) {
     case Family::resize: return {kUnitThreads, 0, kFew};
     case Family::non_max: return {kNonMaxThreads, 8 * kNonMaxThreads, kFew};
     case Family::pointwise: return {128, 0, needs_of_program(stage)};
-    case Family::sample: return {64, 0, 64};  // places and weights along three axes
+    case Family::deform: return {64, 4 * 16 * (17 + 65), 64};  // samples and filters of a slab (glsl/deform.comp)
+    case Family::sample: return {64, 0, 64};                   // places and weights along three axes
     default: return {64, 0, kFew};
   }
 }

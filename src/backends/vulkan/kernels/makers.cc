@@ -27,6 +27,7 @@ Maker maker_of(Family family) {
     case Family::scatter: return make_scatter;
     case Family::non_max: return make_non_max;
     case Family::sample: return make_sample;
+    case Family::deform: return make_deform;
     default: return nullptr;
   }
 }

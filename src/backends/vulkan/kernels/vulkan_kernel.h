@@ -101,6 +101,7 @@ Result<VulkanKernelPtr> make_scatter(const Stage&, const Schedule&, const Worksh
 Result<VulkanKernelPtr> make_non_max(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 Result<VulkanKernelPtr> make_fft(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 Result<VulkanKernelPtr> make_sample(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
+Result<VulkanKernelPtr> make_deform(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 // nullptr: the family has none.
 Maker maker_of(Family family);
 

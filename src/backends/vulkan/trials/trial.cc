@@ -431,6 +431,7 @@ std::vector<Stage> stages_of(const Trial& t) {
     case Family::attention: return attention_stages(t);
     case Family::non_max: return non_max_stages(t);
     case Family::sample: return sample_stages(t);
+    case Family::deform: return deform_stages(t);
     case Family::pointwise: return pointwise_stages(t);
     case Family::pool: return pool_stages(t);
     case Family::top_k: return top_k_stages(t);

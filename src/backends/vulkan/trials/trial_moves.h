@@ -24,6 +24,8 @@ std::vector<Stage> gather_stages(const Trial& trial);
 std::vector<Stage> resize_stages(const Trial& trial);
 // One to three spatial axes, channels or columns innermost.
 std::vector<Stage> sample_stages(const Trial& trial);
+// The same filter on few channels: two of each group for each group of offsets.
+std::vector<Stage> deform_stages(const Trial& trial);
 // More queries and keys than a block, and columns in whole vectors and not.
 std::vector<Stage> attention_stages(const Trial& trial);
 std::vector<Stage> non_max_stages(const Trial& trial);

@@ -123,6 +123,11 @@ std::vector<Trial> samples(Family family) {
           list.push_back(of(SampleParams{mode, padding, mode == SampleMode::linear}, {kF, kF}));
       return list;
     }
+    case Family::deform: {
+      DeformParams p, full;
+      full.filter = {3, 3}, full.pad_begin = {1, 1}, full.groups = full.offset_groups = 2, full.bias = full.mask = true;
+      return {of(p, {kF, kF, kF}), of(full, {kF, kF, kF, kF, kF})};
+    }
     case Family::quantize: return {of(QuantizeParams{}, {kF, kF, DType::u8}, {DType::u8})};
     default: return {};
   }
