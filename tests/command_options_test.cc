@@ -40,14 +40,14 @@ TEST_F(CommandOptions, ForcedNamesMustExist) {
 TEST_F(CommandOptions, StepsWithoutAKernelAreStatus3WhereForbidden) {
   if (sparkle("run " + classifier_ + " --device vulkan").status != 0) GTEST_SKIP() << "no Vulkan device";
   GraphBuilder b;
-  const TensorId x = b.input({5, 7});
+  const TensorId x = b.input({5, 7}, DType::bf16);
   const std::string model = save(b.done(b.op("CumSum", CumSumOp{1}, {x})), "sums.onnx");
-  EXPECT_SAYS(refusal("run " + model + " --device vulkan"), "no Vulkan kernel for the scan family");
+  EXPECT_SAYS(refusal("run " + model + " --device vulkan"), "no Vulkan kernel of the scan family serves it");
   const std::string forbidden = " --device vulkan --fallback forbid";
   for (const std::string& command : {"run " + model, "bench --model " + model, "compile " + model + " -o out"}) {
     const Said said = sparkle(command + forbidden);
     EXPECT_EQ(said.status, 3) << command << "\n" << said.err;
-    EXPECT_SAYS(said.err, "no Vulkan kernel for the scan family");
+    EXPECT_SAYS(said.err, "no Vulkan kernel of the scan family serves it");
   }
   EXPECT_EQ(sparkle("run " + classifier_ + forbidden).status, 0);
   EXPECT_EQ(sparkle("run nothing.onnx" + forbidden).status, 2);

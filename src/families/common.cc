@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "families/types.h"
+
 namespace sparkle {
 
 // Units with kernels, widest first. Measured rates do not decide: the units of a core differ less in their peaks than in how
@@ -59,6 +61,11 @@ bool stores_reals(const Variant& variant, const Device& device, const Stage& sta
   const auto same = [&](const TensorDesc& desc) { return desc.dtype == type; };
   return stores_reals(variant, device, type) && std::all_of(stage.inputs.begin(), stage.inputs.end(), same) &&
          std::all_of(stage.outputs.begin(), stage.outputs.end(), same);
+}
+
+bool computes_numbers(const Variant& variant, const Device& device, DType type) {
+  if (variant.device != DeviceKind::vulkan || device.kind != DeviceKind::vulkan) return false;
+  return stores_reals(variant, device, type) || kIntegers.has(type) || (type == DType::f64 && device.unit("alu-f64"));
 }
 
 std::vector<double> bytes_per_level(const Device& device, double bytes_moved, double working_set) {

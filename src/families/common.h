@@ -23,6 +23,8 @@ const MathUnit* best_vector_unit(const Device& device);
 bool stores_reals(const Variant& variant, const Device& device, DType type);
 // The same of the one type that all operands of the stage have.
 bool stores_reals(const Variant& variant, const Device& device, const Stage& stage);
+// Whether the variant's shaders compute numbers of this type: these, doubles where the GPU does, and all integers.
+bool computes_numbers(const Variant& variant, const Device& device, DType type);
 
 // A stage that reads each operand and writes each output once. `flops` is executed = nominal work.
 Footprint streaming_footprint(const Stage& stage, const Device& device, double flops);

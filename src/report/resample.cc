@@ -6,7 +6,7 @@
 namespace sparkle {
 namespace {
 
-struct Taps {
+struct LineTaps {
   std::vector<int> first;  // per output sample
   std::vector<int> count;
   std::vector<float> weights;  // `widest` per output sample
@@ -21,8 +21,8 @@ double weight(Filter filter, double x) {
   return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
 }
 
-Taps make_taps(int in, int out, Filter filter) {
-  Taps taps;
+LineTaps line_taps(int in, int out, Filter filter) {
+  LineTaps taps;
   const double scale = static_cast<double>(in) / out;
   const double stretch = filter == Filter::nearest ? 1 : std::max(1.0, scale);
   const double support = (filter == Filter::bicubic ? 2.0 : 1.0) * stretch;
@@ -53,7 +53,7 @@ Taps make_taps(int in, int out, Filter filter) {
 Image resample(const Image& image, int width, int height, Filter filter) {
   if (width == image.width && height == image.height) return image;
   const int channels = image.channels;
-  const Taps across = make_taps(image.width, width, filter), down = make_taps(image.height, height, filter);
+  const LineTaps across = line_taps(image.width, width, filter), down = line_taps(image.height, height, filter);
   Image middle = Image::filled(width, image.height, channels, 0);
   for (int y = 0; y < image.height; ++y)
     for (int x = 0; x < width; ++x) {

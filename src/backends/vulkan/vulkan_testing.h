@@ -114,13 +114,18 @@ inline Status run_stage(VulkanBackend& backend, const Stage& stage, const Schedu
   }
   for (TestOperand& out : outputs)
     launch.outputs.push_back(add(uploaded(backend, out.bytes.data(), static_cast<int64_t>(out.bytes.size()))));
-  SPARKLE_TRY(workspace, backend.allocate(std::max<int64_t>(kernel->workspace_bytes(), 64), MemoryKind::device));
-  launch.workspace = add(std::move(workspace));
+  // What lies behind the workspace stays as it is.
+  constexpr size_t kBehind = 4096;
+  std::vector<std::byte> scratch(static_cast<size_t>(kernel->workspace_bytes()) + kBehind, std::byte{0xcd});
+  launch.workspace = add(uploaded(backend, scratch.data(), static_cast<int64_t>(scratch.size())));
   SPARKLE_TRY(program, backend.record({&launch, 1}));
   SPARKLE_TRY(token, backend.submit(*program, slots, {}));
   Status done = backend.wait(token);
   for (size_t i = 0; i < outputs.size(); ++i)
     download(backend, *slots[inputs.size() + i], outputs[i].bytes.data(), static_cast<int64_t>(outputs[i].bytes.size()));
+  download(backend, *slots.back(), scratch.data(), static_cast<int64_t>(scratch.size()));
+  EXPECT_EQ(std::count(scratch.end() - kBehind, scratch.end(), std::byte{0xcd}), std::ptrdiff_t{kBehind})
+      << to_text(schedule) << " " << to_text(stage.params) << ": written behind the workspace";
   return done;
 }
 

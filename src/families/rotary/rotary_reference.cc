@@ -41,6 +41,10 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  if (variant.name == "rows_gpu" && !stores_reals(variant, device, stage)) {
+    why_not = Reason::type_not_served;
+    return {};
+  }
   if (variant.name == "rows") {
     const auto serves = [&](const TensorDesc& desc) {
       if (desc.dtype != DType::f32) why_not = Reason::type_not_served;

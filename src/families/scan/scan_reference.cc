@@ -52,6 +52,10 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
+  if (variant.name == "rows_gpu" && !computes_numbers(variant, device, x.dtype)) {
+    why_not = Reason::type_not_served;
+    return {};
+  }
   if (variant.name == "columns" && (!is_row_major(x.shape, x.layout) || !is_row_major(y.shape, y.layout))) {
     why_not = Reason::layout_not_served;
     return {};

@@ -7,6 +7,7 @@
 #include "families/indices.h"
 #include "families/scatter/combine.h"
 #include "families/scatter/scatter_gpu.h"
+#include "families/types.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -96,9 +97,23 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   return f;
 }
 
+// Reductions in the types that it computes, extrema of truth values; one-hot indices of whole words.
+bool served_by_gpu(const Stage& stage, const Variant& variant, const Device& device) {
+  const auto& p = std::get<ScatterParams>(stage.params);
+  const DType type = stage.outputs[0].dtype, index = stage.inputs[0].dtype;
+  if (p.form == ScatterForm::one_hot) return index == DType::f32 || (kIntegers.has(index) && size_of(index) >= 4);
+  const bool extremum = p.reduction == ScatterReduction::max || p.reduction == ScatterReduction::min;
+  return p.reduction == ScatterReduction::none || computes_numbers(variant, device, type) ||
+         (type == DType::boolean && extremum);
+}
+
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const bool one_hot = std::get<ScatterParams>(stage.params).form == ScatterForm::one_hot;
   if (!one_hot && !is_index_type(stage.inputs[1].dtype)) {
+    why_not = Reason::type_not_served;
+    return {};
+  }
+  if (variant.device == DeviceKind::vulkan && !served_by_gpu(stage, variant, device)) {
     why_not = Reason::type_not_served;
     return {};
   }

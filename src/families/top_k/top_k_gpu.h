@@ -25,7 +25,8 @@ inline TopKRuns top_k_runs(const Stage& stage) {
   r.width = std::min(kTopKEntries, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length))));
   r.runs = (length + r.width - 1) / r.width;
   if (r.runs == 1 || p.k <= 1) return r;
-  r.entries = r.rows * r.runs * std::min(p.k, r.width);
+  // An odd run goes on as one that is as wide as merged pairs are.
+  r.entries = r.rows * static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(r.runs))) * std::min(p.k, r.width);
   r.bytes = 2 * r.entries * (4 + std::max<int64_t>(4, size_of(x.dtype)));  // a key and a rank each
   return r;
 }

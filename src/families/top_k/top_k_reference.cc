@@ -93,6 +93,12 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     why_not = best ? Reason::costlier : Reason::filter_not_served;
     return {};
   }
+  // Doubles are compared by their bits.
+  const DType type = stage.inputs[0].dtype;
+  if (variant.device == DeviceKind::vulkan && type != DType::f64 && !computes_numbers(variant, device, type)) {
+    why_not = Reason::type_not_served;
+    return {};
+  }
   if (variant.name == "heap") {
     bool rows = is_row_major(stage.inputs[0].shape, stage.inputs[0].layout);
     for (const TensorDesc& y : stage.outputs) rows = rows && is_row_major(y.shape, y.layout);

@@ -6,6 +6,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
 #include "divide.glsl"
+#include "quotient.glsl"
 layout(constant_id = 3) const uint kMode = 0;     // nearest, linear, cubic
 layout(constant_id = 4) const uint kPadding = 0;  // zeros, border, reflection
 layout(constant_id = 5) const bool kAlignCorners = false;
@@ -33,29 +34,6 @@ layout(push_constant, scalar) uniform Push {
 } push;
 #define R push.record.v
 
-// The quotient of b >= r >= 1 rounded to nearest even: devices may be off by some units in the last place.
-float quotient(float b, float r) {
-  const uint bits_b = floatBitsToUint(b), bits_r = floatBitsToUint(r);
-  uint rest = bits_b & 0x7fffffu | 0x800000u;
-  const uint by = bits_r & 0x7fffffu | 0x800000u;
-  int exponent = int(bits_b >> 23) - int(bits_r >> 23);
-  if (rest < by) {
-    rest <<= 1;
-    --exponent;
-  }
-  uint q = 0;
-  [[dont_unroll]] for (int i = 0; i < 25; ++i) {
-    q <<= 1;
-    if (rest >= by) {
-      q |= 1u;
-      rest -= by;
-    }
-    rest <<= 1;
-  }
-  const bool up = (q & 1u) != 0u && (rest != 0u || (q & 2u) != 0u);
-  return float((q >> 1) + (up ? 1u : 0u)) * uintBitsToFloat(uint(exponent - 23 + 127) << 23);
-}
-
 float reflected(float x, float low, float high) {
   precise const float range = high - low;
   if (range <= 0.0) return low;
@@ -63,7 +41,7 @@ float reflected(float x, float low, float high) {
   precise const float beyond = x < low ? low - x : x - high;
   // No rounding takes a quotient of floats to 1 or 2 that is less.
   precise float times = beyond < range ? 0.0 : 1.0;
-  if (beyond >= 2.0 * range) times = trunc(quotient(beyond, range));
+  if (beyond >= 2.0 * range) times = trunc(divided(beyond, range));
   precise const float product = times * range;
   precise const float rest = beyond - product;
   const bool from_low = (x < low) == (times - 2.0 * floor(times * 0.5) == 0.0);

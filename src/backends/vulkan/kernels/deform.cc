@@ -19,13 +19,6 @@ struct DeformRecord {
   int32_t first_x, first_w, first_offset, first_bias, first_mask, first_y;
 };
 
-// How many elements element (0,...,0) lies behind the one that lies first in memory.
-int64_t before_first(const TensorDesc& desc) {
-  int64_t lowest = 0;
-  for (int i = 0; i < desc.shape.size(); ++i) lowest += std::min<int64_t>(0, (desc.shape[i] - 1) * desc.layout.pitch[i]);
-  return -lowest;
-}
-
 }  // namespace
 
 Result<VulkanKernelPtr> make_deform(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {

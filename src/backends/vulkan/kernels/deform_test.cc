@@ -22,14 +22,14 @@ void check(int cases, uint64_t first, DType real) {
     const int64_t rows = s.random.chance(3) ? 0 : s.random.between(1, 7), columns = s.random.between(1, 7);
     const Dims x{n, c, s.random.between(1, 9), s.random.between(1, 9)}, y{n, k, rows, columns};
     const bool last = s.random.chance(50);
-    s.input(last ? TensorDesc{real, x, channels_last(x)} : s.any(x, 10));
-    s.input(s.any({k, inner, p.filter[0], p.filter[1]}));
-    s.input(s.any({n, p.offset_groups * taps * 2, rows, columns}, 10), [&] {
+    s.input(last ? TensorDesc{real, x, channels_last(x)} : s.turned(s.any(x, 10)));
+    s.input(s.turned(s.any({k, inner, p.filter[0], p.filter[1]})));
+    s.input(s.turned(s.any({n, p.offset_groups * taps * 2, rows, columns}, 10)), [&] {
       return s.random.chance(3) ? NAN : s.random.chance(20) ? static_cast<double>(s.random.between(-3, 3)) : s.random.normal();
     });
-    if (p.bias) s.input(s.any({k}));
-    if (p.mask) s.input(s.any({n, p.offset_groups * taps, rows, columns}, 10));
-    s.output({real, y, last ? channels_last(y) : s.random.layout(y)});
+    if (p.bias) s.input(s.turned(s.any({k})));
+    if (p.mask) s.input(s.turned(s.any({n, p.offset_groups * taps, rows, columns}, 10)));
+    s.output(s.turned({real, y, last ? channels_last(y) : s.random.layout(y)}));
     s.stage.params = p;
     // Products of factors rounded some times each, summed one after the other.
     const double tolerance = 2.4e-7 * (8 + std::sqrt(static_cast<double>(inner * taps)));

@@ -10,14 +10,6 @@ DType type_of(RandomStage& s) { return s.random.chance(50) ? DType::f32 : kTypes
 auto small_integers(RandomStage& s) {
   return [&s] { return static_cast<double>(s.random.between(0, 100)); };
 }
-// Some axes run backwards: element (0,...,0) is then the last one along them.
-void turn_around(RandomStage& s, TensorDesc& d) {
-  for (int i = 0; i < d.shape.size(); ++i)
-    if (s.random.chance(20)) {
-      d.layout.offset += (d.shape[i] - 1) * d.layout.pitch[i];
-      d.layout.pitch[i] = -d.layout.pitch[i];
-    }
-}
 bool serves(VulkanBackend& backend, DType type) {
   const Features& f = backend.context().features();
   return size_of(type) > 2 || (size_of(type) == 1 ? f.i8 : f.f16);
@@ -33,7 +25,7 @@ TEST(VulkanCopy, UnitsBetweenAnyLayouts) {
     Dims shape = s.random.shape(rank, rank <= 2 ? 60 : rank <= 4 ? 9 : 3);
     if (rank > 0 && s.random.chance(40)) shape[rank - 1] = 4 * s.random.between(1, 4);
     TensorDesc x = s.any(type, shape, 10);
-    if (s.random.chance(30)) turn_around(s, x);
+    x = s.turned(x, 30);
     s.input(x, small_integers(s));
     s.output(s.any(type, shape));
     s.stage.params = CopyParams{};
@@ -53,7 +45,7 @@ TEST(VulkanCopy, TransposesInTiles) {
     TensorDesc x{type, shape, row_major(shape)}, y{type, shape, channels_last(shape)};
     if (s.random.chance(50)) std::swap(x, y);
     if (s.random.chance(40)) x = s.any(type, shape);
-    if (s.random.chance(20)) turn_around(s, y);
+    y = s.turned(y, 20);
     s.input(x, small_integers(s));
     s.output(y);
     s.stage.params = CopyParams{};
@@ -105,7 +97,7 @@ TEST(VulkanPad, AllModes) {
     }
     const bool last = s.random.chance(40);
     TensorDesc x{type, shape, last ? channels_last(shape) : s.random.layout(shape, 10)};
-    if (s.random.chance(30)) turn_around(s, x);
+    x = s.turned(x, 30);
     s.input(x, small_integers(s));
     s.output({type, padded, last ? channels_last(padded) : s.random.layout(padded)});
     s.stage.params = p;
@@ -126,7 +118,7 @@ TEST(VulkanTriangle, AnyDiagonal) {
     TensorDesc x = s.any(type, shape, 10), y = s.any(type, shape);
     // Elements of other matrices side by side.
     if (rank > 2 && s.random.chance(20)) shape[0] = 8, x = {type, shape, channels_last(shape)}, y = x;
-    if (s.random.chance(30)) turn_around(s, x);
+    x = s.turned(x, 30);
     s.input(x, small_integers(s));
     s.output(y);
     const int64_t far = s.random.chance(50) ? INT64_MIN : INT64_MAX;
@@ -167,8 +159,8 @@ TEST(VulkanGather, AllFormsWithIndicesThatLieOutsideToo) {
       for (int i = p.batch_axes + static_cast<int>(tuple); i < rank; ++i) y.push_back(x[i]);
     }
     TensorDesc from = s.any(type, x), places = s.any(s.random.chance(50) ? DType::i64 : DType::i32, indices, 10);
-    if (s.random.chance(30)) turn_around(s, from);
-    if (s.random.chance(20)) turn_around(s, places);
+    from = s.turned(from, 30);
+    places = s.turned(places, 20);
     s.input(from, small_integers(s));
     const bool is_long = places.dtype == DType::i64;
     // A third keep to the rule, a third break it at all axes but large ones, a third now and then.

@@ -14,14 +14,14 @@ RandomStage boxes_stage(uint64_t seed, int64_t images, int64_t classes, int64_t 
   p.overlap = static_cast<double>(s.random.between(0, 10)) / 10;
   p.has_threshold = s.random.chance(50);
   p.threshold = static_cast<double>(s.random.between(0, 8)) / 10;
-  const TensorDesc boxes = s.any({images, count, 4}, 10), scores = s.any({images, classes, count}, 10);
+  const TensorDesc boxes = s.turned(s.any({images, count, 4}, 10)), scores = s.turned(s.any({images, classes, count}, 10));
   const int64_t whole = s.random.between(2, 12);  // rarely, boxes of no grid
   s.input(boxes, [&] {
     if (s.random.chance(1)) return std::nan("");
     return whole == 2 ? s.random.normal() : static_cast<double>(s.random.between(0, 4 * whole)) / 4;
   });
   s.input(scores, [&] { return s.random.chance(3) ? std::nan("") : static_cast<double>(s.random.between(-2, 9)) / 10; });
-  s.output(s.any(DType::i64, {images * classes * std::min(p.most, count) + s.random.between(0, 3), 3}));
+  s.output(s.turned(s.any(DType::i64, {images * classes * std::min(p.most, count) + s.random.between(0, 3), 3})));
   s.stage.params = p;
   return s;
 }

@@ -39,6 +39,16 @@ struct RandomStage {
   }
   TensorDesc any(DType type, const Dims& shape, int broadcast = 0) { return {type, shape, random.layout(shape, broadcast)}; }
   TensorDesc any(const Dims& shape, int broadcast = 0) { return any(real, shape, broadcast); }
+  // Now and then some axes run backwards: element (0,...,0) is then the last one along them.
+  TensorDesc turned(TensorDesc d, int percent = 30) {
+    if (!random.chance(percent)) return d;
+    for (int i = 0; i < d.shape.size(); ++i)
+      if (random.chance(20)) {
+        d.layout.offset += (d.shape[i] - 1) * d.layout.pitch[i];
+        d.layout.pitch[i] = -d.layout.pitch[i];
+      }
+    return d;
+  }
 };
 
 inline const Variant* variant_named(Family family, std::string_view name) {

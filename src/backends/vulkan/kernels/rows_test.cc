@@ -271,12 +271,12 @@ void check_scan(DType type, uint64_t seeds) {
     const int axis = static_cast<int>(s.random.between(0, shape.size() - 1));
     const double offset = s.random.chance(30) ? 1000 : 0;  // sums that only grow
     const bool odd = s.random.chance(10);
-    s.input(s.any(shape, s.random.chance(20) ? 30 : 0), [&] {
+    s.input(s.turned(s.any(shape, s.random.chance(20) ? 30 : 0)), [&] {
       if (!is_float(type)) return static_cast<double>(s.random.between(kSignedIntegers.has(type) ? -100 : 0, 100));
       if (odd && s.random.chance(1)) return s.random.chance(50) ? std::nan("") : std::numeric_limits<double>::infinity();
       return offset + s.random.normal();
     });
-    s.output(s.any(shape));
+    s.output(s.turned(s.any(shape)));
     s.stage.params = ScanParams{axis, s.random.chance(50), s.random.chance(50)};
     const auto r = rows_of({&s.stage.inputs[0], nullptr, nullptr, &s.stage.outputs[0]}, 1u << axis, true);
     parted = parted || (r.ok() && r->parts > 1 && shape.product() > 0);

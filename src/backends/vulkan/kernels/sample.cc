@@ -27,13 +27,6 @@ struct SampleRecord {
   int32_t elements[kSpatial], pitch[kSpatial];
 };
 
-// How many elements element (0,...,0) lies behind the one that lies first in memory.
-int64_t before_first(const TensorDesc& desc) {
-  int64_t lowest = 0;
-  for (int i = 0; i < desc.shape.size(); ++i) lowest += std::min<int64_t>(0, (desc.shape[i] - 1) * desc.layout.pitch[i]);
-  return -lowest;
-}
-
 }  // namespace
 
 Result<VulkanKernelPtr> make_sample(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {

@@ -39,9 +39,9 @@ void check(int cases, uint64_t first, DType real) {
     }
     grid.push_back(spatial);
     const bool last = s.random.chance(50);
-    s.input(last ? TensorDesc{real, x, channels_last(x)} : s.any(x, 10));
-    s.input(s.any(grid, 10), [&] { return coordinate(s, x[2]); });
-    s.output({real, y, last ? channels_last(y) : s.random.layout(y)});
+    s.input(last ? TensorDesc{real, x, channels_last(x)} : s.turned(s.any(x, 10)));
+    s.input(s.turned(s.any(grid, 10)), [&] { return coordinate(s, x[2]); });
+    s.output(s.turned({real, y, last ? channels_last(y) : s.random.layout(y)}));
     s.stage.params = p;
     // Weights of up to 1.3 per axis, rounded a few times each, and up to 64 products summed one after the other.
     const double tolerance = p.mode == SampleMode::nearest ? 0 : 2.4e-7 * (p.mode == SampleMode::linear ? 10 : 40);

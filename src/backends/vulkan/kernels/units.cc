@@ -33,6 +33,12 @@ std::array<uint32_t, 3> groups_for_units(int64_t units) {
   return flat_groups((units + kUnitThreads * kUnitSteps - 1) / (kUnitThreads * kUnitSteps));
 }
 
+int64_t before_first(const TensorDesc& desc) {
+  int64_t lowest = 0;
+  for (int i = 0; i < desc.shape.size(); ++i) lowest += std::min<int64_t>(0, (desc.shape[i] - 1) * desc.layout.pitch[i]);
+  return -lowest;
+}
+
 Error too_far(std::string_view what) {
   return {Reason::layout_not_served,
           "The Vulkan " + std::string(what) + " kernels count in 31 bits, and an operand spans more; split the batch."};

@@ -25,6 +25,9 @@ Result<const Pipeline*> unit_pipeline(const Workshop& shop, const std::string& n
                                       std::vector<uint32_t> constants = {});
 std::array<uint32_t, 3> groups_for_units(int64_t units);
 
+// How many elements element (0,...,0) lies behind the one that lies first in memory.
+int64_t before_first(const TensorDesc& desc);
+
 // layout_not_served: more than 2^31 units.
 Error too_far(std::string_view what);
 

@@ -53,12 +53,16 @@ Declared declared_by(std::span<const uint32_t> words) {
         EXPECT_EQ(w[5], kNonPrivate);
         break;
       case 61:  // loads and stores of others: of shared memory, or of memory by its address
-        if (w.size() > 4) d.shared += w[4] == kNonPrivate;
-        if (w.size() > 4) EXPECT_FALSE(w[4] & 0x18u);
+        if (w.size() > 4) {
+          d.shared += w[4] == kNonPrivate;
+          EXPECT_FALSE(w[4] & 0x18u);
+        }
         break;
       case 62:
-        if (w.size() > 3) d.shared += w[3] == kNonPrivate;
-        if (w.size() > 3) EXPECT_FALSE(w[3] & 0x18u);
+        if (w.size() > 3) {
+          d.shared += w[3] == kNonPrivate;
+          EXPECT_FALSE(w[3] & 0x18u);
+        }
         break;
       case 224:
         ++d.barriers;

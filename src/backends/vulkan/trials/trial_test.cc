@@ -14,7 +14,7 @@ namespace {
 // What a plan's step of the family may be, element types last.
 std::vector<Trial> samples(Family family) {
   constexpr DType kF = DType::f32;
-  const auto of = [](StageParams params, std::vector<DType> inputs, std::vector<DType> outputs = {kF}) {
+  const auto of = [](StageParams params, std::vector<DType> inputs, std::vector<DType> outputs = {DType::f32}) {
     return Trial{{}, std::move(params), std::move(inputs), std::move(outputs)};
   };
   Window window;
