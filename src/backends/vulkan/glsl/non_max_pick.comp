@@ -59,7 +59,7 @@ void main() {
         is_out = push.work.v[bits + word * kThreads];
       } else if (first + 31u * kThreads >= R.boxes) {
         const uint there = first < R.boxes ? (R.boxes - first + kThreads - 1u) / kThreads : 0u;
-        is_out = 0xffffffffu << there & (there < 32u ? 0xffffffffu : 0u);
+        is_out = 0xffffffffu << there;
       }
       for (uint left = ~is_out; left != 0u; left &= left - 1u) {
         const int bit = findLSB(left);

@@ -11,6 +11,7 @@
 #include "rows.glsl"
 #include "top_k.glsl"
 
+layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Words { uint v[]; };
 shared KEY keys[kThreads];  // and ranks in `gathered`
 
 void main() {
@@ -22,7 +23,7 @@ void main() {
   const uint end = kStage == 2 ? R.parts : min(first + R.part_length, R.elements);
   if (there)
     for (uint i = first + depth(); i < end; i += R.depth) {
-      const uint from = kStage == 2 ? floatBitsToUint(push.work.v[2 * (i * R.rows + row)]) : i;
+      const uint from = kStage == 2 ? Words(push.work).v[2 * (i * R.rows + row)] : i;
       const Entry entry = entry_at(origin, from);
       if (is_better(entry, best)) best = entry;
     }
@@ -38,7 +39,7 @@ void main() {
   }
   if (!there || depth() != 0) return;
   if (kStage == 1)
-    push.work.v[2 * (part * R.rows + row)] = uintBitsToFloat(rank_of(gathered[thread]));
+    Words(push.work).v[2 * (part * R.rows + row)] = rank_of(gathered[thread]);
   else
     put(origin, 0u, gathered[thread]);
 }
