@@ -13,8 +13,8 @@ flushed at once:
            load_ms: from the start of the work to a session that can run; first_ms: that first run. Asked once, first of all.
   run N    it runs N times back to back on the same inputs and answers with one line of N wall times in ms, separated by single
            spaces. A time covers what a caller waits for: from the call that gets the inputs until the outputs can be read.
-  save D   it writes the outputs of its last run as D/output_0.pb, D/output_1.pb, ... (TensorProto, graph order; the folder
-           exists) and answers: saved
+  save D   it writes the outputs of its last run (Sparkle: of one more, on wiped memory) as D/output_0.pb, D/output_1.pb, ...
+           (TensorProto, graph order; the folder exists) and answers: saved
   quit     (or the end of its input) it ends with status 0.
 Anything wrong is answered with one line `error SENTENCE`, and the helper ends with status 1 or 2. Nothing else may stand on
 standard output. Between answers a helper must not keep a core busy for more than a few milliseconds.
@@ -22,9 +22,11 @@ standard output. Between answers a helper must not keep a core busy for more tha
 --first-answer measures fresh processes alone: time to the first answer and peak memory (VmHWM of the process after it) of
 onnxruntime, of Sparkle on the model and on a file of `sparkle compile`, and of Sparkle with --memory-budget set to what
 onnxruntime took. What the peer's Python takes before it loads the model is measured too and left out of that budget.
+
+--unit holds Sparkle to a narrower unit than the machine has. onnxruntime has no such switch and goes on with the widest: such a
+row is no comparison of engines on equal terms, and the result says so.
 """
 import argparse
-import datetime
 import json
 import os
 import pathlib
@@ -36,10 +38,31 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 VENV = ROOT / "build" / "venv"
+
+
+def parsed_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--fresh", type=int, default=5, help="fresh processes per engine for the first-answer time")
+    parser.add_argument("--networks", nargs="+", help="only these")
+    parser.add_argument("--first-answer", action="store_true", help="fresh processes and memory alone")
+    parser.add_argument("--runs", type=int, default=5, help="with --first-answer: runs behind the first one")
+    parser.add_argument("--data", type=pathlib.Path, default=ROOT.parent / "shared" / "data")
+    parser.add_argument("--sparkle", default=str(ROOT / "build" / "release" / "sparkle"), help="the command to measure")
+    parser.add_argument("--unit", default="", help="hold Sparkle to this unit: avx2")
+    parser.add_argument("--output", type=pathlib.Path, help="file of the result, else bench/results/KIND_MACHINE[_UNIT].json")
+    return parser.parse_args()
+
+
+if __name__ == "__main__" and "--peer-serve" not in sys.argv:
+    parsed_arguments()  # --help and mistakes come before anything is installed
 if __name__ == "__main__" and pathlib.Path(sys.prefix).resolve() != VENV:
     subprocess.run([ROOT / "scripts" / "setup", "bench"], check=True)
     os.execv(VENV / "bin" / "python", [str(VENV / "bin" / "python"), *sys.argv])
 
+sys.path.insert(0, str(ROOT / "bench"))
+import certificate  # noqa: E402
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 from onnx import numpy_helper  # noqa: E402
@@ -165,10 +188,14 @@ def summary(times):
             "runs": len(ordered)}
 
 
+def unit_words(arguments):
+    return ["--unit", arguments.unit] if arguments.unit else []
+
+
 def compare(name, model, inputs, threads, arguments, scratch):
     """One row: agreement, interleaved times, first answers."""
     flags = ["--model", str(model), "--threads", str(threads)] + [w for f in inputs for w in ("--input", str(f))]
-    commands = {"sparkle": [*shlex.split(arguments.sparkle), "bench", *flags, "--serve"],
+    commands = {"sparkle": [*shlex.split(arguments.sparkle), "bench", *flags, *unit_words(arguments), "--serve"],
                 "onnxruntime": [sys.executable, str(pathlib.Path(__file__).resolve()), "--peer-serve", *flags]}
     log = scratch / "helpers.log"
     fresh = {engine: [] for engine in commands}
@@ -179,12 +206,18 @@ def compare(name, model, inputs, threads, arguments, scratch):
             helper.close()
     helpers = {engine: Helper(engine, command, log) for engine, command in commands.items()}
     try:
-        for engine, helper in helpers.items():
-            helper.run(1)
-            (scratch / engine).mkdir(exist_ok=True)
-            helper.ask(f"save {scratch / engine}")
         outputs = len(onnx.load(str(model), load_external_data=False).graph.output)
-        error, agree = error_of(scratch / "sparkle", scratch / "onnxruntime", outputs, "int8" in name)
+
+        def outputs_agree():
+            for engine, helper in helpers.items():
+                helper.run(1)
+                (scratch / engine).mkdir(exist_ok=True)
+                for old in (scratch / engine).glob("output_*.pb"):
+                    old.unlink()
+                helper.ask(f"save {scratch / engine}")
+            return error_of(scratch / "sparkle", scratch / "onnxruntime", outputs, "int8" in name)
+
+        error, agree = outputs_agree()
         row = {"network": name, "threads": threads, "dtype": "float32", "agree": bool(agree), "max_error_relative": error}
         if not agree:
             return row
@@ -203,6 +236,10 @@ def compare(name, model, inputs, threads, arguments, scratch):
                 medians[engine] = statistics.median(turn)
             ratios.append(medians["sparkle"] / medians["onnxruntime"])
             order = order[1:] + order[:1]
+        error, agree = outputs_agree()
+        row.update({"agree": bool(agree), "max_error_relative": max(error, row["max_error_relative"])})
+        if not agree:
+            return row
         row.update({engine: summary(t) for engine, t in times.items()})
         quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
         row["time_ratio"] = statistics.median(ratios)  # below 1: Sparkle is faster
@@ -306,27 +343,20 @@ def output_of(*command):
 
 
 def environment(arguments):
+    """The certificate, and what else it takes to do the same again."""
     import onnxruntime
-    cpu = {}
-    for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        key, _, value = line.partition(":")
-        cpu.setdefault(key.strip(), value.strip())
-    flags = set(cpu.get("flags", cpu.get("Features", "")).split())
-    isa = [f for f in ("avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve") if f in flags]
-    model = cpu.get("model name", "unknown")
+    made = certificate.certificate(
+        shlex.split(arguments.sparkle), certificate.command_of("bench/compare_onnxruntime.py", sys.argv[1:]),
+        {"onnxruntime": onnxruntime.__version__, "numpy": np.__version__, "python": sys.version.split()[0],
+         "kernel": os.uname().release})
     described = json.loads(output_of(*shlex.split(arguments.sparkle), "devices", "--json") or "null")
-    return {
-        "device": {"cpu": model, "family": cpu.get("cpu family"), "model": cpu.get("model"),
-                   "usable_cores": len(os.sched_getaffinity(0)), "instruction_sets": isa,
-                   "described": described},
-        "commit": output_of("git", "rev-parse", "HEAD"), "clean": output_of("git", "status", "--porcelain") == "",
-        "versions": {"onnxruntime": onnxruntime.__version__, "numpy": np.__version__, "python": sys.version.split()[0],
-                     "kernel": os.uname().release, "sparkle": output_of(*shlex.split(arguments.sparkle), "--version")},
-        "command": shlex.join(["bench/compare_onnxruntime.py", *sys.argv[1:]]),
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+    if described and "source" in described:
+        described["source"] = described["source"].split(", kept in")[0]  # a folder of this machine
+    return made, {
+        "device": described,
         "settings": {"batch": 1, "rounds": arguments.rounds, "fresh_processes": arguments.fresh, "turn_seconds": TURN_SECONDS,
+                     "unit": arguments.unit or "the widest", "onnxruntime_unit": "the widest",
                      "onnxruntime": "all optimisations, sequential, spinning allowed, inputs and outputs bound"},
-        "load_average_at_start": os.getloadavg()[0],
     }
 
 
@@ -343,20 +373,10 @@ def print_row(row):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--fresh", type=int, default=5, help="fresh processes per engine for the first-answer time")
-    parser.add_argument("--networks", nargs="+", help="only these")
-    parser.add_argument("--first-answer", action="store_true", help="fresh processes and memory alone")
-    parser.add_argument("--runs", type=int, default=5, help="with --first-answer: runs behind the first one")
-    parser.add_argument("--data", type=pathlib.Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--sparkle", default=str(ROOT / "build" / "release" / "sparkle"), help="the command to measure")
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench" / "results")
-    arguments = parser.parse_args()
+    arguments = parsed_arguments()
     scratch = ROOT / "build" / "bench"
     scratch.mkdir(parents=True, exist_ok=True)
-    result = environment(arguments)
+    made, result = environment(arguments)
     rows = result["rows"] = []
     measure = first_answers if arguments.first_answer else compare
     if not arguments.first_answer:
@@ -371,12 +391,9 @@ def main():
                     print_row(rows[-1])
     if not rows:
         sys.exit("No network was at hand, nothing was measured.")
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    label = "".join(c if c.isalnum() else "_" for c in result["device"]["cpu"]).strip("_").lower()
-    kind = "first_answer" if arguments.first_answer else "compare_onnxruntime"
-    file = arguments.output / f"{kind}_{label}_{result['date'][:10]}.json"
-    file.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(f"written: {os.path.relpath(file, ROOT)}")
+    kind = "first_answers" if arguments.first_answer else "networks"
+    unit = f"_{arguments.unit}" if arguments.unit else ""
+    certificate.store(arguments.output or certificate.RESULTS / f"{kind}_{certificate.label(made)}{unit}.json", made, result)
     sys.exit(0 if all(row.get("agree", True) for row in rows) else 1)
 
 

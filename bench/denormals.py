@@ -1,17 +1,30 @@
 #!/usr/bin/env python3
-"""What denormal inputs cost: networks of one kind of step each run on normal and on denormal inputs by turns; prints the ratio
-of the median times (1.00: nothing). Run it in an environment with sparkle and onnx (scripts/setup python, pip install .):
-bench/denormals.py [ROUNDS]. Policy: src/base/denormals.h."""
+"""What denormal inputs cost: networks of one kind of step each, on normal and on denormal inputs by turns, each in a process of
+its own that stays open. Writes the ratio of the median times (1.00: nothing) to bench/results/denormals_MACHINE.json. Policy:
+src/base/denormals.h. bench/denormals.py [--rounds N] [--sparkle COMMAND]"""
+import argparse
+import os
+import pathlib
+import shlex
 import statistics
+import subprocess
 import sys
-import time
 
-import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+VENV = ROOT / "build" / "venv"
+if __name__ == "__main__" and pathlib.Path(sys.prefix).resolve() != VENV:
+    subprocess.run([ROOT / "scripts" / "setup", "bench"], check=True)
+    os.execv(VENV / "bin" / "python", [str(VENV / "bin" / "python"), *sys.argv])
 
-import sparkle
+import numpy as np  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+sys.path.insert(0, str(ROOT / "bench"))
+import certificate  # noqa: E402
+from compare_onnxruntime import Helper  # noqa: E402
 
 SHAPE = (1, 32, 64, 64)
+RUNS = 5  # in a turn, the first of them to bring the inputs back into the caches
 
 
 def model(nodes, weights):
@@ -39,23 +52,43 @@ def networks():
     yield "softmax", model([node("Softmax", ["x"], ["y"])], {})
 
 
-def main():
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 101
+def measure(command, rounds, scratch):
     normal = np.random.default_rng(2).standard_normal(SHAPE).astype(np.float32)
     denormal = (normal.astype(np.float64) * 1e-40).astype(np.float32)
     assert np.all(np.abs(denormal) < np.finfo(np.float32).tiny) and np.count_nonzero(denormal) > 0.9 * denormal.size
-    device = sparkle.Device("cpu")
-    print(f"medians of {rounds} runs by turns: normal, denormal, ratio")
+    np.save(scratch / "normal.npy", normal), np.save(scratch / "denormal.npy", denormal)
     for name, network in networks():
-        session = sparkle.Session(network, device)
-        seconds = {"normal": [], "denormal": []}
+        file = scratch / "denormals.onnx"
+        file.write_bytes(network)
+        serve = [*command, "bench", "--serve", "--threads", "1", "--model", str(file), "--input"]
+        helpers = {kind: Helper(kind, [*serve, str(scratch / f"{kind}.npy")], scratch / "helpers.log")
+                   for kind in ("normal", "denormal")}
+        medians = {kind: [] for kind in helpers}
         for turn in range(rounds):
-            for kind, x in (("normal", normal), ("denormal", denormal))[:: 1 if turn % 2 else -1]:
-                begin = time.perf_counter()
-                session.run(x)
-                seconds[kind].append(time.perf_counter() - begin)
-        a, b = (1e3 * statistics.median(seconds[kind]) for kind in ("normal", "denormal"))
-        print(f"{name:22s} {a:8.3f} ms {b:8.3f} ms {b / a:6.2f}")
+            for kind in list(helpers)[:: 1 if turn % 2 else -1]:
+                medians[kind].append(statistics.median(helpers[kind].run(RUNS)[1:]))
+        for helper_process in helpers.values():
+            helper_process.close()
+        a, b = (statistics.median(medians[kind]) for kind in ("normal", "denormal"))
+        ratio = statistics.median(y / x for x, y in zip(medians["normal"], medians["denormal"]))
+        print(f"{name:22s} {a:8.3f} ms {b:8.3f} ms {ratio:6.2f}", flush=True)
+        yield {"name": name, "normal_ms": a, "denormal_ms": b, "ratio": ratio}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=101)
+    parser.add_argument("--sparkle", default=str(ROOT / "build" / "release" / "sparkle"), help="the command to measure")
+    arguments = parser.parse_args()
+    scratch = ROOT / "build" / "bench"
+    scratch.mkdir(parents=True, exist_ok=True)
+    command = shlex.split(arguments.sparkle)
+    said = certificate.command_of("bench/denormals.py", sys.argv[1:])
+    made = certificate.certificate(command, said, {"numpy": np.__version__})
+    print(f"medians of {arguments.rounds} rounds by turns: normal, denormal, ratio")
+    rows = list(measure(command, arguments.rounds, scratch))
+    body = {"rows": rows, "least_ratio": min(r["ratio"] for r in rows), "largest_ratio": max(r["ratio"] for r in rows)}
+    certificate.store(certificate.RESULTS / f"denormals_{certificate.label(made)}.json", made, body)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-// sparkle bench --layers F.csv | --conv TEXT | --gemm TEXT | --model M: verified, interleaved with peak probes, medians.
+// sparkle bench --layers F.csv | --conv TEXT | --gemm TEXT | --model M: checked, interleaved with peak probes, medians.
+#include "base/new_file.h"
 #include "bench_layers.h"
 #include "bench_model.h"
 #include "command.h"
@@ -19,7 +20,7 @@ Status check_combination(const BenchArguments& a) {
   if (!a.model.model.empty()) {
     SPARKLE_CHECK(refuse_options(c,
                                  {"--layers", "--conv", "--gemm", "--filter", "--ladder", "--ablate", "--against",
-                                  "--crossover", "--rounds", "--round-ms", "--batches"},
+                                  "--crossover", "--rounds", "--round-ms", "--batches", "--seed"},
                                  "measures layers and does not go with --model"));
     if (!a.model.inputs.empty())
       SPARKLE_CHECK(refuse_options(c, {"--shape"}, "is for random values; the given inputs have shapes"));
@@ -70,7 +71,7 @@ void add_bench(CLI::App& app, Chosen& chosen) {
   command->add_option("--conv", a->layer.convs, "a convolution: ic64ih56oc64oh56kh3ph1");
   command->add_option("--gemm", a->layer.gemms, "a matrix product m x n x k of two changing operands: 64x12544x147");
   command->add_flag("--ladder", a->layer.ladder, "the optimisation levels one after another");
-  command->add_flag("--ablate", a->layer.ablate, "one pattern off at a time: tile, vectorise, pipeline, fuse");
+  command->add_flag("--ablate", a->layer.ablate, "one pattern off at a time: tile, block (CPUs), vectorise, pipeline, fuse");
   command->add_flag(
       "--crossover", a->layer.crossover,
       "filters of growing length by transforms and by the best other algorithm, and where transforms begin to win");
@@ -86,7 +87,10 @@ void add_bench(CLI::App& app, Chosen& chosen) {
       ->add_option_function<double>(
           "--round-ms", [a](double ms) { a->layer.options.seconds_per_round = ms * 1e-3; },
           "time of a round for each layer and engine, 30 by default")
+      ->check(finite_number())
       ->check(CLI::Range(0.1, 10000.0));
+  command->add_option("--seed", a->layer.options.seed, "of operands' values and of what is checked; else another one each time")
+      ->check(CLI::Range(int64_t{1}, int64_t{999999999}));
   command->add_option("--model", a->model.model, "ONNX file");
   command->add_option("--input", a->model.inputs,
                       "TensorProto or .npy file, one per input of the model; else seeded random values");

@@ -3,6 +3,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "certificate.h"
+#include "report/bench_rows.h"
+
 namespace sparkle::cli {
 namespace {
 
@@ -26,6 +29,8 @@ struct Point {
   std::string other, chosen;     // the cheapest algorithm beside fft; what the planner takes
   double predicted[2] = {0, 0};  // seconds: fft, other
   double measured[2] = {0, 0};
+  RoofVerdict verdict[2];
+  Checked checked[2];
 };
 
 Result<Point> measure_point(Backend& backend, const Problem& problem, int64_t length, LayerBenchOptions options) {
@@ -49,6 +54,8 @@ Result<Point> measure_point(Backend& backend, const Problem& problem, int64_t le
     options.plan.algorithm = i == 0 ? std::string(kTransforms) : point.other;
     SPARKLE_TRY(measured, measure_layer(backend, p, options));
     point.measured[i] = measured.median_seconds;
+    point.verdict[i] = measured.verdict;
+    point.checked[i] = measured.checked;
   }
   return point;
 }
@@ -71,6 +78,9 @@ int bench_crossover(const CommonOptions& common, const std::vector<NamedProblem>
   auto device = open_device(common, Roofs::measured);
   if (!device.ok()) return fail(device.error());
   nlohmann::json layers = nlohmann::json::array();
+  std::vector<Checked> checks;
+  std::vector<RoofVerdict> roofs;
+  std::string above;
   for (const NamedProblem& named : problems) {
     const Problem& problem = named.problem;
     const int64_t longest = *std::max_element(problem.window.filter.begin(), problem.window.filter.end());
@@ -95,7 +105,16 @@ int bench_crossover(const CommonOptions& common, const std::vector<NamedProblem>
                       {"other", p.other},
                       {"other_seconds", p.measured[1]},
                       {"other_predicted", p.predicted[1]},
+                      {"fft_checked", to_text(p.checked[0])},
+                      {"other_checked", to_text(p.checked[1])},
                       {"planned", p.chosen}});
+      for (int i = 0; i < 2; ++i) {
+        if (p.measured[i] <= 0) continue;
+        checks.push_back(p.checked[i]), roofs.push_back(p.verdict[i]);
+        if (above.empty())
+          above = p.verdict[i].complaint(short_name(with_length(problem, p.length)) + " by " +
+                                         (i == 0 ? std::string(kTransforms) : p.other));
+      }
       points.push_back(*point);
     }
     const int64_t predicted = wins_from(points, &Point::predicted), measured = wins_from(points, &Point::measured);
@@ -107,9 +126,12 @@ int bench_crossover(const CommonOptions& common, const std::vector<NamedProblem>
     layers.push_back(
         {{"layer", short_name(problem)}, {"points", rows}, {"wins_from_predicted", predicted}, {"wins_from", measured}});
   }
+  const uint64_t seed = base_seed(options.seed);
   if (common.json)
-    std::printf("%s\n", nlohmann::json{{"device", device->backend->device().name}, {"layers", layers}}.dump(2).c_str());
-  return kDone;
+    std::printf("%s\n",
+                certified({{"device", device->backend->device().name}, {"layers", layers}, {"seed", seed}}).dump(2).c_str());
+  else std::fputs((probes_summary(roofs) + checks_summary(checks, seed)).c_str(), stdout);
+  return end_of_bench(above);
 }
 
 }  // namespace sparkle::cli

@@ -8,6 +8,7 @@
 #include "bench_crossover.h"
 #include "bench_model.h"
 #include "bench_stream.h"
+#include "certificate.h"
 #include "layer_list.h"
 #include "peers/peers.h"
 #include "progress.h"
@@ -37,18 +38,16 @@ int finish(const CommonOptions& common, const LayerBench& bench, const Device& d
            const std::string& summary, nlohmann::json extra) {
   nlohmann::json json = bench_json(device, rows);
   json.update(extra);
+  json["seed"] = base_seed(bench.options.seed);
   if (!bench.output.empty()) {
     if (auto written = write_results(bench.output, json); !written.ok()) return fail(written.error());
   }
   if (common.json) {
-    std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    std::printf("%s\n", certified(json).dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   } else {
-    std::fputs(summary.c_str(), stdout);
+    std::fputs((summary + probes_summary(rows) + checks_summary(rows, base_seed(bench.options.seed))).c_str(), stdout);
   }
-  const std::string wrong = implausible(rows);
-  if (wrong.empty()) return kDone;
-  std::fprintf(stderr, "sparkle: %s\n", wrong.c_str());
-  return kCheckFailed;
+  return end_of_bench(above_roof(rows));
 }
 
 void show(const CommonOptions& common, const std::string& text) {
@@ -75,7 +74,7 @@ int bench_alone(const CommonOptions& common, LayerBench bench, const std::vector
       // Of several layers the others go on.
       if (problems.size() == 1) return fail(measured.error());
       failed.push_back({{"name", p.name.empty() ? short_name(p.problem) : p.name}, {"error", measured.error().message}});
-      std::fprintf(stderr, "sparkle: %s\n", measured.error().message.c_str());
+      print_note(measured.error().message);
     } else {
       rows.push_back(row_of(p, *measured));
       show(common, bench_table_row(rows.back()));
@@ -124,8 +123,12 @@ int bench_against(CommonOptions common, LayerBench bench, const std::vector<Name
     progress.step();
   }
   progress.clear();
-  const nlohmann::json extra{
-      {"threads", common.threads}, {"rounds", bench.options.rounds}, {"speedup_geometric_means", contest_means(rows)}};
+  nlohmann::json peer_versions = nlohmann::json::object();
+  for (const PeerMeasurement& p : named) peer_versions[p.name] = p.version;
+  const nlohmann::json extra{{"versions", peer_versions},
+                             {"threads", common.threads},
+                             {"rounds", bench.options.rounds},
+                             {"speedup_geometric_means", contest_means(rows)}};
   return finish(common, bench, device->backend->device(), rows, contest_summary(rows) + old_figures(rows), extra);
 }
 
@@ -138,17 +141,16 @@ LevelRow named(const Level& level, const Problem& problem) {
 
 int finish_levels(const CommonOptions& common, const LayerBench& bench, const Device& device,
                   const std::vector<LevelRow>& levels) {
-  const nlohmann::json json = levels_json(device, levels, bench.ablate);
+  nlohmann::json json = levels_json(device, levels, bench.ablate);
+  json["seed"] = base_seed(bench.options.seed);
   if (!bench.output.empty())
     if (auto written = write_results(bench.output, json); !written.ok()) return fail(written.error());
-  if (common.json) std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  if (common.json) std::printf("%s\n", certified(json).dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   std::vector<BenchRow> rows;
   for (const LevelRow& l : levels)
     if (l.absent.empty()) rows.push_back(l.row);
-  const std::string wrong = implausible(rows);
-  if (wrong.empty()) return kDone;
-  std::fprintf(stderr, "sparkle: %s\n", wrong.c_str());
-  return kCheckFailed;
+  show(common, probes_summary(rows) + checks_summary(rows, base_seed(bench.options.seed)));
+  return end_of_bench(above_roof(rows));
 }
 
 // What the rows are about: the layer, what it runs on, whose clock, what the columns of bytes are.

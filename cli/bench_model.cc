@@ -3,33 +3,38 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/new_file.h"
+#include "base/printable.h"
+#include "certificate.h"
 #include "device/device_json.h"
 #include "families/common.h"
 #include "families/gemm/kept_weights.h"
 #include "model_inputs.h"
-#include "base/mapped_file.h"
 #include "onnx/npy.h"
 #include "onnx/tensor_file.h"
 #include "plan/cost.h"
 #include "plan/explain.h"
 #include "run/layer_bench.h"
+#include "run/model_check.h"
+#include "report/bench_rows.h"
 #include "run/open_model.h"
+#include "run/plan_roofs.h"
 
 namespace sparkle::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr int kProbes = 8;  // of the roofs, spread over the runs
 
 double ms_since(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
 
 struct Loaded {
   OpenDevice device;
   std::unique_ptr<Session> session;
+  SessionOptions options;
   std::vector<HostTensor> inputs;
 };
 
@@ -49,6 +54,7 @@ Result<Loaded> load(const CommonOptions& common, const ModelBench& bench, Roofs 
   SPARKLE_TRY(device, open_device(common, roofs));
   l.device = std::move(device);
   SPARKLE_TRY(options, session_options(common, l.device.backend->device()));
+  l.options = options;
   SPARKLE_TRY(model, read_model(bench.model));
   SPARKLE_TRY(session, open_session(std::move(model), l.device.backend, options));
   l.session = std::move(session);
@@ -74,7 +80,7 @@ int serve(const CommonOptions& common, const ModelBench& bench) {
   std::optional<Loaded> loaded;
   std::vector<HostTensor> outputs;
   const auto report = [](const Error& error) {
-    std::printf("error %s\n", error.message.c_str());
+    std::printf("error %s\n", printable_sentence(error.message).c_str());
     std::fflush(stdout);
     return kBadInput;
   };
@@ -109,6 +115,10 @@ int serve(const CommonOptions& common, const ModelBench& bench) {
       }
       std::printf("%s\n", answer.c_str());
     } else if (verb == "save" && loaded) {
+      // Of a run that can have found nothing in memory.
+      auto result = loaded->session->run_wiped(loaded->inputs);
+      if (!result.ok()) return report(result.error());
+      outputs = std::move(*result);
       for (size_t i = 0; i < outputs.size(); ++i) {
         const std::string path = rest + "/output_" + std::to_string(i) + ".pb";
         if (auto saved = write_tensor_pb(path, loaded->session->outputs()[i].name, outputs[i]); !saved.ok())
@@ -121,6 +131,26 @@ int serve(const CommonOptions& common, const ModelBench& bench) {
     std::fflush(stdout);
   }
   return kDone;
+}
+
+// What plain loops do in a second, about.
+constexpr double kPlainFlops = 1e9;
+
+// What the outputs must be; in a session of its own that is gone before anything is timed.
+Result<ModelCheck> check_of(const ModelBench& bench, const Loaded& loaded) {
+  SPARKLE_TRY(model, read_model(bench.model));
+  SPARKLE_TRY(plan, loaded.session->prepare(loaded.inputs));
+  double flops = 0;
+  for (const PlanStep& step : plan->steps) flops += step.footprint.nominal_flops;
+  const double seconds = flops / kPlainFlops;
+  if (seconds > 3 && !model.compiled)
+    std::fprintf(stderr, "sparkle: computing what the outputs must be by plain loops, some %.0f s\n", seconds);
+  return ModelCheck::make(std::move(model), loaded.inputs, loaded.options);
+}
+
+Status check_wiped(Session& session, const std::vector<HostTensor>& inputs, ModelCheck& check, const std::string& when) {
+  SPARKLE_TRY(outputs, session.run_wiped(inputs));
+  return check.possible() ? check.accept(outputs, when) : ok();
 }
 
 // What the measured machine allows for a step: its useful arithmetic or its compulsory traffic.
@@ -175,17 +205,8 @@ class Profiling {
 
 }  // namespace
 
-Status check_writable(const std::string& path) {
-  const bool there = std::filesystem::exists(path);
-  const bool good = std::ofstream(path, std::ios::app).good();
-  std::error_code ignored;
-  if (good && !there) std::filesystem::remove(path, ignored);
-  if (good) return ok();
-  return Error{Reason::file_unwritable, "The results cannot be written to '" + path + "'; check the folder."};
-}
-
 Status write_results(const std::string& path, const nlohmann::json& json) {
-  const std::string text = json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::string text = certified(json).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   return write_file(path, std::as_bytes(std::span(text)));
 }
 
@@ -198,6 +219,9 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
   auto first = session.run(loaded->inputs);
   if (!first.ok()) return fail(first.error(), common);
   const double first_answer_ms = ms_since(begin);
+  auto check = check_of(bench, *loaded);
+  if (!check.ok()) return fail(check.error(), common);
+  if (auto right = check_wiped(session, loaded->inputs, *check, "before it was timed"); !right.ok()) return fail(right.error());
   RunReport report;
   if (auto warm = session.run(loaded->inputs, &report, true); !warm.ok()) return fail(warm.error());
   if (const int status = check_fallback(*report.plan, common); status != kDone) return status;
@@ -205,21 +229,37 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
   std::vector<double> totals;
   std::vector<std::vector<double>> steps(report.plan->steps.size());
   Profiling profiling;
+  std::vector<HostTensor> last;
+  PlanRoofs roofs(*session.backend(), *report.plan);
+  const int apart = std::max(1, runs / kProbes);
   for (int i = 0; i < runs; ++i) {
+    if (i % apart == 0) {
+      roofs.take();  // and a run that brings back what the probes pushed out of the caches
+      if (auto warm = session.run(loaded->inputs); !warm.ok()) return fail(warm.error());
+    }
     // In turns, and each of the two as often the first.
     for (const bool timestamps : {i % 2 == 1, i % 2 == 0}) {
       const auto start = Clock::now();
-      if (auto run = session.run(loaded->inputs, &report, timestamps); !run.ok()) return fail(run.error());
+      auto run = session.run(loaded->inputs, &report, timestamps);
+      if (!run.ok()) return fail(run.error());
+      const double taken = ms_since(start);
+      last = std::move(*run);
       profiling.add(report, timestamps);
-      if (!timestamps) totals.push_back(ms_since(start));
+      if (!timestamps) totals.push_back(taken);
       for (size_t s = 0; timestamps && s < steps.size(); ++s) steps[s].push_back(report.steps[s].seconds * 1e3);
     }
   }
+  if (check->possible())
+    if (auto right = check->accept(last, "in the last timed run"); !right.ok()) return fail(right.error());
+  if (auto right = check_wiped(session, loaded->inputs, *check, "after it was timed"); !right.ok()) return fail(right.error());
   const double total = median(totals);
-  const Device& device = session.backend()->device();
+  roofs.take();
+  const Device device = roofs.device();
+  std::vector<RoofVerdict> verdicts;
+  std::string above;
   nlohmann::json rows = nlohmann::json::array();
   if (!common.json) {
-    std::printf("%s; '%s'\n", loaded->device.note.c_str(), report.plan->model.c_str());
+    std::printf("%s; '%s'\n", loaded->device.note.c_str(), printable(report.plan->model).c_str());
     if (report.plan->budget_steps > 0) std::printf("%s\n", budget_note(*report.plan).c_str());
     std::printf("%-36s %-11s %9s %9s %8s %7s %7s %-8s\n", "step", "algorithm", "median ms", "predicted", "GFLOP/s", "% roof",
                 "% time", "binds");
@@ -230,10 +270,13 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
     const double ms = median(steps[s]);
     sum += ms;
     const double gflops = ms > 0 ? step.footprint.nominal_flops / ms * 1e-6 : 0;
+    const RoofVerdict verdict = roofs.judge(step, ms * 1e-3);
+    verdicts.push_back(verdict);
+    if (above.empty()) above = verdict.complaint(step.name);
     const double roof = ms > 0 ? 100 * roof_seconds(step, device) * 1e3 / ms : 0;
     if (!common.json)
-      std::printf("%-36.36s %-11.11s %9.4f %9.4f %8.1f %7.1f %7.1f %-8s\n", step.name.c_str(), step.algorithm.c_str(), ms,
-                  step.cost.seconds * 1e3, gflops, roof, 100 * ms / total, step.cost.bound.c_str());
+      std::printf("%-36.36s %-11.11s %9.4f %9.4f %8.1f %7.1f %7.1f %-8s\n", printable(step.name).c_str(),
+                  step.algorithm.c_str(), ms, step.cost.seconds * 1e3, gflops, roof, 100 * ms / total, step.cost.bound.c_str());
     rows.push_back({{"name", step.name},
                     {"problem", step.problem},
                     {"dtype", step.stage.inputs.empty() ? "" : std::string(name_of(step.stage.inputs[0].dtype))},
@@ -243,6 +286,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
                     {"predicted_ms", step.cost.seconds * 1e3},
                     {"gflops", gflops},
                     {"percent_of_roof", roof},
+                    {"roofs", roof_json(verdict)},
                     {"bound", step.cost.bound},
                     {"workspace_bytes", step.workspace_bytes}});
   }
@@ -251,6 +295,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
                            {"model", report.plan->model},
                            {"rows", rows},
                            {"profiling", profiling.json()},
+                           {"checked", check->text()},
                            {"total",
                             {{"median_ms", total},
                              {"min_ms", totals.front()},
@@ -263,13 +308,15 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
   if (!bench.output.empty())
     if (auto written = write_results(bench.output, all); !written.ok()) return fail(written.error());
   if (common.json) {
-    std::printf("%s\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    std::printf("%s\n", certified(all).dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   } else {
     std::printf("%d runs: median %.3f ms, min %.3f, p95 %.3f; steps add up to %.3f ms; first answer %.1f ms; peak memory %s\n",
                 runs, total, totals.front(), p95, sum, first_answer_ms, format_bytes(session.peak_bytes(*report.plan)).c_str());
     profiling.print();
+    std::fputs(probes_summary(verdicts).c_str(), stdout);
+    std::printf("outputs checked before, in the last and after the timed runs: %s\n", check->text().c_str());
   }
-  return kDone;
+  return end_of_bench(above);
 }
 
 }  // namespace sparkle::cli

@@ -15,7 +15,6 @@ struct ModelBench {
 };
 
 // --output: whether the file can be written, found before anything is measured; and the results into it.
-Status check_writable(const std::string& path);
 Status write_results(const std::string& path, const nlohmann::json& json);
 
 int bench_model(const CommonOptions& common, const ModelBench& bench);

@@ -1,17 +1,55 @@
 #include "command.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "backends/reference/reference_backend.h"
+#include "base/printable.h"
+#include "base/record.h"
 #include "device/device_json.h"
+#include "plan/forced.h"
+#include "run/force_unit.h"
 
 namespace sparkle::cli {
 
-void add_common(CLI::App& command, CommonOptions& o) {
-  command.add_option("--device", o.device, "auto, cpu, reference, or FILE.json for planning only (auto means cpu)");
+CLI::Validator finite_number() {
+  return CLI::Validator(
+      [](std::string& text) {
+        double value = 0;
+        const bool number = record_detail::parse_number(std::string_view(text), value) && std::isfinite(value);
+        return number ? std::string() : "'" + text + "' is not a number";
+      },
+      "NUMBER");
+}
+
+CLI::Validator positive_number() {
+  return CLI::Validator(
+      [](std::string& text) {
+        double value = 0;
+        const bool number = record_detail::parse_number(std::string_view(text), value) && std::isfinite(value) && value > 0;
+        return number ? std::string() : "'" + text + "' is not a number above 0";
+      },
+      "NUMBER > 0");
+}
+
+void add_machine(CLI::App& command, CommonOptions& o, Machines machines) {
+  std::string devices = "auto (the CPU), cpu, vulkan, vulkan:N as 'sparkle devices' numbers them, reference";
+  if (machines == Machines::described) devices += ", or FILE.json, a machine that need not be here";
+  command.add_option("--device", o.device, devices);
   command.add_option("--threads", o.threads, "CPU threads; 0: what affinity and cgroup quota allow")
       ->check(CLI::Range(0, 1024));
+  command.add_option(
+      "--unit", o.unit,
+      "a CPU as if it had this math unit alone: avx2, avx-vnni, avx512, avx512-vnni, neon, neon-dot or sve, where "
+      "it has it");
+  command.add_flag("--json", o.json, "one JSON object instead of text");
+}
+
+void add_common(CLI::App& command, CommonOptions& o, Machines machines) {
+  add_machine(command, o, machines);
   command.add_option("--precision", o.precision, "fp32; bench of layers on a GPU: also fp16, their tensors stored in it");
   command.add_option("--algorithm", o.algorithm,
                      "force one where it can serve: gemm, gemm_f16, gemm_bf16, depthwise, direct, grouped, winograd2, "
@@ -22,13 +60,18 @@ void add_common(CLI::App& command, CommonOptions& o) {
   command
       .add_option("--accuracy", o.accuracy,
                   "most that max |error| / max |output| of a layer may be predicted to reach, against double precision")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
+      ->capture_default_str();
+  command
+      .add_option("--nonfinite", o.nonfinite,
+                  "data that may hold infinities, NaN or values near the end of the range: exact takes only algorithms whose "
+                  "outputs depend on their own windows alone; fast may spread them to neighbours")
+      ->check(CLI::IsMember({"fast", "exact"}))
       ->capture_default_str();
   command.add_option("--fallback", o.fallback, "steps on plain reference loops: forbid, warn or allow")
       ->check(CLI::IsMember({"forbid", "warn", "allow"}));
   command.add_option("--memory-budget", o.memory_budget, "most bytes of tensors and weights: 300M, 2G");
   command.add_option("--tuning", o.tuning, "file of measured choices, or kept: what 'sparkle tune' keeps for this machine");
-  command.add_flag("--json", o.json, "one JSON object instead of text");
 }
 
 Result<int64_t> parse_bytes(const std::string& text) {
@@ -74,8 +117,12 @@ bool names_description(const std::string& device) { return device.ends_with(".js
 
 Result<Device> describe_device(const CommonOptions& o) {
   SPARKLE_CHECK(check_precision(o));
-  if (names_description(o.device)) return load_device(o.device);
-  if (o.device == "reference") return reference_device();
+  if (names_description(o.device)) {
+    SPARKLE_TRY(device, load_device(o.device));
+    if (!o.unit.empty()) SPARKLE_CHECK(force_unit(device, o.unit));
+    return device;
+  }
+  if (o.device == "reference" && o.unit.empty()) return reference_device();
   SPARKLE_TRY(open, open_device(o));
   return open.backend->device();
 }
@@ -87,6 +134,7 @@ Result<OpenDevice> open_device(const CommonOptions& o, Roofs roofs) {
   BackendOptions options;
   options.name = o.device;
   options.threads = o.threads;
+  options.unit = o.unit;
   options.roofs = roofs;
   options.try_elsewhere = try_kernels_elsewhere;
   return open_backend(options);
@@ -98,6 +146,7 @@ Result<SessionOptions> session_options(const CommonOptions& o, const Device& dev
   s.fusion = o.fusion;
   s.variant = o.variant;
   s.accuracy = o.accuracy;
+  s.exact_nonfinite = o.nonfinite == "exact";
   SPARKLE_TRY(budget, parse_bytes(o.memory_budget));
   s.memory_budget = budget;
   if (!o.tuning.empty()) {
@@ -107,20 +156,34 @@ Result<SessionOptions> session_options(const CommonOptions& o, const Device& dev
   return s;
 }
 
+void print_note(const std::string& sentence) { std::fprintf(stderr, "sparkle: %s\n", printable_sentence(sentence).c_str()); }
+
 namespace {
 
 bool json_errors = false;
 
 void print_error(const Error& error) {
-  std::fprintf(stderr, "sparkle: %s\n", error.message.c_str());
+  print_note(error.message);
   if (!json_errors) return;
-  const nlohmann::json json{{"error", {{"reason", code_of(error.reason)}, {"message", error.message}}}};
+  // The first line is the sentence; what follows it, such as a line for each operator that is not served, is an array.
+  const size_t end = std::min(error.message.find("\n  "), error.message.size());
+  nlohmann::json json{{"error", {{"reason", code_of(error.reason)}, {"message", error.message.substr(0, end)}}}};
+  std::istringstream lines(error.message.substr(end));
+  for (std::string line; std::getline(lines, line);)
+    if (!line.empty()) json["error"]["details"].push_back(line.starts_with("  ") ? line.substr(2) : line);
   std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
 }  // namespace
 
+void tell_forced(const Plan& plan, const CommonOptions& o) {
+  PlanSettings forced;
+  forced.algorithm = o.algorithm, forced.variant = o.variant;
+  for (const std::string& sentence : not_as_forced(plan, forced)) print_note(sentence);
+}
+
 int check_fallback(const Plan& plan, const CommonOptions& o) {
+  tell_forced(plan, o);
   if (o.fallback == "allow" || o.device == "reference") return kDone;
   for (const PlanStep& step : plan.steps) {
     if (variant_of(step.schedule) != "plain") continue;
@@ -131,12 +194,18 @@ int check_fallback(const Plan& plan, const CommonOptions& o) {
       print_error({Reason::no_kernel, sentence + ", which --fallback forbids."});
       return kRequirement;
     }
-    std::fprintf(stderr, "sparkle: %s.\n", sentence.c_str());
+    print_note(sentence + ".");
   }
   return kDone;
 }
 
 void print_errors_as_json() { json_errors = true; }
+
+int end_of_bench(const std::string& above) {
+  if (above.empty()) return kDone;
+  print_note(above);
+  return kCheckFailed;
+}
 
 int fail(const Error& error) {
   print_error(error);

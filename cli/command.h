@@ -18,18 +18,24 @@ enum Exit : int { kDone = 0, kCheckFailed = 1, kBadInput = 2, kRequirement = 3 }
 struct CommonOptions {
   std::string device = "auto";
   int threads = 0;
+  std::string unit;
   std::string precision = "fp32";
   std::string algorithm, variant, fusion;
   double accuracy = PlanOptions{}.accuracy;
+  std::string nonfinite = "fast";
   std::string fallback = "warn";
   std::string memory_budget;
   std::string tuning;
   bool json = false;
 };
 
-// Adds --device, --threads, --precision, --algorithm, --variant, --fusion, --accuracy, --fallback, --memory-budget, --tuning,
-// --json.
-void add_common(CLI::App& command, CommonOptions& options);
+// Machines that a command takes as --device: those that are here, or also a FILE.json that describes one.
+enum class Machines { here, described };
+// Adds --device, --threads, --unit, --json: what commands without a model need.
+void add_machine(CLI::App& command, CommonOptions& options, Machines machines);
+// Those, and --precision, --algorithm, --variant, --fusion, --accuracy, --nonfinite, --fallback, --memory-budget,
+// --tuning.
+void add_common(CLI::App& command, CommonOptions& options, Machines machines = Machines::here);
 
 // A device that runs things, with its backend. Errors: bad_usage, device_unusable with what to do.
 using OpenDevice = OpenBackend;
@@ -46,15 +52,27 @@ Result<SessionOptions> session_options(const CommonOptions& options, const Devic
 Result<int64_t> parse_bytes(const std::string& text);
 std::string format_bytes(int64_t bytes);
 
-// --fallback: steps that run on plain reference loops are named on stderr (warn) or end the command with status 3 (forbid).
+// Numbers that a float option takes: neither NaN nor infinity.
+CLI::Validator finite_number();
+CLI::Validator positive_number();
+
+// "sparkle: SENTENCE" on stderr, names from outside made printable.
+void print_note(const std::string& sentence);
+
+// --algorithm and --variant: layers of the plan that they cannot serve are named on stderr with the reason.
+void tell_forced(const Plan& plan, const CommonOptions& options);
+// The same, and --fallback: steps that run on plain reference loops are named on stderr (warn) or end the command with status 3
+// (forbid).
 int check_fallback(const Plan& plan, const CommonOptions& options);
 
 // Prints "sparkle: SENTENCE" on stderr and gives the status that fits the reason. After print_errors_as_json() also
-// {"error": {"reason": CODE, "message": SENTENCE}} on stdout.
+// {"error": {"reason": CODE, "message": SENTENCE, "details": [LINE, ...]}} on stdout, details where there are some.
 int fail(const Error& error);
 // The same for what planning and running say: status 3 where a step has no kernel on the device and --fallback forbids that.
 int fail(const Error& error, const CommonOptions& options);
 void print_errors_as_json();
+// The end of a measurement: 0, or 1 and the sentence of what stands above its roof.
+int end_of_bench(const std::string& above);
 
 // Whether the command line names the option; and bad_usage "OPTION WHY." for the first one named.
 bool given(const CLI::App& command, const std::string& option);
@@ -73,6 +91,7 @@ void add_eval(CLI::App& app, Chosen& chosen);
 // The words behind `eval`: an expression that begins with a sign is kept from being read as options, "--" before it is dropped.
 void guard_expression(const CLI::App& command, std::vector<std::string>& words);
 void add_try_kernels(CLI::App& app, Chosen& chosen);
+void add_certificate(CLI::App& app, Chosen& chosen);
 // BackendOptions::try_elsewhere for commands: a child that may crash in a driver.
 void try_kernels_elsewhere(const std::string& device, const std::string& lines);
 

@@ -4,11 +4,12 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "command.h"
 #include "model_inputs.h"
-#include "onnx/reader.h"
 #include "plan/explain.h"
 #include "run/compile_model.h"
+#include "run/open_model.h"
 
 namespace sparkle::cli {
 namespace {
@@ -30,7 +31,7 @@ Result<std::vector<Dims>> shapes_of(const Graph& graph, const std::vector<std::s
 
 int compile(const CompileArguments& a) {
   const auto begin = std::chrono::steady_clock::now();
-  auto read = read_onnx(a.model);
+  auto read = read_onnx_model(a.model);
   if (!read.ok()) return fail(read.error());
   auto shapes = shapes_of(*read, a.shapes);
   if (!shapes.ok()) return fail(shapes.error());
@@ -48,7 +49,7 @@ int compile(const CompileArguments& a) {
   for (int t : plan.inputs) {
     const PlanTensor& input = plan.tensors[static_cast<size_t>(t)];
     inputs.push_back({{"name", input.name}, {"shape", input.desc.shape.to_string()}});
-    text += (text.empty() ? "'" : ", '") + input.name + "' " + input.desc.shape.to_string();
+    text += (text.empty() ? "'" : ", '") + printable(input.name) + "' " + input.desc.shape.to_string();
   }
   if (a.common.json) {
     const nlohmann::json json{{"written", a.output},
@@ -70,7 +71,7 @@ int compile(const CompileArguments& a) {
   std::printf("plan     %zu steps, %s %.3f ms, arena %s\n", plan.steps.size(), plan.calibrated ? "predicted" : "bound",
               plan.predicted_seconds() * 1e3, format_bytes(plan.arena_bytes).c_str());
   if (plan.budget_steps > 0) std::printf("budget   %s\n", budget_note(plan).c_str());
-  std::printf("written  %s: %s, of them %s packed weights, in %.2f s\n", a.output.c_str(),
+  std::printf("written  %s: %s, of them %s packed weights, in %.2f s\n", printable(a.output).c_str(),
               format_bytes(done->file_bytes).c_str(), format_bytes(done->weight_bytes).c_str(), seconds);
   return kDone;
 }

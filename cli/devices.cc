@@ -80,7 +80,9 @@ int devices(const CommonOptions& common, bool calibrate) {
     std::printf("%s\n", device_to_json(device, source, tried).c_str());
     return kDone;
   }
-  print(device, source, common.device == "auto" ? "auto means cpu" : "");
+  std::string note = common.device == "auto" ? "auto means cpu" : "";
+  if (!common.unit.empty()) note += (note.empty() ? "" : ", ") + common.unit + " alone of its units (--unit)";
+  print(device, source, note);
   for (const std::string& line : tried) std::printf("  tried         %s\n", line.c_str());
   if (common.device == "auto") {
     for (const std::string& line : vulkan_devices()) std::printf("%s\n", line.c_str());
@@ -96,7 +98,7 @@ void add_devices(CLI::App& app, Chosen& chosen) {
       app.add_subcommand("devices", "Describe this machine (or FILE.json): caches, math units, measured peak and bandwidth");
   auto options = std::make_shared<CommonOptions>();
   auto calibrate = std::make_shared<bool>(false);
-  add_common(*command, *options);
+  add_machine(*command, *options, Machines::described);
   command->add_flag("--calibrate", *calibrate, "measure the rates of this machine again; without it kept ones are shown");
   command->callback([&chosen, options, calibrate] { chosen = [options, calibrate] { return devices(*options, *calibrate); }; });
 }

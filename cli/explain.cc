@@ -1,10 +1,11 @@
 // sparkle explain MODEL | --conv TEXT: the whole plan, also for a machine that is not here (--device FILE.json).
 #include <cstdio>
 
+#include "base/printable.h"
 #include "command.h"
 #include "layer_list.h"
 #include "model_inputs.h"
-#include "plan/choose.h"
+#include "plan/forced.h"
 #include "plan/explain.h"
 #include "run/open_model.h"
 #include "run/prepared_layer.h"
@@ -27,6 +28,7 @@ Result<Plan> plan_of_conv(const std::string& text, const Device& device, const P
   const Problem& problem = listed[0].problem;
   auto choice = choose(call_of(problem), device, options);
   if (!choice.ok()) return choice.take_error();
+  SPARKLE_CHECK(check_as_forced(*choice, short_name(problem), options));
   Plan plan;
   plan.model = text;
   plan.device = device.name;
@@ -80,8 +82,9 @@ int explain_command(const ExplainArguments& a) {
               : model.compiled ? plan_of_compiled(*model.compiled, *device, *session, a.shapes)
                                : plan_of_graph(std::move(model.graph), a, *device, options);
   if (!plan.ok()) return fail(plan.error());
+  if (a.conv.empty()) tell_forced(*plan, a.common);
   if (a.plan_text) {
-    std::fputs(to_text(*plan).c_str(), stdout);
+    std::fputs(printable_lines(to_text(*plan)).c_str(), stdout);
   } else if (a.common.json) {
     std::printf("%s\n", explain_json(*plan, *device).c_str());
   } else {
@@ -97,7 +100,7 @@ int explain_command(const ExplainArguments& a) {
 void add_explain(CLI::App& app, Chosen& chosen) {
   auto* command = app.add_subcommand("explain", "Print the plan of a model or convolution: choices, costs, reasons");
   auto a = std::make_shared<ExplainArguments>();
-  add_common(*command, a->common);
+  add_common(*command, a->common, Machines::described);
   command->add_option("model", a->model, "ONNX file, or a file of 'sparkle compile'");
   command->add_option("--conv", a->conv, "a convolution: ic64ih56oc64oh56kh3ph1");
   command->add_option("--shape", a->shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");

@@ -1,16 +1,21 @@
 // The command `sparkle`: one subcommand per file. Status: 0 done, 1 a check failed, 2 bad usage or input, 3 a requirement not
 // met.
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/out_of_memory.h"
+#include "certificate.h"
 #include "command.h"
 
 namespace sparkle::cli {
@@ -45,8 +50,29 @@ int unknown_command(const CLI::App& app, const std::string& given_word) {
     names += (names.empty() ? "" : ", ") + name;
     if (nearest.empty() || distance(word, name) < distance(word, nearest)) nearest = name;
   }
-  const std::string advice = distance(word, nearest) <= 2 ? "did you mean '" + nearest + "'?" : "there are " + names + ".";
+  std::string advice = distance(word, nearest) <= 2 ? "did you mean '" + nearest + "'?" : "there are " + names + ".";
+  if (word.find('.') != std::string::npos || word.find('/') != std::string::npos)
+    advice = "to run a model write 'sparkle run " + word + "'; " + advice;
   return fail({Reason::bad_usage, "There is no command '" + word + "'; " + advice});
+}
+
+// What the parser says of a command line that it does not understand, with the option that was meant and where to read on.
+Error not_understood(const CLI::App& app, const CLI::ParseError& error, const std::string& first_word) {
+  const bool known = is_command(app, first_word);
+  std::string sentence = error.what(), advice;
+  if (!sentence.empty() && sentence.back() == '.') sentence.pop_back();
+  if (!known && error.get_name() == "RequiredError") sentence = "A command is missing, as in 'sparkle run MODEL'";
+  const CLI::App& command = known ? *app.get_subcommand(first_word) : app;
+  if (const size_t at = sentence.find(": -"); dynamic_cast<const CLI::ExtrasError*>(&error) && at != std::string::npos) {
+    const std::string word = sentence.substr(at + 2, std::min(sentence.find_first_of(" =", at + 2), at + 66) - at - 2);
+    std::string nearest;
+    for (const CLI::Option* option : command.get_options())
+      for (const std::string& name : option->get_lnames())
+        if (nearest.empty() || distance(word, "--" + name) < distance(word, nearest)) nearest = "--" + name;
+    if (!nearest.empty() && distance(word, nearest) <= 2) advice = "; did you mean " + nearest + "?";
+  }
+  if (advice.empty()) advice = "; see 'sparkle " + (known ? first_word + " " : std::string()) + "--help'.";
+  return {Reason::bad_usage, sentence + advice};
 }
 
 // The words of the command line, an expression's sign hidden from the parser of options.
@@ -59,11 +85,25 @@ std::vector<std::string> words_of(const CLI::App& app, int argc, char** argv) {
   return words;
 }
 
-// `status`, unless what was printed could not all be written: on a full disk, into a closed pipe.
+// Whether nobody reads standard output any more, as behind `| head`.
+bool reader_is_gone() {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
+}
+
+// Ends as a process does that writes to a reader who has seen enough: without a word, by the signal for it.
+int end_with_reader() {
+  std::signal(SIGPIPE, SIG_DFL);
+  std::raise(SIGPIPE);
+  return 128 + SIGPIPE;  // where the signal is blocked
+}
+
+// `status`, unless what was printed could not all be written: on a full disk, to a reader that is gone.
 int printed(int status) {
   errno = 0;
   std::cout.flush();
   if (std::fflush(stdout) == 0 && !std::ferror(stdout) && std::cout) return status;
+  if (errno == EPIPE || reader_is_gone()) return end_with_reader();
   const std::string why = errno ? std::string(": ") + std::strerror(errno) : "";
   std::fprintf(stderr, "sparkle: The output could not be printed in full%s.\n", why.c_str());
   return kBadInput;
@@ -74,9 +114,14 @@ int printed(int status) {
 
 int main(int argc, char** argv) {
   using namespace sparkle::cli;
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe shows as a failed write, not as a death
+  remember_command(argc, argv);
+  std::signal(SIGPIPE, SIG_IGN);  // results are written all the same when nobody reads the text any more
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on files shows as a failed write
   CLI::App app{"Sparkle: convolution and CNN inference at the limit of the machine it finds."};
   app.require_subcommand(1);
+  app.footer(
+      "'sparkle devices' lists the CPU and the Vulkan devices that --device names; 'sparkle COMMAND --help' lists a "
+      "command's options.");
   app.set_version_flag("--version", SPARKLE_VERSION);
   Chosen chosen;
   add_devices(app, chosen);
@@ -88,8 +133,14 @@ int main(int argc, char** argv) {
   add_tune(app, chosen);
   add_eval(app, chosen);
   add_try_kernels(app, chosen);
+  add_certificate(app, chosen);
   for (int i = 1; i < argc; ++i)  // before parsing: errors of parsing count too
     if (std::string_view(argv[i]) == "--json") print_errors_as_json();
+  std::string help = "--help";
+  if (argc > 1 && std::string_view(argv[1]) == "help") {  // 'sparkle help run' is 'sparkle run --help'
+    if (argc > 2 && is_command(app, argv[2])) argv[1] = argv[2], argv[2] = help.data(), argc = 3;
+    else argv[1] = help.data(), argc = 2;
+  }
   if (argc > 1 && argv[1][0] != '-' && !is_command(app, argv[1])) return unknown_command(app, argv[1]);
   try {
     const std::vector<std::string> words = words_of(app, argc, argv);
@@ -98,9 +149,7 @@ int main(int argc, char** argv) {
     app.parse(static_cast<int>(given.size()), given.data());
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return printed(app.exit(error));  // --help, --version
-    std::string sentence = error.what();
-    if (!sentence.empty() && sentence.back() == '.') sentence.pop_back();
-    return fail({sparkle::Reason::bad_usage, sentence + "; see 'sparkle --help' or 'sparkle COMMAND --help'."});
+    return fail(not_understood(app, error, argc > 1 ? argv[1] : ""));
   }
   int status = kBadInput;
   try {
@@ -109,6 +158,9 @@ int main(int argc, char** argv) {
     status = fail(sparkle::out_of_memory("This command"));
   } catch (const std::length_error&) {
     status = fail(sparkle::out_of_memory("This command"));
+  } catch (const std::filesystem::filesystem_error& error) {
+    status = fail({sparkle::Reason::file_unreadable,
+                   "'" + error.path1().string() + "' cannot be looked at: " + error.code().message() + "."});
   }
   return printed(status);
 }

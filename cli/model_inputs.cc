@@ -7,13 +7,15 @@
 
 #include "base/out_of_memory.h"
 #include "base/record.h"
+#include "run/shape_advice.h"
 
 namespace sparkle::cli {
 namespace {
 
 Result<Dims> parse_shape(const std::string& text) {
   Dims shape;
-  std::istringstream stream(text);
+  std::istringstream stream(text +
+                            (text.ends_with('x') ? "x" : ""));  // so that a size behind the last x is missing, not left out
   for (std::string size; std::getline(stream, size, 'x');) {
     int64_t value = 0;
     if (!record_detail::parse_number(size, value) || value < 0 || value > (int64_t{1} << 40) || shape.size() == kMaxRank)
@@ -21,6 +23,14 @@ Result<Dims> parse_shape(const std::string& text) {
     shape.push_back(value);
   }
   return shape;
+}
+
+// "1x3x224x224": the sizes that the model says, and some for those it leaves open.
+std::string example_shape(const Dims& shape) {
+  Dims sizes = shape;
+  for (int a = 0; a < sizes.size(); ++a)
+    if (sizes[a] < 0) sizes[a] = a == 0 ? 1 : sizes.size() == 4 ? 224 : 16;
+  return sizes.to_string();
 }
 
 // SplitMix64: small, seeded, the same everywhere.
@@ -33,6 +43,15 @@ uint64_t next(uint64_t& state) {
 
 }  // namespace
 
+std::string listed_inputs(const std::vector<SessionInput>& inputs) {
+  std::string text;
+  for (const SessionInput& in : inputs) {
+    text += (text.empty() ? "'" : ", '") + in.name + "' (" + std::string(name_of(in.dtype)) +
+            (in.rank_known ? " " + declared_shape(in) : "") + ")";
+  }
+  return text.empty() ? "no inputs" : text;
+}
+
 Result<std::vector<Dims>> input_shapes(const std::vector<SessionInput>& inputs, const std::vector<std::string>& given) {
   std::vector<Dims> shapes(inputs.size());
   std::vector<bool> set(inputs.size(), false);
@@ -43,7 +62,13 @@ Result<std::vector<Dims>> input_shapes(const std::vector<SessionInput>& inputs, 
     bool found = false;
     for (size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].name == name) shapes[i] = shape, set[i] = found = true;
-    if (!found) return Error{Reason::bad_usage, "--shape " + text + ": the model has no input of that name."};
+    if (!found && equals == std::string::npos)
+      return Error{Reason::bad_usage, "--shape " + text +
+                                          " does not say of which input, as in NAME=1x3x224x224; the model has " +
+                                          listed_inputs(inputs) + "."};
+    if (!found)
+      return Error{Reason::bad_usage,
+                   "--shape " + text + ": the model has no input '" + name + "'; it has " + listed_inputs(inputs) + "."};
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (set[i]) continue;
@@ -51,8 +76,9 @@ Result<std::vector<Dims>> input_shapes(const std::vector<SessionInput>& inputs, 
     for (int a = 0; a < shapes[i].size(); ++a) {
       if (shapes[i][a] >= 0) continue;
       if (a > 0)
-        return Error{Reason::bad_usage, "The model leaves sizes of input '" + inputs[i].name +
-                                            "' open; give them with --shape '" + inputs[i].name + "=1x3x224x224'."};
+        return Error{Reason::bad_usage, "The model leaves sizes of input " + listed_inputs({inputs[i]}) +
+                                            " open; give them with --shape '" + inputs[i].name + "=" +
+                                            example_shape(inputs[i].shape) + "'."};
       shapes[i][a] = 1;
     }
   }

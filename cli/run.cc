@@ -3,10 +3,14 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/out_of_memory.h"
+#include "base/printable.h"
 #include "model_inputs.h"
 #include "plan/explain.h"
 #include "progress.h"
 #include "report/float_type.h"
+#include "report/picture.h"
+#include "run/foreign_model.h"
 #include "run/open_model.h"
 #include "run_options.h"
 
@@ -20,7 +24,8 @@ struct Prepared {
 };
 
 // Plans before anything large is made: nothing is filled that the memory budget has no room for.
-Result<Prepared> prepare_inputs(Session& session, const RunOptions& o) {
+// `first`: the first input's picture where it has been read.
+Result<Prepared> prepare_inputs(Session& session, const RunOptions& o, std::optional<Picture> first) {
   Prepared p;
   const auto& wanted = session.inputs();
   if (o.inputs.empty()) {
@@ -31,23 +36,26 @@ Result<Prepared> prepare_inputs(Session& session, const RunOptions& o) {
     p.tensors = std::move(unfilled);
     p.plan = std::move(plan);
     for (size_t i = 0; i < wanted.size(); ++i)
-      p.notes.push_back("'" + wanted[i].name + "' " + shapes[i].to_string() +
+      p.notes.push_back("'" + printable(wanted[i].name) + "' " + shapes[i].to_string() +
                         (wanted[i].dtype == DType::f32 ? ", seeded random values" : ", zeros"));
     return p;
   }
   if (o.inputs.size() != wanted.size())
     return Error{Reason::bad_usage, "The model has " + std::to_string(wanted.size()) +
                                         (wanted.size() == 1 ? " input; " : " inputs; ") + std::to_string(o.inputs.size()) +
-                                        (o.inputs.size() == 1 ? " file is given." : " files are given.")};
-  struct Picture {
+                                        (o.inputs.size() == 1 ? " file is given" : " files are given") +
+                                        "; give one for each, in this order: " + listed_inputs(wanted) + "."};
+  struct Given {
     size_t input = 0;
-    Image image;
+    Picture picture;
     Preprocess preprocess;
   };
-  std::vector<Picture> pictures;
+  std::vector<Given> pictures;
   for (size_t i = 0; i < wanted.size(); ++i) {
     const std::string& path = o.inputs[i];
-    const std::string head = "'" + wanted[i].name + "' from " + std::filesystem::path(path).filename().string();
+    if (auto wrong = no_path(path)) return *std::move(wrong);
+    const std::string head =
+        "'" + printable(wanted[i].name) + "' from " + printable(std::filesystem::path(path).filename().string());
     if (is_tensor_file(path)) {
       SPARKLE_TRY(tensor, read_tensor_file(path));
       p.notes.push_back(head + ": " + tensor.shape.to_string() + " as stored");
@@ -55,32 +63,39 @@ Result<Prepared> prepare_inputs(Session& session, const RunOptions& o) {
       continue;
     }
     SPARKLE_TRY(preprocess, choose_preprocess(wanted[i], o));
-    SPARKLE_TRY(image, read_image(path));
-    p.tensors.push_back({wanted[i].dtype, tensor_shape(image, preprocess), nullptr});
-    p.notes.push_back(head + " (" + image.size_text() + "): " + preprocess.preset + ", " + to_text(preprocess));
-    pictures.push_back({i, std::move(image), preprocess});
+    SPARKLE_TRY(picture, i == 0 && first ? Result<Picture>(std::move(*first)) : read_picture(path));
+    first.reset();
+    p.tensors.push_back({wanted[i].dtype, tensor_shape(picture.width, picture.height, preprocess), nullptr});
+    p.notes.push_back(head + " (" + picture.size_text() + "): " + preprocess.preset + ", " + to_text(preprocess));
+    pictures.push_back({i, std::move(picture), preprocess});
   }
   SPARKLE_TRY(plan, session.prepare(p.tensors));
   p.plan = std::move(plan);
-  for (const Picture& picture : pictures) {
-    SPARKLE_TRY(tensor, to_tensor(picture.image, picture.preprocess));
-    SPARKLE_TRY(typed, in_float_type(tensor, wanted[picture.input].dtype));
-    p.tensors[picture.input] = std::move(typed);
+  for (Given& given : pictures) {
+    SPARKLE_TRY(tensor, to_tensor(given.picture.rows(), given.preprocess));
+    given.picture = {};  // large pictures are no longer needed
+    SPARKLE_TRY(typed, in_float_type(tensor, wanted[given.input].dtype));
+    p.tensors[given.input] = std::move(typed);
   }
   return p;
 }
 
 // A picture for a network that leaves height and width open may be one to enlarge.
-int try_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& device, Session& session, bool& served) {
+int try_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& device, Session& session, bool& served,
+                std::optional<Picture>& picture) {
   served = false;
   const auto& inputs = session.inputs();
   if (o.inputs.size() != 1 || is_tensor_file(o.inputs[0]) || inputs.size() != 1 || session.outputs().size() != 1) return kDone;
   const Dims& shape = inputs[0].shape;
   if (shape.size() != 4 || shape[2] > 0 || shape[3] > 0) return kDone;
+  if (auto wrong = no_path(o.inputs[0])) return served = true, fail(*wrong);
   auto preprocess = choose_preprocess(inputs[0], o);
   if (!preprocess.ok()) return served = true, fail(preprocess.error());
-  auto image = read_image(o.inputs[0]);
+  auto read = read_picture(o.inputs[0]);
+  if (!read.ok()) return served = true, fail(read.error());
+  auto image = guard_memory("Reading the picture", [&]() -> Result<Image> { return read->image(); });
   if (!image.ok()) return served = true, fail(image.error());
+  picture = std::move(*read);
   return run_upscale(common, o, device, session, *image, *preprocess, served);
 }
 
@@ -120,12 +135,13 @@ int run(const CommonOptions& common, const RunOptions& o) {
     if (error) return fail({Reason::file_unwritable, "The folder '" + o.output + "' cannot be made: " + error.message() + "."});
   }
   bool served = false;
-  if (const int status = try_upscale(common, o, *device, session, served); served || status != kDone) return status;
+  std::optional<Picture> picture;
+  if (const int status = try_upscale(common, o, *device, session, served, picture); served || status != kDone) return status;
   if (auto applies = refuse_options(*o.command, {"--tile", "--overlap", "--reference", "--shrink-first"},
                                     "is for networks that enlarge a picture, which this one does not");
       !applies.ok())
     return fail(applies.error());
-  auto inputs = prepare_inputs(session, o);
+  auto inputs = prepare_inputs(session, o, std::move(picture));
   if (!inputs.ok()) return fail(inputs.error(), common);
   const Plan& plan = *inputs->plan;
   if (auto fitting = check_labels(plan, *labels); !fitting.ok()) return fail(fitting.error());
@@ -178,7 +194,7 @@ int run(const CommonOptions& common, const RunOptions& o) {
                        {"median_ms", median},
                        {"outputs", rows},
                        {"written", written}});
-  for (const std::string& path : written) std::printf("written  %s\n", path.c_str());
+  for (const std::string& path : written) std::printf("written  %s\n", printable(path).c_str());
   return kDone;
 }
 
@@ -212,7 +228,7 @@ void add_run(CLI::App& app, Chosen& chosen) {
   command->add_option("--scale", o->scale, "pixels (0..255) are multiplied by this: 1/255");
   command->add_option("--mean", o->mean, "subtracted after scaling: one number or three");
   command->add_option("--std", o->std, "divided by afterwards: one number or three");
-  command->add_option("--pad-value", o->pad_value, "letterbox: pixel value of the rest");
+  command->add_option("--pad-value", o->pad_value, "letterbox: pixel value of the rest")->check(finite_number());
   command->add_option("--tile", o->tile, "enlarging networks: input pixels per tile side; 0: whole")
       ->check(CLI::Range(0, 65536));
   command->add_option("--overlap", o->overlap, "enlarging networks: input pixels shared at tile borders")

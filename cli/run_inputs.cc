@@ -1,6 +1,7 @@
 // Inputs of `sparkle run`: tensor files, and how pictures become tensors.
 #include <sstream>
 
+#include "model_inputs.h"
 #include "onnx/npy.h"
 #include "onnx/tensor_file.h"
 #include "run_options.h"
@@ -62,8 +63,7 @@ Result<Preprocess> choose_preprocess(const SessionInput& input, const RunOptions
   const Dims& shape = input.shape;
   const bool channels_fit = shape.size() == 4 && (shape[1] == 1 || shape[1] == 3);
   if (!is_float(input.dtype) || !channels_fit || shape[0] > 1 || shape[2] > 65536 || shape[3] > 65536)
-    return Error{Reason::bad_input, "Input '" + input.name + "' (" + std::string(name_of(input.dtype)) + " " +
-                                        shape.to_string() + ") does not take a picture; give a .npy or .pb tensor."};
+    return Error{Reason::bad_input, "Input " + listed_inputs({input}) + " does not take a picture; give a .npy or .pb tensor."};
   const bool open = shape[2] <= 0 || shape[3] <= 0;
   SPARKLE_TRY(p, preprocess_preset(!o.preset.empty() ? o.preset : shape[1] == 1 || open ? "unit" : "imagenet"));
   if (shape[1] == 1) p.color = Color::grey;

@@ -3,9 +3,11 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <numeric>
+#include <sstream>
 
+#include "base/printable.h"
+#include "base/read_file.h"
 #include "onnx/npy.h"
 #include "run_options.h"
 
@@ -58,12 +60,12 @@ nlohmann::json show_classes(const std::string& name, const HostTensor& output, c
   });
   nlohmann::json rows = nlohmann::json::array();
   if (!quiet)
-    std::printf("output   '%s', %zu classes, %s\n", name.c_str(), count,
+    std::printf("output   '%s', %zu classes, %s\n", printable(name).c_str(), count,
                 distribution ? "probabilities as the model gives them" : "probabilities by softmax");
   for (size_t i = 0; i < shown; ++i) {
     const size_t c = order[i];
     const std::string label = c < labels.size() ? labels[c] : "";
-    if (!quiet) std::printf("  %6.2f %%  %4zu  %s\n", 100 * p[c], c, label.c_str());
+    if (!quiet) std::printf("  %6.2f %%  %4zu  %s\n", 100 * p[c], c, printable(label).c_str());
     rows.push_back({{"class", c}, {"label", label}, {"probability", p[c]}, {"value", output.data<float>()[c]}});
   }
   return {{"classes", count}, {"softmax_applied", !distribution}, {"top", rows}};
@@ -97,16 +99,15 @@ Status check_labels(const Plan& plan, const std::vector<std::string>& labels) {
 Result<std::vector<std::string>> read_labels(const std::string& path) {
   std::vector<std::string> labels;
   if (path.empty()) return labels;
-  std::ifstream file(path);
+  SPARKLE_TRY(text, read_file(path, {"list of labels", int64_t{64} << 20, true}));
+  std::istringstream file(text);
   for (std::string line; std::getline(file, line) && labels.size() < 1'000'000;) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
     const bool numbered = line.size() > 10 && line[0] == 'n' && line[9] == ' ' &&
                           std::all_of(line.begin() + 1, line.begin() + 9, [](char c) { return c >= '0' && c <= '9'; });
-    for (char& c : line)
-      if (static_cast<unsigned char>(c) < 32) c = ' ';
     labels.push_back(numbered ? line.substr(10) : line);
   }
-  if (labels.empty()) return Error{Reason::file_unreadable, "The labels '" + path + "' cannot be read or are empty."};
+  if (labels.empty()) return Error{Reason::file_unreadable, "The labels '" + path + "' are empty; give one name per line."};
   return labels;
 }
 
@@ -120,13 +121,13 @@ nlohmann::json show_output(const std::string& name, const HostTensor& output, DT
   }
   const std::string head = std::string(name_of(stored)) + " " + output.shape.to_string();
   if (output.dtype != DType::f32 || output.elements() == 0) {
-    if (!quiet) std::printf("output   '%s', %s\n", name.c_str(), head.c_str());
+    if (!quiet) std::printf("output   '%s', %s\n", printable(name).c_str(), head.c_str());
     return json;
   }
   const Range r = range_of(output);
   if (!quiet)
-    std::printf("output   '%s', %s, min %.6g, mean %.6g, max %.6g%s\n", name.c_str(), head.c_str(), r.min, r.mean, r.max,
-                r.finite ? "" : " (not all values are finite)");
+    std::printf("output   '%s', %s, min %.6g, mean %.6g, max %.6g%s\n", printable(name).c_str(), head.c_str(), r.min, r.mean,
+                r.max, r.finite ? "" : " (not all values are finite)");
   json.update({{"min", r.min}, {"mean", r.mean}, {"max", r.max}, {"finite", r.finite}});
   return json;
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/printable.h"
 #include "onnx/npy.h"
 #include "progress.h"
 #include "report/comparison_picture.h"
@@ -101,8 +102,9 @@ int enlarge(const CommonOptions& common, const RunOptions& o, OpenDevice& device
                                           "; give one of that size."});
     reference = std::move(*read);
   }
-  const std::string note = "'" + session.inputs()[0].name + "' from " + std::filesystem::path(o.inputs[0]).filename().string() +
-                           " (" + (shrunk_from ? shrunk_from->size_text() + " shrunk to " : "") + image.size_text() +
+  const std::string note = "'" + printable(session.inputs()[0].name) + "' from " +
+                           printable(std::filesystem::path(o.inputs[0]).filename().string()) + " (" +
+                           (shrunk_from ? shrunk_from->size_text() + " shrunk to " : "") + image.size_text() +
                            "): " + preprocess.preset + ", " + to_text(preprocess);
   const int64_t peak = peak_of(session, *plan, shape);
   if (!common.json) {
@@ -183,9 +185,10 @@ int enlarge(const CommonOptions& common, const RunOptions& o, OpenDevice& device
       if (auto saved = write_npy(tensor, last.output); !saved.ok()) return fail(saved.error());
       for (const std::string& path : paths) json["written"].push_back(path);
       if (!common.json) {
-        std::printf("written  %s\n", paths[0].c_str());
-        std::printf("written  %s (left bicubic, right the network; below a detail four times as large)\n", paths[1].c_str());
-        std::printf("written  %s\n", tensor.c_str());
+        std::printf("written  %s\n", printable(paths[0]).c_str());
+        std::printf("written  %s (left bicubic, right the network; below a detail four times as large)\n",
+                    printable(paths[1]).c_str());
+        std::printf("written  %s\n", printable(tensor).c_str());
       }
     }
   }

@@ -12,23 +12,20 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <thread>
 
+#include "base/read_file.h"
 #include "command.h"
 
 namespace sparkle::cli {
 namespace {
 
 int try_kernels(const std::string& device, const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream lines;
-  lines << file.rdbuf();
-  if (!file) return fail({Reason::file_unreadable, "The list of kernels '" + path + "' cannot be read."});
+  auto lines = read_file(path, {"list of kernels"});
+  if (!lines.ok()) return fail(lines.error());
   BackendOptions options;
   options.name = device;
-  const Status tried = try_listed_kernels(options, lines.str());
+  const Status tried = try_listed_kernels(options, *lines);
   return tried.ok() ? kDone : fail(tried.error());
 }
 

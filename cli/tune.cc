@@ -3,10 +3,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "command.h"
 #include "layer_list.h"
 #include "model_inputs.h"
 #include "progress.h"
+#include "report/bench_rows.h"
 #include "run/open_model.h"
 #include "run/tune_layers.h"
 
@@ -68,6 +70,8 @@ nlohmann::json json_of(const TuneResult& r, const PlanOptions& options) {
                       {"state", name_of(r.state)}};
   if (r.state != TuneState::tuned) return json;
   json["outcome"] = name_of(r.verdict.outcome);
+  json["roofs"] = roof_json(r.roofs);
+  json["checked"] = to_text(r.checked), json["wrong"] = r.wrong;
   json["ways"] = r.ways.size(), json["finalists"] = r.verdict.finalists, json["rounds"] = r.verdict.rounds;
   json["before"] = way_json(r.before(), r.before_seconds());
   json["after"] = way_json(r.after(), r.after_seconds());
@@ -78,7 +82,7 @@ nlohmann::json json_of(const TuneResult& r, const PlanOptions& options) {
 }
 
 void print_row(const TuneResult& r) {
-  std::printf("%-32.32s %-32.32s ", r.anchor.name.c_str(), short_name(r.anchor.call.problem).c_str());
+  std::printf("%-32.32s %-32.32s ", printable(r.anchor.name).c_str(), short_name(r.anchor.call.problem).c_str());
   if (r.state != TuneState::tuned) {
     const char* why = r.state == TuneState::known             ? "in the store already (--again measures again)"
                       : r.state == TuneState::single          ? "one way only"
@@ -87,6 +91,7 @@ void print_row(const TuneResult& r) {
     std::printf("%s\n", why);
     return;
   }
+  for (const std::string& sentence : r.wrong) std::fprintf(stderr, "sparkle: %s It is left out.\n", sentence.c_str());
   const TuneVerdict& v = r.verdict;
   std::printf("%4zu %6d  %-10s %9.4f", r.ways.size(), v.rounds, r.before().algorithm.c_str(), r.before_seconds() * 1e3);
   if (v.outcome == TuneOutcome::changed) {
@@ -120,7 +125,7 @@ void print_totals(const Totals& t, size_t problems, const std::string& path) {
   if (t.after > 0)
     std::printf("sum of the tuned layers' times %.3f ms before, %.3f ms after: %.3fx\n", t.before * 1e3, t.after * 1e3,
                 t.before / t.after);
-  std::printf("kept in '%s'; use it with --tuning %s\n", path.c_str(),
+  std::printf("kept in '%s'; use it with --tuning %s\n", printable(path).c_str(),
               path.find("/tuning-") != std::string::npos ? "kept" : "FILE");
 }
 
@@ -164,6 +169,7 @@ int tune_command(const TuneArguments& a) {
   if (a.seconds > 0) options.deadline = begin + std::chrono::nanoseconds(static_cast<int64_t>(std::min(a.seconds, 1e9) * 1e9));
   nlohmann::json rows = nlohmann::json::array();
   Totals totals;
+  std::vector<RoofVerdict> roofs;
   Progress progress("tuning", static_cast<int64_t>(anchors->size()), !a.common.json);
   for (size_t i = 0; i < anchors->size(); ++i) {
     if (a.seconds > 0) {  // what is left, in even shares
@@ -176,6 +182,7 @@ int tune_command(const TuneArguments& a) {
     if (result->state == TuneState::tuned)
       if (auto saved = store->save(path); !saved.ok()) return fail(saved.error());
     totals.add(*result);
+    if (result->state == TuneState::tuned) roofs.push_back(result->roofs);
     progress.clear();
     if (a.common.json) {
       rows.push_back(json_of(*result, options.plan));
@@ -187,6 +194,7 @@ int tune_command(const TuneArguments& a) {
   }
   progress.clear();
   if (!a.common.json) {
+    if (!roofs.empty()) std::fputs(probes_summary(roofs).c_str(), stdout);
     print_totals(totals, anchors->size(), path);
     return kDone;
   }
@@ -218,7 +226,7 @@ void add_tune(CLI::App& app, Chosen& chosen) {
   command->add_option("--conv", a->convs, "a convolution: ic64ih56oc64oh56kh3ph1");
   command->add_option("--shape", a->shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");
   command->add_option("--seconds", a->seconds, "most seconds for all layers; else up to 10 of measuring for each")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command->add_flag("--again", a->again, "measure again what the store has already");
   command->callback([&chosen, a] { chosen = [a] { return tune_command(*a); }; });
 }

@@ -1,7 +1,10 @@
 # Files compiled as one, up to eight: reading headers is most of a compiler's work, and takes a third of the time so. Tests and the
-# command are built that way wherever there is Python, the library in builds that are made whole and once, to check (presets gcc,
-# sanitize, threads, aarch64). In the release build each file of the library shows that it includes what it needs.
+# command are built that way wherever there is Python, the library in builds that are made whole and once (presets demo, gcc,
+# sanitize, threads, aarch64, and scripts/test where nothing has been built yet). Else each file of the library shows that it
+# includes what it needs; of the groups tests/files_alone.py asks that.
 option(SPARKLE_GROUP_SOURCES "Compile several files of the library as one" OFF)
+option(SPARKLE_PRECOMPILED "Read the headers that most of the library's files include once (clang; ccache does not see through it)" OFF)
+set(SPARKLE_GROUP_FOLDER "" CACHE PATH "Folder for the library's groups, which builds of one tree may share: ccache then knows them")
 find_package(Python3 COMPONENTS Interpreter QUIET)
 
 function(group_sources target)
@@ -10,13 +13,45 @@ function(group_sources target)
   endif()
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "^/.*\\.cc$")
-  execute_process(COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/cmake/group_sources.py 8 ${sources}
+  execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/group_sources.py 8 ${sources}
     OUTPUT_VARIABLE lines COMMAND_ERROR_IS_FATAL ANY)
   string(REGEX MATCHALL "[^\n]+" lines "${lines}")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/group_sources.py ${sources})
+  if(SPARKLE_GROUP_FOLDER AND target STREQUAL sparkle_core)
+    shared_groups(${target} "${lines}")
+    return()
+  endif()
+  set_source_files_properties(${sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   foreach(line ${lines})
     string(REGEX MATCH "^([0-9]+) (.*)$" line "${line}")
-    set_source_files_properties(${CMAKE_MATCH_2} PROPERTIES UNITY_GROUP ${CMAKE_MATCH_1})
+    set_source_files_properties(${CMAKE_MATCH_2} PROPERTIES UNITY_GROUP ${CMAKE_MATCH_1} SKIP_PRECOMPILE_HEADERS OFF)
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cmake/group_sources.py ${sources})
+endfunction()
+
+# The target's files in groups of SPARKLE_GROUP_FOLDER, each named by what it holds, so that builds with the same groups compile
+# the same file. Files with options of their own stay alone, as in CMake's unity builds.
+function(shared_groups target lines)
+  get_target_property(sources ${target} SOURCES)
+  foreach(line ${lines})
+    string(REGEX MATCH "^([0-9]+) (.*)$" line "${line}")
+    set(group ${CMAKE_MATCH_1})
+    set(file ${CMAKE_MATCH_2})
+    get_source_file_property(definitions ${file} COMPILE_DEFINITIONS)
+    get_source_file_property(options ${file} COMPILE_OPTIONS)
+    get_source_file_property(folders ${file} INCLUDE_DIRECTORIES)
+    if(NOT definitions AND NOT options AND NOT folders)
+      list(REMOVE_ITEM sources ${file})
+      list(APPEND groups ${group})
+      string(APPEND text_${group} "#include \"${file}\"\n")
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES groups)
+  foreach(group ${groups})
+    string(SHA1 name "${text_${group}}")
+    set(file ${SPARKLE_GROUP_FOLDER}/${name}.cc)
+    file(CONFIGURE OUTPUT ${file} CONTENT "${text_${group}}" @ONLY)
+    list(APPEND sources ${file})
+  endforeach()
+  set_property(TARGET ${target} PROPERTY SOURCES ${sources})
 endfunction()

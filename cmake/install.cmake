@@ -3,6 +3,9 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 install(TARGETS sparkle_library EXPORT sparkle-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET sparkle)
+  install(TARGETS sparkle RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(DIRECTORY include/sparkle DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT sparkle-targets NAMESPACE sparkle:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sparkle)
 

@@ -1,8 +1,8 @@
 # Engines that `sparkle bench --against` measures beside Sparkle, looked for in the environments that `scripts/setup bench` makes and
 # then in the system. They are loaded at run time; oneDNN's adaptor needs its headers, of 3.7 or newer, the others none.
-file(GLOB PEER_SITE ${CMAKE_SOURCE_DIR}/build/venv-peers/lib/python3*/site-packages)
-file(GLOB RUNTIME_SITE ${CMAKE_SOURCE_DIR}/build/venv/lib/python3*/site-packages)
-set(PEER_ROOT ${CMAKE_SOURCE_DIR}/build/venv-peers)
+file(GLOB PEER_SITE ${PROJECT_SOURCE_DIR}/build/venv-peers/lib/python3*/site-packages)
+file(GLOB RUNTIME_SITE ${PROJECT_SOURCE_DIR}/build/venv/lib/python3*/site-packages)
+set(PEER_ROOT ${PROJECT_SOURCE_DIR}/build/venv-peers)
 
 set(ONEDNN_WHY "no oneDNN was found.")
 set(HAS_ONEDNN 0)
@@ -41,7 +41,7 @@ if(found)
   list(GET found 0 OPENBLAS_FILE)
 endif()
 
-file(GLOB PEER_SOURCES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cli/peers/*.cc)
+file(GLOB PEER_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cli/peers/*.cc)
 if(HAS_ONEDNN)
   target_include_directories(sparkle SYSTEM PRIVATE ${SPARKLE_ONEDNN_HEADERS})
 else()
@@ -49,5 +49,5 @@ else()
 endif()
 target_sources(sparkle PRIVATE ${PEER_SOURCES})
 target_link_libraries(sparkle PRIVATE ${CMAKE_DL_LIBS})
-set_source_files_properties(${CMAKE_SOURCE_DIR}/cli/peers/peers.cc PROPERTIES COMPILE_DEFINITIONS
+set_source_files_properties(${PROJECT_SOURCE_DIR}/cli/peers/peers.cc PROPERTIES COMPILE_DEFINITIONS
   "SPARKLE_HAS_ONEDNN=${HAS_ONEDNN};SPARKLE_ONEDNN_FILE=\"${ONEDNN_FILE}\";SPARKLE_ONEDNN_WHY=\"${ONEDNN_WHY}\";SPARKLE_ONNXRUNTIME_FILE=\"${ONNXRUNTIME_FILE}\";SPARKLE_OPENBLAS_FILE=\"${OPENBLAS_FILE}\"")

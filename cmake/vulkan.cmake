@@ -1,10 +1,9 @@
-# The Vulkan backend: built where its headers, volk and glslang are installed. Kernels are compiled to SPIR-V here: each line
-# "// build: NAME [-DMACRO=...]" of a .comp file is one.
+# The Vulkan backend: built where its headers, volk and glslang are installed. Kernels are compiled to SPIR-V here, all by one run of
+# compile_shaders: each line "// build: NAME [-DMACRO=...]" of a .comp file is one.
 option(SPARKLE_VULKAN "Build the Vulkan backend where its libraries are installed" ON)
 set(SPARKLE_WITH_VULKAN OFF)
 find_path(VOLK_HEADERS volk.h)
 find_path(VULKAN_HEADERS vulkan/vulkan.h)
-find_program(GLSLANG_VALIDATOR glslangValidator)
 # glslang's libraries, for programs that are printed to GLSL at run time. Newer versions have fewer of them.
 find_path(GLSLANG_HEADERS glslang/SPIRV/GlslangToSpv.h)
 set(GLSLANG_LIBRARIES "")
@@ -16,7 +15,7 @@ foreach(library glslang MachineIndependent GenericCodeGen OSDependent OGLCompile
     list(APPEND GLSLANG_LIBRARIES ${GLSLANG_${library}})
   endif()
 endforeach()
-if(SPARKLE_VULKAN AND VOLK_HEADERS AND VULKAN_HEADERS AND GLSLANG_VALIDATOR AND GLSLANG_HEADERS AND GLSLANG_glslang AND GLSLANG_SPIRV
+if(SPARKLE_VULKAN AND VOLK_HEADERS AND VULKAN_HEADERS AND GLSLANG_HEADERS AND GLSLANG_glslang AND GLSLANG_SPIRV
     AND NOT CMAKE_CROSSCOMPILING)
   set(SPARKLE_WITH_VULKAN ON)
 else()
@@ -24,9 +23,11 @@ else()
   return()
 endif()
 
-set(words ${CMAKE_BINARY_DIR}/shaders)
+set(words ${PROJECT_BINARY_DIR}/shaders)
+set(shader_folder ${PROJECT_SOURCE_DIR}/src/backends/vulkan/glsl)
 file(MAKE_DIRECTORY ${words})
-file(GLOB_RECURSE shader_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backends/vulkan/*.comp)
+file(GLOB_RECURSE shader_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/vulkan/*.comp)
+file(GLOB shader_includes CONFIGURE_DEPENDS ${shader_folder}/*.glsl)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${shader_files})
 set(SHADER_INCLUDES "")
 set(SHADER_TABLE "")
@@ -34,24 +35,29 @@ set(SHADER_OUTPUTS "")
 foreach(file ${shader_files})
   file(STRINGS ${file} builds REGEX "^// build: ")
   foreach(build ${builds})
-    string(REGEX REPLACE "^// build: " "" build "${build}")
-    separate_arguments(build UNIX_COMMAND "${build}")
-    list(POP_FRONT build name)
-    add_custom_command(OUTPUT ${words}/${name}.inc
-      COMMAND ${GLSLANG_VALIDATOR} --quiet --target-env vulkan1.3 -I${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl ${build}
-        --vn k_${name} -o ${words}/${name}.inc --depfile ${words}/${name}.d ${file}
-      DEPENDS ${file} DEPFILE ${words}/${name}.d COMMENT "Compiling shader ${name}" VERBATIM)
+    string(REGEX MATCH "^// build: ([^ ]+)" build "${build}")
+    set(name ${CMAKE_MATCH_1})
     list(APPEND SHADER_OUTPUTS ${words}/${name}.inc)
     string(APPEND SHADER_INCLUDES "#include \"${name}.inc\"\n")
     string(APPEND SHADER_TABLE "{\"${name}\", k_${name}},\n")
   endforeach()
 endforeach()
+add_executable(compile_shaders ${PROJECT_SOURCE_DIR}/cmake/compile_shaders.cc)
+target_link_libraries(compile_shaders PRIVATE ${GLSLANG_LIBRARIES} Threads::Threads)
+target_compile_options(compile_shaders PRIVATE -Wall -Wextra -O1)
+if(SPARKLE_SANITIZE OR CMAKE_CXX_FLAGS MATCHES "fsanitize")  # what is checked is what the tool makes
+  target_compile_options(compile_shaders PRIVATE -fno-sanitize=all)
+  target_link_options(compile_shaders PRIVATE -fno-sanitize=all)
+endif()
+cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
+add_custom_command(OUTPUT ${SHADER_OUTPUTS} COMMAND compile_shaders ${words} ${shader_folder} ${cores} ${shader_files}
+  DEPENDS compile_shaders ${shader_files} ${shader_includes} COMMENT "Compiling the shaders" VERBATIM)
 file(CONFIGURE OUTPUT ${words}/shader_words.inc CONTENT "${SHADER_INCLUDES}" @ONLY)
 file(CONFIGURE OUTPUT ${words}/shader_table.inc CONTENT "${SHADER_TABLE}" @ONLY)
 add_custom_target(sparkle_shaders DEPENDS ${SHADER_OUTPUTS})
 
 # Functions that programs printed at run time are put together from, as text.
-file(GLOB text_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl/pointwise_*.glsl)
+file(GLOB text_files CONFIGURE_DEPENDS ${shader_folder}/pointwise_*.glsl)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${text_files})
 set(GLSL_TEXTS "")
 foreach(file ${text_files})
@@ -61,10 +67,10 @@ endforeach()
 file(CONFIGURE OUTPUT ${words}/glsl_texts.inc CONTENT "@GLSL_TEXTS@" @ONLY)
 
 # Shaders that programs become a part of at run time: the texts of their files, by name.
-file(GLOB source_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl/*.glsl
-  ${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl/gemm_*.comp ${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl/winograd_output.comp
-  ${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl/depthwise_*.comp ${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl/fft_whole.comp
-  ${CMAKE_SOURCE_DIR}/src/backends/vulkan/glsl/fft_output.comp)
+file(GLOB source_files CONFIGURE_DEPENDS ${shader_folder}/*.glsl
+  ${shader_folder}/gemm_*.comp ${shader_folder}/winograd_output.comp
+  ${shader_folder}/depthwise_*.comp ${shader_folder}/fft_whole.comp
+  ${shader_folder}/fft_output.comp)
 list(FILTER source_files EXCLUDE REGEX "/glsl/(pointwise_|integer_|quantize|tail)[^/]*$")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source_files})
 set(GLSL_SOURCES "")

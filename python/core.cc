@@ -253,13 +253,14 @@ NB_MODULE(_core, m) {
       "compile",
       [](const sparkle::Device& device, const std::string& path, const std::string& output,
          const std::vector<std::vector<int64_t>>& shapes, const std::string& algorithm, const std::string& variant,
-         int64_t memory_budget, double accuracy, const std::string& tuning) {
+         int64_t memory_budget, double accuracy, const std::string& tuning, const std::string& nonfinite) {
         sparkle::SessionOptions options;
         options.algorithm = algorithm;
         options.variant = variant;
         options.memory_budget = memory_budget;
         options.accuracy = accuracy;
         options.tuning = tuning;
+        options.nonfinite = nonfinite;
         std::vector<sparkle::Tensor> inputs;
         for (const std::vector<int64_t>& shape : shapes) inputs.emplace_back(sparkle::Type::f32, shape, nullptr);
         unlocked([&] {
@@ -268,7 +269,7 @@ NB_MODULE(_core, m) {
         });
       },
       nb::arg("device"), nb::arg("path"), nb::arg("output"), nb::arg("shapes"), nb::arg("algorithm"), nb::arg("variant"),
-      nb::arg("memory_budget"), nb::arg("accuracy"), nb::arg("tuning"));
+      nb::arg("memory_budget"), nb::arg("accuracy"), nb::arg("tuning"), nb::arg("nonfinite"));
 
   m.def(
       "evaluate",
@@ -290,7 +291,7 @@ NB_MODULE(_core, m) {
           [](sparkle::Session* self, const sparkle::Device& device, const std::optional<std::string>& path,
              const std::optional<nb::bytes>& model, const std::string& precision, const std::string& algorithm,
              const std::string& variant, int64_t memory_budget, double accuracy, const std::string& tuning,
-             int64_t plan_cache_bytes) {
+             int64_t plan_cache_bytes, const std::string& nonfinite) {
             sparkle::SessionOptions options;
             options.precision = precision;
             options.algorithm = algorithm;
@@ -298,6 +299,7 @@ NB_MODULE(_core, m) {
             options.memory_budget = memory_budget;
             options.accuracy = accuracy;
             options.tuning = tuning;
+            options.nonfinite = nonfinite;
             options.plan_cache_bytes = plan_cache_bytes;
             const void* bytes = model ? model->data() : nullptr;
             const size_t size = model ? model->size() : 0;
@@ -306,7 +308,8 @@ NB_MODULE(_core, m) {
             }));
           },
           nb::arg("device"), nb::arg("path").none(), nb::arg("model").none(), nb::arg("precision"), nb::arg("algorithm"),
-          nb::arg("variant"), nb::arg("memory_budget"), nb::arg("accuracy"), nb::arg("tuning"), nb::arg("plan_cache_bytes"))
+          nb::arg("variant"), nb::arg("memory_budget"), nb::arg("accuracy"), nb::arg("tuning"), nb::arg("plan_cache_bytes"),
+          nb::arg("nonfinite"))
       .def(
           "move_to", [](sparkle::Session& s, const sparkle::Device& device) { unlocked([&] { s.move_to(device); }); },
           nb::arg("device"))

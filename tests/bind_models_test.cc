@@ -10,9 +10,11 @@
 #include <map>
 
 #include "graph/graph.h"
+#include "graph/known_types.h"
 #include "graph/values.h"
 #include "onnx/reader.h"
 #include "onnx/tensor_proto.h"
+#include "plan/served.h"
 
 namespace sparkle {
 namespace {
@@ -62,6 +64,8 @@ void check(const fs::path& folder, Tally& tally) {
     }
     return;
   }
+  for (const Refusal& r : unserved(*graph))  // of operators and types that are not served, as binding and planning say too
+    if (r.reason == Reason::bad_model) failed("refused: '" + r.name + "' (" + r.type + "): " + r.why);
   if (auto status = simplify(*graph); !status.ok()) return failed(status.error().message);
   std::vector<InputBinding> bindings;
   const std::vector<bool> needed = inputs_needed_by_value(*graph);
@@ -95,6 +99,17 @@ void check(const fs::path& folder, Tally& tally) {
       if (!t.known) failed(std::string(when) + ": tensor '" + t.name + "' has no shape");
   };
   compare(*bound, "bound");
+  // Types that are known before any shape is are those that inference finds.
+  const auto types = known_types(*graph);
+  std::map<std::string, DType> known;
+  for (size_t i = 0; i < types.size(); ++i)
+    if (types[i]) known[graph->tensors[i].name] = *types[i];
+  for (const GraphTensor& t : bound->tensors)
+    if (const auto at = known.find(t.name); at != known.end() && at->second != t.dtype)
+      failed("tensor '" + t.name + "' is taken for " + std::string(name_of(at->second)) + ", but is " +
+             std::string(name_of(t.dtype)));
+  for (TensorId id : graph->outputs)
+    if (!types[static_cast<size_t>(id)]) failed("the type of '" + graph->tensor(id).name + "' is not known without shapes");
   if (auto status = simplify(*bound); !status.ok()) return failed(status.error().message);
   compare(*bound, "simplified");
   for (InputBinding& binding : bindings) binding.value.reset();

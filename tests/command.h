@@ -38,7 +38,10 @@ class Command : public FolderTest {
 
   // `before` is shell text in front of the program: "ulimit -v 2000000;".
   Said sparkle(const std::string& arguments, const std::string& before = "") const {
-    const std::string line = "cd '" + folder_.string() + "'; " + before + " '" SPARKLE_COMMAND "' " + arguments + " >'" +
+    return run(SPARKLE_COMMAND, arguments, before);
+  }
+  Said run(const std::string& program, const std::string& arguments, const std::string& before) const {
+    const std::string line = "cd '" + folder_.string() + "'; " + before + " '" + program + "' " + arguments + " >'" +
                              path(".out") + "' 2>'" + path(".err") + "' </dev/null";
     const int status = std::system(line.c_str());
     return {WIFEXITED(status) && WEXITSTATUS(status) < 128 ? WEXITSTATUS(status) : -1, text_of(".out"), text_of(".err")};

@@ -160,8 +160,45 @@ TEST_F(CommandAgainst, AblationSwitchesOnePatternAtATime) {
       EXPECT_EQ(row.contains("factor"), row["without"] != "all on");
     }
   }
+  EXPECT_EQ(without, (std::vector<std::string>{"all on", "tile", "block", "vectorise", "pipeline", "fuse"}));
+  EXPECT_EQ(json["rows"][5]["algorithm"], "gemm, pointwise");
+}
+
+// What is switched off is asserted in src/run/ablation_test.cc; here each row computes the layer on whatever device there is.
+TEST_F(CommandAgainst, AblationOfAVulkanDevice) {
+  if (sparkle("devices --device vulkan").status != 0) GTEST_SKIP() << "SKIP: no Vulkan device";
+  const auto json = json_of("bench --device vulkan --ablate --conv ic16ih8oc16oh8kh3ph1" + kShort);
+  std::vector<std::string> without;
+  for (const auto& row : json["rows"]) {
+    without.push_back(row["without"]);
+    EXPECT_FALSE(row.contains("absent")) << row;
+    EXPECT_LT(row["max_error"], 1e-5) << row["without"];
+    EXPECT_EQ(row["clock"], "device");
+    EXPECT_EQ(row.contains("factor"), row["without"] != "all on");
+  }
   EXPECT_EQ(without, (std::vector<std::string>{"all on", "tile", "vectorise", "pipeline", "fuse"}));
-  EXPECT_EQ(json["rows"][4]["algorithm"], "gemm, pointwise");
+}
+
+// Whatever prints or keeps a result says how it came about, by one writer.
+TEST_F(CommandAgainst, ResultsCarryACertificate) {
+  const auto whole = [](const nlohmann::json& c, const std::string& command) {
+    EXPECT_SAYS(c["command"].get<std::string>(), command);
+    const std::string commit = c["commit"];
+    EXPECT_TRUE(commit == "unknown" || commit.size() == 40) << commit;
+    EXPECT_TRUE(c["clean"].is_boolean());
+    EXPECT_EQ(c["date"].get<std::string>().size(), 20u) << c["date"];
+    EXPECT_FALSE(c["cpu"]["name"].get<std::string>().empty());
+    EXPECT_TRUE(c["versions"]["sparkle"].is_string());
+    EXPECT_TRUE(c["load_average"].is_number());
+  };
+  whole(json_of("bench" + kConv + kShort)["certificate"], "sparkle bench --conv g1mb2ic3ih9oc5oh5kh3sh2ph1");
+  whole(json_of("bench --ladder" + kConv + kShort)["certificate"], "--ladder");
+  const auto beside = json_of("bench" + kConv + kShort + " --threads 1 --against openblas=" + kFakes + "/libfake_openblas.so");
+  EXPECT_EQ(beside["certificate"]["versions"]["openblas"], "plain loops 1.0");
+  EXPECT_EQ(sparkle("bench" + kConv + kShort + " --output kept.json").status, 0);
+  whole(nlohmann::json::parse(text_of("kept.json"))["certificate"], "--output kept.json");
+  whole(nlohmann::json::parse(sparkle("certificate --command 'tool --x' --version peer=1.2").out), "tool --x");
+  EXPECT_SAYS(refusal("certificate --command x --version peer"), "--version takes NAME=VERSION");
 }
 
 }  // namespace

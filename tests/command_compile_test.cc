@@ -37,7 +37,7 @@ TEST_F(CommandCompile, ItsFileIsServedLikeTheModel) {
 
 TEST_F(CommandCompile, OpenSizesAreFixed) {
   const std::string model = (kSource / "models/upscale2x.onnx").string();
-  EXPECT_SAYS(refusal("compile " + model + " -o x.sparkle"), "leaves sizes of input 'image' open");
+  EXPECT_SAYS(refusal("compile " + model + " -o x.sparkle"), "leaves sizes of input 'image' (f32 Nx3xHxW) open");
   ASSERT_EQ(sparkle("compile " + model + " -o x.sparkle --shape image=1x3x20x24").status, 0);
   EXPECT_EQ(outputs("x.sparkle"), outputs(model + " --shape image=1x3x20x24"));
   EXPECT_SAYS(refusal("run x.sparkle --shape image=1x3x24x24"), "compile the model for this shape");
@@ -50,8 +50,8 @@ TEST_F(CommandCompile, RefusesWhatDiffers) {
   EXPECT_SAYS(refusal("run chain.sparkle --threads 3"), "was compiled for 1 thread, here are 3 threads");
   EXPECT_SAYS(refusal("run chain.sparkle --threads 1 --algorithm gemm"), "was compiled with the algorithm chosen by cost");
   EXPECT_SAYS(refusal("explain chain.sparkle --device " + (kSource / "devices/h200.json").string()), "was compiled for");
-  EXPECT_SAYS(refusal("compile chain.sparkle -o twice.sparkle"), "no ONNX model");
-  EXPECT_SAYS(refusal("compile chain.onnx -o no/such/folder.sparkle"), "could not be written");
+  EXPECT_SAYS(refusal("compile chain.sparkle -o twice.sparkle"), "is a compiled model already");
+  EXPECT_SAYS(refusal("compile chain.onnx -o no/such/folder.sparkle"), "cannot be written");
   const std::string whole = text_of("chain.sparkle");
   write("short.sparkle", whole.substr(0, whole.size() / 2));
   EXPECT_SAYS(refusal("run short.sparkle --threads 1"), "is cut short");

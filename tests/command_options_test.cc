@@ -65,7 +65,7 @@ TEST_F(CommandOptions, BenchRefusesWhatDoesNotGoTogether) {
   EXPECT_SAYS(refusal("bench --conv ic8ih8oc8kh3 --ladder --batches 2"), "--ladder does not go with --batches");
   EXPECT_SAYS(refusal(model + " --batches 2"), "--batches measures layers");
   for (const std::string& command : {model, std::string("bench --conv ic8ih8oc8kh3")})
-    EXPECT_SAYS(refusal(command + " --output no/such/folder/x.json"), "cannot be written to 'no/such/folder/x.json'");
+    EXPECT_SAYS(refusal(command + " --output no/such/folder/x.json"), "'no/such/folder/x.json' cannot be written");
 }
 
 TEST_F(CommandOptions, BenchWritesTheModelsRows) {

@@ -49,6 +49,16 @@ TEST_F(CommandTune, KeepsItsStoreInTheCacheAndWithoutTimeTunesNothing) {
   EXPECT_EQ(sparkle("explain --conv ic8ih12oc8oh12kh3ph1 --tuning kept", here).status, 0);
 }
 
+TEST_F(CommandTune, SeveralAtOnceKeepAllResults) {
+  std::string all;
+  for (const char* size : {"7", "8", "9", "10", "11", "12"})
+    all += "'" SPARKLE_COMMAND "' tune --conv ic8ih" + std::string(size) + "oc8kh3ph1 --threads 1 --tuning store >.out" + size +
+           " 2>&1 & ";
+  ASSERT_EQ(std::system(("cd '" + folder_.string() + "'; " + all + " wait").c_str()), 0);
+  const std::string text = text_of("store");
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 7) << text;
+}
+
 TEST_F(CommandTune, RefusesInOneSentence) {
   EXPECT_NE(refusal("explain --conv ic8ih12oc8oh12kh3ph1 --plan").find("--plan prints the plan of a model"), std::string::npos);
   EXPECT_NE(refusal("tune").find("Give either a model"), std::string::npos);

@@ -18,6 +18,9 @@ for language in c cpp; do
   cmake --build "$work/$language" >/dev/null
 done
 
+# The command needs nothing beside it.
+"$work/prefix/bin/sparkle" --version >/dev/null
+
 picture=$work/in.ppm
 printf 'P6\n7 5\n255\n' >"$picture"
 head -c 105 "$source/models/upscale2x.onnx" >>"$picture"

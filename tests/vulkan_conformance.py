@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Test directories on a Vulkan device: tests/vulkan_conformance.py SPARKLE [--write [--add]] FOLDER...
+"""Test directories on a Vulkan device: tests/vulkan_conformance.py SPARKLE [--write [--add] | --sample N SEED] FOLDER...
 
 Every directory with vectors below the folders runs as `sparkle verify --device vulkan --fallback forbid` does it. What is
 not computed there must stand in tests/vulkan_refusals.tsv with the words of its refusal; a wrong value, a refusal that is not
 listed, a listed one that says something else and a listed one that passes are failures. --write takes what passes out of the
 list and puts the words of today into it; a directory that is not listed stays a failure, since it may have passed yesterday,
-unless --add says that it is a new one. Wrong values never get into the list. Ends with 'N passed, N failed, N skipped'.
+unless --add says that it is a new one. Wrong values never get into the list. --sample takes one in N of the directories, chosen
+by the seed. Ends with 'N passed, N failed, N skipped'.
 """
 
 import concurrent.futures
+import hashlib
 import os
 import pathlib
 import re
@@ -36,6 +38,10 @@ def directories(folders):
         for data in pathlib.Path(folder).rglob("test_data_set_*"):
             found.add(data.parent)
     return sorted(found)
+
+
+def in_sample(directory, share, seed):
+    return int.from_bytes(hashlib.sha256(f"{seed} {directory.name}".encode()).digest()[:8], "big") % share == 0
 
 
 def verify(sparkle, chunk):
@@ -89,8 +95,16 @@ def main():
     options = {"--write", "--add"}
     write, add = "--write" in sys.argv, "--add" in sys.argv
     arguments = [a for a in sys.argv[1:] if a not in options]
+    share, seed = 1, 0
+    if "--sample" in arguments and not write:
+        at = arguments.index("--sample")
+        numbers = [int(a) for a in arguments[at + 1 : at + 3] if a.isdecimal()]
+        if len(numbers) != 2 or numbers[0] < 1:
+            sys.exit("tests/vulkan_conformance.py: --sample takes two numbers, one in how many and the seed.")
+        share, seed = numbers
+        del arguments[at : at + 3]
     if len(arguments) < 2 or (add and not write):
-        sys.exit("usage: tests/vulkan_conformance.py SPARKLE [--write [--add]] FOLDER...")
+        sys.exit("usage: tests/vulkan_conformance.py SPARKLE [--write [--add] | --sample N SEED] FOLDER...")
     sparkle, folders = arguments[0], arguments[1:]
     against_specification = disputed()
     chosen = [d for d in directories(folders) if d.name not in against_specification]
@@ -98,6 +112,10 @@ def main():
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
         sys.exit(f"Two directories have the name {twice[0]}, and the list goes by names; rename one.")
+    if share > 1:
+        found = len(chosen)
+        chosen = [d for d in chosen if in_sample(d, share, seed)]
+        print(f"{len(chosen)} of {found} directories, chosen by seed {seed}")
     chunks = [chosen[i : i + CHUNK] for i in range(0, len(chosen), CHUNK)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = [row for rows in pool.map(lambda chunk: verify(sparkle, chunk), chunks) for row in rows]

@@ -279,7 +279,7 @@ TEST_F(VulkanNetworks, LayersAreTimedWithoutTransfers) {
   options.plan.algorithm = "gemm";
   const auto m = measure_layer(*backend_, *problem, options);
   ASSERT_TRUE(m.ok()) << m.error().message;
-  EXPECT_TRUE(m->verified);
+  EXPECT_EQ(m->checked.times, 2);
   EXPECT_EQ(m->host_transfers, 0u);
   EXPECT_EQ(m->clock_of_device, backend_->keeps_time());
 
@@ -292,8 +292,10 @@ TEST_F(VulkanNetworks, LayersAreTimedWithoutTransfers) {
   EXPECT_LT(stream->largest_error, 1e-5);
   EXPECT_GT(stream->resident_seconds, 0);
   EXPECT_GT(stream->share_of_link(), 0);
-  // A submission per batch: once with transfers and once without to verify, then both each round.
-  EXPECT_EQ(backend_->counters().submissions - before.submissions, 5u * (2 + 2 * 2));
+  // A submission per batch: once with transfers and once without to check, before and after, then both each round, which
+  // stands between two probes of the peak.
+  EXPECT_EQ(backend_->counters().submissions - before.submissions, 5u * (2 * 2 + 2 * 2) + 2 * 2);
+  EXPECT_EQ(stream->checked.times, 4);
 }
 
 TEST_F(VulkanNetworks, LayersAreTimedInTheTypeTheyAreStoredIn) {
@@ -308,7 +310,7 @@ TEST_F(VulkanNetworks, LayersAreTimedInTheTypeTheyAreStoredIn) {
   problem->dtype = "f16";
   const auto half = measure_layer(*backend_, *problem, options);
   ASSERT_TRUE(wide.ok() && half.ok()) << (half.ok() ? "" : half.error().message);
-  EXPECT_TRUE(half->verified);
+  EXPECT_EQ(half->checked.times, 2);
   EXPECT_GT(half->largest_error, wide->largest_error);  // its own rounding
   EXPECT_LE(half->largest_error, 0x1p-9);
   EXPECT_EQ(2 * half->compulsory_bytes, wide->compulsory_bytes);

@@ -43,7 +43,8 @@ typedef enum sparkle_status {
 
 /* "1.2.3" */
 SPARKLE_API const char* sparkle_version(void);
-/* The sentence of this thread's last failing call; "" before any. Never NULL. */
+/* The sentence of this thread's last failing call; "" before any. Never NULL. Lines behind the first, where there are some, are
+ * details of two blanks and a text: of a model that cannot run one for each operator, with its nodes. */
 SPARKLE_API const char* sparkle_last_error(void);
 /* "bad_model" for SPARKLE_BAD_MODEL. */
 SPARKLE_API const char* sparkle_status_name(sparkle_status status);
@@ -157,11 +158,15 @@ typedef struct sparkle_session_options {
   int64_t memory_budget;    /* most bytes of tensors and weights; 0: unlimited */
   int64_t plan_cache_bytes; /* plans and arenas kept for shapes seen before; 0: 256 MiB */
   double accuracy;          /* most that max |error| / max |output| of a layer may be predicted to reach; 0: 5e-5 */
+  const char* nonfinite;    /* "fast" (also NULL): the default algorithms spread infinities, NaN and values near the end of the
+                             * range to neighbours; "exact": each output depends on its own window alone, at some speed */
 } sparkle_session_options;
 
 typedef struct sparkle_session sparkle_session;
-/* Reads an ONNX file, whose external data files lie in its folder, or a file of 'sparkle compile', which must be of this
- * machine and version and stays mapped: replace it by renaming, never write into it. options may be NULL. */
+/* Refuses with SPARKLE_NOT_SERVED or SPARKLE_BAD_MODEL a model of which some operator or type is not served or which
+ * contradicts itself, all of that named at once; what only the shapes of inputs tell is said by the first call with them. Reads
+ * an ONNX file, whose external data files lie in its folder, or a file of 'sparkle compile', which must be of this machine and
+ * version and stays mapped: replace it by renaming, never write into it. options may be NULL. */
 SPARKLE_API sparkle_status sparkle_session_open(sparkle_device* device, const char* path,
                                                 const sparkle_session_options* options, sparkle_session** session);
 /* The same from memory, which is not needed afterwards. External data is not read; a compiled model is copied. */

@@ -43,6 +43,13 @@ inline std::string take_text(char* text) {
   return owned.get();
 }
 
+// Text for the C interface, which would take what stands before a byte of value 0 for the whole.
+inline const char* whole(const std::string& text) {
+  if (text.find('\0') == std::string::npos) return text.c_str();
+  throw Exception(SPARKLE_BAD_USAGE,
+                  "'" + std::string(text.c_str()) + "' goes on behind a byte of value 0, which no name or path holds.");
+}
+
 }  // namespace detail
 
 inline std::string version() { return sparkle_version(); }
@@ -203,7 +210,7 @@ class Device {
   static sparkle_device_options c_options(const DeviceOptions& o) {
     sparkle_device_options options{};
     options.size = sizeof options;
-    options.name = o.name.c_str();
+    options.name = detail::whole(o.name);
     options.threads = o.threads;
     options.calibrate = o.calibrate;
     options.pool = o.pool;
@@ -307,10 +314,11 @@ struct SessionOptions {
   std::string algorithm, variant, tuning;  // see sparkle_session_options
   int64_t memory_budget = 0, plan_cache_bytes = 0;
   double accuracy = 0;
+  std::string nonfinite;  // "fast" (also empty) or "exact"
 
   // Valid as long as these options live.
   sparkle_session_options c() const {
-    const auto text = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
+    const auto text = [](const std::string& s) { return s.empty() ? nullptr : detail::whole(s); };
     sparkle_session_options options{};
     options.size = sizeof options;
     options.precision = text(precision);
@@ -320,6 +328,7 @@ struct SessionOptions {
     options.memory_budget = memory_budget;
     options.plan_cache_bytes = plan_cache_bytes;
     options.accuracy = accuracy;
+    options.nonfinite = text(nonfinite);
     return options;
   }
 };
@@ -331,7 +340,7 @@ inline void compile(const Device& device, const std::string& path, const std::st
   std::vector<sparkle_tensor> shapes;
   for (const Tensor& t : inputs) shapes.push_back(t.c());
   const sparkle_session_options given = options.c();
-  detail::check(sparkle_compile(device.c(), path.c_str(), &given, shapes.data(), shapes.size(), output.c_str()));
+  detail::check(sparkle_compile(device.c(), detail::whole(path), &given, shapes.data(), shapes.size(), detail::whole(output)));
 }
 
 // Computes an expression of your own, eval(device, "silu(x) * a + 0.5", {{"x", x}, {"a", a}}); see sparkle_eval.
@@ -340,11 +349,11 @@ inline Tensor eval(const Device& device, const std::string& expression,
   std::vector<const char*> names;
   std::vector<sparkle_tensor> tensors;
   for (const auto& [name, tensor] : operands) {
-    names.push_back(name.c_str());
+    names.push_back(detail::whole(name));
     tensors.push_back(tensor.c());
   }
   sparkle_value* result = nullptr;
-  detail::check(sparkle_eval(device.c(), expression.c_str(), names.data(), tensors.data(), tensors.size(), &result));
+  detail::check(sparkle_eval(device.c(), detail::whole(expression), names.data(), tensors.data(), tensors.size(), &result));
   return Tensor(result);
 }
 
@@ -353,7 +362,7 @@ class Session {
  public:
   Session(const Device& device, const std::string& path, const SessionOptions& options = {}) {
     open([&](const sparkle_session_options* o,
-             sparkle_session** s) { return sparkle_session_open(device.c(), path.c_str(), o, s); },
+             sparkle_session** s) { return sparkle_session_open(device.c(), detail::whole(path), o, s); },
          options);
   }
   // A model in memory, not needed afterwards.

@@ -41,7 +41,8 @@ def dense(value: Any, dtype: str, what: str, where: str = "") -> Any:
         value = np.ascontiguousarray(value)
     bits = BITS.get(dtype)
     if value.dtype.name != dtype and (bits is None or value.dtype != bits):
-        raise BadInput("bad_input", f"{what} is {dtype}{where}, {value.dtype} was given.")
+        advice = f"; convert it with .astype(\"{dtype}\")" if bits is None else ""
+        raise BadInput("bad_input", f"{what} is {dtype}{where}, {value.dtype} was given{advice}.")
     return value if bits is None else value.view(bits)
 
 

@@ -18,10 +18,16 @@ class Device:
     def __init__(self, name: str = "auto", threads: int = 0, calibrate: bool = False) -> None:
         with translated():
             self._core = _core.Device(name, threads, calibrate)
+        self.name = name
 
     def describe(self) -> dict:
         """Memory levels, math units, rates."""
         return json.loads(self._core.describe())
+
+    def __repr__(self) -> str:
+        machine = self.describe()
+        return (f"sparkle.Device({self.name!r}: {machine['name']}, {machine['cores']} core"
+                f"{'' if machine['cores'] == 1 else 's'})")
 
     def tensor(self, value: Any, dtype: Any = None) -> "DeviceTensor":
         """A tensor in this device's memory with these values, uploaded once. ``value``: a NumPy array, or, with ``dtype``,
@@ -85,7 +91,7 @@ class DeviceTensor:
             self._core.write(array)
 
     def __repr__(self) -> str:
-        return f"sparkle.DeviceTensor(shape={self.shape}, dtype={self.dtype!r})"
+        return f"sparkle.DeviceTensor(shape={self.shape}, dtype={self.dtype!r}, device={self.device.name!r})"
 
     def __array__(self, dtype: Optional[Any] = None, copy: Optional[bool] = None) -> np.ndarray:
         raise TypeError("A sparkle.DeviceTensor lies in memory of a device; its numpy() fetches the values.")

@@ -6,11 +6,16 @@ from sparkle import _core
 
 
 class Error(RuntimeError):
-    """What went wrong: one sentence, and in ``code`` its reason ("bad_model", "device_unusable", ...)."""
+    """What went wrong: one sentence, and in ``code`` its reason ("bad_model", "device_unusable", ...). ``details``: lines
+    behind the sentence, such as one for each operator of a model that cannot run."""
 
     def __init__(self, code: str, sentence: str) -> None:
         super().__init__(sentence)
         self.code = code
+        self.details = [line.strip() for line in sentence.split("\n")[1:]]
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self.code, str(self))
 
 
 class BadInput(Error, ValueError):

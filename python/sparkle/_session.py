@@ -2,7 +2,7 @@
 import json
 import os
 from dataclasses import dataclass
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from sparkle._device import Device, DeviceTensor
 from sparkle._errors import BadInput, translated
 
 Inputs = Union[Any, Sequence[Any], Mapping[str, Any]]
+_FEW = 4096  # elements of an input that are kept for explain() and its like
 
 
 @dataclass(frozen=True)
@@ -25,14 +26,14 @@ class TensorInfo:
 
 def compile(model: Union[str, os.PathLike], output: Union[str, os.PathLike], device: Union[Device, str] = "auto", *,
             shapes: Sequence[Sequence[int]] = (), algorithm: str = "", variant: str = "", memory_budget: int = 0,
-            accuracy: float = 0, tuning: Union[str, os.PathLike] = "") -> None:
+            accuracy: float = 0, tuning: Union[str, os.PathLike] = "", nonfinite: str = "fast") -> None:
     """Plans an ONNX file and writes the plan and its packed weights to ``output``, which a Session opens at once. ``shapes``:
     one per input, in the model's order, where the model leaves sizes open. The file serves this machine, this version, this
     number of threads and these shapes; others are refused."""
     device = device if isinstance(device, Device) else Device(device)
     with translated():
         _core.compile(device._core, os.fspath(model), os.fspath(output), [list(s) for s in shapes], algorithm, variant,
-                      memory_budget, accuracy, os.fspath(tuning))
+                      memory_budget, accuracy, os.fspath(tuning), nonfinite)
 
 
 def eval(expression: str, /, device: Union[Device, str] = "auto", **operands: Any) -> np.ndarray:
@@ -50,26 +51,33 @@ def eval(expression: str, /, device: Union[Device, str] = "auto", **operands: An
 class Session:
     """A model ready to run.
 
-    ``model``: a path, or the bytes of a file: ONNX, or what ``sparkle.compile`` wrote on this machine. ``device``: a Device or
-    its name; it sets the number of threads: ``Session(model, Device(threads=4))``. ``precision``: "fp32". ``algorithm``,
-    ``variant``: force one by name where it can serve. ``memory_budget``: most bytes of tensors and weights, 0 unlimited.
-    ``accuracy``: most that the error of a layer may be predicted to reach, as a share of its largest output; 0 is 5e-5.
-    ``tuning``: path of a file of measured choices (``sparkle tune``), or "kept", the one in the cache. ``plan_cache_bytes``:
-    plans and arenas kept for shapes seen before; 0 is 256 MiB.
+    ``model``: a path, or the bytes of a file: ONNX, or what ``sparkle.compile`` wrote on this machine; or an onnx.ModelProto.
+    ``device``: a Device or its name; it sets the number of threads: ``Session(model, Device(threads=4))``. ``precision``:
+    "fp32". ``algorithm``, ``variant``: force one by name where it can serve. ``memory_budget``: most bytes of tensors and
+    weights, 0 unlimited. ``accuracy``: most that the error of a layer may be predicted to reach, as a share of its largest
+    output; 0 is 5e-5. ``tuning``: path of a file of measured choices (``sparkle tune``), or "kept", the one in the cache.
+    ``plan_cache_bytes``: plans and arenas kept for shapes seen before; 0 is 256 MiB. ``nonfinite``: "exact" for data that may
+    hold infinities, NaN or values near the end of the range; "fast" algorithms may spread those to neighbouring outputs.
     """
 
     def __init__(self, model: Union[str, os.PathLike, bytes], device: Union[Device, str] = "auto", precision: str = "fp32", *,
                  algorithm: str = "", variant: str = "", memory_budget: int = 0, accuracy: float = 0,
-                 tuning: Union[str, os.PathLike] = "", plan_cache_bytes: int = 0) -> None:
-        self.device = device if isinstance(device, Device) else Device(device)
+                 tuning: Union[str, os.PathLike] = "", plan_cache_bytes: int = 0, nonfinite: str = "fast") -> None:
+        if hasattr(model, "SerializeToString"):  # onnx.ModelProto
+            model = model.SerializeToString()
         in_memory = isinstance(model, (bytes, bytearray, memoryview))
+        if not in_memory and not isinstance(model, (str, os.PathLike)):
+            raise BadInput("bad_usage", f"The model is a {type(model).__name__}; give a path, the bytes of a file, or an "
+                           "onnx.ModelProto.")
+        self.device = device if isinstance(device, Device) else Device(device)
         with translated():
             self._core = _core.Session(self.device._core, None if in_memory else os.fspath(model),
                                        bytes(model) if in_memory else None, precision, algorithm, variant, memory_budget,
-                                       accuracy, os.fspath(tuning), plan_cache_bytes)
+                                       accuracy, os.fspath(tuning), plan_cache_bytes, nonfinite)
+        self._name = f"<{len(model)} bytes>" if in_memory else os.fspath(model)
         self.inputs = [_info(*i) for i in self._core.inputs()]
         self.outputs = [_info(*o) for o in self._core.outputs()]
-        self._shapes: Optional[list] = None  # (shape, dtype) of the last inputs
+        self._last: Optional[list] = None  # of the inputs that the last call took: (shape, dtype, values where they are few)
 
     def run(self, inputs: Inputs, outputs: Union[None, str, DeviceTensor, Sequence, Mapping] = None) -> list:
         """One array per output, in the model's order. ``inputs``: a dictionary by name, a sequence in the model's order, or the
@@ -91,6 +99,7 @@ class Session:
             arrays = self._arrays(values)
             with translated():
                 results = self._core.run(arrays)
+            self._remember(arrays)
             return [of_bits(r, o.dtype) for r, o in zip(results, self.outputs)]
         results = self._run_on_device(values, outputs)
         return [t.numpy() for t in results] if outputs is None else results
@@ -106,26 +115,27 @@ class Session:
         self.device = device
 
     def explain(self, inputs: Optional[Inputs] = None, as_json: bool = False) -> Union[str, dict]:
-        """The plan for the shapes of these inputs (default: those of the last call): choices, costs, reasons."""
-        with translated():
-            text = self._core.explain(self._planning(inputs), as_json)
+        """The plan for the shapes of these inputs (default: those of the last call that was served): choices, costs,
+        reasons."""
+        text = self._planned(inputs, lambda arrays: self._core.explain(arrays, as_json))
         return json.loads(text) if as_json else text
 
     def plan(self, inputs: Optional[Inputs] = None) -> str:
         """The plan in its text form, one line per tensor, constant and step."""
-        with translated():
-            return self._core.plan(self._planning(inputs))
+        return self._planned(inputs, self._core.plan)
 
     def report(self, inputs: Optional[Inputs] = None) -> dict:
-        """Runs once with timestamps (default: zeros in the shapes of the last call): measured and predicted milliseconds of
-        each step, and what binds it."""
-        with translated():
-            return json.loads(self._core.report(self._planning(inputs)))
+        """Runs once with timestamps (default: zeros in the shapes of the last call that was served): measured and predicted
+        milliseconds of each step, and what binds it."""
+        return json.loads(self._planned(inputs, self._core.report))
 
     def peak_bytes(self, inputs: Optional[Inputs] = None) -> int:
         """Bytes of tensors and packed weights that a run occupies at its peak."""
-        with translated():
-            return self._core.peak_bytes(self._planning(inputs))
+        return self._planned(inputs, self._core.peak_bytes)
+
+    def __repr__(self) -> str:
+        return (f"sparkle.Session({self._name!r}, device={self.device.name!r}, inputs=[{_listed(self.inputs)}], "
+                f"outputs=[{_listed(self.outputs)}])")
 
     def _run_on_device(self, values: list, outputs: Any) -> list:
         device = self.device
@@ -155,18 +165,35 @@ class Session:
             else:
                 arrays.append(dense(value, info.dtype, what, " in the model"))
                 tensors.append(device.tensor(arrays[-1], info.dtype))
-        self._shapes = [(t.shape, np.dtype(BITS.get(t.dtype, t.dtype))) for t in tensors]
         with translated():
             results = self._core.run_on_device([t._core for t in tensors], arrays,
                                                None if places is None else [p._core for p in places])
+        self._remember([t if a is None else a for t, a in zip(tensors, arrays)])
         return [DeviceTensor(r, device) for r in results] if places is None else places
+
+    def _planned(self, inputs: Optional[Inputs], call: Callable[[list], Any]) -> Any:
+        """What the core says of these inputs, or of the last ones."""
+        arrays = self._planning(inputs)
+        with translated():
+            result = call(arrays)
+        if inputs is not None:
+            self._remember(arrays)
+        return result
+
+    def _remember(self, arrays: list) -> None:
+        """Inputs that were served. Few values are kept as they are: they may decide shapes."""
+        if not all(isinstance(a, (np.ndarray, DeviceTensor)) for a in arrays):  # what only the core can hold
+            self._last = None
+            return
+        self._last = [(a.shape, np.dtype(BITS.get(a.dtype, a.dtype)) if isinstance(a, DeviceTensor) else a.dtype,
+                       a.copy() if isinstance(a, np.ndarray) and a.size <= _FEW else None) for a in arrays]
 
     def _planning(self, inputs: Optional[Inputs]) -> list:
         if inputs is not None:
             values = self._values(inputs, self.inputs, "input")
             return self._arrays([v.numpy() if isinstance(v, DeviceTensor) else v for v in values])
-        if self._shapes is not None:
-            return [np.zeros(shape, dtype) for shape, dtype in self._shapes]
+        if self._last is not None:
+            return [np.zeros(shape, dtype) if few is None else few for shape, dtype, few in self._last]
         shapes = [i.shape for i in self.inputs]
         if any(s is None or any(not isinstance(size, int) for size in s) for s in shapes):
             raise BadInput("bad_usage", "The model leaves sizes open; give inputs, or run it once before.")
@@ -182,7 +209,7 @@ class Session:
                     raise BadInput("bad_input", f"The model has no {kind} '{name}'; it has {', '.join(map(repr, names))}.")
             missing = [n for n in names if n not in given]
             if missing:
-                raise BadInput("bad_input", f"The {kind} '{missing[0]}' is missing.")
+                raise BadInput("bad_input", f"The {kind} '{missing[0]}' is missing; the model has {_listed(infos)}.")
             values = [given[n] for n in names]
         elif isinstance(given, (list, tuple)):
             values = list(given)
@@ -190,20 +217,32 @@ class Session:
             values = [given]
         if len(values) != len(names):
             takes = "takes" if kind == "input" else "has"
-            raise BadInput("bad_input", f"The model {takes} {len(names)} {kind}s, {len(values)} were given.")
+            counted = f"{len(names)} {kind}" + ("" if len(names) == 1 else "s")
+            given_text = "1 was" if len(values) == 1 else f"{len(values)} were"
+            raise BadInput("bad_input", f"The model {takes} {counted}, {given_text} given; in order: "
+                           f"{_listed(infos)}.")
         return values
 
     def _arrays(self, values: list) -> list:
-        arrays = [dense(v, i.dtype, f"The input '{i.name}'", " in the model") for v, i in zip(values, self.inputs)]
-        plain = all(isinstance(a, np.ndarray) for a in arrays)
-        self._shapes = [(a.shape, a.dtype) for a in arrays] if plain else None
-        return arrays
+        return [dense(v, i.dtype, f"The input '{i.name}'", " in the model") for v, i in zip(values, self.inputs)]
 
 
 def _on(device: Device, tensor: DeviceTensor, what: str) -> None:
     if tensor.device._core is not device._core:
         raise BadInput("bad_usage", f"{what} lies on another device than the session's; make it with session.device.tensor or "
                        "session.device.empty.")
+
+
+def _listed(infos: list) -> str:
+    """'x' float32 (1, 3, 224, 224), 'shape' int64 (?,)"""
+    return ", ".join(f"'{i.name}' {i.dtype} {_sizes(i.shape)}" for i in infos)
+
+
+def _sizes(shape: Optional[tuple]) -> str:
+    if shape is None:
+        return "of any shape"
+    sizes = ["?" if s is None else str(s) for s in shape]
+    return f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
 
 
 def _info(name: str, dtype: str, shape: Optional[list]) -> TensorInfo:

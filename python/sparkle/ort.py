@@ -26,6 +26,9 @@ class NodeArg:
         self.shape = None if info.shape is None else list(info.shape)
         self.type = f"tensor({_TYPES.get(info.dtype, info.dtype)})"
 
+    def __repr__(self) -> str:
+        return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape})"
+
 
 class SessionOptions:
     """``intra_op_num_threads`` is used; anything else set here is refused rather than ignored."""
@@ -56,6 +59,9 @@ class InferenceSession:
 
     def get_outputs(self) -> list:
         return [NodeArg(o) for o in self._session.outputs]
+
+    def __repr__(self) -> str:
+        return f"sparkle.Inference{repr(self._session).removeprefix('sparkle.')}"
 
     def get_providers(self) -> list:
         return [_CPU]

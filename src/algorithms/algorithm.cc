@@ -83,16 +83,16 @@ constexpr std::array<Algorithm, 12> kAlgorithms = {{
      DType::bf16},
     {"direct", "few input channels: whole rows of outputs from padded rows of inputs", direct_applies, direct_stages},
     {"winograd2", "3x3 by tiles of 2x2 outputs: 2.25 times fewer products", winograd_applies, winograd_stages<2>,
-     winograd_error<2>},
+     winograd_error<2>, DType::f32, true},
     {"winograd4", "3x3 by tiles of 4x4 outputs: 4 times fewer products", winograd_applies, winograd_stages<4>,
-     winograd_error<4>},
+     winograd_error<4>, DType::f32, true},
     {"winograd6", "3x3 by tiles of 6x6 outputs: 5 times fewer products", winograd_applies, winograd_stages<6>,
-     winograd_error<6>},
+     winograd_error<6>, DType::f32, true},
     {"matrix_f16", "the product with both operands rounded to f16, for matrix units", halves_applies, halves_stages,
-     halves_error},
+     halves_error, DType::f32, true},
     {"sums_f16", "the same by vectors of f16, which add eight products at a time", short_sums_applies, halves_stages,
-     short_sums_error, DType::f16},
-    {"fft", "large filters by fast Fourier transforms of tiles", fft_applies, fft_stages, fft_error},
+     short_sums_error, DType::f16, true},
+    {"fft", "large filters by fast Fourier transforms of tiles", fft_applies, fft_stages, fft_error, DType::f32, true},
 }};
 
 }  // namespace

@@ -1,10 +1,11 @@
 // Reading problems: benchmark strings and layer lists.
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <sstream>
 
 #include "algorithms/problem.h"
+#include "base/printable.h"
+#include "base/read_file.h"
 
 namespace sparkle {
 namespace {
@@ -152,6 +153,8 @@ Result<std::vector<NamedProblem>> parse_layers(std::string_view text, std::strin
     for (size_t i = 0; i < cells.size(); ++i) {
       if (columns[i] == "name") {
         layer.name = cells[i];
+        if (printable(layer.name) != layer.name)
+          return bad(number, "the name '" + layer.name + "' holds control characters or more than 200 bytes.");
       } else if (columns[i] == "dtype") {
         if (!dtype_from(cells[i])) return bad(number, "'" + cells[i] + "' is not an element type.");
         layer.problem.dtype = cells[i];
@@ -195,11 +198,8 @@ Result<std::vector<NamedProblem>> parse_layers(std::string_view text, std::strin
 }
 
 Result<std::vector<NamedProblem>> read_layers(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return Error{Reason::file_unreadable, "The layer list '" + path + "' cannot be opened."};
-  std::ostringstream text;
-  text << file.rdbuf();
-  return parse_layers(text.str(), path);
+  SPARKLE_TRY(text, read_file(path, {"layer list", int64_t{16} << 20, true}));
+  return parse_layers(text, path);
 }
 
 }  // namespace sparkle

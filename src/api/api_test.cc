@@ -76,6 +76,41 @@ TEST(Api, TellsWhatTheModelWants) {
   EXPECT_NE(device.describe().find("\"memory\""), std::string::npos);
 }
 
+// A field of a protobuf message that holds bytes, fewer than 128.
+std::string field(int number, const std::string& bytes) {
+  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+}
+std::string number(int field_number, int value) { return {static_cast<char>(field_number << 3), static_cast<char>(value)}; }
+std::string onnx_node(const std::string& type, const std::string& from, const std::string& to) {
+  return field(1, field(1, from) + field(2, to) + field(3, type + "_of_" + from) + field(4, type));
+}
+
+// All nodes that cannot run are named by the first call that could know, in C and in C++.
+TEST(Api, ModelsThatCannotRunAreNotOpened) {
+  const auto value = [](const std::string& name) { return field(1, name) + field(2, field(1, number(1, 1))); };
+  const std::string graph = onnx_node("Foo", "x", "a") + onnx_node("Det", "a", "b") + onnx_node("Foo", "b", "y") +
+                            field(2, "g") + field(11, value("x")) + field(12, value("y"));
+  const std::string model = number(1, 8) +
+                            std::string{char(7 << 3 | 2), char((graph.size() & 127) | 128), char(graph.size() >> 7)} + graph +
+                            field(8, number(2, 17));
+  const sparkle::Device device;
+  std::string said;
+  try {
+    sparkle::Session(device, model.data(), model.size());
+  } catch (const sparkle::Exception& e) {
+    EXPECT_EQ(e.status(), SPARKLE_NOT_SERVED);
+    said = e.what();
+  }
+  EXPECT_EQ(said,
+            "'model in memory' has 3 nodes that cannot run here (Foo x2, Det x1); export it without them.\n"
+            "  Foo x2: ONNX has no operator of this name: 'Foo_of_x', 'Foo_of_b'\n"
+            "  Det x1: this operator is not served: 'Det_of_a'");
+  sparkle_session* session = nullptr;
+  EXPECT_EQ(sparkle_session_open_memory(device.c(), model.data(), model.size(), nullptr, &session), SPARKLE_NOT_SERVED);
+  EXPECT_EQ(session, nullptr);
+  EXPECT_EQ(sparkle_last_error(), said);
+}
+
 TEST(Api, CompiledModelsAreOpenedLikeModels) {
   const sparkle::Device device;
   std::string folder = ::testing::TempDir() + "/sparkle_api_XXXXXX";
@@ -174,6 +209,8 @@ TEST(Api, ErrorsNameWhatIsWrong) {
   const sparkle::Device device;
   EXPECT_EQ(status_of([&] { sparkle::Session(device, "nothing.onnx"); }), SPARKLE_FILE_UNREADABLE);
   EXPECT_EQ(status_of([&] { sparkle::Session(device, "text", 4); }), SPARKLE_BAD_FORMAT);
+  // Of the path before the byte of value 0 there is a file.
+  EXPECT_EQ(status_of([&] { sparkle::Session(device, kModel + std::string("\0x", 2)); }), SPARKLE_BAD_USAGE);
   sparkle::SessionOptions options;
   options.precision = "int3";
   EXPECT_EQ(status_of([&] { sparkle::Session(device, kModel, options); }), SPARKLE_NOT_SERVED);
@@ -229,7 +266,25 @@ TEST(Api, AccuracyKeepsOutWhatErrsMore) {
   };
   EXPECT_EQ(plan_at(1e-9).find("winograd"), std::string::npos);
   EXPECT_EQ(plan_at(0), plan_at(5e-5));
-  EXPECT_EQ(status_of([&] { plan_at(-1); }), SPARKLE_BAD_USAGE);
+  for (const double wrong : {-1.0, static_cast<double>(NAN), static_cast<double>(INFINITY)})
+    EXPECT_EQ(status_of([&] { plan_at(wrong); }), SPARKLE_BAD_USAGE) << wrong;
+}
+
+TEST(Api, ExactNonfiniteKeepsOutTransforms) {
+  const sparkle::Device device;
+  const auto x = picture(64, 64);
+  const auto plan_with = [&](const char* nonfinite, const char* algorithm = "") {
+    sparkle::SessionOptions options;
+    options.accuracy = 1e-2;
+    options.nonfinite = nonfinite;
+    options.algorithm = algorithm;
+    return sparkle::Session(device, kModel, options).plan({x});
+  };
+  EXPECT_NE(plan_with("fast", "winograd2").find("winograd"), std::string::npos);
+  EXPECT_EQ(plan_with("exact").find("winograd"), std::string::npos);
+  EXPECT_EQ(plan_with(""), plan_with("fast"));
+  EXPECT_EQ(status_of([&] { plan_with("exact", "winograd2"); }), SPARKLE_BAD_USAGE);
+  EXPECT_EQ(status_of([&] { plan_with("perhaps"); }), SPARKLE_BAD_USAGE);
 }
 
 TEST(Api, SizesOfTensorsAreChecked) {
@@ -367,6 +422,20 @@ TEST(Api, LogsToTheCaller) {
   }
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].rfind("device auto: cpu", 0), 0u) << lines[0];
+}
+
+TEST(Api, LogsWhatIsForcedAndCannotServe) {
+  std::mutex mutex;
+  std::string all;
+  sparkle::set_log([&](sparkle_log_level level, const char* line) {
+    const std::lock_guard lock(mutex);
+    if (level == SPARKLE_LOG_WARNING) all += line;
+  });
+  sparkle::SessionOptions options;
+  options.algorithm = "depthwise";  // the network has dense convolutions only
+  sparkle::Session(sparkle::Device(), kModel, options).plan({picture(8, 8)});
+  sparkle::set_log({});
+  EXPECT_NE(all.find("The algorithm 'depthwise' serves no layer here"), std::string::npos) << all;
 }
 
 TEST(Api, ComputesExpressions) {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "api/handles.h"
+#include "base/printable.h"
 
 namespace sparkle::api {
 namespace {
@@ -33,7 +34,7 @@ sparkle_status status_of(Reason reason) {
 
 sparkle_status fail(const Error& error) {
   try {
-    last_sentence = error.message;
+    last_sentence = printable_sentence(error.message);
   } catch (const std::bad_alloc&) {
     last_sentence.clear();
   }

@@ -1,9 +1,9 @@
 // Sessions of sparkle.h.
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "api/handles.h"
-#include "onnx/reader.h"
 #include "plan/explain.h"
 #include "run/compile_model.h"
 #include "run/open_model.h"
@@ -21,9 +21,13 @@ Result<SessionOptions> session_options(const sparkle_session_options* given, con
   if (given->variant) options.variant = given->variant;
   if (given->memory_budget < 0 || given->plan_cache_bytes < 0)
     return Error{Reason::bad_usage, "memory_budget and plan_cache_bytes are numbers of bytes, 0 or more."};
-  if (!(given->accuracy >= 0))
+  if (!(given->accuracy >= 0) || std::isinf(given->accuracy))
     return Error{Reason::bad_usage, "accuracy is a share of the largest output, 0 (the default) or more."};
   if (given->accuracy > 0) options.accuracy = given->accuracy;
+  const std::string_view nonfinite = given->nonfinite ? given->nonfinite : "fast";
+  if (nonfinite != "fast" && nonfinite != "exact")
+    return Error{Reason::bad_usage, "nonfinite is 'fast' or 'exact', not '" + std::string(nonfinite) + "'."};
+  options.exact_nonfinite = nonfinite == "exact";
   options.memory_budget = given->memory_budget;
   if (given->plan_cache_bytes > 0) options.plan_cache_bytes = given->plan_cache_bytes;
   if (given->tuning) {
@@ -148,7 +152,7 @@ sparkle_status sparkle_compile(sparkle_device* device, const char* path, const s
     if (!device || !path || !output)
       return Error{Reason::bad_usage, "sparkle_compile needs a device, a path and the path of its output."};
     SPARKLE_TRY(wanted, api::session_options(options, device->backend->device()));
-    SPARKLE_TRY(graph, read_onnx(path));
+    SPARKLE_TRY(graph, read_onnx_model(path));
     SPARKLE_TRY(borrowed, api::borrow(inputs, input_count, "input"));
     SPARKLE_TRY(shapes, api::compiled_shapes(graph, borrowed));
     SPARKLE_TRY(done, compile_model(std::move(graph), *device->backend, wanted, shapes, output));

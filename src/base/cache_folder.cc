@@ -3,40 +3,18 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
+#include <span>
+
+#include "base/new_file.h"
 
 namespace sparkle {
-namespace {
-
-namespace fs = std::filesystem;
-
-// Files PATH.PROCESS.NUMBER of processes that are gone.
-void remove_leftovers(const fs::path& path) {
-  std::error_code ignored;
-  const fs::path folder = path.parent_path();
-  const std::string prefix = path.filename().string() + ".";
-  for (fs::directory_iterator at(folder.empty() ? "." : folder, ignored), end; !ignored && at != end; at.increment(ignored)) {
-    const std::string name = at->path().filename().string();
-    if (!name.starts_with(prefix)) continue;
-    const std::string rest = name.substr(prefix.size());
-    const size_t dot = rest.find('.');
-    if (dot == 0 || dot == std::string::npos || dot + 1 == rest.size() ||
-        rest.find_first_not_of("0123456789.") != std::string::npos)
-      continue;
-    std::error_code why;
-    if (process_ended(std::strtol(rest.c_str(), nullptr, 10))) fs::remove(at->path(), why);
-  }
-}
-
-}  // namespace
-
 std::string cache_folder() {
   const char* cache = std::getenv("XDG_CACHE_HOME");
   if (cache != nullptr && cache[0] == '/') return std::string(cache) + "/sparkle";
@@ -56,22 +34,16 @@ bool process_ended(long process) {
 }
 
 bool replace_file(const std::string& path, std::string_view bytes) {
-  static std::atomic<int> calls{0};
-  remove_leftovers(path);
-  const std::string aside = path + "." + std::to_string(::getpid()) + "." + std::to_string(++calls);
-  std::error_code error;
-  std::ofstream file(aside, std::ios::binary);
-  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  if (file) fs::rename(aside, path, error);
-  if (file && !error) return true;
-  fs::remove(aside, error);
-  return false;
+  return write_file(path, std::as_bytes(std::span(bytes))).ok();
 }
 
 void append_line(const std::string& path, const std::string& line) {
-  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666);
   if (file < 0) return;
+  if (struct stat status{}; ::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(file);
+    return;
+  }
   ::flock(file, LOCK_EX);  // until it is closed
   const off_t all = std::max<off_t>(0, ::lseek(file, 0, SEEK_END));
   off_t size = all;

@@ -13,8 +13,7 @@ std::string cache_folder();
 // Whether there is no such process of another number than ours, or only its status is left.
 bool process_ended(long process);
 
-// Replaces the file by one of these bytes: written beside it under a name of this call's own, then renamed. What processes that
-// are gone left beside it is removed. False where it could not be written; the old file is then still there.
+// Replaces the file by one of these bytes as base/new_file.h does; false where it could not be written.
 bool replace_file(const std::string& path, std::string_view bytes);
 
 // One more line at the end of a file of lines, under a lock on it, so that processes that do the same do not cut each other's.

@@ -59,12 +59,13 @@ TEST_F(CacheFiles, AreReplacedWholeOrNotAtAll) {
 }
 
 TEST_F(CacheFiles, OthersFilesStay) {
-  for (const char* name : {"file.txt", "file.12", "file.1x.2", "file..1", "other.99999999.1"})
+  for (const char* name : {"file.txt", "file.12", "file.2024.11", "file.99999999.1", "file.sparkle-part.1x.2",
+                           "file.sparkle-part..1", "file.sparkle-part.99999999.1.2", "other.sparkle-part.99999999.1"})
     std::ofstream(folder_ / name) << 1;
-  std::ofstream(folder_ / ("file." + std::to_string(::getppid()) + ".1")) << 1;  // of a process that lives
-  std::ofstream(folder_ / "file.99999999.1") << 1;                               // of none
+  std::ofstream(folder_ / ("file.sparkle-part." + std::to_string(::getppid()) + ".1")) << 1;  // of a process that lives
+  std::ofstream(folder_ / "file.sparkle-part.99999999.1") << 1;                               // of none
   ASSERT_TRUE(replace_file(path(), "x"));
-  EXPECT_EQ(files(), 7);
+  EXPECT_EQ(files(), 10);
   EXPECT_FALSE(replace_file((folder_ / "none" / "file").string(), "x"));
 }
 

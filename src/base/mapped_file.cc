@@ -1,14 +1,14 @@
 #include "base/mapped_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <utility>
+
+#include "base/read_file.h"
 
 namespace sparkle {
 namespace {
@@ -18,13 +18,12 @@ Error unreadable(const std::string& path, const std::string& why) {
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::string& path, Pages pages) {
-  // Without O_NONBLOCK a pipe of that name, which a model may ask for as its data, would be waited for.
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return unreadable(path, std::strerror(errno));
+  SPARKLE_TRY(file, open_to_read(path, {}));
   struct stat status{};
-  if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
+  if (::fstat(file, &status) != 0) {
+    const std::string why = std::strerror(errno);
     ::close(file);
-    return unreadable(path, "it is not a regular file");
+    return unreadable(path, why);
   }
   MappedFile mapped;
   mapped.size_ = static_cast<size_t>(status.st_size);
@@ -53,15 +52,6 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
-}
-
-Status write_file(const std::string& path, std::span<const std::byte> bytes) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (!file) return Error{Reason::file_unwritable, "'" + path + "' cannot be written: " + std::strerror(errno) + "."};
-  const bool written = bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  if (std::fclose(file) != 0 || !written)
-    return Error{Reason::file_unwritable, "'" + path + "' could not be written in full: " + std::strerror(errno) + "."};
-  return ok();
 }
 
 }  // namespace sparkle

@@ -14,6 +14,7 @@ class MappedFile {
  public:
   // Whether all pages are brought in at once, as for what is read from end to end, or each where it is touched.
   enum class Pages : uint8_t { all, touched };
+  // Errors: file_unreadable, what it is where it is no regular file (base/read_file.h).
   static Result<MappedFile> open(const std::string& path, Pages pages = Pages::all);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
@@ -26,8 +27,5 @@ class MappedFile {
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
 };
-
-// Writes the whole file or says why not.
-Status write_file(const std::string& path, std::span<const std::byte> bytes);
 
 }  // namespace sparkle

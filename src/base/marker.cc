@@ -58,7 +58,8 @@ std::vector<std::string> orphaned_markers(const std::string& folder, const std::
   std::error_code ignored;
   for (fs::directory_iterator at(folder, ignored), end; !ignored && at != end; at.increment(ignored)) {
     if (!at->path().filename().string().starts_with(prefix + "_")) continue;
-    const int file = ::open(at->path().c_str(), O_RDWR | O_CLOEXEC);
+    if (std::error_code unknown; !at->is_regular_file(unknown)) continue;
+    const int file = ::open(at->path().c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) continue;
     // Two may find it at once: it is the one's who has removed it.
     if (::flock(file, LOCK_EX | LOCK_NB) == 0 && has_name(file)) {

@@ -1,5 +1,6 @@
 // Math units of this CPU, from cpuid and xgetbv on x86 and from the kernel's hardware capabilities on Arm. Units without a
-// kernel are described too: the planner then says what the machine could do and does not yet.
+// kernel are described too: the planner then says what the machine could do and does not yet. A build for some units alone
+// (SPARKLE_UNITS of CMake) does not name the vector units that it has no kernels for.
 #include "device/cpuid.h"
 #include "device/probe_cpu.h"
 
@@ -63,13 +64,19 @@ std::vector<MathUnit> cpu_units() {
   // The sets below are what the kernels' compilation targets assume, not AVX2 and AVX-512F alone.
   const bool avx2 = ymm && bit(one.ecx, 28) && bit(one.ecx, 12) && bit(one.ecx, 29) && bit(one.ecx, 1) && bit(one.ecx, 25) &&
                     bit(seven.ebx, 5) && bit(seven.ebx, 3) && bit(seven.ebx, 8);  // AVX FMA F16C PCLMUL AES AVX2 BMI1 BMI2
+#if defined(SPARKLE_WITHOUT_AVX512)
+  const bool avx512 = false;
+#else
   const bool avx512 = avx2 && zmm && bit(seven.ebx, 16) && bit(seven.ebx, 17) && bit(seven.ebx, 28) && bit(seven.ebx, 30) &&
                       bit(seven.ebx, 31);  // F DQ CD BW VL
+#endif
 
   std::vector<MathUnit> units;
   using enum UnitKind;
   if (avx512) units.push_back(vector_unit("avx512", 16, 32));
+#if !defined(SPARKLE_WITHOUT_AVX2)
   if (avx2) units.push_back(vector_unit("avx2", 8, 16));
+#endif
   if (avx512 && bit(seven.edx, 23)) units.push_back(vector_unit("avx512-fp16", 32, 32, DType::f16));
   if (avx512 && bit(seven.ecx, 11))
     units.push_back(other_unit("avx512-vnni", dot_product, 1, 16, 4, DType::u8, DType::i32, 32, 4));

@@ -1,10 +1,12 @@
 #include "device/device_json.h"
 
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
+
+#include "base/printable.h"
+#include "base/read_file.h"
 
 namespace sparkle {
 
@@ -16,7 +18,10 @@ using Json = nlohmann::ordered_json;
 constexpr int kMostInt = 1 << 24, kMostTile = 1 << 10;
 constexpr int64_t kMostBytes = int64_t{1} << 60;
 constexpr double kMostRate = 1e24;
-constexpr size_t kMostEntries = 64, kLongestText = 4096, kLargestFile = 1 << 20;
+constexpr size_t kMostEntries = 64, kLongestText = 4096;
+constexpr int64_t kLargestFile = 1 << 20;
+
+bool is_text(const std::string& text) { return text.size() <= kLongestText && printable(text, kLongestText) == text; }
 
 // The schema: each record's fields once, for the writer and the reader.
 template <class V>
@@ -153,9 +158,8 @@ struct Reader {
       if (value.is_boolean()) field = value.template get<bool>();
       else fail(where, value, "true or false");
     } else if constexpr (std::is_same_v<T, std::string>) {
-      if (value.is_string() && value.template get_ref<const std::string&>().size() <= kLongestText)
-        field = value.template get<std::string>();
-      else fail(where, value, "a text of at most " + std::to_string(kLongestText) + " bytes");
+      if (value.is_string() && is_text(value.template get_ref<const std::string&>())) field = value.template get<std::string>();
+      else fail(where, value, "a text of at most " + std::to_string(kLongestText) + " bytes without control characters");
     } else if constexpr (std::is_enum_v<T>) {
       if (!value.is_string() || !parse_name(value.template get_ref<const std::string&>(), field))
         fail(where, value, choices(T{}));
@@ -240,15 +244,7 @@ Result<Device> device_from_json(std::string_view text) {
 }
 
 Result<Device> load_device(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kLargestFile + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (file.bad() || (!file.eof() && !file.good()) || !file.is_open())
-    return Error{Reason::file_unreadable, "The device description '" + path + "' cannot be read."};
-  if (text.size() > kLargestFile)
-    return Error{Reason::bad_format,
-                 "The device description '" + path + "' is larger than 1 MiB; it should be a few kilobytes."};
+  SPARKLE_TRY(text, read_file(path, {"device description", kLargestFile}));
   auto device = device_from_json(text);
   if (!device.ok()) return Error{device.error().reason, path + ": " + device.error().message};
   return device;

@@ -18,7 +18,7 @@ Device random_device(std::mt19937& random) {
   const auto integer = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
   const auto real = [&] { return std::ldexp(std::uniform_real_distribution<double>(0.5, 1)(random), integer(-40, 60)); };
   Device d;
-  d.name = "Device \"" + std::to_string(integer(0, 99)) + "\" \\ \xc3\xa9\n";
+  d.name = "Device \"" + std::to_string(integer(0, 99)) + "\" \\ \xc3\xa9";
   d.kind = static_cast<DeviceKind>(integer(0, 2));
   d.vendor = integer(0, 1) ? "Vendor" : "";
   d.cores = integer(1, 500);

@@ -1,11 +1,17 @@
 // bind(): a copy of the graph for given inputs, operator by operator in topological order: infer the shapes, fold what
 // depends on constants alone. Constants are shared with the source graph, so that caches keyed by their bytes stay valid.
+#include <algorithm>
+#include <cmath>
+
 #include "base/out_of_memory.h"
 #include "graph/einsum.h"
 #include "graph/evaluate.h"
 #include "graph/graph_text.h"
 #include "graph/infer.h"
+#include "graph/refusals.h"
+#include "graph/integer_rows.h"
 #include "graph/rewrites/editor.h"
+#include "graph/values.h"
 
 namespace sparkle {
 namespace {
@@ -42,12 +48,15 @@ Status bind_input(GraphTensor& t, const InputBinding& binding) {
 }
 
 // Clip with a bound known at run time only or of an integer type, which need not fit a double: the maximum with the lower, then
-// the minimum with the upper bound.
+// the minimum with the upper bound. A bound that is NaN makes all NaN, as it does there.
 bool needs_split(const Graph& g, const Op& op) {
   const auto* node = std::get_if<PointwiseNode>(&op.params);
   if (!node || node->op != PointwiseOp::clip) return false;
-  for (size_t i = 1; i < op.inputs.size(); ++i)
-    if (op.inputs[i] != kAbsent && (!g.tensor(op.inputs[i]).constant || !is_float(g.tensor(op.inputs[i]).dtype))) return true;
+  for (size_t i = 1; i < op.inputs.size(); ++i) {
+    if (op.inputs[i] == kAbsent) continue;
+    const std::optional<HostTensor>& bound = g.tensor(op.inputs[i]).constant;
+    if (!bound || !is_float(bound->dtype) || (bound->elements() == 1 && std::isnan(scalar(*bound)))) return true;
+  }
   return false;
 }
 
@@ -82,17 +91,66 @@ Status pass_on_open_rows(Graph& g, const Op& op) {
   return ok();
 }
 
+// Outputs must be what the model declares of them: a reader of the file counts on it.
+Status check_declared(const Graph& g) {
+  std::vector<Refusal> refusals;
+  for (size_t i = 0; i < g.declared.size() && i < g.outputs.size(); ++i) {
+    const DeclaredOutput& said = g.declared[i];
+    const GraphTensor& t = g.tensor(g.outputs[i]);
+    bool fits = !said.rank_known || said.shape.size() == t.shape.size();
+    for (int a = 0; fits && said.rank_known && a < t.shape.size(); ++a)
+      fits = said.shape[a] < 0 || said.shape[a] == t.shape[a] || (a == 0 && t.open);
+    if (said.dtype && *said.dtype != t.dtype) {
+      refusals.push_back(wrongly_declared(t.name, *said.dtype, t.dtype));
+    } else if (!fits) {
+      std::string sizes;
+      for (int a = 0; a < said.shape.size(); ++a)
+        sizes += (a ? "x" : "") + (said.shape[a] < 0 ? "?" : std::to_string(said.shape[a]));
+      refusals.push_back({t.name, "", Reason::bad_model,
+                          "the model declares this output with the shape " + (sizes.empty() ? "scalar" : sizes) +
+                              ", but for these inputs its nodes compute " + t.shape.to_string()});
+    }
+  }
+  return refusals.empty() ? ok() : Status(refused(g.name, refusals));
+}
+
 bool all_constant(const Graph& g, const Op& op) {
   for (TensorId id : op.inputs)
     if (id != kAbsent && !g.tensor(id).constant) return false;
   return true;
 }
 
-// Puts the operator's value into its outputs where it is known; true then.
-Result<bool> fold(Graph& g, const Op& op, int64_t& budget) {
+// Which tensors, by id, are needed by value to know shapes or attributes behind them, and which hang on values of inputs.
+struct KnownValues {
+  std::vector<bool> needed, of_inputs;
+  static bool in(const std::vector<bool>& set, TensorId id) {
+    return id != kAbsent && static_cast<size_t>(id) < set.size() && set[static_cast<size_t>(id)];
+  }
+  void pass_on(const Op& op, size_t tensors) {
+    of_inputs.resize(tensors, false);
+    const bool by_shape = std::holds_alternative<ShapeOp>(op.params) || std::holds_alternative<SizeOp>(op.params);
+    const bool by_value =
+        !by_shape && std::any_of(op.inputs.begin(), op.inputs.end(), [&](TensorId id) { return in(of_inputs, id); });
+    for (TensorId id : op.outputs)
+      if (id != kAbsent && by_value) of_inputs[static_cast<size_t>(id)] = true;
+  }
+};
+
+// Puts the operator's value into its outputs where it is known; true then. What has no evaluator is left to the run, unless a
+// value is needed and comes from constants of the model: then any operator is run here and now. (Values of inputs could ask for
+// a whole network on plain loops.)
+Result<bool> fold(Graph& g, const Op& op, int64_t& budget, const KnownValues& known) {
   const bool by_shape = std::holds_alternative<ShapeOp>(op.params) || std::holds_alternative<SizeOp>(op.params);
   if (!by_shape && (!all_constant(g, op) || !worth_folding(g, op, budget))) return false;
   auto values = evaluate_resolved(g, op);
+  const auto is_needed = [&](TensorId id) {
+    return KnownValues::in(known.needed, id) && !KnownValues::in(known.of_inputs, id);
+  };
+  if (!values.ok() && values.error().reason == Reason::operator_not_served &&
+      std::any_of(op.outputs.begin(), op.outputs.end(), is_needed)) {
+    values = evaluate_by_plan(g, op);
+    if (!values.ok()) return false;  // refused where it is read
+  }
   if (!values.ok()) {
     if (values.error().reason == Reason::operator_not_served) return false;
     return values.take_error();
@@ -118,6 +176,9 @@ Result<Graph> bound(const Graph& source, const std::vector<InputBinding>& inputs
     t.shape = t.constant->shape;
     t.known = t.rank_known = ready[i] = true;
   }
+  KnownValues known{tensors_needed_by_value(g), std::vector<bool>(g.tensors.size(), false)};
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].value) known.of_inputs[static_cast<size_t>(g.inputs[i])] = true;
   std::vector<Op> queue = std::move(g.ops);
   g.ops.clear();
   g.ops.reserve(queue.size());
@@ -133,13 +194,18 @@ Result<Graph> bound(const Graph& source, const std::vector<InputBinding>& inputs
     ready.resize(g.tensors.size(), false);
     for (TensorId id : op.outputs)
       if (id != kAbsent) ready[static_cast<size_t>(id)] = true;
-    SPARKLE_TRY(folded, fold(g, op, budget));
+    known.pass_on(op, g.tensors.size());
+    SPARKLE_TRY(folded, fold(g, op, budget, known));
     if (!folded) g.ops.push_back(std::move(op));
     return ok();
   };
   for (Op& op : queue) {
     if (std::holds_alternative<EinsumOp>(op.params)) {
       SPARKLE_TRY(steps, expand_einsum(g, op));
+      ready.resize(g.tensors.size(), false);
+      for (Op& step : steps) SPARKLE_CHECK(place(step));
+    } else if (has_zero_points_by_row(g, op)) {
+      std::vector<Op> steps = expand_zero_points(g, op);
       ready.resize(g.tensors.size(), false);
       for (Op& step : steps) SPARKLE_CHECK(place(step));
     } else if (needs_split(g, op)) {
@@ -154,6 +220,7 @@ Result<Graph> bound(const Graph& source, const std::vector<InputBinding>& inputs
   for (TensorId id : g.outputs)
     if (!ready[static_cast<size_t>(id)])
       return Error{Reason::bad_model, "The output '" + g.tensor(id).name + "' is computed by no node."};
+  SPARKLE_CHECK(check_declared(g));
   remove_dead_ops(g);
   remove_dead_tensors(g);
   return g;

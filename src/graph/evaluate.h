@@ -7,6 +7,12 @@ namespace sparkle {
 
 // Values of the outputs of a resolved operator (shapes inferred); operator_not_served where it is left to run normally.
 Result<std::vector<HostTensor>> evaluate_resolved(const Graph& graph, const Op& op);
+// The outputs of a resolved operator on constants, whatever it is, by the run-time path itself: its plan, run on the reference
+// backend. Absent outputs are empty. Defined in src/run/evaluate_by_plan.cc, above this folder, since it takes planner and
+// kernels; an operator that cannot be planned or run gives the error that the run would give.
+Result<std::vector<HostTensor>> evaluate_by_plan(const Graph& graph, const Op& op);
+// The tensors, by id, whose values decide shapes or attributes of what reads them, at whatever distance.
+std::vector<bool> tensors_needed_by_value(const Graph& graph);
 // Bytes of constants that folding may add to a graph: a few operators could ask for any number of large ones.
 inline constexpr int64_t kFoldedBytes = int64_t{1} << 30;
 // Whether the outputs of a resolved operator are small enough to be kept as constants; they are then taken off the budget.

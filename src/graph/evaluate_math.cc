@@ -1,5 +1,5 @@
-// Folding of arithmetic. Floats are computed in double precision and rounded once (exact for + - * / and square roots of
-// f32), integers exactly, wrapping as the type does.
+// Folding of arithmetic by the families' own definitions, the functions that their references are made of: floats in double
+// precision, rounded once, integers exactly, wrapping as the type does.
 #include <algorithm>
 #include <cmath>
 
@@ -106,89 +106,24 @@ Result<Values> evaluate_pointwise(const EvaluateContext& c, const PointwiseNode&
 Result<Values> evaluate_cast(const EvaluateContext& c, const CastOp& op) {
   const HostTensor& x = c.in(0);
   if (x.dtype == op.to) return one(x);
-  if (is_float(x.dtype) && is_float(op.to)) return one(from_doubles(op.to, x.shape, as_doubles(x)));
   HostTensor y = HostTensor::zeros(op.to, x.shape);
   run_pointwise(cast_program(op.to, op.saturate, op.rounding), {&x}, y);
   return one(std::move(y));
 }
 
-namespace {
-
-// Sums of the reduction in the type's own domain; the finish turns them into the result.
-template <class T>
-struct Reduction {
-  ReduceKind kind;
-  bool first = true;
-  T sum = 0, largest = 0;
-
-  void add(T v) {
-    switch (kind) {
-      case ReduceKind::max: sum = first ? v : std::max(sum, v); break;
-      case ReduceKind::min: sum = first ? v : std::min(sum, v); break;
-      case ReduceKind::product: sum = first ? v : sum * v; break;
-      case ReduceKind::l1: sum += v < 0 ? -v : v; break;
-      case ReduceKind::l2:
-      case ReduceKind::sum_square: sum += v * v; break;
-      default: sum += v; break;
-    }
-    first = false;
-  }
-};
-
-template <class T>
-Result<std::vector<T>> reduce(const EvaluateContext& c, const ReduceOp& op, const std::vector<T>& x) {
-  const Dims& from = c.in(0).shape;
-  Dims kept = from;
-  for (int64_t axis : op.axes) kept[static_cast<int>(axis)] = 1;
-  Dims pitch = row_major(kept).pitch;
-  int64_t count = 1;
-  for (int64_t axis : op.axes) pitch[static_cast<int>(axis)] = 0, count *= from[static_cast<int>(axis)];
-  std::vector<Reduction<T>> parts(static_cast<size_t>(kept.product()), Reduction<T>{op.kind});
-  Dims at = Dims::filled(from.size(), 0);
-  for (const T& value : x) {
-    int64_t to = 0;
-    for (int i = 0; i < at.size(); ++i) to += at[i] * pitch[i];
-    parts[static_cast<size_t>(to)].add(value);
-    for (int i = at.size() - 1; i >= 0 && ++at[i] == from[i]; --i) at[i] = 0;
-  }
-  std::vector<T> y;
-  for (const auto& part : parts) {
-    T v = part.sum;
-    if (part.first && op.kind == ReduceKind::product) v = 1;
-    if (part.first && (op.kind == ReduceKind::max || op.kind == ReduceKind::min || op.kind == ReduceKind::mean))
-      return c.not_served();
-    if (op.kind == ReduceKind::mean) v /= static_cast<T>(count);
-    if (op.kind == ReduceKind::l2) v = static_cast<T>(std::sqrt(static_cast<double>(v)));
-    if (op.kind == ReduceKind::log_sum) v = static_cast<T>(std::log(static_cast<double>(v)));
-    y.push_back(v);
-  }
-  return y;
-}
-
-}  // namespace
-
+// By the reduce family's definition, as at run time.
 Result<Values> evaluate_reduce(const EvaluateContext& c, const ReduceOp& op) {
-  if (op.axes.empty()) return one(c.in(0));
-  if (op.kind == ReduceKind::log_sum_exp) return c.not_served();
+  const HostTensor& x = c.in(0);
   const auto& [type, shape] = c.outputs[0];
-  if (is_float(type)) {
-    SPARKLE_TRY(y, reduce(c, op, as_doubles(c.in(0))));
-    return one(from_doubles(type, shape, y));
-  }
-  // Integers that cannot overflow while they are summed.
-  const std::vector<int64_t> x = as_integers(c.in(0));
-  const bool squares = op.kind == ReduceKind::l2 || op.kind == ReduceKind::sum_square || op.kind == ReduceKind::product;
-  if (type == DType::u64 || (squares && op.kind == ReduceKind::product && x.size() > 16)) return c.not_served();
-  long double bound = op.kind == ReduceKind::product ? 1 : 0;
-  for (int64_t v : x) {
-    const auto magnitude = std::abs(static_cast<long double>(v));
-    if (op.kind == ReduceKind::product) bound *= std::max<long double>(magnitude, 1);
-    else bound += squares ? magnitude * magnitude : magnitude;
-  }
-  const bool extremum = op.kind == ReduceKind::max || op.kind == ReduceKind::min;
-  if (!extremum && bound > 9e18L) return c.not_served();
-  SPARKLE_TRY(y, reduce(c, op, x));
-  return one(from_integers(type, shape, y));
+  const ReduceParams params{op.kind, op.axes};
+  if (!type_row(StageParams(params)).types.has(x.dtype)) return c.not_served();
+  Dims kept = x.shape;
+  for (int64_t axis : op.axes) kept[static_cast<int>(axis)] = 1;
+  HostTensor y = HostTensor::zeros(type, kept);
+  const TensorView from = x.view(), to = y.view();
+  reduce_info().reference(params, {&from, 1}, {&to, 1});
+  y.shape = shape;
+  return one(std::move(y));
 }
 
 Result<Values> evaluate_range(const EvaluateContext& c) {

@@ -59,7 +59,7 @@ std::string to_text(const Graph& graph) {
   return text;
 }
 
-std::vector<bool> inputs_needed_by_value(const Graph& graph) {
+std::vector<bool> tensors_needed_by_value(const Graph& graph) {
   std::vector<bool> needed(graph.tensors.size(), false);
   for (size_t n = graph.ops.size(); n-- > 0;) {
     const Op& op = graph.ops[n];
@@ -70,6 +70,11 @@ std::vector<bool> inputs_needed_by_value(const Graph& graph) {
     for (size_t i = 0; i < op.inputs.size(); ++i)
       if (op.inputs[i] != kAbsent && (all || decides(op.params, i))) needed[static_cast<size_t>(op.inputs[i])] = true;
   }
+  return needed;
+}
+
+std::vector<bool> inputs_needed_by_value(const Graph& graph) {
+  const std::vector<bool> needed = tensors_needed_by_value(graph);
   std::vector<bool> result;
   for (TensorId id : graph.inputs) result.push_back(needed[static_cast<size_t>(id)] && !graph.tensor(id).constant);
   return result;

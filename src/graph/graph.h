@@ -34,12 +34,21 @@ struct Op {
   std::vector<TensorId> inputs, outputs;
 };
 
+// What a model says of one of its outputs.
+struct DeclaredOutput {
+  std::optional<DType> dtype;
+  bool rank_known = false;
+  Dims shape;  // -1 where it says no size
+};
+
 struct Graph {
   std::string name;
   int64_t opset = 0;
   std::vector<GraphTensor> tensors;
   std::vector<Op> ops;  // topological order
   std::vector<TensorId> inputs, outputs;
+  // Of the outputs, in their order, where a model file declares them: bind() refuses what is really otherwise. Else empty.
+  std::vector<DeclaredOutput> declared;
 
   const GraphTensor& tensor(TensorId id) const { return tensors[static_cast<size_t>(id)]; }
   GraphTensor& tensor(TensorId id) { return tensors[static_cast<size_t>(id)]; }

@@ -60,6 +60,12 @@ Status infer(InferContext& context);
 Result<Dims> infer_convolution(InferContext& c, ConvOp& op);
 Result<Dims> infer_product(InferContext& c, const MatMulOp& op);
 
+// The type of what QuantizeLinear makes: that of its zero point, else of its attribute. Rules and rewrites ask here.
+DType quantized_type(const QuantizeOp& op, std::optional<DType> zero_point);
+
+// Element-wise operators whose result is a truth value whatever their inputs are.
+bool gives_boolean(PointwiseOp op);
+
 // Shape that a and b broadcast to by numpy's rules, or nothing.
 std::optional<Dims> broadcast(const Dims& a, const Dims& b);
 // Bytes of a shape whose product may overflow; nothing beyond 2^47, where axes of size 0 count as 1: pitches are products of

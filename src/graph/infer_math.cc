@@ -1,12 +1,12 @@
 // Shape rules of arithmetic: matrix products, pointwise operators with broadcasting, casts, reductions, softmax.
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "graph/infer.h"
 #include "graph/values.h"
 
 namespace sparkle {
-namespace {
 
 bool gives_boolean(PointwiseOp op) {
   switch (op) {
@@ -23,6 +23,8 @@ bool gives_boolean(PointwiseOp op) {
     default: return false;
   }
 }
+
+namespace {
 
 bool unidirectional(const Dims& from, const Dims& to) {
   const auto both = broadcast(from, to);
@@ -45,10 +47,27 @@ Status resolve_clip(InferContext& c, PointwiseNode& op) {
       return c.fail(Reason::operator_not_served,
                     "its bound '" + c.in(i).name + "' is computed at run time, but only a constant is served");
     bounds[i - 1] = scalar(*value);
+    if (std::isnan(bounds[i - 1]))
+      return c.fail(Reason::operator_not_served, "its bound '" + c.in(i).name + "' is NaN, which only Max and Min serve");
   }
   op.a = std::min(bounds[0], bounds[1]);  // where they cross, the upper bound wins
   op.b = bounds[1];
   c.keep_inputs(1);
+  return ok();
+}
+
+// The rules of broadcasting before numpy's.
+Status check_repeats(InferContext& c, PointwiseNode& op) {
+  const Repeats repeats = std::exchange(op.repeats, Repeats::any);
+  if (repeats == Repeats::any || arity_of(op.op) < 2) return ok();
+  const Dims &a = c.shape(0), &b = c.shape(1);
+  if (repeats == Repeats::none && a != b)
+    return c.fail(Reason::bad_model, c.describe(0) + " and " + c.describe(1) +
+                                         " should have one shape: the model's opset repeats an input only where the operator's "
+                                         "attribute 'broadcast' says so");
+  if (repeats == Repeats::second && !unidirectional(b, a))
+    return c.fail(Reason::bad_model, c.describe(1) + " cannot be repeated to the shape of " + c.describe(0) +
+                                         ", which is all that the model's opset allows");
   return ok();
 }
 
@@ -63,6 +82,7 @@ Status infer_rule(InferContext& c, PointwiseNode& op) {
   SPARKLE_CHECK(c.expect(arity, arity));
   if (arity == 0) return c.set(0, DType::f32, {});
   const int typed = op.op == PointwiseOp::select ? 1 : 0;
+  SPARKLE_CHECK(check_repeats(c, op));
   Dims shape = c.shape(0);
   for (int i = 1; i < arity; ++i) {
     const auto both = broadcast(shape, c.shape(i));
@@ -122,6 +142,9 @@ Status infer_rule(InferContext& c, MatMulOp& op) {
   if (c.type(1) != c.type(0))
     return c.fail(Reason::bad_model, "the types of " + c.describe(0) + " and " + c.describe(1) + " differ");
   SPARKLE_TRY(y, infer_product(c, op));
+  if (std::exchange(op.whole_c, false) && c.given(2) && c.shape(2) != y)
+    return c.fail(Reason::bad_model, c.describe(2) + " should have the product's shape " + y.to_string() +
+                                         ": the model's opset repeats it only where the attribute 'broadcast' says so");
   return c.set(0, c.type(0), y);
 }
 
@@ -138,6 +161,11 @@ Status infer_rule(InferContext& c, ReduceOp& op) {
     op.axes = axes;
   }
   c.keep_inputs(1);
+  if (std::exchange(op.to_the_end, false)) {
+    SPARKLE_TRY(first, c.axis(op.axes[0], rank));
+    op.axes = {};
+    for (int i = first; i < rank; ++i) op.axes.push_back(i);
+  }
   bool reduced[kMaxRank] = {};
   const bool all = op.axes.empty() && !op.noop_if_no_axes;
   for (int i = 0; all && i < rank; ++i) reduced[i] = true;

@@ -151,12 +151,20 @@ Status infer_rule(InferContext& c, ExpandOp& op) {
 }
 
 Status infer_rule(InferContext& c, TileOp& op) {
-  SPARKLE_CHECK(c.expect(1, 2));
-  if (c.given(1)) {
+  SPARKLE_CHECK(c.expect(1, 3));
+  Dims y = c.shape(0);
+  if (c.given(2)) {
+    SPARKLE_TRY(tiles, c.integers(1, "tiles"));
+    SPARKLE_TRY(axes, c.integers(2, "axis"));
+    if (tiles.size() != 1 || axes.size() != 1)
+      return c.fail(Reason::bad_shape, c.describe(1) + " and " + c.describe(2) + " should be one number each");
+    SPARKLE_TRY(axis, c.axis(axes[0], y.size()));
+    op.repeats = Dims::filled(y.size(), 1);
+    op.repeats[axis] = tiles[0];
+  } else if (c.given(1)) {
     SPARKLE_TRY(repeats, c.dims(1, "repeats"));
     op.repeats = repeats;
   }
-  Dims y = c.shape(0);
   if (op.repeats.size() != y.size())
     return c.fail(Reason::bad_shape, "its repeats should have one entry per axis of " + c.describe(0));
   for (int i = 0; i < y.size(); ++i) {

@@ -79,11 +79,13 @@ Result<DType> check_quantized(const InferContext& c, int64_t channels) {
 
 }  // namespace
 
+DType quantized_type(const QuantizeOp& op, std::optional<DType> zero_point) { return zero_point.value_or(op.to); }
+
 Status infer_rule(InferContext& c, QuantizeOp& op) {
   SPARKLE_CHECK(c.expect(2, 3));
   if (c.type(0) != DType::i32) SPARKLE_CHECK(expect_float(c, 0));
   SPARKLE_CHECK(check_parameters(c, op.axis, op.block));
-  if (c.given(2)) op.to = c.type(2);
+  op.to = quantized_type(op, c.given(2) ? std::optional(c.type(2)) : std::nullopt);
   if (!is_small(op.to))
     return c.fail(Reason::type_not_served, "the type " + std::string(name_of(op.to)) + " is not served as its result");
   return c.set(0, op.to, c.shape(0));

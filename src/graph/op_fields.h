@@ -104,6 +104,7 @@ void fields(V& v, AttentionOp& o) {
   v("query_heads", o.query_heads), v("key_heads", o.key_heads), v("causal", o.causal);
   optional_field(v, "scaled", "scale", o.scale);
   v("softcap", o.softcap), v("left", o.left), v("right", o.right), v("scores", o.scores);
+  v("unseen_is_nan", o.unseen_is_nan);
 }
 template <class V>
 void fields(V& v, RotaryEmbeddingOp& o) {

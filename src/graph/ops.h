@@ -47,13 +47,18 @@ struct MatMulOp {
   bool gemm = false;
   bool transpose_a = false, transpose_b = false;
   double alpha = 1, beta = 1;
+  bool whole_c = false;  // c has the product's shape (opset 6 without 'broadcast') [resolved] false, once that is checked
 };
 
+// How the inputs of an element-wise operator may differ in shape. Before opset 7 (Sum, Max ...: 8) not at all, or with the
+// attribute 'broadcast' the second alone is repeated; numpy's rule since.
+enum class Repeats : uint8_t { any, none, second };
 // Inputs: 1 to 3 by the op's arity, broadcast. Sum, Mean, Min, Max of many inputs are read as chains. Clip since opset 11 has
 // the inputs x, min?, max? (constants that replace a and b) until they are resolved.
 struct PointwiseNode {
   PointwiseOp op = PointwiseOp::identity;
   double a = 0, b = 0;
+  Repeats repeats = Repeats::any;  // [resolved] any, once inference has checked it
 };
 
 // Inputs: x, like? (whose type it is where `to` is not known). The other fields speak of 8-bit floats.
@@ -104,6 +109,7 @@ struct ReduceOp {
   bool keep_dims = true;
   bool noop_if_no_axes = false;
   bool all_spatial = false;  // global pooling: axes 2..rank-1
+  bool to_the_end = false;   // all axes from the one in `axes` on [resolved] false
 };
 
 struct SoftmaxOp {
@@ -117,6 +123,7 @@ struct SoftmaxOp {
 struct AttentionOp {
   int64_t query_heads = 0, key_heads = 0;  // rank 3 only
   bool causal = false;
+  bool unseen_is_nan = false;   // a query that sees no key: NaN, as of a Softmax, where ONNX's Attention has zeros
   std::optional<double> scale;  // [resolved]
   double softcap = 0;
   int64_t left = -1, right = -1;  // sliding window (opset 25); negative: no bound
@@ -155,7 +162,7 @@ struct TransposeOp {
 struct ExpandOp {
   Dims target;
 };  // [resolved] the output's shape
-// Inputs: x, repeats (constant).
+// Inputs: x, repeats (constant); opset 1: x, tiles, axis (scalars).
 struct TileOp {
   Dims repeats;
 };  // [resolved]

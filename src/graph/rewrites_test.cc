@@ -156,6 +156,16 @@ TEST(Rewrite, ActivationsAreRecognised) {
   });
 }
 
+// A constant that is a float32 next to the wanted one is as good in f32; of doubles it gives other results.
+TEST(Rewrite, ActivationsOfDoublesStay) {
+  GraphBuilder b;
+  const TensorId x = b.input({2, 3}, DType::f64);
+  const TensorId gate = b.pointwise(PointwiseOp::hard_sigmoid, {x}, 1.0f / 6, 0.5);
+  Graph& g = b.done(b.pointwise(PointwiseOp::mul, {x, gate}));
+  ASSERT_TRUE(simplify(g).ok());
+  EXPECT_EQ(g.ops.size(), 2u) << to_text(g);
+}
+
 TEST(Rewrite, NearMissesStay) {
   GraphBuilder b;
   const TensorId x = b.input({2, 3}), other = b.input({2, 3});

@@ -124,12 +124,8 @@ HostTensor write_all(DType type, const Dims& shape, const std::vector<From>& val
     case DType::boolean:
       for (size_t i = 0; i < values.size(); ++i) t.data<uint8_t>()[i] = values[i] != 0;
       break;
-    case DType::f16:
-      for (size_t i = 0; i < values.size(); ++i) t.data<uint16_t>()[i] = float_to_half(static_cast<float>(values[i]));
-      break;
+    case DType::f16:  // rounded once, as the kernels do
     case DType::bf16:
-      for (size_t i = 0; i < values.size(); ++i) t.data<uint16_t>()[i] = float_to_bfloat16(static_cast<float>(values[i]));
-      break;
     case DType::f8e4m3fn:
     case DType::f8e4m3fnuz:
     case DType::f8e5m2:

@@ -38,13 +38,20 @@ Result<HostTensor> read_external(const ::onnx::TensorProto& proto, DType type, c
   }
   if (folder.empty())
     return Error{Reason::bad_model, what + " keeps its data in another file, but the model was not read from a folder."};
+  if (location.find('\0') != std::string::npos)
+    return Error{Reason::bad_model, what + " keeps its data in a file whose name holds a byte of value 0."};
   std::error_code error;
   const fs::path root = fs::canonical(folder, error);
   const fs::path file = error ? fs::path() : fs::weakly_canonical(root / location, error);
   if (location.empty() || error || fs::path(location).is_absolute() || !inside(root, file))
     return Error{Reason::bad_model, what + " keeps its data in '" + location + "', which is not inside the model's folder."};
 
-  SPARKLE_TRY(mapped, MappedFile::open(file.string()));
+  auto opened = MappedFile::open(file.string());
+  if (!opened.ok() && !fs::exists(file, error))
+    return Error{Reason::file_unreadable, what + " keeps its data in '" + location + "', and there is no such file in '" +
+                                              root.string() + "'; put it beside the model."};
+  if (!opened.ok()) return opened.take_error();
+  const MappedFile& mapped = *opened;
   HostTensor tensor;
   tensor.dtype = type;
   tensor.shape = shape;

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <random>
 
-#include "base/mapped_file.h"
+#include "base/new_file.h"
 #include "onnx/network_builder.h"
 #include "onnx/npy.h"
 #include "onnx/reader.h"

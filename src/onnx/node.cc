@@ -11,17 +11,17 @@ Node::Node(Import& import, ::onnx::NodeProto& proto, std::string name, int64_t n
       proto_(proto),
       name_(std::move(name)),
       read_(static_cast<size_t>(proto.attribute_size()), false) {
-  const bool standard = proto.domain().empty() || proto.domain() == "ai.onnx";
-  type_ = standard ? proto.op_type() : proto.domain() + "." + proto.op_type();
+  standard_ = proto.domain().empty() || proto.domain() == "ai.onnx";
+  type_ = standard_ ? proto.op_type() : proto.domain() + "." + proto.op_type();
 }
 
-Error Node::error(Reason reason, const std::string& what) const {
-  return {reason, "'" + import_.where + "': node '" + name_ + "' (" + type_ + ") " + what + "."};
+void Node::fail(Reason reason, const std::string& what) {
+  if (!problem_) problem_ = Refusal{name_, type_, reason, "it " + what};
 }
-
-void Node::fail(Reason reason, const std::string& what) { fail(error(reason, what)); }
-void Node::fail(Error error) {
-  if (!problem_) problem_ = std::move(error);
+void Node::fail(const Error& error) {
+  std::string why = error.message;
+  if (why.ends_with('.')) why.pop_back();
+  if (!problem_) problem_ = Refusal{name_, type_, error.reason, std::move(why)};
 }
 
 AttributeProto* Node::find(std::string_view name) {
@@ -52,7 +52,7 @@ int64_t Node::integer(std::string_view name, int64_t fallback) {
 
 double Node::real(std::string_view name, double fallback) {
   const auto* attribute = find(name, AttributeProto::FLOAT, "a number");
-  return attribute ? static_cast<double>(attribute->f()) : fallback;
+  return static_cast<double>(attribute ? attribute->f() : static_cast<float>(fallback));
 }
 
 std::string Node::text(std::string_view name, std::string_view fallback) {
@@ -75,8 +75,8 @@ std::vector<double> Node::reals(std::string_view name) {
 Dims Node::dims(std::string_view name) {
   const std::vector<int64_t> values = integers(name);
   if (values.size() > static_cast<size_t>(kMaxRank)) {
-    fail(Reason::bad_model, "gives " + std::to_string(values.size()) + " values in '" + std::string(name) + "'; at most " +
-                                std::to_string(kMaxRank) + " are served");
+    fail(Reason::operator_not_served, "gives " + std::to_string(values.size()) + " values in '" + std::string(name) +
+                                          "'; at most " + std::to_string(kMaxRank) + " are served");
     return {};
   }
   return Dims(std::span<const int64_t>(values));

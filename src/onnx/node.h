@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/refusals.h"
 
 namespace sparkle {
 
@@ -67,11 +68,11 @@ class Node {
 
   const std::string& name() const { return name_; }
   const std::string& type() const { return type_; }
-  Error error(Reason reason, const std::string& what) const;  // "'file': node 'n' (Conv) <what>."
-  // Keeps the first contradiction.
+  bool standard() const { return standard_; }  // of ONNX's own domain
+  // Keeps the first contradiction: "has the scale 0".
   void fail(Reason reason, const std::string& what);
-  void fail(Error error);
-  const std::optional<Error>& problem() const { return problem_; }
+  void fail(const Error& error);
+  const std::optional<Refusal>& problem() const { return problem_; }
   Import& import() { return import_; }
 
  private:
@@ -81,20 +82,20 @@ class Node {
   Import& import_;
   ::onnx::NodeProto& proto_;
   std::string name_, type_;
+  bool standard_ = true;
   std::vector<bool> read_;  // per attribute
-  std::optional<Error> problem_;
+  std::optional<Refusal> problem_;
   bool defined_ = false;
   int steps_ = 0;
 };
 
-// How one operator is read: number of inputs and outputs that the specification allows over all opsets, and the function.
+// How one operator is read: the function, and the inputs that must be given in every opset. What the specification allows in
+// which opset says operators.h.
 struct OperatorRow {
   std::string_view type;
   OpParams (*read)(Node&);
-  int min_inputs, max_inputs;
-  int max_outputs = 1;
+  int min_inputs;
 };
-inline constexpr int kAny = 1 << 30;
 
 // Operators of com.microsoft have their domain in the name.
 // The rows by theme, one file each (ops_*.cc); operator_themes and find_operator look through all of them.

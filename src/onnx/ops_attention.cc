@@ -31,8 +31,8 @@ OpParams read_rotary_embedding(Node& node) {
 }
 
 constexpr OperatorRow kRows[] = {
-    {"Attention", read_attention, 3, 7, 4},
-    {"RotaryEmbedding", read_rotary_embedding, 3, 4},
+    {"Attention", read_attention, 3},
+    {"RotaryEmbedding", read_rotary_embedding, 3},
 };
 }  // namespace
 

@@ -17,14 +17,13 @@ void define_list(Node& node, DType type, const std::vector<V>& values) {
 
 OpParams read_constant(Node& node) {
   if (::onnx::TensorProto* proto = node.tensor("value")) {
-    auto value = take_tensor(*proto, "'" + node.import().where + "': the value of node '" + node.name() + "' (Constant)",
-                             node.import().folder);
+    auto value = take_tensor(*proto, "its value", node.import().folder);
     if (value.ok()) {
       node.define(std::move(value).value());
     } else if (value.error().reason == Reason::type_not_served) {
       return UnknownOp{"its attribute 'value' has element type " + onnx_type_name(proto->data_type())};
     } else {
-      node.fail(value.take_error());
+      node.fail(value.error());
     }
   } else if (node.has("value_float")) {
     node.define(HostTensor::of(DType::f32, {}, std::vector<float>{static_cast<float>(node.real("value_float", 0))}));
@@ -46,10 +45,9 @@ OpParams read_constant_of_shape(Node& node) {
   ConstantOfShapeOp op;
   ::onnx::TensorProto* proto = node.tensor("value");
   if (!proto) return op;
-  auto value = take_tensor(*proto, "'" + node.import().where + "': the value of node '" + node.name() + "' (ConstantOfShape)",
-                           node.import().folder);
+  auto value = take_tensor(*proto, "its value", node.import().folder);
   if (!value.ok()) {
-    node.fail(value.take_error());
+    node.fail(value.error());
     return op;
   }
   if (value->elements() != 1) {
@@ -73,9 +71,9 @@ OpParams read_size(Node&) { return SizeOp{}; }
 OpParams read_range(Node&) { return RangeOp{}; }
 
 constexpr OperatorRow kRows[] = {
-    {"Constant", read_constant, 0, 0}, {"ConstantOfShape", read_constant_of_shape, 1, 1},
-    {"Shape", read_shape, 1, 1},       {"Size", read_size, 1, 1},
-    {"Range", read_range, 3, 3},
+    {"Constant", read_constant, 0}, {"ConstantOfShape", read_constant_of_shape, 1},
+    {"Shape", read_shape, 1},       {"Size", read_size, 1},
+    {"Range", read_range, 3},
 };
 }  // namespace
 

@@ -53,20 +53,20 @@ OpParams read_non_max_suppression(Node& node) {
 }
 
 constexpr OperatorRow kRows[] = {
-    {"ArgMax", read_arg<false>, 1, 1},
-    {"ArgMin", read_arg<true>, 1, 1},
-    {"TopK", read_top_k, 1, 2, 2},
-    {"CumSum", read_cum_sum, 2, 2},
-    {"Trilu", read_trilu, 1, 2},
-    {"GatherElements", read_gather_elements, 2, 2},
-    {"GatherND", read_gather_nd, 2, 2},
-    {"Scatter", read_scatter, 3, 3},
-    {"ScatterElements", read_scatter_elements, 3, 3},
-    {"ScatterND", read_scatter_nd, 3, 3},
-    {"OneHot", read_one_hot, 3, 3},
-    {"CenterCropPad", read_center_crop_pad, 2, 2},
-    {"Einsum", read_einsum, 1, kAny},
-    {"NonMaxSuppression", read_non_max_suppression, 2, 5},
+    {"ArgMax", read_arg<false>, 1},
+    {"ArgMin", read_arg<true>, 1},
+    {"TopK", read_top_k, 1},
+    {"CumSum", read_cum_sum, 2},
+    {"Trilu", read_trilu, 1},
+    {"GatherElements", read_gather_elements, 2},
+    {"GatherND", read_gather_nd, 2},
+    {"Scatter", read_scatter, 3},
+    {"ScatterElements", read_scatter_elements, 3},
+    {"ScatterND", read_scatter_nd, 3},
+    {"OneHot", read_one_hot, 3},
+    {"CenterCropPad", read_center_crop_pad, 2},
+    {"Einsum", read_einsum, 1},
+    {"NonMaxSuppression", read_non_max_suppression, 2},
 };
 }  // namespace
 

@@ -7,8 +7,8 @@ namespace {
 OpParams read_matmul(Node&) { return MatMulOp{}; }
 
 OpParams read_gemm(Node& node) {
-  node.ignore("broadcast");  // before opset 7: C broadcasts, as it always may now
   MatMulOp op;
+  op.whole_c = node.opset < 7 && !node.flag("broadcast", false);
   op.gemm = true;
   op.transpose_a = node.flag("transA", false);
   op.transpose_b = node.flag("transB", false);
@@ -31,26 +31,19 @@ OpParams read_batch_normalization(Node& node) {
 
 OpParams read_instance_normalization(Node& node) { return InstanceNormalizationOp{node.real("epsilon", 1e-5)}; }
 
-// Negative axes from `axis` to the last; empty where the rank is needed and not known or `axis` lies outside.
-Dims axes_to_the_end(const Node& node, int64_t axis) {
-  if (axis < -kMaxRank || axis >= kMaxRank) return {};
-  if (axis >= 0) axis = node.rank(0) < 0 ? 0 : axis - node.rank(0);
-  Dims axes;
-  for (; axis < 0; ++axis) axes.push_back(axis);
-  return axes;
-}
-
-TensorId reduce(Node& node, ReduceKind kind, const Dims& axes, TensorId x) {
+// The mean over all axes from `axis` on.
+TensorId mean_from(Node& node, int64_t axis, TensorId x) {
   ReduceOp op;
-  op.kind = kind;
-  op.axes = axes;
+  op.kind = ReduceKind::mean;
+  op.axes = {axis};
+  op.to_the_end = true;
   return node.step(op, {x});
 }
 
 // 1 / sqrt(mean(x * x) + epsilon)
-OpParams inverse_rms(Node& node, TensorId x, const Dims& axes, double epsilon, TensorId& root) {
+OpParams inverse_rms(Node& node, TensorId x, int64_t axis, double epsilon, TensorId& root) {
   const TensorId squares = node.step(PointwiseNode{PointwiseOp::mul}, {x, x});
-  const TensorId mean = reduce(node, ReduceKind::mean, axes, squares);
+  const TensorId mean = mean_from(node, axis, squares);
   const TensorId shifted = node.step(PointwiseNode{PointwiseOp::affine, 1, epsilon}, {mean});
   root = node.step(PointwiseNode{PointwiseOp::sqrt}, {shifted});
   return PointwiseNode{PointwiseOp::reciprocal};
@@ -64,16 +57,13 @@ OpParams read_layer_normalization(Node& node) {
     if (stash != 1 && stash != 16)
       return UnknownOp{"its statistics are used and its attribute 'stash_type' is " + std::to_string(stash)};
     const CastOp stored{stash == 16 ? DType::bf16 : DType::f32};
-    const Dims axes = axes_to_the_end(node, op.axis);
-    if (axes.empty())
-      return UnknownOp{"its statistics are used and its axis does not fit or the rank of its input is not known"};
     const TensorId x = node.step(CastOp{DType::f32}, {node.inputs[0]});
-    const TensorId mean = reduce(node, ReduceKind::mean, axes, x);
+    const TensorId mean = mean_from(node, op.axis, x);
     if (node.output_used(1)) node.emit(stored, {mean}, {node.outputs[1]}, ":mean");
     if (node.output_used(2)) {
       const TensorId centred = node.step(PointwiseNode{PointwiseOp::sub}, {x, mean});
       TensorId root = kAbsent;
-      OpParams reciprocal = inverse_rms(node, centred, axes, op.epsilon, root);
+      OpParams reciprocal = inverse_rms(node, centred, op.axis, op.epsilon, root);
       node.emit(stored, {node.step(std::move(reciprocal), {root})}, {node.outputs[2]}, ":deviation");
     }
   }
@@ -117,18 +107,18 @@ OpParams read_softmax(Node& node) {
 }
 
 constexpr OperatorRow kRows[] = {
-    {"MatMul", read_matmul, 2, 2},
-    {"Gemm", read_gemm, 2, 3},
-    {"BatchNormalization", read_batch_normalization, 5, 5, 5},
-    {"InstanceNormalization", read_instance_normalization, 3, 3},
-    {"LayerNormalization", read_layer_normalization, 2, 3, 3},
-    {"RMSNormalization", read_rms_normalization, 2, 2},
-    {"MeanVarianceNormalization", read_mean_variance_normalization, 1, 1},
-    {"LpNormalization", read_lp_normalization, 1, 1},
-    {"GroupNormalization", read_group_normalization, 3, 3},
-    {"LRN", read_lrn, 1, 1},
-    {"Softmax", read_softmax<false>, 1, 1},
-    {"LogSoftmax", read_softmax<true>, 1, 1},
+    {"MatMul", read_matmul, 2},
+    {"Gemm", read_gemm, 2},
+    {"BatchNormalization", read_batch_normalization, 5},
+    {"InstanceNormalization", read_instance_normalization, 3},
+    {"LayerNormalization", read_layer_normalization, 2},
+    {"RMSNormalization", read_rms_normalization, 2},
+    {"MeanVarianceNormalization", read_mean_variance_normalization, 1},
+    {"LpNormalization", read_lp_normalization, 1},
+    {"GroupNormalization", read_group_normalization, 3},
+    {"LRN", read_lrn, 1},
+    {"Softmax", read_softmax<false>, 1},
+    {"LogSoftmax", read_softmax<true>, 1},
 };
 }  // namespace
 

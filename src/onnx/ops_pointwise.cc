@@ -36,28 +36,39 @@ bool align_second(Node& node, int64_t axis) {
   return true;
 }
 
+// Inputs of one shape, as before numpy's rule. Where ranks are known a contradiction is said at once.
+PointwiseNode of_one_shape(Node& node, PointwiseOp op) {
+  const int first = node.rank(0);
+  for (int i = 1; i < static_cast<int>(node.inputs.size()); ++i)
+    if (first >= 0 && node.rank(i) >= 0 && node.rank(i) != first)
+      node.fail(Reason::bad_model, "has inputs of " + std::to_string(first) + " and " + std::to_string(node.rank(i)) +
+                                       " axes, which opset " + std::to_string(node.opset) +
+                                       " allows only where the operator has an attribute 'broadcast' that is 1");
+  return {op, 0, 0, Repeats::none};
+}
+
 template <PointwiseOp op>
 OpParams binary(Node& node) {
-  if (node.opset < 7) {
-    const bool broadcast = node.flag("broadcast", false);
-    const bool placed = node.has("axis");
-    const int64_t axis = node.integer("axis", 0);
-    if (broadcast && placed && !align_second(node, axis))
-      return UnknownOp{"its attribute 'axis' places an input of unknown rank"};
-  }
-  return PointwiseNode{op};
+  if (node.opset >= 7) return PointwiseNode{op};
+  const bool broadcast = node.flag("broadcast", false);
+  const bool placed = node.has("axis");
+  const int64_t axis = node.integer("axis", 0);
+  if (!broadcast) return of_one_shape(node, op);
+  if (placed && !align_second(node, axis)) return UnknownOp{"its attribute 'axis' places an input of unknown rank"};
+  return PointwiseNode{op, 0, 0, Repeats::second};
 }
 
 // op(op(x0, x1), x2) ...; one input is itself.
 template <PointwiseOp op>
 OpParams chain(Node& node) {
   if (node.inputs.size() == 1) return PointwiseNode{PointwiseOp::identity};
+  const PointwiseNode one = node.opset < 8 ? of_one_shape(node, op) : PointwiseNode{op};
   while (node.inputs.size() > 2) {
-    const TensorId first = node.step(PointwiseNode{op}, {node.inputs[0], node.inputs[1]});
+    const TensorId first = node.step(one, {node.inputs[0], node.inputs[1]});
     node.inputs.erase(node.inputs.begin());
     node.inputs[0] = first;
   }
-  return PointwiseNode{op};
+  return one;
 }
 
 OpParams read_mean(Node& node) {
@@ -149,69 +160,69 @@ OpParams read_cast_like(Node& node) {
 
 using P = PointwiseOp;
 constexpr OperatorRow kRows[] = {
-    {"Identity", plain<P::identity>, 1, 1},
-    {"Neg", plain<P::neg>, 1, 1},
-    {"Abs", plain<P::abs>, 1, 1},
-    {"Sign", plain<P::sign>, 1, 1},
-    {"Reciprocal", plain<P::reciprocal>, 1, 1},
-    {"Sqrt", plain<P::sqrt>, 1, 1},
-    {"Exp", plain<P::exp>, 1, 1},
-    {"Log", plain<P::log>, 1, 1},
-    {"Sin", plain<P::sin>, 1, 1},
-    {"Cos", plain<P::cos>, 1, 1},
-    {"Tan", plain<P::tan>, 1, 1},
-    {"Asin", plain<P::asin>, 1, 1},
-    {"Acos", plain<P::acos>, 1, 1},
-    {"Atan", plain<P::atan>, 1, 1},
-    {"Sinh", plain<P::sinh>, 1, 1},
-    {"Cosh", plain<P::cosh>, 1, 1},
-    {"Asinh", plain<P::asinh>, 1, 1},
-    {"Acosh", plain<P::acosh>, 1, 1},
-    {"Atanh", plain<P::atanh>, 1, 1},
-    {"Erf", plain<P::erf>, 1, 1},
-    {"Floor", plain<P::floor>, 1, 1},
-    {"Ceil", plain<P::ceil>, 1, 1},
-    {"Round", plain<P::round>, 1, 1},
-    {"IsNaN", plain<P::is_nan>, 1, 1},
-    {"Not", plain<P::logical_not>, 1, 1},
-    {"Relu", plain<P::relu>, 1, 1},
-    {"Sigmoid", plain<P::sigmoid>, 1, 1},
-    {"Tanh", plain<P::tanh>, 1, 1},
-    {"Softplus", plain<P::softplus>, 1, 1},
-    {"Softsign", plain<P::softsign>, 1, 1},
-    {"Mish", plain<P::mish>, 1, 1},
-    {"HardSwish", plain<P::hard_swish>, 1, 1},
-    {"LeakyRelu", read_leaky_relu, 1, 1},
-    {"Elu", read_elu, 1, 1},
-    {"Celu", read_celu, 1, 1},
-    {"ThresholdedRelu", read_thresholded_relu, 1, 1},
-    {"HardSigmoid", read_hard_sigmoid, 1, 1},
-    {"Selu", read_selu, 1, 1},
-    {"Gelu", read_gelu, 1, 1},
-    {"Swish", read_swish, 1, 1},
-    {"Clip", read_clip, 1, 3},
-    {"PRelu", read_prelu, 2, 2},
-    {"Add", binary<P::add>, 2, 2},
-    {"Sub", binary<P::sub>, 2, 2},
-    {"Mul", binary<P::mul>, 2, 2},
-    {"Div", binary<P::div>, 2, 2},
-    {"Pow", binary<P::pow>, 2, 2},
-    {"And", binary<P::logical_and>, 2, 2},
-    {"Or", binary<P::logical_or>, 2, 2},
-    {"Xor", binary<P::logical_xor>, 2, 2},
-    {"Equal", binary<P::equal>, 2, 2},
-    {"Less", binary<P::less>, 2, 2},
-    {"Greater", binary<P::greater>, 2, 2},
-    {"LessOrEqual", plain<P::less_equal>, 2, 2},
-    {"GreaterOrEqual", plain<P::greater_equal>, 2, 2},
-    {"Mod", read_mod, 2, 2},
-    {"Where", plain<P::select>, 3, 3},
-    {"Sum", chain<P::add>, 1, kAny},
-    {"Max", chain<P::max>, 1, kAny},
-    {"Min", chain<P::min>, 1, kAny},
-    {"Mean", read_mean, 1, kAny},
-    {"Cast", read_cast, 1, 1},
-    {"CastLike", read_cast_like, 2, 2},
+    {"Identity", plain<P::identity>, 1},
+    {"Neg", plain<P::neg>, 1},
+    {"Abs", plain<P::abs>, 1},
+    {"Sign", plain<P::sign>, 1},
+    {"Reciprocal", plain<P::reciprocal>, 1},
+    {"Sqrt", plain<P::sqrt>, 1},
+    {"Exp", plain<P::exp>, 1},
+    {"Log", plain<P::log>, 1},
+    {"Sin", plain<P::sin>, 1},
+    {"Cos", plain<P::cos>, 1},
+    {"Tan", plain<P::tan>, 1},
+    {"Asin", plain<P::asin>, 1},
+    {"Acos", plain<P::acos>, 1},
+    {"Atan", plain<P::atan>, 1},
+    {"Sinh", plain<P::sinh>, 1},
+    {"Cosh", plain<P::cosh>, 1},
+    {"Asinh", plain<P::asinh>, 1},
+    {"Acosh", plain<P::acosh>, 1},
+    {"Atanh", plain<P::atanh>, 1},
+    {"Erf", plain<P::erf>, 1},
+    {"Floor", plain<P::floor>, 1},
+    {"Ceil", plain<P::ceil>, 1},
+    {"Round", plain<P::round>, 1},
+    {"IsNaN", plain<P::is_nan>, 1},
+    {"Not", plain<P::logical_not>, 1},
+    {"Relu", plain<P::relu>, 1},
+    {"Sigmoid", plain<P::sigmoid>, 1},
+    {"Tanh", plain<P::tanh>, 1},
+    {"Softplus", plain<P::softplus>, 1},
+    {"Softsign", plain<P::softsign>, 1},
+    {"Mish", plain<P::mish>, 1},
+    {"HardSwish", plain<P::hard_swish>, 1},
+    {"LeakyRelu", read_leaky_relu, 1},
+    {"Elu", read_elu, 1},
+    {"Celu", read_celu, 1},
+    {"ThresholdedRelu", read_thresholded_relu, 1},
+    {"HardSigmoid", read_hard_sigmoid, 1},
+    {"Selu", read_selu, 1},
+    {"Gelu", read_gelu, 1},
+    {"Swish", read_swish, 1},
+    {"Clip", read_clip, 1},
+    {"PRelu", read_prelu, 2},
+    {"Add", binary<P::add>, 2},
+    {"Sub", binary<P::sub>, 2},
+    {"Mul", binary<P::mul>, 2},
+    {"Div", binary<P::div>, 2},
+    {"Pow", binary<P::pow>, 2},
+    {"And", binary<P::logical_and>, 2},
+    {"Or", binary<P::logical_or>, 2},
+    {"Xor", binary<P::logical_xor>, 2},
+    {"Equal", binary<P::equal>, 2},
+    {"Less", binary<P::less>, 2},
+    {"Greater", binary<P::greater>, 2},
+    {"LessOrEqual", plain<P::less_equal>, 2},
+    {"GreaterOrEqual", plain<P::greater_equal>, 2},
+    {"Mod", read_mod, 2},
+    {"Where", plain<P::select>, 3},
+    {"Sum", chain<P::add>, 1},
+    {"Max", chain<P::max>, 1},
+    {"Min", chain<P::min>, 1},
+    {"Mean", read_mean, 1},
+    {"Cast", read_cast, 1},
+    {"CastLike", read_cast_like, 2},
 };
 }  // namespace
 

@@ -69,15 +69,15 @@ OpParams read_qlinear_add(Node&) { return QuantizedAddOp{}; }
 OpParams read_qlinear_average(Node& node) { return QuantizedAverageOp{node.flag("channels_last", false)}; }
 
 constexpr OperatorRow kRows[] = {
-    {"QuantizeLinear", read_quantize, 2, 3},
-    {"DequantizeLinear", read_dequantize, 2, 3},
-    {"DynamicQuantizeLinear", read_dynamic, 1, 1, 3},
-    {"ConvInteger", read_conv_integer, 2, 4},
-    {"QLinearConv", read_qlinear_conv, 8, 9},
-    {"MatMulInteger", read_matmul_integer, 2, 4},
-    {"QLinearMatMul", read_qlinear_matmul, 8, 8},
-    {"com.microsoft.QLinearAdd", read_qlinear_add, 7, 8},
-    {"com.microsoft.QLinearGlobalAveragePool", read_qlinear_average, 4, 5},
+    {"QuantizeLinear", read_quantize, 2},
+    {"DequantizeLinear", read_dequantize, 2},
+    {"DynamicQuantizeLinear", read_dynamic, 1},
+    {"ConvInteger", read_conv_integer, 2},
+    {"QLinearConv", read_qlinear_conv, 8},
+    {"MatMulInteger", read_matmul_integer, 2},
+    {"QLinearMatMul", read_qlinear_matmul, 8},
+    {"com.microsoft.QLinearAdd", read_qlinear_add, 7},
+    {"com.microsoft.QLinearGlobalAveragePool", read_qlinear_average, 4},
 };
 }  // namespace
 

@@ -32,19 +32,19 @@ OpParams read_global_lp(Node& node) {
 
 using R = ReduceKind;
 constexpr OperatorRow kRows[] = {
-    {"ReduceSum", reduce<R::sum>, 1, 2},
-    {"ReduceMean", reduce<R::mean>, 1, 2},
-    {"ReduceMax", reduce<R::max>, 1, 2},
-    {"ReduceMin", reduce<R::min>, 1, 2},
-    {"ReduceProd", reduce<R::product>, 1, 2},
-    {"ReduceL1", reduce<R::l1>, 1, 2},
-    {"ReduceL2", reduce<R::l2>, 1, 2},
-    {"ReduceSumSquare", reduce<R::sum_square>, 1, 2},
-    {"ReduceLogSum", reduce<R::log_sum>, 1, 2},
-    {"ReduceLogSumExp", reduce<R::log_sum_exp>, 1, 2},
-    {"GlobalAveragePool", read_global_average, 1, 1},
-    {"GlobalMaxPool", read_global_max, 1, 1},
-    {"GlobalLpPool", read_global_lp, 1, 1},
+    {"ReduceSum", reduce<R::sum>, 1},
+    {"ReduceMean", reduce<R::mean>, 1},
+    {"ReduceMax", reduce<R::max>, 1},
+    {"ReduceMin", reduce<R::min>, 1},
+    {"ReduceProd", reduce<R::product>, 1},
+    {"ReduceL1", reduce<R::l1>, 1},
+    {"ReduceL2", reduce<R::l2>, 1},
+    {"ReduceSumSquare", reduce<R::sum_square>, 1},
+    {"ReduceLogSum", reduce<R::log_sum>, 1},
+    {"ReduceLogSumExp", reduce<R::log_sum_exp>, 1},
+    {"GlobalAveragePool", read_global_average, 1},
+    {"GlobalMaxPool", read_global_max, 1},
+    {"GlobalLpPool", read_global_lp, 1},
 };
 }  // namespace
 

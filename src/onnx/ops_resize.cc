@@ -1,6 +1,4 @@
 // Resize and its ancestor Upsample, all opsets, brought to the inputs x, roi?, scales?, sizes? of opset 11.
-#include <algorithm>
-
 #include "onnx/node.h"
 
 namespace sparkle {
@@ -13,14 +11,6 @@ bool read_mode(Node& node, ResizeMode& mode) {
     return true;
   }
   return parse_name(text, mode);
-}
-
-// Scales that are known make everything smaller.
-bool shrinks(Node& node, int input) {
-  const HostTensor* scales = node.constant(input);
-  if (!scales || scales->dtype != DType::f32) return false;
-  const float* values = scales->data<float>();
-  return std::any_of(values, values + scales->elements(), [](float s) { return s < 1; });
 }
 
 OpParams read_upsample(Node& node) {
@@ -43,13 +33,14 @@ OpParams read_upsample(Node& node) {
   return op;
 }
 
-// Opset 10 knows no coordinate modes: positions are out / scale; nearest takes the element below, above when shrinking.
+// Opset 10 knows no coordinate modes: positions are out / scale; nearest takes the element below, above along axes that
+// shrink.
 OpParams read_resize_10(Node& node) {
   ResizeOp op;
   if (!read_mode(node, op.params.mode)) return UnknownOp{"its attribute 'mode' is '" + node.text("mode", "") + "'"};
   if (!node.given(1) || node.inputs.size() > 2) node.fail(Reason::bad_model, "takes the inputs x and scales");
   op.params.coordinates = ResizeCoordinates::asymmetric;
-  op.params.nearest = shrinks(node, 1) ? ResizeNearest::ceil : ResizeNearest::floor;
+  op.params.nearest = ResizeNearest::per_axis;
   node.inputs = {node.inputs[0], kAbsent, node.input(1)};
   return op;
 }
@@ -66,7 +57,8 @@ OpParams read_resize(Node& node) {
   } else if (!parse_name(coordinates, op.params.coordinates)) {
     return UnknownOp{"its attribute 'coordinate_transformation_mode' is '" + coordinates + "'"};
   }
-  if (!parse_name(nearest, op.params.nearest)) return UnknownOp{"its attribute 'nearest_mode' is '" + nearest + "'"};
+  if (!parse_name(nearest, op.params.nearest) || op.params.nearest == ResizeNearest::per_axis)
+    return UnknownOp{"its attribute 'nearest_mode' is '" + nearest + "'"};
   if (keep == "not_larger") {
     op.keep = ResizeOp::Keep::not_larger;
   } else if (keep == "not_smaller") {
@@ -88,8 +80,8 @@ OpParams read_resize(Node& node) {
 }
 
 constexpr OperatorRow kRows[] = {
-    {"Resize", read_resize, 1, 4},
-    {"Upsample", read_upsample, 1, 2},
+    {"Resize", read_resize, 1},
+    {"Upsample", read_upsample, 1},
 };
 }  // namespace
 

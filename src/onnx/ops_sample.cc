@@ -37,8 +37,8 @@ OpParams read_deform_conv(Node& node) {
 }
 
 constexpr OperatorRow kRows[] = {
-    {"GridSample", read_grid_sample, 2, 2},
-    {"DeformConv", read_deform_conv, 3, 5},
+    {"GridSample", read_grid_sample, 2},
+    {"DeformConv", read_deform_conv, 3},
 };
 }  // namespace
 

@@ -10,10 +10,17 @@ OpParams read_concat(Node& node) {
   return ConcatOp{node.integer("axis", 1)};
 }
 
+// What opset 1 passes as sizes and axes has the type of the data.
+TensorId whole_numbers(Node& node, int input) { return node.step(CastOp{DType::i64}, {node.input(input)}); }
+
 OpParams read_split(Node& node) {
   SplitOp op;
   op.axis = node.integer("axis", 0);
   const std::vector<int64_t> sizes = node.integers("split");
+  if (node.opset < 2 && node.given(1)) {
+    if (!sizes.empty()) node.fail(Reason::bad_model, "has its sizes twice, as attribute and as input");
+    node.inputs[1] = whole_numbers(node, 1);
+  }
   if (sizes.size() > static_cast<size_t>(kMaxRank)) {
     // More parts than a short list holds: the sizes become an input, as in newer opsets.
     if (node.given(1)) node.fail(Reason::bad_model, "has its sizes twice, as attribute and as input");
@@ -80,8 +87,12 @@ OpParams read_transpose(Node& node) { return TransposeOp{node.dims("perm")}; }
 OpParams read_expand(Node&) { return ExpandOp{}; }
 
 OpParams read_tile(Node& node) {
-  if (node.opset < 6) return UnknownOp{"its inputs 'tiles' and 'axis' are the form of opset 1"};
-  if (node.inputs.size() != 2) node.fail(Reason::bad_model, "takes two inputs");
+  if (node.opset >= 6) return TileOp{};
+  if (!node.given(2)) {
+    node.fail(Reason::bad_model, "lacks its inputs 'tiles' and 'axis'");
+    return TileOp{};
+  }
+  node.inputs = {node.input(0), whole_numbers(node, 1), whole_numbers(node, 2)};
   return TileOp{};
 }
 
@@ -147,21 +158,21 @@ OpParams read_dropout(Node& node) {
 
 using Form = ReshapeOp::Form;
 constexpr OperatorRow kRows[] = {
-    {"Concat", read_concat, 1, kAny},
-    {"Split", read_split, 1, 2, kAny},
-    {"Slice", read_slice, 1, 5},
-    {"Reshape", read_reshape, 1, 2},
-    {"Flatten", read_flatten, 1, 1},
-    {"Squeeze", read_squeeze<Form::squeeze>, 1, 2},
-    {"Unsqueeze", read_squeeze<Form::unsqueeze>, 1, 2},
-    {"Transpose", read_transpose, 1, 1},
-    {"Expand", read_expand, 2, 2},
-    {"Tile", read_tile, 2, 3},
-    {"Pad", read_pad, 1, 4},
-    {"DepthToSpace", read_depth_to_space, 1, 1},
-    {"SpaceToDepth", read_space_to_depth, 1, 1},
-    {"Gather", read_gather, 2, 2},
-    {"Dropout", read_dropout, 1, 3, 2},
+    {"Concat", read_concat, 1},
+    {"Split", read_split, 1},
+    {"Slice", read_slice, 1},
+    {"Reshape", read_reshape, 1},
+    {"Flatten", read_flatten, 1},
+    {"Squeeze", read_squeeze<Form::squeeze>, 1},
+    {"Unsqueeze", read_squeeze<Form::unsqueeze>, 1},
+    {"Transpose", read_transpose, 1},
+    {"Expand", read_expand, 2},
+    {"Tile", read_tile, 2},
+    {"Pad", read_pad, 1},
+    {"DepthToSpace", read_depth_to_space, 1},
+    {"SpaceToDepth", read_space_to_depth, 1},
+    {"Gather", read_gather, 2},
+    {"Dropout", read_dropout, 1},
 };
 }  // namespace
 

@@ -100,9 +100,9 @@ OpParams read_lp_pool(Node& node) {
 }
 
 constexpr OperatorRow kRows[] = {
-    {"Conv", read_conv, 2, 3},           {"ConvTranspose", read_conv_transpose, 2, 3},
-    {"MaxPool", read_max_pool, 1, 1, 2}, {"AveragePool", read_average_pool, 1, 1},
-    {"LpPool", read_lp_pool, 1, 1},
+    {"Conv", read_conv, 2},        {"ConvTranspose", read_conv_transpose, 2},
+    {"MaxPool", read_max_pool, 1}, {"AveragePool", read_average_pool, 1},
+    {"LpPool", read_lp_pool, 1},
 };
 }  // namespace
 

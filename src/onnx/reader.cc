@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <map>
 
 #include "base/out_of_memory.h"
 #include "base/mapped_file.h"
+#include "graph/refusals.h"
 #include "onnx/node.h"
+#include "onnx/operators.h"
 #include "onnx/order.h"
 #include "onnx/tensor_proto.h"
 
@@ -34,8 +37,9 @@ class Reader {
     SPARKLE_CHECK(read_inputs());
     SPARKLE_CHECK(claim_outputs());
     SPARKLE_CHECK(sort_nodes());
-    for (int node : order_) SPARKLE_CHECK(read_node(node));
+    for (int node : order_) read_node(node);
     SPARKLE_CHECK(read_outputs());
+    if (!refusals_.empty()) return all_refused();
     return std::move(import_.graph);
   }
 
@@ -47,9 +51,34 @@ class Reader {
     return node.name().empty() ? node.op_type() + "_" + std::to_string(index) : node.name();
   }
 
+  // What is wrong with one tensor or node does not hide what is wrong with the others.
+  void refuse(const Node& node, Reason reason, const std::string& why) {
+    refusals_.push_back({node.name(), node.type(), reason, why});
+  }
+  void refuse_tensor(const std::string& name, Reason reason, const std::string& why) {
+    refusals_.push_back({name, "", reason, why});
+  }
+
+  // Contradictions, and operators that are not served beside them.
+  Error all_refused() {
+    for (const Op& op : import_.graph.ops)
+      if (const auto* no = std::get_if<UnknownOp>(&op.params))
+        refusals_.push_back({op.name, op.type, Reason::operator_not_served, no->why});
+    return refused(import_.where, refusals_);
+  }
+
+  // One version of each set of operators; giving the same one twice is harmless.
   Status read_opsets() {
-    for (const auto& entry : model_.opset_import())
-      if (is_standard(entry.domain())) import_.graph.opset = std::max(import_.graph.opset, entry.version());
+    std::map<std::string, int64_t> versions;
+    for (const auto& entry : model_.opset_import()) {
+      const std::string domain = is_standard(entry.domain()) ? "" : entry.domain();
+      const auto [at, first] = versions.emplace(domain, entry.version());
+      if (!first && at->second != entry.version())
+        return error(Reason::bad_model,
+                     "it imports two versions of the operators of '" + (domain.empty() ? std::string("ai.onnx") : domain) +
+                         "', " + std::to_string(at->second) + " and " + std::to_string(entry.version()) + "; leave one");
+      if (domain.empty()) import_.graph.opset = entry.version();
+    }
     if (import_.graph.opset == 0 && model_.ir_version() < 3) import_.graph.opset = 1;  // the rule before opsets were imported
     for (const NodeProto& node : file_.node())
       if (is_standard(node.domain()) && import_.graph.opset == 0)
@@ -57,6 +86,10 @@ class Reader {
     if (import_.graph.opset < 0 || import_.graph.opset > kNewestOpset)
       return error(Reason::operator_not_served, "it wants opset " + std::to_string(import_.graph.opset) + "; opsets 1 to " +
                                                     std::to_string(kNewestOpset) + " are served");
+    for (int i = 0; i < file_.node_size(); ++i)
+      if (const std::string& domain = file_.node(i).domain(); !is_standard(domain) && !versions.contains(domain))
+        return error(Reason::bad_model, "node '" + node_name(i) + "' (" + domain + "." + file_.node(i).op_type() +
+                                            ") is of a domain of which the model imports no version (opset_import)");
     return ok();
   }
 
@@ -84,12 +117,18 @@ class Reader {
     for (auto& proto : *file_.mutable_initializer()) {
       const std::string name = proto.name();
       SPARKLE_TRY(id, claim(name, "an initializer"));
-      SPARKLE_TRY(value, take_tensor(proto, "'" + import_.where + "': tensor '" + name + "'", import_.folder));
+      auto value = take_tensor(proto, "'" + import_.where + "': tensor '" + name + "'", import_.folder);
+      if (!value.ok() && value.error().reason == Reason::type_not_served) {  // of which there may be many
+        refuse_tensor(name, Reason::type_not_served,
+                      "its element type " + onnx_type_name(proto.data_type()) + " is not served");
+        continue;
+      }
+      if (!value.ok()) return value.take_error();
       GraphTensor& tensor = import_.graph.tensor(id);
-      tensor.dtype = value.dtype;
-      tensor.shape = value.shape;
+      tensor.dtype = value->dtype;
+      tensor.shape = value->shape;
       tensor.known = tensor.rank_known = true;
-      tensor.constant = std::move(value);
+      tensor.constant = std::move(*value);
     }
     return ok();
   }
@@ -97,13 +136,17 @@ class Reader {
   // Type and shape as declared; sizes that are not given are -1.
   Status declare(GraphTensor& tensor, const ValueInfoProto& info) {
     const std::string what = "'" + import_.where + "': tensor '" + info.name() + "'";
-    if (!info.type().has_tensor_type())
-      return Error{Reason::type_not_served, what + " is not declared as a tensor, which is all that is served."};
+    if (!info.type().has_tensor_type()) {
+      refuse_tensor(info.name(), Reason::type_not_served, "it is not declared as a tensor, which is all that is served");
+      return ok();
+    }
     const auto& type = info.type().tensor_type();
     const auto dtype = dtype_from_onnx(type.elem_type());
-    if (!dtype)
-      return Error{Reason::type_not_served,
-                   what + " has element type " + onnx_type_name(type.elem_type()) + ", which is not served."};
+    if (!dtype) {
+      refuse_tensor(info.name(), Reason::type_not_served,
+                    "its element type " + onnx_type_name(type.elem_type()) + " is not served");
+      return ok();
+    }
     tensor.dtype = *dtype;
     if (!type.has_shape()) return ok();
     std::vector<int64_t> sizes;
@@ -178,45 +221,72 @@ class Reader {
     return list;
   }
 
-  std::string why_unknown(const NodeProto& node) const {
+  std::string why_unknown(const NodeProto& node, const OperatorVersions* versions) const {
     for (const auto& function : model_.functions())
       if (function.name() == node.op_type() && function.domain() == node.domain())
         return "it is a function defined in the model itself, which is not served";
     if (!is_standard(node.domain())) return "no operator of domain '" + node.domain() + "' has this name here";
-    return "this operator is not served";
+    return versions ? "this operator is not served" : "ONNX has no operator of this name";
   }
 
-  Status check_arguments(const Node& node, const OperatorRow& row) const {
+  // Whether the model's opset has the operator at all, and its inputs and outputs. False: something was refused.
+  bool check_versions(const Node& node, const OperatorVersions& versions) {
+    const std::string opset = "opset " + std::to_string(node.opset);
+    if (node.standard() && node.opset < versions.since()) {
+      refuse(node, Reason::bad_model,
+             "the model imports " + opset + ", but this operator came with opset " + std::to_string(versions.since()));
+      return false;
+    }
+    if (node.standard() && versions.withdrawn != 0 && node.opset >= versions.withdrawn) {
+      refuse(
+          node, Reason::bad_model,
+          "the model imports " + opset + ", but this operator was withdrawn with opset " + std::to_string(versions.withdrawn));
+      return false;
+    }
+    const OperatorForm& form = node.standard() ? versions.in(node.opset) : versions.forms[0];
+    const auto too_many = [&](size_t count, int most, const char* what) {
+      if (count <= static_cast<size_t>(most)) return false;
+      refuse(node, Reason::bad_model,
+             "it has " + std::to_string(count) + " " + what + "s, in " + opset + " it has at most " + std::to_string(most));
+      return true;
+    };
+    return !too_many(node.inputs.size(), form.most_inputs, "input") &&
+           !too_many(node.outputs.size(), form.most_outputs, "output");
+  }
+
+  bool check_arguments(const Node& node, const OperatorRow& row, const OperatorVersions& versions) {
+    if (!check_versions(node, versions)) return false;
     const int count = static_cast<int>(node.inputs.size());
-    if (count > row.max_inputs)
-      return node.error(Reason::bad_model,
-                        "has " + std::to_string(count) + " inputs; it takes at most " + std::to_string(row.max_inputs));
-    const int needed = row.max_inputs == kAny ? std::max(count, row.min_inputs) : row.min_inputs;
+    const OperatorForm& form = node.standard() ? versions.in(node.opset) : versions.forms[0];
+    const int needed = form.most_inputs == kAny ? std::max(count, row.min_inputs) : row.min_inputs;
     for (int i = 0; i < needed; ++i)
-      if (!node.given(i)) return node.error(Reason::bad_model, "lacks its input " + std::to_string(i));
-    if (node.outputs.empty() || node.outputs[0] == kAbsent) return node.error(Reason::bad_model, "has no first output");
-    if (static_cast<int>(node.outputs.size()) > row.max_outputs)
-      return node.error(Reason::bad_model, "has " + std::to_string(node.outputs.size()) + " outputs; it gives at most " +
-                                               std::to_string(row.max_outputs));
-    return ok();
+      if (!node.given(i)) return refuse(node, Reason::bad_model, "it lacks its input " + std::to_string(i)), false;
+    if (node.outputs.empty() || node.outputs[0] == kAbsent)
+      return refuse(node, Reason::bad_model, "it has no first output"), false;
+    return true;
   }
 
-  Status read_node(int index) {
+  void read_node(int index) {
     NodeProto& proto = *file_.mutable_node(index);
     Node node(import_, proto, node_name(index), import_.graph.opset);
     node.inputs = tensors(proto.input());
     node.outputs = tensors(proto.output());
+    const OperatorVersions* versions = versions_of(node.type());
     const OperatorRow* row = find_operator(proto.domain(), proto.op_type());
-    if (!row) {
-      node.emit(UnknownOp{why_unknown(proto)}, node.inputs, node.outputs);
-      return ok();
+    if (!row || !versions) {
+      if (!versions || check_versions(node, *versions))
+        node.emit(UnknownOp{why_unknown(proto, versions)}, node.inputs, node.outputs);
+      return;
     }
-    SPARKLE_CHECK(check_arguments(node, *row));
+    if (!check_arguments(node, *row, *versions)) return;
     const std::vector<TensorId> inputs = node.inputs, outputs = node.outputs;
     node.ignore("consumed_inputs");  // a hint of the first opsets
     OpParams params = row->read(node);
-    if (node.problem()) return *node.problem();
-    if (node.defined()) return ok();
+    if (node.problem()) {
+      refusals_.push_back(*node.problem());
+      return;
+    }
+    if (node.defined()) return;
     if (const std::string unread = node.unread_attribute(); !unread.empty() && !std::holds_alternative<UnknownOp>(params))
       params = UnknownOp{"its attribute '" + unread + "' is not served in opset " + std::to_string(node.opset)};
     if (std::holds_alternative<UnknownOp>(params)) {
@@ -224,7 +294,6 @@ class Reader {
     } else {
       node.emit(std::move(params), node.inputs, node.outputs);
     }
-    return ok();
   }
 
   Status read_outputs() {
@@ -234,8 +303,18 @@ class Reader {
       GraphTensor& tensor = import_.graph.tensor(at->second);
       const bool input =
           std::find(import_.graph.inputs.begin(), import_.graph.inputs.end(), at->second) != import_.graph.inputs.end();
-      if (!tensor.constant && !input && info.type().has_tensor_type()) SPARKLE_CHECK(declare(tensor, info));
+      DeclaredOutput declared;
+      if (info.type().has_tensor_type()) {
+        GraphTensor said;
+        SPARKLE_CHECK(declare(said, info));
+        declared = {said.dtype, said.rank_known, said.shape};
+        if (!tensor.constant && !input) {
+          said.name = tensor.name;
+          tensor = std::move(said);
+        }
+      }
       import_.graph.outputs.push_back(at->second);
+      import_.graph.declared.push_back(declared);
     }
     if (import_.graph.outputs.empty()) return error(Reason::bad_model, "it has no outputs");
     return ok();
@@ -246,7 +325,9 @@ class Reader {
   Import import_;
   std::unordered_map<TensorId, int> producer_;
   std::vector<int> order_;
+  std::vector<Refusal> refusals_;
 };
+
 Result<Graph> parsed(std::span<const std::byte> bytes, const std::string& folder, const std::string& name) {
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
     return Error{Reason::size_overflow, "'" + name +

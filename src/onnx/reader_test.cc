@@ -8,6 +8,8 @@
 #include <fstream>
 #include <random>
 
+#include "onnx/operators.h"
+#include "onnx/node.h"
 #include "onnx/test_model.h"
 #include "onnx/writer.h"
 #include "onnx/zoo.h"
@@ -59,6 +61,8 @@ TEST(OnnxReader, ContradictionsAreErrorsThatNameThem) {
   EXPECT_NE(complaint(relu_model().output("z")).find("'z'"), std::string::npos);
   EXPECT_NE(complaint(relu_model().input("x", {1})).find("twice"), std::string::npos);
   EXPECT_NE(complaint(relu_model().input("v", {1, 1, 1, 1, 1, 1, 1, 1, 1})).find("9 axes"), std::string::npos);
+  const auto nine = relu_model().input("v", {1, 1, 1, 1, 1, 1, 1, 1, 1}).read();  // which ONNX allows
+  EXPECT_EQ(nine.error().reason, Reason::operator_not_served);
   EXPECT_NE(complaint(relu_model().input("v", {-3})).find("negative"), std::string::npos);
   EXPECT_NE(complaint(relu_model().input("v", {1LL << 40, 1LL << 40})).find("addressed"), std::string::npos);
   TestModel future = relu_model();
@@ -96,6 +100,108 @@ TEST(OnnxReader, DamagedTensors) {
                 entry.set_value(path);
               }).find("not read from a folder"),
               std::string::npos);
+}
+
+// The text with everything that is wrong in it.
+std::string refusal(const TestModel& model) {
+  const auto graph = model.read();
+  return graph.ok() ? "" : graph.error().message;
+}
+
+TEST(OnnxReader, AllContradictionsAreSaidAtOnce) {
+  TestModel model(13);
+  model.input("x", {1, 4}).output("y");
+  model.node("Conv", {"x"}, {"a"}).node("Gelu", {"x"}, {"b"}).node("Foo", {"x"}, {"c"}).node("Conv", {"c"}, {"y"});
+  const auto graph = model.read();
+  ASSERT_FALSE(graph.ok());
+  EXPECT_EQ(graph.error().reason, Reason::bad_model);
+  EXPECT_EQ(graph.error().message,
+            "'test.onnx' contradicts itself or the ONNX specification in 4 places (Conv x2, Gelu x1, Foo x1); mend the model.\n"
+            "  Conv x2: it lacks its input 1: 'Conv_0', 'Conv_3'\n"
+            "  Gelu x1: the model imports opset 13, but this operator came with opset 20: 'Gelu_1'\n"
+            "  Foo x1: ONNX has no operator of this name: 'Foo_2'");
+}
+
+// An opset has the operators, inputs and outputs of its time and no others.
+TEST(OnnxReader, OpsetsHaveWhatTheyHave) {
+  const auto one = [](int64_t opset, const std::string& type, const std::vector<std::string>& inputs) {
+    TestModel model(opset);
+    model.input("x", {1, 4}).input("s", {1}).output("y").node(type, inputs, {"y"});
+    return refusal(model);
+  };
+  EXPECT_EQ(one(20, "Gelu", {"x"}), "");
+  EXPECT_NE(one(19, "Gelu", {"x"}).find("imports opset 19, but this operator came with opset 20"), std::string::npos);
+  EXPECT_NE(one(10, "Upsample", {"x", "s"}).find("was withdrawn with opset 10"), std::string::npos);
+  EXPECT_EQ(one(11, "Clip", {"x", "s"}), "");
+  EXPECT_NE(one(10, "Clip", {"x", "s"}).find("it has 2 inputs, in opset 10 it has at most 1"), std::string::npos);
+  for (const auto& theme : operator_themes())  // every reader has its row in the table
+    for (const OperatorRow& row : theme) EXPECT_NE(versions_of(row.type), nullptr) << row.type;
+}
+
+TEST(OnnxReader, OneVersionOfEachSetOfOperators) {
+  const auto importing = [](int64_t second, const std::string& domain) {
+    TestModel model = relu_model();
+    auto& entry = *model.model.add_opset_import();
+    entry.set_version(second);
+    entry.set_domain(domain);
+    return refusal(model);
+  };
+  EXPECT_EQ(importing(13, ""), "");
+  EXPECT_EQ(importing(1, "ai.onnx.ml"), "");
+  for (const char* domain : {"", "ai.onnx"})
+    EXPECT_NE(importing(7, domain).find("imports two versions of the operators of 'ai.onnx', 13 and 7"), std::string::npos)
+        << importing(7, domain);
+  TestModel other = relu_model();
+  other.node("Bar", {"x"}, {"z"}).output("z");
+  other.graph().mutable_node(1)->set_domain("com.example");
+  EXPECT_NE(refusal(other).find("of a domain of which the model imports no version"), std::string::npos);
+}
+
+// Before opset 7 inputs are of one shape unless the operator says 'broadcast'; Sum and its like broadcast since opset 8.
+TEST(OnnxReader, OldOpsetsBroadcastWhereTheySaySo) {
+  const auto bound = [](int64_t opset, const std::string& type, int64_t flag, bool ranks) -> std::string {
+    TestModel model(opset);
+    model.input("x", {2, 3}).input("v", ranks ? std::vector<int64_t>{1, 3} : std::vector<int64_t>{3}).output("y");
+    model.node(type, {"x", "v"}, {"y"});
+    if (flag >= 0) model.with("broadcast", flag);
+    const auto graph = model.read();
+    if (!graph.ok()) return graph.error().message;
+    const auto done = bind(*graph, {{{2, 3}, {}}, {graph->tensor(graph->inputs[1]).shape, {}}});
+    return done.ok() ? "" : done.error().message;
+  };
+  for (bool ranks : {false, true}) {
+    EXPECT_EQ(bound(7, "Add", -1, ranks), "");
+    EXPECT_EQ(bound(6, "Add", 1, ranks), "");
+    EXPECT_NE(bound(6, "Add", -1, ranks).find("'broadcast'"), std::string::npos) << bound(6, "Add", -1, ranks);
+    EXPECT_NE(bound(6, "Mul", 0, ranks).find("'broadcast'"), std::string::npos);
+    EXPECT_NE(bound(7, "Max", -1, ranks).find("'broadcast'"), std::string::npos);
+    EXPECT_EQ(bound(8, "Max", -1, ranks), "");
+  }
+  TestModel gemm(6);
+  gemm.input("a", {2, 3}).input("b", {3, 4}).input("c", {4}).output("y").node("Gemm", {"a", "b", "c"}, {"y"});
+  auto graph = gemm.read();
+  ASSERT_TRUE(graph.ok()) << graph.error().message;
+  EXPECT_FALSE(bind(*graph, {{{2, 3}, {}}, {{3, 4}, {}}, {{4}, {}}}).ok());
+  graph = gemm.with("broadcast", int64_t{1}).read();
+  EXPECT_TRUE(bind(*graph, {{{2, 3}, {}}, {{3, 4}, {}}, {{4}, {}}}).ok());
+}
+
+TEST(OnnxReader, OutputsAreWhatTheModelDeclares) {
+  const auto bound = [](std::vector<int64_t> declared, DType type) -> std::string {
+    TestModel model(13);
+    model.input("x", {2, 3}).output("y", declared, type).node("Relu", {"x"}, {"y"});
+    const auto graph = model.read();
+    if (!graph.ok()) return graph.error().message;
+    const auto done = bind(*graph, {{{2, 3}, {}}});
+    return done.ok() ? "" : done.error().message;
+  };
+  EXPECT_EQ(bound({2, 3}, DType::f32), "");
+  EXPECT_EQ(bound({}, DType::f32), "");
+  EXPECT_NE(bound({2, 3}, DType::bf16).find("tensor 'y': the model declares this output as bf16, but its nodes compute f32"),
+            std::string::npos);
+  EXPECT_NE(bound({2, 4}, DType::f32).find("with the shape 2x4, but for these inputs its nodes compute 2x3"),
+            std::string::npos);
+  EXPECT_NE(bound({6}, DType::f32).find("with the shape 6"), std::string::npos);
 }
 
 // The file is there, its place is what is wrong: below a folder beside the model's, at the end of a link, or no file of bytes.

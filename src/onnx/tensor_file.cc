@@ -5,6 +5,7 @@
 
 #include "base/out_of_memory.h"
 #include "base/mapped_file.h"
+#include "base/new_file.h"
 #include "onnx/tensor_proto.h"
 
 namespace sparkle {

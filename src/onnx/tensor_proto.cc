@@ -133,7 +133,7 @@ std::string onnx_type_name(int onnx_type) {
 
 Result<Dims> checked_shape(const std::string& what, const int64_t* sizes, int count) {
   if (count > kMaxRank)
-    return Error{Reason::bad_shape,
+    return Error{Reason::operator_not_served,
                  what + " has " + std::to_string(count) + " axes; at most " + std::to_string(kMaxRank) + " are served."};
   Dims shape;
   int64_t elements = 1;

@@ -1,5 +1,6 @@
 #include "onnx/write_ops.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "graph/values.h"
@@ -248,12 +249,23 @@ struct OpWriter {
       in.resize(3);
       in[2] = model.constant(op.name + ".scales", HostTensor::of(DType::f32, {static_cast<int64_t>(values.size())}, values));
     }
+    // From opset 11 on one rule serves all axes.
+    ResizeNearest nearest = p.params.nearest;
+    if (nearest == ResizeNearest::per_axis && p.params.mode == ResizeMode::nearest) {
+      const auto shrinks = [](double scale) { return scale < 1; };
+      const bool some = std::any_of(scales.begin(), scales.end(), shrinks);
+      if (scales.empty() || (some && std::any_of(scales.begin(), scales.end(), [](double scale) { return scale > 1; })))
+        return refuse("one of its axes shrinks and another grows, or its scales are not known");
+      nearest = some ? ResizeNearest::ceil : ResizeNearest::floor;
+    } else {
+      nearest = rule_along(nearest, 1);
+    }
     NodeProto& proto = node("Resize");
     const bool crop = p.params.coordinates == ResizeCoordinates::tf_crop;
     constexpr std::string_view kKeep[] = {"stretch", "not_larger", "not_smaller"};
     set(proto, "mode", name_of(p.params.mode));
     set(proto, "coordinate_transformation_mode", crop ? "tf_crop_and_resize" : name_of(p.params.coordinates));
-    set(proto, "nearest_mode", name_of(p.params.nearest));
+    set(proto, "nearest_mode", name_of(nearest));
     set(proto, "cubic_coeff_a", p.params.cubic_a);
     set(proto, "exclude_outside", int64_t{p.params.exclude_outside});
     set(proto, "extrapolation_value", p.params.extrapolation);

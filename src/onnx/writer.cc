@@ -1,6 +1,7 @@
 #include "onnx/writer.h"
 
-#include "base/mapped_file.h"
+#include "base/new_file.h"
+#include "graph/known_types.h"
 #include "onnx/tensor_proto.h"
 #include "onnx/write_ops.h"
 
@@ -11,10 +12,10 @@ constexpr int64_t kIrVersion = 10;
 // What first had all of the narrow types.
 constexpr int64_t kNarrowOpset = 25, kNarrowIrVersion = 13;
 
-void declare(const GraphTensor& tensor, const std::string& name, ::onnx::ValueInfoProto& info) {
+void declare(const GraphTensor& tensor, DType dtype, const std::string& name, ::onnx::ValueInfoProto& info) {
   info.set_name(name);
   auto& type = *info.mutable_type()->mutable_tensor_type();
-  type.set_elem_type(onnx_type_of(tensor.dtype));
+  type.set_elem_type(onnx_type_of(dtype));
   if (!tensor.known && !tensor.rank_known) return;
   auto& shape = *type.mutable_shape();
   for (int i = 0; i < tensor.shape.size(); ++i) {
@@ -104,9 +105,13 @@ Result<std::string> onnx_bytes(const Graph& graph) {
   for (size_t i = 0; i < graph.tensors.size(); ++i)
     if (graph.tensors[i].constant && used[i])
       put_tensor(*graph.tensors[i].constant, writer.name(static_cast<TensorId>(i)), *file.add_initializer());
-  for (TensorId id : graph.inputs) declare(graph.tensor(id), writer.name(id), *file.add_input());
+  for (TensorId id : graph.inputs) declare(graph.tensor(id), graph.tensor(id).dtype, writer.name(id), *file.add_input());
   for (const Op& op : graph.ops) SPARKLE_CHECK(write_op(writer, op));
-  for (TensorId id : graph.outputs) declare(graph.tensor(id), writer.name(id), *file.add_output());
+  const auto types = known_types(graph);  // of a graph that was never bound tensors do not have theirs
+  for (TensorId id : graph.outputs) {
+    const GraphTensor& tensor = graph.tensor(id);
+    declare(tensor, types[static_cast<size_t>(id)].value_or(tensor.dtype), writer.name(id), *file.add_output());
+  }
 
   std::string text;
   if (!model.SerializeToString(&text))

@@ -135,11 +135,13 @@ bool complete(Choice& choice, const TuningStore::Entry* stored, const Device& de
 // A forced algorithm that cannot serve this call leaves it to the others: a network has layers of many kinds.
 const Algorithm* forced_for(const AnchorCall& call, const PlanOptions& options) {
   const Algorithm* forced = options.algorithm.empty() ? nullptr : algorithm_named(options.algorithm);
-  return forced && forced->applies(call) == Reason::none ? forced : nullptr;
+  if (!forced || (options.exact_nonfinite && forced->finite_only)) return nullptr;
+  return forced->applies(call) == Reason::none ? forced : nullptr;
 }
 
 Reason why_not(const Algorithm& algorithm, const Algorithm* forced, const AnchorCall& call, const PlanOptions& options) {
   if (const Reason reason = algorithm.applies(call); reason != Reason::none) return reason;
+  if (options.exact_nonfinite && algorithm.finite_only) return Reason::finite_only;
   if (forced) return forced == &algorithm ? Reason::none : Reason::forced_other;
   // Who asks for a variant by name asks for its algorithm.
   if (algorithm.weights != DType::f32 && algorithm.weights == kept_weights(options.variant)) return Reason::none;
@@ -160,6 +162,10 @@ Status check_forced(const PlanOptions& options) {
     for (const Algorithm& a : algorithms()) names += (names.empty() ? "" : ", ") + std::string(a.name);
     return Error{Reason::bad_usage, "There is no algorithm '" + options.algorithm + "'; there are " + names + "."};
   }
+  if (options.exact_nonfinite && !options.algorithm.empty() && algorithm_named(options.algorithm)->finite_only)
+    return Error{Reason::bad_usage, "The algorithm '" + options.algorithm +
+                                        "' is right for finite values of moderate size alone; "
+                                        "leave out nonfinite exact, or force another algorithm."};
   if (!options.fusion.empty() && options.fusion != "inverted" && options.fusion != "none")
     return Error{Reason::bad_usage, "There is no fusion '" + options.fusion + "'; there are inverted and none."};
   if (options.variant.empty()) return ok();
@@ -233,6 +239,7 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
 std::string tuning_key(const AnchorCall& call, const PlanOptions& options) {
   record_detail::Printer asked;
   asked("accuracy", options.accuracy);
+  if (options.exact_nonfinite) asked("exact_nonfinite", options.exact_nonfinite);
   std::string key = to_text(call.problem) + " " + asked.text;
   const ProblemOperands usual = operands_of(call.problem);
   const auto add = [&](const std::string& name, const TensorDesc* usually, const TensorDesc& desc) {

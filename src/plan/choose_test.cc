@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "families/common.h"
 #include "plan/anchors.h"
@@ -357,6 +358,36 @@ TEST(TuningStore, RoundTripsAndRefusesForeignHeaders) {
   std::remove(path.c_str());
   EXPECT_EQ(TuningStore::load(path, device).error().reason, Reason::file_unreadable);
   EXPECT_FALSE(store.save("/nowhere/at/all").ok());
+}
+
+// As when several processes tune at once: each has read the file before the others wrote.
+TEST(TuningStore, SavingKeepsWhatOthersSaved) {
+  const Device device = testing::device_named("epyc-zen4");
+  const std::string path = ::testing::TempDir() + "sparkle_tuning_merge_test.txt", header = TuningStore::header_for(device);
+  std::remove(path.c_str());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t)
+    threads.emplace_back([&, t] {
+      TuningStore store(header);
+      for (int i = 0; i < 10; ++i) {
+        store.put("kind=" + std::to_string(t) + "." + std::to_string(i), {"gemm", "variant=plain"});
+        EXPECT_TRUE(store.save(path).ok());
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(TuningStore::load(path, device)->size(), 60u);
+
+  // What this one measured itself goes before what the file says of it; what it only read does not.
+  TuningStore ours = *TuningStore::load(path, device), theirs = ours;
+  theirs.put("kind=0.0", {"fft", "a=1"});
+  theirs.put("kind=0.1", {"fft", "a=1"});
+  ASSERT_TRUE(theirs.save(path).ok());
+  ours.put("kind=0.1", {"direct", "b=1"});
+  ASSERT_TRUE(ours.save(path).ok());
+  EXPECT_EQ(ours.find("kind=0.0")->algorithm, "fft");
+  EXPECT_EQ(TuningStore::load(path, device)->find("kind=0.1")->algorithm, "direct");
+  EXPECT_EQ(TuningStore::load(path, device)->to_text(), ours.to_text());
+  std::remove(path.c_str());
 }
 
 constexpr std::string_view kFullyConnected = "ic4096ih1oc4096oh1kh1ph0", kDeep = "ic512ih7oc2048oh7kh1ph0";

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "plan/choose.h"
 
 namespace sparkle {
@@ -76,7 +77,7 @@ std::string budget_note(const Plan& plan) {
 }
 
 std::string explain(const Plan& plan, const Device& device, const ExplainOptions& options) {
-  std::string text = "plan of '" + plan.model + "' on " + device.name + "\n";
+  std::string text = "plan of '" + printable(plan.model) + "' on " + device.name + "\n";
   const char* heading = plan.calibrated ? "predicted ms" : "bound ms";
   text += format("%-4s %-30s %-44s %-10s %-22s %12s %-8s %8s\n", "step", "name", "what", "algorithm", "kernel", heading,
                  "binds", "GFLOP/s");
@@ -90,9 +91,9 @@ std::string explain(const Plan& plan, const Device& device, const ExplainOptions
     without_kernel += has_kernel(step) ? 0 : 1;
     if (!options.step.empty() && step.name.find(options.step) == std::string::npos) continue;
     const std::string unit = unit_of(step.schedule).empty() ? "" : " " + unit_of(step.schedule);
-    text += format("%-4zu %-30.30s %-44.44s %-10.10s %-22.22s %12.4f %-8s %8.1f\n", i, step.name.c_str(), what_of(step).c_str(),
-                   step.algorithm.c_str(), (tiles_of(step) + unit).c_str(), step.cost.seconds * 1e3, step.cost.bound.c_str(),
-                   nominal_rate(step) * 1e-9);
+    text += format("%-4zu %-30.30s %-44.44s %-10.10s %-22.22s %12.4f %-8s %8.1f\n", i, printable(step.name).c_str(),
+                   what_of(step).c_str(), step.algorithm.c_str(), (tiles_of(step) + unit).c_str(), step.cost.seconds * 1e3,
+                   step.cost.bound.c_str(), nominal_rate(step) * 1e-9);
     if (!options.candidates) continue;
     for (const Candidate& c : step.candidates) {
       if (c.cost) {

@@ -4,6 +4,7 @@
 
 #include "families/types.h"
 #include "graph/values.h"
+#include "plan/served.h"
 #include "plan/view.h"
 
 namespace sparkle {
@@ -83,81 +84,6 @@ std::vector<std::string> Lowering::nodes(const Group& group) const {
 }
 
 namespace {
-
-// The row of the type table that an operator's own tensors fall under; nullptr: f32 alone.
-const TypeRow* row_of(const OpParams& params) {
-  if (const auto* p = std::get_if<PointwiseNode>(&params)) return &type_row(p->op);
-  if (std::holds_alternative<CastOp>(params)) return &type_row(PointwiseOp::identity);
-  if (std::holds_alternative<ConvOp>(params)) return &type_row(StageParams(GemmParams{}));
-  if (std::holds_alternative<MatMulOp>(params)) return &type_row(StageParams(GemmParams{Loader::dense, 1, {}, {}}));
-  if (const auto* p = std::get_if<PoolOp>(&params)) return &type_row(StageParams(PoolParams{p->kind, {}, false, 2}));
-  if (const auto* p = std::get_if<ReduceOp>(&params)) return &type_row(StageParams(ReduceParams{p->kind, {}}));
-  if (const auto* p = std::get_if<ResizeOp>(&params)) return &type_row(StageParams(p->params));
-  if (std::holds_alternative<LocalResponseOp>(params))
-    return &type_row(StageParams(PoolParams{PoolKind::average, {}, false, 2}));
-  if (std::holds_alternative<SoftmaxOp>(params)) return &type_row(StageParams(SoftmaxParams{}));
-  if (std::holds_alternative<BatchNormalizationOp>(params) || std::holds_alternative<InstanceNormalizationOp>(params) ||
-      std::holds_alternative<LayerNormalizationOp>(params) || std::holds_alternative<GroupNormalizationOp>(params) ||
-      std::holds_alternative<MeanVarianceNormalizationOp>(params) || std::holds_alternative<LpNormalizationOp>(params))
-    return &type_row(StageParams(NormalizeParams{}));
-  if (std::holds_alternative<AttentionOp>(params)) return &type_row(StageParams(AttentionParams{}));
-  if (std::holds_alternative<RotaryEmbeddingOp>(params)) return &type_row(StageParams(RotaryParams{}));
-  if (const auto* p = std::get_if<GridSampleOp>(&params)) return &type_row(StageParams(p->params));
-  if (std::holds_alternative<DeformConvOp>(params)) return &type_row(StageParams(DeformParams{}));
-  if (std::holds_alternative<ReshapeOp>(params) || std::holds_alternative<TransposeOp>(params) ||
-      std::holds_alternative<SliceOp>(params) || std::holds_alternative<SplitOp>(params) ||
-      std::holds_alternative<ConcatOp>(params) || std::holds_alternative<ExpandOp>(params) ||
-      std::holds_alternative<TileOp>(params) || std::holds_alternative<DepthToSpaceOp>(params) ||
-      std::holds_alternative<SpaceToDepthOp>(params) || std::holds_alternative<GatherOp>(params) ||
-      std::holds_alternative<PadOp>(params))
-    return &type_row(StageParams(CopyParams{}));
-  if (std::holds_alternative<GatherElementsOp>(params) || std::holds_alternative<GatherNDOp>(params))
-    return &type_row(StageParams(GatherParams{}));
-  if (std::holds_alternative<TriluOp>(params)) return &type_row(StageParams(TriangleParams{}));
-  return nullptr;
-}
-
-// Operands that are not of the operator's own type: indices of Gather, positions of MaxPool, conditions and truth values of
-// element-wise operators.
-bool apart(const Op& op, bool input, size_t position, DType type) {
-  if (std::holds_alternative<GatherOp>(op.params) && input && position == 1) return type == DType::i32 || type == DType::i64;
-  if (std::holds_alternative<PoolOp>(op.params) && !input && position == 1) return type == DType::i64;
-  if (std::holds_alternative<AttentionOp>(op.params) && input)
-    return (position == 3 && type == DType::boolean) || (position == 6 && type == DType::i64);
-  if (std::holds_alternative<RotaryEmbeddingOp>(op.params) && input) return position == 3 && type == DType::i64;
-  return std::holds_alternative<PointwiseNode>(op.params) && type == DType::boolean &&
-         (!input || (std::get<PointwiseNode>(op.params).op == PointwiseOp::select && position == 0));
-}
-
-bool is_quantized(const Op& op) {
-  return std::holds_alternative<QuantizeOp>(op.params) || std::holds_alternative<DequantizeOp>(op.params) ||
-         std::holds_alternative<DynamicQuantizeOp>(op.params) || std::holds_alternative<QuantizedConvOp>(op.params) ||
-         std::holds_alternative<QuantizedMatMulOp>(op.params) || std::holds_alternative<QuantizedAddOp>(op.params) ||
-         std::holds_alternative<QuantizedAverageOp>(op.params);
-}
-
-Status check_types(const Graph& graph, const Op& op) {
-  if (is_quantized(op)) return ok();         // inference has checked its types
-  const bool index = is_index_operator(op);  // of these it has checked all but those that are storage alone
-  const TypeRow* row = row_of(op.params);
-  const TypeSet types = row ? row->types : index ? kComputed : TypeSet{DType::f32};
-  const auto check = [&](TensorId id, bool input, size_t position) -> Status {
-    if (id == kAbsent) return ok();
-    const GraphTensor& t = graph.tensor(id);
-    const bool gathers = std::holds_alternative<GatherOp>(op.params) && input && position == 1;
-    if (apart(op, input, position, t.dtype) || (types.has(t.dtype) && !gathers)) return ok();
-    if (std::holds_alternative<ConstantOfShapeOp>(op.params))
-      return Error{Reason::size_overflow,
-                   "Node '" + op.name + "' (" + op.type + "): its result of " + graph.tensor(op.outputs[0]).shape.to_string() +
-                       " elements is larger than what is filled before a run (512 MiB each, 1 GiB in all)."};
-    return Error{Reason::type_not_served, "Node '" + op.name + "' (" + op.type + "): tensor '" + t.name + "' has type " +
-                                              std::string(name_of(t.dtype)) + "; this operator serves " +
-                                              (gathers ? "i32, i64" : to_text(types)) + " there."};
-  };
-  for (size_t i = 0; i < op.inputs.size(); ++i) SPARKLE_CHECK(check(op.inputs[i], true, i));
-  for (size_t i = 0; i < op.outputs.size(); ++i) SPARKLE_CHECK(check(op.outputs[i], false, i));
-  return ok();
-}
 
 // The family that computes an operator on floats; convolutions with a filter per channel have one of their own. None where
 // several steps do whose values between them f16 may not hold, or not well.

@@ -69,6 +69,7 @@ void lower_attention(Lowering& l, const Group& group, const Op& op, const Attent
   AttentionParams params;
   params.scale = *attention.scale;
   params.softcap = attention.softcap;
+  params.unseen_is_nan = attention.unseen_is_nan;
   params.mask = given(3), params.lengths = given(6);
   params.left = attention.left, params.right = attention.right;
   if (attention.causal) params.right = 0;

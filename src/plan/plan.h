@@ -75,14 +75,28 @@ struct Plan {
   double predicted_seconds() const;
 };
 
-struct PlanOptions {
-  std::string algorithm;      // force one by name; empty: by cost
-  std::string variant;        // force a kernel variant by name wherever it can serve
-  int64_t memory_budget = 0;  // bytes of arena, packed constants, inputs and outputs; 0: unlimited
-  double accuracy = 5e-5;     // most that max |error| / max |output| of a layer may be predicted to reach
-  bool fuse = true;           // false: every operator is a step of its own
+// Whatever decides a plan beside graph, device and tuning store. It travels as a whole: sessions and the command derive their
+// options from it, compiled files hold it.
+struct PlanSettings {
+  std::string algorithm;         // force one by name; empty: by cost
+  std::string variant;           // force a kernel variant by name wherever it can serve
+  std::string fusion;            // of layers into one step; empty: by cost, "inverted": wherever it can serve, "none": nowhere
+  int64_t memory_budget = 0;     // bytes of arena, packed constants, inputs and outputs; 0: unlimited
+  double accuracy = 5e-5;        // most that max |error| / max |output| of a layer may be predicted to reach
+  bool fuse = true;              // false: every operator is a step of its own
+  bool exact_nonfinite = false;  // no algorithm that needs finite values of moderate size (Algorithm::finite_only)
+
+  template <class V>
+  void visit(V& v) {
+    auto& [algorithm_, variant_, fusion_, memory_budget_, accuracy_, fuse_, nonfinite_] = *this;  // all there are
+    v("algorithm", algorithm_), v("variant", variant_), v("fusion", fusion_), v("memory_budget", memory_budget_);
+    v("accuracy", accuracy_), v("fuse", fuse_), v("exact_nonfinite", nonfinite_);
+  }
+  bool operator==(const PlanSettings&) const = default;
+};
+
+struct PlanOptions : PlanSettings {
   const class TuningStore* tuning = nullptr;
-  std::string fusion;  // of layers into one step; empty: by cost, "inverted": wherever it can serve, "none": nowhere
 };
 
 // The plan of a bound, simplified graph on a device. Pure: no driver, no clock. Errors: operator_not_served and type_not_served

@@ -2,16 +2,21 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
+#include <filesystem>
+#include <span>
 #include <sstream>
 
 #include "base/cache_folder.h"
+#include "base/new_file.h"
+#include "base/read_file.h"
 
 namespace sparkle {
 
 std::string TuningStore::header_for(const Device& device) {
+  std::string units;  // what is fastest by one unit says nothing about another
+  for (const MathUnit& unit : device.units) units += (units.empty() ? "" : ",") + unit.name;
   return "sparkle-tuning 1\tversion=" SPARKLE_VERSION "\tdevice=" + device.name + "\tarchitecture=" + device.architecture +
-         "\tcores=" + std::to_string(device.cores) + "\tdriver=" + device.driver;
+         "\tcores=" + std::to_string(device.cores) + "\tunits=" + units + "\tdriver=" + device.driver;
 }
 
 namespace {
@@ -41,18 +46,17 @@ Result<TuningStore> TuningStore::parse(std::string_view text, const std::string&
     if (first == 0 || second == std::string::npos || second == first + 1 || second + 1 == line.size() ||
         line.find('\t', second + 1) != std::string::npos)
       return Error{Reason::bad_format, where + "expected problem, algorithm and schedule with tabs between."};
-    store.put(line.substr(0, first), {line.substr(first + 1, second - first - 1), line.substr(second + 1)});
+    store.entries_[line.substr(0, first)] = {line.substr(first + 1, second - first - 1), line.substr(second + 1)};
   }
   if (text.empty()) return Error{Reason::bad_format, "The tuning store is empty; its first line must be '" + header + "'."};
   return store;
 }
 
-Result<TuningStore> TuningStore::load(const std::string& path, const Device& device) {
-  std::ifstream file(path);
-  if (!file) return Error{Reason::file_unreadable, "The tuning store '" + path + "' cannot be opened."};
-  std::ostringstream text;
-  text << file.rdbuf();
-  auto store = parse(text.str(), header_for(device));
+Result<TuningStore> TuningStore::load(const std::string& path, const Device& device) { return read(path, header_for(device)); }
+
+Result<TuningStore> TuningStore::read(const std::string& path, const std::string& header) {
+  SPARKLE_TRY(text, read_file(path, {"tuning store"}));
+  auto store = parse(text, header);
   if (store.ok()) return store;
   Error error = store.take_error();
   error.message = "'" + path + "': " + error.message;
@@ -72,7 +76,7 @@ Result<TuningStore> TuningStore::open(const std::string& where, const Device& de
   if (path.empty())
     return Error{Reason::file_unreadable,
                  "No tuning store is kept: neither XDG_CACHE_HOME nor HOME names a folder; give the path of one."};
-  if (!std::ifstream(path))
+  if (std::error_code error; !std::filesystem::exists(path, error))
     return Error{Reason::file_unreadable,
                  "No tuning store is kept for this machine and number of threads ('" + path + "'); 'sparkle tune' makes one."};
   return load(path, device);
@@ -84,10 +88,26 @@ std::string TuningStore::to_text() const {
   return text;
 }
 
-Status TuningStore::save(const std::string& path) const {
-  if (!replace_file(path, to_text()))
-    return Error{Reason::file_unwritable, "The tuning store '" + path + "' cannot be written."};
+Status TuningStore::save(const std::string& path) {
+  const FolderLock lock(path);  // between reading and writing nobody else writes
+  if (std::error_code error; lock.taken() && std::filesystem::exists(path, error))
+    return Error{Reason::file_unwritable,
+                 "'" + path + "' was not written: another process keeps its folder locked; try again later."};
+  if (std::error_code error; std::filesystem::exists(path, error)) {
+    SPARKLE_TRY(there, read(path, header_));
+    for (const std::string& problem : unsaved_) there.entries_[problem] = entries_[problem];
+    for (auto& [problem, entry] : entries_) there.entries_.try_emplace(problem, entry);
+    entries_ = std::move(there.entries_);
+  }
+  const std::string text = to_text();
+  SPARKLE_CHECK(write_file(path, std::as_bytes(std::span(text)), Durable::yes));
+  unsaved_.clear();
   return ok();
+}
+
+void TuningStore::put(const std::string& problem, Entry entry) {
+  entries_[problem] = std::move(entry);
+  unsaved_.insert(problem);
 }
 
 const TuningStore::Entry* TuningStore::find(const std::string& problem) const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "device/device.h"
@@ -29,17 +30,22 @@ class TuningStore {
   // nothing is kept.
   static Result<TuningStore> open(const std::string& where, const Device& device);
   static std::string kept_path(const Device& device);  // empty where the user has no cache
-  Status save(const std::string& path) const;          // through a temporary file, then renamed
+  // Adds what was put to what the file holds by now, for several processes may tune at once; what they stored joins this store.
+  // Errors: those of load(); file_unwritable.
+  Status save(const std::string& path);
   std::string to_text() const;
 
   // The stored choice of a problem (tuning_key of plan/choose.h), or nullptr.
   const Entry* find(const std::string& problem) const;
-  void put(const std::string& problem, Entry entry) { entries_[problem] = std::move(entry); }
+  void put(const std::string& problem, Entry entry);
   size_t size() const { return entries_.size(); }
 
  private:
   std::string header_;
+  static Result<TuningStore> read(const std::string& path, const std::string& header);
+
   std::map<std::string, Entry> entries_;
+  std::set<std::string> unsaved_;  // problems of entries_
 };
 
 }  // namespace sparkle

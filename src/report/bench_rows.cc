@@ -26,8 +26,9 @@ BenchRow row_of(const NamedProblem& layer, const LayerMeasurement& m) {
   row.dtype = m.problem.dtype;
   row.bytes = m.compulsory_bytes;
   row.peak_flops_per_second = m.peak_flops_per_second;
+  row.verdict = m.verdict;
   row.roof_ms = m.roof_seconds * 1e3, row.bound = m.roof_bound;
-  row.workspace_bytes = m.workspace_bytes, row.max_error = m.largest_error;
+  row.workspace_bytes = m.workspace_bytes, row.max_error = m.largest_error, row.checked = m.checked;
   row.host_transfers = m.host_transfers, row.clock_of_device = m.clock_of_device;
   for (const Footprint& f : m.choice.footprints) {
     row.predicted_bytes.resize(std::max(row.predicted_bytes.size(), f.bytes.size()));
@@ -66,6 +67,7 @@ nlohmann::json peers_json(const BenchRow& row) {
                     {"percent_of_peak", peak},
                     {"speedup", p.speedup},
                     {"max_error", p.largest_error},
+                    {"checked", to_text(p.checked)},
                     {"chose", p.chose}};
   }
   return json;
@@ -109,6 +111,32 @@ std::string bench_table_summary(const std::vector<BenchRow>& rows) {
   const double n = std::max<double>(1, static_cast<double>(rows.size()));
   return line("%zu layers, sum of medians %.3f ms; geometric mean %.1f %% of the FMA peak, %.1f %% of the roof of each layer\n",
               rows.size(), total, std::exp(log_peak / n), std::exp(log_roof / n));
+}
+
+std::string checks_summary(const std::vector<Checked>& checks, uint64_t seed) {
+  size_t exact = 0, within = 0, rows = 0, open = 0;
+  double bound = 0;
+  for (const Checked& c : checks) {
+    ++(c.times == 0 ? open : !c.whole() ? rows : c.exact ? exact : within);
+    if (c.times > 0 && !c.exact) bound = std::max(bound, c.bound);
+  }
+  std::string text = "outputs checked before what is timed and after it, on wiped memory and new operands:";
+  const auto add = [&](size_t count, const std::string& how) {
+    if (count > 0) text += (text.back() == ':' ? " " : ", ") + std::to_string(count) + " " + how;
+  };
+  add(exact, "whole and exact"), add(within, line("whole and within %.1e", bound));
+  add(rows, "by rows drawn for it"), add(open, "not at all");
+  return text + "; --seed " + std::to_string(seed) + " repeats it\n";
+}
+
+std::string checks_summary(const std::vector<BenchRow>& rows, uint64_t seed) {
+  std::vector<Checked> checks;
+  for (const BenchRow& row : rows) {
+    checks.push_back(row.checked);
+    for (const PeerMeasurement& p : row.peers)
+      if (p.refused.empty()) checks.push_back(p.checked);
+  }
+  return checks_summary(checks, seed);
 }
 
 std::string old_figures(const std::vector<BenchRow>& rows) {
@@ -228,10 +256,12 @@ nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& row
                     {"percent_of_peak", r.percent_of_peak()},
                     {"percent_of_roof", r.percent_of_roof()},
                     {"bound", r.bound},
+                    {"roofs", roof_json(r.verdict)},
                     {"workspace_bytes", r.workspace_bytes},
                     {"host_transfers", r.host_transfers},
                     {"clock", r.clock_of_device ? "device" : "host"},
                     {"max_error", r.max_error},
+                    {"checked", to_text(r.checked)},
                     {"peers", peers_json(r)}});
     if (r.old_ms > 0) list.back()["old_ms"] = r.old_ms, list.back()["old_what"] = r.old_what;
     if (r.best_speedup > 0) list.back()["best_speedup"] = r.best_speedup;
@@ -239,13 +269,56 @@ nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& row
   return {{"device", nlohmann::json::parse(device_to_json(device))}, {"rows", list}};
 }
 
-std::string implausible(const std::vector<BenchRow>& rows) {
-  for (const BenchRow& r : rows)
-    if (r.peak_flops_per_second > 0 && r.executed_gflops() * 1e9 > 1.08 * r.peak_flops_per_second)
-      return line(
-          "Layer '%s' shows %.1f executed GFLOP/s, more than 8 %% above the probed peak of %.1f: the measurement is wrong.",
-          r.name.c_str(), r.executed_gflops(), r.peak_flops_per_second * 1e-9);
+std::string above_roof(const std::vector<BenchRow>& rows) {
+  for (const BenchRow& r : rows) {
+    if (std::string sentence = r.verdict.complaint(r.name); !sentence.empty()) return sentence;
+    for (const PeerMeasurement& p : r.peers)
+      if (std::string sentence = p.verdict.complaint(r.name + " by " + p.name); p.refused.empty() && !sentence.empty())
+        return sentence;
+  }
   return {};
+}
+
+std::string probes_summary(const std::vector<RoofVerdict>& verdicts) {
+  struct Range {
+    double low = 0, high = 0, spread = 0;
+    bool bytes = false;
+  };
+  std::vector<std::pair<std::string, Range>> roofs;  // in the order of the rows
+  double tolerance = 0;
+  const auto add = [&](const RoofRate& r, bool bytes) {
+    if (r.roof <= 0) return;
+    auto at = std::find_if(roofs.begin(), roofs.end(), [&](const auto& known) { return known.first == r.of; });
+    if (at == roofs.end()) at = roofs.insert(roofs.end(), {r.of, {r.roof, r.roof, 0, bytes}});
+    Range& range = at->second;
+    range.low = std::min(range.low, r.roof), range.high = std::max(range.high, r.roof);
+    range.spread = std::max(range.spread, r.spread);
+  };
+  for (const RoofVerdict& v : verdicts)
+    add(v.compute, false), add(v.memory, true), tolerance = std::max(tolerance, v.tolerance);
+  if (roofs.empty()) return "no roof could be probed beside: rates are not judged\n";
+  std::string text = "roofs probed beside:";
+  for (const auto& [of, range] : roofs)
+    text += line("%s %s %.1f to %.1f %s within %.1f %%", text.back() == ':' ? "" : ",", of.c_str(), range.low * 1e-9,
+                 range.high * 1e-9, range.bytes ? "GB/s" : "GFLOP/s", 100 * range.spread);
+  return text + line("; a rate above its row's by more than their spread and %.0f %% fails the run\n", 100 * tolerance);
+}
+
+std::string probes_summary(const std::vector<BenchRow>& rows) {
+  std::vector<RoofVerdict> verdicts;
+  for (const BenchRow& row : rows) verdicts.push_back(row.verdict);
+  return probes_summary(verdicts);
+}
+
+nlohmann::json roof_json(const RoofVerdict& v) {
+  nlohmann::json json = nlohmann::json::object();
+  const auto put = [&](const char* name, const RoofRate& r) {
+    if (r.roof <= 0) return;
+    json[name] = {{"of", r.of}, {"rate", r.rate}, {"probed", r.roof}, {"spread_percent", 100 * r.spread}};
+  };
+  put("compute", v.compute), put("memory", v.memory);
+  json["tolerance_percent"] = 100 * v.tolerance;
+  return json;
 }
 
 }  // namespace sparkle

@@ -15,12 +15,14 @@ struct BenchRow {
   double median_ms = 0, min_ms = 0, p95_ms = 0, predicted_ms = 0;
   double nominal_flops = 0, executed_flops = 0, bytes = 0;
   double peak_flops_per_second = 0;  // probed beside the samples
+  RoofVerdict verdict;               // against what was probed beside
   double roof_ms = 0;                // what the measured roofs allow
   std::string bound;
   int64_t workspace_bytes = 0;
-  uint64_t host_transfers = 0;   // while it was timed
-  bool clock_of_device = false;  // times without the host's part
-  double max_error = 0;
+  uint64_t host_transfers = 0;          // while it was timed
+  bool clock_of_device = false;         // times without the host's part
+  double max_error = 0;                 // on the operands that were timed
+  Checked checked;                      // how the outputs were compared
   std::vector<double> predicted_bytes;  // moved per memory level of the device, innermost first
   std::vector<PeerMeasurement> peers;
   double best_speedup = 0;  // against the fastest of them; 0: there are none
@@ -41,6 +43,10 @@ std::string bench_table_heading();
 std::string bench_table_row(const BenchRow& row);
 // Geometric mean of the shares of peak and of the roof, sum of the medians.
 std::string bench_table_summary(const std::vector<BenchRow>& rows);
+
+// How the rows' outputs were compared, in a sentence; `seed`: with which all of it comes again.
+std::string checks_summary(const std::vector<Checked>& checks, uint64_t seed);
+std::string checks_summary(const std::vector<BenchRow>& rows, uint64_t seed);
 
 // A line per row that has an old figure.
 std::string old_figures(const std::vector<BenchRow>& rows);
@@ -68,7 +74,11 @@ nlohmann::json levels_json(const Device& device, const std::vector<LevelRow>& ro
 // {"device": {...}, "rows": [...]} in the documented form.
 nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& rows);
 
-// A rate above the peak is a bug in the measurement: more than 8 % on a CPU. Empty, or the sentence naming the row.
-std::string implausible(const std::vector<BenchRow>& rows);
+// A rate above its roof is a bug in the measurement. Empty, or the sentence naming the first row, of Sparkle or a peer.
+std::string above_roof(const std::vector<BenchRow>& rows);
+// One line: each roof probed beside the rows, from the lowest to the highest, and the widest spread of one row's probes.
+std::string probes_summary(const std::vector<RoofVerdict>& verdicts);
+std::string probes_summary(const std::vector<BenchRow>& rows);
+nlohmann::json roof_json(const RoofVerdict& verdict);
 
 }  // namespace sparkle

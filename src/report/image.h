@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +23,13 @@ struct Image {
   std::string size_text() const { return std::to_string(width) + "x" + std::to_string(height); }
 };
 
+// A picture given row by row, from wherever it is kept: `row(y)` is valid until the next call.
+struct Rows {
+  int width = 0, height = 0, channels = 3;
+  std::function<const float*(int y)> row;
+};
+Rows rows_of(const Image& image);  // which must outlive them
+
 // More pixels than this are refused before anything is allocated.
 inline constexpr int64_t kMaxPixels = 100'000'000;
 
@@ -34,6 +42,7 @@ Status write_png(const std::string& path, const Image& image);
 
 Image crop(const Image& image, int x, int y, int width, int height);
 // Luma of ITU-R BT.601 (Y of JPEG's YCbCr); grey from RGB is the same.
+inline float luma(const float* rgb) { return 0.299f * rgb[0] + 0.587f * rgb[1] + 0.114f * rgb[2]; }
 Image to_grey(const Image& image);
 Image to_rgb(const Image& image);
 void paste(Image& canvas, const Image& part, int x, int y);

@@ -21,8 +21,30 @@ std::string per_channel(const std::array<float, 3>& v, int channels) {
   return "(" + number(v[0]) + ", " + number(v[1]) + ", " + number(v[2]) + ")";
 }
 
-Image fitted(const Image& image, const Preprocess& p) {
-  if (p.fit == PictureFit::none || p.width == 0 || p.height == 0) return image;
+bool whole(const Preprocess& p) { return p.fit == PictureFit::none || p.width == 0 || p.height == 0; }
+
+// Grey or RGB, as the network takes it.
+Rows colored(const Rows& rows, bool grey) {
+  const int channels = grey ? 1 : 3;
+  if (rows.channels == channels) return rows;
+  return {
+      rows.width, rows.height, channels,
+      [rows, grey, line = std::vector<float>(static_cast<size_t>(rows.width) * static_cast<size_t>(channels))](int y) mutable {
+        const float* from = rows.row(y);
+        if (grey)
+          for (size_t x = 0; x < line.size(); ++x, from += 3) line[x] = luma(from);
+        else
+          for (size_t i = 0; i < line.size(); ++i) line[i] = from[i / 3];
+        return static_cast<const float*>(line.data());
+      }};
+}
+
+Rows cropped(const Rows& rows, int x, int y, int width, int height) {
+  return {width, height, rows.channels, [rows, x, y](int line) { return rows.row(y + line) + ptrdiff_t{x} * rows.channels; }};
+}
+
+// The part of the picture that the network sees, in its size; not for the whole in its own.
+Image fitted(const Rows& image, const Preprocess& p) {
   if (p.fit == PictureFit::stretch) return resample(image, p.width, p.height, Filter::bilinear);
   const double across = static_cast<double>(p.width) / image.width, down = static_cast<double>(p.height) / image.height;
   if (p.fit == PictureFit::letterbox) {
@@ -38,7 +60,7 @@ Image fitted(const Image& image, const Preprocess& p) {
   const int keep_w = std::clamp(static_cast<int>(std::ceil(p.width / factor)) + 8, 1, image.width);
   const int keep_h = std::clamp(static_cast<int>(std::ceil(p.height / factor)) + 8, 1, image.height);
   const bool extreme = image.width * factor > 16384 || image.height * factor > 16384;
-  const Image part = extreme ? crop(image, (image.width - keep_w) / 2, (image.height - keep_h) / 2, keep_w, keep_h) : image;
+  const Rows part = extreme ? cropped(image, (image.width - keep_w) / 2, (image.height - keep_h) / 2, keep_w, keep_h) : image;
   const int w = std::max(p.width, static_cast<int>(std::lround(part.width * factor)));
   const int h = std::max(p.height, static_cast<int>(std::lround(part.height * factor)));
   return crop(resample(part, w, h, Filter::bilinear), (w - p.width) / 2, (h - p.height) / 2, p.width, p.height);
@@ -96,31 +118,40 @@ std::string to_text(const Preprocess& p) {
   return s + ", NCHW";
 }
 
-Dims tensor_shape(const Image& image, const Preprocess& p) {
-  const bool whole = p.fit == PictureFit::none || p.width == 0 || p.height == 0;
-  return {1, p.channels(), whole ? image.height : p.height, whole ? image.width : p.width};
+Dims tensor_shape(int width, int height, const Preprocess& p) {
+  return {1, p.channels(), whole(p) ? height : p.height, whole(p) ? width : p.width};
 }
 
 namespace {
 
-Result<HostTensor> converted(const Image& image, const Preprocess& p) {
-  const Image sized = fitted(p.color == Color::grey ? to_grey(image) : to_rgb(image), p);
+Result<HostTensor> converted(const Rows& rows, const Preprocess& p) {
+  Rows sized = colored(rows, p.color == Color::grey);
+  Image resized;
+  if (!whole(p)) {
+    resized = fitted(sized, p);
+    sized = rows_of(resized);
+  }
   const int channels = p.channels();
   SPARKLE_TRY(tensor, allocate_tensor(DType::f32, {1, channels, sized.height, sized.width}, "The picture"));
-  const size_t plane = static_cast<size_t>(sized.width) * static_cast<size_t>(sized.height);
-  for (int c = 0; c < channels; ++c) {
-    const int from = p.color == Color::bgr ? 2 - c : c;
-    float* to = tensor.data<float>() + c * plane;
-    for (size_t i = 0; i < plane; ++i) to[i] = (sized.pixels[i * channels + from] * p.scale - p.mean[c]) / p.std[c];
+  const auto width = static_cast<size_t>(sized.width), plane = width * static_cast<size_t>(sized.height);
+  for (int y = 0; y < sized.height; ++y) {
+    const float* line = sized.row(y);
+    for (int c = 0; c < channels; ++c) {
+      const int from = p.color == Color::bgr ? 2 - c : c;
+      float* to = tensor.data<float>() + c * plane + static_cast<size_t>(y) * width;
+      for (size_t x = 0; x < width; ++x) to[x] = (line[x * channels + from] * p.scale - p.mean[c]) / p.std[c];
+    }
   }
   return tensor;
 }
 
 }  // namespace
 
-Result<HostTensor> to_tensor(const Image& image, const Preprocess& p) {
-  return guard_memory("The picture in this size", [&] { return converted(image, p); });
+Result<HostTensor> to_tensor(const Rows& rows, const Preprocess& p) {
+  return guard_memory("The picture in this size", [&] { return converted(rows, p); });
 }
+
+Result<HostTensor> to_tensor(const Image& image, const Preprocess& p) { return to_tensor(rows_of(image), p); }
 
 Image to_image(const HostTensor& tensor, float scale) {
   const int channels = static_cast<int>(tensor.shape[1]);

@@ -31,9 +31,11 @@ Result<Preprocess> preprocess_preset(const std::string& name);
 // "RGB, shorter side to 256 (bilinear), centre crop 224x224, /255, minus (...), divided by (...)".
 std::string to_text(const Preprocess& p);
 // The shape that to_tensor() gives: NCHW, N = 1.
-Dims tensor_shape(const Image& image, const Preprocess& p);
+Dims tensor_shape(int width, int height, const Preprocess& p);
+inline Dims tensor_shape(const Image& image, const Preprocess& p) { return tensor_shape(image.width, image.height, p); }
 // fp32. Errors: out_of_memory.
 Result<HostTensor> to_tensor(const Image& image, const Preprocess& p);
+Result<HostTensor> to_tensor(const Rows& rows, const Preprocess& p);
 // A 1xCxHxW fp32 tensor, C 1 or 3, times `scale`, as a picture.
 Image to_image(const HostTensor& tensor, float scale);
 

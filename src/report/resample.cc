@@ -51,18 +51,28 @@ LineTaps line_taps(int in, int out, Filter filter) {
 }  // namespace
 
 Image resample(const Image& image, int width, int height, Filter filter) {
-  if (width == image.width && height == image.height) return image;
+  return width == image.width && height == image.height ? image : resample(rows_of(image), width, height, filter);
+}
+
+Image resample(const Rows& image, int width, int height, Filter filter) {
   const int channels = image.channels;
+  if (width == image.width && height == image.height) {
+    Image same = Image::filled(width, height, channels, 0);
+    for (int y = 0; y < height; ++y) std::copy_n(image.row(y), static_cast<size_t>(width) * channels, same.at(0, y));
+    return same;
+  }
   const LineTaps across = line_taps(image.width, width, filter), down = line_taps(image.height, height, filter);
   Image middle = Image::filled(width, image.height, channels, 0);
-  for (int y = 0; y < image.height; ++y)
+  for (int y = 0; y < image.height; ++y) {
+    const float* line = image.row(y);
     for (int x = 0; x < width; ++x) {
       const float* w = across.weights.data() + static_cast<size_t>(x) * across.widest;
-      const float* from = image.at(across.first[x], y);
+      const float* from = line + static_cast<ptrdiff_t>(across.first[x]) * channels;
       float* to = middle.at(x, y);
       for (int t = 0; t < across.count[x]; ++t)
         for (int c = 0; c < channels; ++c) to[c] += w[t] * from[t * channels + c];
     }
+  }
   Image result = Image::filled(width, height, channels, 0);
   const int row = width * channels;
   for (int y = 0; y < height; ++y) {

@@ -1,64 +1,29 @@
 #include "run/compile_model.h"
 
+#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <utility>
 
+#include "base/new_file.h"
 #include "base/out_of_memory.h"
 #include "device/device_json.h"
 #include "graph/graph_text.h"
+#include "plan/forced.h"
 #include "run/compiled_model.h"
 #include "run/step_kernels.h"
 
 namespace sparkle {
 namespace {
 
-// A file that is there under its name once it is whole.
-class FileInMaking {
- public:
-  explicit FileInMaking(const std::string& path) : path_(path), part_(path + ".part"), file_(std::fopen(part_.c_str(), "wb")) {}
-  ~FileInMaking() {
-    if (file_) std::fclose(file_);
-    if (!done_) std::remove(part_.c_str());
-  }
-  FileInMaking(const FileInMaking&) = delete;
-  FileInMaking& operator=(const FileInMaking&) = delete;
-
-  Status opened() const { return file_ ? ok() : failed(); }
-  int64_t at() const { return at_; }
-  Status write(std::span<const std::byte> bytes) {
-    if (!bytes.empty() && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) return failed();
-    at_ += static_cast<int64_t>(bytes.size());
-    return ok();
-  }
-  Status fill_to(int64_t at) {
-    constexpr std::array<std::byte, 4096> kZeros{};
-    while (at_ < at)
-      SPARKLE_CHECK(write(std::span(kZeros).first(static_cast<size_t>(std::min<int64_t>(at - at_, kZeros.size())))));
-    return ok();
-  }
-  Status finish(std::span<const std::byte> header) {
-    if (std::fseek(file_, 0, SEEK_SET) != 0 || std::fwrite(header.data(), 1, header.size(), file_) != header.size())
-      return failed();
-    const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
-    if (!closed || std::rename(part_.c_str(), path_.c_str()) != 0) return failed();
-    done_ = true;
-    return ok();
-  }
-
- private:
-  Error failed() const {
-    return {Reason::file_unwritable, "'" + path_ + "' could not be written in full: " + std::strerror(errno) + "."};
-  }
-  std::string path_, part_;
-  std::FILE* file_;
-  int64_t at_ = 0;
-  bool done_ = false;
-};
+Status fill_to(NewFile& file, int64_t at) {
+  constexpr std::array<std::byte, 4096> kZeros{};
+  while (file.size() < at)
+    SPARKLE_CHECK(file.write(std::span(kZeros).first(static_cast<size_t>(std::min<int64_t>(at - file.size(), kZeros.size())))));
+  return ok();
+}
 
 int64_t round_up(int64_t bytes) { return (bytes + kCompiledAlignment - 1) / kCompiledAlignment * kCompiledAlignment; }
 
@@ -117,19 +82,19 @@ Result<CompileSummary> compiled(Graph graph, Backend& backend, const SessionOpti
   const Device& device = backend.device();
   const PlanOptions plan_options = options.plan();
   SPARKLE_TRY(plan, make_plan(bound, device, plan_options));
+  log_not_as_forced(plan, options);
   SPARKLE_TRY(steps, compile_steps(plan, backend));
   const std::string plan_text = to_text(plan);
   SPARKLE_TRY(graph_text, bound_graph_text(bound));
   SPARKLE_TRY(kept, values_to_keep(bound, graph_text, device, plan_options, plan_text));
 
-  FileInMaking file(path);
-  SPARKLE_CHECK(file.opened());
-  SPARKLE_CHECK(file.fill_to(kCompiledWeightsAt));
+  SPARKLE_TRY(file, NewFile::create(path));
+  SPARKLE_CHECK(fill_to(file, kCompiledWeightsAt));
   std::string constants_text;
   const auto put = [&](std::span<const std::byte> bytes) -> Result<int64_t> {
-    const int64_t at = file.at() - kCompiledWeightsAt;
+    const int64_t at = file.size() - kCompiledWeightsAt;
     SPARKLE_CHECK(file.write(bytes));
-    SPARKLE_CHECK(file.fill_to(round_up(file.at()) + kCompiledAlignment));
+    SPARKLE_CHECK(fill_to(file, round_up(file.size()) + kCompiledAlignment));
     return at;
   };
   for (int tensor : kept) {
@@ -160,17 +125,12 @@ Result<CompileSummary> compiled(Graph graph, Backend& backend, const SessionOpti
     }
     constants_text += to_line(known);
   }
-  SPARKLE_CHECK(check_budget(plan, file.at() - kCompiledWeightsAt, options.memory_budget));
+  SPARKLE_CHECK(check_budget(plan, file.size() - kCompiledWeightsAt, options.memory_budget));
   CompiledHeader header;
   header.version = sparkle_version_text();
-  header[CompiledSection::weights] = {kCompiledWeightsAt, static_cast<uint64_t>(file.at() - kCompiledWeightsAt), 0};
-  CompileOptions given;
-  given.algorithm = options.algorithm, given.variant = options.variant;
-  given.memory_budget = options.memory_budget;
-  given.accuracy = options.accuracy;
-  given.fuse = options.fuse;
+  header[CompiledSection::weights] = {kCompiledWeightsAt, static_cast<uint64_t>(file.size() - kCompiledWeightsAt), 0};
   const std::pair<CompiledSection, std::string> texts[] = {
-      {CompiledSection::options, to_text(given)},
+      {CompiledSection::options, to_text(static_cast<const PlanSettings&>(options))},
       {CompiledSection::device, device_to_json(device)},
       {CompiledSection::tuning, options.tuning ? options.tuning->to_text() : std::string()},
       {CompiledSection::graph, graph_text},
@@ -178,11 +138,12 @@ Result<CompileSummary> compiled(Graph graph, Backend& backend, const SessionOpti
       {CompiledSection::plan, plan_text}};
   for (const auto& [section, text] : texts) {
     const auto bytes = std::as_bytes(std::span(text));
-    header[section] = {static_cast<uint64_t>(file.at()), bytes.size(), hash_bytes(bytes)};
+    header[section] = {static_cast<uint64_t>(file.size()), bytes.size(), hash_bytes(bytes)};
     SPARKLE_CHECK(file.write(bytes));
   }
-  header.file_bytes = static_cast<uint64_t>(file.at());
-  SPARKLE_CHECK(file.finish(compiled_header(header)));
+  header.file_bytes = static_cast<uint64_t>(file.size());
+  SPARKLE_CHECK(file.write_at(0, compiled_header(header)));
+  SPARKLE_CHECK(file.finish(Durable::yes));
   CompileSummary summary;
   summary.file_bytes = static_cast<int64_t>(header.file_bytes);
   summary.weight_bytes = static_cast<int64_t>(header[CompiledSection::weights].bytes);

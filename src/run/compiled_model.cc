@@ -228,13 +228,7 @@ Status CompiledModel::check_device(const Device& here) const {
 }
 
 Result<Plan> CompiledModel::plan() const {
-  PlanOptions options;
-  options.algorithm = options_.algorithm, options.variant = options_.variant;
-  options.memory_budget = options_.memory_budget;
-  options.accuracy = options_.accuracy;
-  options.fuse = options_.fuse;
-  options.tuning = tuning_.get();
-  auto plan = make_plan(graph_, device_, options);
+  auto plan = make_plan(graph_, device_, {options_, tuning_.get()});
   if (!plan.ok()) return damaged("its graph cannot be planned (" + plan.error().message.substr(0, 200) + ")");
   auto stored = plan_from_text(plan_text_);
   if (!stored.ok()) return damaged("its plan cannot be read (" + stored.error().message.substr(0, 200) + ")");

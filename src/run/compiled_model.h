@@ -17,18 +17,7 @@
 namespace sparkle {
 
 // What a model was compiled with, and a session that opens it may not contradict.
-struct CompileOptions {
-  std::string algorithm, variant;
-  int64_t memory_budget = 0;
-  double accuracy = PlanOptions{}.accuracy;
-  bool fuse = true;
-
-  template <class V>
-  void visit(V& v) {
-    v("algorithm", algorithm), v("variant", variant), v("memory_budget", memory_budget), v("accuracy", accuracy);
-    v("fuse", fuse);
-  }
-};
+using CompileOptions = PlanSettings;
 
 // A constant as operand of one kernel: where its bytes lie among the weights, and the key of their packing; "-": as they are.
 struct PackedConstant {

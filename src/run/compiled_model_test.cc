@@ -49,7 +49,7 @@ class Compiled : public testing::FolderTest {
     const auto done = compile_model(graph, backend, options, shapes, path());
     ASSERT_TRUE(done.ok()) << done.error().message;
     EXPECT_EQ(static_cast<uintmax_t>(done->file_bytes), fs::file_size(path()));
-    EXPECT_FALSE(fs::exists(path() + ".part"));
+    EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);  // nothing beside it
   }
   Bytes read() const {
     std::ifstream file(path(), std::ios::binary);
@@ -231,6 +231,23 @@ TEST_F(Compiled, RefusesOtherOptionsAndShapes) {
   EXPECT_EQ(tight.error().reason, Reason::over_memory_budget);
 }
 
+// A file compiled for exact infinities opens with and without the option, and one compiled without it does not open with it.
+TEST_F(Compiled, KeepsExactNonfinite) {
+  const auto backend = cpu();
+  SessionOptions exact;
+  exact.exact_nonfinite = true;
+  compile(zoo("tiny_chain"), *backend, exact);
+  EXPECT_TRUE((*CompiledModel::open(path()))->options().exact_nonfinite);
+  for (const bool asked : {true, false}) {
+    SessionOptions options;
+    options.exact_nonfinite = asked;
+    const auto opened = session(backend, options);
+    EXPECT_TRUE(opened->run(testing::random_inputs(*opened)).ok());
+  }
+  compile(zoo("tiny_chain"), *backend, {});
+  EXPECT_EQ(Session::open(*CompiledModel::open(path()), backend, exact).error().reason, Reason::bad_usage);
+}
+
 TEST_F(Compiled, RefusesWhatIsCutShort) {
   const auto backend = cpu();
   compile(zoo("tiny_chain"), *backend);
@@ -340,6 +357,56 @@ TEST(GraphText, ReadsBackWhatItPrints) {
        {"", "sparkle-graph 3\n", "sparkle-graph 2\n", "sparkle-graph 2\nname=a opset=1 inputs=[] outputs=[]\n",
         "sparkle-graph 2\nname=a opset=1 inputs=[0] outputs=[0]\n"})
     EXPECT_FALSE(graph_from_text(text).ok()) << text;
+}
+
+ConvOp conv_of(int64_t pad, int64_t groups) {
+  ConvOp conv;
+  conv.pads_begin = conv.pads_end = {pad, pad};
+  conv.groups = groups;
+  return conv;
+}
+
+// Changes the settings one by one; a new one must be given a value here.
+struct Changer {
+  int wanted = 0, at = 0;
+  std::string name;
+  template <class T>
+  void operator()(std::string_view field, T& value) {
+    if (at++ != wanted) return;
+    name = field;
+    if constexpr (std::is_same_v<T, std::string>)
+      value = field == "algorithm" ? "gemm" : field == "variant" ? "plain" : field == "fusion" ? "none" : "unknown here";
+    else if constexpr (std::is_same_v<T, bool>) value = !value;
+    else if constexpr (std::is_floating_point_v<T>) value = static_cast<T>(1.2345678901234567e-3);
+    else value = 123456789;
+  }
+};
+
+TEST_F(Compiled, EverySettingTravels) {
+  const auto backend = cpu();
+  testing::GraphBuilder b;  // a block that becomes one step where nothing forbids it
+  const auto conv = [&](TensorId x, int64_t c, int64_t k, int64_t groups, int filter) {
+    return b.op("Conv", conv_of(filter / 2, groups), {x, b.weights({k, c / groups, filter, filter}, -0.3f)});
+  };
+  TensorId x = b.pointwise(PointwiseOp::relu, {conv(b.input({1, 24, 28, 28}), 24, 144, 1, 1)});
+  x = b.pointwise(PointwiseOp::relu, {conv(x, 144, 144, 144, 3)});
+  const Graph graph = b.done(conv(x, 144, 24, 1, 1));
+  for (int wanted = 0;; ++wanted) {
+    SessionOptions options;
+    Changer change{wanted, 0, {}};
+    options.visit(change);
+    if (wanted >= change.at) break;
+    SCOPED_TRACE(change.name);
+    const PlanSettings& settings = options;
+    EXPECT_NE(settings, PlanSettings{});
+    compile(graph, *backend, options);
+    const auto model = CompiledModel::open(path());
+    ASSERT_TRUE(model.ok()) << model.error().message;
+    EXPECT_EQ((*model)->options(), settings);
+    const auto plan = (*model)->plan();
+    EXPECT_TRUE(plan.ok()) << plan.error().message;
+    EXPECT_TRUE(check_options(**model, options).ok());
+  }
 }
 
 }  // namespace

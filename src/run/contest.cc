@@ -55,11 +55,12 @@ class OurRun final : public PeerRun {
 };
 
 struct Contestant {
-  explicit Contestant(PeerRun* r) : run(r) {}
+  Contestant(PeerRun* r, RoofProbes p) : run(r), probes(std::move(p)) {}
   PeerRun* run;
-  int64_t calls = 1;                                          // per sample
-  std::vector<double> samples, fixed, shares, peaks, ratios;  // ratios: its time over the first contestant's, one a round
-  double visit = 0;                                           // median of the latest visit
+  RoofProbes probes;                                   // just before and after its visits
+  int64_t calls = 1;                                   // per sample
+  std::vector<double> samples, fixed, shares, ratios;  // ratios: its time over the first contestant's, one a round
+  double visit = 0;                                    // median of the latest visit
 };
 
 Status calibrate(Contestant& c) {
@@ -89,20 +90,17 @@ Status visit(Contestant& c, double seconds, double settle) {
 }
 
 // All rounds, each beginning with another contestant.
-Status play(Backend& backend, const std::string& unit, double flops, const LayerBenchOptions& options,
-            std::vector<Contestant>& contestants) {
+Status play(Backend& backend, double flops, const LayerBenchOptions& options, std::vector<Contestant>& contestants) {
   for (Contestant& c : contestants) SPARKLE_CHECK(calibrate(c));
   const size_t count = contestants.size();
   for (int round = 0; round < options.rounds; ++round) {
     std::this_thread::sleep_for(kPause);
-    double before = backend.probe_peak(unit);
     for (size_t turn = 0; turn < count; ++turn) {
       Contestant& c = contestants[(turn + static_cast<size_t>(round)) % count];
+      const double before = c.probes.take();
       SPARKLE_CHECK(visit(c, options.seconds_per_round, backend.device().cores > 1 ? kSettleSeconds : 0));
       std::this_thread::sleep_for(kPause);
-      const double after = backend.probe_peak(unit), peak = (before + after) / 2;
-      before = after;
-      c.peaks.push_back(peak);
+      const double peak = (before + c.probes.take()) / 2;
       if (peak > 0) c.shares.push_back(flops / c.visit / peak);
     }
     for (Contestant& c : contestants) c.ratios.push_back(c.visit / contestants[0].visit);
@@ -118,35 +116,53 @@ void set_times(const Contestant& c, Measurement& m) {
   m.share_of_peak = median(c.shares);
 }
 
-// One of Sparkle's own ways, verified.
+PeerLayer given_to_peer(const AnchorCall& call, const std::vector<HostTensor>& operands, const LayerBenchOptions& options) {
+  const auto operand = [&](size_t i) { return reinterpret_cast<const float*>(operands[i].bytes.get()); };
+  return {call, operand(0), operand(1), call.problem.epilogue.bias ? operand(2) : nullptr, options.constant_weights};
+}
+
+// One of Sparkle's own ways, checked.
 struct Own {
-  std::unique_ptr<PreparedLayer> layer;
+  CheckedLayer layer;
   std::unique_ptr<OurRun> run;
 };
-Result<Own> prepare_own(Backend& backend, const AnchorCall& call, const LayerBenchOptions& options,
-                        std::unique_ptr<LayerCheck>& check, LayerMeasurement& m) {
-  Own own;
-  SPARKLE_TRY(layer, PreparedLayer::make(backend, call, m.choice, options));
-  own.layer = std::move(layer);
-  own.run = std::make_unique<OurRun>(*own.layer, backend.keeps_time());
+Result<Own> prepare_own(Backend& backend, const AnchorCall& call, const LayerBenchOptions& options, LayerMeasurement& m) {
+  SPARKLE_TRY(layer, CheckedLayer::make(backend, call, m.choice, options));
+  Own own{std::move(layer), nullptr};
+  own.run = std::make_unique<OurRun>(own.layer.layer(), backend.keeps_time());
   m.problem = call.problem;
-  m.workspace_bytes = own.layer->workspace_bytes();
-  if (!check) check = std::make_unique<LayerCheck>(call, own.layer->inputs(), options.seed);
-  SPARKLE_CHECK(own.run->run(1));
-  SPARKLE_TRY(output, own.layer->output());
-  if (check->possible()) {
-    m.largest_error = check->error_of(output);
-    m.verified = true;
-    SPARKLE_CHECK(accept_error(m.largest_error, call.problem, "The kernel " + to_text(m.choice.schedules[0]), options,
-                               m.choice.error + check->rounding()));
-  }
   return own;
 }
 
-void finish_own(const Backend& backend, const Contestant& c, LayerMeasurement& m) {
+// A peer's whole output on operands of its own: what it was given before or will be given later tells it nothing.
+Status check_peer(Peer& peer, Backend& backend, const AnchorCall& call, const LayerBenchOptions& options, PeerMeasurement& p) {
+  const uint64_t seed = next_seed(options.seed);
+  SPARKLE_TRY(check, LayerCheck::make(call, seed, seed, backend.executor()));
+  SPARKLE_TRY(run, peer.prepare(given_to_peer(call, check->inputs(), options)));
+  std::vector<float> y(static_cast<size_t>(call.output.elements()), std::numeric_limits<float>::quiet_NaN());
+  SPARKLE_CHECK(run->run(1));
+  SPARKLE_CHECK(run->result(y.data()));
+  // Which algorithm it took is its own matter.
+  return check->accept(y.data(), std::max(options.plan.accuracy, PlanOptions{}.accuracy), p.name, p.checked);
+}
+
+// The same on the operands that were timed, after the last timed run.
+Status check_timed(PeerRun& run, const AnchorCall& call, const SliceCheck& slice, const LayerBenchOptions& options,
+                   PeerMeasurement& p) {
+  std::vector<float> y(static_cast<size_t>(call.output.elements()), std::numeric_limits<float>::quiet_NaN());
+  SPARKLE_CHECK(run.result(y.data()));
+  SPARKLE_CHECK(all_written(call, y.data(), p.name));
+  p.largest_error = slice.error_of(y.data());
+  return accept_error(p.largest_error, call.problem, p.name, options, 0);
+}
+
+Status finish_own(const Backend& backend, const Contestant& c, const RoofProbes& probes, CheckedLayer& own,
+                  LayerMeasurement& m) {
+  SPARKLE_CHECK(own.finish(m));
   set_times(c, m);
-  m.peak_flops_per_second = median(c.peaks);
-  find_roof(backend.device(), m);
+  m.clock_of_device = backend.keeps_time();
+  find_roof(probes, backend.device(), m);
+  return ok();
 }
 
 Result<ContestResult> measure(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
@@ -160,14 +176,14 @@ Result<ContestResult> measure(Backend& backend, const Problem& problem, const La
   SPARKLE_TRY(choice, choose_layer(backend, problem, options));
   m.choice = std::move(choice);
   const AnchorCall call = call_of(problem, backend.device());
-  std::unique_ptr<LayerCheck> check;
-  SPARKLE_TRY(own, prepare_own(backend, call, options, check, m));
-  const auto operand = [&](size_t i) { return reinterpret_cast<const float*>(own.layer->inputs()[i].bytes.get()); };
-  const PeerLayer given{call, operand(0), operand(1), problem.epilogue.bias ? operand(2) : nullptr, options.constant_weights};
+  SPARKLE_TRY(own, prepare_own(backend, call, options, m));
+  const std::vector<HostTensor> timed = own.layer.layer().inputs();
+  const PeerLayer given = given_to_peer(call, timed, options);
   std::vector<std::unique_ptr<PeerRun>> runs;
-  std::vector<Contestant> contestants{Contestant(own.run.get())};
+  const double bytes = compulsory_bytes(call, m.choice);
+  const RoofProbes probes(backend, peak_unit(m.choice, backend.device()), bytes);
+  std::vector<Contestant> contestants{Contestant(own.run.get(), probes)};
   std::vector<size_t> who;  // contestant 1 + i is this peer
-  std::vector<float> y(static_cast<size_t>(call.output.elements()));
   for (size_t i = 0; i < peers.size(); ++i) {
     PeerMeasurement& p = result.peers.emplace_back();
     p.name = peers[i]->name(), p.version = peers[i]->version();
@@ -178,20 +194,21 @@ Result<ContestResult> measure(Backend& backend, const Problem& problem, const La
       continue;
     }
     p.chose = (*run)->chose();
-    std::fill(y.begin(), y.end(), std::numeric_limits<float>::quiet_NaN());
-    SPARKLE_CHECK((*run)->run(1));
-    SPARKLE_CHECK((*run)->result(y.data()));
-    p.largest_error = check->error_of(y.data());
-    SPARKLE_CHECK(accept_error(p.largest_error, problem, p.name, options, 0));
-    contestants.emplace_back(run->get());
+    SPARKLE_CHECK(check_peer(*peers[i], backend, call, options, p));
+    contestants.emplace_back(run->get(), probes);
     runs.push_back(std::move(*run));
     who.push_back(i);
   }
-  SPARKLE_CHECK(play(backend, peak_unit(m.choice, backend.device()), problem.nominal_flops(), options, contestants));
-  finish_own(backend, contestants[0], m);
+  SPARKLE_CHECK(play(backend, problem.nominal_flops(), options, contestants));
+  const SliceCheck slice(call, timed, next_seed(options.seed));
+  SPARKLE_CHECK(finish_own(backend, contestants[0], contestants[0].probes, own.layer, m));
   for (size_t i = 1; i < contestants.size(); ++i) {
     PeerMeasurement& p = result.peers[who[i - 1]];
+    SPARKLE_CHECK(check_timed(*contestants[i].run, call, slice, options, p));
+    SPARKLE_CHECK(check_peer(*peers[who[i - 1]], backend, call, options, p));
     set_times(contestants[i], p);
+    // How many operations its algorithm executes is not known; the bytes are the same for all.
+    p.verdict = contestants[i].probes.judge({p.median_seconds, 0, bytes, 0, false});
     p.fixed_seconds = median(contestants[i].fixed);
     if (p.fixed_seconds > p.median_seconds) {
       p.refused = "Its fixed cost of a call is more than the layer's, which is not resolved.";
@@ -209,18 +226,21 @@ Result<std::vector<WayMeasurement>> measure(Backend& backend, const Problem& pro
   std::vector<WayMeasurement> result;
   std::vector<Own> owns;
   std::vector<Contestant> contestants;
-  std::unique_ptr<LayerCheck> check;
+  if (ways.empty()) return result;
+  const RoofProbes probes(backend, peak_unit(ways[0], backend.device()), compulsory_bytes(call, ways[0]));
   for (Choice& way : ways) {
     WayMeasurement& w = result.emplace_back();
     w.measured.choice = std::move(way);
-    SPARKLE_TRY(own, prepare_own(backend, call, options, check, w.measured));
-    contestants.emplace_back(own.run.get());
+    SPARKLE_TRY(own, prepare_own(backend, call, options, w.measured));
+    contestants.emplace_back(own.run.get(), probes);
     owns.push_back(std::move(own));
   }
-  const std::string unit = peak_unit(result[0].measured.choice, backend.device());
-  SPARKLE_CHECK(play(backend, unit, problem.nominal_flops(), options, contestants));
+  SPARKLE_CHECK(play(backend, problem.nominal_flops(), options, contestants));
+  // They took turns: one peak for all, so that their shares of it compare.
+  RoofProbes all = probes;
+  for (const Contestant& c : contestants) all.add(c.probes);
   for (size_t i = 0; i < result.size(); ++i) {
-    finish_own(backend, contestants[i], result[i].measured);
+    SPARKLE_CHECK(finish_own(backend, contestants[i], all, owns[i].layer, result[i].measured));
     result[i].times_first = median(contestants[i].ratios);
   }
   return result;

@@ -1,7 +1,7 @@
 // Contest: one layer by Sparkle and by other engines in one process, in turns. Each engine gets the same operands (channels
-// last, filters [K,C/groups,R,S], a bias), brings them into whatever form it likes before the clock runs, and is compared with
-// the reference before it is timed. Every round visits all of them, beginning with another one each time; the peak is probed
-// between visits.
+// last, filters [K,C/groups,R,S], a bias), brings them into whatever form it likes before the clock runs, and its whole output
+// is compared before it is timed, and after. Every round visits all of them, beginning with another one each time; the peak is
+// probed between visits.
 #pragma once
 
 #include <memory>
@@ -51,7 +51,9 @@ struct PeerMeasurement {
   double fixed_seconds = 0;  // already taken off
   double share_of_peak = 0;  // nominal rate / peak of the same moment, median over rounds
   double speedup = 0;        // its time / ours, median over rounds; above 1: Sparkle is faster
-  double largest_error = 0;  // relative to the largest output checked
+  double largest_error = 0;  // on the operands that were timed, relative to the largest output of a slice
+  Checked checked;
+  RoofVerdict verdict;
 };
 
 struct ContestResult {

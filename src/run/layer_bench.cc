@@ -5,6 +5,8 @@
 #include "base/out_of_memory.h"
 #include "families/common.h"
 #include "families/gemm/kept_weights.h"
+#include "plan/forced.h"
+#include "run/choice_errors.h"
 
 namespace sparkle {
 namespace {
@@ -20,25 +22,20 @@ Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, Choic
   m.problem = problem;
   m.choice = std::move(choice);
   const AnchorCall call = call_of(problem, backend.device());
-  SPARKLE_TRY(layer, PreparedLayer::make(backend, call, m.choice, options));
-  m.workspace_bytes = layer->workspace_bytes();
-  SPARKLE_TRY(first, layer->run());
-  if (options.verify) {
-    SPARKLE_TRY(output, layer->output());
-    const LayerCheck check(call, layer->inputs(), options.seed);
-    if (check.possible()) {
-      m.largest_error = check.error_of(output);
-      m.verified = true;
-      SPARKLE_CHECK(accept_error(m.largest_error, problem, "The kernel " + to_text(m.choice.schedules[0]), options,
-                                 m.choice.error + check.rounding()));
-    }
-  }
+  SPARKLE_TRY(own, CheckedLayer::make(backend, call, m.choice, options));
+  PreparedLayer* const layer = &own.layer();
+  const double first = own.first_seconds();
   const std::string unit = peak_unit(m.choice, backend.device());
-  std::vector<double> samples, shares, peaks;
+  RoofProbes probes(backend, unit, compulsory_bytes(call, m.choice));
+  std::vector<double> samples, shares;
   m.clock_of_device = backend.keeps_time();
   const int repeats = std::clamp(static_cast<int>(options.seconds_per_round / std::max(first, 1e-7)), 1, 10000);
   for (int round = 0; round < options.rounds; ++round) {
-    const double before = backend.probe_peak(unit);
+    const double before = probes.take();
+    if (first < options.seconds_per_round) {  // what the probes pushed out of the caches comes back
+      SPARKLE_TRY(warm, layer->run());
+      (void)warm;
+    }
     std::vector<double> visit;
     const Traffic traffic = backend.traffic();
     for (int i = 0; i < repeats; ++i) {
@@ -46,39 +43,90 @@ Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, Choic
       visit.push_back(seconds);
     }
     m.host_transfers += backend.traffic().copies - traffic.copies + backend.traffic().host_transfers - traffic.host_transfers;
-    const double peak = (before + backend.probe_peak(unit)) / 2;
+    const double peak = (before + probes.take()) / 2;
     samples.insert(samples.end(), visit.begin(), visit.end());
-    peaks.push_back(peak);
     if (peak > 0) shares.push_back(problem.nominal_flops() / median(visit) / peak);
   }
+  SPARKLE_CHECK(own.finish(m));
   std::sort(samples.begin(), samples.end());
   m.median_seconds = samples[samples.size() / 2];
   m.min_seconds = samples.front();
   m.p95_seconds = samples[samples.size() * 95 / 100];
   m.share_of_peak = median(shares);
-  m.peak_flops_per_second = median(peaks);
-  find_roof(backend.device(), m);
+  find_roof(probes, backend.device(), m);
   return m;
 }
 
 }  // namespace
 
-void find_roof(const Device& device, LayerMeasurement& m) {
+Result<CheckedLayer> CheckedLayer::make(Backend& backend, const AnchorCall& call, const Choice& choice,
+                                        const LayerBenchOptions& options) {
+  CheckedLayer own;
+  own.backend_ = &backend, own.call_ = call, own.choice_ = choice, own.options_ = options;
+  SPARKLE_TRY(layer, PreparedLayer::make(backend, call, choice, options));
+  own.layer_ = std::move(layer);
+  if (options.verify) {
+    const uint64_t seed = next_seed(options.seed);
+    SPARKLE_TRY(check, LayerCheck::make(call, seed, seed, backend.executor()));
+    SPARKLE_CHECK(check_once(*own.layer_, *check, choice, options, own.checked_));
+  }
+  SPARKLE_TRY(operands, random_operands(call, next_seed(options.seed)));
+  SPARKLE_CHECK(own.layer_->take(std::move(operands)));
+  SPARKLE_TRY(first, own.layer_->run());
+  own.first_ = first;
+  SPARKLE_CHECK(own.layer_->wipe());
+  return own;
+}
+
+Status CheckedLayer::finish(LayerMeasurement& m) {
+  m.workspace_bytes = layer_->workspace_bytes();
+  if (!options_.verify) return ok();
+  const std::string who = "The kernel " + to_text(choice_.schedules[0]);
+  SPARKLE_TRY(output, layer_->output());
+  SPARKLE_CHECK(all_written(call_, output, who));
+  const SliceCheck slice(call_, layer_->inputs(), next_seed(options_.seed));
+  if (slice.possible()) {
+    m.largest_error = slice.error_of(output);
+    SPARKLE_CHECK(accept_error(m.largest_error, call_.problem, who, options_,
+                               bound_on_random(choice_, call_.problem) + slice.rounding()));
+  }
+  const uint64_t seed = next_seed(options_.seed);
+  SPARKLE_TRY(check, LayerCheck::make(call_, seed, seed, backend_->executor()));
+  SPARKLE_CHECK(check_once(*layer_, *check, choice_, options_, checked_));
+  m.checked = checked_;
+  return ok();
+}
+
+// Of an input axis that strides leap over only what lies under the filter is read.
+double compulsory_bytes(const AnchorCall& call, const Choice& choice) {
+  const Problem& p = call.problem;
+  double bytes = static_cast<double>(call.output.bytes());
+  for (const TensorDesc& d : call.inputs) bytes += static_cast<double>(d.bytes());
+  if (kept_weights(variant_of(choice.schedules[0])) != DType::f32) bytes -= static_cast<double>(call.inputs[1].bytes()) / 2;
+  if (p.kind != ProblemKind::conv) return bytes;
+  double share = 1;
+  for (size_t d = 0; d < 3; ++d)
+    share *=
+        std::min(1.0, static_cast<double>(p.out[d] * p.window.filter[d]) / static_cast<double>(std::max<int64_t>(1, p.in[d])));
+  return bytes - (1 - share) * static_cast<double>(call.inputs[0].bytes());
+}
+
+void find_roof(const RoofProbes& probes, const Device& device, LayerMeasurement& m) {
   const AnchorCall call = call_of(m.problem, device);
   double counted = 0;
   for (const Footprint& f : m.choice.footprints) counted += f.executed_flops;
   m.executed_flops = std::min(executed_flops(m.problem), counted);
-  const double peak = m.peak_flops_per_second;
-  m.roof_seconds = peak > 0 ? m.executed_flops / peak : 0;
+  m.compulsory_bytes = compulsory_bytes(call, m.choice);
+  m.peak_flops_per_second = probes.peak();
+  m.verdict = probes.judge({m.median_seconds, m.executed_flops, m.compulsory_bytes, 0, m.clock_of_device});
+  m.roof_seconds = probes.peak() > 0 ? m.executed_flops / probes.peak() : 0;
   m.roof_bound = "compute";
-  double bytes = static_cast<double>(call.output.bytes());
-  for (const TensorDesc& d : call.inputs) bytes += static_cast<double>(d.bytes());
-  if (kept_weights(variant_of(m.choice.schedules[0])) != DType::f32) bytes -= static_cast<double>(call.inputs[1].bytes()) / 2;
-  m.compulsory_bytes = bytes;
-  const std::vector<double> traffic = bytes_per_level(device, bytes, bytes);
+  const std::vector<double> traffic = bytes_per_level(device, m.compulsory_bytes, m.compulsory_bytes);
   for (size_t i = 0; i < traffic.size(); ++i) {
     const MemoryLevel& level = device.memory[i];
-    const double rate = level.total_bytes_per_second > 0 ? level.total_bytes_per_second : level.bytes_per_second * device.cores;
+    double rate = level.total_bytes_per_second > 0 ? level.total_bytes_per_second : level.bytes_per_second * device.cores;
+    // What was probed beside counts, not what was measured some day.
+    if (probes.bandwidth() > 0) rate = level.name == probes.level() ? probes.bandwidth() : 0;
     if (rate > 0 && traffic[i] / rate > m.roof_seconds) m.roof_seconds = traffic[i] / rate, m.roof_bound = level.name;
   }
 }
@@ -111,7 +159,9 @@ Result<Choice> choose_layer(Backend& backend, const Problem& problem, const Laye
   SPARKLE_CHECK(check_forced(options.plan));
   AnchorCall call = call_of(problem, device);
   if (!options.constant_weights) call.fit.reset();
-  return choose(call, device, options.plan);
+  SPARKLE_TRY(choice, choose(call, device, options.plan));
+  SPARKLE_CHECK(check_as_forced(choice, short_name(problem), options.plan));
+  return choice;
 }
 
 Status accept_error(double error, const Problem& problem, const std::string& who, const LayerBenchOptions& options,

@@ -31,13 +31,16 @@ Result<Choice> gemm_of(const AnchorCall& call, const Device& device, PlanOptions
   return choose(call, device, options);
 }
 
-const GemmSchedule* tiles_of(const Choice& gemm) {
-  return gemm.schedules.size() == 1 ? std::get_if<GemmSchedule>(&gemm.schedules[0]) : nullptr;
+template <class S>
+const S* schedule_of(const Choice& gemm) {
+  return gemm.schedules.size() == 1 ? std::get_if<S>(&gemm.schedules[0]) : nullptr;
 }
+const GemmSchedule* tiles_of(const Choice& gemm) { return schedule_of<GemmSchedule>(gemm); }
 
-template <class Change>
+// The same stage by a schedule in which `change` has switched something off.
+template <class S = GemmSchedule, class Change>
 Choice changed(const Choice& gemm, const Device& device, Change change) {
-  GemmSchedule schedule = *tiles_of(gemm);
+  S schedule = *schedule_of<S>(gemm);
   change(schedule);
   Choice choice;
   choice.algorithm = "gemm";
@@ -47,7 +50,10 @@ Choice changed(const Choice& gemm, const Device& device, Change change) {
 
 void one_by_one(GemmSchedule& s) { s.variant = "tile1x1", s.mr = s.nr = 1; }
 
-void one_lane(GemmSchedule& s) { s.unit = kOneLane; }
+template <class S>
+void one_lane(S& s) {
+  s.unit = kOneLane;
+}
 
 // The window's pixels of every output side by side in memory, [pixels, C*R*S], then a product of two matrices.
 Result<Choice> im2col_of(const AnchorCall& call, const Device& device) {
@@ -193,35 +199,97 @@ Result<std::vector<Level>> ladder_of(const Problem& problem, const Device& devic
   return levels;
 }
 
-Result<std::vector<Level>> ablation_of(const Problem& problem, const Device& device, const PlanOptions& options) {
-  SPARKLE_CHECK(check_type(problem, device));
-  const AnchorCall call = call_of(problem, device);
+namespace {
+
+// Bias and activation apart, where the layer has just these.
+Result<Level> without_fusion(const Problem& problem, const AnchorCall& call, const Choice& gemm, const Device& device) {
+  Level fuse{"fuse", "bias and activation in a pass of their own over the sums", false, {}, ""};
+  const Epilogue& e = problem.epilogue;
+  if (problem.dtype == "f32" && e.bias && e.operands() == 1 && !e.has_tail() && e.activation == Activation::relu) {
+    SPARKLE_TRY(apart, unfused(call, gemm, device));
+    fuse.choice = std::move(apart);
+  } else {
+    fuse.absent = "this problem has nothing to fuse";
+  }
+  return fuse;
+}
+
+Error no_tiles(const Problem& problem, const Device& device) {
+  return Error{Reason::no_kernel, "There is no implicit GEMM by tiles for " + short_name(problem) + " on " + device.name +
+                                      ", so no pattern can be switched off; --ladder shows what there is."};
+}
+
+std::string times(int a, int b) { return std::to_string(a) + " x " + std::to_string(b); }
+
+Result<std::vector<Level>> cpu_ablation(const Problem& problem, const AnchorCall& call, const Device& device,
+                                        const PlanOptions& options) {
   SPARKLE_TRY(gemm, gemm_of(call, device, options));
   const GemmSchedule* s = tiles_of(gemm);
-  if (!s || variant_of(gemm.schedules[0]) == "plain")
-    return Error{Reason::no_kernel, "There is no implicit GEMM by tiles for " + short_name(problem) + " on " + device.name +
-                                        ", so no pattern can be switched off; --ladder shows what there is."};
+  if (!s || variant_of(gemm.schedules[0]) == "plain") return no_tiles(problem, device);
   std::vector<Level> levels;
   levels.push_back({"all on", "the planner's implicit GEMM", false, gemm, ""});
   levels.push_back(
       {"tile",
        "one sum instead of a tile of " + std::to_string(s->mr) + " rows by " + std::to_string(s->nr) + " vectors in registers",
        false, changed(gemm, device, one_by_one), ""});
-  levels.push_back({"vectorise", "one number in the place of each vector", false, changed(gemm, device, one_lane), ""});
-  Level pipeline{"pipeline", "nothing fetched ahead", false, {}, ""};
+  Level block{"block", "loops not cut to the caches: for each tile of rows all weights pass", false, {}, ""};
+  if (s->order == GemmOrder::rows && s->kc == 0 && s->mc == 0)
+    block.absent = "all weights stay in half of the L2: nothing is cut";
+  else block.choice = changed(gemm, device, [](GemmSchedule& g) { g.order = GemmOrder::rows, g.kc = g.mc = g.nc = 0; });
+  levels.push_back(std::move(block));
+  levels.push_back(
+      {"vectorise", "one number in the place of each vector", false, changed(gemm, device, one_lane<GemmSchedule>), ""});
+  Level pipeline{"pipeline", "nothing fetched ahead by the program; the core's own prefetching stays", false, {}, ""};
   if (s->prefetch == 0) pipeline.absent = "this schedule fetches nothing ahead";
   else pipeline.choice = changed(gemm, device, [](GemmSchedule& g) { g.prefetch = 0; });
   levels.push_back(std::move(pipeline));
-  Level fuse{"fuse", "bias and activation in a pass of their own over the sums", false, {}, ""};
-  const Epilogue& e = problem.epilogue;
-  if (e.bias && e.operands() == 1 && !e.has_tail() && e.activation == Activation::relu) {
-    SPARKLE_TRY(apart, unfused(call, gemm, device));
-    fuse.choice = std::move(apart);
-  } else {
-    fuse.absent = "this problem has nothing to fuse";
-  }
+  SPARKLE_TRY(fuse, without_fusion(problem, call, gemm, device));
   levels.push_back(std::move(fuse));
   return levels;
+}
+
+// A GPU's base is the variant with tiles of both operands in shared memory. Its lanes cannot be switched off, so "vectorise" is
+// what a lane moves at once.
+Result<std::vector<Level>> gpu_ablation(const Problem& problem, const AnchorCall& call, const Device& device,
+                                        const PlanOptions& options) {
+  PlanOptions forced = options;
+  forced.algorithm = "gemm", forced.variant = "implicit";
+  SPARKLE_TRY(gemm, choose(call, device, forced));
+  const auto* s = schedule_of<TileSchedule>(gemm);
+  if (!s || s->variant != "implicit" || gemm.without_kernel) return no_tiles(problem, device);
+  std::vector<Level> levels;
+  levels.push_back({"all on", "the planner's implicit GEMM by tiles", false, gemm, ""});
+  Level tile{"tile",
+             "one output a thread, operands from caches, instead of tiles of " + times(s->m, s->n) + " in shared memory and " +
+                 times(s->thread_m, s->thread_n) + " in a thread's registers",
+             false,
+             {},
+             ""};
+  for (const char* variant : {"fours", "groups"}) {
+    forced.variant = variant;
+    auto apart = choose(call, device, forced);
+    if (!apart.ok() || apart->without_kernel || variant_of(apart->schedules[0]) != variant) continue;
+    tile.choice = std::move(*apart);
+    break;
+  }
+  if (tile.choice.schedules.empty()) tile.absent = "no kernel without tiles serves it";
+  levels.push_back(std::move(tile));
+  levels.push_back({"vectorise", "single numbers instead of four at a time between memory and a thread", false,
+                    changed<TileSchedule>(gemm, device, one_lane<TileSchedule>), ""});
+  levels.push_back({"pipeline", "the next tiles are loaded when these are done; other workgroups of a core go on meanwhile",
+                    false, changed<TileSchedule>(gemm, device, [](TileSchedule& t) { t.depth = 1; }), ""});
+  SPARKLE_TRY(fuse, without_fusion(problem, call, gemm, device));
+  levels.push_back(std::move(fuse));
+  return levels;
+}
+
+}  // namespace
+
+Result<std::vector<Level>> ablation_of(const Problem& problem, const Device& device, const PlanOptions& options) {
+  SPARKLE_CHECK(check_type(problem, device));
+  const AnchorCall call = call_of(problem, device);
+  return device.kind == DeviceKind::cpu ? cpu_ablation(problem, call, device, options)
+                                        : gpu_ablation(problem, call, device, options);
 }
 
 }  // namespace sparkle

@@ -17,7 +17,7 @@ struct Level {
 
 // Errors: no_kernel where the planner itself finds no way.
 Result<std::vector<Level>> ladder_of(const Problem& problem, const Device& device, const PlanOptions& options);
-// The first is the planner's implicit GEMM with everything on.
+// The first is the planner's implicit GEMM with everything on; on GPUs the one by tiles in shared memory.
 Result<std::vector<Level>> ablation_of(const Problem& problem, const Device& device, const PlanOptions& options);
 
 }  // namespace sparkle

@@ -11,6 +11,7 @@
 #include "device/estimate.h"
 #include "device/kept_rates.h"
 #include "device/probe_cpu.h"
+#include "run/force_unit.h"
 #include "run/lent_vulkan.h"
 
 namespace sparkle {
@@ -146,6 +147,8 @@ std::vector<std::string> vulkan_devices() {
 }
 
 Result<OpenBackend> open_backend(const BackendOptions& o) {
+  if (!o.unit.empty() && (o.name == "reference" || o.name.starts_with("vulkan")))
+    return Error{Reason::bad_usage, "--unit picks among the vector units of a CPU; '" + o.name + "' has none."};
   if (o.name == "reference") {
     OpenBackend open;
     open.backend = make_reference_backend();
@@ -159,13 +162,14 @@ Result<OpenBackend> open_backend(const BackendOptions& o) {
         Reason::device_unusable,
         "This build of Sparkle has no Vulkan backend; build it where volk and glslang are installed, or use --device cpu."};
   if (o.name.starts_with("cuda"))
-    return Error{Reason::device_unusable, "The device '" + o.name + "' has no backend in this version; use cpu."};
+    return Error{Reason::device_unusable, "The device '" + o.name + "' has no backend in this version; use vulkan or cpu."};
   if (o.name != "cpu" && o.name != "auto")
-    return Error{Reason::bad_usage,
-                 "There is no device '" + o.name + "'; use auto, cpu or reference, or FILE.json with 'sparkle explain'."};
+    return Error{Reason::bad_usage, "There is no device '" + o.name +
+                                        "'; use auto, cpu, vulkan (a GPU), reference, or FILE.json with 'sparkle explain'."};
   ProbeOptions probe;
   probe.threads = o.executor ? o.executor->width() : o.threads;
   Device device = probe_cpu(probe);
+  if (!o.unit.empty()) SPARKLE_CHECK(force_unit(device, o.unit));
   std::shared_ptr<Executor> executor = executor_of(o, device.cores);
   std::optional<cpu::Calibration> calibration;
   if (o.roofs == Roofs::kept_or_estimated) {
@@ -181,6 +185,7 @@ Result<OpenBackend> open_backend(const BackendOptions& o) {
     open.roofs_measured_at = calibration->measured_at;
   }
   open.note = (o.name == "auto" ? "auto: cpu, " : "cpu, ") + device.thread_note;
+  if (!o.unit.empty()) open.note += ", " + o.unit + " alone of its units";
   open.backend = cpu::make_cpu_backend(device, std::move(executor), o.allocator);
   return open;
 }

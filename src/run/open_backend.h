@@ -19,6 +19,7 @@ enum class Roofs { kept_or_estimated, measured, measured_again };
 struct BackendOptions {
   std::string name = "auto";  // "auto" and "cpu": this machine's CPU; "vulkan" or "vulkan:I"; "reference"
   int threads = 0;            // 0: what affinity and cgroup quota allow
+  std::string unit;           // a CPU as if it had this math unit alone (run/force_unit.h); empty: all that it has
   Roofs roofs = Roofs::kept_or_estimated;
   std::shared_ptr<Executor> executor;  // threads of the caller's; nullptr: a pool of our own
   cpu::HostAllocator allocator;

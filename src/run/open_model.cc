@@ -1,6 +1,8 @@
 #include "run/open_model.h"
 
 #include "onnx/reader.h"
+#include "plan/served.h"
+#include "run/foreign_model.h"
 
 namespace sparkle {
 namespace {
@@ -25,6 +27,7 @@ Result<Graph> read_again(const FileStamp& wanted) {
 
 Result<ModelFile> read_model(const std::string& path) {
   ModelFile model;
+  if (auto wrong = no_model_file(path)) return *std::move(wrong);
   SPARKLE_TRY(file, MappedFile::open(path, MappedFile::Pages::touched));
   if (is_compiled(file.bytes())) {
     SPARKLE_TRY(compiled, CompiledModel::open(path));
@@ -32,10 +35,22 @@ Result<ModelFile> read_model(const std::string& path) {
   } else {
     std::error_code none;
     model.onnx = stamp_of(std::filesystem::absolute(path, none).string());
-    SPARKLE_TRY(graph, read_onnx(path));
-    model.graph = std::move(graph);
+    if (auto foreign = foreign_model(file.bytes(), path)) return *std::move(foreign);
+    auto graph = read_onnx(path);
+    if (!graph.ok() && graph.error().reason == Reason::bad_format)
+      if (auto foreign = foreign_ending(path)) return *std::move(foreign);
+    if (!graph.ok()) return graph.take_error();
+    SPARKLE_CHECK(check_served(*graph, path));
+    model.graph = std::move(*graph);
   }
   return model;
+}
+
+Result<Graph> read_onnx_model(const std::string& path) {
+  SPARKLE_TRY(model, read_model(path));
+  if (model.compiled)
+    return Error{Reason::bad_usage, "'" + path + "' is a compiled model already; give the ONNX file it was made of."};
+  return std::move(model.graph);
 }
 
 Result<ModelFile> read_model_bytes(std::span<const std::byte> bytes, const std::string& name) {
@@ -44,7 +59,9 @@ Result<ModelFile> read_model_bytes(std::span<const std::byte> bytes, const std::
     SPARKLE_TRY(compiled, CompiledModel::from_memory(bytes, name));
     model.compiled = std::move(compiled);
   } else {
+    if (auto foreign = foreign_model(bytes, name)) return *std::move(foreign);
     SPARKLE_TRY(graph, read_onnx_bytes(bytes, "", name));
+    SPARKLE_CHECK(check_served(graph, name));
     model.graph = std::move(graph);
   }
   return model;

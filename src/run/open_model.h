@@ -26,8 +26,10 @@ struct ModelFile {
   const Graph& contents() const { return compiled ? compiled->graph() : graph; }
 };
 
-// Errors: file_unreadable, bad_format, and what the reader says of a model.
+// Errors: file_unreadable, bad_format, what the reader says of a model, and check_served() of all that cannot run.
 Result<ModelFile> read_model(const std::string& path);
+// An ONNX file alone. Errors: the same, and bad_usage for a compiled model.
+Result<Graph> read_onnx_model(const std::string& path);
 // `name`: what errors call the model. External data is not read.
 Result<ModelFile> read_model_bytes(std::span<const std::byte> bytes, const std::string& name);
 

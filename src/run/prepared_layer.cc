@@ -12,15 +12,17 @@
 #include "families/types.h"
 #include "graph/values.h"
 #include "run/constant_store.h"
+#include "run/choice_errors.h"
 
 namespace sparkle {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Result<HostTensor> random_tensor(const TensorDesc& desc, std::mt19937_64& random, double scale) {
+Result<HostTensor> random_tensor(const TensorDesc& desc, uint64_t seed, double scale) {
   // What the layout reaches: operands may be parts of larger tensors.
   SPARKLE_TRY(t, allocate_tensor(desc.dtype, {extent(desc.shape, desc.layout)}, "An operand"));
+  std::mt19937_64 random(seed);
   std::normal_distribution<float> normal(0, static_cast<float>(scale));
   for (int64_t i = 0; i < t.elements(); ++i) store_element(desc.dtype, normal(random), t.bytes.get() + i * size_of(desc.dtype));
   return t;
@@ -53,14 +55,12 @@ bool is_constant(const AnchorCall& call, size_t input, const LayerBenchOptions& 
   return (input == 1 && options.constant_weights) || (input > 1 && call.inputs[input].shape.size() == 1);
 }
 
-Result<std::shared_ptr<Buffer>> upload(Backend& backend, const std::byte* bytes, int64_t size) {
-  SPARKLE_TRY(buffer, backend.allocate(size, MemoryKind::device));
-  SPARKLE_TRY(staging, backend.allocate(size, MemoryKind::staging));
-  std::memcpy(staging->host(), bytes, static_cast<size_t>(size));
-  const CopyRegion region{staging.get(), 0, buffer.get(), 0, size};
+Status upload(Backend& backend, const HostTensor& values, Buffer& buffer) {
+  SPARKLE_TRY(staging, backend.allocate(values.size_bytes(), MemoryKind::staging));
+  std::memcpy(staging->host(), values.bytes.get(), static_cast<size_t>(values.size_bytes()));
+  const CopyRegion region{staging.get(), 0, &buffer, 0, values.size_bytes()};
   SPARKLE_TRY(token, backend.copy({&region, 1}, {}));
-  SPARKLE_CHECK(backend.wait(token));
-  return buffer;
+  return backend.wait(token);
 }
 
 // Which operands of a stage never change, one bit each.
@@ -109,11 +109,11 @@ Status PreparedLayer::prepare(const Choice& choice, const LayerBenchOptions& opt
     workspace_bytes_ = std::max(workspace_bytes_, kernel->workspace_bytes());
     kernels_.push_back(std::move(kernel));
   }
-  // What a measurement holds: operands on both sides, packed weights, the output three times (result, its copy, the
-  // reference's).
+  // What a measurement holds: operands on both sides and once more to check with, packed weights, the output three times
+  // (result, its copy, what it must be).
   if (const int64_t budget = options.plan.memory_budget; budget > 0) {
     int64_t need = 3 * call_.output.bytes() + workspace_bytes_;
-    for (size_t i = 0; i < call_.inputs.size(); ++i) need += call_.inputs[i].bytes() * (is_constant(call_, i, options) ? 1 : 2);
+    for (size_t i = 0; i < call_.inputs.size(); ++i) need += call_.inputs[i].bytes() * (is_constant(call_, i, options) ? 2 : 3);
     for (const TensorDesc& temporary : choice.plan.temporaries) need += temporary.bytes();
     for (size_t s = 0; s < kernels_.size(); ++s)
       for (size_t i = 0; i < choice.plan.stages[s].inputs.size(); ++i)
@@ -123,18 +123,8 @@ Status PreparedLayer::prepare(const Choice& choice, const LayerBenchOptions& opt
                                                    " bytes, the memory budget is " + std::to_string(budget) +
                                                    "; give a smaller layer or a larger --memory-budget."};
   }
-  std::mt19937_64 random(options.seed);
-  const Problem& problem = call_.problem;
-  const double depth = problem.kind == ProblemKind::matmul
-                           ? static_cast<double>(problem.depth)
-                           : static_cast<double>(problem.c / problem.groups * problem.window.taps());
-  for (size_t i = 0; i < call_.inputs.size(); ++i) {
-    SPARKLE_TRY(operand, random_tensor(call_.inputs[i], random, i == 1 ? 1 / std::sqrt(depth) : 1));
-    if (i == 1 && call_.fit) make_fit(operand, *call_.fit);
-    inputs_.push_back(std::move(operand));
-  }
   // Slots: workspace, one per operand that changes, output, temporaries, then constants in order of use.
-  std::vector<int> slot_of(call_.inputs.size() + 1 + choice.plan.temporaries.size(), -1);
+  slot_of_.assign(call_.inputs.size() + 1 + choice.plan.temporaries.size(), -1);
   slots_.push_back(nullptr);
   const auto add_slot = [&](std::shared_ptr<Buffer> buffer) {
     slots_.push_back(buffer.get());
@@ -143,17 +133,18 @@ Status PreparedLayer::prepare(const Choice& choice, const LayerBenchOptions& opt
   };
   for (size_t i = 0; i < call_.inputs.size(); ++i) {
     if (is_constant(call_, i, options)) continue;
-    SPARKLE_TRY(buffer, upload(backend_, inputs_[i].bytes.get(), inputs_[i].size_bytes()));
-    slot_of[i] = add_slot(std::move(buffer));
+    SPARKLE_TRY(buffer, backend_.allocate(bytes_of(call_.inputs[i]), MemoryKind::device));
+    slot_of_[i] = add_slot(std::move(buffer));
   }
-  input_slot_ = slot_of[0];
+  input_slot_ = slot_of_[0];
   SPARKLE_TRY(output, backend_.allocate(bytes_of(call_.output), MemoryKind::device));
-  output_slot_ = slot_of[call_.inputs.size()] = add_slot(std::move(output));
+  written_.push_back(output);
+  output_slot_ = slot_of_[call_.inputs.size()] = add_slot(std::move(output));
   for (size_t i = 0; i < choice.plan.temporaries.size(); ++i) {
     SPARKLE_TRY(buffer, backend_.allocate(bytes_of(choice.plan.temporaries[i]), MemoryKind::device));
-    slot_of[call_.inputs.size() + 1 + i] = add_slot(std::move(buffer));
+    written_.push_back(buffer);
+    slot_of_[call_.inputs.size() + 1 + i] = add_slot(std::move(buffer));
   }
-  ConstantStore constants(backend_);
   std::vector<Launch> launches;
   for (size_t s = 0; s < choice.plan.stages.size(); ++s) {
     const StageUse& use = choice.plan.stages[s];
@@ -163,20 +154,41 @@ Status PreparedLayer::prepare(const Choice& choice, const LayerBenchOptions& opt
     for (size_t i = 0; i < use.inputs.size(); ++i) {
       const auto operand = static_cast<size_t>(use.inputs[i]);
       if (constant[s] >> i & 1) {
-        SPARKLE_TRY(buffer, constants.get({"w", inputs_[operand]}, kernel, static_cast<int>(i)));
-        launch.inputs.push_back({add_slot(std::move(buffer)), 0});
+        constants_.push_back({operand, &kernel, static_cast<int>(i), slots_.size()});
+        launch.inputs.push_back({static_cast<int>(slots_.size()), 0});
+        slots_.push_back(nullptr);
       } else {
-        launch.inputs.push_back({slot_of[operand], 0});
+        launch.inputs.push_back({slot_of_[operand], 0});
       }
     }
-    for (int o : use.outputs) launch.outputs.push_back({slot_of[static_cast<size_t>(o)], 0});
+    for (int o : use.outputs) launch.outputs.push_back({slot_of_[static_cast<size_t>(o)], 0});
     launches.push_back(std::move(launch));
   }
   SPARKLE_TRY(workspace, backend_.allocate(std::max<int64_t>(workspace_bytes_, 64), MemoryKind::device));
   slots_[0] = workspace.get();
-  buffers_.push_back(std::move(workspace));
+  written_.push_back(std::move(workspace));
   SPARKLE_TRY(program, backend_.record(launches));
   program_ = std::move(program);
+  return ok();
+}
+
+Status PreparedLayer::take(std::vector<HostTensor> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (slot_of_[i] >= 0) SPARKLE_CHECK(upload(backend_, inputs[i], *slots_[static_cast<size_t>(slot_of_[i])]));
+  std::vector<std::shared_ptr<Buffer>> packed;
+  ConstantStore store(backend_);
+  for (const Constant& c : constants_) {
+    SPARKLE_TRY(buffer, store.get({"w", inputs[c.operand]}, *c.kernel, c.input));
+    slots_[c.slot] = buffer.get();
+    packed.push_back(std::move(buffer));
+  }
+  packed_ = std::move(packed);
+  inputs_ = std::move(inputs);  // constants may be used where they lie
+  return ok();
+}
+
+Status PreparedLayer::wipe() {
+  for (const auto& buffer : written_) SPARKLE_CHECK(sparkle::wipe(backend_, *buffer));
   return ok();
 }
 
@@ -211,7 +223,31 @@ Result<const float*> PreparedLayer::output() {
   return widened_.data();
 }
 
-LayerCheck::LayerCheck(const AnchorCall& call, const std::vector<HostTensor>& values, uint64_t seed) {
+Result<std::vector<HostTensor>> random_operands(const AnchorCall& call, uint64_t seed) {
+  const Problem& problem = call.problem;
+  const double depth = depth_of(problem);
+  std::vector<HostTensor> operands;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    SPARKLE_TRY(operand, random_tensor(call.inputs[i], seed_of(seed, i), i == 1 ? 1 / std::sqrt(depth) : 1));
+    if (i == 1 && call.fit) make_fit(operand, *call.fit);
+    operands.push_back(std::move(operand));
+  }
+  return operands;
+}
+
+Status check_once(PreparedLayer& layer, const LayerCheck& check, const Choice& choice, const LayerBenchOptions& options,
+                  Checked& checked) {
+  SPARKLE_CHECK(layer.take(check.inputs()));
+  SPARKLE_CHECK(layer.wipe());
+  SPARKLE_TRY(seconds, layer.run());
+  (void)seconds;
+  SPARKLE_TRY(output, layer.output());
+  const double accuracy = std::max(options.plan.accuracy, PlanOptions{}.accuracy);
+  return check.accept(output, check.bound_of(bound_on_whole_numbers(choice), accuracy),
+                      "The kernel " + to_text(choice.schedules[0]), checked);
+}
+
+SliceCheck::SliceCheck(const AnchorCall& call, const std::vector<HostTensor>& values, uint64_t seed) {
   const Problem& problem = call.problem;
   if (problem.kind == ProblemKind::conv_transpose) return;
   possible_ = true;
@@ -248,9 +284,10 @@ LayerCheck::LayerCheck(const AnchorCall& call, const std::vector<HostTensor>& va
   slice_ = out;
 }
 
-double LayerCheck::error_of(const float* y) const {
+double SliceCheck::error_of(const float* y) const {
   const float* want = expected_.data();
-  double largest = 0, error = 0;
+  // Sums of random operands have deviation 1: where there are few outputs all may be small by chance, their errors are not.
+  double largest = 1, error = 0;
   Dims at = Dims::filled(slice_.shape.size(), 0);
   for (int64_t i = 0; i < slice_.elements(); ++i) {
     int64_t where = slice_.layout.offset;
@@ -260,7 +297,7 @@ double LayerCheck::error_of(const float* y) const {
     error = difference <= error ? error : difference;  // a NaN stays
     for (int a = at.size() - 1; a >= 0 && ++at[a] == slice_.shape[a]; --a) at[a] = 0;
   }
-  return largest > 0 ? error / largest : error;
+  return error / largest;
 }
 
 }  // namespace sparkle

@@ -6,9 +6,14 @@
 
 #include "base/out_of_memory.h"
 #include "plan/budget.h"
+#include "plan/forced.h"
+#include "plan/served.h"
+#include "run/host_tensors.h"
 #include "run/places_apart.h"
 #include "run/prepared_plan.h"
+#include "run/shape_advice.h"
 #include "run/step_kernels.h"
+#include "run/wipe.h"
 
 namespace sparkle {
 namespace {
@@ -39,13 +44,15 @@ Status check_options(const CompiledModel& model, const SessionOptions& asked) {
     return refused("the algorithm", word(have.algorithm), word(asked.algorithm));
   if (!asked.variant.empty() && asked.variant != have.variant)
     return refused("the variant", word(have.variant), word(asked.variant));
+  if (!asked.fusion.empty() && asked.fusion != have.fusion) return refused("the fusion", word(have.fusion), word(asked.fusion));
   const auto number = [](double value) {
     char text[32];
-    std::snprintf(text, sizeof text, "%g", value);
-    return std::string(text);
+    return std::string(text, static_cast<size_t>(std::snprintf(text, sizeof text, "%g", value)));
   };
   if (asked.accuracy != SessionOptions{}.accuracy && asked.accuracy != have.accuracy)
     return refused("an accuracy of", number(have.accuracy), number(asked.accuracy));
+  if (asked.exact_nonfinite && !have.exact_nonfinite)
+    return refused("algorithms for finite values", "(nonfinite fast)", "exact");
   if (!asked.fuse && have.fuse) return refused("fused steps,", "which stay fused", "apart");
   if (asked.tuning && (!model.tuning() || asked.tuning->to_text() != model.tuning()->to_text()))
     return refused("its own choices,", model.tuning() ? "of another tuning store" : "by cost", "those of this tuning store");
@@ -82,6 +89,7 @@ Result<std::unique_ptr<Session>> Session::opened(Graph graph, std::shared_ptr<Ba
   session->fixed_ = std::all_of(session->inputs_.begin(), session->inputs_.end(), [](const SessionInput& in) {
     return in.rank_known && !in.by_value && std::all_of(in.shape.begin(), in.shape.end(), [](int64_t d) { return d >= 0; });
   });
+  if (session->fixed_) SPARKLE_CHECK(check_shapes(graph));
   session->graph_ = std::move(graph);
   session->again_ = std::move(again);
   session->constants_ = std::make_shared<ConstantStore>(*backend);
@@ -118,7 +126,7 @@ Status Session::check_inputs(const std::vector<HostTensor>& inputs) const {
     const std::string who = "Input '" + want.name + "' ";
     if (have.dtype != want.dtype)
       return Error{Reason::bad_input, who + "is " + std::string(name_of(want.dtype)) + " in the model, " +
-                                          std::string(name_of(have.dtype)) + " was given."};
+                                          std::string(name_of(have.dtype)) + " was given; convert it."};
     if (!tensor_bytes(have.dtype, have.shape))
       return Error{Reason::size_overflow, who + "of shape " + have.shape.to_string() + " is more than can be addressed."};
     if (want.by_value && !have.bytes && have.elements() > 0)
@@ -127,17 +135,10 @@ Status Session::check_inputs(const std::vector<HostTensor>& inputs) const {
     bool fits = have.shape.size() == want.shape.size();
     for (int a = 0; fits && a < have.shape.size(); ++a) fits = want.shape[a] < 0 || want.shape[a] == have.shape[a];
     if (!fits) {
-      std::string wanted;
-      for (int a = 0; a < want.shape.size(); ++a) {
-        const auto at = static_cast<size_t>(a);
-        wanted += a ? "x" : "";
-        wanted += want.shape[a] >= 0                                            ? std::to_string(want.shape[a])
-                  : at < want.axis_names.size() && !want.axis_names[at].empty() ? want.axis_names[at]
-                                                                                : "?";
-      }
-      return Error{Reason::bad_input, who + "has shape " + (wanted.empty() ? "scalar" : wanted) +
+      const std::string advice = compiled_ ? "; compile the model for this shape" : shape_advice(want, have.shape);
+      return Error{Reason::bad_input, who + "has shape " + declared_shape(want) +
                                           (compiled_ ? " in the compiled file, " : " in the model, ") + have.shape.to_string() +
-                                          (compiled_ ? " was given; compile the model for this shape." : " was given.")};
+                                          " was given" + advice + "."};
     }
   }
   return ok();
@@ -197,6 +198,7 @@ Result<Session::Planned> Session::plan_for(const std::vector<HostTensor>& inputs
     planned.steps = std::move(*steps);
     break;
   }
+  log_not_as_forced(planned.plan, options);
   planned.foreseen_bytes = planned_bytes(planned.plan, backend_->device());
   fit_workspaces(planned.plan, planned.steps);
   return planned;
@@ -398,37 +400,6 @@ Result<std::shared_ptr<const Plan>> Session::prepare(const std::vector<HostTenso
   });
 }
 
-namespace {
-
-// A host tensor as a buffer of the backend: its own memory where the device can see it, else an upload.
-Result<std::shared_ptr<Buffer>> input_buffer(Backend& backend, const HostTensor& tensor) {
-  SPARKLE_TRY(own, backend.import(tensor.bytes.get(), std::max<int64_t>(tensor.size_bytes(), 1)));
-  if (own) return own;
-  SPARKLE_TRY(buffer, backend.allocate(std::max<int64_t>(tensor.size_bytes(), 1), MemoryKind::device));
-  backend.count_host_transfer();
-  if (std::byte* host = buffer->host()) {
-    std::memcpy(host, tensor.bytes.get(), static_cast<size_t>(tensor.size_bytes()));
-    return buffer;
-  }
-  SPARKLE_TRY(staging, backend.allocate(std::max<int64_t>(tensor.size_bytes(), 1), MemoryKind::staging));
-  std::memcpy(staging->host(), tensor.bytes.get(), static_cast<size_t>(tensor.size_bytes()));
-  const CopyRegion region{staging.get(), 0, buffer.get(), 0, tensor.size_bytes()};
-  SPARKLE_TRY(token, backend.copy({&region, 1}, {}));
-  SPARKLE_CHECK(backend.wait(token));
-  return buffer;
-}
-
-// Rows of an open output: those before the first that begins with -1.
-void end_after_found_rows(HostTensor& tensor) {
-  const int64_t columns = tensor.elements() / std::max<int64_t>(1, tensor.shape[0]);
-  const auto* values = tensor.data<int64_t>();
-  int64_t rows = 0;
-  while (rows < tensor.shape[0] && values[rows * columns] >= 0) ++rows;
-  tensor.shape[0] = rows;
-}
-
-}  // namespace
-
 Status Session::check_values(const std::vector<HostTensor>& inputs) const {
   for (size_t i = 0; i < inputs.size(); ++i)
     if (!inputs[i].bytes && inputs[i].elements() > 0)
@@ -444,8 +415,16 @@ Result<std::vector<HostTensor>> Session::run(const std::vector<HostTensor>& inpu
   });
 }
 
+Result<std::vector<HostTensor>> Session::run_wiped(const std::vector<HostTensor>& inputs) {
+  return guard_memory("Running the model on these inputs", [&]() -> Result<std::vector<HostTensor>> {
+    SPARKLE_TRY(placed, prepared(inputs));
+    SPARKLE_CHECK(check_values(inputs));
+    return run_plan(placed, inputs, nullptr, false, true);
+  });
+}
+
 Result<std::vector<HostTensor>> Session::run_plan(const Placed& placed, const std::vector<HostTensor>& inputs,
-                                                  RunReport* report, bool timestamps) {
+                                                  RunReport* report, bool timestamps, bool wiped) {
   const Plan& p = *placed.plan->plan;
   std::vector<HostTensor> outputs;
   for (int t : p.outputs) {
@@ -453,7 +432,7 @@ Result<std::vector<HostTensor>> Session::run_plan(const Placed& placed, const st
     SPARKLE_TRY(output, allocate_tensor(desc.dtype, desc.shape, "Output '" + p.tensors[static_cast<size_t>(t)].name + "'"));
     outputs.push_back(std::move(output));
   }
-  SPARKLE_CHECK(execute(placed, inputs, outputs, report, timestamps));
+  SPARKLE_CHECK(execute(placed, inputs, outputs, report, timestamps, wiped));
   for (int i : p.open) end_after_found_rows(outputs[static_cast<size_t>(i)]);
   return outputs;
 }
@@ -468,7 +447,7 @@ Status Session::run_into(const std::vector<HostTensor>& inputs, const std::vecto
 }
 
 Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
-                        RunReport* report, bool timestamps) {
+                        RunReport* report, bool timestamps, bool wiped) {
   Backend& backend = *placed.backend;
   PreparedPlan& plan = *placed.plan;
   std::vector<std::shared_ptr<Buffer>> held;
@@ -491,6 +470,13 @@ Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inp
     }
     slots.push_back(own.get());
     held.push_back(std::move(own));
+  }
+  if (wiped) {
+    SPARKLE_CHECK(wipe(backend, *arena));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      std::memset(outputs[i].bytes.get(), 0xff, static_cast<size_t>(outputs[i].size_bytes()));
+      if (downloads[i]) SPARKLE_CHECK(wipe(backend, *downloads[i]));
+    }
   }
   for (const auto& constant : plan.constants) slots.push_back(constant.get());
   const auto begin = std::chrono::steady_clock::now();

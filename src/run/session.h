@@ -20,16 +20,12 @@
 
 namespace sparkle {
 
-struct SessionOptions {
-  std::string algorithm, variant, fusion;         // forced by name; empty: by cost
-  int64_t memory_budget = 0;                      // bytes: arena, constants (packed), inputs and outputs; 0: unlimited
+struct SessionOptions : PlanSettings {
   int64_t plan_cache_bytes = int64_t{256} << 20;  // what is kept for shapes seen before
-  bool fuse = true;
-  double accuracy = PlanOptions{}.accuracy;
   std::shared_ptr<const TuningStore> tuning;
 
   // As long as these options live.
-  PlanOptions plan() const { return {algorithm, variant, memory_budget, accuracy, fuse, tuning.get(), fusion}; }
+  PlanOptions plan() const { return {static_cast<const PlanSettings&>(*this), tuning.get()}; }
 };
 
 // What a caller asks for against what a file was compiled with. Options left at their defaults ask for nothing, and any memory
@@ -80,8 +76,12 @@ class Session {
   Result<std::vector<HostTensor>> run(const std::vector<HostTensor>& inputs, RunReport* report = nullptr,
                                       bool timestamps = false);
 
-  // The same into tensors of the caller, whose types and shapes are those of the plan's outputs. Rows of an open output that
-  // were not found begin with -1.
+  // The same, with every byte that the run may write - arena, outputs, on both sides - set to NaN before: what comes back was
+  // computed by this run, and read nothing that another one left behind. For checks.
+  Result<std::vector<HostTensor>> run_wiped(const std::vector<HostTensor>& inputs);
+
+  // The same as run() into tensors of the caller, whose types and shapes are those of the plan's outputs. Rows of an open
+  // output that were not found begin with -1.
   Status run_into(const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs, RunReport* report = nullptr,
                   bool timestamps = false);
 
@@ -122,10 +122,10 @@ class Session {
   Result<Token> submit_plan(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
                             std::vector<std::shared_ptr<Buffer>> output_buffers, const Backend* owner);
   Result<std::vector<HostTensor>> run_plan(const Placed& placed, const std::vector<HostTensor>& inputs, RunReport* report,
-                                           bool timestamps);
+                                           bool timestamps, bool wiped = false);
   Result<Placed> prepared(const std::vector<HostTensor>& inputs);
   Status execute(const Placed& placed, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
-                 RunReport* report, bool timestamps);
+                 RunReport* report, bool timestamps, bool wiped = false);
   Result<std::shared_ptr<PreparedPlan>> build(const std::vector<HostTensor>& inputs);
   struct Planned;
   Result<Planned> plan_for(const std::vector<HostTensor>& inputs, int64_t memory_budget) const;

@@ -426,8 +426,10 @@ TEST(Session, WrongInputsGetSentences) {
     return got.error().message;
   };
   EXPECT_EQ(problem({}), "The model takes 1 inputs, 0 were given.");
-  EXPECT_EQ(problem({HostTensor::zeros(DType::f64, {1, 4, 2, 2})}), "Input 'x0' is f32 in the model, f64 was given.");
-  EXPECT_EQ(problem({HostTensor::zeros(DType::f32, {4, 2, 2})}), "Input 'x0' has shape ?x4x?x? in the model, 4x2x2 was given.");
+  EXPECT_EQ(problem({HostTensor::zeros(DType::f64, {1, 4, 2, 2})}),
+            "Input 'x0' is f32 in the model, f64 was given; convert it.");
+  EXPECT_EQ(problem({HostTensor::zeros(DType::f32, {4, 2, 2})}),
+            "Input 'x0' has shape ?x4x?x? in the model, 4x2x2 was given; put the batch axis in front of it: 1x4x2x2.");
   EXPECT_EQ(problem({HostTensor::zeros(DType::f32, {1, 5, 2, 2})}),
             "Input 'x0' has shape ?x4x?x? in the model, 1x5x2x2 was given.");
 }

@@ -6,6 +6,7 @@
 #include "plan/anchors.h"
 #include "plan/tuning_store.h"
 #include "run/prepared_layer.h"
+#include "run/roof_judge.h"
 #include "run/tuner.h"
 
 namespace sparkle {
@@ -14,7 +15,7 @@ struct TuneOptions {
   TuneRule rule;
   bool again = false;  // also what the store has already
   PlanOptions plan;
-  uint64_t seed = 1;
+  uint64_t seed = 0;  // as in LayerBenchOptions
   // Nothing is measured any more from then on; the rule's own limit leaves out what compiling takes.
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
@@ -25,8 +26,11 @@ std::string_view name_of(TuneState state);
 struct TuneResult {
   Anchor anchor;
   TuneState state = TuneState::tuned;
-  TuneVerdict verdict;       // where tuned
-  std::vector<Choice> ways;  // the model's choice first
+  TuneVerdict verdict;             // where tuned
+  RoofVerdict roofs;               // of the chosen way, against what was probed beside
+  std::vector<Choice> ways;        // the model's choice first
+  std::vector<std::string> wrong;  // a sentence for each way that was out because its output was wrong
+  Checked checked;                 // the outputs of the others
   const Choice& before() const { return ways.front(); }
   const Choice& after() const { return ways[verdict.chosen]; }
   double before_seconds() const { return verdict.seconds.front(); }
@@ -36,8 +40,9 @@ struct TuneResult {
 // A layer of a list as an anchor.
 Anchor anchor_of(const std::string& name, const Problem& problem, const Device& device);
 
-// One call; `store` gets its choice where one was made. A call whose time is used up before the rule
-// can say anything is no_time.
+// One call; `store` gets its choice where one was made. Each way's whole output is checked before its first sample, after its
+// first samples, and the chosen one's after all of them. Errors: internal where no way's output is right. A call whose time is
+// used up before the rule can say anything is no_time.
 Result<TuneResult> tune_anchor(Backend& backend, const Anchor& anchor, const TuneOptions& options, TuningStore& store);
 
 }  // namespace sparkle

@@ -83,11 +83,12 @@ class Tuning {
       }
       verdict_.seconds[way] = std::isfinite(best) ? best : 0;
       least = std::min(least, best);
-      if (!(best <= rule_.screen * least)) clock_.drop(way);
+      if (way != 0 && !(best <= rule_.screen * least)) clock_.drop(way);
     }
+    // Some moments of load can make anything look slow: the model's choice goes by the sign test alone.
     std::erase_if(left_, [&](size_t way) {
       const double seconds = verdict_.seconds[way];
-      const bool out = seconds == 0 || seconds > rule_.screen * least;
+      const bool out = seconds == 0 || (way != 0 && seconds > rule_.screen * least);
       if (out) clock_.drop(way);
       return out;
     });
@@ -95,11 +96,12 @@ class Tuning {
   }
 
   // What each way's time counts for: ways of larger error count as slower, by one step more than those they would replace. With
-  // the margin that makes kWorth.
+  // the margin that makes kWorth. No error is small enough to make up for more time than the model's choice takes.
   void weigh() {
+    const auto bound = [&](size_t way) { return std::max(errors_[way], errors_[0]); };
     std::map<double, double> least;  // per error bound, ascending
     for (const size_t way : left_) {
-      const auto [at, added] = least.try_emplace(errors_[way], HUGE_VAL);
+      const auto [at, added] = least.try_emplace(bound(way), HUGE_VAL);
       at->second = std::min(at->second, median(samples_[way]));
     }
     double best = HUGE_VAL, step = 1;
@@ -110,7 +112,7 @@ class Tuning {
       best = seconds * step;
       step /= kWorth * (1 + rule_.margin);
     }
-    for (const size_t way : left_) worth_[way] = worth[errors_[way]];
+    for (const size_t way : left_) worth_[way] = worth[bound(way)];
   }
 
   double weighed(size_t way) const { return median(samples_[way]) * worth_[way]; }
@@ -129,15 +131,22 @@ class Tuning {
   // Takes out what is certainly too slow; true once the first of the others is certainly as good as the fastest.
   bool settled() {
     fastest_ = *std::min_element(left_.begin(), left_.end(), [&](size_t a, size_t b) { return weighed(a) < weighed(b); });
+    first_out_ = false;
     std::erase_if(left_, [&](size_t way) {
       if (way == fastest_ || against(way, fastest_).low <= farthest_limit()) return false;
+      if (way == 0) {  // what takes its place must be faster than it: it is measured on
+        first_out_ = true;
+        return false;
+      }
       verdict_.seconds[way] = median(samples_[way]);
       clock_.drop(way);
       return true;
     });
-    const size_t first = left_[0];
-    return std::all_of(left_.begin(), left_.end(),
-                       [&](size_t other) { return other == first || against(first, other).high <= nearest_limit(); });
+    const size_t first = left_[first_out_ ? 1 : 0];
+    if (first_out_ && !beats_first(first)) return false;
+    return std::all_of(left_.begin(), left_.end(), [&](size_t other) {
+      return other == first || (other == 0 && first_out_) || against(first, other).high <= nearest_limit();
+    });
   }
 
   // Where the ways that are as good as the fastest end: in the middle of the widest gap about the margin, so that no way lies
@@ -157,13 +166,25 @@ class Tuning {
     return way == fastest_ || median(quotients(way, fastest_)) <= limit || against(way, fastest_).low <= nearest_limit();
   }
 
+  // Whether a way takes less time than the model's choice, for certain and in the medians that are shown: being as good as the
+  // fastest is not enough, on a loaded machine much looks as good.
+  bool beats_first(size_t way) const {
+    const size_t rounds = std::min(samples_[0].size(), samples_[way].size());
+    if (samples_[0].empty()) return true;  // it cannot run
+    std::vector<double> list;
+    for (size_t i = 0; i < rounds; ++i) list.push_back(samples_[0][i] / samples_[way][i]);
+    return median_interval(list, rule_.deviations).low > 1 && median(samples_[way]) < median(samples_[0]);
+  }
+
   TuneVerdict conclude() {
     for (const size_t way : left_)
       if (!samples_[way].empty()) verdict_.seconds[way] = median(samples_[way]);
     if (verdict_.rounds < rule_.first_rounds && left_.size() > 1) return verdict_;
     const double until = samples_[left_[0]].empty() ? HUGE_VAL : limit();
-    const auto chosen = std::find_if(left_.begin(), left_.end(), [&](size_t way) { return as_good(way, until); });
-    verdict_.chosen = chosen == left_.end() ? left_[0] : *chosen;
+    const auto chosen = std::find_if(left_.begin(), left_.end(), [&](size_t way) {
+      return way == 0 ? !first_out_ && as_good(way, until) : as_good(way, until) && beats_first(way);
+    });
+    verdict_.chosen = chosen != left_.end() ? *chosen : samples_[0].empty() ? left_[0] : 0;
     const bool slower = left_.size() > 1 && weighed(verdict_.chosen) > (1 + rule_.margin) * weighed(fastest_);
     verdict_.outcome = verdict_.chosen != 0 ? TuneOutcome::changed
                        : slower             ? TuneOutcome::within_noise
@@ -178,6 +199,7 @@ class Tuning {
   std::vector<double> worth_;
   std::vector<size_t> left_;  // ways in play, in the model's order
   size_t fastest_ = 0;
+  bool first_out_ = false;  // the model's choice is certainly slower than the fastest by far
   TuneVerdict verdict_;
 };
 

@@ -5,7 +5,7 @@
 // Certain is what a sign test says: in each round all ways that are left are measured once, beginning with another one each
 // time, so that what disturbs one disturbs its neighbours; of the quotients of two ways' times the median lies beyond an order
 // statistic with a known probability, whatever the noise is like. Rounds go on until the question is settled or nothing is left
-// to spend.
+// to spend. Whatever the noise, a way that is not certainly faster than the model's choice is never taken in its place.
 #pragma once
 
 #include <span>

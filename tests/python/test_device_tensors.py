@@ -55,7 +55,7 @@ def test_values_come_and_go(device):
     x = numbers(3, 5, 7)
     t = device.tensor(x)
     assert (t.shape, t.dtype, t.nbytes, t.device) == ((3, 5, 7), "float32", x.nbytes, device)
-    assert repr(t) == "sparkle.DeviceTensor(shape=(3, 5, 7), dtype='float32')"
+    assert repr(t) == f"sparkle.DeviceTensor(shape=(3, 5, 7), dtype='float32', device={device.name!r})"
     np.testing.assert_array_equal(t.numpy(), x)
     np.testing.assert_array_equal(device.tensor(x[:, ::-1]).numpy(), x[:, ::-1])
     t.write(x.swapaxes(0, 2).reshape(3, 5, 7))
@@ -158,12 +158,12 @@ def test_misuse_is_told_in_a_sentence(device):
             (x, device.empty((2, 6)), "Output 0 .* 2x5.* its place is f32 2x6"),
             (x, device.empty((2, 5), "int32"), "Output 0 .* its place is i32 2x5"),
             (x, x, "place of output 'y' is an input or another output's place too"),
-            (x, [place, place], "The model has 1 outputs, 2 were given"),
+            (x, [place, place], "The model has 1 output, 2 were given"),
             (x, {"z": place}, "The model has no output 'z'; it has 'y'"),
             (x, {}, "The output 'y' is missing"),
             (x, "gpu", "outputs is 'gpu'; it may be \"device\""),
             (x, np.zeros((2, 5), np.float32), "place of output 'y' is no device tensor; device.empty makes one"),
-            ([x, x], "device", "The model takes 1 inputs, 2 were given")]:
+            ([x, x], "device", "The model takes 1 input, 2 were given")]:
         with pytest.raises(sparkle.BadInput, match=f"{words}[^\n]*\\.$"):
             session.run(inputs, outputs=outputs)
     both = device.empty((2, 3))

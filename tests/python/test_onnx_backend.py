@@ -26,7 +26,7 @@ def test_runs_like_a_session(prepared):
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_other_numbers_of_inputs_are_refused(prepared, count):
-    with pytest.raises(sparkle.BadInput, match=f"takes 1 inputs, {count} were given"):
+    with pytest.raises(sparkle.BadInput, match=f"takes 1 input, {count} w"):
         prepared.run([np.ones((1, 3, 4, 5), np.float32)] * count)
 
 

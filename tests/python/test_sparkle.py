@@ -1,5 +1,6 @@
 """The Python package: results, arrays without copies, errors, threads, the onnxruntime-like call."""
 import pathlib
+import pickle
 import re
 import threading
 import warnings
@@ -90,6 +91,20 @@ def test_compiled_model(session, tmp_path):
         sparkle.Session(file)
 
 
+def test_exact_nonfinite_keeps_out_transforms(tmp_path):
+    x = picture(64, 64)
+    assert "winograd" in sparkle.Session(MODEL, algorithm="winograd2").plan(x)
+    exact = sparkle.Session(MODEL, nonfinite="exact", accuracy=1e-2)
+    assert "winograd" not in exact.plan(x)
+    with pytest.raises(sparkle.Error, match="finite values"):
+        sparkle.Session(MODEL, nonfinite="exact", algorithm="winograd2").run(x)
+    with pytest.raises(sparkle.Error, match="'fast' or 'exact'"):
+        sparkle.Session(MODEL, nonfinite="maybe")
+    file = tmp_path / "exact.sparkle"
+    sparkle.compile(MODEL, file, shapes=[x.shape], nonfinite="exact")
+    np.testing.assert_array_equal(sparkle.Session(file, nonfinite="exact").run(x)[0], sparkle.Session(file).run(x)[0])
+
+
 def test_moves_to_another_device(session):
     x = picture(9, 13)
     moving = sparkle.Session(MODEL, "reference")
@@ -123,6 +138,69 @@ def test_plans_and_reports():
     assert session.plan(picture(8, 9)) != plan
 
 
+# A run that is refused does not become what explain() and the others speak of.
+def test_refused_runs_are_not_remembered():
+    session = sparkle.Session(MODEL)
+    for refused in (np.zeros((1, 4, 8, 8), np.float32), np.zeros((1, 3, 8), np.float32)):
+        with pytest.raises(sparkle.BadInput):
+            session.run(refused)
+        with pytest.raises(sparkle.BadInput, match="sizes open"):  # not what the refused run said
+            session.explain()
+    session.run(picture(8, 9))
+    plan = session.plan()
+    for refused in (np.zeros((1, 4, 8, 8), np.float32), np.zeros((2, 2), np.float32)):
+        for call in (session.run, session.explain, session.plan, session.report, session.peak_bytes):
+            with pytest.raises(sparkle.BadInput):
+                call(refused)
+        assert session.plan() == plan == session.plan(picture(8, 9))
+        assert session.explain() and session.report()["steps"] and session.peak_bytes() > 0
+    session.plan(picture(5, 5))
+    assert session.plan() != plan
+    with pytest.raises(sparkle.BadInput):
+        session.run(session.device.tensor(np.zeros((1, 4, 8, 8), np.float32)))
+    assert session.plan() == session.plan(picture(5, 5))
+
+
+def test_reprs(session):
+    assert re.fullmatch(r"sparkle\.Session\('.*upscale2x\.onnx', device='auto', inputs=\['image' float32 \(N, 3, H, W\)\], "
+                        r"outputs=\['.*' float32 .*\]\)", repr(session))
+    assert repr(sparkle.Session(MODEL.read_bytes())).startswith(f"sparkle.Session('<{MODEL.stat().st_size} bytes>'")
+    device = sparkle.Device("cpu", threads=1)
+    assert re.fullmatch(r"sparkle\.Device\('cpu': .+, 1 cores?\)", repr(device))
+    assert repr(device.empty((2, 3))) == "sparkle.DeviceTensor(shape=(2, 3), dtype='float32', device='cpu')"
+    other = InferenceSession(str(MODEL), providers=["CPUExecutionProvider"])
+    assert repr(other).startswith("sparkle.InferenceSession('")
+    assert repr(other.get_inputs()[0]).startswith("NodeArg(name='image', type='tensor(float)', shape=['N', 3, ")
+
+
+def test_errors_survive_pickling(session):
+    with pytest.raises(sparkle.BadInput) as error:
+        session.run([])
+    copy = pickle.loads(pickle.dumps(error.value))
+    assert type(copy) is sparkle.BadInput and copy.code == "bad_input" and str(copy) == str(error.value)
+
+
+def test_models_that_cannot_run_are_refused_when_opened():
+    onnx = pytest.importorskip("onnx")
+    helper, f32 = onnx.helper, onnx.TensorProto.FLOAT
+    nodes = [helper.make_node("Foo", ["x"], ["a"], "foo_1"), helper.make_node("Det", ["a"], ["b"], "det"),
+             helper.make_node("Foo", ["b"], ["y"], "foo_2"), helper.make_node("Bar", ["x"], ["unused"], "dead")]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", f32, ["n", 3])],
+                              [helper.make_tensor_value_info("y", f32, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    with pytest.raises(sparkle.NotServed, match=r"has 3 nodes that cannot run here \(Foo x2, Det x1\)") as error:
+        sparkle.Session(model)
+    assert error.value.details == ["Foo x2: ONNX has no operator of this name: 'foo_1', 'foo_2'",
+                                   "Det x1: this operator is not served: 'det'"]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g",
+                              [helper.make_tensor_value_info("x", f32, [2, 3])],
+                              [helper.make_tensor_value_info("y", f32, [2, 4])])
+    with pytest.raises(sparkle.BadInput, match="declares this output with the shape 2x4, but for these inputs .* 2x3"):
+        sparkle.Session(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
+    with pytest.raises(sparkle.BadInput, match="The model is a int; give a path"):
+        sparkle.Session(3)
+
+
 def test_options_of_sessions(tmp_path):
     x = picture(6, 6)
     y = sparkle.Session(MODEL).run(x)[0]
@@ -133,7 +211,7 @@ def test_options_of_sessions(tmp_path):
     with pytest.raises(sparkle.BadInput, match="plan_cache_bytes"):
         sparkle.Session(MODEL, plan_cache_bytes=-1)
     store = tmp_path / "store"
-    with pytest.raises(sparkle.FileUnreadable, match="tuning store .*store' cannot be opened"):
+    with pytest.raises(sparkle.FileUnreadable, match="tuning store .*store' cannot be read"):
         sparkle.Session(MODEL, tuning=store)
     store.write_text("sparkle-tuning 1 another machine\n")
     with pytest.raises(sparkle.BadInput, match="made for 'sparkle-tuning 1 another machine'"):
@@ -141,16 +219,17 @@ def test_options_of_sessions(tmp_path):
     store.write_text("")
     with pytest.raises(sparkle.BadInput, match="is empty") as error:
         sparkle.Session(MODEL, tuning=store)
-    store.write_text(re.search("first line must be '(.*)'", str(error.value)).group(1) + "\n")
+    header = re.search("first line must be '(.*)'", str(error.value)).group(1).replace("\\x09", "\t")  # as sentences show tabs
+    store.write_text(header + "\n")
     np.testing.assert_array_equal(sparkle.Session(MODEL, tuning=str(store)).run(x)[0], y)
 
 
 def test_errors(session):
-    with pytest.raises(ValueError, match="float64 was given"):
+    with pytest.raises(ValueError, match="float64 was given; convert it with .astype"):
         session.run(np.zeros((1, 3, 4, 4)))
     with pytest.raises(ValueError, match="no input 'picture'"):
         session.run({"picture": picture(4, 4)})
-    with pytest.raises(ValueError, match="takes 1 inputs"):
+    with pytest.raises(ValueError, match="takes 1 input, 2 were given; in order: 'image' float32 \\(N, 3, H, W\\)"):
         session.run([picture(4, 4), picture(4, 4)])
     with pytest.raises(ValueError, match="shape"):
         session.run(np.zeros((1, 4, 4, 4), np.float32))

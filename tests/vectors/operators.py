@@ -1,7 +1,8 @@
 """Cases of generate.py: activations, other element-wise operators with broadcasting, normalisation, reductions, softmax,
 products of matrices."""
 import numpy as np
-from generate import Const, ints
+from generate import Case, Const, ints
+from onnx import helper
 
 SHAPES = [(7,), (2, 3, 5, 7), (1, 2, 3, 2, 5)]
 LARGE = np.array([-88, -40, -20.5, -3, -1, -1e-4, 0, 1e-4, 1, 3, 20.5, 40, 80], dtype=np.float32)
@@ -124,6 +125,15 @@ def normalisation(make):
     make.op("layernormalization_statistics", "LayerNormalization",
             [lambda m: m.normal(2, 3, 4, 5) + np.float32(100), positive(4, 5), make.weights(4, 5, scale=1)], opset=17,
             outputs=3, axis=2)
+    # The rank of what is normalised is known with the shapes alone.
+    for name, axis in [("axis1", 1), ("axis0", 0)]:
+        name = f"layernormalization_statistics_{name}"
+        make.random(name)
+        shape = (3, 2, 5)
+        nodes = [helper.make_node("Relu", ["x"], ["r"]),
+                 helper.make_node("LayerNormalization", ["r", "scale"], ["y", "mean", "deviation"], name=name, axis=axis)]
+        make.cases.append(Case(name, nodes, {"x": make.normal(*shape), "scale": Const(make.uniform(0.5, 2, *shape[axis:]))},
+                               ["y", "mean", "deviation"], 17))
     for name, shape, groups, opset in [("two", (2, 6, 4, 3), 2, 21), ("one", (1, 5, 7), 1, 21), ("each", (2, 4, 3, 3), 4, 21),
                                        ("epsilon", (1, 8, 5, 5), 4, 21)]:
         c = shape[1]

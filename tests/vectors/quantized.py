@@ -52,6 +52,23 @@ def sums(make):
             [drawn(u8, 5, 33), drawn(u8, 33, 3), whole(u8, 200), whole(u8, 77)], opset=10)
     make.op("matmulinteger_3d", "MatMulInteger", [drawn(u8, 2, 3, 8), drawn(i8, 8, 5), whole(u8, 9)], opset=10)
 
+    # Zero points by row of a, by matrix of b.
+    for name, a, b, za, zb in [
+            ("rows", (5, 9), (9, 3), (5,), ()), ("rows_and_columns", (4, 7), (7, 6), (4,), (6,)),
+            ("matrices", (2, 3, 8), (2, 8, 5), (2, 3, 1), (2, 1, 5))]:
+        name = f"matmulinteger_{name}"
+        make.random(name)
+        draw = lambda dtype, *s: drawn(dtype, *s)(make)
+        feeds = {"x": draw(u8, *a), "w": draw(i8, *b), "za": Const(np.asarray(draw(u8, *za))),
+                 "zb": Const(np.asarray(draw(i8, *zb)))}
+        case = Case(name, [helper.make_node("MatMulInteger", ["x", "w", "za", "zb"], ["y"], name=name)], feeds, ["y"], 10)
+        node = helper.make_node
+        last = [node("Constant", [], ["one"], value_ints=[1]), node("Unsqueeze", ["zai", "one"], ["zar"])]
+        case.like = [*(node("Cast", [i], [f"{i}i"], to=6) for i in ("x", "w", "za", "zb")),
+                     *(last if len(za) == 1 else [node("Identity", ["zai"], ["zar"])]),
+                     node("Sub", ["xi", "zar"], ["a"]), node("Sub", ["wi", "zbi"], ["b"]), node("MatMul", ["a", "b"], ["y"])]
+        make.cases.append(case)
+
     def conv(name, x, w, wz, xz, ws, ys, yz, bias=True, **attributes):
         inputs = [x, real(0.02), xz, w, real(*ws) if len(ws) > 1 else real(ws[0]), wz, real(ys), yz]
         filters = attributes.pop("filters")

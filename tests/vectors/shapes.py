@@ -1,6 +1,20 @@
 """Cases of generate.py: operators that move, cut and join data."""
 import numpy as np
-from generate import Const, ints
+from generate import Case, Const, ints
+from onnx import helper
+
+
+def number(value):
+    return Const(np.array(value, np.float32))
+
+
+def old(make, name, shape, node, constants, outputs, like):
+    """A form of opset 1 that the engines lack."""
+    make.random(name)
+    node.name = name
+    case = Case(name, [node], {"x": make.normal(*shape), **constants}, outputs, 1)
+    case.like = like
+    make.cases.append(case)
 
 
 def add(make):
@@ -50,6 +64,16 @@ def add(make):
     make.op("expand_scalar", "Expand", [(1,), ints(2, 3)], opset=13)
     make.op("tile_spatial", "Tile", [(1, 2, 3, 2), ints(1, 1, 2, 3)], opset=7)
     make.op("tile_outer", "Tile", [(2, 3), ints(3, 1)], opset=13)
+    # Opset 1 tiles one axis, by numbers of the data's type; its Split takes sizes of that type as an input.
+    for name, shape, tiles, axis in [("channels", (1, 2, 3, 2), 3, 1), ("last", (2, 5), 2, 1)]:
+        repeats = [tiles if a == axis else 1 for a in range(len(shape))]
+        old(make, f"tile_opset1_{name}", shape, helper.make_node("Tile", ["x", "tiles", "axis"], ["y"]),
+            {"tiles": number(tiles), "axis": number(axis)}, ["y"],
+            [helper.make_node("Constant", [], ["r"], value_ints=repeats), helper.make_node("Tile", ["x", "r"], ["y"])])
+    old(make, "split_opset1_sizes", (2, 9, 3), helper.make_node("Split", ["x", "sizes"], ["a", "b", "c"], axis=1),
+        {"sizes": Const(np.array([4, 3, 2], np.float32))}, ["a", "b", "c"],
+        [helper.make_node("Constant", [], ["s"], value_ints=[4, 3, 2]),
+         helper.make_node("Split", ["x", "s"], ["a", "b", "c"], axis=1)])
     make.op("tile_all", "Tile", [(2, 1, 3), ints(2, 3, 2)], opset=13)
     for mode in ("DCR", "CRD"):
         make.op(f"depthtospace_{mode.lower()}", "DepthToSpace", [(2, 12, 3, 4)], opset=13, blocksize=2, mode=mode)

@@ -10,6 +10,7 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/roofs.h"
 #include "backends/cpu/weight_slabs.h"
+#include "backends/memory_probe.h"
 #include "base/denormals.h"
 #include "base/huge_pages.h"
 #include "families/tails.h"
@@ -110,7 +111,7 @@ class CompiledKernel final : public Kernel {
   CpuKernelPtr kernel_;
 };
 
-class CpuBackend final : public Backend {
+class CpuBackend final : public Backend, public MemoryProbe {
  public:
   CpuBackend(const Device& device, std::shared_ptr<Executor> executor, const HostAllocator& allocator)
       : device_(device), executor_(std::move(executor)), allocator_(allocator) {}
@@ -118,6 +119,7 @@ class CpuBackend final : public Backend {
   const Device& device() const override { return device_; }
   Executor& executor() override { return *executor_; }
   double probe_peak(std::string_view unit) override { return cpu::probe_peak(unit, *executor_).flops_per_second; }
+  double probe_bandwidth(size_t level) override { return bandwidth_.bytes_per_second(device_, level, *executor_); }
 
   Result<std::shared_ptr<Buffer>> allocate(int64_t bytes, MemoryKind kind) override {
     if (kind == MemoryKind::weights && !allocator_.allocate)
@@ -220,6 +222,7 @@ class CpuBackend final : public Backend {
   std::shared_ptr<Executor> executor_;
   HostAllocator allocator_;
   WeightSlabs weights_;
+  BandwidthProbe bandwidth_;
   std::atomic<uint64_t> submitted_{0};
   std::mutex mutex_;
   std::map<uint64_t, std::vector<StepTime>> times_;

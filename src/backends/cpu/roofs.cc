@@ -52,14 +52,20 @@ template <class Measure>
 double together(Executor& executor, Measure&& measure) {
   const int width = executor.width();
   std::vector<double> results(static_cast<size_t>(width), 0.0);
-  std::atomic<int> arrived{0};
-  parallel_for(executor, width, [&](int task, int) {
-    // Wait for the others, so that no worker takes two tasks; not for ever, for a foreign executor may run them in turn.
-    arrived.fetch_add(1);
-    for (const double end = wall_seconds() + 5e-3; arrived.load() < width && wall_seconds() < end;) {
-    }
-    results[static_cast<size_t>(task)] = measure(task);
-  });
+  // What cores do one after the other is no rate of all together: where they share something (two threads of a core, power) the
+  // sum would be too much. So again where a worker came late, but not for ever: a foreign executor may run tasks in turn.
+  bool together = false;
+  for (int attempt = 0; attempt < 4 && !together; ++attempt) {
+    std::atomic<int> arrived{0}, alone{0};
+    parallel_for(executor, width, [&](int task, int) {
+      arrived.fetch_add(1);
+      for (const double end = wall_seconds() + 5e-3; arrived.load() < width && wall_seconds() < end;) {
+      }
+      if (arrived.load() < width) alone.fetch_add(1);
+      results[static_cast<size_t>(task)] = measure(task);
+    });
+    together = alone.load() == 0;
+  }
   double sum = 0;
   for (double r : results) sum += r;
   return sum;
@@ -92,6 +98,8 @@ double clock_rate(double seconds) {
 #endif
 }
 
+}  // namespace
+
 // Pages of memory of our own, large ones where the system gives them.
 class Pages {
  public:
@@ -115,10 +123,12 @@ class Pages {
   size_t bytes_;
 };
 
+namespace {
+
 constexpr int64_t kChunk = 1 << 18;  // floats of one step through a large buffer: 1 MiB
 
 // Bytes per second of reading `count` floats over and over.
-double read_rate(const RoofKernels& kernels, const float* data, int64_t count, double seconds) {
+double read_rate(const RoofKernels& kernels, const float* data, int64_t count, double seconds, int64_t& at) {
   volatile uint32_t sink = 0;
   if (count <= kChunk) {
     const int64_t times = kChunk / count;
@@ -127,7 +137,6 @@ double read_rate(const RoofKernels& kernels, const float* data, int64_t count, d
       return 4.0 * static_cast<double>(count * times);
     });
   }
-  int64_t at = 0;
   return rate(seconds, [&] {
     sink = sink ^ kernels.read(data + at, kChunk, 1);
     at = at + 2 * kChunk <= count ? at + kChunk : 0;
@@ -135,17 +144,27 @@ double read_rate(const RoofKernels& kernels, const float* data, int64_t count, d
   });
 }
 
+double read_rate(const RoofKernels& kernels, const float* data, int64_t count, double seconds) {
+  int64_t at = 0;
+  return read_rate(kernels, data, count, seconds, at);
+}
+
 // Bytes read plus bytes written per second of copying the first half to the second.
-double copy_rate(const RoofKernels& kernels, float* data, int64_t count, double seconds) {
+double copy_rate(const RoofKernels& kernels, float* data, int64_t count, double seconds, int64_t& at) {
   const int64_t half = count / 2 / kRoofStep * kRoofStep;
   const int64_t chunk = std::min(half, kChunk);
   const int64_t times = half <= kChunk ? std::max<int64_t>(1, kChunk / half / 2) : 1;
-  int64_t at = 0;
+  at = std::min(at, half - chunk);
   return rate(seconds, [&] {
     kernels.copy(data + at, data + half + at, chunk, times);
     at = at + 2 * chunk <= half ? at + chunk : 0;
     return 8.0 * static_cast<double>(chunk * times);
   });
+}
+
+double copy_rate(const RoofKernels& kernels, float* data, int64_t count, double seconds) {
+  int64_t at = 0;
+  return copy_rate(kernels, data, count, seconds, at);
 }
 
 // Floats that each core goes through to measure level `index`, or 0 when the level cannot be told from the one inside it.
@@ -190,6 +209,48 @@ UnitPeak probe_peak(std::string_view unit, Executor& executor, double seconds) {
   if (kernels.products == nullptr) return {};
   const double peak = together(executor, [&](int) { return product_rate(kernels, seconds); });
   return {peak, peak / executor.width()};
+}
+
+// A worker's place in a level that is larger than what one probe goes through: the next one goes on there, or it would find in
+// a cache what the last one brought.
+struct BandwidthProbe::Level {
+  explicit Level(int64_t each, int width) : count(each), pages(4 * each * width), at(static_cast<size_t>(width)) {}
+  int64_t count;
+  Pages pages;
+  struct alignas(64) Place {
+    int64_t reading = 0, copying = 0;
+  };
+  std::vector<Place> at;
+};
+
+BandwidthProbe::BandwidthProbe() = default;
+BandwidthProbe::~BandwidthProbe() = default;
+
+double BandwidthProbe::bytes_per_second(const Device& device, size_t index, Executor& executor, double seconds) {
+  RoofKernels kernels;
+  for (const MathUnit& unit : device.units)
+    if (const RoofKernels own = roof_kernels(unit.name); own.read != nullptr && kernels.read == nullptr) kernels = own;
+  const int width = executor.width();
+  const int64_t count = index < device.memory.size() ? working_set(device, index, width) : 0;
+  if (kernels.read == nullptr || count <= 0) return 0;
+  levels_.resize(std::max(levels_.size(), index + 1));
+  if (!levels_[index]) {
+    levels_[index] = std::make_unique<Level>(count, width);
+    if (levels_[index]->pages.data() != nullptr)
+      together(executor, [&](int w) {
+        std::fill_n(levels_[index]->pages.data() + count * w, count, 1.0f);
+        return 0.0;
+      });
+  }
+  Level& level = *levels_[index];
+  if (level.pages.data() == nullptr) return 0;
+  const double read = together(executor, [&](int w) {
+    return read_rate(kernels, level.pages.data() + count * w, count, seconds / 2, level.at[static_cast<size_t>(w)].reading);
+  });
+  const double copied = together(executor, [&](int w) {
+    return copy_rate(kernels, level.pages.data() + count * w, count, seconds / 2, level.at[static_cast<size_t>(w)].copying);
+  });
+  return std::max(read, copied);
 }
 
 Status measure_roofs(Device& device, Executor& executor, double seconds) {

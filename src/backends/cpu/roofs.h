@@ -2,9 +2,11 @@
 #pragma once
 
 #include <ctime>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/executor.h"
 #include "base/result.h"
@@ -25,6 +27,19 @@ struct UnitPeak {
 };
 UnitPeak probe_peak(std::string_view unit, double seconds = 1.5e-3);  // the calling thread
 UnitPeak probe_peak(std::string_view unit, Executor& executor, double seconds = 1.5e-3);
+
+// The same of memory levels: what all cores together read, or read and write, in a second. Keeps its pages from probe to probe.
+class BandwidthProbe {
+ public:
+  BandwidthProbe();
+  ~BandwidthProbe();
+  // 0 where the level cannot be told from the one inside it, there is no memory for it or no unit with kernels.
+  double bytes_per_second(const Device& device, size_t level, Executor& executor, double seconds = 2e-3);
+
+ private:
+  struct Level;
+  std::vector<std::unique_ptr<Level>> levels_;
+};
 
 // measure_roofs with a memory: the results of the same machine, cores and build are kept in a file.
 struct CalibrateOptions {

@@ -12,15 +12,15 @@
 //   #endif
 //   }
 //   HWY_AFTER_NAMESPACE();
-//   #if HWY_ONCE
-//   namespace sparkle::cpu { ... const auto function = SPARKLE_PICK(softmax_rows, schedule.unit); ... }  // nullptr: no such
-//   unit #endif
-//
+//   #if HWY_ONCE                 // nullptr below: there is no such unit
+//   namespace sparkle::cpu { ... const auto function = SPARKLE_PICK(softmax_rows, schedule.unit); ... }
+//   #endif
 // Units: "avx2", "avx512", "neon", "sve". Macro names of a kernel file must be #undef'd before they are defined again.
-// Debian's Highway 1.0.3: AVX2, AVX3, AVX3_DL, NEON and SVE compile and run with clang 19 and g++ 12 (SVE under qemu with g++
-// 12).
 #ifdef HWY_TARGET_INCLUDE
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#ifndef SPARKLE_LEFT_OUT  // a unit of x86 that a build goes without (SPARKLE_UNITS of CMake)
+#define SPARKLE_LEFT_OUT HWY_SVE2_128
+#endif
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_SVE2 | HWY_SVE_256 | SPARKLE_LEFT_OUT)
 #include <hwy/foreach_target.h>
 // must come after foreach_target.h
 #include <hwy/highway.h>

@@ -106,22 +106,39 @@ HWY_INLINE V log_tail(D d, V f, V e) {
   return hn::NegMulAdd(hn::Set(d, 0.5f), square, cubic);
 }
 
-// Natural logarithm, 2 ulp; log(0) = -inf, log(negative) = NaN. x = 2^e m with m in [sqrt(1/2), sqrt(2)).
+// Natural logarithm, 2 ulp, of a positive normal number, as sums of exponentials are, or NaN.
+template <class D, class V>
+HWY_INLINE V LogOfNormal(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const auto bits = hn::BitCast(di, x);
+  const auto exponent = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3f3504f3)));
+  const V f = hn::Sub(hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(exponent))), hn::Set(d, 1.0f));
+  const V e = hn::ConvertTo(d, exponent);
+  const V y = hn::MulAdd(e, hn::Set(d, kLn2High), hn::Add(f, log_tail(d, f, e)));
+  return hn::IfThenElse(hn::Eq(x, x), y, x);
+}
+
+// Natural logarithm, 2 ulp; log(0) = -inf, log(negative) = NaN. x = 2^e m with m in [sqrt(1/2), sqrt(2)). What x is, its bits
+// say: comparisons and products take denormals for zero where the thread flushes them, integers do not.
 template <class D, class V>
 HWY_INLINE V Log(D d, V x) {
   const hn::RebindToSigned<D> di;
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const auto denormal = hn::Lt(x, hn::Set(d, std::numeric_limits<float>::min()));
-  const V normal = hn::IfThenElse(denormal, hn::Mul(x, hn::Set(d, 33554432.0f)), x);  // 2^25
-  const auto bits = hn::BitCast(di, normal);
+  const auto given = hn::BitCast(di, x), none = hn::Zero(di), infinite = hn::Set(di, 0x7f800000);
+  const auto denormal = hn::And(hn::Gt(given, none), hn::Lt(given, hn::Set(di, 0x00800000)));
+  // A denormal is as many units of 2^-149 as its bits count.
+  const auto bits = hn::IfThenElse(denormal, hn::BitCast(di, hn::ConvertTo(d, given)), given);
   const auto exponent = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3f3504f3)));
   const V f = hn::Sub(hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(exponent))), hn::Set(d, 1.0f));
-  const V e = hn::Sub(hn::ConvertTo(d, exponent), hn::IfThenElseZero(denormal, hn::Set(d, 25.0f)));
+  const V e = hn::ConvertTo(d, hn::Sub(exponent, hn::IfThenElseZero(denormal, hn::Set(di, 149))));
   const V y = hn::MulAdd(e, hn::Set(d, kLn2High), hn::Add(f, log_tail(d, f, e)));
-  const V zero = hn::Zero(d);
-  const V special = hn::IfThenElse(hn::Eq(x, zero), hn::Set(d, -kInfinity),
-                                   hn::IfThenElse(hn::Lt(x, zero), hn::Set(d, std::numeric_limits<float>::quiet_NaN()), x));
-  return hn::IfThenElse(hn::And(hn::Gt(x, zero), hn::Lt(x, hn::Set(d, kInfinity))), y, special);
+  // Each zero by itself: a test of both at once is taken for a comparison of floats by compilers.
+  const V nan = hn::Set(d, std::numeric_limits<float>::quiet_NaN()), lowest = hn::Set(d, -kInfinity);
+  const auto negative_zero = hn::Eq(given, hn::Set(di, std::numeric_limits<int32_t>::min()));
+  const V special =
+      hn::IfThenElse(hn::RebindMask(d, hn::Lt(given, none)), hn::IfThenElse(hn::RebindMask(d, negative_zero), lowest, nan),
+                     hn::IfThenElse(hn::RebindMask(d, hn::Eq(given, none)), lowest, x));
+  return hn::IfThenElse(hn::RebindMask(d, hn::And(hn::Gt(given, none), hn::Lt(given, infinite))), y, special);
 }
 
 // log(1 + e) for e in [0, 1], 2 ulp: halved above sqrt(2) - 1, where 1 + e leaves the range of the polynomial.
@@ -227,6 +244,13 @@ template <class D, class V>
 HWY_INLINE V Elu(D d, V x, float a) {
   const V below = hn::Mul(hn::Set(d, a), Expm1(d, at_most(x, hn::Zero(d))));
   return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), below, x);
+}
+// x < 0 ? a (e^(x/a) - 1) : x. A negative a makes x / a positive, and the result -inf where e^(x/a) is beyond the range.
+template <class D, class V>
+HWY_INLINE V Celu(D d, V x, float a) {
+  const V q = hn::Div(x, hn::Set(d, a)), most = hn::Set(d, 80.0f);
+  const V power = hn::IfThenElse(hn::Gt(q, most), Exp(d, q), Expm1(d, at_most(q, most)));
+  return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(hn::Set(d, a), power), x);
 }
 template <class D, class V>
 HWY_INLINE V Selu(D d, V x, float a, float b) {

@@ -3,7 +3,8 @@
 // Operands: q [batch..., m, k], k [batch..., n, k], v [batch..., n, e], then mask [batch..., m, n'] (bool: true is seen; float:
 // added; keys from n' on are hidden) and lengths [batch...] (i64: keys from there on are hidden) if present; batch axes
 // broadcast by pitch 0 (heads that share keys are an axis of pitch 0) -> y [batch..., m, e], scores [batch..., m, n] if asked.
-// A query that sees no key gives zeros. Formulas: https://onnx.ai/onnx/operators/onnx__Attention.html
+// A query that sees no key gives zeros, or NaN where unseen_is_nan. Formulas:
+// https://onnx.ai/onnx/operators/onnx__Attention.html
 #pragma once
 
 #include "base/record.h"
@@ -25,11 +26,13 @@ struct AttentionParams {
   int64_t offset = 0;               // keys before the first query
   bool offset_from_length = false;  // the offset is each batch's length - m
   ScoreOutput scores = ScoreOutput::none;
+  bool unseen_is_nan = false;  // a query that sees no key gives NaN, as softmax has it
 
   template <class V>
   void visit(V& v) {
     v("scale", scale), v("softcap", softcap), v("mask", mask), v("lengths", lengths), v("left", left), v("right", right);
     v("offset", offset), v("offset_from_length", offset_from_length), v("scores", scores);
+    if (v.present("unseen_is_nan", unseen_is_nan)) v("unseen_is_nan", unseen_is_nan);
   }
   friend bool operator==(const AttentionParams&, const AttentionParams&) = default;
 };

@@ -28,6 +28,7 @@ void attention_reference(const StageParams& params, std::span<const TensorView> 
   const TensorView* mask = p.mask ? &inputs[static_cast<size_t>(mask_operand(p))] : nullptr;
   const TensorView* lengths = p.lengths ? &inputs[static_cast<size_t>(lengths_operand(p))] : nullptr;
   constexpr double kHidden = -std::numeric_limits<double>::infinity();
+  const double unseen = p.unseen_is_nan ? std::numeric_limits<double>::quiet_NaN() : 0;
   Dims batches = q.desc.shape;
   batches.erase(rank - 1), batches.erase(rank - 2);
   std::vector<double> scores(static_cast<size_t>(keys));
@@ -64,7 +65,7 @@ void attention_reference(const StageParams& params, std::span<const TensorView> 
         s = largest == kHidden ? 0 : std::exp(s - largest);
         total += s;
       }
-      for (double& s : scores) s = total == 0 ? 0 : s / total;
+      for (double& s : scores) s = total == 0 ? unseen : s / total;
       if (p.scores == ScoreOutput::softmax) show(batch, row);
       for (int64_t c = 0; c < y.desc.shape.back(); ++c) {
         double sum = 0;

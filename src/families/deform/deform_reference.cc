@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "families/common.h"
+#include "families/deform/deform_taps.h"
 #include "families/element.h"
 #include "families/walk.h"
 
@@ -15,7 +16,8 @@ constexpr Variant kVariants[] = {
 
 double load(const TensorView& view, const Dims& at) { return load_element(view.desc.dtype, element_at(view, at)); }
 
-void deform_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+template <class Real>
+void deform_in(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const auto& p = std::get<DeformParams>(params);
   const TensorView &x = inputs[0], &w = inputs[1], &offset = inputs[2], &y = outputs[0];
   const TensorView* bias = p.bias ? &inputs[3] : nullptr;
@@ -30,11 +32,11 @@ void deform_reference(const StageParams& params, std::span<const TensorView> inp
       for (int64_t r = 0; r < p.filter[0]; ++r)
         for (int64_t s = 0; s < p.filter[1]; ++s) {
           const int64_t tap = group * taps + r * p.filter[1] + s;
-          const auto h = static_cast<float>(row * p.stride[0] + r * p.dilation[0] - p.pad_begin[0]) +
-                         static_cast<float>(load(offset, {n, 2 * tap, row, column}));
-          const auto v = static_cast<float>(column * p.stride[1] + s * p.dilation[1] - p.pad_begin[1]) +
-                         static_cast<float>(load(offset, {n, 2 * tap + 1, row, column}));
-          const DeformTaps places = deform_taps(h, v, x.desc.shape[2], x.desc.shape[3]);
+          const auto h = static_cast<Real>(row * p.stride[0] + r * p.dilation[0] - p.pad_begin[0]) +
+                         static_cast<Real>(load(offset, {n, 2 * tap, row, column}));
+          const auto v = static_cast<Real>(column * p.stride[1] + s * p.dilation[1] - p.pad_begin[1]) +
+                         static_cast<Real>(load(offset, {n, 2 * tap + 1, row, column}));
+          const auto places = deform_taps_in(h, v, x.desc.shape[2], x.desc.shape[3]);
           double value = 0;
           for (size_t j = 0; j < static_cast<size_t>(places.count); ++j)
             value += static_cast<double>(places.weight[j]) * load(x, {n, c, places.h[j], places.w[j]});
@@ -44,6 +46,11 @@ void deform_reference(const StageParams& params, std::span<const TensorView> inp
     }
     store_element(y.desc.dtype, sum, element_at(y, at));
   });
+}
+
+void deform_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  if (inputs[0].desc.dtype == DType::f64) return deform_in<double>(params, inputs, outputs);
+  deform_in<float>(params, inputs, outputs);
 }
 
 // The products of the convolution, and eight operations per sampled element.
@@ -80,11 +87,12 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 
 }  // namespace
 
-DeformTaps deform_taps(float h, float w, int64_t height, int64_t width) {
-  DeformTaps taps;
+template <class Real>
+DeformTapsIn<Real> deform_taps_in(Real h, Real w, int64_t height, int64_t width) {
+  DeformTapsIn<Real> taps;
   // Also false for what is no number.
-  if (!(h > -1 && w > -1 && h < static_cast<float>(height) && w < static_cast<float>(width))) return taps;
-  const float floor_h = std::floor(h), floor_w = std::floor(w), down = h - floor_h, right = w - floor_w;
+  if (!(h > -1 && w > -1 && h < static_cast<Real>(height) && w < static_cast<Real>(width))) return taps;
+  const Real floor_h = std::floor(h), floor_w = std::floor(w), down = h - floor_h, right = w - floor_w;
   const auto h0 = static_cast<int64_t>(floor_h), w0 = static_cast<int64_t>(floor_w);
   for (int64_t i = 0; i < 2; ++i)
     for (int64_t j = 0; j < 2; ++j) {
@@ -94,6 +102,13 @@ DeformTaps deform_taps(float h, float w, int64_t height, int64_t width) {
       taps.weight[at] = (i ? down : 1 - down) * (j ? right : 1 - right);
     }
   return taps;
+}
+template DeformTapsIn<float> deform_taps_in(float, float, int64_t, int64_t);
+template DeformTapsIn<double> deform_taps_in(double, double, int64_t, int64_t);
+
+DeformTaps deform_taps(float h, float w, int64_t height, int64_t width) {
+  const auto taps = deform_taps_in(h, w, height, width);
+  return {taps.h, taps.w, taps.weight, taps.count};
 }
 
 const FamilyInfo& deform_info() {

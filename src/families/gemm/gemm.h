@@ -44,7 +44,7 @@ struct GemmSchedule {
   int64_t mc = 0;                   // rows per block of work; 0: all
   int64_t nc = 0;                   // columns per block of work; 0: one panel
   GemmOrder order = GemmOrder::rows;
-  int prefetch = 0;  // what comes next is fetched on the way into L1 (1) or L2 (2); 0: not
+  int prefetch = 0;  // what comes next is fetched on the way into L1 (1) or L2 (2), and lines of y; 0: neither
   int split = 0;     // work is split over threads along: 0 rows, 1 columns, 2 both
 
   template <class V>

@@ -32,6 +32,18 @@ void store(const TensorView& t, int64_t at, double value) {
   }
 }
 
+// Adds `count` products of two operands' elements, each at its pitch, to a sum, one after the other.
+double add_products(double sum, const TensorView& a, int64_t a_at, int64_t a_pitch, const TensorView& b, int64_t b_at,
+                    int64_t b_pitch, int64_t count, bool halves) {
+  if (a.desc.dtype == DType::f32 && b.desc.dtype == DType::f32 && !halves) {
+    const float *x = a.at_origin<float>() + a_at, *w = b.at_origin<float>() + b_at;
+    for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(x[i * a_pitch]) * static_cast<double>(w[i * b_pitch]);
+    return sum;
+  }
+  for (int64_t i = 0; i < count; ++i) sum += factor(a, a_at + i * a_pitch, halves) * factor(b, b_at + i * b_pitch, halves);
+  return sum;
+}
+
 // Finishes one sum: `channel` indexes scale and bias, `place(view)` is the element of a residual that belongs to it.
 template <class Place>
 double finish(const Epilogue& e, std::span<const TensorView> operands, double sum, int64_t channel, Place&& place) {
@@ -72,9 +84,8 @@ void window_reference(const GemmParams& p, std::span<const TensorView> inputs, c
                   if (!inside(d, x.d) || !inside(h, x.h) || !inside(v, x.w)) continue;
                   const int64_t xat = n * x.pitch_n + d * x.pitch_d + h * x.pitch_h + v * x.pitch_w;
                   const int64_t wat = k * w.pitch_n + t0 * w.pitch_d + t1 * w.pitch_h + t2 * w.pitch_w;
-                  for (int64_t c = 0; c < group_c; ++c)
-                    sum += factor(inputs[0], xat + (k / group_k * group_c + c) * x.pitch_c, p.halves) *
-                           factor(inputs[1], wat + c * w.pitch_c, p.halves);
+                  sum = add_products(sum, inputs[0], xat + k / group_k * group_c * x.pitch_c, x.pitch_c, inputs[1], wat,
+                                     w.pitch_c, group_c, p.halves);
                 }
             const auto place = [&](const TensorView& t) {
               const FeatureMap map = feature_map(t.desc);
@@ -102,9 +113,7 @@ void dense_reference(const GemmParams& p, std::span<const TensorView> inputs, co
       return at;
     };
     const int64_t a_at = place(inputs[0].desc, 0), b_at = place(inputs[1].desc, 1);
-    double sum = 0;
-    for (int64_t k = 0; k < depth; ++k)
-      sum += factor(inputs[0], a_at + k * a_k, p.halves) * factor(inputs[1], b_at + k * b_k, p.halves);
+    const double sum = add_products(0, inputs[0], a_at, a_k, inputs[1], b_at, b_k, depth, p.halves);
     const double value =
         finish(p.epilogue, inputs.subspan(2), sum, index[rank - 1], [&](const TensorView& t) { return place(t.desc, -1); });
     store(output, place(y, -1), value);

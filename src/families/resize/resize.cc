@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kModes = {"nearest", "linear", "cubic"};
 constexpr std::array<std::string_view, 6> kCoordinates = {"half_pixel",    "half_pixel_symmetric", "pytorch_half_pixel",
                                                           "align_corners", "asymmetric",           "tf_crop"};
-constexpr std::array<std::string_view, 4> kNearest = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+constexpr std::array<std::string_view, 5> kNearest = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "per_axis"};
 
 template <class Enum, size_t n>
 bool parse_one_of(const std::array<std::string_view, n>& names, std::string_view text, Enum& value) {
@@ -119,13 +119,19 @@ double source_position(const ResizeParams& params, int axis, int64_t out, int64_
   return 0;
 }
 
+ResizeNearest rule_along(ResizeNearest rule, double scale) {
+  if (rule != ResizeNearest::per_axis) return rule;
+  return scale < 1 ? ResizeNearest::ceil : ResizeNearest::floor;
+}
+
 int64_t nearest_index(ResizeNearest rule, double position, int64_t in_size) {
   const double below = std::floor(position), fraction = position - below;
   bool up = false;
   switch (rule) {
     case ResizeNearest::round_prefer_floor: up = fraction > 0.5; break;
     case ResizeNearest::round_prefer_ceil: up = fraction >= 0.5; break;
-    case ResizeNearest::floor: break;
+    case ResizeNearest::floor:
+    case ResizeNearest::per_axis: break;
     case ResizeNearest::ceil: up = fraction > 0; break;
   }
   return std::clamp<int64_t>(floored(below) + up, 0, std::max<int64_t>(in_size - 1, 0));
@@ -144,6 +150,7 @@ ResizeTaps resize_taps(const ResizeParams& params, int axis, int64_t in_size, in
   ResizeTaps taps{resize_axis(params, axis, in_size, out_size), {}, {}, {}};
   const double scale = scale_of(params, axis, in_size, out_size);
   const bool widened = is_widened(params, axis, in_size, out_size, taps.count);
+  const ResizeNearest rule = rule_along(params.nearest, scale);
   if (params.coordinates == ResizeCoordinates::tf_crop) taps.outside.assign(static_cast<size_t>(out_size), 0);
   for (int64_t out = 0; out < out_size; ++out) {
     const double position = source_position(params, axis, out, in_size, out_size);
@@ -154,7 +161,7 @@ ResizeTaps resize_taps(const ResizeParams& params, int axis, int64_t in_size, in
     if (widened) {
       widened_taps(params, scale, position, in_size, taps);
     } else if (taps.count == 1) {
-      taps.index.push_back(taps.identity ? out : nearest_index(params.nearest, position, in_size));
+      taps.index.push_back(taps.identity ? out : nearest_index(rule, position, in_size));
       taps.weight.push_back(1);
     } else if (taps.count == 2) {
       for (int64_t i = 0; i < 2; ++i) {

@@ -17,13 +17,16 @@ enum class ResizeCoordinates : uint8_t {
   asymmetric,
   tf_crop
 };
-enum class ResizeNearest : uint8_t { round_prefer_floor, round_prefer_ceil, floor, ceil };
+// per_axis: ceil along axes that shrink, floor along the others, as before opset 11.
+enum class ResizeNearest : uint8_t { round_prefer_floor, round_prefer_ceil, floor, ceil, per_axis };
 std::string_view name_of(ResizeMode mode);
 bool parse_name(std::string_view text, ResizeMode& mode);
 std::string_view name_of(ResizeCoordinates coordinates);
 bool parse_name(std::string_view text, ResizeCoordinates& coordinates);
 std::string_view name_of(ResizeNearest nearest);
 bool parse_name(std::string_view text, ResizeNearest& nearest);
+// The rule along an axis whose sizes have this ratio: never per_axis.
+ResizeNearest rule_along(ResizeNearest rule, double scale);
 
 struct ResizeParams {
   ResizeMode mode = ResizeMode::nearest;

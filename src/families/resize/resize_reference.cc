@@ -46,7 +46,7 @@ void resize_reference(const StageParams& params, std::span<const TensorView> inp
         weight *= t.weight[k];
       }
       from = element_at(x, where);
-      if (weight != 0) sum += weight * load_element(type, from);
+      sum += weight * load_element(type, from);
     });
     if (counts.product() == 1) {
       std::memcpy(to, from, static_cast<size_t>(size_of(type)));

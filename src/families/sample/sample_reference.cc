@@ -3,6 +3,7 @@
 
 #include "families/common.h"
 #include "families/element.h"
+#include "families/sample/sample_taps.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -12,7 +13,8 @@ constexpr Variant kVariants[] = {
 #include "families/sample/variants.inc"
 };
 
-void sample_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+template <class Real>
+void sample_in(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const auto& p = std::get<SampleParams>(params);
   const TensorView &x = inputs[0], &grid = inputs[1], &y = outputs[0];
   const int spatial = x.desc.shape.size() - 2;
@@ -21,11 +23,11 @@ void sample_reference(const StageParams& params, std::span<const TensorView> inp
     Dims place{at[0]}, counts;
     for (int i = 0; i < spatial; ++i) place.push_back(at[2 + i]);
     place.push_back(0);
-    std::array<SampleTaps, 3> taps;
+    std::array<SampleTapsIn<Real>, 3> taps;
     for (int i = 0; i < spatial; ++i) {
       place[spatial + 1] = spatial - 1 - i;
-      const auto coordinate = static_cast<float>(load_element(grid.desc.dtype, element_at(grid, place)));
-      taps[static_cast<size_t>(i)] = sample_taps(p, coordinate, x.desc.shape[2 + i]);
+      const auto coordinate = static_cast<Real>(load_element(grid.desc.dtype, element_at(grid, place)));
+      taps[static_cast<size_t>(i)] = sample_taps_in(p, coordinate, x.desc.shape[2 + i]);
       counts.push_back(taps[static_cast<size_t>(i)].count);
     }
     double sum = 0;
@@ -43,6 +45,11 @@ void sample_reference(const StageParams& params, std::span<const TensorView> inp
     });
     store_element(y.desc.dtype, sum, element_at(y, at));
   });
+}
+
+void sample_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  if (inputs[0].desc.dtype == DType::f64) return sample_in<double>(params, inputs, outputs);
+  sample_in<float>(params, inputs, outputs);
 }
 
 // Two operations per tap and channel; the taps' places and weights are shared by the channels.

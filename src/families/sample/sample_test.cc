@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "families/deform/deform_taps.h"
+#include "families/sample/sample_taps.h"
 #include "families/stage.h"
 
 namespace sparkle {
@@ -58,6 +60,15 @@ TEST(SampleFamily, CubicWeightsSumToOne) {
   const SampleTaps taps = sample_taps(p, 0.1f, 9);
   EXPECT_EQ(indices(taps), (Indices{3, 4, 5, 6}));
   EXPECT_NEAR(taps.weight[0] + taps.weight[1] + taps.weight[2] + taps.weight[3], 1, 1e-6);
+}
+
+// Places in the type of the layer: a third is not the float next to it.
+TEST(SampleFamily, DoublesHaveDoublePlaces) {
+  SampleParams p;
+  p.align_corners = true;
+  const double third = 1.0 / 3;
+  EXPECT_NEAR(sample_taps_in(p, third, 2).weight[1], (third + 1) / 2, 1e-16);
+  EXPECT_NEAR(deform_taps_in(third, 0.0, 4, 4).weight[2], third, 1e-16);
 }
 
 TEST(DeformFamily, TapsOutsideAreLeftOut) {

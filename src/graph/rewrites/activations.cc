@@ -174,13 +174,27 @@ bool recognise(Editor& e, double constant, TensorId x, TensorId other, Pointwise
   return true;
 }
 
+bool has_doubles(const Graph& graph) {
+  for (const GraphTensor& t : graph.tensors)
+    if (t.dtype == DType::f64 || (t.constant && t.constant->dtype == DType::f64)) return true;
+  return std::any_of(graph.ops.begin(), graph.ops.end(), [](const Op& op) {
+    const auto* cast = std::get_if<CastOp>(&op.params);
+    return cast && cast->to == DType::f64;
+  });
+}
+
 }  // namespace
 
+// Constants are compared with a slack for exporters that print five digits: of doubles each digit counts. Where types are not
+// known yet, a graph with doubles anywhere waits until they are.
 bool match_activations(Editor& e) {
   bool changed = false;
+  const bool doubles = has_doubles(e.graph());
   for (int i = 0; i < e.count(); ++i) {
     const auto* node = e.erased(i) ? nullptr : std::get_if<PointwiseNode>(&e.op(i).params);
     if (!node || (node->op != PointwiseOp::mul && node->op != PointwiseOp::div && node->op != PointwiseOp::affine)) continue;
+    const GraphTensor& y = e.tensor(e.op(i).outputs[0]);
+    if (y.known ? y.dtype == DType::f64 : doubles) continue;
     const Product p = product_of(e, e.op(i).outputs[0]);
     PointwiseNode result;
     TensorId x = kAbsent;

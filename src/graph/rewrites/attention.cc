@@ -140,6 +140,7 @@ bool match_attention(Editor& e) {
     }
     AttentionOp attention;
     attention.scale = s.scale;
+    attention.unseen_is_nan = true;
     if (rank == 3) attention.query_heads = attention.key_heads = 1;
     e.op(place).params = attention;
     e.op(place).type = "Attention";

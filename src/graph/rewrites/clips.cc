@@ -1,5 +1,6 @@
 // Clip's bounds given as constants become parameters; Clip and Relu in a row merge; a Clip at zero alone is a Relu.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "graph/rewrites/rewrites.h"
@@ -20,6 +21,7 @@ bool resolve_bounds(Editor& e, int i, PointwiseNode& clip) {
     // Bounds of integers need not fit a double; bind() turns them into a maximum and a minimum.
     if (!value || value->elements() != 1 || !is_float(value->dtype)) return false;
     bounds[k - 1] = scalar(*value);
+    if (std::isnan(bounds[k - 1])) return false;  // bind() splits it: all becomes NaN
   }
   clip.a = std::min(bounds[0], bounds[1]), clip.b = bounds[1];
   e.set_inputs(i, {op.inputs[0]});

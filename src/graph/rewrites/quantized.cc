@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "families/quantize/quantize.h"
+#include "graph/infer.h"
 #include "graph/rewrites/rewrites.h"
 #include "graph/values.h"
 
@@ -13,6 +14,11 @@ namespace {
 
 bool is_byte(DType type) { return type == DType::u8 || type == DType::i8; }
 TensorId input_of(const Op& op, size_t i) { return i < op.inputs.size() ? op.inputs[i] : kAbsent; }
+
+// The zero point of a result, which alone tells integer operators its type: where the model gives none, a zero of that type.
+TensorId zero_point_of(Editor& e, TensorId given, DType type) {
+  return given != kAbsent ? given : e.add_constant("zero", HostTensor::zeros(type, {}));
+}
 
 // What a DequantizeLinear reads.
 struct Source {
@@ -92,7 +98,7 @@ std::optional<Target> target_of(Editor& e, int i) {
   Target t{input_of(node, 1), input_of(node, 2), q->to, {}, node.inputs[0]};
   const HostTensor *scale = e.constant(t.scale), *zero = e.constant(t.zero);
   if (!scale || scale->elements() != 1 || scale->dtype != DType::f32 || (t.zero != kAbsent && !zero)) return std::nullopt;
-  if (zero) t.type = zero->dtype;
+  t.type = quantized_type(*q, zero ? std::optional(zero->dtype) : std::nullopt);
   if (!is_byte(t.type) || !e.single_use(t.value)) return std::nullopt;
   const PointwiseNode* node_before = e.made_by<PointwiseNode>(t.value);
   if (!node_before || (node_before->op != PointwiseOp::relu && node_before->op != PointwiseOp::clip)) return t;
@@ -129,7 +135,7 @@ bool match_conv(Editor& e, int i, const Target& t) {
   TensorId bias = kAbsent;
   if (!w || !bias_fits(e, input_of(op, 2), *x, *w, bias)) return false;
   become(e, i, t.value, QuantizedConvOp{*conv, t.clip}, "QLinearConv",
-         {x->x, w->x, bias, x->zero, w->zero, t.zero, x->scale, w->scale, t.scale});
+         {x->x, w->x, bias, x->zero, w->zero, zero_point_of(e, t.zero, t.type), x->scale, w->scale, t.scale});
   return true;
 }
 
@@ -144,7 +150,7 @@ bool match_matmul(Editor& e, int i, const Target& t) {
   // One value per column, or none: a matrix is not what an integer stage adds.
   if (bias != kAbsent && (!e.constant(bias) || e.constant(bias)->shape.size() != 1)) return false;
   become(e, i, t.value, QuantizedMatMulOp{*matmul, t.clip}, "QLinearMatMul",
-         {a->x, b->x, bias, a->zero, b->zero, t.zero, a->scale, b->scale, t.scale});
+         {a->x, b->x, bias, a->zero, b->zero, zero_point_of(e, t.zero, t.type), a->scale, b->scale, t.scale});
   return true;
 }
 
@@ -155,7 +161,7 @@ bool match_add(Editor& e, int i, const Target& t) {
   const auto a = dequantized_bytes(e, op.inputs[0]), b = dequantized_bytes(e, op.inputs[1]);
   if (!a || !b) return false;
   become(e, i, t.value, QuantizedAddOp{t.clip}, "com.microsoft.QLinearAdd",
-         {a->x, a->scale, a->zero, b->x, b->scale, b->zero, t.scale, t.zero});
+         {a->x, a->scale, a->zero, b->x, b->scale, b->zero, t.scale, zero_point_of(e, t.zero, t.type)});
   return true;
 }
 
@@ -163,9 +169,9 @@ bool match_average(Editor& e, int i, const Target& t) {
   const ReduceOp* reduce = e.made_by<ReduceOp>(t.value);
   if (!reduce || reduce->kind != ReduceKind::mean || !reduce->all_spatial || t.clip) return false;
   const auto x = dequantized_bytes(e, e.op(e.producer(t.value)).inputs[0]);
-  if (!x || (t.zero == kAbsent && x->type != t.type)) return false;
+  if (!x) return false;
   become(e, i, t.value, QuantizedAverageOp{}, "com.microsoft.QLinearGlobalAveragePool",
-         {x->x, x->scale, x->zero, t.scale, t.zero});
+         {x->x, x->scale, x->zero, t.scale, zero_point_of(e, t.zero, t.type)});
   return true;
 }
 

@@ -180,12 +180,15 @@ class AttentionKernel final : public CpuKernel {
       for (int64_t r = 0; r < task.rows; ++r) {
         float* row = score_row(launch, task, r);
         if (s.total[r] == 0) {
-          std::fill_n(row, k_.rows, 0.0f);
+          std::fill_n(row, k_.rows, unseen());
         } else {
           functions_.weights(row, k_.rows, s.largest[r], 1 / s.total[r]);
         }
       }
   }
+
+  // Weights, and so the result, of a query that sees no key.
+  float unseen() const { return params_.unseen_is_nan ? std::numeric_limits<float>::quiet_NaN() : 0.0f; }
 
   float* score_row(const CpuLaunch& launch, const Task& task, int64_t r) const {
     return reinterpret_cast<float*>(launch.outputs[1]) + scores_.batch.offset(task.batch) + (task.row + r) * scores_.row_pitch;
@@ -296,7 +299,7 @@ class AttentionKernel final : public CpuKernel {
     float* y = reinterpret_cast<float*>(launch.outputs[0]) + y_.batch.offset(task.batch) + task.row * y_.row_pitch;
     const int64_t width = values_.panels.width;
     for (int64_t r = 0; r < task.rows; ++r) {
-      const float factor = s.total[r] == 0 ? 0.0f : 1 / s.total[r];
+      const float factor = s.total[r] == 0 ? unseen() : 1 / s.total[r];
       for (int64_t panel = 0; panel * width < columns; ++panel) {
         float* sums = sums_of(s, task, r, panel, columns);
         const int64_t column = (task.panel + panel) * width, count = std::min(width, v_.columns - column);

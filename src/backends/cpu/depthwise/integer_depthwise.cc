@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "backends/cpu/depthwise/integer_rows.h"
+#include "backends/cpu/task_count.h"
 #include "families/integers.h"
 
 namespace sparkle::cpu {
@@ -63,9 +64,10 @@ class IntegerDepthwise final : public CpuKernel {
     const auto* x = reinterpret_cast<const uint8_t*>(launch.inputs[0]);
     const int64_t y_bytes = size_of(stage_.outputs[0].dtype), rows = y_.n * y_.d * y_.h;
     call.y_pitch = y_.pitch_w * y_bytes;
-    // A task of fewer than 2^18 products (some 10 us) is not worth a thread's attention.
-    const int64_t products = rows * y_.w * channels_ * groups_ * kTapGroup;
-    const int64_t tasks = std::clamp<int64_t>(products / 262144, 1, std::min<int64_t>(rows, 4 * launch.executor->width()));
+    const auto products = static_cast<double>(rows * y_.w * channels_ * groups_ * kTapGroup);
+    // 2^17 products take AVX2 some 5 us.
+    const double grain = 4096.0 * static_cast<double>(kernel_.block);
+    const int64_t tasks = std::min(rows, task_count(products, grain, launch.executor->width()));
     parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int) {
       std::vector<const uint8_t*> taps(static_cast<size_t>(y_.w * groups_ * kTapGroup), line);
       IntegerRowCall own = call;

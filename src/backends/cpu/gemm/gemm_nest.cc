@@ -115,7 +115,7 @@ struct Nest {
     call.begin_at_zero = chunk == 0;
     const bool last = chunk == g.chunks - 1;
     call.finish = last && fast && panel.columns == width;
-    call.spacing = last ? std::max<int64_t>(1, rows.steps[static_cast<size_t>(chunk)] / count) : 0;
+    call.spacing = last && schedule.prefetch != 0 ? std::max<int64_t>(1, rows.steps[static_cast<size_t>(chunk)] / count) : 0;
     const int64_t column = instance.column + panel.column;
     call.scale = operands.scale ? operands.scale + column : nullptr;
     call.bias = operands.bias + column;
@@ -139,8 +139,11 @@ struct Nest {
     tiles.finish(finish);
   }
 
-  // Two tiles a call: half the fixed cost of a tile, half the loads of weights. Partial sums have places for single ones.
-  bool in_pairs(const GemmPanel& panel) const { return g.chunks == 1 && panel.vectors <= tiles.tall_vectors; }
+  // Two tiles a call: half the fixed cost of a tile, half the loads of weights. Partial sums have places for single ones. A
+  // schedule of single rows asks for no tile.
+  bool in_pairs(const GemmPanel& panel) const {
+    return schedule.mr > 1 && g.chunks == 1 && panel.vectors <= tiles.tall_vectors;
+  }
 
   // Rows outside: a tile's pixels stay in L1 while the weights stream from L2. Fetched meanwhile: what the next tile reads
   // beyond this one's, which is one tile's worth of pixels of its last run.

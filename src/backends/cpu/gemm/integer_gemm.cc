@@ -11,10 +11,14 @@
 #include "backends/cpu/gemm/integer_pack.h"
 #include "backends/cpu/gemm/integer_tile.h"
 #include "backends/cpu/gemm/row_cursor.h"
+#include "backends/cpu/task_count.h"
 #include "families/integers.h"
 
 namespace sparkle::cpu {
 namespace {
+
+constexpr double kTaskCycles = 16384;                  // some 5 us
+constexpr int64_t kRowsThatStay = int64_t{128} << 10;  // half of the smallest L2
 
 int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -155,12 +159,16 @@ class IntegerGemm final : public CpuKernel {
     const GemmGeometry& g = g_.gemm;
     const int64_t instances = static_cast<int64_t>(g.instances.size()), panels = static_cast<int64_t>(g.panels.size());
     const double products = static_cast<double>(instances * g.tiles * schedule_.mr) * static_cast<double>(g.padded_n * g.k);
-    // A task of fewer than 2^22 products (some 10 us) is not worth a thread's attention.
-    const int64_t most = executor.width() == 1 ? 1 : 4 * executor.width();
-    const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(products / 4194304), 1, most);
-    const int64_t row_blocks = std::min(g.tiles, (wanted + instances - 1) / instances);
-    const int64_t column_blocks = std::min(panels, (wanted + instances * row_blocks - 1) / (instances * row_blocks));
-    const int64_t blocks = row_blocks * column_blocks, total = instances * blocks, tasks = std::min(total, 4 * most);
+    // By the unit: what takes VNNI 5 us keeps AVX2 busy for 40.
+    const int64_t wanted = task_count(products, kTaskCycles * tiles_.products_per_cycle, executor.width());
+    const int64_t each = (wanted + instances - 1) / instances;
+    // Weights that are swept once per block go to one thread each, where the rows stay in any L2.
+    const bool columns_first = schedule_.order == GemmOrder::columns && g.tiles * schedule_.mr * g.k <= kRowsThatStay;
+    int64_t row_blocks = std::min(g.tiles, each), column_blocks = std::min(panels, (each + row_blocks - 1) / row_blocks);
+    if (columns_first)
+      column_blocks = std::min(panels, each), row_blocks = std::min(g.tiles, (each + column_blocks - 1) / column_blocks);
+    const int64_t blocks = row_blocks * column_blocks, total = instances * blocks;
+    const int64_t tasks = instances >= wanted ? wanted : total;
     parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
       for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) {
         const GemmInstance& instance = g.instances[static_cast<size_t>(i / blocks)];

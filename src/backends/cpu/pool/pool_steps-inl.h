@@ -16,7 +16,7 @@ namespace sparkle::cpu::HWY_NAMESPACE {
 namespace pool {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A NaN among the elements may be passed over by later ones, as in other engines' vector code.
+// A NaN among the elements stays, wherever it stands.
 struct Maximum {
   template <class D>
   static HWY_INLINE hn::Vec<D> start(D d) {
@@ -24,7 +24,12 @@ struct Maximum {
   }
   template <class V>
   static HWY_INLINE V add(V sum, V v) {
-    return hn::Max(sum, v);
+#if HWY_ARCH_X86
+    // The maximum gives its second operand where either is NaN: the sum's stays, the element's is put in.
+    return hn::IfThenElse(hn::IsNaN(v), v, hn::Max(v, sum));
+#else
+    return hn::IfThenElse(hn::Or(hn::Gt(v, sum), hn::IsNaN(v)), v, sum);
+#endif
   }
   template <class D, class V>
   static HWY_INLINE V finish(D, V sum, const PoolCall&, float, int64_t) {

@@ -39,7 +39,7 @@ HWY_INLINE void softmax_short_row(D d, const float* x, float* y, size_t count, b
   if constexpr (kVectors > 3) sum = hn::Add(sum, e2);
   sum = hn::SumOfLanes(d, sum);
 
-  const V term = logarithm ? simd_math::Log(d, sum) : hn::Div(hn::Set(d, 1.0f), sum);
+  const V term = logarithm ? simd_math::LogOfNormal(d, sum) : hn::Div(hn::Set(d, 1.0f), sum);
   const auto finish = [&](V shifted, V e) HWY_ATTR { return logarithm ? hn::Sub(shifted, term) : hn::Mul(e, term); };
   if constexpr (kVectors > 1) hn::StoreU(finish(d0, e0), d, y);
   if constexpr (kVectors > 2) hn::StoreU(finish(d1, e1), d, y + lanes);
@@ -102,7 +102,7 @@ void softmax_row(const float* x, float* y, size_t count, bool logarithm) {
   }
   const V sum = hn::SumOfLanes(d, total);
 
-  const V factor = hn::Div(hn::Set(d, 1.0f), sum), log_sum = simd_math::Log(d, sum);
+  const V factor = hn::Div(hn::Set(d, 1.0f), sum), log_sum = simd_math::LogOfNormal(d, sum);
   const auto finish = [&](V v) HWY_ATTR { return logarithm ? hn::Sub(hn::Sub(v, largest), log_sum) : hn::Mul(v, factor); };
   const float* from = logarithm ? x : y;
   size_t k = 0;
@@ -162,7 +162,7 @@ HWY_INLINE void softmax_column_group(D d, int64_t left, const float* x, int64_t 
     if constexpr (kWide) s1 = pass(s1, m1, lanes), s2 = pass(s2, m2, 2 * lanes), s3 = pass(s3, m3, 3 * lanes);
   }
   const auto term = [&](V sum, V largest) HWY_ATTR {
-    return logarithm ? hn::Add(simd_math::Log(d, sum), largest) : hn::Div(hn::Set(d, 1.0f), sum);
+    return logarithm ? hn::Add(simd_math::LogOfNormal(d, sum), largest) : hn::Div(hn::Set(d, 1.0f), sum);
   };
   s0 = term(s0, m0), s1 = term(s1, m1), s2 = term(s2, m2), s3 = term(s3, m3);
   for (int64_t i = 0; i < rows; ++i) {

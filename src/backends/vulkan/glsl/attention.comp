@@ -65,7 +65,7 @@ void show(int batch, int query0) {
     if (kShown == kSoftmax) {
       const int at = 2 * (batch * A.queries + query);
       const float sum = push.work.v[at + 1];
-      s = sum == 0.0 ? 0.0 : weight_of(s, push.work.v[at]) / sum;
+      s = sum == 0.0 ? A.unseen : weight_of(s, push.work.v[at]) / sum;
     }
     push.scores.v[origin[6] + query * A.pitch[5].x + key * A.pitch[5].y] = ELEMENT(s);
   }
@@ -133,7 +133,7 @@ void main() {
     const float sum = row_sum[row + i];
     [[unroll]] for (int j = 0; j < 4; ++j) {
       const int c = column0 + column + 16 * j;
-      if (c < A.columns) push.y.v[origin[5] + query * A.pitch[4].x + c * A.pitch[4].y] = ELEMENT(sum == 0.0 ? 0.0 : sums[i][j] / sum);
+      if (c < A.columns) push.y.v[origin[5] + query * A.pitch[4].x + c * A.pitch[4].y] = ELEMENT(sum == 0.0 ? A.unseen : sums[i][j] / sum);
     }
   }
   if (kKeep && thread < kQueries && query0 + thread < A.queries && column0 == 0) {

@@ -13,7 +13,7 @@ struct AttentionRecord {
   int queries, keys, size, columns, mask_keys;  // mask_keys: -1 where there is no mask
   int lengths;                                  // 1: given
   int left, right, offset, offset_from_length;
-  float scale, cap;
+  float scale, cap, unseen;  // unseen: the result of a query that sees no key
   int batch_sizes[6];       // innermost first
   int batch_pitch[6 * 7];  // for each batch axis of q, k, v, mask, lengths, y, scores
   ivec2 pitch[6];          // rows and columns of q, k, v, mask, y, scores

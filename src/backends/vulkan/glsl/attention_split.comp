@@ -113,7 +113,7 @@ void join_parts(int line, int query, int column) {
     for (int i = share; i < push.parts; i += kShares) sum = fma(weights[i], push.work.v[work_of(line, i) + column], sum);
   sum = of_column(sum);
   if (thread < kColumns && column < A.columns)
-    push.y.v[origin[5] + query * A.pitch[4].x + column * A.pitch[4].y] = ELEMENT(total == 0.0 ? 0.0 : sum / total);
+    push.y.v[origin[5] + query * A.pitch[4].x + column * A.pitch[4].y] = ELEMENT(total == 0.0 ? A.unseen : sum / total);
 }
 
 // Workgroups: parts (one where they are joined) of each query along x, columns along y, batches along z.

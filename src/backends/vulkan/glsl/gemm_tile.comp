@@ -23,6 +23,9 @@ layout(constant_id = 12) const int kThreadN = 4;
 layout(constant_id = 22) const int kPad = 4;  // words between the columns of the left tile, which keep them in different banks
 layout(constant_id = 23) const int kUnroll = 4;
 layout(constant_id = 24) const bool kPartial = false;  // sums of a part go out as they are: [part][instance][m][n_padded]
+// Off for `bench --ablate` alone: the next tiles are loaded while these are multiplied; weights are loaded four at a time.
+layout(constant_id = 25) const bool kAhead = true;
+layout(constant_id = 26) const bool kFours = true;
 
 const int kThreadsM = kM / kThreadM, kThreadsN = kN / kThreadN, kThreads = kThreadsM * kThreadsN;
 const int kLoad = 4, kQuads = kK / kLoad;              // loads along k
@@ -51,7 +54,11 @@ void load_columns(int thread, int k, int n0, int from) {
     const vec4 w = Vec4s(push.w).v[(from + row / 2 * G.n_padded + n) >> 2];
     next_b[i] = row % 2 == 0 ? w : vec4(-w.y, w.x, -w.w, w.z);  // times i
 #else
-    next_b[i] = kPacked ? vec4(Weights(push.w).v[(from + row * G.n_padded + n) >> 2]) : load_b(row, n, from);
+    if (kPacked && !kFours) {
+      [[unroll]] for (int j = 0; j < 4; ++j) next_b[i][j] = float(push.w.v[from + row * G.n_padded + n + j]);
+    } else {
+      next_b[i] = kPacked ? vec4(Weights(push.w).v[(from + row * G.n_padded + n) >> 2]) : load_b(row, n, from);
+    }
 #endif
   }
 }
@@ -71,9 +78,16 @@ void main() {
   [[unroll]] for (int i = 0; i < kThreadM; ++i)
     [[unroll]] for (int j = 0; j < kThreadN; ++j) sums[i][j] = 0.0;
 
-  load_rows();
-  load_columns(thread, first, n0, weights);
+  if (kAhead) {
+    load_rows();
+    load_columns(thread, first, n0, weights);
+  }
   for (int k0 = first; k0 < last; k0 += kK) {
+    if (!kAhead) {
+      if (k0 > first) advance();
+      load_rows();
+      load_columns(thread, k0, n0, weights);
+    }
     [[unroll]] for (int i = 0; i < kLoadsA; ++i) {
       const int row = over(thread + i * kThreads, kQuads);
       [[unroll]] for (int j = 0; j < 4; ++j) left[(quad * 4 + j) * kRowA + row] = LEFT(next_a[i][j]);
@@ -87,7 +101,7 @@ void main() {
 #endif
     }
     barrier();
-    if (k0 + kK < last) {
+    if (kAhead && k0 + kK < last) {
       advance();
       load_rows();
       load_columns(thread, k0 + kK, n0, weights);

@@ -23,6 +23,36 @@ double sign_as_f64(double size, double x) {
   return packDouble2x32(uvec2(w.x, (w.y & 0x7fffffffu) | (high_word_f64(x) & 0x80000000u)));
 }
 
+// Whole numbers next to x, by its bits: drivers may round doubles as they round floats, where all beyond 2^24 is taken for whole
+// (Mesa's software device does where the CPU has no instruction for so wide a vector), or by adding and subtracting 2^52, which a
+// compiler may undo.
+double trunc_of_f64(double x) {
+  const uvec2 w = unpackDouble2x32(x);
+  const int e = int(w.y >> 20 & 2047u) - 1023;
+  if (e >= 52) return x;
+  if (e < 0) return packDouble2x32(uvec2(0u, w.y & 0x80000000u));
+  if (e < 20) return packDouble2x32(uvec2(0u, w.y & ~(0xfffffu >> e)));
+  return packDouble2x32(uvec2(w.x & ~(0xffffffffu >> (e - 20)), w.y));
+}
+
+double floor_of_f64(double x) {
+  const double whole = trunc_of_f64(x);
+  return whole > x ? whole - 1.0lf : whole;
+}
+
+double ceil_of_f64(double x) {
+  const double whole = trunc_of_f64(x);
+  return whole < x ? sign_as_f64(whole + 1.0lf, x) : whole;
+}
+
+double round_of_f64(double x) {
+  const double whole = trunc_of_f64(x);
+  precise double rest = abs(x - whole);
+  const bool odd = 0.5lf * whole != trunc_of_f64(0.5lf * whole);
+  if (!(rest > 0.5lf || (rest == 0.5lf && odd))) return whole;
+  return sign_as_f64(abs(whole) + 1.0lf, x);
+}
+
 // x * 2^n in two steps, neither of which leaves the range.
 double scaled_by_f64(double x, int n) {
   const int first = n / 2;
@@ -52,7 +82,7 @@ double exp_near_f64(double r) {
 
 // x = n ln 2 + r; the first part of ln 2 has 32 bits, its product with n is exact.
 double exp_rest_f64(double x, out int n) {
-  const double whole = roundEven(x * 1.4426950408889634lf);
+  const double whole = round_of_f64(x * 1.4426950408889634lf);
   n = int(whole);
   precise double r = x - whole * 0.69314718036912381649017333984375lf;
   r = r - whole * 1.9082149292705877e-10lf;
@@ -150,8 +180,8 @@ double pow_of_f64(double x, double y) {
   if (is_nan_of_f64(x) || is_nan_of_f64(y)) return nan_of_f64();
   const double size = abs(x);
   if (is_infinity_of_f64(y)) return size == 1.0lf ? 1.0lf : (size > 1.0lf) == (y > 0.0lf) ? infinity_of_f64() : 0.0lf;
-  const bool whole = y == trunc(y);
-  const bool odd = whole && abs(y) < 9007199254740992.0lf && y * 0.5lf != trunc(y * 0.5lf);
+  const bool whole = y == trunc_of_f64(y);
+  const bool odd = whole && abs(y) < 9007199254740992.0lf && y * 0.5lf != trunc_of_f64(y * 0.5lf);
   const bool below = (high_word_f64(x) >> 31) != 0u;
   const double sign_of_result = below && odd ? -1.0lf : 1.0lf;
   if (size == 0.0lf || is_infinity_of_f64(size))
@@ -277,7 +307,7 @@ uint low_bits_of_f64(double x, int least, int most) {
 uvec2 u64_of_f64(double x) {
   if (!(x >= 1.0lf)) return uvec2(0u);
   if (x >= 18446744073709551616.0lf) return uvec2(0xffffffffu);
-  const double high = floor(x * 2.3283064365386962890625e-10lf);
+  const double high = floor_of_f64(x * 2.3283064365386962890625e-10lf);
   return uvec2(uint(x - high * 4294967296.0lf), uint(high));
 }
 

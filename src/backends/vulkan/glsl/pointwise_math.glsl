@@ -65,7 +65,7 @@ float expm1_of(float x) {
 float log_rest(float x, out int e) {
   uint bits = floatBitsToUint(x);
   e = 0;
-  if (bits < 0x00800000u) bits = floatBitsToUint(x * 8388608.0), e = -23;
+  if (bits < 0x00800000u) bits = floatBitsToUint(float(bits)), e = -149;  // units of 2^-149: devices may flush x itself
   e += int(bits >> 23) - 126;
   precise float m = uintBitsToFloat((bits & 0x7fffffu) | 0x3f000000u);
   if (m < 0.70710678) {
@@ -77,8 +77,9 @@ float log_rest(float x, out int e) {
 }
 
 float log_of(float x) {
-  if (!(x > 0.0)) return x == 0.0 ? -infinity_of() : nan_of();
-  if (is_infinity_of(x)) return x;
+  const uint bits = floatBitsToUint(x);
+  if (bits << 1 == 0u) return -infinity_of();
+  if (bits >= 0x7f800000u) return bits == 0x7f800000u ? x : nan_of();
   int e;
   const float f = log_rest(x, e);
   precise float z = f * f;

@@ -68,8 +68,7 @@ void main() {
           const float weight1 = weight0 * push.weights.v[entry[1] + j];
           for (int k = 0; k < R.taps[2]; ++k) {
             const float weight = weight1 * push.weights.v[entry[2] + k];
-            // A tap that does not count may be no number.
-            if (weight != 0.0) sum += weight * VALUE(push.x.v[from1 + push.places.v[entry[2] + k]]);
+            sum += weight * VALUE(push.x.v[from1 + push.places.v[entry[2] + k]]);
           }
         }
       }

@@ -1,6 +1,7 @@
 // The attention family on Vulkan: blocks of queries over blocks of keys (glsl/attention.comp), scores that are asked for found
 // once more by a dispatch of their own; or each query's keys in parts for a workgroup each (glsl/attention_split.comp).
 #include <algorithm>
+#include <limits>
 
 #include "backends/vulkan/kernels/real_types.h"
 
@@ -14,7 +15,7 @@ constexpr int64_t kQueries = 32, kKeys = 32, kColumns = 64;
 // glsl/attention.comp has the same record, and says what the fields are.
 struct AttentionRecord {
   int32_t queries, keys, size, columns, mask_keys, lengths, left, right, offset, offset_from_length;
-  float scale, cap;
+  float scale, cap, unseen;
   int32_t batch_sizes[kBatchAxes];
   int32_t batch_pitch[kBatchAxes][7];
   int32_t pitch[6][2];
@@ -50,6 +51,7 @@ Result<AttentionRecord> record_of(const Stage& stage) {
   r.offset_from_length = p.offset_from_length;
   r.scale = static_cast<float>(p.scale);
   r.cap = static_cast<float>(p.softcap);
+  r.unseen = p.unseen_is_nan ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
   for (int i = 0; i < kBatchAxes; ++i) {
     const int axis = batches - 1 - i;
     r.batch_sizes[i] = axis < 0 ? 1 : static_cast<int32_t>(q.shape[axis]);

@@ -143,6 +143,9 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
     const Fragment f = fragment_of(tile);
     append(request.constants, {tile.subgroup, f.m, f.n, f.k});
   }
+  // Ablations: no plan has a schedule of one tile in flight, or of single numbers.
+  else if (tile.depth < 2 || p.one_lane)
+    append(request.constants, {tile.depth >= 2, !p.one_lane});
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
   work.pipeline = pipeline;
   work.groups = flat_groups(int64_t{groups_for(g.m, tile.m)} * groups_for(g.n, tile.n));

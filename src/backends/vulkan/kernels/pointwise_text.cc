@@ -206,7 +206,8 @@ std::string float_formula(PointwiseOp op, bool twice, const std::string& x, cons
     case PointwiseOp::affine: return "fma(" + a + ", " + x + ", " + b + ")";
     case PointwiseOp::neg: return "-" + x;
     case PointwiseOp::abs: return native("abs");
-    case PointwiseOp::sign: return x + " > 0.0 ? 1.0 : " + x + " < 0.0 ? -1.0 : 0.0";
+    case PointwiseOp::sign:
+      return "is_nan_of" + end + x + ") ? " + x + " : " + x + " > 0.0 ? 1.0 : " + x + " < 0.0 ? -1.0 : 0.0";
     case PointwiseOp::reciprocal: return "1.0 / " + x;
     case PointwiseOp::sqrt: return call("sqrt_of");
     case PointwiseOp::exp: return call("exp_of");
@@ -223,9 +224,9 @@ std::string float_formula(PointwiseOp op, bool twice, const std::string& x, cons
     case PointwiseOp::acosh: return call("acosh_of");
     case PointwiseOp::atanh: return call("atanh_of");
     case PointwiseOp::erf: return call("erf_of");
-    case PointwiseOp::floor: return native("floor");
-    case PointwiseOp::ceil: return native("ceil");
-    case PointwiseOp::round: return native("roundEven");
+    case PointwiseOp::floor: return twice ? call("floor_of") : native("floor");
+    case PointwiseOp::ceil: return twice ? call("ceil_of") : native("ceil");
+    case PointwiseOp::round: return twice ? call("round_of") : native("roundEven");
     case PointwiseOp::is_nan: return truth("is_nan_of" + end + x + ")");
     case PointwiseOp::power_of_two:
       return twice ? "double(to_power_of_two(odd_float_of_f64(" + x + "), float(" + a + "), float(" + b + ")))"

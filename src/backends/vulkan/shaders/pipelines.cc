@@ -3,13 +3,13 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "backends/vulkan/shaders/fragment_types.h"
 #include "backends/vulkan/shaders/glsl_compiler.h"
 #include "backends/vulkan/shaders/shaders.h"
 #include "backends/vulkan/shaders/shader_text.h"
 #include "base/cache_folder.h"
+#include "base/read_file.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -59,16 +59,12 @@ void Pipelines::load() {
   auto info = structure<VkPipelineCacheCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO);
   std::vector<char> bytes;
   const std::string path = file();
-  std::error_code ignored;
-  if (const auto size = path.empty() ? 0 : std::filesystem::file_size(path, ignored);
-      !ignored && size > 16 && size < kLargestCache) {
-    std::ifstream in(path, std::ios::binary);
-    char magic[8];
+  if (const std::string kept = path.empty() ? path : read_own_file(path, kLargestCache); kept.size() > 16) {
     uint64_t sum = 0;
-    bytes.resize(size - 16);
-    in.read(magic, 8).read(reinterpret_cast<char*>(&sum), 8).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    std::memcpy(&sum, kept.data() + 8, 8);
+    bytes.assign(kept.begin() + 16, kept.end());
     // A broken file counts as none: the next one overwrites it.
-    if (!in || std::memcmp(magic, kMagic, 8) != 0 || checksum(bytes) != sum) bytes.clear();
+    if (std::memcmp(kept.data(), kMagic, 8) != 0 || checksum(bytes) != sum) bytes.clear();
   }
   info.initialDataSize = bytes.size();
   info.pInitialData = bytes.data();

@@ -1,13 +1,14 @@
 #include "backends/vulkan/trials/trust.h"
 
 #include <cstdio>
-#include <fstream>
 #include <set>
+#include <sstream>
 
 #include "backends/vulkan/shaders/shaders.h"
 #include "backends/vulkan/trials/speed_trial.h"
 #include "base/cache_folder.h"
 #include "base/marker.h"
+#include "base/read_file.h"
 #include "base/record.h"
 #include "families/tails.h"
 
@@ -69,13 +70,12 @@ std::string Trust::marker() const { return "vulkan_trying_" + driver_; }
 
 void Trust::load() {
   if (folder_.empty()) return;
-  std::ifstream in(file());
+  std::istringstream in(read_own_file(file(), int64_t{16} << 20));
   std::string line, key, variant, finding;
   while (std::getline(in, line) && !in.eof())  // a line without its end was not written in full
     if (!parse_line(line, key, variant, finding)) continue;
     else if (finding == kInterrupted) interrupted_.emplace(key, variant);
     else verdicts_[key] = {variant, finding};
-  in.close();
   // What processes that are gone were trying ended them, or somebody did.
   for (const std::string& orphan : orphaned_markers(folder_, marker()))
     if (parse_line(orphan, key, variant, finding)) interrupt(key, variant);

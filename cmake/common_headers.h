@@ -1,0 +1,30 @@
+// Headers that most of the library's files include, for builds with SPARKLE_PRECOMPILED.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "backends/backend.h"
+#include "base/log.h"
+#include "base/record.h"
+#include "graph/graph.h"
+#include "plan/plan.h"

@@ -1,0 +1,18 @@
+// Element types that are known before any shape is: by operator, from the inputs of the model on.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace sparkle {
+
+// One per tensor of a graph that is not bound yet; nothing behind operators that are not served.
+std::vector<std::optional<DType>> known_types(const Graph& graph);
+
+// True per tensor whose values come from the data: not constant, no shape, not computed from such alone. The others are folded
+// when the graph is bound.
+std::vector<bool> from_data(const Graph& graph);
+
+}  // namespace sparkle

@@ -1,0 +1,26 @@
+// Which operators of a model no plan will serve: by themselves, and by the types that are known before any shape is.
+#pragma once
+
+#include "families/types.h"
+#include "graph/graph.h"
+#include "graph/refusals.h"
+
+namespace sparkle {
+
+// The row of the type table that an operator's own tensors fall under; nullptr: f32 alone.
+const TypeRow* row_of(const OpParams& params);
+
+// Errors: type_not_served where a tensor of a bound operator has a type that its kernels do not serve.
+Status check_types(const Graph& graph, const Op& op);
+
+// All that is known to be refused of a graph as the reader gives it: operators that outputs need and that are not served,
+// types, outputs that the model declares with another type than they have. What only shapes tell is said by bind() and
+// make_plan().
+std::vector<Refusal> unserved(const Graph& graph);
+// The same as an Error naming each; `model` as errors call it.
+Status check_served(const Graph& graph, const std::string& model);
+
+// What binding a model says whose inputs fix all shapes: of such models it is known before the first run.
+Status check_shapes(const Graph& graph);
+
+}  // namespace sparkle

@@ -1,0 +1,16 @@
+// Shapes of a model's inputs in words, and what to do with a tensor whose shape it does not take.
+#pragma once
+
+#include <string>
+
+#include "run/session.h"
+
+namespace sparkle {
+
+// "1x3xHx?", the names of open sizes or '?'; "scalar".
+std::string declared_shape(const SessionInput& input);
+
+// "; put an axis of 1 in front of it", "; its channels are last, ...": where that alone is wrong. Else empty.
+std::string shape_advice(const SessionInput& want, const Dims& have);
+
+}  // namespace sparkle

@@ -1,0 +1,39 @@
+"""All families of operator cases, and one operator's case from a seed. The list of operators that Sparkle serves is read from
+its reader's tables, so that an operator without cases is seen."""
+import pathlib
+import re
+
+import ops_index  # noqa: F401  (each registers its operators)
+import ops_pointwise  # noqa: F401
+import ops_products  # noqa: F401
+import ops_quantize  # noqa: F401
+import ops_reduce  # noqa: F401
+import ops_resize  # noqa: F401
+import ops_shape  # noqa: F401
+import ops_windows  # noqa: F401
+from case import FAMILIES, Case
+from draw import Draw
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WITHOUT_CASES = {}  # operator: why it has none
+
+
+def served_operators():
+    """The rows {"Name", reader, ... of src/onnx/ops_*.cc, which the command's own look-up uses."""
+    rows = []
+    for file in sorted((ROOT / "src" / "onnx").glob("ops_*.cc")):
+        table = re.search(r"constexpr OperatorRow kRows\[\] = \{(.*?)\n\};", file.read_text(), re.S)
+        if table:
+            rows += re.findall(r'\{"([A-Za-z0-9.]+)",', table[1])
+    return rows
+
+
+def operator_case(seed, operator=None):
+    d = Draw(seed)
+    operator = operator or d.dice.choice(sorted(FAMILIES))
+    family = FAMILIES[operator]
+    d.opset_for(operator.split(".")[-1], family.lowest, "com.microsoft" if "." in operator else "")
+    outputs = family.make(d, operator)
+    if not d.feeds:
+        return None
+    return Case(seed, "operator", operator, d.model(outputs, d.chance(0.25)), [d.feeds])

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""The checker of figures (bench/figures.py) finds what is wrong: each test plants one wrong figure in a small project of its
+own and expects the sentence. tests/figures_test.py"""
+import copy
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+import figures  # noqa: E402
+
+RESULT = {
+    "certificate": {"command": "bench/denormals.py", "commit": "", "clean": True, "date": "2026-11-23T21:55:00Z",
+                    "cpu": {"name": "Some CPU", "architecture": "zen5", "family": "26", "model": "2", "usable_cores": 2},
+                    "versions": {"sparkle": "0.1.0"}, "load_average": 0.1},
+    "rows": [{"name": "softmax", "normal_ms": 1.0, "denormal_ms": 1.03, "ratio": 1.034}],
+    "least_ratio": 0.98, "largest_ratio": 1.034}
+TEXT = """# Project
+
+Softmax takes [1.03](bench/results/one.json#rows/softmax/ratio) times its time; `--round-ms 5`.
+
+<!-- figures: denormals one.json -->
+<!-- end of figures -->
+
+<!-- quoted: what another project printed -->
+They said 530 GFLOP/s.
+<!-- end of figures -->
+"""
+
+
+class Figures(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = pathlib.Path(self.folder.name)
+        (self.root / "docs").mkdir()
+        (self.root / "bench" / "results").mkdir(parents=True)
+        self.git("init", "-q")
+        (self.root / "code").write_text("x")
+        self.git("add", "code")
+        self.git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "first")
+        self.result = copy.deepcopy(RESULT)
+        self.result["certificate"]["commit"] = self.git("rev-parse", "HEAD")
+        self.keep()
+        self.readme = self.root / "README.md"
+        self.readme.write_text(TEXT)
+        self.assertEqual(figures.update(self.root), ["README.md"])
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def git(self, *words):
+        return subprocess.run(["git", *words], cwd=self.root, check=True, capture_output=True, text=True).stdout.strip()
+
+    def keep(self):
+        (self.root / "bench" / "results" / "one.json").write_text(json.dumps(self.result))
+
+    def replace(self, old, new):
+        text = self.readme.read_text()
+        self.assertIn(old, text)
+        self.readme.write_text(text.replace(old, new))
+
+    def finds(self, *sentences):
+        problems, _ = figures.check(self.root)
+        self.assertEqual(len(problems), len(sentences), problems)
+        for problem, sentence in zip(problems, sentences):
+            self.assertIn(sentence, problem)
+
+    def test_what_agrees_passes(self):
+        self.finds()
+        self.assertEqual(figures.update(self.root), [])
+        self.assertIn("0.98 to 1.03", self.readme.read_text())
+
+    def test_a_changed_number_in_a_table(self):
+        self.replace("0.98 to 1.03", "0.98 to 1.02")
+        self.finds("the figures of 'denormals' are not those of one.json")
+
+    def test_a_changed_number_in_a_sentence(self):
+        self.replace("[1.03]", "[1.01]")
+        self.finds("'1.01' is 1.03 in bench/results/one.json#rows/softmax/ratio")
+
+    def test_a_changed_result(self):
+        self.result["rows"][0]["ratio"], self.result["largest_ratio"] = 1.2, 1.2
+        self.keep()
+        self.finds("'1.03' is 1.20", "are not those of one.json")
+
+    def test_a_missing_file(self):
+        (self.root / "bench" / "results" / "one.json").unlink()
+        self.finds("one.json is not there", "one.json is not there")
+
+    def test_a_missing_member(self):
+        self.replace("#rows/softmax/ratio", "#rows/sigmoid/ratio")
+        self.finds("the file has no 'rows/sigmoid/ratio'")
+
+    def test_a_dirty_tree(self):
+        self.result["certificate"]["clean"] = False
+        self.keep()
+        self.finds("measured on a tree that differed from its commit")
+
+    def test_no_commit(self):
+        for commit in ("unknown", "e0cf3a6"):
+            self.result["certificate"]["commit"] = commit
+            self.keep()
+            problems = figures.certificate_problems(self.root, "one.json", self.result)
+            self.assertEqual(problems, [f"bench/results/one.json: '{commit}' is no commit"])
+        del self.result["certificate"]["commit"]
+        self.assertTrue(figures.certificate_problems(self.root, "one.json", self.result))
+
+    def test_a_commit_that_nobody_has(self):
+        self.result["certificate"]["commit"] = "0123456789" * 4
+        problems = figures.certificate_problems(self.root, "one.json", self.result)
+        self.assertEqual(problems, ["bench/results/one.json: the commit 012345678901 is not in this history"])
+
+    def test_every_part_of_the_certificate_is_asked_for(self):
+        for key in figures.CERTIFICATE:
+            result = copy.deepcopy(self.result)
+            del result["certificate"][key]
+            self.assertTrue(figures.certificate_problems(self.root, "one.json", result), key)
+        del self.result["certificate"]
+        self.keep()
+        problems, _ = figures.check(self.root)
+        self.assertTrue(any("it has no certificate" in p for p in problems), problems)
+
+    def test_a_result_that_no_text_cites(self):
+        (self.root / "bench" / "results" / "two.json").write_text(json.dumps(self.result))
+        self.finds("two.json: no text says anything of it")
+
+    def test_figures_without_a_file(self):
+        for wrong in ("takes 12.5 ms", "gives 508.0 GFLOP/s", "reaches 87 % of the FMA peak", "87 % of peak", "at 21 GB/s",
+                      "2 times as fast as the loop", "3 times faster", "some 40 us", "| 1.2 ms | 3 |"):
+            (self.root / "docs" / "page.md").write_text(f"It {wrong} here.\n")
+            problems, _ = figures.check(self.root)
+            self.assertEqual(len(problems), 1, (wrong, problems))
+            self.assertIn("comes from no file of bench/results", problems[0])
+        for right in ("three vectors", "64x56x56", "in 16 bits", "--accuracy 5e-5", "1.5 MB of weights", "4096 bytes",
+                      "six of nine", "version 3.13", "a step of 8 items"):
+            (self.root / "docs" / "page.md").write_text(f"It has {right} here.\n")
+            self.assertEqual(figures.check(self.root)[0], [], right)
+
+    def test_a_table_without_a_file(self):
+        (self.root / "docs" / "page.md").write_text("| layer | median ms |\n|---|---:|\n| first | - |\n| second | 1.25 |\n")
+        self.finds("the column 'median ms' comes from no file")
+        (self.root / "docs" / "page.md").write_text("| layer | registers |\n|---|---:|\n| second | 125 |\n")
+        self.finds()
+
+    def test_a_block_without_end(self):
+        self.replace("<!-- end of figures -->\n\n<!-- quoted", "\n<!-- quoted")
+        problems, _ = figures.check(self.root)
+        self.assertIn("have no '<!-- end of figures -->'", problems[0])
+
+    def test_an_unknown_maker(self):
+        self.replace("figures: denormals", "figures: normals")
+        self.finds("there is no maker of figures 'normals'")
+
+
+if __name__ == "__main__":
+    unittest.main()
