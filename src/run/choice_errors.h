@@ -7,8 +7,8 @@ namespace sparkle {
 
 // Products per output.
 double depth_of(const Problem& problem);
-// On small whole numbers, as a share of the largest output: 0 where the sums must be exact, 16-bit weights hold such numbers
-// too.
+// On the whole numbers of LayerCheck, as a share of the largest output: 0 where the sums must be exact. 16-bit weights hold
+// such numbers too, and sums of kShortRun products of them are exact in f16.
 double bound_on_whole_numbers(const Choice& choice);
 // On random operands: the way's own bound; where it rounds weights to 16 bits, that share of every product, so of few products
 // all of it, of many four deviations of their sum.

@@ -9,6 +9,7 @@
 
 #include "families/element.h"
 #include "families/gemm/gemm_shape.h"
+#include "families/gemm/gemm_tiles.h"
 #include "families/window.h"
 #include "base/out_of_memory.h"
 #include "run/choice_errors.h"
@@ -18,7 +19,10 @@ namespace {
 
 // Products of one check: a few seconds on one core.
 constexpr double kMostProducts = 5e10;
-constexpr int64_t kMostWhole = 31;         // the largest whole number among operands
+// The largest whole number among operands: f16 holds all whole numbers up to 2^11, so all sums of kShortRun products.
+constexpr int64_t kMostWhole = 16;
+static_assert(kMostWhole * kMostWhole * kShortRun <= 1 << 11);
+constexpr double kLeastUnit = 0x1p-14;     // of products: below are f16's subnormal numbers, which devices may flush
 constexpr double kMostSum = 0x1p22;        // of a sum, in whole numbers: scale and residuals add to it below 2^24
 constexpr int64_t kChunk = 128;            // rows of one task
 constexpr double kRounding = 1.2e-7;       // of an operation of fp32
@@ -154,7 +158,7 @@ Status LayerCheck::prepare(uint64_t weights, Executor& executor) {
   const int64_t most = std::clamp<int64_t>(static_cast<int64_t>(std::sqrt(kMostSum / depth)), 1, kMostWhole);
   // Operands and sums of about one, as in networks: activations see all of their range, f16 does not overflow.
   const double x_unit = std::exp2(-std::ceil(std::log2(static_cast<double>(most))));
-  const double w_unit = x_unit * std::exp2(-std::round(std::log2(depth) / 2));
+  const double w_unit = std::max(x_unit * std::exp2(-std::round(std::log2(depth) / 2)), kLeastUnit / x_unit);
   unit_ = x_unit * w_unit;
   std::vector<int16_t> x, w;
   for (size_t i = 0; i < call_.inputs.size(); ++i) {

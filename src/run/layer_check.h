@@ -1,7 +1,8 @@
 // LayerCheck: whether a layer's output is right, for everything that is timed or chosen by its time. Operands of whole numbers
 // (times a power of two), of seeds that no other layer has and no other run of the program; the whole output, wiped before, is
 // compared with sums of integers that no kernel has a part in (ExactSums). Sums of fp32 are exact on such numbers in any order,
-// so gemm and direct must give the same to the bit, transforms and narrow types what they promise. docs/decisions/0019.
+// sums of kShortRun products in f16 too, so gemm and direct must give the same to the bit, transforms and narrow types what
+// they promise. docs/decisions/0019.
 #pragma once
 
 #include "run/exact_sums.h"

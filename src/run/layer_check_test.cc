@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "families/common.h"
 #include "families/element.h"
+#include "families/gemm/gemm_tiles.h"
 
 namespace sparkle {
 namespace {
@@ -131,6 +132,43 @@ TEST(LayerCheck, BatchesOfProductsShareOperands) {
   ASSERT_TRUE(check.ok());
   Checked checked;
   EXPECT_TRUE((*check)->accept(reference_of(call, (*check)->inputs()).data(), 0, "The reference", checked).ok());
+}
+
+// Kernels that add kShortRun products in f16 must be exact too: no sum of some of these is rounded there, nor lies below f16's
+// normal numbers.
+TEST(LayerCheck, ShortSumsAreExactInHalves) {
+  ThreadPool pool(1);
+  const auto exact = [](double value) {
+    std::byte half[2];
+    store_element(DType::f16, value, half);
+    return load_element(DType::f16, half) == value && (value == 0 || std::abs(value) >= 0x1p-14);
+  };
+  for (const int64_t depth : {1, 9, 72, 576, 4608, 25088, 160000, 1 << 20}) {
+    SCOPED_TRACE(std::to_string(depth) + " products");
+    const auto problem = parse_gemm("1x2x" + std::to_string(depth));
+    ASSERT_TRUE(problem.ok());
+    const AnchorCall call = call_for(*problem);
+    const auto check = LayerCheck::make(call, 5, 6, pool);
+    ASSERT_TRUE(check.ok());
+    const float *x = (*check)->inputs()[0].data<float>(), *w = (*check)->inputs()[1].data<float>();
+    const Layout &a = call.inputs[0].layout, &b = call.inputs[1].layout;
+    const int rank = a.pitch.size();
+    // The largest that there may be too: all of a run's operands as large as the largest.
+    double largest_x = 0, largest_w = 0;
+    int64_t rounded = 0;
+    for (int64_t k = 0; k < depth; k += kShortRun) {
+      double sum = 0;
+      for (int64_t i = k; i < std::min<int64_t>(k + kShortRun, depth); ++i) {
+        const auto left = static_cast<double>(x[a.offset + i * a.pitch[rank - 1]]);
+        const auto right = static_cast<double>(w[b.offset + i * b.pitch[b.pitch.size() - 2]]);
+        largest_x = std::max(largest_x, std::abs(left)), largest_w = std::max(largest_w, std::abs(right));
+        sum += left * right;
+        rounded += !exact(left) + !exact(right) + !exact(left * right) + !exact(sum);
+      }
+    }
+    EXPECT_EQ(rounded, 0);
+    for (int i = 1; i <= kShortRun; ++i) EXPECT_TRUE(exact(i * largest_x * largest_w));
+  }
 }
 
 TEST(LayerCheck, SeedsDiffer) {
