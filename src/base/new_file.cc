@@ -4,9 +4,11 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -15,6 +17,7 @@
 #include <filesystem>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/cache_folder.h"
 
@@ -44,6 +47,38 @@ int named_descriptor(const std::string& path) {
       return std::atoi(number.c_str());
   }
   return -1;
+}
+
+// Where a name leads, link by link, to a file that may not be there yet; a descriptor of this process ends it.
+std::string followed(std::string path) {
+  for (int links = 0; links < 40 && named_descriptor(path) < 0; ++links) {  // the system's own limit
+    std::error_code error;
+    const fs::path target = fs::read_symlink(path, error);
+    if (error) break;
+    path = (target.is_absolute() ? target : fs::path(path).parent_path() / target).string();
+  }
+  return path;
+}
+
+bool same_file(const struct stat& a, const std::string& path) {
+  struct stat b{};
+  return ::stat(path.c_str(), &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+// The name cannot be given to another file, which says nothing about the file: its folder is closed (EACCES, EPERM, EROFS), it
+// is a mount of its own (EBUSY, EXDEV), or in a folder like /tmp it is somebody else's (EPERM).
+bool keeps_its_name(int error) {
+  return error == EACCES || error == EPERM || error == EROFS || error == EBUSY || error == EXDEV;
+}
+
+// Owner, group and permissions of the file that is replaced. What its owner or group alone may do is not handed to others.
+void take_over(int file, const struct stat& old) {
+  mode_t mode = old.st_mode & 07777;
+  const bool group = ::fchown(file, static_cast<uid_t>(-1), old.st_gid) == 0;
+  if (!group) mode = (mode & ~070u) | (mode & ((mode & 07) << 3));
+  const bool owner = ::fchown(file, old.st_uid, static_cast<gid_t>(-1)) == 0;
+  if (!group || !owner) mode &= ~(static_cast<mode_t>(S_ISUID) | S_ISGID);
+  (void)!::fchmod(file, mode);
 }
 
 // Files PATH.sparkle-part.PROCESS.CALL of processes that are gone.
@@ -99,14 +134,14 @@ Result<NewFile> NewFile::create(const std::string& path) {
   };
   if (path.find('\0') != std::string::npos) return refused("its name holds a byte of value 0");
   NewFile file;
-  file.given_ = file.path_ = path;
-  if (const int descriptor = named_descriptor(path); descriptor >= 0) {
+  file.given_ = path;
+  file.path_ = followed(path);
+  if (const int descriptor = named_descriptor(file.path_); descriptor >= 0) {
     file.file_ = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 3);
     if (file.file_ < 0) return refused(std::strerror(errno));
     return file;
   }
-  struct stat status{};
-  if (::stat(path.c_str(), &status) == 0) {
+  if (struct stat status{}; ::stat(path.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) return refused("it is a folder");
     if (!S_ISREG(status.st_mode)) {  // without O_NONBLOCK a pipe that nobody reads would be waited for
       file.file_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -115,21 +150,31 @@ Result<NewFile> NewFile::create(const std::string& path) {
       return file;
     }
     if (::access(path.c_str(), W_OK) != 0) return refused(std::strerror(errno));
-    file.mode_ = status.st_mode & 07777;
-    std::error_code error;
-    if (const fs::path whole = fs::canonical(path, error); !error) file.path_ = whole.string();
+    file.old_ = status;
+  } else if (errno != ENOENT || fs::path(file.path_).filename().empty()) {
+    return refused(std::strerror(errno));
   }
-  static std::atomic<unsigned> calls{0};
-  const std::string stem = stem_of(file.path_);
-  remove_leftovers(stem);
-  int error = EEXIST;
-  for (int attempt = 0; attempt < 1000 && file.file_ < 0 && error == EEXIST; ++attempt) {
-    file.aside_ = stem + kAside + std::to_string(::getpid()) + "." + std::to_string(++calls);
-    file.file_ = ::open(file.aside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    error = errno;
+  int error = EXDEV;  // a file of no name, which another process has open, has no folder
+  if (!file.old_ || same_file(*file.old_, file.path_)) {
+    static std::atomic<unsigned> calls{0};
+    const std::string stem = stem_of(file.path_);
+    const mode_t mode = file.old_ ? 0600 : 0666;  // until it has the old one's group, which may be its only readers
+    remove_leftovers(stem);
+    error = EEXIST;
+    for (int attempt = 0; attempt < 1000 && file.file_ < 0 && error == EEXIST; ++attempt) {
+      file.aside_ = stem + kAside + std::to_string(::getpid()) + "." + std::to_string(++calls);
+      file.file_ = ::open(file.aside_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+      error = errno;
+    }
+    if (file.file_ >= 0) return file;
+    file.aside_.clear();
+  } else {
+    file.path_ = path;
   }
-  if (file.file_ >= 0) return file;
-  file.aside_.clear();
+  if (file.old_ && keeps_its_name(error)) {
+    file.file_ = ::memfd_create("sparkle-part", MFD_CLOEXEC);
+    if (file.file_ >= 0) return file;
+  }
   return refused(std::string(std::strerror(error)) + " (a new file is made in its folder first)");
 }
 
@@ -139,7 +184,7 @@ NewFile::NewFile(NewFile&& other) noexcept
       aside_(std::exchange(other.aside_, {})),
       file_(std::exchange(other.file_, -1)),
       size_(other.size_),
-      mode_(other.mode_) {}
+      old_(other.old_) {}
 
 NewFile::~NewFile() {
   if (file_ >= 0) ::close(file_);
@@ -166,13 +211,54 @@ Status NewFile::write(std::span<const std::byte> bytes) {
 
 Status NewFile::write_at(int64_t at, std::span<const std::byte> bytes) { return put(bytes, at); }
 
+// Over a file that keeps its name, once all is there: what can end halfway is this copy alone, and neither a full disk nor a
+// limit on files ends it, for the room is asked for before the first byte of the old file goes.
+Status NewFile::copy_over(Durable durable) {
+  const int from = std::exchange(file_, ::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+  const auto copied = [&]() -> Status {
+    if (file_ < 0) return failed(errno);
+    {
+      const SizeSignalHeld held;
+      struct stat old{};
+      if (::fstat(file_, &old) != 0) return failed(errno);
+      const int error = size_ <= old.st_size ? 0 : ::posix_fallocate(file_, 0, size_);
+      if (error == ENOSPC || error == EFBIG || error == EDQUOT) {
+        (void)!::ftruncate(file_, old.st_size);
+        return failed(error);
+      }
+    }
+    std::vector<std::byte> bytes(static_cast<size_t>(std::min<int64_t>(size_, 1 << 20)));
+    for (int64_t at = 0; at < size_;) {
+      const ssize_t n = ::pread(from, bytes.data(), bytes.size(), at);
+      if (n < 0 && errno == EINTR) continue;
+      if (n <= 0) return failed(n < 0 ? errno : EIO);
+      SPARKLE_CHECK(put(std::span(bytes).first(static_cast<size_t>(n)), at));
+      at += n;
+    }
+    if (::ftruncate(file_, size_) != 0 || (durable == Durable::yes && ::fsync(file_) != 0)) return failed(errno);
+    return ::close(std::exchange(file_, -1)) == 0 ? ok() : failed(errno);
+  };
+  Status status = copied();
+  ::close(from);
+  return status;
+}
+
 Status NewFile::finish(Durable durable) {
-  if (mode_ != 0 && !aside_.empty()) (void)!::fchmod(file_, mode_);
-  if (durable == Durable::yes && !aside_.empty() && ::fsync(file_) != 0) return failed(errno);
-  if (::close(std::exchange(file_, -1)) != 0) return failed(errno);
-  if (aside_.empty()) return ok();
-  if (::rename(aside_.c_str(), path_.c_str()) != 0) return failed(errno);
+  if (aside_.empty() && old_) return copy_over(durable);
+  if (aside_.empty()) return ::close(std::exchange(file_, -1)) == 0 ? ok() : failed(errno);
+  if (old_) take_over(file_, *old_);
+  if (durable == Durable::yes && ::fsync(file_) != 0) return failed(errno);
+  // Some file systems say at a close alone that they could not keep what was written; the file is needed once more if it must
+  // be copied.
+  if (const int other = ::fcntl(file_, F_DUPFD_CLOEXEC, 3); other < 0 || ::close(other) != 0) return failed(errno);
+  if (::rename(aside_.c_str(), path_.c_str()) != 0) {
+    if (!old_ || !keeps_its_name(errno)) return failed(errno);
+    SPARKLE_CHECK(copy_over(durable));
+    ::unlink(std::exchange(aside_, {}).c_str());
+    return ok();
+  }
   aside_.clear();
+  ::close(std::exchange(file_, -1));
   return ok();
 }
 
@@ -190,8 +276,8 @@ Status check_writable(const std::string& path) {
 
 FolderLock::FolderLock(const std::string& path_of_file) {
   std::error_code error;
-  const fs::path whole = fs::weakly_canonical(path_of_file, error);
-  const fs::path folder = (error ? fs::path(path_of_file) : whole).parent_path();
+  const fs::path file = followed(path_of_file), whole = fs::weakly_canonical(file, error);
+  const fs::path folder = (error ? file : whole).parent_path();
   folder_ = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (folder_ >= 0 && !held_) {

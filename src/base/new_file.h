@@ -1,12 +1,15 @@
 // The one way files are written: aside, in the folder of their name, and renamed once they are whole. Whenever it ends - a full
-// disk, a limit on files, a kill - the name holds the old file or the new one, never a part.
+// disk, a limit on files, a kill - the name holds the old file or the new one, never a part. Where a file may be written but
+// its name not be given to another (a closed folder, a mount of one file), what is whole is copied over it: there a kill during
+// the copy alone leaves a part.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
-#include <sys/types.h>
+#include <sys/stat.h>
 
 #include "base/result.h"
 
@@ -17,8 +20,9 @@ enum class Durable : uint8_t { no, yes };
 
 class NewFile {
  public:
-  // Where the name is a link, what it leads to is replaced; a device or a pipe is written into as it is. What killed processes
-  // left beside it goes. Errors: file_unwritable.
+  // Where the name is a link, what it leads to is replaced or made; a device or a pipe is written into as it is. What killed
+  // processes left beside it goes. A new file has the permissions of any new file; one that is replaced keeps its permissions,
+  // and its group and owner where this process may give them. Errors: file_unwritable.
   static Result<NewFile> create(const std::string& path);
   NewFile(NewFile&& other) noexcept;
   NewFile& operator=(NewFile&&) = delete;
@@ -33,11 +37,12 @@ class NewFile {
   NewFile() = default;
   Error failed(int error) const;
   Status put(std::span<const std::byte> bytes, int64_t at);
+  Status copy_over(Durable durable);
 
-  std::string given_, path_, aside_;  // as the caller named it; links followed; empty where it is written into as it is
+  std::string given_, path_, aside_;  // as the caller named it; links followed; empty where it has no name in its folder
   int file_ = -1;
   int64_t size_ = 0;
-  mode_t mode_ = 0;  // of the file that is replaced; 0: there is none
+  std::optional<struct stat> old_;  // the file that is replaced; without it and aside_ it is written into as it is
 };
 
 // The whole file. Errors: file_unwritable.
