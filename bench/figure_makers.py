@@ -90,6 +90,14 @@ def best_of(result, row):
     return min((s for s in taking_part if s > 0), default=0)
 
 
+def best_mean(result, rows):
+    """(geometric mean, layers in it) of best_of. Layers so short that nothing is left of oneDNN's time are left out: without
+    oneDNN the best of the others would be one that is far behind. As losses they count all the same."""
+    every = any("onednn" in r.get("peers", {}) for r in result["rows"])
+    kept = [r for r in rows if not every or r["peers"].get("onednn", {}).get("speedup")]
+    return mean([best_of(result, r) for r in kept]), len(kept)
+
+
 def layer_class(layer):
     """Of a row of shapes/layers.csv."""
     n = {k: int(v) for k, v in layer.items() if v and v.lstrip("-").isdigit()}
@@ -120,7 +128,7 @@ def make_layers(root, results, files):
                 rows.append([name, result["threads"], schedule_unit(result), len(mine),
                              number(mean([r["percent_of_peak"] for r in mine]), 0),
                              *[number(mean([r["peers"].get(p, {}).get("speedup") for r in mine])) for p in peers],
-                             number(mean([best_of(result, r) for r in mine]))])
+                             number(best_mean(result, mine)[0])])
     for result in results:
         behind = sorted((best_of(result, r), r["name"]) for r in result["rows"] if 0 < best_of(result, r) < BEHIND)
         off = sorted(abs(r["predicted_ms"] / r["median_ms"] - 1) * 100 for r in result["rows"] if r.get("predicted_ms"))
@@ -145,11 +153,11 @@ def make_summary_layers(root, results, files):
     """The same in a sentence a result."""
     lines = []
     for result in results:
-        best = mean([best_of(result, r) for r in result["rows"]])
+        best, compared = best_mean(result, result["rows"])
         behind = sum(0 < best_of(result, r) < BEHIND for r in result["rows"])
-        lines.append(f"- {threads_of(result)}, {schedule_unit(result)}: the best of the others takes {best:.2f} times as long "
-                     f"(geometric mean of {len(result['rows'])} layers); behind it by more than 7 %: {behind}. "
-                     f"{how(result)}")
+        lines.append(f"- {threads_of(result)}, {schedule_unit(result)}: the best of the others takes {number(best)} times as "
+                     f"long (geometric mean of {compared} layers); behind it by more than 7 %: {behind} of "
+                     f"{len(result['rows'])}. {how(result)}")
     return lines
 
 
@@ -165,13 +173,25 @@ def make_roof(root, results, files):
     return [*hows(results), "", *table(heads, rows)]
 
 
+def make_summary_roof(root, results, files):
+    """The same in a sentence a result."""
+    lines = []
+    for result in results:
+        peak, roof = (mean([r[key] for r in result["rows"]]) for key in ("percent_of_peak", "percent_of_roof"))
+        cores = result["device"]["cores"]
+        said = f"{cores} thread{'s' * (cores > 1)}, {schedule_unit(result)}"
+        lines.append(f"- {said}: {peak:.0f} % of the FMA peak, {roof:.0f} % of the roof of each layer (geometric means of "
+                     f"{len(result['rows'])} layers). {how(result)}")
+    return lines
+
+
 def make_headline(root, results, files):
     rows, names = [], list(dict.fromkeys(r["name"] for result in results for r in result["rows"]))
     for name in names:
         for result in results:
             r = next((x for x in result["rows"] if x["name"] == name), None)
             if r:
-                before = f"{ms(r['old_ms'])} ms, {r['old_what'].split(':')[0]}" if r.get("old_ms") else "-"
+                before = f"{ms(r['old_ms'])} ms, {r['old_what']}" if r.get("old_ms") else "-"
                 rows.append([name, before, result["device"]["cores"], r["algorithm"], ms(r["median_ms"]), f"{r['gflops']:.0f}",
                              f"{r['percent_of_peak']:.0f}", f"{r['percent_of_roof']:.0f}"])
     heads = ["workload", "published before", "threads", "algorithm", "now, ms", "GFLOP/s", "% of peak", "% of roof"]
@@ -214,11 +234,11 @@ def make_sample_upscale(root, results, files):
 
 
 def make_sample_layers(root, results, files):
-    return sample(results, "layers", lambda lines: [*lines[1:5], "...", lines[-1]])
+    return sample(results, "layers", lambda lines: [*lines[1:5], "...", *[line for line in lines if "sum of medians" in line]])
 
 
 def make_sample_plan(root, results, files):
-    return sample(results, "plan", lambda lines: [*lines[:5], "...", lines[-1]])
+    return sample(results, "plan", lambda lines: [*lines[:5], "...", *lines[-2:]])
 
 
 # Why a step may lose, by its name: what the machine does there, not what the figure of one run was.
@@ -229,7 +249,6 @@ LOSES = {
                       "which a single vectorised sum without im2col does not move",
     "winograd6": "tiles of 6x6 fit planes that are no multiple of six badly, and its weights are seven ninths larger than "
                  "those of 4x4",
-    "as planned": "the same kernel as a row above: what differs is the noise of the machine",
     "winograd2": "what it saves in products it pays in transforms",
     "implicit GEMM": "rows of the tile are gathered tap by tap, where 1x1 filters have nothing to gather",
     "gemm_f16": "weights are widened as they are read, which pays where they come from memory only",
@@ -237,12 +256,24 @@ LOSES = {
     "fft": "filters of three taps are too short for transforms",
 }
 OFF = {
-    "tile": "needs no explanation", "block": "weights that stay in a cache anyway need no cutting",
+    "tile": "needs no explanation",
+    "block": "the bytes that it is predicted to spare did not show; why was not found out",
     "pipeline": "the core's own prefetching sees rows of weights and pixels that are read in order, and its window of several "
                 "hundred instructions runs ahead of the sums; so there is taken to be little left to fetch",
     "fuse": "a plane that stays in the caches between the two passes costs little beside the products",
     "vectorise": "needs no explanation",
 }
+
+
+def planned_note(rows, planned):
+    """Why the planner's way is behind the best level, by what the planner knew of that."""
+    best = max((r for r in rows if "percent_of_peak" in r and r is not planned), key=lambda r: r["percent_of_peak"])
+    if best["algorithm"] == planned["algorithm"]:
+        return "the same algorithm as the best row: what differs is the noise of the machine"
+    said = f"the planner took {planned['algorithm']}, and {best['level']} came out faster; it was predicted "
+    if best["predicted_ms"] >= planned["predicted_ms"]:
+        return said + "slower"
+    return said + "faster, by less than its larger rounding errors must be worth"
 
 
 def make_patterns(root, results, files):
@@ -254,7 +285,7 @@ def make_patterns(root, results, files):
         for kind in ("ablate", "ladder"):
             rows, notes, absent, before = [], {}, {}, {}
             for result in here:
-                threads = result["threads"]
+                threads, best = result["threads"], 0
                 for row in result["layers"][layer][kind]:
                     name = row.get("level") or row["without"]
                     if "absent" in row:
@@ -262,17 +293,25 @@ def make_patterns(root, results, files):
                         continue
                     share = row["percent_of_peak"]
                     # By shares of the peak probed beside each row: a core may be faster a second later.
-                    factor = None
-                    if kind == "ladder":
-                        factor = share / before[threads] if before.get(threads) and share else None
-                        before[threads] = share
+                    factor, note = None, None
+                    if name == "as planned":
+                        factor = share / best if best else None
                         if factor and factor < 0.97:
-                            notes[name] = f"{name} loses: {LOSES.get(name, 'why was not found out')}."
+                            note = "is behind: " + planned_note(result["layers"][layer][kind], row)
+                    elif kind == "ladder":
+                        factor = share / before[threads] if before.get(threads) and share else None
+                        best = max(best, share)
+                        if not name.startswith("gemm_"):  # weights in 16 bits: beside the product, not a step on the way
+                            before[threads] = share
+                        if factor and factor < 0.97:
+                            note = "loses: " + LOSES.get(name, "why was not found out")
                     else:
                         before.setdefault(threads, share)
                         factor = before[threads] / share if share and name != "all on" else None
                         if factor and factor < 1.05 and name in OFF:
-                            notes[name] = f"{name} brings next to nothing here: {OFF[name]}."
+                            note = "brings next to nothing here: " + OFF[name]
+                    if note:
+                        notes.setdefault((name, note), []).append(str(threads))
                     moved = list(row["predicted_bytes"].values())
                     rows.append([name, row["threads"], f"{row['gflops']:.1f}", f"{share:.1f}", number(factor),
                                  f"{(moved[1] if len(moved) > 1 else 0) / 1e6:.1f}", f"{moved[-1] / 1e6:.1f}"])
@@ -281,7 +320,8 @@ def make_patterns(root, results, files):
             head = "switched off" if kind == "ablate" else "level"
             lines += table([head, "threads", "GFLOP/s", "% of peak", "brings x" if kind == "ablate" else "x", "MB beyond L1",
                             "MB from DRAM"], rows)
-            lines += ["", *[f"- {n}" for n in notes.values()]]
+            lines += ["", *[f"- {name} ({' and '.join(at)} thread{'s' * (at != ['1'])}) {note}."
+                            for (name, note), at in notes.items()]]
             if kind == "ablate":
                 lines += [f"- {name} is not there: {why}." for name, why in absent.items()]
             lines += [""] if lines[-1] else []

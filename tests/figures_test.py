@@ -11,6 +11,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
+import figure_makers  # noqa: E402
 import figures  # noqa: E402
 
 RESULT = {
@@ -154,6 +155,29 @@ class Figures(unittest.TestCase):
     def test_an_unknown_maker(self):
         self.replace("figures: denormals", "figures: normals")
         self.finds("there is no maker of figures 'normals'")
+
+    def test_layers_without_onednn_do_not_flatter(self):
+        """Where oneDNN left nothing to compare with, the best of the others is OpenBLAS, thirty times behind."""
+        def row(name, **speedups):
+            return {"name": name, "best_speedup": min(speedups.values()),
+                    "peers": {k: {"speedup": v} for k, v in speedups.items()}}
+        rows = [row("a", onednn=1.0, openblas=3.0), row("b", openblas=30.0), row("c", openblas=0.5)]
+        for unit in ("avx512", "avx2"):
+            result = {"device": {"units": [{"name": unit}]}, "rows": rows, "threads": 2}
+            self.assertEqual(figure_makers.best_mean(result, rows), (1.0, 1))
+            said = figure_makers.make_summary_layers(self.root, [{**result, "certificate": self.result["certificate"]}], ["x"])
+            self.assertIn("1.00 times as long (geometric mean of 1 layers); behind it by more than 7 %: 1 of 3", said[0])
+
+    def test_a_planned_level_behind_the_best(self):
+        def row(name, share, algorithm, predicted):
+            return {"level": name, "percent_of_peak": share, "algorithm": algorithm, "predicted_ms": predicted, "gflops": 1.0,
+                    "threads": 1, "predicted_bytes": {"L1": 1, "L2": 1}}
+        rows = [row("winograd2", 120, "winograd2", 0.72), row("winograd4", 160, "winograd4", 0.66),
+                row("as planned", 120, "winograd2", 0.72)]
+        result = {**self.result, "threads": 1, "layers": {"layer": {"why": "w", "ladder": rows, "ablate": []}}}
+        said = "\n".join(figure_makers.make_patterns(self.root, [result], ["x"]))
+        self.assertIn("| as planned | 1 | 1.0 | 120.0 | 0.75 |", said)
+        self.assertIn("as planned (1 thread) is behind: the planner took winograd2, and winograd4 came out faster", said)
 
 
 if __name__ == "__main__":
