@@ -1,6 +1,7 @@
 #include "run/plan_roofs.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "families/gemm/kept_weights.h"
 
@@ -58,17 +59,30 @@ double compulsory_bytes(const PlanStep& step) {
   return bytes;
 }
 
-PlanRoofs::PlanRoofs(Backend& backend, const Plan& plan) : backend_(backend), bandwidths_(backend.device().memory.size()) {
-  for (const PlanStep& step : plan.steps)
+// Sizes are told apart by powers of four and probed at the smaller end, where memory is no slower.
+double PlanRoofs::size_class(double bytes) const {
+  return by_size_ && bytes > 0 ? std::exp2(2 * std::floor(std::log2(bytes) / 2)) : 0;
+}
+
+PlanRoofs::PlanRoofs(Backend& backend, const Plan& plan) : backend_(backend), by_size_(!knows_caches(backend)) {
+  for (const PlanStep& step : plan.steps) {
     if (const std::string& unit = unit_of(step.schedule);
         !unit.empty() && std::find(units_.begin(), units_.end(), unit) == units_.end())
       units_.push_back(unit);
+    if (!by_size_) continue;
+    const double bytes = compulsory_bytes(step);
+    const int level = holding_level(backend.device(), bytes);
+    const auto same = [&](const Memory& m) { return m.level == static_cast<size_t>(level) && m.bytes == size_class(bytes); };
+    if (level >= 0 && std::none_of(memories_.begin(), memories_.end(), same))
+      memories_.push_back({static_cast<size_t>(level), size_class(bytes), {}});
+  }
+  for (size_t i = 0; !by_size_ && i < backend.device().memory.size(); ++i) memories_.push_back({i, 0, {}});
   peaks_.resize(units_.size());
 }
 
 void PlanRoofs::take() {
   for (size_t i = 0; i < units_.size(); ++i) peaks_[i].push_back(backend_.probe_peak(units_[i]));
-  for (size_t i = 0; i < bandwidths_.size(); ++i) bandwidths_[i].push_back(bandwidth_of(backend_, i));
+  for (Memory& m : memories_) m.rates.push_back(bandwidth_of(backend_, m.level, m.bytes));
 }
 
 std::vector<double> PlanRoofs::peaks_of(const std::string& unit) const {
@@ -89,7 +103,9 @@ RoofVerdict PlanRoofs::judge(const PlanStep& step, double seconds) const {
   std::string name;
   if (level >= 0) {
     claim.kept_bytes = held_inside(device, level);
-    bandwidths = bandwidths_[static_cast<size_t>(level)], name = device.memory[static_cast<size_t>(level)].name;
+    name = device.memory[static_cast<size_t>(level)].name;
+    for (const Memory& m : memories_)
+      if (m.level == static_cast<size_t>(level) && m.bytes == size_class(claim.compulsory_bytes)) bandwidths = m.rates;
   }
   const std::string& unit = unit_of(step.schedule);
   return sparkle::judge(claim, unit, peaks_of(unit), name, bandwidths);
@@ -101,9 +117,9 @@ Device PlanRoofs::device() const {
   for (MathUnit& unit : d.units)
     if (const double peak = median(peaks_of(unit.name)); peak > 0)
       unit.total_flops_per_second = peak, unit.flops_per_second = peak / cores;
-  for (size_t i = 0; i < d.memory.size(); ++i)
-    if (const double rate = median(bandwidths_[i]); rate > 0)
-      d.memory[i].total_bytes_per_second = rate, d.memory[i].bytes_per_second = rate / cores;
+  for (const Memory& m : memories_)
+    if (const double rate = median(m.rates); rate > 0 && m.bytes == 0)
+      d.memory[m.level].total_bytes_per_second = rate, d.memory[m.level].bytes_per_second = rate / cores;
   return d;
 }
 

@@ -16,11 +16,20 @@ class PlanRoofs {
   Device device() const;
 
  private:
+  // A level, and where its bandwidth goes by the size of the working set, one of the sizes that steps have.
+  struct Memory {
+    size_t level;
+    double bytes;
+    std::vector<double> rates;
+  };
   std::vector<double> peaks_of(const std::string& unit) const;
+  double size_class(double bytes) const;  // 0 where the level alone tells
 
   Backend& backend_;
+  bool by_size_;
   std::vector<std::string> units_;
-  std::vector<std::vector<double>> peaks_, bandwidths_;  // per unit, per level
+  std::vector<std::vector<double>> peaks_;  // per unit
+  std::vector<Memory> memories_;
 };
 
 // What a step must move: results, and operands of families that read all of them, each once.

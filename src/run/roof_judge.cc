@@ -89,12 +89,18 @@ RoofVerdict judge(const RoofClaim& claim, const std::string& unit, const std::ve
   return v;
 }
 
-double bandwidth_of(Backend& backend, size_t level) {
+double bandwidth_of(Backend& backend, size_t level, double bytes) {
   auto* const memory = dynamic_cast<MemoryProbe*>(&backend);
-  return memory ? memory->probe_bandwidth(level) : 0;
+  return memory ? memory->probe_bandwidth(level, bytes) : 0;
 }
 
-RoofProbes::RoofProbes(Backend& backend, std::string unit, double bytes) : backend_(&backend), unit_(std::move(unit)) {
+bool knows_caches(Backend& backend) {
+  const auto* const memory = dynamic_cast<MemoryProbe*>(&backend);
+  return !memory || memory->knows_caches();
+}
+
+RoofProbes::RoofProbes(Backend& backend, std::string unit, double bytes)
+    : backend_(&backend), unit_(std::move(unit)), bytes_(bytes) {
   const Device& device = backend.device();
   index_ = bytes > 0 ? holding_level(device, bytes) : -1;
   if (index_ < 0) return;
@@ -104,7 +110,7 @@ RoofProbes::RoofProbes(Backend& backend, std::string unit, double bytes) : backe
 
 double RoofProbes::take() {
   peaks_.push_back(backend_->probe_peak(unit_));
-  if (index_ >= 0) bandwidths_.push_back(bandwidth_of(*backend_, static_cast<size_t>(index_)));
+  if (index_ >= 0) bandwidths_.push_back(bandwidth_of(*backend_, static_cast<size_t>(index_), bytes_));
   return peaks_.back();
 }
 

@@ -44,8 +44,10 @@ double held_inside(const Device& device, int level);
 RoofVerdict judge(const RoofClaim& claim, const std::string& unit, const std::vector<double>& peaks, const std::string& level,
                   const std::vector<double>& bandwidths);
 
-// 0 where the backend cannot tell.
-double bandwidth_of(Backend& backend, size_t level);
+// `bytes`: the working set. 0 where the backend cannot tell.
+double bandwidth_of(Backend& backend, size_t level, double bytes);
+// Whether levels alone say which bandwidth a working set has.
+bool knows_caches(Backend& backend);
 
 // The probes of one unit and one level, taken between the samples that they stand beside.
 class RoofProbes {
@@ -65,7 +67,7 @@ class RoofProbes {
   Backend* backend_;
   std::string unit_, level_;
   int index_ = -1;
-  double inside_ = 0;
+  double bytes_ = 0, inside_ = 0;
   std::vector<double> peaks_, bandwidths_;
 };
 

@@ -142,8 +142,9 @@ class PlantedBackend final : public Backend, public MemoryProbe {
   double probe_peak(std::string_view unit) override {
     return inner_->probe_peak(unit) * (fault_ == Fault::low_peak ? kLow : 1);
   }
-  double probe_bandwidth(size_t level) override {
-    return bandwidth_of(*inner_, level) * (fault_ == Fault::low_bandwidth ? kLow : 1);
+  bool knows_caches() const override { return sparkle::knows_caches(*inner_); }
+  double probe_bandwidth(size_t level, double bytes) override {
+    return bandwidth_of(*inner_, level, bytes) * (fault_ == Fault::low_bandwidth ? kLow : 1);
   }
   Executor& executor() override { return inner_->executor(); }
 

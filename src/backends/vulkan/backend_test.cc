@@ -2,6 +2,7 @@
 #include <set>
 #include <thread>
 
+#include "backends/memory_probe.h"
 #include "backends/vulkan/program.h"
 #include "backends/vulkan/vulkan_testing.h"
 
@@ -135,6 +136,20 @@ TEST(VulkanBackend, TimesOfStepsAddUp) {
     EXPECT_FALSE(backend->timestamps(*token).ok());  // handed out once
   }
   expect_factor(*backend, *y, 1, chain.factor());
+}
+
+TEST(VulkanBackend, MemoryIsProbedByTheSizeOfTheWork) {
+  SPARKLE_NEEDS_VULKAN(backend);
+  auto* const memory = dynamic_cast<MemoryProbe*>(backend);
+  ASSERT_NE(memory, nullptr);
+  EXPECT_FALSE(memory->knows_caches());
+  const size_t dram = backend->device().memory.size() - 1;
+  for (const double bytes : {0.0, 1e5, 3e7}) {
+    const double rate = memory->probe_bandwidth(dram, bytes);
+    EXPECT_GT(rate, 1e8) << bytes;
+    EXPECT_LT(rate, 1e14) << bytes;
+  }
+  EXPECT_EQ(memory->probe_bandwidth(0, 1e5), 0);  // shared memory is filled by kernels
 }
 
 TEST(VulkanBackend, StagingAlone) {

@@ -62,8 +62,10 @@ Result<std::unique_ptr<VulkanKernel>> fma_kernel(const Workshop& shop, const Pip
   return kernel;
 }
 
-Result<std::unique_ptr<VulkanKernel>> copy_kernel(const Workshop& shop, uint32_t groups, int64_t bytes, int rounds) {
-  SPARKLE_TRY(pipeline, shop.pipelines->get({"roof_copy", {kThreads, 1, 1}, 0}));
+// `shader`: roof_copy, or roof_read, which writes nothing.
+Result<std::unique_ptr<VulkanKernel>> moving_kernel(const Workshop& shop, const char* shader, uint32_t groups, int64_t bytes,
+                                                    int rounds) {
+  SPARKLE_TRY(pipeline, shop.pipelines->get({shader, {kThreads, 1, 1}, 0}));
   auto kernel = bare_kernel(2);
   Dispatch d;
   d.pipeline = pipeline;
@@ -78,8 +80,8 @@ Result<std::unique_ptr<VulkanKernel>> copy_kernel(const Workshop& shop, uint32_t
 // Seconds that one more dispatch costs which waits for the one before: a row of empty ones, less what a single one takes.
 Result<double> measure_launch(VulkanBackend& backend, const Workshop& shop, std::span<Buffer* const> buffers) {
   constexpr int kDispatches = 65, kRepeats = 7;
-  SPARKLE_TRY(one, copy_kernel(shop, 1, 0, 1));
-  SPARKLE_TRY(many, copy_kernel(shop, 1, 0, 1));
+  SPARKLE_TRY(one, moving_kernel(shop, "roof_copy", 1, 0, 1));
+  SPARKLE_TRY(many, moving_kernel(shop, "roof_copy", 1, 0, 1));
   for (int i = 1; i < kDispatches; ++i) many->dispatches.push_back(many->dispatches[0]);
   std::vector<const Kernel*> kernels;
   for (int i = 0; i < kRepeats; ++i) kernels.insert(kernels.end(), {one.get(), many.get()});
@@ -137,6 +139,31 @@ Result<double> measure_flops(VulkanBackend& backend, const Workshop& shop, std::
   return rate;
 }
 
+Result<double> measure_bandwidth(VulkanBackend& backend, const Workshop& shop, double working_set) {
+  constexpr double kLeast = 1 << 16, kMost = 1 << 29;  // a share of every core; beyond any cache
+  const Device device = backend.device();
+  const double most = std::clamp(static_cast<double>(device.memory.back().bytes / 8), kLeast, kMost);
+  const auto bytes = static_cast<int64_t>(std::clamp(working_set, kLeast, most)) / 32 * 32;
+  SPARKLE_TRY(from, backend.allocate(bytes, MemoryKind::device));
+  SPARKLE_TRY(to, backend.allocate(bytes, MemoryKind::device));
+  Buffer* const buffers[] = {from.get(), to.get()};
+  double best = 0;
+  for (const bool copies : {false, true}) {
+    // Of a copy, half are reads of what then is the working set.
+    const int64_t read = copies ? bytes / 2 : bytes;
+    for (int rounds = 1; rounds <= 1 << 16;) {
+      SPARKLE_TRY(kernel, moving_kernel(shop, copies ? "roof_copy" : "roof_read", groups_of(device), read, rounds));
+      const Kernel* const kernels[] = {kernel.get(), kernel.get()};  // the first may be compiled on its way
+      SPARKLE_TRY(seconds, timed(backend, kernels, buffers));
+      if (seconds[1] <= 0) return 0.0;
+      best = std::max(best, static_cast<double>(bytes) * rounds / seconds[1]);
+      if (seconds[1] >= kProbeSeconds / 2) break;
+      rounds = static_cast<int>(std::clamp(rounds * kProbeSeconds / seconds[1], 2.0 * rounds, 64.0 * rounds));
+    }
+  }
+  return best;
+}
+
 Status measure_roofs(VulkanBackend& backend, const Workshop& shop, Device& device) {
   const double cores = std::max(1, device.cores);
   for (MathUnit& unit : device.units) {
@@ -158,7 +185,7 @@ Status measure_roofs(VulkanBackend& backend, const Workshop& shop, Device& devic
   SPARKLE_TRY(from, backend.allocate(bytes, MemoryKind::device));
   SPARKLE_TRY(to, backend.allocate(bytes, MemoryKind::device));
   Buffer* const buffers[] = {from.get(), to.get()};
-  SPARKLE_TRY(copy, copy_kernel(shop, software ? 16 : 4096, bytes, 1));
+  SPARKLE_TRY(copy, moving_kernel(shop, "roof_copy", software ? 16 : 4096, bytes, 1));
   const Kernel* const kernels[] = {copy.get(), copy.get(), copy.get()};
   SPARKLE_TRY(seconds, timed(backend, kernels, buffers));
   const double best = std::min(seconds[1], seconds[2]);

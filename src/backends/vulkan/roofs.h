@@ -10,6 +10,10 @@ namespace sparkle::vulkan {
 // kernel. Takes about 2 ms.
 Result<double> measure_flops(VulkanBackend& backend, const Workshop& shop, std::string_view unit);
 
+// Bytes per second of memory when so many bytes are read, or as many read and written, over and over: of whichever is more, by
+// caches of the device where they hold them. 0 without a clock. Takes about 4 ms.
+Result<double> measure_bandwidth(VulkanBackend& backend, const Workshop& shop, double bytes);
+
 // Fills the rates of `device`: flops of its vector units (of matrix units a cautious guess), the rate of reading and writing
 // its memory, launch_seconds; sets calibrated. A GPU takes some 50 ms.
 Status measure_roofs(VulkanBackend& backend, const Workshop& shop, Device& device);

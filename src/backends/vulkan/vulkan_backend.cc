@@ -4,6 +4,7 @@
 #include <deque>
 #include <list>
 
+#include "backends/memory_probe.h"
 #include "backends/vulkan/program.h"
 #include "backends/vulkan/roofs.h"
 #include "backends/vulkan/trials/trust.h"
@@ -22,7 +23,7 @@ struct Timeline {
   std::deque<std::pair<uint64_t, std::shared_ptr<std::vector<std::shared_ptr<void>>>>> kept;  // until the value is reached
 };
 
-class BackendOfDevice final : public VulkanBackend {
+class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
  public:
   BackendOfDevice(std::shared_ptr<Instance> instance, std::shared_ptr<Context> context, std::shared_ptr<Executor> executor)
       : instance_(std::move(instance)), executor_(std::move(executor)) {
@@ -137,6 +138,12 @@ class BackendOfDevice final : public VulkanBackend {
   double probe_peak(std::string_view unit) override {
     const auto flops = measure_flops(*this, shop_, unit);
     return flops.ok() ? *flops : 0;
+  }
+  bool knows_caches() const override { return false; }  // Vulkan does not tell of them
+  double probe_bandwidth(size_t level, double bytes) override {
+    if (level + 1 != device().memory.size()) return 0;
+    const auto rate = measure_bandwidth(*this, shop_, bytes);
+    return rate.ok() ? *rate : 0;
   }
   Counters counters() const override {
     return {submissions_.load(), recordings_.load(), traffic().copies, static_cast<uint64_t>(shop_.pipelines->count())};
