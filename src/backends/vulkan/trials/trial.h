@@ -25,7 +25,8 @@ Trial trial_of(const Stage& stage, const Schedule& schedule);
 // Stages to try; none for a step without a kernel, and for kinds and element types that no kernel serves.
 std::vector<Stage> stages_of(const Trial& trial);
 
-// Runs the trial's stages on the device. Errors: failed_probe saying what was wrong, or what the driver says.
+// Runs the trial's stages on the device, each twice on operands of its own, with all that it may write wiped before. Errors:
+// failed_probe saying what was wrong, or what the driver says.
 Status run_trial(VulkanBackend& backend, const Trial& trial, std::chrono::nanoseconds timeout);
 
 }  // namespace sparkle::vulkan

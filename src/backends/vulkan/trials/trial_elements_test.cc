@@ -111,7 +111,7 @@ void expect_good(const std::vector<Trial>& trials) {
     const auto before = backend->counters().submissions;
     const Status ran = run_trial(*backend, t, std::chrono::minutes(1));
     EXPECT_TRUE(ran.ok()) << t.to_text() << ": " << (ran.ok() ? "" : ran.error().message);
-    EXPECT_GE(backend->counters().submissions, before + 2) << t.to_text();
+    EXPECT_GE(backend->counters().submissions, before + 4) << t.to_text();
     const auto back = Trial::from_text(t.to_text());
     ASSERT_TRUE(back.ok()) << back.error().message;
     EXPECT_EQ(back->to_text(), t.to_text());
