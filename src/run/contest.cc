@@ -136,7 +136,7 @@ Result<Own> prepare_own(Backend& backend, const AnchorCall& call, const LayerBen
 
 // A peer's whole output on operands of its own: what it was given before or will be given later tells it nothing.
 Status check_peer(Peer& peer, Backend& backend, const AnchorCall& call, const LayerBenchOptions& options, PeerMeasurement& p) {
-  const uint64_t seed = next_seed(options.seed);
+  const uint64_t seed = next_seed(options.seed, call.problem);
   SPARKLE_TRY(check, LayerCheck::make(call, seed, seed, backend.executor()));
   SPARKLE_TRY(run, peer.prepare(given_to_peer(call, check->inputs(), options)));
   std::vector<float> y(static_cast<size_t>(call.output.elements()), std::numeric_limits<float>::quiet_NaN());
@@ -200,7 +200,7 @@ Result<ContestResult> measure(Backend& backend, const Problem& problem, const La
     who.push_back(i);
   }
   SPARKLE_CHECK(play(backend, problem.nominal_flops(), options, contestants));
-  const SliceCheck slice(call, timed, next_seed(options.seed));
+  const SliceCheck slice(call, timed, next_seed(options.seed, call.problem));
   SPARKLE_CHECK(finish_own(backend, contestants[0], contestants[0].probes, own.layer, m));
   for (size_t i = 1; i < contestants.size(); ++i) {
     PeerMeasurement& p = result.peers[who[i - 1]];

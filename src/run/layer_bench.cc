@@ -66,11 +66,11 @@ Result<CheckedLayer> CheckedLayer::make(Backend& backend, const AnchorCall& call
   SPARKLE_TRY(layer, PreparedLayer::make(backend, call, choice, options));
   own.layer_ = std::move(layer);
   if (options.verify) {
-    const uint64_t seed = next_seed(options.seed);
+    const uint64_t seed = next_seed(options.seed, call.problem);
     SPARKLE_TRY(check, LayerCheck::make(call, seed, seed, backend.executor()));
     SPARKLE_CHECK(check_once(*own.layer_, *check, choice, options, own.checked_));
   }
-  SPARKLE_TRY(operands, random_operands(call, next_seed(options.seed)));
+  SPARKLE_TRY(operands, random_operands(call, next_seed(options.seed, call.problem)));
   SPARKLE_CHECK(own.layer_->take(std::move(operands)));
   SPARKLE_TRY(first, own.layer_->run());
   own.first_ = first;
@@ -84,13 +84,13 @@ Status CheckedLayer::finish(LayerMeasurement& m) {
   const std::string who = "The kernel " + to_text(choice_.schedules[0]);
   SPARKLE_TRY(output, layer_->output());
   SPARKLE_CHECK(all_written(call_, output, who));
-  const SliceCheck slice(call_, layer_->inputs(), next_seed(options_.seed));
+  const SliceCheck slice(call_, layer_->inputs(), next_seed(options_.seed, call_.problem));
   if (slice.possible()) {
     m.largest_error = slice.error_of(output);
     SPARKLE_CHECK(accept_error(m.largest_error, call_.problem, who, options_,
                                bound_on_random(choice_, call_.problem) + slice.rounding()));
   }
-  const uint64_t seed = next_seed(options_.seed);
+  const uint64_t seed = next_seed(options_.seed, call_.problem);
   SPARKLE_TRY(check, LayerCheck::make(call_, seed, seed, backend_->executor()));
   SPARKLE_CHECK(check_once(*layer_, *check, choice_, options_, checked_));
   m.checked = checked_;

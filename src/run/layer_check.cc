@@ -1,10 +1,11 @@
 #include "run/layer_check.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <map>
+#include <mutex>
 #include <random>
 
 #include "families/element.h"
@@ -12,6 +13,7 @@
 #include "families/gemm/gemm_tiles.h"
 #include "families/window.h"
 #include "base/out_of_memory.h"
+#include "base/record.h"
 #include "run/choice_errors.h"
 
 namespace sparkle {
@@ -137,9 +139,16 @@ uint64_t base_seed(uint64_t base) {
   return base != 0 ? base : drawn;
 }
 
-uint64_t next_seed(uint64_t base) {
-  static std::atomic<uint64_t> layers{0};
-  return mixed(base_seed(base) * 1000003 + ++layers) >> 32;
+uint64_t next_seed(uint64_t base, const Problem& problem) {
+  static std::mutex mutex;
+  static std::map<std::pair<uint64_t, std::string>, uint64_t> drawn;
+  const std::string text = to_text(problem);
+  uint64_t turn = 0;
+  {
+    const std::lock_guard lock(mutex);
+    turn = ++drawn[{base_seed(base), text}];
+  }
+  return mixed(mixed(base_seed(base) + hash_text(text)) + turn) >> 32;
 }
 
 uint64_t seed_of(uint64_t seed, size_t operand) { return mixed(seed * 64 + operand + 1); }

@@ -23,9 +23,9 @@ struct Checked {
 // "whole output exact, 2 times, seed 7", "4096 of 64516 rows within 5e-05, 2 times, seed 7"; "not compared".
 std::string to_text(const Checked& checked);
 
-// A seed for the operands of one layer, unlike any other's of this process: of `base`, or of the program's own, drawn when it
-// began, where that is 0.
-uint64_t next_seed(uint64_t base);
+// A seed for the operands of one layer: of `base`, or of the program's own, drawn when it began, where that is 0. Another one
+// for each problem, and each time that it is asked for; the same ones in the same order whatever else the process measures.
+uint64_t next_seed(uint64_t base, const Problem& problem);
 // What `base` stands for.
 uint64_t base_seed(uint64_t base);
 // Of one operand: another one for each.

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <random>
+#include <set>
 
 #include "base/thread_pool.h"
 #include "families/common.h"
@@ -175,13 +176,16 @@ TEST(LayerCheck, SeedsDiffer) {
   EXPECT_EQ(base_seed(7), 7u);
   EXPECT_NE(base_seed(0), 0u);
   EXPECT_EQ(base_seed(0), base_seed(0));
-  EXPECT_NE(next_seed(7), next_seed(7));
   EXPECT_NE(seed_of(7, 0), seed_of(7, 1));
   ThreadPool pool(1);
-  const auto problem = parse_conv("ic8ih5oc8kh1");
-  ASSERT_TRUE(problem.ok());
-  const auto first = LayerCheck::make(call_for(*problem), next_seed(0), 1, pool);
-  const auto second = LayerCheck::make(call_for(*problem), next_seed(0), 1, pool);
+  const auto problem = parse_conv("ic8ih5oc8kh1"), other = parse_conv("ic8ih5oc9kh1");
+  ASSERT_TRUE(problem.ok() && other.ok());
+  std::set<uint64_t> seeds;
+  for (int i = 0; i < 3; ++i)
+    for (const uint64_t base : {71, 72}) seeds.insert(next_seed(base, *problem)), seeds.insert(next_seed(base, *other));
+  EXPECT_EQ(seeds.size(), 12u);
+  const auto first = LayerCheck::make(call_for(*problem), next_seed(0, *problem), 1, pool);
+  const auto second = LayerCheck::make(call_for(*problem), next_seed(0, *problem), 1, pool);
   ASSERT_TRUE(first.ok() && second.ok());
   Checked checked;
   // The last answer is not this one's.

@@ -35,7 +35,7 @@ class Stream {
   Status prepare(const Choice& choice, int batches) {
     SPARKLE_TRY(layer, PreparedLayer::make(backend_, call_, choice, options_));
     layer_ = std::move(layer);
-    SPARKLE_TRY(operands, random_operands(call_, next_seed(options_.seed)));
+    SPARKLE_TRY(operands, random_operands(call_, next_seed(options_.seed, call_.problem)));
     operands_ = std::move(operands);
     const HostTensor& x = operands_[0];
     const int64_t out_bytes = extent(call_.output.shape, call_.output.layout) * size_of(call_.output.dtype);
@@ -64,10 +64,10 @@ class Stream {
 
   // Every output of both ways, each batch on whole numbers of its own.
   Status check(const Choice& choice, Checked& checked) {
-    const uint64_t weights = next_seed(options_.seed);
+    const uint64_t weights = next_seed(options_.seed, call_.problem);
     std::vector<std::unique_ptr<LayerCheck>> checks;
     for (const Batch& b : batches_) {
-      SPARKLE_TRY(made, LayerCheck::make(call_, next_seed(options_.seed), weights, backend_.executor()));
+      SPARKLE_TRY(made, LayerCheck::make(call_, next_seed(options_.seed, call_.problem), weights, backend_.executor()));
       give(b, made->inputs()[0]);
       checks.push_back(std::move(made));
     }
@@ -166,7 +166,7 @@ class Stream {
       SPARKLE_CHECK(all_written(call_, y, who));
       std::vector<HostTensor> values = operands_;
       values[0] = b.x;
-      const SliceCheck slice(call_, values, next_seed(options_.seed));
+      const SliceCheck slice(call_, values, next_seed(options_.seed, call_.problem));
       const double error = slice.possible() ? slice.error_of(y) : 0;
       largest = error <= largest ? largest : error;  // a NaN stays
     }

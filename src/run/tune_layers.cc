@@ -102,7 +102,7 @@ class LayerClock final : public TuneClock {
   Result<const LayerCheck*> next_check() {
     std::unique_ptr<LayerCheck>& check = checks_[turn_++ % 2];
     if (!check) {
-      const uint64_t seed = next_seed(options_.seed);
+      const uint64_t seed = next_seed(options_.seed, anchor_.call.problem);
       SPARKLE_TRY(made, LayerCheck::make(anchor_.call, seed, seed, backend_.executor()));
       check = std::move(made);
     }
@@ -110,7 +110,7 @@ class LayerClock final : public TuneClock {
   }
   Result<std::vector<HostTensor>> timed_operands() {
     if (timed_.empty()) {
-      SPARKLE_TRY(made, random_operands(anchor_.call, next_seed(options_.seed)));
+      SPARKLE_TRY(made, random_operands(anchor_.call, next_seed(options_.seed, anchor_.call.problem)));
       timed_ = std::move(made);
     }
     return timed_;
