@@ -22,6 +22,7 @@
 #include "report/bench_rows.h"
 #include "run/open_model.h"
 #include "run/plan_roofs.h"
+#include "run/wipe.h"
 
 namespace sparkle::cli {
 namespace {
@@ -116,7 +117,7 @@ int serve(const CommonOptions& common, const ModelBench& bench) {
       std::printf("%s\n", answer.c_str());
     } else if (verb == "save" && loaded) {
       // Of a run that can have found nothing in memory.
-      auto result = loaded->session->run_wiped(loaded->inputs);
+      auto result = loaded->session->run_wiped(loaded->inputs, kWipedToNan);
       if (!result.ok()) return report(result.error());
       outputs = std::move(*result);
       for (size_t i = 0; i < outputs.size(); ++i) {
@@ -145,11 +146,13 @@ Result<ModelCheck> check_of(const ModelBench& bench, const Loaded& loaded) {
   const double seconds = flops / kPlainFlops;
   if (seconds > 3 && !model.compiled)
     std::fprintf(stderr, "sparkle: computing what the outputs must be by plain loops, some %.0f s\n", seconds);
-  return ModelCheck::make(std::move(model), loaded.inputs, loaded.options);
+  return ModelCheck::make(std::move(model), *plan, loaded.inputs, loaded.options);
 }
 
-Status check_wiped(Session& session, const std::vector<HostTensor>& inputs, ModelCheck& check, const std::string& when) {
-  SPARKLE_TRY(outputs, session.run_wiped(inputs));
+// Of runs on either of the bytes that memory is wiped to one tells what was not written, NaN or not.
+Status check_wiped(Session& session, const std::vector<HostTensor>& inputs, ModelCheck& check, std::byte wiped_to,
+                   const std::string& when) {
+  SPARKLE_TRY(outputs, session.run_wiped(inputs, wiped_to));
   return check.possible() ? check.accept(outputs, when) : ok();
 }
 
@@ -221,7 +224,8 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
   const double first_answer_ms = ms_since(begin);
   auto check = check_of(bench, *loaded);
   if (!check.ok()) return fail(check.error(), common);
-  if (auto right = check_wiped(session, loaded->inputs, *check, "before it was timed"); !right.ok()) return fail(right.error());
+  if (auto right = check_wiped(session, loaded->inputs, *check, kWipedToNan, "before it was timed"); !right.ok())
+    return fail(right.error());
   RunReport report;
   if (auto warm = session.run(loaded->inputs, &report, true); !warm.ok()) return fail(warm.error());
   if (const int status = check_fallback(*report.plan, common); status != kDone) return status;
@@ -251,7 +255,8 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
   }
   if (check->possible())
     if (auto right = check->accept(last, "in the last timed run"); !right.ok()) return fail(right.error());
-  if (auto right = check_wiped(session, loaded->inputs, *check, "after it was timed"); !right.ok()) return fail(right.error());
+  if (auto right = check_wiped(session, loaded->inputs, *check, kWipedToNumbers, "after it was timed"); !right.ok())
+    return fail(right.error());
   const double total = median(totals);
   roofs.take();
   const Device device = roofs.device();

@@ -415,16 +415,16 @@ Result<std::vector<HostTensor>> Session::run(const std::vector<HostTensor>& inpu
   });
 }
 
-Result<std::vector<HostTensor>> Session::run_wiped(const std::vector<HostTensor>& inputs) {
+Result<std::vector<HostTensor>> Session::run_wiped(const std::vector<HostTensor>& inputs, std::byte wiped_to) {
   return guard_memory("Running the model on these inputs", [&]() -> Result<std::vector<HostTensor>> {
     SPARKLE_TRY(placed, prepared(inputs));
     SPARKLE_CHECK(check_values(inputs));
-    return run_plan(placed, inputs, nullptr, false, true);
+    return run_plan(placed, inputs, nullptr, false, wiped_to);
   });
 }
 
 Result<std::vector<HostTensor>> Session::run_plan(const Placed& placed, const std::vector<HostTensor>& inputs,
-                                                  RunReport* report, bool timestamps, bool wiped) {
+                                                  RunReport* report, bool timestamps, std::optional<std::byte> wiped_to) {
   const Plan& p = *placed.plan->plan;
   std::vector<HostTensor> outputs;
   for (int t : p.outputs) {
@@ -432,7 +432,7 @@ Result<std::vector<HostTensor>> Session::run_plan(const Placed& placed, const st
     SPARKLE_TRY(output, allocate_tensor(desc.dtype, desc.shape, "Output '" + p.tensors[static_cast<size_t>(t)].name + "'"));
     outputs.push_back(std::move(output));
   }
-  SPARKLE_CHECK(execute(placed, inputs, outputs, report, timestamps, wiped));
+  SPARKLE_CHECK(execute(placed, inputs, outputs, report, timestamps, wiped_to));
   for (int i : p.open) end_after_found_rows(outputs[static_cast<size_t>(i)]);
   return outputs;
 }
@@ -447,7 +447,7 @@ Status Session::run_into(const std::vector<HostTensor>& inputs, const std::vecto
 }
 
 Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
-                        RunReport* report, bool timestamps, bool wiped) {
+                        RunReport* report, bool timestamps, std::optional<std::byte> wiped_to) {
   Backend& backend = *placed.backend;
   PreparedPlan& plan = *placed.plan;
   std::vector<std::shared_ptr<Buffer>> held;
@@ -471,11 +471,11 @@ Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inp
     slots.push_back(own.get());
     held.push_back(std::move(own));
   }
-  if (wiped) {
-    SPARKLE_CHECK(wipe(backend, *arena));
+  if (wiped_to) {
+    SPARKLE_CHECK(wipe(backend, *arena, *wiped_to));
     for (size_t i = 0; i < outputs.size(); ++i) {
-      std::memset(outputs[i].bytes.get(), 0xff, static_cast<size_t>(outputs[i].size_bytes()));
-      if (downloads[i]) SPARKLE_CHECK(wipe(backend, *downloads[i]));
+      std::memset(outputs[i].bytes.get(), std::to_integer<int>(*wiped_to), static_cast<size_t>(outputs[i].size_bytes()));
+      if (downloads[i]) SPARKLE_CHECK(wipe(backend, *downloads[i], *wiped_to));
     }
   }
   for (const auto& constant : plan.constants) slots.push_back(constant.get());

@@ -76,9 +76,9 @@ class Session {
   Result<std::vector<HostTensor>> run(const std::vector<HostTensor>& inputs, RunReport* report = nullptr,
                                       bool timestamps = false);
 
-  // The same, with every byte that the run may write - arena, outputs, on both sides - set to NaN before: what comes back was
+  // The same, with every byte that the run may write - arena, outputs, on both sides - wiped before: what comes back was
   // computed by this run, and read nothing that another one left behind. For checks.
-  Result<std::vector<HostTensor>> run_wiped(const std::vector<HostTensor>& inputs);
+  Result<std::vector<HostTensor>> run_wiped(const std::vector<HostTensor>& inputs, std::byte wiped_to);
 
   // The same as run() into tensors of the caller, whose types and shapes are those of the plan's outputs. Rows of an open
   // output that were not found begin with -1.
@@ -122,10 +122,10 @@ class Session {
   Result<Token> submit_plan(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
                             std::vector<std::shared_ptr<Buffer>> output_buffers, const Backend* owner);
   Result<std::vector<HostTensor>> run_plan(const Placed& placed, const std::vector<HostTensor>& inputs, RunReport* report,
-                                           bool timestamps, bool wiped = false);
+                                           bool timestamps, std::optional<std::byte> wiped_to = {});
   Result<Placed> prepared(const std::vector<HostTensor>& inputs);
   Status execute(const Placed& placed, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
-                 RunReport* report, bool timestamps, bool wiped = false);
+                 RunReport* report, bool timestamps, std::optional<std::byte> wiped_to = {});
   Result<std::shared_ptr<PreparedPlan>> build(const std::vector<HostTensor>& inputs);
   struct Planned;
   Result<Planned> plan_for(const std::vector<HostTensor>& inputs, int64_t memory_budget) const;

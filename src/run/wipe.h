@@ -5,7 +5,11 @@
 
 namespace sparkle {
 
-// Sets every bit of a buffer of any backend, which is NaN in all float types. Done on return.
-Status wipe(Backend& backend, Buffer& buffer);
+// What every byte may be set to: every bit, which is NaN in all float types; or numbers in all types. An element that stays as
+// either has left it was not written, whatever it ought to be.
+inline constexpr std::byte kWipedToNan{0xff}, kWipedToNumbers{0x5a};
+
+// Sets every byte of a buffer of any backend. Done on return.
+Status wipe(Backend& backend, Buffer& buffer, std::byte to = kWipedToNan);
 
 }  // namespace sparkle
