@@ -114,9 +114,10 @@ inline Status run_stage(VulkanBackend& backend, const Stage& stage, const Schedu
   }
   for (TestOperand& out : outputs)
     launch.outputs.push_back(add(uploaded(backend, out.bytes.data(), static_cast<int64_t>(out.bytes.size()))));
-  // What lies behind the workspace stays as it is.
+  // Nothing of the workspace that was not written is used, and what lies behind it stays as it is.
   constexpr size_t kBehind = 4096;
-  std::vector<std::byte> scratch(static_cast<size_t>(kernel->workspace_bytes()) + kBehind, std::byte{0xcd});
+  std::vector<std::byte> scratch(static_cast<size_t>(kernel->workspace_bytes()) + kBehind, std::byte{0xff});
+  std::fill(scratch.end() - kBehind, scratch.end(), std::byte{0xcd});
   launch.workspace = add(uploaded(backend, scratch.data(), static_cast<int64_t>(scratch.size())));
   SPARKLE_TRY(program, backend.record({&launch, 1}));
   SPARKLE_TRY(token, backend.submit(*program, slots, {}));
