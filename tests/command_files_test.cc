@@ -169,7 +169,7 @@ TEST_F(CommandFiles, LargePicturesNeedLittleMoreThanTheirBytes) {
   for (const size_t at : {frame + 5, frame + 7})
     jpeg[at] = '\x1f', jpeg[at + 1] = '\x40';  // 8000; data that is missing is grey
   write("large.jpg", jpeg);
-  const Said said = sparkle("run " + model_ + " large.jpg", "ulimit -v 1000000;");
+  const Said said = sparkle("run " + model_ + " large.jpg --threads 1", "ulimit -v 1000000;");
   EXPECT_EQ(said.status, 0) << said.err;
   EXPECT_SAYS(said.out, "(8000x8000)");
 }
