@@ -139,15 +139,23 @@ struct KnownValues {
 // Puts the operator's value into its outputs where it is known; true then. What has no evaluator is left to the run, unless a
 // value is needed and comes from constants of the model: then any operator is run here and now. (Values of inputs could ask for
 // a whole network on plain loops.)
-Result<bool> fold(Graph& g, const Op& op, int64_t& budget, const KnownValues& known) {
+Result<bool> fold(Graph& g, const Op& op, const KnownValues& known) {
   const bool by_shape = std::holds_alternative<ShapeOp>(op.params) || std::holds_alternative<SizeOp>(op.params);
-  if (!by_shape && (!all_constant(g, op) || !worth_folding(g, op, budget))) return false;
-  auto values = evaluate_resolved(g, op);
-  const auto is_needed = [&](TensorId id) {
+  if (!by_shape && !all_constant(g, op)) return false;
+  const bool needed = std::any_of(op.outputs.begin(), op.outputs.end(), [&](TensorId id) {
     return KnownValues::in(known.needed, id) && !KnownValues::in(known.of_inputs, id);
+  });
+  const auto too_much = [&] {
+    return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type +
+                                                  "): its value decides a shape or an attribute, and is too large or takes too "
+                                                  "long to compute before the run; store the value itself in the model."};
   };
-  if (!values.ok() && values.error().reason == Reason::operator_not_served &&
-      std::any_of(op.outputs.begin(), op.outputs.end(), is_needed)) {
+  FoldingCost cost = by_shape ? FoldingCost{} : folding_cost(g, op);
+  if (!worth_folding(op, cost, g.folding)) return needed ? Result<bool>(too_much()) : Result<bool>(false);
+  auto values = evaluate_resolved(g, op);
+  if (!values.ok() && values.error().reason == Reason::operator_not_served && needed) {
+    cost = folding_cost_by_plan(g, op);
+    if (!worth_folding(op, cost, g.folding)) return too_much();
     values = evaluate_by_plan(g, op);
     if (!values.ok()) return false;  // refused where it is read
   }
@@ -155,6 +163,7 @@ Result<bool> fold(Graph& g, const Op& op, int64_t& budget, const KnownValues& kn
     if (values.error().reason == Reason::operator_not_served) return false;
     return values.take_error();
   }
+  take(cost, g.folding);
   for (size_t i = 0; i < op.outputs.size() && i < values->size(); ++i)
     if (op.outputs[i] != kAbsent) g.tensor(op.outputs[i]).constant = std::move((*values)[i]);
   return true;
@@ -182,7 +191,6 @@ Result<Graph> bound(const Graph& source, const std::vector<InputBinding>& inputs
   std::vector<Op> queue = std::move(g.ops);
   g.ops.clear();
   g.ops.reserve(queue.size());
-  int64_t budget = kFoldedBytes;
   const auto place = [&](Op& op) -> Status {
     for (TensorId id : op.inputs)
       if (id != kAbsent && !ready[static_cast<size_t>(id)])
@@ -195,7 +203,7 @@ Result<Graph> bound(const Graph& source, const std::vector<InputBinding>& inputs
     for (TensorId id : op.outputs)
       if (id != kAbsent) ready[static_cast<size_t>(id)] = true;
     known.pass_on(op, g.tensors.size());
-    SPARKLE_TRY(folded, fold(g, op, budget, known));
+    SPARKLE_TRY(folded, fold(g, op, known));
     if (!folded) g.ops.push_back(std::move(op));
     return ok();
   };

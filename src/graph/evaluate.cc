@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kLargestFolded = int64_t{64} << 20;
 constexpr int64_t kLargestFilled = int64_t{512} << 20;  // weights given as ConstantOfShape
-constexpr int64_t kSmall = 4096;                        // sizes and the like: folded whatever was folded before
+constexpr int64_t kSmall = 4096;                        // bytes or elements: sizes and the like
 
 Values one(HostTensor t) {
   Values values;
@@ -84,15 +84,49 @@ Error EvaluateContext::fail(Reason reason, const std::string& what) const {
 }
 Error EvaluateContext::not_served() const { return fail(Reason::operator_not_served, "it is not evaluated ahead of the run"); }
 
-bool worth_folding(const Graph& graph, const Op& op, int64_t& budget) {
-  if (std::holds_alternative<ReshapeOp>(op.params)) return true;
-  const bool fill = std::holds_alternative<ConstantOfShapeOp>(op.params);
-  int64_t bytes = 0;
+FoldingCost folding_cost(const Graph& graph, const Op& op) {
+  const auto* pointwise = std::get_if<PointwiseNode>(&op.params);
+  if (std::holds_alternative<ReshapeOp>(op.params) || (pointwise && pointwise->op == PointwiseOp::identity)) return {};
+  FoldingCost cost;
+  for (TensorId id : op.outputs) {
+    if (id == kAbsent) continue;
+    const GraphTensor& t = graph.tensor(id);
+    cost.bytes += checked_bytes(t.dtype, t.shape).value_or(kLargestFilled + 1);
+    cost.work += t.shape.product();
+  }
+  for (TensorId id : op.inputs)
+    if (id != kAbsent) cost.work += graph.tensor(id).shape.product();
+  return cost;
+}
+
+// Each element of the result may read every element of the operands, or of a window; the reference looks each of them up, which
+// is counted as 16 elements.
+FoldingCost folding_cost_by_plan(const Graph& graph, const Op& op) {
+  constexpr double kLookUp = 16;
+  FoldingCost cost = folding_cost(graph, op);
+  double read = 1, written = 1;
+  for (TensorId id : op.inputs)
+    if (id != kAbsent) read += static_cast<double>(graph.tensor(id).shape.product());
   for (TensorId id : op.outputs)
-    if (id != kAbsent) bytes += checked_bytes(graph.tensor(id).dtype, graph.tensor(id).shape).value_or(kLargestFilled);
-  if (bytes > (fill ? kLargestFilled : kLargestFolded) || (bytes > kSmall && bytes > budget)) return false;
-  budget -= bytes;
-  return true;
+    if (id != kAbsent) written += static_cast<double>(graph.tensor(id).shape.product());
+  if (const auto* pool = std::get_if<PoolOp>(&op.params)) {
+    double window = 1;
+    for (const int64_t size : pool->kernel) window *= static_cast<double>(size);
+    read = std::max(read, window);
+  }
+  cost.work = static_cast<int64_t>(std::min(kLookUp * read * written, 0x1p62));
+  return cost;
+}
+
+bool worth_folding(const Op& op, const FoldingCost& cost, const FoldingLimit& left) {
+  const bool fill = std::holds_alternative<ConstantOfShapeOp>(op.params);
+  return cost.bytes <= (fill ? kLargestFilled : kLargestFolded) && (cost.bytes <= kSmall || cost.bytes <= left.bytes) &&
+         (cost.work <= kSmall || cost.work <= left.work);
+}
+
+void take(const FoldingCost& cost, FoldingLimit& left) {
+  left.bytes -= cost.bytes;
+  left.work -= cost.work;
 }
 
 Result<Values> evaluate_resolved(const Graph& graph, const Op& op) {
@@ -114,6 +148,11 @@ Result<Values> evaluate_resolved(const Graph& graph, const Op& op) {
 }
 
 Result<std::vector<HostTensor>> evaluate(const Op& op, const std::vector<const HostTensor*>& inputs) {
+  FoldingLimit left;
+  return evaluate(op, inputs, left);
+}
+
+Result<std::vector<HostTensor>> evaluate(const Op& op, const std::vector<const HostTensor*>& inputs, FoldingLimit& left) {
   Graph graph;
   Op copy = op;
   copy.inputs.clear();
@@ -122,11 +161,13 @@ Result<std::vector<HostTensor>> evaluate(const Op& op, const std::vector<const H
   for (TensorId& id : copy.outputs) id = id == kAbsent ? kAbsent : graph.add({});
   InferContext context(graph, copy);
   SPARKLE_CHECK(infer(context));
-  int64_t budget = kFoldedBytes;
-  if (!worth_folding(graph, copy, budget))
+  const FoldingCost cost = folding_cost(graph, copy);
+  if (!worth_folding(copy, cost, left))
     return Error{Reason::operator_not_served,
                  "Node '" + op.name + "' (" + op.type + "): its value is too large to be kept as a constant."};
-  return evaluate_resolved(graph, copy);
+  auto values = evaluate_resolved(graph, copy);
+  if (values.ok()) take(cost, left);
+  return values;
 }
 
 }  // namespace sparkle

@@ -13,10 +13,16 @@ Result<std::vector<HostTensor>> evaluate_resolved(const Graph& graph, const Op& 
 Result<std::vector<HostTensor>> evaluate_by_plan(const Graph& graph, const Op& op);
 // The tensors, by id, whose values decide shapes or attributes of what reads them, at whatever distance.
 std::vector<bool> tensors_needed_by_value(const Graph& graph);
-// Bytes of constants that folding may add to a graph: a few operators could ask for any number of large ones.
-inline constexpr int64_t kFoldedBytes = int64_t{1} << 30;
-// Whether the outputs of a resolved operator are small enough to be kept as constants; they are then taken off the budget.
-bool worth_folding(const Graph& graph, const Op& op, int64_t& budget);
+// What a resolved operator on constants takes of a FoldingLimit: by evaluate_resolved(), or by evaluate_by_plan().
+struct FoldingCost {
+  int64_t bytes = 0, work = 0;
+};
+FoldingCost folding_cost(const Graph& graph, const Op& op);
+FoldingCost folding_cost_by_plan(const Graph& graph, const Op& op);
+// Whether that is left, and each output small enough to be kept as a constant. Sizes and the like are, whatever was folded
+// before.
+bool worth_folding(const Op& op, const FoldingCost& cost, const FoldingLimit& left);
+void take(const FoldingCost& cost, FoldingLimit& left);
 
 // What the evaluators see: constant inputs (nullptr where absent) and the types and shapes of the outputs.
 struct EvaluateContext {

@@ -205,12 +205,46 @@ TEST(Evaluate, FoldedConstantsAreBoundedInSum) {
     b.graph.tensor(y).shape = shape;
     return b.graph.ops.back();
   };
-  const Op large = result_of({kFoldedBytes / 8}), small = result_of({4});
-  int64_t budget = kFoldedBytes;
-  EXPECT_TRUE(worth_folding(b.graph, large, budget));
-  EXPECT_TRUE(worth_folding(b.graph, large, budget));
-  EXPECT_FALSE(worth_folding(b.graph, large, budget));
-  EXPECT_TRUE(worth_folding(b.graph, small, budget));
+  const Op large = result_of({FoldingLimit{}.bytes / 8}), small = result_of({4});
+  FoldingLimit left;
+  const auto folded = [&](const Op& op) {
+    const FoldingCost cost = folding_cost(b.graph, op);
+    const bool worth = worth_folding(op, cost, left);
+    if (worth) take(cost, left);
+    return worth;
+  };
+  EXPECT_TRUE(folded(large));
+  EXPECT_TRUE(folded(large));
+  EXPECT_FALSE(folded(large));
+  EXPECT_TRUE(folded(small));
+}
+
+// The same for a whole graph, before and when it is bound: neither its constants nor the time for them grow without end.
+TEST(Evaluate, FoldingAGraphIsBoundedInSum) {
+  const auto left_of = [](GraphBuilder& b, const FoldingLimit& limit, bool bind) {
+    b.graph.folding = limit;
+    Graph g = b.graph;
+    if (bind) g = *b.bound(b.graph.outputs);
+    else EXPECT_TRUE(simplify(g).ok());
+    return g.ops.size();
+  };
+  for (const bool bind : {false, true}) {
+    GraphBuilder large, slow;
+    for (int i = 0; i < 5; ++i)
+      large.graph.outputs.push_back(large.op("Expand", ExpandOp{}, {large.floats({1}, {1}), large.ints({65536})}));
+    EXPECT_EQ(left_of(large, {3 * 262144, 1 << 30}, bind), 2u);
+    ReduceOp sum;
+    sum.keep_dims = false;
+    const TensorId x = slow.floats({65536}, std::vector<float>(65536, 1));
+    for (int i = 0; i < 5; ++i) slow.graph.outputs.push_back(slow.op("ReduceSum", sum, {x}));
+    EXPECT_EQ(left_of(slow, {1 << 30, 3 * 65537 + 100}, bind), 2u);
+    // What stays is no cost: operators that are not evaluated leave the limit to those that are.
+    GraphBuilder kept;
+    const TensorId m = kept.floats({64, 64}, std::vector<float>(4096, 1));
+    for (int i = 0; i < 5; ++i) kept.graph.outputs.push_back(kept.op("MatMul", MatMulOp{}, {m, m}));
+    kept.graph.outputs.push_back(kept.pointwise(PointwiseOp::add, {m, m}));
+    EXPECT_EQ(left_of(kept, {16384, 3 * 4096}, bind), 5u);
+  }
 }
 
 }  // namespace

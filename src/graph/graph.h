@@ -41,6 +41,13 @@ struct DeclaredOutput {
   Dims shape;  // -1 where it says no size
 };
 
+// What folding may still cost a graph before its run: a few operators could ask for any number of large constants, or for hours
+// of computing. Bytes of new constants; work in elements read and written. 2^30 of them are some seconds of plain loops. What a
+// model file holds itself is added by its reader: large models may have their weights moved about.
+struct FoldingLimit {
+  int64_t bytes = int64_t{1} << 30, work = int64_t{1} << 30;
+};
+
 struct Graph {
   std::string name;
   int64_t opset = 0;
@@ -49,6 +56,7 @@ struct Graph {
   std::vector<TensorId> inputs, outputs;
   // Of the outputs, in their order, where a model file declares them: bind() refuses what is really otherwise. Else empty.
   std::vector<DeclaredOutput> declared;
+  FoldingLimit folding;
 
   const GraphTensor& tensor(TensorId id) const { return tensors[static_cast<size_t>(id)]; }
   GraphTensor& tensor(TensorId id) { return tensors[static_cast<size_t>(id)]; }
@@ -76,7 +84,9 @@ std::vector<bool> inputs_needed_by_value(const Graph& graph);
 // depends on constants and shapes alone folded. Errors name the node: bad_shape, bad_input, bad_model, operator_not_served.
 Result<Graph> bind(const Graph& graph, const std::vector<InputBinding>& inputs);
 
-// Plain evaluation of one operator on constants of any type: the engine of folding. Errors: operator_not_served.
+// Plain evaluation of one operator on constants of any type: the engine of folding. Its cost is taken off `left`. Errors:
+// operator_not_served, also where it costs more.
+Result<std::vector<HostTensor>> evaluate(const Op& op, const std::vector<const HostTensor*>& inputs, FoldingLimit& left);
 Result<std::vector<HostTensor>> evaluate(const Op& op, const std::vector<const HostTensor*>& inputs);
 
 // "conv1 Conv [1x3x224x224, 64x3x7x7] -> [1x64x112x112]" per line: for tests and explain.

@@ -40,6 +40,10 @@ class Reader {
     for (int node : order_) read_node(node);
     SPARKLE_CHECK(read_outputs());
     if (!refusals_.empty()) return all_refused();
+    // As many constants more as the file holds, and each may be moved about a few times.
+    for (const GraphTensor& t : import_.graph.tensors)
+      if (t.constant)
+        import_.graph.folding.bytes += t.constant->size_bytes(), import_.graph.folding.work += 16 * t.constant->elements();
     return std::move(import_.graph);
   }
 

@@ -152,13 +152,6 @@ std::vector<Refusal> unserved(const Graph& graph) {
   return refusals;
 }
 
-Status check_shapes(const Graph& graph) {
-  std::vector<InputBinding> bindings;
-  for (TensorId id : graph.inputs) bindings.push_back({graph.tensor(id).shape, std::nullopt});
-  SPARKLE_TRY(bound, sparkle::bind(graph, bindings));
-  return ok();
-}
-
 Status check_served(const Graph& graph, const std::string& model) {
   const std::vector<Refusal> refusals = unserved(graph);
   return refusals.empty() ? ok() : Status(refused(model, refusals));

@@ -20,7 +20,4 @@ std::vector<Refusal> unserved(const Graph& graph);
 // The same as an Error naming each; `model` as errors call it.
 Status check_served(const Graph& graph, const std::string& model);
 
-// What binding a model says whose inputs fix all shapes: of such models it is known before the first run.
-Status check_shapes(const Graph& graph);
-
 }  // namespace sparkle

@@ -70,6 +70,30 @@ TEST(EvaluateByPlan, WhatTheDataDecidesIsRefused) {
   EXPECT_NE(got.error().message.find("computed at run time"), std::string::npos) << got.error().message;
 }
 
+// Values of a few bytes may ask for hours: products of constants that are expanded from one element.
+TEST(EvaluateByPlan, WhatTakesTooLongIsRefused) {
+  const auto opened = [](int64_t size) -> std::string {
+    GraphBuilder b;
+    const TensorId x = b.input({6}), one = b.floats({1, 1}, {1});
+    TensorId m = b.op("Expand", ExpandOp{}, {one, b.ints({size, size})});
+    for (int i = 0; i < 3; ++i) m = b.op("MatMul", MatMulOp{}, {m, m});
+    ReduceOp least;
+    least.kind = ReduceKind::min;
+    least.keep_dims = false;
+    const TensorId shape =
+        b.op("Cast", CastOp{DType::i64}, {b.op("Reshape", ReshapeOp{}, {b.op("Min", least, {m}), b.ints({1})})});
+    const Graph graph = b.done(b.op("Expand", ExpandOp{}, {b.op("Reshape", ReshapeOp{}, {x, b.ints({6, 1})}), shape}));
+    auto session = Session::open(graph, make_reference_backend(), {});
+    return session.ok() ? "" : session.error().message;
+  };
+  EXPECT_EQ(opened(2), "");
+  EXPECT_EQ(
+      opened(2048),
+      "Node 'n1' (MatMul): its value decides a shape or an attribute, and is too large or takes too long to compute before "
+      "the run; store the value itself in the model.");
+  EXPECT_NE(opened(int64_t{1} << 20).find("its value decides a shape or an attribute"), std::string::npos);
+}
+
 // One definition: folding reduces as the run does, in every kind and type, with axes and without.
 TEST(EvaluateByPlan, FoldedReductionsEqualTheRun) {
   for (const ReduceKind kind :

@@ -7,7 +7,6 @@
 #include "base/out_of_memory.h"
 #include "plan/budget.h"
 #include "plan/forced.h"
-#include "plan/served.h"
 #include "run/host_tensors.h"
 #include "run/places_apart.h"
 #include "run/prepared_plan.h"
@@ -79,6 +78,12 @@ void Session::describe(const Graph& graph) {
   list(graph.outputs, outputs_);
 }
 
+static Result<Graph> bound_graph(const Graph& graph, const std::vector<InputBinding>& bindings) {
+  SPARKLE_TRY(bound, sparkle::bind(graph, bindings));
+  SPARKLE_CHECK(simplify(bound));
+  return bound;
+}
+
 Result<std::unique_ptr<Session>> Session::opened(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options,
                                                  GraphSource again) {
   std::unique_ptr<Session> session(new Session);
@@ -89,7 +94,12 @@ Result<std::unique_ptr<Session>> Session::opened(Graph graph, std::shared_ptr<Ba
   session->fixed_ = std::all_of(session->inputs_.begin(), session->inputs_.end(), [](const SessionInput& in) {
     return in.rank_known && !in.by_value && std::all_of(in.shape.begin(), in.shape.end(), [](int64_t d) { return d >= 0; });
   });
-  if (session->fixed_) SPARKLE_CHECK(check_shapes(graph));
+  if (session->fixed_) {  // what binding says is known before the first run, which takes the result
+    std::vector<InputBinding> bindings;
+    for (TensorId id : graph.inputs) bindings.push_back({graph.tensor(id).shape, std::nullopt});
+    SPARKLE_TRY(bound, bound_graph(graph, bindings));
+    session->bound_ = std::move(bound);
+  }
   session->graph_ = std::move(graph);
   session->again_ = std::move(again);
   session->constants_ = std::make_shared<ConstantStore>(*backend);
@@ -169,6 +179,8 @@ Result<Session::Planned> Session::plan_for(const std::vector<HostTensor>& inputs
   if (compiled_) {
     SPARKLE_TRY(plan, compiled_->plan());
     planned.plan = std::move(plan);
+  } else if (bound_) {
+    planned.bound = *bound_;
   } else {
     std::vector<InputBinding> bindings;
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -179,8 +191,7 @@ Result<Session::Planned> Session::plan_for(const std::vector<HostTensor>& inputs
       std::memcpy(value.bytes.get(), inputs[i].bytes.get(), static_cast<size_t>(value.size_bytes()));
       bindings.back().value = std::move(value);
     }
-    SPARKLE_TRY(bound, sparkle::bind(graph_, bindings));
-    SPARKLE_CHECK(simplify(bound));
+    SPARKLE_TRY(bound, bound_graph(graph_, bindings));
     planned.bound = std::move(bound);
   }
   PlanOptions options = options_.plan();
@@ -315,6 +326,7 @@ Status Session::pack(PreparedPlan& prepared, Planned planned) {
   // Every size is known now: nothing is packed that the budget has no room for.
   SPARKLE_CHECK(check_budget(plan, memory));
   planned.bound = {}, planned.plan = {};
+  bound_.reset();
   if (let_go) {
     graph_ = {}, let_go_ = true;
     broken_ = out_of_memory("Packing the weights");  // until it is done: they cannot be packed again

@@ -151,7 +151,8 @@ class Session {
   std::shared_ptr<Backend> backend_;
   SessionOptions options_;
   std::vector<SessionInput> inputs_, outputs_;
-  bool fixed_ = false;  // all input shapes are: there will be one plan
+  bool fixed_ = false;          // all input shapes are: there will be one plan
+  std::optional<Graph> bound_;  // the graph for them, until that plan is made
   std::optional<Error> broken_;
   std::shared_ptr<ConstantStore> constants_;
   ConstantMemory constant_memory_;

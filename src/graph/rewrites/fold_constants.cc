@@ -17,7 +17,7 @@ bool fold_constants(Editor& editor) {
     }
     if (!constant) continue;
     // An error in the model is reported by bind(), where the operator is reached.
-    auto values = evaluate(op, inputs);
+    auto values = evaluate(op, inputs, editor.graph().folding);
     if (!values.ok()) continue;
     for (size_t k = 0; k < op.outputs.size() && k < values->size(); ++k) {
       if (op.outputs[k] == kAbsent) continue;
