@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "backends/reference/reference_backend.h"
+#include "base/log.h"
 #include "base/printable.h"
 #include "base/record.h"
 #include "device/device_json.h"
@@ -158,6 +161,21 @@ Result<SessionOptions> session_options(const CommonOptions& o, const Device& dev
 
 void print_note(const std::string& sentence) { std::fprintf(stderr, "sparkle: %s\n", printable_sentence(sentence).c_str()); }
 
+void print_note_once(const std::string& sentence) {
+  static std::mutex mutex;
+  static std::set<std::string> printed;
+  const std::lock_guard lock(mutex);
+  if (printed.insert(sentence).second) print_note(sentence);
+}
+
+void print_warnings() {
+  set_log(
+      [](void*, LogLevel level, const char* sentence) {
+        if (level == LogLevel::warning) print_note_once(sentence);
+      },
+      nullptr);
+}
+
 namespace {
 
 bool json_errors = false;
@@ -179,7 +197,7 @@ void print_error(const Error& error) {
 void tell_forced(const Plan& plan, const CommonOptions& o) {
   PlanSettings forced;
   forced.algorithm = o.algorithm, forced.variant = o.variant;
-  for (const std::string& sentence : not_as_forced(plan, forced)) print_note(sentence);
+  for (const std::string& sentence : not_as_forced(plan, forced)) print_note_once(sentence);
 }
 
 int check_fallback(const Plan& plan, const CommonOptions& o) {

@@ -58,6 +58,10 @@ CLI::Validator positive_number();
 
 // "sparkle: SENTENCE" on stderr, names from outside made printable.
 void print_note(const std::string& sentence);
+// The same, once for each sentence: several plans of one command may have the same to say.
+void print_note_once(const std::string& sentence);
+// What the library warns of becomes such notes.
+void print_warnings();
 
 // --algorithm and --variant: layers of the plan that they cannot serve are named on stderr with the reason.
 void tell_forced(const Plan& plan, const CommonOptions& options);

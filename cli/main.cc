@@ -117,6 +117,7 @@ int main(int argc, char** argv) {
   remember_command(argc, argv);
   std::signal(SIGPIPE, SIG_IGN);  // results are written all the same when nobody reads the text any more
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on files shows as a failed write
+  print_warnings();
   CLI::App app{"Sparkle: convolution and CNN inference at the limit of the machine it finds."};
   app.require_subcommand(1);
   app.footer(

@@ -195,6 +195,23 @@ nb::list describe(const std::vector<sparkle::TensorInfo>& infos) {
 
 NB_MODULE(_core, m) {
   m.def("version", &sparkle::version);
+  m.def(
+      "set_log",
+      [](const nb::object& function) {
+        static auto* const target = new nb::object;  // never destroyed: the interpreter ends before the process does
+        unlocked([] { sparkle::set_log({}); });      // what is being said may wait for the interpreter
+        *target = function;
+        if (function.is_none()) return;
+        sparkle::set_log([](sparkle_log_level level, const char* sentence) {
+          const nb::gil_scoped_acquire held;
+          try {
+            (*target)(level == SPARKLE_LOG_WARNING, sentence);
+          } catch (nb::python_error& e) {
+            e.discard_as_unraisable("what Sparkle logs");
+          }
+        });
+      },
+      nb::arg("function").none());
   nb::exception<sparkle::Exception> error(m, "CoreError", PyExc_RuntimeError);
   nb::register_exception_translator(
       [](const std::exception_ptr& p, void* type) {

@@ -14,7 +14,14 @@ Arrays are taken and given without copies where they are dense and row-major. Te
 
 A session may be used by any number of threads at once; the interpreter lock is released while it works.
 ``sparkle.InferenceSession`` is called like onnxruntime's.
+
+What Sparkle warns of - an algorithm that is asked for and serves no layer, sizes that a model declares and does not have - goes
+to the logger "sparkle" of Python's ``logging``, which prints it on stderr unless told otherwise.
 """
+import atexit
+import logging
+
+from sparkle import _core
 from sparkle._device import Device, DeviceTensor
 from sparkle._errors import BadInput, Error, FileUnreadable, NotServed, OutOfMemory
 from sparkle._session import Session, TensorInfo, compile, eval
@@ -22,5 +29,7 @@ from sparkle._core import version
 from sparkle.ort import InferenceSession
 
 __version__ = version()
+_core.set_log(lambda warning, sentence: logging.getLogger("sparkle").log(logging.WARNING if warning else logging.INFO, "%s", sentence))
+atexit.register(_core.set_log, None)
 __all__ = ["BadInput", "Device", "DeviceTensor", "Error", "FileUnreadable", "InferenceSession", "NotServed", "OutOfMemory",
            "Session", "TensorInfo", "compile", "eval"]

@@ -424,6 +424,37 @@ TEST(Api, LogsToTheCaller) {
   EXPECT_EQ(lines[0].rfind("device auto: cpu", 0), 0u) << lines[0];
 }
 
+// A model of sizes that tools have left behind: it runs with the real ones, which its session tells, and is bound only once.
+TEST(Api, LogsSizesThatAreDeclaredWrongly) {
+  // x f32 [2, 3] -> Relu -> y, declared as [2, 4].
+  const auto field = [](int number, const std::string& bytes) {
+    return std::string(1, static_cast<char>(number << 3 | 2)) + static_cast<char>(bytes.size()) + bytes;
+  };
+  const auto varint = [](int number, int value) {
+    return std::string{static_cast<char>(number << 3), static_cast<char>(value)};
+  };
+  const auto tensor = [&](const char* name, int rows, int columns) {
+    const std::string shape = field(1, varint(1, rows)) + field(1, varint(1, columns));
+    return field(1, name) + field(2, field(1, varint(1, 1) + field(2, shape)));
+  };
+  const std::string node = field(1, "x") + field(2, "y") + field(4, "Relu");
+  const std::string graph = field(1, node) + field(2, "stale") + field(11, tensor("x", 2, 3)) + field(12, tensor("y", 2, 4));
+  const std::string model = varint(1, 8) + field(7, graph) + field(8, varint(2, 17));
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  sparkle::set_log([&](sparkle_log_level level, const char* line) {
+    const std::lock_guard lock(mutex);
+    if (level == SPARKLE_LOG_WARNING) lines.emplace_back(line);
+  });
+  sparkle::Session session(sparkle::Device(), model.data(), model.size());
+  const std::vector<sparkle::Tensor> y = session.run({sparkle::Tensor(sparkle::Type::f32, {2, 3})});
+  sparkle::set_log({});
+  EXPECT_EQ(y[0].shape(), (sparkle::Shape{2, 3}));
+  EXPECT_EQ(session.outputs()[0].shape, (sparkle::Shape{2, 3}));
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find("declares its output 'y' with the shape 2x4"), std::string::npos) << lines[0];
+}
+
 TEST(Api, LogsWhatIsForcedAndCannotServe) {
   std::mutex mutex;
   std::string all;

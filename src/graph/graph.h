@@ -54,7 +54,8 @@ struct Graph {
   std::vector<GraphTensor> tensors;
   std::vector<Op> ops;  // topological order
   std::vector<TensorId> inputs, outputs;
-  // Of the outputs, in their order, where a model file declares them: bind() refuses what is really otherwise. Else empty.
+  // Of the outputs, in their order, where a model file declares them: bind() refuses types that are really others, and says
+  // which sizes are. Else empty.
   std::vector<DeclaredOutput> declared;
   FoldingLimit folding;
 

@@ -314,6 +314,7 @@ class Reader {
         declared = {said.dtype, said.rank_known, said.shape};
         if (!tensor.constant && !input) {
           said.name = tensor.name;
+          said.known = false;  // until its nodes say so
           tensor = std::move(said);
         }
       }
