@@ -19,7 +19,7 @@ TEST(AlgorithmError, IsWithinTheBoundAndNotFarBelow) {
   if (!best_vector_unit(device)) GTEST_SKIP() << "no vector unit here";
   const auto backend = cpu::make_cpu_backend(device, std::make_shared<ThreadPool>(1));
   for (const char* name : {"winograd2", "winograd4", "winograd6"})
-    for (const int channels : {8, 64, 256})
+    for (const int channels : {1, 3, 8, 64, 256})
       for (uint64_t seed : {1, 2, 3}) {
         const std::string c = std::to_string(channels);
         const auto problem = parse_conv("ic" + c + "ih24oc32oh24kh3ph1");

@@ -1,13 +1,14 @@
 """What an algorithm may add to the error of a convolution: the bounds that Sparkle states for them (Algorithm::error in
-src/algorithms), shares of the largest output for inputs and weights of no preferred sign. Where a sum's outputs happen to be
-small, the size that outputs of such sums have, the root of the sum of squares, stands for the largest."""
+src/algorithms), shares of the largest output of a layer for inputs and weights of no preferred sign. The cases here have few
+outputs, which happen to be small: the largest of a layer's ten thousand and more is four roots of the sum of squares (the
+normal distribution has one in 16,000 beyond), and stands for the largest where that is smaller."""
 import numpy as np
 
 from draw import DTYPES
 from errors import finite
 
 FORCED = ("gemm", "direct", "grouped", "depthwise", "winograd2", "winograd4", "winograd6", "fft", "gemm_f16", "gemm_bf16")
-WINOGRAD = {"winograd2": 8e-8, "winograd4": 3e-7, "winograd6": 2e-6}  # times the root of the channels
+WINOGRAD = {"winograd2": 8e-8, "winograd4": 3e-7, "winograd6": 2e-6}  # times the root of the channels, to which the transforms add 20
 ACCURACY = 5e-5  # nothing that is not forced may err by more
 KEPT = {"gemm_f16": 2.0 ** -11, "gemm_bf16": 2.0 ** -8}  # of a weight rounded to 16 bits
 PLAIN = ("gemm", "direct", "grouped", "depthwise")
@@ -18,7 +19,7 @@ def share_of(call, algorithm):
     w = call.inputs[1].value
     taps = w.shape[2:]
     dilations = call.attributes.get("dilations", [1] * len(taps))
-    shares = {name: factor * np.sqrt(w.shape[1] if call.node.op_type == "Conv" else w.shape[0])
+    shares = {name: factor * np.sqrt((w.shape[1] if call.node.op_type == "Conv" else w.shape[0]) + 20)
               for name, factor in WINOGRAD.items()}
     shares["fft"] = 1e-7 * (3 + sum(np.log2(max(t * r, 1)) for t, r in zip(taps, dilations)))
     if algorithm in shares:
@@ -41,6 +42,6 @@ def extra_error(algorithm):
         if op in ("MatMul", "Gemm") or all(t == 1 for t in arrays[1].shape[2:]):
             return more if algorithm in KEPT else None
         squares = call.run([None if a is None else a * a for a in arrays])[0]
-        largest = max(np.abs(finite(outputs[0])).max(initial=0), np.sqrt(squares.max(initial=0)))
+        largest = max(np.abs(finite(outputs[0])).max(initial=0), 4 * np.sqrt(squares.max(initial=0)))
         return more + share_of(call, algorithm) * largest
     return extra
