@@ -293,8 +293,8 @@ TEST_F(VulkanNetworks, LayersAreTimedWithoutTransfers) {
   EXPECT_GT(stream->resident_seconds, 0);
   EXPECT_GT(stream->share_of_link(), 0);
   // A submission per batch: once with transfers and once without to check, before and after, then both each round, which
-  // stands between two probes of the peak.
-  EXPECT_EQ(backend_->counters().submissions - before.submissions, 5u * (2 * 2 + 2 * 2) + 2 * 2);
+  // stands between two probes: of the peak, of reading and of copying, each by as many submissions as it takes.
+  EXPECT_GE(backend_->counters().submissions - before.submissions, 5u * (2 * 2 + 2 * 2) + 2 * 2 * 3);
   EXPECT_EQ(stream->checked.times, 4);
 }
 
