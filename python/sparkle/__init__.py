@@ -29,7 +29,8 @@ from sparkle._core import version
 from sparkle.ort import InferenceSession
 
 __version__ = version()
-_core.set_log(lambda warning, sentence: logging.getLogger("sparkle").log(logging.WARNING if warning else logging.INFO, "%s", sentence))
+_core.set_log(lambda warning, sentence: logging.getLogger("sparkle").log(
+    logging.WARNING if warning else logging.INFO, "%s", sentence))
 atexit.register(_core.set_log, None)
 __all__ = ["BadInput", "Device", "DeviceTensor", "Error", "FileUnreadable", "InferenceSession", "NotServed", "OutOfMemory",
            "Session", "TensorInfo", "compile", "eval"]

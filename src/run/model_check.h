@@ -32,10 +32,10 @@ class ModelCheck {
   int times_ = 0;
 };
 
-// How far a plan's outputs may lie from exact ones, as a share of the largest: the sum of what each of its steps may add. A step
-// hands on the errors of what it reads as the same share of its own largest value, and at worst all errors have one sign. Of its
-// own it adds the bound that its algorithm was chosen by, the roundings of a sum in f32, and half a last place of a result
-// in 16 bits. Where floats become numbers of 8 bits or fewer, one that changes sides is off by a whole step: once.
+// How far a plan's outputs may lie from exact ones, as a share of the largest: the sum of what each of its steps may add. A
+// step hands on the errors of what it reads as the same share of its own largest value, and at worst all errors have one sign.
+// Of its own it adds the bound that its algorithm was chosen by, the roundings of a sum in f32, and half a last place of a
+// result in 16 bits. Where floats become numbers of 8 bits or fewer, one that changes sides is off by a whole step: once.
 // docs/decisions/0019.
 double error_of_plan(const Plan& plan);
 

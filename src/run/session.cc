@@ -7,6 +7,7 @@
 #include "base/out_of_memory.h"
 #include "plan/budget.h"
 #include "plan/forced.h"
+#include "run/declared_output.h"
 #include "run/host_tensors.h"
 #include "run/places_apart.h"
 #include "run/prepared_plan.h"
@@ -78,16 +79,6 @@ void Session::describe(const Graph& graph) {
   list(graph.outputs, outputs_);
 }
 
-// The sizes of an output that the model declares otherwise.
-static void correct(SessionInput& declared, const GraphTensor& real) {
-  bool fits = !declared.rank_known || declared.shape.size() == real.shape.size();
-  for (int a = 0; fits && declared.rank_known && a < real.shape.size(); ++a)
-    fits = declared.shape[a] < 0 || declared.shape[a] == real.shape[a];
-  if (fits || real.open) return;
-  declared.shape = real.shape;
-  declared.axis_names = {};
-}
-
 static Result<Graph> bound_graph(const Graph& graph, const std::vector<InputBinding>& bindings) {
   SPARKLE_TRY(bound, sparkle::bind(graph, bindings));
   SPARKLE_CHECK(simplify(bound));
@@ -108,7 +99,7 @@ Result<std::unique_ptr<Session>> Session::opened(Graph graph, std::shared_ptr<Ba
     std::vector<InputBinding> bindings;
     for (TensorId id : graph.inputs) bindings.push_back({graph.tensor(id).shape, std::nullopt});
     SPARKLE_TRY(bound, bound_graph(graph, bindings));
-    for (size_t i = 0; i < bound.outputs.size(); ++i) correct(session->outputs_[i], bound.tensor(bound.outputs[i]));
+    for (size_t i = 0; i < bound.outputs.size(); ++i) correct_sizes(session->outputs_[i], bound.tensor(bound.outputs[i]));
     session->bound_ = std::move(bound);
   }
   session->graph_ = std::move(graph);

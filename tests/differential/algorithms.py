@@ -8,7 +8,8 @@ from draw import DTYPES
 from errors import finite
 
 FORCED = ("gemm", "direct", "grouped", "depthwise", "winograd2", "winograd4", "winograd6", "fft", "gemm_f16", "gemm_bf16")
-WINOGRAD = {"winograd2": 8e-8, "winograd4": 3e-7, "winograd6": 2e-6}  # times the root of the channels, to which the transforms add 20
+# Times the root of the channels, to which the transforms add 20.
+WINOGRAD = {"winograd2": 8e-8, "winograd4": 3e-7, "winograd6": 2e-6}
 ACCURACY = 5e-5  # nothing that is not forced may err by more
 KEPT = {"gemm_f16": 2.0 ** -11, "gemm_bf16": 2.0 ** -8}  # of a weight rounded to 16 bits
 PLAIN = ("gemm", "direct", "grouped", "depthwise")
