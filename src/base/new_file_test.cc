@@ -54,7 +54,9 @@ class NewFileTest : public testing::FolderTest {
   // A file of `mode` that the somebody of as_anybody() owns.
   void owned(const std::string& name, const std::string& text, mode_t mode) const {
     std::ofstream(path(name)) << text;
-    if (::getuid() == 0) ASSERT_EQ(::chown(path(name).c_str(), kAnybody, kAnybody), 0);
+    if (::getuid() == 0) {
+      ASSERT_EQ(::chown(path(name).c_str(), kAnybody, kAnybody), 0);
+    }
     ASSERT_EQ(::chmod(path(name).c_str(), mode), 0);
   }
   struct stat status_of(const std::string& name) const {
@@ -134,7 +136,9 @@ TEST_F(NewFileTest, PermissionsAreThoseOfTheOldFileOrOfAnyNewOne) {
       auto file = NewFile::create(path("old"));  // nobody else reads what is not there yet
       ASSERT_TRUE(file.ok());
       for (const std::string& name : names())
-        if (name.starts_with("old.")) EXPECT_EQ(status_of(name).st_mode & 0077, 0u) << name;
+        if (name.starts_with("old.")) {
+          EXPECT_EQ(status_of(name).st_mode & 0077, 0u) << name;
+        }
       ASSERT_TRUE(file->finish().ok());
     }
     EXPECT_EQ(status_of("old").st_mode & 07777, mode);
