@@ -1,7 +1,6 @@
 """What an algorithm may add to the error of a convolution: the bounds that Sparkle states for them (Algorithm::error in
-src/algorithms), shares of the largest output of a layer for inputs and weights of no preferred sign. The cases here have few
-outputs, which happen to be small: the largest of a layer's ten thousand and more is four roots of the sum of squares (the
-normal distribution has one in 16,000 beyond), and stands for the largest where that is smaller."""
+src/algorithms), shares of the largest output for inputs and weights of no preferred sign. Where a sum's outputs happen to be
+small, the size that outputs of such sums have, the root of the sum of squares, stands for the largest."""
 import numpy as np
 
 from draw import DTYPES
@@ -43,6 +42,6 @@ def extra_error(algorithm):
         if op in ("MatMul", "Gemm") or all(t == 1 for t in arrays[1].shape[2:]):
             return more if algorithm in KEPT else None
         squares = call.run([None if a is None else a * a for a in arrays])[0]
-        largest = max(np.abs(finite(outputs[0])).max(initial=0), 4 * np.sqrt(squares.max(initial=0)))
+        largest = max(np.abs(finite(outputs[0])).max(initial=0), np.sqrt(squares.max(initial=0)))
         return more + share_of(call, algorithm) * largest
     return extra
