@@ -6,6 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/median.h"
 #include "base/new_file.h"
 #include "base/printable.h"
 #include "certificate.h"
@@ -165,11 +166,6 @@ double roof_seconds(const PlanStep& step, const Device& device) {
   Device no_launch = device;
   no_launch.launch_seconds = 0;
   return cost_of(f, step.schedule, no_launch).seconds;
-}
-
-double median(std::vector<double>& v) {
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
 }
 
 // What asking for the times of steps costs, and how much of a run they account for. Times from submission to completion.

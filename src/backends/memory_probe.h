@@ -13,7 +13,7 @@ class MemoryProbe {
   // tell of caches: a probe then moves as many bytes as the work that it stands beside.
   virtual bool knows_caches() const { return true; }
   // Bytes per second of a level (its place in Device::memory) when all cores read from it, or read and write, whichever is
-  // more; 0 where it cannot be told. `bytes`: the working set, where caches are not known. Takes about 2 ms.
+  // more; 0 where it cannot be told. `bytes`: the working set, where caches are not known. Takes a few milliseconds.
   virtual double probe_bandwidth(size_t level, double bytes) = 0;
 };
 

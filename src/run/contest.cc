@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/denormals.h"
+#include "base/median.h"
 #include "base/out_of_memory.h"
 
 namespace sparkle {
@@ -21,12 +22,6 @@ constexpr double kSettleSeconds = 20e-3;
 constexpr std::chrono::milliseconds kPause{2};
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 class OurRun final : public PeerRun {
  public:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/median.h"
 #include "base/out_of_memory.h"
 #include "families/common.h"
 #include "families/gemm/kept_weights.h"
@@ -10,12 +11,6 @@
 
 namespace sparkle {
 namespace {
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, Choice choice, const LayerBenchOptions& options) {
   LayerMeasurement m;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/median.h"
 #include "families/gemm/kept_weights.h"
 
 namespace sparkle {
@@ -38,12 +39,6 @@ double touched(const Stage& stage) {
       },
       stage.params);
   return share;
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 }  // namespace

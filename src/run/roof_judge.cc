@@ -4,16 +4,10 @@
 #include <cstdio>
 
 #include "backends/memory_probe.h"
+#include "base/median.h"
 
 namespace sparkle {
 namespace {
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 // What a median over a few hundred samples and probes of 1.5 ms differ by on a quiet machine is below these.
 constexpr double kTolerance = 0.05, kDeviceTolerance = 0.03;

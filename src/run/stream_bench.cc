@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/median.h"
 #include "base/out_of_memory.h"
 #include "run/layer_bench.h"
 #include "run/choice_errors.h"
@@ -15,11 +16,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int kAhead = 2;  // uploads that go before the work they are for
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 2];
-}
 
 // A batch: where its operands are on the device, and where they come from and go to.
 struct Batch {

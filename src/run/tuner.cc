@@ -5,18 +5,13 @@
 #include <cmath>
 #include <map>
 
+#include "base/median.h"
 #include "plan/choose.h"
 
 namespace sparkle {
 namespace {
 
 constexpr std::array<std::string_view, 4> kOutcomes = {"confirmed", "within_noise", "changed", "out_of_time"};
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // The interval that holds the median of what `values` were drawn from, except once in so many cases: as many signs in a row as
 // that would take are as likely as tosses of a coin (normal approximation of the binomial distribution).

@@ -29,15 +29,15 @@ def cut(case, outputs, fed):
     model = copy.deepcopy(case.model)
     graph = model.graph
     makers = {o: n for n in graph.node for o in n.output}
-    needed, kept, todo = set(), [], list(outputs)
-    while todo:
-        name = todo.pop()
+    needed, kept, pending = set(), [], list(outputs)
+    while pending:
+        name = pending.pop()
         if not name or name in needed:
             continue
         needed.add(name)
         if name in makers and name not in fed and makers[name] not in kept:
             kept.append(makers[name])
-            todo += makers[name].input
+            pending += makers[name].input
     nodes = [n for n in graph.node if n in kept]
     if not nodes:
         return None
