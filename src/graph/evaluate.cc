@@ -26,9 +26,7 @@ HostTensor viewed(const HostTensor& x, const Dims& shape) {
 }
 
 HostTensor filled(const ConstantOfShapeOp& op, const Dims& shape) {
-  const HostTensor value = is_float(op.dtype) || is_narrow(op.dtype)
-                               ? from_doubles(op.dtype, {}, {op.value})
-                               : from_integers(op.dtype, {}, {static_cast<int64_t>(op.value)});
+  const HostTensor value = one_value(op.dtype, op.value);
   bool zero = true;
   for (int64_t i = 0; i < value.size_bytes(); ++i) zero = zero && value.bytes[i] == std::byte{0};
   if (zero) return HostTensor::zeros(op.dtype, shape);

@@ -125,9 +125,7 @@ Result<Values> evaluate_pad(const EvaluateContext& c, const PadOp& op) {
   if (op.mode != PadMode::constant) return c.not_served();
   const HostTensor& x = c.in(0);
   const Dims& shape = c.outputs[0].second;
-  const HostTensor value = is_float(x.dtype) || is_narrow(x.dtype)
-                               ? from_doubles(x.dtype, {}, {op.value})
-                               : from_integers(x.dtype, {}, {static_cast<int64_t>(op.value)});
+  const HostTensor value = one_value(x.dtype, op.value);
   HostTensor y = strided(value, shape, Dims::filled(shape.size(), 0), 0);
   const int64_t size = size_of(x.dtype), count = x.elements();
   const Dims to = pitches(shape), from = pitches(x.shape);

@@ -65,6 +65,19 @@ TEST(Evaluate, MovesAndShapes) {
   EXPECT_FALSE(evaluate(one(GatherOp{0}), {&x, &outside}).ok());
 }
 
+// An attribute in floats may hold what the tensor's type cannot: it is stored as kernels store it.
+TEST(Evaluate, ValuesThatWholeNumbersCannotHold) {
+  const auto padded = [](double value) {
+    PadOp pad{PadMode::constant, {0}, {1}, value, true};
+    return run<int>(pad, {longs({1}, {3})});
+  };
+  EXPECT_EQ(padded(NAN), (V{3, 0}));
+  EXPECT_EQ(padded(INFINITY), (V{3, 0x1p63}));
+  EXPECT_EQ(padded(-1e300), (V{3, -0x1p63}));
+  EXPECT_EQ(run<int>(ConstantOfShapeOp{DType::u8, NAN}, {longs({1}, {1})}), V{0});
+  EXPECT_EQ(run<int>(ConstantOfShapeOp{DType::u8, 1e10}, {longs({1}, {1})}), V{255});
+}
+
 TEST(Evaluate, HugeResultsStayUnfolded) {
   const HostTensor x = floats({1}, {1}), shape = longs({2}, {100000, 100000});
   const auto r = evaluate(one(ExpandOp{}), {&x, &shape});

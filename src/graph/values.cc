@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "families/convert.h"
+#include "families/element.h"
 
 namespace sparkle {
 
@@ -146,6 +147,12 @@ std::vector<double> as_doubles(const HostTensor& tensor) {
   std::vector<double> values(static_cast<size_t>(tensor.elements()));
   read_all(tensor, values);
   return values;
+}
+
+HostTensor one_value(DType type, double value) {
+  HostTensor t = HostTensor::zeros(type, {});
+  store_element(type, value, t.bytes.get());
+  return t;
 }
 
 WeightFit fit_of(const HostTensor& tensor) {

@@ -20,6 +20,8 @@ std::vector<double> as_doubles(const HostTensor& tensor);
 std::vector<int64_t> as_integers(const HostTensor& tensor);
 HostTensor from_doubles(DType type, const Dims& shape, const std::vector<double>& values);
 HostTensor from_integers(DType type, const Dims& shape, const std::vector<int64_t>& values);
+// One element without axes, as kernels store it: store_element() of families/element.h.
+HostTensor one_value(DType type, double value);
 
 // What types of 16 bits make of a tensor of f32, f16 or bf16, ranges judged; those of other types have no fit.
 WeightFit fit_of(const HostTensor& tensor);
