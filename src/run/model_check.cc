@@ -72,7 +72,7 @@ Result<ModelCheck> ModelCheck::make(ModelFile model, const Plan& plan, const std
   if (model.compiled) return check;
   SessionOptions plain;
   plain.accuracy = options.accuracy;
-  SPARKLE_TRY(session, open_session(std::move(model), make_reference_backend(), plain));
+  SPARKLE_TRY(session, Session::open(std::move(model.graph), make_reference_backend(), plain));
   SPARKLE_TRY(wanted, session->run_wiped(inputs, kWipedToNan));
   for (const SessionInput& output : session->outputs()) check.names_.push_back(output.name);
   check.wanted_ = std::move(wanted);

@@ -26,7 +26,7 @@ struct Made {
 // A model's plan and what its outputs must be. The reference backend's own here: it is the check that is looked at.
 Made made(const std::function<Graph()>& graph, const std::vector<HostTensor>& inputs) {
   Made m;
-  auto session = open_session({graph(), {}, nullptr}, make_reference_backend(), {});
+  auto session = Session::open(graph(), make_reference_backend(), {});
   EXPECT_TRUE(session.ok());
   m.session = std::move(*session);
   auto plan = m.session->prepare(inputs);
