@@ -253,7 +253,8 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
     if (auto right = check->accept(last, "in the last timed run"); !right.ok()) return fail(right.error());
   if (auto right = check_wiped(session, loaded->inputs, *check, kWipedToNumbers, "after it was timed"); !right.ok())
     return fail(right.error());
-  const double total = median(totals);
+  const Spread time = spread_of(totals);
+  const double total = time.median;
   roofs.take();
   const Device device = roofs.device();
   std::vector<RoofVerdict> verdicts;
@@ -291,7 +292,6 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
                     {"bound", step.cost.bound},
                     {"workspace_bytes", step.workspace_bytes}});
   }
-  const double p95 = totals[totals.size() * 95 / 100];
   const nlohmann::json all{{"device", nlohmann::json::parse(device_to_json(device))},
                            {"model", report.plan->model},
                            {"rows", rows},
@@ -299,8 +299,8 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
                            {"checked", check->text()},
                            {"total",
                             {{"median_ms", total},
-                             {"min_ms", totals.front()},
-                             {"p95_ms", p95},
+                             {"min_ms", time.min},
+                             {"p95_ms", time.p95},
                              {"steps_ms", sum},
                              {"first_answer_ms", first_answer_ms},
                              {"budget_steps", report.plan->budget_steps},
@@ -312,7 +312,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
     std::printf("%s\n", certified(all).dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   } else {
     std::printf("%d runs: median %.3f ms, min %.3f, p95 %.3f; steps add up to %.3f ms; first answer %.1f ms; peak memory %s\n",
-                runs, total, totals.front(), p95, sum, first_answer_ms, format_bytes(session.peak_bytes(*report.plan)).c_str());
+                runs, total, time.min, time.p95, sum, first_answer_ms, format_bytes(session.peak_bytes(*report.plan)).c_str());
     profiling.print();
     std::fputs(probes_summary(verdicts).c_str(), stdout);
     std::printf("outputs checked before, in the last and after the timed runs: %s\n", check->text().c_str());

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/median.h"
 #include "base/out_of_memory.h"
 #include "base/printable.h"
 #include "model_inputs.h"
@@ -166,11 +167,10 @@ int run(const CommonOptions& common, const RunOptions& o) {
   }
   progress.clear();
   const double first = ms[0];
-  std::sort(ms.begin(), ms.end());
-  const double median = ms[ms.size() / 2];
+  const double middle = median(ms);
   if (!common.json) {
     std::printf("time     first %.2f ms", first);
-    if (o.repeat > 1) std::printf(", median %.2f ms of %d", median, o.repeat);
+    if (o.repeat > 1) std::printf(", median %.2f ms of %d", middle, o.repeat);
     std::printf("\n");
   }
   nlohmann::json rows = nlohmann::json::array();
@@ -191,7 +191,7 @@ int run(const CommonOptions& common, const RunOptions& o) {
                        {"budget_steps", plan.budget_steps},
                        {"budget_lost_ms", plan.budget_seconds * 1e3},
                        {"first_ms", first},
-                       {"median_ms", median},
+                       {"median_ms", middle},
                        {"outputs", rows},
                        {"written", written}});
   for (const std::string& path : written) std::printf("written  %s\n", printable(path).c_str());

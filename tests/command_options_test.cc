@@ -74,6 +74,11 @@ TEST_F(CommandOptions, BenchWritesTheModelsRows) {
   const auto json = nlohmann::json::parse(text_of("rows.json"));
   EXPECT_EQ(json["rows"].size() > 0, true);
   EXPECT_GT(json["total"]["peak_bytes"], 0);
+  // Forty runs are not in order by chance.
+  const auto time = nlohmann::json::parse(sparkle("bench --json --runs 40 --model " + classifier_).out)["total"];
+  EXPECT_LE(time["min_ms"], time["median_ms"]);
+  EXPECT_LT(time["min_ms"], time["p95_ms"]);
+  EXPECT_LE(time["median_ms"], time["p95_ms"]);
 }
 
 TEST_F(CommandOptions, RunRefusesWhatDoesNotApply) {

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "base/median.h"
 #include "peers/library.h"
 #include "peers/peers.h"
 
@@ -154,8 +155,7 @@ class DnnlRun final : public PeerRun {
       SPARKLE_CHECK(tiny_(calls));
       taken.push_back(std::chrono::duration<double>(Clock::now() - begin).count() / static_cast<double>(calls));
     }
-    std::sort(taken.begin(), taken.end());
-    return taken[taken.size() / 2];
+    return median(taken);
   }
   std::string chose() const override {
     const char* text = nullptr;

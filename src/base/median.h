@@ -1,4 +1,4 @@
-// The median of measurements: the middle one, or the mean of the middle two.
+// What measurements are summed up by. The median: the middle one, or the mean of the middle two.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,17 @@ inline double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return values.size() % 2 ? *middle : (*std::max_element(values.begin(), middle) + *middle) / 2;
+}
+
+// In the unit of the values; zeros of nothing. p95: of n values the one that (95 n / 100, rounded down) are not above.
+struct Spread {
+  double min = 0, median = 0, p95 = 0;
+};
+
+inline Spread spread_of(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  return {values.front(), median(values), values[values.size() * 95 / 100]};
 }
 
 }  // namespace sparkle

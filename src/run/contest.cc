@@ -100,14 +100,13 @@ Status play(Backend& backend, double flops, const LayerBenchOptions& options, st
     }
     for (Contestant& c : contestants) c.ratios.push_back(c.visit / contestants[0].visit);
   }
-  for (Contestant& c : contestants) std::sort(c.samples.begin(), c.samples.end());
   return ok();
 }
 
 template <class Measurement>
 void set_times(const Contestant& c, Measurement& m) {
-  const std::vector<double>& s = c.samples;
-  m.median_seconds = s[s.size() / 2], m.min_seconds = s.front(), m.p95_seconds = s[s.size() * 95 / 100];
+  const Spread s = spread_of(c.samples);
+  m.median_seconds = s.median, m.min_seconds = s.min, m.p95_seconds = s.p95;
   m.share_of_peak = median(c.shares);
 }
 

@@ -43,10 +43,8 @@ Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, Choic
     if (peak > 0) shares.push_back(problem.nominal_flops() / median(visit) / peak);
   }
   SPARKLE_CHECK(own.finish(m));
-  std::sort(samples.begin(), samples.end());
-  m.median_seconds = samples[samples.size() / 2];
-  m.min_seconds = samples.front();
-  m.p95_seconds = samples[samples.size() * 95 / 100];
+  const Spread s = spread_of(std::move(samples));
+  m.median_seconds = s.median, m.min_seconds = s.min, m.p95_seconds = s.p95;
   m.share_of_peak = median(shares);
   find_roof(probes, backend.device(), m);
   return m;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backends/cpu/roof_kernels.h"
+#include "base/median.h"
 
 namespace sparkle::cpu {
 
@@ -191,8 +192,7 @@ double launch_cost(Executor& executor) {
     parallel_for(executor, std::max(2, executor.width()), [](int, int) {});
     times.push_back(wall_seconds() - begin);
   }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
+  return median(times);
 }
 
 }  // namespace
