@@ -37,6 +37,15 @@ std::string cpu_says(std::string_view key) {
   return "";
 }
 
+// What changes how fast this program, its peers and software devices are.
+nlohmann::json environment() {
+  nlohmann::json set = nlohmann::json::object();
+  for (const char* name : {"DNNL_MAX_CPU_ISA", "LP_NATIVE_VECTOR_WIDTH", "OMP_NUM_THREADS", "ONEDNN_MAX_CPU_ISA",
+                           "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OPENBLAS_NUM_THREADS"})
+    if (const char* value = std::getenv(name)) set[name] = value;
+  return set;
+}
+
 std::string now() {
   const std::time_t seconds = std::time(nullptr);
   std::tm utc{};
@@ -71,6 +80,7 @@ nlohmann::json certificate_of(const std::string& command, const nlohmann::json& 
             {"model", cpu_says("model")},
             {"usable_cores", cores_at_start}}},
           {"versions", all},
+          {"environment", environment()},
           {"load_average", load[0]}};
 }
 

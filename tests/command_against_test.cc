@@ -190,6 +190,7 @@ TEST_F(CommandAgainst, ResultsCarryACertificate) {
     EXPECT_FALSE(c["cpu"]["name"].get<std::string>().empty());
     EXPECT_TRUE(c["versions"]["sparkle"].is_string());
     EXPECT_TRUE(c["load_average"].is_number());
+    EXPECT_TRUE(c["environment"].is_object());
   };
   whole(json_of("bench" + kConv + kShort)["certificate"], "sparkle bench --conv g1mb2ic3ih9oc5oh5kh3sh2ph1");
   whole(json_of("bench --ladder" + kConv + kShort)["certificate"], "--ladder");
@@ -198,6 +199,10 @@ TEST_F(CommandAgainst, ResultsCarryACertificate) {
   EXPECT_EQ(sparkle("bench" + kConv + kShort + " --output kept.json").status, 0);
   whole(nlohmann::json::parse(text_of("kept.json"))["certificate"], "--output kept.json");
   whole(nlohmann::json::parse(sparkle("certificate --command 'tool --x' --version peer=1.2").out), "tool --x");
+  ::setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
+  const auto held = nlohmann::json::parse(sparkle("certificate --command x").out);
+  ::unsetenv("ONEDNN_MAX_CPU_ISA");
+  EXPECT_EQ(held["environment"]["ONEDNN_MAX_CPU_ISA"], "AVX2");
   EXPECT_SAYS(refusal("certificate --command x --version peer"), "--version takes NAME=VERSION");
 }
 

@@ -301,7 +301,12 @@ std::string probes_summary(const std::vector<RoofVerdict>& verdicts) {
   for (const auto& [of, range] : roofs)
     text += line("%s %s %.1f to %.1f %s within %.1f %%", text.back() == ':' ? "" : ",", of.c_str(), range.low * 1e-9,
                  range.high * 1e-9, range.bytes ? "GB/s" : "GFLOP/s", 100 * range.spread);
-  return text + line("; a rate above its row's by more than their spread and %.0f %% fails the run\n", 100 * tolerance);
+  text += line("; a rate above its row's by more than their spread and %.0f %% fails the run\n", 100 * tolerance);
+  const auto disturbed = std::count_if(verdicts.begin(), verdicts.end(), [](const RoofVerdict& v) { return v.disturbed(); });
+  if (disturbed > 0)
+    text += line("%lld of %zu stand beside probes that differ by more than 25 %%: others used this machine, measure again\n",
+                 static_cast<long long>(disturbed), verdicts.size());
+  return text;
 }
 
 std::string probes_summary(const std::vector<BenchRow>& rows) {
@@ -318,6 +323,7 @@ nlohmann::json roof_json(const RoofVerdict& v) {
   };
   put("compute", v.compute), put("memory", v.memory);
   json["tolerance_percent"] = 100 * v.tolerance;
+  json["disturbed"] = v.disturbed();
   return json;
 }
 

@@ -24,12 +24,17 @@ struct RoofRate {
   double rate = 0;    // per second
   double roof = 0;    // the median of the probes
   double spread = 0;  // the largest probe over their median, less one
+
+  // Probes this far apart saw a machine that was sometimes somebody else's: a rate beside them is no more than it seems, and
+  // what share of the roof it is nobody knows.
+  bool disturbed() const { return spread > 0.25; }
 };
 
 struct RoofVerdict {
   RoofRate compute, memory;
   double tolerance = 0;  // beside the spread
   bool above(const RoofRate& r) const { return r.roof > 0 && r.rate > (1 + tolerance + r.spread) * r.roof; }
+  bool disturbed() const { return compute.disturbed() || memory.disturbed(); }
   // Empty, or the sentence that names what is above which roof.
   std::string complaint(const std::string& who) const;
   // "avx512 73.1 GFLOP/s, probes within 1.2 %; L2 101.3 GB/s, probes within 3.4 %"

@@ -39,6 +39,15 @@ TEST(RoofJudge, TheProbesOwnSpreadCountsAndIsToldInTheSentence) {
   EXPECT_NE(above.probed().find("probes within 10.0 %"), std::string::npos) << above.probed();
 }
 
+// The second core was another's twice: what the row's share of the roof is cannot be told, and is not to be averaged.
+TEST(RoofJudge, ProbesThatDifferByAQuarterAreTold) {
+  const RoofVerdict v = flops_at(1.0, {1.76 * kPeak, 1.76 * kPeak, 3.40 * kPeak});
+  EXPECT_TRUE(v.compute.disturbed());
+  EXPECT_TRUE(v.disturbed());
+  EXPECT_FALSE(flops_at(1.0, {kPeak, kPeak, 1.24 * kPeak}).disturbed());
+  EXPECT_TRUE(bytes_at(1.0, 0, {kBandwidth, kBandwidth, 1.26 * kBandwidth}).disturbed());
+}
+
 TEST(RoofJudge, TwoProbesHaveASpreadToo) {
   const RoofVerdict v = flops_at(1.0, {0.9 * kPeak, 1.1 * kPeak});
   EXPECT_NEAR(v.compute.roof, kPeak, 1);
