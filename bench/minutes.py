@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Keeps what the last runs of scripts/demo and scripts/test in clones of this commit took: bench/minutes.py DEMO_CLONE TEST_CLONE
-reads build/demo/minutes.json of the one and build/logs/minutes.json of the other, and writes bench/results/minutes_MACHINE.json.
-Refuses runs of other commits and with a warm compiler cache."""
+"""Keeps what the last runs of scripts/demo and scripts/test in clones of this commit took: bench/minutes.py DEMO_CLONE
+TEST_CLONE reads build/demo/minutes.json of the one and build/logs/minutes.json of the other, and writes
+bench/results/minutes_MACHINE.json. Refuses runs of other commits and with a warm compiler cache."""
 import json
 import pathlib
 import sys
@@ -18,7 +18,7 @@ def taken(clone, tool, commit):
     except (OSError, ValueError) as error:
         sys.exit(f"bench/minutes.py: {file} cannot be read ({error}); run scripts/{tool} there.")
     if said["commit"] != commit:
-        sys.exit(f"bench/minutes.py: {file} is of the commit {said['commit'][:12]}, not {commit[:12]}; run scripts/{tool} again.")
+        sys.exit(f"bench/minutes.py: {file} is of commit {said['commit'][:12]}, not {commit[:12]}; run scripts/{tool} again.")
     if said["cache"] != "cold":
         sys.exit(f"bench/minutes.py: {file} is of a run with a warm compiler cache; run scripts/{tool} in a fresh clone.")
     return said

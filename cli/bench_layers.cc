@@ -45,7 +45,10 @@ int finish(const CommonOptions& common, const LayerBench& bench, const Device& d
   if (common.json) {
     std::printf("%s\n", certified(json).dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   } else {
-    std::fputs((summary + probes_summary(rows) + checks_summary(rows, base_seed(bench.options.seed))).c_str(), stdout);
+    std::fputs(
+        (summary + traffic_summary(device, rows) + probes_summary(rows) + checks_summary(rows, base_seed(bench.options.seed)))
+            .c_str(),
+        stdout);
   }
   return end_of_bench(above_roof(rows));
 }

@@ -290,6 +290,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
                     {"percent_of_roof", roof},
                     {"roofs", roof_json(verdict)},
                     {"bound", step.cost.bound},
+                    {"predicted_bytes", traffic_json(device, step.footprint.bytes)},
                     {"workspace_bytes", step.workspace_bytes}});
   }
   const nlohmann::json all{{"device", nlohmann::json::parse(device_to_json(device))},
@@ -314,7 +315,9 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
     std::printf("%d runs: median %.3f ms, min %.3f, p95 %.3f; steps add up to %.3f ms; first answer %.1f ms; peak memory %s\n",
                 runs, total, time.min, time.p95, sum, first_answer_ms, format_bytes(session.peak_bytes(*report.plan)).c_str());
     profiling.print();
-    std::fputs(probes_summary(verdicts).c_str(), stdout);
+    std::vector<std::vector<double>> traffic;
+    for (const PlanStep& step : report.plan->steps) traffic.push_back(step.footprint.bytes);
+    std::fputs((traffic_summary(device, traffic) + probes_summary(verdicts)).c_str(), stdout);
     std::printf("outputs checked before, in the last and after the timed runs: %s\n", check->text().c_str());
   }
   return end_of_bench(above);

@@ -72,7 +72,8 @@ TEST_F(CommandOptions, BenchWritesTheModelsRows) {
   const Said said = sparkle("bench --model " + classifier_ + " --runs 3 --output rows.json");
   ASSERT_EQ(said.status, 0) << said.err;
   const auto json = nlohmann::json::parse(text_of("rows.json"));
-  EXPECT_EQ(json["rows"].size() > 0, true);
+  ASSERT_GT(json["rows"].size(), 0u);
+  EXPECT_GT(json["rows"][0]["predicted_bytes"]["L1"], 0);
   EXPECT_GT(json["total"]["peak_bytes"], 0);
   // Forty runs are not in order by chance.
   const auto time = nlohmann::json::parse(sparkle("bench --json --runs 40 --model " + classifier_).out)["total"];

@@ -42,9 +42,9 @@ class CommandPlanted : public Command {
     net.output(x, "y", {1, 16, 12, 12});
     save(net.finish(), "net.onnx");
   }
-  Said with(const std::string& fault, const std::string& arguments) const {
+  Said with(const std::string& fault, const std::string& arguments, const std::string& device = "cpu --threads 1") const {
     save_network();
-    return run(SPARKLE_PLANTED_COMMAND, arguments + " --device cpu --threads 1",
+    return run(SPARKLE_PLANTED_COMMAND, arguments + " --device " + device,
                "export XDG_CACHE_HOME=$PWD SPARKLE_PLANTED=" + fault + ";");
   }
 };
@@ -65,6 +65,22 @@ TEST_P(EachCommand, CatchesIt) {
   EXPECT_SAYS(said.err, "It is left out.");
   const Said store = with(fault, what.arguments + " --json --again");
   EXPECT_FALSE(contains(store.out, "\"outcome\": \"changed\"")) << store.out;
+}
+
+// On a GPU memory is pooled and results come by a copy: what finds a wrong kernel there is the same.
+TEST_F(CommandPlanted, OnVulkanToo) {
+  if (with("none", "devices", "vulkan").status != 0) GTEST_SKIP() << "no Vulkan device";
+  for (const Asked& what : asked()) {
+    if (what.name != "layers" && what.name != "ladder" && what.name != "batches" && what.name != "model") continue;
+    for (const char* fault : {"none", "nothing", "inherits", "first_only"}) {
+      const Said said = with(fault, what.arguments, "vulkan");
+      const bool right = std::string(fault) == "none";
+      std::printf("%-10s %-10s status %d  %s\n", what.name.c_str(), fault, said.status, said.err.substr(0, 140).c_str());
+      EXPECT_EQ(said.status, right ? 0 : 1) << what.name << fault << said.out << said.err;
+      EXPECT_EQ(contains(said.err, "wrong"), !right) << what.name << fault << said.out << said.err;
+      EXPECT_FALSE(contains(said.err, "probed beside")) << "caught by its rate alone: " << said.err;
+    }
+  }
 }
 
 // The same command, nothing planted.

@@ -229,12 +229,31 @@ nlohmann::json levels_json(const Device& device, const std::vector<LevelRow>& le
     if (!l.absent.empty()) continue;
     j["threads"] = l.threads;
     if (l.factor > 0) j["factor"] = l.factor;
-    nlohmann::json& bytes = j["predicted_bytes"] = nlohmann::json::object();
-    for (size_t m = 0; m < device.memory.size() && m < l.row.predicted_bytes.size(); ++m)
-      bytes[device.memory[m].name] = l.row.predicted_bytes[m];
     j["predicted_gbytes_per_s"] = l.row.median_ms > 0 ? beyond_l1(l.row) / l.row.median_ms * 1e-6 : 0;
   }
   return json;
+}
+
+nlohmann::json traffic_json(const Device& device, const std::vector<double>& bytes) {
+  nlohmann::json json = nlohmann::json::object();
+  for (size_t m = 0; m < device.memory.size() && m < bytes.size(); ++m) json[device.memory[m].name] = bytes[m];
+  return json;
+}
+
+std::string traffic_summary(const Device& device, const std::vector<std::vector<double>>& bytes) {
+  std::string text;
+  for (size_t m = 0; m < device.memory.size(); ++m) {
+    double sum = 0;
+    for (const std::vector<double>& row : bytes) sum += m < row.size() ? row[m] : 0;
+    if (sum > 0) text += line("%s %s %.1f MB", text.empty() ? "" : ",", device.memory[m].name.c_str(), sum * 1e-6);
+  }
+  return text.empty() ? "" : "traffic predicted, not judged:" + text + "\n";
+}
+
+std::string traffic_summary(const Device& device, const std::vector<BenchRow>& rows) {
+  std::vector<std::vector<double>> bytes;
+  for (const BenchRow& row : rows) bytes.push_back(row.predicted_bytes);
+  return traffic_summary(device, bytes);
 }
 
 nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& rows) {
@@ -256,6 +275,7 @@ nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& row
                     {"percent_of_peak", r.percent_of_peak()},
                     {"percent_of_roof", r.percent_of_roof()},
                     {"bound", r.bound},
+                    {"predicted_bytes", traffic_json(device, r.predicted_bytes)},
                     {"roofs", roof_json(r.verdict)},
                     {"workspace_bytes", r.workspace_bytes},
                     {"host_transfers", r.host_transfers},

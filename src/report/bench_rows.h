@@ -71,6 +71,12 @@ std::string level_heading(const std::string& title, const Device& device, bool a
 std::string level_row(const LevelRow& row, const Device& device);
 nlohmann::json levels_json(const Device& device, const std::vector<LevelRow>& rows, bool ablation);
 
+// Predicted traffic by the names of a device's memory levels, in bytes: an object, and a line that sums it up. A model's
+// figure, not judged.
+nlohmann::json traffic_json(const Device& device, const std::vector<double>& bytes);
+std::string traffic_summary(const Device& device, const std::vector<std::vector<double>>& bytes);
+std::string traffic_summary(const Device& device, const std::vector<BenchRow>& rows);
+
 // {"device": {...}, "rows": [...]} in the documented form.
 nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& rows);
 

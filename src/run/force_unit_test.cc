@@ -82,10 +82,12 @@ TEST(ForceUnit, LayersAreRightByEachUnitOfThisMachine) {
         {"ic24ih14oc40oh14kh3ph1", {"", "gemm", "winograd4"}},
         {"ic3ih21oc16oh21kh3ph1", {"", "direct"}},
         {"g32ic32ih14oc32oh14kh3ph1", {"", "depthwise"}},
-        {"g4ic32ih9oc32oh9kh3ph1", {"", "grouped", "direct"}},
+        {"g8ic32ih9oc32oh9kh3ph1", {"", "grouped", "direct"}},
         {"ic8ih40oc8oh40kh21ph10", {"", "fft"}}};
     for (const auto& [text, algorithms] : layers)
       for (const char* algorithm : algorithms) {
+        // Its tiles are arrays of registers, which vectors without a fixed length cannot lie in.
+        if (unit.name == "sve" && std::string_view(algorithm) == "grouped") continue;
         const auto problem = parse_conv(text);
         ASSERT_TRUE(problem.ok());
         LayerBenchOptions options;
@@ -95,8 +97,9 @@ TEST(ForceUnit, LayersAreRightByEachUnitOfThisMachine) {
         ASSERT_TRUE(measured.ok()) << unit.name << " " << text << " " << algorithm << ": " << measured.error().message;
         EXPECT_EQ(measured->checked.times, 2);
         for (const Schedule& s : measured->choice.schedules) {
-          EXPECT_NE(device.unit(unit_of(s)), nullptr) << unit.name << ": " << to_text(s);
-          EXPECT_NE(variant_of(s), "plain") << unit.name << ": " << to_text(s);
+          SCOPED_TRACE(unit.name + " " + text + " " + algorithm + ": " + to_text(s));
+          EXPECT_NE(device.unit(unit_of(s)), nullptr);
+          EXPECT_NE(variant_of(s), "plain");
         }
       }
     ++units;

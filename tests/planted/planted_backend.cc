@@ -207,6 +207,8 @@ std::optional<Fault> fault_named(std::string_view name) {
   return {};
 }
 
+bool needs_host_memory(Fault fault) { return fault == Fault::half || fault == Fault::fourth; }
+
 std::shared_ptr<Backend> plant(std::shared_ptr<Backend> inner, Fault fault) {
   return std::make_shared<PlantedBackend>(std::move(inner), fault);
 }

@@ -1,4 +1,4 @@
-// For tests: the CPU backend with kernels that are wrong in ways that a benchmark may fail to see. Nothing of it is in the
+// For tests: a backend with kernels that are wrong in ways that a benchmark may fail to see. Nothing of it is in the
 // library or in the command.
 #pragma once
 
@@ -20,7 +20,9 @@ enum class Fault {
 };
 std::optional<Fault> fault_named(std::string_view name);
 
-// `inner`: the CPU backend, whose memory the host sees and whose work is done when submit() returns.
+// Whether it needs a backend whose memory the host sees and whose work is done when submit() returns.
+bool needs_host_memory(Fault fault);
+// `inner`: the CPU backend, or any other where the fault does not need that.
 std::shared_ptr<Backend> plant(std::shared_ptr<Backend> inner, Fault fault);
 
 }  // namespace sparkle::testing
