@@ -12,6 +12,17 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 VENV = ROOT / "build" / "venv"
+
+
+def parsed_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=101)
+    parser.add_argument("--sparkle", default=str(ROOT / "build" / "release" / "sparkle"), help="the command to measure")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    parsed_arguments()  # --help and mistakes come before anything is installed
 if __name__ == "__main__" and pathlib.Path(sys.prefix).resolve() != VENV:
     subprocess.run([ROOT / "scripts" / "setup", "bench"], check=True)
     os.execv(VENV / "bin" / "python", [str(VENV / "bin" / "python"), *sys.argv])
@@ -76,10 +87,7 @@ def measure(command, rounds, scratch):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=101)
-    parser.add_argument("--sparkle", default=str(ROOT / "build" / "release" / "sparkle"), help="the command to measure")
-    arguments = parser.parse_args()
+    arguments = parsed_arguments()
     scratch = ROOT / "build" / "bench"
     scratch.mkdir(parents=True, exist_ok=True)
     command = shlex.split(arguments.sparkle)

@@ -1,61 +1,13 @@
 """What scripts/update_figures writes between `<!-- figures: MAKER FILE... -->` and its end: one function per maker, from the
 JSON of the files to lines of Markdown. Each table says above it by what command, commit, machine and versions it came about."""
 import csv
-import math
 import statistics
 
+from figure_patterns import make_patterns  # noqa: F401
+from figure_text import (ABBREVIATIONS, disturbed, how, hows, left_out, mean, mib, ms, number, steady, table, threads_of,
+                         unit_of)
+
 BEHIND = 0.93  # a ratio below this is told as a loss: differences of less are ties on a shared machine
-ABBREVIATIONS = {"onednn": "oneDNN", "onnxruntime": "ONNX Runtime", "onnxruntime_blocked": "ONNX Runtime, blocked",
-                 "openblas": "OpenBLAS", "best": "best of each layer"}
-
-
-def how(result):
-    """How a result came about, in one line."""
-    made = result["certificate"]
-    cpu, versions = made["cpu"], made["versions"]
-    peers = [k for k in ("onednn", "onnxruntime", "openblas") if k in versions]
-    beside = ", ".join(f"{ABBREVIATIONS[k]} {versions[k].removeprefix('OpenBLAS ').split(',')[0].split(' ')[0]}" for k in peers)
-    return (f"{cpu['name']} ({cpu['architecture']}, family {cpu['family']}, {cpu['usable_cores']} cores), {made['date'][:10]}, "
-            f"commit {made['commit'][:12]}, Sparkle {versions.get('sparkle', '?')}{', ' + beside if beside else ''}: "
-            f"`{made['command']}`")
-
-
-def hows(results):
-    return [line for result in results for line in (how(result) + "  ",)]
-
-
-def ms(value):
-    return f"{value:.3g}" if value < 100 else f"{value:.0f}"
-
-
-def mib(value):
-    return f"{value / 2**20:.0f}"
-
-
-def mean(values):
-    """Geometric; None of nothing."""
-    logs = [math.log(v) for v in values if v and v > 0]
-    return math.exp(sum(logs) / len(logs)) if logs else None
-
-
-def number(value, digits=2):
-    return "-" if value is None else f"{value:.{digits}f}"
-
-
-def row_line(cells):
-    return "| " + " | ".join(str(c) for c in cells) + " |"
-
-
-def table(heads, rows, left=1):
-    return [row_line(heads), "|" + "---|" * left + "---:|" * (len(heads) - left), *[row_line(r) for r in rows]]
-
-
-def threads_of(result):
-    return f"{result['threads']} thread{'s' * (result['threads'] > 1)}"
-
-
-def unit_of(result):
-    return result.get("settings", {}).get("unit", "the widest")
 
 
 def make_networks(root, results, files):
@@ -120,13 +72,14 @@ def make_layers(root, results, files):
              if any(p in r.get("peers", {}) for result in results for r in result["rows"])]
     heads = ["class", "threads", "unit", "layers", "% of peak", *[ABBREVIATIONS[p] for p in peers], ABBREVIATIONS["best"]]
     rows, losses, counts = [], [], []
+    quiet = {id(result): {r["name"] for r in steady(result["rows"])[0]} for result in results}
     order = list(dict.fromkeys(classes.values()))
     for name in [*order, "**all**"]:
         for result in results:
             mine = [r for r in result["rows"] if name in ("**all**", classes.get(r["name"]))]
             if mine:
                 rows.append([name, result["threads"], schedule_unit(result), len(mine),
-                             number(mean([r["percent_of_peak"] for r in mine]), 0),
+                             number(mean([r["percent_of_peak"] for r in mine if r["name"] in quiet[id(result)]]), 0),
                              *[number(mean([r["peers"].get(p, {}).get("speedup") for r in mine])) for p in peers],
                              number(best_mean(result, mine)[0])])
     for result in results:
@@ -135,12 +88,17 @@ def make_layers(root, results, files):
         counts.append(f"{threads_of(result)}, {schedule_unit(result)}: behind the best of the others by more than 7 %: "
                       f"{len(behind)} of {len(result['rows'])} layers; predicted times are off by "
                       f"{statistics.median(off):.1f} % in the median and {off[int(0.95 * (len(off) - 1))]:.1f} % at the "
-                      f"95th percentile.")
+                      f"95th percentile{disturbed_share(result)}.")
         losses += [[name, result["threads"], schedule_unit(result), f"{ratio:.2f}"] for ratio, name in behind]
     lines = [*hows(results), "", *table(heads, rows), "", *[c + "  " for c in counts], ""]
     heads = ["layer", "threads", "unit", "ratio"]
     return lines + (["All layers that are behind, worst first in each run:", "", *table(heads, losses)] if losses
                     else ["No layer is behind."])
+
+
+def disturbed_share(result):
+    """Ratios to other engines stand: they took turns with ours."""
+    return left_out(len(disturbed(result["rows"])), len(result["rows"])).replace("are left out", "are not in % of peak")
 
 
 def schedule_unit(result):
@@ -162,40 +120,48 @@ def make_summary_layers(root, results, files):
 
 
 def make_roof(root, results, files):
-    rows = []
+    rows, notes = [], []
     for result in results:
-        cores, every = result["device"]["cores"], result["rows"]
+        cores = result["device"]["cores"]
+        every, said = steady(result["rows"])
+        if said:
+            notes.append(f"{cores} thread{'s' * (cores > 1)}, {schedule_unit(result)}{said}.  ")
         for algorithm in ["all", *dict.fromkeys(r["algorithm"] for r in every)]:
             mine = [r for r in every if algorithm in ("all", r["algorithm"])]
             shares = [number(mean([r[key] for r in mine]), 0) for key in ("percent_of_peak", "percent_of_roof")]
             rows.append([algorithm, cores, schedule_unit(result), len(mine), *shares, ms(sum(r["median_ms"] for r in mine))])
     heads = ["algorithm", "threads", "unit", "layers", "% of the FMA peak", "% of the roof", "sum of medians, ms"]
-    return [*hows(results), "", *table(heads, rows)]
+    return [*hows(results), "", *table(heads, rows), *([""] + notes if notes else [])]
 
 
 def make_summary_roof(root, results, files):
     """The same in a sentence a result."""
     lines = []
     for result in results:
-        peak, roof = (mean([r[key] for r in result["rows"]]) for key in ("percent_of_peak", "percent_of_roof"))
+        rows, out = steady(result["rows"])
+        peak, roof = (mean([r[key] for r in rows]) for key in ("percent_of_peak", "percent_of_roof"))
         cores = result["device"]["cores"]
         said = f"{cores} thread{'s' * (cores > 1)}, {schedule_unit(result)}"
         lines.append(f"- {said}: {peak:.0f} % of the FMA peak, {roof:.0f} % of the roof of each layer (geometric means of "
-                     f"{len(result['rows'])} layers). {how(result)}")
+                     f"{len(rows)} layers{out}). {how(result)}")
     return lines
 
 
 def make_headline(root, results, files):
     rows, names = [], list(dict.fromkeys(r["name"] for result in results for r in result["rows"]))
+    marked = False
     for name in names:
         for result in results:
             r = next((x for x in result["rows"] if x["name"] == name), None)
             if r:
+                mark = " *" if result["rows"].index(r) in disturbed(result["rows"]) else ""
+                marked = marked or bool(mark)
                 before = f"{ms(r['old_ms'])} ms, {r['old_what']}" if r.get("old_ms") else "-"
                 rows.append([name, before, result["device"]["cores"], r["algorithm"], ms(r["median_ms"]), f"{r['gflops']:.0f}",
-                             f"{r['percent_of_peak']:.0f}", f"{r['percent_of_roof']:.0f}"])
+                             f"{r['percent_of_peak']:.0f}{mark}", f"{r['percent_of_roof']:.0f}{mark}"])
     heads = ["workload", "published before", "threads", "algorithm", "now, ms", "GFLOP/s", "% of peak", "% of roof"]
-    return [*hows(results), "", *table(heads, rows, 2)]
+    lines = [*hows(results), "", *table(heads, rows, 2)]
+    return lines + (["", "\\* others used the machine while this was measured."] if marked else [])
 
 
 def make_first_answers(root, results, files):
@@ -241,91 +207,23 @@ def make_sample_plan(root, results, files):
     return sample(results, "plan", lambda lines: [*lines[:5], "...", *lines[-2:]])
 
 
-# Why a step may lose, by its name: what the machine does there, not what the figure of one run was.
-LOSES = {
-    "cache-blocked": "one sum at a time waits for each product before the next, four cycles a product whatever the caches "
-                     "hold: cutting loops to the caches cannot show before there are several sums",
-    "register-tiled": "im2col writes every pixel once for each tap and reads it back; in 3x3 that is nine times the input, "
-                      "which a single vectorised sum without im2col does not move",
-    "winograd6": "tiles of 6x6 fit planes that are no multiple of six badly, and its weights are seven ninths larger than "
-                 "those of 4x4",
-    "winograd2": "what it saves in products it pays in transforms",
-    "implicit GEMM": "rows of the tile are gathered tap by tap, where 1x1 filters have nothing to gather",
-    "gemm_f16": "weights are widened as they are read, which pays where they come from memory only",
-    "gemm_bf16": "weights are widened as they are read, which pays where they come from memory only",
-    "fft": "filters of three taps are too short for transforms",
-}
-OFF = {
-    "tile": "needs no explanation",
-    "block": "the bytes that it is predicted to spare did not show; why was not found out",
-    "pipeline": "the core's own prefetching sees rows of weights and pixels that are read in order, and its window of several "
-                "hundred instructions runs ahead of the sums; so there is taken to be little left to fetch",
-    "fuse": "a plane that stays in the caches between the two passes costs little beside the products",
-    "vectorise": "needs no explanation",
-}
+STAGES = {"release": "clang 19, all tests", "gcc": "g++ 12, unit tests", "sanitize": "addresses, undefined behaviour, fuzzing",
+          "threads": "data races", "arm": "kernels under qemu", "python": "wheel and its tests", "differential": "random models",
+          "conformance": "the published tests", "vulkan": "models and tests on a software device", "mutants": "damaged models",
+          "check": "the source text"}
 
 
-def planned_note(rows, planned):
-    """Why the planner's way is behind the best level, by what the planner knew of that."""
-    best = max((r for r in rows if "percent_of_peak" in r and r is not planned), key=lambda r: r["percent_of_peak"])
-    if best["algorithm"] == planned["algorithm"]:
-        return "the same algorithm as the best row: what differs is the noise of the machine"
-    said = f"the planner took {planned['algorithm']}, and {best['level']} came out faster; it was predicted "
-    if best["predicted_ms"] >= planned["predicted_ms"]:
-        return said + "slower"
-    return said + "faster, by less than its larger rounding errors must be worth"
-
-
-def make_patterns(root, results, files):
-    layers = list(dict.fromkeys(name for result in results for name in result["layers"]))
-    lines = [*hows(results)]
-    for layer in layers:
-        here = [r for r in results if layer in r["layers"]]
-        lines += ["", f"## {layer}", "", here[0]["layers"][layer]["why"], ""]
-        for kind in ("ablate", "ladder"):
-            rows, notes, absent, before = [], {}, {}, {}
-            for result in here:
-                threads, best = result["threads"], 0
-                for row in result["layers"][layer][kind]:
-                    name = row.get("level") or row["without"]
-                    if "absent" in row:
-                        absent.setdefault(name, row["absent"])
-                        continue
-                    share = row["percent_of_peak"]
-                    # By shares of the peak probed beside each row: a core may be faster a second later.
-                    factor, note = None, None
-                    if name == "as planned":
-                        factor = share / best if best else None
-                        if factor and factor < 0.97:
-                            note = "is behind: " + planned_note(result["layers"][layer][kind], row)
-                    elif kind == "ladder":
-                        factor = share / before[threads] if before.get(threads) and share else None
-                        best = max(best, share)
-                        if not name.startswith("gemm_"):  # weights in 16 bits: beside the product, not a step on the way
-                            before[threads] = share
-                        if factor and factor < 0.97:
-                            note = "loses: " + LOSES.get(name, "why was not found out")
-                    else:
-                        before.setdefault(threads, share)
-                        factor = before[threads] / share if share and name != "all on" else None
-                        if factor and factor < 1.05 and name in OFF:
-                            note = "brings next to nothing here: " + OFF[name]
-                    if note:
-                        notes.setdefault((name, note), []).append(str(threads))
-                    moved = list(row["predicted_bytes"].values())
-                    rows.append([name, row["threads"], f"{row['gflops']:.1f}", f"{share:.1f}", number(factor),
-                                 f"{(moved[1] if len(moved) > 1 else 0) / 1e6:.1f}", f"{moved[-1] / 1e6:.1f}"])
-            order = list(dict.fromkeys(r[0] for r in rows))
-            rows.sort(key=lambda r: (order.index(r[0]), r[1]))
-            head = "switched off" if kind == "ablate" else "level"
-            lines += table([head, "threads", "GFLOP/s", "% of peak", "brings x" if kind == "ablate" else "x", "MB beyond L1",
-                            "MB from DRAM"], rows)
-            lines += ["", *[f"- {name} ({' and '.join(at)} thread{'s' * (at != ['1'])}) {note}."
-                            for (name, note), at in notes.items()]]
-            if kind == "ablate":
-                lines += [f"- {name} is not there: {why}." for name, why in absent.items()]
-            lines += [""] if lines[-1] else []
-    return lines[:-1]
+def make_minutes(root, results, files):
+    """Of scripts/demo and scripts/test on machines with cold caches."""
+    lines = []
+    for r in results:
+        demo, test = r["demo"], r["test"]
+        rows = [[k, STAGES.get(k, "-"), f"{v:.1f}"] for k, v in test["stages"].items()]
+        lines += [f"{how(r)}  ", f"`scripts/demo` with {demo['cores']} cores and a cold compiler cache: packages "
+                  f"{demo['packages_s'] / 60:.1f} min, build {demo['build_s'] / 60:.1f} min. `scripts/test` with "
+                  f"{test['cores']} cores and a cold compiler cache: {test['all']:.1f} min.", "",
+                  *table(["stage", "what", "minutes"], rows, 2)]
+    return lines
 
 
 def make_files(root, results, files):

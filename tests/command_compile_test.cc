@@ -35,6 +35,18 @@ TEST_F(CommandCompile, ItsFileIsServedLikeTheModel) {
   EXPECT_EQ(text_of("again.sparkle"), text_of("chain.sparkle"));  // the same model gives the same file
 }
 
+// What it was compiled with belongs to it: nothing need be said again when it is opened.
+TEST_F(CommandCompile, FusionIsKept) {
+  save(*zoo_network("tiny_depthwise", {}), "net.onnx");
+  const auto plan = [&](const std::string& arguments) { return sparkle("explain --plan " + arguments).out; };
+  for (const std::string fusion : {"none", "inverted"}) {
+    ASSERT_EQ(sparkle("compile net.onnx -o net.sparkle --fusion " + fusion).status, 0);
+    EXPECT_EQ(outputs("net.sparkle"), outputs("net.onnx --fusion " + fusion)) << fusion;
+    EXPECT_TRUE(plan("net.sparkle") == plan("net.onnx --fusion " + fusion)) << fusion;
+    EXPECT_EQ(contains(plan("net.sparkle"), "family=inverted"), fusion == "inverted");
+  }
+}
+
 TEST_F(CommandCompile, OpenSizesAreFixed) {
   const std::string model = (kSource / "models/upscale2x.onnx").string();
   EXPECT_SAYS(refusal("compile " + model + " -o x.sparkle"), "leaves sizes of input 'image' (f32 Nx3xHxW) open");

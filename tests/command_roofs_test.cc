@@ -1,6 +1,7 @@
 // The command and the file of measured rates: planning and running neither wait for measurements nor leave traces, `devices`
 // measures once and keeps the rates, `devices --calibrate` measures again.
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "command.h"
@@ -52,6 +53,26 @@ TEST_F(CommandRoofs, DevicesMeasuresOnceAndAgainWhenAsked) {
             std::string::npos);
   say("devices --calibrate");
   EXPECT_NE(content(file), rates);  // to the last bit no two measurements are the same
+}
+
+// Rates kept from a day when others had the machine stand in no row's way: what is judged is probed beside it.
+TEST_F(CommandRoofs, KeptBandwidthsThatAreFarTooLowJudgeNothing) {
+  say("devices --threads 1");
+  ASSERT_EQ(kept().size(), 1u);
+  auto rates = nlohmann::json::parse(content(kept()[0]));
+  int levels = 0;
+  for (auto& level : rates["memory"])
+    for (const char* key : {"bytes_per_second", "total_bytes_per_second", "copy_bytes_per_second"})
+      if (level.contains(key) && level[key].get<double>() > 0) level[key] = level[key].get<double>() / 50, ++levels;
+  ASSERT_GT(levels, 0) << rates;
+  std::ofstream(kept()[0]) << rates.dump();
+  for (const std::string& what :
+       {std::string(" --conv ic64ih28oc64oh28kh1"),
+        std::string(" --runs 5 --model '" SPARKLE_SOURCE_DIR "/tests/vectors/network_squeeze/model.onnx'")}) {
+    const auto json = nlohmann::json::parse(say("bench --threads 1 --json" + what));
+    EXPECT_FALSE(json["rows"].empty());
+    for (const auto& row : json["rows"]) EXPECT_LT(row["percent_of_roof"].get<double>(), 500) << "by the kept rates: " << row;
+  }
 }
 
 TEST_F(CommandRoofs, ADescribedMachineIsNotThisOne) {

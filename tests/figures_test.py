@@ -179,6 +179,48 @@ class Figures(unittest.TestCase):
         self.assertIn("| as planned | 1 | 1.0 | 120.0 | 0.75 |", said)
         self.assertIn("as planned (1 thread) is behind: the planner took winograd2, and winograd4 came out faster", said)
 
+    def test_rows_beside_half_a_peak_are_left_out(self):
+        def row(name, share, peak):
+            return {"name": name, "algorithm": "gemm", "percent_of_peak": share, "percent_of_roof": share, "median_ms": 1.0,
+                    "roofs": {"compute": {"of": "avx2", "probed": peak, "spread_percent": 1}}}
+        rows = [row("a", 80.0, 340e9), row("b", 80.0, 330e9), row("c", 160.0, 177e9)]
+        result = {**self.result, "device": {"cores": 2, "units": [{"name": "avx2"}]}, "rows": rows}
+        said = "\n".join(figure_makers.make_summary_roof(self.root, [result], ["x"]))
+        self.assertIn("80 % of the FMA peak, 80 % of the roof of each layer (geometric means of 2 layers; 1 of 3 rows", said)
+        self.assertIn("| all | 2 | avx2 | 2 | 80 |", "\n".join(figure_makers.make_roof(self.root, [result], ["x"])))
+        rows[2]["roofs"]["compute"] = {"of": "avx2", "probed": 330e9, "spread_percent": 60}
+        self.assertIn("1 of 3 rows", "\n".join(figure_makers.make_summary_roof(self.root, [result], ["x"])))
+        rows[2]["roofs"] = {}  # what nobody probed is kept
+        self.assertNotIn("left out", "\n".join(figure_makers.make_summary_roof(self.root, [result], ["x"])))
+
+    def test_reasons_that_the_data_contradicts_are_not_given(self):
+        def row(key, name, share, schedule, peak=100e9):
+            return {key: name, "percent_of_peak": share, "algorithm": "gemm", "schedule": schedule, "predicted_ms": 1.0,
+                    "gflops": 1.0, "threads": 1, "predicted_bytes": {"L1": 1, "L2": 1},
+                    "roofs": {"compute": {"of": "avx2", "probed": peak, "spread_percent": 1}}}
+
+        def said(second):
+            ladder = [row("level", "register-tiled", 80.0, "r"), row("level", "implicit GEMM", second, "s")]
+            layer = {"why": "w", "ablate": [row("without", "all on", 91.0, "s")], "ladder": ladder}
+            result = {**self.result, "threads": 1, "layers": {"l": layer}}
+            return "\n".join(figure_makers.make_patterns(self.root, [result], ["x"]))
+        self.assertIn("measured twice, differed by 1.32x", said(69.0))
+        self.assertIn("implicit GEMM (1 thread) is within what the same kernel, measured twice, differed by.", said(69.0))
+        self.assertNotIn("gathered tap by tap", said(69.0))
+        self.assertIn("| implicit GEMM | 1 | 1.0 | 90.0 | 1.12 |", said(90.0))
+
+    def test_a_pattern_beside_half_a_peak_has_no_factor(self):
+        def row(name, share, peak):
+            return {"without": name, "percent_of_peak": share, "algorithm": "gemm", "schedule": name, "gflops": 1.0,
+                    "threads": 1, "predicted_bytes": {"L1": 1},
+                    "roofs": {"compute": {"of": "avx2", "probed": peak, "spread_percent": 1}}}
+        rows = [row("all on", 80.0, 100e9), row("tile", 60.0, 50e9), row("fuse", 79.0, 99e9)]
+        result = {**self.result, "threads": 1, "layers": {"l": {"why": "w", "ladder": [], "ablate": rows}}}
+        said = "\n".join(figure_makers.make_patterns(self.root, [result], ["x"]))
+        self.assertIn("| tile | 1 | 1.0 | - | - |", said)
+        self.assertIn("tile (1 thread) ran while others used the machine: no factor.", said)
+        self.assertIn("| fuse | 1 | 1.0 | 79.0 | 1.01 |", said)
+
 
 if __name__ == "__main__":
     unittest.main()

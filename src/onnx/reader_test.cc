@@ -273,6 +273,7 @@ TEST(OnnxReader, ExternalDataOutsideTheFolderIsRefused) {
     EXPECT_NE(said.find("'w'"), std::string::npos) << location << ": " << said;
     EXPECT_NE(said.find("'" + location + "', which is not inside the model's folder"), std::string::npos) << said;
   }
+  EXPECT_NE(refused(std::string("w.bin\0x", 7)).find("whose name holds a byte of value 0"), std::string::npos);
   for (const char* location : {"pipe", "sub", "."})
     EXPECT_NE(refused(location).find("not a regular file"), std::string::npos) << location << ": " << refused(location);
   fs::remove_all(parent);

@@ -19,8 +19,6 @@
 namespace sparkle {
 namespace {
 
-// Products of one check: a few seconds on one core.
-constexpr double kMostProducts = 5e10;
 // The largest whole number among operands: f16 holds all whole numbers up to 2^11, so all sums of kShortRun products.
 constexpr int64_t kMostWhole = 16;
 static_assert(kMostWhole * kMostWhole * kShortRun <= 1 << 11);
@@ -154,13 +152,13 @@ uint64_t next_seed(uint64_t base, const Problem& problem) {
 uint64_t seed_of(uint64_t seed, size_t operand) { return mixed(seed * 64 + operand + 1); }
 
 Result<std::unique_ptr<LayerCheck>> LayerCheck::make(const AnchorCall& call, uint64_t seed, uint64_t weights,
-                                                     Executor& executor) {
+                                                     Executor& executor, double most_products) {
   std::unique_ptr<LayerCheck> check(new LayerCheck(call, seed));
-  SPARKLE_CHECK(check->prepare(weights, executor));
+  SPARKLE_CHECK(check->prepare(weights, executor, most_products));
   return check;
 }
 
-Status LayerCheck::prepare(uint64_t weights, Executor& executor) {
+Status LayerCheck::prepare(uint64_t weights, Executor& executor, double most_products) {
   const Problem& p = call_.problem;
   const Epilogue& e = p.epilogue;
   const double depth = std::max(1.0, depth_of(p));
@@ -191,7 +189,7 @@ Status LayerCheck::prepare(uint64_t weights, Executor& executor) {
 
   const int64_t rows = rows_of(call_), columns = columns_of(call_);
   const double per_row = depth * static_cast<double>(columns);
-  const auto count = static_cast<int64_t>(std::clamp(kMostProducts / per_row, 1.0, static_cast<double>(rows)));
+  const auto count = static_cast<int64_t>(std::clamp(most_products / per_row, 1.0, static_cast<double>(rows)));
   if (count == rows) {
     for (int64_t row = 0; row < rows; ++row) rows_.push_back(row);
   } else {

@@ -33,12 +33,15 @@ uint64_t seed_of(uint64_t seed, size_t operand);
 
 class LayerCheck {
  public:
+  // Products that a check computes again, a few seconds on one core; where a whole output has more, rows are drawn.
+  static constexpr double kMostProducts = 5e10;
   // Errors: out_of_memory. `weights`: the seed of all operands but the first, where several checks share them.
-  static Result<std::unique_ptr<LayerCheck>> make(const AnchorCall& call, uint64_t seed, uint64_t weights, Executor& executor);
+  static Result<std::unique_ptr<LayerCheck>> make(const AnchorCall& call, uint64_t seed, uint64_t weights, Executor& executor,
+                                                  double most_products = kMostProducts);
   // In the memory order of their layouts.
   const std::vector<HostTensor>& inputs() const { return inputs_; }
   // Looks at an output of these operands, laid out like the call's, in f32: all of it, or all of it for what was never written
-  // and some rows for what was, where there are more than some ten billion products. `bound`: 0 for sums that must be exact,
+  // and some rows for what was, where there are more products than `most_products`. `bound`: 0 for sums that must be exact,
   // else the share of the largest output that one may be off by. Errors: internal; the sentence begins with `who`.
   Status accept(const float* y, double bound, const std::string& who, Checked& checked) const;
   // What an algorithm with this bound of errors may be off by; 0 where its results must be exact.
@@ -46,7 +49,7 @@ class LayerCheck {
 
  private:
   LayerCheck(const AnchorCall& call, uint64_t seed) : call_(call), seed_(seed) {}
-  Status prepare(uint64_t weights, Executor& executor);
+  Status prepare(uint64_t weights, Executor& executor, double most_products);
   void finish_row(int64_t row, const int32_t* sums, float* y) const;
 
   AnchorCall call_;

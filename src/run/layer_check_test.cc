@@ -73,6 +73,45 @@ TEST(LayerCheck, SumsAreTheReferences) {
   }
 }
 
+// Too many products to compute all of them again: rows that the seed draws, and all others must at least have been written.
+TEST(LayerCheck, LargeOutputsAreComparedByRowsThatTheSeedDraws) {
+  ThreadPool pool(2);
+  const auto problem = parse_conv("ic8ih20oc4oh20kh3ph1");
+  ASSERT_TRUE(problem.ok());
+  const AnchorCall call = call_for(*problem);
+  const double few = 25 * 8 * 9 * 4;  // of 25 of its 400 pixels
+  std::set<std::set<int64_t>> drawn;
+  for (const uint64_t seed : {1, 2}) {
+    const auto check = LayerCheck::make(call, seed, 7, pool, few);
+    ASSERT_TRUE(check.ok());
+    const std::vector<float> right = reference_of(call, (*check)->inputs());
+    const auto accepted = [&](const std::vector<float>& y) {
+      Checked checked;
+      return (*check)->accept(y.data(), 0, "It", checked).ok();
+    };
+    Checked checked;
+    ASSERT_TRUE((*check)->accept(right.data(), 0, "It", checked).ok());
+    EXPECT_FALSE(checked.whole());
+    EXPECT_EQ(checked.of_rows, 400);
+    EXPECT_GT(checked.rows, 15);
+    EXPECT_LE(checked.rows, 25);
+    EXPECT_NE(to_text(checked).find(std::to_string(checked.rows) + " of 400 rows exact"), std::string::npos)
+        << to_text(checked);
+    EXPECT_NE(to_text(checked).find("seed " + std::to_string(seed)), std::string::npos) << to_text(checked);
+    std::set<int64_t> looked_at;
+    for (size_t i = 0; i < right.size(); ++i) {
+      std::vector<float> y = right;
+      y[i] += 1;
+      if (!accepted(y)) looked_at.insert(static_cast<int64_t>(i));
+      y[i] = NAN;
+      EXPECT_FALSE(accepted(y)) << "element " << i << " was not written";
+    }
+    EXPECT_EQ(looked_at.size(), static_cast<size_t>(checked.rows) * 4);  // each element of a drawn row
+    drawn.insert(looked_at);
+  }
+  EXPECT_EQ(drawn.size(), 2u);
+}
+
 TEST(LayerCheck, TransposedSumsAreTheDefinitions) {
   ThreadPool pool(2);
   std::mt19937 random(5);
