@@ -207,10 +207,19 @@ def make_sample_plan(root, results, files):
     return sample(results, "plan", lambda lines: [*lines[:5], "...", *lines[-2:]])
 
 
-STAGES = {"release": "clang 19, all tests", "gcc": "g++ 12, unit tests", "sanitize": "addresses, undefined behaviour, fuzzing",
-          "threads": "data races", "arm": "kernels under qemu", "python": "wheel and its tests", "differential": "random models",
-          "conformance": "the published tests", "vulkan": "models and tests on a software device", "mutants": "damaged models",
-          "check": "the source text"}
+STAGES = {
+    "release": "clang 19, all tests",
+    "gcc": "g++ 12, unit tests",
+    "sanitize": "addresses, undefined behaviour, fuzzing",
+    "threads": "data races",
+    "arm": "kernels under qemu",
+    "python": "wheel and its tests",
+    "differential": "random models",
+    "conformance": "the published tests",
+    "vulkan": "models and tests on a software device",
+    "mutants": "damaged models",
+    "check": "the source text",
+}
 
 
 def make_minutes(root, results, files):
