@@ -49,7 +49,7 @@ def quotients(rows):
     same = {}
     for row in rows:
         if row.get("schedule") and row.get("percent_of_peak"):
-            same.setdefault((row["algorithm"], row["schedule"]), []).append(row["percent_of_peak"])
+            same.setdefault((row["algorithm"], row["schedule"], row["threads"]), []).append(row["percent_of_peak"])
     return max((max(shares) / min(shares) for shares in same.values()), default=1)
 
 
