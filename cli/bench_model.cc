@@ -11,12 +11,9 @@
 #include "base/printable.h"
 #include "certificate.h"
 #include "device/device_json.h"
-#include "families/common.h"
-#include "families/gemm/kept_weights.h"
 #include "model_inputs.h"
 #include "onnx/npy.h"
 #include "onnx/tensor_file.h"
-#include "plan/cost.h"
 #include "plan/explain.h"
 #include "run/layer_bench.h"
 #include "run/model_check.h"
@@ -155,17 +152,6 @@ Status check_wiped(Session& session, const std::vector<HostTensor>& inputs, Mode
                    const std::string& when) {
   SPARKLE_TRY(outputs, session.run_wiped(inputs, wiped_to));
   return check.possible() ? check.accept(outputs, when) : ok();
-}
-
-// What the measured machine allows for a step: its useful arithmetic or its compulsory traffic.
-double roof_seconds(const PlanStep& step, const Device& device) {
-  Stage stage = step.stage;
-  if (const DType kept = kept_weights(variant_of(step.schedule)); kept != DType::f32) stage.inputs[1].dtype = kept;
-  Footprint f = streaming_footprint(stage, device, step.footprint.nominal_flops);
-  f.parallel_units = 1e9;
-  Device no_launch = device;
-  no_launch.launch_seconds = 0;
-  return cost_of(f, step.schedule, no_launch).seconds;
 }
 
 // What asking for the times of steps costs, and how much of a run they account for. Times from submission to completion.

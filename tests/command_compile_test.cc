@@ -44,7 +44,15 @@ TEST_F(CommandCompile, FusionIsKept) {
     EXPECT_EQ(outputs("net.sparkle"), outputs("net.onnx --fusion " + fusion)) << fusion;
     EXPECT_TRUE(plan("net.sparkle") == plan("net.onnx --fusion " + fusion)) << fusion;
     EXPECT_EQ(contains(plan("net.sparkle"), "family=inverted"), fusion == "inverted");
+    // Saying it again changes nothing, saying otherwise is refused.
+    EXPECT_EQ(outputs("net.sparkle --fusion " + fusion), outputs("net.sparkle")) << fusion;
+    const std::string other = fusion == "none" ? "inverted" : "none";
+    for (const std::string command : {"run", "explain", "bench --runs 2 --model"})
+      EXPECT_SAYS(refusal(command + " net.sparkle --fusion " + other),
+                  "was compiled with the fusion '" + fusion + "', not '" + other + "'");
   }
+  ASSERT_EQ(sparkle("compile net.onnx -o net.sparkle").status, 0);
+  EXPECT_SAYS(refusal("run net.sparkle --fusion none"), "was compiled with the fusion chosen by cost, not 'none'");
 }
 
 TEST_F(CommandCompile, OpenSizesAreFixed) {

@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "base/median.h"
+#include "families/common.h"
 #include "families/gemm/kept_weights.h"
+#include "plan/cost.h"
 
 namespace sparkle {
 namespace {
@@ -52,6 +54,17 @@ double compulsory_bytes(const PlanStep& step) {
   for (size_t i = 0; i < stage.inputs.size(); ++i)
     bytes += bytes_of(stage.inputs[i]) * (i == 0 ? touched(stage) : i == 1 && halved ? 0.5 : 1);
   return bytes;
+}
+
+double roof_seconds(const PlanStep& step, const Device& device) {
+  Footprint f;
+  f.nominal_flops = f.executed_flops = std::min(step.footprint.executed_flops, step.footprint.nominal_flops);
+  const double bytes = compulsory_bytes(step);
+  f.bytes = bytes_per_level(device, bytes, bytes);
+  f.parallel_units = 1e9;
+  Device no_launch = device;
+  no_launch.launch_seconds = 0;
+  return cost_of(f, step.schedule, no_launch).seconds;
 }
 
 // Sizes are told apart by powers of four and probed at the smaller end, where memory is no slower.

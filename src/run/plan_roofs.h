@@ -32,6 +32,9 @@ class PlanRoofs {
   std::vector<Memory> memories_;
 };
 
+// What a machine allows for a step at its best: the operations that it executes, without padding, or its compulsory traffic,
+// whichever takes longer; nothing for a launch.
+double roof_seconds(const PlanStep& step, const Device& device);
 // What a step must move: results, and operands of families that read all of them, each once.
 double compulsory_bytes(const PlanStep& step);
 
