@@ -142,7 +142,8 @@ Status infer_rule(InferContext& c, QuantizedAddOp&) {
 }
 
 Status infer_rule(InferContext& c, QuantizedAverageOp& op) {
-  SPARKLE_CHECK(c.expect(4, 5));
+  SPARKLE_CHECK(c.expect(2, 5));
+  if (!c.given(3)) return c.fail(Reason::bad_model, "input 3 is missing");
   if (!is_byte(c.type(0))) return wrong_type(c, 0);
   for (int i : {1, 2, 3, 4}) SPARKLE_CHECK(expect_scalar(c, i));
   for (int i : {1, 3}) SPARKLE_CHECK(expect_float(c, i));

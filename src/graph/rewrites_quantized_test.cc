@@ -78,6 +78,19 @@ TEST(QuantizedRewrite, AdditionAndPoolAndMoves) {
   EXPECT_EQ(types(g), "com.microsoft.QLinearAdd com.microsoft.QLinearGlobalAveragePool Flatten");
 }
 
+// Zero points that a model leaves out are 0, in what the rewrites make as well.
+TEST(QuantizedRewrite, ZeroPointsMayBeLeftOut) {
+  QuantizedBuilder b;
+  const TensorId scale = b.floats({}, {0.5f});
+  ReduceOp mean;
+  mean.kind = ReduceKind::mean, mean.all_spatial = true;
+  const TensorId x = b.dequantize(b.input({1, 3, 4, 4}, DType::u8), scale, kAbsent);
+  Graph& g = b.done(b.quantize(b.op("GlobalAveragePool", mean, {x}), scale, kAbsent));
+  EXPECT_EQ(types(g), "com.microsoft.QLinearGlobalAveragePool");
+  const auto bound = sparkle::bind(g, {{{1, 3, 4, 4}, std::nullopt}});
+  EXPECT_TRUE(bound.ok()) << bound.error().message;
+}
+
 // The largest byte is the byte of the largest number, where one step is the same before and after.
 TEST(QuantizedRewrite, MaxPoolBetweenEqualScalesStaysOnBytes) {
   const auto pooled = [](float scale_in, float scale_out, PoolKind kind, int outputs = 1) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Random models against the exact value and ONNX Runtime: tests/differential/run.py SECONDS [--seed N] [--kind KIND]
-[--operator NAME] [--case N]. Cases have consecutive seeds from N on; --case runs one again, alone. A process of its own does
-the work, so that a crash is a finding and not the end. Failing cases are shrunk and saved under build/differential. Closes with
-cases per kind and 'N passed, N failed, N skipped'."""
+[--operator NAME] [--case N] [--most N]. Cases have consecutive seeds from N on, --most that many; --case runs one again, alone.
+A process of its own does the work, so that a crash is a finding and not the end. Failing cases are shrunk and saved under
+build/differential. Closes with cases per kind and 'N passed, N failed, N skipped'."""
 import argparse
 import collections
 import json
@@ -54,7 +54,7 @@ def work(arguments, first, out):
     import shrink
     end = time.monotonic() + arguments["seconds"]
     seed = first
-    while time.monotonic() < end:
+    while time.monotonic() < end and seed < arguments["stop"]:
         out.send(("at", seed, "generator"))
         try:
             case = make(seed, arguments["kind"], arguments["operator"])
@@ -111,9 +111,11 @@ def main():
     parser.add_argument("--kind", choices=("operator", "graph", "pattern"))
     parser.add_argument("--operator")
     parser.add_argument("--case", type=int)
+    parser.add_argument("--most", type=int, default=10**12, help="cases: the same ones on any machine that is fast enough")
     given = parser.parse_args()
     arguments = {"seconds": given.seconds, "kind": given.kind, "operator": given.operator, "case": given.case}
     seed = given.seed if given.case is None else given.case
+    arguments["stop"] = seed + given.most
     print(f"seeds from {seed} on; one again: scripts/differential --case SEED", flush=True)
     totals, end = Totals(lambda text: print(text, flush=True)), time.monotonic() + given.seconds
     context = multiprocessing.get_context("spawn")
@@ -148,7 +150,7 @@ def main():
                    f"{stage} ended the process (status {ended})" if ended is not None else
                    f"{stage} took more than {CASE_SECONDS} s")
         seed = at + 1
-        if given.case is not None or time.monotonic() > end:
+        if given.case is not None or time.monotonic() > end or seed >= arguments["stop"]:
             break
     if not totals.rows:
         totals.add(seed, "tool", "none", 0, "failed", "no case was run")
