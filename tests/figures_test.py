@@ -190,8 +190,29 @@ class Figures(unittest.TestCase):
         self.assertIn("| all | 2 | avx2 | 2 | 80 |", "\n".join(figure_makers.make_roof(self.root, [result], ["x"])))
         rows[2]["roofs"]["compute"] = {"of": "avx2", "probed": 330e9, "spread_percent": 60}
         self.assertIn("1 of 3 rows", "\n".join(figure_makers.make_summary_roof(self.root, [result], ["x"])))
-        rows[2]["roofs"] = {}  # what nobody probed is kept
-        self.assertNotIn("left out", "\n".join(figure_makers.make_summary_roof(self.root, [result], ["x"])))
+        others = ({},  # what nobody probed is kept, and what ran on another unit or on fewer threads than the largest peak
+                  {"roofs": {"compute": {"of": "avx512_bf16", "probed": 177e9}}},
+                  {"threads": 1, "roofs": {"compute": {"of": "avx2", "probed": 177e9}}})
+        for other in others:
+            result["rows"] = [*rows[:2], {**rows[2], "roofs": {}, **other}]
+            self.assertNotIn("left out", "\n".join(figure_makers.make_summary_roof(self.root, [result], ["x"])), other)
+
+    def test_rows_beside_half_a_peak_are_marked_or_left_out_of_classes(self):
+        def row(name, share, peak):
+            return {"name": name, "algorithm": "gemm", "percent_of_peak": share, "percent_of_roof": share, "median_ms": 1.0,
+                    "predicted_ms": 1.0, "gflops": 1.0, "peers": {"onednn": {"speedup": 2.0}}, "best_speedup": 2.0,
+                    "roofs": {"compute": {"of": "avx512", "probed": peak, "spread_percent": 1}}}
+        rows = [row("a", 80.0, 340e9), row("b", 160.0, 177e9)]
+        result = {**self.result, "threads": 2, "device": {"cores": 2, "units": [{"name": "avx512"}]}, "rows": rows}
+        said = "\n".join(figure_makers.make_headline(self.root, [result], ["x"]))
+        self.assertIn("| a | - | 2 | gemm | 1 | 1 | 80 | 80 |", said)
+        self.assertIn("| b | - | 2 | gemm | 1 | 1 | 160 * | 160 * |", said)
+        self.assertIn("\\* others used the machine", said)
+        (self.root / "shapes").mkdir()
+        (self.root / "shapes" / "layers.csv").write_text("name,c,r,s\na,8,1,1\nb,8,1,1\n")
+        said = "\n".join(figure_makers.make_layers(self.root, [result], ["x"]))
+        self.assertIn("| 1x1 | 2 | avx512 | 2 | 80 | 2.00 | 2.00 |", said)
+        self.assertIn("1 of 2 rows ran while others used the machine and are not in % of peak", said)
 
     def test_reasons_that_the_data_contradicts_are_not_given(self):
         def row(key, name, share, schedule, peak=100e9):
@@ -208,6 +229,25 @@ class Figures(unittest.TestCase):
         self.assertIn("implicit GEMM (1 thread) is within what the same kernel, measured twice, differed by.", said(69.0))
         self.assertNotIn("gathered tap by tap", said(69.0))
         self.assertIn("| implicit GEMM | 1 | 1.0 | 90.0 | 1.12 |", said(90.0))
+        self.assertIn("measured twice, differed by 1.01x", said(90.0))
+
+    def test_the_planner_behind_a_level_of_its_own_algorithm(self):
+        def said(schedule, best, planned, peak=100e9):
+            ladder = [{"level": name, "percent_of_peak": share, "algorithm": algorithm, "schedule": s, "predicted_ms": 1.0,
+                       "gflops": 1.0, "threads": 1, "predicted_bytes": {"L1": 1},
+                       "roofs": {"compute": {"of": "avx2", "probed": p, "spread_percent": 1}}}
+                      for name, share, algorithm, s, p in (
+                          ("direct", 99.0, "direct", "d", peak), ("implicit GEMM", best, "gemm", "s", 100e9),
+                          ("as planned", planned, "gemm", schedule, 100e9))]
+            result = {**self.result, "threads": 1, "layers": {"l": {"why": "w", "ablate": [], "ladder": ladder}}}
+            return "\n".join(figure_makers.make_patterns(self.root, [result], ["x"]))
+        self.assertIn("is behind: implicit GEMM has another schedule of gemm, and came out faster.", said("t", 100.0, 80.0))
+        self.assertNotIn("differed by", said("t", 100.0, 80.0))
+        beside_half = said("t", 90.0, 80.0, 50e9)  # direct, whose share is the largest, is not the best
+        self.assertIn("is behind: implicit GEMM has another schedule of gemm, and came out faster.", beside_half)
+        best, planned = 100.0, 69.0  # the factor is that of the only pair, and 1 / (69 / 100) is more than 100 / 69
+        self.assertGreater(1 / (planned / best), best / planned)
+        self.assertIn("as planned (1 thread) is within what the same kernel", said("s", best, planned))
 
     def test_a_pattern_beside_half_a_peak_has_no_factor(self):
         def row(name, share, peak):
@@ -220,6 +260,14 @@ class Figures(unittest.TestCase):
         self.assertIn("| tile | 1 | 1.0 | - | - |", said)
         self.assertIn("tile (1 thread) ran while others used the machine: no factor.", said)
         self.assertIn("| fuse | 1 | 1.0 | 79.0 | 1.01 |", said)
+
+        rows = [{"level": name, **row("", share, peak)} for name, share, peak in
+                (("naive", 1.0, 100e9), ("threaded", 2.0, 50e9), ("vectorised", 16.0, 100e9), ("implicit GEMM", 64.0, 100e9))]
+        result["layers"]["l"] = {"why": "w", "ladder": rows, "ablate": []}
+        said = "\n".join(figure_makers.make_patterns(self.root, [result], ["x"]))
+        self.assertIn("| threaded | 1 | 1.0 | - | - |", said)
+        self.assertIn("| vectorised | 1 | 1.0 | 16.0 | - |", said)
+        self.assertIn("| implicit GEMM | 1 | 1.0 | 64.0 | 4.00 |", said)
 
 
 if __name__ == "__main__":
