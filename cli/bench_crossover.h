@@ -2,7 +2,7 @@
 #pragma once
 
 #include "command.h"
-#include "run/layer_bench.h"
+#include "measure/layer_bench.h"
 
 namespace sparkle::cli {
 

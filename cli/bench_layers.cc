@@ -13,7 +13,7 @@
 #include "peers/peers.h"
 #include "progress.h"
 #include "report/bench_rows.h"
-#include "run/levels.h"
+#include "measure/levels.h"
 
 namespace sparkle::cli {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "command.h"
-#include "run/layer_bench.h"
+#include "measure/layer_bench.h"
 
 namespace sparkle::cli {
 

@@ -15,11 +15,11 @@
 #include "onnx/npy.h"
 #include "onnx/tensor_file.h"
 #include "plan/explain.h"
-#include "run/layer_bench.h"
-#include "run/model_check.h"
+#include "measure/layer_bench.h"
+#include "measure/model_check.h"
 #include "report/bench_rows.h"
 #include "run/open_model.h"
-#include "run/plan_roofs.h"
+#include "measure/plan_roofs.h"
 #include "run/wipe.h"
 
 namespace sparkle::cli {

@@ -7,7 +7,7 @@
 #include "certificate.h"
 #include "device/device_json.h"
 #include "report/bench_rows.h"
-#include "run/stream_bench.h"
+#include "measure/stream_bench.h"
 
 namespace sparkle::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "plan/forced.h"
 #include "plan/explain.h"
 #include "run/open_model.h"
-#include "run/prepared_layer.h"
+#include "measure/prepared_layer.h"
 
 namespace sparkle::cli {
 namespace {

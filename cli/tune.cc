@@ -10,7 +10,7 @@
 #include "progress.h"
 #include "report/bench_rows.h"
 #include "run/open_model.h"
-#include "run/tune_layers.h"
+#include "measure/tune_layers.h"
 
 namespace sparkle::cli {
 namespace {

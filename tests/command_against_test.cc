@@ -164,7 +164,8 @@ TEST_F(CommandAgainst, AblationSwitchesOnePatternAtATime) {
   EXPECT_EQ(json["rows"][5]["algorithm"], "gemm, pointwise");
 }
 
-// What is switched off is asserted in src/run/ablation_test.cc; here each row computes the layer on whatever device there is.
+// What is switched off is asserted in src/measure/ablation_test.cc; here each row computes the layer on whatever device there
+// is.
 TEST_F(CommandAgainst, AblationOfAVulkanDevice) {
   if (sparkle("devices --device vulkan").status != 0) GTEST_SKIP() << "SKIP: no Vulkan device";
   const auto json = json_of("bench --device vulkan --ablate --conv ic16ih8oc16oh8kh3ph1" + kShort);

@@ -13,11 +13,11 @@
 #include "graph/test_graphs.h"
 #include "onnx/reader.h"
 #include "onnx/zoo.h"
-#include "run/layer_bench.h"
-#include "run/levels.h"
+#include "measure/layer_bench.h"
+#include "measure/levels.h"
 #include "run/session_testing.h"
-#include "run/stream_bench.h"
-#include "run/tune_layers.h"
+#include "measure/stream_bench.h"
+#include "measure/tune_layers.h"
 
 namespace sparkle {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "run/contest.h"
+#include "measure/contest.h"
 
 namespace sparkle::cli {
 

@@ -11,7 +11,7 @@ Reason kept_applies(const AnchorCall& call) {
 }
 
 // The largest error of a rounded weight relative to it. Those of a sum's products add up at random, as the products themselves
-// do, so that their share of an output does not depend on the length of the sum. src/run/kept_error_test.cc measures it.
+// do, so that their share of an output does not depend on the length of the sum. src/measure/kept_error_test.cc measures it.
 template <DType kKept>
 double kept_error(const AnchorCall& call) {
   if (fit_in<kKept>(call) == Fit::exact) return 0;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "device/device.h"
-#include "run/contest.h"
+#include "measure/contest.h"
 
 namespace sparkle {
 

@@ -12,8 +12,8 @@
 #include "device/device_json.h"
 #include "graph/graph_text.h"
 #include "plan/forced.h"
-#include "run/compiled_model.h"
-#include "run/step_kernels.h"
+#include "prepare/compiled_model.h"
+#include "prepare/step_kernels.h"
 
 namespace sparkle {
 namespace {

@@ -1,6 +1,6 @@
 // Compiled files: a session that opens one gives the numbers of a session on the model, bit for bit; a file of another machine,
 // version or format, cut short or changed is refused with a sentence, whatever was changed and whoever repaired the hashes.
-#include "run/compiled_model.h"
+#include "prepare/compiled_model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // A session that goes on with another backend: what the one before held is dropped once nobody else can come to it.
 #include "base/out_of_memory.h"
-#include "run/prepared_plan.h"
+#include "prepare/prepared_plan.h"
 #include "run/session.h"
 
 namespace sparkle {

@@ -10,9 +10,9 @@
 #include "run/declared_output.h"
 #include "run/host_tensors.h"
 #include "run/places_apart.h"
-#include "run/prepared_plan.h"
+#include "prepare/prepared_plan.h"
 #include "run/shape_advice.h"
-#include "run/step_kernels.h"
+#include "prepare/step_kernels.h"
 #include "run/wipe.h"
 
 namespace sparkle {

@@ -15,8 +15,8 @@
 #include "backends/backend.h"
 #include "plan/plan.h"
 #include "plan/tuning_store.h"
-#include "run/compiled_model.h"
-#include "run/constant_store.h"
+#include "prepare/compiled_model.h"
+#include "prepare/constant_store.h"
 
 namespace sparkle {
 

@@ -9,7 +9,7 @@
 #include "base/thread_pool.h"
 #include "onnx/zoo.h"
 #include "run/compile_model.h"
-#include "run/compiled_model.h"
+#include "prepare/compiled_model.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "backends/memory_probe.h"
 #include "families/common.h"
 #include "families/walk.h"
-#include "run/roof_judge.h"
+#include "measure/roof_judge.h"
 
 namespace sparkle::testing {
 namespace {

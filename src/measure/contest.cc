@@ -1,0 +1,261 @@
+#include "measure/contest.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <thread>
+
+#include "base/denormals.h"
+#include "base/median.h"
+#include "base/out_of_memory.h"
+
+namespace sparkle {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A sample is as many calls as take this long: single calls of a few microseconds drown in the clock's own cost.
+constexpr double kSampleSeconds = 0.5e-3;
+// Threads that slept may wake on one core; some ms later the system has parted them.
+constexpr double kSettleSeconds = 20e-3;
+// Other engines' idle threads spin for a while before they sleep: 1 ms and more was seen.
+constexpr std::chrono::milliseconds kPause{2};
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+class OurRun final : public PeerRun {
+ public:
+  OurRun(PreparedLayer& layer, bool clock_of_device) : layer_(layer), clock_of_device_(clock_of_device) {}
+  Status run(int64_t calls) override {
+    for (int64_t i = 0; i < calls; ++i) {
+      auto seconds = layer_.run();
+      if (!seconds.ok()) return seconds.take_error();
+    }
+    return ok();
+  }
+  Result<double> seconds(int64_t calls) override {
+    if (!clock_of_device_) return PeerRun::seconds(calls);
+    double sum = 0;
+    for (int64_t i = 0; i < calls; ++i) {
+      SPARKLE_TRY(one, layer_.run());
+      sum += one;
+    }
+    return sum / static_cast<double>(calls);
+  }
+  Status result(float*) override { return ok(); }
+
+ private:
+  PreparedLayer& layer_;
+  bool clock_of_device_;
+};
+
+struct Contestant {
+  Contestant(PeerRun* r, RoofProbes p) : run(r), probes(std::move(p)) {}
+  PeerRun* run;
+  RoofProbes probes;                                   // just before and after its visits
+  int64_t calls = 1;                                   // per sample
+  std::vector<double> samples, fixed, shares, ratios;  // ratios: its time over the first contestant's, one a round
+  double visit = 0;                                    // median of the latest visit
+};
+
+Status calibrate(Contestant& c) {
+  SPARKLE_CHECK(c.run->run(1));
+  const auto begin = Clock::now();
+  SPARKLE_CHECK(c.run->run(1));
+  c.calls = std::clamp<int64_t>(static_cast<int64_t>(kSampleSeconds / std::max(seconds_since(begin), 1e-7)), 1, 100000);
+  return ok();
+}
+
+Status visit(Contestant& c, double seconds, double settle) {
+  SPARKLE_TRY(fixed, c.run->fixed_seconds(c.calls));
+  auto start = Clock::now();
+  do {
+    SPARKLE_CHECK(c.run->run(1));  // what the others pushed out of the caches comes back
+  } while (seconds_since(start) < settle);
+  std::vector<double> samples;
+  start = Clock::now();
+  do {
+    SPARKLE_TRY(taken, c.run->seconds(c.calls));
+    samples.push_back(std::max(taken - fixed, taken / 10));
+  } while (seconds_since(start) < seconds);
+  c.fixed.push_back(fixed);
+  c.visit = median(samples);
+  c.samples.insert(c.samples.end(), samples.begin(), samples.end());
+  return ok();
+}
+
+// All rounds, each beginning with another contestant.
+Status play(Backend& backend, double flops, const LayerBenchOptions& options, std::vector<Contestant>& contestants) {
+  for (Contestant& c : contestants) SPARKLE_CHECK(calibrate(c));
+  const size_t count = contestants.size();
+  for (int round = 0; round < options.rounds; ++round) {
+    std::this_thread::sleep_for(kPause);
+    for (size_t turn = 0; turn < count; ++turn) {
+      Contestant& c = contestants[(turn + static_cast<size_t>(round)) % count];
+      const double before = c.probes.take();
+      SPARKLE_CHECK(visit(c, options.seconds_per_round, backend.device().cores > 1 ? kSettleSeconds : 0));
+      std::this_thread::sleep_for(kPause);
+      const double peak = (before + c.probes.take()) / 2;
+      if (peak > 0) c.shares.push_back(flops / c.visit / peak);
+    }
+    for (Contestant& c : contestants) c.ratios.push_back(c.visit / contestants[0].visit);
+  }
+  return ok();
+}
+
+template <class Measurement>
+void set_times(const Contestant& c, Measurement& m) {
+  const Spread s = spread_of(c.samples);
+  m.median_seconds = s.median, m.min_seconds = s.min, m.p95_seconds = s.p95;
+  m.share_of_peak = median(c.shares);
+}
+
+PeerLayer given_to_peer(const AnchorCall& call, const std::vector<HostTensor>& operands, const LayerBenchOptions& options) {
+  const auto operand = [&](size_t i) { return reinterpret_cast<const float*>(operands[i].bytes.get()); };
+  return {call, operand(0), operand(1), call.problem.epilogue.bias ? operand(2) : nullptr, options.constant_weights};
+}
+
+// One of Sparkle's own ways, checked.
+struct Own {
+  CheckedLayer layer;
+  std::unique_ptr<OurRun> run;
+};
+Result<Own> prepare_own(Backend& backend, const AnchorCall& call, const LayerBenchOptions& options, LayerMeasurement& m) {
+  SPARKLE_TRY(layer, CheckedLayer::make(backend, call, m.choice, options));
+  Own own{std::move(layer), nullptr};
+  own.run = std::make_unique<OurRun>(own.layer.layer(), backend.keeps_time());
+  m.problem = call.problem;
+  return own;
+}
+
+// A peer's whole output on operands of its own: what it was given before or will be given later tells it nothing.
+Status check_peer(Peer& peer, Backend& backend, const AnchorCall& call, const LayerBenchOptions& options, PeerMeasurement& p) {
+  const uint64_t seed = next_seed(options.seed, call.problem);
+  SPARKLE_TRY(check, LayerCheck::make(call, seed, seed, backend.executor()));
+  SPARKLE_TRY(run, peer.prepare(given_to_peer(call, check->inputs(), options)));
+  std::vector<float> y(static_cast<size_t>(call.output.elements()), std::numeric_limits<float>::quiet_NaN());
+  SPARKLE_CHECK(run->run(1));
+  SPARKLE_CHECK(run->result(y.data()));
+  // Which algorithm it took is its own matter.
+  return check->accept(y.data(), std::max(options.plan.accuracy, PlanOptions{}.accuracy), p.name, p.checked);
+}
+
+// The same on the operands that were timed, after the last timed run.
+Status check_timed(PeerRun& run, const AnchorCall& call, const SliceCheck& slice, const LayerBenchOptions& options,
+                   PeerMeasurement& p) {
+  std::vector<float> y(static_cast<size_t>(call.output.elements()), std::numeric_limits<float>::quiet_NaN());
+  SPARKLE_CHECK(run.result(y.data()));
+  SPARKLE_CHECK(all_written(call, y.data(), p.name));
+  p.largest_error = slice.error_of(y.data());
+  return accept_error(p.largest_error, call.problem, p.name, options, 0);
+}
+
+Status finish_own(const Backend& backend, const Contestant& c, const RoofProbes& probes, CheckedLayer& own,
+                  LayerMeasurement& m) {
+  SPARKLE_CHECK(own.finish(m));
+  set_times(c, m);
+  m.clock_of_device = backend.keeps_time();
+  find_roof(probes, backend.device(), m);
+  return ok();
+}
+
+Result<ContestResult> measure(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
+                              std::span<const std::unique_ptr<Peer>> peers) {
+  // As Sparkle's own kernels run; threads that a peer starts from here on inherit it.
+  const ScopedFlushDenormals flush;
+  if (problem.dtype != "f32")
+    return Error{Reason::type_not_served, "Other engines are measured in f32; '" + problem.dtype + "' has no contest."};
+  ContestResult result;
+  LayerMeasurement& m = result.ours;
+  SPARKLE_TRY(choice, choose_layer(backend, problem, options));
+  m.choice = std::move(choice);
+  const AnchorCall call = call_of(problem, backend.device());
+  SPARKLE_TRY(own, prepare_own(backend, call, options, m));
+  const std::vector<HostTensor> timed = own.layer.layer().inputs();
+  const PeerLayer given = given_to_peer(call, timed, options);
+  std::vector<std::unique_ptr<PeerRun>> runs;
+  const double bytes = compulsory_bytes(call, m.choice);
+  const RoofProbes probes(backend, peak_unit(m.choice, backend.device()), bytes);
+  std::vector<Contestant> contestants{Contestant(own.run.get(), probes)};
+  std::vector<size_t> who;  // contestant 1 + i is this peer
+  for (size_t i = 0; i < peers.size(); ++i) {
+    PeerMeasurement& p = result.peers.emplace_back();
+    p.name = peers[i]->name(), p.version = peers[i]->version();
+    auto run = peers[i]->prepare(given);
+    if (!run.ok()) {
+      if (run.error().reason != Reason::operator_not_served) return run.take_error();
+      p.refused = run.error().message;
+      continue;
+    }
+    p.chose = (*run)->chose();
+    SPARKLE_CHECK(check_peer(*peers[i], backend, call, options, p));
+    contestants.emplace_back(run->get(), probes);
+    runs.push_back(std::move(*run));
+    who.push_back(i);
+  }
+  SPARKLE_CHECK(play(backend, problem.nominal_flops(), options, contestants));
+  const SliceCheck slice(call, timed, next_seed(options.seed, call.problem));
+  SPARKLE_CHECK(finish_own(backend, contestants[0], contestants[0].probes, own.layer, m));
+  for (size_t i = 1; i < contestants.size(); ++i) {
+    PeerMeasurement& p = result.peers[who[i - 1]];
+    SPARKLE_CHECK(check_timed(*contestants[i].run, call, slice, options, p));
+    SPARKLE_CHECK(check_peer(*peers[who[i - 1]], backend, call, options, p));
+    set_times(contestants[i], p);
+    // How many operations its algorithm executes is not known; the bytes are the same for all.
+    p.verdict = contestants[i].probes.judge({p.median_seconds, 0, bytes, 0, false});
+    p.fixed_seconds = median(contestants[i].fixed);
+    if (p.fixed_seconds > p.median_seconds) {
+      p.refused = "Its fixed cost of a call is more than the layer's, which is not resolved.";
+      continue;
+    }
+    p.speedup = median(contestants[i].ratios);
+    result.best_speedup = result.best_speedup > 0 ? std::min(result.best_speedup, p.speedup) : p.speedup;
+  }
+  return result;
+}
+
+Result<std::vector<WayMeasurement>> measure(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
+                                            std::vector<Choice> ways) {
+  const AnchorCall call = call_of(problem, backend.device());
+  std::vector<WayMeasurement> result;
+  std::vector<Own> owns;
+  std::vector<Contestant> contestants;
+  if (ways.empty()) return result;
+  const RoofProbes probes(backend, peak_unit(ways[0], backend.device()), compulsory_bytes(call, ways[0]));
+  for (Choice& way : ways) {
+    WayMeasurement& w = result.emplace_back();
+    w.measured.choice = std::move(way);
+    SPARKLE_TRY(own, prepare_own(backend, call, options, w.measured));
+    contestants.emplace_back(own.run.get(), probes);
+    owns.push_back(std::move(own));
+  }
+  SPARKLE_CHECK(play(backend, problem.nominal_flops(), options, contestants));
+  // They took turns: one peak for all, so that their shares of it compare.
+  RoofProbes all = probes;
+  for (const Contestant& c : contestants) all.add(c.probes);
+  for (size_t i = 0; i < result.size(); ++i) {
+    SPARKLE_CHECK(finish_own(backend, contestants[i], all, owns[i].layer, result[i].measured));
+    result[i].times_first = median(contestants[i].ratios);
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<double> PeerRun::seconds(int64_t calls) {
+  const auto begin = Clock::now();
+  SPARKLE_CHECK(run(calls));
+  return seconds_since(begin) / static_cast<double>(calls);
+}
+
+Result<ContestResult> contest(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
+                              std::span<const std::unique_ptr<Peer>> peers) {
+  return guard_memory("Measuring this layer", [&] { return measure(backend, problem, options, peers); });
+}
+
+Result<std::vector<WayMeasurement>> compare_ways(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
+                                                 std::vector<Choice> ways) {
+  return guard_memory("Measuring this layer", [&] { return measure(backend, problem, options, std::move(ways)); });
+}
+
+}  // namespace sparkle

@@ -1,0 +1,156 @@
+// Every level of the ladder and of the ablation computes the same as the reference: random shapes, odd sizes, strides, padding.
+#include "measure/levels.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "backends/cpu/cpu_backend.h"
+#include "base/thread_pool.h"
+#include "device/device_json.h"
+#include "device/estimate.h"
+#include "device/probe_cpu.h"
+#include "families/common.h"
+#include "measure/contest.h"
+#include "measure/choice_errors.h"
+
+namespace sparkle {
+namespace {
+
+std::shared_ptr<Backend> backend_here() {
+  Device device = probe_cpu({.threads = 2});
+  estimate_rates(device);
+  if (!best_vector_unit(device)) return nullptr;
+  return cpu::make_cpu_backend(device, std::make_shared<ThreadPool>(2));
+}
+
+Problem random_convolution(std::mt19937& random) {
+  const auto pick = [&](int low, int high) { return std::to_string(std::uniform_int_distribution<int>(low, high)(random)); };
+  auto p = parse_conv("mb" + pick(1, 2) + "ic" + pick(1, 40) + "ih" + pick(9, 20) + "iw" + pick(9, 20) + "oc" + pick(1, 70) +
+                      "kh" + pick(1, 4) + "kw" + pick(1, 4) + "sh" + pick(1, 3) + "sw" + pick(1, 2) + "dh" + pick(0, 1) + "dw" +
+                      pick(0, 1) + "ph" + pick(0, 2) + "pw" + pick(0, 2));
+  EXPECT_TRUE(p.ok());
+  p->epilogue.bias = true, p->epilogue.activation = Activation::relu;
+  return *p;
+}
+
+// A GPU's rungs are the variants of the gemm family for it, then the other algorithms.
+TEST(Levels, OfAGpuAreItsVariants) {
+  const auto device = load_device(SPARKLE_SOURCE_DIR "/devices/radeon-rx-7900-xtx.json");
+  ASSERT_TRUE(device.ok()) << device.error().message;
+  const auto problem = parse_conv("ic64ih56oc64oh56kh3ph1");
+  ASSERT_TRUE(problem.ok());
+  const auto levels = ladder_of(*problem, *device, PlanOptions{});
+  ASSERT_TRUE(levels.ok()) << levels.error().message;
+  for (const char* name :
+       {"naive", "groups", "halo", "fours", "several", "implicit", "cooperative", "winograd2", "winograd4"}) {
+    const auto at = std::find_if(levels->begin(), levels->end(), [&](const Level& l) { return l.name == name; });
+    ASSERT_NE(at, levels->end()) << name;
+    EXPECT_EQ(at->absent, "") << name;
+    EXPECT_FALSE(at->one_core);
+  }
+  for (const Level& level : *levels) EXPECT_TRUE(!level.absent.empty() || !level.choice.without_kernel) << level.name;
+}
+
+TEST(Levels, AllComputeTheSame) {
+  const auto backend = backend_here();
+  if (!backend) GTEST_SKIP() << "no vector unit here";
+  LayerBenchOptions options;
+  options.rounds = 1, options.seconds_per_round = 0;
+  std::mt19937 random(7);
+#if defined(SPARKLE_TESTS_EMULATED)
+  constexpr int kCases = 4;
+#else
+  constexpr int kCases = 25;
+#endif
+  for (int i = 0; i < kCases; ++i) {
+    const Problem problem = random_convolution(random);
+    SCOPED_TRACE("case " + std::to_string(i) + " of seed 7: " + short_name(problem));
+    const auto ladder = ladder_of(problem, backend->device(), {}), ablation = ablation_of(problem, backend->device(), {});
+    ASSERT_TRUE(ladder.ok() && ablation.ok());
+    for (const auto* levels : {&*ladder, &*ablation})
+      for (const Level& level : *levels) {
+        if (!level.absent.empty()) continue;
+        SCOPED_TRACE(level.name);
+        options.seed = static_cast<uint64_t>(i + 1);
+        const auto measured = measure_choice(*backend, problem, level.choice, options);
+        ASSERT_TRUE(measured.ok()) << measured.error().message;
+        EXPECT_TRUE(measured->checked.whole() && measured->checked.times == 2) << to_text(measured->checked);
+        const double length = static_cast<double>(problem.c * problem.window.taps());
+        EXPECT_LE(measured->largest_error,
+                  std::max(1.2e-7 * (8 + 2 * std::sqrt(length)), bound_on_random(level.choice, problem)));
+      }
+  }
+}
+
+TEST(Levels, SayWhyOneIsAbsent) {
+  const auto backend = backend_here();
+  if (!backend) GTEST_SKIP() << "no vector unit here";
+  auto grouped = parse_conv("g4ic16ih8oc16kh3ph1");
+  ASSERT_TRUE(grouped.ok());
+  const auto ladder = ladder_of(*grouped, backend->device(), {});
+  ASSERT_TRUE(ladder.ok());
+  const auto tiled = std::ranges::find(*ladder, "register-tiled", &Level::name);
+  ASSERT_NE(tiled, ladder->end());
+  EXPECT_EQ(tiled->absent, "im2col is shown for convolutions of two dimensions without groups");
+  const auto ablation = ablation_of(*grouped, backend->device(), {});
+  ASSERT_TRUE(ablation.ok());
+  EXPECT_EQ(ablation->back().absent, "this problem has nothing to fuse");
+}
+
+// Counts its calls and can be made to compute wrongly.
+class Copycat final : public Peer {
+ public:
+  explicit Copycat(bool right) : right_(right) {}
+  std::string name() const override { return "copycat"; }
+  std::string version() const override { return "1"; }
+  Result<std::unique_ptr<PeerRun>> prepare(const PeerLayer& layer) override {
+    if (layer.call.problem.groups > 1) return Error{Reason::operator_not_served, "no groups"};
+    struct Run final : PeerRun {
+      Status run(int64_t) override { return ok(); }
+      Status result(float* y) override {
+        std::copy(values.begin(), values.end(), y);
+        return ok();
+      }
+      std::vector<float> values;
+    };
+    auto run = std::make_unique<Run>();
+    // 1x1 filters of one channel: y = w * x + bias, pixel by pixel.
+    const Problem& p = layer.call.problem;
+    for (int64_t pixel = 0; pixel < p.in[1] * p.in[2]; ++pixel)
+      for (int64_t k = 0; k < p.k; ++k) run->values.push_back(layer.w[k] * layer.x[pixel] + layer.bias[k] * (right_ ? 1 : 2));
+    return std::unique_ptr<PeerRun>(std::move(run));
+  }
+
+ private:
+  bool right_;
+};
+
+TEST(Contest, VerifiesPeersAndKeepsTheirRefusals) {
+  const auto backend = backend_here();
+  if (!backend) GTEST_SKIP() << "no vector unit here";
+  LayerBenchOptions options;
+  options.rounds = 1, options.seconds_per_round = 0;
+  auto problem = parse_conv("ic1ih5oc3kh1"), groups = parse_conv("g2ic2ih5oc4kh1");
+  ASSERT_TRUE(problem.ok() && groups.ok());
+  problem->epilogue.bias = groups->epilogue.bias = true;
+  std::vector<std::unique_ptr<Peer>> right, wrong;
+  right.push_back(std::make_unique<Copycat>(true)), wrong.push_back(std::make_unique<Copycat>(false));
+  const auto good = contest(*backend, *problem, options, right);
+  ASSERT_TRUE(good.ok()) << good.error().message;
+  EXPECT_LT(good->peers[0].largest_error, 1e-6);
+  EXPECT_GT(good->peers[0].speedup, 0);
+  EXPECT_EQ(good->best_speedup, good->peers[0].speedup);
+  const auto refused = contest(*backend, *groups, options, right);
+  ASSERT_TRUE(refused.ok()) << refused.error().message;
+  EXPECT_EQ(refused->peers[0].refused, "no groups");
+  EXPECT_EQ(refused->best_speedup, 0);
+  const auto bad = contest(*backend, *problem, options, wrong);
+  ASSERT_FALSE(bad.ok());
+  EXPECT_NE(bad.error().message.find("copycat computes"), std::string::npos) << bad.error().message;
+}
+
+}  // namespace
+}  // namespace sparkle
