@@ -39,7 +39,7 @@ Result<Point> measure_point(Backend& backend, const Problem& problem, int64_t le
   options.plan.algorithm.clear();
   const Problem p = with_length(problem, length);
   const ProblemOperands operands = operands_of(p);
-  SPARKLE_TRY(choice, choose({p, operands.inputs, operands.output}, backend.device(), options.plan));
+  SPARKLE_TRY(choice, plan_layer(backend, {p, operands.inputs, operands.output}, options.plan));
   point.chosen = choice.algorithm;
   for (const Candidate& c : choice.candidates) {
     if (!c.cost || c.schedule.find("variant=plain") != std::string::npos) continue;

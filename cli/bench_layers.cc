@@ -178,7 +178,7 @@ int bench_ladder(const CommonOptions& common, const LayerBench& bench, const std
   for (const NamedProblem& p : problems) {
     LayerBenchOptions options = options_for(bench, p.problem);
     options.plan = session->plan();
-    auto levels = ladder_of(p.problem, device, options.plan);
+    auto levels = ladder_on(*all->backend, p.problem, options.plan);
     if (!levels.ok()) return fail(levels.error());
     show(common, level_heading(title_of(p.problem, *all), device, false));
     double before = 0;
@@ -210,7 +210,7 @@ int bench_ablate(const CommonOptions& common, const LayerBench& bench, const std
   for (const NamedProblem& p : problems) {
     LayerBenchOptions options = options_for(bench, p.problem);
     options.plan = session->plan();
-    auto levels = ablation_of(p.problem, device, options.plan);
+    auto levels = ablation_on(*open->backend, p.problem, options.plan);
     if (!levels.ok()) return fail(levels.error());
     show(common, level_heading(title_of(p.problem, *open), device, true));
     std::vector<Choice> ways;

@@ -54,14 +54,14 @@ void add_machine(CLI::App& command, CommonOptions& o, Machines machines) {
 void add_common(CLI::App& command, CommonOptions& o, Machines machines) {
   add_machine(command, o, machines);
   command.add_option("--precision", o.precision, "fp32; bench of layers on a GPU: also fp16, their tensors stored in it");
-  command.add_option("--algorithm", o.algorithm,
+  command.add_option("--algorithm", o.plan.algorithm,
                      "force one where it can serve: gemm, gemm_f16, gemm_bf16, depthwise, direct, grouped, winograd2, "
                      "winograd4, winograd6, fft, matrix_f16, sums_f16");
-  command.add_option("--variant", o.variant, "force a kernel variant by name where its family has it");
-  command.add_option("--fusion", o.fusion, "of several layers into one step: inverted wherever it can serve, or none")
+  command.add_option("--variant", o.plan.variant, "force a kernel variant by name where its family has it");
+  command.add_option("--fusion", o.plan.fusion, "of several layers into one step: inverted wherever it can serve, or none")
       ->check(CLI::IsMember({"inverted", "none"}));
   command
-      .add_option("--accuracy", o.accuracy,
+      .add_option("--accuracy", o.plan.accuracy,
                   "most that max |error| / max |output| of a layer may be predicted to reach, against double precision")
       ->check(positive_number())
       ->capture_default_str();
@@ -145,10 +145,7 @@ Result<OpenDevice> open_device(const CommonOptions& o, Roofs roofs) {
 
 Result<SessionOptions> session_options(const CommonOptions& o, const Device& device) {
   SessionOptions s;
-  s.algorithm = o.algorithm;
-  s.fusion = o.fusion;
-  s.variant = o.variant;
-  s.accuracy = o.accuracy;
+  static_cast<PlanSettings&>(s) = o.plan;
   s.exact_nonfinite = o.nonfinite == "exact";
   SPARKLE_TRY(budget, parse_bytes(o.memory_budget));
   s.memory_budget = budget;
@@ -196,7 +193,7 @@ void print_error(const Error& error) {
 
 void tell_forced(const Plan& plan, const CommonOptions& o) {
   PlanSettings forced;
-  forced.algorithm = o.algorithm, forced.variant = o.variant;
+  forced.algorithm = o.plan.algorithm, forced.variant = o.plan.variant;
   for (const std::string& sentence : not_as_forced(plan, forced)) print_note_once(sentence);
 }
 
@@ -205,8 +202,8 @@ int check_fallback(const Plan& plan, const CommonOptions& o) {
   if (o.fallback == "allow" || o.device == "reference") return kDone;
   for (const PlanStep& step : plan.steps) {
     if (variant_of(step.schedule) != "plain") continue;
-    const std::string why = o.variant == "plain" ? ") runs on plain reference loops, as --variant plain demands"
-                                                 : ") has no fast kernel here and runs on plain reference loops";
+    const std::string why = o.plan.variant == "plain" ? ") runs on plain reference loops, as --variant plain demands"
+                                                      : ") has no fast kernel here and runs on plain reference loops";
     const std::string sentence = "Step '" + step.name + "' (" + step.algorithm + why;
     if (o.fallback == "forbid") {
       print_error({Reason::no_kernel, sentence + ", which --fallback forbids."});

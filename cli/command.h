@@ -20,12 +20,10 @@ struct CommonOptions {
   int threads = 0;
   std::string unit;
   std::string precision = "fp32";
-  std::string algorithm, variant, fusion;
-  double accuracy = PlanOptions{}.accuracy;
-  std::string nonfinite = "fast";
-  std::string fallback = "warn";
-  std::string memory_budget;
+  PlanSettings plan;  // all that decides a plan; these two are read into it:
+  std::string nonfinite = "fast", memory_budget;
   std::string tuning;
+  std::string fallback = "warn";
   bool json = false;
 };
 

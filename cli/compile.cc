@@ -8,7 +8,7 @@
 #include "command.h"
 #include "model_inputs.h"
 #include "plan/explain.h"
-#include "run/compile_model.h"
+#include "prepare/compile_model.h"
 #include "run/open_model.h"
 
 namespace sparkle::cli {
@@ -21,12 +21,7 @@ struct CompileArguments {
 };
 
 Result<std::vector<Dims>> shapes_of(const Graph& graph, const std::vector<std::string>& given) {
-  std::vector<SessionInput> inputs;
-  for (TensorId id : graph.inputs) {
-    const GraphTensor& t = graph.tensor(id);
-    inputs.push_back({t.name, t.dtype, t.shape, t.axis_names, t.rank_known});
-  }
-  return input_shapes(inputs, given);
+  return input_shapes(declared_tensors(graph, graph.inputs), given);
 }
 
 int compile(const CompileArguments& a) {
@@ -39,7 +34,7 @@ int compile(const CompileArguments& a) {
   if (!device.ok()) return fail(device.error());
   auto options = session_options(a.common, device->backend->device());
   if (!options.ok()) return fail(options.error());
-  auto done = compile_model(std::move(*read), *device->backend, *options, *shapes, a.output);
+  auto done = compile_model(std::move(*read), device->backend, *options, *shapes, a.output);
   if (!done.ok()) return fail(done.error(), a.common);
   if (const int status = check_fallback(*done->plan, a.common); status != kDone) return status;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

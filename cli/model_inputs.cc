@@ -7,7 +7,7 @@
 
 #include "base/out_of_memory.h"
 #include "base/record.h"
-#include "run/shape_advice.h"
+#include "prepare/shape_advice.h"
 
 namespace sparkle::cli {
 namespace {

@@ -266,18 +266,22 @@ NB_MODULE(_core, m) {
       },
       nb::arg("device"), nb::arg("dtype"), nb::arg("array"));
 
+  nb::class_<sparkle::SessionOptions>(m, "SessionOptions")
+      .def(nb::init<>())
+      .def_rw("precision", &sparkle::SessionOptions::precision)
+      .def_rw("algorithm", &sparkle::SessionOptions::algorithm)
+      .def_rw("variant", &sparkle::SessionOptions::variant)
+      .def_rw("fusion", &sparkle::SessionOptions::fusion)
+      .def_rw("memory_budget", &sparkle::SessionOptions::memory_budget)
+      .def_rw("accuracy", &sparkle::SessionOptions::accuracy)
+      .def_rw("tuning", &sparkle::SessionOptions::tuning)
+      .def_rw("plan_cache_bytes", &sparkle::SessionOptions::plan_cache_bytes)
+      .def_rw("nonfinite", &sparkle::SessionOptions::nonfinite);
+
   m.def(
       "compile",
       [](const sparkle::Device& device, const std::string& path, const std::string& output,
-         const std::vector<std::vector<int64_t>>& shapes, const std::string& algorithm, const std::string& variant,
-         int64_t memory_budget, double accuracy, const std::string& tuning, const std::string& nonfinite) {
-        sparkle::SessionOptions options;
-        options.algorithm = algorithm;
-        options.variant = variant;
-        options.memory_budget = memory_budget;
-        options.accuracy = accuracy;
-        options.tuning = tuning;
-        options.nonfinite = nonfinite;
+         const std::vector<std::vector<int64_t>>& shapes, const sparkle::SessionOptions& options) {
         std::vector<sparkle::Tensor> inputs;
         for (const std::vector<int64_t>& shape : shapes) inputs.emplace_back(sparkle::Type::f32, shape, nullptr);
         unlocked([&] {
@@ -285,8 +289,7 @@ NB_MODULE(_core, m) {
           return 0;
         });
       },
-      nb::arg("device"), nb::arg("path"), nb::arg("output"), nb::arg("shapes"), nb::arg("algorithm"), nb::arg("variant"),
-      nb::arg("memory_budget"), nb::arg("accuracy"), nb::arg("tuning"), nb::arg("nonfinite"));
+      nb::arg("device"), nb::arg("path"), nb::arg("output"), nb::arg("shapes"), nb::arg("options"));
 
   m.def(
       "evaluate",
@@ -306,27 +309,14 @@ NB_MODULE(_core, m) {
       .def(
           "__init__",
           [](sparkle::Session* self, const sparkle::Device& device, const std::optional<std::string>& path,
-             const std::optional<nb::bytes>& model, const std::string& precision, const std::string& algorithm,
-             const std::string& variant, int64_t memory_budget, double accuracy, const std::string& tuning,
-             int64_t plan_cache_bytes, const std::string& nonfinite) {
-            sparkle::SessionOptions options;
-            options.precision = precision;
-            options.algorithm = algorithm;
-            options.variant = variant;
-            options.memory_budget = memory_budget;
-            options.accuracy = accuracy;
-            options.tuning = tuning;
-            options.nonfinite = nonfinite;
-            options.plan_cache_bytes = plan_cache_bytes;
+             const std::optional<nb::bytes>& model, const sparkle::SessionOptions& options) {
             const void* bytes = model ? model->data() : nullptr;
             const size_t size = model ? model->size() : 0;
             new (self) sparkle::Session(unlocked([&] {
               return path ? sparkle::Session(device, *path, options) : sparkle::Session(device, bytes, size, options);
             }));
           },
-          nb::arg("device"), nb::arg("path").none(), nb::arg("model").none(), nb::arg("precision"), nb::arg("algorithm"),
-          nb::arg("variant"), nb::arg("memory_budget"), nb::arg("accuracy"), nb::arg("tuning"), nb::arg("plan_cache_bytes"),
-          nb::arg("nonfinite"))
+          nb::arg("device"), nb::arg("path").none(), nb::arg("model").none(), nb::arg("options"))
       .def(
           "move_to", [](sparkle::Session& s, const sparkle::Device& device) { unlocked([&] { s.move_to(device); }); },
           nb::arg("device"))

@@ -12,7 +12,7 @@
 #include "device/probe_cpu.h"
 #include "onnx/reader.h"
 #include "onnx/tensor_file.h"
-#include "run/compile_model.h"
+#include "prepare/compile_model.h"
 #include "run/open_model.h"
 
 namespace sparkle {
@@ -57,7 +57,7 @@ void check(const fs::path& folder, const std::shared_ptr<Backend>& backend, Tall
   std::vector<Dims> shapes;
   for (const HostTensor& input : inputs) shapes.push_back(input.shape);
   const std::string file = (fs::temp_directory_path() / ("compiled_" + std::to_string(::getpid()) + ".sparkle")).string();
-  const auto done = compile_model(std::move(*graph), *backend, {}, shapes, file);
+  const auto done = compile_model(std::move(*graph), backend, {}, shapes, file);
   if (!done.ok()) {
     EXPECT_EQ(done.error().reason, Reason::operator_not_served) << done.error().message;
     ++tally.not_served;

@@ -11,7 +11,7 @@
 #include "base/folder_testing.h"
 #include "device/probe_cpu.h"
 #include "onnx/zoo.h"
-#include "run/compile_model.h"
+#include "prepare/compile_model.h"
 #include "run/open_model.h"
 #include "run/session_testing.h"
 
@@ -127,7 +127,7 @@ TEST_F(VulkanLost, RunsOfOtherThreadsAreErrorsOrRight) {
 TEST_F(VulkanLost, CompiledModelsGoToTheDeviceOpenedAgain) {
   SPARKLE_OPENED(device, 7);
   const Graph graph = std::move(*zoo_network(kNetwork));
-  const auto compiled = compile_model(graph, *device, {}, {graph.tensor(graph.inputs[0]).shape}, path("model.sparkle"));
+  const auto compiled = compile_model(graph, device, {}, {graph.tensor(graph.inputs[0]).shape}, path("model.sparkle"));
   ASSERT_TRUE(compiled.ok()) << compiled.error().message;
   auto session = std::move(*open_session(std::move(*read_model(path("model.sparkle"))), device, {}));
   std::filesystem::remove(path("model.sparkle"));  // it stays mapped

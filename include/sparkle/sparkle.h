@@ -160,6 +160,8 @@ typedef struct sparkle_session_options {
   double accuracy;          /* most that max |error| / max |output| of a layer may be predicted to reach; 0: 5e-5 */
   const char* nonfinite;    /* "fast" (also NULL): the default algorithms spread infinities, NaN and values near the end of the
                              * range to neighbours; "exact": each output depends on its own window alone, at some speed */
+  const char* fusion;       /* of several layers into one step: "inverted" wherever it can serve, "none"; NULL: by cost.
+                             * Callers built without this field give the size that the structure had for them. */
 } sparkle_session_options;
 
 typedef struct sparkle_session sparkle_session;

@@ -315,6 +315,7 @@ struct SessionOptions {
   int64_t memory_budget = 0, plan_cache_bytes = 0;
   double accuracy = 0;
   std::string nonfinite;  // "fast" (also empty) or "exact"
+  std::string fusion;     // "inverted", "none"; empty: by cost
 
   // Valid as long as these options live.
   sparkle_session_options c() const {
@@ -329,6 +330,7 @@ struct SessionOptions {
     options.plan_cache_bytes = plan_cache_bytes;
     options.accuracy = accuracy;
     options.nonfinite = text(nonfinite);
+    options.fusion = text(fusion);
     return options;
   }
 };

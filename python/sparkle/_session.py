@@ -25,15 +25,17 @@ class TensorInfo:
 
 
 def compile(model: Union[str, os.PathLike], output: Union[str, os.PathLike], device: Union[Device, str] = "auto", *,
-            shapes: Sequence[Sequence[int]] = (), algorithm: str = "", variant: str = "", memory_budget: int = 0,
-            accuracy: float = 0, tuning: Union[str, os.PathLike] = "", nonfinite: str = "fast") -> None:
+            shapes: Sequence[Sequence[int]] = (), algorithm: str = "", variant: str = "", fusion: str = "",
+            memory_budget: int = 0, accuracy: float = 0, tuning: Union[str, os.PathLike] = "",
+            nonfinite: str = "fast") -> None:
     """Plans an ONNX file and writes the plan and its packed weights to ``output``, which a Session opens at once. ``shapes``:
-    one per input, in the model's order, where the model leaves sizes open. The file serves this machine, this version, this
-    number of threads and these shapes; others are refused."""
+    one per input, in the model's order, where the model leaves sizes open. The other options are those of a Session. The
+    file serves this machine, this version, this number of threads and these shapes; others are refused."""
     device = device if isinstance(device, Device) else Device(device)
+    options = _options(algorithm=algorithm, variant=variant, fusion=fusion, memory_budget=memory_budget, accuracy=accuracy,
+                       tuning=os.fspath(tuning), nonfinite=nonfinite)
     with translated():
-        _core.compile(device._core, os.fspath(model), os.fspath(output), [list(s) for s in shapes], algorithm, variant,
-                      memory_budget, accuracy, os.fspath(tuning), nonfinite)
+        _core.compile(device._core, os.fspath(model), os.fspath(output), [list(s) for s in shapes], options)
 
 
 def eval(expression: str, /, device: Union[Device, str] = "auto", **operands: Any) -> np.ndarray:
@@ -53,7 +55,8 @@ class Session:
 
     ``model``: a path, or the bytes of a file: ONNX, or what ``sparkle.compile`` wrote on this machine; or an onnx.ModelProto.
     ``device``: a Device or its name; it sets the number of threads: ``Session(model, Device(threads=4))``. ``precision``:
-    "fp32". ``algorithm``, ``variant``: force one by name where it can serve. ``memory_budget``: most bytes of tensors and
+    "fp32". ``algorithm``, ``variant``: force one by name where it can serve. ``fusion`` of several layers into one step:
+    "inverted" wherever it can serve, "none", or by cost. ``memory_budget``: most bytes of tensors and
     weights, 0 unlimited. ``accuracy``: most that the error of a layer may be predicted to reach, as a share of its largest
     output; 0 is 5e-5. ``tuning``: path of a file of measured choices (``sparkle tune``), or "kept", the one in the cache.
     ``plan_cache_bytes``: plans and arenas kept for shapes seen before; 0 is 256 MiB. ``nonfinite``: "exact" for data that may
@@ -61,7 +64,7 @@ class Session:
     """
 
     def __init__(self, model: Union[str, os.PathLike, bytes], device: Union[Device, str] = "auto", precision: str = "fp32", *,
-                 algorithm: str = "", variant: str = "", memory_budget: int = 0, accuracy: float = 0,
+                 algorithm: str = "", variant: str = "", fusion: str = "", memory_budget: int = 0, accuracy: float = 0,
                  tuning: Union[str, os.PathLike] = "", plan_cache_bytes: int = 0, nonfinite: str = "fast") -> None:
         if hasattr(model, "SerializeToString"):  # onnx.ModelProto
             model = model.SerializeToString()
@@ -70,10 +73,12 @@ class Session:
             raise BadInput("bad_usage", f"The model is a {type(model).__name__}; give a path, the bytes of a file, or an "
                            "onnx.ModelProto.")
         self.device = device if isinstance(device, Device) else Device(device)
+        options = _options(precision=precision, algorithm=algorithm, variant=variant, fusion=fusion,
+                           memory_budget=memory_budget, accuracy=accuracy, tuning=os.fspath(tuning),
+                           plan_cache_bytes=plan_cache_bytes, nonfinite=nonfinite)
         with translated():
             self._core = _core.Session(self.device._core, None if in_memory else os.fspath(model),
-                                       bytes(model) if in_memory else None, precision, algorithm, variant, memory_budget,
-                                       accuracy, os.fspath(tuning), plan_cache_bytes, nonfinite)
+                                       bytes(model) if in_memory else None, options)
         self._name = f"<{len(model)} bytes>" if in_memory else os.fspath(model)
         self.inputs = [_info(*i) for i in self._core.inputs()]
         self.outputs = [_info(*o) for o in self._core.outputs()]
@@ -225,6 +230,13 @@ class Session:
 
     def _arrays(self, values: list) -> list:
         return [dense(v, i.dtype, f"The input '{i.name}'", " in the model") for v, i in zip(values, self.inputs)]
+
+
+def _options(**given: Any) -> "_core.SessionOptions":
+    options = _core.SessionOptions()
+    for name, value in given.items():
+        setattr(options, name, value)
+    return options
 
 
 def _on(device: Device, tensor: DeviceTensor, what: str) -> None:

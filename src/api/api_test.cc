@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cfenv>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -220,6 +221,17 @@ TEST(Api, ErrorsNameWhatIsWrong) {
   options = {};
   options.memory_budget = 1000;
   sparkle::Session small(device, kModel, options);
+  options = {};
+  options.fusion = "all";
+  EXPECT_EQ(status_of([&] { sparkle::Session(device, kModel, options); }), SPARKLE_BAD_USAGE);
+  // A program that was built before the structure had its last field does not have it.
+  options.fusion = "none";
+  sparkle_session_options before = options.c();
+  before.size = offsetof(sparkle_session_options, fusion);
+  before.fusion = reinterpret_cast<const char*>(uintptr_t{8});
+  sparkle_session* opened = nullptr;
+  EXPECT_EQ(sparkle_session_open(device.c(), std::string(kModel).c_str(), &before, &opened), SPARKLE_OK);
+  sparkle_session_release(opened);
   EXPECT_EQ(status_of([&] { small.run({picture(8, 8)}); }), SPARKLE_OVER_MEMORY_BUDGET);
   sparkle::Session session(device, kModel);
   EXPECT_EQ(status_of([&] { session.run({}); }), SPARKLE_BAD_INPUT);

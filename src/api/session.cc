@@ -1,24 +1,39 @@
 // Sessions of sparkle.h.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "api/handles.h"
 #include "plan/explain.h"
-#include "run/compile_model.h"
+#include "prepare/compile_model.h"
 #include "run/open_model.h"
 
 namespace sparkle::api {
 namespace {
 
-Result<SessionOptions> session_options(const sparkle_session_options* given, const Device& device) {
+// As long as the structure was before it had its last field, or as it is now.
+Result<sparkle_session_options> whole_options(const sparkle_session_options& given) {
+  sparkle_session_options whole{};
+  if (given.size != offsetof(sparkle_session_options, fusion))
+    SPARKLE_CHECK(check_size("sparkle_session_options", given.size, sizeof given));
+  std::memcpy(&whole, &given, given.size);
+  return whole;
+}
+
+Result<SessionOptions> session_options(const sparkle_session_options* outside, const Device& device) {
   SessionOptions options;
-  if (!given) return options;
-  SPARKLE_CHECK(check_size("sparkle_session_options", given->size, sizeof *given));
+  if (!outside) return options;
+  SPARKLE_TRY(whole, whole_options(*outside));
+  const sparkle_session_options* given = &whole;
   if (given->precision && std::string_view(given->precision) != "fp32")
     return Error{Reason::type_not_served, "The precision '" + std::string(given->precision) + "' is not served yet; use fp32."};
   if (given->algorithm) options.algorithm = given->algorithm;
   if (given->variant) options.variant = given->variant;
+  if (given->fusion) options.fusion = given->fusion;
+  if (options.fusion != "" && options.fusion != "inverted" && options.fusion != "none")
+    return Error{Reason::bad_usage, "fusion is 'inverted' or 'none', not '" + options.fusion + "'."};
   if (given->memory_budget < 0 || given->plan_cache_bytes < 0)
     return Error{Reason::bad_usage, "memory_budget and plan_cache_bytes are numbers of bytes, 0 or more."};
   if (!(given->accuracy >= 0) || std::isinf(given->accuracy))
@@ -155,7 +170,7 @@ sparkle_status sparkle_compile(sparkle_device* device, const char* path, const s
     SPARKLE_TRY(graph, read_onnx_model(path));
     SPARKLE_TRY(borrowed, api::borrow(inputs, input_count, "input"));
     SPARKLE_TRY(shapes, api::compiled_shapes(graph, borrowed));
-    SPARKLE_TRY(done, compile_model(std::move(graph), *device->backend, wanted, shapes, output));
+    SPARKLE_TRY(done, compile_model(std::move(graph), device->backend, wanted, shapes, output));
     return ok();
   });
 }

@@ -152,7 +152,7 @@ Result<Choice> choose_layer(Backend& backend, const Problem& problem, const Laye
   SPARKLE_CHECK(check_forced(options.plan));
   AnchorCall call = call_of(problem, device);
   if (!options.constant_weights) call.fit.reset();
-  SPARKLE_TRY(choice, choose(call, device, options.plan));
+  SPARKLE_TRY(choice, plan_layer(backend, call, options.plan));
   SPARKLE_CHECK(check_as_forced(choice, short_name(problem), options.plan));
   return choice;
 }

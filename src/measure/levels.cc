@@ -162,7 +162,8 @@ Status add_gpu_levels(std::vector<Level>& levels, const AnchorCall& call, const 
     forced.algorithm = matrix ? kMatrix : "gemm", forced.variant = variant.name;
     Level level{std::string(variant.name), std::string(variant.note), false, {}, ""};
     auto choice = choose(call, device, forced);
-    if (choice.ok() && !choice->without_kernel) level.choice = std::move(*choice);
+    if (device.bans(name_of(Family::gemm), variant.name)) level.absent = "it failed its self-test on this driver";
+    else if (choice.ok() && !choice->without_kernel) level.choice = std::move(*choice);
     else level.absent = matrix ? "no matrix unit of this device serves it" : "its shape, type or layout is not this variant's";
     levels.push_back(std::move(level));
   }
@@ -290,6 +291,22 @@ Result<std::vector<Level>> ablation_of(const Problem& problem, const Device& dev
   const AnchorCall call = call_of(problem, device);
   return device.kind == DeviceKind::cpu ? cpu_ablation(problem, call, device, options)
                                         : gpu_ablation(problem, call, device, options);
+}
+
+static Status try_levels(Backend& backend, const std::vector<Level>& levels) {
+  for (const Level& level : levels)
+    if (level.absent.empty()) SPARKLE_CHECK(try_choice(backend, level.choice));
+  return ok();
+}
+
+Result<std::vector<Level>> ladder_on(Backend& backend, const Problem& problem, const PlanOptions& options) {
+  return plan_until_usable([&] { return ladder_of(problem, backend.device(), options); },
+                           [&](const auto& levels) { return try_levels(backend, levels); });
+}
+
+Result<std::vector<Level>> ablation_on(Backend& backend, const Problem& problem, const PlanOptions& options) {
+  return plan_until_usable([&] { return ablation_of(problem, backend.device(), options); },
+                           [&](const auto& levels) { return try_levels(backend, levels); });
 }
 
 }  // namespace sparkle

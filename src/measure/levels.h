@@ -3,7 +3,7 @@
 // those of the list that the planner takes its choice from, so a new one is a new level.
 #pragma once
 
-#include "plan/choose.h"
+#include "prepare/layer_planner.h"
 
 namespace sparkle {
 
@@ -17,7 +17,10 @@ struct Level {
 
 // Errors: no_kernel where the planner itself finds no way.
 Result<std::vector<Level>> ladder_of(const Problem& problem, const Device& device, const PlanOptions& options);
+// The same with their kernels tried: what failed on this driver is absent, the planner's choice is the next best.
+Result<std::vector<Level>> ladder_on(Backend& backend, const Problem& problem, const PlanOptions& options);
 // The first is the planner's implicit GEMM with everything on; on GPUs the one by tiles in shared memory.
 Result<std::vector<Level>> ablation_of(const Problem& problem, const Device& device, const PlanOptions& options);
+Result<std::vector<Level>> ablation_on(Backend& backend, const Problem& problem, const PlanOptions& options);
 
 }  // namespace sparkle

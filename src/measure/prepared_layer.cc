@@ -103,12 +103,11 @@ Result<std::unique_ptr<PreparedLayer>> PreparedLayer::make(Backend& backend, con
 
 Status PreparedLayer::prepare(const Choice& choice, const LayerBenchOptions& options) {
   std::vector<uint32_t> constant;
-  for (size_t s = 0; s < choice.plan.stages.size(); ++s) {
+  for (size_t s = 0; s < choice.plan.stages.size(); ++s)
     constant.push_back(constant_operands(call_, choice.plan.stages[s], options));
-    SPARKLE_TRY(kernel, backend_.compile(choice.plan.stages[s].stage, choice.schedules[s], constant[s]));
-    workspace_bytes_ = std::max(workspace_bytes_, kernel->workspace_bytes());
-    kernels_.push_back(std::move(kernel));
-  }
+  SPARKLE_TRY(kernels, make_kernels(backend_, choice, constant));
+  kernels_ = std::move(kernels);
+  for (const auto& kernel : kernels_) workspace_bytes_ = std::max(workspace_bytes_, kernel->workspace_bytes());
   // What a measurement holds: operands on both sides and once more to check with, packed weights, the output three times
   // (result, its copy, what it must be).
   if (const int64_t budget = options.plan.memory_budget; budget > 0) {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "backends/backend.h"
-#include "plan/choose.h"
+#include "prepare/layer_planner.h"
 #include "measure/layer_check.h"
 #include "run/wipe.h"
 
@@ -27,7 +27,8 @@ Status check_type(const Problem& problem, const Device& device);
 
 class PreparedLayer {
  public:
-  // It has operands once it took some. Errors: those of compiling; over_memory_budget with the bytes needed.
+  // Its kernels are tried before. It has operands once it took some. Errors: those of compiling; failed_probe;
+  // over_memory_budget with the bytes needed.
   static Result<std::unique_ptr<PreparedLayer>> make(Backend& backend, const AnchorCall& call, const Choice& choice,
                                                      const LayerBenchOptions& options);
   // Operands from here on, in the memory order of their layouts: uploaded, constant ones packed.
@@ -59,7 +60,7 @@ class PreparedLayer {
   AnchorCall call_;
   std::vector<HostTensor> inputs_;
   std::vector<std::shared_ptr<Buffer>> buffers_;
-  std::vector<std::unique_ptr<Kernel>> kernels_;
+  Kernels kernels_;
   std::unique_ptr<Program> program_;
   std::vector<Buffer*> slots_;
   std::vector<std::shared_ptr<Buffer>> written_, packed_;  // by a run; for constants_

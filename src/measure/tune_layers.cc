@@ -156,7 +156,7 @@ Result<TuneResult> tuned(Backend& backend, const Anchor& anchor, const TuneOptio
   if (!all_f32(anchor.call)) return as(TuneState::type_not_served);
   const std::string key = tuning_key(anchor.call, options.plan);
   if (!options.again && store.find(key)) return as(TuneState::known);
-  SPARKLE_TRY(found, ways(anchor.call, backend.device(), options.plan));
+  SPARKLE_TRY(found, ways_of_layer(backend, anchor.call, options.plan));
   result.ways = std::move(found);
   if (result.ways.size() < 2) return as(TuneState::single);
   std::vector<double> errors;

@@ -25,6 +25,11 @@ inline constexpr size_t kCompiledHeaderBytes = 224;
 inline constexpr int64_t kCompiledWeightsAt = 4096;  // a page: where the map of the file begins, so do the weights
 inline constexpr int64_t kCompiledAlignment = 64;    // of each constant
 
+// What a constant takes among the weights: up to the next one's place, a cache line of zeros between them.
+constexpr int64_t compiled_extent(int64_t bytes) {
+  return (bytes + kCompiledAlignment - 1) / kCompiledAlignment * kCompiledAlignment + kCompiledAlignment;
+}
+
 enum class CompiledSection : uint8_t { weights, options, device, tuning, graph, constants, plan };
 inline constexpr size_t kCompiledSections = 7;
 

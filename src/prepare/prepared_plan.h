@@ -9,6 +9,7 @@
 
 #include "backends/backend.h"
 #include "plan/plan.h"
+#include "prepare/kernels.h"
 
 namespace sparkle {
 
@@ -42,14 +43,22 @@ class CacheBytes {
   int64_t held_ = 0;
 };
 
+// Kernels that need more scratch memory than the plan foresaw (weights packed at run time) get it behind the arena.
+void fit_workspaces(Plan& plan, const Kernels& kernels);
+// The arena's bytes after that.
+int64_t arena_with_workspaces(const Plan& plan, const Kernels& kernels);
+
+// The plan's steps as one program. Its slots: the arena, inputs, outputs, then constants in the order of steps and of their
+// inputs, one slot per use.
+Result<std::unique_ptr<Program>> record(const Plan& plan, const Kernels& kernels, Backend& backend);
+
 class PreparedPlan {
  public:
   std::shared_ptr<Plan> plan;
-  std::vector<std::unique_ptr<Kernel>> kernels;
+  Kernels kernels;
   std::unique_ptr<Program> program;
   std::vector<std::shared_ptr<Buffer>> constants;
   std::shared_ptr<const void> keeps;  // whose memory constants may lie in
-  std::vector<bool> input_bound;      // inputs that became constants are not passed on
   int64_t own_constant_bytes = 0;     // constants that no other plan shares: what shapes and values of this one folded to
 
   // From here on the plan counts: one arena, its own constants, its program.

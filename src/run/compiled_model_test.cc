@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <random>
 
 #include "backends/cpu/cpu_backend.h"
@@ -19,7 +20,7 @@
 #include "graph/test_graphs.h"
 #include "graph/values.h"
 #include "onnx/zoo.h"
-#include "run/compile_model.h"
+#include "prepare/compile_model.h"
 #include "run/session.h"
 #include "run/session_testing.h"
 
@@ -43,7 +44,7 @@ class Compiled : public testing::FolderTest {
  protected:
   std::string path() const { return FolderTest::path("model.sparkle"); }
 
-  void compile(const Graph& graph, Backend& backend, const SessionOptions& options = {}) {
+  void compile(const Graph& graph, std::shared_ptr<Backend> backend, const SessionOptions& options = {}) {
     std::vector<Dims> shapes;
     for (TensorId id : graph.inputs) shapes.push_back(graph.tensor(id).shape);
     const auto done = compile_model(graph, backend, options, shapes, path());
@@ -120,7 +121,7 @@ TEST_F(Compiled, GivesTheSameBits) {
     for (const auto& backend : {cpu(), make_reference_backend()}) {
       SCOPED_TRACE(std::string(name) + " on " + backend->device().name);
       const Graph graph = zoo(name);
-      compile(graph, *backend);
+      compile(graph, backend);
       const auto opened = session(backend);
       ASSERT_TRUE(opened);
       auto plain = Session::open(graph, backend, {});
@@ -148,7 +149,7 @@ TEST_F(Compiled, KeepsWeightsInSixteenBits) {
       for (int64_t i = 0; exact && i < t.constant->elements(); ++i)
         t.constant->data<float>()[i] = half_to_float(float_to_half(t.constant->data<float>()[i]));
     }
-    compile(graph, *backend, options);
+    compile(graph, backend, options);
     auto direct = Session::open(graph, backend, options);
     ASSERT_TRUE(direct.ok());
     auto opened = session(backend, options);
@@ -164,16 +165,41 @@ TEST_F(Compiled, KeepsWeightsInSixteenBits) {
   }
 }
 
+// The fields of a record as text.
+struct Fields {
+  std::map<std::string, std::string> text;
+  void operator()(const char* name, const std::string& value) { text[name] = value; }
+  template <class Number>
+  void operator()(const char* name, const Number& value) {
+    text[name] = std::to_string(value);
+  }
+};
+
+// Every field of the record of options arrives in the file.
+TEST_F(Compiled, HoldsEveryOption) {
+  SessionOptions options;
+  options.algorithm = "gemm", options.variant = "plain", options.fusion = "none";
+  options.memory_budget = int64_t{1} << 30, options.accuracy = 1e-3, options.fuse = false, options.exact_nonfinite = true;
+  PlanSettings defaults;
+  Fields given, plain;
+  options.visit(given), defaults.visit(plain);
+  for (const auto& [name, value] : given.text) EXPECT_NE(value, plain.text[name]) << name << " is not looked at here";
+  compile(zoo("tiny_chain"), cpu(), options);
+  const auto model = CompiledModel::open(path());
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  EXPECT_TRUE((*model)->options() == static_cast<const PlanSettings&>(options));
+}
+
 TEST_F(Compiled, ServesManySessionsAndOutlivesItsName) {
   const auto backend = cpu();
-  compile(zoo("tiny_residual"), *backend);
+  compile(zoo("tiny_residual"), backend);
   const auto a = session(backend), b = session(backend);
   fs::remove(path());
   expect_same_bits(*a, *b);
 }
 
 TEST_F(Compiled, RefusesAnotherMachine) {
-  compile(zoo("tiny_chain"), *cpu());
+  compile(zoo("tiny_chain"), cpu());
   const auto refused = [&](const Device& device) {
     auto model = CompiledModel::open(path());
     EXPECT_TRUE(model.ok());
@@ -206,7 +232,7 @@ TEST_F(Compiled, RefusesOtherOptionsAndShapes) {
   const auto backend = cpu();
   SessionOptions gemm;
   gemm.algorithm = "gemm";
-  compile(zoo("tiny_chain"), *backend, gemm);
+  compile(zoo("tiny_chain"), backend, gemm);
   auto model = *CompiledModel::open(path());
   SessionOptions asked;
   asked.algorithm = "winograd2";
@@ -236,7 +262,7 @@ TEST_F(Compiled, KeepsExactNonfinite) {
   const auto backend = cpu();
   SessionOptions exact;
   exact.exact_nonfinite = true;
-  compile(zoo("tiny_chain"), *backend, exact);
+  compile(zoo("tiny_chain"), backend, exact);
   EXPECT_TRUE((*CompiledModel::open(path()))->options().exact_nonfinite);
   for (const bool asked : {true, false}) {
     SessionOptions options;
@@ -244,13 +270,13 @@ TEST_F(Compiled, KeepsExactNonfinite) {
     const auto opened = session(backend, options);
     EXPECT_TRUE(opened->run(testing::random_inputs(*opened)).ok());
   }
-  compile(zoo("tiny_chain"), *backend, {});
+  compile(zoo("tiny_chain"), backend, {});
   EXPECT_EQ(Session::open(*CompiledModel::open(path()), backend, exact).error().reason, Reason::bad_usage);
 }
 
 TEST_F(Compiled, RefusesWhatIsCutShort) {
   const auto backend = cpu();
-  compile(zoo("tiny_chain"), *backend);
+  compile(zoo("tiny_chain"), backend);
   const Bytes whole = read();
   ASSERT_EQ(refusal(whole, backend), "");
   for (size_t size = 0; size < whole.size(); size += size < 300 ? 1 : 997)
@@ -262,7 +288,7 @@ TEST_F(Compiled, RefusesWhatIsCutShort) {
 
 TEST_F(Compiled, RefusesFlippedBits) {
   const auto backend = cpu();
-  compile(zoo("tiny_chain"), *backend);
+  compile(zoo("tiny_chain"), backend);
   Bytes bytes = read();
   const auto header = *read_compiled_header(bytes, "file");
   const auto flipped = [&](size_t at, int bit) {
@@ -291,7 +317,7 @@ TEST_F(Compiled, RefusesFlippedBits) {
 
 TEST_F(Compiled, RefusesOtherVersionsAndFormats) {
   const auto backend = cpu();
-  compile(zoo("tiny_chain"), *backend);
+  compile(zoo("tiny_chain"), backend);
   Bytes bytes = read();
   auto header = *read_compiled_header(bytes, "file");
   header.version = "99.1.0";
@@ -307,7 +333,7 @@ TEST_F(Compiled, RefusesOtherVersionsAndFormats) {
 // Hashes do not make a file true: whoever changes it can repair them.
 TEST_F(Compiled, BelievesNothingThatIsOnlyHashed) {
   const auto backend = cpu();
-  compile(zoo("tiny_residual"), *backend);
+  compile(zoo("tiny_residual"), backend);
   const Bytes file = read();
   const auto changed = [&](CompiledSection section, const std::string& from, const std::string& to) {
     return refusal(with_section(file, section, replaced(section_of(file, section), from, to)), backend);
@@ -399,7 +425,7 @@ TEST_F(Compiled, EverySettingTravels) {
     SCOPED_TRACE(change.name);
     const PlanSettings& settings = options;
     EXPECT_NE(settings, PlanSettings{});
-    compile(graph, *backend, options);
+    compile(graph, backend, options);
     const auto model = CompiledModel::open(path());
     ASSERT_TRUE(model.ok()) << model.error().message;
     EXPECT_EQ((*model)->options(), settings);

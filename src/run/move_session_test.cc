@@ -17,7 +17,7 @@
 #include "device/probe_cpu.h"
 #include "onnx/writer.h"
 #include "onnx/zoo.h"
-#include "run/compile_model.h"
+#include "prepare/compile_model.h"
 #include "run/open_model.h"
 #include "run/session_testing.h"
 
@@ -211,7 +211,7 @@ TEST_F(MoveSession, ModelsFromFilesAreReadAgain) {
 TEST_F(MoveSession, CompiledModelsStayOnTheirMachine) {
   const std::shared_ptr<Backend> first = cpu();
   const Graph graph = zoo("tiny_chain");
-  ASSERT_TRUE(compile_model(graph, *first, {}, {graph.tensor(graph.inputs[0]).shape}, path("m.sparkle")).ok());
+  ASSERT_TRUE(compile_model(graph, first, {}, {graph.tensor(graph.inputs[0]).shape}, path("m.sparkle")).ok());
   auto session = std::move(*open_session(std::move(*read_model(path("m.sparkle"))), first, {}));
   const auto inputs = testing::random_inputs(*session), wanted = wanted_of("tiny_chain", inputs);
   EXPECT_EQ(difference(*session, inputs, wanted), "");

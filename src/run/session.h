@@ -1,9 +1,7 @@
-// Session: a model ready to run on a backend. Plans are made for the input shapes that come, kept in a cache bounded in bytes;
-// constants are packed once and shared by all plans. One Session serves any number of threads, each run has an arena of its
-// own.
+// Session: a model ready to run on a backend. Prepared plans come from its planner for the input shapes that are given and are
+// kept in a cache bounded in bytes. One Session serves any number of threads, each run has an arena of its own.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,34 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "backends/backend.h"
-#include "plan/plan.h"
-#include "plan/tuning_store.h"
-#include "prepare/compiled_model.h"
-#include "prepare/constant_store.h"
+#include "prepare/model_planner.h"
 
 namespace sparkle {
-
-struct SessionOptions : PlanSettings {
-  int64_t plan_cache_bytes = int64_t{256} << 20;  // what is kept for shapes seen before
-  std::shared_ptr<const TuningStore> tuning;
-
-  // As long as these options live.
-  PlanOptions plan() const { return {static_cast<const PlanSettings&>(*this), tuning.get()}; }
-};
-
-// What a caller asks for against what a file was compiled with. Options left at their defaults ask for nothing, and any memory
-// budget may be given. Errors: bad_usage.
-Status check_options(const CompiledModel& model, const SessionOptions& asked);
-
-struct SessionInput {
-  std::string name;
-  DType dtype = DType::f32;
-  Dims shape;  // -1 where the model leaves a size open
-  std::vector<std::string> axis_names;
-  bool rank_known = true;
-  bool by_value = false;  // shapes depend on its value (Reshape's shape, Resize's scales ...)
-};
 
 // Measured time of one step of a run, beside its prediction in the plan.
 struct StepReport {
@@ -50,12 +23,6 @@ struct RunReport {
   std::vector<StepReport> steps;     // filled when timestamps were asked for
   double seconds = 0;                // submit to completion, host clock
 };
-
-// Reads a session's model once more, as it was when the session was opened.
-using GraphSource = std::function<Result<Graph>()>;
-
-class CacheBytes;
-class PreparedPlan;
 
 class Session {
  public:
@@ -69,8 +36,8 @@ class Session {
                                                const SessionOptions& options);
   ~Session();
 
-  const std::vector<SessionInput>& inputs() const { return inputs_; }
-  const std::vector<SessionInput>& outputs() const { return outputs_; }
+  const std::vector<SessionInput>& inputs() const { return planner_->inputs(); }
+  const std::vector<SessionInput>& outputs() const { return planner_->outputs(); }
 
   // Runs the model on one tensor per input, in order. Errors: bad_input naming the input, and what planning says.
   Result<std::vector<HostTensor>> run(const std::vector<HostTensor>& inputs, RunReport* report = nullptr,
@@ -111,14 +78,12 @@ class Session {
   std::shared_ptr<Backend> backend() const;
 
  private:
-  Session() = default;
+  Session(std::unique_ptr<ModelPlanner> planner, const SessionOptions& options, bool compiled);
   // A plan and the backend it was made on: what a run holds wherever the session moves meanwhile. The plan goes first.
   struct Placed {
     std::shared_ptr<Backend> backend;
     std::shared_ptr<PreparedPlan> plan;
   };
-  static Result<std::unique_ptr<Session>> opened(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options,
-                                                 GraphSource again);
   Result<Token> submit_plan(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
                             std::vector<std::shared_ptr<Buffer>> output_buffers, const Backend* owner);
   Result<std::vector<HostTensor>> run_plan(const Placed& placed, const std::vector<HostTensor>& inputs, RunReport* report,
@@ -126,38 +91,14 @@ class Session {
   Result<Placed> prepared(const std::vector<HostTensor>& inputs);
   Status execute(const Placed& placed, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
                  RunReport* report, bool timestamps, std::optional<std::byte> wiped_to = {});
-  Result<std::shared_ptr<PreparedPlan>> build(const std::vector<HostTensor>& inputs);
-  struct Planned;
-  Result<Planned> plan_for(const std::vector<HostTensor>& inputs, int64_t memory_budget) const;
-  Result<Planned> plan_within_budget(const std::vector<HostTensor>& inputs) const;
-  Originals originals_of(const Planned& planned) const;
-  Status pack(PreparedPlan& prepared, Planned planned);
-  Status pack_all(PreparedPlan& prepared, std::span<const ConstantUse> uses, const Originals& of_model);
-  bool lets_weights_go() const;
-  Result<Graph> graph_again() const;
   Status go_to(std::shared_ptr<Backend> backend);
-  Status take_packed(PreparedPlan& prepared, std::span<const ConstantUse> uses);
-  void describe(const Graph& graph);
-  Status check_budget(const Plan& plan, const ConstantMemory& memory) const;
-  int64_t bytes_beside_constants(const Plan& plan) const;
-  int64_t needed_bytes(const Plan& plan, const ConstantMemory& memory) const;
-  Status check_inputs(const std::vector<HostTensor>& inputs) const;
   Status check_values(const std::vector<HostTensor>& inputs) const;
 
-  Graph graph_;
-  GraphSource again_;
-  bool let_go_ = false;                            // the graph and its weights
-  std::shared_ptr<const CompiledModel> compiled_;  // instead of the graph
-  std::shared_ptr<Backend> backend_;
-  SessionOptions options_;
-  std::vector<SessionInput> inputs_, outputs_;
-  bool fixed_ = false;          // all input shapes are: there will be one plan
-  std::optional<Graph> bound_;  // the graph for them, until that plan is made
-  std::optional<Error> broken_;
-  std::shared_ptr<ConstantStore> constants_;
-  ConstantMemory constant_memory_;
+  const int64_t plan_cache_bytes_;
+  const bool compiled_;
+  mutable std::mutex mutex_;  // of all below
+  std::unique_ptr<ModelPlanner> planner_;
   std::shared_ptr<CacheBytes> cache_;
-  mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<PreparedPlan>> plans_;
   std::vector<std::string> plan_order_;  // least recently used first
 };

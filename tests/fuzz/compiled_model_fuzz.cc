@@ -8,7 +8,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "base/thread_pool.h"
 #include "onnx/zoo.h"
-#include "run/compile_model.h"
+#include "prepare/compile_model.h"
 #include "prepare/compiled_model.h"
 
 namespace {
@@ -33,7 +33,7 @@ Base made() {
   std::vector<Dims> shapes;
   for (TensorId id : graph.inputs) shapes.push_back(graph.tensor(id).shape);
   const std::string path = (std::filesystem::temp_directory_path() / ("fuzz_" + std::to_string(::getpid()))).string();
-  if (!compile_model(std::move(graph), *base.backend, {}, shapes, path).ok()) std::abort();
+  if (!compile_model(std::move(graph), base.backend, {}, shapes, path).ok()) std::abort();
   {
     auto mapped = MappedFile::open(path);
     if (!mapped.ok()) std::abort();

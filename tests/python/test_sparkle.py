@@ -84,6 +84,14 @@ def test_compiled_model(session, tmp_path):
         np.testing.assert_array_equal(compiled.run(x)[0], session.run(x)[0])
         with pytest.raises(sparkle.Error, match="compile the model for this shape"):
             compiled.run(picture(9, 12))
+    for fusion in ("none", "inverted"):
+        fused = tmp_path / f"{fusion}.sparkle"
+        sparkle.compile(MODEL, fused, shapes=[(1, 3, 8, 12)], fusion=fusion)
+        np.testing.assert_array_equal(sparkle.Session(fused, fusion=fusion).run(x)[0], sparkle.Session(fused).run(x)[0])
+        with pytest.raises(sparkle.Error, match=f"was compiled with the fusion '{fusion}'"):
+            sparkle.Session(fused, fusion="inverted" if fusion == "none" else "none")
+    with pytest.raises(sparkle.Error, match="fusion is 'inverted' or 'none', not 'all'"):
+        sparkle.Session(MODEL, fusion="all")
     with pytest.raises(sparkle.Error, match="was compiled with the algorithm"):
         sparkle.Session(file, algorithm="gemm")
     file.write_bytes(file.read_bytes()[:5000])

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "run/session.h"
+#include "prepare/model_inputs.h"
 
 namespace sparkle {
 

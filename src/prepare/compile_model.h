@@ -1,10 +1,12 @@
-// What `sparkle compile` does: a model planned for given shapes on a device, its weights packed, both written to one file.
+// What `sparkle compile` does: a prepared plan of a model, its weights packed, both written to one file.
 #pragma once
 
 #include <memory>
 #include <string>
 
-#include "run/session.h"
+#include "backends/backend.h"
+#include "graph/graph.h"
+#include "prepare/session_options.h"
 
 namespace sparkle {
 
@@ -16,7 +18,7 @@ struct CompileSummary {
 // `graph` as the reader gives it. The file is written beside `path` and then renamed, so that a session that has the file
 // before mapped keeps it. Errors: operator_not_served where an input decides shapes by its value; file_unwritable; what
 // planning says.
-Result<CompileSummary> compile_model(Graph graph, Backend& backend, const SessionOptions& options,
+Result<CompileSummary> compile_model(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options,
                                      const std::vector<Dims>& shapes, const std::string& path);
 
 }  // namespace sparkle

@@ -1,4 +1,4 @@
-#include "run/shape_advice.h"
+#include "prepare/shape_advice.h"
 
 namespace sparkle {
 namespace {

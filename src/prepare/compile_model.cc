@@ -1,4 +1,4 @@
-#include "run/compile_model.h"
+#include "prepare/compile_model.h"
 
 #include <algorithm>
 #include <array>
@@ -11,9 +11,8 @@
 #include "base/out_of_memory.h"
 #include "device/device_json.h"
 #include "graph/graph_text.h"
-#include "plan/forced.h"
 #include "prepare/compiled_model.h"
-#include "prepare/step_kernels.h"
+#include "prepare/model_planner.h"
 
 namespace sparkle {
 namespace {
@@ -24,8 +23,6 @@ Status fill_to(NewFile& file, int64_t at) {
     SPARKLE_CHECK(file.write(std::span(kZeros).first(static_cast<size_t>(std::min<int64_t>(at - file.size(), kZeros.size())))));
   return ok();
 }
-
-int64_t round_up(int64_t bytes) { return (bytes + kCompiledAlignment - 1) / kCompiledAlignment * kCompiledAlignment; }
 
 std::span<const std::byte> bytes_of(const HostTensor& value) {
   return {value.bytes.get(), static_cast<size_t>(value.size_bytes())};
@@ -65,25 +62,29 @@ Status check_budget(const Plan& plan, int64_t weight_bytes, int64_t budget) {
                                                "; give smaller inputs or a larger --memory-budget."};
 }
 
-Result<CompileSummary> compiled(Graph graph, Backend& backend, const SessionOptions& options, const std::vector<Dims>& shapes,
-                                const std::string& path) {
-  SPARKLE_CHECK(simplify(graph));
-  const std::vector<bool> by_value = inputs_needed_by_value(graph);
-  std::vector<InputBinding> bindings;
-  for (size_t i = 0; i < graph.inputs.size() && i < shapes.size(); ++i) {
-    if (by_value[i])
-      return Error{Reason::operator_not_served, "The input '" + graph.tensor(graph.inputs[i]).name +
-                                                    "' decides shapes by its value; a compiled file has fixed shapes."};
-    bindings.push_back({shapes[i], std::nullopt});
+Result<std::vector<HostTensor>> inputs_of(const ModelPlanner& planner, const std::vector<Dims>& shapes) {
+  std::vector<HostTensor> inputs;
+  for (size_t i = 0; i < planner.inputs().size() && i < shapes.size(); ++i) {
+    const SessionInput& input = planner.inputs()[i];
+    if (input.by_value)
+      return Error{Reason::operator_not_served,
+                   "The input '" + input.name + "' decides shapes by its value; a compiled file has fixed shapes."};
+    inputs.push_back({input.dtype, shapes[i], nullptr});
   }
-  SPARKLE_TRY(bound, sparkle::bind(graph, bindings));
-  graph = {};
-  SPARKLE_CHECK(simplify(bound));
-  const Device& device = backend.device();
-  const PlanOptions plan_options = options.plan();
-  SPARKLE_TRY(plan, make_plan(bound, device, plan_options));
-  log_not_as_forced(plan, options);
-  SPARKLE_TRY(steps, compile_steps(plan, backend));
+  SPARKLE_CHECK(check_inputs(planner.inputs(), inputs, false));
+  return inputs;
+}
+
+Result<CompileSummary> compiled(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options,
+                                const std::vector<Dims>& shapes, const std::string& path) {
+  SPARKLE_TRY(planner, ModelPlanner::make(std::move(graph), backend, options));
+  SPARKLE_TRY(inputs, inputs_of(*planner, shapes));
+  SPARKLE_TRY(planned, planner->plan(inputs, WeightsIn::file));
+  planner.reset();
+  const Graph& bound = planned.bound;
+  Plan& plan = planned.plan;
+  const Device& device = backend->device();
+  const PlanOptions plan_options{planned.settings, options.tuning.get()};
   const std::string plan_text = to_text(plan);
   SPARKLE_TRY(graph_text, bound_graph_text(bound));
   SPARKLE_TRY(kept, values_to_keep(bound, graph_text, device, plan_options, plan_text));
@@ -94,7 +95,7 @@ Result<CompileSummary> compiled(Graph graph, Backend& backend, const SessionOpti
   const auto put = [&](std::span<const std::byte> bytes) -> Result<int64_t> {
     const int64_t at = file.size() - kCompiledWeightsAt;
     SPARKLE_CHECK(file.write(bytes));
-    SPARKLE_CHECK(fill_to(file, round_up(file.size()) + kCompiledAlignment));
+    SPARKLE_CHECK(fill_to(file, kCompiledWeightsAt + at + compiled_extent(static_cast<int64_t>(bytes.size()))));
     return at;
   };
   for (int tensor : kept) {
@@ -103,7 +104,7 @@ Result<CompileSummary> compiled(Graph graph, Backend& backend, const SessionOpti
     constants_text += to_line(KeptValue{tensor, at, static_cast<int64_t>(bytes.size()), hash_bytes(bytes)});
   }
   std::map<std::pair<const std::byte*, std::string>, PackedConstant> written;
-  for (const ConstantUse& use : steps.uses) {
+  for (const ConstantUse& use : planned.uses) {
     const PlanConstant& constant = plan.constants[use.constant];
     const int64_t packed = use.kernel->packed_bytes(use.input);
     PackedConstant one;
@@ -114,7 +115,7 @@ Result<CompileSummary> compiled(Graph graph, Backend& backend, const SessionOpti
       if (packed > 0) {
         SPARKLE_TRY(memory, allocate_tensor(DType::u8, {packed}, "The constant '" + constant.name + "'"));
         std::memset(memory.bytes.get(), 0, static_cast<size_t>(packed));  // no kernel need write the bytes between its lines
-        use.kernel->pack(use.input, constant.value.bytes.get(), memory.bytes.get(), backend.executor());
+        use.kernel->pack(use.input, constant.value.bytes.get(), memory.bytes.get(), backend->executor());
         image = std::move(memory);
       }
       one.bytes = image.size_bytes();
@@ -130,7 +131,7 @@ Result<CompileSummary> compiled(Graph graph, Backend& backend, const SessionOpti
   header.version = sparkle_version_text();
   header[CompiledSection::weights] = {kCompiledWeightsAt, static_cast<uint64_t>(file.size() - kCompiledWeightsAt), 0};
   const std::pair<CompiledSection, std::string> texts[] = {
-      {CompiledSection::options, to_text(static_cast<const PlanSettings&>(options))},
+      {CompiledSection::options, to_text(planned.settings)},
       {CompiledSection::device, device_to_json(device)},
       {CompiledSection::tuning, options.tuning ? options.tuning->to_text() : std::string()},
       {CompiledSection::graph, graph_text},
@@ -154,9 +155,10 @@ Result<CompileSummary> compiled(Graph graph, Backend& backend, const SessionOpti
 
 }  // namespace
 
-Result<CompileSummary> compile_model(Graph graph, Backend& backend, const SessionOptions& options,
+Result<CompileSummary> compile_model(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options,
                                      const std::vector<Dims>& shapes, const std::string& path) {
-  return guard_memory("Compiling the model", [&] { return compiled(std::move(graph), backend, options, shapes, path); });
+  return guard_memory("Compiling the model",
+                      [&] { return compiled(std::move(graph), std::move(backend), options, shapes, path); });
 }
 
 }  // namespace sparkle

@@ -1,0 +1,187 @@
+#include "prepare/model_planner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "plan/budget.h"
+#include "plan/forced.h"
+#include "prepare/compiled_file.h"
+
+namespace sparkle {
+namespace {
+
+Result<Graph> bound_graph(const Graph& graph, const std::vector<InputBinding>& bindings) {
+  SPARKLE_TRY(bound, sparkle::bind(graph, bindings));
+  SPARKLE_CHECK(simplify(bound));
+  return bound;
+}
+
+// Which operands of a step are constants of the plan.
+const PlanTensor* constant_operand(const Plan& plan, const PlanStep& step, size_t input) {
+  const PlanTensor& t = plan.tensors[static_cast<size_t>(step.inputs[input])];
+  return t.kind == PlaceKind::constant ? &t : nullptr;
+}
+
+std::vector<KernelRequest> requests_of(const Plan& plan) {
+  std::vector<KernelRequest> requests;
+  for (const PlanStep& step : plan.steps) {
+    KernelRequest request{&step.stage, &step.schedule, 0, step.name};
+    for (size_t i = 0; i < step.inputs.size() && i < 32; ++i)
+      if (constant_operand(plan, step, i)) request.constants |= 1u << i;
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+std::vector<ConstantUse> uses_of(const Plan& plan, const Kernels& kernels) {
+  std::vector<ConstantUse> uses;
+  for (size_t s = 0; s < plan.steps.size(); ++s)
+    for (size_t i = 0; i < plan.steps[s].inputs.size(); ++i)
+      if (const PlanTensor* t = constant_operand(plan, plan.steps[s], i))
+        uses.push_back({static_cast<size_t>(t->index), kernels[s].get(), static_cast<int>(i)});
+  return uses;
+}
+
+// The weights of a compiled file: each constant once for each form that kernels take it in.
+int64_t file_bytes(const PlannedModel& planned) {
+  std::set<std::pair<const std::byte*, std::string>> written;
+  int64_t bytes = 0;
+  for (const ConstantUse& use : planned.uses) {
+    const HostTensor& value = planned.plan.constants[use.constant].value;
+    const int64_t packed = use.kernel->packed_bytes(use.input);
+    if (!written.insert({value.bytes.get(), packed > 0 ? use.kernel->packed_key(use.input) : std::string()}).second) continue;
+    bytes += compiled_extent(packed > 0 ? packed : value.size_bytes());
+  }
+  return bytes;
+}
+
+Error over_budget(const Plan& plan, int64_t need, int64_t budget) {
+  return {Reason::over_memory_budget, "With its weights packed the model '" + plan.model + "' needs " + std::to_string(need) +
+                                          " bytes, the memory budget is " + std::to_string(budget) +
+                                          "; give smaller inputs or a larger --memory-budget."};
+}
+
+int64_t peak(const Plan& plan, int64_t arena_bytes, const ConstantMemory& memory) {
+  int64_t bytes = arena_bytes;
+  for (int t : plan.inputs) bytes += plan.tensors[static_cast<size_t>(t)].desc.bytes();
+  for (int t : plan.outputs) bytes += plan.tensors[static_cast<size_t>(t)].desc.bytes();
+  return std::max(memory.peak, memory.resident + bytes);
+}
+
+}  // namespace
+
+int64_t peak_bytes(const Plan& plan, const ConstantMemory& memory) { return peak(plan, plan.arena_bytes, memory); }
+
+ModelPlanner::ModelPlanner(std::shared_ptr<Backend> backend, const SessionOptions& options)
+    : backend_(std::move(backend)), options_(options), constants_(std::make_shared<ConstantStore>(*backend_)) {}
+
+Result<std::unique_ptr<ModelPlanner>> ModelPlanner::make(Graph graph, std::shared_ptr<Backend> backend,
+                                                         const SessionOptions& options, GraphSource again) {
+  std::unique_ptr<ModelPlanner> planner(new ModelPlanner(std::move(backend), options));
+  SPARKLE_CHECK(simplify(graph));
+  planner->inputs_ = declared_tensors(graph, graph.inputs), planner->outputs_ = declared_tensors(graph, graph.outputs);
+  const std::vector<bool> by_value = inputs_needed_by_value(graph);
+  for (size_t i = 0; i < by_value.size(); ++i) planner->inputs_[i].by_value = by_value[i];
+  planner->fixed_ = all_fixed(planner->inputs_);
+  if (planner->fixed_) {  // what binding says is known before the first run, which takes the result
+    std::vector<InputBinding> bindings;
+    for (TensorId id : graph.inputs) bindings.push_back({graph.tensor(id).shape, std::nullopt});
+    SPARKLE_TRY(bound, bound_graph(graph, bindings));
+    for (size_t i = 0; i < bound.outputs.size(); ++i) correct_sizes(planner->outputs_[i], bound.tensor(bound.outputs[i]));
+    planner->bound_ = std::move(bound);
+  }
+  planner->graph_ = std::move(graph);
+  planner->again_ = std::move(again);
+  return planner;
+}
+
+Result<std::unique_ptr<ModelPlanner>> ModelPlanner::make(std::shared_ptr<const CompiledModel> model,
+                                                         std::shared_ptr<Backend> backend, const SessionOptions& options) {
+  SPARKLE_CHECK(model->check_device(backend->device()));
+  SPARKLE_CHECK(check_options(*model, options));
+  std::unique_ptr<ModelPlanner> planner(new ModelPlanner(std::move(backend), options));
+  const Graph& graph = model->graph();
+  planner->inputs_ = declared_tensors(graph, graph.inputs), planner->outputs_ = declared_tensors(graph, graph.outputs);
+  planner->fixed_ = true;
+  planner->compiled_ = std::move(model);
+  return planner;
+}
+
+Result<Graph> ModelPlanner::bound_for(const std::vector<HostTensor>& inputs) const {
+  if (bound_) return *bound_;
+  std::vector<InputBinding> bindings;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    bindings.push_back({inputs[i].shape, std::nullopt});
+    if (!inputs_[i].by_value) continue;
+    // A copy: the caller's memory need not outlive the call, the plan does.
+    HostTensor value = HostTensor::uninitialized(inputs[i].dtype, inputs[i].shape);
+    std::memcpy(value.bytes.get(), inputs[i].bytes.get(), static_cast<size_t>(value.size_bytes()));
+    bindings.back().value = std::move(value);
+  }
+  return bound_graph(graph_, bindings);
+}
+
+Status ModelPlanner::plan_bound(PlannedModel& planned) const {
+  const PlanOptions options{planned.settings, options_.tuning.get()};
+  const auto make = [&]() -> Result<Plan> {
+    if (compiled_) return compiled_->plan();
+    return make_plan(planned.bound, backend_->device(), options);
+  };
+  const auto use = [&](const Plan& plan) -> Status {
+    SPARKLE_TRY(kernels, make_kernels(*backend_, requests_of(plan)));
+    planned.kernels = std::move(kernels);
+    return ok();
+  };
+  if (compiled_) {  // its plan stands as it is
+    SPARKLE_TRY(plan, make());
+    planned.plan = std::move(plan);
+    SPARKLE_CHECK(use(planned.plan));
+  } else {
+    SPARKLE_TRY(plan, plan_until_usable(make, use));
+    planned.plan = std::move(plan);
+  }
+  planned.uses = uses_of(planned.plan, planned.kernels);
+  return ok();
+}
+
+Result<ConstantMemory> ModelPlanner::memory_of(const PlannedModel& planned, WeightsIn where) const {
+  if (where == WeightsIn::file || compiled_) {
+    const int64_t bytes = compiled_ ? compiled_->weight_bytes() : file_bytes(planned);
+    return ConstantMemory{bytes, bytes};
+  }
+  return constants_->foresee(planned.plan.constants, planned.uses, originals_of(planned), lets_weights_go());
+}
+
+// The planner foresees the memory of a run; what packing takes on the way - the model's constants beside packed ones - only the
+// kernels and the store tell. Where that exceeds the budget, the plan must need so much less.
+Result<PlannedModel> ModelPlanner::plan(const std::vector<HostTensor>& inputs, WeightsIn where) const {
+  constexpr int kMostPlans = 8;
+  PlannedModel planned;
+  planned.settings = options_;
+  if (!compiled_) {
+    SPARKLE_TRY(bound, bound_for(inputs));
+    planned.bound = std::move(bound);
+  }
+  const int64_t budget = options_.memory_budget;
+  std::optional<Error> over;
+  for (int i = 0; i < kMostPlans; ++i) {
+    if (Status made = plan_bound(planned); !made.ok()) return over ? *over : made.take_error();
+    const int64_t foreseen = planned_bytes(planned.plan, backend_->device());
+    SPARKLE_TRY(memory, memory_of(planned, where));
+    const int64_t need = peak(planned.plan, arena_with_workspaces(planned.plan, planned.kernels), memory);
+    if (budget <= 0 || need <= budget) {
+      log_not_as_forced(planned.plan, planned.settings);
+      return planned;
+    }
+    over = over_budget(planned.plan, need, budget);
+    const int64_t smaller = std::min(planned.settings.memory_budget, foreseen) - (need - budget);
+    if (compiled_ || smaller <= 0) break;
+    planned.settings.memory_budget = smaller;
+  }
+  return *over;
+}
+
+}  // namespace sparkle

@@ -1,0 +1,25 @@
+// The one record of options that plans are made by, with what a session adds. Whoever takes options from outside - the command,
+// C, C++, Python - fills this one; compiled files hold its PlanSettings.
+#pragma once
+
+#include <memory>
+
+#include "plan/plan.h"
+#include "plan/tuning_store.h"
+#include "prepare/compiled_model.h"
+
+namespace sparkle {
+
+struct SessionOptions : PlanSettings {
+  int64_t plan_cache_bytes = int64_t{256} << 20;  // what is kept for shapes seen before
+  std::shared_ptr<const TuningStore> tuning;
+
+  // As long as these options live.
+  PlanOptions plan() const { return {static_cast<const PlanSettings&>(*this), tuning.get()}; }
+};
+
+// What a caller asks for against what a file was compiled with. Options left at their defaults ask for nothing, and any memory
+// budget may be given. Errors: bad_usage.
+Status check_options(const CompiledModel& model, const SessionOptions& asked);
+
+}  // namespace sparkle
