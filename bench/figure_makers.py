@@ -33,6 +33,31 @@ def make_networks(root, results, files):
     return [*hows(results), "", *table(heads, rows, 2), "", said]
 
 
+def make_overview(root, results, files):
+    """The networks of several machines in one table, a row a network and number of threads."""
+    rows, behind = {}, []
+    for at, result in enumerate(results):
+        for r in result["rows"]:
+            cells = rows.setdefault((r["network"], r["threads"]), ["-"] * (3 * len(results)))
+            if not r["agree"]:
+                cells[3 * at] = "outputs differ"
+                continue
+            ratio = 1 / r["time_ratio"]
+            cells[3 * at:3 * at + 3] = [ms(r["sparkle"]["median_ms"]), ms(r["onnxruntime"]["median_ms"]), f"{ratio:.2f}"]
+            if ratio < BEHIND:
+                behind.append(f"{r['network']}, {threads_of(r)}, {architecture_of(result)}: {ratio:.2f}")
+    heads = ["network", "threads"]
+    for result in results:
+        heads += [f"{architecture_of(result)}: Sparkle, ms", "ONNX Runtime, ms", "ratio"]
+    said = "; ".join(behind) if behind else "none"
+    return [*table(heads, [[*key, *cells] for key, cells in rows.items()]), "",
+            f"Behind ONNX Runtime by more than 7 %: {said}. Measured by:", "", *[f"- {how(result)}" for result in results]]
+
+
+def architecture_of(result):
+    return result["certificate"]["cpu"]["architecture"]
+
+
 def best_of(result, row):
     """Times of the fastest other engine over ours. On AVX2 only those count that are held to it
     too: ONNX Runtime cannot be."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the commands that README.md shows print on this machine: runs each and keeps its words in
+"""What the commands that docs/command.md and docs/gpus.md show print on this machine: runs each and keeps its words in
 bench/results/samples_MACHINE.json, from which scripts/update_figures writes them into the text.
 bench/samples.py [--sparkle COMMAND]"""
 import argparse
