@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "onnx/writer.h"
-#include "onnx/zoo.h"
+#include "networks/writer.h"
+#include "networks/zoo.h"
 
 int main(int argc, char** argv) {
   sparkle::ZooOptions options;

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/folder_testing.h"
-#include "onnx/writer.h"
+#include "networks/writer.h"
 
 namespace sparkle::testing {
 

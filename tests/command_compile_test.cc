@@ -5,7 +5,7 @@
 
 #include "command.h"
 #include "graph/test_graphs.h"
-#include "onnx/zoo.h"
+#include "networks/zoo.h"
 
 namespace sparkle::testing {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/sanitized.h"
 #include "command.h"
 #include "graph/test_graphs.h"
-#include "onnx/zoo.h"
+#include "networks/zoo.h"
 
 namespace sparkle::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "command.h"
-#include "onnx/network_builder.h"
+#include "networks/network_builder.h"
 
 namespace sparkle::testing {
 namespace {

@@ -9,7 +9,7 @@
 #include "device/estimate.h"
 #include "graph/values.h"
 #include "onnx/reader.h"
-#include "onnx/zoo.h"
+#include "networks/zoo.h"
 #include "plan/choose.h"
 #include "plan/plan_testing.h"
 #include "stored_text.h"

@@ -17,7 +17,7 @@
 #include "families/fft/fft_tiles.h"
 #include "families/gemm/gemm_tiles.h"
 #include "graph/graph.h"
-#include "onnx/zoo.h"
+#include "networks/zoo.h"
 #include "plan/choose.h"
 #include "plan/plan.h"
 

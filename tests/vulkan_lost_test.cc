@@ -10,7 +10,7 @@
 #include "backends/vulkan/vulkan_testing.h"
 #include "base/folder_testing.h"
 #include "device/probe_cpu.h"
-#include "onnx/zoo.h"
+#include "networks/zoo.h"
 #include "prepare/compile_model.h"
 #include "run/open_model.h"
 #include "run/session_testing.h"

@@ -12,7 +12,7 @@
 #include "families/tails.h"
 #include "graph/test_graphs.h"
 #include "onnx/reader.h"
-#include "onnx/zoo.h"
+#include "networks/zoo.h"
 #include "measure/layer_bench.h"
 #include "measure/levels.h"
 #include "run/session_testing.h"

@@ -10,7 +10,7 @@
 #include "device/device_json.h"
 #include "backends/vulkan/kernels/kernel_needs.h"
 #include "onnx/reader.h"
-#include "onnx/zoo.h"
+#include "networks/zoo.h"
 #include "plan/choose.h"
 #include "plan/plan_testing.h"
 #include "stored_text.h"

@@ -7,13 +7,13 @@
 #include <random>
 
 #include "base/new_file.h"
-#include "onnx/network_builder.h"
+#include "networks/network_builder.h"
 #include "onnx/npy.h"
 #include "onnx/reader.h"
 #include "onnx/tensor_file.h"
 #include "onnx/tensor_proto.h"
-#include "onnx/writer.h"
-#include "onnx/zoo.h"
+#include "networks/writer.h"
+#include "networks/zoo.h"
 
 namespace sparkle {
 namespace {

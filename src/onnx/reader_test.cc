@@ -12,8 +12,8 @@
 #include "onnx/node.h"
 #include "base/log.h"
 #include "onnx/test_model.h"
-#include "onnx/writer.h"
-#include "onnx/zoo.h"
+#include "networks/writer.h"
+#include "networks/zoo.h"
 
 namespace sparkle {
 namespace {

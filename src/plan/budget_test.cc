@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "onnx/zoo.h"
+#include "networks/zoo.h"
 #include "plan/explain.h"
 #include "plan/plan_testing.h"
 

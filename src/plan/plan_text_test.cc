@@ -7,7 +7,7 @@
 #include <set>
 
 #include "onnx/reader.h"
-#include "onnx/zoo.h"
+#include "networks/zoo.h"
 #include "plan/choose.h"
 #include "plan/explain.h"
 #include "plan/plan_testing.h"

@@ -19,7 +19,7 @@
 #include "graph/graph_text.h"
 #include "graph/test_graphs.h"
 #include "graph/values.h"
-#include "onnx/zoo.h"
+#include "networks/zoo.h"
 #include "prepare/compile_model.h"
 #include "run/session.h"
 #include "run/session_testing.h"

@@ -5,7 +5,7 @@
 #include "base/thread_pool.h"
 #include "device/probe_cpu.h"
 #include "families/packed.h"
-#include "onnx/zoo.h"
+#include "networks/zoo.h"
 #include "plan/plan.h"
 
 namespace sparkle {

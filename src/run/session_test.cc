@@ -17,7 +17,7 @@
 #include "device/probe_cpu.h"
 #include "graph/test_graphs.h"
 #include "graph/values.h"
-#include "onnx/zoo.h"
+#include "networks/zoo.h"
 #include "run/session_testing.h"
 
 namespace sparkle {

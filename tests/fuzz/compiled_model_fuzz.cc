@@ -7,7 +7,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "base/thread_pool.h"
-#include "onnx/zoo.h"
+#include "networks/zoo.h"
 #include "prepare/compile_model.h"
 #include "prepare/compiled_model.h"
 

@@ -1,7 +1,7 @@
 // libFuzzer: any bytes as an ONNX model; what reads is written again. Built with SPARKLE_SANITIZE=ON and clang.
 #include "onnx/reader.h"
 #include "onnx/tensor_file.h"
-#include "onnx/writer.h"
+#include "networks/writer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));

@@ -2,7 +2,7 @@
 // token, attention of several heads, two dense layers with GELU, the mean over the tokens classified.
 #include <cmath>
 
-#include "onnx/zoo_networks.h"
+#include "networks/zoo_networks.h"
 
 namespace sparkle {
 namespace {

@@ -1,6 +1,6 @@
 // A network of large filters in small, after Ding et al. 2022 (RepLKNet): depthwise 31x31 and 29x29 between 1x1 convolutions,
 // each followed by a pair of 1x1 convolutions that widens and narrows again, everything with residuals.
-#include "onnx/zoo_networks.h"
+#include "networks/zoo_networks.h"
 
 namespace sparkle {
 namespace {

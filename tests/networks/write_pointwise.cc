@@ -1,7 +1,7 @@
 // Element-wise operators of the writer: those with a counterpart by name, and small expressions for the others.
 #include <cmath>
 
-#include "onnx/write_ops.h"
+#include "networks/write_ops.h"
 
 namespace sparkle {
 namespace {

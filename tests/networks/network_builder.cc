@@ -1,4 +1,4 @@
-#include "onnx/network_builder.h"
+#include "networks/network_builder.h"
 
 #include <cmath>
 

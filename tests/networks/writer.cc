@@ -1,9 +1,9 @@
-#include "onnx/writer.h"
+#include "networks/writer.h"
 
 #include "base/new_file.h"
 #include "graph/known_types.h"
 #include "onnx/tensor_proto.h"
-#include "onnx/write_ops.h"
+#include "networks/write_ops.h"
 
 namespace sparkle {
 namespace {

@@ -1,6 +1,6 @@
 // A detector in small, after Ge et al. 2021 (YOLOX): SiLU everywhere, pooling at three sizes side by side (He et al. 2014), the
 // coarse level resized and joined to the finer one; and a gate from the mean over channels (Woo et al. 2018, CBAM).
-#include "onnx/zoo_networks.h"
+#include "networks/zoo_networks.h"
 
 namespace sparkle {
 namespace {

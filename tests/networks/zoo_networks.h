@@ -1,7 +1,7 @@
 // The networks of the zoo that have a file of their own.
 #pragma once
 
-#include "onnx/network_builder.h"
+#include "networks/network_builder.h"
 
 namespace sparkle {
 

@@ -1,11 +1,11 @@
 // Sources: He et al. 2015 (ResNet; v1.5 puts the stride on the 3x3), Sandler et al. 2018 (MobileNetV2), Iandola et al. 2016
 // (SqueezeNet; 1.1 is the authors' later release), Simonyan and Zisserman 2014 (VGG), Ronneberger et al. 2015 (U-Net).
-#include "onnx/zoo.h"
+#include "networks/zoo.h"
 
 #include <algorithm>
 
-#include "onnx/network_builder.h"
-#include "onnx/zoo_networks.h"
+#include "networks/network_builder.h"
+#include "networks/zoo_networks.h"
 
 namespace sparkle {
 namespace {

@@ -1,4 +1,4 @@
-#include "onnx/write_ops.h"
+#include "networks/write_ops.h"
 
 #include <algorithm>
 #include <limits>
