@@ -213,16 +213,16 @@ int bench_ablate(const CommonOptions& common, const LayerBench& bench, const std
     auto levels = ablation_on(*open->backend, p.problem, options.plan);
     if (!levels.ok()) return fail(levels.error());
     show(common, level_heading(title_of(p.problem, *open), device, true));
-    std::vector<Choice> ways;
+    std::vector<Choice> candidates;
     for (const Level& level : *levels)
-      if (level.absent.empty()) ways.push_back(level.choice);
-    auto measured = compare_ways(*open->backend, p.problem, options, std::move(ways));
+      if (level.absent.empty()) candidates.push_back(level.choice);
+    auto measured = compare_candidates(*open->backend, p.problem, options, std::move(candidates));
     if (!measured.ok()) return fail(measured.error());
     size_t next = 0;
     for (const Level& level : *levels) {
       LevelRow l = named(level, p.problem);
       if (level.absent.empty()) {
-        const WayMeasurement& w = (*measured)[next++];
+        const CandidateMeasurement& w = (*measured)[next++];
         l.row = row_of({level.name, p.problem, 0, ""}, w.measured);
         l.threads = open->backend->executor().width();
         if (next > 1) l.factor = w.times_first;

@@ -56,10 +56,10 @@ Result<TuningStore> store_at(const std::string& path, const Device& device) {
   return store;
 }
 
-nlohmann::json way_json(const Choice& way, double seconds) {
-  return {{"algorithm", way.algorithm},
-          {"schedule", to_text(way.schedules.front())},
-          {"predicted_ms", way.cost.seconds * 1e3},
+nlohmann::json candidate_json(const Choice& candidate, double seconds) {
+  return {{"algorithm", candidate.algorithm},
+          {"schedule", to_text(candidate.schedules.front())},
+          {"predicted_ms", candidate.cost.seconds * 1e3},
           {"ms", seconds * 1e3}};
 }
 
@@ -72,12 +72,12 @@ nlohmann::json json_of(const TuneResult& r, const PlanOptions& options) {
   json["outcome"] = name_of(r.verdict.outcome);
   json["roofs"] = roof_json(r.roofs);
   json["checked"] = to_text(r.checked), json["wrong"] = r.wrong;
-  json["ways"] = r.ways.size(), json["finalists"] = r.verdict.finalists, json["rounds"] = r.verdict.rounds;
-  json["before"] = way_json(r.before(), r.before_seconds());
-  json["after"] = way_json(r.after(), r.after_seconds());
+  json["ways"] = r.candidates.size(), json["finalists"] = r.verdict.finalists, json["rounds"] = r.verdict.rounds;
+  json["before"] = candidate_json(r.before(), r.before_seconds());
+  json["after"] = candidate_json(r.after(), r.after_seconds());
   nlohmann::json& measured = json["measured"] = nlohmann::json::array();
-  for (size_t i = 0; i < r.ways.size(); ++i)
-    if (r.verdict.seconds[i] > 0) measured.push_back(way_json(r.ways[i], r.verdict.seconds[i]));
+  for (size_t i = 0; i < r.candidates.size(); ++i)
+    if (r.verdict.seconds[i] > 0) measured.push_back(candidate_json(r.candidates[i], r.verdict.seconds[i]));
   return json;
 }
 
@@ -93,7 +93,7 @@ void print_row(const TuneResult& r) {
   }
   for (const std::string& sentence : r.wrong) std::fprintf(stderr, "sparkle: %s It is left out.\n", sentence.c_str());
   const TuneVerdict& v = r.verdict;
-  std::printf("%4zu %6d  %-10s %9.4f", r.ways.size(), v.rounds, r.before().algorithm.c_str(), r.before_seconds() * 1e3);
+  std::printf("%4zu %6d  %-10s %9.4f", r.candidates.size(), v.rounds, r.before().algorithm.c_str(), r.before_seconds() * 1e3);
   if (v.outcome == TuneOutcome::changed) {
     std::printf("  %-10s %9.4f %6.2fx  %s\n", r.after().algorithm.c_str(), r.after_seconds() * 1e3,
                 r.before_seconds() / r.after_seconds(), to_text(r.after().schedules.front()).c_str());
@@ -104,7 +104,7 @@ void print_row(const TuneResult& r) {
 
 struct Totals {
   int changed = 0, confirmed = 0, within_noise = 0, others = 0;
-  size_t ways = 0;
+  size_t candidates = 0;
   double before = 0, after = 0;
 
   void add(const TuneResult& r) {
@@ -114,14 +114,14 @@ struct Totals {
     }
     const TuneOutcome outcome = r.verdict.outcome;
     ++(outcome == TuneOutcome::changed ? changed : outcome == TuneOutcome::confirmed ? confirmed : within_noise);
-    ways += r.ways.size();
+    candidates += r.candidates.size();
     before += r.anchor.count * r.before_seconds(), after += r.anchor.count * r.after_seconds();
   }
 };
 
 void print_totals(const Totals& t, size_t problems, const std::string& path) {
   std::printf("%zu problems, %zu ways measured: %d changed, %d the fastest already, %d kept because of noise, %d not tuned\n",
-              problems, t.ways, t.changed, t.confirmed, t.within_noise, t.others);
+              problems, t.candidates, t.changed, t.confirmed, t.within_noise, t.others);
   if (t.after > 0)
     std::printf("sum of the tuned layers' times %.3f ms before, %.3f ms after: %.3fx\n", t.before * 1e3, t.after * 1e3,
                 t.before / t.after);
@@ -206,7 +206,7 @@ int tune_command(const TuneArguments& a) {
                             {"confirmed", totals.confirmed},
                             {"within_noise", totals.within_noise},
                             {"not_tuned", totals.others},
-                            {"ways_measured", totals.ways},
+                            {"ways_measured", totals.candidates},
                             {"before_ms", totals.before * 1e3},
                             {"after_ms", totals.after * 1e3}};
   std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());

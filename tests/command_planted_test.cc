@@ -56,7 +56,7 @@ TEST_P(EachCommand, CatchesIt) {
   const Said said = with(fault, what.arguments);
   const std::string first = said.err.substr(0, said.err.find('\n'));
   std::printf("%-10s %-10s status %d  %s\n", what.name.c_str(), fault, said.status, first.c_str());
-  // Where the first way's kernel is right, tuning goes on with it and leaves the others out.
+  // Where the first candidate's kernel is right, tuning goes on with it and leaves the others out.
   const bool tunes = what.name.starts_with("tune"), goes_on = tunes && std::string(fault) == "inherits";
   EXPECT_EQ(said.status, goes_on ? 0 : 1) << said.out << said.err;
   EXPECT_TRUE(contains(said.err, "wrong")) << said.out << said.err;

@@ -349,8 +349,8 @@ TEST_F(VulkanNetworks, BatchesWithWrongResultsAreRefused) {
   tuning.rule.most_seconds = 3;
   const auto tuned = tune_anchor(*backend_, anchor_of("", *problem, backend_->device()), tuning, store);
   ASSERT_TRUE(tuned.ok()) << tuned.error().message;
-  for (size_t i = 0; i < tuned->ways.size(); ++i)
-    if (variant_of(tuned->ways[i].schedules[0]) == "naive") {
+  for (size_t i = 0; i < tuned->candidates.size(); ++i)
+    if (variant_of(tuned->candidates[i].schedules[0]) == "naive") {
       EXPECT_EQ(tuned->verdict.seconds[i], 0);
     }
   EXPECT_NE(variant_of(tuned->after().schedules[0]), "naive");

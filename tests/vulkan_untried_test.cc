@@ -117,8 +117,8 @@ TEST_F(Untried, TunedLayers) {
   tuning.rule.most_seconds = 1;
   const auto tuned = tune_anchor(*backend_, anchor_of("", problem_, backend_->device()), tuning, store);
   ASSERT_TRUE(tuned.ok()) << tuned.error().message;
-  ASSERT_FALSE(tuned->ways.empty());
-  for (const Choice& way : tuned->ways) expect_without(way);
+  ASSERT_FALSE(tuned->candidates.empty());
+  for (const Choice& candidate : tuned->candidates) expect_without(candidate);
 }
 
 }  // namespace

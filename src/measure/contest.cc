@@ -214,17 +214,17 @@ Result<ContestResult> measure(Backend& backend, const Problem& problem, const La
   return result;
 }
 
-Result<std::vector<WayMeasurement>> measure(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
-                                            std::vector<Choice> ways) {
+Result<std::vector<CandidateMeasurement>> measure(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
+                                                  std::vector<Choice> candidates) {
   const AnchorCall call = call_of(problem, backend.device());
-  std::vector<WayMeasurement> result;
+  std::vector<CandidateMeasurement> result;
   std::vector<Own> owns;
   std::vector<Contestant> contestants;
-  if (ways.empty()) return result;
-  const RoofProbes probes(backend, peak_unit(ways[0], backend.device()), compulsory_bytes(call, ways[0]));
-  for (Choice& way : ways) {
-    WayMeasurement& w = result.emplace_back();
-    w.measured.choice = std::move(way);
+  if (candidates.empty()) return result;
+  const RoofProbes probes(backend, peak_unit(candidates[0], backend.device()), compulsory_bytes(call, candidates[0]));
+  for (Choice& candidate : candidates) {
+    CandidateMeasurement& w = result.emplace_back();
+    w.measured.choice = std::move(candidate);
     SPARKLE_TRY(own, prepare_own(backend, call, options, w.measured));
     contestants.emplace_back(own.run.get(), probes);
     owns.push_back(std::move(own));
@@ -253,9 +253,9 @@ Result<ContestResult> contest(Backend& backend, const Problem& problem, const La
   return guard_memory("Measuring this layer", [&] { return measure(backend, problem, options, peers); });
 }
 
-Result<std::vector<WayMeasurement>> compare_ways(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
-                                                 std::vector<Choice> ways) {
-  return guard_memory("Measuring this layer", [&] { return measure(backend, problem, options, std::move(ways)); });
+Result<std::vector<CandidateMeasurement>> compare_candidates(Backend& backend, const Problem& problem,
+                                                             const LayerBenchOptions& options, std::vector<Choice> candidates) {
+  return guard_memory("Measuring this layer", [&] { return measure(backend, problem, options, std::move(candidates)); });
 }
 
 }  // namespace sparkle

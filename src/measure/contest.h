@@ -67,11 +67,11 @@ Result<ContestResult> contest(Backend& backend, const Problem& problem, const La
                               std::span<const std::unique_ptr<Peer>> peers);
 
 // Sparkle's own ways to do one problem, in turns on the same operands.
-struct WayMeasurement {
+struct CandidateMeasurement {
   LayerMeasurement measured;
-  double times_first = 1;  // its time over the first way's, median over rounds
+  double times_first = 1;  // its time over the first candidate's, median over rounds
 };
-Result<std::vector<WayMeasurement>> compare_ways(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
-                                                 std::vector<Choice> ways);
+Result<std::vector<CandidateMeasurement>> compare_candidates(Backend& backend, const Problem& problem,
+                                                             const LayerBenchOptions& options, std::vector<Choice> candidates);
 
 }  // namespace sparkle

@@ -43,7 +43,7 @@ constexpr bool kSlow = true;
 constexpr bool kSlow = kSanitized;
 #endif
 constexpr double kMostFlops = kSlow ? 6e7 : 4e8;
-constexpr int kEvery = kSlow ? 4 : 1;  // of the layers' ways that could be walked
+constexpr int kEvery = kSlow ? 4 : 1;  // of the layers' candidates that could be walked
 
 // Empty for what has no walk.
 Walked walked(const Stage& stage, const Schedule& schedule, const Device& device) {
@@ -100,29 +100,29 @@ bool agrees(double predicted, double least, double most, double registers) {
 }
 
 // A stage and how it is done.
-struct Way {
+struct WalkedStage {
   std::string name;
   Stage stage;
   Schedule schedule;
   Footprint footprint;
 };
 
-// All ways of a family to compute the layers, at most `most` of each.
-std::vector<Way> layer_ways(const std::vector<NamedProblem>& layers, std::string_view family, const Device& device,
-                            size_t most) {
-  std::vector<Way> list;
+// All candidates of a family to compute the layers, at most `most` of each.
+std::vector<WalkedStage> layer_candidates(const std::vector<NamedProblem>& layers, std::string_view family,
+                                          const Device& device, size_t most) {
+  std::vector<WalkedStage> list;
   for (const NamedProblem& layer : layers) {
     if (layer.problem.nominal_flops() > kMostFlops) continue;
     AnchorCall call = call_of(layer.problem);
-    call.fit = {Fit::exact, Fit::rounded};  // so that kernels that keep weights in 16 bits are among the ways
-    const auto found = ways(call, device, {});
+    call.fit = {Fit::exact, Fit::rounded};  // so that kernels that keep weights in 16 bits are among the candidates
+    const auto found = candidates_of(call, device, {});
     EXPECT_TRUE(found.ok());
     if (!found.ok()) continue;
     size_t taken = 0;
-    for (const Choice& way : *found) {
-      const Stage& stage = way.plan.stages[0].stage;
+    for (const Choice& candidate : *found) {
+      const Stage& stage = candidate.plan.stages[0].stage;
       if (name_of(stage.family()) != family || taken++ >= most) continue;
-      list.push_back({layer.name + " " + way.algorithm, stage, way.schedules[0], way.footprints[0]});
+      list.push_back({layer.name + " " + candidate.algorithm, stage, candidate.schedules[0], candidate.footprints[0]});
     }
   }
   return list;
@@ -159,8 +159,8 @@ Stage stage_of(const Block& b) {
   return stage;
 }
 
-std::vector<Way> block_ways(const Device& device) {
-  std::vector<Way> list;
+std::vector<WalkedStage> block_candidates(const Device& device) {
+  std::vector<WalkedStage> list;
   const FamilyInfo& family = info(Family::inverted);
   for (const Block& block : kBlocks) {
     const Stage stage = stage_of(block);
@@ -176,25 +176,25 @@ std::vector<Way> block_ways(const Device& device) {
   return list;
 }
 
-// Compares all ways on all devices; at most one of `one_of` comparisons may be apart.
-void compare(std::string_view family, int one_of, const std::function<std::vector<Way>(const Device&)>& ways_on,
+// Compares all candidates on all devices; at most one of `one_of` comparisons may be apart.
+void compare(std::string_view family, int one_of, const std::function<std::vector<WalkedStage>(const Device&)>& candidates_on,
              int every = 1) {
   int compared = 0, apart = 0, number = 0;
   std::string list;
   for (const Device& device : cpus())
-    for (const Way& way : ways_on(device)) {
+    for (const WalkedStage& candidate : candidates_on(device)) {
       if (number++ % every != 0) continue;
-      const Walked counted = walked(way.stage, way.schedule, device);
+      const Walked counted = walked(candidate.stage, candidate.schedule, device);
       if (counted.least.empty()) continue;
-      const std::vector<double>& predicted = way.footprint.bytes;
+      const std::vector<double>& predicted = candidate.footprint.bytes;
       for (size_t i = 0; i < predicted.size(); ++i) {
         ++compared;
         if (agrees(predicted[i], counted.least[i], counted.most[i], counted.least[0])) continue;
         ++apart;
         char line[400];
         std::snprintf(line, sizeof line, "%s %s %s: %.0f KB predicted, %.0f to %.0f counted (%s)\n",
-                      device.architecture.c_str(), way.name.c_str(), device.memory[i].name.c_str(), predicted[i] / 1024,
-                      counted.least[i] / 1024, counted.most[i] / 1024, to_text(way.schedule).c_str());
+                      device.architecture.c_str(), candidate.name.c_str(), device.memory[i].name.c_str(), predicted[i] / 1024,
+                      counted.least[i] / 1024, counted.most[i] / 1024, to_text(candidate.schedule).c_str());
         list += line;
       }
     }
@@ -205,7 +205,7 @@ void compare(std::string_view family, int one_of, const std::function<std::vecto
 void compare_layers(std::string_view family, int one_of, size_t most = std::numeric_limits<size_t>::max()) {
   const auto layers = read_layers(SPARKLE_SOURCE_DIR "/shapes/layers.csv");
   ASSERT_TRUE(layers.ok());
-  compare(family, one_of, [&](const Device& device) { return layer_ways(*layers, family, device, most); }, kEvery);
+  compare(family, one_of, [&](const Device& device) { return layer_candidates(*layers, family, device, most); }, kEvery);
 }
 
 // Of how many comparisons one may be apart. The caches of the walk forget the oldest line first, so that whatever is a little
@@ -215,7 +215,7 @@ TEST(CountedWalk, Winograd) { compare_layers("winograd", 300); }
 TEST(CountedWalk, Grouped) { compare_layers("grouped", 19); }
 TEST(CountedWalk, Depthwise) { compare_layers("depthwise", 300); }
 TEST(CountedWalk, Direct) { compare_layers("direct", 40); }
-TEST(CountedWalk, Inverted) { compare("inverted", 50, block_ways); }
+TEST(CountedWalk, Inverted) { compare("inverted", 50, block_candidates); }
 // Walks of transforms take longest.
 TEST(CountedWalk, Fft) { compare_layers("fft", 110, 2); }
 

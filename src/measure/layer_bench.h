@@ -27,7 +27,7 @@ struct LayerMeasurement {
 
 // Errors: those of planning and compiling; internal when an output is wrong (the sentence says where).
 Result<LayerMeasurement> measure_layer(Backend& backend, const Problem& problem, const LayerBenchOptions& options);
-// The same by a way of the caller's choosing.
+// The same by a candidate of the caller's choosing.
 Result<LayerMeasurement> measure_choice(Backend& backend, const Problem& problem, Choice choice,
                                         const LayerBenchOptions& options);
 
@@ -53,12 +53,12 @@ class CheckedLayer {
   double first_ = 0;
 };
 
-// What measurements share: the way the planner would take, the verification of an output, the roof.
+// What measurements share: the candidate the planner would take, the verification of an output, the roof.
 Result<Choice> choose_layer(Backend& backend, const Problem& problem, const LayerBenchOptions& options);
-// internal where the error is larger than the accuracy allows, or than the bound of a way that was forced (0: none).
+// internal where the error is larger than the accuracy allows, or than the bound of a candidate that was forced (0: none).
 Status accept_error(double error, const Problem& problem, const std::string& who, const LayerBenchOptions& options,
                     double bound);
-// The unit whose peak a way is compared with: its own, or the widest where it has none.
+// The unit whose peak a candidate is compared with: its own, or the widest where it has none.
 std::string peak_unit(const Choice& choice, const Device& device);
 // Rates are compared with these probes, peak and bandwidth of the level that holds the layer's operands.
 void find_roof(const RoofProbes& probes, const Device& device, LayerMeasurement& measurement);

@@ -1,4 +1,4 @@
-// Levels: the ways to compute one problem that show what each pattern brings - from plain loops on one core up to every
+// Levels: the candidates to compute one problem that show what each pattern brings - from plain loops on one core up to every
 // algorithm that applies (the ladder), and the implicit GEMM with one pattern off at a time (the ablation). The algorithms are
 // those of the list that the planner takes its choice from, so a new one is a new level.
 #pragma once
@@ -15,7 +15,7 @@ struct Level {
   std::string absent;  // why this problem has no such level; empty: it has
 };
 
-// Errors: no_kernel where the planner itself finds no way.
+// Errors: no_kernel where the planner itself finds no candidate.
 Result<std::vector<Level>> ladder_of(const Problem& problem, const Device& device, const PlanOptions& options);
 // The same with their kernels tried: what failed on this driver is absent, the planner's choice is the next best.
 Result<std::vector<Level>> ladder_on(Backend& backend, const Problem& problem, const PlanOptions& options);

@@ -48,7 +48,7 @@ double error_of_plan(const Plan& plan) {
   double error = 0, step_of_numbers = 0;
   const PlanStep* last = nullptr;
   for (const PlanStep& step : plan.steps) {
-    // A way of several steps errs once.
+    // A candidate of several steps errs once.
     if (!last || last->name != step.name || last->problem != step.problem) error += promised(step);
     last = &step;
     int64_t elements = 1;

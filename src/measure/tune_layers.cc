@@ -20,15 +20,15 @@ constexpr int64_t kProbeEvery = 32;  // samples
 
 using Clock = std::chrono::steady_clock;
 
-// Ways are prepared when they are first asked for and given up when they are dropped.
+// Candidates are prepared when they are first asked for and given up when they are dropped.
 class LayerClock final : public TuneClock {
  public:
-  LayerClock(Backend& backend, const Anchor& anchor, const std::vector<Choice>& ways, const TuneOptions& options)
+  LayerClock(Backend& backend, const Anchor& anchor, const std::vector<Choice>& candidates, const TuneOptions& options)
       : backend_(backend),
         anchor_(anchor),
-        ways_(ways),
-        layers_(ways.size()),
-        probes_(backend, peak_unit(ways[0], backend.device()), compulsory_bytes(anchor.call, ways[0])) {
+        candidates_(candidates),
+        layers_(candidates.size()),
+        probes_(backend, peak_unit(candidates[0], backend.device()), compulsory_bytes(anchor.call, candidates[0])) {
     options_.plan = options.plan;
     options_.seed = options.seed;
     options_.constant_weights = anchor.constant_weights;
@@ -36,37 +36,37 @@ class LayerClock final : public TuneClock {
   }
   RoofProbes& probes() { return probes_; }
 
-  Result<double> seconds(size_t way) override {
-    std::unique_ptr<PreparedLayer>& layer = layers_[way];
-    if (wrong_.contains(way)) return Error{Reason::failed_probe, "This way's output was wrong."};
+  Result<double> seconds(size_t candidate) override {
+    std::unique_ptr<PreparedLayer>& layer = layers_[candidate];
+    if (wrong_.contains(candidate)) return Error{Reason::failed_probe, "This way's output was wrong."};
     if (layer) return sample(*layer);
     auto begin = Clock::now();
-    SPARKLE_TRY(made, PreparedLayer::make(backend_, anchor_.call, ways_[way], options_));
+    SPARKLE_TRY(made, PreparedLayer::make(backend_, anchor_.call, candidates_[candidate], options_));
     layer = std::move(made);
-    SPARKLE_CHECK(check(way));
+    SPARKLE_CHECK(check(candidate));
     preparing_ += Clock::now() - begin;
     SPARKLE_TRY(seconds, sample(*layer));
     // Once more: what is right on its first run alone must not set the time that others are dropped by.
     begin = Clock::now();
-    SPARKLE_CHECK(check(way));
+    SPARKLE_CHECK(check(candidate));
     preparing_ += Clock::now() - begin;
     return seconds;
   }
-  void drop(size_t way) override { layers_[way].reset(); }
-  // The whole output of a way, wiped before, on other operands than last time. One that computes something else is out, however
-  // fast it is: drivers compile some schedules wrongly. Errors: failed_probe where it is wrong.
-  Status check(size_t way) {
-    if (!layers_[way]) {
-      SPARKLE_TRY(made, PreparedLayer::make(backend_, anchor_.call, ways_[way], options_));
-      layers_[way] = std::move(made);
+  void drop(size_t candidate) override { layers_[candidate].reset(); }
+  // The whole output of a candidate, wiped before, on other operands than last time. One that computes something else is out,
+  // however fast it is: drivers compile some schedules wrongly. Errors: failed_probe where it is wrong.
+  Status check(size_t candidate) {
+    if (!layers_[candidate]) {
+      SPARKLE_TRY(made, PreparedLayer::make(backend_, anchor_.call, candidates_[candidate], options_));
+      layers_[candidate] = std::move(made);
     }
-    PreparedLayer& layer = *layers_[way];
+    PreparedLayer& layer = *layers_[candidate];
     SPARKLE_TRY(next, next_check());
-    const Status right = check_once(layer, *next, ways_[way], options_, checked_);
+    const Status right = check_once(layer, *next, candidates_[candidate], options_, checked_);
     if (!right.ok()) {
       if (right.error().reason != Reason::internal) return right;
-      wrong_[way] = right.error().message;
-      layers_[way].reset();
+      wrong_[candidate] = right.error().message;
+      layers_[candidate].reset();
       return Error{Reason::failed_probe, right.error().message};
     }
     SPARKLE_TRY(timed, timed_operands());
@@ -98,7 +98,7 @@ class LayerClock final : public TuneClock {
     std::nth_element(times.begin(), times.begin() + runs / 2, times.end());
     return times[static_cast<size_t>(runs / 2)];
   }
-  // Ways share their operands, two sets in turns, each with the sums that are right for it.
+  // Candidates share their operands, two sets in turns, each with the sums that are right for it.
   Result<const LayerCheck*> next_check() {
     std::unique_ptr<LayerCheck>& check = checks_[turn_++ % 2];
     if (!check) {
@@ -118,7 +118,7 @@ class LayerClock final : public TuneClock {
 
   Backend& backend_;
   const Anchor& anchor_;
-  const std::vector<Choice>& ways_;
+  const std::vector<Choice>& candidates_;
   LayerBenchOptions options_;
   std::vector<std::unique_ptr<PreparedLayer>> layers_;
   std::unique_ptr<LayerCheck> checks_[2];
@@ -137,14 +137,14 @@ bool all_f32(const AnchorCall& call) {
          std::all_of(call.inputs.begin(), call.inputs.end(), [](const TensorDesc& d) { return d.dtype == DType::f32; });
 }
 
-// A time that no way can have chooses nothing.
-RoofVerdict verdict_of(const Choice& way, double seconds, const AnchorCall& call, const Backend& backend,
+// A time that no candidate can have chooses nothing.
+RoofVerdict verdict_of(const Choice& candidate, double seconds, const AnchorCall& call, const Backend& backend,
                        const RoofProbes& probes) {
   double counted = 0;
-  for (const Footprint& f : way.footprints) counted += f.executed_flops;
-  const bool same_unit = peak_unit(way, backend.device()) == probes.unit();
+  for (const Footprint& f : candidate.footprints) counted += f.executed_flops;
+  const bool same_unit = peak_unit(candidate, backend.device()) == probes.unit();
   const double flops = same_unit ? std::min(executed_flops(call.problem), counted) : 0;
-  return probes.judge({seconds, flops, compulsory_bytes(call, way), 0, backend.keeps_time()});
+  return probes.judge({seconds, flops, compulsory_bytes(call, candidate), 0, backend.keeps_time()});
 }
 
 Result<TuneResult> tuned(Backend& backend, const Anchor& anchor, const TuneOptions& options, TuningStore& store) {
@@ -156,12 +156,12 @@ Result<TuneResult> tuned(Backend& backend, const Anchor& anchor, const TuneOptio
   if (!all_f32(anchor.call)) return as(TuneState::type_not_served);
   const std::string key = tuning_key(anchor.call, options.plan);
   if (!options.again && store.find(key)) return as(TuneState::known);
-  SPARKLE_TRY(found, ways_of_layer(backend, anchor.call, options.plan));
-  result.ways = std::move(found);
-  if (result.ways.size() < 2) return as(TuneState::single);
+  SPARKLE_TRY(found, candidates_of_layer(backend, anchor.call, options.plan));
+  result.candidates = std::move(found);
+  if (result.candidates.size() < 2) return as(TuneState::single);
   std::vector<double> errors;
-  for (const Choice& way : result.ways) errors.push_back(way.error);
-  LayerClock clock(backend, anchor, result.ways, options);
+  for (const Choice& candidate : result.candidates) errors.push_back(candidate.error);
+  LayerClock clock(backend, anchor, result.candidates, options);
   RoofProbes& probes = clock.probes();
   probes.take();
   for (bool right = false; !right;) {
@@ -173,17 +173,17 @@ Result<TuneResult> tuned(Backend& backend, const Anchor& anchor, const TuneOptio
     right = last.ok();
     if (!right) clock.begin_again();  // what it was faster than deserves another look
   }
-  for (const auto& [way, sentence] : clock.wrong()) result.wrong.push_back(sentence);
+  for (const auto& [candidate, sentence] : clock.wrong()) result.wrong.push_back(sentence);
   result.checked = clock.checked();
-  if (result.wrong.size() == result.ways.size())
-    return Error{Reason::internal, "Each of the " + std::to_string(result.ways.size()) + " ways to do this layer is wrong. " +
-                                       result.wrong.front()};
+  if (result.wrong.size() == result.candidates.size())
+    return Error{Reason::internal, "Each of the " + std::to_string(result.candidates.size()) +
+                                       " ways to do this layer is wrong. " + result.wrong.front()};
   if (result.verdict.outcome == TuneOutcome::out_of_time) return as(TuneState::no_time);
   probes.take();
-  for (size_t i = 0; i < result.ways.size(); ++i) {
-    const RoofVerdict verdict = verdict_of(result.ways[i], result.verdict.seconds[i], anchor.call, backend, probes);
+  for (size_t i = 0; i < result.candidates.size(); ++i) {
+    const RoofVerdict verdict = verdict_of(result.candidates[i], result.verdict.seconds[i], anchor.call, backend, probes);
     const std::string above =
-        verdict.complaint(short_name(anchor.call.problem) + " by " + to_text(result.ways[i].schedules[0]));
+        verdict.complaint(short_name(anchor.call.problem) + " by " + to_text(result.candidates[i].schedules[0]));
     if (!above.empty()) return Error{Reason::internal, above};
     if (i == result.verdict.chosen) result.roofs = verdict;
   }

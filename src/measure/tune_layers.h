@@ -28,12 +28,12 @@ struct TuneResult {
   Anchor anchor;
   TuneState state = TuneState::tuned;
   TuneVerdict verdict;             // where tuned
-  RoofVerdict roofs;               // of the chosen way, against what was probed beside
-  std::vector<Choice> ways;        // the model's choice first
-  std::vector<std::string> wrong;  // a sentence for each way that was out because its output was wrong
+  RoofVerdict roofs;               // of the chosen candidate, against what was probed beside
+  std::vector<Choice> candidates;  // the model's choice first
+  std::vector<std::string> wrong;  // a sentence for each candidate that was out because its output was wrong
   Checked checked;                 // the outputs of the others
-  const Choice& before() const { return ways.front(); }
-  const Choice& after() const { return ways[verdict.chosen]; }
+  const Choice& before() const { return candidates.front(); }
+  const Choice& after() const { return candidates[verdict.chosen]; }
   double before_seconds() const { return verdict.seconds.front(); }
   double after_seconds() const { return verdict.seconds[verdict.chosen]; }
 };
@@ -41,9 +41,9 @@ struct TuneResult {
 // A layer of a list as an anchor.
 Anchor anchor_of(const std::string& name, const Problem& problem, const Device& device);
 
-// One call; `store` gets its choice where one was made. Each way's whole output is checked before its first sample, after its
-// first samples, and the chosen one's after all of them. Errors: internal where no way's output is right. A call whose time is
-// used up before the rule can say anything is no_time.
+// One call; `store` gets its choice where one was made. Each candidate's whole output is checked before its first sample, after
+// its first samples, and the chosen one's after all of them. Errors: internal where no candidate's output is right. A call
+// whose time is used up before the rule can say anything is no_time.
 Result<TuneResult> tune_anchor(Backend& backend, const Anchor& anchor, const TuneOptions& options, TuningStore& store);
 
 }  // namespace sparkle

@@ -27,7 +27,7 @@ Interval median_interval(std::vector<double> values, double deviations) {
   return {values[at], values[values.size() - 1 - at]};
 }
 
-// Errors that speak against one way alone.
+// Errors that speak against one candidate alone.
 bool takes_out(Reason reason) {
   return reason == Reason::over_memory_budget || reason == Reason::failed_probe || reason == Reason::out_of_memory ||
          reason == Reason::device_unusable;
@@ -49,9 +49,9 @@ class Tuning {
       for (; verdict_.rounds < std::min(look, rule_.most_rounds); ++verdict_.rounds) {
         if (left_.size() > 1 && clock_.spent() > rule_.most_seconds) break;
         for (size_t i = 0; i < left_.size(); ++i) {
-          const size_t way = left_[(i + static_cast<size_t>(verdict_.rounds)) % left_.size()];
-          SPARKLE_TRY(seconds, clock_.seconds(way));
-          samples_[way].push_back(seconds);
+          const size_t candidate = left_[(i + static_cast<size_t>(verdict_.rounds)) % left_.size()];
+          SPARKLE_TRY(seconds, clock_.seconds(candidate));
+          samples_[candidate].push_back(seconds);
         }
       }
       if (verdict_.rounds == rule_.first_rounds) weigh();
@@ -63,41 +63,42 @@ class Tuning {
   }
 
  private:
-  // A first sight of every way; false where there was no time for it.
+  // A first sight of every candidate; false where there was no time for it.
   Result<bool> screen() {
     double least = HUGE_VAL;
-    for (const size_t way : left_) {
+    for (const size_t candidate : left_) {
       double best = HUGE_VAL;
       for (int i = 0; i < rule_.first_looks; ++i) {
         if (clock_.spent() > rule_.most_seconds) return false;
-        auto seconds = clock_.seconds(way);
+        auto seconds = clock_.seconds(candidate);
         if (!seconds.ok() && takes_out(seconds.error().reason)) break;
         if (!seconds.ok()) return seconds.take_error();
         best = std::min(best, *seconds);
         if (best > 4 * rule_.screen * least) break;  // hopeless, and slow to ask again
       }
-      verdict_.seconds[way] = std::isfinite(best) ? best : 0;
+      verdict_.seconds[candidate] = std::isfinite(best) ? best : 0;
       least = std::min(least, best);
-      if (way != 0 && !(best <= rule_.screen * least)) clock_.drop(way);
+      if (candidate != 0 && !(best <= rule_.screen * least)) clock_.drop(candidate);
     }
     // Some moments of load can make anything look slow: the model's choice goes by the sign test alone.
-    std::erase_if(left_, [&](size_t way) {
-      const double seconds = verdict_.seconds[way];
-      const bool out = seconds == 0 || (way != 0 && seconds > rule_.screen * least);
-      if (out) clock_.drop(way);
+    std::erase_if(left_, [&](size_t candidate) {
+      const double seconds = verdict_.seconds[candidate];
+      const bool out = seconds == 0 || (candidate != 0 && seconds > rule_.screen * least);
+      if (out) clock_.drop(candidate);
       return out;
     });
     return true;
   }
 
-  // What each way's time counts for: ways of larger error count as slower, by one step more than those they would replace. With
-  // the margin that makes kWorth. No error is small enough to make up for more time than the model's choice takes.
+  // What each candidate's time counts for: candidates of larger error count as slower, by one step more than those they would
+  // replace. With the margin that makes kWorth. No error is small enough to make up for more time than the model's choice
+  // takes.
   void weigh() {
-    const auto bound = [&](size_t way) { return std::max(errors_[way], errors_[0]); };
+    const auto bound = [&](size_t candidate) { return std::max(errors_[candidate], errors_[0]); };
     std::map<double, double> least;  // per error bound, ascending
-    for (const size_t way : left_) {
-      const auto [at, added] = least.try_emplace(bound(way), HUGE_VAL);
-      at->second = std::min(at->second, median(samples_[way]));
+    for (const size_t candidate : left_) {
+      const auto [at, added] = least.try_emplace(bound(candidate), HUGE_VAL);
+      at->second = std::min(at->second, median(samples_[candidate]));
     }
     double best = HUGE_VAL, step = 1;
     std::map<double, double> worth;
@@ -107,19 +108,21 @@ class Tuning {
       best = seconds * step;
       step /= kWorth * (1 + rule_.margin);
     }
-    for (const size_t way : left_) worth_[way] = worth[bound(way)];
+    for (const size_t candidate : left_) worth_[candidate] = worth[bound(candidate)];
   }
 
-  double weighed(size_t way) const { return median(samples_[way]) * worth_[way]; }
+  double weighed(size_t candidate) const { return median(samples_[candidate]) * worth_[candidate]; }
 
-  std::vector<double> quotients(size_t way, size_t other) const {
+  std::vector<double> quotients(size_t candidate, size_t other) const {
     std::vector<double> list;
-    for (size_t i = 0; i < samples_[way].size(); ++i)
-      list.push_back(samples_[way][i] * worth_[way] / (samples_[other][i] * worth_[other]));
+    for (size_t i = 0; i < samples_[candidate].size(); ++i)
+      list.push_back(samples_[candidate][i] * worth_[candidate] / (samples_[other][i] * worth_[other]));
     return list;
   }
-  Interval against(size_t way, size_t other) const { return median_interval(quotients(way, other), rule_.deviations); }
-  // Below the first every way is as good as the fastest, beyond the second none is.
+  Interval against(size_t candidate, size_t other) const {
+    return median_interval(quotients(candidate, other), rule_.deviations);
+  }
+  // Below the first every candidate is as good as the fastest, beyond the second none is.
   double nearest_limit() const { return 1 + rule_.margin / 2; }
   double farthest_limit() const { return 1 + 2.5 * rule_.margin; }
 
@@ -127,14 +130,14 @@ class Tuning {
   bool settled() {
     fastest_ = *std::min_element(left_.begin(), left_.end(), [&](size_t a, size_t b) { return weighed(a) < weighed(b); });
     first_out_ = false;
-    std::erase_if(left_, [&](size_t way) {
-      if (way == fastest_ || against(way, fastest_).low <= farthest_limit()) return false;
-      if (way == 0) {  // what takes its place must be faster than it: it is measured on
+    std::erase_if(left_, [&](size_t candidate) {
+      if (candidate == fastest_ || against(candidate, fastest_).low <= farthest_limit()) return false;
+      if (candidate == 0) {  // what takes its place must be faster than it: it is measured on
         first_out_ = true;
         return false;
       }
-      verdict_.seconds[way] = median(samples_[way]);
-      clock_.drop(way);
+      verdict_.seconds[candidate] = median(samples_[candidate]);
+      clock_.drop(candidate);
       return true;
     });
     const size_t first = left_[first_out_ ? 1 : 0];
@@ -144,40 +147,41 @@ class Tuning {
     });
   }
 
-  // Where the ways that are as good as the fastest end: in the middle of the widest gap about the margin, so that no way lies
-  // so near to it that chance would decide. Of two gaps about as wide the faster ways' is taken.
+  // Where the candidates that are as good as the fastest end: in the middle of the widest gap about the margin, so that no
+  // candidate lies so near to it that chance would decide. Of two gaps about as wide the faster candidates' is taken.
   double limit() const {
     constexpr double kWider = 1.25;
     std::vector<double> at = {nearest_limit(), farthest_limit()};
-    for (const size_t way : left_)
-      if (const double q = median(quotients(way, fastest_)); q > at[0] && q < at[1]) at.push_back(q);
+    for (const size_t candidate : left_)
+      if (const double q = median(quotients(candidate, fastest_)); q > at[0] && q < at[1]) at.push_back(q);
     std::sort(at.begin(), at.end());
     size_t widest = 1;
     for (size_t i = 2; i < at.size(); ++i)
       if (at[i] - at[i - 1] > kWider * (at[widest] - at[widest - 1])) widest = i;
     return (at[widest] + at[widest - 1]) / 2;
   }
-  bool as_good(size_t way, double limit) const {
-    return way == fastest_ || median(quotients(way, fastest_)) <= limit || against(way, fastest_).low <= nearest_limit();
+  bool as_good(size_t candidate, double limit) const {
+    return candidate == fastest_ || median(quotients(candidate, fastest_)) <= limit ||
+           against(candidate, fastest_).low <= nearest_limit();
   }
 
-  // Whether a way takes less time than the model's choice, for certain and in the medians that are shown: being as good as the
-  // fastest is not enough, on a loaded machine much looks as good.
-  bool beats_first(size_t way) const {
-    const size_t rounds = std::min(samples_[0].size(), samples_[way].size());
+  // Whether a candidate takes less time than the model's choice, for certain and in the medians that are shown: being as good
+  // as the fastest is not enough, on a loaded machine much looks as good.
+  bool beats_first(size_t candidate) const {
+    const size_t rounds = std::min(samples_[0].size(), samples_[candidate].size());
     if (samples_[0].empty()) return true;  // it cannot run
     std::vector<double> list;
-    for (size_t i = 0; i < rounds; ++i) list.push_back(samples_[0][i] / samples_[way][i]);
-    return median_interval(list, rule_.deviations).low > 1 && median(samples_[way]) < median(samples_[0]);
+    for (size_t i = 0; i < rounds; ++i) list.push_back(samples_[0][i] / samples_[candidate][i]);
+    return median_interval(list, rule_.deviations).low > 1 && median(samples_[candidate]) < median(samples_[0]);
   }
 
   TuneVerdict conclude() {
-    for (const size_t way : left_)
-      if (!samples_[way].empty()) verdict_.seconds[way] = median(samples_[way]);
+    for (const size_t candidate : left_)
+      if (!samples_[candidate].empty()) verdict_.seconds[candidate] = median(samples_[candidate]);
     if (verdict_.rounds < rule_.first_rounds && left_.size() > 1) return verdict_;
     const double until = samples_[left_[0]].empty() ? HUGE_VAL : limit();
-    const auto chosen = std::find_if(left_.begin(), left_.end(), [&](size_t way) {
-      return way == 0 ? !first_out_ && as_good(way, until) : as_good(way, until) && beats_first(way);
+    const auto chosen = std::find_if(left_.begin(), left_.end(), [&](size_t candidate) {
+      return candidate == 0 ? !first_out_ && as_good(candidate, until) : as_good(candidate, until) && beats_first(candidate);
     });
     verdict_.chosen = chosen != left_.end() ? *chosen : samples_[0].empty() ? left_[0] : 0;
     const bool slower = left_.size() > 1 && weighed(verdict_.chosen) > (1 + rule_.margin) * weighed(fastest_);
@@ -192,7 +196,7 @@ class Tuning {
   const TuneRule& rule_;
   std::vector<std::vector<double>> samples_;
   std::vector<double> worth_;
-  std::vector<size_t> left_;  // ways in play, in the model's order
+  std::vector<size_t> left_;  // candidates in play, in the model's order
   size_t fastest_ = 0;
   bool first_out_ = false;  // the model's choice is certainly slower than the fastest by far
   TuneVerdict verdict_;

@@ -1,4 +1,4 @@
-// The tuner's rule on a synthetic clock: what ways really cost, times seeded noise. No test here looks at a real clock.
+// The tuner's rule on a synthetic clock: what candidates really cost, times seeded noise. No test here looks at a real clock.
 #include "measure/tuner.h"
 
 #include <gtest/gtest.h>
@@ -23,14 +23,14 @@ class NoisyClock final : public TuneClock {
  public:
   NoisyClock(std::vector<double> truth, double noise, uint64_t seed)
       : truth_(std::move(truth)), dropped_(truth_.size(), false), noise_(noise), random_(seed) {}
-  Result<double> seconds(size_t way) override {
-    EXPECT_FALSE(dropped_[way]) << "way " << way << " was dropped before";
+  Result<double> seconds(size_t candidate) override {
+    EXPECT_FALSE(dropped_[candidate]) << "way " << candidate << " was dropped before";
     ++asked_;
     const double late = noise_ > 0 && random_() % 40 == 0 ? 1.5 : 1;
-    spent_ += truth_[way];
-    return truth_[way] * late * std::max(0.5, 1 + noise_ * normal_(random_));
+    spent_ += truth_[candidate];
+    return truth_[candidate] * late * std::max(0.5, 1 + noise_ * normal_(random_));
   }
-  void drop(size_t way) override { dropped_[way] = true; }
+  void drop(size_t candidate) override { dropped_[candidate] = true; }
   double spent() const override { return spent_; }
   int asked() const { return asked_; }
 
@@ -85,12 +85,12 @@ class LoadedClock final : public TuneClock {
  public:
   LoadedClock(std::vector<double> truth, int first_burst, uint64_t seed)
       : truth_(std::move(truth)), left_(first_burst), random_(seed) {}
-  Result<double> seconds(size_t way) override {
+  Result<double> seconds(size_t candidate) override {
     if (left_-- <= 0) {
       late_ = random_() % 2 == 0 ? 1.0 : 1.0 + static_cast<double>(random_() % 300) / 100;
       left_ = static_cast<int>(1 + random_() % 12);
     }
-    const double taken = truth_[way] * late_ * (0.9 + 0.001 * static_cast<double>(random_() % 200));
+    const double taken = truth_[candidate] * late_ * (0.9 + 0.001 * static_cast<double>(random_() % 200));
     spent_ += taken;
     return taken;
   }
@@ -109,7 +109,7 @@ TEST(Tuner, NeverChangesToASlowerWayOnALoadedMachine) {
     std::vector<double> truth(2 + random() % 12), errors;
     for (double& seconds : truth) seconds = 0.01 * (0.85 + 0.001 * static_cast<double>(random() % 400));
     for (size_t i = 0; i < truth.size(); ++i) errors.push_back(random() % 3 == 0 ? 2e-5 : 1e-6);
-    LoadedClock clock(truth, static_cast<int>(random() % 4), seed);  // the first samples are the planned way's
+    LoadedClock clock(truth, static_cast<int>(random() % 4), seed);  // the first samples are the planned candidate's
     TuneRule rule;
     rule.most_seconds = random() % 2 == 0 ? 2 : 10;
     const auto verdict = tune(errors, clock, rule);
@@ -146,8 +146,8 @@ TEST(Tuner, WithoutTimeNothingChanges) {
 class FailingClock final : public TuneClock {
  public:
   explicit FailingClock(Reason reason) : reason_(reason) {}
-  Result<double> seconds(size_t way) override {
-    if (way == 1) return Error{reason_, "no"};
+  Result<double> seconds(size_t candidate) override {
+    if (candidate == 1) return Error{reason_, "no"};
     return 1.0;
   }
   double spent() const override { return 0; }
@@ -170,12 +170,13 @@ TEST(Tuner, AWayThatDoesNotFitMemoryIsOutAndOtherErrorsEnd) {
   EXPECT_EQ(tune(errors, broken, {}).error().reason, Reason::internal);
 }
 
-// What a way costs on a device, by the model.
-double cost_on(const Choice& way, const Device& device) {
+// What a candidate costs on a device, by the model.
+double cost_on(const Choice& candidate, const Device& device) {
   double seconds = 0;
-  for (size_t s = 0; s < way.schedules.size(); ++s) {
-    const Stage& stage = way.plan.stages[s].stage;
-    seconds += cost_of(info(stage.family()).footprint(stage, way.schedules[s], device), way.schedules[s], device).seconds;
+  for (size_t s = 0; s < candidate.schedules.size(); ++s) {
+    const Stage& stage = candidate.plan.stages[s].stage;
+    seconds +=
+        cost_of(info(stage.family()).footprint(stage, candidate.schedules[s], device), candidate.schedules[s], device).seconds;
   }
   return seconds;
 }
@@ -208,7 +209,7 @@ const Wrong kWrong[] = {
 
 struct Tuned {
   std::string store;
-  double worst_share = 1;  // of the best way's speed, of the slowest layer
+  double worst_share = 1;  // of the best candidate's speed, of the slowest layer
   int changed = 0;
 };
 // Tunes all layers of the list as somebody who believes in `believed` on a machine that is `real`.
@@ -217,10 +218,10 @@ Tuned tune_layers(const std::vector<NamedProblem>& layers, const Device& believe
   Tuned result;
   for (const NamedProblem& layer : layers) {
     const AnchorCall call = call_of(layer.problem);
-    const auto found = ways(call, believed, {});
+    const auto found = candidates_of(call, believed, {});
     EXPECT_TRUE(found.ok()) << layer.name;
     std::vector<double> truth, errors;
-    for (const Choice& way : *found) truth.push_back(cost_on(way, real)), errors.push_back(way.error);
+    for (const Choice& candidate : *found) truth.push_back(cost_on(candidate, real)), errors.push_back(candidate.error);
     // The one that planning would take if it knew.
     size_t best = truth.size();
     for (const double bound : std::set<double>(errors.begin(), errors.end())) {
@@ -234,7 +235,7 @@ Tuned tune_layers(const std::vector<NamedProblem>& layers, const Device& believe
     EXPECT_TRUE(verdict.ok()) << layer.name;
     const Choice& chosen = (*found)[verdict->chosen];
     result.changed += verdict->chosen != 0;
-    // A more accurate way than the best may take the longer for it.
+    // A more accurate candidate than the best may take the longer for it.
     const double worth = errors[verdict->chosen] < errors[best] ? kWorth : 1;
     result.worst_share = std::min(result.worst_share, truth[best] / (worth * truth[verdict->chosen]));
     store.put(tuning_key(call, {}), {chosen.algorithm, to_text(chosen.schedules[0])});
@@ -266,7 +267,7 @@ TEST(Tuner, TwentyTunesWithNoiseGiveOneStore) {
   }
 }
 
-// GPUs have more ways that are nearly as good as each other: tiles of the same size cut among threads in another way.
+// GPUs have more candidates that are nearly as good as each other: tiles of the same size cut among threads in another way.
 TEST(Tuner, TunesOfGpusGiveOneStore) {
   for (const char* name : {"radeon-rx-7900-xtx", "h200-vulkan", "lavapipe"}) {
     const std::vector<NamedProblem> layers = real_layers("resnet50");
@@ -279,7 +280,7 @@ TEST(Tuner, TunesOfGpusGiveOneStore) {
   }
 }
 
-// Subgroups of 32 and of 64 are ways of their own on RDNA3. Whichever is faster there is found, kept, and planned with.
+// Subgroups of 32 and of 64 are candidates of their own on RDNA3. Whichever is faster there is found, kept, and planned with.
 TEST(Tuner, DecidesBetweenSubgroupsSplitsAndTiles) {
   const Device device = real_device("radeon-rx-7900-xtx");
   auto problem = parse_conv("ic512ih7oc512oh7kh3ph1");
@@ -287,9 +288,9 @@ TEST(Tuner, DecidesBetweenSubgroupsSplitsAndTiles) {
   const AnchorCall call = call_of(*problem);
   PlanOptions options;
   options.algorithm = "gemm";
-  const auto found = ways(call, device, options);
+  const auto found = candidates_of(call, device, options);
   ASSERT_TRUE(found.ok());
-  const auto tile = [&](size_t way) { return std::get<TileSchedule>((*found)[way].schedules[0]); };
+  const auto tile = [&](size_t candidate) { return std::get<TileSchedule>((*found)[candidate].schedules[0]); };
   std::set<std::pair<int, int>> tiles;
   std::set<int> splits;
   for (size_t i = 0; i < found->size(); ++i) tiles.insert({tile(i).m, tile(i).n}), splits.insert(tile(i).split);

@@ -60,7 +60,7 @@ double plane_seconds(const Draft& draft, int step, const Device& device) {
   return rate > 0 ? 2 * static_cast<double>(plane.bytes()) / rate : 0;
 }
 
-// The best way to run a stage of the block's family; none where only plain loops would serve and nobody asked for them.
+// The best candidate to run a stage of the block's family; none where only plain loops would serve and nobody asked for them.
 struct Fused {
   std::optional<Choice> choice;
   Reason why_not = Reason::none;
@@ -184,13 +184,13 @@ void choose_blocks(const Draft& draft, const Device& device, const PlanOptions& 
     const bool take_whole = whole.choice && (forced || (whole_seconds < layers && whole_seconds <= pair_seconds));
     const bool take_pair = !take_whole && pair.choice && (forced || pair_seconds < layers);
     if (!take_whole && !take_pair) {
-      for (Fused* way : {&whole, &pair}) {
-        if (way == &whole && !expand) continue;
-        if (!way->choice) {
-          reject(depthwise, way->why_not);
+      for (Fused* candidate : {&whole, &pair}) {
+        if (candidate == &whole && !expand) continue;
+        if (!candidate->choice) {
+          reject(depthwise, candidate->why_not);
           continue;
         }
-        Candidate row = way->choice->candidates[0];
+        Candidate row = candidate->choice->candidates[0];
         row.reason = Reason::costlier;
         depthwise.choice.candidates.push_back(std::move(row));
       }

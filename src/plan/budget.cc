@@ -32,13 +32,13 @@ int64_t planned_bytes(const Plan& plan, const Device& device) {
 }
 
 bool save_memory(std::vector<Choice>& choices, int64_t bytes, const Device& device, const ChooseAgain& again) {
-  struct Way {
+  struct Saving {
     size_t step = 0;
     int64_t saved = 0;
     double price = 0;  // seconds for each byte
     Choice choice;
   };
-  std::vector<Way> ways;
+  std::vector<Saving> candidates;
   for (size_t i = 0; i < choices.size(); ++i) {
     const int64_t packed = packed_bytes(choices[i], device);
     if (packed == 0) continue;
@@ -46,16 +46,16 @@ bool save_memory(std::vector<Choice>& choices, int64_t bytes, const Device& devi
     if (!other.ok()) continue;
     const int64_t saved = packed - packed_bytes(*other, device);
     if (saved > 0)
-      ways.push_back(
+      candidates.push_back(
           {i, saved, (other->cost.seconds - choices[i].cost.seconds) / static_cast<double>(saved), std::move(*other)});
   }
-  std::stable_sort(ways.begin(), ways.end(), [](const Way& a, const Way& b) { return a.price < b.price; });
-  for (Way& way : ways) {
+  std::stable_sort(candidates.begin(), candidates.end(), [](const Saving& a, const Saving& b) { return a.price < b.price; });
+  for (Saving& candidate : candidates) {
     if (bytes <= 0) break;
-    bytes -= way.saved;
-    choices[way.step] = std::move(way.choice);
+    bytes -= candidate.saved;
+    choices[candidate.step] = std::move(candidate.choice);
   }
-  return !ways.empty();
+  return !candidates.empty();
 }
 
 }  // namespace sparkle

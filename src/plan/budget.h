@@ -1,5 +1,5 @@
 // Memory budgets: where the fastest plan needs more than there is room for, steps whose packed weights are large (Winograd's
-// are 1.8 to 7 times the model's) take a way that needs less, those first that lose least time for each byte saved.
+// are 1.8 to 7 times the model's) take a candidate that needs less, those first that lose least time for each byte saved.
 #pragma once
 
 #include <functional>

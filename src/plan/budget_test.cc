@@ -1,4 +1,4 @@
-// Memory budgets: plans that fit take ways with smaller weights, lose as little time as they can and say so.
+// Memory budgets: plans that fit take candidates with smaller weights, lose as little time as they can and say so.
 #include "plan/budget.h"
 
 #include <gtest/gtest.h>

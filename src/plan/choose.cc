@@ -183,7 +183,7 @@ Status check_forced(const PlanOptions& options) {
 Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options, Errors errors,
                       int64_t most_packed) {
   std::vector<Candidate> candidates;
-  double plain_seconds = 0;  // of the cheapest way without errors of its own
+  double plain_seconds = 0;  // of the cheapest candidate without errors of its own
   const Algorithm* forced = forced_for(call, options);
   std::optional<Choice> best;
   const TuningStore::Entry* stored = options.tuning ? options.tuning->find(tuning_key(call, options)) : nullptr;
@@ -273,7 +273,7 @@ bool keeps_rounded(const AnchorCall& call, const PlanOptions& options) {
   });
 }
 
-Result<std::vector<Choice>> ways(const AnchorCall& call, const Device& device, const PlanOptions& given) {
+Result<std::vector<Choice>> candidates_of(const AnchorCall& call, const Device& device, const PlanOptions& given) {
   PlanOptions options = given;
   options.tuning = nullptr;
   SPARKLE_TRY(planned, choose(call, device, options));
@@ -294,16 +294,16 @@ Result<std::vector<Choice>> ways(const AnchorCall& call, const Device& device, c
       const std::string text = to_text(first.schedule);
       const bool planned_one = bare.algorithm == found[0].algorithm && text == to_text(found[0].schedules[0]);
       if (!planned_one && variant_of(first.schedule) == "plain") continue;
-      Choice way = bare;
+      Choice candidate = bare;
       for (const auto& stage : stages) {
         const Scheduled* same = named(stage, text);
-        add_stage(way, same ? *same : stage.front());
+        add_stage(candidate, same ? *same : stage.front());
       }
       // Exactly what a store that names it would lead to.
       if (planned_one) {
-        found[0] = std::move(way);
+        found[0] = std::move(candidate);
       } else {
-        found.push_back(std::move(way));
+        found.push_back(std::move(candidate));
       }
     }
   }

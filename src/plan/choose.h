@@ -19,7 +19,7 @@ struct Choice {
   double error = 0;                   // bound of the rounding errors beyond those of a plain sum
   bool without_kernel = false;        // a stage has the roofs' bound alone: nothing here runs it yet
   bool tuned = false;                 // a stored measurement chose, not the cost
-  double spared_seconds = 0;          // what that error buys: the cheapest way without one takes so much longer
+  double spared_seconds = 0;          // what that error buys: the cheapest candidate without one takes so much longer
 };
 
 // The variant of a step that no kernel exists for yet, on a kind of device without any: it is planned all the same, with the
@@ -33,8 +33,8 @@ Status check_forced(const PlanOptions& options);
 // Whether algorithms whose rounding errors exceed a plain sum's may be chosen.
 enum class Errors : uint8_t { allowed, avoided };
 
-// The cheapest way, of those whose packed weights take at most `most_packed` bytes. Errors: no_kernel with the sentence of the
-// best rejection where nothing serves it.
+// The cheapest candidate, of those whose packed weights take at most `most_packed` bytes. Errors: no_kernel with the sentence
+// of the best rejection where nothing serves it.
 Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options, Errors errors = Errors::allowed,
                       int64_t most_packed = std::numeric_limits<int64_t>::max());
 Result<Choice> choose(const Stage& stage, const Device& device, const PlanOptions& options);
@@ -46,10 +46,10 @@ std::string tuning_key(const AnchorCall& call, const PlanOptions& options);
 // Whether constant weights may be kept in a type of 16 bits that rounds them.
 bool keeps_rounded(const AnchorCall& call, const PlanOptions& options);
 
-// Every way that a measurement may find best: each algorithm that may serve the call with each schedule of its first stage (the
-// other stages take the same one where they have it). The planner's own choice first, then by predicted cost; plain loops only
-// where there is nothing else. Errors: those of choose().
-Result<std::vector<Choice>> ways(const AnchorCall& call, const Device& device, const PlanOptions& options);
+// Every candidate that a measurement may find best: each algorithm that may serve the call with each schedule of its first
+// stage (the other stages take the same one where they have it). The planner's own choice first, then by predicted cost; plain
+// loops only where there is nothing else. Errors: those of choose().
+Result<std::vector<Choice>> candidates_of(const AnchorCall& call, const Device& device, const PlanOptions& options);
 
 // How much of a more accurate algorithm's time another one may take.
 inline constexpr double kWorth = 0.9;

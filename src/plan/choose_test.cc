@@ -232,25 +232,25 @@ TEST(Choose, WaysBeginWithThePlannersOwnAndEachCanBeStored) {
   const Device device = testing::device_named("epyc-zen4");
   const AnchorCall call = call_of(kLayer);
   const auto planned = choose(call, device, {});
-  const auto found = ways(call, device, {});
+  const auto found = candidates_of(call, device, {});
   ASSERT_TRUE(planned.ok() && found.ok());
   EXPECT_EQ(found->front().algorithm, planned->algorithm);
   EXPECT_EQ(to_text(found->front().schedules[0]), to_text(planned->schedules[0]));
   EXPECT_GT(found->size(), 10u);
   for (size_t i = 0; i < found->size(); ++i) {
-    const Choice& way = (*found)[i];
+    const Choice& candidate = (*found)[i];
     if (i > 1) {
-      EXPECT_GE(way.cost.seconds, (*found)[i - 1].cost.seconds);
+      EXPECT_GE(candidate.cost.seconds, (*found)[i - 1].cost.seconds);
     }
     // Two algorithms may have schedules that read alike.
     TuningStore store(TuningStore::header_for(device));
-    store.put(tuning_key(call, {}), {way.algorithm, to_text(way.schedules[0])});
+    store.put(tuning_key(call, {}), {candidate.algorithm, to_text(candidate.schedules[0])});
     PlanOptions options;
     options.tuning = &store;
     const auto stored = choose(call, device, options);
     ASSERT_TRUE(stored.ok());
-    EXPECT_EQ(stored->algorithm, way.algorithm);
-    EXPECT_EQ(to_text(stored->schedules[0]), to_text(way.schedules[0]));
+    EXPECT_EQ(stored->algorithm, candidate.algorithm);
+    EXPECT_EQ(to_text(stored->schedules[0]), to_text(candidate.schedules[0]));
   }
 }
 

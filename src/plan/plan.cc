@@ -76,8 +76,8 @@ Result<Choice> choice_of(const Draft& draft, const DraftStep& step, const Device
 // must spare this share of its time.
 constexpr double kWorthOfErrors = 0.05;
 
-// The fastest way of each step that computes something, blocks in the place of their layers; `errors`: whether errors were
-// worth it.
+// The fastest candidate of each step that computes something, blocks in the place of their layers; `errors`: whether errors
+// were worth it.
 Result<std::vector<ChosenStep>> fastest_steps(const Draft& draft, const Device& device, const PlanOptions& options,
                                               Errors& errors) {
   std::vector<ChosenStep> chosen(draft.steps.size());

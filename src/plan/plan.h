@@ -68,7 +68,7 @@ struct Plan {
   std::vector<int> inputs, outputs;  // plan tensors, in the model's order
   std::vector<int> open;             // which of the outputs end where their first column turns to -1: the data tells their rows
   int64_t arena_bytes = 0;
-  int budget_steps = 0;       // that take less memory than the fastest way would, for the memory budget
+  int budget_steps = 0;       // that take less memory than the fastest candidate would, for the memory budget
   double budget_seconds = 0;  // predicted time that this loses
 
   int64_t constant_bytes() const;

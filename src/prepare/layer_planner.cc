@@ -22,12 +22,12 @@ Result<Choice> plan_layer(Backend& backend, const AnchorCall& call, const PlanOp
                            [&](const Choice& choice) { return try_choice(backend, choice); });
 }
 
-Result<std::vector<Choice>> ways_of_layer(Backend& backend, const AnchorCall& call, const PlanOptions& options) {
-  return plan_until_usable([&] { return ways(call, backend.device(), options); },
+Result<std::vector<Choice>> candidates_of_layer(Backend& backend, const AnchorCall& call, const PlanOptions& options) {
+  return plan_until_usable([&] { return candidates_of(call, backend.device(), options); },
                            [&](const std::vector<Choice>& found) {
                              std::vector<KernelRequest> requests;
-                             for (const Choice& way : found)
-                               if (!way.without_kernel) add_requests(way, requests);
+                             for (const Choice& candidate : found)
+                               if (!candidate.without_kernel) add_requests(candidate, requests);
                              return try_kernels(backend, requests);
                            });
 }

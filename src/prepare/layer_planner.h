@@ -10,8 +10,8 @@ namespace sparkle {
 // failed_probe.
 Result<Choice> plan_layer(Backend& backend, const AnchorCall& call, const PlanOptions& options);
 
-// Every way that a measurement may find best (plan/choose.h), the kernels of all of them tried.
-Result<std::vector<Choice>> ways_of_layer(Backend& backend, const AnchorCall& call, const PlanOptions& options);
+// Every candidate that a measurement may find best (plan/choose.h), the kernels of all of them tried.
+Result<std::vector<Choice>> candidates_of_layer(Backend& backend, const AnchorCall& call, const PlanOptions& options);
 
 // Whether the kernels of a choice may be used here. Errors: failed_probe where one of them failed its trial.
 Status try_choice(Backend& backend, const Choice& choice);
