@@ -114,15 +114,15 @@ int bench_against(CommonOptions common, LayerBench bench, const std::vector<Name
     p.name = peer->name(), p.version = peer->version();
   }
   show(common, device->note + ", pinned; fp32, weights packed before (OpenBLAS cannot), bias fused, no activation\n" +
-                   contest_heading(named));
+                   head_to_head_heading(named));
   std::vector<BenchRow> rows;
   Progress progress("layers", static_cast<int64_t>(problems.size()), !common.json);
   for (const NamedProblem& p : problems) {
-    auto result = contest(*device->backend, p.problem, options_for(bench, p.problem), *peers);
+    auto result = head_to_head(*device->backend, p.problem, options_for(bench, p.problem), *peers);
     if (!result.ok()) return fail(result.error());
     rows.push_back(row_of(p, *result));
     progress.clear();
-    show(common, contest_row(rows.back()));
+    show(common, head_to_head_row(rows.back()));
     progress.step();
   }
   progress.clear();
@@ -131,8 +131,8 @@ int bench_against(CommonOptions common, LayerBench bench, const std::vector<Name
   const nlohmann::json extra{{"versions", peer_versions},
                              {"threads", common.threads},
                              {"rounds", bench.options.rounds},
-                             {"speedup_geometric_means", contest_means(rows)}};
-  return finish(common, bench, device->backend->device(), rows, contest_summary(rows) + old_figures(rows), extra);
+                             {"speedup_geometric_means", head_to_head_means(rows)}};
+  return finish(common, bench, device->backend->device(), rows, head_to_head_summary(rows) + old_figures(rows), extra);
 }
 
 LevelRow named(const Level& level, const Problem& problem) {

@@ -74,7 +74,7 @@ class Memory {
 
 struct Operand {
   int argument = 0;
-  dnnl_memory_desc_t given = nullptr;  // as the contest has it
+  dnnl_memory_desc_t given = nullptr;  // as the comparison has it
   const float* values = nullptr;       // nullptr: the output
   size_t count = 0;
 };

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "measure/contest.h"
+#include "measure/head_to_head.h"
 
 namespace sparkle::cli {
 

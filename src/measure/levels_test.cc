@@ -13,7 +13,7 @@
 #include "device/estimate.h"
 #include "device/probe_cpu.h"
 #include "families/common.h"
-#include "measure/contest.h"
+#include "measure/head_to_head.h"
 #include "measure/choice_errors.h"
 
 namespace sparkle {
@@ -138,16 +138,16 @@ TEST(Contest, VerifiesPeersAndKeepsTheirRefusals) {
   problem->epilogue.bias = groups->epilogue.bias = true;
   std::vector<std::unique_ptr<Peer>> right, wrong;
   right.push_back(std::make_unique<Copycat>(true)), wrong.push_back(std::make_unique<Copycat>(false));
-  const auto good = contest(*backend, *problem, options, right);
+  const auto good = head_to_head(*backend, *problem, options, right);
   ASSERT_TRUE(good.ok()) << good.error().message;
   EXPECT_LT(good->peers[0].largest_error, 1e-6);
   EXPECT_GT(good->peers[0].speedup, 0);
   EXPECT_EQ(good->best_speedup, good->peers[0].speedup);
-  const auto refused = contest(*backend, *groups, options, right);
+  const auto refused = head_to_head(*backend, *groups, options, right);
   ASSERT_TRUE(refused.ok()) << refused.error().message;
   EXPECT_EQ(refused->peers[0].refused, "no groups");
   EXPECT_EQ(refused->best_speedup, 0);
-  const auto bad = contest(*backend, *problem, options, wrong);
+  const auto bad = head_to_head(*backend, *problem, options, wrong);
   ASSERT_FALSE(bad.ok());
   EXPECT_NE(bad.error().message.find("copycat computes"), std::string::npos) << bad.error().message;
 }

@@ -66,7 +66,7 @@ class RoofProbes {
   const std::string& level() const { return level_; }
   // The same for claims on the same working set.
   RoofVerdict judge(RoofClaim claim) const;
-  void add(const RoofProbes& other);  // probes of the same unit and level taken in the same contest
+  void add(const RoofProbes& other);  // probes of the same unit and level taken in the same comparison
 
  private:
   Backend* backend_;

@@ -37,7 +37,7 @@ BenchRow row_of(const NamedProblem& layer, const LayerMeasurement& m) {
   return row;
 }
 
-BenchRow row_of(const NamedProblem& layer, const ContestResult& c) {
+BenchRow row_of(const NamedProblem& layer, const HeadToHead& c) {
   BenchRow row = row_of(layer, c.ours);
   row.peers = c.peers;
   row.best_speedup = c.best_speedup;
@@ -147,7 +147,7 @@ std::string old_figures(const std::vector<BenchRow>& rows) {
   return text;
 }
 
-std::string contest_heading(const std::vector<PeerMeasurement>& peers) {
+std::string head_to_head_heading(const std::vector<PeerMeasurement>& peers) {
   std::string text;
   for (const PeerMeasurement& p : peers) text += line("%-19s %s\n", p.name.c_str(), p.version.c_str());
   text += line("%-24s %-34s %-10s %9s %7s", "layer", "problem", "algorithm", "median ms", "% peak");
@@ -155,7 +155,7 @@ std::string contest_heading(const std::vector<PeerMeasurement>& peers) {
   return text + line(" %6s  (time of each over ours; its %% of the peak)\n", "best");
 }
 
-std::string contest_row(const BenchRow& r) {
+std::string head_to_head_row(const BenchRow& r) {
   std::string text = line("%-24.24s %-34.34s %-10.10s %9.4f %7.1f", r.name.c_str(), r.what.c_str(), r.algorithm.c_str(),
                           r.median_ms, r.percent_of_peak());
   for (const PeerMeasurement& p : r.peers)
@@ -163,7 +163,7 @@ std::string contest_row(const BenchRow& r) {
   return text + line(" %6.3f\n", r.best_speedup);
 }
 
-std::string contest_summary(const std::vector<BenchRow>& rows) {
+std::string head_to_head_summary(const std::vector<BenchRow>& rows) {
   if (rows.empty()) return {};
   std::string text = "geometric means of the times over ours:";
   for (const PeerMeasurement& p : rows[0].peers) {
@@ -181,7 +181,7 @@ std::string contest_summary(const std::vector<BenchRow>& rows) {
   return text + "\n";
 }
 
-nlohmann::json contest_means(const std::vector<BenchRow>& rows) {
+nlohmann::json head_to_head_means(const std::vector<BenchRow>& rows) {
   nlohmann::json json = nlohmann::json::object();
   if (rows.empty()) return json;
   for (const PeerMeasurement& p : rows[0].peers)

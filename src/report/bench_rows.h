@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "device/device.h"
-#include "measure/contest.h"
+#include "measure/head_to_head.h"
 
 namespace sparkle {
 
@@ -37,7 +37,7 @@ struct BenchRow {
 };
 
 BenchRow row_of(const NamedProblem& layer, const LayerMeasurement& m);
-BenchRow row_of(const NamedProblem& layer, const ContestResult& c);
+BenchRow row_of(const NamedProblem& layer, const HeadToHead& c);
 
 std::string bench_table_heading();
 std::string bench_table_row(const BenchRow& row);
@@ -52,11 +52,11 @@ std::string checks_summary(const std::vector<BenchRow>& rows, uint64_t seed);
 std::string old_figures(const std::vector<BenchRow>& rows);
 
 // The same beside other engines: how many times as long each of them takes.
-std::string contest_heading(const std::vector<PeerMeasurement>& peers);
-std::string contest_row(const BenchRow& row);
+std::string head_to_head_heading(const std::vector<PeerMeasurement>& peers);
+std::string head_to_head_row(const BenchRow& row);
 // Geometric means against each peer and the best of each layer, and the layers where Sparkle does worst.
-std::string contest_summary(const std::vector<BenchRow>& rows);
-nlohmann::json contest_means(const std::vector<BenchRow>& rows);
+std::string head_to_head_summary(const std::vector<BenchRow>& rows);
+nlohmann::json head_to_head_means(const std::vector<BenchRow>& rows);
 
 // Levels of a ladder or an ablation: what each does, its time over that of the row before (ladder) or the first row (ablation),
 // bytes predicted per memory level.

@@ -1,4 +1,4 @@
-#include "measure/contest.h"
+#include "measure/head_to_head.h"
 
 #include <algorithm>
 #include <chrono>
@@ -49,16 +49,16 @@ class OurRun final : public PeerRun {
   bool clock_of_device_;
 };
 
-struct Contestant {
-  Contestant(PeerRun* r, RoofProbes p) : run(r), probes(std::move(p)) {}
+struct Competitor {
+  Competitor(PeerRun* r, RoofProbes p) : run(r), probes(std::move(p)) {}
   PeerRun* run;
-  RoofProbes probes;                                   // just before and after its visits
+  RoofProbes probes;                                   // just before and after its repetitions
   int64_t calls = 1;                                   // per sample
-  std::vector<double> samples, fixed, shares, ratios;  // ratios: its time over the first contestant's, one a round
-  double visit = 0;                                    // median of the latest visit
+  std::vector<double> samples, fixed, shares, ratios;  // ratios: its time over the first competitor's, one a round
+  double repetition = 0;                               // median of the latest repetition
 };
 
-Status calibrate(Contestant& c) {
+Status calibrate(Competitor& c) {
   SPARKLE_CHECK(c.run->run(1));
   const auto begin = Clock::now();
   SPARKLE_CHECK(c.run->run(1));
@@ -66,7 +66,7 @@ Status calibrate(Contestant& c) {
   return ok();
 }
 
-Status visit(Contestant& c, double seconds, double settle) {
+Status repetition(Competitor& c, double seconds, double settle) {
   SPARKLE_TRY(fixed, c.run->fixed_seconds(c.calls));
   auto start = Clock::now();
   do {
@@ -79,32 +79,32 @@ Status visit(Contestant& c, double seconds, double settle) {
     samples.push_back(std::max(taken - fixed, taken / 10));
   } while (seconds_since(start) < seconds);
   c.fixed.push_back(fixed);
-  c.visit = median(samples);
+  c.repetition = median(samples);
   c.samples.insert(c.samples.end(), samples.begin(), samples.end());
   return ok();
 }
 
-// All rounds, each beginning with another contestant.
-Status play(Backend& backend, double flops, const LayerBenchOptions& options, std::vector<Contestant>& contestants) {
-  for (Contestant& c : contestants) SPARKLE_CHECK(calibrate(c));
-  const size_t count = contestants.size();
+// All rounds, each beginning with another competitor.
+Status play(Backend& backend, double flops, const LayerBenchOptions& options, std::vector<Competitor>& competitors) {
+  for (Competitor& c : competitors) SPARKLE_CHECK(calibrate(c));
+  const size_t count = competitors.size();
   for (int round = 0; round < options.rounds; ++round) {
     std::this_thread::sleep_for(kPause);
     for (size_t turn = 0; turn < count; ++turn) {
-      Contestant& c = contestants[(turn + static_cast<size_t>(round)) % count];
+      Competitor& c = competitors[(turn + static_cast<size_t>(round)) % count];
       const double before = c.probes.take();
-      SPARKLE_CHECK(visit(c, options.seconds_per_round, backend.device().cores > 1 ? kSettleSeconds : 0));
+      SPARKLE_CHECK(repetition(c, options.seconds_per_round, backend.device().cores > 1 ? kSettleSeconds : 0));
       std::this_thread::sleep_for(kPause);
       const double peak = (before + c.probes.take()) / 2;
-      if (peak > 0) c.shares.push_back(flops / c.visit / peak);
+      if (peak > 0) c.shares.push_back(flops / c.repetition / peak);
     }
-    for (Contestant& c : contestants) c.ratios.push_back(c.visit / contestants[0].visit);
+    for (Competitor& c : competitors) c.ratios.push_back(c.repetition / competitors[0].repetition);
   }
   return ok();
 }
 
 template <class Measurement>
-void set_times(const Contestant& c, Measurement& m) {
+void set_times(const Competitor& c, Measurement& m) {
   const Spread s = spread_of(c.samples);
   m.median_seconds = s.median, m.min_seconds = s.min, m.p95_seconds = s.p95;
   m.share_of_peak = median(c.shares);
@@ -150,7 +150,7 @@ Status check_timed(PeerRun& run, const AnchorCall& call, const SliceCheck& slice
   return accept_error(p.largest_error, call.problem, p.name, options, 0);
 }
 
-Status finish_own(const Backend& backend, const Contestant& c, const RoofProbes& probes, CheckedLayer& own,
+Status finish_own(const Backend& backend, const Competitor& c, const RoofProbes& probes, CheckedLayer& own,
                   LayerMeasurement& m) {
   SPARKLE_CHECK(own.finish(m));
   set_times(c, m);
@@ -159,13 +159,14 @@ Status finish_own(const Backend& backend, const Contestant& c, const RoofProbes&
   return ok();
 }
 
-Result<ContestResult> measure(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
-                              std::span<const std::unique_ptr<Peer>> peers) {
+Result<HeadToHead> measure(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
+                           std::span<const std::unique_ptr<Peer>> peers) {
   // As Sparkle's own kernels run; threads that a peer starts from here on inherit it.
   const ScopedFlushDenormals flush;
   if (problem.dtype != "f32")
-    return Error{Reason::type_not_served, "Other engines are measured in f32; '" + problem.dtype + "' has no contest."};
-  ContestResult result;
+    return Error{Reason::type_not_served,
+                 "Other engines are measured in f32; '" + problem.dtype + "' has no head-to-head benchmark."};
+  HeadToHead result;
   LayerMeasurement& m = result.ours;
   SPARKLE_TRY(choice, choose_layer(backend, problem, options));
   m.choice = std::move(choice);
@@ -176,8 +177,8 @@ Result<ContestResult> measure(Backend& backend, const Problem& problem, const La
   std::vector<std::unique_ptr<PeerRun>> runs;
   const double bytes = compulsory_bytes(call, m.choice);
   const RoofProbes probes(backend, peak_unit(m.choice, backend.device()), bytes);
-  std::vector<Contestant> contestants{Contestant(own.run.get(), probes)};
-  std::vector<size_t> who;  // contestant 1 + i is this peer
+  std::vector<Competitor> competitors{Competitor(own.run.get(), probes)};
+  std::vector<size_t> who;  // competitor 1 + i is this peer
   for (size_t i = 0; i < peers.size(); ++i) {
     PeerMeasurement& p = result.peers.emplace_back();
     p.name = peers[i]->name(), p.version = peers[i]->version();
@@ -189,26 +190,26 @@ Result<ContestResult> measure(Backend& backend, const Problem& problem, const La
     }
     p.chose = (*run)->chose();
     SPARKLE_CHECK(check_peer(*peers[i], backend, call, options, p));
-    contestants.emplace_back(run->get(), probes);
+    competitors.emplace_back(run->get(), probes);
     runs.push_back(std::move(*run));
     who.push_back(i);
   }
-  SPARKLE_CHECK(play(backend, problem.nominal_flops(), options, contestants));
+  SPARKLE_CHECK(play(backend, problem.nominal_flops(), options, competitors));
   const SliceCheck slice(call, timed, next_seed(options.seed, call.problem));
-  SPARKLE_CHECK(finish_own(backend, contestants[0], contestants[0].probes, own.layer, m));
-  for (size_t i = 1; i < contestants.size(); ++i) {
+  SPARKLE_CHECK(finish_own(backend, competitors[0], competitors[0].probes, own.layer, m));
+  for (size_t i = 1; i < competitors.size(); ++i) {
     PeerMeasurement& p = result.peers[who[i - 1]];
-    SPARKLE_CHECK(check_timed(*contestants[i].run, call, slice, options, p));
+    SPARKLE_CHECK(check_timed(*competitors[i].run, call, slice, options, p));
     SPARKLE_CHECK(check_peer(*peers[who[i - 1]], backend, call, options, p));
-    set_times(contestants[i], p);
+    set_times(competitors[i], p);
     // How many operations its algorithm executes is not known; the bytes are the same for all.
-    p.verdict = contestants[i].probes.judge({p.median_seconds, 0, bytes, 0, false});
-    p.fixed_seconds = median(contestants[i].fixed);
+    p.verdict = competitors[i].probes.judge({p.median_seconds, 0, bytes, 0, false});
+    p.fixed_seconds = median(competitors[i].fixed);
     if (p.fixed_seconds > p.median_seconds) {
       p.refused = "Its fixed cost of a call is more than the layer's, which is not resolved.";
       continue;
     }
-    p.speedup = median(contestants[i].ratios);
+    p.speedup = median(competitors[i].ratios);
     result.best_speedup = result.best_speedup > 0 ? std::min(result.best_speedup, p.speedup) : p.speedup;
   }
   return result;
@@ -219,23 +220,23 @@ Result<std::vector<CandidateMeasurement>> measure(Backend& backend, const Proble
   const AnchorCall call = call_of(problem, backend.device());
   std::vector<CandidateMeasurement> result;
   std::vector<Own> owns;
-  std::vector<Contestant> contestants;
+  std::vector<Competitor> competitors;
   if (candidates.empty()) return result;
   const RoofProbes probes(backend, peak_unit(candidates[0], backend.device()), compulsory_bytes(call, candidates[0]));
   for (Choice& candidate : candidates) {
     CandidateMeasurement& w = result.emplace_back();
     w.measured.choice = std::move(candidate);
     SPARKLE_TRY(own, prepare_own(backend, call, options, w.measured));
-    contestants.emplace_back(own.run.get(), probes);
+    competitors.emplace_back(own.run.get(), probes);
     owns.push_back(std::move(own));
   }
-  SPARKLE_CHECK(play(backend, problem.nominal_flops(), options, contestants));
+  SPARKLE_CHECK(play(backend, problem.nominal_flops(), options, competitors));
   // They took turns: one peak for all, so that their shares of it compare.
   RoofProbes all = probes;
-  for (const Contestant& c : contestants) all.add(c.probes);
+  for (const Competitor& c : competitors) all.add(c.probes);
   for (size_t i = 0; i < result.size(); ++i) {
-    SPARKLE_CHECK(finish_own(backend, contestants[i], all, owns[i].layer, result[i].measured));
-    result[i].times_first = median(contestants[i].ratios);
+    SPARKLE_CHECK(finish_own(backend, competitors[i], all, owns[i].layer, result[i].measured));
+    result[i].times_first = median(competitors[i].ratios);
   }
   return result;
 }
@@ -248,8 +249,8 @@ Result<double> PeerRun::seconds(int64_t calls) {
   return seconds_since(begin) / static_cast<double>(calls);
 }
 
-Result<ContestResult> contest(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
-                              std::span<const std::unique_ptr<Peer>> peers) {
+Result<HeadToHead> head_to_head(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
+                                std::span<const std::unique_ptr<Peer>> peers) {
   return guard_memory("Measuring this layer", [&] { return measure(backend, problem, options, peers); });
 }
 

@@ -1,7 +1,7 @@
-// Contest: one layer by Sparkle and by other engines in one process, in turns. Each engine gets the same operands (channels
-// last, filters [K,C/groups,R,S], a bias), brings them into whatever form it likes before the clock runs, and its whole output
-// is compared before it is timed, and after. Every round visits all of them, beginning with another one each time; the peak is
-// probed between visits.
+// Head to head: one layer by Sparkle and by other engines in one process, in turns. Each engine gets the same operands
+// (channels last, filters [K,C/groups,R,S], a bias), brings them into whatever form it likes before the clock runs, and its
+// whole output is compared before it is timed, and after. Every round repetitions all of them, beginning with another one each
+// time; the peak is probed between repetitions.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace sparkle {
 
-// What a peer is given to prepare. Pointers live as long as the contest.
+// What a peer is given to prepare. Pointers live as long as the comparison.
 struct PeerLayer {
   const AnchorCall& call;
   const float* x;     // in the layout of call.inputs[0]
@@ -29,7 +29,7 @@ class PeerRun {
   virtual Result<double> seconds(int64_t calls);
   // The output of the last run, written in the layout of the call's output.
   virtual Status result(float* y) = 0;
-  // What each of so many calls costs beside the layer, in seconds, measured now; taken off the samples of this visit.
+  // What each of so many calls costs beside the layer, in seconds, measured now; taken off the samples of this repetition.
   virtual Result<double> fixed_seconds(int64_t) { return 0.0; }
   // What the peer chose, in its own words.
   virtual std::string chose() const { return {}; }
@@ -56,15 +56,15 @@ struct PeerMeasurement {
   RoofVerdict verdict;
 };
 
-struct ContestResult {
+struct HeadToHead {
   LayerMeasurement ours;
   std::vector<PeerMeasurement> peers;
   double best_speedup = 0;  // that of the fastest peer
 };
 
 // Errors: those of measure_layer; internal where a peer's output is wrong.
-Result<ContestResult> contest(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
-                              std::span<const std::unique_ptr<Peer>> peers);
+Result<HeadToHead> head_to_head(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
+                                std::span<const std::unique_ptr<Peer>> peers);
 
 // Sparkle's own ways to do one problem, in turns on the same operands.
 struct CandidateMeasurement {
