@@ -13,7 +13,7 @@
 #include "peers/peers.h"
 #include "progress.h"
 #include "report/bench_rows.h"
-#include "measure/levels.h"
+#include "measure/optimisation_steps.h"
 
 namespace sparkle::cli {
 namespace {
@@ -135,22 +135,22 @@ int bench_against(CommonOptions common, LayerBench bench, const std::vector<Name
   return finish(common, bench, device->backend->device(), rows, head_to_head_summary(rows) + old_figures(rows), extra);
 }
 
-LevelRow named(const Level& level, const Problem& problem) {
-  LevelRow l;
+StepRow named(const OptimisationStep& level, const Problem& problem) {
+  StepRow l;
   l.row.name = level.name, l.row.problem = to_text(problem);
   l.what = level.what, l.absent = level.absent;
   return l;
 }
 
-int finish_levels(const CommonOptions& common, const LayerBench& bench, const Device& device,
-                  const std::vector<LevelRow>& levels) {
-  nlohmann::json json = levels_json(device, levels, bench.ablate);
+int finish_steps(const CommonOptions& common, const LayerBench& bench, const Device& device,
+                 const std::vector<StepRow>& levels) {
+  nlohmann::json json = steps_json(device, levels, bench.ablate);
   json["seed"] = base_seed(bench.options.seed);
   if (!bench.output.empty())
     if (auto written = write_results(bench.output, json); !written.ok()) return fail(written.error());
   if (common.json) std::printf("%s\n", certified(json).dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   std::vector<BenchRow> rows;
-  for (const LevelRow& l : levels)
+  for (const StepRow& l : levels)
     if (l.absent.empty()) rows.push_back(l.row);
   show(common, probes_summary(rows) + checks_summary(rows, base_seed(bench.options.seed)));
   return end_of_bench(above_roof(rows));
@@ -174,16 +174,16 @@ int bench_ladder(const CommonOptions& common, const LayerBench& bench, const std
   const Device& device = all->backend->device();
   auto session = session_options(common, device);
   if (!session.ok()) return fail(session.error());
-  std::vector<LevelRow> rows;
+  std::vector<StepRow> rows;
   for (const NamedProblem& p : problems) {
     LayerBenchOptions options = options_for(bench, p.problem);
     options.plan = session->plan();
     auto levels = ladder_on(*all->backend, p.problem, options.plan);
     if (!levels.ok()) return fail(levels.error());
-    show(common, level_heading(title_of(p.problem, *all), device, false));
+    show(common, steps_heading(title_of(p.problem, *all), device, false));
     double before = 0;
-    for (const Level& level : *levels) {
-      LevelRow l = named(level, p.problem);
+    for (const OptimisationStep& level : *levels) {
+      StepRow l = named(level, p.problem);
       if (level.absent.empty()) {
         const OpenDevice& on = level.one_core ? *one : *all;
         auto measured = measure_choice(*on.backend, p.problem, level.choice, options);
@@ -193,11 +193,11 @@ int bench_ladder(const CommonOptions& common, const LayerBench& bench, const std
         if (before > 0) l.factor = before / l.row.median_ms;
         before = l.row.median_ms;
       }
-      show(common, level_row(l, device));
+      show(common, step_row(l, device));
       rows.push_back(std::move(l));
     }
   }
-  return finish_levels(common, bench, device, rows);
+  return finish_steps(common, bench, device, rows);
 }
 
 int bench_ablate(const CommonOptions& common, const LayerBench& bench, const std::vector<NamedProblem>& problems) {
@@ -206,32 +206,32 @@ int bench_ablate(const CommonOptions& common, const LayerBench& bench, const std
   const Device& device = open->backend->device();
   auto session = session_options(common, device);
   if (!session.ok()) return fail(session.error());
-  std::vector<LevelRow> rows;
+  std::vector<StepRow> rows;
   for (const NamedProblem& p : problems) {
     LayerBenchOptions options = options_for(bench, p.problem);
     options.plan = session->plan();
     auto levels = ablation_on(*open->backend, p.problem, options.plan);
     if (!levels.ok()) return fail(levels.error());
-    show(common, level_heading(title_of(p.problem, *open), device, true));
+    show(common, steps_heading(title_of(p.problem, *open), device, true));
     std::vector<Choice> candidates;
-    for (const Level& level : *levels)
+    for (const OptimisationStep& level : *levels)
       if (level.absent.empty()) candidates.push_back(level.choice);
     auto measured = compare_candidates(*open->backend, p.problem, options, std::move(candidates));
     if (!measured.ok()) return fail(measured.error());
     size_t next = 0;
-    for (const Level& level : *levels) {
-      LevelRow l = named(level, p.problem);
+    for (const OptimisationStep& level : *levels) {
+      StepRow l = named(level, p.problem);
       if (level.absent.empty()) {
         const CandidateMeasurement& w = (*measured)[next++];
         l.row = row_of({level.name, p.problem, 0, ""}, w.measured);
         l.threads = open->backend->executor().width();
         if (next > 1) l.factor = w.times_first;
       }
-      show(common, level_row(l, device));
+      show(common, step_row(l, device));
       rows.push_back(std::move(l));
     }
   }
-  return finish_levels(common, bench, device, rows);
+  return finish_steps(common, bench, device, rows);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include "onnx/reader.h"
 #include "networks/zoo.h"
 #include "measure/layer_bench.h"
-#include "measure/levels.h"
+#include "measure/optimisation_steps.h"
 #include "run/session_testing.h"
 #include "measure/stream_bench.h"
 #include "measure/tune_layers.h"
@@ -318,7 +318,7 @@ TEST_F(VulkanNetworks, LayersAreTimedInTheTypeTheyAreStoredIn) {
 
   const auto ladder = ladder_on(*backend_, *problem, {});
   ASSERT_TRUE(ladder.ok()) << ladder.error().message;
-  for (const Level& level : *ladder) {
+  for (const OptimisationStep& level : *ladder) {
     if (!level.absent.empty()) continue;
     const auto rung = measure_choice(*backend_, *problem, level.choice, options);
     EXPECT_TRUE(rung.ok()) << level.name << ": " << rung.error().message;

@@ -10,7 +10,7 @@
 #include "base/folder_testing.h"
 #include "graph/test_graphs.h"
 #include "measure/layer_bench.h"
-#include "measure/levels.h"
+#include "measure/optimisation_steps.h"
 #include "measure/stream_bench.h"
 #include "measure/tune_layers.h"
 #include "prepare/compile_model.h"
@@ -100,7 +100,7 @@ TEST_F(Untried, OptimisationSteps) {
   const auto ladder = ladder_on(*backend_, problem_, {});
   ASSERT_TRUE(ladder.ok()) << ladder.error().message;
   bool found = false;
-  for (const Level& level : *ladder) {
+  for (const OptimisationStep& level : *ladder) {
     if (level.name == kWrong) {
       found = true;
       EXPECT_EQ(level.absent, "it failed its self-test on this driver");

@@ -9,7 +9,7 @@
 #include "base/executor.h"
 #include "device/device_json.h"
 #include "families/gemm/one_lane.h"
-#include "measure/levels.h"
+#include "measure/optimisation_steps.h"
 #include "measure/prepared_layer.h"
 #ifdef SPARKLE_TESTS_WITH_VULKAN
 #include "backends/vulkan/sources.h"
@@ -18,8 +18,8 @@
 namespace sparkle {
 namespace {
 
-const Level& named(const std::vector<Level>& levels, std::string_view name) {
-  const auto at = std::ranges::find(levels, name, &Level::name);
+const OptimisationStep& named(const std::vector<OptimisationStep>& levels, std::string_view name) {
+  const auto at = std::ranges::find(levels, name, &OptimisationStep::name);
   EXPECT_NE(at, levels.end()) << name;
   return *at;
 }
@@ -31,12 +31,12 @@ Problem layer(const char* text) {
   return *problem;
 }
 
-std::vector<Level> ablation(const Problem& problem, const char* device) {
+std::vector<OptimisationStep> ablation(const Problem& problem, const char* device) {
   const auto described = load_device(std::string(SPARKLE_SOURCE_DIR "/devices/") + device + ".json");
   EXPECT_TRUE(described.ok());
   auto levels = ablation_of(problem, *described, PlanOptions{});
   EXPECT_TRUE(levels.ok()) << levels.error().message;
-  return levels.ok() ? *levels : std::vector<Level>{};
+  return levels.ok() ? *levels : std::vector<OptimisationStep>{};
 }
 
 // What the micro-kernels of a run were asked for.
@@ -66,7 +66,7 @@ void watch_rows(cpu::TileKernels& kernels) {
 }
 
 // The loops of a level's product with kernels that compute nothing and remember what they were called with.
-Seen watched(const Level& level, int lanes) {
+Seen watched(const OptimisationStep& level, int lanes) {
   const Stage& stage = level.choice.plan.stages[0].stage;
   const auto& schedule = std::get<GemmSchedule>(level.choice.schedules[0]);
   cpu::TileKernels kernels;
@@ -94,7 +94,7 @@ TEST(Ablation, PatternsOfACpuAreOff) {
     SCOPED_TRACE(text);
     const auto levels = ablation(layer(text), "epyc-zen4");
     ASSERT_EQ(levels.size(), 6u);
-    const Level& all = levels[0];
+    const OptimisationStep& all = levels[0];
     const auto& on = std::get<GemmSchedule>(all.choice.schedules[0]);
     const Seen with = watched(all, 16);
     EXPECT_GT(with.rows * with.vectors, 5);
@@ -140,7 +140,7 @@ TEST(Ablation, LoopsAreNotCut) {
 }
 
 #ifdef SPARKLE_TESTS_WITH_VULKAN
-std::map<std::string, uint32_t> constants_of(const Level& level, const Device& device, std::string& shader) {
+std::map<std::string, uint32_t> constants_of(const OptimisationStep& level, const Device& device, std::string& shader) {
   std::map<std::string, uint32_t> found;
   const auto sources =
       vulkan::sources_of(level.choice.plan.stages[0].stage, level.choice.schedules[0], device, 1u << 1 | 1u << 2);

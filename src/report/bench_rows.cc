@@ -190,7 +190,7 @@ nlohmann::json head_to_head_means(const std::vector<BenchRow>& rows) {
   return json;
 }
 
-std::string level_heading(const std::string& title, const Device& device, bool ablation) {
+std::string steps_heading(const std::string& title, const Device& device, bool ablation) {
   std::string text = title + "\n" +
                      line("%-15s %-15s %9s %8s %8s %7s %7s %7s", ablation ? "without" : "level", "algorithm", "median ms",
                           "GFLOP/s", "executed", "% peak", "% roof", ablation ? "brings" : "factor");
@@ -203,7 +203,7 @@ namespace {
 double beyond_l1(const BenchRow& r) { return r.predicted_bytes.size() > 1 ? r.predicted_bytes[1] : 0; }
 }  // namespace
 
-std::string level_row(const LevelRow& l, const Device& device) {
+std::string step_row(const StepRow& l, const Device& device) {
   const BenchRow& r = l.row;
   if (!l.absent.empty()) return line("%-15.15s - %s\n", r.name.c_str(), l.absent.c_str());
   std::string text = line("%-15.15s %-15.15s %9.4f %8.1f %8.1f %7.1f %7.1f ", r.name.c_str(), r.algorithm.c_str(), r.median_ms,
@@ -216,12 +216,12 @@ std::string level_row(const LevelRow& l, const Device& device) {
          line(" %7.1f %6llu %8.1e  %s\n", rate, static_cast<unsigned long long>(r.host_transfers), r.max_error, l.what.c_str());
 }
 
-nlohmann::json levels_json(const Device& device, const std::vector<LevelRow>& levels, bool ablation) {
+nlohmann::json steps_json(const Device& device, const std::vector<StepRow>& levels, bool ablation) {
   std::vector<BenchRow> rows;
-  for (const LevelRow& l : levels) rows.push_back(l.row);
+  for (const StepRow& l : levels) rows.push_back(l.row);
   nlohmann::json json = bench_json(device, rows);
   for (size_t i = 0; i < levels.size(); ++i) {
-    const LevelRow& l = levels[i];
+    const StepRow& l = levels[i];
     nlohmann::json& j = json["rows"][i];
     if (!l.absent.empty()) j = {{"problem", l.row.problem}, {"absent", l.absent}};
     j[ablation ? "without" : "level"] = l.row.name;

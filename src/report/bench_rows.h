@@ -58,18 +58,18 @@ std::string head_to_head_row(const BenchRow& row);
 std::string head_to_head_summary(const std::vector<BenchRow>& rows);
 nlohmann::json head_to_head_means(const std::vector<BenchRow>& rows);
 
-// Levels of a ladder or an ablation: what each does, its time over that of the row before (ladder) or the first row (ablation),
+// Steps of a ladder or an ablation: what each does, its time over that of the row before (ladder) or the first row (ablation),
 // bytes predicted per memory level.
-struct LevelRow {
+struct StepRow {
   BenchRow row;
   std::string what;
   std::string absent;  // why there is no figure
   int threads = 0;
-  double factor = 0;  // ladder: times as fast as the level before; ablation: what the pattern brings
+  double factor = 0;  // ladder: times as fast as the step before; ablation: what the pattern brings
 };
-std::string level_heading(const std::string& title, const Device& device, bool ablation);
-std::string level_row(const LevelRow& row, const Device& device);
-nlohmann::json levels_json(const Device& device, const std::vector<LevelRow>& rows, bool ablation);
+std::string steps_heading(const std::string& title, const Device& device, bool ablation);
+std::string step_row(const StepRow& row, const Device& device);
+nlohmann::json steps_json(const Device& device, const std::vector<StepRow>& rows, bool ablation);
 
 // Predicted traffic by the names of a device's memory levels, in bytes: an object, and a line that sums it up. A model's
 // figure, not judged.

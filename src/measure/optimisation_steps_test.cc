@@ -1,5 +1,5 @@
 // Every level of the ladder and of the ablation computes the same as the reference: random shapes, odd sizes, strides, padding.
-#include "measure/levels.h"
+#include "measure/optimisation_steps.h"
 
 #include <gtest/gtest.h>
 
@@ -46,12 +46,13 @@ TEST(Levels, OfAGpuAreItsVariants) {
   ASSERT_TRUE(levels.ok()) << levels.error().message;
   for (const char* name :
        {"naive", "groups", "halo", "fours", "several", "implicit", "cooperative", "winograd2", "winograd4"}) {
-    const auto at = std::find_if(levels->begin(), levels->end(), [&](const Level& l) { return l.name == name; });
+    const auto at = std::find_if(levels->begin(), levels->end(), [&](const OptimisationStep& l) { return l.name == name; });
     ASSERT_NE(at, levels->end()) << name;
     EXPECT_EQ(at->absent, "") << name;
     EXPECT_FALSE(at->one_core);
   }
-  for (const Level& level : *levels) EXPECT_TRUE(!level.absent.empty() || !level.choice.without_kernel) << level.name;
+  for (const OptimisationStep& level : *levels)
+    EXPECT_TRUE(!level.absent.empty() || !level.choice.without_kernel) << level.name;
 }
 
 TEST(Levels, AllComputeTheSame) {
@@ -71,7 +72,7 @@ TEST(Levels, AllComputeTheSame) {
     const auto ladder = ladder_of(problem, backend->device(), {}), ablation = ablation_of(problem, backend->device(), {});
     ASSERT_TRUE(ladder.ok() && ablation.ok());
     for (const auto* levels : {&*ladder, &*ablation})
-      for (const Level& level : *levels) {
+      for (const OptimisationStep& level : *levels) {
         if (!level.absent.empty()) continue;
         SCOPED_TRACE(level.name);
         options.seed = static_cast<uint64_t>(i + 1);
@@ -92,7 +93,7 @@ TEST(Levels, SayWhyOneIsAbsent) {
   ASSERT_TRUE(grouped.ok());
   const auto ladder = ladder_of(*grouped, backend->device(), {});
   ASSERT_TRUE(ladder.ok());
-  const auto tiled = std::ranges::find(*ladder, "register-tiled", &Level::name);
+  const auto tiled = std::ranges::find(*ladder, "register-tiled", &OptimisationStep::name);
   ASSERT_NE(tiled, ladder->end());
   EXPECT_EQ(tiled->absent, "im2col is shown for convolutions of two dimensions without groups");
   const auto ablation = ablation_of(*grouped, backend->device(), {});

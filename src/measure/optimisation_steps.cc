@@ -1,4 +1,4 @@
-#include "measure/levels.h"
+#include "measure/optimisation_steps.h"
 
 #include "families/common.h"
 #include "families/gemm/one_lane.h"
@@ -126,8 +126,8 @@ Result<Choice> unfused(const AnchorCall& call, const Choice& gemm, const Device&
 }
 
 // Rungs of a CPU: from plain loops to the planner's product.
-Status add_cpu_levels(std::vector<Level>& levels, const Problem& problem, const AnchorCall& call, const Device& device,
-                      const PlanOptions& options) {
+Status add_cpu_steps(std::vector<OptimisationStep>& levels, const Problem& problem, const AnchorCall& call,
+                     const Device& device, const PlanOptions& options) {
   PlanOptions plain = options;
   plain.algorithm = "gemm", plain.variant = "plain";
   SPARKLE_TRY(naive, choose(call, device, plain));
@@ -138,7 +138,7 @@ Status add_cpu_levels(std::vector<Level>& levels, const Problem& problem, const 
     levels.push_back({"cache-blocked", "packed filters, loops cut to the caches, one sum at a time", false,
                       changed(gemm, device, [](GemmSchedule& s) { one_by_one(s), one_lane(s); }), ""});
     levels.push_back({"vectorised", "a vector of filters at a time, one sum", false, changed(gemm, device, one_by_one), ""});
-    Level tiled{"register-tiled", "im2col in memory, then a product by tiles of sums in registers", false, {}, ""};
+    OptimisationStep tiled{"register-tiled", "im2col in memory, then a product by tiles of sums in registers", false, {}, ""};
     if (problem.kind == ProblemKind::conv && problem.rank == 2 && problem.groups == 1) {
       SPARKLE_TRY(im2col, im2col_of(call, device));
       tiled.choice = std::move(im2col);
@@ -154,13 +154,14 @@ Status add_cpu_levels(std::vector<Level>& levels, const Problem& problem, const 
 constexpr std::string_view kMatrix = "matrix_f16";  // the algorithm of the variants for matrix units
 
 // Rungs of a GPU: the gemm family's variants for it, in the order of their table.
-Status add_gpu_levels(std::vector<Level>& levels, const AnchorCall& call, const Device& device, const PlanOptions& options) {
+Status add_gpu_steps(std::vector<OptimisationStep>& levels, const AnchorCall& call, const Device& device,
+                     const PlanOptions& options) {
   for (const Variant& variant : info(Family::gemm).variants) {
     if (variant.device != device.kind || variant.unit == UnitKind::dot_product) continue;
     const bool matrix = variant.unit == UnitKind::matrix;
     PlanOptions forced = options;
     forced.algorithm = matrix ? kMatrix : "gemm", forced.variant = variant.name;
-    Level level{std::string(variant.name), std::string(variant.note), false, {}, ""};
+    OptimisationStep level{std::string(variant.name), std::string(variant.note), false, {}, ""};
     auto choice = choose(call, device, forced);
     if (device.bans(name_of(Family::gemm), variant.name)) level.absent = "it failed its self-test on this driver";
     else if (choice.ok() && !choice->without_kernel) level.choice = std::move(*choice);
@@ -172,15 +173,15 @@ Status add_gpu_levels(std::vector<Level>& levels, const AnchorCall& call, const 
 
 }  // namespace
 
-Result<std::vector<Level>> ladder_of(const Problem& problem, const Device& device, const PlanOptions& options) {
+Result<std::vector<OptimisationStep>> ladder_of(const Problem& problem, const Device& device, const PlanOptions& options) {
   SPARKLE_CHECK(check_type(problem, device));
   const AnchorCall call = call_of(problem, device);
-  std::vector<Level> levels;
-  SPARKLE_CHECK(device.kind == DeviceKind::cpu ? add_cpu_levels(levels, problem, call, device, options)
-                                               : add_gpu_levels(levels, call, device, options));
+  std::vector<OptimisationStep> levels;
+  SPARKLE_CHECK(device.kind == DeviceKind::cpu ? add_cpu_steps(levels, problem, call, device, options)
+                                               : add_gpu_steps(levels, call, device, options));
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.name == "gemm" || (algorithm.name == kMatrix && device.kind == DeviceKind::vulkan)) continue;
-    Level level{std::string(algorithm.name), std::string(algorithm.note), false, {}, ""};
+    OptimisationStep level{std::string(algorithm.name), std::string(algorithm.note), false, {}, ""};
     if (const Reason reason = algorithm.applies(call); reason != Reason::none) {
       level.absent = sentence_of(reason);
     } else {
@@ -203,8 +204,9 @@ Result<std::vector<Level>> ladder_of(const Problem& problem, const Device& devic
 namespace {
 
 // Bias and activation apart, where the layer has just these.
-Result<Level> without_fusion(const Problem& problem, const AnchorCall& call, const Choice& gemm, const Device& device) {
-  Level fuse{"fuse", "bias and activation in a pass of their own over the sums", false, {}, ""};
+Result<OptimisationStep> without_fusion(const Problem& problem, const AnchorCall& call, const Choice& gemm,
+                                        const Device& device) {
+  OptimisationStep fuse{"fuse", "bias and activation in a pass of their own over the sums", false, {}, ""};
   const Epilogue& e = problem.epilogue;
   if (problem.dtype == "f32" && e.bias && e.operands() == 1 && !e.has_tail() && e.activation == Activation::relu) {
     SPARKLE_TRY(apart, unfused(call, gemm, device));
@@ -222,25 +224,26 @@ Error no_tiles(const Problem& problem, const Device& device) {
 
 std::string times(int a, int b) { return std::to_string(a) + " x " + std::to_string(b); }
 
-Result<std::vector<Level>> cpu_ablation(const Problem& problem, const AnchorCall& call, const Device& device,
-                                        const PlanOptions& options) {
+Result<std::vector<OptimisationStep>> cpu_ablation(const Problem& problem, const AnchorCall& call, const Device& device,
+                                                   const PlanOptions& options) {
   SPARKLE_TRY(gemm, gemm_of(call, device, options));
   const GemmSchedule* s = tiles_of(gemm);
   if (!s || variant_of(gemm.schedules[0]) == "plain") return no_tiles(problem, device);
-  std::vector<Level> levels;
+  std::vector<OptimisationStep> levels;
   levels.push_back({"all on", "the planner's implicit GEMM", false, gemm, ""});
   levels.push_back(
       {"tile",
        "one sum instead of a tile of " + std::to_string(s->mr) + " rows by " + std::to_string(s->nr) + " vectors in registers",
        false, changed(gemm, device, one_by_one), ""});
-  Level block{"block", "loops not cut to the caches: for each tile of rows all weights pass", false, {}, ""};
+  OptimisationStep block{"block", "loops not cut to the caches: for each tile of rows all weights pass", false, {}, ""};
   if (s->order == GemmOrder::rows && s->kc == 0 && s->mc == 0)
     block.absent = "all weights stay in half of the L2: nothing is cut";
   else block.choice = changed(gemm, device, [](GemmSchedule& g) { g.order = GemmOrder::rows, g.kc = g.mc = g.nc = 0; });
   levels.push_back(std::move(block));
   levels.push_back(
       {"vectorise", "one number in the place of each vector", false, changed(gemm, device, one_lane<GemmSchedule>), ""});
-  Level pipeline{"pipeline", "nothing fetched ahead by the program; the core's own prefetching stays", false, {}, ""};
+  OptimisationStep pipeline{
+      "pipeline", "nothing fetched ahead by the program; the core's own prefetching stays", false, {}, ""};
   if (s->prefetch == 0) pipeline.absent = "this schedule fetches nothing ahead";
   else pipeline.choice = changed(gemm, device, [](GemmSchedule& g) { g.prefetch = 0; });
   levels.push_back(std::move(pipeline));
@@ -251,21 +254,21 @@ Result<std::vector<Level>> cpu_ablation(const Problem& problem, const AnchorCall
 
 // A GPU's base is the variant with tiles of both operands in shared memory. Its lanes cannot be switched off, so "vectorise" is
 // what a lane moves at once.
-Result<std::vector<Level>> gpu_ablation(const Problem& problem, const AnchorCall& call, const Device& device,
-                                        const PlanOptions& options) {
+Result<std::vector<OptimisationStep>> gpu_ablation(const Problem& problem, const AnchorCall& call, const Device& device,
+                                                   const PlanOptions& options) {
   PlanOptions forced = options;
   forced.algorithm = "gemm", forced.variant = "implicit";
   SPARKLE_TRY(gemm, choose(call, device, forced));
   const auto* s = schedule_of<TileSchedule>(gemm);
   if (!s || s->variant != "implicit" || gemm.without_kernel) return no_tiles(problem, device);
-  std::vector<Level> levels;
+  std::vector<OptimisationStep> levels;
   levels.push_back({"all on", "the planner's implicit GEMM by tiles", false, gemm, ""});
-  Level tile{"tile",
-             "one output a thread, operands from caches, instead of tiles of " + times(s->m, s->n) + " in shared memory and " +
-                 times(s->thread_m, s->thread_n) + " in a thread's registers",
-             false,
-             {},
-             ""};
+  OptimisationStep tile{"tile",
+                        "one output a thread, operands from caches, instead of tiles of " + times(s->m, s->n) +
+                            " in shared memory and " + times(s->thread_m, s->thread_n) + " in a thread's registers",
+                        false,
+                        {},
+                        ""};
   for (const char* variant : {"fours", "groups"}) {
     forced.variant = variant;
     auto apart = choose(call, device, forced);
@@ -286,27 +289,27 @@ Result<std::vector<Level>> gpu_ablation(const Problem& problem, const AnchorCall
 
 }  // namespace
 
-Result<std::vector<Level>> ablation_of(const Problem& problem, const Device& device, const PlanOptions& options) {
+Result<std::vector<OptimisationStep>> ablation_of(const Problem& problem, const Device& device, const PlanOptions& options) {
   SPARKLE_CHECK(check_type(problem, device));
   const AnchorCall call = call_of(problem, device);
   return device.kind == DeviceKind::cpu ? cpu_ablation(problem, call, device, options)
                                         : gpu_ablation(problem, call, device, options);
 }
 
-static Status try_levels(Backend& backend, const std::vector<Level>& levels) {
-  for (const Level& level : levels)
+static Status try_steps(Backend& backend, const std::vector<OptimisationStep>& levels) {
+  for (const OptimisationStep& level : levels)
     if (level.absent.empty()) SPARKLE_CHECK(try_choice(backend, level.choice));
   return ok();
 }
 
-Result<std::vector<Level>> ladder_on(Backend& backend, const Problem& problem, const PlanOptions& options) {
+Result<std::vector<OptimisationStep>> ladder_on(Backend& backend, const Problem& problem, const PlanOptions& options) {
   return plan_until_usable([&] { return ladder_of(problem, backend.device(), options); },
-                           [&](const auto& levels) { return try_levels(backend, levels); });
+                           [&](const auto& levels) { return try_steps(backend, levels); });
 }
 
-Result<std::vector<Level>> ablation_on(Backend& backend, const Problem& problem, const PlanOptions& options) {
+Result<std::vector<OptimisationStep>> ablation_on(Backend& backend, const Problem& problem, const PlanOptions& options) {
   return plan_until_usable([&] { return ablation_of(problem, backend.device(), options); },
-                           [&](const auto& levels) { return try_levels(backend, levels); });
+                           [&](const auto& levels) { return try_steps(backend, levels); });
 }
 
 }  // namespace sparkle
