@@ -5,7 +5,7 @@
 
 #include "base/out_of_memory.h"
 #include "run/host_tensors.h"
-#include "run/places_apart.h"
+#include "run/overlap.h"
 #include "run/wipe.h"
 
 namespace sparkle {
@@ -217,7 +217,7 @@ Result<Token> Session::submit_plan(const std::vector<HostTensor>& shapes, std::v
   };
   SPARKLE_CHECK(add(input_buffers, p.inputs));
   SPARKLE_CHECK(add(output_buffers, p.outputs));
-  SPARKLE_CHECK(places_apart(p, {slots.data() + 1, slots.size() - 1}));
+  SPARKLE_CHECK(check_overlap(p, {slots.data() + 1, slots.size() - 1}));
   for (const auto& constant : plan->constants) slots.push_back(constant.get());
   SubmitOptions options;
   // Everything the work touches stays alive until it is complete.

@@ -1,8 +1,8 @@
-#include "run/places_apart.h"
+#include "run/overlap.h"
 
 namespace sparkle {
 
-Status places_apart(const Plan& plan, std::span<Buffer* const> places) {
+Status check_overlap(const Plan& plan, std::span<Buffer* const> places) {
   const size_t inputs = plan.inputs.size();
   const auto tensor = [&](size_t i) -> const PlanTensor& {
     return plan.tensors[static_cast<size_t>(i < inputs ? plan.inputs[i] : plan.outputs[i - inputs])];

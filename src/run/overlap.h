@@ -10,6 +10,6 @@ namespace sparkle {
 
 // Kernels run at once where none reads what another writes: outputs may not lie on each other nor on inputs. `places`: of the
 // plan's inputs, then its outputs. Errors: bad_usage naming both tensors.
-Status places_apart(const Plan& plan, std::span<Buffer* const> places);
+Status check_overlap(const Plan& plan, std::span<Buffer* const> places);
 
 }  // namespace sparkle
