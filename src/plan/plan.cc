@@ -9,7 +9,7 @@
 #include "plan/budget.h"
 #include "plan/choose.h"
 #include "plan/memory.h"
-#include "plan/spare_copies.h"
+#include "plan/copy_elimination.h"
 #include "plan/tails.h"
 
 namespace sparkle {
@@ -96,7 +96,7 @@ Result<std::vector<ChosenStep>> fastest_steps(const Draft& draft, const Device& 
       chosen[i].choice = std::move(plain);
     }
   choose_blocks(draft, device, options, chosen);
-  spare_copies(draft, [&](const DraftStep& step) { return choice_of(draft, step, device, options, errors); }, chosen);
+  eliminate_copies(draft, [&](const DraftStep& step) { return choice_of(draft, step, device, options, errors); }, chosen);
   return chosen;
 }
 

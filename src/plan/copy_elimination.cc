@@ -1,4 +1,4 @@
-#include "plan/spare_copies.h"
+#include "plan/copy_elimination.h"
 
 namespace sparkle {
 namespace {
@@ -24,8 +24,8 @@ std::vector<int> only_readers(const Draft& draft) {
 
 }  // namespace
 
-void spare_copies(const Draft& draft, const std::function<Result<Choice>(const DraftStep&)>& choice_of,
-                  std::vector<ChosenStep>& steps) {
+void eliminate_copies(const Draft& draft, const std::function<Result<Choice>(const DraftStep&)>& choice_of,
+                      std::vector<ChosenStep>& steps) {
   const std::vector<int> readers = only_readers(draft);
   for (size_t i = 0; i < steps.size(); ++i) {
     const auto* params = std::get_if<StageParams>(&draft.steps[i].work);

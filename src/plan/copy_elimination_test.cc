@@ -1,5 +1,5 @@
 // Copies that convolutions do without: when a picture is read as the planes it comes in, and when not.
-#include "plan/spare_copies.h"
+#include "plan/copy_elimination.h"
 
 #include <gtest/gtest.h>
 

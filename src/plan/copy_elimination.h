@@ -10,7 +10,7 @@ namespace sparkle {
 
 // Drops copies that one convolution alone reads where choosing for the operand as it lies gives a cheaper candidate than copy
 // and convolution together; that step then stands in the place of the draft's. `choice_of`: the choice for a step.
-void spare_copies(const Draft& draft, const std::function<Result<Choice>(const DraftStep&)>& choice_of,
-                  std::vector<ChosenStep>& steps);
+void eliminate_copies(const Draft& draft, const std::function<Result<Choice>(const DraftStep&)>& choice_of,
+                      std::vector<ChosenStep>& steps);
 
 }  // namespace sparkle
