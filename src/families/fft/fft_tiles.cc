@@ -192,7 +192,7 @@ Footprint fft_tile_footprint(const Stage& stage, const FftTileSchedule& s, const
                y_written = 4 * number(stage.outputs[0].elements());
   double others = 0;
   for (size_t i = 2; i < stage.inputs.size(); ++i) others += number(stage.inputs[i].bytes());
-  const double ways = x_read * pieces(z.last_in, x.c) + y_written * pieces(z.last_out, y.c) + others;
+  const double both = x_read * pieces(z.last_in, x.c) + y_written * pieces(z.last_out, y.c) + others;
   const double weights = z.whole ? 16 * frequencies * z.pairs_in : 16 * groups * frequencies * z.pairs_in * 2 * z.pairs_out;
   const double transformed = z.whole ? 0 : 16 * frequencies * z.tiles * groups * (z.pairs_in + z.pairs_out);
   const double scattered = std::max(1.0, kPieceBytes / (16.0 * s.pairs));
@@ -227,7 +227,7 @@ Footprint fft_tile_footprint(const Stage& stage, const FftTileSchedule& s, const
     const bool stays = operands + weights + transformed <= holds;
     // Behind a cache of all cores neighbours' pieces are found there.
     const bool found = inner && cache_of_all;
-    const double moved = stays ? 0 : found ? std::max(operands, x_read + y_written + others) : ways;
+    const double moved = stays ? 0 : found ? std::max(operands, x_read + y_written + others) : both;
     const double points = transformed <= holds ? 0 : 2 * transformed * (found ? 1 : scattered);
     f.exposed[i] = alone * (moved + points);
     const double again = weights + transformed <= holds ? 0 : found ? weights + transformed : read;
