@@ -30,7 +30,7 @@ function(group_sources target)
 endfunction()
 
 # The target's files in groups of SPARKLE_GROUP_FOLDER, each named by what it holds, so that builds with the same groups compile
-# the same file. Files with options of their own stay alone, as in CMake's unity builds.
+# the same file, and clones of one tree too: paths are relative to the folder. Files with options of their own stay alone, as in CMake's unity builds.
 function(shared_groups target lines)
   get_target_property(sources ${target} SOURCES)
   foreach(line ${lines})
@@ -43,7 +43,8 @@ function(shared_groups target lines)
     if(NOT definitions AND NOT options AND NOT folders)
       list(REMOVE_ITEM sources ${file})
       list(APPEND groups ${group})
-      string(APPEND text_${group} "#include \"${file}\"\n")
+      file(RELATIVE_PATH from_folder ${SPARKLE_GROUP_FOLDER} ${file})
+      string(APPEND text_${group} "#include \"${from_folder}\"\n")
     endif()
   endforeach()
   list(REMOVE_DUPLICATES groups)
