@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "networks/zoo.h"
 #include "prepare/compile_model.h"
+#include "run/session.h"
 #include "prepare/compiled_model.h"
 
 namespace {
