@@ -2,6 +2,7 @@
 // schedules of families without searched tiles.
 #pragma once
 
+#include "families/family.h"
 #include "families/stage.h"
 
 // A row of a family's variants.inc as a Variant: constexpr Variant kVariants[] = { #include "families/NAME/variants.inc" };

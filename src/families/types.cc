@@ -2,6 +2,13 @@
 
 #include <algorithm>
 
+#include "device/device.h"
+#include "families/gemm/gemm.h"
+#include "families/pointwise/arithmetic.h"
+#include "families/pool/pool.h"
+#include "families/reduce/reduce.h"
+#include "families/resize/resize.h"
+
 namespace sparkle {
 namespace {
 
@@ -80,41 +87,12 @@ const TypeRow& row(Family family, std::string_view form) {
                        [&](const TypeRow& r) { return r.family == family && (form.empty() || r.form == form); });
 }
 
-// The integer type in which values of `type` are computed.
-DType whole(DType type) {
-  if (!is_narrow_integer(type)) return type;
-  return type == DType::i4 || type == DType::i2 ? DType::i8 : DType::u8;
-}
-
-bool is_wide(DType type) { return type == DType::i32 || type == DType::u32 || type == DType::i64 || type == DType::u64; }
-
 }  // namespace
-
-std::string to_text(TypeSet types) {
-  std::string text;
-  for (int i = 0; i < kDTypes; ++i) {
-    const auto type = static_cast<DType>(i);
-    if (!types.has(type)) continue;
-    if (!text.empty()) text += ", ";
-    text += name_of(type);
-  }
-  return text;
-}
 
 std::span<const TypeRow> type_rows() { return kRows; }
 
 bool keeps_halves(Family family, const Device& device) {
   return device.kind == DeviceKind::vulkan && device.unit("fma-f16") && keeps_halves(family);
-}
-
-bool serves_integers(PointwiseOp op) {
-  switch (op) {
-#define POINTWISE_INTEGER(op, formula) case PointwiseOp::op:
-#include "families/pointwise/integer_ops.inc"
-#undef POINTWISE_INTEGER
-    return true;
-    default: return false;
-  }
 }
 
 const TypeRow& type_row(PointwiseOp op) {
@@ -131,36 +109,14 @@ const TypeRow& type_row(PointwiseOp op) {
 }
 
 const TypeRow& type_row(const StageParams& params) {
-  if (const auto* p = std::get_if<GemmParams>(&params)) return row(Family::gemm, name_of(p->loader));
-  if (const auto* p = std::get_if<PoolParams>(&params))
-    return row(Family::pool, p->kind == PoolKind::max ? "max" : "average, lp");
-  if (const auto* p = std::get_if<PointwiseParams>(&params); p && !p->program.empty()) return type_row(p->program.back().op);
-  if (const auto* p = std::get_if<ReduceParams>(&params))
+  if (const auto* p = get_if<GemmParams>(&params)) return row(Family::gemm, name_of(p->loader));
+  if (const auto* p = get_if<PoolParams>(&params)) return row(Family::pool, p->kind == PoolKind::max ? "max" : "average, lp");
+  if (const auto* p = get_if<PointwiseParams>(&params); p && !p->program.empty()) return type_row(p->program.back().op);
+  if (const auto* p = get_if<ReduceParams>(&params))
     if (p->kind == ReduceKind::max || p->kind == ReduceKind::min) return row(Family::reduce, "max, min");
-  if (const auto* p = std::get_if<ResizeParams>(&params))
+  if (const auto* p = get_if<ResizeParams>(&params))
     return row(Family::resize, p->mode == ResizeMode::nearest ? "nearest" : "linear, cubic");
-  return row(static_cast<Family>(params.index()), "");
-}
-
-DType pointwise_arithmetic(std::span<const DType> operands, DType result) {
-  const auto is_real = [](DType type) { return is_float(type) || is_narrow_float(type); };
-  bool real = is_real(result), wide_integer = false, real_operand = false, twice = result == DType::f64;
-  for (DType type : operands) {
-    real_operand |= is_real(type);
-    wide_integer |= is_wide(type);
-    twice |= type == DType::f64;
-  }
-  if (twice || ((real_operand || is_narrow_float(result)) && wide_integer)) return DType::f64;  // narrow: rounded once
-  if (real || real_operand) return DType::f32;
-  for (DType type : operands)
-    if (type != DType::boolean) return whole(type);
-  return result == DType::boolean ? DType::f32 : whole(result);
-}
-
-DType pointwise_arithmetic(std::span<const TensorDesc> operands, const TensorDesc& result) {
-  std::vector<DType> types;
-  for (const TensorDesc& desc : operands) types.push_back(desc.dtype);
-  return pointwise_arithmetic(types, result.dtype);
+  return row(params.family(), "");
 }
 
 std::string type_table() {

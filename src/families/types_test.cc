@@ -1,5 +1,6 @@
 // The table of element types: what it says of single stages, in which type programs are computed, and that the page of the
 // documentation is printed from it.
+#include "families/pointwise/arithmetic.h"
 #include "families/types.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +8,11 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+
+#include "families/copy/copy.h"
+#include "families/gemm/gemm.h"
+#include "families/pool/pool.h"
+#include "families/reduce/reduce.h"
 
 namespace sparkle {
 namespace {

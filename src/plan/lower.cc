@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "families/copy/copy.h"
 #include "families/types.h"
 #include "graph/values.h"
 #include "plan/served.h"

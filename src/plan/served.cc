@@ -2,6 +2,17 @@
 
 #include <algorithm>
 
+#include "families/attention/attention.h"
+#include "families/copy/copy.h"
+#include "families/deform/deform.h"
+#include "families/gather/gather.h"
+#include "families/gemm/gemm.h"
+#include "families/normalize/normalize.h"
+#include "families/pool/pool.h"
+#include "families/reduce/reduce.h"
+#include "families/rotary/rotary.h"
+#include "families/softmax/softmax.h"
+#include "families/triangle/triangle.h"
 #include "graph/known_types.h"
 #include "plan/lower.h"
 

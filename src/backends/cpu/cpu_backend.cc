@@ -13,6 +13,8 @@
 #include "backends/memory_probe.h"
 #include "base/denormals.h"
 #include "base/huge_pages.h"
+#include "families/epilogue.h"
+#include "families/registry.h"
 #include "families/tails.h"
 
 namespace sparkle::cpu {

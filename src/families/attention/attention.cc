@@ -6,6 +6,7 @@
 
 #include "families/attention/attention_reference.h"
 #include "families/common.h"
+#include "families/family.h"
 
 namespace sparkle {
 namespace {
@@ -44,7 +45,7 @@ void gpu_footprint(const Stage& stage, const Schedule& schedule, const Device& d
   const auto each = static_cast<double>(2 * (s.size + s.columns) + 25), keys = static_cast<double>(s.keys);
   const double lines = static_cast<double>(s.batches * s.queries);
   if (variant_of(schedule) == "split") {
-    const auto* loop = std::get_if<LoopSchedule>(&schedule);
+    const auto* loop = get_if<LoopSchedule>(&schedule);
     const int64_t parts = loop && loop->grain > 0 ? divided(s.keys, loop->grain) : 1;
     f.executed_flops = 2 * lines * keys * each;  // every product loads an operand of its own
     const double read = lines * keys * static_cast<double>((s.size + s.columns) * size_of(stage.inputs[1].dtype));
@@ -88,18 +89,18 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
 std::vector<Schedule> split_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   constexpr int64_t kMostQueries = 16;
   const Sizes s = sizes_of(stage);
-  if (std::get<AttentionParams>(stage.params).scores != ScoreOutput::none)
+  if (get<AttentionParams>(stage.params).scores != ScoreOutput::none)
     return why_not = Reason::operator_not_served, std::vector<Schedule>{};
   const int64_t keys = keys_of_part(s, device);
   if (s.queries > kMostQueries || keys >= s.keys) return why_not = Reason::costlier, std::vector<Schedule>{};
   std::vector<Schedule> found = loop_schedules(variant, device, why_not);
-  for (Schedule& schedule : found) std::get<LoopSchedule>(schedule).grain = keys;
+  for (Schedule& schedule : found) get<LoopSchedule>(schedule).grain = keys;
   return found;
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   if (variant.name != "plain") {
-    const auto& p = std::get<AttentionParams>(stage.params);
+    const auto& p = get<AttentionParams>(stage.params);
     const DType real = stage.outputs[0].dtype;
     if (!stores_reals(variant, device, real)) return why_not = Reason::type_not_served, std::vector<Schedule>{};
     for (size_t i = 0; i < 3; ++i)
@@ -146,7 +147,13 @@ KeyRange key_range(const AttentionParams& params, int64_t query, int64_t queries
 }
 
 const FamilyInfo& attention_info() {
-  static const FamilyInfo family = {"attention", kVariants, attention_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<AttentionParams>,
+      .variants = kVariants,
+      .reference = attention_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+  };
   return family;
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "families/common.h"
+#include "families/copy/copy.h"
 #include "families/unit_move.h"
 #include "families/walk.h"
 
@@ -54,7 +55,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 }  // namespace
 
 const FamilyInfo& copy_info() {
-  static const FamilyInfo family = {"copy", kVariants, copy_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<CopyParams>,
+      .variants = kVariants,
+      .reference = copy_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+  };
   return family;
 }
 

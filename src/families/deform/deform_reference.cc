@@ -18,7 +18,7 @@ double load(const TensorView& view, const Dims& at) { return load_element(view.d
 
 template <class Real>
 void deform_in(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = std::get<DeformParams>(params);
+  const auto& p = get<DeformParams>(params);
   const TensorView &x = inputs[0], &w = inputs[1], &offset = inputs[2], &y = outputs[0];
   const TensorView* bias = p.bias ? &inputs[3] : nullptr;
   const TensorView* mask = p.mask ? &inputs[3 + p.bias] : nullptr;
@@ -55,7 +55,7 @@ void deform_reference(const StageParams& params, std::span<const TensorView> inp
 
 // The products of the convolution, and eight operations per sampled element.
 Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
-  const auto& p = std::get<DeformParams>(stage.params);
+  const auto& p = get<DeformParams>(stage.params);
   const auto d = [](int64_t value) { return static_cast<double>(value); };
   const Dims &x = stage.inputs[0].shape, &y = stage.outputs[0].shape;
   const double pixels = d(y[0]) * d(y[2]) * d(y[3]), taps = d(p.filter[0] * p.filter[1]);
@@ -112,7 +112,13 @@ DeformTaps deform_taps(float h, float w, int64_t height, int64_t width) {
 }
 
 const FamilyInfo& deform_info() {
-  static const FamilyInfo family = {"deform", kVariants, deform_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<DeformParams>,
+      .variants = kVariants,
+      .reference = deform_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+  };
   return family;
 }
 

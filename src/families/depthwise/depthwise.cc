@@ -37,7 +37,7 @@ constexpr Tile kTiles[] = {
 // which also take some 15 cycles for each vector beside their products, and of other variants, whose traffic is counted once.
 constexpr double kTileExposed = 0.25, kTileCalls = 0.3, kExposed = 0.4;
 
-const DepthwiseParams& params_of(const Stage& stage) { return std::get<DepthwiseParams>(stage.params); }
+const DepthwiseParams& params_of(const Stage& stage) { return get<DepthwiseParams>(stage.params); }
 
 Axis axis_of(const Stage& stage, size_t i) {
   const Window& w = params_of(stage).window;
@@ -187,7 +187,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const int64_t lanes = unit && unit->n > 0 ? unit->n : 1;
   const double padded = static_cast<double>((y.c + lanes - 1) / lanes * lanes);
   f.executed_flops = 2 * inside * (unit ? padded : channels);
-  const auto* tile = std::get_if<DepthwiseSchedule>(&schedule);
+  const auto* tile = get_if<DepthwiseSchedule>(&schedule);
   if (!tile) {
     f.parallel_units = 1;  // the reference runs in one thread, one element at a time
     return f;
@@ -247,7 +247,15 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
 }  // namespace
 
 const FamilyInfo& depthwise_info() {
-  static const FamilyInfo family = {"depthwise", kVariants, depthwise_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<DepthwiseParams>,
+      .variants = kVariants,
+      .reference = depthwise_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .cpu_schedule = &ScheduleType::of<DepthwiseSchedule>,
+      .gpu_schedule = &ScheduleType::of<DepthwiseSchedule>,
+  };
   return family;
 }
 

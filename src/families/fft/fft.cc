@@ -22,11 +22,11 @@ constexpr double kMostScratchBytes = 256e6;
 constexpr double kCallCycles = 50;
 constexpr size_t kMostSizes = 10, kMostSchedules = 8;
 
-const FftParams& params_of(const Stage& stage) { return std::get<FftParams>(stage.params); }
+const FftParams& params_of(const Stage& stage) { return get<FftParams>(stage.params); }
 
 // What is computed is a convolution, whatever the way.
 void reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = std::get<FftParams>(params);
+  const auto& p = get<FftParams>(params);
   GemmParams gemm;
   gemm.groups = p.groups;
   gemm.window = p.window;
@@ -167,7 +167,15 @@ FftWork fft_work(const Stage& stage, const FftSchedule& s, int64_t lanes, int re
 }
 
 const FamilyInfo& fft_info() {
-  static const FamilyInfo family = {"fft", kVariants, reference, fft_footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<FftParams>,
+      .variants = kVariants,
+      .reference = reference,
+      .footprint = fft_footprint,
+      .schedules = schedules,
+      .cpu_schedule = &ScheduleType::of<FftSchedule>,
+      .gpu_schedule = &ScheduleType::of<FftTileSchedule>,
+  };
   return family;
 }
 

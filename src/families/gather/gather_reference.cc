@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "families/common.h"
+#include "families/gather/gather.h"
 #include "families/indices.h"
 #include "families/walk.h"
 
@@ -49,12 +50,12 @@ void gather_reference(const StageParams& params, std::span<const TensorView> inp
   const auto bytes = static_cast<size_t>(size_of(y.desc.dtype));
   if (x.desc.elements() == 0) return;
   for_each_index(y.desc.shape, [&](const Dims& at) {
-    std::memcpy(element_at(y, at), element_at(x, source_of(std::get<GatherParams>(params), x, indices, at)), bytes);
+    std::memcpy(element_at(y, at), element_at(x, source_of(get<GatherParams>(params), x, indices, at)), bytes);
   });
 }
 
 Status check(const StageParams& params, std::span<const TensorView> inputs) {
-  const auto& p = std::get<GatherParams>(params);
+  const auto& p = get<GatherParams>(params);
   const Dims& x = inputs[0].desc.shape;
   if (p.form == GatherForm::tuples) return check_tuples(inputs[1], x, p.batch_axes);
   return check_indices(inputs[1], x[p.axis], p.axis);
@@ -73,7 +74,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     why_not = Reason::type_not_served;
     return {};
   }
-  const GatherForm form = std::get<GatherParams>(stage.params).form;
+  const GatherForm form = get<GatherParams>(stage.params).form;
   if (variant.name != "plain" && variant.name != "units" && (variant.name == "elements") != (form == GatherForm::elements)) {
     why_not = Reason::not_this_family;
     return {};
@@ -99,7 +100,14 @@ bool parse_name(std::string_view text, GatherForm& form) {
 }
 
 const FamilyInfo& gather_info() {
-  static const FamilyInfo family = {"gather", kVariants, gather_reference, footprint, schedules, check};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<GatherParams>,
+      .variants = kVariants,
+      .reference = gather_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .check = check,
+  };
   return family;
 }
 

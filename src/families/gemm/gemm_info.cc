@@ -8,7 +8,15 @@ const FamilyInfo& gemm_info() {
   static constexpr Variant kVariants[] = {
 #include "families/gemm/variants.inc"
   };
-  static const FamilyInfo info{"gemm", kVariants, gemm_reference, gemm_footprint, gemm_schedules};
+  static const FamilyInfo info = {
+      .params = ParamsType::of<GemmParams>,
+      .variants = kVariants,
+      .reference = gemm_reference,
+      .footprint = gemm_footprint,
+      .schedules = gemm_schedules,
+      .cpu_schedule = &ScheduleType::of<GemmSchedule>,
+      .gpu_schedule = &ScheduleType::of<TileSchedule>,
+  };
   return info;
 }
 

@@ -17,7 +17,7 @@ float float_at(const TensorView& x, const Dims& at) { return *reinterpret_cast<c
 
 // Takes the best of the boxes that are left and strikes out what it overlaps, until none is left.
 void non_max_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const NonMaxParams& p = std::get<NonMaxParams>(params);
+  const NonMaxParams& p = get<NonMaxParams>(params);
   const TensorView &boxes = inputs[0], &scores = inputs[1], &rows = outputs[0];
   const int64_t images = scores.desc.shape[0], classes = scores.desc.shape[1], count = scores.desc.shape[2];
   int64_t row = 0;
@@ -57,7 +57,7 @@ void non_max_reference(const StageParams& params, std::span<const TensorView> in
 
 // Every candidate is held against every box that stays: 12 operations a pair.
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
-  const NonMaxParams& p = std::get<NonMaxParams>(stage.params);
+  const NonMaxParams& p = get<NonMaxParams>(stage.params);
   const auto scores = static_cast<double>(stage.inputs[1].elements());
   const double kept = static_cast<double>(std::min(p.most, stage.inputs[1].shape[2]));
   Footprint result = streaming_footprint(stage, device, 12 * scores * kept);
@@ -87,7 +87,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 }  // namespace
 
 const FamilyInfo& non_max_info() {
-  static const FamilyInfo family = {"non_max", kVariants, non_max_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<NonMaxParams>,
+      .variants = kVariants,
+      .reference = non_max_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+  };
   return family;
 }
 

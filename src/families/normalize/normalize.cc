@@ -19,7 +19,7 @@ constexpr Variant kVariants[] = {
 };
 
 void normalize_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const NormalizeParams& p = std::get<NormalizeParams>(params);
+  const NormalizeParams& p = get<NormalizeParams>(params);
   const TensorView &x = inputs[0], &y = outputs[0];
   Dims outer = x.desc.shape, inner = Dims::filled(outer.size(), 1);
   for (int64_t axis : p.axes) std::swap(outer[static_cast<int>(axis)], inner[static_cast<int>(axis)]);
@@ -83,7 +83,13 @@ double normalize_factor(const NormalizeParams& params, double total, double coun
 }
 
 const FamilyInfo& normalize_info() {
-  static const FamilyInfo family = {"normalize", kVariants, normalize_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<NormalizeParams>,
+      .variants = kVariants,
+      .reference = normalize_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+  };
   return family;
 }
 

@@ -4,6 +4,7 @@
 
 #include "families/common.h"
 #include "families/element.h"
+#include "families/pad/pad.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -14,7 +15,7 @@ constexpr Variant kVariants[] = {
 };
 
 void pad_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const PadParams& p = std::get<PadParams>(params);
+  const PadParams& p = get<PadParams>(params);
   const TensorView &x = inputs[0], &y = outputs[0];
   const auto bytes = static_cast<size_t>(size_of(y.desc.dtype));
   std::array<std::byte, 8> value{};
@@ -39,7 +40,13 @@ std::vector<Schedule> schedules(const Stage&, const Variant& variant, const Devi
 }  // namespace
 
 const FamilyInfo& pad_info() {
-  static const FamilyInfo family = {"pad", kVariants, pad_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<PadParams>,
+      .variants = kVariants,
+      .reference = pad_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+  };
   return family;
 }
 

@@ -1,14 +1,14 @@
 // The pointwise family: the program element by element, and what it tells the planner. Floats are computed in double precision,
-// integers in their own type (families/types.h says which type a program is computed in), a result of another type is converted
-// as by Cast.
+// integers in their own type (families/type_set.h says which type a program is computed in), a result of another type is
+// converted as by Cast.
 #include <algorithm>
 #include <cmath>
 
 #include "families/common.h"
 #include "families/convert.h"
+#include "families/pointwise/arithmetic.h"
 #include "families/pointwise/gpu_doubles.h"
 #include "families/pointwise/integers.h"
-#include "families/types.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -38,7 +38,7 @@ void run(const PointwiseParams& p, std::span<const TensorView> inputs, const Ten
 }
 
 void pointwise_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const PointwiseParams& p = std::get<PointwiseParams>(params);
+  const PointwiseParams& p = get<PointwiseParams>(params);
   std::vector<DType> types;
   for (const TensorView& input : inputs) types.push_back(input.desc.dtype);
   const DType type = pointwise_arithmetic(types, outputs[0].desc.dtype);
@@ -88,7 +88,7 @@ double weight(PointwiseOp op) {
 
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   double flops = 0;
-  for (const PointwiseInstruction& step : std::get<PointwiseParams>(stage.params).program) flops += weight(step.op);
+  for (const PointwiseInstruction& step : get<PointwiseParams>(stage.params).program) flops += weight(step.op);
   return streaming_footprint(stage, device, flops * static_cast<double>(stage.outputs[0].elements()));
 }
 
@@ -106,7 +106,7 @@ bool is_printable(const Stage& stage, const Device& device) {
     if (type == DType::f64) return has_double_on_gpus(step.op);
     return serves_integers(step.op) && step.op != PointwiseOp::affine;
   };
-  const auto& program = std::get<PointwiseParams>(stage.params).program;
+  const auto& program = get<PointwiseParams>(stage.params).program;
   return (type != DType::f64 || device.unit("alu-f64")) && std::all_of(program.begin(), program.end(), has) &&
          std::all_of(stage.inputs.begin(), stage.inputs.end(), served) && served(stage.outputs[0]);
 }
@@ -128,7 +128,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 }  // namespace
 
 const FamilyInfo& pointwise_info() {
-  static const FamilyInfo family = {"pointwise", kVariants, pointwise_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<PointwiseParams>,
+      .variants = kVariants,
+      .reference = pointwise_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+  };
   return family;
 }
 

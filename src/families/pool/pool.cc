@@ -23,7 +23,7 @@ constexpr Variant kVariants[] = {
 constexpr int64_t kMostPower = 1024;  // beyond, whole powers of numbers near one leave fp32
 constexpr double kGroup = 64;         // threads of a workgroup on GPUs
 
-const PoolParams& params_of(const Stage& stage) { return std::get<PoolParams>(stage.params); }
+const PoolParams& params_of(const Stage& stage) { return get<PoolParams>(stage.params); }
 
 Axis axis_of(const Stage& stage, size_t i) {
   const Window& w = params_of(stage).window;
@@ -91,7 +91,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   }
   std::vector<Schedule> result = loop_schedules(variant, device, why_not);
   for (Schedule& s : result)
-    if (auto* loop = std::get_if<LoopSchedule>(&s); loop && loop->variant != "plain")
+    if (auto* loop = get_if<LoopSchedule>(&s); loop && loop->variant != "plain")
       loop->grain = 16384 / size_of(stage.outputs[0].dtype);  // 16 KB of output a task
   return result;
 }
@@ -144,7 +144,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   } else {
     f.executed_flops = padded * inside;
   }
-  const auto* loop = std::get_if<LoopSchedule>(&schedule);
+  const auto* loop = get_if<LoopSchedule>(&schedule);
   const int64_t grain = loop && loop->grain > 0 ? loop->grain : 4096;
   f.parallel_units = std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / static_cast<double>(grain));
   return f;
@@ -176,7 +176,13 @@ bool parse_name(std::string_view text, PoolKind& kind) {
 }
 
 const FamilyInfo& pool_info() {
-  static const FamilyInfo family = {"pool", kVariants, pool_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<PoolParams>,
+      .variants = kVariants,
+      .reference = pool_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+  };
   return family;
 }
 

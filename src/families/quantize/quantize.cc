@@ -41,7 +41,7 @@ bool is_splat(const TensorDesc& desc) {
 
 // What the vector loops cannot do.
 Reason refused(const Stage& stage) {
-  const auto& p = std::get<QuantizeParams>(stage.params);
+  const auto& p = get<QuantizeParams>(stage.params);
   const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
   const auto splats = [&](std::initializer_list<size_t> scales, std::initializer_list<size_t> zeros) {
     for (size_t i : scales)
@@ -74,7 +74,7 @@ Reason refused(const Stage& stage) {
 
 // What the kernels for GPUs cannot do: they serve any layout, and all but narrow types.
 Reason refused_on_gpu(const Stage& stage, const Variant& variant, const Device& device) {
-  const auto& p = std::get<QuantizeParams>(stage.params);
+  const auto& p = get<QuantizeParams>(stage.params);
   // Element by element, real numbers may be of 16 bits.
   const bool elements =
       p.kind == QuantizeKind::quantize || p.kind == QuantizeKind::dequantize || p.kind == QuantizeKind::factor;
@@ -154,7 +154,13 @@ int32_t quantized(float x, float scale, int32_t zero, const IntegerRange& range)
 }
 
 const FamilyInfo& quantize_info() {
-  static const FamilyInfo family = {"quantize", kVariants, quantize_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<QuantizeParams>,
+      .variants = kVariants,
+      .reference = quantize_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+  };
   return family;
 }
 

@@ -85,7 +85,7 @@ void reduce_integers(const ReduceParams& p, const TensorView& x, const TensorVie
 }
 
 void reduce_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const ReduceParams& p = std::get<ReduceParams>(params);
+  const ReduceParams& p = get<ReduceParams>(params);
   const TensorView &x = inputs[0], &y = outputs[0];
   if (!is_float(x.desc.dtype) && x.desc.dtype == y.desc.dtype) {
     bool whole = false;
@@ -130,7 +130,7 @@ void reduce_reference(const StageParams& params, std::span<const TensorView> inp
 }
 
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
-  const ReduceKind kind = std::get<ReduceParams>(stage.params).kind;
+  const ReduceKind kind = get<ReduceParams>(stage.params).kind;
   const double each = kind == ReduceKind::log_sum_exp ? 24 : kind == ReduceKind::l2 || kind == ReduceKind::sum_square ? 2 : 1;
   Footprint footprint = streaming_footprint(stage, device, each * static_cast<double>(stage.inputs[0].elements()));
   footprint.parallel_units = std::max(1.0, static_cast<double>(stage.inputs[0].bytes()) / 65536);
@@ -144,7 +144,7 @@ bool served_by_gpu(const Stage& stage, const Variant& variant, const Device& dev
                      : size_of(type) == 1 ? "alu-i8"
                      : size_of(type) == 2 ? "fma-f16"
                                           : "fma-f32";
-  return device.unit(unit) && reduces_on_gpus(std::get<ReduceParams>(stage.params).kind, type);
+  return device.unit(unit) && reduces_on_gpus(get<ReduceParams>(stage.params).kind, type);
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
@@ -167,7 +167,13 @@ bool parse_name(std::string_view text, ReduceKind& kind) {
 }
 
 const FamilyInfo& reduce_info() {
-  static const FamilyInfo family = {"reduce", kVariants, reduce_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<ReduceParams>,
+      .variants = kVariants,
+      .reference = reduce_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+  };
   return family;
 }
 

@@ -17,7 +17,7 @@ constexpr Variant kVariants[] = {
 constexpr int kMostTapAxes = 3;  // that the taps of the GPUs' kernels run over
 
 void resize_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const ResizeParams& p = std::get<ResizeParams>(params);
+  const ResizeParams& p = get<ResizeParams>(params);
   const TensorView &x = inputs[0], &y = outputs[0];
   const DType type = y.desc.dtype;
   const int rank = y.desc.shape.size();
@@ -58,7 +58,7 @@ void resize_reference(const StageParams& params, std::span<const TensorView> inp
 
 // Two operations per tap, axis after axis: the last axis at full size, the outer ones before it is stretched.
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
-  const ResizeParams& p = std::get<ResizeParams>(stage.params);
+  const ResizeParams& p = get<ResizeParams>(stage.params);
   double flops = 0;
   if (p.mode != ResizeMode::nearest)
     for (int i = 0; i < stage.outputs[0].shape.size(); ++i)
@@ -69,7 +69,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const ResizeParams& p = std::get<ResizeParams>(stage.params);
+  const ResizeParams& p = get<ResizeParams>(stage.params);
   if (variant.name != "plain" && p.mode != ResizeMode::nearest && !stores_reals(variant, device, stage.outputs[0].dtype)) {
     why_not = Reason::type_not_served;
     return {};
@@ -103,7 +103,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 }  // namespace
 
 const FamilyInfo& resize_info() {
-  static const FamilyInfo family = {"resize", kVariants, resize_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<ResizeParams>,
+      .variants = kVariants,
+      .reference = resize_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+  };
   return family;
 }
 

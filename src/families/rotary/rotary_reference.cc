@@ -3,6 +3,7 @@
 
 #include "families/common.h"
 #include "families/element.h"
+#include "families/rotary/rotary.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -13,7 +14,7 @@ constexpr Variant kVariants[] = {
 };
 
 void rotary_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = std::get<RotaryParams>(params);
+  const auto& p = get<RotaryParams>(params);
   const TensorView &x = inputs[0], &cosine = inputs[1], &sine = inputs[2], &y = outputs[0];
   const int64_t half = cosine.desc.shape.back(), width = x.desc.shape.back();
   Dims rows = x.desc.shape;
@@ -59,7 +60,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 }  // namespace
 
 const FamilyInfo& rotary_info() {
-  static const FamilyInfo family = {"rotary", kVariants, rotary_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<RotaryParams>,
+      .variants = kVariants,
+      .reference = rotary_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+  };
   return family;
 }
 

@@ -15,7 +15,7 @@ constexpr Variant kVariants[] = {
 
 template <class Real>
 void sample_in(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = std::get<SampleParams>(params);
+  const auto& p = get<SampleParams>(params);
   const TensorView &x = inputs[0], &grid = inputs[1], &y = outputs[0];
   const int spatial = x.desc.shape.size() - 2;
   if (x.desc.shape.product() == 0) return;
@@ -54,7 +54,7 @@ void sample_reference(const StageParams& params, std::span<const TensorView> inp
 
 // Two operations per tap and channel; the taps' places and weights are shared by the channels.
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
-  const auto mode = std::get<SampleParams>(stage.params).mode;
+  const auto mode = get<SampleParams>(stage.params).mode;
   const double per_axis = mode == SampleMode::nearest ? 1 : mode == SampleMode::linear ? 2 : 4;
   const double taps = std::pow(per_axis, stage.inputs[0].shape.size() - 2);
   return streaming_footprint(stage, device, 2 * taps * static_cast<double>(stage.outputs[0].elements()));
@@ -77,7 +77,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 }  // namespace
 
 const FamilyInfo& sample_info() {
-  static const FamilyInfo family = {"sample", kVariants, sample_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<SampleParams>,
+      .variants = kVariants,
+      .reference = sample_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+  };
   return family;
 }
 

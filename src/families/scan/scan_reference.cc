@@ -3,6 +3,7 @@
 
 #include "families/common.h"
 #include "families/row_groups.h"
+#include "families/scan/scan.h"
 #include "families/typed.h"
 #include "families/walk.h"
 
@@ -14,7 +15,7 @@ constexpr Variant kVariants[] = {
 };
 
 void scan_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const ScanParams& p = std::get<ScanParams>(params);
+  const ScanParams& p = get<ScanParams>(params);
   const TensorView &x = inputs[0], &y = outputs[0];
   Dims lines = x.desc.shape;
   lines[p.axis] = 1;
@@ -35,7 +36,7 @@ void scan_reference(const StageParams& params, std::span<const TensorView> input
 
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   const TensorDesc& x = stage.inputs[0];
-  const int axis = std::get<ScanParams>(stage.params).axis;
+  const int axis = get<ScanParams>(stage.params).axis;
   Footprint result = streaming_footprint(stage, device, static_cast<double>(x.elements()));
   if (device.kind == DeviceKind::vulkan) {
     const RowGroups groups = row_groups(x, 1u << axis, true);
@@ -66,7 +67,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 }  // namespace
 
 const FamilyInfo& scan_info() {
-  static const FamilyInfo family = {"scan", kVariants, scan_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<ScanParams>,
+      .variants = kVariants,
+      .reference = scan_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+  };
   return family;
 }
 

@@ -7,7 +7,7 @@
 #include "families/indices.h"
 #include "families/scatter/combine.h"
 #include "families/scatter/scatter_gpu.h"
-#include "families/types.h"
+#include "families/type_set.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -62,7 +62,7 @@ Dims target_of(const ScatterParams& p, const TensorView& indices, const Dims& sh
 }
 
 void scatter_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const ScatterParams& p = std::get<ScatterParams>(params);
+  const ScatterParams& p = get<ScatterParams>(params);
   const TensorView& y = outputs[0];
   if (p.form == ScatterForm::one_hot) return one_hot(p, inputs[0], inputs[1], y);
   const TensorView &data = inputs[0], &indices = inputs[1], &updates = inputs[2];
@@ -80,14 +80,14 @@ void scatter_reference(const StageParams& params, std::span<const TensorView> in
 }
 
 Status check(const StageParams& params, std::span<const TensorView> inputs) {
-  const auto& p = std::get<ScatterParams>(params);
+  const auto& p = get<ScatterParams>(params);
   if (p.form == ScatterForm::one_hot) return ok();
   if (p.form == ScatterForm::tuples) return check_tuples(inputs[1], inputs[0].desc.shape, 0);
   return check_indices(inputs[1], inputs[0].desc.shape[p.axis], p.axis);
 }
 
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
-  const auto& p = std::get<ScatterParams>(stage.params);
+  const auto& p = get<ScatterParams>(stage.params);
   const bool computes = p.reduction != ScatterReduction::none;
   Footprint f = streaming_footprint(stage, device, computes ? static_cast<double>(stage.inputs[2].elements()) : 0);
   if (device.kind != DeviceKind::vulkan || p.form == ScatterForm::one_hot) return f;
@@ -99,7 +99,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 
 // Reductions in the types that it computes, extrema of truth values; one-hot indices of whole words.
 bool served_by_gpu(const Stage& stage, const Variant& variant, const Device& device) {
-  const auto& p = std::get<ScatterParams>(stage.params);
+  const auto& p = get<ScatterParams>(stage.params);
   const DType type = stage.outputs[0].dtype, index = stage.inputs[0].dtype;
   if (p.form == ScatterForm::one_hot) return index == DType::f32 || (kIntegers.has(index) && size_of(index) >= 4);
   const bool extremum = p.reduction == ScatterReduction::max || p.reduction == ScatterReduction::min;
@@ -108,7 +108,7 @@ bool served_by_gpu(const Stage& stage, const Variant& variant, const Device& dev
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const bool one_hot = std::get<ScatterParams>(stage.params).form == ScatterForm::one_hot;
+  const bool one_hot = get<ScatterParams>(stage.params).form == ScatterForm::one_hot;
   if (!one_hot && !is_index_type(stage.inputs[1].dtype)) {
     why_not = Reason::type_not_served;
     return {};
@@ -136,7 +136,14 @@ std::string_view name_of(ScatterReduction reduction) { return kReductions[static
 bool parse_name(std::string_view text, ScatterReduction& reduction) { return parse_one_of(kReductions, text, reduction); }
 
 const FamilyInfo& scatter_info() {
-  static const FamilyInfo family = {"scatter", kVariants, scatter_reference, footprint, schedules, check};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<ScatterParams>,
+      .variants = kVariants,
+      .reference = scatter_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .check = check,
+  };
   return family;
 }
 

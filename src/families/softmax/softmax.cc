@@ -18,7 +18,7 @@ constexpr Variant kVariants[] = {
 };
 
 void softmax_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const SoftmaxParams& p = std::get<SoftmaxParams>(params);
+  const SoftmaxParams& p = get<SoftmaxParams>(params);
   const TensorView &x = inputs[0], &y = outputs[0];
   Dims outer = x.desc.shape, inner = Dims::filled(outer.size(), 1);
   for (int i = p.first_axis; i <= p.last_axis; ++i) std::swap(outer[i], inner[i]);
@@ -41,7 +41,7 @@ void softmax_reference(const StageParams& params, std::span<const TensorView> in
 }
 
 RowGroups groups_of(const Stage& stage, std::string_view variant) {
-  const auto& p = std::get<SoftmaxParams>(stage.params);
+  const auto& p = get<SoftmaxParams>(stage.params);
   uint32_t within = 0;
   for (int axis = p.first_axis; axis <= p.last_axis; ++axis) within |= 1u << axis;
   return row_groups(stage.inputs[0], within, variant == "parts_gpu");
@@ -80,7 +80,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 }  // namespace
 
 const FamilyInfo& softmax_info() {
-  static const FamilyInfo family = {"softmax", kVariants, softmax_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<SoftmaxParams>,
+      .variants = kVariants,
+      .reference = softmax_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+  };
   return family;
 }
 

@@ -46,7 +46,7 @@ void sort_lines(const TopKParams& p, const TensorView& x, std::span<const Tensor
 }
 
 void top_k_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const TopKParams& p = std::get<TopKParams>(params);
+  const TopKParams& p = get<TopKParams>(params);
   visit_type(inputs[0].desc.dtype, [&]<class T>(T) {
     p.largest ? sort_lines<true, T>(p, inputs[0], outputs) : sort_lines<false, T>(p, inputs[0], outputs);
   });
@@ -55,7 +55,7 @@ void top_k_reference(const StageParams& params, std::span<const TensorView> inpu
 // Workgroups, what sorting compares (a network of log^2 steps, searches through the other run), runs written and read by each
 // merge.
 void gpu_parts(const Stage& stage, std::string_view variant, Footprint& f) {
-  const auto& p = std::get<TopKParams>(stage.params);
+  const auto& p = get<TopKParams>(stage.params);
   if (variant == "best") {
     const RowGroups groups = row_groups(stage.inputs[0], 1u << p.axis, true);
     f.parallel_units = std::max(1.0, static_cast<double>(groups.groups * groups.parts));
@@ -74,7 +74,7 @@ void gpu_parts(const Stage& stage, std::string_view variant, Footprint& f) {
 
 // A comparison per element, and the heap's for those that enter it: k * (1 + ln(n / k)) of n in random order.
 Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
-  const TopKParams& p = std::get<TopKParams>(stage.params);
+  const TopKParams& p = get<TopKParams>(stage.params);
   const auto n = static_cast<double>(std::max<int64_t>(1, stage.inputs[0].shape[p.axis])), k = static_cast<double>(p.k);
   const double lines = static_cast<double>(stage.inputs[0].elements()) / n;
   const double entered = k < 1 ? 0 : k * (1 + std::log(std::max(1.0, n / k)));
@@ -88,7 +88,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const bool best = std::get<TopKParams>(stage.params).k <= 1;
+  const bool best = get<TopKParams>(stage.params).k <= 1;
   if ((variant.name == "best" && !best) || (variant.name == "sort" && best)) {
     why_not = best ? Reason::costlier : Reason::filter_not_served;
     return {};
@@ -113,7 +113,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 }  // namespace
 
 const FamilyInfo& top_k_info() {
-  static const FamilyInfo family = {"top_k", kVariants, top_k_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<TopKParams>,
+      .variants = kVariants,
+      .reference = top_k_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+  };
   return family;
 }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "families/common.h"
+#include "families/triangle/triangle.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -13,7 +14,7 @@ constexpr Variant kVariants[] = {
 };
 
 void triangle_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const TriangleParams& p = std::get<TriangleParams>(params);
+  const TriangleParams& p = get<TriangleParams>(params);
   const TensorView &x = inputs[0], &y = outputs[0];
   const auto bytes = static_cast<size_t>(size_of(y.desc.dtype));
   const int rank = y.desc.shape.size();
@@ -49,7 +50,13 @@ KeptColumns kept_columns(const TriangleParams& params, int64_t row, int64_t colu
 }
 
 const FamilyInfo& triangle_info() {
-  static const FamilyInfo family = {"triangle", kVariants, triangle_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<TriangleParams>,
+      .variants = kVariants,
+      .reference = triangle_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+  };
   return family;
 }
 

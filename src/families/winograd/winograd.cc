@@ -14,11 +14,11 @@ constexpr Variant kVariants[] = {
 #include "families/winograd/variants.inc"
 };
 
-const WinogradParams& params_of(const Stage& stage) { return std::get<WinogradParams>(stage.params); }
+const WinogradParams& params_of(const Stage& stage) { return get<WinogradParams>(stage.params); }
 
 // What is computed is a convolution, whatever the way.
 void reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = std::get<WinogradParams>(params);
+  const auto& p = get<WinogradParams>(params);
   GemmParams gemm;
   gemm.window = p.window;
   gemm.epilogue = p.epilogue;
@@ -182,8 +182,8 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   Footprint f = streaming_footprint(stage, device, 0);
   f.nominal_flops =
       2.0 * 9 * static_cast<double>(sizes.c) * static_cast<double>(sizes.k) * static_cast<double>(y.n * y.pixels());
-  if (const auto* tiles = std::get_if<TileSchedule>(&schedule)) return tile_footprint(stage, *tiles, device, f);
-  const auto* s = std::get_if<WinogradSchedule>(&schedule);
+  if (const auto* tiles = get_if<TileSchedule>(&schedule)) return tile_footprint(stage, *tiles, device, f);
+  const auto* s = get_if<WinogradSchedule>(&schedule);
   if (!s) {
     f.executed_flops = f.nominal_flops;
     f.parallel_units = 1;
@@ -262,7 +262,15 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
 }  // namespace
 
 const FamilyInfo& winograd_info() {
-  static const FamilyInfo family = {"winograd", kVariants, reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<WinogradParams>,
+      .variants = kVariants,
+      .reference = reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .cpu_schedule = &ScheduleType::of<WinogradSchedule>,
+      .gpu_schedule = &ScheduleType::of<TileSchedule>,
+  };
   return family;
 }
 

@@ -5,9 +5,20 @@
 #include "backends/vulkan/trials/trial_elements.h"
 #include "backends/vulkan/trials/trial_moves.h"
 #include "backends/vulkan/trials/trial_run.h"
+#include "families/depthwise/depthwise.h"
+#include "families/fft/fft.h"
 #include "families/fft/fft_axis.h"
+#include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"
+#include "families/normalize/normalize.h"
+#include "families/pool/pool.h"
+#include "families/reduce/reduce.h"
+#include "families/registry.h"
+#include "families/scan/scan.h"
+#include "families/softmax/softmax.h"
 #include "families/tails.h"
+#include "families/top_k/top_k.h"
+#include "families/winograd/winograd.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -16,10 +27,9 @@ void add_epilogue(Stage& stage, const Epilogue& e, int64_t channels) {
   for (int i = 0; i < e.scale + e.bias; ++i) stage.inputs.push_back(dense_desc(DType::f32, {channels}));
   for (int i = 0; i < e.residuals(); ++i) stage.inputs.push_back(stage.outputs[0]);
   // Of what a tail reads every other one is a number per channel.
-  const int axis =
-      std::holds_alternative<GemmParams>(stage.params) && std::get<GemmParams>(stage.params).loader == Loader::dense
-          ? stage.outputs[0].shape.size() - 1
-          : 1;
+  const int axis = holds<GemmParams>(stage.params) && get<GemmParams>(stage.params).loader == Loader::dense
+                       ? stage.outputs[0].shape.size() - 1
+                       : 1;
   for (int i = 0; i < e.tail_operands(); ++i) {
     stage.inputs.push_back(stage.outputs[0]);
     for (int a = 0; i % 2 == 0 && a < stage.outputs[0].shape.size(); ++a)
@@ -77,12 +87,12 @@ Stage rows_stage(const StageParams& params, size_t operands, const Dims& result)
 
 // Few groups, or as many as channels where each has a filter of its own: how many there are is no matter of the kernel's.
 Stage fft_stage(const Trial& t, int64_t wide, int64_t gap) {
-  auto p = std::get<FftParams>(t.params);
+  auto p = get<FftParams>(t.params);
   const bool single = variant_of(t.schedule) == "whole";
   p.groups = single ? wide : std::min<int64_t>(p.groups, 2);
   Stage stage = window_stage(p, p.window, &p.epilogue, p.groups, single, wide, gap);
   // Transforms of maps that are smaller than their filters are too short for others.
-  const auto* schedule = std::get_if<FftTileSchedule>(&t.schedule);
+  const auto* schedule = get_if<FftTileSchedule>(&t.schedule);
   Dims x = stage.inputs[0].shape;
   for (const int axis : {3, 4})
     for (bool served = !schedule; !served && x[axis] > 1;) {
@@ -95,7 +105,7 @@ Stage fft_stage(const Trial& t, int64_t wide, int64_t gap) {
 
 // Positions of maxima are integers behind the maxima.
 std::vector<Stage> pool_stages(const Trial& t) {
-  const auto& p = std::get<PoolParams>(t.params);
+  const auto& p = get<PoolParams>(t.params);
   std::vector<Stage> stages{window_stage(p, p.window, nullptr, 1, true, 5, 1),
                             window_stage(p, p.window, nullptr, 1, true, 8, 0)};
   for (Stage& stage : stages) {
@@ -108,7 +118,7 @@ std::vector<Stage> pool_stages(const Trial& t) {
 
 // Rows of one piece and of several, along the last axis and across it.
 std::vector<Stage> top_k_stages(const Trial& t) {
-  const auto& params = std::get<TopKParams>(t.params);
+  const auto& params = get<TopKParams>(t.params);
   std::vector<Stage> stages;
   const auto add = [&](TopKParams p, const Dims& shape, int axis) {
     p.axis = axis;
@@ -202,12 +212,12 @@ std::vector<Stage> stages_of(const Trial& t) {
     case Family::pool: return pool_stages(t);
     case Family::top_k: return top_k_stages(t);
     case Family::scan: {
-      ScanParams along = std::get<ScanParams>(t.params), across = along;
+      ScanParams along = get<ScanParams>(t.params), across = along;
       along.axis = 2, across.axis = 0;
       return {with_types(rows_stage(along, 1, {3, 5, 37}), t), with_types(rows_stage(across, 1, {3, 5, 37}), t)};
     }
     case Family::reduce: {
-      const auto kind = std::get<ReduceParams>(t.params).kind;
+      const auto kind = get<ReduceParams>(t.params).kind;
       return {with_types(rows_stage(ReduceParams{kind, {2}}, 1, {3, 5, 1}), t),
               with_types(rows_stage(ReduceParams{kind, {0, 1}}, 1, {1, 1, 37}), t)};
     }
@@ -228,18 +238,18 @@ std::vector<Stage> stages_of(const Trial& t) {
   }
   switch (t.family()) {
     case Family::gemm: {
-      const auto& p = std::get<GemmParams>(t.params);
+      const auto& p = get<GemmParams>(t.params);
       if (p.loader == Loader::dense) return {dense_stage(p, 7, 5, 9, 3), dense_stage(p, 9, 12, 8, 0)};
       return {window_stage(p, p.window, &p.epilogue, p.groups, false, 3, 1),
               window_stage(p, p.window, &p.epilogue, p.groups, false, 8, 0)};
     }
     case Family::winograd: {
-      const auto& p = std::get<WinogradParams>(t.params);
+      const auto& p = get<WinogradParams>(t.params);
       return {window_stage(p, p.window, &p.epilogue, 1, false, 3, 1), window_stage(p, p.window, &p.epilogue, 1, false, 8, 0)};
     }
     case Family::fft: return {fft_stage(t, 3, 1), fft_stage(t, 8, 0)};
     case Family::depthwise: {
-      const auto& p = std::get<DepthwiseParams>(t.params);
+      const auto& p = get<DepthwiseParams>(t.params);
       return {window_stage(p, p.window, &p.epilogue, 1, true, 5, 1), window_stage(p, p.window, &p.epilogue, 1, true, 8, 0)};
     }
     case Family::rotary: {
@@ -252,7 +262,7 @@ std::vector<Stage> stages_of(const Trial& t) {
       return stages;
     }
     case Family::softmax: {
-      const bool logarithm = std::get<SoftmaxParams>(t.params).logarithm;
+      const bool logarithm = get<SoftmaxParams>(t.params).logarithm;
       if (variant_of(t.schedule) == "parts_gpu") {
         const TensorDesc rows = described(DType::f32, {2, 8200}, false, 1);
         return {{SoftmaxParams{1, 1, logarithm}, {rows}, {rows}}};
@@ -261,7 +271,7 @@ std::vector<Stage> stages_of(const Trial& t) {
               rows_stage(SoftmaxParams{0, 1, logarithm}, 1, {3, 5, 37})};
     }
     case Family::normalize: {
-      auto p = std::get<NormalizeParams>(t.params);
+      auto p = get<NormalizeParams>(t.params);
       std::vector<Stage> stages;
       for (const Dims& axes : {Dims{2}, Dims{0, 1}}) {
         p.axes = axes;

@@ -4,7 +4,8 @@
 #include <cmath>
 
 #include "backends/vulkan/trials/trial_moves.h"
-#include "families/types.h"
+#include "families/pointwise/arithmetic.h"
+#include "families/quantize/quantize.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -58,13 +59,13 @@ DType arithmetic_in(const Stage& stage) { return pointwise_arithmetic(stage.inpu
 }  // namespace
 
 bool is_exact(const Stage& stage) {
-  const auto& program = std::get<PointwiseParams>(stage.params).program;
+  const auto& program = get<PointwiseParams>(stage.params).program;
   return !is_float(arithmetic_in(stage)) ||
          std::all_of(program.begin(), program.end(), [](const PointwiseInstruction& step) { return rounds_nothing(step.op); });
 }
 
 std::vector<Stage> pointwise_stages(const Trial& t) {
-  const auto& given = std::get<PointwiseParams>(t.params);
+  const auto& given = get<PointwiseParams>(t.params);
   const DType y = t.outputs[0];
   const bool real = is_float(pointwise_arithmetic(t.inputs, y));
   std::vector<std::pair<PointwiseParams, DType>> programs;
@@ -107,7 +108,7 @@ double pointwise_value(const Stage& stage, size_t operand, std::mt19937& random)
 }
 
 std::vector<Stage> quantize_stages(const Trial& t) {
-  auto p = std::get<QuantizeParams>(t.params);
+  auto p = get<QuantizeParams>(t.params);
   const Dims shape{3, 5, 8};
   Dims listed = shape;
   // How long blocks are and along which axis is no matter of the kernel's.
@@ -159,7 +160,7 @@ std::vector<Stage> quantize_stages(const Trial& t) {
 }
 
 double quantize_value(const Stage& stage, size_t operand, std::mt19937& random) {
-  const QuantizeKind kind = std::get<QuantizeParams>(stage.params).kind;
+  const QuantizeKind kind = get<QuantizeParams>(stage.params).kind;
   std::normal_distribution<double> normal;
   if (!is_float(stage.inputs[operand].dtype)) return 60 * normal(random);
   const bool scale = kind == QuantizeKind::add || kind == QuantizeKind::average || kind == QuantizeKind::factor;

@@ -3,6 +3,14 @@
 #include <algorithm>
 
 #include "backends/vulkan/trials/trial_elements.h"
+#include "families/attention/attention.h"
+#include "families/deform/deform.h"
+#include "families/gather/gather.h"
+#include "families/non_max/non_max.h"
+#include "families/pad/pad.h"
+#include "families/resize/resize.h"
+#include "families/scatter/scatter.h"
+#include "families/triangle/triangle.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -34,7 +42,7 @@ std::vector<Stage> copy_stages(const Trial& t) {
 }
 
 std::vector<Stage> pad_stages(const Trial& t) {
-  PadParams p = std::get<PadParams>(t.params);
+  PadParams p = get<PadParams>(t.params);
   const int rank = p.begin.size();
   // Mirrored axes are longer than what is added to them; tensors of many axes stay small.
   const int64_t most = rank <= 4 ? 4 : 1;
@@ -58,7 +66,7 @@ std::vector<Stage> pad_stages(const Trial& t) {
 
 // Updates that meet among others that do not.
 std::vector<Stage> scatter_stages(const Trial& t) {
-  auto p = std::get<ScatterParams>(t.params);
+  auto p = get<ScatterParams>(t.params);
   const DType x = t.inputs[0], index = t.inputs[p.form == ScatterForm::one_hot ? 0 : 1];
   const Dims data{kPicked, kPicked + 1, 9};
   if (p.form == ScatterForm::one_hot) {
@@ -86,7 +94,7 @@ std::vector<Stage> scatter_stages(const Trial& t) {
 }
 
 std::vector<Stage> triangle_stages(const Trial& t) {
-  auto p = std::get<TriangleParams>(t.params);
+  auto p = get<TriangleParams>(t.params);
   p.diagonal = std::clamp<int64_t>(p.diagonal, -5, 5);
   std::vector<Stage> stages;
   for (const Dims& shape : {Dims{2, 9, 37}, Dims{3, 33, 8}})
@@ -96,7 +104,7 @@ std::vector<Stage> triangle_stages(const Trial& t) {
 }
 
 std::vector<Stage> gather_stages(const Trial& t) {
-  const auto& p = std::get<GatherParams>(t.params);
+  const auto& p = get<GatherParams>(t.params);
   std::vector<Stage> stages;
   for (const int64_t last : {3, 8}) {
     Dims x, indices, y;
@@ -130,7 +138,7 @@ std::vector<Stage> gather_stages(const Trial& t) {
 }
 
 std::vector<Stage> resize_stages(const Trial& t) {
-  const auto& p = std::get<ResizeParams>(t.params);
+  const auto& p = get<ResizeParams>(t.params);
   std::vector<Stage> stages;
   for (const int64_t wide : {3, 8}) {
     Dims x, y;
@@ -157,7 +165,7 @@ std::vector<Stage> sample_stages(const Trial& t) {
 }
 
 std::vector<Stage> deform_stages(const Trial& t) {
-  auto p = std::get<DeformParams>(t.params);
+  auto p = get<DeformParams>(t.params);
   for (size_t i = 0; i < 2; ++i) p.filter[i] = std::min<int64_t>(p.filter[i], 5);
   p.groups = std::min<int64_t>(p.groups, 2), p.offset_groups = std::min<int64_t>(p.offset_groups, 2);
   const DType type = t.inputs[0];
@@ -180,7 +188,7 @@ std::vector<Stage> deform_stages(const Trial& t) {
 }
 
 std::vector<Stage> attention_stages(const Trial& t) {
-  AttentionParams p = std::get<AttentionParams>(t.params);
+  AttentionParams p = get<AttentionParams>(t.params);
   const DType type = t.inputs[0];
   // Most queries see some keys.
   p.offset = std::clamp<int64_t>(p.offset, -5, 30);
@@ -206,7 +214,7 @@ std::vector<Stage> attention_stages(const Trial& t) {
 }
 
 std::vector<Stage> non_max_stages(const Trial& t) {
-  NonMaxParams p = std::get<NonMaxParams>(t.params);
+  NonMaxParams p = get<NonMaxParams>(t.params);
   p.threshold = std::clamp(p.threshold, -1.0, 1.0);
   std::vector<Stage> stages;
   for (const int64_t boxes : {37, 300}) {
@@ -225,7 +233,7 @@ double trial_value(const Stage& stage, size_t operand, std::mt19937& random) {
   const DType type = stage.inputs[operand].dtype;
   if (stage.family() == Family::pointwise) return pointwise_value(stage, operand, random);
   if (stage.family() == Family::quantize) return quantize_value(stage, operand, random);
-  const auto* scatter = std::get_if<ScatterParams>(&stage.params);
+  const auto* scatter = get_if<ScatterParams>(&stage.params);
   const size_t indices = scatter && scatter->form == ScatterForm::one_hot ? 0 : 1;
   if ((stage.family() == Family::gather || scatter) && operand == indices) return between(-kPicked, kPicked - 1);
   if (stage.family() == Family::attention && type == DType::i64) return between(1, stage.inputs[1].shape[1]);

@@ -9,10 +9,15 @@
 
 #include "backends/vulkan/trials/trial_elements.h"
 #include "backends/vulkan/trials/trial_moves.h"
+#include "families/depthwise/depthwise.h"
 #include "families/element.h"
+#include "families/fft/fft.h"
+#include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"
+#include "families/registry.h"
 #include "families/tails.h"
 #include "families/walk.h"
+#include "families/winograd/winograd.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -35,10 +40,9 @@ struct Operand {
 
 // The length of the sums, for the tolerance.
 double sum_length(const Stage& stage) {
-  if (std::holds_alternative<GemmParams>(stage.params) || std::holds_alternative<DepthwiseParams>(stage.params)) {
+  if (holds<GemmParams>(stage.params) || holds<DepthwiseParams>(stage.params)) {
     const Dims& w = stage.inputs[1].shape;
-    const bool window =
-        !std::holds_alternative<GemmParams>(stage.params) || std::get<GemmParams>(stage.params).loader == Loader::window;
+    const bool window = !holds<GemmParams>(stage.params) || get<GemmParams>(stage.params).loader == Loader::window;
     return window ? static_cast<double>(w.product()) / static_cast<double>(w[0]) : static_cast<double>(w[w.size() - 2]);
   }
   return 64;
@@ -142,7 +146,7 @@ Question question(const Stage& stage, size_t run, uint32_t constants, double tol
   std::seed_seq seed{size_t{7}, run, size_t{constants}};
   std::mt19937 random(seed);
   // Where operands are rounded to 16 bits, drivers may round either way: they get numbers of 16 bits.
-  const auto* product = std::get_if<GemmParams>(&stage.params);
+  const auto* product = get_if<GemmParams>(&stage.params);
   const bool rounded = product && product->halves;
   for (size_t i = 0; i < stage.inputs.size(); ++i) {
     const TensorDesc& d = stage.inputs[i];
@@ -157,8 +161,7 @@ Question question(const Stage& stage, size_t run, uint32_t constants, double tol
   Dims last = stage.inputs[0].shape;
   for (int i = 0; i < last.size(); ++i) last[i] -= 1;
   const DType type = stage.inputs[0].dtype;
-  const bool transforms =
-      std::holds_alternative<WinogradParams>(stage.params) || std::holds_alternative<FftParams>(stage.params);
+  const bool transforms = holds<WinogradParams>(stage.params) || holds<FftParams>(stage.params);
   if (run == 0 && is_float(type) && !transforms)
     store_element(type, std::numeric_limits<double>::quiet_NaN(), element_at(q.inputs[0].view(), last));
   const bool halves = is_halves(stage), exact = stage.family() == Family::pointwise && is_exact(stage);
