@@ -8,6 +8,7 @@
 
 #include "device/device.h"
 #include "families/stage.h"
+#include "families/type_set.h"
 
 namespace sparkle {
 
@@ -37,10 +38,22 @@ struct Variant {
   std::string_view note;  // why it exists, one line
 };
 
+// In which element types a family computes, or a form of it: "window" convolutions, "max" pooling ...
+struct TypeRow {
+  std::string_view form;       // empty: the whole family
+  std::string_view operators;  // what the model calls it
+  TypeSet types;
+  std::string_view how;  // how types other than f32 are computed
+};
+
 // What a family offers to the planner, the backends and the tests.
 struct FamilyInfo {
   const ParamsType& params;
   std::span<const Variant> variants;
+  std::span<const TypeRow> types;
+  // Which of `types` a stage falls under; nullptr: there is one.
+  size_t (*type_form)(const StageParams&) = nullptr;
+  bool gpu_f16 = false;  // its kernels for GPUs read and write f16 as it is, with sums in f32
   // Plain loops in double precision over any layout: the oracle. Operands as the family's header lists them.
   void (*reference)(const StageParams&, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
   // Prediction for one schedule on one device.

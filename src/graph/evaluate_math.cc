@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "families/family.h"
+#include "families/pointwise/arithmetic.h"
 #include "families/pointwise/cast.h"
 #include "families/reduce/reduce.h"
 #include "families/types.h"

@@ -16,6 +16,9 @@ constexpr std::array<std::string_view, 5> kScoreOutputs = {"none", "raw", "cappe
 constexpr Variant kVariants[] = {
 #include "families/attention/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Attention", kFloats, kInF32},
+};
 
 // Sizes of the products.
 struct Sizes {
@@ -150,6 +153,8 @@ const FamilyInfo& attention_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<AttentionParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
       .reference = attention_reference,
       .footprint = footprint,
       .schedules = schedules,

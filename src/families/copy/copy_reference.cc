@@ -13,6 +13,10 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/copy/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Reshape, Transpose, Concat, Slice, Split, Expand, Tile, DepthToSpace, SpaceToDepth", kAllTypes,
+     "elements move as they are"},
+};
 
 void copy_reference(const StageParams&, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const TensorView &x = inputs[0], &y = outputs[0];
@@ -58,6 +62,8 @@ const FamilyInfo& copy_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<CopyParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
       .reference = copy_reference,
       .footprint = footprint,
       .schedules = schedules,

@@ -13,6 +13,9 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/deform/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "DeformConv", kFloats, kInF32},
+};
 
 double load(const TensorView& view, const Dims& at) { return load_element(view.desc.dtype, element_at(view, at)); }
 
@@ -115,6 +118,8 @@ const FamilyInfo& deform_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<DeformParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
       .reference = deform_reference,
       .footprint = footprint,
       .schedules = schedules,

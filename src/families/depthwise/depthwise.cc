@@ -22,6 +22,9 @@ constexpr Variant kVariants[] = {
 #include "families/depthwise/variants.inc"
 #undef VARIANT
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Conv with a group per channel", kFloats, kInF32},
+};
 
 struct Tile {
   std::string_view name;
@@ -250,6 +253,8 @@ const FamilyInfo& depthwise_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<DepthwiseParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
       .reference = depthwise_reference,
       .footprint = footprint,
       .schedules = schedules,

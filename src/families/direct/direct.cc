@@ -18,6 +18,9 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/direct/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Conv with a few input channels", kFloats, kInF32},
+};
 
 const DirectParams& params_of(const Stage& stage) { return get<DirectParams>(stage.params); }
 
@@ -209,6 +212,7 @@ const FamilyInfo& direct_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<DirectParams>,
       .variants = kVariants,
+      .types = kTypeRows,
       .reference = reference,
       .footprint = direct_footprint,
       .schedules = schedules,

@@ -14,6 +14,9 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/fft/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Conv with a large filter", kFloats, kInF32},
+};
 
 // Sizes beyond these are refused before they are multiplied.
 constexpr int64_t kMostSize = int64_t{1} << 40;
@@ -170,6 +173,8 @@ const FamilyInfo& fft_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<FftParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
       .reference = reference,
       .footprint = fft_footprint,
       .schedules = schedules,

@@ -14,6 +14,9 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/gather/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Gather, GatherElements, GatherND", kAllTypes, "elements move as they are"},
+};
 
 constexpr std::array<std::string_view, 3> kForms = {"slices", "elements", "tuples"};
 
@@ -103,6 +106,8 @@ const FamilyInfo& gather_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<GatherParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
       .reference = gather_reference,
       .footprint = footprint,
       .schedules = schedules,

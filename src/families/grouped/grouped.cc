@@ -17,6 +17,9 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/grouped/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Conv with groups of a few channels", kFloats, kInF32},
+};
 
 // Spread inputs of a task: a share of the L1 that leaves room for weights and outputs.
 constexpr int64_t kSpreadBytes = 36 * 1024;
@@ -166,6 +169,7 @@ const FamilyInfo& grouped_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<GroupedParams>,
       .variants = kVariants,
+      .types = kTypeRows,
       .reference = reference,
       .footprint = footprint,
       .schedules = schedules,

@@ -12,6 +12,9 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/inverted/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Conv 1x1, depthwise and 1x1 in one step", TypeSet{DType::f32}, "f16 and bf16 converted to f32 before it"},
+};
 
 bool channels_innermost(const TensorDesc& desc) {
   const FeatureMap m = feature_map(desc);
@@ -85,6 +88,7 @@ const FamilyInfo& inverted_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<InvertedParams>,
       .variants = kVariants,
+      .types = kTypeRows,
       .reference = inverted_reference,
       .footprint = inverted_footprint,
       .schedules = schedules,

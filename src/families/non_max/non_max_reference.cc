@@ -12,6 +12,9 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/non_max/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "NonMaxSuppression", TypeSet{DType::f32}, ""},
+};
 
 float float_at(const TensorView& x, const Dims& at) { return *reinterpret_cast<const float*>(element_at(x, at)); }
 
@@ -90,6 +93,7 @@ const FamilyInfo& non_max_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<NonMaxParams>,
       .variants = kVariants,
+      .types = kTypeRows,
       .reference = non_max_reference,
       .footprint = footprint,
       .schedules = schedules,

@@ -17,6 +17,12 @@ constexpr std::array<std::string_view, 4> kDivisors = {"variance", "deviation", 
 constexpr Variant kVariants[] = {
 #include "families/normalize/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"",
+     "InstanceNormalization, LayerNormalization, RMSNormalization, GroupNormalization, MeanVarianceNormalization, "
+     "LpNormalization",
+     kFloats, kInF32},
+};
 
 void normalize_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const NormalizeParams& p = get<NormalizeParams>(params);
@@ -86,6 +92,8 @@ const FamilyInfo& normalize_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<NormalizeParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
       .reference = normalize_reference,
       .footprint = footprint,
       .schedules = schedules,

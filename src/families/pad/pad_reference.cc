@@ -13,6 +13,9 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/pad/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Pad", kAllTypes, "elements move as they are"},
+};
 
 void pad_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const PadParams& p = get<PadParams>(params);
@@ -43,6 +46,8 @@ const FamilyInfo& pad_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<PadParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
       .reference = pad_reference,
       .footprint = footprint,
       .schedules = schedules,

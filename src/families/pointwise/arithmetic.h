@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "families/family.h"
 #include "families/pointwise/pointwise.h"
 
 namespace sparkle {
@@ -12,6 +13,9 @@ namespace sparkle {
 // those of 4 and 2).
 DType pointwise_arithmetic(std::span<const DType> operands, DType result);
 DType pointwise_arithmetic(std::span<const TensorDesc> operands, const TensorDesc& result);
+
+// The row of the element types under which an operation falls.
+const TypeRow& type_row(PointwiseOp op);
 
 // True where integers have the operation.
 bool serves_integers(PointwiseOp op);

@@ -17,6 +17,37 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/pointwise/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"functions", "Exp, Log, Sigmoid, Gelu and every other not below", kFloats,
+     "f16 and bf16 read and written by the kernel, f64 by the variant typed"},
+    {"arithmetic",
+     "Add, Sub, Mul, Div, Mod, Pow, Max, Min, Sum, Clip, Neg, Abs, Sign, Relu, PRelu, Less, LessOrEqual, Greater, "
+     "GreaterOrEqual",
+     kNumbers, "f16 and bf16 read and written by the kernel, f64 and integers by the variant typed"},
+    {"any", "Where, Equal, And, Or, Xor, Not", kComputed,
+     "f16, bf16 and bool read and written by the kernel, f64 and integers by the variant typed"},
+    {"identity", "Identity, Cast, CastLike", kAllTypes,
+     "f16, bf16, bool and the narrow types read and written by the kernel, between f64 and integers by the variant typed"},
+};
+
+// A row of kTypeRows.
+size_t form_of(PointwiseOp op) {
+  switch (op) {
+    case PointwiseOp::identity: return 3;
+    case PointwiseOp::select:
+    case PointwiseOp::equal:
+    case PointwiseOp::logical_and:
+    case PointwiseOp::logical_or:
+    case PointwiseOp::logical_xor:
+    case PointwiseOp::logical_not: return 2;
+    default: return serves_integers(op);
+  }
+}
+// That of a program's last instruction.
+size_t type_form(const StageParams& params) {
+  const auto& program = get<PointwiseParams>(params).program;
+  return program.empty() ? 0 : form_of(program.back().op);
+}
 
 template <class T>
 void run(const PointwiseParams& p, std::span<const TensorView> inputs, const TensorView& out) {
@@ -127,10 +158,15 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 
 }  // namespace
 
+const TypeRow& type_row(PointwiseOp op) { return kTypeRows[form_of(op)]; }
+
 const FamilyInfo& pointwise_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<PointwiseParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .type_form = type_form,
+      .gpu_f16 = true,
       .reference = pointwise_reference,
       .footprint = footprint,
       .schedules = schedules,

@@ -19,6 +19,14 @@ constexpr std::array<std::string_view, 3> kNames = {"max", "average", "lp"};
 constexpr Variant kVariants[] = {
 #include "families/pool/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"max", "MaxPool", kNumbers,
+     "f16 and bf16 converted to f32 before it, 8-bit integers by the variant bytes, f64 and other integers by the variant "
+     "plain"},
+    {"average, lp", "AveragePool, LpPool, LRN", kFloats, kInF32},
+};
+
+size_t type_form(const StageParams& params) { return get<PoolParams>(params).kind != PoolKind::max; }
 
 constexpr int64_t kMostPower = 1024;  // beyond, whole powers of numbers near one leave fp32
 constexpr double kGroup = 64;         // threads of a workgroup on GPUs
@@ -179,6 +187,9 @@ const FamilyInfo& pool_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<PoolParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .type_form = type_form,
+      .gpu_f16 = true,
       .reference = pool_reference,
       .footprint = footprint,
       .schedules = schedules,

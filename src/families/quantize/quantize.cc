@@ -17,6 +17,11 @@ constexpr std::array<std::string_view, 6> kKinds = {"quantize", "dequantize", "d
 constexpr Variant kVariants[] = {
 #include "families/quantize/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "QuantizeLinear, DequantizeLinear, QLinearConv and other quantised operators",
+     TypeSet{DType::f32, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::u16, DType::i32} | kNarrow,
+     "8-bit integers by the kernels, the others by the variant plain; f8e8m0 as a scale alone"},
+};
 
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   return streaming_footprint(stage, device, 2 * static_cast<double>(stage.inputs[0].elements()));
@@ -157,6 +162,7 @@ const FamilyInfo& quantize_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<QuantizeParams>,
       .variants = kVariants,
+      .types = kTypeRows,
       .reference = quantize_reference,
       .footprint = footprint,
       .schedules = schedules,

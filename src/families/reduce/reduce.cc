@@ -21,6 +21,17 @@ constexpr std::array<std::string_view, 10> kNames = {"sum", "mean", "max",      
 constexpr Variant kVariants[] = {
 #include "families/reduce/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "ReduceSum and its like, GlobalAveragePool, GlobalMaxPool, GlobalLpPool", kNumbers,
+     "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain"},
+    {"max, min", "ReduceMax, ReduceMin", kComputed,
+     "f16 and bf16 converted to f32 before it, f64, integers and bool by the variant plain"},
+};
+
+size_t type_form(const StageParams& params) {
+  const ReduceKind kind = get<ReduceParams>(params).kind;
+  return kind == ReduceKind::max || kind == ReduceKind::min;
+}
 
 // Calls f(place in x) for every element that is reduced into the output element at `at`.
 template <class F>
@@ -170,6 +181,9 @@ const FamilyInfo& reduce_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<ReduceParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .type_form = type_form,
+      .gpu_f16 = true,
       .reference = reduce_reference,
       .footprint = footprint,
       .schedules = schedules,

@@ -13,6 +13,13 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/resize/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"nearest", "Resize, Upsample", kComputed, "elements move as they are"},
+    {"linear, cubic", "Resize, Upsample", kNumbers,
+     "f16 and bf16 converted to f32 before it, f64 and integers (rounded, saturating) by the variant plain"},
+};
+
+size_t type_form(const StageParams& params) { return get<ResizeParams>(params).mode != ResizeMode::nearest; }
 
 constexpr int kMostTapAxes = 3;  // that the taps of the GPUs' kernels run over
 
@@ -106,6 +113,9 @@ const FamilyInfo& resize_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<ResizeParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .type_form = type_form,
+      .gpu_f16 = true,
       .reference = resize_reference,
       .footprint = footprint,
       .schedules = schedules,

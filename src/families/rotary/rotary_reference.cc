@@ -12,6 +12,9 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/rotary/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "RotaryEmbedding", kFloats, kInF32},
+};
 
 void rotary_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const auto& p = get<RotaryParams>(params);
@@ -63,6 +66,8 @@ const FamilyInfo& rotary_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<RotaryParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
       .reference = rotary_reference,
       .footprint = footprint,
       .schedules = schedules,

@@ -12,6 +12,9 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/sample/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "GridSample", kFloats, kInF32},
+};
 
 template <class Real>
 void sample_in(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
@@ -80,6 +83,8 @@ const FamilyInfo& sample_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<SampleParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
       .reference = sample_reference,
       .footprint = footprint,
       .schedules = schedules,

@@ -13,6 +13,9 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/scan/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "CumSum", kNumbers, "added in their own type, f16 and bf16 in f32"},
+};
 
 void scan_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const ScanParams& p = get<ScanParams>(params);
@@ -70,6 +73,8 @@ const FamilyInfo& scan_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<ScanParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
       .reference = scan_reference,
       .footprint = footprint,
       .schedules = schedules,

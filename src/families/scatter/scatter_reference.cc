@@ -16,6 +16,10 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/scatter/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "ScatterElements, ScatterND, OneHot", kComputed,
+     "elements move as they are; sums and products of numbers, largest and smallest of all"},
+};
 
 constexpr std::array<std::string_view, 3> kForms = {"elements", "tuples", "one_hot"};
 constexpr std::array<std::string_view, 5> kReductions = {"none", "add", "mul", "max", "min"};
@@ -139,6 +143,8 @@ const FamilyInfo& scatter_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<ScatterParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
       .reference = scatter_reference,
       .footprint = footprint,
       .schedules = schedules,

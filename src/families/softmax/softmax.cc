@@ -16,6 +16,9 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/softmax/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Softmax, LogSoftmax", kFloats, kInF32},
+};
 
 void softmax_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const SoftmaxParams& p = get<SoftmaxParams>(params);
@@ -83,6 +86,8 @@ const FamilyInfo& softmax_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<SoftmaxParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
       .reference = softmax_reference,
       .footprint = footprint,
       .schedules = schedules,

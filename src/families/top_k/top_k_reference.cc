@@ -15,6 +15,9 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/top_k/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "TopK, ArgMax, ArgMin", kNumbers, "compared in their own type"},
+};
 
 // Sorts each whole line.
 template <bool largest, class T>
@@ -116,6 +119,8 @@ const FamilyInfo& top_k_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<TopKParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
       .reference = top_k_reference,
       .footprint = footprint,
       .schedules = schedules,

@@ -12,6 +12,9 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/triangle/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Trilu", kAllTypes, "elements move as they are"},
+};
 
 void triangle_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const TriangleParams& p = get<TriangleParams>(params);
@@ -53,6 +56,8 @@ const FamilyInfo& triangle_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<TriangleParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
       .reference = triangle_reference,
       .footprint = footprint,
       .schedules = schedules,

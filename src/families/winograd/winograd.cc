@@ -13,6 +13,9 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/winograd/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Conv 3x3 of stride 1", kFloats, kInF32},
+};
 
 const WinogradParams& params_of(const Stage& stage) { return get<WinogradParams>(stage.params); }
 
@@ -265,6 +268,8 @@ const FamilyInfo& winograd_info() {
   static const FamilyInfo family = {
       .params = ParamsType::of<WinogradParams>,
       .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
       .reference = reference,
       .footprint = footprint,
       .schedules = schedules,
