@@ -2,6 +2,7 @@
 // Families include this and never the registry (families/registry.h), which is made of what they export.
 #pragma once
 
+#include <random>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,13 @@ struct TypeRow {
   std::string_view how;  // how types other than f32 are computed
 };
 
+// What of a stage decides which kernel runs: sizes do not.
+struct SampleRequest {
+  const StageParams& params;
+  const Schedule& schedule;
+  const std::vector<DType>&inputs, &outputs;
+};
+
 // What a family offers to the planner, the backends and the tests.
 struct FamilyInfo {
   const ParamsType& params;
@@ -63,6 +71,11 @@ struct FamilyInfo {
   // What the data must keep to beyond shapes and types (indices within their axis), looked at before each run where there is
   // such a rule: bad_input with the part of a sentence that follows the node's name. nullptr: nothing to check.
   Status (*check)(const StageParams&, std::span<const TensorView> inputs) = nullptr;
+  // Small stages of a kind, odd in size and layout, by which its kernels are compared with the reference; none for kinds and
+  // element types that no kernel serves. Parameters of size may be others than those asked for.
+  std::vector<Stage> (*samples)(const SampleRequest&) = nullptr;
+  // A value for an operand of a sample; nullptr: any_value of families/samples.h.
+  double (*sample_value)(const Stage&, size_t operand, std::mt19937& random) = nullptr;
   // Types of its schedules beside LoopSchedule: those of all variants on CPUs but "plain", and those of some on GPUs.
   const ScheduleType* cpu_schedule = &ScheduleType::of<LoopSchedule>;
   const ScheduleType* gpu_schedule = &ScheduleType::of<LoopSchedule>;

@@ -7,6 +7,7 @@
 #include "families/attention/attention_reference.h"
 #include "families/common.h"
 #include "families/family.h"
+#include "families/samples.h"
 
 namespace sparkle {
 namespace {
@@ -128,6 +129,39 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+// More queries and keys than a block, and columns in whole vectors and not.
+std::vector<Stage> samples(const SampleRequest& t) {
+  AttentionParams p = get<AttentionParams>(t.params);
+  const DType type = t.inputs[0];
+  // Most queries see some keys.
+  p.offset = std::clamp<int64_t>(p.offset, -5, 30);
+  p.left = std::min<int64_t>(p.left, 20), p.right = std::min<int64_t>(p.right, 20);
+  struct Sizes {
+    int64_t queries, keys, size, columns;
+  };
+  std::vector<Stage> stages;
+  for (const Sizes& s : {Sizes{35, 37, 9, 5}, Sizes{7, 67, 8, 72}}) {
+    Stage stage;
+    stage.params = p;
+    const int64_t gap = s.size % 2;
+    stage.inputs = {described(type, {2, s.queries, s.size}, false, gap), described(type, {2, s.keys, s.size}, false, 0),
+                    described(type, {2, s.keys, s.columns}, false, gap)};
+    if (p.mask)
+      stage.inputs.push_back(described(t.inputs[static_cast<size_t>(mask_operand(p))], {2, s.queries, s.keys}, false, 0));
+    if (p.lengths) stage.inputs.push_back(dense_desc(DType::i64, {2}));
+    stage.outputs.push_back(described(type, {2, s.queries, s.columns}, false, gap));
+    if (p.scores != ScoreOutput::none) stage.outputs.push_back(described(type, {2, s.queries, s.keys}, false, 1));
+    stages.push_back(stage);
+  }
+  return stages;
+}
+
+// Lengths lie within the keys.
+double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
+  const DType type = stage.inputs[operand].dtype;
+  return type == DType::i64 ? drawn_between(1, stage.inputs[1].shape[1], random) : any_value(type, random);
+}
+
 }  // namespace
 
 std::string_view name_of(ScoreOutput output) { return kScoreOutputs[static_cast<size_t>(output)]; }
@@ -158,6 +192,8 @@ const FamilyInfo& attention_info() {
       .reference = attention_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .samples = samples,
+      .sample_value = sample_value,
   };
   return family;
 }

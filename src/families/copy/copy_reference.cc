@@ -4,6 +4,7 @@
 
 #include "families/common.h"
 #include "families/copy/copy.h"
+#include "families/samples.h"
 #include "families/unit_move.h"
 #include "families/walk.h"
 
@@ -56,6 +57,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+// Planes to pixels and back: what goes through shared memory where it can.
+std::vector<Stage> samples(const SampleRequest& t) {
+  const TensorDesc planes = described(t.inputs[0], {2, 37, 5, 9}, false, 1),
+                   pixels = described(t.inputs[0], {2, 37, 5, 9}, true, 0);
+  return {{t.params, {planes}, {pixels}}, {t.params, {pixels}, {planes}}};
+}
+
 }  // namespace
 
 const FamilyInfo& copy_info() {
@@ -67,6 +75,7 @@ const FamilyInfo& copy_info() {
       .reference = copy_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .samples = samples,
   };
   return family;
 }

@@ -5,6 +5,7 @@
 #include "families/common.h"
 #include "families/deform/deform_taps.h"
 #include "families/element.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -88,6 +89,30 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+// The same filter on few channels: two of each group for each group of offsets.
+std::vector<Stage> samples(const SampleRequest& t) {
+  auto p = get<DeformParams>(t.params);
+  for (size_t i = 0; i < 2; ++i) p.filter[i] = std::min<int64_t>(p.filter[i], 5);
+  p.groups = std::min<int64_t>(p.groups, 2), p.offset_groups = std::min<int64_t>(p.offset_groups, 2);
+  const DType type = t.inputs[0];
+  const int64_t taps = p.filter[0] * p.filter[1];
+  std::vector<Stage> stages;
+  for (const int64_t wide : {2, 70}) {
+    const bool last = wide == 2;
+    const auto desc = [&](const Dims& shape) { return described(type, shape, last, last); };
+    Stage stage;
+    stage.params = p;
+    stage.inputs = {desc({2, 2 * p.groups * p.offset_groups, 6, 7}),
+                    desc({p.groups * wide, 2 * p.offset_groups, p.filter[0], p.filter[1]}),
+                    desc({2, p.offset_groups * taps * 2, 5, 4})};
+    if (p.bias) stage.inputs.push_back(desc({p.groups * wide}));
+    if (p.mask) stage.inputs.push_back(desc({2, p.offset_groups * taps, 5, 4}));
+    stage.outputs = {desc({2, p.groups * wide, 5, 4})};
+    stages.push_back(stage);
+  }
+  return stages;
+}
+
 }  // namespace
 
 template <class Real>
@@ -123,6 +148,7 @@ const FamilyInfo& deform_info() {
       .reference = deform_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .samples = samples,
   };
   return family;
 }

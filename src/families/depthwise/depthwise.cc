@@ -10,6 +10,7 @@
 #include "families/integers.h"
 #include "families/loop_nest.h"
 #include "families/taps.h"
+#include "families/window_samples.h"
 
 namespace sparkle {
 namespace {
@@ -247,6 +248,13 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   return f;
 }
 
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto& p = get<DepthwiseParams>(t.params);
+  if (!of_one_real(t) && !sums_bytes(t)) return {};
+  return {with_types(window_sample(p, p.window, &p.epilogue, 1, true, 5, 1), t),
+          with_types(window_sample(p, p.window, &p.epilogue, 1, true, 8, 0), t)};
+}
+
 }  // namespace
 
 const FamilyInfo& depthwise_info() {
@@ -258,6 +266,7 @@ const FamilyInfo& depthwise_info() {
       .reference = depthwise_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .samples = samples,
       .cpu_schedule = &ScheduleType::of<DepthwiseSchedule>,
       .gpu_schedule = &ScheduleType::of<DepthwiseSchedule>,
   };

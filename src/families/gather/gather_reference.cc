@@ -6,6 +6,7 @@
 #include "families/common.h"
 #include "families/gather/gather.h"
 #include "families/indices.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -91,6 +92,47 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+constexpr int64_t kPicked = 4;  // elements along each axis that indices of samples point into, at least
+
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto& p = get<GatherParams>(t.params);
+  std::vector<Stage> stages;
+  for (const int64_t last : {3, 8}) {
+    Dims x, indices, y;
+    const int before = p.form == GatherForm::tuples ? p.batch_axes : p.axis;
+    for (int i = 0; i < before; ++i) x.push_back(2);
+    x.push_back(kPicked);
+    if (p.form == GatherForm::tuples) x.push_back(kPicked + 1);
+    if (before < 5) x.push_back(last);
+    if (p.form == GatherForm::elements) {
+      indices = x;
+      indices[p.axis] = 5;
+      y = indices;
+    } else if (p.form == GatherForm::slices) {
+      indices = before < 5 ? Dims{2, 3} : Dims{3};
+      for (int i = 0; i < before; ++i) y.push_back(x[i]);
+      for (const int64_t size : indices) y.push_back(size);
+      for (int i = before + 1; i < x.size(); ++i) y.push_back(x[i]);
+    } else {
+      for (int i = 0; i < before; ++i) indices.push_back(x[i]);
+      indices.push_back(3);
+      y = indices;
+      indices.push_back(2);
+      for (int i = before + 2; i < x.size(); ++i) y.push_back(x[i]);
+    }
+    if (y.size() > kMaxRank || x.size() > kMaxRank) continue;
+    stages.push_back({p,
+                      {described(t.inputs[0], x, false, last == 3), described(t.inputs[1], indices, false, 0)},
+                      {described(t.inputs[0], y, false, last == 3)}});
+  }
+  return stages;
+}
+
+// Indices lie within their axis.
+double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
+  return operand == 1 ? drawn_between(-kPicked, kPicked - 1, random) : any_value(stage.inputs[operand].dtype, random);
+}
+
 }  // namespace
 
 std::string_view name_of(GatherForm form) { return kForms[static_cast<size_t>(form)]; }
@@ -112,6 +154,8 @@ const FamilyInfo& gather_info() {
       .footprint = footprint,
       .schedules = schedules,
       .check = check,
+      .samples = samples,
+      .sample_value = sample_value,
   };
   return family;
 }

@@ -4,6 +4,7 @@
 
 #include "families/common.h"
 #include "families/non_max/non_max_gpu.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -87,6 +88,19 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<Stage> samples(const SampleRequest& t) {
+  NonMaxParams p = get<NonMaxParams>(t.params);
+  p.threshold = std::clamp(p.threshold, -1.0, 1.0);
+  std::vector<Stage> stages;
+  for (const int64_t boxes : {37, 300}) {
+    p.most = std::clamp<int64_t>(p.most, 5, boxes);
+    stages.push_back({p,
+                      {described(DType::f32, {2, boxes, 4}, false, boxes % 2), described(DType::f32, {2, 3, boxes}, false, 1)},
+                      {described(DType::i64, {2 * 3 * p.most, 3}, false, boxes % 2)}});
+  }
+  return stages;
+}
+
 }  // namespace
 
 const FamilyInfo& non_max_info() {
@@ -97,6 +111,7 @@ const FamilyInfo& non_max_info() {
       .reference = non_max_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .samples = samples,
   };
   return family;
 }

@@ -7,6 +7,7 @@
 
 #include "families/common.h"
 #include "families/element.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -68,6 +69,17 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<Stage> samples(const SampleRequest& t) {
+  if (!of_one_real(t)) return {};
+  auto p = get<NormalizeParams>(t.params);
+  std::vector<Stage> stages;
+  for (const Dims& axes : {Dims{2}, Dims{0, 1}}) {
+    p.axes = axes;
+    stages.push_back(with_types(rows_sample(p, t.inputs.size(), {3, 5, 37}), t));
+  }
+  return stages;
+}
+
 }  // namespace
 
 std::string_view name_of(NormalizeDivisor divisor) { return kDivisors[static_cast<size_t>(divisor)]; }
@@ -97,6 +109,7 @@ const FamilyInfo& normalize_info() {
       .reference = normalize_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .samples = samples,
   };
   return family;
 }

@@ -1,5 +1,6 @@
 #include "families/pointwise/arithmetic.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "families/narrow.h"
@@ -14,6 +15,15 @@ DType whole(DType type) {
 }
 
 bool is_wide(DType type) { return type == DType::i32 || type == DType::u32 || type == DType::i64 || type == DType::u64; }
+
+// What rounds nothing.
+bool rounds_nothing(PointwiseOp op) {
+  using enum PointwiseOp;
+  constexpr PointwiseOp kExact[] = {
+      identity,    constant,    min, max, select, less,  less_equal, greater, greater_equal, equal, logical_and, logical_or,
+      logical_xor, logical_not, neg, abs, sign,   floor, ceil,       round,   is_nan,        relu,  clip};
+  return std::find(std::begin(kExact), std::end(kExact), op) != std::end(kExact);
+}
 
 }  // namespace
 
@@ -46,6 +56,12 @@ DType pointwise_arithmetic(std::span<const TensorDesc> operands, const TensorDes
   std::vector<DType> types;
   for (const TensorDesc& desc : operands) types.push_back(desc.dtype);
   return pointwise_arithmetic(types, result.dtype);
+}
+
+bool is_exact(const Stage& stage) {
+  const auto& program = get<PointwiseParams>(stage.params).program;
+  return !is_float(pointwise_arithmetic(stage.inputs, stage.outputs[0])) ||
+         std::all_of(program.begin(), program.end(), [](const PointwiseInstruction& step) { return rounds_nothing(step.op); });
 }
 
 }  // namespace sparkle

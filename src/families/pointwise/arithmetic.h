@@ -20,4 +20,7 @@ const TypeRow& type_row(PointwiseOp op);
 // True where integers have the operation.
 bool serves_integers(PointwiseOp op);
 
+// Whether a program gives the same on any device, to the bit: nothing but choices, comparisons and conversions, or integers.
+bool is_exact(const Stage& pointwise);
+
 }  // namespace sparkle

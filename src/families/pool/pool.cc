@@ -10,6 +10,7 @@
 #include "families/pool/pool_reference.h"
 #include "families/taps.h"
 #include "families/unit_move.h"
+#include "families/window_samples.h"
 
 namespace sparkle {
 namespace {
@@ -158,6 +159,19 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   return f;
 }
 
+// Positions of maxima are integers behind the maxima.
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto& p = get<PoolParams>(t.params);
+  std::vector<Stage> stages{window_sample(p, p.window, nullptr, 1, true, 5, 1),
+                            window_sample(p, p.window, nullptr, 1, true, 8, 0)};
+  for (Stage& stage : stages) {
+    stage.inputs[0].dtype = t.inputs[0];
+    stage.outputs[0].dtype = t.outputs[0];
+    if (t.outputs.size() > 1) stage.outputs.push_back(described(t.outputs[1], stage.outputs[0].shape, false, 1));
+  }
+  return stages;
+}
+
 }  // namespace
 
 bool pool_in_fours(const Stage& stage) { return channels_in_fours(stage.inputs[0]) && channels_in_fours(stage.outputs[0]); }
@@ -193,6 +207,7 @@ const FamilyInfo& pool_info() {
       .reference = pool_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .samples = samples,
   };
   return family;
 }

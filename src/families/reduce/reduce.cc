@@ -10,6 +10,7 @@
 #include "families/common.h"
 #include "families/convert.h"
 #include "families/reduce/gpu_types.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -166,6 +167,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+// Along the rows and across them.
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto kind = get<ReduceParams>(t.params).kind;
+  return {with_types(rows_sample(ReduceParams{kind, {2}}, 1, {3, 5, 1}), t),
+          with_types(rows_sample(ReduceParams{kind, {0, 1}}, 1, {1, 1, 37}), t)};
+}
+
 }  // namespace
 
 std::string_view name_of(ReduceKind kind) { return kNames[static_cast<size_t>(kind)]; }
@@ -187,6 +195,7 @@ const FamilyInfo& reduce_info() {
       .reference = reduce_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .samples = samples,
   };
   return family;
 }

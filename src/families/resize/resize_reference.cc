@@ -5,6 +5,7 @@
 #include "families/common.h"
 #include "families/element.h"
 #include "families/resize/taps.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -107,6 +108,21 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+// The same scales on small tensors, channels in whole vectors and not.
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto& p = get<ResizeParams>(t.params);
+  std::vector<Stage> stages;
+  for (const int64_t wide : {3, 8}) {
+    Dims x, y;
+    for (size_t i = 0; i < p.scales.size(); ++i) {
+      x.push_back(p.scales[i] == 1 ? (i == 1 ? wide : 2) : 7);
+      y.push_back(std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(x.back()) * std::min(p.scales[i], 16.0))));
+    }
+    if (x.size() > 1) stages.push_back({p, {described(t.inputs[0], x, true, 0)}, {described(t.inputs[0], y, true, 0)}});
+  }
+  return stages;
+}
+
 }  // namespace
 
 const FamilyInfo& resize_info() {
@@ -119,6 +135,7 @@ const FamilyInfo& resize_info() {
       .reference = resize_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .samples = samples,
   };
   return family;
 }

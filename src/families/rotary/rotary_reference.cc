@@ -4,6 +4,7 @@
 #include "families/common.h"
 #include "families/element.h"
 #include "families/rotary/rotary.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -60,6 +61,17 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<Stage> samples(const SampleRequest& t) {
+  if (!of_one_real(t)) return {};
+  std::vector<Stage> stages;
+  for (const Dims& shape : {Dims{2, 9, 37}, Dims{2, 3, 64}}) {
+    const TensorDesc x = described(DType::f32, shape, false, shape[2] % 2);
+    const TensorDesc angle = described(DType::f32, {2, shape[1], 16}, false, 0);
+    stages.push_back(with_types({t.params, {x, angle, angle}, {x}}, t));
+  }
+  return stages;
+}
+
 }  // namespace
 
 const FamilyInfo& rotary_info() {
@@ -71,6 +83,7 @@ const FamilyInfo& rotary_info() {
       .reference = rotary_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .samples = samples,
   };
   return family;
 }

@@ -4,6 +4,7 @@
 #include "families/common.h"
 #include "families/element.h"
 #include "families/sample/sample_taps.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -77,6 +78,20 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+// One to three spatial axes, channels or columns innermost.
+std::vector<Stage> samples(const SampleRequest& t) {
+  std::vector<Stage> stages;
+  for (const int spatial : {1, 2, 3}) {
+    Dims x{2, spatial == 2 ? 5 : 8}, grid{2}, y = x;
+    for (int i = 0; i < spatial; ++i) x.push_back(4 + i), y.push_back(5 - i), grid.push_back(5 - i);
+    grid.push_back(spatial);
+    stages.push_back({t.params,
+                      {described(t.inputs[0], x, spatial != 1, spatial % 2), described(t.inputs[1], grid, false, 1)},
+                      {described(t.outputs[0], y, spatial != 1, spatial % 2)}});
+  }
+  return stages;
+}
+
 }  // namespace
 
 const FamilyInfo& sample_info() {
@@ -88,6 +103,7 @@ const FamilyInfo& sample_info() {
       .reference = sample_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .samples = samples,
   };
   return family;
 }

@@ -3,6 +3,7 @@
 
 #include "families/common.h"
 #include "families/row_groups.h"
+#include "families/samples.h"
 #include "families/scan/scan.h"
 #include "families/typed.h"
 #include "families/walk.h"
@@ -67,6 +68,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+// Along the rows and across them.
+std::vector<Stage> samples(const SampleRequest& t) {
+  ScanParams along = get<ScanParams>(t.params), across = along;
+  along.axis = 2, across.axis = 0;
+  return {with_types(rows_sample(along, 1, {3, 5, 37}), t), with_types(rows_sample(across, 1, {3, 5, 37}), t)};
+}
+
 }  // namespace
 
 const FamilyInfo& scan_info() {
@@ -78,6 +86,7 @@ const FamilyInfo& scan_info() {
       .reference = scan_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .samples = samples,
   };
   return family;
 }

@@ -5,6 +5,7 @@
 
 #include "families/common.h"
 #include "families/indices.h"
+#include "families/samples.h"
 #include "families/scatter/combine.h"
 #include "families/scatter/scatter_gpu.h"
 #include "families/type_set.h"
@@ -132,6 +133,43 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+constexpr int64_t kPicked = 4;  // elements along each axis that indices of samples point into, at least
+
+// Updates that meet among others that do not.
+std::vector<Stage> samples(const SampleRequest& t) {
+  auto p = get<ScatterParams>(t.params);
+  const DType x = t.inputs[0], index = t.inputs[p.form == ScatterForm::one_hot ? 0 : 1];
+  const Dims data{kPicked, kPicked + 1, 9};
+  if (p.form == ScatterForm::one_hot) {
+    p.axis = std::min(p.axis, 2);
+    Dims y{3, 7};
+    y.insert(p.axis, kPicked);
+    return {{p,
+             {described(index, {3, 7}, false, 1), described(t.inputs[1], {2}, false, 0)},
+             {described(t.outputs[0], y, false, 1)}}};
+  }
+  Dims indices, updates;
+  if (p.form == ScatterForm::elements) {
+    p.axis = std::min(p.axis, 2);
+    indices = {3, 4, 7};
+    indices[p.axis] = 11;
+    for (int i = 0; i < 3; ++i)
+      if (i != p.axis) indices[i] = std::min(indices[i], data[i]);
+    updates = indices;
+  } else {
+    indices = {3, 5, 2}, updates = {3, 5, data[2]};
+  }
+  return {{p,
+           {described(x, data, false, 1), described(index, indices, false, 0), described(t.inputs[2], updates, false, 1)},
+           {described(t.outputs[0], data, false, 0)}}};
+}
+
+// Indices lie within their axis.
+double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
+  const size_t indices = get<ScatterParams>(stage.params).form == ScatterForm::one_hot ? 0 : 1;
+  return operand == indices ? drawn_between(-kPicked, kPicked - 1, random) : any_value(stage.inputs[operand].dtype, random);
+}
+
 }  // namespace
 
 std::string_view name_of(ScatterForm form) { return kForms[static_cast<size_t>(form)]; }
@@ -149,6 +187,8 @@ const FamilyInfo& scatter_info() {
       .footprint = footprint,
       .schedules = schedules,
       .check = check,
+      .samples = samples,
+      .sample_value = sample_value,
   };
   return family;
 }

@@ -8,6 +8,7 @@
 #include "families/common.h"
 #include "families/element.h"
 #include "families/row_groups.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -80,6 +81,17 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<Stage> samples(const SampleRequest& t) {
+  if (!of_one_real(t)) return {};
+  const bool logarithm = get<SoftmaxParams>(t.params).logarithm;
+  if (variant_of(t.schedule) == "parts_gpu") {
+    const TensorDesc rows = described(DType::f32, {2, 8200}, false, 1);
+    return {with_types({SoftmaxParams{1, 1, logarithm}, {rows}, {rows}}, t)};
+  }
+  return {with_types(rows_sample(SoftmaxParams{2, 2, logarithm}, 1, {3, 5, 37}), t),
+          with_types(rows_sample(SoftmaxParams{0, 1, logarithm}, 1, {3, 5, 37}), t)};
+}
+
 }  // namespace
 
 const FamilyInfo& softmax_info() {
@@ -91,6 +103,7 @@ const FamilyInfo& softmax_info() {
       .reference = softmax_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .samples = samples,
   };
   return family;
 }

@@ -5,6 +5,7 @@
 
 #include "families/common.h"
 #include "families/row_groups.h"
+#include "families/samples.h"
 #include "families/top_k/rank_key.h"
 #include "families/top_k/top_k_gpu.h"
 #include "families/walk.h"
@@ -113,6 +114,25 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+// Rows of one piece and of several, along the last axis and across it.
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto& params = get<TopKParams>(t.params);
+  std::vector<Stage> stages;
+  const auto add = [&](TopKParams p, const Dims& shape, int axis) {
+    p.axis = axis;
+    p.k = p.k <= 1 ? p.k : std::min<int64_t>(shape[axis], 300);
+    Dims result = shape;
+    result[axis] = p.k;
+    Stage stage{p, {described(t.inputs[0], shape, false, 1)}, {}};
+    for (const DType type : t.outputs) stage.outputs.push_back(described(type, result, false, 1));
+    stages.push_back(stage);
+  };
+  add(params, {2, 5, 37}, 2);
+  add(params, {40, 7}, 0);
+  add(params, {2, 2100}, 1);
+  return stages;
+}
+
 }  // namespace
 
 const FamilyInfo& top_k_info() {
@@ -124,6 +144,7 @@ const FamilyInfo& top_k_info() {
       .reference = top_k_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .samples = samples,
   };
   return family;
 }

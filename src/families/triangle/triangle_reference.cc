@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "families/common.h"
+#include "families/samples.h"
 #include "families/triangle/triangle.h"
 #include "families/walk.h"
 
@@ -42,6 +43,16 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<Stage> samples(const SampleRequest& t) {
+  auto p = get<TriangleParams>(t.params);
+  p.diagonal = std::clamp<int64_t>(p.diagonal, -5, 5);
+  std::vector<Stage> stages;
+  for (const Dims& shape : {Dims{2, 9, 37}, Dims{3, 33, 8}})
+    stages.push_back(
+        {p, {described(t.inputs[0], shape, shape[1] == 33, 1)}, {described(t.inputs[0], shape, shape[1] == 33, 0)}});
+  return stages;
+}
+
 }  // namespace
 
 KeptColumns kept_columns(const TriangleParams& params, int64_t row, int64_t columns) {
@@ -61,6 +72,7 @@ const FamilyInfo& triangle_info() {
       .reference = triangle_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .samples = samples,
   };
   return family;
 }

@@ -6,6 +6,7 @@
 
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
+#include "families/window_samples.h"
 
 namespace sparkle {
 namespace {
@@ -262,6 +263,13 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   return f;
 }
 
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto& p = get<WinogradParams>(t.params);
+  if (!of_one_real(t)) return {};
+  return {with_types(window_sample(p, p.window, &p.epilogue, 1, false, 3, 1), t),
+          with_types(window_sample(p, p.window, &p.epilogue, 1, false, 8, 0), t)};
+}
+
 }  // namespace
 
 const FamilyInfo& winograd_info() {
@@ -273,6 +281,7 @@ const FamilyInfo& winograd_info() {
       .reference = reference,
       .footprint = footprint,
       .schedules = schedules,
+      .samples = samples,
       .cpu_schedule = &ScheduleType::of<WinogradSchedule>,
       .gpu_schedule = &ScheduleType::of<TileSchedule>,
   };

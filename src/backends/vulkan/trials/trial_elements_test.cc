@@ -1,6 +1,6 @@
 // Trials of element-wise programs, products and rows on any types, of the quantize family and of pools that tell positions:
 // good kernels pass, kernels that do nothing are banned.
-#include "backends/vulkan/trials/trial_elements.h"
+#include "backends/vulkan/trials/trial.h"
 #include "backends/vulkan/vulkan_testing.h"
 #include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"

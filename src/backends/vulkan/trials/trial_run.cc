@@ -7,14 +7,14 @@
 #include <random>
 #include <utility>
 
-#include "backends/vulkan/trials/trial_elements.h"
-#include "backends/vulkan/trials/trial_moves.h"
 #include "families/depthwise/depthwise.h"
 #include "families/element.h"
 #include "families/fft/fft.h"
 #include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"
+#include "families/pointwise/arithmetic.h"
 #include "families/registry.h"
+#include "families/samples.h"
 #include "families/tails.h"
 #include "families/walk.h"
 #include "families/winograd/winograd.h"
@@ -78,6 +78,12 @@ Operand slack_of(const Stage& stage, const std::vector<TensorView>& in, double t
     store_element(DType::f64, tail_slack(tail, values, tolerance * largest), element_at(slack.view(), at));
   });
   return slack;
+}
+
+// References of families that move elements read x as they write y: any type, bit by bit.
+bool moves(Family family) {
+  return family == Family::copy || family == Family::pad || family == Family::gather || family == Family::resize ||
+         family == Family::triangle;
 }
 
 // Families whose references give results of the type that they read.
@@ -148,11 +154,12 @@ Question question(const Stage& stage, size_t run, uint32_t constants, double tol
   // Where operands are rounded to 16 bits, drivers may round either way: they get numbers of 16 bits.
   const auto* product = get_if<GemmParams>(&stage.params);
   const bool rounded = product && product->halves;
+  const auto draw = info(stage.family()).sample_value;
   for (size_t i = 0; i < stage.inputs.size(); ++i) {
     const TensorDesc& d = stage.inputs[i];
     Operand& operand = q.inputs.emplace_back(d);
     for_each_index(d.shape, [&](const Dims& at) {
-      const double value = trial_value(stage, i, random);
+      const double value = draw ? draw(stage, i, random) : any_value(stage.inputs[i].dtype, random);
       store_element(d.dtype, rounded ? rounded_to_half(value) : value, element_at(operand.view(), at));
     });
   }
