@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "backends/cpu/cpu_kernel.h"
+#include "families/depthwise/depthwise.h"
+#include "families/pool/pool.h"
 #include "fma_peak.h"
 
 namespace {

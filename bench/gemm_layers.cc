@@ -22,7 +22,10 @@
 #include "backends/cpu/roofs.h"
 #include "base/thread_pool.h"
 #include "device/probe_cpu.h"
+#include "families/gemm/gemm.h"
+#include "families/registry.h"
 #include "families/stage.h"
+#include "families/winograd/winograd.h"
 
 namespace {
 using namespace sparkle;
@@ -151,10 +154,10 @@ int main(int argc, char** argv) {
         for (const Schedule& s : family.schedules(stage, variant, device, why)) schedules.push_back(s);
     if (static_cast<int>(schedules.size()) <= candidate) continue;
     Schedule schedule = schedules[static_cast<size_t>(candidate)];
-    if (auto* gemm = std::get_if<GemmSchedule>(&schedule)) {
+    if (auto* gemm = get_if<GemmSchedule>(&schedule)) {
       if (prefetch >= 0) gemm->prefetch = prefetch;
       if (kc >= 0) gemm->kc = kc;
-    } else if (auto* winograd = std::get_if<WinogradSchedule>(&schedule)) {
+    } else if (auto* winograd = get_if<WinogradSchedule>(&schedule)) {
       if (prefetch >= 0) winograd->prefetch = prefetch;
       if (strip > 0) winograd->strip = strip;
     }

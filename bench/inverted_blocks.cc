@@ -16,6 +16,8 @@
 #include "backends/cpu/roofs.h"
 #include "base/thread_pool.h"
 #include "device/device_json.h"
+#include "families/inverted/inverted.h"
+#include "families/registry.h"
 #include "plan/choose.h"
 #include "plan/cost.h"
 
@@ -169,7 +171,7 @@ int main(int argc, char** argv) {
       Reason why = Reason::none;
       if (variant.name == "plain") continue;
       for (Schedule& s : inverted_info().schedules(stage, variant, device, why)) {
-        auto& schedule = std::get<InvertedSchedule>(s);
+        auto& schedule = get<InvertedSchedule>(s);
         for (int n : {2, 4}) {
           if (n > variant.vectors) continue;
           if ((nr && n != nr) || (rows && schedule.rows != rows)) continue;
@@ -217,7 +219,7 @@ int main(int argc, char** argv) {
         continue;
       }
       const Compiled& c = fused[i - apart.size()];
-      const auto& s = std::get<InvertedSchedule>(c.schedule);
+      const auto& s = get<InvertedSchedule>(c.schedule);
       std::printf("    %-8s nr %d rows %2lld  %.0f (%.0f) [%.0f]  ratio %.2f (%.2f), %.0f %% of peak\n", s.variant.c_str(),
                   s.nr, static_cast<long long>(s.rows), m, low, c.predicted * 1e6, m / sum, low / least,
                   100 * flops / low * 1e6 / peak);

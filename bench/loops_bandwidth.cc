@@ -13,6 +13,10 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "base/thread_pool.h"
+#include "families/normalize/normalize.h"
+#include "families/pointwise/pointwise.h"
+#include "families/reduce/reduce.h"
+#include "families/softmax/softmax.h"
 
 namespace {
 

@@ -10,6 +10,11 @@
 #include <random>
 
 #include "backends/cpu/cpu_kernel.h"
+#include "families/copy/copy.h"
+#include "families/family.h"
+#include "families/gather/gather.h"
+#include "families/pad/pad.h"
+#include "families/resize/resize.h"
 
 namespace {
 

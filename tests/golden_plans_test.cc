@@ -7,6 +7,8 @@
 
 #include "device/device_json.h"
 #include "device/estimate.h"
+#include "families/epilogue.h"
+#include "families/pool/pool.h"
 #include "graph/values.h"
 #include "onnx/reader.h"
 #include "networks/zoo.h"
@@ -298,8 +300,7 @@ TEST(GoldenPlans, UseEveryAlgorithmAndFusion) {
         seen["activation"] += e.activation != Activation::none;
         seen["transposed"] += problem->kind == ProblemKind::conv_transpose;
       }
-      if (const auto* program = std::get_if<PointwiseParams>(&step.stage.params))
-        seen["program"] += program->program.size() > 1;
+      if (const auto* program = get_if<PointwiseParams>(&step.stage.params)) seen["program"] += program->program.size() > 1;
       // A sum of products that writes into a part of a larger tensor: a concatenation that costs nothing.
       const TensorDesc& y = step.stage.outputs[0];
       seen["concat in place"] += !step.problem.empty() && name_of(y.shape, y.layout) == "nhwc+view";

@@ -16,6 +16,21 @@
 #include "base/thread_pool.h"
 #include "families/fft/fft_tiles.h"
 #include "families/gemm/gemm_tiles.h"
+#include "families/attention/attention.h"
+#include "families/copy/copy.h"
+#include "families/deform/deform.h"
+#include "families/depthwise/depthwise.h"
+#include "families/gemm/gemm.h"
+#include "families/non_max/non_max.h"
+#include "families/normalize/normalize.h"
+#include "families/pool/pool.h"
+#include "families/quantize/quantize.h"
+#include "families/reduce/reduce.h"
+#include "families/registry.h"
+#include "families/sample/sample.h"
+#include "families/scan/scan.h"
+#include "families/softmax/softmax.h"
+#include "families/top_k/top_k.h"
 #include "graph/graph.h"
 #include "networks/zoo.h"
 #include "plan/choose.h"
@@ -138,12 +153,12 @@ class Compiled {
     if (hungriest) {
       EXPECT_LE(subgroups, 3 * predicted);
     }
-    const auto* tile = std::get_if<TileSchedule>(&schedule);
+    const auto* tile = get_if<TileSchedule>(&schedule);
     if (pipeline.name.starts_with("integer_tile_dot")) {
       EXPECT_GE(count(code, "v_dot4"), tile->thread_m * tile->thread_n);
       ++dots;
     }
-    if (const auto* transforms = std::get_if<FftTileSchedule>(&schedule)) {
+    if (const auto* transforms = get_if<FftTileSchedule>(&schedule)) {
       tile = &transforms->product;
       this->transforms += pipeline.name.starts_with("fft_");
     }

@@ -3,6 +3,10 @@
 #include <array>
 
 #include "algorithms/stages.h"
+#include "families/depthwise/depthwise.h"
+#include "families/direct/direct.h"
+#include "families/gemm/gemm.h"
+#include "families/grouped/grouped.h"
 
 namespace sparkle {
 namespace {

@@ -1,4 +1,5 @@
 #include "algorithms/stages.h"
+#include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"
 
 namespace sparkle {

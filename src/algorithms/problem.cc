@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "families/types.h"
+#include "families/type_set.h"
 
 namespace sparkle {
 namespace {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include "base/record.h"
+#include "families/epilogue.h"
 #include "families/stage.h"
+#include "families/window.h"
 
 namespace sparkle {
 

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "algorithms/stages.h"
+#include "families/gemm/gemm.h"
 
 namespace sparkle {
 namespace {

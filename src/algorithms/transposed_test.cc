@@ -5,6 +5,7 @@
 #include <random>
 
 #include "algorithms/algorithm.h"
+#include "families/registry.h"
 
 namespace sparkle {
 namespace {

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "algorithms/stages.h"
+#include "families/winograd/winograd.h"
 
 namespace sparkle {
 

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "families/types.h"
+#include "families/family.h"
+#include "families/type_set.h"
 
 namespace sparkle {
 

@@ -2,6 +2,7 @@
 // schedules of families without searched tiles.
 #pragma once
 
+#include "families/family.h"
 #include "families/stage.h"
 
 // A row of a family's variants.inc as a Variant: constexpr Variant kVariants[] = { #include "families/NAME/variants.inc" };
@@ -9,6 +10,9 @@
   {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
 
 namespace sparkle {
+
+// What most families say of element types other than f32.
+inline constexpr std::string_view kInF32 = "f16 and bf16 converted to f32 before it, f64 by the variant plain";
 
 // Whether this version has kernels for a math unit of the device.
 bool has_kernels(const Device& device, const MathUnit& unit);

@@ -4,38 +4,12 @@
 #pragma once
 
 #include <algorithm>
-#include <string_view>
 
 #include "base/record.h"
+#include "families/activation.h"
 #include "families/pointwise/pointwise.h"
 
 namespace sparkle {
-
-enum class Activation : uint8_t {
-  none,
-  relu,
-  clip,
-  leaky_relu,
-  elu,
-  selu,
-  sigmoid,
-  hard_sigmoid,
-  tanh,
-  silu,
-  hard_swish,
-  gelu,
-  gelu_tanh,
-  softplus,
-  mish,
-};
-std::string_view name_of(Activation activation);
-bool parse_name(std::string_view text, Activation& activation);
-
-// The function in double precision: the definition every kernel is compared with.
-//   clip: min(max(x,a),b); leaky_relu: x<0 ? a*x : x; elu: x<0 ? a*(exp(x)-1) : x; selu: b*(x<0 ? a*(exp(x)-1) : x);
-//   hard_sigmoid: min(max(a*x+b,0),1); silu: x*sigmoid(x); hard_swish: x*min(max(x/6+0.5,0),1); gelu: erf form;
-//   gelu_tanh: tanh form; mish: x*tanh(softplus(x)).
-double activate(Activation activation, double a, double b, double x);
 
 struct Epilogue {
   double alpha = 1;          // factor of the sum

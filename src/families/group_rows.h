@@ -5,6 +5,7 @@
 
 #include "device/device.h"
 #include "families/stage.h"
+#include "families/window.h"
 
 namespace sparkle {
 

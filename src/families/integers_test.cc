@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "families/convert.h"
+#include "families/family.h"
+#include "families/gemm/gemm.h"
 #include "families/pointwise/integers.h"
+#include "families/reduce/reduce.h"
 #include "families/stage.h"
 
 namespace sparkle {

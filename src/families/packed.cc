@@ -4,6 +4,7 @@
 
 #include "families/gemm/gemm_shape.h"
 #include "families/gemm/kept_weights.h"
+#include "families/winograd/winograd.h"
 
 namespace sparkle {
 namespace {
@@ -21,14 +22,14 @@ int64_t packed_weight_bytes(const Stage& stage, const Schedule& schedule, const 
   constexpr int64_t kFloat = 4, kLine = 64;
   if (stage.inputs.size() < 2 || stage.outputs.empty() || stage.inputs[1].dtype != DType::f32) return 0;
   const int64_t lanes = lanes_of(schedule, device);
-  if (const auto* w = std::get_if<WinogradParams>(&stage.params)) {
-    if (!std::holds_alternative<WinogradSchedule>(schedule)) return 0;
+  if (const auto* w = get_if<WinogradParams>(&stage.params)) {
+    if (!holds<WinogradSchedule>(schedule)) return 0;
     const int64_t points = w->tile + 2;
     const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
     return rounded_up(points * points * x.c * rounded_up(y.c, lanes) * kFloat, kLine);
   }
-  if (const auto* g = std::get_if<GemmParams>(&stage.params)) {
-    if (!std::holds_alternative<GemmSchedule>(schedule)) return 0;
+  if (const auto* g = get_if<GemmParams>(&stage.params)) {
+    if (!holds<GemmSchedule>(schedule)) return 0;
     const GemmSizes sizes = gemm_sizes(*g, stage.inputs, stage.outputs[0]);
     return rounded_up(
         sizes.weight_matrices * rounded_up(sizes.n, lanes) * sizes.k * size_of(kept_weights(variant_of(schedule))), kLine);

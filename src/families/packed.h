@@ -2,6 +2,7 @@
 // Kernels have the last word (Kernel::packed_bytes); src/run/packed_bytes_test.cc holds the two against each other.
 #pragma once
 
+#include "device/device.h"
 #include "families/stage.h"
 
 namespace sparkle {

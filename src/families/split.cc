@@ -2,6 +2,14 @@
 
 #include <algorithm>
 
+#include "families/copy/copy.h"
+#include "families/gemm/gemm.h"
+#include "families/normalize/normalize.h"
+#include "families/pool/pool.h"
+#include "families/reduce/reduce.h"
+#include "families/resize/resize.h"
+#include "families/softmax/softmax.h"
+
 namespace sparkle {
 namespace {
 
@@ -62,23 +70,21 @@ SplitAxes split_gemm(const Stage& stage, const GemmParams& p) {
 }  // namespace
 
 SplitAxes split_axes(const Stage& stage) {
-  if (const auto* p = std::get_if<GemmParams>(&stage.params)) return split_gemm(stage, *p);
+  if (const auto* p = get_if<GemmParams>(&stage.params)) return split_gemm(stage, *p);
   // Positions of maxima count from the start of the whole input.
-  if (std::holds_alternative<PoolParams>(stage.params) && stage.outputs.size() == 1)
-    return longest(stage, [](int axis) { return axis < 2; });
-  if (const auto* p = std::get_if<ReduceParams>(&stage.params))
+  if (holds<PoolParams>(stage.params) && stage.outputs.size() == 1) return longest(stage, [](int axis) { return axis < 2; });
+  if (const auto* p = get_if<ReduceParams>(&stage.params))
     return longest(stage, [&](int axis) { return !among(p->axes, axis); });
-  if (const auto* p = std::get_if<SoftmaxParams>(&stage.params))
+  if (const auto* p = get_if<SoftmaxParams>(&stage.params))
     return longest(stage, [&](int axis) { return axis < p->first_axis || axis > p->last_axis; });
-  if (const auto* p = std::get_if<NormalizeParams>(&stage.params))
+  if (const auto* p = get_if<NormalizeParams>(&stage.params))
     return longest(stage, [&](int axis) { return !among(p->axes, axis); });
-  if (const auto* p = std::get_if<ResizeParams>(&stage.params))
+  if (const auto* p = get_if<ResizeParams>(&stage.params))
     return longest(stage, [&](int axis) {
       return axis < 2 && stage.inputs[0].shape[axis] == stage.outputs[0].shape[axis] &&
              p->scales[static_cast<size_t>(axis)] == 1 && p->coordinates != ResizeCoordinates::tf_crop;
     });
-  if (std::holds_alternative<PointwiseParams>(stage.params) || std::holds_alternative<CopyParams>(stage.params))
-    return longest(stage, [](int) { return true; });
+  if (holds<PointwiseParams>(stage.params) || holds<CopyParams>(stage.params)) return longest(stage, [](int) { return true; });
   return {};
 }
 

@@ -4,21 +4,11 @@
 #include <cmath>
 #include <cstdio>
 
+#include "families/family.h"
 #include "families/gemm/gemm_tiles.h"
 #include "families/integers.h"
 
 namespace sparkle {
-
-const Epilogue* epilogue_of(const StageParams& params) {
-  return std::visit(
-      [](const auto& p) -> const Epilogue* {
-        if constexpr (requires { p.epilogue.residuals(); }) return &p.epilogue;
-        else return nullptr;
-      },
-      params);
-}
-
-Epilogue* epilogue_of(StageParams& params) { return const_cast<Epilogue*>(epilogue_of(std::as_const(params))); }
 
 bool takes_tails(const Device& device) { return device.kind == DeviceKind::vulkan; }
 

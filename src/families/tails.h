@@ -2,16 +2,14 @@
 // are compiled into the anchor's own shader; kernels that were compiled when Sparkle was built take none.
 #pragma once
 
+#include "families/epilogue.h"
+#include "families/family.h"
 #include "families/stage.h"
 
 namespace sparkle {
 
 // Beside the value that goes through it: so many addresses are left in what a GPU is pushed.
 inline constexpr int kMostTailOperands = 4;
-
-// The epilogue of an anchor's stage; nullptr for all others.
-const Epilogue* epilogue_of(const StageParams& params);
-Epilogue* epilogue_of(StageParams& params);
 
 // Whether anchors on this device may have tails.
 bool takes_tails(const Device& device);

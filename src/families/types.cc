@@ -1,172 +1,21 @@
 #include "families/types.h"
 
-#include <algorithm>
-
 namespace sparkle {
-namespace {
-
-constexpr TypeSet kMatrices = kFloats | TypeSet{DType::i32, DType::u32, DType::i64, DType::u64};
-constexpr std::string_view kInF32 = "f16 and bf16 converted to f32 before it, f64 by the variant plain";
-
-constexpr TypeRow kRows[] = {
-    {Family::gemm, "window", "Conv, ConvTranspose", kFloats, kInF32},
-    {Family::gemm, "dense", "MatMul, Gemm", kMatrices,
-     "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain"},
-    {Family::winograd, "", "Conv 3x3 of stride 1", kFloats, kInF32},
-    {Family::grouped, "", "Conv with groups of a few channels", kFloats, kInF32},
-    {Family::direct, "", "Conv with a few input channels", kFloats, kInF32},
-    {Family::inverted, "", "Conv 1x1, depthwise and 1x1 in one step", TypeSet{DType::f32},
-     "f16 and bf16 converted to f32 before it"},
-    {Family::fft, "", "Conv with a large filter", kFloats, kInF32},
-    {Family::depthwise, "", "Conv with a group per channel", kFloats, kInF32},
-    {Family::pool, "max", "MaxPool", kNumbers,
-     "f16 and bf16 converted to f32 before it, 8-bit integers by the variant bytes, f64 and other integers by the variant "
-     "plain"},
-    {Family::pool, "average, lp", "AveragePool, LpPool, LRN", kFloats, kInF32},
-    {Family::pointwise, "functions", "Exp, Log, Sigmoid, Gelu and every other not below", kFloats,
-     "f16 and bf16 read and written by the kernel, f64 by the variant typed"},
-    {Family::pointwise, "arithmetic",
-     "Add, Sub, Mul, Div, Mod, Pow, Max, Min, Sum, Clip, Neg, Abs, Sign, Relu, PRelu, Less, LessOrEqual, Greater, "
-     "GreaterOrEqual",
-     kNumbers, "f16 and bf16 read and written by the kernel, f64 and integers by the variant typed"},
-    {Family::pointwise, "any", "Where, Equal, And, Or, Xor, Not", kComputed,
-     "f16, bf16 and bool read and written by the kernel, f64 and integers by the variant typed"},
-    {Family::pointwise, "identity", "Identity, Cast, CastLike", kAllTypes,
-     "f16, bf16, bool and the narrow types read and written by the kernel, between f64 and integers by the variant typed"},
-    {Family::reduce, "", "ReduceSum and its like, GlobalAveragePool, GlobalMaxPool, GlobalLpPool", kNumbers,
-     "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain"},
-    {Family::reduce, "max, min", "ReduceMax, ReduceMin", kComputed,
-     "f16 and bf16 converted to f32 before it, f64, integers and bool by the variant plain"},
-    {Family::softmax, "", "Softmax, LogSoftmax", kFloats, kInF32},
-    {Family::normalize, "",
-     "InstanceNormalization, LayerNormalization, RMSNormalization, GroupNormalization, MeanVarianceNormalization, "
-     "LpNormalization",
-     kFloats, kInF32},
-    {Family::copy, "", "Reshape, Transpose, Concat, Slice, Split, Expand, Tile, DepthToSpace, SpaceToDepth", kAllTypes,
-     "elements move as they are"},
-    {Family::pad, "", "Pad", kAllTypes, "elements move as they are"},
-    {Family::resize, "nearest", "Resize, Upsample", kComputed, "elements move as they are"},
-    {Family::resize, "linear, cubic", "Resize, Upsample", kNumbers,
-     "f16 and bf16 converted to f32 before it, f64 and integers (rounded, saturating) by the variant plain"},
-    {Family::gather, "", "Gather, GatherElements, GatherND", kAllTypes, "elements move as they are"},
-    {Family::scatter, "", "ScatterElements, ScatterND, OneHot", kComputed,
-     "elements move as they are; sums and products of numbers, largest and smallest of all"},
-    {Family::top_k, "", "TopK, ArgMax, ArgMin", kNumbers, "compared in their own type"},
-    {Family::scan, "", "CumSum", kNumbers, "added in their own type, f16 and bf16 in f32"},
-    {Family::triangle, "", "Trilu", kAllTypes, "elements move as they are"},
-    {Family::non_max, "", "NonMaxSuppression", TypeSet{DType::f32}, ""},
-    {Family::attention, "", "Attention", kFloats, kInF32},
-    {Family::rotary, "", "RotaryEmbedding", kFloats, kInF32},
-    {Family::sample, "", "GridSample", kFloats, kInF32},
-    {Family::deform, "", "DeformConv", kFloats, kInF32},
-    {Family::quantize, "", "QuantizeLinear, DequantizeLinear, QLinearConv and other quantised operators",
-     TypeSet{DType::f32, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::u16, DType::i32} | kNarrow,
-     "8-bit integers by the kernels, the others by the variant plain; f8e8m0 as a scale alone"},
-};
-
-// Families with kernels for GPUs that read and write f16 as it is, sums in f32.
-constexpr Family kHalvesOnGpus[] = {
-    Family::gemm,     Family::pointwise, Family::copy,     Family::pad,       Family::gather, Family::depthwise,
-    Family::pool,     Family::reduce,    Family::softmax,  Family::normalize, Family::resize, Family::attention,
-    Family::winograd, Family::fft,       Family::triangle, Family::rotary,    Family::scan,   Family::top_k,
-    Family::scatter,  Family::sample,    Family::deform,
-};
-bool keeps_halves(Family family) {
-  return std::find(std::begin(kHalvesOnGpus), std::end(kHalvesOnGpus), family) != std::end(kHalvesOnGpus);
-}
-
-const TypeRow& row(Family family, std::string_view form) {
-  return *std::find_if(std::begin(kRows), std::end(kRows),
-                       [&](const TypeRow& r) { return r.family == family && (form.empty() || r.form == form); });
-}
-
-// The integer type in which values of `type` are computed.
-DType whole(DType type) {
-  if (!is_narrow_integer(type)) return type;
-  return type == DType::i4 || type == DType::i2 ? DType::i8 : DType::u8;
-}
-
-bool is_wide(DType type) { return type == DType::i32 || type == DType::u32 || type == DType::i64 || type == DType::u64; }
-
-}  // namespace
-
-std::string to_text(TypeSet types) {
-  std::string text;
-  for (int i = 0; i < kDTypes; ++i) {
-    const auto type = static_cast<DType>(i);
-    if (!types.has(type)) continue;
-    if (!text.empty()) text += ", ";
-    text += name_of(type);
-  }
-  return text;
-}
-
-std::span<const TypeRow> type_rows() { return kRows; }
-
-bool keeps_halves(Family family, const Device& device) {
-  return device.kind == DeviceKind::vulkan && device.unit("fma-f16") && keeps_halves(family);
-}
-
-bool serves_integers(PointwiseOp op) {
-  switch (op) {
-#define POINTWISE_INTEGER(op, formula) case PointwiseOp::op:
-#include "families/pointwise/integer_ops.inc"
-#undef POINTWISE_INTEGER
-    return true;
-    default: return false;
-  }
-}
-
-const TypeRow& type_row(PointwiseOp op) {
-  switch (op) {
-    case PointwiseOp::identity: return row(Family::pointwise, "identity");
-    case PointwiseOp::select:
-    case PointwiseOp::equal:
-    case PointwiseOp::logical_and:
-    case PointwiseOp::logical_or:
-    case PointwiseOp::logical_xor:
-    case PointwiseOp::logical_not: return row(Family::pointwise, "any");
-    default: return row(Family::pointwise, serves_integers(op) ? "arithmetic" : "functions");
-  }
-}
 
 const TypeRow& type_row(const StageParams& params) {
-  if (const auto* p = std::get_if<GemmParams>(&params)) return row(Family::gemm, name_of(p->loader));
-  if (const auto* p = std::get_if<PoolParams>(&params))
-    return row(Family::pool, p->kind == PoolKind::max ? "max" : "average, lp");
-  if (const auto* p = std::get_if<PointwiseParams>(&params); p && !p->program.empty()) return type_row(p->program.back().op);
-  if (const auto* p = std::get_if<ReduceParams>(&params))
-    if (p->kind == ReduceKind::max || p->kind == ReduceKind::min) return row(Family::reduce, "max, min");
-  if (const auto* p = std::get_if<ResizeParams>(&params))
-    return row(Family::resize, p->mode == ResizeMode::nearest ? "nearest" : "linear, cubic");
-  return row(static_cast<Family>(params.index()), "");
+  const FamilyInfo& family = info(params.family());
+  return family.types[family.type_form ? family.type_form(params) : 0];
 }
 
-DType pointwise_arithmetic(std::span<const DType> operands, DType result) {
-  const auto is_real = [](DType type) { return is_float(type) || is_narrow_float(type); };
-  bool real = is_real(result), wide_integer = false, real_operand = false, twice = result == DType::f64;
-  for (DType type : operands) {
-    real_operand |= is_real(type);
-    wide_integer |= is_wide(type);
-    twice |= type == DType::f64;
-  }
-  if (twice || ((real_operand || is_narrow_float(result)) && wide_integer)) return DType::f64;  // narrow: rounded once
-  if (real || real_operand) return DType::f32;
-  for (DType type : operands)
-    if (type != DType::boolean) return whole(type);
-  return result == DType::boolean ? DType::f32 : whole(result);
-}
-
-DType pointwise_arithmetic(std::span<const TensorDesc> operands, const TensorDesc& result) {
-  std::vector<DType> types;
-  for (const TensorDesc& desc : operands) types.push_back(desc.dtype);
-  return pointwise_arithmetic(types, result.dtype);
+bool keeps_halves(Family family, const Device& device) {
+  return device.kind == DeviceKind::vulkan && device.unit("fma-f16") && info(family).gpu_f16;
 }
 
 std::string type_table() {
   std::string text =
       "# Element types\n\n"
-      "Printed from `src/families/types.cc` (`SPARKLE_UPDATE_DOCS=1` and the test `Types.TheDocumentedTableIsThisOne`).\n\n"
+      "Printed from the rows of the families in `src/families` (`SPARKLE_UPDATE_DOCS=1` and the test "
+      "`Types.TheDocumentedTableIsThisOne`).\n\n"
       "Arithmetic on f16 and bf16 is done in f32 and rounded to nearest even where a tensor is stored in 16 bits; between two "
       "steps\n"
       "that both compute in f32 it stays f32. GPUs that store f16 exchange it as it is between the "
@@ -192,9 +41,12 @@ std::string type_table() {
       "integers (with a factor where they compute f64), maxima of 8-bit integers; they convert all types, and quantise to all "
       "but f8e8m0.\n\n"
       "| family | form | operators | element types | other than f32 | f16 stays on GPUs |\n|---|---|---|---|---|---|\n";
-  for (const TypeRow& r : kRows) {
-    text += "| " + std::string(name_of(r.family)) + " | " + std::string(r.form) + " | " + std::string(r.operators) + " | " +
-            to_text(r.types) + " | " + std::string(r.how) + " | " + (keeps_halves(r.family) ? "yes" : "") + " |\n";
+  for (int i = 0; i < kFamilies; ++i) {
+    const FamilyInfo& family = info(static_cast<Family>(i));
+    for (const TypeRow& row : family.types) {
+      text += "| " + std::string(family.name) + " | " + std::string(row.form) + " | " + std::string(row.operators) + " | " +
+              to_text(row.types) + " | " + std::string(row.how) + " | " + (family.gpu_f16 ? "yes" : "") + " |\n";
+    }
   }
   return text;
 }

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "families/family.h"
+#include "families/pointwise/arithmetic.h"
 #include "families/pointwise/cast.h"
+#include "families/reduce/reduce.h"
 #include "families/types.h"
 #include "graph/evaluate.h"
 #include "graph/infer.h"

@@ -7,7 +7,9 @@
 #include <optional>
 
 #include "families/element.h"
-#include "families/types.h"
+#include "families/integers.h"
+#include "families/pointwise/arithmetic.h"
+#include "families/type_set.h"
 #include "graph/expression.h"
 #include "graph/infer.h"
 

@@ -1,6 +1,7 @@
 // Shape rules of operators that look for, read or write at places: ArgMax, TopK, CumSum, Trilu, GatherElements, GatherND,
 // Scatter*, OneHot, CenterCropPad, NonMaxSuppression.
 #include "families/indices.h"
+#include "families/scatter/scatter.h"
 #include "graph/infer.h"
 #include "graph/values.h"
 

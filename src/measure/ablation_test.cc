@@ -8,7 +8,9 @@
 #include "backends/cpu/gemm/gemm_nest.h"
 #include "base/executor.h"
 #include "device/device_json.h"
+#include "families/gemm/gemm.h"
 #include "families/gemm/one_lane.h"
+#include "families/tile_schedule.h"
 #include "measure/optimisation_steps.h"
 #include "measure/prepared_layer.h"
 #ifdef SPARKLE_TESTS_WITH_VULKAN
@@ -68,7 +70,7 @@ void watch_rows(cpu::TileKernels& kernels) {
 // The loops of a level's product with kernels that compute nothing and remember what they were called with.
 Seen watched(const OptimisationStep& level, int lanes) {
   const Stage& stage = level.choice.plan.stages[0].stage;
-  const auto& schedule = std::get<GemmSchedule>(level.choice.schedules[0]);
+  const auto& schedule = get<GemmSchedule>(level.choice.schedules[0]);
   cpu::TileKernels kernels;
   kernels.lanes = lanes, kernels.max_vectors = cpu::kMaxTileVectors, kernels.tall_vectors = 2;
   watch_rows<1>(kernels), watch_rows<2>(kernels), watch_rows<3>(kernels), watch_rows<4>(kernels), watch_rows<5>(kernels);
@@ -83,7 +85,7 @@ Seen watched(const OptimisationStep& level, int lanes) {
   operands.a = x.data(), operands.b = w.data(), operands.bias = bias.data(), operands.y = y.data();
   seen = {};
   InlineExecutor alone;
-  cpu::run_gemm(*geometry, schedule, std::get<GemmParams>(stage.params).epilogue, kernels, operands, alone);
+  cpu::run_gemm(*geometry, schedule, get<GemmParams>(stage.params).epilogue, kernels, operands, alone);
   EXPECT_GT(seen.calls, 0);
   return seen;
 }
@@ -95,7 +97,7 @@ TEST(Ablation, PatternsOfACpuAreOff) {
     const auto levels = ablation(layer(text), "epyc-zen4");
     ASSERT_EQ(levels.size(), 6u);
     const OptimisationStep& all = levels[0];
-    const auto& on = std::get<GemmSchedule>(all.choice.schedules[0]);
+    const auto& on = get<GemmSchedule>(all.choice.schedules[0]);
     const Seen with = watched(all, 16);
     EXPECT_GT(with.rows * with.vectors, 5);
     EXPECT_GT(with.fetched, 0);
@@ -108,7 +110,7 @@ TEST(Ablation, PatternsOfACpuAreOff) {
     EXPECT_GT(untiled.fetched, 0);
 
     // Everything is the same but the unit, whose kernels have one lane.
-    GemmSchedule scalar = std::get<GemmSchedule>(named(levels, "vectorise").choice.schedules[0]);
+    GemmSchedule scalar = get<GemmSchedule>(named(levels, "vectorise").choice.schedules[0]);
     EXPECT_EQ(scalar.unit, kOneLane);
     scalar.unit = on.unit;
     EXPECT_EQ(scalar, on);
@@ -122,7 +124,7 @@ TEST(Ablation, PatternsOfACpuAreOff) {
     // Sums without bias and activation, then these: two steps over a plane in between.
     const Choice& apart = named(levels, "fuse").choice;
     ASSERT_EQ(apart.plan.stages.size(), 2u);
-    EXPECT_EQ(std::get<GemmParams>(apart.plan.stages[0].stage.params).epilogue, Epilogue{});
+    EXPECT_EQ(get<GemmParams>(apart.plan.stages[0].stage.params).epilogue, Epilogue{});
     EXPECT_EQ(apart.plan.stages[1].stage.family(), Family::pointwise);
     EXPECT_EQ(apart.plan.temporaries.size(), 1u);
     EXPECT_EQ(apart.schedules[0], all.choice.schedules[0]);
@@ -178,7 +180,7 @@ TEST(Ablation, PatternsOfAGpuAreOff) {
   }
   constants_of(named(levels, "tile"), *device, shader);
   EXPECT_EQ(shader, "gemm_direct");
-  EXPECT_EQ(std::get<TileSchedule>(named(levels, "tile").choice.schedules[0]).thread_m, 1);
+  EXPECT_EQ(get<TileSchedule>(named(levels, "tile").choice.schedules[0]).thread_m, 1);
   const Choice& apart = named(levels, "fuse").choice;
   ASSERT_EQ(apart.plan.stages.size(), 2u);
   EXPECT_EQ(apart.plan.stages[1].stage.family(), Family::pointwise);

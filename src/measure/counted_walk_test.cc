@@ -10,6 +10,14 @@
 #include "backends/cpu/gemm/gemm_geometry.h"
 #include "base/sanitized.h"
 #include "device/device_json.h"
+#include "families/depthwise/depthwise.h"
+#include "families/direct/direct.h"
+#include "families/fft/fft.h"
+#include "families/gemm/gemm.h"
+#include "families/grouped/grouped.h"
+#include "families/inverted/inverted.h"
+#include "families/registry.h"
+#include "families/winograd/winograd.h"
 #include "plan/choose.h"
 #include "measure/direct_walk_testing.h"
 #include "measure/fft_walk_testing.h"
@@ -52,28 +60,28 @@ Walked walked(const Stage& stage, const Schedule& schedule, const Device& device
   if (!unit) return {};
   const int64_t lanes = unit->n;
   const int registers = unit->registers > 0 ? unit->registers : unit->name == "avx2" ? 16 : 32;
-  if (const auto* s = std::get_if<GemmSchedule>(&schedule)) {
+  if (const auto* s = get_if<GemmSchedule>(&schedule)) {
     const auto geometry = cpu::gemm_geometry(stage, *s, lanes);
     EXPECT_TRUE(geometry.ok());
     return walked_twice(testing::GemmWalk(stage, *s, *geometry, lanes, registers, memory), memory);
   }
-  if (const auto* s = std::get_if<WinogradSchedule>(&schedule)) {
+  if (const auto* s = get_if<WinogradSchedule>(&schedule)) {
     const auto geometry = cpu::winograd_geometry(stage, *s, lanes);
     EXPECT_TRUE(geometry.ok());
     return walked_twice(testing::WinogradWalk(stage, *s, *geometry, lanes, memory), memory);
   }
-  if (const auto* s = std::get_if<DepthwiseSchedule>(&schedule); s && s->variant.starts_with("tile"))
+  if (const auto* s = get_if<DepthwiseSchedule>(&schedule); s && s->variant.starts_with("tile"))
     return walked_twice(testing::DepthwiseWalk(stage, *s, lanes, device.memory[0].bytes, memory), memory);
-  if (const auto* s = std::get_if<GroupedSchedule>(&schedule))
+  if (const auto* s = get_if<GroupedSchedule>(&schedule))
     return walked_twice(testing::GroupedWalk(stage, *s, lanes, memory), memory);
-  if (const auto* s = std::get_if<DirectSchedule>(&schedule))
+  if (const auto* s = get_if<DirectSchedule>(&schedule))
     return walked_twice(testing::DirectWalk(stage, *s, lanes, registers, memory), memory);
-  if (const auto* s = std::get_if<InvertedSchedule>(&schedule)) {
+  if (const auto* s = get_if<InvertedSchedule>(&schedule)) {
     const auto geometry = cpu::inverted_geometry(stage, *s, lanes);
     EXPECT_TRUE(geometry.ok());
     return walked_twice(testing::InvertedWalk(stage, *s, *geometry, lanes, registers, memory), memory);
   }
-  if (const auto* s = std::get_if<FftSchedule>(&schedule)) {
+  if (const auto* s = get_if<FftSchedule>(&schedule)) {
     cpu::FftKernels sizes;
     sizes.lanes = lanes, sizes.registers = registers;
     const auto geometry = cpu::fft_geometry(stage, *s, sizes);
@@ -153,7 +161,7 @@ Stage stage_of(const Block& b) {
   stage.inputs.push_back(dense_desc(DType::f32, {b.wide, 1, b.filter, b.filter}));
   stage.inputs.push_back(dense_desc(DType::f32, {b.k, b.wide, 1, 1}));
   if (p.expand && b.c == b.k && b.stride == 1) {
-    std::get<InvertedParams>(stage.params).project.residuals_before = 1;
+    get<InvertedParams>(stage.params).project.residuals_before = 1;
     stage.inputs.push_back(map(b.c, b.size));
   }
   return stage;

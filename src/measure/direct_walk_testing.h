@@ -4,6 +4,7 @@
 
 #include "backends/cpu/direct/direct_rows.h"
 #include "families/common.h"
+#include "families/direct/direct.h"
 #include "families/direct/direct_layout.h"
 #include "families/taps.h"
 #include "measure/memory_walk_testing.h"
@@ -13,7 +14,7 @@ namespace sparkle::testing {
 class DirectWalk {
  public:
   DirectWalk(const Stage& stage, const DirectSchedule& s, int64_t lanes, int registers, MemoryWalk& memory)
-      : p_(std::get<DirectParams>(stage.params)),
+      : p_(get<DirectParams>(stage.params)),
         x_(feature_map(stage.inputs[0])),
         y_(feature_map(stage.outputs[0])),
         lanes_(lanes),

@@ -6,6 +6,7 @@
 #include "backends/cpu/inverted/inverted_geometry.h"
 #include "backends/cpu/inverted/inverted_rows.h"
 #include "families/common.h"
+#include "families/inverted/inverted.h"
 #include "measure/memory_walk_testing.h"
 
 namespace sparkle::testing {
@@ -14,7 +15,7 @@ class InvertedWalk {
  public:
   InvertedWalk(const Stage& stage, const InvertedSchedule& s, const cpu::InvertedGeometry& g, int64_t lanes, int registers,
                MemoryWalk& memory)
-      : p_(std::get<InvertedParams>(stage.params)), s_(s), g_(g), lanes_(lanes), many_(registers >= 32), memory_(memory) {
+      : p_(get<InvertedParams>(stage.params)), s_(s), g_(g), lanes_(lanes), many_(registers >= 32), memory_(memory) {
     const InvertedOperands at = inverted_operands(p_);
     o_.x = memory.allocate(stage.inputs[0].bytes());
     wide_ = memory.allocate(g.x.c * g.padded_wide * 4);

@@ -10,6 +10,10 @@
 #include "families/common.h"
 #include "families/gemm/kept_weights.h"
 #include "families/taps.h"
+#include "families/depthwise/depthwise.h"
+#include "families/gemm/gemm.h"
+#include "families/grouped/grouped.h"
+#include "families/winograd/winograd.h"
 #include "measure/memory_walk_testing.h"
 
 namespace sparkle::testing {
@@ -216,7 +220,7 @@ class WinogradWalk {
 class DepthwiseWalk {
  public:
   DepthwiseWalk(const Stage& stage, const DepthwiseSchedule& s, int64_t lanes, int64_t l1_bytes, MemoryWalk& memory)
-      : p_(std::get<DepthwiseParams>(stage.params)),
+      : p_(get<DepthwiseParams>(stage.params)),
         s_(s),
         x_(feature_map(stage.inputs[0])),
         y_(feature_map(stage.outputs[0])),
@@ -283,7 +287,7 @@ class DepthwiseWalk {
 class GroupedWalk {
  public:
   GroupedWalk(const Stage& stage, const GroupedSchedule& s, int64_t lanes, MemoryWalk& memory)
-      : p_(std::get<GroupedParams>(stage.params)),
+      : p_(get<GroupedParams>(stage.params)),
         s_(s),
         x_(feature_map(stage.inputs[0])),
         y_(feature_map(stage.outputs[0])),

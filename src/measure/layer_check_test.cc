@@ -10,7 +10,9 @@
 #include "base/thread_pool.h"
 #include "families/common.h"
 #include "families/element.h"
+#include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"
+#include "families/registry.h"
 
 namespace sparkle {
 namespace {

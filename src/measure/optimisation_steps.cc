@@ -1,7 +1,12 @@
 #include "measure/optimisation_steps.h"
 
 #include "families/common.h"
+#include "families/copy/copy.h"
+#include "families/gemm/gemm.h"
 #include "families/gemm/one_lane.h"
+#include "families/pad/pad.h"
+#include "families/registry.h"
+#include "families/tile_schedule.h"
 #include "plan/cost.h"
 #include "measure/prepared_layer.h"
 
@@ -33,7 +38,7 @@ Result<Choice> gemm_of(const AnchorCall& call, const Device& device, PlanOptions
 
 template <class S>
 const S* schedule_of(const Choice& gemm) {
-  return gemm.schedules.size() == 1 ? std::get_if<S>(&gemm.schedules[0]) : nullptr;
+  return gemm.schedules.size() == 1 ? get_if<S>(&gemm.schedules[0]) : nullptr;
 }
 const GemmSchedule* tiles_of(const Choice& gemm) { return schedule_of<GemmSchedule>(gemm); }
 
@@ -109,7 +114,7 @@ Result<Choice> unfused(const AnchorCall& call, const Choice& gemm, const Device&
   choice.algorithm = "gemm, pointwise";
   choice.plan.temporaries.push_back(call.output);
   StageUse sums = gemm.plan.stages[0];
-  std::get<GemmParams>(sums.stage.params).epilogue = Epilogue{};
+  get<GemmParams>(sums.stage.params).epilogue = Epilogue{};
   sums.stage.inputs.resize(2), sums.inputs.resize(2);
   sums.outputs = {sums_at};
   add_stage(choice, std::move(sums), gemm.schedules[0], device);

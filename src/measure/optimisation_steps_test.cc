@@ -13,6 +13,7 @@
 #include "device/estimate.h"
 #include "device/probe_cpu.h"
 #include "families/common.h"
+#include "families/epilogue.h"
 #include "measure/head_to_head.h"
 #include "measure/choice_errors.h"
 

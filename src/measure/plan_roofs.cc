@@ -6,6 +6,7 @@
 #include "base/median.h"
 #include "families/common.h"
 #include "families/gemm/kept_weights.h"
+#include "families/window.h"
 #include "plan/cost.h"
 
 namespace sparkle {
@@ -33,13 +34,9 @@ double bytes_of(const TensorDesc& desc) {
 // The share of an input that lies under the filter, where strides leap over the rest.
 double touched(const Stage& stage) {
   double share = 1;
-  std::visit(
-      [&](const auto& params) {
-        if constexpr (requires { params.window.stride; })
-          for (size_t d = 0; d < 3; ++d)
-            share *= std::min(1.0, static_cast<double>(params.window.filter[d]) / static_cast<double>(params.window.stride[d]));
-      },
-      stage.params);
+  if (const Window* window = window_of(stage.params))
+    for (size_t d = 0; d < 3; ++d)
+      share *= std::min(1.0, static_cast<double>(window->filter[d]) / static_cast<double>(window->stride[d]));
   return share;
 }
 

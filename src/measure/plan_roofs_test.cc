@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "families/common.h"
+#include "families/gemm/gemm.h"
 
 namespace sparkle {
 namespace {

@@ -10,6 +10,8 @@
 #include "families/common.h"
 #include "families/element.h"
 #include "families/types.h"
+#include "families/gemm/gemm.h"
+#include "families/registry.h"
 #include "graph/values.h"
 #include "prepare/constant_store.h"
 #include "measure/choice_errors.h"
@@ -271,7 +273,7 @@ SliceCheck::SliceCheck(const AnchorCall& call, const std::vector<HostTensor>& va
     narrow(slice.inputs[0]);
   } else {
     const auto d = static_cast<size_t>(3 - problem.rank);
-    auto& params = std::get<GemmParams>(slice.params);
+    auto& params = get<GemmParams>(slice.params);
     params.window.pad_begin[d] -= begin * problem.window.stride[d];
   }
   std::vector<std::byte> expected(static_cast<size_t>(bytes_of(call.output)));

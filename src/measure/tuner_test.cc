@@ -10,6 +10,8 @@
 
 #include "base/record.h"
 #include "device/device_json.h"
+#include "families/registry.h"
+#include "families/tile_schedule.h"
 #include "plan/choose.h"
 #include "plan/cost.h"
 #include "plan/tuning_store.h"
@@ -290,7 +292,7 @@ TEST(Tuner, DecidesBetweenSubgroupsSplitsAndTiles) {
   options.algorithm = "gemm";
   const auto found = candidates_of(call, device, options);
   ASSERT_TRUE(found.ok());
-  const auto tile = [&](size_t candidate) { return std::get<TileSchedule>((*found)[candidate].schedules[0]); };
+  const auto tile = [&](size_t candidate) { return get<TileSchedule>((*found)[candidate].schedules[0]); };
   std::set<std::pair<int, int>> tiles;
   std::set<int> splits;
   for (size_t i = 0; i < found->size(); ++i) tiles.insert({tile(i).m, tile(i).n}), splits.insert(tile(i).split);
@@ -315,7 +317,7 @@ TEST(Tuner, DecidesBetweenSubgroupsSplitsAndTiles) {
       const auto planned = choose(call, device, tuned);
       ASSERT_TRUE(planned.ok());
       EXPECT_TRUE(planned->tuned);
-      EXPECT_EQ(std::get<TileSchedule>(planned->schedules[0]), chosen);
+      EXPECT_EQ(get<TileSchedule>(planned->schedules[0]), chosen);
     }
 }
 

@@ -8,6 +8,8 @@
 #include "device/estimate.h"
 #include "device/probe_cpu.h"
 #include "families/common.h"
+#include "families/gemm/gemm.h"
+#include "families/registry.h"
 #include "measure/layer_bench.h"
 
 namespace sparkle {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "families/narrow.h"
+#include "families/pointwise/pointwise.h"
 #include "onnx/node.h"
 #include "onnx/tensor_proto.h"
 

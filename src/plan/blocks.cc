@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "families/family.h"
+#include "families/inverted/inverted.h"
 #include "plan/cost.h"
 
 namespace sparkle {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "families/inverted/inverted.h"
+#include "families/reduce/reduce.h"
 #include "plan/explain.h"
 #include "plan/plan_testing.h"
 
@@ -42,7 +44,7 @@ std::string steps_of(const Plan& plan) {
 
 bool expands(const Plan& plan) {
   for (const PlanStep& step : plan.steps)
-    if (const auto* p = std::get_if<InvertedParams>(&step.stage.params)) return p->expand;
+    if (const auto* p = get_if<InvertedParams>(&step.stage.params)) return p->expand;
   return false;
 }
 
@@ -71,7 +73,7 @@ TEST(Blocks, AnInvertedResidualIsOneStep) {
   EXPECT_EQ(step->nodes.size(), 6u);  // three convolutions, two activations, an addition
   EXPECT_EQ(step->inputs.size(), 8u);
   EXPECT_EQ(step->footprint.nominal_flops, 2.0 * 144 * 56 * 56 * (24 + 9 + 24));
-  EXPECT_EQ(std::get<InvertedParams>(step->stage.params).project.residuals_before, 1);
+  EXPECT_EQ(get<InvertedParams>(step->stage.params).project.residuals_before, 1);
   // The layers apart are shown with their cost, which is larger.
   const Candidate* apart = candidate(plan, "apart");
   ASSERT_TRUE(apart && apart->cost);

@@ -4,8 +4,9 @@
 
 #include "families/common.h"
 #include "families/gemm/kept_weights.h"
+#include "families/registry.h"
 #include "families/tails.h"
-#include "families/types.h"
+#include "families/type_set.h"
 #include "plan/budget.h"
 #include "plan/cost.h"
 #include "plan/tuning_store.h"

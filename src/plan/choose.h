@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "families/family.h"
 #include "plan/draft.h"
 
 namespace sparkle {

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "families/common.h"
+#include "families/gemm/gemm.h"
 #include "plan/anchors.h"
 #include "plan/budget.h"
 #include "plan/cost.h"

@@ -1,5 +1,7 @@
 #include "plan/copy_elimination.h"
 
+#include "families/copy/copy.h"
+
 namespace sparkle {
 namespace {
 
@@ -29,7 +31,7 @@ void eliminate_copies(const Draft& draft, const std::function<Result<Choice>(con
   const std::vector<int> readers = only_readers(draft);
   for (size_t i = 0; i < steps.size(); ++i) {
     const auto* params = std::get_if<StageParams>(&draft.steps[i].work);
-    if (steps[i].dropped || steps[i].block || !params || !std::holds_alternative<CopyParams>(*params)) continue;
+    if (steps[i].dropped || steps[i].block || !params || !holds<CopyParams>(*params)) continue;
     const int from = draft.steps[i].inputs[0], to = draft.steps[i].outputs[0];
     const int reader = readers[static_cast<size_t>(draft.values[static_cast<size_t>(to)].buffer)];
     if (reader < 0) continue;

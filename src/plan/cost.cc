@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "families/family.h"
+
 namespace sparkle {
 namespace {
 

@@ -2,6 +2,7 @@
 // the slowest of arithmetic and traffic per level, plus the fixed cost of a step. Knows no family's fields.
 #pragma once
 
+#include "families/family.h"
 #include "plan/plan.h"
 
 namespace sparkle {

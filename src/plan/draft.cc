@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "families/copy/copy.h"
+
 namespace sparkle {
 
 Dims order_row_major(int rank) { return row_major(Dims::filled(rank, 1)).order; }

@@ -6,6 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.h"
+#include "families/copy/copy.h"
+#include "families/gemm/gemm.h"
+#include "families/inverted/inverted.h"
 #include "plan/choose.h"
 
 namespace sparkle {
@@ -44,9 +47,9 @@ std::string what_of(const PlanStep& step) {
       if (e.has_tail()) text += " +" + expression(e.tail);
       return text;
     }
-  if (const auto* block = std::get_if<InvertedParams>(&step.stage.params)) return block_text(step.stage, *block);
-  if (const auto* program = std::get_if<PointwiseParams>(&step.stage.params)) return expression(*program);
-  if (const auto* copy = std::get_if<CopyParams>(&step.stage.params);
+  if (const auto* block = get_if<InvertedParams>(&step.stage.params)) return block_text(step.stage, *block);
+  if (const auto* program = get_if<PointwiseParams>(&step.stage.params)) return expression(*program);
+  if (const auto* copy = get_if<CopyParams>(&step.stage.params);
       copy && !step.stage.inputs.empty() && !step.stage.outputs.empty())
     return copy->why + " " + name_of(step.stage.inputs[0].shape, step.stage.inputs[0].layout) + " -> " +
            name_of(step.stage.outputs[0].shape, step.stage.outputs[0].layout);
@@ -61,7 +64,7 @@ double nominal_rate(const PlanStep& step) {
 
 std::string tiles_of(const PlanStep& step) {
   if (!has_kernel(step)) return std::string(code_of(Reason::no_kernel));
-  const auto* g = std::get_if<GemmSchedule>(&step.schedule);
+  const auto* g = get_if<GemmSchedule>(&step.schedule);
   if (!g) return variant_of(step.schedule);
   std::string text = g->variant + (g->order == GemmOrder::rows ? " rows" : " columns");
   if (g->kc > 0) text += " kc" + std::to_string(g->kc);

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
+#include "families/pointwise/arithmetic.h"
 #include "families/tails.h"
-#include "families/types.h"
+#include "families/type_set.h"
 
 namespace sparkle {
 namespace {

@@ -3,6 +3,9 @@
 
 #include <limits>
 
+#include "families/depthwise/depthwise.h"
+#include "families/gemm/gemm.h"
+#include "families/registry.h"
 #include "plan/cost.h"
 #include "plan/plan_testing.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "families/copy/copy.h"
 #include "families/types.h"
 #include "graph/values.h"
 #include "plan/served.h"
@@ -92,8 +93,8 @@ std::optional<Family> family_of(const Graph& graph, const Op& op) {
   if (const auto* resize = std::get_if<ResizeOp>(&op.params); resize && resize->antialias) return std::nullopt;
   if (const auto* conv = std::get_if<ConvOp>(&op.params))
     if (!conv->transposed && conv->groups > 1 && conv->groups == graph.tensor(op.inputs[0]).shape[1]) return Family::depthwise;
-  const TypeRow* row = row_of(op.params);
-  return row ? std::optional(row->family) : std::nullopt;
+  const StageParams params = stage_params(op.params);
+  return params.type() ? std::optional(params.family()) : std::nullopt;
 }
 
 // Whether the group's kernels take f16 on this device and all of its floats are such.

@@ -3,6 +3,7 @@
 // avoided.
 #pragma once
 
+#include "families/pointwise/pointwise.h"
 #include "plan/draft.h"
 #include "plan/fuse.h"
 

@@ -1,5 +1,5 @@
 // Conv, ConvTranspose, MatMul, Gemm with what was fused behind them.
-#include "families/types.h"
+#include "families/pointwise/pointwise.h"
 #include "plan/lower.h"
 #include "plan/view.h"
 

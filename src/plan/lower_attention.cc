@@ -1,6 +1,9 @@
 // Attention and RotaryEmbedding: heads, shared keys and broadcast masks are views; past and new keys are written into one
 // buffer.
-#include "families/types.h"
+#include "families/attention/attention.h"
+#include "families/copy/copy.h"
+#include "families/gather/gather.h"
+#include "families/rotary/rotary.h"
 #include "plan/lower.h"
 #include "plan/view.h"
 

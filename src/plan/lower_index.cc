@@ -1,5 +1,12 @@
 // Operators that look for, read or write at places: stages of the families gather, scatter, top_k, scan, triangle, non_max and
 // pad, on row-major operands.
+#include "families/gather/gather.h"
+#include "families/non_max/non_max.h"
+#include "families/pad/pad.h"
+#include "families/scan/scan.h"
+#include "families/scatter/scatter.h"
+#include "families/top_k/top_k.h"
+#include "families/triangle/triangle.h"
 #include "plan/lower.h"
 #include "plan/view.h"
 

@@ -1,4 +1,7 @@
 // Concat, Pad, Gather, Tile, DepthToSpace, SpaceToDepth, Cast: elements move.
+#include "families/copy/copy.h"
+#include "families/gather/gather.h"
+#include "families/pad/pad.h"
 #include "families/pointwise/cast.h"
 #include "plan/lower.h"
 #include "plan/view.h"

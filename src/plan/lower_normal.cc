@@ -1,4 +1,8 @@
 // Normalisations, softmax, reductions.
+#include "families/normalize/normalize.h"
+#include "families/pointwise/pointwise.h"
+#include "families/reduce/reduce.h"
+#include "families/softmax/softmax.h"
 #include "plan/lower.h"
 #include "plan/view.h"
 

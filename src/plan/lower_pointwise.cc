@@ -1,7 +1,8 @@
 // Programs of element-wise operators, and the operators that are such programs (Cast, BatchNormalization on its own).
 #include <cmath>
 
-#include "families/types.h"
+#include "families/pointwise/pointwise.h"
+#include "families/type_set.h"
 #include "plan/lower.h"
 #include "plan/view.h"
 

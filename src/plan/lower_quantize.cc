@@ -1,5 +1,8 @@
 // Operators on quantised tensors: integer convolutions and products, QuantizeLinear and its relatives.
+#include "families/integers.h"
 #include "families/narrow.h"
+#include "families/quantize/quantize.h"
+#include "families/registry.h"
 #include "graph/values.h"
 #include "plan/lower.h"
 #include "plan/view.h"

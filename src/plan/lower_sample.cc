@@ -1,5 +1,5 @@
 // GridSample and DeformConv: pixels are read with their channels side by side.
-#include "families/types.h"
+#include "families/deform/deform.h"
 #include "plan/lower.h"
 
 namespace sparkle {

@@ -1,6 +1,9 @@
 // Pool, Resize, local response normalisation.
 #include <algorithm>
 
+#include "families/pointwise/pointwise.h"
+#include "families/pool/pool.h"
+#include "families/resize/resize.h"
 #include "plan/lower.h"
 #include "plan/view.h"
 

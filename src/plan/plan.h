@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.h"
+#include "families/family.h"
 #include "graph/graph.h"
 
 namespace sparkle {

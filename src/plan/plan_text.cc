@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "base/out_of_memory.h"
+#include "families/registry.h"
 #include "plan/plan.h"
 
 namespace sparkle {

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <set>
 
+#include "families/copy/copy.h"
+#include "families/pointwise/pointwise.h"
 #include "onnx/reader.h"
 #include "networks/zoo.h"
 #include "plan/choose.h"
@@ -198,7 +200,7 @@ TEST(Plan, ConcatenationsAreWrittenInPlace) {
   const auto plan = make_plan(*graph, testing::device_named("epyc-zen4"));
   ASSERT_TRUE(plan.ok());
   for (const PlanStep& step : plan->steps)
-    if (const auto* copy = std::get_if<CopyParams>(&step.stage.params)) {
+    if (const auto* copy = get_if<CopyParams>(&step.stage.params)) {
       EXPECT_NE(copy->why, "concat") << step.name;
     }
 }

@@ -2,41 +2,51 @@
 
 #include <algorithm>
 
+#include "families/attention/attention.h"
+#include "families/copy/copy.h"
+#include "families/deform/deform.h"
+#include "families/gather/gather.h"
+#include "families/gemm/gemm.h"
+#include "families/normalize/normalize.h"
+#include "families/pointwise/arithmetic.h"
+#include "families/pool/pool.h"
+#include "families/reduce/reduce.h"
+#include "families/rotary/rotary.h"
+#include "families/softmax/softmax.h"
+#include "families/triangle/triangle.h"
 #include "graph/known_types.h"
 #include "plan/lower.h"
 
 namespace sparkle {
 
-const TypeRow* row_of(const OpParams& params) {
-  if (const auto* p = std::get_if<PointwiseNode>(&params)) return &type_row(p->op);
-  if (std::holds_alternative<CastOp>(params)) return &type_row(PointwiseOp::identity);
-  if (std::holds_alternative<ConvOp>(params)) return &type_row(StageParams(GemmParams{}));
-  if (std::holds_alternative<MatMulOp>(params)) return &type_row(StageParams(GemmParams{Loader::dense, 1, {}, {}}));
-  if (const auto* p = std::get_if<PoolOp>(&params)) return &type_row(StageParams(PoolParams{p->kind, {}, false, 2}));
-  if (const auto* p = std::get_if<ReduceOp>(&params)) return &type_row(StageParams(ReduceParams{p->kind, {}}));
-  if (const auto* p = std::get_if<ResizeOp>(&params)) return &type_row(StageParams(p->params));
-  if (std::holds_alternative<LocalResponseOp>(params))
-    return &type_row(StageParams(PoolParams{PoolKind::average, {}, false, 2}));
-  if (std::holds_alternative<SoftmaxOp>(params)) return &type_row(StageParams(SoftmaxParams{}));
+StageParams stage_params(const OpParams& params) {
+  if (const auto* p = std::get_if<PointwiseNode>(&params)) return PointwiseParams{1, {{p->op}}};
+  if (std::holds_alternative<CastOp>(params)) return PointwiseParams{1, {{}}};
+  if (std::holds_alternative<ConvOp>(params)) return GemmParams{};
+  if (std::holds_alternative<MatMulOp>(params)) return GemmParams{Loader::dense, 1, {}, {}};
+  if (const auto* p = std::get_if<PoolOp>(&params)) return PoolParams{p->kind, {}, false, 2};
+  if (const auto* p = std::get_if<ReduceOp>(&params)) return ReduceParams{p->kind, {}};
+  if (const auto* p = std::get_if<ResizeOp>(&params)) return p->params;
+  if (std::holds_alternative<LocalResponseOp>(params)) return PoolParams{PoolKind::average, {}, false, 2};
+  if (std::holds_alternative<SoftmaxOp>(params)) return SoftmaxParams{};
   if (std::holds_alternative<BatchNormalizationOp>(params) || std::holds_alternative<InstanceNormalizationOp>(params) ||
       std::holds_alternative<LayerNormalizationOp>(params) || std::holds_alternative<GroupNormalizationOp>(params) ||
       std::holds_alternative<MeanVarianceNormalizationOp>(params) || std::holds_alternative<LpNormalizationOp>(params))
-    return &type_row(StageParams(NormalizeParams{}));
-  if (std::holds_alternative<AttentionOp>(params)) return &type_row(StageParams(AttentionParams{}));
-  if (std::holds_alternative<RotaryEmbeddingOp>(params)) return &type_row(StageParams(RotaryParams{}));
-  if (const auto* p = std::get_if<GridSampleOp>(&params)) return &type_row(StageParams(p->params));
-  if (std::holds_alternative<DeformConvOp>(params)) return &type_row(StageParams(DeformParams{}));
+    return NormalizeParams{};
+  if (std::holds_alternative<AttentionOp>(params)) return AttentionParams{};
+  if (std::holds_alternative<RotaryEmbeddingOp>(params)) return RotaryParams{};
+  if (const auto* p = std::get_if<GridSampleOp>(&params)) return p->params;
+  if (std::holds_alternative<DeformConvOp>(params)) return DeformParams{};
   if (std::holds_alternative<ReshapeOp>(params) || std::holds_alternative<TransposeOp>(params) ||
       std::holds_alternative<SliceOp>(params) || std::holds_alternative<SplitOp>(params) ||
       std::holds_alternative<ConcatOp>(params) || std::holds_alternative<ExpandOp>(params) ||
       std::holds_alternative<TileOp>(params) || std::holds_alternative<DepthToSpaceOp>(params) ||
       std::holds_alternative<SpaceToDepthOp>(params) || std::holds_alternative<GatherOp>(params) ||
       std::holds_alternative<PadOp>(params))
-    return &type_row(StageParams(CopyParams{}));
-  if (std::holds_alternative<GatherElementsOp>(params) || std::holds_alternative<GatherNDOp>(params))
-    return &type_row(StageParams(GatherParams{}));
-  if (std::holds_alternative<TriluOp>(params)) return &type_row(StageParams(TriangleParams{}));
-  return nullptr;
+    return CopyParams{};
+  if (std::holds_alternative<GatherElementsOp>(params) || std::holds_alternative<GatherNDOp>(params)) return GatherParams{};
+  if (std::holds_alternative<TriluOp>(params)) return TriangleParams{};
+  return {};
 }
 
 namespace {
@@ -64,8 +74,8 @@ bool is_quantized(const Op& op) {
 std::optional<std::string> wrong_type(const Graph& graph, const Op& op) {
   if (is_quantized(op)) return std::nullopt;  // inference has checked its types
   const bool index = is_index_operator(op);   // of these it has checked all but those that are storage alone
-  const TypeRow* row = row_of(op.params);
-  const TypeSet types = row ? row->types : index ? kComputed : TypeSet{DType::f32};
+  const StageParams params = stage_params(op.params);
+  const TypeSet types = params.type() ? type_row(params).types : index ? kComputed : TypeSet{DType::f32};
   const auto check = [&](TensorId id, bool input, size_t position) -> std::optional<std::string> {
     if (id == kAbsent) return std::nullopt;
     const GraphTensor& t = graph.tensor(id);

@@ -7,8 +7,9 @@
 
 namespace sparkle {
 
-// The row of the type table that an operator's own tensors fall under; nullptr: f32 alone.
-const TypeRow* row_of(const OpParams& params);
+// Parameters of a stage that computes an operator, as far as its family's row asks for them: which element types the operator's
+// own tensors may have (type_row). Nothing is held where no row says: f32 alone.
+StageParams stage_params(const OpParams& params);
 
 // Errors: type_not_served where a tensor of a bound operator has a type that its kernels do not serve.
 Status check_types(const Graph& graph, const Op& op);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "device/device_json.h"
+#include "families/family.h"
 
 namespace sparkle {
 

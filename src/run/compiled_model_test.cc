@@ -16,6 +16,7 @@
 #include "base/thread_pool.h"
 #include "device/probe_cpu.h"
 #include "families/common.h"
+#include "families/pointwise/pointwise.h"
 #include "graph/graph_text.h"
 #include "graph/test_graphs.h"
 #include "graph/values.h"

@@ -9,6 +9,7 @@
 #include "backends/reference/reference_backend.h"
 #include "base/thread_pool.h"
 #include "device/probe_cpu.h"
+#include "families/registry.h"
 #include "graph/test_graphs.h"
 #include "run/session.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/channel_vectors.h"
+#include "families/window.h"
 
 namespace sparkle::cpu {
 namespace {

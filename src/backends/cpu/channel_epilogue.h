@@ -5,6 +5,7 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/gemm/gemm_tile.h"
 #include "families/epilogue.h"
+#include "families/window.h"
 
 namespace sparkle::cpu {
 

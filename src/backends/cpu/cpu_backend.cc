@@ -13,6 +13,8 @@
 #include "backends/memory_probe.h"
 #include "base/denormals.h"
 #include "base/huge_pages.h"
+#include "families/epilogue.h"
+#include "families/registry.h"
 #include "families/tails.h"
 
 namespace sparkle::cpu {
@@ -47,12 +49,11 @@ class HostBuffer final : public Buffer {
   HostAllocator allocator_;
 };
 
-using Maker = Result<CpuKernelPtr> (*)(const Stage&, const Schedule&, const Device&, uint32_t);
 constexpr std::array<Maker, kFamilies> kMakers = {
-    make_gemm,     make_depthwise, make_pool,      make_pointwise, make_reduce,  make_softmax, make_normalize,
-    make_copy,     make_pad,       make_resize,    make_gather,    make_scatter, make_top_k,   make_scan,
-    make_triangle, make_non_max,   make_attention, make_rotary,    make_sample,  make_deform,  make_quantize,
-    make_winograd, make_grouped,   make_direct,    make_inverted,  make_fft};
+#define FAMILY(name, params) make_##name,
+#include "families/families.inc"
+#undef FAMILY
+};
 
 // Offsets are resolved once at recording: a run only adds the slots' addresses.
 struct Operand {

@@ -1,4 +1,4 @@
-// CpuKernel: a Stage compiled for the CPU. One file per family makes them; cpu_families.h lists the makers.
+// CpuKernel: a Stage compiled for the CPU. One file or folder per family makes them.
 #pragma once
 
 #include "backends/backend.h"
@@ -19,33 +19,12 @@ class CpuKernel : public Kernel {
 
 using CpuKernelPtr = std::unique_ptr<CpuKernel>;
 
-// Makers, one per family: constants as in Backend::compile. Errors: backend_lacks_variant, layout_not_served, type_not_served.
-Result<CpuKernelPtr> make_gemm(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_depthwise(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_pool(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_pointwise(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_reduce(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_softmax(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_normalize(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_copy(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_pad(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_resize(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_gather(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_scatter(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_top_k(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_scan(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_triangle(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_non_max(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_attention(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_rotary(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_sample(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_deform(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_quantize(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_winograd(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_grouped(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_direct(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_inverted(const Stage&, const Schedule&, const Device&, uint32_t constants);
-Result<CpuKernelPtr> make_fft(const Stage&, const Schedule&, const Device&, uint32_t constants);
+// Kernel factories, make_NAME of each family: constants as in Backend::compile. Errors: backend_lacks_variant,
+// layout_not_served, type_not_served.
+using Maker = Result<CpuKernelPtr> (*)(const Stage&, const Schedule&, const Device&, uint32_t constants);
+#define FAMILY(name, params) Result<CpuKernelPtr> make_##name(const Stage&, const Schedule&, const Device&, uint32_t constants);
+#include "families/families.inc"
+#undef FAMILY
 // Any family by its plain reference loops: the variant "plain", named as such in every plan.
 Result<CpuKernelPtr> make_plain(const Stage&, const Schedule&, const Device&, uint32_t constants);
 

@@ -1,6 +1,9 @@
 // Integer stages on the CPU against the 64-bit reference, byte for byte: gemm tiles and depthwise rows of every unit, on random
 // shapes with the extreme values of their types among the operands.
+#include "families/depthwise/depthwise.h"
+#include "families/gemm/gemm.h"
 #include "families/integers.h"
+#include "families/registry.h"
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/task_count.h"

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "base/denormals.h"
+#include "families/registry.h"
 #include "families/split.h"
 
 namespace sparkle::cpu {

@@ -1,6 +1,12 @@
 // Plain loops shared among threads give the reference's own bits, whatever the family, type and layout.
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/test_tensor.h"
+#include "families/gemm/gemm.h"
+#include "families/normalize/normalize.h"
+#include "families/pool/pool.h"
+#include "families/reduce/reduce.h"
+#include "families/registry.h"
+#include "families/softmax/softmax.h"
 #include "families/split.h"
 
 namespace sparkle::cpu {

@@ -13,6 +13,9 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "base/thread_pool.h"
 #include "families/stage.h"
+#include "families/epilogue.h"
+#include "families/family.h"
+#include "families/window.h"
 
 namespace sparkle::test {
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/out_of_memory.h"
+#include "families/registry.h"
 
 namespace sparkle {
 namespace {

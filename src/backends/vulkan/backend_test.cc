@@ -5,6 +5,8 @@
 #include "backends/memory_probe.h"
 #include "backends/vulkan/program.h"
 #include "backends/vulkan/vulkan_testing.h"
+#include "families/gemm/gemm.h"
+#include "families/tile_schedule.h"
 
 namespace sparkle::vulkan {
 namespace {

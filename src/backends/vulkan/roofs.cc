@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "families/copy/copy.h"
 #include "families/gemm/gemm_tiles.h"
 
 namespace sparkle::vulkan {

@@ -6,6 +6,7 @@
 
 #include "backends/vulkan/kernels/pointwise_text.h"
 #include "backends/vulkan/kernels/vulkan_kernel.h"
+#include "families/pointwise/pointwise.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -82,7 +83,7 @@ Result<std::vector<KernelSource>> sources_of(const Stage& stage, const Schedule&
   described.description = device;
   auto asked = std::make_shared<AskedFor>();
   SPARKLE_TRY(kernel, make(stage, schedule, {Context::described(std::move(described)), nullptr, asked}, constants));
-  if (const auto* params = std::get_if<PointwiseParams>(&stage.params); params && !asked->sources.empty()) {
+  if (const auto* params = get_if<PointwiseParams>(&stage.params); params && !asked->sources.empty()) {
     std::vector<DType> types;
     for (const TensorDesc& d : stage.inputs) types.push_back(d.dtype);
     SPARKLE_TRY(text, pointwise_text(*params, types, stage.outputs[0].dtype, {true, false}));

@@ -6,6 +6,8 @@
 
 #include "families/attention/attention_reference.h"
 #include "families/common.h"
+#include "families/family.h"
+#include "families/samples.h"
 
 namespace sparkle {
 namespace {
@@ -14,6 +16,9 @@ constexpr std::array<std::string_view, 5> kScoreOutputs = {"none", "raw", "cappe
 
 constexpr Variant kVariants[] = {
 #include "families/attention/variants.inc"
+};
+constexpr TypeRow kTypeRows[] = {
+    {"", "Attention", kFloats, kInF32},
 };
 
 // Sizes of the products.
@@ -44,7 +49,7 @@ void gpu_footprint(const Stage& stage, const Schedule& schedule, const Device& d
   const auto each = static_cast<double>(2 * (s.size + s.columns) + 25), keys = static_cast<double>(s.keys);
   const double lines = static_cast<double>(s.batches * s.queries);
   if (variant_of(schedule) == "split") {
-    const auto* loop = std::get_if<LoopSchedule>(&schedule);
+    const auto* loop = get_if<LoopSchedule>(&schedule);
     const int64_t parts = loop && loop->grain > 0 ? divided(s.keys, loop->grain) : 1;
     f.executed_flops = 2 * lines * keys * each;  // every product loads an operand of its own
     const double read = lines * keys * static_cast<double>((s.size + s.columns) * size_of(stage.inputs[1].dtype));
@@ -88,18 +93,18 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
 std::vector<Schedule> split_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   constexpr int64_t kMostQueries = 16;
   const Sizes s = sizes_of(stage);
-  if (std::get<AttentionParams>(stage.params).scores != ScoreOutput::none)
+  if (get<AttentionParams>(stage.params).scores != ScoreOutput::none)
     return why_not = Reason::operator_not_served, std::vector<Schedule>{};
   const int64_t keys = keys_of_part(s, device);
   if (s.queries > kMostQueries || keys >= s.keys) return why_not = Reason::costlier, std::vector<Schedule>{};
   std::vector<Schedule> found = loop_schedules(variant, device, why_not);
-  for (Schedule& schedule : found) std::get<LoopSchedule>(schedule).grain = keys;
+  for (Schedule& schedule : found) get<LoopSchedule>(schedule).grain = keys;
   return found;
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   if (variant.name != "plain") {
-    const auto& p = std::get<AttentionParams>(stage.params);
+    const auto& p = get<AttentionParams>(stage.params);
     const DType real = stage.outputs[0].dtype;
     if (!stores_reals(variant, device, real)) return why_not = Reason::type_not_served, std::vector<Schedule>{};
     for (size_t i = 0; i < 3; ++i)
@@ -124,6 +129,39 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+// More queries and keys than a block, and columns in whole vectors and not.
+std::vector<Stage> samples(const SampleRequest& t) {
+  AttentionParams p = get<AttentionParams>(t.params);
+  const DType type = t.inputs[0];
+  // Most queries see some keys.
+  p.offset = std::clamp<int64_t>(p.offset, -5, 30);
+  p.left = std::min<int64_t>(p.left, 20), p.right = std::min<int64_t>(p.right, 20);
+  struct Sizes {
+    int64_t queries, keys, size, columns;
+  };
+  std::vector<Stage> stages;
+  for (const Sizes& s : {Sizes{35, 37, 9, 5}, Sizes{7, 67, 8, 72}}) {
+    Stage stage;
+    stage.params = p;
+    const int64_t gap = s.size % 2;
+    stage.inputs = {described(type, {2, s.queries, s.size}, false, gap), described(type, {2, s.keys, s.size}, false, 0),
+                    described(type, {2, s.keys, s.columns}, false, gap)};
+    if (p.mask)
+      stage.inputs.push_back(described(t.inputs[static_cast<size_t>(mask_operand(p))], {2, s.queries, s.keys}, false, 0));
+    if (p.lengths) stage.inputs.push_back(dense_desc(DType::i64, {2}));
+    stage.outputs.push_back(described(type, {2, s.queries, s.columns}, false, gap));
+    if (p.scores != ScoreOutput::none) stage.outputs.push_back(described(type, {2, s.queries, s.keys}, false, 1));
+    stages.push_back(stage);
+  }
+  return stages;
+}
+
+// Lengths lie within the keys.
+double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
+  const DType type = stage.inputs[operand].dtype;
+  return type == DType::i64 ? drawn_between(1, stage.inputs[1].shape[1], random) : any_value(type, random);
+}
+
 }  // namespace
 
 std::string_view name_of(ScoreOutput output) { return kScoreOutputs[static_cast<size_t>(output)]; }
@@ -146,7 +184,17 @@ KeyRange key_range(const AttentionParams& params, int64_t query, int64_t queries
 }
 
 const FamilyInfo& attention_info() {
-  static const FamilyInfo family = {"attention", kVariants, attention_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<AttentionParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
+      .reference = attention_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+      .sample_value = sample_value,
+  };
   return family;
 }
 

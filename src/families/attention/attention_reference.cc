@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "families/attention/attention.h"
 #include "families/element.h"
 #include "families/walk.h"
 
@@ -21,7 +22,7 @@ Dims joined(const Dims& batch, int64_t row, int64_t column) {
 }  // namespace
 
 void attention_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = std::get<AttentionParams>(params);
+  const auto& p = get<AttentionParams>(params);
   const TensorView &q = inputs[0], &k = inputs[1], &v = inputs[2], &y = outputs[0];
   const int rank = q.desc.shape.size();
   const int64_t queries = q.desc.shape[rank - 2], depth = q.desc.shape.back(), keys = k.desc.shape[rank - 2];

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "families/attention/attention.h"
+#include "families/registry.h"
 #include "families/stage.h"
 
 namespace sparkle {
@@ -89,7 +91,7 @@ TEST(AttentionFamily, TextRoundTrip) {
   p.scale = 0.125, p.mask = true, p.right = 0, p.scores = ScoreOutput::masked;
   const auto parsed = params_from_text(Family::attention, to_text(p));
   ASSERT_TRUE(parsed.ok());
-  EXPECT_EQ(std::get<AttentionParams>(*parsed), p);
+  EXPECT_EQ(get<AttentionParams>(*parsed), p);
 }
 
 }  // namespace

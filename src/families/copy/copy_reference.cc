@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "families/common.h"
+#include "families/copy/copy.h"
+#include "families/samples.h"
 #include "families/unit_move.h"
 #include "families/walk.h"
 
@@ -11,6 +13,10 @@ namespace {
 
 constexpr Variant kVariants[] = {
 #include "families/copy/variants.inc"
+};
+constexpr TypeRow kTypeRows[] = {
+    {"", "Reshape, Transpose, Concat, Slice, Split, Expand, Tile, DepthToSpace, SpaceToDepth", kAllTypes,
+     "elements move as they are"},
 };
 
 void copy_reference(const StageParams&, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
@@ -51,10 +57,26 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+// Planes to pixels and back: what goes through shared memory where it can.
+std::vector<Stage> samples(const SampleRequest& t) {
+  const TensorDesc planes = described(t.inputs[0], {2, 37, 5, 9}, false, 1),
+                   pixels = described(t.inputs[0], {2, 37, 5, 9}, true, 0);
+  return {{t.params, {planes}, {pixels}}, {t.params, {pixels}, {planes}}};
+}
+
 }  // namespace
 
 const FamilyInfo& copy_info() {
-  static const FamilyInfo family = {"copy", kVariants, copy_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<CopyParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
+      .reference = copy_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+  };
   return family;
 }
 

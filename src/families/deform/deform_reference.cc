@@ -5,6 +5,7 @@
 #include "families/common.h"
 #include "families/deform/deform_taps.h"
 #include "families/element.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -13,12 +14,15 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/deform/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "DeformConv", kFloats, kInF32},
+};
 
 double load(const TensorView& view, const Dims& at) { return load_element(view.desc.dtype, element_at(view, at)); }
 
 template <class Real>
 void deform_in(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = std::get<DeformParams>(params);
+  const auto& p = get<DeformParams>(params);
   const TensorView &x = inputs[0], &w = inputs[1], &offset = inputs[2], &y = outputs[0];
   const TensorView* bias = p.bias ? &inputs[3] : nullptr;
   const TensorView* mask = p.mask ? &inputs[3 + p.bias] : nullptr;
@@ -55,7 +59,7 @@ void deform_reference(const StageParams& params, std::span<const TensorView> inp
 
 // The products of the convolution, and eight operations per sampled element.
 Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
-  const auto& p = std::get<DeformParams>(stage.params);
+  const auto& p = get<DeformParams>(stage.params);
   const auto d = [](int64_t value) { return static_cast<double>(value); };
   const Dims &x = stage.inputs[0].shape, &y = stage.outputs[0].shape;
   const double pixels = d(y[0]) * d(y[2]) * d(y[3]), taps = d(p.filter[0] * p.filter[1]);
@@ -85,6 +89,30 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+// The same filter on few channels: two of each group for each group of offsets.
+std::vector<Stage> samples(const SampleRequest& t) {
+  auto p = get<DeformParams>(t.params);
+  for (size_t i = 0; i < 2; ++i) p.filter[i] = std::min<int64_t>(p.filter[i], 5);
+  p.groups = std::min<int64_t>(p.groups, 2), p.offset_groups = std::min<int64_t>(p.offset_groups, 2);
+  const DType type = t.inputs[0];
+  const int64_t taps = p.filter[0] * p.filter[1];
+  std::vector<Stage> stages;
+  for (const int64_t wide : {2, 70}) {
+    const bool last = wide == 2;
+    const auto desc = [&](const Dims& shape) { return described(type, shape, last, last); };
+    Stage stage;
+    stage.params = p;
+    stage.inputs = {desc({2, 2 * p.groups * p.offset_groups, 6, 7}),
+                    desc({p.groups * wide, 2 * p.offset_groups, p.filter[0], p.filter[1]}),
+                    desc({2, p.offset_groups * taps * 2, 5, 4})};
+    if (p.bias) stage.inputs.push_back(desc({p.groups * wide}));
+    if (p.mask) stage.inputs.push_back(desc({2, p.offset_groups * taps, 5, 4}));
+    stage.outputs = {desc({2, p.groups * wide, 5, 4})};
+    stages.push_back(stage);
+  }
+  return stages;
+}
+
 }  // namespace
 
 template <class Real>
@@ -112,7 +140,16 @@ DeformTaps deform_taps(float h, float w, int64_t height, int64_t width) {
 }
 
 const FamilyInfo& deform_info() {
-  static const FamilyInfo family = {"deform", kVariants, deform_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<DeformParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
+      .reference = deform_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+  };
   return family;
 }
 

@@ -10,6 +10,7 @@
 #include "families/integers.h"
 #include "families/loop_nest.h"
 #include "families/taps.h"
+#include "families/window_samples.h"
 
 namespace sparkle {
 namespace {
@@ -21,6 +22,9 @@ constexpr Variant kVariants[] = {
   {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
 #include "families/depthwise/variants.inc"
 #undef VARIANT
+};
+constexpr TypeRow kTypeRows[] = {
+    {"", "Conv with a group per channel", kFloats, kInF32},
 };
 
 struct Tile {
@@ -37,7 +41,7 @@ constexpr Tile kTiles[] = {
 // which also take some 15 cycles for each vector beside their products, and of other variants, whose traffic is counted once.
 constexpr double kTileExposed = 0.25, kTileCalls = 0.3, kExposed = 0.4;
 
-const DepthwiseParams& params_of(const Stage& stage) { return std::get<DepthwiseParams>(stage.params); }
+const DepthwiseParams& params_of(const Stage& stage) { return get<DepthwiseParams>(stage.params); }
 
 Axis axis_of(const Stage& stage, size_t i) {
   const Window& w = params_of(stage).window;
@@ -187,7 +191,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const int64_t lanes = unit && unit->n > 0 ? unit->n : 1;
   const double padded = static_cast<double>((y.c + lanes - 1) / lanes * lanes);
   f.executed_flops = 2 * inside * (unit ? padded : channels);
-  const auto* tile = std::get_if<DepthwiseSchedule>(&schedule);
+  const auto* tile = get_if<DepthwiseSchedule>(&schedule);
   if (!tile) {
     f.parallel_units = 1;  // the reference runs in one thread, one element at a time
     return f;
@@ -244,10 +248,28 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   return f;
 }
 
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto& p = get<DepthwiseParams>(t.params);
+  if (!of_one_real(t) && !sums_bytes(t)) return {};
+  return {with_types(window_sample(p, p.window, &p.epilogue, 1, true, 5, 1), t),
+          with_types(window_sample(p, p.window, &p.epilogue, 1, true, 8, 0), t)};
+}
+
 }  // namespace
 
 const FamilyInfo& depthwise_info() {
-  static const FamilyInfo family = {"depthwise", kVariants, depthwise_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<DepthwiseParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
+      .reference = depthwise_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+      .cpu_schedule = &ScheduleType::of<DepthwiseSchedule>,
+      .gpu_schedule = &ScheduleType::of<DepthwiseSchedule>,
+  };
   return family;
 }
 

@@ -2,6 +2,8 @@
 // Operands: x [N,C,spatial], w [K,1,filter], epilogue operands -> y [N,K,spatial].
 #pragma once
 
+#include <string>
+
 #include "families/epilogue.h"
 #include "families/window.h"
 
@@ -16,6 +18,22 @@ struct DepthwiseParams {
     v("window", window), v("epilogue", epilogue);
   }
   friend bool operator==(const DepthwiseParams&, const DepthwiseParams&) = default;
+};
+
+struct DepthwiseSchedule {
+  std::string variant = "plain";
+  std::string unit;
+  int rows = 1;     // output rows of the register tile
+  int columns = 1;  // output columns of the register tile
+  int vectors = 1;  // channel vectors of the register tile
+  int64_t grain = 0;
+
+  template <class V>
+  void visit(V& v) {
+    v("variant", variant), v("unit", unit), v("rows", rows), v("columns", columns), v("vectors", vectors);
+    v("grain", grain);
+  }
+  friend bool operator==(const DepthwiseSchedule&, const DepthwiseSchedule&) = default;
 };
 
 }  // namespace sparkle

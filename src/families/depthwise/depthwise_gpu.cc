@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "families/common.h"
+#include "families/depthwise/depthwise.h"
 #include "families/integers.h"
 #include "families/unit_move.h"
 
@@ -23,7 +24,7 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
   if (!unit) return refuse(Reason::unit_missing);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   if (x.c == 0 || y.c % x.c != 0) return refuse(Reason::groups_not_served);
-  const Window& w = std::get<DepthwiseParams>(stage.params).window;
+  const Window& w = get<DepthwiseParams>(stage.params).window;
   DepthwiseSchedule s;
   s.variant = variant.name;
   s.unit = unit->name;
@@ -52,7 +53,7 @@ std::vector<Schedule> depthwise_gpu_schedules(const Stage& stage, const Variant&
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);
   if (!stores_reals(variant, device, stage)) return refuse(Reason::type_not_served);
-  const Window& w = std::get<DepthwiseParams>(stage.params).window;
+  const Window& w = get<DepthwiseParams>(stage.params).window;
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   if (x.c == 0 || y.c % x.c != 0) return refuse(Reason::groups_not_served);
   if (variant.name != "naive") {
@@ -82,7 +83,7 @@ std::vector<Schedule> depthwise_gpu_schedules(const Stage& stage, const Variant&
 
 void depthwise_gpu_footprint(const Stage& stage, const DepthwiseSchedule& s, const Device& device, double inside,
                              Footprint& f) {
-  const Window& w = std::get<DepthwiseParams>(stage.params).window;
+  const Window& w = get<DepthwiseParams>(stage.params).window;
   const FeatureMap y = feature_map(stage.outputs[0]);
   const bool naive = s.variant == "naive" || s.variant == "bytes_naive",
              tiles = s.variant == "vectors" || s.variant == "bytes_row";

@@ -2,6 +2,8 @@
 // in which pixels that are loaded together serve several outputs.
 #pragma once
 
+#include "families/depthwise/depthwise.h"
+#include "families/family.h"
 #include "families/stage.h"
 
 namespace sparkle {

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "families/depthwise/depthwise.h"
 #include "families/element.h"
 #include "families/integers.h"
 
@@ -23,7 +24,7 @@ int64_t channel_pitch(const TensorDesc& desc) { return desc.layout.pitch.empty()
 }  // namespace
 
 void depthwise_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = std::get<DepthwiseParams>(params);
+  const auto& p = get<DepthwiseParams>(params);
   if (inputs[0].desc.dtype == DType::u8 || inputs[0].desc.dtype == DType::i8) {
     const int64_t groups = feature_map(inputs[0].desc).c;
     return integer_window_reference(p.window, groups, p.epilogue, inputs, outputs[0]);

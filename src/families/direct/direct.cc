@@ -18,12 +18,15 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/direct/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Conv with a few input channels", kFloats, kInF32},
+};
 
-const DirectParams& params_of(const Stage& stage) { return std::get<DirectParams>(stage.params); }
+const DirectParams& params_of(const Stage& stage) { return get<DirectParams>(stage.params); }
 
 // What is computed is a convolution, whatever the way.
 void reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = std::get<DirectParams>(params);
+  const auto& p = get<DirectParams>(params);
   GemmParams gemm;
   gemm.groups = p.groups;
   gemm.window = p.window;
@@ -206,7 +209,15 @@ DirectRow direct_row(const Window& window, int64_t channels, int64_t columns, in
 }
 
 const FamilyInfo& direct_info() {
-  static const FamilyInfo family = {"direct", kVariants, reference, direct_footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<DirectParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .reference = reference,
+      .footprint = direct_footprint,
+      .schedules = schedules,
+      .cpu_schedule = &ScheduleType::of<DirectSchedule>,
+  };
   return family;
 }
 

@@ -1,6 +1,8 @@
 // What the files of the direct family share.
 #pragma once
 
+#include "families/direct/direct.h"
+#include "families/family.h"
 #include "families/stage.h"
 
 namespace sparkle {

@@ -31,7 +31,7 @@ struct Cut {
 
 // What tiles load, in bytes, for all steps of all rows: weights and inputs as each kernel takes them.
 double loaded(const Stage& stage, const DirectSchedule& s, const Cut& c, bool many, double& tiles) {
-  const int64_t taps = std::get<DirectParams>(stage.params).window.filter[2], w = feature_map(stage.outputs[0]).w;
+  const int64_t taps = get<DirectParams>(stage.params).window.filter[2], w = feature_map(stage.outputs[0]).w;
   const auto vectors = static_cast<int64_t>(c.vectors), most = std::max<int64_t>(1, s.maps), n = divided(vectors, most);
   const auto strips = static_cast<int64_t>(c.column_blocks), lanes = static_cast<int64_t>(c.lanes);
   const int64_t widths[] = {s.columns, w - (strips - 1) * s.columns}, counts[] = {strips - 1, 1};
@@ -60,7 +60,7 @@ double loaded(const Stage& stage, const DirectSchedule& s, const Cut& c, bool ma
 }
 
 Cut cut_of(const Stage& stage, const DirectSchedule& s, const FeatureMap& x, const FeatureMap& y, int64_t lanes) {
-  const auto& p = std::get<DirectParams>(stage.params);
+  const auto& p = get<DirectParams>(stage.params);
   const Window& w = p.window;
   Cut c;
   const int64_t depth = x.c / p.groups, maps = y.c / p.groups, bundle = direct_bundle(p.groups, depth);
@@ -133,7 +133,7 @@ Nest nest_of(const Window& w, const Cut& c, const FeatureMap& x, const FeatureMa
 }  // namespace
 
 Footprint direct_footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
-  const auto& p = std::get<DirectParams>(stage.params);
+  const auto& p = get<DirectParams>(stage.params);
   const Window& w = p.window;
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   const int64_t depth = x.c / p.groups, maps = y.c / p.groups;  // of a group
@@ -143,7 +143,7 @@ Footprint direct_footprint(const Stage& stage, const Schedule& schedule, const D
   f.nominal_flops = 2.0 * number(y.n) * number(y.pixels()) * number(y.c) * number(depth) * number(w.taps());
   f.executed_flops = 2.0 * products * number(y.w) * number(y.c);
   f.parallel_units = 1;
-  const auto* s = std::get_if<DirectSchedule>(&schedule);
+  const auto* s = get_if<DirectSchedule>(&schedule);
   const MathUnit* unit = s ? device.unit(s->unit) : nullptr;
   if (!unit || y.n * y.pixels() == 0 || f.bytes.empty()) return f;
 

@@ -7,12 +7,16 @@
 #include "families/common.h"
 #include "families/fft/fft_family.h"
 #include "families/gemm/gemm_family.h"
+#include "families/window_samples.h"
 
 namespace sparkle {
 namespace {
 
 constexpr Variant kVariants[] = {
 #include "families/fft/variants.inc"
+};
+constexpr TypeRow kTypeRows[] = {
+    {"", "Conv with a large filter", kFloats, kInF32},
 };
 
 // Sizes beyond these are refused before they are multiplied.
@@ -22,11 +26,11 @@ constexpr double kMostScratchBytes = 256e6;
 constexpr double kCallCycles = 50;
 constexpr size_t kMostSizes = 10, kMostSchedules = 8;
 
-const FftParams& params_of(const Stage& stage) { return std::get<FftParams>(stage.params); }
+const FftParams& params_of(const Stage& stage) { return get<FftParams>(stage.params); }
 
 // What is computed is a convolution, whatever the way.
 void reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = std::get<FftParams>(params);
+  const auto& p = get<FftParams>(params);
   GemmParams gemm;
   gemm.groups = p.groups;
   gemm.window = p.window;
@@ -98,6 +102,29 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return list;
 }
 
+// Few groups, or as many as channels where each has a filter of its own: how many there are is no matter of the kernel's.
+Stage fft_sample(const SampleRequest& t, int64_t wide, int64_t gap) {
+  auto p = get<FftParams>(t.params);
+  const bool single = variant_of(t.schedule) == "whole";
+  p.groups = single ? wide : std::min<int64_t>(p.groups, 2);
+  Stage stage = window_sample(p, p.window, &p.epilogue, p.groups, single, wide, gap);
+  // Transforms of maps that are smaller than their filters are too short for others.
+  const auto* schedule = get_if<FftTileSchedule>(&t.schedule);
+  Dims x = stage.inputs[0].shape;
+  for (const int axis : {3, 4})
+    for (bool served = !schedule; !served && x[axis] > 1;) {
+      FftAxis cut_axis = fft_axis(stage, static_cast<size_t>(axis - 2));
+      served = cut(cut_axis, axis == 3 ? schedule->rows : schedule->columns);
+      if (!served) --x[axis], stage.inputs[0] = described(DType::f32, x, true, gap);
+    }
+  return stage;
+}
+
+std::vector<Stage> samples(const SampleRequest& t) {
+  if (!of_one_real(t)) return {};
+  return {with_types(fft_sample(t, 3, 1), t), with_types(fft_sample(t, 8, 0), t)};
+}
+
 }  // namespace
 
 std::vector<int64_t> fft_sizes_for(const FftAxis& axis, size_t most) {
@@ -167,7 +194,18 @@ FftWork fft_work(const Stage& stage, const FftSchedule& s, int64_t lanes, int re
 }
 
 const FamilyInfo& fft_info() {
-  static const FamilyInfo family = {"fft", kVariants, reference, fft_footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<FftParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
+      .reference = reference,
+      .footprint = fft_footprint,
+      .schedules = schedules,
+      .samples = samples,
+      .cpu_schedule = &ScheduleType::of<FftSchedule>,
+      .gpu_schedule = &ScheduleType::of<FftTileSchedule>,
+  };
   return family;
 }
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "families/fft/fft.h"
+
 namespace sparkle {
 namespace {
 
@@ -33,7 +35,7 @@ FftAxis::Part FftAxis::part(int64_t index) const {
 }
 
 FftAxis fft_axis(const Stage& stage, size_t i) {
-  const Window& w = std::get<FftParams>(stage.params).window;
+  const Window& w = get<FftParams>(stage.params).window;
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   FftAxis axis;
   axis.in = i == 1 ? x.h : x.w, axis.out = i == 1 ? y.h : y.w;

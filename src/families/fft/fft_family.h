@@ -1,6 +1,8 @@
 // What the files of the fft family share.
 #pragma once
 
+#include "families/family.h"
+#include "families/fft/fft.h"
 #include "families/fft/fft_axis.h"
 #include "families/stage.h"
 

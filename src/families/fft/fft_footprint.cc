@@ -158,15 +158,15 @@ Asked asked(const FftWork& w, const Strip& s, double inner, int registers) {
 }  // namespace
 
 Footprint fft_footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
-  const auto& p = std::get<FftParams>(stage.params);
+  const auto& p = get<FftParams>(stage.params);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   Footprint f = streaming_footprint(stage, device, 0);
   const double groups = number(std::max<int64_t>(1, p.groups)), depth = number(x.c) / groups;
   f.nominal_flops = 2 * depth * number(y.c) * number(y.n) * number(y.pixels()) * number(p.window.taps());
   f.executed_flops = f.nominal_flops;
   f.parallel_units = 1;
-  if (const auto* tiles = std::get_if<FftTileSchedule>(&schedule)) return fft_tile_footprint(stage, *tiles, device, f);
-  const auto* s = std::get_if<FftSchedule>(&schedule);
+  if (const auto* tiles = get_if<FftTileSchedule>(&schedule)) return fft_tile_footprint(stage, *tiles, device, f);
+  const auto* s = get_if<FftSchedule>(&schedule);
   const MathUnit* unit = s ? device.unit(s->unit) : nullptr;
   if (!unit) return f;
   const int64_t lanes = std::max(1, unit->n);

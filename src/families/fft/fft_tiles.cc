@@ -45,7 +45,7 @@ Sizes sizes_of(const Stage& stage, const FftTileSchedule& s) {
   Sizes z;
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   z.whole = s.variant == "whole";
-  z.groups = z.whole ? 1 : std::max<int64_t>(1, std::get<FftParams>(stage.params).groups);
+  z.groups = z.whole ? 1 : std::max<int64_t>(1, get<FftParams>(stage.params).groups);
   z.depth = x.c / z.groups, z.filters = y.c / z.groups;
   z.height = fft_axis(stage, 1), z.width = fft_axis(stage, 2);
   if (!cut(z.height, s.rows) || !cut(z.width, s.columns)) return z;
@@ -118,7 +118,7 @@ std::vector<Schedule> fft_tile_schedules(const Stage& stage, const Variant& vari
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);
   if (!stores_reals(variant, device, stage)) return refuse(Reason::type_not_served);
-  const FftParams& p = std::get<FftParams>(stage.params);
+  const FftParams& p = get<FftParams>(stage.params);
   const int64_t channels = feature_map(stage.inputs[0]).c, filters = feature_map(stage.outputs[0]).c;
   const bool single = p.groups == channels && p.groups == filters, whole = variant.name == "whole";
   // Products of one channel and one filter are no products of matrices.

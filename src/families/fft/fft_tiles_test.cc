@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "families/registry.h"
 #include "families/stage.h"
 
 namespace sparkle {
@@ -40,8 +41,7 @@ std::vector<FftTileSchedule> schedules(const Stage& stage, std::string_view vari
   why = Reason::none;
   for (const Variant& v : info(Family::fft).variants)
     if (v.name == variant)
-      for (const Schedule& s : info(Family::fft).schedules(stage, v, device, why))
-        found.push_back(std::get<FftTileSchedule>(s));
+      for (const Schedule& s : info(Family::fft).schedules(stage, v, device, why)) found.push_back(get<FftTileSchedule>(s));
   return found;
 }
 

@@ -4,7 +4,9 @@
 #include <cstring>
 
 #include "families/common.h"
+#include "families/gather/gather.h"
 #include "families/indices.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -12,6 +14,9 @@ namespace {
 
 constexpr Variant kVariants[] = {
 #include "families/gather/variants.inc"
+};
+constexpr TypeRow kTypeRows[] = {
+    {"", "Gather, GatherElements, GatherND", kAllTypes, "elements move as they are"},
 };
 
 constexpr std::array<std::string_view, 3> kForms = {"slices", "elements", "tuples"};
@@ -49,12 +54,12 @@ void gather_reference(const StageParams& params, std::span<const TensorView> inp
   const auto bytes = static_cast<size_t>(size_of(y.desc.dtype));
   if (x.desc.elements() == 0) return;
   for_each_index(y.desc.shape, [&](const Dims& at) {
-    std::memcpy(element_at(y, at), element_at(x, source_of(std::get<GatherParams>(params), x, indices, at)), bytes);
+    std::memcpy(element_at(y, at), element_at(x, source_of(get<GatherParams>(params), x, indices, at)), bytes);
   });
 }
 
 Status check(const StageParams& params, std::span<const TensorView> inputs) {
-  const auto& p = std::get<GatherParams>(params);
+  const auto& p = get<GatherParams>(params);
   const Dims& x = inputs[0].desc.shape;
   if (p.form == GatherForm::tuples) return check_tuples(inputs[1], x, p.batch_axes);
   return check_indices(inputs[1], x[p.axis], p.axis);
@@ -73,7 +78,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     why_not = Reason::type_not_served;
     return {};
   }
-  const GatherForm form = std::get<GatherParams>(stage.params).form;
+  const GatherForm form = get<GatherParams>(stage.params).form;
   if (variant.name != "plain" && variant.name != "units" && (variant.name == "elements") != (form == GatherForm::elements)) {
     why_not = Reason::not_this_family;
     return {};
@@ -85,6 +90,47 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     return {};
   }
   return loop_schedules(variant, device, why_not);
+}
+
+constexpr int64_t kPicked = 4;  // elements along each axis that indices of samples point into, at least
+
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto& p = get<GatherParams>(t.params);
+  std::vector<Stage> stages;
+  for (const int64_t last : {3, 8}) {
+    Dims x, indices, y;
+    const int before = p.form == GatherForm::tuples ? p.batch_axes : p.axis;
+    for (int i = 0; i < before; ++i) x.push_back(2);
+    x.push_back(kPicked);
+    if (p.form == GatherForm::tuples) x.push_back(kPicked + 1);
+    if (before < 5) x.push_back(last);
+    if (p.form == GatherForm::elements) {
+      indices = x;
+      indices[p.axis] = 5;
+      y = indices;
+    } else if (p.form == GatherForm::slices) {
+      indices = before < 5 ? Dims{2, 3} : Dims{3};
+      for (int i = 0; i < before; ++i) y.push_back(x[i]);
+      for (const int64_t size : indices) y.push_back(size);
+      for (int i = before + 1; i < x.size(); ++i) y.push_back(x[i]);
+    } else {
+      for (int i = 0; i < before; ++i) indices.push_back(x[i]);
+      indices.push_back(3);
+      y = indices;
+      indices.push_back(2);
+      for (int i = before + 2; i < x.size(); ++i) y.push_back(x[i]);
+    }
+    if (y.size() > kMaxRank || x.size() > kMaxRank) continue;
+    stages.push_back({p,
+                      {described(t.inputs[0], x, false, last == 3), described(t.inputs[1], indices, false, 0)},
+                      {described(t.inputs[0], y, false, last == 3)}});
+  }
+  return stages;
+}
+
+// Indices lie within their axis.
+double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
+  return operand == 1 ? drawn_between(-kPicked, kPicked - 1, random) : any_value(stage.inputs[operand].dtype, random);
 }
 
 }  // namespace
@@ -99,7 +145,18 @@ bool parse_name(std::string_view text, GatherForm& form) {
 }
 
 const FamilyInfo& gather_info() {
-  static const FamilyInfo family = {"gather", kVariants, gather_reference, footprint, schedules, check};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<GatherParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
+      .reference = gather_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .check = check,
+      .samples = samples,
+      .sample_value = sample_value,
+  };
   return family;
 }
 

@@ -3,8 +3,10 @@
 
 #include <span>
 
+#include "families/family.h"
 #include "families/gemm/gemm_shape.h"
 #include "families/stage.h"
+#include "families/tile_schedule.h"
 
 namespace sparkle {
 

@@ -106,14 +106,14 @@ Rows rows_of(const GemmParams& p, const Stage& stage, const GemmSizes& sizes, in
 }  // namespace
 
 Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
-  if (const auto* tiles = std::get_if<TileSchedule>(&schedule)) return gemm_tile_footprint(stage, *tiles, device);
-  const auto& params = std::get<GemmParams>(stage.params);
+  if (const auto* tiles = get_if<TileSchedule>(&schedule)) return gemm_tile_footprint(stage, *tiles, device);
+  const auto& params = get<GemmParams>(stage.params);
   const GemmSizes sizes = gemm_sizes(params, stage.inputs, stage.outputs[0]);
   const auto instances = static_cast<double>(sizes.instances);
   const auto m = static_cast<double>(sizes.m), n = static_cast<double>(sizes.n), k = static_cast<double>(sizes.k);
   const double nominal = 2 * instances * m * n * k;
 
-  const auto* s = std::get_if<GemmSchedule>(&schedule);
+  const auto* s = get_if<GemmSchedule>(&schedule);
   if (!s) {  // plain: every product reads both factors from memory that is as near as it happens to be
     Footprint footprint = streaming_footprint(stage, device, nominal);
     footprint.executed_flops = 2 * instances * sizes.k_steps * n;

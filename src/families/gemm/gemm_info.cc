@@ -1,14 +1,68 @@
 // What the gemm family offers: its variants table and functions.
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
+#include "families/gemm/gemm_tiles.h"
+#include "families/window_samples.h"
 
 namespace sparkle {
+namespace {
+
+constexpr TypeSet kMatrices = kFloats | TypeSet{DType::i32, DType::u32, DType::i64, DType::u64};
+
+constexpr TypeRow kTypeRows[] = {
+    {"window", "Conv, ConvTranspose", kFloats, kInF32},
+    {"dense", "MatMul, Gemm", kMatrices, "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain"},
+};
+
+size_t type_form(const StageParams& params) { return get<GemmParams>(params).loader == Loader::dense; }
+
+Stage dense_sample(const GemmParams& p, int64_t m, int64_t n, int64_t k, int64_t gap) {
+  Stage stage;
+  stage.params = p;
+  stage.inputs = {described(DType::f32, {2, m, k}, false, gap), described(DType::f32, {2, k, n}, false, gap)};
+  stage.outputs = {described(DType::f32, {2, m, n}, false, gap)};
+  add_epilogue_operands(stage, p.epilogue, n, 2);
+  return stage;
+}
+
+// Channels in whole vectors and not.
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto& p = get<GemmParams>(t.params);
+  if (!of_one_real(t) && !sums_bytes(t) && variant_of(t.schedule) != kOwnType) return {};
+  if (p.loader == Loader::dense)
+    return {with_types(dense_sample(p, 7, 5, 9, 3), t), with_types(dense_sample(p, 9, 12, 8, 0), t)};
+  return {with_types(window_sample(p, p.window, &p.epilogue, p.groups, false, 3, 1), t),
+          with_types(window_sample(p, p.window, &p.epilogue, p.groups, false, 8, 0), t)};
+}
+
+// Sums of wide integers wrap around.
+double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
+  const DType type = stage.inputs[operand].dtype;
+  if (is_float(type) || size_of(type) < 4 || stage.inputs[0].dtype != type) return any_value(type, random);
+  std::normal_distribution<double> normal;
+  return std::round(std::ldexp(normal(random), static_cast<int>(drawn_between(0, 8 * size_of(type) - 5, random))));
+}
+
+}  // namespace
 
 const FamilyInfo& gemm_info() {
   static constexpr Variant kVariants[] = {
 #include "families/gemm/variants.inc"
   };
-  static const FamilyInfo info{"gemm", kVariants, gemm_reference, gemm_footprint, gemm_schedules};
+  static const FamilyInfo info = {
+      .params = ParamsType::of<GemmParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .type_form = type_form,
+      .gpu_f16 = true,
+      .reference = gemm_reference,
+      .footprint = gemm_footprint,
+      .schedules = gemm_schedules,
+      .samples = samples,
+      .sample_value = sample_value,
+      .cpu_schedule = &ScheduleType::of<GemmSchedule>,
+      .gpu_schedule = &ScheduleType::of<TileSchedule>,
+  };
   return info;
 }
 

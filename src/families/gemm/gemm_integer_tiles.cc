@@ -75,7 +75,7 @@ std::vector<Schedule> gemm_integer_tile_schedules(const Stage& stage, const Vari
 }
 
 Footprint gemm_integer_tile_footprint(const Stage& stage, const TileSchedule& s, const Device& device) {
-  const GemmSizes sizes = gemm_sizes(std::get<GemmParams>(stage.params), stage.inputs, stage.outputs[0]);
+  const GemmSizes sizes = gemm_sizes(get<GemmParams>(stage.params), stage.inputs, stage.outputs[0]);
   const auto instances = static_cast<double>(sizes.instances), m = static_cast<double>(sizes.m),
              n = static_cast<double>(sizes.n), k = static_cast<double>(sizes.k);
   const bool naive = s.variant == "bytes_naive";

@@ -5,7 +5,7 @@
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_tiles.h"
-#include "families/types.h"
+#include "families/type_set.h"
 
 namespace sparkle {
 namespace {
@@ -17,7 +17,7 @@ constexpr TypeSet kWholeNumbers{DType::i32, DType::u32, DType::i64, DType::u64};
 double product_cost(DType type) { return size_of(type) == 8 && type != DType::f64 ? 8 : 2; }
 
 bool is_served(const Stage& stage, const Device& device) {
-  const auto& p = std::get<GemmParams>(stage.params);
+  const auto& p = get<GemmParams>(stage.params);
   const DType type = stage.outputs[0].dtype;
   for (const TensorDesc& d : stage.inputs)
     if (d.dtype != type) return false;

@@ -124,7 +124,7 @@ void dense_reference(const GemmParams& p, std::span<const TensorView> inputs, co
 }  // namespace
 
 void gemm_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = std::get<GemmParams>(params);
+  const auto& p = get<GemmParams>(params);
   if (inputs[0].desc.dtype == DType::u8 || inputs[0].desc.dtype == DType::i8) {
     if (p.loader == Loader::dense) return integer_dense_reference(p.epilogue, inputs, outputs[0]);
     return integer_window_reference(p.window, p.groups, p.epilogue, inputs, outputs[0]);

@@ -60,7 +60,7 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
   }
   const MathUnit* unit = device.unit(first->unit);
   if (stage.inputs[1].dtype != DType::u8 && stage.inputs[1].dtype != DType::i8) return refuse(Reason::type_not_served);
-  const auto& params = std::get<GemmParams>(stage.params);
+  const auto& params = get<GemmParams>(stage.params);
   const TensorDesc& y = stage.outputs[0];
   const int channel = params.loader == Loader::window ? 1 : y.shape.size() - 1;
   if (y.shape[channel] > 1 && y.layout.pitch[channel] != 1) return refuse(Reason::layout_not_served);
@@ -86,7 +86,7 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
     why_not = Reason::backend_lacks_variant;
     return {};
   }
-  if (std::get<GemmParams>(stage.params).halves) {  // what matrix units are for
+  if (get<GemmParams>(stage.params).halves) {  // what matrix units are for
     why_not = Reason::unit_missing;
     return {};
   }
@@ -103,7 +103,7 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
       why_not = Reason::type_not_served;
       return {};
     }
-  const auto& params = std::get<GemmParams>(stage.params);
+  const auto& params = get<GemmParams>(stage.params);
   const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
   // Rows are pixels of contiguous channels in and out; the dense loader copies rows of any pitch.
   const bool window = params.loader == Loader::window;

@@ -44,7 +44,7 @@ const Variant& variant(std::string_view name) {
 std::vector<GemmSchedule> schedules(const Stage& stage, const Device& device, std::string_view name = "tile6x4") {
   Reason why = Reason::none;
   std::vector<GemmSchedule> list;
-  for (const Schedule& s : gemm_info().schedules(stage, variant(name), device, why)) list.push_back(std::get<GemmSchedule>(s));
+  for (const Schedule& s : gemm_info().schedules(stage, variant(name), device, why)) list.push_back(get<GemmSchedule>(s));
   return list;
 }
 
@@ -175,7 +175,7 @@ TEST(GemmFamily, wrong_order_asks_more_of_memory) {
 
 TEST(GemmFamily, text_round_trip) {
   const Stage stage = convolution(1, 64, 7, 64, 3, 2);
-  const auto& params = std::get<GemmParams>(stage.params);
+  const auto& params = get<GemmParams>(stage.params);
   const auto parsed = from_text<GemmParams>(to_text(params));
   ASSERT_TRUE(parsed.ok());
   EXPECT_EQ(*parsed, params);

@@ -82,7 +82,7 @@ double tiles_of(const TileSchedule& s, const GemmSizes& sizes) {
 
 // Windows of two dimensions whose patch of inputs fits shared memory.
 bool halo_fits(const Stage& stage, const Device& device) {
-  const auto& p = std::get<GemmParams>(stage.params);
+  const auto& p = get<GemmParams>(stage.params);
   const Window& w = p.window;
   if (p.loader != Loader::window || w.filter[0] != 1 || w.stride[0] != 1 || w.pad_begin[0] != 0) return false;
   const int64_t bytes = halo_bytes(w);
@@ -93,7 +93,7 @@ bool halo_fits(const Stage& stage, const Device& device) {
 // Four channels of each pixel lie side by side.
 bool whole_fours(const Stage& stage) {
   const TensorDesc& x = stage.inputs[0];
-  const auto& p = std::get<GemmParams>(stage.params);
+  const auto& p = get<GemmParams>(stage.params);
   const int channel = p.loader == Loader::window ? 1 : x.shape.size() - 1;
   bool fours =
       x.layout.pitch[channel] == 1 && x.layout.offset % 4 == 0 && x.shape[channel] / std::max<int64_t>(1, p.groups) % 4 == 0;
@@ -287,7 +287,7 @@ std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& var
     why_not = reason;
     return std::vector<Schedule>{};
   };
-  const bool rounded = std::get<GemmParams>(stage.params).halves, fragments = variant.unit == UnitKind::matrix;
+  const bool rounded = get<GemmParams>(stage.params).halves, fragments = variant.unit == UnitKind::matrix;
   const bool short_sums = variant.name == "half_sums";
   if (rounded != (fragments || short_sums)) return refuse(Reason::type_not_served);
   TileSchedule s;
@@ -307,7 +307,7 @@ std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& var
       return refuse(Reason::too_few_registers);
     return {s};
   }
-  const auto& params = std::get<GemmParams>(stage.params);
+  const auto& params = get<GemmParams>(stage.params);
   const GemmSizes sizes = gemm_sizes(params, stage.inputs, stage.outputs[0]);
   const int load = stage.inputs[0].dtype == DType::f16 ? 8 : 4;
   auto found = fragments ? all_fragment_tiles(s, sizes, load, device) : register_tiles(s, sizes, *unit, device);
@@ -318,7 +318,7 @@ std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& var
 
 Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const Device& device) {
   if (is_integer_tile(s.variant)) return gemm_integer_tile_footprint(stage, s, device);
-  const auto& params = std::get<GemmParams>(stage.params);
+  const auto& params = get<GemmParams>(stage.params);
   const GemmSizes sizes = gemm_sizes(params, stage.inputs, stage.outputs[0]);
   const auto instances = static_cast<double>(sizes.instances), m = static_cast<double>(sizes.m),
              n = static_cast<double>(sizes.n), k = static_cast<double>(sizes.k);

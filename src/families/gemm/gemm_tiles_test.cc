@@ -6,6 +6,8 @@
 
 #include <set>
 
+#include "families/gemm/gemm.h"
+#include "families/registry.h"
 #include "families/stage.h"
 
 namespace sparkle {
@@ -38,8 +40,7 @@ std::vector<TileSchedule> tiles(const Stage& stage, std::string_view variant, co
   std::vector<TileSchedule> found;
   for (const Variant& v : info(Family::gemm).variants)
     if (v.name == variant)
-      for (const Schedule& s : info(Family::gemm).schedules(stage, v, device, reason))
-        found.push_back(std::get<TileSchedule>(s));
+      for (const Schedule& s : info(Family::gemm).schedules(stage, v, device, reason)) found.push_back(get<TileSchedule>(s));
   if (why) *why = reason;
   return found;
 }
@@ -119,7 +120,7 @@ TEST(GemmTiles, RungsSayWhatTheyDoNotServe) {
   EXPECT_TRUE(tiles(layer(3, 56, 64), "fours", gpu(), &why).empty());
   EXPECT_EQ(why, Reason::layout_not_served);
   Stage dilated = layer(64, 56, 64);
-  std::get<GemmParams>(dilated.params).window.dilation = {1, 40, 40};
+  get<GemmParams>(dilated.params).window.dilation = {1, 40, 40};
   EXPECT_TRUE(tiles(dilated, "halo", gpu(), &why).empty());  // its patch has 88 x 88 pixels
   EXPECT_EQ(why, Reason::filter_not_served);
   EXPECT_EQ(tiles(layer(64, 56, 64), "halo", gpu()).size(), 1u);

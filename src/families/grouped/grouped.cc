@@ -17,6 +17,9 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/grouped/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Conv with groups of a few channels", kFloats, kInF32},
+};
 
 // Spread inputs of a task: a share of the L1 that leaves room for weights and outputs.
 constexpr int64_t kSpreadBytes = 36 * 1024;
@@ -36,7 +39,7 @@ int grouped_pixels(std::string_view variant, const MathUnit& unit) {
 }
 
 void reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  gemm_reference(as_gemm(std::get<GroupedParams>(params)), inputs, outputs);
+  gemm_reference(as_gemm(get<GroupedParams>(params)), inputs, outputs);
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
@@ -53,7 +56,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   if (units.empty()) return refuse(Reason::backend_lacks_variant);
   for (const TensorDesc& desc : stage.inputs)
     if (desc.dtype != DType::f32) return refuse(Reason::type_not_served);
-  const auto& p = std::get<GroupedParams>(stage.params);
+  const auto& p = get<GroupedParams>(stage.params);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   if (x.pitch_c != 1 || y.pitch_c != 1) return refuse(Reason::layout_not_served);
   const MathUnit* unit = units.front();
@@ -78,7 +81,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 }
 
 Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
-  const auto& p = std::get<GroupedParams>(stage.params);
+  const auto& p = get<GroupedParams>(stage.params);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   const GemmSizes sizes = gemm_sizes(as_gemm(p), stage.inputs, stage.outputs[0]);
   const double depth = static_cast<double>(sizes.k) / static_cast<double>(std::max<int64_t>(1, p.window.taps()));
@@ -87,7 +90,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
                     static_cast<double>(sizes.k);
   f.executed_flops = 2 * static_cast<double>(sizes.instances) * sizes.k_steps * static_cast<double>(sizes.n);
   f.parallel_units = 1;
-  const auto* s = std::get_if<GroupedSchedule>(&schedule);
+  const auto* s = get_if<GroupedSchedule>(&schedule);
   const MathUnit* unit = s ? device.unit(s->unit) : nullptr;
   if (!unit || sizes.m == 0) return f;
   const double lanes = std::max(1, unit->n), blocks = std::ceil(static_cast<double>(y.c) / lanes);
@@ -163,7 +166,15 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
 }  // namespace
 
 const FamilyInfo& grouped_info() {
-  static const FamilyInfo family = {"grouped", kVariants, reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<GroupedParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .reference = reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .cpu_schedule = &ScheduleType::of<GroupedSchedule>,
+  };
   return family;
 }
 

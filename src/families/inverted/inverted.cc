@@ -12,6 +12,9 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/inverted/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Conv 1x1, depthwise and 1x1 in one step", TypeSet{DType::f32}, "f16 and bf16 converted to f32 before it"},
+};
 
 bool channels_innermost(const TensorDesc& desc) {
   const FeatureMap m = feature_map(desc);
@@ -31,7 +34,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   if (unit->name == "sve") return refuse(Reason::backend_lacks_variant);
   for (const TensorDesc& desc : stage.inputs)
     if (desc.dtype != DType::f32) return refuse(Reason::type_not_served);
-  const auto& p = std::get<InvertedParams>(stage.params);
+  const auto& p = get<InvertedParams>(stage.params);
   const Window& w = p.window;
   const bool filter = (w.filter == Triple{1, 3, 3} || w.filter == Triple{1, 5, 5}) && w.dilation == Triple{1, 1, 1} &&
                       w.stride[0] == 1 && w.stride[1] == w.stride[2] && (w.stride[1] == 1 || w.stride[1] == 2);
@@ -82,7 +85,15 @@ InvertedOperands inverted_operands(const InvertedParams& p) {
 }
 
 const FamilyInfo& inverted_info() {
-  static const FamilyInfo family = {"inverted", kVariants, inverted_reference, inverted_footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<InvertedParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .reference = inverted_reference,
+      .footprint = inverted_footprint,
+      .schedules = schedules,
+      .cpu_schedule = &ScheduleType::of<InvertedSchedule>,
+  };
   return family;
 }
 

@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "families/family.h"
 #include "families/stage.h"
 
 namespace sparkle {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "families/common.h"
+#include "families/inverted/inverted.h"
 #include "families/inverted/inverted_family.h"
 
 namespace sparkle {
@@ -55,7 +56,7 @@ double asked(const Pass& p, double inner, double& kept) {
 }  // namespace
 
 Footprint inverted_footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
-  const auto& p = std::get<InvertedParams>(stage.params);
+  const auto& p = get<InvertedParams>(stage.params);
   const InvertedOperands at = inverted_operands(p);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   const Window& w = p.window;
@@ -69,7 +70,7 @@ Footprint inverted_footprint(const Stage& stage, const Schedule& schedule, const
   f.nominal_flops = 2 * wide * (in_pixels * (p.expand ? c : 0) + out_pixels * (taps + k));
   f.executed_flops = f.nominal_flops;
   f.parallel_units = 1;
-  const auto* s = std::get_if<InvertedSchedule>(&schedule);
+  const auto* s = get_if<InvertedSchedule>(&schedule);
   const MathUnit* unit = s ? device.unit(s->unit) : nullptr;
   if (!unit) return f;
 

@@ -1,8 +1,10 @@
 // The oracle of the inverted family: the references of its parts, with the planes between them in double precision.
 #include <vector>
 
+#include "families/depthwise/depthwise.h"
 #include "families/depthwise/depthwise_reference.h"
 #include "families/gemm/gemm_family.h"
+#include "families/inverted/inverted.h"
 #include "families/inverted/inverted_family.h"
 
 namespace sparkle {
@@ -27,7 +29,7 @@ void pointwise_part(const Epilogue& epilogue, std::span<const TensorView> inputs
 }  // namespace
 
 void inverted_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = std::get<InvertedParams>(params);
+  const auto& p = get<InvertedParams>(params);
   const InvertedOperands at = inverted_operands(p);
   const auto operand = [&](int i) { return inputs[static_cast<size_t>(i)]; };
   const FeatureMap x = feature_map(inputs[0].desc), y = feature_map(outputs[0].desc);

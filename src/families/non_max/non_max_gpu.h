@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "families/non_max/non_max.h"
 #include "families/stage.h"
 
 namespace sparkle {
@@ -19,7 +20,7 @@ inline NonMaxPlaces non_max_places(const Stage& stage) {
   const Dims& scores = stage.inputs[1].shape;
   NonMaxPlaces p;
   p.tasks = scores[0] * scores[1];
-  p.most = std::clamp<int64_t>(std::get<NonMaxParams>(stage.params).most, 0, scores[2]);
+  p.most = std::clamp<int64_t>(get<NonMaxParams>(stage.params).most, 0, scores[2]);
   p.words = (scores[2] + 32 * kNonMaxThreads - 1) / (32 * kNonMaxThreads);
   p.kept = p.tasks + 1;
   p.out = p.kept + p.tasks * p.most;

@@ -4,6 +4,7 @@
 
 #include "families/common.h"
 #include "families/non_max/non_max_gpu.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -12,12 +13,15 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/non_max/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "NonMaxSuppression", TypeSet{DType::f32}, ""},
+};
 
 float float_at(const TensorView& x, const Dims& at) { return *reinterpret_cast<const float*>(element_at(x, at)); }
 
 // Takes the best of the boxes that are left and strikes out what it overlaps, until none is left.
 void non_max_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const NonMaxParams& p = std::get<NonMaxParams>(params);
+  const NonMaxParams& p = get<NonMaxParams>(params);
   const TensorView &boxes = inputs[0], &scores = inputs[1], &rows = outputs[0];
   const int64_t images = scores.desc.shape[0], classes = scores.desc.shape[1], count = scores.desc.shape[2];
   int64_t row = 0;
@@ -57,7 +61,7 @@ void non_max_reference(const StageParams& params, std::span<const TensorView> in
 
 // Every candidate is held against every box that stays: 12 operations a pair.
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
-  const NonMaxParams& p = std::get<NonMaxParams>(stage.params);
+  const NonMaxParams& p = get<NonMaxParams>(stage.params);
   const auto scores = static_cast<double>(stage.inputs[1].elements());
   const double kept = static_cast<double>(std::min(p.most, stage.inputs[1].shape[2]));
   Footprint result = streaming_footprint(stage, device, 12 * scores * kept);
@@ -84,10 +88,31 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<Stage> samples(const SampleRequest& t) {
+  NonMaxParams p = get<NonMaxParams>(t.params);
+  p.threshold = std::clamp(p.threshold, -1.0, 1.0);
+  std::vector<Stage> stages;
+  for (const int64_t boxes : {37, 300}) {
+    p.most = std::clamp<int64_t>(p.most, 5, boxes);
+    stages.push_back({p,
+                      {described(DType::f32, {2, boxes, 4}, false, boxes % 2), described(DType::f32, {2, 3, boxes}, false, 1)},
+                      {described(DType::i64, {2 * 3 * p.most, 3}, false, boxes % 2)}});
+  }
+  return stages;
+}
+
 }  // namespace
 
 const FamilyInfo& non_max_info() {
-  static const FamilyInfo family = {"non_max", kVariants, non_max_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<NonMaxParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .reference = non_max_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+  };
   return family;
 }
 

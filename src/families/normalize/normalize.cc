@@ -7,6 +7,7 @@
 
 #include "families/common.h"
 #include "families/element.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -17,9 +18,15 @@ constexpr std::array<std::string_view, 4> kDivisors = {"variance", "deviation", 
 constexpr Variant kVariants[] = {
 #include "families/normalize/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"",
+     "InstanceNormalization, LayerNormalization, RMSNormalization, GroupNormalization, MeanVarianceNormalization, "
+     "LpNormalization",
+     kFloats, kInF32},
+};
 
 void normalize_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const NormalizeParams& p = std::get<NormalizeParams>(params);
+  const NormalizeParams& p = get<NormalizeParams>(params);
   const TensorView &x = inputs[0], &y = outputs[0];
   Dims outer = x.desc.shape, inner = Dims::filled(outer.size(), 1);
   for (int64_t axis : p.axes) std::swap(outer[static_cast<int>(axis)], inner[static_cast<int>(axis)]);
@@ -62,6 +69,17 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<Stage> samples(const SampleRequest& t) {
+  if (!of_one_real(t)) return {};
+  auto p = get<NormalizeParams>(t.params);
+  std::vector<Stage> stages;
+  for (const Dims& axes : {Dims{2}, Dims{0, 1}}) {
+    p.axes = axes;
+    stages.push_back(with_types(rows_sample(p, t.inputs.size(), {3, 5, 37}), t));
+  }
+  return stages;
+}
+
 }  // namespace
 
 std::string_view name_of(NormalizeDivisor divisor) { return kDivisors[static_cast<size_t>(divisor)]; }
@@ -83,7 +101,16 @@ double normalize_factor(const NormalizeParams& params, double total, double coun
 }
 
 const FamilyInfo& normalize_info() {
-  static const FamilyInfo family = {"normalize", kVariants, normalize_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<NormalizeParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
+      .reference = normalize_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+  };
   return family;
 }
 

@@ -4,6 +4,8 @@
 
 #include "families/common.h"
 #include "families/element.h"
+#include "families/pad/pad.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -12,9 +14,12 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/pad/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Pad", kAllTypes, "elements move as they are"},
+};
 
 void pad_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const PadParams& p = std::get<PadParams>(params);
+  const PadParams& p = get<PadParams>(params);
   const TensorView &x = inputs[0], &y = outputs[0];
   const auto bytes = static_cast<size_t>(size_of(y.desc.dtype));
   std::array<std::byte, 8> value{};
@@ -36,10 +41,43 @@ std::vector<Schedule> schedules(const Stage&, const Variant& variant, const Devi
   return loop_schedules(variant, device, why_not);
 }
 
+// The same kind of padding by a few elements, whatever the trial's.
+std::vector<Stage> samples(const SampleRequest& t) {
+  PadParams p = get<PadParams>(t.params);
+  const int rank = p.begin.size();
+  // Mirrored axes are longer than what is added to them; tensors of many axes stay small.
+  const int64_t most = rank <= 4 ? 4 : 1;
+  for (Dims* pads : {&p.begin, &p.end})
+    for (int64_t& pad : *pads) pad = std::clamp<int64_t>(pad, -1, most);
+  std::vector<Stage> stages;
+  for (const int64_t last : {3, 8}) {
+    Dims x, y;
+    for (int i = 0; i < rank; ++i) {
+      const bool padded = p.begin[i] != 0 || p.end[i] != 0;
+      x.push_back(padded ? most + 1 : i == rank - 1 || i == 1 ? last : 2);
+      if (rank > 4 && i != 1) x[i] = 2 + (padded && p.begin[i] + p.end[i] < 0);
+      y.push_back(std::max<int64_t>(1, x[i] + p.begin[i] + p.end[i]));
+      x[i] = y[i] - p.begin[i] - p.end[i];
+    }
+    if (rank > 0)
+      stages.push_back({p, {described(t.inputs[0], x, rank > 2, last == 3)}, {described(t.inputs[0], y, rank > 2, 0)}});
+  }
+  return stages;
+}
+
 }  // namespace
 
 const FamilyInfo& pad_info() {
-  static const FamilyInfo family = {"pad", kVariants, pad_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<PadParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
+      .reference = pad_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+  };
   return family;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "families/epilogue.h"
+#include "families/activation.h"
 #include "families/narrow.h"
 
 namespace sparkle {

@@ -1,14 +1,15 @@
 // The pointwise family: the program element by element, and what it tells the planner. Floats are computed in double precision,
-// integers in their own type (families/types.h says which type a program is computed in), a result of another type is converted
-// as by Cast.
+// integers in their own type (families/type_set.h says which type a program is computed in), a result of another type is
+// converted as by Cast.
 #include <algorithm>
 #include <cmath>
 
 #include "families/common.h"
 #include "families/convert.h"
+#include "families/pointwise/arithmetic.h"
 #include "families/pointwise/gpu_doubles.h"
 #include "families/pointwise/integers.h"
-#include "families/types.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -17,6 +18,37 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/pointwise/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"functions", "Exp, Log, Sigmoid, Gelu and every other not below", kFloats,
+     "f16 and bf16 read and written by the kernel, f64 by the variant typed"},
+    {"arithmetic",
+     "Add, Sub, Mul, Div, Mod, Pow, Max, Min, Sum, Clip, Neg, Abs, Sign, Relu, PRelu, Less, LessOrEqual, Greater, "
+     "GreaterOrEqual",
+     kNumbers, "f16 and bf16 read and written by the kernel, f64 and integers by the variant typed"},
+    {"any", "Where, Equal, And, Or, Xor, Not", kComputed,
+     "f16, bf16 and bool read and written by the kernel, f64 and integers by the variant typed"},
+    {"identity", "Identity, Cast, CastLike", kAllTypes,
+     "f16, bf16, bool and the narrow types read and written by the kernel, between f64 and integers by the variant typed"},
+};
+
+// A row of kTypeRows.
+size_t form_of(PointwiseOp op) {
+  switch (op) {
+    case PointwiseOp::identity: return 3;
+    case PointwiseOp::select:
+    case PointwiseOp::equal:
+    case PointwiseOp::logical_and:
+    case PointwiseOp::logical_or:
+    case PointwiseOp::logical_xor:
+    case PointwiseOp::logical_not: return 2;
+    default: return serves_integers(op);
+  }
+}
+// That of a program's last instruction.
+size_t type_form(const StageParams& params) {
+  const auto& program = get<PointwiseParams>(params).program;
+  return program.empty() ? 0 : form_of(program.back().op);
+}
 
 template <class T>
 void run(const PointwiseParams& p, std::span<const TensorView> inputs, const TensorView& out) {
@@ -38,7 +70,7 @@ void run(const PointwiseParams& p, std::span<const TensorView> inputs, const Ten
 }
 
 void pointwise_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const PointwiseParams& p = std::get<PointwiseParams>(params);
+  const PointwiseParams& p = get<PointwiseParams>(params);
   std::vector<DType> types;
   for (const TensorView& input : inputs) types.push_back(input.desc.dtype);
   const DType type = pointwise_arithmetic(types, outputs[0].desc.dtype);
@@ -88,7 +120,7 @@ double weight(PointwiseOp op) {
 
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   double flops = 0;
-  for (const PointwiseInstruction& step : std::get<PointwiseParams>(stage.params).program) flops += weight(step.op);
+  for (const PointwiseInstruction& step : get<PointwiseParams>(stage.params).program) flops += weight(step.op);
   return streaming_footprint(stage, device, flops * static_cast<double>(stage.outputs[0].elements()));
 }
 
@@ -106,7 +138,7 @@ bool is_printable(const Stage& stage, const Device& device) {
     if (type == DType::f64) return has_double_on_gpus(step.op);
     return serves_integers(step.op) && step.op != PointwiseOp::affine;
   };
-  const auto& program = std::get<PointwiseParams>(stage.params).program;
+  const auto& program = get<PointwiseParams>(stage.params).program;
   return (type != DType::f64 || device.unit("alu-f64")) && std::all_of(program.begin(), program.end(), has) &&
          std::all_of(stage.inputs.begin(), stage.inputs.end(), served) && served(stage.outputs[0]);
 }
@@ -125,10 +157,99 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+// An instruction on the first operands, whatever it was on.
+PointwiseInstruction on_operands(PointwiseInstruction step, int inputs) {
+  if (inputs > 0) step.x = 0, step.y = 1 % inputs, step.z = 2 % inputs;
+  return step;
+}
+
+// The sum of a program's operations, each on operands alone: a chain of them may make any difference in rounding as large as
+// one likes, and such a chain is no fault of the driver's.
+PointwiseParams operations_alone(const PointwiseParams& given) {
+  PointwiseParams p{given.inputs, {}};
+  std::vector<PointwiseInstruction> seen;
+  int sum = -1;
+  const auto add = [&](const PointwiseInstruction& step) {
+    p.program.push_back(step);
+    return p.inputs + static_cast<int>(p.program.size()) - 1;
+  };
+  for (const PointwiseInstruction& instruction : given.program) {
+    const PointwiseInstruction step = on_operands(instruction, p.inputs);
+    if (std::find(seen.begin(), seen.end(), step) != seen.end() || (p.inputs == 0 && arity_of(step.op) > 0)) continue;
+    seen.push_back(step);
+    const int next = add(step);
+    sum = sum < 0 ? next : add({PointwiseOp::add, sum, next, 0, 0, 0});
+  }
+  return p.program.empty() ? given : p;
+}
+
+PointwiseParams last_alone(const PointwiseParams& given) {
+  if (given.inputs == 0 || given.program.empty()) return given;
+  return {given.inputs, {on_operands(given.program.back(), given.inputs)}};
+}
+
+// Programs among integers as they are; others operation by operation, and where their result is no float the last operation
+// alone behind the conversion too. With gaps between rows, and densely with one value for all among the operands.
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto& given = get<PointwiseParams>(t.params);
+  const DType y = t.outputs[0];
+  const bool real = is_float(pointwise_arithmetic(t.inputs, y));
+  std::vector<std::pair<PointwiseParams, DType>> programs;
+  if (real && is_float(y)) {
+    programs.emplace_back(operations_alone(given), y);
+  } else {
+    programs.emplace_back(real ? last_alone(given) : given, y);
+    if (real && given.program.size() > 1) programs.emplace_back(operations_alone(given), DType::f32);
+  }
+  const Dims shape{3, 5, 7};
+  std::vector<Stage> stages;
+  for (const auto& [program, type] : programs)
+    for (const bool dense : {false, true}) {
+      Stage stage;
+      stage.params = program;
+      for (size_t i = 0; i < t.inputs.size(); ++i)
+        stage.inputs.push_back(described(t.inputs[i], shape, false, dense || i % 2 == 0 ? 0 : 2));
+      if (dense && stage.inputs.size() > 1)
+        for (int axis = 0; axis < shape.size(); ++axis) stage.inputs.back().layout.pitch[axis] = 0;
+      stage.outputs.push_back(described(type, shape, false, dense ? 0 : 1));
+      stages.push_back(std::move(stage));
+    }
+  return stages;
+}
+
+double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
+  const DType type = stage.inputs[operand].dtype;
+  std::normal_distribution<double> normal;
+  if (type == DType::boolean) return drawn_between(0, 1, random);
+  const bool exact = is_exact(stage);
+  if (is_float(type)) {
+    if (!exact) return normal(random);
+    const double kind = drawn_between(0, 2, random);
+    if (kind == 0) return std::round(normal(random) * 4) / 2;
+    return kind == 1 ? 60 * normal(random) : std::ldexp(normal(random), static_cast<int>(drawn_between(-24, 40, random)));
+  }
+  if (!exact) return drawn_between(-3, 3, random);
+  if (drawn_between(0, 2, random) > 0) return drawn_between(-9, 9, random);
+  return std::round(std::ldexp(normal(random), static_cast<int>(drawn_between(0, 8 * size_of(type) - 5, random))));
+}
+
 }  // namespace
 
+const TypeRow& type_row(PointwiseOp op) { return kTypeRows[form_of(op)]; }
+
 const FamilyInfo& pointwise_info() {
-  static const FamilyInfo family = {"pointwise", kVariants, pointwise_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<PointwiseParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .type_form = type_form,
+      .gpu_f16 = true,
+      .reference = pointwise_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+      .sample_value = sample_value,
+  };
   return family;
 }
 

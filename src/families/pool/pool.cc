@@ -10,6 +10,7 @@
 #include "families/pool/pool_reference.h"
 #include "families/taps.h"
 #include "families/unit_move.h"
+#include "families/window_samples.h"
 
 namespace sparkle {
 namespace {
@@ -19,11 +20,19 @@ constexpr std::array<std::string_view, 3> kNames = {"max", "average", "lp"};
 constexpr Variant kVariants[] = {
 #include "families/pool/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"max", "MaxPool", kNumbers,
+     "f16 and bf16 converted to f32 before it, 8-bit integers by the variant bytes, f64 and other integers by the variant "
+     "plain"},
+    {"average, lp", "AveragePool, LpPool, LRN", kFloats, kInF32},
+};
+
+size_t type_form(const StageParams& params) { return get<PoolParams>(params).kind != PoolKind::max; }
 
 constexpr int64_t kMostPower = 1024;  // beyond, whole powers of numbers near one leave fp32
 constexpr double kGroup = 64;         // threads of a workgroup on GPUs
 
-const PoolParams& params_of(const Stage& stage) { return std::get<PoolParams>(stage.params); }
+const PoolParams& params_of(const Stage& stage) { return get<PoolParams>(stage.params); }
 
 Axis axis_of(const Stage& stage, size_t i) {
   const Window& w = params_of(stage).window;
@@ -91,7 +100,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   }
   std::vector<Schedule> result = loop_schedules(variant, device, why_not);
   for (Schedule& s : result)
-    if (auto* loop = std::get_if<LoopSchedule>(&s); loop && loop->variant != "plain")
+    if (auto* loop = get_if<LoopSchedule>(&s); loop && loop->variant != "plain")
       loop->grain = 16384 / size_of(stage.outputs[0].dtype);  // 16 KB of output a task
   return result;
 }
@@ -144,10 +153,23 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   } else {
     f.executed_flops = padded * inside;
   }
-  const auto* loop = std::get_if<LoopSchedule>(&schedule);
+  const auto* loop = get_if<LoopSchedule>(&schedule);
   const int64_t grain = loop && loop->grain > 0 ? loop->grain : 4096;
   f.parallel_units = std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / static_cast<double>(grain));
   return f;
+}
+
+// Positions of maxima are integers behind the maxima.
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto& p = get<PoolParams>(t.params);
+  std::vector<Stage> stages{window_sample(p, p.window, nullptr, 1, true, 5, 1),
+                            window_sample(p, p.window, nullptr, 1, true, 8, 0)};
+  for (Stage& stage : stages) {
+    stage.inputs[0].dtype = t.inputs[0];
+    stage.outputs[0].dtype = t.outputs[0];
+    if (t.outputs.size() > 1) stage.outputs.push_back(described(t.outputs[1], stage.outputs[0].shape, false, 1));
+  }
+  return stages;
 }
 
 }  // namespace
@@ -176,7 +198,17 @@ bool parse_name(std::string_view text, PoolKind& kind) {
 }
 
 const FamilyInfo& pool_info() {
-  static const FamilyInfo family = {"pool", kVariants, pool_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<PoolParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .type_form = type_form,
+      .gpu_f16 = true,
+      .reference = pool_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+  };
   return family;
 }
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "families/element.h"
+#include "families/pool/pool.h"
 
 namespace sparkle {
 namespace {
@@ -22,7 +23,7 @@ void store(const TensorView& view, int64_t index, double value) {
 }  // namespace
 
 void pool_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = std::get<PoolParams>(params);
+  const auto& p = get<PoolParams>(params);
   const Window& window = p.window;
   const TensorView& x = inputs[0];
   const TensorView& y = outputs[0];

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "families/family.h"
+#include "families/pool/pool.h"
 #include "families/stage.h"
 #include "families/taps.h"
 

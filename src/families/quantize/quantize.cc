@@ -8,6 +8,7 @@
 #include "families/common.h"
 #include "families/quantize/channels.h"
 #include "families/quantize/quantize_reference.h"
+#include "families/samples.h"
 
 namespace sparkle {
 namespace {
@@ -16,6 +17,11 @@ constexpr std::array<std::string_view, 6> kKinds = {"quantize", "dequantize", "d
 
 constexpr Variant kVariants[] = {
 #include "families/quantize/variants.inc"
+};
+constexpr TypeRow kTypeRows[] = {
+    {"", "QuantizeLinear, DequantizeLinear, QLinearConv and other quantised operators",
+     TypeSet{DType::f32, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::u16, DType::i32} | kNarrow,
+     "8-bit integers by the kernels, the others by the variant plain; f8e8m0 as a scale alone"},
 };
 
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
@@ -41,7 +47,7 @@ bool is_splat(const TensorDesc& desc) {
 
 // What the vector loops cannot do.
 Reason refused(const Stage& stage) {
-  const auto& p = std::get<QuantizeParams>(stage.params);
+  const auto& p = get<QuantizeParams>(stage.params);
   const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
   const auto splats = [&](std::initializer_list<size_t> scales, std::initializer_list<size_t> zeros) {
     for (size_t i : scales)
@@ -74,7 +80,7 @@ Reason refused(const Stage& stage) {
 
 // What the kernels for GPUs cannot do: they serve any layout, and all but narrow types.
 Reason refused_on_gpu(const Stage& stage, const Variant& variant, const Device& device) {
-  const auto& p = std::get<QuantizeParams>(stage.params);
+  const auto& p = get<QuantizeParams>(stage.params);
   // Element by element, real numbers may be of 16 bits.
   const bool elements =
       p.kind == QuantizeKind::quantize || p.kind == QuantizeKind::dequantize || p.kind == QuantizeKind::factor;
@@ -118,6 +124,67 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+// Small tensors with gaps and without; parameters for all, of blocks with a rest, or shaped like x, as the kind has them.
+std::vector<Stage> samples(const SampleRequest& t) {
+  auto p = get<QuantizeParams>(t.params);
+  const Dims shape{3, 5, 8};
+  Dims listed = shape;
+  // How long blocks are and along which axis is no matter of the kernel's.
+  if (p.block > 0) p.axis = std::clamp(p.axis, 0, 2), p.block = 3, listed[p.axis] = (shape[p.axis] + 2) / 3;
+  std::vector<Stage> stages;
+  for (const int64_t gap : {0, 1}) {
+    Stage stage;
+    stage.params = p;
+    const auto input = [&](const Dims& dims, int64_t between_rows) {
+      stage.inputs.push_back(described(t.inputs[stage.inputs.size()], dims, false, between_rows));
+    };
+    const auto output = [&](const Dims& dims, int64_t between_rows) {
+      stage.outputs.push_back(described(t.outputs[stage.outputs.size()], dims, false, between_rows));
+    };
+    const auto numbers = [&](int count) {
+      for (int i = 0; i < count; ++i) input({}, 0);
+    };
+    switch (p.kind) {
+      case QuantizeKind::quantize:
+      case QuantizeKind::dequantize:
+        input(shape, gap), input(listed, 0), input(listed, 0);
+        output(shape, 0);
+        break;
+      case QuantizeKind::dynamic:
+        input(shape, gap);
+        output(shape, 0), output({}, 0), output({}, 0);
+        break;
+      case QuantizeKind::add:
+        input(shape, gap), numbers(2), input(shape, 0), numbers(4);
+        output(shape, 0);
+        break;
+      case QuantizeKind::average: {
+        // More channels than a workgroup has.
+        const Dims map{2, 37, 3, 5};
+        stage.inputs.push_back(described(t.inputs[0], map, gap == 0, gap));
+        numbers(4);
+        output({2, 37, 1, 1}, gap);
+        break;
+      }
+      case QuantizeKind::factor:
+        input(shape, gap), input(shape, 0), input(shape, 0);
+        output(shape, 0);
+        for (int axis = 0; axis < 2; ++axis) stage.inputs[1].layout.pitch[axis] = 0;
+        break;
+    }
+    stages.push_back(std::move(stage));
+  }
+  return stages;
+}
+
+double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
+  const QuantizeKind kind = get<QuantizeParams>(stage.params).kind;
+  std::normal_distribution<double> normal;
+  if (!is_float(stage.inputs[operand].dtype)) return 60 * normal(random);
+  const bool scale = kind == QuantizeKind::add || kind == QuantizeKind::average || kind == QuantizeKind::factor;
+  return scale ? std::exp(0.5 * normal(random)) : normal(random);
+}
+
 }  // namespace
 
 std::string_view name_of(QuantizeKind kind) { return kKinds[static_cast<size_t>(kind)]; }
@@ -154,7 +221,16 @@ int32_t quantized(float x, float scale, int32_t zero, const IntegerRange& range)
 }
 
 const FamilyInfo& quantize_info() {
-  static const FamilyInfo family = {"quantize", kVariants, quantize_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<QuantizeParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .reference = quantize_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+      .sample_value = sample_value,
+  };
   return family;
 }
 

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "families/element.h"
+#include "families/integers.h"
+#include "families/quantize/quantize.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -109,7 +111,7 @@ void factor(std::span<const TensorView> inputs, const TensorView& y) {
 }  // namespace
 
 void quantize_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = std::get<QuantizeParams>(params);
+  const auto& p = get<QuantizeParams>(params);
   switch (p.kind) {
     case QuantizeKind::quantize: return quantize(p, inputs, outputs[0]);
     case QuantizeKind::dequantize: return dequantize(p, inputs, outputs[0]);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "families/reduce/reduce.h"
-#include "families/types.h"
+#include "families/type_set.h"
 
 namespace sparkle {
 

@@ -10,6 +10,7 @@
 #include "families/common.h"
 #include "families/convert.h"
 #include "families/reduce/gpu_types.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -21,6 +22,17 @@ constexpr std::array<std::string_view, 10> kNames = {"sum", "mean", "max",      
 constexpr Variant kVariants[] = {
 #include "families/reduce/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "ReduceSum and its like, GlobalAveragePool, GlobalMaxPool, GlobalLpPool", kNumbers,
+     "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain"},
+    {"max, min", "ReduceMax, ReduceMin", kComputed,
+     "f16 and bf16 converted to f32 before it, f64, integers and bool by the variant plain"},
+};
+
+size_t type_form(const StageParams& params) {
+  const ReduceKind kind = get<ReduceParams>(params).kind;
+  return kind == ReduceKind::max || kind == ReduceKind::min;
+}
 
 // Calls f(place in x) for every element that is reduced into the output element at `at`.
 template <class F>
@@ -85,7 +97,7 @@ void reduce_integers(const ReduceParams& p, const TensorView& x, const TensorVie
 }
 
 void reduce_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const ReduceParams& p = std::get<ReduceParams>(params);
+  const ReduceParams& p = get<ReduceParams>(params);
   const TensorView &x = inputs[0], &y = outputs[0];
   if (!is_float(x.desc.dtype) && x.desc.dtype == y.desc.dtype) {
     bool whole = false;
@@ -130,7 +142,7 @@ void reduce_reference(const StageParams& params, std::span<const TensorView> inp
 }
 
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
-  const ReduceKind kind = std::get<ReduceParams>(stage.params).kind;
+  const ReduceKind kind = get<ReduceParams>(stage.params).kind;
   const double each = kind == ReduceKind::log_sum_exp ? 24 : kind == ReduceKind::l2 || kind == ReduceKind::sum_square ? 2 : 1;
   Footprint footprint = streaming_footprint(stage, device, each * static_cast<double>(stage.inputs[0].elements()));
   footprint.parallel_units = std::max(1.0, static_cast<double>(stage.inputs[0].bytes()) / 65536);
@@ -144,7 +156,7 @@ bool served_by_gpu(const Stage& stage, const Variant& variant, const Device& dev
                      : size_of(type) == 1 ? "alu-i8"
                      : size_of(type) == 2 ? "fma-f16"
                                           : "fma-f32";
-  return device.unit(unit) && reduces_on_gpus(std::get<ReduceParams>(stage.params).kind, type);
+  return device.unit(unit) && reduces_on_gpus(get<ReduceParams>(stage.params).kind, type);
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
@@ -153,6 +165,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     return {};
   }
   return loop_schedules(variant, device, why_not);
+}
+
+// Along the rows and across them.
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto kind = get<ReduceParams>(t.params).kind;
+  return {with_types(rows_sample(ReduceParams{kind, {2}}, 1, {3, 5, 1}), t),
+          with_types(rows_sample(ReduceParams{kind, {0, 1}}, 1, {1, 1, 37}), t)};
 }
 
 }  // namespace
@@ -167,7 +186,17 @@ bool parse_name(std::string_view text, ReduceKind& kind) {
 }
 
 const FamilyInfo& reduce_info() {
-  static const FamilyInfo family = {"reduce", kVariants, reduce_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<ReduceParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .type_form = type_form,
+      .gpu_f16 = true,
+      .reference = reduce_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+  };
   return family;
 }
 

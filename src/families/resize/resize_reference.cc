@@ -5,6 +5,7 @@
 #include "families/common.h"
 #include "families/element.h"
 #include "families/resize/taps.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -13,11 +14,18 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/resize/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"nearest", "Resize, Upsample", kComputed, "elements move as they are"},
+    {"linear, cubic", "Resize, Upsample", kNumbers,
+     "f16 and bf16 converted to f32 before it, f64 and integers (rounded, saturating) by the variant plain"},
+};
+
+size_t type_form(const StageParams& params) { return get<ResizeParams>(params).mode != ResizeMode::nearest; }
 
 constexpr int kMostTapAxes = 3;  // that the taps of the GPUs' kernels run over
 
 void resize_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const ResizeParams& p = std::get<ResizeParams>(params);
+  const ResizeParams& p = get<ResizeParams>(params);
   const TensorView &x = inputs[0], &y = outputs[0];
   const DType type = y.desc.dtype;
   const int rank = y.desc.shape.size();
@@ -58,7 +66,7 @@ void resize_reference(const StageParams& params, std::span<const TensorView> inp
 
 // Two operations per tap, axis after axis: the last axis at full size, the outer ones before it is stretched.
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
-  const ResizeParams& p = std::get<ResizeParams>(stage.params);
+  const ResizeParams& p = get<ResizeParams>(stage.params);
   double flops = 0;
   if (p.mode != ResizeMode::nearest)
     for (int i = 0; i < stage.outputs[0].shape.size(); ++i)
@@ -69,7 +77,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const ResizeParams& p = std::get<ResizeParams>(stage.params);
+  const ResizeParams& p = get<ResizeParams>(stage.params);
   if (variant.name != "plain" && p.mode != ResizeMode::nearest && !stores_reals(variant, device, stage.outputs[0].dtype)) {
     why_not = Reason::type_not_served;
     return {};
@@ -100,10 +108,35 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+// The same scales on small tensors, channels in whole vectors and not.
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto& p = get<ResizeParams>(t.params);
+  std::vector<Stage> stages;
+  for (const int64_t wide : {3, 8}) {
+    Dims x, y;
+    for (size_t i = 0; i < p.scales.size(); ++i) {
+      x.push_back(p.scales[i] == 1 ? (i == 1 ? wide : 2) : 7);
+      y.push_back(std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(x.back()) * std::min(p.scales[i], 16.0))));
+    }
+    if (x.size() > 1) stages.push_back({p, {described(t.inputs[0], x, true, 0)}, {described(t.inputs[0], y, true, 0)}});
+  }
+  return stages;
+}
+
 }  // namespace
 
 const FamilyInfo& resize_info() {
-  static const FamilyInfo family = {"resize", kVariants, resize_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<ResizeParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .type_form = type_form,
+      .gpu_f16 = true,
+      .reference = resize_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+  };
   return family;
 }
 

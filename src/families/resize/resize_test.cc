@@ -1,6 +1,7 @@
 // Formulas of resize against numbers of the ONNX reference evaluator (onnx 1.23.2, numpy in double precision).
 #include <gtest/gtest.h>
 
+#include "families/family.h"
 #include "families/resize/taps.h"
 #include "families/stage.h"
 

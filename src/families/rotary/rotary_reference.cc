@@ -3,6 +3,8 @@
 
 #include "families/common.h"
 #include "families/element.h"
+#include "families/rotary/rotary.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -11,9 +13,12 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/rotary/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "RotaryEmbedding", kFloats, kInF32},
+};
 
 void rotary_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = std::get<RotaryParams>(params);
+  const auto& p = get<RotaryParams>(params);
   const TensorView &x = inputs[0], &cosine = inputs[1], &sine = inputs[2], &y = outputs[0];
   const int64_t half = cosine.desc.shape.back(), width = x.desc.shape.back();
   Dims rows = x.desc.shape;
@@ -56,10 +61,30 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<Stage> samples(const SampleRequest& t) {
+  if (!of_one_real(t)) return {};
+  std::vector<Stage> stages;
+  for (const Dims& shape : {Dims{2, 9, 37}, Dims{2, 3, 64}}) {
+    const TensorDesc x = described(DType::f32, shape, false, shape[2] % 2);
+    const TensorDesc angle = described(DType::f32, {2, shape[1], 16}, false, 0);
+    stages.push_back(with_types({t.params, {x, angle, angle}, {x}}, t));
+  }
+  return stages;
+}
+
 }  // namespace
 
 const FamilyInfo& rotary_info() {
-  static const FamilyInfo family = {"rotary", kVariants, rotary_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<RotaryParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
+      .reference = rotary_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+  };
   return family;
 }
 

@@ -4,6 +4,7 @@
 #include "families/common.h"
 #include "families/element.h"
 #include "families/sample/sample_taps.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -12,10 +13,13 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/sample/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "GridSample", kFloats, kInF32},
+};
 
 template <class Real>
 void sample_in(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = std::get<SampleParams>(params);
+  const auto& p = get<SampleParams>(params);
   const TensorView &x = inputs[0], &grid = inputs[1], &y = outputs[0];
   const int spatial = x.desc.shape.size() - 2;
   if (x.desc.shape.product() == 0) return;
@@ -54,7 +58,7 @@ void sample_reference(const StageParams& params, std::span<const TensorView> inp
 
 // Two operations per tap and channel; the taps' places and weights are shared by the channels.
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
-  const auto mode = std::get<SampleParams>(stage.params).mode;
+  const auto mode = get<SampleParams>(stage.params).mode;
   const double per_axis = mode == SampleMode::nearest ? 1 : mode == SampleMode::linear ? 2 : 4;
   const double taps = std::pow(per_axis, stage.inputs[0].shape.size() - 2);
   return streaming_footprint(stage, device, 2 * taps * static_cast<double>(stage.outputs[0].elements()));
@@ -74,10 +78,33 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+// One to three spatial axes, channels or columns innermost.
+std::vector<Stage> samples(const SampleRequest& t) {
+  std::vector<Stage> stages;
+  for (const int spatial : {1, 2, 3}) {
+    Dims x{2, spatial == 2 ? 5 : 8}, grid{2}, y = x;
+    for (int i = 0; i < spatial; ++i) x.push_back(4 + i), y.push_back(5 - i), grid.push_back(5 - i);
+    grid.push_back(spatial);
+    stages.push_back({t.params,
+                      {described(t.inputs[0], x, spatial != 1, spatial % 2), described(t.inputs[1], grid, false, 1)},
+                      {described(t.outputs[0], y, spatial != 1, spatial % 2)}});
+  }
+  return stages;
+}
+
 }  // namespace
 
 const FamilyInfo& sample_info() {
-  static const FamilyInfo family = {"sample", kVariants, sample_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<SampleParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
+      .reference = sample_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+  };
   return family;
 }
 

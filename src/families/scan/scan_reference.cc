@@ -3,6 +3,8 @@
 
 #include "families/common.h"
 #include "families/row_groups.h"
+#include "families/samples.h"
+#include "families/scan/scan.h"
 #include "families/typed.h"
 #include "families/walk.h"
 
@@ -12,9 +14,12 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/scan/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "CumSum", kNumbers, "added in their own type, f16 and bf16 in f32"},
+};
 
 void scan_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const ScanParams& p = std::get<ScanParams>(params);
+  const ScanParams& p = get<ScanParams>(params);
   const TensorView &x = inputs[0], &y = outputs[0];
   Dims lines = x.desc.shape;
   lines[p.axis] = 1;
@@ -35,7 +40,7 @@ void scan_reference(const StageParams& params, std::span<const TensorView> input
 
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   const TensorDesc& x = stage.inputs[0];
-  const int axis = std::get<ScanParams>(stage.params).axis;
+  const int axis = get<ScanParams>(stage.params).axis;
   Footprint result = streaming_footprint(stage, device, static_cast<double>(x.elements()));
   if (device.kind == DeviceKind::vulkan) {
     const RowGroups groups = row_groups(x, 1u << axis, true);
@@ -63,10 +68,26 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+// Along the rows and across them.
+std::vector<Stage> samples(const SampleRequest& t) {
+  ScanParams along = get<ScanParams>(t.params), across = along;
+  along.axis = 2, across.axis = 0;
+  return {with_types(rows_sample(along, 1, {3, 5, 37}), t), with_types(rows_sample(across, 1, {3, 5, 37}), t)};
+}
+
 }  // namespace
 
 const FamilyInfo& scan_info() {
-  static const FamilyInfo family = {"scan", kVariants, scan_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<ScanParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
+      .reference = scan_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+  };
   return family;
 }
 

@@ -1,6 +1,7 @@
 // How GPUs take updates: those that may meet at one place one after the other, or by claims.
 #pragma once
 
+#include "families/scatter/scatter.h"
 #include "families/stage.h"
 
 namespace sparkle {
@@ -12,7 +13,7 @@ struct ScatterShares {
 };
 
 inline ScatterShares scatter_shares(const Stage& stage) {
-  const auto& p = std::get<ScatterParams>(stage.params);
+  const auto& p = get<ScatterParams>(stage.params);
   const Dims &indices = stage.inputs[1].shape, &updates = stage.inputs[2].shape, &y = stage.outputs[0].shape;
   ScatterShares s;
   if (p.form == ScatterForm::elements) {

@@ -5,9 +5,10 @@
 
 #include "families/common.h"
 #include "families/indices.h"
+#include "families/samples.h"
 #include "families/scatter/combine.h"
 #include "families/scatter/scatter_gpu.h"
-#include "families/types.h"
+#include "families/type_set.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -15,6 +16,10 @@ namespace {
 
 constexpr Variant kVariants[] = {
 #include "families/scatter/variants.inc"
+};
+constexpr TypeRow kTypeRows[] = {
+    {"", "ScatterElements, ScatterND, OneHot", kComputed,
+     "elements move as they are; sums and products of numbers, largest and smallest of all"},
 };
 
 constexpr std::array<std::string_view, 3> kForms = {"elements", "tuples", "one_hot"};
@@ -62,7 +67,7 @@ Dims target_of(const ScatterParams& p, const TensorView& indices, const Dims& sh
 }
 
 void scatter_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const ScatterParams& p = std::get<ScatterParams>(params);
+  const ScatterParams& p = get<ScatterParams>(params);
   const TensorView& y = outputs[0];
   if (p.form == ScatterForm::one_hot) return one_hot(p, inputs[0], inputs[1], y);
   const TensorView &data = inputs[0], &indices = inputs[1], &updates = inputs[2];
@@ -80,14 +85,14 @@ void scatter_reference(const StageParams& params, std::span<const TensorView> in
 }
 
 Status check(const StageParams& params, std::span<const TensorView> inputs) {
-  const auto& p = std::get<ScatterParams>(params);
+  const auto& p = get<ScatterParams>(params);
   if (p.form == ScatterForm::one_hot) return ok();
   if (p.form == ScatterForm::tuples) return check_tuples(inputs[1], inputs[0].desc.shape, 0);
   return check_indices(inputs[1], inputs[0].desc.shape[p.axis], p.axis);
 }
 
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
-  const auto& p = std::get<ScatterParams>(stage.params);
+  const auto& p = get<ScatterParams>(stage.params);
   const bool computes = p.reduction != ScatterReduction::none;
   Footprint f = streaming_footprint(stage, device, computes ? static_cast<double>(stage.inputs[2].elements()) : 0);
   if (device.kind != DeviceKind::vulkan || p.form == ScatterForm::one_hot) return f;
@@ -99,7 +104,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 
 // Reductions in the types that it computes, extrema of truth values; one-hot indices of whole words.
 bool served_by_gpu(const Stage& stage, const Variant& variant, const Device& device) {
-  const auto& p = std::get<ScatterParams>(stage.params);
+  const auto& p = get<ScatterParams>(stage.params);
   const DType type = stage.outputs[0].dtype, index = stage.inputs[0].dtype;
   if (p.form == ScatterForm::one_hot) return index == DType::f32 || (kIntegers.has(index) && size_of(index) >= 4);
   const bool extremum = p.reduction == ScatterReduction::max || p.reduction == ScatterReduction::min;
@@ -108,7 +113,7 @@ bool served_by_gpu(const Stage& stage, const Variant& variant, const Device& dev
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const bool one_hot = std::get<ScatterParams>(stage.params).form == ScatterForm::one_hot;
+  const bool one_hot = get<ScatterParams>(stage.params).form == ScatterForm::one_hot;
   if (!one_hot && !is_index_type(stage.inputs[1].dtype)) {
     why_not = Reason::type_not_served;
     return {};
@@ -128,6 +133,43 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+constexpr int64_t kPicked = 4;  // elements along each axis that indices of samples point into, at least
+
+// Updates that meet among others that do not.
+std::vector<Stage> samples(const SampleRequest& t) {
+  auto p = get<ScatterParams>(t.params);
+  const DType x = t.inputs[0], index = t.inputs[p.form == ScatterForm::one_hot ? 0 : 1];
+  const Dims data{kPicked, kPicked + 1, 9};
+  if (p.form == ScatterForm::one_hot) {
+    p.axis = std::min(p.axis, 2);
+    Dims y{3, 7};
+    y.insert(p.axis, kPicked);
+    return {{p,
+             {described(index, {3, 7}, false, 1), described(t.inputs[1], {2}, false, 0)},
+             {described(t.outputs[0], y, false, 1)}}};
+  }
+  Dims indices, updates;
+  if (p.form == ScatterForm::elements) {
+    p.axis = std::min(p.axis, 2);
+    indices = {3, 4, 7};
+    indices[p.axis] = 11;
+    for (int i = 0; i < 3; ++i)
+      if (i != p.axis) indices[i] = std::min(indices[i], data[i]);
+    updates = indices;
+  } else {
+    indices = {3, 5, 2}, updates = {3, 5, data[2]};
+  }
+  return {{p,
+           {described(x, data, false, 1), described(index, indices, false, 0), described(t.inputs[2], updates, false, 1)},
+           {described(t.outputs[0], data, false, 0)}}};
+}
+
+// Indices lie within their axis.
+double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
+  const size_t indices = get<ScatterParams>(stage.params).form == ScatterForm::one_hot ? 0 : 1;
+  return operand == indices ? drawn_between(-kPicked, kPicked - 1, random) : any_value(stage.inputs[operand].dtype, random);
+}
+
 }  // namespace
 
 std::string_view name_of(ScatterForm form) { return kForms[static_cast<size_t>(form)]; }
@@ -136,7 +178,18 @@ std::string_view name_of(ScatterReduction reduction) { return kReductions[static
 bool parse_name(std::string_view text, ScatterReduction& reduction) { return parse_one_of(kReductions, text, reduction); }
 
 const FamilyInfo& scatter_info() {
-  static const FamilyInfo family = {"scatter", kVariants, scatter_reference, footprint, schedules, check};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<ScatterParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
+      .reference = scatter_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .check = check,
+      .samples = samples,
+      .sample_value = sample_value,
+  };
   return family;
 }
 

@@ -8,6 +8,7 @@
 #include "families/common.h"
 #include "families/element.h"
 #include "families/row_groups.h"
+#include "families/samples.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -16,9 +17,12 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/softmax/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Softmax, LogSoftmax", kFloats, kInF32},
+};
 
 void softmax_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const SoftmaxParams& p = std::get<SoftmaxParams>(params);
+  const SoftmaxParams& p = get<SoftmaxParams>(params);
   const TensorView &x = inputs[0], &y = outputs[0];
   Dims outer = x.desc.shape, inner = Dims::filled(outer.size(), 1);
   for (int i = p.first_axis; i <= p.last_axis; ++i) std::swap(outer[i], inner[i]);
@@ -41,7 +45,7 @@ void softmax_reference(const StageParams& params, std::span<const TensorView> in
 }
 
 RowGroups groups_of(const Stage& stage, std::string_view variant) {
-  const auto& p = std::get<SoftmaxParams>(stage.params);
+  const auto& p = get<SoftmaxParams>(stage.params);
   uint32_t within = 0;
   for (int axis = p.first_axis; axis <= p.last_axis; ++axis) within |= 1u << axis;
   return row_groups(stage.inputs[0], within, variant == "parts_gpu");
@@ -77,10 +81,30 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<Stage> samples(const SampleRequest& t) {
+  if (!of_one_real(t)) return {};
+  const bool logarithm = get<SoftmaxParams>(t.params).logarithm;
+  if (variant_of(t.schedule) == "parts_gpu") {
+    const TensorDesc rows = described(DType::f32, {2, 8200}, false, 1);
+    return {with_types({SoftmaxParams{1, 1, logarithm}, {rows}, {rows}}, t)};
+  }
+  return {with_types(rows_sample(SoftmaxParams{2, 2, logarithm}, 1, {3, 5, 37}), t),
+          with_types(rows_sample(SoftmaxParams{0, 1, logarithm}, 1, {3, 5, 37}), t)};
+}
+
 }  // namespace
 
 const FamilyInfo& softmax_info() {
-  static const FamilyInfo family = {"softmax", kVariants, softmax_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<SoftmaxParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
+      .reference = softmax_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+  };
   return family;
 }
 

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "families/stage.h"
+#include "families/top_k/top_k.h"
 
 namespace sparkle {
 
@@ -17,7 +18,7 @@ struct TopKRuns {
 };
 
 inline TopKRuns top_k_runs(const Stage& stage) {
-  const auto& p = std::get<TopKParams>(stage.params);
+  const auto& p = get<TopKParams>(stage.params);
   const TensorDesc& x = stage.inputs[0];
   const int64_t length = std::max<int64_t>(1, x.shape[p.axis]);
   TopKRuns r;

@@ -5,6 +5,7 @@
 
 #include "families/common.h"
 #include "families/row_groups.h"
+#include "families/samples.h"
 #include "families/top_k/rank_key.h"
 #include "families/top_k/top_k_gpu.h"
 #include "families/walk.h"
@@ -14,6 +15,9 @@ namespace {
 
 constexpr Variant kVariants[] = {
 #include "families/top_k/variants.inc"
+};
+constexpr TypeRow kTypeRows[] = {
+    {"", "TopK, ArgMax, ArgMin", kNumbers, "compared in their own type"},
 };
 
 // Sorts each whole line.
@@ -46,7 +50,7 @@ void sort_lines(const TopKParams& p, const TensorView& x, std::span<const Tensor
 }
 
 void top_k_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const TopKParams& p = std::get<TopKParams>(params);
+  const TopKParams& p = get<TopKParams>(params);
   visit_type(inputs[0].desc.dtype, [&]<class T>(T) {
     p.largest ? sort_lines<true, T>(p, inputs[0], outputs) : sort_lines<false, T>(p, inputs[0], outputs);
   });
@@ -55,7 +59,7 @@ void top_k_reference(const StageParams& params, std::span<const TensorView> inpu
 // Workgroups, what sorting compares (a network of log^2 steps, searches through the other run), runs written and read by each
 // merge.
 void gpu_parts(const Stage& stage, std::string_view variant, Footprint& f) {
-  const auto& p = std::get<TopKParams>(stage.params);
+  const auto& p = get<TopKParams>(stage.params);
   if (variant == "best") {
     const RowGroups groups = row_groups(stage.inputs[0], 1u << p.axis, true);
     f.parallel_units = std::max(1.0, static_cast<double>(groups.groups * groups.parts));
@@ -74,7 +78,7 @@ void gpu_parts(const Stage& stage, std::string_view variant, Footprint& f) {
 
 // A comparison per element, and the heap's for those that enter it: k * (1 + ln(n / k)) of n in random order.
 Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
-  const TopKParams& p = std::get<TopKParams>(stage.params);
+  const TopKParams& p = get<TopKParams>(stage.params);
   const auto n = static_cast<double>(std::max<int64_t>(1, stage.inputs[0].shape[p.axis])), k = static_cast<double>(p.k);
   const double lines = static_cast<double>(stage.inputs[0].elements()) / n;
   const double entered = k < 1 ? 0 : k * (1 + std::log(std::max(1.0, n / k)));
@@ -88,7 +92,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const bool best = std::get<TopKParams>(stage.params).k <= 1;
+  const bool best = get<TopKParams>(stage.params).k <= 1;
   if ((variant.name == "best" && !best) || (variant.name == "sort" && best)) {
     why_not = best ? Reason::costlier : Reason::filter_not_served;
     return {};
@@ -110,10 +114,38 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+// Rows of one piece and of several, along the last axis and across it.
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto& params = get<TopKParams>(t.params);
+  std::vector<Stage> stages;
+  const auto add = [&](TopKParams p, const Dims& shape, int axis) {
+    p.axis = axis;
+    p.k = p.k <= 1 ? p.k : std::min<int64_t>(shape[axis], 300);
+    Dims result = shape;
+    result[axis] = p.k;
+    Stage stage{p, {described(t.inputs[0], shape, false, 1)}, {}};
+    for (const DType type : t.outputs) stage.outputs.push_back(described(type, result, false, 1));
+    stages.push_back(stage);
+  };
+  add(params, {2, 5, 37}, 2);
+  add(params, {40, 7}, 0);
+  add(params, {2, 2100}, 1);
+  return stages;
+}
+
 }  // namespace
 
 const FamilyInfo& top_k_info() {
-  static const FamilyInfo family = {"top_k", kVariants, top_k_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<TopKParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
+      .reference = top_k_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+  };
   return family;
 }
 

@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "families/common.h"
+#include "families/samples.h"
+#include "families/triangle/triangle.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -11,9 +13,12 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/triangle/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Trilu", kAllTypes, "elements move as they are"},
+};
 
 void triangle_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const TriangleParams& p = std::get<TriangleParams>(params);
+  const TriangleParams& p = get<TriangleParams>(params);
   const TensorView &x = inputs[0], &y = outputs[0];
   const auto bytes = static_cast<size_t>(size_of(y.desc.dtype));
   const int rank = y.desc.shape.size();
@@ -38,6 +43,16 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<Stage> samples(const SampleRequest& t) {
+  auto p = get<TriangleParams>(t.params);
+  p.diagonal = std::clamp<int64_t>(p.diagonal, -5, 5);
+  std::vector<Stage> stages;
+  for (const Dims& shape : {Dims{2, 9, 37}, Dims{3, 33, 8}})
+    stages.push_back(
+        {p, {described(t.inputs[0], shape, shape[1] == 33, 1)}, {described(t.inputs[0], shape, shape[1] == 33, 0)}});
+  return stages;
+}
+
 }  // namespace
 
 KeptColumns kept_columns(const TriangleParams& params, int64_t row, int64_t columns) {
@@ -49,7 +64,16 @@ KeptColumns kept_columns(const TriangleParams& params, int64_t row, int64_t colu
 }
 
 const FamilyInfo& triangle_info() {
-  static const FamilyInfo family = {"triangle", kVariants, triangle_reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<TriangleParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
+      .reference = triangle_reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+  };
   return family;
 }
 

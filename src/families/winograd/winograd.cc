@@ -6,6 +6,7 @@
 
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
+#include "families/window_samples.h"
 
 namespace sparkle {
 namespace {
@@ -13,12 +14,15 @@ namespace {
 constexpr Variant kVariants[] = {
 #include "families/winograd/variants.inc"
 };
+constexpr TypeRow kTypeRows[] = {
+    {"", "Conv 3x3 of stride 1", kFloats, kInF32},
+};
 
-const WinogradParams& params_of(const Stage& stage) { return std::get<WinogradParams>(stage.params); }
+const WinogradParams& params_of(const Stage& stage) { return get<WinogradParams>(stage.params); }
 
 // What is computed is a convolution, whatever the way.
 void reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = std::get<WinogradParams>(params);
+  const auto& p = get<WinogradParams>(params);
   GemmParams gemm;
   gemm.window = p.window;
   gemm.epilogue = p.epilogue;
@@ -182,8 +186,8 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   Footprint f = streaming_footprint(stage, device, 0);
   f.nominal_flops =
       2.0 * 9 * static_cast<double>(sizes.c) * static_cast<double>(sizes.k) * static_cast<double>(y.n * y.pixels());
-  if (const auto* tiles = std::get_if<TileSchedule>(&schedule)) return tile_footprint(stage, *tiles, device, f);
-  const auto* s = std::get_if<WinogradSchedule>(&schedule);
+  if (const auto* tiles = get_if<TileSchedule>(&schedule)) return tile_footprint(stage, *tiles, device, f);
+  const auto* s = get_if<WinogradSchedule>(&schedule);
   if (!s) {
     f.executed_flops = f.nominal_flops;
     f.parallel_units = 1;
@@ -259,10 +263,28 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   return f;
 }
 
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto& p = get<WinogradParams>(t.params);
+  if (!of_one_real(t)) return {};
+  return {with_types(window_sample(p, p.window, &p.epilogue, 1, false, 3, 1), t),
+          with_types(window_sample(p, p.window, &p.epilogue, 1, false, 8, 0), t)};
+}
+
 }  // namespace
 
 const FamilyInfo& winograd_info() {
-  static const FamilyInfo family = {"winograd", kVariants, reference, footprint, schedules};
+  static const FamilyInfo family = {
+      .params = ParamsType::of<WinogradParams>,
+      .variants = kVariants,
+      .types = kTypeRows,
+      .gpu_f16 = true,
+      .reference = reference,
+      .footprint = footprint,
+      .schedules = schedules,
+      .samples = samples,
+      .cpu_schedule = &ScheduleType::of<WinogradSchedule>,
+      .gpu_schedule = &ScheduleType::of<TileSchedule>,
+  };
   return family;
 }
 

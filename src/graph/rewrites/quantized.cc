@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "families/pool/pool.h"
 #include "families/quantize/quantize.h"
+#include "families/reduce/reduce.h"
 #include "graph/infer.h"
 #include "graph/rewrites/rewrites.h"
 #include "graph/values.h"

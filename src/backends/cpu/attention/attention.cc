@@ -9,6 +9,8 @@
 #include "backends/cpu/attention/attention_rows.h"
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/gemm/gemm_tile.h"
+#include "families/attention/attention.h"
+#include "families/family.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -45,7 +47,7 @@ struct Operand {
 class AttentionKernel final : public CpuKernel {
  public:
   AttentionKernel(const Stage& stage, const TileKernels& tiles, AttentionFunctions functions)
-      : params_(std::get<AttentionParams>(stage.params)), tiles_(tiles), functions_(functions) {
+      : params_(get<AttentionParams>(stage.params)), tiles_(tiles), functions_(functions) {
     q_ = Operand(stage.inputs[0]), k_ = Operand(stage.inputs[1]), v_ = Operand(stage.inputs[2]);
     y_ = Operand(stage.outputs[0]);
     if (params_.mask) {
@@ -328,7 +330,7 @@ class AttentionKernel final : public CpuKernel {
 }  // namespace
 
 Result<CpuKernelPtr> make_attention(const Stage& stage, const Schedule& schedule, const Device&, uint32_t) {
-  const LoopSchedule* loop = std::get_if<LoopSchedule>(&schedule);
+  const LoopSchedule* loop = get_if<LoopSchedule>(&schedule);
   const TileKernels* tiles = loop ? tile_kernels_of(loop->unit) : nullptr;
   if (!tiles || loop->variant != "stream")
     return Error{Reason::backend_lacks_variant, "The CPU backend has no attention variant '" + variant_of(schedule) +

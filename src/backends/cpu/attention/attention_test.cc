@@ -1,6 +1,8 @@
 // Attention against the reference: random sizes, shared heads, layouts, masks, ranges, score outputs, units and threads.
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/test_tensor.h"
+#include "families/attention/attention.h"
+#include "families/family.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -126,7 +126,7 @@ class CopyKernel final : public CpuKernel {
 
 Result<CpuKernelPtr> make_copy(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
   if (variant_of(schedule) == "plain") return make_plain(stage, schedule, device, constants);
-  const auto* loop = std::get_if<LoopSchedule>(&schedule);
+  const auto* loop = get_if<LoopSchedule>(&schedule);
   const RowMoves* rows = loop ? row_moves(loop->unit) : nullptr;
   if (!loop || loop->variant != "tiles" || !rows)
     return Error{Reason::backend_lacks_variant,

@@ -1,5 +1,7 @@
 // Copies between random layouts, byte for byte as the reference makes them.
 #include "backends/cpu/copy/moves_testing.h"
+#include "families/copy/copy.h"
+#include "families/family.h"
 
 namespace sparkle::cpu::testing {
 namespace {

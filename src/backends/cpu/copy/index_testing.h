@@ -4,6 +4,7 @@
 
 #include "backends/cpu/copy/moves_testing.h"
 #include "families/element.h"
+#include "families/family.h"
 #include "families/indices.h"
 
 namespace sparkle::cpu::testing {

@@ -10,6 +10,7 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/test_units.h"
+#include "families/family.h"
 #include "families/walk.h"
 
 namespace sparkle::cpu::testing {

@@ -7,6 +7,7 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/gemm/gemm_tile.h"
 #include "backends/cpu/sample/weighted_rows.h"
+#include "families/deform/deform.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -20,7 +21,7 @@ int64_t rounded_up(int64_t value, int64_t unit) { return (value + unit - 1) / un
 class DeformKernel final : public CpuKernel {
  public:
   DeformKernel(const Stage& stage, const TileKernels& tiles, WeightedRowsFunction sum, bool constant_weights)
-      : params_(std::get<DeformParams>(stage.params)), stage_(stage), tiles_(tiles), sum_(sum), constant_(constant_weights) {
+      : params_(get<DeformParams>(stage.params)), stage_(stage), tiles_(tiles), sum_(sum), constant_(constant_weights) {
     const Dims &x = stage.inputs[0].shape, &y = stage.outputs[0].shape;
     taps_ = params_.filter[0] * params_.filter[1];
     inner_ = x[1] / params_.groups, filters_ = y[1] / params_.groups;
@@ -170,7 +171,7 @@ class DeformKernel final : public CpuKernel {
 }  // namespace
 
 Result<CpuKernelPtr> make_deform(const Stage& stage, const Schedule& schedule, const Device&, uint32_t constants) {
-  const LoopSchedule* loop = std::get_if<LoopSchedule>(&schedule);
+  const LoopSchedule* loop = get_if<LoopSchedule>(&schedule);
   const TileKernels* tiles = loop ? tile_kernels_of(loop->unit) : nullptr;
   if (!tiles || loop->variant != "columns")
     return Error{Reason::backend_lacks_variant, "The CPU backend has no deform variant '" + variant_of(schedule) +

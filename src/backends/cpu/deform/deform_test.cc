@@ -1,6 +1,8 @@
 // Deformable convolution against the reference: groups, offset groups, mask, strides, dilation, weights packed and not.
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/test_tensor.h"
+#include "families/deform/deform.h"
+#include "families/family.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -7,6 +7,7 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/depthwise/depthwise_call.h"
 #include "backends/cpu/depthwise/integer_depthwise.h"
+#include "families/depthwise/depthwise.h"
 #include "families/integers.h"
 
 namespace sparkle::cpu {
@@ -30,7 +31,7 @@ class DepthwiseKernel final : public CpuKernel {
   DepthwiseKernel(const Stage& stage, const DepthwiseSchedule& schedule, bool constant_weights, DepthwiseRows rows,
                   const Device& device)
       : stage_(stage), schedule_(schedule), constant_weights_(constant_weights), rows_(rows) {
-    const auto& p = std::get<DepthwiseParams>(stage_.params);
+    const auto& p = get<DepthwiseParams>(stage_.params);
     call_.mx = feature_map(stage_.inputs[0]), call_.my = feature_map(stage_.outputs[0]);
     call_.window = p.window;
     const int64_t in[3] = {call_.mx.d, call_.mx.h, call_.mx.w}, out[3] = {call_.my.d, call_.my.h, call_.my.w};
@@ -81,7 +82,7 @@ class DepthwiseKernel final : public CpuKernel {
       workspace += packed_floats();
     }
     size_t next = 2;
-    const Epilogue& e = std::get<DepthwiseParams>(stage_.params).epilogue;
+    const Epilogue& e = get<DepthwiseParams>(stage_.params).epilogue;
     if (e.scale) {
       call.scale = per_channel(launch.inputs[next], stage_.inputs[next], e.alpha, copy_scale_, workspace);
       ++next;
@@ -169,10 +170,10 @@ class DepthwiseKernel final : public CpuKernel {
 
 Result<CpuKernelPtr> make_depthwise(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
   if (variant_of(schedule) == "plain") return make_plain(stage, schedule, device, constants);
-  const auto* s = std::get_if<DepthwiseSchedule>(&schedule);
+  const auto* s = get_if<DepthwiseSchedule>(&schedule);
   if (!s) return Error{Reason::internal, "The depthwise kernel got a schedule of another family: " + to_text(schedule) + "."};
   if (is_integer(stage.inputs)) return make_integer_depthwise(stage, *s, constants);
-  const auto& p = std::get<DepthwiseParams>(stage.params);
+  const auto& p = get<DepthwiseParams>(stage.params);
   const auto lacks = [&](Reason reason, const std::string& why) {
     return Error{reason, "Depthwise variant '" + s->variant + "' on unit '" + s->unit + "' " + why + "."};
   };

@@ -5,7 +5,9 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/depthwise/depthwise_call.h"
 #include "backends/cpu/window_test_support.h"
+#include "families/depthwise/depthwise.h"
 #include "families/depthwise/depthwise_reference.h"
+#include "families/family.h"
 
 namespace sparkle::cpu {
 namespace {

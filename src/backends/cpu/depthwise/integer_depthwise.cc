@@ -7,6 +7,7 @@
 
 #include "backends/cpu/depthwise/integer_rows.h"
 #include "backends/cpu/task_count.h"
+#include "families/depthwise/depthwise.h"
 #include "families/integers.h"
 
 namespace sparkle::cpu {
@@ -29,7 +30,7 @@ class IntegerDepthwise final : public CpuKernel {
  public:
   IntegerDepthwise(const Stage& stage, IntegerRowKernel kernel, bool constant_weights)
       : stage_(stage),
-        params_(std::get<DepthwiseParams>(stage_.params)),
+        params_(get<DepthwiseParams>(stage_.params)),
         kernel_(kernel),
         // Bytes depend on a zero point that only a run knows.
         packs_ahead_(constant_weights && stage.inputs[1].dtype == DType::i16),
@@ -189,7 +190,7 @@ class IntegerDepthwise final : public CpuKernel {
 }  // namespace
 
 Result<CpuKernelPtr> make_integer_depthwise(const Stage& stage, const DepthwiseSchedule& schedule, uint32_t constants) {
-  const auto& params = std::get<DepthwiseParams>(stage.params);
+  const auto& params = get<DepthwiseParams>(stage.params);
   SPARKLE_CHECK(check_integer_stage(stage.inputs, stage.outputs[0], params.epilogue));
   const auto lacks = [&](Reason reason, const std::string& why) {
     return Error{reason, "Depthwise variant '" + schedule.variant + "' on unit '" + schedule.unit + "' " + why + "."};

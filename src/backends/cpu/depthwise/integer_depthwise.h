@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cpu/cpu_kernel.h"
+#include "families/depthwise/depthwise.h"
 
 namespace sparkle::cpu {
 

@@ -7,6 +7,7 @@
 #include "backends/cpu/channel_epilogue.h"
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/direct/direct_rows.h"
+#include "families/direct/direct.h"
 #include "families/direct/direct_layout.h"
 #include "families/taps.h"
 
@@ -40,7 +41,7 @@ class DirectConvolution final : public CpuKernel {
   DirectConvolution(Stage stage, const DirectSchedule& schedule, Way way, const DirectKernels& kernels,
                     const TileKernels& tiles, bool constant_weights)
       : stage_(std::move(stage)),
-        params_(std::get<DirectParams>(stage_.params)),
+        params_(get<DirectParams>(stage_.params)),
         way_(way),
         kernels_(kernels),
         tiles_(tiles),
@@ -328,7 +329,7 @@ Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU'
 }  // namespace
 
 Result<CpuKernelPtr> make_direct(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
-  const auto* s = std::get_if<DirectSchedule>(&schedule);
+  const auto* s = get_if<DirectSchedule>(&schedule);
   if (!s) return lacks("do not run the schedule '" + to_text(schedule) + "'");
   if (s->variant != "pixels" && s->variant != "slide" && s->variant != "maps")
     return lacks("have no variant '" + s->variant + "'");
@@ -336,7 +337,7 @@ Result<CpuKernelPtr> make_direct(const Stage& stage, const Schedule& schedule, c
   const DirectKernels* kernels = device.unit(s->unit) ? direct_kernels_of(s->unit) : nullptr;
   const TileKernels* tiles = tile_kernels_of(s->unit);
   if (!kernels || !tiles) return lacks("cannot use the unit '" + s->unit + "', which this device or build does not have");
-  const auto* params = std::get_if<DirectParams>(&stage.params);
+  const auto* params = get_if<DirectParams>(&stage.params);
   if (!params || stage.outputs.size() != 1 || stage.inputs.size() != static_cast<size_t>(2 + params->epilogue.operands()))
     return Error{Reason::internal, "A direct stage has two operands, those of its epilogue and one output."};
   for (const auto* list : {&stage.inputs, &stage.outputs})

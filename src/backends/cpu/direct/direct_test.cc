@@ -5,6 +5,8 @@
 #include "backends/cpu/direct/direct_rows.h"
 #include "backends/cpu/test_tensor.h"
 #include "backends/cpu/window_test_support.h"
+#include "families/direct/direct.h"
+#include "families/family.h"
 #include "families/gemm/gemm_family.h"
 
 namespace sparkle::cpu {

@@ -7,6 +7,7 @@
 #include "backends/cpu/channel_epilogue.h"
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/fft/fft_geometry.h"
+#include "families/fft/fft.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -26,7 +27,7 @@ class FftKernel final : public CpuKernel {
   FftKernel(Stage stage, FftSchedule schedule, FftGeometry geometry, const FftKernels& lines, const TileKernels& tiles,
             int threads, bool constant_weights)
       : stage_(std::move(stage)),
-        params_(std::get<FftParams>(stage_.params)),
+        params_(get<FftParams>(stage_.params)),
         schedule_(std::move(schedule)),
         g_(std::move(geometry)),
         lines_(lines),
@@ -371,13 +372,13 @@ Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU'
 }  // namespace
 
 Result<CpuKernelPtr> make_fft(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
-  const auto* s = std::get_if<FftSchedule>(&schedule);
+  const auto* s = get_if<FftSchedule>(&schedule);
   if (!s || (s->variant != "channels" && s->variant != "tiles"))
     return lacks("hold channels or tiles in their lanes and do not run the schedule '" + to_text(schedule) + "'");
   const FftKernels* lines = device.unit(s->unit) ? fft_kernels_of(s->unit) : nullptr;
   const TileKernels* tiles = tile_kernels_of(s->unit);
   if (!lines || !tiles) return lacks("cannot use the unit '" + s->unit + "', which this device or build does not have");
-  const auto* params = std::get_if<FftParams>(&stage.params);
+  const auto* params = get_if<FftParams>(&stage.params);
   if (!params || stage.outputs.size() != 1 || stage.inputs.size() != static_cast<size_t>(2 + params->epilogue.operands()))
     return Error{Reason::internal, "An fft stage has two operands, those of its epilogue and one output."};
   for (const auto* list : {&stage.inputs, &stage.outputs})

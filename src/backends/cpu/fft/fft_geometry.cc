@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/fft/fft_filters.h"
+#include "families/fft/fft.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -15,7 +16,7 @@ int64_t FftGeometry::weights_point() const {
 }
 
 Result<FftGeometry> fft_geometry(const Stage& stage, const FftSchedule& schedule, const FftKernels& kernels) {
-  const auto& params = std::get<FftParams>(stage.params);
+  const auto& params = get<FftParams>(stage.params);
   FftGeometry g;
   g.x = feature_map(stage.inputs[0]), g.w = feature_map(stage.inputs[1]), g.y = feature_map(stage.outputs[0]);
   if (g.x.d != 1 || params.window.filter[0] != 1)

@@ -7,6 +7,7 @@
 #include "backends/cpu/fft/fft_lines.h"
 #include "base/executor.h"
 #include "base/result.h"
+#include "families/fft/fft.h"
 #include "families/fft/fft_axis.h"
 
 namespace sparkle::cpu {

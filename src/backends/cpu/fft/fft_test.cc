@@ -5,6 +5,8 @@
 #include "backends/cpu/fft/fft_lines.h"
 #include "backends/cpu/test_tensor.h"
 #include "backends/cpu/window_test_support.h"
+#include "families/family.h"
+#include "families/fft/fft.h"
 #include "families/fft/fft_axis.h"
 
 namespace sparkle::cpu {

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "families/gather/gather.h"
 #include "families/indices.h"
 
 namespace sparkle::cpu {
@@ -35,7 +36,7 @@ class ElementsKernel final : public CpuKernel {
   ElementsKernel(const Stage& stage, const LoopSchedule& schedule)
       : schedule_(schedule), element_(size_of(stage.outputs[0].dtype)), bytes_(stage.outputs[0].bytes()) {
     const TensorDesc &x = stage.inputs[0], &indices = stage.inputs[1], &y = stage.outputs[0];
-    const int axis = std::get<GatherParams>(stage.params).axis, last = y.shape.size() - 1;
+    const int axis = get<GatherParams>(stage.params).axis, last = y.shape.size() - 1;
     const int64_t wide = size_of(indices.dtype);
     for (int i = 0; i < last; ++i) {
       // One walk for x and y, one for the indices; x does not move with the axis that the indices are for.

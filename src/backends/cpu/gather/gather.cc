@@ -5,6 +5,7 @@
 #include "backends/cpu/copy/moves.h"
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/gather/elements.h"
+#include "families/gather/gather.h"
 #include "families/indices.h"
 
 namespace sparkle::cpu {
@@ -15,7 +16,7 @@ class GatherKernel final : public CpuKernel {
   GatherKernel(const Stage& stage, const LoopSchedule& schedule, const Device& device, const RowMoves& rows)
       : schedule_(schedule), rows_(rows), element_(size_of(stage.outputs[0].dtype)), bytes_(stage.outputs[0].bytes()) {
     const TensorDesc &x = stage.inputs[0], &indices = stage.inputs[1], &y = stage.outputs[0];
-    const int axis = std::get<GatherParams>(stage.params).axis, index_rank = indices.shape.size();
+    const int axis = get<GatherParams>(stage.params).axis, index_rank = indices.shape.size();
     stream_ = beyond_caches(device, 2 * bytes_);
     size_ = x.shape[axis];
     pitch_ = x.layout.pitch[axis] * element_;
@@ -90,9 +91,9 @@ class GatherKernel final : public CpuKernel {
 
 Result<CpuKernelPtr> make_gather(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
   if (variant_of(schedule) == "plain") return make_plain(stage, schedule, device, constants);
-  const auto* loop = std::get_if<LoopSchedule>(&schedule);
+  const auto* loop = get_if<LoopSchedule>(&schedule);
   const RowMoves* rows = loop ? row_moves(loop->unit) : nullptr;
-  const GatherForm form = std::get<GatherParams>(stage.params).form;
+  const GatherForm form = get<GatherParams>(stage.params).form;
   if (!loop || !rows || loop->variant != (form == GatherForm::elements ? "elements" : "slices"))
     return Error{Reason::backend_lacks_variant,
                  "The CPU backend has no gather variant '" + variant_of(schedule) + "' for unit '" + unit_of(schedule) + "'."};

@@ -1,5 +1,7 @@
 // Gathers over random layouts, with indices from the end and beyond the axis.
 #include "backends/cpu/copy/index_testing.h"
+#include "families/gather/gather.h"
+#include "families/registry.h"
 
 namespace sparkle::cpu::testing {
 namespace {

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "backends/cpu/gather/elements.h"
+#include "families/gather/gather.h"
 #include "families/indices.h"
 
 namespace sparkle::cpu {
@@ -14,7 +15,7 @@ class TuplesKernel final : public CpuKernel {
   TuplesKernel(const Stage& stage, const LoopSchedule& schedule, const RowMoves& rows)
       : schedule_(schedule), rows_(rows), element_(size_of(stage.outputs[0].dtype)), bytes_(stage.outputs[0].bytes()) {
     const TensorDesc &x = stage.inputs[0], &indices = stage.inputs[1];
-    const int batch = std::get<GatherParams>(stage.params).batch_axes, outer = indices.shape.size() - 1;
+    const int batch = get<GatherParams>(stage.params).batch_axes, outer = indices.shape.size() - 1;
     empty_ = x.elements() == 0;
     type_ = indices.dtype;
     length_ = indices.shape[outer];

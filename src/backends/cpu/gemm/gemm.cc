@@ -10,6 +10,7 @@
 #include "backends/cpu/gemm/integer_gemm.h"
 #include "backends/cpu/gemm/one_lane.h"
 #include "families/common.h"
+#include "families/gemm/gemm.h"
 #include "families/gemm/kept_weights.h"
 #include "families/gemm/one_lane.h"
 #include "families/integers.h"
@@ -23,7 +24,7 @@ class GemmKernel final : public CpuKernel {
  public:
   GemmKernel(Stage stage, GemmSchedule schedule, GemmGeometry geometry, const TileKernels& tiles, bool constant_weights)
       : stage_(std::move(stage)),
-        params_(std::get<GemmParams>(stage_.params)),
+        params_(get<GemmParams>(stage_.params)),
         schedule_(std::move(schedule)),
         geometry_(std::move(geometry)),
         tiles_(tiles),
@@ -112,7 +113,7 @@ Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU'
 }  // namespace
 
 Result<CpuKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
-  const auto* s = std::get_if<GemmSchedule>(&schedule);
+  const auto* s = get_if<GemmSchedule>(&schedule);
   if (!s) return lacks("run register tiles, not the schedule '" + to_text(schedule) + "'");
   const MathUnit* widest = s->unit == kOneLane ? best_vector_unit(device) : nullptr;
   if (!widest && !device.unit(s->unit)) return lacks("cannot use the unit '" + s->unit + "', which this device does not have");
@@ -127,7 +128,7 @@ Result<CpuKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, con
   if (s->mr < 1 || s->mr > kMaxTileRows || s->nr < 1 || s->nr > tiles.max_vectors)
     return lacks("have no tile of " + std::to_string(s->mr) + " rows by " + std::to_string(s->nr) + " vectors for the unit '" +
                  s->unit + "'");
-  const auto* params = std::get_if<GemmParams>(&stage.params);
+  const auto* params = get_if<GemmParams>(&stage.params);
   if (!params || stage.outputs.size() != 1 || stage.inputs.size() != static_cast<size_t>(2 + params->epilogue.operands()))
     return Error{Reason::internal, "A gemm stage has two operands, those of its epilogue and one output."};
   for (const auto* list : {&stage.inputs, &stage.outputs})

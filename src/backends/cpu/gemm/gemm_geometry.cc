@@ -244,7 +244,7 @@ Status dense_geometry(const Stage& stage, const GemmParams& p, const GemmSchedul
 }  // namespace
 
 Result<GemmGeometry> gemm_geometry(const Stage& stage, const GemmSchedule& schedule, int64_t lanes) {
-  const auto& p = std::get<GemmParams>(stage.params);
+  const auto& p = get<GemmParams>(stage.params);
   GemmGeometry g;
   SPARKLE_CHECK(p.loader == Loader::window ? window_geometry(stage, p, schedule, lanes, g)
                                            : dense_geometry(stage, p, schedule, lanes, g));

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/gemm/gemm_tile.h"
 #include "base/result.h"
+#include "families/gemm/gemm.h"
 #include "families/stage.h"
 
 namespace sparkle::cpu {

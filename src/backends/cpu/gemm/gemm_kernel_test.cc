@@ -230,7 +230,7 @@ void check(Problem& p, Case& c, const MathUnit& unit, const std::string& what, b
   if (exact) make_exact(p.inputs[1].memory, kept);
   for (Operand& o : p.inputs) p.stage.inputs.push_back(o.desc);
   p.stage.outputs = {p.output.desc};
-  const auto& params = std::get<GemmParams>(p.stage.params);
+  const auto& params = get<GemmParams>(p.stage.params);
   Device device;
   device.units = {unit};
   GemmSchedule schedule = random_schedule(c, unit);

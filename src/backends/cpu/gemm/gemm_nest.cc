@@ -4,6 +4,7 @@
 
 #include "backends/cpu/gemm/gemm_pack.h"
 #include "backends/cpu/gemm/row_cursor.h"
+#include "families/gemm/gemm.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/gemm/gemm_geometry.h"
 #include "base/executor.h"
+#include "families/gemm/gemm.h"
 
 namespace sparkle::cpu {
 

@@ -12,6 +12,7 @@
 #include "backends/cpu/gemm/integer_tile.h"
 #include "backends/cpu/gemm/row_cursor.h"
 #include "backends/cpu/task_count.h"
+#include "families/gemm/gemm.h"
 #include "families/integers.h"
 
 namespace sparkle::cpu {
@@ -35,7 +36,7 @@ class IntegerGemm final : public CpuKernel {
   IntegerGemm(const Stage& stage, const GemmSchedule& schedule, IntegerGeometry geometry, const IntegerTileKernels& tiles,
               bool constant_weights)
       : stage_(stage),
-        params_(std::get<GemmParams>(stage_.params)),
+        params_(get<GemmParams>(stage_.params)),
         schedule_(schedule),
         g_(std::move(geometry)),
         tiles_(tiles),
@@ -245,7 +246,7 @@ class IntegerGemm final : public CpuKernel {
 }  // namespace
 
 Result<CpuKernelPtr> make_integer_gemm(const Stage& stage, const GemmSchedule& schedule, bool constant_weights) {
-  const auto& params = std::get<GemmParams>(stage.params);
+  const auto& params = get<GemmParams>(stage.params);
   SPARKLE_CHECK(check_integer_stage(stage.inputs, stage.outputs[0], params.epilogue));
   const IntegerTileKernels* tiles = integer_tile_kernels_of(schedule.unit);
   if (!tiles)

@@ -24,7 +24,7 @@ TensorDesc rows_of_maps(const TensorDesc& x, int64_t groups, int64_t channels) {
 
 // The padded stage of a window: channels of each group rounded up, channels last.
 void pad_window(Stage& stage, IntegerGeometry& g) {
-  const auto& p = std::get<GemmParams>(stage.params);
+  const auto& p = get<GemmParams>(stage.params);
   TensorDesc& x = stage.inputs[0];
   g.depth = x.shape[1] / p.groups, g.padded_depth = up4(g.depth), g.taps = p.window.taps();
   g.copies = g.move_left || g.depth != g.padded_depth;
@@ -73,7 +73,7 @@ int64_t IntegerGeometry::packed_bytes() const { return packed_weights + gemm.wei
 Result<IntegerGeometry> integer_geometry(const Stage& stage, const GemmSchedule& schedule, int64_t lanes) {
   Stage padded = stage;
   // Only the operands of the sum have a part in the geometry.
-  auto& p = std::get<GemmParams>(padded.params);
+  auto& p = get<GemmParams>(padded.params);
   p.epilogue = {};
   padded.inputs.resize(2);
   IntegerGeometry g;

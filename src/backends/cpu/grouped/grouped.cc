@@ -6,6 +6,7 @@
 #include "backends/cpu/channel_epilogue.h"
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/grouped/grouped_rows.h"
+#include "families/grouped/grouped.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -19,7 +20,7 @@ class GroupedKernel final : public CpuKernel {
   GroupedKernel(Stage stage, const GroupedSchedule& schedule, const GroupedKernels& kernels, const TileKernels& tiles,
                 bool constant_weights)
       : stage_(std::move(stage)),
-        params_(std::get<GroupedParams>(stage_.params)),
+        params_(get<GroupedParams>(stage_.params)),
         kernels_(kernels),
         tiles_(tiles),
         constant_weights_(constant_weights),
@@ -194,13 +195,13 @@ Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU'
 }  // namespace
 
 Result<CpuKernelPtr> make_grouped(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
-  const auto* s = std::get_if<GroupedSchedule>(&schedule);
+  const auto* s = get_if<GroupedSchedule>(&schedule);
   if (!s) return lacks("do not run the schedule '" + to_text(schedule) + "'");
   if (s->variant != "spread" && s->variant != "permute") return lacks("have no variant '" + s->variant + "'");
   const GroupedKernels* kernels = device.unit(s->unit) ? grouped_kernels_of(s->unit) : nullptr;
   const TileKernels* tiles = tile_kernels_of(s->unit);
   if (!kernels || !tiles) return lacks("cannot use the unit '" + s->unit + "', which this device or build does not have");
-  const auto* params = std::get_if<GroupedParams>(&stage.params);
+  const auto* params = get_if<GroupedParams>(&stage.params);
   if (!params || stage.outputs.size() != 1 || stage.inputs.size() != static_cast<size_t>(2 + params->epilogue.operands()))
     return Error{Reason::internal, "A grouped stage has two operands, those of its epilogue and one output."};
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);

@@ -5,7 +5,9 @@
 #include "backends/cpu/grouped/grouped_rows.h"
 #include "backends/cpu/test_tensor.h"
 #include "backends/cpu/window_test_support.h"
+#include "families/family.h"
 #include "families/gemm/gemm_family.h"
+#include "families/grouped/grouped.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -9,6 +9,7 @@
 #include "backends/cpu/gemm/gemm_tile.h"
 #include "backends/cpu/inverted/inverted_geometry.h"
 #include "backends/cpu/inverted/inverted_rows.h"
+#include "families/inverted/inverted.h"
 #include "families/inverted/inverted_family.h"
 
 namespace sparkle::cpu {
@@ -42,7 +43,7 @@ class InvertedKernel final : public CpuKernel {
   InvertedKernel(Stage stage, InvertedSchedule schedule, InvertedGeometry geometry, const InvertedKernels& parts,
                  const TileKernels& products, int threads, uint32_t constants)
       : stage_(std::move(stage)),
-        params_(std::get<InvertedParams>(stage_.params)),
+        params_(get<InvertedParams>(stage_.params)),
         schedule_(std::move(schedule)),
         at_(inverted_operands(params_)),
         g_(std::move(geometry)),
@@ -342,7 +343,7 @@ Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU'
 
 Result<CpuKernelPtr> make_inverted(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
   if (variant_of(schedule) == "plain") return make_plain(stage, schedule, device, constants);
-  const auto* s = std::get_if<InvertedSchedule>(&schedule);
+  const auto* s = get_if<InvertedSchedule>(&schedule);
   if (!s) return lacks("run rows through all parts, not the schedule '" + to_text(schedule) + "'");
   const InvertedKernels* parts = device.unit(s->unit) ? inverted_kernels_of(s->unit) : nullptr;
   const TileKernels* products = tile_kernels_of(s->unit);
@@ -353,7 +354,7 @@ Result<CpuKernelPtr> make_inverted(const Stage& stage, const Schedule& schedule,
   const int64_t filters = stage.outputs.empty() ? 0 : feature_map(stage.outputs[0]).c;
   if (s->variant == "pairs6x4" && (!inverted_pairs(filters, parts->lanes) || !parts->pairs[0]))
     return lacks("have no pairs of " + std::to_string(filters) + " filters on the unit '" + s->unit + "'");
-  const auto* params = std::get_if<InvertedParams>(&stage.params);
+  const auto* params = get_if<InvertedParams>(&stage.params);
   if (!params || stage.outputs.size() != 1 || stage.inputs.size() != static_cast<size_t>(inverted_operands(*params).count))
     return Error{Reason::internal, "An inverted stage has its input, the weights and biases of its parts and one output."};
   for (const auto* list : {&stage.inputs, &stage.outputs})

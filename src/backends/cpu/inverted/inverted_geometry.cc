@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/inverted/inverted_rows.h"
+#include "families/inverted/inverted.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -13,7 +14,7 @@ bool channels_innermost(const FeatureMap& m) { return m.c <= 1 || m.pitch_c == 1
 }  // namespace
 
 Result<InvertedGeometry> inverted_geometry(const Stage& stage, const InvertedSchedule& schedule, int64_t lanes) {
-  const auto& p = std::get<InvertedParams>(stage.params);
+  const auto& p = get<InvertedParams>(stage.params);
   const InvertedOperands at = inverted_operands(p);
   InvertedGeometry g;
   g.x = feature_map(stage.inputs[0]), g.y = feature_map(stage.outputs[0]);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "families/inverted/inverted.h"
 #include "families/stage.h"
 
 namespace sparkle::cpu {

@@ -5,6 +5,9 @@
 #include "backends/cpu/gemm/gemm_tile.h"
 #include "backends/cpu/inverted/inverted_rows.h"
 #include "backends/cpu/window_test_support.h"
+#include "families/family.h"
+#include "families/gemm/gemm.h"
+#include "families/inverted/inverted.h"
 #include "families/inverted/inverted_family.h"
 
 namespace sparkle::cpu {

@@ -5,13 +5,14 @@
 
 #include "backends/cpu/copy/moves.h"
 #include "backends/cpu/cpu_kernel.h"
+#include "families/non_max/non_max.h"
 
 namespace sparkle::cpu {
 namespace {
 
 class NonMaxKernel final : public CpuKernel {
  public:
-  explicit NonMaxKernel(const Stage& stage) : params_(std::get<NonMaxParams>(stage.params)), rows_(stage.outputs[0].shape[0]) {
+  explicit NonMaxKernel(const Stage& stage) : params_(get<NonMaxParams>(stage.params)), rows_(stage.outputs[0].shape[0]) {
     const Dims& scores = stage.inputs[1].shape;
     images_ = scores[0], classes_ = scores[1], count_ = scores[2];
   }
@@ -47,7 +48,7 @@ class NonMaxKernel final : public CpuKernel {
 
 Result<CpuKernelPtr> make_non_max(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
   if (variant_of(schedule) == "plain") return make_plain(stage, schedule, device, constants);
-  const auto* loop = std::get_if<LoopSchedule>(&schedule);
+  const auto* loop = get_if<LoopSchedule>(&schedule);
   if (!loop || loop->variant != "classes")
     return Error{Reason::backend_lacks_variant, "The CPU backend has no non_max variant '" + variant_of(schedule) + "'."};
   bool rows = is_row_major(stage.outputs[0].shape, stage.outputs[0].layout);

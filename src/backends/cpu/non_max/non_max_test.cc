@@ -1,5 +1,7 @@
 // Non-maximum suppression of random boxes with equal scores, both forms of boxes and all limits: row for row, -1 behind them.
 #include "backends/cpu/copy/index_testing.h"
+#include "families/family.h"
+#include "families/non_max/non_max.h"
 
 namespace sparkle::cpu::testing {
 namespace {

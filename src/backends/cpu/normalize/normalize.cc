@@ -9,6 +9,8 @@
 #include "backends/cpu/normalize/row_kernel.h"
 #include "backends/cpu/pointwise/pointwise_loop.h"
 #include "backends/cpu/reduce/reduce_loop.h"
+#include "families/normalize/normalize.h"
+#include "families/pointwise/pointwise.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -182,12 +184,12 @@ class NormalizeKernel final : public CpuKernel {
 }  // namespace
 
 Result<CpuKernelPtr> make_normalize(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t) {
-  const LoopSchedule* loop_schedule = std::get_if<LoopSchedule>(&schedule);
+  const LoopSchedule* loop_schedule = get_if<LoopSchedule>(&schedule);
   if (!loop_schedule || loop_schedule->variant != "rows") {
     return Error{Reason::backend_lacks_variant,
                  "The CPU backend has no normalize variant '" + variant_of(schedule) + "'; choose 'rows' or 'plain'."};
   }
-  const NormalizeParams& params = std::get<NormalizeParams>(stage.params);
+  const NormalizeParams& params = get<NormalizeParams>(stage.params);
   if (stage.inputs.size() != 1u + params.scale + params.bias) {
     return Error{Reason::bad_shape, "A normalisation has " + std::to_string(stage.inputs.size()) +
                                         " operands, but its parameters ask for " +

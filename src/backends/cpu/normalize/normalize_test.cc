@@ -1,6 +1,8 @@
 // Normalisation against the reference: random axes, shapes, layouts, operands, units and thread counts.
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/test_tensor.h"
+#include "families/family.h"
+#include "families/normalize/normalize.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -6,6 +6,7 @@
 #include "backends/cpu/loop_nest.h"
 #include "backends/cpu/normalize/apply_row.h"
 #include "backends/cpu/reduce/fold.h"
+#include "families/normalize/normalize.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -63,7 +64,7 @@ class RowKernel final : public CpuKernel {
 }  // namespace
 
 CpuKernelPtr make_normalize_rows(const Stage& stage, std::string_view unit) {
-  const NormalizeParams& params = std::get<NormalizeParams>(stage.params);
+  const NormalizeParams& params = get<NormalizeParams>(stage.params);
   if (!apply_row(unit) || stage.inputs[0].shape.product() == 0) return nullptr;
   std::vector<const TensorDesc*> operands;
   for (const TensorDesc& desc : stage.inputs) operands.push_back(&desc);

@@ -1,5 +1,7 @@
 // Padding of random shapes in all modes, byte for byte as the reference makes it.
 #include "backends/cpu/copy/moves_testing.h"
+#include "families/family.h"
+#include "families/pad/pad.h"
 
 namespace sparkle::cpu::testing {
 namespace {

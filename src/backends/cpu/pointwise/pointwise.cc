@@ -2,6 +2,7 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/pointwise/pointwise_loop.h"
 #include "backends/cpu/pointwise/typed_loop.h"
+#include "families/pointwise/pointwise.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -19,18 +20,18 @@ class PointwiseKernel final : public CpuKernel {
 }  // namespace
 
 Result<CpuKernelPtr> make_pointwise(const Stage& stage, const Schedule& schedule, const Device&, uint32_t) {
-  const LoopSchedule* loop_schedule = std::get_if<LoopSchedule>(&schedule);
+  const LoopSchedule* loop_schedule = get_if<LoopSchedule>(&schedule);
   if (loop_schedule && loop_schedule->variant == "typed") {
     SPARKLE_TRY(loop,
-                TypedLoop::make(std::get<PointwiseParams>(stage.params), stage.inputs, stage.outputs[0], loop_schedule->grain));
+                TypedLoop::make(get<PointwiseParams>(stage.params), stage.inputs, stage.outputs[0], loop_schedule->grain));
     return CpuKernelPtr(std::make_unique<PointwiseKernel<TypedLoop>>(std::move(loop)));
   }
   if (!loop_schedule || loop_schedule->variant != "strips") {
     return Error{Reason::backend_lacks_variant, "The CPU backend has no pointwise variant '" + variant_of(schedule) +
                                                     "'; choose 'strips', 'typed' or 'plain'."};
   }
-  SPARKLE_TRY(loop, PointwiseLoop::make(std::get<PointwiseParams>(stage.params), stage.inputs, stage.outputs[0],
-                                        loop_schedule->unit, loop_schedule->grain));
+  SPARKLE_TRY(loop, PointwiseLoop::make(get<PointwiseParams>(stage.params), stage.inputs, stage.outputs[0], loop_schedule->unit,
+                                        loop_schedule->grain));
   return CpuKernelPtr(std::make_unique<PointwiseKernel<PointwiseLoop>>(std::move(loop)));
 }
 

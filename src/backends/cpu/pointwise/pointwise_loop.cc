@@ -6,7 +6,8 @@
 #include <array>
 #include <cstring>
 
-#include "families/types.h"
+#include "families/pointwise/arithmetic.h"
+#include "families/pointwise/pointwise.h"
 
 namespace sparkle::cpu {
 namespace {

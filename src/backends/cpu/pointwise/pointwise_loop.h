@@ -8,6 +8,7 @@
 #include "backends/cpu/loop_nest.h"
 #include "backends/cpu/pointwise/program.h"
 #include "base/executor.h"
+#include "families/pointwise/pointwise.h"
 
 namespace sparkle::cpu {
 

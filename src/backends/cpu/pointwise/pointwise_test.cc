@@ -1,6 +1,8 @@
 // Pointwise strips against the reference: random programs, shapes, layouts, broadcasts, units and thread counts.
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/test_tensor.h"
+#include "families/family.h"
+#include "families/pointwise/pointwise.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -41,7 +43,7 @@ void check(Case& test, double bound, const std::string& note) {
         if (!good || close(g, w, bound * std::max(1.0, std::abs(w)))) return;
         good = false;
         ADD_FAILURE() << note << " on " << unit << ": at " << at.to_string() << " got " << g << " want " << w << " "
-                      << expression(std::get<PointwiseParams>(test.stage.params)) << " shape " << out.shape.to_string();
+                      << expression(get<PointwiseParams>(test.stage.params)) << " shape " << out.shape.to_string();
       });
       if (!good) return;
     }

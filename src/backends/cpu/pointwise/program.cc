@@ -4,6 +4,8 @@
 #include <array>
 #include <limits>
 
+#include "families/pointwise/pointwise.h"
+
 namespace sparkle::cpu {
 namespace {
 

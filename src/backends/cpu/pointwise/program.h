@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "families/pointwise/pointwise.h"
 #include "base/result.h"
 #include "backends/cpu/pointwise/strip_ops.h"
 

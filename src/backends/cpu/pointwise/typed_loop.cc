@@ -5,7 +5,8 @@
 
 #include "base/denormals.h"
 #include "families/convert.h"
-#include "families/types.h"
+#include "families/pointwise/arithmetic.h"
+#include "families/pointwise/pointwise.h"
 
 namespace sparkle::cpu {
 namespace {

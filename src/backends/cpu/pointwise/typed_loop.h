@@ -6,6 +6,7 @@
 #include "backends/cpu/pointwise/typed_row.h"
 #include "base/executor.h"
 #include "base/result.h"
+#include "families/pointwise/pointwise.h"
 
 namespace sparkle::cpu {
 

@@ -3,7 +3,9 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/test_tensor.h"
 #include "base/denormals.h"
-#include "families/types.h"
+#include "families/family.h"
+#include "families/pointwise/arithmetic.h"
+#include "families/pointwise/pointwise.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -44,7 +46,7 @@ void check(const Stage& stage, const std::string& variant, const std::string& un
       const double g = got.at(at), w = want.at(at);
       ASSERT_TRUE(close(g, w, relative * std::max(1.0, std::abs(w))))
           << note << " at " << at.to_string() << " got " << g << " want " << w << " "
-          << expression(std::get<PointwiseParams>(stage.params));
+          << expression(get<PointwiseParams>(stage.params));
     });
   }
 }

@@ -5,6 +5,7 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/pool/pool_bytes.h"
 #include "backends/cpu/pool/pool_call.h"
+#include "families/pool/pool.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -18,7 +19,7 @@ class PoolKernel final : public CpuKernel {
  public:
   PoolKernel(const Stage& stage, const LoopSchedule& schedule, const Device& device, PoolLoop loop, bool separable)
       : schedule_(schedule), loop_(loop), separable_(separable), workers_(std::max(device.cores, 1)) {
-    const auto& p = std::get<PoolParams>(stage.params);
+    const auto& p = get<PoolParams>(stage.params);
     call_.mx = feature_map(stage.inputs[0]), call_.my = feature_map(stage.outputs[0]);
     call_.kind = p.kind, call_.count_pad = p.count_pad, call_.squares = p.p == 2;
     call_.window = p.window;
@@ -81,10 +82,10 @@ class PoolKernel final : public CpuKernel {
 
 Result<CpuKernelPtr> make_pool(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
   if (variant_of(schedule) == "plain") return make_plain(stage, schedule, device, constants);
-  const auto* s = std::get_if<LoopSchedule>(&schedule);
+  const auto* s = get_if<LoopSchedule>(&schedule);
   if (!s) return Error{Reason::internal, "The pool kernel got a schedule of another family: " + to_text(schedule) + "."};
   if (s->variant == "bytes") return make_byte_pool(stage, *s);
-  const auto& p = std::get<PoolParams>(stage.params);
+  const auto& p = get<PoolParams>(stage.params);
   const auto lacks = [&](Reason reason, const std::string& why) {
     return Error{reason, "Pool variant '" + s->variant + "' on unit '" + s->unit + "' " + why + "."};
   };

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "families/pool/pool.h"
 #include "families/taps.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -113,7 +114,7 @@ class BytePoolKernel final : public CpuKernel {
  public:
   BytePoolKernel(const Stage& stage, const LoopSchedule& schedule, ByteLoop loop)
       : loop_(loop), is_signed_(stage.inputs[0].dtype == DType::i8), grain_(schedule.grain > 0 ? schedule.grain : 16384) {
-    const Window& w = std::get<PoolParams>(stage.params).window;
+    const Window& w = get<PoolParams>(stage.params).window;
     const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
     const int64_t in[3] = {x.d, x.h, x.w}, out[3] = {y.d, y.h, y.w};
     pool_.mx = x, pool_.my = y, pool_.window = w;
@@ -150,7 +151,7 @@ Result<CpuKernelPtr> make_byte_pool(const Stage& stage, const LoopSchedule& sche
   };
   if ((x.dtype != DType::u8 && x.dtype != DType::i8) || y.dtype != x.dtype)
     return lacks(Reason::type_not_served, "serves u8 and i8 only");
-  if (std::get<PoolParams>(stage.params).kind != PoolKind::max || stage.outputs.size() > 1)
+  if (get<PoolParams>(stage.params).kind != PoolKind::max || stage.outputs.size() > 1)
     return lacks(Reason::operator_not_served, "serves maxima without their positions only");
   for (const TensorDesc* desc : {&x, &y})
     if (const FeatureMap m = feature_map(*desc); m.c > 1 && m.pitch_c != 1)

@@ -2,6 +2,7 @@
 #include "backends/cpu/pool/pool_bytes.h"
 
 #include "backends/cpu/test_tensor.h"
+#include "families/pool/pool.h"
 #include "families/pool/pool_reference.h"
 
 namespace sparkle::cpu {

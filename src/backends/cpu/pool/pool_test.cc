@@ -3,6 +3,7 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/window_test_support.h"
+#include "families/pool/pool.h"
 #include "families/pool/pool_reference.h"
 
 namespace sparkle::cpu {

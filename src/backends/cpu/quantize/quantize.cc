@@ -7,7 +7,10 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/quantize/loops.h"
 #include "backends/cpu/task_count.h"
+#include "families/family.h"
+#include "families/integers.h"
 #include "families/quantize/channels.h"
+#include "families/quantize/quantize.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -24,7 +27,7 @@ int32_t zero_at(const std::byte* from, DType type) {
 class QuantizeKernel final : public CpuKernel {
  public:
   QuantizeKernel(const Stage& stage, const QuantizeLoops& loops)
-      : stage_(stage), params_(std::get<QuantizeParams>(stage.params)), loops_(loops) {
+      : stage_(stage), params_(get<QuantizeParams>(stage.params)), loops_(loops) {
     if (params_.kind == QuantizeKind::average)
       workspace_bytes_ = feature_map(stage_.inputs[0]).c * 4 * feature_map(stage_.inputs[0]).n;
     if (params_.kind == QuantizeKind::quantize || params_.kind == QuantizeKind::dequantize) {
@@ -182,7 +185,7 @@ class QuantizeKernel final : public CpuKernel {
 }  // namespace
 
 Result<CpuKernelPtr> make_quantize(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t) {
-  const auto* loop = std::get_if<LoopSchedule>(&schedule);
+  const auto* loop = get_if<LoopSchedule>(&schedule);
   if (!loop || loop->variant != "vectors")
     return Error{Reason::backend_lacks_variant,
                  "The CPU backend has no quantize variant '" + variant_of(schedule) + "'; choose 'vectors' or 'plain'."};

@@ -2,6 +2,8 @@
 // reference, bit for bit.
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/test_tensor.h"
+#include "families/family.h"
+#include "families/quantize/quantize.h"
 
 namespace sparkle::cpu {
 namespace {

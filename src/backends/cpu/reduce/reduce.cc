@@ -3,6 +3,7 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/reduce/reduce_loop.h"
+#include "families/reduce/reduce.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -80,12 +81,12 @@ class ReduceKernel final : public CpuKernel {
 }  // namespace
 
 Result<CpuKernelPtr> make_reduce(const Stage& stage, const Schedule& schedule, const Device&, uint32_t) {
-  const LoopSchedule* loop_schedule = std::get_if<LoopSchedule>(&schedule);
+  const LoopSchedule* loop_schedule = get_if<LoopSchedule>(&schedule);
   if (!loop_schedule || loop_schedule->variant != "strips") {
     return Error{Reason::backend_lacks_variant,
                  "The CPU backend has no reduce variant '" + variant_of(schedule) + "'; choose 'strips' or 'plain'."};
   }
-  const ReduceParams& params = std::get<ReduceParams>(stage.params);
+  const ReduceParams& params = get<ReduceParams>(stage.params);
   if (stage.outputs[0].dtype != DType::f32) {
     return Error{Reason::type_not_served, "Vector reductions make f32, not " + std::string(name_of(stage.outputs[0].dtype)) +
                                               "; choose the variant 'plain'."};

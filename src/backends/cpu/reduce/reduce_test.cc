@@ -1,6 +1,8 @@
 // Vector reductions against the reference: random axes, shapes, layouts, kinds, units and thread counts.
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/test_tensor.h"
+#include "families/family.h"
+#include "families/reduce/reduce.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -17,7 +17,7 @@ class FilterKernel final : public CpuKernel {
       : schedule_(schedule),
         bytes_(stage.outputs[0].bytes()),
         taps_(std::move(taps)),
-        extrapolation_(static_cast<float>(std::get<ResizeParams>(stage.params).extrapolation)) {
+        extrapolation_(static_cast<float>(get<ResizeParams>(stage.params).extrapolation)) {
     const Dims &x = stage.inputs[0].shape, &y = stage.outputs[0].shape;
     in_ = x[axis], out_ = y[axis];
     for (int i = 0; i < axis; ++i) outer_ *= y[i];
@@ -79,7 +79,7 @@ Result<CpuKernelPtr> make_resize_filter(const Stage& stage, const LoopSchedule& 
   int axis = 0, resized = 0;
   ResizeTaps taps;
   for (int i = 0; i < y.shape.size(); ++i) {
-    ResizeTaps here = resize_taps(std::get<ResizeParams>(stage.params), i, x.shape[i], y.shape[i]);
+    ResizeTaps here = resize_taps(get<ResizeParams>(stage.params), i, x.shape[i], y.shape[i]);
     if (i > 0 && here.identity) continue;
     resized += !here.identity;
     axis = i;

@@ -41,7 +41,7 @@ class ResizeKernel final : public CpuKernel {
         bytes_(stage.outputs[0].bytes()),
         run_(run),
         stream_(beyond_caches(device, stage.inputs[0].bytes() + bytes_)),
-        extrapolation_(static_cast<float>(std::get<ResizeParams>(stage.params).extrapolation)) {
+        extrapolation_(static_cast<float>(get<ResizeParams>(stage.params).extrapolation)) {
     line_ = std::move(axes.back());
     axes.pop_back();
     for (Axis& axis : axes) {
@@ -325,19 +325,19 @@ Result<CpuKernelPtr> make_nearest(const Stage& stage, const LoopSchedule& schedu
     axes.push_back({std::move(tap.index), tap.identity});
   }
   return make_indexed(stage, schedule, device, *row_moves(schedule.unit), std::move(axes),
-                      std::get<ResizeParams>(stage.params).extrapolation);
+                      get<ResizeParams>(stage.params).extrapolation);
 }
 
 }  // namespace
 
 Result<CpuKernelPtr> make_resize(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
   if (variant_of(schedule) == "plain") return make_plain(stage, schedule, device, constants);
-  const auto* loop = std::get_if<LoopSchedule>(&schedule);
+  const auto* loop = get_if<LoopSchedule>(&schedule);
   if (loop && loop->variant == "filter") return make_resize_filter(stage, *loop);
   if (!loop || loop->variant != "lines" || !row_moves(loop->unit))
     return Error{Reason::backend_lacks_variant,
                  "The CPU backend has no resize variant '" + variant_of(schedule) + "' for unit '" + unit_of(schedule) + "'."};
-  const ResizeParams& params = std::get<ResizeParams>(stage.params);
+  const ResizeParams& params = get<ResizeParams>(stage.params);
   const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
   if (x.shape.product() == 0 && y.shape.product() != 0)
     return Error{Reason::bad_shape, "A resize from " + x.shape.to_string() + " has nothing to sample."};

@@ -2,6 +2,8 @@
 #include <cmath>
 
 #include "backends/cpu/copy/moves_testing.h"
+#include "families/family.h"
+#include "families/resize/resize.h"
 
 namespace sparkle::cpu::testing {
 namespace {

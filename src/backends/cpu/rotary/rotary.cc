@@ -1,5 +1,6 @@
 // The rotary family on the CPU: the variant "rows", one row of pairs after the other.
 #include "backends/cpu/rotary/rotary_rows.h"
+#include "families/rotary/rotary.h"
 
 #include <algorithm>
 
@@ -16,7 +17,7 @@ class RotaryKernel final : public CpuKernel {
   RotaryKernel(const Stage& stage, RotaryFunction function) : function_(function) {
     row_.half = stage.inputs[1].shape.back();
     row_.width = stage.inputs[0].shape.back();
-    row_.interleaved = std::get<RotaryParams>(stage.params).interleaved;
+    row_.interleaved = get<RotaryParams>(stage.params).interleaved;
     Dims shape = stage.inputs[0].shape;
     shape.erase(shape.size() - 1);
     std::vector<Dims> pitches;
@@ -55,7 +56,7 @@ class RotaryKernel final : public CpuKernel {
 }  // namespace
 
 Result<CpuKernelPtr> make_rotary(const Stage& stage, const Schedule& schedule, const Device&, uint32_t) {
-  const LoopSchedule* loop = std::get_if<LoopSchedule>(&schedule);
+  const LoopSchedule* loop = get_if<LoopSchedule>(&schedule);
   const RotaryFunction function = loop ? rotary_function(loop->unit) : nullptr;
   if (!function || loop->variant != "rows")
     return Error{Reason::backend_lacks_variant, "The CPU backend has no rotary variant '" + variant_of(schedule) +

@@ -1,6 +1,8 @@
 // Rotary embedding against the reference: random sizes, both pairings, rows that turn in part.
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/test_tensor.h"
+#include "families/family.h"
+#include "families/rotary/rotary.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/sample/weighted_rows.h"
+#include "families/sample/sample.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -14,7 +15,7 @@ constexpr int kMostTaps = 64;         // cubic in three dimensions
 class SampleKernel final : public CpuKernel {
  public:
   SampleKernel(const Stage& stage, WeightedRowsFunction function)
-      : params_(std::get<SampleParams>(stage.params)),
+      : params_(get<SampleParams>(stage.params)),
         x_(stage.inputs[0]),
         grid_(stage.inputs[1]),
         y_(stage.outputs[0]),
@@ -80,7 +81,7 @@ class SampleKernel final : public CpuKernel {
 }  // namespace
 
 Result<CpuKernelPtr> make_sample(const Stage& stage, const Schedule& schedule, const Device&, uint32_t) {
-  const LoopSchedule* loop = std::get_if<LoopSchedule>(&schedule);
+  const LoopSchedule* loop = get_if<LoopSchedule>(&schedule);
   const WeightedRowsFunction function = loop ? weighted_rows(loop->unit) : nullptr;
   if (!function || loop->variant != "channels")
     return Error{Reason::backend_lacks_variant, "The CPU backend has no sample variant '" + variant_of(schedule) +

@@ -1,6 +1,8 @@
 // Sampling by a grid against the reference: random sizes, one to three dimensions, all modes, paddings and alignments.
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/test_tensor.h"
+#include "families/family.h"
+#include "families/sample/sample.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/copy/moves.h"
 #include "backends/cpu/cpu_kernel.h"
+#include "families/scan/scan.h"
 #include "families/typed.h"
 
 namespace sparkle::cpu {
@@ -43,7 +44,7 @@ class ScanKernel final : public CpuKernel {
  public:
   ScanKernel(const Stage& stage, const LoopSchedule& schedule)
       : schedule_(schedule), bytes_(stage.outputs[0].bytes()), element_(size_of(stage.outputs[0].dtype)) {
-    const auto& p = std::get<ScanParams>(stage.params);
+    const auto& p = get<ScanParams>(stage.params);
     const Dims& x = stage.inputs[0].shape;
     lines_ = {x[p.axis], 1, 1, p.exclusive, p.reverse};
     for (int i = 0; i < p.axis; ++i) outer_ *= x[i];
@@ -72,7 +73,7 @@ class ScanKernel final : public CpuKernel {
 
 Result<CpuKernelPtr> make_scan(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
   if (variant_of(schedule) == "plain") return make_plain(stage, schedule, device, constants);
-  const auto* loop = std::get_if<LoopSchedule>(&schedule);
+  const auto* loop = get_if<LoopSchedule>(&schedule);
   if (!loop || loop->variant != "columns")
     return Error{Reason::backend_lacks_variant, "The CPU backend has no scan variant '" + variant_of(schedule) + "'."};
   const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];

@@ -1,5 +1,7 @@
 // Running sums over random shapes and types: kernel and reference add in one order and one precision, so byte for byte.
 #include "backends/cpu/copy/index_testing.h"
+#include "families/family.h"
+#include "families/scan/scan.h"
 
 namespace sparkle::cpu::testing {
 namespace {

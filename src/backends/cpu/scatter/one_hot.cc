@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backends/cpu/copy/moves.h"
+#include "families/scatter/scatter.h"
 #include "families/typed.h"
 
 namespace sparkle::cpu {
@@ -48,7 +49,7 @@ class OneHotKernel final : public CpuKernel {
   OneHotKernel(const Stage& stage, const LoopSchedule& schedule)
       : schedule_(schedule), bytes_(stage.outputs[0].bytes()), index_(size_of(stage.inputs[0].dtype)) {
     const TensorDesc& y = stage.outputs[0];
-    const int axis = std::get<ScatterParams>(stage.params).axis;
+    const int axis = get<ScatterParams>(stage.params).axis;
     blocks_ = {1, y.shape[axis], 1};
     for (int i = 0; i < axis; ++i) blocks_.outer *= y.shape[i];
     for (int i = axis + 1; i < y.shape.size(); ++i) blocks_.inner *= y.shape[i];

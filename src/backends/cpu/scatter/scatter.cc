@@ -69,7 +69,7 @@ class ScatterKernel : public CpuKernel {
 class ElementsKernel final : public ScatterKernel {
  public:
   ElementsKernel(const Stage& stage, const LoopSchedule& schedule) : ScatterKernel(stage, schedule) {
-    const auto& p = std::get<ScatterParams>(stage.params);
+    const auto& p = get<ScatterParams>(stage.params);
     const TensorDesc &data = stage.inputs[0], &indices = stage.inputs[1];
     for (int i = 0; i < data.shape.size(); ++i) {
       // Updates and indices share shape and layout: the walk counts in elements of both and of y.
@@ -112,7 +112,7 @@ class TuplesKernel final : public ScatterKernel {
     for (int i = static_cast<int>(axes_.size()); i < data.shape.size(); ++i) slice_ *= data.shape[i];
     for (size_t i = 0; i < axes_.size(); ++i) axes_[i].y = data.layout.pitch[static_cast<int>(i)];
     visit_type(data.dtype, [&]<class T>(T) {
-      with_reduction(std::get<ScatterParams>(stage.params).reduction,
+      with_reduction(get<ScatterParams>(stage.params).reduction,
                      [&]<ScatterReduction reduction>() { scatter_ = scatter_slice<reduction, T>; });
     });
   }
@@ -148,13 +148,13 @@ class TuplesKernel final : public ScatterKernel {
 
 Result<CpuKernelPtr> make_scatter(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
   if (variant_of(schedule) == "plain") return make_plain(stage, schedule, device, constants);
-  const auto* loop = std::get_if<LoopSchedule>(&schedule);
+  const auto* loop = get_if<LoopSchedule>(&schedule);
   if (!loop || loop->variant != "lines")
     return Error{Reason::backend_lacks_variant, "The CPU backend has no scatter variant '" + variant_of(schedule) + "'."};
   bool rows = is_row_major(stage.outputs[0].shape, stage.outputs[0].layout);
   for (const TensorDesc& x : stage.inputs) rows = rows && is_row_major(x.shape, x.layout);
   if (!rows) return Error{Reason::layout_not_served, "Scatter takes row-major operands."};
-  const ScatterForm form = std::get<ScatterParams>(stage.params).form;
+  const ScatterForm form = get<ScatterParams>(stage.params).form;
   if (form == ScatterForm::one_hot) return make_one_hot(stage, *loop);
   if (!is_index_type(stage.inputs[1].dtype))
     return Error{Reason::type_not_served,

@@ -1,5 +1,7 @@
 // Scatters over random shapes, types and reductions, many updates of one place among them, byte for byte.
 #include "backends/cpu/copy/index_testing.h"
+#include "families/family.h"
+#include "families/scatter/scatter.h"
 
 namespace sparkle::cpu::testing {
 namespace {

@@ -5,6 +5,7 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/loop_nest.h"
 #include "backends/cpu/softmax/softmax_rows.h"
+#include "families/softmax/softmax.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -93,7 +94,7 @@ class SoftmaxKernel final : public CpuKernel {
 }  // namespace
 
 Result<CpuKernelPtr> make_softmax(const Stage& stage, const Schedule& schedule, const Device&, uint32_t) {
-  const LoopSchedule* loop_schedule = std::get_if<LoopSchedule>(&schedule);
+  const LoopSchedule* loop_schedule = get_if<LoopSchedule>(&schedule);
   const SoftmaxFunctions functions = loop_schedule ? softmax_functions(loop_schedule->unit) : SoftmaxFunctions{};
   if (!loop_schedule || loop_schedule->variant != "rows" || !functions.row) {
     return Error{Reason::backend_lacks_variant, "The CPU backend has no softmax variant '" + variant_of(schedule) +
@@ -104,7 +105,7 @@ Result<CpuKernelPtr> make_softmax(const Stage& stage, const Schedule& schedule, 
                                               std::string(name_of(stage.inputs[0].dtype)) + "; choose the variant 'plain'."};
   }
   return CpuKernelPtr(
-      std::make_unique<SoftmaxKernel>(std::get<SoftmaxParams>(stage.params), stage.inputs[0], stage.outputs[0], functions));
+      std::make_unique<SoftmaxKernel>(get<SoftmaxParams>(stage.params), stage.inputs[0], stage.outputs[0], functions));
 }
 
 }  // namespace sparkle::cpu

@@ -1,6 +1,8 @@
 // Softmax rows against the reference: random axes, shapes, layouts, units and thread counts.
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/test_tensor.h"
+#include "families/family.h"
+#include "families/softmax/softmax.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -124,7 +124,7 @@ class TopKKernel final : public CpuKernel {
  public:
   TopKKernel(const Stage& stage, const LoopSchedule& schedule)
       : schedule_(schedule), bytes_(stage.inputs[0].bytes()), element_(size_of(stage.inputs[0].dtype)) {
-    const auto& p = std::get<TopKParams>(stage.params);
+    const auto& p = get<TopKParams>(stage.params);
     const Dims& x = stage.inputs[0].shape;
     lines_ = {x[p.axis], 1, p.k, 1, p.last_of_equals, p.nan_first};
     for (int i = 0; i < p.axis; ++i) outer_ *= x[i];
@@ -159,7 +159,7 @@ class TopKKernel final : public CpuKernel {
 
 Result<CpuKernelPtr> make_top_k(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
   if (variant_of(schedule) == "plain") return make_plain(stage, schedule, device, constants);
-  const auto* loop = std::get_if<LoopSchedule>(&schedule);
+  const auto* loop = get_if<LoopSchedule>(&schedule);
   if (!loop || loop->variant != "heap")
     return Error{Reason::backend_lacks_variant, "The CPU backend has no top_k variant '" + variant_of(schedule) + "'."};
   bool rows = is_row_major(stage.inputs[0].shape, stage.inputs[0].layout);

@@ -1,6 +1,8 @@
 // TopK, ArgMax and ArgMin over random shapes with many equal elements, NaN and zeros of both signs: byte for byte; and the
 // order itself on values written down.
 #include "backends/cpu/copy/index_testing.h"
+#include "families/family.h"
+#include "families/top_k/top_k.h"
 
 namespace sparkle::cpu::testing {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/copy/moves.h"
 #include "backends/cpu/cpu_kernel.h"
+#include "families/triangle/triangle.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 class TriangleKernel final : public CpuKernel {
  public:
   TriangleKernel(const Stage& stage, const LoopSchedule& schedule)
-      : params_(std::get<TriangleParams>(stage.params)),
+      : params_(get<TriangleParams>(stage.params)),
         schedule_(schedule),
         bytes_(stage.outputs[0].bytes()),
         element_(size_of(stage.outputs[0].dtype)) {
@@ -46,7 +47,7 @@ class TriangleKernel final : public CpuKernel {
 
 Result<CpuKernelPtr> make_triangle(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
   if (variant_of(schedule) == "plain") return make_plain(stage, schedule, device, constants);
-  const auto* loop = std::get_if<LoopSchedule>(&schedule);
+  const auto* loop = get_if<LoopSchedule>(&schedule);
   if (!loop || loop->variant != "rows")
     return Error{Reason::backend_lacks_variant, "The CPU backend has no triangle variant '" + variant_of(schedule) + "'."};
   const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];

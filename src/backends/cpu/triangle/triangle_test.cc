@@ -1,5 +1,7 @@
 // Triangles of random matrices, diagonals far outside among them, byte for byte.
 #include "backends/cpu/copy/index_testing.h"
+#include "families/family.h"
+#include "families/triangle/triangle.h"
 
 namespace sparkle::cpu::testing {
 namespace {

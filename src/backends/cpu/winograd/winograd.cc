@@ -8,6 +8,7 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/winograd/winograd_geometry.h"
 #include "backends/cpu/winograd/winograd_transform.h"
+#include "families/winograd/winograd.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -28,7 +29,7 @@ class WinogradKernel final : public CpuKernel {
   WinogradKernel(Stage stage, WinogradSchedule schedule, WinogradGeometry geometry, const TileKernels& products,
                  const WinogradKernels& transforms, int threads, bool constant_weights)
       : stage_(std::move(stage)),
-        params_(std::get<WinogradParams>(stage_.params)),
+        params_(get<WinogradParams>(stage_.params)),
         schedule_(std::move(schedule)),
         g_(std::move(geometry)),
         products_(products),
@@ -220,7 +221,7 @@ Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU'
 }  // namespace
 
 Result<CpuKernelPtr> make_winograd(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
-  const auto* s = std::get_if<WinogradSchedule>(&schedule);
+  const auto* s = get_if<WinogradSchedule>(&schedule);
   if (!s) return lacks("run strips of tiles, not the schedule '" + to_text(schedule) + "'");
   const TileKernels* products = device.unit(s->unit) ? tile_kernels_of(s->unit) : nullptr;
   const WinogradKernels* transforms = winograd_kernels_of(s->unit);
@@ -228,7 +229,7 @@ Result<CpuKernelPtr> make_winograd(const Stage& stage, const Schedule& schedule,
   if (s->mr < 1 || s->mr > kMaxTileRows || s->nr < 1 || s->nr > products->max_vectors)
     return lacks("have no tile of " + std::to_string(s->mr) + " rows by " + std::to_string(s->nr) + " vectors for the unit '" +
                  s->unit + "'");
-  const auto* params = std::get_if<WinogradParams>(&stage.params);
+  const auto* params = get_if<WinogradParams>(&stage.params);
   if (!params || stage.outputs.size() != 1 || stage.inputs.size() != static_cast<size_t>(2 + params->epilogue.operands()))
     return Error{Reason::internal, "A winograd stage has two operands, those of its epilogue and one output."};
   if (params->tile != 2 && params->tile != 4 && params->tile != 6)

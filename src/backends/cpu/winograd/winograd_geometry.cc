@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "families/winograd/winograd.h"
+
 namespace sparkle::cpu {
 namespace {
 int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -9,7 +11,7 @@ int64_t rounded_up(int64_t a, int64_t b) { return divided(a, b) * b; }
 }  // namespace
 
 Result<WinogradGeometry> winograd_geometry(const Stage& stage, const WinogradSchedule& schedule, int64_t lanes) {
-  const auto& params = std::get<WinogradParams>(stage.params);
+  const auto& params = get<WinogradParams>(stage.params);
   WinogradGeometry g;
   g.x = feature_map(stage.inputs[0]), g.w = feature_map(stage.inputs[1]), g.y = feature_map(stage.outputs[0]);
   if ((g.x.c > 1 && g.x.pitch_c != 1) || (g.y.c > 1 && g.y.pitch_c != 1))

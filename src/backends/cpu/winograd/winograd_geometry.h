@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "families/stage.h"
+#include "families/winograd/winograd.h"
 
 namespace sparkle::cpu {
 

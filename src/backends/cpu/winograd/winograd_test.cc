@@ -5,7 +5,9 @@
 #include "backends/cpu/gemm/gemm_tile.h"
 #include "backends/cpu/test_tensor.h"
 #include "backends/cpu/window_test_support.h"
+#include "families/family.h"
 #include "families/gemm/gemm_family.h"
+#include "families/winograd/winograd.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "backends/vulkan/kernels/real_types.h"
+#include "families/attention/attention.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -25,7 +26,7 @@ struct AttentionRecord {
 int32_t bounded(int64_t value) { return static_cast<int32_t>(std::clamp<int64_t>(value, -(1 << 29), 1 << 29)); }
 
 Result<AttentionRecord> record_of(const Stage& stage) {
-  const auto& p = std::get<AttentionParams>(stage.params);
+  const auto& p = get<AttentionParams>(stage.params);
   const TensorDesc &q = stage.inputs[0], &k = stage.inputs[1], &v = stage.inputs[2], &y = stage.outputs[0];
   const TensorDesc* mask = p.mask ? &stage.inputs[static_cast<size_t>(mask_operand(p))] : nullptr;
   const TensorDesc* lengths = p.lengths ? &stage.inputs[static_cast<size_t>(lengths_operand(p))] : nullptr;
@@ -68,7 +69,7 @@ Status add_split(VulkanKernel& kernel, const Workshop& shop, const AttentionReco
                  int64_t batches, int64_t part_keys, VkDeviceAddress at) {
   constexpr int64_t kBlock = 64, kMostParts = 128;
   const Stage& stage = kernel.stage;
-  const auto& p = std::get<AttentionParams>(stage.params);
+  const auto& p = get<AttentionParams>(stage.params);
   if (p.scores != ScoreOutput::none)
     return Error{Reason::operator_not_served, "the attention variant 'split' gives no scores; use the variant blocks"};
   if (record.columns == 0) return ok();
@@ -111,7 +112,7 @@ Result<VulkanKernelPtr> make_attention(const Stage& stage, const Schedule& sched
   const bool split = variant_of(schedule) == "split";
   if (!split && variant_of(schedule) != "blocks")
     return Error{Reason::backend_lacks_variant, "the Vulkan attention kernels have no variant '" + variant_of(schedule) + "'"};
-  const auto& p = std::get<AttentionParams>(stage.params);
+  const auto& p = get<AttentionParams>(stage.params);
   const bool bytes = p.mask && stage.inputs[static_cast<size_t>(mask_operand(p))].dtype == DType::boolean;
   uint32_t others = 0;
   if (bytes) others |= 1u << mask_operand(p);
@@ -130,7 +131,7 @@ Result<VulkanKernelPtr> make_attention(const Stage& stage, const Schedule& sched
     return Error{Reason::layout_not_served, "the Vulkan attention kernels serve up to 2^30 queries; split the batch"};
   SPARKLE_TRY(buffer, shop.upload(&record, sizeof record));
   if (split) {
-    const auto* loop = std::get_if<LoopSchedule>(&schedule);
+    const auto* loop = get_if<LoopSchedule>(&schedule);
     SPARKLE_CHECK(add_split(*kernel, shop, record, bytes, halves, batches, loop ? loop->grain : 0, buffer->address()));
     kernel->records.push_back(std::move(buffer));
     return kernel;

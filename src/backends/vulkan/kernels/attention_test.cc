@@ -1,5 +1,7 @@
 // The Vulkan attention kernels against the family's reference: random shapes, layouts, masks, windows, lengths, score outputs.
 #include "backends/vulkan/vulkan_testing.h"
+#include "families/attention/attention.h"
+#include "families/family.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -114,7 +116,7 @@ TEST(VulkanAttention, OneQueryIsSplitOverItsKeys) {
   };
   const auto one = schedules(1, 4096, ScoreOutput::none);
   ASSERT_EQ(one.size(), 1u);
-  const int64_t keys = std::get<LoopSchedule>(one[0]).grain;
+  const int64_t keys = get<LoopSchedule>(one[0]).grain;
   EXPECT_TRUE(keys > 0 && keys % 64 == 0 && keys < 4096) << keys;
   EXPECT_TRUE(schedules(64, 4096, ScoreOutput::none).empty());
   EXPECT_TRUE(schedules(1, 100, ScoreOutput::none).empty());

@@ -3,6 +3,7 @@
 
 #include "backends/vulkan/kernels/real_types.h"
 #include "backends/vulkan/kernels/units.h"
+#include "families/deform/deform.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -25,7 +26,7 @@ Result<VulkanKernelPtr> make_deform(const Stage& stage, const Schedule& schedule
   if (variant_of(schedule) != "slabs")
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no deform variant '" + variant_of(schedule) + "'"};
   SPARKLE_TRY(halves, in_halves(stage, shop));
-  const auto& p = std::get<DeformParams>(stage.params);
+  const auto& p = get<DeformParams>(stage.params);
   const TensorDesc &x = stage.inputs[0], &w = stage.inputs[1], &offset = stage.inputs[2], &y = stage.outputs[0];
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (y.elements() == 0) return kernel;

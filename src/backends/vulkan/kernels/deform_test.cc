@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "backends/vulkan/kernels/random_stages_testing.h"
+#include "families/deform/deform.h"
 
 namespace sparkle::vulkan {
 namespace {

@@ -8,6 +8,8 @@
 #include "backends/vulkan/kernels/tail.h"
 #include "backends/vulkan/kernels/units.h"
 #include "backends/vulkan/kernels/vulkan_kernel.h"
+#include "families/depthwise/depthwise.h"
+#include "families/integers.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -32,7 +34,7 @@ void fill(int32_t (&to)[4], const Triple& t) { fill(to, {t[0], t[1], t[2]}); }
 void fill_pitches(int32_t (&to)[4], const FeatureMap& m) { fill(to, {m.pitch_n, m.pitch_d, m.pitch_h, m.pitch_w}); }
 
 DepthwiseRecord record_of(const Stage& stage) {
-  const auto& p = std::get<DepthwiseParams>(stage.params);
+  const auto& p = get<DepthwiseParams>(stage.params);
   const Epilogue& e = p.epilogue;
   const FeatureMap x = feature_map(stage.inputs[0]), w = feature_map(stage.inputs[1]), y = feature_map(stage.outputs[0]);
   DepthwiseRecord r{};
@@ -105,7 +107,7 @@ void append(std::vector<uint32_t>& to, std::initializer_list<int64_t> values) {
 }  // namespace
 
 Result<VulkanKernelPtr> make_depthwise(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t constants) {
-  const auto* s = std::get_if<DepthwiseSchedule>(&schedule);
+  const auto* s = get_if<DepthwiseSchedule>(&schedule);
   if (s && is_integer(stage.inputs)) return make_integer_depthwise(stage, *s, shop, constants);
   const bool tiles = s && s->variant == "vectors" && s->rows > 0 && s->columns > 0, quads = s && s->variant == "quads";
   if (!s || (!tiles && !quads && s->variant != "naive"))
@@ -114,7 +116,7 @@ Result<VulkanKernelPtr> make_depthwise(const Stage& stage, const Schedule& sched
   for (const auto* list : {&stage.inputs, &stage.outputs})
     for (const TensorDesc& d : *list)
       if (extent(d.shape, d.layout) > INT32_MAX) return too_far("depthwise");
-  const auto& p = std::get<DepthwiseParams>(stage.params);
+  const auto& p = get<DepthwiseParams>(stage.params);
   const Window& f = p.window;
   const Epilogue& e = p.epilogue;
   if ((tiles || quads) && !has_fours(stage))

@@ -1,5 +1,6 @@
 // The Vulkan depthwise kernels against the family's reference: random shapes, layouts, windows and epilogues.
 #include "backends/vulkan/kernels/random_stages_testing.h"
+#include "families/depthwise/depthwise.h"
 
 namespace sparkle::vulkan {
 namespace {

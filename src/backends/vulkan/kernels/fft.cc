@@ -9,6 +9,7 @@
 #include "backends/vulkan/kernels/real_types.h"
 #include "backends/vulkan/kernels/tail.h"
 #include "backends/vulkan/kernels/units.h"
+#include "families/fft/fft.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -101,7 +102,7 @@ struct Builder {
   }
 
   Status whole(bool constant) {
-    const Epilogue& e = std::get<FftParams>(stage.params).epilogue;
+    const Epilogue& e = get<FftParams>(stage.params).epilogue;
     FftPacked packed{cut, feature_map(stage.inputs[1]), stage.inputs[1].layout.offset};
     packed.given = stage.inputs[1].dtype;
     packed.pair = cut.frequencies * 4, packed.frequency = 4;
@@ -116,7 +117,7 @@ struct Builder {
   }
 
   Status points(bool constant) {
-    const Epilogue& e = std::get<FftParams>(stage.params).epilogue;
+    const Epilogue& e = get<FftParams>(stage.params).epilogue;
     const int64_t k = 4 * cut.pairs_in(), n = 4 * cut.pairs_out(), matrices = cut.frequencies * cut.groups;
     if (matrices * cut.tiles * std::max(k, n) > std::numeric_limits<int32_t>::max()) return too_far("fft");
     // Rows are tiles; of x both parts of a number are columns beside each other, and so they are of the products.
@@ -168,7 +169,7 @@ struct Builder {
 }  // namespace
 
 Result<VulkanKernelPtr> make_fft(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t constants) {
-  const auto* s = std::get_if<FftTileSchedule>(&schedule);
+  const auto* s = get_if<FftTileSchedule>(&schedule);
   if (!s || (s->variant != "whole" && s->variant != "points"))
     return Error{Reason::backend_lacks_variant, "The Vulkan backend has no fft variant '" + variant_of(schedule) + "'."};
   for (const auto* list : {&stage.inputs, &stage.outputs})

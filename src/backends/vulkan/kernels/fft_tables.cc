@@ -65,7 +65,7 @@ void fill(int32_t (&to)[4], const FeatureMap& m) {
 }  // namespace
 
 Result<FftCut> fft_cut(const Stage& stage, const FftTileSchedule& s) {
-  const auto& params = std::get<FftParams>(stage.params);
+  const auto& params = get<FftParams>(stage.params);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   FftCut c;
   c.whole = s.variant == "whole";
@@ -93,7 +93,7 @@ Result<FftCut> fft_cut(const Stage& stage, const FftTileSchedule& s) {
 }
 
 FftRecord fft_record(const Stage& stage, const FftCut& c) {
-  const auto& p = std::get<FftParams>(stage.params);
+  const auto& p = get<FftParams>(stage.params);
   const Epilogue& e = p.epilogue;
   FftRecord r{};
   fill(r.x_pitch, feature_map(stage.inputs[0]));

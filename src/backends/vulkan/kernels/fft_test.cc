@@ -4,6 +4,8 @@
 
 #include "backends/vulkan/kernels/fft_tables.h"
 #include "backends/vulkan/vulkan_testing.h"
+#include "families/fft/fft.h"
+#include "families/registry.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -72,7 +74,7 @@ TileSchedule product_of(const Stage& stage, const Device& device) {
     Reason why = Reason::none;
     if (v.name != "points") continue;
     for (const Schedule& s : info(Family::fft).schedules(stage, v, device, why))
-      if (TileSchedule tile = std::get<FftTileSchedule>(s).product; tile.m > 0) {
+      if (TileSchedule tile = get<FftTileSchedule>(s).product; tile.m > 0) {
         tile.m = tile.n = 32, tile.k = 16, tile.thread_m = tile.thread_n = 4, tile.subgroup = 0, tile.split = 1,
         tile.unroll = 1;
         return tile;

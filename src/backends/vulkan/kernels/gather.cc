@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/vulkan/kernels/units.h"
+#include "families/gather/gather.h"
 #include "families/indices.h"
 
 namespace sparkle::vulkan {
@@ -29,7 +30,7 @@ struct Picking {
 Dims order_of(const TensorDesc& indices) { return row_major(indices.shape).pitch; }
 
 Picking picking_of(const Stage& stage) {
-  const auto& p = std::get<GatherParams>(stage.params);
+  const auto& p = get<GatherParams>(stage.params);
   const TensorDesc &x = stage.inputs[0], &indices = stage.inputs[1], &y = stage.outputs[0];
   const int64_t element = size_of(y.dtype);
   const int index_rank = indices.shape.size();
@@ -77,7 +78,7 @@ Picking picking_of(const Stage& stage) {
 
 // What the CPU says of the same index.
 Error outside(const Stage& stage, int64_t number, int64_t value) {
-  const auto& p = std::get<GatherParams>(stage.params);
+  const auto& p = get<GatherParams>(stage.params);
   const TensorDesc &x = stage.inputs[0], &indices = stage.inputs[1];
   const Dims order = order_of(indices);
   Dims at;

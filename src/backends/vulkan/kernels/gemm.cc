@@ -6,8 +6,10 @@
 #include "backends/vulkan/kernels/own_type_gemm.h"
 #include "backends/vulkan/kernels/real_types.h"
 #include "families/element.h"
+#include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"
 #include "families/gemm/one_lane.h"
+#include "families/integers.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -65,12 +67,12 @@ struct PackedWeights {
 }  // namespace
 
 Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t constants) {
-  const auto* tile = std::get_if<TileSchedule>(&schedule);
+  const auto* tile = get_if<TileSchedule>(&schedule);
   if (!tile) return Error{Reason::backend_lacks_variant, "The gemm kernels for Vulkan need a tile schedule."};
   if (is_integer(stage.inputs)) return make_integer_gemm(stage, *tile, shop, constants);
   if (tile->variant == kOwnType) return make_own_type_gemm(stage, *tile, shop);
   SPARKLE_TRY(halves, in_halves(stage, shop));
-  const auto& params = std::get<GemmParams>(stage.params);
+  const auto& params = get<GemmParams>(stage.params);
   const bool fragments = on_fragments(*tile), rounded = fragments || tile->variant == "half_sums";
   if (params.halves != rounded)
     return Error{Reason::type_not_served,

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "backends/vulkan/kernels/real_types.h"
+#include "families/epilogue.h"
 #include "families/gemm/gemm_tiles.h"
 
 namespace sparkle::vulkan {

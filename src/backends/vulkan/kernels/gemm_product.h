@@ -3,6 +3,8 @@
 
 #include "backends/vulkan/kernels/gemm_record.h"
 #include "backends/vulkan/kernels/tail.h"
+#include "families/epilogue.h"
+#include "families/tile_schedule.h"
 
 namespace sparkle::vulkan {
 

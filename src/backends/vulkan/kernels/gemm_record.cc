@@ -130,7 +130,7 @@ void GemmRecord::set_divisors() {
 
 Places places_of(const Stage& stage, const TensorDesc& operand) {
   Places p;
-  const auto* product = std::get_if<GemmParams>(&stage.params);
+  const auto* product = get_if<GemmParams>(&stage.params);
   if (!product || product->loader == Loader::window) {
     const FeatureMap m = feature_map(operand);
     fill(p.row, {m.pitch_n, m.pitch_d, m.pitch_h, m.pitch_w});
@@ -146,7 +146,7 @@ Places places_of(const Stage& stage, const TensorDesc& operand) {
 
 Result<GemmRecord> gemm_record(const Stage& stage) {
   if (!counts_in_31_bits(stage)) return too_large();
-  const auto& p = std::get<GemmParams>(stage.params);
+  const auto& p = get<GemmParams>(stage.params);
   GemmRecord g{};
   if (p.loader == Loader::window) {
     g = window_record(stage, p);

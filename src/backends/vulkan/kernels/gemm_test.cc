@@ -1,7 +1,9 @@
 // The Vulkan gemm kernels against the family's reference: random shapes, layouts, tiles and epilogues.
 #include "algorithms/algorithm.h"
 #include "backends/vulkan/vulkan_testing.h"
+#include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"
+#include "families/registry.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -134,8 +136,7 @@ class Maker {
 // each epilogue, so most problems run on small ones.
 TileSchedule some_schedule(const std::vector<Schedule>& schedules, TestRandom& random) {
   const auto pick = [&] {
-    return std::get<TileSchedule>(
-        schedules[static_cast<size_t>(random.between(0, static_cast<int64_t>(schedules.size()) - 1))]);
+    return get<TileSchedule>(schedules[static_cast<size_t>(random.between(0, static_cast<int64_t>(schedules.size()) - 1))]);
   };
   TileSchedule s = pick();
   for (int i = 0; i < 20 && s.m * s.n > 2048; ++i) s = pick();
@@ -157,7 +158,7 @@ void check(const std::string& variant, bool window, int cases, uint64_t seed, DT
     Maker maker(seed + static_cast<uint64_t>(i), type);
     Problem p = window ? maker.window() : maker.dense();
     if (variant == "half_sums") {  // whose short sums of small integers are exact
-      std::get<GemmParams>(p.stage.params).halves = true;
+      get<GemmParams>(p.stage.params).halves = true;
       for (size_t operand : {0, 1}) p.inputs[operand].fill([&] { return static_cast<double>(maker.random().between(-8, 8)); });
     }
     Reason why = Reason::none;
@@ -188,7 +189,7 @@ void check_fragments(bool window, int cases, uint64_t seed, DType type = DType::
   for (int i = 0; i < cases && !::testing::Test::HasFailure(); ++i) {
     Maker maker(seed + static_cast<uint64_t>(i), type);
     Problem p = window ? maker.window() : maker.dense();
-    std::get<GemmParams>(p.stage.params).halves = true;
+    get<GemmParams>(p.stage.params).halves = true;
     for (size_t operand : {0, 1})
       p.inputs[operand].fill([&] { return static_cast<double>(maker.random().between(-1024, 1024)) / 256; });
     TileSchedule s;
@@ -238,8 +239,8 @@ TEST(VulkanGemm, ManyTiles) {
       Reason why = Reason::none;
       sized(1 << 20);
       auto schedules = family.schedules(p.stage, v, backend->device(), why);
-      const auto rows = [](const Schedule& s) { return std::get<TileSchedule>(s).m; };
-      std::erase_if(schedules, [](const Schedule& s) { return !std::holds_alternative<TileSchedule>(s); });
+      const auto rows = [](const Schedule& s) { return get<TileSchedule>(s).m; };
+      std::erase_if(schedules, [](const Schedule& s) { return !holds<TileSchedule>(s); });
       if (schedules.empty()) continue;
       const Schedule least = *std::min_element(schedules.begin(), schedules.end(),
                                                [&](const Schedule& a, const Schedule& b) { return rows(a) < rows(b); });

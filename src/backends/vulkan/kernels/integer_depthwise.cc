@@ -1,6 +1,8 @@
 // Integer stages of the depthwise family on Vulkan: rows of words where channels lie in fours, else one output a thread.
 #include "backends/vulkan/kernels/integer_sums.h"
+#include "families/depthwise/depthwise.h"
 #include "families/element.h"
+#include "families/gemm/gemm.h"
 #include "families/unit_move.h"
 
 namespace sparkle::vulkan {
@@ -10,7 +12,7 @@ constexpr int64_t kThreads = 64;
 
 // The same sum as a window in as many groups as there are channels.
 Stage in_groups(const Stage& stage) {
-  const auto& p = std::get<DepthwiseParams>(stage.params);
+  const auto& p = get<DepthwiseParams>(stage.params);
   GemmParams g;
   g.loader = Loader::window;
   g.groups = feature_map(stage.inputs[0]).c;
@@ -42,7 +44,7 @@ struct PackedFilters {
 
 Result<VulkanKernelPtr> make_integer_depthwise(const Stage& stage, const DepthwiseSchedule& schedule, const Workshop& shop,
                                                uint32_t constants) {
-  const auto& p = std::get<DepthwiseParams>(stage.params);
+  const auto& p = get<DepthwiseParams>(stage.params);
   SPARKLE_CHECK(check_integer_operands(stage, p.epilogue, shop));
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;

@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "backends/vulkan/kernels/integer_sums.h"
+#include "families/gemm/gemm.h"
+#include "families/tile_schedule.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -50,7 +52,7 @@ void add_packing(VulkanKernel& kernel, GemmRecord& g, const TileSchedule& tile, 
                     std::to_string(k_padded) + ":" + w.shape.to_string() + "@" + w.layout.pitch.to_string() + "+" +
                     std::to_string(w.layout.offset) + ":";
   for (int i = 0; i < 4; ++i) key += std::to_string(g.instances[i]) + "x" + std::to_string(g.w_instance[i]) + ",";
-  key += std::get<GemmParams>(kernel.stage.params).loader == Loader::dense ? "dense" : "window";
+  key += get<GemmParams>(kernel.stage.params).loader == Loader::dense ? "dense" : "window";
   kernel.packings.push_back({1, matrices * k_padded * g.n_padded, key, PackedBytes{g, w, matrices, k_padded}});
 }
 
@@ -58,7 +60,7 @@ void add_packing(VulkanKernel& kernel, GemmRecord& g, const TileSchedule& tile, 
 
 Result<VulkanKernelPtr> make_integer_gemm(const Stage& stage, const TileSchedule& tile, const Workshop& shop,
                                           uint32_t constants) {
-  const Epilogue& e = std::get<GemmParams>(stage.params).epilogue;
+  const Epilogue& e = get<GemmParams>(stage.params).epilogue;
   SPARKLE_CHECK(check_integer_operands(stage, e, shop));
   SPARKLE_TRY(g, gemm_record(stage));
   auto kernel = std::make_unique<VulkanKernel>(stage);

@@ -3,7 +3,9 @@
 
 #include "backends/vulkan/kernels/byte_types.h"
 #include "backends/vulkan/kernels/gemm_record.h"
+#include "families/depthwise/depthwise.h"
 #include "families/integers.h"
+#include "families/tile_schedule.h"
 
 namespace sparkle::vulkan {
 

@@ -3,7 +3,11 @@
 #include <span>
 
 #include "backends/vulkan/vulkan_testing.h"
+#include "families/depthwise/depthwise.h"
+#include "families/gemm/gemm.h"
 #include "families/integers.h"
+#include "families/registry.h"
+#include "families/tile_schedule.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -184,7 +188,7 @@ void check(Family which, const std::string& variant, bool window, std::span<cons
     const auto schedules = family.schedules(c.stage, *row, device, why);
     ASSERT_FALSE(schedules.empty()) << code_of(why);
     const auto wanted_tile = std::find_if(schedules.begin(), schedules.end(), [&](const Schedule& s) {
-      const auto* tile = std::get_if<TileSchedule>(&s);
+      const auto* tile = get_if<TileSchedule>(&s);
       return !tile || !style || (tile->m == style->m && tile->n == style->n && tile->thread_m == 4);
     });
     ASSERT_NE(wanted_tile, schedules.end());

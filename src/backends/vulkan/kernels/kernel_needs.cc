@@ -4,9 +4,12 @@
 
 #include "backends/vulkan/kernels/rows.h"
 #include "backends/vulkan/kernels/units.h"
+#include "families/depthwise/depthwise.h"
 #include "families/fft/fft_tiles.h"
+#include "families/gemm/gemm.h"
 #include "families/non_max/non_max_gpu.h"
 #include "families/pool/pool_groups.h"
+#include "families/quantize/quantize.h"
 #include "families/top_k/top_k_gpu.h"
 
 namespace sparkle::vulkan {
@@ -54,7 +57,7 @@ TileNeeds needs_of_tile(const Stage& stage, const TileSchedule& s) {
   if (s.variant == kOwnType) return needs_of_own_type(s, type);
   if (s.variant == "bytes_naive" || s.variant == "bytes_tile" || s.variant == "dot_tile") return needs_of_bytes(s);
   TileNeeds needs = tile_needs(s);
-  if (s.variant == "halo") needs.shared_bytes = halo_bytes(std::get<GemmParams>(stage.params).window);
+  if (s.variant == "halo") needs.shared_bytes = halo_bytes(get<GemmParams>(stage.params).window);
   return needs;
 }
 
@@ -72,7 +75,7 @@ TileNeeds needs_of_transforms(const FftTileSchedule& s) {
 TileNeeds needs_of_depthwise(const Stage& stage, const DepthwiseSchedule& s) {
   const bool floats = s.variant == "vectors";
   if (!floats && s.variant != "bytes_row") return {64, 0, kFew};
-  const Window& w = std::get<DepthwiseParams>(stage.params).window;
+  const Window& w = get<DepthwiseParams>(stage.params).window;
   const auto span = static_cast<int>((s.columns - 1) * w.stride[2] + (w.filter[2] - 1) * w.dilation[2] + 1);
   return {64, 0, 4 * (s.rows * s.columns + (floats ? 2 : 1) * span + static_cast<int>(w.filter[2])) + (floats ? 32 : kFew)};
 }
@@ -107,7 +110,7 @@ TileNeeds needs_of_loops(const Stage& stage, const std::string& variant) {
       if (variant != "group") return {64, 0, wide * kFew};
       return {kPoolGroupThreads, kPoolGroupThreads * (pool_in_fours(stage) ? 16 : 4), kFew};
     case Family::quantize: {
-      const QuantizeKind kind = std::get<QuantizeParams>(stage.params).kind;
+      const QuantizeKind kind = get<QuantizeParams>(stage.params).kind;
       if (kind == QuantizeKind::average) return {256, kAverageBytes, kFew};
       return kind == QuantizeKind::dynamic ? TileNeeds{256, kRangeBytes, kFew} : TileNeeds{64, 0, kFew};
     }
@@ -127,9 +130,9 @@ TileNeeds needs_of_loops(const Stage& stage, const std::string& variant) {
 }  // namespace
 
 TileNeeds needs_of(const Stage& stage, const Schedule& schedule) {
-  if (const auto* tile = std::get_if<TileSchedule>(&schedule)) return needs_of_tile(stage, *tile);
-  if (const auto* transforms = std::get_if<FftTileSchedule>(&schedule)) return needs_of_transforms(*transforms);
-  if (const auto* rows = std::get_if<DepthwiseSchedule>(&schedule)) return needs_of_depthwise(stage, *rows);
+  if (const auto* tile = get_if<TileSchedule>(&schedule)) return needs_of_tile(stage, *tile);
+  if (const auto* transforms = get_if<FftTileSchedule>(&schedule)) return needs_of_transforms(*transforms);
+  if (const auto* rows = get_if<DepthwiseSchedule>(&schedule)) return needs_of_depthwise(stage, *rows);
   return needs_of_loops(stage, variant_of(schedule));
 }
 

@@ -1,5 +1,10 @@
 // The Vulkan kernels that move data (copy, pad, triangle, gather) against their families' references, byte for byte.
 #include "backends/vulkan/kernels/random_stages_testing.h"
+#include "families/copy/copy.h"
+#include "families/gather/gather.h"
+#include "families/pad/pad.h"
+#include "families/registry.h"
+#include "families/triangle/triangle.h"
 
 namespace sparkle::vulkan {
 namespace {

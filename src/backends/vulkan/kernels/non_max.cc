@@ -1,4 +1,5 @@
 // The non_max family on Vulkan: each class of each image picks its boxes, then rows are laid one behind the other.
+#include "families/non_max/non_max.h"
 #include "families/non_max/non_max_gpu.h"
 
 #include "backends/vulkan/kernels/vulkan_kernel.h"
@@ -25,7 +26,7 @@ void put_pitches(const TensorDesc& desc, int32_t* to) {
 Result<VulkanKernelPtr> make_non_max(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
   if (variant_of(schedule) != "groups")
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no non_max variant '" + variant_of(schedule) + "'"};
-  const auto& p = std::get<NonMaxParams>(stage.params);
+  const auto& p = get<NonMaxParams>(stage.params);
   const TensorDesc &boxes = stage.inputs[0], &scores = stage.inputs[1], &rows = stage.outputs[0];
   for (const TensorDesc* d : {&boxes, &scores})
     if (d->dtype != DType::f32) return Error{Reason::type_not_served, "boxes and scores are f32"};

@@ -1,6 +1,7 @@
 // Non-maximum suppression on Vulkan against the family's plain loops, row for row: boxes on a grid so that many overlap by the
 // very limit, equal scores, NaN, any layout, more boxes than a workgroup has threads, more classes than are summed at once.
 #include "backends/vulkan/kernels/random_stages_testing.h"
+#include "families/non_max/non_max.h"
 #include "families/non_max/non_max_gpu.h"
 
 namespace sparkle::vulkan {
@@ -47,7 +48,7 @@ TEST(VulkanNonMax, RandomBoxes) {
 TEST(VulkanNonMax, MoreBoxesThanAWorkgroupHasBits) {
   SPARKLE_NEEDS_VULKAN(backend);
   RandomStage s = boxes_stage(3, 1, 2, 32 * kNonMaxThreads + 77);
-  auto p = std::get<NonMaxParams>(s.stage.params);
+  auto p = get<NonMaxParams>(s.stage.params);
   const int64_t rows = s.stage.outputs[0].shape[0];
   p.most = 20, p.overlap = 0.4;
   s.stage.params = p;

@@ -1,6 +1,7 @@
 // The normalize family on Vulkan: rows.h says how rows are taken, glsl/normalize.comp what is made of them.
 #include "backends/vulkan/kernels/real_types.h"
 #include "backends/vulkan/kernels/rows.h"
+#include "families/normalize/normalize.h"
 
 namespace sparkle::vulkan {
 
@@ -8,7 +9,7 @@ Result<VulkanKernelPtr> make_normalize(const Stage& stage, const Schedule& sched
   if (variant_of(schedule) != "rows_gpu")
     return Error{Reason::backend_lacks_variant, "the Vulkan normalize kernels have no variant '" + variant_of(schedule) + "'"};
   SPARKLE_TRY(halves, in_halves(stage, shop));
-  const auto& p = std::get<NormalizeParams>(stage.params);
+  const auto& p = get<NormalizeParams>(stage.params);
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
   uint32_t within = 0;

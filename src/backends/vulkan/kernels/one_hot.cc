@@ -28,7 +28,7 @@ std::optional<uint32_t> index_kind(DType type) {
 }  // namespace
 
 Result<VulkanKernelPtr> make_one_hot(const Stage& stage, const Workshop& shop) {
-  const int axis = std::get<ScatterParams>(stage.params).axis;
+  const int axis = get<ScatterParams>(stage.params).axis;
   const TensorDesc &indices = stage.inputs[0], &values = stage.inputs[1], &y = stage.outputs[0];
   const auto kind = index_kind(indices.dtype);
   if (!kind)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/vulkan/kernels/gemm_record.h"
+#include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"
 
 namespace sparkle::vulkan {
@@ -27,7 +28,7 @@ const char* shader_of(DType type, bool factor) {
 
 Result<VulkanKernelPtr> make_own_type_gemm(const Stage& stage, const TileSchedule& tile, const Workshop& shop) {
   const TensorDesc& y = stage.outputs[0];
-  const auto& params = std::get<GemmParams>(stage.params);
+  const auto& params = get<GemmParams>(stage.params);
   const Epilogue& e = params.epilogue;
   const bool is_signed = y.dtype == DType::i32 || y.dtype == DType::i64, factor = y.dtype != DType::f64 && e.alpha != 1,
              doubles = y.dtype == DType::f64 || factor,

@@ -1,7 +1,9 @@
 // Products of doubles and of integers over the range of their type on Vulkan against the reference: random shapes, batches,
 // transposes, broadcasts and gaps, sums of nothing; integers to the bit.
 #include "backends/vulkan/kernels/random_stages_testing.h"
+#include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"
+#include "families/registry.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -122,7 +124,7 @@ TEST(VulkanOwnTypeGemm, FactorsOfIntegers) {
       RandomStage s(seed * 7 + static_cast<uint64_t>(type), type);
       dense(s, seed);
       constexpr double kFactors[] = {0.5, -2.75, 3, 1e3, 0};
-      std::get<GemmParams>(s.stage.params).epilogue.alpha = kFactors[seed % 5];
+      get<GemmParams>(s.stage.params).epilogue.alpha = kFactors[seed % 5];
       check(*backend, s, seed);
     }
 }

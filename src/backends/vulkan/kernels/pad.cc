@@ -1,12 +1,13 @@
 // Padding on Vulkan: a table of places in x for each axis that is padded.
 #include "backends/vulkan/kernels/indexed.h"
+#include "families/pad/pad.h"
 
 namespace sparkle::vulkan {
 
 Result<VulkanKernelPtr> make_pad(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
   if (variant_of(schedule) != "units")
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no pad variant '" + variant_of(schedule) + "'"};
-  const PadParams& p = std::get<PadParams>(stage.params);
+  const PadParams& p = get<PadParams>(stage.params);
   const Dims &x = stage.inputs[0].shape, &y = stage.outputs[0].shape;
   std::vector<IndexedAxis> axes;
   for (int i = 0; i < y.size(); ++i) {

@@ -5,7 +5,7 @@
 #include "backends/vulkan/shaders/glsl_compiler.h"
 #include "backends/vulkan/kernels/pointwise_text.h"
 #include "backends/vulkan/kernels/rows.h"
-#include "families/types.h"
+#include "families/pointwise/pointwise.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -69,7 +69,7 @@ void append_divisor(std::vector<uint32_t>& words, uint32_t by) {
 Result<VulkanKernelPtr> make_pointwise(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
   if (variant_of(schedule) != "printed")
     return Error{Reason::backend_lacks_variant, "the Vulkan pointwise kernels have no variant '" + variant_of(schedule) + "'"};
-  const auto& params = std::get<PointwiseParams>(stage.params);
+  const auto& params = get<PointwiseParams>(stage.params);
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
   if (stage.inputs.size() > static_cast<size_t>(kPointwiseOperands))

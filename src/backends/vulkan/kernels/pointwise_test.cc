@@ -4,7 +4,9 @@
 #include "backends/vulkan/kernels/pointwise_text.h"
 #include "backends/vulkan/vulkan_testing.h"
 #include "families/pointwise/gpu_doubles.h"
-#include "families/types.h"
+#include "families/pointwise/arithmetic.h"
+#include "families/type_set.h"
+#include "families/family.h"
 
 namespace sparkle::vulkan {
 namespace {

@@ -7,8 +7,9 @@
 
 #include "backends/vulkan/shaders/glsl_library.h"
 #include "families/convert.h"
+#include "families/pointwise/arithmetic.h"
 #include "families/pointwise/gpu_doubles.h"
-#include "families/types.h"
+#include "families/type_set.h"
 
 namespace sparkle::vulkan {
 namespace {

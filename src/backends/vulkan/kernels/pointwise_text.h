@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "families/pointwise/pointwise.h"
 #include "families/stage.h"
 
 namespace sparkle::vulkan {

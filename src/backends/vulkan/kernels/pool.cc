@@ -5,6 +5,7 @@
 #include "backends/vulkan/kernels/real_types.h"
 #include "backends/vulkan/kernels/units.h"
 #include "backends/vulkan/kernels/vulkan_kernel.h"
+#include "families/pool/pool.h"
 #include "families/pool/pool_groups.h"
 
 namespace sparkle::vulkan {
@@ -34,7 +35,7 @@ void fill_pitches(int32_t (&to)[4], const FeatureMap& m, int64_t width) {
 }
 
 PoolRecord record_of(const Stage& stage, int64_t width) {
-  const auto& p = std::get<PoolParams>(stage.params);
+  const auto& p = get<PoolParams>(stage.params);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   PoolRecord r{};
   r.count = static_cast<uint32_t>(stage.outputs[0].elements() / width);
@@ -64,7 +65,7 @@ Result<VulkanKernelPtr> make_pool(const Stage& stage, const Schedule& schedule, 
   const bool group = variant == "group", wide = variant == "vectors" || (group && pool_in_fours(stage));
   if (!wide && !group && variant != "naive")
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no pool variant '" + variant + "'"};
-  const auto& p = std::get<PoolParams>(stage.params);
+  const auto& p = get<PoolParams>(stage.params);
   const DType type = stage.inputs[0].dtype;
   const bool bytes = is_byte(type) && type == stage.outputs[0].dtype && variant == "naive" && p.kind == PoolKind::max;
   if (bytes) SPARKLE_CHECK(check_bytes(shop));

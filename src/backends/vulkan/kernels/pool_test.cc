@@ -1,6 +1,8 @@
 // The Vulkan pool kernels against the family's reference: random shapes, layouts and windows; NaN, infinities and empty
 // windows.
 #include "backends/vulkan/kernels/random_stages_testing.h"
+#include "families/pool/pool.h"
+#include "families/registry.h"
 
 namespace sparkle::vulkan {
 namespace {

@@ -5,7 +5,9 @@
 
 #include "backends/vulkan/kernels/byte_types.h"
 #include "backends/vulkan/kernels/real_types.h"
+#include "families/integers.h"
 #include "families/narrow.h"
+#include "families/quantize/quantize.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -47,10 +49,7 @@ Error not_served(DType type) {
 class Builder {
  public:
   Builder(const Stage& stage, const Workshop& shop)
-      : stage_(stage),
-        shop_(shop),
-        p_(std::get<QuantizeParams>(stage.params)),
-        kernel_(std::make_unique<VulkanKernel>(stage)) {}
+      : stage_(stage), shop_(shop), p_(get<QuantizeParams>(stage.params)), kernel_(std::make_unique<VulkanKernel>(stage)) {}
 
   Result<VulkanKernelPtr> make() {
     SPARKLE_CHECK(check_bytes(shop_));

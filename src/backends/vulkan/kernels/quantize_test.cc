@@ -1,6 +1,9 @@
 // The quantize kernels for Vulkan against the family's reference, bit for bit: all kinds, random layouts, and quotients that
 // lie half way between two integers or next to it.
 #include "backends/vulkan/vulkan_testing.h"
+#include "families/integers.h"
+#include "families/quantize/quantize.h"
+#include "families/registry.h"
 
 namespace sparkle::vulkan {
 namespace {

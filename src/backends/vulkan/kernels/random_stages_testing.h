@@ -3,6 +3,8 @@
 #pragma once
 
 #include "backends/vulkan/vulkan_testing.h"
+#include "families/registry.h"
+#include "families/resize/resize.h"
 
 namespace sparkle::vulkan {
 
@@ -82,7 +84,7 @@ inline bool check_stage(VulkanBackend& backend, RandomStage& s, std::string_view
   if (schedules.empty()) return false;
   const Schedule& schedule = schedules[pick % schedules.size()];
   const Family family = s.stage.family();
-  const auto* resize = std::get_if<ResizeParams>(&s.stage.params);
+  const auto* resize = get_if<ResizeParams>(&s.stage.params);
   const bool filters = resize && resize->mode != ResizeMode::nearest && s.real == DType::f16;
   const bool moves = family == Family::copy || family == Family::pad || family == Family::gather ||
                      family == Family::triangle || (family == Family::resize && !filters);

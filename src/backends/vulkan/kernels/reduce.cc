@@ -2,7 +2,7 @@
 #include "backends/vulkan/kernels/real_types.h"
 #include "backends/vulkan/kernels/rows.h"
 #include "families/reduce/gpu_types.h"
-#include "families/types.h"
+#include "families/type_set.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 // Doubles, integers and truth values: one dispatch, no row cut.
 Result<VulkanKernelPtr> make_typed(const Stage& stage, const Workshop& shop) {
   const DType type = stage.inputs[0].dtype;
-  const auto& p = std::get<ReduceParams>(stage.params);
+  const auto& p = get<ReduceParams>(stage.params);
   const Features& f = shop.context->features();
   const int64_t bytes = size_of(type);
   if (type != stage.outputs[0].dtype || !reduces_on_gpus(p.kind, type) || (type == DType::f64 && !f.f64) ||
@@ -39,7 +39,7 @@ Result<VulkanKernelPtr> make_reduce(const Stage& stage, const Schedule& schedule
     return Error{Reason::backend_lacks_variant, "the Vulkan reduce kernels have no variant '" + variant_of(schedule) + "'"};
   if (const DType type = stage.inputs[0].dtype; type != DType::f32 && type != DType::f16) return make_typed(stage, shop);
   SPARKLE_TRY(halves, in_halves(stage, shop));
-  const auto& p = std::get<ReduceParams>(stage.params);
+  const auto& p = get<ReduceParams>(stage.params);
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
   uint32_t within = 0;

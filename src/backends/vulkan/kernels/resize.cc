@@ -26,7 +26,7 @@ struct TapsRecord {
 std::vector<ResizeTaps> taps_of(const Stage& stage) {
   std::vector<ResizeTaps> taps;
   const Dims &x = stage.inputs[0].shape, &y = stage.outputs[0].shape;
-  for (int i = 0; i < y.size(); ++i) taps.push_back(resize_taps(std::get<ResizeParams>(stage.params), i, x[i], y[i]));
+  for (int i = 0; i < y.size(); ++i) taps.push_back(resize_taps(get<ResizeParams>(stage.params), i, x[i], y[i]));
   return taps;
 }
 
@@ -40,7 +40,7 @@ Result<VulkanKernelPtr> make_nearest(const Stage& stage, const Workshop& shop) {
       if (t.outside[i]) axis.index[i] = -1;
     axes.push_back(std::move(axis));
   }
-  return make_indexed(stage, shop, axes, std::get<ResizeParams>(stage.params).extrapolation);
+  return make_indexed(stage, shop, axes, get<ResizeParams>(stage.params).extrapolation);
 }
 
 Result<VulkanKernelPtr> make_taps(const Stage& stage, const Workshop& shop, bool halves) {
@@ -60,7 +60,7 @@ Result<VulkanKernelPtr> make_taps(const Stage& stage, const Workshop& shop, bool
   r.count = static_cast<uint32_t>(move.count());
   r.rank = static_cast<int32_t>(move.axes.size());
   r.axes = unit_axes(move.axes);
-  r.extrapolation = static_cast<float>(std::get<ResizeParams>(stage.params).extrapolation);
+  r.extrapolation = static_cast<float>(get<ResizeParams>(stage.params).extrapolation);
   std::fill(std::begin(r.taps), std::end(r.taps), 1);
   std::vector<int32_t> places{0};
   std::vector<float> weights{1};
@@ -113,7 +113,7 @@ Result<VulkanKernelPtr> make_taps(const Stage& stage, const Workshop& shop, bool
 
 Result<VulkanKernelPtr> make_resize(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
   const std::string& variant = variant_of(schedule);
-  const bool nearest = std::get<ResizeParams>(stage.params).mode == ResizeMode::nearest;
+  const bool nearest = get<ResizeParams>(stage.params).mode == ResizeMode::nearest;
   if (variant != (nearest ? "units" : "taps"))
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no resize variant '" + variant + "' for this mode"};
   const bool nothing = stage.inputs[0].elements() == 0 || stage.outputs[0].elements() == 0;

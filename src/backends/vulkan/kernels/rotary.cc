@@ -16,7 +16,7 @@ Result<VulkanKernelPtr> make_rotary(const Stage& stage, const Schedule& schedule
   SPARKLE_TRY(record, rows_of({&x, &cosine, &sine, &y}, 1u << (x.shape.size() - 1), false));
   record.own[0] = static_cast<uint32_t>(cosine.shape.back());
   SPARKLE_TRY(buffer, shop.upload(&record, sizeof record));
-  const uint32_t constants[] = {0, std::get<RotaryParams>(stage.params).interleaved};
+  const uint32_t constants[] = {0, get<RotaryParams>(stage.params).interleaved};
   SPARKLE_TRY(dispatch, rows_dispatch(shop, shader_for("rotary", halves), constants, {0, 1, 2, 3}, record, buffer->address()));
   kernel->dispatches.push_back(std::move(dispatch));
   kernel->records.push_back(std::move(buffer));

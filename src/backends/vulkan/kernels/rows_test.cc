@@ -4,7 +4,12 @@
 
 #include "backends/vulkan/kernels/random_stages_testing.h"
 #include "backends/vulkan/trials/trial.h"
+#include "families/normalize/normalize.h"
 #include "families/reduce/gpu_types.h"
+#include "families/registry.h"
+#include "families/rotary/rotary.h"
+#include "families/scan/scan.h"
+#include "families/softmax/softmax.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -319,7 +324,7 @@ TEST(VulkanRows, TrialsPass) {
   for (int divisor = 0; divisor < 4; ++divisor)
     all.push_back(NormalizeParams{{1}, 1e-5, true, true, true, static_cast<NormalizeDivisor>(divisor)});
   for (const StageParams& params : all) {
-    const bool normalize = std::holds_alternative<NormalizeParams>(params);
+    const bool normalize = holds<NormalizeParams>(params);
     const Trial trial{kRows, params, std::vector<DType>(normalize ? 3 : 1, DType::f32), {DType::f32}};
     EXPECT_FALSE(stages_of(trial).empty());
     const Status passed = run_trial(*backend, trial, std::chrono::seconds(60));

@@ -33,7 +33,7 @@ Result<VulkanKernelPtr> make_sample(const Stage& stage, const Schedule& schedule
   if (variant_of(schedule) != "positions")
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no sample variant '" + variant_of(schedule) + "'"};
   SPARKLE_TRY(halves, in_halves(stage, shop));
-  const auto& p = std::get<SampleParams>(stage.params);
+  const auto& p = get<SampleParams>(stage.params);
   const TensorDesc &x = stage.inputs[0], &grid = stage.inputs[1], &y = stage.outputs[0];
   const int spatial = x.shape.size() - 2;
   if (spatial < 1 || spatial > kSpatial)

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "backends/vulkan/kernels/random_stages_testing.h"
+#include "families/sample/sample.h"
 
 namespace sparkle::vulkan {
 namespace {

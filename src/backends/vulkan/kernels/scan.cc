@@ -3,7 +3,7 @@
 
 #include "backends/vulkan/kernels/real_types.h"
 #include "backends/vulkan/kernels/rows.h"
-#include "families/types.h"
+#include "families/type_set.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -27,7 +27,7 @@ Result<VulkanKernelPtr> make_scan(const Stage& stage, const Schedule& schedule, 
   if (variant_of(schedule) != "rows_gpu")
     return Error{Reason::backend_lacks_variant, "the Vulkan scan kernels have no variant '" + variant_of(schedule) + "'"};
   SPARKLE_TRY(shader, scan_shader(stage, shop));
-  const auto& p = std::get<ScanParams>(stage.params);
+  const auto& p = get<ScanParams>(stage.params);
   const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (y.elements() == 0) return kernel;

@@ -6,9 +6,10 @@
 
 #include "backends/vulkan/kernels/one_hot.h"
 #include "backends/vulkan/kernels/units.h"
+#include "families/copy/copy.h"
 #include "families/indices.h"
 #include "families/scatter/scatter_gpu.h"
-#include "families/types.h"
+#include "families/type_set.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -48,7 +49,7 @@ Dims order_of(const TensorDesc& indices) {
 }
 
 Updates updates_of(const Stage& stage) {
-  const auto& p = std::get<ScatterParams>(stage.params);
+  const auto& p = get<ScatterParams>(stage.params);
   const TensorDesc &indices = stage.inputs[1], &updates = stage.inputs[2], &y = stage.outputs[0];
   const Dims order = order_of(indices);
   Updates u;
@@ -88,7 +89,7 @@ class Builder {
       : kernel_(kernel), stage_(kernel.stage), shop_(shop), updates_(updates_of(stage_)) {}
 
   Status add() {
-    const auto& p = std::get<ScatterParams>(stage_.params);
+    const auto& p = get<ScatterParams>(stage_.params);
     const TensorDesc &indices = stage_.inputs[1], &y = stage_.outputs[0];
     for (const auto* list : {&stage_.inputs, &stage_.outputs})
       for (const TensorDesc& d : *list)
@@ -112,7 +113,7 @@ class Builder {
  private:
   // What the CPU says of the same index.
   static Error outside(const Stage& stage, int64_t number, int64_t value) {
-    const auto& p = std::get<ScatterParams>(stage.params);
+    const auto& p = get<ScatterParams>(stage.params);
     const TensorDesc& indices = stage.inputs[1];
     const Dims order = order_of(indices);
     Dims at;
@@ -123,7 +124,7 @@ class Builder {
   // Tuples without their slices.
   Updates indices_alone() const {
     Updates u = updates_;
-    if (std::get<ScatterParams>(stage_.params).form == ScatterForm::tuples) u.parallel.clear();
+    if (get<ScatterParams>(stage_.params).form == ScatterForm::tuples) u.parallel.clear();
     return u;
   }
   Status copy_data() {
@@ -206,7 +207,7 @@ class Builder {
 };
 
 Status serves(const Stage& stage, const Workshop& shop) {
-  const auto& p = std::get<ScatterParams>(stage.params);
+  const auto& p = get<ScatterParams>(stage.params);
   const DType type = stage.outputs[0].dtype;
   const Features& f = shop.context->features();
   const int64_t bytes = size_of(type);
@@ -223,7 +224,7 @@ Result<VulkanKernelPtr> make_scatter(const Stage& stage, const Schedule& schedul
   if (variant_of(schedule) != "updates")
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no scatter variant '" + variant_of(schedule) + "'"};
   SPARKLE_CHECK(serves(stage, shop));
-  if (std::get<ScatterParams>(stage.params).form == ScatterForm::one_hot) return make_one_hot(stage, shop);
+  if (get<ScatterParams>(stage.params).form == ScatterForm::one_hot) return make_one_hot(stage, shop);
   auto kernel = std::make_unique<VulkanKernel>(stage);
   SPARKLE_CHECK(Builder(*kernel, shop).add());
   return kernel;

@@ -1,7 +1,9 @@
 // Scatter on Vulkan against the family's plain loops, to the bit: all forms and reductions, updates that meet at one place,
 // indices that lie outside (the CPU's words), any layout, nothing to update and nothing to write.
 #include "backends/vulkan/kernels/random_stages_testing.h"
-#include "families/types.h"
+#include "families/registry.h"
+#include "families/scatter/scatter.h"
+#include "families/type_set.h"
 
 namespace sparkle::vulkan {
 namespace {

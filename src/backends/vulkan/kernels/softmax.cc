@@ -1,6 +1,7 @@
 // The softmax family on Vulkan: rows.h says how rows are taken, glsl/softmax.comp what is made of them.
 #include "backends/vulkan/kernels/real_types.h"
 #include "backends/vulkan/kernels/rows.h"
+#include "families/softmax/softmax.h"
 
 namespace sparkle::vulkan {
 
@@ -11,7 +12,7 @@ Result<VulkanKernelPtr> make_softmax(const Stage& stage, const Schedule& schedul
   const bool doubles =
       stage.inputs[0].dtype == DType::f64 && stage.outputs[0].dtype == DType::f64 && !parts && shop.context->features().f64;
   SPARKLE_TRY(halves, doubles ? Result<bool>(false) : in_halves(stage, shop));
-  const auto& p = std::get<SoftmaxParams>(stage.params);
+  const auto& p = get<SoftmaxParams>(stage.params);
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
   uint32_t within = 0;

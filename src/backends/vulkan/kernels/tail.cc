@@ -6,6 +6,7 @@
 #include "backends/vulkan/shaders/glsl_library.h"
 #include "backends/vulkan/kernels/pointwise_text.h"
 #include "families/tails.h"
+#include "families/epilogue.h"
 
 namespace sparkle::vulkan {
 namespace {

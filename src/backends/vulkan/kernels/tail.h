@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backends/vulkan/kernels/vulkan_kernel.h"
+#include "families/pointwise/pointwise.h"
 
 namespace sparkle::vulkan {
 

@@ -6,8 +6,13 @@
 #include "backends/vulkan/shaders/glsl_compiler.h"
 #include "backends/vulkan/shaders/shader_text.h"
 #include "backends/vulkan/trials/trial.h"
+#include "families/depthwise/depthwise.h"
+#include "families/fft/fft.h"
+#include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"
+#include "families/registry.h"
 #include "families/tails.h"
+#include "families/winograd/winograd.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -172,13 +177,13 @@ Schedule schedule_of(const Kernel& kernel, const Stage& stage, const Device& dev
   }
   if (schedules.empty()) return {};
   Schedule schedule = schedules.front();
-  if (auto* transforms = std::get_if<FftTileSchedule>(&schedule)) {
+  if (auto* transforms = get_if<FftTileSchedule>(&schedule)) {
     transforms->rows = transforms->columns = 16, transforms->pairs = 1, transforms->threads = 64;
     TileSchedule& tile = transforms->product;
     tile.m = tile.n = 32, tile.k = 16, tile.thread_m = tile.thread_n = 4, tile.subgroup = 0, tile.split = tile.unroll = 1;
     return schedule;
   }
-  auto* tile = std::get_if<TileSchedule>(&schedule);
+  auto* tile = get_if<TileSchedule>(&schedule);
   if (tile && (tile->variant == "implicit" || tile->variant == "points")) {
     tile->m = tile->n = 32, tile->k = 16, tile->thread_m = tile->thread_n = 4, tile->unroll = 2, tile->subgroup = 0;
     tile->split = tile->variant == "implicit" && kernel.operands == 4 ? static_cast<int>(random.between(2, 3)) : 1;

@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "backends/vulkan/kernels/rows.h"
+#include "families/top_k/top_k.h"
 #include "families/top_k/top_k_gpu.h"
-#include "families/types.h"
+#include "families/type_set.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -24,7 +25,7 @@ Status serves(const Stage& stage, const Workshop& shop) {
 
 // Appends a dispatch of the shader NAME_bytes over the record's rows; its groups may still be set.
 Status add(VulkanKernel& kernel, const Workshop& shop, const std::string& name, uint32_t step, const RowsRecord& record) {
-  const auto& p = std::get<TopKParams>(kernel.stage.params);
+  const auto& p = get<TopKParams>(kernel.stage.params);
   const DType type = kernel.stage.inputs[0].dtype;
   const bool values = kernel.stage.outputs.size() > 1;
   const uint32_t constants[] = {step, kind_of(type), p.largest, p.last_of_equals, p.nan_first, values};
@@ -37,7 +38,7 @@ Status add(VulkanKernel& kernel, const Workshop& shop, const std::string& name, 
 }
 
 Status add_sort(VulkanKernel& kernel, const Workshop& shop, RowsRecord record) {
-  const int64_t k = std::get<TopKParams>(kernel.stage.params).k;
+  const int64_t k = get<TopKParams>(kernel.stage.params).k;
   const TopKRuns first = top_k_runs(kernel.stage);
   if (2 * first.entries > INT32_MAX)
     return Error{Reason::layout_not_served,
@@ -65,7 +66,7 @@ Status add_sort(VulkanKernel& kernel, const Workshop& shop, RowsRecord record) {
 }  // namespace
 
 Result<VulkanKernelPtr> make_top_k(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
-  const auto& p = std::get<TopKParams>(stage.params);
+  const auto& p = get<TopKParams>(stage.params);
   const bool best = variant_of(schedule) == "best";
   if (!best && variant_of(schedule) != "sort")
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no top_k variant '" + variant_of(schedule) + "'"};

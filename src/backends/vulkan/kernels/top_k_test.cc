@@ -2,8 +2,9 @@
 // layout; rows that are sorted several to a workgroup, in one piece, and merged from many, as a whole or to a few.
 #include "backends/vulkan/kernels/random_stages_testing.h"
 #include "families/row_groups.h"
+#include "families/top_k/top_k.h"
 #include "families/top_k/top_k_gpu.h"
-#include "families/types.h"
+#include "families/type_set.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -44,7 +45,7 @@ RandomStage ranked_stage(uint64_t seed, DType type, const Dims& shape, int axis,
 
 void expect_ranks_of_reference(VulkanBackend& backend, RandomStage& s, const std::string& what) {
   auto wanted = exact_outputs(s, s.inputs);
-  const auto& p = std::get<TopKParams>(s.stage.params);
+  const auto& p = get<TopKParams>(s.stage.params);
   const LoopSchedule schedule{p.k <= 1 ? "best" : "sort", "fma-f32", 0};
   const Status ran = run_stage(backend, s.stage, schedule, s.inputs, s.outputs, 0);
   ASSERT_TRUE(ran.ok()) << ran.error().message;

@@ -21,7 +21,7 @@ struct TriangleRecord {
 Result<VulkanKernelPtr> make_triangle(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
   if (variant_of(schedule) != "units")
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no triangle variant '" + variant_of(schedule) + "'"};
-  const auto& p = std::get<TriangleParams>(stage.params);
+  const auto& p = get<TriangleParams>(stage.params);
   const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (y.elements() == 0) return kernel;

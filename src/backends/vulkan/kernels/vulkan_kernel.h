@@ -76,32 +76,12 @@ class VulkanKernel final : public Kernel {
 };
 using VulkanKernelPtr = std::unique_ptr<VulkanKernel>;
 
-// Makers, one per family that has kernels here: constants as in Backend::compile. Errors: backend_lacks_variant,
+// Kernel factories, make_NAME of each family of kernels.inc: constants as in Backend::compile. Errors: backend_lacks_variant,
 // layout_not_served, type_not_served, and what the driver says.
 using Maker = Result<VulkanKernelPtr> (*)(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_gemm(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_depthwise(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_pool(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_copy(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_pad(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_resize(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_gather(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_quantize(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_winograd(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_pointwise(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_reduce(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_softmax(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_normalize(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_attention(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_triangle(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_rotary(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_scan(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_top_k(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_scatter(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_non_max(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_fft(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_sample(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-Result<VulkanKernelPtr> make_deform(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
+#define KERNEL(name) Result<VulkanKernelPtr> make_##name(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
+#include "backends/vulkan/kernels/kernels.inc"
+#undef KERNEL
 // nullptr: the family has none.
 Maker maker_of(Family family);
 

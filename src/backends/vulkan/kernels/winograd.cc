@@ -7,6 +7,9 @@
 #include "backends/vulkan/kernels/gemm_product.h"
 #include "backends/vulkan/kernels/real_types.h"
 #include "families/element.h"
+#include "families/gemm/gemm.h"
+#include "families/tile_schedule.h"
+#include "families/winograd/winograd.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -69,7 +72,7 @@ Dispatch over(const Pipeline* pipeline, int64_t count, const std::array<Address,
 
 // A stage of the gemm family with the same operands: its record says all of the convolution.
 Stage convolution_of(const Stage& stage) {
-  const auto& p = std::get<WinogradParams>(stage.params);
+  const auto& p = get<WinogradParams>(stage.params);
   Stage same = stage;
   GemmParams params;
   params.window = p.window;
@@ -81,8 +84,8 @@ Stage convolution_of(const Stage& stage) {
 }  // namespace
 
 Result<VulkanKernelPtr> make_winograd(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t constants) {
-  const auto* tile = std::get_if<TileSchedule>(&schedule);
-  const auto& params = std::get<WinogradParams>(stage.params);
+  const auto* tile = get_if<TileSchedule>(&schedule);
+  const auto& params = get<WinogradParams>(stage.params);
   if (!tile || params.tile > 4)
     return Error{Reason::backend_lacks_variant, "The winograd kernels for Vulkan need a tile schedule and tiles of 2 or 4."};
   SPARKLE_TRY(halves, in_halves(stage, shop));

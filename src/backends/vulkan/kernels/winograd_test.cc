@@ -1,6 +1,9 @@
 // The Vulkan winograd kernels against the family's reference: random sizes, paddings, layouts and epilogues. Few kinds of
 // pipelines, many shapes: software devices take a second for a pipeline.
 #include "backends/vulkan/vulkan_testing.h"
+#include "families/registry.h"
+#include "families/tile_schedule.h"
+#include "families/winograd/winograd.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -59,9 +62,9 @@ void check(int tile, int cases, uint64_t seed, DType type = DType::f32) {
     Reason why = Reason::none;
     const auto schedules = family.schedules(stage, *row, backend->device(), why);
     ASSERT_FALSE(schedules.empty()) << code_of(why);
-    auto schedule = std::get<TileSchedule>(schedules.back());
+    auto schedule = get<TileSchedule>(schedules.back());
     for (const Schedule& s : schedules)
-      if (const auto& t = std::get<TileSchedule>(s); t.m * t.n < schedule.m * schedule.n) schedule = t;
+      if (const auto& t = get<TileSchedule>(s); t.m * t.n < schedule.m * schedule.n) schedule = t;
     schedule.unroll = 1, schedule.subgroup = 0;
     if (random.chance(25)) schedule.split = 2;
     auto wanted = reference_outputs(stage, inputs);

@@ -4,6 +4,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "families/gemm/gemm.h"
+#include "families/registry.h"
+#include "families/tile_schedule.h"
+
 namespace sparkle::vulkan {
 namespace {
 
@@ -55,7 +59,7 @@ std::vector<Schedule> best_schedule(const Stage& stage, std::string_view name, c
     if (variant.name != name || variant.device != device.kind) continue;
     Reason ignored = Reason::none;
     for (const Schedule& s : family.schedules(stage, variant, device, ignored)) {
-      const auto* tile = std::get_if<TileSchedule>(&s);
+      const auto* tile = get_if<TileSchedule>(&s);
       if (!tile || tile->split > 1) continue;
       const Footprint f = family.footprint(stage, s, device);
       const double cores = std::max(1, device.cores), rounds = std::ceil(f.parallel_units / cores);
@@ -159,7 +163,7 @@ bool needs_speed(const Trial& trial) {
 std::string rival_of(const Trial& trial) { return std::string(name_of(trial.family())) + "/" + kPlain; }
 
 Result<double> times_of_rival(VulkanBackend& backend, const Trial& trial, std::chrono::nanoseconds timeout) {
-  const auto& params = std::get<GemmParams>(trial.params);
+  const auto& params = get<GemmParams>(trial.params);
   const Device device = backend.device();
   double times = 0;
   for (const Size& size : kSizes) {

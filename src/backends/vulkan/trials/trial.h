@@ -13,7 +13,7 @@ struct Trial {
   StageParams params;
   std::vector<DType> inputs, outputs;
 
-  Family family() const { return static_cast<Family>(params.index()); }
+  Family family() const { return params.family(); }
   // What is banned where it fails: the variant, or the program behind its sums.
   std::string variant() const;
   // One line that from_text reads back.

@@ -1,9 +1,14 @@
 // Trials of element-wise programs, products and rows on any types, of the quantize family and of pools that tell positions:
 // good kernels pass, kernels that do nothing are banned.
-#include "backends/vulkan/trials/trial_elements.h"
+#include "backends/vulkan/trials/trial.h"
 #include "backends/vulkan/vulkan_testing.h"
+#include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"
-#include "families/types.h"
+#include "families/pointwise/arithmetic.h"
+#include "families/pool/pool.h"
+#include "families/quantize/quantize.h"
+#include "families/reduce/reduce.h"
+#include "families/softmax/softmax.h"
 
 namespace sparkle::vulkan {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "backends/vulkan/trials/trial_samples_testing.h"
 #include "backends/vulkan/vulkan_testing.h"
+#include "families/registry.h"
 
 namespace sparkle::vulkan {
 namespace {

@@ -7,12 +7,17 @@
 #include <random>
 #include <utility>
 
-#include "backends/vulkan/trials/trial_elements.h"
-#include "backends/vulkan/trials/trial_moves.h"
+#include "families/depthwise/depthwise.h"
 #include "families/element.h"
+#include "families/fft/fft.h"
+#include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"
+#include "families/pointwise/arithmetic.h"
+#include "families/registry.h"
+#include "families/samples.h"
 #include "families/tails.h"
 #include "families/walk.h"
+#include "families/winograd/winograd.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -35,10 +40,9 @@ struct Operand {
 
 // The length of the sums, for the tolerance.
 double sum_length(const Stage& stage) {
-  if (std::holds_alternative<GemmParams>(stage.params) || std::holds_alternative<DepthwiseParams>(stage.params)) {
+  if (holds<GemmParams>(stage.params) || holds<DepthwiseParams>(stage.params)) {
     const Dims& w = stage.inputs[1].shape;
-    const bool window =
-        !std::holds_alternative<GemmParams>(stage.params) || std::get<GemmParams>(stage.params).loader == Loader::window;
+    const bool window = !holds<GemmParams>(stage.params) || get<GemmParams>(stage.params).loader == Loader::window;
     return window ? static_cast<double>(w.product()) / static_cast<double>(w[0]) : static_cast<double>(w[w.size() - 2]);
   }
   return 64;
@@ -74,6 +78,12 @@ Operand slack_of(const Stage& stage, const std::vector<TensorView>& in, double t
     store_element(DType::f64, tail_slack(tail, values, tolerance * largest), element_at(slack.view(), at));
   });
   return slack;
+}
+
+// References of families that move elements read x as they write y: any type, bit by bit.
+bool moves(Family family) {
+  return family == Family::copy || family == Family::pad || family == Family::gather || family == Family::resize ||
+         family == Family::triangle;
 }
 
 // Families whose references give results of the type that they read.
@@ -142,13 +152,14 @@ Question question(const Stage& stage, size_t run, uint32_t constants, double tol
   std::seed_seq seed{size_t{7}, run, size_t{constants}};
   std::mt19937 random(seed);
   // Where operands are rounded to 16 bits, drivers may round either way: they get numbers of 16 bits.
-  const auto* product = std::get_if<GemmParams>(&stage.params);
+  const auto* product = get_if<GemmParams>(&stage.params);
   const bool rounded = product && product->halves;
+  const auto draw = info(stage.family()).sample_value;
   for (size_t i = 0; i < stage.inputs.size(); ++i) {
     const TensorDesc& d = stage.inputs[i];
     Operand& operand = q.inputs.emplace_back(d);
     for_each_index(d.shape, [&](const Dims& at) {
-      const double value = trial_value(stage, i, random);
+      const double value = draw ? draw(stage, i, random) : any_value(stage.inputs[i].dtype, random);
       store_element(d.dtype, rounded ? rounded_to_half(value) : value, element_at(operand.view(), at));
     });
   }
@@ -157,8 +168,7 @@ Question question(const Stage& stage, size_t run, uint32_t constants, double tol
   Dims last = stage.inputs[0].shape;
   for (int i = 0; i < last.size(); ++i) last[i] -= 1;
   const DType type = stage.inputs[0].dtype;
-  const bool transforms =
-      std::holds_alternative<WinogradParams>(stage.params) || std::holds_alternative<FftParams>(stage.params);
+  const bool transforms = holds<WinogradParams>(stage.params) || holds<FftParams>(stage.params);
   if (run == 0 && is_float(type) && !transforms)
     store_element(type, std::numeric_limits<double>::quiet_NaN(), element_at(q.inputs[0].view(), last));
   const bool halves = is_halves(stage), exact = stage.family() == Family::pointwise && is_exact(stage);

@@ -2,7 +2,30 @@
 #pragma once
 
 #include "backends/vulkan/trials/trial.h"
+#include "families/attention/attention.h"
 #include "families/common.h"
+#include "families/copy/copy.h"
+#include "families/deform/deform.h"
+#include "families/depthwise/depthwise.h"
+#include "families/fft/fft.h"
+#include "families/gather/gather.h"
+#include "families/gemm/gemm.h"
+#include "families/non_max/non_max.h"
+#include "families/normalize/normalize.h"
+#include "families/pad/pad.h"
+#include "families/pool/pool.h"
+#include "families/quantize/quantize.h"
+#include "families/reduce/reduce.h"
+#include "families/registry.h"
+#include "families/resize/resize.h"
+#include "families/rotary/rotary.h"
+#include "families/sample/sample.h"
+#include "families/scan/scan.h"
+#include "families/scatter/scatter.h"
+#include "families/softmax/softmax.h"
+#include "families/top_k/top_k.h"
+#include "families/triangle/triangle.h"
+#include "families/winograd/winograd.h"
 
 namespace sparkle::vulkan {
 

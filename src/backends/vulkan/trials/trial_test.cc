@@ -7,7 +7,10 @@
 #include "backends/vulkan/trials/trial_samples_testing.h"
 #include "backends/vulkan/trials/trust.h"
 #include "backends/vulkan/vulkan_testing.h"
+#include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"
+#include "families/pool/pool.h"
+#include "families/registry.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -49,7 +52,7 @@ TEST(VulkanTrials, ActivationsKeepNan) {
   SPARKLE_NEEDS_VULKAN(backend);
   for (int i = 0; i <= static_cast<int>(Activation::mish); ++i) {
     Trial t = samples(Family::gemm)[0];
-    Epilogue& e = std::get<GemmParams>(t.params).epilogue;
+    Epilogue& e = get<GemmParams>(t.params).epilogue;
     e.activation = static_cast<Activation>(i), e.a = 0.25, e.b = 0.75;
     TileSchedule s;
     s.variant = "naive", s.unit = "fma-f32", s.m = 64;

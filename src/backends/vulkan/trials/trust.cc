@@ -10,6 +10,7 @@
 #include "base/marker.h"
 #include "base/read_file.h"
 #include "base/record.h"
+#include "families/epilogue.h"
 #include "families/tails.h"
 
 namespace sparkle::vulkan {

@@ -4,6 +4,12 @@
 
 #include "backends/vulkan/trials/trust.h"
 #include "backends/vulkan/vulkan_testing.h"
+#include "families/copy/copy.h"
+#include "families/fft/fft.h"
+#include "families/gemm/gemm.h"
+#include "families/quantize/quantize.h"
+#include "families/registry.h"
+#include "families/resize/resize.h"
 
 namespace sparkle::vulkan {
 namespace {

@@ -1,4 +1,4 @@
-#include "families/epilogue.h"
+#include "families/activation.h"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,90 @@
+// What a kernel family implements: FamilyInfo, the row that its folder exports. Footprint: what a Stage will do on a device.
+// Families include this and never the registry (families/registry.h), which is made of what they export.
+#pragma once
+
+#include <random>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "device/device.h"
+#include "families/stage.h"
+#include "families/type_set.h"
+
+namespace sparkle {
+
+// What a Stage will do under a Schedule, in terms that mean the same on every device.
+struct Footprint {
+  double nominal_flops = 0;      // 2 * products of the direct method, padding taps counted
+  double executed_flops = 0;     // what is really executed: padding taps left out, idle lanes counted
+  std::vector<double> bytes;     // moved per memory level of the device, innermost first (between it and the next inner one)
+  std::vector<double> exposed;   // the part of `bytes` that no arithmetic hides: moved in phases of their own; empty: none
+  double port_bytes = 0;         // of the innermost level where single floats count as much as the vectors whose loads they
+                                 // take; 0: as `bytes` counts them
+  std::vector<double> resident;  // bytes that want to stay per memory level
+  double parallel_units = 1;     // independent tasks
+  double calls = 0;              // of micro-kernels: each takes some time beside its arithmetic
+  double launches = 1;           // that wait for one another: each costs the device's launch_seconds
+  int depth = 1;                 // loads in flight per task
+  int64_t workspace_bytes = 0;   // scratch memory at run time
+};
+
+// One row of a family's variants table.
+struct Variant {
+  std::string_view name;  // "tile6x4"; unique in the family
+  DeviceKind device;      // whose backend implements it
+  UnitKind unit;          // the kind of math unit that it needs
+  int rows, vectors;      // register tile, or 0
+  int registers;          // vector registers needed
+  std::string_view note;  // why it exists, one line
+};
+
+// In which element types a family computes, or a form of it: "window" convolutions, "max" pooling ...
+struct TypeRow {
+  std::string_view form;       // empty: the whole family
+  std::string_view operators;  // what the model calls it
+  TypeSet types;
+  std::string_view how;  // how types other than f32 are computed
+};
+
+// What of a stage decides which kernel runs: sizes do not.
+struct SampleRequest {
+  const StageParams& params;
+  const Schedule& schedule;
+  const std::vector<DType>&inputs, &outputs;
+};
+
+// What a family offers to the planner, the backends and the tests.
+struct FamilyInfo {
+  const ParamsType& params;
+  std::span<const Variant> variants;
+  std::span<const TypeRow> types;
+  // Which of `types` a stage falls under; nullptr: there is one.
+  size_t (*type_form)(const StageParams&) = nullptr;
+  bool gpu_f16 = false;  // its kernels for GPUs read and write f16 as it is, with sums in f32
+  // Plain loops in double precision over any layout: the oracle. Operands as the family's header lists them.
+  void (*reference)(const StageParams&, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
+  // Prediction for one schedule on one device.
+  Footprint (*footprint)(const Stage&, const Schedule&, const Device&);
+  // Schedules worth ranking on this device for this variant; empty with a reason if the variant cannot serve the stage.
+  std::vector<Schedule> (*schedules)(const Stage&, const Variant&, const Device&, Reason& why_not);
+  // What the data must keep to beyond shapes and types (indices within their axis), looked at before each run where there is
+  // such a rule: bad_input with the part of a sentence that follows the node's name. nullptr: nothing to check.
+  Status (*check)(const StageParams&, std::span<const TensorView> inputs) = nullptr;
+  // Small stages of a kind, odd in size and layout, by which its kernels are compared with the reference; none for kinds and
+  // element types that no kernel serves. Parameters of size may be others than those asked for.
+  std::vector<Stage> (*samples)(const SampleRequest&) = nullptr;
+  // A value for an operand of a sample; nullptr: any_value of families/samples.h.
+  double (*sample_value)(const Stage&, size_t operand, std::mt19937& random) = nullptr;
+  // Types of its schedules beside LoopSchedule: those of all variants on CPUs but "plain", and those of some on GPUs.
+  const ScheduleType* cpu_schedule = &ScheduleType::of<LoopSchedule>;
+  const ScheduleType* gpu_schedule = &ScheduleType::of<LoopSchedule>;
+  std::string_view name = name_of(params.family);
+};
+
+// One definition per family, in the family's folder; families/registry.h lists them.
+#define FAMILY(name, params) const FamilyInfo& name##_info();
+#include "families/families.inc"
+#undef FAMILY
+
+}  // namespace sparkle

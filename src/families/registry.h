@@ -1,0 +1,16 @@
+// The registry: what each family of families.inc offers, by its number. It knows names and rows, no family's parameters.
+#pragma once
+
+#include "families/family.h"
+
+namespace sparkle {
+
+const FamilyInfo& info(Family family);
+
+Result<StageParams> params_from_text(Family family, std::string_view text);
+Result<Schedule> schedule_from_text(Family family, std::string_view text);
+
+// The family's check as a whole sentence that names the node.
+Status check_data(const Stage& stage, std::span<const TensorView> inputs, const std::string& node);
+
+}  // namespace sparkle
