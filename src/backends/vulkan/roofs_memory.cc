@@ -11,7 +11,7 @@ namespace {
 // Workgroups of a core that are all there at once: who waits for its turn would read its part of a working set alone.
 constexpr uint32_t kThreads = 256, kGroupsOfCore = 4, kLeastGroups = 64, kThreadsOfCore = 1024;
 constexpr int kVectorBytes = 16, kReadsInRound = 4, kSharedReadsInRound = 8;
-constexpr double kProbeSeconds = 1e-3, kPasses = 4, kLeastSet = 1 << 19, kLargestSet = 1 << 30;
+constexpr double kProbeSeconds = 1e-3, kPasses = 4, kLeastSet = 1 << 19, kLargestSet = 1 << 30, kEnough = 1 << 26;
 // Beyond any cache of today with room to spare; and a share of memory that is nearly always free.
 constexpr double kShareOfMemory = 8;
 
@@ -23,7 +23,9 @@ int step_of(int64_t count, int64_t threads) {
 }
 
 double largest_set(const Device& device) {
-  const auto bytes = static_cast<double>(device.memory.back().bytes);
+  auto bytes = static_cast<double>(device.memory.back().bytes);
+  if (device.limits.max_buffer_bytes > 0)
+    bytes = std::min(bytes, kShareOfMemory * static_cast<double>(device.limits.max_buffer_bytes));
   return std::clamp(bytes / kShareOfMemory, kLeastSet, device.architecture == "llvmpipe" ? 32.0 * (1 << 20) : kLargestSet);
 }
 
@@ -78,9 +80,13 @@ Status measure_memory(VulkanBackend& backend, const Workshop& shop, Device& devi
   }
   if (device.architecture == "llvmpipe") return ok();
   const auto groups = std::max(kLeastGroups, static_cast<uint32_t>(cores) * kGroupsOfCore);
-  const double largest = largest_set(device);
-  SPARKLE_TRY(curve, measure_read_curve(backend, shop, groups, kThreads, working_sets(kLeastSet, largest)));
-  const std::vector<CurveLevel> levels = levels_of(curve);
+  double largest = largest_set(device);
+  auto curve = measure_read_curve(backend, shop, groups, kThreads, working_sets(kLeastSet, largest));
+  // Others may have taken most of the memory.
+  for (; !curve.ok() && !backend.lost() && largest > kEnough; largest /= 2)
+    curve = measure_read_curve(backend, shop, groups, kThreads, working_sets(kLeastSet, largest / 2));
+  SPARKLE_CHECK(curve);
+  const std::vector<CurveLevel> levels = levels_of(*curve);
   if (levels.empty()) return ok();
   // What one core reads of each level, from a working set that only this level holds.
   std::vector<double> sets, rates;
