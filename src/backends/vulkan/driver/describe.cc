@@ -59,7 +59,15 @@ int cores_of(const std::string& name) {
   return 1;
 }
 
-// Registers that a thread can name, by public documents of the architectures; 0: unknown.
+// Subgroups that a core computes at once, by public documents of each architecture; 0: unknown.
+int schedulers_of(const std::string& vendor, const std::string& architecture, const std::string& name) {
+  if (vendor == "NVIDIA") return 4;
+  if (vendor == "AMD") return architecture == "gcn" ? 4 : 2;
+  if (vendor == "Intel" && contains(name, "Arc")) return contains(name, " B5") ? 8 : 16;
+  return 0;
+}
+
+// Registers that a thread can name, likewise.
 int registers_of(const std::string& vendor) {
   return vendor == "NVIDIA" ? 255 : vendor == "AMD" ? 256 : vendor == "Intel" ? 128 : 0;
 }
@@ -236,6 +244,7 @@ void describe(PhysicalDevice& device, VkInstance instance, const VkDeviceCreateI
   d.limits.max_threads_per_group = static_cast<int>(limits.maxComputeWorkGroupInvocations);
   d.limits.shared_bytes_per_group = limits.maxComputeSharedMemorySize;
   d.limits.registers_per_thread = registers_of(d.vendor);
+  d.limits.schedulers_per_core = schedulers_of(d.vendor, d.architecture, d.name);
   d.limits.max_buffer_bytes =
       static_cast<int64_t>(std::min<uint64_t>({v11.maxMemoryAllocationSize, v13.maxBufferSize, INT64_MAX}));
 
