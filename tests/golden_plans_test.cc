@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <map>
 
+#include "device/as_measured.h"
 #include "device/device_json.h"
 #include "device/estimate.h"
 #include "families/epilogue.h"
+#include "families/gemm/gemm.h"
 #include "families/pool/pool.h"
 #include "graph/values.h"
 #include "onnx/reader.h"
@@ -37,6 +39,10 @@ constexpr const char* kGpuNetworks[] = {"resnet50", "mobilenetv2", "replknet"};
 // On tensors of 16 bits: where these stay so, with matrix units and without.
 constexpr const char* kHalfGpus[] = {"radeon-rx-7900-xtx", "radeon-rx-vega-64", "h200-vulkan"};
 constexpr const char* kHalfNetworks[] = {"mobilenetv2_halves"};
+
+// GPUs as their driver describes them and Sparkle's probes measure them: what a user's machine is planned by.
+constexpr const char* kMeasured[] = {"h200-vulkan", "rtx-3090-vulkan", "radeon-rx-7900-xtx", "arc-a770"};
+constexpr const char* kMeasuredNetworks[] = {"resnet50"};
 
 // Blocks that normalise and activate before the convolution (He et al. 2016, identity mappings): what no other network here has
 // is a chain of element-wise operators that no sum of products can take in.
@@ -267,6 +273,48 @@ TEST(GoldenPlans, AreWhatIsStored) {
     ASSERT_TRUE(plan.ok()) << name << " on " << device << ": " << plan.error().message;
     testing::expect_stored(kFolder + name + "." + device + ".txt", golden_text(*plan));
   }
+}
+
+Result<Plan> measured_plan_of(const std::string& network_name, const std::string& device_name, double accuracy = 0) {
+  PlanOptions options;
+  if (accuracy > 0) options.accuracy = accuracy;
+  return make_plan(cached_network(network_name), as_measured(testing::device_named(device_name)), options);
+}
+
+TEST(GoldenPlans, OfMeasuredGpusAreWhatIsStored) {
+  for (const char* name : kMeasuredNetworks)
+    for (const char* device : kMeasured) {
+      const auto plan = measured_plan_of(name, device);
+      ASSERT_TRUE(plan.ok()) << name << " on " << device << ": " << plan.error().message;
+      testing::expect_stored(kFolder + name + "." + device + "-measured.txt", golden_text(*plan));
+    }
+}
+
+// Probes that reach 85 % of a data sheet lead to its plan: convolutions in tiles, on matrix units where the accuracy lets them.
+TEST(GoldenPlans, MeasuredGpusArePlannedLikeDescribedOnes) {
+  for (const char* device : kMeasured)
+    for (const double accuracy : {0.0, 1e-3}) {
+      SCOPED_TRACE(std::string(device) + " at accuracy " + digits(accuracy));
+      PlanOptions options;
+      if (accuracy > 0) options.accuracy = accuracy;
+      const auto described = plan_of("resnet50", device, options), measured = measured_plan_of("resnet50", device, accuracy);
+      ASSERT_TRUE(described.ok() && measured.ok());
+      std::map<std::string, int> want, have;
+      for (const PlanStep& step : described->steps) ++want[variant_of(step.schedule)];
+      for (const PlanStep& step : measured->steps) {
+        const std::string& variant = variant_of(step.schedule);
+        ++have[variant];
+        const auto* params = get_if<GemmParams>(&step.stage.params);
+        if (params && params->loader == Loader::window)
+          EXPECT_TRUE(variant == "implicit" || variant == "points" || variant == "cooperative") << step.name << ": " << variant;
+      }
+      EXPECT_GE(have["cooperative"], want["cooperative"] * 9 / 10);
+      const double ratio = measured->predicted_seconds() / described->predicted_seconds();
+      std::printf("%-18s accuracy %-5s data sheet %.3f ms, measured %.3f ms\n", device, digits(accuracy).c_str(),
+                  described->predicted_seconds() * 1e3, measured->predicted_seconds() * 1e3);
+      EXPECT_LE(ratio, 1.3);
+      EXPECT_GE(ratio, 0.9);
+    }
 }
 
 // Tensors of 16 bits stay so from the input to the output on GPUs that store them.

@@ -48,6 +48,7 @@ struct DeviceLimits {
   int64_t shared_bytes_per_group = 0;
   int subgroup_size = 0;
   int registers_per_thread = 0;
+  int schedulers_per_core = 0;  // subgroups that a GPU's core computes at once
   int64_t max_buffer_bytes = 0;
 
   friend bool operator==(const DeviceLimits&, const DeviceLimits&) = default;

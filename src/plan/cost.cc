@@ -29,11 +29,17 @@ Cost cost_of(const Footprint& f, const Schedule& schedule, const Device& device)
   const double speedup = tasks / std::ceil(tasks / cores);
   const double flops = plain ? kPlainFlops : unit && unit->flops_per_second > 0 ? unit->flops_per_second : kUnknownFlops;
   Cost cost{f.executed_flops / (flops * std::min(speedup, cores)), "compute"};
+  // A level without a rate binds nothing: it costs at most what its neighbours cost. Where all rates are unknown, any will do.
+  const bool told = std::any_of(device.memory.begin(), device.memory.end(),
+                                [](const MemoryLevel& l) { return l.bytes_per_second > 0 || l.total_bytes_per_second > 0; });
   double exposed = 0;
   for (size_t i = 0; i < device.memory.size() && i < f.bytes.size(); ++i) {
     const MemoryLevel& level = device.memory[i];
+    const bool known = level.bytes_per_second > 0 || level.total_bytes_per_second > 0;
+    if (told && !known) continue;
     double rate = level.bytes_per_second > 0 ? level.bytes_per_second * std::min(speedup, cores) : kUnknownBytes;
-    if (level.total_bytes_per_second > 0) rate = std::min(rate, level.total_bytes_per_second);
+    if (level.total_bytes_per_second > 0)
+      rate = level.bytes_per_second > 0 ? std::min(rate, level.total_bytes_per_second) : level.total_bytes_per_second;
     if (plain) rate = std::min(rate, kPlainBytes);
     const double alone = i < f.exposed.size() ? f.exposed[i] : 0;
     const double moved = i == 0 ? std::max(f.bytes[0], f.port_bytes) : f.bytes[i];

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backends/vulkan/roof_runs.h"
+#include "backends/vulkan/roofs_memory.h"
 #include "families/copy/copy.h"
 #include "families/gemm/gemm_tiles.h"
 
@@ -10,72 +12,13 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr double kProbeSeconds = 2e-3;
-constexpr std::chrono::nanoseconds kPatience = std::chrono::seconds(20);
-// Matrix units are not measured before a variant on them has been seen to run right: so many times the fp32 lanes at least
-// (data sheets: RDNA3 2, Ampere 2, Ada 2, Xe 8, Hopper 15), and a variant that does not bear it out loses its trial of speed.
+// Until matrix units are measured: so many times the fp32 lanes at least (data sheets: RDNA3 2, Ampere 2, Ada 2, Xe 8).
 constexpr double kMatrixTimes = 2;
-
-// A kernel without a stage: its dispatches are filled in by hand.
-std::unique_ptr<VulkanKernel> bare_kernel(int operands) {
-  Stage stage;
-  stage.params = CopyParams{};
-  const TensorDesc bytes = dense_desc(DType::f32, {16});
-  for (int i = 0; i + 1 < operands; ++i) stage.inputs.push_back(bytes);
-  if (operands > 0) stage.outputs.push_back(bytes);
-  return std::make_unique<VulkanKernel>(stage);
-}
-
-// Device seconds of each of `kernels`, run one after the other on the same buffers.
-Result<std::vector<double>> timed(VulkanBackend& backend, std::span<const Kernel* const> kernels,
-                                  std::span<Buffer* const> buffers) {
-  std::vector<Launch> launches;
-  for (const Kernel* kernel : kernels) {
-    Launch launch;
-    launch.kernel = kernel;
-    for (size_t i = 0; i + 1 < buffers.size(); ++i) launch.inputs.push_back({static_cast<int>(i), 0});
-    launch.outputs.push_back({static_cast<int>(buffers.size()) - 1, 0});
-    launches.push_back(std::move(launch));
-  }
-  SPARKLE_TRY(program, backend.record(launches));
-  SubmitOptions options;
-  options.timestamps = true;
-  SPARKLE_TRY(token, backend.submit(*program, buffers, options));
-  if (Status done = backend.wait(token, kPatience); !done.ok()) {
-    if (!backend.settle(kPatience).ok()) (void)program.release();  // it may still run
-    return done.take_error();
-  }
-  SPARKLE_TRY(times, backend.timestamps(token));
-  std::vector<double> seconds;
-  for (const StepTime& t : times) seconds.push_back(t.end - t.begin);
-  return seconds;
-}
-
-Result<std::unique_ptr<VulkanKernel>> fma_kernel(const Workshop& shop, const PipelineRequest& request, uint32_t groups,
-                                                 int rounds) {
-  SPARKLE_TRY(pipeline, shop.pipelines->get(request));
-  auto kernel = bare_kernel(1);
-  Dispatch d;
-  d.pipeline = pipeline;
-  d.groups = {groups, 1, 1};
-  d.addresses = {{0}};
-  d.push(rounds);
-  kernel->dispatches.push_back(std::move(d));
-  return kernel;
-}
 
 // `shader`: roof_copy, or roof_read, which writes nothing.
 Result<std::unique_ptr<VulkanKernel>> moving_kernel(const Workshop& shop, const char* shader, uint32_t groups, int64_t bytes,
                                                     int rounds) {
-  SPARKLE_TRY(pipeline, shop.pipelines->get({shader, {kThreads, 1, 1}, 0}));
-  auto kernel = bare_kernel(2);
-  Dispatch d;
-  d.pipeline = pipeline;
-  d.groups = {groups, 1, 1};
-  d.addresses = {{0}, {1}};
-  d.push(static_cast<int>(bytes / 16));
-  d.push(rounds);
-  kernel->dispatches.push_back(std::move(d));
-  return kernel;
+  return bare_kernel(shop, {shader, {kThreads, 1, 1}, 0}, groups, 2, {static_cast<int>(bytes / 16), rounds});
 }
 
 // Seconds that one more dispatch costs which waits for the one before: a row of empty ones, less what a single one takes.
@@ -91,11 +34,6 @@ Result<double> measure_launch(VulkanBackend& backend, const Workshop& shop, std:
   for (size_t i = 0; i < seconds.size(); i += 2) costs.push_back((seconds[i + 1] - seconds[i]) / (kDispatches - 1));
   std::sort(costs.begin(), costs.end());
   return std::max(0.0, costs[kRepeats / 2]);
-}
-
-// Enough groups to fill any device several times over; software devices need few.
-uint32_t groups_of(const Device& device) {
-  return device.architecture == "llvmpipe" ? 16 : static_cast<uint32_t>(std::max(1, device.cores)) * 16;
 }
 
 }  // namespace
@@ -115,7 +53,9 @@ Result<double> measure_flops(VulkanBackend& backend, const Workshop& shop, std::
   } else if (name == "dot-i8") {
     request.shader = "roof_dot_i8", numbers = 4;
   } else if (fragments && device.limits.subgroup_size > 0) {
-    const int lanes = device.limits.subgroup_size;
+    // Intel's drivers multiply matrices in the least subgroups alone.
+    const MathUnit* least = device.vendor == "Intel" ? device.unit("fma-f32") : nullptr;
+    const int lanes = least ? least->n : device.limits.subgroup_size;
     request.shader = "roof_fragments", request.subgroup = static_cast<uint32_t>(lanes);
     request.constants.resize(25, 0);  // ids that the shader has not
     for (const int value : {lanes, unit->m, unit->n, unit->k}) request.constants.push_back(static_cast<uint32_t>(value));
@@ -127,17 +67,9 @@ Result<double> measure_flops(VulkanBackend& backend, const Workshop& shop, std::
   const uint32_t groups = device.cores > 1 ? groups_of(device) : 2048;
   SPARKLE_TRY(buffer, backend.allocate(64, MemoryKind::device));
   Buffer* const buffers[] = {buffer.get()};
-  double rate = 0;
-  for (int rounds = 16; rounds <= 1 << 20;) {
-    SPARKLE_TRY(kernel, fma_kernel(shop, request, groups, rounds));
-    const Kernel* const kernels[] = {kernel.get(), kernel.get()};  // the first may be compiled on its way
-    SPARKLE_TRY(seconds, timed(backend, kernels, buffers));
-    if (seconds[1] <= 0) return 0.0;  // a driver without a clock
-    rate = 128.0 * rounds * numbers * groups * kThreads / seconds[1];
-    if (seconds[1] >= kProbeSeconds / 2) break;
-    rounds = static_cast<int>(std::clamp(rounds * kProbeSeconds / seconds[1], 2.0 * rounds, 64.0 * rounds));
-  }
-  return rate;
+  SPARKLE_TRY(seconds, seconds_of_round(backend, buffers, 16, kProbeSeconds,
+                                        [&](int rounds) { return bare_kernel(shop, request, groups, 1, {rounds}); }));
+  return seconds > 0 ? 128.0 * numbers * groups * kThreads / seconds : 0.0;
 }
 
 Result<double> measure_bandwidth(VulkanBackend& backend, const Workshop& shop, double working_set) {
@@ -152,15 +84,11 @@ Result<double> measure_bandwidth(VulkanBackend& backend, const Workshop& shop, d
   for (const bool copies : {false, true}) {
     // Of a copy, half are reads of what then is the working set.
     const int64_t read = copies ? bytes / 2 : bytes;
-    for (int rounds = 1; rounds <= 1 << 16;) {
-      SPARKLE_TRY(kernel, moving_kernel(shop, copies ? "roof_copy" : "roof_read", groups_of(device), read, rounds));
-      const Kernel* const kernels[] = {kernel.get(), kernel.get()};  // the first may be compiled on its way
-      SPARKLE_TRY(seconds, timed(backend, kernels, buffers));
-      if (seconds[1] <= 0) return 0.0;
-      best = std::max(best, static_cast<double>(bytes) * rounds / seconds[1]);
-      if (seconds[1] >= kProbeSeconds / 2) break;
-      rounds = static_cast<int>(std::clamp(rounds * kProbeSeconds / seconds[1], 2.0 * rounds, 64.0 * rounds));
-    }
+    SPARKLE_TRY(seconds, seconds_of_round(backend, buffers, 1, kProbeSeconds, [&](int rounds) {
+                  return moving_kernel(shop, copies ? "roof_copy" : "roof_read", groups_of(device), read, rounds);
+                }));
+    if (seconds <= 0) return 0.0;
+    best = std::max(best, static_cast<double>(bytes) / seconds);
   }
   return best;
 }
@@ -194,9 +122,24 @@ Status measure_roofs(VulkanBackend& backend, const Workshop& shop, Device& devic
     return Error{Reason::device_unusable, "The Vulkan device '" + device.name + "' keeps no time; its rates stay unknown."};
   dram.copy_bytes_per_second = dram.total_bytes_per_second = 2 * static_cast<double>(bytes) / best;
   dram.bytes_per_second = dram.total_bytes_per_second / cores;
+  SPARKLE_CHECK(measure_memory(backend, shop, device));
   SPARKLE_TRY(launch, measure_launch(backend, shop, buffers));
   device.launch_seconds = launch;
   device.calibrated = true;
+  return ok();
+}
+
+Status measure_matrix_unit(VulkanBackend& backend, const Workshop& shop, Device& device, std::string_view name) {
+  const auto unit = std::find_if(device.units.begin(), device.units.end(), [&](const MathUnit& u) { return u.name == name; });
+  if (unit == device.units.end() || unit->kind != UnitKind::matrix) return ok();
+  SPARKLE_TRY(measured, measure_flops(backend, shop, name));
+  double flops = measured;
+  // Matrices of whole workgroups run on the units of the subgroups, which are measured before.
+  if (name == kGroupUnit)
+    for (const MathUnit& u : device.units)
+      if (u.kind == UnitKind::matrix) flops = std::max(flops, u.total_flops_per_second);
+  if (flops <= 0) return ok();
+  unit->total_flops_per_second = flops, unit->flops_per_second = flops / std::max(1, device.cores);
   return ok();
 }
 

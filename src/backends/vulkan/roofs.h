@@ -14,8 +14,11 @@ Result<double> measure_flops(VulkanBackend& backend, const Workshop& shop, std::
 // caches of the device where they hold them. 0 without a clock. Takes about 4 ms.
 Result<double> measure_bandwidth(VulkanBackend& backend, const Workshop& shop, double bytes);
 
-// Fills the rates of `device`: flops of its vector units (of matrix units a cautious guess), the rate of reading and writing
-// its memory, launch_seconds; sets calibrated. A GPU takes some 50 ms.
+// Fills in the rates of `device`: flops of its vector units (of matrix units a cautious guess), the rate of reading and writing
+// its memory, its caches and shared memory, launch_seconds; sets calibrated. A GPU takes some 200 ms.
 Status measure_roofs(VulkanBackend& backend, const Workshop& shop, Device& device);
+
+// Puts the measured rate of one of the device's matrix units in the place of the guess, where there is a kernel for it.
+Status measure_matrix_unit(VulkanBackend& backend, const Workshop& shop, Device& device, std::string_view unit);
 
 }  // namespace sparkle::vulkan

@@ -80,12 +80,18 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
   const Context& context() const override { return *shop_.context; }
   Pipelines& pipelines() override { return *shop_.pipelines; }
   Status calibrate() override {
-    return trust_->guarded(*this, "roofs/rates", [&]() -> Status {
-      Device measured = device();
-      SPARKLE_CHECK(measure_roofs(*this, shop_, measured));
-      set_rates(measured);
-      return ok();
-    });
+    Device measured = device();
+    SPARKLE_CHECK(trust_->guarded(*this, "roofs/rates", [&] { return measure_roofs(*this, shop_, measured); }));
+    // Matrix units behind markers of their own: where one ends the process or fails, it alone keeps the guess.
+    const std::vector<MathUnit> units = measured.units;
+    for (const MathUnit& unit : units) {
+      if (unit.kind != UnitKind::matrix) continue;
+      const Status done =
+          trust_->guarded(*this, "roofs/" + unit.name, [&] { return measure_matrix_unit(*this, shop_, measured, unit.name); });
+      if (!done.ok() && lost_) return done;
+    }
+    set_rates(measured);
+    return ok();
   }
   bool lost() const override { return lost_; }
   Status settle(std::chrono::nanoseconds timeout) override {
@@ -141,7 +147,8 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
   }
   bool knows_caches() const override { return false; }  // Vulkan does not tell of them
   double probe_bandwidth(size_t level, double bytes) override {
-    if (level + 1 != device().memory.size()) return 0;
+    const Device d = device();
+    if (level >= d.memory.size() || d.memory[level].filled_by_hand) return 0;
     const auto rate = measure_bandwidth(*this, shop_, bytes);
     return rate.ok() ? *rate : 0;
   }

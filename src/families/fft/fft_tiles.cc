@@ -7,6 +7,7 @@
 #include "families/common.h"
 #include "families/fft/fft_family.h"
 #include "families/gemm/gemm_family.h"
+#include "families/gemm/gemm_tiles.h"
 
 namespace sparkle {
 namespace {
@@ -233,7 +234,7 @@ Footprint fft_tile_footprint(const Stage& stage, const FftTileSchedule& s, const
     const double again = weights + transformed <= holds ? 0 : found ? weights + transformed : read;
     f.bytes[i] = moved + points + again;
   }
-  f.parallel_units = std::max(1.0, z.whole ? workgroups : tiles);
+  f.parallel_units = std::max(1.0, z.whole ? workgroups : s.product.m > 0 ? cores_worth(tiles, s.product, device) : tiles);
   f.workspace_bytes = static_cast<int64_t>(transformed);
   return f;
 }

@@ -8,6 +8,7 @@
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
+#include "families/gemm/tile_reuse.h"
 
 namespace sparkle {
 namespace {
@@ -24,6 +25,12 @@ constexpr int kProductsInARow = 128;
 constexpr int kMostFetched = 24;
 constexpr int kAddresses = 96;
 constexpr int kLeastSteps = 8;  // of k that are worth a workgroup of their own
+// Sums are split until so many workgroups a core are busy.
+constexpr int kSplitGroups[] = {1, 2, 4};
+// A scheduler computes with one subgroup while another waits for memory or at a barrier.
+constexpr int kSubgroupsOfScheduler = 2;
+// Threads of a core that run at once: what all GPUs of today have room for.
+constexpr int kThreadsAtOnce = 1024;
 
 // Parts of a thread, and threads along m and n. Large parts read less from shared memory, small ones fill more cores.
 struct Pair {
@@ -105,12 +112,16 @@ bool whole_fours(const Stage& stage) {
 void add_splits(const TileSchedule& s, const GemmSizes& sizes, const Device& device, std::vector<TileSchedule>& found) {
   found.push_back(s);
   const double tiles = tiles_of(s, sizes), steps = up(static_cast<double>(sizes.k), s.k);
-  const int split =
-      static_cast<int>(std::min(std::floor(device.cores / std::max(1.0, tiles)), std::floor(steps / kLeastSteps)));
-  if (split < 2) return;
-  TileSchedule parts = s;
-  parts.split = split;
-  found.push_back(parts);
+  int last = 1;
+  for (const int groups : kSplitGroups) {
+    const int split =
+        static_cast<int>(std::min(std::floor(groups * device.cores / std::max(1.0, tiles)), std::floor(steps / kLeastSteps)));
+    if (split <= last) continue;
+    last = split;
+    TileSchedule parts = s;
+    parts.split = split;
+    found.push_back(parts);
+  }
 }
 
 std::vector<TileSchedule> register_tiles(TileSchedule s, const GemmSizes& sizes, const MathUnit& unit, const Device& device) {
@@ -184,6 +195,34 @@ void drop_wasteful(std::vector<TileSchedule>& found, const GemmSizes& sizes) {
   const auto padded = [&](const TileSchedule& s) { return tiles_of(s, sizes) * s.m * s.n; };
   for (const TileSchedule& s : found) least = least == 0 ? padded(s) : std::min(least, padded(s));
   std::erase_if(found, [&](const TileSchedule& s) { return padded(s) > 1.5 * least; });
+}
+
+// What the tiles of all instances read past a cache of all cores.
+double read_past(const Stage& stage, const TileSchedule& s, const GemmSizes& sizes, const Device& device, double cache) {
+  const auto& params = get<GemmParams>(stage.params);
+  const auto number = [](auto value) { return static_cast<double>(value); };
+  const double instances = number(sizes.instances), m = number(sizes.m), k = number(sizes.k);
+  TileWaves w;
+  w.tiles_m = up(m, s.m), w.tiles_n = up(number(sizes.n), s.n);
+  w.at_once = groups_at_once(s, device);
+  const double element = number(size_of(stage.inputs[0].dtype));
+  w.left = m * k * element, w.gathered = w.left;
+  w.right = k * number(sizes.n) * number(size_of(stage.inputs[1].dtype));
+  if (params.loader == Loader::window) {
+    const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+    const Window& window = params.window;
+    const auto seen = [&](int64_t in, int64_t out, int i) {
+      return number(window.filter[i] >= window.stride[i] ? in : std::min(in, out * window.filter[i]));
+    };
+    const double pixel = number(x.c) / instances * element;
+    w.left = std::min(w.left, number(x.n * x.d) * seen(x.h, y.h, 1) * seen(x.w, y.w, 2) * pixel);
+    w.taps_h = number(window.filter[0] * window.filter[1]), w.taps_w = number(window.filter[2]);
+    w.stride_h = number(window.stride[1]), w.stride_w = number(window.stride[2]);
+    w.border = number(std::max<int64_t>(0, (window.filter[1] - 1) * window.dilation[1] + 1 - window.stride[1]) * x.w) * pixel;
+  }
+  // Instances that run at once share the cache.
+  const double together = std::clamp(w.at_once / (w.tiles_m * w.tiles_n), 1.0, instances);
+  return instances * bytes_past_cache(w, cache / together);
 }
 
 // Fragments of every size that the device has and kernels serve.
@@ -269,6 +308,22 @@ TileNeeds tile_needs(const TileSchedule& s) {
   return needs;
 }
 
+double cores_worth(double groups, const TileSchedule& s, const Device& device) {
+  const DeviceLimits& limits = device.limits;
+  if (limits.schedulers_per_core <= 0) return groups;
+  const int lanes = s.subgroup > 0 ? s.subgroup : limits.subgroup_size > 0 ? limits.subgroup_size : 32;
+  const double subgroups = divided(tile_needs(s).threads, lanes), cores = std::max(1, device.cores);
+  const double share = std::min(1.0, subgroups / (kSubgroupsOfScheduler * limits.schedulers_per_core));
+  return std::min(groups * share, groups / std::ceil(groups / cores));
+}
+
+double groups_at_once(const TileSchedule& s, const Device& device) {
+  const TileNeeds needs = tile_needs(s);
+  const int resident = std::clamp(static_cast<int>(shared_bytes(device) / std::max<int64_t>(1, needs.shared_bytes)), 1,
+                                  std::max(1, kThreadsAtOnce / std::max(1, needs.threads)));
+  return resident * std::max(1, device.cores);
+}
+
 std::vector<TileSchedule> product_tiles(const GemmSizes& sizes, std::string_view variant, const Device& device) {
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) return {};
@@ -336,6 +391,10 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   const double partial = s.split > 1 ? 8 * instances * m * n * s.split : 0;
   double written = 0;
   for (const TensorDesc& d : stage.outputs) written += static_cast<double>(d.bytes());
+  // Outputs, residuals and the like, each once.
+  double operands = 0;
+  for (size_t i = 0; i < 2; ++i) operands += static_cast<double>(stage.inputs[i].bytes());
+  const double beside = std::max(written, once - operands);
   f.exposed.assign(f.bytes.size(), 0);
   for (size_t i = 0; i < f.bytes.size(); ++i) {
     const MemoryLevel& level = device.memory[i];
@@ -350,11 +409,14 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
     const bool inner = i > 0 && !device.memory[i - 1].filled_by_hand;
     const double holds = inner ? static_cast<double>(device.memory[i - 1].bytes) : 0;
     f.bytes[i] = once <= holds ? once : std::max(once, read + written);
+    if (once > holds && inner && device.memory[i - 1].shared_by > 1 && !naive)
+      f.bytes[i] = std::min(f.bytes[i], std::max(once, read_past(stage, s, sizes, device, holds) + beside));
     f.exposed[i] = partial / 2 <= holds ? 0 : partial;
     f.bytes[i] += f.exposed[i];
   }
   // Workgroups; the naive ones make an output per thread.
-  f.parallel_units = std::max(1.0, naive ? instances * m * n / (s.m * s.n) : instances * tiles_m * tiles_n * s.split);
+  const double groups = std::max(1.0, naive ? instances * m * n / (s.m * s.n) : instances * tiles_m * tiles_n * s.split);
+  f.parallel_units = std::max(1.0, cores_worth(groups, s, device));
   f.launches = s.split > 1 ? 2 : 1;  // the sums' parts are added by one of their own
   f.depth = s.depth;
   f.workspace_bytes = static_cast<int64_t>(partial / 2);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/dtype.h"
+#include "device/device.h"
 #include "families/tile_schedule.h"
 #include "families/window.h"
 
@@ -14,6 +15,12 @@ struct TileNeeds {
   int registers = 0;  // of a thread, in 32-bit words: an upper bound
 };
 TileNeeds tile_needs(const TileSchedule& schedule);
+
+// So many workgroups, in cores' worth of them: a core has its whole rate only with enough subgroups for each of its schedulers,
+// and the last of its workgroups may be alone.
+double cores_worth(double groups, const TileSchedule& schedule, const Device& device);
+// That run at once, by threads and shared memory.
+double groups_at_once(const TileSchedule& schedule, const Device& device);
 
 // A square of pixels and what its outputs see, for the variant "halo".
 inline constexpr int kHaloSide = 8, kHaloFilters = 4, kHaloChannels = 4;

@@ -103,6 +103,63 @@ TEST(GemmTiles, SumsAreSplitWhereCoresWouldIdle) {
   EXPECT_GT(footprint(stage, parts, gpu()).workspace_bytes, footprint(stage, whole, gpu()).workspace_bytes);
 }
 
+// Cores have two to four workgroups each where sums are long enough for it.
+TEST(GemmTiles, SumsAreSplitUntilCoresAreBusy) {
+  const Stage stage = layer(2048, 7, 512);
+  std::set<int> per_core;
+  for (const TileSchedule& s : tiles(stage, "implicit", gpu())) {
+    const int groups = (49 + s.m - 1) / s.m * ((512 + s.n - 1) / s.n) * s.split;
+    EXPECT_LE(groups, 4 * 96);
+    if (s.split > 1) per_core.insert((groups + 95) / 96);
+  }
+  ASSERT_FALSE(per_core.empty());
+  EXPECT_EQ(*per_core.begin(), 1);
+  EXPECT_EQ(*per_core.rbegin(), 4);
+}
+
+// A core with one small workgroup has a part of its rate; more of them fill it, and the last of all may have a core alone.
+TEST(GemmTiles, SmallWorkgroupsFillAPartOfACore) {
+  Device d = gpu();
+  TileSchedule s;
+  s.variant = "implicit", s.unit = "fma-f32", s.m = s.n = 64, s.k = 16, s.thread_m = s.thread_n = 8, s.subgroup = 32;
+  const auto units = [&](int64_t size, int64_t filters) {
+    const Stage stage = layer(64, size, filters);
+    return info(Family::gemm).footprint(stage, s, d).parallel_units;
+  };
+  EXPECT_EQ(units(8, 64), 1);
+  EXPECT_EQ(units(16, 512), 32);
+  d.limits.schedulers_per_core = 4;  // which eight subgroups keep busy; a workgroup has two
+  EXPECT_EQ(units(16, 512), 8);
+  EXPECT_EQ(units(64, 256), 64);            // 256 workgroups, three on some cores: as fast as 64 at full rate
+  EXPECT_NEAR(units(128, 512), 93.1, 0.1);  // 2048, 22 on some cores
+  d.limits.schedulers_per_core = 1;
+  EXPECT_EQ(units(16, 512), 32);
+}
+
+// What workgroups that run at once share is read once past the cache that they share, also where not all of it fits.
+TEST(GemmTiles, WavesShareWhatTheyRead) {
+  Device d = gpu();
+  const auto level = [&](const char* name, int64_t bytes, int shared_by) {
+    MemoryLevel l;
+    l.name = name, l.bytes = bytes, l.shared_by = shared_by;
+    d.memory.push_back(l);
+  };
+  level("shared", 65536, 1), level("L2", 50 << 20, 96), level("DRAM", int64_t{16} << 30, 96);
+  d.memory[0].filled_by_hand = true;
+  Stage stage = layer(384, 13, 384, true);
+  const Dims x{128, 384, 13, 13};
+  stage.inputs[0] = {DType::f32, x, channels_last(x)}, stage.outputs[0] = stage.inputs[0];
+  const auto compulsory = static_cast<double>(stage.inputs[0].bytes() + stage.inputs[1].bytes() + stage.outputs[0].bytes());
+  const auto found = tiles(stage, "cooperative", d);
+  ASSERT_FALSE(found.empty());
+  for (const TileSchedule& s : found) {
+    const Footprint f = info(Family::gemm).footprint(stage, s, d);
+    EXPECT_GE(f.bytes[2], compulsory);
+    EXPECT_LE(f.bytes[2], 2 * compulsory) << to_text(Schedule(s));
+    EXPECT_GT(f.bytes[1], 10 * compulsory);
+  }
+}
+
 TEST(GemmTiles, OnlyFragmentsRound) {
   Reason why = Reason::none;
   EXPECT_TRUE(tiles(layer(64, 56, 64, true), "implicit", gpu(), &why).empty());

@@ -7,6 +7,8 @@
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
 #include "families/window_samples.h"
+#include "families/gemm/gemm_tiles.h"
+#include "families/gemm/tile_reuse.h"
 
 namespace sparkle {
 namespace {
@@ -79,8 +81,14 @@ Footprint tile_footprint(const Stage& stage, const TileSchedule& s, const Device
   const double in = p.tile == 2 ? 32 : 144, out = p.tile == 2 ? 24 : 120;  // instructions of the transforms
   f.executed_flops = products + 2 * tiles * (in * c + out * k);
   const double partial = s.split > 1 ? 8 * points * tiles * k * s.split : 0;
-  const double transformed = 4 * points * tiles * (c + k), operands = f.bytes.empty() ? 0 : f.bytes[0];
+  const double transformed = 4 * points * tiles * (c + k),
+               operands = f.bytes.empty() ? 0 : *std::max_element(f.bytes.begin(), f.bytes.end());
   const double read = 4 * points * rows * columns * (s.m + s.n) * c;
+  // A product per point; those that run at once share the cache.
+  TileWaves waves;
+  waves.tiles_m = rows, waves.tiles_n = columns, waves.at_once = groups_at_once(s, device);
+  waves.left = waves.gathered = 4 * tiles * c, waves.right = 4 * c * k;
+  const double together = std::clamp(waves.at_once / (rows * columns), 1.0, points);
   f.exposed.assign(f.bytes.size(), 0);
   for (size_t i = 0; i < f.bytes.size(); ++i) {
     if (device.memory[i].filled_by_hand) {
@@ -90,9 +98,10 @@ Footprint tile_footprint(const Stage& stage, const TileSchedule& s, const Device
     const bool inner = i > 0 && !device.memory[i - 1].filled_by_hand;
     const double holds = inner ? static_cast<double>(device.memory[i - 1].bytes) : 0;
     f.exposed[i] = operands + (transformed <= holds ? 0 : 2 * transformed) + (partial / 2 <= holds ? 0 : partial);
-    f.bytes[i] = f.exposed[i] + (transformed <= holds ? 0 : read);
+    const double past = inner && device.memory[i - 1].shared_by > 1 ? points * bytes_past_cache(waves, holds / together) : read;
+    f.bytes[i] = f.exposed[i] + (transformed <= holds ? 0 : std::min(past, read));
   }
-  f.parallel_units = std::max(1.0, points * rows * columns * s.split);
+  f.parallel_units = std::max(1.0, cores_worth(points * rows * columns * s.split, s, device));
   f.launches = s.split > 1 ? 4 : 3;  // to the points, products, their parts' sums, and back
   f.depth = s.depth;
   f.workspace_bytes = static_cast<int64_t>(transformed + partial / 2);

@@ -50,6 +50,28 @@ std::string architecture_of(const std::string& vendor, const std::string& name, 
   return "";
 }
 
+// Intel's drivers tell no number of cores: Xe cores by the name of the card (data sheets); 1: unknown.
+int cores_of(const std::string& name) {
+  constexpr std::pair<const char*, int> kCards[] = {{"A770", 32}, {"A750", 28}, {"A580", 24}, {"A380", 8},
+                                                    {"A310", 6},  {"B580", 20}, {"B570", 18}};
+  for (const auto& [card, cores] : kCards)
+    if (contains(name, "Arc") && contains(name, card)) return cores;
+  return 1;
+}
+
+// Subgroups that a core computes at once, by public documents of each architecture; 0: unknown.
+int schedulers_of(const std::string& vendor, const std::string& architecture, const std::string& name) {
+  if (vendor == "NVIDIA") return 4;
+  if (vendor == "AMD") return architecture == "gcn" ? 4 : 2;
+  if (vendor == "Intel" && contains(name, "Arc")) return contains(name, " B5") ? 8 : 16;
+  return 0;
+}
+
+// Registers that a thread can name, likewise.
+int registers_of(const std::string& vendor) {
+  return vendor == "NVIDIA" ? 255 : vendor == "AMD" ? 256 : vendor == "Intel" ? 128 : 0;
+}
+
 MathUnit vector_unit(const char* name, DType type, int lanes, int k) {
   MathUnit unit;
   unit.name = name;
@@ -214,12 +236,15 @@ void describe(PhysicalDevice& device, VkInstance instance, const VkDeviceCreateI
 
   d.architecture = architecture_of(d.vendor, d.name, f);
   d.driver = device.driver;
+  if (d.vendor == "Intel") d.cores = cores_of(d.name);
   if (core.computeUnitsPerShaderArray)
     d.cores = static_cast<int>(core.shaderEngineCount * core.shaderArraysPerEngineCount * core.computeUnitsPerShaderArray);
   if (sms.shaderSMCount) d.cores = static_cast<int>(sms.shaderSMCount);
   const VkPhysicalDeviceLimits& limits = plain.limits;
   d.limits.max_threads_per_group = static_cast<int>(limits.maxComputeWorkGroupInvocations);
   d.limits.shared_bytes_per_group = limits.maxComputeSharedMemorySize;
+  d.limits.registers_per_thread = registers_of(d.vendor);
+  d.limits.schedulers_per_core = schedulers_of(d.vendor, d.architecture, d.name);
   d.limits.max_buffer_bytes =
       static_cast<int64_t>(std::min<uint64_t>({v11.maxMemoryAllocationSize, v13.maxBufferSize, INT64_MAX}));
 
