@@ -35,7 +35,7 @@ auto plan_until_usable(Plan&& plan, Use&& use) -> decltype(plan()) {
   for (int plans = 1;; ++plans) {
     SPARKLE_TRY(planned, plan());
     Status usable = use(planned);
-    if (usable.ok()) return std::move(planned);
+    if (usable.ok()) return planned;
     if (usable.error().reason != Reason::failed_probe || plans == kMostPlans) return usable.take_error();
   }
 }
