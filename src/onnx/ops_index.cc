@@ -9,6 +9,28 @@ OpParams read_arg(Node& node) {
   return ArgOp{smallest, node.integer("axis", 0), node.flag("keepdims", true), node.flag("select_last_index", false)};
 }
 
+// 1 at the first largest element of each line along the axis, else 0; before opset 13 a line is all from the axis on.
+OpParams read_hardmax(Node& node) {
+  const auto type = node.element_type(0);
+  if (!type) return UnknownOp{"the element type of its input is not known"};
+  const bool flat = node.opset < 13;
+  int64_t axis = node.integer("axis", flat ? 1 : -1);
+  TensorId x = node.input(0);
+  const TensorId shape = node.step(ShapeOp{}, {x});
+  if (flat) {
+    x = node.step(ReshapeOp{ReshapeOp::Form::flatten, {axis}, false, true}, {x});
+    axis = 1;
+  }
+  const TensorId place = node.step(ArgOp{false, axis, true, false}, {x});
+  const TensorId zeros = node.step(ConstantOfShapeOp{*type, 0}, {node.step(ShapeOp{}, {x})});
+  const TensorId ones = node.step(ConstantOfShapeOp{*type, 1}, {node.step(ShapeOp{}, {place})});
+  node.inputs = {zeros, place, ones};
+  const ScatterElementsOp write{axis, ScatterReduction::none};
+  if (!flat) return write;
+  node.inputs = {node.step(write, node.inputs), shape};
+  return ReshapeOp{};
+}
+
 OpParams read_top_k(Node& node) {
   TopKOp op{node.integer("axis", -1), -1, node.flag("largest", true)};
   node.ignore("sorted");  // elements come best first whether asked for or not
@@ -55,6 +77,7 @@ OpParams read_non_max_suppression(Node& node) {
 constexpr OperatorRow kRows[] = {
     {"ArgMax", read_arg<false>, 1},
     {"ArgMin", read_arg<true>, 1},
+    {"Hardmax", read_hardmax, 1},
     {"TopK", read_top_k, 1},
     {"CumSum", read_cum_sum, 2},
     {"Trilu", read_trilu, 1},

@@ -32,6 +32,7 @@ PEER_IS_RIGHT = {
     "batchnormalization_2d": BATCH_9, "batchnormalization_opset7": BATCH_9, "lrn_default": LRN, "lrn_five": LRN,
     "lrn_alexnet": LRN, "lrn_wider_than_c": LRN,
     "softmax_flat": SOFTMAX_11, "softmax_flat0": SOFTMAX_11, "logsoftmax_flat": SOFTMAX_11, "logsoftmax_flat0": SOFTMAX_11,
+    "hardmax_flat": SOFTMAX_11, "hardmax_flat0": SOFTMAX_11,
     "convtranspose_groups": "it fails on groups of several filters", "globalmaxpool_1x3x17": GLOBAL_MAX,
     "convtranspose_output_shape": "it fails on output_shape", "globalmaxpool_1x4x3x2x5": GLOBAL_MAX,
     "resize_nearest_opset10": RESIZE_10, "resize_linear_opset10": RESIZE_10, "pad_crop": "it refuses negative pads",
