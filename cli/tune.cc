@@ -165,7 +165,7 @@ int tune_command(const TuneArguments& a) {
     std::printf("%s\n%-32s %-32s %4s %6s  %-10s %9s\n", device->note.c_str(), "layer", "problem", "ways", "rounds", "planned",
                 "ms");
   const double most = options.rule.most_seconds;
-  const auto begin = std::chrono::steady_clock::now();
+  auto begin = std::chrono::steady_clock::now();
   if (a.seconds > 0) options.deadline = begin + std::chrono::nanoseconds(static_cast<int64_t>(std::min(a.seconds, 1e9) * 1e9));
   nlohmann::json rows = nlohmann::json::array();
   Totals totals;
@@ -178,6 +178,8 @@ int tune_command(const TuneArguments& a) {
     }
     auto result = tune_anchor(backend, (*anchors)[i], options, *store);
     if (!result.ok()) return fail(result.error());
+    // Once for each driver, and no part of what was asked for.
+    if (a.seconds > 0) begin += result->trying, options.deadline += result->trying;
     // Problem by problem, so that an end before the end loses nothing.
     if (result->state == TuneState::tuned)
       if (auto saved = store->save(path); !saved.ok()) return fail(saved.error());
@@ -225,7 +227,10 @@ void add_tune(CLI::App& app, Chosen& chosen) {
   command->add_option("--layers", a->layers, "layer list, CSV: name,n,c,h,w,k,r,s,stride_h,...");
   command->add_option("--conv", a->convs, "a convolution: ic64ih56oc64oh56kh3ph1");
   command->add_option("--shape", a->shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");
-  command->add_option("--seconds", a->seconds, "most seconds for all layers; else up to 10 of measuring for each")
+  command
+      ->add_option(
+          "--seconds", a->seconds,
+          "most seconds for all layers, beside trying kernels that a driver never ran; else up to 10 of measuring for each")
       ->check(positive_number());
   command->add_flag("--again", a->again, "measure again what the store has already");
   command->callback([&chosen, a] { chosen = [a] { return tune_command(*a); }; });

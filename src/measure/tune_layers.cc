@@ -148,7 +148,7 @@ RoofVerdict verdict_of(const Choice& candidate, double seconds, const AnchorCall
 }
 
 Result<TuneResult> tuned(Backend& backend, const Anchor& anchor, const TuneOptions& options, TuningStore& store) {
-  TuneResult result{anchor, TuneState::tuned, {}, {}, {}, {}, {}};
+  TuneResult result{anchor, TuneState::tuned, {}, {}, {}, {}, {}, {}};
   const auto as = [&](TuneState state) {
     result.state = state;
     return std::move(result);
@@ -156,12 +156,16 @@ Result<TuneResult> tuned(Backend& backend, const Anchor& anchor, const TuneOptio
   if (!all_f32(anchor.call)) return as(TuneState::type_not_served);
   const std::string key = tuning_key(anchor.call, options.plan);
   if (!options.again && store.find(key)) return as(TuneState::known);
+  const auto begin = Clock::now();
   SPARKLE_TRY(found, candidates_of_layer(backend, anchor.call, options.plan));
   result.candidates = std::move(found);
+  result.trying = Clock::now() - begin;
   if (result.candidates.size() < 2) return as(TuneState::single);
   std::vector<double> errors;
   for (const Choice& candidate : result.candidates) errors.push_back(candidate.error);
-  LayerClock clock(backend, anchor, result.candidates, options);
+  TuneOptions limits = options;
+  if (limits.deadline != Clock::time_point::max()) limits.deadline += result.trying;
+  LayerClock clock(backend, anchor, result.candidates, limits);
   RoofProbes& probes = clock.probes();
   probes.take();
   for (bool right = false; !right;) {

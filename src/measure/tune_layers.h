@@ -17,7 +17,7 @@ struct TuneOptions {
   bool again = false;  // also what the store has already
   PlanOptions plan;
   uint64_t seed = 0;  // as in LayerBenchOptions
-  // Nothing is measured any more from then on; the rule's own limit leaves out what compiling takes.
+  // Nothing is measured any more from then on; the rule's own limit leaves out what compiling takes, this what trying takes.
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 
@@ -27,11 +27,12 @@ std::string_view name_of(TuneState state);
 struct TuneResult {
   Anchor anchor;
   TuneState state = TuneState::tuned;
-  TuneVerdict verdict;             // where tuned
-  RoofVerdict roofs;               // of the chosen candidate, against what was probed beside
-  std::vector<Choice> candidates;  // the model's choice first
-  std::vector<std::string> wrong;  // a sentence for each candidate that was out because its output was wrong
-  Checked checked;                 // the outputs of the others
+  TuneVerdict verdict;                           // where tuned
+  RoofVerdict roofs;                             // of the chosen candidate, against what was probed beside
+  std::vector<Choice> candidates;                // the model's choice first
+  std::vector<std::string> wrong;                // a sentence for each candidate that was out because its output was wrong
+  Checked checked;                               // the outputs of the others
+  std::chrono::steady_clock::duration trying{};  // took the kernels that this driver had not run before
   const Choice& before() const { return candidates.front(); }
   const Choice& after() const { return candidates[verdict.chosen]; }
   double before_seconds() const { return verdict.seconds.front(); }
