@@ -15,6 +15,7 @@ namespace {
 
 // As long as the structure was before it had its last field, or as it is now.
 Result<sparkle_session_options> whole_options(const sparkle_session_options& given) {
+  static_assert(sizeof(void*) == 8, "the field before may end in padding, which would be read as this one");
   sparkle_session_options whole{};
   if (given.size != offsetof(sparkle_session_options, fusion))
     SPARKLE_CHECK(check_size("sparkle_session_options", given.size, sizeof given));

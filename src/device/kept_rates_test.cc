@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
+#include "base/folder_testing.h"
 #include "device/as_measured.h"
 #include "device/device_json.h"
 #include "device/memory_curve.h"
@@ -12,9 +11,10 @@
 namespace sparkle {
 namespace {
 
-class KeptRatesOfGpus : public ::testing::Test {
+class KeptRatesOfGpus : public testing::FolderTest {
  protected:
   void SetUp() override {
+    testing::FolderTest::SetUp();
     auto loaded = load_device(SPARKLE_SOURCE_DIR "/devices/radeon-rx-7900-xtx.json");
     ASSERT_TRUE(loaded.ok());
     measured_ = as_measured(*loaded);
@@ -24,30 +24,27 @@ class KeptRatesOfGpus : public ::testing::Test {
     for (MemoryLevel& level : described_.memory)
       level.bytes_per_second = level.total_bytes_per_second = level.copy_bytes_per_second = 0;
     for (MathUnit& unit : described_.units) unit.flops_per_second = unit.total_flops_per_second = 0;
-    std::filesystem::remove_all(folder_);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   Device measured_, described_;
-  const std::string folder_ = ::testing::TempDir() + "/kept_rates_of_gpus";
 };
 
 TEST_F(KeptRatesOfGpus, BringTheCachesBack) {
   EXPECT_EQ(measured_.memory.size(), 4u);  // shared, L2, L3, DRAM
-  EXPECT_FALSE(kept_rates(described_, "vulkan", folder_).has_value());
-  EXPECT_FALSE(keep_rates(measured_, "vulkan", folder_).path.empty());
+  EXPECT_FALSE(kept_rates(described_, "vulkan", folder_.string()).has_value());
+  EXPECT_FALSE(keep_rates(measured_, "vulkan", folder_.string()).path.empty());
   Device again = described_;
-  ASSERT_TRUE(kept_rates(again, "vulkan", folder_).has_value());
+  ASSERT_TRUE(kept_rates(again, "vulkan", folder_.string()).has_value());
   EXPECT_EQ(again, measured_);
 }
 
 TEST_F(KeptRatesOfGpus, AreOfOneDeviceAlone) {
-  EXPECT_FALSE(keep_rates(measured_, "vulkan", folder_).path.empty());
+  EXPECT_FALSE(keep_rates(measured_, "vulkan", folder_.string()).path.empty());
   Device other = described_;
   other.cores /= 2;
-  EXPECT_FALSE(kept_rates(other, "vulkan", folder_).has_value());
+  EXPECT_FALSE(kept_rates(other, "vulkan", folder_.string()).has_value());
   other = described_;
   other.memory.front().bytes *= 2;
-  EXPECT_FALSE(kept_rates(other, "vulkan", folder_).has_value());
+  EXPECT_FALSE(kept_rates(other, "vulkan", folder_.string()).has_value());
 }
 
 // A data sheet is left with what drivers and probes write.

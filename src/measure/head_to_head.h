@@ -1,6 +1,6 @@
 // Head to head: one layer by Sparkle and by other engines in one process, in turns. Each engine gets the same operands
 // (channels last, filters [K,C/groups,R,S], a bias), brings them into whatever form it likes before the clock runs, and its
-// whole output is compared before it is timed, and after. Every round repetitions all of them, beginning with another one each
+// whole output is compared before it is timed, and after. Every round is a repetition of each, beginning with another one each
 // time; the peak is probed between repetitions.
 #pragma once
 

@@ -302,9 +302,10 @@ Result<std::vector<OptimisationStep>> ablation_of(const Problem& problem, const 
 }
 
 static Status try_steps(Backend& backend, const std::vector<OptimisationStep>& levels) {
+  std::vector<const Choice*> choices;
   for (const OptimisationStep& level : levels)
-    if (level.absent.empty()) SPARKLE_CHECK(try_choice(backend, level.choice));
-  return ok();
+    if (level.absent.empty()) choices.push_back(&level.choice);
+  return try_variants(backend, choices);
 }
 
 Result<std::vector<OptimisationStep>> ladder_on(Backend& backend, const Problem& problem, const PlanOptions& options) {

@@ -27,7 +27,7 @@ Status check_type(const Problem& problem, const Device& device);
 
 class PreparedLayer {
  public:
-  // Its kernels are tried before. It has operands once it took some. Errors: those of compiling; failed_probe;
+  // Its variants have been tried (prepare/layer_planner.h). It has operands once it took some. Errors: those of compiling;
   // over_memory_budget with the bytes needed.
   static Result<std::unique_ptr<PreparedLayer>> make(Backend& backend, const AnchorCall& call, const Choice& choice,
                                                      const LayerBenchOptions& options);

@@ -32,7 +32,7 @@ struct TuneResult {
   std::vector<Choice> candidates;                // the model's choice first
   std::vector<std::string> wrong;                // a sentence for each candidate that was out because its output was wrong
   Checked checked;                               // the outputs of the others
-  std::chrono::steady_clock::duration trying{};  // took the kernels that this driver had not run before
+  std::chrono::steady_clock::duration trying{};  // took planning, and kernels that this driver had not run before
   const Choice& before() const { return candidates.front(); }
   const Choice& after() const { return candidates[verdict.chosen]; }
   double before_seconds() const { return verdict.seconds.front(); }

@@ -11,24 +11,21 @@ OpParams read_arg(Node& node) {
 
 // 1 at the first largest element of each line along the axis, else 0; before opset 13 a line is all from the axis on.
 OpParams read_hardmax(Node& node) {
-  const auto type = node.element_type(0);
-  if (!type) return UnknownOp{"the element type of its input is not known"};
   const bool flat = node.opset < 13;
   int64_t axis = node.integer("axis", flat ? 1 : -1);
-  TensorId x = node.input(0);
-  const TensorId shape = node.step(ShapeOp{}, {x});
+  const TensorId given = node.input(0);
+  TensorId x = given;
   if (flat) {
     x = node.step(ReshapeOp{ReshapeOp::Form::flatten, {axis}, false, true}, {x});
     axis = 1;
   }
   const TensorId place = node.step(ArgOp{false, axis, true, false}, {x});
-  const TensorId zeros = node.step(ConstantOfShapeOp{*type, 0}, {node.step(ShapeOp{}, {x})});
-  const TensorId ones = node.step(ConstantOfShapeOp{*type, 1}, {node.step(ShapeOp{}, {place})});
-  node.inputs = {zeros, place, ones};
-  const ScatterElementsOp write{axis, ScatterReduction::none};
-  if (!flat) return write;
-  node.inputs = {node.step(write, node.inputs), shape};
-  return ReshapeOp{};
+  const TensorId zeros = node.step(ConstantOfShapeOp{DType::f32, 0}, {node.step(ShapeOp{}, {x})});
+  const TensorId ones = node.step(ConstantOfShapeOp{DType::f32, 1}, {node.step(ShapeOp{}, {place})});
+  TensorId y = node.step(ScatterElementsOp{axis, ScatterReduction::none}, {zeros, place, ones});
+  if (flat) y = node.step(ReshapeOp{ReshapeOp::Form::reshape, {}, true, false}, {y, node.step(ShapeOp{}, {given})});
+  node.inputs = {y, given};
+  return CastOp{};  // to the type of the input
 }
 
 OpParams read_top_k(Node& node) {

@@ -52,8 +52,9 @@ Result<std::vector<int>> values_to_keep(const Graph& bound, const std::string& g
 }
 
 // The planner foresees what weights take; now it is known.
-Status check_budget(const Plan& plan, int64_t weight_bytes, int64_t budget) {
-  int64_t need = plan.arena_bytes + weight_bytes;
+Status check_budget(const PlannedModel& planned, int64_t weight_bytes, int64_t budget) {
+  const Plan& plan = planned.plan;
+  int64_t need = arena_with_workspaces(plan, planned.kernels) + weight_bytes;
   for (const auto* list : {&plan.inputs, &plan.outputs})
     for (int t : *list) need += plan.tensors[static_cast<size_t>(t)].desc.bytes();
   if (budget <= 0 || need <= budget) return ok();
@@ -126,7 +127,7 @@ Result<CompileSummary> compiled(Graph graph, std::shared_ptr<Backend> backend, c
     }
     constants_text += to_line(known);
   }
-  SPARKLE_CHECK(check_budget(plan, file.size() - kCompiledWeightsAt, options.memory_budget));
+  SPARKLE_CHECK(check_budget(planned, file.size() - kCompiledWeightsAt, options.memory_budget));
   CompiledHeader header;
   header.version = sparkle_version_text();
   header[CompiledSection::weights] = {kCompiledWeightsAt, static_cast<uint64_t>(file.size() - kCompiledWeightsAt), 0};

@@ -6,6 +6,7 @@
 
 #include "base/out_of_memory.h"
 #include "device/device_json.h"
+#include "device/memory_curve.h"
 #include "graph/graph_text.h"
 
 namespace sparkle {
@@ -50,7 +51,8 @@ std::shared_ptr<std::byte[]> no_values(int64_t bytes) {
 // What a plan depends on of a machine: everything but measured rates and notes.
 Device without_rates(Device device) {
   device.driver.clear();
-  device.banned.clear();  // kernels of the file's plan are tried where it is opened
+  device.banned.clear();                                         // kernels of the file's plan are tried where it is opened
+  if (device.kind == DeviceKind::vulkan) remove_caches(device);  // measured like rates
   device.clock_hz = device.launch_seconds = 0;
   device.calibrated = false;
   device.thread_note.clear();

@@ -10,13 +10,15 @@ namespace sparkle {
 // failed_probe.
 Result<Choice> plan_layer(Backend& backend, const AnchorCall& call, const PlanOptions& options);
 
-// Every candidate that a measurement may find best (plan/choose.h), the kernels of all of them tried.
+// Every candidate that a measurement may find best (plan/choose.h); of each variant the candidate of least cost has been tried.
+// Of the others' schedules the outputs are for the measurement to check: one that a driver gets wrong bans no variant.
 Result<std::vector<Choice>> candidates_of_layer(Backend& backend, const AnchorCall& call, const PlanOptions& options);
 
-// Whether the kernels of a choice may be used here. Errors: failed_probe where one of them failed its trial.
-Status try_choice(Backend& backend, const Choice& choice);
+// Of each variant among the choices the first one is tried. Errors: failed_probe where one of them failed its trial.
+Status try_variants(Backend& backend, std::span<const Choice* const> choices);
 
-// The kernels of a choice, one per stage. `constants`: bit i of entry s tells that operand i of stage s never changes.
+// The kernels of a choice whose variants have been tried, one per stage. `constants`: bit i of entry s tells that operand i of
+// stage s never changes.
 Result<Kernels> make_kernels(Backend& backend, const Choice& choice, std::span<const uint32_t> constants);
 
 }  // namespace sparkle

@@ -12,8 +12,9 @@
 
 namespace sparkle {
 
-// Where the rates of this machine come from. Planning and running take kept ones or estimates, so that the first answer does
-// not wait; who shows roofs measures them where none are kept (some 0.3 s), `measured_again` in any case.
+// Where the rates of this machine come from. Planning and running on CPUs take kept ones or estimates, so that the first answer
+// does not wait; who shows roofs measures them where none are kept (some 0.3 s), `measured_again` in any case. A GPU whose
+// rates are not kept is measured when it is first opened (up to some seconds): nobody can estimate them.
 enum class Roofs { kept_or_estimated, measured, measured_again };
 
 struct BackendOptions {

@@ -122,7 +122,8 @@ Status measure_roofs(VulkanBackend& backend, const Workshop& shop, Device& devic
     return Error{Reason::device_unusable, "The Vulkan device '" + device.name + "' keeps no time; its rates stay unknown."};
   dram.copy_bytes_per_second = dram.total_bytes_per_second = 2 * static_cast<double>(bytes) / best;
   dram.bytes_per_second = dram.total_bytes_per_second / cores;
-  SPARKLE_CHECK(measure_memory(backend, shop, device));
+  // Without caches and shared memory the other rates are worth keeping: unknown levels cost what their neighbours do.
+  if (const Status memory = measure_memory(backend, shop, device); !memory.ok() && backend.lost()) return memory;
   SPARKLE_TRY(launch, measure_launch(backend, shop, buffers));
   device.launch_seconds = launch;
   device.calibrated = true;

@@ -15,7 +15,7 @@ Result<double> measure_flops(VulkanBackend& backend, const Workshop& shop, std::
 Result<double> measure_bandwidth(VulkanBackend& backend, const Workshop& shop, double bytes);
 
 // Fills in the rates of `device`: flops of its vector units (of matrix units a cautious guess), the rate of reading and writing
-// its memory, its caches and shared memory, launch_seconds; sets calibrated. A GPU takes some 200 ms.
+// its memory, its caches and shared memory, launch_seconds; sets calibrated. A GPU takes up to some seconds.
 Status measure_roofs(VulkanBackend& backend, const Workshop& shop, Device& device);
 
 // Puts the measured rate of one of the device's matrix units in the place of the guess, where there is a kernel for it.

@@ -82,6 +82,7 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
   Status calibrate() override {
     Device measured = device();
     SPARKLE_CHECK(trust_->guarded(*this, "roofs/rates", [&] { return measure_roofs(*this, shop_, measured); }));
+    set_rates(measured);
     // Matrix units behind markers of their own: where one ends the process or fails, it alone keeps the guess.
     const std::vector<MathUnit> units = measured.units;
     for (const MathUnit& unit : units) {

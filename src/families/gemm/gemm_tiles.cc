@@ -321,7 +321,7 @@ double groups_at_once(const TileSchedule& s, const Device& device) {
   const TileNeeds needs = tile_needs(s);
   const int resident = std::clamp(static_cast<int>(shared_bytes(device) / std::max<int64_t>(1, needs.shared_bytes)), 1,
                                   std::max(1, kThreadsAtOnce / std::max(1, needs.threads)));
-  return resident * std::max(1, device.cores);
+  return static_cast<double>(resident) * std::max(1, device.cores);
 }
 
 std::vector<TileSchedule> product_tiles(const GemmSizes& sizes, std::string_view variant, const Device& device) {

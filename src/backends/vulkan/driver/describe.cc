@@ -60,10 +60,15 @@ int cores_of(const std::string& name) {
 }
 
 // Subgroups that a core computes at once, by public documents of each architecture; 0: unknown.
+bool is_battlemage(const std::string& name) {  // "Intel(R) Arc(TM) B580 Graphics", "... Pro B60 ..."
+  const size_t at = name.find(" B");
+  return at != std::string::npos && at + 2 < name.size() && name[at + 2] >= '0' && name[at + 2] <= '9';
+}
+
 int schedulers_of(const std::string& vendor, const std::string& architecture, const std::string& name) {
   if (vendor == "NVIDIA") return 4;
   if (vendor == "AMD") return architecture == "gcn" ? 4 : 2;
-  if (vendor == "Intel" && contains(name, "Arc")) return contains(name, " B5") ? 8 : 16;
+  if (vendor == "Intel" && contains(name, "Arc")) return is_battlemage(name) ? 8 : 16;
   return 0;
 }
 

@@ -18,6 +18,6 @@ void main() {
   barrier();
   uvec4 seen = uvec4(0);
   for (int round = 0; round < push.rounds; ++round)
-    [[unroll]] for (int i = 0; i < 8; ++i) seen ^= kept[(thread + (round * 8 + i) * 32) & (kVectors - 1)];
+    [[unroll]] for (int i = 0; i < 8; ++i) seen ^= kept[(thread + (round * 8 + i) * 33) & (kVectors - 1)] + uvec4(round);
   if (seen == uvec4(0x9e3779b9u, 0x7f4a7c15u, 0xbf58476du, 0x94d049bbu)) push.y.v[0] = vec4(1);  // never: all is needed
 }
