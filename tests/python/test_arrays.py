@@ -233,12 +233,15 @@ def test_stubs_name_what_is_there():
         if not isinstance(entry, ast.ClassDef):
             continue
         there = getattr(sparkle._core, entry.name)
-        named = {f.name for f in entry.body if isinstance(f, ast.FunctionDef)}
+        functions = [f for f in entry.body if isinstance(f, ast.FunctionDef)]
+        named = {f.name for f in functions}
+        fields = {f.target.id for f in entry.body if isinstance(f, ast.AnnAssign)}
         own = {name for name, value in vars(there).items() if callable(value) and not name.startswith("_")}
         if entry.name == "CoreError":
             continue
         assert own == named - {"__init__"}, entry.name
-        for function in entry.body:
+        assert fields == {name for name, value in vars(there).items() if isinstance(value, property)}, entry.name
+        for function in functions:
             ((signature, *_),) = vars(there)[function.name].__nb_signature__
             core = ast.parse(signature + ": ...").body[0]
             assert [a.arg for a in core.args.args] == [a.arg for a in function.args.args], signature
