@@ -4,6 +4,7 @@
 
 #include "backends/vulkan/roof_runs.h"
 #include "backends/vulkan/roofs_memory.h"
+#include "base/log.h"
 #include "families/copy/copy.h"
 #include "families/gemm/gemm_tiles.h"
 
@@ -123,7 +124,10 @@ Status measure_roofs(VulkanBackend& backend, const Workshop& shop, Device& devic
   dram.copy_bytes_per_second = dram.total_bytes_per_second = 2 * static_cast<double>(bytes) / best;
   dram.bytes_per_second = dram.total_bytes_per_second / cores;
   // Without caches and shared memory the other rates are worth keeping: unknown levels cost what their neighbours do.
-  if (const Status memory = measure_memory(backend, shop, device); !memory.ok() && backend.lost()) return memory;
+  if (const Status memory = measure_memory(backend, shop, device); !memory.ok()) {
+    if (backend.lost()) return memory;
+    log(LogLevel::warning, "The caches of '" + device.name + "' could not be measured: " + memory.error().message);
+  }
   SPARKLE_TRY(launch, measure_launch(backend, shop, buffers));
   device.launch_seconds = launch;
   device.calibrated = true;

@@ -8,6 +8,7 @@
 #include "backends/vulkan/program.h"
 #include "backends/vulkan/roofs.h"
 #include "backends/vulkan/trials/trust.h"
+#include "base/log.h"
 #include "base/cache_folder.h"
 
 namespace sparkle::vulkan {
@@ -90,6 +91,8 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
       const Status done =
           trust_->guarded(*this, "roofs/" + unit.name, [&] { return measure_matrix_unit(*this, shop_, measured, unit.name); });
       if (!done.ok() && lost_) return done;
+      if (!done.ok())
+        log(LogLevel::warning, "The rate of '" + unit.name + "' stays a guess, measuring it failed: " + done.error().message);
     }
     set_rates(measured);
     return ok();
