@@ -159,7 +159,7 @@ int finish_steps(const CommonOptions& common, const LayerBench& bench, const Dev
 // What the rows are about: the layer, what it runs on, whose clock, what the columns of bytes are.
 std::string title_of(const Problem& problem, const OpenDevice& open) {
   const Device& device = open.backend->device();
-  if (device.kind == DeviceKind::cpu) return short_name(problem) + ", " + std::to_string(device.cores) + " threads";
+  if (!device.has_workgroups()) return short_name(problem) + ", " + std::to_string(device.cores) + " threads";
   return short_name(problem) + (problem.dtype == "f16" ? " in fp16, " : ", ") + device.name +
          (open.backend->keeps_time() ? ", by the device's clock" : ", by the host's clock: the device keeps none") +
          "; MB: bytes predicted; copies: between host and device while timed";

@@ -233,7 +233,7 @@ void compile_variants(Compiled& compiled) {
       if (algorithm.applies(call) != Reason::none) continue;
       for (const StageUse& use : algorithm.stages(call).stages)
         for (const Variant& variant : info(use.stage.family()).variants) {
-          if (variant.device != DeviceKind::vulkan) continue;
+          if (!variant.for_workgroups()) continue;
           Reason why = Reason::none;
           for (const Schedule& schedule : info(use.stage.family()).schedules(use.stage, variant, device, why))
             compiled.step(use.stage, schedule, 2);
@@ -293,7 +293,7 @@ void compile_transforms(Compiled& compiled) {
     ASSERT_EQ(fft->applies(call), Reason::none) << text;
     const Stage stage = fft->stages(call).stages[0].stage;
     for (const Variant& variant : info(Family::fft).variants) {
-      if (variant.device != DeviceKind::vulkan) continue;
+      if (!variant.for_workgroups()) continue;
       Reason why = Reason::none;
       const auto schedules = info(Family::fft).schedules(stage, variant, device, why);
       for (size_t i = 0; i < std::min(kMost, schedules.size()); ++i) compiled.step(stage, schedules[i], i == 0 ? 0 : 2);
@@ -391,7 +391,7 @@ void compile_bytes(Compiled& compiled) {
        {layer_of_bytes(dense, {128, 128, 1, 1}, DType::i8), layer_of_bytes(depthwise, {128, 1, 3, 3}, DType::i16)})
     for (const Variant& variant : info(stage.family()).variants) {
       Reason why = Reason::none;
-      if (variant.device == DeviceKind::vulkan)
+      if (variant.for_workgroups())
         for (const Schedule& schedule : info(stage.family()).schedules(stage, variant, compiled.backend()->device(), why))
           compiled.step(stage, schedule, 2);
     }

@@ -117,6 +117,8 @@ class Backend {
   virtual Status wait(Token token, std::chrono::nanoseconds timeout = {}) = 0;
   // Times of a completed submission made with `timestamps`; kept until the next such submission.
   virtual Result<std::vector<StepTime>> timestamps(Token token) = 0;
+  // Whether the device may go away with all that it holds (a GPU that is reset or taken out).
+  virtual bool can_be_lost() const { return false; }
   // Whether these times come from a clock of the device's own: handing work over and hearing of its end are no part of them.
   virtual bool keeps_time() const { return false; }
   // Arithmetic peak of a math unit at this moment, all cores together, in flops per second; 0 where it cannot be told. Takes

@@ -221,6 +221,9 @@ std::string device_to_json(const Device& device, std::string_view source, std::s
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
+// What the specification of Vulkan promises of any device.
+constexpr int kLeastThreadsPerGroup = 128;
+
 Result<Device> device_from_json(std::string_view text) {
   Json document;
   try {
@@ -241,6 +244,10 @@ Result<Device> device_from_json(std::string_view text) {
   visit(reader, device);
   reader.reject_unknown();
   if (!problem.empty()) return Error{Reason::bad_format, std::move(problem)};
+  int& threads = device.limits.max_threads_per_group;  // what Device::has_workgroups asks
+  if (device.kind == DeviceKind::cpu && threads > 0)
+    return Error{Reason::bad_format, "limits.max_threads_per_group is for GPUs: leave it out where kind is \"cpu\"."};
+  if (device.kind != DeviceKind::cpu && threads == 0) threads = kLeastThreadsPerGroup;
   return device;
 }
 

@@ -25,6 +25,7 @@ Device random_device(std::mt19937& random) {
   d.clock_hz = real();
   d.launch_seconds = real();
   d.calibrated = integer(0, 1);
+  d.limits.max_threads_per_group = d.kind == DeviceKind::cpu ? 0 : integer(1, 1024);
   d.limits.subgroup_size = integer(0, 64);
   d.limits.schedulers_per_core = integer(0, 16);
   d.limits.max_buffer_bytes = int64_t{1} << integer(0, 60);
@@ -111,6 +112,16 @@ TEST(DeviceJson, ErrorsNameThePlace) {
   expect_error(R"("calibrated": 1)", "calibrated is 1");
   expect_error(R"("name": 7)", "name is 7");
   expect_error(R"("colour": "red")", "colour is not a field");
+  expect_error(R"("kind": "cpu", "limits": {"max_threads_per_group": 64})", "limits.max_threads_per_group is for GPUs");
+}
+
+TEST(DeviceJson, GpusHaveWorkgroupsOfSomeSize) {
+  for (const char* kind : {"vulkan", "cuda"}) {
+    const auto device = device_from_json(R"({"schema": "sparkle-device-1", "kind": ")" + std::string(kind) + "\"}");
+    ASSERT_TRUE(device.ok()) << device.error().message;
+    EXPECT_TRUE(device->has_workgroups());
+    EXPECT_GE(device->limits.max_threads_per_group, 128);
+  }
 }
 
 TEST(DeviceJson, NoSchemaNoDevice) {
@@ -193,7 +204,7 @@ TEST(KnownDevices, AllAreSane) {
       EXPECT_LE(u.total_flops_per_second, 1.05 * d.cores * u.flops_per_second) << u.name;
       EXPECT_GT(u.total_flops_per_second, 0.5 * d.cores * u.flops_per_second) << u.name;
     }
-    if (d.kind == DeviceKind::cpu) {
+    if (!d.has_workgroups()) {
       EXPECT_TRUE(d.unit("avx2") != nullptr || d.unit("neon") != nullptr);
     } else {
       EXPECT_GT(d.limits.subgroup_size, 0);

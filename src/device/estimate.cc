@@ -38,7 +38,7 @@ void fill(double& rate, double estimate) {
 }  // namespace
 
 void estimate_rates(Device& device) {
-  if (device.kind != DeviceKind::cpu) return;
+  if (device.has_workgroups()) return;
   const double clock = device.clock_hz > 0 ? device.clock_hz : kUnknownClock;
   const int cores = std::max(1, device.cores);
   fill(device.clock_hz, clock);

@@ -21,7 +21,7 @@ Device identity(Device device) {
   device.clock_hz = device.launch_seconds = 0;
   device.calibrated = false;
   device.thread_note.clear();
-  if (device.kind == DeviceKind::vulkan) remove_caches(device);  // drivers tell of none
+  if (device.has_workgroups()) remove_caches(device);  // drivers tell of none
   for (MemoryLevel& level : device.memory) {
     level.bytes_per_second = level.total_bytes_per_second = level.copy_bytes_per_second = 0;
     if (&level == &device.memory.back()) level.bytes = 0;  // the kernel's own share of DRAM varies with its version
@@ -39,7 +39,7 @@ std::time_t time_of(const std::string& path) {
 std::string path_of(const Device& bare, const std::string& way, const std::string& given) {
   const std::string folder = given.empty() ? cache_folder() : given;
   char name[40];
-  const char* what = bare.kind == DeviceKind::vulkan ? " with caches" : "";
+  const char* what = bare.has_workgroups() ? " with caches" : "";
   const std::string key = device_to_json(bare) + " " + way + what + " version " SPARKLE_VERSION;
   std::snprintf(name, sizeof name, "roofs-%016llx.json", static_cast<unsigned long long>(hash_text(key)));
   return folder.empty() ? std::string() : folder + "/" + name;

@@ -90,7 +90,7 @@ TEST(MemoryCurve, WorkingSetsAreTwoToAnOctave) {
 
 TEST(MemoryCurve, CachesStandBetweenSharedMemoryAndDram) {
   Device device;
-  device.kind = DeviceKind::vulkan, device.cores = 96;
+  device.kind = DeviceKind::vulkan, device.limits.max_threads_per_group = 1024, device.cores = 96;
   MemoryLevel shared, dram;
   shared.name = "shared", shared.filled_by_hand = true, dram.name = "DRAM";
   device.memory = {shared, dram};

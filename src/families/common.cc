@@ -12,28 +12,29 @@ namespace sparkle {
 // near the kernels come to them (wider ones need fewer instructions and have more registers), and a probe taken while the
 // machine was busy, once kept, would pick the wrong unit for good.
 constexpr std::array<std::string_view, 4> kServedUnits = {"avx512", "avx2", "sve", "neon"};
-constexpr std::array<std::string_view, 1> kVulkanUnits = {"fma-f32"};
+constexpr std::array<std::string_view, 1> kGpuUnits = {"fma-f32"};
 // Units of GPUs that only stages on 16-bit operands use: matrix units of whatever size (gemm_tiles.h), and fma-f16, which
 // tells that kernels may read and write such tensors.
-constexpr std::array<std::string_view, 2> kVulkanHalfUnits = {"coopmat-f16", "fma-f16"};
+constexpr std::array<std::string_view, 2> kGpuHalfUnits = {"coopmat-f16", "fma-f16"};
 // Units that only stages on 8-bit integers use.
 constexpr std::array<std::string_view, 4> kIntegerUnits = {"avx512-vnni", "avx-vnni", "avx2-int16", "neon-dot"};
-constexpr std::array<std::string_view, 1> kVulkanIntegerUnits = {"dot-i8"};
+constexpr std::array<std::string_view, 1> kGpuIntegerUnits = {"dot-i8"};
 
 // What tells that kernels may read and write bytes, and that they may compute in double precision.
-constexpr std::array<std::string_view, 2> kVulkanTypeUnits = {"alu-i8", "alu-f64"};
+constexpr std::array<std::string_view, 2> kGpuTypeUnits = {"alu-i8", "alu-f64"};
+
+bool has_backend(const Device& device) {
+  const auto& variants = gemm_info().variants;
+  return std::any_of(variants.begin(), variants.end(), [&](const Variant& variant) { return variant.runs_on(device); });
+}
 
 bool has_kernels(const Device& device, const MathUnit& unit) {
+  if (!has_backend(device)) return false;
   const auto listed = [&](const auto& list) { return std::find(list.begin(), list.end(), unit.name) != list.end(); };
-  switch (device.kind) {
-    case DeviceKind::cpu: return listed(kServedUnits) || listed(kIntegerUnits);
-    case DeviceKind::vulkan:
-      return listed(kVulkanUnits) || listed(kVulkanIntegerUnits) || listed(kVulkanTypeUnits) ||
-             std::any_of(kVulkanHalfUnits.begin(), kVulkanHalfUnits.end(),
-                         [&](std::string_view name) { return unit.name.starts_with(name); });
-    case DeviceKind::cuda: return false;
-  }
-  return false;
+  if (!device.has_workgroups()) return listed(kServedUnits) || listed(kIntegerUnits);
+  return listed(kGpuUnits) || listed(kGpuIntegerUnits) || listed(kGpuTypeUnits) ||
+         std::any_of(kGpuHalfUnits.begin(), kGpuHalfUnits.end(),
+                     [&](std::string_view name) { return unit.name.starts_with(name); });
 }
 
 std::vector<const MathUnit*> vector_units(const Device& device) {
@@ -42,7 +43,7 @@ std::vector<const MathUnit*> vector_units(const Device& device) {
     if (const MathUnit* unit = device.unit(name); unit && has_kernels(device, *unit)) units.push_back(unit);
   };
   for (std::string_view name : kServedUnits) add(name);
-  for (std::string_view name : kVulkanUnits) add(name);
+  for (std::string_view name : kGpuUnits) add(name);
   return units;
 }
 
@@ -53,7 +54,7 @@ const MathUnit* best_vector_unit(const Device& device) {
 
 bool stores_reals(const Variant& variant, const Device& device, DType type) {
   if (type == DType::f32) return true;
-  const bool gpu = variant.device == DeviceKind::vulkan && device.kind == DeviceKind::vulkan;
+  const bool gpu = variant.for_workgroups() && variant.runs_on(device);
   return type == DType::f16 && gpu && device.unit("fma-f16") != nullptr;
 }
 
@@ -65,7 +66,7 @@ bool stores_reals(const Variant& variant, const Device& device, const Stage& sta
 }
 
 bool computes_numbers(const Variant& variant, const Device& device, DType type) {
-  if (variant.device != DeviceKind::vulkan || device.kind != DeviceKind::vulkan) return false;
+  if (!variant.for_workgroups() || !variant.runs_on(device)) return false;
   return stores_reals(variant, device, type) || kIntegers.has(type) || (type == DType::f64 && device.unit("alu-f64"));
 }
 
@@ -103,7 +104,7 @@ Footprint streaming_footprint(const Stage& stage, const Device& device, double f
 }
 
 std::vector<Schedule> loop_schedules(const Variant& variant, const Device& device, Reason& why_not) {
-  if (variant.device != device.kind) {
+  if (!variant.runs_on(device)) {
     why_not = Reason::backend_lacks_variant;
     return {};
   }

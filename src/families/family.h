@@ -29,14 +29,28 @@ struct Footprint {
   int64_t workspace_bytes = 0;   // scratch memory at run time
 };
 
+// Backends that have kernels of a variant, by the kind of device that each serves.
+struct Backends {
+  uint8_t kinds;
+  constexpr bool serve(DeviceKind kind) const { return (kinds >> static_cast<int>(kind) & 1) != 0; }
+  static const Backends cpu, vulkan;
+};
+inline constexpr Backends Backends::cpu{1 << static_cast<int>(DeviceKind::cpu)};
+inline constexpr Backends Backends::vulkan{1 << static_cast<int>(DeviceKind::vulkan)};
+
 // One row of a family's variants table.
 struct Variant {
   std::string_view name;  // "tile6x4"; unique in the family
-  DeviceKind device;      // whose backend implements it
+  Backends backends;      // that implement it
   UnitKind unit;          // the kind of math unit that it needs
   int rows, vectors;      // register tile, or 0
   int registers;          // vector registers needed
   std::string_view note;  // why it exists, one line
+
+  // Whether there is a kernel of it for the device. Whether the device has the unit and the stage suits is the family's to say.
+  constexpr bool runs_on(const Device& device) const { return backends.serve(device.kind); }
+  // Whether it is written for workgroups of threads (Device::has_workgroups) and not for a core's vector registers.
+  constexpr bool for_workgroups() const { return !backends.serve(DeviceKind::cpu); }
 };
 
 // In which element types a family computes, or a form of it: "window" convolutions, "max" pooling ...

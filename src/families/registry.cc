@@ -24,7 +24,7 @@ Result<Schedule> schedule_from_text(Family family, std::string_view text) {
   const auto variant =
       std::find_if(row.variants.begin(), row.variants.end(), [&](const Variant& v) { return name && v.name == *name; });
   const ScheduleType& loops = ScheduleType::of<LoopSchedule>;
-  if (variant != row.variants.end() && variant->device != DeviceKind::cpu)
+  if (variant != row.variants.end() && variant->for_workgroups())
     return row.gpu_schedule->fields_in(text) > loops.fields_in(text) ? row.gpu_schedule->parse(text) : loops.parse(text);
   if (name && (*name == "plain" || *name == "no_kernel")) return loops.parse(text);
   return row.cpu_schedule->parse(text);

@@ -19,7 +19,7 @@ TEST(Registry, RowsAreWhole) {
     EXPECT_TRUE(parse_name(family.name, found) && found == number && family.params.family == number) << i;
     EXPECT_TRUE(!family.variants.empty() && family.reference && family.footprint && family.schedules) << family.name;
     const bool on_gpus = std::any_of(family.variants.begin(), family.variants.end(),
-                                     [](const Variant& variant) { return variant.device != DeviceKind::cpu; });
+                                     [](const Variant& variant) { return variant.for_workgroups(); });
     EXPECT_EQ(on_gpus, family.samples != nullptr) << family.name << ": what runs on GPUs is tried on samples";
   }
 }

@@ -4,13 +4,14 @@
 #include <cmath>
 #include <cstdio>
 
+#include "families/common.h"
 #include "families/family.h"
 #include "families/gemm/gemm_tiles.h"
 #include "families/integers.h"
 
 namespace sparkle {
 
-bool takes_tails(const Device& device) { return device.kind == DeviceKind::vulkan; }
+bool takes_tails(const Device& device) { return device.has_workgroups() && has_backend(device); }
 
 bool can_be_tail(const PointwiseParams& program) {
   if (program.program.empty() || program.inputs > 1 + kMostTailOperands) return false;
@@ -24,7 +25,7 @@ Reason tail_refusal(const Stage& stage, const Variant& variant, const Device& de
   const Family family = stage.family();
   const bool placed =
       family == Family::gemm || family == Family::winograd || family == Family::depthwise || family == Family::fft;
-  if (variant.device != DeviceKind::vulkan || !takes_tails(device) || !placed || variant.name == kOwnType ||
+  if (!variant.for_workgroups() || !variant.runs_on(device) || !placed || variant.name == kOwnType ||
       is_integer(stage.inputs) || !can_be_tail(e->tail))
     return Reason::tail_not_served;
   // A driver that fails on printed programs by themselves is not given them inside of others.

@@ -8,7 +8,7 @@ const TypeRow& type_row(const StageParams& params) {
 }
 
 bool keeps_halves(Family family, const Device& device) {
-  return device.kind == DeviceKind::vulkan && device.unit("fma-f16") && info(family).gpu_f16;
+  return device.has_workgroups() && device.unit("fma-f16") && info(family).gpu_f16;
 }
 
 std::string type_table() {

@@ -162,7 +162,7 @@ constexpr std::string_view kMatrix = "matrix_f16";  // the algorithm of the vari
 Status add_gpu_steps(std::vector<OptimisationStep>& levels, const AnchorCall& call, const Device& device,
                      const PlanOptions& options) {
   for (const Variant& variant : info(Family::gemm).variants) {
-    if (variant.device != device.kind || variant.unit == UnitKind::dot_product) continue;
+    if (!variant.runs_on(device) || variant.unit == UnitKind::dot_product) continue;
     const bool matrix = variant.unit == UnitKind::matrix;
     PlanOptions forced = options;
     forced.algorithm = matrix ? kMatrix : "gemm", forced.variant = variant.name;
@@ -182,10 +182,10 @@ Result<std::vector<OptimisationStep>> ladder_of(const Problem& problem, const De
   SPARKLE_CHECK(check_type(problem, device));
   const AnchorCall call = call_of(problem, device);
   std::vector<OptimisationStep> levels;
-  SPARKLE_CHECK(device.kind == DeviceKind::cpu ? add_cpu_steps(levels, problem, call, device, options)
-                                               : add_gpu_steps(levels, call, device, options));
+  SPARKLE_CHECK(device.has_workgroups() ? add_gpu_steps(levels, call, device, options)
+                                        : add_cpu_steps(levels, problem, call, device, options));
   for (const Algorithm& algorithm : algorithms()) {
-    if (algorithm.name == "gemm" || (algorithm.name == kMatrix && device.kind == DeviceKind::vulkan)) continue;
+    if (algorithm.name == "gemm" || (algorithm.name == kMatrix && device.has_workgroups())) continue;
     OptimisationStep level{std::string(algorithm.name), std::string(algorithm.note), false, {}, ""};
     if (const Reason reason = algorithm.applies(call); reason != Reason::none) {
       level.absent = sentence_of(reason);
@@ -297,8 +297,7 @@ Result<std::vector<OptimisationStep>> gpu_ablation(const Problem& problem, const
 Result<std::vector<OptimisationStep>> ablation_of(const Problem& problem, const Device& device, const PlanOptions& options) {
   SPARKLE_CHECK(check_type(problem, device));
   const AnchorCall call = call_of(problem, device);
-  return device.kind == DeviceKind::cpu ? cpu_ablation(problem, call, device, options)
-                                        : gpu_ablation(problem, call, device, options);
+  return device.has_workgroups() ? gpu_ablation(problem, call, device, options) : cpu_ablation(problem, call, device, options);
 }
 
 static Status try_steps(Backend& backend, const std::vector<OptimisationStep>& levels) {

@@ -70,7 +70,7 @@ struct Fused {
 Fused fused(const Draft& draft, const DraftStep& step, const Device& device, const PlanOptions& options, bool forced) {
   const FamilyInfo& family = inverted_info();
   const bool any =
-      std::any_of(family.variants.begin(), family.variants.end(), [&](const Variant& v) { return v.device == device.kind; });
+      std::any_of(family.variants.begin(), family.variants.end(), [&](const Variant& v) { return v.runs_on(device); });
   if (!any) return {std::nullopt, Reason::no_kernel};
   Stage stage{std::get<StageParams>(step.work), {}, {}};
   for (int v : step.inputs) stage.inputs.push_back(draft.desc(v));

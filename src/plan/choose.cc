@@ -39,7 +39,7 @@ std::vector<Scheduled> enumerate(std::string_view algorithm, DType weights, cons
                                                                 [&](const Variant& v) { return v.name == options.variant; });
     if (forced && variant.name != options.variant) {
       why_not = Reason::forced_other;
-    } else if (variant.device != device.kind) {
+    } else if (!variant.runs_on(device)) {
       why_not = Reason::backend_lacks_variant;
     } else if (device.bans(family.name, variant.name)) {
       why_not = Reason::failed_probe;
@@ -85,6 +85,13 @@ Scheduled bound_of(const Stage& stage, const Device& device) {
   return {schedule, footprint, cost};
 }
 
+// Plain loops run any stage of a family. Where a device runs none, what no schedule serves is a kernel still to be written.
+bool runs_plain_loops(const Stage& stage, const Device& device) {
+  const auto& variants = info(stage.family()).variants;
+  return std::any_of(variants.begin(), variants.end(),
+                     [&](const Variant& v) { return v.name == "plain" && v.runs_on(device); });
+}
+
 // Units that are described but have no kernels yet: said once per anchor, so that explain shows what lies idle.
 void note_idle_units(const Device& device, std::vector<Candidate>& candidates) {
   for (const MathUnit& unit : device.units)
@@ -112,8 +119,7 @@ bool complete(Choice& choice, const TuningStore::Entry* stored, const Device& de
   for (const StageUse& use : choice.plan.stages) {
     const auto found = enumerate(choice.algorithm, weights, use.stage, device, options, choice.candidates);
     if (found.empty()) {
-      // CPUs run anything by plain loops; on other devices it is a kernel still to be written, not a rejection.
-      if (device.kind == DeviceKind::cpu) return false;
+      if (runs_plain_loops(use.stage, device)) return false;
       const Scheduled bound = bound_of(use.stage, device);
       choice.candidates.push_back({choice.algorithm, to_text(bound.schedule), bound.cost, Reason::no_kernel});
       add_stage(choice, bound);

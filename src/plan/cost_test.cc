@@ -10,7 +10,7 @@ namespace {
 
 Device device_of(std::vector<double> rates) {
   Device device;
-  device.kind = DeviceKind::vulkan;
+  device.kind = DeviceKind::vulkan, device.limits.max_threads_per_group = 1024;
   device.cores = 100;
   device.units.push_back({});
   device.units[0].name = "fma-f32", device.units[0].flops_per_second = 1e11, device.units[0].total_flops_per_second = 1e13;

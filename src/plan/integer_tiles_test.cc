@@ -48,7 +48,7 @@ std::string cheapest(const Stage& stage, const Device& device) {
   const FamilyInfo& family = info(stage.family());
   for (const Variant& variant : family.variants) {
     Reason why = Reason::none;
-    if (variant.device != device.kind) continue;
+    if (!variant.runs_on(device)) continue;
     for (const Schedule& s : family.schedules(stage, variant, device, why)) {
       const double seconds = cost_of(family.footprint(stage, s, device), s, device).seconds;
       if (seconds < least) least = seconds, name = variant.name;
@@ -74,7 +74,7 @@ TEST(IntegerTiles, FloatsAndIntegersHaveVariantsOfTheirOwn) {
           for (TensorDesc& d : *list) d.dtype = DType::f32;
       for (const Variant& variant : info(stage.family()).variants) {
         Reason why = Reason::none;
-        if (variant.device != device.kind) continue;
+        if (!variant.runs_on(device)) continue;
         const bool on_bytes = variant.name.starts_with("bytes") || variant.name.starts_with("dot");
         const bool served = !info(stage.family()).schedules(stage, variant, device, why).empty();
         if (on_bytes != integers) {

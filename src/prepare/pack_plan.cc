@@ -56,7 +56,7 @@ Originals ModelPlanner::originals_of(const PlannedModel& planned) const {
 // Where all shapes are fixed this plan is the only one there will be: the model's own copy of a constant goes as soon as its
 // packed form exists. Else it stays, since another plan may want it packed in another way - and where a device may be lost that
 // alone has the packed form, unless the model can be read again.
-bool ModelPlanner::lets_weights_go() const { return fixed_ && (again_ || backend_->device().kind == DeviceKind::cpu); }
+bool ModelPlanner::lets_weights_go() const { return fixed_ && (again_ || !backend_->can_be_lost()); }
 
 Status ModelPlanner::pack(PreparedPlan& prepared, PlannedModel planned) {
   Originals of_model;

@@ -58,9 +58,9 @@ Result<ExpressionRunner::Kept> ExpressionRunner::opened(const std::string& text,
   const Device& device = backend_->device();
   const bool twice =
       std::any_of(graph.tensors.begin(), graph.tensors.end(), [](const GraphTensor& t) { return t.dtype == DType::f64; });
-  if (twice && device.kind == DeviceKind::vulkan)
+  if (twice && device.has_workgroups() && !device.unit("alu-f64"))
     return Error{Reason::type_not_served,
-                 "The Vulkan device '" + device.name +
+                 "The device '" + device.name +
                      "' does not compute in f64, which this expression comes to; convert its operands, as in "
                      "f32(x), or use the device cpu."};
   Kept kept{key, nullptr, {}};

@@ -30,7 +30,7 @@ const UnitSet* level_of(std::string_view unit) {
 }  // namespace
 
 Status force_unit(Device& device, const std::string& unit) {
-  if (device.kind != DeviceKind::cpu || device.units.empty())
+  if (device.has_workgroups() || device.units.empty())
     return Error{Reason::device_unusable, "--unit picks among the vector units of a CPU; '" + device.name + "' has none."};
   const UnitSet* level = level_of(unit);
   if (!level || !device.unit(unit)) {

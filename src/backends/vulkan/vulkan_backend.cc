@@ -310,6 +310,7 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
     return ok();
   }
 
+  bool can_be_lost() const override { return true; }
   bool keeps_time() const override { return shop_.context->compute().timestamp_bits > 0; }
   Result<std::vector<StepTime>> timestamps(Token token) override {
     if (!keeps_time())

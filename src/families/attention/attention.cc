@@ -75,7 +75,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   Footprint result = streaming_footprint(stage, device, scores * static_cast<double>(2 * (q.back() + v.back()) + 25));
   const auto batches = static_cast<double>(q.product() / std::max<int64_t>(1, q.back() * q[q.size() - 2]));
   result.parallel_units = std::max(1.0, batches * static_cast<double>((q[q.size() - 2] + 47) / 48));
-  if (device.kind == DeviceKind::vulkan) gpu_footprint(stage, schedule, device, result);
+  if (device.has_workgroups()) gpu_footprint(stage, schedule, device, result);
   if (variant_of(schedule) == "stream") {
     // Packed keys and values, filled up to whole vectors.
     const MathUnit* unit = device.unit(unit_of(schedule));
@@ -115,9 +115,9 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     }
     for (const TensorDesc& y : stage.outputs)
       if (y.dtype != real) return why_not = Reason::type_not_served, std::vector<Schedule>{};
-    if (variant.device == DeviceKind::vulkan) {
+    if (variant.for_workgroups()) {
       const bool bytes = p.mask && stage.inputs[static_cast<size_t>(mask_operand(p))].dtype == DType::boolean;
-      if (bytes && device.kind == DeviceKind::vulkan && !device.unit("alu-i8"))
+      if (bytes && device.has_workgroups() && !device.unit("alu-i8"))
         return why_not = Reason::type_not_served, std::vector<Schedule>{};
       if (variant.name == "split") return split_schedules(stage, variant, device, why_not);
       return loop_schedules(variant, device, why_not);

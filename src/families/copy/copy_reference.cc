@@ -32,7 +32,7 @@ constexpr int64_t kShortestLine = 8;
 
 Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
   Footprint f = streaming_footprint(stage, device, 0);
-  if (device.kind != DeviceKind::vulkan || variant_of(schedule) != "units") return f;
+  if (!device.has_workgroups() || variant_of(schedule) != "units") return f;
   // What lies next to a unit in x is lost where y wants it later; caches bring back the part that short lines share.
   const UnitMove move = unit_move(stage.inputs[0], stage.outputs[0]);
   const Transposition t = transposition(move);

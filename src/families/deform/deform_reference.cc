@@ -77,7 +77,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  if (variant.device == DeviceKind::vulkan) {
+  if (variant.for_workgroups()) {
     if (!stores_reals(variant, device, stage)) return why_not = Reason::type_not_served, std::vector<Schedule>{};
   } else if (variant.name != "plain") {
     const auto is_f32 = [](const TensorDesc& desc) { return desc.dtype == DType::f32; };

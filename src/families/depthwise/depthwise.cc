@@ -19,7 +19,7 @@ namespace {
 #undef VARIANT
 constexpr Variant kVariants[] = {
 #define VARIANT(name, device, unit, rows, columns, vectors, registers, note) \
-  {name, DeviceKind::device, UnitKind::unit, rows, vectors, registers, note},
+  {name, Backends::device, UnitKind::unit, rows, vectors, registers, note},
 #include "families/depthwise/variants.inc"
 #undef VARIANT
 };
@@ -89,8 +89,8 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     return std::vector<Schedule>{};
   };
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
-  if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
-  if (variant.device == DeviceKind::vulkan) {
+  if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
+  if (variant.for_workgroups()) {
     const Tile* tile =
         std::find_if(std::begin(kTiles), std::end(kTiles), [&](const Tile& t) { return t.name == variant.name; });
     return depthwise_gpu_schedules(stage, variant, tile->columns, device, why_not);
@@ -196,7 +196,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     f.parallel_units = 1;  // the reference runs in one thread, one element at a time
     return f;
   }
-  if (device.kind == DeviceKind::vulkan) {
+  if (device.has_workgroups()) {
     depthwise_gpu_footprint(stage, *tile, device, inside, f);
     return f;
   }

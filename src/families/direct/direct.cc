@@ -117,7 +117,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     return std::vector<Schedule>{};
   };
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
-  if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
+  if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   const std::vector<const MathUnit*> units = vector_units(device);
   if (units.empty()) return refuse(Reason::unit_missing);
   for (const TensorDesc& desc : stage.inputs)

@@ -54,7 +54,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     return std::vector<Schedule>{};
   };
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
-  if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
+  if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   const FftParams& p = params_of(stage);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   if (p.groups < 1 || x.c % p.groups != 0 || y.c % p.groups != 0) return refuse(Reason::groups_not_served);
@@ -66,7 +66,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
                        p.window.stride[i] <= kMostFftPoints;
     if (!small || in < 1 || out < 1) return refuse(Reason::filter_not_served);
   }
-  if (variant.device == DeviceKind::vulkan) return fft_tile_schedules(stage, variant, device, why_not);
+  if (variant.for_workgroups()) return fft_tile_schedules(stage, variant, device, why_not);
 
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);

@@ -81,8 +81,8 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
 
 std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
-  if (variant.device == DeviceKind::vulkan) return gemm_tile_schedules(stage, variant, device, why_not);
-  if (variant.device != device.kind) {
+  if (variant.for_workgroups()) return gemm_tile_schedules(stage, variant, device, why_not);
+  if (!variant.runs_on(device)) {
     why_not = Reason::backend_lacks_variant;
     return {};
   }

@@ -27,7 +27,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     return std::vector<Schedule>{};
   };
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
-  if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
+  if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);
   // Vectors without a fixed length cannot lie in the arrays of registers that the tiles are written with.

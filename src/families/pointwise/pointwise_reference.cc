@@ -145,7 +145,7 @@ bool is_printable(const Stage& stage, const Device& device) {
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const bool single = pointwise_arithmetic(stage.inputs, stage.outputs[0]) == DType::f32;
-  if (variant.device == DeviceKind::vulkan && device.kind == DeviceKind::vulkan) {
+  if (variant.for_workgroups() && variant.runs_on(device)) {
     constexpr size_t kMostOperands = 12;  // whose addresses a GPU is handed
     if (!is_printable(stage, device)) return why_not = Reason::type_not_served, std::vector<Schedule>{};
     if (stage.inputs.size() > kMostOperands) return why_not = Reason::layout_not_served, std::vector<Schedule>{};

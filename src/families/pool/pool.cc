@@ -79,7 +79,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     why_not = reason;
     return std::vector<Schedule>{};
   };
-  if (variant.device == DeviceKind::vulkan) return gpu_schedules(stage, variant, device, why_not);
+  if (variant.for_workgroups()) return gpu_schedules(stage, variant, device, why_not);
   if (variant.name != "plain") {
     const PoolParams& p = params_of(stage);
     const bool bytes = variant.name == "bytes";
@@ -127,7 +127,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     return f;
   }
   // Index arithmetic takes some four times as long as the step itself; four channels share it.
-  if (device.kind == DeviceKind::vulkan) {
+  if (device.has_workgroups()) {
     const bool vectors = variant_of(schedule) == "vectors";
     if (variant_of(schedule) == "group") {
       const bool fours = pool_in_fours(stage);

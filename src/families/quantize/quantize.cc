@@ -115,7 +115,7 @@ Reason refused_on_gpu(const Stage& stage, const Variant& variant, const Device& 
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  if (variant.device == DeviceKind::vulkan) {
+  if (variant.for_workgroups()) {
     why_not = refused_on_gpu(stage, variant, device);
   } else if (variant.name != "plain") {
     why_not = refused(stage);

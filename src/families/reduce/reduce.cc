@@ -151,7 +151,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 
 bool served_by_gpu(const Stage& stage, const Variant& variant, const Device& device) {
   const DType type = stage.inputs[0].dtype;
-  if (variant.device != DeviceKind::vulkan || device.kind != DeviceKind::vulkan || type != stage.outputs[0].dtype) return false;
+  if (!variant.for_workgroups() || !variant.runs_on(device) || type != stage.outputs[0].dtype) return false;
   const char* unit = type == DType::f64   ? "alu-f64"
                      : size_of(type) == 1 ? "alu-i8"
                      : size_of(type) == 2 ? "fma-f16"

@@ -82,7 +82,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     why_not = Reason::type_not_served;
     return {};
   }
-  if (variant.device == DeviceKind::vulkan) {
+  if (variant.for_workgroups()) {
     int resized = 0;
     for (int i = 0; i < stage.outputs[0].shape.size(); ++i)
       resized += !resize_axis(p, i, stage.inputs[0].shape[i], stage.outputs[0].shape[i]).identity;

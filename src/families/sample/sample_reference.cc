@@ -65,7 +65,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  if (variant.device == DeviceKind::vulkan) {
+  if (variant.for_workgroups()) {
     if (!stores_reals(variant, device, stage)) return why_not = Reason::type_not_served, std::vector<Schedule>{};
   } else if (variant.name != "plain") {
     for (const TensorDesc& desc : {stage.inputs[0], stage.inputs[1], stage.outputs[0]})

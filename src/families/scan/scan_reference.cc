@@ -42,7 +42,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   const TensorDesc& x = stage.inputs[0];
   const int axis = get<ScanParams>(stage.params).axis;
   Footprint result = streaming_footprint(stage, device, static_cast<double>(x.elements()));
-  if (device.kind == DeviceKind::vulkan) {
+  if (device.has_workgroups()) {
     const RowGroups groups = row_groups(x, 1u << axis, true);
     result.parallel_units = std::max(1.0, static_cast<double>(groups.groups * groups.parts));
     result.launches = groups.parts > 1 ? 2 : 1;

@@ -95,7 +95,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   const auto& p = get<ScatterParams>(stage.params);
   const bool computes = p.reduction != ScatterReduction::none;
   Footprint f = streaming_footprint(stage, device, computes ? static_cast<double>(stage.inputs[2].elements()) : 0);
-  if (device.kind != DeviceKind::vulkan || p.form == ScatterForm::one_hot) return f;
+  if (!device.has_workgroups() || p.form == ScatterForm::one_hot) return f;
   const ScatterShares shares = scatter_shares(stage);
   f.launches = shares.claims ? 3 : 2;
   if (shares.claims) f.workspace_bytes = 4 * shares.slots;
@@ -118,7 +118,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     why_not = Reason::type_not_served;
     return {};
   }
-  if (variant.device == DeviceKind::vulkan && !served_by_gpu(stage, variant, device)) {
+  if (variant.for_workgroups() && !served_by_gpu(stage, variant, device)) {
     why_not = Reason::type_not_served;
     return {};
   }

@@ -54,7 +54,7 @@ RowGroups groups_of(const Stage& stage, std::string_view variant) {
 // Maximum, exponential (about 20 operations), sum and scale.
 Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
   Footprint f = streaming_footprint(stage, device, 24 * static_cast<double>(stage.outputs[0].elements()));
-  if (device.kind == DeviceKind::vulkan) {
+  if (device.has_workgroups()) {
     const RowGroups r = groups_of(stage, variant_of(schedule));
     f.parallel_units = std::max(1.0, static_cast<double>(r.groups * r.parts));
     if (r.parts > 1) f.workspace_bytes = 8 * r.rows * r.parts;
@@ -64,7 +64,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const bool doubles = stage.inputs[0].dtype == DType::f64 && stage.outputs[0].dtype == DType::f64 &&
-                       variant.name == "rows_gpu" && device.kind == DeviceKind::vulkan && device.unit("alu-f64");
+                       variant.name == "rows_gpu" && device.has_workgroups() && device.unit("alu-f64");
   if (variant.name != "plain" && !doubles && !stores_reals(variant, device, stage)) {
     why_not = Reason::type_not_served;
     return {};

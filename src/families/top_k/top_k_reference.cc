@@ -83,7 +83,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const double lines = static_cast<double>(stage.inputs[0].elements()) / n;
   const double entered = k < 1 ? 0 : k * (1 + std::log(std::max(1.0, n / k)));
   Footprint result = streaming_footprint(stage, device, lines * (n + (k > 1 ? 4 * entered * std::log2(k) : 0)));
-  if (device.kind == DeviceKind::vulkan) {
+  if (device.has_workgroups()) {
     gpu_parts(stage, variant_of(schedule), result);
     return result;
   }
@@ -99,7 +99,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   }
   // Doubles are compared by their bits.
   const DType type = stage.inputs[0].dtype;
-  if (variant.device == DeviceKind::vulkan && type != DType::f64 && !computes_numbers(variant, device, type)) {
+  if (variant.for_workgroups() && type != DType::f64 && !computes_numbers(variant, device, type)) {
     why_not = Reason::type_not_served;
     return {};
   }

@@ -114,8 +114,8 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     return std::vector<Schedule>{};
   };
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
-  if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
-  if (variant.device == DeviceKind::vulkan) return tile_schedules(stage, variant, device, why_not);
+  if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
+  if (variant.for_workgroups()) return tile_schedules(stage, variant, device, why_not);
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);
   const int registers = unit->registers > 0 ? unit->registers : (unit->name == "avx2" ? 16 : 32);

@@ -55,7 +55,7 @@ struct RandomStage {
 
 inline const Variant* variant_named(Family family, std::string_view name) {
   for (const Variant& v : info(family).variants)
-    if (v.name == name && v.device == DeviceKind::vulkan) return &v;
+    if (v.name == name && v.for_workgroups()) return &v;
   return nullptr;
 }
 

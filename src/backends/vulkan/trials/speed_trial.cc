@@ -56,7 +56,7 @@ std::vector<Schedule> best_schedule(const Stage& stage, std::string_view name, c
   std::vector<Schedule> best;
   double least = 0;
   for (const Variant& variant : family.variants) {
-    if (variant.name != name || variant.device != device.kind) continue;
+    if (variant.name != name || !variant.runs_on(device)) continue;
     Reason ignored = Reason::none;
     for (const Schedule& s : family.schedules(stage, variant, device, ignored)) {
       const auto* tile = get_if<TileSchedule>(&s);
@@ -156,7 +156,7 @@ class Race {
 bool needs_speed(const Trial& trial) {
   if (trial.family() != Family::gemm) return false;
   for (const Variant& v : info(Family::gemm).variants)
-    if (v.name == variant_of(trial.schedule)) return v.device == DeviceKind::vulkan && v.unit == UnitKind::matrix;
+    if (v.name == variant_of(trial.schedule)) return v.for_workgroups() && v.unit == UnitKind::matrix;
   return false;
 }
 

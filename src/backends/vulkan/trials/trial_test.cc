@@ -24,7 +24,7 @@ TEST(VulkanTrials, EveryVariantHasOneThatRuns) {
   for (int f = 0; f < kFamilies; ++f) {
     const FamilyInfo& family = info(static_cast<Family>(f));
     for (const Variant& v : family.variants) {
-      if (v.device != DeviceKind::vulkan) continue;
+      if (!v.for_workgroups()) continue;
       ++variants;
       const std::string name = std::string(family.name) + "/" + std::string(v.name);
       const auto trials = samples(static_cast<Family>(f));
