@@ -16,7 +16,7 @@ StagePlan halves_stages(const AnchorCall& call) {
   params.groups = call.problem.groups;
   params.window = call.problem.window;
   params.epilogue = call.problem.epilogue;
-  params.halves = true;
+  params.operands = OperandType::f16;
   return {{whole_call(call, params)}, {}};
 }
 

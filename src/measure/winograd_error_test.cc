@@ -54,7 +54,7 @@ TEST(AlgorithmError, OfOperandsInSixteenBits) {
       GemmParams params;
       params.loader = Loader::dense;
       for (auto* out : {&exact, &rounded}) {
-        params.halves = out == &rounded;
+        params.operands = out == &rounded ? OperandType::f16 : OperandType::own;
         const std::vector<TensorView> y = {
             {reinterpret_cast<std::byte*>(out->data()), dense_desc(DType::f64, {rows, columns})}};
         info(Family::gemm).reference(params, in, y);

@@ -15,16 +15,23 @@ enum class Loader : uint8_t { dense, window };
 std::string_view name_of(Loader loader);
 bool parse_name(std::string_view text, Loader& loader);
 
+// What both factors of each product are rounded to, to nearest even, before they are multiplied; sums stay in f32. `own`: they
+// are multiplied as they come. tf32 has f32's exponent and f16's 10 bits of mantissa.
+enum class OperandType : uint8_t { own, f16, bf16, tf32 };
+std::string_view name_of(OperandType type);
+bool parse_name(std::string_view text, OperandType& type);
+double rounded_to(OperandType type, double value);
+
 struct GemmParams {
   Loader loader = Loader::window;
   int64_t groups = 1;
   Window window;
   Epilogue epilogue;
-  bool halves = false;  // x and w are rounded to f16 before they are multiplied; sums stay in f32
+  OperandType operands = OperandType::own;
 
   template <class V>
   void visit(V& v) {
-    v("loader", loader), v("groups", groups), v("window", window), v("epilogue", epilogue), v("halves", halves);
+    v("loader", loader), v("groups", groups), v("window", window), v("epilogue", epilogue), v("operands", operands);
   }
   friend bool operator==(const GemmParams&, const GemmParams&) = default;
 };

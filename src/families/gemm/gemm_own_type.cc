@@ -21,7 +21,7 @@ bool is_served(const Stage& stage, const Device& device) {
   const DType type = stage.outputs[0].dtype;
   for (const TensorDesc& d : stage.inputs)
     if (d.dtype != type) return false;
-  if (p.halves) return false;
+  if (p.operands != OperandType::own) return false;
   // Factors of integers are applied in double precision.
   if ((type == DType::f64 || p.epilogue.alpha != 1) && !device.unit("alu-f64")) return false;
   if (type == DType::f64) return p.epilogue.activation != Activation::gelu;  // there is no erf

@@ -1,11 +1,28 @@
 // The definition of the gemm family: plain loops, sums in double precision, any layout and pitch. Types: f32, f16 and f64;
 // whole numbers lie in gemm_integers.cc, 8-bit ones with an epilogue in families/integers.h.
+#include <bit>
+
 #include "families/element.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
 #include "families/integers.h"
 
 namespace sparkle {
+
+double rounded_to(OperandType type, double value) {
+  if (type == OperandType::own) return value;
+  if (type == OperandType::tf32) {
+    // The 13 bits of f32's mantissa that tf32 lacks are rounded away; a carry is the next exponent, past the largest infinity.
+    const uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(value));
+    if ((bits & 0x7f800000) == 0x7f800000) return value;  // infinities and NaN
+    return std::bit_cast<float>((bits + 0xfff + (bits >> 13 & 1)) & ~uint32_t{0x1fff});
+  }
+  const DType narrow = type == OperandType::f16 ? DType::f16 : DType::bf16;
+  std::byte bytes[2];
+  store_element(narrow, value, bytes);
+  return load_element(narrow, bytes);
+}
+
 namespace {
 
 double load(const TensorView& t, int64_t at) {
@@ -15,13 +32,7 @@ double load(const TensorView& t, int64_t at) {
   return static_cast<double>(t.at_origin<float>()[at]);
 }
 // An operand of the products.
-double factor(const TensorView& t, int64_t at, bool halves) {
-  const double value = load(t, at);
-  if (!halves) return value;
-  std::byte half[2];
-  store_element(DType::f16, value, half);
-  return load_element(DType::f16, half);
-}
+double factor(const TensorView& t, int64_t at, OperandType type) { return rounded_to(type, load(t, at)); }
 void store(const TensorView& t, int64_t at, double value) {
   if (t.desc.dtype == DType::f64) {
     t.at_origin<double>()[at] = value;
@@ -34,13 +45,13 @@ void store(const TensorView& t, int64_t at, double value) {
 
 // Adds `count` products of two operands' elements, each at its pitch, to a sum, one after the other.
 double add_products(double sum, const TensorView& a, int64_t a_at, int64_t a_pitch, const TensorView& b, int64_t b_at,
-                    int64_t b_pitch, int64_t count, bool halves) {
-  if (a.desc.dtype == DType::f32 && b.desc.dtype == DType::f32 && !halves) {
+                    int64_t b_pitch, int64_t count, OperandType type) {
+  if (a.desc.dtype == DType::f32 && b.desc.dtype == DType::f32 && type == OperandType::own) {
     const float *x = a.at_origin<float>() + a_at, *w = b.at_origin<float>() + b_at;
     for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(x[i * a_pitch]) * static_cast<double>(w[i * b_pitch]);
     return sum;
   }
-  for (int64_t i = 0; i < count; ++i) sum += factor(a, a_at + i * a_pitch, halves) * factor(b, b_at + i * b_pitch, halves);
+  for (int64_t i = 0; i < count; ++i) sum += factor(a, a_at + i * a_pitch, type) * factor(b, b_at + i * b_pitch, type);
   return sum;
 }
 
@@ -85,7 +96,7 @@ void window_reference(const GemmParams& p, std::span<const TensorView> inputs, c
                   const int64_t xat = n * x.pitch_n + d * x.pitch_d + h * x.pitch_h + v * x.pitch_w;
                   const int64_t wat = k * w.pitch_n + t0 * w.pitch_d + t1 * w.pitch_h + t2 * w.pitch_w;
                   sum = add_products(sum, inputs[0], xat + k / group_k * group_c * x.pitch_c, x.pitch_c, inputs[1], wat,
-                                     w.pitch_c, group_c, p.halves);
+                                     w.pitch_c, group_c, p.operands);
                 }
             const auto place = [&](const TensorView& t) {
               const FeatureMap map = feature_map(t.desc);
@@ -113,7 +124,7 @@ void dense_reference(const GemmParams& p, std::span<const TensorView> inputs, co
       return at;
     };
     const int64_t a_at = place(inputs[0].desc, 0), b_at = place(inputs[1].desc, 1);
-    const double sum = add_products(0, inputs[0], a_at, a_k, inputs[1], b_at, b_k, depth, p.halves);
+    const double sum = add_products(0, inputs[0], a_at, a_k, inputs[1], b_at, b_k, depth, p.operands);
     const double value =
         finish(p.epilogue, inputs.subspan(2), sum, index[rank - 1], [&](const TensorView& t) { return place(t.desc, -1); });
     store(output, place(y, -1), value);

@@ -86,7 +86,7 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
     why_not = Reason::backend_lacks_variant;
     return {};
   }
-  if (get<GemmParams>(stage.params).halves) {  // what matrix units are for
+  if (get<GemmParams>(stage.params).operands != OperandType::own) {  // what matrix units are for
     why_not = Reason::unit_missing;
     return {};
   }

@@ -1,7 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
+#include "families/registry.h"
 
 namespace sparkle {
 namespace {
@@ -186,4 +190,33 @@ TEST(GemmFamily, text_round_trip) {
 }
 
 }  // namespace
+// 10 bits of mantissa stay, ties go to the even neighbour, a carry reaches the exponent, and what is no number stays so.
+TEST(GemmOperands, AreRoundedToNearestEven) {
+  const double ulp = std::ldexp(1.0, -10);
+  for (const OperandType type : {OperandType::f16, OperandType::tf32}) {
+    EXPECT_EQ(rounded_to(type, 1 + ulp), 1 + ulp);
+    EXPECT_EQ(rounded_to(type, 1 + ulp / 2), 1);
+    EXPECT_EQ(rounded_to(type, 1 + 3 * ulp / 2), 1 + 2 * ulp);
+    EXPECT_EQ(rounded_to(type, -(1 + 5 * ulp / 8)), -(1 + ulp));
+    EXPECT_EQ(rounded_to(type, 2 - ulp / 4), 2);
+    EXPECT_TRUE(std::isinf(rounded_to(type, std::numeric_limits<double>::infinity())));
+    EXPECT_TRUE(std::isnan(rounded_to(type, std::numeric_limits<double>::quiet_NaN())));
+  }
+  EXPECT_EQ(rounded_to(OperandType::bf16, 1 + 8 * ulp), 1 + 8 * ulp);
+  EXPECT_EQ(rounded_to(OperandType::bf16, 1 + 4 * ulp), 1);
+  EXPECT_TRUE(std::isinf(rounded_to(OperandType::f16, 1e6)));
+  EXPECT_EQ(rounded_to(OperandType::tf32, std::ldexp(1.0, 100)), std::ldexp(1.0, 100));
+  EXPECT_EQ(rounded_to(OperandType::own, 0.1), 0.1);
+}
+
+TEST(GemmOperands, AreReadBack) {
+  GemmParams params;
+  for (const OperandType type : {OperandType::own, OperandType::f16, OperandType::bf16, OperandType::tf32}) {
+    params.operands = type;
+    const auto back = params_from_text(Family::gemm, to_text(params));
+    ASSERT_TRUE(back.ok()) << to_text(params);
+    EXPECT_EQ(get<GemmParams>(*back), params);
+  }
+}
+
 }  // namespace sparkle

@@ -342,9 +342,11 @@ std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& var
     why_not = reason;
     return std::vector<Schedule>{};
   };
-  const bool rounded = get<GemmParams>(stage.params).halves, fragments = variant.unit == UnitKind::matrix;
+  const OperandType operands = get<GemmParams>(stage.params).operands;
+  const bool rounded = operands != OperandType::own, fragments = variant.unit == UnitKind::matrix;
   const bool short_sums = variant.name == "half_sums";
   if (rounded != (fragments || short_sums)) return refuse(Reason::type_not_served);
+  if (rounded && operands != OperandType::f16) return refuse(Reason::unit_missing);  // no kernel multiplies these yet
   TileSchedule s;
   s.variant = variant.name;
   const MathUnit* unit = short_sums ? device.unit("fma-f16") : best_vector_unit(device);

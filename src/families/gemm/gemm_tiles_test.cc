@@ -30,7 +30,7 @@ Device gpu() {
 Stage layer(int64_t c, int64_t size, int64_t k, bool halves = false) {
   GemmParams p;
   p.window.filter = {1, 3, 3}, p.window.pad_begin = p.window.pad_end = {0, 1, 1};
-  p.halves = halves;
+  if (halves) p.operands = OperandType::f16;
   const Dims x{1, c, size, size}, y{1, k, size, size};
   return {p, {{DType::f32, x, channels_last(x)}, dense_desc(DType::f32, {k, c, 3, 3})}, {{DType::f32, y, channels_last(y)}}};
 }

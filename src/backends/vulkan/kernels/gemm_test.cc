@@ -158,7 +158,7 @@ void check(const std::string& variant, bool window, int cases, uint64_t seed, DT
     Maker maker(seed + static_cast<uint64_t>(i), type);
     Problem p = window ? maker.window() : maker.dense();
     if (variant == "half_sums") {  // whose short sums of small integers are exact
-      get<GemmParams>(p.stage.params).halves = true;
+      get<GemmParams>(p.stage.params).operands = OperandType::f16;
       for (size_t operand : {0, 1}) p.inputs[operand].fill([&] { return static_cast<double>(maker.random().between(-8, 8)); });
     }
     Reason why = Reason::none;
@@ -189,7 +189,7 @@ void check_fragments(bool window, int cases, uint64_t seed, DType type = DType::
   for (int i = 0; i < cases && !::testing::Test::HasFailure(); ++i) {
     Maker maker(seed + static_cast<uint64_t>(i), type);
     Problem p = window ? maker.window() : maker.dense();
-    get<GemmParams>(p.stage.params).halves = true;
+    get<GemmParams>(p.stage.params).operands = OperandType::f16;
     for (size_t operand : {0, 1})
       p.inputs[operand].fill([&] { return static_cast<double>(maker.random().between(-1024, 1024)) / 256; });
     TileSchedule s;
@@ -311,7 +311,7 @@ TEST(VulkanGemmShortSums, ErrWithinTheBound) {
       std::vector<TestOperand> inputs, outputs{TestOperand(stage.outputs[0])};
       for (const TensorDesc& d : stage.inputs) inputs.emplace_back(d).fill([&] { return random.normal(); });
       auto wanted = reference_outputs(stage, inputs);
-      params.halves = true;
+      params.operands = OperandType::f16;
       stage.params = params;
       TileSchedule s;
       s.variant = "half_sums", s.unit = "fma-f16";

@@ -21,10 +21,10 @@ constexpr Size kSizes[] = {{32, 14}, {64, 28}, {128, 56}, {256, 56}};
 constexpr int kRounds = 4;  // the first may be compiled on its way
 
 // A convolution of square planes by the trial's window, or a product with as many rows as such a plane has pixels.
-Stage stage_of(const GemmParams& params, const Size& size, bool halves) {
+Stage stage_of(const GemmParams& params, const Size& size, OperandType operands) {
   Stage stage;
   GemmParams p = params;
-  p.halves = halves;
+  p.operands = operands;
   p.epilogue.tail = {};  // what follows a sum is the same for both
   stage.params = p;
   const int64_t c = size.channels;
@@ -167,7 +167,7 @@ Result<double> times_of_rival(VulkanBackend& backend, const Trial& trial, std::c
   const Device device = backend.device();
   double times = 0;
   for (const Size& size : kSizes) {
-    const Stage own = stage_of(params, size, params.halves), plain = stage_of(params, size, false);
+    const Stage own = stage_of(params, size, params.operands), plain = stage_of(params, size, OperandType::own);
     auto schedule = best_schedule(own, variant_of(trial.schedule), device);
     if (schedule.empty()) schedule = {trial.schedule};  // what stands in for a unit that the device has not
     const auto rival = best_schedule(plain, kPlain, device);

@@ -48,12 +48,6 @@ double sum_length(const Stage& stage) {
   return 64;
 }
 
-double rounded_to_half(double value) {
-  std::byte half[2];
-  store_element(DType::f16, value, half);
-  return load_element(DType::f16, half);
-}
-
 Status failed(const std::string& what) { return Error{Reason::failed_probe, what}; }
 
 // What each element behind a tail may be off by where the sum is off by as much as sums may be.
@@ -151,16 +145,16 @@ Question question(const Stage& stage, size_t run, uint32_t constants, double tol
   Question q;
   std::seed_seq seed{size_t{7}, run, size_t{constants}};
   std::mt19937 random(seed);
-  // Where operands are rounded to 16 bits, drivers may round either way: they get numbers of 16 bits.
+  // Where operands are rounded, drivers may round either way: they get numbers that rounding leaves as they are.
   const auto* product = get_if<GemmParams>(&stage.params);
-  const bool rounded = product && product->halves;
+  const OperandType rounded = product ? product->operands : OperandType::own;
   const auto draw = info(stage.family()).sample_value;
   for (size_t i = 0; i < stage.inputs.size(); ++i) {
     const TensorDesc& d = stage.inputs[i];
     Operand& operand = q.inputs.emplace_back(d);
     for_each_index(d.shape, [&](const Dims& at) {
       const double value = draw ? draw(stage, i, random) : any_value(stage.inputs[i].dtype, random);
-      store_element(d.dtype, rounded ? rounded_to_half(value) : value, element_at(operand.view(), at));
+      store_element(d.dtype, rounded_to(rounded, value), element_at(operand.view(), at));
     });
   }
   // One NaN among the values of the first operand must come out where it goes in, and nowhere else; but transforms of tiles

@@ -42,7 +42,7 @@ inline std::vector<Trial> samples(Family family) {
     case Family::gemm: {
       GemmParams p, halves, integers;
       p.window = halves.window = window;
-      halves.halves = true;
+      halves.operands = OperandType::f16;
       integers.window = window, integers.epilogue.scale = true;
       return {of(p, {kF, kF}), of(halves, {kF, kF}), of(integers, bytes, {DType::i8})};
     }

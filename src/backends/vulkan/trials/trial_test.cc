@@ -96,7 +96,7 @@ Verdict verdict_with(const std::string& late) {
   Verdict v;
   Trial t;
   GemmParams p;
-  p.loader = Loader::dense, p.halves = true;
+  p.loader = Loader::dense, p.operands = OperandType::f16;
   t.params = p;
   TileSchedule s;
   s.variant = "cooperative", s.unit = kEmulatedUnit;
