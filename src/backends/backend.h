@@ -119,6 +119,13 @@ class Backend {
   virtual Result<std::vector<StepTime>> timestamps(Token token) = 0;
   // Whether the device may go away with all that it holds (a GPU that is reset or taken out).
   virtual bool can_be_lost() const { return false; }
+  // Whether it answers no more, or was given up.
+  virtual bool lost() const { return false; }
+  // Waits until all that was submitted is done. Where that takes longer the device is given up: it counts as lost, and neither
+  // closing it nor anything else waits for it. Errors: device_lost.
+  virtual Status settle(std::chrono::nanoseconds) { return ok(); }
+  // Keeps what a submission touches until it is complete. Where submissions are complete at once there is nothing to keep.
+  virtual void keep_until(Token, std::vector<std::shared_ptr<void>>) {}
   // Whether these times come from a clock of the device's own: handing work over and hearing of its end are no part of them.
   virtual bool keeps_time() const { return false; }
   // Arithmetic peak of a math unit at this moment, all cores together, in flops per second; 0 where it cannot be told. Takes

@@ -1,15 +1,18 @@
 #include "backends/vulkan/vulkan_backend.h"
 
 #include <atomic>
+#include <cstdio>
 #include <deque>
 #include <list>
 
 #include "backends/memory_probe.h"
 #include "backends/vulkan/program.h"
 #include "backends/vulkan/roofs.h"
+#include "backends/vulkan/shaders/shaders.h"
 #include "backends/vulkan/trials/trust.h"
-#include "base/log.h"
 #include "base/cache_folder.h"
+#include "base/log.h"
+#include "base/record.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -23,6 +26,30 @@ struct Timeline {
   uint64_t submitted = 0;
   std::deque<std::pair<uint64_t, std::shared_ptr<std::vector<std::shared_ptr<void>>>>> kept;  // until the value is reached
 };
+
+// Records of trials are told apart by the driver and the build of the shaders: what others did says nothing of these.
+std::string build_of(const Context& context) {
+  std::string text;
+  char number[24];
+  for (const uint8_t byte : context.physical().driver_id) {
+    std::snprintf(number, sizeof number, "%02x", byte);
+    text += number;
+  }
+  uint64_t build = 0;
+  for (const Shader& s : shaders())
+    build = build * 31 + hash_text({reinterpret_cast<const char*>(s.words.data()), s.words.size_bytes()});
+  std::snprintf(number, sizeof number, "_%016llx", static_cast<unsigned long long>(build));
+  return text + number;
+}
+
+TrustOptions trust_options(const Context& context, const std::string& folder) {
+  const ContextOptions& o = context.options();
+  const PhysicalDevice& physical = context.physical();
+  // A device made of the machine's cores waits for whatever else runs there.
+  const int patience = physical.description.architecture == "llvmpipe" ? 6 : 1;
+  return {folder, "vulkan", build_of(context), physical.name, physical.driver, patience * o.try_timeout, o.give_up_after,
+          o.expendable, o.try_elsewhere};
+}
 
 class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
  public:
@@ -57,7 +84,7 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
     const std::string folder = !options.cache                 ? std::string()
                                : options.cache_folder.empty() ? cache_folder()
                                                               : options.cache_folder;
-    trust_ = std::make_unique<Trust>(*shop_.context, folder);
+    trust_ = std::make_unique<Trust>(trust_options(*shop_.context, folder));
     devices_.back().banned = trust_->banned();
     for (Timeline* t : {&compute_, &transfer_}) {
       auto type = structure<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);

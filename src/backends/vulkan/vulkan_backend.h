@@ -28,13 +28,6 @@ class VulkanBackend : public Backend {
   // cannot work with, and bytes that are not there or not aligned to kLentAlignment.
   virtual Result<std::shared_ptr<Buffer>> wrap(const LentBuffer& lent) = 0;
   virtual const Context& context() const = 0;
-  // Keeps what a submission touches until it is complete.
-  virtual void keep_until(Token token, std::vector<std::shared_ptr<void>> kept) = 0;
-  // Whether the device answers no more, or was given up.
-  virtual bool lost() const = 0;
-  // Waits until all that was submitted is done. Where that takes longer the device is given up: it counts as lost, and neither
-  // closing it nor anything else waits for it. Errors: device_lost.
-  virtual Status settle(std::chrono::nanoseconds timeout) = 0;
   // Tries kernels by the lines that ContextOptions::try_elsewhere was handed. Errors: bad_format.
   virtual Status try_lines(const std::string& lines) = 0;
   // What was wrong with variants that this driver is not trusted with.

@@ -72,7 +72,7 @@ std::vector<Schedule> best_schedule(const Stage& stage, std::string_view name, c
 
 class Race {
  public:
-  Race(VulkanBackend& backend, std::chrono::nanoseconds timeout) : backend_(backend), timeout_(timeout) {}
+  Race(Backend& backend, std::chrono::nanoseconds timeout) : backend_(backend), timeout_(timeout) {}
 
   Status add(const Stage& stage, const Schedule& schedule) {
     SPARKLE_TRY(kernel, backend_.compile(stage, schedule, 2));
@@ -144,7 +144,7 @@ class Race {
     return buffer;
   }
 
-  VulkanBackend& backend_;
+  Backend& backend_;
   std::chrono::nanoseconds timeout_;
   std::vector<Launch> launches_;
   std::vector<Buffer*> slots_;
@@ -162,7 +162,7 @@ bool needs_speed(const Trial& trial) {
 
 std::string rival_of(const Trial& trial) { return std::string(name_of(trial.family())) + "/" + kPlain; }
 
-Result<double> times_of_rival(VulkanBackend& backend, const Trial& trial, std::chrono::nanoseconds timeout) {
+Result<double> times_of_rival(Backend& backend, const Trial& trial, std::chrono::nanoseconds timeout) {
   const auto& params = get<GemmParams>(trial.params);
   const Device device = backend.device();
   double times = 0;

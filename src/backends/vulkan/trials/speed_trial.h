@@ -14,6 +14,6 @@ std::string rival_of(const Trial& trial);
 // How many times as long as its rival the trial's variant takes on stages of middling size (some ms at most on a GPU), by the
 // device's clock; 0 where that stands still. Each with the schedule that gives the cores the least to do. Errors: failed_probe
 // where there is no answer in time, and what the driver says.
-Result<double> times_of_rival(VulkanBackend& backend, const Trial& trial, std::chrono::nanoseconds timeout);
+Result<double> times_of_rival(Backend& backend, const Trial& trial, std::chrono::nanoseconds timeout);
 
 }  // namespace sparkle::vulkan

@@ -70,7 +70,7 @@ std::vector<Stage> stages_of(const Trial& t) {
   return samples({t.params, t.schedule, t.inputs, t.outputs});
 }
 
-Status run_trial(VulkanBackend& backend, const Trial& trial, std::chrono::nanoseconds timeout) {
+Status run_trial(Backend& backend, const Trial& trial, std::chrono::nanoseconds timeout) {
   for (const Stage& stage : stages_of(trial))
     for (const uint32_t constants : {0u, 2u})
       if (constants == 0 || stage.inputs.size() > 1)

@@ -2,7 +2,7 @@
 // family's reference before a driver that has never run it is trusted with it.
 #pragma once
 
-#include "backends/vulkan/vulkan_backend.h"
+#include "backends/backend.h"
 #include "families/stage.h"
 
 namespace sparkle::vulkan {
@@ -27,6 +27,6 @@ std::vector<Stage> stages_of(const Trial& trial);
 
 // Runs the trial's stages on the device, each twice on operands of its own, with all that it may write wiped before. Errors:
 // failed_probe saying what was wrong, or what the driver says.
-Status run_trial(VulkanBackend& backend, const Trial& trial, std::chrono::nanoseconds timeout);
+Status run_trial(Backend& backend, const Trial& trial, std::chrono::nanoseconds timeout);
 
 }  // namespace sparkle::vulkan

@@ -198,7 +198,7 @@ Question question(const Stage& stage, size_t run, uint32_t constants, double tol
 // A kernel with memory of its own: the same for all runs.
 class Tried {
  public:
-  Tried(VulkanBackend& backend, std::unique_ptr<Kernel> kernel, uint32_t constants, std::chrono::nanoseconds timeout)
+  Tried(Backend& backend, std::unique_ptr<Kernel> kernel, uint32_t constants, std::chrono::nanoseconds timeout)
       : backend_(backend), kernel_(std::move(kernel)), constants_(constants), timeout_(timeout) {}
 
   Status run(Question& q, std::byte wiped) {
@@ -264,7 +264,7 @@ class Tried {
     return backend_.wait(token, timeout_);
   }
 
-  VulkanBackend& backend_;
+  Backend& backend_;
   std::unique_ptr<Kernel> kernel_;
   uint32_t constants_;
   std::chrono::nanoseconds timeout_;
@@ -274,7 +274,7 @@ class Tried {
 
 }  // namespace
 
-Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& schedule, uint32_t constants,
+Status try_stage(Backend& backend, const Stage& stage, const Schedule& schedule, uint32_t constants,
                  std::chrono::nanoseconds timeout) {
   auto compiled = backend.compile(stage, schedule, constants);
   if (!compiled.ok()) {

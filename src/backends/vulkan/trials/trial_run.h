@@ -4,14 +4,14 @@
 
 #include <chrono>
 
-#include "backends/vulkan/vulkan_backend.h"
+#include "backends/backend.h"
 #include "families/stage.h"
 
 namespace sparkle::vulkan {
 
 // `constants` as in Backend::compile. Nothing is run where the variant has nothing to do with such a stage, or with constants.
 // Errors: failed_probe saying what was wrong, or what the driver says.
-Status try_stage(VulkanBackend& backend, const Stage& stage, const Schedule& schedule, uint32_t constants,
+Status try_stage(Backend& backend, const Stage& stage, const Schedule& schedule, uint32_t constants,
                  std::chrono::nanoseconds timeout);
 
 }  // namespace sparkle::vulkan

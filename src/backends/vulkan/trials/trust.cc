@@ -4,7 +4,6 @@
 #include <set>
 #include <sstream>
 
-#include "backends/vulkan/shaders/shaders.h"
 #include "backends/vulkan/trials/speed_trial.h"
 #include "base/cache_folder.h"
 #include "base/marker.h"
@@ -38,19 +37,7 @@ bool parse_line(const std::string& line, std::string& key, std::string& variant,
 
 }  // namespace
 
-Trust::Trust(const Context& context, std::string folder) : context_(context), folder_(std::move(folder)) {
-  for (const uint8_t byte : context.physical().driver_id) {
-    char text[3];
-    std::snprintf(text, sizeof text, "%02x", byte);
-    driver_ += text;
-  }
-  // What other shaders did says nothing of these.
-  uint64_t build = 0;
-  for (const Shader& s : shaders())
-    build = build * 31 + hash_text({reinterpret_cast<const char*>(s.words.data()), s.words.size_bytes()});
-  driver_ += "_" + hex(build);
-  load();
-}
+Trust::Trust(TrustOptions options) : options_(std::move(options)) { load(); }
 
 // Sizes, clip bounds and the like leave the kernel as it is, but the whole text is what was seen to work or not.
 std::string Trust::key_of(const Trial& trial) { return hex(hash_text(trial.to_text() + " " SPARKLE_VERSION)); }
@@ -66,11 +53,11 @@ std::string Trust::speed_key(const Trial& trial) {
   return hex(hash_text("speed of " + without_tail(trial).variant() + " " SPARKLE_VERSION));
 }
 
-std::string Trust::file() const { return folder_ + "/vulkan_tried_" + driver_ + ".txt"; }
-std::string Trust::marker() const { return "vulkan_trying_" + driver_; }
+std::string Trust::file() const { return options_.folder + "/" + options_.backend + "_tried_" + options_.build + ".txt"; }
+std::string Trust::marker() const { return options_.backend + "_trying_" + options_.build; }
 
 void Trust::load() {
-  if (folder_.empty()) return;
+  if (options_.folder.empty()) return;
   std::istringstream in(read_own_file(file(), int64_t{16} << 20));
   std::string line, key, variant, finding;
   while (std::getline(in, line) && !in.eof())  // a line without its end was not written in full
@@ -78,16 +65,16 @@ void Trust::load() {
     else if (finding == kInterrupted) interrupted_.emplace(key, variant);
     else verdicts_[key] = {variant, finding};
   // What processes that are gone were trying ended them, or somebody did.
-  for (const std::string& orphan : orphaned_markers(folder_, marker()))
+  for (const std::string& orphan : orphaned_markers(options_.folder, marker()))
     if (parse_line(orphan, key, variant, finding)) interrupt(key, variant);
   // Where an expendable process can be asked, it is given another chance there, one.
-  if (!context_.options().expendable && !context_.options().try_elsewhere) ban_interrupted();
+  if (!options_.expendable && !options_.try_elsewhere) ban_interrupted();
 }
 
 void Trust::interrupt(const std::string& key, const std::string& variant) {
   const bool first = interrupted_.emplace(key, variant).second;
   if (!first) verdicts_[key] = {variant, "two processes that tried it ended, or lost the device"};
-  if (!folder_.empty())
+  if (!options_.folder.empty())
     append_line(file(), key + " " + variant + " " + (first ? std::string(kInterrupted) : verdicts_[key].finding));
 }
 
@@ -111,16 +98,11 @@ void Trust::keep(const std::string& key, const Trial& trial, const std::string& 
     if (c == '\n') c = ' ';
   const std::lock_guard lock(mutex_);
   verdicts_[key] = {trial.variant(), line};
-  if (folder_.empty()) return;
+  if (options_.folder.empty()) return;
   append_line(file(), key + " " + trial.variant() + " " + line);
 }
 
-// A device made of the machine's cores waits for whatever else runs there.
-std::chrono::nanoseconds Trust::patience(const VulkanBackend& backend) const {
-  return (backend.device().architecture == "llvmpipe" ? 6 : 1) * context_.options().try_timeout;
-}
-
-Status Trust::conclude(VulkanBackend& backend, const std::string& key, const Trial& trial, const Status& tried,
+Status Trust::conclude(Backend& backend, const std::string& key, const Trial& trial, const Status& tried,
                        const std::string& good) {
   if (tried.ok()) {
     keep(key, trial, good);
@@ -133,20 +115,20 @@ Status Trust::conclude(VulkanBackend& backend, const std::string& key, const Tri
     return tried;
   }
   keep(key, trial, tried.error().message);
-  return backend.settle(context_.options().give_up_after);
+  return backend.settle(options_.give_up_after);
 }
 
-Status Trust::try_here(VulkanBackend& backend, const Trial& trial) {
+Status Trust::try_here(Backend& backend, const Trial& trial) {
   const std::string key = key_of(trial);
-  const Marker here(folder_, marker(), key + " " + trial.variant() + " trying");
-  return conclude(backend, key, trial, run_trial(backend, trial, patience(backend)), std::string(kGood));
+  const Marker here(options_.folder, marker(), key + " " + trial.variant() + " trying");
+  return conclude(backend, key, trial, run_trial(backend, trial, options_.try_timeout), std::string(kGood));
 }
 
-Status Trust::time_here(VulkanBackend& backend, const Trial& asked) {
+Status Trust::time_here(Backend& backend, const Trial& asked) {
   const Trial trial = without_tail(asked);
   const std::string key = speed_key(trial);
-  const Marker here(folder_, marker(), key + " " + trial.variant() + " trying");
-  const auto times = times_of_rival(backend, trial, patience(backend));
+  const Marker here(options_.folder, marker(), key + " " + trial.variant() + " trying");
+  const auto times = times_of_rival(backend, trial, options_.try_timeout);
   if (!times.ok()) return conclude(backend, key, trial, times.error(), "");
   char ratio[32];
   std::snprintf(ratio, sizeof ratio, "%.2f", *times);
@@ -157,15 +139,15 @@ Status Trust::time_here(VulkanBackend& backend, const Trial& asked) {
   return ok();
 }
 
-Status Trust::guarded(VulkanBackend& backend, const std::string& name, const std::function<Status()>& work) {
+Status Trust::guarded(Backend& backend, const std::string& name, const std::function<Status()>& work) {
   const std::string key = hex(hash_text(name + " " SPARKLE_VERSION));
   {
     const std::lock_guard lock(mutex_);
     if (const auto found = verdicts_.find(key); found != verdicts_.end())
       return Error{Reason::device_unusable,
-                   "Not done on '" + context_.physical().name + "' (" + name + "): " + found->second.finding + "."};
+                   "Not done on '" + options_.device + "' (" + name + "): " + found->second.finding + "."};
   }
-  const Marker here(folder_, marker(), key + " " + name + " trying");
+  const Marker here(options_.folder, marker(), key + " " + name + " trying");
   Status done = work();
   if (!done.ok() && backend.lost()) {
     const std::lock_guard lock(mutex_);
@@ -184,7 +166,7 @@ void Trust::try_elsewhere(std::span<const Trial> trials) {
       if (open(trial) != Open::nothing) lines += trial.to_text() + "\n";
     if (lines.empty() || before == known()) break;
     before = known();
-    context_.options().try_elsewhere(lines);
+    options_.try_elsewhere(lines);
     const std::lock_guard lock(mutex_);
     load();
   }
@@ -192,12 +174,12 @@ void Trust::try_elsewhere(std::span<const Trial> trials) {
   ban_interrupted();
 }
 
-Status Trust::try_out(VulkanBackend& backend, std::span<const Trial> asked) {
+Status Trust::try_out(Backend& backend, std::span<const Trial> asked) {
   std::vector<Trial> trials;
   std::set<std::string> keys;
   for (const Trial& trial : asked)
     if (!stages_of(trial).empty() && keys.insert(key_of(trial)).second) trials.push_back(trial);
-  if (context_.options().try_elsewhere && !folder_.empty()) try_elsewhere(trials);
+  if (options_.try_elsewhere && !options_.folder.empty()) try_elsewhere(trials);
   for (const Trial& trial : trials) {
     if (open(trial) == Open::results) SPARKLE_CHECK(try_here(backend, trial));
     if (open(trial) == Open::speed) SPARKLE_CHECK(time_here(backend, trial));
@@ -208,7 +190,7 @@ Status Trust::try_out(VulkanBackend& backend, std::span<const Trial> asked) {
       const auto found = verdicts_.find(key);
       if (found == verdicts_.end() || found->second.good()) continue;
       const Verdict& v = found->second;
-      return Error{Reason::failed_probe, "The kernel " + v.variant + " failed on the driver '" + context_.physical().driver +
+      return Error{Reason::failed_probe, "The kernel " + v.variant + " failed on the driver '" + options_.driver +
                                              "' (" + v.finding + "); another one takes its place."};
     }
   return ok();

@@ -3,6 +3,7 @@
 // that is banned until an expendable process has seen it work, and for good where it ends a second one.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -11,18 +12,29 @@
 
 namespace sparkle::vulkan {
 
+// Of whom and how.
+struct TrustOptions {
+  std::string folder;          // of the record; empty: nothing is kept beyond this process
+  std::string backend;         // "vulkan": the records of backends lie side by side
+  std::string build;           // what tells this driver with these kernels from all others: part of a file's name
+  std::string device, driver;  // as messages name them
+  std::chrono::nanoseconds try_timeout = std::chrono::seconds(20);    // of each trial
+  std::chrono::nanoseconds give_up_after = std::chrono::seconds(20);  // on a kernel that has timed out
+  bool expendable = false;                                            // this process may end with a driver
+  std::function<void(const std::string& lines)> try_elsewhere;        // tries kernels, a line each, in a process of its own
+};
+
 class Trust {
  public:
-  // `folder`: of the record; empty: nothing is kept beyond this process.
-  Trust(const Context& context, std::string folder);
+  explicit Trust(TrustOptions options);
 
-  // Tries what has not been tried, in a process of its own where the context has one, else here. The variants that failed are
+  // Tries what has not been tried, in a process of its own where the options have one, else here. The variants that failed are
   // in banned() from then on. Errors: failed_probe naming the first of these that is banned; out_of_memory, which says nothing
   // of a kernel.
-  Status try_out(VulkanBackend& backend, std::span<const Trial> trials);
+  Status try_out(Backend& backend, std::span<const Trial> trials);
   // Does what runs on the driver and is no trial of a kernel with a marker on disk. Where a process has ended with it, or it
   // has lost the device, it is not done (device_unusable). `name`: like a variant's.
-  Status guarded(VulkanBackend& backend, const std::string& name, const std::function<Status()>& work);
+  Status guarded(Backend& backend, const std::string& name, const std::function<Status()>& work);
   // "gemm/implicit pool/shader"
   std::string banned() const;
   // Variant and what was wrong with it, in sentences.
@@ -48,15 +60,13 @@ class Trust {
   Open open(const Trial& trial) const;
   void keep(const std::string& key, const Trial& trial, const std::string& finding);
   // Keeps what a trial tells of its kernel; waits until what has timed out is over. Errors: those that tell nothing of it.
-  Status conclude(VulkanBackend& backend, const std::string& key, const Trial& trial, const Status& tried,
+  Status conclude(Backend& backend, const std::string& key, const Trial& trial, const Status& tried,
                   const std::string& good);
   void try_elsewhere(std::span<const Trial> trials);
-  Status try_here(VulkanBackend& backend, const Trial& trial);
-  Status time_here(VulkanBackend& backend, const Trial& trial);
-  std::chrono::nanoseconds patience(const VulkanBackend& backend) const;
+  Status try_here(Backend& backend, const Trial& trial);
+  Status time_here(Backend& backend, const Trial& trial);
 
-  const Context& context_;
-  std::string folder_, driver_;  // driver_: and the build of the shaders
+  const TrustOptions options_;
   mutable std::mutex mutex_;
   std::map<std::string, Verdict> verdicts_;         // by what was tried
   std::map<std::string, std::string> interrupted_;  // variants during whose trial one process has ended
