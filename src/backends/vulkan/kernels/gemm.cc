@@ -75,8 +75,9 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
   const auto& params = get<GemmParams>(stage.params);
   const bool fragments = on_fragments(*tile), rounded = fragments || tile->variant == "half_sums";
   if (params.operands != (rounded ? OperandType::f16 : OperandType::own))
-    return Error{Reason::type_not_served,
-                 "Of the gemm kernels for Vulkan only 'half_sums' and those on matrix units round their operands, to f16 and always."};
+    return Error{
+        Reason::type_not_served,
+        "Of the gemm kernels for Vulkan only 'half_sums' and those on matrix units round their operands, to f16 and always."};
   SPARKLE_TRY(g, gemm_record(stage));
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (g.m == 0 || g.n == 0 || stage.outputs[0].elements() == 0) return kernel;

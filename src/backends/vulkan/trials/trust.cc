@@ -190,8 +190,8 @@ Status Trust::try_out(Backend& backend, std::span<const Trial> asked) {
       const auto found = verdicts_.find(key);
       if (found == verdicts_.end() || found->second.good()) continue;
       const Verdict& v = found->second;
-      return Error{Reason::failed_probe, "The kernel " + v.variant + " failed on the driver '" + options_.driver +
-                                             "' (" + v.finding + "); another one takes its place."};
+      return Error{Reason::failed_probe, "The kernel " + v.variant + " failed on the driver '" + options_.driver + "' (" +
+                                             v.finding + "); another one takes its place."};
     }
   return ok();
 }

@@ -60,8 +60,7 @@ class Trust {
   Open open(const Trial& trial) const;
   void keep(const std::string& key, const Trial& trial, const std::string& finding);
   // Keeps what a trial tells of its kernel; waits until what has timed out is over. Errors: those that tell nothing of it.
-  Status conclude(Backend& backend, const std::string& key, const Trial& trial, const Status& tried,
-                  const std::string& good);
+  Status conclude(Backend& backend, const std::string& key, const Trial& trial, const Status& tried, const std::string& good);
   void try_elsewhere(std::span<const Trial> trials);
   Status try_here(Backend& backend, const Trial& trial);
   Status time_here(Backend& backend, const Trial& trial);
