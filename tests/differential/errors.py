@@ -212,8 +212,8 @@ rule(moved, "Identity", "Concat", "Split", "Slice", "Reshape", "Flatten", "Squee
      "Pad", "DepthToSpace", "SpaceToDepth", "Dropout", "Trilu", "CenterCropPad", "Gather", "GatherElements", "GatherND",
      "Where")
 rule(exact, "Not", "And", "Or", "Xor", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "IsNaN", "Shape", "Size",
-     "Constant", "ConstantOfShape", "Range", "ArgMax", "ArgMin", "TopK", "OneHot", "NonMaxSuppression", "ConvInteger",
-     "MatMulInteger", "Mod", "Sign")
+     "Constant", "ConstantOfShape", "Range", "ArgMax", "ArgMin", "Hardmax", "TopK", "OneHot", "NonMaxSuppression",
+     "ConvInteger", "MatMulInteger", "Mod", "Sign")
 rule(monotone(None, 0), "Neg", "Abs", "Floor", "Ceil", "Round", "Relu", "Max", "Min", "Clip")
 rule(monotone(None, 0), "GlobalMaxPool", "MaxPool", "ReduceMax", "ReduceMin")
 rule(sums(lambda c: len(c.inputs), addition), "Add", "Sub", "Mul")

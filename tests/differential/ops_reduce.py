@@ -44,6 +44,15 @@ def arg(d, op):
                    select_last_index=d.pick(None, 0, 1) if d.opset >= 12 else None)]
 
 
+@covers("Hardmax")
+def hardmax(d, op):
+    shape = d.shape(1, 4, empty=False)
+    dtype = d.type_for(op, allowed=FLOATS)
+    axis = d.axis(len(shape)) if d.opset >= 11 else d.whole(0, len(shape) - 1)
+    x = d.feed(d.values(dtype, shape, "small"))  # equal elements
+    return [d.node(op, [x], axis=d.pick(axis, None) if len(shape) > 1 or d.opset >= 13 else 0)]
+
+
 @covers("TopK")
 def top_k(d, op):
     shape = d.shape(1, 4, empty=False)

@@ -140,11 +140,22 @@ def pad(node, opset, arrays):
 
 
 def mean_variance(node, opset, arrays):
-    """A function whose body names float32."""
+    """A function whose body names float32, and takes the mean's square from the mean of squares: of a small deviation next to a
+    large mean nothing would be left."""
     x = arrays[0]
     axes = tuple(attributes_of(node).get("axes", [0, 2, 3]))
-    deviation = np.sqrt((x * x).mean(axes, keepdims=True) - x.mean(axes, keepdims=True) ** 2)
-    return [(x - x.mean(axes, keepdims=True)) / (deviation + 1e-9)]
+    centred = x - x.mean(axes, keepdims=True)
+    return [centred / (np.sqrt((centred * centred).mean(axes, keepdims=True)) + 1e-9)]
+
+
+def hardmax(node, opset, arrays):
+    """One at the first of the largest elements; before opset 13 of all axes from `axis` on together."""
+    x = arrays[0]
+    axis = attributes_of(node).get("axis", -1 if opset >= 13 else 1) % x.ndim
+    flat = x.reshape(int(np.prod(x.shape[:axis], dtype=int)), -1) if opset < 13 else np.moveaxis(x, axis, -1)
+    ones = np.zeros_like(flat)
+    np.put_along_axis(ones, flat.argmax(-1)[..., None], 1, -1)
+    return [ones.reshape(x.shape) if opset < 13 else np.moveaxis(ones, -1, axis)]
 
 
 def dropout(node, opset, arrays):
@@ -247,7 +258,7 @@ def pool(node, opset, arrays):
 
 
 FUNCTIONS = {**own_pointwise.FUNCTIONS, **own_sampling.FUNCTIONS, "Gemm": gemm, "GroupNormalization": group_normalization,
-             "OneHot": one_hot, "Pad": pad, "MeanVarianceNormalization": mean_variance, "Dropout": dropout,
+             "OneHot": one_hot, "Pad": pad, "MeanVarianceNormalization": mean_variance, "Dropout": dropout, "Hardmax": hardmax,
              "ConvTranspose": conv_transpose, "Squeeze": squeeze, "InstanceNormalization": instance_normalization,
              "Softmax": softmax, "LogSoftmax": softmax, "BatchNormalization": batch_normalization,
              "GlobalLpPool": whole_pool, "GlobalMaxPool": whole_pool, "LRN": local_response, "Scatter": scatter,
