@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "device/as_measured.h"
+#include "device/as_measured_testing.h"
 #include "device/device_json.h"
 #include "device/estimate.h"
 #include "families/epilogue.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/folder_testing.h"
-#include "device/as_measured.h"
+#include "device/as_measured_testing.h"
 #include "device/device_json.h"
 #include "device/memory_curve.h"
 

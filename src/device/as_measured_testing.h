@@ -1,13 +1,12 @@
-#include "device/as_measured.h"
-
-#include <algorithm>
+// A GPU of a data sheet as a driver and Sparkle's probes would describe it: for tests of plans that a real device gets.
+#pragma once
 
 #include "device/memory_curve.h"
 
 namespace sparkle {
-namespace {
+namespace as_measured_detail {
 
-MemoryLevel level_of(const MemoryLevel& from, double share) {
+inline MemoryLevel level_of(const MemoryLevel& from, double share) {
   MemoryLevel level;
   level.name = from.name, level.bytes = from.bytes, level.filled_by_hand = from.filled_by_hand;
   level.bytes_per_second = share * from.bytes_per_second;
@@ -15,14 +14,17 @@ MemoryLevel level_of(const MemoryLevel& from, double share) {
   return level;
 }
 
-bool is_listed(const MathUnit& unit) {
+inline bool is_listed(const MathUnit& unit) {
   if (unit.kind == UnitKind::matrix) return unit.input == DType::f16 && unit.accumulator == DType::f32;
   return true;
 }
 
-}  // namespace
+}  // namespace as_measured_detail
 
-Device as_measured(const Device& from, double share) {
+// Keeps only the fields that a GPU's description and its probes write; rates are `share` of those on the data sheet, launches
+// take as much longer.
+inline Device as_measured(const Device& from, double share = 0.85) {
+  using as_measured_detail::is_listed, as_measured_detail::level_of;
   Device d;
   d.name = from.name, d.kind = from.kind, d.vendor = from.vendor, d.architecture = from.architecture;
   d.driver = from.driver, d.cores = from.cores;
