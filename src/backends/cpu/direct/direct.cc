@@ -5,8 +5,8 @@
 #include <span>
 
 #include "backends/cpu/channel_epilogue.h"
-#include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/direct/direct_rows.h"
+#include "backends/cpu/packing_kernel.h"
 #include "families/direct/direct.h"
 #include "families/direct/direct_layout.h"
 #include "families/taps.h"
@@ -36,16 +36,15 @@ struct MapBlock {
   const DirectKernel* kernels = nullptr;
 };
 
-class DirectConvolution final : public CpuKernel {
+class DirectConvolution final : public PackingKernel {
  public:
-  DirectConvolution(Stage stage, const DirectSchedule& schedule, Way way, const DirectKernels& kernels,
+  DirectConvolution(const Stage& stage, const DirectSchedule& schedule, Way way, const DirectKernels& kernels,
                     const TileKernels& tiles, bool constant_weights)
-      : stage_(std::move(stage)),
+      : PackingKernel(stage, constant_weights),
         params_(get<DirectParams>(stage_.params)),
         way_(way),
         kernels_(kernels),
         tiles_(tiles),
-        constant_weights_(constant_weights),
         x_(feature_map(stage_.inputs[0])),
         y_(feature_map(stage_.outputs[0])),
         w_(feature_map(stage_.inputs[1])),
@@ -63,8 +62,7 @@ class DirectConvolution final : public CpuKernel {
     row_ = direct_row(w, bundle_ * depth_, columns_, kernels_.lanes, way_ == Way::pixels ? w.stride[2] : 1, planes_);
     find_steps();
     find_blocks(schedule);
-    weights_at_ = epilogue_.workspace_bytes();
-    workspace_bytes_ = weights_at_ + (constant_weights_ ? 0 : packed_floats_ * 4);
+    size_workspace(epilogue_.workspace_bytes(), packed_floats_ * 4);
   }
 
   bool fits_scratch() const { return ring_ <= kMostDirectRing && (in_place_ || ring_ * row_.floats <= kDirectScratchFloats); }
@@ -76,34 +74,12 @@ class DirectConvolution final : public CpuKernel {
           return false;
     return true;
   }
-  int64_t workspace_bytes() const override { return workspace_bytes_; }
-  int64_t packed_bytes(int input) const override {
-    return input == 1 && constant_weights_ ? std::max<int64_t>(64, packed_floats_ * 4) : 0;
-  }
-  std::string packed_key(int input) const override {
-    if (packed_bytes(input) == 0) return {};
-    const TensorDesc& w = stage_.inputs[1];
-    std::string key = "direct way=" + std::to_string(static_cast<int>(way_)) + " lanes=" + std::to_string(kernels_.lanes) +
-                      " groups=" + std::to_string(params_.groups) + " blocks=" + std::to_string(blocks_.size()) +
-                      " shape=" + w.shape.to_string() + " offset=" + std::to_string(w.layout.offset) + " pitch=";
-    for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
-    return key;
-  }
-  void pack(int input, const std::byte* from, std::byte* to, Executor&) const override {
-    if (input == 1)
-      pack_filters(reinterpret_cast<const float*>(from) + stage_.inputs[1].layout.offset, reinterpret_cast<float*>(to));
-  }
 
   void run(const CpuLaunch& launch) const override {
     if (y_.n * y_.h * y_.w * y_.c == 0) return;
     Operands o;
     o.x = reinterpret_cast<const float*>(launch.inputs[0]), o.y = reinterpret_cast<float*>(launch.outputs[0]);
-    o.weights = reinterpret_cast<const float*>(launch.inputs[1]);
-    if (!constant_weights_) {
-      auto* packed = reinterpret_cast<float*>(launch.workspace + weights_at_);
-      pack_filters(o.weights, packed);
-      o.weights = packed;
-    }
+    o.weights = reinterpret_cast<const float*>(packed_weights(launch));
     o.epilogue = epilogue_.prepare(launch, 0);
 
     const int64_t column_blocks = divided(y_.w, columns_), row_blocks = divided(y_.h, rows_);
@@ -291,9 +267,16 @@ class DirectConvolution final : public CpuKernel {
     }
   }
 
+  std::string weights_key() const override {
+    return "direct way=" + std::to_string(static_cast<int>(way_)) + " lanes=" + std::to_string(kernels_.lanes) +
+           " groups=" + std::to_string(params_.groups) + " blocks=" + std::to_string(blocks_.size()) + " " +
+           weights_place(stage_.inputs[1]);
+  }
   // Pixels: [block][row][channel][tap][map]; slide: [block][row][channel][tap][lane]; maps: [block][row][tap][channel][map of
   // its vectors]; zeros for maps that do not exist.
-  void pack_filters(const float* weights, float* to) const {
+  void write_weights(const std::byte* from, std::byte* packed, Executor&) const override {
+    const auto* weights = reinterpret_cast<const float*>(from);
+    auto* to = reinterpret_cast<float*>(packed);
     const Triple& filter = params_.window.filter;
     for (const MapBlock& block : blocks_) {
       const int64_t maps = block.vectors * (way_ == Way::pixels ? 1 : kernels_.lanes);
@@ -306,12 +289,12 @@ class DirectConvolution final : public CpuKernel {
         }
     }
   }
-  Stage stage_;
+
   DirectParams params_;
   Way way_;
   const DirectKernels& kernels_;
   const TileKernels& tiles_;
-  bool constant_weights_, in_place_ = false, planes_ = false;
+  bool in_place_ = false, planes_ = false;
   FeatureMap x_, y_, w_;
   ChannelEpilogue epilogue_;
   bool fast_;  // sums are finished by a bias and bounds
@@ -321,7 +304,7 @@ class DirectConvolution final : public CpuKernel {
   int64_t depth_ = 1, maps_ = 1, bundle_ = 1;  // of a group: channels, maps; groups laid together
   int64_t columns_ = 1, rows_ = 1, ring_ = 1, row_steps_ = 0;
   int64_t x_output_ = 1, x_pixel_ = 1;  // floats of input: between outputs of a row, as the kernels want them
-  int64_t packed_floats_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
+  int64_t packed_floats_ = 0;
 };
 
 Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU's direct kernels " + std::move(what) + "."}; }

@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "backends/cpu/channel_vectors.h"
-#include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/gemm/gemm_tile.h"
 #include "backends/cpu/inverted/inverted_geometry.h"
 #include "backends/cpu/inverted/inverted_rows.h"
+#include "backends/cpu/packing_kernel.h"
 #include "families/inverted/inverted.h"
 #include "families/inverted/inverted_family.h"
 
@@ -73,14 +73,10 @@ class InvertedKernel final : public CpuKernel {
   }
   std::string packed_key(int input) const override {
     if (packed_bytes(input) == 0) return {};
-    const TensorDesc& w = stage_.inputs[static_cast<size_t>(input)];
     const char* parts[] = {"wide", "deep", "project"};
-    std::string key = "inverted " + std::string(parts[slot_of(input)]) + " lanes=" + std::to_string(parts_.lanes) +
-                      " nr=" + std::to_string(input == at_.weights ? products_.max_vectors : schedule_.nr) +
-                      (input == at_.weights && g_.pairs ? " pairs" : "") + " shape=" + w.shape.to_string() +
-                      " offset=" + std::to_string(w.layout.offset) + " pitch=";
-    for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
-    return key;
+    return "inverted " + std::string(parts[slot_of(input)]) + " lanes=" + std::to_string(parts_.lanes) +
+           " nr=" + std::to_string(input == at_.weights ? products_.max_vectors : schedule_.nr) +
+           (input == at_.weights && g_.pairs ? " pairs" : "") + " " + weights_place(stage_.inputs[static_cast<size_t>(input)]);
   }
   void pack(int input, const std::byte* from, std::byte* to, Executor&) const override {
     if (!is_weights(input)) return;
