@@ -8,7 +8,7 @@
 #include "families/depthwise/depthwise_gpu.h"
 #include "families/depthwise/depthwise_reference.h"
 #include "families/integers.h"
-#include "families/loop_nest.h"
+#include "families/loop_traffic.h"
 #include "families/taps.h"
 #include "families/window_samples.h"
 

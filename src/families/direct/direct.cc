@@ -9,7 +9,7 @@
 #include "families/direct/direct_family.h"
 #include "families/direct/direct_layout.h"
 #include "families/gemm/gemm_family.h"
-#include "families/group_rows.h"
+#include "families/rows_in_cache.h"
 #include "families/taps.h"
 
 namespace sparkle {

@@ -6,7 +6,7 @@
 #include "families/common.h"
 #include "families/direct/direct_family.h"
 #include "families/direct/direct_layout.h"
-#include "families/loop_nest.h"
+#include "families/loop_traffic.h"
 #include "families/taps.h"
 
 namespace sparkle {

@@ -7,8 +7,8 @@
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
-#include "families/group_rows.h"
-#include "families/loop_nest.h"
+#include "families/loop_traffic.h"
+#include "families/rows_in_cache.h"
 #include "families/taps.h"
 
 namespace sparkle {
