@@ -24,20 +24,8 @@ constexpr TypeRow kTypeRows[] = {
 
 const DirectParams& params_of(const Stage& stage) { return get<DirectParams>(stage.params); }
 
-// What is computed is a convolution, whatever the way.
-void reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = get<DirectParams>(params);
-  GemmParams gemm;
-  gemm.groups = p.groups;
-  gemm.window = p.window;
-  gemm.epilogue = p.epilogue;
-  gemm_reference(gemm, inputs, outputs);
-}
-
 int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t rounded(int64_t a, int64_t b) { return divided(a, b) * b; }
-
-int registers_of(const MathUnit& unit) { return unit.registers > 0 ? unit.registers : unit.name == "avx2" ? 16 : 32; }
 
 // Taps of a row that the sliding kernels hold in registers.
 bool slides(const Window& w) {
@@ -112,10 +100,7 @@ std::optional<DirectSchedule> schedule_on(const Stage& stage, const Variant& var
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const auto refuse = [&](Reason reason) {
-    why_not = reason;
-    return std::vector<Schedule>{};
-  };
+  const Refusal refuse{why_not};
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
   if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
   const std::vector<const MathUnit*> units = vector_units(device);
@@ -213,7 +198,7 @@ const FamilyInfo& direct_info() {
       .params = ParamsType::of<DirectParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .reference = reference,
+      .reference = convolution_reference<DirectParams>,
       .footprint = direct_footprint,
       .schedules = schedules,
       .cpu_schedule = &ScheduleType::of<DirectSchedule>,
