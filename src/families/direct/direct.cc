@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/round_up.h"
 #include "families/common.h"
 #include "families/direct/direct_family.h"
 #include "families/direct/direct_layout.h"
@@ -23,9 +24,6 @@ constexpr TypeRow kTypeRows[] = {
 };
 
 const DirectParams& params_of(const Stage& stage) { return get<DirectParams>(stage.params); }
-
-int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t rounded(int64_t a, int64_t b) { return divided(a, b) * b; }
 
 // Taps of a row that the sliding kernels hold in registers.
 bool slides(const Window& w) {
@@ -77,7 +75,7 @@ std::optional<DirectSchedule> schedule_on(const Stage& stage, const Variant& var
   int64_t blocks = 1;
   const auto columns = [&] {
     const int64_t even = std::max<int64_t>(1, divided(y.w, blocks));
-    return s.variant != "pixels" ? even : std::min(rounded(even, lanes), std::max<int64_t>(1, y.w));
+    return s.variant != "pixels" ? even : std::min(rounded_up(even, lanes), std::max<int64_t>(1, y.w));
   };
   const auto floats = [&] { return ring * direct_row_of(s, stage, columns(), lanes).floats; };
   // The fewest blocks whose rows fit: rows may be as long as tensors may be large.
@@ -180,15 +178,16 @@ DirectRow direct_row(const Window& window, int64_t channels, int64_t columns, in
   DirectRow row;
   if (planes) {
     // Phases of the stride: the last vector of outputs may be partly filled, its inputs are zeros.
-    const int64_t span = phases == stride ? rounded(columns, lanes) + reach / stride + 1 : (columns - 1) * stride + reach + 1;
-    row.phase = rounded(span, 16);
+    const int64_t span =
+        phases == stride ? rounded_up(columns, lanes) + reach / stride + 1 : (columns - 1) * stride + reach + 1;
+    row.phase = rounded_up(span, 16);
     row.channel = phases * row.phase;
     row.column = 1;
     row.floats = channels * row.channel;
   } else {
     row.channel = 1;
     row.column = channels;
-    row.floats = rounded(((columns - 1) * stride + reach + 1) * channels, 16);
+    row.floats = rounded_up(((columns - 1) * stride + reach + 1) * channels, 16);
   }
   return row;
 }

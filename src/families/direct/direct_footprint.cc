@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/round_up.h"
 #include "families/common.h"
 #include "families/direct/direct_family.h"
 #include "families/direct/direct_layout.h"
@@ -13,7 +14,6 @@ namespace sparkle {
 namespace {
 
 double number(int64_t v) { return static_cast<double>(v); }
-int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
 double lines(double bytes) { return std::ceil(bytes / 64) * 64; }
 
 // A stage cut as its schedule says.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/round_up.h"
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
 #include "families/window_samples.h"
@@ -21,8 +22,6 @@ constexpr TypeRow kTypeRows[] = {
 };
 
 const WinogradParams& params_of(const Stage& stage) { return get<WinogradParams>(stage.params); }
-
-int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct Sizes {
   int64_t points = 0;    // of a tile, both axes

@@ -7,6 +7,7 @@
 #include "backends/cpu/gemm/gemm_tile.h"
 #include "backends/cpu/packing_kernel.h"
 #include "backends/cpu/sample/weighted_rows.h"
+#include "base/round_up.h"
 #include "families/deform/deform.h"
 
 namespace sparkle::cpu {
@@ -15,8 +16,6 @@ namespace {
 constexpr int64_t kMostTasks = 64;
 constexpr int64_t kColumnFloats = 49152;  // of a task: 192 KB, half of the smallest L2 that matters
 constexpr int64_t kMostRows = 48;
-
-int64_t rounded_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 class DeformKernel final : public PackingKernel {
  public:

@@ -7,14 +7,13 @@
 #include "backends/cpu/channel_epilogue.h"
 #include "backends/cpu/direct/direct_rows.h"
 #include "backends/cpu/packing_kernel.h"
+#include "base/round_up.h"
 #include "families/direct/direct.h"
 #include "families/direct/direct_layout.h"
 #include "families/taps.h"
 
 namespace sparkle::cpu {
 namespace {
-
-int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 enum class Way : uint8_t { pixels, slide, maps };
 

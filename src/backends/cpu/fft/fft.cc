@@ -12,8 +12,6 @@
 namespace sparkle::cpu {
 namespace {
 
-int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
 // Operands of a launch in terms of the kernel.
 struct Operands {
   const float* x = nullptr;

@@ -18,8 +18,6 @@
 namespace sparkle::cpu {
 namespace {
 
-int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
 class GemmKernel final : public PackingKernel {
  public:
   GemmKernel(const Stage& stage, GemmSchedule schedule, GemmGeometry geometry, const TileKernels& tiles, bool constant_weights)

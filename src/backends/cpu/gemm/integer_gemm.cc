@@ -22,8 +22,6 @@ namespace {
 constexpr double kTaskCycles = 16384;                  // some 5 us
 constexpr int64_t kRowsThatStay = int64_t{128} << 10;  // half of the smallest L2
 
-int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
 int32_t byte_at(const std::byte* from, DType type, int64_t i) {
   return type == DType::u8 ? static_cast<int32_t>(static_cast<uint8_t>(from[i])) : static_cast<int8_t>(from[i]);
 }

@@ -6,14 +6,13 @@
 #include "backends/cpu/channel_epilogue.h"
 #include "backends/cpu/grouped/grouped_rows.h"
 #include "backends/cpu/packing_kernel.h"
+#include "base/round_up.h"
 #include "families/grouped/grouped.h"
 
 namespace sparkle::cpu {
 namespace {
 
 constexpr int64_t kRingFloats = 16 * 1024;
-
-int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class GroupedKernel final : public PackingKernel {
  public:

@@ -3,14 +3,11 @@
 #include <algorithm>
 
 #include "backends/cpu/inverted/inverted_rows.h"
+#include "base/round_up.h"
 #include "families/inverted/inverted.h"
 
 namespace sparkle::cpu {
-namespace {
-
-int64_t rounded_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
-
-}  // namespace
+namespace {}  // namespace
 
 Result<InvertedGeometry> inverted_geometry(const Stage& stage, const InvertedSchedule& schedule, int64_t lanes) {
   const auto& p = get<InvertedParams>(stage.params);
