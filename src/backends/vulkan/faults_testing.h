@@ -56,7 +56,7 @@ inline MakeKernel faulty_kernels(const Faults& faults) {
       SPARKLE_TRY(pipeline, idle_pipeline(shop, variant == faults.nothing ? 0 : 1 << 28));
       for (Dispatch& d : kernel->dispatches) d.pipeline = pipeline;
     }
-    return std::move(kernel);
+    return kernel;
   };
 }
 
