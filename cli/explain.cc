@@ -106,7 +106,7 @@ void add_explain(CLI::App& app, Chosen& chosen) {
   command->add_option("--shape", a->shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");
   command->add_option("--step", a->explain.step, "only steps whose name contains this");
   command->add_flag("--candidates", a->explain.candidates, "all candidates with cost or reason of rejection");
-  command->add_flag("--plan", a->plan_text, "the plan as text that parses back");
+  command->add_flag("--plan", a->plan_text, "the plan as text, each tensor and step in full");
   command->callback([&chosen, a] { chosen = [a] { return explain_command(*a); }; });
 }
 

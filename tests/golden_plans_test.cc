@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/half_floats.h"
 #include "device/as_measured_testing.h"
 #include "device/device_json.h"
 #include "device/estimate.h"

@@ -52,9 +52,7 @@ class VulkanLost : public testing::FolderTest {
   std::shared_ptr<VulkanBackend> backend(int lost_at_submit = 0, int64_t memory_bytes = 0) {
     ContextOptions options;
     options.cache = options.try_first = false;
-    options.faults.lost_at_submit = lost_at_submit;
-    options.faults.memory_bytes = memory_bytes;
-    return vulkan::test_backend(options, why_);
+    return vulkan::test_backend(options, why_, {.memory_bytes = memory_bytes, .lost_at_submit = lost_at_submit});
   }
   std::string why_;
 };

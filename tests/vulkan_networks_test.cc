@@ -51,10 +51,11 @@ class VulkanNetworks : public ::testing::Test {
     if (!open_backend()) GTEST_SKIP() << why_;
   }
   bool open_backend() {
-    backend_ = vulkan::test_backend(options_, why_);
+    backend_ = vulkan::test_backend(options_, why_, faults_);
     return backend_ != nullptr;
   }
   ContextOptions options_;
+  vulkan::Faults faults_;
   std::string why_;
   std::shared_ptr<VulkanBackend> backend_;
 };
@@ -197,7 +198,7 @@ TEST_F(VulkanNetworks, AProgramThatFailsStaysApart) {
   testing::GraphBuilder b;
   const TensorId sum = b.op("MatMul", MatMulOp{}, {b.input({7, 5}), b.weights({5, 9}, -0.4f)});
   const Graph graph = b.done(b.pointwise(PointwiseOp::prelu, {sum, b.weights({9}, -0.5f)}));
-  options_.faults.nothing = "gemm/" + tail_name({2, {{PointwiseOp::prelu, 0, 1, 0, 0, 0}}});
+  faults_.nothing = "gemm/" + tail_name({2, {{PointwiseOp::prelu, 0, 1, 0, 0, 0}}});
   ASSERT_TRUE(open_backend());
   auto session = Session::open(graph, backend_, {}), reference = Session::open(graph, make_reference_backend(), {});
   ASSERT_TRUE(session.ok() && reference.ok());
@@ -331,7 +332,7 @@ TEST_F(VulkanNetworks, LayersAreTimedInTheTypeTheyAreStoredIn) {
 }
 
 TEST_F(VulkanNetworks, BatchesWithWrongResultsAreRefused) {
-  options_.faults.nothing = "gemm/naive";
+  faults_.nothing = "gemm/naive";
   options_.try_first = false;
   ASSERT_TRUE(open_backend());
   auto problem = parse_conv("ic4ih8oc8oh8kh3ph1");
@@ -357,7 +358,7 @@ TEST_F(VulkanNetworks, BatchesWithWrongResultsAreRefused) {
 }
 
 TEST_F(VulkanNetworks, WrongKernelsGiveWayToOthers) {
-  options_.faults.nothing = "gemm/implicit";
+  faults_.nothing = "gemm/implicit";
   ASSERT_TRUE(open_backend());
   auto session = open("tiny_chain", backend_), reference = open("tiny_chain", make_reference_backend());
   const auto inputs = testing::random_inputs(*session);
@@ -373,7 +374,7 @@ TEST_F(VulkanNetworks, LostDevicesLeaveTheCpu) {
   auto session = open("tiny_chain", backend_);
   const auto inputs = testing::random_inputs(*session);
   ASSERT_TRUE(session->run(inputs).ok());
-  options_.faults.lost_at_submit = 1;
+  faults_.lost_at_submit = 1;
   options_.try_first = false;
   ASSERT_TRUE(open_backend());
   auto lost = open("tiny_chain", backend_);

@@ -30,9 +30,8 @@ class Untried : public testing::FolderTest {
     testing::FolderTest::SetUp();
     vulkan::ContextOptions options;
     options.cache = false;
-    options.faults.nothing = std::string("gemm/") + kWrong;
     std::string why;
-    backend_ = vulkan::test_backend(options, why);
+    backend_ = vulkan::test_backend(options, why, {.nothing = std::string("gemm/") + kWrong});
     if (!backend_) GTEST_SKIP() << why;
     auto problem = parse_conv("ic32ih20oc64oh20kh3ph1");
     ASSERT_TRUE(problem.ok());

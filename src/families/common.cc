@@ -47,6 +47,8 @@ std::vector<const MathUnit*> vector_units(const Device& device) {
   return units;
 }
 
+int registers_of(const MathUnit& unit) { return unit.registers > 0 ? unit.registers : unit.name == "avx2" ? 16 : 32; }
+
 const MathUnit* best_vector_unit(const Device& device) {
   const std::vector<const MathUnit*> units = vector_units(device);
   return units.empty() ? nullptr : units.front();

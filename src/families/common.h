@@ -26,6 +26,18 @@ std::vector<const MathUnit*> vector_units(const Device& device);
 // The widest vector unit of the device for fp32 that this build has kernels for; nullptr where there is none.
 const MathUnit* best_vector_unit(const Device& device);
 
+// Vector registers of the unit, as far as it is known.
+int registers_of(const MathUnit& unit);
+
+// How a family passes a variant over: const Refusal refuse{why_not}; ... return refuse(Reason::layout_not_served);
+struct Refusal {
+  Reason& why_not;
+  std::vector<Schedule> operator()(Reason reason) const {
+    why_not = reason;
+    return {};
+  }
+};
+
 // Whether kernels of the variant store real numbers as `type`: f32, or f16 on GPUs that have it.
 bool stores_reals(const Variant& variant, const Device& device, DType type);
 // The same of the one type that all operands of the stage have.

@@ -1,11 +1,11 @@
 #include "families/element.h"
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 
+#include "base/half_floats.h"
 #include "families/narrow.h"
 
 namespace sparkle {
@@ -41,51 +41,12 @@ void store(double value, std::byte* to) {
   std::memcpy(to, &stored, sizeof stored);
 }
 
-double load_f16(const std::byte* from) {
+uint16_t bits_of(const std::byte* from) {
   uint16_t bits;
   std::memcpy(&bits, from, sizeof bits);
-  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double value;
-  if (exponent == 31) {
-    value = fraction ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
-  } else if (exponent == 0) {
-    value = std::ldexp(fraction, -24);
-  } else {
-    value = std::ldexp(fraction + 1024, exponent - 25);
-  }
-  return bits >> 15 ? -value : value;
+  return bits;
 }
-
-void store_f16(double value, std::byte* to) {
-  uint32_t bits;
-  const double size = std::abs(value);
-  if (std::isnan(value)) {
-    bits = 0x7e00;
-  } else if (size >= 65520) {  // half way beyond the largest half
-    bits = 0x7c00;
-  } else {
-    // Units in the last place at this size; subnormals share the smallest exponent. A carry out of the fraction is what it
-    // should be: the next exponent.
-    const int exponent = size < 0x1p-14 ? -14 : std::ilogb(size);
-    const auto units = static_cast<uint32_t>(std::nearbyint(std::ldexp(size, 10 - exponent)));
-    bits = size < 0x1p-14 ? units : (static_cast<uint32_t>(exponent + 15) << 10) + units - 1024;
-  }
-  const auto half = static_cast<uint16_t>(bits | (std::signbit(value) ? 0x8000u : 0u));
-  std::memcpy(to, &half, sizeof half);
-}
-
-double load_bf16(const std::byte* from) {
-  uint16_t bits;
-  std::memcpy(&bits, from, sizeof bits);
-  return static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(bits) << 16));
-}
-
-void store_bf16(double value, std::byte* to) {
-  uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(value));
-  bits = std::isnan(value) ? 0x7fc00000u : bits + 0x7fff + (bits >> 16 & 1);
-  const auto half = static_cast<uint16_t>(bits >> 16);
-  std::memcpy(to, &half, sizeof half);
-}
+void store_bits(uint16_t bits, std::byte* to) { std::memcpy(to, &bits, sizeof bits); }
 
 // Integers round to nearest even and saturate, as those of 8 bits do.
 template <DType type>
@@ -107,8 +68,8 @@ double load_element(DType type, const std::byte* from) {
   switch (type) {
     case DType::f32: return load<float>(from);
     case DType::f64: return load<double>(from);
-    case DType::f16: return load_f16(from);
-    case DType::bf16: return load_bf16(from);
+    case DType::f16: return half_to_float(bits_of(from));
+    case DType::bf16: return bfloat16_to_float(bits_of(from));
     case DType::i8: return load<int8_t>(from);
     case DType::u8: return load<uint8_t>(from);
     case DType::i16: return load<int16_t>(from);
@@ -129,8 +90,8 @@ void store_element(DType type, double value, std::byte* to) {
   switch (type) {
     case DType::f32: return store<float>(value, to);
     case DType::f64: return store<double>(value, to);
-    case DType::f16: return store_f16(value, to);
-    case DType::bf16: return store_bf16(value, to);
+    case DType::f16: return store_bits(double_to_half(value), to);
+    case DType::bf16: return store_bits(float_to_bfloat16(static_cast<float>(value)), to);
     case DType::i8: return store<int8_t>(value, to);
     case DType::u8: return store<uint8_t>(value, to);
     case DType::i16: return store<int16_t>(value, to);

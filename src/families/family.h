@@ -52,6 +52,20 @@ struct Variant {
   // Whether it is written for workgroups of threads (Device::has_workgroups) and not for a core's vector registers.
   constexpr bool for_workgroups() const { return !backends.serve(DeviceKind::cpu); }
 };
+// What the note of a variant begins with that no golden plan chooses (tests/golden_plans): what else it is there for.
+inline constexpr std::string_view kVariantReasons[] = {
+    "fallback: ",           // any layout, any size; and what tests compare with
+    "optimisation step: ",  // shows what another brings: bench --ladder and --ablate
+    "other layers: ",       // the planner's choice for layers or element types that no network there has
+    "other devices: ",      // the same for machines that are not among those
+    "less accuracy: ",      // the same where a user allows larger errors than the planner does by itself
+};
+// One of them, or nothing.
+constexpr std::string_view reason_of(const Variant& variant) {
+  for (const std::string_view reason : kVariantReasons)
+    if (variant.note.starts_with(reason)) return reason;
+  return {};
+}
 
 // In which element types a family computes, or a form of it: "window" convolutions, "max" pooling ...
 struct TypeRow {

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "base/round_up.h"
 #include "families/gemm/gemm_shape.h"
 #include "families/gemm/kept_weights.h"
 #include "families/winograd/winograd.h"
 
 namespace sparkle {
 namespace {
-
-int64_t rounded_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 int64_t lanes_of(const Schedule& schedule, const Device& device) {
   const MathUnit* unit = device.unit(unit_of(schedule));

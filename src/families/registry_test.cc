@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
 
 #include "families/fft/fft.h"
 #include "families/gemm/gemm.h"
@@ -45,6 +48,42 @@ TEST(Registry, SchedulesComeBackFromText) {
   check(Family::fft, FftSchedule{});
   check(Family::fft, FftTileSchedule{});
   EXPECT_FALSE(schedule_from_text(Family::gemm, "variant=tile6x4 unit=avx2 grain=0").ok());
+}
+
+// "gemm/tile6x4" for what steps of golden plans run, lines "name | algorithm | problem | schedule | ...".
+std::set<std::string> variants_of_golden_plans() {
+  std::set<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(SPARKLE_SOURCE_DIR "/tests/golden_plans")) {
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) {
+      const size_t algorithm = line.find(" | ") + 3, schedule = line.find(" | variant=");
+      if (schedule == std::string::npos) continue;
+      const std::string_view rest = std::string_view(line).substr(schedule + 11);
+      // An algorithm is called by its family and a number or type; matrix_f16 and sums_f16 are ways of the gemm family.
+      std::string family = "gemm";
+      for (int i = 0; i < kFamilies; ++i)
+        if (const std::string name(info(static_cast<Family>(i)).name); line.compare(algorithm, name.size(), name) == 0)
+          family = name;
+      found.insert(family + "/" + std::string(rest.substr(0, rest.find(' '))));
+    }
+  }
+  return found;
+}
+
+// Nothing is built and left unconnected: a variant is the planner's choice somewhere, or its row says what else it is for.
+TEST(Registry, EachVariantIsADefaultOrSaysWhyItIsThere) {
+  const std::set<std::string> chosen = variants_of_golden_plans();
+  ASSERT_GT(chosen.size(), 50u);
+  std::set<std::string_view> reasons;
+  for (int i = 0; i < kFamilies; ++i)
+    for (const Variant& variant : info(static_cast<Family>(i)).variants) {
+      const std::string name = std::string(info(static_cast<Family>(i)).name) + "/" + std::string(variant.name);
+      const std::string_view reason = reason_of(variant);
+      reasons.insert(reason);
+      if (chosen.count(name)) EXPECT_TRUE(reason.empty() || reason == "fallback: ") << name << " is a default: " << reason;
+      else EXPECT_FALSE(reason.empty()) << name << " is the default in no golden plan, and its note gives no reason";
+    }
+  for (const std::string_view reason : kVariantReasons) EXPECT_EQ(reasons.count(reason), 1u) << reason;
 }
 
 }  // namespace

@@ -34,5 +34,8 @@ struct FeatureMap {
   int64_t pixels() const { return d * h * w; }
 };
 FeatureMap feature_map(const TensorDesc& desc);
+// Whether its channels lie side by side.
+inline bool channels_innermost(const FeatureMap& m) { return m.c <= 1 || m.pitch_c == 1; }
+inline bool channels_innermost(const TensorDesc& desc) { return channels_innermost(feature_map(desc)); }
 
 }  // namespace sparkle

@@ -56,25 +56,25 @@ Status InferContext::expect_rank(int i, int rank) const {
   return fail(Reason::bad_shape, describe(i) + " should have rank " + std::to_string(rank));
 }
 
-Result<std::vector<int64_t>> InferContext::integers(int i, const char* what) const {
+Result<const HostTensor*> InferContext::short_list(int i, const char* what) const {
   const HostTensor* value = constant(i);
   if (!value)
     return fail(Reason::operator_not_served,
                 "its " + std::string(what) + " '" + in(i).name + "' is computed at run time, but only a constant is served");
   if (value->elements() > kLargestList || value->shape.size() > 1)
     return fail(Reason::bad_model, "its " + std::string(what) + " " + describe(i) + " should be a short list");
+  return value;
+}
+
+Result<std::vector<int64_t>> InferContext::integers(int i, const char* what) const {
+  SPARKLE_TRY(value, short_list(i, what));
   if (is_float(value->dtype) || is_narrow(value->dtype))
     return fail(Reason::bad_model, "its " + std::string(what) + " '" + in(i).name + "' should hold integers");
   return as_integers(*value);
 }
 
 Result<std::vector<double>> InferContext::numbers(int i, const char* what) const {
-  const HostTensor* value = constant(i);
-  if (!value)
-    return fail(Reason::operator_not_served,
-                "its " + std::string(what) + " '" + in(i).name + "' is computed at run time, but only a constant is served");
-  if (value->elements() > kLargestList || value->shape.size() > 1)
-    return fail(Reason::bad_model, "its " + std::string(what) + " " + describe(i) + " should be a short list");
+  SPARKLE_TRY(value, short_list(i, what));
   return as_doubles(*value);
 }
 

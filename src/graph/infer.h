@@ -47,6 +47,7 @@ class InferContext {
   Result<int64_t> size(WideInt value, const std::string& what) const;
 
  private:
+  Result<const HostTensor*> short_list(int i, const char* what) const;
   Graph& graph_;
   Op& op_;
 };

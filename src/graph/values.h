@@ -1,19 +1,12 @@
 // Reading and writing the elements of constants of any type.
 #pragma once
 
-#include <bit>
 #include <vector>
 
 #include "base/tensor.h"
 #include "families/gemm/kept_weights.h"
 
 namespace sparkle {
-
-// IEEE half and bfloat16 as bits, rounding to nearest even.
-float half_to_float(uint16_t bits);
-uint16_t float_to_half(float value);
-inline float bfloat16_to_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-uint16_t float_to_bfloat16(float value);
 
 // All elements as doubles or integers (floats are truncated, those out of range saturate), and back (rounded, wrapped).
 std::vector<double> as_doubles(const HostTensor& tensor);

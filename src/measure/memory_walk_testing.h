@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/round_up.h"
 #include "device/device.h"
 
 namespace sparkle::testing {
@@ -106,8 +107,6 @@ class MemoryWalk {
   std::vector<Level> levels_;
   std::vector<double> crossed_;
 };
-
-inline int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Where operands lie. Maps are walked by their pitches.
 struct WalkedOperands {

@@ -166,7 +166,8 @@ Status add_gpu_steps(std::vector<OptimisationStep>& levels, const AnchorCall& ca
     const bool matrix = variant.unit == UnitKind::matrix;
     PlanOptions forced = options;
     forced.algorithm = matrix ? kMatrix : "gemm", forced.variant = variant.name;
-    OptimisationStep level{std::string(variant.name), std::string(variant.note), false, {}, ""};
+    const std::string_view note = variant.note.substr(reason_of(variant).size());
+    OptimisationStep level{std::string(variant.name), std::string(note), false, {}, ""};
     auto choice = choose(call, device, forced);
     if (device.bans(name_of(Family::gemm), variant.name)) level.absent = "it failed its self-test on this driver";
     else if (choice.ok() && !choice->without_kernel) level.choice = std::move(*choice);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/half_floats.h"
 #include "base/out_of_memory.h"
 #include "families/common.h"
 #include "families/element.h"

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "plan/choose.h"
-#include "plan/tails.h"
+#include "plan/tail_choice.h"
 
 namespace sparkle {
 

@@ -84,10 +84,6 @@ TEST(Blocks, AnInvertedResidualIsOneStep) {
   const std::string text = explain(plan, testing::device_named("epyc-zen4"), all);
   EXPECT_NE(text.find("24x56x56 -> 144 -> 3x3 -> 24 +add"), std::string::npos) << text;
   EXPECT_NE(text.find("apart"), std::string::npos);
-  const std::string printed = to_text(plan);
-  const auto parsed = plan_from_text(printed);
-  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
-  EXPECT_EQ(to_text(*parsed), printed);
   // The wide planes need no memory: less than one of them is reserved.
   EXPECT_LT(plan.arena_bytes, int64_t{144} * 56 * 56 * 4);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/half_floats.h"
 #include "families/copy/copy.h"
 #include "families/types.h"
 #include "graph/values.h"

@@ -10,7 +10,7 @@
 #include "plan/choose.h"
 #include "plan/memory.h"
 #include "plan/copy_elimination.h"
-#include "plan/tails.h"
+#include "plan/tail_choice.h"
 
 namespace sparkle {
 namespace {

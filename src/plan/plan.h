@@ -107,7 +107,7 @@ Result<Plan> make_plan(const Graph& graph, const Device& device, const PlanOptio
 // The plan as text, one line per tensor, constant and step; constants' values are not part of it (only name, type, shape,
 // hash).
 std::string to_text(const Plan& plan);
-// Parses what to_text printed; constants come back without values. Errors: bad_format naming the line.
-Result<Plan> plan_from_text(std::string_view text);
+// The hashes of constants' values in the text of a plan, in the order of its constants. Errors: bad_format naming the line.
+Result<std::vector<uint64_t>> constant_hashes(std::string_view plan_text);
 
 }  // namespace sparkle

@@ -31,9 +31,7 @@ std::span<const std::byte> bytes_of(const HostTensor& value) {
 // Which values the planner looks at cannot be told from a graph. Tried: none but short lists, those of up to 64 KB, all.
 Result<std::vector<int>> values_to_keep(const Graph& bound, const std::string& graph_text, const Device& device,
                                         const PlanOptions& options, const std::string& plan_text) {
-  SPARKLE_TRY(stored, plan_from_text(plan_text));
-  std::vector<uint64_t> hashes;
-  for (const PlanConstant& c : stored.constants) hashes.push_back(c.hash);
+  SPARKLE_TRY(hashes, constant_hashes(plan_text));
   for (const int64_t limit : {int64_t{64}, int64_t{1} << 16, std::numeric_limits<int64_t>::max()}) {
     std::vector<int> kept;
     std::vector<std::span<const std::byte>> values(bound.tensors.size());

@@ -233,11 +233,9 @@ Status CompiledModel::check_device(const Device& here) const {
 Result<Plan> CompiledModel::plan() const {
   auto plan = make_plan(graph_, device_, {options_, tuning_.get()});
   if (!plan.ok()) return damaged("its graph cannot be planned (" + plan.error().message.substr(0, 200) + ")");
-  auto stored = plan_from_text(plan_text_);
-  if (!stored.ok()) return damaged("its plan cannot be read (" + stored.error().message.substr(0, 200) + ")");
-  std::vector<uint64_t> hashes;
-  for (const PlanConstant& c : stored->constants) hashes.push_back(c.hash);
-  if (plan_text_with(*plan, hashes) != plan_text_)
+  const auto hashes = constant_hashes(plan_text_);
+  if (!hashes.ok()) return damaged("its plan cannot be read (" + hashes.error().message.substr(0, 200) + ")");
+  if (plan_text_with(*plan, *hashes) != plan_text_)
     return Error{Reason::bad_format,
                  "'" + name_ + "' holds a plan that this build of Sparkle would not make; compile the model again."};
   return plan;

@@ -13,6 +13,7 @@
 #include "backends/cpu/cpu_backend.h"
 #include "backends/reference/reference_backend.h"
 #include "base/folder_testing.h"
+#include "base/half_floats.h"
 #include "base/thread_pool.h"
 #include "device/probe_cpu.h"
 #include "families/common.h"

@@ -12,6 +12,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/reference/reference_backend.h"
+#include "base/half_floats.h"
 #include "base/sanitized.h"
 #include "base/thread_pool.h"
 #include "device/probe_cpu.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/backend.h"
+#include "base/round_up.h"
 
 namespace sparkle::cpu {
 
@@ -11,6 +12,9 @@ struct CpuLaunch {
   std::byte* workspace = nullptr;  // 64-byte aligned, workspace_bytes() long, not initialised
   Executor* executor = nullptr;
 };
+
+// Of a part of a workspace, so that the next one begins at a cache line too.
+constexpr int64_t aligned(int64_t bytes) { return rounded_up(bytes, 64); }
 
 class CpuKernel : public Kernel {
  public:

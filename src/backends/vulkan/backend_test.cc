@@ -252,9 +252,8 @@ TEST(VulkanBackend, IdleMemoryMakesRoom) {
   SPARKLE_NEEDS_VULKAN(available);
   ContextOptions options;
   options.cache = false;
-  options.faults.memory_bytes = 3 << 20;
   std::string why;
-  const auto backend = test_backend(options, why);
+  const auto backend = test_backend(options, why, {.memory_bytes = 3 << 20});
   ASSERT_NE(backend, nullptr) << why;
   for (const int64_t bytes : {1 << 20, 1 << 19}) ASSERT_TRUE(backend->allocate(bytes, MemoryKind::device).ok());
   EXPECT_TRUE(backend->allocate(2 << 20, MemoryKind::device).ok());
@@ -287,9 +286,8 @@ TEST(VulkanBackend, RecordsShareAllocations) {
 TEST(VulkanBackend, MemoryThatIsNotThere) {
   ContextOptions options;
   options.cache = false;
-  options.faults.memory_bytes = 1 << 20;
   std::string why;
-  const auto backend = test_backend(options, why);
+  const auto backend = test_backend(options, why, {.memory_bytes = 1 << 20});
   if (!backend) GTEST_SKIP() << why;
   const auto large = backend->allocate(2 << 20, MemoryKind::device);
   ASSERT_FALSE(large.ok());
@@ -303,9 +301,8 @@ TEST(VulkanBackend, MemoryThatIsNotThere) {
 TEST(VulkanBackend, LostDevices) {
   ContextOptions options;
   options.cache = false;
-  options.faults.lost_at_submit = 4;
   std::string why;
-  const auto backend = test_backend(options, why);
+  const auto backend = test_backend(options, why, {.lost_at_submit = 4});
   if (!backend) GTEST_SKIP() << why;
   const std::vector<float> ones(Chain::kSize * Chain::kSize, 1.0f);
   Chain chain(*backend, 1);  // its weights are the first submission

@@ -53,8 +53,9 @@ TrustOptions trust_options(const Context& context, const std::string& folder) {
 
 class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
  public:
-  BackendOfDevice(std::shared_ptr<Instance> instance, std::shared_ptr<Context> context, std::shared_ptr<Executor> executor)
-      : instance_(std::move(instance)), executor_(std::move(executor)) {
+  BackendOfDevice(std::shared_ptr<Instance> instance, std::shared_ptr<Context> context, std::shared_ptr<Executor> executor,
+                  MakeKernel make)
+      : instance_(std::move(instance)), executor_(std::move(executor)), make_(std::move(make)) {
     devices_.push_back(context->physical().description);
     shop_.context = std::move(context);
     shop_.memory = std::make_shared<Memory>(shop_.context);
@@ -234,10 +235,9 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
   }
 
   Result<std::unique_ptr<Kernel>> compile(const Stage& stage, const Schedule& schedule, uint32_t constants) override {
-    const Maker make = maker_of(stage.family());
-    if (!make || variant_of(schedule) == "no_kernel" || variant_of(schedule) == "plain") return no_kernel(stage);
-    SPARKLE_TRY(kernel, make(stage, schedule, shop_, constants));
-    SPARKLE_CHECK(inject_fault(stage, schedule, *kernel));
+    const std::string_view variant = variant_of(schedule);
+    if (!maker_of(stage.family()) || variant == "no_kernel" || variant == "plain") return no_kernel(stage);
+    SPARKLE_TRY(kernel, make_(stage, schedule, shop_, constants));
     return std::unique_ptr<Kernel>(std::move(kernel));
   }
 
@@ -409,23 +409,6 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
     devices_.push_back(std::move(changed));
   }
 
-  Status inject_fault(const Stage& stage, const Schedule& schedule, VulkanKernel& kernel) {
-    const Faults& faults = shop_.context->options().faults;
-    const std::string variant = trial_of(stage, schedule).variant();
-    if (variant == faults.crash) std::abort();
-    if (variant == faults.late && !kernel.dispatches.empty()) {
-      SPARKLE_TRY(pipeline, shop_.pipelines->get({"fault_late", {1, 1, 1}, 0}));
-      Dispatch late = kernel.dispatches.back();
-      late.pipeline = pipeline, late.groups = {1, 1, 1}, late.after_previous = true;
-      kernel.dispatches.push_back(std::move(late));
-    }
-    const char* shader = variant == faults.nothing ? "fault_nothing" : variant == faults.slow ? "fault_slow" : nullptr;
-    if (!shader) return ok();
-    SPARKLE_TRY(pipeline, shop_.pipelines->get({shader, {1, 1, 1}, 0}));
-    for (Dispatch& d : kernel.dispatches) d.pipeline = pipeline;
-    return ok();
-  }
-
   // The value that the timeline has come to; lets go what was kept for it, and hears what its kernels complain of.
   Result<uint64_t> reached(Timeline& timeline) {
     if (lost_) return lost_error();
@@ -456,8 +439,6 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
   Result<Token> send(const Queue& queue, Timeline& timeline, VkCommandBuffer commands, Token after,
                      std::shared_ptr<std::vector<std::shared_ptr<void>>> keep) {
     const std::lock_guard lock(*queue.mutex);
-    const int faulty = shop_.context->options().faults.lost_at_submit;
-    if (faulty > 0 && ++sent_ >= faulty) lost_ = true;
     if (lost_) return lost_error();
     auto command = structure<VkCommandBufferSubmitInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO);
     command.commandBuffer = commands;
@@ -495,6 +476,7 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
   std::shared_ptr<Instance> instance_;
   std::list<Device> devices_;  // as the planner saw it, the last one now
   std::shared_ptr<Executor> executor_;
+  MakeKernel make_;
   Workshop shop_;
   std::unique_ptr<Trust> trust_;
   Timeline compute_, transfer_;
@@ -506,7 +488,6 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
   std::vector<Asked> asked_;              // whose complaints were not looked at yet
   std::map<uint64_t, Error> complaints_;  // by the token's value
   std::atomic<bool> lost_{false}, given_up_{false};
-  std::atomic<int> sent_{0};
   std::atomic<uint64_t> submissions_{0}, recordings_{0};
 };
 
@@ -520,9 +501,11 @@ Result<std::shared_ptr<DeviceBuffer>> Workshop::upload(const void* bytes, int64_
 }
 
 Result<std::shared_ptr<VulkanBackend>> make_vulkan_backend(std::shared_ptr<Instance> instance, size_t index,
-                                                           const ContextOptions& options, std::shared_ptr<Executor> executor) {
+                                                           const ContextOptions& options, std::shared_ptr<Executor> executor,
+                                                           MakeKernel make) {
   SPARKLE_TRY(context, Context::open(instance, index, options));
-  auto backend = std::make_shared<BackendOfDevice>(std::move(instance), std::move(context), std::move(executor));
+  auto backend =
+      std::make_shared<BackendOfDevice>(std::move(instance), std::move(context), std::move(executor), std::move(make));
   SPARKLE_CHECK(backend->open());
   return std::shared_ptr<VulkanBackend>(std::move(backend));
 }

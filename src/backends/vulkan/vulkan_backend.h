@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backends/backend.h"
-#include "backends/vulkan/driver/context.h"
+#include "backends/vulkan/kernels/vulkan_kernel.h"
 
 namespace sparkle::vulkan {
 
@@ -44,8 +44,12 @@ class VulkanBackend : public Backend {
 
 inline constexpr int64_t kLentAlignment = 16;  // the widest load of a kernel
 
-// `description` is what the planner sees; its rates may have been measured.
+// The kernel of a stage whose family has one.
+using MakeKernel = std::function<Result<VulkanKernelPtr>(const Stage&, const Schedule&, const Workshop&, uint32_t constants)>;
+
+// `description` is what the planner sees; its rates may have been measured. `make` makes the kernels.
 Result<std::shared_ptr<VulkanBackend>> make_vulkan_backend(std::shared_ptr<Instance> instance, size_t index,
-                                                           const ContextOptions& options, std::shared_ptr<Executor> executor);
+                                                           const ContextOptions& options, std::shared_ptr<Executor> executor,
+                                                           MakeKernel make = make_kernel);
 
 }  // namespace sparkle::vulkan

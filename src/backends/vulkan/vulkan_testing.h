@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "backends/cpu/test_tensor.h"
+#include "backends/vulkan/faults_testing.h"
 #include "backends/vulkan/vulkan_backend.h"
 #include "base/thread_pool.h"
 #include "families/registry.h"
@@ -14,15 +15,18 @@
 namespace sparkle::vulkan {
 
 // nullptr where there is no Vulkan, the reason in `why`. Software devices compute all that is tested here.
-inline std::shared_ptr<VulkanBackend> test_backend(const ContextOptions& options, std::string& why) {
+inline std::shared_ptr<VulkanBackend> test_backend(const ContextOptions& options, std::string& why, const Faults& faults = {}) {
   auto instance = Instance::open(options.validation);
   if (!instance.ok()) {
     why = instance.error().message;
     return nullptr;
   }
   for (size_t i = 0; i < (*instance)->devices().size(); ++i) {
-    auto backend = make_vulkan_backend(*instance, i, options, std::make_shared<InlineExecutor>());
-    if (backend.ok()) return *backend;
+    auto backend = make_vulkan_backend(*instance, i, options, std::make_shared<InlineExecutor>(), faulty_kernels(faults));
+    if (backend.ok()) {
+      spoil_driver(**backend, faults);
+      return *backend;
+    }
     why = backend.error().message;
   }
   return nullptr;

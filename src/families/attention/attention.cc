@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/round_up.h"
 #include "families/attention/attention_reference.h"
 #include "families/common.h"
 #include "families/family.h"
@@ -32,7 +33,6 @@ Sizes sizes_of(const Stage& stage) {
   for (int i = 0; i < rank - 2; ++i) s.batches *= q[i];
   return s;
 }
-int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Keys of a workgroup where each query's are shared out among several: enough workgroups for the device, and two blocks of 64
 // keys for each of them. All keys: no parts.

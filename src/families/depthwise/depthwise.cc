@@ -8,7 +8,7 @@
 #include "families/depthwise/depthwise_gpu.h"
 #include "families/depthwise/depthwise_reference.h"
 #include "families/integers.h"
-#include "families/loop_nest.h"
+#include "families/loop_traffic.h"
 #include "families/taps.h"
 #include "families/window_samples.h"
 
@@ -57,17 +57,9 @@ bool tile_serves(const Window& w) {
          (w.stride[2] == 1 || w.stride[2] == 2);
 }
 
-bool channels_innermost(const TensorDesc& desc) {
-  const FeatureMap m = feature_map(desc);
-  return m.c <= 1 || m.pitch_c == 1;
-}
-
 // Stages on 8-bit integers: the variant "bytes" alone, on the units that it is written for.
 std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const auto refuse = [&](Reason reason) {
-    why_not = reason;
-    return std::vector<Schedule>{};
-  };
+  const Refusal refuse{why_not};
   if (variant.name != "bytes") return refuse(Reason::type_not_served);
   const MathUnit* unit = device.unit("avx512-vnni");
   if (!unit) unit = device.unit("avx2-int16");
@@ -84,10 +76,7 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const auto refuse = [&](Reason reason) {
-    why_not = reason;
-    return std::vector<Schedule>{};
-  };
+  const Refusal refuse{why_not};
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
   if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   if (variant.for_workgroups()) {

@@ -5,11 +5,12 @@
 #include <cmath>
 #include <optional>
 
+#include "base/round_up.h"
 #include "families/common.h"
 #include "families/direct/direct_family.h"
 #include "families/direct/direct_layout.h"
 #include "families/gemm/gemm_family.h"
-#include "families/group_rows.h"
+#include "families/rows_in_cache.h"
 #include "families/taps.h"
 
 namespace sparkle {
@@ -23,21 +24,6 @@ constexpr TypeRow kTypeRows[] = {
 };
 
 const DirectParams& params_of(const Stage& stage) { return get<DirectParams>(stage.params); }
-
-// What is computed is a convolution, whatever the way.
-void reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = get<DirectParams>(params);
-  GemmParams gemm;
-  gemm.groups = p.groups;
-  gemm.window = p.window;
-  gemm.epilogue = p.epilogue;
-  gemm_reference(gemm, inputs, outputs);
-}
-
-int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t rounded(int64_t a, int64_t b) { return divided(a, b) * b; }
-
-int registers_of(const MathUnit& unit) { return unit.registers > 0 ? unit.registers : unit.name == "avx2" ? 16 : 32; }
 
 // Taps of a row that the sliding kernels hold in registers.
 bool slides(const Window& w) {
@@ -89,7 +75,7 @@ std::optional<DirectSchedule> schedule_on(const Stage& stage, const Variant& var
   int64_t blocks = 1;
   const auto columns = [&] {
     const int64_t even = std::max<int64_t>(1, divided(y.w, blocks));
-    return s.variant != "pixels" ? even : std::min(rounded(even, lanes), std::max<int64_t>(1, y.w));
+    return s.variant != "pixels" ? even : std::min(rounded_up(even, lanes), std::max<int64_t>(1, y.w));
   };
   const auto floats = [&] { return ring * direct_row_of(s, stage, columns(), lanes).floats; };
   // The fewest blocks whose rows fit: rows may be as long as tensors may be large.
@@ -112,10 +98,7 @@ std::optional<DirectSchedule> schedule_on(const Stage& stage, const Variant& var
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const auto refuse = [&](Reason reason) {
-    why_not = reason;
-    return std::vector<Schedule>{};
-  };
+  const Refusal refuse{why_not};
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
   if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   const std::vector<const MathUnit*> units = vector_units(device);
@@ -195,15 +178,16 @@ DirectRow direct_row(const Window& window, int64_t channels, int64_t columns, in
   DirectRow row;
   if (planes) {
     // Phases of the stride: the last vector of outputs may be partly filled, its inputs are zeros.
-    const int64_t span = phases == stride ? rounded(columns, lanes) + reach / stride + 1 : (columns - 1) * stride + reach + 1;
-    row.phase = rounded(span, 16);
+    const int64_t span =
+        phases == stride ? rounded_up(columns, lanes) + reach / stride + 1 : (columns - 1) * stride + reach + 1;
+    row.phase = rounded_up(span, 16);
     row.channel = phases * row.phase;
     row.column = 1;
     row.floats = channels * row.channel;
   } else {
     row.channel = 1;
     row.column = channels;
-    row.floats = rounded(((columns - 1) * stride + reach + 1) * channels, 16);
+    row.floats = rounded_up(((columns - 1) * stride + reach + 1) * channels, 16);
   }
   return row;
 }
@@ -213,7 +197,7 @@ const FamilyInfo& direct_info() {
       .params = ParamsType::of<DirectParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .reference = reference,
+      .reference = convolution_reference<DirectParams>,
       .footprint = direct_footprint,
       .schedules = schedules,
       .cpu_schedule = &ScheduleType::of<DirectSchedule>,

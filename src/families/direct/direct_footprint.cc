@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/round_up.h"
 #include "families/common.h"
+#include "families/direct/direct_cut.h"
 #include "families/direct/direct_family.h"
-#include "families/direct/direct_layout.h"
-#include "families/loop_nest.h"
+#include "families/loop_traffic.h"
 #include "families/taps.h"
 
 namespace sparkle {
 namespace {
 
 double number(int64_t v) { return static_cast<double>(v); }
-int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
 double lines(double bytes) { return std::ceil(bytes / 64) * 64; }
 
 // A stage cut as its schedule says.
@@ -62,20 +62,19 @@ double loaded(const Stage& stage, const DirectSchedule& s, const Cut& c, bool ma
 Cut cut_of(const Stage& stage, const DirectSchedule& s, const FeatureMap& x, const FeatureMap& y, int64_t lanes) {
   const auto& p = get<DirectParams>(stage.params);
   const Window& w = p.window;
+  const DirectCut cut = direct_cut(stage, s, lanes);
   Cut c;
-  const int64_t depth = x.c / p.groups, maps = y.c / p.groups, bundle = direct_bundle(p.groups, depth);
-  c.in_pixels = s.variant == "pixels", c.slides = s.variant == "slide", c.planes = c.in_pixels || (x.c > 1 && x.pitch_c != 1);
-  c.lanes = number(lanes), c.groups = number(p.groups), c.depth = number(depth), c.bundle = number(bundle);
-  c.reading = direct_reading(stage, s.variant, s.columns, lanes);
-  c.row = direct_row_of(s, stage, s.columns, lanes);
-  c.columns = number(s.columns), c.column_blocks = std::ceil(number(y.w) / c.columns);
-  c.rows = s.rows > 0 ? std::min(number(s.rows), number(y.h)) : number(y.h), c.row_blocks = std::ceil(number(y.h) / c.rows);
+  c.in_pixels = cut.pixels, c.slides = cut.slides, c.planes = cut.planes;
+  c.lanes = number(lanes), c.groups = number(p.groups), c.depth = number(cut.depth), c.bundle = number(cut.bundle);
+  c.reading = cut.reading, c.row = cut.row;
+  c.columns = number(cut.columns), c.column_blocks = std::ceil(number(y.w) / c.columns);
+  c.rows = std::min(number(cut.rows), number(y.h)), c.row_blocks = std::ceil(number(y.h) / c.rows);
   const double row_taps = taps_inside({x.h, y.h, w.filter[1], w.stride[1], w.dilation[1], w.pad_begin[1]});
   c.filter_rows = row_taps / number(y.h);
   c.steps = number(y.n) * c.depth * row_taps * number(w.filter[2]);
-  c.vectors = c.in_pixels ? number(maps) : number(divided(maps, lanes));
+  c.vectors = c.in_pixels ? number(cut.maps) : number(divided(cut.maps, lanes));
   c.blocks = std::ceil(c.vectors / std::max(1, s.maps));
-  c.reach = number((w.filter[1] - 1) * w.dilation[1] + 1);
+  c.reach = number(cut.ring);
   c.pixel = x.pitch_c == 1 ? lines(c.bundle * c.depth * 4) : c.bundle * c.depth * 4;
   if (x.pitch_c == 1 && p.groups == 1) c.pixel = c.depth * 4;
   const double span = (c.columns - 1) * number(w.stride[2]) + number((w.filter[2] - 1) * w.dilation[2] + 1);
@@ -149,8 +148,7 @@ Footprint direct_footprint(const Stage& stage, const Schedule& schedule, const D
 
   const int64_t lanes = std::max(1, unit->n);
   Cut c = cut_of(stage, *s, x, y, lanes);
-  const int registers = unit->registers > 0 ? unit->registers : unit->name == "avx2" ? 16 : 32;
-  const double tile_bytes = loaded(stage, *s, c, registers >= 32, c.tiles);
+  const double tile_bytes = loaded(stage, *s, c, registers_of(*unit) >= 32, c.tiles);
   // A block of maps passes over a row of outputs tile by tile, in vectors of pixels or in pixels.
   const double blocks = groups * std::ceil(number(maps) / (c.in_pixels ? number(s->maps) : number(s->maps * lanes)));
   const double along = c.in_pixels ? number(divided(y.w, lanes)) : number(y.w);  // of a row

@@ -28,16 +28,6 @@ constexpr size_t kMostSizes = 10, kMostSchedules = 8;
 
 const FftParams& params_of(const Stage& stage) { return get<FftParams>(stage.params); }
 
-// What is computed is a convolution, whatever the way.
-void reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = get<FftParams>(params);
-  GemmParams gemm;
-  gemm.groups = p.groups;
-  gemm.window = p.window;
-  gemm.epilogue = p.epilogue;
-  gemm_reference(gemm, inputs, outputs);
-}
-
 // Cycles that a transform takes for each of its points, with one vector product and one addition a cycle: measured, see
 // docs/performance.md. Stores and additions are what they go into, more than products.
 double cycles_of_point(int64_t points, int registers) {
@@ -46,13 +36,8 @@ double cycles_of_point(int64_t points, int registers) {
   return cycles;
 }
 
-int registers_of(const MathUnit& unit) { return unit.registers > 0 ? unit.registers : (unit.name == "avx2" ? 16 : 32); }
-
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const auto refuse = [&](Reason reason) {
-    why_not = reason;
-    return std::vector<Schedule>{};
-  };
+  const Refusal refuse{why_not};
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
   if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   const FftParams& p = params_of(stage);
@@ -199,7 +184,7 @@ const FamilyInfo& fft_info() {
       .variants = kVariants,
       .types = kTypeRows,
       .gpu_f16 = true,
-      .reference = reference,
+      .reference = convolution_reference<FftParams>,
       .footprint = fft_footprint,
       .schedules = schedules,
       .samples = samples,

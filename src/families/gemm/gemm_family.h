@@ -4,6 +4,7 @@
 #include <span>
 
 #include "families/family.h"
+#include "families/gemm/gemm.h"
 #include "families/gemm/gemm_shape.h"
 #include "families/stage.h"
 #include "families/tile_schedule.h"
@@ -13,6 +14,19 @@ namespace sparkle {
 // Dense products of integers; a bias and residuals, no activation.
 void gemm_integers(const GemmParams& p, std::span<const TensorView> inputs, const TensorView& y);
 void gemm_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
+// The convolution that another family computes in a way of its own.
+template <class Params>
+GemmParams as_convolution(const Params& p) {
+  GemmParams gemm;
+  if constexpr (requires { p.groups; }) gemm.groups = p.groups;
+  gemm.window = p.window;
+  gemm.epilogue = p.epilogue;
+  return gemm;
+}
+template <class Params>
+void convolution_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  gemm_reference(as_convolution(get<Params>(params)), inputs, outputs);
+}
 Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Device& device);
 std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not);
 

@@ -7,8 +7,8 @@
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
-#include "families/group_rows.h"
-#include "families/loop_nest.h"
+#include "families/loop_traffic.h"
+#include "families/rows_in_cache.h"
 #include "families/taps.h"
 
 namespace sparkle {
@@ -24,29 +24,13 @@ constexpr TypeRow kTypeRows[] = {
 // Spread inputs of a task: a share of the L1 that leaves room for weights and outputs.
 constexpr int64_t kSpreadBytes = 36 * 1024;
 
-GemmParams as_gemm(const GroupedParams& p) {
-  GemmParams gemm;
-  gemm.groups = p.groups;
-  gemm.window = p.window;
-  gemm.epilogue = p.epilogue;
-  return gemm;
-}
-
 // Outputs of a tile: the origins of permuted lanes take two registers.
 int grouped_pixels(std::string_view variant, const MathUnit& unit) {
-  const int registers = unit.registers > 0 ? unit.registers : unit.name == "avx2" ? 16 : 32;
-  return variant == "permute" && registers < 32 ? 10 : 12;
-}
-
-void reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  gemm_reference(as_gemm(get<GroupedParams>(params)), inputs, outputs);
+  return variant == "permute" && registers_of(unit) < 32 ? 10 : 12;
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const auto refuse = [&](Reason reason) {
-    why_not = reason;
-    return std::vector<Schedule>{};
-  };
+  const Refusal refuse{why_not};
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
   if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   std::vector<const MathUnit*> units = vector_units(device);
@@ -83,7 +67,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
   const auto& p = get<GroupedParams>(stage.params);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
-  const GemmSizes sizes = gemm_sizes(as_gemm(p), stage.inputs, stage.outputs[0]);
+  const GemmSizes sizes = gemm_sizes(as_convolution(p), stage.inputs, stage.outputs[0]);
   const double depth = static_cast<double>(sizes.k) / static_cast<double>(std::max<int64_t>(1, p.window.taps()));
   Footprint f = streaming_footprint(stage, device, 0);
   f.nominal_flops = 2.0 * static_cast<double>(sizes.instances) * static_cast<double>(sizes.m) * static_cast<double>(sizes.n) *
@@ -170,7 +154,7 @@ const FamilyInfo& grouped_info() {
       .params = ParamsType::of<GroupedParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .reference = reference,
+      .reference = convolution_reference<GroupedParams>,
       .footprint = footprint,
       .schedules = schedules,
       .cpu_schedule = &ScheduleType::of<GroupedSchedule>,

@@ -16,16 +16,8 @@ constexpr TypeRow kTypeRows[] = {
     {"", "Conv 1x1, depthwise and 1x1 in one step", TypeSet{DType::f32}, "f16 and bf16 converted to f32 before it"},
 };
 
-bool channels_innermost(const TensorDesc& desc) {
-  const FeatureMap m = feature_map(desc);
-  return m.c <= 1 || m.pitch_c == 1;
-}
-
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const auto refuse = [&](Reason reason) {
-    why_not = reason;
-    return std::vector<Schedule>{};
-  };
+  const Refusal refuse{why_not};
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
   if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   const MathUnit* unit = best_vector_unit(device);

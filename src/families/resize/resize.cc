@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "families/resize/taps.h"
+#include "families/resize/resize_taps.h"
 
 namespace sparkle {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "families/common.h"
 #include "families/element.h"
-#include "families/resize/taps.h"
+#include "families/resize/resize_taps.h"
 #include "families/samples.h"
 #include "families/walk.h"
 

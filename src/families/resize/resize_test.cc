@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "families/family.h"
-#include "families/resize/taps.h"
+#include "families/resize/resize_taps.h"
 #include "families/stage.h"
 
 namespace sparkle {

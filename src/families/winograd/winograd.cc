@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/round_up.h"
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
 #include "families/window_samples.h"
@@ -21,17 +22,6 @@ constexpr TypeRow kTypeRows[] = {
 };
 
 const WinogradParams& params_of(const Stage& stage) { return get<WinogradParams>(stage.params); }
-
-// What is computed is a convolution, whatever the way.
-void reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
-  const auto& p = get<WinogradParams>(params);
-  GemmParams gemm;
-  gemm.window = p.window;
-  gemm.epilogue = p.epilogue;
-  gemm_reference(gemm, inputs, outputs);
-}
-
-int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct Sizes {
   int64_t points = 0;    // of a tile, both axes
@@ -109,10 +99,7 @@ Footprint tile_footprint(const Stage& stage, const TileSchedule& s, const Device
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const auto refuse = [&](Reason reason) {
-    why_not = reason;
-    return std::vector<Schedule>{};
-  };
+  const Refusal refuse{why_not};
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
   if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   if (variant.for_workgroups()) return tile_schedules(stage, variant, device, why_not);
@@ -287,7 +274,7 @@ const FamilyInfo& winograd_info() {
       .variants = kVariants,
       .types = kTypeRows,
       .gpu_f16 = true,
-      .reference = reference,
+      .reference = convolution_reference<WinogradParams>,
       .footprint = footprint,
       .schedules = schedules,
       .samples = samples,

@@ -3,6 +3,7 @@
 // sqrt(variance + epsilon), t = bias - s mean; where nothing takes it up it becomes fma(x, s, t).
 #include <cmath>
 
+#include "base/half_floats.h"
 #include "graph/rewrites/rewrites.h"
 #include "graph/values.h"
 

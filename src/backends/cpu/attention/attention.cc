@@ -9,6 +9,7 @@
 #include "backends/cpu/attention/attention_rows.h"
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/gemm/gemm_tile.h"
+#include "base/round_up.h"
 #include "families/attention/attention.h"
 #include "families/family.h"
 
@@ -18,8 +19,6 @@ namespace {
 constexpr int64_t kMostRows = 48, kKeys = 256;
 constexpr int64_t kSumFloats = 12288;  // sums of a task: rows by columns of values
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
-
-int64_t rounded_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 // Offsets of an operand along the batch axes.
 struct BatchWalk {

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/gemm/gemm_tile.h"
+#include "backends/cpu/packing_kernel.h"
 #include "backends/cpu/sample/weighted_rows.h"
+#include "base/round_up.h"
 #include "families/deform/deform.h"
 
 namespace sparkle::cpu {
@@ -16,12 +17,10 @@ constexpr int64_t kMostTasks = 64;
 constexpr int64_t kColumnFloats = 49152;  // of a task: 192 KB, half of the smallest L2 that matters
 constexpr int64_t kMostRows = 48;
 
-int64_t rounded_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
-
-class DeformKernel final : public CpuKernel {
+class DeformKernel final : public PackingKernel {
  public:
   DeformKernel(const Stage& stage, const TileKernels& tiles, WeightedRowsFunction sum, bool constant_weights)
-      : params_(get<DeformParams>(stage.params)), stage_(stage), tiles_(tiles), sum_(sum), constant_(constant_weights) {
+      : PackingKernel(stage, constant_weights), params_(get<DeformParams>(stage.params)), tiles_(tiles), sum_(sum) {
     const Dims &x = stage.inputs[0].shape, &y = stage.outputs[0].shape;
     taps_ = params_.filter[0] * params_.filter[1];
     inner_ = x[1] / params_.groups, filters_ = y[1] / params_.groups;
@@ -33,33 +32,13 @@ class DeformKernel final : public CpuKernel {
                                 kMaxTileRows, kMostRows);
     blocks_ = (pixels_ + rows_ - 1) / rows_;
     slots_ = std::clamp<int64_t>(blocks_, 1, kMostTasks);
-  }
-
-  int64_t workspace_bytes() const override { return 4 * (slots_ * slot_floats() + (constant_ ? 0 : packed_floats())) + 64; }
-  int64_t packed_bytes(int input) const override {
-    return input == 1 && constant_ ? std::max<int64_t>(64, 4 * packed_floats()) : 0;
-  }
-  std::string packed_key(int input) const override {
-    if (packed_bytes(input) == 0) return {};
-    const TensorDesc& w = stage_.inputs[1];
-    std::string key = "deform lanes=" + std::to_string(tiles_.lanes) + " groups=" + std::to_string(params_.groups);
-    key += " shape=" + w.shape.to_string() + " offset=" + std::to_string(w.layout.offset) + " pitch=";
-    for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
-    return key;
-  }
-  void pack(int input, const std::byte* from, std::byte* to, Executor& executor) const override {
-    if (input != 1) return;
-    pack_filters(reinterpret_cast<const float*>(from) + stage_.inputs[1].layout.offset, reinterpret_cast<float*>(to), executor);
+    size_workspace(4 * slots_ * slot_floats() + 64, 4 * params_.groups * padded_ * depth_);
   }
 
   void run(const CpuLaunch& launch) const override {
     if (pixels_ == 0 || filters_ == 0) return;
     float* workspace = reinterpret_cast<float*>(launch.workspace);
-    const float* packed = reinterpret_cast<const float*>(launch.inputs[1]);
-    if (!constant_) {
-      pack_filters(packed, workspace + slots_ * slot_floats(), *launch.executor);
-      packed = workspace + slots_ * slot_floats();
-    }
+    const float* packed = reinterpret_cast<const float*>(packed_weights(launch));
     const int64_t width = launch.executor->width();
     const auto tasks = static_cast<int>(std::min({blocks_, slots_, width == 1 ? 1 : 4 * width}));
     parallel_for(*launch.executor, tasks, [&](int task, int) {
@@ -74,9 +53,14 @@ class DeformKernel final : public CpuKernel {
 
  private:
   int64_t slot_floats() const { return rounded_up(rows_ * params_.groups * depth_, 16); }
-  int64_t packed_floats() const { return params_.groups * padded_ * depth_; }
 
-  void pack_filters(const float* w, float* packed, Executor& executor) const {
+  std::string weights_key() const override {
+    return "deform lanes=" + std::to_string(tiles_.lanes) + " groups=" + std::to_string(params_.groups) + " " +
+           weights_place(stage_.inputs[1]);
+  }
+  void write_weights(const std::byte* weights, std::byte* to_bytes, Executor& executor) const override {
+    const auto* w = reinterpret_cast<const float*>(weights);
+    auto* packed = reinterpret_cast<float*>(to_bytes);
     const Dims& pitch = stage_.inputs[1].layout.pitch;
     const int64_t panels = (filters_ + width_ - 1) / width_;
     parallel_for(executor, static_cast<int>(params_.groups * panels), [&](int task, int) {
@@ -160,10 +144,8 @@ class DeformKernel final : public CpuKernel {
   }
 
   DeformParams params_;
-  Stage stage_;
   const TileKernels& tiles_;
   WeightedRowsFunction sum_;
-  bool constant_;
   int64_t taps_ = 1, inner_ = 0, filters_ = 0, depth_ = 0, width_ = 0, padded_ = 0;
   int64_t pixels_ = 0, rows_ = 0, blocks_ = 0, slots_ = 1;
 };

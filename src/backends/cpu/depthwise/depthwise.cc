@@ -21,11 +21,6 @@ int64_t padded(int64_t channels) { return (channels + 15) / 16 * 16; }
 bool is_contiguous(const TensorDesc& desc) {
   return desc.shape.empty() || desc.shape.back() <= 1 || desc.layout.pitch.back() == 1;
 }
-bool channels_innermost(const TensorDesc& desc) {
-  const FeatureMap m = feature_map(desc);
-  return m.c <= 1 || m.pitch_c == 1;
-}
-
 class DepthwiseKernel final : public CpuKernel {
  public:
   DepthwiseKernel(const Stage& stage, const DepthwiseSchedule& schedule, bool constant_weights, DepthwiseRows rows,

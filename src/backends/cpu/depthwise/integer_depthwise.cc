@@ -13,8 +13,6 @@
 namespace sparkle::cpu {
 namespace {
 
-int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
 int32_t integer_at(const std::byte* from, DType type, int64_t i) {
   if (type == DType::u8) return static_cast<int32_t>(static_cast<uint8_t>(from[i]));
   if (type == DType::i8) return static_cast<int8_t>(from[i]);

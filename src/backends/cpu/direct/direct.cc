@@ -5,105 +5,61 @@
 #include <span>
 
 #include "backends/cpu/channel_epilogue.h"
-#include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/direct/direct_rows.h"
-#include "families/direct/direct.h"
-#include "families/direct/direct_layout.h"
+#include "backends/cpu/packing_kernel.h"
+#include "base/round_up.h"
+#include "families/direct/direct_cut.h"
 #include "families/taps.h"
 
 namespace sparkle::cpu {
 namespace {
 
-int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-enum class Way : uint8_t { pixels, slide, maps };
-
-// A row of outputs cut into tiles of nearly equal length, the longer ones first.
-struct RowCut {
-  int64_t length = 0, longer = 0, tiles = 0;
-};
-
-// Maps that pass over a row of outputs together.
-struct MapBlock {
-  int64_t group = 0;
-  int64_t first = 0;       // map
-  int64_t maps = 0;        // that exist
-  int64_t vectors = 0;     // of maps; pixels in the lanes: maps
-  int64_t weights = 0;     // floats before its packed weights
-  int64_t row_floats = 0;  // of packed weights of a row of the filter
-  int64_t most = 0;        // longest tile along the row
-  RowCut cut[2];           // of a strip as wide as most, of the last one
+// Maps that pass over a row of outputs together, and the kernels for their tiles by length - 1; nullptr: there are none.
+struct MapBlock : DirectBlock {
   const DirectKernel* kernels = nullptr;
 };
 
-class DirectConvolution final : public CpuKernel {
+class DirectConvolution final : public PackingKernel {
  public:
-  DirectConvolution(Stage stage, const DirectSchedule& schedule, Way way, const DirectKernels& kernels,
-                    const TileKernels& tiles, bool constant_weights)
-      : stage_(std::move(stage)),
+  DirectConvolution(const Stage& stage, const DirectSchedule& schedule, const DirectKernels& kernels, const TileKernels& tiles,
+                    bool constant_weights)
+      : PackingKernel(stage, constant_weights),
         params_(get<DirectParams>(stage_.params)),
-        way_(way),
         kernels_(kernels),
         tiles_(tiles),
-        constant_weights_(constant_weights),
-        x_(feature_map(stage_.inputs[0])),
-        y_(feature_map(stage_.outputs[0])),
         w_(feature_map(stage_.inputs[1])),
+        cut_(direct_cut(stage_, schedule, kernels_.lanes)),
+        x_(cut_.x),
+        y_(cut_.y),
         // Whole vectors may be read from the last map on.
         epilogue_(stage_, params_.epilogue, y_.c + kernels_.lanes * kMostMapVectors),
-        fast_(epilogue_.clamps() && !epilogue_.scales() && epilogue_.residuals() == 0) {
-    const Window& w = params_.window;
-    columns_ = std::clamp<int64_t>(schedule.columns, 1, std::max<int64_t>(1, y_.w));
-    depth_ = x_.c / params_.groups, maps_ = y_.c / params_.groups;
-    bundle_ = direct_bundle(params_.groups, depth_);
-    rows_ = schedule.rows > 0 ? schedule.rows : std::max<int64_t>(1, y_.h);
-    ring_ = (w.filter[1] - 1) * w.dilation[1] + 1;
-    in_place_ = direct_reading(stage_, schedule.variant, columns_, kernels_.lanes) == DirectReading::in_place;
-    planes_ = way_ == Way::pixels || (x_.c > 1 && x_.pitch_c != 1);
-    row_ = direct_row(w, bundle_ * depth_, columns_, kernels_.lanes, way_ == Way::pixels ? w.stride[2] : 1, planes_);
+        fast_(epilogue_.clamps() && !epilogue_.scales() && epilogue_.residuals() == 0),
+        depth_(cut_.depth),
+        bundle_(cut_.bundle),
+        columns_(cut_.columns),
+        rows_(cut_.rows) {
     find_steps();
     find_blocks(schedule);
-    weights_at_ = epilogue_.workspace_bytes();
-    workspace_bytes_ = weights_at_ + (constant_weights_ ? 0 : packed_floats_ * 4);
+    size_workspace(epilogue_.workspace_bytes(), weight_floats_ * 4);
   }
 
-  bool fits_scratch() const { return ring_ <= kMostDirectRing && (in_place_ || ring_ * row_.floats <= kDirectScratchFloats); }
+  bool fits_scratch() const {
+    return cut_.ring <= kMostDirectRing && (cut_.in_place() || cut_.ring * cut_.row.floats <= kDirectScratchFloats);
+  }
   // Every width of a strip can be cut into tiles that there are.
   bool has_tiles() const {
     for (const MapBlock& block : blocks_)
-      for (const RowCut& cut : block.cut)
-        if (block.most < 1 || !block.kernels[cut.length - 1] || (cut.longer < cut.tiles && !block.kernels[cut.length - 2]))
+      for (const DirectRowCut& cut : block.tiles)
+        if (!block.kernels || !block.kernels[cut.length - 1] || (cut.longer < cut.tiles && !block.kernels[cut.length - 2]))
           return false;
     return true;
-  }
-  int64_t workspace_bytes() const override { return workspace_bytes_; }
-  int64_t packed_bytes(int input) const override {
-    return input == 1 && constant_weights_ ? std::max<int64_t>(64, packed_floats_ * 4) : 0;
-  }
-  std::string packed_key(int input) const override {
-    if (packed_bytes(input) == 0) return {};
-    const TensorDesc& w = stage_.inputs[1];
-    std::string key = "direct way=" + std::to_string(static_cast<int>(way_)) + " lanes=" + std::to_string(kernels_.lanes) +
-                      " groups=" + std::to_string(params_.groups) + " blocks=" + std::to_string(blocks_.size()) +
-                      " shape=" + w.shape.to_string() + " offset=" + std::to_string(w.layout.offset) + " pitch=";
-    for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
-    return key;
-  }
-  void pack(int input, const std::byte* from, std::byte* to, Executor&) const override {
-    if (input == 1)
-      pack_filters(reinterpret_cast<const float*>(from) + stage_.inputs[1].layout.offset, reinterpret_cast<float*>(to));
   }
 
   void run(const CpuLaunch& launch) const override {
     if (y_.n * y_.h * y_.w * y_.c == 0) return;
     Operands o;
     o.x = reinterpret_cast<const float*>(launch.inputs[0]), o.y = reinterpret_cast<float*>(launch.outputs[0]);
-    o.weights = reinterpret_cast<const float*>(launch.inputs[1]);
-    if (!constant_weights_) {
-      auto* packed = reinterpret_cast<float*>(launch.workspace + weights_at_);
-      pack_filters(o.weights, packed);
-      o.weights = packed;
-    }
+    o.weights = reinterpret_cast<const float*>(packed_weights(launch));
     o.epilogue = epilogue_.prepare(launch, 0);
 
     const int64_t column_blocks = divided(y_.w, columns_), row_blocks = divided(y_.h, rows_);
@@ -138,58 +94,37 @@ class DirectConvolution final : public CpuKernel {
   // first row may have.
   void find_steps() {
     const Window& w = params_.window;
-    const int64_t channel = in_place_ ? x_.pitch_c : row_.channel, column = in_place_ ? x_.pitch_w : row_.column;
+    const bool in_place = cut_.in_place();
     const auto place = [&](int64_t c, int64_t s) {
       const int64_t at = s * w.dilation[2];
-      return c * channel + (in_place_ || way_ != Way::pixels ? at * column : at % w.stride[2] * row_.phase + at / w.stride[2]);
+      return c * cut_.channel +
+             (in_place || !cut_.pixels ? at * cut_.column : at % w.stride[2] * cut_.row.phase + at / w.stride[2]);
     };
-    for (int64_t begin = 0; begin < (in_place_ ? 1 : ring_); ++begin)
+    for (int64_t begin = 0; begin < (in_place ? 1 : cut_.ring); ++begin)
       for (int64_t r = 0; r < w.filter[1]; ++r) {
-        const int64_t row = in_place_ ? r * w.dilation[1] * x_.pitch_h : (begin + r * w.dilation[1]) % ring_ * row_.floats;
-        const int64_t taps = way_ == Way::slide ? 1 : w.filter[2];
+        const int64_t row =
+            in_place ? r * w.dilation[1] * x_.pitch_h : (begin + r * w.dilation[1]) % cut_.ring * cut_.row.floats;
+        const int64_t taps = cut_.slides ? 1 : w.filter[2];
         for (int64_t i = 0; i < taps * depth_; ++i)
-          steps_.push_back(row + (way_ == Way::maps ? place(i % depth_, i / depth_) : place(i / taps, i % taps)));
+          steps_.push_back(row + (cut_.pixels || cut_.slides ? place(i / taps, i % taps) : place(i % depth_, i / depth_)));
       }
-    row_steps_ = static_cast<int64_t>(steps_.size()) / w.filter[1] / (in_place_ ? 1 : ring_);
-    x_output_ = way_ == Way::pixels ? 1 : w.stride[2] * column;
-    x_pixel_ = way_ == Way::slide ? column : x_output_;
+    row_steps_ = static_cast<int64_t>(steps_.size()) / w.filter[1] / (in_place ? 1 : cut_.ring);
+    x_output_ = cut_.pixels ? 1 : w.stride[2] * cut_.column;
+    x_pixel_ = cut_.slides ? cut_.column : x_output_;
   }
 
   void find_blocks(const DirectSchedule& schedule) {
-    const int64_t lanes = way_ == Way::pixels ? 1 : kernels_.lanes, vectors = divided(maps_, lanes);
-    const int64_t widest = way_ == Way::pixels ? kMostPixelMaps : way_ == Way::slide ? 1 : kernels_.map_vectors;
-    const int64_t most = std::clamp<int64_t>(schedule.maps, 1, widest), n = divided(vectors, most);
-    const Triple& filter = params_.window.filter;
-    for (int64_t i = 0; i < params_.groups * n; ++i) {
-      MapBlock block;
-      block.group = i / n;
-      const int64_t b = i % n, begin = b * vectors / n, end = (b + 1) * vectors / n;
-      block.first = block.group * maps_ + begin * lanes, block.vectors = end - begin;
-      block.maps = std::min(maps_, end * lanes) - begin * lanes;
-      block.weights = packed_floats_;
-      block.row_floats = filter[2] * depth_ * block.vectors * lanes;
-      packed_floats_ += filter[1] * block.row_floats;
+    const DirectBlocks all = direct_blocks(stage_, schedule, cut_, kernels_.map_vectors > 2);
+    for (const DirectBlock& cut : all.blocks) {
+      MapBlock block{cut, nullptr};
       const auto index = static_cast<size_t>(block.vectors - 1);
-      if (way_ == Way::pixels) {
-        block.kernels = kernels_.pixels[index], block.most = kernels_.pixel_vectors[index];
-      } else if (way_ == Way::maps) {
-        block.kernels = kernels_.maps[index], block.most = kernels_.map_pixels[index];
-      } else {
-        for (size_t t = 0; t < std::size(kSlideTaps); ++t)
-          if (kSlideTaps[t] == filter[2]) block.kernels = kernels_.slide[t], block.most = kernels_.slide_pixels[t];
-      }
-      if (block.vectors == most) block.most = std::min<int64_t>(block.most, std::max(1, schedule.pixels));
-      const int64_t last = y_.w - (divided(y_.w, columns_) - 1) * columns_;
-      block.cut[0] = row_cut(columns_, block.most), block.cut[1] = row_cut(last, block.most);
+      if (cut_.pixels) block.kernels = kernels_.pixels[index];
+      else if (!cut_.slides) block.kernels = kernels_.maps[index];
+      for (size_t t = 0; cut_.slides && t < std::size(kSlideTaps); ++t)
+        if (kSlideTaps[t] == params_.window.filter[2]) block.kernels = kernels_.slide[t];
       blocks_.push_back(block);
     }
-  }
-
-  RowCut row_cut(int64_t width, int64_t most) const {
-    const int64_t along = divided(width, way_ == Way::pixels ? kernels_.lanes : 1),
-                  n = divided(along, std::max<int64_t>(1, most));
-    const int64_t length = divided(along, std::max<int64_t>(1, n));
-    return {length, along - n * (length - 1), n};
+    weight_floats_ = all.weight_floats;
   }
 
   // Outputs [p0, p1) x [q0, q1) of all maps of a bundle of groups.
@@ -200,16 +135,16 @@ class DirectConvolution final : public CpuKernel {
     const int64_t span = (q1 - q0 - 1) * w.stride[2] + (w.filter[2] - 1) * w.dilation[2] + 1;
     DirectInputCall lay{};
     lay.x_pixel = x_.pitch_w, lay.x_channel = x_.pitch_c;
-    lay.channels = bundle_ * depth_, lay.stride = way_ == Way::pixels ? w.stride[2] : 1;
+    lay.channels = bundle_ * depth_, lay.stride = cut_.pixels ? w.stride[2] : 1;
     lay.before = std::clamp<int64_t>(-left, 0, span);
     lay.columns = std::clamp<int64_t>(x_.w - std::max<int64_t>(left, 0), 0, span - lay.before);
-    lay.row = row_;
+    lay.row = cut_.row;
     const float* image = o.x + n * x_.pitch_n + bundle * lay.channels * x_.pitch_c + std::max<int64_t>(left, 0) * x_.pitch_w;
-    const int64_t group = depth_ * (in_place_ ? x_.pitch_c : row_.channel);  // floats between the inputs of groups
+    const int64_t group = depth_ * cut_.channel;  // floats between the inputs of groups
     const size_t bundle_blocks = blocks_.size() / static_cast<size_t>(params_.groups / bundle_);
     const auto blocks = std::span(blocks_).subspan(static_cast<size_t>(bundle) * bundle_blocks, bundle_blocks);
     int64_t held[kMostDirectRing];  // which input row lies in each place of the ring
-    std::fill_n(held, ring_, -1);
+    std::fill_n(held, cut_.ring, -1);
     DirectCall call{};
     call.x_pixel = x_pixel_;
     if (fast_) {
@@ -219,24 +154,24 @@ class DirectConvolution final : public CpuKernel {
     for (int64_t p = p0; p < p1; ++p) {
       // The rows [first, end) of the filter lie inside of the image.
       const int64_t top = p * w.stride[1] - w.pad_begin[1];
-      const bool inside = top >= 0 && top + ring_ <= x_.h;
+      const bool inside = top >= 0 && top + cut_.ring <= x_.h;
       const Taps taps =
           inside ? Taps{0, w.filter[1]} : taps_at({x_.h, y_.h, w.filter[1], w.stride[1], w.dilation[1], w.pad_begin[1]}, p);
       call.step_count = taps.size() * row_steps_;
       call.steps = steps_.data();
-      if (in_place_) {
+      if (cut_.in_place()) {
         call.x = image + (top + taps.begin * w.dilation[1]) * x_.pitch_h;
       } else {
         for (int64_t r = taps.begin; r < taps.end; ++r) {
           const int64_t h = top + r * w.dilation[1];
-          if (held[h % ring_] == h) continue;
-          held[h % ring_] = h;
+          if (held[h % cut_.ring] == h) continue;
+          held[h % cut_.ring] = h;
           lay.ahead = h + w.stride[1] < x_.h ? w.stride[1] * x_.pitch_h : 0;
-          lay.x = image + h * x_.pitch_h, lay.to = ring + h % ring_ * row_.floats;
-          (planes_ ? kernels_.lay_planes : kernels_.lay_row)(lay);
+          lay.x = image + h * x_.pitch_h, lay.to = ring + h % cut_.ring * cut_.row.floats;
+          (cut_.planes ? kernels_.lay_planes : kernels_.lay_row)(lay);
         }
         call.x = ring;
-        call.steps += ((top % ring_ + ring_) % ring_ * w.filter[1] + taps.begin) * row_steps_;
+        call.steps += ((top % cut_.ring + cut_.ring) % cut_.ring * w.filter[1] + taps.begin) * row_steps_;
       }
       const float* x = call.x;
       for (const MapBlock& block : blocks) {
@@ -248,8 +183,8 @@ class DirectConvolution final : public CpuKernel {
 
   // One row of outputs of a block of maps; `first`: the row of the filter that the steps begin with.
   void row(const Operands& o, const MapBlock& block, int64_t first, DirectCall& call, const Place& at) const {
-    const int64_t lanes = kernels_.lanes, unit = way_ == Way::pixels ? lanes : 1;  // outputs that a tile grows by
-    const RowCut& cut = block.cut[at.q1 - at.q0 == columns_ ? 0 : 1];
+    const int64_t lanes = kernels_.lanes, unit = cut_.unit();  // outputs that a tile grows by
+    const DirectRowCut& cut = block.tiles[at.q1 - at.q0 == columns_ ? 0 : 1];
     call.weights = o.weights + block.weights + first * block.row_floats;
     if (!fast_) return raw_row(o, block, call, at, cut);
     const int64_t width = at.q1 - at.q0;
@@ -271,12 +206,12 @@ class DirectConvolution final : public CpuKernel {
   }
 
   // The same tile by tile, raw sums and then the general epilogue.
-  void raw_row(const Operands& o, const MapBlock& block, DirectCall call, const Place& at, const RowCut& cut) const {
+  void raw_row(const Operands& o, const MapBlock& block, DirectCall call, const Place& at, const DirectRowCut& cut) const {
     alignas(64) float sums[(kMostMapPixels + 1) * kMaxLanes];
     alignas(64) static constexpr float kNoBias[kMostMapVectors * kMaxLanes] = {};
-    const int64_t lanes = kernels_.lanes, unit = way_ == Way::pixels ? lanes : 1;
+    const int64_t lanes = kernels_.lanes, unit = cut_.unit();
     call.y = sums;
-    call.y_pixel = way_ == Way::pixels ? block.vectors : block.vectors * lanes;
+    call.y_pixel = cut_.pixels ? block.vectors : block.vectors * lanes;
     call.bias = kNoBias;
     call.lanes = lanes, call.tiles = 1;
     int64_t q = at.q0;
@@ -291,37 +226,46 @@ class DirectConvolution final : public CpuKernel {
     }
   }
 
+  std::string weights_key() const override {
+    return "direct way=" +
+           std::to_string(cut_.pixels   ? 0
+                          : cut_.slides ? 1
+                                        : 2) +
+           " lanes=" + std::to_string(kernels_.lanes) + " groups=" + std::to_string(params_.groups) +
+           " blocks=" + std::to_string(blocks_.size()) + " " + weights_place(stage_.inputs[1]);
+  }
   // Pixels: [block][row][channel][tap][map]; slide: [block][row][channel][tap][lane]; maps: [block][row][tap][channel][map of
   // its vectors]; zeros for maps that do not exist.
-  void pack_filters(const float* weights, float* to) const {
+  void write_weights(const std::byte* from, std::byte* packed, Executor&) const override {
+    const auto* weights = reinterpret_cast<const float*>(from);
+    auto* to = reinterpret_cast<float*>(packed);
     const Triple& filter = params_.window.filter;
     for (const MapBlock& block : blocks_) {
-      const int64_t maps = block.vectors * (way_ == Way::pixels ? 1 : kernels_.lanes);
+      const int64_t maps = block.vectors * (cut_.pixels ? 1 : kernels_.lanes);
       for (int64_t r = 0; r < filter[1]; ++r)
         for (int64_t i = 0; i < filter[2] * depth_; ++i) {
-          const int64_t c = way_ == Way::maps ? i % depth_ : i / filter[2], s = way_ == Way::maps ? i / depth_ : i % filter[2];
+          const bool maps_in_lanes = !cut_.pixels && !cut_.slides;
+          const int64_t c = maps_in_lanes ? i % depth_ : i / filter[2], s = maps_in_lanes ? i / depth_ : i % filter[2];
           for (int64_t k = 0; k < maps; ++k)
             *to++ = k < block.maps ? weights[(block.first + k) * w_.pitch_n + c * w_.pitch_c + r * w_.pitch_h + s * w_.pitch_w]
                                    : 0.0f;
         }
     }
   }
-  Stage stage_;
+
   DirectParams params_;
-  Way way_;
   const DirectKernels& kernels_;
   const TileKernels& tiles_;
-  bool constant_weights_, in_place_ = false, planes_ = false;
-  FeatureMap x_, y_, w_;
+  FeatureMap w_;
+  DirectCut cut_;
+  FeatureMap x_, y_;
   ChannelEpilogue epilogue_;
-  bool fast_;  // sums are finished by a bias and bounds
-  DirectRow row_;
+  bool fast_;                                // sums are finished by a bias and bounds
+  int64_t depth_, bundle_, columns_, rows_;  // of the cut
   std::vector<int64_t> steps_;
   std::vector<MapBlock> blocks_;
-  int64_t depth_ = 1, maps_ = 1, bundle_ = 1;  // of a group: channels, maps; groups laid together
-  int64_t columns_ = 1, rows_ = 1, ring_ = 1, row_steps_ = 0;
+  int64_t row_steps_ = 0, weight_floats_ = 0;
   int64_t x_output_ = 1, x_pixel_ = 1;  // floats of input: between outputs of a row, as the kernels want them
-  int64_t packed_floats_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
 };
 
 Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU's direct kernels " + std::move(what) + "."}; }
@@ -333,7 +277,6 @@ Result<CpuKernelPtr> make_direct(const Stage& stage, const Schedule& schedule, c
   if (!s) return lacks("do not run the schedule '" + to_text(schedule) + "'");
   if (s->variant != "pixels" && s->variant != "slide" && s->variant != "maps")
     return lacks("have no variant '" + s->variant + "'");
-  const Way way = s->variant == "pixels" ? Way::pixels : s->variant == "slide" ? Way::slide : Way::maps;
   const DirectKernels* kernels = device.unit(s->unit) ? direct_kernels_of(s->unit) : nullptr;
   const TileKernels* tiles = tile_kernels_of(s->unit);
   if (!kernels || !tiles) return lacks("cannot use the unit '" + s->unit + "', which this device or build does not have");
@@ -355,10 +298,10 @@ Result<CpuKernelPtr> make_direct(const Stage& stage, const Schedule& schedule, c
   const Error refused{Reason::filter_not_served,
                       "The CPU's direct kernels serve flat filters of few rows and channels whose inputs fit their scratch."};
   if (x.d != 1 || w.filter[0] != 1 || large) return refused;
-  if (params->groups > 1 && way == Way::pixels)
+  if (params->groups > 1 && s->variant == "pixels")
     return Error{Reason::groups_not_served, "The CPU's direct kernels take groups with maps in the lanes only."};
-  if (way == Way::slide && (w.stride[2] != 1 || w.dilation[2] != 1)) return refused;
-  auto kernel = std::make_unique<DirectConvolution>(stage, *s, way, *kernels, *tiles, (constants >> 1 & 1) != 0);
+  if (s->variant == "slide" && (w.stride[2] != 1 || w.dilation[2] != 1)) return refused;
+  auto kernel = std::make_unique<DirectConvolution>(stage, *s, *kernels, *tiles, (constants >> 1 & 1) != 0);
   if (!kernel->fits_scratch() || !kernel->has_tiles()) return refused;
   return CpuKernelPtr(std::move(kernel));
 }

@@ -124,7 +124,6 @@ void fill_map_pixels(DirectKernels& kernels) {
   constexpr int kMost = SPARKLE_REGISTERS >= 32 ? 24 / kVectors : 12 / kVectors;
   if constexpr (kPixels <= kMost) {
     kernels.maps[kVectors - 1][kPixels - 1] = map_tiles<kVectors, kPixels>;
-    kernels.map_pixels[kVectors - 1] = kPixels;
     fill_map_pixels<kVectors, kPixels + 1>(kernels);
   }
 }

@@ -108,7 +108,6 @@ void fill_pixel_maps(DirectKernels& kernels) {
                                      : 2;
   if constexpr (kVectors <= kMost) {
     kernels.pixels[kMaps - 1][kVectors - 1] = pixel_tiles<kMaps, kVectors>;
-    kernels.pixel_vectors[kMaps - 1] = kVectors;
     fill_pixel_maps<kMaps, kVectors + 1>(kernels);
   }
 }

@@ -47,12 +47,10 @@ struct DirectCall {
 };
 using DirectKernel = void (*)(const DirectCall& call);
 
+// Tiles up to the lengths of most_direct_pixels() (families/direct).
 struct DirectKernels {
   int64_t lanes = 0;
   int map_vectors = 0;                                          // widest block of maps
-  int pixel_vectors[kMostPixelMaps] = {};                       // longest tile by maps - 1
-  int map_pixels[kMostMapVectors] = {};                         // longest tile by vectors - 1
-  int slide_pixels[3] = {}, least_slide_pixels[3] = {};         // longest and shortest tile by taps (kSlideTaps)
   DirectKernel pixels[kMostPixelMaps][kMostPixelVectors] = {};  // [maps - 1][vectors - 1]
   DirectKernel maps[kMostMapVectors][kMostMapPixels] = {};      // [vectors - 1][pixels - 1]
   DirectKernel slide[3][kMostSlidePixels] = {};                 // [taps][pixels - 1]

@@ -111,7 +111,6 @@ void fill_slide_pixels(DirectKernels& kernels) {
   constexpr int kMost = kRoom < kLongest ? kRoom : kLongest;
   constexpr int kLeast = (kMost + 1) / 2;  // two tiles share what is too much for one
   if constexpr (kPixels == 1) {
-    kernels.slide_pixels[kIndex] = kMost, kernels.least_slide_pixels[kIndex] = kLeast;
     fill_slide_pixels<kIndex, kLeast>(kernels);
   } else if constexpr (kPixels <= kMost) {
     kernels.slide[kIndex][kPixels - 1] = slide_tiles<kTaps, kPixels>;

@@ -5,14 +5,12 @@
 #include <algorithm>
 
 #include "backends/cpu/channel_epilogue.h"
-#include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/fft/fft_geometry.h"
+#include "backends/cpu/packing_kernel.h"
 #include "families/fft/fft.h"
 
 namespace sparkle::cpu {
 namespace {
-
-int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // Operands of a launch in terms of the kernel.
 struct Operands {
@@ -22,17 +20,16 @@ struct Operands {
   float* y = nullptr;
 };
 
-class FftKernel final : public CpuKernel {
+class FftKernel final : public PackingKernel {
  public:
-  FftKernel(Stage stage, FftSchedule schedule, FftGeometry geometry, const FftKernels& lines, const TileKernels& tiles,
+  FftKernel(const Stage& stage, FftSchedule schedule, FftGeometry geometry, const FftKernels& lines, const TileKernels& tiles,
             int threads, bool constant_weights)
-      : stage_(std::move(stage)),
+      : PackingKernel(stage, constant_weights),
         params_(get<FftParams>(stage_.params)),
         schedule_(std::move(schedule)),
         g_(std::move(geometry)),
         lines_(lines),
         tiles_(tiles),
-        constant_weights_(constant_weights),
         // Vectors of channels may begin anywhere.
         padded_k_((g_.y.c + 2 * g_.lanes - 1) / g_.lanes * g_.lanes),
         epilogue_(stage_, params_.epilogue, padded_k_),
@@ -43,32 +40,7 @@ class FftKernel final : public CpuKernel {
     sums_floats_ = kMaxCallRows * padded_k_;
     scratch_at_ = epilogue_.workspace_bytes();
     scratch_bytes_ = aligned((g_.scratch_floats + sums_floats_) * 4);
-    weights_at_ = scratch_at_ + slots_ * scratch_bytes_;
-    workspace_bytes_ = weights_at_ + (constant_weights_ ? 0 : aligned(g_.packed_floats * 4));
-  }
-
-  int64_t workspace_bytes() const override { return workspace_bytes_; }
-  int64_t packed_bytes(int input) const override {
-    return input == 1 && constant_weights_ ? std::max<int64_t>(64, aligned(g_.packed_floats * 4)) : 0;
-  }
-  std::string packed_key(int input) const override {
-    if (packed_bytes(input) == 0) return {};
-    const TensorDesc& w = stage_.inputs[1];
-    const auto axis = [](const FftAxis& a) {
-      return std::to_string(a.points) + "/" + std::to_string(a.first) + "/" + std::to_string(a.filter) + "/" +
-             std::to_string(a.dilation);
-    };
-    std::string key = "fft " + schedule_.variant + " groups=" + std::to_string(g_.groups) +
-                      " lanes=" + std::to_string(g_.lanes) + " registers=" + std::to_string(lines_.registers) +
-                      " height=" + axis(g_.height) + " width=" + axis(g_.width) + " shape=" + w.shape.to_string() +
-                      " offset=" + std::to_string(w.layout.offset) + " pitch=";
-    for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
-    return key;
-  }
-  void pack(int input, const std::byte* from, std::byte* to, Executor& executor) const override {
-    if (input != 1) return;
-    pack_fft_filters(g_, reinterpret_cast<const float*>(from) + stage_.inputs[1].layout.offset, reinterpret_cast<float*>(to),
-                     executor);
+    size_workspace(scratch_at_ + slots_ * scratch_bytes_, aligned(g_.packed_floats * 4));
   }
 
   void run(const CpuLaunch& launch) const override {
@@ -78,11 +50,7 @@ class FftKernel final : public CpuKernel {
     Executor& executor = *launch.executor;
     Operands o;
     o.x = input(0), o.y = reinterpret_cast<float*>(launch.outputs[0]);
-    o.weights = input(1);
-    if (!constant_weights_) {
-      pack_fft_filters(g_, o.weights, workspace(weights_at_), executor);
-      o.weights = workspace(weights_at_);
-    }
+    o.weights = reinterpret_cast<const float*>(packed_weights(launch));
     o.epilogue = epilogue_.prepare(launch, 0);
 
     const int64_t total = g_.strips * g_.parts;
@@ -97,6 +65,19 @@ class FftKernel final : public CpuKernel {
   }
 
  private:
+  std::string weights_key() const override {
+    const auto axis = [](const FftAxis& a) {
+      return std::to_string(a.points) + "/" + std::to_string(a.first) + "/" + std::to_string(a.filter) + "/" +
+             std::to_string(a.dilation);
+    };
+    return "fft " + schedule_.variant + " groups=" + std::to_string(g_.groups) + " lanes=" + std::to_string(g_.lanes) +
+           " registers=" + std::to_string(lines_.registers) + " height=" + axis(g_.height) + " width=" + axis(g_.width) + " " +
+           weights_place(stage_.inputs[1]);
+  }
+  void write_weights(const std::byte* from, std::byte* to, Executor& executor) const override {
+    pack_fft_filters(g_, reinterpret_cast<const float*>(from), reinterpret_cast<float*>(to), executor);
+  }
+
   // A tile of one image: what it reads and writes.
   struct Tile {
     bool exists = false;
@@ -353,18 +334,16 @@ class FftKernel final : public CpuKernel {
     }
   }
 
-  Stage stage_;
   FftParams params_;
   FftSchedule schedule_;
   FftGeometry g_;
   const FftKernels& lines_;
   const TileKernels& tiles_;
-  bool constant_weights_;
   int64_t padded_k_;
   ChannelEpilogue epilogue_;
   bool fast_;  // sums are finished where they are written
   int64_t slots_ = 1, sums_floats_ = 0;
-  int64_t scratch_at_ = 0, scratch_bytes_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
+  int64_t scratch_at_ = 0, scratch_bytes_ = 0;
 };
 
 Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU's fft kernels " + std::move(what) + "."}; }

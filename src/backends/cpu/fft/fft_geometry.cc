@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "backends/cpu/fft/fft_filters.h"
+#include "base/round_up.h"
 #include "families/fft/fft.h"
 
 namespace sparkle::cpu {
-namespace {
-int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
-}  // namespace
+namespace {}  // namespace
 
 int64_t FftGeometry::weights_point() const {
   if (tiled) return 2 * filters * depth;

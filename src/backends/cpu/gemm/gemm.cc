@@ -4,11 +4,11 @@
 #include <cstring>
 
 #include "backends/cpu/channel_vectors.h"
-#include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/gemm/gemm_nest.h"
 #include "backends/cpu/gemm/gemm_pack.h"
 #include "backends/cpu/gemm/integer_gemm.h"
 #include "backends/cpu/gemm/one_lane.h"
+#include "backends/cpu/packing_kernel.h"
 #include "families/common.h"
 #include "families/gemm/gemm.h"
 #include "families/gemm/kept_weights.h"
@@ -18,17 +18,14 @@
 namespace sparkle::cpu {
 namespace {
 
-int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
-class GemmKernel final : public CpuKernel {
+class GemmKernel final : public PackingKernel {
  public:
-  GemmKernel(Stage stage, GemmSchedule schedule, GemmGeometry geometry, const TileKernels& tiles, bool constant_weights)
-      : stage_(std::move(stage)),
+  GemmKernel(const Stage& stage, GemmSchedule schedule, GemmGeometry geometry, const TileKernels& tiles, bool constant_weights)
+      : PackingKernel(stage, constant_weights),
         params_(get<GemmParams>(stage_.params)),
         schedule_(std::move(schedule)),
         geometry_(std::move(geometry)),
-        tiles_(tiles),
-        constant_weights_(constant_weights) {
+        tiles_(tiles) {
     const Epilogue& e = params_.epilogue;
     const int64_t channels = aligned(params_.groups * geometry_.padded_n * 4);
     // One factor array serves scale and alpha.
@@ -36,29 +33,7 @@ class GemmKernel final : public CpuKernel {
     bias_at_ = 0;
     scale_at_ = bias_at_ + channels;
     copy_at_ = scale_at_ + (has_scale_ ? channels : 0);
-    weights_at_ = copy_at_ + aligned(geometry_.copied_a * 4);
-    workspace_bytes_ = weights_at_ + (constant_weights_ ? 0 : aligned(panel_bytes(geometry_, tiles_)));
-  }
-
-  int64_t workspace_bytes() const override { return workspace_bytes_; }
-  int64_t packed_bytes(int input) const override {
-    return input == 1 && constant_weights_ ? std::max<int64_t>(64, aligned(panel_bytes(geometry_, tiles_))) : 0;
-  }
-  std::string packed_key(int input) const override {
-    if (packed_bytes(input) == 0) return {};
-    // Everything that the packed bytes depend on: panel widths and where each element comes from.
-    const TensorDesc& w = stage_.inputs[1];
-    std::string key = "gemm lanes=" + std::to_string(tiles_.lanes) + " nr=" + std::to_string(schedule_.nr);
-    key += " groups=" + std::to_string(params_.groups) + " loader=" + std::string(name_of(params_.loader));
-    key += " shape=" + w.shape.to_string() + " offset=" + std::to_string(w.layout.offset) + " pitch=";
-    for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
-    if (const DType kept = kept_weights(schedule_.variant); kept != DType::f32) key += " kept=" + std::string(name_of(kept));
-    return key;
-  }
-  void pack(int input, const std::byte* from, std::byte* to, Executor& executor) const override {
-    if (input != 1) return;
-    const float* weights = reinterpret_cast<const float*>(from) + stage_.inputs[1].layout.offset;
-    pack_weights(geometry_, tiles_, weights, to, executor);
+    size_workspace(copy_at_ + aligned(geometry_.copied_a * 4), aligned(panel_bytes(geometry_, tiles_)));
   }
 
   void run(const CpuLaunch& launch) const override {
@@ -74,11 +49,7 @@ class GemmKernel final : public CpuKernel {
       copy_left(geometry_, operands.a, workspace(copy_at_), *launch.executor);
       operands.a = workspace(copy_at_);
     }
-    operands.b = launch.inputs[1];
-    if (!constant_weights_) {
-      pack_weights(geometry_, tiles_, input(1), workspace(weights_at_), *launch.executor);
-      operands.b = workspace(weights_at_);
-    }
+    operands.b = packed_weights(launch);
     int next = 2;
     const float* scale = e.scale ? input(next) : nullptr;
     if (has_scale_) {
@@ -94,18 +65,27 @@ class GemmKernel final : public CpuKernel {
   }
 
  private:
+  // Panel widths and where each element comes from.
+  std::string weights_key() const override {
+    const DType kept = kept_weights(schedule_.variant);
+    return "gemm lanes=" + std::to_string(tiles_.lanes) + " nr=" + std::to_string(schedule_.nr) +
+           " groups=" + std::to_string(params_.groups) + " loader=" + std::string(name_of(params_.loader)) + " " +
+           weights_place(stage_.inputs[1]) + (kept != DType::f32 ? " kept=" + std::string(name_of(kept)) : "");
+  }
+  void write_weights(const std::byte* from, std::byte* to, Executor& executor) const override {
+    pack_weights(geometry_, tiles_, reinterpret_cast<const float*>(from), to, executor);
+  }
   void pad(const float* values, int operand, float factor, float* to) const {
     pad_channels(values ? &stage_.inputs[static_cast<size_t>(operand)] : nullptr, values, factor, params_.groups, geometry_.n,
                  geometry_.padded_n, to);
   }
 
-  Stage stage_;
   GemmParams params_;
   GemmSchedule schedule_;
   GemmGeometry geometry_;
   TileKernels tiles_;
-  bool constant_weights_, has_scale_ = false;
-  int64_t bias_at_ = 0, scale_at_ = 0, copy_at_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
+  bool has_scale_ = false;
+  int64_t bias_at_ = 0, scale_at_ = 0, copy_at_ = 0;
 };
 
 Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU's gemm kernels " + std::move(what) + "."}; }

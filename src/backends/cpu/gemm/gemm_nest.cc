@@ -4,6 +4,7 @@
 
 #include "backends/cpu/gemm/gemm_pack.h"
 #include "backends/cpu/gemm/row_cursor.h"
+#include "base/round_up.h"
 #include "families/gemm/gemm.h"
 
 namespace sparkle::cpu {
@@ -225,8 +226,6 @@ struct Nest {
     }
   }
 };
-
-int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Into how many blocks `tiles` are cut: `enough` or a few more, such that all threads end together. Each block of tiles comes
 // `times` times.

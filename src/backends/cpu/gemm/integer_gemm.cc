@@ -11,6 +11,7 @@
 #include "backends/cpu/gemm/integer_pack.h"
 #include "backends/cpu/gemm/integer_tile.h"
 #include "backends/cpu/gemm/row_cursor.h"
+#include "backends/cpu/packing_kernel.h"
 #include "backends/cpu/task_count.h"
 #include "families/gemm/gemm.h"
 #include "families/integers.h"
@@ -21,8 +22,6 @@ namespace {
 constexpr double kTaskCycles = 16384;                  // some 5 us
 constexpr int64_t kRowsThatStay = int64_t{128} << 10;  // half of the smallest L2
 
-int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
 int32_t byte_at(const std::byte* from, DType type, int64_t i) {
   return type == DType::u8 ? static_cast<int32_t>(static_cast<uint8_t>(from[i])) : static_cast<int8_t>(from[i]);
 }
@@ -31,42 +30,21 @@ int64_t list_pitch(const TensorDesc& desc) {
   return desc.shape.empty() || desc.shape.back() == 1 ? 0 : desc.layout.pitch.back();
 }
 
-class IntegerGemm final : public CpuKernel {
+class IntegerGemm final : public PackingKernel {
  public:
   IntegerGemm(const Stage& stage, const GemmSchedule& schedule, IntegerGeometry geometry, const IntegerTileKernels& tiles,
               bool constant_weights)
-      : stage_(stage),
+      : PackingKernel(stage, constant_weights),
         params_(get<GemmParams>(stage_.params)),
         schedule_(schedule),
         g_(std::move(geometry)),
         tiles_(tiles),
-        constant_weights_(constant_weights),
         at_(integer_operands(params_.epilogue)) {
     const int64_t columns = g_.gemm.weights.matrices * g_.gemm.padded_n * 4;
     scale_at_ = aligned(columns) * static_cast<int64_t>(g_.gemm.classes.size());
     zero_at_ = scale_at_ + aligned(columns);
     copy_at_ = zero_at_ + aligned(columns);
-    weights_at_ = copy_at_ + aligned(g_.copied_bytes);
-    workspace_bytes_ = weights_at_ + (constant_weights_ ? 0 : aligned(g_.packed_bytes()));
-  }
-
-  int64_t workspace_bytes() const override { return workspace_bytes_; }
-  int64_t packed_bytes(int input) const override {
-    return input == 1 && constant_weights_ ? std::max<int64_t>(64, aligned(g_.packed_bytes())) : 0;
-  }
-  std::string packed_key(int input) const override {
-    if (packed_bytes(input) == 0) return {};
-    const TensorDesc& w = stage_.inputs[1];
-    std::string key = "integer gemm lanes=" + std::to_string(tiles_.lanes) + " nr=" + std::to_string(schedule_.nr);
-    key += " groups=" + std::to_string(params_.groups) + " loader=" + std::string(name_of(params_.loader));
-    key += " type=" + std::string(name_of(w.dtype)) + " shape=" + w.shape.to_string();
-    key += " offset=" + std::to_string(w.layout.offset) + " pitch=";
-    for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
-    return key;
-  }
-  void pack(int input, const std::byte* from, std::byte* to, Executor& executor) const override {
-    if (input != 1) return;
-    pack_weights(g_, tiles_.lanes, reinterpret_cast<const uint8_t*>(from) + stage_.inputs[1].layout.offset, to, executor);
+    size_workspace(copy_at_ + aligned(g_.copied_bytes), aligned(g_.packed_bytes()));
   }
 
   void run(const CpuLaunch& launch) const override {
@@ -77,11 +55,7 @@ class IntegerGemm final : public CpuKernel {
       copy_left(g_, call.a, copy, *launch.executor);
       call.a = copy;
     }
-    if (!constant_weights_) {
-      pack_weights(g_, tiles_.lanes, reinterpret_cast<const uint8_t*>(call.b), launch.workspace + weights_at_,
-                   *launch.executor);
-      call.b = launch.workspace + weights_at_;
-    }
+    call.b = packed_weights(launch);
     prepare(launch, call);
     loop(call, *launch.executor);
   }
@@ -99,6 +73,15 @@ class IntegerGemm final : public CpuKernel {
       float low = 0, high = 0;
     } common;
   };
+
+  std::string weights_key() const override {
+    return "integer gemm lanes=" + std::to_string(tiles_.lanes) + " nr=" + std::to_string(schedule_.nr) +
+           " groups=" + std::to_string(params_.groups) + " loader=" + std::string(name_of(params_.loader)) +
+           " type=" + std::string(name_of(stage_.inputs[1].dtype)) + " " + weights_place(stage_.inputs[1]);
+  }
+  void write_weights(const std::byte* from, std::byte* to, Executor& executor) const override {
+    pack_weights(g_, tiles_.lanes, reinterpret_cast<const uint8_t*>(from), to, executor);
+  }
 
   // Values that belong to columns, and the corrections: a few operations per column and class.
   void prepare(const CpuLaunch& launch, Call& call) const {
@@ -233,14 +216,12 @@ class IntegerGemm final : public CpuKernel {
     }
   }
 
-  Stage stage_;
   GemmParams params_;
   GemmSchedule schedule_;
   IntegerGeometry g_;
   const IntegerTileKernels& tiles_;
-  bool constant_weights_;
   IntegerOperands at_;
-  int64_t scale_at_ = 0, zero_at_ = 0, copy_at_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
+  int64_t scale_at_ = 0, zero_at_ = 0, copy_at_ = 0;
 };
 
 }  // namespace

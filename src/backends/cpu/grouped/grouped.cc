@@ -4,8 +4,9 @@
 #include <algorithm>
 
 #include "backends/cpu/channel_epilogue.h"
-#include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/grouped/grouped_rows.h"
+#include "backends/cpu/packing_kernel.h"
+#include "base/round_up.h"
 #include "families/grouped/grouped.h"
 
 namespace sparkle::cpu {
@@ -13,17 +14,14 @@ namespace {
 
 constexpr int64_t kRingFloats = 16 * 1024;
 
-int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-class GroupedKernel final : public CpuKernel {
+class GroupedKernel final : public PackingKernel {
  public:
-  GroupedKernel(Stage stage, const GroupedSchedule& schedule, const GroupedKernels& kernels, const TileKernels& tiles,
+  GroupedKernel(const Stage& stage, const GroupedSchedule& schedule, const GroupedKernels& kernels, const TileKernels& tiles,
                 bool constant_weights)
-      : stage_(std::move(stage)),
+      : PackingKernel(stage, constant_weights),
         params_(get<GroupedParams>(stage_.params)),
         kernels_(kernels),
         tiles_(tiles),
-        constant_weights_(constant_weights),
         x_(feature_map(stage_.inputs[0])),
         y_(feature_map(stage_.outputs[0])),
         w_(feature_map(stage_.inputs[1])),
@@ -41,38 +39,16 @@ class GroupedKernel final : public CpuKernel {
     column_ = permutes_ ? kernels_.lanes : pixel_;
     for (int64_t j = 0; j < depth_; ++j)
       for (int64_t l = 0; l < kernels_.lanes; ++l) lane_table_.push_back(static_cast<int32_t>(l / depth_ * depth_ + j));
-    weights_at_ = epilogue_.workspace_bytes();
-    workspace_bytes_ = weights_at_ + (constant_weights_ ? 0 : packed_floats() * 4);
+    size_workspace(epilogue_.workspace_bytes(), packed_floats() * 4);
   }
 
   bool fits_ring() const { return ring_ <= kMostGroupedRing && ring_ * span_ * column_ <= kRingFloats; }
-  int64_t workspace_bytes() const override { return workspace_bytes_; }
-  int64_t packed_bytes(int input) const override {
-    return input == 1 && constant_weights_ ? std::max<int64_t>(64, packed_floats() * 4) : 0;
-  }
-  std::string packed_key(int input) const override {
-    if (packed_bytes(input) == 0) return {};
-    const TensorDesc& w = stage_.inputs[1];
-    std::string key = "grouped lanes=" + std::to_string(kernels_.lanes) + " shape=" + w.shape.to_string() +
-                      " offset=" + std::to_string(w.layout.offset) + " pitch=";
-    for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
-    return key;
-  }
-  void pack(int input, const std::byte* from, std::byte* to, Executor&) const override {
-    if (input == 1)
-      pack_filters(reinterpret_cast<const float*>(from) + stage_.inputs[1].layout.offset, reinterpret_cast<float*>(to));
-  }
 
   void run(const CpuLaunch& launch) const override {
     if (y_.n * y_.h * y_.w * y_.c == 0) return;
     Operands o;
     o.x = reinterpret_cast<const float*>(launch.inputs[0]), o.y = reinterpret_cast<float*>(launch.outputs[0]);
-    o.weights = reinterpret_cast<const float*>(launch.inputs[1]);
-    if (!constant_weights_) {
-      auto* packed = reinterpret_cast<float*>(launch.workspace + weights_at_);
-      pack_filters(o.weights, packed);
-      o.weights = packed;
-    }
+    o.weights = reinterpret_cast<const float*>(packed_weights(launch));
     o.epilogue = epilogue_.prepare(launch, 0);
 
     const int64_t column_blocks = divided(y_.w, columns_), row_blocks = divided(y_.h, rows_);
@@ -163,8 +139,13 @@ class GroupedKernel final : public CpuKernel {
   }
 
   int64_t packed_floats() const { return blocks_ * params_.window.taps() * pixel_; }
+  std::string weights_key() const override {
+    return "grouped lanes=" + std::to_string(kernels_.lanes) + " " + weights_place(stage_.inputs[1]);
+  }
   // [block][row][tap][channel of the group][lane], zeros in lanes that no filter has.
-  void pack_filters(const float* weights, float* to) const {
+  void write_weights(const std::byte* from, std::byte* packed, Executor&) const override {
+    const auto* weights = reinterpret_cast<const float*>(from);
+    auto* to = reinterpret_cast<float*>(packed);
     for (int64_t block = 0; block < blocks_; ++block)
       for (int64_t r = 0; r < params_.window.filter[1]; ++r)
         for (int64_t s = 0; s < params_.window.filter[2]; ++s)
@@ -174,11 +155,11 @@ class GroupedKernel final : public CpuKernel {
               *to++ = k < y_.c ? weights[k * w_.pitch_n + j * w_.pitch_c + r * w_.pitch_h + s * w_.pitch_w] : 0.0f;
             }
   }
-  Stage stage_;
+
   GroupedParams params_;
   const GroupedKernels& kernels_;
   const TileKernels& tiles_;
-  bool constant_weights_, permutes_ = false;
+  bool permutes_ = false;
   FeatureMap x_, y_, w_;
   int64_t blocks_;
   ChannelEpilogue epilogue_;
@@ -187,7 +168,6 @@ class GroupedKernel final : public CpuKernel {
   int64_t ring_ = 1, span_ = 1;      // rows of the ring; columns of a row
   int64_t pixel_ = 1, column_ = 1;   // floats: weights of a tap; a column of the ring
   std::vector<int32_t> lane_table_;  // [channel of the group][lane]
-  int64_t weights_at_ = 0, workspace_bytes_ = 0;
 };
 
 Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU's grouped kernels " + std::move(what) + "."}; }

@@ -5,17 +5,18 @@
 #include <algorithm>
 
 #include "backends/cpu/channel_vectors.h"
-#include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/gemm/gemm_tile.h"
 #include "backends/cpu/inverted/inverted_geometry.h"
 #include "backends/cpu/inverted/inverted_rows.h"
+#include "backends/cpu/packing_kernel.h"
+#include "base/round_up.h"
 #include "families/inverted/inverted.h"
 #include "families/inverted/inverted_family.h"
 
 namespace sparkle::cpu {
 namespace {
 
-int64_t aligned(int64_t floats) { return (floats + 15) / 16 * 16; }
+int64_t whole_lines(int64_t floats) { return rounded_up(floats, 16); }
 
 // What a run works on.
 struct Operands {
@@ -53,14 +54,14 @@ class InvertedKernel final : public CpuKernel {
     slots_ = std::clamp<int64_t>(threads, 1, std::max<int64_t>(1, g_.y.n * g_.tasks));
     const auto place = [&](int64_t floats) {
       const int64_t at = floats_;
-      floats_ += aligned(floats);
+      floats_ += whole_lines(floats);
       return at;
     };
     zeros_at_ = place(g_.plane);
     wide_bias_at_ = place(g_.padded_wide), deep_bias_at_ = place(g_.padded_wide), bias_at_ = place(g_.padded_k);
     for (int i : {at_.wide_weights, at_.deep_weights, at_.weights})
       if (i >= 0 && !constant(i)) weights_at_[slot_of(i)] = place(packed_floats(i));
-    scratch_at_ = place(slots_ * aligned(g_.scratch_floats()));
+    scratch_at_ = place(slots_ * whole_lines(g_.scratch_floats()));
     if (at_.residual >= 0) residual_ = feature_map(stage_.inputs[static_cast<size_t>(at_.residual)]);
     const Epilogue& e = params_.project;
     fast_ = !is_curved(e) && e.residuals_after == 0 &&
@@ -73,14 +74,10 @@ class InvertedKernel final : public CpuKernel {
   }
   std::string packed_key(int input) const override {
     if (packed_bytes(input) == 0) return {};
-    const TensorDesc& w = stage_.inputs[static_cast<size_t>(input)];
     const char* parts[] = {"wide", "deep", "project"};
-    std::string key = "inverted " + std::string(parts[slot_of(input)]) + " lanes=" + std::to_string(parts_.lanes) +
-                      " nr=" + std::to_string(input == at_.weights ? products_.max_vectors : schedule_.nr) +
-                      (input == at_.weights && g_.pairs ? " pairs" : "") + " shape=" + w.shape.to_string() +
-                      " offset=" + std::to_string(w.layout.offset) + " pitch=";
-    for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
-    return key;
+    return "inverted " + std::string(parts[slot_of(input)]) + " lanes=" + std::to_string(parts_.lanes) +
+           " nr=" + std::to_string(input == at_.weights ? products_.max_vectors : schedule_.nr) +
+           (input == at_.weights && g_.pairs ? " pairs" : "") + " " + weights_place(stage_.inputs[static_cast<size_t>(input)]);
   }
   void pack(int input, const std::byte* from, std::byte* to, Executor&) const override {
     if (!is_weights(input)) return;
@@ -120,7 +117,7 @@ class InvertedKernel final : public CpuKernel {
     const bool by_worker = executor.width() <= slots_;
     const int64_t calls = by_worker ? total : std::min(total, slots_);
     parallel_for(executor, static_cast<int>(calls), [&](int task, int worker) {
-      float* scratch = workspace + scratch_at_ + (by_worker ? worker : task) * aligned(g_.scratch_floats());
+      float* scratch = workspace + scratch_at_ + (by_worker ? worker : task) * whole_lines(g_.scratch_floats());
       for (int64_t i = task * total / calls; i < (task + 1) * total / calls; ++i) {
         const int64_t part = i % g_.tasks;
         rows(o, i / g_.tasks, part * g_.y.h / g_.tasks, (part + 1) * g_.y.h / g_.tasks, scratch);

@@ -3,22 +3,18 @@
 #include <algorithm>
 
 #include "backends/cpu/inverted/inverted_rows.h"
+#include "base/round_up.h"
 #include "families/inverted/inverted.h"
 
 namespace sparkle::cpu {
-namespace {
-
-int64_t rounded_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
-bool channels_innermost(const FeatureMap& m) { return m.c <= 1 || m.pitch_c == 1; }
-
-}  // namespace
+namespace {}  // namespace
 
 Result<InvertedGeometry> inverted_geometry(const Stage& stage, const InvertedSchedule& schedule, int64_t lanes) {
   const auto& p = get<InvertedParams>(stage.params);
   const InvertedOperands at = inverted_operands(p);
   InvertedGeometry g;
   g.x = feature_map(stage.inputs[0]), g.y = feature_map(stage.outputs[0]);
-  const bool residual = at.residual < 0 || channels_innermost(feature_map(stage.inputs[static_cast<size_t>(at.residual)]));
+  const bool residual = at.residual < 0 || channels_innermost(stage.inputs[static_cast<size_t>(at.residual)]);
   if (!channels_innermost(g.x) || !channels_innermost(g.y) || !residual)
     return Error{Reason::layout_not_served, "The CPU's inverted kernels read and write channels that lie next to each other."};
   const Window& w = p.window;

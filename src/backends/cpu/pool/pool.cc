@@ -10,11 +10,6 @@
 namespace sparkle::cpu {
 namespace {
 
-bool channels_innermost(const TensorDesc& desc) {
-  const FeatureMap m = feature_map(desc);
-  return m.c <= 1 || m.pitch_c == 1;
-}
-
 class PoolKernel final : public CpuKernel {
  public:
   PoolKernel(const Stage& stage, const LoopSchedule& schedule, const Device& device, PoolLoop loop, bool separable)

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "backends/cpu/copy/moves.h"
-#include "families/resize/taps.h"
+#include "families/resize/resize_taps.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -10,7 +10,7 @@
 #include "backends/cpu/copy/indexed.h"
 #include "backends/cpu/resize/filter.h"
 #include "backends/cpu/resize/lines.h"
-#include "families/resize/taps.h"
+#include "families/resize/resize_taps.h"
 
 namespace sparkle::cpu {
 namespace {

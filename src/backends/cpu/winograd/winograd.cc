@@ -5,15 +5,13 @@
 #include <algorithm>
 
 #include "backends/cpu/channel_epilogue.h"
-#include "backends/cpu/cpu_kernel.h"
+#include "backends/cpu/packing_kernel.h"
 #include "backends/cpu/winograd/winograd_geometry.h"
 #include "backends/cpu/winograd/winograd_transform.h"
 #include "families/winograd/winograd.h"
 
 namespace sparkle::cpu {
 namespace {
-
-int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // What a run works on; operands of a launch in terms of the kernel.
 struct Operands {
@@ -24,42 +22,22 @@ struct Operands {
   float* y = nullptr;
 };
 
-class WinogradKernel final : public CpuKernel {
+class WinogradKernel final : public PackingKernel {
  public:
-  WinogradKernel(Stage stage, WinogradSchedule schedule, WinogradGeometry geometry, const TileKernels& products,
+  WinogradKernel(const Stage& stage, WinogradSchedule schedule, WinogradGeometry geometry, const TileKernels& products,
                  const WinogradKernels& transforms, int threads, bool constant_weights)
-      : stage_(std::move(stage)),
+      : PackingKernel(stage, constant_weights),
         params_(get<WinogradParams>(stage_.params)),
         schedule_(std::move(schedule)),
         g_(std::move(geometry)),
         products_(products),
         transforms_(transforms),
-        constant_weights_(constant_weights),
         epilogue_(stage_, params_.epilogue, g_.padded_k),
         fast_(epilogue_.clamps() && params_.epilogue.residuals_after == 0 && epilogue_.dense_residuals()) {
     slots_ = std::clamp<int64_t>(threads, 1, std::max<int64_t>(1, g_.strips * static_cast<int64_t>(g_.panels.size())));
     epilogue_at_ = aligned(g_.padded_c * 4);
     scratch_at_ = epilogue_at_ + epilogue_.workspace_bytes();
-    weights_at_ = scratch_at_ + slots_ * aligned(g_.scratch_floats * 4);
-    workspace_bytes_ = weights_at_ + (constant_weights_ ? 0 : aligned(g_.packed_floats() * 4));
-  }
-
-  int64_t workspace_bytes() const override { return workspace_bytes_; }
-  int64_t packed_bytes(int input) const override {
-    return input == 1 && constant_weights_ ? std::max<int64_t>(64, aligned(g_.packed_floats() * 4)) : 0;
-  }
-  std::string packed_key(int input) const override {
-    if (packed_bytes(input) == 0) return {};
-    const TensorDesc& w = stage_.inputs[1];
-    std::string key = "winograd tile=" + std::to_string(g_.tile) + " lanes=" + std::to_string(transforms_.lanes) +
-                      " nr=" + std::to_string(schedule_.nr) + " shape=" + w.shape.to_string() +
-                      " offset=" + std::to_string(w.layout.offset) + " pitch=";
-    for (int64_t pitch : w.layout.pitch) key += std::to_string(pitch) + ",";
-    return key;
-  }
-  void pack(int input, const std::byte* from, std::byte* to, Executor& executor) const override {
-    if (input != 1) return;
-    pack_filters(reinterpret_cast<const float*>(from) + stage_.inputs[1].layout.offset, reinterpret_cast<float*>(to), executor);
+    size_workspace(scratch_at_ + slots_ * aligned(g_.scratch_floats * 4), aligned(g_.packed_floats() * 4));
   }
 
   void run(const CpuLaunch& launch) const override {
@@ -68,11 +46,7 @@ class WinogradKernel final : public CpuKernel {
     const auto workspace = [&](int64_t at) { return reinterpret_cast<float*>(launch.workspace + at); };
     Operands o;
     o.x = input(0), o.y = reinterpret_cast<float*>(launch.outputs[0]);
-    o.weights = input(1);
-    if (!constant_weights_) {
-      pack_filters(o.weights, workspace(weights_at_), *launch.executor);
-      o.weights = workspace(weights_at_);
-    }
+    o.weights = reinterpret_cast<const float*>(packed_weights(launch));
     std::fill_n(workspace(0), g_.padded_c, 0.0f);
     o.zeros = workspace(0);
     o.epilogue = epilogue_.prepare(launch, epilogue_at_);
@@ -193,7 +167,13 @@ class WinogradKernel final : public CpuKernel {
                        sums + row * g_.tile * width, width, g_.y, o.y);
   }
 
-  void pack_filters(const float* weights, float* to, Executor& executor) const {
+  std::string weights_key() const override {
+    return "winograd tile=" + std::to_string(g_.tile) + " lanes=" + std::to_string(transforms_.lanes) +
+           " nr=" + std::to_string(schedule_.nr) + " " + weights_place(stage_.inputs[1]);
+  }
+  void write_weights(const std::byte* from, std::byte* packed, Executor& executor) const override {
+    const auto* weights = reinterpret_cast<const float*>(from);
+    auto* to = reinterpret_cast<float*>(packed);
     const WinogradTransform& transform = winograd_transform(g_.tile);
     parallel_for(executor, static_cast<int>(g_.panels.size()), [&](int i, int) {
       const WinogradPanel& panel = g_.panels[static_cast<size_t>(i)];
@@ -203,17 +183,15 @@ class WinogradKernel final : public CpuKernel {
     });
   }
 
-  Stage stage_;
   WinogradParams params_;
   WinogradSchedule schedule_;
   WinogradGeometry g_;
   const TileKernels& products_;
   const WinogradKernels& transforms_;
-  bool constant_weights_;
   ChannelEpilogue epilogue_;
   bool fast_;  // sums are finished without a buffer
   int64_t slots_ = 1;
-  int64_t epilogue_at_ = 0, scratch_at_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
+  int64_t epilogue_at_ = 0, scratch_at_ = 0;
 };
 
 Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU's winograd kernels " + std::move(what) + "."}; }

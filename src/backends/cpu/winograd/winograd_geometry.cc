@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
+#include "base/round_up.h"
 #include "families/winograd/winograd.h"
 
 namespace sparkle::cpu {
-namespace {
-int64_t divided(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t rounded_up(int64_t a, int64_t b) { return divided(a, b) * b; }
-}  // namespace
+namespace {}  // namespace
 
 Result<WinogradGeometry> winograd_geometry(const Stage& stage, const WinogradSchedule& schedule, int64_t lanes) {
   const auto& params = get<WinogradParams>(stage.params);

@@ -11,14 +11,6 @@
 
 namespace sparkle::vulkan {
 
-// Faults that tests bring about: each is what a driver may do at any time.
-struct Faults {
-  int64_t memory_bytes = 0;          // allocations beyond so many bytes fail; 0: none
-  int lost_at_submit = 0;            // the so many-th submission and all later ones report a lost device; 0: none
-  std::string nothing, slow, crash;  // "gemm/implicit": variants whose kernels do nothing, take seconds, end the process
-  std::string late;                  // what it computes is right, but takes some ms more
-};
-
 // Queues take one caller at a time: their lock is ours, and the caller's too where the queue is the caller's.
 class QueueLock {
  public:
@@ -68,7 +60,6 @@ struct ContextOptions {
   std::chrono::nanoseconds give_up_after = std::chrono::seconds(20);  // on a kernel that has timed out
   std::function<void(const std::string& lines)> try_elsewhere;
   std::optional<LentDevice> lent;
-  Faults faults;
 };
 
 struct Queue {

@@ -100,8 +100,6 @@ Result<Block> Memory::make_in(uint32_t type, int64_t bytes, MemoryUse use) {
   if (most > 0 && bytes > most) return full(" (its driver allows " + std::to_string(most) + " at once)");
   {
     const std::lock_guard lock(mutex_);
-    const int64_t faulty = context_->options().faults.memory_bytes;
-    if (faulty > 0 && allocated_ + bytes > faulty) return full("");
     allocated_ += bytes;
   }
   const auto& vk = context_->vk();

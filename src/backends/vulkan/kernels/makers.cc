@@ -13,4 +13,8 @@ Maker maker_of(Family family) {
   }
 }
 
+Result<VulkanKernelPtr> make_kernel(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t constants) {
+  return maker_of(stage.family())(stage, schedule, shop, constants);
+}
+
 }  // namespace sparkle::vulkan

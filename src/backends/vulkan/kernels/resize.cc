@@ -6,7 +6,7 @@
 #include "backends/vulkan/kernels/indexed.h"
 #include "backends/vulkan/kernels/real_types.h"
 #include "backends/vulkan/kernels/units.h"
-#include "families/resize/taps.h"
+#include "families/resize/resize_taps.h"
 
 namespace sparkle::vulkan {
 namespace {

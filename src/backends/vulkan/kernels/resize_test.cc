@@ -1,7 +1,7 @@
 // The Vulkan resize kernels against the family's reference: every mode and coordinate rule, antialiasing, regions, random
 // layouts.
 #include "backends/vulkan/kernels/random_stages_testing.h"
-#include "families/resize/taps.h"
+#include "families/resize/resize_taps.h"
 
 namespace sparkle::vulkan {
 namespace {

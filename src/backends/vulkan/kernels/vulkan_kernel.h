@@ -84,6 +84,8 @@ using Maker = Result<VulkanKernelPtr> (*)(const Stage&, const Schedule&, const W
 #undef KERNEL
 // nullptr: the family has none.
 Maker maker_of(Family family);
+// What it makes of a stage whose family has one.
+Result<VulkanKernelPtr> make_kernel(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t constants);
 
 // Groups of `size` threads that cover `count`.
 inline uint32_t groups_for(int64_t count, int64_t size) { return static_cast<uint32_t>((count + size - 1) / size); }

@@ -127,9 +127,8 @@ void expect_found(const std::vector<Trial>& trials) {
   ContextOptions options;
   options.cache = false;
   for (const Trial& t : trials) {
-    options.faults.nothing = t.variant();
     std::string why;
-    const auto backend = test_backend(options, why);
+    const auto backend = test_backend(options, why, {.nothing = t.variant()});
     if (!backend) GTEST_SKIP() << why;
     if (!has_types(*backend, t)) continue;
     ASSERT_TRUE(backend->try_lines(t.to_text() + "\n").ok());

@@ -71,8 +71,7 @@ TEST(VulkanTrials, MovesThatDoNothingAreFound) {
     Trial t = samples(family)[0];
     const std::string variant = family == Family::attention ? "blocks" : "units";
     t.schedule = LoopSchedule{variant, "fma-f32", 0};
-    options.faults.nothing = std::string(name_of(family)) + "/" + variant;
-    const auto backend = test_backend(options, why);
+    const auto backend = test_backend(options, why, {.nothing = std::string(name_of(family)) + "/" + variant});
     if (!backend) GTEST_SKIP() << why;
     const Status tried = run_trial(*backend, t, std::chrono::minutes(1));
     ASSERT_FALSE(tried.ok()) << t.to_text();
@@ -92,7 +91,6 @@ Verdict verdict_with(const std::string& late) {
   std::filesystem::create_directories(folder);
   ContextOptions options;
   options.cache_folder = folder;
-  options.faults.late = late;
   Verdict v;
   Trial t;
   GemmParams p;
@@ -105,11 +103,10 @@ Verdict verdict_with(const std::string& late) {
   t.schedule = s;
   t.inputs = {DType::f32, DType::f32}, t.outputs = {DType::f32};
   std::string why;
-  if (auto backend = test_backend(options, why); backend && backend->context().features().f16) {
+  if (auto backend = test_backend(options, why, {.late = late}); backend && backend->context().features().f16) {
     const Status tried = backend->try_lines(t.to_text() + "\n");
     EXPECT_TRUE(tried.ok()) << tried.error().message;
     // What was measured is known to the next process on this driver.
-    options.faults = {};
     backend = test_backend(options, why);
     const auto before = backend->counters().submissions;
     EXPECT_TRUE(backend->try_lines(t.to_text() + "\n").ok());

@@ -48,11 +48,12 @@ class VulkanTrust : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
   bool open() {
-    backend_ = test_backend(options_, why_);
+    backend_ = test_backend(options_, why_, faults_);
     return backend_ != nullptr;
   }
   std::string folder_, why_;
   ContextOptions options_;
+  Faults faults_;
   std::shared_ptr<VulkanBackend> backend_;
 };
 
@@ -70,7 +71,7 @@ TEST_F(VulkanTrust, GoodKernelsAreTriedOnce) {
 }
 
 TEST_F(VulkanTrust, WrongKernelsAreBanned) {
-  options_.faults.nothing = "gemm/implicit";
+  faults_.nothing = "gemm/implicit";
   ASSERT_TRUE(open());
   const Step step = step_of(backend_->device(), "implicit");
   const Status tried = try_out(*backend_, step);
@@ -81,14 +82,14 @@ TEST_F(VulkanTrust, WrongKernelsAreBanned) {
   EXPECT_FALSE(backend_->device().bans("gemm", "naive"));
   EXPECT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
   // The ban is kept, whatever the next process would find.
-  options_.faults = {};
+  faults_ = {};
   ASSERT_TRUE(open());
   EXPECT_TRUE(backend_->device().bans("gemm", "implicit"));
   EXPECT_EQ(backend_->findings().size(), 1u);
 }
 
 TEST_F(VulkanTrust, SlowKernelsAreBanned) {
-  options_.faults.slow = "gemm/naive";
+  faults_.slow = "gemm/naive";
   options_.try_timeout = std::chrono::milliseconds(30);
   ASSERT_TRUE(open());
   const Status tried = try_out(*backend_, step_of(backend_->device(), "naive"));
@@ -99,7 +100,7 @@ TEST_F(VulkanTrust, SlowKernelsAreBanned) {
 
 // What comes next would wait behind it.
 TEST_F(VulkanTrust, AfterASlowKernelTheOthersAreTried) {
-  options_.faults.slow = "gemm/implicit";
+  faults_.slow = "gemm/implicit";
   options_.try_timeout = std::chrono::milliseconds(30);
   ASSERT_TRUE(open());
   const Step slow = step_of(backend_->device(), "implicit");
@@ -113,14 +114,14 @@ TEST_F(VulkanTrust, AfterASlowKernelTheOthersAreTried) {
 
 // A kernel that does not end: neither the next trial nor closing the device waits for it.
 TEST_F(VulkanTrust, DevicesThatDoNotComeBackAreGivenUp) {
-  options_.faults.slow = "gemm/naive";
+  faults_.slow = "gemm/naive";
   options_.try_timeout = options_.give_up_after = std::chrono::milliseconds(1);
   ASSERT_TRUE(open());
   const Status tried = try_out(*backend_, step_of(backend_->device(), "naive"));
   ASSERT_FALSE(tried.ok());
   EXPECT_EQ(tried.error().reason, Reason::device_lost);
   EXPECT_TRUE(backend_->lost());
-  options_ = {};
+  options_ = {}, faults_ = {};
   options_.cache_folder = folder_;
   ASSERT_TRUE(open());
   EXPECT_EQ(backend_->device().banned, "gemm/naive");
@@ -130,7 +131,7 @@ TEST_F(VulkanTrust, DevicesThatDoNotComeBackAreGivenUp) {
 // A device that is lost tells nothing of what would have been tried after that, and of what was tried little.
 TEST_F(VulkanTrust, ALostDeviceBansNoOther) {
   options_.expendable = true;
-  options_.faults.lost_at_submit = 3;
+  faults_.lost_at_submit = 3;
   ASSERT_TRUE(open());
   for (const char* variant : {"naive", "implicit"}) {
     const Status tried = try_out(*backend_, step_of(backend_->device(), variant));
@@ -138,7 +139,7 @@ TEST_F(VulkanTrust, ALostDeviceBansNoOther) {
     EXPECT_EQ(tried.error().reason, Reason::device_lost);
   }
   EXPECT_EQ(backend_->device().banned, "");
-  options_.faults = {};
+  faults_ = {};
   ASSERT_TRUE(open());
   EXPECT_EQ(backend_->device().banned, "");
   EXPECT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
@@ -146,12 +147,12 @@ TEST_F(VulkanTrust, ALostDeviceBansNoOther) {
 
 // What measures rates runs before any kernel was tried.
 TEST_F(VulkanTrust, RatesAreNotMeasuredWhereThatHasLostTheDevice) {
-  options_.faults.lost_at_submit = 1;
+  faults_.lost_at_submit = 1;
   ASSERT_TRUE(open());
   const Status lost = backend_->calibrate();
   ASSERT_FALSE(lost.ok());
   EXPECT_EQ(lost.error().reason, Reason::device_lost);
-  options_.faults = {};
+  faults_ = {};
   ASSERT_TRUE(open());
   const Status refused = backend_->calibrate();
   ASSERT_FALSE(refused.ok());
@@ -160,7 +161,7 @@ TEST_F(VulkanTrust, RatesAreNotMeasuredWhereThatHasLostTheDevice) {
   ASSERT_EQ(backend_->findings().size(), 1u);
   EXPECT_TRUE(backend_->findings()[0].starts_with("roofs/rates: ")) << backend_->findings()[0];
   options_.expendable = true;  // once more, and it is for good
-  options_.faults.lost_at_submit = 1;
+  faults_.lost_at_submit = 1;
   ASSERT_TRUE(open());
   EXPECT_EQ(backend_->calibrate().error().reason, Reason::device_lost);
   ASSERT_TRUE(open());
@@ -173,7 +174,7 @@ class VulkanTrustInterrupted : public VulkanTrust {
   void crash() {
     backend_.reset();
     ::testing::FLAGS_gtest_death_test_style = "threadsafe";  // a new process: what a driver holds does not survive a fork
-    options_.faults.crash = "gemm/naive";
+    faults_.crash = "gemm/naive";
     EXPECT_EXIT(
         {
           open();
@@ -181,7 +182,7 @@ class VulkanTrustInterrupted : public VulkanTrust {
           std::exit(tried.ok() ? 0 : 1);
         },
         ::testing::KilledBySignal(SIGABRT), "");
-    options_.faults.crash = "";
+    faults_.crash = "";
   }
 };
 
@@ -249,9 +250,8 @@ TEST_F(VulkanTrust, ElsewhereIsAskedFirst) {
     asked = lines;
     ContextOptions there = options_;
     there.try_elsewhere = nullptr;
-    there.faults.nothing = "gemm/naive";
     std::string why;
-    const auto other = test_backend(there, why);
+    const auto other = test_backend(there, why, {.nothing = "gemm/naive"});
     ASSERT_NE(other, nullptr) << why;
     EXPECT_TRUE(other->try_lines(lines).ok());
   };
@@ -352,7 +352,7 @@ TEST(VulkanTrial, TransformsAreTried) {
     EXPECT_TRUE(backend->compile(stage, schedule, 2).ok());
 }
 TEST_F(VulkanTrust, WrongTransformsAreFound) {
-  options_.faults.nothing = "fft/whole";
+  faults_.nothing = "fft/whole";
   ASSERT_TRUE(open());
   FftParams p;
   p.window.filter = {1, 7, 5};

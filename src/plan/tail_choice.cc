@@ -1,4 +1,4 @@
-#include "plan/tails.h"
+#include "plan/tail_choice.h"
 
 #include "families/tails.h"
 #include "plan/cost.h"
