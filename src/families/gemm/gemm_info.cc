@@ -25,6 +25,18 @@ Stage dense_sample(const GemmParams& p, int64_t m, int64_t n, int64_t k, int64_t
   return stage;
 }
 
+std::vector<SampleForm> sample_forms() {
+  constexpr DType kF = DType::f32;
+  GemmParams p, halves, integers, dense;
+  p.window = halves.window = integers.window = small_window();
+  halves.halves = true;
+  integers.epilogue.scale = true;
+  dense.loader = Loader::dense;
+  std::vector<SampleForm> list{{p, {kF, kF}, {kF}}, {halves, {kF, kF}, {kF}}, {integers, kScaledBytes, {DType::i8}}};
+  for (const DType type : {kF, DType::f64, DType::i64, DType::i32}) list.push_back({dense, {type, type}, {type}});
+  return list;
+}
+
 // Channels in whole vectors and not.
 std::vector<Stage> samples(const SampleRequest& t) {
   const auto& p = get<GemmParams>(t.params);
@@ -43,6 +55,13 @@ double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
   return std::round(std::ldexp(normal(random), static_cast<int>(drawn_between(0, 8 * size_of(type) - 5, random))));
 }
 
+Comparison comparison(const Stage& stage) {
+  const auto& p = get<GemmParams>(stage.params);
+  const Dims& w = stage.inputs[1].shape;
+  const int64_t products = p.loader == Loader::window ? products_of(stage) : w[w.size() - 2];
+  return {.operands_in_16_bits = p.halves, .products = static_cast<double>(products)};
+}
+
 }  // namespace
 
 const FamilyInfo& gemm_info() {
@@ -58,8 +77,10 @@ const FamilyInfo& gemm_info() {
       .reference = gemm_reference,
       .footprint = gemm_footprint,
       .schedules = gemm_schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
       .sample_value = sample_value,
+      .comparison = comparison,
       .cpu_schedule = &ScheduleType::of<GemmSchedule>,
       .gpu_schedule = &ScheduleType::of<TileSchedule>,
   };

@@ -69,6 +69,10 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<SampleForm> sample_forms() {
+  return {{NormalizeParams{}, {DType::f32, DType::f32, DType::f32}, {DType::f32}}};
+}
+
 std::vector<Stage> samples(const SampleRequest& t) {
   if (!of_one_real(t)) return {};
   auto p = get<NormalizeParams>(t.params);
@@ -109,6 +113,7 @@ const FamilyInfo& normalize_info() {
       .reference = normalize_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
   };
   return family;

@@ -41,6 +41,16 @@ std::vector<Schedule> schedules(const Stage&, const Variant& variant, const Devi
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<SampleForm> sample_forms() {
+  std::vector<SampleForm> list;
+  for (const PadMode mode : {PadMode::constant, PadMode::reflect, PadMode::edge, PadMode::wrap})
+    for (const DType type : {DType::f32, DType::i64})
+      list.push_back({PadParams{mode, {0, 0, 300, 1}, {0, 0, 2, -1}, 1.5}, {type}, {type}});
+  list.push_back(
+      {PadParams{PadMode::constant, {1, 0, 2, 9, -5, 1, 1, 1}, {0, 0, 0, 0, 0, 3, 0, 1}, 2}, {DType::f32}, {DType::f32}});
+  return list;
+}
+
 // The same kind of padding by a few elements, whatever the trial's.
 std::vector<Stage> samples(const SampleRequest& t) {
   PadParams p = get<PadParams>(t.params);
@@ -65,6 +75,8 @@ std::vector<Stage> samples(const SampleRequest& t) {
   return stages;
 }
 
+Comparison comparison(const Stage&) { return {.in_own_type = true}; }
+
 }  // namespace
 
 const FamilyInfo& pad_info() {
@@ -76,7 +88,9 @@ const FamilyInfo& pad_info() {
       .reference = pad_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
+      .comparison = comparison,
   };
   return family;
 }

@@ -188,6 +188,10 @@ PointwiseParams last_alone(const PointwiseParams& given) {
   return {given.inputs, {on_operands(given.program.back(), given.inputs)}};
 }
 
+std::vector<SampleForm> sample_forms() {
+  return {{PointwiseParams{2, {{PointwiseOp::add, 0, 1, 0, 0, 0}}}, {DType::f32, DType::f32}, {DType::f32}}};
+}
+
 // Programs among integers as they are; others operation by operation, and where their result is no float the last operation
 // alone behind the conversion too. With gaps between rows, and densely with one value for all among the operands.
 std::vector<Stage> samples(const SampleRequest& t) {
@@ -233,6 +237,8 @@ double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
   return std::round(std::ldexp(normal(random), static_cast<int>(drawn_between(0, 8 * size_of(type) - 5, random))));
 }
 
+Comparison comparison(const Stage& stage) { return {.exact = is_exact(stage), .rounds_to_integers = true}; }
+
 }  // namespace
 
 const TypeRow& type_row(PointwiseOp op) { return kTypeRows[form_of(op)]; }
@@ -247,8 +253,10 @@ const FamilyInfo& pointwise_info() {
       .reference = pointwise_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
       .sample_value = sample_value,
+      .comparison = comparison,
   };
   return family;
 }

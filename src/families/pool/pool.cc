@@ -159,6 +159,15 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   return f;
 }
 
+std::vector<SampleForm> sample_forms() {
+  PoolParams p, longer, plane;
+  p.window = longer.window = small_window();
+  longer.window.filter = {1, 9, 9}, longer.window.pad_begin = longer.window.pad_end = {0, 4, 4};
+  plane.kind = PoolKind::average, plane.window.filter = {1, 20, 20};
+  const auto of = [](const PoolParams& params, DType type) { return SampleForm{params, {type}, {type}}; };
+  return {of(p, DType::f32), of(longer, DType::f32), of(plane, DType::f32), of(p, DType::u8)};
+}
+
 // Positions of maxima are integers behind the maxima.
 std::vector<Stage> samples(const SampleRequest& t) {
   const auto& p = get<PoolParams>(t.params);
@@ -207,6 +216,7 @@ const FamilyInfo& pool_info() {
       .reference = pool_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
   };
   return family;

@@ -124,6 +124,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<SampleForm> sample_forms() {
+  constexpr DType kF = DType::f32, kU = DType::u8;
+  QuantizeParams average, dynamic;
+  average.kind = QuantizeKind::average, dynamic.kind = QuantizeKind::dynamic;
+  return {{QuantizeParams{}, {kF, kF, kU}, {kU}}, {average, {kU, kF, kU, kF, kU}, {kU}}, {dynamic, {kF}, {kU, kF, kU}}};
+}
+
 // Small tensors with gaps and without; parameters for all, of blocks with a rest, or shaped like x, as the kind has them.
 std::vector<Stage> samples(const SampleRequest& t) {
   auto p = get<QuantizeParams>(t.params);
@@ -228,6 +235,7 @@ const FamilyInfo& quantize_info() {
       .reference = quantize_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
       .sample_value = sample_value,
   };

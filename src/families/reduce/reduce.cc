@@ -167,6 +167,8 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<SampleForm> sample_forms() { return {{ReduceParams{ReduceKind::sum, {1}}, {DType::f32}, {DType::f32}}}; }
+
 // Along the rows and across them.
 std::vector<Stage> samples(const SampleRequest& t) {
   const auto kind = get<ReduceParams>(t.params).kind;
@@ -195,6 +197,7 @@ const FamilyInfo& reduce_info() {
       .reference = reduce_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
   };
   return family;

@@ -81,6 +81,8 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<SampleForm> sample_forms() { return {{SoftmaxParams{1, 1, false}, {DType::f32}, {DType::f32}}}; }
+
 std::vector<Stage> samples(const SampleRequest& t) {
   if (!of_one_real(t)) return {};
   const bool logarithm = get<SoftmaxParams>(t.params).logarithm;
@@ -103,6 +105,7 @@ const FamilyInfo& softmax_info() {
       .reference = softmax_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
   };
   return family;
