@@ -1,5 +1,5 @@
-// A sample stage of a family (FamilyInfo::samples) on a backend: run twice, each time on operands of its own and with outputs and
-// workspace wiped before, all of the outputs compared with the family's reference by the rules of its row.
+// A sample stage of a family (FamilyInfo::samples) on a backend: run twice, each time on operands of its own and with outputs
+// and workspace wiped before, all of the outputs compared with the family's reference by the rules of its row.
 #pragma once
 
 #include <chrono>

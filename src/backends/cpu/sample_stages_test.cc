@@ -1,4 +1,5 @@
-// Every variant of the registry for the CPU, on the sample stages of its family's row: those by which kernels on GPUs are tried.
+// Every variant of the registry for the CPU, on the sample stages of its family's row: those by which kernels on GPUs are
+// tried.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -93,9 +93,7 @@ std::vector<SampleForm> sample_forms() {
   constexpr DType kF = DType::f32;
   DeformParams p, full;
   full.filter = {3, 3}, full.pad_begin = {1, 1}, full.groups = full.offset_groups = 2, full.bias = full.mask = true;
-  return {{p, {kF, kF, kF}, {kF}},
-          {full, {kF, kF, kF, kF, kF}, {kF}},
-          {full, std::vector<DType>(5, DType::f16), {DType::f16}}};
+  return {{p, {kF, kF, kF}, {kF}}, {full, {kF, kF, kF, kF, kF}, {kF}}, {full, std::vector<DType>(5, DType::f16), {DType::f16}}};
 }
 
 // The same filter on few channels: two of each group for each group of offsets.

@@ -69,9 +69,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
-std::vector<SampleForm> sample_forms() {
-  return {{NormalizeParams{}, {DType::f32, DType::f32, DType::f32}, {DType::f32}}};
-}
+std::vector<SampleForm> sample_forms() { return {{NormalizeParams{}, {DType::f32, DType::f32, DType::f32}, {DType::f32}}}; }
 
 std::vector<Stage> samples(const SampleRequest& t) {
   if (!of_one_real(t)) return {};
