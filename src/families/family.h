@@ -44,7 +44,8 @@ struct TypeRow {
   std::string_view form;       // empty: the whole family
   std::string_view operators;  // what the model calls it
   TypeSet types;
-  std::string_view how;  // how types other than f32 are computed
+  std::string_view how;        // how types other than f32 are computed
+  std::string_view gpus = {};  // in which types GPUs compute beside f32 and f16
 };
 
 // A kind of stage that the family's kernels are tried with: parameters and element types.

@@ -16,7 +16,7 @@ constexpr Variant kVariants[] = {
 };
 constexpr TypeRow kTypeRows[] = {
     {"", "Reshape, Transpose, Concat, Slice, Split, Expand, Tile, DepthToSpace, SpaceToDepth", kAllTypes,
-     "elements move as they are"},
+     "elements move as they are", "all"},
 };
 
 void copy_reference(const StageParams&, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {

@@ -16,7 +16,7 @@ constexpr Variant kVariants[] = {
 #include "families/gather/variants.inc"
 };
 constexpr TypeRow kTypeRows[] = {
-    {"", "Gather, GatherElements, GatherND", kAllTypes, "elements move as they are"},
+    {"", "Gather, GatherElements, GatherND", kAllTypes, "elements move as they are", "all"},
 };
 
 constexpr std::array<std::string_view, 3> kForms = {"slices", "elements", "tuples"};

@@ -10,8 +10,9 @@ namespace {
 constexpr TypeSet kMatrices = kFloats | TypeSet{DType::i32, DType::u32, DType::i64, DType::u64};
 
 constexpr TypeRow kTypeRows[] = {
-    {"window", "Conv, ConvTranspose", kFloats, kInF32},
-    {"dense", "MatMul, Gemm", kMatrices, "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain"},
+    {"window", "Conv, ConvTranspose", kFloats, kInF32, "f64 (but with the exact GELU behind it)"},
+    {"dense", "MatMul, Gemm", kMatrices, "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain",
+     "f64 (but with the exact GELU behind it), integers (with a factor where they compute f64)"},
 };
 
 size_t type_form(const StageParams& params) { return get<GemmParams>(params).loader == Loader::dense; }

@@ -15,7 +15,7 @@ constexpr Variant kVariants[] = {
 #include "families/pad/variants.inc"
 };
 constexpr TypeRow kTypeRows[] = {
-    {"", "Pad", kAllTypes, "elements move as they are"},
+    {"", "Pad", kAllTypes, "elements move as they are", "all"},
 };
 
 void pad_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {

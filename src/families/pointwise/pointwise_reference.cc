@@ -20,15 +20,17 @@ constexpr Variant kVariants[] = {
 };
 constexpr TypeRow kTypeRows[] = {
     {"functions", "Exp, Log, Sigmoid, Gelu and every other not below", kFloats,
-     "f16 and bf16 read and written by the kernel, f64 by the variant typed"},
+     "f16 and bf16 read and written by the kernel, f64 by the variant typed",
+     "f64 (but trigonometric, inverse and error functions)"},
     {"arithmetic",
      "Add, Sub, Mul, Div, Mod, Pow, Max, Min, Sum, Clip, Neg, Abs, Sign, Relu, PRelu, Less, LessOrEqual, Greater, "
      "GreaterOrEqual",
-     kNumbers, "f16 and bf16 read and written by the kernel, f64 and integers by the variant typed"},
+     kNumbers, "f16 and bf16 read and written by the kernel, f64 and integers by the variant typed", "all"},
     {"any", "Where, Equal, And, Or, Xor, Not", kComputed,
-     "f16, bf16 and bool read and written by the kernel, f64 and integers by the variant typed"},
+     "f16, bf16 and bool read and written by the kernel, f64 and integers by the variant typed", "all"},
     {"identity", "Identity, Cast, CastLike", kAllTypes,
-     "f16, bf16, bool and the narrow types read and written by the kernel, between f64 and integers by the variant typed"},
+     "f16, bf16, bool and the narrow types read and written by the kernel, between f64 and integers by the variant typed",
+     "all"},
 };
 
 // A row of kTypeRows.

@@ -23,8 +23,9 @@ constexpr Variant kVariants[] = {
 constexpr TypeRow kTypeRows[] = {
     {"max", "MaxPool", kNumbers,
      "f16 and bf16 converted to f32 before it, 8-bit integers by the variant bytes, f64 and other integers by the variant "
-     "plain"},
-    {"average, lp", "AveragePool, LpPool, LRN", kFloats, kInF32},
+     "plain",
+     "f64, 8-bit integers"},
+    {"average, lp", "AveragePool, LpPool, LRN", kFloats, kInF32, "f64 (but power means beyond the second)"},
 };
 
 size_t type_form(const StageParams& params) { return get<PoolParams>(params).kind != PoolKind::max; }

@@ -21,7 +21,7 @@ constexpr Variant kVariants[] = {
 constexpr TypeRow kTypeRows[] = {
     {"", "QuantizeLinear, DequantizeLinear, QLinearConv and other quantised operators",
      TypeSet{DType::f32, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::u16, DType::i32} | kNarrow,
-     "8-bit integers by the kernels, the others by the variant plain; f8e8m0 as a scale alone"},
+     "8-bit integers by the kernels, the others by the variant plain; f8e8m0 as a scale alone", "all but f8e8m0"},
 };
 
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {

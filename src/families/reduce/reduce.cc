@@ -24,9 +24,10 @@ constexpr Variant kVariants[] = {
 };
 constexpr TypeRow kTypeRows[] = {
     {"", "ReduceSum and its like, GlobalAveragePool, GlobalMaxPool, GlobalLpPool", kNumbers,
-     "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain"},
+     "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain",
+     "f64, integers (but roots and logarithms)"},
     {"max, min", "ReduceMax, ReduceMin", kComputed,
-     "f16 and bf16 converted to f32 before it, f64, integers and bool by the variant plain"},
+     "f16 and bf16 converted to f32 before it, f64, integers and bool by the variant plain", "all"},
 };
 
 size_t type_form(const StageParams& params) {

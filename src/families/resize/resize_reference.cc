@@ -15,7 +15,7 @@ constexpr Variant kVariants[] = {
 #include "families/resize/variants.inc"
 };
 constexpr TypeRow kTypeRows[] = {
-    {"nearest", "Resize, Upsample", kComputed, "elements move as they are"},
+    {"nearest", "Resize, Upsample", kComputed, "elements move as they are", "all"},
     {"linear, cubic", "Resize, Upsample", kNumbers,
      "f16 and bf16 converted to f32 before it, f64 and integers (rounded, saturating) by the variant plain"},
 };

@@ -15,7 +15,7 @@ constexpr Variant kVariants[] = {
 #include "families/scan/variants.inc"
 };
 constexpr TypeRow kTypeRows[] = {
-    {"", "CumSum", kNumbers, "added in their own type, f16 and bf16 in f32"},
+    {"", "CumSum", kNumbers, "added in their own type, f16 and bf16 in f32", "f64, integers"},
 };
 
 void scan_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {

@@ -19,7 +19,7 @@ constexpr Variant kVariants[] = {
 };
 constexpr TypeRow kTypeRows[] = {
     {"", "ScatterElements, ScatterND, OneHot", kComputed,
-     "elements move as they are; sums and products of numbers, largest and smallest of all"},
+     "elements move as they are; sums and products of numbers, largest and smallest of all", "all"},
 };
 
 constexpr std::array<std::string_view, 3> kForms = {"elements", "tuples", "one_hot"};

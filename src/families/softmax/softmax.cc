@@ -18,7 +18,7 @@ constexpr Variant kVariants[] = {
 #include "families/softmax/variants.inc"
 };
 constexpr TypeRow kTypeRows[] = {
-    {"", "Softmax, LogSoftmax", kFloats, kInF32},
+    {"", "Softmax, LogSoftmax", kFloats, kInF32, "f64"},
 };
 
 void softmax_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {

@@ -17,7 +17,7 @@ constexpr Variant kVariants[] = {
 #include "families/top_k/variants.inc"
 };
 constexpr TypeRow kTypeRows[] = {
-    {"", "TopK, ArgMax, ArgMin", kNumbers, "compared in their own type"},
+    {"", "TopK, ArgMax, ArgMin", kNumbers, "compared in their own type", "f64, integers"},
 };
 
 // Sorts each whole line.

@@ -14,7 +14,7 @@ constexpr Variant kVariants[] = {
 #include "families/triangle/variants.inc"
 };
 constexpr TypeRow kTypeRows[] = {
-    {"", "Trilu", kAllTypes, "elements move as they are"},
+    {"", "Trilu", kAllTypes, "elements move as they are", "all"},
 };
 
 void triangle_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
