@@ -22,7 +22,7 @@ constexpr TypeRow kTypeRows[] = {
     {"",
      "InstanceNormalization, LayerNormalization, RMSNormalization, GroupNormalization, MeanVarianceNormalization, "
      "LpNormalization",
-     kFloats, kInF32},
+     kFloats, kInF32, "f64"},
 };
 
 void normalize_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
@@ -62,14 +62,20 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  if (variant.name != "plain" && !stores_reals(variant, device, stage)) {
+  const auto is_double = [](const TensorDesc& d) { return d.dtype == DType::f64; };
+  const bool doubles = std::all_of(stage.inputs.begin(), stage.inputs.end(), is_double) && is_double(stage.outputs[0]) &&
+                       computes_numbers(variant, device, DType::f64);
+  if (variant.name != "plain" && !doubles && !stores_reals(variant, device, stage)) {
     why_not = Reason::type_not_served;
     return {};
   }
   return loop_schedules(variant, device, why_not);
 }
 
-std::vector<SampleForm> sample_forms() { return {{NormalizeParams{}, {DType::f32, DType::f32, DType::f32}, {DType::f32}}}; }
+std::vector<SampleForm> sample_forms() {
+  const auto of = [](DType type) { return SampleForm{NormalizeParams{}, {type, type, type}, {type}}; };
+  return {of(DType::f32), of(DType::f64)};
+}
 
 std::vector<Stage> samples(const SampleRequest& t) {
   if (!of_one_real(t)) return {};

@@ -239,11 +239,15 @@ void check_normalize(DType type, uint64_t seeds) {
     for (const int64_t axis : params.axes) count *= shape[static_cast<int>(axis)];
     // A handful of elements may lie so close together that what is left of them after the mean is mostly rounding.
     if (count < 8 && params.center) continue;
-    test.check(*backend, 3e-5, "seed " + std::to_string(seed));
+    test.check(*backend, type == DType::f64 ? 1e-12 : 3e-5, "seed " + std::to_string(seed));
   }
 }
 
 TEST(VulkanNormalize, MatchesTheReference) { check_normalize(DType::f32, 110); }
+TEST(VulkanNormalize, Doubles) {
+  SPARKLE_NEEDS_DOUBLES();
+  check_normalize(DType::f64, 60);
+}
 
 // Angles of each row, or repeated along some axes; all of a row turned, or a part of it.
 void check_rotary(DType type, uint64_t seeds) {
