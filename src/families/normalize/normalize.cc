@@ -73,8 +73,12 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 }
 
 std::vector<SampleForm> sample_forms() {
-  const auto of = [](DType type) { return SampleForm{NormalizeParams{}, {type, type, type}, {type}}; };
-  return {of(DType::f32), of(DType::f64)};
+  std::vector<SampleForm> list;
+  for (const DType type : {DType::f32, DType::f64})
+    for (int divisor = 0; divisor < 4; ++divisor)
+      list.push_back(
+          {NormalizeParams{{1}, 1e-5, true, true, true, static_cast<NormalizeDivisor>(divisor)}, {type, type, type}, {type}});
+  return list;
 }
 
 std::vector<Stage> samples(const SampleRequest& t) {

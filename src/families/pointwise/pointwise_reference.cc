@@ -190,8 +190,38 @@ PointwiseParams last_alone(const PointwiseParams& given) {
   return {given.inputs, {on_operands(given.program.back(), given.inputs)}};
 }
 
+// Conversions between all kinds of types, arithmetic in each, truth values, 16 bits beside 32.
 std::vector<SampleForm> sample_forms() {
-  return {{PointwiseParams{2, {{PointwiseOp::add, 0, 1, 0, 0, 0}}}, {DType::f32, DType::f32}, {DType::f32}}};
+  using enum PointwiseOp;
+  constexpr DType kF = DType::f32, kHalf = DType::f16, kByte = DType::u8, kTruth = DType::boolean;
+  const auto program = [](std::vector<PointwiseInstruction> steps, std::vector<DType> inputs, DType output) {
+    return SampleForm{PointwiseParams{static_cast<int>(inputs.size()), std::move(steps)}, inputs, {output}};
+  };
+  const auto cast = [&](DType from, DType to) { return program({{}}, {from}, to); };
+  return {program({{add, 0, 1, 0, 0, 0}}, {kF, kF}, kF),
+          cast(kF, DType::i32),
+          cast(kF, kTruth),
+          cast(DType::i64, kF),
+          cast(DType::i8, kF),
+          cast(DType::i64, DType::i16),
+          cast(kTruth, DType::i64),
+          cast(kHalf, kF),
+          cast(kF, kHalf),
+          cast(kF, DType::bf16),
+          cast(DType::f64, kF),
+          cast(DType::i64, DType::f64),
+          cast(kF, DType::f8e4m3fn),
+          cast(DType::i4, kF),
+          program({{exp, 0, 0, 0, 0, 0}, {add, 2, 1, 0, 0, 0}}, {DType::f64, DType::f64}, DType::f64),
+          program({{add, 0, 1, 0, 0, 0}}, {DType::i32, DType::i32}, DType::i32),
+          program({{mul, 0, 1, 0, 0, 0}, {div, 2, 1, 0, 0, 0}, {clip, 3, 0, 0, -5, 7}}, {DType::i64, DType::i64}, DType::i64),
+          program({{less, 0, 1, 0, 0, 0}}, {kF, kF}, kTruth),
+          program({{equal, 0, 1, 0, 0, 0}}, {DType::i64, DType::i64}, kTruth),
+          program({{select, 0, 1, 2, 0, 0}}, {kTruth, kF, kF}, kF),
+          program({{sigmoid, 0, 0, 0, 0, 0}, {mul, 1, 2, 0, 0, 0}}, {kHalf, kF}, kHalf),
+          program({{affine, 0, 0, 0, 0.25, 1.5}}, {kByte}, kF),
+          program({{affine, 0, 0, 0, 40, 100}}, {kF}, kByte),
+          program({{exp, 0, 0, 0, 0, 0}, {greater, 2, 1, 0, 0, 0}}, {kF, kF}, kTruth)};
 }
 
 // Programs among integers as they are; others operation by operation, and where their result is no float the last operation

@@ -163,16 +163,15 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
 }
 
 std::vector<SampleForm> sample_forms() {
-  PoolParams p, longer, plane;
-  p.window = longer.window = small_window();
+  PoolParams p, longer, plane, strided;
+  p.window = longer.window = strided.window = small_window();
   longer.window.filter = {1, 9, 9}, longer.window.pad_begin = longer.window.pad_end = {0, 4, 4};
   plane.kind = PoolKind::average, plane.window.filter = {1, 20, 20};
+  strided.window.stride = {1, 2, 1};
   const auto of = [](const PoolParams& params, DType type) { return SampleForm{params, {type}, {type}}; };
-  return {of(p, DType::f32),
-          of(longer, DType::f32),
-          of(plane, DType::f32),
-          of(p, DType::u8),
-          {p, {DType::f32}, {DType::f32, DType::i64}}};
+  std::vector<SampleForm> list{of(p, DType::f32), of(longer, DType::f32), of(plane, DType::f32), of(p, DType::u8)};
+  for (const DType type : {DType::f32, DType::f16, DType::f64}) list.push_back({strided, {type}, {type, DType::i64}});
+  return list;
 }
 
 // Positions of maxima are integers behind the maxima.

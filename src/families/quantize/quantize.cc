@@ -125,10 +125,27 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 }
 
 std::vector<SampleForm> sample_forms() {
-  constexpr DType kF = DType::f32, kU = DType::u8;
-  QuantizeParams average, dynamic;
-  average.kind = QuantizeKind::average, dynamic.kind = QuantizeKind::dynamic;
-  return {{QuantizeParams{}, {kF, kF, kU}, {kU}}, {average, {kU, kF, kU, kF, kU}, {kU}}, {dynamic, {kF}, {kU, kF, kU}}};
+  constexpr DType kF = DType::f32, kHalf = DType::f16, kU = DType::u8, kI = DType::i8;
+  const auto of = [](QuantizeKind kind, std::vector<DType> inputs, std::vector<DType> outputs, int64_t block = 0) {
+    QuantizeParams p;
+    p.kind = kind, p.block = block, p.axis = block > 0 ? 3 : 0;
+    return SampleForm{p, std::move(inputs), std::move(outputs)};
+  };
+  using enum QuantizeKind;
+  return {of(quantize, {kF, kF, kU}, {kU}),
+          of(quantize, {kF, kF, DType::i16}, {DType::i16}),
+          of(quantize, {kF, kF, kI}, {kI}, 64),
+          of(quantize, {kHalf, kHalf, kI}, {kI}),
+          of(dequantize, {kI, kF, kI}, {kF}),
+          of(dequantize, {kU, kF, kU}, {kF}, 2),
+          of(dequantize, {kU, kHalf, kU}, {kHalf}),
+          of(dynamic, {kF}, {kU, kF, kU}),
+          of(QuantizeKind::add, {kU, kF, kU, kI, kF, kI, kF, kU}, {kU}),
+          of(average, {kI, kF, kI, kF, kI}, {kI}),
+          of(factor, {kF, kF, kF}, {kF}),
+          of(factor, {kHalf, kHalf, kHalf}, {kHalf}),
+          of(quantize, {kF, kF, DType::i4}, {DType::i4}),
+          of(dequantize, {DType::u2, kF, DType::u2}, {kF})};
 }
 
 // Small tensors with gaps and without; parameters for all, of blocks with a rest, or shaped like x, as the kind has them.

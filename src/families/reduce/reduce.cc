@@ -168,7 +168,15 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
-std::vector<SampleForm> sample_forms() { return {{ReduceParams{ReduceKind::sum, {1}}, {DType::f32}, {DType::f32}}}; }
+std::vector<SampleForm> sample_forms() {
+  std::vector<SampleForm> list;
+  const auto of = [&](ReduceKind kind, DType type) { list.push_back({ReduceParams{kind, {1}}, {type}, {type}}); };
+  for (int kind = 0; kind < 10; ++kind) of(static_cast<ReduceKind>(kind), DType::f32);
+  for (const DType type : {DType::i8, DType::u16, DType::i32, DType::u64, DType::f64}) of(ReduceKind::sum, type);
+  for (const DType type : {DType::boolean, DType::u8, DType::i64}) of(ReduceKind::max, type);
+  of(ReduceKind::log_sum_exp, DType::f64);
+  return list;
+}
 
 // Along the rows and across them.
 std::vector<Stage> samples(const SampleRequest& t) {

@@ -81,7 +81,12 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
-std::vector<SampleForm> sample_forms() { return {{SoftmaxParams{1, 1, false}, {DType::f32}, {DType::f32}}}; }
+std::vector<SampleForm> sample_forms() {
+  std::vector<SampleForm> list;
+  for (const DType type : {DType::f32, DType::f64})
+    for (const bool logarithm : {false, true}) list.push_back({SoftmaxParams{1, 1, logarithm}, {type}, {type}});
+  return list;
+}
 
 std::vector<Stage> samples(const SampleRequest& t) {
   if (!of_one_real(t)) return {};

@@ -39,6 +39,9 @@ TEST(VulkanTrials, EveryVariantHasOneThatRuns) {
         const Status ran = run_trial(*backend, t, std::chrono::minutes(1));
         EXPECT_TRUE(ran.ok()) << t.to_text() << ": " << (ran.ok() ? "" : ran.error().message);
         tried += backend->counters().submissions > before;
+        const auto back = Trial::from_text(t.to_text());
+        ASSERT_TRUE(back.ok()) << back.error().message;
+        EXPECT_EQ(back->to_text(), t.to_text());
       }
       EXPECT_GT(stages, 0u) << name;
       EXPECT_TRUE(tried > 0 || elsewhere.count(name)) << name;
