@@ -56,6 +56,19 @@ file(CONFIGURE OUTPUT ${words}/shader_words.inc CONTENT "${SHADER_INCLUDES}" @ON
 file(CONFIGURE OUTPUT ${words}/shader_table.inc CONTENT "${SHADER_TABLE}" @ONLY)
 add_custom_target(sparkle_shaders DEPENDS ${SHADER_OUTPUTS})
 
+# The families with kernels: a file kernels/NAME.cc called as a family is makes that family's.
+set(family_list ${PROJECT_SOURCE_DIR}/src/families/families.inc)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${family_list})
+file(STRINGS ${family_list} families REGEX "^FAMILY")
+set(KERNELS "")
+foreach(family ${families})
+  string(REGEX REPLACE "^FAMILY.([a-z_0-9]+),.*" "\\1" name ${family})
+  if(EXISTS ${PROJECT_SOURCE_DIR}/src/backends/vulkan/kernels/${name}.cc)
+    string(APPEND KERNELS "KERNEL(${name})\n")
+  endif()
+endforeach()
+file(CONFIGURE OUTPUT ${words}/kernels.inc CONTENT "${KERNELS}" @ONLY)
+
 # Functions that programs printed at run time are put together from, as text.
 file(GLOB text_files CONFIGURE_DEPENDS ${shader_folder}/pointwise_*.glsl)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${text_files})

@@ -10,27 +10,15 @@
 
 #include "backends/vulkan/kernels/kernel_needs.h"
 #include "backends/vulkan/shaders/shaders.h"
-#include "backends/vulkan/trials/trial.h"
 #include "backends/vulkan/vulkan_backend.h"
 #include "backends/vulkan/shaders/pipelines.h"
 #include "base/thread_pool.h"
 #include "families/fft/fft_tiles.h"
 #include "families/gemm/gemm_tiles.h"
-#include "families/attention/attention.h"
-#include "families/copy/copy.h"
-#include "families/deform/deform.h"
 #include "families/depthwise/depthwise.h"
 #include "families/gemm/gemm.h"
-#include "families/non_max/non_max.h"
-#include "families/normalize/normalize.h"
-#include "families/pool/pool.h"
-#include "families/quantize/quantize.h"
-#include "families/reduce/reduce.h"
+#include "families/pointwise/pointwise.h"
 #include "families/registry.h"
-#include "families/sample/sample.h"
-#include "families/scan/scan.h"
-#include "families/softmax/softmax.h"
-#include "families/top_k/top_k.h"
 #include "graph/graph.h"
 #include "networks/zoo.h"
 #include "plan/choose.h"
@@ -301,70 +289,34 @@ void compile_transforms(Compiled& compiled) {
   }
 }
 
-// What shares memory beside products of floats, on the stages by which it is tried: rows, attention, transposes, long windows,
-// quantised means and ranges, products of other types.
-void compile_others(Compiled& compiled) {
-  constexpr DType kF = DType::f32, kU = DType::u8;
-  const auto loop = [](const char* variant) { return Schedule(LoopSchedule{variant, "fma-f32", 0}); };
-  PoolParams plane;
-  plane.kind = PoolKind::average, plane.window.filter = {1, 20, 20};
-  AttentionParams attention;
-  attention.scale = 0.25;
-  NonMaxParams boxes;
-  boxes.most = 100;
-  QuantizeParams average, dynamic;
-  average.kind = QuantizeKind::average, dynamic.kind = QuantizeKind::dynamic;
-  TileSchedule own_type;
-  own_type.variant = kOwnType, own_type.pad = 1;
-  own_type.m = own_type.n = 64, own_type.k = 16, own_type.thread_m = own_type.thread_n = 4;
-  GemmParams dense;
-  dense.loader = Loader::dense;
-  const vulkan::Trial trials[] = {{loop("rows_gpu"), ReduceParams{ReduceKind::sum, {1}}, {kF}, {kF}},
-                                  {loop("rows_gpu"), SoftmaxParams{1, 1, false}, {kF}, {kF}},
-                                  {loop("parts_gpu"), SoftmaxParams{1, 1, false}, {kF}, {kF}},
-                                  {loop("rows_gpu"), NormalizeParams{}, {kF, kF, kF}, {kF}},
-                                  {loop("blocks"), attention, {kF, kF, kF}, {kF}},
-                                  {loop("split"), attention, {kF, kF, kF}, {kF}},
-                                  {loop("transpose"), CopyParams{}, {kF}, {kF}},
-                                  {loop("transpose"), CopyParams{}, {kU}, {kU}},
-                                  {loop("transpose"), CopyParams{}, {DType::i64}, {DType::i64}},
-                                  {loop("best"), TopKParams{}, {kF}, {kF, DType::i64}},
-                                  {loop("sort"), TopKParams{0, 9}, {kF}, {kF, DType::i64}},
-                                  {loop("sort"), TopKParams{0, 9}, {kU}, {kU, DType::i64}},
-                                  {loop("sort"), TopKParams{0, 9}, {DType::i64}, {DType::i64, DType::i64}},
-                                  {loop("rows_gpu"), ScanParams{}, {kF}, {kF}},
-                                  {loop("rows_gpu"), ScanParams{}, {DType::f64}, {DType::f64}},
-                                  {loop("rows_gpu"), ScanParams{}, {DType::i64}, {DType::i64}},
-                                  {loop("rows_gpu"), ScanParams{}, {kU}, {kU}},
-                                  {loop("groups"), boxes, {kF, kF}, {DType::i64}},
-                                  {loop("group"), plane, {kF}, {kF}},
-                                  {loop("elements"), average, {kU, kF, kU, kF, kU}, {kU}},
-                                  {loop("elements"), dynamic, {kF}, {kU, kF, kU}},
-                                  {own_type, dense, {DType::f64, DType::f64}, {DType::f64}},
-                                  {own_type, dense, {DType::i64, DType::i64}, {DType::i64}},
-                                  {own_type, dense, {DType::i32, DType::i32}, {DType::i32}}};
-  for (const vulkan::Trial& t : trials) {
-    const int before = compiled.sharing;
-    for (const Stage& stage : vulkan::stages_of(t)) compiled.step(stage, t.schedule, 0);
-    EXPECT_GT(compiled.sharing, before) << t.to_text();
+// Each variant on the sample stages of its family's row. Tiles of floats and transforms are those of the layers above.
+void compile_samples(Compiled& compiled) {
+  const Device& device = compiled.backend()->device();
+  const auto pipelines = [&] { return compiled.backend()->counters().pipelines; };
+  int variants = 0;
+  for (int f = 0; f < kFamilies; ++f) {
+    const FamilyInfo& family = info(static_cast<Family>(f));
+    for (const Variant& variant : family.variants) {
+      if (variant.device != DeviceKind::vulkan) continue;
+      const Schedule asked = LoopSchedule{std::string(variant.name), "fma-f32", 0};
+      const int sharing = compiled.sharing;
+      const uint64_t before = pipelines();
+      bool shares = false;
+      for (const SampleForm& form : family.sample_forms())
+        for (const Stage& stage : family.samples({form.params, asked, form.inputs, form.outputs})) {
+          Reason why = Reason::none;
+          auto schedules = family.schedules(stage, variant, device, why);
+          if (schedules.empty() && why == Reason::costlier) schedules = {asked};
+          if (schedules.empty() || get_if<FftTileSchedule>(&schedules[0])) continue;
+          if (get_if<TileSchedule>(&schedules[0]) && variant.name != kOwnType) continue;
+          shares |= vulkan::needs_of(stage, schedules[0]).shared_bytes > 0;
+          compiled.step(stage, schedules[0], 0);
+        }
+      variants += pipelines() > before;
+      EXPECT_TRUE(compiled.sharing > sharing || !shares || pipelines() == before) << family.name << "/" << variant.name;
+    }
   }
-}
-
-// Positions that are data: one to three axes, by every mode and padding.
-void compile_sampling(Compiled& compiled) {
-  for (const DType type : {DType::f32, DType::f16})
-    for (const SampleMode mode : {SampleMode::nearest, SampleMode::linear, SampleMode::cubic})
-      for (const SamplePadding padding : {SamplePadding::zeros, SamplePadding::border, SamplePadding::reflection}) {
-        const SampleParams params{mode, padding, padding == SamplePadding::border};
-        const vulkan::Trial t{LoopSchedule{"positions", "fma-f32", 0}, params, {type, type}, {type}};
-        for (const Stage& stage : vulkan::stages_of(t)) compiled.step(stage, t.schedule, 0);
-      }
-  DeformParams deform;
-  deform.filter = {3, 3}, deform.bias = deform.mask = true;
-  for (const DType type : {DType::f32, DType::f16}) {
-    const vulkan::Trial t{LoopSchedule{"slabs", "fma-f32", 0}, deform, std::vector<DType>(5, type), {type}};
-    for (const Stage& stage : vulkan::stages_of(t)) compiled.step(stage, t.schedule, 0);
-  }
+  EXPECT_GT(variants, 20);
 }
 
 // A layer of 8-bit integers, its weights of 8 or 16 bits; tiles for the former alone.
@@ -438,8 +390,7 @@ void check_chip(const Chip& chip) {
   compile_variants(compiled);
   compile_tails(compiled, chip.matrices);
   compile_transforms(compiled);
-  compile_others(compiled);
-  compile_sampling(compiled);
+  compile_samples(compiled);
   compile_bytes(compiled);
   compile_programs(compiled);
   EXPECT_GT(compiled.tiles, 10);

@@ -72,7 +72,14 @@ struct TypeRow {
   std::string_view form;       // empty: the whole family
   std::string_view operators;  // what the model calls it
   TypeSet types;
-  std::string_view how;  // how types other than f32 are computed
+  std::string_view how;        // how types other than f32 are computed
+  std::string_view gpus = {};  // in which types GPUs compute beside f32 and f16
+};
+
+// A kind of stage that the family's kernels are tried with: parameters and element types.
+struct SampleForm {
+  StageParams params;
+  std::vector<DType> inputs, outputs;
 };
 
 // What of a stage decides which kernel runs: sizes do not.
@@ -80,6 +87,16 @@ struct SampleRequest {
   const StageParams& params;
   const Schedule& schedule;
   const std::vector<DType>&inputs, &outputs;
+};
+
+// How results of the family's kernels are compared with the reference's.
+struct Comparison {
+  bool in_own_type = false;  // the reference gives them in the type that it reads: elements that move, sums carried in it
+  bool in_16_bits = false;   // where that type is f16 each step is rounded to it
+  bool exact = false;        // to the bit, but for large integers that become floats
+  bool rounds_to_integers = false;   // results that are integers may be off by one where they are not exact
+  bool spreads_nan = false;          // a NaN reaches results that it has no part in
+  double products = 64;              // in the longest sum
 };
 
 // What a family offers to the planner, the backends and the tests.
@@ -99,11 +116,15 @@ struct FamilyInfo {
   // What the data must keep to beyond shapes and types (indices within their axis), looked at before each run where there is
   // such a rule: bad_input with the part of a sentence that follows the node's name. nullptr: nothing to check.
   Status (*check)(const StageParams&, std::span<const TensorView> inputs) = nullptr;
+  // The kinds of stages by which tests try each variant on each backend; nullptr: none yet.
+  std::vector<SampleForm> (*sample_forms)() = nullptr;
   // Small stages of a kind, odd in size and layout, by which its kernels are compared with the reference; none for kinds and
   // element types that no kernel serves. Parameters of size may be others than those asked for.
   std::vector<Stage> (*samples)(const SampleRequest&) = nullptr;
   // A value for an operand of a sample; nullptr: any_value of families/samples.h.
   double (*sample_value)(const Stage&, size_t operand, std::mt19937& random) = nullptr;
+  // nullptr: by the rules of Comparison{}.
+  Comparison (*comparison)(const Stage&) = nullptr;
   // Types of its schedules beside LoopSchedule: those of all variants on CPUs but "plain", and those of some on GPUs.
   const ScheduleType* cpu_schedule = &ScheduleType::of<LoopSchedule>;
   const ScheduleType* gpu_schedule = &ScheduleType::of<LoopSchedule>;

@@ -31,21 +31,15 @@ std::string type_table() {
       "nearest even and obeys `saturate`, to f8e8m0 `round_mode` too (negative numbers give NaN); to f4e2m1 it saturates and "
       "NaN\n"
       "gives 0; to integers of 4 and 2 bits it truncates floats and keeps the low bits.\n\n"
-      "Vulkan devices compute f64 in element-wise programs (but not trigonometric, inverse and error functions), reductions,\n"
-      "running sums, scatters, softmax, products (but with the exact GELU behind them) and pools (but power means beyond the "
-      "second) where their "
-      "driver does;\n"
-      "integers and bool in element-wise programs, reductions (no roots and logarithms of integers), running sums, scatters "
-      "and "
-      "ranks\n(which f64 has too, by its bits), products of 32- and 64-bit\n"
-      "integers (with a factor where they compute f64), maxima of 8-bit integers; they convert all types, and quantise to all "
-      "but f8e8m0.\n\n"
-      "| family | form | operators | element types | other than f32 | f16 stays on GPUs |\n|---|---|---|---|---|---|\n";
+      "The last column says in which types Vulkan devices compute beside f32 and f16: in f64 where their driver does.\n\n"
+      "| family | form | operators | element types | other than f32 | f16 stays on GPUs | GPUs "
+      "|\n|---|---|---|---|---|---|---|\n";
   for (int i = 0; i < kFamilies; ++i) {
     const FamilyInfo& family = info(static_cast<Family>(i));
     for (const TypeRow& row : family.types) {
       text += "| " + std::string(family.name) + " | " + std::string(row.form) + " | " + std::string(row.operators) + " | " +
-              to_text(row.types) + " | " + std::string(row.how) + " | " + (family.gpu_f16 ? "yes" : "") + " |\n";
+              to_text(row.types) + " | " + std::string(row.how) + " | " + (family.gpu_f16 ? "yes" : "") + " | " +
+              std::string(row.gpus) + " |\n";
     }
   }
   return text;

@@ -1,193 +1,63 @@
 #include "run/open_backend.h"
 
-#include <charconv>
+#include <mutex>
 
-#include "backends/cpu/roofs.h"
 #include "backends/reference/reference_backend.h"
-#ifdef SPARKLE_WITH_VULKAN
-#include "backends/vulkan/vulkan_backend.h"
-#endif
-#include "base/thread_pool.h"
-#include "device/estimate.h"
-#include "device/kept_rates.h"
-#include "device/probe_cpu.h"
-#include "run/force_unit.h"
-#include "run/lent_vulkan.h"
 
 namespace sparkle {
 
+// One opener a row: open_NAME.
+#define BACKEND(name, told, numbered) Result<OpenBackend> open_##name(const BackendOptions&);
+#include "run/backends.inc"
+#undef BACKEND
+
+Result<OpenBackend> open_reference(const BackendOptions&) {
+  OpenBackend open;
+  open.backend = make_reference_backend();
+  return open;
+}
+
 namespace {
 
-// Threads for packing and for kernels on the host: the caller's, or a pool of our own.
-std::shared_ptr<Executor> executor_of(const BackendOptions& o, int threads) {
-  if (o.executor) return o.executor;
-  ThreadPoolOptions pool;
-  pool.threads = threads;
-  pool.flush_denormals = true;
-  return std::make_shared<ThreadPool>(pool);
-}
-
-#ifdef SPARKLE_WITH_VULKAN
-struct OpenVulkan {
-  std::shared_ptr<vulkan::VulkanBackend> backend;
-  std::string name;  // "vulkan:0"
+struct Rows {
+  std::mutex mutex;
+  std::vector<BackendRow> list{
+#define BACKEND(name, told, numbered) {#name, told, numbered, open_##name},
+#include "run/backends.inc"
+#undef BACKEND
+  };
 };
-
-// "vulkan": the first device that can be used; "vulkan:I": the I-th.
-// `expendable`: this process may end by what a kernel does to the driver.
-Result<OpenVulkan> vulkan_backend(const BackendOptions& o, bool expendable = false) {
-  SPARKLE_TRY(instance, vulkan::Instance::open());
-  const auto& devices = instance->devices();
-  size_t index = devices.size();
-  const std::string list = "'sparkle devices' lists " + std::to_string(devices.size());
-  if (o.name == "vulkan") {
-    for (size_t i = 0; i < devices.size() && index == devices.size(); ++i)
-      if (devices[i].unusable.empty()) index = i;
-    if (index == devices.size())
-      return Error{Reason::device_unusable, "No Vulkan device here can be used: '" + devices[0].name +
-                                                "': " + devices[0].unusable + "; use --device cpu."};
-  } else {
-    const std::string number = o.name.substr(std::string("vulkan:").size());
-    const auto [end, failed] = std::from_chars(number.data(), number.data() + number.size(), index);
-    if (failed != std::errc() || end != number.data() + number.size() || index >= devices.size())
-      return Error{Reason::bad_usage, "There is no Vulkan device '" + o.name + "'; " + list + "."};
-  }
-  const int threads = probe_cpu({.threads = o.executor ? o.executor->width() : o.threads}).cores;
-  OpenVulkan open;
-  open.name = "vulkan:" + std::to_string(index);
-  vulkan::ContextOptions options;
-  options.expendable = expendable;
-  if (o.try_elsewhere)
-    options.try_elsewhere = [elsewhere = o.try_elsewhere, name = open.name](const std::string& lines) {
-      elsewhere(name, lines);
-    };
-  SPARKLE_TRY(backend, vulkan::make_vulkan_backend(instance, index, options, executor_of(o, threads)));
-  open.backend = std::move(backend);
-  return open;
+Rows& rows() {
+  static Rows all;
+  return all;
 }
-
-Result<OpenBackend> with_rates(const OpenVulkan& opened, const BackendOptions& o) {
-  const auto& backend = opened.backend;
-  OpenBackend open;
-  Device device = backend->device();
-  // Software devices run on cores that something else is using, and compile what measures them for half a second: only when
-  // asked. Drivers without a clock leave the rates unknown.
-  const bool software = device.architecture == "llvmpipe";
-  auto kept = o.roofs == Roofs::measured_again ? std::nullopt : kept_rates(device, "vulkan");
-  if (kept) {
-    backend->set_rates(device);
-  } else if (o.roofs != Roofs::kept_or_estimated || !software) {
-    const Status measured = backend->calibrate();
-    if (measured.ok()) kept = keep_rates(backend->device(), "vulkan");
-    else if (o.roofs == Roofs::measured_again) return measured.error();
-    else open.tried.push_back("rates stay unknown: " + measured.error().message);
-  }
-  if (kept) open.roofs_file = kept->path, open.roofs_measured_at = kept->measured_at;
-  open.note = opened.name + ", " + device.name + ", " + device.driver;
-  for (const std::string& speed : backend->speeds()) open.tried.push_back(speed);
-  for (const std::string& finding : backend->findings()) open.tried.push_back("banned " + finding);
-  for (const std::string& line : open.tried) open.note += "; " + line;
-  open.backend = backend;
-  return open;
-}
-
-Result<OpenBackend> open_vulkan(const BackendOptions& o) {
-  SPARKLE_TRY(opened, vulkan_backend(o));
-  return with_rates(opened, o);
-}
-#endif
 
 }  // namespace
 
-#ifdef SPARKLE_WITH_VULKAN
-Result<OpenBackend> open_lent_vulkan(const LentVulkan& lent, const BackendOptions& o) {
-  const auto& made_with = *static_cast<const VkDeviceCreateInfo*>(lent.device_create_info);
-  SPARKLE_TRY(instance, vulkan::Instance::lent(static_cast<VkInstance>(lent.instance),
-                                               static_cast<VkPhysicalDevice>(lent.physical_device), made_with));
-  vulkan::ContextOptions options;
-  options.lent = {static_cast<VkDevice>(lent.device),
-                  static_cast<VkQueue>(lent.queue),
-                  lent.queue_family,
-                  &made_with,
-                  lent.lock_queue,
-                  lent.unlock_queue,
-                  lent.user};
-  const int threads = probe_cpu({.threads = o.executor ? o.executor->width() : o.threads}).cores;
-  OpenVulkan open;
-  open.name = "the caller's Vulkan device";
-  SPARKLE_TRY(backend, vulkan::make_vulkan_backend(instance, 0, options, executor_of(o, threads)));
-  open.backend = std::move(backend);
-  return with_rates(open, o);
-}
-#endif
-
-Status try_listed_kernels([[maybe_unused]] const BackendOptions& options, [[maybe_unused]] const std::string& lines) {
-#ifdef SPARKLE_WITH_VULKAN
-  SPARKLE_TRY(opened, vulkan_backend(options, true));
-  return opened.backend->try_lines(lines);
-#else
-  return Error{Reason::device_unusable, "This build of Sparkle has no Vulkan backend."};
-#endif
+void add_backend(const BackendRow& row) {
+  const std::lock_guard lock(rows().mutex);
+  rows().list.push_back(row);
 }
 
-std::vector<std::string> vulkan_devices() {
-#ifdef SPARKLE_WITH_VULKAN
-  const auto instance = vulkan::Instance::open();
-  if (!instance.ok()) return {"vulkan    none: " + instance.error().message};
-  std::vector<std::string> lines;
-  for (size_t i = 0; i < (*instance)->devices().size(); ++i) {
-    const vulkan::PhysicalDevice& d = (*instance)->devices()[i];
-    lines.push_back("vulkan:" + std::to_string(i) + "  " + d.name + (d.driver.empty() ? "" : ", " + d.driver) +
-                    (d.unusable.empty() ? "" : "; cannot be used: " + d.unusable));
-  }
-  return lines;
-#else
-  return {"vulkan    none: this build of Sparkle has no Vulkan backend"};
-#endif
+std::vector<BackendRow> backends() {
+  const std::lock_guard lock(rows().mutex);
+  return rows().list;
 }
 
 Result<OpenBackend> open_backend(const BackendOptions& o) {
-  if (!o.unit.empty() && (o.name == "reference" || o.name.starts_with("vulkan")))
-    return Error{Reason::bad_usage, "--unit picks among the vector units of a CPU; '" + o.name + "' has none."};
-  if (o.name == "reference") {
-    OpenBackend open;
-    open.backend = make_reference_backend();
-    return open;
+  const std::string wanted = o.name == "auto" ? "cpu" : o.name;
+  std::string told;
+  for (const BackendRow& row : backends()) {
+    told += std::string(row.told) + ", ";
+    if (wanted != row.name && !(row.numbered && wanted.starts_with(std::string(row.name) + ':'))) continue;
+    if (!o.unit.empty() && row.name != "cpu")
+      return Error{Reason::bad_usage, "--unit picks among the vector units of a CPU; '" + o.name + "' has none."};
+    return row.open(o);
   }
-#ifdef SPARKLE_WITH_VULKAN
-  if (o.name == "vulkan" || o.name.starts_with("vulkan:")) return open_vulkan(o);
-#endif
-  if (o.name.starts_with("vulkan"))
-    return Error{
-        Reason::device_unusable,
-        "This build of Sparkle has no Vulkan backend; build it where volk and glslang are installed, or use --device cpu."};
   if (o.name.starts_with("cuda"))
     return Error{Reason::device_unusable, "The device '" + o.name + "' has no backend in this version; use vulkan or cpu."};
-  if (o.name != "cpu" && o.name != "auto")
-    return Error{Reason::bad_usage, "There is no device '" + o.name +
-                                        "'; use auto, cpu, vulkan (a GPU), reference, or FILE.json with 'sparkle explain'."};
-  ProbeOptions probe;
-  probe.threads = o.executor ? o.executor->width() : o.threads;
-  Device device = probe_cpu(probe);
-  if (!o.unit.empty()) SPARKLE_CHECK(force_unit(device, o.unit));
-  std::shared_ptr<Executor> executor = executor_of(o, device.cores);
-  std::optional<cpu::Calibration> calibration;
-  if (o.roofs == Roofs::kept_or_estimated) {
-    calibration = cpu::kept_roofs(device, *executor);
-    if (!calibration) estimate_rates(device);
-  } else {
-    SPARKLE_TRY(measured, cpu::calibrate(device, *executor, {.force = o.roofs == Roofs::measured_again}));
-    calibration = std::move(measured);
-  }
-  OpenBackend open;
-  if (calibration) {
-    open.roofs_file = calibration->path;
-    open.roofs_measured_at = calibration->measured_at;
-  }
-  open.note = (o.name == "auto" ? "auto: cpu, " : "cpu, ") + device.thread_note;
-  if (!o.unit.empty()) open.note += ", " + o.unit + " alone of its units";
-  open.backend = cpu::make_cpu_backend(device, std::move(executor), o.allocator);
-  return open;
+  return Error{Reason::bad_usage,
+               "There is no device '" + o.name + "'; use auto, " + told + "or FILE.json with 'sparkle explain'."};
 }
 
 }  // namespace sparkle

@@ -43,6 +43,17 @@ Status try_listed_kernels(const BackendOptions& options, const std::string& line
 // why where there are none.
 std::vector<std::string> vulkan_devices();
 
+// A backend that open_backend() finds by its name.
+struct BackendRow {
+  std::string_view name, told;  // told: in the list of devices that there are
+  bool numbered;                // whether "NAME:whatever its opener reads" is its own too
+  Result<OpenBackend> (*open)(const BackendOptions&);
+};
+// Those of run/backends.inc, then those that this program has added.
+std::vector<BackendRow> backends();
+// A backend that is no part of the library. The texts live as long as the program.
+void add_backend(const BackendRow& row);
+
 // Errors: bad_usage for an unknown name, device_unusable for what has no backend.
 Result<OpenBackend> open_backend(const BackendOptions& options);
 

@@ -1,7 +1,7 @@
 """Cases of generate.py: activations, other element-wise operators with broadcasting, normalisation, reductions, softmax,
 products of matrices."""
 import numpy as np
-from generate import Case, Const, ints
+from generate import SOFTMAX_11, Case, Const, ints
 from onnx import helper
 
 SHAPES = [(7,), (2, 3, 5, 7), (1, 2, 3, 2, 5)]
@@ -166,7 +166,8 @@ def reductions(make):
     for op in ("Softmax", "LogSoftmax"):
         for name, shape, axis, opset in [("last", (3, 10), -1, 13), ("channel", (2, 5, 3, 4), 1, 13), ("first", (4, 3), 0, 13),
                                          ("middle", (2, 3, 7, 2), 2, 13), ("flat", (2, 3, 4), 1, 11), ("flat0", (3, 4), 0, 11)]:
-            make.op(f"{op.lower()}_{name}", op, [lambda m, s=shape: m.normal(*s, scale=3)], opset=opset, axis=axis)
+            make.op(f"{op.lower()}_{name}", op, [lambda m, s=shape: m.normal(*s, scale=3)], opset=opset, axis=axis,
+                    peer_is_right=SOFTMAX_11 if opset < 13 else None)
         make.op(f"{op.lower()}_large", op, [lambda m: m.normal(4, 6, scale=90)], opset=13)
 
 

@@ -1,7 +1,7 @@
 """Cases of generate.py: operators that look for places (ArgMax, TopK, NonMaxSuppression), read or write at places (gather and
 scatter by elements and tuples, OneHot), run along an axis (CumSum), keep a part (Trilu, CenterCropPad), and Einsum."""
 import numpy as np
-from generate import Const, ints
+from generate import SOFTMAX_11, Const, ints
 
 
 def number(value, dtype=np.int64):
@@ -47,8 +47,8 @@ def search(make):
         make.op(f"{name}_opset1", op, [(2, 3, 4)], opset=7, axis=2, keepdims=0)
     make.op("hardmax_default", "Hardmax", [(3, 4, 5)], opset=13)
     make.op("hardmax_ties", "Hardmax", [coarse(2, 30, 3)], opset=13, axis=1)
-    make.op("hardmax_flat", "Hardmax", [(2, 3, 4)], opset=11, axis=1)
-    make.op("hardmax_flat0", "Hardmax", [coarse(2, 3, 4)], opset=11, axis=0)
+    make.op("hardmax_flat", "Hardmax", [(2, 3, 4)], opset=11, axis=1, peer_is_right=SOFTMAX_11)
+    make.op("hardmax_flat0", "Hardmax", [coarse(2, 3, 4)], opset=11, axis=0, peer_is_right=SOFTMAX_11)
     make.op("topk_last_axis", "TopK", [(3, 20), ints(4)], opset=11, outputs=2)
     make.op("topk_smallest", "TopK", [(4, 9, 3), ints(5)], opset=11, outputs=2, axis=1, largest=0)
     make.op("topk_ties", "TopK", [coarse(2, 50), ints(7)], opset=11, outputs=2, axis=-1, sorted=1)

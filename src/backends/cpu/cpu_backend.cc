@@ -18,6 +18,12 @@
 #include "families/tails.h"
 
 namespace sparkle::cpu {
+
+#define CPU_VARIANT(family, variant) \
+  Result<CpuKernelPtr> make_##family##_##variant(const Stage&, const Schedule&, const Device&, uint32_t constants);
+#include "cpu_variants.inc"
+#undef CPU_VARIANT
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -49,10 +55,16 @@ class HostBuffer final : public Buffer {
   HostAllocator allocator_;
 };
 
-constexpr std::array<Maker, kFamilies> kMakers = {
-#define FAMILY(name, params) make_##name,
-#include "families/families.inc"
-#undef FAMILY
+// Variants with a file of their own, which the build lists (CMakeLists.txt).
+struct VariantRow {
+  Family family;
+  std::string_view variant;
+  Maker make;
+};
+constexpr VariantRow kVariants[] = {
+#define CPU_VARIANT(family, variant) {Family::family, #variant, make_##family##_##variant},
+#include "cpu_variants.inc"
+#undef CPU_VARIANT
 };
 
 // Offsets are resolved once at recording: a run only adds the slots' addresses.
@@ -141,8 +153,7 @@ class CpuBackend final : public Backend, public MemoryProbe {
     const bool plain = variant_of(schedule) == "plain";
     if (const Epilogue* e = epilogue_of(stage.params); e && e->has_tail() && !plain)
       return Error{Reason::tail_not_served, "The CPU's kernels have no place for a program behind their sums."};
-    const Maker make = plain ? make_plain : kMakers[static_cast<size_t>(stage.family())];
-    SPARKLE_TRY(kernel, make(stage, schedule, device_, constants));
+    SPARKLE_TRY(kernel, maker_of(stage.family(), variant_of(schedule))(stage, schedule, device_, constants));
     return std::unique_ptr<Kernel>(std::make_unique<CompiledKernel>(std::move(kernel), stage, constants));
   }
 
@@ -230,6 +241,18 @@ class CpuBackend final : public Backend, public MemoryProbe {
 };
 
 }  // namespace
+
+Maker maker_of(Family family, std::string_view variant) {
+  constexpr std::array<Maker, kFamilies> families = {
+#define FAMILY(name, params) make_##name,
+#include "families/families.inc"
+#undef FAMILY
+  };
+  if (variant == "plain") return make_plain;
+  for (const VariantRow& row : kVariants)
+    if (row.family == family && row.variant == variant) return row.make;
+  return families[static_cast<size_t>(family)];
+}
 
 std::shared_ptr<Backend> make_cpu_backend(const Device& device, std::shared_ptr<Executor> executor,
                                           const HostAllocator& allocator) {

@@ -129,6 +129,17 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<SampleForm> sample_forms() {
+  constexpr DType kF = DType::f32;
+  AttentionParams p, masked;
+  p.scale = 0.3;
+  masked = p;
+  masked.mask = masked.lengths = true, masked.right = 0, masked.offset = 5000, masked.scores = ScoreOutput::softmax;
+  return {{p, {kF, kF, kF}, {kF}},
+          {masked, {kF, kF, kF, DType::boolean, DType::i64}, {kF, kF}},
+          {masked, {kF, kF, kF, kF, DType::i64}, {kF, kF}}};
+}
+
 // More queries and keys than a block, and columns in whole vectors and not.
 std::vector<Stage> samples(const SampleRequest& t) {
   AttentionParams p = get<AttentionParams>(t.params);
@@ -192,6 +203,7 @@ const FamilyInfo& attention_info() {
       .reference = attention_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
       .sample_value = sample_value,
   };

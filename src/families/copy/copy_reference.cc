@@ -16,7 +16,7 @@ constexpr Variant kVariants[] = {
 };
 constexpr TypeRow kTypeRows[] = {
     {"", "Reshape, Transpose, Concat, Slice, Split, Expand, Tile, DepthToSpace, SpaceToDepth", kAllTypes,
-     "elements move as they are"},
+     "elements move as they are", "all"},
 };
 
 void copy_reference(const StageParams&, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
@@ -57,12 +57,19 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<SampleForm> sample_forms() {
+  const auto of = [](DType type) { return SampleForm{CopyParams{}, {type}, {type}}; };
+  return {of(DType::f32), of(DType::u8), of(DType::i64)};
+}
+
 // Planes to pixels and back: what goes through shared memory where it can.
 std::vector<Stage> samples(const SampleRequest& t) {
   const TensorDesc planes = described(t.inputs[0], {2, 37, 5, 9}, false, 1),
                    pixels = described(t.inputs[0], {2, 37, 5, 9}, true, 0);
   return {{t.params, {planes}, {pixels}}, {t.params, {pixels}, {planes}}};
 }
+
+Comparison comparison(const Stage&) { return {.in_own_type = true}; }
 
 }  // namespace
 
@@ -75,7 +82,9 @@ const FamilyInfo& copy_info() {
       .reference = copy_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
+      .comparison = comparison,
   };
   return family;
 }

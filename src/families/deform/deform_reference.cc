@@ -89,6 +89,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<SampleForm> sample_forms() {
+  constexpr DType kF = DType::f32;
+  DeformParams p, full;
+  full.filter = {3, 3}, full.pad_begin = {1, 1}, full.groups = full.offset_groups = 2, full.bias = full.mask = true;
+  return {{p, {kF, kF, kF}, {kF}}, {full, {kF, kF, kF, kF, kF}, {kF}}, {full, std::vector<DType>(5, DType::f16), {DType::f16}}};
+}
+
 // The same filter on few channels: two of each group for each group of offsets.
 std::vector<Stage> samples(const SampleRequest& t) {
   auto p = get<DeformParams>(t.params);
@@ -148,6 +155,7 @@ const FamilyInfo& deform_info() {
       .reference = deform_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
   };
   return family;

@@ -237,12 +237,21 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   return f;
 }
 
+std::vector<SampleForm> sample_forms() {
+  DepthwiseParams p, integers;
+  p.window = integers.window = small_window();
+  integers.epilogue.scale = true;
+  return {{p, {DType::f32, DType::f32}, {DType::f32}}, {integers, kScaledBytes, {DType::i8}}};
+}
+
 std::vector<Stage> samples(const SampleRequest& t) {
   const auto& p = get<DepthwiseParams>(t.params);
   if (!of_one_real(t) && !sums_bytes(t)) return {};
   return {with_types(window_sample(p, p.window, &p.epilogue, 1, true, 5, 1), t),
           with_types(window_sample(p, p.window, &p.epilogue, 1, true, 8, 0), t)};
 }
+
+Comparison comparison(const Stage& stage) { return {.products = static_cast<double>(products_of(stage))}; }
 
 }  // namespace
 
@@ -255,7 +264,9 @@ const FamilyInfo& depthwise_info() {
       .reference = depthwise_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
+      .comparison = comparison,
       .cpu_schedule = &ScheduleType::of<DepthwiseSchedule>,
       .gpu_schedule = &ScheduleType::of<DepthwiseSchedule>,
   };

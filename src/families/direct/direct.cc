@@ -12,6 +12,7 @@
 #include "families/gemm/gemm_family.h"
 #include "families/rows_in_cache.h"
 #include "families/taps.h"
+#include "families/window_samples.h"
 
 namespace sparkle {
 namespace {
@@ -128,6 +129,24 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return found;
 }
 
+std::vector<SampleForm> sample_forms() {
+  DirectParams p, grouped;
+  p.window = grouped.window = small_window();
+  p.epilogue.bias = true;
+  grouped.groups = 4;
+  return {{p, {DType::f32, DType::f32, DType::f32}, {DType::f32}}, {grouped, {DType::f32, DType::f32}, {DType::f32}}};
+}
+
+// Rows that all variants find long enough; maps that fill no vector, and one.
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto& p = get<DirectParams>(t.params);
+  if (!of_one_real(t)) return {};
+  return {with_types(window_sample(p, p.window, &p.epilogue, {3 * p.groups, 5 * p.groups, 3, 37}, 1), t),
+          with_types(window_sample(p, p.window, &p.epilogue, {2 * p.groups, 16 * p.groups, 2, 40}, 0), t)};
+}
+
+Comparison comparison(const Stage& stage) { return {.products = static_cast<double>(products_of(stage))}; }
+
 }  // namespace
 
 DirectRow direct_row_of(const DirectSchedule& s, const Stage& stage, int64_t columns, int64_t lanes) {
@@ -200,6 +219,9 @@ const FamilyInfo& direct_info() {
       .reference = convolution_reference<DirectParams>,
       .footprint = direct_footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
+      .samples = samples,
+      .comparison = comparison,
       .cpu_schedule = &ScheduleType::of<DirectSchedule>,
   };
   return family;

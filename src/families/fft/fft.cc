@@ -105,10 +105,18 @@ Stage fft_sample(const SampleRequest& t, int64_t wide, int64_t gap) {
   return stage;
 }
 
+std::vector<SampleForm> sample_forms() {
+  FftParams p;
+  p.window.filter = {1, 15, 15}, p.window.pad_begin = p.window.pad_end = {0, 7, 7};
+  return {{p, {DType::f32, DType::f32}, {DType::f32}}};
+}
+
 std::vector<Stage> samples(const SampleRequest& t) {
   if (!of_one_real(t)) return {};
   return {with_types(fft_sample(t, 3, 1), t), with_types(fft_sample(t, 8, 0), t)};
 }
+
+Comparison comparison(const Stage&) { return {.spreads_nan = true}; }
 
 }  // namespace
 
@@ -187,7 +195,9 @@ const FamilyInfo& fft_info() {
       .reference = convolution_reference<FftParams>,
       .footprint = fft_footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
+      .comparison = comparison,
       .cpu_schedule = &ScheduleType::of<FftSchedule>,
       .gpu_schedule = &ScheduleType::of<FftTileSchedule>,
   };

@@ -16,7 +16,7 @@ constexpr Variant kVariants[] = {
 #include "families/gather/variants.inc"
 };
 constexpr TypeRow kTypeRows[] = {
-    {"", "Gather, GatherElements, GatherND", kAllTypes, "elements move as they are"},
+    {"", "Gather, GatherElements, GatherND", kAllTypes, "elements move as they are", "all"},
 };
 
 constexpr std::array<std::string_view, 3> kForms = {"slices", "elements", "tuples"};
@@ -94,6 +94,17 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 
 constexpr int64_t kPicked = 4;  // elements along each axis that indices of samples point into, at least
 
+std::vector<SampleForm> sample_forms() {
+  std::vector<SampleForm> list;
+  for (const DType index : {DType::i32, DType::i64})
+    for (const int axis : {0, 1, 5, 7}) {
+      list.push_back({GatherParams{axis, GatherForm::slices, 0}, {DType::f32, index}, {DType::f32}});
+      list.push_back({GatherParams{axis, GatherForm::elements, 0}, {DType::f32, index}, {DType::f32}});
+      list.push_back({GatherParams{0, GatherForm::tuples, axis / 2}, {DType::i32, index}, {DType::i32}});
+    }
+  return list;
+}
+
 std::vector<Stage> samples(const SampleRequest& t) {
   const auto& p = get<GatherParams>(t.params);
   std::vector<Stage> stages;
@@ -133,6 +144,8 @@ double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
   return operand == 1 ? drawn_between(-kPicked, kPicked - 1, random) : any_value(stage.inputs[operand].dtype, random);
 }
 
+Comparison comparison(const Stage&) { return {.in_own_type = true}; }
+
 }  // namespace
 
 std::string_view name_of(GatherForm form) { return kForms[static_cast<size_t>(form)]; }
@@ -154,8 +167,10 @@ const FamilyInfo& gather_info() {
       .footprint = footprint,
       .schedules = schedules,
       .check = check,
+      .sample_forms = sample_forms,
       .samples = samples,
       .sample_value = sample_value,
+      .comparison = comparison,
   };
   return family;
 }

@@ -10,8 +10,9 @@ namespace {
 constexpr TypeSet kMatrices = kFloats | TypeSet{DType::i32, DType::u32, DType::i64, DType::u64};
 
 constexpr TypeRow kTypeRows[] = {
-    {"window", "Conv, ConvTranspose", kFloats, kInF32},
-    {"dense", "MatMul, Gemm", kMatrices, "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain"},
+    {"window", "Conv, ConvTranspose", kFloats, kInF32, "f64 (but with the exact GELU behind it)"},
+    {"dense", "MatMul, Gemm", kMatrices, "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain",
+     "f64 (but with the exact GELU behind it), integers (with a factor where they compute f64)"},
 };
 
 size_t type_form(const StageParams& params) { return get<GemmParams>(params).loader == Loader::dense; }
@@ -25,6 +26,24 @@ Stage dense_sample(const GemmParams& p, int64_t m, int64_t n, int64_t k, int64_t
   return stage;
 }
 
+std::vector<SampleForm> sample_forms() {
+  constexpr DType kF = DType::f32;
+  GemmParams p, halves, integers, dense, scaled, groups;
+  p.window = halves.window = integers.window = small_window();
+  halves.operands = OperandType::f16;
+  integers.epilogue.scale = true;
+  dense.loader = Loader::dense, dense.epilogue.bias = true;
+  scaled = dense;
+  scaled.epilogue.alpha = 0.375;
+  groups.window.filter = {1, 3, 3}, groups.window.pad_begin = {0, 1, 1}, groups.groups = 2;
+  std::vector<SampleForm> list{{p, {kF, kF}, {kF}}, {halves, {kF, kF}, {kF}}, {integers, kScaledBytes, {DType::i8}}};
+  for (const DType type : {kF, DType::f64, DType::i32, DType::u32, DType::i64, DType::u64})
+    list.push_back({dense, {type, type, type}, {type}});
+  for (const DType type : {DType::u32, DType::i64}) list.push_back({scaled, {type, type, type}, {type}});
+  list.push_back({groups, {DType::f64, DType::f64}, {DType::f64}});
+  return list;
+}
+
 // Channels in whole vectors and not.
 std::vector<Stage> samples(const SampleRequest& t) {
   const auto& p = get<GemmParams>(t.params);
@@ -35,12 +54,21 @@ std::vector<Stage> samples(const SampleRequest& t) {
           with_types(window_sample(p, p.window, &p.epilogue, p.groups, false, 8, 0), t)};
 }
 
-// Sums of wide integers wrap around.
+// Sums of wide integers wrap around. Where operands are rounded, drivers may round either way: they get numbers that rounding
+// leaves as they are.
 double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
   const DType type = stage.inputs[operand].dtype;
-  if (is_float(type) || size_of(type) < 4 || stage.inputs[0].dtype != type) return any_value(type, random);
+  if (is_float(type) || size_of(type) < 4 || stage.inputs[0].dtype != type)
+    return rounded_to(get<GemmParams>(stage.params).operands, any_value(type, random));
   std::normal_distribution<double> normal;
   return std::round(std::ldexp(normal(random), static_cast<int>(drawn_between(0, 8 * size_of(type) - 5, random))));
+}
+
+Comparison comparison(const Stage& stage) {
+  const auto& p = get<GemmParams>(stage.params);
+  const Dims& w = stage.inputs[1].shape;
+  const int64_t products = p.loader == Loader::window ? products_of(stage) : w[w.size() - 2];
+  return {.products = static_cast<double>(products)};
 }
 
 }  // namespace
@@ -58,8 +86,10 @@ const FamilyInfo& gemm_info() {
       .reference = gemm_reference,
       .footprint = gemm_footprint,
       .schedules = gemm_schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
       .sample_value = sample_value,
+      .comparison = comparison,
       .cpu_schedule = &ScheduleType::of<GemmSchedule>,
       .gpu_schedule = &ScheduleType::of<TileSchedule>,
   };

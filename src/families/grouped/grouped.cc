@@ -10,6 +10,7 @@
 #include "families/loop_traffic.h"
 #include "families/rows_in_cache.h"
 #include "families/taps.h"
+#include "families/window_samples.h"
 
 namespace sparkle {
 namespace {
@@ -147,6 +148,27 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   return f;
 }
 
+std::vector<SampleForm> sample_forms() {
+  GroupedParams p;
+  p.groups = 8;
+  p.window = small_window();
+  p.epilogue.bias = true;
+  return {{p, {DType::f32, DType::f32, DType::f32}, {DType::f32}}};
+}
+
+// Groups of a part of a vector, and whole ones.
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto& p = get<GroupedParams>(t.params);
+  if (!of_one_real(t)) return {};
+  std::vector<Stage> stages;
+  for (const int64_t depth : {4, 8, 16})
+    stages.push_back(
+        with_types(window_sample(p, p.window, &p.epilogue, {p.groups * depth, p.groups * depth, depth, 17}, 0), t));
+  return stages;
+}
+
+Comparison comparison(const Stage& stage) { return {.products = static_cast<double>(products_of(stage))}; }
+
 }  // namespace
 
 const FamilyInfo& grouped_info() {
@@ -157,6 +179,9 @@ const FamilyInfo& grouped_info() {
       .reference = convolution_reference<GroupedParams>,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
+      .samples = samples,
+      .comparison = comparison,
       .cpu_schedule = &ScheduleType::of<GroupedSchedule>,
   };
   return family;

@@ -5,6 +5,7 @@
 
 #include "families/common.h"
 #include "families/inverted/inverted_family.h"
+#include "families/window_samples.h"
 
 namespace sparkle {
 namespace {
@@ -58,6 +59,41 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return found;
 }
 
+std::vector<SampleForm> sample_forms() {
+  InvertedParams p, narrow;
+  p.window = narrow.window = small_window();
+  p.wide.bias = p.deep.bias = p.project.bias = true;
+  p.wide.activation = p.deep.activation = Activation::relu;
+  p.project.residuals_after = 1;
+  narrow.expand = false;
+  return {{p, std::vector<DType>(8, DType::f32), {DType::f32}}, {narrow, std::vector<DType>(3, DType::f32), {DType::f32}}};
+}
+
+// Channels last; wide planes of vectors and a part of one, results of half a vector and of some.
+std::vector<Stage> samples(const SampleRequest& t) {
+  const auto& p = get<InvertedParams>(t.params);
+  if (!of_one_real(t)) return {};
+  const InvertedOperands at = inverted_operands(p);
+  std::vector<Stage> stages;
+  for (const int64_t filters : {8, 24}) {
+    const int64_t wide = 56, channels = p.expand ? filters : wide;
+    Stage stage = window_sample(p, p.window, nullptr, {channels, filters, 1, 9}, 0);
+    stage.inputs.resize(static_cast<size_t>(at.count));
+    const auto operand = [&](int i, const Dims& shape) {
+      if (i >= 0) stage.inputs[static_cast<size_t>(i)] = dense_desc(DType::f32, shape);
+    };
+    operand(at.wide_weights, {wide, channels, 1, 1}), operand(at.wide_bias, {wide});
+    operand(at.deep_weights, {wide, 1, p.window.filter[1], p.window.filter[2]}), operand(at.deep_bias, {wide});
+    operand(at.weights, {filters, wide, 1, 1}), operand(at.bias, {filters});
+    // Three axes of space in the sample, two in this family.
+    for (TensorDesc* d : {&stage.inputs[0], &stage.outputs[0]})
+      *d = described(DType::f32, {d->shape[0], d->shape[1], d->shape[3], d->shape[4]}, true, 0);
+    if (at.residual >= 0) stage.inputs[static_cast<size_t>(at.residual)] = stage.outputs[0];
+    stages.push_back(with_types(stage, t));
+  }
+  return stages;
+}
+
 }  // namespace
 
 InvertedOperands inverted_operands(const InvertedParams& p) {
@@ -84,6 +120,8 @@ const FamilyInfo& inverted_info() {
       .reference = inverted_reference,
       .footprint = inverted_footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
+      .samples = samples,
       .cpu_schedule = &ScheduleType::of<InvertedSchedule>,
   };
   return family;

@@ -88,6 +88,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<SampleForm> sample_forms() {
+  NonMaxParams corners, centers;
+  corners.most = 1000, corners.overlap = 0.3, centers.overlap = 0.5;
+  centers.centers = centers.has_threshold = true, centers.most = 10, centers.threshold = -7;
+  return {{corners, {DType::f32, DType::f32}, {DType::i64}}, {centers, {DType::f32, DType::f32}, {DType::i64}}};
+}
+
 std::vector<Stage> samples(const SampleRequest& t) {
   NonMaxParams p = get<NonMaxParams>(t.params);
   p.threshold = std::clamp(p.threshold, -1.0, 1.0);
@@ -111,6 +118,7 @@ const FamilyInfo& non_max_info() {
       .reference = non_max_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
   };
   return family;

@@ -22,7 +22,7 @@ constexpr TypeRow kTypeRows[] = {
     {"",
      "InstanceNormalization, LayerNormalization, RMSNormalization, GroupNormalization, MeanVarianceNormalization, "
      "LpNormalization",
-     kFloats, kInF32},
+     kFloats, kInF32, "f64"},
 };
 
 void normalize_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
@@ -62,11 +62,23 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  if (variant.name != "plain" && !stores_reals(variant, device, stage)) {
+  const auto is_double = [](const TensorDesc& d) { return d.dtype == DType::f64; };
+  const bool doubles = std::all_of(stage.inputs.begin(), stage.inputs.end(), is_double) && is_double(stage.outputs[0]) &&
+                       computes_numbers(variant, device, DType::f64);
+  if (variant.name != "plain" && !doubles && !stores_reals(variant, device, stage)) {
     why_not = Reason::type_not_served;
     return {};
   }
   return loop_schedules(variant, device, why_not);
+}
+
+std::vector<SampleForm> sample_forms() {
+  std::vector<SampleForm> list;
+  for (const DType type : {DType::f32, DType::f64})
+    for (int divisor = 0; divisor < 4; ++divisor)
+      list.push_back(
+          {NormalizeParams{{1}, 1e-5, true, true, true, static_cast<NormalizeDivisor>(divisor)}, {type, type, type}, {type}});
+  return list;
 }
 
 std::vector<Stage> samples(const SampleRequest& t) {
@@ -109,6 +121,7 @@ const FamilyInfo& normalize_info() {
       .reference = normalize_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
   };
   return family;

@@ -15,7 +15,7 @@ constexpr Variant kVariants[] = {
 #include "families/pad/variants.inc"
 };
 constexpr TypeRow kTypeRows[] = {
-    {"", "Pad", kAllTypes, "elements move as they are"},
+    {"", "Pad", kAllTypes, "elements move as they are", "all"},
 };
 
 void pad_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
@@ -39,6 +39,16 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 
 std::vector<Schedule> schedules(const Stage&, const Variant& variant, const Device& device, Reason& why_not) {
   return loop_schedules(variant, device, why_not);
+}
+
+std::vector<SampleForm> sample_forms() {
+  std::vector<SampleForm> list;
+  for (const PadMode mode : {PadMode::constant, PadMode::reflect, PadMode::edge, PadMode::wrap})
+    for (const DType type : {DType::f32, DType::i64})
+      list.push_back({PadParams{mode, {0, 0, 300, 1}, {0, 0, 2, -1}, 1.5}, {type}, {type}});
+  list.push_back(
+      {PadParams{PadMode::constant, {1, 0, 2, 9, -5, 1, 1, 1}, {0, 0, 0, 0, 0, 3, 0, 1}, 2}, {DType::f32}, {DType::f32}});
+  return list;
 }
 
 // The same kind of padding by a few elements, whatever the trial's.
@@ -65,6 +75,8 @@ std::vector<Stage> samples(const SampleRequest& t) {
   return stages;
 }
 
+Comparison comparison(const Stage&) { return {.in_own_type = true}; }
+
 }  // namespace
 
 const FamilyInfo& pad_info() {
@@ -76,7 +88,9 @@ const FamilyInfo& pad_info() {
       .reference = pad_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
+      .comparison = comparison,
   };
   return family;
 }

@@ -20,15 +20,17 @@ constexpr Variant kVariants[] = {
 };
 constexpr TypeRow kTypeRows[] = {
     {"functions", "Exp, Log, Sigmoid, Gelu and every other not below", kFloats,
-     "f16 and bf16 read and written by the kernel, f64 by the variant typed"},
+     "f16 and bf16 read and written by the kernel, f64 by the variant typed",
+     "f64 (but trigonometric, inverse and error functions)"},
     {"arithmetic",
      "Add, Sub, Mul, Div, Mod, Pow, Max, Min, Sum, Clip, Neg, Abs, Sign, Relu, PRelu, Less, LessOrEqual, Greater, "
      "GreaterOrEqual",
-     kNumbers, "f16 and bf16 read and written by the kernel, f64 and integers by the variant typed"},
+     kNumbers, "f16 and bf16 read and written by the kernel, f64 and integers by the variant typed", "all"},
     {"any", "Where, Equal, And, Or, Xor, Not", kComputed,
-     "f16, bf16 and bool read and written by the kernel, f64 and integers by the variant typed"},
+     "f16, bf16 and bool read and written by the kernel, f64 and integers by the variant typed", "all"},
     {"identity", "Identity, Cast, CastLike", kAllTypes,
-     "f16, bf16, bool and the narrow types read and written by the kernel, between f64 and integers by the variant typed"},
+     "f16, bf16, bool and the narrow types read and written by the kernel, between f64 and integers by the variant typed",
+     "all"},
 };
 
 // A row of kTypeRows.
@@ -188,6 +190,40 @@ PointwiseParams last_alone(const PointwiseParams& given) {
   return {given.inputs, {on_operands(given.program.back(), given.inputs)}};
 }
 
+// Conversions between all kinds of types, arithmetic in each, truth values, 16 bits beside 32.
+std::vector<SampleForm> sample_forms() {
+  using enum PointwiseOp;
+  constexpr DType kF = DType::f32, kHalf = DType::f16, kByte = DType::u8, kTruth = DType::boolean;
+  const auto program = [](std::vector<PointwiseInstruction> steps, std::vector<DType> inputs, DType output) {
+    return SampleForm{PointwiseParams{static_cast<int>(inputs.size()), std::move(steps)}, inputs, {output}};
+  };
+  const auto cast = [&](DType from, DType to) { return program({{}}, {from}, to); };
+  return {program({{add, 0, 1, 0, 0, 0}}, {kF, kF}, kF),
+          cast(kF, DType::i32),
+          cast(kF, kTruth),
+          cast(DType::i64, kF),
+          cast(DType::i8, kF),
+          cast(DType::i64, DType::i16),
+          cast(kTruth, DType::i64),
+          cast(kHalf, kF),
+          cast(kF, kHalf),
+          cast(kF, DType::bf16),
+          cast(DType::f64, kF),
+          cast(DType::i64, DType::f64),
+          cast(kF, DType::f8e4m3fn),
+          cast(DType::i4, kF),
+          program({{exp, 0, 0, 0, 0, 0}, {add, 2, 1, 0, 0, 0}}, {DType::f64, DType::f64}, DType::f64),
+          program({{add, 0, 1, 0, 0, 0}}, {DType::i32, DType::i32}, DType::i32),
+          program({{mul, 0, 1, 0, 0, 0}, {div, 2, 1, 0, 0, 0}, {clip, 3, 0, 0, -5, 7}}, {DType::i64, DType::i64}, DType::i64),
+          program({{less, 0, 1, 0, 0, 0}}, {kF, kF}, kTruth),
+          program({{equal, 0, 1, 0, 0, 0}}, {DType::i64, DType::i64}, kTruth),
+          program({{select, 0, 1, 2, 0, 0}}, {kTruth, kF, kF}, kF),
+          program({{sigmoid, 0, 0, 0, 0, 0}, {mul, 1, 2, 0, 0, 0}}, {kHalf, kF}, kHalf),
+          program({{affine, 0, 0, 0, 0.25, 1.5}}, {kByte}, kF),
+          program({{affine, 0, 0, 0, 40, 100}}, {kF}, kByte),
+          program({{exp, 0, 0, 0, 0, 0}, {greater, 2, 1, 0, 0, 0}}, {kF, kF}, kTruth)};
+}
+
 // Programs among integers as they are; others operation by operation, and where their result is no float the last operation
 // alone behind the conversion too. With gaps between rows, and densely with one value for all among the operands.
 std::vector<Stage> samples(const SampleRequest& t) {
@@ -233,6 +269,8 @@ double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
   return std::round(std::ldexp(normal(random), static_cast<int>(drawn_between(0, 8 * size_of(type) - 5, random))));
 }
 
+Comparison comparison(const Stage& stage) { return {.exact = is_exact(stage), .rounds_to_integers = true}; }
+
 }  // namespace
 
 const TypeRow& type_row(PointwiseOp op) { return kTypeRows[form_of(op)]; }
@@ -247,8 +285,10 @@ const FamilyInfo& pointwise_info() {
       .reference = pointwise_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
       .sample_value = sample_value,
+      .comparison = comparison,
   };
   return family;
 }

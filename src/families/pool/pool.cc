@@ -23,8 +23,9 @@ constexpr Variant kVariants[] = {
 constexpr TypeRow kTypeRows[] = {
     {"max", "MaxPool", kNumbers,
      "f16 and bf16 converted to f32 before it, 8-bit integers by the variant bytes, f64 and other integers by the variant "
-     "plain"},
-    {"average, lp", "AveragePool, LpPool, LRN", kFloats, kInF32},
+     "plain",
+     "f64, 8-bit integers"},
+    {"average, lp", "AveragePool, LpPool, LRN", kFloats, kInF32, "f64 (but power means beyond the second)"},
 };
 
 size_t type_form(const StageParams& params) { return get<PoolParams>(params).kind != PoolKind::max; }
@@ -76,7 +77,9 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     if (!served(stage.inputs[0].dtype) || stage.outputs[0].dtype != stage.inputs[0].dtype)
       return refuse(Reason::type_not_served);
     if (bytes && p.kind != PoolKind::max) return refuse(Reason::operator_not_served);
-    if (stage.outputs.size() > 1) return refuse(Reason::operator_not_served);  // positions of the maxima: plain only
+    const bool positions = variant.name == "positions";
+    if ((stage.outputs.size() > 1) != positions) return refuse(Reason::operator_not_served);
+    if (positions && feature_map(stage.inputs[0]).pixels() > INT32_MAX) return refuse(Reason::layout_not_served);
     if (p.kind == PoolKind::lp && p.p != 1 && p.p != 2) return refuse(Reason::operator_not_served);
     if (!channels_innermost(stage.inputs[0]) || !channels_innermost(stage.outputs[0])) return refuse(Reason::layout_not_served);
     // Rows and columns one after the other pays for maxima over large windows that overlap.
@@ -139,13 +142,25 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     f.executed_flops = padded * (down + along);
   } else if (variant_of(schedule) == "bytes") {  // four times the lanes
     f.executed_flops = 2 * std::ceil(channels / static_cast<double>(4 * lanes)) * static_cast<double>(lanes) * inside;
-  } else {
-    f.executed_flops = padded * inside;
+  } else {  // where a maximum lies is chosen as the maximum is, beside two questions after NaN
+    f.executed_flops = (variant_of(schedule) == "positions" ? 4 : 1) * padded * inside;
   }
   const auto* loop = get_if<LoopSchedule>(&schedule);
   const int64_t grain = loop && loop->grain > 0 ? loop->grain : 4096;
   f.parallel_units = std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / static_cast<double>(grain));
   return f;
+}
+
+std::vector<SampleForm> sample_forms() {
+  PoolParams p, longer, plane, strided;
+  p.window = longer.window = strided.window = small_window();
+  longer.window.filter = {1, 9, 9}, longer.window.pad_begin = longer.window.pad_end = {0, 4, 4};
+  plane.kind = PoolKind::average, plane.window.filter = {1, 20, 20};
+  strided.window.stride = {1, 2, 1};
+  const auto of = [](const PoolParams& params, DType type) { return SampleForm{params, {type}, {type}}; };
+  std::vector<SampleForm> list{of(p, DType::f32), of(longer, DType::f32), of(plane, DType::f32), of(p, DType::u8)};
+  for (const DType type : {DType::f32, DType::f16, DType::f64}) list.push_back({strided, {type}, {type, DType::i64}});
+  return list;
 }
 
 // Positions of maxima are integers behind the maxima.
@@ -196,6 +211,7 @@ const FamilyInfo& pool_info() {
       .reference = pool_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
   };
   return family;

@@ -21,7 +21,7 @@ constexpr Variant kVariants[] = {
 constexpr TypeRow kTypeRows[] = {
     {"", "QuantizeLinear, DequantizeLinear, QLinearConv and other quantised operators",
      TypeSet{DType::f32, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16, DType::u16, DType::i32} | kNarrow,
-     "8-bit integers by the kernels, the others by the variant plain; f8e8m0 as a scale alone"},
+     "8-bit integers by the kernels, the others by the variant plain; f8e8m0 as a scale alone", "all but f8e8m0"},
 };
 
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
@@ -122,6 +122,30 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   }
   if (why_not != Reason::none) return {};
   return loop_schedules(variant, device, why_not);
+}
+
+std::vector<SampleForm> sample_forms() {
+  constexpr DType kF = DType::f32, kHalf = DType::f16, kU = DType::u8, kI = DType::i8;
+  const auto of = [](QuantizeKind kind, std::vector<DType> inputs, std::vector<DType> outputs, int64_t block = 0) {
+    QuantizeParams p;
+    p.kind = kind, p.block = block, p.axis = block > 0 ? 3 : 0;
+    return SampleForm{p, std::move(inputs), std::move(outputs)};
+  };
+  using enum QuantizeKind;
+  return {of(quantize, {kF, kF, kU}, {kU}),
+          of(quantize, {kF, kF, DType::i16}, {DType::i16}),
+          of(quantize, {kF, kF, kI}, {kI}, 64),
+          of(quantize, {kHalf, kHalf, kI}, {kI}),
+          of(dequantize, {kI, kF, kI}, {kF}),
+          of(dequantize, {kU, kF, kU}, {kF}, 2),
+          of(dequantize, {kU, kHalf, kU}, {kHalf}),
+          of(dynamic, {kF}, {kU, kF, kU}),
+          of(QuantizeKind::add, {kU, kF, kU, kI, kF, kI, kF, kU}, {kU}),
+          of(average, {kI, kF, kI, kF, kI}, {kI}),
+          of(factor, {kF, kF, kF}, {kF}),
+          of(factor, {kHalf, kHalf, kHalf}, {kHalf}),
+          of(quantize, {kF, kF, DType::i4}, {DType::i4}),
+          of(dequantize, {DType::u2, kF, DType::u2}, {kF})};
 }
 
 // Small tensors with gaps and without; parameters for all, of blocks with a rest, or shaped like x, as the kind has them.
@@ -228,6 +252,7 @@ const FamilyInfo& quantize_info() {
       .reference = quantize_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
       .sample_value = sample_value,
   };

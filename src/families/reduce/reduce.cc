@@ -24,9 +24,10 @@ constexpr Variant kVariants[] = {
 };
 constexpr TypeRow kTypeRows[] = {
     {"", "ReduceSum and its like, GlobalAveragePool, GlobalMaxPool, GlobalLpPool", kNumbers,
-     "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain"},
+     "f16 and bf16 converted to f32 before it, f64 and integers by the variant plain",
+     "f64, integers (but roots and logarithms)"},
     {"max, min", "ReduceMax, ReduceMin", kComputed,
-     "f16 and bf16 converted to f32 before it, f64, integers and bool by the variant plain"},
+     "f16 and bf16 converted to f32 before it, f64, integers and bool by the variant plain", "all"},
 };
 
 size_t type_form(const StageParams& params) {
@@ -167,6 +168,16 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<SampleForm> sample_forms() {
+  std::vector<SampleForm> list;
+  const auto of = [&](ReduceKind kind, DType type) { list.push_back({ReduceParams{kind, {1}}, {type}, {type}}); };
+  for (int kind = 0; kind < 10; ++kind) of(static_cast<ReduceKind>(kind), DType::f32);
+  for (const DType type : {DType::i8, DType::u16, DType::i32, DType::u64, DType::f64}) of(ReduceKind::sum, type);
+  for (const DType type : {DType::boolean, DType::u8, DType::i64}) of(ReduceKind::max, type);
+  of(ReduceKind::log_sum_exp, DType::f64);
+  return list;
+}
+
 // Along the rows and across them.
 std::vector<Stage> samples(const SampleRequest& t) {
   const auto kind = get<ReduceParams>(t.params).kind;
@@ -195,6 +206,7 @@ const FamilyInfo& reduce_info() {
       .reference = reduce_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
   };
   return family;

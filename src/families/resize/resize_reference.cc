@@ -15,7 +15,7 @@ constexpr Variant kVariants[] = {
 #include "families/resize/variants.inc"
 };
 constexpr TypeRow kTypeRows[] = {
-    {"nearest", "Resize, Upsample", kComputed, "elements move as they are"},
+    {"nearest", "Resize, Upsample", kComputed, "elements move as they are", "all"},
     {"linear, cubic", "Resize, Upsample", kNumbers,
      "f16 and bf16 converted to f32 before it, f64 and integers (rounded, saturating) by the variant plain"},
 };
@@ -108,6 +108,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<SampleForm> sample_forms() {
+  ResizeParams linear, nearest;
+  linear.mode = ResizeMode::linear, nearest.mode = ResizeMode::nearest;
+  linear.scales = nearest.scales = {1, 1, 2, 0.5};
+  return {{linear, {DType::f32}, {DType::f32}}, {nearest, {DType::f32}, {DType::f32}}, {nearest, {DType::i64}, {DType::i64}}};
+}
+
 // The same scales on small tensors, channels in whole vectors and not.
 std::vector<Stage> samples(const SampleRequest& t) {
   const auto& p = get<ResizeParams>(t.params);
@@ -123,6 +130,8 @@ std::vector<Stage> samples(const SampleRequest& t) {
   return stages;
 }
 
+Comparison comparison(const Stage&) { return {.in_own_type = true}; }
+
 }  // namespace
 
 const FamilyInfo& resize_info() {
@@ -135,7 +144,9 @@ const FamilyInfo& resize_info() {
       .reference = resize_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
+      .comparison = comparison,
   };
   return family;
 }

@@ -61,6 +61,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<SampleForm> sample_forms() {
+  const auto of = [](bool interleaved, DType type) {
+    return SampleForm{RotaryParams{interleaved}, {type, type, type}, {type}};
+  };
+  return {of(true, DType::f32), of(false, DType::f32), of(true, DType::f16)};
+}
+
 std::vector<Stage> samples(const SampleRequest& t) {
   if (!of_one_real(t)) return {};
   std::vector<Stage> stages;
@@ -83,6 +90,7 @@ const FamilyInfo& rotary_info() {
       .reference = rotary_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
   };
   return family;

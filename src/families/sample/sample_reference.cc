@@ -78,6 +78,15 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<SampleForm> sample_forms() {
+  std::vector<SampleForm> list;
+  for (const SampleMode mode : {SampleMode::nearest, SampleMode::linear, SampleMode::cubic})
+    for (const SamplePadding padding : {SamplePadding::zeros, SamplePadding::border, SamplePadding::reflection})
+      for (const DType type : {DType::f32, DType::f16})
+        list.push_back({SampleParams{mode, padding, mode == SampleMode::linear}, {type, type}, {type}});
+  return list;
+}
+
 // One to three spatial axes, channels or columns innermost.
 std::vector<Stage> samples(const SampleRequest& t) {
   std::vector<Stage> stages;
@@ -103,6 +112,7 @@ const FamilyInfo& sample_info() {
       .reference = sample_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
   };
   return family;

@@ -15,7 +15,7 @@ constexpr Variant kVariants[] = {
 #include "families/scan/variants.inc"
 };
 constexpr TypeRow kTypeRows[] = {
-    {"", "CumSum", kNumbers, "added in their own type, f16 and bf16 in f32"},
+    {"", "CumSum", kNumbers, "added in their own type, f16 and bf16 in f32", "f64, integers"},
 };
 
 void scan_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
@@ -68,12 +68,20 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<SampleForm> sample_forms() {
+  const auto of = [](const ScanParams& p, DType type) { return SampleForm{p, {type}, {type}}; };
+  return {of({0, false, true}, DType::f32), of({1, true, false}, DType::f16), of({1, true, false}, DType::f64),
+          of({1, false, false}, DType::i64), of({1, false, false}, DType::u8)};
+}
+
 // Along the rows and across them.
 std::vector<Stage> samples(const SampleRequest& t) {
   ScanParams along = get<ScanParams>(t.params), across = along;
   along.axis = 2, across.axis = 0;
   return {with_types(rows_sample(along, 1, {3, 5, 37}), t), with_types(rows_sample(across, 1, {3, 5, 37}), t)};
 }
+
+Comparison comparison(const Stage&) { return {.in_own_type = true}; }
 
 }  // namespace
 
@@ -86,7 +94,9 @@ const FamilyInfo& scan_info() {
       .reference = scan_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
+      .comparison = comparison,
   };
   return family;
 }

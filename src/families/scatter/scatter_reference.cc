@@ -19,7 +19,7 @@ constexpr Variant kVariants[] = {
 };
 constexpr TypeRow kTypeRows[] = {
     {"", "ScatterElements, ScatterND, OneHot", kComputed,
-     "elements move as they are; sums and products of numbers, largest and smallest of all"},
+     "elements move as they are; sums and products of numbers, largest and smallest of all", "all"},
 };
 
 constexpr std::array<std::string_view, 3> kForms = {"elements", "tuples", "one_hot"};
@@ -135,6 +135,16 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 
 constexpr int64_t kPicked = 4;  // elements along each axis that indices of samples point into, at least
 
+std::vector<SampleForm> sample_forms() {
+  std::vector<SampleForm> list{
+      {ScatterParams{ScatterForm::one_hot, ScatterReduction::none, 1}, {DType::i64, DType::f32}, {DType::f32}}};
+  for (const DType type : {DType::f32, DType::f16, DType::i64, DType::u8})
+    for (const ScatterForm form : {ScatterForm::elements, ScatterForm::tuples})
+      for (const ScatterReduction reduction : {ScatterReduction::none, ScatterReduction::add, ScatterReduction::max})
+        list.push_back({ScatterParams{form, reduction, static_cast<int>(list.size())}, {type, DType::i64, type}, {type}});
+  return list;
+}
+
 // Updates that meet among others that do not.
 std::vector<Stage> samples(const SampleRequest& t) {
   auto p = get<ScatterParams>(t.params);
@@ -170,6 +180,9 @@ double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
   return operand == indices ? drawn_between(-kPicked, kPicked - 1, random) : any_value(stage.inputs[operand].dtype, random);
 }
 
+// Updates are rounded to the type one after the other.
+Comparison comparison(const Stage&) { return {.in_own_type = true, .in_16_bits = true}; }
+
 }  // namespace
 
 std::string_view name_of(ScatterForm form) { return kForms[static_cast<size_t>(form)]; }
@@ -187,8 +200,10 @@ const FamilyInfo& scatter_info() {
       .footprint = footprint,
       .schedules = schedules,
       .check = check,
+      .sample_forms = sample_forms,
       .samples = samples,
       .sample_value = sample_value,
+      .comparison = comparison,
   };
   return family;
 }

@@ -18,7 +18,7 @@ constexpr Variant kVariants[] = {
 #include "families/softmax/variants.inc"
 };
 constexpr TypeRow kTypeRows[] = {
-    {"", "Softmax, LogSoftmax", kFloats, kInF32},
+    {"", "Softmax, LogSoftmax", kFloats, kInF32, "f64"},
 };
 
 void softmax_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
@@ -81,6 +81,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<SampleForm> sample_forms() {
+  std::vector<SampleForm> list;
+  for (const DType type : {DType::f32, DType::f64})
+    for (const bool logarithm : {false, true}) list.push_back({SoftmaxParams{1, 1, logarithm}, {type}, {type}});
+  return list;
+}
+
 std::vector<Stage> samples(const SampleRequest& t) {
   if (!of_one_real(t)) return {};
   const bool logarithm = get<SoftmaxParams>(t.params).logarithm;
@@ -103,6 +110,7 @@ const FamilyInfo& softmax_info() {
       .reference = softmax_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
   };
   return family;

@@ -17,7 +17,7 @@ constexpr Variant kVariants[] = {
 #include "families/top_k/variants.inc"
 };
 constexpr TypeRow kTypeRows[] = {
-    {"", "TopK, ArgMax, ArgMin", kNumbers, "compared in their own type"},
+    {"", "TopK, ArgMax, ArgMin", kNumbers, "compared in their own type", "f64, integers"},
 };
 
 // Sorts each whole line.
@@ -114,6 +114,15 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<SampleForm> sample_forms() {
+  const auto of = [](const TopKParams& p, DType type) { return SampleForm{p, {type}, {type, DType::i64}}; };
+  return {of({0, 7}, DType::f32),
+          {TopKParams{1, 1, false, true, true}, {DType::f32}, {DType::i64}},
+          of({0, 3}, DType::i64),
+          of({0, 3, false}, DType::u8),
+          of({0, 3, false}, DType::f16)};
+}
+
 // Rows of one piece and of several, along the last axis and across it.
 std::vector<Stage> samples(const SampleRequest& t) {
   const auto& params = get<TopKParams>(t.params);
@@ -133,6 +142,8 @@ std::vector<Stage> samples(const SampleRequest& t) {
   return stages;
 }
 
+Comparison comparison(const Stage&) { return {.in_own_type = true}; }
+
 }  // namespace
 
 const FamilyInfo& top_k_info() {
@@ -144,7 +155,9 @@ const FamilyInfo& top_k_info() {
       .reference = top_k_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
+      .comparison = comparison,
   };
   return family;
 }

@@ -14,7 +14,7 @@ constexpr Variant kVariants[] = {
 #include "families/triangle/variants.inc"
 };
 constexpr TypeRow kTypeRows[] = {
-    {"", "Trilu", kAllTypes, "elements move as they are"},
+    {"", "Trilu", kAllTypes, "elements move as they are", "all"},
 };
 
 void triangle_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
@@ -43,6 +43,11 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(variant, device, why_not);
 }
 
+std::vector<SampleForm> sample_forms() {
+  return {{TriangleParams{true, INT64_MIN}, {DType::f32}, {DType::f32}},
+          {TriangleParams{false, 1}, {DType::i64}, {DType::i64}}};
+}
+
 std::vector<Stage> samples(const SampleRequest& t) {
   auto p = get<TriangleParams>(t.params);
   p.diagonal = std::clamp<int64_t>(p.diagonal, -5, 5);
@@ -52,6 +57,8 @@ std::vector<Stage> samples(const SampleRequest& t) {
         {p, {described(t.inputs[0], shape, shape[1] == 33, 1)}, {described(t.inputs[0], shape, shape[1] == 33, 0)}});
   return stages;
 }
+
+Comparison comparison(const Stage&) { return {.in_own_type = true}; }
 
 }  // namespace
 
@@ -72,7 +79,9 @@ const FamilyInfo& triangle_info() {
       .reference = triangle_reference,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
+      .comparison = comparison,
   };
   return family;
 }

@@ -259,12 +259,20 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   return f;
 }
 
+std::vector<SampleForm> sample_forms() {
+  WinogradParams p;
+  p.window = small_window(), p.tile = 4;
+  return {{p, {DType::f32, DType::f32}, {DType::f32}}};
+}
+
 std::vector<Stage> samples(const SampleRequest& t) {
   const auto& p = get<WinogradParams>(t.params);
   if (!of_one_real(t)) return {};
   return {with_types(window_sample(p, p.window, &p.epilogue, 1, false, 3, 1), t),
           with_types(window_sample(p, p.window, &p.epilogue, 1, false, 8, 0), t)};
 }
+
+Comparison comparison(const Stage&) { return {.spreads_nan = true}; }
 
 }  // namespace
 
@@ -277,7 +285,9 @@ const FamilyInfo& winograd_info() {
       .reference = convolution_reference<WinogradParams>,
       .footprint = footprint,
       .schedules = schedules,
+      .sample_forms = sample_forms,
       .samples = samples,
+      .comparison = comparison,
       .cpu_schedule = &ScheduleType::of<WinogradSchedule>,
       .gpu_schedule = &ScheduleType::of<TileSchedule>,
   };

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "backends/cpu/cpu_kernel.h"
-#include "backends/cpu/pool/pool_bytes.h"
 #include "backends/cpu/pool/pool_call.h"
 #include "families/pool/pool.h"
 
@@ -79,7 +78,6 @@ Result<CpuKernelPtr> make_pool(const Stage& stage, const Schedule& schedule, con
   if (variant_of(schedule) == "plain") return make_plain(stage, schedule, device, constants);
   const auto* s = get_if<LoopSchedule>(&schedule);
   if (!s) return Error{Reason::internal, "The pool kernel got a schedule of another family: " + to_text(schedule) + "."};
-  if (s->variant == "bytes") return make_byte_pool(stage, *s);
   const auto& p = get<PoolParams>(stage.params);
   const auto lacks = [&](Reason reason, const std::string& why) {
     return Error{reason, "Pool variant '" + s->variant + "' on unit '" + s->unit + "' " + why + "."};

@@ -93,13 +93,13 @@ TileNeeds needs_of_loops(const Stage& stage, const std::string& variant) {
   switch (stage.family()) {
     case Family::reduce:
     case Family::softmax: return {kRowThreads, wide * kRowBytes, wide * kFew};
+    case Family::normalize: return {kRowThreads, wide * (kRowBytes + kCountBytes), wide * kFew};
     case Family::top_k: {
       const int64_t key = std::max<int64_t>(4, size_of(stage.inputs[0].dtype));
       return {kRowThreads, (4 + key) * (variant == "best" ? kRowThreads : variant == "sort" ? kTopKEntries : 0), kFew};
     }
     case Family::scan: return {kRowThreads, std::max<int64_t>(4, size_of(stage.inputs[0].dtype)) * kRowThreads, kFew};
     case Family::rotary: return {kRowThreads, 0, kFew};
-    case Family::normalize: return {kRowThreads, kRowBytes + kCountBytes, kFew};
     case Family::attention:
       if (variant == "split") return {128, kSplitBytes, kFew};
       return {128, kBlockBytes, 96};  // 8 of the 32 x 32 sums, rows of both operands ahead

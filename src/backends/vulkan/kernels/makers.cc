@@ -1,4 +1,4 @@
-// Who makes the kernels of a family.
+// Who makes the kernels of a family: the build lists the files (cmake/vulkan.cmake).
 #include "backends/vulkan/kernels/vulkan_kernel.h"
 
 namespace sparkle::vulkan {
@@ -7,7 +7,7 @@ Maker maker_of(Family family) {
   switch (family) {
 #define KERNEL(name) \
   case Family::name: return make_##name;
-#include "backends/vulkan/kernels/kernels.inc"
+#include "kernels.inc"
 #undef KERNEL
     default: return nullptr;
   }

@@ -83,11 +83,10 @@ inline bool check_stage(VulkanBackend& backend, RandomStage& s, std::string_view
   const auto schedules = info(s.stage.family()).schedules(s.stage, *row, backend.device(), why);
   if (schedules.empty()) return false;
   const Schedule& schedule = schedules[pick % schedules.size()];
-  const Family family = s.stage.family();
   const auto* resize = get_if<ResizeParams>(&s.stage.params);
   const bool filters = resize && resize->mode != ResizeMode::nearest && s.real == DType::f16;
-  const bool moves = family == Family::copy || family == Family::pad || family == Family::gather ||
-                     family == Family::triangle || (family == Family::resize && !filters);
+  const auto comparison = info(s.stage.family()).comparison;
+  const bool moves = comparison && comparison(s.stage).in_own_type && !filters;
   auto wanted = moves ? exact_outputs(s, s.inputs) : reference_outputs(s.stage, s.inputs);
   const Status ran = run_stage(backend, s.stage, schedule, s.inputs, s.outputs, constants);
   // Where the data breaks a rule of the family the CPU refuses it with the same words.

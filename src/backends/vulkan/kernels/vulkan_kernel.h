@@ -76,12 +76,14 @@ class VulkanKernel final : public Kernel {
 };
 using VulkanKernelPtr = std::unique_ptr<VulkanKernel>;
 
-// Kernel factories, make_NAME of each family of kernels.inc: constants as in Backend::compile. Errors: backend_lacks_variant,
-// layout_not_served, type_not_served, and what the driver says.
+// Kernel factories: the file kernels/NAME.cc has make_NAME of the family that it is called by, and needs no entry in a list.
+// Constants as in Backend::compile. Errors: backend_lacks_variant, layout_not_served, type_not_served, and what the driver
+// says.
 using Maker = Result<VulkanKernelPtr> (*)(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-#define KERNEL(name) Result<VulkanKernelPtr> make_##name(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
-#include "backends/vulkan/kernels/kernels.inc"
-#undef KERNEL
+#define FAMILY(name, params) \
+  Result<VulkanKernelPtr> make_##name(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
+#include "families/families.inc"
+#undef FAMILY
 // nullptr: the family has none.
 Maker maker_of(Family family);
 // What it makes of a stage whose family has one.

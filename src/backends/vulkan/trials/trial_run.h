@@ -1,5 +1,4 @@
-// One stage of a trial on the device: run twice, each time on operands of its own and with outputs and workspace wiped before,
-// all of the outputs compared with the family's reference.
+// One stage of a trial on the device (backends/sample_run.h).
 #pragma once
 
 #include <chrono>

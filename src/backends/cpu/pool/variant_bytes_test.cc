@@ -1,6 +1,5 @@
 // Maxima of 8-bit integers on every unit of this machine against the reference, byte for byte.
-#include "backends/cpu/pool/pool_bytes.h"
-
+#include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/test_tensor.h"
 #include "families/pool/pool.h"
 #include "families/pool/pool_reference.h"
@@ -41,7 +40,7 @@ TEST(BytePool, EqualsTheReferenceToTheByte) {
       from.fill([&] { return static_cast<double>(random.between(low, low + (random.chance(50) ? 255 : 3))); });
       const TensorView input = from.view(), expected = want.view();
       pool_reference(p, {&input, 1}, {&expected, 1});
-      auto kernel = make_byte_pool(stage, {"bytes", unit, random.between(0, 1) * 64});
+      auto kernel = maker_of(Family::pool, "bytes")(stage, LoopSchedule{"bytes", unit, random.between(0, 1) * 64}, Device{}, 0);
       ASSERT_TRUE(kernel.ok()) << kernel.error().message;
       ThreadPool pool(static_cast<int>(random.between(1, 2)));
       std::byte *in = from.origin(), *out = got.origin();
@@ -61,7 +60,7 @@ TEST(BytePool, RefusalsNameTheReason) {
   const TensorDesc floats{DType::f32, shape, channels_last(shape)};
   PoolParams p;
   const auto reason = [&](const Stage& stage, const std::string& unit) {
-    auto made = make_byte_pool(stage, {"bytes", unit, 0});
+    auto made = maker_of(Family::pool, "bytes")(stage, LoopSchedule{"bytes", unit, 0}, Device{}, 0);
     return made.ok() ? Reason::none : made.error().reason;
   };
   EXPECT_EQ(reason({p, {nhwc}, {nhwc}}, units[0]), Reason::none);

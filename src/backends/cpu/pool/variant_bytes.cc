@@ -1,16 +1,16 @@
-// A maximum does not change when it is taken twice: the last vector of a pixel overlaps the one before it, so that no tail of
+// The variant "bytes" of the pool family: maxima of 8-bit integers, vectors of channels, every element of the window visited. A
+// maximum does not change when it is taken twice: the last vector of a pixel overlaps the one before it, so that no tail of
 // channels is left; only pixels of fewer than 16 channels go one byte after the other.
-#include "backends/cpu/pool/pool_bytes.h"
-
 #include <algorithm>
 #include <limits>
 #include <vector>
 
+#include "backends/cpu/cpu_kernel.h"
 #include "families/pool/pool.h"
 #include "families/taps.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu/pool/pool_bytes.cc"
+#define HWY_TARGET_INCLUDE "backends/cpu/pool/variant_bytes.cc"
 #include "backends/cpu/simd.h"
 
 #ifndef SPARKLE_POOL_BYTES_ONCE
@@ -144,7 +144,10 @@ class BytePoolKernel final : public CpuKernel {
 
 }  // namespace
 
-Result<CpuKernelPtr> make_byte_pool(const Stage& stage, const LoopSchedule& schedule) {
+Result<CpuKernelPtr> make_pool_bytes(const Stage& stage, const Schedule& of, const Device&, uint32_t) {
+  const auto* loops = get_if<LoopSchedule>(&of);
+  if (!loops) return Error{Reason::internal, "The pool kernel got a schedule of another family: " + to_text(of) + "."};
+  const LoopSchedule& schedule = *loops;
   const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
   const auto lacks = [&](Reason reason, const std::string& why) {
     return Error{reason, "Pool variant '" + schedule.variant + "' on unit '" + schedule.unit + "' " + why + "."};
