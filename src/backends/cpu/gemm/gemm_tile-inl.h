@@ -13,7 +13,7 @@
 //
 // The FMA units are busy 24 issue slots per step while the load ports see 10, and sums, weights and a pixel are 29 of 32
 // registers. With 16 registers the tile is 6x2: 12 slots, 8 loads, 15 registers. No compiler spills these. Weights of 16 bits
-// are widened as they are loaded. The same algorithm on single numbers is in one_lane.cc. Compiled once per target.
+// are widened as they are loaded. The same algorithm on single numbers is in scalar_tile.cc. Compiled once per target.
 #if defined(SPARKLE_GEMM_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPARKLE_GEMM_TILE_INL_H_
 #undef SPARKLE_GEMM_TILE_INL_H_
