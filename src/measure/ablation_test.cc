@@ -9,7 +9,7 @@
 #include "base/executor.h"
 #include "device/device_json.h"
 #include "families/gemm/gemm.h"
-#include "families/gemm/one_lane.h"
+#include "families/gemm/scalar_unit.h"
 #include "families/tile_schedule.h"
 #include "measure/optimisation_steps.h"
 #include "measure/prepared_layer.h"
@@ -111,7 +111,7 @@ TEST(Ablation, PatternsOfACpuAreOff) {
 
     // Everything is the same but the unit, whose kernels have one lane.
     GemmSchedule scalar = get<GemmSchedule>(named(levels, "vectorise").choice.schedules[0]);
-    EXPECT_EQ(scalar.unit, kOneLane);
+    EXPECT_EQ(scalar.unit, kScalarUnit);
     scalar.unit = on.unit;
     EXPECT_EQ(scalar, on);
 

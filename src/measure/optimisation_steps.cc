@@ -3,7 +3,7 @@
 #include "families/common.h"
 #include "families/copy/copy.h"
 #include "families/gemm/gemm.h"
-#include "families/gemm/one_lane.h"
+#include "families/gemm/scalar_unit.h"
 #include "families/pad/pad.h"
 #include "families/registry.h"
 #include "families/tile_schedule.h"
@@ -56,8 +56,8 @@ Choice changed(const Choice& gemm, const Device& device, Change change) {
 void one_by_one(GemmSchedule& s) { s.variant = "tile1x1", s.mr = s.nr = 1; }
 
 template <class S>
-void one_lane(S& s) {
-  s.unit = kOneLane;
+void scalar(S& s) {
+  s.unit = kScalarUnit;
 }
 
 // The window's pixels of every output side by side in memory, [pixels, C*R*S], then a product of two matrices.
@@ -141,7 +141,7 @@ Status add_cpu_steps(std::vector<OptimisationStep>& levels, const Problem& probl
   SPARKLE_TRY(gemm, gemm_of(call, device, options));
   if (tiles_of(gemm) && variant_of(gemm.schedules[0]) != "plain") {
     levels.push_back({"cache-blocked", "packed filters, loops cut to the caches, one sum at a time", false,
-                      changed(gemm, device, [](GemmSchedule& s) { one_by_one(s), one_lane(s); }), ""});
+                      changed(gemm, device, [](GemmSchedule& s) { one_by_one(s), scalar(s); }), ""});
     levels.push_back({"vectorised", "a vector of filters at a time, one sum", false, changed(gemm, device, one_by_one), ""});
     OptimisationStep tiled{"register-tiled", "im2col in memory, then a product by tiles of sums in registers", false, {}, ""};
     if (problem.kind == ProblemKind::conv && problem.rank == 2 && problem.groups == 1) {
@@ -247,7 +247,7 @@ Result<std::vector<OptimisationStep>> cpu_ablation(const Problem& problem, const
   else block.choice = changed(gemm, device, [](GemmSchedule& g) { g.order = GemmOrder::rows, g.kc = g.mc = g.nc = 0; });
   levels.push_back(std::move(block));
   levels.push_back(
-      {"vectorise", "one number in the place of each vector", false, changed(gemm, device, one_lane<GemmSchedule>), ""});
+      {"vectorise", "one number in the place of each vector", false, changed(gemm, device, scalar<GemmSchedule>), ""});
   OptimisationStep pipeline{
       "pipeline", "nothing fetched ahead by the program; the core's own prefetching stays", false, {}, ""};
   if (s->prefetch == 0) pipeline.absent = "this schedule fetches nothing ahead";
@@ -285,7 +285,7 @@ Result<std::vector<OptimisationStep>> gpu_ablation(const Problem& problem, const
   if (tile.choice.schedules.empty()) tile.absent = "no kernel without tiles serves it";
   levels.push_back(std::move(tile));
   levels.push_back({"vectorise", "single numbers instead of four at a time between memory and a thread", false,
-                    changed<TileSchedule>(gemm, device, one_lane<TileSchedule>), ""});
+                    changed<TileSchedule>(gemm, device, scalar<TileSchedule>), ""});
   levels.push_back({"pipeline", "the next tiles are loaded when these are done; other workgroups of a core go on meanwhile",
                     false, changed<TileSchedule>(gemm, device, [](TileSchedule& t) { t.depth = 1; }), ""});
   SPARKLE_TRY(fuse, without_fusion(problem, call, gemm, device));

@@ -7,12 +7,12 @@
 #include "backends/cpu/gemm/gemm_nest.h"
 #include "backends/cpu/gemm/gemm_pack.h"
 #include "backends/cpu/gemm/integer_gemm.h"
-#include "backends/cpu/gemm/one_lane.h"
+#include "backends/cpu/gemm/scalar_tile.h"
 #include "backends/cpu/packing_kernel.h"
 #include "families/common.h"
 #include "families/gemm/gemm.h"
 #include "families/gemm/kept_weights.h"
-#include "families/gemm/one_lane.h"
+#include "families/gemm/scalar_unit.h"
 #include "families/integers.h"
 
 namespace sparkle::cpu {
@@ -95,14 +95,14 @@ Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU'
 Result<CpuKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
   const auto* s = get_if<GemmSchedule>(&schedule);
   if (!s) return lacks("run register tiles, not the schedule '" + to_text(schedule) + "'");
-  const MathUnit* widest = s->unit == kOneLane ? best_vector_unit(device) : nullptr;
+  const MathUnit* widest = s->unit == kScalarUnit ? best_vector_unit(device) : nullptr;
   if (!widest && !device.unit(s->unit)) return lacks("cannot use the unit '" + s->unit + "', which this device does not have");
   if (is_integer(stage.inputs)) return make_integer_gemm(stage, *s, (constants >> 1 & 1) != 0);
   const DType kept = kept_weights(s->variant);
   const bool constant_weights = (constants >> 1 & 1) != 0;
   if (kept != DType::f32 && (widest || !constant_weights))
     return lacks("keep weights in 16 bits only where these are constant and the unit is one of vectors");
-  const TileKernels* wide = widest ? one_lane_kernels_of(widest->name) : tile_kernels_of(s->unit);
+  const TileKernels* wide = widest ? scalar_kernels_of(widest->name) : tile_kernels_of(s->unit);
   const TileKernels tiles = kept != DType::f32 ? tile_kernels_16(s->unit, kept) : wide ? *wide : TileKernels{};
   if (tiles.lanes == 0) return lacks("have no tile for the unit '" + s->unit + "'");
   if (s->mr < 1 || s->mr > kMaxTileRows || s->nr < 1 || s->nr > tiles.max_vectors)

@@ -11,7 +11,7 @@
 #include "backends/cpu/test_units.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/kept_weights.h"
-#include "families/gemm/one_lane.h"
+#include "families/gemm/scalar_unit.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -224,7 +224,7 @@ void make_exact(std::vector<float>& values, DType type) {
 }
 
 // `variant`: another one than the plain tiles. `exact`: the type in which it keeps weights holds them.
-void check(Problem& p, Case& c, const MathUnit& unit, const std::string& what, bool one_lane = false,
+void check(Problem& p, Case& c, const MathUnit& unit, const std::string& what, bool scalar = false,
            std::string_view variant = {}, bool exact = false) {
   const DType kept = kept_weights(variant);
   if (exact) make_exact(p.inputs[1].memory, kept);
@@ -234,7 +234,7 @@ void check(Problem& p, Case& c, const MathUnit& unit, const std::string& what, b
   Device device;
   device.units = {unit};
   GemmSchedule schedule = random_schedule(c, unit);
-  if (one_lane) schedule.unit = kOneLane;
+  if (scalar) schedule.unit = kScalarUnit;
   if (!variant.empty()) schedule.variant = variant;
   SCOPED_TRACE(what + " " + to_text(params) + " " + to_text(schedule) + " x=" + p.inputs[0].desc.shape.to_string() +
                " w=" + p.inputs[1].desc.shape.to_string() + " y=" + p.output.desc.shape.to_string());
@@ -309,7 +309,7 @@ TEST(GemmKernel, dense_like_reference) {
     }
 }
 
-TEST(GemmKernel, one_lane_like_reference) {
+TEST(GemmKernel, scalar_like_reference) {
   for (const MathUnit& unit : units_here())
     for (uint32_t seed = 2000; seed < 2000 + static_cast<uint32_t>(cases_on(unit.name, 200)); ++seed) {
       Case c(seed);

@@ -8,7 +8,7 @@
 #include "families/element.h"
 #include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"
-#include "families/gemm/one_lane.h"
+#include "families/gemm/scalar_unit.h"
 #include "families/integers.h"
 
 namespace sparkle::vulkan {
@@ -97,8 +97,8 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
                       in_vectors(wide, stage.inputs[0], g.x_instance, 1, wide);
     product.stores = fours(y, g.y_pitch, g.channel[1], g.n) && fours(y, g.y_instance, 1, 4);
     product.packed = constants >> 1 & 1;
-    product.one_lane = tile->unit == kOneLane;
-    if (product.one_lane) product.vectors = product.stores = false;
+    product.scalar = tile->unit == kScalarUnit;
+    if (product.scalar) product.vectors = product.stores = false;
   }
   if (product.packed) {
     SPARKLE_TRY(packed, packed_product(g, *tile));

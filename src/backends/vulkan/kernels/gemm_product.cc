@@ -145,8 +145,8 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
     append(request.constants, {tile.subgroup, f.m, f.n, f.k});
   }
   // Ablations: no plan has a schedule of one tile in flight, or of single numbers.
-  else if (tile.depth < 2 || p.one_lane)
-    append(request.constants, {tile.depth >= 2, !p.one_lane});
+  else if (tile.depth < 2 || p.scalar)
+    append(request.constants, {tile.depth >= 2, !p.scalar});
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
   work.pipeline = pipeline;
   work.groups = flat_groups(int64_t{groups_for(g.m, tile.m)} * groups_for(g.n, tile.n));

@@ -15,10 +15,10 @@ struct Product {
   bool halves = false;  // operands are f16, and so are packed weights
   bool vectors =
       false;  // four channels of x are one aligned vector, and there is a multiple of four; eight of fragments' halves
-  bool stores = false;    // four of y
-  bool one_lane = false;  // weights are loaded one at a time, for an ablation
-  bool packed = false;    // w is packed as packed_product() says
-  bool complex = false;   // packed rows hold complex numbers, each for two rows: those that meet real and imaginary parts of x
+  bool stores = false;   // four of y
+  bool scalar = false;   // weights are loaded one at a time, for an ablation
+  bool packed = false;   // w is packed as packed_product() says
+  bool complex = false;  // packed rows hold complex numbers, each for two rows: those that meet real and imaginary parts of x
   // x, w, y, scale, bias, residuals: those that are not there stand for x.
   std::array<Address, 7> operands;
   Tail tail;

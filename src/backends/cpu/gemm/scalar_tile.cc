@@ -1,10 +1,10 @@
 // The register tiles of gemm_tile.cc with one number in the place of each vector, for measuring what vectors bring: the same
 // sums in the same order of loops, the same packing by panels (of `vectors` columns), the same epilogue. CMakeLists.txt keeps
 // the compiler from making vectors of it. No plan takes them: `bench --ladder` and `bench --ablate` do, by the unit "one_lane".
-#include "backends/cpu/gemm/one_lane.h"
+#include "backends/cpu/gemm/scalar_tile.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backends/cpu/gemm/one_lane.cc"
+#define HWY_TARGET_INCLUDE "backends/cpu/gemm/scalar_tile.cc"
 #include "backends/cpu/simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -12,7 +12,7 @@ namespace sparkle::cpu::HWY_NAMESPACE {
 #if SPARKLE_SIMD
 
 // Everything after the sums, in the order of the epilogue's definition.
-void finish_one_lane(const FinishCall& call) {
+void finish_scalar(const FinishCall& call) {
   const int before = call.residuals_before, all = before + call.residuals_after;
   for (int r = 0; r < call.rows; ++r)
     for (int64_t i = 0; i < call.columns; ++i) {
@@ -30,7 +30,7 @@ void finish_one_lane(const FinishCall& call) {
 }
 
 template <int kRows, int kColumns>
-void tile_one_lane(const TileCall& call) {
+void scalar_tile(const TileCall& call) {
   float sums[kRows][kColumns];
   for (int r = 0; r < kRows; ++r)
     for (int c = 0; c < kColumns; ++c) sums[r][c] = call.begin_at_zero ? 0 : call.partial[r * kColumns + c];
@@ -66,22 +66,22 @@ void tile_one_lane(const TileCall& call) {
 }
 
 template <int kRows>
-void fill_one_lane(TileKernels& k) {
+void fill_scalar(TileKernels& k) {
   TileKernel* const row = k.tile[0][kRows - 1];
-  row[0] = tile_one_lane<kRows, 1>, row[1] = tile_one_lane<kRows, 2>;
-  row[2] = tile_one_lane<kRows, 3>, row[3] = tile_one_lane<kRows, 4>;
+  row[0] = scalar_tile<kRows, 1>, row[1] = scalar_tile<kRows, 2>;
+  row[2] = scalar_tile<kRows, 3>, row[3] = scalar_tile<kRows, 4>;
   for (int v = 0; v < kMaxTileVectors; ++v) k.tile[1][kRows - 1][v] = row[v];
 }
 
-const TileKernels* one_lane_kernels() {
+const TileKernels* scalar_kernels() {
   static const TileKernels kernels = [] {
     TileKernels k;
     k.lanes = 1;
     k.max_vectors = kMaxTileVectors;
     k.tall_vectors = 0;
-    fill_one_lane<1>(k), fill_one_lane<2>(k), fill_one_lane<3>(k), fill_one_lane<4>(k), fill_one_lane<5>(k);
-    fill_one_lane<6>(k);
-    k.finish = finish_one_lane;
+    fill_scalar<1>(k), fill_scalar<2>(k), fill_scalar<3>(k), fill_scalar<4>(k), fill_scalar<5>(k);
+    fill_scalar<6>(k);
+    k.finish = finish_scalar;
     return k;
   }();
   return &kernels;
@@ -92,8 +92,8 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace sparkle::cpu {
-const TileKernels* one_lane_kernels_of(std::string_view unit) {
-  const auto make = SPARKLE_PICK(one_lane_kernels, unit);
+const TileKernels* scalar_kernels_of(std::string_view unit) {
+  const auto make = SPARKLE_PICK(scalar_kernels, unit);
   return make ? make() : nullptr;
 }
 }  // namespace sparkle::cpu
