@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "backends/vulkan/kernels/gemm_constants.h"
+#include "backends/vulkan/shaders/gemm_constants.h"
 #include "backends/vulkan/kernels/real_types.h"
 #include "families/epilogue.h"
 #include "families/gemm/gemm_tiles.h"

@@ -1,5 +1,5 @@
 // Integer stages of the depthwise family on Vulkan: rows of words where channels lie in fours, else one output a thread.
-#include "backends/vulkan/kernels/gemm_constants.h"
+#include "backends/vulkan/shaders/gemm_constants.h"
 #include "backends/vulkan/kernels/integer_sums.h"
 #include "families/depthwise/depthwise.h"
 #include "families/element.h"

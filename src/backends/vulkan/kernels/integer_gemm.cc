@@ -2,7 +2,7 @@
 // arithmetic elsewhere, and one output a thread for what tiles do not serve.
 #include <cstring>
 
-#include "backends/vulkan/kernels/gemm_constants.h"
+#include "backends/vulkan/shaders/gemm_constants.h"
 #include "backends/vulkan/kernels/integer_sums.h"
 #include "families/gemm/gemm.h"
 #include "families/tile_schedule.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backends/vulkan/kernels/gemm_constants.h"
+#include "backends/vulkan/shaders/gemm_constants.h"
 
 namespace sparkle::vulkan {
 namespace {

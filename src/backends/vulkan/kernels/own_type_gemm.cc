@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "backends/vulkan/kernels/gemm_constants.h"
+#include "backends/vulkan/shaders/gemm_constants.h"
 #include "backends/vulkan/kernels/gemm_record.h"
 #include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"

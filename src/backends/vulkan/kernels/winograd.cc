@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "backends/vulkan/kernels/gemm_constants.h"
+#include "backends/vulkan/shaders/gemm_constants.h"
 #include "backends/vulkan/kernels/gemm_product.h"
 #include "backends/vulkan/kernels/real_types.h"
 #include "families/element.h"

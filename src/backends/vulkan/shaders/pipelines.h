@@ -46,7 +46,7 @@ struct PipelineRequest {
   std::vector<uint32_t> constants;  // of constant_id 0, 1, ...; ids 0 to 2 are the workgroup's size
   uint32_t subgroup = 0;            // demanded size; 0: the driver's choice
   const TailText* tail = nullptr;   // a program behind its sums, with which it is compiled here and now
-  // Further ones, of kernels that set them by name (kernels/gemm_constants.h).
+  // Further ones, of kernels that set them by name (shaders/gemm_constants.h).
   std::vector<SpecializationConstant> named = {};
 
   // All of them; those that are nowhere keep the value that the shader gives them.
