@@ -11,11 +11,11 @@ layout(push_constant, scalar) uniform Push {
 } push;
 
 // The epilogue, bound when the pipeline is made.
-layout(constant_id = 3) const uint kActivation = 0;
-layout(constant_id = 4) const bool kScale = false;
-layout(constant_id = 5) const bool kBias = false;
-layout(constant_id = 6) const int kBefore = 0;  // residuals
-layout(constant_id = 7) const int kAfter = 0;
+layout(constant_id = kActivation_id) const uint kActivation = 0;
+layout(constant_id = kScale_id) const bool kScale = false;
+layout(constant_id = kBias_id) const bool kBias = false;
+layout(constant_id = kBefore_id) const int kBefore = 0;  // residuals
+layout(constant_id = kAfter_id) const int kAfter = 0;
 
 #define G push.record.v
 
@@ -33,8 +33,8 @@ float finished(float sum, Instance i, ivec4 pixel, int k) {
   sum *= G.alpha;
   if (kScale) sum *= float(push.scale.v[i.channel + k]);
   if (kBias) sum += float(push.bias.v[i.channel + k]);
-  const float first = kBefore + kAfter > 0 ? float(push.r0.v[i.r0 + dot4(pixel, G.r0_pitch) + k * G.channel.z]) : 0.0;
-  const float second = kBefore + kAfter > 1 ? float(push.r1.v[i.r1 + dot4(pixel, G.r1_pitch) + k * G.channel.w]) : 0.0;
+  const float first = kBefore + kAfter > 0 ? float(push.r0.v[i.r0 + dot4(pixel, G.r_pitch[0]) + k * G.channel.z]) : 0.0;
+  const float second = kBefore + kAfter > 1 ? float(push.r1.v[i.r1 + dot4(pixel, G.r_pitch[1]) + k * G.channel.w]) : 0.0;
   if (kBefore > 0) sum += first;
   if (kBefore > 1) sum += second;
   sum = activated(kActivation, sum, G.a, G.b);

@@ -7,12 +7,12 @@
 #include "buffers.glsl"
 #include "gemm.glsl"
 
-layout(constant_id = 8) const int kM = 64;  // of the workgroup's tile
-layout(constant_id = 9) const int kN = 4;
-layout(constant_id = 11) const int kThreadM = 1;
-layout(constant_id = 12) const int kThreadN = 1;
-layout(constant_id = 13) const bool kVectors = false;  // four channels at once: their number and all pitches are multiples of 4
-layout(constant_id = 14) const bool kPacked = true;    // the right operand is packed: [k][n_padded], zeros beyond k and n
+layout(constant_id = kM_id) const int kM = 64;  // of the workgroup's tile
+layout(constant_id = kN_id) const int kN = 4;
+layout(constant_id = kThreadM_id) const int kThreadM = 1;
+layout(constant_id = kThreadN_id) const int kThreadN = 1;
+layout(constant_id = kVectors_id) const bool kVectors = false;  // four channels at once: their number and all pitches are multiples of 4
+layout(constant_id = kPacked_id) const bool kPacked = true;    // the right operand is packed: [k][n_padded], zeros beyond k and n
 
 const int kThreadsN = kN / kThreadN;
 
@@ -28,7 +28,7 @@ void load_filters(Instance at, int tap, int tap_from, int c, int n, out float w[
     }
   } else {
     [[unroll]] for (int j = 0; j < kThreadN; ++j)
-      w[j] = float(push.w.v[tap_from + c * G.w_pitch.y + min(n + j, G.n - 1) * G.w_pitch.x]);
+      w[j] = float(push.w.v[tap_from + c * G.w_pitch.w + min(n + j, G.n - 1) * G.w_filter_pitch]);
   }
 }
 
@@ -48,7 +48,7 @@ void main() {
   for (int t = 0; t < G.filter_size.x; ++t)
     for (int r = 0; r < G.filter_size.y; ++r)
       for (int s = 0; s < G.filter_size.z; ++s, ++tap) {
-        const int tap_from = at.w + t * G.w_pitch.z + r * G.w_pitch.w + s * G.w_pitch_more.x;
+        const int tap_from = at.w + t * G.w_pitch.x + r * G.w_pitch.y + s * G.w_pitch.z;
         int from[kThreadM];
         [[unroll]] for (int i = 0; i < kThreadM; ++i) {
           const ivec3 p = pixels[i].yzw * G.stride.xyz - G.pad.xyz + ivec3(t, r, s) * G.dilation.xyz;

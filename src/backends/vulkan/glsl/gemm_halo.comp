@@ -7,13 +7,13 @@
 #include "buffers.glsl"
 #include "gemm.glsl"
 
-layout(constant_id = 8) const int kSide = 8;     // of the square
-layout(constant_id = 9) const int kFilters = 4;
-layout(constant_id = 10) const int kChannels = 4;  // at a time
-layout(constant_id = 11) const int kReachH = 3;  // inputs that an output sees along each axis
-layout(constant_id = 12) const int kReachW = 3;
-layout(constant_id = 13) const int kStrideR = 1;
-layout(constant_id = 14) const int kStrideS = 1;
+layout(constant_id = kSide_id) const int kSide = 8;     // of the square
+layout(constant_id = kFilters_id) const int kFilters = 4;
+layout(constant_id = kChannels_id) const int kChannels = 4;  // at a time
+layout(constant_id = kReachH_id) const int kReachH = 3;  // inputs that an output sees along each axis
+layout(constant_id = kReachW_id) const int kReachW = 3;
+layout(constant_id = kStrideR_id) const int kStrideR = 1;
+layout(constant_id = kStrideS_id) const int kStrideS = 1;
 
 const int kThreads = kSide * kSide * kFilters;
 const int kPatchH = (kSide - 1) * kStrideR + kReachH, kPatchW = (kSide - 1) * kStrideS + kReachW;
@@ -48,8 +48,8 @@ void main() {
       for (int r = 0; r < G.filter_size.y; ++r)
         for (int s = 0; s < G.filter_size.z; ++s) {
           const int from = seen + (r * G.dilation.y * kPatchW + s * G.dilation.z) * kChannels;
-          const int weight = at.w + k * G.w_pitch.x + r * G.w_pitch.w + s * G.w_pitch_more.x + c0 * G.w_pitch.y;
-          for (int c = 0; c < channels; ++c) sum = fma(patch_of[from + c], float(push.w.v[weight + c * G.w_pitch.y]), sum);
+          const int weight = at.w + k * G.w_filter_pitch + r * G.w_pitch.y + s * G.w_pitch.z + c0 * G.w_pitch.w;
+          for (int c = 0; c < channels; ++c) sum = fma(patch_of[from + c], float(push.w.v[weight + c * G.w_pitch.w]), sum);
         }
     barrier();
   }

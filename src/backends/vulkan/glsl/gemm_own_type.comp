@@ -38,18 +38,18 @@ layout(push_constant, scalar) uniform Push {
 } push;
 
 // The epilogue; of integers without activation and scale.
-layout(constant_id = 3) const uint kActivation = 0;
-layout(constant_id = 4) const bool kScale = false;
-layout(constant_id = 5) const bool kBias = false;
-layout(constant_id = 6) const int kBefore = 0;  // residuals
-layout(constant_id = 7) const int kAfter = 0;
-layout(constant_id = 8) const int kM = 32;  // of the workgroup's tile
-layout(constant_id = 9) const int kN = 32;
-layout(constant_id = 10) const int kK = 16;
-layout(constant_id = 11) const int kThreadM = 2;  // of a thread's part
-layout(constant_id = 12) const int kThreadN = 2;
-layout(constant_id = 13) const int kPad = 1;
-layout(constant_id = 14) const bool kSigned = false;  // integers that a factor is applied to
+layout(constant_id = kActivation_id) const uint kActivation = 0;
+layout(constant_id = kScale_id) const bool kScale = false;
+layout(constant_id = kBias_id) const bool kBias = false;
+layout(constant_id = kBefore_id) const int kBefore = 0;  // residuals
+layout(constant_id = kAfter_id) const int kAfter = 0;
+layout(constant_id = kM_id) const int kM = 32;  // of the workgroup's tile
+layout(constant_id = kN_id) const int kN = 32;
+layout(constant_id = kK_id) const int kK = 16;
+layout(constant_id = kThreadM_id) const int kThreadM = 2;  // of a thread's part
+layout(constant_id = kThreadN_id) const int kThreadN = 2;
+layout(constant_id = kPad_id) const int kPad = 1;
+layout(constant_id = kSigned_id) const bool kSigned = false;  // integers that a factor is applied to
 
 const int kThreadsM = kM / kThreadM, kThreadsN = kN / kThreadN, kThreads = kThreadsM * kThreadsN;
 const int kRows = kThreads / kK, kLoadsA = kM / kRows;   // that all threads load at once
@@ -96,8 +96,8 @@ NUMBER finished(NUMBER sum, Instance i, ivec4 pixel, int k) {
   sum = scaled(sum);
 #endif
   if (kBias) sum = sum_of(sum, push.bias.v[i.channel + k]);
-  const NUMBER first = kBefore + kAfter > 0 ? push.r0.v[i.r0 + dot4(pixel, G.r0_pitch) + k * G.channel.z] : NUMBER(0);
-  const NUMBER second = kBefore + kAfter > 1 ? push.r1.v[i.r1 + dot4(pixel, G.r1_pitch) + k * G.channel.w] : NUMBER(0);
+  const NUMBER first = kBefore + kAfter > 0 ? push.r0.v[i.r0 + dot4(pixel, G.r_pitch[0]) + k * G.channel.z] : NUMBER(0);
+  const NUMBER second = kBefore + kAfter > 1 ? push.r1.v[i.r1 + dot4(pixel, G.r_pitch[1]) + k * G.channel.w] : NUMBER(0);
   if (kBefore > 0) sum = sum_of(sum, first);
   if (kBefore > 1) sum = sum_of(sum, second);
 #ifdef DOUBLES
@@ -148,7 +148,7 @@ void main() {
       const ivec4 of = tap_of(k0 + depth);
       right[depth * kN + thread % kN] =
           n_b < G.n && k0 + depth < G.k
-              ? push.w.v[at.w + n_b * G.w_pitch.x + of.w * G.w_pitch.y + of.x * G.w_pitch.z + of.y * G.w_pitch.w + of.z * G.w_pitch_more.x]
+              ? push.w.v[at.w + n_b * G.w_filter_pitch + dot4(of, G.w_pitch)]
               : NUMBER(0);
     }
     barrier();

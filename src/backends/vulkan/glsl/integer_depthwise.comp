@@ -6,10 +6,10 @@
 #include "buffers.glsl"
 #include "integer_sums.glsl"
 
-layout(constant_id = 8) const int kColumns = 4;
-layout(constant_id = 9) const int kFilterS = 3;  // along w
-layout(constant_id = 10) const int kStrideS = 1;
-layout(constant_id = 11) const bool kPacked = true;  // weights are packed: [tap][n] of 16 bits, two in a word
+layout(constant_id = kColumns_id) const int kColumns = 4;
+layout(constant_id = kFilterS_id) const int kFilterS = 3;  // along w
+layout(constant_id = kStrideS_id) const int kStrideS = 1;
+layout(constant_id = kPacked_id) const bool kPacked = true;  // weights are packed: [tap][n] of 16 bits, two in a word
 
 const int kSpan = (kColumns - 1) * kStrideS + kFilterS;
 
@@ -22,7 +22,7 @@ ivec4 weights_at(int tap, int r, int s, int n, int t) {
   }
   ivec4 w;
   [[unroll]] for (int l = 0; l < 4; ++l)
-    w[l] = integer_at(push.w, kTypeW, (n + l) * G.w_pitch.x + t * G.w_pitch.z + r * G.w_pitch.w + s * G.w_pitch_more.x);
+    w[l] = integer_at(push.w, kTypeW, (n + l) * G.w_filter_pitch + t * G.w_pitch.x + r * G.w_pitch.y + s * G.w_pitch.z);
   return w;
 }
 
