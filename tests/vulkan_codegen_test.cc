@@ -297,7 +297,7 @@ void compile_samples(Compiled& compiled) {
   for (int f = 0; f < kFamilies; ++f) {
     const FamilyInfo& family = info(static_cast<Family>(f));
     for (const Variant& variant : family.variants) {
-      if (variant.device != DeviceKind::vulkan) continue;
+      if (!variant.for_workgroups()) continue;
       const Schedule asked = LoopSchedule{std::string(variant.name), "fma-f32", 0};
       const int sharing = compiled.sharing;
       const uint64_t before = pipelines();
