@@ -1,7 +1,7 @@
-// A tile of vectors that live in registers: kRows x kVectors of floats. An array would be the plain way to hold them, but SVE's
-// vectors have no size and can be in no array or class, and g++ keeps arrays in memory more readily. So the vectors are
-// parameters of a function, the tile has a reference to each, and whatever works on the tile is compiled into that function,
-// where the references vanish. Included once per CPU target by kernel files after simd.h.
+// A tile of vectors that live in registers: kRows x kVectors of floats. Where vectors have a size an array of them would be as
+// fast; SVE's have none and can be in no array and no class. So the vectors are parameters of a function, the tile has a
+// reference to each, and whatever works on the tile is compiled into that function, where the references vanish
+// (docs/decisions/0030-register-tile.md). Included once per CPU target by kernel files after simd.h.
 #if defined(SPARKLE_REGISTER_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPARKLE_REGISTER_TILE_INL_H_
 #undef SPARKLE_REGISTER_TILE_INL_H_

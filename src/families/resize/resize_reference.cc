@@ -109,10 +109,12 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
 }
 
 std::vector<SampleForm> sample_forms() {
-  ResizeParams linear, nearest;
-  linear.mode = ResizeMode::linear, nearest.mode = ResizeMode::nearest;
+  ResizeParams linear, nearest, smaller;
+  linear.mode = smaller.mode = ResizeMode::linear, nearest.mode = ResizeMode::nearest;
   linear.scales = nearest.scales = {1, 1, 2, 0.5};
-  return {{linear, {DType::f32}, {DType::f32}}, {nearest, {DType::f32}, {DType::f32}}, {nearest, {DType::i64}, {DType::i64}}};
+  smaller.scales = {1, 1, 1, 0.5}, smaller.antialias = true;
+  const auto of = [](const ResizeParams& p, DType type) { return SampleForm{p, {type}, {type}}; };
+  return {of(linear, DType::f32), of(nearest, DType::f32), of(nearest, DType::i64), of(smaller, DType::f32)};
 }
 
 // The same scales on small tensors, channels in whole vectors and not.
