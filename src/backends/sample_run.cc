@@ -66,7 +66,7 @@ struct Allowance {
 };
 
 // By the type of the results: integers are the same, but for one step where a program has rounded what became one.
-Allowance allowance_of(const Comparison& rules, DType result, double sums) {
+Allowance allowance_of(const SampleRules& rules, DType result, double sums) {
   const bool off_by_one = rules.rounds_to_integers && !rules.exact && result != DType::boolean;
   if (!is_float(result)) return {0, 0, off_by_one ? 1.0 : 0.0};
   if (result == DType::f64 && !rules.exact) return {1e-8 * sums, 0, 0};  // what doubles are sums of: f32 would not pass
@@ -111,7 +111,7 @@ struct Question {
   std::optional<Operand> slack;
 };
 
-Question question(const Stage& stage, const Comparison& rules, size_t run, uint32_t constants, double tolerance) {
+Question question(const Stage& stage, const SampleRules& rules, size_t run, uint32_t constants, double tolerance) {
   Question q;
   std::seed_seq seed{size_t{7}, run, size_t{constants}};
   std::mt19937 random(seed);
@@ -251,7 +251,7 @@ Status run_sample(Backend& backend, const Stage& stage, const Schedule& schedule
   if (constants != 0 && (*compiled)->packed_bytes(1) == 0) return ok();  // the same kernel
   Tried tried(backend, std::move(*compiled), constants, how);
   const auto row = info(stage.family()).comparison;
-  const Comparison rules = row ? row(stage) : Comparison{};
+  const SampleRules rules = row ? row(stage) : SampleRules{};
   const double tolerance = 1e-6 * (8 + std::sqrt(rules.products)) + how.more;
   for (size_t run = 0; run < std::size(kWiped); ++run) {
     Question q = question(stage, rules, run, constants, tolerance);

@@ -90,7 +90,7 @@ struct SampleRequest {
 };
 
 // How results of the family's kernels are compared with the reference's.
-struct Comparison {
+struct SampleRules {
   bool in_own_type = false;  // the reference gives them in the type that it reads: elements that move, sums carried in it
   bool in_16_bits = false;   // where that type is f16 each step is rounded to it
   bool exact = false;        // to the bit, but for large integers that become floats
@@ -123,8 +123,8 @@ struct FamilyInfo {
   std::vector<Stage> (*samples)(const SampleRequest&) = nullptr;
   // A value for an operand of a sample; nullptr: any_value of families/samples.h.
   double (*sample_value)(const Stage&, size_t operand, std::mt19937& random) = nullptr;
-  // nullptr: by the rules of Comparison{}.
-  Comparison (*comparison)(const Stage&) = nullptr;
+  // nullptr: by the rules of SampleRules{}.
+  SampleRules (*comparison)(const Stage&) = nullptr;
   // Types of its schedules beside LoopSchedule: those of all variants on CPUs but "plain", and those of some on GPUs.
   const ScheduleType* cpu_schedule = &ScheduleType::of<LoopSchedule>;
   const ScheduleType* gpu_schedule = &ScheduleType::of<LoopSchedule>;

@@ -251,7 +251,7 @@ std::vector<Stage> samples(const SampleRequest& t) {
           with_types(window_sample(p, p.window, &p.epilogue, 1, true, 8, 0), t)};
 }
 
-Comparison comparison(const Stage& stage) { return {.products = static_cast<double>(products_of(stage))}; }
+SampleRules comparison(const Stage& stage) { return {.products = static_cast<double>(products_of(stage))}; }
 
 }  // namespace
 

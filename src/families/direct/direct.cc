@@ -145,7 +145,7 @@ std::vector<Stage> samples(const SampleRequest& t) {
           with_types(window_sample(p, p.window, &p.epilogue, {2 * p.groups, 16 * p.groups, 2, 40}, 0), t)};
 }
 
-Comparison comparison(const Stage& stage) { return {.products = static_cast<double>(products_of(stage))}; }
+SampleRules comparison(const Stage& stage) { return {.products = static_cast<double>(products_of(stage))}; }
 
 }  // namespace
 

@@ -116,7 +116,7 @@ std::vector<Stage> samples(const SampleRequest& t) {
   return {with_types(fft_sample(t, 3, 1), t), with_types(fft_sample(t, 8, 0), t)};
 }
 
-Comparison comparison(const Stage&) { return {.spreads_nan = true}; }
+SampleRules comparison(const Stage&) { return {.spreads_nan = true}; }
 
 }  // namespace
 

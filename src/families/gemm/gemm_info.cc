@@ -64,7 +64,7 @@ double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
   return std::round(std::ldexp(normal(random), static_cast<int>(drawn_between(0, 8 * size_of(type) - 5, random))));
 }
 
-Comparison comparison(const Stage& stage) {
+SampleRules comparison(const Stage& stage) {
   const auto& p = get<GemmParams>(stage.params);
   const Dims& w = stage.inputs[1].shape;
   const int64_t products = p.loader == Loader::window ? products_of(stage) : w[w.size() - 2];

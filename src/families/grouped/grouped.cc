@@ -167,7 +167,7 @@ std::vector<Stage> samples(const SampleRequest& t) {
   return stages;
 }
 
-Comparison comparison(const Stage& stage) { return {.products = static_cast<double>(products_of(stage))}; }
+SampleRules comparison(const Stage& stage) { return {.products = static_cast<double>(products_of(stage))}; }
 
 }  // namespace
 

@@ -269,7 +269,7 @@ double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
   return std::round(std::ldexp(normal(random), static_cast<int>(drawn_between(0, 8 * size_of(type) - 5, random))));
 }
 
-Comparison comparison(const Stage& stage) { return {.exact = is_exact(stage), .rounds_to_integers = true}; }
+SampleRules comparison(const Stage& stage) { return {.exact = is_exact(stage), .rounds_to_integers = true}; }
 
 }  // namespace
 

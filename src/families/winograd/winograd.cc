@@ -272,7 +272,7 @@ std::vector<Stage> samples(const SampleRequest& t) {
           with_types(window_sample(p, p.window, &p.epilogue, 1, false, 8, 0), t)};
 }
 
-Comparison comparison(const Stage&) { return {.spreads_nan = true}; }
+SampleRules comparison(const Stage&) { return {.spreads_nan = true}; }
 
 }  // namespace
 
