@@ -29,8 +29,8 @@ const MathUnit* best_vector_unit(const Device& device);
 // Vector registers of the unit, as far as it is known.
 int registers_of(const MathUnit& unit);
 
-// How a family passes a variant over: const Refusal refuse{why_not}; ... return refuse(Reason::layout_not_served);
-struct Refusal {
+// How a family passes a variant over: const WhyNot refuse{why_not}; ... return refuse(Reason::layout_not_served);
+struct WhyNot {
   Reason& why_not;
   std::vector<Schedule> operator()(Reason reason) const {
     why_not = reason;

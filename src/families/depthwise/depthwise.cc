@@ -59,7 +59,7 @@ bool tile_serves(const Window& w) {
 
 // Stages on 8-bit integers: the variant "bytes" alone, on the units that it is written for.
 std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const Refusal refuse{why_not};
+  const WhyNot refuse{why_not};
   if (variant.name != "bytes") return refuse(Reason::type_not_served);
   const MathUnit* unit = device.unit("avx512-vnni");
   if (!unit) unit = device.unit("avx2-int16");
@@ -76,7 +76,7 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const Refusal refuse{why_not};
+  const WhyNot refuse{why_not};
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
   if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   if (variant.for_workgroups()) {

@@ -16,7 +16,7 @@ constexpr int64_t kRowTaps = 7;
 
 // Stages on 8-bit integers.
 std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const Refusal refuse{why_not};
+  const WhyNot refuse{why_not};
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
@@ -40,7 +40,7 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
 
 std::vector<Schedule> depthwise_gpu_schedules(const Stage& stage, const Variant& variant, int columns, const Device& device,
                                               Reason& why_not) {
-  const Refusal refuse{why_not};
+  const WhyNot refuse{why_not};
   const bool on_bytes = variant.name == "bytes_row" || variant.name == "bytes_naive";
   if (on_bytes != is_integer(stage.inputs)) return refuse(Reason::type_not_served);
   if (on_bytes) return integer_schedules(stage, variant, device, why_not);

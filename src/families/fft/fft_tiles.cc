@@ -112,7 +112,7 @@ std::vector<int64_t> sizes_for(const FftAxis& axis, int64_t largest) {
 int64_t fft_line_pitch(int64_t rows, int64_t columns) { return (rows == 1 ? columns + columns / 16 : columns) | 1; }
 
 std::vector<Schedule> fft_tile_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const Refusal refuse{why_not};
+  const WhyNot refuse{why_not};
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);
   if (!stores_reals(variant, device, stage)) return refuse(Reason::type_not_served);

@@ -39,7 +39,7 @@ bool is_integer_tile(std::string_view variant) {
 
 std::vector<Schedule> gemm_integer_tile_schedules(const Stage& stage, const Variant& variant, const Device& device,
                                                   Reason& why_not) {
-  const Refusal refuse{why_not};
+  const WhyNot refuse{why_not};
   if (!is_integer(stage.inputs)) return refuse(Reason::type_not_served);
   const MathUnit* unit = variant.unit == UnitKind::dot_product ? device.unit("dot-i8") : best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);

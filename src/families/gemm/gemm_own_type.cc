@@ -33,7 +33,7 @@ bool is_served(const Stage& stage, const Device& device) {
 int64_t own_type_shared_bytes(const TileSchedule& s, DType type) { return size_of(type) * s.k * (int64_t{s.m} + s.pad + s.n); }
 
 std::vector<Schedule> gemm_own_type_schedules(const Stage& stage, const Device& device, Reason& why_not) {
-  const Refusal refuse{why_not};
+  const WhyNot refuse{why_not};
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);
   if (!is_served(stage, device)) return refuse(Reason::type_not_served);

@@ -38,7 +38,7 @@ const MathUnit* unit_for(const Variant& variant, const Device& device, Reason& w
 
 // Stages on 8-bit integers: one variant per unit, the widest unit that the device has.
 std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const Refusal refuse{why_not};
+  const WhyNot refuse{why_not};
   struct Served {
     std::string_view variant, unit;
   };

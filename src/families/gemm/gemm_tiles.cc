@@ -338,7 +338,7 @@ std::vector<TileSchedule> product_tiles(const GemmSizes& sizes, std::string_view
 std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   if (is_integer_tile(variant.name)) return gemm_integer_tile_schedules(stage, variant, device, why_not);
   if (variant.name == kOwnType) return gemm_own_type_schedules(stage, device, why_not);
-  const Refusal refuse{why_not};
+  const WhyNot refuse{why_not};
   const OperandType operands = get<GemmParams>(stage.params).operands;
   const bool rounded = operands != OperandType::own, fragments = variant.unit == UnitKind::matrix;
   const bool short_sums = variant.name == "half_sums";

@@ -31,7 +31,7 @@ int grouped_pixels(std::string_view variant, const MathUnit& unit) {
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const Refusal refuse{why_not};
+  const WhyNot refuse{why_not};
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
   if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   std::vector<const MathUnit*> units = vector_units(device);

@@ -44,7 +44,7 @@ Axis axis_of(const Stage& stage, size_t i) {
 
 // GPUs: real numbers, four channels at once where they lie side by side; maxima of bytes; doubles one by one.
 std::vector<Schedule> gpu_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const Refusal refuse{why_not};
+  const WhyNot refuse{why_not};
   const DType type = stage.outputs[0].dtype;
   const PoolParams& p = params_of(stage);
   const bool bytes = (type == DType::u8 || type == DType::i8) && variant.name == "naive" && p.kind == PoolKind::max &&
@@ -68,7 +68,7 @@ std::vector<Schedule> gpu_schedules(const Stage& stage, const Variant& variant, 
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const Refusal refuse{why_not};
+  const WhyNot refuse{why_not};
   if (variant.for_workgroups()) return gpu_schedules(stage, variant, device, why_not);
   if (variant.name != "plain") {
     const PoolParams& p = params_of(stage);

@@ -99,7 +99,7 @@ Footprint tile_footprint(const Stage& stage, const TileSchedule& s, const Device
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  const Refusal refuse{why_not};
+  const WhyNot refuse{why_not};
   if (variant.name == "plain") return loop_schedules(variant, device, why_not);
   if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   if (variant.for_workgroups()) return tile_schedules(stage, variant, device, why_not);
