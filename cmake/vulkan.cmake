@@ -27,7 +27,7 @@ set(words ${PROJECT_BINARY_DIR}/shaders)
 set(shader_folder ${PROJECT_SOURCE_DIR}/src/backends/vulkan/glsl)
 file(MAKE_DIRECTORY ${words})
 file(GLOB_RECURSE shader_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/vulkan/*.comp)
-file(GLOB shader_includes CONFIGURE_DEPENDS ${shader_folder}/*.glsl)
+file(GLOB shader_includes CONFIGURE_DEPENDS ${shader_folder}/*.glsl ${shader_folder}/*.inc)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${shader_files})
 set(SHADER_INCLUDES "")
 set(SHADER_TABLE "")
@@ -67,7 +67,7 @@ endforeach()
 file(CONFIGURE OUTPUT ${words}/glsl_texts.inc CONTENT "@GLSL_TEXTS@" @ONLY)
 
 # Shaders that programs become a part of at run time: the texts of their files, by name.
-file(GLOB source_files CONFIGURE_DEPENDS ${shader_folder}/*.glsl
+file(GLOB source_files CONFIGURE_DEPENDS ${shader_folder}/*.glsl ${shader_folder}/*.inc
   ${shader_folder}/gemm_*.comp ${shader_folder}/winograd_output.comp
   ${shader_folder}/depthwise_*.comp ${shader_folder}/fft_whole.comp
   ${shader_folder}/fft_output.comp)

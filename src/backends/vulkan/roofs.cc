@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/vulkan/shaders/gemm_constants.h"
 #include "backends/vulkan/roof_runs.h"
 #include "backends/vulkan/roofs_memory.h"
 #include "base/log.h"
@@ -58,8 +59,8 @@ Result<double> measure_flops(VulkanBackend& backend, const Workshop& shop, std::
     const MathUnit* least = device.vendor == "Intel" ? device.unit("fma-f32") : nullptr;
     const int lanes = least ? least->n : device.limits.subgroup_size;
     request.shader = "roof_fragments", request.subgroup = static_cast<uint32_t>(lanes);
-    request.constants.resize(25, 0);  // ids that the shader has not
-    for (const int value : {lanes, unit->m, unit->n, unit->k}) request.constants.push_back(static_cast<uint32_t>(value));
+    using enum GemmConstant;
+    set(request, {{kSubgroup, lanes}, {kFragmentM, unit->m}, {kFragmentN, unit->n}, {kFragmentK, unit->k}});
     numbers = static_cast<double>(unit->m) * unit->n * unit->k / lanes;
   } else {
     return 0.0;

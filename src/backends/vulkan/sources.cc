@@ -47,19 +47,19 @@ std::map<uint32_t, std::string> constant_names(std::span<const uint32_t> words) 
 // Keeps what it is asked for and compiles nothing.
 class AskedFor final : public Pipelines {
  public:
-  Result<const Pipeline*> get(const std::string& name, std::span<const uint32_t> words, std::span<const uint32_t> constants,
-                              uint32_t subgroup) override {
+  Result<const Pipeline*> get(const std::string& name, std::span<const uint32_t> words,
+                              std::span<const SpecializationConstant> constants, uint32_t subgroup) override {
     KernelSource source;
     source.shader = name;
     source.subgroup = subgroup;
     const auto names = constant_names(words);
-    for (size_t i = 0; i < constants.size(); ++i) {
-      if (i < 3) {
-        source.group[i] = constants[i];
+    for (const auto& [number, value] : constants) {
+      if (number < 3) {
+        source.group[number] = value;
         continue;
       }
-      const auto at = names.find(static_cast<uint32_t>(i));
-      if (at != names.end()) source.constants.push_back({at->second, constants[i]});
+      const auto at = names.find(number);
+      if (at != names.end()) source.constants.push_back({at->second, value});
     }
     sources.push_back(std::move(source));
     return &nothing_;

@@ -11,11 +11,11 @@ layout(push_constant, scalar) uniform Push {
 } push;
 
 // The epilogue, bound when the pipeline is made.
-layout(constant_id = 3) const uint kActivation = 0;
-layout(constant_id = 4) const bool kScale = false;
-layout(constant_id = 5) const bool kBias = false;
-layout(constant_id = 6) const int kBefore = 0;  // residuals
-layout(constant_id = 7) const int kAfter = 0;
+layout(constant_id = kActivation_id) const uint kActivation = 0;
+layout(constant_id = kScale_id) const bool kScale = false;
+layout(constant_id = kBias_id) const bool kBias = false;
+layout(constant_id = kBefore_id) const int kBefore = 0;  // residuals
+layout(constant_id = kAfter_id) const int kAfter = 0;
 
 #define G push.record.v
 

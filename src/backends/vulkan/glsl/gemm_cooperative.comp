@@ -17,17 +17,17 @@
 #include "buffers.glsl"
 #include "gemm.glsl"
 
-layout(constant_id = 8) const int kM = 64;  // of the workgroup's tile
-layout(constant_id = 9) const int kN = 64;
-layout(constant_id = 10) const int kK = 32;
-layout(constant_id = 11) const int kThreadM = 32;  // of a subgroup's part, in whole fragments
-layout(constant_id = 12) const int kThreadN = 32;
-layout(constant_id = 22) const int kPad = 8;  // halves between the lines of a tile, which keep them in different banks
-layout(constant_id = 24) const bool kPartial = false;  // sums of a part go out as they are: [part][instance][m][n_padded]
-layout(constant_id = 25) const int kSubgroup = 32;
-layout(constant_id = 26) const int kFragmentM = 16;
-layout(constant_id = 27) const int kFragmentN = 16;
-layout(constant_id = 28) const int kFragmentK = 16;
+layout(constant_id = kM_id) const int kM = 64;  // of the workgroup's tile
+layout(constant_id = kN_id) const int kN = 64;
+layout(constant_id = kK_id) const int kK = 32;
+layout(constant_id = kThreadM_id) const int kThreadM = 32;  // of a subgroup's part, in whole fragments
+layout(constant_id = kThreadN_id) const int kThreadN = 32;
+layout(constant_id = kPad_id) const int kPad = 8;  // halves between the lines of a tile, which keep them in different banks
+layout(constant_id = kPartial_id) const bool kPartial = false;  // sums of a part go out as they are: [part][instance][m][n_padded]
+layout(constant_id = kSubgroup_id) const int kSubgroup = 32;
+layout(constant_id = kFragmentM_id) const int kFragmentM = 16;
+layout(constant_id = kFragmentN_id) const int kFragmentN = 16;
+layout(constant_id = kFragmentK_id) const int kFragmentK = 16;
 
 const int kSubgroupsN = kN / kThreadN, kSubgroups = kM / kThreadM * kSubgroupsN, kThreads = kSubgroups * kSubgroup;
 const int kPartM = kThreadM / kFragmentM, kPartN = kThreadN / kFragmentN;  // fragments

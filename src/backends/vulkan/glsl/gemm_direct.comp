@@ -7,12 +7,12 @@
 #include "buffers.glsl"
 #include "gemm.glsl"
 
-layout(constant_id = 8) const int kM = 64;  // of the workgroup's tile
-layout(constant_id = 9) const int kN = 4;
-layout(constant_id = 11) const int kThreadM = 1;
-layout(constant_id = 12) const int kThreadN = 1;
-layout(constant_id = 13) const bool kVectors = false;  // four channels at once: their number and all pitches are multiples of 4
-layout(constant_id = 14) const bool kPacked = true;    // the right operand is packed: [k][n_padded], zeros beyond k and n
+layout(constant_id = kM_id) const int kM = 64;  // of the workgroup's tile
+layout(constant_id = kN_id) const int kN = 4;
+layout(constant_id = kThreadM_id) const int kThreadM = 1;
+layout(constant_id = kThreadN_id) const int kThreadN = 1;
+layout(constant_id = kVectors_id) const bool kVectors = false;  // four channels at once: their number and all pitches are multiples of 4
+layout(constant_id = kPacked_id) const bool kPacked = true;    // the right operand is packed: [k][n_padded], zeros beyond k and n
 
 const int kThreadsN = kN / kThreadN;
 

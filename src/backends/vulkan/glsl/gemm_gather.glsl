@@ -1,9 +1,9 @@
 // The operands of an implicit GEMM on their way into a workgroup's tiles, kLoad elements at a time: four in f32, or with EIGHTS
 // eight halves as they are. Rows of the left one are gathered through the window, padding counts as zero. The includer says how
 // many loads of each a thread makes (kLoadsA, kLoadsB), how many threads there are, and the tile's kM, kN and kK.
-layout(constant_id = 13) const bool kVectors = false;  // a load's channels at once: counts and pitches are multiples of it
-layout(constant_id = 14) const bool kPacked = true;    // the right operand is packed: [k][n_padded], zeros beyond k and n
-layout(constant_id = 15) const bool kStoreVectors = false;
+layout(constant_id = kVectors_id) const bool kVectors = false;  // a load's channels at once: counts and pitches are multiples of it
+layout(constant_id = kPacked_id) const bool kPacked = true;    // the right operand is packed: [k][n_padded], zeros beyond k and n
+layout(constant_id = kStoreVectors_id) const bool kStoreVectors = false;
 #include "gemm_taps.glsl"
 
 #ifdef EIGHTS

@@ -7,13 +7,13 @@
 #include "buffers.glsl"
 #include "gemm.glsl"
 
-layout(constant_id = 8) const int kSide = 8;     // of the square
-layout(constant_id = 9) const int kFilters = 4;
-layout(constant_id = 10) const int kChannels = 4;  // at a time
-layout(constant_id = 11) const int kReachH = 3;  // inputs that an output sees along each axis
-layout(constant_id = 12) const int kReachW = 3;
-layout(constant_id = 13) const int kStrideR = 1;
-layout(constant_id = 14) const int kStrideS = 1;
+layout(constant_id = kSide_id) const int kSide = 8;     // of the square
+layout(constant_id = kFilters_id) const int kFilters = 4;
+layout(constant_id = kChannels_id) const int kChannels = 4;  // at a time
+layout(constant_id = kReachH_id) const int kReachH = 3;  // inputs that an output sees along each axis
+layout(constant_id = kReachW_id) const int kReachW = 3;
+layout(constant_id = kStrideR_id) const int kStrideR = 1;
+layout(constant_id = kStrideS_id) const int kStrideS = 1;
 
 const int kThreads = kSide * kSide * kFilters;
 const int kPatchH = (kSide - 1) * kStrideR + kReachH, kPatchW = (kSide - 1) * kStrideS + kReachW;

@@ -38,18 +38,18 @@ layout(push_constant, scalar) uniform Push {
 } push;
 
 // The epilogue; of integers without activation and scale.
-layout(constant_id = 3) const uint kActivation = 0;
-layout(constant_id = 4) const bool kScale = false;
-layout(constant_id = 5) const bool kBias = false;
-layout(constant_id = 6) const int kBefore = 0;  // residuals
-layout(constant_id = 7) const int kAfter = 0;
-layout(constant_id = 8) const int kM = 32;  // of the workgroup's tile
-layout(constant_id = 9) const int kN = 32;
-layout(constant_id = 10) const int kK = 16;
-layout(constant_id = 11) const int kThreadM = 2;  // of a thread's part
-layout(constant_id = 12) const int kThreadN = 2;
-layout(constant_id = 13) const int kPad = 1;
-layout(constant_id = 14) const bool kSigned = false;  // integers that a factor is applied to
+layout(constant_id = kActivation_id) const uint kActivation = 0;
+layout(constant_id = kScale_id) const bool kScale = false;
+layout(constant_id = kBias_id) const bool kBias = false;
+layout(constant_id = kBefore_id) const int kBefore = 0;  // residuals
+layout(constant_id = kAfter_id) const int kAfter = 0;
+layout(constant_id = kM_id) const int kM = 32;  // of the workgroup's tile
+layout(constant_id = kN_id) const int kN = 32;
+layout(constant_id = kK_id) const int kK = 16;
+layout(constant_id = kThreadM_id) const int kThreadM = 2;  // of a thread's part
+layout(constant_id = kThreadN_id) const int kThreadN = 2;
+layout(constant_id = kPad_id) const int kPad = 1;
+layout(constant_id = kSigned_id) const bool kSigned = false;  // integers that a factor is applied to
 
 const int kThreadsM = kM / kThreadM, kThreadsN = kN / kThreadN, kThreads = kThreadsM * kThreadsN;
 const int kRows = kThreads / kK, kLoadsA = kM / kRows;   // that all threads load at once

@@ -1,4 +1,5 @@
 // A gemm stage as its kernels see it: gemm_record.h has the same fields, and says what they are.
+#include "gemm_constants.inc"
 #include "tail.glsl"
 #include "divide.glsl"
 struct GemmRecord {

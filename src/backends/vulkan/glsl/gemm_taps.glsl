@@ -1,11 +1,11 @@
 // Elements of a row of an implicit GEMM: its k runs over the window's taps and their channels. The includer says how far a step
 // of the tile is (kK).
-layout(constant_id = 16) const int kFilterT = 1;
-layout(constant_id = 17) const int kFilterR = 1;
-layout(constant_id = 18) const int kFilterS = 1;
-layout(constant_id = 19) const int kStrideT = 1;
-layout(constant_id = 20) const int kStrideR = 1;
-layout(constant_id = 21) const int kStrideS = 1;
+layout(constant_id = kFilterT_id) const int kFilterT = 1;
+layout(constant_id = kFilterR_id) const int kFilterR = 1;
+layout(constant_id = kFilterS_id) const int kFilterS = 1;
+layout(constant_id = kStrideT_id) const int kStrideT = 1;
+layout(constant_id = kStrideR_id) const int kStrideR = 1;
+layout(constant_id = kStrideS_id) const int kStrideS = 1;
 
 // The tap and channel of this thread's first element.
 int tap_t, tap_r, tap_s, tap_c;

@@ -15,17 +15,17 @@
 #include "buffers.glsl"
 #include "gemm.glsl"
 
-layout(constant_id = 8) const int kM = 64;  // of the workgroup's tile
-layout(constant_id = 9) const int kN = 64;
-layout(constant_id = 10) const int kK = 16;
-layout(constant_id = 11) const int kThreadM = 4;  // of a thread's part, in fours
-layout(constant_id = 12) const int kThreadN = 4;
-layout(constant_id = 22) const int kPad = 4;  // words between the columns of the left tile, which keep them in different banks
-layout(constant_id = 23) const int kUnroll = 4;
-layout(constant_id = 24) const bool kPartial = false;  // sums of a part go out as they are: [part][instance][m][n_padded]
+layout(constant_id = kM_id) const int kM = 64;  // of the workgroup's tile
+layout(constant_id = kN_id) const int kN = 64;
+layout(constant_id = kK_id) const int kK = 16;
+layout(constant_id = kThreadM_id) const int kThreadM = 4;  // of a thread's part, in fours
+layout(constant_id = kThreadN_id) const int kThreadN = 4;
+layout(constant_id = kPad_id) const int kPad = 4;  // words between the columns of the left tile, which keep them in different banks
+layout(constant_id = kUnroll_id) const int kUnroll = 4;
+layout(constant_id = kPartial_id) const bool kPartial = false;  // sums of a part go out as they are: [part][instance][m][n_padded]
 // Off for `bench --ablate` alone: the next tiles are loaded while these are multiplied; weights are loaded four at a time.
-layout(constant_id = 25) const bool kAhead = true;
-layout(constant_id = 26) const bool kFours = true;
+layout(constant_id = kAhead_id) const bool kAhead = true;
+layout(constant_id = kFours_id) const bool kFours = true;
 
 const int kThreadsM = kM / kThreadM, kThreadsN = kN / kThreadN, kThreads = kThreadsM * kThreadsN;
 const int kLoad = 4, kQuads = kK / kLoad;              // loads along k

@@ -6,10 +6,10 @@
 #include "buffers.glsl"
 #include "integer_sums.glsl"
 
-layout(constant_id = 8) const int kColumns = 4;
-layout(constant_id = 9) const int kFilterS = 3;  // along w
-layout(constant_id = 10) const int kStrideS = 1;
-layout(constant_id = 11) const bool kPacked = true;  // weights are packed: [tap][n] of 16 bits, two in a word
+layout(constant_id = kColumns_id) const int kColumns = 4;
+layout(constant_id = kFilterS_id) const int kFilterS = 3;  // along w
+layout(constant_id = kStrideS_id) const int kStrideS = 1;
+layout(constant_id = kPacked_id) const bool kPacked = true;  // weights are packed: [tap][n] of 16 bits, two in a word
 
 const int kSpan = (kColumns - 1) * kStrideS + kFilterS;
 

@@ -13,11 +13,11 @@ layout(push_constant, scalar) uniform Push {
   int scale_pitch, bias_pitch, w_zero_pitch;
 } push;
 
-layout(constant_id = 3) const uint kTypeX = 0;
-layout(constant_id = 4) const uint kTypeW = 0;
-layout(constant_id = 5) const uint kTypeY = 0;
-layout(constant_id = 6) const bool kScale = false;  // y is requantised, else the sums themselves
-layout(constant_id = 7) const bool kBias = false;
+layout(constant_id = kTypeX_id) const uint kTypeX = 0;
+layout(constant_id = kTypeW_id) const uint kTypeW = 0;
+layout(constant_id = kTypeY_id) const uint kTypeY = 0;
+layout(constant_id = kScale_id) const bool kScale = false;  // y is requantised, else the sums themselves
+layout(constant_id = kBias_id) const bool kBias = false;
 
 #define G push.record.v
 

@@ -9,14 +9,14 @@
 #include "buffers.glsl"
 #include "integer_sums.glsl"
 
-layout(constant_id = 8) const int kM = 64;  // of the workgroup's tile
-layout(constant_id = 9) const int kN = 64;
-layout(constant_id = 10) const int kK = 64;
-layout(constant_id = 11) const int kThreadM = 4;  // of a thread's part, in fours
-layout(constant_id = 12) const int kThreadN = 4;
-layout(constant_id = 13) const bool kWords = false;  // four channels at once: their number and all pitches are multiples of 4
-layout(constant_id = 14) const bool kPacked = true;  // weights are packed: signed, [k / 4][n_padded] words, zeros beyond k and n
-layout(constant_id = 15) const bool kStoreWords = false;
+layout(constant_id = kM_id) const int kM = 64;  // of the workgroup's tile
+layout(constant_id = kN_id) const int kN = 64;
+layout(constant_id = kK_id) const int kK = 64;
+layout(constant_id = kThreadM_id) const int kThreadM = 4;  // of a thread's part, in fours
+layout(constant_id = kThreadN_id) const int kThreadN = 4;
+layout(constant_id = kVectors_id) const bool kVectors = false;  // four channels at once: their number and all pitches are multiples of 4
+layout(constant_id = kPacked_id) const bool kPacked = true;  // weights are packed: signed, [k / 4][n_padded] words, zeros beyond k and n
+layout(constant_id = kStoreVectors_id) const bool kStoreVectors = false;
 #include "gemm_taps.glsl"
 
 const int kThreadsM = kM / kThreadM, kThreadsN = kN / kThreadN, kThreads = kThreadsM * kThreadsN;
@@ -50,7 +50,7 @@ ivec3 row_at[kLoadsX];
 bool outside(ivec3 p) { return any(lessThan(p, ivec3(0))) || any(greaterThanEqual(p, G.x_size.yzw)); }
 // Four along k from this thread's tap and channel on; zeros beyond k.
 int load_x(int load) {
-  if (kWords) {
+  if (kVectors) {
     if (tap_t >= kFilterT) return 0;
     const ivec3 p = row_at[load] + ivec3(tap_t, tap_r, tap_s) * G.dilation.xyz;
     if (outside(p)) return padding;
@@ -182,7 +182,7 @@ void main() {
       ivec4 value;
       [[unroll]] for (int l = 0; l < 4; ++l)
         value[l] = finished(sums[i][j + l] - w_zero[l] * row_sums[row] + offset[l], at.channel + min(n + l, G.n - 1));
-      if (kStoreWords) {
+      if (kStoreVectors) {
         if (kTypeY == kI32) {
           Words4(push.y).v[(to + n) >> 2] = uvec4(value);
         } else {

@@ -6,16 +6,17 @@
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #extension GL_KHR_memory_scope_semantics : require
 #include "buffers.glsl"
+#include "gemm_constants.inc"
 
 layout(push_constant, scalar) uniform Push {
   Floats y;
   int rounds;
 } push;
 
-layout(constant_id = 25) const int kSubgroup = 32;
-layout(constant_id = 26) const int kFragmentM = 16;
-layout(constant_id = 27) const int kFragmentN = 16;
-layout(constant_id = 28) const int kFragmentK = 16;
+layout(constant_id = kSubgroup_id) const int kSubgroup = 32;
+layout(constant_id = kFragmentM_id) const int kFragmentM = 16;
+layout(constant_id = kFragmentN_id) const int kFragmentN = 16;
+layout(constant_id = kFragmentK_id) const int kFragmentK = 16;
 const int kPartM = 4, kPartN = 2, kThreads = 256, kSums = kFragmentM * kFragmentN;
 shared f16vec4 left[kFragmentM * kFragmentK / 4];
 shared f16vec4 right[kFragmentN * kFragmentK / 4];

@@ -1,6 +1,6 @@
 // Winograd's transforms of tiles of 2x2 or 4x4 outputs: one axis at a time, with the points of families/winograd. A tile has
 // (kTile + 2)^2 points; what belongs to one point of all tiles is one operand of a product of matrices.
-layout(constant_id = 8) const int kTile = 2;
+layout(constant_id = kTile_id) const int kTile = 2;
 const int kPoints = kTile + 2;
 
 // Tiles of an image's rows and columns, and of all images; the record is that of the convolution.

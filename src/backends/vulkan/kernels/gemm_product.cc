@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "backends/vulkan/shaders/gemm_constants.h"
 #include "backends/vulkan/kernels/real_types.h"
 #include "families/epilogue.h"
 #include "families/gemm/gemm_tiles.h"
@@ -15,12 +16,8 @@ constexpr int kReduceThreads = 64;
 
 int64_t round_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
-void append(std::vector<uint32_t>& to, std::initializer_list<int64_t> values) {
-  for (const int64_t v : values) to.push_back(static_cast<uint32_t>(v));
-}
-void append(std::vector<uint32_t>& to, const Epilogue& e) {
-  append(to, {static_cast<int64_t>(e.activation), e.scale, e.bias, e.residuals_before, e.residuals_after});
-}
+// A workgroup of so many threads in a row.
+std::vector<uint32_t> group_of(int threads) { return {static_cast<uint32_t>(threads), 1, 1}; }
 
 // What goes out in one dispatch, over as many as the instances need.
 struct Work {
@@ -75,6 +72,7 @@ Result<PackedProduct> packed_product(const GemmRecord& record, const TileSchedul
 }
 
 Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p) {
+  using enum GemmConstant;
   const GemmRecord& g = p.record;
   const TileSchedule& tile = p.tile;
   const int64_t instances = int64_t{1} * g.instances[0] * g.instances[1] * g.instances[2] * g.instances[3];
@@ -89,8 +87,8 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
   if (tile.variant == "naive" || tile.variant == "groups") {
     const std::string shader = shader_for("gemm_naive", p.halves);
     request.shader = shader;
-    append(request.constants, {tile.m, 1, 1});
-    append(request.constants, p.epilogue);
+    request.constants = group_of(tile.m);
+    set(request, p.epilogue);
     finish(request);
     SPARKLE_TRY(pipeline, shop.pipelines->get(request));
     work.pipeline = pipeline;
@@ -103,13 +101,24 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
     const bool halo = tile.variant == "halo";
     const std::string shader = shader_for(halo ? "gemm_halo" : "gemm_direct", p.halves);
     request.shader = shader;
-    append(request.constants, {tile_needs(tile).threads, 1, 1});
-    append(request.constants, p.epilogue);
+    request.constants = group_of(tile_needs(tile).threads);
+    set(request, p.epilogue);
     finish(request);
     if (halo)
-      append(request.constants, {kHaloSide, tile.n, tile.k, (g.filter[1] - 1) * g.dilation[1] + 1,
-                                 (g.filter[2] - 1) * g.dilation[2] + 1, g.stride[1], g.stride[2]});
-    else append(request.constants, {tile.m, tile.n, tile.k, tile.thread_m, tile.thread_n, p.vectors, p.packed});
+      set(request, {{kSide, kHaloSide},
+                    {kFilters, tile.n},
+                    {kChannels, tile.k},
+                    {kReachH, (g.filter[1] - 1) * g.dilation[1] + 1},
+                    {kReachW, (g.filter[2] - 1) * g.dilation[2] + 1},
+                    {kStrideR, g.stride[1]},
+                    {kStrideS, g.stride[2]}});
+    else
+      set(request, {{kM, tile.m},
+                    {kN, tile.n},
+                    {kThreadM, tile.thread_m},
+                    {kThreadN, tile.thread_n},
+                    {kVectors, p.vectors},
+                    {kPacked, p.packed}});
     SPARKLE_TRY(pipeline, shop.pipelines->get(request));
     work.pipeline = pipeline;
     const int64_t squares = int64_t{g.rows[0]} * groups_for(g.rows[2], kHaloSide) * groups_for(g.rows[3], kHaloSide);
@@ -134,19 +143,33 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
                                         p.halves);
   request.shader = shader;
   request.subgroup = emulated || group ? 0 : static_cast<uint32_t>(tile.subgroup);
-  append(request.constants, {needs.threads, 1, 1});
-  append(request.constants, partial ? Epilogue{} : p.epilogue);
+  request.constants = group_of(needs.threads);
+  set(request, partial ? Epilogue{} : p.epilogue);
   if (!partial) finish(request);
-  append(request.constants, {tile.m, tile.n, tile.k, tile.thread_m, tile.thread_n, p.vectors, p.packed, p.stores && !partial});
-  append(request.constants, {g.filter[0], g.filter[1], g.filter[2], g.stride[0], g.stride[1], g.stride[2]});
-  append(request.constants, {tile.pad, tile.unroll, partial});
+  set(request, {{kM, tile.m},
+                {kN, tile.n},
+                {kK, tile.k},
+                {kThreadM, tile.thread_m},
+                {kThreadN, tile.thread_n},
+                {kVectors, p.vectors},
+                {kPacked, p.packed},
+                {kStoreVectors, p.stores && !partial},
+                {kFilterT, g.filter[0]},
+                {kFilterR, g.filter[1]},
+                {kFilterS, g.filter[2]},
+                {kStrideT, g.stride[0]},
+                {kStrideR, g.stride[1]},
+                {kStrideS, g.stride[2]},
+                {kPad, tile.pad},
+                {kUnroll, tile.unroll},
+                {kPartial, partial}});
   if (fragments) {
     const Fragment f = fragment_of(tile);
-    append(request.constants, {tile.subgroup, f.m, f.n, f.k});
+    set(request, {{kSubgroup, tile.subgroup}, {kFragmentM, f.m}, {kFragmentN, f.n}, {kFragmentK, f.k}});
+  } else if (tile.depth < 2 || p.one_lane) {
+    // Ablations: no plan has a schedule of one tile in flight, or of single numbers.
+    set(request, {{kAhead, tile.depth >= 2}, {kFours, !p.one_lane}});
   }
-  // Ablations: no plan has a schedule of one tile in flight, or of single numbers.
-  else if (tile.depth < 2 || p.one_lane)
-    append(request.constants, {tile.depth >= 2, !p.one_lane});
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
   work.pipeline = pipeline;
   work.groups = flat_groups(int64_t{groups_for(g.m, tile.m)} * groups_for(g.n, tile.n));
@@ -164,8 +187,8 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
   PipelineRequest reduce;
   const std::string adder = shader_for("gemm_reduce", p.halves);
   reduce.shader = adder;
-  append(reduce.constants, {kReduceThreads, 1, 1});
-  append(reduce.constants, p.epilogue);
+  reduce.constants = group_of(kReduceThreads);
+  set(reduce, p.epilogue);
   finish(reduce);
   SPARKLE_TRY(adding, shop.pipelines->get(reduce));
   work.pipeline = adding;

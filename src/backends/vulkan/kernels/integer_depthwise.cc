@@ -1,4 +1,5 @@
 // Integer stages of the depthwise family on Vulkan: rows of words where channels lie in fours, else one output a thread.
+#include "backends/vulkan/shaders/gemm_constants.h"
 #include "backends/vulkan/kernels/integer_sums.h"
 #include "families/depthwise/depthwise.h"
 #include "families/element.h"
@@ -61,9 +62,9 @@ Result<VulkanKernelPtr> make_integer_depthwise(const Stage& stage, const Depthwi
   PipelineRequest request;
   request.shader = "integer_depthwise";
   request.constants = {kThreads, 1, 1};
-  for (const uint32_t c : integer_constants(stage, p.epilogue)) request.constants.push_back(c);
-  for (const int64_t c : {int64_t{schedule.columns}, int64_t{g.filter[2]}, int64_t{g.stride[2]}, int64_t{packed}})
-    request.constants.push_back(static_cast<uint32_t>(c));
+  set_integers(request, stage, p.epilogue);
+  using enum GemmConstant;
+  set(request, {{kColumns, schedule.columns}, {kFilterS, g.filter[2]}, {kStrideS, g.stride[2]}, {kPacked, packed}});
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
   SPARKLE_TRY(record, shop.upload(&g, sizeof g));
   Dispatch d = integer_dispatch(stage, p.epilogue, pipeline, *record, 0);

@@ -2,6 +2,7 @@
 // arithmetic elsewhere, and one output a thread for what tiles do not serve.
 #include <cstring>
 
+#include "backends/vulkan/shaders/gemm_constants.h"
 #include "backends/vulkan/kernels/integer_sums.h"
 #include "families/gemm/gemm.h"
 #include "families/tile_schedule.h"
@@ -87,13 +88,23 @@ Result<VulkanKernelPtr> make_integer_gemm(const Stage& stage, const TileSchedule
   request.shader = tile.variant == "dot_tile" ? "integer_tile_dot" : "integer_tile";
   const bool words = fours(x, g.x_pitch, g.channel[0], g.filter[3]) && fours(x, g.x_instance, 1, 4);
   const bool stores = fours(y, g.y_pitch, g.channel[1], g.n) && fours(y, g.y_instance, 1, 4);
-  const auto append = [&](std::initializer_list<int64_t> values) {
-    for (const int64_t v : values) request.constants.push_back(static_cast<uint32_t>(v));
-  };
-  append({int64_t{tile.m / tile.thread_m} * (tile.n / tile.thread_n), 1, 1});
-  for (const uint32_t c : integer_constants(stage, e)) request.constants.push_back(c);
-  append({tile.m, tile.n, tile.k, tile.thread_m, tile.thread_n, words, packed, stores, g.filter[0], g.filter[1], g.filter[2],
-          g.stride[0], g.stride[1], g.stride[2]});
+  request.constants = {static_cast<uint32_t>(tile.m / tile.thread_m * (tile.n / tile.thread_n)), 1, 1};
+  set_integers(request, stage, e);
+  using enum GemmConstant;
+  set(request, {{kM, tile.m},
+                {kN, tile.n},
+                {kK, tile.k},
+                {kThreadM, tile.thread_m},
+                {kThreadN, tile.thread_n},
+                {kVectors, words},
+                {kPacked, packed},
+                {kStoreVectors, stores},
+                {kFilterT, g.filter[0]},
+                {kFilterR, g.filter[1]},
+                {kFilterS, g.filter[2]},
+                {kStrideT, g.stride[0]},
+                {kStrideR, g.stride[1]},
+                {kStrideS, g.stride[2]}});
   request.subgroup = static_cast<uint32_t>(tile.subgroup);
   const auto groups = flat_groups(int64_t{groups_for(g.m, tile.m)} * groups_for(g.n, tile.n));
   if (packed) add_packing(*kernel, g, tile, matrices);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "backends/vulkan/shaders/gemm_constants.h"
+
 namespace sparkle::vulkan {
 namespace {
 constexpr int64_t kThreads = 64;
@@ -12,9 +14,14 @@ Status check_integer_operands(const Stage& stage, const Epilogue& e, const Works
   return check_integer_stage(stage.inputs, stage.outputs[0], e);
 }
 
-std::vector<uint32_t> integer_constants(const Stage& stage, const Epilogue& e) {
+void set_integers(PipelineRequest& request, const Stage& stage, const Epilogue& e) {
+  using enum GemmConstant;
   const auto code = [](const TensorDesc& d) { return byte_type(d.dtype).value_or(0); };
-  return {code(stage.inputs[0]), code(stage.inputs[1]), code(stage.outputs[0]), e.scale, e.bias};
+  set(request, {{kTypeX, code(stage.inputs[0])},
+                {kTypeW, code(stage.inputs[1])},
+                {kTypeY, code(stage.outputs[0])},
+                {kScale, e.scale},
+                {kBias, e.bias}});
 }
 
 Dispatch integer_dispatch(const Stage& stage, const Epilogue& e, const Pipeline* pipeline, const DeviceBuffer& record,
@@ -43,7 +50,7 @@ Status add_naive(VulkanKernel& kernel, const GemmRecord& g, const Epilogue& e, c
   PipelineRequest request;
   request.shader = "integer_naive";
   request.constants = {kThreads, 1, 1};
-  for (const uint32_t c : integer_constants(kernel.stage, e)) request.constants.push_back(c);
+  set_integers(request, kernel.stage, e);
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
   SPARKLE_TRY(record, shop.upload(&g, sizeof g));
   Dispatch d = integer_dispatch(kernel.stage, e, pipeline, *record, 0);

@@ -14,8 +14,8 @@ Result<VulkanKernelPtr> make_integer_depthwise(const Stage&, const DepthwiseSche
 
 // Errors: type_not_served.
 Status check_integer_operands(const Stage& stage, const Epilogue& epilogue, const Workshop& shop);
-// Constants 3 to 7: types and epilogue.
-std::vector<uint32_t> integer_constants(const Stage& stage, const Epilogue& epilogue);
+// Types and epilogue.
+void set_integers(PipelineRequest& request, const Stage& stage, const Epilogue& epilogue);
 // A dispatch with everything but its groups.
 Dispatch integer_dispatch(const Stage& stage, const Epilogue& epilogue, const Pipeline* pipeline, const DeviceBuffer& record,
                           int32_t first_instance);

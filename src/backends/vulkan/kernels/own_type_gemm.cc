@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/vulkan/shaders/gemm_constants.h"
 #include "backends/vulkan/kernels/gemm_record.h"
 #include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"
@@ -41,10 +42,16 @@ Result<VulkanKernelPtr> make_own_type_gemm(const Stage& stage, const TileSchedul
   if (y.elements() == 0) return kernel;
   PipelineRequest request;
   request.shader = shader_of(y.dtype, factor);
-  for (const int constant :
-       {tile_needs(tile).threads, 1, 1, static_cast<int>(e.activation), int{e.scale}, int{e.bias}, e.residuals_before,
-        e.residuals_after, tile.m, tile.n, tile.k, tile.thread_m, tile.thread_n, tile.pad, int{is_signed}})
-    request.constants.push_back(static_cast<uint32_t>(constant));
+  request.constants = {static_cast<uint32_t>(tile_needs(tile).threads), 1, 1};
+  set(request, e);
+  using enum GemmConstant;
+  set(request, {{kM, tile.m},
+                {kN, tile.n},
+                {kK, tile.k},
+                {kThreadM, tile.thread_m},
+                {kThreadN, tile.thread_n},
+                {kPad, tile.pad},
+                {kSigned, is_signed}});
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
   const OwnTypeRecord record{g, e.alpha, e.a, e.b};
   SPARKLE_TRY(buffer, shop.upload(&record, doubles ? sizeof record : sizeof g));

@@ -108,7 +108,7 @@ Result<VulkanKernelPtr> make_pointwise(const Stage& stage, const Schedule& sched
   record.insert(record.end(), text.parameters.begin(), text.parameters.end());
 
   SPARKLE_TRY(words, compile_glsl(text.glsl));
-  const uint32_t constants[] = {kThreads, 1, 1, vectors};
+  const SpecializationConstant constants[] = {{0, kThreads}, {1, 1}, {2, 1}, {3, vectors}};
   std::string name = "pointwise " + expression(params) + " " + std::to_string(std::hash<std::string>{}(text.glsl));
   SPARKLE_TRY(pipeline, shop.pipelines->get(name, *words, constants, 0));
   SPARKLE_TRY(buffer, shop.upload(record.data(), static_cast<int64_t>(record.size()) * 4));

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "backends/vulkan/shaders/gemm_constants.h"
 #include "backends/vulkan/kernels/gemm_product.h"
 #include "backends/vulkan/kernels/real_types.h"
 #include "families/element.h"
@@ -137,15 +138,9 @@ Result<VulkanKernelPtr> make_winograd(const Stage& stage, const Schedule& schedu
     PipelineRequest request;
     if (with.has_tail()) request.tail = &tail.text;
     request.shader = shader;
-    request.constants = {kThreads,
-                         1,
-                         1,
-                         static_cast<uint32_t>(with.activation),
-                         with.scale,
-                         with.bias,
-                         static_cast<uint32_t>(with.residuals_before),
-                         static_cast<uint32_t>(with.residuals_after),
-                         static_cast<uint32_t>(params.tile)};
+    request.constants = {kThreads, 1, 1};
+    set(request, with);
+    set(request, {{GemmConstant::kTile, params.tile}});
     return shop.pipelines->get(request);
   };
   SPARKLE_TRY(to_points, pipeline("winograd_input", {}));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "backends/vulkan/shaders/gemm_constants.h"
+
 namespace sparkle::vulkan {
 namespace {
 
@@ -10,8 +12,10 @@ namespace {
 constexpr uint32_t kHeaderWords = 5, kTypeVoid = 19, kTypeInt = 21, kTypeFloat = 22, kConstant = 43, kSpecConstant = 50,
                    kLoad = 61, kStore = 62, kMakeAvailable = 0x8, kMakeVisible = 0x10, kNonPrivate = 0x20, kDecorate = 71,
                    kSpecId = 1, kTypeFragment = 4456;
-// The placeholders, and the specialization constants that stand for sizes.
-constexpr uint32_t kHalf = 0x7f16, kFloat = 0x7f32, kFirstSize = 0x7fa0, kFirstSizeId = 26, kSizes = 3;
+// The placeholders, and the specialization constants that stand for sizes: kFragmentM, kFragmentN, kFragmentK.
+constexpr uint32_t kHalf = 0x7f16, kFloat = 0x7f32, kFirstSize = 0x7fa0, kSizes = 3,
+                   kFirstSizeId = static_cast<uint32_t>(GemmConstant::kFragmentM);
+static_assert(static_cast<uint32_t>(GemmConstant::kFragmentK) == kFirstSizeId + kSizes - 1);
 
 // Calls f(opcode, words) for each instruction; false where the words end within one.
 template <class F>

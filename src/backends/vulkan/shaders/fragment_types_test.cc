@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "backends/vulkan/shaders/gemm_constants.h"
 #include "backends/vulkan/shaders/shaders.h"
 
 namespace sparkle::vulkan {
@@ -36,8 +37,8 @@ Declared declared_by(std::span<const uint32_t> words) {
         ++d.fragments;
         const uint32_t use = constants.at(w[6]);  // 0: left, 1: right, 2: sums
         EXPECT_EQ(floats[w[2]], use == 2 ? 32u : 16u);
-        EXPECT_EQ(sizes[w[4]], use == 1 ? 28u : 26u);  // rows: k or m
-        EXPECT_EQ(sizes[w[5]], use == 0 ? 28u : 27u);  // columns: k or n
+        EXPECT_EQ(GemmConstant{sizes[w[4]]}, use == 1 ? GemmConstant::kFragmentK : GemmConstant::kFragmentM);  // rows
+        EXPECT_EQ(GemmConstant{sizes[w[5]]}, use == 0 ? GemmConstant::kFragmentK : GemmConstant::kFragmentN);  // columns
         d.scope = constants.at(w[3]);
         break;
       }

@@ -1,5 +1,6 @@
 #include "backends/vulkan/shaders/pipelines.h"
 
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -105,22 +106,31 @@ std::vector<const Pipeline*> Pipelines::all() const {
   return list;
 }
 
+std::vector<SpecializationConstant> PipelineRequest::all_constants() const {
+  std::vector<SpecializationConstant> all;
+  for (uint32_t i = 0; i < constants.size(); ++i) all.push_back({i, constants[i]});
+  all.insert(all.end(), named.begin(), named.end());
+  return all;
+}
+
 Result<const Pipeline*> Pipelines::get(const PipelineRequest& request) {
   if (request.tail) {
     SPARKLE_TRY(text, shader_text(request.shader, request.tail->glsl));
     SPARKLE_TRY(words, compile_glsl(text));
-    return get(std::string(request.shader) + "+" + request.tail->name, with_fragment_types(*words), request.constants,
+    return get(std::string(request.shader) + "+" + request.tail->name, with_fragment_types(*words), request.all_constants(),
                request.subgroup);
   }
   const Shader* shader = shader_named(request.shader);
   if (!shader) return Error{Reason::internal, "There is no shader '" + std::string(request.shader) + "'; please report it."};
-  return get(std::string(shader->name), with_fragment_types(shader->words), request.constants, request.subgroup);
+  return get(std::string(shader->name), with_fragment_types(shader->words), request.all_constants(), request.subgroup);
 }
 
 Result<const Pipeline*> Pipelines::get(const std::string& name, std::span<const uint32_t> words,
-                                       std::span<const uint32_t> constants, uint32_t subgroup) {
+                                       std::span<const SpecializationConstant> constants, uint32_t subgroup) {
   std::string key = name + "<";
-  for (size_t i = 0; i < constants.size(); ++i) key += (i ? "," : "") + std::to_string(constants[i]);
+  for (size_t i = 0; i < constants.size(); ++i)
+    key += (i ? "," : "") + (constants[i].number == i ? "" : std::to_string(constants[i].number) + "=") +
+           std::to_string(constants[i].value);
   key += ">" + (subgroup ? std::to_string(subgroup) : std::string());
   const std::lock_guard lock(mutex_);
   if (const auto at = pipelines_.find(key); at != pipelines_.end()) return at->second.get();
@@ -131,7 +141,9 @@ Result<const Pipeline*> Pipelines::get(const std::string& name, std::span<const 
   VkShaderModule module = VK_NULL_HANDLE;
   SPARKLE_VK(vk.vkCreateShaderModule(context_->device(), &module_info, nullptr, &module), "Loading the shader " + name);
   std::vector<VkSpecializationMapEntry> entries;
-  for (uint32_t i = 0; i < constants.size(); ++i) entries.push_back({i, i * 4, 4});
+  for (uint32_t i = 0; i < constants.size(); ++i)
+    entries.push_back(
+        {constants[i].number, static_cast<uint32_t>(i * sizeof constants[i] + offsetof(SpecializationConstant, value)), 4});
   VkSpecializationInfo specialization{static_cast<uint32_t>(entries.size()), entries.data(), constants.size_bytes(),
                                       constants.data()};
   auto size = structure<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo>(
@@ -146,7 +158,7 @@ Result<const Pipeline*> Pipelines::get(const std::string& name, std::span<const 
   const Features& f = context_->features();
   if (subgroup && f.subgroup_size && subgroup >= f.least_subgroup && subgroup <= f.most_subgroup) {
     info.stage.pNext = &size;
-    if (!constants.empty() && constants[0] % subgroup == 0)
+    if (!constants.empty() && constants[0].value % subgroup == 0)
       info.stage.flags |= VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
   }
   if (context_->options().capture && f.statistics)

@@ -36,11 +36,21 @@ struct TailText {
   std::string glsl;
 };
 
+// A constant of a shader by its constant_id.
+struct SpecializationConstant {
+  uint32_t number = 0, value = 0;
+};
+
 struct PipelineRequest {
   std::string_view shader;          // a name of shaders.h
   std::vector<uint32_t> constants;  // of constant_id 0, 1, ...; ids 0 to 2 are the workgroup's size
   uint32_t subgroup = 0;            // demanded size; 0: the driver's choice
   const TailText* tail = nullptr;   // a program behind its sums, with which it is compiled here and now
+  // Further ones, of kernels that set them by name (shaders/gemm_constants.h).
+  std::vector<SpecializationConstant> named = {};
+
+  // All of them; those that are nowhere keep the value that the shader gives them.
+  std::vector<SpecializationConstant> all_constants() const;
 };
 
 class Pipelines {
@@ -51,7 +61,7 @@ class Pipelines {
   Result<const Pipeline*> get(const PipelineRequest& request);
   // The same from words that were made at run time; `name` identifies them.
   virtual Result<const Pipeline*> get(const std::string& name, std::span<const uint32_t> words,
-                                      std::span<const uint32_t> constants, uint32_t subgroup);
+                                      std::span<const SpecializationConstant> constants, uint32_t subgroup);
   size_t count() const;
   // Errors: device_unusable where the driver tells nothing.
   Result<PipelineReport> report(const Pipeline& pipeline);
