@@ -59,9 +59,9 @@ COLUMN next_b[kLoadsB];
 COLUMN column_of(int k, int n, int from) {
   float16_t value[kLoad];
   ivec4 at = tap_within(k);
-  from += min(n, G.n - 1) * G.w_pitch.x;
+  from += min(n, G.n - 1) * G.w_filter_pitch;
   [[unroll]] for (int i = 0; i < kLoad; ++i) {
-    const int place = from + at.w * G.w_pitch.y + at.x * G.w_pitch.z + at.y * G.w_pitch.w + at.z * G.w_pitch_more.x;
+    const int place = from + dot4(at, G.w_pitch);
     value[i] = k + i < G.k && n < G.n ? float16_t(push.w.v[place]) : float16_t(0.0);
     at = next_tap(at);
   }

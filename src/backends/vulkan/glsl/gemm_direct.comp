@@ -28,7 +28,7 @@ void load_filters(Instance at, int tap, int tap_from, int c, int n, out float w[
     }
   } else {
     [[unroll]] for (int j = 0; j < kThreadN; ++j)
-      w[j] = float(push.w.v[tap_from + c * G.w_pitch.y + min(n + j, G.n - 1) * G.w_pitch.x]);
+      w[j] = float(push.w.v[tap_from + c * G.w_pitch.w + min(n + j, G.n - 1) * G.w_filter_pitch]);
   }
 }
 
@@ -48,7 +48,7 @@ void main() {
   for (int t = 0; t < G.filter_size.x; ++t)
     for (int r = 0; r < G.filter_size.y; ++r)
       for (int s = 0; s < G.filter_size.z; ++s, ++tap) {
-        const int tap_from = at.w + t * G.w_pitch.z + r * G.w_pitch.w + s * G.w_pitch_more.x;
+        const int tap_from = at.w + t * G.w_pitch.x + r * G.w_pitch.y + s * G.w_pitch.z;
         int from[kThreadM];
         [[unroll]] for (int i = 0; i < kThreadM; ++i) {
           const ivec3 p = pixels[i].yzw * G.stride.xyz - G.pad.xyz + ivec3(t, r, s) * G.dilation.xyz;

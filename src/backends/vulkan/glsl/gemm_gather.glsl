@@ -54,9 +54,9 @@ vec4 load_b(int k, int n, int from) {
   vec4 value = vec4(0.0);
   if (k >= G.k) return value;
   const ivec4 at = tap_within(k);
-  from += at.w * G.w_pitch.y + at.x * G.w_pitch.z + at.y * G.w_pitch.w + at.z * G.w_pitch_more.x;
+  from += dot4(at, G.w_pitch);
   [[unroll]] for (int i = 0; i < 4; ++i)
-    if (n + i < G.n) value[i] = float(push.w.v[from + (n + i) * G.w_pitch.x]);
+    if (n + i < G.n) value[i] = float(push.w.v[from + (n + i) * G.w_filter_pitch]);
   return value;
 }
 

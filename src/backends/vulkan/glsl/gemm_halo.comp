@@ -48,8 +48,8 @@ void main() {
       for (int r = 0; r < G.filter_size.y; ++r)
         for (int s = 0; s < G.filter_size.z; ++s) {
           const int from = seen + (r * G.dilation.y * kPatchW + s * G.dilation.z) * kChannels;
-          const int weight = at.w + k * G.w_pitch.x + r * G.w_pitch.w + s * G.w_pitch_more.x + c0 * G.w_pitch.y;
-          for (int c = 0; c < channels; ++c) sum = fma(patch_of[from + c], float(push.w.v[weight + c * G.w_pitch.y]), sum);
+          const int weight = at.w + k * G.w_filter_pitch + r * G.w_pitch.y + s * G.w_pitch.z + c0 * G.w_pitch.w;
+          for (int c = 0; c < channels; ++c) sum = fma(patch_of[from + c], float(push.w.v[weight + c * G.w_pitch.w]), sum);
         }
     barrier();
   }

@@ -17,8 +17,8 @@ Instance instance_at(int index) {
   r.x = at.x * G.x_instance.x + at.y * G.x_instance.y + at.z * G.x_instance.z + at.w * G.x_instance.w;
   r.w = at.x * G.w_instance.x + at.y * G.w_instance.y + at.z * G.w_instance.z + at.w * G.w_instance.w;
   r.y = at.x * G.y_instance.x + at.y * G.y_instance.y + at.z * G.y_instance.z + at.w * G.y_instance.w;
-  r.r0 = at.x * G.r0_instance.x + at.y * G.r0_instance.y + at.z * G.r0_instance.z + at.w * G.r0_instance.w;
-  r.r1 = at.x * G.r1_instance.x + at.y * G.r1_instance.y + at.z * G.r1_instance.z + at.w * G.r1_instance.w;
+  r.r0 = at.x * G.r_instance[0].x + at.y * G.r_instance[0].y + at.z * G.r_instance[0].z + at.w * G.r_instance[0].w;
+  r.r1 = at.x * G.r_instance[1].x + at.y * G.r_instance[1].y + at.z * G.r_instance[1].z + at.w * G.r_instance[1].w;
   r.packed = at.x * G.packed_instance.x + at.y * G.packed_instance.y + at.z * G.packed_instance.z + at.w * G.packed_instance.w;
   r.channel = number * G.channel_instance;
   r.number = number;

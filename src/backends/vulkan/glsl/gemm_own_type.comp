@@ -96,8 +96,8 @@ NUMBER finished(NUMBER sum, Instance i, ivec4 pixel, int k) {
   sum = scaled(sum);
 #endif
   if (kBias) sum = sum_of(sum, push.bias.v[i.channel + k]);
-  const NUMBER first = kBefore + kAfter > 0 ? push.r0.v[i.r0 + dot4(pixel, G.r0_pitch) + k * G.channel.z] : NUMBER(0);
-  const NUMBER second = kBefore + kAfter > 1 ? push.r1.v[i.r1 + dot4(pixel, G.r1_pitch) + k * G.channel.w] : NUMBER(0);
+  const NUMBER first = kBefore + kAfter > 0 ? push.r0.v[i.r0 + dot4(pixel, G.r_pitch[0]) + k * G.channel.z] : NUMBER(0);
+  const NUMBER second = kBefore + kAfter > 1 ? push.r1.v[i.r1 + dot4(pixel, G.r_pitch[1]) + k * G.channel.w] : NUMBER(0);
   if (kBefore > 0) sum = sum_of(sum, first);
   if (kBefore > 1) sum = sum_of(sum, second);
 #ifdef DOUBLES
@@ -148,7 +148,7 @@ void main() {
       const ivec4 of = tap_of(k0 + depth);
       right[depth * kN + thread % kN] =
           n_b < G.n && k0 + depth < G.k
-              ? push.w.v[at.w + n_b * G.w_pitch.x + of.w * G.w_pitch.y + of.x * G.w_pitch.z + of.y * G.w_pitch.w + of.z * G.w_pitch_more.x]
+              ? push.w.v[at.w + n_b * G.w_filter_pitch + dot4(of, G.w_pitch)]
               : NUMBER(0);
     }
     barrier();

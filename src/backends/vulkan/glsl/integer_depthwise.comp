@@ -22,7 +22,7 @@ ivec4 weights_at(int tap, int r, int s, int n, int t) {
   }
   ivec4 w;
   [[unroll]] for (int l = 0; l < 4; ++l)
-    w[l] = integer_at(push.w, kTypeW, (n + l) * G.w_pitch.x + t * G.w_pitch.z + r * G.w_pitch.w + s * G.w_pitch_more.x);
+    w[l] = integer_at(push.w, kTypeW, (n + l) * G.w_filter_pitch + t * G.w_pitch.x + r * G.w_pitch.y + s * G.w_pitch.z);
   return w;
 }
 

@@ -26,11 +26,11 @@ void main() {
         const int w = origin.z + s * G.dilation.z;
         if (w < 0 || w >= G.x_size.w) continue;
         int from = at.x + dot4(ivec4(pixel.x, d, h, w), G.x_pitch);
-        int weight = at.w + n * G.w_pitch.x + t * G.w_pitch.z + r * G.w_pitch.w + s * G.w_pitch_more.x;
+        int weight = at.w + n * G.w_filter_pitch + t * G.w_pitch.x + r * G.w_pitch.y + s * G.w_pitch.z;
         for (int c = 0; c < G.filter_size.w; ++c) {
           sum += (integer_at(push.x, kTypeX, from) - x_zero) * (integer_at(push.w, kTypeW, weight) - w_zero);
           from += G.channel.x;
-          weight += G.w_pitch.y;
+          weight += G.w_pitch.w;
         }
       }
     }

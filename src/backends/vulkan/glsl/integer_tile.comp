@@ -81,9 +81,9 @@ ivec4 load_w(int q, int n, int from) {
     const int k = 4 * q + i;
     if (k >= G.k) return value;
     const ivec4 tap = tap_within(k);
-    const int at = from + tap.w * G.w_pitch.y + tap.x * G.w_pitch.z + tap.y * G.w_pitch.w + tap.z * G.w_pitch_more.x;
+    const int at = from + dot4(tap, G.w_pitch);
     [[unroll]] for (int j = 0; j < 4; ++j)
-      if (n + j < G.n) value[j] |= ((int(push.w.v[at + (n + j) * G.w_pitch.x]) ^ int(kFlipW)) & 255) << 8 * i;
+      if (n + j < G.n) value[j] |= ((int(push.w.v[at + (n + j) * G.w_filter_pitch]) ^ int(kFlipW)) & 255) << 8 * i;
   }
   return value;
 }

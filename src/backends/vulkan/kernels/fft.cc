@@ -124,10 +124,10 @@ struct Builder {
     Product product;
     product.tile = schedule.product;
     GemmRecord& m = product.record;
-    for (int i = 0; i < 4; ++i) m.rows[i] = m.x_size[i] = m.instances[i] = m.filter[i] = m.stride[i] = m.dilation[i] = 1;
+    for (int i = 0; i < 4; ++i) m.rows[i] = m.x_size[i] = m.instances[i] = m.filter_size[i] = m.stride[i] = m.dilation[i] = 1;
     m.m = m.rows[3] = m.x_size[3] = static_cast<int32_t>(cut.tiles);
     m.n = static_cast<int32_t>(n);
-    m.k = m.filter[3] = static_cast<int32_t>(k);
+    m.k = m.filter_size[3] = static_cast<int32_t>(k);
     m.x_pitch[3] = m.k, m.y_pitch[3] = m.n;
     m.channel[0] = m.channel[1] = 1;
     m.instances[2] = static_cast<int32_t>(cut.frequencies), m.instances[3] = static_cast<int32_t>(cut.groups);

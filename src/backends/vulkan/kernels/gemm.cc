@@ -45,15 +45,15 @@ struct PackedWeights {
       std::byte* out = to + matrix * p.k_padded * g.n_padded * size;
       std::memset(out, 0, static_cast<size_t>(p.k_padded * g.n_padded * size));
       int64_t k = 0;
-      for (int t = 0; t < g.filter[0]; ++t)
-        for (int r = 0; r < g.filter[1]; ++r)
-          for (int s = 0; s < g.filter[2]; ++s)
-            for (int c = 0; c < g.filter[3]; ++c, ++k) {
+      for (int t = 0; t < g.filter_size[0]; ++t)
+        for (int r = 0; r < g.filter_size[1]; ++r)
+          for (int s = 0; s < g.filter_size[2]; ++s)
+            for (int c = 0; c < g.filter_size[3]; ++c, ++k) {
               std::byte* row = out + (k / p.run * g.n_padded * p.run + k % p.run) * size;
-              const std::byte* at = from + step * (offset + origin + c * int64_t{g.w_pitch[1]} + t * int64_t{g.w_pitch[2]} +
-                                                   r * int64_t{g.w_pitch[3]} + s * int64_t{g.w_pitch[4]});
+              const std::byte* at = from + step * (offset + origin + c * int64_t{g.w_pitch[3]} + t * int64_t{g.w_pitch[0]} +
+                                                   r * int64_t{g.w_pitch[1]} + s * int64_t{g.w_pitch[2]});
               for (int64_t n = 0; n < g.n; ++n) {
-                const std::byte* weight = at + step * n * g.w_pitch[0];
+                const std::byte* weight = at + step * n * g.w_filter_pitch;
                 std::byte* place = row + n * p.run * size;
                 if (given != kept) store_element(kept, load_element(given, weight), place);
                 else if (kept == DType::f16) std::memcpy(place, weight, 2);
@@ -92,7 +92,7 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
   if (tile->variant != "naive" && tile->variant != "groups" && tile->variant != "halo") {
     const TensorDesc& y = stage.outputs[0];
     const int32_t wide = fragments && halves ? 8 : 4;
-    product.vectors = in_vectors(wide, stage.inputs[0], g.x_pitch, g.channel[0], g.filter[3]) &&
+    product.vectors = in_vectors(wide, stage.inputs[0], g.x_pitch, g.channel[0], g.filter_size[3]) &&
                       in_vectors(wide, stage.inputs[0], g.x_instance, 1, wide);
     product.stores = fours(y, g.y_pitch, g.channel[1], g.n) && fours(y, g.y_instance, 1, 4);
     product.packed = constants >> 1 & 1;

@@ -108,8 +108,8 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
       set(request, {{kSide, kHaloSide},
                     {kFilters, tile.n},
                     {kChannels, tile.k},
-                    {kReachH, (g.filter[1] - 1) * g.dilation[1] + 1},
-                    {kReachW, (g.filter[2] - 1) * g.dilation[2] + 1},
+                    {kReachH, (g.filter_size[1] - 1) * g.dilation[1] + 1},
+                    {kReachW, (g.filter_size[2] - 1) * g.dilation[2] + 1},
                     {kStrideR, g.stride[1]},
                     {kStrideS, g.stride[2]}});
     else
@@ -154,9 +154,9 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
                 {kVectors, p.vectors},
                 {kPacked, p.packed},
                 {kStoreVectors, p.stores && !partial},
-                {kFilterT, g.filter[0]},
-                {kFilterR, g.filter[1]},
-                {kFilterS, g.filter[2]},
+                {kFilterT, g.filter_size[0]},
+                {kFilterR, g.filter_size[1]},
+                {kFilterS, g.filter_size[2]},
                 {kStrideT, g.stride[0]},
                 {kStrideR, g.stride[1]},
                 {kStrideS, g.stride[2]},

@@ -47,12 +47,12 @@ GemmRecord window_record(const Stage& stage, const GemmParams& p) {
   }
   fill(g.channel, {x.pitch_c, y.pitch_c, residual_channel[0], residual_channel[1]});
   const Window& f = p.window;
-  fill(g.filter, {f.filter[0], f.filter[1], f.filter[2], channels});
+  fill(g.filter_size, {f.filter[0], f.filter[1], f.filter[2], channels});
   fill(g.stride, {f.stride[0], f.stride[1], f.stride[2]});
   fill(g.dilation, {f.dilation[0], f.dilation[1], f.dilation[2]});
   fill(g.pad, {f.pad_begin[0], f.pad_begin[1], f.pad_begin[2]});
-  const int64_t w_pitch[] = {w.pitch_n, w.pitch_c, w.pitch_d, w.pitch_h, w.pitch_w};
-  for (int i = 0; i < 5; ++i) g.w_pitch[i] = static_cast<int32_t>(w_pitch[i]);
+  fill(g.w_pitch, {w.pitch_d, w.pitch_h, w.pitch_w, w.pitch_c});
+  g.w_filter_pitch = static_cast<int32_t>(w.pitch_n);
   fill(g.instances, {1, 1, 1, p.groups});
   g.x_instance[3] = static_cast<int32_t>(channels * x.pitch_c);
   g.w_instance[3] = static_cast<int32_t>(filters * w.pitch_n);
@@ -89,14 +89,14 @@ Result<GemmRecord> dense_record(const Stage& stage, const GemmParams& p) {
   g.m = static_cast<int32_t>(y.shape[rank - 2]);
   g.n = static_cast<int32_t>(y.shape[rank - 1]);
   g.k = static_cast<int32_t>(a.shape[a.shape.size() - 1]);
-  for (int i = 0; i < 4; ++i) g.rows[i] = g.x_size[i] = g.instances[i] = g.filter[i] = g.stride[i] = g.dilation[i] = 1;
+  for (int i = 0; i < 4; ++i) g.rows[i] = g.x_size[i] = g.instances[i] = g.filter_size[i] = g.stride[i] = g.dilation[i] = 1;
   g.rows[3] = g.x_size[3] = g.m;
-  g.filter[3] = g.k;
+  g.filter_size[3] = g.k;
   g.x_pitch[3] = static_cast<int32_t>(pitch_from_end(a, 1));
   g.y_pitch[3] = static_cast<int32_t>(pitch_from_end(y, 1));
   fill(g.channel, {pitch_from_end(a, 0), pitch_from_end(y, 0), 0, 0});
-  g.w_pitch[0] = static_cast<int32_t>(pitch_from_end(b, 0));
-  g.w_pitch[1] = static_cast<int32_t>(pitch_from_end(b, 1));
+  g.w_filter_pitch = static_cast<int32_t>(pitch_from_end(b, 0));
+  g.w_pitch[3] = static_cast<int32_t>(pitch_from_end(b, 1));
   for (int i = 0; i < residuals; ++i) {
     const Places r = places_of(stage, stage.inputs[static_cast<size_t>(first + i)]);
     std::copy(std::begin(r.row), std::end(r.row), g.r_pitch[i]);

@@ -1,8 +1,8 @@
-// GemmRecord: the sizes and pitches of a gemm stage as shaders read them (glsl/gemm.glsl has the same fields). Windows and
-// dense products are one: a row is an output pixel (n,d,h,w) or a row of the left operand as (0,0,0,m), k runs over taps and
-// channels, instances are groups or batch elements.
+// GemmRecord: the sizes and pitches of a gemm stage as shaders read them. glsl/gemm_record.inc has its fields, once for both
+// sides, and says what they are.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -13,26 +13,30 @@
 namespace sparkle::vulkan {
 
 struct GemmRecord {
-  int32_t rows[4];     // outputs along n,d,h,w
-  int32_t x_size[4];   // inputs along n,d,h,w
-  int32_t x_pitch[4];  // elements between neighbours along n,d,h,w
-  int32_t y_pitch[4];
-  int32_t r_pitch[2][4];                   // of the residuals
-  int32_t channel[4];                      // pitch of x's channels, y's filters, and those of the residuals
-  int32_t filter[4];                       // taps along d,h,w, and channels of an instance
-  int32_t stride[4], dilation[4], pad[4];  // along d,h,w
-  int32_t w_pitch[8];                      // of the right operand as it is: filters, channels, taps along d,h,w
-  int32_t instances[4];                    // outermost first
-  int32_t x_instance[4], w_instance[4], y_instance[4], r_instance[2][4];
-  int32_t m, n, k, n_padded;            // of an instance; n_padded: a row of packed weights
-  int32_t channel_instance;             // scale and bias move so far from one instance to the next
-  int32_t packed_instance[4];           // packed weights move so many elements
-  Divisor rows_by[3], instances_by[3];  // of d,h,w, and of the three innermost
-  float alpha, a, b;                    // of the epilogue
+#define VECTOR(name) int32_t name[4];
+#define VECTORS(name, count) int32_t name[count][4];
+#define INTEGER(name) int32_t name;
+#define DIVISORS(name, count) Divisor name[count];
+#define REAL(name) float name;
+#include "backends/vulkan/glsl/gemm_record.inc"
 
   // Behind the last change of rows and instances.
   void set_divisors();
 };
+
+// Shaders see the fields one behind the other (GL_EXT_scalar_block_layout): so do they lie here.
+consteval bool is_without_gaps() {
+  size_t at = 0;
+  bool same = true;
+#define VECTOR(name) same &= offsetof(GemmRecord, name) == at, at += 16;
+#define VECTORS(name, count) same &= offsetof(GemmRecord, name) == at, at += 16 * (count);
+#define INTEGER(name) same &= offsetof(GemmRecord, name) == at, at += 4;
+#define DIVISORS(name, count) same &= offsetof(GemmRecord, name) == at, at += 12 * (count);
+#define REAL(name) same &= offsetof(GemmRecord, name) == at, at += 4;
+#include "backends/vulkan/glsl/gemm_record.inc"
+  return same && at == sizeof(GemmRecord);
+}
+static_assert(is_without_gaps());
 
 // Errors: layout_not_served where an operand spans more than 2^31 elements or more than four batch axes remain.
 Result<GemmRecord> gemm_record(const Stage& stage);

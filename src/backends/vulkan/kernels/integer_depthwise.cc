@@ -30,12 +30,12 @@ struct PackedFilters {
   void operator()(const std::byte* from, std::byte* to, Executor&) const {
     auto* out = reinterpret_cast<int16_t*>(to);
     const int64_t size = size_of(w.dtype);
-    for (int t = 0; t < g.filter[0]; ++t)
-      for (int r = 0; r < g.filter[1]; ++r)
-        for (int s = 0; s < g.filter[2]; ++s)
+    for (int t = 0; t < g.filter_size[0]; ++t)
+      for (int r = 0; r < g.filter_size[1]; ++r)
+        for (int s = 0; s < g.filter_size[2]; ++s)
           for (int n = 0; n < g.n; ++n) {
-            const int64_t at = w.layout.offset + n * int64_t{g.w_pitch[0]} + t * int64_t{g.w_pitch[2]} +
-                               r * int64_t{g.w_pitch[3]} + s * int64_t{g.w_pitch[4]};
+            const int64_t at = w.layout.offset + n * int64_t{g.w_filter_pitch} + t * int64_t{g.w_pitch[0]} +
+                               r * int64_t{g.w_pitch[1]} + s * int64_t{g.w_pitch[2]};
             *out++ = static_cast<int16_t>(load_element(w.dtype, from + at * size));
           }
   }
@@ -64,7 +64,7 @@ Result<VulkanKernelPtr> make_integer_depthwise(const Stage& stage, const Depthwi
   request.constants = {kThreads, 1, 1};
   set_integers(request, stage, p.epilogue);
   using enum GemmConstant;
-  set(request, {{kColumns, schedule.columns}, {kFilterS, g.filter[2]}, {kStrideS, g.stride[2]}, {kPacked, packed}});
+  set(request, {{kColumns, schedule.columns}, {kFilterS, g.filter_size[2]}, {kStrideS, g.stride[2]}, {kPacked, packed}});
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
   SPARKLE_TRY(record, shop.upload(&g, sizeof g));
   Dispatch d = integer_dispatch(stage, p.epilogue, pipeline, *record, 0);

@@ -33,14 +33,14 @@ struct PackedBytes {
       auto* out = reinterpret_cast<uint8_t*>(to) + matrix * k_padded * g.n_padded;
       std::memset(out, 0, static_cast<size_t>(k_padded * g.n_padded));
       int64_t k = 0;
-      for (int t = 0; t < g.filter[0]; ++t)
-        for (int r = 0; r < g.filter[1]; ++r)
-          for (int s = 0; s < g.filter[2]; ++s)
-            for (int c = 0; c < g.filter[3]; ++c, ++k) {
-              const uint8_t* at = source + origin + c * int64_t{g.w_pitch[1]} + t * int64_t{g.w_pitch[2]} +
-                                  r * int64_t{g.w_pitch[3]} + s * int64_t{g.w_pitch[4]};
+      for (int t = 0; t < g.filter_size[0]; ++t)
+        for (int r = 0; r < g.filter_size[1]; ++r)
+          for (int s = 0; s < g.filter_size[2]; ++s)
+            for (int c = 0; c < g.filter_size[3]; ++c, ++k) {
+              const uint8_t* at = source + origin + c * int64_t{g.w_pitch[3]} + t * int64_t{g.w_pitch[0]} +
+                                  r * int64_t{g.w_pitch[1]} + s * int64_t{g.w_pitch[2]};
               for (int64_t n = 0; n < g.n; ++n)
-                out[(k / 4 * g.n_padded + n) * 4 + k % 4] = static_cast<uint8_t>(at[n * g.w_pitch[0]] ^ flip);
+                out[(k / 4 * g.n_padded + n) * 4 + k % 4] = static_cast<uint8_t>(at[n * g.w_filter_pitch] ^ flip);
             }
     });
   }
@@ -86,7 +86,7 @@ Result<VulkanKernelPtr> make_integer_gemm(const Stage& stage, const TileSchedule
 
   PipelineRequest request;
   request.shader = tile.variant == "dot_tile" ? "integer_tile_dot" : "integer_tile";
-  const bool words = fours(x, g.x_pitch, g.channel[0], g.filter[3]) && fours(x, g.x_instance, 1, 4);
+  const bool words = fours(x, g.x_pitch, g.channel[0], g.filter_size[3]) && fours(x, g.x_instance, 1, 4);
   const bool stores = fours(y, g.y_pitch, g.channel[1], g.n) && fours(y, g.y_instance, 1, 4);
   request.constants = {static_cast<uint32_t>(tile.m / tile.thread_m * (tile.n / tile.thread_n)), 1, 1};
   set_integers(request, stage, e);
@@ -99,9 +99,9 @@ Result<VulkanKernelPtr> make_integer_gemm(const Stage& stage, const TileSchedule
                 {kVectors, words},
                 {kPacked, packed},
                 {kStoreVectors, stores},
-                {kFilterT, g.filter[0]},
-                {kFilterR, g.filter[1]},
-                {kFilterS, g.filter[2]},
+                {kFilterT, g.filter_size[0]},
+                {kFilterR, g.filter_size[1]},
+                {kFilterS, g.filter_size[2]},
                 {kStrideT, g.stride[0]},
                 {kStrideR, g.stride[1]},
                 {kStrideS, g.stride[2]}});

@@ -17,7 +17,6 @@ struct OwnTypeRecord {
   GemmRecord product;
   double alpha, a, b;
 };
-static_assert(sizeof(GemmRecord) % alignof(double) == 0);
 
 const char* shader_of(DType type, bool factor) {
   if (type == DType::f64) return "gemm_doubles";

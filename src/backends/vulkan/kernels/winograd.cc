@@ -35,16 +35,16 @@ struct PackedPoints {
     const int64_t row = p.record.n_padded, matrix = p.k_padded * row;
     auto* out = reinterpret_cast<float*>(to);
     std::memset(out, 0, static_cast<size_t>(p.elements()) * 4);
-    parallel_for(executor, g.filter[3], [&](int c, int) {
+    parallel_for(executor, g.filter_size[3], [&](int c, int) {
       for (int64_t k = 0; k < g.n; ++k) {
-        const int64_t w = k * g.w_pitch[0] + c * int64_t{g.w_pitch[1]};
+        const int64_t w = k * g.w_filter_pitch + c * int64_t{g.w_pitch[3]};
         double rows[3][kMostWinogradPoints];  // filter rows at the points of the second axis
         for (size_t r = 0; r < 3; ++r)
           for (size_t j = 0; j < static_cast<size_t>(t.points); ++j) {
             rows[r][j] = 0;
             for (size_t s = 0; s < 3; ++s)
               rows[r][j] +=
-                  t.filter[j][s] * weight(w + static_cast<int64_t>(r) * g.w_pitch[3] + static_cast<int64_t>(s) * g.w_pitch[4]);
+                  t.filter[j][s] * weight(w + static_cast<int64_t>(r) * g.w_pitch[1] + static_cast<int64_t>(s) * g.w_pitch[2]);
           }
         for (size_t i = 0; i < static_cast<size_t>(t.points); ++i)
           for (size_t j = 0; j < static_cast<size_t>(t.points); ++j) {
@@ -93,7 +93,7 @@ Result<VulkanKernelPtr> make_winograd(const Stage& stage, const Schedule& schedu
   SPARKLE_TRY(g, gemm_record(convolution_of(stage)));
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (g.m == 0 || g.n == 0 || stage.outputs[0].elements() == 0) return kernel;
-  const int64_t points = int64_t{params.tile + 2} * (params.tile + 2), c = g.filter[3];
+  const int64_t points = int64_t{params.tile + 2} * (params.tile + 2), c = g.filter_size[3];
   const int64_t tiles = int64_t{g.rows[0]} * groups_for(g.rows[2], params.tile) * groups_for(g.rows[3], params.tile);
   if (points * tiles * std::max<int64_t>(c, g.n) > std::numeric_limits<int32_t>::max())
     return Error{Reason::layout_not_served, "The tiles' points span more than 2^31 elements; split the batch."};
@@ -103,10 +103,10 @@ Result<VulkanKernelPtr> make_winograd(const Stage& stage, const Schedule& schedu
   product.tile = *tile;
   product.tile.variant = "implicit";
   GemmRecord& m = product.record;
-  for (int i = 0; i < 4; ++i) m.rows[i] = m.x_size[i] = m.instances[i] = m.filter[i] = m.stride[i] = m.dilation[i] = 1;
+  for (int i = 0; i < 4; ++i) m.rows[i] = m.x_size[i] = m.instances[i] = m.filter_size[i] = m.stride[i] = m.dilation[i] = 1;
   m.m = m.rows[3] = m.x_size[3] = static_cast<int32_t>(tiles);
   m.n = g.n;
-  m.k = m.filter[3] = static_cast<int32_t>(c);
+  m.k = m.filter_size[3] = static_cast<int32_t>(c);
   m.x_pitch[3] = m.k, m.y_pitch[3] = m.n;
   m.channel[0] = m.channel[1] = 1;
   m.instances[3] = static_cast<int32_t>(points);
