@@ -1,19 +1,10 @@
-// A depthwise stage as its kernels see it: DepthwiseRecord of depthwise.cc has the same fields.
+// A depthwise stage as its kernels see it.
 #include "divide.glsl"
 #include "tail.glsl"
 
 struct DepthwiseRecord {
-  uint count;                          // threads
-  Divisor n, channels, d, h, w;        // outputs, or tiles of them, that these threads make
-  Divisor multiplier;                  // filters of a channel
-  ivec4 y_size, x_size;                // along n,d,h,w
-  ivec4 x_pitch, y_pitch, r0_pitch, r1_pitch;
-  ivec4 channel;                       // pitch of the channels of x, y and the residuals
-  ivec4 filter_size, stride, dilation, pad;  // along d,h,w
-  ivec4 w_pitch;                       // of the filters as they are: filters, taps along d,h,w
-  ivec2 vector_pitch;                  // of scale and bias
-  int filters;
-  float alpha, a, b;
+#include "record_fields.inc"
+#include "depthwise_record.inc"
 };
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer DepthwiseRecords { DepthwiseRecord v; TAIL_RECORD };
 
@@ -42,8 +33,8 @@ float finished(float sum, ivec4 pixel, int k) {
   sum *= R.alpha;
   if (kScale) sum *= float(push.scale.v[k * R.vector_pitch.x]);
   if (kBias) sum += float(push.bias.v[k * R.vector_pitch.y]);
-  const float first = kBefore + kAfter > 0 ? float(push.r0.v[dot4(pixel, R.r0_pitch) + k * R.channel.z]) : 0.0;
-  const float second = kBefore + kAfter > 1 ? float(push.r1.v[dot4(pixel, R.r1_pitch) + k * R.channel.w]) : 0.0;
+  const float first = kBefore + kAfter > 0 ? float(push.r0.v[dot4(pixel, R.r_pitch[0]) + k * R.channel.z]) : 0.0;
+  const float second = kBefore + kAfter > 1 ? float(push.r1.v[dot4(pixel, R.r_pitch[1]) + k * R.channel.w]) : 0.0;
   if (kBefore > 0) sum += first;
   if (kBefore > 1) sum += second;
   sum = activated(kActivation, sum, R.a, R.b);

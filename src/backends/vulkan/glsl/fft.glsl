@@ -4,16 +4,8 @@
 #include "tail.glsl"
 
 struct FftRecord {
-  ivec4 x_pitch, y_pitch, r0_pitch, r1_pitch, w_pitch;  // n (filters), c, h, w
-  ivec2 x_size, y_size, stride, dilation, first, reach, pad, tile, span;  // h, w
-  Divisor blocks, tiles_w, tiles_h, tiles, outers;
-  uint count;                // workgroups
-  int pairs;                 // pairs of planes beside each other
-  int channels, filters;     // of a group
-  int out_pair, out_frequency, out_outer;
-  ivec2 vector_pitch;        // of scale and bias
-  float factor;              // of filters at their points
-  float alpha, a, b;
+#include "record_fields.inc"
+#include "fft_record.inc"
 };
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer FftRecords { FftRecord v; TAIL_RECORD };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Roots { vec2 v[]; };
@@ -259,8 +251,8 @@ float finished(float sum, ivec4 pixel) {
   sum *= R.alpha;
   if (kScale) sum *= float(push.scale.v[pixel.y * R.vector_pitch.x]);
   if (kBias) sum += float(push.bias.v[pixel.y * R.vector_pitch.y]);
-  const float first = kBefore + kAfter > 0 ? float(push.r0.v[dot4(pixel, R.r0_pitch)]) : 0.0;
-  const float second = kBefore + kAfter > 1 ? float(push.r1.v[dot4(pixel, R.r1_pitch)]) : 0.0;
+  const float first = kBefore + kAfter > 0 ? float(push.r0.v[dot4(pixel, R.r_pitch[0])]) : 0.0;
+  const float second = kBefore + kAfter > 1 ? float(push.r1.v[dot4(pixel, R.r_pitch[1])]) : 0.0;
   if (kBefore > 0) sum += first;
   if (kBefore > 1) sum += second;
   sum = activated(kActivation, sum, R.a, R.b);

@@ -1,5 +1,6 @@
 // The depthwise family on Vulkan: one output a thread, or four channels of one, or tiles of outputs of four channels.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "backends/vulkan/kernels/divisor.h"
@@ -16,15 +17,21 @@ namespace {
 
 constexpr int64_t kThreads = 64;
 
-// As in glsl/depthwise.glsl.
 struct DepthwiseRecord {
-  uint32_t count;
-  Divisor n, channels, d, h, w, multiplier;
-  int32_t y_size[4], x_size[4], x_pitch[4], y_pitch[4], r_pitch[2][4], channel[4];
-  int32_t filter[4], stride[4], dilation[4], pad[4], w_pitch[4], vector_pitch[2];
-  int32_t filters;
-  float alpha, a, b;
+#include "backends/vulkan/glsl/record_fields.inc"
+#include "backends/vulkan/glsl/depthwise_record.inc"
 };
+
+consteval bool record_has_no_gaps() {
+  size_t end = 0;
+  bool none = true;
+#define FIELD(name, bytes) none &= offsetof(DepthwiseRecord, name) == end, end += (bytes);
+#include "backends/vulkan/glsl/record_places.inc"
+#include "backends/vulkan/glsl/depthwise_record.inc"
+#undef FIELD
+  return none && end == sizeof(DepthwiseRecord);
+}
+static_assert(record_has_no_gaps());
 
 void fill(int32_t (&to)[4], std::initializer_list<int64_t> values) {
   int i = 0;
@@ -56,7 +63,7 @@ DepthwiseRecord record_of(const Stage& stage) {
     fill_pitches(r.r_pitch[i], m);
     r.channel[2 + i] = static_cast<int32_t>(m.pitch_c);
   }
-  fill(r.filter, p.window.filter);
+  fill(r.filter_size, p.window.filter);
   fill(r.stride, p.window.stride);
   fill(r.dilation, p.window.dilation);
   fill(r.pad, p.window.pad_begin);

@@ -1,7 +1,8 @@
-// What the fft family's shaders read beside their operands: a record of sizes (glsl/fft.glsl has the same fields), roots of
+// What the fft family's shaders read beside their operands: a record of sizes (glsl/fft_record.inc), roots of
 // unity and places of frequencies; and filters at their frequencies, made on the host in double precision.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -14,17 +15,20 @@
 namespace sparkle::vulkan {
 
 struct FftRecord {
-  int32_t x_pitch[4], y_pitch[4], r_pitch[2][4], w_pitch[4];                                           // n (filters), c, h, w
-  int32_t x_size[2], y_size[2], stride[2], dilation[2], first[2], reach[2], pad[2], tile[2], span[2];  // h, w
-  Divisor blocks, tiles_w, tiles_h, tiles, outers;
-  uint32_t count;             // workgroups
-  int32_t pairs;              // pairs of planes beside each other
-  int32_t channels, filters;  // of a group
-  int32_t out_pair, out_frequency, out_outer;
-  int32_t vector_pitch[2];  // of scale and bias
-  float factor;             // of filters at their points
-  float alpha, a, b;
+#include "backends/vulkan/glsl/record_fields.inc"
+#include "backends/vulkan/glsl/fft_record.inc"
 };
+
+consteval bool fft_record_has_no_gaps() {
+  size_t end = 0;
+  bool none = true;
+#define FIELD(name, bytes) none &= offsetof(FftRecord, name) == end, end += (bytes);
+#include "backends/vulkan/glsl/record_places.inc"
+#include "backends/vulkan/glsl/fft_record.inc"
+#undef FIELD
+  return none && end == sizeof(FftRecord);
+}
+static_assert(fft_record_has_no_gaps());
 
 // A stage of the family cut as a schedule says, in numbers of planes.
 struct FftCut {

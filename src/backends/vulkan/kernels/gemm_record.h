@@ -13,30 +13,23 @@
 namespace sparkle::vulkan {
 
 struct GemmRecord {
-#define VECTOR(name) int32_t name[4];
-#define VECTORS(name, count) int32_t name[count][4];
-#define INTEGER(name) int32_t name;
-#define DIVISORS(name, count) Divisor name[count];
-#define REAL(name) float name;
+#include "backends/vulkan/glsl/record_fields.inc"
 #include "backends/vulkan/glsl/gemm_record.inc"
 
   // Behind the last change of rows and instances.
   void set_divisors();
 };
 
-// Shaders see the fields one behind the other (GL_EXT_scalar_block_layout): so do they lie here.
-consteval bool is_without_gaps() {
-  size_t at = 0;
-  bool same = true;
-#define VECTOR(name) same &= offsetof(GemmRecord, name) == at, at += 16;
-#define VECTORS(name, count) same &= offsetof(GemmRecord, name) == at, at += 16 * (count);
-#define INTEGER(name) same &= offsetof(GemmRecord, name) == at, at += 4;
-#define DIVISORS(name, count) same &= offsetof(GemmRecord, name) == at, at += 12 * (count);
-#define REAL(name) same &= offsetof(GemmRecord, name) == at, at += 4;
+consteval bool gemm_record_has_no_gaps() {
+  size_t end = 0;
+  bool none = true;
+#define FIELD(name, bytes) none &= offsetof(GemmRecord, name) == end, end += (bytes);
+#include "backends/vulkan/glsl/record_places.inc"
 #include "backends/vulkan/glsl/gemm_record.inc"
-  return same && at == sizeof(GemmRecord);
+#undef FIELD
+  return none && end == sizeof(GemmRecord);
 }
-static_assert(is_without_gaps());
+static_assert(gemm_record_has_no_gaps());
 
 // Errors: layout_not_served where an operand spans more than 2^31 elements or more than four batch axes remain.
 Result<GemmRecord> gemm_record(const Stage& stage);

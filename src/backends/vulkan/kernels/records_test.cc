@@ -4,6 +4,8 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <span>
+#include <string>
 
 #include "backends/vulkan/kernels/gemm_record.h"
 #include "backends/vulkan/shaders/shaders.h"
@@ -34,31 +36,48 @@ Offsets offsets_in(std::span<const uint32_t> words, const std::string& structure
   return offsets;
 }
 
-Offsets offsets_of_gemm_record() {
+// Fields one behind the other, as the host has them (a static check beside each structure).
+#define FIELD(name, bytes) offsets[#name] = end, end += (bytes);
+Offsets fields_of_gemm() {
   Offsets offsets;
-#define VECTOR(name) offsets[#name] = offsetof(GemmRecord, name);
-#define VECTORS(name, count) VECTOR(name)
-#define INTEGER(name) VECTOR(name)
-#define DIVISORS(name, count) VECTOR(name)
-#define REAL(name) VECTOR(name)
+  uint32_t end = 0;
+#include "backends/vulkan/glsl/record_places.inc"
 #include "backends/vulkan/glsl/gemm_record.inc"
   return offsets;
 }
+Offsets fields_of_depthwise() {
+  Offsets offsets;
+  uint32_t end = 0;
+#include "backends/vulkan/glsl/record_places.inc"
+#include "backends/vulkan/glsl/depthwise_record.inc"
+  return offsets;
+}
+Offsets fields_of_fft() {
+  Offsets offsets;
+  uint32_t end = 0;
+#include "backends/vulkan/glsl/record_places.inc"
+#include "backends/vulkan/glsl/fft_record.inc"
+  return offsets;
+}
+#undef FIELD
 
-TEST(GemmRecord, LiesAsShadersReadIt) {
-  const Offsets expected = offsets_of_gemm_record();
-  int seen = 0;
-  for (const Shader& shader : shaders()) {
-    const Offsets found = offsets_in(shader.words, "GemmRecord");
-    if (found.empty()) continue;
-    EXPECT_EQ(found, expected) << shader.name;
-    ++seen;
+TEST(Records, LieAsShadersReadThem) {
+  const std::pair<std::string, Offsets> records[] = {
+      {"GemmRecord", fields_of_gemm()}, {"DepthwiseRecord", fields_of_depthwise()}, {"FftRecord", fields_of_fft()}};
+  for (const auto& [name, expected] : records) {
+    int seen = 0;
+    for (const Shader& shader : shaders()) {
+      const Offsets found = offsets_in(shader.words, name);
+      if (found.empty()) continue;
+      EXPECT_EQ(found, expected) << shader.name;
+      ++seen;
+    }
+    EXPECT_GE(seen, 6) << name;
   }
-  EXPECT_GT(seen, 20);
 }
 
 // Factors in double precision lie behind the record at the next multiple of their size (own_type_gemm.cc).
-TEST(GemmRecord, HasDoublesBehindIt) {
+TEST(Records, HaveDoublesBehindThem) {
   const Shader* shader = shader_named("gemm_doubles");
   ASSERT_NE(shader, nullptr);
   const auto first = static_cast<uint32_t>((sizeof(GemmRecord) + 7) / 8 * 8);
