@@ -2,40 +2,9 @@
 // multiplies by its matrix unit (VK_KHR_cooperative_matrix); in a shader built with WORKGROUP all of a workgroup does
 // (VK_NV_cooperative_matrix2), and counts as one subgroup here. Compilers of GLSL that know no such extension take types and
 // instructions by number; the element types 0x7f16 and 0x7f32 and the sizes 0x7fa0 to 0x7fa2 are put right when the shader is
-// loaded (fragment_types.h). With EMULATED the same functions work on shared memory: a lane keeps its share of the sums, and
-// both operands are read where they lie. These are kept as vectors of four along k, rows of the left and columns of the right one:
-// so are lanes' parts of them, and a driver has no reason to bring them in by halves. Places and pitches count halves.
-#ifdef EMULATED
-const int kHeld = kFragmentM * kFragmentN / kSubgroup;  // sums of a fragment that a lane holds
-float held[kPartM * kPartN * kHeld];
-#define LeftFragment ivec2
-#define RightFragment ivec2
-#define LOAD_LEFT(fragment, at, pitch) fragment = ivec2(at, pitch)
-#define LOAD_RIGHT(fragment, at, pitch) fragment = ivec2(at, pitch)
-int fragment_lane() { return int(gl_LocalInvocationID.x) % kSubgroup; }
-int fragment_subgroup() { return int(gl_LocalInvocationID.x) / kSubgroup; }
-float left_at(int i) { return float(left[i >> 2][i & 3]); }
-float right_at(int i) { return float(right[i >> 2][i & 3]); }
-void multiply(int fragment, ivec2 a, ivec2 b) {
-  for (int i = 0; i < kHeld; ++i) {
-    const int e = fragment_lane() + i * kSubgroup, row = e / kFragmentN, column = e % kFragmentN;
-    for (int k = 0; k < kFragmentK; ++k)
-      held[fragment * kHeld + i] += left_at(a.x + row * a.y + k) * right_at(b.x + column * b.y + k);
-  }
-}
-void tile_barrier() { barrier(); }
-void own_barrier() { barrier(); }
-void store(int at, int pitch, int fragment) {
-  for (int i = 0; i < kHeld; ++i) {
-    const int e = fragment_lane() + i * kSubgroup;
-    staging[at + e / kFragmentN * pitch + e % kFragmentN] = held[fragment * kHeld + i];
-  }
-}
-#define DECLARE_SUMS \
-  for (int i = 0; i < kPartM * kPartN * kHeld; ++i) held[i] = 0.0
-#define MULTIPLY(fragment, a, b) multiply(fragment, a, b)
-#define STORE_SUMS(at, pitch, fragment) store(at, pitch, fragment)
-#else
+// loaded (fragment_types.h). The tiles `left` and `right` in shared memory are vectors of four along k, rows of the left and
+// columns of the right one: so are lanes' parts of them, and a driver has no reason to bring them in by halves. `staging` takes
+// sums. Places and pitches count halves. fragments_emulated.glsl has the same by other means.
 #extension GL_EXT_spirv_intrinsics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #ifdef WORKGROUP
@@ -60,26 +29,21 @@ spirv_instruction(id = 4457) RightFragment load_right(spirv_by_reference f16vec4
 spirv_instruction(id = 4458) void store_sums(spirv_by_reference float to, Sums sums, int major, int pitch, spirv_literal int access);
 spirv_instruction(id = 4459) Sums multiplied(LeftFragment a, RightFragment b, Sums sums);
 spirv_instruction(id = 80) Sums splat(float value);
-#define LOAD_LEFT(fragment, at, pitch) fragment = load_left(left[(at) >> 2], kRowMajor, (pitch) >> 2, kNonPrivate)
-#define LOAD_RIGHT(fragment, at, pitch) fragment = load_right(right[(at) >> 2], kColumnMajor, (pitch) >> 2, kNonPrivate)
-#define STORE_SUMS(at, pitch, fragment) store_sums(staging[at], sums[fragment], kRowMajor, pitch, kNonPrivate)
-#define DECLARE_SUMS \
-  Sums sums[kPartM * kPartN]; \
-  [[unroll]] for (int i = 0; i < kPartM * kPartN; ++i) sums[i] = splat(0.0)
-#define MULTIPLY(fragment, a, b) sums[fragment] = multiplied(a, b, sums[fragment])
+// What kernels use. Macros, since no function of GLSL takes a reference.
+#define LEFT_AT(at, pitch) load_left(left[(at) >> 2], kRowMajor, (pitch) >> 2, kNonPrivate)
+#define RIGHT_AT(at, pitch) load_right(right[(at) >> 2], kColumnMajor, (pitch) >> 2, kNonPrivate)
+#define CLEAR(sums) sums = splat(0.0)
+#define ADD_PRODUCT(sums, a, b) sums = multiplied(a, b, sums)
+#define STORE_SUMS(at, pitch, sums) store_sums(staging[at], sums, kRowMajor, pitch, kNonPrivate)
 // Between what the workgroup's threads do to shared memory; and between what those do that hold a fragment together.
 const int kSeen = gl_SemanticsAcquireRelease | gl_SemanticsMakeAvailable | gl_SemanticsMakeVisible;
 void tile_barrier() { controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup, gl_StorageSemanticsShared, kSeen); }
 #ifdef WORKGROUP
 void own_barrier() { tile_barrier(); }
-#else
-void own_barrier() { controlBarrier(gl_ScopeSubgroup, gl_ScopeWorkgroup, gl_StorageSemanticsShared, kSeen); }
-#endif
-#ifdef WORKGROUP
 int fragment_lane() { return int(gl_LocalInvocationID.x); }
 int fragment_subgroup() { return 0; }
 #else
+void own_barrier() { controlBarrier(gl_ScopeSubgroup, gl_ScopeWorkgroup, gl_StorageSemanticsShared, kSeen); }
 int fragment_lane() { return int(gl_SubgroupInvocationID); }
 int fragment_subgroup() { return int(gl_SubgroupID); }
-#endif
 #endif

@@ -2,11 +2,11 @@
 // they are; each subgroup multiplies fragments of them, and sums of 32 bits go out through shared memory, where it is known
 // which lane has which. Matrices of a whole workgroup are as large as its tile.
 // build: gemm_cooperative
-// build: gemm_cooperative_half -DHALF -DEIGHTS
+// build: gemm_cooperative_half -DHALF
 // build: gemm_cooperative_group -DWORKGROUP
-// build: gemm_cooperative_group_half -DWORKGROUP -DHALF -DEIGHTS
+// build: gemm_cooperative_group_half -DWORKGROUP -DHALF
 // build: gemm_cooperative_emulated -DEMULATED
-// build: gemm_cooperative_emulated_half -DEMULATED -DHALF -DEIGHTS
+// build: gemm_cooperative_emulated_half -DEMULATED -DHALF
 #version 460
 #ifndef EMULATED
 #pragma use_vulkan_memory_model
@@ -16,132 +16,173 @@
 #extension GL_KHR_memory_scope_semantics : require
 #include "buffers.glsl"
 #include "gemm.glsl"
+#include "gemm_work.glsl"
 
 layout(constant_id = kM_id) const int kM = 64;  // of the workgroup's tile
 layout(constant_id = kN_id) const int kN = 64;
 layout(constant_id = kK_id) const int kK = 32;
 layout(constant_id = kThreadM_id) const int kThreadM = 32;  // of a subgroup's part, in whole fragments
 layout(constant_id = kThreadN_id) const int kThreadN = 32;
-layout(constant_id = kPad_id) const int kPad = 8;  // halves between the lines of a tile, which keep them in different banks
-layout(constant_id = kPartial_id) const bool kPartial = false;  // sums of a part go out as they are: [part][instance][m][n_padded]
+layout(constant_id = kPad_id) const int kPad = 8;  // halves between the lines of a tile
 layout(constant_id = kSubgroup_id) const int kSubgroup = 32;
 layout(constant_id = kFragmentM_id) const int kFragmentM = 16;
 layout(constant_id = kFragmentN_id) const int kFragmentN = 16;
 layout(constant_id = kFragmentK_id) const int kFragmentK = 16;
 
+// A run is what a thread loads at once, side by side along k: 16 bytes of x, and as many halves of w.
+#ifdef HALF
+const int kRun = 8;
+#define RUN_OF_X uvec4
+#define RUN_OF_W uvec4
+#else
+const int kRun = 4;
+#define RUN_OF_X vec4
+#define RUN_OF_W uvec2
+#endif
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Eights { uvec4 v[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer RunsOfW { RUN_OF_W v[]; };
+
 const int kSubgroupsN = kN / kThreadN, kSubgroups = kM / kThreadM * kSubgroupsN, kThreads = kSubgroups * kSubgroup;
-const int kPartM = kThreadM / kFragmentM, kPartN = kThreadN / kFragmentN;  // fragments
-const int kSums = kFragmentM * kFragmentN, kFours = kFragmentN / 4;
-#ifdef EIGHTS
-const int kLoad = 8;
-#else
-const int kLoad = 4;
-#endif
-const int kParts = kK / kLoad;
-const int kLoadsA = kM * kParts / kThreads, kLoadsB = kK * kN / kLoad / kThreads;
-const int kLine = kK + kPad;  // a row of the left tile, a column of the right one
-shared f16vec4 left[kM * kLine / 4];
-shared f16vec4 right[kN * kLine / 4];
+const int kPartM = kThreadM / kFragmentM, kPartN = kThreadN / kFragmentN;        // fragments of a subgroup
+const int kSums = kFragmentM * kFragmentN, kFours = kFragmentN / 4;              // of a fragment; fours of a row of them
+const int kRuns = kK / kRun;                                                     // along k
+const int kLoadsA = kM * kRuns / kThreads, kLoadsB = kK * kN / kRun / kThreads;  // runs that a thread loads
+const int kLine = kK + kPad;
+shared f16vec4 left[kM * kLine / 4];   // [m][k]
+shared f16vec4 right[kN * kLine / 4];  // [n][k]
 shared float staging[kSubgroups * kSums];
-
-#include "gemm_gather.glsl"
-#include "gemm_store.glsl"
-#include "fragments.glsl"
-
-// kLoad elements of a column of the right operand: packed ones lie side by side, [k / kLoad][n_padded][kLoad].
-#ifdef EIGHTS
-#define COLUMN uvec4
+#ifdef EMULATED
+#include "fragments_emulated.glsl"
 #else
-#define COLUMN uvec2
+#include "fragments.glsl"
 #endif
-layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Columns { COLUMN v[]; };
-COLUMN next_b[kLoadsB];
-COLUMN column_of(int k, int n, int from) {
-  float16_t value[kLoad];
+
+// What a thread brings into the next tiles: runs of some rows of x and of some columns of w.
+struct Next {
+  WindowRow rows[kLoadsA];
+  ivec4 tap;  // where the runs of x begin
+  RUN_OF_X a[kLoadsA];
+  RUN_OF_W b[kLoadsB];
+  int to_left[kLoadsA], to_right[kLoadsB];  // where they go, in fours
+};
+
+// Setup: the rows that this thread loads, its first element of k, and where its loads go.
+void begin(out Next next, Work work, int thread) {
+  const int column = rest(thread, kRuns) * kRun;
+  [[unroll]] for (int i = 0; i < kLoadsA; ++i) {
+    const int row = over(thread + i * kThreads, kRuns);
+    next.rows[i] = window_row(work.m0 + row, work.at.x);
+    next.to_left[i] = over(row * kLine + column, 4);
+  }
+  [[unroll]] for (int i = 0; i < kLoadsB; ++i)
+    next.to_right[i] = over(rest(thread + i * kThreads, kN) * kLine + over(thread + i * kThreads, kN) * kRun, 4);
+  next.tap = tap_of(work.first + column);
+}
+
+// Load: a run of a row of x...
+RUN_OF_X run_of_x(WindowRow row, ivec4 tap) {
+#ifdef HALF
+  uvec4 halves = uvec4(0);
+  if (kVectors) {
+    const ivec3 p = pixel_under(row, tap.xyz);
+    if (is_there(p, tap)) halves = Eights(push.x).v[(element_of(row, p) + tap.w) >> 3];
+  } else {
+    float value[kRun];
+    [[unroll]] for (int i = 0; i < kRun; ++i) {
+      value[i] = x_at(row, tap);
+      tap = next_tap(tap);
+    }
+    [[unroll]] for (int i = 0; i < kRun / 2; ++i) halves[i] = packFloat2x16(f16vec2(value[2 * i], value[2 * i + 1]));
+  }
+  return halves;
+#else
+  return four_of_x(row, tap);
+#endif
+}
+// ... and of column n of w, the run-th along k; packed ones lie side by side, [run][n_padded][kRun]...
+RUN_OF_W run_of_w(int run, int n, int weights) {
+  if (kPacked) return RunsOfW(push.w).v[over(weights, kRun) + run * G.n_padded + n];
+  const int k = run * kRun;
+  float16_t value[kRun];
   ivec4 at = tap_within(k);
-  from += min(n, G.n - 1) * G.w_filter_pitch;
-  [[unroll]] for (int i = 0; i < kLoad; ++i) {
+  const int from = weights + min(n, G.n - 1) * G.w_filter_pitch;
+  [[unroll]] for (int i = 0; i < kRun; ++i) {
     const int place = from + dot4(at, G.w_pitch);
     value[i] = k + i < G.k && n < G.n ? float16_t(push.w.v[place]) : float16_t(0.0);
     at = next_tap(at);
   }
-  COLUMN packed;
-  [[unroll]] for (int i = 0; i < kLoad / 2; ++i) packed[i] = packFloat2x16(f16vec2(value[2 * i], value[2 * i + 1]));
-  return packed;
+  RUN_OF_W halves;
+  [[unroll]] for (int i = 0; i < kRun / 2; ++i) halves[i] = packFloat2x16(f16vec2(value[2 * i], value[2 * i + 1]));
+  return halves;
 }
-void load_columns(int thread, int k, int n0, int from) {
+// ... all of this thread for the tiles that begin at k, into registers...
+void load(inout Next next, Work work, int thread, int k) {
+  [[unroll]] for (int i = 0; i < kLoadsA; ++i) next.a[i] = run_of_x(next.rows[i], next.tap);
   [[unroll]] for (int i = 0; i < kLoadsB; ++i) {
-    const int chunk = thread + i * kThreads, run = over(k, kLoad) + over(chunk, kN), n = n0 + rest(chunk, kN);
-    if (kPacked) next_b[i] = Columns(push.w).v[over(from, kLoad) + run * G.n_padded + n];
-    else next_b[i] = column_of(run * kLoad, n, from);
+    const int at = thread + i * kThreads;
+    next.b[i] = run_of_w(over(k, kRun) + over(at, kN), work.n0 + rest(at, kN), work.weights);
   }
 }
+// ... and from there into shared memory.
 f16vec4 halves_of(uvec2 words) { return f16vec4(unpackFloat2x16(words.x), unpackFloat2x16(words.y)); }
+void put(Next next) {
+#ifdef HALF
+  [[unroll]] for (int i = 0; i < kLoadsA; ++i)
+    left[next.to_left[i]] = halves_of(next.a[i].xy), left[next.to_left[i] + 1] = halves_of(next.a[i].zw);
+  [[unroll]] for (int i = 0; i < kLoadsB; ++i)
+    right[next.to_right[i]] = halves_of(next.b[i].xy), right[next.to_right[i] + 1] = halves_of(next.b[i].zw);
+#else
+  [[unroll]] for (int i = 0; i < kLoadsA; ++i) left[next.to_left[i]] = f16vec4(next.a[i]);
+  [[unroll]] for (int i = 0; i < kLoadsB; ++i) right[next.to_right[i]] = halves_of(next.b[i]);
+#endif
+}
+
+// Finish: sums of a fragment that lie in `staging`, to outputs m.. and n... on: the epilogue, or as they are.
+void finish(Work work, int m0, int n0, int from, int lane) {
+  for (int four = lane; four < kSums / 4; four += kSubgroup) {
+    const int m = m0 + over(four, kFours), n = n0 + rest(four, kFours) * 4, at = from + four * 4;
+    if (m >= G.m) continue;
+    store_four(row_of_y(m, work), work, n, vec4(staging[at], staging[at + 1], staging[at + 2], staging[at + 3]));
+  }
+}
 
 void main() {
-  const int thread = int(gl_LocalInvocationID.x), column = rest(thread, kParts) * kLoad;
-  const int index = instance_index(), part = part_index();
-  const Instance at = instance_at(index);
-  const ivec2 origin = tile_origin(kM, kN);
-  const int m0 = origin.x, n0 = origin.y;
-  if (m0 >= G.m) return;
-  const int first = part * push.steps, last = min(G.k, first + push.steps);
-  const int weights = kPacked ? at.packed : at.w;
-  const int subgroup = fragment_subgroup(), lane = fragment_lane();
+  const int thread = int(gl_LocalInvocationID.x), subgroup = fragment_subgroup(), lane = fragment_lane();
   const int part_m = over(subgroup, kSubgroupsN) * kThreadM, part_n = rest(subgroup, kSubgroupsN) * kThreadN;
-  begin_rows(thread, at, m0, first);
-  // Where this thread's loads go, in fours.
-  int to_left[kLoadsA], to_right[kLoadsB];
-  [[unroll]] for (int i = 0; i < kLoadsA; ++i) to_left[i] = over(over(thread + i * kThreads, kParts) * kLine + column, 4);
-  [[unroll]] for (int i = 0; i < kLoadsB; ++i)
-    to_right[i] = over(rest(thread + i * kThreads, kN) * kLine + over(thread + i * kThreads, kN) * kLoad, 4);
-  DECLARE_SUMS;
+  const Work work = work_of_group(kM, kN);
+  if (work.m0 >= G.m) return;
+  Next next;
+  begin(next, work, thread);
+  // Matrices are in no function's arguments: a driver would have to see that they need no copies.
+  Sums sums[kPartM * kPartN];
+  [[unroll]] for (int i = 0; i < kPartM * kPartN; ++i) CLEAR(sums[i]);
 
-  load_rows();
-  load_columns(thread, first, n0, weights);
-  for (int k0 = first; k0 < last; k0 += kK) {
-    [[unroll]] for (int i = 0; i < kLoadsA; ++i) {
-#ifdef EIGHTS
-      left[to_left[i]] = halves_of(next_a[i].xy), left[to_left[i] + 1] = halves_of(next_a[i].zw);
-#else
-      left[to_left[i]] = f16vec4(next_a[i]);
-#endif
-    }
-    [[unroll]] for (int i = 0; i < kLoadsB; ++i) {
-      right[to_right[i]] = halves_of(next_b[i].xy);
-#ifdef EIGHTS
-      right[to_right[i] + 1] = halves_of(next_b[i].zw);
-#endif
-    }
+  load(next, work, thread, work.first);
+  for (int k = work.first; k < work.last; k += kK) {
+    put(next);
     tile_barrier();
-    if (k0 + kK < last) {
-      advance();
-      load_rows();
-      load_columns(thread, k0 + kK, n0, weights);
+    if (k + kK < work.last) {
+      advance(next.tap, kK);
+      load(next, work, thread, k + kK);
     }
-    [[unroll]] for (int k = 0; k < kK; k += kFragmentK) {
+    // Multiply: the subgroup's part of the tiles.
+    [[unroll]] for (int from = 0; from < kK; from += kFragmentK) {
       RightFragment b[kPartN];
-      [[unroll]] for (int j = 0; j < kPartN; ++j) LOAD_RIGHT(b[j], (part_n + j * kFragmentN) * kLine + k, kLine);
+      [[unroll]] for (int j = 0; j < kPartN; ++j) b[j] = RIGHT_AT((part_n + j * kFragmentN) * kLine + from, kLine);
       [[unroll]] for (int i = 0; i < kPartM; ++i) {
-        LeftFragment a;
-        LOAD_LEFT(a, (part_m + i * kFragmentM) * kLine + k, kLine);
-        [[unroll]] for (int j = 0; j < kPartN; ++j) MULTIPLY(i * kPartN + j, a, b[j]);
+        const LeftFragment a = LEFT_AT((part_m + i * kFragmentM) * kLine + from, kLine);
+        [[unroll]] for (int j = 0; j < kPartN; ++j) ADD_PRODUCT(sums[i * kPartN + j], a, b[j]);
       }
     }
     tile_barrier();
   }
 
+  const int own = subgroup * kSums;  // of staging
   [[unroll]] for (int i = 0; i < kPartM; ++i)
     [[unroll]] for (int j = 0; j < kPartN; ++j) {
-      STORE_SUMS(subgroup * kSums, kFragmentN, i * kPartN + j);
+      STORE_SUMS(own, kFragmentN, sums[i * kPartN + j]);
       own_barrier();
-      for (int four = lane; four < kSums / 4; four += kSubgroup) {
-        const int m = m0 + part_m + i * kFragmentM + over(four, kFours), n = n0 + part_n + j * kFragmentN + rest(four, kFours) * 4;
-        if (m >= G.m) continue;
-        const int from = subgroup * kSums + four * 4;
-        store_four(row_at_end(m, at, part, index), at, n,
-                   vec4(staging[from], staging[from + 1], staging[from + 2], staging[from + 3]));
-      }
+      finish(work, work.m0 + part_m + i * kFragmentM, work.n0 + part_n + j * kFragmentN, own, lane);
       own_barrier();
     }
 }

@@ -11,8 +11,8 @@ layout(constant_id = kM_id) const int kM = 64;  // of the workgroup's tile
 layout(constant_id = kN_id) const int kN = 4;
 layout(constant_id = kThreadM_id) const int kThreadM = 1;
 layout(constant_id = kThreadN_id) const int kThreadN = 1;
-layout(constant_id = kVectors_id) const bool kVectors = false;  // four channels at once: their number and all pitches are multiples of 4
-layout(constant_id = kPacked_id) const bool kPacked = true;    // the right operand is packed: [k][n_padded], zeros beyond k and n
+layout(constant_id = kVectors_id) const bool kVectors = false;
+layout(constant_id = kPacked_id) const bool kPacked = true;
 
 const int kThreadsN = kN / kThreadN;
 

@@ -1,5 +1,5 @@
-// Elements of a row of an implicit GEMM: its k runs over the window's taps and their channels. The includer says how far a step
-// of the tile is (kK).
+// Elements of a row of an implicit GEMM: its k runs over the taps t,r,s of the window and their channels c. An element is an
+// ivec4 of (t,r,s,c); those beyond the last have t >= kFilterT.
 layout(constant_id = kFilterT_id) const int kFilterT = 1;
 layout(constant_id = kFilterR_id) const int kFilterR = 1;
 layout(constant_id = kFilterS_id) const int kFilterS = 1;
@@ -7,16 +7,11 @@ layout(constant_id = kStrideT_id) const int kStrideT = 1;
 layout(constant_id = kStrideR_id) const int kStrideR = 1;
 layout(constant_id = kStrideS_id) const int kStrideS = 1;
 
-// The tap and channel of this thread's first element.
-int tap_t, tap_r, tap_s, tap_c;
-
-// The tap t,r,s and the channel of element k, and of the one behind it.
+// Element k, and the one behind an element.
 ivec4 tap_of(int k) {
   const int c = rest(k, G.filter_size.w), tap = over(k, G.filter_size.w);
   return ivec4(over(tap, kFilterS * kFilterR), rest(over(tap, kFilterS), kFilterR), rest(tap, kFilterS), c);
 }
-// Of one that is not beyond the last.
-ivec4 tap_within(int k) { return kFilterT * kFilterR * kFilterS == 1 ? ivec4(0, 0, 0, k) : tap_of(k); }
 ivec4 next_tap(ivec4 at) {
   if (++at.w < G.filter_size.w) return at;
   at.w = 0;
@@ -25,20 +20,34 @@ ivec4 next_tap(ivec4 at) {
   if (++at.y < kFilterR) return at;
   return ivec4(at.x + 1, 0, 0, 0);
 }
-void seek(int k) {
-  const ivec4 at = tap_of(k);
-  tap_t = at.x, tap_r = at.y, tap_s = at.z, tap_c = at.w;
-}
-void advance() {
-  tap_c += kK;
-  while (tap_c >= G.filter_size.w) {
-    tap_c -= G.filter_size.w;
-    if (++tap_s == kFilterS) {
-      tap_s = 0;
-      if (++tap_r == kFilterR) {
-        tap_r = 0;
-        ++tap_t;
+// Element k where it is not beyond the last.
+ivec4 tap_within(int k) { return kFilterT * kFilterR * kFilterS == 1 ? ivec4(0, 0, 0, k) : tap_of(k); }
+// So many elements further on.
+void advance(inout ivec4 at, int elements) {
+  at.w += elements;
+  while (at.w >= G.filter_size.w) {
+    at.w -= G.filter_size.w;
+    if (++at.z == kFilterS) {
+      at.z = 0;
+      if (++at.y == kFilterR) {
+        at.y = 0;
+        ++at.x;
       }
     }
   }
 }
+
+// A row of the left operand, gathered through the window: where its image begins in x, and its pixel's first tap along d,h,w.
+struct WindowRow {
+  int from;
+  ivec3 at;
+};
+// Row m of an instance that begins at `x`; the last one in the place of those beyond.
+WindowRow window_row(int m, int x) {
+  const ivec4 pixel = pixel_of(min(m, G.m - 1));
+  return WindowRow(x + pixel.x * G.x_pitch.x, pixel.yzw * ivec3(kStrideT, kStrideR, kStrideS) - G.pad.xyz);
+}
+// The pixel of x that a row has under a tap, whether it is one, and its first element.
+ivec3 pixel_under(WindowRow row, ivec3 tap) { return row.at + tap * G.dilation.xyz; }
+bool in_padding(ivec3 p) { return any(lessThan(p, ivec3(0))) || any(greaterThanEqual(p, G.x_size.yzw)); }
+int element_of(WindowRow row, ivec3 p) { return row.from + p.x * G.x_pitch.y + p.y * G.x_pitch.z + p.z * G.x_pitch.w; }

@@ -1,146 +1,129 @@
 // Implicit GEMM: a workgroup makes a tile of outputs from tiles of both operands in shared memory; the next tiles are on their
 // way while these are multiplied. Rows of the left operand are gathered through the window, padding counts as zero. Complex
-// numbers are two columns of x, y and w; a row of w serves both columns of x. With SHORT the tiles are halves, and products of
-// kUnroll steps are added in f16, two columns at once, before they go into sums of f32.
+// numbers are two columns of x, y and w; a row of w serves both columns of x. gemm_tile_short.comp has sums of halves.
 // build: gemm_tile
 // build: gemm_tile_half -DHALF
 // build: gemm_tile_complex -DCOMPLEX
-// build: gemm_tile_short -DSHORT
-// build: gemm_tile_short_half -DSHORT -DHALF
 #version 460
 #extension GL_GOOGLE_include_directive : require
-#ifdef SHORT
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#endif
 #include "buffers.glsl"
 #include "gemm.glsl"
+#include "gemm_work.glsl"
 
 layout(constant_id = kM_id) const int kM = 64;  // of the workgroup's tile
 layout(constant_id = kN_id) const int kN = 64;
 layout(constant_id = kK_id) const int kK = 16;
 layout(constant_id = kThreadM_id) const int kThreadM = 4;  // of a thread's part, in fours
 layout(constant_id = kThreadN_id) const int kThreadN = 4;
-layout(constant_id = kPad_id) const int kPad = 4;  // words between the columns of the left tile, which keep them in different banks
+layout(constant_id = kPad_id) const int kPad = 4;  // words between the lines of the left tile
 layout(constant_id = kUnroll_id) const int kUnroll = 4;
-layout(constant_id = kPartial_id) const bool kPartial = false;  // sums of a part go out as they are: [part][instance][m][n_padded]
-// Off for `bench --ablate` alone: the next tiles are loaded while these are multiplied; weights are loaded four at a time.
+// Off for `bench --ablate` alone.
 layout(constant_id = kAhead_id) const bool kAhead = true;
 layout(constant_id = kFours_id) const bool kFours = true;
 
 const int kThreadsM = kM / kThreadM, kThreadsN = kN / kThreadN, kThreads = kThreadsM * kThreadsN;
-const int kLoad = 4, kQuads = kK / kLoad;              // loads along k
-const int kLoadsA = kM * kQuads / kThreads, kLoadsB = kK * kN / 4 / kThreads;
-const int kRowA = kM + kPad;
-#ifdef SHORT
-shared float16_t left[kK * kRowA];
-shared f16vec2 right[kK * kN / 2];
-layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Weights { f16vec4 v[]; };
-#define LEFT float16_t
-#else
-shared float left[kK * kRowA];
-shared float right[kK * kN];
-#define Weights Element4s
-#define LEFT float
-#endif
+const int kQuads = kK / 4;                                                     // fours along k
+const int kLoadsA = kM * kQuads / kThreads, kLoadsB = kK * kN / 4 / kThreads;  // fours that a thread loads
+const int kLineA = kM + kPad;
+shared float left[kK * kLineA];  // [k][m]
+shared float right[kK * kN];     // [k][n]
 
-#include "gemm_gather.glsl"
-#include "gemm_store.glsl"
+// What a thread brings into the next tiles: fours along k of some rows of x, and fours of columns of w.
+struct Next {
+  WindowRow rows[kLoadsA];
+  ivec4 tap;  // where the fours of x begin
+  vec4 a[kLoadsA], b[kLoadsB];
+};
 
-vec4 next_b[kLoadsB];
-void load_columns(int thread, int k, int n0, int from) {
-  [[unroll]] for (int i = 0; i < kLoadsB; ++i) {
-    const int at = (thread + i * kThreads) * 4, row = k + over(at, kN), n = n0 + rest(at, kN);
+// Setup: the rows that this thread loads, and its first element of k.
+void begin(out Next next, Work work, int thread) {
+  [[unroll]] for (int i = 0; i < kLoadsA; ++i)
+    next.rows[i] = window_row(work.m0 + over(thread + i * kThreads, kQuads), work.at.x);
+  next.tap = tap_of(work.first + rest(thread, kQuads) * 4);
+}
+
+// Load: four columns of row k of w...
+vec4 columns_of_w(int k, int n, int weights) {
 #ifdef COMPLEX
-    const vec4 w = Vec4s(push.w).v[(from + row / 2 * G.n_padded + n) >> 2];
-    next_b[i] = row % 2 == 0 ? w : vec4(-w.y, w.x, -w.w, w.z);  // times i
+  const vec4 w = Vec4s(push.w).v[(weights + k / 2 * G.n_padded + n) >> 2];
+  return k % 2 == 0 ? w : vec4(-w.y, w.x, -w.w, w.z);  // times i
 #else
-    if (kPacked && !kFours) {
-      [[unroll]] for (int j = 0; j < 4; ++j) next_b[i][j] = float(push.w.v[from + row * G.n_padded + n + j]);
-    } else {
-      next_b[i] = kPacked ? vec4(Weights(push.w).v[(from + row * G.n_padded + n) >> 2]) : load_b(row, n, from);
-    }
+  if (!kPacked) return four_of_w(k, n, weights);
+  const int from = weights + k * G.n_padded + n;
+  if (kFours) return vec4(Element4s(push.w).v[from >> 2]);
+  return vec4(push.w.v[from], push.w.v[from + 1], push.w.v[from + 2], push.w.v[from + 3]);
 #endif
+}
+// ... all of this thread for the tiles that begin at k, into registers...
+void load(inout Next next, Work work, int thread, int k) {
+  [[unroll]] for (int i = 0; i < kLoadsA; ++i) next.a[i] = four_of_x(next.rows[i], next.tap);
+  [[unroll]] for (int i = 0; i < kLoadsB; ++i) {
+    const int at = (thread + i * kThreads) * 4;
+    next.b[i] = columns_of_w(k + over(at, kN), work.n0 + rest(at, kN), work.weights);
+  }
+}
+// ... and from there into shared memory.
+void put(Next next, int thread) {
+  [[unroll]] for (int i = 0; i < kLoadsA; ++i) {
+    const int to = rest(thread, kQuads) * 4 * kLineA + over(thread + i * kThreads, kQuads);
+    [[unroll]] for (int j = 0; j < 4; ++j) left[to + j * kLineA] = next.a[i][j];
+  }
+  [[unroll]] for (int i = 0; i < kLoadsB; ++i)
+    [[unroll]] for (int j = 0; j < 4; ++j) right[(thread + i * kThreads) * 4 + j] = next.b[i][j];
+}
+
+// A thread's rows and columns of the tile: fours lie a step of all threads apart, so that neighbours read neighbouring words.
+int row_of(int tm, int i) { return i / 4 * (kThreadsM * 4) + tm * 4 + i % 4; }
+int column_of(int tn, int j) { return j / 4 * (kThreadsN * 4) + tn * 4 + j % 4; }
+
+// Multiply: a thread's part of the tiles.
+void multiply(int tm, int tn, inout float sums[kThreadM][kThreadN]) {
+  for (int k1 = 0; k1 < kK; k1 += kUnroll)
+    [[unroll]] for (int k2 = 0; k2 < kUnroll; ++k2) {
+      const int k = k1 + k2;
+      float a[kThreadM], b[kThreadN];
+      [[unroll]] for (int i = 0; i < kThreadM; ++i) a[i] = left[k * kLineA + row_of(tm, i)];
+      [[unroll]] for (int j = 0; j < kThreadN; ++j) b[j] = right[k * kN + column_of(tn, j)];
+      [[unroll]] for (int i = 0; i < kThreadM; ++i)
+        [[unroll]] for (int j = 0; j < kThreadN; ++j) sums[i][j] = fma(a[i], b[j], sums[i][j]);
+    }
+}
+
+// Finish: the epilogue, or sums as they are, and out.
+void finish(Work work, int tm, int tn, float sums[kThreadM][kThreadN]) {
+  [[unroll]] for (int i = 0; i < kThreadM; ++i) {
+    const int m = work.m0 + row_of(tm, i);
+    if (m >= G.m) continue;
+    const RowOfY row = row_of_y(m, work);
+    [[unroll]] for (int j = 0; j < kThreadN; j += 4)
+      store_four(row, work, work.n0 + column_of(tn, j), vec4(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]));
   }
 }
 
 void main() {
-  const int thread = int(gl_LocalInvocationID.x), quad = rest(thread, kQuads);
-  const int index = instance_index(), part = part_index();
-  const Instance at = instance_at(index);
-  const ivec2 origin = tile_origin(kM, kN);
-  const int m0 = origin.x, n0 = origin.y;
-  if (m0 >= G.m) return;
-  const int first = part * push.steps, last = min(G.k, first + push.steps);
-  const int weights = kPacked ? at.packed : at.w;
-  const int tm = over(thread, kThreadsN), tn = rest(thread, kThreadsN);
-  begin_rows(thread, at, m0, first);
+  const int thread = int(gl_LocalInvocationID.x), tm = over(thread, kThreadsN), tn = rest(thread, kThreadsN);
+  const Work work = work_of_group(kM, kN);
+  if (work.m0 >= G.m) return;
+  Next next;
+  begin(next, work, thread);
   float sums[kThreadM][kThreadN];
   [[unroll]] for (int i = 0; i < kThreadM; ++i)
     [[unroll]] for (int j = 0; j < kThreadN; ++j) sums[i][j] = 0.0;
 
-  if (kAhead) {
-    load_rows();
-    load_columns(thread, first, n0, weights);
-  }
-  for (int k0 = first; k0 < last; k0 += kK) {
+  if (kAhead) load(next, work, thread, work.first);
+  for (int k = work.first; k < work.last; k += kK) {
     if (!kAhead) {
-      if (k0 > first) advance();
-      load_rows();
-      load_columns(thread, k0, n0, weights);
+      if (k > work.first) advance(next.tap, kK);
+      load(next, work, thread, k);
     }
-    [[unroll]] for (int i = 0; i < kLoadsA; ++i) {
-      const int row = over(thread + i * kThreads, kQuads);
-      [[unroll]] for (int j = 0; j < 4; ++j) left[(quad * 4 + j) * kRowA + row] = LEFT(next_a[i][j]);
-    }
-    [[unroll]] for (int i = 0; i < kLoadsB; ++i) {
-      const int to = (thread + i * kThreads) * 4;
-#ifdef SHORT
-      right[to / 2] = f16vec2(next_b[i].xy), right[to / 2 + 1] = f16vec2(next_b[i].zw);
-#else
-      [[unroll]] for (int j = 0; j < 4; ++j) right[to + j] = next_b[i][j];
-#endif
-    }
+    put(next, thread);
     barrier();
-    if (kAhead && k0 + kK < last) {
-      advance();
-      load_rows();
-      load_columns(thread, k0 + kK, n0, weights);
+    if (kAhead && k + kK < work.last) {
+      advance(next.tap, kK);
+      load(next, work, thread, k + kK);
     }
-    // Fours of rows and columns lie a step of all threads apart, so that neighbours read neighbouring words.
-    for (int k1 = 0; k1 < kK; k1 += kUnroll) {
-#ifdef SHORT
-      f16vec2 few[kThreadM][kThreadN / 2];
-      [[unroll]] for (int k2 = 0; k2 < kUnroll; ++k2) {
-        const int k = k1 + k2;
-        float16_t a[kThreadM];
-        f16vec2 b[kThreadN / 2];
-        [[unroll]] for (int i = 0; i < kThreadM; ++i) a[i] = left[k * kRowA + i / 4 * (kThreadsM * 4) + tm * 4 + i % 4];
-        [[unroll]] for (int j = 0; j < kThreadN / 2; ++j) b[j] = right[(k * kN + j / 2 * (kThreadsN * 4) + tn * 4) / 2 + j % 2];
-        [[unroll]] for (int i = 0; i < kThreadM; ++i)
-          [[unroll]] for (int j = 0; j < kThreadN / 2; ++j)
-            few[i][j] = k2 == 0 ? f16vec2(a[i]) * b[j] : fma(f16vec2(a[i]), b[j], few[i][j]);
-      }
-      [[unroll]] for (int i = 0; i < kThreadM; ++i)
-        [[unroll]] for (int j = 0; j < kThreadN; ++j) sums[i][j] += float(few[i][j / 2][j % 2]);
-#else
-      [[unroll]] for (int k2 = 0; k2 < kUnroll; ++k2) {
-        const int k = k1 + k2;
-        float a[kThreadM], b[kThreadN];
-        [[unroll]] for (int i = 0; i < kThreadM; ++i) a[i] = left[k * kRowA + i / 4 * (kThreadsM * 4) + tm * 4 + i % 4];
-        [[unroll]] for (int j = 0; j < kThreadN; ++j) b[j] = right[k * kN + j / 4 * (kThreadsN * 4) + tn * 4 + j % 4];
-        [[unroll]] for (int i = 0; i < kThreadM; ++i)
-          [[unroll]] for (int j = 0; j < kThreadN; ++j) sums[i][j] = fma(a[i], b[j], sums[i][j]);
-      }
-#endif
-    }
+    multiply(tm, tn, sums);
     barrier();
   }
-
-  [[unroll]] for (int i = 0; i < kThreadM; ++i) {
-    const int m = m0 + i / 4 * (kThreadsM * 4) + tm * 4 + i % 4;
-    if (m >= G.m) continue;
-    const Row row = row_at_end(m, at, part, index);
-    [[unroll]] for (int j = 0; j < kThreadN; j += 4)
-      store_four(row, at, n0 + j / 4 * (kThreadsN * 4) + tn * 4, vec4(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]));
-  }
+  finish(work, tm, tn, sums);
 }

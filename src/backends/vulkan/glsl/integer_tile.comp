@@ -14,8 +14,8 @@ layout(constant_id = kN_id) const int kN = 64;
 layout(constant_id = kK_id) const int kK = 64;
 layout(constant_id = kThreadM_id) const int kThreadM = 4;  // of a thread's part, in fours
 layout(constant_id = kThreadN_id) const int kThreadN = 4;
-layout(constant_id = kVectors_id) const bool kVectors = false;  // four channels at once: their number and all pitches are multiples of 4
-layout(constant_id = kPacked_id) const bool kPacked = true;  // weights are packed: signed, [k / 4][n_padded] words, zeros beyond k and n
+layout(constant_id = kVectors_id) const bool kVectors = false;
+layout(constant_id = kPacked_id) const bool kPacked = true;  // signed, [k / 4][n_padded] words
 layout(constant_id = kStoreVectors_id) const bool kStoreVectors = false;
 #include "gemm_taps.glsl"
 
@@ -38,137 +38,122 @@ int dot_of(int a, int b) {
 #endif
 
 const uint kFlipX = kTypeX == kU8 ? 0x80808080u : 0u, kFlipW = kTypeW == kU8 ? 0x80808080u : 0u;
-int x_zero;  // less 128 where x is unsigned, as x itself
-int padding; // four of them
 
-int next_x[kLoadsX];
-ivec4 next_w[kLoadsW];
-int row_sum[kLoadsX];
-ivec4 column_sum[kLoadsW];
-int row_from[kLoadsX];
-ivec3 row_at[kLoadsX];
-bool outside(ivec3 p) { return any(lessThan(p, ivec3(0))) || any(greaterThanEqual(p, G.x_size.yzw)); }
-// Four along k from this thread's tap and channel on; zeros beyond k.
-int load_x(int load) {
+// What a thread brings into the next tiles: words along k of some rows of x, fours of words of columns of w; and their sums.
+struct Next {
+  WindowRow rows[kLoadsX];
+  ivec4 tap;    // where the words of x begin
+  int x_zero;   // less 128 where x is unsigned, as x itself
+  int padding;  // four of them
+  int x[kLoadsX], row_sum[kLoadsX];
+  ivec4 w[kLoadsW], column_sum[kLoadsW];
+};
+
+// Setup: the rows that this thread loads, its first element of k, and sums of nothing.
+void begin(out Next next, Instance at, int m0, int thread) {
+  next.x_zero = zero_of_x() - (kTypeX == kU8 ? 128 : 0);
+  next.padding = (next.x_zero & 255) * 0x01010101;
+  for (int i = thread; i < kM; i += kThreads) row_sums[i] = 0;
+  for (int i = thread; i < kN; i += kThreads) column_sums[i] = 0;
+  [[unroll]] for (int i = 0; i < kLoadsX; ++i) {
+    next.rows[i] = window_row(m0 + over(thread + i * kThreads, kQuads), at.x);
+    next.row_sum[i] = 0;
+  }
+  [[unroll]] for (int i = 0; i < kLoadsW; ++i) next.column_sum[i] = ivec4(0);
+  next.tap = tap_of(rest(thread, kQuads) * 4);
+}
+
+// Load: a word of a row of x; zeros beyond k...
+int word_of_x(WindowRow row, ivec4 tap, int padding) {
   if (kVectors) {
-    if (tap_t >= kFilterT) return 0;
-    const ivec3 p = row_at[load] + ivec3(tap_t, tap_r, tap_s) * G.dilation.xyz;
-    if (outside(p)) return padding;
-    const int from = row_from[load] + p.x * G.x_pitch.y + p.y * G.x_pitch.z + p.z * G.x_pitch.w + tap_c;
-    return int(Words(push.x).v[from >> 2] ^ kFlipX);
+    if (tap.x >= kFilterT) return 0;
+    const ivec3 p = pixel_under(row, tap.xyz);
+    if (in_padding(p)) return padding;
+    return int(Words(push.x).v[(element_of(row, p) + tap.w) >> 2] ^ kFlipX);
   }
   int word = 0;
-  ivec4 at = ivec4(tap_t, tap_r, tap_s, tap_c);
   [[unroll]] for (int i = 0; i < 4; ++i) {
-    if (at.x < kFilterT) {
-      const ivec3 p = row_at[load] + at.xyz * G.dilation.xyz;
+    if (tap.x < kFilterT) {
+      const ivec3 p = pixel_under(row, tap.xyz);
       int value = padding;
-      if (!outside(p)) {
-        const int from = row_from[load] + p.x * G.x_pitch.y + p.y * G.x_pitch.z + p.z * G.x_pitch.w + at.w * G.channel.x;
-        value = int(push.x.v[from]) ^ int(kFlipX);
-      }
+      if (!in_padding(p)) value = int(push.x.v[element_of(row, p) + tap.w * G.channel.x]) ^ int(kFlipX);
       word |= (value & 255) << 8 * i;
     }
-    at = next_tap(at);
+    tap = next_tap(tap);
   }
   return word;
 }
-// Four columns of quad q.
-ivec4 load_w(int q, int n, int from) {
-  if (kPacked) return ivec4(Words4(push.w).v[(from + q * G.n_padded + n) >> 2]);
+// ... and of four columns of w, the q-th along k...
+ivec4 words_of_w(int q, int n, int weights) {
+  if (kPacked) return ivec4(Words4(push.w).v[(weights + q * G.n_padded + n) >> 2]);
   ivec4 value = ivec4(0);
   for (int i = 0; i < 4; ++i) {
     const int k = 4 * q + i;
     if (k >= G.k) return value;
-    const ivec4 tap = tap_within(k);
-    const int at = from + dot4(tap, G.w_pitch);
+    const int at = weights + dot4(tap_within(k), G.w_pitch);
     [[unroll]] for (int j = 0; j < 4; ++j)
       if (n + j < G.n) value[j] |= ((int(push.w.v[at + (n + j) * G.w_filter_pitch]) ^ int(kFlipW)) & 255) << 8 * i;
   }
   return value;
 }
-
-void main() {
-  const int thread = int(gl_LocalInvocationID.x);
-  const Instance at = instance_at(push.first_instance + int(gl_WorkGroupID.z));
-  const ivec2 origin = tile_origin(kM, kN);
-  const int m0 = origin.x, n0 = origin.y;
-  if (m0 >= G.m) return;
-  x_zero = zero_of_x() - (kTypeX == kU8 ? 128 : 0);
-  padding = (x_zero & 255) * 0x01010101;
-  for (int i = thread; i < kM; i += kThreads) row_sums[i] = 0;
-  for (int i = thread; i < kN; i += kThreads) column_sums[i] = 0;
-  const int quad = rest(thread, kQuads);
-  [[unroll]] for (int i = 0; i < kLoadsX; ++i) {
-    const int m = m0 + over(thread + i * kThreads, kQuads);
-    const ivec4 pixel = pixel_of(min(m, G.m - 1));
-    row_from[i] = at.x + pixel.x * G.x_pitch.x;
-    row_at[i] = pixel.yzw * ivec3(kStrideT, kStrideR, kStrideS) - G.pad.xyz;
-    row_sum[i] = 0;
-  }
-  [[unroll]] for (int i = 0; i < kLoadsW; ++i) column_sum[i] = ivec4(0);
-  seek(quad * 4);
-  const int weights = kPacked ? at.packed : at.w;
-  const int tm = over(thread, kThreadsN), tn = rest(thread, kThreadsN);
-  int sums[kThreadM][kThreadN];
-  [[unroll]] for (int i = 0; i < kThreadM; ++i)
-    [[unroll]] for (int j = 0; j < kThreadN; ++j) sums[i][j] = 0;
-
-  [[unroll]] for (int i = 0; i < kLoadsX; ++i) next_x[i] = load_x(i);
+// ... all of this thread for the tiles that begin at k, into registers...
+void load(inout Next next, int thread, int k, int n0, int weights) {
+  [[unroll]] for (int i = 0; i < kLoadsX; ++i) next.x[i] = word_of_x(next.rows[i], next.tap, next.padding);
   [[unroll]] for (int i = 0; i < kLoadsW; ++i) {
-    const int at_w = (thread + i * kThreads) * 4;
-    next_w[i] = load_w(over(at_w, kN), n0 + rest(at_w, kN), weights);
+    const int at = (thread + i * kThreads) * 4;
+    next.w[i] = words_of_w(over(k, 4) + over(at, kN), n0 + rest(at, kN), weights);
   }
-  for (int k0 = 0; k0 < G.k; k0 += kK) {
-    [[unroll]] for (int i = 0; i < kLoadsX; ++i) {
-      left[quad * kRow + over(thread + i * kThreads, kQuads)] = next_x[i];
-      row_sum[i] += dot_of(next_x[i], 0x01010101);
-    }
-    [[unroll]] for (int i = 0; i < kLoadsW; ++i) {
-      const int to = (thread + i * kThreads) * 4;
-      [[unroll]] for (int j = 0; j < 4; ++j) {
-        right[to + j] = next_w[i][j];
-        column_sum[i][j] += dot_of(next_w[i][j], 0x01010101);
-      }
-    }
-    barrier();
-    if (k0 + kK < G.k) {
-      advance();
-      [[unroll]] for (int i = 0; i < kLoadsX; ++i) next_x[i] = load_x(i);
-      [[unroll]] for (int i = 0; i < kLoadsW; ++i) {
-        const int at_w = (thread + i * kThreads) * 4;
-        next_w[i] = load_w(over(k0 + kK, 4) + over(at_w, kN), n0 + rest(at_w, kN), weights);
-      }
-    }
-    // Fours of rows and columns lie a step of all threads apart, so that neighbours read neighbouring words.
-    const int quads = min(kQuads, (G.k - k0 + 3) / 4);
-    for (int q = 0; q < quads; ++q) {
-      int a[kThreadM], b[kThreadN];
-      [[unroll]] for (int i = 0; i < kThreadM; ++i) a[i] = left[q * kRow + i / 4 * (kThreadsM * 4) + tm * 4 + i % 4];
-      [[unroll]] for (int j = 0; j < kThreadN; ++j) b[j] = right[q * kN + j / 4 * (kThreadsN * 4) + tn * 4 + j % 4];
-#ifdef DOT
-      [[unroll]] for (int i = 0; i < kThreadM; ++i)
-        [[unroll]] for (int j = 0; j < kThreadN; ++j) sums[i][j] += dot_of(a[i], b[j]);
-#else
-      // Bytes are taken out of a word once for all its products.
-      [[unroll]] for (int l = 0; l < 4; ++l) {
-        int x[kThreadM], w[kThreadN];
-        [[unroll]] for (int i = 0; i < kThreadM; ++i) x[i] = byte_of(a[i], l);
-        [[unroll]] for (int j = 0; j < kThreadN; ++j) w[j] = byte_of(b[j], l);
-        [[unroll]] for (int i = 0; i < kThreadM; ++i)
-          [[unroll]] for (int j = 0; j < kThreadN; ++j) sums[i][j] += x[i] * w[j];
-      }
-#endif
-    }
-    barrier();
+}
+// ... and from there into shared memory.
+void put(inout Next next, int thread) {
+  [[unroll]] for (int i = 0; i < kLoadsX; ++i) {
+    left[rest(thread, kQuads) * kRow + over(thread + i * kThreads, kQuads)] = next.x[i];
+    next.row_sum[i] += dot_of(next.x[i], 0x01010101);
   }
+  [[unroll]] for (int i = 0; i < kLoadsW; ++i) {
+    const int to = (thread + i * kThreads) * 4;
+    [[unroll]] for (int j = 0; j < 4; ++j) {
+      right[to + j] = next.w[i][j];
+      next.column_sum[i][j] += dot_of(next.w[i][j], 0x01010101);
+    }
+  }
+}
 
-  [[unroll]] for (int i = 0; i < kLoadsX; ++i) atomicAdd(row_sums[over(thread + i * kThreads, kQuads)], row_sum[i]);
+// A thread's rows and columns of the tile: fours lie a step of all threads apart, so that neighbours read neighbouring words.
+int row_of(int tm, int i) { return i / 4 * (kThreadsM * 4) + tm * 4 + i % 4; }
+int column_of(int tn, int j) { return j / 4 * (kThreadsN * 4) + tn * 4 + j % 4; }
+
+// Multiply: a thread's part of the tiles, so many words along k.
+void multiply(int quads, int tm, int tn, inout int sums[kThreadM][kThreadN]) {
+  for (int q = 0; q < quads; ++q) {
+    int a[kThreadM], b[kThreadN];
+    [[unroll]] for (int i = 0; i < kThreadM; ++i) a[i] = left[q * kRow + row_of(tm, i)];
+    [[unroll]] for (int j = 0; j < kThreadN; ++j) b[j] = right[q * kN + column_of(tn, j)];
+#ifdef DOT
+    [[unroll]] for (int i = 0; i < kThreadM; ++i)
+      [[unroll]] for (int j = 0; j < kThreadN; ++j) sums[i][j] += dot_of(a[i], b[j]);
+#else
+    // Bytes are taken out of a word once for all its products.
+    [[unroll]] for (int l = 0; l < 4; ++l) {
+      int x[kThreadM], w[kThreadN];
+      [[unroll]] for (int i = 0; i < kThreadM; ++i) x[i] = byte_of(a[i], l);
+      [[unroll]] for (int j = 0; j < kThreadN; ++j) w[j] = byte_of(b[j], l);
+      [[unroll]] for (int i = 0; i < kThreadM; ++i)
+        [[unroll]] for (int j = 0; j < kThreadN; ++j) sums[i][j] += x[i] * w[j];
+    }
+#endif
+  }
+}
+
+// Finish: sums of rows and columns from all threads, which take the zero points off; the epilogue, and out.
+void add_line_sums(Next next, int thread) {
+  [[unroll]] for (int i = 0; i < kLoadsX; ++i) atomicAdd(row_sums[over(thread + i * kThreads, kQuads)], next.row_sum[i]);
   [[unroll]] for (int i = 0; i < kLoadsW; ++i)
-    [[unroll]] for (int j = 0; j < 4; ++j) atomicAdd(column_sums[(thread + i * kThreads) * 4 % kN + j], column_sum[i][j]);
-  barrier();
+    [[unroll]] for (int j = 0; j < 4; ++j) atomicAdd(column_sums[(thread + i * kThreads) * 4 % kN + j], next.column_sum[i][j]);
+}
+void finish(Instance at, int x_zero, ivec2 origin, int tm, int tn, int sums[kThreadM][kThreadN]) {
   [[unroll]] for (int j = 0; j < kThreadN; j += 4) {
-    const int column = j / 4 * (kThreadsN * 4) + tn * 4, n = n0 + column;
+    const int column = column_of(tn, j), n = origin.y + column;
     if (n >= G.n) continue;
     ivec4 w_zero, offset;
     [[unroll]] for (int l = 0; l < 4; ++l) {
@@ -176,7 +161,7 @@ void main() {
       offset[l] = x_zero * (G.k * w_zero[l] - column_sums[column + l]);
     }
     [[unroll]] for (int i = 0; i < kThreadM; ++i) {
-      const int row = i / 4 * (kThreadsM * 4) + tm * 4 + i % 4, m = m0 + row;
+      const int row = row_of(tm, i), m = origin.x + row;
       if (m >= G.m) continue;
       const int to = at.y + dot4(pixel_of(m), G.y_pitch);
       ivec4 value;
@@ -194,4 +179,32 @@ void main() {
       }
     }
   }
+}
+
+void main() {
+  const int thread = int(gl_LocalInvocationID.x), tm = over(thread, kThreadsN), tn = rest(thread, kThreadsN);
+  const Instance at = instance_at(push.first_instance + int(gl_WorkGroupID.z));
+  const ivec2 origin = tile_origin(kM, kN);
+  if (origin.x >= G.m) return;
+  const int weights = kPacked ? at.packed : at.w;
+  Next next;
+  begin(next, at, origin.x, thread);
+  int sums[kThreadM][kThreadN];
+  [[unroll]] for (int i = 0; i < kThreadM; ++i)
+    [[unroll]] for (int j = 0; j < kThreadN; ++j) sums[i][j] = 0;
+
+  load(next, thread, 0, origin.y, weights);
+  for (int k = 0; k < G.k; k += kK) {
+    put(next, thread);
+    barrier();
+    if (k + kK < G.k) {
+      advance(next.tap, kK);
+      load(next, thread, k + kK, origin.y, weights);
+    }
+    multiply(min(kQuads, (G.k - k + 3) / 4), tm, tn, sums);
+    barrier();
+  }
+  add_line_sums(next, thread);
+  barrier();
+  finish(at, next.x_zero, origin, tm, tn, sums);
 }

@@ -30,18 +30,16 @@ void main() {
   for (int i = thread; i < kFragmentM * kFragmentK / 4; i += kThreads) left[i] = f16vec4(value * float(i % 7));
   for (int i = thread; i < kFragmentN * kFragmentK / 4; i += kThreads) right[i] = f16vec4(value * float(i % 5));
   tile_barrier();
-  LeftFragment a;
-  RightFragment b;
-  LOAD_LEFT(a, 0, kFragmentK);
-  LOAD_RIGHT(b, 0, kFragmentK);
+  LeftFragment a = LEFT_AT(0, kFragmentK);
+  RightFragment b = RIGHT_AT(0, kFragmentK);
   Sums sums[kPartM * kPartN];
   [[unroll]] for (int i = 0; i < kPartM * kPartN; ++i) sums[i] = splat(value * float(i));
   for (int round = 0; round < push.rounds; ++round)
     [[unroll]] for (int repeat = 0; repeat < 8; ++repeat)
-      [[unroll]] for (int i = 0; i < kPartM * kPartN; ++i) MULTIPLY(i, a, b);
+      [[unroll]] for (int i = 0; i < kPartM * kPartN; ++i) ADD_PRODUCT(sums[i], a, b);
   float sum = 0.0;
   [[unroll]] for (int i = 0; i < kPartM * kPartN; ++i) {
-    STORE_SUMS(fragment_subgroup() * kSums, kFragmentN, i);
+    STORE_SUMS(fragment_subgroup() * kSums, kFragmentN, sums[i]);
     tile_barrier();
     sum += staging[fragment_subgroup() * kSums + fragment_lane()];
     tile_barrier();
