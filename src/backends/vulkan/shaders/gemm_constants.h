@@ -1,5 +1,5 @@
-// Constants of the kernels of products by name. glsl/gemm_constants.inc is the one text of their numbers and meanings, which the
-// shaders declare theirs by.
+// Constants of the kernels of products by name. glsl/gemm_constants.inc is the one text of their numbers and meanings, which
+// the shaders declare theirs by.
 #pragma once
 
 #include <cstdint>
