@@ -60,7 +60,7 @@ TensorDesc desc_of(const TensorLine& line) {
   TensorDesc d;
   d.dtype = dtype_from(line.dtype).value_or(DType::f32);
   d.shape = line.shape;
-  d.layout = {line.order, line.pitch, line.offset, 1, false};
+  d.layout = {line.order, line.pitch, line.offset};
   return d;
 }
 

@@ -240,9 +240,6 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   if (tile->variant != "bytes")
     f.calls = kTileCalls * static_cast<double>(y.n) * std::ceil(static_cast<double>(y.h) / rows) *
               std::ceil(static_cast<double>(y.w) / tile->columns) * padded / static_cast<double>(lanes);
-  if (!f.resident.empty())
-    f.resident[0] = std::min(
-        f.resident[0], reach * static_cast<double>(tile->columns) * static_cast<double>(x.c * size_of(stage.inputs[0].dtype)));
   f.parallel_units =
       std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / static_cast<double>(std::max<int64_t>(tile->grain, 1)));
   return f;

@@ -103,7 +103,6 @@ Footprint tile_footprint(const Stage& stage, const TileSchedule& s, const Device
   }
   f.parallel_units = std::max(1.0, cores_worth(points * rows * columns * s.split, s, device));
   f.launches = s.split > 1 ? 4 : 3;  // to the points, products, their parts' sums, and back
-  f.depth = s.depth;
   f.workspace_bytes = static_cast<int64_t>(transformed + partial / 2);
   return f;
 }
@@ -263,11 +262,9 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     }
     f.bytes[i] = std::min(hidden + f.exposed[i], f.bytes[i - 1]);
     f.exposed[i] = std::min(f.exposed[i], f.bytes[i]);
-    if (i < f.resident.size()) f.resident[i] = scratch;
   }
   f.parallel_units = std::max(1.0, strips * panels);
   f.calls = strips * row_tiles * panels * points;
-  f.depth = s->prefetch ? 2 : 1;
   f.workspace_bytes = static_cast<int64_t>(scratch) * std::max(1, device.cores);
   return f;
 }
