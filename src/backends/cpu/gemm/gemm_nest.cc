@@ -262,10 +262,8 @@ void run_gemm(const GemmGeometry& g, const GemmSchedule& schedule, const Epilogu
   // products (some 10 us) is not worth a thread's attention.
   const int64_t instances = static_cast<int64_t>(g.instances.size()), panels = static_cast<int64_t>(g.panels.size());
   int64_t block_tiles = schedule.mc > 0 ? divided(schedule.mc, schedule.mr) : g.tiles;
-  int64_t block_panels = schedule.nc > 0 ? std::max<int64_t>(1, schedule.nc / (schedule.nr * tiles.lanes)) : panels;
-  if (schedule.order == GemmOrder::columns && schedule.nc <= 0) block_panels = 1;
+  int64_t block_panels = schedule.order == GemmOrder::columns ? 1 : panels;
   block_tiles = std::clamp<int64_t>(block_tiles, 1, g.tiles);
-  block_panels = std::clamp<int64_t>(block_panels, 1, panels);
   const int64_t tile_floats = kMaxTileRows * kMaxTileVectors * tiles.lanes;
   if (g.chunks > 1) {  // partial sums fit their place
     if (schedule.order == GemmOrder::rows) block_panels = std::min(block_panels, kPartialFloats / tile_floats);
