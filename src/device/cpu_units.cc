@@ -80,8 +80,7 @@ std::vector<MathUnit> cpu_units() {
     units.push_back(other_unit("avx512-vnni", dot_product, 1, 16, 4, DType::u8, DType::i32, 32));
   if (avx512 && bit(seven_one.eax, 5))
     units.push_back(other_unit("avx512-bf16", dot_product, 1, 16, 2, DType::bf16, DType::f32, 32));
-  if (avx2 && bit(seven_one.eax, 4))
-    units.push_back(other_unit("avx-vnni", dot_product, 1, 8, 4, DType::u8, DType::i32, 16));
+  if (avx2 && bit(seven_one.eax, 4)) units.push_back(other_unit("avx-vnni", dot_product, 1, 8, 4, DType::u8, DType::i32, 16));
   // vpmaddwd, pairs of 16-bit products: what bytes are multiplied by where nothing multiplies bytes exactly.
   if (avx2) units.push_back(other_unit("avx2-int16", dot_product, 1, 8, 2, DType::i16, DType::i32, 16));
   if (tiles && bit(seven.edx, 24)) {

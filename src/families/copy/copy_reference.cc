@@ -54,7 +54,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
       return {};
     }
   }
-  return loop_schedules(variant, device, why_not);
+  return loop_schedules(stage, variant, device, why_not);
 }
 
 // Planes to pixels and back: what goes through shared memory where it can.

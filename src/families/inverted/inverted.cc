@@ -26,7 +26,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     why_not = reason;
     return std::vector<Schedule>{};
   };
-  if (variant.name == "plain") return loop_schedules(variant, device, why_not);
+  if (variant.name == "plain") return loop_schedules(stage, variant, device, why_not);
   if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);

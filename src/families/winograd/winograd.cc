@@ -112,7 +112,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     why_not = reason;
     return std::vector<Schedule>{};
   };
-  if (variant.name == "plain") return loop_schedules(variant, device, why_not);
+  if (variant.name == "plain") return loop_schedules(stage, variant, device, why_not);
   if (variant.device != device.kind) return refuse(Reason::backend_lacks_variant);
   if (variant.device == DeviceKind::vulkan) return tile_schedules(stage, variant, device, why_not);
   const MathUnit* unit = best_vector_unit(device);
@@ -132,10 +132,14 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   s.mr = variant.rows;
   s.nr = variant.vectors;
   s.prefetch = device.vendor == "Intel" ? 2 : 1;
+  const int64_t panels = divided(sizes.k, std::max(1, unit->n) * s.nr);
   // Long strips read the weights seldom, short ones stay in the L2: which counts more is a matter of bandwidths.
   std::vector<Schedule> found;
   for (const int64_t row_tiles : {2, 3, 4, 6, 8, 12}) {
     s.strip = variant.rows * row_tiles;
+    // Strips over cores; where there are too few of them also panels.
+    const int64_t strips = divided(sizes.tiles, std::clamp<int64_t>(s.strip, 1, std::max<int64_t>(1, sizes.tiles)));
+    s.ranges = std::clamp<int64_t>(device.cores / std::max<int64_t>(1, strips), 1, std::max<int64_t>(1, panels));
     found.emplace_back(s);
     if (s.strip >= sizes.tiles) break;
   }

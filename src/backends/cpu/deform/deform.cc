@@ -8,6 +8,7 @@
 #include "backends/cpu/gemm/gemm_tile.h"
 #include "backends/cpu/sample/weighted_rows.h"
 #include "families/deform/deform.h"
+#include "families/grain.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -20,8 +21,13 @@ int64_t rounded_up(int64_t value, int64_t unit) { return (value + unit - 1) / un
 
 class DeformKernel final : public CpuKernel {
  public:
-  DeformKernel(const Stage& stage, const TileKernels& tiles, WeightedRowsFunction sum, bool constant_weights)
-      : params_(get<DeformParams>(stage.params)), stage_(stage), tiles_(tiles), sum_(sum), constant_(constant_weights) {
+  DeformKernel(const Stage& stage, int64_t grain, const TileKernels& tiles, WeightedRowsFunction sum, bool constant_weights)
+      : params_(get<DeformParams>(stage.params)),
+        stage_(stage),
+        grain_(grain),
+        tiles_(tiles),
+        sum_(sum),
+        constant_(constant_weights) {
     const Dims &x = stage.inputs[0].shape, &y = stage.outputs[0].shape;
     taps_ = params_.filter[0] * params_.filter[1];
     inner_ = x[1] / params_.groups, filters_ = y[1] / params_.groups;
@@ -60,8 +66,8 @@ class DeformKernel final : public CpuKernel {
       pack_filters(packed, workspace + slots_ * slot_floats(), *launch.executor);
       packed = workspace + slots_ * slot_floats();
     }
-    const int64_t width = launch.executor->width();
-    const auto tasks = static_cast<int>(std::min({blocks_, slots_, width == 1 ? 1 : 4 * width}));
+    const int64_t elements = stage_.outputs[0].elements(), most = std::min(blocks_, slots_);
+    const auto tasks = static_cast<int>(tasks_of(grain_, elements, most, launch.executor->width()));
     parallel_for(*launch.executor, tasks, [&](int task, int) {
       float* columns = workspace + task * slot_floats();
       for (int64_t block = blocks_ * task / tasks; block < blocks_ * (task + 1) / tasks; ++block) {
@@ -161,6 +167,7 @@ class DeformKernel final : public CpuKernel {
 
   DeformParams params_;
   Stage stage_;
+  int64_t grain_;
   const TileKernels& tiles_;
   WeightedRowsFunction sum_;
   bool constant_;
@@ -183,7 +190,8 @@ Result<CpuKernelPtr> make_deform(const Stage& stage, const Schedule& schedule, c
   const auto side_by_side = [](const TensorDesc& desc) { return desc.shape[1] <= 1 || desc.layout.pitch[1] == 1; };
   if (!side_by_side(stage.inputs[0]) || !side_by_side(stage.outputs[0]))
     return Error{Reason::layout_not_served, "The deform columns take channels side by side; choose the variant 'plain'."};
-  return CpuKernelPtr(std::make_unique<DeformKernel>(stage, *tiles, weighted_rows(loop->unit), (constants >> 1 & 1) != 0));
+  return CpuKernelPtr(
+      std::make_unique<DeformKernel>(stage, loop->grain, *tiles, weighted_rows(loop->unit), (constants >> 1 & 1) != 0));
 }
 
 }  // namespace sparkle::cpu

@@ -9,6 +9,7 @@
 #include "backends/cpu/direct/direct_rows.h"
 #include "families/direct/direct.h"
 #include "families/direct/direct_layout.h"
+#include "families/grain.h"
 #include "families/taps.h"
 
 namespace sparkle::cpu {
@@ -57,6 +58,7 @@ class DirectConvolution final : public CpuKernel {
     depth_ = x_.c / params_.groups, maps_ = y_.c / params_.groups;
     bundle_ = direct_bundle(params_.groups, depth_);
     rows_ = schedule.rows > 0 ? schedule.rows : std::max<int64_t>(1, y_.h);
+    grain_ = schedule.grain;
     ring_ = (w.filter[1] - 1) * w.dilation[1] + 1;
     in_place_ = direct_reading(stage_, schedule.variant, columns_, kernels_.lanes) == DirectReading::in_place;
     planes_ = way_ == Way::pixels || (x_.c > 1 && x_.pitch_c != 1);
@@ -108,11 +110,7 @@ class DirectConvolution final : public CpuKernel {
 
     const int64_t column_blocks = divided(y_.w, columns_), row_blocks = divided(y_.h, rows_);
     const int64_t bundles = params_.groups / bundle_, total = y_.n * row_blocks * bundles * column_blocks;
-    // A task of fewer than 2^18 products is not worth a thread's attention.
-    const double products = static_cast<double>(y_.n * y_.pixels() * y_.c * depth_ * params_.window.taps());
-    const int width = launch.executor->width();
-    const int64_t wanted = width == 1 ? 1 : std::clamp<int64_t>(static_cast<int64_t>(products / 262144), 1, 8 * width);
-    const int64_t tasks = std::min(total, wanted);
+    const int64_t tasks = tasks_of(grain_, y_.n * y_.pixels() * y_.c, total, launch.executor->width());
     parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int) {
       for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) {
         const int64_t column = i % column_blocks, bundle = i / column_blocks % bundles,
@@ -319,7 +317,7 @@ class DirectConvolution final : public CpuKernel {
   std::vector<int64_t> steps_;
   std::vector<MapBlock> blocks_;
   int64_t depth_ = 1, maps_ = 1, bundle_ = 1;  // of a group: channels, maps; groups laid together
-  int64_t columns_ = 1, rows_ = 1, ring_ = 1, row_steps_ = 0;
+  int64_t columns_ = 1, rows_ = 1, ring_ = 1, row_steps_ = 0, grain_ = 0;
   int64_t x_output_ = 1, x_pixel_ = 1;  // floats of input: between outputs of a row, as the kernels want them
   int64_t packed_floats_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
 };

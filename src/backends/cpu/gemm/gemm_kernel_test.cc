@@ -195,6 +195,7 @@ GemmSchedule random_schedule(Case& c, const MathUnit& unit) {
   s.order = c.chance(0.5) ? GemmOrder::rows : GemmOrder::columns;
   s.prefetch = static_cast<int>(c.pick(0, 2));
   s.split = static_cast<int>(c.pick(0, 2));
+  s.grain = c.chance(0.5) ? 0 : c.pick(1, 2000);
   return s;
 }
 
