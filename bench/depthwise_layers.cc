@@ -121,7 +121,7 @@ int main(int argc, char** argv) {
     const double flops = (layer.pool ? 1.0 : 2.0) * static_cast<double>(y.elements() * layer.filter * layer.filter);
     for (const char* variant : {"tile1x7", "tile2x7", "window", "separable"}) {
       Schedule schedule = LoopSchedule{variant, unit, 0};
-      if (!layer.pool) schedule = DepthwiseSchedule{variant, unit, variant[4] == '2' ? 2 : 1, columns, 1, 0};
+      if (!layer.pool) schedule = DepthwiseSchedule{variant, unit, variant[4] == '2' ? 2 : 1, columns, 0};
       auto made = layer.pool ? cpu::make_pool(stage, schedule, Device{}, 0) : cpu::make_depthwise(stage, schedule, Device{}, 2);
       if (!made.ok()) continue;
       const cpu::CpuKernel& kernel = **made;

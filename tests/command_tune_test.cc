@@ -13,7 +13,7 @@ TEST_F(CommandTune, WritesAStoreThatOthersTake) {
   ASSERT_EQ(first.status, 0) << first.err;
   EXPECT_NE(first.out.find("\"outcome\""), std::string::npos) << first.out;
   const std::string text = text_of("store");
-  EXPECT_EQ(text.rfind("sparkle-tuning 1\tversion=", 0), 0u) << text;
+  EXPECT_EQ(text.rfind("sparkle-tuning 2\tversion=", 0), 0u) << text;
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
   EXPECT_NE(sparkle(kConv).out.find("in the store already"), std::string::npos);
   EXPECT_EQ(text_of("store"), text);

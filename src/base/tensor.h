@@ -15,11 +15,9 @@ namespace sparkle {
 // Where the elements of a tensor lie: axis order, pitch per axis and offset into the buffer. A slice, a part of a
 // concatenation and a transposition are views: another Layout of the same buffer.
 struct Layout {
-  Dims order;                // logical axes, outermost first; channels-last of NCHW is {0,2,3,1}
-  Dims pitch;                // distance in elements between neighbours along each logical axis; may be 0 or negative
-  int64_t offset = 0;        // elements from the start of the buffer to element (0,...,0)
-  int64_t block = 1;         // channels per block; 1 is unblocked (no blocked layout is served yet)
-  bool zero_padded = false;  // padding channels of the last block hold zeros
+  Dims order;          // logical axes, outermost first; channels-last of NCHW is {0,2,3,1}
+  Dims pitch;          // distance in elements between neighbours along each logical axis; may be 0 or negative
+  int64_t offset = 0;  // elements from the start of the buffer to element (0,...,0)
 
   friend bool operator==(const Layout&, const Layout&) = default;
 };

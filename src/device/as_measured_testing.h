@@ -55,7 +55,7 @@ inline Device as_measured(const Device& from, double share = 0.85) {
     if (!is_listed(unit)) continue;
     d.units.push_back(unit);
     MathUnit& u = d.units.back();
-    u.registers = u.latency_cycles = 0;
+    u.registers = 0;
     // What bytes and doubles are computed on is not measured.
     const double rate = u.name.starts_with("alu-") ? 0 : share;
     u.flops_per_second *= rate, u.total_flops_per_second *= rate;

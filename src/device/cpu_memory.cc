@@ -58,7 +58,6 @@ Levels caches_of_sysfs(const std::string& root) {
     if ((type != "Data" && type != "Unified") || number < 1 || number > 9) continue;
     MemoryLevel level;
     level.bytes = parse_size(read_line(folder + "size"));
-    level.line_bytes = parse_size(read_line(folder + "coherency_line_size"));
     level.shared_by = std::max(1, count_cpus(read_line(folder + "shared_cpu_list")) / siblings);
     if (level.bytes > 0) levels[number] = level;
   }
@@ -76,8 +75,8 @@ Levels caches_of_cpuid() {
       if (type == 0) break;
       if (type != 1 && type != 3) continue;  // data, unified
       MemoryLevel level;
-      level.line_bytes = (r.ebx & 0xfff) + 1;
-      level.bytes = level.line_bytes * (((r.ebx >> 12) & 0x3ff) + 1) * ((r.ebx >> 22) + 1) * (int64_t{r.ecx} + 1);
+      const int64_t line = (r.ebx & 0xfff) + 1;
+      level.bytes = line * (((r.ebx >> 12) & 0x3ff) + 1) * ((r.ebx >> 22) + 1) * (int64_t{r.ecx} + 1);
       level.shared_by = static_cast<int>((r.eax >> 14) & 0xfff) + 1;
       levels[static_cast<int>((r.eax >> 5) & 7)] = level;
     }
@@ -100,7 +99,6 @@ std::vector<MemoryLevel> cpu_memory(const std::string& root) {
   }
   MemoryLevel dram;
   dram.name = "DRAM";
-  dram.line_bytes = memory.empty() ? 64 : memory.back().line_bytes;
   dram.shared_by = memory.empty() ? 1 : memory.back().shared_by;
   std::ifstream info(root + "/proc/meminfo");
   std::string key;

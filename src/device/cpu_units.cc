@@ -19,12 +19,11 @@ namespace {
   unit.n = lanes;
   unit.input = unit.accumulator = type;
   unit.registers = registers;
-  unit.latency_cycles = 4;  // FMA on Skylake and later, Zen 3 and later, Neoverse; older cores take 5
   return unit;
 }
 
 [[maybe_unused]] MathUnit other_unit(std::string name, UnitKind kind, int m, int n, int k, DType input, DType accumulator,
-                                     int registers, int alignment) {
+                                     int registers) {
   MathUnit unit;
   unit.name = std::move(name);
   unit.kind = kind;
@@ -34,7 +33,6 @@ namespace {
   unit.input = input;
   unit.accumulator = accumulator;
   unit.registers = registers;
-  unit.alignment = alignment;
   return unit;
 }
 
@@ -79,17 +77,16 @@ std::vector<MathUnit> cpu_units() {
 #endif
   if (avx512 && bit(seven.edx, 23)) units.push_back(vector_unit("avx512-fp16", 32, 32, DType::f16));
   if (avx512 && bit(seven.ecx, 11))
-    units.push_back(other_unit("avx512-vnni", dot_product, 1, 16, 4, DType::u8, DType::i32, 32, 4));
+    units.push_back(other_unit("avx512-vnni", dot_product, 1, 16, 4, DType::u8, DType::i32, 32));
   if (avx512 && bit(seven_one.eax, 5))
-    units.push_back(other_unit("avx512-bf16", dot_product, 1, 16, 2, DType::bf16, DType::f32, 32, 2));
-  if (avx2 && bit(seven_one.eax, 4))
-    units.push_back(other_unit("avx-vnni", dot_product, 1, 8, 4, DType::u8, DType::i32, 16, 4));
+    units.push_back(other_unit("avx512-bf16", dot_product, 1, 16, 2, DType::bf16, DType::f32, 32));
+  if (avx2 && bit(seven_one.eax, 4)) units.push_back(other_unit("avx-vnni", dot_product, 1, 8, 4, DType::u8, DType::i32, 16));
   // vpmaddwd, pairs of 16-bit products: what bytes are multiplied by where nothing multiplies bytes exactly.
-  if (avx2) units.push_back(other_unit("avx2-int16", dot_product, 1, 8, 2, DType::i16, DType::i32, 16, 2));
+  if (avx2) units.push_back(other_unit("avx2-int16", dot_product, 1, 8, 2, DType::i16, DType::i32, 16));
   if (tiles && bit(seven.edx, 24)) {
-    if (bit(seven.edx, 25)) units.push_back(other_unit("amx-int8", matrix, 16, 16, 64, DType::i8, DType::i32, 8, 4));
-    if (bit(seven.edx, 22)) units.push_back(other_unit("amx-bf16", matrix, 16, 16, 32, DType::bf16, DType::f32, 8, 2));
-    if (bit(seven_one.eax, 21)) units.push_back(other_unit("amx-fp16", matrix, 16, 16, 32, DType::f16, DType::f32, 8, 2));
+    if (bit(seven.edx, 25)) units.push_back(other_unit("amx-int8", matrix, 16, 16, 64, DType::i8, DType::i32, 8));
+    if (bit(seven.edx, 22)) units.push_back(other_unit("amx-bf16", matrix, 16, 16, 32, DType::bf16, DType::f32, 8));
+    if (bit(seven_one.eax, 21)) units.push_back(other_unit("amx-fp16", matrix, 16, 16, 32, DType::f16, DType::f32, 8));
   }
   return units;
 }
@@ -110,13 +107,13 @@ std::vector<MathUnit> cpu_units() {
   }
   if (has(caps, 1)) units.push_back(vector_unit("neon", 4, 32));
   if (has(caps, 10)) units.push_back(vector_unit("neon-fp16", 8, 32, DType::f16));
-  if (has(caps, 20)) units.push_back(other_unit("neon-dot", dot_product, 1, 4, 4, DType::i8, DType::i32, 32, 4));
-  if (has(caps2, 13)) units.push_back(other_unit("neon-i8mm", matrix, 2, 2, 8, DType::i8, DType::i32, 32, 8));
-  if (has(caps2, 14)) units.push_back(other_unit("neon-bf16mm", matrix, 2, 2, 4, DType::bf16, DType::f32, 32, 4));
+  if (has(caps, 20)) units.push_back(other_unit("neon-dot", dot_product, 1, 4, 4, DType::i8, DType::i32, 32));
+  if (has(caps2, 13)) units.push_back(other_unit("neon-i8mm", matrix, 2, 2, 8, DType::i8, DType::i32, 32));
+  if (has(caps2, 14)) units.push_back(other_unit("neon-bf16mm", matrix, 2, 2, 4, DType::bf16, DType::f32, 32));
   if (has(caps2, 23)) {
     const int answer = prctl(kSmeGetVl, 0, 0, 0, 0);
     const int lanes = answer > 0 ? (answer & 0xffff) / 4 : 0;
-    if (lanes > 0) units.push_back(other_unit("sme", matrix, lanes, lanes, 1, DType::f32, DType::f32, 4, 1));
+    if (lanes > 0) units.push_back(other_unit("sme", matrix, lanes, lanes, 1, DType::f32, DType::f32, 4));
   }
   return units;
 }

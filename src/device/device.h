@@ -19,10 +19,9 @@ struct MemoryLevel {
   int64_t bytes = 0;                  // capacity of one instance
   double bytes_per_second = 0;        // read rate of one core
   double total_bytes_per_second = 0;  // read rate of all cores together
-  int64_t line_bytes = 0;
-  int shared_by = 1;                 // cores that share one instance
-  bool filled_by_hand = false;       // true for a GPU's shared memory
-  double copy_bytes_per_second = 0;  // all cores copying from this level to itself, bytes read plus bytes written
+  int shared_by = 1;                  // cores that share one instance
+  bool filled_by_hand = false;        // true for a GPU's shared memory
+  double copy_bytes_per_second = 0;   // all cores copying from this level to itself, bytes read plus bytes written
 
   friend bool operator==(const MemoryLevel&, const MemoryLevel&) = default;
 };
@@ -34,10 +33,8 @@ struct MathUnit {
   int m = 1, n = 1, k = 1;  // shape of one instruction; a vector unit is 1 x lanes x 1
   DType input = DType::f32;
   DType accumulator = DType::f32;
-  double flops_per_second = 0;  // peak of one core, multiply and add counted as two; measured where calibrated
-  int registers = 0;            // vector or tile registers a kernel can name
-  int alignment = 1;            // elements that a dimension should be a multiple of
-  int latency_cycles = 0;
+  double flops_per_second = 0;        // peak of one core, multiply and add counted as two; measured where calibrated
+  int registers = 0;                  // vector or tile registers a kernel can name
   double total_flops_per_second = 0;  // peak of all cores together; clocks fall when all are busy
 
   friend bool operator==(const MathUnit&, const MathUnit&) = default;

@@ -31,7 +31,6 @@ void visit(V& v, MemoryLevel& l) {
   v("bytes_per_second", l.bytes_per_second);
   v("total_bytes_per_second", l.total_bytes_per_second);
   v("copy_bytes_per_second", l.copy_bytes_per_second);
-  v("line_bytes", l.line_bytes);
   v("shared_by_cores", l.shared_by, 1);
   v("filled_by_hand", l.filled_by_hand);
 }
@@ -48,8 +47,6 @@ void visit(V& v, MathUnit& u) {
   v("flops_per_second", u.flops_per_second);
   v("total_flops_per_second", u.total_flops_per_second);
   v("registers", u.registers);
-  v("alignment_elements", u.alignment, 1, kMostTile);
-  v("latency_cycles", u.latency_cycles);
 }
 
 template <class V>
@@ -129,11 +126,17 @@ constexpr std::string_view choices(DeviceKind) { return "cpu, vulkan or cuda"; }
 constexpr std::string_view choices(UnitKind) { return "vector_fma, dot_product or matrix"; }
 constexpr std::string_view choices(DType) { return "an element type such as f32, f16, bf16, i8 or i32"; }
 
+// What documents of earlier versions say beside: nothing was ever decided by it, so it is read over.
+using Names = std::set<std::string, std::less<>>;
+Names former(const MemoryLevel&) { return {"line_bytes"}; }
+Names former(const MathUnit&) { return {"alignment_elements", "latency_cycles"}; }
+Names former(const DeviceLimits&) { return {}; }
+
 struct Reader {
   const Json& object;
   std::string path;  // of the object in the document: "memory[2]"; empty at the top
   std::string& problem;
-  std::set<std::string, std::less<>> known{};
+  Names known{};
 
   std::string place(std::string_view key) const { return path.empty() ? std::string(key) : path + '.' + std::string(key); }
 
@@ -182,7 +185,7 @@ struct Reader {
   template <class R>
   void record(const Json& value, const std::string& where, R& field) {
     if (!value.is_object()) return fail(where, value, "an object");
-    Reader inner{value, where, problem};
+    Reader inner{value, where, problem, former(field)};
     visit(inner, field);
     inner.reject_unknown();
   }

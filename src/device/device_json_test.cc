@@ -47,7 +47,6 @@ Device random_device(std::mt19937& random) {
     u.n = integer(1, 256);
     u.input = static_cast<DType>(integer(0, static_cast<int>(DType::boolean)));
     u.flops_per_second = real();
-    u.alignment = integer(1, 16);
     u.registers = integer(0, 255);
     d.units.push_back(u);
   }
@@ -122,6 +121,17 @@ TEST(DeviceJson, GpusHaveWorkgroupsOfSomeSize) {
     EXPECT_TRUE(device->has_workgroups());
     EXPECT_GE(device->limits.max_threads_per_group, 128);
   }
+}
+
+// Fields that versions before wrote and none read.
+TEST(DeviceJson, FormerFieldsAreReadOver) {
+  const auto device =
+      device_from_json(R"({"schema": "sparkle-device-1", "memory": [{"name": "L1", "bytes": 32768, "line_bytes": 64}],)"
+                       R"( "units": [{"name": "a", "n": 8, "alignment_elements": 4, "latency_cycles": 5}]})");
+  ASSERT_TRUE(device.ok()) << device.error().message;
+  EXPECT_EQ(device->memory[0].bytes, 32768);
+  EXPECT_EQ(device->units[0].n, 8);
+  expect_error(R"("units": [{"name": "a", "line_bytes": 64}])", "units[0].line_bytes is not a field");
 }
 
 TEST(DeviceJson, NoSchemaNoDevice) {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "families/family.h"
+#include "families/grain.h"
 #include "families/type_set.h"
 
 namespace sparkle {
@@ -99,13 +100,13 @@ Footprint streaming_footprint(const Stage& stage, const Device& device, double f
   Footprint footprint;
   footprint.nominal_flops = footprint.executed_flops = flops;
   footprint.bytes = bytes_per_level(device, total, total);
-  footprint.resident.assign(device.memory.size(), total);
   // A task of at least 16 KB of output is worth a thread's attention.
   footprint.parallel_units = std::max(1.0, written / 16384);
   return footprint;
 }
 
-std::vector<Schedule> loop_schedules(const Variant& variant, const Device& device, Reason& why_not) {
+std::vector<Schedule> loop_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not,
+                                     double least) {
   if (!variant.runs_on(device)) {
     why_not = Reason::backend_lacks_variant;
     return {};
@@ -120,7 +121,22 @@ std::vector<Schedule> loop_schedules(const Variant& variant, const Device& devic
     }
     schedule.unit = unit->name;
   }
+  if (!device.has_workgroups()) {
+    const TensorDesc& y = stage.outputs[0];
+    // Plain loops take long enough for each element to share any stage among the cores.
+    constexpr int64_t kLeastPlain = 64;
+    const int64_t plain = y.elements() < kLeastPlain ? 1 : std::max(1, device.cores);
+    if (least == 0) least = kLeastBytes / static_cast<double>(size_of(y.dtype));
+    const int64_t tasks = variant.name == "plain" ? plain : planned_tasks(static_cast<double>(y.elements()), least, 4, device);
+    schedule.grain = grain_of(y.elements(), tasks);
+  }
   return {schedule};
+}
+
+void cut_into(std::vector<Schedule>& schedules, const Device& device, int64_t elements, int64_t tasks) {
+  for (Schedule& schedule : schedules)
+    if (auto* loop = get_if<LoopSchedule>(&schedule); loop && !device.has_workgroups() && loop->variant != "plain")
+      loop->grain = grain_of(elements, tasks);
 }
 
 }  // namespace sparkle

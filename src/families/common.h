@@ -53,7 +53,11 @@ Footprint streaming_footprint(const Stage& stage, const Device& device, double f
 std::vector<double> bytes_per_level(const Device& device, double bytes_moved, double working_set);
 
 // One LoopSchedule of the variant with the unit it runs on, or none and the reason: unit_missing, backend_lacks_variant
-// (the variant belongs to another kind of device). The variant "plain" needs no unit and runs on every CPU.
-std::vector<Schedule> loop_schedules(const Variant& variant, const Device& device, Reason& why_not);
+// (the variant belongs to another kind of device). The variant "plain" needs no unit and runs on every CPU. On CPUs a task
+// makes at least `least` elements of the output, those of kLeastBytes where it is 0, and each core gets at most four.
+std::vector<Schedule> loop_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not,
+                                     double least = 0);
+// For families that count otherwise: schedules on CPUs but "plain" get the grain that cuts `elements` into so many tasks.
+void cut_into(std::vector<Schedule>& schedules, const Device& device, int64_t elements, int64_t tasks);
 
 }  // namespace sparkle

@@ -15,18 +15,16 @@ namespace sparkle {
 
 // What a Stage will do under a Schedule, in terms that mean the same on every device.
 struct Footprint {
-  double nominal_flops = 0;      // 2 * products of the direct method, padding taps counted
-  double executed_flops = 0;     // what is really executed: padding taps left out, idle lanes counted
-  std::vector<double> bytes;     // moved per memory level of the device, innermost first (between it and the next inner one)
-  std::vector<double> exposed;   // the part of `bytes` that no arithmetic hides: moved in phases of their own; empty: none
-  double port_bytes = 0;         // of the innermost level where single floats count as much as the vectors whose loads they
-                                 // take; 0: as `bytes` counts them
-  std::vector<double> resident;  // bytes that want to stay per memory level
-  double parallel_units = 1;     // independent tasks
-  double calls = 0;              // of micro-kernels: each takes some time beside its arithmetic
-  double launches = 1;           // that wait for one another: each costs the device's launch_seconds
-  int depth = 1;                 // loads in flight per task
-  int64_t workspace_bytes = 0;   // scratch memory at run time
+  double nominal_flops = 0;     // 2 * products of the direct method, padding taps counted
+  double executed_flops = 0;    // what is really executed: padding taps left out, idle lanes counted
+  std::vector<double> bytes;    // moved per memory level of the device, innermost first (between it and the next inner one)
+  std::vector<double> exposed;  // the part of `bytes` that no arithmetic hides: moved in phases of their own; empty: none
+  double port_bytes = 0;        // of the innermost level where single floats count as much as the vectors whose loads they
+                                // take; 0: as `bytes` counts them
+  double parallel_units = 1;    // independent tasks
+  double calls = 0;             // of micro-kernels: each takes some time beside its arithmetic
+  double launches = 1;          // that wait for one another: each costs the device's launch_seconds
+  int64_t workspace_bytes = 0;  // scratch memory at run time
 };
 
 // Backends that have kernels of a variant, by the kind of device that each serves.

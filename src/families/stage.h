@@ -100,7 +100,9 @@ struct Stage {
 struct LoopSchedule {
   std::string variant = "plain";
   std::string unit;
-  int64_t grain = 0;  // elements of output per task; 0: the kernel's own choice
+  // CPUs: elements per task, of the output or, where the family folds its input, of that (families/grain.h); 0 in schedules
+  // that no family made. GPUs: keys per part of an attention, 0 elsewhere.
+  int64_t grain = 0;
 
   template <class V>
   void visit(V& v) {

@@ -98,9 +98,18 @@ void note_idle_units(const Device& device, std::vector<Candidate>& candidates) {
     if (!has_kernels(device, unit)) candidates.push_back({"gemm", "unit=" + unit.name, std::nullopt, Reason::no_kernel});
 }
 
-// The schedule whose text is `wanted`, or nullptr.
+// A schedule's text without the counts that follow from the stage's sizes: stages of one call differ in them.
+std::string without_counts(std::string text) {
+  for (const char* field : {" grain=", " ranges="})
+    if (const size_t at = text.find(field); at != std::string::npos) text.erase(at, text.find(' ', at + 1) - at);
+  return text;
+}
+
+// The schedule that `wanted` is the text of, for this stage or another one; nullptr: there is none.
 const Scheduled* named(const std::vector<Scheduled>& found, const std::string& wanted) {
-  const auto at = std::find_if(found.begin(), found.end(), [&](const Scheduled& s) { return to_text(s.schedule) == wanted; });
+  const std::string text = without_counts(wanted);
+  const auto at =
+      std::find_if(found.begin(), found.end(), [&](const Scheduled& s) { return without_counts(to_text(s.schedule)) == text; });
   return at == found.end() ? nullptr : &*at;
 }
 

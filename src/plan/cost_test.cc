@@ -52,5 +52,34 @@ TEST(Cost, ARateOfAllCoresAloneIsARate) {
 
 TEST(Cost, WithoutAnyRateNoTrafficLooksFast) { EXPECT_GT(cost_on(device_of({0, 0, 0})).seconds, 0.1); }
 
+// Each field of a footprint costs something, but for two: nominal flops are what roofs and reports count products by, scratch
+// memory has its place in the plan's arena.
+TEST(Cost, EachFieldOfAFootprintCounts) {
+  Device device = device_of({1e13, 5e12, 1e12});
+  device.launch_seconds = 1e-6;
+  TileSchedule schedule;
+  schedule.unit = "fma-f32";
+  Footprint base;
+  base.executed_flops = 1e10, base.bytes = {4e9, 2e9, 1e9}, base.exposed = {0, 0, 1e8}, base.parallel_units = 1000;
+  const auto seconds = [&](auto change) {
+    Footprint f = base;
+    change(f);
+    auto& [nominal, executed, bytes, exposed, port, units, calls, launches, workspace] = f;  // all of them
+    static_assert(std::is_same_v<decltype(nominal), double> && std::is_same_v<decltype(workspace), int64_t>);
+    return cost_of(f, schedule, device).seconds;
+  };
+  const double before = seconds([](Footprint&) {});
+  EXPECT_EQ(seconds([](Footprint& f) { f.nominal_flops = 1e12; }), before);
+  EXPECT_EQ(seconds([](Footprint& f) { f.workspace_bytes = 1 << 20; }), before);
+  EXPECT_GT(seconds([](Footprint& f) { f.executed_flops *= 2; }), before);
+  for (size_t level = 0; level < base.bytes.size(); ++level)
+    EXPECT_GT(seconds([&](Footprint& f) { f.bytes[level] *= 10; }), before) << level;
+  EXPECT_GT(seconds([](Footprint& f) { f.exposed[2] *= 2; }), before);
+  EXPECT_GT(seconds([](Footprint& f) { f.port_bytes = 1e11; }), before);
+  EXPECT_GT(seconds([](Footprint& f) { f.parallel_units = 10; }), before);
+  EXPECT_GT(seconds([](Footprint& f) { f.calls = 1e9; }), before);
+  EXPECT_GT(seconds([](Footprint& f) { f.launches += 1; }), before);
+}
+
 }  // namespace
 }  // namespace sparkle

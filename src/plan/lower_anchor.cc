@@ -145,7 +145,7 @@ Status lower_matmul(Lowering& l, const Group& group, const Op& op, const MatMulO
     if (dc.elements() == n && (dc.shape.empty() || dc.shape.back() == n)) {
       p.epilogue.bias = true;
       inputs.push_back(d.view(d.in_order(c, order_row_major(dc.shape.size()), "layout"),
-                              {dc.dtype, {n}, {Dims{0}, Dims{1}, dc.layout.offset, 1, false}}));
+                              {dc.dtype, {n}, {Dims{0}, Dims{1}, dc.layout.offset}}));
     } else {
       p.epilogue.residuals_before = 1;
       inputs.push_back(d.view(c, broadcast_view(dc, shape)));

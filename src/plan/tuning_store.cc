@@ -15,7 +15,7 @@ namespace sparkle {
 std::string TuningStore::header_for(const Device& device) {
   std::string units;  // what is fastest by one unit says nothing about another
   for (const MathUnit& unit : device.units) units += (units.empty() ? "" : ",") + unit.name;
-  return "sparkle-tuning 1\tversion=" SPARKLE_VERSION "\tdevice=" + device.name + "\tarchitecture=" + device.architecture +
+  return "sparkle-tuning 2\tversion=" SPARKLE_VERSION "\tdevice=" + device.name + "\tarchitecture=" + device.architecture +
          "\tcores=" + std::to_string(device.cores) + "\tunits=" + units + "\tdriver=" + device.driver;
 }
 

@@ -58,7 +58,7 @@ Device without_rates(Device device) {
   device.thread_note.clear();
   for (MemoryLevel& level : device.memory)
     level.bytes_per_second = level.total_bytes_per_second = level.copy_bytes_per_second = 0;
-  for (MathUnit& unit : device.units) unit.flops_per_second = unit.total_flops_per_second = 0, unit.latency_cycles = 0;
+  for (MathUnit& unit : device.units) unit.flops_per_second = unit.total_flops_per_second = 0;
   return device;
 }
 

@@ -88,7 +88,7 @@ TEST(Conversions, TailsAndPitchesTouchNothingElse) {
       for (int64_t count = 1; count <= 40; ++count)
         for (const int64_t pitch : {1, 3, -1}) {
           const Conversions c = conversions(unit, type);
-          const TensorDesc desc{type, {count}, {Dims{0}, Dims{pitch}, pitch < 0 ? count - 1 : 0, 1, false}};
+          const TensorDesc desc{type, {count}, {Dims{0}, Dims{pitch}, pitch < 0 ? count - 1 : 0}};
           TestTensor written(desc);
           std::vector<float> floats(static_cast<size_t>(count) + 1, 77.0f), read(static_cast<size_t>(count) + 1, 77.0f);
           for (int64_t i = 0; i < count; ++i) floats[static_cast<size_t>(i)] = static_cast<float>(i % 2);

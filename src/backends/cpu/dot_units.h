@@ -17,7 +17,7 @@ struct Avx512Vnni {
   using F = __m512;
   using Left = __m512i;
   using Right = __m512i;
-  static constexpr int kLanes = 16, kRegisters = 32, kProductsPerCycle = 128;
+  static constexpr int kLanes = 16, kRegisters = 32;
   static constexpr bool kSignedLeft = false;
 
   static inline V zero() { return _mm512_setzero_si512(); }
@@ -86,7 +86,6 @@ struct Ymm {
 };
 
 struct Avx2 : Ymm {
-  static constexpr int kProductsPerCycle = 16;  // two products and two additions of their pairs, and the unpacking
   struct Left {
     V even, odd;
   };
@@ -109,7 +108,6 @@ SPARKLE_X86_END
 
 SPARKLE_X86_BEGIN(SPARKLE_FEATURES_AVX_VNNI)
 struct AvxVnni : Ymm {
-  static constexpr int kProductsPerCycle = 64;
   using Left = V;
   using Right = V;
   static inline Left left_lanes(V bytes) { return bytes; }

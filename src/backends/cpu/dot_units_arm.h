@@ -25,7 +25,6 @@ struct Neon {
   using Left = int8x16_t;
   using Right = int8x16_t;
   static constexpr int kLanes = 4, kRegisters = 16;  // of 32: products on their way take the others
-  static constexpr int kProductsPerCycle = 16;
   static constexpr bool kSignedLeft = true;
 
   static inline V zero() { return vdupq_n_s32(0); }
@@ -63,7 +62,7 @@ struct Neon {
 
 SPARKLE_ARM_DOT_BEGIN
 struct NeonDot : Neon {
-  static constexpr int kRegisters = 32, kProductsPerCycle = 32;
+  static constexpr int kRegisters = 32;
   static inline V dot(V sum, Left a, Right b) { return vdotq_s32(sum, b, a); }
 };
 SPARKLE_ARM_DOT_END

@@ -6,7 +6,6 @@
 #include "families/registry.h"
 
 #include "backends/cpu/cpu_kernel.h"
-#include "backends/cpu/task_count.h"
 #include "backends/cpu/test_tensor.h"
 #include "device/probe_cpu.h"
 
@@ -192,16 +191,17 @@ class TaskCounter final : public Executor {
   int width_, most_ = 1;
 };
 
-TEST(TaskCount, CutsWhatIsWorthItIntoAsManyForEach) {
-  EXPECT_EQ(task_count(1e9, 1, 1), 1);
-  EXPECT_EQ(task_count(1.9, 1, 2), 1);
-  EXPECT_EQ(task_count(2, 1, 2), 2);
-  EXPECT_EQ(task_count(3.5, 1, 2), 2);
-  EXPECT_EQ(task_count(7.5, 1, 2), 6);
-  EXPECT_EQ(task_count(1e9, 1, 2), 8);
-  EXPECT_EQ(task_count(5, 1, 16), 5);
-  EXPECT_EQ(task_count(40, 1, 16), 32);
-  EXPECT_EQ(task_count(0, 1, 4), 1);
+// The grain that the family plans for two cores of the unit.
+int64_t planned_grain(const Stage& stage, const Unit& unit, Device device) {
+  device.cores = 2;
+  std::erase_if(device.units, [&](const MathUnit& u) { return u.name != unit.name; });
+  for (const Variant& variant : gemm_info().variants) {
+    Reason why_not = Reason::none;
+    if (variant.name != unit.variant) continue;
+    const std::vector<Schedule> found = gemm_info().schedules(stage, variant, device, why_not);
+    if (!found.empty()) return get<GemmSchedule>(found[0]).grain;
+  }
+  return 0;
 }
 
 // 1x1 layers as MobileNet has them: two threads get the same number of tasks, four at most, and what takes a unit some 20 us
@@ -222,6 +222,8 @@ TEST(IntegerGemm, LayersOfTensOfMicrosecondsAreCutForTwoThreads) {
       for (const GemmOrder order : {GemmOrder::rows, GemmOrder::columns}) {
         GemmSchedule s;
         s.variant = unit.variant, s.unit = unit.name, s.mr = unit.rows, s.nr = unit.vectors, s.order = order;
+        s.grain = planned_grain(stage, unit, device);
+        ASSERT_GT(s.grain, 0);
         auto kernel = make_gemm(stage, s, device, 2);
         ASSERT_TRUE(kernel.ok()) << kernel.error().message;
         std::vector<TestTensor> tensors;

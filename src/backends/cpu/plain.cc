@@ -4,6 +4,7 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "base/denormals.h"
+#include "families/grain.h"
 #include "families/registry.h"
 #include "families/split.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 class PlainKernel final : public CpuKernel {
  public:
-  explicit PlainKernel(const Stage& stage) : stage_(stage), split_(split_axes(stage)) {
+  PlainKernel(const Stage& stage, int64_t grain) : stage_(stage), grain_(grain), split_(split_axes(stage)) {
     for (const TensorDesc& desc : stage.outputs) double_ |= desc.dtype == DType::f64;
   }
   void run(const CpuLaunch& launch) const override {
@@ -25,8 +26,9 @@ class PlainKernel final : public CpuKernel {
     for (size_t i = 0; i < stage_.outputs.size(); ++i) add(outputs, stage_.outputs[i], launch.outputs[i]);
     const ScopedKeepDenormals keep(double_);
     const auto reference = info(stage_.family()).reference;
-    const int tasks = static_cast<int>(std::min<int64_t>(split_.size, launch.executor->width()));
-    if (tasks <= 1 || stage_.outputs[0].elements() < kWorthThreads) return reference(stage_.params, inputs, outputs);
+    const int64_t elements = stage_.outputs[0].elements();
+    const auto tasks = static_cast<int>(tasks_of(grain_, elements, split_.size, launch.executor->width()));
+    if (tasks <= 1) return reference(stage_.params, inputs, outputs);
     parallel_for(*launch.executor, tasks, [&](int task, int) {
       const ScopedKeepDenormals keep_here(double_);
       const int64_t begin = split_.size * task / tasks, end = split_.size * (task + 1) / tasks;
@@ -38,16 +40,17 @@ class PlainKernel final : public CpuKernel {
   }
 
  private:
-  static constexpr int64_t kWorthThreads = 64;  // elements of output; each takes many instructions
   Stage stage_;
+  int64_t grain_;
   SplitAxes split_;
   bool double_ = false;  // makes f64
 };
 
 }  // namespace
 
-Result<CpuKernelPtr> make_plain(const Stage& stage, const Schedule&, const Device&, uint32_t) {
-  return CpuKernelPtr(std::make_unique<PlainKernel>(stage));
+Result<CpuKernelPtr> make_plain(const Stage& stage, const Schedule& schedule, const Device&, uint32_t) {
+  const auto* loop = get_if<LoopSchedule>(&schedule);
+  return CpuKernelPtr(std::make_unique<PlainKernel>(stage, loop ? loop->grain : 0));
 }
 
 }  // namespace sparkle::cpu

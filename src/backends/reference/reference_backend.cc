@@ -198,7 +198,7 @@ Device reference_device() {
   Device device;
   device.name = "reference";
   device.architecture = "plain";
-  device.memory = {{"DRAM", 0, 0, 0, 64, 1, false}};
+  device.memory = {{"DRAM", 0, 0, 0, 1, false}};
   return device;
 }
 

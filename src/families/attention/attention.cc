@@ -97,7 +97,7 @@ std::vector<Schedule> split_schedules(const Stage& stage, const Variant& variant
     return why_not = Reason::operator_not_served, std::vector<Schedule>{};
   const int64_t keys = keys_of_part(s, device);
   if (s.queries > kMostQueries || keys >= s.keys) return why_not = Reason::costlier, std::vector<Schedule>{};
-  std::vector<Schedule> found = loop_schedules(variant, device, why_not);
+  std::vector<Schedule> found = loop_schedules(stage, variant, device, why_not);
   for (Schedule& schedule : found) get<LoopSchedule>(schedule).grain = keys;
   return found;
 }
@@ -120,13 +120,16 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
       if (bytes && device.has_workgroups() && !device.unit("alu-i8"))
         return why_not = Reason::type_not_served, std::vector<Schedule>{};
       if (variant.name == "split") return split_schedules(stage, variant, device, why_not);
-      return loop_schedules(variant, device, why_not);
+      return loop_schedules(stage, variant, device, why_not);
     }
     const auto contiguous = [](const TensorDesc& desc) { return desc.shape.back() <= 1 || desc.layout.pitch.back() == 1; };
     if (!contiguous(stage.inputs[0]) || (stage.outputs.size() > 1 && !contiguous(stage.outputs[1])))
       return why_not = Reason::layout_not_served, std::vector<Schedule>{};
   }
-  return loop_schedules(variant, device, why_not);
+  std::vector<Schedule> found = loop_schedules(stage, variant, device, why_not);
+  // A block of queries, which reads all keys, is worth a task.
+  cut_into(found, device, stage.outputs[0].elements(), device.cores > 1 ? 8 * device.cores : 1);
+  return found;
 }
 
 std::vector<SampleForm> sample_forms() {

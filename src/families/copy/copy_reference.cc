@@ -54,7 +54,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
       return {};
     }
   }
-  return loop_schedules(variant, device, why_not);
+  return loop_schedules(stage, variant, device, why_not);
 }
 
 std::vector<SampleForm> sample_forms() {

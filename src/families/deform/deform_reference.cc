@@ -86,7 +86,10 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     for (const TensorDesc& desc : {stage.inputs[0], stage.outputs[0]})
       if (desc.shape[1] > 1 && desc.layout.pitch[1] != 1) return why_not = Reason::layout_not_served, std::vector<Schedule>{};
   }
-  return loop_schedules(variant, device, why_not);
+  std::vector<Schedule> found = loop_schedules(stage, variant, device, why_not);
+  // A block of pixels, which kernels do not cut, is worth a task.
+  cut_into(found, device, stage.outputs[0].elements(), device.cores > 1 ? 4 * device.cores : 1);
+  return found;
 }
 
 std::vector<SampleForm> sample_forms() {

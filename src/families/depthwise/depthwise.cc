@@ -7,6 +7,7 @@
 #include "families/common.h"
 #include "families/depthwise/depthwise_gpu.h"
 #include "families/depthwise/depthwise_reference.h"
+#include "families/grain.h"
 #include "families/integers.h"
 #include "families/loop_traffic.h"
 #include "families/taps.h"
@@ -29,10 +30,10 @@ constexpr TypeRow kTypeRows[] = {
 
 struct Tile {
   std::string_view name;
-  int rows, columns, vectors;
+  int rows, columns;
 };
 constexpr Tile kTiles[] = {
-#define VARIANT(name, device, unit, rows, columns, vectors, registers, note) {name, rows, columns, vectors},
+#define VARIANT(name, device, unit, rows, columns, vectors, registers, note) {name, rows, columns},
 #include "families/depthwise/variants.inc"
 #undef VARIANT
 };
@@ -70,14 +71,17 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
   DepthwiseSchedule s;
   s.variant = variant.name;
   s.unit = unit->name;
-  s.vectors = 4;
-  s.grain = 32768;
+  // Blocks of channels by taps in fours; 4096 of them take AVX2 some 5 us.
+  const int64_t block = 4 * std::max(1, unit->n), blocks = (y.c + block - 1) / block,
+                fours = (params_of(stage).window.taps() + 3) / 4;
+  const auto products = static_cast<double>(y.n * y.pixels()) * static_cast<double>(4 * fours * blocks * block);
+  s.grain = grain_of(stage.outputs[0].elements(), even_tasks(products, 4096.0 * static_cast<double>(block), 4, device));
   return {s};
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const WhyNot refuse{why_not};
-  if (variant.name == "plain") return loop_schedules(variant, device, why_not);
+  if (variant.name == "plain") return loop_schedules(stage, variant, device, why_not);
   if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   if (variant.for_workgroups()) {
     const Tile* tile =
@@ -114,9 +118,8 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   s.unit = unit->name;
   s.rows = tile->rows;
   s.columns = static_cast<int>(std::min<int64_t>(tile->columns, std::max<int64_t>(y.w, 1)));
-  s.vectors = tile->vectors;
-  // A task writes at least 16 KB: less is not worth a thread's attention.
-  s.grain = 4096;
+  const int64_t elements = stage.outputs[0].elements();
+  s.grain = grain_of(elements, planned_tasks(static_cast<double>(elements), kLeastElements, 8, device));
   return {s};
 }
 
@@ -229,11 +232,8 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   if (tile->variant != "bytes")
     f.calls = kTileCalls * static_cast<double>(y.n) * std::ceil(static_cast<double>(y.h) / rows) *
               std::ceil(static_cast<double>(y.w) / tile->columns) * padded / static_cast<double>(lanes);
-  if (!f.resident.empty())
-    f.resident[0] = std::min(
-        f.resident[0], reach * static_cast<double>(tile->columns) * static_cast<double>(x.c * size_of(stage.inputs[0].dtype)));
-  f.parallel_units =
-      std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / static_cast<double>(std::max<int64_t>(tile->grain, 1)));
+  const double least = tile->variant == "bytes" ? 8 * kLeastElements : kLeastElements;  // worth a task
+  f.parallel_units = std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / least);
   return f;
 }
 

@@ -23,15 +23,13 @@ struct DepthwiseParams {
 struct DepthwiseSchedule {
   std::string variant = "plain";
   std::string unit;
-  int rows = 1;     // output rows of the register tile
-  int columns = 1;  // output columns of the register tile
-  int vectors = 1;  // channel vectors of the register tile
-  int64_t grain = 0;
+  int rows = 1;       // output rows of the register tile
+  int columns = 1;    // output columns of the register tile
+  int64_t grain = 0;  // elements of output per task of a CPU (families/grain.h)
 
   template <class V>
   void visit(V& v) {
-    v("variant", variant), v("unit", unit), v("rows", rows), v("columns", columns), v("vectors", vectors);
-    v("grain", grain);
+    v("variant", variant), v("unit", unit), v("rows", rows), v("columns", columns), v("grain", grain);
   }
   friend bool operator==(const DepthwiseSchedule&, const DepthwiseSchedule&) = default;
 };

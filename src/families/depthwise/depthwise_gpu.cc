@@ -25,13 +25,11 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
   DepthwiseSchedule s;
   s.variant = variant.name;
   s.unit = unit->name;
-  s.grain = 64;  // a workgroup's outputs
   if (variant.name == "bytes_row") {
     if (x.c != y.c) return refuse(Reason::groups_not_served);
     if (w.dilation[2] != 1 || w.filter[2] > kRowTaps || w.stride[2] > 2) return refuse(Reason::filter_not_served);
     if (!channels_in_fours(stage.inputs[0]) || !channels_in_fours(stage.outputs[0])) return refuse(Reason::layout_not_served);
     s.columns = 4;
-    s.grain *= 4 * s.columns;
   }
   return {s};
 }
@@ -65,7 +63,6 @@ std::vector<Schedule> depthwise_gpu_schedules(const Stage& stage, const Variant&
   s.unit = unit->name;
   s.rows = variant.rows;
   s.columns = columns;
-  s.vectors = variant.vectors;
   std::vector<Schedule> found{s};
   // Rows that are far apart, or few outputs in all, are better served one row at a time.
   if (s.rows > 1) {

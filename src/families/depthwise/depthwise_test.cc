@@ -11,7 +11,7 @@ namespace {
 
 Device avx512_machine() {
   Device device;
-  device.memory = {{"L1", 32768, 0, 0, 64, 1, false}, {"L2", 1 << 20, 0, 0, 64, 1, false}, {"DRAM", 0, 0, 0, 64, 2, false}};
+  device.memory = {{"L1", 32768, 0, 0, 1, false}, {"L2", 1 << 20, 0, 0, 1, false}, {"DRAM", 0, 0, 0, 2, false}};
   MathUnit unit;
   unit.name = "avx512", unit.n = 16, unit.registers = 32, unit.flops_per_second = 1e11;
   device.units = {unit};

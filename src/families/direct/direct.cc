@@ -10,6 +10,7 @@
 #include "families/direct/direct_family.h"
 #include "families/direct/direct_layout.h"
 #include "families/gemm/gemm_family.h"
+#include "families/grain.h"
 #include "families/rows_in_cache.h"
 #include "families/taps.h"
 #include "families/window_samples.h"
@@ -31,8 +32,9 @@ bool slides(const Window& w) {
   return w.stride[2] == 1 && w.dilation[2] == 1 && (w.filter[2] == 3 || w.filter[2] == 5 || w.filter[2] == 7);
 }
 
-// Rows of outputs per task: all, or so few that there are some tasks for each core, in numbers that let all cores end together.
-int64_t rows_per_task(const Stage& stage, int64_t column_blocks, const Device& device) {
+// Rows of outputs in a block: all, or so few that there are some blocks for each core, in numbers that let all cores end
+// together.
+int64_t rows_of_block(const Stage& stage, int64_t column_blocks, const Device& device) {
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   const DirectParams& p = params_of(stage);
   if (p.groups > 1) return group_rows(x, y, p.window.stride[1], device);
@@ -94,13 +96,16 @@ std::optional<DirectSchedule> schedule_on(const Stage& stage, const Variant& var
   const int64_t last = y.w - (divided(y.w, columns()) - 1) * columns();
   if (variant.name == "slide" && std::min(columns(), last) < (s.pixels + 1) / 2) return std::nullopt;
   s.columns = columns();
-  s.rows = rows_per_task(stage, blocks, device);
+  s.rows = rows_of_block(stage, blocks, device);
+  const FeatureMap x = feature_map(stage.inputs[0]);
+  const double products = static_cast<double>(y.n * y.pixels() * y.c) * static_cast<double>(x.c / p.groups * w.taps());
+  s.grain = grain_of(stage.outputs[0].elements(), planned_tasks(products, kLeastProducts, 8, device));
   return s;
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const WhyNot refuse{why_not};
-  if (variant.name == "plain") return loop_schedules(variant, device, why_not);
+  if (variant.name == "plain") return loop_schedules(stage, variant, device, why_not);
   if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   const std::vector<const MathUnit*> units = vector_units(device);
   if (units.empty()) return refuse(Reason::unit_missing);

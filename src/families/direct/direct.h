@@ -27,11 +27,13 @@ struct DirectSchedule {
   int maps = 4;         // of a register tile: vectors of maps, maps alone where pixels fill the lanes
   int pixels = 6;       // of a register tile: outputs of a row, vectors of them where they fill the lanes
   int64_t columns = 0;  // outputs of a row whose inputs lie in the scratch for all rows of the filter
-  int64_t rows = 0;     // of outputs per task; 0: all
+  int64_t rows = 0;     // of outputs whose tiles lie together, which no task cuts; 0: all
+  int64_t grain = 0;    // outputs per task (families/grain.h)
 
   template <class V>
   void visit(V& v) {
     v("variant", variant), v("unit", unit), v("maps", maps), v("pixels", pixels), v("columns", columns), v("rows", rows);
+    v("grain", grain);
   }
   friend bool operator==(const DirectSchedule&, const DirectSchedule&) = default;
 };

@@ -38,7 +38,7 @@ double cycles_of_point(int64_t points, int registers) {
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const WhyNot refuse{why_not};
-  if (variant.name == "plain") return loop_schedules(variant, device, why_not);
+  if (variant.name == "plain") return loop_schedules(stage, variant, device, why_not);
   if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   const FftParams& p = params_of(stage);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);

@@ -182,7 +182,6 @@ Footprint fft_footprint(const Stage& stage, const Schedule& schedule, const Devi
   f.exposed.assign(f.bytes.size(), 0);
   const Strip strip = strip_of(w, x, y, groups, number(lanes));
   for (size_t i = 0; i < f.bytes.size(); ++i) {
-    if (i < f.resident.size()) f.resident[i] = scratch;
     if (i == 0) {
       f.bytes[0] = 4 * strips * moved(w, strip, depth, registers);
       continue;

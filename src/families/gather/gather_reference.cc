@@ -89,7 +89,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     why_not = Reason::layout_not_served;
     return {};
   }
-  return loop_schedules(variant, device, why_not);
+  return loop_schedules(stage, variant, device, why_not);
 }
 
 constexpr int64_t kPicked = 4;  // elements along each axis that indices of samples point into, at least

@@ -49,15 +49,15 @@ struct GemmSchedule {
   int nr = 4;                       // columns of the register tile, in vectors
   int64_t kc = 0;                   // k elements per pass over a panel; 0: all
   int64_t mc = 0;                   // rows per block of work; 0: all
-  int64_t nc = 0;                   // columns per block of work; 0: one panel
   GemmOrder order = GemmOrder::rows;
-  int prefetch = 0;  // what comes next is fetched on the way into L1 (1) or L2 (2), and lines of y; 0: neither
-  int split = 0;     // work is split over threads along: 0 rows, 1 columns, 2 both
+  int prefetch = 0;   // what comes next is fetched on the way into L1 (1) or L2 (2), and lines of y; 0: neither
+  int split = 0;      // work is cut into tasks along: 0 rows, 1 columns, 2 both
+  int64_t grain = 0;  // outputs per task (families/grain.h)
 
   template <class V>
   void visit(V& v) {
-    v("variant", variant), v("unit", unit), v("mr", mr), v("nr", nr), v("kc", kc), v("mc", mc), v("nc", nc);
-    v("order", order), v("prefetch", prefetch), v("split", split);
+    v("variant", variant), v("unit", unit), v("mr", mr), v("nr", nr), v("kc", kc), v("mc", mc);
+    v("order", order), v("prefetch", prefetch), v("split", split), v("grain", grain);
   }
   friend bool operator==(const GemmSchedule&, const GemmSchedule&) = default;
 };

@@ -167,7 +167,6 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
     if (i == 0) {  // registers: each step of a tile broadcasts its rows and loads its columns
       const double loaded = sweeps * weights * (kept == DType::f32 ? 1 : kWidenedBytes);
       footprint.bytes.push_back(instances * (a_bytes * sizes.k_steps * panels + loaded) + other + partials);
-      footprint.resident.push_back(std::min(rows.tile, panel));
       continue;
     }
     // What does not fit the next inner level comes from this one.
@@ -202,7 +201,6 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
     // Nothing reaches an outer level that an inner one did not ask for.
     if (i > 1) bytes = std::min(bytes, footprint.bytes.back());
     footprint.bytes.push_back(bytes);
-    footprint.resident.push_back(by_rows ? weights + rows.tile : 2 * panel + partials);
   }
   // A thread's share is at least a tile by a panel and some 2^20 products.
   const double products = instances * sizes.k_steps * padded_n;
@@ -213,7 +211,6 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   const bool together = params.groups == 1 && w.dilation[2] == 1;
   const double runs = params.loader == Loader::dense ? 1 : static_cast<double>(together ? w.filter[0] * w.filter[1] : w.taps());
   footprint.calls = instances * tiles * panels * chunks * (1 + runs / 3);
-  footprint.depth = s->prefetch ? 2 : 1;
   return footprint;
 }
 

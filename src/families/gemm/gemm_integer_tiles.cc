@@ -99,7 +99,6 @@ Footprint gemm_integer_tile_footprint(const Stage& stage, const TileSchedule& s,
     f.bytes[i] = cached ? once : std::max(once, read + written);
   }
   f.parallel_units = std::max(1.0, naive ? instances * m * n / kNaiveThreads : instances * tiles_m * tiles_n);
-  f.depth = s.depth;
   return f;
 }
 

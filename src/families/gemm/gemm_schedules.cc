@@ -6,6 +6,7 @@
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
 #include "families/gemm/kept_weights.h"
+#include "families/grain.h"
 #include "families/integers.h"
 
 namespace sparkle {
@@ -34,6 +35,21 @@ const MathUnit* unit_for(const Variant& variant, const Device& device, Reason& w
     return nullptr;
   }
   return unit;
+}
+
+// Of whole tiles.
+double products_of(const GemmSizes& sizes, const GemmSchedule& s, int64_t lanes) {
+  const int64_t rows = (sizes.m + s.mr - 1) / s.mr * s.mr, columns = (sizes.n + lanes - 1) / lanes * lanes;
+  return static_cast<double>(sizes.instances * rows) * static_cast<double>(columns * sizes.k);
+}
+
+// Some 5 us, and what a core multiplies in a cycle of them: what takes VNNI 5 us keeps AVX2 busy for 40, where bytes are
+// unpacked and their pairs added.
+constexpr double kTaskCycles = 16384;
+double products_per_cycle(const MathUnit& unit) {
+  if (unit.name == "avx512-vnni") return 128;
+  if (unit.name == "avx-vnni") return 64;
+  return unit.name == "neon-dot" ? 32 : 16;
 }
 
 // Stages on 8-bit integers: one variant per unit, the widest unit that the device has.
@@ -71,13 +87,18 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
   s.order = sizes.m > variant.rows && sizes.k * sizes.n <= level_bytes(device, "L2", 256 * 1024) / 2 ? GemmOrder::rows
                                                                                                      : GemmOrder::columns;
   s.split = 2;
+  // Windows gather channels in fours.
+  const int64_t taps = params.loader == Loader::window ? params.window.taps() : 1;
+  const double k = static_cast<double>(taps * ((sizes.k / taps + 3) / 4 * 4));
+  const double products = products_of(sizes, s, std::max(1, unit->n)) / static_cast<double>(std::max<int64_t>(1, sizes.k)) * k;
+  s.grain = grain_of(y.elements(), even_tasks(products, kTaskCycles * products_per_cycle(*unit), 4, device));
   return {s};
 }
 
 }  // namespace
 
 std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  if (variant.name == "plain") return loop_schedules(variant, device, why_not);
+  if (variant.name == "plain") return loop_schedules(stage, variant, device, why_not);
   if (variant.for_workgroups()) return gemm_tile_schedules(stage, variant, device, why_not);
   if (!variant.runs_on(device)) {
     why_not = Reason::backend_lacks_variant;
@@ -133,6 +154,8 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
   const double row_bytes = static_cast<double>(x.bytes() + y.bytes()) / static_cast<double>(std::max<int64_t>(1, sizes.m));
   if (params.groups > 1 && row_bytes * static_cast<double>(sizes.m) > static_cast<double>(l2))
     rows.mc = std::max<int64_t>(8 * variant.rows, static_cast<int64_t>(static_cast<double>(l2) / 2 / row_bytes));
+
+  rows.grain = grain_of(y.elements(), planned_tasks(products_of(sizes, rows, lanes), kLeastTileProducts, 4, device));
 
   GemmSchedule columns = rows;
   columns.order = GemmOrder::columns;

@@ -7,6 +7,7 @@
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
+#include "families/grain.h"
 #include "families/loop_traffic.h"
 #include "families/rows_in_cache.h"
 #include "families/taps.h"
@@ -32,7 +33,7 @@ int grouped_pixels(std::string_view variant, const MathUnit& unit) {
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const WhyNot refuse{why_not};
-  if (variant.name == "plain") return loop_schedules(variant, device, why_not);
+  if (variant.name == "plain") return loop_schedules(stage, variant, device, why_not);
   if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   std::vector<const MathUnit*> units = vector_units(device);
   if (units.empty()) return refuse(Reason::unit_missing);
@@ -62,6 +63,9 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   const int64_t blocks = (y.w + most - 1) / most;
   s.columns = std::max<int64_t>(1, (y.w + blocks - 1) / std::max<int64_t>(1, blocks));
   s.rows = group_rows(x, y, std::min<int64_t>(w.stride[1], kMostGroupedRing), device);
+  const int64_t padded = (y.c + lanes - 1) / lanes * lanes;
+  const double products = static_cast<double>(y.n * y.pixels() * padded) * static_cast<double>(depth * w.taps());
+  s.grain = grain_of(stage.outputs[0].elements(), planned_tasks(products, kLeastProducts, 8, device));
   return {s};
 }
 

@@ -24,11 +24,13 @@ struct GroupedSchedule {
   std::string variant = "spread";
   std::string unit;
   int64_t columns = 0;  // outputs of a row whose inputs stay in the L1 for all rows of the filter
-  int64_t rows = 0;     // of outputs per task; 0: all
+  int64_t rows = 0;     // of outputs whose tiles lie together, which no task cuts; 0: all
+  int64_t grain = 0;    // outputs per task (families/grain.h)
 
   template <class V>
   void visit(V& v) {
     v("variant", variant), v("unit", unit), v("columns", columns), v("rows", rows);
+    v("grain", grain);
   }
   friend bool operator==(const GroupedSchedule&, const GroupedSchedule&) = default;
 };

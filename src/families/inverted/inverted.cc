@@ -19,7 +19,7 @@ constexpr TypeRow kTypeRows[] = {
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const WhyNot refuse{why_not};
-  if (variant.name == "plain") return loop_schedules(variant, device, why_not);
+  if (variant.name == "plain") return loop_schedules(stage, variant, device, why_not);
   if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);

@@ -126,7 +126,6 @@ Footprint inverted_footprint(const Stage& stage, const Schedule& schedule, const
   // Sums of a last, partly filled vector wait in the L1.
   if (padded_k != k) pass.project_tile += (pairs ? 16 : rows_of_k) * std::min(padded_k, lanes * s->nr) * 4;
   f.exposed.assign(f.bytes.size(), 0);
-  f.resident.assign(f.bytes.size(), scratch);
   for (size_t i = 0; i < f.bytes.size(); ++i) {
     if (i == 0) {
       // Per step of a sum a tile loads its weights and its pixels; wide and depthwise rows are written once each.

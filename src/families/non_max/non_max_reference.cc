@@ -85,7 +85,11 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     why_not = Reason::layout_not_served;
     return {};
   }
-  return loop_schedules(variant, device, why_not);
+  std::vector<Schedule> found = loop_schedules(stage, variant, device, why_not);
+  // Every class of every image.
+  const int64_t lists = stage.inputs[1].shape[0] * stage.inputs[1].shape[1];
+  cut_into(found, device, lists, lists);
+  return found;
 }
 
 std::vector<SampleForm> sample_forms() {

@@ -7,6 +7,7 @@
 
 #include "families/common.h"
 #include "families/element.h"
+#include "families/grain.h"
 #include "families/samples.h"
 #include "families/walk.h"
 
@@ -69,7 +70,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     why_not = Reason::type_not_served;
     return {};
   }
-  return loop_schedules(variant, device, why_not);
+  return loop_schedules(stage, variant, device, why_not, kLeastElements);
 }
 
 std::vector<SampleForm> sample_forms() {

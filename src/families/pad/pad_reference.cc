@@ -37,8 +37,8 @@ void pad_reference(const StageParams& params, std::span<const TensorView> inputs
 
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) { return streaming_footprint(stage, device, 0); }
 
-std::vector<Schedule> schedules(const Stage&, const Variant& variant, const Device& device, Reason& why_not) {
-  return loop_schedules(variant, device, why_not);
+std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  return loop_schedules(stage, variant, device, why_not);
 }
 
 std::vector<SampleForm> sample_forms() {

@@ -6,6 +6,7 @@
 
 #include "families/common.h"
 #include "families/convert.h"
+#include "families/grain.h"
 #include "families/pointwise/arithmetic.h"
 #include "families/pointwise/gpu_doubles.h"
 #include "families/pointwise/integers.h"
@@ -156,7 +157,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     why_not = Reason::type_not_served;
     return {};
   }
-  return loop_schedules(variant, device, why_not);
+  return loop_schedules(stage, variant, device, why_not, 2 * kLeastElements);
 }
 
 // An instruction on the first operands, whatever it was on.

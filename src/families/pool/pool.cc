@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "families/common.h"
+#include "families/grain.h"
 #include "families/pool/pool_groups.h"
 #include "families/pool/pool_reference.h"
 #include "families/taps.h"
@@ -32,6 +33,9 @@ size_t type_form(const StageParams& params) { return get<PoolParams>(params).kin
 
 constexpr int64_t kMostPower = 1024;  // beyond, whole powers of numbers near one leave fp32
 constexpr double kGroup = 64;         // threads of a workgroup on GPUs
+
+// Elements worth a task on a CPU: 16 KB of the output.
+double least_of_task(std::string_view variant) { return variant == "bytes" ? 4 * kLeastElements : kLeastElements; }
 
 const PoolParams& params_of(const Stage& stage) { return get<PoolParams>(stage.params); }
 
@@ -64,7 +68,7 @@ std::vector<Schedule> gpu_schedules(const Stage& stage, const Variant& variant, 
     constexpr int64_t kLeastTaps = 64;
     if (p.window.taps() < kLeastTaps) return refuse(Reason::filter_not_served);
   }
-  return loop_schedules(variant, device, why_not);
+  return loop_schedules(stage, variant, device, why_not);
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
@@ -90,10 +94,10 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
       if (!single || w.filter[1] * w.filter[2] < 9) return refuse(Reason::filter_not_served);
     }
   }
-  std::vector<Schedule> result = loop_schedules(variant, device, why_not);
-  for (Schedule& s : result)
-    if (auto* loop = get_if<LoopSchedule>(&s); loop && loop->variant != "plain")
-      loop->grain = 16384 / size_of(stage.outputs[0].dtype);  // 16 KB of output a task
+  std::vector<Schedule> result = loop_schedules(stage, variant, device, why_not);
+  const TensorDesc& y = stage.outputs[0];
+  cut_into(result, device, y.elements(),
+           planned_tasks(static_cast<double>(y.elements()), least_of_task(variant.name), 8, device));
   return result;
 }
 
@@ -145,9 +149,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   } else {  // where a maximum lies is chosen as the maximum is, beside two questions after NaN
     f.executed_flops = (variant_of(schedule) == "positions" ? 4 : 1) * padded * inside;
   }
-  const auto* loop = get_if<LoopSchedule>(&schedule);
-  const int64_t grain = loop && loop->grain > 0 ? loop->grain : 4096;
-  f.parallel_units = std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / static_cast<double>(grain));
+  f.parallel_units = std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / least_of_task(variant_of(schedule)));
   return f;
 }
 

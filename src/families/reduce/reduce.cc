@@ -9,6 +9,7 @@
 
 #include "families/common.h"
 #include "families/convert.h"
+#include "families/grain.h"
 #include "families/reduce/gpu_types.h"
 #include "families/samples.h"
 #include "families/walk.h"
@@ -165,7 +166,10 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     why_not = Reason::type_not_served;
     return {};
   }
-  return loop_schedules(variant, device, why_not);
+  std::vector<Schedule> found = loop_schedules(stage, variant, device, why_not);
+  const int64_t read = stage.inputs[0].elements();
+  cut_into(found, device, read, planned_tasks(static_cast<double>(read), 4 * kLeastElements, 4, device));
+  return found;
 }
 
 std::vector<SampleForm> sample_forms() {

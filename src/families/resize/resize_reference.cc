@@ -90,7 +90,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
       why_not = Reason::filter_not_served;
       return {};
     }
-    return loop_schedules(variant, device, why_not);
+    return loop_schedules(stage, variant, device, why_not);
   }
   if (variant.name == "lines" && p.antialias) {
     why_not = Reason::filter_not_served;
@@ -102,10 +102,10 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     for (int i = 0; i < y.shape.size(); ++i) resized += !resize_axis(p, i, x.shape[i], y.shape[i]).identity;
     if (!p.antialias || resized > 1) why_not = Reason::filter_not_served;
     else if (!is_row_major(x.shape, x.layout) || !is_row_major(y.shape, y.layout)) why_not = Reason::layout_not_served;
-    else return loop_schedules(variant, device, why_not);
+    else return loop_schedules(stage, variant, device, why_not);
     return {};
   }
-  return loop_schedules(variant, device, why_not);
+  return loop_schedules(stage, variant, device, why_not);
 }
 
 std::vector<SampleForm> sample_forms() {

@@ -3,6 +3,7 @@
 
 #include "families/common.h"
 #include "families/element.h"
+#include "families/grain.h"
 #include "families/rotary/rotary.h"
 #include "families/samples.h"
 #include "families/walk.h"
@@ -58,7 +59,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     };
     if (!std::all_of(stage.inputs.begin(), stage.inputs.end(), serves) || !serves(stage.outputs[0])) return {};
   }
-  return loop_schedules(variant, device, why_not);
+  return loop_schedules(stage, variant, device, why_not, kLeastElements);
 }
 
 std::vector<SampleForm> sample_forms() {

@@ -3,6 +3,7 @@
 
 #include "families/common.h"
 #include "families/element.h"
+#include "families/grain.h"
 #include "families/sample/sample_taps.h"
 #include "families/samples.h"
 #include "families/walk.h"
@@ -75,7 +76,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   }
   if (variant.name != "plain" && (stage.inputs[0].shape.size() < 3 || stage.inputs[0].shape.size() > 5))
     return why_not = Reason::layout_not_served, std::vector<Schedule>{};
-  return loop_schedules(variant, device, why_not);
+  return loop_schedules(stage, variant, device, why_not, kLeastElements);
 }
 
 std::vector<SampleForm> sample_forms() {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "families/common.h"
+#include "families/grain.h"
 #include "families/indices.h"
 #include "families/samples.h"
 #include "families/scatter/combine.h"
@@ -130,7 +131,15 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
       return {};
     }
   }
-  return loop_schedules(variant, device, why_not);
+  std::vector<Schedule> found = loop_schedules(stage, variant, device, why_not);
+  if (one_hot) return found;
+  // Two loops, over the tensor that is copied and over the updates, by the finer of their grains.
+  const TensorDesc &y = stage.outputs[0], &updates = stage.inputs[2];
+  const auto tasks = [&](const TensorDesc& d) { return planned_tasks(static_cast<double>(d.bytes()), kLeastBytes, 4, device); };
+  const int64_t copies = grain_of(y.elements(), tasks(y)), puts = grain_of(updates.elements(), tasks(updates));
+  const int64_t grain = tasks(updates) > 1 ? std::min(copies, puts) : copies;
+  cut_into(found, device, grain, 1);
+  return found;
 }
 
 constexpr int64_t kPicked = 4;  // elements along each axis that indices of samples point into, at least

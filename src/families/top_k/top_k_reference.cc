@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "families/common.h"
+#include "families/grain.h"
 #include "families/row_groups.h"
 #include "families/samples.h"
 #include "families/top_k/rank_key.h"
@@ -111,7 +112,10 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
       return {};
     }
   }
-  return loop_schedules(variant, device, why_not);
+  std::vector<Schedule> found = loop_schedules(stage, variant, device, why_not);
+  const TensorDesc& x = stage.inputs[0];
+  cut_into(found, device, x.elements(), planned_tasks(static_cast<double>(x.bytes()), kLeastBytes, 4, device));
+  return found;
 }
 
 std::vector<SampleForm> sample_forms() {

@@ -40,7 +40,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     why_not = Reason::layout_not_served;
     return {};
   }
-  return loop_schedules(variant, device, why_not);
+  return loop_schedules(stage, variant, device, why_not);
 }
 
 std::vector<SampleForm> sample_forms() {

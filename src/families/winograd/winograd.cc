@@ -93,14 +93,13 @@ Footprint tile_footprint(const Stage& stage, const TileSchedule& s, const Device
   }
   f.parallel_units = std::max(1.0, cores_worth(points * rows * columns * s.split, s, device));
   f.launches = s.split > 1 ? 4 : 3;  // to the points, products, their parts' sums, and back
-  f.depth = s.depth;
   f.workspace_bytes = static_cast<int64_t>(transformed + partial / 2);
   return f;
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const WhyNot refuse{why_not};
-  if (variant.name == "plain") return loop_schedules(variant, device, why_not);
+  if (variant.name == "plain") return loop_schedules(stage, variant, device, why_not);
   if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   if (variant.for_workgroups()) return tile_schedules(stage, variant, device, why_not);
   const MathUnit* unit = best_vector_unit(device);
@@ -120,10 +119,14 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   s.mr = variant.rows;
   s.nr = variant.vectors;
   s.prefetch = device.vendor == "Intel" ? 2 : 1;
+  const int64_t panels = divided(sizes.k, std::max(1, unit->n) * s.nr);
   // Long strips read the weights seldom, short ones stay in the L2: which counts more is a matter of bandwidths.
   std::vector<Schedule> found;
   for (const int64_t row_tiles : {2, 3, 4, 6, 8, 12}) {
     s.strip = variant.rows * row_tiles;
+    // Strips over cores; where there are too few of them also panels.
+    const int64_t strips = divided(sizes.tiles, std::clamp<int64_t>(s.strip, 1, std::max<int64_t>(1, sizes.tiles)));
+    s.ranges = std::clamp<int64_t>(device.cores / std::max<int64_t>(1, strips), 1, std::max<int64_t>(1, panels));
     found.emplace_back(s);
     if (s.strip >= sizes.tiles) break;
   }
@@ -250,11 +253,9 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     }
     f.bytes[i] = std::min(hidden + f.exposed[i], f.bytes[i - 1]);
     f.exposed[i] = std::min(f.exposed[i], f.bytes[i]);
-    if (i < f.resident.size()) f.resident[i] = scratch;
   }
   f.parallel_units = std::max(1.0, strips * panels);
   f.calls = strips * row_tiles * panels * points;
-  f.depth = s->prefetch ? 2 : 1;
   f.workspace_bytes = static_cast<int64_t>(scratch) * std::max(1, device.cores);
   return f;
 }

@@ -31,10 +31,12 @@ struct WinogradSchedule {
   int nr = 4;                        // columns of the register tile, in vectors
   int64_t strip = 24;                // tiles that are transformed, multiplied and transformed back together
   int prefetch = 0;                  // the next weights are fetched on the way into L1 (1) or L2 (2); 0: not
+  int64_t ranges = 1;                // of panels, tasks of their own: each transforms the strip's inputs anew
 
   template <class V>
   void visit(V& v) {
     v("variant", variant), v("unit", unit), v("mr", mr), v("nr", nr), v("strip", strip), v("prefetch", prefetch);
+    v("ranges", ranges);
   }
   friend bool operator==(const WinogradSchedule&, const WinogradSchedule&) = default;
 };

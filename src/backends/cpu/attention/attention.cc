@@ -12,6 +12,7 @@
 #include "base/round_up.h"
 #include "families/attention/attention.h"
 #include "families/family.h"
+#include "families/grain.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -45,8 +46,8 @@ struct Operand {
 
 class AttentionKernel final : public CpuKernel {
  public:
-  AttentionKernel(const Stage& stage, const TileKernels& tiles, AttentionFunctions functions)
-      : params_(get<AttentionParams>(stage.params)), tiles_(tiles), functions_(functions) {
+  AttentionKernel(const Stage& stage, int64_t grain, const TileKernels& tiles, AttentionFunctions functions)
+      : params_(get<AttentionParams>(stage.params)), grain_(grain), tiles_(tiles), functions_(functions) {
     q_ = Operand(stage.inputs[0]), k_ = Operand(stage.inputs[1]), v_ = Operand(stage.inputs[2]);
     y_ = Operand(stage.outputs[0]);
     if (params_.mask) {
@@ -86,13 +87,15 @@ class AttentionKernel final : public CpuKernel {
   void run(const CpuLaunch& launch) const override {
     if (batches_ == 0 || q_.rows == 0 || v_.columns == 0) return;
     pack_operands(launch);
-    // Smaller blocks where there are fewer than two for each worker.
-    const int64_t width = launch.executor->width(), instances = batches_ * column_blocks_;
+    // Smaller blocks where there are too few for a quarter of the tasks.
+    const int64_t outputs = batches_ * q_.rows * v_.columns, instances = batches_ * column_blocks_;
+    const int64_t wanted = tasks_of(grain_, outputs, outputs, launch.executor->width()),
+                  least = std::max<int64_t>(1, wanted / 4);
     int64_t rows = most_rows_;
-    if (width > 1 && instances * ((q_.rows + rows - 1) / rows) < 2 * width)
-      rows = std::clamp(rounded_up(q_.rows * instances / (2 * width), kMaxTileRows), int64_t{kMaxTileRows}, most_rows_);
+    if (instances * ((q_.rows + rows - 1) / rows) < least)
+      rows = std::clamp(rounded_up(q_.rows * instances / least, kMaxTileRows), int64_t{kMaxTileRows}, most_rows_);
     const int64_t blocks = (q_.rows + rows - 1) / rows, total = instances * blocks;
-    const auto tasks = static_cast<int>(std::min(total, width == 1 ? 1 : 8 * width));
+    const auto tasks = static_cast<int>(std::min(total, wanted));
     parallel_for(*launch.executor, tasks, [&](int task, int) {
       for (int64_t i = total * task / tasks; i < total * (task + 1) / tasks; ++i) {
         Task t{};
@@ -131,8 +134,7 @@ class AttentionKernel final : public CpuKernel {
   void pack_operands(const CpuLaunch& launch) const {
     const int64_t key_panels = keys_.panels.panels(), panels = key_panels + values_.panels.panels();
     const int64_t total = packed_batches_ * panels, floats = packed_batches_ * (keys_.floats() + values_.floats());
-    // A task moves at least 64 KB: less is not worth a thread's attention.
-    const int64_t tasks = std::clamp<int64_t>(floats / 16384, 1, std::min<int64_t>(total, 4 * launch.executor->width()));
+    const int64_t tasks = moving_tasks(4 * floats, total, launch.executor->width());
     const BatchWalk keys{packed_size_, k_.batch.pitch}, values{packed_size_, v_.batch.pitch};
     float* to = reinterpret_cast<float*>(launch.workspace);
     parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int) {
@@ -315,6 +317,7 @@ class AttentionKernel final : public CpuKernel {
   }
 
   AttentionParams params_;
+  int64_t grain_;
   const TileKernels& tiles_;
   AttentionFunctions functions_;
   Operand q_, k_, v_, y_, mask_, scores_;
@@ -346,7 +349,7 @@ Result<CpuKernelPtr> make_attention(const Stage& stage, const Schedule& schedule
   if (why_not == Reason::type_not_served || why_not == Reason::layout_not_served)
     return Error{why_not, "The attention variant 'stream' cannot take these operands: " + std::string(sentence_of(why_not)) +
                               "; choose 'plain'."};
-  return CpuKernelPtr(std::make_unique<AttentionKernel>(stage, *tiles, attention_functions(loop->unit)));
+  return CpuKernelPtr(std::make_unique<AttentionKernel>(stage, loop->grain, *tiles, attention_functions(loop->unit)));
 }
 
 }  // namespace sparkle::cpu

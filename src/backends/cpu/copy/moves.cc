@@ -1,4 +1,5 @@
 #include "backends/cpu/copy/moves.h"
+#include "families/grain.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -44,10 +45,7 @@ bool beyond_caches(const Device& device, int64_t bytes) {
 }
 
 int tasks_for(const LoopSchedule& schedule, const Executor& executor, int64_t items, int64_t bytes, int64_t element) {
-  // Below 64 KB a task costs more to hand over than to do; more tasks than workers even out cores that are slowed down.
-  int64_t tasks = executor.width() == 1 ? 1 : std::min<int64_t>(executor.width() * 4, bytes / 65536);
-  if (schedule.grain > 0) tasks = bytes / std::max<int64_t>(1, element * schedule.grain);
-  return static_cast<int>(std::clamp<int64_t>(tasks, 1, std::max<int64_t>(1, items)));
+  return static_cast<int>(tasks_of(schedule.grain, bytes / element, items, executor.width()));
 }
 
 uint64_t pattern_of(const std::byte* element, int64_t bytes) {

@@ -9,6 +9,7 @@
 #include "backends/cpu/sample/weighted_rows.h"
 #include "base/round_up.h"
 #include "families/deform/deform.h"
+#include "families/grain.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -19,8 +20,12 @@ constexpr int64_t kMostRows = 48;
 
 class DeformKernel final : public PackingKernel {
  public:
-  DeformKernel(const Stage& stage, const TileKernels& tiles, WeightedRowsFunction sum, bool constant_weights)
-      : PackingKernel(stage, constant_weights), params_(get<DeformParams>(stage.params)), tiles_(tiles), sum_(sum) {
+  DeformKernel(const Stage& stage, int64_t grain, const TileKernels& tiles, WeightedRowsFunction sum, bool constant_weights)
+      : PackingKernel(stage, constant_weights),
+        params_(get<DeformParams>(stage.params)),
+        grain_(grain),
+        tiles_(tiles),
+        sum_(sum) {
     const Dims &x = stage.inputs[0].shape, &y = stage.outputs[0].shape;
     taps_ = params_.filter[0] * params_.filter[1];
     inner_ = x[1] / params_.groups, filters_ = y[1] / params_.groups;
@@ -39,8 +44,8 @@ class DeformKernel final : public PackingKernel {
     if (pixels_ == 0 || filters_ == 0) return;
     float* workspace = reinterpret_cast<float*>(launch.workspace);
     const float* packed = reinterpret_cast<const float*>(packed_weights(launch));
-    const int64_t width = launch.executor->width();
-    const auto tasks = static_cast<int>(std::min({blocks_, slots_, width == 1 ? 1 : 4 * width}));
+    const int64_t elements = stage_.outputs[0].elements(), most = std::min(blocks_, slots_);
+    const auto tasks = static_cast<int>(tasks_of(grain_, elements, most, launch.executor->width()));
     parallel_for(*launch.executor, tasks, [&](int task, int) {
       float* columns = workspace + task * slot_floats();
       for (int64_t block = blocks_ * task / tasks; block < blocks_ * (task + 1) / tasks; ++block) {
@@ -144,6 +149,7 @@ class DeformKernel final : public PackingKernel {
   }
 
   DeformParams params_;
+  int64_t grain_;
   const TileKernels& tiles_;
   WeightedRowsFunction sum_;
   int64_t taps_ = 1, inner_ = 0, filters_ = 0, depth_ = 0, width_ = 0, padded_ = 0;
@@ -165,7 +171,8 @@ Result<CpuKernelPtr> make_deform(const Stage& stage, const Schedule& schedule, c
   const auto side_by_side = [](const TensorDesc& desc) { return desc.shape[1] <= 1 || desc.layout.pitch[1] == 1; };
   if (!side_by_side(stage.inputs[0]) || !side_by_side(stage.outputs[0]))
     return Error{Reason::layout_not_served, "The deform columns take channels side by side; choose the variant 'plain'."};
-  return CpuKernelPtr(std::make_unique<DeformKernel>(stage, *tiles, weighted_rows(loop->unit), (constants >> 1 & 1) != 0));
+  return CpuKernelPtr(
+      std::make_unique<DeformKernel>(stage, loop->grain, *tiles, weighted_rows(loop->unit), (constants >> 1 & 1) != 0));
 }
 
 }  // namespace sparkle::cpu

@@ -8,6 +8,7 @@
 #include "backends/cpu/depthwise/depthwise_call.h"
 #include "backends/cpu/depthwise/integer_depthwise.h"
 #include "families/depthwise/depthwise.h"
+#include "families/grain.h"
 #include "families/integers.h"
 
 namespace sparkle::cpu {
@@ -93,12 +94,11 @@ class DepthwiseKernel final : public CpuKernel {
     for (int i = 0; i < call.residuals_before + call.residuals_after; ++i, ++next)
       call.residuals[i] = {reinterpret_cast<const float*>(launch.inputs[next]), feature_map(stage_.inputs[next])};
 
-    // Enough tasks to balance (about eight per thread), none smaller than the grain, all whole tiles of rows.
-    const int64_t width = launch.executor->width(), tile = std::max(call.rows, 1);
-    const int64_t grain = std::max<int64_t>(schedule_.grain > 0 ? schedule_.grain : 4096, 1);
-    int64_t per_task = std::max((grain + row_elements - 1) / row_elements, (rows + 8 * width - 1) / (8 * width));
-    per_task = width == 1 ? rows : (per_task + tile - 1) / tile * tile;
-    const int tasks = static_cast<int>((rows + per_task - 1) / per_task);
+    // Whole tiles of rows.
+    const int64_t tile = std::max(call.rows, 1);
+    const int64_t wanted = tasks_of(schedule_.grain, rows * row_elements, rows, launch.executor->width());
+    const int64_t per_task = ((rows + wanted - 1) / wanted + tile - 1) / tile * tile;
+    const auto tasks = static_cast<int>((rows + per_task - 1) / per_task);
     parallel_for(*launch.executor, tasks,
                  [&](int task, int) { rows_(call, task * per_task, std::min(rows, (task + 1) * per_task)); });
   }

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "backends/cpu/depthwise/integer_rows.h"
-#include "backends/cpu/task_count.h"
 #include "families/depthwise/depthwise.h"
+#include "families/grain.h"
 #include "families/integers.h"
 
 namespace sparkle::cpu {
@@ -26,8 +26,9 @@ int64_t list_pitch(const TensorDesc& desc) {
 
 class IntegerDepthwise final : public CpuKernel {
  public:
-  IntegerDepthwise(const Stage& stage, IntegerRowKernel kernel, bool constant_weights)
+  IntegerDepthwise(const Stage& stage, int64_t grain, IntegerRowKernel kernel, bool constant_weights)
       : stage_(stage),
+        grain_(grain),
         params_(get<DepthwiseParams>(stage_.params)),
         kernel_(kernel),
         // Bytes depend on a zero point that only a run knows.
@@ -63,10 +64,7 @@ class IntegerDepthwise final : public CpuKernel {
     const auto* x = reinterpret_cast<const uint8_t*>(launch.inputs[0]);
     const int64_t y_bytes = size_of(stage_.outputs[0].dtype), rows = y_.n * y_.d * y_.h;
     call.y_pitch = y_.pitch_w * y_bytes;
-    const auto products = static_cast<double>(rows * y_.w * channels_ * groups_ * kTapGroup);
-    // 2^17 products take AVX2 some 5 us.
-    const double grain = 4096.0 * static_cast<double>(kernel_.block);
-    const int64_t tasks = std::min(rows, task_count(products, grain, launch.executor->width()));
+    const int64_t tasks = tasks_of(grain_, y_.n * y_.pixels() * y_.c, rows, launch.executor->width());
     parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int) {
       std::vector<const uint8_t*> taps(static_cast<size_t>(y_.w * groups_ * kTapGroup), line);
       IntegerRowCall own = call;
@@ -177,6 +175,7 @@ class IntegerDepthwise final : public CpuKernel {
   }
 
   Stage stage_;
+  int64_t grain_;
   const DepthwiseParams& params_;
   IntegerRowKernel kernel_;
   bool packs_ahead_;
@@ -199,7 +198,7 @@ Result<CpuKernelPtr> make_integer_depthwise(const Stage& stage, const DepthwiseS
   if (x.c != y.c) return lacks(Reason::groups_not_served, "needs one filter per channel");
   if ((x.c > 1 && x.pitch_c != 1) || (y.c > 1 && y.pitch_c != 1))
     return lacks(Reason::layout_not_served, "needs channels side by side (NHWC)");
-  return CpuKernelPtr(std::make_unique<IntegerDepthwise>(stage, kernel, (constants >> 1 & 1) != 0));
+  return CpuKernelPtr(std::make_unique<IntegerDepthwise>(stage, schedule.grain, kernel, (constants >> 1 & 1) != 0));
 }
 
 }  // namespace sparkle::cpu

@@ -9,6 +9,7 @@
 #include "backends/cpu/packing_kernel.h"
 #include "base/round_up.h"
 #include "families/direct/direct_cut.h"
+#include "families/grain.h"
 #include "families/taps.h"
 
 namespace sparkle::cpu {
@@ -37,7 +38,8 @@ class DirectConvolution final : public PackingKernel {
         depth_(cut_.depth),
         bundle_(cut_.bundle),
         columns_(cut_.columns),
-        rows_(cut_.rows) {
+        rows_(cut_.rows),
+        grain_(schedule.grain) {
     find_steps();
     find_blocks(schedule);
     size_workspace(epilogue_.workspace_bytes(), weight_floats_ * 4);
@@ -64,11 +66,7 @@ class DirectConvolution final : public PackingKernel {
 
     const int64_t column_blocks = divided(y_.w, columns_), row_blocks = divided(y_.h, rows_);
     const int64_t bundles = params_.groups / bundle_, total = y_.n * row_blocks * bundles * column_blocks;
-    // A task of fewer than 2^18 products is not worth a thread's attention.
-    const double products = static_cast<double>(y_.n * y_.pixels() * y_.c * depth_ * params_.window.taps());
-    const int width = launch.executor->width();
-    const int64_t wanted = width == 1 ? 1 : std::clamp<int64_t>(static_cast<int64_t>(products / 262144), 1, 8 * width);
-    const int64_t tasks = std::min(total, wanted);
+    const int64_t tasks = tasks_of(grain_, y_.n * y_.pixels() * y_.c, total, launch.executor->width());
     parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int) {
       for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) {
         const int64_t column = i % column_blocks, bundle = i / column_blocks % bundles,
@@ -264,7 +262,7 @@ class DirectConvolution final : public PackingKernel {
   int64_t depth_, bundle_, columns_, rows_;  // of the cut
   std::vector<int64_t> steps_;
   std::vector<MapBlock> blocks_;
-  int64_t row_steps_ = 0, weight_floats_ = 0;
+  int64_t row_steps_ = 0, weight_floats_ = 0, grain_ = 0;
   int64_t x_output_ = 1, x_pixel_ = 1;  // floats of input: between outputs of a row, as the kernels want them
 };
 

@@ -249,6 +249,7 @@ Result<GemmGeometry> gemm_geometry(const Stage& stage, const GemmSchedule& sched
   SPARKLE_CHECK(p.loader == Loader::window ? window_geometry(stage, p, schedule, lanes, g)
                                            : dense_geometry(stage, p, schedule, lanes, g));
   set_tiles(g, schedule.mr);
+  g.outputs = stage.outputs[0].elements();
   return g;
 }
 

@@ -59,6 +59,7 @@ struct GemmGeometry {
   std::vector<GemmPanel> panels;
   GemmWeights weights;
   int64_t tiles = 0;            // of one instance
+  int64_t outputs = 0;          // of all
   int64_t n = 0, padded_n = 0;  // columns of one instance; rounded up to vectors
   int64_t k = 0;
   int chunks = 1;

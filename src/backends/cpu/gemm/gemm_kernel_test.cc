@@ -192,10 +192,10 @@ GemmSchedule random_schedule(Case& c, const MathUnit& unit) {
   s.nr = c.chance(0.7) ? widest : static_cast<int>(c.pick(1, widest));
   s.kc = c.chance(0.5) ? 0 : c.pick(1, 100);
   s.mc = c.chance(0.5) ? 0 : c.pick(1, 60);
-  s.nc = c.chance(0.5) ? 0 : c.pick(1, 200);
   s.order = c.chance(0.5) ? GemmOrder::rows : GemmOrder::columns;
   s.prefetch = static_cast<int>(c.pick(0, 2));
   s.split = static_cast<int>(c.pick(0, 2));
+  s.grain = c.chance(0.5) ? 0 : c.pick(1, 2000);
   return s;
 }
 

@@ -6,6 +6,7 @@
 #include "backends/cpu/gemm/row_cursor.h"
 #include "base/round_up.h"
 #include "families/gemm/gemm.h"
+#include "families/grain.h"
 
 namespace sparkle::cpu {
 namespace {
@@ -257,23 +258,19 @@ void run_gemm(const GemmGeometry& g, const GemmSchedule& schedule, const Epilogu
   finish.activation = e.activation;
   finish.activation_a = static_cast<float>(e.a), finish.activation_b = static_cast<float>(e.b);
 
-  // The grid of blocks: as the schedule says, finer along `split` where threads would go idle. A task of fewer than 2^20
-  // products (some 10 us) is not worth a thread's attention.
+  // The grid of blocks: as the schedule says, finer along `split` until there is one for each task.
   const int64_t instances = static_cast<int64_t>(g.instances.size()), panels = static_cast<int64_t>(g.panels.size());
   int64_t block_tiles = schedule.mc > 0 ? divided(schedule.mc, schedule.mr) : g.tiles;
-  int64_t block_panels = schedule.nc > 0 ? std::max<int64_t>(1, schedule.nc / (schedule.nr * tiles.lanes)) : panels;
-  if (schedule.order == GemmOrder::columns && schedule.nc <= 0) block_panels = 1;
+  int64_t block_panels = schedule.order == GemmOrder::columns ? 1 : panels;
   block_tiles = std::clamp<int64_t>(block_tiles, 1, g.tiles);
-  block_panels = std::clamp<int64_t>(block_panels, 1, panels);
   const int64_t tile_floats = kMaxTileRows * kMaxTileVectors * tiles.lanes;
   if (g.chunks > 1) {  // partial sums fit their place
     if (schedule.order == GemmOrder::rows) block_panels = std::min(block_panels, kPartialFloats / tile_floats);
     const int64_t wide = schedule.order == GemmOrder::rows ? block_panels : 1;
     block_tiles = std::min(block_tiles, kPartialFloats / (tile_floats * wide));
   }
-  const double products = static_cast<double>(instances * g.tiles * schedule.mr) * static_cast<double>(g.padded_n * g.k);
   const int64_t most = executor.width() == 1 ? 1 : 4 * executor.width();
-  const int64_t wanted = std::clamp<int64_t>(static_cast<int64_t>(products / 1048576), 1, most);
+  const int64_t wanted = tasks_of(schedule.grain, g.outputs, g.outputs, executor.width());
   if (schedule.split != 0) {
     const int64_t enough = divided(wanted, instances * divided(g.tiles, block_tiles));
     block_panels = std::min(block_panels, divided(panels, enough));
@@ -283,9 +280,9 @@ void run_gemm(const GemmGeometry& g, const GemmSchedule& schedule, const Epilogu
   if (schedule.split != 1 && instances * row_blocks * column_blocks < wanted)
     row_blocks = even_blocks(g.tiles, divided(wanted, instances * column_blocks), instances * column_blocks, executor.width());
 
-  // Many small blocks are handed out several at a time.
+  // Many small blocks are handed out several at a time, a quarter of a task where there are enough for all workers.
   const int64_t total = instances * row_blocks * column_blocks;
-  const int64_t tasks = std::min(total, wanted < most ? wanted : 4 * most);
+  const int64_t tasks = std::min(total, wanted < most ? wanted : 4 * wanted);
   parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
     for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) {
       int64_t instance = i / (row_blocks * column_blocks);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "families/grain.h"
+
 namespace sparkle::cpu {
 namespace {
 
@@ -49,8 +51,7 @@ void pack_weights(const GemmGeometry& g, const TileKernels& tiles, const float* 
     pack_panel(g.weights, tiles, weights + offset, panel.columns, panel.vectors * tiles.lanes, to);
   };
   // A task moves at least 64 KB: less is not worth a thread's attention.
-  const int64_t tasks =
-      std::clamp<int64_t>(g.weights.matrices * g.padded_n * g.k / 16384, 1, std::min<int64_t>(total, 4 * executor.width()));
+  const int64_t tasks = moving_tasks(4 * g.weights.matrices * g.padded_n * g.k, total, executor.width());
   parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
     for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) pack_one(i);
   });
@@ -64,7 +65,7 @@ void copy_left(const GemmGeometry& g, const float* a, float* copy, Executor& exe
   // Neighbouring rows often lie next to each other where k does not: blocks of 16 rows use whole cache lines.
   constexpr int64_t kBlock = 16;
   const int64_t blocks = (rows + kBlock - 1) / kBlock;
-  const int64_t tasks = std::clamp<int64_t>(rows * k.count / 16384, 1, std::min<int64_t>(blocks, 4 * executor.width()));
+  const int64_t tasks = moving_tasks(4 * rows * k.count, blocks, executor.width());
   parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
     for (int64_t block = task * blocks / tasks; block < (task + 1) * blocks / tasks; ++block) {
       const int64_t first = block * kBlock, count = std::min(kBlock, rows - first);

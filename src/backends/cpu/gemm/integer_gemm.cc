@@ -12,14 +12,13 @@
 #include "backends/cpu/gemm/integer_tile.h"
 #include "backends/cpu/gemm/row_cursor.h"
 #include "backends/cpu/packing_kernel.h"
-#include "backends/cpu/task_count.h"
 #include "families/gemm/gemm.h"
+#include "families/grain.h"
 #include "families/integers.h"
 
 namespace sparkle::cpu {
 namespace {
 
-constexpr double kTaskCycles = 16384;                  // some 5 us
 constexpr int64_t kRowsThatStay = int64_t{128} << 10;  // half of the smallest L2
 
 int32_t byte_at(const std::byte* from, DType type, int64_t i) {
@@ -142,9 +141,7 @@ class IntegerGemm final : public PackingKernel {
   void loop(const Call& call, Executor& executor) const {
     const GemmGeometry& g = g_.gemm;
     const int64_t instances = static_cast<int64_t>(g.instances.size()), panels = static_cast<int64_t>(g.panels.size());
-    const double products = static_cast<double>(instances * g.tiles * schedule_.mr) * static_cast<double>(g.padded_n * g.k);
-    // By the unit: what takes VNNI 5 us keeps AVX2 busy for 40.
-    const int64_t wanted = task_count(products, kTaskCycles * tiles_.products_per_cycle, executor.width());
+    const int64_t wanted = tasks_of(schedule_.grain, g.outputs, g.outputs, executor.width());
     const int64_t each = (wanted + instances - 1) / instances;
     // Weights that are swept once per block go to one thread each, where the rows stay in any L2.
     const bool columns_first = schedule_.order == GemmOrder::columns && g.tiles * schedule_.mr * g.k <= kRowsThatStay;

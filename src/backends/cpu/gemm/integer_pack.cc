@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "families/gemm/gemm_shape.h"
+#include "families/grain.h"
 #include "families/walk.h"
 
 namespace sparkle::cpu {
@@ -102,7 +103,7 @@ void copy_left(const IntegerGeometry& g, const uint8_t* a, uint8_t* copy, Execut
   const int64_t from_pitch = rank > 1 ? g.from.layout.pitch[rank - 2] : 0,
                 to_pitch = rank > 1 ? g.to.layout.pitch[rank - 2] : 0;
   const uint8_t move = g.move_left ? 0x80 : 0;
-  const int64_t tasks = std::clamp<int64_t>(outer * inner * g.depth / 65536, 1, std::min<int64_t>(outer, 4 * executor.width()));
+  const int64_t tasks = moving_tasks(outer * inner * g.depth, outer, executor.width());
   parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
     for (int64_t row = task * outer / tasks; row < (task + 1) * outer / tasks; ++row) {
       int64_t rest = row, from_at = 0, to_at = 0;
@@ -167,7 +168,7 @@ void pack_weights(const IntegerGeometry& g, int64_t lanes, const uint8_t* weight
               }
         }
   };
-  const int64_t tasks = std::clamp<int64_t>(g.packed_weights / 65536, 1, std::min<int64_t>(total, 4 * executor.width()));
+  const int64_t tasks = moving_tasks(g.packed_weights, total, executor.width());
   parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
     for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) pack_one(i);
   });

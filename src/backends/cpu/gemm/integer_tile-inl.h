@@ -99,7 +99,6 @@ void fill_integer_row(IntegerTileKernels& kernels) {
 inline IntegerTileKernels make_integer_tiles() {
   IntegerTileKernels kernels;
   kernels.lanes = SPARKLE_UNIT::kLanes;
-  kernels.products_per_cycle = SPARKLE_UNIT::kProductsPerCycle;
   kernels.row_sum = integer_row_sum;
   kernels.signed_left = SPARKLE_UNIT::kSignedLeft;
   kernels.max_rows = SPARKLE_MOST_ROWS;

@@ -31,8 +31,7 @@ using IntegerRowSum = int32_t (*)(const uint8_t* a, const GemmRun* runs, int64_t
 struct IntegerTileKernels {
   int64_t lanes = 0;
   int max_rows = 0, max_vectors = 0;
-  double products_per_cycle = 0;  // about, of a core: how much work is worth a task
-  bool signed_left = false;       // tiles multiply the left operand less 128
+  bool signed_left = false;  // tiles multiply the left operand less 128
   IntegerRowSum row_sum = nullptr;
   IntegerTileKernel tile[kMaxTileRows][kMaxTileVectors] = {};  // [rows - 1][vectors - 1]
 };

@@ -7,6 +7,7 @@
 #include "backends/cpu/grouped/grouped_rows.h"
 #include "backends/cpu/packing_kernel.h"
 #include "base/round_up.h"
+#include "families/grain.h"
 #include "families/grouped/grouped.h"
 
 namespace sparkle::cpu {
@@ -32,6 +33,7 @@ class GroupedKernel final : public PackingKernel {
     depth_ = x_.c / params_.groups;
     columns_ = std::clamp<int64_t>(schedule.columns, 1, std::max<int64_t>(1, y_.w));
     rows_ = schedule.rows > 0 ? schedule.rows : std::max<int64_t>(1, y_.h);
+    grain_ = schedule.grain;
     ring_ = (w.filter[1] - 1) * w.dilation[1] + 1;
     span_ = (columns_ - 1) * w.stride[2] + (w.filter[2] - 1) * w.dilation[2] + 1;
     permutes_ = schedule.variant == "permute";
@@ -53,11 +55,7 @@ class GroupedKernel final : public PackingKernel {
 
     const int64_t column_blocks = divided(y_.w, columns_), row_blocks = divided(y_.h, rows_);
     const int64_t total = y_.n * row_blocks * blocks_ * column_blocks;
-    // A task of fewer than 2^18 products is not worth a thread's attention.
-    const double products = static_cast<double>(y_.n * y_.pixels() * blocks_ * kernels_.lanes * depth_ * params_.window.taps());
-    const int width = launch.executor->width();
-    const int64_t wanted = width == 1 ? 1 : std::clamp<int64_t>(static_cast<int64_t>(products / 262144), 1, 8 * width);
-    const int64_t tasks = std::min(total, wanted);
+    const int64_t tasks = tasks_of(grain_, y_.n * y_.pixels() * y_.c, total, launch.executor->width());
     parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int) {
       for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) {
         const int64_t column = i % column_blocks, block = i / column_blocks % blocks_,
@@ -164,7 +162,7 @@ class GroupedKernel final : public PackingKernel {
   int64_t blocks_;
   ChannelEpilogue epilogue_;
   bool fast_;  // sums are finished by a bias and bounds
-  int64_t depth_ = 1, columns_ = 1, rows_ = 1;
+  int64_t depth_ = 1, columns_ = 1, rows_ = 1, grain_ = 0;
   int64_t ring_ = 1, span_ = 1;      // rows of the ring; columns of a row
   int64_t pixel_ = 1, column_ = 1;   // floats: weights of a tap; a column of the ring
   std::vector<int32_t> lane_table_;  // [channel of the group][lane]

@@ -1,10 +1,11 @@
-// NonMaxSuppression: every class of every image is a task; their rows are written one behind the other afterwards.
+// NonMaxSuppression: tasks take whole classes of images; their rows are written one behind the other afterwards.
 #include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "backends/cpu/copy/moves.h"
 #include "backends/cpu/cpu_kernel.h"
+#include "families/grain.h"
 #include "families/non_max/non_max.h"
 
 namespace sparkle::cpu {
@@ -12,7 +13,8 @@ namespace {
 
 class NonMaxKernel final : public CpuKernel {
  public:
-  explicit NonMaxKernel(const Stage& stage) : params_(get<NonMaxParams>(stage.params)), rows_(stage.outputs[0].shape[0]) {
+  NonMaxKernel(const Stage& stage, int64_t grain)
+      : params_(get<NonMaxParams>(stage.params)), grain_(grain), rows_(stage.outputs[0].shape[0]) {
     const Dims& scores = stage.inputs[1].shape;
     images_ = scores[0], classes_ = scores[1], count_ = scores[2];
   }
@@ -23,10 +25,13 @@ class NonMaxKernel final : public CpuKernel {
     std::vector<Box> boxes(static_cast<size_t>(images_ * count_));
     for (size_t i = 0; i < boxes.size(); ++i) boxes[i] = box_of(params_, four + 4 * i);
     std::vector<std::vector<int64_t>> kept(static_cast<size_t>(images_ * classes_));
-    parallel_for(*launch.executor, static_cast<int>(kept.size()), [&](int task, int) {
-      const auto first = static_cast<size_t>(task / classes_ * count_);
-      kept[static_cast<size_t>(task)] =
-          kept_boxes(params_, std::span(boxes).subspan(first, static_cast<size_t>(count_)), scores + task * count_);
+    const int64_t lists = images_ * classes_, tasks = lists == 0 ? 0 : tasks_of(grain_, lists, lists, launch.executor->width());
+    parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int) {
+      for (int64_t list = task * lists / tasks; list < (task + 1) * lists / tasks; ++list) {
+        const auto first = static_cast<size_t>(list / classes_ * count_);
+        kept[static_cast<size_t>(list)] =
+            kept_boxes(params_, std::span(boxes).subspan(first, static_cast<size_t>(count_)), scores + list * count_);
+      }
     });
     auto* row = reinterpret_cast<int64_t*>(launch.outputs[0]);
     auto* const end = row + 3 * rows_;
@@ -41,7 +46,7 @@ class NonMaxKernel final : public CpuKernel {
 
  private:
   NonMaxParams params_;
-  int64_t rows_, images_ = 0, classes_ = 0, count_ = 0;
+  int64_t grain_, rows_, images_ = 0, classes_ = 0, count_ = 0;
 };
 
 }  // namespace
@@ -56,7 +61,7 @@ Result<CpuKernelPtr> make_non_max(const Stage& stage, const Schedule& schedule, 
   if (!rows) return Error{Reason::layout_not_served, "NonMaxSuppression takes row-major operands of f32."};
   if (stage.inputs[1].shape[0] * stage.inputs[1].shape[1] > (1 << 30))
     return Error{Reason::size_overflow, "NonMaxSuppression takes at most 2^30 images times classes."};
-  return CpuKernelPtr(std::make_unique<NonMaxKernel>(stage));
+  return CpuKernelPtr(std::make_unique<NonMaxKernel>(stage, loop->grain));
 }
 
 }  // namespace sparkle::cpu

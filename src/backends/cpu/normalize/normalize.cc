@@ -9,6 +9,7 @@
 #include "backends/cpu/normalize/row_kernel.h"
 #include "backends/cpu/pointwise/pointwise_loop.h"
 #include "backends/cpu/reduce/reduce_loop.h"
+#include "families/grain.h"
 #include "families/normalize/normalize.h"
 #include "families/pointwise/pointwise.h"
 
@@ -23,8 +24,8 @@ constexpr int64_t kMostTasks = 64;
 class Passes {
  public:
   static Result<Passes> make(const NormalizeParams& params, const std::vector<TensorDesc>& inputs, const TensorDesc& y,
-                             const std::string& unit) {
-    SPARKLE_TRY(reduce, ReduceLoop::make(inputs[0], params.axes, unit));
+                             const std::string& unit, int64_t grain) {
+    SPARKLE_TRY(reduce, ReduceLoop::make(inputs[0], params.axes, unit, grain));
     TensorDesc per_group{DType::f32, inputs[0].shape, inputs[0].layout};
     per_group.layout.pitch = reduce.group_pitch();
     // Values: x, factor, then mean, scale and bias where present.
@@ -46,7 +47,7 @@ class Passes {
     add(PointwiseOp::mul, 1);
     if (params.scale) add(PointwiseOp::mul, scale);
     if (params.bias) add(PointwiseOp::add, bias);
-    SPARKLE_TRY(apply, PointwiseLoop::make(program, operands, y, unit, 0));
+    SPARKLE_TRY(apply, PointwiseLoop::make(program, operands, y, unit, grain));
     return Passes(params, std::move(reduce), std::move(apply));
   }
 
@@ -126,8 +127,10 @@ Batching choose_batches(const NormalizeParams& params, const TensorDesc& x, int6
 
 class NormalizeKernel final : public CpuKernel {
  public:
-  NormalizeKernel(Stage stage, Batching batching, Passes whole, std::optional<Passes> batch, std::optional<Passes> rest)
+  NormalizeKernel(Stage stage, int64_t grain, Batching batching, Passes whole, std::optional<Passes> batch,
+                  std::optional<Passes> rest)
       : stage_(std::move(stage)),
+        grain_(grain),
         batching_(batching),
         whole_(std::move(whole)),
         batch_(std::move(batch)),
@@ -141,13 +144,13 @@ class NormalizeKernel final : public CpuKernel {
   }
 
   void run(const CpuLaunch& launch) const override {
-    const int width = launch.executor->width();
-    // Without enough batches for all workers the passes share each tensor instead.
-    if (!batch_ || (width > 1 && batches_ < 2 * width)) {
+    const int64_t elements = stage_.outputs[0].elements(), width = launch.executor->width();
+    // Without a batch for every second task the passes share each tensor instead.
+    if (!batch_ || 2 * batches_ < tasks_of(grain_, elements, elements, width)) {
       whole_.run(launch.inputs, launch.outputs[0], launch.workspace, *launch.executor);
       return;
     }
-    const int tasks = static_cast<int>(std::min<int64_t>({batches_, kMostTasks, width == 1 ? 1 : 4 * width}));
+    const auto tasks = static_cast<int>(tasks_of(grain_, elements, std::min(batches_, kMostTasks), width));
     parallel_for(*launch.executor, tasks, [&](int task, int) {
       for (int64_t b = batches_ * task / tasks; b < batches_ * (task + 1) / tasks; ++b)
         run_batch(launch, b, launch.workspace + task * batch_->workspace_bytes());
@@ -175,6 +178,7 @@ class NormalizeKernel final : public CpuKernel {
   }
 
   Stage stage_;
+  int64_t grain_;
   Batching batching_;
   Passes whole_;
   std::optional<Passes> batch_, rest_;  // a batch and the smaller last one
@@ -202,8 +206,9 @@ Result<CpuKernelPtr> make_normalize(const Stage& stage, const Schedule& schedule
     }
   }
   const std::string& unit = loop_schedule->unit;
-  if (CpuKernelPtr rows = make_normalize_rows(stage, unit)) return rows;
-  SPARKLE_TRY(whole, Passes::make(params, stage.inputs, stage.outputs[0], unit));
+  const int64_t grain = loop_schedule->grain;
+  if (CpuKernelPtr rows = make_normalize_rows(stage, unit, grain)) return rows;
+  SPARKLE_TRY(whole, Passes::make(params, stage.inputs, stage.outputs[0], unit, grain));
   const MemoryLevel* l2 = device.level("L2");
   const int64_t batch_bytes = l2 && l2->bytes > 0 ? l2->bytes / 2 : kBatchBytes;
   const Batching batching = choose_batches(params, stage.inputs[0], batch_bytes);
@@ -219,7 +224,7 @@ Result<CpuKernelPtr> make_normalize(const Stage& stage, const Schedule& schedule
       }
       const TensorDesc y = inputs.back();
       inputs.pop_back();
-      return Passes::make(params, inputs, y, unit);
+      return Passes::make(params, inputs, y, unit, grain);
     };
     SPARKLE_TRY(full, passes_of(batching.size));
     batch = std::move(full);
@@ -229,7 +234,8 @@ Result<CpuKernelPtr> make_normalize(const Stage& stage, const Schedule& schedule
       rest = std::move(last);
     }
   }
-  return CpuKernelPtr(std::make_unique<NormalizeKernel>(stage, batching, std::move(whole), std::move(batch), std::move(rest)));
+  return CpuKernelPtr(
+      std::make_unique<NormalizeKernel>(stage, grain, batching, std::move(whole), std::move(batch), std::move(rest)));
 }
 
 }  // namespace sparkle::cpu

@@ -6,18 +6,19 @@
 #include "backends/cpu/loop_nest.h"
 #include "backends/cpu/normalize/apply_row.h"
 #include "backends/cpu/reduce/fold.h"
+#include "families/grain.h"
 #include "families/normalize/normalize.h"
 
 namespace sparkle::cpu {
 namespace {
 
-constexpr int64_t kBlock = 4096;      // floats summed in fp32, the rest in double
-constexpr int64_t kLeastTask = 4096;  // elements
+constexpr int64_t kBlock = 4096;  // floats summed in fp32, the rest in double
 
 class RowKernel final : public CpuKernel {
  public:
-  RowKernel(const NormalizeParams& params, LoopNest outer, int64_t count, std::string_view unit)
+  RowKernel(const NormalizeParams& params, LoopNest outer, int64_t count, std::string_view unit, int64_t grain)
       : params_(params),
+        grain_(grain),
         outer_(std::move(outer)),
         rows_(outer_.size.product()),
         count_(count),
@@ -26,9 +27,7 @@ class RowKernel final : public CpuKernel {
         spread_(fold_functions(unit, params.divisor == NormalizeDivisor::l1 ? Fold::sum_abs : Fold::sum_square_shifted)) {}
 
   void run(const CpuLaunch& launch) const override {
-    const int64_t worth = std::max<int64_t>(1, rows_ * count_ / kLeastTask);
-    const int64_t most = launch.executor->width() == 1 ? 1 : 4 * static_cast<int64_t>(launch.executor->width());
-    const int tasks = static_cast<int>(std::min({rows_, worth, most}));
+    const auto tasks = static_cast<int>(tasks_of(grain_, rows_ * count_, rows_, launch.executor->width()));
     parallel_for(*launch.executor, tasks, [&](int task, int) {
       for (int64_t row = rows_ * task / tasks; row < rows_ * (task + 1) / tasks; ++row) run_row(launch, row);
     });
@@ -55,6 +54,7 @@ class RowKernel final : public CpuKernel {
   }
 
   NormalizeParams params_;
+  int64_t grain_;
   LoopNest outer_;  // operands, then y
   int64_t rows_, count_;
   ApplyRow apply_;
@@ -63,7 +63,7 @@ class RowKernel final : public CpuKernel {
 
 }  // namespace
 
-CpuKernelPtr make_normalize_rows(const Stage& stage, std::string_view unit) {
+CpuKernelPtr make_normalize_rows(const Stage& stage, std::string_view unit, int64_t grain) {
   const NormalizeParams& params = get<NormalizeParams>(stage.params);
   if (!apply_row(unit) || stage.inputs[0].shape.product() == 0) return nullptr;
   std::vector<const TensorDesc*> operands;
@@ -81,7 +81,8 @@ CpuKernelPtr make_normalize_rows(const Stage& stage, std::string_view unit) {
   if (row.rank() != 1) return nullptr;
   for (size_t i = 0; i < operands.size(); ++i)
     if (row.pitch[i][0] != 1) return nullptr;
-  return std::make_unique<RowKernel>(params, make_nest(outer_shape, outer_pitches, operands.size() - 1), row.size[0], unit);
+  return std::make_unique<RowKernel>(params, make_nest(outer_shape, outer_pitches, operands.size() - 1), row.size[0], unit,
+                                     grain);
 }
 
 }  // namespace sparkle::cpu

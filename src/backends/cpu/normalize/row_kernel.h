@@ -7,6 +7,6 @@
 namespace sparkle::cpu {
 
 // nullptr where the layouts are of another kind.
-CpuKernelPtr make_normalize_rows(const Stage& stage, std::string_view unit);
+CpuKernelPtr make_normalize_rows(const Stage& stage, std::string_view unit, int64_t grain);
 
 }  // namespace sparkle::cpu

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 
+#include "families/grain.h"
 #include "families/pointwise/arithmetic.h"
 #include "families/pointwise/pointwise.h"
 
@@ -18,7 +19,6 @@ constexpr int64_t kLongestStrip = 1024;  // elements; 1 us of memory traffic aga
 constexpr int64_t kShortestStrip = 64;
 constexpr int64_t kShortRow = 512;  // rows up to this are taken several at a time
 constexpr int kMostSplats = 48;
-constexpr int64_t kLeastTask = 8192;  // elements; below, waking a thread costs more than it gives
 
 void fill(float* to, float value) { std::fill(to, to + kSplatFloats, value); }
 
@@ -86,8 +86,7 @@ Result<PointwiseLoop> PointwiseLoop::make(const PointwiseParams& params, std::sp
                  "The pointwise program " + expression(params) +
                      " needs more strips than fit in L1; split it or choose the variant 'plain'."};
   }
-  const int64_t elements_per_strip = loop.rows_per_strip_ * loop.columns_per_strip_;
-  loop.strips_per_task_ = std::max<int64_t>(1, (grain > 0 ? grain : kLeastTask) / std::max<int64_t>(1, elements_per_strip));
+  loop.elements_ = output.shape.product(), loop.grain_ = grain;
   return loop;
 }
 
@@ -143,9 +142,7 @@ bool PointwiseLoop::set_accesses(std::span<const TensorDesc> inputs, const Tenso
 
 void PointwiseLoop::run(std::span<std::byte* const> inputs, std::byte* output, Executor& executor) const {
   if (strips_ == 0) return;
-  // A few tasks per worker even out what a slower core leaves.
-  const int64_t most = executor.width() == 1 ? 1 : 4 * static_cast<int64_t>(executor.width());
-  const int64_t tasks = std::clamp<int64_t>(strips_ / strips_per_task_, 1, most);
+  const int64_t tasks = tasks_of(grain_, elements_, strips_, executor.width());
   parallel_for(executor, static_cast<int>(tasks),
                [&](int task, int) { run_strips(inputs, output, strips_ * task / tasks, strips_ * (task + 1) / tasks); });
 }

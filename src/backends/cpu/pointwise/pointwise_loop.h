@@ -14,8 +14,8 @@ namespace sparkle::cpu {
 
 class PointwiseLoop {
  public:
-  // Operands and output of any types as long as they are computed in f32 (families/types.h); `grain` is the least number of
-  // elements per task or 0.
+  // Operands and output of any types as long as they are computed in f32 (families/types.h); `grain`: elements per
+  // task (families/grain.h).
   static Result<PointwiseLoop> make(const PointwiseParams& params, std::span<const TensorDesc> inputs, const TensorDesc& output,
                                     std::string_view unit, int64_t grain);
   // Pointers to the elements (0, ..., 0). The output may be an operand of the same layout.
@@ -45,7 +45,8 @@ class PointwiseLoop {
   int outer_axes_ = 0;                // axes outside of a strip
   int64_t rows_ = 1, columns_ = 1;    // the innermost two axes (rows 1 where strips take one axis)
   int64_t rows_per_strip_ = 1, columns_per_strip_ = 1;
-  int64_t strips_per_outer_ = 1, strips_ = 0, strips_per_task_ = 1;
+  int64_t strips_per_outer_ = 1, strips_ = 0;
+  int64_t elements_ = 0, grain_ = 0;
   int strip_buffers_ = 0, splat_buffers_ = 0;
 };
 

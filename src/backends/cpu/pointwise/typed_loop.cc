@@ -5,12 +5,12 @@
 
 #include "base/denormals.h"
 #include "families/convert.h"
+#include "families/grain.h"
 #include "families/pointwise/arithmetic.h"
 #include "families/pointwise/pointwise.h"
 
 namespace sparkle::cpu {
 namespace {
-constexpr int64_t kLeastTask = 8192;  // elements; below, waking a thread costs more than it gives
 constexpr size_t kMostValues = 64;
 }  // namespace
 
@@ -46,14 +46,13 @@ Result<TypedLoop> TypedLoop::make(const PointwiseParams& params, std::span<const
   const int64_t columns = loop.nest_.size[loop.nest_.rank() - 1];
   loop.parts_ = (columns + kTypedRow - 1) / kTypedRow;
   loop.rows_ = output.shape.product() / columns * loop.parts_;
-  loop.rows_per_task_ = std::max<int64_t>(1, (grain > 0 ? grain : kLeastTask) / std::min(columns, kTypedRow));
+  loop.elements_ = output.shape.product(), loop.grain_ = grain;
   return loop;
 }
 
 void TypedLoop::run(std::span<std::byte* const> inputs, std::byte* output, Executor& executor) const {
   if (rows_ == 0) return;
-  const int64_t most = executor.width() == 1 ? 1 : 4 * static_cast<int64_t>(executor.width());
-  const int64_t tasks = std::clamp<int64_t>(rows_ / rows_per_task_, 1, most);
+  const int64_t tasks = tasks_of(grain_, elements_, rows_, executor.width());
   const int inner = nest_.rank() - 1;
   const int64_t columns = nest_.size[inner];
   parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {

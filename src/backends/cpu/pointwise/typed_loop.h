@@ -12,7 +12,7 @@ namespace sparkle::cpu {
 
 class TypedLoop {
  public:
-  // `grain` is the least number of elements per task or 0.
+  // `grain`: elements per task (families/grain.h).
   static Result<TypedLoop> make(const PointwiseParams& params, std::span<const TensorDesc> inputs, const TensorDesc& output,
                                 int64_t grain);
   // Pointers to the elements (0, ..., 0). The output may be an operand of the same layout.
@@ -24,7 +24,8 @@ class TypedLoop {
   bool double_ = false;       // computed in f64
   LoopNest nest_;             // operands, then the output
   std::vector<DType> types_;  // likewise
-  int64_t parts_ = 1, rows_ = 0, rows_per_task_ = 1;
+  int64_t parts_ = 1, rows_ = 0;
+  int64_t elements_ = 0, grain_ = 0;
 };
 
 }  // namespace sparkle::cpu

@@ -4,6 +4,7 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/pool/pool_call.h"
+#include "families/grain.h"
 #include "families/pool/pool.h"
 
 namespace sparkle::cpu {
@@ -38,24 +39,18 @@ class PoolKernel final : public CpuKernel {
     if (call.my.n * call.my.c * call.my.pixels() == 0) return;
     auto* scratch = reinterpret_cast<float*>(launch.workspace);
 
-    int64_t units = call.my.n * call.my.d * call.my.h, unit_elements = call.my.w * call.my.c;
-    if (separable_) {
+    int64_t units = call.my.n * call.my.d * call.my.h;
+    if (separable_)
       units = call.my.n * call.my.d * ((call.my.h + kPoolRowsPerBlock - 1) / kPoolRowsPerBlock) *
               ((call.my.c + call.channels_per_block - 1) / call.channels_per_block);
-      unit_elements = call.my.w * kPoolRowsPerBlock * std::min(call.my.c, call.channels_per_block);
-    }
-    // Enough tasks to balance, about eight per thread, none smaller than the grain. Strips of the workspace belong to tasks'
-    // workers: a pool with more workers than strips gets no more tasks than there are strips.
+    // Strips of the workspace belong to tasks' workers: a pool with more workers than strips gets no more tasks than there are
+    // strips.
     const int64_t width = launch.executor->width();
-    const int64_t grain = schedule_.grain > 0 ? schedule_.grain : 4096;
-    int64_t per_task = std::max((grain + unit_elements - 1) / unit_elements, (units + 8 * width - 1) / (8 * width));
-    if (width == 1) per_task = units;
-    if (separable_ && width > strips()) per_task = std::max(per_task, (units + strips() - 1) / strips());
-    const int tasks = static_cast<int>((units + per_task - 1) / per_task);
-    parallel_for(*launch.executor, tasks, [&](int task, int worker) {
+    const int64_t most = separable_ && width > strips() ? std::min(units, strips()) : units;
+    const int64_t tasks = tasks_of(schedule_.grain, call.my.n * call.my.pixels() * call.my.c, most, width);
+    parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int worker) {
       const int64_t strip = width > strips() ? task : worker;
-      loop_(call, task * per_task, std::min(units, (task + 1) * per_task),
-            separable_ ? scratch + strip * scratch_floats() : nullptr);
+      loop_(call, task * units / tasks, (task + 1) * units / tasks, separable_ ? scratch + strip * scratch_floats() : nullptr);
     });
   }
 

@@ -12,6 +12,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/pool/variant_bytes.cc"
 #include "backends/cpu/simd.h"
+#include "families/grain.h"
 
 #ifndef SPARKLE_POOL_BYTES_ONCE
 #define SPARKLE_POOL_BYTES_ONCE
@@ -113,7 +114,7 @@ using ByteLoop = void (*)(const BytePool&, bool, const std::byte*, std::byte*, i
 class BytePoolKernel final : public CpuKernel {
  public:
   BytePoolKernel(const Stage& stage, const LoopSchedule& schedule, ByteLoop loop)
-      : loop_(loop), is_signed_(stage.inputs[0].dtype == DType::i8), grain_(schedule.grain > 0 ? schedule.grain : 16384) {
+      : loop_(loop), is_signed_(stage.inputs[0].dtype == DType::i8), grain_(schedule.grain) {
     const Window& w = get<PoolParams>(stage.params).window;
     const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
     const int64_t in[3] = {x.d, x.h, x.w}, out[3] = {y.d, y.h, y.w};
@@ -125,14 +126,12 @@ class BytePoolKernel final : public CpuKernel {
   void run(const CpuLaunch& launch) const override {
     const FeatureMap& y = pool_.my;
     if (y.n * y.c * y.pixels() == 0) return;
-    const int64_t rows = y.n * y.d * y.h, width = launch.executor->width();
-    const int64_t fewest = (grain_ + y.w * y.c - 1) / (y.w * y.c);
-    const int64_t per_task = width == 1 ? rows : std::max(fewest, (rows + 8 * width - 1) / (8 * width));
+    const int64_t rows = y.n * y.d * y.h;
+    const int64_t tasks = tasks_of(grain_, rows * y.w * y.c, rows, launch.executor->width());
     const std::byte* from = launch.inputs[0];
     std::byte* to = launch.outputs[0];
-    parallel_for(*launch.executor, static_cast<int>((rows + per_task - 1) / per_task), [&](int task, int) {
-      loop_(pool_, is_signed_, from, to, task * per_task, std::min(rows, (task + 1) * per_task));
-    });
+    parallel_for(*launch.executor, static_cast<int>(tasks),
+                 [&](int task, int) { loop_(pool_, is_signed_, from, to, task * rows / tasks, (task + 1) * rows / tasks); });
   }
 
  private:

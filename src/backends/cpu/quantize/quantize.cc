@@ -6,8 +6,8 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/quantize/loops.h"
-#include "backends/cpu/task_count.h"
 #include "families/family.h"
+#include "families/grain.h"
 #include "families/integers.h"
 #include "families/quantize/channels.h"
 #include "families/quantize/quantize.h"
@@ -26,8 +26,8 @@ int32_t zero_at(const std::byte* from, DType type) {
 
 class QuantizeKernel final : public CpuKernel {
  public:
-  QuantizeKernel(const Stage& stage, const QuantizeLoops& loops)
-      : stage_(stage), params_(get<QuantizeParams>(stage.params)), loops_(loops) {
+  QuantizeKernel(const Stage& stage, int64_t grain, const QuantizeLoops& loops)
+      : stage_(stage), params_(get<QuantizeParams>(stage.params)), grain_(grain), loops_(loops) {
     if (params_.kind == QuantizeKind::average)
       workspace_bytes_ = feature_map(stage_.inputs[0]).c * 4 * feature_map(stage_.inputs[0]).n;
     if (params_.kind == QuantizeKind::quantize || params_.kind == QuantizeKind::dequantize) {
@@ -79,11 +79,10 @@ class QuantizeKernel final : public CpuKernel {
     const IntegerRange range = output_range(stage_.outputs[0].dtype, params_);
     return {scale, static_cast<float>(range.low - zero), static_cast<float>(range.high - zero), zero};
   }
-  // body(begin, end) over `count` groups of elements. 24 Ki elements take some 5 us.
+  // body(begin, end) over `count` groups of elements.
   template <class Body>
   void split(const CpuLaunch& launch, int64_t count, Body&& body) const {
-    const auto elements = static_cast<double>(stage_.outputs[0].elements());
-    const int64_t tasks = std::min(std::max<int64_t>(count, 1), task_count(elements, 24576, launch.executor->width()));
+    const int64_t tasks = tasks_of(grain_, stage_.outputs[0].elements(), count, launch.executor->width());
     parallel_for(*launch.executor, static_cast<int>(tasks),
                  [&](int task, int) { body(task * count / tasks, (task + 1) * count / tasks); });
   }
@@ -177,6 +176,7 @@ class QuantizeKernel final : public CpuKernel {
 
   Stage stage_;
   QuantizeParams params_;
+  int64_t grain_;
   const QuantizeLoops& loops_;
   ChannelRuns runs_;
   int64_t workspace_bytes_ = 0;
@@ -194,7 +194,7 @@ Result<CpuKernelPtr> make_quantize(const Stage& stage, const Schedule& schedule,
   const auto vectors = std::find_if(variants.begin(), variants.end(), [](const Variant& v) { return v.name == "vectors"; });
   if (quantize_info().schedules(stage, *vectors, device, why_not).empty())
     return Error{why_not, "The quantize variant 'vectors' does not serve this stage; choose 'plain'."};
-  return CpuKernelPtr(std::make_unique<QuantizeKernel>(stage, quantize_loops_of(loop->unit)));
+  return CpuKernelPtr(std::make_unique<QuantizeKernel>(stage, loop->grain, quantize_loops_of(loop->unit)));
 }
 
 }  // namespace sparkle::cpu

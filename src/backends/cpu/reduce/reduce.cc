@@ -91,7 +91,7 @@ Result<CpuKernelPtr> make_reduce(const Stage& stage, const Schedule& schedule, c
     return Error{Reason::type_not_served, "Vector reductions make f32, not " + std::string(name_of(stage.outputs[0].dtype)) +
                                               "; choose the variant 'plain'."};
   }
-  SPARKLE_TRY(loop, ReduceLoop::make(stage.inputs[0], params.axes, loop_schedule->unit));
+  SPARKLE_TRY(loop, ReduceLoop::make(stage.inputs[0], params.axes, loop_schedule->unit, loop_schedule->grain));
   return CpuKernelPtr(std::make_unique<ReduceKernel>(params.kind, std::move(loop), stage.outputs[0]));
 }
 

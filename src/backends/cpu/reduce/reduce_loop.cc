@@ -1,6 +1,7 @@
 // Sums run in fp32 over blocks short enough that the error grows like that of pairwise sums, blocks are added in double. The
 // partition depends on sizes alone, so the result is the same for any number of threads.
 #include "backends/cpu/reduce/reduce_loop.h"
+#include "families/grain.h"
 
 #include <algorithm>
 #include <array>
@@ -32,7 +33,7 @@ int64_t ReduceLoop::Axes::offset(int64_t linear) const {
   return size.empty() ? at : at + linear * pitch[0];
 }
 
-Result<ReduceLoop> ReduceLoop::make(const TensorDesc& x, const Dims& axes, std::string_view unit) {
+Result<ReduceLoop> ReduceLoop::make(const TensorDesc& x, const Dims& axes, std::string_view unit, int64_t grain) {
   if (x.dtype != DType::f32) {
     return Error{Reason::type_not_served,
                  "Vector reductions take f32, not " + std::string(name_of(x.dtype)) + "; choose the variant 'plain'."};
@@ -42,7 +43,7 @@ Result<ReduceLoop> ReduceLoop::make(const TensorDesc& x, const Dims& axes, std::
                  "The CPU backend has no reductions for the unit '" + std::string(unit) + "'; choose the variant 'plain'."};
   }
   ReduceLoop loop;
-  loop.unit_ = unit;
+  loop.unit_ = unit, loop.grain_ = grain;
   // Group numbers follow the memory of x.
   const int rank = x.shape.size();
   std::vector<int> kept;
@@ -113,9 +114,7 @@ void ReduceLoop::run(Fold fold, const float* x, const float* shift, double* tota
   const FoldFunctions functions = fold_functions(unit_, fold);
   double* const results = chunks_ > 1 ? partials : totals;
   const int64_t units = outer_groups_ * blocks_ * chunks_;
-  const int64_t worth = std::max<int64_t>(1, groups_ * count_ / (kChunk / 4));
-  const int64_t most = executor.width() == 1 ? 1 : 4 * static_cast<int64_t>(executor.width());
-  const int tasks = static_cast<int>(std::min({units, worth, most}));
+  const auto tasks = static_cast<int>(tasks_of(grain_, groups_ * count_, units, executor.width()));
   parallel_for(executor, tasks, [&](int task, int) {
     for (int64_t unit = units * task / tasks; unit < units * (task + 1) / tasks; ++unit) {
       if (columns_kept_) {

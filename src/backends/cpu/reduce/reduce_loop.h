@@ -11,7 +11,8 @@ namespace sparkle::cpu {
 
 class ReduceLoop {
  public:
-  static Result<ReduceLoop> make(const TensorDesc& x, const Dims& axes, std::string_view unit);
+  // `grain`: elements of x per task.
+  static Result<ReduceLoop> make(const TensorDesc& x, const Dims& axes, std::string_view unit, int64_t grain);
 
   int64_t groups() const { return groups_; }
   int64_t count() const { return count_; }  // elements of a group
@@ -32,6 +33,7 @@ class ReduceLoop {
   void fold_block(const FoldFunctions& f, Fold fold, const float* x, const float* shift, int64_t unit, double* totals) const;
 
   std::string unit_;
+  int64_t grain_ = 0;
   int64_t groups_ = 1, count_ = 1;
   Dims group_pitch_;
   bool columns_kept_ = false;  // the innermost axis is kept: rows are folded into a row

@@ -6,15 +6,14 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/loop_nest.h"
+#include "families/grain.h"
 
 namespace sparkle::cpu {
 namespace {
 
-constexpr int64_t kLeastTask = 4096;  // elements
-
 class RotaryKernel final : public CpuKernel {
  public:
-  RotaryKernel(const Stage& stage, RotaryFunction function) : function_(function) {
+  RotaryKernel(const Stage& stage, RotaryFunction function, int64_t grain) : function_(function), grain_(grain) {
     row_.half = stage.inputs[1].shape.back();
     row_.width = stage.inputs[0].shape.back();
     row_.interleaved = get<RotaryParams>(stage.params).interleaved;
@@ -30,9 +29,8 @@ class RotaryKernel final : public CpuKernel {
   }
 
   void run(const CpuLaunch& launch) const override {
-    const int64_t worth = std::max<int64_t>(1, rows_ * row_.width / kLeastTask);
-    const int64_t most = launch.executor->width() == 1 ? 1 : 4 * static_cast<int64_t>(launch.executor->width());
-    const int tasks = static_cast<int>(std::min({rows_, worth, most}));
+    if (rows_ == 0) return;
+    const auto tasks = static_cast<int>(tasks_of(grain_, rows_ * row_.width, rows_, launch.executor->width()));
     parallel_for(*launch.executor, tasks, [&](int task, int) {
       RotaryRow row = row_;
       const auto input = [&](size_t i, int64_t at) {
@@ -48,6 +46,7 @@ class RotaryKernel final : public CpuKernel {
 
  private:
   RotaryFunction function_;
+  int64_t grain_;
   RotaryRow row_;
   LoopNest outer_;  // x, cosine, sine, y
   int64_t rows_ = 0;
@@ -68,7 +67,7 @@ Result<CpuKernelPtr> make_rotary(const Stage& stage, const Schedule& schedule, c
     if (desc.shape.back() > 1 && desc.layout.pitch.back() != 1)
       return Error{Reason::layout_not_served, "The rotary rows take contiguous rows; choose the variant 'plain'."};
   }
-  return CpuKernelPtr(std::make_unique<RotaryKernel>(stage, function));
+  return CpuKernelPtr(std::make_unique<RotaryKernel>(stage, function, loop->grain));
 }
 
 }  // namespace sparkle::cpu

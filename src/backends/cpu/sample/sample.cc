@@ -4,32 +4,32 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/sample/weighted_rows.h"
+#include "families/grain.h"
 #include "families/sample/sample.h"
 
 namespace sparkle::cpu {
 namespace {
 
-constexpr int64_t kLeastTask = 4096;  // elements
-constexpr int kMostTaps = 64;         // cubic in three dimensions
+constexpr int kMostTaps = 64;  // cubic in three dimensions
 
 class SampleKernel final : public CpuKernel {
  public:
-  SampleKernel(const Stage& stage, WeightedRowsFunction function)
+  SampleKernel(const Stage& stage, int64_t grain, WeightedRowsFunction function)
       : params_(get<SampleParams>(stage.params)),
         x_(stage.inputs[0]),
         grid_(stage.inputs[1]),
         y_(stage.outputs[0]),
         spatial_(x_.shape.size() - 2),
-        function_(function) {
+        function_(function),
+        grain_(grain) {
     pixels_ = y_.shape[0];
     for (int i = 0; i < spatial_; ++i) pixels_ *= y_.shape[2 + i];
     if (y_.shape[1] == 0) pixels_ = 0;
   }
 
   void run(const CpuLaunch& launch) const override {
-    const int64_t worth = std::max<int64_t>(1, pixels_ * y_.shape[1] / kLeastTask);
-    const int64_t most = launch.executor->width() == 1 ? 1 : 4 * static_cast<int64_t>(launch.executor->width());
-    const int tasks = static_cast<int>(std::min({pixels_, worth, most}));
+    if (pixels_ == 0) return;
+    const auto tasks = static_cast<int>(tasks_of(grain_, y_.elements(), pixels_, launch.executor->width()));
     parallel_for(*launch.executor, tasks, [&](int task, int) {
       for (int64_t i = pixels_ * task / tasks; i < pixels_ * (task + 1) / tasks; ++i) run_pixel(launch, i);
     });
@@ -76,6 +76,7 @@ class SampleKernel final : public CpuKernel {
   int spatial_;
   int64_t pixels_ = 0;
   WeightedRowsFunction function_;
+  int64_t grain_;
 };
 
 }  // namespace
@@ -96,7 +97,7 @@ Result<CpuKernelPtr> make_sample(const Stage& stage, const Schedule& schedule, c
   if (rank < 3 || rank > 5 || !side_by_side(stage.inputs[0]) || !side_by_side(stage.outputs[0]))
     return Error{Reason::layout_not_served,
                  "The sampled channels lie side by side, with one to three spatial axes; choose the variant 'plain'."};
-  return CpuKernelPtr(std::make_unique<SampleKernel>(stage, function));
+  return CpuKernelPtr(std::make_unique<SampleKernel>(stage, loop->grain, function));
 }
 
 }  // namespace sparkle::cpu

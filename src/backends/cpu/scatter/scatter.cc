@@ -121,7 +121,9 @@ class TuplesKernel final : public ScatterKernel {
     copy_data(launch);
     if (bytes_ == 0 || updates_bytes_ == 0) return;
     // Every task sees every tuple and does its part of each slice; a part is worth it from 4 KB on.
-    const int64_t most = std::max<int64_t>(1, schedule_.grain > 0 ? slice_ : slice_ * element_ / 4096);
+    const int64_t worth = std::max<int64_t>(1, 4096 / element_),
+                  part = schedule_.grain > 0 ? std::min(worth, schedule_.grain) : worth;
+    const int64_t most = std::max<int64_t>(1, slice_ / part);
     const int tasks = tasks_for(schedule_, *launch.executor, most, updates_bytes_, element_);
     parallel_for(*launch.executor, tasks, [&](int task, int) {
       const int64_t begin = first_item(slice_, tasks, task), end = first_item(slice_, tasks, task + 1);

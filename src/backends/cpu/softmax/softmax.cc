@@ -5,17 +5,17 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/loop_nest.h"
 #include "backends/cpu/softmax/softmax_rows.h"
+#include "families/grain.h"
 #include "families/softmax/softmax.h"
 
 namespace sparkle::cpu {
 namespace {
 
-constexpr int64_t kLeastTask = 4096;  // elements
-
 class SoftmaxKernel final : public CpuKernel {
  public:
-  SoftmaxKernel(const SoftmaxParams& params, const TensorDesc& x, const TensorDesc& y, SoftmaxFunctions functions)
-      : logarithm_(params.logarithm), functions_(functions) {
+  SoftmaxKernel(const SoftmaxParams& params, const TensorDesc& x, const TensorDesc& y, int64_t grain,
+                SoftmaxFunctions functions)
+      : logarithm_(params.logarithm), functions_(functions), grain_(grain), elements_(x.elements()) {
     Dims row_shape, row_x, row_y, outer_shape, outer_x, outer_y;
     for (int i = 0; i < x.shape.size(); ++i) {
       const bool inside = i >= params.first_axis && i <= params.last_axis;
@@ -51,9 +51,8 @@ class SoftmaxKernel final : public CpuKernel {
     if (empty_) return;
     const float* x = reinterpret_cast<const float*>(launch.inputs[0]);
     float* y = reinterpret_cast<float*>(launch.outputs[0]);
-    const int64_t worth = std::max<int64_t>(1, units_ * count_ * block_ / kLeastTask);
-    const int64_t most = launch.executor->width() == 1 ? 1 : 4 * static_cast<int64_t>(launch.executor->width());
-    const int tasks = static_cast<int>(std::min({units_, worth, most, kMostTasks}));
+    const int64_t items = std::min(units_, kMostTasks);
+    const auto tasks = static_cast<int>(tasks_of(grain_, elements_, items, launch.executor->width()));
     parallel_for(*launch.executor, tasks, [&](int task, int) {
       float* scratch = reinterpret_cast<float*>(launch.workspace) + task * count_;
       for (int64_t unit = units_ * task / tasks; unit < units_ * (task + 1) / tasks; ++unit) run_unit(x, y, unit, scratch);
@@ -84,6 +83,7 @@ class SoftmaxKernel final : public CpuKernel {
 
   bool logarithm_;
   SoftmaxFunctions functions_;
+  int64_t grain_, elements_;
   bool empty_ = false;
   Access access_ = Access::rows;
   LoopNest row_, outer_;  // x and y
@@ -104,8 +104,8 @@ Result<CpuKernelPtr> make_softmax(const Stage& stage, const Schedule& schedule, 
     return Error{Reason::type_not_served, "The softmax rows take and make f32, not " +
                                               std::string(name_of(stage.inputs[0].dtype)) + "; choose the variant 'plain'."};
   }
-  return CpuKernelPtr(
-      std::make_unique<SoftmaxKernel>(get<SoftmaxParams>(stage.params), stage.inputs[0], stage.outputs[0], functions));
+  return CpuKernelPtr(std::make_unique<SoftmaxKernel>(get<SoftmaxParams>(stage.params), stage.inputs[0], stage.outputs[0],
+                                                      loop_schedule->grain, functions));
 }
 
 }  // namespace sparkle::cpu

@@ -51,12 +51,11 @@ class WinogradKernel final : public PackingKernel {
     o.zeros = workspace(0);
     o.epilogue = epilogue_.prepare(launch, epilogue_at_);
 
-    // Strips over threads; where there are too few of them also panels, whose inputs are then transformed once per range.
     Executor& executor = *launch.executor;
-    const int64_t width = executor.width(), panels = static_cast<int64_t>(g_.panels.size());
-    const int64_t ranges = std::clamp<int64_t>(width / g_.strips, 1, panels), total = g_.strips * ranges;
+    const int64_t panels = static_cast<int64_t>(g_.panels.size());
+    const int64_t ranges = std::clamp<int64_t>(schedule_.ranges, 1, panels), total = g_.strips * ranges;
     // A scratch per worker, or per task where the executor is wider than the device that was planned for.
-    const bool by_worker = width <= slots_;
+    const bool by_worker = executor.width() <= slots_;
     const int64_t tasks = by_worker ? total : std::min(total, slots_);
     parallel_for(executor, static_cast<int>(tasks), [&](int task, int worker) {
       float* scratch = workspace(scratch_at_ + (by_worker ? worker : task) * aligned(g_.scratch_floats * 4));

@@ -57,6 +57,7 @@ Case random_case(Random& random, const std::string& unit) {
   c.schedule.nr = chance(70) ? widest : static_cast<int>(pick(random, 1, widest));
   c.schedule.strip = pick(random, 1, 30);
   c.schedule.prefetch = static_cast<int>(pick(random, 0, 2));
+  c.schedule.ranges = pick(random, 1, 4);
   c.gaps = chance(40), c.constant = chance(70);
   c.threads = static_cast<int>(pick(random, 1, 3)), c.cores = chance(80) ? c.threads : 1;
   return c;

@@ -93,7 +93,6 @@ MathUnit matrix_unit(const std::string& name, const Fragment& fragment) {
   unit.m = fragment.m, unit.n = fragment.n, unit.k = fragment.k;
   unit.input = DType::f16;
   unit.accumulator = DType::f32;
-  unit.alignment = 8;
   return unit;
 }
 
