@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
                          {}});
     };
     TensorDesc per_channel = last;
-    per_channel.layout.pitch = Dims{0, 1, 0, 0};
+    per_channel.layout.strides = Dims{0, 1, 0, 0};
     using P = PointwiseOp;
     add("relu", {program(1, {{P::relu, 0}}), {last}, {last}}, "strips", 2 * tensor, cpu::make_pointwise);
     add("add", {program(2, {{P::add, 0, 1}}), {last, last}, {last}}, "strips", 3 * tensor, cpu::make_pointwise);
@@ -141,7 +141,7 @@ int main(int argc, char** argv) {
     add("softmax rows of 64", {SoftmaxParams{1, 1, false}, {last}, {last}}, "rows", 2 * tensor, cpu::make_softmax);
     add("softmax strided 64 channels", {SoftmaxParams{1, 1, false}, {first}, {first}}, "rows", 2 * tensor, cpu::make_softmax);
     TensorDesc per_column = table;
-    per_column.layout.pitch = Dims{0, 1};
+    per_column.layout.strides = Dims{0, 1};
     NormalizeParams instance, layer;
     instance.axes = {2, 3}, layer.axes = {1};
     add("layer norm rows of 1000", {layer, {table, per_column, per_column}, {table}}, "rows", 2 * tensor, cpu::make_normalize);

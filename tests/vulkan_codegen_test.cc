@@ -249,7 +249,7 @@ void compile_tails(Compiled& compiled, bool matrices) {
     problem->epilogue.bias = true;
     problem->epilogue.tail = tail;
     ProblemOperands operands = operands_of(*problem);
-    for (const int axis : {0, 2, 3}) operands.inputs[3].layout.pitch[axis] = 0;
+    for (const int axis : {0, 2, 3}) operands.inputs[3].layout.strides[axis] = 0;
     PlanOptions options;
     options.algorithm = algorithm;
     const auto choice = choose(AnchorCall{*problem, operands.inputs, operands.output}, compiled.backend()->device(), options);

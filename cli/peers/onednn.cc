@@ -172,7 +172,7 @@ class DnnlRun final : public PeerRun {
   }
   Status as_given(dnnl_memory_desc_t& desc, const dnnl_dims_t dims, const TensorDesc& tensor) {
     dnnl_dims_t strides;
-    for (int i = 0; i < 4; ++i) strides[i] = tensor.layout.pitch[i];
+    for (int i = 0; i < 4; ++i) strides[i] = tensor.layout.strides[i];
     SPARKLE_CHECK(dnnl_.check(dnnl_.memory_desc_create_with_strides(&desc, 4, dims, dnnl_f32, strides), "describe a tensor"));
     owned_.push_back(desc);
     return ok();

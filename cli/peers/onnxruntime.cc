@@ -256,7 +256,7 @@ class RuntimeRun final : public PeerRun {
  private:
   template <class F>
   static void each_element(const TensorDesc& desc, F visit) {
-    const Dims &s = desc.shape, &p = desc.layout.pitch;
+    const Dims &s = desc.shape, &p = desc.layout.strides;
     for (int64_t n = 0; n < s[0]; ++n)
       for (int64_t c = 0; c < s[1]; ++c)
         for (int64_t h = 0; h < s[2]; ++h)

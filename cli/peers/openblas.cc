@@ -24,7 +24,7 @@ struct OpenBlas {
 // x in the layout of desc to dense N,C,H,W, and back.
 template <class F>
 void each_element(const TensorDesc& desc, F visit) {
-  const Dims &s = desc.shape, &p = desc.layout.pitch;
+  const Dims &s = desc.shape, &p = desc.layout.strides;
   int64_t dense = 0;
   for (int64_t n = 0; n < s[0]; ++n)
     for (int64_t c = 0; c < s[1]; ++c)

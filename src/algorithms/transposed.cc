@@ -9,8 +9,8 @@ namespace {
 
 // The transposed convolution scatters; seen from the output it is, for each phase (output position modulo stride), an ordinary
 // convolution of stride 1 with every stride-th tap of the filter, taps in reverse. Each phase writes its own pixels: an output
-// view with pitch * stride. With z = phase + stride*q and tap t = t0 + stride*j the input position is q + (phase + pad -
-// dilation*t)/stride.
+// view of strides times those of the window. With z = phase + stride*q and tap t = t0 + stride*j the input position is q +
+// (phase + pad - dilation*t)/stride.
 struct Phase {
   int64_t first_tap = 0, taps = 0, step = 1;  // taps first, first+step, ... of the filter
   int64_t begin = 0;                          // input position of output 0 under the first of these taps
@@ -33,8 +33,8 @@ Phase phase_of(int64_t phase, int64_t filter, int64_t stride, int64_t dilation, 
 }
 
 TensorDesc slice_axis(TensorDesc desc, int axis, int64_t begin, int64_t step, int64_t size) {
-  desc.layout.offset += begin * desc.layout.pitch[axis];
-  desc.layout.pitch[axis] *= step;
+  desc.layout.offset += begin * desc.layout.strides[axis];
+  desc.layout.strides[axis] *= step;
   desc.shape[axis] = size;
   return desc;
 }
@@ -55,7 +55,7 @@ double transposed_stage_count(const Problem& problem) {
 }
 
 // ONNX stores the filter of a transposed convolution as [C, K/groups, taps]; the gemm family wants [K, C/groups, taps]. Within
-// one group that is a swap of two axes; over several groups there is no single pitch for K, so each group gets a stage of its
+// one group that is a swap of two axes; over several groups there is no single stride for K, so each group gets a stage of its
 // own.
 StagePlan transposed_stages(const AnchorCall& call) {
   StagePlan plan;
@@ -75,7 +75,7 @@ StagePlan transposed_stages(const AnchorCall& call) {
           TensorDesc& w = part.inputs[1];
           w = slice_axis(w, 0, group * c_per_group, 1, c_per_group);
           std::swap(w.shape[0], w.shape[1]);
-          std::swap(w.layout.pitch[0], w.layout.pitch[1]);
+          std::swap(w.layout.strides[0], w.layout.strides[1]);
           auto narrow = [&](TensorDesc& desc, int axis, int64_t begin, int64_t step, int64_t size) {
             desc = slice_axis(desc, axis, begin, step, size);
           };
@@ -106,7 +106,7 @@ StagePlan transposed_stages(const AnchorCall& call) {
             for (int s = 0; s < rank; ++s) {
               const auto d = static_cast<size_t>(3 - rank + s);
               w.shape[2 + s] = 1;
-              w.layout.pitch[2 + s] = 1;
+              w.layout.strides[2 + s] = 1;
               params.window.filter[d] = 1;
               params.window.dilation[d] = 1;
               params.window.pad_begin[d] = p.in[d] + p.out[d];

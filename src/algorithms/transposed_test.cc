@@ -15,9 +15,9 @@ int64_t pick(std::mt19937_64& rng, int64_t low, int64_t high) {
 }
 
 int64_t place(const TensorDesc& desc, int rank, int64_t n, int64_t c, const Triple& at) {
-  const Dims& pitch = desc.layout.pitch;
-  int64_t p = desc.layout.offset + n * pitch[0] + c * pitch[1];
-  for (int s = 0; s < rank; ++s) p += at[static_cast<size_t>(3 - rank + s)] * pitch[2 + s];
+  const Dims& strides = desc.layout.strides;
+  int64_t p = desc.layout.offset + n * strides[0] + c * strides[1];
+  for (int s = 0; s < rank; ++s) p += at[static_cast<size_t>(3 - rank + s)] * strides[2 + s];
   return p;
 }
 

@@ -188,7 +188,7 @@ TEST(Layouts, DenseLayoutsAreBijections) {
       Dims at = Dims::filled(rank, 0);
       for (int64_t n = shape.product(); n > 0; --n) {
         int64_t place = layout.offset;
-        for (int i = 0; i < rank; ++i) place += at[i] * layout.pitch[i];
+        for (int i = 0; i < rank; ++i) place += at[i] * layout.strides[i];
         ASSERT_GE(place, 0);
         ASSERT_LT(place, shape.product());
         ++seen[static_cast<size_t>(place)];
@@ -208,17 +208,17 @@ TEST(Layouts, NamesAndExtents) {
   EXPECT_EQ(name_of(shape, row_major(shape)), "nchw");
   EXPECT_EQ(name_of(shape, channels_last(shape)), "nhwc");
   Layout part = channels_last(shape);
-  part.pitch[3] = 6, part.pitch[2] = 30, part.pitch[0] = 120;
+  part.strides[3] = 6, part.strides[2] = 30, part.strides[0] = 120;
   EXPECT_EQ(name_of(shape, part), "nhwc+view");
   EXPECT_FALSE(is_dense(shape, part));
   EXPECT_EQ(extent(shape, part), 1 * 120 + 2 * 1 + 3 * 30 + 4 * 6 + 1);
   EXPECT_EQ(extent({2, 0}, row_major({2, 0})), 0);
   Layout reversed = row_major({4});
-  reversed.pitch[0] = -1, reversed.offset = 3;
+  reversed.strides[0] = -1, reversed.offset = 3;
   EXPECT_EQ(extent({4}, reversed), 4);
-  // An axis of one element may have any pitch.
+  // An axis of one element may have any stride.
   Layout loose = row_major({1, 5});
-  loose.pitch[0] = 77;
+  loose.strides[0] = 77;
   EXPECT_TRUE(is_row_major({1, 5}, loose));
 }
 

@@ -12,11 +12,11 @@ namespace sparkle {
 Layout dense(const Dims& shape, const Dims& order) {
   Layout layout;
   layout.order = order;
-  layout.pitch = Dims::filled(shape.size(), 0);
+  layout.strides = Dims::filled(shape.size(), 0);
   int64_t step = 1;
   for (int i = order.size() - 1; i >= 0; --i) {
     const int axis = static_cast<int>(order[i]);
-    layout.pitch[axis] = step;
+    layout.strides[axis] = step;
     step *= shape[axis];
   }
   return layout;
@@ -38,10 +38,10 @@ Layout channels_last(const Dims& shape) {
 
 namespace {
 
-// Axes of size 1 may have any pitch.
+// Axes of size 1 may have any stride.
 bool same_places(const Dims& shape, const Layout& a, const Layout& b) {
   for (int i = 0; i < shape.size(); ++i)
-    if (shape[i] > 1 && a.pitch[i] != b.pitch[i]) return false;
+    if (shape[i] > 1 && a.strides[i] != b.strides[i]) return false;
   return true;
 }
 
@@ -67,7 +67,7 @@ int64_t extent(const Dims& shape, const Layout& layout) {
   int64_t highest = layout.offset;
   for (int i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0) return 0;
-    if (layout.pitch[i] > 0) highest += (shape[i] - 1) * layout.pitch[i];
+    if (layout.strides[i] > 0) highest += (shape[i] - 1) * layout.strides[i];
   }
   return highest + 1;
 }

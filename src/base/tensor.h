@@ -12,11 +12,11 @@
 
 namespace sparkle {
 
-// Where the elements of a tensor lie: axis order, pitch per axis and offset into the buffer. A slice, a part of a
+// Where the elements of a tensor lie: axis order, stride per axis and offset into the buffer. A slice, a part of a
 // concatenation and a transposition are views: another Layout of the same buffer.
 struct Layout {
   Dims order;          // logical axes, outermost first; channels-last of NCHW is {0,2,3,1}
-  Dims pitch;          // distance in elements between neighbours along each logical axis; may be 0 or negative
+  Dims strides;        // distance in elements between neighbours along each logical axis; may be 0 or negative
   int64_t offset = 0;  // elements from the start of the buffer to element (0,...,0)
 
   friend bool operator==(const Layout&, const Layout&) = default;
@@ -30,7 +30,7 @@ Layout dense(const Dims& shape, const Dims& order);
 bool is_dense(const Dims& shape, const Layout& layout);
 bool is_row_major(const Dims& shape, const Layout& layout);
 bool is_channels_last(const Dims& shape, const Layout& layout);
-// "nchw", "nhwc" or the order as digits, with "+view" where the pitches are not dense.
+// "nchw", "nhwc" or the order as digits, with "+view" where the strides are not dense.
 std::string name_of(const Dims& shape, const Layout& layout);
 // Elements from the lowest to one past the highest touched, counted from the buffer's start.
 int64_t extent(const Dims& shape, const Layout& layout);

@@ -88,10 +88,10 @@ std::vector<double> bytes_per_level(const Device& device, double bytes_moved, do
 Footprint streaming_footprint(const Stage& stage, const Device& device, double flops) {
   double total = 0;
   for (const TensorDesc& desc : stage.inputs) {
-    // Axes of pitch 0 are read once.
+    // Axes of stride 0 are read once.
     double bytes = static_cast<double>(size_of(desc.dtype));
     for (int i = 0; i < desc.shape.size(); ++i)
-      if (desc.layout.pitch[i] != 0) bytes *= static_cast<double>(desc.shape[i]);
+      if (desc.layout.strides[i] != 0) bytes *= static_cast<double>(desc.shape[i]);
     total += bytes;
   }
   double written = 0;

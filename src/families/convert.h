@@ -57,38 +57,38 @@ bool with_type(DType type, F&& f) {
   }
 }
 
-// `count` elements of `type`, `pitch` elements apart, to neighbouring T.
+// `count` elements of `type`, `stride` elements apart, to neighbouring T.
 template <class T>
-void load_row(DType type, const std::byte* from, int64_t pitch, int64_t count, T* to) {
+void load_row(DType type, const std::byte* from, int64_t stride, int64_t count, T* to) {
   const bool plain = with_type(type, [&]<class From>(From*) {
     const From* x = reinterpret_cast<const From*>(from);
-    for (int64_t i = 0; i < count; ++i) to[i] = converted<T>(x[i * pitch]);
+    for (int64_t i = 0; i < count; ++i) to[i] = converted<T>(x[i * stride]);
   });
   if (plain) return;
   const bool is_done = with_narrow(type, [&]<DType kType> {
-    for (int64_t i = 0; i < count; ++i) to[i] = converted<T>(narrow::kDoubleOf<kType>[static_cast<size_t>(from[i * pitch])]);
+    for (int64_t i = 0; i < count; ++i) to[i] = converted<T>(narrow::kDoubleOf<kType>[static_cast<size_t>(from[i * stride])]);
   });
   if (is_done) return;
-  for (int64_t i = 0; i < count; ++i) to[i] = converted<T>(load_element(type, from + i * pitch * size_of(type)));
+  for (int64_t i = 0; i < count; ++i) to[i] = converted<T>(load_element(type, from + i * stride * size_of(type)));
 }
 
 // The way back.
 template <class T>
-void store_row(DType type, const T* from, int64_t count, std::byte* to, int64_t pitch) {
+void store_row(DType type, const T* from, int64_t count, std::byte* to, int64_t stride) {
   const bool plain = with_type(type, [&]<class To>(To*) {
     To* y = reinterpret_cast<To*>(to);
-    for (int64_t i = 0; i < count; ++i) y[i * pitch] = converted<To>(from[i]);
+    for (int64_t i = 0; i < count; ++i) y[i * stride] = converted<To>(from[i]);
   });
   if (plain) return;
   const bool is_done = with_narrow(type, [&]<DType kType> {
-    for (int64_t i = 0; i < count; ++i) to[i * pitch] = narrowed<kType>(from[i]);
+    for (int64_t i = 0; i < count; ++i) to[i * stride] = narrowed<kType>(from[i]);
   });
   if (is_done) return;
   if (type == DType::boolean) {
-    for (int64_t i = 0; i < count; ++i) to[i * pitch] = static_cast<std::byte>(from[i] != 0);
+    for (int64_t i = 0; i < count; ++i) to[i * stride] = static_cast<std::byte>(from[i] != 0);
     return;
   }
-  for (int64_t i = 0; i < count; ++i) store_element(type, static_cast<double>(from[i]), to + i * pitch * size_of(type));
+  for (int64_t i = 0; i < count; ++i) store_element(type, static_cast<double>(from[i]), to + i * stride * size_of(type));
 }
 
 }  // namespace sparkle

@@ -15,11 +15,11 @@ struct Epilogue {
   double alpha = 1;          // factor of the sum
   bool scale = false;        // operand [K]: factor per output channel
   bool bias = false;         // operand [K]: summand per output channel
-  int residuals_before = 0;  // 0..2 operands shaped like the output (pitch 0 broadcasts), added before the activation
+  int residuals_before = 0;  // 0..2 operands shaped like the output (stride 0 broadcasts), added before the activation
   int residuals_after = 0;   // 0..2 operands added after it; before + after <= 2
   Activation activation = Activation::none;
   double a = 0, b = 0;  // parameters of the activation
-  // Any program of element-wise operations: operand 0 is the value so far, the others are shaped like the output (pitch 0
+  // Any program of element-wise operations: operand 0 is the value so far, the others are shaped like the output (stride 0
   // broadcasts). No instruction: nothing follows. families/tails.h says which kernels take one.
   PointwiseParams tail;
 

@@ -36,7 +36,7 @@ IntegerRange output_range(DType type, const Epilogue& epilogue);
 // The definition of requantisation, in fp32.
 int32_t requantized(int32_t sum, float scale, int32_t zero, const IntegerRange& range);
 
-// Plain loops in 64 bits, any layout and pitch: gemm's window loader in groups, its dense loader, and depthwise.
+// Plain loops in 64 bits, any layout and stride: gemm's window loader in groups, its dense loader, and depthwise.
 void integer_window_reference(const Window& window, int64_t groups, const Epilogue& epilogue,
                               std::span<const TensorView> inputs, const TensorView& output);
 void integer_dense_reference(const Epilogue& epilogue, std::span<const TensorView> inputs, const TensorView& output);

@@ -32,7 +32,7 @@ class Operands {
     c.a_zero = value(at_.a_zero, 0), c.b_zero = value(at_.b_zero, k), c.bias = value(at_.bias, k);
     if (at_.scale < 0) return c;
     const TensorView& scale = inputs_[static_cast<size_t>(at_.scale)];
-    c.scale = scale.at_origin<float>()[k * pitch(scale)];
+    c.scale = scale.at_origin<float>()[k * stride(scale)];
     c.y_zero = static_cast<int32_t>(value(at_.y_zero, 0));
     return c;
   }
@@ -44,14 +44,14 @@ class Operands {
   }
 
  private:
-  static int64_t pitch(const TensorView& view) {
+  static int64_t stride(const TensorView& view) {
     const Dims& shape = view.desc.shape;
-    return shape.empty() || shape.back() == 1 ? 0 : view.desc.layout.pitch.back();
+    return shape.empty() || shape.back() == 1 ? 0 : view.desc.layout.strides.back();
   }
   int64_t value(int operand, int64_t k) const {
     if (operand < 0) return 0;
     const TensorView& view = inputs_[static_cast<size_t>(operand)];
-    return load(view, k * pitch(view));
+    return load(view, k * stride(view));
   }
   std::span<const TensorView> inputs_;
   IntegerOperands at_;
@@ -78,14 +78,16 @@ void integer_window_reference(const Window& f, int64_t groups, const Epilogue& e
           place[i] = o[i + 1] * f.stride[s] - f.pad_begin[s] + tap[i] * f.dilation[s];
         }
         if (!inside(place[0], x.d) || !inside(place[1], x.h) || !inside(place[2], x.w)) return;
-        const int64_t x_at = o[0] * x.pitch_n + place[0] * x.pitch_d + place[1] * x.pitch_h + place[2] * x.pitch_w +
-                             k / group_k * group_c * x.pitch_c;
-        const int64_t w_at = k * w.pitch_n + tap[0] * w.pitch_d + tap[1] * w.pitch_h + tap[2] * w.pitch_w;
+        const int64_t x_at = o[0] * x.image_stride + place[0] * x.plane_stride + place[1] * x.row_stride +
+                             place[2] * x.pixel_stride + k / group_k * group_c * x.channel_stride;
+        const int64_t w_at = k * w.image_stride + tap[0] * w.plane_stride + tap[1] * w.row_stride + tap[2] * w.pixel_stride;
         for (int64_t c = 0; c < group_c; ++c)
-          sum += (load(inputs[0], x_at + c * x.pitch_c) - channel.a_zero) *
-                 (load(inputs[1], w_at + c * w.pitch_c) - channel.b_zero);
+          sum += (load(inputs[0], x_at + c * x.channel_stride) - channel.a_zero) *
+                 (load(inputs[1], w_at + c * w.channel_stride) - channel.b_zero);
       });
-      operands.store(sum, channel, o[0] * y.pitch_n + k * y.pitch_c + o[1] * y.pitch_d + o[2] * y.pitch_h + o[3] * y.pitch_w);
+      operands.store(
+          sum, channel,
+          o[0] * y.image_stride + k * y.channel_stride + o[1] * y.plane_stride + o[2] * y.row_stride + o[3] * y.pixel_stride);
     });
   }
 }
@@ -94,10 +96,10 @@ void integer_dense_reference(const Epilogue& e, std::span<const TensorView> inpu
   const Dims& shape = output.desc.shape;
   const int rank = shape.size();
   const int64_t depth = inputs[0].desc.shape.back();
-  // Pitch of `axis` counted from the end; 0 where the axis is missing or broadcast.
-  const auto pitch = [](const TensorDesc& desc, int axis) {
+  // Stride of `axis` counted from the end; 0 where the axis is missing or broadcast.
+  const auto stride = [](const TensorDesc& desc, int axis) {
     const int at = desc.shape.size() - 1 - axis;
-    return at < 0 || desc.shape[at] == 1 ? int64_t{0} : desc.layout.pitch[at];
+    return at < 0 || desc.shape[at] == 1 ? int64_t{0} : desc.layout.strides[at];
   };
   const TensorDesc &a = inputs[0].desc, &b = inputs[1].desc;
   const Operands operands(e, inputs, output);
@@ -106,14 +108,14 @@ void integer_dense_reference(const Epilogue& e, std::span<const TensorView> inpu
     int64_t a_at = 0, b_at = 0, y_at = 0;
     for (int i = 0; i < rank; ++i) {
       const int axis = rank - 1 - i;
-      if (axis != 0) a_at += index[i] * pitch(a, axis);
-      if (axis != 1) b_at += index[i] * pitch(b, axis);
-      y_at += index[i] * pitch(output.desc, axis);
+      if (axis != 0) a_at += index[i] * stride(a, axis);
+      if (axis != 1) b_at += index[i] * stride(b, axis);
+      y_at += index[i] * stride(output.desc, axis);
     }
     int64_t sum = 0;
     for (int64_t k = 0; k < depth; ++k)
-      sum += (load(inputs[0], a_at + k * pitch(a, 0)) - channel.a_zero) *
-             (load(inputs[1], b_at + k * pitch(b, 1)) - channel.b_zero);
+      sum += (load(inputs[0], a_at + k * stride(a, 0)) - channel.a_zero) *
+             (load(inputs[1], b_at + k * stride(b, 1)) - channel.b_zero);
     operands.store(sum, channel, y_at);
   });
 }

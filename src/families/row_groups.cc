@@ -15,11 +15,11 @@ int64_t power_of_two(int64_t least, int64_t most) {
 
 RowGroups row_groups(const TensorDesc& x, uint32_t within, bool parts) {
   RowGroups r;
-  int64_t nearest[2] = {INT64_MAX, INT64_MAX};  // pitches of the rows, and of the elements of one
+  int64_t nearest[2] = {INT64_MAX, INT64_MAX};  // strides of the rows, and of the elements of one
   for (int i = 0; i < x.shape.size(); ++i) {
     const bool inside = within >> i & 1;
     (inside ? r.elements : r.rows) *= x.shape[i];
-    if (x.shape[i] != 1) nearest[inside] = std::min(nearest[inside], std::abs(int64_t{x.layout.pitch[i]}));
+    if (x.shape[i] != 1) nearest[inside] = std::min(nearest[inside], std::abs(int64_t{x.layout.strides[i]}));
   }
   // Neighbouring threads read neighbouring elements: along rows, or across them with at least 32 to a line.
   r.lanes_first = nearest[0] < nearest[1];

@@ -9,7 +9,7 @@ TensorDesc described(DType type, const Dims& shape, bool channels_innermost, int
   int64_t step = 1;
   for (int i = d.layout.order.size() - 1; i >= 0; --i) {
     const int axis = static_cast<int>(d.layout.order[i]);
-    d.layout.pitch[axis] = step;
+    d.layout.strides[axis] = step;
     step = step * shape[axis] + gap;
   }
   return d;

@@ -92,7 +92,7 @@ TensorView part_of(const TensorView& view, int axis, int64_t begin, int64_t end)
   if (axis < 0) return view;
   TensorView part = view;
   part.desc.shape[axis] = end - begin;
-  part.desc.layout.offset += begin * part.desc.layout.pitch[axis];
+  part.desc.layout.offset += begin * part.desc.layout.strides[axis];
   return part;
 }
 

@@ -21,17 +21,17 @@ void merge(std::vector<UnitAxis>& axes) {
   }
 }
 
-int64_t lowest(const std::vector<UnitAxis>& axes, int64_t UnitAxis::* pitch) {
+int64_t lowest(const std::vector<UnitAxis>& axes, int64_t UnitAxis::* stride) {
   int64_t at = 0;
-  for (const UnitAxis& a : axes) at += std::min<int64_t>(0, (a.size - 1) * (a.*pitch));
+  for (const UnitAxis& a : axes) at += std::min<int64_t>(0, (a.size - 1) * (a.*stride));
   return at;
 }
 // Units from the lowest to the highest place; saturated where numbers end.
-bool spans_31_bits(const std::vector<UnitAxis>& axes, int64_t UnitAxis::* pitch) {
+bool spans_31_bits(const std::vector<UnitAxis>& axes, int64_t UnitAxis::* stride) {
   int64_t reach = 0;
   for (const UnitAxis& a : axes) {
     int64_t part = 0;
-    if (__builtin_mul_overflow(a.size - 1, std::abs(a.*pitch), &part) || __builtin_add_overflow(reach, part, &reach))
+    if (__builtin_mul_overflow(a.size - 1, std::abs(a.*stride), &part) || __builtin_add_overflow(reach, part, &reach))
       return false;
   }
   return reach < std::numeric_limits<int32_t>::max();
@@ -83,7 +83,7 @@ UnitMove unit_move(const TensorDesc& x, const TensorDesc& y) {
   const int64_t element = size_of(y.dtype);
   std::vector<UnitAxis> axes;
   for (int i = 0; i < y.shape.size(); ++i)
-    axes.push_back({y.shape[i], x.layout.pitch[i] * element, y.layout.pitch[i] * element, 0, -1});
+    axes.push_back({y.shape[i], x.layout.strides[i] * element, y.layout.strides[i] * element, 0, -1});
   return unit_move(std::move(axes), element, x.layout.offset * element, y.layout.offset * element);
 }
 
@@ -98,8 +98,9 @@ Transposition transposition(const UnitMove& move) {
 
 bool channels_in_fours(const TensorDesc& desc) {
   const FeatureMap m = feature_map(desc);
-  if (m.c % 4 != 0 || (m.c > 1 && m.pitch_c != 1) || desc.layout.offset % 4 != 0) return false;
-  const std::pair<int64_t, int64_t> axes[] = {{m.n, m.pitch_n}, {m.d, m.pitch_d}, {m.h, m.pitch_h}, {m.w, m.pitch_w}};
+  if (m.c % 4 != 0 || (m.c > 1 && m.channel_stride != 1) || desc.layout.offset % 4 != 0) return false;
+  const std::pair<int64_t, int64_t> axes[] = {
+      {m.n, m.image_stride}, {m.d, m.plane_stride}, {m.h, m.row_stride}, {m.w, m.pixel_stride}};
   return std::all_of(std::begin(axes), std::end(axes), [](const auto& a) { return a.first == 1 || a.second % 4 == 0; });
 }
 

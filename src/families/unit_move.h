@@ -9,7 +9,7 @@
 
 namespace sparkle {
 
-// One axis of a move. Pitches of x, of y, and of a third operand that steers the move: bytes for x and y at first, units later.
+// One axis of a move. Strides of x, of y, and of a third operand that steers the move: bytes for x and y at first, units later.
 struct UnitAxis {
   int64_t size = 1;
   int64_t x = 0, y = 0, other = 0;

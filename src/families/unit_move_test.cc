@@ -60,7 +60,7 @@ TEST(UnitMove, MovesWhatACopyMoves) {
     for_each_index(shape, [&](const Dims& at) {
       const auto place = [&](const Layout& l) {
         int64_t p = l.offset;
-        for (int i = 0; i < at.size(); ++i) p += at[i] * l.pitch[i];
+        for (int i = 0; i < at.size(); ++i) p += at[i] * l.strides[i];
         return static_cast<size_t>(p * element);
       };
       for (size_t b = 0; b < static_cast<size_t>(element); ++b) wanted[place(y.layout) + b] = from[place(x.layout) + b];

@@ -21,7 +21,7 @@ void for_each_index(const Dims& shape, F&& f) {
 // Byte address of one element.
 inline std::byte* element_at(const TensorView& view, const Dims& index) {
   int64_t at = view.desc.layout.offset;
-  for (int i = 0; i < index.size(); ++i) at += index[i] * view.desc.layout.pitch[i];
+  for (int i = 0; i < index.size(); ++i) at += index[i] * view.desc.layout.strides[i];
   return view.data + at * size_of(view.desc.dtype);
 }
 

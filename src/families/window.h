@@ -27,15 +27,15 @@ struct Window {
   friend bool operator==(const Window&, const Window&) = default;
 };
 
-// A batch of feature maps [N,C,spatial...] of any rank from 2 to 5 seen as N,C,D,H,W: sizes and pitches in elements.
+// A batch of feature maps [N,C,spatial...] of any rank from 2 to 5 seen as N,C,D,H,W: sizes and strides in elements.
 struct FeatureMap {
   int64_t n = 1, c = 1, d = 1, h = 1, w = 1;
-  int64_t pitch_n = 0, pitch_c = 0, pitch_d = 0, pitch_h = 0, pitch_w = 0;
+  int64_t image_stride = 0, channel_stride = 0, plane_stride = 0, row_stride = 0, pixel_stride = 0;
   int64_t pixels() const { return d * h * w; }
 };
 FeatureMap feature_map(const TensorDesc& desc);
 // Whether its channels lie side by side.
-inline bool channels_innermost(const FeatureMap& m) { return m.c <= 1 || m.pitch_c == 1; }
+inline bool channels_innermost(const FeatureMap& m) { return m.c <= 1 || m.channel_stride == 1; }
 inline bool channels_innermost(const TensorDesc& desc) { return channels_innermost(feature_map(desc)); }
 
 }  // namespace sparkle

@@ -13,7 +13,7 @@ void add_epilogue_operands(Stage& stage, const Epilogue& e, int64_t channels, in
   for (int i = 0; i < e.tail_operands(); ++i) {
     stage.inputs.push_back(stage.outputs[0]);
     for (int a = 0; i % 2 == 0 && a < stage.outputs[0].shape.size(); ++a)
-      if (a != axis) stage.inputs.back().layout.pitch[a] = 0;
+      if (a != axis) stage.inputs.back().layout.strides[a] = 0;
   }
 }
 

@@ -49,7 +49,7 @@ Result<Values> evaluate_pad(const EvaluateContext& c, const PadOp& op);
 Result<Values> evaluate_gather(const EvaluateContext& c, const GatherOp& op);
 Result<Values> evaluate_range(const EvaluateContext& c);
 
-// y[i...] = x at offset + sum of i * pitch, in elements of x: the loop behind every move of elements.
-HostTensor strided(const HostTensor& x, const Dims& shape, const Dims& pitch, int64_t offset);
+// y[i...] = x at offset + sum of i * stride, in elements of x: the loop behind every move of elements.
+HostTensor strided(const HostTensor& x, const Dims& shape, const Dims& strides, int64_t offset);
 
 }  // namespace sparkle

@@ -29,19 +29,19 @@ class BroadcastWalk {
   BroadcastWalk(const Dims& shape, const std::vector<const HostTensor*>& inputs)
       : shape_(shape), at_(Dims::filled(shape.size(), 0)) {
     for (const HostTensor* x : inputs) {
-      const Dims from = row_major(x->shape).pitch;
-      Dims pitch = Dims::filled(shape.size(), 0);
+      const Dims from = row_major(x->shape).strides;
+      Dims strides = Dims::filled(shape.size(), 0);
       for (int i = 0; i < x->shape.size(); ++i)
-        if (x->shape[i] != 1) pitch[i + shape.size() - x->shape.size()] = from[i];
-      pitches_.push_back(pitch);
+        if (x->shape[i] != 1) strides[i + shape.size() - x->shape.size()] = from[i];
+      strides_.push_back(strides);
     }
     positions.assign(std::max<size_t>(3, inputs.size()), 0);
   }
   void next() {
     for (int axis = shape_.size() - 1; axis >= 0; --axis) {
       const bool more = ++at_[axis] < shape_[axis];
-      for (size_t i = 0; i < pitches_.size(); ++i)
-        positions[i] += static_cast<size_t>(pitches_[i][axis] * (more ? 1 : 1 - shape_[axis]));
+      for (size_t i = 0; i < strides_.size(); ++i)
+        positions[i] += static_cast<size_t>(strides_[i][axis] * (more ? 1 : 1 - shape_[axis]));
       if (more) return;
       at_[axis] = 0;
     }
@@ -50,7 +50,7 @@ class BroadcastWalk {
 
  private:
   Dims shape_, at_;
-  std::vector<Dims> pitches_;
+  std::vector<Dims> strides_;
 };
 
 // A program by the pointwise family's definition, operands broadcast to y.
@@ -58,10 +58,10 @@ void run_pointwise(const PointwiseParams& params, const std::vector<const HostTe
   std::vector<TensorView> views;
   for (const HostTensor* x : inputs) {
     TensorView view{x->bytes.get(), {x->dtype, y.shape, row_major(y.shape)}};
-    const Dims from = row_major(x->shape).pitch;
-    view.desc.layout.pitch = Dims::filled(y.shape.size(), 0);
+    const Dims from = row_major(x->shape).strides;
+    view.desc.layout.strides = Dims::filled(y.shape.size(), 0);
     for (int i = 0; i < x->shape.size(); ++i)
-      if (x->shape[i] != 1) view.desc.layout.pitch[i + y.shape.size() - x->shape.size()] = from[i];
+      if (x->shape[i] != 1) view.desc.layout.strides[i + y.shape.size() - x->shape.size()] = from[i];
     views.push_back(view);
   }
   const TensorView out = y.view();

@@ -8,24 +8,24 @@ namespace sparkle {
 namespace {
 
 template <class T>
-void copy_strided(const T* x, T* y, const Dims& shape, const Dims& pitch) {
+void copy_strided(const T* x, T* y, const Dims& shape, const Dims& strides) {
   const int rank = shape.size();
-  const int64_t inner = rank ? shape.back() : 1, step = rank ? pitch.back() : 0;
+  const int64_t inner = rank ? shape.back() : 1, step = rank ? strides.back() : 0;
   const int64_t rows = inner ? shape.product() / inner : 0;
   Dims at = Dims::filled(rank, 0);
   int64_t from = 0;
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t i = 0; i < inner; ++i) *y++ = x[from + i * step];
     for (int axis = rank - 2; axis >= 0; --axis) {
-      from += pitch[axis];
+      from += strides[axis];
       if (++at[axis] < shape[axis]) break;
-      from -= shape[axis] * pitch[axis];
+      from -= shape[axis] * strides[axis];
       at[axis] = 0;
     }
   }
 }
 
-Dims pitches(const Dims& shape) { return row_major(shape).pitch; }
+Dims strides_of(const Dims& shape) { return row_major(shape).strides; }
 
 int64_t product(const Dims& shape, int first, int last) {
   int64_t p = 1;
@@ -41,14 +41,14 @@ Values one(HostTensor t) {
 
 }  // namespace
 
-HostTensor strided(const HostTensor& x, const Dims& shape, const Dims& pitch, int64_t offset) {
+HostTensor strided(const HostTensor& x, const Dims& shape, const Dims& strides, int64_t offset) {
   HostTensor y = HostTensor::zeros(x.dtype, shape);
   if (shape.product() == 0) return y;
   switch (size_of(x.dtype)) {
-    case 1: copy_strided(x.data<uint8_t>() + offset, y.data<uint8_t>(), shape, pitch); break;
-    case 2: copy_strided(x.data<uint16_t>() + offset, y.data<uint16_t>(), shape, pitch); break;
-    case 4: copy_strided(x.data<uint32_t>() + offset, y.data<uint32_t>(), shape, pitch); break;
-    default: copy_strided(x.data<uint64_t>() + offset, y.data<uint64_t>(), shape, pitch); break;
+    case 1: copy_strided(x.data<uint8_t>() + offset, y.data<uint8_t>(), shape, strides); break;
+    case 2: copy_strided(x.data<uint16_t>() + offset, y.data<uint16_t>(), shape, strides); break;
+    case 4: copy_strided(x.data<uint32_t>() + offset, y.data<uint32_t>(), shape, strides); break;
+    default: copy_strided(x.data<uint64_t>() + offset, y.data<uint64_t>(), shape, strides); break;
   }
   return y;
 }
@@ -71,48 +71,48 @@ Result<Values> evaluate_concat(const EvaluateContext& c, const ConcatOp& op) {
 Result<Values> evaluate_split(const EvaluateContext& c, const SplitOp& op) {
   Values values;
   const HostTensor& x = c.in(0);
-  const Dims pitch = pitches(x.shape);
+  const Dims strides = strides_of(x.shape);
   int64_t offset = 0;
   for (const auto& [type, shape] : c.outputs) {
-    values.push_back(strided(x, shape, pitch, offset));
-    offset += shape[static_cast<int>(op.axis)] * pitch[static_cast<int>(op.axis)];
+    values.push_back(strided(x, shape, strides, offset));
+    offset += shape[static_cast<int>(op.axis)] * strides[static_cast<int>(op.axis)];
   }
   return values;
 }
 
 Result<Values> evaluate_slice(const EvaluateContext& c, const SliceOp& op) {
   const HostTensor& x = c.in(0);
-  Dims pitch = pitches(x.shape);
+  Dims strides = strides_of(x.shape);
   int64_t offset = 0;
-  for (int i = 0; i < pitch.size(); ++i) {
-    offset += op.starts[i] * pitch[i];
-    pitch[i] = c.outputs[0].second[i] > 1 ? pitch[i] * op.steps[i] : 0;
+  for (int i = 0; i < strides.size(); ++i) {
+    offset += op.starts[i] * strides[i];
+    strides[i] = c.outputs[0].second[i] > 1 ? strides[i] * op.steps[i] : 0;
   }
-  return one(strided(x, c.outputs[0].second, pitch, offset));
+  return one(strided(x, c.outputs[0].second, strides, offset));
 }
 
 Result<Values> evaluate_transpose(const EvaluateContext& c, const TransposeOp& op) {
-  const Dims from = pitches(c.in(0).shape);
-  Dims pitch;
-  for (int64_t p : op.permutation) pitch.push_back(from[static_cast<int>(p)]);
-  return one(strided(c.in(0), c.outputs[0].second, pitch, 0));
+  const Dims from = strides_of(c.in(0).shape);
+  Dims strides;
+  for (int64_t p : op.permutation) strides.push_back(from[static_cast<int>(p)]);
+  return one(strided(c.in(0), c.outputs[0].second, strides, 0));
 }
 
 Result<Values> evaluate_expand(const EvaluateContext& c) {
   const HostTensor& x = c.in(0);
   const Dims& shape = c.outputs[0].second;
-  const Dims from = pitches(x.shape);
-  Dims pitch = Dims::filled(shape.size(), 0);
+  const Dims from = strides_of(x.shape);
+  Dims strides = Dims::filled(shape.size(), 0);
   for (int i = 0; i < x.shape.size(); ++i)
-    if (x.shape[i] != 1) pitch[i + shape.size() - x.shape.size()] = from[i];
-  return one(strided(x, shape, pitch, 0));
+    if (x.shape[i] != 1) strides[i + shape.size() - x.shape.size()] = from[i];
+  return one(strided(x, shape, strides, 0));
 }
 
 Result<Values> evaluate_tile(const EvaluateContext& c) {
   const HostTensor& x = c.in(0);
   HostTensor y = HostTensor::zeros(x.dtype, c.outputs[0].second);
   const int64_t size = size_of(x.dtype), count = y.elements();
-  const Dims to = pitches(y.shape), from = pitches(x.shape);
+  const Dims to = strides_of(y.shape), from = strides_of(x.shape);
   for (int64_t i = 0; i < count; ++i) {
     int64_t source = 0;
     for (int axis = 0; axis < to.size(); ++axis) source += i / to[axis] % y.shape[axis] % x.shape[axis] * from[axis];
@@ -128,7 +128,7 @@ Result<Values> evaluate_pad(const EvaluateContext& c, const PadOp& op) {
   const HostTensor value = one_value(x.dtype, op.value);
   HostTensor y = strided(value, shape, Dims::filled(shape.size(), 0), 0);
   const int64_t size = size_of(x.dtype), count = x.elements();
-  const Dims to = pitches(shape), from = pitches(x.shape);
+  const Dims to = strides_of(shape), from = strides_of(x.shape);
   for (int64_t i = 0; i < count; ++i) {
     int64_t place = 0;
     bool inside = true;

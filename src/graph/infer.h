@@ -69,7 +69,7 @@ bool gives_boolean(PointwiseOp op);
 
 // Shape that a and b broadcast to by numpy's rules, or nothing.
 std::optional<Dims> broadcast(const Dims& a, const Dims& b);
-// Bytes of a shape whose product may overflow; nothing beyond 2^47, where axes of size 0 count as 1: pitches are products of
+// Bytes of a shape whose product may overflow; nothing beyond 2^47, where axes of size 0 count as 1: strides are products of
 // the other axes.
 std::optional<int64_t> checked_bytes(DType type, const Dims& shape);
 

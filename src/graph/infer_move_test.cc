@@ -149,7 +149,7 @@ TEST(InferResize, NumbersThatMakeNoSize) {
             std::string::npos);
 }
 
-// Pitches are products of the other axes: an empty tensor's are bounded too.
+// Strides are products of the other axes: an empty tensor's are bounded too.
 TEST(InferShapes, EmptyTensorsWithEndlessAxes) {
   GraphBuilder b;
   const TensorId one = b.input({1});

@@ -46,8 +46,9 @@ class DirectWalk {
     const int64_t span = (q1 - q0 - 1) * w_.stride[2] + (w_.filter[2] - 1) * w_.dilation[2] + 1;
     const int64_t before = std::clamp<int64_t>(-left, 0, span);
     const int64_t columns = std::clamp<int64_t>(cut_.x.w - std::max<int64_t>(left, 0), 0, span - before);
-    const int64_t image =
-        o_.x + (n * cut_.x.pitch_n + bundle * channels * cut_.x.pitch_c + std::max<int64_t>(left, 0) * cut_.x.pitch_w) * 4;
+    const int64_t image = o_.x + (n * cut_.x.image_stride + bundle * channels * cut_.x.channel_stride +
+                                  std::max<int64_t>(left, 0) * cut_.x.pixel_stride) *
+                                     4;
     const size_t some = all_.blocks.size() / static_cast<size_t>(bundles_);
     std::vector<int64_t> held(static_cast<size_t>(cut_.ring), -1);
     for (int64_t p = p0; p < p1; ++p) {
@@ -57,22 +58,22 @@ class DirectWalk {
       for (int64_t r = taps.begin; r < taps.end; ++r) {
         const int64_t h = top + r * w_.dilation[1];
         if (cut_.in_place()) {
-          rows.push_back(image + h * cut_.x.pitch_h * 4);
+          rows.push_back(image + h * cut_.x.row_stride * 4);
           continue;
         }
         const int64_t to = o_.scratch + h % cut_.ring * cut_.row.floats * 4;
         if (held[static_cast<size_t>(h % cut_.ring)] != h) {
           held[static_cast<size_t>(h % cut_.ring)] = h;
-          cut_.planes ? lay_planes(image + h * cut_.x.pitch_h * 4, before, columns, channels, to)
-                      : lay_row(image + h * cut_.x.pitch_h * 4, before, columns, channels, to);
+          cut_.planes ? lay_planes(image + h * cut_.x.row_stride * 4, before, columns, channels, to)
+                      : lay_row(image + h * cut_.x.row_stride * 4, before, columns, channels, to);
         }
         rows.push_back(to);
       }
       for (size_t i = 0; i < some; ++i) {
         const DirectBlock& block = all_.blocks[static_cast<size_t>(bundle) * some + i];
         const int64_t group = (block.group - bundle * cut_.bundle) * cut_.depth * cut_.channel * 4;
-        row(block, rows, group, taps.begin, o_.y + (n * cut_.y.pitch_n + p * cut_.y.pitch_h + q0 * cut_.y.pitch_w) * 4,
-            q1 - q0);
+        row(block, rows, group, taps.begin,
+            o_.y + (n * cut_.y.image_stride + p * cut_.y.row_stride + q0 * cut_.y.pixel_stride) * 4, q1 - q0);
       }
     }
   }
@@ -85,14 +86,14 @@ class DirectWalk {
       return to + (c * cut_.row.channel + (before + i) % stride * cut_.row.phase + (before + i) / stride) * 4;
     };
     int64_t done = 0;
-    if (stride == 1 && channels > 1 && channels <= 4 && cut_.x.pitch_c == 1 && cut_.x.pitch_w == channels)
+    if (stride == 1 && channels > 1 && channels <= 4 && cut_.x.channel_stride == 1 && cut_.x.pixel_stride == channels)
       for (; done + cut_.lanes <= columns; done += cut_.lanes) {
         memory_.read(from + done * channels * 4, cut_.lanes * channels * 4);
         for (int64_t c = 0; c < channels; ++c) memory_.write(place(c, done), cut_.lanes * 4);
       }
     for (int64_t c = 0; c < channels; ++c)
       for (int64_t i = done; i < columns; ++i) {
-        memory_.read(from + (c * cut_.x.pitch_c + i * cut_.x.pitch_w) * 4, 4);
+        memory_.read(from + (c * cut_.x.channel_stride + i * cut_.x.pixel_stride) * 4, 4);
         memory_.write(place(c, i), 4);
       }
   }
@@ -100,8 +101,9 @@ class DirectWalk {
     filled(to, before * channels);
     copied(columns * channels);
     for (int64_t i = 0; i < columns; ++i) {
-      for (int64_t c = 0; c < channels; c += cut_.x.pitch_c == 1 ? channels : 1)
-        memory_.read(from + (i * cut_.x.pitch_w + c * cut_.x.pitch_c) * 4, cut_.x.pitch_c == 1 ? channels * 4 : 4);
+      for (int64_t c = 0; c < channels; c += cut_.x.channel_stride == 1 ? channels : 1)
+        memory_.read(from + (i * cut_.x.pixel_stride + c * cut_.x.channel_stride) * 4,
+                     cut_.x.channel_stride == 1 ? channels * 4 : 4);
       memory_.write(to + (before + i) * channels * 4, channels * 4);
     }
     const int64_t end = (before + columns) * channels;
@@ -118,7 +120,7 @@ class DirectWalk {
       const int64_t size = t < cut.longer ? cut.length : cut.length - 1, outputs = std::min(width - q, size * cut_.unit());
       for (size_t r = 0; r < rows.size(); ++r)
         sums(block, rows[r] + group + q * output * 4, weights + static_cast<int64_t>(r) * block.row_floats * 4, size, output);
-      store(block, y + (q * cut_.y.pitch_w + block.first) * 4, outputs, size);
+      store(block, y + (q * cut_.y.pixel_stride + block.first) * 4, outputs, size);
       q += size * cut_.unit();
     }
   }
@@ -151,13 +153,13 @@ class DirectWalk {
   }
   void store(const DirectBlock& block, int64_t y, int64_t outputs, int64_t size) const {
     memory_.load(static_cast<double>(outputs * block.maps * 4));
-    if (cut_.pixels && (cut_.y.pitch_w != block.vectors || outputs < size * cut_.lanes)) {  // through the L1
+    if (cut_.pixels && (cut_.y.pixel_stride != block.vectors || outputs < size * cut_.lanes)) {  // through the L1
       const int64_t floats = block.vectors * size * cut_.lanes;
       filled(apart_, floats);
       memory_.load(static_cast<double>(outputs * block.maps * 4));
       memory_.read(apart_, floats * 4);
     }
-    for (int64_t i = 0; i < outputs; ++i) memory_.write(y + i * cut_.y.pitch_w * 4, block.maps * 4);
+    for (int64_t i = 0; i < outputs; ++i) memory_.write(y + i * cut_.y.pixel_stride * 4, block.maps * 4);
   }
 
   const Window& w_;

@@ -63,8 +63,8 @@ void ExactSums::pack_window(const std::vector<int16_t>& x, const std::vector<int
         for (int64_t h = 0; h < p.in[1]; ++h)
           for (int64_t v = 0; v < p.in[2]; ++v)
             for (int64_t c = g * group_c; c < (g + 1) * group_c; ++c)
-              x_[to++] = x[static_cast<size_t>(x_offset + n * from.pitch_n + d * from.pitch_d + h * from.pitch_h +
-                                               v * from.pitch_w + c * from.pitch_c)];
+              x_[to++] = x[static_cast<size_t>(x_offset + n * from.image_stride + d * from.plane_stride + h * from.row_stride +
+                                               v * from.pixel_stride + c * from.channel_stride)];
   w_.assign(static_cast<size_t>(groups_ * whole_blocks(group_k) * padded_), 0);
   for (int64_t g = 0; g < groups_; ++g)
     for (int64_t k = 0; k < group_k; ++k) {
@@ -74,8 +74,8 @@ void ExactSums::pack_window(const std::vector<int16_t>& x, const std::vector<int
           for (int64_t t2 = 0; t2 < p.window.filter[2]; ++t2)
             for (int64_t c = 0; c < group_c; ++c) {
               const int64_t first = transposed ? g * group_c + c : g * group_k + k, second = transposed ? k : c;
-              *row++ = w[static_cast<size_t>(w_offset + first * filters.pitch_n + second * filters.pitch_c +
-                                             t0 * filters.pitch_d + t1 * filters.pitch_h + t2 * filters.pitch_w)];
+              *row++ = w[static_cast<size_t>(w_offset + first * filters.image_stride + second * filters.channel_stride +
+                                             t0 * filters.plane_stride + t1 * filters.row_stride + t2 * filters.pixel_stride)];
             }
     }
 }
@@ -85,11 +85,11 @@ void ExactSums::pack_matrices(const std::vector<int16_t>& x, const std::vector<i
   const int rank = y.shape.size();
   columns_ = y.shape[rank - 1], rows_ = y.shape.product() / std::max<int64_t>(columns_, 1);
   depth_ = a.shape.back(), padded_ = whole_vectors(depth_);
-  const int64_t a_k = pitch_from_end(a, 0), b_k = pitch_from_end(b, 1), b_n = pitch_from_end(b, 0);
+  const int64_t a_k = stride_from_end(a, 0), b_k = stride_from_end(b, 1), b_n = stride_from_end(b, 0);
   // The place of an index of y's first axes in an operand: the last `mine` axes are its own.
   const auto place = [&](const TensorDesc& desc, const Dims& at, int mine) {
     int64_t sum = desc.layout.offset;
-    for (int axis = 0; axis + mine < rank; ++axis) sum += at[axis] * pitch_from_end(desc, rank - 1 - axis);
+    for (int axis = 0; axis + mine < rank; ++axis) sum += at[axis] * stride_from_end(desc, rank - 1 - axis);
     return sum;
   };
   Dims outer = y.shape, batch = y.shape;
@@ -101,7 +101,7 @@ void ExactSums::pack_matrices(const std::vector<int16_t>& x, const std::vector<i
     for (int64_t k = 0; k < depth_; ++k) *to++ = x[static_cast<size_t>(from + k * a_k)];
   });
   bool shared = true;
-  for (int axis = 0; axis < rank - 2; ++axis) shared &= y.shape[axis] == 1 || pitch_from_end(b, rank - 1 - axis) == 0;
+  for (int axis = 0; axis < rank - 2; ++axis) shared &= y.shape[axis] == 1 || stride_from_end(b, rank - 1 - axis) == 0;
   matrices_ = shared ? 1 : batch.product();
   if (shared) batch = Dims::filled(rank, 1);
   w_.assign(static_cast<size_t>(matrices_ * whole_blocks(columns_) * padded_), 0);

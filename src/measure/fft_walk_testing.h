@@ -71,26 +71,26 @@ class FftWalk {
   void strip(int64_t index, int64_t part) const {
     const int64_t first = index * g_.strip, count = std::min(g_.strip, g_.slots - first);
     const int64_t row = o_.scratch, x = row + point_ * g_.row.points * 4;
-    const int64_t y = g_.single ? x : x + g_.strip * g_.in_slots * g_.plane_pitch * 4;
+    const int64_t y = g_.single ? x : x + g_.strip * g_.in_slots * g_.plane_stride * 4;
     std::vector<Slot> slots;
     for (int64_t t = 0; t < count; ++t) {
       slots.push_back(slot_at(first + t));
       for (int64_t c = 0; c < g_.in_slots; ++c)
-        read(slots.back(), channels(part, c, g_.depth), row, x + (t * g_.in_slots + c) * g_.plane_pitch * 4);
+        read(slots.back(), channels(part, c, g_.depth), row, x + (t * g_.in_slots + c) * g_.plane_stride * 4);
     }
     for (int64_t l = 0; l < g_.lines; ++l) {
       for (int64_t i = 0; i < count * g_.in_slots; ++i) {
-        const int64_t line = x + (i * g_.plane_pitch + l * g_.line_pitch) * 4;
+        const int64_t line = x + (i * g_.plane_stride + l * g_.line_stride) * 4;
         if (!g_.flat) clear_outside(line, slots[static_cast<size_t>(i / g_.in_slots)].rows, g_.line_points);
         transform(g_.line, line_twiddles_, 0, line, false);
       }
-      multiply(part, l, x + l * g_.line_pitch * 4, y + l * g_.line_pitch * 4, count);
+      multiply(part, l, x + l * g_.line_stride * 4, y + l * g_.line_stride * 4, count);
       for (int64_t i = 0; i < count * g_.out_slots; ++i)
-        transform(g_.line, line_twiddles_, 0, y + (i * g_.plane_pitch + l * g_.line_pitch) * 4, true);
+        transform(g_.line, line_twiddles_, 0, y + (i * g_.plane_stride + l * g_.line_stride) * 4, true);
     }
     for (int64_t t = 0; t < count; ++t)
       for (int64_t k = 0; k < g_.out_slots; ++k)
-        write(slots[static_cast<size_t>(t)], channels(part, k, g_.filters), y + (t * g_.out_slots + k) * g_.plane_pitch * 4,
+        write(slots[static_cast<size_t>(t)], channels(part, k, g_.filters), y + (t * g_.out_slots + k) * g_.plane_stride * 4,
               row);
   }
   void clear_outside(int64_t line, Range kept, int64_t points) const {
@@ -123,8 +123,8 @@ class FftWalk {
     for (int64_t i = w.begin; i < w.end; ++i) {
       if (inside) {
         moved(channels.count);
-        memory_.read(o_.x + (tile.n * g_.x.pitch_n + (tile.height.origin + r) * g_.x.pitch_h + (w.origin + i) * g_.x.pitch_w +
-                             channels.first) *
+        memory_.read(o_.x + (tile.n * g_.x.image_stride + (tile.height.origin + r) * g_.x.row_stride +
+                             (w.origin + i) * g_.x.pixel_stride + channels.first) *
                                 4,
                      channels.count * 4);
       }
@@ -142,12 +142,12 @@ class FftWalk {
         const Tile& tile = tile_of_lane(slot, i);
         const int64_t row = g_.flat ? 0 : r + (i >= g_.lanes);
         if (!tile.exists || row < tile.height.begin || row >= tile.height.end) continue;
-        const int64_t from = o_.x + (tile.n * g_.x.pitch_n + (tile.height.origin + row) * g_.x.pitch_h +
-                                     tile.width.origin * g_.x.pitch_w + channels.first) *
+        const int64_t from = o_.x + (tile.n * g_.x.image_stride + (tile.height.origin + row) * g_.x.row_stride +
+                                     tile.width.origin * g_.x.pixel_stride + channels.first) *
                                         4;
         for (int64_t j = std::max(begin, tile.width.begin); j < std::min(end, tile.width.end); ++j) {
           moved(2);
-          memory_.read(from + j * g_.x.pitch_w * 4, 4), memory_.write(line + (j * point_ + i) * 4, 4);
+          memory_.read(from + j * g_.x.pixel_stride * 4, 4), memory_.write(line + (j * point_ + i) * 4, 4);
         }
       }
     }
@@ -189,7 +189,7 @@ class FftWalk {
     for (int64_t k = 0; 2 * k <= n; ++k) {
       const int64_t at[] = {row + place[static_cast<size_t>(k)] * point_ * 4,
                             row + place[static_cast<size_t>(k == 0 ? 0 : n - k)] * point_ * 4};
-      const int64_t line = lines + k * g_.line_pitch * 4;
+      const int64_t line = lines + k * g_.line_stride * 4;
       moved(4 * point_);
       for (const int64_t point : at) in ? memory_.read(point, point_ * 4) : memory_.write(point, point_ * 4);
       for (const int64_t point : {line, line + second * 4})
@@ -198,7 +198,7 @@ class FftWalk {
   }
 
   void multiply(int64_t part, int64_t l, int64_t x, int64_t y, int64_t count) const {
-    const int64_t weights = o_.weights + g_.packed_at(part, l, 0) * 4, plane = g_.plane_pitch * 4;
+    const int64_t weights = o_.weights + g_.packed_at(part, l, 0) * 4, plane = g_.plane_stride * 4;
     const int64_t bytes = point_ * 4;
     for (int64_t f = 0; f < g_.line_points; ++f) {
       const int64_t w = weights + f * g_.weights_point() * 4;
@@ -250,7 +250,9 @@ class FftWalk {
     }
   }
   int64_t output(const Tile& tile, int64_t p, int64_t q, Channels channels) const {
-    return o_.y + (tile.n * g_.y.pitch_n + (tile.p + p) * g_.y.pitch_h + (tile.q + q) * g_.y.pitch_w + channels.first) * 4;
+    return o_.y +
+           (tile.n * g_.y.image_stride + (tile.p + p) * g_.y.row_stride + (tile.q + q) * g_.y.pixel_stride + channels.first) *
+               4;
   }
   void write_row(const Tile& tile, int64_t p, Channels channels, int64_t from) const {
     for (int64_t q = 0; q < tile.width.outputs; ++q) {

@@ -56,10 +56,10 @@ class InvertedWalk {
       for (int64_t i = first; i < last; ++i) {
         const int64_t h = i - g_.pad_h;
         const bool inside = h >= 0 && h < g_.x.h;
-        const int64_t row = ring + i % g_.slots * g_.slot_pitch * 4;
+        const int64_t row = ring + i % g_.slots * g_.slot_stride * 4;
         reach.push_back(inside ? row : -1);
         if (inside && (i >= done || p == p0))
-          fresh.push_back({o_.x + (n * g_.x.pitch_n + h * g_.x.pitch_h) * 4, row + g_.inside_at * 4});
+          fresh.push_back({o_.x + (n * g_.x.image_stride + h * g_.x.row_stride) * 4, row + g_.inside_at * 4});
       }
       done = last;
       for (int64_t v = 0; v < g_.vectors; v += s_.nr) {
@@ -76,7 +76,7 @@ class InvertedWalk {
         for (int64_t i = 0; i < g_.inside; ++i) {
           const int64_t some = std::min(lanes_, g_.wide - v * lanes_);
           moved(some + lanes_);
-          memory_.read(row.x + (i * g_.x.pitch_w + v * lanes_) * 4, some * 4);
+          memory_.read(row.x + (i * g_.x.pixel_stride + v * lanes_) * 4, some * 4);
           memory_.write(row.y + (v * g_.plane + i * lanes_) * 4, lanes_ * 4);
         }
   }
@@ -90,7 +90,7 @@ class InvertedWalk {
       moved(g_.x.c * (width + stop - begin) + (stop - begin) * width);
       for (int64_t c = 0; c < g_.x.c; c += 16) {
         const int64_t some = std::min<int64_t>(16, g_.x.c - c);
-        for (int64_t i = begin; i < stop; ++i) memory_.read(row(i).x + (i % g_.inside * g_.x.pitch_w + c) * 4, some * 4);
+        for (int64_t i = begin; i < stop; ++i) memory_.read(row(i).x + (i % g_.inside * g_.x.pixel_stride + c) * 4, some * 4);
         memory_.read(weights + c * width * 4, some * width * 4);
       }
       for (int64_t i = begin; i < stop; ++i)
@@ -119,7 +119,7 @@ class InvertedWalk {
           for (int64_t j = q; j < q + columns; ++j) {
             const int64_t floats = lanes_ * (g_.pairs ? 2 : 1), at = g_.pairs ? row / 2 : row + k;
             moved(floats);
-            memory_.write(deep + ((at * g_.y.w + j) * g_.deep_pitch + v * floats) * 4, floats * 4);
+            memory_.write(deep + ((at * g_.y.w + j) * g_.deep_stride + v * floats) * 4, floats * 4);
           }
       }
       row += rows;
@@ -129,9 +129,10 @@ class InvertedWalk {
     moved(columns * (residual_ >= 0 ? 2 : 1));
     if (residual_ >= 0)
       memory_.read(
-          residual_ + (n * residual_map_.pitch_n + row * residual_map_.pitch_h + q * residual_map_.pitch_w + column) * 4,
+          residual_ +
+              (n * residual_map_.image_stride + row * residual_map_.row_stride + q * residual_map_.pixel_stride + column) * 4,
           columns * 4);
-    memory_.write(o_.y + (n * g_.y.pitch_n + row * g_.y.pitch_h + q * g_.y.pitch_w + column) * 4, columns * 4);
+    memory_.write(o_.y + (n * g_.y.image_stride + row * g_.y.row_stride + q * g_.y.pixel_stride + column) * 4, columns * 4);
   }
   void project(int64_t n, int64_t p, int64_t count, int64_t deep) const {
     const int64_t pixels = count * g_.y.w, width = (many_ ? 4 : 2) * lanes_;
@@ -143,7 +144,7 @@ class InvertedWalk {
         moved(g_.wide * (r1 - r0 + padded));
         for (int64_t k = 0; k < g_.wide; k += 16) {
           const int64_t some = std::min<int64_t>(16, g_.wide - k);
-          for (int64_t r = r0; r < r1; ++r) memory_.read(deep + (r * g_.deep_pitch + k) * 4, some * 4);
+          for (int64_t r = r0; r < r1; ++r) memory_.read(deep + (r * g_.deep_stride + k) * 4, some * 4);
           memory_.read(o_.weights + (column * g_.wide + k * padded) * 4, some * padded * 4);
         }
         if (columns != padded) {  // the last, partly filled vector's sums through the L1
@@ -166,7 +167,7 @@ class InvertedWalk {
           moved(g_.padded_wide * (width + 4 * some));  // each pixel alone and with its pair
           for (int64_t c = 0; c < g_.padded_wide; c += 8) {
             for (int64_t i = 0; i < some; ++i)
-              memory_.read(deep + (((row - p) / 2 * g_.y.w + q + done + i) * g_.deep_pitch + 2 * c) * 4, 64);
+              memory_.read(deep + (((row - p) / 2 * g_.y.w + q + done + i) * g_.deep_stride + 2 * c) * 4, 64);
             memory_.read(o_.weights + c * width * 4, 8 * width * 4);
           }
           moved(2 * some * width);

@@ -63,7 +63,7 @@ class GemmWalk {
     int64_t count;
     int64_t a[12], y[12];
   };
-  // Tiles [t0, t1) one call after another; `pair`: two tiles a call where their rows lie at one pitch.
+  // Tiles [t0, t1) one call after another; `pair`: two tiles a call where their rows lie at one stride.
   template <class Body>
   void tiles(int64_t t0, int64_t t1, bool pair, Body body) const {
     for (const cpu::RowClass& rows : g_.classes) {
@@ -154,7 +154,7 @@ class WinogradWalk {
     memory_.read(square_, vectors * lanes_ * 4);
   }
   void strip(int64_t first, int64_t count) const {
-    const int64_t products = o_.scratch + g_.square() * g_.input_pitch * 4, points = g_.points;
+    const int64_t products = o_.scratch + g_.square() * g_.input_stride * 4, points = g_.points;
     const auto place = [&](int64_t tile, int64_t& n, int64_t& row, int64_t& column) {
       const int64_t of_image = g_.tiles_h * g_.tiles_w, rest = tile % of_image;
       n = tile / of_image, row = rest / g_.tiles_w * g_.tile, column = rest % g_.tiles_w * g_.tile;
@@ -167,12 +167,12 @@ class WinogradWalk {
           const int64_t h = row - g_.pad_h + p / points, w = column - g_.pad_w + p % points;
           memory_.load(static_cast<double>(lanes_ * 4));
           if (h >= 0 && h < g_.x.h && w >= 0 && w < g_.x.w)
-            memory_.read(o_.x + (n * g_.x.pitch_n + h * g_.x.pitch_h + w * g_.x.pitch_w + c) * 4, lanes_ * 4);
+            memory_.read(o_.x + (n * g_.x.image_stride + h * g_.x.row_stride + w * g_.x.pixel_stride + c) * 4, lanes_ * 4);
         }
         through_square(points * points);
         memory_.load(static_cast<double>(points * points * lanes_ * 4));
         for (int64_t p = 0; p < points * points; ++p)
-          memory_.write(o_.scratch + (p * g_.input_pitch + i * g_.padded_c + c) * 4, lanes_ * 4);
+          memory_.write(o_.scratch + (p * g_.input_stride + i * g_.padded_c + c) * 4, lanes_ * 4);
       }
     }
     for (const cpu::WinogradPanel& panel : g_.panels) {
@@ -184,10 +184,10 @@ class WinogradWalk {
           for (int64_t k = 0; k < g_.x.c; k += 16) {
             const int64_t some = std::min<int64_t>(16, g_.x.c - k);
             for (int64_t r = r0; r < r1; ++r)
-              memory_.read(o_.scratch + (p * g_.input_pitch + r * g_.padded_c + k) * 4, some * 4);
+              memory_.read(o_.scratch + (p * g_.input_stride + r * g_.padded_c + k) * 4, some * 4);
             memory_.read(o_.weights + (g_.packed_at(panel) + (p * g_.x.c + k) * width) * 4, some * width * 4);
           }
-          memory_.write(products + (p * g_.product_pitch + r0 * width) * 4, (r1 - r0) * width * 4);
+          memory_.write(products + (p * g_.product_stride + r0 * width) * 4, (r1 - r0) * width * 4);
         }
       for (int64_t i = 0; i < count; ++i) {
         int64_t n, row, column;
@@ -195,13 +195,13 @@ class WinogradWalk {
         for (int64_t v = 0; v < panel.vectors; ++v) {
           memory_.load(static_cast<double>(points * points * lanes_ * 4));
           for (int64_t p = 0; p < points * points; ++p)
-            memory_.read(products + (p * g_.product_pitch + i * width + v * lanes_) * 4, lanes_ * 4);
+            memory_.read(products + (p * g_.product_stride + i * width + v * lanes_) * 4, lanes_ * 4);
           through_square(g_.tile * points);
         }
         for (int64_t h = row; h < std::min<int64_t>(row + g_.tile, g_.y.h); ++h)
           for (int64_t w = column; w < std::min<int64_t>(column + g_.tile, g_.y.w); ++w) {
             memory_.load(static_cast<double>(panel.columns * 4));
-            memory_.write(o_.y + (n * g_.y.pitch_n + h * g_.y.pitch_h + w * g_.y.pitch_w + panel.column) * 4,
+            memory_.write(o_.y + (n * g_.y.image_stride + h * g_.y.row_stride + w * g_.y.pixel_stride + panel.column) * 4,
                           panel.columns * 4);
           }
       }
@@ -263,14 +263,14 @@ class DepthwiseWalk {
         for (int64_t j = 0; j < (columns - 1) * stride + filter; ++j) {
           if (w0 + j < 0 || w0 + j >= x_.w) continue;
           memory_.load(static_cast<double>(lanes_ * 4));
-          memory_.read(o_.x + (n * x_.pitch_n + (h0 + i) * x_.pitch_h + (w0 + j) * x_.pitch_w + c) * 4,
+          memory_.read(o_.x + (n * x_.image_stride + (h0 + i) * x_.row_stride + (w0 + j) * x_.pixel_stride + c) * 4,
                        std::min(lanes_, c1 - c) * 4);
         }
       }
       for (int64_t k = 0; k < rows; ++k)
         for (int64_t j = 0; j < columns; ++j) {
           memory_.load(static_cast<double>(lanes_ * 4));
-          memory_.write(o_.y + (n * y_.pitch_n + (row + k) * y_.pitch_h + (q + j) * y_.pitch_w + c) * 4,
+          memory_.write(o_.y + (n * y_.image_stride + (row + k) * y_.row_stride + (q + j) * y_.pixel_stride + c) * 4,
                         std::min(lanes_, c1 - c) * 4);
         }
     }
@@ -330,7 +330,8 @@ class GroupedWalk {
           for (int64_t i = 0; i < span; ++i) {
             if (left + i >= 0 && left + i < x_.w) {
               memory_.load(static_cast<double>(lanes_ * 4));
-              memory_.read(o_.x + (n * x_.pitch_n + h * x_.pitch_h + (left + i) * x_.pitch_w + channel) * 4, lanes_ * 4);
+              memory_.read(o_.x + (n * x_.image_stride + h * x_.row_stride + (left + i) * x_.pixel_stride + channel) * 4,
+                           lanes_ * 4);
             }
             memory_.load(static_cast<double>(column_ * 4));
             memory_.write(to + i * column_ * 4, column_ * 4);
@@ -345,7 +346,7 @@ class GroupedWalk {
         for (size_t r = 0; r < rows.size(); ++r) sums(block, rows[r] + begin * w.stride[2] * column_ * 4, taps[r], pixels);
         memory_.load(static_cast<double>(pixels * lanes_ * 4));
         for (int64_t q = q0 + begin; q < q0 + end; ++q)
-          memory_.write(o_.y + (n * y_.pitch_n + p * y_.pitch_h + q * y_.pitch_w + channel) * 4, lanes_ * 4);
+          memory_.write(o_.y + (n * y_.image_stride + p * y_.row_stride + q * y_.pixel_stride + channel) * 4, lanes_ * 4);
       }
     }
   }

@@ -55,28 +55,28 @@ class Rows {
   Rows(const AnchorCall& call, const TensorDesc& desc) : desc_(desc), shape_(call.output.shape) {
     matrix_ = call.problem.kind == ProblemKind::matmul;
     if (matrix_) {
-      pitch_ = pitch_from_end(desc, 0);
+      stride_ = stride_from_end(desc, 0);
     } else {
       map_ = feature_map(desc);
       out_ = call.problem.out;
-      pitch_ = map_.c > 1 ? map_.pitch_c : 0;
+      stride_ = map_.c > 1 ? map_.channel_stride : 0;
     }
   }
-  int64_t pitch() const { return pitch_; }
+  int64_t stride() const { return stride_; }
   int64_t at(int64_t row) const {
     int64_t place = desc_.layout.offset;
     if (matrix_) {
       const int rank = shape_.size();
       for (int axis = rank - 2; axis >= 0; --axis) {
-        place += row % shape_[axis] * pitch_from_end(desc_, rank - 1 - axis);
+        place += row % shape_[axis] * stride_from_end(desc_, rank - 1 - axis);
         row /= shape_[axis];
       }
       return place;
     }
     const int64_t q = row % out_[2], r = row / out_[2] % out_[1], z = row / out_[2] / out_[1] % out_[0];
     const int64_t n = row / out_[2] / out_[1] / out_[0];
-    return place + (map_.n > 1 ? n * map_.pitch_n : 0) + (map_.d > 1 ? z * map_.pitch_d : 0) +
-           (map_.h > 1 ? r * map_.pitch_h : 0) + (map_.w > 1 ? q * map_.pitch_w : 0);
+    return place + (map_.n > 1 ? n * map_.image_stride : 0) + (map_.d > 1 ? z * map_.plane_stride : 0) +
+           (map_.h > 1 ? r * map_.row_stride : 0) + (map_.w > 1 ? q * map_.pixel_stride : 0);
   }
 
  private:
@@ -85,7 +85,7 @@ class Rows {
   bool matrix_ = false;
   FeatureMap map_;
   Triple out_{};
-  int64_t pitch_ = 0;
+  int64_t stride_ = 0;
 };
 
 int64_t columns_of(const AnchorCall& call) {
@@ -228,18 +228,18 @@ void LayerCheck::finish_row(int64_t row, const int32_t* sums, float* y) const {
   struct Operand {
     const TensorDesc& desc;
     const std::byte* bytes;
-    int64_t at, pitch;
-    double operator()(int64_t k) const { return load_element(desc.dtype, bytes + (at + k * pitch) * size_of(desc.dtype)); }
+    int64_t at, stride;
+    double operator()(int64_t k) const { return load_element(desc.dtype, bytes + (at + k * stride) * size_of(desc.dtype)); }
   };
   std::vector<Operand> operands;
   for (size_t i = 2; i < call_.inputs.size(); ++i) {
     const TensorDesc& desc = call_.inputs[i];
     const bool vector = i - 2 < static_cast<size_t>(e.scale + e.bias);
     if (vector) {
-      operands.push_back({desc, inputs_[i].bytes.get(), desc.layout.offset, pitch_from_end(desc, 0)});
+      operands.push_back({desc, inputs_[i].bytes.get(), desc.layout.offset, stride_from_end(desc, 0)});
     } else {
       const Rows rows(call_, desc);
-      operands.push_back({desc, inputs_[i].bytes.get(), rows.at(row), rows.pitch()});
+      operands.push_back({desc, inputs_[i].bytes.get(), rows.at(row), rows.stride()});
     }
   }
   std::vector<double> values;
@@ -268,7 +268,7 @@ double LayerCheck::bound_of(double error, double accuracy) const {
 
 Status LayerCheck::accept(const float* y, double bound, const std::string& who, Checked& checked) const {
   const Rows rows(call_, call_.output);
-  const int64_t columns = columns_of(call_), pitch = rows.pitch();
+  const int64_t columns = columns_of(call_), stride = rows.stride();
   const bool whole = static_cast<int64_t>(rows_.size()) == rows_of(call_);
   if (!whole) SPARKLE_CHECK(all_written(call_, y, who));
   const double allowed = bound * largest_;
@@ -276,10 +276,10 @@ Status LayerCheck::accept(const float* y, double bound, const std::string& who, 
   for (size_t i = 0; i < rows_.size(); ++i) {
     const float *got = y + rows.at(rows_[i]), *want = wanted_.data() + static_cast<int64_t>(i) * columns;
     for (int64_t k = 0; k < columns; ++k) {
-      const double difference = std::abs(static_cast<double>(got[k * pitch]) - static_cast<double>(want[k]));
+      const double difference = std::abs(static_cast<double>(got[k * stride]) - static_cast<double>(want[k]));
       if (!(difference <= allowed))
         return wrong(call_, who,
-                     (std::isnan(got[k * pitch]) ? "nothing was written to " : "it gave " + number(got[k * pitch]) + " at ") +
+                     (std::isnan(got[k * stride]) ? "nothing was written to " : "it gave " + number(got[k * stride]) + " at ") +
                          place_text(rows_[i], k) + (bound > 0 ? ", not within " + number(allowed) + " of " : " instead of ") +
                          number(want[k]) + " (seed " + std::to_string(seed_) + ").");
       worst = std::max(worst, difference);
@@ -294,11 +294,11 @@ Status LayerCheck::accept(const float* y, double bound, const std::string& who, 
 
 Status all_written(const AnchorCall& call, const float* y, const std::string& who) {
   const Rows rows(call, call.output);
-  const int64_t columns = columns_of(call), count = rows_of(call), pitch = rows.pitch();
+  const int64_t columns = columns_of(call), count = rows_of(call), stride = rows.stride();
   for (int64_t row = 0; row < count; ++row) {
     const float* got = y + rows.at(row);
     for (int64_t k = 0; k < columns; ++k)
-      if (std::isnan(got[k * pitch])) return wrong(call, who, "nothing was written to " + place_text(row, k) + ".");
+      if (std::isnan(got[k * stride])) return wrong(call, who, "nothing was written to " + place_text(row, k) + ".");
   }
   return ok();
 }

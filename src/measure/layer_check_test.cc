@@ -137,7 +137,7 @@ TEST(LayerCheck, TransposedSumsAreTheDefinitions) {
     const auto value = [&](size_t operand, const Dims& at) {
       const TensorDesc& d = call.inputs[operand];
       int64_t place = d.layout.offset;
-      for (int a = 0; a < at.size(); ++a) place += at[a] * d.layout.pitch[a];
+      for (int a = 0; a < at.size(); ++a) place += at[a] * d.layout.strides[a];
       return static_cast<double>((*check)->inputs()[operand].data<float>()[place]);
     };
     std::vector<float> y(static_cast<size_t>(call.output.elements()), 0);
@@ -155,7 +155,8 @@ TEST(LayerCheck, TransposedSumsAreTheDefinitions) {
                   if (to_h < 0 || to_h >= p.out[1] || to_w < 0 || to_w >= p.out[2]) continue;
                   const int64_t channel = c / group_c * group_k + k;
                   const Layout& l = call.output.layout;
-                  y[static_cast<size_t>(n * l.pitch[0] + channel * l.pitch[1] + to_h * l.pitch[2] + to_w * l.pitch[3])] +=
+                  y[static_cast<size_t>(n * l.strides[0] + channel * l.strides[1] + to_h * l.strides[2] +
+                                        to_w * l.strides[3])] +=
                       static_cast<float>(value(0, {n, c, h, v}) * value(1, {c, k, r, s}));
                 }
     Checked checked;
@@ -194,15 +195,15 @@ TEST(LayerCheck, ShortSumsAreExactInHalves) {
     ASSERT_TRUE(check.ok());
     const float *x = (*check)->inputs()[0].data<float>(), *w = (*check)->inputs()[1].data<float>();
     const Layout &a = call.inputs[0].layout, &b = call.inputs[1].layout;
-    const int rank = a.pitch.size();
+    const int rank = a.strides.size();
     // The largest that there may be too: all of a run's operands as large as the largest.
     double largest_x = 0, largest_w = 0;
     int64_t rounded = 0;
     for (int64_t k = 0; k < depth; k += kShortRun) {
       double sum = 0;
       for (int64_t i = k; i < std::min<int64_t>(k + kShortRun, depth); ++i) {
-        const auto left = static_cast<double>(x[a.offset + i * a.pitch[rank - 1]]);
-        const auto right = static_cast<double>(w[b.offset + i * b.pitch[b.pitch.size() - 2]]);
+        const auto left = static_cast<double>(x[a.offset + i * a.strides[rank - 1]]);
+        const auto right = static_cast<double>(w[b.offset + i * b.strides[b.strides.size() - 2]]);
         largest_x = std::max(largest_x, std::abs(left)), largest_w = std::max(largest_w, std::abs(right));
         sum += left * right;
         rounded += !exact(left) + !exact(right) + !exact(left * right) + !exact(sum);

@@ -108,7 +108,7 @@ class MemoryWalk {
   std::vector<double> crossed_;
 };
 
-// Where operands lie. Maps are walked by their pitches.
+// Where operands lie. Maps are walked by their strides.
 struct WalkedOperands {
   int64_t x = 0, y = 0, weights = 0, scratch = 0;
 };

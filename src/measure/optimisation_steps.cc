@@ -87,8 +87,8 @@ Result<Choice> im2col_of(const AnchorCall& call, const Device& device) {
   const Layout& l = source.layout;
   const Dims seen{p.n, p.out[1], p.out[2], p.c, w.filter[1], w.filter[2]};
   TensorDesc view{source.dtype, seen, row_major(seen)};
-  view.layout.pitch = {l.pitch[0], l.pitch[2] * w.stride[1],   l.pitch[3] * w.stride[2],
-                       l.pitch[1], l.pitch[2] * w.dilation[1], l.pitch[3] * w.dilation[2]};
+  view.layout.strides = {l.strides[0], l.strides[2] * w.stride[1],   l.strides[3] * w.stride[2],
+                         l.strides[1], l.strides[2] * w.dilation[1], l.strides[3] * w.dilation[2]};
   view.layout.offset = l.offset;
   const TensorDesc columns = dense_desc(source.dtype, seen);
   const int columns_at = temporary(columns);
@@ -97,7 +97,7 @@ Result<Choice> im2col_of(const AnchorCall& call, const Device& device) {
   const int64_t pixels = p.n * p.out[1] * p.out[2], depth = p.c * w.taps();
   const TensorDesc a = dense_desc(source.dtype, {pixels, depth}), y = dense_desc(source.dtype, {pixels, p.k});
   TensorDesc b = dense_desc(source.dtype, {depth, p.k});
-  b.layout.pitch = {1, depth};
+  b.layout.strides = {1, depth};
   GemmParams product;
   product.loader = Loader::dense, product.epilogue = p.epilogue;
   StageUse use{{product, {a, b}, {y}}, {columns_at, w_at}, {y_at}};
@@ -120,8 +120,8 @@ Result<Choice> unfused(const AnchorCall& call, const Choice& gemm, const Device&
   add_stage(choice, std::move(sums), gemm.schedules[0], device);
   TensorDesc bias = call.inputs[2];
   bias.shape = call.output.shape;
-  bias.layout.pitch = Dims::filled(bias.shape.size(), 0);
-  bias.layout.pitch[1] = 1;
+  bias.layout.strides = Dims::filled(bias.shape.size(), 0);
+  bias.layout.strides[1] = 1;
   PointwiseParams after;
   after.inputs = 2;
   after.program.push_back({PointwiseOp::add, 0, 1, 0, 0, 0});

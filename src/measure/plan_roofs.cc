@@ -27,7 +27,7 @@ bool reads_all(Family family) {
 double bytes_of(const TensorDesc& desc) {
   double bytes = static_cast<double>(size_of(desc.dtype));
   for (int i = 0; i < desc.shape.size(); ++i)
-    if (desc.layout.pitch[i] != 0) bytes *= static_cast<double>(desc.shape[i]);
+    if (desc.layout.strides[i] != 0) bytes *= static_cast<double>(desc.shape[i]);
   return bytes;
 }
 

@@ -264,7 +264,7 @@ SliceCheck::SliceCheck(const AnchorCall& call, const std::vector<HostTensor>& va
   const int64_t count = std::clamp<int64_t>(static_cast<int64_t>(2e7 / per_row), 1, rows);
   const int64_t begin = static_cast<int64_t>(seed * 7919 % static_cast<uint64_t>(rows - count + 1));
   const auto narrow = [&](TensorDesc& desc) {
-    desc.layout.offset += begin * desc.layout.pitch[axis];
+    desc.layout.offset += begin * desc.layout.strides[axis];
     desc.shape[axis] = count;
   };
   narrow(out);
@@ -293,7 +293,7 @@ double SliceCheck::error_of(const float* y) const {
   Dims at = Dims::filled(slice_.shape.size(), 0);
   for (int64_t i = 0; i < slice_.elements(); ++i) {
     int64_t where = slice_.layout.offset;
-    for (int a = 0; a < at.size(); ++a) where += at[a] * slice_.layout.pitch[a];
+    for (int a = 0; a < at.size(); ++a) where += at[a] * slice_.layout.strides[a];
     largest = std::max(largest, std::abs(static_cast<double>(want[where])));
     const double difference = std::abs(static_cast<double>(y[where]) - static_cast<double>(want[where]));
     error = difference <= error ? error : difference;  // a NaN stays

@@ -259,13 +259,13 @@ std::string tuning_key(const AnchorCall& call, const PlanOptions& options) {
   std::string key = to_text(call.problem) + " " + asked.text;
   const ProblemOperands usual = operands_of(call.problem);
   const auto add = [&](const std::string& name, const TensorDesc* usually, const TensorDesc& desc) {
-    // Pitches of axes of one element mean nothing, and where a buffer begins is no matter of speed.
+    // Strides of axes of one element mean nothing, and where a buffer begins is no matter of speed.
     bool same = usually && usually->shape == desc.shape && usually->dtype == desc.dtype;
     for (int i = 0; same && i < desc.shape.size(); ++i)
-      same = desc.shape[i] == 1 || usually->layout.pitch[i] == desc.layout.pitch[i];
+      same = desc.shape[i] == 1 || usually->layout.strides[i] == desc.layout.strides[i];
     if (same) return;
     key += " " + name + "=" + std::string(name_of(desc.dtype)) + ":" + desc.shape.to_string() + "@" +
-           desc.layout.pitch.to_string();
+           desc.layout.strides.to_string();
   };
   for (size_t i = 0; i < call.inputs.size(); ++i)
     add("operand" + std::to_string(i), i < usual.inputs.size() ? &usual.inputs[i] : nullptr, call.inputs[i]);

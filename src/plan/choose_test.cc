@@ -260,7 +260,7 @@ TEST(Choose, TuningKeysTellAccuracyEpilogueAndLayoutsApart) {
   PlanOptions strict;
   strict.accuracy = 1e-6;
   AnchorCall part = call, biased = call, elsewhere = call;
-  part.output.layout.pitch[3] *= 2;
+  part.output.layout.strides[3] *= 2;
   biased.problem.epilogue.bias = true;
   elsewhere.output.layout.offset = 64;
   EXPECT_NE(tuning_key(call, strict), tuning_key(call, {}));

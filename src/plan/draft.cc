@@ -48,7 +48,7 @@ HostTensor rearranged(const HostTensor& source, const TensorDesc& desc, const Di
   Dims at = Dims::filled(order.size(), 0);
   for (int64_t i = 0, n = shape.product(); i < n; ++i) {
     int64_t from = desc.layout.offset;
-    for (int a = 0; a < order.size(); ++a) from += at[a] * desc.layout.pitch[static_cast<int>(order[a])];
+    for (int a = 0; a < order.size(); ++a) from += at[a] * desc.layout.strides[static_cast<int>(order[a])];
     std::memcpy(result.bytes.get() + static_cast<size_t>(i) * size, source.bytes.get() + static_cast<size_t>(from) * size,
                 size);
     for (int a = order.size() - 1; a >= 0 && ++at[a] == shape[a]; --a) at[a] = 0;
@@ -63,9 +63,9 @@ int Draft::in_order(int id, const Dims& order, const std::string& why) {
   Layout wanted = dense(desc.shape, order);
   wanted.offset = desc.layout.offset;
   bool same = true;
-  for (int i = 0; i < desc.shape.size(); ++i) same &= desc.shape[i] <= 1 || desc.layout.pitch[i] == wanted.pitch[i];
+  for (int i = 0; i < desc.shape.size(); ++i) same &= desc.shape[i] <= 1 || desc.layout.strides[i] == wanted.strides[i];
   if (same) {
-    TensorDesc renamed = desc;  // the same places under the wanted order: pitches of size-1 axes are free
+    TensorDesc renamed = desc;  // the same places under the wanted order: strides of size-1 axes are free
     renamed.layout = wanted;
     return view(id, renamed);
   }
@@ -94,13 +94,13 @@ int Draft::channels_innermost(int id) {
   bool fits = true;
   for (int i = 0; i < rank; ++i) {
     if (desc.shape[i] <= 1) continue;
-    fits &= i == 1 ? desc.layout.pitch[i] == 1 : desc.layout.pitch[i] > 0;
+    fits &= i == 1 ? desc.layout.strides[i] == 1 : desc.layout.strides[i] > 0;
   }
   if (!fits) return in_order(id, order_channels_last(rank), "layout");
-  // Axes of size 1 take the pitches of a dense tensor so that kernels need no special case.
+  // Axes of size 1 take the strides of a dense tensor so that kernels need no special case.
   const Layout last = channels_last(desc.shape);
   for (int i = 0; i < rank; ++i)
-    if (desc.shape[i] <= 1) desc.layout.pitch[i] = i == 1 ? 1 : last.pitch[i];
+    if (desc.shape[i] <= 1) desc.layout.strides[i] = i == 1 ? 1 : last.strides[i];
   desc.layout.order = last.order;
   return view(id, desc);
 }

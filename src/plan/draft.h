@@ -55,7 +55,7 @@ struct Draft {
   const HostTensor* constant_of(int value);
   // The value in dense layout of this axis order: itself, a constant rearranged here and now, or the output of a copy step.
   int in_order(int value, const Dims& order, const std::string& why);
-  // The value with channels (axis 1) at pitch 1 and no broadcast or reversed axis: what window kernels read.
+  // The value with channels (axis 1) at stride 1 and no broadcast or reversed axis: what window kernels read.
   int channels_innermost(int value);
   void step(const std::string& name, std::vector<std::string> nodes, std::variant<Problem, StageParams> work,
             std::vector<int> inputs, std::vector<int> outputs);

@@ -16,18 +16,18 @@ TensorDesc headed(const TensorDesc& x, int64_t heads) {
   return transpose_view(split_axis(x, 2, heads, x.shape[2] / heads), {0, 2, 1, 3});
 }
 
-// A further axis of pitch 0.
+// A further axis of stride 0.
 TensorDesc repeated(const TensorDesc& x, int axis, int64_t count) {
   TensorDesc y = x;
   y.shape.insert(axis, count);
-  y.layout.pitch.insert(axis, 0);
+  y.layout.strides.insert(axis, 0);
   y.layout.order = order_row_major(y.shape.size());
   return y;
 }
 
 int last_axis_contiguous(Draft& d, int v) {
   const TensorDesc& desc = d.desc(v);
-  if (desc.shape.back() <= 1 || desc.layout.pitch.back() == 1) return v;
+  if (desc.shape.back() <= 1 || desc.layout.strides.back() == 1) return v;
   return d.in_order(v, order_row_major(desc.shape.size()), "layout");
 }
 
@@ -78,7 +78,7 @@ void lower_attention(Lowering& l, const Group& group, const Op& op, const Attent
   if (attention.causal) params.right = 0;
   params.offset = past;
   params.offset_from_length = params.lengths;
-  // Neighbouring heads of queries share a head of keys: an axis of pitch 0 for keys and values.
+  // Neighbouring heads of queries share a head of keys: an axis of stride 0 for keys and values.
   const auto per_query = [&](const TensorDesc& x) { return sharing == 1 ? x : split_axis(x, 1, key_heads, sharing); };
   std::vector<int> inputs{d.view(q, per_query(d.desc(q)))};
   for (int v : keys) inputs.push_back(sharing == 1 ? v : d.view(v, repeated(d.desc(v), 2, sharing)));

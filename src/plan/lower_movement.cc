@@ -18,8 +18,8 @@ bool move_in(Draft& d, int part, int whole, int axis, int64_t begin) {
     return false;
   Layout wanted = dense(desc.shape, target.layout.order);
   for (int i = 0; i < desc.shape.size(); ++i)
-    if (desc.shape[i] > 1 && wanted.pitch[i] != desc.layout.pitch[i]) return false;
-  const int64_t inner = target.layout.pitch[axis];
+    if (desc.shape[i] > 1 && wanted.strides[i] != desc.layout.strides[i]) return false;
+  const int64_t inner = target.layout.strides[axis];
   std::vector<std::pair<int, Layout>> moved;
   for (int v = 0; v < static_cast<int>(d.values.size()); ++v) {
     if (d.value(v).buffer != from) continue;
@@ -60,7 +60,7 @@ void lower_concat(Lowering& l, const Group& group, const Op& op, const ConcatOp&
     if (d.desc(part).elements() > 0 && !move_in(d, part, whole, axis, begin)) {
       TensorDesc place = d.desc(whole);
       place.shape = d.desc(part).shape;
-      place.layout.offset += begin * place.layout.pitch[axis];
+      place.layout.offset += begin * place.layout.strides[axis];
       copies.push_back({part, d.view(whole, place)});
     }
     begin += size;
@@ -106,9 +106,9 @@ Status lower_tile(Lowering& l, const Group& group, const Op& op, const TileOp& t
     if (to.shape.size() == kMaxRank)
       return Error{Reason::operator_not_served, "Node '" + op.name + "' (Tile): too many repeated axes at this rank."};
     to = split_axis(to, axis, repeats, from.shape[axis]);
-    Dims shape = from.shape, pitch = from.layout.pitch;
-    shape.insert(axis, repeats), pitch.insert(axis, 0);
-    from.shape = shape, from.layout.pitch = pitch;
+    Dims shape = from.shape, strides = from.layout.strides;
+    shape.insert(axis, repeats), strides.insert(axis, 0);
+    from.shape = shape, from.layout.strides = strides;
     from.layout.order = to.layout.order;
   }
   d.step(op.name, l.nodes(group), StageParams(CopyParams{"tile"}), {d.view(x, from)}, {d.view(out, to)});

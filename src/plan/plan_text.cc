@@ -14,11 +14,11 @@ struct TensorLine {
   int index = 0;
   int64_t at = 0;
   std::string dtype;
-  Dims shape, order, pitch;
+  Dims shape, order, stride;
   int64_t offset = 0;
   template <class V>
   void visit(V& v) {
-    v("in", kind), v("index", index), v("at", at), v("dtype", dtype), v("shape", shape), v("order", order), v("pitch", pitch);
+    v("in", kind), v("index", index), v("at", at), v("dtype", dtype), v("shape", shape), v("order", order), v("pitch", stride);
     v("offset", offset);
   }
 };
@@ -50,7 +50,7 @@ struct BudgetLine {
 TensorLine line_of(const TensorDesc& d) {
   TensorLine line;
   line.dtype = name_of(d.dtype), line.shape = d.shape;
-  line.order = d.layout.order, line.pitch = d.layout.pitch, line.offset = d.layout.offset;
+  line.order = d.layout.order, line.stride = d.layout.strides, line.offset = d.layout.offset;
   return line;
 }
 

@@ -141,7 +141,7 @@ TEST(Plan, LivesNeverOverlapInTheArena) {
       Dims at = Dims::filled(desc.shape.size(), 0);
       for (int64_t n = desc.elements(); n > 0; --n) {
         int64_t p = t.offset / 4 + desc.layout.offset;
-        for (int i = 0; i < at.size(); ++i) p += at[i] * desc.layout.pitch[i];
+        for (int i = 0; i < at.size(); ++i) p += at[i] * desc.layout.strides[i];
         f(static_cast<size_t>(p));
         for (int i = at.size() - 1; i >= 0 && ++at[i] == desc.shape[i]; --i) at[i] = 0;
       }

@@ -5,24 +5,24 @@
 namespace sparkle {
 namespace {
 
-// The order follows from the pitches: outermost is the largest, ties keep logical order; size-1 and broadcast axes go by
+// The order follows from the strides: outermost is the largest, ties keep logical order; size-1 and broadcast axes go by
 // position.
-Dims order_of(const Dims& shape, const Dims& pitch) {
+Dims order_of(const Dims& shape, const Dims& strides) {
   Dims order;
   for (int i = 0; i < shape.size(); ++i) order.push_back(i);
   for (int i = 1; i < order.size(); ++i)
     for (int j = i; j > 0; --j) {
       const int a = static_cast<int>(order[j - 1]), b = static_cast<int>(order[j]);
-      if (shape[a] <= 1 || shape[b] <= 1 || std::abs(pitch[a]) >= std::abs(pitch[b])) break;
+      if (shape[a] <= 1 || shape[b] <= 1 || std::abs(strides[a]) >= std::abs(strides[b])) break;
       std::swap(order[j - 1], order[j]);
     }
   return order;
 }
 
-TensorDesc described(const TensorDesc& x, const Dims& shape, const Dims& pitch) {
+TensorDesc described(const TensorDesc& x, const Dims& shape, const Dims& strides) {
   TensorDesc y{x.dtype, shape, x.layout};
-  y.layout.pitch = pitch;
-  y.layout.order = order_of(shape, pitch);
+  y.layout.strides = strides;
+  y.layout.order = order_of(shape, strides);
   return y;
 }
 
@@ -32,15 +32,15 @@ TensorDesc described(const TensorDesc& x, const Dims& shape, const Dims& pitch) 
 std::optional<TensorDesc> reshape_view(const TensorDesc& x, const Dims& shape) {
   if (x.shape == shape) return x;
   if (x.elements() != shape.product()) return std::nullopt;
-  Dims old_shape, old_pitch;  // axes of size 1 carry no information
+  Dims old_shape, old_stride;  // axes of size 1 carry no information
   for (int i = 0; i < x.shape.size(); ++i)
-    if (x.shape[i] != 1) old_shape.push_back(x.shape[i]), old_pitch.push_back(x.layout.pitch[i]);
-  Dims pitch = Dims::filled(shape.size(), 0);
-  if (x.elements() == 0) return described(x, shape, row_major(shape).pitch);
+    if (x.shape[i] != 1) old_shape.push_back(x.shape[i]), old_stride.push_back(x.layout.strides[i]);
+  Dims strides = Dims::filled(shape.size(), 0);
+  if (x.elements() == 0) return described(x, shape, row_major(shape).strides);
   int i = 0, j = 0;
   while (i < old_shape.size() || j < shape.size()) {
     if (j < shape.size() && shape[j] == 1) {
-      pitch[j] = 1;  // set below to something monotonous
+      strides[j] = 1;  // set below to something monotonous
       ++j;
       continue;
     }
@@ -57,27 +57,27 @@ std::optional<TensorDesc> reshape_view(const TensorDesc& x, const Dims& shape) {
       }
     }
     for (int a = i; a + 1 < i_end; ++a)
-      if (old_pitch[a] != old_pitch[a + 1] * old_shape[a + 1]) return std::nullopt;
-    int64_t step = old_pitch[i_end - 1];
+      if (old_stride[a] != old_stride[a + 1] * old_shape[a + 1]) return std::nullopt;
+    int64_t step = old_stride[i_end - 1];
     for (int b = j_end - 1; b >= j; --b) {
-      pitch[b] = step;
+      strides[b] = step;
       step *= shape[b];
     }
     i = i_end, j = j_end;
   }
-  // Axes of size 1 take the pitch that a dense tensor would have there.
+  // Axes of size 1 take the stride that a dense tensor would have there.
   for (int b = shape.size() - 1; b >= 0; --b)
-    if (shape[b] == 1) pitch[b] = b + 1 < shape.size() ? pitch[b + 1] * shape[b + 1] : 1;
-  return described(x, shape, pitch);
+    if (shape[b] == 1) strides[b] = b + 1 < shape.size() ? strides[b + 1] * shape[b + 1] : 1;
+  return described(x, shape, strides);
 }
 
 TensorDesc transpose_view(const TensorDesc& x, const Dims& permutation) {
-  Dims shape, pitch;
+  Dims shape, strides;
   for (int64_t axis : permutation) {
     shape.push_back(x.shape[static_cast<int>(axis)]);
-    pitch.push_back(x.layout.pitch[static_cast<int>(axis)]);
+    strides.push_back(x.layout.strides[static_cast<int>(axis)]);
   }
-  TensorDesc y = described(x, shape, pitch);
+  TensorDesc y = described(x, shape, strides);
   // Carry the order over exactly: size-1 axes keep their place in memory.
   for (int i = 0; i < x.layout.order.size(); ++i)
     for (int j = 0; j < permutation.size(); ++j)
@@ -89,19 +89,20 @@ TensorDesc slice_view(const TensorDesc& x, const Dims& starts, const Dims& steps
   TensorDesc y = x;
   y.shape = shape;
   for (int i = 0; i < shape.size(); ++i) {
-    if (shape[i] > 0) y.layout.offset += starts[i] * x.layout.pitch[i];
+    if (shape[i] > 0) y.layout.offset += starts[i] * x.layout.strides[i];
     // A step that is never taken may be any number, too large to multiply.
-    if (shape[i] > 1) y.layout.pitch[i] = x.layout.pitch[i] * steps[i];
+    if (shape[i] > 1) y.layout.strides[i] = x.layout.strides[i] * steps[i];
   }
   return y;
 }
 
 TensorDesc broadcast_view(const TensorDesc& x, const Dims& shape) {
-  Dims pitch = Dims::filled(shape.size(), 0);
+  Dims strides = Dims::filled(shape.size(), 0);
   const int lead = shape.size() - x.shape.size();
-  for (int i = 0; i < x.shape.size(); ++i) pitch[lead + i] = x.shape[i] == 1 && shape[lead + i] != 1 ? 0 : x.layout.pitch[i];
+  for (int i = 0; i < x.shape.size(); ++i)
+    strides[lead + i] = x.shape[i] == 1 && shape[lead + i] != 1 ? 0 : x.layout.strides[i];
   TensorDesc y{x.dtype, shape, x.layout};
-  y.layout.pitch = pitch;
+  y.layout.strides = strides;
   if (lead > 0) {
     Dims order;
     for (int i = 0; i < lead; ++i) order.push_back(i);
@@ -112,13 +113,13 @@ TensorDesc broadcast_view(const TensorDesc& x, const Dims& shape) {
 }
 
 TensorDesc split_axis(const TensorDesc& x, int axis, int64_t outer, int64_t inner) {
-  Dims shape = x.shape, pitch = x.layout.pitch;
+  Dims shape = x.shape, strides = x.layout.strides;
   shape[axis] = outer;
   shape.insert(axis + 1, inner);
-  const int64_t step = pitch[axis];
-  pitch[axis] = step * inner;
-  pitch.insert(axis + 1, step);
-  return described(x, shape, pitch);
+  const int64_t step = strides[axis];
+  strides[axis] = step * inner;
+  strides.insert(axis + 1, step);
+  return described(x, shape, strides);
 }
 
 std::optional<Layout> rehome(const TensorDesc& view, int64_t own, int64_t total, int64_t begin, int64_t inner) {
@@ -126,15 +127,15 @@ std::optional<Layout> rehome(const TensorDesc& view, int64_t own, int64_t total,
   Layout layout = view.layout;
   int64_t reach = view.layout.offset % block;  // highest position inside one block
   for (int i = 0; i < view.shape.size(); ++i) {
-    const int64_t pitch = view.layout.pitch[i];
+    const int64_t stride = view.layout.strides[i];
     if (view.shape[i] <= 1) {
-      if (std::abs(pitch) >= block) layout.pitch[i] = pitch / block * new_block;
+      if (std::abs(stride) >= block) layout.strides[i] = stride / block * new_block;
       continue;
     }
-    if (pitch % block == 0) {
-      layout.pitch[i] = pitch / block * new_block;
-    } else if (pitch > 0 && pitch < block) {
-      reach += pitch * (view.shape[i] - 1);
+    if (stride % block == 0) {
+      layout.strides[i] = stride / block * new_block;
+    } else if (stride > 0 && stride < block) {
+      reach += stride * (view.shape[i] - 1);
     } else {
       return std::nullopt;
     }

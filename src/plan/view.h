@@ -13,7 +13,7 @@ std::optional<TensorDesc> reshape_view(const TensorDesc& x, const Dims& shape);
 TensorDesc transpose_view(const TensorDesc& x, const Dims& permutation);
 // starts and steps per axis; sizes are the result's shape.
 TensorDesc slice_view(const TensorDesc& x, const Dims& starts, const Dims& steps, const Dims& shape);
-// numpy broadcasting of x to `shape` (a higher or equal rank): pitch 0 along expanded axes.
+// numpy broadcasting of x to `shape` (a higher or equal rank): stride 0 along expanded axes.
 TensorDesc broadcast_view(const TensorDesc& x, const Dims& shape);
 // Axis `axis` of size a*b becomes two axes a, b.
 TensorDesc split_axis(const TensorDesc& x, int axis, int64_t outer, int64_t inner);

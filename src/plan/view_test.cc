@@ -19,7 +19,7 @@ std::vector<int64_t> places(const TensorDesc& desc) {
   Dims at = Dims::filled(desc.shape.size(), 0);
   for (int64_t n = desc.elements(); n > 0; --n) {
     int64_t p = desc.layout.offset;
-    for (int i = 0; i < at.size(); ++i) p += at[i] * desc.layout.pitch[i];
+    for (int i = 0; i < at.size(); ++i) p += at[i] * desc.layout.strides[i];
     list.push_back(p);
     for (int i = at.size() - 1; i >= 0 && ++at[i] == desc.shape[i]; --i) at[i] = 0;
   }
@@ -106,7 +106,7 @@ TEST(View, TransposePermutesAxes) {
     ASSERT_TRUE(is_permutation(y.layout.order));
     for (int i = 0; i < permutation.size(); ++i) {
       ASSERT_EQ(y.shape[i], x.shape[static_cast<int>(permutation[i])]);
-      ASSERT_EQ(y.layout.pitch[i], x.layout.pitch[static_cast<int>(permutation[i])]);
+      ASSERT_EQ(y.layout.strides[i], x.layout.strides[static_cast<int>(permutation[i])]);
     }
     Dims inverse = permutation;
     for (int i = 0; i < permutation.size(); ++i) inverse[static_cast<int>(permutation[i])] = i;
@@ -204,7 +204,7 @@ TEST(View, RehomeFollowsThePartIntoTheWhole) {
       first[cut] = pick(rng, 0, size[cut] - 1), size[cut] = pick(rng, 1, size[cut] - first[cut]);
       view = slice_view(view, first, Dims::filled(size.size(), 1), size);
     }
-    const auto layout = rehome(view, shape[axis], total, begin, whole.layout.pitch[axis]);
+    const auto layout = rehome(view, shape[axis], total, begin, whole.layout.strides[axis]);
     if (!layout) continue;
     ++served;
     const std::vector<int64_t> before = places(view), after = places({DType::f32, view.shape, *layout});

@@ -8,9 +8,9 @@
 namespace sparkle::cpu {
 namespace {
 
-// Axes of size 1 broadcast whatever their pitch.
-int64_t pitch_c(const FeatureMap& map) { return map.c > 1 ? map.pitch_c : 0; }
-int64_t pitch_w(const FeatureMap& map) { return map.w > 1 ? map.pitch_w : 0; }
+// Axes of size 1 broadcast whatever their stride.
+int64_t channel_stride(const FeatureMap& map) { return map.c > 1 ? map.channel_stride : 0; }
+int64_t pixel_stride(const FeatureMap& map) { return map.w > 1 ? map.pixel_stride : 0; }
 
 }  // namespace
 
@@ -27,7 +27,7 @@ ChannelEpilogue::ChannelEpilogue(const Stage& stage, const Epilogue& epilogue, i
   if (e.bias) bias_ = stage.inputs[next++];
   for (int i = 0; i < residuals(); ++i) {
     residual_[i] = feature_map(stage.inputs[next++]);
-    dense_residuals_ = dense_residuals_ && (residual_[i].c > 1 ? residual_[i].pitch_c == 1 : channels_ == 1);
+    dense_residuals_ = dense_residuals_ && (residual_[i].c > 1 ? residual_[i].channel_stride == 1 : channels_ == 1);
   }
 }
 
@@ -60,30 +60,30 @@ Clamp ChannelEpilogue::clamp() const {
 
 const float* ChannelEpilogue::residual(const EpilogueOperands& operands, int i, const OutputRow& at) const {
   const FeatureMap& map = residual_[i];
-  return operands.residual[i] + (map.n > 1 ? at.n * map.pitch_n : 0) + (map.h > 1 ? at.p * map.pitch_h : 0) +
-         at.q0 * pitch_w(map) + at.first * pitch_c(map);
+  return operands.residual[i] + (map.n > 1 ? at.n * map.image_stride : 0) + (map.h > 1 ? at.p * map.row_stride : 0) +
+         at.q0 * pixel_stride(map) + at.first * channel_stride(map);
 }
 
 void ChannelEpilogue::finish(const TileKernels& tiles, const EpilogueOperands& operands, const OutputRow& row, float* sums,
-                             int64_t sums_pitch, const FeatureMap& y_map, float* y) const {
+                             int64_t sums_stride, const FeatureMap& y_map, float* y) const {
   const Epilogue& e = epilogue_;
   FinishCall call{};
-  call.sums_pitch = sums_pitch, call.columns = row.channels;
+  call.sums_stride = sums_stride, call.columns = row.channels;
   call.scale = operands.scale ? operands.scale + row.first : nullptr;
   call.bias = operands.bias + row.first;
   call.residuals_before = e.residuals_before, call.residuals_after = e.residuals_after;
   call.activation = e.activation;
   call.activation_a = static_cast<float>(e.a), call.activation_b = static_cast<float>(e.b);
-  y += row.n * y_map.pitch_n + row.p * y_map.pitch_h + row.first;
+  y += row.n * y_map.image_stride + row.p * y_map.row_stride + row.first;
   for (OutputRow at = row; at.q0 < row.q1; at.q0 += kMaxCallRows) {
     const int64_t rows = std::min<int64_t>(kMaxCallRows, row.q1 - at.q0);
-    call.sums = sums + (at.q0 - row.q0) * sums_pitch;
+    call.sums = sums + (at.q0 - row.q0) * sums_stride;
     call.rows = static_cast<int>(rows);
-    for (int64_t r = 0; r < rows; ++r) call.y[r] = y + (at.q0 + r) * y_map.pitch_w;
+    for (int64_t r = 0; r < rows; ++r) call.y[r] = y + (at.q0 + r) * y_map.pixel_stride;
     for (int i = 0; i < residuals(); ++i) {
-      call.residual_pitch[i] = pitch_c(residual_[i]);
+      call.residual_strides[i] = channel_stride(residual_[i]);
       const float* from = residual(operands, i, at);
-      for (int64_t r = 0; r < rows; ++r) call.residual[i][r] = from + r * pitch_w(residual_[i]);
+      for (int64_t r = 0; r < rows; ++r) call.residual[i][r] = from + r * pixel_stride(residual_[i]);
     }
     tiles.finish(call);
   }

@@ -46,10 +46,10 @@ class ChannelEpilogue {
   const FeatureMap& residual_map(int i) const { return residual_[i]; }
   const float* residual(const EpilogueOperands& operands, int i, const OutputRow& at) const;  // at q0, the first channel
 
-  // Sums, [output][sums_pitch], to outputs: y is element 0 of the map `y_map`. Behind the sums as many floats as a vector has
+  // Sums, [output][sums_stride], to outputs: y is element 0 of the map `y_map`. Behind the sums as many floats as a vector has
   // can be read.
-  void finish(const TileKernels& tiles, const EpilogueOperands& operands, const OutputRow& row, float* sums, int64_t sums_pitch,
-              const FeatureMap& y_map, float* y) const;
+  void finish(const TileKernels& tiles, const EpilogueOperands& operands, const OutputRow& row, float* sums,
+              int64_t sums_stride, const FeatureMap& y_map, float* y) const;
 
  private:
   void pad(const float* values, const TensorDesc& desc, float factor, float* to) const;

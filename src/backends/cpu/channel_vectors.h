@@ -12,9 +12,9 @@ namespace sparkle::cpu {
 inline void pad_channels(const TensorDesc* desc, const float* values, float factor, int64_t groups, int64_t n, int64_t padded_n,
                          float* to) {
   const int last = values ? desc->shape.size() - 1 : -1;
-  const int64_t pitch = last < 0 || desc->shape[last] == 1 ? 0 : desc->layout.pitch[last];
+  const int64_t stride = last < 0 || desc->shape[last] == 1 ? 0 : desc->layout.strides[last];
   for (int64_t g = 0; g < groups; ++g)
-    for (int64_t i = 0; i < padded_n; ++i) *to++ = values ? values[(g * n + std::min(i, n - 1)) * pitch] * factor : factor;
+    for (int64_t i = 0; i < padded_n; ++i) *to++ = values ? values[(g * n + std::min(i, n - 1)) * stride] * factor : factor;
 }
 
 }  // namespace sparkle::cpu

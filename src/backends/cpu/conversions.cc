@@ -118,17 +118,17 @@ namespace {
 
 constexpr int64_t kBlock = 256;
 
-// Elements of `size` bytes, `from_pitch` and `to_pitch` bytes apart.
+// Elements of `size` bytes, `from_stride` and `to_stride` bytes apart.
 template <class T>
-void move(const std::byte* from, int64_t from_pitch, std::byte* to, int64_t to_pitch, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_pitch, from + i * from_pitch, sizeof(T));
+void move(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, sizeof(T));
 }
-void move(int64_t size, const std::byte* from, int64_t from_pitch, std::byte* to, int64_t to_pitch, int64_t count) {
+void move(int64_t size, const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride, int64_t count) {
   switch (size) {
-    case 1: return move<uint8_t>(from, from_pitch, to, to_pitch, count);
-    case 2: return move<uint16_t>(from, from_pitch, to, to_pitch, count);
-    case 4: return move<uint32_t>(from, from_pitch, to, to_pitch, count);
-    default: return move<uint64_t>(from, from_pitch, to, to_pitch, count);
+    case 1: return move<uint8_t>(from, from_stride, to, to_stride, count);
+    case 2: return move<uint16_t>(from, from_stride, to, to_stride, count);
+    case 4: return move<uint32_t>(from, from_stride, to, to_stride, count);
+    default: return move<uint64_t>(from, from_stride, to, to_stride, count);
   }
 }
 
@@ -139,25 +139,25 @@ Conversions conversions(std::string_view unit, DType type) {
   return found ? found(type) : Conversions{};
 }
 
-void load_floats(const Conversions& c, DType type, const std::byte* from, int64_t pitch, int64_t count, float* to) {
-  if (pitch == 1) return c.load(from, count, to);
+void load_floats(const Conversions& c, DType type, const std::byte* from, int64_t stride, int64_t count, float* to) {
+  if (stride == 1) return c.load(from, count, to);
   const int64_t size = size_of(type);
   alignas(64) std::byte block[kBlock * 8];
   for (int64_t i = 0; i < count; i += kBlock) {
     const int64_t part = count - i < kBlock ? count - i : kBlock;
-    move(size, from + i * pitch * size, pitch * size, block, size, part);
+    move(size, from + i * stride * size, stride * size, block, size, part);
     c.load(block, part, to + i);
   }
 }
 
-void store_floats(const Conversions& c, DType type, const float* from, int64_t count, std::byte* to, int64_t pitch) {
-  if (pitch == 1) return c.store(from, count, to);
+void store_floats(const Conversions& c, DType type, const float* from, int64_t count, std::byte* to, int64_t stride) {
+  if (stride == 1) return c.store(from, count, to);
   const int64_t size = size_of(type);
   alignas(64) std::byte block[kBlock * 8];
   for (int64_t i = 0; i < count; i += kBlock) {
     const int64_t part = count - i < kBlock ? count - i : kBlock;
     c.store(from + i, part, block);
-    move(size, block, size, to + i * pitch * size, pitch * size, part);
+    move(size, block, size, to + i * stride * size, stride * size, part);
   }
 }
 

@@ -18,8 +18,8 @@ struct Conversions {
 // Between `type` and f32; functions of neighbouring elements. nullptr functions where there is no such unit.
 Conversions conversions(std::string_view unit, DType type);
 
-// The same for elements `pitch` apart.
-void load_floats(const Conversions& c, DType type, const std::byte* from, int64_t pitch, int64_t count, float* to);
-void store_floats(const Conversions& c, DType type, const float* from, int64_t count, std::byte* to, int64_t pitch);
+// The same for elements `stride` apart.
+void load_floats(const Conversions& c, DType type, const std::byte* from, int64_t stride, int64_t count, float* to);
+void store_floats(const Conversions& c, DType type, const float* from, int64_t count, std::byte* to, int64_t stride);
 
 }  // namespace sparkle::cpu

@@ -81,21 +81,21 @@ TEST(Conversions, NarrowTypes) {
     }
 }
 
-TEST(Conversions, TailsAndPitchesTouchNothingElse) {
+TEST(Conversions, TailsAndStridesTouchNothingElse) {
   for (const std::string& unit : test_units())
     for (const DType type : {DType::f16, DType::bf16, DType::i8, DType::u16, DType::i64, DType::boolean, DType::f64,
                              DType::f8e4m3fn, DType::f8e5m2fnuz, DType::f4e2m1, DType::u2, DType::u4})
       for (int64_t count = 1; count <= 40; ++count)
-        for (const int64_t pitch : {1, 3, -1}) {
+        for (const int64_t stride : {1, 3, -1}) {
           const Conversions c = conversions(unit, type);
-          const TensorDesc desc{type, {count}, {Dims{0}, Dims{pitch}, pitch < 0 ? count - 1 : 0}};
+          const TensorDesc desc{type, {count}, {Dims{0}, Dims{stride}, stride < 0 ? count - 1 : 0}};
           TestTensor written(desc);
           std::vector<float> floats(static_cast<size_t>(count) + 1, 77.0f), read(static_cast<size_t>(count) + 1, 77.0f);
           for (int64_t i = 0; i < count; ++i) floats[static_cast<size_t>(i)] = static_cast<float>(i % 2);
-          store_floats(c, type, floats.data(), count, written.origin(), pitch);
-          ASSERT_TRUE(written.sentinels_hold()) << unit << " " << name_of(type) << " " << count << " " << pitch;
-          load_floats(c, type, written.origin(), pitch, count, read.data());
-          ASSERT_EQ(read, floats) << unit << " " << name_of(type) << " " << count << " " << pitch;
+          store_floats(c, type, floats.data(), count, written.origin(), stride);
+          ASSERT_TRUE(written.sentinels_hold()) << unit << " " << name_of(type) << " " << count << " " << stride;
+          load_floats(c, type, written.origin(), stride, count, read.data());
+          ASSERT_EQ(read, floats) << unit << " " << name_of(type) << " " << count << " " << stride;
         }
 }
 

@@ -120,7 +120,7 @@ class IntegerStage {
       return static_cast<double>(random_.between(range.low, range.high));
     });
   }
-  // Constants come with their layout's pitches: the bytes from the buffer's start.
+  // Constants come with their layout's strides: the bytes from the buffer's start.
   static std::vector<std::byte> row_major_copy(TestTensor& t) {
     const TensorDesc& d = t.desc();
     const std::byte* from = t.view().data;

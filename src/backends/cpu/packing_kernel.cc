@@ -6,7 +6,7 @@ namespace sparkle::cpu {
 
 std::string weights_place(const TensorDesc& weights) {
   std::string text = "shape=" + weights.shape.to_string() + " offset=" + std::to_string(weights.layout.offset) + " pitch=";
-  for (const int64_t pitch : weights.layout.pitch) text += std::to_string(pitch) + ",";
+  for (const int64_t stride : weights.layout.strides) text += std::to_string(stride) + ",";
   return text;
 }
 

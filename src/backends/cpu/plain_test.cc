@@ -81,7 +81,7 @@ TEST(Plain, ThreadsShareEveryFamilyThatCanBeCut) {
   normalize.axes = {2};
   normalize.bias = false;
   TensorDesc scale = tensor(type, {3, 9, 20});
-  scale.layout.pitch = {0, 1, 0};
+  scale.layout.strides = {0, 1, 0};
   scale.layout.offset = 0;
   check({normalize, {tensor(type, {3, 9, 20}), scale}, {tensor(type, {3, 9, 20})}}, random, true, "normalize");
 }

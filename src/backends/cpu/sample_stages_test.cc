@@ -21,7 +21,7 @@ std::vector<Stage> laid_out(const Stage& stage) {
     for (auto* list : {&stages[order].inputs, &stages[order].outputs})
       for (TensorDesc& d : *list) {
         bool repeats = false;
-        for (int i = 0; i < d.shape.size(); ++i) repeats |= d.shape[i] > 1 && d.layout.pitch[i] == 0;
+        for (int i = 0; i < d.shape.size(); ++i) repeats |= d.shape[i] > 1 && d.layout.strides[i] == 0;
         if (!repeats) d.layout = order == 1 || d.shape.size() < 3 ? row_major(d.shape) : channels_last(d.shape);
       }
   return stages;

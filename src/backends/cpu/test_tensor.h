@@ -32,7 +32,7 @@ class TestRandom {
     for (int i = 0; i < rank; ++i) shape.push_back(chance(15) ? 1 : between(1, largest));
     return shape;
   }
-  // `broadcast`: percent of axes that get pitch 0.
+  // `broadcast`: percent of axes that get stride 0.
   Layout layout(const Dims& shape, int broadcast = 0) {
     Dims order = row_major(shape).order;
     if (chance(30)) order = channels_last(shape).order;
@@ -48,7 +48,7 @@ class TestRandom {
     }
     Layout layout = dense(padded, order);
     for (int i = 0; i < shape.size(); ++i)
-      if (repeated[static_cast<size_t>(i)]) layout.pitch[i] = 0;
+      if (repeated[static_cast<size_t>(i)]) layout.strides[i] = 0;
     layout.offset = chance(50) ? 0 : between(1, 40);
     return layout;
   }

@@ -42,7 +42,8 @@ void for_each_position(const TensorDesc& desc, F&& f) {
       for (int64_t d = 0; d < m.d; ++d)
         for (int64_t h = 0; h < m.h; ++h)
           for (int64_t w = 0; w < m.w; ++w)
-            f(desc.layout.offset + n * m.pitch_n + c * m.pitch_c + d * m.pitch_d + h * m.pitch_h + w * m.pitch_w);
+            f(desc.layout.offset + n * m.image_stride + c * m.channel_stride + d * m.plane_stride + h * m.row_stride +
+              w * m.pixel_stride);
 }
 
 // Channels last; `gaps`: after each pixel, each row and before the first element.
@@ -53,7 +54,7 @@ inline TensorDesc channels_last_desc(Random& random, const Dims& shape, bool gap
   const Dims order = desc.layout.order;
   for (int i = order.size() - 1; i >= 0; --i) {
     const int axis = static_cast<int>(order[i]);
-    desc.layout.pitch[axis] = step;
+    desc.layout.strides[axis] = step;
     step = step * shape[axis] + (axis == 1 || pick(random, 0, 1) ? pick(random, 1, 9) : 0);
   }
   desc.layout.offset = pick(random, 0, 5);
@@ -97,17 +98,17 @@ inline std::string compare(const Operand& got, const Expected& expected, double 
   return problem;
 }
 
-// The epilogue's operands behind x and w. `vector_pitch`: of scale and bias; the second residual is the same for all images.
-inline void add_epilogue_operands(Random& random, const Epilogue& e, const Dims& y_shape, bool gaps, int64_t vector_pitch,
+// The epilogue's operands behind x and w. `vector_stride`: of scale and bias; the second residual is the same for all images.
+inline void add_epilogue_operands(Random& random, const Epilogue& e, const Dims& y_shape, bool gaps, int64_t vector_stride,
                                   std::vector<Operand>& inputs) {
   for (int i = 0; i < e.scale + e.bias; ++i) {
     TensorDesc desc = dense_desc(DType::f32, Dims{y_shape[1]});
-    desc.layout.pitch[0] = vector_pitch;
+    desc.layout.strides[0] = vector_stride;
     inputs.push_back(random_operand(random, desc));
   }
   for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) {
     TensorDesc desc = channels_last_desc(random, y_shape, gaps);
-    if (i == 1) desc.layout.pitch[0] = 0;
+    if (i == 1) desc.layout.strides[0] = 0;
     inputs.push_back(random_operand(random, desc));
   }
 }

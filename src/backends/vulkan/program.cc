@@ -40,7 +40,7 @@ Touch touch_of(const Binding& binding, const TensorDesc& desc, int64_t packed_by
   if (packed_bytes > 0) return {binding.slot, binding.offset_bytes, binding.offset_bytes + packed_bytes};
   int64_t low = desc.layout.offset, high = desc.layout.offset + 1;
   for (int i = 0; i < desc.shape.size(); ++i) {
-    const int64_t reach = (desc.shape[i] - 1) * desc.layout.pitch[i];
+    const int64_t reach = (desc.shape[i] - 1) * desc.layout.strides[i];
     (reach < 0 ? low : high) += reach;
   }
   const int64_t size = size_of(desc.dtype);

@@ -83,7 +83,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     const auto padded = [lanes](int64_t count) { return (count + lanes - 1) / lanes * lanes; };
     int64_t instances = 1;
     for (int axis = 0; axis < v.size() - 2; ++axis)
-      if (stage.inputs[1].layout.pitch[axis] != 0 || stage.inputs[2].layout.pitch[axis] != 0) instances *= v[axis];
+      if (stage.inputs[1].layout.strides[axis] != 0 || stage.inputs[2].layout.strides[axis] != 0) instances *= v[axis];
     result.workspace_bytes = 4 * instances * (padded(keys) * q.back() + keys * padded(v.back())) + 64;
   }
   return result;
@@ -122,7 +122,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
       if (variant.name == "split") return split_schedules(stage, variant, device, why_not);
       return loop_schedules(stage, variant, device, why_not);
     }
-    const auto contiguous = [](const TensorDesc& desc) { return desc.shape.back() <= 1 || desc.layout.pitch.back() == 1; };
+    const auto contiguous = [](const TensorDesc& desc) { return desc.shape.back() <= 1 || desc.layout.strides.back() == 1; };
     if (!contiguous(stage.inputs[0]) || (stage.outputs.size() > 1 && !contiguous(stage.outputs[1])))
       return why_not = Reason::layout_not_served, std::vector<Schedule>{};
   }

@@ -2,8 +2,8 @@
 // are asked for. m queries and n keys of depth k, values of e columns.
 // Operands: q [batch..., m, k], k [batch..., n, k], v [batch..., n, e], then mask [batch..., m, n'] (bool: true is seen; float:
 // added; keys from n' on are hidden) and lengths [batch...] (i64: keys from there on are hidden) if present; batch axes
-// broadcast by pitch 0 (heads that share keys are an axis of pitch 0) -> y [batch..., m, e], scores [batch..., m, n] if asked.
-// A query that sees no key gives zeros, or NaN where unseen_is_nan. Formulas:
+// broadcast by stride 0 (heads that share keys are an axis of stride 0) -> y [batch..., m, e], scores [batch..., m, n] if
+// asked. A query that sees no key gives zeros, or NaN where unseen_is_nan. Formulas:
 // https://onnx.ai/onnx/operators/onnx__Attention.html
 #pragma once
 

@@ -1,6 +1,6 @@
 // The copy family: moves elements from one layout to another. Transposition, change between channels-first and channels-last,
 // a part of a concatenation, a slice, expansion and depth-to-space are all this: x and y have one shape and any two layouts
-// (pitch 0 in x repeats; rank up to 8). Operands: x -> y, same type of any kind.
+// (stride 0 in x repeats; rank up to 8). Operands: x -> y, same type of any kind.
 #pragma once
 
 #include "base/record.h"

@@ -84,7 +84,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     if (!std::all_of(stage.inputs.begin(), stage.inputs.end(), is_f32) || !is_f32(stage.outputs[0]))
       return why_not = Reason::type_not_served, std::vector<Schedule>{};
     for (const TensorDesc& desc : {stage.inputs[0], stage.outputs[0]})
-      if (desc.shape[1] > 1 && desc.layout.pitch[1] != 1) return why_not = Reason::layout_not_served, std::vector<Schedule>{};
+      if (desc.shape[1] > 1 && desc.layout.strides[1] != 1) return why_not = Reason::layout_not_served, std::vector<Schedule>{};
   }
   std::vector<Schedule> found = loop_schedules(stage, variant, device, why_not);
   // A block of pixels, which kernels do not cut, is worth a task.

@@ -18,8 +18,8 @@ void store(const TensorView& view, int64_t index, double value) {
   store_element(view.desc.dtype, value, view.data + (view.desc.layout.offset + index) * size_of(view.desc.dtype));
 }
 
-// Pitch of the single axis of a per-channel operand [K].
-int64_t channel_pitch(const TensorDesc& desc) { return desc.layout.pitch.empty() ? 0 : desc.layout.pitch.back(); }
+// Stride of the single axis of a per-channel operand [K].
+int64_t channel_stride(const TensorDesc& desc) { return desc.layout.strides.empty() ? 0 : desc.layout.strides.back(); }
 
 }  // namespace
 
@@ -56,18 +56,19 @@ void depthwise_reference(const StageParams& params, std::span<const TensorView> 
                   const int64_t h = row * window.stride[1] + r * window.dilation[1] - window.pad_begin[1];
                   const int64_t c = col * window.stride[2] + s * window.dilation[2] - window.pad_begin[2];
                   if (d < 0 || d >= mx.d || h < 0 || h >= mx.h || c < 0 || c >= mx.w) continue;
-                  const int64_t at =
-                      n * mx.pitch_n + k / multiplier * mx.pitch_c + d * mx.pitch_d + h * mx.pitch_h + c * mx.pitch_w;
-                  const int64_t tap = k * mw.pitch_n + t * mw.pitch_d + r * mw.pitch_h + s * mw.pitch_w;
+                  const int64_t at = n * mx.image_stride + k / multiplier * mx.channel_stride + d * mx.plane_stride +
+                                     h * mx.row_stride + c * mx.pixel_stride;
+                  const int64_t tap = k * mw.image_stride + t * mw.plane_stride + r * mw.row_stride + s * mw.pixel_stride;
                   sum += load(x, at) * load(w, tap);
                 }
             const auto at_pixel = [&](const TensorView& t) {
               const FeatureMap m = feature_map(t.desc);
-              return load(t, n * m.pitch_n + k * m.pitch_c + z * m.pitch_d + row * m.pitch_h + col * m.pitch_w);
+              return load(t, n * m.image_stride + k * m.channel_stride + z * m.plane_stride + row * m.row_stride +
+                                 col * m.pixel_stride);
             };
             double value = e.alpha * sum;
-            if (scale) value *= load(*scale, k * channel_pitch(scale->desc));
-            if (bias) value += load(*bias, k * channel_pitch(bias->desc));
+            if (scale) value *= load(*scale, k * channel_stride(scale->desc));
+            if (bias) value += load(*bias, k * channel_stride(bias->desc));
             for (size_t i = 0; i < residuals.size(); ++i) {
               if (static_cast<int>(i) == e.residuals_before) value = activate(e.activation, e.a, e.b, value);
               value += at_pixel(residuals[i]);
@@ -78,7 +79,10 @@ void depthwise_reference(const StageParams& params, std::span<const TensorView> 
               for (const TensorView& operand : more) values.push_back(at_pixel(operand));
               value = evaluate(e.tail, values);
             }
-            store(y, n * my.pitch_n + k * my.pitch_c + z * my.pitch_d + row * my.pitch_h + col * my.pitch_w, value);
+            store(
+                y,
+                n * my.image_stride + k * my.channel_stride + z * my.plane_stride + row * my.row_stride + col * my.pixel_stride,
+                value);
           }
 }
 

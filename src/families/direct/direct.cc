@@ -112,7 +112,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   for (const TensorDesc& desc : stage.inputs)
     if (desc.dtype != DType::f32) return refuse(Reason::type_not_served);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
-  if (y.c > 1 && y.pitch_c != 1) return refuse(Reason::layout_not_served);
+  if (y.c > 1 && y.channel_stride != 1) return refuse(Reason::layout_not_served);
   const Window& w = params_of(stage).window;
   const int64_t groups = params_of(stage).groups;
   if (groups > 1 && variant.name == "pixels") return refuse(Reason::groups_not_served);
@@ -160,7 +160,7 @@ DirectRow direct_row_of(const DirectSchedule& s, const Stage& stage, int64_t col
   const int64_t depth = x.c / p.groups;
   const bool pixels = s.variant == "pixels";
   return direct_row(p.window, direct_bundle(p.groups, depth) * depth, columns, lanes, pixels ? p.window.stride[2] : 1,
-                    pixels || (x.c > 1 && x.pitch_c != 1));
+                    pixels || (x.c > 1 && x.channel_stride != 1));
 }
 
 int64_t most_direct_pixels(std::string_view variant, int64_t maps, int64_t taps, bool many) {
@@ -180,11 +180,11 @@ DirectReading direct_reading(const Stage& stage, std::string_view variant, int64
   // In place: no column outside of the image is read, pixels lie as the kernels want them.
   const int64_t right = (y.w - 1) * w.stride[2] - w.pad_begin[2] + (w.filter[2] - 1) * w.dilation[2];
   const bool inside = w.pad_begin[2] <= 0 && right < x.w;
-  const bool wanted = !pixels || (w.stride[2] == 1 && x.pitch_w == 1);
+  const bool wanted = !pixels || (w.stride[2] == 1 && x.pixel_stride == 1);
   const bool whole = !pixels || (y.w % lanes == 0 && columns % lanes == 0);
   if (inside && wanted && whole) return DirectReading::in_place;
-  const bool near = x.c == 1 || x.pitch_c == 1, together = near && x.pitch_w == x.c;
-  const bool planes = x.pitch_w == 1, few = x.c <= 4;
+  const bool near = x.c == 1 || x.channel_stride == 1, together = near && x.pixel_stride == x.c;
+  const bool planes = x.pixel_stride == 1, few = x.c <= 4;
   if (groups > 1) return near ? DirectReading::vectors : DirectReading::one_by_one;
   if (!pixels) return together || planes ? DirectReading::vectors : DirectReading::one_by_one;
   const bool vectors = w.stride[2] == 1 ? planes || (together && few) : w.stride[2] == 2 && planes;

@@ -14,15 +14,15 @@ DirectCut direct_cut(const Stage& stage, const DirectSchedule& s, int64_t lanes)
   c.x = feature_map(stage.inputs[0]), c.y = feature_map(stage.outputs[0]);
   c.lanes = lanes;
   c.pixels = s.variant == "pixels", c.slides = s.variant == "slide";
-  c.planes = c.pixels || (c.x.c > 1 && c.x.pitch_c != 1);
+  c.planes = c.pixels || (c.x.c > 1 && c.x.channel_stride != 1);
   c.depth = c.x.c / p.groups, c.maps = c.y.c / p.groups, c.bundle = direct_bundle(p.groups, c.depth);
   c.columns = std::clamp<int64_t>(s.columns, 1, std::max<int64_t>(1, c.y.w));
   c.rows = s.rows > 0 ? s.rows : std::max<int64_t>(1, c.y.h);
   c.ring = (w.filter[1] - 1) * w.dilation[1] + 1;
   c.reading = direct_reading(stage, s.variant, c.columns, lanes);
   c.row = direct_row_of(s, stage, c.columns, lanes);
-  c.channel = c.in_place() ? c.x.pitch_c : c.row.channel;
-  c.column = c.in_place() ? c.x.pitch_w : c.row.column;
+  c.channel = c.in_place() ? c.x.channel_stride : c.row.channel;
+  c.column = c.in_place() ? c.x.pixel_stride : c.row.column;
   return c;
 }
 

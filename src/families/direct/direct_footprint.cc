@@ -75,8 +75,8 @@ Cut cut_of(const Stage& stage, const DirectSchedule& s, const FeatureMap& x, con
   c.vectors = c.in_pixels ? number(cut.maps) : number(divided(cut.maps, lanes));
   c.blocks = std::ceil(c.vectors / std::max(1, s.maps));
   c.reach = number(cut.ring);
-  c.pixel = x.pitch_c == 1 ? lines(c.bundle * c.depth * 4) : c.bundle * c.depth * 4;
-  if (x.pitch_c == 1 && p.groups == 1) c.pixel = c.depth * 4;
+  c.pixel = x.channel_stride == 1 ? lines(c.bundle * c.depth * 4) : c.bundle * c.depth * 4;
+  if (x.channel_stride == 1 && p.groups == 1) c.pixel = c.depth * 4;
   const double span = (c.columns - 1) * number(w.stride[2]) + number((w.filter[2] - 1) * w.dilation[2] + 1);
   c.row_bytes = std::min(span, number(x.w)) * c.pixel;
   c.ring_bytes = c.reading == DirectReading::in_place ? 0 : c.reach * number(c.row.floats) * 4;
@@ -193,7 +193,7 @@ Footprint direct_footprint(const Stage& stage, const Schedule& schedule, const D
   // Maps apart from each other's neighbours, and the last vectors of a row, go through the L1.
   const double outputs = number(stage.outputs[0].bytes());
   const double apart =
-      !c.in_pixels || number(y.pitch_w) == c.vectors / c.blocks ? 0 : 2 * outputs * along * number(lanes) / number(y.w);
+      !c.in_pixels || number(y.pixel_stride) == c.vectors / c.blocks ? 0 : 2 * outputs * along * number(lanes) / number(y.w);
   f.bytes[0] = tile_bytes + outputs + laid_bytes + apart + raw;
   const double other = moved - outputs - number(stage.inputs[0].bytes()) - number(stage.inputs[1].bytes());
   const Nest nest = nest_of(w, c, x, y);

@@ -57,7 +57,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   if (!unit) return refuse(Reason::unit_missing);
   for (const TensorDesc& desc : stage.inputs)
     if (desc.dtype != DType::f32) return refuse(Reason::type_not_served);
-  if ((x.c > 1 && x.pitch_c != 1) || (y.c > 1 && y.pitch_c != 1)) return refuse(Reason::layout_not_served);
+  if ((x.c > 1 && x.channel_stride != 1) || (y.c > 1 && y.channel_stride != 1)) return refuse(Reason::layout_not_served);
   const int registers = registers_of(*unit);
   const int64_t lanes = std::max(1, unit->n);
   const FftAxis height = fft_axis(stage, 1);

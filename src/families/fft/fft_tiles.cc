@@ -52,7 +52,7 @@ Sizes sizes_of(const Stage& stage, const FftTileSchedule& s) {
   if (!cut(z.height, s.rows) || !cut(z.width, s.columns)) return z;
   z.tiles = number(y.n * z.height.tiles * z.width.tiles);
   z.pairs_in = up(number(z.depth), 2), z.pairs_out = up(number(z.filters), 2);
-  z.last_in = x.c > 2 && x.pitch_c == 1, z.last_out = y.c > 2 && y.pitch_c == 1;
+  z.last_in = x.c > 2 && x.channel_stride == 1, z.last_out = y.c > 2 && y.channel_stride == 1;
   return z;
 }
 
@@ -109,7 +109,7 @@ std::vector<int64_t> sizes_for(const FftAxis& axis, int64_t largest) {
 
 }  // namespace
 
-int64_t fft_line_pitch(int64_t rows, int64_t columns) { return (rows == 1 ? columns + columns / 16 : columns) | 1; }
+int64_t fft_line_stride(int64_t rows, int64_t columns) { return (rows == 1 ? columns + columns / 16 : columns) | 1; }
 
 std::vector<Schedule> fft_tile_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const WhyNot refuse{why_not};

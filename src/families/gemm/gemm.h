@@ -3,7 +3,7 @@
 //   m = output pixels, n = filters K, k = C/groups * T*R*S.
 // Operands, loader window: x [N,C,spatial], w [K,C/groups,filter], epilogue operands -> y [N,K,spatial].
 // Operands, loader dense:  a [batch...,m,k], b [batch...,k,n], epilogue operands -> y [batch...,m,n]; batch axes broadcast
-// by pitch 0, transposition is a layout. Channels of an epilogue operand are the n axis.
+// by stride 0, transposition is a layout. Channels of an epilogue operand are the n axis.
 #pragma once
 
 #include "families/epilogue.h"

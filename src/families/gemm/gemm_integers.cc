@@ -17,7 +17,7 @@ T at_index(const TensorView& view, const Dims& at, int replaced, int64_t k) {
   for (int i = 0; i < rank; ++i) {
     const int from_end = rank - 1 - i, axis = at.size() - 1 - from_end;
     const int64_t index = from_end == replaced ? k : axis < 0 || view.desc.shape[i] == 1 ? 0 : at[axis];
-    place += index * view.desc.layout.pitch[i];
+    place += index * view.desc.layout.strides[i];
   }
   return reinterpret_cast<const T*>(view.data)[place];
 }

@@ -1,4 +1,4 @@
-// The definition of the gemm family: plain loops, sums in double precision, any layout and pitch. Types: f32, f16 and f64;
+// The definition of the gemm family: plain loops, sums in double precision, any layout and stride. Types: f32, f16 and f64;
 // whole numbers lie in gemm_integers.cc, 8-bit ones with an epilogue in families/integers.h.
 #include <bit>
 
@@ -43,15 +43,15 @@ void store(const TensorView& t, int64_t at, double value) {
   }
 }
 
-// Adds `count` products of two operands' elements, each at its pitch, to a sum, one after the other.
-double add_products(double sum, const TensorView& a, int64_t a_at, int64_t a_pitch, const TensorView& b, int64_t b_at,
-                    int64_t b_pitch, int64_t count, OperandType type) {
+// Adds `count` products of two operands' elements, each at its stride, to a sum, one after the other.
+double add_products(double sum, const TensorView& a, int64_t a_at, int64_t a_stride, const TensorView& b, int64_t b_at,
+                    int64_t b_stride, int64_t count, OperandType type) {
   if (a.desc.dtype == DType::f32 && b.desc.dtype == DType::f32 && type == OperandType::own) {
     const float *x = a.at_origin<float>() + a_at, *w = b.at_origin<float>() + b_at;
-    for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(x[i * a_pitch]) * static_cast<double>(w[i * b_pitch]);
+    for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(x[i * a_stride]) * static_cast<double>(w[i * b_stride]);
     return sum;
   }
-  for (int64_t i = 0; i < count; ++i) sum += factor(a, a_at + i * a_pitch, type) * factor(b, b_at + i * b_pitch, type);
+  for (int64_t i = 0; i < count; ++i) sum += factor(a, a_at + i * a_stride, type) * factor(b, b_at + i * b_stride, type);
   return sum;
 }
 
@@ -61,7 +61,7 @@ double finish(const Epilogue& e, std::span<const TensorView> operands, double su
   size_t next = 0;
   const auto per_channel = [&] {
     const TensorView& t = operands[next++];
-    return load(t, channel * pitch_from_end(t.desc, 0));
+    return load(t, channel * stride_from_end(t.desc, 0));
   };
   double v = e.alpha * sum;
   if (e.scale) v *= per_channel();
@@ -93,19 +93,22 @@ void window_reference(const GemmParams& p, std::span<const TensorView> inputs, c
                   const int64_t h = r * f.stride[1] - f.pad_begin[1] + t1 * f.dilation[1];
                   const int64_t v = q * f.stride[2] - f.pad_begin[2] + t2 * f.dilation[2];
                   if (!inside(d, x.d) || !inside(h, x.h) || !inside(v, x.w)) continue;
-                  const int64_t xat = n * x.pitch_n + d * x.pitch_d + h * x.pitch_h + v * x.pitch_w;
-                  const int64_t wat = k * w.pitch_n + t0 * w.pitch_d + t1 * w.pitch_h + t2 * w.pitch_w;
-                  sum = add_products(sum, inputs[0], xat + k / group_k * group_c * x.pitch_c, x.pitch_c, inputs[1], wat,
-                                     w.pitch_c, group_c, p.operands);
+                  const int64_t xat = n * x.image_stride + d * x.plane_stride + h * x.row_stride + v * x.pixel_stride;
+                  const int64_t wat = k * w.image_stride + t0 * w.plane_stride + t1 * w.row_stride + t2 * w.pixel_stride;
+                  sum = add_products(sum, inputs[0], xat + k / group_k * group_c * x.channel_stride, x.channel_stride,
+                                     inputs[1], wat, w.channel_stride, group_c, p.operands);
                 }
             const auto place = [&](const TensorView& t) {
               const FeatureMap map = feature_map(t.desc);
-              // An axis of size 1 broadcasts whatever its pitch.
-              return (map.n > 1 ? n * map.pitch_n : 0) + (map.c > 1 ? k * map.pitch_c : 0) + (map.d > 1 ? z * map.pitch_d : 0) +
-                     (map.h > 1 ? r * map.pitch_h : 0) + (map.w > 1 ? q * map.pitch_w : 0);
+              // An axis of size 1 broadcasts whatever its stride.
+              return (map.n > 1 ? n * map.image_stride : 0) + (map.c > 1 ? k * map.channel_stride : 0) +
+                     (map.d > 1 ? z * map.plane_stride : 0) + (map.h > 1 ? r * map.row_stride : 0) +
+                     (map.w > 1 ? q * map.pixel_stride : 0);
             };
             const double value = finish(p.epilogue, inputs.subspan(2), sum, k, place);
-            store(output, n * y.pitch_n + k * y.pitch_c + z * y.pitch_d + r * y.pitch_h + q * y.pitch_w, value);
+            store(output,
+                  n * y.image_stride + k * y.channel_stride + z * y.plane_stride + r * y.row_stride + q * y.pixel_stride,
+                  value);
           }
 }
 
@@ -113,14 +116,14 @@ void dense_reference(const GemmParams& p, std::span<const TensorView> inputs, co
   const TensorDesc& y = output.desc;
   const int rank = y.shape.size();
   const int64_t depth = inputs[0].desc.shape.back();
-  const int64_t a_k = pitch_from_end(inputs[0].desc, 0), b_k = pitch_from_end(inputs[1].desc, 1);
+  const int64_t a_k = stride_from_end(inputs[0].desc, 0), b_k = stride_from_end(inputs[1].desc, 1);
   Dims index = Dims::filled(rank, 0);
   for (int64_t i = 0; i < y.shape.product(); ++i) {
     // The place of the current index in an operand, its last `skip` axes left out.
     const auto place = [&](const TensorDesc& desc, int skip_axis) {
       int64_t at = 0;
       for (int axis = 0; axis < rank; ++axis)
-        if (rank - 1 - axis != skip_axis) at += index[axis] * pitch_from_end(desc, rank - 1 - axis);
+        if (rank - 1 - axis != skip_axis) at += index[axis] * stride_from_end(desc, rank - 1 - axis);
       return at;
     };
     const int64_t a_at = place(inputs[0].desc, 0), b_at = place(inputs[1].desc, 1);

@@ -76,7 +76,7 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
   const auto& params = get<GemmParams>(stage.params);
   const TensorDesc& y = stage.outputs[0];
   const int channel = params.loader == Loader::window ? 1 : y.shape.size() - 1;
-  if (y.shape[channel] > 1 && y.layout.pitch[channel] != 1) return refuse(Reason::layout_not_served);
+  if (y.shape[channel] > 1 && y.layout.strides[channel] != 1) return refuse(Reason::layout_not_served);
   const GemmSizes sizes = gemm_sizes(params, stage.inputs, y);
   GemmSchedule s;
   s.variant = variant.name;
@@ -123,11 +123,11 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
     }
   const auto& params = get<GemmParams>(stage.params);
   const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
-  // Rows are pixels of contiguous channels in and out; the dense loader copies rows of any pitch.
+  // Rows are pixels of contiguous channels in and out; the dense loader copies rows of any stride.
   const bool window = params.loader == Loader::window;
   const int channel = window ? 1 : y.shape.size() - 1;
-  const bool in_ok = !window || x.shape[1] == 1 || x.layout.pitch[1] == 1;
-  if (!in_ok || (y.shape[channel] > 1 && y.layout.pitch[channel] != 1)) {
+  const bool in_ok = !window || x.shape[1] == 1 || x.layout.strides[1] == 1;
+  if (!in_ok || (y.shape[channel] > 1 && y.layout.strides[channel] != 1)) {
     why_not = Reason::layout_not_served;
     return {};
   }

@@ -33,9 +33,9 @@ std::array<std::vector<TapSegment>, 3> tap_segments(const Window& window, const 
   return segments;
 }
 
-int64_t pitch_from_end(const TensorDesc& desc, int axis) {
+int64_t stride_from_end(const TensorDesc& desc, int axis) {
   const int at = desc.shape.size() - 1 - axis;
-  return at < 0 || desc.shape[at] == 1 ? 0 : desc.layout.pitch[at];
+  return at < 0 || desc.shape[at] == 1 ? 0 : desc.layout.strides[at];
 }
 
 GemmSizes gemm_sizes(const GemmParams& params, const std::vector<TensorDesc>& inputs, const TensorDesc& output) {
@@ -50,7 +50,7 @@ GemmSizes gemm_sizes(const GemmParams& params, const std::vector<TensorDesc>& in
       const int64_t size = output.shape[i];
       if (size == 0) sizes.m = 0;
       // Batch axes along which the right operand stays the same are rows like any others.
-      if (pitch_from_end(inputs[1], rank - 1 - i) == 0) {
+      if (stride_from_end(inputs[1], rank - 1 - i) == 0) {
         sizes.m *= size;
       } else {
         sizes.instances *= size;

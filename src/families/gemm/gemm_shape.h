@@ -29,7 +29,7 @@ struct GemmSizes {
 };
 GemmSizes gemm_sizes(const GemmParams& params, const std::vector<TensorDesc>& inputs, const TensorDesc& output);
 
-// Pitch of `axis` counted from the end (0 is the last); 0 where the axis is missing or broadcast.
-int64_t pitch_from_end(const TensorDesc& desc, int axis);
+// Stride of `axis` counted from the end (0 is the last); 0 where the axis is missing or broadcast.
+int64_t stride_from_end(const TensorDesc& desc, int axis);
 
 }  // namespace sparkle

@@ -103,8 +103,8 @@ bool whole_fours(const Stage& stage) {
   const auto& p = get<GemmParams>(stage.params);
   const int channel = p.loader == Loader::window ? 1 : x.shape.size() - 1;
   bool fours =
-      x.layout.pitch[channel] == 1 && x.layout.offset % 4 == 0 && x.shape[channel] / std::max<int64_t>(1, p.groups) % 4 == 0;
-  for (int i = 0; i < x.shape.size(); ++i) fours &= i == channel || x.layout.pitch[i] % 4 == 0;
+      x.layout.strides[channel] == 1 && x.layout.offset % 4 == 0 && x.shape[channel] / std::max<int64_t>(1, p.groups) % 4 == 0;
+  for (int i = 0; i < x.shape.size(); ++i) fours &= i == channel || x.layout.strides[i] % 4 == 0;
   return fours;
 }
 

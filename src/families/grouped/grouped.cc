@@ -44,7 +44,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     if (desc.dtype != DType::f32) return refuse(Reason::type_not_served);
   const auto& p = get<GroupedParams>(stage.params);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
-  if (x.pitch_c != 1 || y.pitch_c != 1) return refuse(Reason::layout_not_served);
+  if (x.channel_stride != 1 || y.channel_stride != 1) return refuse(Reason::layout_not_served);
   const MathUnit* unit = units.front();
   const int64_t lanes = std::max(1, unit->n), depth = x.c / p.groups;
   if (lanes % depth != 0) return refuse(Reason::groups_not_served);

@@ -1,6 +1,6 @@
 // The normalize family: (x - mean) / divisor over `axes`, then scale and bias. Instance, layer and group normalisation are this
 // with different axes (a group is a view with the channel axis split in two).
-// Operands: x, then scale and bias if present, both with x's rank and broadcast by pitch 0 -> y like x.
+// Operands: x, then scale and bias if present, both with x's rank and broadcast by stride 0 -> y like x.
 #pragma once
 
 #include "base/record.h"

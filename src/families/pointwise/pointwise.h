@@ -1,6 +1,6 @@
 // The pointwise family: any expression over tensors with broadcasting, as a straight-line program. Value i < inputs is operand
 // i; value inputs + j is the result of instruction j; the last instruction is the output. All operands have the output's rank
-// and broadcast by pitch 0 (their desc's shape is the output's shape).
+// and broadcast by stride 0 (their desc's shape is the output's shape).
 #pragma once
 
 #include <span>

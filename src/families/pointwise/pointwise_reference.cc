@@ -247,7 +247,7 @@ std::vector<Stage> samples(const SampleRequest& t) {
       for (size_t i = 0; i < t.inputs.size(); ++i)
         stage.inputs.push_back(described(t.inputs[i], shape, false, dense || i % 2 == 0 ? 0 : 2));
       if (dense && stage.inputs.size() > 1)
-        for (int axis = 0; axis < shape.size(); ++axis) stage.inputs.back().layout.pitch[axis] = 0;
+        for (int axis = 0; axis < shape.size(); ++axis) stage.inputs.back().layout.strides[axis] = 0;
       stage.outputs.push_back(described(type, shape, false, dense ? 0 : 1));
       stages.push_back(std::move(stage));
     }

@@ -185,7 +185,7 @@ bool pool_in_fours(const Stage& stage) { return channels_in_fours(stage.inputs[0
 int64_t pool_lanes(const Stage& stage) {
   const bool fours = pool_in_fours(stage);
   const FeatureMap x = feature_map(stage.inputs[0]);
-  if (!fours && (x.c == 1 || x.pitch_c != 1)) return 1;
+  if (!fours && (x.c == 1 || x.channel_stride != 1)) return 1;
   // 128 bytes side by side, or as few as 32 where there are few outputs to begin with.
   constexpr int64_t kFew = 64;
   const int64_t width = fours ? 4 : 1, outputs = stage.outputs[0].elements() / width;

@@ -52,15 +52,16 @@ void pool_reference(const StageParams& params, std::span<const TensorView> input
                   }
                   count += p.count_pad ? counted : inside;
                   if (!inside) continue;
-                  const double value =
-                      load(x, n * mx.pitch_n + c * mx.pitch_c + in[0] * mx.pitch_d + in[1] * mx.pitch_h + in[2] * mx.pitch_w);
+                  const double value = load(x, n * mx.image_stride + c * mx.channel_stride + in[0] * mx.plane_stride +
+                                                   in[1] * mx.row_stride + in[2] * mx.pixel_stride);
                   if (!found || value > best || std::isnan(value)) {
                     if (!std::isnan(best) || !found) best = value, position = (in[0] * size[1] + in[1]) * size[2] + in[2];
                     found = true;
                   }
                   sum += p.kind == PoolKind::lp ? std::pow(std::abs(value), static_cast<double>(p.p)) : value;
                 }
-            const int64_t at = n * my.pitch_n + c * my.pitch_c + z * my.pitch_d + row * my.pitch_h + col * my.pitch_w;
+            const int64_t at =
+                n * my.image_stride + c * my.channel_stride + z * my.plane_stride + row * my.row_stride + col * my.pixel_stride;
             switch (p.kind) {
               case PoolKind::max: store(y, at, best); break;
               case PoolKind::average: store(y, at, sum / static_cast<double>(count)); break;
@@ -69,8 +70,8 @@ void pool_reference(const StageParams& params, std::span<const TensorView> input
             if (outputs.size() > 1) {
               const FeatureMap mi = feature_map(outputs[1].desc);
               const int64_t flat = (n * mx.c + c) * mx.pixels() + position;
-              outputs[1].at_origin<int64_t>()[n * mi.pitch_n + c * mi.pitch_c + z * mi.pitch_d + row * mi.pitch_h +
-                                              col * mi.pitch_w] = flat;
+              outputs[1].at_origin<int64_t>()[n * mi.image_stride + c * mi.channel_stride + z * mi.plane_stride +
+                                              row * mi.row_stride + col * mi.pixel_stride] = flat;
             }
           }
 }

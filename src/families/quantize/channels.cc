@@ -8,7 +8,7 @@ std::optional<ChannelRuns> channel_runs(const Stage& stage) {
   for (size_t operand : {size_t{1}, size_t{2}}) {
     const TensorDesc& desc = stage.inputs[operand];
     for (int i = 0; i < desc.shape.size(); ++i) {
-      if (desc.shape[i] <= 1 || desc.layout.pitch[i] == 0) continue;
+      if (desc.shape[i] <= 1 || desc.layout.strides[i] == 0) continue;
       if (i >= y.shape.size() || (runs.axis >= 0 && runs.axis != i)) return std::nullopt;
       runs.axis = i;
     }
@@ -19,8 +19,8 @@ std::optional<ChannelRuns> channel_runs(const Stage& stage) {
   } else if (elements == 0) {
     runs.outer = 0;
   } else {
-    // Dense: the pitch of an axis is the number of elements inside of it.
-    runs.channels = y.shape[runs.axis], runs.inner = y.layout.pitch[runs.axis];
+    // Dense: the stride of an axis is the number of elements inside of it.
+    runs.channels = y.shape[runs.axis], runs.inner = y.layout.strides[runs.axis];
     runs.outer = elements / (runs.channels * runs.inner);
   }
   return runs;

@@ -31,18 +31,18 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 
 bool is_byte(const TensorDesc& desc) { return desc.dtype == DType::u8 || desc.dtype == DType::i8; }
 
-// Neighbours in memory in one order: dense, and with the pitches of `model`.
+// Neighbours in memory in one order: dense, and with the strides of `model`.
 bool alike(const TensorDesc& desc, const TensorDesc& model) {
   if (!(desc.shape == model.shape) || !is_dense(desc.shape, desc.layout)) return false;
   for (int i = 0; i < desc.shape.size(); ++i)
-    if (desc.shape[i] > 1 && desc.layout.pitch[i] != model.layout.pitch[i]) return false;
+    if (desc.shape[i] > 1 && desc.layout.strides[i] != model.layout.strides[i]) return false;
   return true;
 }
 
 // One value, seen as a tensor.
 bool is_splat(const TensorDesc& desc) {
   for (int i = 0; i < desc.shape.size(); ++i)
-    if (desc.shape[i] > 1 && desc.layout.pitch[i] != 0) return false;
+    if (desc.shape[i] > 1 && desc.layout.strides[i] != 0) return false;
   return true;
 }
 
@@ -64,7 +64,8 @@ Reason refused(const Stage& stage) {
   if (p.kind == QuantizeKind::average) {
     const FeatureMap from = feature_map(x), to = feature_map(y);
     if (!is_byte(x) || !is_byte(y)) return Reason::type_not_served;
-    if ((from.c > 1 && from.pitch_c != 1) || from.pixels() > 1 << 20 || to.pixels() != 1) return Reason::layout_not_served;
+    if ((from.c > 1 && from.channel_stride != 1) || from.pixels() > 1 << 20 || to.pixels() != 1)
+      return Reason::layout_not_served;
     return splats({1, 3}, {2, 4});
   }
   const bool from_real = p.kind == QuantizeKind::quantize || p.kind == QuantizeKind::dynamic;
@@ -198,7 +199,7 @@ std::vector<Stage> samples(const SampleRequest& t) {
       case QuantizeKind::factor:
         input(shape, gap), input(shape, 0), input(shape, 0);
         output(shape, 0);
-        for (int axis = 0; axis < 2; ++axis) stage.inputs[1].layout.pitch[axis] = 0;
+        for (int axis = 0; axis < 2; ++axis) stage.inputs[1].layout.strides[axis] = 0;
         break;
     }
     stages.push_back(std::move(stage));

@@ -1,5 +1,5 @@
 // The quantize family: between real numbers and integers with scale and zero point, and the small quantised operators that are
-// no sums of products. Scales and zero points are operands, seen with pitch 0 where one value serves all.
+// no sums of products. Scales and zero points are operands, seen with stride 0 where one value serves all.
 //   quantize   x, scale, zero -> y              y = saturate(round_to_even(x / scale) + zero); to a narrow float:
 //                                               encoded(x / scale + zero), within [low, high] where clip says so
 //   dequantize x, scale, zero -> y              y = (x - zero) * scale

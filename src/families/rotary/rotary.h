@@ -1,6 +1,6 @@
 // The rotary family: pairs of elements of each row turned by an angle per position (rotary position embedding).
 // With r = 2h the number of elements that turn: pairs are (i, i + h), or neighbours (2i, 2i + 1) where interleaved; elements
-// from r on stay. Operands: x [batch..., k], cosine and sine [batch..., h] broadcast by pitch 0 -> y like x.
+// from r on stay. Operands: x [batch..., k], cosine and sine [batch..., h] broadcast by stride 0 -> y like x.
 #pragma once
 
 #include "base/record.h"

@@ -72,7 +72,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     for (const TensorDesc& desc : {stage.inputs[0], stage.inputs[1], stage.outputs[0]})
       if (desc.dtype != DType::f32) return why_not = Reason::type_not_served, std::vector<Schedule>{};
     for (const TensorDesc& desc : {stage.inputs[0], stage.outputs[0]})
-      if (desc.shape[1] > 1 && desc.layout.pitch[1] != 1) return why_not = Reason::layout_not_served, std::vector<Schedule>{};
+      if (desc.shape[1] > 1 && desc.layout.strides[1] != 1) return why_not = Reason::layout_not_served, std::vector<Schedule>{};
   }
   if (variant.name != "plain" && (stage.inputs[0].shape.size() < 3 || stage.inputs[0].shape.size() > 5))
     return why_not = Reason::layout_not_served, std::vector<Schedule>{};

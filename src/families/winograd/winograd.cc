@@ -110,7 +110,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   for (const TensorDesc& desc : stage.inputs)
     if (desc.dtype != DType::f32) return refuse(Reason::type_not_served);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
-  if ((x.c > 1 && x.pitch_c != 1) || (y.c > 1 && y.pitch_c != 1)) return refuse(Reason::layout_not_served);
+  if ((x.c > 1 && x.channel_stride != 1) || (y.c > 1 && y.channel_stride != 1)) return refuse(Reason::layout_not_served);
 
   const Sizes sizes = sizes_of(stage);
   WinogradSchedule s;

@@ -23,10 +23,10 @@ constexpr float kHidden = -std::numeric_limits<float>::infinity();
 
 // Offsets of an operand along the batch axes.
 struct BatchWalk {
-  Dims size, pitch;
+  Dims size, strides;
   int64_t offset(int64_t batch) const {
     int64_t at = 0;
-    for (int i = size.size() - 1; i >= 0; --i) at += batch % size[i] * pitch[i], batch /= size[i];
+    for (int i = size.size() - 1; i >= 0; --i) at += batch % size[i] * strides[i], batch /= size[i];
     return at;
   }
 };
@@ -34,13 +34,13 @@ struct BatchWalk {
 // Rows and columns of an operand behind its batch axes.
 struct Operand {
   BatchWalk batch;
-  int64_t rows = 1, columns = 1, row_pitch = 0, column_pitch = 0;
+  int64_t rows = 1, columns = 1, row_stride = 0, column_stride = 0;
   Operand() = default;
   explicit Operand(const TensorDesc& desc) {
     const int axes = desc.shape.size() - 2;
-    for (int i = 0; i < axes; ++i) batch.size.push_back(desc.shape[i]), batch.pitch.push_back(desc.layout.pitch[i]);
+    for (int i = 0; i < axes; ++i) batch.size.push_back(desc.shape[i]), batch.strides.push_back(desc.layout.strides[i]);
     rows = desc.shape[axes], columns = desc.shape[axes + 1];
-    row_pitch = desc.layout.pitch[axes], column_pitch = desc.layout.pitch[axes + 1];
+    row_stride = desc.layout.strides[axes], column_stride = desc.layout.strides[axes + 1];
   }
 };
 
@@ -57,23 +57,23 @@ class AttentionKernel final : public CpuKernel {
     }
     if (params_.lengths) {
       const TensorDesc& lengths = stage.inputs[static_cast<size_t>(lengths_operand(params_))];
-      lengths_ = {lengths.shape, lengths.layout.pitch};
+      lengths_ = {lengths.shape, lengths.layout.strides};
     }
     if (params_.scores != ScoreOutput::none) scores_ = Operand(stage.outputs[1]);
     batches_ = q_.batch.size.product();
     const int64_t width = tiles_.max_vectors * tiles_.lanes;
-    keys_ = {{k_.rows, tiles_.lanes, width}, q_.columns, k_.column_pitch, k_.row_pitch};
-    values_ = {{v_.columns, tiles_.lanes, width}, v_.rows, v_.row_pitch, v_.column_pitch};
+    keys_ = {{k_.rows, tiles_.lanes, width}, q_.columns, k_.column_stride, k_.row_stride};
+    values_ = {{v_.columns, tiles_.lanes, width}, v_.rows, v_.row_stride, v_.column_stride};
     // Heads of queries that share keys share their packed form.
-    packed_walk_.size = packed_walk_.pitch = q_.batch.size;
-    int64_t pitch = 1;
+    packed_walk_.size = packed_walk_.strides = q_.batch.size;
+    int64_t stride = 1;
     for (int i = packed_walk_.size.size() - 1; i >= 0; --i) {
-      const bool own = packed_walk_.size[i] > 1 && (k_.batch.pitch[i] != 0 || v_.batch.pitch[i] != 0);
-      packed_walk_.pitch[i] = own ? pitch : 0;
-      if (own) pitch *= packed_walk_.size[i];
+      const bool own = packed_walk_.size[i] > 1 && (k_.batch.strides[i] != 0 || v_.batch.strides[i] != 0);
+      packed_walk_.strides[i] = own ? stride : 0;
+      if (own) stride *= packed_walk_.size[i];
       packed_size_.insert(0, own ? packed_walk_.size[i] : 1);
     }
-    packed_batches_ = pitch;
+    packed_batches_ = stride;
     // Columns of values per task: all of them unless a single tile of rows would not fit its place.
     columns_ = std::min(values_.panels.padded(), std::max(width, kSumFloats / kMaxTileRows / width * width));
     column_blocks_ = columns_ > 0 ? (values_.panels.padded() + columns_ - 1) / columns_ : 0;
@@ -135,7 +135,7 @@ class AttentionKernel final : public CpuKernel {
     const int64_t key_panels = keys_.panels.panels(), panels = key_panels + values_.panels.panels();
     const int64_t total = packed_batches_ * panels, floats = packed_batches_ * (keys_.floats() + values_.floats());
     const int64_t tasks = moving_tasks(4 * floats, total, launch.executor->width());
-    const BatchWalk keys{packed_size_, k_.batch.pitch}, values{packed_size_, v_.batch.pitch};
+    const BatchWalk keys{packed_size_, k_.batch.strides}, values{packed_size_, v_.batch.strides};
     float* to = reinterpret_cast<float*>(launch.workspace);
     parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int) {
       for (int64_t i = total * task / tasks; i < total * (task + 1) / tasks; ++i) {
@@ -194,12 +194,12 @@ class AttentionKernel final : public CpuKernel {
   float unseen() const { return params_.unseen_is_nan ? std::numeric_limits<float>::quiet_NaN() : 0.0f; }
 
   float* score_row(const CpuLaunch& launch, const Task& task, int64_t r) const {
-    return reinterpret_cast<float*>(launch.outputs[1]) + scores_.batch.offset(task.batch) + (task.row + r) * scores_.row_pitch;
+    return reinterpret_cast<float*>(launch.outputs[1]) + scores_.batch.offset(task.batch) + (task.row + r) * scores_.row_stride;
   }
 
   // scale * q k^T for a block of keys that begins with a panel.
   void multiply_keys(const CpuLaunch& launch, const Task& task, int64_t key, int64_t count, Scratch& s) const {
-    const float* q = input(launch, 0) + q_.batch.offset(task.batch) + task.row * q_.row_pitch;
+    const float* q = input(launch, 0) + q_.batch.offset(task.batch) + task.row * q_.row_stride;
     const float* packed = packed_keys(launch, task.batch);
     const GemmRun run{0, 0, q_.columns};
     TileCall call{};
@@ -214,7 +214,7 @@ class AttentionKernel final : public CpuKernel {
       const int64_t vectors = keys_.panels.width_of(panel) / tiles_.lanes;
       for (int64_t r = 0; r < task.rows; r += kMaxTileRows) {
         const int64_t rows = std::min<int64_t>(kMaxTileRows, task.rows - r);
-        for (int64_t i = 0; i < rows; ++i) call.a[i] = q + (r + i) * q_.row_pitch, call.y[i] = s.scores + (r + i) * kKeys;
+        for (int64_t i = 0; i < rows; ++i) call.a[i] = q + (r + i) * q_.row_stride, call.y[i] = s.scores + (r + i) * kKeys;
         tiles_.tile[0][rows - 1][vectors - 1](call);
       }
     }
@@ -223,16 +223,16 @@ class AttentionKernel final : public CpuKernel {
   // The mask of one query as floats to add, or nullptr.
   const float* mask_row(const CpuLaunch& launch, const Task& task, int64_t r, int64_t key, int64_t count, Scratch& s) const {
     if (!params_.mask) return nullptr;
-    const int64_t at = mask_.batch.offset(task.batch) + (task.row + r) * mask_.row_pitch + key * mask_.column_pitch;
+    const int64_t at = mask_.batch.offset(task.batch) + (task.row + r) * mask_.row_stride + key * mask_.column_stride;
     const int64_t there = std::clamp<int64_t>(mask_.columns - key, 0, count);
     const std::byte* mask = launch.inputs[static_cast<size_t>(mask_operand(params_))];
     if (boolean_mask_) {
       const auto* seen = reinterpret_cast<const uint8_t*>(mask) + at;
-      for (int64_t i = 0; i < there; ++i) s.mask[i] = seen[i * mask_.column_pitch] ? 0.0f : kHidden;
+      for (int64_t i = 0; i < there; ++i) s.mask[i] = seen[i * mask_.column_stride] ? 0.0f : kHidden;
     } else {
       const float* added = reinterpret_cast<const float*>(mask) + at;
-      if (mask_.column_pitch == 1 && there == count) return added;
-      for (int64_t i = 0; i < there; ++i) s.mask[i] = added[i * mask_.column_pitch];
+      if (mask_.column_stride == 1 && there == count) return added;
+      for (int64_t i = 0; i < there; ++i) s.mask[i] = added[i * mask_.column_stride];
     }
     std::fill(s.mask + there, s.mask + count, kHidden);
     return s.mask;
@@ -299,18 +299,18 @@ class AttentionKernel final : public CpuKernel {
   }
 
   void store(const CpuLaunch& launch, const Task& task, int64_t columns, Scratch& s) const {
-    float* y = reinterpret_cast<float*>(launch.outputs[0]) + y_.batch.offset(task.batch) + task.row * y_.row_pitch;
+    float* y = reinterpret_cast<float*>(launch.outputs[0]) + y_.batch.offset(task.batch) + task.row * y_.row_stride;
     const int64_t width = values_.panels.width;
     for (int64_t r = 0; r < task.rows; ++r) {
       const float factor = s.total[r] == 0 ? unseen() : 1 / s.total[r];
       for (int64_t panel = 0; panel * width < columns; ++panel) {
         float* sums = sums_of(s, task, r, panel, columns);
         const int64_t column = (task.panel + panel) * width, count = std::min(width, v_.columns - column);
-        float* to = y + r * y_.row_pitch + column * y_.column_pitch;
-        if (y_.column_pitch == 1) {
+        float* to = y + r * y_.row_stride + column * y_.column_stride;
+        if (y_.column_stride == 1) {
           functions_.scale(sums, to, count, factor);
         } else {
-          for (int64_t i = 0; i < count; ++i) to[i * y_.column_pitch] = sums[i] * factor;
+          for (int64_t i = 0; i < count; ++i) to[i * y_.column_stride] = sums[i] * factor;
         }
       }
     }

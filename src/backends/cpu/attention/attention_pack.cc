@@ -5,9 +5,9 @@ namespace sparkle::cpu {
 void pack_panel(const PackedMatrix& m, const float* from, int64_t panel, float* packed) {
   const int64_t width = m.panels.width_of(panel), columns = m.panels.columns_of(panel);
   float* to = packed + panel * m.panels.width * m.rows;
-  from += panel * m.panels.width * m.column_pitch;
-  if (m.column_pitch == 1) {
-    for (int64_t i = 0; i < m.rows; ++i, to += width, from += m.row_pitch) {
+  from += panel * m.panels.width * m.column_stride;
+  if (m.column_stride == 1) {
+    for (int64_t i = 0; i < m.rows; ++i, to += width, from += m.row_stride) {
       std::copy(from, from + columns, to);
       std::fill(to + columns, to + width, 0.0f);
     }
@@ -18,7 +18,7 @@ void pack_panel(const PackedMatrix& m, const float* from, int64_t panel, float* 
   for (int64_t first = 0; first < m.rows; first += kBlock) {
     const int64_t last = std::min(m.rows, first + kBlock);
     for (int64_t j = 0; j < columns; ++j)
-      for (int64_t i = first; i < last; ++i) to[i * width + j] = from[j * m.column_pitch + i * m.row_pitch];
+      for (int64_t i = first; i < last; ++i) to[i * width + j] = from[j * m.column_stride + i * m.row_stride];
     for (int64_t i = first; i < last; ++i) std::fill(to + i * width + columns, to + (i + 1) * width, 0.0f);
   }
 }

@@ -19,10 +19,10 @@ struct Panels {
   int64_t columns_of(int64_t panel) const { return std::min(width, count - panel * width); }
 };
 
-// One matrix [rows, columns] of any pitches; rows follow each other in a panel.
+// One matrix [rows, columns] of any strides; rows follow each other in a panel.
 struct PackedMatrix {
   Panels panels;
-  int64_t rows = 0, row_pitch = 0, column_pitch = 0;
+  int64_t rows = 0, row_stride = 0, column_stride = 0;
 
   int64_t floats() const { return panels.padded() * rows; }
   const float* panel(const float* packed, int64_t index) const { return packed + index * panels.width * rows; }

@@ -12,7 +12,7 @@ constexpr int kRandomCases = 150;
 struct Case {
   int number = 0;  // of the random cases
   Dims batch;      // axes before the rows
-  Dims shared;     // 1 where keys and values have pitch 0
+  Dims shared;     // 1 where keys and values have stride 0
   int64_t queries = 1, keys = 1, depth = 1, columns = 1;
   int64_t mask_columns = -1;  // -1: as many as keys
   bool boolean_mask = false;
@@ -31,7 +31,7 @@ TensorDesc any_layout(DType type, const Dims& shape, TestRandom& random, const D
     if (shared[i]) own[i] = 1;
   TensorDesc desc{type, shape, random.layout(own)};
   for (int i = 0; i < shared.size(); ++i)
-    if (shared[i]) desc.layout.pitch[i] = 0;
+    if (shared[i]) desc.layout.strides[i] = 0;
   return desc;
 }
 

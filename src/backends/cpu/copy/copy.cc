@@ -51,8 +51,8 @@ class CopyKernel final : public CpuKernel {
   // Looks for an axis contiguous in x and another contiguous in y, for elements that a register tile can hold.
   bool plan_tiles() {
     if (run_ != 1 && run_ != 2 && run_ != 4 && run_ != 8) return plan_parts();
-    const auto contiguous = [&](int64_t MoveAxis::* pitch) {
-      return std::find_if(axes_.begin(), axes_.end(), [&](const MoveAxis& axis) { return axis.*pitch == run_; });
+    const auto contiguous = [&](int64_t MoveAxis::* stride) {
+      return std::find_if(axes_.begin(), axes_.end(), [&](const MoveAxis& axis) { return axis.*stride == run_; });
     };
     const auto in_x = contiguous(&MoveAxis::x), in_y = contiguous(&MoveAxis::y);
     if (in_x == axes_.end() || in_y == axes_.end() || in_x == in_y) return plan_parts();

@@ -27,7 +27,7 @@ TEST(Copy, RandomLayouts) {
     // Some axes of x repeat.
     if (pick(random, 0, 2) == 0)
       for (int i = 0; i < rank; ++i)
-        if (pick(random, 0, 2) == 0 && x.layout.pitch[i] > 0) x.layout.pitch[i] = 0;
+        if (pick(random, 0, 2) == 0 && x.layout.strides[i] > 0) x.layout.strides[i] = 0;
     check_copy(x, {type, shape, random_layout(random, shape, gaps, false)}, random);
   }
 }

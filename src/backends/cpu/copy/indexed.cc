@@ -55,8 +55,9 @@ class IndexedKernel final : public CpuKernel {
     for (int i = 0; i < y.shape.size(); ++i) {
       IndexedAxis& table = tables[static_cast<size_t>(i)];
       if (y.shape[i] == 1 && table.identity) continue;
-      axes.push_back(
-          {{y.shape[i], x.layout.pitch[i] * element_, y.layout.pitch[i] * element_}, std::move(table.index), table.identity});
+      axes.push_back({{y.shape[i], x.layout.strides[i] * element_, y.layout.strides[i] * element_},
+                      std::move(table.index),
+                      table.identity});
     }
     std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return std::abs(a.move.y) > std::abs(b.move.y); });
     run_ = element_;

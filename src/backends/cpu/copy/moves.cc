@@ -10,7 +10,7 @@ namespace sparkle::cpu {
 std::vector<MoveAxis> move_axes(const Dims& shape, const Layout& x, const Layout& y, int64_t element) {
   std::vector<MoveAxis> axes;
   for (int i = 0; i < shape.size(); ++i)
-    if (shape[i] != 1) axes.push_back({shape[i], x.pitch[i] * element, y.pitch[i] * element});
+    if (shape[i] != 1) axes.push_back({shape[i], x.strides[i] * element, y.strides[i] * element});
   std::sort(axes.begin(), axes.end(), [](const MoveAxis& a, const MoveAxis& b) { return std::abs(a.y) > std::abs(b.y); });
   return axes;
 }

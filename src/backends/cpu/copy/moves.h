@@ -13,7 +13,7 @@
 
 namespace sparkle::cpu {
 
-// One axis of a move; pitches in bytes.
+// One axis of a move; strides in bytes.
 struct MoveAxis {
   int64_t size = 1, x = 0, y = 0;
 };

@@ -51,7 +51,7 @@ inline Device device_with(std::string_view unit, int64_t cache) {
 // Units that this processor runs.
 inline std::vector<std::string> units() { return test_units(); }
 
-// Order of axes at random; gaps between lines and negative pitches where asked for.
+// Order of axes at random; gaps between lines and negative strides where asked for.
 inline Layout random_layout(Random& random, const Dims& shape, bool gaps, bool negative) {
   Dims order;
   for (int i = 0; i < shape.size(); ++i) order.push_back(i);
@@ -62,10 +62,10 @@ inline Layout random_layout(Random& random, const Dims& shape, bool gaps, bool n
   for (int i = shape.size() - 1; i >= 0; --i) {
     const int axis = static_cast<int>(order[i]);
     const int64_t wide = step * shape[axis];
-    layout.pitch[axis] = step;
+    layout.strides[axis] = step;
     if (negative && pick(random, 0, 9) == 0) {
       layout.offset += step * (shape[axis] - 1);
-      layout.pitch[axis] = -step;
+      layout.strides[axis] = -step;
     }
     step = wide + (gaps && pick(random, 0, 3) == 0 ? pick(random, 1, 3) : 0);
   }
@@ -138,7 +138,7 @@ inline void same_bytes(std::span<const std::byte> expected, std::span<const std:
 
 inline std::string describe(const TensorDesc& desc) {
   std::string text = std::string(name_of(desc.dtype)) + " " + desc.shape.to_string() + " pitch";
-  for (int64_t p : desc.layout.pitch) text += " " + std::to_string(p);
+  for (int64_t p : desc.layout.strides) text += " " + std::to_string(p);
   return text;
 }
 

@@ -1,4 +1,4 @@
-// Transpositions in registers: y[a * ya + b * element] = x[a * element + b * xb], pitches in bytes.
+// Transpositions in registers: y[a * ya + b * element] = x[a * element + b * xb], strides in bytes.
 #pragma once
 
 #include <cstddef>

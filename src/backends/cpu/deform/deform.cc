@@ -66,17 +66,17 @@ class DeformKernel final : public PackingKernel {
   void write_weights(const std::byte* weights, std::byte* to_bytes, Executor& executor) const override {
     const auto* w = reinterpret_cast<const float*>(weights);
     auto* packed = reinterpret_cast<float*>(to_bytes);
-    const Dims& pitch = stage_.inputs[1].layout.pitch;
+    const Dims& strides = stage_.inputs[1].layout.strides;
     const int64_t panels = (filters_ + width_ - 1) / width_;
     parallel_for(executor, static_cast<int>(params_.groups * panels), [&](int task, int) {
       const int64_t group = task / panels, panel = task % panels, width = std::min(width_, padded_ - panel * width_);
       const int64_t count = std::min(width_, filters_ - panel * width_);
-      const float* from = w + (group * filters_ + panel * width_) * pitch[0];
+      const float* from = w + (group * filters_ + panel * width_) * strides[0];
       float* to = packed + (group * padded_ + panel * width_) * depth_;
       for (int64_t tap = 0; tap < taps_; ++tap)
         for (int64_t c = 0; c < inner_; ++c, to += width) {
-          const float* at = from + c * pitch[1] + tap / params_.filter[1] * pitch[2] + tap % params_.filter[1] * pitch[3];
-          for (int64_t j = 0; j < count; ++j) to[j] = at[j * pitch[0]];
+          const float* at = from + c * strides[1] + tap / params_.filter[1] * strides[2] + tap % params_.filter[1] * strides[3];
+          for (int64_t j = 0; j < count; ++j) to[j] = at[j * strides[0]];
           std::fill(to + count, to + width, 0.0f);
         }
     });
@@ -87,9 +87,9 @@ class DeformKernel final : public PackingKernel {
     const Dims& y = stage_.outputs[0].shape;
     const int64_t column = pixel % y[3], row = pixel / y[3] % y[2], n = pixel / y[3] / y[2];
     const auto at_pixel = [&](const TensorDesc& desc) {
-      return n * desc.layout.pitch[0] + row * desc.layout.pitch[2] + column * desc.layout.pitch[3];
+      return n * desc.layout.strides[0] + row * desc.layout.strides[2] + column * desc.layout.strides[3];
     };
-    const float* image = reinterpret_cast<const float*>(launch.inputs[0]) + n * x.layout.pitch[0];
+    const float* image = reinterpret_cast<const float*>(launch.inputs[0]) + n * x.layout.strides[0];
     const float* offsets = reinterpret_cast<const float*>(launch.inputs[2]) + at_pixel(offset);
     const size_t mask_at = 3u + params_.bias;
     const float* mask =
@@ -99,14 +99,14 @@ class DeformKernel final : public PackingKernel {
       for (int64_t tap = 0; tap < taps_; ++tap) {
         const int64_t index = group * taps_ + tap, r = tap / params_.filter[1], s = tap % params_.filter[1];
         const float h = static_cast<float>(row * params_.stride[0] + r * params_.dilation[0] - params_.pad_begin[0]) +
-                        offsets[2 * index * offset.layout.pitch[1]];
+                        offsets[2 * index * offset.layout.strides[1]];
         const float w = static_cast<float>(column * params_.stride[1] + s * params_.dilation[1] - params_.pad_begin[1]) +
-                        offsets[(2 * index + 1) * offset.layout.pitch[1]];
+                        offsets[(2 * index + 1) * offset.layout.strides[1]];
         DeformTaps taps = deform_taps(h, w, x.shape[2], x.shape[3]);
         int64_t at[4];
         for (size_t i = 0; i < static_cast<size_t>(taps.count); ++i) {
-          at[i] = taps.h[i] * x.layout.pitch[2] + taps.w[i] * x.layout.pitch[3];
-          if (mask) taps.weight[i] *= mask[index * stage_.inputs[mask_at].layout.pitch[1]];
+          at[i] = taps.h[i] * x.layout.strides[2] + taps.w[i] * x.layout.strides[3];
+          if (mask) taps.weight[i] *= mask[index * stage_.inputs[mask_at].layout.strides[1]];
         }
         // Offset groups and groups cut the channels each in their own way.
         for (int64_t c = group * together; c < (group + 1) * together;) {
@@ -127,7 +127,7 @@ class DeformKernel final : public PackingKernel {
     call.begin_at_zero = true;
     call.partial = sums;
     const float* bias = params_.bias ? reinterpret_cast<const float*>(launch.inputs[3]) : nullptr;
-    const int64_t bias_pitch = params_.bias ? stage_.inputs[3].layout.pitch[0] : 0;
+    const int64_t bias_stride = params_.bias ? stage_.inputs[3].layout.strides[0] : 0;
     for (int64_t group = 0; group < params_.groups; ++group)
       for (int64_t panel = 0; panel < padded_; panel += width_) {
         const int64_t width = std::min(width_, padded_ - panel), filters = std::min(width_, filters_ - panel);
@@ -139,10 +139,10 @@ class DeformKernel final : public PackingKernel {
           tiles_.tile[0][rows - 1][width / tiles_.lanes - 1](call);
           for (int64_t i = 0; i < rows; ++i) {
             const int64_t pixel = first + r + i, k = group * filters_ + panel;
-            float* to = reinterpret_cast<float*>(launch.outputs[0]) + pixel % y.shape[3] * y.layout.pitch[3] +
-                        pixel / y.shape[3] % y.shape[2] * y.layout.pitch[2] +
-                        pixel / y.shape[3] / y.shape[2] * y.layout.pitch[0] + k;
-            for (int64_t j = 0; j < filters; ++j) to[j] = sums[i * width + j] + (bias ? bias[(k + j) * bias_pitch] : 0.0f);
+            float* to = reinterpret_cast<float*>(launch.outputs[0]) + pixel % y.shape[3] * y.layout.strides[3] +
+                        pixel / y.shape[3] % y.shape[2] * y.layout.strides[2] +
+                        pixel / y.shape[3] / y.shape[2] * y.layout.strides[0] + k;
+            for (int64_t j = 0; j < filters; ++j) to[j] = sums[i * width + j] + (bias ? bias[(k + j) * bias_stride] : 0.0f);
           }
         }
       }
@@ -168,7 +168,7 @@ Result<CpuKernelPtr> make_deform(const Stage& stage, const Schedule& schedule, c
     if (desc.dtype != DType::f32)
       return Error{Reason::type_not_served,
                    "The deform columns are f32, not " + std::string(name_of(desc.dtype)) + "; choose the variant 'plain'."};
-  const auto side_by_side = [](const TensorDesc& desc) { return desc.shape[1] <= 1 || desc.layout.pitch[1] == 1; };
+  const auto side_by_side = [](const TensorDesc& desc) { return desc.shape[1] <= 1 || desc.layout.strides[1] == 1; };
   if (!side_by_side(stage.inputs[0]) || !side_by_side(stage.outputs[0]))
     return Error{Reason::layout_not_served, "The deform columns take channels side by side; choose the variant 'plain'."};
   return CpuKernelPtr(

@@ -20,7 +20,7 @@ int64_t padded(int64_t channels) { return (channels + 15) / 16 * 16; }
 
 // Whether element [k] of a per-channel operand lies k floats from its start.
 bool is_contiguous(const TensorDesc& desc) {
-  return desc.shape.empty() || desc.shape.back() <= 1 || desc.layout.pitch.back() == 1;
+  return desc.shape.empty() || desc.shape.back() <= 1 || desc.layout.strides.back() == 1;
 }
 class DepthwiseKernel final : public CpuKernel {
  public:
@@ -34,10 +34,10 @@ class DepthwiseKernel final : public CpuKernel {
     for (size_t i = 0; i < 3; ++i)
       call_.axes[i] = {in[i], out[i], p.window.filter[i], p.window.stride[i], p.window.dilation[i], p.window.pad_begin[i]};
     columns_ = segments_of(call_.axes[2]);
-    call_.k_pitch = padded(call_.my.c);
+    call_.k_strides = padded(call_.my.c);
     call_.rows = schedule.rows, call_.columns_per_tile = schedule.columns;
     if (call_.my.c != call_.mx.c) {
-      channel_.assign(static_cast<size_t>(call_.k_pitch + kPadding), 0);
+      channel_.assign(static_cast<size_t>(call_.k_strides + kPadding), 0);
       for (int64_t k = 0; k < call_.my.c; ++k)
         channel_[static_cast<size_t>(k)] = static_cast<int32_t>(k / (call_.my.c / call_.mx.c));
     }
@@ -47,7 +47,7 @@ class DepthwiseKernel final : public CpuKernel {
 
   int64_t workspace_bytes() const override {
     const int64_t vectors = (copy_scale_ ? 1 : 0) + (copy_bias_ ? 1 : 0);
-    return ((constant_weights_ ? 0 : packed_floats()) + vectors * call_.k_pitch) * 4;
+    return ((constant_weights_ ? 0 : packed_floats()) + vectors * call_.k_strides) * 4;
   }
   int64_t packed_bytes(int input) const override { return input == 1 && constant_weights_ ? packed_floats() * 4 : 0; }
   std::string packed_key(int input) const override {
@@ -57,8 +57,8 @@ class DepthwiseKernel final : public CpuKernel {
   void pack(int, const std::byte* from, std::byte* to, Executor&) const override {
     const int64_t taps = call_.window.taps();
     FeatureMap map;  // row-major [K,1,T,R,S]: a filter's taps one after another
-    map.pitch_n = taps, map.pitch_d = call_.window.filter[1] * call_.window.filter[2];
-    map.pitch_h = call_.window.filter[2], map.pitch_w = 1;
+    map.image_stride = taps, map.plane_stride = call_.window.filter[1] * call_.window.filter[2];
+    map.row_stride = call_.window.filter[2], map.pixel_stride = 1;
     pack_weights(reinterpret_cast<const float*>(from), map, reinterpret_cast<float*>(to));
   }
 
@@ -83,9 +83,9 @@ class DepthwiseKernel final : public CpuKernel {
       call.scale = per_channel(launch.inputs[next], stage_.inputs[next], e.alpha, copy_scale_, workspace);
       ++next;
     } else if (copy_scale_) {
-      std::fill_n(workspace, call.k_pitch, static_cast<float>(e.alpha));
+      std::fill_n(workspace, call.k_strides, static_cast<float>(e.alpha));
       call.scale = workspace;
-      workspace += call.k_pitch;
+      workspace += call.k_strides;
     }
     if (e.bias) {
       call.bias = per_channel(launch.inputs[next], stage_.inputs[next], 1, copy_bias_, workspace);
@@ -125,17 +125,17 @@ class DepthwiseKernel final : public CpuKernel {
     const int64_t bytes = l1 && l1->bytes > 0 ? l1->bytes : 32768;
     return std::max<int64_t>(64, bytes / 128 / 64 * 64);
   }
-  int64_t packed_floats() const { return call_.window.taps() * call_.k_pitch + kPadding; }
+  int64_t packed_floats() const { return call_.window.taps() * call_.k_strides + kPadding; }
 
   void pack_weights(const float* from, const FeatureMap& map, float* to) const {
     const Triple& filter = call_.window.filter;
     for (int64_t t = 0; t < filter[0]; ++t)
       for (int64_t r = 0; r < filter[1]; ++r)
         for (int64_t s = 0; s < filter[2]; ++s) {
-          const float* tap = from + t * map.pitch_d + r * map.pitch_h + s * map.pitch_w;
-          for (int64_t k = 0; k < call_.my.c; ++k) to[k] = tap[k * map.pitch_n];
-          std::fill(to + call_.my.c, to + call_.k_pitch, 0.0f);
-          to += call_.k_pitch;
+          const float* tap = from + t * map.plane_stride + r * map.row_stride + s * map.pixel_stride;
+          for (int64_t k = 0; k < call_.my.c; ++k) to[k] = tap[k * map.image_stride];
+          std::fill(to + call_.my.c, to + call_.k_strides, 0.0f);
+          to += call_.k_strides;
         }
     std::fill_n(to, kPadding, 0.0f);
   }
@@ -145,9 +145,9 @@ class DepthwiseKernel final : public CpuKernel {
     const auto* from = reinterpret_cast<const float*>(data);
     if (!copy) return from;
     float* to = workspace;
-    workspace += call_.k_pitch;
-    const int64_t pitch = desc.shape.empty() ? 0 : desc.layout.pitch.back();
-    for (int64_t k = 0; k < call_.my.c; ++k) to[k] = static_cast<float>(factor * static_cast<double>(from[k * pitch]));
+    workspace += call_.k_strides;
+    const int64_t stride = desc.shape.empty() ? 0 : desc.layout.strides.back();
+    for (int64_t k = 0; k < call_.my.c; ++k) to[k] = static_cast<float>(factor * static_cast<double>(from[k * stride]));
     return to;
   }
 

@@ -17,10 +17,10 @@ struct DepthwiseResidual {
 struct DepthwiseCall {
   const float* x = nullptr;
   float* y = nullptr;
-  const float* w = nullptr;      // packed [taps][k_pitch], zeros beyond K
+  const float* w = nullptr;      // packed [taps][k_stride], zeros beyond K
   const float* scale = nullptr;  // [K] without gaps, alpha multiplied in; nullptr: 1
   const float* bias = nullptr;   // [K] without gaps; nullptr: 0
-  int64_t k_pitch = 0;
+  int64_t k_strides = 0;
   FeatureMap mx, my;
   Window window;
   Axis axes[3];

@@ -31,7 +31,7 @@ HWY_NOINLINE void finish_pixels(const DepthwiseCall& call, const OutputRow& at, 
                                 int64_t c1) {
   for (int64_t q = q0; q < q1; ++q) {
     const auto place = [&](const FeatureMap& m) {
-      return at.n * m.pitch_n + at.z * m.pitch_d + at.row * m.pitch_h + q * m.pitch_w + c0;
+      return at.n * m.image_stride + at.z * m.plane_stride + at.row * m.row_stride + q * m.pixel_stride + c0;
     };
     float* y = call.y + place(call.my);
     const auto add = [&](int i) { add_channels(y, call.residuals[i].data + place(call.residuals[i].map), c1 - c0); };
@@ -74,16 +74,16 @@ HWY_INLINE void window_channels(const DepthwiseCall& call, const WindowRow& at, 
   using V = hn::Vec<hn::ScalableTag<float>>;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const Window& window = call.window;
-  const int64_t step = window.stride[2] * call.mx.pitch_w;
+  const int64_t step = window.stride[2] * call.mx.pixel_stride;
 #define SPARKLE_DW_EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
 #define SPARKLE_DW_START(u) V sum##u = hn::Zero(d);
   SPARKLE_DW_EACH(SPARKLE_DW_START)
 
   for (int64_t t = at.t.begin; t < at.t.end; ++t)
     for (int64_t r = at.r.begin; r < at.r.end; ++r) {
-      const float* x = at.x + t * window.dilation[0] * call.mx.pitch_d + r * window.dilation[1] * call.mx.pitch_h +
-                       (q * window.stride[2] + s.begin * window.dilation[2]) * call.mx.pitch_w;
-      const float* w = call.w + ((t * window.filter[1] + r) * window.filter[2] + s.begin) * call.k_pitch + c;
+      const float* x = at.x + t * window.dilation[0] * call.mx.plane_stride + r * window.dilation[1] * call.mx.row_stride +
+                       (q * window.stride[2] + s.begin * window.dilation[2]) * call.mx.pixel_stride;
+      const float* w = call.w + ((t * window.filter[1] + r) * window.filter[2] + s.begin) * call.k_strides + c;
       for (int64_t i = s.begin; i < s.end; ++i) {
         const V w0 = hn::LoadU(d, w);
         const V w1 = kVectors > 1 ? hn::LoadU(d, w + lanes) : w0;
@@ -95,19 +95,19 @@ HWY_INLINE void window_channels(const DepthwiseCall& call, const WindowRow& at, 
     sum##u = hn::MulAdd(choose<u % kVectors>(w0, w1, w2, w3), pixel, sum##u);                                          \
   }
         SPARKLE_DW_EACH(SPARKLE_DW_STEP)
-        x += window.dilation[2] * call.mx.pitch_w;
-        w += call.k_pitch;
+        x += window.dilation[2] * call.mx.pixel_stride;
+        w += call.k_strides;
       }
     }
 
   const V low = hn::Set(d, call.low), high = hn::Set(d, call.high);
-#define SPARKLE_DW_STORE(u)                                                               \
-  if constexpr (u < kColumns * kVectors) {                                                \
-    const int64_t k = c + (u % kVectors) * lanes;                                         \
-    if (call.scale) sum##u = hn::Mul(sum##u, load_some<kTail>(d, call.scale + k, count)); \
-    if (call.bias) sum##u = hn::Add(sum##u, load_some<kTail>(d, call.bias + k, count));   \
-    if (call.clamp) sum##u = simd_math::at_most(simd_math::at_least(sum##u, low), high);  \
-    store_some<kTail>(sum##u, d, at.y + (q + u / kVectors) * call.my.pitch_w + k, count); \
+#define SPARKLE_DW_STORE(u)                                                                    \
+  if constexpr (u < kColumns * kVectors) {                                                     \
+    const int64_t k = c + (u % kVectors) * lanes;                                              \
+    if (call.scale) sum##u = hn::Mul(sum##u, load_some<kTail>(d, call.scale + k, count));      \
+    if (call.bias) sum##u = hn::Add(sum##u, load_some<kTail>(d, call.bias + k, count));        \
+    if (call.clamp) sum##u = simd_math::at_most(simd_math::at_least(sum##u, low), high);       \
+    store_some<kTail>(sum##u, d, at.y + (q + u / kVectors) * call.my.pixel_stride + k, count); \
   }
   SPARKLE_DW_EACH(SPARKLE_DW_STORE)
 #undef SPARKLE_DW_START
@@ -135,10 +135,10 @@ void window_rows(const DepthwiseCall& call, int64_t begin, int64_t end) {
     const int64_t row = u % call.my.h, z = u / call.my.h % call.my.d, n = u / (call.my.h * call.my.d);
     WindowRow at;
     at.t = taps_at(call.axes[0], z), at.r = taps_at(call.axes[1], row);
-    at.x = call.x + n * call.mx.pitch_n + (z * call.window.stride[0] - call.window.pad_begin[0]) * call.mx.pitch_d +
-           (row * call.window.stride[1] - call.window.pad_begin[1]) * call.mx.pitch_h -
-           call.window.pad_begin[2] * call.mx.pitch_w;
-    at.y = call.y + n * call.my.pitch_n + z * call.my.pitch_d + row * call.my.pitch_h;
+    at.x = call.x + n * call.mx.image_stride + (z * call.window.stride[0] - call.window.pad_begin[0]) * call.mx.plane_stride +
+           (row * call.window.stride[1] - call.window.pad_begin[1]) * call.mx.row_stride -
+           call.window.pad_begin[2] * call.mx.pixel_stride;
+    at.y = call.y + n * call.my.image_stride + z * call.my.plane_stride + row * call.my.row_stride;
     for (const Segment& segment : call.columns) {
       int64_t q = segment.begin;
       for (; q + 8 <= segment.end; q += 8) window_pixels<8, kGather>(call, at, q, segment.taps);

@@ -46,7 +46,7 @@ HWY_INLINE void tile_channels(const DepthwiseCall& call, const TilePlace& place,
   }
 
   constexpr int kReachRows = (kRows - 1) * kStride + kFilter, kReachColumns = (kColumns - 1) * kStride + kFilter;
-  const float* x = place.x + place.h * call.mx.pitch_h + place.w * call.mx.pitch_w + c;
+  const float* x = place.x + place.h * call.mx.row_stride + place.w * call.mx.pixel_stride + c;
   SPARKLE_DW_UNROLL
   for (int i = 0; i < kReachRows; ++i) {
     if (kEdge && (place.h + i < 0 || place.h + i >= call.mx.h)) continue;
@@ -57,12 +57,12 @@ HWY_INLINE void tile_channels(const DepthwiseCall& call, const TilePlace& place,
       const int r = i - row * kStride;
       if (r < 0 || r >= kFilter) continue;
       SPARKLE_DW_UNROLL
-      for (int s = 0; s < kFilter; ++s) weights[row][s] = hn::LoadU(d, call.w + (r * kFilter + s) * call.k_pitch + c);
+      for (int s = 0; s < kFilter; ++s) weights[row][s] = hn::LoadU(d, call.w + (r * kFilter + s) * call.k_strides + c);
     }
     SPARKLE_DW_UNROLL
     for (int j = 0; j < kReachColumns; ++j) {
       if (kEdge && (place.w + j < 0 || place.w + j >= call.mx.w)) continue;
-      const V pixel = load_some<kTail>(d, x + i * call.mx.pitch_h + j * call.mx.pitch_w, count);
+      const V pixel = load_some<kTail>(d, x + i * call.mx.row_stride + j * call.mx.pixel_stride, count);
       SPARKLE_DW_UNROLL
       for (int row = 0; row < kRows; ++row) {
         const int r = i - row * kStride;
@@ -100,14 +100,14 @@ HWY_INLINE void tile_channels(const DepthwiseCall& call, const TilePlace& place,
   for (int row = 0; row < kRows; ++row) {
     SPARKLE_DW_UNROLL
     for (int column = 0; column < kColumns; ++column)
-      store_some<kTail>(sums[row][column], d, y + row * call.my.pitch_h + column * call.my.pitch_w, count);
+      store_some<kTail>(sums[row][column], d, y + row * call.my.row_stride + column * call.my.pixel_stride, count);
   }
 }
 
 template <int kFilter, int kStride, int kRows, int kColumns, bool kEdge>
 HWY_NOINLINE void tile(const DepthwiseCall& shared_call, const TilePlace& shared_place) {
   const hn::ScalableTag<float> d;
-  // Copies of our own: a store of a vector may alias anything else, and every pitch would be read again after it.
+  // Copies of our own: a store of a vector may alias anything else, and every stride would be read again after it.
   const DepthwiseCall call = shared_call;
   const TilePlace place = shared_place;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -143,8 +143,9 @@ struct TilePixels {
 template <int kFilter, int kStride, int kRows>
 void finished_tile(const DepthwiseCall& call, const TilePixels& at, int64_t depth, int64_t c0, int64_t c1) {
   TilePlace place;
-  place.x = call.x + at.n * call.mx.pitch_n + depth * call.mx.pitch_d;
-  place.y = call.y + at.n * call.my.pitch_n + at.z * call.my.pitch_d + at.row * call.my.pitch_h + at.q * call.my.pitch_w;
+  place.x = call.x + at.n * call.mx.image_stride + depth * call.mx.plane_stride;
+  place.y = call.y + at.n * call.my.image_stride + at.z * call.my.plane_stride + at.row * call.my.row_stride +
+            at.q * call.my.pixel_stride;
   place.h = at.row * kStride - call.window.pad_begin[1];
   place.w = at.q * kStride - call.window.pad_begin[2];
   place.c0 = c0, place.c1 = c1;

@@ -20,8 +20,8 @@ int32_t integer_at(const std::byte* from, DType type, int64_t i) {
   std::memcpy(&wide, from + 2 * i, 2);
   return wide;
 }
-int64_t list_pitch(const TensorDesc& desc) {
-  return desc.shape.empty() || desc.shape.back() == 1 ? 0 : desc.layout.pitch.back();
+int64_t list_stride(const TensorDesc& desc) {
+  return desc.shape.empty() || desc.shape.back() == 1 ? 0 : desc.layout.strides.back();
 }
 
 class IntegerDepthwise final : public CpuKernel {
@@ -63,7 +63,7 @@ class IntegerDepthwise final : public CpuKernel {
     const auto* line = reinterpret_cast<const uint8_t*>(launch.workspace + line_at_);
     const auto* x = reinterpret_cast<const uint8_t*>(launch.inputs[0]);
     const int64_t y_bytes = size_of(stage_.outputs[0].dtype), rows = y_.n * y_.d * y_.h;
-    call.y_pitch = y_.pitch_w * y_bytes;
+    call.y_stride = y_.pixel_stride * y_bytes;
     const int64_t tasks = tasks_of(grain_, y_.n * y_.pixels() * y_.c, rows, launch.executor->width());
     parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int) {
       std::vector<const uint8_t*> taps(static_cast<size_t>(y_.w * groups_ * kTapGroup), line);
@@ -71,8 +71,8 @@ class IntegerDepthwise final : public CpuKernel {
       own.taps = taps.data();
       for (int64_t row = task * rows / tasks; row < (task + 1) * rows / tasks; ++row) {
         const int64_t h = row % y_.h, d = row / y_.h % y_.d, n = row / y_.h / y_.d;
-        find_taps(x + n * x_.pitch_n, d, h, line, taps);
-        own.y = launch.outputs[0] + (n * y_.pitch_n + d * y_.pitch_d + h * y_.pitch_h) * y_bytes;
+        find_taps(x + n * x_.image_stride, d, h, line, taps);
+        own.y = launch.outputs[0] + (n * y_.image_stride + d * y_.plane_stride + h * y_.row_stride) * y_bytes;
         kernel_.run(own);
       }
     });
@@ -91,7 +91,7 @@ class IntegerDepthwise final : public CpuKernel {
         const int64_t from_d = d * w.stride[0] - w.pad_begin[0] + t * w.dilation[0];
         const int64_t from_h = h * w.stride[1] - w.pad_begin[1] + r * w.dilation[1];
         const bool row_inside = inside(from_d, x_.d) && inside(from_h, x_.h);
-        const uint8_t* row = row_inside ? x + (from_d * x_.pitch_d + from_h * x_.pitch_h) : nullptr;
+        const uint8_t* row = row_inside ? x + (from_d * x_.plane_stride + from_h * x_.row_stride) : nullptr;
         for (int64_t s = 0; s < w.filter[2]; ++s, ++tap) {
           // Pixels [begin, end) of the output see this tap inside the row.
           const int64_t start = s * w.dilation[2] - w.pad_begin[2], stride = w.stride[2];
@@ -100,8 +100,8 @@ class IntegerDepthwise final : public CpuKernel {
           const int64_t step = groups_ * kTapGroup;
           const uint8_t** to = taps.data() + tap;
           for (int64_t q = 0; q < begin; ++q) to[q * step] = line;
-          const uint8_t* from = row ? row + (begin * stride + start) * x_.pitch_w : nullptr;
-          for (int64_t q = begin; q < end; ++q, from += stride * x_.pitch_w) to[q * step] = from;
+          const uint8_t* from = row ? row + (begin * stride + start) * x_.pixel_stride : nullptr;
+          for (int64_t q = begin; q < end; ++q, from += stride * x_.pixel_stride) to[q * step] = from;
           for (int64_t q = end; q < y_.w; ++q) to[q * step] = line;
         }
       }
@@ -123,7 +123,7 @@ class IntegerDepthwise final : public CpuKernel {
       for (int64_t t = 0; t < f.filter[0]; ++t)
         for (int64_t r = 0; r < f.filter[1]; ++r)
           for (int64_t s = 0; s < f.filter[2]; ++s, ++tap) {
-            const int64_t at = k * w.pitch_n + t * w.pitch_d + r * w.pitch_h + s * w.pitch_w;
+            const int64_t at = k * w.image_stride + t * w.plane_stride + r * w.row_stride + s * w.pixel_stride;
             // Of a group of four: even taps as pairs, then odd taps.
             int16_t* place = block + tap / 4 * kTapGroup * kernel_.block + tap % 2 * 2 * lanes + tap % 4 / 2;
             *place = static_cast<int16_t>(integer_at(from, type, at) - offset);
@@ -137,8 +137,8 @@ class IntegerDepthwise final : public CpuKernel {
     if (packs_ahead_) {
       call.weights = reinterpret_cast<const int16_t*>(launch.inputs[1]);
     } else {
-      const int64_t pitch = list_pitch(desc(at_.b_zero));
-      const auto zero = [&](int64_t k) { return integer_at(operand(at_.b_zero), desc(at_.b_zero).dtype, k * pitch); };
+      const int64_t stride = list_stride(desc(at_.b_zero));
+      const auto zero = [&](int64_t k) { return integer_at(operand(at_.b_zero), desc(at_.b_zero).dtype, k * stride); };
       pack_weights(feature_map(desc(1)), launch.inputs[1], zero, launch.workspace + weights_at_);
       call.weights = reinterpret_cast<const int16_t*>(launch.workspace + weights_at_);
     }
@@ -154,7 +154,8 @@ class IntegerDepthwise final : public CpuKernel {
     call.correction = reinterpret_cast<const int32_t*>(correction);
     const auto* bias = at_.bias >= 0 ? reinterpret_cast<const int32_t*>(operand(at_.bias)) : nullptr;
     const auto* scales = at_.scale >= 0 ? reinterpret_cast<const float*>(operand(at_.scale)) : nullptr;
-    const int64_t bias_pitch = bias ? list_pitch(desc(at_.bias)) : 0, scale_pitch = scales ? list_pitch(desc(at_.scale)) : 0;
+    const int64_t bias_stride = bias ? list_stride(desc(at_.bias)) : 0,
+                  scale_stride = scales ? list_stride(desc(at_.scale)) : 0;
     const int64_t lanes = kernel_.block / 4;
     for (int64_t i = 0; i < channels_; ++i) {
       const int64_t block = i / kernel_.block, sum = i % kernel_.block / lanes, lane = i % lanes;
@@ -163,8 +164,8 @@ class IntegerDepthwise final : public CpuKernel {
       const int16_t* w = call.weights + block * groups_ * kTapGroup * kernel_.block + sum * 4 * lanes + lane * 2;
       for (int64_t g = 0; g < groups_; ++g, w += kTapGroup * kernel_.block)
         for (int64_t at : {int64_t{0}, int64_t{1}, 2 * lanes, 2 * lanes + 1}) total += static_cast<uint32_t>(int32_t{w[at]});
-      correction[i] = (bias ? static_cast<uint32_t>(bias[k * bias_pitch]) : 0) - moved_zero * total;
-      scale[i] = scales ? scales[k * scale_pitch] : 0;
+      correction[i] = (bias ? static_cast<uint32_t>(bias[k * bias_stride]) : 0) - moved_zero * total;
+      scale[i] = scales ? scales[k * scale_stride] : 0;
     }
     if (!scales) return;
     call.scale = scale;
@@ -196,7 +197,7 @@ Result<CpuKernelPtr> make_integer_depthwise(const Stage& stage, const DepthwiseS
   if (!kernel.run) return lacks(Reason::backend_lacks_variant, "is not compiled into this build");
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
   if (x.c != y.c) return lacks(Reason::groups_not_served, "needs one filter per channel");
-  if ((x.c > 1 && x.pitch_c != 1) || (y.c > 1 && y.pitch_c != 1))
+  if ((x.c > 1 && x.channel_stride != 1) || (y.c > 1 && y.channel_stride != 1))
     return lacks(Reason::layout_not_served, "needs channels side by side (NHWC)");
   return CpuKernelPtr(std::make_unique<IntegerDepthwise>(stage, schedule.grain, kernel, (constants >> 1 & 1) != 0));
 }

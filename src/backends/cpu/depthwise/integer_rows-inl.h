@@ -28,7 +28,7 @@ void integer_pixels(const IntegerRowCall& call) {
         s2 = U::dot_wide(s2, U::low_words(c, d), w + 8 * kLanes);
         s3 = U::dot_wide(s3, U::high_words(c, d), w + 12 * kLanes);
       }
-      std::byte* y = call.y + q * call.y_pitch;
+      std::byte* y = call.y + q * call.y_stride;
       if (call.scale) {
         const float* scale = call.scale + channel;
         s0 = U::add(U::scaled(s0, scale, call.low, call.high), zero);

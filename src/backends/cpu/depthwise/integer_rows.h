@@ -23,9 +23,9 @@ struct IntegerRowCall {
   const float* scale;         // alike; nullptr: sums are stored as they are (i32)
   float low, high;
   int32_t y_zero;
-  bool is_signed;   // y holds i8
-  std::byte* y;     // first output pixel
-  int64_t y_pitch;  // bytes between output pixels
+  bool is_signed;    // y holds i8
+  std::byte* y;      // first output pixel
+  int64_t y_stride;  // bytes between output pixels
 };
 
 struct IntegerRowKernel {

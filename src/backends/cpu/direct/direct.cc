@@ -101,7 +101,7 @@ class DirectConvolution final : public PackingKernel {
     for (int64_t begin = 0; begin < (in_place ? 1 : cut_.ring); ++begin)
       for (int64_t r = 0; r < w.filter[1]; ++r) {
         const int64_t row =
-            in_place ? r * w.dilation[1] * x_.pitch_h : (begin + r * w.dilation[1]) % cut_.ring * cut_.row.floats;
+            in_place ? r * w.dilation[1] * x_.row_stride : (begin + r * w.dilation[1]) % cut_.ring * cut_.row.floats;
         const int64_t taps = cut_.slides ? 1 : w.filter[2];
         for (int64_t i = 0; i < taps * depth_; ++i)
           steps_.push_back(row + (cut_.pixels || cut_.slides ? place(i / taps, i % taps) : place(i % depth_, i / depth_)));
@@ -132,12 +132,13 @@ class DirectConvolution final : public PackingKernel {
     const int64_t left = q0 * w.stride[2] - w.pad_begin[2];
     const int64_t span = (q1 - q0 - 1) * w.stride[2] + (w.filter[2] - 1) * w.dilation[2] + 1;
     DirectInputCall lay{};
-    lay.x_pixel = x_.pitch_w, lay.x_channel = x_.pitch_c;
+    lay.x_pixel = x_.pixel_stride, lay.x_channel = x_.channel_stride;
     lay.channels = bundle_ * depth_, lay.stride = cut_.pixels ? w.stride[2] : 1;
     lay.before = std::clamp<int64_t>(-left, 0, span);
     lay.columns = std::clamp<int64_t>(x_.w - std::max<int64_t>(left, 0), 0, span - lay.before);
     lay.row = cut_.row;
-    const float* image = o.x + n * x_.pitch_n + bundle * lay.channels * x_.pitch_c + std::max<int64_t>(left, 0) * x_.pitch_w;
+    const float* image =
+        o.x + n * x_.image_stride + bundle * lay.channels * x_.channel_stride + std::max<int64_t>(left, 0) * x_.pixel_stride;
     const int64_t group = depth_ * cut_.channel;  // floats between the inputs of groups
     const size_t bundle_blocks = blocks_.size() / static_cast<size_t>(params_.groups / bundle_);
     const auto blocks = std::span(blocks_).subspan(static_cast<size_t>(bundle) * bundle_blocks, bundle_blocks);
@@ -158,14 +159,14 @@ class DirectConvolution final : public PackingKernel {
       call.step_count = taps.size() * row_steps_;
       call.steps = steps_.data();
       if (cut_.in_place()) {
-        call.x = image + (top + taps.begin * w.dilation[1]) * x_.pitch_h;
+        call.x = image + (top + taps.begin * w.dilation[1]) * x_.row_stride;
       } else {
         for (int64_t r = taps.begin; r < taps.end; ++r) {
           const int64_t h = top + r * w.dilation[1];
           if (held[h % cut_.ring] == h) continue;
           held[h % cut_.ring] = h;
-          lay.ahead = h + w.stride[1] < x_.h ? w.stride[1] * x_.pitch_h : 0;
-          lay.x = image + h * x_.pitch_h, lay.to = ring + h % cut_.ring * cut_.row.floats;
+          lay.ahead = h + w.stride[1] < x_.h ? w.stride[1] * x_.row_stride : 0;
+          lay.x = image + h * x_.row_stride, lay.to = ring + h % cut_.ring * cut_.row.floats;
           (cut_.planes ? kernels_.lay_planes : kernels_.lay_row)(lay);
         }
         call.x = ring;
@@ -186,8 +187,8 @@ class DirectConvolution final : public PackingKernel {
     call.weights = o.weights + block.weights + first * block.row_floats;
     if (!fast_) return raw_row(o, block, call, at, cut);
     const int64_t width = at.q1 - at.q0;
-    call.y = o.y + at.n * y_.pitch_n + at.p * y_.pitch_h + at.q0 * y_.pitch_w + block.first;
-    call.y_pixel = y_.pitch_w;
+    call.y = o.y + at.n * y_.image_stride + at.p * y_.row_stride + at.q0 * y_.pixel_stride + block.first;
+    call.y_pixel = y_.pixel_stride;
     call.bias = o.epilogue.bias + block.first;
     call.lanes = block.maps - (block.vectors - 1) * lanes;
     call.outputs = std::min(width, cut.longer * cut.length * unit);
@@ -245,7 +246,8 @@ class DirectConvolution final : public PackingKernel {
           const bool maps_in_lanes = !cut_.pixels && !cut_.slides;
           const int64_t c = maps_in_lanes ? i % depth_ : i / filter[2], s = maps_in_lanes ? i / depth_ : i % filter[2];
           for (int64_t k = 0; k < maps; ++k)
-            *to++ = k < block.maps ? weights[(block.first + k) * w_.pitch_n + c * w_.pitch_c + r * w_.pitch_h + s * w_.pitch_w]
+            *to++ = k < block.maps ? weights[(block.first + k) * w_.image_stride + c * w_.channel_stride + r * w_.row_stride +
+                                             s * w_.pixel_stride]
                                    : 0.0f;
         }
     }
@@ -287,7 +289,7 @@ Result<CpuKernelPtr> make_direct(const Stage& stage, const Schedule& schedule, c
         return Error{Reason::type_not_served, "The CPU's direct kernels compute in f32, not " +
                                                   std::string(name_of(desc.dtype)) + "; convert the operand."};
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
-  if (y.c > 1 && y.pitch_c != 1)
+  if (y.c > 1 && y.channel_stride != 1)
     return Error{Reason::layout_not_served, "The CPU's direct kernels write channels that lie next to each other."};
   const Window& w = params->window;
   const bool large = w.filter[1] > kMostDirectRows || w.filter[2] > kMostDirectRows || w.dilation[1] > kMostDirectRing ||

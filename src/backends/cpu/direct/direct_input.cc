@@ -16,7 +16,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Pixels of 2 to 4 channels that lie together, taken apart by whole vectors; returns how many pixels.
 template <class D>
-HWY_INLINE int64_t take_apart(D d, const float* HWY_RESTRICT x, int64_t channels, int64_t count, int64_t pitch,
+HWY_INLINE int64_t take_apart(D d, const float* HWY_RESTRICT x, int64_t channels, int64_t count, int64_t stride,
                               float* HWY_RESTRICT to) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   hn::Vec<D> a, b, c, e;
@@ -30,27 +30,27 @@ HWY_INLINE int64_t take_apart(D d, const float* HWY_RESTRICT x, int64_t channels
       hn::LoadInterleaved4(d, x, a, b, c, e);
     }
     hn::StoreU(a, d, to);
-    hn::StoreU(b, d, to + pitch);
-    if (channels > 2) hn::StoreU(c, d, to + 2 * pitch);
-    if (channels > 3) hn::StoreU(e, d, to + 3 * pitch);
+    hn::StoreU(b, d, to + stride);
+    if (channels > 2) hn::StoreU(c, d, to + 2 * stride);
+    if (channels > 3) hn::StoreU(e, d, to + 3 * stride);
   }
   return i;
 }
 
 // The other way round: planes of 2 to 4 channels put together.
 template <class D>
-HWY_INLINE int64_t put_together(D d, const float* HWY_RESTRICT x, int64_t channels, int64_t count, int64_t pitch,
+HWY_INLINE int64_t put_together(D d, const float* HWY_RESTRICT x, int64_t channels, int64_t count, int64_t stride,
                                 float* HWY_RESTRICT to) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + lanes <= count; i += lanes, x += lanes, to += channels * lanes) {
-    const auto a = hn::LoadU(d, x), b = hn::LoadU(d, x + pitch);
+    const auto a = hn::LoadU(d, x), b = hn::LoadU(d, x + stride);
     if (channels == 2) {
       hn::StoreInterleaved2(a, b, d, to);
     } else if (channels == 3) {
-      hn::StoreInterleaved3(a, b, hn::LoadU(d, x + 2 * pitch), d, to);
+      hn::StoreInterleaved3(a, b, hn::LoadU(d, x + 2 * stride), d, to);
     } else {
-      hn::StoreInterleaved4(a, b, hn::LoadU(d, x + 2 * pitch), hn::LoadU(d, x + 3 * pitch), d, to);
+      hn::StoreInterleaved4(a, b, hn::LoadU(d, x + 2 * stride), hn::LoadU(d, x + 3 * stride), d, to);
     }
   }
   return i;

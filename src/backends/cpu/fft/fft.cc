@@ -122,7 +122,7 @@ class FftKernel final : public PackingKernel {
     const int64_t first = index * g_.strip, count = std::min(g_.strip, g_.slots - first);
     float* row = scratch;
     float* x = row + 2 * g_.lanes * g_.row.points;
-    float* y = g_.single ? x : x + g_.strip * g_.in_slots * g_.plane_pitch;
+    float* y = g_.single ? x : x + g_.strip * g_.in_slots * g_.plane_stride;
     float* sums = scratch + g_.scratch_floats;
     Slot slot;
     Range rows[kMostStrip];
@@ -130,21 +130,21 @@ class FftKernel final : public PackingKernel {
       find_slot(first + t, slot);
       rows[t] = slot.rows;
       for (int64_t c = 0; c < g_.in_slots; ++c)
-        read(o, slot, channels(part, c, g_.depth), row, x + (t * g_.in_slots + c) * g_.plane_pitch);
+        read(o, slot, channels(part, c, g_.depth), row, x + (t * g_.in_slots + c) * g_.plane_stride);
     }
     for (int64_t l = 0; l < g_.lines; ++l) {
       for (int64_t i = 0; i < count * g_.in_slots; ++i) {
-        float* line = x + i * g_.plane_pitch + l * g_.line_pitch;
+        float* line = x + i * g_.plane_stride + l * g_.line_stride;
         if (!g_.flat) clear_outside(line, rows[i / g_.in_slots], g_.line_points);
         lines_.forward(g_.line, line);
       }
       multiply(o, part, l, x, y, count);
-      for (int64_t i = 0; i < count * g_.out_slots; ++i) lines_.inverse(g_.line, y + i * g_.plane_pitch + l * g_.line_pitch);
+      for (int64_t i = 0; i < count * g_.out_slots; ++i) lines_.inverse(g_.line, y + i * g_.plane_stride + l * g_.line_stride);
     }
     for (int64_t t = 0; t < count; ++t) {
       if (count > 1) find_slot(first + t, slot);
       for (int64_t k = 0; k < g_.out_slots; ++k)
-        write(o, slot, channels(part, k, g_.filters), y + (t * g_.out_slots + k) * g_.plane_pitch, row, sums);
+        write(o, slot, channels(part, k, g_.filters), y + (t * g_.out_slots + k) * g_.plane_stride, row, sums);
       if (g_.tiled && !fast_) finish_tiles(o, slot, part, sums);
     }
   }
@@ -168,7 +168,7 @@ class FftKernel final : public PackingKernel {
         for (int64_t i = 0; i < 2; ++i) read_row(o, tile, r + i, channels, row + i * g_.lanes);
       }
       lines_.forward(g_.row, row);
-      lines_.split({row, &g_.row, lines + r * 2 * g_.lanes, g_.line_pitch, 2 * g_.lanes});
+      lines_.split({row, &g_.row, lines + r * 2 * g_.lanes, g_.line_stride, 2 * g_.lanes});
     }
   }
   // Two tiles as one transform.
@@ -185,9 +185,9 @@ class FftKernel final : public PackingKernel {
       for (int64_t i = w.begin; i < w.end; ++i, to += 2 * g_.lanes) std::fill_n(to, g_.lanes, 0.0f);
       return;
     }
-    const float* from = o.x + tile.n * g_.x.pitch_n + (tile.height.origin + r) * g_.x.pitch_h +
-                        (w.origin + w.begin) * g_.x.pitch_w + channels.first;
-    lines_.load({from, g_.x.pitch_w, w.end - w.begin, channels.count, to});
+    const float* from = o.x + tile.n * g_.x.image_stride + (tile.height.origin + r) * g_.x.row_stride +
+                        (w.origin + w.begin) * g_.x.pixel_stride + channels.first;
+    lines_.load({from, g_.x.pixel_stride, w.end - w.begin, channels.count, to});
   }
   // One channel of as many tiles as there are lanes, real and imaginary parts: two tiles each, or rows r and r + 1. In pieces
   // that stay in the L1 while all lanes write them.
@@ -200,8 +200,8 @@ class FftKernel final : public PackingKernel {
       const int64_t row = g_.flat ? 0 : r + (i >= g_.lanes);
       const bool inside = tile.exists && row >= tile.height.begin && row < tile.height.end;
       kept[i] = inside ? Range{tile.width.begin, tile.width.end} : Range{};
-      from[i] = o.x + (inside ? tile.n * g_.x.pitch_n + (tile.height.origin + row) * g_.x.pitch_h +
-                                    tile.width.origin * g_.x.pitch_w + channels.first
+      from[i] = o.x + (inside ? tile.n * g_.x.image_stride + (tile.height.origin + row) * g_.x.row_stride +
+                                    tile.width.origin * g_.x.pixel_stride + channels.first
                               : 0);
     }
     constexpr int64_t kPiece = 64;
@@ -210,18 +210,18 @@ class FftKernel final : public PackingKernel {
       std::fill(line + begin * point, line + end * point, 0.0f);
       for (int64_t i = 0; i < point; ++i)
         for (int64_t j = std::max(begin, kept[i].begin); j < std::min(end, kept[i].end); ++j)
-          line[j * point + i] = from[i][j * g_.x.pitch_w];
+          line[j * point + i] = from[i][j * g_.x.pixel_stride];
     }
   }
 
   void multiply(const Operands& o, int64_t part, int64_t l, float* x, float* y, int64_t count) const {
     const float* weights = o.weights + g_.packed_at(part, l, 0);
-    if (g_.single) return lines_.multiply(x + l * g_.line_pitch, weights, g_.line_points);
+    if (g_.single) return lines_.multiply(x + l * g_.line_stride, weights, g_.line_points);
     FftProductCall call{};
-    call.x_channel = g_.plane_pitch, call.y_filter = g_.plane_pitch;
-    call.x_tile = g_.in_slots * g_.plane_pitch, call.y_tile = g_.out_slots * g_.plane_pitch;
+    call.x_channel = g_.plane_stride, call.y_filter = g_.plane_stride;
+    call.x_tile = g_.in_slots * g_.plane_stride, call.y_tile = g_.out_slots * g_.plane_stride;
     call.depth = g_.depth, call.count = g_.line_points, call.tiles = count;
-    call.x = x + l * g_.line_pitch, call.y = y + l * g_.line_pitch, call.weights = weights;
+    call.x = x + l * g_.line_stride, call.y = y + l * g_.line_stride, call.weights = weights;
     call.filters = g_.out_slots;
     if (g_.tiled) {
       lines_.product_tiles(call);
@@ -241,7 +241,7 @@ class FftKernel final : public PackingKernel {
     const int64_t step = g_.height.stride * 2 * g_.lanes;
     for (int64_t p = 0; p < slot.outputs; p += 2) {
       const bool pair = p + 1 < slot.outputs;
-      lines_.merge({row, &g_.row, lines + p * step, g_.line_pitch, pair ? step : 0});
+      lines_.merge({row, &g_.row, lines + p * step, g_.line_stride, pair ? step : 0});
       lines_.inverse(g_.row, row);
       if (g_.tiled) {
         write_lanes(o, slot, channels, p, row);
@@ -253,7 +253,7 @@ class FftKernel final : public PackingKernel {
   // Output row `p` of a tile from a part of the points.
   void write_row(const Operands& o, const Tile& tile, int64_t p, Channels channels, const float* from, float* sums) const {
     const int64_t step = g_.width.stride * 2 * g_.lanes, pixels = tile.width.outputs;
-    float* y = o.y + tile.n * g_.y.pitch_n + (tile.p + p) * g_.y.pitch_h + tile.q * g_.y.pitch_w + channels.first;
+    float* y = o.y + tile.n * g_.y.image_stride + (tile.p + p) * g_.y.row_stride + tile.q * g_.y.pixel_stride + channels.first;
     if (!fast_) {
       for (int64_t q = 0; q < pixels; q += kMaxCallRows) {
         const int64_t rows = std::min<int64_t>(kMaxCallRows, pixels - q);
@@ -264,7 +264,7 @@ class FftKernel final : public PackingKernel {
     }
     FftStoreCall call{};
     call.from = from, call.step = step, call.pixels = pixels, call.channels = channels.count;
-    call.y = y, call.y_pitch = g_.y.pitch_w;
+    call.y = y, call.y_stride = g_.y.pixel_stride;
     call.scale = o.epilogue.scale ? o.epilogue.scale + channels.first : nullptr;
     call.bias = o.epilogue.bias + channels.first;
     call.residuals = epilogue_.residuals();
@@ -272,7 +272,7 @@ class FftKernel final : public PackingKernel {
       const FeatureMap& map = epilogue_.residual_map(i);
       call.residual[i] =
           epilogue_.residual(o.epilogue, i, {tile.n, tile.p + p, tile.q, tile.q, channels.first, channels.count});
-      call.residual_pitch[i] = map.w > 1 ? map.pitch_w : 0;
+      call.residual_strides[i] = map.w > 1 ? map.pixel_stride : 0;
     }
     const Clamp clamp = epilogue_.clamp();
     call.clamp_below = clamp.below, call.clamp_above = clamp.above, call.low = clamp.low, call.high = clamp.high;
@@ -281,10 +281,10 @@ class FftKernel final : public PackingKernel {
 
   // The general epilogue for `rows` pixels from column q of row p on, whose sums lie in `sums`.
   void finish(const Operands& o, const Tile& tile, int64_t p, int64_t q, int64_t rows, Channels channels, float* sums,
-              int64_t pitch) const {
+              int64_t stride) const {
     const int64_t first = tile.q + q;
-    epilogue_.finish(tiles_, o.epilogue, {tile.n, tile.p + p, first, first + rows, channels.first, channels.count}, sums, pitch,
-                     g_.y, o.y);
+    epilogue_.finish(tiles_, o.epilogue, {tile.n, tile.p + p, first, first + rows, channels.first, channels.count}, sums,
+                     stride, g_.y, o.y);
   }
 
   // One filter's outputs of as many tiles as there are lanes: finished where that is a matter of clamping, else as sums.
@@ -301,9 +301,9 @@ class FftKernel final : public PackingKernel {
       const int64_t row = g_.flat ? 0 : p + (i >= g_.lanes);
       outputs[i] = tile.exists && row < tile.height.outputs ? tile.width.outputs : 0;
       most = std::max(most, outputs[i]);
-      to[i] = o.y + (outputs[i] == 0
-                         ? 0
-                         : tile.n * g_.y.pitch_n + (tile.p + row) * g_.y.pitch_h + tile.q * g_.y.pitch_w + channels.first);
+      to[i] = o.y + (outputs[i] == 0 ? 0
+                                     : tile.n * g_.y.image_stride + (tile.p + row) * g_.y.row_stride +
+                                           tile.q * g_.y.pixel_stride + channels.first);
     }
     constexpr int64_t kPiece = 64;
     for (int64_t begin = 0; begin < most; begin += kPiece)
@@ -312,13 +312,13 @@ class FftKernel final : public PackingKernel {
           float v = from[q * step + i] * scale + bias;
           if (below && !(v > low)) v = v != v ? v : low;
           if (above && v > high) v = high;
-          to[i][q * g_.y.pitch_w] = v;
+          to[i][q * g_.y.pixel_stride] = v;
         }
   }
   // The general epilogue for sums that lie in the output.
   void finish_tiles(const Operands& o, const Slot& slot, int64_t part, float* sums) const {
     const Channels all{part * g_.filters, g_.filters};
-    const int64_t pitch = (g_.filters + g_.lanes - 1) / g_.lanes * g_.lanes;
+    const int64_t stride = (g_.filters + g_.lanes - 1) / g_.lanes * g_.lanes;
     for (int64_t i = 0; i < g_.slot_tiles; ++i) {
       const Tile& tile = slot.tiles[i];
       if (!tile.exists) break;
@@ -326,10 +326,11 @@ class FftKernel final : public PackingKernel {
         for (int64_t q = 0; q < tile.width.outputs; q += kMaxCallRows) {
           const int64_t rows = std::min<int64_t>(kMaxCallRows, tile.width.outputs - q);
           for (int64_t j = 0; j < rows; ++j) {
-            const float* y = o.y + tile.n * g_.y.pitch_n + (tile.p + p) * g_.y.pitch_h + (tile.q + q + j) * g_.y.pitch_w;
-            std::fill(std::copy_n(y + all.first, all.count, sums + j * pitch), sums + (j + 1) * pitch, 0.0f);
+            const float* y =
+                o.y + tile.n * g_.y.image_stride + (tile.p + p) * g_.y.row_stride + (tile.q + q + j) * g_.y.pixel_stride;
+            std::fill(std::copy_n(y + all.first, all.count, sums + j * stride), sums + (j + 1) * stride, 0.0f);
           }
-          finish(o, tile, p, q, rows, all, sums, pitch);
+          finish(o, tile, p, q, rows, all, sums, stride);
         }
     }
   }

@@ -11,10 +11,10 @@ class DoubleTransform {
  public:
   explicit DoubleTransform(int64_t points);
   // `to`: points next to each other, in the order of their frequencies.
-  void run(const std::complex<double>* from, int64_t pitch, std::complex<double>* to) const;
+  void run(const std::complex<double>* from, int64_t stride, std::complex<double>* to) const;
 
  private:
-  void part(const std::complex<double>* from, int64_t pitch, std::complex<double>* to, int64_t n) const;
+  void part(const std::complex<double>* from, int64_t stride, std::complex<double>* to, int64_t n) const;
   int64_t points_;
   std::vector<std::complex<double>> roots_;
 };

@@ -20,7 +20,7 @@ Result<FftGeometry> fft_geometry(const Stage& stage, const FftSchedule& schedule
   g.x = feature_map(stage.inputs[0]), g.w = feature_map(stage.inputs[1]), g.y = feature_map(stage.outputs[0]);
   if (g.x.d != 1 || params.window.filter[0] != 1)
     return Error{Reason::filter_not_served, "The CPU's fft kernels serve one or two spatial dimensions, not three."};
-  if ((g.x.c > 1 && g.x.pitch_c != 1) || (g.y.c > 1 && g.y.pitch_c != 1))
+  if ((g.x.c > 1 && g.x.channel_stride != 1) || (g.y.c > 1 && g.y.channel_stride != 1))
     return Error{Reason::layout_not_served, "The CPU's fft kernels read and write channels that lie next to each other."};
   g.groups = std::max<int64_t>(1, params.groups);
   if (g.x.c % g.groups != 0 || g.y.c % g.groups != 0)
@@ -51,10 +51,10 @@ Result<FftGeometry> fft_geometry(const Stage& stage, const FftSchedule& schedule
   g.lines = g.flat ? 1 : schedule.columns / 2 + 1;
   g.line_points = g.line.points;
   // A point more than they need: at powers of two a row's points would all fall into one set of the L1.
-  g.line_pitch = (g.line_points + 1) * 2 * g.lanes;
-  g.plane_pitch = g.lines * g.line_pitch;
+  g.line_stride = (g.line_points + 1) * 2 * g.lanes;
+  g.plane_stride = g.lines * g.line_stride;
   const int64_t planes = g.strip * (g.single ? 1 : g.in_slots + g.out_slots);
-  g.scratch_floats = planes * g.plane_pitch + 2 * g.lanes * g.row.points;
+  g.scratch_floats = planes * g.plane_stride + 2 * g.lanes * g.row.points;
   g.packed_floats = g.parts * g.lines * g.line_points * g.weights_point();
   return g;
 }
@@ -81,8 +81,8 @@ void pack_fft_filters(const FftGeometry& g, const float* weights, float* to, Exe
           if (!kept(g.height, r, row)) continue;
           for (int64_t s = 0, column = 0; s < g.width.taps; ++s)
             if (kept(g.width, s, column))
-              taps[static_cast<size_t>(row % rows * columns + column % columns)] +=
-                  static_cast<double>(weights[k * g.w.pitch_n + c * g.w.pitch_c + r * g.w.pitch_h + s * g.w.pitch_w]);
+              taps[static_cast<size_t>(row % rows * columns + column % columns)] += static_cast<double>(
+                  weights[k * g.w.image_stride + c * g.w.channel_stride + r * g.w.row_stride + s * g.w.pixel_stride]);
         }
         for (int64_t row = 0; row < rows; ++row) along_width.run(taps.data() + row * columns, 1, wide.data() + row * columns);
         // Where a weight of this channel and filter lies among those of a point.

@@ -29,7 +29,7 @@ struct FftGeometry {
   int64_t strip = 1, strips = 1;                 // slots that go through together
   FftPlan row, line;                             // passes along the width; along a line of transformed points
   int64_t lines = 1, line_points = 1;
-  int64_t line_pitch = 0, plane_pitch = 0;  // floats between lines; between slots
+  int64_t line_stride = 0, plane_stride = 0;  // floats between lines; between slots
   int64_t scratch_floats = 0, packed_floats = 0;
 
   struct Place {

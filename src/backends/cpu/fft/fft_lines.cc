@@ -185,7 +185,7 @@ void split(const FftRowsCall& call) {
     const float* HWY_RESTRICT z = call.row + place[k] * point;
     const float* HWY_RESTRICT m = call.row + place[k == 0 ? 0 : n - k] * point;
     const V zr = hn::LoadU(d, z), zi = hn::LoadU(d, z + lanes), mr = hn::LoadU(d, m), mi = hn::LoadU(d, m + lanes);
-    float* HWY_RESTRICT to = call.lines + k * call.line_pitch;
+    float* HWY_RESTRICT to = call.lines + k * call.line_stride;
     hn::StoreU(hn::Add(zr, mr), d, to);
     hn::StoreU(hn::Sub(zi, mi), d, to + lanes);
     hn::StoreU(hn::Add(zi, mi), d, to + call.second);
@@ -198,7 +198,7 @@ void merge(const FftRowsCall& call) {
   const int64_t lanes = lanes_here(), point = 2 * lanes, n = call.plan->points;
   const int32_t* HWY_RESTRICT place = call.plan->place.data();
   for (int64_t k = 0; 2 * k <= n; ++k) {
-    const float* HWY_RESTRICT from = call.lines + k * call.line_pitch;
+    const float* HWY_RESTRICT from = call.lines + k * call.line_stride;
     const V ar = hn::LoadU(d, from), ai = hn::LoadU(d, from + lanes);
     const V br = hn::LoadU(d, from + call.second), bi = hn::LoadU(d, from + call.second + lanes);
     float* HWY_RESTRICT z = call.row + place[k] * point;
@@ -217,7 +217,7 @@ void load_points(const FftLoadCall& call) {
   const int64_t point = 2 * lanes_here();
   const float* HWY_RESTRICT x = call.x;
   float* HWY_RESTRICT to = call.to;
-  for (int64_t i = 0; i < call.points; ++i, x += call.pitch, to += point)
+  for (int64_t i = 0; i < call.points; ++i, x += call.stride, to += point)
     hn::StoreU(load_some<kTail>(d, x, call.channels), d, to);
 }
 void load(const FftLoadCall& call) {
@@ -235,10 +235,10 @@ void store_points(const FftStoreCall& call) {
   const V bias = hn::LoadU(d, call.bias), scale = call.scale ? hn::LoadU(d, call.scale) : hn::Set(d, 1.0f);
   const float* HWY_RESTRICT from = call.from;
   float* HWY_RESTRICT y = call.y;
-  for (int64_t i = 0; i < call.pixels; ++i, from += call.step, y += call.y_pitch) {
+  for (int64_t i = 0; i < call.pixels; ++i, from += call.step, y += call.y_stride) {
     V v = hn::MulAdd(hn::LoadU(d, from), scale, bias);
     for (int r = 0; r < call.residuals; ++r)
-      v = hn::Add(v, load_some<kTail>(d, call.residual[r] + i * call.residual_pitch[r], call.channels));
+      v = hn::Add(v, load_some<kTail>(d, call.residual[r] + i * call.residual_strides[r], call.channels));
     // The sum is the second argument: x86 then hands a NaN on.
     if (call.clamp_below) v = hn::Max(low, v);
     if (call.clamp_above) v = hn::Min(high, v);
@@ -265,23 +265,23 @@ void multiply(float* x, const float* weights, int64_t count) {
 }
 
 // sum += x * w for a filter of a point.
-#define SPARKLE_FFT_ADD(k)                                                        \
-  {                                                                               \
-    const V wr = hn::Set(d, w[(k) * pitch]), wi = hn::Set(d, w[(k) * pitch + 1]); \
-    r##k = hn::NegMulAdd(xi, wi, hn::MulAdd(xr, wr, r##k));                       \
-    i##k = hn::MulAdd(xi, wr, hn::MulAdd(xr, wi, i##k));                          \
+#define SPARKLE_FFT_ADD(k)                                                          \
+  {                                                                                 \
+    const V wr = hn::Set(d, w[(k) * stride]), wi = hn::Set(d, w[(k) * stride + 1]); \
+    r##k = hn::NegMulAdd(xi, wi, hn::MulAdd(xr, wr, r##k));                         \
+    i##k = hn::MulAdd(xi, wr, hn::MulAdd(xr, wi, i##k));                            \
   }
 #define SPARKLE_FFT_SUM(k) V r##k = hn::Zero(d), i##k = hn::Zero(d)
 #define SPARKLE_FFT_OUT(k) hn::StoreU(r##k, d, y + (k) * call.y_filter), hn::StoreU(i##k, d, y + (k) * call.y_filter + lanes)
 void product_tiles(const FftProductCall& call) {
   const D d;
-  const int64_t lanes = lanes_here(), point = 2 * lanes, pitch = 2 * call.depth;
+  const int64_t lanes = lanes_here(), point = 2 * lanes, stride = 2 * call.depth;
   for (int64_t f = 0; f < call.count; ++f) {
     const float* HWY_RESTRICT x0 = call.x + f * point;
     int64_t k = 0;
     for (; k + 4 <= call.filters; k += 4) {
       const float* HWY_RESTRICT x = x0;
-      const float* HWY_RESTRICT w = call.weights + (f * call.filters + k) * pitch;
+      const float* HWY_RESTRICT w = call.weights + (f * call.filters + k) * stride;
       SPARKLE_FFT_SUM(0);
       SPARKLE_FFT_SUM(1);
       SPARKLE_FFT_SUM(2);
@@ -301,7 +301,7 @@ void product_tiles(const FftProductCall& call) {
     }
     for (; k < call.filters; ++k) {
       const float* HWY_RESTRICT x = x0;
-      const float* HWY_RESTRICT w = call.weights + (f * call.filters + k) * pitch;
+      const float* HWY_RESTRICT w = call.weights + (f * call.filters + k) * stride;
       SPARKLE_FFT_SUM(0);
       for (int64_t c = 0; c < call.depth; ++c, x += call.x_channel, w += 2) {
         const V xr = hn::LoadU(d, x), xi = hn::LoadU(d, x + lanes);

@@ -27,7 +27,7 @@ FftPlan fft_plan(int64_t points, int registers);
 // Neighbouring channels of pixels into the real or imaginary parts of points.
 struct FftLoadCall {
   const float* x;
-  int64_t pitch, points, channels;
+  int64_t stride, points, channels;
   float* to;  // the first point's part
 };
 // Real or imaginary parts of points to neighbouring channels of pixels, with the common epilogues.
@@ -36,22 +36,22 @@ struct FftStoreCall {
   int64_t step;              // floats between the points that are stored
   int64_t pixels, channels;  // scale and bias have whole vectors
   float* y;
-  int64_t y_pitch;
+  int64_t y_stride;
   const float* scale;  // nullptr: 1
   const float* bias;
   int residuals;
   const float* residual[2];
-  int64_t residual_pitch[2];
+  int64_t residual_strides[2];
   bool clamp_below, clamp_above;
   float low, high;
 };
 // Two rows that were transformed as one: row 0 was its real part, row 1 its imaginary part. Frequency k of a row lies at
-// lines + k * line_pitch, row 1 behind row 0 by `second` floats.
+// lines + k * line_stride, row 1 behind row 0 by `second` floats.
 struct FftRowsCall {
   float* row;
   const FftPlan* plan;
   float* lines;
-  int64_t line_pitch, second;
+  int64_t line_stride, second;
 };
 // Sums over channels at `count` frequencies that follow each other.
 struct FftProductCall {

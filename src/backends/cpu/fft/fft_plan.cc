@@ -45,16 +45,16 @@ DoubleTransform::DoubleTransform(int64_t points) : points_(points), roots_(stati
   for (int64_t j = 0; j < points; ++j) roots_[static_cast<size_t>(j)] = fft_root(j, points);
 }
 
-void DoubleTransform::run(const Complex* from, int64_t pitch, Complex* to) const { part(from, pitch, to, points_); }
+void DoubleTransform::run(const Complex* from, int64_t stride, Complex* to) const { part(from, stride, to, points_); }
 
 // Every p-th point on its own, then sums of those p transforms.
-void DoubleTransform::part(const Complex* from, int64_t pitch, Complex* to, int64_t n) const {
+void DoubleTransform::part(const Complex* from, int64_t stride, Complex* to, int64_t n) const {
   if (n == 1) {
     *to = *from;
     return;
   }
   const int64_t p = n % 4 == 0 ? 4 : n % 2 == 0 ? 2 : n % 3 == 0 ? 3 : 5, m = n / p, scale = points_ / n;
-  for (int64_t q = 0; q < p; ++q) part(from + q * pitch, pitch * p, to + q * m, m);
+  for (int64_t q = 0; q < p; ++q) part(from + q * stride, stride * p, to + q * m, m);
   Complex terms[5];
   for (int64_t j = 0; j < m; ++j) {
     for (int64_t q = 0; q < p; ++q) terms[q] = to[q * m + j] * roots_[static_cast<size_t>(j * q * scale)];

@@ -9,7 +9,7 @@
 namespace sparkle::cpu {
 namespace {
 
-// A line of y: `n` elements, pitches in elements; `moved` is x's pitch along the axis of the indices.
+// A line of y: `n` elements, strides in elements; `moved` is x's stride along the axis of the indices.
 struct Line {
   int64_t n, x, y, index, moved, size;
 };
@@ -40,12 +40,12 @@ class ElementsKernel final : public CpuKernel {
     const int64_t wide = size_of(indices.dtype);
     for (int i = 0; i < last; ++i) {
       // One walk for x and y, one for the indices; x does not move with the axis that the indices are for.
-      outer_.push_back({y.shape[i], i == axis ? 0 : x.layout.pitch[i] * element_, y.layout.pitch[i] * element_});
-      places_.push_back({y.shape[i], indices.layout.pitch[i] * wide, 0});
+      outer_.push_back({y.shape[i], i == axis ? 0 : x.layout.strides[i] * element_, y.layout.strides[i] * element_});
+      places_.push_back({y.shape[i], indices.layout.strides[i] * wide, 0});
     }
-    line_ = {y.shape[last],        axis == last ? 0 : x.layout.pitch[last],
-             y.layout.pitch[last], indices.layout.pitch[last],
-             x.layout.pitch[axis], x.shape[axis]};
+    line_ = {y.shape[last],          axis == last ? 0 : x.layout.strides[last],
+             y.layout.strides[last], indices.layout.strides[last],
+             x.layout.strides[axis], x.shape[axis]};
     run_line_ = indices.dtype == DType::i64 ? line_function<int64_t>(element_) : line_function<int32_t>(element_);
   }
 

@@ -19,19 +19,20 @@ class GatherKernel final : public CpuKernel {
     const int axis = get<GatherParams>(stage.params).axis, index_rank = indices.shape.size();
     stream_ = beyond_caches(device, 2 * bytes_);
     size_ = x.shape[axis];
-    pitch_ = x.layout.pitch[axis] * element_;
+    stride_ = x.layout.strides[axis] * element_;
     wide_ = indices.dtype == DType::i64;
     // Outer axes of a slice, then the axes of the indices (whose x is an offset into the indices), then the slice itself.
     std::vector<MoveAxis> slice;
-    for (int i = 0; i < axis; ++i) outer_.push_back({y.shape[i], x.layout.pitch[i] * element_, y.layout.pitch[i] * element_});
+    for (int i = 0; i < axis; ++i)
+      outer_.push_back({y.shape[i], x.layout.strides[i] * element_, y.layout.strides[i] * element_});
     for (int i = 0; i < index_rank; ++i)
       picks_.push_back(
-          {y.shape[axis + i], indices.layout.pitch[i] * size_of(indices.dtype), y.layout.pitch[axis + i] * element_});
+          {y.shape[axis + i], indices.layout.strides[i] * size_of(indices.dtype), y.layout.strides[axis + i] * element_});
     Dims shape, from, to;
     for (int i = axis + index_rank; i < y.shape.size(); ++i) {
       shape.push_back(y.shape[i]);
-      from.push_back(x.layout.pitch[i - index_rank + 1]);
-      to.push_back(y.layout.pitch[i]);
+      from.push_back(x.layout.strides[i - index_rank + 1]);
+      to.push_back(y.layout.strides[i]);
     }
     slice_ = move_axes(shape, {{}, from}, {{}, to}, element_);
     merge_axes(slice_);
@@ -74,14 +75,14 @@ class GatherKernel final : public CpuKernel {
   const std::byte* source(const CpuLaunch& launch, const Walk& outer, const Walk& pick) const {
     const std::byte* place = launch.inputs[1] + pick.x;
     const int64_t index = wide_ ? *reinterpret_cast<const int64_t*>(place) : *reinterpret_cast<const int32_t*>(place);
-    return launch.inputs[0] + outer.x + clamped_index(index, size_) * pitch_;
+    return launch.inputs[0] + outer.x + clamped_index(index, size_) * stride_;
   }
 
   LoopSchedule schedule_;
   const RowMoves& rows_;
   int64_t element_, bytes_;
   bool stream_ = false, wide_ = false;
-  int64_t size_ = 0, pitch_ = 0;  // of the gathered axis in x
+  int64_t size_ = 0, stride_ = 0;  // of the gathered axis in x
   std::vector<MoveAxis> outer_, picks_, slice_;
   MoveAxis inner_;
   int64_t run_ = 0;

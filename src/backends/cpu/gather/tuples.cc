@@ -51,7 +51,7 @@ class TuplesKernel final : public CpuKernel {
 
  private:
   struct TupleAxis {
-    int64_t size = 1, pitch = 0;  // in bytes
+    int64_t size = 1, stride = 0;  // in bytes
   };
 
   // Where in x the slice of a tuple begins.
@@ -59,7 +59,7 @@ class TuplesKernel final : public CpuKernel {
     int64_t place = tuple / per_batch_ * batch_bytes_;
     for (int64_t k = 0; k < length_; ++k) {
       const TupleAxis& axis = axes_[static_cast<size_t>(k)];
-      place += clamped_index(load_index(type_, indices + (tuple * length_ + k) * size_of(type_)), axis.size) * axis.pitch;
+      place += clamped_index(load_index(type_, indices + (tuple * length_ + k) * size_of(type_)), axis.size) * axis.stride;
     }
     return place;
   }

@@ -1,4 +1,4 @@
-// The general epilogue of a tile whose raw sums lie in L1: every activation, residuals of any pitch, columns that end
+// The general epilogue of a tile whose raw sums lie in L1: every activation, residuals of any stride, columns that end
 // inside a vector. Compiled once per target.
 #if defined(SPARKLE_GEMM_FINISH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPARKLE_GEMM_FINISH_INL_H_
@@ -15,16 +15,16 @@ HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {
 #if SPARKLE_SIMD
 
-// from[0], from[pitch], ... as a vector of which `count` lanes count.
+// from[0], from[stride], ... as a vector of which `count` lanes count.
 template <class D>
-HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> load_residual(D d, const float* HWY_RESTRICT from, int64_t pitch, int64_t count) {
+HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> load_residual(D d, const float* HWY_RESTRICT from, int64_t stride, int64_t count) {
   namespace hn = hwy::HWY_NAMESPACE;
-  if (HWY_LIKELY(pitch == 1)) {
+  if (HWY_LIKELY(stride == 1)) {
     if (HWY_LIKELY(count == static_cast<int64_t>(hn::Lanes(d)))) return hn::LoadU(d, from);
     return load_lanes(d, from, count);
   }
   HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)] = {};
-  for (int64_t i = 0; i < count; ++i) lanes[i] = from[i * pitch];
+  for (int64_t i = 0; i < count; ++i) lanes[i] = from[i * stride];
   return hn::Load(d, lanes);
 }
 
@@ -36,7 +36,7 @@ HWY_INLINE void finish_rows(const FinishCall& call, F activate) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), columns = call.columns;
   const int before = call.residuals_before, all = before + call.residuals_after;
   for (int r = 0; r < call.rows; ++r) {
-    const float* HWY_RESTRICT row = call.sums + r * call.sums_pitch;
+    const float* HWY_RESTRICT row = call.sums + r * call.sums_stride;
     float* HWY_RESTRICT y = call.y[r];
     for (int64_t i = 0; i < columns; i += lanes) {
       const int64_t count = columns - i < lanes ? columns - i : lanes;
@@ -45,10 +45,12 @@ HWY_INLINE void finish_rows(const FinishCall& call, F activate) {
       v = hn::Add(v, hn::LoadU(d, call.bias + i));
       int at = 0;
       for (; at < before; ++at)
-        v = hn::Add(v, load_residual(d, call.residual[at][r] + i * call.residual_pitch[at], call.residual_pitch[at], count));
+        v = hn::Add(v,
+                    load_residual(d, call.residual[at][r] + i * call.residual_strides[at], call.residual_strides[at], count));
       v = activate(d, v);
       for (; at < all; ++at)
-        v = hn::Add(v, load_residual(d, call.residual[at][r] + i * call.residual_pitch[at], call.residual_pitch[at], count));
+        v = hn::Add(v,
+                    load_residual(d, call.residual[at][r] + i * call.residual_strides[at], call.residual_strides[at], count));
       if (HWY_LIKELY(count == lanes)) {
         hn::StoreU(v, d, y + i);
       } else {

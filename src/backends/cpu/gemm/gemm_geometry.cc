@@ -108,37 +108,37 @@ Status window_geometry(const Stage& stage, const GemmParams& p, const GemmSchedu
   const FeatureMap x = feature_map(stage.inputs[0]), w = feature_map(stage.inputs[1]), y = feature_map(stage.outputs[0]);
   const Window& f = p.window;
   const int64_t group_c = x.c / p.groups, group_k = y.c / p.groups;
-  if (x.pitch_c != 1 && x.c > 1)
-    return layout_error("channels of the input next to each other (NHWC), not pitch " + std::to_string(x.pitch_c));
-  if (y.pitch_c != 1 && y.c > 1)
-    return layout_error("channels of the output next to each other (NHWC), not pitch " + std::to_string(y.pitch_c));
+  if (x.channel_stride != 1 && x.c > 1)
+    return layout_error("channels of the input next to each other (NHWC), not stride " + std::to_string(x.channel_stride));
+  if (y.channel_stride != 1 && y.c > 1)
+    return layout_error("channels of the output next to each other (NHWC), not stride " + std::to_string(y.channel_stride));
 
   FeatureMap r[2];
   const auto residuals = residuals_of(stage, p.epilogue);
   for (size_t i = 0; i < residuals.size(); ++i) {
     r[i] = feature_map(*residuals[i]);
-    // An axis of size 1 broadcasts whatever its pitch.
-    if (r[i].n == 1) r[i].pitch_n = 0;
-    if (r[i].c == 1) r[i].pitch_c = y.c == 1 ? 1 : 0;
-    if (r[i].d == 1) r[i].pitch_d = 0;
-    if (r[i].h == 1) r[i].pitch_h = 0;
-    if (r[i].w == 1) r[i].pitch_w = 0;
-    g.residual_pitch[i] = r[i].pitch_c;
+    // An axis of size 1 broadcasts whatever its stride.
+    if (r[i].n == 1) r[i].image_stride = 0;
+    if (r[i].c == 1) r[i].channel_stride = y.c == 1 ? 1 : 0;
+    if (r[i].d == 1) r[i].plane_stride = 0;
+    if (r[i].h == 1) r[i].row_stride = 0;
+    if (r[i].w == 1) r[i].pixel_stride = 0;
+    g.residual_strides[i] = r[i].channel_stride;
   }
 
   g.k = group_c * f.taps();
   g.kc = chunk_length(g.k, schedule, g.chunks);
   set_panels(g, group_k, schedule.nr, lanes);
   g.weights.matrices = g.weights.matrix_count[5] = p.groups;
-  g.weights.matrix_pitch[5] = group_k * w.pitch_n;
+  g.weights.matrix_strides[5] = group_k * w.image_stride;
   g.weights.k_count = {f.filter[0], f.filter[1], f.filter[2], group_c};
-  g.weights.k_pitch = {w.pitch_d, w.pitch_h, w.pitch_w, w.pitch_c};
+  g.weights.k_strides = {w.plane_stride, w.row_stride, w.pixel_stride, w.channel_stride};
   g.weights.n = group_k;
-  g.weights.n_pitch = w.pitch_n;
+  g.weights.n_stride = w.image_stride;
   for (int64_t i = 0; i < p.groups; ++i)
-    g.instances.push_back({i * group_c * x.pitch_c,
-                           i * group_k * y.pitch_c,
-                           {i * group_k * r[0].pitch_c, i * group_k * r[1].pitch_c},
+    g.instances.push_back({i * group_c * x.channel_stride,
+                           i * group_k * y.channel_stride,
+                           {i * group_k * r[0].channel_stride, i * group_k * r[1].channel_stride},
                            i,
                            i * g.padded_n});
 
@@ -147,20 +147,22 @@ Status window_geometry(const Stage& stage, const GemmParams& p, const GemmSchedu
     for (const TapSegment& h : segments[1])
       for (const TapSegment& v : segments[2]) {
         RowClass rows;
-        set_axes(rows, {{y.n, x.pitch_n, y.pitch_n, {r[0].pitch_n, r[1].pitch_n}},
-                        {d.count, f.stride[0] * x.pitch_d, y.pitch_d, {r[0].pitch_d, r[1].pitch_d}},
-                        {h.count, f.stride[1] * x.pitch_h, y.pitch_h, {r[0].pitch_h, r[1].pitch_h}},
-                        {v.count, f.stride[2] * x.pitch_w, y.pitch_w, {r[0].pitch_w, r[1].pitch_w}}});
-        rows.a = (d.first * f.stride[0] - f.pad_begin[0]) * x.pitch_d + (h.first * f.stride[1] - f.pad_begin[1]) * x.pitch_h +
-                 (v.first * f.stride[2] - f.pad_begin[2]) * x.pitch_w;
-        rows.y = d.first * y.pitch_d + h.first * y.pitch_h + v.first * y.pitch_w;
+        set_axes(rows, {{y.n, x.image_stride, y.image_stride, {r[0].image_stride, r[1].image_stride}},
+                        {d.count, f.stride[0] * x.plane_stride, y.plane_stride, {r[0].plane_stride, r[1].plane_stride}},
+                        {h.count, f.stride[1] * x.row_stride, y.row_stride, {r[0].row_stride, r[1].row_stride}},
+                        {v.count, f.stride[2] * x.pixel_stride, y.pixel_stride, {r[0].pixel_stride, r[1].pixel_stride}}});
+        rows.a = (d.first * f.stride[0] - f.pad_begin[0]) * x.plane_stride +
+                 (h.first * f.stride[1] - f.pad_begin[1]) * x.row_stride +
+                 (v.first * f.stride[2] - f.pad_begin[2]) * x.pixel_stride;
+        rows.y = d.first * y.plane_stride + h.first * y.row_stride + v.first * y.pixel_stride;
         for (size_t i = 0; i < 2; ++i)
-          rows.residual[i] = d.first * r[i].pitch_d + h.first * r[i].pitch_h + v.first * r[i].pitch_w;
+          rows.residual[i] = d.first * r[i].plane_stride + h.first * r[i].row_stride + v.first * r[i].pixel_stride;
         std::vector<GemmRun> runs;
         for (int64_t t0 = d.begin; t0 < d.end; ++t0)
           for (int64_t t1 = h.begin; t1 < h.end; ++t1)
             for (int64_t t2 = v.begin; t2 < v.end; ++t2)
-              runs.push_back({t0 * f.dilation[0] * x.pitch_d + t1 * f.dilation[1] * x.pitch_h + t2 * f.dilation[2] * x.pitch_w,
+              runs.push_back({t0 * f.dilation[0] * x.plane_stride + t1 * f.dilation[1] * x.row_stride +
+                                  t2 * f.dilation[2] * x.pixel_stride,
                               ((t0 * f.filter[1] + t1) * f.filter[2] + t2) * group_c, group_c});
         rows.chunks = in_chunks(runs, g.kc, g.chunks);
         g.classes.push_back(std::move(rows));
@@ -172,37 +174,37 @@ Status dense_geometry(const Stage& stage, const GemmParams& p, const GemmSchedul
   const TensorDesc &a = stage.inputs[0], &b = stage.inputs[1], &y = stage.outputs[0];
   const int rank = y.shape.size();
   const int64_t n = y.shape[rank - 1];
-  if (n > 1 && pitch_from_end(y, 0) != 1)
-    return layout_error("columns of the output next to each other, not pitch " + std::to_string(pitch_from_end(y, 0)));
+  if (n > 1 && stride_from_end(y, 0) != 1)
+    return layout_error("columns of the output next to each other, not stride " + std::to_string(stride_from_end(y, 0)));
   const auto residuals = residuals_of(stage, p.epilogue);
-  for (size_t i = 0; i < residuals.size(); ++i) g.residual_pitch[i] = n == 1 ? 1 : pitch_from_end(*residuals[i], 0);
+  for (size_t i = 0; i < residuals.size(); ++i) g.residual_strides[i] = n == 1 ? 1 : stride_from_end(*residuals[i], 0);
 
   g.k = a.shape.back();
   g.kc = chunk_length(g.k, schedule, g.chunks);
   set_panels(g, n, schedule.nr, lanes);
   g.weights.k_count = {1, 1, 1, g.k};
-  g.weights.k_pitch = {0, 0, 0, pitch_from_end(b, 1)};
+  g.weights.k_strides = {0, 0, 0, stride_from_end(b, 1)};
   g.weights.n = n;
-  g.weights.n_pitch = pitch_from_end(b, 0);
+  g.weights.n_stride = stride_from_end(b, 0);
 
-  // Pitches of a along the axes of y, of the copy where k is not contiguous.
-  Dims a_pitch = Dims::filled(rank, 0);
-  for (int i = 0; i < rank - 1; ++i) a_pitch[i] = pitch_from_end(a, rank - 1 - i);
-  if (g.k > 1 && pitch_from_end(a, 0) != 1) {
+  // Strides of a along the axes of y, of the copy where k is not contiguous.
+  Dims a_stride = Dims::filled(rank, 0);
+  for (int i = 0; i < rank - 1; ++i) a_stride[i] = stride_from_end(a, rank - 1 - i);
+  if (g.k > 1 && stride_from_end(a, 0) != 1) {
     int64_t step = g.k;
     for (int i = rank - 2; i >= 0; --i) {
-      if (a_pitch[i] == 0) continue;
-      g.copy_a.insert(g.copy_a.begin(), {y.shape[i], a_pitch[i], step});
-      a_pitch[i] = step;
+      if (a_stride[i] == 0) continue;
+      g.copy_a.insert(g.copy_a.begin(), {y.shape[i], a_stride[i], step});
+      a_stride[i] = step;
       step *= y.shape[i];
     }
-    g.copy_a.push_back({g.k, pitch_from_end(a, 0), 1});
+    g.copy_a.push_back({g.k, stride_from_end(a, 0), 1});
     g.copied_a = step;
   }
 
   const auto axis_at = [&](int i) {
-    RowAxis axis{y.shape[i], a_pitch[i], pitch_from_end(y, rank - 1 - i), {0, 0}};
-    for (size_t r = 0; r < residuals.size(); ++r) axis.residual[r] = pitch_from_end(*residuals[r], rank - 1 - i);
+    RowAxis axis{y.shape[i], a_stride[i], stride_from_end(y, rank - 1 - i), {0, 0}};
+    for (size_t r = 0; r < residuals.size(); ++r) axis.residual[r] = stride_from_end(*residuals[r], rank - 1 - i);
     return axis;
   };
   // Batch axes that share the right operand are rows, the innermost three of them; the others are instances.
@@ -211,7 +213,7 @@ Status dense_geometry(const Stage& stage, const GemmParams& p, const GemmSchedul
   std::vector<int> instance_axes;
   for (int i = rank - 3; i >= 0; --i) {
     if (y.shape[i] == 1) continue;
-    if (pitch_from_end(b, rank - 1 - i) == 0 && row_axes.size() < 4) {
+    if (stride_from_end(b, rank - 1 - i) == 0 && row_axes.size() < 4) {
       row_axes.insert(row_axes.begin(), axis_at(i));
     } else {
       instance_axes.insert(instance_axes.begin(), i);
@@ -220,17 +222,17 @@ Status dense_geometry(const Stage& stage, const GemmParams& p, const GemmSchedul
   size_t matrix_axis = 6 - instance_axes.size();
   for (int i : instance_axes) {
     const RowAxis axis = axis_at(i);
-    const int64_t b_pitch = pitch_from_end(b, rank - 1 - i);
-    g.weights.matrix_count[matrix_axis] = b_pitch ? axis.count : 1;
-    g.weights.matrix_pitch[matrix_axis++] = b_pitch;
-    if (b_pitch) g.weights.matrices *= axis.count;
+    const int64_t b_stride = stride_from_end(b, rank - 1 - i);
+    g.weights.matrix_count[matrix_axis] = b_stride ? axis.count : 1;
+    g.weights.matrix_strides[matrix_axis++] = b_stride;
+    if (b_stride) g.weights.matrices *= axis.count;
     std::vector<GemmInstance> next;
     for (const GemmInstance& outer : g.instances)
       for (int64_t j = 0; j < axis.count; ++j)
         next.push_back({outer.a + j * axis.a,
                         outer.y + j * axis.y,
                         {outer.residual[0] + j * axis.residual[0], outer.residual[1] + j * axis.residual[1]},
-                        b_pitch ? outer.weights * axis.count + j : outer.weights,
+                        b_stride ? outer.weights * axis.count + j : outer.weights,
                         0});
     g.instances = std::move(next);
   }

@@ -15,7 +15,7 @@ namespace sparkle::cpu {
 // An axis along which rows (pixels) are counted; outer axes first.
 struct RowAxis {
   int64_t count = 1;
-  int64_t a = 0, y = 0, residual[2] = {0, 0};  // pitches
+  int64_t a = 0, y = 0, residual[2] = {0, 0};  // strides
 };
 
 // Rows that see the same taps: a box of output pixels over all images.
@@ -43,14 +43,14 @@ struct GemmPanel {
 // The right operand: where element (matrix, k, n) lies. k counts taps outside, channels inside: [t][r][s][c].
 struct GemmWeights {
   int64_t matrices = 1;
-  std::array<int64_t, 6> matrix_count{1, 1, 1, 1, 1, 1}, matrix_pitch{};  // batch axes, or groups as the last one
-  std::array<int64_t, 4> k_count{1, 1, 1, 1}, k_pitch{};                  // t, r, s, c
-  int64_t n = 0, n_pitch = 0;
+  std::array<int64_t, 6> matrix_count{1, 1, 1, 1, 1, 1}, matrix_strides{};  // batch axes, or groups as the last one
+  std::array<int64_t, 4> k_count{1, 1, 1, 1}, k_strides{};                  // t, r, s, c
+  int64_t n = 0, n_stride = 0;
   int64_t k() const { return k_count[0] * k_count[1] * k_count[2] * k_count[3]; }
 };
 
 struct CopyAxis {
-  int64_t count = 1, from = 0, to = 0;  // pitches
+  int64_t count = 1, from = 0, to = 0;  // strides
 };
 
 struct GemmGeometry {
@@ -63,9 +63,9 @@ struct GemmGeometry {
   int64_t n = 0, padded_n = 0;  // columns of one instance; rounded up to vectors
   int64_t k = 0;
   int chunks = 1;
-  int64_t kc = 0;                      // length of a chunk
-  int64_t residual_pitch[2] = {0, 0};  // along the columns
-  // Left operand of a dense stage whose k pitch is not 1: copied first, k innermost. Empty: used in place.
+  int64_t kc = 0;                        // length of a chunk
+  int64_t residual_strides[2] = {0, 0};  // along the columns
+  // Left operand of a dense stage whose k stride is not 1: copied first, k innermost. Empty: used in place.
   std::vector<CopyAxis> copy_a;  // outer axes first, k last
   int64_t copied_a = 0;          // floats of the copy
 };

@@ -48,15 +48,15 @@ class Case {
   bool chance(double p) { return std::bernoulli_distribution(p)(random_); }
   float value() { return std::normal_distribution<float>()(random_); }
 
-  // Strides for `shape` in the order given, innermost with pitch 1 and gaps of up to `gap` elements after each axis.
+  // Strides for `shape` in the order given, innermost with stride 1 and gaps of up to `gap` elements after each axis.
   Operand operand(const Dims& shape, const Dims& order, int64_t gap, bool fill) {
     Operand o;
     o.desc.shape = shape;
     o.desc.layout.order = order;
-    o.desc.layout.pitch = Dims::filled(shape.size(), 0);
+    o.desc.layout.strides = Dims::filled(shape.size(), 0);
     int64_t step = 1;
     for (int i = order.size() - 1; i >= 0; --i) {
-      o.desc.layout.pitch[static_cast<int>(order[i])] = step;
+      o.desc.layout.strides[static_cast<int>(order[i])] = step;
       step = step * shape[static_cast<int>(order[i])] + pick(0, gap);
     }
     o.desc.layout.offset = pick(0, gap);
@@ -103,7 +103,7 @@ void add_epilogue(Case& c, Problem& p, GemmParams& params, int64_t channels, con
   for (int i = 0; i < e.scale + e.bias; ++i) p.inputs.push_back(c.operand({channels}, {0}, 2, true));
   for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) {
     Operand r = c.operand(p.output.desc.shape, c.chance(0.8) ? order : row(order.size()), 3, true);
-    if (c.chance(0.3)) r.desc.layout.pitch[static_cast<int>(c.pick(0, order.size() - 1))] = 0;
+    if (c.chance(0.3)) r.desc.layout.strides[static_cast<int>(c.pick(0, order.size() - 1))] = 0;
     p.inputs.push_back(std::move(r));
   }
 }
@@ -133,8 +133,8 @@ Problem window_problem(Case& c) {
   Operand& weights = p.inputs[1];
   if (c.chance(0.3)) {  // a flipped view, as transposed convolutions use it
     const int axis = rank - 1;
-    weights.desc.layout.offset = (w[axis] - 1) * weights.desc.layout.pitch[axis];
-    weights.desc.layout.pitch[axis] = -weights.desc.layout.pitch[axis];
+    weights.desc.layout.offset = (w[axis] - 1) * weights.desc.layout.strides[axis];
+    weights.desc.layout.strides[axis] = -weights.desc.layout.strides[axis];
     weights.memory.resize(static_cast<size_t>(w.product()) + 8);
   }
   p.output = c.operand(y, nhwc(rank), c.chance(0.5) ? 7 : 0, false);
@@ -164,7 +164,7 @@ Problem dense_problem(Case& c) {
   p.inputs.push_back(c.operand(b, c.chance(0.4) ? transposed(rank) : row(rank), c.chance(0.5) ? 5 : 0, true));
   for (int operand = 0; operand < 2; ++operand)
     for (int i = 0; i < batch; ++i)
-      if (c.chance(0.3)) p.inputs[static_cast<size_t>(operand)].desc.layout.pitch[i] = 0;
+      if (c.chance(0.3)) p.inputs[static_cast<size_t>(operand)].desc.layout.strides[i] = 0;
   p.output = c.operand(y, row(rank), c.chance(0.5) ? 7 : 0, false);
   add_epilogue(c, p, params, n, row(rank));
   p.stage.params = params;

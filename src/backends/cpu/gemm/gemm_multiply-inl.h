@@ -28,19 +28,19 @@ HWY_INLINE Floats load_weights(const Bfloat* HWY_RESTRICT from) {
   return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(hn::PromoteTo(hn::Rebind<uint32_t, FloatTag>(), bits)));
 }
 
-// Where the rows' elements of one run lie. Up to six rows have a pointer each. More of them lie at a constant pitch: every
+// Where the rows' elements of one run lie. Up to six rows have a pointer each. More of them lie at a constant stride: every
 // third has a pointer, which with the scaled index of x86 addresses its two neighbours too.
 template <int kRows>
 class RunOfRows {
  public:
-  HWY_INLINE RunOfRows(const TileCall& call, const GemmRun& run) : pitch_(call.a_pitch) {
+  HWY_INLINE RunOfRows(const TileCall& call, const GemmRun& run) : stride_(call.a_stride) {
     unrolled<kPointers>(
-        [&](int p) SPARKLE_INLINED { from_[p] = (kTall ? call.a[0] + p * kRowsPerPointer * pitch_ : call.a[p]) + run.a; });
+        [&](int p) SPARKLE_INLINED { from_[p] = (kTall ? call.a[0] + p * kRowsPerPointer * stride_ : call.a[p]) + run.a; });
   }
   // The element of row r at step i. The pointers of a tall tile move with the steps; those of others stay, and i is their
   // index.
   HWY_INLINE float at(int r, int64_t i) const {
-    return kTall ? from_[r / kRowsPerPointer][r % kRowsPerPointer * pitch_] : from_[r][i];
+    return kTall ? from_[r / kRowsPerPointer][r % kRowsPerPointer * stride_] : from_[r][i];
   }
   HWY_INLINE void step() {
     if constexpr (kTall) unrolled<kPointers>([&](int p) SPARKLE_INLINED { ++from_[p]; });
@@ -51,7 +51,7 @@ class RunOfRows {
   static constexpr int kRowsPerPointer = kTall ? 3 : 1;
   static constexpr int kPointers = (kRows + kRowsPerPointer - 1) / kRowsPerPointer;
   const float* from_[kPointers];
-  int64_t pitch_;
+  int64_t stride_;
 };
 
 // What __builtin_prefetch takes as its last argument.

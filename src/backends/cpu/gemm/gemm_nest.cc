@@ -35,7 +35,7 @@ struct Nest {
     }
     const RowClass& rows() const { return nest_.g.classes[class_]; }
     // Sets the row pointers of a call and steps to the next tile; takes two tiles at once where `pair` allows it and their
-    // rows lie at one pitch.
+    // rows lie at one stride.
     int take(TileCall& call, bool pair) {
       const GemmOperands& o = nest_.operands;
       const RowAxis& axis = rows().axes[3];
@@ -45,7 +45,7 @@ struct Nest {
         const int64_t both = end + size_of_tile(tile_ + 1);
         if (both - row_ <= cursor_.straight()) end = both, taken_ = 2;
       }
-      call.a_pitch = axis.a;
+      call.a_stride = axis.a;
       const int count = static_cast<int>(end - row_);
       row_ = end;
       tile_ += taken_;
@@ -130,14 +130,15 @@ struct Nest {
   void finish(const TileCall& call, const GemmPanel& panel, int count) const {
     FinishCall finish = finish_defaults;
     finish.sums = call.partial;
-    finish.sums_pitch = panel.vectors * tiles.lanes;
+    finish.sums_stride = panel.vectors * tiles.lanes;
     finish.rows = count;
     finish.columns = panel.columns;
     finish.scale = call.scale;
     finish.bias = call.bias;
     for (int i = 0; i < count; ++i) {
       finish.y[i] = call.y[i] + panel.column;
-      for (int r = 0; r < call.residuals; ++r) finish.residual[r][i] = call.residual[r][i] + panel.column * g.residual_pitch[r];
+      for (int r = 0; r < call.residuals; ++r)
+        finish.residual[r][i] = call.residual[r][i] + panel.column * g.residual_strides[r];
     }
     tiles.finish(finish);
   }
@@ -244,9 +245,9 @@ int64_t even_blocks(int64_t tiles, int64_t enough, int64_t times, int64_t thread
 void run_gemm(const GemmGeometry& g, const GemmSchedule& schedule, const Epilogue& e, const TileKernels& tiles,
               const GemmOperands& operands, Executor& executor) {
   const bool clamps = e.activation == Activation::none || e.activation == Activation::relu || e.activation == Activation::clip;
-  const bool pitches =
-      (e.residuals_before < 1 || g.residual_pitch[0] == 1) && (e.residuals_before < 2 || g.residual_pitch[1] == 1);
-  Nest nest{g, schedule, e, tiles, operands, clamps && pitches && e.residuals_after == 0};
+  const bool strides =
+      (e.residuals_before < 1 || g.residual_strides[0] == 1) && (e.residuals_before < 2 || g.residual_strides[1] == 1);
+  Nest nest{g, schedule, e, tiles, operands, clamps && strides && e.residuals_after == 0};
   nest.defaults.clamp_below = e.activation == Activation::relu || e.activation == Activation::clip;
   nest.defaults.clamp_above = e.activation == Activation::clip;
   nest.defaults.low = e.activation == Activation::clip ? static_cast<float>(e.a) : 0.0f;
@@ -254,7 +255,7 @@ void run_gemm(const GemmGeometry& g, const GemmSchedule& schedule, const Epilogu
   nest.defaults.residuals = e.residuals_before + e.residuals_after;
   FinishCall& finish = nest.finish_defaults;
   finish.residuals_before = e.residuals_before, finish.residuals_after = e.residuals_after;
-  finish.residual_pitch[0] = g.residual_pitch[0], finish.residual_pitch[1] = g.residual_pitch[1];
+  finish.residual_strides[0] = g.residual_strides[0], finish.residual_strides[1] = g.residual_strides[1];
   finish.activation = e.activation;
   finish.activation_a = static_cast<float>(e.a), finish.activation_b = static_cast<float>(e.b);
 

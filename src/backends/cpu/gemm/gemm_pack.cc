@@ -8,11 +8,11 @@ namespace sparkle::cpu {
 namespace {
 
 // One row of a panel: columns that exist, then zeros.
-void pack_row(const float* from, int64_t pitch, int64_t columns, int64_t width, float* to) {
-  if (pitch == 1) {
+void pack_row(const float* from, int64_t stride, int64_t columns, int64_t width, float* to) {
+  if (stride == 1) {
     std::copy(from, from + columns, to);
   } else {
-    for (int64_t j = 0; j < columns; ++j) to[j] = from[j * pitch];
+    for (int64_t j = 0; j < columns; ++j) to[j] = from[j * stride];
   }
   std::fill(to + columns, to + width, 0.0f);
 }
@@ -23,12 +23,12 @@ void pack_panel(const GemmWeights& w, const TileKernels& tiles, const float* fro
   for (int64_t t = 0; t < w.k_count[0]; ++t)
     for (int64_t r = 0; r < w.k_count[1]; ++r)
       for (int64_t s = 0; s < w.k_count[2]; ++s) {
-        const float* tap = from + t * w.k_pitch[0] + r * w.k_pitch[1] + s * w.k_pitch[2];
-        for (int64_t c = 0; c < w.k_count[3]; ++c, tap += w.k_pitch[3], to += width * tiles.weight_bytes) {
+        const float* tap = from + t * w.k_strides[0] + r * w.k_strides[1] + s * w.k_strides[2];
+        for (int64_t c = 0; c < w.k_count[3]; ++c, tap += w.k_strides[3], to += width * tiles.weight_bytes) {
           if (!tiles.narrow) {
-            pack_row(tap, w.n_pitch, columns, width, reinterpret_cast<float*>(to));
+            pack_row(tap, w.n_stride, columns, width, reinterpret_cast<float*>(to));
           } else {
-            pack_row(tap, w.n_pitch, columns, width, row);
+            pack_row(tap, w.n_stride, columns, width, row);
             tiles.narrow(row, to, width);
           }
         }
@@ -43,10 +43,10 @@ void pack_weights(const GemmGeometry& g, const TileKernels& tiles, const float* 
   const auto pack_one = [&](int64_t index) {
     const GemmPanel& panel = g.panels[static_cast<size_t>(index % panels)];
     const int64_t matrix = index / panels;
-    int64_t offset = panel.column * g.weights.n_pitch;
+    int64_t offset = panel.column * g.weights.n_stride;
     int64_t rest = matrix;
     for (size_t i = 6; i-- > 0; rest /= g.weights.matrix_count[i])
-      offset += rest % g.weights.matrix_count[i] * g.weights.matrix_pitch[i];
+      offset += rest % g.weights.matrix_count[i] * g.weights.matrix_strides[i];
     std::byte* to = static_cast<std::byte*>(packed) + panel_at(g, tiles, matrix, panel);
     pack_panel(g.weights, tiles, weights + offset, panel.columns, panel.vectors * tiles.lanes, to);
   };

@@ -26,7 +26,7 @@ struct GemmRun {
 struct TileCall {
   // -- sum
   const float* a[kMaxCallRows];  // origin of each row (pixel); only addresses inside the input are read
-  int64_t a_pitch;               // between the rows of a call of more than kMaxTileRows
+  int64_t a_stride;              // between the rows of a call of more than kMaxTileRows
   const GemmRun* runs;
   int64_t run_count;
   const void* b;          // panel of packed weights, rows of nr vectors, in the type of the kernels
@@ -51,15 +51,15 @@ using TileKernel = void (*)(const TileCall& call);
 
 // What the general epilogue needs for one tile whose raw sums lie in `sums`.
 struct FinishCall {
-  float* sums;  // dense rows of sums_pitch, whole vectors; used as scratch
-  int64_t sums_pitch;
+  float* sums;  // dense rows of sums_stride, whole vectors; used as scratch
+  int64_t sums_stride;
   int rows;
   int64_t columns;
   const float* scale;
   const float* bias;
   int residuals_before, residuals_after;
   const float* residual[2][kMaxCallRows];
-  int64_t residual_pitch[2];  // along the columns
+  int64_t residual_strides[2];  // along the columns
   Activation activation;
   float activation_a, activation_b;
   float* y[kMaxCallRows];

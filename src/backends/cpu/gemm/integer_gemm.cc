@@ -24,9 +24,9 @@ constexpr int64_t kRowsThatStay = int64_t{128} << 10;  // half of the smallest L
 int32_t byte_at(const std::byte* from, DType type, int64_t i) {
   return type == DType::u8 ? static_cast<int32_t>(static_cast<uint8_t>(from[i])) : static_cast<int8_t>(from[i]);
 }
-// Pitch of a list of one value or one per channel.
-int64_t list_pitch(const TensorDesc& desc) {
-  return desc.shape.empty() || desc.shape.back() == 1 ? 0 : desc.layout.pitch.back();
+// Stride of a list of one value or one per channel.
+int64_t list_stride(const TensorDesc& desc) {
+  return desc.shape.empty() || desc.shape.back() == 1 ? 0 : desc.layout.strides.back();
 }
 
 class IntegerGemm final : public PackingKernel {
@@ -89,15 +89,15 @@ class IntegerGemm final : public PackingKernel {
     const auto desc = [&](int i) -> const TensorDesc& { return stage_.inputs[static_cast<size_t>(i)]; };
     const int32_t a_zero =
         byte_at(operand(at_.a_zero), desc(at_.a_zero).dtype, 0) + (g_.move_left ? 128 : 0) - (tiles_.signed_left ? 128 : 0);
-    const int64_t zero_pitch = list_pitch(desc(at_.b_zero));
+    const int64_t zero_stride = list_stride(desc(at_.b_zero));
     // Only groups have channels of their own; the matrices of a batch share them.
     const bool groups = params_.loader == Loader::window;
     const auto channel = [&](int64_t matrix, int64_t n) { return (groups ? matrix * g.n : 0) + std::min(n, g.n - 1); };
     const auto b_zero = [&](int64_t k) {
-      return byte_at(operand(at_.b_zero), desc(at_.b_zero).dtype, k * zero_pitch) - (g_.move_right ? 128 : 0);
+      return byte_at(operand(at_.b_zero), desc(at_.b_zero).dtype, k * zero_stride) - (g_.move_right ? 128 : 0);
     };
     call.common.b_zero = b_zero(0);
-    if (zero_pitch != 0) {
+    if (zero_stride != 0) {
       auto* zeros = reinterpret_cast<int32_t*>(launch.workspace + zero_at_);
       for (int64_t m = 0; m < g.weights.matrices; ++m)
         for (int64_t n = 0; n < g.padded_n; ++n) zeros[m * g.padded_n + n] = b_zero(channel(m, n));
@@ -106,9 +106,9 @@ class IntegerGemm final : public PackingKernel {
     if (at_.scale >= 0) {
       auto* scale = reinterpret_cast<float*>(launch.workspace + scale_at_);
       const auto* from = reinterpret_cast<const float*>(operand(at_.scale));
-      const int64_t pitch = list_pitch(desc(at_.scale));
+      const int64_t stride = list_stride(desc(at_.scale));
       for (int64_t m = 0; m < g.weights.matrices; ++m)
-        for (int64_t n = 0; n < g.padded_n; ++n) scale[m * g.padded_n + n] = from[channel(m, n) * pitch];
+        for (int64_t n = 0; n < g.padded_n; ++n) scale[m * g.padded_n + n] = from[channel(m, n) * stride];
       call.scale = scale;
       const IntegerRange range = output_range(stage_.outputs[0].dtype, params_.epilogue);
       call.common.y_zero = byte_at(operand(at_.y_zero), desc(at_.y_zero).dtype, 0);
@@ -116,7 +116,7 @@ class IntegerGemm final : public PackingKernel {
       call.common.high = static_cast<float>(range.high - call.common.y_zero);
     }
     const auto* bias = at_.bias >= 0 ? reinterpret_cast<const int32_t*>(operand(at_.bias)) : nullptr;
-    const int64_t bias_pitch = bias ? list_pitch(desc(at_.bias)) : 0;
+    const int64_t bias_stride = bias ? list_stride(desc(at_.bias)) : 0;
     const auto* sums = reinterpret_cast<const int32_t*>(call.b + g_.packed_weights);
     auto* to = reinterpret_cast<uint32_t*>(launch.workspace);  // unsigned: sums wrap
     call.corrections = reinterpret_cast<const int32_t*>(to);
@@ -125,7 +125,7 @@ class IntegerGemm final : public PackingKernel {
       for (int64_t m = 0; m < g.weights.matrices; ++m, to += g.padded_n) {
         for (int64_t n = 0; n < g.padded_n; ++n) {
           const int64_t k = channel(m, n);
-          to[n] = (bias ? static_cast<uint32_t>(bias[k * bias_pitch]) : 0) +
+          to[n] = (bias ? static_cast<uint32_t>(bias[k * bias_stride]) : 0) +
                   depth * static_cast<uint32_t>(a_zero) * static_cast<uint32_t>(b_zero(k));
         }
         if (a_zero == 0) continue;

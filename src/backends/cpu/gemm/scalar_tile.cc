@@ -16,15 +16,15 @@ void finish_scalar(const FinishCall& call) {
   const int before = call.residuals_before, all = before + call.residuals_after;
   for (int r = 0; r < call.rows; ++r)
     for (int64_t i = 0; i < call.columns; ++i) {
-      float v = call.sums[r * call.sums_pitch + i];
+      float v = call.sums[r * call.sums_stride + i];
       if (call.scale) v *= call.scale[i];
       v += call.bias[i];
       int at = 0;
-      for (; at < before; ++at) v += call.residual[at][r][i * call.residual_pitch[at]];
+      for (; at < before; ++at) v += call.residual[at][r][i * call.residual_strides[at]];
       if (call.activation == Activation::relu) v = v < 0 ? 0 : v;
       else if (call.activation != Activation::none)
         v = static_cast<float>(activate(call.activation, call.activation_a, call.activation_b, v));
-      for (; at < all; ++at) v += call.residual[at][r][i * call.residual_pitch[at]];
+      for (; at < all; ++at) v += call.residual[at][r][i * call.residual_strides[at]];
       call.y[r][i] = v;
     }
 }

@@ -82,12 +82,12 @@ class GroupedKernel final : public PackingKernel {
     const int64_t left = q0 * w.stride[2] - w.pad_begin[2];
     const int64_t span = (q1 - q0 - 1) * w.stride[2] + (taps - 1) * w.dilation[2] + 1;
     SpreadCall spread{};
-    spread.x_pitch = x_.pitch_w, spread.depth = depth_;
+    spread.x_stride = x_.pixel_stride, spread.depth = depth_;
     spread.channels = std::min(lanes, x_.c - channel);
     spread.before = std::clamp<int64_t>(-left, 0, span);
     spread.columns = std::clamp<int64_t>(x_.w - std::max<int64_t>(left, 0), 0, span - spread.before);
     spread.after = span - spread.before - spread.columns;
-    const float* first = o.x + n * x_.pitch_n + std::max<int64_t>(left, 0) * x_.pitch_w + channel;
+    const float* first = o.x + n * x_.image_stride + std::max<int64_t>(left, 0) * x_.pixel_stride + channel;
     int64_t held[kMostGroupedRing];  // which input row lies in each place of the ring
     std::fill_n(held, ring_, -1);
     GroupedCall call{};
@@ -103,8 +103,8 @@ class GroupedKernel final : public PackingKernel {
         if (h < 0 || h >= x_.h) continue;
         if (held[h % ring_] != h) {
           held[h % ring_] = h;
-          spread.x = first + h * x_.pitch_h;
-          spread.ahead = h + w.stride[1] < x_.h ? w.stride[1] * x_.pitch_h : 0;
+          spread.x = first + h * x_.row_stride;
+          spread.ahead = h + w.stride[1] < x_.h ? w.stride[1] * x_.row_stride : 0;
           spread.to = ring + h % ring_ * row_floats;
           (permutes_ ? kernels_.copy : kernels_.spread)(spread);
         }
@@ -119,7 +119,7 @@ class GroupedKernel final : public PackingKernel {
   void row(const Operands& o, GroupedCall& call, int64_t n, int64_t block, int64_t p, int64_t q0, int64_t q1) const {
     const Clamp clamp = epilogue_.clamp();
     const int64_t lanes = kernels_.lanes, channel = block * lanes, channels = std::min(lanes, y_.c - channel);
-    float* y = o.y + n * y_.pitch_n + p * y_.pitch_h + channel;
+    float* y = o.y + n * y_.image_stride + p * y_.row_stride + channel;
     alignas(64) float sums[kMostGroupedPixels * kMaxLanes];
     const bool fast = fast_ && channels == lanes;
     call.finish = fast;
@@ -128,8 +128,8 @@ class GroupedKernel final : public PackingKernel {
     const int64_t tiles = divided(q1 - q0, permutes_ ? kernels_.most_permuted : kMostGroupedPixels);
     for (int64_t t = 0; t < tiles; ++t) {
       const int64_t begin = q0 + t * (q1 - q0) / tiles, end = q0 + (t + 1) * (q1 - q0) / tiles;
-      call.y = fast ? y + begin * y_.pitch_w : sums;
-      call.y_pitch = fast ? y_.pitch_w : lanes;
+      call.y = fast ? y + begin * y_.pixel_stride : sums;
+      call.y_stride = fast ? y_.pixel_stride : lanes;
       (permutes_ ? kernels_.permuted : kernels_.sums)[end - begin - 1](call);
       for (int r = 0; r < call.rows; ++r) call.x[r] += (end - begin) * call.x_pixel;
       if (!fast) epilogue_.finish(tiles_, o.epilogue, {n, p, begin, end, channel, channels}, sums, lanes, y_, o.y);
@@ -150,7 +150,8 @@ class GroupedKernel final : public PackingKernel {
           for (int64_t j = 0; j < depth_; ++j)
             for (int64_t l = 0; l < kernels_.lanes; ++l) {
               const int64_t k = block * kernels_.lanes + l;
-              *to++ = k < y_.c ? weights[k * w_.pitch_n + j * w_.pitch_c + r * w_.pitch_h + s * w_.pitch_w] : 0.0f;
+              *to++ = k < y_.c ? weights[k * w_.image_stride + j * w_.channel_stride + r * w_.row_stride + s * w_.pixel_stride]
+                               : 0.0f;
             }
   }
 
@@ -187,7 +188,7 @@ Result<CpuKernelPtr> make_grouped(const Stage& stage, const Schedule& schedule, 
   if (x.c != y.c || depth < 1 || depth > 16 || kernels->lanes % depth != 0)
     return Error{Reason::groups_not_served,
                  "The CPU's grouped kernels serve as many filters as channels, in groups that fill a vector."};
-  if ((x.c > 1 && x.pitch_c != 1) || (y.c > 1 && y.pitch_c != 1))
+  if ((x.c > 1 && x.channel_stride != 1) || (y.c > 1 && y.channel_stride != 1))
     return Error{Reason::layout_not_served, "The CPU's grouped kernels read and write channels that lie next to each other."};
   for (const auto* list : {&stage.inputs, &stage.outputs})
     for (const TensorDesc& desc : *list)

@@ -34,7 +34,7 @@ void spread_groups(const SpreadCall& call) {
   zeros(call.before);
   const float* HWY_RESTRICT x = call.x;
   const bool whole = call.channels == kLanes;
-  for (int64_t i = 0; i < call.columns; ++i, x += call.x_pitch) {
+  for (int64_t i = 0; i < call.columns; ++i, x += call.x_stride) {
     __builtin_prefetch(x + call.ahead, 0, 3);
     const auto v = HWY_LIKELY(whole) ? hn::LoadU(d, x) : load_lanes(d, x, call.channels);
     for (int j = 0; j < kDepth; ++j, to += kLanes) hn::StoreU(hn::TableLookupLanes(v, indices[j]), d, to);
@@ -64,7 +64,7 @@ void copy(const SpreadCall& call) {
   for (int64_t i = 0; i < call.before; ++i, to += kLanes) hn::StoreU(hn::Zero(d), d, to);
   const float* HWY_RESTRICT x = call.x;
   const bool whole = call.channels == kLanes;
-  for (int64_t i = 0; i < call.columns; ++i, x += call.x_pitch, to += kLanes) {
+  for (int64_t i = 0; i < call.columns; ++i, x += call.x_stride, to += kLanes) {
     __builtin_prefetch(x + call.ahead, 0, 2);
     hn::StoreU(HWY_LIKELY(whole) ? hn::LoadU(d, x) : load_lanes(d, x, call.channels), d, to);
   }
@@ -103,7 +103,7 @@ HWY_INLINE void finish_sums(const GroupedCall& call, V (&sum)[kPixels]) {
     if (call.clamp_above)
       for (int p = 0; p < kPixels; ++p) sum[p] = hn::Min(hn::Set(d, call.high), sum[p]);
   }
-  for (int p = 0; p < kPixels; ++p) hn::StoreU(sum[p], d, call.y + p * call.y_pitch);
+  for (int p = 0; p < kPixels; ++p) hn::StoreU(sum[p], d, call.y + p * call.y_stride);
 }
 
 // Three taps next to each other: each input is loaded once for all outputs that see it. The loads of one input per product
@@ -114,7 +114,7 @@ void slide(const GroupedCall& call) {
   using V = hn::Vec<decltype(d)>;
   V sum[kPixels];
   for (int p = 0; p < kPixels; ++p) {
-    __builtin_prefetch(call.y + p * call.y_pitch, 1, 3);
+    __builtin_prefetch(call.y + p * call.y_stride, 1, 3);
     sum[p] = hn::Zero(d);
   }
   const int64_t column = call.x_tap, tap = call.depth * kLanes;

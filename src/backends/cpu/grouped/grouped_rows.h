@@ -13,7 +13,7 @@ inline constexpr int kMostGroupedRows = 16;  // of a filter
 // Columns [0, before) and [before + columns, before + columns + after) lie outside of the image: zeros.
 struct SpreadCall {
   const float* x;  // the first channel of the block in the first column inside
-  int64_t x_pitch;
+  int64_t x_stride;
   int64_t ahead;     // floats to the row that will be spread next: its lines lie too far apart for the hardware to foresee
   int64_t channels;  // of the block that exist
   int64_t depth;     // channels of a group
@@ -29,7 +29,7 @@ struct GroupedCall {
   int64_t x_pixel, x_tap;                  // floats between outputs and between taps
   const int32_t* lanes;                    // permute: [channel of the group][lane]: the lane that it comes from
   float* y;
-  int64_t y_pitch;
+  int64_t y_stride;
   bool finish;  // bias and bounds; false: sums as they are
   bool clamp_below, clamp_above;
   float low, high;

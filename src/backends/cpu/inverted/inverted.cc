@@ -65,7 +65,7 @@ class InvertedKernel final : public CpuKernel {
     if (at_.residual >= 0) residual_ = feature_map(stage_.inputs[static_cast<size_t>(at_.residual)]);
     const Epilogue& e = params_.project;
     fast_ = !is_curved(e) && e.residuals_after == 0 &&
-            (at_.residual < 0 || (residual_.c > 1 ? residual_.pitch_c == 1 : g_.y.c == 1));
+            (at_.residual < 0 || (residual_.c > 1 ? residual_.channel_stride == 1 : g_.y.c == 1));
   }
 
   int64_t workspace_bytes() const override { return floats_ * 4; }
@@ -154,7 +154,7 @@ class InvertedKernel final : public CpuKernel {
       std::fill_n(ring + i * g_.plane, g_.inside_at, 0.0f);
       std::fill(ring + i * g_.plane + g_.inside_at + g_.inside * parts_.lanes, ring + (i + 1) * g_.plane, 0.0f);
     }
-    const float* x = o.x + n * g_.x.pitch_n;
+    const float* x = o.x + n * g_.x.image_stride;
     int64_t done = 0;  // wide rows before this one have been made
     for (int64_t p = p0; p < p1; p += g_.rows) {
       const int64_t count = std::min(g_.rows, p1 - p), first = p * g_.stride, last = (p + count - 1) * g_.stride + g_.filter;
@@ -164,9 +164,9 @@ class InvertedKernel final : public CpuKernel {
       for (int64_t i = first; i < last; ++i) {
         const int64_t h = i - g_.pad_h;
         const bool inside = h >= 0 && h < g_.x.h;
-        float* row = ring + i % g_.slots * g_.slot_pitch;
+        float* row = ring + i % g_.slots * g_.slot_stride;
         reach[i - first] = inside ? row : nullptr;
-        if (inside && (i >= done || p == p0)) fresh[fresh_count++] = {x + h * g_.x.pitch_h, row + g_.inside_at};
+        if (inside && (i >= done || p == p0)) fresh[fresh_count++] = {x + h * g_.x.row_stride, row + g_.inside_at};
       }
       done = last;
       for (int64_t v = 0; v < g_.vectors; v += schedule_.nr) {
@@ -174,7 +174,7 @@ class InvertedKernel final : public CpuKernel {
         if (g_.inside > 0) make_wide(o, fresh, fresh_count, v, end);
         for (int64_t i = v; i < end; ++i) make_deep(o, reach, last - first, count, i, deep);
       }
-      if (is_curved(params_.deep)) activate(params_.deep, deep, g_.deep_rows(count) * g_.y.w * g_.deep_pitch);
+      if (is_curved(params_.deep)) activate(params_.deep, deep, g_.deep_rows(count) * g_.y.w * g_.deep_stride);
       g_.pairs ? project_pairs(o, n, p, count, deep) : project(o, n, p, count, deep);
     }
   }
@@ -188,13 +188,14 @@ class InvertedKernel final : public CpuKernel {
     const int64_t lanes = parts_.lanes;
     if (!params_.expand) {
       for (; v < end; ++v)
-        parts_.spread({fresh, count, g_.inside, v * lanes, v * g_.plane, g_.x.pitch_w, std::min(lanes, g_.wide - v * lanes)});
+        parts_.spread(
+            {fresh, count, g_.inside, v * lanes, v * g_.plane, g_.x.pixel_stride, std::min(lanes, g_.wide - v * lanes)});
       return;
     }
     ExpandCall call{};
     call.rows = fresh, call.row_count = count, call.columns = g_.inside;
     call.y_offset = v * g_.plane;
-    call.x_pitch = g_.x.pitch_w, call.vector_pitch = g_.plane;
+    call.x_stride = g_.x.pixel_stride, call.vector_stride = g_.plane;
     call.channels = g_.x.c;
     call.weights = o.wide + v * lanes * g_.x.c;
     call.bias = o.wide_bias + v * lanes;
@@ -220,7 +221,7 @@ class InvertedKernel final : public CpuKernel {
     call.bias = o.deep_bias + v * parts_.lanes;
     call.bounds = bounds_of(params_.deep);
     call.pairs = g_.pairs;
-    call.y = deep + v * parts_.lanes * (g_.pairs ? 2 : 1), call.y_row = g_.y.w * g_.deep_pitch, call.y_column = g_.deep_pitch;
+    call.y = deep + v * parts_.lanes * (g_.pairs ? 2 : 1), call.y_row = g_.y.w * g_.deep_stride, call.y_column = g_.deep_stride;
     parts_.deep[g_.filter == 5][g_.stride - 1](call);
   }
 
@@ -235,7 +236,7 @@ class InvertedKernel final : public CpuKernel {
     call.runs = &run, call.run_count = 1;
     call.begin_at_zero = true;
     call.partial = sums;
-    call.a_pitch = g_.deep_pitch;
+    call.a_stride = g_.deep_stride;
     call.clamp_below = bounds.below, call.clamp_above = bounds.above, call.low = bounds.low, call.high = bounds.high;
     call.residuals = at_.residual >= 0 ? 1 : 0;
     for (int64_t column = 0; column < g_.y.c; column += width) {
@@ -251,8 +252,8 @@ class InvertedKernel final : public CpuKernel {
       for (int64_t tile = 0; tile < tiles; ++tile) {
         const int64_t r0 = tile * pixels / tiles, r1 = (tile + 1) * pixels / tiles;
         for (int64_t r = r0; r < r1; ++r) {
-          call.a[r - r0] = deep + r * g_.deep_pitch;
-          call.y[r - r0] = o.y + n * g_.y.pitch_n + row * g_.y.pitch_h + q * g_.y.pitch_w;
+          call.a[r - r0] = deep + r * g_.deep_stride;
+          call.y[r - r0] = o.y + n * g_.y.image_stride + row * g_.y.row_stride + q * g_.y.pixel_stride;
           if (o.residual) call.residual[0][r - r0] = o.residual + offset(residual_, n, row, q);
           if (++q == g_.y.w) q = 0, ++row;
         }
@@ -270,20 +271,20 @@ class InvertedKernel final : public CpuKernel {
     const int64_t full = g_.y.c / parts_.lanes, width = (full + 1) * parts_.lanes;
     alignas(64) float sums[2 * kMostPairs * (kMostPairVectors + 1) * kMaxLanes];
     FinishCall finish = general_epilogue();
-    finish.sums_pitch = 2 * width, finish.columns = g_.y.c, finish.bias = o.bias;
+    finish.sums_stride = 2 * width, finish.columns = g_.y.c, finish.bias = o.bias;
     PairsCall call{};
-    call.pitch = g_.deep_pitch, call.channels = g_.padded_wide;
+    call.stride = g_.deep_stride, call.channels = g_.padded_wide;
     call.weights = o.project, call.sums = sums;
     for (int64_t row = p; row < p + count; row += 2)
       for (int64_t q = 0; q < g_.y.w; q += call.pairs) {
-        call.a = deep + ((row - p) / 2 * g_.y.w + q) * g_.deep_pitch;
+        call.a = deep + ((row - p) / 2 * g_.y.w + q) * g_.deep_stride;
         call.pairs = std::min<int64_t>(kMostPairs, g_.y.w - q);
         parts_.pairs[full - 1](call);
         finish.rows = static_cast<int>(call.pairs);
         for (int64_t half = 0; half < std::min<int64_t>(2, p + count - row); ++half) {
           finish.sums = sums + half * width;
           for (int64_t i = 0; i < call.pairs; ++i) {
-            finish.y[i] = o.y + n * g_.y.pitch_n + (row + half) * g_.y.pitch_h + (q + i) * g_.y.pitch_w;
+            finish.y[i] = o.y + n * g_.y.image_stride + (row + half) * g_.y.row_stride + (q + i) * g_.y.pixel_stride;
             if (o.residual) finish.residual[0][i] = o.residual + offset(residual_, n, row + half, q + i);
           }
           products_.finish(finish);
@@ -297,25 +298,26 @@ class InvertedKernel final : public CpuKernel {
     finish.residuals_before = e.residuals_before, finish.residuals_after = e.residuals_after;
     finish.activation = e.activation;
     finish.activation_a = static_cast<float>(e.a), finish.activation_b = static_cast<float>(e.b);
-    finish.residual_pitch[0] = residual_.c > 1 ? residual_.pitch_c : 0;
+    finish.residual_strides[0] = residual_.c > 1 ? residual_.channel_stride : 0;
     return finish;
   }
 
   void finish(const TileCall& call, int64_t columns, int64_t vectors, int count) const {
     FinishCall finish = general_epilogue();
-    finish.sums = call.partial, finish.sums_pitch = vectors * parts_.lanes;
+    finish.sums = call.partial, finish.sums_stride = vectors * parts_.lanes;
     finish.rows = count, finish.columns = columns;
     finish.bias = call.bias;
     for (int i = 0; i < count; ++i) {
       finish.y[i] = call.y[i] + call.column;
-      if (call.residuals) finish.residual[0][i] = call.residual[0][i] + call.column * finish.residual_pitch[0];
+      if (call.residuals) finish.residual[0][i] = call.residual[0][i] + call.column * finish.residual_strides[0];
     }
     products_.finish(finish);
   }
 
-  // Axes of size 1 broadcast whatever their pitch.
+  // Axes of size 1 broadcast whatever their stride.
   static int64_t offset(const FeatureMap& map, int64_t n, int64_t h, int64_t w) {
-    return (map.n > 1 ? n * map.pitch_n : 0) + (map.h > 1 ? h * map.pitch_h : 0) + (map.w > 1 ? w * map.pitch_w : 0);
+    return (map.n > 1 ? n * map.image_stride : 0) + (map.h > 1 ? h * map.row_stride : 0) +
+           (map.w > 1 ? w * map.pixel_stride : 0);
   }
 
   Stage stage_;

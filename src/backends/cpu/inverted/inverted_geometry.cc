@@ -33,13 +33,13 @@ Result<InvertedGeometry> inverted_geometry(const Stage& stage, const InvertedSch
   g.slots = (g.rows - 1) * g.stride + g.filter;
   const int64_t columns = std::max<int64_t>(0, (g.y.w - 1) * g.stride + g.filter);
   g.plane = columns * lanes;
-  g.slot_pitch = g.vectors * g.plane;
+  g.slot_stride = g.vectors * g.plane;
   g.inside_at = std::min(g.pad_w, columns) * lanes;
   g.inside = std::clamp<int64_t>(columns - g.pad_w, 0, g.x.w);
   // A power of two would put all pixels of a register tile into a few sets of the L1.
   g.pairs = schedule.variant == "pairs6x4";
-  g.deep_pitch = g.padded_wide * (g.pairs ? 2 : 1);
-  if (g.deep_pitch % 256 == 0) g.deep_pitch += lanes;
+  g.deep_stride = g.padded_wide * (g.pairs ? 2 : 1);
+  if (g.deep_stride % 256 == 0) g.deep_stride += lanes;
   return g;
 }
 
@@ -48,7 +48,7 @@ void pack_panels(const FeatureMap& w, const float* from, int64_t filters, int64_
   for (int64_t first = 0; first < filters; first += width) {
     const int64_t count = std::min(width, filters - first), padded = rounded_up(count, lanes);
     for (int64_t c = 0; c < channels; ++c, to += padded) {
-      for (int64_t j = 0; j < count; ++j) to[j] = from[(first + j) * w.pitch_n + c * w.pitch_c];
+      for (int64_t j = 0; j < count; ++j) to[j] = from[(first + j) * w.image_stride + c * w.channel_stride];
       std::fill(to + count, to + padded, 0.0f);
     }
   }
@@ -60,7 +60,7 @@ void pack_pairs(const FeatureMap& w, const float* from, int64_t filters, int64_t
     const int64_t c = i / lanes * lanes + channel_in_pairs(i % lanes, lanes);
     for (int64_t j = 0; j < full + lanes; ++j) {
       const int64_t filter = j < full ? j : full + (j - full) / 2;
-      to[j] = c < channels && filter < filters ? from[filter * w.pitch_n + c * w.pitch_c] : 0.0f;
+      to[j] = c < channels && filter < filters ? from[filter * w.image_stride + c * w.channel_stride] : 0.0f;
     }
   }
 }
@@ -70,7 +70,7 @@ void pack_taps(const FeatureMap& w, const float* from, int64_t channels, int64_t
     const int64_t count = std::min(lanes, channels - first);
     for (int64_t r = 0; r < w.h; ++r)
       for (int64_t s = 0; s < w.w; ++s, to += lanes) {
-        for (int64_t j = 0; j < count; ++j) to[j] = from[(first + j) * w.pitch_n + r * w.pitch_h + s * w.pitch_w];
+        for (int64_t j = 0; j < count; ++j) to[j] = from[(first + j) * w.image_stride + r * w.row_stride + s * w.pixel_stride];
         std::fill(to + count, to + lanes, 0.0f);
       }
   }

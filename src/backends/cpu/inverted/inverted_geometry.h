@@ -18,14 +18,14 @@ struct InvertedGeometry {
   int64_t rows = 1, tasks = 1;                           // of the output: in one pass; parts of an image
   // The ring: [slot][vector][column][lane]. Columns in the padding are there, as zeros.
   int64_t slots = 0;
-  int64_t plane = 0, slot_pitch = 0;  // floats of a vector's columns; of a slot
-  int64_t inside_at = 0, inside = 0;  // floats before the first column inside of the image; columns inside that are used
+  int64_t plane = 0, slot_stride = 0;  // floats of a vector's columns; of a slot
+  int64_t inside_at = 0, inside = 0;   // floats before the first column inside of the image; columns inside that are used
   // Depthwise rows: floats between their pixels. In pairs: two rows are one whose channels are twice as many.
   bool pairs = false;
-  int64_t deep_pitch = 0;
+  int64_t deep_stride = 0;
   int64_t deep_rows(int64_t count) const { return pairs ? (count + 1) / 2 : count; }
-  int64_t ring_floats() const { return slots * slot_pitch; }
-  int64_t scratch_floats() const { return ring_floats() + deep_rows(rows) * y.w * deep_pitch; }
+  int64_t ring_floats() const { return slots * slot_stride; }
+  int64_t scratch_floats() const { return ring_floats() + deep_rows(rows) * y.w * deep_stride; }
 };
 
 // Errors: layout_not_served, filter_not_served.

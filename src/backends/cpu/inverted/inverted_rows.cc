@@ -32,12 +32,12 @@ constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
 // Where the next pixel lies; advanced by additions only.
 struct PixelCursor {
   const WideRow* row;
-  int64_t column, columns, x_pitch, y_offset;
+  int64_t column, columns, x_stride, y_offset;
   const float* x;
   float* y;
   void enter() { column = 0, x = row->x, y = row->y + y_offset; }
   void step() {
-    x += x_pitch, y += kLanes;
+    x += x_stride, y += kLanes;
     if (++column == columns) {
       ++row;
       enter();
@@ -92,11 +92,11 @@ HWY_INLINE void expand_tile(const ExpandCall& call, const float* const* x, float
       for (int v = 0; v < kVectors; ++v) sums[r][v] = hn::Min(high, sums[r][v]);
     }
   }
-  const int64_t pitch = call.vector_pitch;
+  const int64_t stride = call.vector_stride;
   SPARKLE_IR_UNROLL
   for (int r = 0; r < kRows; ++r) {
     SPARKLE_IR_UNROLL
-    for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[r][v], d, y[r] + v * pitch);
+    for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[r][v], d, y[r] + v * stride);
   }
 }
 
@@ -106,7 +106,7 @@ template <int kVectors>
 void expand(const ExpandCall& shared) {
   const ExpandCall call = shared;  // stores of vectors may alias the caller's
   constexpr int kMost = 6;
-  PixelCursor at{call.rows, 0, call.columns, call.x_pitch, call.y_offset, nullptr, nullptr};
+  PixelCursor at{call.rows, 0, call.columns, call.x_stride, call.y_offset, nullptr, nullptr};
   const int64_t pixels = call.row_count * call.columns, tiles = (pixels + kMost - 1) / kMost;
   if (pixels == 0) return;
   at.enter();
@@ -139,7 +139,7 @@ void spread(const SpreadRowsCall& call) {
   for (int64_t r = 0; r < call.row_count; ++r) {
     const float* x = call.rows[r].x + call.x_offset;
     float* y = call.rows[r].y + call.y_offset;
-    for (int64_t i = 0; i < call.columns; ++i, x += call.x_pitch, y += kLanes)
+    for (int64_t i = 0; i < call.columns; ++i, x += call.x_stride, y += kLanes)
       hn::StoreU(HWY_LIKELY(whole) ? hn::LoadU(d, x) : load_lanes(d, x, call.channels), d, y);
   }
 }
@@ -265,8 +265,8 @@ HWY_NOINLINE void pairs_tile(const PairsCall& call, const float* a, float* sums)
     both[p] = hn::Zero(d);
   }
   // Every third pair has a pointer: the scaled index of x86 addresses its two neighbours too.
-  const int64_t pitch = call.pitch, channels = call.channels;
-  const float *a0 = a, *a3 = a + 3 * pitch, *a6 = a + 6 * pitch;
+  const int64_t strides = call.stride, channels = call.channels;
+  const float *a0 = a, *a3 = a + 3 * strides, *a6 = a + 6 * strides;
   const float* HWY_RESTRICT b = call.weights;
   for (int64_t i = 0; i < channels; ++i) {
     V weights[kFull];
@@ -275,7 +275,7 @@ HWY_NOINLINE void pairs_tile(const PairsCall& call, const float* a, float* sums)
     const V shared = hn::LoadU(d, b + kFull * kLanes);
     SPARKLE_IR_UNROLL
     for (int p = 0; p < kPairs; ++p) {
-      const float* x = (p < 3 ? a0 : p < 6 ? a3 : a6) + p % 3 * pitch;
+      const float* x = (p < 3 ? a0 : p < 6 ? a3 : a6) + p % 3 * strides;
       // Single pixels first: after the pair the compiler would cut them out of it, and no longer broadcast from memory.
       const V x0 = hn::Set(d, x[0]), x1 = hn::Set(d, x[1]);
       uint64_t two;
@@ -309,7 +309,7 @@ void pairs(const PairsCall& call) {
   int64_t done = 0;
   const auto take = [&](auto tile, int64_t count) {
     for (; done + count <= call.pairs; done += count)
-      tile(call, call.a + done * call.pitch, call.sums + 2 * done * (kFull + 1) * kLanes);
+      tile(call, call.a + done * call.stride, call.sums + 2 * done * (kFull + 1) * kLanes);
   };
   take(pairs_tile<kFull, kTile>, kTile);
   if constexpr (kTile == 8) take(pairs_tile<kFull, 4>, 4);

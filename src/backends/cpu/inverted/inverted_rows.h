@@ -28,12 +28,12 @@ struct WideRow {
 struct ExpandCall {
   const WideRow* rows;
   int64_t row_count, columns;
-  int64_t y_offset;      // of the panel's first vector in a wide row
-  int64_t x_pitch;       // floats between pixels
-  int64_t vector_pitch;  // floats between the vectors of a wide row
-  int64_t channels;      // of the input
-  const float* weights;  // [channel][vectors of the panel]
-  const float* bias;     // of the panel
+  int64_t y_offset;       // of the panel's first vector in a wide row
+  int64_t x_stride;       // floats between pixels
+  int64_t vector_stride;  // floats between the vectors of a wide row
+  int64_t channels;       // of the input
+  const float* weights;   // [channel][vectors of the panel]
+  const float* bias;      // of the panel
   Bounds bounds;
   const char* prefetch;   // weights of the next panel, a share per tile; must be mapped memory
   int64_t prefetch_step;  // bytes per channel
@@ -44,7 +44,7 @@ struct SpreadRowsCall {
   const WideRow* rows;
   int64_t row_count, columns;
   int64_t x_offset, y_offset;  // of the vector in a pixel and in a wide row
-  int64_t x_pitch;
+  int64_t x_stride;
   int64_t channels;
 };
 
@@ -59,7 +59,7 @@ struct DeepCall {
   Bounds bounds;
   float* y;
   int64_t y_row, y_column;
-  // Two rows of the output side by side: [pixel][channel in pair order][row of the pair]; y_row is the pitch of pairs.
+  // Two rows of the output side by side: [pixel][channel in pair order][row of the pair]; y_row is the stride of pairs.
   bool pairs;
 };
 
@@ -74,7 +74,7 @@ inline int64_t channel_in_pairs(int64_t position, int64_t lanes) {
 inline constexpr int kMostPairs = 8, kMostPairVectors = 2;
 struct PairsCall {
   const float* a;  // pairs of pixels: [channel in pair order][row]
-  int64_t pitch;   // between them
+  int64_t stride;  // between them
   int64_t pairs;
   int64_t channels;
   const float* weights;  // [channel in pair order][full vectors, the last vector with each filter twice]

@@ -27,7 +27,7 @@ class Passes {
                              const std::string& unit, int64_t grain) {
     SPARKLE_TRY(reduce, ReduceLoop::make(inputs[0], params.axes, unit, grain));
     TensorDesc per_group{DType::f32, inputs[0].shape, inputs[0].layout};
-    per_group.layout.pitch = reduce.group_pitch();
+    per_group.layout.strides = reduce.group_stride();
     // Values: x, factor, then mean, scale and bias where present.
     PointwiseParams program;
     std::vector<TensorDesc> operands{inputs[0], per_group};
@@ -103,15 +103,15 @@ Batching choose_batches(const NormalizeParams& params, const TensorDesc& x, int6
   };
   int64_t reach = 0;  // the longest step of a reduced axis: kept axes with longer ones hold whole groups
   for (int i = 0; i < rank; ++i)
-    if (is_reduced(i) && x.shape[i] > 1) reach = std::max(reach, std::abs(x.layout.pitch[i]));
+    if (is_reduced(i) && x.shape[i] > 1) reach = std::max(reach, std::abs(x.layout.strides[i]));
   Batching batching;
   batching.outer = Dims::filled(rank, 1);
   int64_t elements = x.shape.product();
   std::vector<int> outside;
   for (int i = 0; i < rank; ++i)
-    if (!is_reduced(i) && x.shape[i] > 1 && std::abs(x.layout.pitch[i]) > reach) outside.push_back(i);
+    if (!is_reduced(i) && x.shape[i] > 1 && std::abs(x.layout.strides[i]) > reach) outside.push_back(i);
   std::sort(outside.begin(), outside.end(), [&](int a, int b) {
-    const int64_t pa = std::abs(x.layout.pitch[a]), pb = std::abs(x.layout.pitch[b]);
+    const int64_t pa = std::abs(x.layout.strides[a]), pb = std::abs(x.layout.strides[b]);
     return pa != pb ? pa > pb : a < b;
   });
   for (int axis : outside) {
@@ -166,7 +166,7 @@ class NormalizeKernel final : public CpuKernel {
     at[batching_.axis] = first;
     const auto moved = [&](std::byte* data, const TensorDesc& desc) {
       int64_t offset = 0;
-      for (int i = 0; i < at.size(); ++i) offset += at[i] * desc.layout.pitch[i];
+      for (int i = 0; i < at.size(); ++i) offset += at[i] * desc.layout.strides[i];
       return data + offset * size_of(desc.dtype);
     };
     std::byte* inputs[3] = {};

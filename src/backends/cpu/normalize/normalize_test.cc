@@ -23,7 +23,7 @@ void check(const Dims& shape, const Layout& from, const Layout& to, const Normal
     for (int64_t axis : axes_of_scale) only[static_cast<int>(axis)] = shape[static_cast<int>(axis)];
     desc.layout = row_major(only);
     for (int axis = 0; axis < shape.size(); ++axis)
-      if (only[axis] == 1) desc.layout.pitch[axis] = 0;
+      if (only[axis] == 1) desc.layout.strides[axis] = 0;
     stage.inputs.push_back(desc);
     inputs.emplace_back(desc);
     inputs.back().fill([&] { return 1 + 0.3 * random.normal(); });

@@ -70,18 +70,18 @@ CpuKernelPtr make_normalize_rows(const Stage& stage, std::string_view unit, int6
   for (const TensorDesc& desc : stage.inputs) operands.push_back(&desc);
   operands.push_back(&stage.outputs[0]);
   Dims row_shape, outer_shape;
-  std::vector<Dims> row_pitches(operands.size()), outer_pitches(operands.size());
+  std::vector<Dims> row_strides(operands.size()), outer_strides(operands.size());
   for (int axis = 0; axis < stage.inputs[0].shape.size(); ++axis) {
     const bool reduced = std::find(params.axes.begin(), params.axes.end(), axis) != params.axes.end();
     (reduced ? row_shape : outer_shape).push_back(stage.inputs[0].shape[axis]);
     for (size_t i = 0; i < operands.size(); ++i)
-      (reduced ? row_pitches : outer_pitches)[i].push_back(operands[i]->layout.pitch[axis]);
+      (reduced ? row_strides : outer_strides)[i].push_back(operands[i]->layout.strides[axis]);
   }
-  const LoopNest row = make_nest(row_shape, row_pitches, operands.size() - 1);
+  const LoopNest row = make_nest(row_shape, row_strides, operands.size() - 1);
   if (row.rank() != 1) return nullptr;
   for (size_t i = 0; i < operands.size(); ++i)
-    if (row.pitch[i][0] != 1) return nullptr;
-  return std::make_unique<RowKernel>(params, make_nest(outer_shape, outer_pitches, operands.size() - 1), row.size[0], unit,
+    if (row.strides[i][0] != 1) return nullptr;
+  return std::make_unique<RowKernel>(params, make_nest(outer_shape, outer_strides, operands.size() - 1), row.size[0], unit,
                                      grain);
 }
 

@@ -23,45 +23,45 @@ constexpr int kMostSplats = 48;
 void fill(float* to, float value) { std::fill(to, to + kSplatFloats, value); }
 
 // rows x columns floats to neighbouring floats.
-void gather(const float* from, int64_t row_pitch, int64_t column_pitch, int64_t rows, int64_t columns, float* to) {
+void gather(const float* from, int64_t row_stride, int64_t column_stride, int64_t rows, int64_t columns, float* to) {
   // Where rows are the neighbours in memory, whole cache lines are read and the jumps happen in L1.
-  if (row_pitch == 1 && rows > 1 && column_pitch != 0) {
+  if (row_stride == 1 && rows > 1 && column_stride != 0) {
     for (int64_t c = 0; c < columns; ++c)
-      for (int64_t r = 0; r < rows; ++r) to[r * columns + c] = from[r + c * column_pitch];
+      for (int64_t r = 0; r < rows; ++r) to[r * columns + c] = from[r + c * column_stride];
     return;
   }
   for (int64_t r = 0; r < rows; ++r, to += columns) {
-    const float* row = from + r * row_pitch;
-    if (column_pitch == 1) {
+    const float* row = from + r * row_stride;
+    if (column_stride == 1) {
       std::copy(row, row + columns, to);
-    } else if (column_pitch == 0) {
+    } else if (column_stride == 0) {
       std::fill(to, to + columns, *row);
     } else {
-      for (int64_t c = 0; c < columns; ++c) to[c] = row[c * column_pitch];
+      for (int64_t c = 0; c < columns; ++c) to[c] = row[c * column_stride];
     }
   }
 }
 
 // The same for elements of another type; rows that follow each other without a gap are one.
-void gather(const Conversions& convert, DType type, const std::byte* from, int64_t row_pitch, int64_t column_pitch,
+void gather(const Conversions& convert, DType type, const std::byte* from, int64_t row_stride, int64_t column_stride,
             int64_t rows, int64_t columns, float* to) {
-  if (row_pitch == columns * column_pitch) columns *= rows, rows = 1;
+  if (row_stride == columns * column_stride) columns *= rows, rows = 1;
   for (int64_t r = 0; r < rows; ++r, to += columns) {
-    const std::byte* row = from + r * row_pitch * size_of(type);
-    if (column_pitch == 0) {
+    const std::byte* row = from + r * row_stride * size_of(type);
+    if (column_stride == 0) {
       convert.load(row, 1, to);
       std::fill(to + 1, to + columns, *to);
     } else {
-      load_floats(convert, type, row, column_pitch, columns, to);
+      load_floats(convert, type, row, column_stride, columns, to);
     }
   }
 }
 
-void scatter(const Conversions& convert, DType type, const float* from, std::byte* to, int64_t row_pitch, int64_t column_pitch,
-             int64_t rows, int64_t columns) {
-  if (row_pitch == columns * column_pitch) columns *= rows, rows = 1;
+void scatter(const Conversions& convert, DType type, const float* from, std::byte* to, int64_t row_stride,
+             int64_t column_stride, int64_t rows, int64_t columns) {
+  if (row_stride == columns * column_stride) columns *= rows, rows = 1;
   for (int64_t r = 0; r < rows; ++r, from += columns)
-    store_floats(convert, type, from, columns, to + r * row_pitch * size_of(type), column_pitch);
+    store_floats(convert, type, from, columns, to + r * row_stride * size_of(type), column_stride);
 }
 
 }  // namespace
@@ -69,16 +69,16 @@ void scatter(const Conversions& convert, DType type, const float* from, std::byt
 Result<PointwiseLoop> PointwiseLoop::make(const PointwiseParams& params, std::span<const TensorDesc> inputs,
                                           const TensorDesc& output, std::string_view unit, int64_t grain) {
   PointwiseLoop loop;
-  std::vector<Dims> pitches;
+  std::vector<Dims> strides;
   if (const DType type = pointwise_arithmetic(inputs, output); type != DType::f32) {
     return Error{Reason::type_not_served,
                  "Pointwise strips compute in f32, not in " + std::string(name_of(type)) + "; choose the variant 'typed'."};
   }
-  for (const TensorDesc& desc : inputs) pitches.push_back(desc.layout.pitch);
-  pitches.push_back(output.layout.pitch);
+  for (const TensorDesc& desc : inputs) strides.push_back(desc.layout.strides);
+  strides.push_back(output.layout.strides);
   SPARKLE_TRY(program, compile_strips(params, unit));
   loop.program_ = std::move(program);
-  loop.nest_ = make_nest(output.shape, pitches, pitches.size() - 1);
+  loop.nest_ = make_nest(output.shape, strides, strides.size() - 1);
   for (const TensorDesc& desc : inputs) loop.convert_.push_back(conversions(unit, desc.dtype));
   loop.convert_.push_back(conversions(unit, output.dtype));
   if (!loop.set_accesses(inputs, output)) {
@@ -100,7 +100,7 @@ bool PointwiseLoop::set_accesses(std::span<const TensorDesc> inputs, const Tenso
   rows_ = short_rows ? nest_.size[rank - 2] : 1;
   outer_axes_ = rank - (short_rows ? 2 : 1);
   for (size_t i = 0; i <= inputs.size(); ++i) {
-    const int64_t column = nest_.pitch[i][rank - 1], row = short_rows ? nest_.pitch[i][rank - 2] : 0;
+    const int64_t column = nest_.strides[i][rank - 1], row = short_rows ? nest_.strides[i][rank - 2] : 0;
     Operand operand;
     operand.dtype = i < inputs.size() ? inputs[i].dtype : output.dtype;
     if (operand.dtype == DType::f32 && (column == 1 || columns_ == 1) && (!short_rows || row == column * columns_)) {
@@ -170,8 +170,8 @@ void PointwiseLoop::run_strips(std::span<std::byte* const> inputs, std::byte* ou
     const int64_t row = rows_ > 1 ? part * rows_per_strip_ : 0, column = rows_ > 1 ? 0 : part * columns_per_strip_;
     const int64_t rows = std::min(rows_per_strip_, rows_ - row), columns = std::min(columns_per_strip_, columns_ - column);
     const auto place = [&](size_t i) {
-      const Dims& pitch = nest_.pitch[i];
-      return outer_offset[i] + (rows_ > 1 ? row * pitch[rank - 2] : 0) + column * pitch[rank - 1];
+      const Dims& strides = nest_.strides[i];
+      return outer_offset[i] + (rows_ > 1 ? row * strides[rank - 2] : 0) + column * strides[rank - 1];
     };
     for (size_t i = 0; i < count; ++i) {
       const Operand& operand = operands_[i];
@@ -191,15 +191,15 @@ void PointwiseLoop::run_strips(std::span<std::byte* const> inputs, std::byte* ou
         values[i] = {to, 0};
       } else {
         // Rows that repeat are filled once for the longest strip.
-        const int64_t row_pitch = rows_ > 1 ? nest_.pitch[i][rank - 2] : 0, column_pitch = nest_.pitch[i][rank - 1];
-        const bool repeats = rows_ > 1 && row_pitch == 0;
+        const int64_t row_stride = rows_ > 1 ? nest_.strides[i][rank - 2] : 0, column_stride = nest_.strides[i][rank - 1];
+        const bool repeats = rows_ > 1 && row_stride == 0;
         const int64_t fill_rows = repeats ? rows_per_strip_ : rows;
         float* to = strip(operand.buffer);
         if (!repeats || kept[i] != at) {
           if (operand.dtype == DType::f32) {
-            gather(floats, row_pitch, column_pitch, fill_rows, columns, to);
+            gather(floats, row_stride, column_stride, fill_rows, columns, to);
           } else {
-            gather(convert_[i], operand.dtype, bytes, row_pitch, column_pitch, fill_rows, columns, to);
+            gather(convert_[i], operand.dtype, bytes, row_stride, column_stride, fill_rows, columns, to);
           }
         }
         kept[i] = at;
@@ -227,9 +227,9 @@ void PointwiseLoop::run_strips(std::span<std::byte* const> inputs, std::byte* ou
       step.function(call);
     }
     if (out.access == Access::moved) {
-      const int64_t row_pitch = rows_ > 1 ? nest_.pitch[count][rank - 2] : 0;
-      scatter(convert_[count], out.dtype, result, output + out_at * size_of(out.dtype), row_pitch, nest_.pitch[count][rank - 1],
-              rows, columns);
+      const int64_t row_stride = rows_ > 1 ? nest_.strides[count][rank - 2] : 0;
+      scatter(convert_[count], out.dtype, result, output + out_at * size_of(out.dtype), row_stride,
+              nest_.strides[count][rank - 1], rows, columns);
     }
   }
 }

@@ -134,7 +134,7 @@ TEST(Pointwise, FusesSumAndClipButKeepsSharedValues) {
     const Dims shape{2, 5, 7, 33};
     for (int i = 0; i < 2; ++i) {
       test.stage.inputs.push_back({DType::f32, shape, channels_last(shape)});
-      if (i == 1) test.stage.inputs[1].layout.pitch = Dims{0, 1, 0, 0};
+      if (i == 1) test.stage.inputs[1].layout.strides = Dims{0, 1, 0, 0};
       test.inputs.emplace_back(test.stage.inputs.back());
       test.inputs.back().fill([&] { return random.normal(); });
     }

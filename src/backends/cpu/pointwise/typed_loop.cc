@@ -38,10 +38,10 @@ Result<TypedLoop> TypedLoop::make(const PointwiseParams& params, std::span<const
                                             " before it exists: " + expression(params) + "."};
     ++values;
   }
-  std::vector<Dims> pitches;
-  for (const TensorDesc& desc : inputs) pitches.push_back(desc.layout.pitch), loop.types_.push_back(desc.dtype);
-  pitches.push_back(output.layout.pitch), loop.types_.push_back(output.dtype);
-  loop.nest_ = make_nest(output.shape, pitches, pitches.size() - 1);
+  std::vector<Dims> strides;
+  for (const TensorDesc& desc : inputs) strides.push_back(desc.layout.strides), loop.types_.push_back(desc.dtype);
+  strides.push_back(output.layout.strides), loop.types_.push_back(output.dtype);
+  loop.nest_ = make_nest(output.shape, strides, strides.size() - 1);
   if (output.shape.product() == 0) return loop;
   const int64_t columns = loop.nest_.size[loop.nest_.rank() - 1];
   loop.parts_ = (columns + kTypedRow - 1) / kTypedRow;
@@ -67,8 +67,8 @@ void TypedLoop::run(std::span<std::byte* const> inputs, std::byte* output, Execu
       const int64_t column = r % parts_ * kTypedRow;
       row.count = std::min(kTypedRow, columns - column);
       const auto operand = [&](size_t i, std::byte* origin) -> TypedOperand {
-        const int64_t pitch = nest_.pitch[i][inner];
-        return {types_[i], origin + (nest_.offset(i, r / parts_, inner) + column * pitch) * size_of(types_[i]), pitch};
+        const int64_t stride = nest_.strides[i][inner];
+        return {types_[i], origin + (nest_.offset(i, r / parts_, inner) + column * stride) * size_of(types_[i]), stride};
       };
       for (size_t i = 0; i < inputs.size(); ++i) operands[i] = operand(i, inputs[i]);
       row.output = operand(inputs.size(), output);

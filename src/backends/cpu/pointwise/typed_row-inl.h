@@ -54,12 +54,12 @@ void typed_row(const TypedRow& row) {
   for (int i = 0; i < p.inputs; ++i) {
     const TypedOperand& operand = row.inputs[static_cast<size_t>(i)];
     T* to = strip(i);
-    if (operand.pitch == 0) {
+    if (operand.stride == 0) {
       T one;
       load_row(operand.type, operand.data, 0, 1, &one);
       std::fill_n(to, row.count, one);
     } else {
-      load_row(operand.type, operand.data, operand.pitch, row.count, to);
+      load_row(operand.type, operand.data, operand.stride, row.count, to);
     }
     values[static_cast<size_t>(i)] = to;
   }
@@ -70,7 +70,7 @@ void typed_row(const TypedRow& row) {
     typed_instruction<T>(step, value(step.x), value(step.y), value(step.z), out, row.count);
     values[static_cast<size_t>(next++)] = out;
   }
-  store_row(row.output.type, values[static_cast<size_t>(next - 1)], row.count, row.output.data, row.output.pitch);
+  store_row(row.output.type, values[static_cast<size_t>(next - 1)], row.count, row.output.data, row.output.stride);
 }
 
 }  // namespace sparkle::cpu

@@ -13,7 +13,7 @@ inline constexpr int64_t kTypedRow = 256;  // elements at most: all values of a 
 struct TypedOperand {
   DType type = DType::f64;
   std::byte* data = nullptr;  // the row's first element
-  int64_t pitch = 0;          // in elements
+  int64_t stride = 0;         // in elements
 };
 
 struct TypedRow {

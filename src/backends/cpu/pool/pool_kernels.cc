@@ -30,26 +30,26 @@ HWY_INLINE void window_channels(const PoolCall& call, const PoolRow& at, int64_t
   using V = hn::Vec<hn::ScalableTag<float>>;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
   const Window& window = call.window;
-  const int64_t step = window.stride[2] * call.mx.pitch_w;
+  const int64_t step = window.stride[2] * call.mx.pixel_stride;
 #define SPARKLE_POOL_EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
 #define SPARKLE_POOL_START(u) V sum##u = Step::start(d);
   SPARKLE_POOL_EACH(SPARKLE_POOL_START)
   for (int64_t t = at.t.begin; t < at.t.end; ++t)
     for (int64_t r = at.r.begin; r < at.r.end; ++r) {
-      const float* x = at.x + t * window.dilation[0] * call.mx.pitch_d + r * window.dilation[1] * call.mx.pitch_h +
-                       (q * window.stride[2] + s.begin * window.dilation[2]) * call.mx.pitch_w + c;
+      const float* x = at.x + t * window.dilation[0] * call.mx.plane_stride + r * window.dilation[1] * call.mx.row_stride +
+                       (q * window.stride[2] + s.begin * window.dilation[2]) * call.mx.pixel_stride + c;
       for (int64_t i = s.begin; i < s.end; ++i) {
 #define SPARKLE_POOL_STEP(u)             \
   if constexpr (u < kColumns * kVectors) \
     sum##u = Step::add(sum##u, load_some<kTail>(d, x + (u / kVectors) * step + (u % kVectors) * lanes, count));
         SPARKLE_POOL_EACH(SPARKLE_POOL_STEP)
-        x += window.dilation[2] * call.mx.pitch_w;
+        x += window.dilation[2] * call.mx.pixel_stride;
       }
     }
 #define SPARKLE_POOL_STORE(u)                                                         \
   if constexpr (u < kColumns * kVectors)                                              \
     store_some<kTail>(Step::finish(d, sum##u, call, at.counted, q + u / kVectors), d, \
-                      at.y + (q + u / kVectors) * call.my.pitch_w + c + (u % kVectors) * lanes, count);
+                      at.y + (q + u / kVectors) * call.my.pixel_stride + c + (u % kVectors) * lanes, count);
   SPARKLE_POOL_EACH(SPARKLE_POOL_STORE)
 #undef SPARKLE_POOL_START
 #undef SPARKLE_POOL_STEP
@@ -78,9 +78,9 @@ void window_rows(const PoolCall& call, int64_t begin, int64_t end) {
     at.t = taps_at(call.axes[0], z), at.r = taps_at(call.axes[1], row);
     at.counted = static_cast<float>(counted(call.axes[0], w.pad_end[0], call.count_pad, z) *
                                     counted(call.axes[1], w.pad_end[1], call.count_pad, row));
-    at.x = call.x + n * call.mx.pitch_n + (z * w.stride[0] - w.pad_begin[0]) * call.mx.pitch_d +
-           (row * w.stride[1] - w.pad_begin[1]) * call.mx.pitch_h - w.pad_begin[2] * call.mx.pitch_w;
-    at.y = call.y + n * call.my.pitch_n + z * call.my.pitch_d + row * call.my.pitch_h;
+    at.x = call.x + n * call.mx.image_stride + (z * w.stride[0] - w.pad_begin[0]) * call.mx.plane_stride +
+           (row * w.stride[1] - w.pad_begin[1]) * call.mx.row_stride - w.pad_begin[2] * call.mx.pixel_stride;
+    at.y = call.y + n * call.my.image_stride + z * call.my.plane_stride + row * call.my.row_stride;
     for (const Segment& segment : call.columns) {
       int64_t q = segment.begin;
       for (; q + 4 <= segment.end; q += 4) window_pixels<Step, 4>(call, at, q, segment.taps);

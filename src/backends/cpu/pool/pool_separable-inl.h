@@ -23,17 +23,17 @@ namespace hn = hwy::HWY_NAMESPACE;
 // begins.
 struct Line {
   const float* x;
-  int64_t pitch, size, first;
+  int64_t stride, size, first;
   int64_t filter;
   float* y;
-  int64_t y_pitch;
+  int64_t y_stride;
 };
 
 template <bool kEdge, bool kTail, class D>
 HWY_INLINE hn::Vec<D> element(D d, const Line& line, int64_t j, int64_t c, int64_t count) {
   const int64_t at = line.first + j;
   if (kEdge && (at < 0 || at >= line.size)) return Maximum::start(d);
-  return load_some<kTail>(d, line.x + at * line.pitch + c, count);
+  return load_some<kTail>(d, line.x + at * line.stride + c, count);
 }
 
 // kOutputs neighbouring outputs of a line: 1, or 4 or 8 where the filter is at least as long.
@@ -42,7 +42,7 @@ HWY_INLINE void slide(const Line& line, int64_t c, int64_t count) {
   const hn::ScalableTag<float> d;
   using V = hn::Vec<hn::ScalableTag<float>>;
   const auto load = [&](int64_t j) HWY_ATTR { return element<kEdge, kTail>(d, line, j, c, count); };
-  const auto store = [&](int64_t o, V v) HWY_ATTR { store_some<kTail>(v, d, line.y + o * line.y_pitch + c, count); };
+  const auto store = [&](int64_t o, V v) HWY_ATTR { store_some<kTail>(v, d, line.y + o * line.y_stride + c, count); };
   V middle = load(kOutputs - 1);
   for (int64_t j = kOutputs; j < line.filter; ++j) middle = Maximum::add(middle, load(j));
   if constexpr (kOutputs == 1) {
@@ -121,16 +121,16 @@ inline void separable_blocks(const PoolCall& call, int64_t begin, int64_t end, f
     const int64_t row_end = std::min(row_begin + kPoolRowsPerBlock, call.my.h);
     const int64_t depth = z * w.stride[0] - w.pad_begin[0];
     const bool inside = depth >= 0 && depth < call.mx.d;
-    const float* x = call.x + n * call.mx.pitch_n + depth * call.mx.pitch_d + c;
-    float* y = call.y + n * call.my.pitch_n + z * call.my.pitch_d + c;
-    const int64_t row_pitch = call.mx.w * call.channels_per_block;
+    const float* x = call.x + n * call.mx.image_stride + depth * call.mx.plane_stride + c;
+    float* y = call.y + n * call.my.image_stride + z * call.my.plane_stride + c;
+    const int64_t row_stride = call.mx.w * call.channels_per_block;
 
     for (int64_t row = row_begin; row < row_end;) {
       const int64_t rows = step_of(w.filter[1], row_end - row);
       for (int64_t column = 0; column < call.mx.w; ++column)
         slide_step(rows,
-                   {x + column * call.mx.pitch_w, call.mx.pitch_h, inside ? call.mx.h : 0, row - w.pad_begin[1], w.filter[1],
-                    scratch + (row - row_begin) * row_pitch + column * call.channels_per_block, row_pitch},
+                   {x + column * call.mx.pixel_stride, call.mx.row_stride, inside ? call.mx.h : 0, row - w.pad_begin[1],
+                    w.filter[1], scratch + (row - row_begin) * row_stride + column * call.channels_per_block, row_stride},
                    channels);
       row += rows;
     }
@@ -138,8 +138,8 @@ inline void separable_blocks(const PoolCall& call, int64_t begin, int64_t end, f
       for (int64_t q = 0; q < call.my.w;) {
         const int64_t columns = step_of(w.filter[2], call.my.w - q);
         slide_step(columns,
-                   {scratch + (row - row_begin) * row_pitch, call.channels_per_block, call.mx.w, q - w.pad_begin[2],
-                    w.filter[2], y + row * call.my.pitch_h + q * call.my.pitch_w, call.my.pitch_w},
+                   {scratch + (row - row_begin) * row_stride, call.channels_per_block, call.mx.w, q - w.pad_begin[2],
+                    w.filter[2], y + row * call.my.row_stride + q * call.my.pixel_stride, call.my.pixel_stride},
                    channels);
         q += columns;
       }

@@ -28,7 +28,7 @@ template <class T>
 struct BytePixel {
   const T* x;
   T* y;
-  int64_t counts[3], pitches[3];
+  int64_t counts[3], strides[3];
 };
 }  // namespace sparkle::cpu
 #endif
@@ -46,8 +46,8 @@ HWY_INLINE void byte_vectors(D d, const BytePixel<T>& p, int64_t channels) {
     auto largest = hn::Set(d, std::numeric_limits<T>::lowest());
     for (int64_t t = 0; t < p.counts[0]; ++t)
       for (int64_t r = 0; r < p.counts[1]; ++r) {
-        const T* x = p.x + t * p.pitches[0] + r * p.pitches[1] + c;
-        for (int64_t s = 0; s < p.counts[2]; ++s, x += p.pitches[2]) largest = hn::Max(largest, hn::LoadU(d, x));
+        const T* x = p.x + t * p.strides[0] + r * p.strides[1] + c;
+        for (int64_t s = 0; s < p.counts[2]; ++s, x += p.strides[2]) largest = hn::Max(largest, hn::LoadU(d, x));
       }
     hn::StoreU(largest, d, p.y + c);
   }
@@ -64,17 +64,17 @@ void byte_rows(const BytePool& pool, const T* x, T* y, int64_t begin, int64_t en
     const Taps t = taps_at(pool.axes[0], z), r = taps_at(pool.axes[1], row);
     BytePixel<T> p{};
     p.counts[0] = t.size(), p.counts[1] = r.size();
-    p.pitches[0] = w.dilation[0] * mx.pitch_d, p.pitches[1] = w.dilation[1] * mx.pitch_h;
-    p.pitches[2] = w.dilation[2] * mx.pitch_w;
-    const int64_t first = n * mx.pitch_n + (z * w.stride[0] - w.pad_begin[0] + t.begin * w.dilation[0]) * mx.pitch_d +
-                          (row * w.stride[1] - w.pad_begin[1] + r.begin * w.dilation[1]) * mx.pitch_h;
+    p.strides[0] = w.dilation[0] * mx.plane_stride, p.strides[1] = w.dilation[1] * mx.row_stride;
+    p.strides[2] = w.dilation[2] * mx.pixel_stride;
+    const int64_t first = n * mx.image_stride + (z * w.stride[0] - w.pad_begin[0] + t.begin * w.dilation[0]) * mx.plane_stride +
+                          (row * w.stride[1] - w.pad_begin[1] + r.begin * w.dilation[1]) * mx.row_stride;
     for (const Segment& segment : pool.columns) {
       // A window without elements reads nothing, so that nothing need lie where it would begin.
       p.counts[2] = p.counts[0] * p.counts[1] > 0 ? segment.taps.size() : 0;
       for (int64_t q = segment.begin; q < segment.end; ++q) {
         const int64_t column = q * w.stride[2] - w.pad_begin[2] + segment.taps.begin * w.dilation[2];
-        p.x = p.counts[2] > 0 ? x + first + column * mx.pitch_w : x;
-        p.y = y + n * my.pitch_n + z * my.pitch_d + row * my.pitch_h + q * my.pitch_w;
+        p.x = p.counts[2] > 0 ? x + first + column * mx.pixel_stride : x;
+        p.y = y + n * my.image_stride + z * my.plane_stride + row * my.row_stride + q * my.pixel_stride;
         if (my.c >= static_cast<int64_t>(hn::Lanes(whole))) {
           byte_vectors(whole, p, my.c);
         } else if (my.c >= static_cast<int64_t>(hn::Lanes(part))) {
@@ -85,7 +85,7 @@ void byte_rows(const BytePool& pool, const T* x, T* y, int64_t begin, int64_t en
             for (int64_t i = 0; i < p.counts[0]; ++i)
               for (int64_t j = 0; j < p.counts[1]; ++j)
                 for (int64_t s = 0; s < p.counts[2]; ++s)
-                  largest = std::max(largest, p.x[i * p.pitches[0] + j * p.pitches[1] + s * p.pitches[2] + c]);
+                  largest = std::max(largest, p.x[i * p.strides[0] + j * p.strides[1] + s * p.strides[2] + c]);
             p.y[c] = largest;
           }
         }
@@ -156,7 +156,7 @@ Result<CpuKernelPtr> make_pool_bytes(const Stage& stage, const Schedule& of, con
   if (get<PoolParams>(stage.params).kind != PoolKind::max || stage.outputs.size() > 1)
     return lacks(Reason::operator_not_served, "serves maxima without their positions only");
   for (const TensorDesc* desc : {&x, &y})
-    if (const FeatureMap m = feature_map(*desc); m.c > 1 && m.pitch_c != 1)
+    if (const FeatureMap m = feature_map(*desc); m.c > 1 && m.channel_stride != 1)
       return lacks(Reason::layout_not_served, "needs the channels of input and output side by side (NHWC)");
   const ByteLoop loop = SPARKLE_PICK(byte_pool, schedule.unit);
   if (!loop) return lacks(Reason::backend_lacks_variant, "has no kernel in this build");

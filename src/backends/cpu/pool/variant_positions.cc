@@ -44,7 +44,7 @@ HWY_INLINE void largest_of(D d, const PositionPool& pool, const float* x, const 
       for (int64_t s = taps[2].begin; s < taps[2].end; ++s) {
         const int64_t z = origin[0] + t * w.dilation[0], row = origin[1] + r * w.dilation[1],
                       column = origin[2] + s * w.dilation[2];
-        const auto value = hn::LoadU(d, x + z * m.pitch_d + row * m.pitch_h + column * m.pitch_w);
+        const auto value = hn::LoadU(d, x + z * m.plane_stride + row * m.row_stride + column * m.pixel_stride);
         const auto here = hn::Set(di, static_cast<int32_t>((z * m.h + row) * m.w + column));
         if (first) {
           best = value, place = here, first = false;
@@ -71,8 +71,8 @@ void position_rows(const PositionPool& pool, const float* x, float* y, int64_t* 
     int64_t origin[3] = {z * w.stride[0] - w.pad_begin[0], row * w.stride[1] - w.pad_begin[1], 0};
     for (int64_t q = 0; q < my.w; ++q) {
       taps[2] = taps_at(pool.axes[2], q), origin[2] = q * w.stride[2] - w.pad_begin[2];
-      const float* from = x + n * mx.pitch_n;
-      float* to = y + n * my.pitch_n + z * my.pitch_d + row * my.pitch_h + q * my.pitch_w;
+      const float* from = x + n * mx.image_stride;
+      float* to = y + n * my.image_stride + z * my.plane_stride + row * my.row_stride + q * my.pixel_stride;
       if (my.c >= lanes) {
         for (int64_t done = 0; done < my.c; done += lanes) {
           const int64_t c = std::min(done, my.c - lanes);
@@ -81,8 +81,9 @@ void position_rows(const PositionPool& pool, const float* x, float* y, int64_t* 
       } else {
         for (int64_t c = 0; c < my.c; ++c) largest_of(one, pool, from + c, taps, origin, to + c, places.data() + c);
       }
-      int64_t* at = positions + n * mi.pitch_n + z * mi.pitch_d + row * mi.pitch_h + q * mi.pitch_w;
-      for (int64_t c = 0; c < my.c; ++c) at[c * mi.pitch_c] = (n * mx.c + c) * mx.pixels() + places[static_cast<size_t>(c)];
+      int64_t* at = positions + n * mi.image_stride + z * mi.plane_stride + row * mi.row_stride + q * mi.pixel_stride;
+      for (int64_t c = 0; c < my.c; ++c)
+        at[c * mi.channel_stride] = (n * mx.c + c) * mx.pixels() + places[static_cast<size_t>(c)];
     }
   }
 }
@@ -141,7 +142,7 @@ Result<CpuKernelPtr> make_pool_positions(const Stage& stage, const Schedule& sch
   if (p.kind != PoolKind::max || stage.outputs.size() != 2)
     return lacks(Reason::operator_not_served, "serves maxima with their positions only");
   for (const TensorDesc* desc : {&x, &y})
-    if (const FeatureMap m = feature_map(*desc); m.c > 1 && m.pitch_c != 1)
+    if (const FeatureMap m = feature_map(*desc); m.c > 1 && m.channel_stride != 1)
       return lacks(Reason::layout_not_served, "needs the channels of input and output side by side (NHWC)");
   if (feature_map(x).pixels() > std::numeric_limits<int32_t>::max())
     return lacks(Reason::layout_not_served, "counts places in 31 bits");

@@ -66,8 +66,8 @@ void add(const uint8_t* a, const Linear& linear_a, const uint8_t* b, const Linea
 }
 
 template <bool kSigned>
-void sum(const uint8_t* x, int64_t pixels, int64_t pitch, int64_t channels, int32_t* sums) {
-  for (int64_t p = 0; p < pixels; ++p, x += pitch)
+void sum(const uint8_t* x, int64_t pixels, int64_t stride, int64_t channels, int32_t* sums) {
+  for (int64_t p = 0; p < pixels; ++p, x += stride)
     for (int64_t c = 0; c < channels; ++c) sums[c] += integer<kSigned>(x[c]);
 }
 

@@ -35,7 +35,7 @@ struct QuantizeLoops {
   void (*add[2][2])(const uint8_t* a, const Linear& la, const uint8_t* b, const Linear& lb, int64_t count, const Rounding& r,
                     uint8_t* y);
   // sums[c] += the elements of `pixels` lines of `channels` neighbours.
-  void (*sum[2])(const uint8_t* x, int64_t pixels, int64_t pitch, int64_t channels, int32_t* sums);
+  void (*sum[2])(const uint8_t* x, int64_t pixels, int64_t stride, int64_t channels, int32_t* sums);
 };
 const QuantizeLoops& quantize_loops_of(std::string_view unit);
 

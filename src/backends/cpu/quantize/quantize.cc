@@ -98,11 +98,11 @@ class QuantizeKernel final : public CpuKernel {
     float *low = scale + count, *high = low + count;
     auto* zero = reinterpret_cast<int32_t*>(high + count);
     const auto at = static_cast<int>(runs_.axis);
-    const int64_t scale_pitch = stage_.inputs[1].shape[at] > 1 ? stage_.inputs[1].layout.pitch[at] : 0;
-    const int64_t zero_pitch = stage_.inputs[2].shape[at] > 1 ? stage_.inputs[2].layout.pitch[at] : 0;
+    const int64_t scale_stride = stage_.inputs[1].shape[at] > 1 ? stage_.inputs[1].layout.strides[at] : 0;
+    const int64_t zero_stride = stage_.inputs[2].shape[at] > 1 ? stage_.inputs[2].layout.strides[at] : 0;
     for (int64_t c = 0; c < count; ++c) {
-      zero[c] = zero_at(launch.inputs[2] + c * zero_pitch, type(2));
-      const Rounding r = rounding(real_at(launch.inputs[1] + c * scale_pitch * 4), zero[c]);
+      zero[c] = zero_at(launch.inputs[2] + c * zero_stride, type(2));
+      const Rounding r = rounding(real_at(launch.inputs[1] + c * scale_stride * 4), zero[c]);
       scale[c] = r.scale, low[c] = r.low, high[c] = r.high;
     }
     return {scale, low, high, zero, count};
@@ -165,11 +165,11 @@ class QuantizeKernel final : public CpuKernel {
     parallel_for(*launch.executor, static_cast<int>(x.n), [&](int n, int) {
       int32_t* sums = reinterpret_cast<int32_t*>(launch.workspace) + n * x.c;
       std::fill(sums, sums + x.c, -pixels * from.zero);
-      const auto* image = reinterpret_cast<const uint8_t*>(launch.inputs[0]) + n * x.pitch_n;
+      const auto* image = reinterpret_cast<const uint8_t*>(launch.inputs[0]) + n * x.image_stride;
       for (int64_t d = 0; d < x.d; ++d)
-        for (int64_t h = 0; h < x.h; ++h) sum(image + d * x.pitch_d + h * x.pitch_h, x.w, x.pitch_w, x.c, sums);
+        for (int64_t h = 0; h < x.h; ++h) sum(image + d * x.plane_stride + h * x.row_stride, x.w, x.pixel_stride, x.c, sums);
       for (int64_t c = 0; c < x.c; ++c)
-        launch.outputs[0][n * y.pitch_n + c * y.pitch_c] =
+        launch.outputs[0][n * y.image_stride + c * y.channel_stride] =
             static_cast<std::byte>(static_cast<uint8_t>(requantized(sums[c], factor, zero, range)));
     });
   }

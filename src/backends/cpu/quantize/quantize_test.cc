@@ -26,7 +26,7 @@ Stage random_stage(TestRandom& random, bool quantize, int& axis) {
   narrow.dtype = byte;
   const auto list = [&](DType type, bool split) {
     TensorDesc desc{type, shape, row_major(shape)};
-    for (int i = 0; i < shape.size(); ++i) desc.layout.pitch[i] = split && i == axis ? 1 : 0;
+    for (int i = 0; i < shape.size(); ++i) desc.layout.strides[i] = split && i == axis ? 1 : 0;
     return desc;
   };
   QuantizeParams p;
@@ -80,7 +80,7 @@ TEST(Quantize, LargeTensorsInManyTasks) {
       TensorDesc x{DType::f32, shape, last ? channels_last(shape) : row_major(shape)}, y = x;
       y.dtype = DType::u8;
       TensorDesc scale{DType::f32, shape, row_major(shape)}, zero{DType::u8, shape, row_major(shape)};
-      for (int i = 0; i < 4; ++i) scale.layout.pitch[i] = zero.layout.pitch[i] = i == 1;
+      for (int i = 0; i < 4; ++i) scale.layout.strides[i] = zero.layout.strides[i] = i == 1;
       QuantizeParams p;
       p.kind = QuantizeKind::quantize;
       const Stage stage{p, {x, scale, zero}, {y}};

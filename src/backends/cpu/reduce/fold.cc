@@ -90,7 +90,7 @@ void fold_columns(const ColumnCall& c) {
     V t2 = hn::LoadU(d, total + 2 * lanes), t3 = hn::LoadU(d, total + 3 * lanes);
     const V s0 = shift_at(i), s1 = shift_at(i + lanes), s2 = shift_at(i + 2 * lanes), s3 = shift_at(i + 3 * lanes);
     const float* x = c.x + i;
-    for (int64_t r = 0; r < c.rows; ++r, x += c.pitch) {
+    for (int64_t r = 0; r < c.rows; ++r, x += c.stride) {
       t0 = accumulated<kFold>(d, t0, hn::LoadU(d, x), s0);
       t1 = accumulated<kFold>(d, t1, hn::LoadU(d, x + lanes), s1);
       t2 = accumulated<kFold>(d, t2, hn::LoadU(d, x + 2 * lanes), s2);
@@ -103,7 +103,7 @@ void fold_columns(const ColumnCall& c) {
     V total = hn::LoadU(d, c.total + i);
     const V shift = shift_at(i);
     const float* x = c.x + i;
-    for (int64_t r = 0; r < c.rows; ++r, x += c.pitch) total = accumulated<kFold>(d, total, hn::LoadU(d, x), shift);
+    for (int64_t r = 0; r < c.rows; ++r, x += c.stride) total = accumulated<kFold>(d, total, hn::LoadU(d, x), shift);
     hn::StoreU(total, d, c.total + i);
   }
   const auto left = static_cast<int64_t>(c.columns - i);
@@ -111,7 +111,7 @@ void fold_columns(const ColumnCall& c) {
   const V shift = c.shift ? load_lanes(d, c.shift + i, left) : hn::Zero(d);
   V total = load_lanes(d, c.total + i, left);
   const float* x = c.x + i;
-  for (int64_t r = 0; r < c.rows; ++r, x += c.pitch) total = accumulated<kFold>(d, total, load_lanes(d, x, left), shift);
+  for (int64_t r = 0; r < c.rows; ++r, x += c.stride) total = accumulated<kFold>(d, total, load_lanes(d, x, left), shift);
   store_lanes(total, d, c.total + i, left);
 }
 

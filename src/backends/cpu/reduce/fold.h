@@ -20,10 +20,10 @@ enum class Fold : uint8_t {
 double identity_of(Fold fold);
 double combine(Fold fold, double a, double b);
 
-// Rows of `columns` neighbouring floats, `pitch` apart, folded into `total` element by element; `shift` is a row or nullptr.
+// Rows of `columns` neighbouring floats, `stride` apart, folded into `total` element by element; `shift` is a row or nullptr.
 struct ColumnCall {
   const float* x = nullptr;
-  int64_t pitch = 0, rows = 0;
+  int64_t stride = 0, rows = 0;
   float* total = nullptr;
   const float* shift = nullptr;
   size_t columns = 0;

@@ -27,8 +27,8 @@ Fold fold_of(ReduceKind kind) {
 class ReduceKernel final : public CpuKernel {
  public:
   ReduceKernel(ReduceKind kind, ReduceLoop loop, const TensorDesc& y) : kind_(kind), loop_(std::move(loop)) {
-    const Dims pitches[] = {loop_.group_pitch(), y.layout.pitch};
-    outputs_ = make_nest(y.shape, pitches, 0);
+    const Dims strides[] = {loop_.group_stride(), y.layout.strides};
+    outputs_ = make_nest(y.shape, strides, 0);
   }
   // Totals and partial totals; log_sum_exp keeps a shift per group besides.
   int64_t workspace_bytes() const override { return 8 * (loop_.groups() + loop_.partials()) + shift_bytes(); }
@@ -67,8 +67,8 @@ class ReduceKernel final : public CpuKernel {
     for (int64_t row = 0; row < rows; ++row) {
       const int64_t group = outputs_.offset(0, row, inner), at = outputs_.offset(1, row, inner);
       for (int64_t c = 0; c < columns; ++c) {
-        const int64_t from = group + c * outputs_.pitch[0][inner];
-        y[at + c * outputs_.pitch[1][inner]] = static_cast<float>(finish(totals[from], shift ? shift[from] : 0.0f));
+        const int64_t from = group + c * outputs_.strides[0][inner];
+        y[at + c * outputs_.strides[1][inner]] = static_cast<float>(finish(totals[from], shift ? shift[from] : 0.0f));
       }
     }
   }

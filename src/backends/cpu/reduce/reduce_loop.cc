@@ -27,10 +27,10 @@ int64_t parts_of(int64_t size, int64_t part) { return std::max<int64_t>(1, (size
 int64_t ReduceLoop::Axes::offset(int64_t linear) const {
   int64_t at = 0;
   for (int i = size.size() - 1; i > 0; --i) {
-    at += linear % size[i] * pitch[i];
+    at += linear % size[i] * strides[i];
     linear /= size[i];
   }
-  return size.empty() ? at : at + linear * pitch[0];
+  return size.empty() ? at : at + linear * strides[0];
 }
 
 Result<ReduceLoop> ReduceLoop::make(const TensorDesc& x, const Dims& axes, std::string_view unit, int64_t grain) {
@@ -58,43 +58,43 @@ Result<ReduceLoop> ReduceLoop::make(const TensorDesc& x, const Dims& axes, std::
   }
   std::sort(kept.begin(), kept.end(), [&](int a, int b) {
     // As in make_nest(): repeated axes are outermost.
-    const auto reach = [&](int axis) { return x.layout.pitch[axis] == 0 ? INT64_MAX : std::abs(x.layout.pitch[axis]); };
+    const auto reach = [&](int axis) { return x.layout.strides[axis] == 0 ? INT64_MAX : std::abs(x.layout.strides[axis]); };
     const int64_t pa = reach(a), pb = reach(b);
     return pa != pb ? pa < pb : a > b;
   });
-  loop.group_pitch_ = Dims::filled(rank, 0);
+  loop.group_strides_ = Dims::filled(rank, 0);
   for (int axis : kept) {
-    loop.group_pitch_[axis] = loop.groups_;
+    loop.group_strides_[axis] = loop.groups_;
     loop.groups_ *= x.shape[axis];
   }
   if (loop.groups_ == 0 || loop.count_ == 0) return loop;
 
-  const Dims pitches[] = {x.layout.pitch, loop.group_pitch_};
-  const LoopNest nest = make_nest(x.shape, pitches, 0);
+  const Dims strides[] = {x.layout.strides, loop.group_strides_};
+  const LoopNest nest = make_nest(x.shape, strides, 0);
   const int inner = nest.rank() - 1;
-  loop.columns_kept_ = nest.pitch[1][inner] != 0 && loop.count_ > 1;
+  loop.columns_kept_ = nest.strides[1][inner] != 0 && loop.count_ > 1;
   loop.columns_ = nest.size[inner];
-  loop.column_pitch_ = nest.pitch[0][inner];
+  loop.column_stride_ = nest.strides[0][inner];
   for (int i = 0; i < inner; ++i) {
-    Axes& part = nest.pitch[1][i] != 0 ? loop.kept_ : loop.reduced_;
+    Axes& part = nest.strides[1][i] != 0 ? loop.kept_ : loop.reduced_;
     part.size.push_back(nest.size[i]);
-    part.pitch.push_back(nest.pitch[0][i]);
-    if (nest.pitch[1][i] != 0) loop.kept_groups_.pitch.push_back(nest.pitch[1][i]);
+    part.strides.push_back(nest.strides[0][i]);
+    if (nest.strides[1][i] != 0) loop.kept_groups_.strides.push_back(nest.strides[1][i]);
   }
   // Nothing to reduce: every element is a group of one.
-  if (loop.count_ == 1 && nest.pitch[1][inner] != 0) {
-    loop.kept_.size.push_back(loop.columns_), loop.kept_.pitch.push_back(loop.column_pitch_);
-    loop.kept_groups_.pitch.push_back(nest.pitch[1][inner]);
-    loop.columns_ = loop.column_pitch_ = 1;
+  if (loop.count_ == 1 && nest.strides[1][inner] != 0) {
+    loop.kept_.size.push_back(loop.columns_), loop.kept_.strides.push_back(loop.column_stride_);
+    loop.kept_groups_.strides.push_back(nest.strides[1][inner]);
+    loop.columns_ = loop.column_stride_ = 1;
   }
   loop.kept_groups_.size = loop.kept_.size;
   const int last = loop.reduced_.size.size() - 1;
-  if (loop.columns_kept_ && loop.columns_ <= kNarrow / 2 && nest.pitch[1][inner - 1] == 0 && loop.column_pitch_ == 1 &&
-      loop.reduced_.pitch[last] == loop.columns_) {
+  if (loop.columns_kept_ && loop.columns_ <= kNarrow / 2 && nest.strides[1][inner - 1] == 0 && loop.column_stride_ == 1 &&
+      loop.reduced_.strides[last] == loop.columns_) {
     const int64_t rows = loop.reduced_.size[last];
     loop.repeat_ = std::min(rows, kNarrow / loop.columns_);
     loop.reduced_.size[last] = parts_of(rows, loop.repeat_);
-    loop.reduced_.pitch[last] *= loop.repeat_;
+    loop.reduced_.strides[last] *= loop.repeat_;
     loop.last_repeat_ = rows - (loop.reduced_.size[last] - 1) * loop.repeat_;
   }
   loop.outer_groups_ = loop.kept_.size.product();
@@ -147,7 +147,7 @@ void ReduceLoop::fold_rows(const FoldFunctions& f, Fold fold, const float* x, co
   const int64_t end = split_columns ? columns_ * (chunk + 1) / chunks_ : columns_;
   double total = identity_of(fold);
   // The common case: a row of neighbours.
-  if (rows == 1 && column_pitch_ == 1 && end - begin <= kRowBlock) {
+  if (rows == 1 && column_stride_ == 1 && end - begin <= kRowBlock) {
     const float* from = x + begin + (split_columns ? 0 : reduced_.offset(row_begin));
     results[chunk * groups_ + group] = static_cast<double>(f.row(from, static_cast<size_t>(end - begin), shift_value));
     return;
@@ -157,9 +157,9 @@ void ReduceLoop::fold_rows(const FoldFunctions& f, Fold fold, const float* x, co
     const float* line = x + reduced_.offset(row);
     for (int64_t c = begin; c < end; c += kRowBlock) {
       const int64_t count = std::min(kRowBlock, end - c);
-      const float* from = line + c * column_pitch_;
-      if (column_pitch_ != 1) {
-        for (int64_t i = 0; i < count; ++i) gathered[i] = from[i * column_pitch_];
+      const float* from = line + c * column_stride_;
+      if (column_stride_ != 1) {
+        for (int64_t i = 0; i < count; ++i) gathered[i] = from[i * column_stride_];
         from = gathered;
       }
       total = combine(fold, total, static_cast<double>(f.row(from, static_cast<size_t>(count), shift_value)));
@@ -174,7 +174,7 @@ void ReduceLoop::fold_block(const FoldFunctions& f, Fold fold, const float* x, c
   const int64_t chunk = unit % chunks_, block = unit / chunks_ % blocks_, outer = unit / chunks_ / blocks_;
   const int64_t first = columns_ * block / blocks_, columns = columns_ * (block + 1) / blocks_ - first;
   const int64_t group = kept_groups_.offset(outer) + first;
-  x += kept_.offset(outer) + first * column_pitch_;
+  x += kept_.offset(outer) + first * column_stride_;
   const int64_t wide = columns * repeat_;  // at most kColumnBlock
 
   alignas(64) float sums[kColumnBlock], shifts[kColumnBlock], gathered[kColumnBlock];
@@ -187,22 +187,22 @@ void ReduceLoop::fold_block(const FoldFunctions& f, Fold fold, const float* x, c
   const int64_t inner_size = reduced_.size.empty() ? 1 : reduced_.size.back();
   ColumnCall call;
   call.total = sums;
-  call.pitch = reduced_.size.empty() ? 0 : reduced_.pitch.back();
+  call.stride = reduced_.size.empty() ? 0 : reduced_.strides.back();
   call.shift = shift ? shifts : nullptr;
   for (int64_t row = begin; row < end;) {
     const int64_t stop = std::min(end, row + kRowsInFloat);
     std::fill(sums, sums + wide, static_cast<float>(identity_of(fold)));
     while (row < stop) {
-      // Rows of one pitch: within the innermost reduced axis, the short last one by itself.
+      // Rows of one stride: within the innermost reduced axis, the short last one by itself.
       const int64_t to_end = inner_size - row % inner_size;
       const bool shorter = repeat_ != last_repeat_;
       call.rows = std::min(stop - row, wide <= kNarrow ? kRowsInFloat : kWideRows);
       call.rows = std::min(call.rows, shorter && to_end > 1 ? to_end - 1 : to_end);
       call.columns = static_cast<size_t>(shorter && to_end == 1 ? columns * last_repeat_ : wide);
       call.x = x + reduced_.offset(row);
-      if (column_pitch_ != 1) {
+      if (column_stride_ != 1) {
         call.rows = 1;
-        for (int64_t i = 0; i < columns; ++i) gathered[i] = call.x[i * column_pitch_];
+        for (int64_t i = 0; i < columns; ++i) gathered[i] = call.x[i * column_stride_];
         call.x = gathered;
       }
       f.columns(call);

@@ -16,8 +16,8 @@ class ReduceLoop {
 
   int64_t groups() const { return groups_; }
   int64_t count() const { return count_; }  // elements of a group
-  // Distance in group numbers along each of x's axes, 0 for reduced ones: the pitches of a tensor of one value per group.
-  const Dims& group_pitch() const { return group_pitch_; }
+  // Distance in group numbers along each of x's axes, 0 for reduced ones: the strides of a tensor of one value per group.
+  const Dims& group_stride() const { return group_strides_; }
   // Doubles that run() needs beside the totals.
   int64_t partials() const { return chunks_ > 1 ? groups_ * chunks_ : 0; }
 
@@ -25,8 +25,8 @@ class ReduceLoop {
   void run(Fold fold, const float* x, const float* shift, double* totals, double* partials, Executor& executor) const;
 
  private:
-  struct Axes {  // a part of the nest: sizes and x's pitches
-    Dims size, pitch;
+  struct Axes {  // a part of the nest: sizes and x's strides
+    Dims size, strides;
     int64_t offset(int64_t linear) const;
   };
   void fold_rows(const FoldFunctions& f, Fold fold, const float* x, const float* shift, int64_t unit, double* total) const;
@@ -35,11 +35,11 @@ class ReduceLoop {
   std::string unit_;
   int64_t grain_ = 0;
   int64_t groups_ = 1, count_ = 1;
-  Dims group_pitch_;
+  Dims group_strides_;
   bool columns_kept_ = false;  // the innermost axis is kept: rows are folded into a row
   Axes kept_, reduced_;        // without the innermost axis
-  Axes kept_groups_;           // kept_ with group pitches
-  int64_t columns_ = 1, column_pitch_ = 1;
+  Axes kept_groups_;           // kept_ with group strides
+  int64_t columns_ = 1, column_stride_ = 1;
   int64_t outer_groups_ = 1, reduced_rows_ = 1;
   int64_t repeat_ = 1;       // neighbouring rows of few columns are taken this many at a time as one
   int64_t last_repeat_ = 1;  // ... in the last of the innermost reduced axis

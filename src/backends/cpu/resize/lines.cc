@@ -65,7 +65,7 @@ void stretch_runs_taps(const StretchRuns& s) {
     const int32_t* index = s.index + o * taps;
     const float* x[taps];
     for (int k = 0; k < taps; ++k) x[k] = s.x + index[k] * s.run;
-    float* y = s.y + o * s.pitch;
+    float* y = s.y + o * s.stride;
     int64_t r = 0;
     for (; r + lanes <= s.run; r += lanes) {
       auto sum = hn::Mul(hn::Set(d, w[0]), hn::LoadU(d, x[0] + r));
@@ -90,7 +90,7 @@ void stretch_runs_stored(const StretchRuns& s) {
 }
 
 void stretch_runs(const StretchRuns& s) {
-  const bool lines = reinterpret_cast<uintptr_t>(s.y) % 64 == 0 && s.pitch % 16 == 0 && s.run % 16 == 0;
+  const bool lines = reinterpret_cast<uintptr_t>(s.y) % 64 == 0 && s.stride % 16 == 0 && s.run % 16 == 0;
   if (s.stream && lines) {
     stretch_runs_stored<true>(s);
   } else {

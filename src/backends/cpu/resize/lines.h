@@ -15,14 +15,14 @@ struct MixArguments {
   int64_t n;
   bool stream;  // stores bypass the caches where y's alignment allows it
 };
-// y[o * pitch + r] = sum over k of w[o * taps + k] * x[index[o * taps + k] * run + r], r < run, o < n; taps 1, 2 or 4.
+// y[o * stride + r] = sum over k of w[o * taps + k] * x[index[o * taps + k] * run + r], r < run, o < n; taps 1, 2 or 4.
 struct StretchRuns {
   const float* x;
   float* y;
   const int32_t* index;
   const float* w;
   int taps;
-  int64_t n, run, pitch;
+  int64_t n, run, stride;
   bool stream;  // stores bypass the caches where y's alignment allows it
 };
 // y[o] = sum over k of w[k * planes + o] * x[index[k * planes + o] + start], o < n, where each group of as many outputs as a

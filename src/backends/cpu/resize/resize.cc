@@ -21,7 +21,7 @@ constexpr int64_t kKept = 4096;    // floats of all stretched pieces that are ke
 constexpr int64_t kShortRun = 16;  // runs below a vector of AVX-512 are stretched element by element
 
 struct Axis {
-  MoveAxis move;  // size of y; pitches in elements here
+  MoveAxis move;  // size of y; strides in elements here
   int64_t in = 1;
   ResizeTaps taps;
 };
@@ -264,8 +264,8 @@ class ResizeKernel final : public CpuKernel {
     return buffer;
   }
 
-  // A piece of a line, from dense inputs to y, whose runs are `pitch` apart (dense where elements are single).
-  void stretch(const float* from, float* y, const Piece& piece, int64_t pitch, bool stream) const {
+  // A piece of a line, from dense inputs to y, whose runs are `stride` apart (dense where elements are single).
+  void stretch(const float* from, float* y, const Piece& piece, int64_t stride, bool stream) const {
     const int64_t n = line_.move.size, outputs = piece.end - piece.begin;
     const auto taps = static_cast<int>(line_.taps.count);  // four at most: no filter is widened here
     if (by_element_) {
@@ -274,7 +274,7 @@ class ResizeKernel final : public CpuKernel {
                            n * run_, stream});
     } else {
       const auto at = static_cast<size_t>(piece.begin * taps);
-      functions_.runs({from, y, index_.data() + at, weight_.data() + at, taps, outputs, run_, pitch, stream});
+      functions_.runs({from, y, index_.data() + at, weight_.data() + at, taps, outputs, run_, stride, stream});
     }
   }
 
@@ -303,7 +303,7 @@ class ResizeKernel final : public CpuKernel {
   bool stream_;
   float extrapolation_;
   Axis line_;
-  std::vector<MoveAxis> walk_;  // outer axes, pitches in elements; x moves along those that keep their size
+  std::vector<MoveAxis> walk_;  // outer axes, strides in elements; x moves along those that keep their size
   std::vector<bool> kept_;
   std::vector<Axis> outer_;    // outer axes that are resized
   std::vector<size_t> place_;  // and which axes of the walk they are
@@ -350,7 +350,7 @@ Result<CpuKernelPtr> make_resize(const Stage& stage, const Schedule& schedule, c
   for (int i = 0; i < y.shape.size(); ++i) {
     ResizeTaps& tap = taps[static_cast<size_t>(i)];
     if (y.shape[i] == 1 && tap.identity) continue;
-    axes.push_back({{y.shape[i], x.layout.pitch[i], y.layout.pitch[i]}, x.shape[i], std::move(tap)});
+    axes.push_back({{y.shape[i], x.layout.strides[i], y.layout.strides[i]}, x.shape[i], std::move(tap)});
   }
   std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return std::abs(a.move.y) > std::abs(b.move.y); });
   int64_t run = 1;

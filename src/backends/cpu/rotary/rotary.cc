@@ -19,13 +19,13 @@ class RotaryKernel final : public CpuKernel {
     row_.interleaved = get<RotaryParams>(stage.params).interleaved;
     Dims shape = stage.inputs[0].shape;
     shape.erase(shape.size() - 1);
-    std::vector<Dims> pitches;
+    std::vector<Dims> strides;
     for (const TensorDesc& desc : {stage.inputs[0], stage.inputs[1], stage.inputs[2], stage.outputs[0]}) {
-      pitches.push_back(desc.layout.pitch);
-      pitches.back().erase(shape.size());
+      strides.push_back(desc.layout.strides);
+      strides.back().erase(shape.size());
     }
     rows_ = shape.product();
-    if (rows_ > 0) outer_ = make_nest(shape, pitches, 3);
+    if (rows_ > 0) outer_ = make_nest(shape, strides, 3);
   }
 
   void run(const CpuLaunch& launch) const override {
@@ -64,7 +64,7 @@ Result<CpuKernelPtr> make_rotary(const Stage& stage, const Schedule& schedule, c
     if (desc.dtype != DType::f32)
       return Error{Reason::type_not_served,
                    "The rotary rows take f32, not " + std::string(name_of(desc.dtype)) + "; choose the variant 'plain'."};
-    if (desc.shape.back() > 1 && desc.layout.pitch.back() != 1)
+    if (desc.shape.back() > 1 && desc.layout.strides.back() != 1)
       return Error{Reason::layout_not_served, "The rotary rows take contiguous rows; choose the variant 'plain'."};
   }
   return CpuKernelPtr(std::make_unique<RotaryKernel>(stage, function, loop->grain));

@@ -16,7 +16,7 @@ TEST(Rotary, RandomRowsMatchTheReference) {
     Stage stage;
     stage.params = RotaryParams{random.chance(50)};
     TensorDesc table{DType::f32, shape(half), row_major({rows[0], rows[2], half})};
-    table.layout.pitch = {rows[2] * half, 0, half, 1};  // heads share their angles
+    table.layout.strides = {rows[2] * half, 0, half, 1};  // heads share their angles
     table.layout.order = {0, 1, 2, 3};
     TensorDesc x{DType::f32, shape(width), dense(shape(width), {0, 2, 1, 3})};
     stage.inputs = {x, table, table};

@@ -40,27 +40,27 @@ class SampleKernel final : public CpuKernel {
     int64_t place[3] = {0, 0, 0}, grid_at = 0, y_at = 0;
     for (int i = spatial_ - 1; i >= 0; --i) {
       place[i] = pixel % y_.shape[2 + i], pixel /= y_.shape[2 + i];
-      grid_at += place[i] * grid_.layout.pitch[1 + i];
-      y_at += place[i] * y_.layout.pitch[2 + i];
+      grid_at += place[i] * grid_.layout.strides[1 + i];
+      y_at += place[i] * y_.layout.strides[2 + i];
     }
-    grid_at += pixel * grid_.layout.pitch[0];
-    y_at += pixel * y_.layout.pitch[0];
+    grid_at += pixel * grid_.layout.strides[0];
+    y_at += pixel * y_.layout.strides[0];
     const float* grid = reinterpret_cast<const float*>(launch.inputs[1]) + grid_at;
 
     // All combinations of the axes' taps, those outside left out.
-    int64_t at[kMostTaps] = {pixel * x_.layout.pitch[0]};
+    int64_t at[kMostTaps] = {pixel * x_.layout.strides[0]};
     float weight[kMostTaps] = {1};
     int taps = 1;
     for (int i = 0; i < spatial_; ++i) {
       const SampleTaps axis =
-          sample_taps(params_, grid[(spatial_ - 1 - i) * grid_.layout.pitch[spatial_ + 1]], x_.shape[2 + i]);
+          sample_taps(params_, grid[(spatial_ - 1 - i) * grid_.layout.strides[spatial_ + 1]], x_.shape[2 + i]);
       int64_t next_at[kMostTaps];
       float next_weight[kMostTaps];
       int next = 0;
       for (int t = 0; t < taps; ++t)
         for (size_t k = 0; k < static_cast<size_t>(axis.count); ++k) {
           if (axis.index[k] < 0) continue;
-          next_at[next] = at[t] + axis.index[k] * x_.layout.pitch[2 + i];
+          next_at[next] = at[t] + axis.index[k] * x_.layout.strides[2 + i];
           next_weight[next++] = weight[t] * axis.weight[k];
         }
       std::copy_n(next_at, next, at);
@@ -92,7 +92,7 @@ Result<CpuKernelPtr> make_sample(const Stage& stage, const Schedule& schedule, c
     if (desc.dtype != DType::f32)
       return Error{Reason::type_not_served,
                    "The sampled channels are f32, not " + std::string(name_of(desc.dtype)) + "; choose the variant 'plain'."};
-  const auto side_by_side = [](const TensorDesc& desc) { return desc.shape[1] <= 1 || desc.layout.pitch[1] == 1; };
+  const auto side_by_side = [](const TensorDesc& desc) { return desc.shape[1] <= 1 || desc.layout.strides[1] == 1; };
   const int rank = stage.inputs[0].shape.size();
   if (rank < 3 || rank > 5 || !side_by_side(stage.inputs[0]) || !side_by_side(stage.outputs[0]))
     return Error{Reason::layout_not_served,

@@ -14,7 +14,7 @@
 namespace sparkle::cpu {
 namespace {
 
-// n updates from `from` on, to elements `index * moved` apart; pitches in elements.
+// n updates from `from` on, to elements `index * moved` apart; strides in elements.
 struct Line {
   int64_t n = 0, from = 0, index = 0, moved = 0, size = 1;
 };
@@ -73,10 +73,10 @@ class ElementsKernel final : public ScatterKernel {
     const TensorDesc &data = stage.inputs[0], &indices = stage.inputs[1];
     for (int i = 0; i < data.shape.size(); ++i) {
       // Updates and indices share shape and layout: the walk counts in elements of both and of y.
-      if (i != p.axis) outer_.push_back({indices.shape[i], indices.layout.pitch[i], data.layout.pitch[i]});
+      if (i != p.axis) outer_.push_back({indices.shape[i], indices.layout.strides[i], data.layout.strides[i]});
     }
-    const int64_t along = indices.layout.pitch[p.axis];
-    line_ = {indices.shape[p.axis], along, along, data.layout.pitch[p.axis], data.shape[p.axis]};
+    const int64_t along = indices.layout.strides[p.axis];
+    line_ = {indices.shape[p.axis], along, along, data.layout.strides[p.axis], data.shape[p.axis]};
     visit_type(data.dtype, [&]<class T>(T) {
       with_reduction(p.reduction, [&]<ScatterReduction reduction>() { scatter_ = scatter_line<reduction, T>; });
     });
@@ -110,7 +110,7 @@ class TuplesKernel final : public ScatterKernel {
     for (int i = 0; i < outer; ++i) tuples_ *= indices.shape[i];
     for (int64_t i = 0; i < indices.shape[outer]; ++i) axes_.push_back({data.shape[static_cast<int>(i)], 0, 0});
     for (int i = static_cast<int>(axes_.size()); i < data.shape.size(); ++i) slice_ *= data.shape[i];
-    for (size_t i = 0; i < axes_.size(); ++i) axes_[i].y = data.layout.pitch[static_cast<int>(i)];
+    for (size_t i = 0; i < axes_.size(); ++i) axes_[i].y = data.layout.strides[static_cast<int>(i)];
     visit_type(data.dtype, [&]<class T>(T) {
       with_reduction(get<ScatterParams>(stage.params).reduction,
                      [&]<ScatterReduction reduction>() { scatter_ = scatter_slice<reduction, T>; });
@@ -142,7 +142,7 @@ class TuplesKernel final : public ScatterKernel {
 
  private:
   int64_t tuples_ = 1, slice_ = 1;  // elements of a slice
-  std::vector<MoveAxis> axes_;      // those that tuples point into: size, and pitch of y in elements
+  std::vector<MoveAxis> axes_;      // those that tuples point into: size, and stride of y in elements
   SliceFunction scatter_ = nullptr;
 };
 

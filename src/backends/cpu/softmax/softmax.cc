@@ -20,24 +20,24 @@ class SoftmaxKernel final : public CpuKernel {
     for (int i = 0; i < x.shape.size(); ++i) {
       const bool inside = i >= params.first_axis && i <= params.last_axis;
       (inside ? row_shape : outer_shape).push_back(x.shape[i]);
-      (inside ? row_x : outer_x).push_back(x.layout.pitch[i]);
-      (inside ? row_y : outer_y).push_back(y.layout.pitch[i]);
+      (inside ? row_x : outer_x).push_back(x.layout.strides[i]);
+      (inside ? row_y : outer_y).push_back(y.layout.strides[i]);
     }
     empty_ = x.shape.product() == 0;
     if (empty_) return;
-    const Dims row_pitches[] = {row_x, row_y}, outer_pitches[] = {outer_x, outer_y};
-    row_ = make_nest(row_shape, row_pitches, 1);
-    outer_ = make_nest(outer_shape, outer_pitches, 1);
+    const Dims row_strides[] = {row_x, row_y}, outer_strides[] = {outer_x, outer_y};
+    row_ = make_nest(row_shape, row_strides, 1);
+    outer_ = make_nest(outer_shape, outer_strides, 1);
     count_ = row_shape.product();
     const int r = row_.rank() - 1, o = outer_.rank() - 1;
-    if (row_.rank() == 1 && (count_ == 1 || (row_.pitch[0][0] == 1 && row_.pitch[1][0] == 1))) {
+    if (row_.rank() == 1 && (count_ == 1 || (row_.strides[0][0] == 1 && row_.strides[1][0] == 1))) {
       access_ = Access::rows;
-    } else if (row_.rank() == 1 && outer_.size[o] > 1 && outer_.pitch[0][o] == 1 && outer_.pitch[1][o] == 1) {
+    } else if (row_.rank() == 1 && outer_.size[o] > 1 && outer_.strides[0][o] == 1 && outer_.strides[1][o] == 1) {
       access_ = Access::columns;
     } else {
       access_ = Access::moved;
     }
-    x_pitch_ = row_.pitch[0][r], y_pitch_ = row_.pitch[1][r];
+    x_stride_ = row_.strides[0][r], y_stride_ = row_.strides[1][r];
     block_ = access_ == Access::columns ? std::min<int64_t>(outer_.size[o], kSoftmaxColumns) : 1;
     blocks_ = access_ == Access::columns ? (outer_.size[o] + block_ - 1) / block_ : 1;
     units_ = outer_shape.product();
@@ -69,8 +69,8 @@ class SoftmaxKernel final : public CpuKernel {
       const int inner = outer_.rank() - 1;
       const int64_t outer = unit / blocks_, column = unit % blocks_ * block_;
       const int64_t columns = std::min(block_, outer_.size[inner] - column);
-      functions_.columns(x + outer_.offset(0, outer, inner) + column, x_pitch_, y + outer_.offset(1, outer, inner) + column,
-                         y_pitch_, count, static_cast<size_t>(columns), logarithm_);
+      functions_.columns(x + outer_.offset(0, outer, inner) + column, x_stride_, y + outer_.offset(1, outer, inner) + column,
+                         y_stride_, count, static_cast<size_t>(columns), logarithm_);
       return;
     }
     const float* from = x + outer_.offset(0, unit, outer_.rank());
@@ -87,7 +87,7 @@ class SoftmaxKernel final : public CpuKernel {
   bool empty_ = false;
   Access access_ = Access::rows;
   LoopNest row_, outer_;  // x and y
-  int64_t count_ = 1, x_pitch_ = 1, y_pitch_ = 1;
+  int64_t count_ = 1, x_stride_ = 1, y_stride_ = 1;
   int64_t block_ = 1, blocks_ = 1, units_ = 0;
 };
 

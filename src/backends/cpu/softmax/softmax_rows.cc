@@ -118,12 +118,12 @@ inline constexpr size_t kStagedFloats = 6144;
 // moderate length are copied to `staged` on the way: rows a power of two apart share few sets of a cache and would not survive
 // until the next pass.
 template <bool kWide, class D>
-HWY_INLINE void softmax_column_group(D d, int64_t left, const float* x, int64_t x_pitch, float* y, int64_t y_pitch,
+HWY_INLINE void softmax_column_group(D d, int64_t left, const float* x, int64_t x_stride, float* y, int64_t y_stride,
                                      size_t count, bool logarithm, float* staged) {
   using V = hn::Vec<D>;
   const size_t lanes = hn::Lanes(d);
-  const int64_t rows = static_cast<int64_t>(count), staged_pitch = static_cast<int64_t>((kWide ? 4 : 1) * lanes);
-  const bool stages = rows * staged_pitch <= static_cast<int64_t>(kStagedFloats);
+  const int64_t rows = static_cast<int64_t>(count), staged_stride = static_cast<int64_t>((kWide ? 4 : 1) * lanes);
+  const bool stages = rows * staged_stride <= static_cast<int64_t>(kStagedFloats);
   const auto load = [&](const float* p) HWY_ATTR { return kWide ? hn::LoadU(d, p) : load_lanes(d, p, left); };
   const auto store = [&](V v, float* p) HWY_ATTR {
     if constexpr (kWide) {
@@ -135,8 +135,8 @@ HWY_INLINE void softmax_column_group(D d, int64_t left, const float* x, int64_t 
   V m0 = load(x), m1 = m0, m2 = m0, m3 = m0;
   if constexpr (kWide) m1 = load(x + lanes), m2 = load(x + 2 * lanes), m3 = load(x + 3 * lanes);
   for (int64_t i = 0; i < rows; ++i) {
-    const float* row = x + i * x_pitch;
-    float* copy = staged + i * staged_pitch;
+    const float* row = x + i * x_stride;
+    float* copy = staged + i * staged_stride;
     const auto pass = [&](V largest, size_t at) HWY_ATTR {
       const V v = load(row + at);
       if (stages) store(v, copy + at);
@@ -148,11 +148,11 @@ HWY_INLINE void softmax_column_group(D d, int64_t left, const float* x, int64_t 
   // Exponentials go to the staged copy or to y.
   const float* source = stages ? staged : x;
   float* middle = stages ? staged : y;
-  const int64_t source_pitch = stages ? staged_pitch : x_pitch, middle_pitch = stages ? staged_pitch : y_pitch;
+  const int64_t source_stride = stages ? staged_stride : x_stride, middle_stride = stages ? staged_stride : y_stride;
   V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
   for (int64_t i = 0; i < rows; ++i) {
-    const float* row = source + i * source_pitch;
-    float* to = middle + i * middle_pitch;
+    const float* row = source + i * source_stride;
+    float* to = middle + i * middle_stride;
     const auto pass = [&](V sum, V largest, size_t at) HWY_ATTR {
       const V e = simd_math::Exp(d, hn::Sub(load(row + at), largest));
       if (!logarithm) store(e, to + at);
@@ -166,8 +166,8 @@ HWY_INLINE void softmax_column_group(D d, int64_t left, const float* x, int64_t 
   };
   s0 = term(s0, m0), s1 = term(s1, m1), s2 = term(s2, m2), s3 = term(s3, m3);
   for (int64_t i = 0; i < rows; ++i) {
-    const float* from = logarithm ? source + i * source_pitch : middle + i * middle_pitch;
-    float* to = y + i * y_pitch;
+    const float* from = logarithm ? source + i * source_stride : middle + i * middle_stride;
+    float* to = y + i * y_stride;
     const auto pass = [&](V t, size_t at) HWY_ATTR {
       const V v = load(from + at);
       store(logarithm ? hn::Sub(v, t) : hn::Mul(v, t), to + at);
@@ -177,16 +177,17 @@ HWY_INLINE void softmax_column_group(D d, int64_t left, const float* x, int64_t 
   }
 }
 
-void softmax_columns(const float* x, int64_t x_pitch, float* y, int64_t y_pitch, size_t count, size_t columns, bool logarithm) {
+void softmax_columns(const float* x, int64_t x_stride, float* y, int64_t y_stride, size_t count, size_t columns,
+                     bool logarithm) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
   alignas(64) float staged[kStagedFloats];
   size_t c = 0;
   for (; c + 4 * lanes <= columns; c += 4 * lanes)
-    softmax_column_group<true>(d, 0, x + c, x_pitch, y + c, y_pitch, count, logarithm, staged);
+    softmax_column_group<true>(d, 0, x + c, x_stride, y + c, y_stride, count, logarithm, staged);
   for (; c < columns; c += lanes) {
     const int64_t left = static_cast<int64_t>(columns - c < lanes ? columns - c : lanes);
-    softmax_column_group<false>(d, left, x + c, x_pitch, y + c, y_pitch, count, logarithm, staged);
+    softmax_column_group<false>(d, left, x + c, x_stride, y + c, y_stride, count, logarithm, staged);
   }
 }
 

@@ -10,8 +10,8 @@ namespace sparkle::cpu {
 struct SoftmaxFunctions {
   // y[i] = softmax over count neighbours; x may be y.
   void (*row)(const float* x, float* y, size_t count, bool logarithm) = nullptr;
-  // `columns` (at most kSoftmaxColumns) rows side by side: element i of column c at x[i * x_pitch + c].
-  void (*columns)(const float* x, int64_t x_pitch, float* y, int64_t y_pitch, size_t count, size_t columns,
+  // `columns` (at most kSoftmaxColumns) rows side by side: element i of column c at x[i * x_stride + c].
+  void (*columns)(const float* x, int64_t x_stride, float* y, int64_t y_stride, size_t count, size_t columns,
                   bool logarithm) = nullptr;
 };
 inline constexpr size_t kSoftmaxColumns = 256;

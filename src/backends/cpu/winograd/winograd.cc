@@ -68,7 +68,7 @@ class WinogradKernel final : public PackingKernel {
   void strip(const Operands& o, int64_t index, int64_t p0, int64_t p1, float* scratch) const {
     const int64_t first = g_.first_tile(index), count = g_.first_tile(index + 1) - first;
     float* inputs = scratch;
-    float* products = scratch + g_.square() * g_.input_pitch;
+    float* products = scratch + g_.square() * g_.input_stride;
     for (int64_t i = 0; i < count; ++i) transform_input(o, first + i, inputs + i * g_.padded_c);
     for (int64_t p = p0; p < p1; ++p) {
       const WinogradPanel& panel = g_.panels[static_cast<size_t>(p)];
@@ -95,9 +95,10 @@ class WinogradKernel final : public PackingKernel {
       for (int s = 0; s < g_.points; ++s) {
         const int64_t h = top + r, w = left + s;
         const bool inside = h >= 0 && h < g_.x.h && w >= 0 && w < g_.x.w;
-        pixels[r * g_.points + s] = inside ? o.x + at.n * g_.x.pitch_n + h * g_.x.pitch_h + w * g_.x.pitch_w : o.zeros;
+        pixels[r * g_.points + s] =
+            inside ? o.x + at.n * g_.x.image_stride + h * g_.x.row_stride + w * g_.x.pixel_stride : o.zeros;
       }
-    transforms_.input[g_.tile / 2 - 1]({pixels, g_.x.c, to, g_.input_pitch});
+    transforms_.input[g_.tile / 2 - 1]({pixels, g_.x.c, to, g_.input_stride});
   }
 
   // For each point: tiles x channels times channels x filters of the panel. Fetched meanwhile: the weights of the next point
@@ -118,8 +119,8 @@ class WinogradKernel final : public PackingKernel {
       call.b = weights + point * panel_floats;
       const float* next = weights + (point + 1) * panel_floats;
       if (begin && point + 1 == g_.square()) next = begin;
-      const float* a = inputs + point * g_.input_pitch;
-      float* to = products + point * g_.product_pitch;
+      const float* a = inputs + point * g_.input_stride;
+      float* to = products + point * g_.product_stride;
       for (int64_t t = 0; t < row_tiles; ++t) {
         const int64_t r0 = t * count / row_tiles, r1 = (t + 1) * count / row_tiles;
         for (int64_t r = r0; r < r1; ++r) call.a[r - r0] = a + r * g_.padded_c;
@@ -135,21 +136,21 @@ class WinogradKernel final : public PackingKernel {
     const TilePlace at = place(tile);
     TileOutputCall call{};
     call.products = products;
-    call.point_pitch = g_.product_pitch;
+    call.point_stride = g_.product_stride;
     call.vectors = panel.vectors;
     call.rows = std::min<int64_t>(g_.tile, g_.y.h - at.row), call.columns = std::min<int64_t>(g_.tile, g_.y.w - at.column);
-    float* y = o.y + at.n * g_.y.pitch_n + at.row * g_.y.pitch_h + at.column * g_.y.pitch_w + panel.column;
+    float* y = o.y + at.n * g_.y.image_stride + at.row * g_.y.row_stride + at.column * g_.y.pixel_stride + panel.column;
     if (fast_ && panel.columns == panel.vectors * products_.lanes) {
       call.finish = true;
-      call.y = y, call.y_row = g_.y.pitch_h, call.y_column = g_.y.pitch_w;
+      call.y = y, call.y_row = g_.y.row_stride, call.y_column = g_.y.pixel_stride;
       call.scale = o.epilogue.scale ? o.epilogue.scale + panel.column : nullptr;
       call.bias = o.epilogue.bias + panel.column;
       call.residuals = epilogue_.residuals();
       for (int i = 0; i < call.residuals; ++i) {
         const FeatureMap& map = epilogue_.residual_map(i);
         call.residual[i] = epilogue_.residual(o.epilogue, i, {at.n, at.row, at.column, at.column, panel.column, panel.columns});
-        call.residual_row[i] = map.h > 1 ? map.pitch_h : 0;
-        call.residual_column[i] = map.w > 1 ? map.pitch_w : 0;
+        call.residual_row[i] = map.h > 1 ? map.row_stride : 0;
+        call.residual_column[i] = map.w > 1 ? map.pixel_stride : 0;
       }
       const Clamp clamp = epilogue_.clamp();
       call.clamp_below = clamp.below, call.clamp_above = clamp.above, call.low = clamp.low, call.high = clamp.high;
@@ -176,9 +177,9 @@ class WinogradKernel final : public PackingKernel {
     const WinogradTransform& transform = winograd_transform(g_.tile);
     parallel_for(executor, static_cast<int>(g_.panels.size()), [&](int i, int) {
       const WinogradPanel& panel = g_.panels[static_cast<size_t>(i)];
-      transforms_.filter(transform,
-                         {weights + panel.column * g_.w.pitch_n, g_.w.pitch_n, g_.w.pitch_c, g_.w.pitch_h, g_.w.pitch_w,
-                          panel.columns, panel.vectors * transforms_.lanes, g_.x.c, to + g_.packed_at(panel)});
+      transforms_.filter(
+          transform, {weights + panel.column * g_.w.image_stride, g_.w.image_stride, g_.w.channel_stride, g_.w.row_stride,
+                      g_.w.pixel_stride, panel.columns, panel.vectors * transforms_.lanes, g_.x.c, to + g_.packed_at(panel)});
     });
   }
 

@@ -12,7 +12,7 @@ Result<WinogradGeometry> winograd_geometry(const Stage& stage, const WinogradSch
   const auto& params = get<WinogradParams>(stage.params);
   WinogradGeometry g;
   g.x = feature_map(stage.inputs[0]), g.w = feature_map(stage.inputs[1]), g.y = feature_map(stage.outputs[0]);
-  if ((g.x.c > 1 && g.x.pitch_c != 1) || (g.y.c > 1 && g.y.pitch_c != 1))
+  if ((g.x.c > 1 && g.x.channel_stride != 1) || (g.y.c > 1 && g.y.channel_stride != 1))
     return Error{Reason::layout_not_served, "The CPU's winograd kernels read and write channels that lie next to each other."};
   g.tile = params.tile, g.points = params.tile + 2;
   g.pad_h = params.window.pad_begin[1], g.pad_w = params.window.pad_begin[2];
@@ -26,9 +26,9 @@ Result<WinogradGeometry> winograd_geometry(const Stage& stage, const WinogradSch
     const int64_t columns = std::min(width, g.y.c - column);
     g.panels.push_back({column, columns, static_cast<int>(divided(columns, lanes))});
   }
-  g.input_pitch = g.strip * g.padded_c + lanes;
-  g.product_pitch = g.strip * width + lanes;
-  g.scratch_floats = g.square() * (g.input_pitch + g.product_pitch);
+  g.input_stride = g.strip * g.padded_c + lanes;
+  g.product_stride = g.strip * width + lanes;
+  g.scratch_floats = g.square() * (g.input_stride + g.product_stride);
   return g;
 }
 

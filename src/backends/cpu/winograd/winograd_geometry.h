@@ -24,7 +24,7 @@ struct WinogradGeometry {
   int64_t padded_c = 0, padded_k = 0;  // rounded up to vectors
   // Floats between the points of a strip's inputs and products. A line more than they need: at powers of two all points of a
   // tile would fall into one set of the L1.
-  int64_t input_pitch = 0, product_pitch = 0;
+  int64_t input_stride = 0, product_stride = 0;
   int64_t scratch_floats = 0;  // of one strip
 
   int64_t square() const { return int64_t{points} * points; }

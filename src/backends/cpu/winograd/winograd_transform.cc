@@ -28,7 +28,7 @@ HWY_INLINE void input_vector(const TileInputCall& call, int64_t c, int64_t count
   for (int row = 0; row < kPoints; ++row)
     input_line<kTile>(
         d, [&](int i) HWY_ATTR { return hn::Load(d, square + (row * kPoints + i) * lanes); },
-        [&](int i, auto v) HWY_ATTR { hn::StoreU(v, d, call.to + (row * kPoints + i) * call.point_pitch + c); });
+        [&](int i, auto v) HWY_ATTR { hn::StoreU(v, d, call.to + (row * kPoints + i) * call.point_stride + c); });
 }
 
 template <int kTile>
@@ -53,7 +53,7 @@ void output_tile(const TileOutputCall& call) {
     const float* HWY_RESTRICT products = call.products + at;
     for (int column = 0; column < kPoints; ++column)
       output_line<kTile>(
-          d, [&](int i) HWY_ATTR { return hn::LoadU(d, products + (i * kPoints + column) * call.point_pitch); },
+          d, [&](int i) HWY_ATTR { return hn::LoadU(d, products + (i * kPoints + column) * call.point_stride); },
           [&](int i, V v) HWY_ATTR { hn::Store(v, d, square + (i * kPoints + column) * lanes); });
     const V bias = call.finish ? hn::LoadU(d, call.bias + at) : hn::Zero(d);
     for (int row = 0; row < kTile; ++row) {
@@ -84,10 +84,10 @@ constexpr int kBlock = 16;
 template <int kPoints>
 void filter_block(const WinogradTransform& t, const FilterCall& call, int64_t first, int64_t count, int64_t channel) {
   double taps[3][3][kBlock] = {};
-  const float* from = call.weights + first * call.filter_pitch + channel * call.channel_pitch;
-  for (int64_t j = 0; j < count; ++j, from += call.filter_pitch)
+  const float* from = call.weights + first * call.filter_stride + channel * call.channel_stride;
+  for (int64_t j = 0; j < count; ++j, from += call.filter_stride)
     for (int r = 0; r < 3; ++r)
-      for (int s = 0; s < 3; ++s) taps[r][s][j] = static_cast<double>(from[r * call.row_pitch + s * call.tap_pitch]);
+      for (int s = 0; s < 3; ++s) taps[r][s][j] = static_cast<double>(from[r * call.row_stride + s * call.tap_stride]);
   double columns[kPoints][3][kBlock];
   for (int p = 0; p < kPoints; ++p)
     for (int s = 0; s < 3; ++s)

@@ -11,22 +11,22 @@ namespace sparkle::cpu {
 
 inline constexpr int kMostTilePoints = kMostWinogradPoints * kMostWinogradPoints;
 
-// All channels of a tile's inputs to its points: to[point * point_pitch + c].
+// All channels of a tile's inputs to its points: to[point * point_stride + c].
 struct TileInputCall {
   const float* const* pixels;  // points: where each input pixel's channels lie; zeros for those outside of the image
   int64_t channels;            // whole vectors are written, zeros beyond
   float* to;
-  int64_t point_pitch;
+  int64_t point_stride;
 };
 
 // The products of a panel at a tile's points to its outputs, and the common epilogues.
 struct TileOutputCall {
-  const float* products;  // products[point * point_pitch + column]
-  int64_t point_pitch;
+  const float* products;  // products[point * point_stride + column]
+  int64_t point_stride;
   int vectors;            // columns of the panel
   int64_t rows, columns;  // outputs of the tile that exist
   float* y;
-  int64_t y_row, y_column;  // pitches
+  int64_t y_row, y_column;  // strides
   bool finish;              // false: sums are stored as they are
   const float* scale;       // per column; nullptr: 1
   const float* bias;        // per column
@@ -40,7 +40,7 @@ struct TileOutputCall {
 // The weights of a panel of filters at all points.
 struct FilterCall {
   const float* weights;  // of the panel's first filter
-  int64_t filter_pitch, channel_pitch, row_pitch, tap_pitch;
+  int64_t filter_stride, channel_stride, row_stride, tap_stride;
   int64_t filters, width;  // filters that exist; columns of the panel, zeros where there is no filter
   int64_t channels;
   float* to;  // [point][channel][width]

@@ -32,9 +32,9 @@ void find_scores(int query0, int key0) {
       const int line = i / kSlice, c = i % kSlice, query = query0 + line, key = key0 + line;
       const bool within = at + c < A.size;
       scratch[line * (kSlice + 1) + c] =
-          within && query < A.queries ? float(push.q.v[origin[0] + query * A.pitch[0].x + (at + c) * A.pitch[0].y]) : 0.0;
+          within && query < A.queries ? float(push.q.v[origin[0] + query * A.strides[0].x + (at + c) * A.strides[0].y]) : 0.0;
       scratch[kKeySlices + line * (kSlice + 1) + c] =
-          within && key < A.keys ? float(push.k.v[origin[1] + key * A.pitch[1].x + (at + c) * A.pitch[1].y]) : 0.0;
+          within && key < A.keys ? float(push.k.v[origin[1] + key * A.strides[1].x + (at + c) * A.strides[1].y]) : 0.0;
     }
     barrier();
     for (int c = 0; c < kSlice; ++c) {
@@ -67,7 +67,7 @@ void show(int batch, int query0) {
       const float sum = push.work.v[at + 1];
       s = sum == 0.0 ? A.unseen : weight_of(s, push.work.v[at]) / sum;
     }
-    push.scores.v[origin[6] + query * A.pitch[5].x + key * A.pitch[5].y] = ELEMENT(s);
+    push.scores.v[origin[6] + query * A.strides[5].x + key * A.strides[5].y] = ELEMENT(s);
   }
 }
 
@@ -103,7 +103,7 @@ void main() {
     }
     for (int i = thread; i < kKeys * kColumns; i += 128) {
       const int key = key0 + i / kColumns, c = column0 + i % kColumns;
-      scratch[i] = key < A.keys && c < A.columns ? float(push.v.v[origin[2] + key * A.pitch[2].x + c * A.pitch[2].y]) : 0.0;
+      scratch[i] = key < A.keys && c < A.columns ? float(push.v.v[origin[2] + key * A.strides[2].x + c * A.strides[2].y]) : 0.0;
     }
     barrier();
     if (quarter == 0) {
@@ -133,7 +133,7 @@ void main() {
     const float sum = row_sum[row + i];
     [[unroll]] for (int j = 0; j < 4; ++j) {
       const int c = column0 + column + 16 * j;
-      if (c < A.columns) push.y.v[origin[5] + query * A.pitch[4].x + c * A.pitch[4].y] = ELEMENT(sum == 0.0 ? A.unseen : sums[i][j] / sum);
+      if (c < A.columns) push.y.v[origin[5] + query * A.strides[4].x + c * A.strides[4].y] = ELEMENT(sum == 0.0 ? A.unseen : sums[i][j] / sum);
     }
   }
   if (kKeep && thread < kQueries && query0 + thread < A.queries && column0 == 0) {

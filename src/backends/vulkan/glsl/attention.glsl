@@ -15,8 +15,8 @@ struct AttentionRecord {
   int left, right, offset, offset_from_length;
   float scale, cap, unseen;  // unseen: the result of a query that sees no key
   int batch_sizes[6];       // innermost first
-  int batch_pitch[6 * 7];  // for each batch axis of q, k, v, mask, lengths, y, scores
-  ivec2 pitch[6];          // rows and columns of q, k, v, mask, y, scores
+  int batch_strides[6 * 7];  // for each batch axis of q, k, v, mask, lengths, y, scores
+  ivec2 strides[6];          // rows and columns of q, k, v, mask, y, scores
 };
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer AttentionRecords { AttentionRecord v; };
 layout(push_constant, scalar) uniform Push {
@@ -44,7 +44,7 @@ void seek(int batch) {
   for (int axis = 0; axis < 6; ++axis) {
     const int at = batch % A.batch_sizes[axis];
     batch /= A.batch_sizes[axis];
-    [[unroll]] for (int i = 0; i < 7; ++i) origin[i] += at * A.batch_pitch[axis * 7 + i];
+    [[unroll]] for (int i = 0; i < 7; ++i) origin[i] += at * A.batch_strides[axis * 7 + i];
   }
   batch_length = A.keys;
   if (A.lengths != 0) {
@@ -72,7 +72,7 @@ float score_of(float sum, int query, int key) {
   if (key < seen.x || key >= seen.y) return -infinity_of();
   if (A.mask_keys >= 0) {
     if (key >= A.mask_keys) return -infinity_of();
-    const int at = origin[3] + query * A.pitch[3].x + key * A.pitch[3].y;
+    const int at = origin[3] + query * A.strides[3].x + key * A.strides[3].y;
 #ifdef BYTES
     if (uint(push.mask.v[at]) == 0u) return -infinity_of();
 #else

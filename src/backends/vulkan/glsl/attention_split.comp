@@ -33,13 +33,13 @@ void find_scores(int query, int key0, int end) {
   [[unroll]] for (int j = 0; j < kKeys / kTeams; ++j) sums[j] = 0.0;
   for (int at = 0; at < A.size; at += kSlice) {
     const int length = min(kSlice, A.size - at);
-    if (thread < length) query_slice[thread] = float(push.q.v[origin[0] + query * A.pitch[0].x + (at + thread) * A.pitch[0].y]);
+    if (thread < length) query_slice[thread] = float(push.q.v[origin[0] + query * A.strides[0].x + (at + thread) * A.strides[0].y]);
     barrier();
     [[unroll]] for (int j = 0; j < kKeys / kTeams; ++j) {
       const int key = key0 + team + kTeams * j;
       if (key >= end) continue;
-      const int from = origin[1] + key * A.pitch[1].x + at * A.pitch[1].y;
-      for (int c = member; c < length; c += kTeam) sums[j] = fma(query_slice[c], float(push.k.v[from + c * A.pitch[1].y]), sums[j]);
+      const int from = origin[1] + key * A.strides[1].x + at * A.strides[1].y;
+      for (int c = member; c < length; c += kTeam) sums[j] = fma(query_slice[c], float(push.k.v[from + c * A.strides[1].y]), sums[j]);
     }
     barrier();
   }
@@ -81,7 +81,7 @@ void find_part(int line, int query, int part, int column) {
     for (int i = 0; i < kKeys; ++i) total += weights[i];
     if (column < A.columns)
       for (int i = share; i < kKeys && key0 + i < end; i += kShares)
-        sum = fma(weights[i], float(push.v.v[origin[2] + (key0 + i) * A.pitch[2].x + column * A.pitch[2].y]), sum);
+        sum = fma(weights[i], float(push.v.v[origin[2] + (key0 + i) * A.strides[2].x + column * A.strides[2].y]), sum);
     barrier();
   }
   sum = of_column(sum);
@@ -113,7 +113,7 @@ void join_parts(int line, int query, int column) {
     for (int i = share; i < push.parts; i += kShares) sum = fma(weights[i], push.work.v[work_of(line, i) + column], sum);
   sum = of_column(sum);
   if (thread < kColumns && column < A.columns)
-    push.y.v[origin[5] + query * A.pitch[4].x + column * A.pitch[4].y] = ELEMENT(total == 0.0 ? A.unseen : sum / total);
+    push.y.v[origin[5] + query * A.strides[4].x + column * A.strides[4].y] = ELEMENT(total == 0.0 ? A.unseen : sum / total);
 }
 
 // Workgroups: parts (one where they are joined) of each query along x, columns along y, batches along z.

@@ -11,7 +11,7 @@
 
 // As TransposeRecord of copy.cc: a is the axis of neighbours in x, b that of neighbours in y; the others are outer.
 struct TransposeRecord {
-  int size_a, size_b, pitch_y, pitch_x;  // of a in y, of b in x
+  int size_a, size_b, stride_y, stride_x;  // of a in y, of b in x
   int rank, first_x, first_y;
   Divisor size[kMostAxes];
   int x[kMostAxes], y[kMostAxes];
@@ -42,11 +42,11 @@ void main() {
   const int column = int(gl_LocalInvocationID.x) % kTile, row0 = int(gl_LocalInvocationID.x) / kTile;
   [[unroll]] for (int row = 0; row < kTile; row += kRows) {
     const int a = a0 + column, b = b0 + row + row0;
-    if (a < R.size_a && b < R.size_b) tile[(row + row0) * (kTile + 1) + column] = WORD(push.x.v[from + a + b * R.pitch_x]);
+    if (a < R.size_a && b < R.size_b) tile[(row + row0) * (kTile + 1) + column] = WORD(push.x.v[from + a + b * R.stride_x]);
   }
   barrier();
   [[unroll]] for (int row = 0; row < kTile; row += kRows) {
     const int a = a0 + row + row0, b = b0 + column;
-    if (a < R.size_a && b < R.size_b) push.y.v[to + b + a * R.pitch_y] = UNIT(tile[column * (kTile + 1) + row + row0]);
+    if (a < R.size_a && b < R.size_b) push.y.v[to + b + a * R.stride_y] = UNIT(tile[column * (kTile + 1) + row + row0]);
   }
 }

@@ -9,7 +9,7 @@
 #include "buffers.glsl"
 #include "units.glsl"
 
-// As CopyRecord of copy.cc. Pitches in units; `first`: of element (0,...,0) from the lowest unit, in x and y.
+// As CopyRecord of copy.cc. Strides in units; `first`: of element (0,...,0) from the lowest unit, in x and y.
 struct CopyRecord {
   uint count;
   int rank, first_x, first_y;

@@ -31,10 +31,10 @@ TAIL_FUNCTION
 // The sum of output pixel n,d,h,w and filter k, to what is stored.
 float finished(float sum, ivec4 pixel, int k) {
   sum *= R.alpha;
-  if (kScale) sum *= float(push.scale.v[k * R.vector_pitch.x]);
-  if (kBias) sum += float(push.bias.v[k * R.vector_pitch.y]);
-  const float first = kBefore + kAfter > 0 ? float(push.r0.v[dot4(pixel, R.r_pitch[0]) + k * R.channel.z]) : 0.0;
-  const float second = kBefore + kAfter > 1 ? float(push.r1.v[dot4(pixel, R.r_pitch[1]) + k * R.channel.w]) : 0.0;
+  if (kScale) sum *= float(push.scale.v[k * R.vector_strides.x]);
+  if (kBias) sum += float(push.bias.v[k * R.vector_strides.y]);
+  const float first = kBefore + kAfter > 0 ? float(push.r0.v[dot4(pixel, R.r_strides[0]) + k * R.channel.z]) : 0.0;
+  const float second = kBefore + kAfter > 1 ? float(push.r1.v[dot4(pixel, R.r_strides[1]) + k * R.channel.w]) : 0.0;
   if (kBefore > 0) sum += first;
   if (kBefore > 1) sum += second;
   sum = activated(kActivation, sum, R.a, R.b);

@@ -22,8 +22,8 @@ const int kSpanS = (kColumns - 1) * kStrideS + (kFilterS - 1) * kDilationS + 1;
 
 vec4 weight_at(int r, int s, int k) {
   if (kPacked) return vec4(Element4s(push.w).v[((r * kFilterS + s) * R.filters + k) >> 2]);
-  const int at = k * R.w_pitch.x + r * R.w_pitch.z + s * R.w_pitch.w;
-  return vec4(push.w.v[at], push.w.v[at + R.w_pitch.x], push.w.v[at + 2 * R.w_pitch.x], push.w.v[at + 3 * R.w_pitch.x]);
+  const int at = k * R.w_strides.x + r * R.w_strides.z + s * R.w_strides.w;
+  return vec4(push.w.v[at], push.w.v[at + R.w_strides.x], push.w.v[at + 2 * R.w_strides.x], push.w.v[at + 3 * R.w_strides.x]);
 }
 
 void main() {
@@ -37,7 +37,7 @@ void main() {
   pixel.x = int(index);
   const ivec3 origin = pixel.yzw * ivec3(R.stride.x, kStrideR, kStrideS) - R.pad.xyz;
   const bool inside = origin.x >= 0 && origin.x < R.x_size.y;
-  const int from = pixel.x * R.x_pitch.x + origin.x * R.x_pitch.y + k;
+  const int from = pixel.x * R.x_strides.x + origin.x * R.x_strides.y + k;
   vec4 sums[kRows * kColumns];
   [[unroll]] for (int i = 0; i < kRows * kColumns; ++i) sums[i] = vec4(0.0);
 
@@ -47,7 +47,7 @@ void main() {
     [[unroll]] for (int column = 0; column < kSpanS; ++column) {
       const int w = origin.z + column;
       x[column] = inside && h >= 0 && h < R.x_size.z && w >= 0 && w < R.x_size.w
-                      ? vec4(Element4s(push.x).v[(from + h * R.x_pitch.z + w * R.x_pitch.w) >> 2])
+                      ? vec4(Element4s(push.x).v[(from + h * R.x_strides.z + w * R.x_strides.w) >> 2])
                       : vec4(0.0);
     }
     [[unroll]] for (int i = 0; i < kRows; ++i) {
@@ -68,7 +68,7 @@ void main() {
       if (at.z >= R.y_size.z || at.w >= R.y_size.w) continue;
       vec4 value;
       [[unroll]] for (int l = 0; l < 4; ++l) value[l] = finished(sums[i * kColumns + j][l], at, k + l);
-      Element4s(push.y).v[(dot4(at, R.y_pitch) + k) >> 2] = ELEMENT4(value);
+      Element4s(push.y).v[(dot4(at, R.y_strides) + k) >> 2] = ELEMENT4(value);
     }
   }
 }

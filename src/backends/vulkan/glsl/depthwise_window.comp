@@ -19,10 +19,10 @@ VALUE input_at(int at) {
 #endif
 }
 VALUE weight_at(int t, int r, int s, int k) {
-  const int at = k * R.w_pitch.x + t * R.w_pitch.y + r * R.w_pitch.z + s * R.w_pitch.w;
+  const int at = k * R.w_strides.x + t * R.w_strides.y + r * R.w_strides.z + s * R.w_strides.w;
 #if WIDTH == 4
   if (kPacked) return vec4(Element4s(push.w).v[(((t * R.filter_size.y + r) * R.filter_size.z + s) * R.filters + k) >> 2]);
-  return vec4(push.w.v[at], push.w.v[at + R.w_pitch.x], push.w.v[at + 2 * R.w_pitch.x], push.w.v[at + 3 * R.w_pitch.x]);
+  return vec4(push.w.v[at], push.w.v[at + R.w_strides.x], push.w.v[at + 2 * R.w_strides.x], push.w.v[at + 3 * R.w_strides.x]);
 #else
   return float(push.w.v[at]);
 #endif
@@ -40,7 +40,7 @@ void main() {
   if (kPlanes) k = WIDTH * int(split(index, R.channels));
   pixel.x = int(index);
   const ivec3 origin = pixel.yzw * R.stride.xyz - R.pad.xyz;
-  const int from = pixel.x * R.x_pitch.x + int(divided(uint(k), R.multiplier)) * R.channel.x;
+  const int from = pixel.x * R.x_strides.x + int(divided(uint(k), R.multiplier)) * R.channel.x;
   VALUE sum = VALUE(0.0);
   for (int t = 0; t < R.filter_size.x; ++t) {
     const int d = origin.x + t * R.dilation.x;
@@ -51,11 +51,11 @@ void main() {
       for (int s = 0; s < R.filter_size.z; ++s) {
         const int w = origin.z + s * R.dilation.z;
         if (w < 0 || w >= R.x_size.w) continue;
-        sum = fma(input_at(from + d * R.x_pitch.y + h * R.x_pitch.z + w * R.x_pitch.w), weight_at(t, r, s, k), sum);
+        sum = fma(input_at(from + d * R.x_strides.y + h * R.x_strides.z + w * R.x_strides.w), weight_at(t, r, s, k), sum);
       }
     }
   }
-  const int to = dot4(pixel, R.y_pitch) + k * R.channel.y;
+  const int to = dot4(pixel, R.y_strides) + k * R.channel.y;
 #if WIDTH == 4
   [[unroll]] for (int l = 0; l < 4; ++l) sum[l] = finished(sum[l], pixel, k + l);
   Element4s(push.y).v[to >> 2] = ELEMENT4(sum);

@@ -46,14 +46,14 @@ layout(constant_id = 21) const int kHigh4 = 1;
 
 // Odd distances of lines, and a gap every 16 points of a single one, keep what threads touch together in different banks.
 const bool kFlat = kRows == 1;
-const int kPitch = (kFlat ? kColumns + kColumns / 16 : kColumns) | 1;
-const int kPlane = kRows * kPitch;
+const int kRowStride = (kFlat ? kColumns + kColumns / 16 : kColumns) | 1;
+const int kPlane = kRows * kRowStride;
 shared vec2 points[kPairs * kPlane];
 
 const int kHalf = kColumns / 2 + 1, kFrequencies = kHalf * kRows;
 
 int point_at(int pair, int row, int column) {
-  return pair * kPlane + row * kPitch + (kFlat ? column + column / 16 : column);
+  return pair * kPlane + row * kRowStride + (kFlat ? column + column / 16 : column);
 }
 int thread_index() { return int(gl_LocalInvocationID.x); }
 int threads() { return int(gl_WorkGroupSize.x); }
@@ -237,9 +237,9 @@ void load_tile(Tile t, int channel, int pair) {
     if (all(greaterThanEqual(at, t.begin)) && all(lessThan(at, t.end)) && c < R.channels) {
       const ivec2 pixel = t.origin + at;
       const int from =
-          t.image * R.x_pitch.x + (channel + c) * R.x_pitch.y + pixel.x * R.x_pitch.z + pixel.y * R.x_pitch.w;
+          t.image * R.x_strides.x + (channel + c) * R.x_strides.y + pixel.x * R.x_strides.z + pixel.y * R.x_strides.w;
       value.x = float(push.x.v[from]);
-      if (c + 1 < R.channels) value.y = float(push.x.v[from + R.x_pitch.y]);
+      if (c + 1 < R.channels) value.y = float(push.x.v[from + R.x_strides.y]);
     }
     points[point_at(e.pair, e.row, e.column)] = value;
   }
@@ -249,10 +249,10 @@ TAIL_FUNCTION
 // The sum of an output pixel (n, filter, h, w) to what is stored.
 float finished(float sum, ivec4 pixel) {
   sum *= R.alpha;
-  if (kScale) sum *= float(push.scale.v[pixel.y * R.vector_pitch.x]);
-  if (kBias) sum += float(push.bias.v[pixel.y * R.vector_pitch.y]);
-  const float first = kBefore + kAfter > 0 ? float(push.r0.v[dot4(pixel, R.r_pitch[0])]) : 0.0;
-  const float second = kBefore + kAfter > 1 ? float(push.r1.v[dot4(pixel, R.r_pitch[1])]) : 0.0;
+  if (kScale) sum *= float(push.scale.v[pixel.y * R.vector_strides.x]);
+  if (kBias) sum += float(push.bias.v[pixel.y * R.vector_strides.y]);
+  const float first = kBefore + kAfter > 0 ? float(push.r0.v[dot4(pixel, R.r_strides[0])]) : 0.0;
+  const float second = kBefore + kAfter > 1 ? float(push.r1.v[dot4(pixel, R.r_strides[1])]) : 0.0;
   if (kBefore > 0) sum += first;
   if (kBefore > 1) sum += second;
   sum = activated(kActivation, sum, R.a, R.b);
@@ -269,7 +269,7 @@ void store_tile(Tile t, int first, int pair) {
     [[unroll]] for (int l = 0; l < 2; ++l) {
       if (k + l >= R.filters) continue;
       const ivec4 pixel = ivec4(t.image, first + k + l, t.pixel.x + e.row, t.pixel.y + e.column);
-      push.y.v[dot4(pixel, R.y_pitch)] = ELEMENT(finished(value[l], pixel));
+      push.y.v[dot4(pixel, R.y_strides)] = ELEMENT(finished(value[l], pixel));
     }
   }
 }

@@ -16,7 +16,7 @@ float taps_at(ivec2 at, int from) {
   for (int r = at.x; r < R.reach.x; r += kRows)
     for (int s = at.y; s < R.reach.y; s += kColumns) {
       const ivec2 spread = ivec2(r, s) + R.first, tap = spread / R.dilation;
-      if (tap * R.dilation == spread) sum += float(push.w.v[from + tap.x * R.w_pitch.z + tap.y * R.w_pitch.w]);
+      if (tap * R.dilation == spread) sum += float(push.w.v[from + tap.x * R.w_strides.z + tap.y * R.w_strides.w]);
     }
   return sum;
 }
@@ -26,7 +26,7 @@ void load_filters(int group, int channel, int pair) {
     vec2 value = vec2(0.0);
     [[unroll]] for (int l = 0; l < 2; ++l)
       if (channel < R.channels && k + l < R.filters)
-        value[l] = taps_at(ivec2(row, column), (group * R.filters + k + l) * R.w_pitch.x + channel * R.w_pitch.y);
+        value[l] = taps_at(ivec2(row, column), (group * R.filters + k + l) * R.w_strides.x + channel * R.w_strides.y);
     points[point_at(p, row, column)] = value;
   }
 }

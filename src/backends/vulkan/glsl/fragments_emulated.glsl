@@ -2,17 +2,17 @@
 // are read where they lie in shared memory.
 const int kHeld = kFragmentM * kFragmentN / kSubgroup;  // sums of a fragment that a lane holds
 struct LeftFragment {
-  int at, pitch;
+  int at, stride;
 };
 #define RightFragment LeftFragment
 struct Sums {
   float held[kHeld];
 };
-#define LEFT_AT(at, pitch) LeftFragment(at, pitch)
-#define RIGHT_AT(at, pitch) RightFragment(at, pitch)
+#define LEFT_AT(at, stride) LeftFragment(at, stride)
+#define RIGHT_AT(at, stride) RightFragment(at, stride)
 #define CLEAR(sums) clear(sums)
 #define ADD_PRODUCT(sums, a, b) add_product(sums, a, b)
-#define STORE_SUMS(at, pitch, sums) store_sums(at, pitch, sums)
+#define STORE_SUMS(at, stride, sums) store_sums(at, stride, sums)
 void tile_barrier() { barrier(); }
 void own_barrier() { barrier(); }
 int fragment_lane() { return int(gl_LocalInvocationID.x) % kSubgroup; }
@@ -26,12 +26,12 @@ void add_product(inout Sums sums, LeftFragment a, RightFragment b) {
   for (int i = 0; i < kHeld; ++i) {
     const int e = fragment_lane() + i * kSubgroup, row = e / kFragmentN, column = e % kFragmentN;
     for (int k = 0; k < kFragmentK; ++k)
-      sums.held[i] += left_at(a.at + row * a.pitch + k) * right_at(b.at + column * b.pitch + k);
+      sums.held[i] += left_at(a.at + row * a.stride + k) * right_at(b.at + column * b.stride + k);
   }
 }
-void store_sums(int at, int pitch, Sums sums) {
+void store_sums(int at, int stride, Sums sums) {
   for (int i = 0; i < kHeld; ++i) {
     const int e = fragment_lane() + i * kSubgroup;
-    staging[at + e / kFragmentN * pitch + e % kFragmentN] = sums.held[i];
+    staging[at + e / kFragmentN * stride + e % kFragmentN] = sums.held[i];
   }
 }

@@ -11,14 +11,14 @@
 #include "units.glsl"
 #include "complaints.glsl"
 
-// As GatherRecord of gather.cc. A tuple of `picked` indices moves along so many axes of x; pitches of indices count indices.
+// As GatherRecord of gather.cc. A tuple of `picked` indices moves along so many axes of x; strides of indices count indices.
 struct GatherRecord {
   uint count;
   int rank, first_x, first_y, first_index;
-  int picked, tuple_pitch;
+  int picked, tuple_stride;
   Divisor size[kMostAxes];
   int x[kMostAxes], y[kMostAxes], index[kMostAxes], order[kMostAxes];
-  int picked_size[kMostAxes], picked_pitch[kMostAxes];
+  int picked_size[kMostAxes], picked_strides[kMostAxes];
 };
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer GatherRecords { GatherRecord v; };
 
@@ -66,9 +66,9 @@ void main() {
       place += at * R.index[i];
     }
     for (int i = 0; i < R.picked; ++i) {
-      const int at = place + i * R.tuple_pitch, index = index_at(at), size = R.picked_size[i];
+      const int at = place + i * R.tuple_stride, index = index_at(at), size = R.picked_size[i];
       if (index < -size || index >= size) complain_of(at, i, own);
-      from += clamp(index < 0 ? index + size : index, 0, size - 1) * R.picked_pitch[i];
+      from += clamp(index < 0 ? index + size : index, 0, size - 1) * R.picked_strides[i];
     }
     if (kMoves) value[step] = WORD(push.x.v[from]);
   }

@@ -33,8 +33,8 @@ float finished(float sum, Instance i, ivec4 pixel, int k) {
   sum *= G.alpha;
   if (kScale) sum *= float(push.scale.v[i.channel + k]);
   if (kBias) sum += float(push.bias.v[i.channel + k]);
-  const float first = kBefore + kAfter > 0 ? float(push.r0.v[i.r0 + dot4(pixel, G.r_pitch[0]) + k * G.channel.z]) : 0.0;
-  const float second = kBefore + kAfter > 1 ? float(push.r1.v[i.r1 + dot4(pixel, G.r_pitch[1]) + k * G.channel.w]) : 0.0;
+  const float first = kBefore + kAfter > 0 ? float(push.r0.v[i.r0 + dot4(pixel, G.r_strides[0]) + k * G.channel.z]) : 0.0;
+  const float second = kBefore + kAfter > 1 ? float(push.r1.v[i.r1 + dot4(pixel, G.r_strides[1]) + k * G.channel.w]) : 0.0;
   if (kBefore > 0) sum += first;
   if (kBefore > 1) sum += second;
   sum = activated(kActivation, sum, G.a, G.b);

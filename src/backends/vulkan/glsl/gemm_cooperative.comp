@@ -105,9 +105,9 @@ RUN_OF_W run_of_w(int run, int n, int weights) {
   const int k = run * kRun;
   float16_t value[kRun];
   ivec4 at = tap_within(k);
-  const int from = weights + min(n, G.n - 1) * G.w_filter_pitch;
+  const int from = weights + min(n, G.n - 1) * G.w_filter_stride;
   [[unroll]] for (int i = 0; i < kRun; ++i) {
-    const int place = from + dot4(at, G.w_pitch);
+    const int place = from + dot4(at, G.w_strides);
     value[i] = k + i < G.k && n < G.n ? float16_t(push.w.v[place]) : float16_t(0.0);
     at = next_tap(at);
   }

@@ -28,7 +28,7 @@ void load_filters(Instance at, int tap, int tap_from, int c, int n, out float w[
     }
   } else {
     [[unroll]] for (int j = 0; j < kThreadN; ++j)
-      w[j] = float(push.w.v[tap_from + c * G.w_pitch.w + min(n + j, G.n - 1) * G.w_filter_pitch]);
+      w[j] = float(push.w.v[tap_from + c * G.w_strides.w + min(n + j, G.n - 1) * G.w_filter_stride]);
   }
 }
 
@@ -48,12 +48,12 @@ void main() {
   for (int t = 0; t < G.filter_size.x; ++t)
     for (int r = 0; r < G.filter_size.y; ++r)
       for (int s = 0; s < G.filter_size.z; ++s, ++tap) {
-        const int tap_from = at.w + t * G.w_pitch.x + r * G.w_pitch.y + s * G.w_pitch.z;
+        const int tap_from = at.w + t * G.w_strides.x + r * G.w_strides.y + s * G.w_strides.z;
         int from[kThreadM];
         [[unroll]] for (int i = 0; i < kThreadM; ++i) {
           const ivec3 p = pixels[i].yzw * G.stride.xyz - G.pad.xyz + ivec3(t, r, s) * G.dilation.xyz;
           const bool inside = all(greaterThanEqual(p, ivec3(0))) && all(lessThan(p, G.x_size.yzw));
-          from[i] = inside ? at.x + dot4(ivec4(pixels[i].x, p), G.x_pitch) : -1;
+          from[i] = inside ? at.x + dot4(ivec4(pixels[i].x, p), G.x_strides) : -1;
         }
         const int step = kVectors ? 4 : 1;
         for (int c = 0; c < G.filter_size.w; c += step) {
@@ -75,6 +75,6 @@ void main() {
   [[unroll]] for (int i = 0; i < kThreadM; ++i)
     [[unroll]] for (int j = 0; j < kThreadN; ++j)
       if (m0 + i < G.m && n0 + j < G.n)
-        push.y.v[at.y + dot4(pixels[i], G.y_pitch) + (n0 + j) * G.channel.y] =
+        push.y.v[at.y + dot4(pixels[i], G.y_strides) + (n0 + j) * G.channel.y] =
             ELEMENT(finished(sums[i][j], at, pixels[i], n0 + j));
 }

@@ -41,17 +41,17 @@ void main() {
       const int c = e % kChannels, place = e / kChannels;
       const ivec2 p = origin + ivec2(place / kPatchW, place % kPatchW);
       const bool inside = c < channels && p.x >= 0 && p.x < G.x_size.z && p.y >= 0 && p.y < G.x_size.w;
-      patch_of[e] = inside ? float(push.x.v[at.x + dot4(ivec4(n, 0, p), G.x_pitch) + (c0 + c) * G.channel.x]) : 0.0;
+      patch_of[e] = inside ? float(push.x.v[at.x + dot4(ivec4(n, 0, p), G.x_strides) + (c0 + c) * G.channel.x]) : 0.0;
     }
     barrier();
     if (there)
       for (int r = 0; r < G.filter_size.y; ++r)
         for (int s = 0; s < G.filter_size.z; ++s) {
           const int from = seen + (r * G.dilation.y * kPatchW + s * G.dilation.z) * kChannels;
-          const int weight = at.w + k * G.w_filter_pitch + r * G.w_pitch.y + s * G.w_pitch.z + c0 * G.w_pitch.w;
-          for (int c = 0; c < channels; ++c) sum = fma(patch_of[from + c], float(push.w.v[weight + c * G.w_pitch.w]), sum);
+          const int weight = at.w + k * G.w_filter_stride + r * G.w_strides.y + s * G.w_strides.z + c0 * G.w_strides.w;
+          for (int c = 0; c < channels; ++c) sum = fma(patch_of[from + c], float(push.w.v[weight + c * G.w_strides.w]), sum);
         }
     barrier();
   }
-  if (there) push.y.v[at.y + dot4(pixel, G.y_pitch) + k * G.channel.y] = ELEMENT(finished(sum, at, pixel, k));
+  if (there) push.y.v[at.y + dot4(pixel, G.y_strides) + k * G.channel.y] = ELEMENT(finished(sum, at, pixel, k));
 }

@@ -23,15 +23,15 @@ void main() {
       for (int s = 0; s < G.filter_size.z; ++s) {
         const int w = origin.z + s * G.dilation.z;
         if (w < 0 || w >= G.x_size.w) continue;
-        int from = at.x + dot4(ivec4(pixel.x, d, h, w), G.x_pitch);
-        int weight = at.w + k * G.w_filter_pitch + t * G.w_pitch.x + r * G.w_pitch.y + s * G.w_pitch.z;
+        int from = at.x + dot4(ivec4(pixel.x, d, h, w), G.x_strides);
+        int weight = at.w + k * G.w_filter_stride + t * G.w_strides.x + r * G.w_strides.y + s * G.w_strides.z;
         for (int c = 0; c < G.filter_size.w; ++c) {
           sum = fma(float(push.x.v[from]), float(push.w.v[weight]), sum);
           from += G.channel.x;
-          weight += G.w_pitch.w;
+          weight += G.w_strides.w;
         }
       }
     }
   }
-  push.y.v[at.y + dot4(pixel, G.y_pitch) + k * G.channel.y] = ELEMENT(finished(sum, at, pixel, k));
+  push.y.v[at.y + dot4(pixel, G.y_strides) + k * G.channel.y] = ELEMENT(finished(sum, at, pixel, k));
 }

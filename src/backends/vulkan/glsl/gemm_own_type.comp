@@ -96,8 +96,8 @@ NUMBER finished(NUMBER sum, Instance i, ivec4 pixel, int k) {
   sum = scaled(sum);
 #endif
   if (kBias) sum = sum_of(sum, push.bias.v[i.channel + k]);
-  const NUMBER first = kBefore + kAfter > 0 ? push.r0.v[i.r0 + dot4(pixel, G.r_pitch[0]) + k * G.channel.z] : NUMBER(0);
-  const NUMBER second = kBefore + kAfter > 1 ? push.r1.v[i.r1 + dot4(pixel, G.r_pitch[1]) + k * G.channel.w] : NUMBER(0);
+  const NUMBER first = kBefore + kAfter > 0 ? push.r0.v[i.r0 + dot4(pixel, G.r_strides[0]) + k * G.channel.z] : NUMBER(0);
+  const NUMBER second = kBefore + kAfter > 1 ? push.r1.v[i.r1 + dot4(pixel, G.r_strides[1]) + k * G.channel.w] : NUMBER(0);
   if (kBefore > 0) sum = sum_of(sum, first);
   if (kBefore > 1) sum = sum_of(sum, second);
 #ifdef DOUBLES
@@ -141,14 +141,14 @@ void main() {
       const bool there = m0 + row < G.m && k0 + depth_a < G.k && all(greaterThanEqual(seen, ivec3(0))) &&
                          all(lessThan(seen, G.x_size.yzw));
       left[depth_a * kRowA + row] =
-          there ? push.x.v[at.x + dot4(ivec4(pixels[i].x, seen), G.x_pitch) + tap.w * G.channel.x] : NUMBER(0);
+          there ? push.x.v[at.x + dot4(ivec4(pixels[i].x, seen), G.x_strides) + tap.w * G.channel.x] : NUMBER(0);
     }
     [[unroll]] for (int i = 0; i < kLoadsB; ++i) {
       const int depth = depth_b + i * kDepth;
       const ivec4 of = tap_of(k0 + depth);
       right[depth * kN + thread % kN] =
           n_b < G.n && k0 + depth < G.k
-              ? push.w.v[at.w + n_b * G.w_filter_pitch + dot4(of, G.w_pitch)]
+              ? push.w.v[at.w + n_b * G.w_filter_stride + dot4(of, G.w_strides)]
               : NUMBER(0);
     }
     barrier();
@@ -166,7 +166,7 @@ void main() {
     const ivec4 pixel = pixel_of(m);
     [[unroll]] for (int j = 0; j < kThreadN; ++j) {
       const int n = n0 + tn + j * kThreadsN;
-      if (m < G.m && n < G.n) push.y.v[at.y + dot4(pixel, G.y_pitch) + n * G.channel.y] = finished(sums[i][j], at, pixel, n);
+      if (m < G.m && n < G.n) push.y.v[at.y + dot4(pixel, G.y_strides) + n * G.channel.y] = finished(sums[i][j], at, pixel, n);
     }
   }
 }

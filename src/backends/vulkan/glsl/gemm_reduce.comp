@@ -15,5 +15,5 @@ void main() {
   const ivec4 pixel = pixel_of(m);
   float sum = 0.0;
   for (int part = 0; part < push.parts; ++part) sum += Floats(push.w).v[partial_at(part, instance, m) + k];
-  push.y.v[at.y + dot4(pixel, G.y_pitch) + k * G.channel.y] = ELEMENT(finished(sum, at, pixel, k));
+  push.y.v[at.y + dot4(pixel, G.y_strides) + k * G.channel.y] = ELEMENT(finished(sum, at, pixel, k));
 }

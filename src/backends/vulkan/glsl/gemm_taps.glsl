@@ -45,9 +45,9 @@ struct WindowRow {
 // Row m of an instance that begins at `x`; the last one in the place of those beyond.
 WindowRow window_row(int m, int x) {
   const ivec4 pixel = pixel_of(min(m, G.m - 1));
-  return WindowRow(x + pixel.x * G.x_pitch.x, pixel.yzw * ivec3(kStrideT, kStrideR, kStrideS) - G.pad.xyz);
+  return WindowRow(x + pixel.x * G.x_strides.x, pixel.yzw * ivec3(kStrideT, kStrideR, kStrideS) - G.pad.xyz);
 }
 // The pixel of x that a row has under a tap, whether it is one, and its first element.
 ivec3 pixel_under(WindowRow row, ivec3 tap) { return row.at + tap * G.dilation.xyz; }
 bool in_padding(ivec3 p) { return any(lessThan(p, ivec3(0))) || any(greaterThanEqual(p, G.x_size.yzw)); }
-int element_of(WindowRow row, ivec3 p) { return row.from + p.x * G.x_pitch.y + p.y * G.x_pitch.z + p.z * G.x_pitch.w; }
+int element_of(WindowRow row, ivec3 p) { return row.from + p.x * G.x_strides.y + p.y * G.x_strides.z + p.z * G.x_strides.w; }

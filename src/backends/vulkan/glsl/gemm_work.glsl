@@ -52,9 +52,9 @@ vec4 four_of_x(WindowRow row, ivec4 tap) {
 vec4 four_of_w(int k, int n, int from) {
   vec4 value = vec4(0.0);
   if (k >= G.k) return value;
-  from += dot4(tap_within(k), G.w_pitch);
+  from += dot4(tap_within(k), G.w_strides);
   [[unroll]] for (int i = 0; i < 4; ++i)
-    if (n + i < G.n) value[i] = float(push.w.v[from + (n + i) * G.w_filter_pitch]);
+    if (n + i < G.n) value[i] = float(push.w.v[from + (n + i) * G.w_filter_stride]);
   return value;
 }
 
@@ -66,7 +66,7 @@ struct RowOfY {
 RowOfY row_of_y(int m, Work work) {
   RowOfY row;
   row.pixel = pixel_of(m);
-  row.to = kPartial ? partial_at(work.part, work.index, m) : work.at.y + dot4(row.pixel, G.y_pitch);
+  row.to = kPartial ? partial_at(work.part, work.index, m) : work.at.y + dot4(row.pixel, G.y_strides);
   return row;
 }
 void store_four(RowOfY row, Work work, int n, vec4 sums) {

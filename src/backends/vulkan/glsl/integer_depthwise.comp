@@ -22,7 +22,7 @@ ivec4 weights_at(int tap, int r, int s, int n, int t) {
   }
   ivec4 w;
   [[unroll]] for (int l = 0; l < 4; ++l)
-    w[l] = integer_at(push.w, kTypeW, (n + l) * G.w_filter_pitch + t * G.w_pitch.x + r * G.w_pitch.y + s * G.w_pitch.z);
+    w[l] = integer_at(push.w, kTypeW, (n + l) * G.w_filter_stride + t * G.w_strides.x + r * G.w_strides.y + s * G.w_strides.z);
   return w;
 }
 
@@ -49,12 +49,12 @@ void main() {
     for (int r = 0; r < G.filter_size.y; ++r) {
       const int from_h = h * G.stride.y - G.pad.y + r * G.dilation.y;
       if (from_h < 0 || from_h >= G.x_size.z) continue;
-      const int row = image * G.x_pitch.x + from_d * G.x_pitch.y + from_h * G.x_pitch.z + n;
+      const int row = image * G.x_strides.x + from_d * G.x_strides.y + from_h * G.x_strides.z + n;
       ivec4 x[kSpan];  // less their zero point
       [[unroll]] for (int i = 0; i < kSpan; ++i) {
         const int at = first + i;
         const bool inside = at >= 0 && at < G.x_size.w;
-        x[i] = inside ? unpacked(Words(push.x).v[(row + at * G.x_pitch.w) >> 2], kTypeX) - x_zero : ivec4(0);
+        x[i] = inside ? unpacked(Words(push.x).v[(row + at * G.x_strides.w) >> 2], kTypeX) - x_zero : ivec4(0);
       }
       [[unroll]] for (int s = 0; s < kFilterS; ++s) {
         const ivec4 w = weights_at((t * G.filter_size.y + r) * kFilterS + s, r, s, n, t) - w_zero;
@@ -62,12 +62,12 @@ void main() {
       }
     }
   }
-  const int to = image * G.y_pitch.x + d * G.y_pitch.y + h * G.y_pitch.z + n;
+  const int to = image * G.y_strides.x + d * G.y_strides.y + h * G.y_strides.z + n;
   [[unroll]] for (int i = 0; i < kColumns; ++i) {
     if (column + i >= G.rows.w) return;
     ivec4 value;
     [[unroll]] for (int l = 0; l < 4; ++l) value[l] = finished(sums[i][l], n + l);
-    const int at = (to + (column + i) * G.y_pitch.w) >> 2;
+    const int at = (to + (column + i) * G.y_strides.w) >> 2;
     if (kTypeY == kI32) {
       Words4(push.y).v[at] = uvec4(value);
     } else {

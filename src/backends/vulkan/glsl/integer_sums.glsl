@@ -10,7 +10,7 @@ layout(push_constant, scalar) uniform Push {
   GemmRecords record;
   int first_instance;
   ivec2 range;  // of y
-  int scale_pitch, bias_pitch, w_zero_pitch;
+  int scale_stride, bias_stride, w_zero_stride;
 } push;
 
 layout(constant_id = kTypeX_id) const uint kTypeX = 0;
@@ -24,11 +24,11 @@ layout(constant_id = kBias_id) const bool kBias = false;
 #include "gemm_index.glsl"
 
 int zero_of_x() { return integer_at(push.x_zero, kTypeX, 0); }
-int zero_of_w(int filter_) { return integer_at(push.w_zero, kTypeW, filter_ * push.w_zero_pitch); }
+int zero_of_w(int filter_) { return integer_at(push.w_zero, kTypeW, filter_ * push.w_zero_stride); }
 
 // The sum of a filter (counted over all instances), to what is stored.
 int finished(int sum, int filter_) {
-  if (kBias) sum += push.bias.v[filter_ * push.bias_pitch];
+  if (kBias) sum += push.bias.v[filter_ * push.bias_stride];
   if (!kScale) return sum;
-  return requantized(sum, push.scale.v[filter_ * push.scale_pitch], integer_at(push.y_zero, kTypeY, 0), push.range);
+  return requantized(sum, push.scale.v[filter_ * push.scale_stride], integer_at(push.y_zero, kTypeY, 0), push.range);
 }

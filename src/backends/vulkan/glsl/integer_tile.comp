@@ -90,9 +90,9 @@ ivec4 words_of_w(int q, int n, int weights) {
   for (int i = 0; i < 4; ++i) {
     const int k = 4 * q + i;
     if (k >= G.k) return value;
-    const int at = weights + dot4(tap_within(k), G.w_pitch);
+    const int at = weights + dot4(tap_within(k), G.w_strides);
     [[unroll]] for (int j = 0; j < 4; ++j)
-      if (n + j < G.n) value[j] |= ((int(push.w.v[at + (n + j) * G.w_filter_pitch]) ^ int(kFlipW)) & 255) << 8 * i;
+      if (n + j < G.n) value[j] |= ((int(push.w.v[at + (n + j) * G.w_filter_stride]) ^ int(kFlipW)) & 255) << 8 * i;
   }
   return value;
 }
@@ -163,7 +163,7 @@ void finish(Instance at, int x_zero, ivec2 origin, int tm, int tn, int sums[kThr
     [[unroll]] for (int i = 0; i < kThreadM; ++i) {
       const int row = row_of(tm, i), m = origin.x + row;
       if (m >= G.m) continue;
-      const int to = at.y + dot4(pixel_of(m), G.y_pitch);
+      const int to = at.y + dot4(pixel_of(m), G.y_strides);
       ivec4 value;
       [[unroll]] for (int l = 0; l < 4; ++l)
         value[l] = finished(sums[i][j + l] - w_zero[l] * row_sums[row] + offset[l], at.channel + min(n + l, G.n - 1));

@@ -7,7 +7,7 @@ struct NonMaxRecord {
   uint tasks, classes, boxes, most, rows, words;
   uint kept, out_at;  // places in the workspace
   float overlap, threshold;
-  int box[3], score[3], row[2];  // pitches
+  int box[3], score[3], row[2];  // strides
 };
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer NonMaxRecords { NonMaxRecord v; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Words { uint v[]; };

@@ -8,10 +8,10 @@
 #include "buffers.glsl"
 #include "units.glsl"
 
-// As OneHotRecord of one_hot.cc. Pitches of the indices count indices; `place`: 1 along the axis, 0 along others.
+// As OneHotRecord of one_hot.cc. Strides of the indices count indices; `place`: 1 along the axis, 0 along others.
 struct OneHotRecord {
   uint count;
-  int rank, first_index, first_y, value_pitch, axis_size;
+  int rank, first_index, first_y, value_stride, axis_size;
   Divisor size[kMostAxes];
   int x[kMostAxes], y[kMostAxes], index[kMostAxes], place[kMostAxes];
 };
@@ -42,7 +42,7 @@ int index_at(int at) {
 
 void main() {
   const uint first = first_unit();
-  const WORD off = WORD(push.values.v[0]), on = WORD(push.values.v[R.value_pitch]);
+  const WORD off = WORD(push.values.v[0]), on = WORD(push.values.v[R.value_stride]);
   [[unroll]] for (int step = 0; step < kSteps; ++step) {
     uint unit = first + step * gl_WorkGroupSize.x;
     if (unit >= R.count) return;

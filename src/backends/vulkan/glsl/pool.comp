@@ -16,7 +16,7 @@ void main() {
   int channel;
   const ivec4 out_at = output_of(index, channel);
   const ivec3 origin = out_at.yzw * R.stride.xyz - R.pad.xyz;
-  const int base = out_at.x * R.x_pitch.x + channel * R.channel.x;
+  const int base = out_at.x * R.x_strides.x + channel * R.channel.x;
   VALUE best = lowest(), sum = VALUE(0.0);
   int count = 0, position = 0;
   for (int t = 0; t < R.filter_size.x; ++t) {
@@ -28,7 +28,7 @@ void main() {
       for (int s = 0; s < R.filter_size.z; ++s) {
         const int w = origin.z + s * R.dilation.z;
         if (w < 0 || w >= R.x_size.w) continue;
-        const VALUE x = LOADED(push.x.v[base + d * R.x_pitch.y + h * R.x_pitch.z + w * R.x_pitch.w]);
+        const VALUE x = LOADED(push.x.v[base + d * R.x_strides.y + h * R.x_strides.z + w * R.x_strides.w]);
 #if WIDTH == 1
         if (kPositions && (count == 0 || goes_before(x, best))) position = (d * R.x_size.z + h) * R.x_size.w + w;
 #endif
@@ -45,7 +45,7 @@ void main() {
     uint high, low, carry;
     umulExtended(plane, instance, high, low);
     low = uaddCarry(low, uint(position), carry);
-    push.positions.v[out_at.x * R.i_pitch.x + out_at.y * R.i_pitch.y + out_at.z * R.i_pitch.z + out_at.w * R.i_pitch.w +
+    push.positions.v[out_at.x * R.i_strides.x + out_at.y * R.i_strides.y + out_at.z * R.i_strides.z + out_at.w * R.i_strides.w +
                      channel * R.channel.z] = uvec2(low, high + carry);
   }
 #endif

@@ -18,11 +18,11 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Doubles { do
 #endif
 layout(buffer_reference, scalar, buffer_reference_align = 8) buffer Longs { uvec2 v[]; };
 
-// As PoolRecord of pool.cc. Pitches count values: of four channels in the wide build.
+// As PoolRecord of pool.cc. Strides count values: of four channels in the wide build.
 struct PoolRecord {
   uint count;
   Divisor n, channels, d, h, w;  // outputs
-  ivec4 x_size, x_pitch, y_pitch, i_pitch, channel;  // n,d,h,w; channels of x, y and positions
+  ivec4 x_size, x_strides, y_strides, i_strides, channel;  // n,d,h,w; channels of x, y and positions
   ivec4 filter_size, stride, dilation, pad, pad_end;  // along d,h,w
   int power;
 };
@@ -125,5 +125,5 @@ ivec4 output_of(uint index, out int channel) {
   return at;
 }
 void store_output(ivec4 at, int channel, VALUE value) {
-  push.y.v[at.x * R.y_pitch.x + at.y * R.y_pitch.y + at.z * R.y_pitch.z + at.w * R.y_pitch.w + channel * R.channel.y] = STORED(value);
+  push.y.v[at.x * R.y_strides.x + at.y * R.y_strides.y + at.z * R.y_strides.z + at.w * R.y_strides.w + channel * R.channel.y] = STORED(value);
 }

@@ -28,13 +28,13 @@ void main() {
   const ivec4 out_at = output_of(min(index, R.count - 1), channel);
   const ivec3 origin = out_at.yzw * R.stride.xyz - R.pad.xyz;
   const ivec2 d = taps_inside(origin.x, 0), h = taps_inside(origin.y, 1), w = taps_inside(origin.z, 2);
-  const int base = out_at.x * R.x_pitch.x + channel * R.channel.x, count = d.y * h.y * w.y;
+  const int base = out_at.x * R.x_strides.x + channel * R.channel.x, count = d.y * h.y * w.y;
   VALUE best = lowest(), sum = VALUE(0.0);
   if (there)
     for (int i = int(depth); i < count; i += int(gl_WorkGroupSize.x / kLanes)) {
       const int line = i / w.y, slice = line / h.y;
       const ivec3 at = origin + ivec3(d.x + slice, h.x + line - slice * h.y, w.x + i - line * w.y) * R.dilation.xyz;
-      take(LOADED(push.x.v[base + at.x * R.x_pitch.y + at.y * R.x_pitch.z + at.z * R.x_pitch.w]), best, sum);
+      take(LOADED(push.x.v[base + at.x * R.x_strides.y + at.y * R.x_strides.z + at.z * R.x_strides.w]), best, sum);
     }
   gathered[thread] = kKind == 0u ? best : sum;
   barrier();

@@ -1,5 +1,5 @@
 // What the kernels of the quantize family share: operands in the order of families/quantize/quantize.h behind x and y, and the
-// axes of y with each operand's pitches (quantize.cc has the same record).
+// axes of y with each operand's strides (quantize.cc has the same record).
 #include "bytes.glsl"
 
 const int kAxes = 6, kOperands = 9;
@@ -7,7 +7,7 @@ struct ElementRecord {
   int count;         // of elements
   int axes;          // in use, outermost first
   int size[kAxes];
-  int pitch[kOperands][kAxes];
+  int strides[kOperands][kAxes];
 };
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer ElementRecords { ElementRecord v; };
 

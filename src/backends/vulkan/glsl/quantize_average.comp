@@ -18,7 +18,7 @@ void main() {
   if (c < E.size[1])
     for (int p = slice; p < pixels; p += int(gl_WorkGroupSize.y)) {
       const int w = p % E.size[4], h = p / E.size[4] % E.size[3], d = p / (E.size[4] * E.size[3]);
-      sum += integer_at(push.x, kTypeX, n * E.pitch[0][0] + c * E.pitch[0][1] + d * E.pitch[0][2] + h * E.pitch[0][3] + w * E.pitch[0][4]);
+      sum += integer_at(push.x, kTypeX, n * E.strides[0][0] + c * E.strides[0][1] + d * E.strides[0][2] + h * E.strides[0][3] + w * E.strides[0][4]);
     }
   sums[slice][gl_LocalInvocationID.x] = sum;
   barrier();
@@ -27,5 +27,5 @@ void main() {
   for (int i = 0; i < int(gl_WorkGroupSize.y); ++i) sum += sums[i][gl_LocalInvocationID.x];
   precise float divisor = float(pixels) * push.y_scale.v[0];
   const int y = requantized(sum, divided(push.scale.v[0], divisor), integer_at(push.y_zero, kTypeY, 0), push.range);
-  put_integer(push.y, kTypeY, n * E.pitch[1][0] + c * E.pitch[1][1], y);
+  put_integer(push.y, kTypeY, n * E.strides[1][0] + c * E.strides[1][1], y);
 }

@@ -25,7 +25,7 @@ layout(constant_id = 15) const uint kNan = 0;
 layout(constant_id = 16) const bool kUnsignedZero = false;
 
 const int kQuantize = 0, kDequantize = 1, kAdd = 3, kFactor = 5;
-const int kX = 0, kY = 1, kScale = 2, kZero = 3, kB = 4, kBScale = 5;  // operands with pitches of their own
+const int kX = 0, kY = 1, kScale = 2, kZero = 3, kB = 4, kBScale = 5;  // operands with strides of their own
 
 const uint kNarrowFloat = 10;  // byte_types.h
 
@@ -42,7 +42,7 @@ void find(int index) {
   for (int i = E.axes - 1; i >= 0; --i) {
     const int at = index % E.size[i];
     index /= E.size[i];
-    [[unroll]] for (int o = 0; o <= kBScale; ++o) place[o] += at * E.pitch[o][i];
+    [[unroll]] for (int o = 0; o <= kBScale; ++o) place[o] += at * E.strides[o][i];
   }
 }
 
@@ -75,14 +75,14 @@ float factor_here() {
 }
 float dequantized(int x, int i) {
   const int last = E.axes - 1;
-  const int zero = integer_at(push.zero, kTypeZero, place[kZero] + i * E.pitch[kZero][last]);
-  precise float value = difference(x, zero) * float(push.scale.v[place[kScale] + i * E.pitch[kScale][last]]);
+  const int zero = integer_at(push.zero, kTypeZero, place[kZero] + i * E.strides[kZero][last]);
+  precise float value = difference(x, zero) * float(push.scale.v[place[kScale] + i * E.strides[kScale][last]]);
   return value;
 }
 int quantized_from(float x, int i) {
   const int last = E.axes - 1;
-  const int zero = integer_at(push.zero, kTypeZero, place[kZero] + i * E.pitch[kZero][last]);
-  const float scale = float(push.scale.v[place[kScale] + i * E.pitch[kScale][last]]);
+  const int zero = integer_at(push.zero, kTypeZero, place[kZero] + i * E.strides[kZero][last]);
+  const float scale = float(push.scale.v[place[kScale] + i * E.strides[kScale][last]]);
 #ifdef HALF
   return quantized(nearest_half(divided(x, scale)), 1.0, zero, push.range);
 #else

@@ -12,7 +12,7 @@ shared vec2 found[gl_WorkGroupSize.x];
 int place_of(int index) {
   int at = 0;
   for (int i = E.axes - 1; i >= 0; --i) {
-    at += index % E.size[i] * E.pitch[0][i];
+    at += index % E.size[i] * E.strides[0][i];
     index /= E.size[i];
   }
   return at;

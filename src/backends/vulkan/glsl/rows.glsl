@@ -8,7 +8,7 @@ struct RowsRecord {
   uint own[6];
   uint axes[2];
   uint divide[48];  // for each nest and axis, innermost first: size, multiplier, shift
-  int pitch[64];    // for each nest and axis of x, scale, bias, y
+  int strides[64];    // for each nest and axis of x, scale, bias, y
 };
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer RowsRecords { RowsRecord v; };
 
@@ -36,7 +36,7 @@ ivec4 place_of(int nest, uint index) {
       index = outer;
     }
     const uint p = nest * 32 + axis * 4;
-    at += int(here) * ivec4(R.pitch[p], R.pitch[p + 1], R.pitch[p + 2], R.pitch[p + 3]);
+    at += int(here) * ivec4(R.strides[p], R.strides[p + 1], R.strides[p + 2], R.strides[p + 3]);
   }
   return at;
 }

@@ -25,7 +25,7 @@ struct SampleRecord {
   Divisor size[5];
   int x[5], grid[5], y[5];
   int next_x, next_y, next_coordinate;  // between the channels of a thread, between coordinates
-  int elements[3], pitch[3];             // of x's spatial axes
+  int elements[3], strides[3];             // of x's spatial axes
 };
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Records { SampleRecord v; };
 layout(push_constant, scalar) uniform Push {
@@ -54,19 +54,19 @@ struct Taps {
   vec4 weight;
 };
 
-int place_of(int at, int length, int pitch, float low, float high) {
+int place_of(int at, int length, int stride, float low, float high) {
   if (at < 0 || at >= length) {
     if (kPadding == 0) return kNowhere;
     if (kPadding == 2) at = int(reflected(float(at), low, high));
     at = clamp(at, 0, length - 1);
   }
-  return at * pitch;
+  return at * stride;
 }
 
 float near_weight(float d) { return ((-0.75 + 2.0) * d - (-0.75 + 3.0)) * d * d + 1.0; }
 float far_weight(float d) { return ((-0.75 * d + 3.75) * d - 6.0) * d + 3.0; }
 
-Taps taps_of(float coordinate, int size, int pitch) {
+Taps taps_of(float coordinate, int size, int stride) {
   const float length = float(size);
   precise const float low = kAlignCorners ? 0.0 : -0.5;
   precise const float high = kAlignCorners ? length - 1.0 : length - 0.5;
@@ -91,7 +91,7 @@ Taps taps_of(float coordinate, int size, int pitch) {
   taps.place = ivec4(0);
   taps.weight = vec4(1.0);
   if (kMode == 0) {
-    taps.place.x = place_of(int(x), size, pitch, low, high);
+    taps.place.x = place_of(int(x), size, stride, low, high);
     return taps;
   }
   const float below = floor(x);
@@ -99,7 +99,7 @@ Taps taps_of(float coordinate, int size, int pitch) {
   const int first = kMode == 1 ? int(below) : int(below) - 1;
   taps.weight = kMode == 1 ? vec4(1.0 - t, t, 0.0, 0.0)
                            : vec4(far_weight(1.0 + t), near_weight(t), near_weight(1.0 - t), far_weight(2.0 - t));
-  [[unroll]] for (int i = 0; i < kTaps; ++i) taps.place[i] = place_of(first + i, size, pitch, low, high);
+  [[unroll]] for (int i = 0; i < kTaps; ++i) taps.place[i] = place_of(first + i, size, stride, low, high);
   return taps;
 }
 
@@ -117,10 +117,10 @@ void main() {
   }
   const Taps nothing = Taps(ivec4(0), vec4(1.0));
   // The innermost axis is the first of the coordinates.
-  const Taps c = taps_of(float(push.grid.v[position]), R.elements[2], R.pitch[2]);
+  const Taps c = taps_of(float(push.grid.v[position]), R.elements[2], R.strides[2]);
   Taps b = nothing, a = nothing;
-  if (kSpatial > 1) b = taps_of(float(push.grid.v[position + R.next_coordinate]), R.elements[1], R.pitch[1]);
-  if (kSpatial > 2) a = taps_of(float(push.grid.v[position + 2 * R.next_coordinate]), R.elements[0], R.pitch[0]);
+  if (kSpatial > 1) b = taps_of(float(push.grid.v[position + R.next_coordinate]), R.elements[1], R.strides[1]);
+  if (kSpatial > 2) a = taps_of(float(push.grid.v[position + 2 * R.next_coordinate]), R.elements[0], R.strides[0]);
   vec4 sum = vec4(0.0);
   for (int i = 0; i < (kSpatial > 2 ? kTaps : 1); ++i) {
     if (a.place[i] == kNowhere) continue;

@@ -5,11 +5,11 @@
 const int kMostAxes = 8;
 
 // As ScatterRecord of scatter.cc. Axes of the updates, serial ones first: updates that differ along those alone may meet at one
-// place. A tuple of `picked` indices moves along so many axes of y. Pitches of indices count indices.
+// place. A tuple of `picked` indices moves along so many axes of y. Strides of indices count indices.
 struct ScatterRecord {
   uint parallel, serial;  // updates
   int rank, serial_rank, first_update, first_y, first_index;
-  int picked, tuple_pitch;
+  int picked, tuple_stride;
   Divisor size[kMostAxes];
   int update[kMostAxes], y[kMostAxes], index[kMostAxes], order[kMostAxes], slot[kMostAxes];
   int picked_size[kMostAxes], picked_y[kMostAxes], picked_slot[kMostAxes];
@@ -46,7 +46,7 @@ void move_along(inout Places p, uint unit, int first, int end) {
 // And where its indices lead.
 void move_to_target(inout Places p, bool complains) {
   for (int i = 0; i < R.picked; ++i) {
-    const int at = p.index + i * R.tuple_pitch, size = R.picked_size[i];
+    const int at = p.index + i * R.tuple_stride, size = R.picked_size[i];
     int index = push.indices.v[kLong ? 2 * at : at];
     const int low = index, high = kLong ? push.indices.v[2 * at + 1] : low >> 31;
     if (high != low >> 31) index = high < 0 ? -2147483647 - 1 : 2147483647;

@@ -26,11 +26,11 @@ void main() {
   const int index = int(gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * gl_WorkGroupSize.x);
   const int matrix = push.steps * G.n_padded;
   if (index >= matrix) return;
-  const int k = index % G.n_padded, c = index / G.n_padded, from = k * G.w_filter_pitch + c * G.w_pitch.w;
+  const int k = index % G.n_padded, c = index / G.n_padded, from = k * G.w_filter_stride + c * G.w_strides.w;
   const bool there = k < G.n && c < G.filter_size.w;
   float taps[3][3], rows[3][6];
   [[unroll]] for (int r = 0; r < 3; ++r)
-    [[unroll]] for (int s = 0; s < 3; ++s) taps[r][s] = there ? float(push.w.v[from + r * G.w_pitch.y + s * G.w_pitch.z]) : 0.0;
+    [[unroll]] for (int s = 0; s < 3; ++s) taps[r][s] = there ? float(push.w.v[from + r * G.w_strides.y + s * G.w_strides.z]) : 0.0;
   [[unroll]] for (int r = 0; r < 3; ++r) filter_line(taps[r][0], taps[r][1], taps[r][2], rows[r]);
   [[unroll]] for (int j = 0; j < kPoints; ++j) {
     float column[6];

@@ -14,13 +14,13 @@ void main() {
   if (index >= tiles * channels) return;
   const int c = index % channels, tile = index / channels;
   const ivec3 place = place_of(tile);
-  const int from = place.x * G.x_pitch.x + c * G.channel.x;
+  const int from = place.x * G.x_strides.x + c * G.channel.x;
   float square[6][6];
   [[unroll]] for (int i = 0; i < kPoints; ++i)
     [[unroll]] for (int j = 0; j < kPoints; ++j) {
       const int h = place.y + i - G.pad.y, w = place.z + j - G.pad.z;
       const bool inside = h >= 0 && h < G.x_size.z && w >= 0 && w < G.x_size.w;
-      square[i][j] = inside ? float(push.x.v[from + h * G.x_pitch.z + w * G.x_pitch.w]) : 0.0;
+      square[i][j] = inside ? float(push.x.v[from + h * G.x_strides.z + w * G.x_strides.w]) : 0.0;
     }
   BOTH_AXES(input_line, square, kPoints, kPoints)
   [[unroll]] for (int i = 0; i < kPoints; ++i)

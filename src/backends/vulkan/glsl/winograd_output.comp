@@ -22,6 +22,6 @@ void main() {
   for (int i = 0; i < kTile && place.y + i < G.rows.z; ++i)
     for (int j = 0; j < kTile && place.z + j < G.rows.w; ++j) {
       const ivec4 pixel = ivec4(place.x, 0, place.y + i, place.z + j);
-      push.y.v[dot4(pixel, G.y_pitch) + k * G.channel.y] = ELEMENT(finished(square[i][j], at, pixel, k));
+      push.y.v[dot4(pixel, G.y_strides) + k * G.channel.y] = ELEMENT(finished(square[i][j], at, pixel, k));
     }
 }

@@ -18,8 +18,8 @@ struct AttentionRecord {
   int32_t queries, keys, size, columns, mask_keys, lengths, left, right, offset, offset_from_length;
   float scale, cap, unseen;
   int32_t batch_sizes[kBatchAxes];
-  int32_t batch_pitch[kBatchAxes][7];
-  int32_t pitch[6][2];
+  int32_t batch_strides[kBatchAxes][7];
+  int32_t strides[6][2];
 };
 
 // Bounds beyond any number of keys are all the same.
@@ -57,10 +57,11 @@ Result<AttentionRecord> record_of(const Stage& stage) {
     const int axis = batches - 1 - i;
     r.batch_sizes[i] = axis < 0 ? 1 : static_cast<int32_t>(q.shape[axis]);
     for (int o = 0; o < 7; ++o)
-      r.batch_pitch[i][o] = axis < 0 || !operands[o] ? 0 : static_cast<int32_t>(operands[o]->layout.pitch[axis]);
+      r.batch_strides[i][o] = axis < 0 || !operands[o] ? 0 : static_cast<int32_t>(operands[o]->layout.strides[axis]);
   }
   for (int o = 0; o < 6; ++o)
-    for (int i = 0; i < 2; ++i) r.pitch[o][i] = matrices[o] ? static_cast<int32_t>(matrices[o]->layout.pitch[rank - 2 + i]) : 0;
+    for (int i = 0; i < 2; ++i)
+      r.strides[o][i] = matrices[o] ? static_cast<int32_t>(matrices[o]->layout.strides[rank - 2 + i]) : 0;
   return r;
 }
 

@@ -35,11 +35,11 @@ void check(DType type, uint64_t first, uint64_t last, bool split = false) {
     p.scores = static_cast<ScoreOutput>(split || random.chance(50) ? 0 : random.between(1, 4));
     Stage stage;
     std::vector<TestOperand> inputs, outputs;
-    // Heads may share keys and values: batch axes of pitch 0.
+    // Heads may share keys and values: batch axes of stride 0.
     const auto input = [&](DType element, const Dims& shape, int matrix_axes, auto&& value) {
       TensorDesc d{element, shape, random.layout(shape)};
       for (int axis = 0; axis < shape.size() - matrix_axes; ++axis)
-        if (random.chance(20)) d.layout.pitch[axis] = 0;
+        if (random.chance(20)) d.layout.strides[axis] = 0;
       stage.inputs.push_back(d);
       inputs.emplace_back(d);
       inputs.back().fill(value);

@@ -13,7 +13,7 @@ struct CopyRecord {
 
 // As in glsl/copy_transpose.comp.
 struct TransposeRecord {
-  int32_t size_a, size_b, pitch_y, pitch_x;
+  int32_t size_a, size_b, stride_y, stride_x;
   int32_t rank, first_x, first_y;
   UnitAxes axes;
 };

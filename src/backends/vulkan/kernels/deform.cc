@@ -48,8 +48,8 @@ Result<VulkanKernelPtr> make_deform(const Stage& stage, const Schedule& schedule
   for (size_t i = 0; i < 2; ++i)
     r.stride[i] = small(p.stride[i]), r.dilation[i] = small(p.dilation[i]), r.pad[i] = small(p.pad_begin[i]);
   Dispatch d;
-  const auto operand = [&](int number, const TensorDesc& desc, int32_t* pitch, int32_t& first) {
-    for (int i = 0; i < desc.shape.size(); ++i) pitch[i] = small(desc.layout.pitch[i]);
+  const auto operand = [&](int number, const TensorDesc& desc, int32_t* strides, int32_t& first) {
+    for (int i = 0; i < desc.shape.size(); ++i) strides[i] = small(desc.layout.strides[i]);
     first = small(before_first(desc));
     d.addresses.push_back({number, -before_first(desc) * size_of(desc.dtype)});
   };

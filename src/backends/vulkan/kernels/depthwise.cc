@@ -38,7 +38,9 @@ void fill(int32_t (&to)[4], std::initializer_list<int64_t> values) {
   for (const int64_t v : values) to[i++] = static_cast<int32_t>(v);
 }
 void fill(int32_t (&to)[4], const Triple& t) { fill(to, {t[0], t[1], t[2]}); }
-void fill_pitches(int32_t (&to)[4], const FeatureMap& m) { fill(to, {m.pitch_n, m.pitch_d, m.pitch_h, m.pitch_w}); }
+void fill_strides(int32_t (&to)[4], const FeatureMap& m) {
+  fill(to, {m.image_stride, m.plane_stride, m.row_stride, m.pixel_stride});
+}
 
 DepthwiseRecord record_of(const Stage& stage) {
   const auto& p = get<DepthwiseParams>(stage.params);
@@ -49,25 +51,25 @@ DepthwiseRecord record_of(const Stage& stage) {
   r.multiplier = divisor(x.c > 0 ? y.c / x.c : 1);
   fill(r.y_size, {y.n, y.d, y.h, y.w});
   fill(r.x_size, {x.n, x.d, x.h, x.w});
-  fill_pitches(r.x_pitch, x);
-  fill_pitches(r.y_pitch, y);
-  fill(r.channel, {x.pitch_c, y.pitch_c, 0, 0});
+  fill_strides(r.x_strides, x);
+  fill_strides(r.y_strides, y);
+  fill(r.channel, {x.channel_stride, y.channel_stride, 0, 0});
   size_t next = 2;
-  const auto pitch_of = [](const TensorDesc& d) {
-    return d.layout.pitch.empty() ? 0 : static_cast<int32_t>(d.layout.pitch.back());
+  const auto stride_of = [](const TensorDesc& d) {
+    return d.layout.strides.empty() ? 0 : static_cast<int32_t>(d.layout.strides.back());
   };
-  if (e.scale) r.vector_pitch[0] = pitch_of(stage.inputs[next++]);
-  if (e.bias) r.vector_pitch[1] = pitch_of(stage.inputs[next++]);
+  if (e.scale) r.vector_strides[0] = stride_of(stage.inputs[next++]);
+  if (e.bias) r.vector_strides[1] = stride_of(stage.inputs[next++]);
   for (int i = 0; i < e.residuals(); ++i) {
     const FeatureMap m = feature_map(stage.inputs[next++]);
-    fill_pitches(r.r_pitch[i], m);
-    r.channel[2 + i] = static_cast<int32_t>(m.pitch_c);
+    fill_strides(r.r_strides[i], m);
+    r.channel[2 + i] = static_cast<int32_t>(m.channel_stride);
   }
   fill(r.filter_size, p.window.filter);
   fill(r.stride, p.window.stride);
   fill(r.dilation, p.window.dilation);
   fill(r.pad, p.window.pad_begin);
-  fill(r.w_pitch, {w.pitch_n, w.pitch_d, w.pitch_h, w.pitch_w});
+  fill(r.w_strides, {w.image_stride, w.plane_stride, w.row_stride, w.pixel_stride});
   r.filters = static_cast<int32_t>(y.c);
   r.alpha = static_cast<float>(e.alpha), r.a = static_cast<float>(e.a), r.b = static_cast<float>(e.b);
   return r;
@@ -82,7 +84,8 @@ void pack(const TensorDesc& desc, const std::byte* from, std::byte* to) {
   for (int64_t t = 0; t < w.d; ++t)
     for (int64_t r = 0; r < w.h; ++r)
       for (int64_t s = 0; s < w.w; ++s)
-        for (int64_t k = 0; k < w.n; ++k) *target++ = source[k * w.pitch_n + t * w.pitch_d + r * w.pitch_h + s * w.pitch_w];
+        for (int64_t k = 0; k < w.n; ++k)
+          *target++ = source[k * w.image_stride + t * w.plane_stride + r * w.row_stride + s * w.pixel_stride];
 }
 
 bool has_fours(const Stage& stage) {
@@ -92,7 +95,7 @@ bool has_fours(const Stage& stage) {
 
 VulkanKernel::Packing packing_of(const TensorDesc& w) {
   return {1, w.bytes(),
-          "vulkan.depthwise:" + std::string(name_of(w.dtype)) + w.shape.to_string() + "@" + w.layout.pitch.to_string() + "+" +
+          "vulkan.depthwise:" + std::string(name_of(w.dtype)) + w.shape.to_string() + "@" + w.layout.strides.to_string() + "+" +
               std::to_string(w.layout.offset),
           [w](const std::byte* from, std::byte* to, Executor&) {
             return w.dtype == DType::f16 ? pack<uint16_t>(w, from, to) : pack<float>(w, from, to);
@@ -159,7 +162,7 @@ Result<VulkanKernelPtr> make_depthwise(const Stage& stage, const Schedule& sched
     threads /= 4;
     append(request.constants, {false, packed});
   } else {
-    append(request.constants, {feature_map(stage.inputs[0]).pitch_c != 1, false});
+    append(request.constants, {feature_map(stage.inputs[0]).channel_stride != 1, false});
   }
   if (packed) kernel->packings.push_back(packing_of(stage.inputs[1]));
   r.count = static_cast<uint32_t>(threads);

@@ -85,7 +85,7 @@ struct Builder {
       for (const int64_t number : {cut.rows, cut.columns, cut.groups, packed.outers, packed.pair, packed.frequency,
                                    packed.outer, h.first, h.filter, h.dilation, v.first, v.filter, v.dilation})
         key += "," + std::to_string(number);
-      key += ":" + std::string(name_of(w.dtype)) + w.shape.to_string() + "@" + w.layout.pitch.to_string() + "+" +
+      key += ":" + std::string(name_of(w.dtype)) + w.shape.to_string() + "@" + w.layout.strides.to_string() + "+" +
              std::to_string(w.layout.offset);
       kernel.packings.push_back({1, packed.floats * 4, std::move(key), packed});
       return ok();
@@ -112,7 +112,7 @@ struct Builder {
     SPARKLE_CHECK(add_filters(packed, constant, {kWorkspace, 0}));
     std::vector<Address> operands = addresses_of(stage, e);
     if (!constant) operands[1] = {kWorkspace, 0};
-    const bool across = feature_map(stage.inputs[0]).pitch_c == 1;
+    const bool across = feature_map(stage.inputs[0]).channel_stride == 1;
     return add("fft_whole", e, across, fft_record(stage, cut), cut.pairs_in(), cut.tiles, std::move(operands), true);
   }
 
@@ -128,7 +128,7 @@ struct Builder {
     m.m = m.rows[3] = m.x_size[3] = static_cast<int32_t>(cut.tiles);
     m.n = static_cast<int32_t>(n);
     m.k = m.filter_size[3] = static_cast<int32_t>(k);
-    m.x_pitch[3] = m.k, m.y_pitch[3] = m.n;
+    m.x_strides[3] = m.k, m.y_strides[3] = m.n;
     m.channel[0] = m.channel[1] = 1;
     m.instances[2] = static_cast<int32_t>(cut.frequencies), m.instances[3] = static_cast<int32_t>(cut.groups);
     m.x_instance[3] = static_cast<int32_t>(cut.tiles * k), m.x_instance[2] = m.x_instance[3] * m.instances[3];
@@ -152,7 +152,8 @@ struct Builder {
 
     FftRecord r = fft_record(stage, cut);
     r.out_pair = 4, r.out_frequency = m.x_instance[2], r.out_outer = m.k;
-    const bool in_across = feature_map(stage.inputs[0]).pitch_c == 1, out_across = feature_map(stage.outputs[0]).pitch_c == 1;
+    const bool in_across = feature_map(stage.inputs[0]).channel_stride == 1,
+               out_across = feature_map(stage.outputs[0]).channel_stride == 1;
     const int64_t outers = cut.groups * cut.tiles;
     SPARKLE_CHECK(add("fft_input", {}, in_across, r, cut.pairs_in(), outers, {{0}, {0}, inputs, {0}, {0}, {0}, {0}}));
     SPARKLE_CHECK(add_filters(packed, constant, weights));

@@ -26,25 +26,25 @@ std::vector<int32_t> places_of(int64_t points) {
   return places;
 }
 
-// The shaders' passes, on numbers `pitch` apart.
+// The shaders' passes, on numbers `stride` apart.
 class Line {
  public:
   explicit Line(int64_t points) : points_(points), radices_(fft_radices(points, kFftGpuRegisters)) {
     for (int64_t j = 0; j < points; ++j) roots_.push_back(fft_root(j, points));
   }
-  void run(Complex* x, int64_t pitch) const {
+  void run(Complex* x, int64_t stride) const {
     int64_t block = points_;
     for (const int radix : radices_) {
       const int64_t step = block / radix, scale = points_ / block;
       for (int64_t from = 0; from < points_; from += block)
         for (int64_t k = 0; k < step; ++k) {
           Complex v[8], sums[8];
-          for (int q = 0; q < radix; ++q) v[q] = x[(from + k + q * step) * pitch];
+          for (int q = 0; q < radix; ++q) v[q] = x[(from + k + q * step) * stride];
           for (int s = 0; s < radix; ++s) {
             sums[s] = v[0];
             for (int q = 1; q < radix; ++q) sums[s] += v[q] * at(int64_t{s} * q % radix * (points_ / radix));
           }
-          for (int s = 0; s < radix; ++s) x[(from + k + s * step) * pitch] = sums[s] * at(s * k * scale);
+          for (int s = 0; s < radix; ++s) x[(from + k + s * step) * stride] = sums[s] * at(s * k * scale);
         }
       block = step;
     }
@@ -58,7 +58,7 @@ class Line {
 };
 
 void fill(int32_t (&to)[4], const FeatureMap& m) {
-  const int64_t from[] = {m.pitch_n, m.pitch_c, m.pitch_h, m.pitch_w};
+  const int64_t from[] = {m.image_stride, m.channel_stride, m.row_stride, m.pixel_stride};
   for (int i = 0; i < 4; ++i) to[i] = static_cast<int32_t>(from[i]);
 }
 
@@ -96,16 +96,16 @@ FftRecord fft_record(const Stage& stage, const FftCut& c) {
   const auto& p = get<FftParams>(stage.params);
   const Epilogue& e = p.epilogue;
   FftRecord r{};
-  fill(r.x_pitch, feature_map(stage.inputs[0]));
-  fill(r.y_pitch, feature_map(stage.outputs[0]));
-  fill(r.w_pitch, feature_map(stage.inputs[1]));
+  fill(r.x_strides, feature_map(stage.inputs[0]));
+  fill(r.y_strides, feature_map(stage.outputs[0]));
+  fill(r.w_strides, feature_map(stage.inputs[1]));
   size_t next = 2;
-  const auto pitch_of = [](const TensorDesc& d) {
-    return d.layout.pitch.empty() ? 0 : static_cast<int32_t>(d.layout.pitch.back());
+  const auto stride_of = [](const TensorDesc& d) {
+    return d.layout.strides.empty() ? 0 : static_cast<int32_t>(d.layout.strides.back());
   };
-  if (e.scale) r.vector_pitch[0] = pitch_of(stage.inputs[next++]);
-  if (e.bias) r.vector_pitch[1] = pitch_of(stage.inputs[next++]);
-  for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) fill(r.r_pitch[i], feature_map(stage.inputs[next++]));
+  if (e.scale) r.vector_strides[0] = stride_of(stage.inputs[next++]);
+  if (e.bias) r.vector_strides[1] = stride_of(stage.inputs[next++]);
+  for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) fill(r.r_strides[i], feature_map(stage.inputs[next++]));
   const FftAxis* axes[] = {&c.height, &c.width};
   for (int i = 0; i < 2; ++i) {
     const FftAxis& a = *axes[i];
@@ -167,12 +167,13 @@ void FftPacked::operator()(const std::byte* from, std::byte* to, Executor& execu
     for (int64_t p = first; p < last; ++p) {
       std::fill(plane.begin(), plane.end(), Complex());
       for (int64_t l = 0; l < 2 && 2 * p + l < cut.filters; ++l) {
-        const std::byte* taps = from + step * (offset + (group * cut.filters + 2 * p + l) * w.pitch_n + channel * w.pitch_c);
+        const std::byte* taps =
+            from + step * (offset + (group * cut.filters + 2 * p + l) * w.image_stride + channel * w.channel_stride);
         for (int64_t r = 0, row = 0; r < cut.height.taps; ++r) {
           if (!kept(cut.height, r, row)) continue;
           for (int64_t s = 0, column = 0; s < cut.width.taps; ++s) {
             if (!kept(cut.width, s, column)) continue;
-            const double tap = load_element(given, taps + step * (r * w.pitch_h + s * w.pitch_w));
+            const double tap = load_element(given, taps + step * (r * w.row_stride + s * w.pixel_stride));
             plane[static_cast<size_t>(row % rows * columns + column % columns)] += l == 0 ? Complex(tap, 0) : Complex(0, tap);
           }
         }

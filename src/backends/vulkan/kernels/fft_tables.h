@@ -43,7 +43,7 @@ struct FftCut {
 // Errors: filter_not_served, groups_not_served.
 Result<FftCut> fft_cut(const Stage& stage, const FftTileSchedule& schedule);
 
-// Sizes, pitches and epilogue; what depends on the dispatch is left at zero.
+// Sizes, strides and epilogue; what depends on the dispatch is left at zero.
 FftRecord fft_record(const Stage& stage, const FftCut& cut);
 
 // Passes of a transform as constants of a pipeline, 1 for those that there are not.

@@ -25,7 +25,7 @@ TensorDesc map_desc(TestRandom& random, DType type, const Dims& shape, bool acro
   for (size_t i = inwards.size(); i-- > 0;) d.layout.order.push_back(inwards[i]);
   int64_t step = 1;
   for (const int axis : inwards) {
-    d.layout.pitch[axis] = step;
+    d.layout.strides[axis] = step;
     step = step * shape[axis] + random.between(0, gap);
   }
   d.layout.offset = random.between(0, gap);

@@ -13,21 +13,21 @@ namespace {
 struct GatherRecord {
   uint32_t count;
   int32_t rank, first_x, first_y, first_index;
-  int32_t picked, tuple_pitch;
+  int32_t picked, tuple_stride;
   UnitAxes axes;
   int32_t index[kMaxRank], order[kMaxRank];
-  int32_t picked_size[kMaxRank], picked_pitch[kMaxRank];
+  int32_t picked_size[kMaxRank], picked_strides[kMaxRank];
 };
 
 struct Picking {
   std::vector<UnitAxis> axes;  // of y; bytes, and indices
   std::vector<int> picked;     // axes of x that indices point into
-  int64_t tuple_pitch = 0;
+  int64_t tuple_stride = 0;
   bool moves = true;
 };
 
-// Row-major pitches of the indices.
-Dims order_of(const TensorDesc& indices) { return row_major(indices.shape).pitch; }
+// Row-major strides of the indices.
+Dims order_of(const TensorDesc& indices) { return row_major(indices.shape).strides; }
 
 Picking picking_of(const Stage& stage) {
   const auto& p = get<GatherParams>(stage.params);
@@ -57,18 +57,18 @@ Picking picking_of(const Stage& stage) {
         }
         break;
     }
-    k.axes.push_back({y.shape[i], along < 0 ? 0 : x.layout.pitch[along] * element, y.layout.pitch[i] * element,
-                      index < 0 ? 0 : indices.layout.pitch[index], -1, index < 0 ? 0 : order[index]});
+    k.axes.push_back({y.shape[i], along < 0 ? 0 : x.layout.strides[along] * element, y.layout.strides[i] * element,
+                      index < 0 ? 0 : indices.layout.strides[index], -1, index < 0 ? 0 : order[index]});
   }
   // Where x or y is empty nothing moves; the indices are looked at all the same.
   if (x.elements() == 0 || y.elements() == 0) {
     k.moves = false;
     k.axes.clear();
     for (int i = 0; i < index_rank - (p.form == GatherForm::tuples); ++i)
-      k.axes.push_back({indices.shape[i], 0, 0, indices.layout.pitch[i], -1, order[i]});
+      k.axes.push_back({indices.shape[i], 0, 0, indices.layout.strides[i], -1, order[i]});
   }
   if (p.form == GatherForm::tuples) {
-    k.tuple_pitch = indices.layout.pitch[index_rank - 1];
+    k.tuple_stride = indices.layout.strides[index_rank - 1];
     for (int i = 0; i < indices.shape[index_rank - 1]; ++i) k.picked.push_back(p.batch_axes + i);
   } else {
     k.picked.push_back(p.axis);
@@ -101,7 +101,7 @@ Result<VulkanKernelPtr> make_gather(const Stage& stage, const Schedule& schedule
   // Units hold together along the picked axes too: these are axes of the move of which y has none.
   const size_t own = k.axes.size();
   for (const int axis : k.picked)
-    k.axes.push_back({x.shape[axis], x.layout.pitch[axis] * element, 0, 0, static_cast<int>(own), 0});
+    k.axes.push_back({x.shape[axis], x.layout.strides[axis] * element, 0, 0, static_cast<int>(own), 0});
   UnitMove move = unit_move(std::move(k.axes), element, x.layout.offset * element, y.layout.offset * element);
   GatherRecord r{};
   int64_t lowest_x = move.lowest_x(), lowest_index = 0;
@@ -112,10 +112,10 @@ Result<VulkanKernelPtr> make_gather(const Stage& stage, const Schedule& schedule
   });
   for (size_t i = 0; i < picked.size(); ++i) {
     r.picked_size[i] = static_cast<int32_t>(picked[i].size);
-    r.picked_pitch[i] = static_cast<int32_t>(picked[i].x);
+    r.picked_strides[i] = static_cast<int32_t>(picked[i].x);
   }
   for (const UnitAxis& a : move.axes) lowest_index += std::min<int64_t>(0, (a.size - 1) * a.other);
-  lowest_index += std::min<int64_t>(0, (static_cast<int64_t>(picked.size()) - 1) * k.tuple_pitch);
+  lowest_index += std::min<int64_t>(0, (static_cast<int64_t>(picked.size()) - 1) * k.tuple_stride);
   if (!move.fits_31_bits() || extent(x.shape, x.layout) > INT32_MAX || extent(indices.shape, indices.layout) > INT32_MAX / 2 ||
       indices.elements() > INT32_MAX)
     return too_far("gather");
@@ -125,7 +125,7 @@ Result<VulkanKernelPtr> make_gather(const Stage& stage, const Schedule& schedule
   r.first_y = static_cast<int32_t>(-move.lowest_y());
   r.first_index = static_cast<int32_t>(-lowest_index);
   r.picked = static_cast<int32_t>(picked.size());
-  r.tuple_pitch = static_cast<int32_t>(k.tuple_pitch);
+  r.tuple_stride = static_cast<int32_t>(k.tuple_stride);
   r.axes = unit_axes(move.axes);
   for (size_t i = 0; i < move.axes.size(); ++i) {
     r.index[i] = static_cast<int32_t>(move.axes[i].other);

@@ -50,10 +50,10 @@ struct PackedWeights {
           for (int s = 0; s < g.filter_size[2]; ++s)
             for (int c = 0; c < g.filter_size[3]; ++c, ++k) {
               std::byte* row = out + (k / p.run * g.n_padded * p.run + k % p.run) * size;
-              const std::byte* at = from + step * (offset + origin + c * int64_t{g.w_pitch[3]} + t * int64_t{g.w_pitch[0]} +
-                                                   r * int64_t{g.w_pitch[1]} + s * int64_t{g.w_pitch[2]});
+              const std::byte* at = from + step * (offset + origin + c * int64_t{g.w_strides[3]} + t * int64_t{g.w_strides[0]} +
+                                                   r * int64_t{g.w_strides[1]} + s * int64_t{g.w_strides[2]});
               for (int64_t n = 0; n < g.n; ++n) {
-                const std::byte* weight = at + step * n * g.w_filter_pitch;
+                const std::byte* weight = at + step * n * g.w_filter_stride;
                 std::byte* place = row + n * p.run * size;
                 if (given != kept) store_element(kept, load_element(given, weight), place);
                 else if (kept == DType::f16) std::memcpy(place, weight, 2);
@@ -93,9 +93,9 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
   if (tile->variant != "naive" && tile->variant != "groups" && tile->variant != "halo") {
     const TensorDesc& y = stage.outputs[0];
     const int32_t wide = fragments && halves ? 8 : 4;
-    product.vectors = in_vectors(wide, stage.inputs[0], g.x_pitch, g.channel[0], g.filter_size[3]) &&
+    product.vectors = in_vectors(wide, stage.inputs[0], g.x_strides, g.channel[0], g.filter_size[3]) &&
                       in_vectors(wide, stage.inputs[0], g.x_instance, 1, wide);
-    product.stores = fours(y, g.y_pitch, g.channel[1], g.n) && fours(y, g.y_instance, 1, 4);
+    product.stores = fours(y, g.y_strides, g.channel[1], g.n) && fours(y, g.y_instance, 1, 4);
     product.packed = constants >> 1 & 1;
     product.scalar = tile->unit == kScalarUnit;
     if (product.scalar) product.vectors = product.stores = false;
@@ -106,7 +106,7 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
     product.record = packed.record;
     const TensorDesc& w = stage.inputs[1];
     std::string key = "vulkan.gemm:" + std::to_string(packed.record.n_padded) + "," + std::to_string(packed.k_padded) + ":" +
-                      w.shape.to_string() + "@" + w.layout.pitch.to_string() + "+" + std::to_string(w.layout.offset) + ":";
+                      w.shape.to_string() + "@" + w.layout.strides.to_string() + "+" + std::to_string(w.layout.offset) + ":";
     for (int i = 0; i < 4; ++i) key += std::to_string(g.instances[i]) + "x" + std::to_string(g.w_instance[i]) + ",";
     key += params.loader == Loader::dense ? "dense" : "window";
     const DType kept = rounded || halves ? DType::f16 : DType::f32;

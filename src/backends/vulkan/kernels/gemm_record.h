@@ -1,4 +1,4 @@
-// GemmRecord: the sizes and pitches of a gemm stage as shaders read them. glsl/gemm_record.inc has its fields, once for both
+// GemmRecord: the sizes and strides of a gemm stage as shaders read them. glsl/gemm_record.inc has its fields, once for both
 // sides, and says what they are.
 #pragma once
 
@@ -41,10 +41,10 @@ struct Places {
 Places places_of(const Stage& stage, const TensorDesc& operand);
 
 // Whether so many neighbouring channels of an operand are one aligned vector wherever they begin.
-bool in_vectors(int32_t wide, const TensorDesc& desc, std::span<const int32_t> pitches, int32_t channel, int64_t count);
+bool in_vectors(int32_t wide, const TensorDesc& desc, std::span<const int32_t> strides, int32_t channel, int64_t count);
 // Four of them: a vector of floats, one word of 8-bit integers.
-inline bool fours(const TensorDesc& desc, std::span<const int32_t> pitches, int32_t channel, int64_t count) {
-  return in_vectors(4, desc, pitches, channel, count);
+inline bool fours(const TensorDesc& desc, std::span<const int32_t> strides, int32_t channel, int64_t count) {
+  return in_vectors(4, desc, strides, channel, count);
 }
 
 }  // namespace sparkle::vulkan

@@ -27,10 +27,10 @@ class Maker {
   TensorDesc desc(const Dims& shape, const Dims& order, int64_t gap) {
     TensorDesc d{type_, shape, {}};
     d.layout.order = order;
-    d.layout.pitch = Dims::filled(shape.size(), 0);
+    d.layout.strides = Dims::filled(shape.size(), 0);
     int64_t step = 1;
     for (int i = order.size() - 1; i >= 0; --i) {
-      d.layout.pitch[static_cast<int>(order[i])] = step;
+      d.layout.strides[static_cast<int>(order[i])] = step;
       step = step * shape[static_cast<int>(order[i])] + random_.between(0, gap);
     }
     d.layout.offset = random_.between(0, gap);
@@ -57,7 +57,7 @@ class Maker {
     for (int i = 0; i < e.scale + e.bias; ++i) input(p, dense_desc(type_, {channels}));
     for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) {
       TensorDesc r = desc(shape, order, gap);
-      if (random_.chance(30)) r.layout.pitch[static_cast<int>(random_.between(0, order.size() - 1))] = 0;
+      if (random_.chance(30)) r.layout.strides[static_cast<int>(random_.between(0, order.size() - 1))] = 0;
       input(p, r);
     }
     return e;
@@ -114,8 +114,8 @@ class Maker {
     TensorDesc left = desc(a, random_.chance(25) ? swapped : row, gap),
                right = desc(b, random_.chance(40) ? swapped : row, gap);
     for (int i = 0; i < batch; ++i) {
-      if (random_.chance(30)) left.layout.pitch[i] = 0;
-      if (random_.chance(30)) right.layout.pitch[i] = 0;
+      if (random_.chance(30)) left.layout.strides[i] = 0;
+      if (random_.chance(30)) right.layout.strides[i] = 0;
     }
     p.k = k;
     input(p, left);

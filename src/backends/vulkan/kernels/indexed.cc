@@ -27,7 +27,7 @@ Result<VulkanKernelPtr> make_indexed(const Stage& stage, const Workshop& shop, c
   const int64_t element = size_of(y.dtype);
   std::vector<UnitAxis> all;
   for (int i = 0; i < y.shape.size(); ++i)
-    all.push_back({y.shape[i], x.layout.pitch[i] * element, y.layout.pitch[i] * element, 0,
+    all.push_back({y.shape[i], x.layout.strides[i] * element, y.layout.strides[i] * element, 0,
                    axes[static_cast<size_t>(i)].identity ? -1 : i});
   const UnitMove move = unit_move(std::move(all), element, x.layout.offset * element, y.layout.offset * element);
   if (!move.fits_31_bits() || extent(x.shape, x.layout) > INT32_MAX) return too_far(name_of(stage.family()));
@@ -39,7 +39,7 @@ Result<VulkanKernelPtr> make_indexed(const Stage& stage, const Workshop& shop, c
   r.rank = static_cast<int32_t>(move.axes.size());
   r.axes = unit_axes(move.axes);
   std::vector<int32_t> places;
-  int64_t lowest = 0;  // place in x that an axis' tables or pitches lead to
+  int64_t lowest = 0;  // place in x that an axis' tables or strides lead to
   for (size_t i = 0; i < move.axes.size(); ++i) {
     const UnitAxis& a = move.axes[i];
     r.table[i] = -1;

@@ -34,8 +34,8 @@ struct PackedFilters {
       for (int r = 0; r < g.filter_size[1]; ++r)
         for (int s = 0; s < g.filter_size[2]; ++s)
           for (int n = 0; n < g.n; ++n) {
-            const int64_t at = w.layout.offset + n * int64_t{g.w_filter_pitch} + t * int64_t{g.w_pitch[0]} +
-                               r * int64_t{g.w_pitch[1]} + s * int64_t{g.w_pitch[2]};
+            const int64_t at = w.layout.offset + n * int64_t{g.w_filter_stride} + t * int64_t{g.w_strides[0]} +
+                               r * int64_t{g.w_strides[1]} + s * int64_t{g.w_strides[2]};
             *out++ = static_cast<int16_t>(load_element(w.dtype, from + at * size));
           }
   }
@@ -74,7 +74,7 @@ Result<VulkanKernelPtr> make_integer_depthwise(const Stage& stage, const Depthwi
   if (packed)
     kernel->packings.push_back({1, g.n * p.window.taps() * 2,
                                 "vulkan.depthwise16:" + std::string(name_of(w.dtype)) + w.shape.to_string() + "@" +
-                                    w.layout.pitch.to_string() + "+" + std::to_string(w.layout.offset),
+                                    w.layout.strides.to_string() + "+" + std::to_string(w.layout.offset),
                                 PackedFilters{g, w}});
   kernel->dispatches.push_back(std::move(d));
   kernel->records.push_back(std::move(record));

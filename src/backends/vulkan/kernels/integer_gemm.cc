@@ -37,10 +37,10 @@ struct PackedBytes {
         for (int r = 0; r < g.filter_size[1]; ++r)
           for (int s = 0; s < g.filter_size[2]; ++s)
             for (int c = 0; c < g.filter_size[3]; ++c, ++k) {
-              const uint8_t* at = source + origin + c * int64_t{g.w_pitch[3]} + t * int64_t{g.w_pitch[0]} +
-                                  r * int64_t{g.w_pitch[1]} + s * int64_t{g.w_pitch[2]};
+              const uint8_t* at = source + origin + c * int64_t{g.w_strides[3]} + t * int64_t{g.w_strides[0]} +
+                                  r * int64_t{g.w_strides[1]} + s * int64_t{g.w_strides[2]};
               for (int64_t n = 0; n < g.n; ++n)
-                out[(k / 4 * g.n_padded + n) * 4 + k % 4] = static_cast<uint8_t>(at[n * g.w_filter_pitch] ^ flip);
+                out[(k / 4 * g.n_padded + n) * 4 + k % 4] = static_cast<uint8_t>(at[n * g.w_filter_stride] ^ flip);
             }
     });
   }
@@ -50,7 +50,7 @@ void add_packing(VulkanKernel& kernel, GemmRecord& g, const TileSchedule& tile, 
   const TensorDesc& w = kernel.stage.inputs[1];
   const int64_t k_padded = round_up(g.k, tile.k);
   std::string key = "vulkan.bytes:" + std::string(name_of(w.dtype)) + std::to_string(g.n_padded) + "," +
-                    std::to_string(k_padded) + ":" + w.shape.to_string() + "@" + w.layout.pitch.to_string() + "+" +
+                    std::to_string(k_padded) + ":" + w.shape.to_string() + "@" + w.layout.strides.to_string() + "+" +
                     std::to_string(w.layout.offset) + ":";
   for (int i = 0; i < 4; ++i) key += std::to_string(g.instances[i]) + "x" + std::to_string(g.w_instance[i]) + ",";
   key += get<GemmParams>(kernel.stage.params).loader == Loader::dense ? "dense" : "window";
@@ -86,8 +86,8 @@ Result<VulkanKernelPtr> make_integer_gemm(const Stage& stage, const TileSchedule
 
   PipelineRequest request;
   request.shader = tile.variant == "dot_tile" ? "integer_tile_dot" : "integer_tile";
-  const bool words = fours(x, g.x_pitch, g.channel[0], g.filter_size[3]) && fours(x, g.x_instance, 1, 4);
-  const bool stores = fours(y, g.y_pitch, g.channel[1], g.n) && fours(y, g.y_instance, 1, 4);
+  const bool words = fours(x, g.x_strides, g.channel[0], g.filter_size[3]) && fours(x, g.x_instance, 1, 4);
+  const bool stores = fours(y, g.y_strides, g.channel[1], g.n) && fours(y, g.y_instance, 1, 4);
   request.constants = {static_cast<uint32_t>(tile.m / tile.thread_m * (tile.n / tile.thread_n)), 1, 1};
   set_integers(request, stage, e);
   using enum GemmConstant;

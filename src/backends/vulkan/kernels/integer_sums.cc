@@ -27,10 +27,10 @@ void set_integers(PipelineRequest& request, const Stage& stage, const Epilogue& 
 Dispatch integer_dispatch(const Stage& stage, const Epilogue& e, const Pipeline* pipeline, const DeviceBuffer& record,
                           int32_t first_instance) {
   const IntegerOperands at = integer_operands(e);
-  const auto pitch = [&](int operand) {
+  const auto stride = [&](int operand) {
     if (operand < 0) return int32_t{0};
     const TensorDesc& d = stage.inputs[static_cast<size_t>(operand)];
-    return d.shape.empty() || d.shape.back() == 1 ? int32_t{0} : static_cast<int32_t>(d.layout.pitch.back());
+    return d.shape.empty() || d.shape.back() == 1 ? int32_t{0} : static_cast<int32_t>(d.layout.strides.back());
   };
   Dispatch d;
   d.pipeline = pipeline;
@@ -41,7 +41,7 @@ Dispatch integer_dispatch(const Stage& stage, const Epilogue& e, const Pipeline*
   const IntegerRange range = output_range(stage.outputs[0].dtype, e);
   d.push(static_cast<int32_t>(range.low));
   d.push(static_cast<int32_t>(range.high));
-  for (const int operand : {at.scale, at.bias, at.b_zero}) d.push(pitch(operand));
+  for (const int operand : {at.scale, at.bias, at.b_zero}) d.push(stride(operand));
   d.after_previous = false;
   return d;
 }

@@ -89,11 +89,11 @@ class Case {
   TensorDesc desc(DType type, const Dims& shape, const Dims& order) {
     TensorDesc d{type, shape, {}};
     d.layout.order = order;
-    d.layout.pitch = Dims::filled(shape.size(), 0);
+    d.layout.strides = Dims::filled(shape.size(), 0);
     const int64_t gap = words_ || random_.chance(50) ? 0 : 3;
     int64_t step = 1;
     for (int i = order.size() - 1; i >= 0; --i) {
-      d.layout.pitch[static_cast<int>(order[i])] = step;
+      d.layout.strides[static_cast<int>(order[i])] = step;
       step = step * shape[static_cast<int>(order[i])] + random_.between(0, gap);
     }
     d.layout.offset = random_.between(0, gap);
@@ -148,7 +148,7 @@ class Case {
                     desc(b, right, random_.chance(40) ? swapped : row)};
     for (int i = 0; i < batch; ++i)
       for (TensorDesc& d : stage.inputs)
-        if (random_.chance(30)) d.layout.pitch[i] = 0;
+        if (random_.chance(30)) d.layout.strides[i] = 0;
     stage.outputs = {desc(y, out, row)};
   }
 

@@ -66,7 +66,7 @@ TEST(VulkanCopy, ManyWorkgroups) {
   const Dims shape{3, 1031, 9000};
   TensorDesc x{DType::u8, shape, row_major(shape)}, y{DType::u8, shape, row_major(shape)};
   if (!serves(*backend, DType::u8)) GTEST_SKIP() << "the device does not store bytes";
-  x.layout.pitch[2] = 0;
+  x.layout.strides[2] = 0;
   s.inputs.emplace_back(x);
   s.stage.inputs.push_back(x);
   for (size_t i = 0; i < s.inputs[0].bytes.size(); ++i) s.inputs[0].bytes[i] = static_cast<std::byte>(i * 31 + 7);

@@ -17,8 +17,8 @@ struct NonMaxRecord {
   int32_t box[3], score[3], row[2];
 };
 
-void put_pitches(const TensorDesc& desc, int32_t* to) {
-  for (int i = 0; i < desc.shape.size(); ++i) to[i] = static_cast<int32_t>(desc.layout.pitch[i]);
+void put_strides(const TensorDesc& desc, int32_t* to) {
+  for (int i = 0; i < desc.shape.size(); ++i) to[i] = static_cast<int32_t>(desc.layout.strides[i]);
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ Result<VulkanKernelPtr> make_non_max(const Stage& stage, const Schedule& schedul
   r.rows = static_cast<uint32_t>(rows.shape[0]), r.words = static_cast<uint32_t>(places.words);
   r.kept = static_cast<uint32_t>(places.kept), r.out_at = static_cast<uint32_t>(places.out);
   r.overlap = static_cast<float>(p.overlap), r.threshold = static_cast<float>(p.threshold);
-  put_pitches(boxes, r.box), put_pitches(scores, r.score), put_pitches(rows, r.row);
+  put_strides(boxes, r.box), put_strides(scores, r.score), put_strides(rows, r.row);
   kernel->workspace = 4 * places.end;
   SPARKLE_TRY(record, shop.upload(&r, sizeof r));
   const auto add = [&](const char* shader, std::vector<uint32_t> constants, std::array<uint32_t, 3> groups) -> Status {

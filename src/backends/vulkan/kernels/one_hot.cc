@@ -9,7 +9,7 @@ namespace {
 // As in glsl/one_hot_units.comp.
 struct OneHotRecord {
   uint32_t count;
-  int32_t rank, first_index, first_y, value_pitch, axis_size;
+  int32_t rank, first_index, first_y, value_stride, axis_size;
   UnitAxes axes;
   int32_t index[kMaxRank], place[kMaxRank];
 };
@@ -41,7 +41,8 @@ Result<VulkanKernelPtr> make_one_hot(const Stage& stage, const Workshop& shop) {
   std::vector<UnitAxis> axes;
   for (int i = 0; i < y.shape.size(); ++i) {
     const int own = i < axis ? i : i - 1;
-    axes.push_back({y.shape[i], 0, y.layout.pitch[i] * element, i == axis ? 0 : indices.layout.pitch[own], i == axis ? i : -1});
+    axes.push_back(
+        {y.shape[i], 0, y.layout.strides[i] * element, i == axis ? 0 : indices.layout.strides[own], i == axis ? i : -1});
   }
   const UnitMove move = unit_move(std::move(axes), element, 0, y.layout.offset * element);
   if (!move.fits_31_bits() || extent(indices.shape, indices.layout) > INT32_MAX / 2) return too_far("scatter");
@@ -57,7 +58,7 @@ Result<VulkanKernelPtr> make_one_hot(const Stage& stage, const Workshop& shop) {
   r.rank = static_cast<int32_t>(move.axes.size());
   r.first_index = static_cast<int32_t>(-lowest_index);
   r.first_y = static_cast<int32_t>(-move.lowest_y());
-  r.value_pitch = static_cast<int32_t>(values.layout.pitch[0]);
+  r.value_stride = static_cast<int32_t>(values.layout.strides[0]);
   r.axis_size = static_cast<int32_t>(y.shape[axis]);
   r.axes = unit_axes(move.axes);
   SPARKLE_TRY(pipeline, unit_pipeline(shop, "one_hot_units", move.bytes, kUnitThreads, {*kind}));

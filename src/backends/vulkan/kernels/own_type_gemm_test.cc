@@ -60,8 +60,8 @@ void dense(RandomStage& s, uint64_t seed) {
   a.push_back(m), a.push_back(k), b.push_back(k), b.push_back(n), y.push_back(m), y.push_back(n);
   TensorDesc left = s.any(a), right = s.any(b);
   for (int i = 0; i + 2 < y.size(); ++i) {
-    if (s.random.chance(30)) left.layout.pitch[i] = 0;
-    if (s.random.chance(30)) right.layout.pitch[i] = 0;
+    if (s.random.chance(30)) left.layout.strides[i] = 0;
+    if (s.random.chance(30)) right.layout.strides[i] = 0;
   }
   add(s, left), add(s, right);
   s.output(s.any(y));

@@ -12,10 +12,10 @@ namespace {
 
 constexpr uint32_t kThreads = 128;
 
-// One axis of the loop nest: its size, and the pitch of each operand along it.
+// One axis of the loop nest: its size, and the stride of each operand along it.
 struct Axis {
   int64_t size = 1;
-  std::vector<int64_t> pitch;
+  std::vector<int64_t> strides;
 };
 
 // Axes of more than one element, the output's outermost first, neighbours merged.
@@ -28,15 +28,15 @@ std::vector<Axis> merged_axes(const Stage& stage) {
   for (int i = 0; i < y.shape.size(); ++i) {
     if (y.shape[i] == 1) continue;
     Axis axis{y.shape[i], {}};
-    for (const TensorDesc* d : operands) axis.pitch.push_back(d->layout.pitch[i]);
+    for (const TensorDesc* d : operands) axis.strides.push_back(d->layout.strides[i]);
     axes.push_back(std::move(axis));
   }
   std::stable_sort(axes.begin(), axes.end(),
-                   [](const Axis& a, const Axis& b) { return std::abs(a.pitch.back()) > std::abs(b.pitch.back()); });
+                   [](const Axis& a, const Axis& b) { return std::abs(a.strides.back()) > std::abs(b.strides.back()); });
   for (size_t i = axes.size(); i-- > 1;) {
     Axis &outer = axes[i - 1], &inner = axes[i];
     bool whole = true;
-    for (size_t k = 0; k < operands.size(); ++k) whole = whole && outer.pitch[k] == inner.pitch[k] * inner.size;
+    for (size_t k = 0; k < operands.size(); ++k) whole = whole && outer.strides[k] == inner.strides[k] * inner.size;
     if (!whole) continue;
     inner.size *= outer.size;
     axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(i) - 1);
@@ -50,11 +50,11 @@ bool in_fours(const Stage& stage, const std::vector<Axis>& axes) {
   for (size_t k = 0; k <= stage.inputs.size(); ++k) {
     const bool output = k == stage.inputs.size();
     const TensorDesc& d = output ? stage.outputs[0] : stage.inputs[k];
-    const int64_t inner = axes.back().pitch[k];
+    const int64_t inner = axes.back().strides[k];
     if (inner == 0 && !output) continue;
     if (inner != 1 || d.layout.offset % 4 != 0) return false;
     for (size_t a = 0; a + 1 < axes.size(); ++a)
-      if (axes[a].pitch[k] % 4 != 0) return false;
+      if (axes[a].strides[k] % 4 != 0) return false;
   }
   return true;
 }
@@ -101,10 +101,10 @@ Result<VulkanKernelPtr> make_pointwise(const Stage& stage, const Schedule& sched
     const bool there = static_cast<size_t>(i) < axes.size();
     append_divisor(record, there ? static_cast<uint32_t>(axes[axes.size() - 1 - static_cast<size_t>(i)].size) : 1);
   }
-  for (const int64_t p : axes.back().pitch) record.push_back(static_cast<uint32_t>(p));
+  for (const int64_t p : axes.back().strides) record.push_back(static_cast<uint32_t>(p));
   for (size_t i = 0; i <= static_cast<size_t>(kPointwiseAxes); ++i)
     for (size_t k = 0; k < operands; ++k)
-      record.push_back(i > 0 && i < axes.size() ? static_cast<uint32_t>(axes[axes.size() - 1 - i].pitch[k]) : 0);
+      record.push_back(i > 0 && i < axes.size() ? static_cast<uint32_t>(axes[axes.size() - 1 - i].strides[k]) : 0);
   record.insert(record.end(), text.parameters.begin(), text.parameters.end());
 
   SPARKLE_TRY(words, compile_glsl(text.glsl));

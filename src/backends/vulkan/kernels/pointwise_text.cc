@@ -420,7 +420,7 @@ void main() {
       "  for (uint axis = 1; axis <= R.axes; ++axis) {\n    const uint outer = divided(rest, axis);\n"
       "    const int place = int(rest - outer * R.divide[3 * axis]);\n    rest = outer;\n";
   each([&](int i) {
-    return "    at" + number(i) + " += place * R.pitch[axis * " + number(operands) + " + " + number(i) + "];\n";
+    return "    at" + number(i) + " += place * R.strides[axis * " + number(operands) + " + " + number(i) + "];\n";
   });
   main += "  }\n  if (kVectors && first + 4 <= R.count) {\n";
   const auto bits = [](DType t) { return std::string(size_of(t) == 8 ? "uvec2" : "uint"); };
@@ -478,7 +478,7 @@ void main() {
   text.glsl +=
       "layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Record {\n  uint threads, axes;\n"
       "  int count;\n  uint divide[" +
-      number(3 * (kPointwiseAxes + 1)) + "];\n  int inner[" + number(operands) + "];\n  int pitch[" +
+      number(3 * (kPointwiseAxes + 1)) + "];\n  int inner[" + number(operands) + "];\n  int strides[" +
       number((kPointwiseAxes + 1) * operands) + "];\n  uint p[];\n};\n";
   text.glsl += "layout(push_constant, scalar) uniform Push {\n";
   for (int i = 0; i < n; ++i)

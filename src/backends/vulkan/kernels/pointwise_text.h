@@ -1,4 +1,4 @@
-// Pointwise programs as GLSL: one text for a program and its element types. Sizes, pitches and the parameters of instructions
+// Pointwise programs as GLSL: one text for a program and its element types. Sizes, strides and the parameters of instructions
 // come in a record, so that neither a new shape nor other bounds of a clip build anything.
 #pragma once
 

@@ -18,7 +18,7 @@ constexpr uint32_t kPositions = 4;  // the third operand: positions of the maxim
 struct PoolRecord {
   uint32_t count;
   Divisor n, channels, d, h, w;
-  int32_t x_size[4], x_pitch[4], y_pitch[4], i_pitch[4], channel[4];
+  int32_t x_size[4], x_strides[4], y_strides[4], i_strides[4], channel[4];
   int32_t filter[4], stride[4], dilation[4], pad[4], pad_end[4];
   int32_t power;
 };
@@ -29,9 +29,9 @@ void fill(int32_t (&to)[4], std::initializer_list<int64_t> values) {
 }
 void fill(int32_t (&to)[4], const Triple& t) { fill(to, {t[0], t[1], t[2]}); }
 
-// Pitches count `width` elements.
-void fill_pitches(int32_t (&to)[4], const FeatureMap& m, int64_t width) {
-  fill(to, {m.pitch_n / width, m.pitch_d / width, m.pitch_h / width, m.pitch_w / width});
+// Strides count `width` elements.
+void fill_strides(int32_t (&to)[4], const FeatureMap& m, int64_t width) {
+  fill(to, {m.image_stride / width, m.plane_stride / width, m.row_stride / width, m.pixel_stride / width});
 }
 
 PoolRecord record_of(const Stage& stage, int64_t width) {
@@ -41,13 +41,13 @@ PoolRecord record_of(const Stage& stage, int64_t width) {
   r.count = static_cast<uint32_t>(stage.outputs[0].elements() / width);
   r.n = divisor(y.n), r.channels = divisor(y.c / width), r.d = divisor(y.d), r.h = divisor(y.h), r.w = divisor(y.w);
   fill(r.x_size, {x.n, x.d, x.h, x.w});
-  fill_pitches(r.x_pitch, x, width);
-  fill_pitches(r.y_pitch, y, width);
-  fill(r.channel, {width > 1 ? 1 : x.pitch_c, width > 1 ? 1 : y.pitch_c, 0, 0});
+  fill_strides(r.x_strides, x, width);
+  fill_strides(r.y_strides, y, width);
+  fill(r.channel, {width > 1 ? 1 : x.channel_stride, width > 1 ? 1 : y.channel_stride, 0, 0});
   if (stage.outputs.size() > 1) {
     const FeatureMap i = feature_map(stage.outputs[1]);
-    fill_pitches(r.i_pitch, i, 1);
-    r.channel[2] = static_cast<int32_t>(i.pitch_c);
+    fill_strides(r.i_strides, i, 1);
+    r.channel[2] = static_cast<int32_t>(i.channel_stride);
   }
   fill(r.filter, p.window.filter);
   fill(r.stride, p.window.stride);
@@ -83,7 +83,7 @@ Result<VulkanKernelPtr> make_pool(const Stage& stage, const Schedule& schedule, 
     for (const TensorDesc& d : *list)
       if (extent(d.shape, d.layout) > INT32_MAX) return too_far("pool");
   const PoolRecord r = record_of(stage, wide ? 4 : 1);
-  const bool positions = stage.outputs.size() > 1, planes = !wide && feature_map(stage.inputs[0]).pitch_c != 1;
+  const bool positions = stage.outputs.size() > 1, planes = !wide && feature_map(stage.inputs[0]).channel_stride != 1;
   const std::string shader = bytes     ? "pool_1_byte"
                              : doubles ? "pool_1_double"
                                        : shader_for(group  ? (wide ? "pool_group_4" : "pool_group_1")

@@ -19,7 +19,7 @@ constexpr int64_t kAverageChannels = 32, kAverageSlices = 8;
 struct ElementRecord {
   int32_t count = 0, axes = 0;
   int32_t size[kAxes] = {};
-  int32_t pitch[kOperands][kAxes] = {};
+  int32_t strides[kOperands][kAxes] = {};
 };
 
 // Places in the push constants and the record.
@@ -34,7 +34,7 @@ struct Used {
 
 struct Axis {
   int64_t size = 1;
-  int64_t pitch[kOperands] = {};
+  int64_t strides[kOperands] = {};
 };
 
 Error too_large() {
@@ -112,31 +112,31 @@ class Builder {
   std::vector<Axis> axes(int64_t count) const {
     std::vector<Axis> list;
     const Dims& shape = stage_.inputs[0].shape;
-    const auto pitch_of = [&](const Used& u, int axis) {
+    const auto stride_of = [&](const Used& u, int axis) {
       const bool shaped = u.place == kX || u.place == kY || u.place == kB || !whole_tensor();
-      return shaped && axis < u.desc->shape.size() && u.desc->shape[axis] > 1 ? u.desc->layout.pitch[axis] : int64_t{0};
+      return shaped && axis < u.desc->shape.size() && u.desc->shape[axis] > 1 ? u.desc->layout.strides[axis] : int64_t{0};
     };
     for (int i = 0; i < shape.size(); ++i) {
       Axis axis;
       axis.size = shape[i];
-      for (const Used& u : used_) axis.pitch[u.place] = pitch_of(u, i);
+      for (const Used& u : used_) axis.strides[u.place] = stride_of(u, i);
       if (p_.block > 0 && i == p_.axis) {
         const int64_t inside = std::min(count, p_.block);
         Axis blocks = axis;
         blocks.size = count / inside;
-        for (Place place : {kX, kY}) blocks.pitch[place] *= inside;
+        for (Place place : {kX, kY}) blocks.strides[place] *= inside;
         axis.size = inside;
-        axis.pitch[kScale] = axis.pitch[kZero] = 0;
+        axis.strides[kScale] = axis.strides[kZero] = 0;
         list.push_back(blocks);
       }
       list.push_back(axis);
     }
     std::erase_if(list, [](const Axis& a) { return a.size == 1; });
-    const auto outside = [](const Axis& a, const Axis& b) { return a.pitch[kY] > b.pitch[kY]; };
+    const auto outside = [](const Axis& a, const Axis& b) { return a.strides[kY] > b.strides[kY]; };
     std::stable_sort(list.begin(), list.end(), outside);
     std::vector<Axis> merged;
     for (const Axis& axis : list) {
-      const bool joins = !merged.empty() && std::equal(axis.pitch, axis.pitch + kOperands, merged.back().pitch,
+      const bool joins = !merged.empty() && std::equal(axis.strides, axis.strides + kOperands, merged.back().strides,
                                                        [&](int64_t in, int64_t out) { return out == in * axis.size; });
       if (!joins) {
         merged.push_back(axis);
@@ -159,7 +159,7 @@ class Builder {
     for (size_t i = 0; i < axes.size(); ++i) {
       count *= axes[i].size;
       record.size[i] = static_cast<int32_t>(axes[i].size);
-      for (int o = 0; o < kOperands; ++o) record.pitch[o][i] = static_cast<int32_t>(axes[i].pitch[o]);
+      for (int o = 0; o < kOperands; ++o) record.strides[o][i] = static_cast<int32_t>(axes[i].strides[o]);
     }
     record.count = static_cast<int32_t>(count);
     return record;
@@ -171,11 +171,11 @@ class Builder {
     for (const Used& u : used_) {
       if (u.place != kX && u.place != kY && u.place != kB) continue;
       if ((!is_byte(u.desc->dtype) && u.desc->dtype != DType::f32 && u.desc->dtype != DType::f16) ||
-          axes.back().pitch[u.place] != 1)
+          axes.back().strides[u.place] != 1)
         return false;
       if (u.desc->layout.offset % 4 != 0) return false;
       for (size_t i = 0; i + 1 < axes.size(); ++i)
-        if (axes[i].pitch[u.place] % 4 != 0) return false;
+        if (axes[i].strides[u.place] % 4 != 0) return false;
     }
     return true;
   }
@@ -258,7 +258,7 @@ class Builder {
     std::vector<Address> rest = addresses();
     for (const Used& u : used_) {
       const int64_t steps = u.place == kX || u.place == kY ? whole : whole / p_.block;
-      rest[u.place].offset = steps * u.desc->layout.pitch[axis] * size_of(u.desc->dtype);
+      rest[u.place].offset = steps * u.desc->layout.strides[axis] * size_of(u.desc->dtype);
     }
     SPARKLE_CHECK(over(length - whole, rest, types));
     kernel_->dispatches.back().after_previous = false;
@@ -302,14 +302,14 @@ class Builder {
     use(kScale, 1), use(kZero, 2), use(kYScale, 3), use(kYZero, 4);
     const FeatureMap from = feature_map(x), to = feature_map(y);
     const int64_t sizes[] = {from.n, from.c, from.d, from.h, from.w};
-    const int64_t x_pitch[] = {from.pitch_n, from.pitch_c, from.pitch_d, from.pitch_h, from.pitch_w};
+    const int64_t x_strides[] = {from.image_stride, from.channel_stride, from.plane_stride, from.row_stride, from.pixel_stride};
     ElementRecord record;
     for (int i = 0; i < 5; ++i) {
       record.size[i] = static_cast<int32_t>(sizes[i]);
-      record.pitch[kX][i] = static_cast<int32_t>(x_pitch[i]);
+      record.strides[kX][i] = static_cast<int32_t>(x_strides[i]);
     }
-    record.pitch[kY][0] = static_cast<int32_t>(to.pitch_n);
-    record.pitch[kY][1] = static_cast<int32_t>(to.pitch_c);
+    record.strides[kY][0] = static_cast<int32_t>(to.image_stride);
+    record.strides[kY][1] = static_cast<int32_t>(to.channel_stride);
     if (from.n * from.c == 0) return ok();
     if (from.n > 65535) return too_large();
     PipelineRequest request;

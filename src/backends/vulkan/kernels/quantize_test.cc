@@ -99,7 +99,7 @@ class Case {
   }
   Layout list(const Dims& shape, int axis, bool split) {
     Layout layout = row_major(shape);
-    for (int i = 0; i < shape.size(); ++i) layout.pitch[i] = split && i == axis ? 1 : 0;
+    for (int i = 0; i < shape.size(); ++i) layout.strides[i] = split && i == axis ? 1 : 0;
     return layout;
   }
   double some_scale() {

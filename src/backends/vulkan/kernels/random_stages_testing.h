@@ -34,7 +34,7 @@ struct RandomStage {
     if (random.chance(40)) {
       const int64_t gap = 4 * random.between(0, 2), parts = random.between(0, 1);
       for (int i = 0; i < shape.size(); ++i)
-        if (i != 1) desc.layout.pitch[i] += gap * desc.layout.pitch[i] / (desc.layout.pitch[shape.size() - 1]) * parts;
+        if (i != 1) desc.layout.strides[i] += gap * desc.layout.strides[i] / (desc.layout.strides[shape.size() - 1]) * parts;
       desc.layout.offset = 4 * random.between(0, 3);
     }
     return desc;
@@ -46,8 +46,8 @@ struct RandomStage {
     if (!random.chance(percent)) return d;
     for (int i = 0; i < d.shape.size(); ++i)
       if (random.chance(20)) {
-        d.layout.offset += (d.shape[i] - 1) * d.layout.pitch[i];
-        d.layout.pitch[i] = -d.layout.pitch[i];
+        d.layout.offset += (d.shape[i] - 1) * d.layout.strides[i];
+        d.layout.strides[i] = -d.layout.strides[i];
       }
     return d;
   }
@@ -98,7 +98,7 @@ inline bool check_stage(VulkanBackend& backend, RandomStage& s, std::string_view
   std::string text = what + " " + to_text(schedule) + " " + to_text(s.stage.params);
   for (const auto* list : {&s.stage.inputs, &s.stage.outputs})
     for (const TensorDesc& d : *list)
-      text += " " + d.shape.to_string() + "@" + d.layout.pitch.to_string() + "+" + std::to_string(d.layout.offset);
+      text += " " + d.shape.to_string() + "@" + d.layout.strides.to_string() + "+" + std::to_string(d.layout.offset);
   for (size_t i = 0; i < s.outputs.size(); ++i) expect_close(s.outputs[i], wanted[i], tolerance, text);
   return true;
 }

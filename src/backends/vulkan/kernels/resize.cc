@@ -50,7 +50,7 @@ Result<VulkanKernelPtr> make_taps(const Stage& stage, const Workshop& shop, bool
   const int64_t element = size_of(y.dtype);
   std::vector<UnitAxis> all;
   for (int i = 0; i < y.shape.size(); ++i)
-    all.push_back({y.shape[i], x.layout.pitch[i] * element, y.layout.pitch[i] * element, 0,
+    all.push_back({y.shape[i], x.layout.strides[i] * element, y.layout.strides[i] * element, 0,
                    taps[static_cast<size_t>(i)].identity ? -1 : i});
   // A thread makes up to four elements.
   const UnitMove move = unit_move(std::move(all), element, x.layout.offset * element, y.layout.offset * element, 4 * element);

@@ -9,19 +9,19 @@ namespace {
 
 struct Axis {
   int64_t size = 1;
-  std::array<int64_t, 4> pitch{};
+  std::array<int64_t, 4> strides{};
 };
 
 // Outermost first in x's memory, neighbours merged where all operands pass from one to the next without a jump.
 void merge(std::vector<Axis>& axes) {
   std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {
-    const auto key = [](const Axis& axis) { return std::pair(std::abs(axis.pitch[0]), std::abs(axis.pitch[3])); };
+    const auto key = [](const Axis& axis) { return std::pair(std::abs(axis.strides[0]), std::abs(axis.strides[3])); };
     return key(a) > key(b);
   });
   for (size_t i = axes.size(); i-- > 1;) {
     Axis &outer = axes[i - 1], &inner = axes[i];
     bool whole = true;
-    for (size_t k = 0; k < 4; ++k) whole = whole && outer.pitch[k] == inner.pitch[k] * inner.size;
+    for (size_t k = 0; k < 4; ++k) whole = whole && outer.strides[k] == inner.strides[k] * inner.size;
     if (!whole) continue;
     inner.size *= outer.size;
     axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(i) - 1);
@@ -44,7 +44,7 @@ Result<RowsRecord> rows_of(const std::array<const TensorDesc*, 4>& operands, uin
     count[nest] *= x.shape[i];
     if (x.shape[i] == 1) continue;
     Axis axis{x.shape[i], {}};
-    for (size_t k = 0; k < 4; ++k) axis.pitch[k] = operands[k] ? operands[k]->layout.pitch[i] : 0;
+    for (size_t k = 0; k < 4; ++k) axis.strides[k] = operands[k] ? operands[k]->layout.strides[i] : 0;
     nests[nest].push_back(axis);
   }
   for (const TensorDesc* d : operands)
@@ -62,7 +62,7 @@ Result<RowsRecord> rows_of(const std::array<const TensorDesc*, 4>& operands, uin
       const Axis& axis = axes[axes.size() - 1 - i];
       const auto divisor = divisor_of(static_cast<uint32_t>(std::max<int64_t>(1, axis.size)));
       std::copy(divisor.begin(), divisor.end(), r.divide[nest][i]);
-      for (size_t k = 0; k < 4; ++k) r.pitch[nest][i][k] = static_cast<int32_t>(axis.pitch[k]);
+      for (size_t k = 0; k < 4; ++k) r.strides[nest][i][k] = static_cast<int32_t>(axis.strides[k]);
     }
   }
   const RowGroups groups = row_groups(x, within, parts);

@@ -15,7 +15,7 @@ struct RowsRecord {
   uint32_t own[6] = {};           // the family's own numbers
   uint32_t axes[2] = {};          // of the rows, of the elements of one
   uint32_t divide[2][8][3] = {};  // innermost first
-  int32_t pitch[2][8][4] = {};    // of x, scale, bias, y
+  int32_t strides[2][8][4] = {};  // of x, scale, bias, y
 };
 
 // x / by for x below 2^31 as (high word of x * multiplier + x) >> shift: by, multiplier, shift.

@@ -24,7 +24,7 @@ struct SampleRecord {
   Divisor size[5];
   int32_t x[5], grid[5], y[5];
   int32_t next_x, next_y, next_coordinate;
-  int32_t elements[kSpatial], pitch[kSpatial];
+  int32_t elements[kSpatial], strides[kSpatial];
 };
 
 }  // namespace
@@ -48,7 +48,7 @@ Result<VulkanKernelPtr> make_sample(const Stage& stage, const Schedule& schedule
     count *= y.shape[2 + i];
     near = near && x.shape[2 + i] < kLongest;
     r.elements[kSpatial - spatial + i] = static_cast<int32_t>(x.shape[2 + i]);
-    r.pitch[kSpatial - spatial + i] = static_cast<int32_t>(x.layout.pitch[2 + i]);
+    r.strides[kSpatial - spatial + i] = static_cast<int32_t>(x.layout.strides[2 + i]);
   }
   for (const TensorDesc* desc : {&x, &grid, &y}) near = near && extent(desc->shape, desc->layout) <= INT32_MAX;
   if (!near || count > INT32_MAX) return too_far("sample");
@@ -58,9 +58,9 @@ Result<VulkanKernelPtr> make_sample(const Stage& stage, const Schedule& schedule
   r.first_x = static_cast<int32_t>(before_first(x));
   r.first_grid = static_cast<int32_t>(before_first(grid));
   r.first_y = static_cast<int32_t>(before_first(y));
-  r.next_x = static_cast<int32_t>(groups * x.layout.pitch[1]);
-  r.next_y = static_cast<int32_t>(groups * y.layout.pitch[1]);
-  r.next_coordinate = static_cast<int32_t>(grid.layout.pitch[spatial + 1]);
+  r.next_x = static_cast<int32_t>(groups * x.layout.strides[1]);
+  r.next_y = static_cast<int32_t>(groups * y.layout.strides[1]);
+  r.next_coordinate = static_cast<int32_t>(grid.layout.strides[spatial + 1]);
   r.channel_axis = -1;
   const auto add = [&](int axis) {
     const int64_t size = axis == 1 ? groups : y.shape[axis];
@@ -68,11 +68,11 @@ Result<VulkanKernelPtr> make_sample(const Stage& stage, const Schedule& schedule
     const int i = r.rank++;
     if (axis == 1) r.channel_axis = i;
     r.size[i] = divisor(size);
-    r.x[i] = axis < 2 ? static_cast<int32_t>(x.layout.pitch[axis]) : 0;
-    if (axis != 1) r.grid[i] = static_cast<int32_t>(grid.layout.pitch[axis == 0 ? 0 : axis - 1]);
-    r.y[i] = static_cast<int32_t>(y.layout.pitch[axis]);
+    r.x[i] = axis < 2 ? static_cast<int32_t>(x.layout.strides[axis]) : 0;
+    if (axis != 1) r.grid[i] = static_cast<int32_t>(grid.layout.strides[axis == 0 ? 0 : axis - 1]);
+    r.y[i] = static_cast<int32_t>(y.layout.strides[axis]);
   };
-  const bool channels_first = std::abs(y.layout.pitch[1]) <= std::abs(y.layout.pitch[spatial + 1]);
+  const bool channels_first = std::abs(y.layout.strides[1]) <= std::abs(y.layout.strides[spatial + 1]);
   if (channels_first) add(1);
   for (int axis = spatial + 1; axis >= 2; --axis) add(axis);
   if (!channels_first) add(1);

@@ -20,13 +20,13 @@ constexpr int64_t kThreads = 128;
 struct ScatterRecord {
   uint32_t parallel = 0, serial = 0;
   int32_t rank = 0, serial_rank = 0, first_update = 0, first_y = 0, first_index = 0;
-  int32_t picked = 0, tuple_pitch = 0;
+  int32_t picked = 0, tuple_stride = 0;
   Divisor size[kMaxRank] = {};
   int32_t update[kMaxRank] = {}, y[kMaxRank] = {}, index[kMaxRank] = {}, order[kMaxRank] = {}, slot[kMaxRank] = {};
   int32_t picked_size[kMaxRank] = {}, picked_y[kMaxRank] = {}, picked_slot[kMaxRank] = {};
 };
 
-// An axis of the updates; pitches in elements, indices, and claims.
+// An axis of the updates; strides in elements, indices, and claims.
 struct Axis {
   int64_t size = 1, update = 0, y = 0, index = 0, order = 0, slot = 0;
 };
@@ -38,10 +38,10 @@ struct Picked {
 struct Updates {
   std::vector<Axis> serial, parallel;
   std::vector<Picked> picked;
-  int64_t tuple_pitch = 0;
+  int64_t tuple_stride = 0;
 };
 
-// Row-major pitches of the indices, whose numbers tell the order of updates too.
+// Row-major strides of the indices, whose numbers tell the order of updates too.
 Dims order_of(const TensorDesc& indices) {
   Dims order = Dims::filled(indices.shape.size(), 1);
   for (int i = order.size() - 1; i > 0; --i) order[i - 1] = order[i] * std::max<int64_t>(1, indices.shape[i]);
@@ -54,27 +54,27 @@ Updates updates_of(const Stage& stage) {
   const Dims order = order_of(indices);
   Updates u;
   if (p.form == ScatterForm::elements) {
-    const Dims slots = row_major(y.shape).pitch;
+    const Dims slots = row_major(y.shape).strides;
     for (int i = 0; i < updates.shape.size(); ++i) {
       const bool along = i == p.axis;
       (along ? u.serial : u.parallel)
-          .push_back({indices.shape[i], updates.layout.pitch[i], along ? 0 : y.layout.pitch[i], indices.layout.pitch[i],
+          .push_back({indices.shape[i], updates.layout.strides[i], along ? 0 : y.layout.strides[i], indices.layout.strides[i],
                       order[i], along ? 0 : slots[i]});
     }
-    u.picked = {{y.shape[p.axis], y.layout.pitch[p.axis], slots[p.axis]}};
+    u.picked = {{y.shape[p.axis], y.layout.strides[p.axis], slots[p.axis]}};
   } else {
     const int outer = indices.shape.size() - 1;
     const auto tuple = static_cast<int>(indices.shape[outer]);
     for (int i = 0; i < outer; ++i)
-      u.serial.push_back({indices.shape[i], updates.layout.pitch[i], 0, indices.layout.pitch[i], order[i]});
+      u.serial.push_back({indices.shape[i], updates.layout.strides[i], 0, indices.layout.strides[i], order[i]});
     for (int i = outer; i < updates.shape.size(); ++i)
-      u.parallel.push_back({updates.shape[i], updates.layout.pitch[i], y.layout.pitch[tuple + i - outer]});
+      u.parallel.push_back({updates.shape[i], updates.layout.strides[i], y.layout.strides[tuple + i - outer]});
     int64_t slot = 1;
     for (int i = tuple - 1; i >= 0; --i) {
-      u.picked.insert(u.picked.begin(), {y.shape[i], y.layout.pitch[i], slot});
+      u.picked.insert(u.picked.begin(), {y.shape[i], y.layout.strides[i], slot});
       slot *= y.shape[i];
     }
-    u.tuple_pitch = indices.layout.pitch[outer];
+    u.tuple_stride = indices.layout.strides[outer];
   }
   for (auto* axes : {&u.serial, &u.parallel}) std::erase_if(*axes, [](const Axis& a) { return a.size == 1; });
   // Neighbouring threads write neighbouring elements.
@@ -176,8 +176,8 @@ class Builder {
       r.picked_slot[r.picked++] = static_cast<int32_t>(p.slot);
       y += std::min<int64_t>(0, (p.size - 1) * p.y);
     }
-    index += std::min<int64_t>(0, (r.picked - 1) * updates.tuple_pitch);
-    r.tuple_pitch = static_cast<int32_t>(updates.tuple_pitch);
+    index += std::min<int64_t>(0, (r.picked - 1) * updates.tuple_stride);
+    r.tuple_stride = static_cast<int32_t>(updates.tuple_stride);
     r.first_update = static_cast<int32_t>(-update), r.first_y = static_cast<int32_t>(-y);
     r.first_index = static_cast<int32_t>(-index);
     PipelineRequest request;

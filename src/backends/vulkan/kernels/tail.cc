@@ -34,7 +34,7 @@ Result<std::string> tail_text(const PointwiseParams& tail, bool batches, bool ke
 
   const std::string count = "[" + number(operands) + "];";
   text += "#define TAIL_OPERANDS " + each(operands, "Elements t", "; ") + "\n#define TAIL_RECORD ";
-  if (operands > 0) text += "ivec4 tail_pitch" + count + " ivec4 tail_instance" + count + " int tail_channel" + count;
+  if (operands > 0) text += "ivec4 tail_strides" + count + " ivec4 tail_instance" + count + " int tail_channel" + count;
   text += " float tail_parameters[" + number(2 * tail.program.size()) + "];\n";
   text +=
       "#define TAIL_FUNCTION float tail_parameter(int i) { return push.record.tail_parameters[i]; } "
@@ -46,7 +46,7 @@ Result<std::string> tail_text(const PointwiseParams& tail, bool batches, bool ke
   text += "return tail_program(y";
   for (size_t i = 0; i < operands; ++i) {
     const std::string here = "[" + number(i) + "]";
-    text += ", float(push.t" + number(i) + ".v[dot4(pixel, push.record.tail_pitch" + here +
+    text += ", float(push.t" + number(i) + ".v[dot4(pixel, push.record.tail_strides" + here +
             ") + channel * push.record.tail_channel" + here +
             (batches ? " + dot4(at, push.record.tail_instance" + here + ")" : "") + "])";
   }
@@ -64,14 +64,14 @@ Result<Tail> tail_of(const Stage& stage, const Context& context) {
   bool batches = false;
   for (size_t i = first; i < stage.inputs.size(); ++i) {
     places.push_back(places_of(stage, stage.inputs[i]));
-    for (const int32_t pitch : places.back().instance) batches |= pitch != 0;
+    for (const int32_t stride : places.back().instance) batches |= stride != 0;
     tail.operands.push_back({static_cast<int>(i)});
   }
   const auto add = [&](int32_t word) { tail.record.push_back(static_cast<uint32_t>(word)); };
   for (const Places& p : places)
-    for (const int32_t pitch : p.row) add(pitch);
+    for (const int32_t stride : p.row) add(stride);
   for (const Places& p : places)
-    for (const int32_t pitch : p.instance) add(pitch);
+    for (const int32_t stride : p.instance) add(stride);
   for (const Places& p : places) add(p.channel);
   for (const PointwiseInstruction& step : e->tail.program)
     for (const double parameter : {step.a, step.b})

@@ -1,5 +1,5 @@
 // A program behind the sums of a stage (Epilogue::tail) on Vulkan: printed to GLSL in the place of glsl/tail.glsl, so that
-// the shader of its anchor is compiled once more with it inside. Sizes, pitches and parameters stand in the record behind the
+// the shader of its anchor is compiled once more with it inside. Sizes, strides and parameters stand in the record behind the
 // stage's own: a text is one program, and neither a new shape nor other bounds compile anything.
 #pragma once
 

@@ -84,7 +84,7 @@ class TailCase {
       for (int a = 0; a < y.size(); ++a)
         if ((broadcast == 1 && a != channel) || (broadcast == 2 && a == channel) || broadcast == 3 ||
             (broadcast == 4 && s.random.chance(50)))
-          d.layout.pitch[a] = 0;
+          d.layout.strides[a] = 0;
       s.input(d);
     }
     for (PointwiseInstruction& step : e.tail.program)  // parameters build nothing
@@ -92,10 +92,10 @@ class TailCase {
   }
   TensorDesc dense_in(const Dims& shape, const Dims& order) {
     TensorDesc d{DType::f32, shape, {}};
-    d.layout.order = order, d.layout.pitch = Dims::filled(shape.size(), 0);
+    d.layout.order = order, d.layout.strides = Dims::filled(shape.size(), 0);
     int64_t step = 1;
     for (int i = order.size() - 1; i >= 0; --i) {
-      d.layout.pitch[static_cast<int>(order[i])] = step;
+      d.layout.strides[static_cast<int>(order[i])] = step;
       step = step * shape[static_cast<int>(order[i])] + (kernel_.step == 1 ? s.random.between(0, 2) : 0);
     }
     return d;
@@ -153,7 +153,7 @@ class TailCase {
     for (int i = 0; i < rank; ++i) order.push_back(i);
     TensorDesc right = dense_in(b, order);
     for (int i = 0; i < batch; ++i)
-      if (s.random.chance(40)) right.layout.pitch[i] = 0;
+      if (s.random.chance(40)) right.layout.strides[i] = 0;
     length = k;
     s.input(dense_in(a, order));
     s.input(right);

@@ -29,7 +29,7 @@ Result<VulkanKernelPtr> make_triangle(const Stage& stage, const Schedule& schedu
   const int rank = y.shape.size();
   std::vector<UnitAxis> axes;
   for (int i = 0; i < rank; ++i)
-    axes.push_back({y.shape[i], x.layout.pitch[i] * element, y.layout.pitch[i] * element,
+    axes.push_back({y.shape[i], x.layout.strides[i] * element, y.layout.strides[i] * element,
                     i == rank - 1   ? up
                     : i == rank - 2 ? -up
                                     : 0});

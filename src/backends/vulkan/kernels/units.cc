@@ -35,7 +35,7 @@ std::array<uint32_t, 3> groups_for_units(int64_t units) {
 
 int64_t before_first(const TensorDesc& desc) {
   int64_t lowest = 0;
-  for (int i = 0; i < desc.shape.size(); ++i) lowest += std::min<int64_t>(0, (desc.shape[i] - 1) * desc.layout.pitch[i]);
+  for (int i = 0; i < desc.shape.size(); ++i) lowest += std::min<int64_t>(0, (desc.shape[i] - 1) * desc.layout.strides[i]);
   return -lowest;
 }
 

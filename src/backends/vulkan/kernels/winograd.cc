@@ -37,14 +37,14 @@ struct PackedPoints {
     std::memset(out, 0, static_cast<size_t>(p.elements()) * 4);
     parallel_for(executor, g.filter_size[3], [&](int c, int) {
       for (int64_t k = 0; k < g.n; ++k) {
-        const int64_t w = k * g.w_filter_pitch + c * int64_t{g.w_pitch[3]};
+        const int64_t w = k * g.w_filter_stride + c * int64_t{g.w_strides[3]};
         double rows[3][kMostWinogradPoints];  // filter rows at the points of the second axis
         for (size_t r = 0; r < 3; ++r)
           for (size_t j = 0; j < static_cast<size_t>(t.points); ++j) {
             rows[r][j] = 0;
             for (size_t s = 0; s < 3; ++s)
-              rows[r][j] +=
-                  t.filter[j][s] * weight(w + static_cast<int64_t>(r) * g.w_pitch[1] + static_cast<int64_t>(s) * g.w_pitch[2]);
+              rows[r][j] += t.filter[j][s] *
+                            weight(w + static_cast<int64_t>(r) * g.w_strides[1] + static_cast<int64_t>(s) * g.w_strides[2]);
           }
         for (size_t i = 0; i < static_cast<size_t>(t.points); ++i)
           for (size_t j = 0; j < static_cast<size_t>(t.points); ++j) {
@@ -107,7 +107,7 @@ Result<VulkanKernelPtr> make_winograd(const Stage& stage, const Schedule& schedu
   m.m = m.rows[3] = m.x_size[3] = static_cast<int32_t>(tiles);
   m.n = g.n;
   m.k = m.filter_size[3] = static_cast<int32_t>(c);
-  m.x_pitch[3] = m.k, m.y_pitch[3] = m.n;
+  m.x_strides[3] = m.k, m.y_strides[3] = m.n;
   m.channel[0] = m.channel[1] = 1;
   m.instances[3] = static_cast<int32_t>(points);
   m.x_instance[3] = static_cast<int32_t>(tiles * c);
@@ -150,7 +150,7 @@ Result<VulkanKernelPtr> make_winograd(const Stage& stage, const Schedule& schedu
   if (constant) {
     std::string key = "vulkan.winograd" + std::to_string(params.tile) + std::string(name_of(stage.inputs[1].dtype)) + ":" +
                       std::to_string(m.n_padded) + "," + std::to_string(packed.k_padded) + ":" +
-                      stage.inputs[1].shape.to_string() + "@" + stage.inputs[1].layout.pitch.to_string() + "+" +
+                      stage.inputs[1].shape.to_string() + "@" + stage.inputs[1].layout.strides.to_string() + "+" +
                       std::to_string(stage.inputs[1].layout.offset);
     kernel->packings.push_back({1, packed.elements() * 4, key,
                                 PackedPoints{packed, g, stage.inputs[1].layout.offset, stage.inputs[1].dtype, params.tile}});

@@ -13,10 +13,10 @@ using cpu::TestRandom;
 TensorDesc map_desc(TestRandom& random, DType type, const Dims& shape, int64_t gap) {
   TensorDesc d{type, shape, {}};
   d.layout.order = {0, 2, 3, 1};
-  d.layout.pitch = Dims::filled(4, 0);
+  d.layout.strides = Dims::filled(4, 0);
   int64_t step = 1;
   for (const int axis : {1, 3, 2, 0}) {
-    d.layout.pitch[axis] = step;
+    d.layout.strides[axis] = step;
     step = step * shape[axis] + random.between(0, gap);
   }
   d.layout.offset = random.between(0, gap);
