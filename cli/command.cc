@@ -111,7 +111,7 @@ namespace {
 
 Status check_precision(const CommonOptions& o) {
   if (o.precision == "fp32") return ok();
-  return Error{Reason::type_not_served, "The precision '" + o.precision + "' is not served yet; use fp32."};
+  return Error{Reason::type_not_served, "The precision '" + o.precision + "' is not supported yet; use fp32."};
 }
 
 }  // namespace
@@ -180,7 +180,7 @@ bool json_errors = false;
 void print_error(const Error& error) {
   print_note(error.message);
   if (!json_errors) return;
-  // The first line is the sentence; what follows it, such as a line for each operator that is not served, is an array.
+  // The first line is the sentence; what follows it, such as a line for each operator that is not supported, is an array.
   const size_t end = std::min(error.message.find("\n  "), error.message.size());
   nlohmann::json json{{"error", {{"reason", code_of(error.reason)}, {"message", error.message.substr(0, end)}}}};
   std::istringstream lines(error.message.substr(end));

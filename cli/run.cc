@@ -82,22 +82,22 @@ Result<Prepared> prepare_inputs(Session& session, const RunOptions& o, std::opti
 }
 
 // A picture for a network that leaves height and width open may be one to enlarge.
-int try_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& device, Session& session, bool& served,
+int try_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& device, Session& session, bool& handled,
                 std::optional<Picture>& picture) {
-  served = false;
+  handled = false;
   const auto& inputs = session.inputs();
   if (o.inputs.size() != 1 || is_tensor_file(o.inputs[0]) || inputs.size() != 1 || session.outputs().size() != 1) return kDone;
   const Dims& shape = inputs[0].shape;
   if (shape.size() != 4 || shape[2] > 0 || shape[3] > 0) return kDone;
-  if (auto wrong = no_path(o.inputs[0])) return served = true, fail(*wrong);
+  if (auto wrong = no_path(o.inputs[0])) return handled = true, fail(*wrong);
   auto preprocess = choose_preprocess(inputs[0], o);
-  if (!preprocess.ok()) return served = true, fail(preprocess.error());
+  if (!preprocess.ok()) return handled = true, fail(preprocess.error());
   auto read = read_picture(o.inputs[0]);
-  if (!read.ok()) return served = true, fail(read.error());
+  if (!read.ok()) return handled = true, fail(read.error());
   auto image = guard_memory("Reading the picture", [&]() -> Result<Image> { return read->image(); });
-  if (!image.ok()) return served = true, fail(image.error());
+  if (!image.ok()) return handled = true, fail(image.error());
   picture = std::move(*read);
-  return run_upscale(common, o, device, session, *image, *preprocess, served);
+  return run_upscale(common, o, device, session, *image, *preprocess, handled);
 }
 
 // Options that nothing here would read are refused, not ignored.
@@ -135,9 +135,9 @@ int run(const CommonOptions& common, const RunOptions& o) {
     std::filesystem::create_directories(o.output, error);
     if (error) return fail({Reason::file_unwritable, "The folder '" + o.output + "' cannot be made: " + error.message() + "."});
   }
-  bool served = false;
+  bool handled = false;
   std::optional<Picture> picture;
-  if (const int status = try_upscale(common, o, *device, session, served, picture); served || status != kDone) return status;
+  if (const int status = try_upscale(common, o, *device, session, handled, picture); handled || status != kDone) return status;
   if (auto applies = refuse_options(*o.command, {"--tile", "--overlap", "--reference", "--shrink-first"},
                                     "is for networks that enlarge a picture, which this one does not");
       !applies.ok())

@@ -54,6 +54,6 @@ Status save_output(const std::string& directory, const std::string& name, const 
 
 // Enlarging networks: the picture in tiles, the result and a comparison beside bicubic into --output.
 int run_upscale(const CommonOptions& common, const RunOptions& options, OpenDevice& device, Session& session,
-                const Image& image, const Preprocess& preprocess, bool& served);
+                const Image& image, const Preprocess& preprocess, bool& handled);
 
 }  // namespace sparkle::cli

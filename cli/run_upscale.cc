@@ -79,12 +79,12 @@ Error over_budget(Session& session, const Dims& shape, const TileOptions& tiling
 
 // `shrunk_from`: what the picture was shrunk from, to be compared with the result.
 int enlarge(const CommonOptions& common, const RunOptions& o, OpenDevice& device, Session& session, const Image& image,
-            const Preprocess& preprocess, const Image* shrunk_from, bool& served) {
+            const Preprocess& preprocess, const Image* shrunk_from, bool& handled) {
   const Dims shape = tensor_shape(image, preprocess);
   const TileOptions tiling{o.tile, o.overlap};
   auto plan = plan_tiles(session, shape, tiling);
-  served = !plan.ok() || plan->factor > 0;
-  if (!served) return kDone;
+  handled = !plan.ok() || plan->factor > 0;
+  if (!handled) return kDone;
   const auto budget = parse_bytes(common.memory_budget);
   if (!budget.ok()) return fail(budget.error());
   const bool over =
@@ -209,21 +209,21 @@ int enlarge(const CommonOptions& common, const RunOptions& o, OpenDevice& device
 }  // namespace
 
 int run_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& device, Session& session, const Image& image,
-                const Preprocess& preprocess, bool& served) {
-  if (!o.shrink_first) return enlarge(common, o, device, session, image, preprocess, nullptr, served);
+                const Preprocess& preprocess, bool& handled) {
+  if (!o.shrink_first) return enlarge(common, o, device, session, image, preprocess, nullptr, handled);
   if (!o.reference.empty())
     return fail({Reason::bad_usage, "--shrink-first compares with the picture itself; leave --reference out."});
   const auto plan = plan_tiles(session, tensor_shape(image, preprocess), {o.tile, o.overlap});
-  served = !plan.ok() || plan->factor > 0;
+  handled = !plan.ok() || plan->factor > 0;
   if (!plan.ok()) return fail(plan.error(), common);
-  if (!served) return kDone;
+  if (!handled) return kDone;
   const int factor = static_cast<int>(plan->factor), width = image.width / factor, height = image.height / factor;
   if (width < 1 || height < 1)
     return fail({Reason::bad_input, "The picture of " + image.size_text() + " is too small to be shrunk first."});
   const Image original = crop(image, 0, 0, width * factor, height * factor);
   Image shrunk = resample(original, width, height, Filter::bicubic);
   for (float& v : shrunk.pixels) v = std::round(std::clamp(v, 0.f, 255.f));  // as a file would hold it
-  return enlarge(common, o, device, session, shrunk, preprocess, &original, served);
+  return enlarge(common, o, device, session, shrunk, preprocess, &original, handled);
 }
 
 }  // namespace sparkle::cli

@@ -23,7 +23,7 @@ struct Verdict {
   int sets = 0;
 };
 
-// Operators and types that are not served yet are skipped by name; everything else that goes wrong is a failure.
+// Operators and types that are not supported yet are skipped by name; everything else that goes wrong is a failure.
 Verdict verdict_of(const Error& error) {
   const bool skip = error.reason == Reason::operator_not_served || error.reason == Reason::type_not_served;
   return {skip ? Verdict::skipped : Verdict::failed, error.message.substr(0, error.message.find('\n')), 0, 0};
@@ -177,7 +177,7 @@ int verify(const CommonOptions& common, const std::vector<std::string>& director
     std::printf("%d passed, %d failed, %d skipped\n", counts[0], counts[1], counts[2]);
   }
   if (counts[0] + counts[1] == 0)
-    std::fprintf(stderr, "sparkle: Nothing was compared: what all %d directories need is not served.\n", counts[2]);
+    std::fprintf(stderr, "sparkle: Nothing was compared: what all %d directories need is not supported.\n", counts[2]);
   return counts[1] > 0 ? kCheckFailed : kDone;
 }
 

@@ -14,7 +14,7 @@
 #include "graph/values.h"
 #include "onnx/reader.h"
 #include "onnx/tensor_proto.h"
-#include "plan/served.h"
+#include "plan/supported.h"
 
 namespace sparkle {
 namespace {
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 const fs::path kSource = SPARKLE_SOURCE_DIR;
 
 struct Tally {
-  int bound = 0, not_served = 0;
+  int bound = 0, unsupported = 0;
   std::map<std::string, int> why;
   std::vector<std::string> failures;
 };
@@ -58,13 +58,14 @@ void check(const fs::path& folder, Tally& tally) {
   if (!graph.ok()) {
     const Reason reason = graph.error().reason;
     if (reason == Reason::operator_not_served || reason == Reason::type_not_served) {
-      ++tally.not_served;
+      ++tally.unsupported;
     } else {
       failed(graph.error().message);
     }
     return;
   }
-  for (const Refusal& r : unserved(*graph))  // of operators and types that are not served, as binding and planning say too
+  for (const Refusal& r :
+       unsupported(*graph))  // of operators and types that are not supported, as binding and planning say too
     if (r.reason == Reason::bad_model) failed("refused: '" + r.name + "' (" + r.type + "): " + r.why);
   if (auto status = simplify(*graph); !status.ok()) return failed(status.error().message);
   std::vector<InputBinding> bindings;
@@ -72,7 +73,7 @@ void check(const fs::path& folder, Tally& tally) {
   for (size_t i = 0; i < graph->inputs.size(); ++i) {
     const auto value = read_pb(*data / ("input_" + std::to_string(i) + ".pb"));
     if (!value) {
-      ++tally.not_served;
+      ++tally.unsupported;
       return;
     }
     bindings.push_back({value->shape, needed[i] ? value : std::nullopt});
@@ -80,7 +81,7 @@ void check(const fs::path& folder, Tally& tally) {
   auto bound = sparkle::bind(*graph, bindings);
   if (!bound.ok()) {
     if (bound.error().reason != Reason::operator_not_served) return failed(bound.error().message);
-    ++tally.not_served;
+    ++tally.unsupported;
     ++tally.why[bound.error().message.substr(0, 160)];
     return;
   }
@@ -165,7 +166,8 @@ void check_folding(const fs::path& folder, Tally& tally) {
 
 void report(const Tally& tally, const std::string& what) {
   for (const auto& [why, count] : tally.why) std::printf("%4d  %s\n", count, why.c_str());
-  std::printf("%s: %d bound, %d not served, %zu failed\n", what.c_str(), tally.bound, tally.not_served, tally.failures.size());
+  std::printf("%s: %d bound, %d not supported, %zu failed\n", what.c_str(), tally.bound, tally.unsupported,
+              tally.failures.size());
   for (const std::string& failure : tally.failures) ADD_FAILURE() << failure;
 }
 

@@ -187,11 +187,12 @@ TEST_F(CommandFiles, CompiledFilesWithoutTestsAreVerified) {
 TEST_F(CommandFiles, WhatIsForcedAndCannotServeIsSaid) {
   const std::string conv = "--conv ic8ih9oc8kh5ph2";  // no 3x3 filter
   EXPECT_SAYS(refusal("explain " + conv + " --algorithm winograd2"), "filter_not_served");
-  EXPECT_SAYS(refusal("bench " + conv + " --algorithm winograd2 --rounds 1"), "The algorithm 'winograd2' serves no layer here");
+  EXPECT_SAYS(refusal("bench " + conv + " --algorithm winograd2 --rounds 1"),
+              "The algorithm 'winograd2' supports no layer here");
   for (const std::string& command : {"run " + model_, "compile " + model_ + " -o x.sparkle", "explain " + model_}) {
     const Said said = sparkle(command + " --algorithm winograd2");
     EXPECT_EQ(said.status, 0) << said.err;
-    EXPECT_SAYS(said.err, "The algorithm 'winograd2' serves no layer here");
+    EXPECT_SAYS(said.err, "The algorithm 'winograd2' supports no layer here");
     EXPECT_SAYS(said.err, "filter_not_served");
   }
   GraphBuilder b;

@@ -40,13 +40,13 @@ TEST_F(FirstSteps, ModelsThatCannotRunNameEveryNode) {
     EXPECT_EQ(said.status, 2) << command;
     EXPECT_SAYS(said.err, "strange.onnx' has 3 nodes that cannot run here (Foo x2, Det x1); export it without them.\n");
     EXPECT_SAYS(said.err, "\n  Foo x2: ONNX has no operator of this name: 'Foo_0', 'Foo_2'\n");
-    EXPECT_SAYS(said.err, "\n  Det x1: this operator is not served: 'Det_1'\n");
+    EXPECT_SAYS(said.err, "\n  Det x1: this operator is not supported: 'Det_1'\n");
   }
   const auto json = nlohmann::json::parse(sparkle("run " + file + " --json").out)["error"];
   EXPECT_EQ(json["reason"], "operator_not_served");
   EXPECT_EQ(json["message"].get<std::string>().find('\n'), std::string::npos);
   EXPECT_EQ(json["details"], (nlohmann::json{"Foo x2: ONNX has no operator of this name: 'Foo_0', 'Foo_2'",
-                                             "Det x1: this operator is not served: 'Det_1'"}));
+                                             "Det x1: this operator is not supported: 'Det_1'"}));
   EXPECT_EQ(sparkle("run " + kUpscale + " --shape 1x3x8x8 --json --threads 1").status, 0);
 }
 

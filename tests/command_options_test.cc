@@ -42,12 +42,12 @@ TEST_F(CommandOptions, StepsWithoutAKernelAreStatus3WhereForbidden) {
   GraphBuilder b;
   const TensorId x = b.input({5, 7}, DType::bf16);
   const std::string model = save(b.done(b.op("CumSum", CumSumOp{1}, {x})), "sums.onnx");
-  EXPECT_SAYS(refusal("run " + model + " --device vulkan"), "no Vulkan kernel of the scan family serves it");
+  EXPECT_SAYS(refusal("run " + model + " --device vulkan"), "no Vulkan kernel of the scan family supports it");
   const std::string forbidden = " --device vulkan --fallback forbid";
   for (const std::string& command : {"run " + model, "bench --model " + model, "compile " + model + " -o out"}) {
     const Said said = sparkle(command + forbidden);
     EXPECT_EQ(said.status, 3) << command << "\n" << said.err;
-    EXPECT_SAYS(said.err, "no Vulkan kernel of the scan family serves it");
+    EXPECT_SAYS(said.err, "no Vulkan kernel of the scan family supports it");
   }
   EXPECT_EQ(sparkle("run " + classifier_ + forbidden).status, 0);
   EXPECT_EQ(sparkle("run nothing.onnx" + forbidden).status, 2);
@@ -174,18 +174,18 @@ TEST_F(CommandOptions, VerifyIsStrict) {
   EXPECT_EQ(said.status, 0) << said.out;
   EXPECT_EQ(said.err, "");
 
-  GraphBuilder unserved;
-  const TensorId d = unserved.input({2, 2}, DType::i32);
-  unserved.done(unserved.pointwise(PointwiseOp::exp, {d}));
+  GraphBuilder unsupported;
+  const TensorId d = unsupported.input({2, 2}, DType::i32);
+  unsupported.done(unsupported.pointwise(PointwiseOp::exp, {d}));
   std::filesystem::create_directories(folder_ / "wide/test_data_set_0");
-  save(unserved.graph, "wide/model.onnx");
+  save(unsupported.graph, "wide/model.onnx");
   ASSERT_TRUE(write_tensor_pb(path("wide/test_data_set_0/input_0.pb"), "x0", HostTensor::zeros(DType::i32, {2, 2})).ok());
   said = sparkle("verify wide");
   EXPECT_EQ(said.status, 0) << said.out;
   EXPECT_SAYS(said.out, "0 passed, 0 failed, 1 skipped");
   EXPECT_SAYS(said.err, "Nothing was compared");
   std::filesystem::remove_all(folder_ / "wide/test_data_set_0");
-  said = sparkle("verify wide");  // without a test set it is no test, served or not
+  said = sparkle("verify wide");  // without a test set it is no test, supported or not
   EXPECT_EQ(said.status, 1);
   EXPECT_SAYS(said.out, "there is no test_data_set_*");
 }

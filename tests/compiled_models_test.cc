@@ -40,7 +40,7 @@ std::vector<HostTensor> inputs_in(const fs::path& folder) {
 }
 
 struct Tally {
-  int same = 0, not_served = 0;
+  int same = 0, unsupported = 0;
 };
 
 void check(const fs::path& folder, const std::shared_ptr<Backend>& backend, Tally& tally) {
@@ -53,14 +53,14 @@ void check(const fs::path& folder, const std::shared_ptr<Backend>& backend, Tall
   auto plain = Session::open(*graph, backend, {});
   if (!plain.ok()) return;
   const auto want = (*plain)->run(inputs);
-  if (!want.ok()) return;  // other tests tell what is served
+  if (!want.ok()) return;  // other tests tell what is supported
   std::vector<Dims> shapes;
   for (const HostTensor& input : inputs) shapes.push_back(input.shape);
   const std::string file = (fs::temp_directory_path() / ("compiled_" + std::to_string(::getpid()) + ".sparkle")).string();
   const auto done = compile_model(std::move(*graph), backend, {}, shapes, file);
   if (!done.ok()) {
     EXPECT_EQ(done.error().reason, Reason::operator_not_served) << done.error().message;
-    ++tally.not_served;
+    ++tally.unsupported;
     return;
   }
   auto read = read_model(file);
@@ -96,7 +96,7 @@ Tally check_all(const fs::path& folder) {
 TEST(CompiledModels, OperatorsGiveTheSameBits) {
   const Tally tally = check_all(kSource / "tests/vectors");
   EXPECT_GT(tally.same, 200);
-  EXPECT_LT(tally.not_served, tally.same / 10);  // inputs that decide shapes
+  EXPECT_LT(tally.unsupported, tally.same / 10);  // inputs that decide shapes
 }
 
 TEST(CompiledModels, RealNetworksGiveTheSameBits) {

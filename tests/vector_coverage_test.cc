@@ -1,5 +1,5 @@
 // Each operator that the reader knows has at least three vectors in tests/vectors that this version plans: an operator whose
-// vectors are all of types or forms not served yet is as good as untested, and the test says which vectors those are.
+// vectors are all of types or forms not supported yet is as good as untested, and the test says which vectors those are.
 #include <gtest/gtest.h>
 #include <onnx.pb.h>
 
@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 constexpr int kWanted = 3;
 
 struct Coverage {
-  int served = 0;
-  std::string others;  // vectors not served, each with the reason
+  int supported = 0;
+  std::string others;  // vectors not supported, each with the reason
 };
 
 std::set<std::string> operators_of(const fs::path& model) {
@@ -61,7 +61,7 @@ TEST(VectorCoverage, ThreeVectorsPerOperator) {
     for (const std::string& type : operators_of(entry.path() / "model.onnx")) {
       Coverage& c = coverage[type];
       if (status.ok()) {
-        ++c.served;
+        ++c.supported;
       } else {
         const Reason reason = status.error().reason;
         EXPECT_TRUE(reason == Reason::operator_not_served || reason == Reason::type_not_served) << status.error().message;
@@ -74,9 +74,9 @@ TEST(VectorCoverage, ThreeVectorsPerOperator) {
     for (const OperatorRow& row : theme) {
       ++operators;
       const Coverage& c = coverage[std::string(row.type)];
-      EXPECT_GE(c.served, kWanted) << row.type << ": tests/vectors has " << c.served
-                                   << " vectors that are served; add cases to tests/vectors/*.py. Not served: "
-                                   << (c.others.empty() ? "none" : c.others);
+      EXPECT_GE(c.supported, kWanted) << row.type << ": tests/vectors has " << c.supported
+                                      << " vectors that are supported; add cases to tests/vectors/*.py. Not supported: "
+                                      << (c.others.empty() ? "none" : c.others);
     }
   EXPECT_GT(operators, 100);
 }

@@ -406,7 +406,7 @@ TEST(Codegen, Navi21) { check_chip(kNavi21); }
 TEST(Codegen, Vega10) { check_chip(kVega10); }
 
 // Whether the device has what the shader declares (numbers of the SPIR-V specification).
-bool served(std::span<const uint32_t> words, const vulkan::Features& f) {
+bool supported(std::span<const uint32_t> words, const vulkan::Features& f) {
   for (size_t at = 5; at < words.size() && words[at] >> 16; at += words[at] >> 16) {
     if ((words[at] & 0xffff) == 10 &&
         reinterpret_cast<const char*>(&words[at + 1]) == std::string("SPV_NV_cooperative_matrix2"))
@@ -458,7 +458,7 @@ TEST_P(CodegenSweep, CompilesAllShaders) {
   vulkan::Pipelines pipelines(*context);
   int compiled = 0;
   for (const vulkan::Shader& shader : vulkan::shaders()) {
-    if (!served(shader.words, (*context)->features())) continue;
+    if (!supported(shader.words, (*context)->features())) continue;
     vulkan::PipelineRequest request;
     request.shader = shader.name;
     request.constants = {64, 1, 1};

@@ -21,7 +21,7 @@ SOURCE = pathlib.Path(__file__).resolve().parent
 LIST = SOURCE / "vulkan_refusals.tsv"
 CHUNK = 40  # directories of a process
 NO_KERNEL = re.compile(r"there is no Vulkan kernel for the \w+ family")
-NOT_SERVED = re.compile(r"not served|cannot store single elements of \d+ bits")  # operators, forms and types
+UNSUPPORTED = re.compile(r"not supported|cannot store single elements of \d+ bits")  # operators, forms and types
 
 
 def words_of(detail):
@@ -29,7 +29,7 @@ def words_of(detail):
     found = NO_KERNEL.search(detail)
     if found:
         return found.group(0)
-    return re.sub(r"^(Node|Step) '[^']*'[^:]*: ?", "", detail) if NOT_SERVED.search(detail) else None
+    return re.sub(r"^(Node|Step) '[^']*'[^:]*: ?", "", detail) if UNSUPPORTED.search(detail) else None
 
 
 def directories(folders):

@@ -141,9 +141,9 @@ Result<Form> blocked(const PeerLayer& layer, int64_t block) {
   const Problem& p = layer.call.problem;
   const int64_t group_c = p.c / p.groups, group_k = p.k / p.groups, k = rounded(p.k, block);
   const bool depthwise = p.groups > 1 && group_c == 1 && group_k == 1, few = p.groups == 1 && p.c < block;
-  const bool served =
+  const bool supported =
       p.k % 4 == 0 && (p.groups == 1 ? few || p.c % 4 == 0 : depthwise || (group_c % block == 0 && group_k % block == 0));
-  if (!served)
+  if (!supported)
     return Error{Reason::operator_not_served, "ONNX Runtime has no blocked convolution for these channels and groups."};
   const int64_t c = few ? p.c : rounded(p.c, block);
   Form f{{c, p.in[1], p.in[2], few ? 1 : block}, {k, p.out[1], p.out[2], block}, depthwise ? k : p.groups, {}, {}, {}, true};

@@ -165,7 +165,7 @@ typedef struct sparkle_session_options {
 } sparkle_session_options;
 
 typedef struct sparkle_session sparkle_session;
-/* Refuses with SPARKLE_NOT_SERVED or SPARKLE_BAD_MODEL a model of which some operator or type is not served or which
+/* Refuses with SPARKLE_NOT_SERVED or SPARKLE_BAD_MODEL a model of which some operator or type is not supported or which
  * contradicts itself, all of that named at once; what only the shapes of inputs tell is said by the first call with them. Reads
  * an ONNX file, whose external data files lie in its folder, or a file of 'sparkle compile', which must be of this machine and
  * version and stays mapped: replace it by renaming, never write into it. options may be NULL. */

@@ -23,7 +23,7 @@ class BadInput(Error, ValueError):
 
 
 class NotServed(Error, NotImplementedError):
-    """An operator, a form of it or an element type that is not served yet."""
+    """An operator, a form of it or an element type that is not supported yet."""
 
 
 class OutOfMemory(Error, MemoryError):

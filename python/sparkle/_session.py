@@ -120,7 +120,7 @@ class Session:
         self.device = device
 
     def explain(self, inputs: Optional[Inputs] = None, as_json: bool = False) -> Union[str, dict]:
-        """The plan for the shapes of these inputs (default: those of the last call that was served): choices, costs,
+        """The plan for the shapes of these inputs (default: those of the last call that ran): choices, costs,
         reasons."""
         text = self._planned(inputs, lambda arrays: self._core.explain(arrays, as_json))
         return json.loads(text) if as_json else text
@@ -130,7 +130,7 @@ class Session:
         return self._planned(inputs, self._core.plan)
 
     def report(self, inputs: Optional[Inputs] = None) -> dict:
-        """Runs once with timestamps (default: zeros in the shapes of the last call that was served): measured and predicted
+        """Runs once with timestamps (default: zeros in the shapes of the last call that ran): measured and predicted
         milliseconds of each step, and what binds it."""
         return json.loads(self._planned(inputs, self._core.report))
 
@@ -186,7 +186,7 @@ class Session:
         return result
 
     def _remember(self, arrays: list) -> None:
-        """Inputs that were served. Few values are kept as they are: they may decide shapes."""
+        """Inputs that ran. Few values are kept as they are: they may decide shapes."""
         if not all(isinstance(a, (np.ndarray, DeviceTensor)) for a in arrays):  # what only the core can hold
             self._last = None
             return

@@ -3,7 +3,7 @@
     import onnx.backend.test, sparkle.onnx_backend
     runner = onnx.backend.test.BackendTest(sparkle.onnx_backend, __name__)
 
-Needs the onnx package. What Sparkle does not serve raises unittest.SkipTest, so that runners count it as such.
+Needs the onnx package. What Sparkle does not support raises unittest.SkipTest, so that runners count it as such.
 """
 import unittest
 from typing import Any, Sequence
@@ -18,7 +18,7 @@ from sparkle._session import Session
 
 def _array(value: Any) -> Any:
     if isinstance(value, (list, tuple, dict)) or value is None:
-        raise unittest.SkipTest("Sequences, maps and optional values are not served.")
+        raise unittest.SkipTest("Sequences, maps and optional values are not supported.")
     return np.asarray(value)
 
 
@@ -53,7 +53,7 @@ class SparkleBackend(Backend):
     @classmethod
     def run_node(cls, node: onnx.NodeProto, inputs: Any, device: str = "CPU", outputs_info: Sequence = None,
                  **kwargs: Any) -> list:
-        raise unittest.SkipTest("Single nodes without a model are not served.")
+        raise unittest.SkipTest("Single nodes without a model are not supported.")
 
     @classmethod
     def supports_device(cls, device: str) -> bool:

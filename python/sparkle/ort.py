@@ -68,7 +68,7 @@ class InferenceSession:
 
     def run(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any], run_options: None = None) -> list:
         if run_options is not None:
-            raise BadInput("bad_usage", "run_options are not served; pass None.")
+            raise BadInput("bad_usage", "run_options are not supported; pass None.")
         results = dict(zip((o.name for o in self._session.outputs), self._session.run(dict(input_feed))))
         if not output_names:
             return list(results.values())

@@ -33,7 +33,7 @@ struct StagePlan {
 struct Algorithm {
   std::string_view name;  // "gemm", "depthwise", ... : what --algorithm takes
   std::string_view note;
-  // Reason::none where it can serve the call.
+  // Reason::none where it can support the call.
   Reason (*applies)(const AnchorCall& call);
   StagePlan (*stages)(const AnchorCall& call);
   // Bound of max |error| / max |output| against double precision that calibration found for inputs and weights of no

@@ -105,7 +105,7 @@ TEST(Api, ModelsThatCannotRunAreNotOpened) {
   EXPECT_EQ(said,
             "'model in memory' has 3 nodes that cannot run here (Foo x2, Det x1); export it without them.\n"
             "  Foo x2: ONNX has no operator of this name: 'Foo_of_x', 'Foo_of_b'\n"
-            "  Det x1: this operator is not served: 'Det_of_a'");
+            "  Det x1: this operator is not supported: 'Det_of_a'");
   sparkle_session* session = nullptr;
   EXPECT_EQ(sparkle_session_open_memory(device.c(), model.data(), model.size(), nullptr, &session), SPARKLE_NOT_SERVED);
   EXPECT_EQ(session, nullptr);
@@ -478,7 +478,7 @@ TEST(Api, LogsWhatIsForcedAndCannotServe) {
   options.algorithm = "depthwise";  // the network has dense convolutions only
   sparkle::Session(sparkle::Device(), kModel, options).plan({picture(8, 8)});
   sparkle::set_log({});
-  EXPECT_NE(all.find("The algorithm 'depthwise' serves no layer here"), std::string::npos) << all;
+  EXPECT_NE(all.find("The algorithm 'depthwise' supports no layer here"), std::string::npos) << all;
 }
 
 TEST(Api, ComputesExpressions) {

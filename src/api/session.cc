@@ -29,7 +29,8 @@ Result<SessionOptions> session_options(const sparkle_session_options* outside, c
   SPARKLE_TRY(whole, whole_options(*outside));
   const sparkle_session_options* given = &whole;
   if (given->precision && std::string_view(given->precision) != "fp32")
-    return Error{Reason::type_not_served, "The precision '" + std::string(given->precision) + "' is not served yet; use fp32."};
+    return Error{Reason::type_not_served,
+                 "The precision '" + std::string(given->precision) + "' is not supported yet; use fp32."};
   if (given->algorithm) options.algorithm = given->algorithm;
   if (given->variant) options.variant = given->variant;
   if (given->fusion) options.fusion = given->fusion;

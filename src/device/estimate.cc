@@ -11,8 +11,8 @@ constexpr double kUnknownClock = 2.5e9;
 constexpr double kNearBytesPerCycle[] = {54, 31, 22}, kFarBytesPerCycle[] = {80, 45, 10};
 constexpr double kDramBytesPerSecond = 18e9;
 constexpr int kCoresThatFillDram = 8;
-// Two FMA pipes on every core with vector units served here, which multiply integers too; AVX-512 on AMD before Zen 5 pairs two
-// of 256 bits.
+// Two FMA pipes on every core with vector units supported here, which multiply integers too; AVX-512 on AMD before Zen 5 pairs
+// two of 256 bits.
 constexpr double kPipes = 2;
 // Handing a step to the pool and waiting for it; alone it is a function call.
 constexpr double kLaunchAlone = 5e-8, kLaunchTogether = 3e-7;

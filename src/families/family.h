@@ -30,7 +30,7 @@ struct Footprint {
 // Backends that have kernels of a variant, by the kind of device that each serves.
 struct Backends {
   uint8_t kinds;
-  constexpr bool serve(DeviceKind kind) const { return (kinds >> static_cast<int>(kind) & 1) != 0; }
+  constexpr bool support(DeviceKind kind) const { return (kinds >> static_cast<int>(kind) & 1) != 0; }
   static const Backends cpu, vulkan;
 };
 inline constexpr Backends Backends::cpu{1 << static_cast<int>(DeviceKind::cpu)};
@@ -46,9 +46,9 @@ struct Variant {
   std::string_view note;  // why it exists, one line
 
   // Whether there is a kernel of it for the device. Whether the device has the unit and the stage suits is the family's to say.
-  constexpr bool runs_on(const Device& device) const { return backends.serve(device.kind); }
+  constexpr bool runs_on(const Device& device) const { return backends.support(device.kind); }
   // Whether it is written for workgroups of threads (Device::has_workgroups) and not for a core's vector registers.
-  constexpr bool for_workgroups() const { return !backends.serve(DeviceKind::cpu); }
+  constexpr bool for_workgroups() const { return !backends.support(DeviceKind::cpu); }
 };
 // What the note of a variant begins with that no golden plan chooses (tests/golden_plans): what else it is there for.
 inline constexpr std::string_view kVariantReasons[] = {
@@ -109,7 +109,7 @@ struct FamilyInfo {
   void (*reference)(const StageParams&, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
   // Prediction for one schedule on one device.
   Footprint (*footprint)(const Stage&, const Schedule&, const Device&);
-  // Schedules worth ranking on this device for this variant; empty with a reason if the variant cannot serve the stage.
+  // Schedules worth ranking on this device for this variant; empty with a reason if the variant cannot support the stage.
   std::vector<Schedule> (*schedules)(const Stage&, const Variant&, const Device&, Reason& why_not);
   // What the data must keep to beyond shapes and types (indices within their axis), looked at before each run where there is
   // such a rule: bad_input with the part of a sentence that follows the node's name. nullptr: nothing to check.
@@ -117,7 +117,7 @@ struct FamilyInfo {
   // The kinds of stages by which tests try each variant on each backend; nullptr: none yet.
   std::vector<SampleForm> (*sample_forms)() = nullptr;
   // Small stages of a kind, odd in size and layout, by which its kernels are compared with the reference; none for kinds and
-  // element types that no kernel serves. Parameters of size may be others than those asked for.
+  // element types that no kernel supports. Parameters of size may be others than those asked for.
   std::vector<Stage> (*samples)(const SampleRequest&) = nullptr;
   // A value for an operand of a sample; nullptr: any_value of families/samples.h.
   double (*sample_value)(const Stage&, size_t operand, std::mt19937& random) = nullptr;

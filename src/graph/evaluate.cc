@@ -40,7 +40,7 @@ HostTensor filled(const ConstantOfShapeOp& op, const Dims& shape) {
 }
 
 // Operators that move elements or convert them: all that the narrow types have.
-bool serves_narrow(const OpParams& params) {
+bool supports_narrow(const OpParams& params) {
   if (const auto* p = std::get_if<PointwiseNode>(&params)) return p->op == PointwiseOp::identity;
   return std::holds_alternative<ReshapeOp>(params) || std::holds_alternative<CastOp>(params) ||
          std::holds_alternative<ConcatOp>(params) || std::holds_alternative<SplitOp>(params) ||
@@ -54,7 +54,7 @@ Result<Values> dispatch(const EvaluateContext& c) {
   const OpParams& params = c.op.params;
   bool narrow = false;
   for (const HostTensor* x : c.inputs) narrow = narrow || (x && is_narrow(x->dtype));
-  if (narrow && !serves_narrow(params)) return c.not_served();
+  if (narrow && !supports_narrow(params)) return c.unsupported();
   if (const auto* p = std::get_if<PointwiseNode>(&params)) {
     if (p->op == PointwiseOp::identity) return one(viewed(c.in(0), c.in(0).shape));
     return evaluate_pointwise(c, *p);
@@ -72,7 +72,7 @@ Result<Values> dispatch(const EvaluateContext& c) {
   if (const auto* p = std::get_if<GatherOp>(&params)) return evaluate_gather(c, *p);
   if (std::holds_alternative<RangeOp>(params)) return evaluate_range(c);
   if (const auto* p = std::get_if<ConstantOfShapeOp>(&params)) return one(filled(*p, c.outputs[0].second));
-  return c.not_served();
+  return c.unsupported();
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ Result<Values> dispatch(const EvaluateContext& c) {
 Error EvaluateContext::fail(Reason reason, const std::string& what) const {
   return {reason, "Node '" + op.name + "' (" + op.type + "): " + what + "."};
 }
-Error EvaluateContext::not_served() const { return fail(Reason::operator_not_served, "it is not evaluated ahead of the run"); }
+Error EvaluateContext::unsupported() const { return fail(Reason::operator_not_served, "it is not evaluated ahead of the run"); }
 
 FoldingCost folding_cost(const Graph& graph, const Op& op) {
   const auto* pointwise = std::get_if<PointwiseNode>(&op.params);

@@ -31,7 +31,7 @@ struct EvaluateContext {
   std::vector<std::pair<DType, Dims>> outputs;
 
   const HostTensor& in(size_t i) const { return *inputs[i]; }
-  Error not_served() const;
+  Error unsupported() const;
   Error fail(Reason reason, const std::string& what) const;
 };
 using Values = std::vector<HostTensor>;

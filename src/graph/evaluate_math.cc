@@ -95,7 +95,7 @@ Result<Values> evaluate_pointwise(const EvaluateContext& c, const PointwiseNode&
     return one(from_doubles(type, shape, result));
   }
   // Integers and truth values: the family's own definition, exact in every type.
-  if (!type_row(op.op).types.has(c.in(c.inputs.size() - 1).dtype)) return c.not_served();
+  if (!type_row(op.op).types.has(c.in(c.inputs.size() - 1).dtype)) return c.unsupported();
   if (op.op == PointwiseOp::div || op.op == PointwiseOp::mod || op.op == PointwiseOp::floor_mod)
     for (int64_t v : as_integers(c.in(1)))
       if (v == 0) return c.fail(Reason::bad_model, "an integer constant is divided by zero");
@@ -119,7 +119,7 @@ Result<Values> evaluate_reduce(const EvaluateContext& c, const ReduceOp& op) {
   const HostTensor& x = c.in(0);
   const auto& [type, shape] = c.outputs[0];
   const ReduceParams params{op.kind, op.axes};
-  if (!type_row(StageParams(params)).types.has(x.dtype)) return c.not_served();
+  if (!type_row(StageParams(params)).types.has(x.dtype)) return c.unsupported();
   Dims kept = x.shape;
   for (int64_t axis : op.axes) kept[static_cast<int>(axis)] = 1;
   HostTensor y = HostTensor::zeros(type, kept);

@@ -122,7 +122,7 @@ Result<Values> evaluate_tile(const EvaluateContext& c) {
 }
 
 Result<Values> evaluate_pad(const EvaluateContext& c, const PadOp& op) {
-  if (op.mode != PadMode::constant) return c.not_served();
+  if (op.mode != PadMode::constant) return c.unsupported();
   const HostTensor& x = c.in(0);
   const Dims& shape = c.outputs[0].second;
   const HostTensor value = one_value(x.dtype, op.value);

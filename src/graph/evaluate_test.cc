@@ -107,7 +107,7 @@ TEST(Bind, InputsByValue) {
   const auto without = sparkle::bind(b.graph, {{{2, 6}, {}}, {{2}, {}}});
   ASSERT_FALSE(without.ok());
   EXPECT_EQ(without.error().message,
-            "Node 'n1' (Reshape): its shape 'n0_out' is computed at run time, but only a constant is served.");
+            "Node 'n1' (Reshape): its shape 'n0_out' is computed at run time, but only a constant is supported.");
   const auto with = sparkle::bind(b.graph, {{{2, 6}, {}}, {{2}, longs({2}, {-3, -4})}});
   ASSERT_TRUE(with.ok()) << with.error().message;
   EXPECT_EQ(with->tensor(with->outputs[0]).shape, (Dims{3, 4}));
@@ -117,12 +117,12 @@ TEST(Bind, ErrorsNameTheirNodeOrInput) {
   GraphBuilder b;
   const TensorId x = b.input({2, -1});
   b.op("Unreached", UnknownOp{"x"}, {x});
-  const TensorId y = b.op("NonMaxSuppression", UnknownOp{"this operator is not served"}, {x});
+  const TensorId y = b.op("NonMaxSuppression", UnknownOp{"this operator is not supported"}, {x});
   b.graph.outputs = {x};
   EXPECT_TRUE(sparkle::bind(b.graph, {{{2, 5}, {}}}).ok());
   b.graph.outputs = {y};
   EXPECT_EQ(sparkle::bind(b.graph, {{{2, 5}, {}}}).error().message,
-            "Node 'n1' (NonMaxSuppression): this operator is not served.");
+            "Node 'n1' (NonMaxSuppression): this operator is not supported.");
   EXPECT_EQ(sparkle::bind(b.graph, {{{3, 5}, {}}}).error().message,
             "Input 'x0': the shape 3x5 was given, but the model declares 2x?.");
   EXPECT_EQ(sparkle::bind(b.graph, {{{2, int64_t{1} << 50}, {}}}).error().reason, Reason::size_overflow);

@@ -292,7 +292,7 @@ Result<std::string> bound_graph_text(const Graph& graph) {
         op.params);
     if (!listed)
       return Error{Reason::operator_not_served,
-                   "Node '" + op.name + "' (" + op.type + "): it cannot be folded for these inputs, so no kernel serves it."};
+                   "Node '" + op.name + "' (" + op.type + "): it cannot be folded for these inputs, so no kernel supports it."};
     text += "op " + to_text(line) + " fields={" + params + "}\n";
   }
   return text;

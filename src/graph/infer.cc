@@ -60,7 +60,7 @@ Result<const HostTensor*> InferContext::short_list(int i, const char* what) cons
   const HostTensor* value = constant(i);
   if (!value)
     return fail(Reason::operator_not_served,
-                "its " + std::string(what) + " '" + in(i).name + "' is computed at run time, but only a constant is served");
+                "its " + std::string(what) + " '" + in(i).name + "' is computed at run time, but only a constant is supported");
   if (value->elements() > kLargestList || value->shape.size() > 1)
     return fail(Reason::bad_model, "its " + std::string(what) + " " + describe(i) + " should be a short list");
   return value;
@@ -121,7 +121,7 @@ Status infer(InferContext& context) {
 }
 
 Status infer_rule(InferContext& c, UnknownOp& op) {
-  return c.fail(Reason::operator_not_served, op.why.empty() ? "this operator is not served yet" : op.why);
+  return c.fail(Reason::operator_not_served, op.why.empty() ? "this operator is not supported yet" : op.why);
 }
 
 }  // namespace sparkle

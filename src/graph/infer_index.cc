@@ -177,7 +177,7 @@ Status infer_rule(InferContext& c, OneHotOp& op) {
   if (c.inputs() == 3) {
     if (!c.constant(1))
       return c.fail(Reason::operator_not_served,
-                    "its depth '" + c.in(1).name + "' is computed at run time, but only a constant is served");
+                    "its depth '" + c.in(1).name + "' is computed at run time, but only a constant is supported");
     if (c.shape(1).product() != 1) return c.fail(Reason::bad_shape, "its depth " + c.describe(1) + " should be one number");
     op.depth = as_integers(*c.constant(1))[0];
     c.op().inputs.erase(c.op().inputs.begin() + 1);

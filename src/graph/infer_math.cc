@@ -45,10 +45,10 @@ Status resolve_clip(InferContext& c, PointwiseNode& op) {
     const HostTensor* value = c.constant(i);
     if (!value)
       return c.fail(Reason::operator_not_served,
-                    "its bound '" + c.in(i).name + "' is computed at run time, but only a constant is served");
+                    "its bound '" + c.in(i).name + "' is computed at run time, but only a constant is supported");
     bounds[i - 1] = scalar(*value);
     if (std::isnan(bounds[i - 1]))
-      return c.fail(Reason::operator_not_served, "its bound '" + c.in(i).name + "' is NaN, which only Max and Min serve");
+      return c.fail(Reason::operator_not_served, "its bound '" + c.in(i).name + "' is NaN, which only Max and Min support");
   }
   op.a = std::min(bounds[0], bounds[1]);  // where they cross, the upper bound wins
   op.b = bounds[1];

@@ -12,7 +12,7 @@ bool is_small(DType type) {
 
 Error wrong_type(const InferContext& c, int i) {
   return c.fail(Reason::type_not_served,
-                c.describe(i) + " has type " + std::string(name_of(c.type(i))) + ", which this operator does not serve");
+                c.describe(i) + " has type " + std::string(name_of(c.type(i))) + ", which this operator does not support");
 }
 
 Status expect_float(const InferContext& c, int i) {
@@ -87,7 +87,7 @@ Status infer_rule(InferContext& c, QuantizeOp& op) {
   SPARKLE_CHECK(check_parameters(c, op.axis, op.block));
   op.to = quantized_type(op, c.given(2) ? std::optional(c.type(2)) : std::nullopt);
   if (!is_small(op.to))
-    return c.fail(Reason::type_not_served, "the type " + std::string(name_of(op.to)) + " is not served as its result");
+    return c.fail(Reason::type_not_served, "the type " + std::string(name_of(op.to)) + " is not supported as its result");
   return c.set(0, op.to, c.shape(0));
 }
 
@@ -99,7 +99,7 @@ Status infer_rule(InferContext& c, DequantizeOp& op) {
     return c.fail(Reason::bad_model, c.describe(2) + " and " + c.describe(0) + " should have one type");
   const DType to = op.to.value_or(c.type(1));
   if (!is_float(to))
-    return c.fail(Reason::type_not_served, "the type " + std::string(name_of(to)) + " is not served as its result" +
+    return c.fail(Reason::type_not_served, "the type " + std::string(name_of(to)) + " is not supported as its result" +
                                                (op.to ? "" : "; set output_dtype"));
   return c.set(0, to, c.shape(0));
 }

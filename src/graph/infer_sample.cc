@@ -37,7 +37,7 @@ Status infer_rule(InferContext& c, DeformConvOp& op) {
   if (x.size() != 4)
     return x.size() < 3 ? c.fail(Reason::bad_shape, c.describe(0) + " should have rank 4")
                         : c.fail(Reason::operator_not_served,
-                                 std::to_string(x.size() - 2) + " spatial dimensions are not served, only 2");
+                                 std::to_string(x.size() - 2) + " spatial dimensions are not supported, only 2");
   SPARKLE_CHECK(c.expect_rank(1, 4));
   SPARKLE_CHECK(c.expect_rank(2, 4));
   if (op.groups < 1 || op.groups > w[0] || w[0] % op.groups != 0 || x[1] % op.groups != 0 || x[1] / op.groups != w[1])

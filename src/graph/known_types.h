@@ -8,7 +8,7 @@
 
 namespace sparkle {
 
-// One per tensor of a graph that is not bound yet; nothing behind operators that are not served.
+// One per tensor of a graph that is not bound yet; nothing behind operators that are not supported.
 std::vector<std::optional<DType>> known_types(const Graph& graph);
 
 // True per tensor whose values come from the data: not constant, no shape, not computed from such alone. The others are folded

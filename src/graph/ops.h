@@ -252,7 +252,7 @@ struct ConstantOfShapeOp {
 };
 struct RangeOp {};
 
-// An operator that is not served: kept so that reports name it.
+// An operator that is not supported: kept so that reports name it.
 struct UnknownOp {
   std::string why;
 };

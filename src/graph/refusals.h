@@ -14,7 +14,7 @@ struct Refusal {
   std::string name;  // of the node or tensor
   std::string type;  // the operator; empty for tensors
   Reason reason = Reason::operator_not_served;
-  std::string why;  // half a sentence: "this operator is not served"
+  std::string why;  // half a sentence: "this operator is not supported"
 };
 
 // An output that the model declares with another type than its nodes compute.

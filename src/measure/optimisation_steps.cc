@@ -171,7 +171,8 @@ Status add_gpu_steps(std::vector<OptimisationStep>& levels, const AnchorCall& ca
     auto choice = choose(call, device, forced);
     if (device.bans(name_of(Family::gemm), variant.name)) level.absent = "it failed its self-test on this driver";
     else if (choice.ok() && !choice->without_kernel) level.choice = std::move(*choice);
-    else level.absent = matrix ? "no matrix unit of this device serves it" : "its shape, type or layout is not this variant's";
+    else
+      level.absent = matrix ? "no matrix unit of this device supports it" : "its shape, type or layout is not this variant's";
     levels.push_back(std::move(level));
   }
   return ok();
@@ -196,9 +197,9 @@ Result<std::vector<OptimisationStep>> ladder_of(const Problem& problem, const De
       auto choice = choose(call, device, forced);
       // Plain loops stand for an algorithm only where there is nothing else.
       const auto plain_loops = [&] { return variant_of(choice->schedules[0]) == "plain" && best_vector_unit(device); };
-      const bool served = choice.ok() && choice->algorithm == algorithm.name && !choice->without_kernel && !plain_loops();
-      if (served) level.choice = std::move(*choice);
-      else level.absent = choice.ok() ? "no kernel of this device serves it" : choice.error().message;
+      const bool supported = choice.ok() && choice->algorithm == algorithm.name && !choice->without_kernel && !plain_loops();
+      if (supported) level.choice = std::move(*choice);
+      else level.absent = choice.ok() ? "no kernel of this device supports it" : choice.error().message;
     }
     levels.push_back(std::move(level));
   }
@@ -282,7 +283,7 @@ Result<std::vector<OptimisationStep>> gpu_ablation(const Problem& problem, const
     tile.choice = std::move(*apart);
     break;
   }
-  if (tile.choice.schedules.empty()) tile.absent = "no kernel without tiles serves it";
+  if (tile.choice.schedules.empty()) tile.absent = "no kernel without tiles supports it";
   levels.push_back(std::move(tile));
   levels.push_back({"vectorise", "single numbers instead of four at a time between memory and a thread", false,
                     changed<TileSchedule>(gemm, device, scalar<TileSchedule>), ""});

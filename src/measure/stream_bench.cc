@@ -195,7 +195,7 @@ Result<StreamMeasurement> measure(Backend& backend, const Problem& problem, cons
   m.problem = problem, m.batches = batches;
   const AnchorCall call = call_of(problem);
   if (problem.dtype != "f32")
-    return Error{Reason::type_not_served, "Batches are measured in f32; '" + problem.dtype + "' is not served there."};
+    return Error{Reason::type_not_served, "Batches are measured in f32; '" + problem.dtype + "' is not supported there."};
   SPARKLE_TRY(choice, choose_layer(backend, problem, options));
   m.choice = std::move(choice);
   Stream stream(backend, call, options);

@@ -76,7 +76,7 @@ Dims Node::dims(std::string_view name) {
   const std::vector<int64_t> values = integers(name);
   if (values.size() > static_cast<size_t>(kMaxRank)) {
     fail(Reason::operator_not_served, "gives " + std::to_string(values.size()) + " values in '" + std::string(name) +
-                                          "'; at most " + std::to_string(kMaxRank) + " are served");
+                                          "'; at most " + std::to_string(kMaxRank) + " are supported");
     return {};
   }
   return Dims(std::span<const int64_t>(values));

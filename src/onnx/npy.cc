@@ -130,7 +130,7 @@ Result<HostTensor> read_npy_bytes(std::span<const std::byte> bytes, const std::s
   const auto byte = [&](size_t i) { return static_cast<size_t>(bytes[i]); };
   if (bytes.size() < 10 || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) return bad("is no .npy file");
   const size_t version = byte(6);
-  if (version < 1 || version > 3) return bad("has .npy version " + std::to_string(version) + "; 1 to 3 are served");
+  if (version < 1 || version > 3) return bad("has .npy version " + std::to_string(version) + "; 1 to 3 are supported");
   const size_t start = version == 1 ? 10 : 12;
   if (bytes.size() < start) return bad("is cut short in its header");
   size_t length = byte(8) | byte(9) << 8;
@@ -145,7 +145,7 @@ Result<HostTensor> read_npy_bytes(std::span<const std::byte> bytes, const std::s
   const std::string_view code = std::string_view(header.descr).substr(1);
   const auto row = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) { return t.code == code; });
   if (row == std::end(kTypes) || (order != '<' && order != '>' && order != '|' && order != '='))
-    return Error{Reason::type_not_served, "'" + file + "' has element type '" + header.descr + "', which is not served."};
+    return Error{Reason::type_not_served, "'" + file + "' has element type '" + header.descr + "', which is not supported."};
   SPARKLE_TRY(shape, checked_shape("'" + file + "'", header.shape.data(), static_cast<int>(header.shape.size())));
   const uint64_t needed = static_cast<uint64_t>(shape.product()) * static_cast<uint64_t>(size_of(row->type));
   const uint64_t present = bytes.size() - start - length;

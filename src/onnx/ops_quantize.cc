@@ -21,7 +21,7 @@ OpParams read_quantize(Node& node) {
   op.block = node.integer("block_size", 0);
   op.saturate = node.flag("saturate", true);
   if (const int64_t precision = node.integer("precision", 0); precision != 0 && precision != 1)
-    return UnknownOp{"its division in another precision than float is not served"};
+    return UnknownOp{"its division in another precision than float is not supported"};
   if (const auto type = named_type(node, "output_dtype")) op.to = *type;
   return op;
 }

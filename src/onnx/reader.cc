@@ -63,7 +63,7 @@ class Reader {
     refusals_.push_back({name, "", reason, why});
   }
 
-  // Contradictions, and operators that are not served beside them.
+  // Contradictions, and operators that are not supported beside them.
   Error all_refused() {
     for (const Op& op : import_.graph.ops)
       if (const auto* no = std::get_if<UnknownOp>(&op.params))
@@ -89,7 +89,7 @@ class Reader {
         return error(Reason::bad_model, "it uses standard operators but imports no version of them (opset_import)");
     if (import_.graph.opset < 0 || import_.graph.opset > kNewestOpset)
       return error(Reason::operator_not_served, "it wants opset " + std::to_string(import_.graph.opset) + "; opsets 1 to " +
-                                                    std::to_string(kNewestOpset) + " are served");
+                                                    std::to_string(kNewestOpset) + " are supported");
     for (int i = 0; i < file_.node_size(); ++i)
       if (const std::string& domain = file_.node(i).domain(); !is_standard(domain) && !versions.contains(domain))
         return error(Reason::bad_model, "node '" + node_name(i) + "' (" + domain + "." + file_.node(i).op_type() +
@@ -117,14 +117,14 @@ class Reader {
 
   Status read_initializers() {
     if (file_.sparse_initializer_size() > 0)
-      return error(Reason::bad_model, "its sparse initializers are not served; write them as dense ones");
+      return error(Reason::bad_model, "its sparse initializers are not supported; write them as dense ones");
     for (auto& proto : *file_.mutable_initializer()) {
       const std::string name = proto.name();
       SPARKLE_TRY(id, claim(name, "an initializer"));
       auto value = take_tensor(proto, "'" + import_.where + "': tensor '" + name + "'", import_.folder);
       if (!value.ok() && value.error().reason == Reason::type_not_served) {  // of which there may be many
         refuse_tensor(name, Reason::type_not_served,
-                      "its element type " + onnx_type_name(proto.data_type()) + " is not served");
+                      "its element type " + onnx_type_name(proto.data_type()) + " is not supported");
         continue;
       }
       if (!value.ok()) return value.take_error();
@@ -141,14 +141,14 @@ class Reader {
   Status declare(GraphTensor& tensor, const ValueInfoProto& info) {
     const std::string what = "'" + import_.where + "': tensor '" + info.name() + "'";
     if (!info.type().has_tensor_type()) {
-      refuse_tensor(info.name(), Reason::type_not_served, "it is not declared as a tensor, which is all that is served");
+      refuse_tensor(info.name(), Reason::type_not_served, "it is not declared as a tensor, which is all that is supported");
       return ok();
     }
     const auto& type = info.type().tensor_type();
     const auto dtype = dtype_from_onnx(type.elem_type());
     if (!dtype) {
       refuse_tensor(info.name(), Reason::type_not_served,
-                    "its element type " + onnx_type_name(type.elem_type()) + " is not served");
+                    "its element type " + onnx_type_name(type.elem_type()) + " is not supported");
       return ok();
     }
     tensor.dtype = *dtype;
@@ -228,9 +228,9 @@ class Reader {
   std::string why_unknown(const NodeProto& node, const OperatorVersions* versions) const {
     for (const auto& function : model_.functions())
       if (function.name() == node.op_type() && function.domain() == node.domain())
-        return "it is a function defined in the model itself, which is not served";
+        return "it is a function defined in the model itself, which is not supported";
     if (!is_standard(node.domain())) return "no operator of domain '" + node.domain() + "' has this name here";
-    return versions ? "this operator is not served" : "ONNX has no operator of this name";
+    return versions ? "this operator is not supported" : "ONNX has no operator of this name";
   }
 
   // Whether the model's opset has the operator at all, and its inputs and outputs. False: something was refused.
@@ -292,7 +292,7 @@ class Reader {
     }
     if (node.defined()) return;
     if (const std::string unread = node.unread_attribute(); !unread.empty() && !std::holds_alternative<UnknownOp>(params))
-      params = UnknownOp{"its attribute '" + unread + "' is not served in opset " + std::to_string(node.opset)};
+      params = UnknownOp{"its attribute '" + unread + "' is not supported in opset " + std::to_string(node.opset)};
     if (std::holds_alternative<UnknownOp>(params)) {
       node.emit(std::move(params), inputs, outputs);
     } else {

@@ -1,4 +1,4 @@
-// ONNX files -> Graph. Operators and attribute forms that are not served become UnknownOp with the reason; a file that
+// ONNX files -> Graph. Operators and attribute forms that are not supported become UnknownOp with the reason; a file that
 // contradicts itself is an Error naming file, node or tensor. Opsets 1 to kNewestOpset of the standard operators.
 #pragma once
 

@@ -134,7 +134,7 @@ std::string onnx_type_name(int onnx_type) {
 Result<Dims> checked_shape(const std::string& what, const int64_t* sizes, int count) {
   if (count > kMaxRank)
     return Error{Reason::operator_not_served,
-                 what + " has " + std::to_string(count) + " axes; at most " + std::to_string(kMaxRank) + " are served."};
+                 what + " has " + std::to_string(count) + " axes; at most " + std::to_string(kMaxRank) + " are supported."};
   Dims shape;
   int64_t elements = 1;
   for (int i = 0; i < count; ++i) {
@@ -152,8 +152,8 @@ Result<HostTensor> take_tensor(TensorProto& proto, const std::string& what, cons
   const auto type = dtype_from_onnx(proto.data_type());
   if (!type)
     return Error{Reason::type_not_served,
-                 what + " has element type " + onnx_type_name(proto.data_type()) + ", which is not served."};
-  if (proto.has_segment()) return Error{Reason::bad_model, what + " is stored in segments, which is not served."};
+                 what + " has element type " + onnx_type_name(proto.data_type()) + ", which is not supported."};
+  if (proto.has_segment()) return Error{Reason::bad_model, what + " is stored in segments, which is not supported."};
   SPARKLE_TRY(shape, checked_shape(what, proto.dims().data(), proto.dims_size()));
   if (proto.data_location() == TensorProto::EXTERNAL) return read_external(proto, *type, shape, what, folder);
 

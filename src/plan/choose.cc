@@ -148,7 +148,7 @@ bool complete(Choice& choice, const TuningStore::Entry* stored, const Device& de
   return true;
 }
 
-// A forced algorithm that cannot serve this call leaves it to the others: a network has layers of many kinds.
+// A forced algorithm that cannot support this call leaves it to the others: a network has layers of many kinds.
 const Algorithm* forced_for(const AnchorCall& call, const PlanOptions& options) {
   const Algorithm* forced = options.algorithm.empty() ? nullptr : algorithm_named(options.algorithm);
   if (!forced || (options.exact_nonfinite && forced->finite_only)) return nullptr;
@@ -214,23 +214,23 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
     Choice choice;
     choice.algorithm = algorithm.name;
     choice.plan = algorithm.stages(call);
-    const bool served = complete(choice, stored, device, options);
-    if (served && packed_bytes(choice, device) > most_packed) {
+    const bool supported = complete(choice, stored, device, options);
+    if (supported && packed_bytes(choice, device) > most_packed) {
       for (Candidate& c : choice.candidates)
         if (c.reason == Reason::none) c.reason = Reason::over_memory_budget;
       candidates.insert(candidates.end(), choice.candidates.begin(), choice.candidates.end());
       continue;
     }
     choice.error = algorithm.error_of(call);
-    if (served && choice.error == 0 && (plain_seconds == 0 || choice.cost.seconds < plain_seconds))
+    if (supported && choice.error == 0 && (plain_seconds == 0 || choice.cost.seconds < plain_seconds))
       plain_seconds = choice.cost.seconds;
     // A measurement outranks every prediction. Larger errors must be worth it.
     const double worth = best && !forced && choice.error > best->error ? kWorth : 1;
     // What has a kernel goes before what the roofs alone would allow.
-    const bool better = served && (!best                                           ? true
-                                   : choice.without_kernel != best->without_kernel ? best->without_kernel
-                                   : choice.tuned == best->tuned ? choice.cost.seconds < worth * best->cost.seconds
-                                                                 : choice.tuned);
+    const bool better = supported && (!best                                           ? true
+                                      : choice.without_kernel != best->without_kernel ? best->without_kernel
+                                      : choice.tuned == best->tuned ? choice.cost.seconds < worth * best->cost.seconds
+                                                                    : choice.tuned);
     const Reason lost = choice.tuned || (best && best->tuned) ? Reason::tuned_other : Reason::costlier;
     for (Candidate& c : choice.candidates) {
       if (!better && c.reason == Reason::none) c.reason = lost;
@@ -241,7 +241,7 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
       if (c.reason == Reason::none && c.algorithm != choice.algorithm) c.reason = lost;
     best = std::move(choice);
   }
-  if (!best) return Error{Reason::no_kernel, "no algorithm serves " + short_name(call.problem) + " on " + device.name};
+  if (!best) return Error{Reason::no_kernel, "no algorithm supports " + short_name(call.problem) + " on " + device.name};
   if (best->error > 0 && !forced && !best->tuned) best->spared_seconds = std::max(0.0, plain_seconds - best->cost.seconds);
   note_idle_units(device, candidates);
   for (Candidate& c : candidates)
@@ -336,7 +336,7 @@ Result<Choice> choose(const Stage& stage, const Device& device, const PlanOption
   for (size_t i = 0; i < stage.outputs.size(); ++i) use.outputs.push_back(static_cast<int>(stage.inputs.size() + i));
   choice.plan.stages.push_back(std::move(use));
   if (!complete(choice, nullptr, device, options))
-    return Error{Reason::no_kernel, "no variant of the " + choice.algorithm + " family serves this on " + device.name};
+    return Error{Reason::no_kernel, "no variant of the " + choice.algorithm + " family supports this on " + device.name};
   chosen_first(choice.candidates);
   return choice;
 }

@@ -120,7 +120,7 @@ TEST(Choose, ForcedAlgorithmAndVariant) {
   EXPECT_EQ(choice->algorithm, "gemm");
   ASSERT_NE(candidate(*choice, "depthwise", "-"), nullptr);
   EXPECT_EQ(candidate(*choice, "depthwise", "-")->reason, Reason::forced_other);
-  options.algorithm = "depthwise";  // cannot serve this layer: left to the others
+  options.algorithm = "depthwise";  // cannot support this layer: left to the others
   choice = choose(call_of(kLayer), device, options);
   ASSERT_TRUE(choice.ok());
   EXPECT_NE(choice->algorithm, "depthwise");

@@ -152,11 +152,12 @@ TEST(ElementTypes, WhatNoFamilyComputesIsRefusedByName) {
   const auto plan = planned(b, b.pointwise(PointwiseOp::exp, {x}));
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.error().reason, Reason::type_not_served);
-  EXPECT_EQ(plan.error().message, "Node 'n0' (exp): tensor 'x0' has type i32; this operator serves f32, f16, bf16, f64 there.");
+  EXPECT_EQ(plan.error().message,
+            "Node 'n0' (exp): tensor 'x0' has type i32; this operator supports f32, f16, bf16, f64 there.");
 }
 
-// Tensors of the types that are storage alone: operators either move their elements or say that they do not serve them, whether
-// they are inputs or constants.
+// Tensors of the types that are storage alone: operators either move their elements or say that they do not support them,
+// whether they are inputs or constants.
 TEST(ElementTypes, NarrowTypesAreMovedOrRefusedByName) {
   struct Case {
     std::string type;

@@ -14,10 +14,10 @@ enum class As : uint8_t { forced, otherwise, no_matter };
 struct Forced {
   std::string what;  // "The algorithm 'fft'"
   std::map<Reason, std::string> layers;
-  size_t served = 0;
+  size_t supported = 0;
 
   void add(As as, Reason reason, const std::string& layer) {
-    if (as == As::forced) ++served;
+    if (as == As::forced) ++supported;
     if (as != As::otherwise) return;
     std::string& list = layers[reason];
     list += (list.empty() ? "'" : ", '") + layer + "'";
@@ -63,7 +63,7 @@ As as_forced_variant(const Schedule& schedule, const std::vector<Candidate>& can
 }
 
 Error refused(const Forced& forced, const std::vector<std::string>& why) {
-  std::string sentence = forced.what + " serves no layer here";
+  std::string sentence = forced.what + " supports no layer here";
   if (why.empty())
     return {Reason::bad_usage, sentence + "; leave the option out, or take one that 'sparkle explain --candidates' shows."};
   for (const std::string& s : why) sentence += ". " + s.substr(0, s.size() - 1);
@@ -76,7 +76,7 @@ std::vector<std::string> not_as_forced(const Plan& plan, const PlanSettings& set
   std::vector<std::string> sentences;
   const auto finish = [&](const Forced& forced) {
     const auto why = forced.sentences();
-    if (forced.served == 0) sentences.push_back(forced.what + " serves no layer here.");
+    if (forced.supported == 0) sentences.push_back(forced.what + " supports no layer here.");
     sentences.insert(sentences.end(), why.begin(), why.end());
   };
   Reason reason = Reason::none;

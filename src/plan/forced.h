@@ -1,4 +1,4 @@
-// What was forced by name and did not come about: an algorithm or a kernel variant that cannot serve a layer leaves it to the
+// What was forced by name and did not come about: an algorithm or a kernel variant that cannot support a layer leaves it to the
 // others, for a network has layers of many kinds. That is said, layer by layer; for one layer alone it is refused.
 #pragma once
 

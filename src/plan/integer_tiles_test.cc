@@ -76,11 +76,11 @@ TEST(IntegerTiles, FloatsAndIntegersHaveVariantsOfTheirOwn) {
         Reason why = Reason::none;
         if (!variant.runs_on(device)) continue;
         const bool on_bytes = variant.name.starts_with("bytes") || variant.name.starts_with("dot");
-        const bool served = !info(stage.family()).schedules(stage, variant, device, why).empty();
+        const bool supported = !info(stage.family()).schedules(stage, variant, device, why).empty();
         if (on_bytes != integers) {
-          EXPECT_FALSE(served) << variant.name;
+          EXPECT_FALSE(supported) << variant.name;
         }
-        EXPECT_EQ(served, why == Reason::none) << variant.name;
+        EXPECT_EQ(supported, why == Reason::none) << variant.name;
       }
     }
 }

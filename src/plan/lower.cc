@@ -6,7 +6,7 @@
 #include "families/copy/copy.h"
 #include "families/types.h"
 #include "graph/values.h"
-#include "plan/served.h"
+#include "plan/supported.h"
 #include "plan/view.h"
 
 namespace sparkle {
@@ -117,11 +117,11 @@ Status lower_group(Lowering& l, const Group& group) {
   if (!group.program.program.empty()) return lower_pointwise(l, group);
   for (auto* theme :
        {lower_view, lower_movement, lower_window, lower_normal, lower_quantize, lower_index, lower_attention, lower_sample}) {
-    SPARKLE_TRY(served, theme(l, group));
-    if (served) return ok();
+    SPARKLE_TRY(supported, theme(l, group));
+    if (supported) return ok();
   }
   const Op& op = l.op(group);
-  return Error{Reason::operator_not_served, "Node '" + op.name + "': operator " + op.type + " is not served."};
+  return Error{Reason::operator_not_served, "Node '" + op.name + "': operator " + op.type + " is not supported."};
 }
 
 }  // namespace

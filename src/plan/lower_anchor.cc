@@ -53,7 +53,7 @@ Result<Problem> conv_problem(const Lowering& l, const Op& op, const ConvOp& conv
   p.rank = x.size() - 2;
   if (p.rank < 1 || p.rank > 3)
     return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): " + std::to_string(p.rank) +
-                                                  " spatial dimensions are not served, only 1 to 3."};
+                                                  " spatial dimensions are not supported, only 1 to 3."};
   p.n = x[0], p.c = x[1], p.k = y[1], p.groups = conv.groups;
   for (int i = 0; i < p.rank; ++i) {
     const auto s = static_cast<size_t>(3 - p.rank + i);

@@ -65,7 +65,7 @@ Status lower_layer(Lowering& l, const Group& group, const Op& op, const LayerNor
     for (size_t i = 1; i < op.outputs.size(); ++i)
       if (op.outputs[i] != kAbsent)
         return Error{Reason::operator_not_served,
-                     "Node '" + op.name + "' (" + op.type + "): the outputs Mean and InvStdDev are not served yet."};
+                     "Node '" + op.name + "' (" + op.type + "): the outputs Mean and InvStdDev are not supported yet."};
   const int x = l.computed(op.inputs[0]);
   const TensorDesc view = l.draft.desc(x);
   NormalizeParams params;

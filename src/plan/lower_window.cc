@@ -37,7 +37,7 @@ Status lower_pool(Lowering& l, const Group& group, const Op& op, const PoolOp& p
   const int rank = x.size() - 2;
   if (rank < 1 || rank > 3)
     return Error{Reason::operator_not_served, "Node '" + op.name + "' (" + op.type + "): " + std::to_string(rank) +
-                                                  " spatial dimensions are not served, only 1 to 3."};
+                                                  " spatial dimensions are not supported, only 1 to 3."};
   PoolParams params;
   params.kind = pool.kind, params.count_pad = pool.count_pad, params.p = pool.p;
   for (int i = 0; i < rank; ++i) {

@@ -20,10 +20,10 @@ std::optional<Candidate> why_apart(const AnchorCall& call, const Device& device,
   const auto anchor = choose(bare, device, options), behind = choose(program, device, options);
   if (!anchor.ok() || !behind.ok() || anchor->without_kernel || behind->without_kernel) return std::nullopt;
   const auto both = choose(call, device, options);
-  const bool served = both.ok() && !both->without_kernel;
-  if (served && both->cost.seconds <= add(anchor->cost, behind->cost).seconds) return std::nullopt;
+  const bool supported = both.ok() && !both->without_kernel;
+  if (supported && both->cost.seconds <= add(anchor->cost, behind->cost).seconds) return std::nullopt;
   Candidate row{"tail", expression(tail), std::nullopt, Reason::costlier};
-  if (served) {
+  if (supported) {
     row.cost = both->cost;
     return row;
   }

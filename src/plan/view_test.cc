@@ -77,7 +77,7 @@ Dims random_shape_of(std::mt19937_64& rng, int64_t elements) {
 }
 
 TEST(View, ReshapeKeepsElementsInOrder) {
-  int served = 0;
+  int supported = 0;
   for (uint64_t seed = 0; seed < 4000; ++seed) {
     std::mt19937_64 rng(seed);
     const TensorDesc x = random_view(rng);
@@ -87,12 +87,12 @@ TEST(View, ReshapeKeepsElementsInOrder) {
       EXPECT_FALSE(is_row_major(x.shape, x.layout)) << "seed " << seed << ": a dense row-major tensor has every shape";
       continue;
     }
-    ++served;
+    ++supported;
     ASSERT_EQ(y->shape, shape);
     ASSERT_EQ(places(*y), places(x)) << "seed " << seed << " " << x.shape.to_string() << " -> " << shape.to_string();
     ASSERT_TRUE(is_permutation(y->layout.order) && y->layout.order.size() == shape.size());
   }
-  EXPECT_GT(served, 500);
+  EXPECT_GT(supported, 500);
   EXPECT_FALSE(reshape_view(dense_desc(DType::f32, {2, 3}), {7}));
   EXPECT_TRUE(reshape_view(dense_desc(DType::f32, {0, 3}), {5, 0}));
 }
@@ -175,7 +175,7 @@ TEST(View, SplitAxisAndBroadcast) {
 
 // A part moves into its whole: each element of any view of the part lies where the whole has that element.
 TEST(View, RehomeFollowsThePartIntoTheWhole) {
-  int served = 0;
+  int supported = 0;
   for (uint64_t seed = 0; seed < 3000; ++seed) {
     std::mt19937_64 rng(seed);
     const int rank = static_cast<int>(pick(rng, 1, 4)), axis = static_cast<int>(pick(rng, 0, rank - 1));
@@ -206,13 +206,13 @@ TEST(View, RehomeFollowsThePartIntoTheWhole) {
     }
     const auto layout = rehome(view, shape[axis], total, begin, whole.layout.strides[axis]);
     if (!layout) continue;
-    ++served;
+    ++supported;
     const std::vector<int64_t> before = places(view), after = places({DType::f32, view.shape, *layout});
     for (size_t i = 0; i < before.size(); ++i)
       ASSERT_EQ(after[i], moved[static_cast<size_t>(before[i])])
           << "seed " << seed << ": " << shape.to_string() << " into " << whole_shape.to_string();
   }
-  EXPECT_GT(served, 1000);
+  EXPECT_GT(supported, 1000);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ constexpr Magic kMagic[] = {
     {4, "ORTM", "a model in ONNX Runtime's own format (.ort); give the ONNX model it was made of"},
     {0, "\x89HDF", kKeras},
     {0, "\x93NUMPY", "a NumPy array; the model comes first, arrays behind it"},
-    {0, "GGUF", "a GGUF model, which is not served; Sparkle reads ONNX"},
+    {0, "GGUF", "a GGUF model, which is not supported; Sparkle reads ONNX"},
     {0, "\x89PNG", kPicture},
     {0, "\xff\xd8\xff", kPicture},
     {0, "\x1f\x8b", "compressed with gzip; unpack it first (gunzip)"},

@@ -1,7 +1,7 @@
 #include "run/open_model.h"
 
 #include "onnx/reader.h"
-#include "plan/served.h"
+#include "plan/supported.h"
 #include "run/foreign_model.h"
 
 namespace sparkle {
@@ -40,7 +40,7 @@ Result<ModelFile> read_model(const std::string& path) {
     if (!graph.ok() && graph.error().reason == Reason::bad_format)
       if (auto foreign = foreign_ending(path)) return *std::move(foreign);
     if (!graph.ok()) return graph.take_error();
-    SPARKLE_CHECK(check_served(*graph, path));
+    SPARKLE_CHECK(check_supported(*graph, path));
     model.graph = std::move(*graph);
   }
   return model;
@@ -61,7 +61,7 @@ Result<ModelFile> read_model_bytes(std::span<const std::byte> bytes, const std::
   } else {
     if (auto foreign = foreign_model(bytes, name)) return *std::move(foreign);
     SPARKLE_TRY(graph, read_onnx_bytes(bytes, "", name));
-    SPARKLE_CHECK(check_served(graph, name));
+    SPARKLE_CHECK(check_supported(graph, name));
     model.graph = std::move(graph);
   }
   return model;

@@ -26,7 +26,7 @@ struct ModelFile {
   const Graph& contents() const { return compiled ? compiled->graph() : graph; }
 };
 
-// Errors: file_unreadable, bad_format, what the reader says of a model, and check_served() of all that cannot run.
+// Errors: file_unreadable, bad_format, what the reader says of a model, and check_supported() of all that cannot run.
 Result<ModelFile> read_model(const std::string& path);
 // An ONNX file alone. Errors: the same, and bad_usage for a compiled model.
 Result<Graph> read_onnx_model(const std::string& path);

@@ -16,7 +16,7 @@ UNSERVED = ("not_served",)
 
 @dataclass
 class Verdict:
-    """`outcome`: agrees, refused (not served), skipped (nothing to compare with), disputed, failed."""
+    """`outcome`: agrees, refused (not supported), skipped (nothing to compare with), disputed, failed."""
     outcome: str
     detail: str = ""
 

@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 WITHOUT_CASES = {}  # operator: why it has none
 
 
-def served_operators():
+def supported_operators():
     """The rows {"Name", reader, ... of src/onnx/ops_*.cc, which the command's own look-up uses."""
     rows = []
     for file in sorted((ROOT / "src" / "onnx").glob("ops_*.cc")):

@@ -16,8 +16,8 @@ Result<OpenBackend> planted_open_backend(const BackendOptions& options) {
   SPARKLE_TRY(open, own_open_backend(options));
   const char* name = std::getenv("SPARKLE_PLANTED");
   const auto fault = name ? testing::fault_named(name) : std::nullopt;
-  const bool served = open.backend->device().kind == DeviceKind::cpu || (fault && !testing::needs_host_memory(*fault));
-  if (fault && served && options.name != "reference") open.backend = testing::plant(std::move(open.backend), *fault);
+  const bool supported = open.backend->device().kind == DeviceKind::cpu || (fault && !testing::needs_host_memory(*fault));
+  if (fault && supported && options.name != "reference") open.backend = testing::plant(std::move(open.backend), *fault);
   return open;
 }
 

@@ -36,7 +36,7 @@ def kind_of_type(number):
 
 
 def kinds_of_types(model):
-    """The unserved element types among what a model declares, stores and produces, also in sequences and optional values."""
+    """The unsupported element types among what a model declares, stores and produces, also in sequences and optional values."""
     def of_declared(declared):
         kind = declared.WhichOneof("value")
         if kind in ("tensor_type", "sparse_tensor_type"):
@@ -60,7 +60,7 @@ def kinds_of_types(model):
 
 
 def tests_of_runner():
-    """Test name -> (its operators, its unserved element types), from the models of the runner."""
+    """Test name -> (its operators, its unsupported element types), from the models of the runner."""
     from onnx.backend.test.loader import load_model_tests
     table = {}
     for kind in ("node", "simple", "pytorch-converted", "pytorch-operator"):
@@ -80,21 +80,21 @@ def of_listed(listed, counted, table):
     """Lines about the tests that use only the operators of `listed`. `counted`: (test, passed, failed or skipped, reason)."""
     chosen = [c for c in counted if c[0] in table and listed.issuperset(table[c[0]][0])]
     with_types = [(c[1], table[c[0]][1]) for c in chosen]
-    served = [kind for kind, types in with_types if not types]
+    supported = [kind for kind, types in with_types if not types]
     types = collections.Counter(" and ".join(sorted(t)) for _, t in with_types if t)
     # Reasons of steps begin with their operator in brackets, those of the model's own inputs and outputs do not.
     forms = collections.Counter(shortened(reason if reason.startswith("Node ") else f"({', '.join(table[name][0])}): {reason}")
                                 for name, kind, reason in chosen if kind == "skipped" and not table[name][1])
     kinds = [kind for _, kind, _ in chosen]
     wrong = kinds.count("failed") or "none"
-    good = served.count("passed")
+    good = supported.count("passed")
     lines = ["## Tests of the conformance list's operators", "",
              f"Tests that use only the {len(listed)} operators of the conformance list: {kinds.count('passed')} of "
              f"{len(kinds)} pass, {100 * kinds.count('passed') / len(kinds):.1f} %, {wrong} wrong; without tensors of strings: "
-             f"{good} of {len(served)} pass, {100 * good / len(served):.1f} %.", "",
+             f"{good} of {len(supported)} pass, {100 * good / len(supported):.1f} %.", "",
              "The list is `tests/python/conformance_operators.txt`: the operators in the index of the conformance set that "
              "`scripts/test` runs. The element types are those of [element_types.md](element_types.md).", "",
-             "Not served of these operators, the forms (what is not declared as a tensor is a sequence or an optional value):",
+             "Unsupported forms of these operators (what is not declared as a tensor is a sequence or an optional value):",
              "", "| tests | form |", "|---:|---|"]
     lines += [f"| {n} | {form.replace('|', '/')} |" for form, n in forms.most_common()]
     lines += ["", "and the types:", "", "| tests | element types |", "|---:|---|"]
@@ -136,10 +136,10 @@ def main():
         if "_cuda" not in t.id():
             reasons[shortened(text)] += 1
 
-    # Operators that are served: those with a test that passes. Tests of types that Sparkle does not have count apart.
-    served = {op for op, row in rows.items() if row["passed"]}
-    of_served = [(kind, text) for name, kind, text in counted if served.issuperset(ops.get(name, ["(models)"]))]
-    of_types = [kind for kind, text in of_served if "has element type" not in text and "not declared as a tensor" not in text]
+    # Operators that are supported: those with a test that passes. Tests of types that Sparkle does not have count apart.
+    supported = {op for op, row in rows.items() if row["passed"]}
+    of_these = [(kind, text) for name, kind, text in counted if supported.issuperset(ops.get(name, ["(models)"]))]
+    of_types = [kind for kind, text in of_these if "has element type" not in text and "not declared as a tensor" not in text]
 
     def share(kinds, what):
         good = sum(kind == "passed" for kind in kinds)
@@ -150,7 +150,7 @@ def main():
              "`tests/python/onnx_backend_report.py`. A test passes, fails (the answer is wrong) or is skipped (refused with a "
              "sentence; see below).", "",
              share([kind for _, kind, _ in counted], "All tests"),
-             share([kind for kind, _ in of_served], "Tests whose operators Sparkle serves"),
+             share([kind for kind, _ in of_these], "Tests whose operators Sparkle supports"),
              share(of_types, "Of those, tests of tensors with element types that it has "
                    "([element_types.md](element_types.md); not strings)"), "",
              "Answers that are wrong: " + (f"{len(wrong)}, listed below." if wrong else "none."), "",

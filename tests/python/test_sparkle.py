@@ -199,7 +199,7 @@ def test_models_that_cannot_run_are_refused_when_opened():
     with pytest.raises(sparkle.NotServed, match=r"has 3 nodes that cannot run here \(Foo x2, Det x1\)") as error:
         sparkle.Session(model)
     assert error.value.details == ["Foo x2: ONNX has no operator of this name: 'foo_1', 'foo_2'",
-                                   "Det x1: this operator is not served: 'det'"]
+                                   "Det x1: this operator is not supported: 'det'"]
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g",
                               [helper.make_tensor_value_info("x", f32, [2, 3])],
                               [helper.make_tensor_value_info("y", onnx.TensorProto.DOUBLE, [2, 3])])

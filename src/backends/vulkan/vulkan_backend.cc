@@ -229,7 +229,7 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
     std::string banned;
     for (const std::string& finding : findings())
       if (finding.starts_with(family + "/")) banned += (banned.empty() ? "; banned are " : ", ") + finding;
-    return {Reason::no_kernel, (maker_of(stage.family()) ? "no Vulkan kernel of the " + family + " family serves it"
+    return {Reason::no_kernel, (maker_of(stage.family()) ? "no Vulkan kernel of the " + family + " family supports it"
                                                          : "there is no Vulkan kernel for the " + family + " family") +
                                    banned + "; use --device cpu"};
   }

@@ -97,10 +97,10 @@ Stage fft_sample(const SampleRequest& t, int64_t wide, int64_t gap) {
   const auto* schedule = get_if<FftTileSchedule>(&t.schedule);
   Dims x = stage.inputs[0].shape;
   for (const int axis : {3, 4})
-    for (bool served = !schedule; !served && x[axis] > 1;) {
+    for (bool supported = !schedule; !supported && x[axis] > 1;) {
       FftAxis cut_axis = fft_axis(stage, static_cast<size_t>(axis - 2));
-      served = cut(cut_axis, axis == 3 ? schedule->rows : schedule->columns);
-      if (!served) --x[axis], stage.inputs[0] = described(DType::f32, x, true, gap);
+      supported = cut(cut_axis, axis == 3 ? schedule->rows : schedule->columns);
+      if (!supported) --x[axis], stage.inputs[0] = described(DType::f32, x, true, gap);
     }
   return stage;
 }

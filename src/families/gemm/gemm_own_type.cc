@@ -16,7 +16,7 @@ constexpr TypeSet kWholeNumbers{DType::i32, DType::u32, DType::i64, DType::u64};
 // up to 32 times as long), 32-bit integers likewise, three products of halves and their sums for 64 bits.
 double product_cost(DType type) { return size_of(type) == 8 && type != DType::f64 ? 8 : 2; }
 
-bool is_served(const Stage& stage, const Device& device) {
+bool is_supported(const Stage& stage, const Device& device) {
   const auto& p = get<GemmParams>(stage.params);
   const DType type = stage.outputs[0].dtype;
   for (const TensorDesc& d : stage.inputs)
@@ -36,7 +36,7 @@ std::vector<Schedule> gemm_own_type_schedules(const Stage& stage, const Device& 
   const WhyNot refuse{why_not};
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);
-  if (!is_served(stage, device)) return refuse(Reason::type_not_served);
+  if (!is_supported(stage, device)) return refuse(Reason::type_not_served);
   std::vector<Schedule> found;
   const int64_t shared = device.limits.shared_bytes_per_group, threads = device.limits.max_threads_per_group;
   for (const int side : {4, 2, 1}) {

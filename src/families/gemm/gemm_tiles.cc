@@ -225,7 +225,7 @@ double read_past(const Stage& stage, const TileSchedule& s, const GemmSizes& siz
   return instances * bytes_past_cache(w, cache / together);
 }
 
-// Fragments of every size that the device has and kernels serve.
+// Fragments of every size that the device has and kernels support.
 std::vector<TileSchedule> all_fragment_tiles(TileSchedule s, const GemmSizes& sizes, int load, const Device& device) {
   std::vector<TileSchedule> found;
   for (const MathUnit& unit : device.units) {
@@ -233,7 +233,7 @@ std::vector<TileSchedule> all_fragment_tiles(TileSchedule s, const GemmSizes& si
     s.unit = unit.name;
     if (unit.kind != UnitKind::matrix || !unit.name.starts_with(kFragmentUnit) || group != of_groups(s)) continue;
     const Fragment fragment = fragment_of(s);
-    if (!group && (fragment.m != unit.m || fragment.n != unit.n || fragment.k != unit.k || !is_served(fragment))) continue;
+    if (!group && (fragment.m != unit.m || fragment.n != unit.n || fragment.k != unit.k || !is_supported(fragment))) continue;
     const auto tiles = group ? group_tiles(s, sizes, load, unit, device) : fragment_tiles(s, sizes, load, device);
     found.insert(found.end(), tiles.begin(), tiles.end());
   }
@@ -267,9 +267,9 @@ std::string fragment_unit_name(const Fragment& f) {
 }
 
 // Parts of a tile are whole fragments, and a lane stores four columns at a time.
-bool is_served(const Fragment& f) {
-  const auto served = [](int size) { return size == 8 || size == 16 || size == 32; };
-  return served(f.m) && served(f.n) && served(f.k);
+bool is_supported(const Fragment& f) {
+  const auto supported = [](int size) { return size == 8 || size == 16 || size == 32; };
+  return supported(f.m) && supported(f.n) && supported(f.k);
 }
 
 // Registers: a thread's sums, its parts of a row and a column (twice: compilers read ahead), what it fetches for the next step,

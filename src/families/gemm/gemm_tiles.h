@@ -51,7 +51,7 @@ Fragment fragment_of(const TileSchedule& schedule);
 // "coopmat-f16-8x16x16".
 std::string fragment_unit_name(const Fragment& fragment);
 // Whether kernels are made for such fragments.
-bool is_served(const Fragment& fragment);
+bool is_supported(const Fragment& fragment);
 bool is_emulated(std::string_view unit);
 // Variants on matrix units, and of them those of whole workgroups.
 bool on_fragments(const TileSchedule& schedule);

@@ -35,7 +35,7 @@ struct GroupedSchedule {
   friend bool operator==(const GroupedSchedule&, const GroupedSchedule&) = default;
 };
 
-// Rows of inputs that a kernel keeps spread; filters that reach over more are not served.
+// Rows of inputs that a kernel keeps spread; filters that reach over more are not supported.
 inline constexpr int64_t kMostGroupedRing = 64;
 
 }  // namespace sparkle

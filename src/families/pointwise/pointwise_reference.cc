@@ -130,7 +130,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 // What programs printed for a GPU compute: f32, integers but for factors that are none (affine), and in double precision what
 // gpu_doubles.h has.
 bool is_printable(const Stage& stage, const Device& device) {
-  const auto served = [&](const TensorDesc& desc) {
+  const auto supported = [&](const TensorDesc& desc) {
     return size_of(desc.dtype) == 1   ? device.unit("alu-i8") != nullptr
            : size_of(desc.dtype) == 2 ? device.unit("fma-f16") != nullptr
                                       : true;
@@ -143,7 +143,7 @@ bool is_printable(const Stage& stage, const Device& device) {
   };
   const auto& program = get<PointwiseParams>(stage.params).program;
   return (type != DType::f64 || device.unit("alu-f64")) && std::all_of(program.begin(), program.end(), has) &&
-         std::all_of(stage.inputs.begin(), stage.inputs.end(), served) && served(stage.outputs[0]);
+         std::all_of(stage.inputs.begin(), stage.inputs.end(), supported) && supported(stage.outputs[0]);
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {

@@ -77,8 +77,8 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   if (variant.name != "plain") {
     const PoolParams& p = params_of(stage);
     const bool bytes = variant.name == "bytes";
-    const auto served = [&](DType type) { return bytes ? type == DType::u8 || type == DType::i8 : type == DType::f32; };
-    if (!served(stage.inputs[0].dtype) || stage.outputs[0].dtype != stage.inputs[0].dtype)
+    const auto supported = [&](DType type) { return bytes ? type == DType::u8 || type == DType::i8 : type == DType::f32; };
+    if (!supported(stage.inputs[0].dtype) || stage.outputs[0].dtype != stage.inputs[0].dtype)
       return refuse(Reason::type_not_served);
     if (bytes && p.kind != PoolKind::max) return refuse(Reason::operator_not_served);
     const bool positions = variant.name == "positions";

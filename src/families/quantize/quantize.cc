@@ -100,20 +100,20 @@ Reason refused_on_gpu(const Stage& stage, const Variant& variant, const Device& 
     return is_narrow_float(a.dtype) && a.dtype != DType::f8e8m0 && a.dtype == b.dtype;
   };
   const TensorDesc& y = stage.outputs[0];
-  bool served = false;
+  bool supported = false;
   switch (p.kind) {
     case QuantizeKind::quantize:
-      served = all(real, {0, 1}) && ((all(few_bits, {2}) && few_bits(y)) || both_narrow(stage.inputs[2], y));
+      supported = all(real, {0, 1}) && ((all(few_bits, {2}) && few_bits(y)) || both_narrow(stage.inputs[2], y));
       break;
     case QuantizeKind::dequantize:
-      served = (all(summand, {0, 2}) || both_narrow(stage.inputs[0], stage.inputs[2])) && all(real, {1}) && real(y);
+      supported = (all(summand, {0, 2}) || both_narrow(stage.inputs[0], stage.inputs[2])) && all(real, {1}) && real(y);
       break;
-    case QuantizeKind::dynamic: served = all(real, {0}) && y.dtype == DType::u8; break;
-    case QuantizeKind::add: served = all(whole, {0, 2, 3, 5, 7}) && all(real, {1, 4, 6}) && whole(y); break;
-    case QuantizeKind::average: served = all(is_byte, {0, 2, 4}) && all(real, {1, 3}) && is_byte(y); break;
-    case QuantizeKind::factor: served = all(real, {0, 1, 2}) && (real(y) || y.dtype == DType::f32); break;
+    case QuantizeKind::dynamic: supported = all(real, {0}) && y.dtype == DType::u8; break;
+    case QuantizeKind::add: supported = all(whole, {0, 2, 3, 5, 7}) && all(real, {1, 4, 6}) && whole(y); break;
+    case QuantizeKind::average: supported = all(is_byte, {0, 2, 4}) && all(real, {1, 3}) && is_byte(y); break;
+    case QuantizeKind::factor: supported = all(real, {0, 1, 2}) && (real(y) || y.dtype == DType::f32); break;
   }
-  return served ? Reason::none : Reason::type_not_served;
+  return supported ? Reason::none : Reason::type_not_served;
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {

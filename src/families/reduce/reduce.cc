@@ -151,7 +151,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   return footprint;
 }
 
-bool served_by_gpu(const Stage& stage, const Variant& variant, const Device& device) {
+bool supported_by_gpu(const Stage& stage, const Variant& variant, const Device& device) {
   const DType type = stage.inputs[0].dtype;
   if (!variant.for_workgroups() || !variant.runs_on(device) || type != stage.outputs[0].dtype) return false;
   const char* unit = type == DType::f64   ? "alu-f64"
@@ -162,7 +162,7 @@ bool served_by_gpu(const Stage& stage, const Variant& variant, const Device& dev
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
-  if (variant.name != "plain" && !stores_reals(variant, device, stage) && !served_by_gpu(stage, variant, device)) {
+  if (variant.name != "plain" && !stores_reals(variant, device, stage) && !supported_by_gpu(stage, variant, device)) {
     why_not = Reason::type_not_served;
     return {};
   }

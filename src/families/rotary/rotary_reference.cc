@@ -52,12 +52,12 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     return {};
   }
   if (variant.name == "rows") {
-    const auto serves = [&](const TensorDesc& desc) {
+    const auto supports = [&](const TensorDesc& desc) {
       if (desc.dtype != DType::f32) why_not = Reason::type_not_served;
       else if (desc.shape.back() > 1 && desc.layout.strides.back() != 1) why_not = Reason::layout_not_served;
       return why_not == Reason::none;
     };
-    if (!std::all_of(stage.inputs.begin(), stage.inputs.end(), serves) || !serves(stage.outputs[0])) return {};
+    if (!std::all_of(stage.inputs.begin(), stage.inputs.end(), supports) || !supports(stage.outputs[0])) return {};
   }
   return loop_schedules(stage, variant, device, why_not, kLeastElements);
 }

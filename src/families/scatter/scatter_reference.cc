@@ -104,7 +104,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 }
 
 // Reductions in the types that it computes, extrema of truth values; one-hot indices of whole words.
-bool served_by_gpu(const Stage& stage, const Variant& variant, const Device& device) {
+bool supported_by_gpu(const Stage& stage, const Variant& variant, const Device& device) {
   const auto& p = get<ScatterParams>(stage.params);
   const DType type = stage.outputs[0].dtype, index = stage.inputs[0].dtype;
   if (p.form == ScatterForm::one_hot) return index == DType::f32 || (kIntegers.has(index) && size_of(index) >= 4);
@@ -119,7 +119,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     why_not = Reason::type_not_served;
     return {};
   }
-  if (variant.for_workgroups() && !served_by_gpu(stage, variant, device)) {
+  if (variant.for_workgroups() && !supported_by_gpu(stage, variant, device)) {
     why_not = Reason::type_not_served;
     return {};
   }

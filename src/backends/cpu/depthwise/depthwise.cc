@@ -173,8 +173,8 @@ Result<CpuKernelPtr> make_depthwise(const Stage& stage, const Schedule& schedule
     return Error{reason, "Depthwise variant '" + s->variant + "' on unit '" + s->unit + "' " + why + "."};
   };
   for (const TensorDesc& desc : stage.inputs)
-    if (desc.dtype != DType::f32) return lacks(Reason::type_not_served, "serves f32 only");
-  if (stage.outputs[0].dtype != DType::f32) return lacks(Reason::type_not_served, "serves f32 only");
+    if (desc.dtype != DType::f32) return lacks(Reason::type_not_served, "supports f32 only");
+  if (stage.outputs[0].dtype != DType::f32) return lacks(Reason::type_not_served, "supports f32 only");
   const size_t residuals = 2 + static_cast<size_t>(p.epilogue.scale + p.epilogue.bias);
   for (size_t i = 0; i < stage.inputs.size(); ++i)
     if ((i == 0 || i >= residuals) && !channels_innermost(stage.inputs[i]))
@@ -191,8 +191,8 @@ Result<CpuKernelPtr> make_depthwise(const Stage& stage, const Schedule& schedule
     const Window& w = p.window;
     if (w.filter[0] != 1 || w.filter[1] != w.filter[2] || w.stride[1] != w.stride[2] || w.dilation[1] != 1 ||
         w.dilation[2] != 1)
-      return lacks(Reason::filter_not_served, "serves square two-dimensional filters without dilation");
-    if (x.c != y.c) return lacks(Reason::groups_not_served, "serves one filter per channel");
+      return lacks(Reason::filter_not_served, "supports square two-dimensional filters without dilation");
+    if (x.c != y.c) return lacks(Reason::groups_not_served, "supports one filter per channel");
     rows = depthwise_tile_rows(s->unit, w.filter[2], w.stride[2]);
   }
   if (!rows) return lacks(Reason::backend_lacks_variant, "has no kernel for this filter in this build");

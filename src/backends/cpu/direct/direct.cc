@@ -296,7 +296,7 @@ Result<CpuKernelPtr> make_direct(const Stage& stage, const Schedule& schedule, c
                      w.dilation[2] > kMostDirectRing || w.stride[2] > kMostDirectRing ||
                      x.c / params->groups > most_direct_channels(w);
   const Error refused{Reason::filter_not_served,
-                      "The CPU's direct kernels serve flat filters of few rows and channels whose inputs fit their scratch."};
+                      "The CPU's direct kernels support flat filters of few rows and channels whose inputs fit their scratch."};
   if (x.d != 1 || w.filter[0] != 1 || large) return refused;
   if (params->groups > 1 && s->variant == "pixels")
     return Error{Reason::groups_not_served, "The CPU's direct kernels take groups with maps in the lanes only."};

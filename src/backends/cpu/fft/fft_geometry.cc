@@ -19,7 +19,7 @@ Result<FftGeometry> fft_geometry(const Stage& stage, const FftSchedule& schedule
   FftGeometry g;
   g.x = feature_map(stage.inputs[0]), g.w = feature_map(stage.inputs[1]), g.y = feature_map(stage.outputs[0]);
   if (g.x.d != 1 || params.window.filter[0] != 1)
-    return Error{Reason::filter_not_served, "The CPU's fft kernels serve one or two spatial dimensions, not three."};
+    return Error{Reason::filter_not_served, "The CPU's fft kernels support one or two spatial dimensions, not three."};
   if ((g.x.c > 1 && g.x.channel_stride != 1) || (g.y.c > 1 && g.y.channel_stride != 1))
     return Error{Reason::layout_not_served, "The CPU's fft kernels read and write channels that lie next to each other."};
   g.groups = std::max<int64_t>(1, params.groups);

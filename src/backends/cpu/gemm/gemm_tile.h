@@ -13,7 +13,7 @@ inline constexpr int kMaxTileRows = 6;
 inline constexpr int kMaxTileVectors = 4;
 // Narrow panels leave registers for two tiles of rows in one call.
 inline constexpr int kMaxCallRows = 2 * kMaxTileRows;
-// Widest vectors served: SVE of 2048 bits.
+// Widest vectors supported: SVE of 2048 bits.
 inline constexpr int64_t kMaxLanes = 64;
 
 // Consecutive elements of k that lie next to each other in memory for every row of the tile.

@@ -187,7 +187,7 @@ Result<CpuKernelPtr> make_grouped(const Stage& stage, const Schedule& schedule, 
   const int64_t depth = params->groups > 0 ? x.c / params->groups : 0;
   if (x.c != y.c || depth < 1 || depth > 16 || kernels->lanes % depth != 0)
     return Error{Reason::groups_not_served,
-                 "The CPU's grouped kernels serve as many filters as channels, in groups that fill a vector."};
+                 "The CPU's grouped kernels support as many filters as channels, in groups that fill a vector."};
   if ((x.c > 1 && x.channel_stride != 1) || (y.c > 1 && y.channel_stride != 1))
     return Error{Reason::layout_not_served, "The CPU's grouped kernels read and write channels that lie next to each other."};
   for (const auto* list : {&stage.inputs, &stage.outputs})
@@ -198,7 +198,7 @@ Result<CpuKernelPtr> make_grouped(const Stage& stage, const Schedule& schedule, 
   auto kernel = std::make_unique<GroupedKernel>(stage, *s, *kernels, *tiles, (constants >> 1 & 1) != 0);
   if (x.d != 1 || params->window.filter[0] != 1 || params->window.filter[1] > kMostGroupedRows || !kernel->fits_ring())
     return Error{Reason::filter_not_served,
-                 "The CPU's grouped kernels serve flat filters of few rows whose inputs fit their ring."};
+                 "The CPU's grouped kernels support flat filters of few rows whose inputs fit their ring."};
   return CpuKernelPtr(std::move(kernel));
 }
 

@@ -22,7 +22,7 @@ Result<InvertedGeometry> inverted_geometry(const Stage& stage, const InvertedSch
   if (!size || w.dilation != Triple{1, 1, 1} || w.stride[0] != 1 || w.stride[1] != w.stride[2] || w.stride[1] < 1 ||
       w.stride[1] > 2 || w.pad_begin[1] < 0 || w.pad_begin[2] < 0)
     return Error{Reason::filter_not_served,
-                 "The CPU's inverted kernels serve depthwise filters of 3x3 and 5x5 with strides of "
+                 "The CPU's inverted kernels support depthwise filters of 3x3 and 5x5 with strides of "
                  "1 and 2, without dilation or negative padding."};
   g.filter = w.filter[1], g.stride = w.stride[1], g.pad_h = w.pad_begin[1], g.pad_w = w.pad_begin[2];
   g.wide = stage.inputs[static_cast<size_t>(at.deep_weights)].shape[0];

@@ -78,20 +78,20 @@ Result<CpuKernelPtr> make_pool(const Stage& stage, const Schedule& schedule, con
     return Error{reason, "Pool variant '" + s->variant + "' on unit '" + s->unit + "' " + why + "."};
   };
   if (stage.inputs[0].dtype != DType::f32 || stage.outputs[0].dtype != DType::f32)
-    return lacks(Reason::type_not_served, "serves f32 only");
+    return lacks(Reason::type_not_served, "supports f32 only");
   if (stage.outputs.size() > 1)
     return lacks(Reason::operator_not_served, "gives no positions of the maxima; use variant 'plain'");
   if (p.kind == PoolKind::lp && p.p != 1 && p.p != 2)
-    return lacks(Reason::operator_not_served, "serves powers 1 and 2, not " + std::to_string(p.p) + "; use variant 'plain'");
+    return lacks(Reason::operator_not_served, "supports powers 1 and 2, not " + std::to_string(p.p) + "; use variant 'plain'");
   if (!channels_innermost(stage.inputs[0]) || !channels_innermost(stage.outputs[0]))
     return lacks(Reason::layout_not_served, "needs the channels of input and output side by side (NHWC)");
   PoolLoop loop = nullptr;
   const bool separable = s->variant == "separable";
   if (separable) {
     const Window& w = p.window;
-    if (p.kind != PoolKind::max) return lacks(Reason::operator_not_served, "serves maxima only");
+    if (p.kind != PoolKind::max) return lacks(Reason::operator_not_served, "supports maxima only");
     if (w.filter[0] != 1 || w.stride[1] != 1 || w.stride[2] != 1 || w.dilation[1] != 1 || w.dilation[2] != 1)
-      return lacks(Reason::filter_not_served, "serves two-dimensional windows at stride 1 without dilation");
+      return lacks(Reason::filter_not_served, "supports two-dimensional windows at stride 1 without dilation");
     loop = pool_separable_blocks(s->unit);
   } else if (s->variant == "window") {
     loop = pool_window_rows(s->unit);

@@ -152,9 +152,9 @@ Result<CpuKernelPtr> make_pool_bytes(const Stage& stage, const Schedule& of, con
     return Error{reason, "Pool variant '" + schedule.variant + "' on unit '" + schedule.unit + "' " + why + "."};
   };
   if ((x.dtype != DType::u8 && x.dtype != DType::i8) || y.dtype != x.dtype)
-    return lacks(Reason::type_not_served, "serves u8 and i8 only");
+    return lacks(Reason::type_not_served, "supports u8 and i8 only");
   if (get<PoolParams>(stage.params).kind != PoolKind::max || stage.outputs.size() > 1)
-    return lacks(Reason::operator_not_served, "serves maxima without their positions only");
+    return lacks(Reason::operator_not_served, "supports maxima without their positions only");
   for (const TensorDesc* desc : {&x, &y})
     if (const FeatureMap m = feature_map(*desc); m.c > 1 && m.channel_stride != 1)
       return lacks(Reason::layout_not_served, "needs the channels of input and output side by side (NHWC)");

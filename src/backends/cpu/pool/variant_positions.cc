@@ -138,9 +138,9 @@ Result<CpuKernelPtr> make_pool_positions(const Stage& stage, const Schedule& sch
   };
   const auto& p = get<PoolParams>(stage.params);
   const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
-  if (x.dtype != DType::f32 || y.dtype != DType::f32) return lacks(Reason::type_not_served, "serves f32 only");
+  if (x.dtype != DType::f32 || y.dtype != DType::f32) return lacks(Reason::type_not_served, "supports f32 only");
   if (p.kind != PoolKind::max || stage.outputs.size() != 2)
-    return lacks(Reason::operator_not_served, "serves maxima with their positions only");
+    return lacks(Reason::operator_not_served, "supports maxima with their positions only");
   for (const TensorDesc* desc : {&x, &y})
     if (const FeatureMap m = feature_map(*desc); m.c > 1 && m.channel_stride != 1)
       return lacks(Reason::layout_not_served, "needs the channels of input and output side by side (NHWC)");

@@ -193,7 +193,7 @@ Result<CpuKernelPtr> make_quantize(const Stage& stage, const Schedule& schedule,
   const auto& variants = quantize_info().variants;
   const auto vectors = std::find_if(variants.begin(), variants.end(), [](const Variant& v) { return v.name == "vectors"; });
   if (quantize_info().schedules(stage, *vectors, device, why_not).empty())
-    return Error{why_not, "The quantize variant 'vectors' does not serve this stage; choose 'plain'."};
+    return Error{why_not, "The quantize variant 'vectors' does not support this stage; choose 'plain'."};
   return CpuKernelPtr(std::make_unique<QuantizeKernel>(stage, loop->grain, quantize_loops_of(loop->unit)));
 }
 

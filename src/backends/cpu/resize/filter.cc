@@ -75,7 +75,7 @@ Result<CpuKernelPtr> make_resize_filter(const Stage& stage, const LoopSchedule& 
   if (!is_row_major(x.shape, x.layout) || !is_row_major(y.shape, y.layout))
     return Error{Reason::layout_not_served, "A filtered resize takes row-major operands."};
   if (y.dtype != DType::f32)
-    return Error{Reason::type_not_served, "A filtered resize serves f32, not " + std::string(name_of(y.dtype)) + "."};
+    return Error{Reason::type_not_served, "A filtered resize supports f32, not " + std::string(name_of(y.dtype)) + "."};
   int axis = 0, resized = 0;
   ResizeTaps taps;
   for (int i = 0; i < y.shape.size(); ++i) {

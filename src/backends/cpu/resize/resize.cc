@@ -345,7 +345,7 @@ Result<CpuKernelPtr> make_resize(const Stage& stage, const Schedule& schedule, c
   for (int i = 0; i < y.shape.size(); ++i) taps.push_back(resize_taps(params, i, x.shape[i], y.shape[i]));
   if (params.mode == ResizeMode::nearest) return make_nearest(stage, *loop, device, std::move(taps));
   if (y.dtype != DType::f32)
-    return Error{Reason::type_not_served, "Linear and cubic resize serve f32, not " + std::string(name_of(y.dtype)) + "."};
+    return Error{Reason::type_not_served, "Linear and cubic resize support f32, not " + std::string(name_of(y.dtype)) + "."};
   std::vector<Axis> axes;
   for (int i = 0; i < y.shape.size(); ++i) {
     ResizeTaps& tap = taps[static_cast<size_t>(i)];

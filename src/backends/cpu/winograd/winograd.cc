@@ -214,7 +214,7 @@ Result<CpuKernelPtr> make_winograd(const Stage& stage, const Schedule& schedule,
     return lacks("have tiles of 2, 4 and 6, not " + std::to_string(params->tile));
   if (params->window.filter != Triple{1, 3, 3} || params->window.stride != Triple{1, 1, 1} ||
       params->window.dilation != Triple{1, 1, 1})
-    return Error{Reason::filter_not_served, "The CPU's winograd kernels serve filters of 3x3 without stride or dilation."};
+    return Error{Reason::filter_not_served, "The CPU's winograd kernels support filters of 3x3 without stride or dilation."};
   for (const auto* list : {&stage.inputs, &stage.outputs})
     for (const TensorDesc& desc : *list)
       if (desc.dtype != DType::f32)

@@ -38,7 +38,7 @@ Result<AttentionRecord> record_of(const Stage& stage) {
     if (d && extent(d->shape, d->layout) > INT32_MAX)
       return Error{Reason::layout_not_served,
                    "the Vulkan kernels count elements in 31 bits, and an operand spans more; split the batch"};
-  if (batches > kBatchAxes) return Error{Reason::layout_not_served, "the Vulkan attention kernels serve up to 6 batch axes"};
+  if (batches > kBatchAxes) return Error{Reason::layout_not_served, "the Vulkan attention kernels support up to 6 batch axes"};
   AttentionRecord r{};
   r.queries = static_cast<int32_t>(q.shape[rank - 2]);
   r.keys = static_cast<int32_t>(k.shape[rank - 2]);
@@ -81,7 +81,7 @@ Status add_split(VulkanKernel& kernel, const Workshop& shop, const AttentionReco
   const int64_t columns = record.columns <= 32 ? 32 : record.columns <= 64 ? 64 : 128, along_y = up(record.columns, columns);
   const int64_t elements = lines * parts * (record.columns + 2);
   if (elements > INT32_MAX || record.queries * parts > kMostGroups || along_y > kMostGroups)
-    return Error{Reason::layout_not_served, "the attention variant 'split' serves fewer queries; use the variant blocks"};
+    return Error{Reason::layout_not_served, "the attention variant 'split' supports fewer queries; use the variant blocks"};
   kernel.workspace = 4 * elements;
   const std::string shader = shader_for(bytes ? "attention_split_bytes" : "attention_split", halves);
   const int y = static_cast<int>(stage.inputs.size());
@@ -122,14 +122,14 @@ Result<VulkanKernelPtr> make_attention(const Stage& stage, const Schedule& sched
   if ((bytes && !shop.context->features().i8) ||
       (p.lengths && stage.inputs[static_cast<size_t>(lengths_operand(p))].dtype != DType::i64))
     return Error{Reason::type_not_served,
-                 "the Vulkan attention kernels serve masks of truth values on devices that store bytes, and lengths of i64"};
+                 "the Vulkan attention kernels support masks of truth values on devices that store bytes, and lengths of i64"};
   SPARKLE_TRY(record, record_of(stage));
   auto kernel = std::make_unique<VulkanKernel>(stage);
   int64_t batches = 1;
   for (const int32_t size : record.batch_sizes) batches *= size;
   if (batches * record.queries == 0) return kernel;
   if (batches * record.queries > INT32_MAX / 2)
-    return Error{Reason::layout_not_served, "the Vulkan attention kernels serve up to 2^30 queries; split the batch"};
+    return Error{Reason::layout_not_served, "the Vulkan attention kernels support up to 2^30 queries; split the batch"};
   SPARKLE_TRY(buffer, shop.upload(&record, sizeof record));
   if (split) {
     const auto* loop = get_if<LoopSchedule>(&schedule);
@@ -144,7 +144,7 @@ Result<VulkanKernelPtr> make_attention(const Stage& stage, const Schedule& sched
     if (columns == 0) return ok();
     const auto along_y = (columns + step - 1) / step;
     if (along_y > kMostGroups)
-      return Error{Reason::layout_not_served, "the Vulkan attention kernels serve up to 65535 blocks of keys or columns"};
+      return Error{Reason::layout_not_served, "the Vulkan attention kernels support up to 65535 blocks of keys or columns"};
     const std::string shader = shader_for(bytes ? "attention_bytes" : "attention", halves);
     PipelineRequest request;
     request.shader = shader;

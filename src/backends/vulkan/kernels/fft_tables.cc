@@ -70,7 +70,7 @@ Result<FftCut> fft_cut(const Stage& stage, const FftTileSchedule& s) {
   FftCut c;
   c.whole = s.variant == "whole";
   if (x.d != 1 || y.d != 1 || params.window.filter[0] != 1)
-    return Error{Reason::filter_not_served, "The fft kernels for Vulkan serve one or two spatial dimensions, not three."};
+    return Error{Reason::filter_not_served, "The fft kernels for Vulkan support one or two spatial dimensions, not three."};
   c.groups = std::max<int64_t>(1, params.groups);
   if (x.c % c.groups != 0 || y.c % c.groups != 0 || (c.whole && (c.groups != x.c || x.c != y.c)))
     return Error{Reason::groups_not_served, c.whole ? "The fft variant 'whole' for Vulkan needs a filter for each channel."
@@ -78,10 +78,10 @@ Result<FftCut> fft_cut(const Stage& stage, const FftTileSchedule& s) {
   if (c.whole) c.groups = 1;
   c.depth = x.c / c.groups, c.filters = y.c / c.groups;
   c.height = fft_axis(stage, 1), c.width = fft_axis(stage, 2);
-  const auto served = [](int64_t points) {
+  const auto supported = [](int64_t points) {
     return points >= 1 && is_fft_size(points) && fft_radices(points, kFftGpuRegisters).size() <= kMostFftPasses;
   };
-  const bool sizes = served(s.rows) && served(s.columns) && s.columns > 1 && s.pairs > 0 && s.threads > 0 &&
+  const bool sizes = supported(s.rows) && supported(s.columns) && s.columns > 1 && s.pairs > 0 && s.threads > 0 &&
                      fft_shared_bytes(s) <= int64_t{1} << 20;
   if (!sizes || (stage.outputs[0].elements() > 0 && (!cut(c.height, s.rows) || !cut(c.width, s.columns))))
     return Error{Reason::filter_not_served, "The fft kernels for Vulkan cannot cut this convolution into transforms of " +

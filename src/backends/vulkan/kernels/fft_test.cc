@@ -95,7 +95,7 @@ void check(const Kind& kind, int cases, uint64_t seed, DType type = DType::f32) 
     p.epilogue = kind.epilogue;
     int64_t n = 1, c = 1, k = 1;
     Dims x, y, w;
-    for (bool served = false; !served;) {
+    for (bool supported = false; !supported;) {
       int64_t h = 1, height = 1, v = 1, width = 1;
       random_axis(random, kind, kind.rows, 1, p.window, h, height);
       random_axis(random, kind, kind.columns, 2, p.window, v, width);
@@ -108,7 +108,7 @@ void check(const Kind& kind, int cases, uint64_t seed, DType type = DType::f32) 
       x = flat ? Dims{n, c, v} : Dims{n, c, h, v}, y = flat ? Dims{n, k, width} : Dims{n, k, height, width};
       w = flat ? Dims{k, c / p.groups, p.window.filter[2]} : Dims{k, c / p.groups, p.window.filter[1], p.window.filter[2]};
       stage = {p, {dense_desc(type, x), dense_desc(type, w)}, {dense_desc(type, y)}};
-      served = fft_cut(stage, schedule).ok();
+      supported = fft_cut(stage, schedule).ok();
     }
     if (!whole) schedule.product = product_of(stage, backend->device());
     const int64_t gap = random.chance(50) ? 0 : 3;
@@ -165,7 +165,7 @@ TEST(VulkanFftHalves, SumsOverChannels) {
   check({"points", 16, 45, 1, 64, false, false, plain_epilogue()}, 8, 1301, DType::f16);
 }
 
-// Sizes that no shader is written for, and groups that a variant does not serve.
+// Sizes that no shader is written for, and groups that a variant does not support.
 TEST(VulkanFft, ErrorsNameTheReason) {
   SPARKLE_NEEDS_VULKAN(backend);
   FftParams p;

@@ -118,7 +118,7 @@ Result<GemmRecord> dense_record(const Stage& stage, const GemmParams& p) {
     }
   });
   if (!few)
-    return Error{Reason::layout_not_served, "The Vulkan kernels serve products with up to four batch axes; reshape them."};
+    return Error{Reason::layout_not_served, "The Vulkan kernels support products with up to four batch axes; reshape them."};
   return g;
 }
 

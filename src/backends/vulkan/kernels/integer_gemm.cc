@@ -1,5 +1,5 @@
 // Integer stages of the gemm family on Vulkan: tiles by dot products of bytes where the schedule's unit has them, by 32-bit
-// arithmetic elsewhere, and one output a thread for what tiles do not serve.
+// arithmetic elsewhere, and one output a thread for what tiles do not support.
 #include <cstring>
 
 #include "backends/vulkan/shaders/gemm_constants.h"

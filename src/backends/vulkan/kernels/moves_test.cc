@@ -15,7 +15,7 @@ DType type_of(RandomStage& s) { return s.random.chance(50) ? DType::f32 : kTypes
 auto small_integers(RandomStage& s) {
   return [&s] { return static_cast<double>(s.random.between(0, 100)); };
 }
-bool serves(VulkanBackend& backend, DType type) {
+bool supports(VulkanBackend& backend, DType type) {
   const Features& f = backend.context().features();
   return size_of(type) > 2 || (size_of(type) == 1 ? f.i8 : f.f16);
 }
@@ -25,7 +25,7 @@ TEST(VulkanCopy, UnitsBetweenAnyLayouts) {
   for (uint64_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
     RandomStage s(seed);
     const DType type = type_of(s);
-    if (!serves(*backend, type)) continue;
+    if (!supports(*backend, type)) continue;
     const int rank = static_cast<int>(s.random.between(0, 8));
     Dims shape = s.random.shape(rank, rank <= 2 ? 60 : rank <= 4 ? 9 : 3);
     if (rank > 0 && s.random.chance(40)) shape[rank - 1] = 4 * s.random.between(1, 4);
@@ -40,11 +40,11 @@ TEST(VulkanCopy, UnitsBetweenAnyLayouts) {
 
 TEST(VulkanCopy, TransposesInTiles) {
   SPARKLE_NEEDS_VULKAN(backend);
-  int served = 0;
+  int supported = 0;
   for (uint64_t seed = 1; seed <= 200 && !HasFailure(); ++seed) {
     RandomStage s(seed);
     const DType type = type_of(s);
-    if (!serves(*backend, type)) continue;
+    if (!supports(*backend, type)) continue;
     const int rank = static_cast<int>(s.random.between(2, 5));
     const Dims shape = s.random.shape(rank, rank <= 3 ? 80 : 14);
     TensorDesc x{type, shape, row_major(shape)}, y{type, shape, channels_last(shape)};
@@ -54,9 +54,9 @@ TEST(VulkanCopy, TransposesInTiles) {
     s.input(x, small_integers(s));
     s.output(y);
     s.stage.params = CopyParams{};
-    served += check_stage(*backend, s, "transpose", 0, 0, "seed " + std::to_string(seed));
+    supported += check_stage(*backend, s, "transpose", 0, 0, "seed " + std::to_string(seed));
   }
-  EXPECT_GT(served, 40);
+  EXPECT_GT(supported, 40);
 }
 
 // 65,535 workgroups along one dimension are not enough for these.
@@ -65,7 +65,7 @@ TEST(VulkanCopy, ManyWorkgroups) {
   RandomStage s(1);
   const Dims shape{3, 1031, 9000};
   TensorDesc x{DType::u8, shape, row_major(shape)}, y{DType::u8, shape, row_major(shape)};
-  if (!serves(*backend, DType::u8)) GTEST_SKIP() << "the device does not store bytes";
+  if (!supports(*backend, DType::u8)) GTEST_SKIP() << "the device does not store bytes";
   x.layout.strides[2] = 0;
   s.inputs.emplace_back(x);
   s.stage.inputs.push_back(x);
@@ -86,7 +86,7 @@ TEST(VulkanPad, AllModes) {
   for (uint64_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
     RandomStage s(seed);
     const DType type = type_of(s);
-    if (!serves(*backend, type)) continue;
+    if (!supports(*backend, type)) continue;
     const int rank = static_cast<int>(s.random.between(0, 6));
     const Dims shape = s.random.shape(rank, rank <= 2 ? 40 : rank <= 4 ? 9 : 4);
     Dims padded;
@@ -115,7 +115,7 @@ TEST(VulkanTriangle, AnyDiagonal) {
   for (uint64_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
     RandomStage s(seed);
     const DType type = type_of(s);
-    if (!serves(*backend, type)) continue;
+    if (!supports(*backend, type)) continue;
     const int rank = static_cast<int>(s.random.between(2, 8));
     Dims shape = s.random.shape(rank, rank <= 2 ? 60 : rank <= 4 ? 9 : 3);
     if (s.random.chance(40)) shape[rank - 1] = 4 * s.random.between(1, 4);
@@ -138,7 +138,7 @@ TEST(VulkanGather, AllFormsWithIndicesThatLieOutsideToo) {
   for (uint64_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
     RandomStage s(seed);
     const DType type = type_of(s);
-    if (!serves(*backend, type)) continue;
+    if (!supports(*backend, type)) continue;
     GatherParams p;
     p.form = static_cast<GatherForm>(s.random.between(0, 2));
     const int rank = static_cast<int>(s.random.between(1, 4));

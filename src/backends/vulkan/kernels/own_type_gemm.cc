@@ -35,7 +35,7 @@ Result<VulkanKernelPtr> make_own_type_gemm(const Stage& stage, const TileSchedul
              mixed = std::any_of(stage.inputs.begin(), stage.inputs.end(), [&](const auto& d) { return d.dtype != y.dtype; });
   if (mixed || tile.variant != kOwnType || (doubles && !shop.context->features().f64))
     return Error{Reason::type_not_served,
-                 "the Vulkan product kernels do not serve " + std::string(name_of(y.dtype)) + " here; use --device cpu"};
+                 "the Vulkan product kernels do not support " + std::string(name_of(y.dtype)) + " here; use --device cpu"};
   SPARKLE_TRY(g, gemm_record(stage));
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (y.elements() == 0) return kernel;

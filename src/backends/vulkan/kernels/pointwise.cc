@@ -87,7 +87,7 @@ Result<VulkanKernelPtr> make_pointwise(const Stage& stage, const Schedule& sched
         return Error{Reason::layout_not_served,
                      "the Vulkan kernels count elements in 31 bits, and an operand spans more; split the batch"};
   if (axes.size() > static_cast<size_t>(kPointwiseAxes) + 1)
-    return Error{Reason::layout_not_served, "the Vulkan pointwise kernels serve up to 8 axes"};
+    return Error{Reason::layout_not_served, "the Vulkan pointwise kernels support up to 8 axes"};
 
   const bool vectors = in_fours(stage, axes);
   const int64_t steps = vectors ? (axes.back().size + 3) / 4 : axes.back().size;

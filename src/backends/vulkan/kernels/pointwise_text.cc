@@ -173,7 +173,7 @@ std::string encoded_as(DType to, const Arithmetic& from, const std::string& x) {
 }
 
 // Instructions on floats: x, y, z are values, a and b parameters; functions in double precision have names of their own. Empty:
-// not served.
+// not supported.
 std::string float_formula(PointwiseOp op, bool twice, const std::string& x, const std::string& y, const std::string& z,
                           const std::string& a, const std::string& b) {
   const std::string end = twice ? "_f64(" : "(";
@@ -385,7 +385,7 @@ Result<PointwiseText> pointwise_text(const PointwiseParams& program, std::span<c
   };
   for (const DType t : inputs)
     if (!check(t))
-      return Error{Reason::type_not_served, "the Vulkan pointwise kernels do not serve " + std::string(name_of(t))};
+      return Error{Reason::type_not_served, "the Vulkan pointwise kernels do not support " + std::string(name_of(t))};
   if (!check(output) || type.type == DType::boolean || (type.twice() && !promises.doubles))
     return Error{Reason::type_not_served, "the Vulkan pointwise kernels do not compute in " + std::string(name_of(type.type)) +
                                               " or store " + std::string(name_of(output))};

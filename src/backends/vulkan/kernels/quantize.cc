@@ -41,9 +41,9 @@ Error too_large() {
   return {Reason::layout_not_served,
           "The Vulkan kernels count elements in 31 bits, and an operand spans more; split the batch."};
 }
-Error not_served(DType type) {
+Error unsupported(DType type) {
   return {Reason::type_not_served,
-          "The quantize kernels for Vulkan do not serve " + std::string(name_of(type)) + " here; use --device cpu."};
+          "The quantize kernels for Vulkan do not support " + std::string(name_of(type)) + " here; use --device cpu."};
 }
 
 class Builder {
@@ -71,18 +71,18 @@ class Builder {
   DType type(int input) const { return stage_.inputs[static_cast<size_t>(input)].dtype; }
   Result<uint32_t> integer(DType type) const {
     const auto code = byte_type(type);
-    if (!code || type == DType::f32) return not_served(type);
+    if (!code || type == DType::f32) return unsupported(type);
     return *code;
   }
   Status expect(DType real, std::initializer_list<int> inputs) const {
     for (int i : inputs)
-      if (type(i) != real) return not_served(type(i));
+      if (type(i) != real) return unsupported(type(i));
     return ok();
   }
   // The type of real operands, which element-wise kinds may have in 16 bits.
   Result<DType> real_type(int input) const {
     const DType real = type(input);
-    if (real != DType::f32 && (real != DType::f16 || !shop_.context->features().f16)) return not_served(real);
+    if (real != DType::f32 && (real != DType::f16 || !shop_.context->features().f16)) return unsupported(real);
     return real;
   }
 
@@ -185,7 +185,7 @@ class Builder {
     const std::vector<Axis> list = axes(count);
     if (list.size() > kAxes)
       return Error{Reason::layout_not_served,
-                   "The quantize kernels for Vulkan serve up to six axes that cannot be merged; make the operands dense."};
+                   "The quantize kernels for Vulkan support up to six axes that cannot be merged; make the operands dense."};
     const ElementRecord record = record_of(list);
     if (record.count == 0) return ok();
     bool wide = fours(list);
@@ -216,12 +216,12 @@ class Builder {
     SPARKLE_TRY(real, p_.kind == QuantizeKind::add ? Result<DType>(DType::f32) : real_type(1));
     halves_ = real == DType::f16;
     wide_factor_ = p_.kind == QuantizeKind::factor && halves_ && y == DType::f32;
-    if (real_y && y != real && !wide_factor_) return not_served(y);
+    if (real_y && y != real && !wide_factor_) return unsupported(y);
     std::array<uint32_t, 4> types{};  // of x, zero, b, y
     if (!real_y) {
       SPARKLE_TRY(code, integer(y));
       types[3] = code;
-      if (y == DType::i32) return not_served(y);
+      if (y == DType::i32) return unsupported(y);
     }
     if (p_.kind == QuantizeKind::factor) {
       SPARKLE_CHECK(expect(real, {0, 1, 2}));
@@ -233,7 +233,7 @@ class Builder {
       types[1] = zero;
       const DType stored = p_.kind == QuantizeKind::dequantize ? type(0) : y;
       if ((is_narrow_float(stored) || is_narrow_float(type(2))) && (stored != type(2) || p_.kind == QuantizeKind::add))
-        return not_served(stored);
+        return unsupported(stored);
       if (is_narrow_float(stored)) narrow_ = stored;
       if (p_.kind == QuantizeKind::quantize) {
         SPARKLE_CHECK(expect(real, {0}));
@@ -246,7 +246,7 @@ class Builder {
       SPARKLE_CHECK(expect(real, {4, 6}));
       SPARKLE_TRY(b, integer(type(3)));
       types[2] = b;
-      if (type(5) != type(3) || type(7) != y || type(0) == DType::i32 || type(3) == DType::i32) return not_served(type(5));
+      if (type(5) != type(3) || type(7) != y || type(0) == DType::i32 || type(3) == DType::i32) return unsupported(type(5));
       use(kB, 3), use(kBScale, 4), use(kBZero, 5), use(kYScale, 6), use(kYZero, 7);
     }
     if (p_.block <= 0) return over(0, addresses(), types);
@@ -267,11 +267,11 @@ class Builder {
 
   Status dynamic() {
     SPARKLE_CHECK(expect(DType::f32, {0}));
-    if (stage_.outputs[0].dtype != DType::u8) return not_served(stage_.outputs[0].dtype);
+    if (stage_.outputs[0].dtype != DType::u8) return unsupported(stage_.outputs[0].dtype);
     const std::vector<Axis> list = axes(0);
     if (list.size() > kAxes)
       return Error{Reason::layout_not_served,
-                   "The quantize kernels for Vulkan serve up to six axes that cannot be merged; make the operands dense."};
+                   "The quantize kernels for Vulkan support up to six axes that cannot be merged; make the operands dense."};
     ElementRecord record = record_of(list);
     const auto groups = static_cast<uint32_t>(
         std::clamp<int64_t>((int64_t{record.count} + 4 * kRangeThreads - 1) / (4 * kRangeThreads), 1, kRangeGroups));
@@ -296,9 +296,9 @@ class Builder {
   Status average() {
     const TensorDesc &x = stage_.inputs[0], &y = stage_.outputs[0];
     SPARKLE_CHECK(expect(DType::f32, {1, 3}));
-    if (!is_byte(x.dtype)) return not_served(x.dtype);
-    if (!is_byte(y.dtype)) return not_served(y.dtype);
-    if (type(2) != x.dtype || type(4) != y.dtype) return not_served(type(2));
+    if (!is_byte(x.dtype)) return unsupported(x.dtype);
+    if (!is_byte(y.dtype)) return unsupported(y.dtype);
+    if (type(2) != x.dtype || type(4) != y.dtype) return unsupported(type(2));
     use(kScale, 1), use(kZero, 2), use(kYScale, 3), use(kYZero, 4);
     const FeatureMap from = feature_map(x), to = feature_map(y);
     const int64_t sizes[] = {from.n, from.c, from.d, from.h, from.w};

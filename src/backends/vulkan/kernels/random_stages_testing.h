@@ -71,7 +71,7 @@ inline std::vector<TestOperand> exact_outputs(const RandomStage& s, std::vector<
 }
 
 // Runs the variant and compares; `tolerance` as expect_close() has it. `pick`: which of the schedules, for each is a pipeline
-// of its own, which takes software devices up to a second. False where the variant does not serve the stage.
+// of its own, which takes software devices up to a second. False where the variant does not support the stage.
 inline bool check_stage(VulkanBackend& backend, RandomStage& s, std::string_view variant, double tolerance, uint32_t constants,
                         const std::string& what, size_t pick = 0) {
   const Variant* row = variant_named(s.stage.family(), variant);

@@ -12,10 +12,10 @@ Result<bool> in_halves(const Stage& stage, const Workshop& shop, uint32_t others
   for (const auto* list : {&stage.inputs, &stage.outputs})
     for (const TensorDesc& d : *list) {
       if (others >> operand++ & 1) continue;
-      const bool served = d.dtype == DType::f32 || (d.dtype == DType::f16 && shop.context->features().f16);
-      if (!served || d.dtype != type.value_or(d.dtype))
+      const bool supported = d.dtype == DType::f32 || (d.dtype == DType::f16 && shop.context->features().f16);
+      if (!supported || d.dtype != type.value_or(d.dtype))
         return Error{Reason::type_not_served, "The " + std::string(name_of(stage.family())) +
-                                                  " kernels for Vulkan serve f32, and f16 on devices that store it, not " +
+                                                  " kernels for Vulkan support f32, and f16 on devices that store it, not " +
                                                   std::string(name_of(d.dtype)) + " here; use --device cpu."};
       type = d.dtype;
     }

@@ -15,8 +15,8 @@ Result<VulkanKernelPtr> make_typed(const Stage& stage, const Workshop& shop) {
   const int64_t bytes = size_of(type);
   if (type != stage.outputs[0].dtype || !reduces_on_gpus(p.kind, type) || (type == DType::f64 && !f.f64) ||
       (bytes == 1 && !f.i8) || (bytes == 2 && !f.f16))
-    return Error{Reason::type_not_served, "the Vulkan reduce kernels do not serve '" + std::string(name_of(p.kind)) + "' of " +
-                                              std::string(name_of(type)) + " on this device; use --device cpu"};
+    return Error{Reason::type_not_served, "the Vulkan reduce kernels do not support '" + std::string(name_of(p.kind)) +
+                                              "' of " + std::string(name_of(type)) + " on this device; use --device cpu"};
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
   uint32_t within = 0;

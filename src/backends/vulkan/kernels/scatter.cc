@@ -206,7 +206,7 @@ class Builder {
   const Updates updates_;
 };
 
-Status serves(const Stage& stage, const Workshop& shop) {
+Status supports(const Stage& stage, const Workshop& shop) {
   const auto& p = get<ScatterParams>(stage.params);
   const DType type = stage.outputs[0].dtype;
   const Features& f = shop.context->features();
@@ -214,7 +214,7 @@ Status serves(const Stage& stage, const Workshop& shop) {
   const bool computed = kIntegers.has(type) || type == DType::f32 || type == DType::f16 || (type == DType::f64 && f.f64) ||
                         (type == DType::boolean && p.reduction >= ScatterReduction::max);
   if ((p.reduction == ScatterReduction::none || computed) && (bytes != 1 || f.i8) && (bytes != 2 || f.f16)) return ok();
-  return Error{Reason::type_not_served, "the Vulkan scatter kernels do not serve '" + std::string(name_of(p.reduction)) +
+  return Error{Reason::type_not_served, "the Vulkan scatter kernels do not support '" + std::string(name_of(p.reduction)) +
                                             "' of " + std::string(name_of(type)) + " on this device; use --device cpu"};
 }
 
@@ -223,7 +223,7 @@ Status serves(const Stage& stage, const Workshop& shop) {
 Result<VulkanKernelPtr> make_scatter(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
   if (variant_of(schedule) != "updates")
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no scatter variant '" + variant_of(schedule) + "'"};
-  SPARKLE_CHECK(serves(stage, shop));
+  SPARKLE_CHECK(supports(stage, shop));
   if (get<ScatterParams>(stage.params).form == ScatterForm::one_hot) return make_one_hot(stage, shop);
   auto kernel = std::make_unique<VulkanKernel>(stage);
   SPARKLE_CHECK(Builder(*kernel, shop).add());

@@ -11,7 +11,7 @@ namespace {
 constexpr DType kTypes[] = {DType::f32, DType::f16, DType::f64, DType::i8,  DType::u8,      DType::i16, DType::u16,
                             DType::i32, DType::u32, DType::i64, DType::u64, DType::boolean, DType::bf16};
 
-bool serves(VulkanBackend& backend, DType type, ScatterReduction reduction) {
+bool supports(VulkanBackend& backend, DType type, ScatterReduction reduction) {
   const Features& f = backend.context().features();
   if (reduction != ScatterReduction::none && (type == DType::bf16 || (type == DType::f64 && !f.f64))) return false;
   if (type == DType::boolean && (reduction == ScatterReduction::add || reduction == ScatterReduction::mul)) return false;
@@ -42,7 +42,7 @@ TEST(VulkanScatter, UpdatesThatMeetAndIndicesThatLieOutside) {
     p.form = s.random.chance(50) ? ScatterForm::elements : ScatterForm::tuples;
     p.reduction = static_cast<ScatterReduction>(s.random.chance(40) ? 0 : s.random.between(1, 4));
     const DType type = kTypes[s.random.chance(40) ? 0 : s.random.between(0, std::size(kTypes) - 1)];
-    if (!serves(*backend, type, p.reduction)) continue;
+    if (!supports(*backend, type, p.reduction)) continue;
     Dims data = s.random.shape(static_cast<int>(s.random.between(1, 4)), 9), indices, updates;
     fill_shapes(s, p, data, indices, updates);
     TensorDesc x = s.any(type, data, 10), places = s.any(s.random.chance(50) ? DType::i64 : DType::i32, indices, 10),
@@ -111,7 +111,7 @@ TEST(VulkanScatter, OneHot) {
     RandomStage s(seed);
     constexpr DType kIndices[] = {DType::f32, DType::i32, DType::u32, DType::i64, DType::u64};
     const DType index = kIndices[seed % std::size(kIndices)], type = kTypes[s.random.between(0, std::size(kTypes) - 1)];
-    if (!serves(*backend, type, ScatterReduction::none)) continue;
+    if (!supports(*backend, type, ScatterReduction::none)) continue;
     const Dims indices = s.random.shape(static_cast<int>(s.random.between(0, 4)), 9);
     const int axis = static_cast<int>(s.random.between(0, indices.size()));
     const int64_t size = s.random.between(1, 20);

@@ -13,14 +13,14 @@ namespace {
 // As kKind in glsl/top_k.glsl.
 uint32_t kind_of(DType type) { return is_float(type) ? 2 : kSignedIntegers.has(type) ? 1 : 0; }
 
-Status serves(const Stage& stage, const Workshop& shop) {
+Status supports(const Stage& stage, const Workshop& shop) {
   const DType type = stage.inputs[0].dtype;
   const Features& f = shop.context->features();
   const int64_t bytes = size_of(type);
   const bool number = kIntegers.has(type) || type == DType::f16 || type == DType::f32 || type == DType::f64;
   if (number && (bytes != 1 || f.i8) && (bytes != 2 || f.f16)) return ok();
   return Error{Reason::type_not_served,
-               "the Vulkan top_k kernels do not serve " + std::string(name_of(type)) + " on this device; use --device cpu"};
+               "the Vulkan top_k kernels do not support " + std::string(name_of(type)) + " on this device; use --device cpu"};
 }
 
 // Appends a dispatch of the shader NAME_bytes over the record's rows; its groups may still be set.
@@ -71,7 +71,7 @@ Result<VulkanKernelPtr> make_top_k(const Stage& stage, const Schedule& schedule,
   if (!best && variant_of(schedule) != "sort")
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no top_k variant '" + variant_of(schedule) + "'"};
   if (best && p.k > 1) return Error{Reason::filter_not_served, "the variant 'best' finds one element of each row"};
-  SPARKLE_CHECK(serves(stage, shop));
+  SPARKLE_CHECK(supports(stage, shop));
   auto kernel = std::make_unique<VulkanKernel>(stage);
   const TensorDesc *values = stage.outputs.size() > 1 ? &stage.outputs[0] : nullptr, &indices = stage.outputs.back();
   if (indices.elements() == 0) return kernel;

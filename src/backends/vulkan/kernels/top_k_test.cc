@@ -12,7 +12,7 @@ namespace {
 constexpr DType kTypes[] = {DType::f32, DType::f16, DType::f64, DType::i8,  DType::u8, DType::i16,
                             DType::u16, DType::i32, DType::u32, DType::i64, DType::u64};
 
-bool serves(VulkanBackend& backend, DType type) {
+bool supports(VulkanBackend& backend, DType type) {
   const Features& f = backend.context().features();
   return size_of(type) > 2 || (size_of(type) == 1 ? f.i8 : f.f16);
 }
@@ -61,7 +61,7 @@ TEST(VulkanTopK, TheBestOfEachRow) {
   for (uint64_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
     cpu::TestRandom random(seed);
     const DType type = kTypes[seed % std::size(kTypes)];
-    if (!serves(*backend, type)) continue;
+    if (!supports(*backend, type)) continue;
     const int rank = static_cast<int>(random.between(1, 5));
     Dims shape = random.shape(rank, rank == 1 ? 3000 : rank == 2 ? 90 : 9);
     if (random.chance(10)) shape = {random.between(1, 3), random.between(3000, 40000)};
@@ -78,7 +78,7 @@ TEST(VulkanTopK, ManyOfShortRows) {
   for (uint64_t seed = 1; seed <= 200 && !HasFailure(); ++seed) {
     cpu::TestRandom random(seed);
     const DType type = kTypes[seed % std::size(kTypes)];
-    if (!serves(*backend, type)) continue;
+    if (!supports(*backend, type)) continue;
     const int rank = static_cast<int>(random.between(1, 5));
     Dims shape = random.shape(rank, rank == 1 ? 1024 : rank == 2 ? 120 : 9);
     const int axis = static_cast<int>(random.between(0, rank - 1));
@@ -93,7 +93,7 @@ TEST(VulkanTopK, RowsOfManyPieces) {
   for (uint64_t seed = 1; seed <= 80 && !HasFailure(); ++seed) {
     cpu::TestRandom random(seed);
     const DType type = kTypes[seed % std::size(kTypes)];
-    if (!serves(*backend, type)) continue;
+    if (!supports(*backend, type)) continue;
     const int64_t length = random.between(kTopKEntries + 1, 9 * kTopKEntries), others = random.between(1, 3);
     const bool innermost = random.chance(70);
     const Dims shape = innermost ? Dims{others, length} : Dims{length, others};

@@ -22,7 +22,7 @@ struct Trial {
 };
 Trial trial_of(const Stage& stage, const Schedule& schedule);
 
-// Stages to try; none for a step without a kernel, and for kinds and element types that no kernel serves.
+// Stages to try; none for a step without a kernel, and for kinds and element types that no kernel supports.
 std::vector<Stage> stages_of(const Trial& trial);
 
 // Runs the trial's stages on the device, each twice on operands of its own, with all that it may write wiped before. Errors:

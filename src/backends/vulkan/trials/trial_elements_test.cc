@@ -58,7 +58,8 @@ TEST(VulkanTrialElements, QuantizedKindsThatDoNothingAreFound) { expect_found(Fa
 TEST(VulkanTrialElements, ProductsOfAnyTypeThatDoNothingAreFound) { expect_found(Family::gemm, "own_type", 8); }
 TEST(VulkanTrialElements, PositionsOfMaximaThatDoNothingAreFound) { expect_found(Family::pool, "naive", 7); }
 
-// All conversions that kernels serve, and all operations on integers, have stages; what rounds nothing is compared to the bit.
+// All conversions that kernels support, and all operations on integers, have stages; what rounds nothing is compared to the
+// bit.
 TEST(VulkanTrialElements, AllTypesHaveStages) {
   constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8,  DType::u8,     DType::i16,
                               DType::u16, DType::i32, DType::u32,  DType::i64, DType::u64, DType::boolean};

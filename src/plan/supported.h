@@ -11,14 +11,14 @@ namespace sparkle {
 // own tensors may have (type_row). Nothing is held where no row says: f32 alone.
 StageParams stage_params(const OpParams& params);
 
-// Errors: type_not_served where a tensor of a bound operator has a type that its kernels do not serve.
+// Errors: type_not_served where a tensor of a bound operator has a type that its kernels do not support.
 Status check_types(const Graph& graph, const Op& op);
 
-// All that is known to be refused of a graph as the reader gives it: operators that outputs need and that are not served,
+// All that is known to be refused of a graph as the reader gives it: operators that outputs need and that are not supported,
 // types, outputs that the model declares with another type than they have. What only shapes tell is said by bind() and
 // make_plan().
-std::vector<Refusal> unserved(const Graph& graph);
+std::vector<Refusal> unsupported(const Graph& graph);
 // The same as an Error naming each; `model` as errors call it.
-Status check_served(const Graph& graph, const std::string& model);
+Status check_supported(const Graph& graph, const std::string& model);
 
 }  // namespace sparkle

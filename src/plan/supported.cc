@@ -1,4 +1,4 @@
-#include "plan/served.h"
+#include "plan/supported.h"
 
 #include <algorithm>
 
@@ -81,7 +81,7 @@ std::optional<std::string> wrong_type(const Graph& graph, const Op& op) {
     const GraphTensor& t = graph.tensor(id);
     const bool gathers = std::holds_alternative<GatherOp>(op.params) && input && position == 1;
     if (apart(op, input, position, t.dtype) || (types.has(t.dtype) && !gathers)) return std::nullopt;
-    return "tensor '" + t.name + "' has type " + std::string(name_of(t.dtype)) + "; this operator serves " +
+    return "tensor '" + t.name + "' has type " + std::string(name_of(t.dtype)) + "; this operator supports " +
            (gathers ? "i32, i64" : to_text(types)) + " there";
   };
   for (size_t i = 0; i < op.inputs.size(); ++i)
@@ -123,7 +123,7 @@ Status check_types(const Graph& graph, const Op& op) {
   return Error{Reason::type_not_served, "Node '" + op.name + "' (" + op.type + "): " + *wrong + "."};
 }
 
-std::vector<Refusal> unserved(const Graph& graph) {
+std::vector<Refusal> unsupported(const Graph& graph) {
   std::vector<Refusal> refusals;
   const std::vector<bool> needed = needed_ops(graph);
   const std::vector<std::optional<DType>> types = known_types(graph);
@@ -142,7 +142,7 @@ std::vector<Refusal> unserved(const Graph& graph) {
     if (!needed[i]) continue;
     const Op& op = graph.ops[i];
     if (const auto* no = std::get_if<UnknownOp>(&op.params)) {
-      refusals.push_back({op.name, op.type, Reason::operator_not_served, no->why.empty() ? "it is not served" : no->why});
+      refusals.push_back({op.name, op.type, Reason::operator_not_served, no->why.empty() ? "it is not supported" : no->why});
       continue;
     }
     if (goes_when_bound(op)) continue;
@@ -162,8 +162,8 @@ std::vector<Refusal> unserved(const Graph& graph) {
   return refusals;
 }
 
-Status check_served(const Graph& graph, const std::string& model) {
-  const std::vector<Refusal> refusals = unserved(graph);
+Status check_supported(const Graph& graph, const std::string& model) {
+  const std::vector<Refusal> refusals = unsupported(graph);
   return refusals.empty() ? ok() : Status(refused(model, refusals));
 }
 
