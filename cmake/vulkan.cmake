@@ -84,7 +84,7 @@ file(GLOB source_files CONFIGURE_DEPENDS ${shader_folder}/*.glsl ${shader_folder
   ${shader_folder}/gemm_*.comp ${shader_folder}/winograd_output.comp
   ${shader_folder}/depthwise_*.comp ${shader_folder}/fft_whole.comp
   ${shader_folder}/fft_output.comp)
-list(FILTER source_files EXCLUDE REGEX "/glsl/(pointwise_|integer_|quantize|tail)[^/]*$")
+list(FILTER source_files EXCLUDE REGEX "/glsl/(pointwise_|integer_|quantize|post_op)[^/]*$")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source_files})
 set(GLSL_SOURCES "")
 foreach(file ${source_files})

@@ -359,10 +359,10 @@ TEST(GoldenPlans, UseEveryAlgorithmAndFusion) {
   const auto on_gpu = plan_of("halves", "radeon-rx-7900-xtx");
   ASSERT_TRUE(on_gpu.ok()) << on_gpu.error().message;
   for (const PlanStep& step : on_gpu->steps) ++seen[step.algorithm];
-  const auto with_tails = plan_of("srresnet", "radeon-rx-7900-xtx");
-  ASSERT_TRUE(with_tails.ok()) << with_tails.error().message;
-  for (const PlanStep& step : with_tails->steps)
-    if (const auto problem = from_text<Problem>(step.problem); problem.ok()) seen["tail"] += problem->epilogue.has_tail();
+  const auto with_post_ops = plan_of("srresnet", "radeon-rx-7900-xtx");
+  ASSERT_TRUE(with_post_ops.ok()) << with_post_ops.error().message;
+  for (const PlanStep& step : with_post_ops->steps)
+    if (const auto problem = from_text<Problem>(step.problem); problem.ok()) seen["tail"] += problem->epilogue.has_post_op();
   // And what is fast enough to be taken by those who ask for less than its error.
   PlanOptions rough;
   rough.accuracy = 2e-3;

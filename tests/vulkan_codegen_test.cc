@@ -108,7 +108,7 @@ class Compiled {
     for (const vulkan::Pipeline* pipeline : backend_->pipelines().all())
       if (seen_.insert(pipeline).second) check(*pipeline, stage, schedule);
   }
-  int dual = 0, all_duals = 0, all_fmacs = 0, dual_tails = 0, tiles = 0, transforms = 0, packed = 0, sharing = 0, dots = 0;
+  int dual = 0, all_duals = 0, all_fmacs = 0, dual_post_ops = 0, tiles = 0, transforms = 0, packed = 0, sharing = 0, dots = 0;
 
  private:
   void check(const vulkan::Pipeline& pipeline, const Stage& stage, const Schedule& schedule) {
@@ -166,7 +166,7 @@ class Compiled {
       // program behind the sums has some of its own, but leaves the loop as it is.
       EXPECT_GT(5 * duals, fmacs);
       ++dual, all_duals += duals, all_fmacs += duals + fmacs;
-      dual_tails += pipeline.name.find('+') != std::string::npos;
+      dual_post_ops += pipeline.name.find('+') != std::string::npos;
     }
   }
 
@@ -231,9 +231,9 @@ void compile_variants(Compiled& compiled) {
 }
 
 // A program behind sums: a slope per channel, a gate, a number each.
-void compile_tails(Compiled& compiled, bool matrices) {
+void compile_post_ops(Compiled& compiled, bool matrices) {
   using enum PointwiseOp;
-  const PointwiseParams tail{
+  const PointwiseParams post_op{
       3, {{prelu, 0, 1, 0, 0, 0}, {sigmoid, 2, 0, 0, 0, 0}, {mul, 3, 4, 0, 0, 0}, {affine, 5, 0, 0, 0.5, 1}}};
   const uint64_t before = compiled.backend()->counters().pipelines;
   for (const auto& [text, algorithm] : {std::pair{"ic64ih56oc64oh56kh3ph1", "gemm"},
@@ -247,7 +247,7 @@ void compile_tails(Compiled& compiled, bool matrices) {
     auto problem = parse_conv(text);
     ASSERT_TRUE(problem.ok()) << problem.error().message;
     problem->epilogue.bias = true;
-    problem->epilogue.tail = tail;
+    problem->epilogue.post_op = post_op;
     ProblemOperands operands = operands_of(*problem);
     for (const int axis : {0, 2, 3}) operands.inputs[3].layout.strides[axis] = 0;
     PlanOptions options;
@@ -388,7 +388,7 @@ void check_chip(const Chip& chip) {
       "|\n");
   compile_networks(compiled);
   compile_variants(compiled);
-  compile_tails(compiled, chip.matrices);
+  compile_post_ops(compiled, chip.matrices);
   compile_transforms(compiled);
   compile_samples(compiled);
   compile_bytes(compiled);
@@ -396,7 +396,7 @@ void check_chip(const Chip& chip) {
   EXPECT_GT(compiled.tiles, 10);
   EXPECT_GT(compiled.transforms, 10);
   EXPECT_EQ(compiled.dual > 0, chip.dual_issue);
-  EXPECT_EQ(compiled.dual_tails > 0, chip.dual_issue);
+  EXPECT_EQ(compiled.dual_post_ops > 0, chip.dual_issue);
   EXPECT_GE(4 * compiled.all_duals, 3 * compiled.all_fmacs);
   EXPECT_GT(compiled.packed, 0);
 }

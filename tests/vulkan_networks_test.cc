@@ -9,7 +9,7 @@
 
 #include "backends/reference/reference_backend.h"
 #include "backends/vulkan/vulkan_testing.h"
-#include "families/tails.h"
+#include "families/post_ops.h"
 #include "graph/test_graphs.h"
 #include "onnx/reader.h"
 #include "networks/zoo.h"
@@ -198,7 +198,7 @@ TEST_F(VulkanNetworks, AProgramThatFailsStaysApart) {
   testing::GraphBuilder b;
   const TensorId sum = b.op("MatMul", MatMulOp{}, {b.input({7, 5}), b.weights({5, 9}, -0.4f)});
   const Graph graph = b.done(b.pointwise(PointwiseOp::prelu, {sum, b.weights({9}, -0.5f)}));
-  faults_.nothing = "gemm/" + tail_name({2, {{PointwiseOp::prelu, 0, 1, 0, 0, 0}}});
+  faults_.nothing = "gemm/" + post_op_name({2, {{PointwiseOp::prelu, 0, 1, 0, 0, 0}}});
   ASSERT_TRUE(open_backend());
   auto session = Session::open(graph, backend_, {}), reference = Session::open(graph, make_reference_backend(), {});
   ASSERT_TRUE(session.ok() && reference.ok());
@@ -207,7 +207,7 @@ TEST_F(VulkanNetworks, AProgramThatFailsStaysApart) {
   const auto got = (*session)->run(inputs, &report), wanted = (*reference)->run(inputs);
   ASSERT_TRUE(got.ok()) << got.error().message;
   expect_equal(*got, *wanted, "apart");
-  EXPECT_TRUE(backend_->device().bans("gemm", tail_name({2, {{PointwiseOp::prelu, 0, 1, 0, 0, 0}}})));
+  EXPECT_TRUE(backend_->device().bans("gemm", post_op_name({2, {{PointwiseOp::prelu, 0, 1, 0, 0, 0}}})));
   int programs = 0;
   for (const PlanStep& step : report.plan->steps) programs += step.stage.family() == Family::pointwise;
   EXPECT_EQ(programs, 1);

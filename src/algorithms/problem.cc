@@ -70,7 +70,7 @@ ProblemOperands operands_of(const Problem& p) {
   }
   const int64_t channels = p.kind == ProblemKind::matmul ? p.columns : p.k;
   for (int i = 0; i < p.epilogue.scale + p.epilogue.bias; ++i) add({channels}, false);
-  for (int i = 0; i < p.epilogue.residuals() + p.epilogue.tail_operands(); ++i) add(y, p.kind != ProblemKind::matmul);
+  for (int i = 0; i < p.epilogue.residuals() + p.epilogue.post_op_operands(); ++i) add(y, p.kind != ProblemKind::matmul);
   return operands;
 }
 

@@ -12,7 +12,7 @@
 #include "families/pointwise/pointwise.h"
 #include "families/registry.h"
 #include "families/samples.h"
-#include "families/tails.h"
+#include "families/post_ops.h"
 #include "families/walk.h"
 
 namespace sparkle {
@@ -36,12 +36,12 @@ struct Operand {
 
 Status failed(const std::string& what) { return Error{Reason::failed_probe, what}; }
 
-// What each element behind a tail may be off by where the sum is off by as much as sums may be.
+// What each element behind a post-op may be off by where the sum is off by as much as sums may be.
 Operand slack_of(const Stage& stage, const std::vector<TensorView>& in, double tolerance) {
   Stage bare = stage;
   Epilogue& e = *epilogue_of(bare.params);
-  const PointwiseParams tail = std::exchange(e.tail, {});
-  const size_t first = in.size() - static_cast<size_t>(tail.inputs - 1);
+  const PointwiseParams post_op = std::exchange(e.post_op, {});
+  const size_t first = in.size() - static_cast<size_t>(post_op.inputs - 1);
   TensorDesc wide = stage.outputs[0];
   wide.dtype = DType::f64;
   Operand sums(wide), slack(wide);
@@ -55,7 +55,7 @@ Operand slack_of(const Stage& stage, const std::vector<TensorView>& in, double t
   for_each_index(wide.shape, [&](const Dims& at) {
     std::vector<double> values{at_place(sums, at)};
     for (size_t i = first; i < in.size(); ++i) values.push_back(load_element(in[i].desc.dtype, element_at(in[i], at)));
-    store_element(DType::f64, tail_slack(tail, values, tolerance * largest), element_at(slack.view(), at));
+    store_element(DType::f64, post_op_slack(post_op, values, tolerance * largest), element_at(slack.view(), at));
   });
   return slack;
 }
@@ -156,7 +156,7 @@ Question question(const Stage& stage, const SampleRules& rules, size_t run, uint
   for (Operand& o : q.wanted) out.push_back(o.view());
   info(stage.family()).reference(stage.params, in, out);
   const Epilogue* e = epilogue_of(stage.params);
-  if (e && e->has_tail()) q.slack = slack_of(stage, in, tolerance + (halves ? 0x1.01p-10 : 0));
+  if (e && e->has_post_op()) q.slack = slack_of(stage, in, tolerance + (halves ? 0x1.01p-10 : 0));
   return q;
 }
 

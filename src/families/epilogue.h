@@ -1,6 +1,6 @@
 // Epilogue: what happens to a sum of products before it is stored, a closed record that every anchor kernel carries:
-//   y = tail(activation(alpha * sum * scale[k] + bias[k] + residuals before) + residuals after)
-// Operands follow the anchor's own in this order: scale, bias, residuals before, residuals after, the tail's.
+//   y = post_op(activation(alpha * sum * scale[k] + bias[k] + residuals before) + residuals after)
+// Operands follow the anchor's own in this order: scale, bias, residuals before, residuals after, the post-op's.
 #pragma once
 
 #include <algorithm>
@@ -20,18 +20,18 @@ struct Epilogue {
   Activation activation = Activation::none;
   double a = 0, b = 0;  // parameters of the activation
   // Any program of element-wise operations: operand 0 is the value so far, the others are shaped like the output (stride 0
-  // broadcasts). No instruction: nothing follows. families/tails.h says which kernels take one.
-  PointwiseParams tail;
+  // broadcasts). No instruction: nothing follows. families/post_ops.h says which kernels take one.
+  PointwiseParams post_op;
 
-  bool has_tail() const { return !tail.program.empty(); }
-  int tail_operands() const { return has_tail() ? std::max(0, tail.inputs - 1) : 0; }
+  bool has_post_op() const { return !post_op.program.empty(); }
+  int post_op_operands() const { return has_post_op() ? std::max(0, post_op.inputs - 1) : 0; }
   int residuals() const { return residuals_before + residuals_after; }
-  int operands() const { return scale + bias + residuals() + tail_operands(); }
+  int operands() const { return scale + bias + residuals() + post_op_operands(); }
   template <class V>
   void visit(V& v) {
     v("alpha", alpha), v("scale", scale), v("bias", bias), v("before", residuals_before), v("after", residuals_after);
     v("act", activation), v("a", a), v("b", b);
-    if (v.present("tail", has_tail())) v("tail", tail);
+    if (v.present("tail", has_post_op())) v("tail", post_op);
   }
   friend bool operator==(const Epilogue&, const Epilogue&) = default;
 };

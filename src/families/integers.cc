@@ -55,7 +55,7 @@ int32_t requantized(int32_t sum, float scale, int32_t zero, const IntegerRange& 
 
 Status check_integer_stage(const std::vector<TensorDesc>& inputs, const TensorDesc& output, const Epilogue& e) {
   const IntegerOperands at = integer_operands(e);
-  if (static_cast<int>(inputs.size()) != at.count || e.residuals() > 0 || e.has_tail() || e.alpha != 1 ||
+  if (static_cast<int>(inputs.size()) != at.count || e.residuals() > 0 || e.has_post_op() || e.alpha != 1 ||
       (e.activation != Activation::none && (e.activation != Activation::clip || !e.scale)))
     return Error{Reason::internal,
                  "An integer stage has two operands, scale and bias, zero points, and no activation but clip."};

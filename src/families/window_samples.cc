@@ -9,8 +9,8 @@ namespace sparkle {
 void add_epilogue_operands(Stage& stage, const Epilogue& e, int64_t channels, int axis) {
   for (int i = 0; i < e.scale + e.bias; ++i) stage.inputs.push_back(dense_desc(DType::f32, {channels}));
   for (int i = 0; i < e.residuals(); ++i) stage.inputs.push_back(stage.outputs[0]);
-  // Of what a tail reads every other one is a number per channel.
-  for (int i = 0; i < e.tail_operands(); ++i) {
+  // Of what a post-op reads every other one is a number per channel.
+  for (int i = 0; i < e.post_op_operands(); ++i) {
     stage.inputs.push_back(stage.outputs[0]);
     for (int a = 0; i % 2 == 0 && a < stage.outputs[0].shape.size(); ++a)
       if (a != axis) stage.inputs.back().layout.strides[a] = 0;

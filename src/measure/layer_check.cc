@@ -184,7 +184,7 @@ Status LayerCheck::prepare(uint64_t weights, Executor& executor, double most_pro
   const auto piecewise =
       e.activation == Activation::none || e.activation == Activation::relu || e.activation == Activation::clip;
   const auto f32 = [](const TensorDesc& d) { return d.dtype == DType::f32; };
-  exact_ = depth <= kMostSum && e.alpha == 1 && piecewise && !e.has_tail() && f32(call_.output) &&
+  exact_ = depth <= kMostSum && e.alpha == 1 && piecewise && !e.has_post_op() && f32(call_.output) &&
            std::all_of(call_.inputs.begin(), call_.inputs.end(), f32);
 
   const int64_t rows = rows_of(call_), columns = columns_of(call_);
@@ -251,10 +251,10 @@ void LayerCheck::finish_row(int64_t row, const int32_t* sums, float* y) const {
     for (int i = 0; i < e.residuals_before; ++i) v += operands[next++](k);
     v = activate(e.activation, e.a, e.b, v);
     for (int i = 0; i < e.residuals_after; ++i) v += operands[next++](k);
-    if (e.has_tail()) {
+    if (e.has_post_op()) {
       values.assign(1, v);
       while (next < operands.size()) values.push_back(operands[next++](k));
-      v = evaluate(e.tail, values);
+      v = evaluate(e.post_op, values);
     }
     y[k] = static_cast<float>(v);
   }

@@ -215,7 +215,7 @@ Result<OptimisationStep> without_fusion(const Problem& problem, const AnchorCall
                                         const Device& device) {
   OptimisationStep fuse{"fuse", "bias and activation in a pass of their own over the sums", false, {}, ""};
   const Epilogue& e = problem.epilogue;
-  if (problem.dtype == "f32" && e.bias && e.operands() == 1 && !e.has_tail() && e.activation == Activation::relu) {
+  if (problem.dtype == "f32" && e.bias && e.operands() == 1 && !e.has_post_op() && e.activation == Activation::relu) {
     SPARKLE_TRY(apart, unfused(call, gemm, device));
     fuse.choice = std::move(apart);
   } else {

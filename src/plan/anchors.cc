@@ -3,13 +3,13 @@
 #include <map>
 
 #include "plan/choose.h"
-#include "plan/tail_choice.h"
+#include "plan/post_op_choice.h"
 
 namespace sparkle {
 
 Result<std::vector<Anchor>> anchors_of(const Graph& graph, const Device& device, const PlanOptions& options) {
-  TailsApart apart;
-  SPARKLE_TRY(draft, draft_with_tails(graph, device, options, apart));
+  PostOpsApart apart;
+  SPARKLE_TRY(draft, draft_with_post_ops(graph, device, options, apart));
   std::vector<Anchor> anchors;
   std::map<std::string, size_t> known;
   for (const DraftStep& step : draft.steps) {

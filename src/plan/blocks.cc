@@ -35,7 +35,7 @@ const Problem* problem_of(const Draft& draft, int step) {
   return step < 0 ? nullptr : std::get_if<Problem>(&draft.steps[static_cast<size_t>(step)].work);
 }
 
-bool is_plain(const Epilogue& e) { return !e.scale && e.alpha == 1 && e.residuals() == 0 && !e.has_tail(); }
+bool is_plain(const Epilogue& e) { return !e.scale && e.alpha == 1 && e.residuals() == 0 && !e.has_post_op(); }
 
 bool is_conv(const Problem& p) { return p.kind == ProblemKind::conv && p.rank == 2 && p.dtype == "f32"; }
 bool is_pointwise(const Problem& p) {
@@ -45,7 +45,7 @@ bool is_depthwise(const Problem& p) { return is_conv(p) && p.groups == p.c && p.
 
 bool projects(const Problem& p) {
   const Epilogue& e = p.epilogue;
-  return is_pointwise(p) && !e.scale && e.alpha == 1 && e.residuals() <= 1 && !e.has_tail();
+  return is_pointwise(p) && !e.scale && e.alpha == 1 && e.residuals() <= 1 && !e.has_post_op();
 }
 
 double seconds_of(const ChosenStep& step) { return step.choice.cost.seconds; }

@@ -5,7 +5,7 @@
 #include "families/common.h"
 #include "families/gemm/kept_weights.h"
 #include "families/registry.h"
-#include "families/tails.h"
+#include "families/post_ops.h"
 #include "families/type_set.h"
 #include "plan/budget.h"
 #include "plan/cost.h"
@@ -43,7 +43,7 @@ std::vector<Scheduled> enumerate(std::string_view algorithm, DType weights, cons
       why_not = Reason::backend_lacks_variant;
     } else if (device.bans(family.name, variant.name)) {
       why_not = Reason::failed_probe;
-    } else if (const Reason refused = tail_refusal(stage, variant, device); refused != Reason::none) {
+    } else if (const Reason refused = post_op_refusal(stage, variant, device); refused != Reason::none) {
       why_not = refused;
     } else {
       schedules = family.schedules(stage, variant, device, why_not);

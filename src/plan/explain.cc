@@ -44,7 +44,7 @@ std::string what_of(const PlanStep& step) {
       if (e.residuals_before) text += " +add";
       if (e.activation != Activation::none) text += " +" + std::string(name_of(e.activation));
       if (e.residuals_after) text += " +add";
-      if (e.has_tail()) text += " +" + expression(e.tail);
+      if (e.has_post_op()) text += " +" + expression(e.post_op);
       return text;
     }
   if (const auto* block = get_if<InvertedParams>(&step.stage.params)) return block_text(step.stage, *block);

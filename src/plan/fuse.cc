@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "families/pointwise/arithmetic.h"
-#include "families/tails.h"
+#include "families/post_ops.h"
 #include "families/type_set.h"
 
 namespace sparkle {
@@ -145,7 +145,7 @@ Group pointwise_group(const Graph& graph, const Uses& uses, std::vector<Group>& 
 // Whether a program can run inside the kernel that makes `sum`: element for element, and in its type.
 bool follows(const Graph& graph, const Group& program, TensorId sum) {
   const GraphTensor &from = graph.tensor(sum), &to = graph.tensor(program.output);
-  return program.anchor < 0 && can_be_tail(program.program) && program.arithmetic == DType::f32 && is_float(from.dtype) &&
+  return program.anchor < 0 && can_be_post_op(program.program) && program.arithmetic == DType::f32 && is_float(from.dtype) &&
          computed_in(from.dtype) == DType::f32 && to.dtype == from.dtype && to.shape == from.shape &&
          std::all_of(
              program.operands.begin(), program.operands.end(),
@@ -156,15 +156,15 @@ bool follows(const Graph& graph, const Group& program, TensorId sum) {
 void join(Group& anchor, Group& program) {
   const TensorId sum = anchor.output;
   const auto at = static_cast<int>(std::find(program.operands.begin(), program.operands.end(), sum) - program.operands.begin());
-  PointwiseParams tail = program.program;
-  for (PointwiseInstruction& step : tail.program) {
+  PointwiseParams post_op = program.program;
+  for (PointwiseInstruction& step : post_op.program) {
     int left = arity_of(step.op);
     for (int* value : {&step.x, &step.y, &step.z}) {
       if (--left < 0) *value = 0;
       else if (*value <= at) *value = *value == at ? 0 : *value + 1;
     }
   }
-  anchor.epilogue.tail = std::move(tail);
+  anchor.epilogue.post_op = std::move(post_op);
   for (TensorId id : program.operands)
     if (id != sum) anchor.behind.push_back(id);
   anchor.ops.insert(anchor.ops.end(), program.ops.begin(), program.ops.end());
@@ -173,8 +173,8 @@ void join(Group& anchor, Group& program) {
   program.ops.clear();
 }
 
-// Pointwise groups that alone read an anchor's result become its tail. Where two anchors meet in one the later one takes it.
-void take_tails(const Graph& graph, const Uses& uses, const TailRules& rules, std::vector<Group>& groups) {
+// Pointwise groups that alone read an anchor's result become its post-op. Where two anchors meet in one the later one takes it.
+void take_post_ops(const Graph& graph, const Uses& uses, const PostOpRules& rules, std::vector<Group>& groups) {
   std::vector<int> group_of(graph.ops.size(), -1);
   for (size_t g = 0; g < groups.size(); ++g)
     for (int op : groups[g].ops) group_of[static_cast<size_t>(op)] = static_cast<int>(g);
@@ -193,7 +193,7 @@ void take_tails(const Graph& graph, const Uses& uses, const TailRules& rules, st
 
 }  // namespace
 
-std::vector<Group> fuse(const Graph& graph, bool enabled, const TailRules& tails) {
+std::vector<Group> fuse(const Graph& graph, bool enabled, const PostOpRules& post_ops) {
   const Uses uses(graph);
   std::vector<bool> taken(graph.ops.size(), false);
   std::vector<Group> groups;
@@ -231,8 +231,8 @@ std::vector<Group> fuse(const Graph& graph, bool enabled, const TailRules& tails
     std::sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.ops.back() < b.ops.back(); });
   };
   settle();
-  if (!enabled || !tails.taken) return groups;
-  take_tails(graph, uses, tails, groups);
+  if (!enabled || !post_ops.taken) return groups;
+  take_post_ops(graph, uses, post_ops, groups);
   settle();
   return groups;
 }

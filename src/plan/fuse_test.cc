@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "families/tails.h"
+#include "families/post_ops.h"
 #include "plan/plan_testing.h"
 
 namespace sparkle {
@@ -16,10 +16,10 @@ struct Net : GraphBuilder {
   TensorId x = input({1, 8, 6, 6});
   TensorId conv(TensorId from) { return op("Conv", conv_op(1), {from, weights({8, 8, 3, 3})}); }
   // Groups of the graph as it stands (shapes inferred, nothing simplified), anchors first.
-  std::vector<Group> groups(std::vector<TensorId> outputs, bool enabled = true, const TailRules& tails = {}) {
+  std::vector<Group> groups(std::vector<TensorId> outputs, bool enabled = true, const PostOpRules& post_ops = {}) {
     auto g = bound(std::move(outputs));
     EXPECT_TRUE(g.ok()) << (g.ok() ? "" : g.error().message);
-    return fuse(*g, enabled, tails);
+    return fuse(*g, enabled, post_ops);
   }
 };
 
@@ -139,10 +139,10 @@ TEST(Fuse, LongChainsAreCut) {
   for (const Group& g : wide.groups({sum})) EXPECT_LE(g.operands.size(), 8u);
 }
 
-const TailRules kTails{true, {}};
+const PostOpRules kPostOps{true, {}};
 
 // prelu(conv, slope) * sigmoid(gate): one step, operands in order, the sum in front.
-TEST(FuseTails, AProgramJoinsItsAnchor) {
+TEST(FusePostOps, AProgramJoinsItsAnchor) {
   Net net;
   const TensorId slope = net.input({8, 1, 1}), gate = net.input({1, 8, 1, 1});
   const TensorId sum = net.conv(net.x);
@@ -150,33 +150,33 @@ TEST(FuseTails, AProgramJoinsItsAnchor) {
   const TensorId bent = net.pointwise(PointwiseOp::prelu, {sum, slope});
   const TensorId end = net.pointwise(PointwiseOp::mul, {open, bent});
   EXPECT_EQ(net.groups({end}).size(), 3u);
-  const auto groups = net.groups({end}, true, kTails);
+  const auto groups = net.groups({end}, true, kPostOps);
   ASSERT_EQ(groups.size(), 2u);  // the gate alone is smaller, and a step of its own
   const Group& g = groups[1];
   EXPECT_EQ(g.ops.size(), 3u);
   EXPECT_EQ(g.output, end);
   EXPECT_EQ(g.behind, (std::vector<TensorId>{open, slope}));
-  ASSERT_EQ(g.epilogue.tail.inputs, 3);
+  ASSERT_EQ(g.epilogue.post_op.inputs, 3);
   const double values[] = {-2, 0.25, 0.5};
-  EXPECT_DOUBLE_EQ(evaluate(g.epilogue.tail, values), -2 * 0.5 * 0.25);
+  EXPECT_DOUBLE_EQ(evaluate(g.epilogue.post_op, values), -2 * 0.5 * 0.25);
 }
 
-TEST(FuseTails, AllReadersOfTheSumMayLieInOneProgram) {
+TEST(FusePostOps, AllReadersOfTheSumMayLieInOneProgram) {
   Net net;
   const TensorId sum = net.conv(net.x);
   const TensorId half = net.pointwise(PointwiseOp::affine, {net.pointwise(PointwiseOp::sigmoid, {sum})}, 0.5, 1);
-  const auto groups = net.groups({net.pointwise(PointwiseOp::mul, {sum, half})}, true, kTails);
+  const auto groups = net.groups({net.pointwise(PointwiseOp::mul, {sum, half})}, true, kPostOps);
   ASSERT_EQ(groups.size(), 1u);
   EXPECT_TRUE(groups[0].behind.empty());
   const double value[] = {0.7};
-  EXPECT_NEAR(evaluate(groups[0].epilogue.tail, value), 0.7 * (0.5 / (1 + std::exp(-0.7)) + 1), 1e-12);
+  EXPECT_NEAR(evaluate(groups[0].epilogue.post_op, value), 0.7 * (0.5 / (1 + std::exp(-0.7)) + 1), 1e-12);
 }
 
-TEST(FuseTails, TwoAnchorsThatMeet) {
+TEST(FusePostOps, TwoAnchorsThatMeet) {
   Net net;
   const TensorId a = net.conv(net.x), b = net.conv(net.x);
   const TensorId end = net.pointwise(PointwiseOp::mul, {a, b});
-  const auto groups = net.groups({end}, true, kTails);
+  const auto groups = net.groups({end}, true, kPostOps);
   ASSERT_EQ(groups.size(), 2u);
   EXPECT_EQ(groups[1].behind, std::vector<TensorId>{a});
   const int later = groups[1].anchor;
@@ -186,10 +186,10 @@ TEST(FuseTails, TwoAnchorsThatMeet) {
   EXPECT_EQ(net.groups({end}, true, {true, {later, groups[0].anchor}}).size(), 3u);
 }
 
-TEST(FuseTails, WhatStaysApart) {
+TEST(FusePostOps, WhatStaysApart) {
   const auto count = [](auto&& make) {
     Net net;
-    return net.groups(make(net), true, kTails).size();
+    return net.groups(make(net), true, kPostOps).size();
   };
   // The sum is needed elsewhere; a comparison's truth value is of another type; too many operands; a wider result.
   EXPECT_EQ(count([](Net& n) {
@@ -208,32 +208,32 @@ TEST(FuseTails, WhatStaysApart) {
 }
 
 // Golden: what a device's word and its bans do to a plan.
-TEST(FuseTails, PlansOfDevices) {
+TEST(FusePostOps, PlansOfDevices) {
   GraphBuilder b;
   const TensorId sum = b.op("Conv", conv_op(1), {b.input({1, 64, 28, 28}), b.weights({64, 64, 3, 3})});
   auto g = b.bound({b.pointwise(PointwiseOp::prelu, {sum, b.weights({64, 1, 1})})});
   ASSERT_TRUE(g.ok()) << g.error().message;
-  const auto tails = [&](const Device& device) {
+  const auto post_ops = [&](const Device& device) {
     const auto plan = make_plan(*g, device);
     EXPECT_TRUE(plan.ok());
     int count = 0;
     for (const PlanStep& step : plan->steps) count += step.problem.find(" tail={") != std::string::npos;
     return count;
   };
-  EXPECT_EQ(tails(testing::device_named("epyc-zen4")), 0);
+  EXPECT_EQ(post_ops(testing::device_named("epyc-zen4")), 0);
   Device gpu = testing::device_named("radeon-rx-7900-xtx");
-  EXPECT_EQ(tails(gpu), 1);
+  EXPECT_EQ(post_ops(gpu), 1);
   const auto plan = make_plan(*g, gpu);
   for (const PlanStep& step : plan->steps) {
     if (step.problem.empty()) continue;
     const auto problem = from_text<Problem>(step.problem);
     ASSERT_TRUE(problem.ok()) << problem.error().message;
     EXPECT_EQ(to_text(*problem), step.problem);
-    EXPECT_EQ(expression(problem->epilogue.tail), "prelu(x0,x1)");
+    EXPECT_EQ(expression(problem->epilogue.post_op), "prelu(x0,x1)");
     for (const char* family : {"gemm", "winograd", "depthwise"})
-      gpu.banned += (gpu.banned.empty() ? "" : " ") + std::string(family) + "/" + tail_name(problem->epilogue.tail);
+      gpu.banned += (gpu.banned.empty() ? "" : " ") + std::string(family) + "/" + post_op_name(problem->epilogue.post_op);
   }
-  EXPECT_EQ(tails(gpu), 0);
+  EXPECT_EQ(post_ops(gpu), 0);
   const auto apart = make_plan(*g, gpu);
   bool said = false;
   for (const PlanStep& step : apart->steps)

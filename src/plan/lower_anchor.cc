@@ -6,8 +6,8 @@
 namespace sparkle {
 namespace {
 
-// What a tail reads beside the sum, broadcast to the result's shape y and seen in that of the step.
-int tail_operand(Lowering& l, int v, const Dims& y, const Dims& shape, bool window) {
+// What a post-op reads beside the sum, broadcast to the result's shape y and seen in that of the step.
+int post_op_operand(Lowering& l, int v, const Dims& y, const Dims& shape, bool window) {
   Draft& d = l.draft;
   if (window && d.desc(v).shape == y) return d.channels_innermost(v);
   v = d.view(v, broadcast_view(d.desc(v), y));
@@ -33,8 +33,8 @@ void append_epilogue(Lowering& l, const Group& group, Problem& problem, const Di
     }
     inputs.push_back(v);
   }
-  problem.epilogue.tail = group.epilogue.tail;
-  for (TensorId id : group.behind) inputs.push_back(tail_operand(l, l.computed(id), l.result(group).shape, shape, window));
+  problem.epilogue.post_op = group.epilogue.post_op;
+  for (TensorId id : group.behind) inputs.push_back(post_op_operand(l, l.computed(id), l.result(group).shape, shape, window));
 }
 
 // Whether both operands of the products are f16 in the network: their values in f32 then are numbers of 16 bits, or were left

@@ -10,7 +10,7 @@
 #include "plan/choose.h"
 #include "plan/memory.h"
 #include "plan/copy_elimination.h"
-#include "plan/tail_choice.h"
+#include "plan/post_op_choice.h"
 
 namespace sparkle {
 namespace {
@@ -180,8 +180,8 @@ Result<Plan> assembled(const Graph& graph, const Draft& draft, const std::vector
 
 Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions& options) {
   SPARKLE_CHECK(check_forced(options));
-  TailsApart apart;
-  SPARKLE_TRY(draft, draft_with_tails(graph, device, options, apart));
+  PostOpsApart apart;
+  SPARKLE_TRY(draft, draft_with_post_ops(graph, device, options, apart));
   Errors errors = Errors::allowed;
   SPARKLE_TRY(chosen, fastest_steps(draft, device, options, errors));
   std::vector<const DraftStep*> steps;

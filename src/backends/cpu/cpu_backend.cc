@@ -15,7 +15,7 @@
 #include "base/huge_pages.h"
 #include "families/epilogue.h"
 #include "families/registry.h"
-#include "families/tails.h"
+#include "families/post_ops.h"
 
 namespace sparkle::cpu {
 
@@ -151,7 +151,7 @@ class CpuBackend final : public Backend, public MemoryProbe {
 
   Result<std::unique_ptr<Kernel>> compile(const Stage& stage, const Schedule& schedule, uint32_t constants) override {
     const bool plain = variant_of(schedule) == "plain";
-    if (const Epilogue* e = epilogue_of(stage.params); e && e->has_tail() && !plain)
+    if (const Epilogue* e = epilogue_of(stage.params); e && e->has_post_op() && !plain)
       return Error{Reason::tail_not_served, "The CPU's kernels have no place for a program behind their sums."};
     SPARKLE_TRY(kernel, maker_of(stage.family(), variant_of(schedule))(stage, schedule, device_, constants));
     return std::unique_ptr<Kernel>(std::make_unique<CompiledKernel>(std::move(kernel), stage, constants));

@@ -74,10 +74,10 @@ void depthwise_reference(const StageParams& params, std::span<const TensorView> 
               value += at_pixel(residuals[i]);
             }
             if (static_cast<int>(residuals.size()) == e.residuals_before) value = activate(e.activation, e.a, e.b, value);
-            if (e.has_tail()) {
+            if (e.has_post_op()) {
               std::vector<double> values{value};
               for (const TensorView& operand : more) values.push_back(at_pixel(operand));
-              value = evaluate(e.tail, values);
+              value = evaluate(e.post_op, values);
             }
             store(
                 y,

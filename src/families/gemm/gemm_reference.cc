@@ -69,10 +69,10 @@ double finish(const Epilogue& e, std::span<const TensorView> operands, double su
   for (int i = 0; i < e.residuals_before; ++i, ++next) v += load(operands[next], place(operands[next]));
   v = activate(e.activation, e.a, e.b, v);
   for (int i = 0; i < e.residuals_after; ++i, ++next) v += load(operands[next], place(operands[next]));
-  if (!e.has_tail()) return v;
+  if (!e.has_post_op()) return v;
   std::vector<double> values{v};
-  for (int i = 0; i < e.tail_operands(); ++i, ++next) values.push_back(load(operands[next], place(operands[next])));
-  return evaluate(e.tail, values);
+  for (int i = 0; i < e.post_op_operands(); ++i, ++next) values.push_back(load(operands[next], place(operands[next])));
+  return evaluate(e.post_op, values);
 }
 
 void window_reference(const GemmParams& p, std::span<const TensorView> inputs, const TensorView& output) {

@@ -1,16 +1,16 @@
 // A depthwise stage as its kernels see it.
 #include "divide.glsl"
-#include "tail.glsl"
+#include "post_op.glsl"
 
 struct DepthwiseRecord {
 #include "record_fields.inc"
 #include "depthwise_record.inc"
 };
-layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer DepthwiseRecords { DepthwiseRecord v; TAIL_RECORD };
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer DepthwiseRecords { DepthwiseRecord v; POST_OP_RECORD };
 
 layout(push_constant, scalar) uniform Push {
   Elements x, w, y, scale, bias, r0, r1;
-  TAIL_OPERANDS
+  POST_OP_OPERANDS
   DepthwiseRecords record;
 } push;
 
@@ -27,7 +27,7 @@ layout(constant_id = 7) const int kAfter = 0;
 
 int dot4(ivec4 a, ivec4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }
 
-TAIL_FUNCTION
+POST_OP_FUNCTION
 // The sum of output pixel n,d,h,w and filter k, to what is stored.
 float finished(float sum, ivec4 pixel, int k) {
   sum *= R.alpha;
@@ -40,5 +40,5 @@ float finished(float sum, ivec4 pixel, int k) {
   sum = activated(kActivation, sum, R.a, R.b);
   if (kAfter > 0) sum += kBefore > 0 ? second : first;
   if (kAfter > 1) sum += second;
-  return TAILED(sum, pixel, k, 0);
+  return WITH_POST_OP(sum, pixel, k, 0);
 }

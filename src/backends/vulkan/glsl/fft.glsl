@@ -1,18 +1,18 @@
 // Transforms of the fft family in shared memory: pairs of planes, each pair as the real and the imaginary parts of one transform
 // of kRows x kColumns points. Passes are in place, so frequencies end in an order of their own (families/fft, fft_tables.h).
 #include "divide.glsl"
-#include "tail.glsl"
+#include "post_op.glsl"
 
 struct FftRecord {
 #include "record_fields.inc"
 #include "fft_record.inc"
 };
-layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer FftRecords { FftRecord v; TAIL_RECORD };
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer FftRecords { FftRecord v; POST_OP_RECORD };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Roots { vec2 v[]; };
 
 layout(push_constant, scalar) uniform Push {
   Elements x, w, y, scale, bias, r0, r1;
-  TAIL_OPERANDS
+  POST_OP_OPERANDS
   FftRecords record;
   Roots roots;  // of kColumns, then of kRows
   Ints places;  // of column frequencies 0 to kColumns / 2, of those of the other sign, and of rows' of the other sign by place
@@ -245,7 +245,7 @@ void load_tile(Tile t, int channel, int pair) {
   }
 }
 int dot4(ivec4 a, ivec4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }
-TAIL_FUNCTION
+POST_OP_FUNCTION
 // The sum of an output pixel (n, filter, h, w) to what is stored.
 float finished(float sum, ivec4 pixel) {
   sum *= R.alpha;
@@ -258,7 +258,7 @@ float finished(float sum, ivec4 pixel) {
   sum = activated(kActivation, sum, R.a, R.b);
   if (kAfter > 0) sum += kBefore > 0 ? second : first;
   if (kAfter > 1) sum += second;
-  return TAILED(sum, ivec4(pixel.x, 0, pixel.zw), pixel.y, 0);
+  return WITH_POST_OP(sum, ivec4(pixel.x, 0, pixel.zw), pixel.y, 0);
 }
 // Outputs of a tile for pairs from `pair` on, of filters from `first` on.
 void store_tile(Tile t, int first, int pair) {

@@ -3,7 +3,7 @@
 
 layout(push_constant, scalar) uniform Push {
   Elements x, w, y, scale, bias, r0, r1;
-  TAIL_OPERANDS
+  POST_OP_OPERANDS
   GemmRecords record;
   int first_instance;
   int parts;  // workgroups that share a sum, side by side along z
@@ -27,7 +27,7 @@ int partial_at(int part, int instance, int m) {
 }
 #include "activations.glsl"
 
-TAIL_FUNCTION
+POST_OP_FUNCTION
 // The sum of row `pixel` and filter k of an instance, to what is stored.
 float finished(float sum, Instance i, ivec4 pixel, int k) {
   sum *= G.alpha;
@@ -40,5 +40,5 @@ float finished(float sum, Instance i, ivec4 pixel, int k) {
   sum = activated(kActivation, sum, G.a, G.b);
   if (kAfter > 0) sum += kBefore > 0 ? second : first;
   if (kAfter > 1) sum += second;
-  return TAILED(sum, pixel, i.channel + k, i.number);
+  return WITH_POST_OP(sum, pixel, i.channel + k, i.number);
 }

@@ -6,7 +6,7 @@
 #include "backends/vulkan/kernels/divisor.h"
 #include "backends/vulkan/kernels/integer_sums.h"
 #include "backends/vulkan/kernels/real_types.h"
-#include "backends/vulkan/kernels/tail.h"
+#include "backends/vulkan/kernels/post_op.h"
 #include "backends/vulkan/kernels/units.h"
 #include "backends/vulkan/kernels/vulkan_kernel.h"
 #include "families/depthwise/depthwise.h"
@@ -145,10 +145,10 @@ Result<VulkanKernelPtr> make_depthwise(const Stage& stage, const Schedule& sched
                                         : quads ? "depthwise_window_4"
                                                 : "depthwise_window_1",
                                         halves);
-  SPARKLE_TRY(tail, tail_of(stage, *shop.context));
+  SPARKLE_TRY(post_op, post_op_of(stage, *shop.context));
   PipelineRequest request;
   request.shader = shader;
-  if (tail.there()) request.tail = &tail.text;
+  if (post_op.there()) request.post_op = &post_op.text;
   append(request.constants,
          {kThreads, 1, 1, static_cast<int64_t>(e.activation), e.scale, e.bias, e.residuals_before, e.residuals_after});
   if (tiles) {
@@ -167,12 +167,12 @@ Result<VulkanKernelPtr> make_depthwise(const Stage& stage, const Schedule& sched
   if (packed) kernel->packings.push_back(packing_of(stage.inputs[1]));
   r.count = static_cast<uint32_t>(threads);
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
-  SPARKLE_TRY(record, upload_with(shop, &r, sizeof r, tail));
+  SPARKLE_TRY(record, upload_with(shop, &r, sizeof r, post_op));
   Dispatch d;
   d.pipeline = pipeline;
   d.groups = groups_of_threads(threads, kThreads);
   d.addresses = addresses_of(stage, e);
-  d.addresses.insert(d.addresses.end(), tail.operands.begin(), tail.operands.end());
+  d.addresses.insert(d.addresses.end(), post_op.operands.begin(), post_op.operands.end());
   d.push(record->address());
   kernel->dispatches.push_back(std::move(d));
   kernel->records.push_back(std::move(record));

@@ -7,7 +7,7 @@
 #include "backends/vulkan/kernels/fft_tables.h"
 #include "backends/vulkan/kernels/gemm_product.h"
 #include "backends/vulkan/kernels/real_types.h"
-#include "backends/vulkan/kernels/tail.h"
+#include "backends/vulkan/kernels/post_op.h"
 #include "backends/vulkan/kernels/units.h"
 #include "families/fft/fft.h"
 
@@ -34,7 +34,7 @@ struct Builder {
   const FftCut cut;
   VulkanKernel& kernel;
   const bool halves;
-  const Tail tail;
+  const PostOp post_op;
   VkDeviceAddress roots = 0, places = 0;
 
   Status tables() {
@@ -47,7 +47,8 @@ struct Builder {
     return ok();
   }
 
-  // A dispatch over pairs of planes and `outers`; `last`: the one that stores outputs, with the stage's tail behind its sums.
+  // A dispatch over pairs of planes and `outers`; `last`: the one that stores outputs, with the stage's post-op behind its
+  // sums.
   Status add(std::string_view shader, const Epilogue& e, bool across, FftRecord r, int64_t pairs, int64_t outers,
              std::vector<Address> operands, bool last = false) {
     const int64_t blocks = (pairs + schedule.pairs - 1) / schedule.pairs, count = blocks * outers;
@@ -56,14 +57,14 @@ struct Builder {
     PipelineRequest request;
     const std::string name = shader_for(shader, halves);
     request.shader = name;
-    if (last && tail.there())
-      request.tail = &tail.text, operands.insert(operands.end(), tail.operands.begin(), tail.operands.end());
+    if (last && post_op.there())
+      request.post_op = &post_op.text, operands.insert(operands.end(), post_op.operands.begin(), post_op.operands.end());
     append(request.constants, {schedule.threads, 1, 1, static_cast<int64_t>(e.activation), e.scale, e.bias, e.residuals_before,
                                e.residuals_after, schedule.rows, schedule.columns, schedule.pairs, across});
     for (const int64_t points : {schedule.columns, schedule.rows})
       for (const uint32_t radix : fft_passes(points)) request.constants.push_back(radix);
     SPARKLE_TRY(pipeline, shop.pipelines->get(request));
-    SPARKLE_TRY(record, last ? upload_with(shop, &r, sizeof r, tail) : shop.upload(&r, sizeof r));
+    SPARKLE_TRY(record, last ? upload_with(shop, &r, sizeof r, post_op) : shop.upload(&r, sizeof r));
     Dispatch d;
     d.pipeline = pipeline;
     d.groups = flat_groups(count);
@@ -177,12 +178,12 @@ Result<VulkanKernelPtr> make_fft(const Stage& stage, const Schedule& schedule, c
     for (const TensorDesc& d : *list)
       if (extent(d.shape, d.layout) > std::numeric_limits<int32_t>::max()) return too_far("fft");
   SPARKLE_TRY(halves, in_halves(stage, shop));
-  SPARKLE_TRY(tail, tail_of(stage, *shop.context));
+  SPARKLE_TRY(post_op, post_op_of(stage, *shop.context));
   SPARKLE_TRY(cut, fft_cut(stage, *s));
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
   const bool constant = constants >> 1 & 1;
-  Builder builder{stage, *s, shop, cut, *kernel, halves, std::move(tail)};
+  Builder builder{stage, *s, shop, cut, *kernel, halves, std::move(post_op)};
   SPARKLE_CHECK(builder.tables());
   SPARKLE_CHECK(cut.whole ? builder.whole(constant) : builder.points(constant));
   return kernel;

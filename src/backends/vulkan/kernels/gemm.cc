@@ -88,8 +88,8 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
   product.epilogue = params.epilogue;
   product.halves = halves;
   product.operands = addresses_of(stage, params.epilogue);
-  SPARKLE_TRY(tail, tail_of(stage, *shop.context));
-  product.tail = std::move(tail);
+  SPARKLE_TRY(post_op, post_op_of(stage, *shop.context));
+  product.post_op = std::move(post_op);
   if (tile->variant != "naive" && tile->variant != "groups" && tile->variant != "halo") {
     const TensorDesc& y = stage.outputs[0];
     const int32_t wide = fragments && halves ? 8 : 4;

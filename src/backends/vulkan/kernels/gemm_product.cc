@@ -24,7 +24,7 @@ struct Work {
   const Pipeline* pipeline = nullptr;
   std::array<uint32_t, 3> groups{1, 1, 1};
   std::array<Address, 7> operands;
-  std::span<const Address> behind;  // the tail's, where the pipeline has it
+  std::span<const Address> behind;  // the post-op's, where the pipeline has it
   int64_t parts = 1, steps = 0;
   int64_t parts_along_z = 1;  // of groups: the reduction reads parts, but is none
   bool after_previous = true;
@@ -76,13 +76,13 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
   const GemmRecord& g = p.record;
   const TileSchedule& tile = p.tile;
   const int64_t instances = int64_t{1} * g.instances[0] * g.instances[1] * g.instances[2] * g.instances[3];
-  SPARKLE_TRY(record, upload_with(shop, &g, sizeof g, p.tail));
+  SPARKLE_TRY(record, upload_with(shop, &g, sizeof g, p.post_op));
   kernel.records.push_back(record);
   Work work;
   work.operands = p.operands;
   PipelineRequest request;
   const auto finish = [&](PipelineRequest& finishing) {
-    if (p.tail.there()) finishing.tail = &p.tail.text, work.behind = p.tail.operands;
+    if (p.post_op.there()) finishing.post_op = &p.post_op.text, work.behind = p.post_op.operands;
   };
   if (tile.variant == "naive" || tile.variant == "groups") {
     const std::string shader = shader_for("gemm_naive", p.halves);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backends/vulkan/kernels/gemm_record.h"
-#include "backends/vulkan/kernels/tail.h"
+#include "backends/vulkan/kernels/post_op.h"
 #include "families/epilogue.h"
 #include "families/tile_schedule.h"
 
@@ -21,7 +21,7 @@ struct Product {
   bool complex = false;  // packed rows hold complex numbers, each for two rows: those that meet real and imaginary parts of x
   // x, w, y, scale, bias, residuals: those that are not there stand for x.
   std::array<Address, 7> operands;
-  Tail tail;
+  PostOp post_op;
 };
 
 // The record with the sizes of packed weights for this tile: [matrix][k_padded / run][n_padded][run], zeros beyond k and n.

@@ -130,13 +130,13 @@ Result<VulkanKernelPtr> make_winograd(const Stage& stage, const Schedule& schedu
 
   GemmRecord whole = g;
   whole.n_padded = m.n_padded;
-  SPARKLE_TRY(tail, tail_of(stage, *shop.context));
-  SPARKLE_TRY(record, upload_with(shop, &whole, sizeof whole, tail));
+  SPARKLE_TRY(post_op, post_op_of(stage, *shop.context));
+  SPARKLE_TRY(record, upload_with(shop, &whole, sizeof whole, post_op));
   kernel->records.push_back(record);
   const auto pipeline = [&](std::string_view name, const Epilogue& with) {
     const std::string shader = shader_for(name, halves);
     PipelineRequest request;
-    if (with.has_tail()) request.tail = &tail.text;
+    if (with.has_post_op()) request.post_op = &post_op.text;
     request.shader = shader;
     request.constants = {kThreads, 1, 1};
     set(request, with);
@@ -172,7 +172,7 @@ Result<VulkanKernelPtr> make_winograd(const Stage& stage, const Schedule& schedu
                                      {residuals > 1 ? first + 1 : 0}},
                                     record->address(), 0));
   auto& last = kernel->dispatches.back().addresses;
-  last.insert(last.end(), tail.operands.begin(), tail.operands.end());
+  last.insert(last.end(), post_op.operands.begin(), post_op.operands.end());
   return kernel;
 }
 

@@ -114,10 +114,10 @@ std::vector<SpecializationConstant> PipelineRequest::all_constants() const {
 }
 
 Result<const Pipeline*> Pipelines::get(const PipelineRequest& request) {
-  if (request.tail) {
-    SPARKLE_TRY(text, shader_text(request.shader, request.tail->glsl));
+  if (request.post_op) {
+    SPARKLE_TRY(text, shader_text(request.shader, request.post_op->glsl));
     SPARKLE_TRY(words, compile_glsl(text));
-    return get(std::string(request.shader) + "+" + request.tail->name, with_fragment_types(*words), request.all_constants(),
+    return get(std::string(request.shader) + "+" + request.post_op->name, with_fragment_types(*words), request.all_constants(),
                request.subgroup);
   }
   const Shader* shader = shader_named(request.shader);

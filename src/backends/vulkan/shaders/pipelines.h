@@ -30,8 +30,8 @@ struct PipelineReport {
   double statistic(std::string_view name, double missing = -1) const;
 };
 
-// GLSL in the place of glsl/tail.glsl, which a shader is compiled with once more.
-struct TailText {
+// GLSL in the place of glsl/post_op.glsl, which a shader is compiled with once more.
+struct PostOpText {
   std::string name;  // for people, and to tell texts apart
   std::string glsl;
 };
@@ -42,10 +42,10 @@ struct SpecializationConstant {
 };
 
 struct PipelineRequest {
-  std::string_view shader;          // a name of shaders.h
-  std::vector<uint32_t> constants;  // of constant_id 0, 1, ...; ids 0 to 2 are the workgroup's size
-  uint32_t subgroup = 0;            // demanded size; 0: the driver's choice
-  const TailText* tail = nullptr;   // a program behind its sums, with which it is compiled here and now
+  std::string_view shader;              // a name of shaders.h
+  std::vector<uint32_t> constants;      // of constant_id 0, 1, ...; ids 0 to 2 are the workgroup's size
+  uint32_t subgroup = 0;                // demanded size; 0: the driver's choice
+  const PostOpText* post_op = nullptr;  // a program behind its sums, with which it is compiled here and now
   // Further ones, of kernels that set them by name (shaders/gemm_constants.h).
   std::vector<SpecializationConstant> named = {};
 
@@ -57,7 +57,7 @@ class Pipelines {
  public:
   explicit Pipelines(std::shared_ptr<Context> context);
   virtual ~Pipelines();
-  // Errors: internal for a shader that there is not or that does not compile with its tail, else what the driver says.
+  // Errors: internal for a shader that there is not or that does not compile with its post-op, else what the driver says.
   Result<const Pipeline*> get(const PipelineRequest& request);
   // The same from words that were made at run time; `name` identifies them.
   virtual Result<const Pipeline*> get(const std::string& name, std::span<const uint32_t> words,

@@ -51,14 +51,14 @@ std::string definitions(std::string_view options) {
 }
 
 // Files without a text of their own come out empty, and do not compile.
-void append_flat(std::string& to, std::string_view text, std::string_view tail, const std::string& front) {
+void append_flat(std::string& to, std::string_view text, std::string_view post_op, const std::string& front) {
   constexpr std::string_view kInclude = "#include \"";
   while (!text.empty()) {
     const std::string_view line = next_line(text);
     if (line.starts_with(kInclude)) {
       const std::string_view name = line.substr(kInclude.size(), line.rfind('"') - kInclude.size());
-      if (name == "tail.glsl") to += tail;
-      else append_flat(to, source_named(name), tail, front);
+      if (name == "post_op.glsl") to += post_op;
+      else append_flat(to, source_named(name), post_op, front);
       continue;
     }
     to.append(line).append("\n");
@@ -68,13 +68,13 @@ void append_flat(std::string& to, std::string_view text, std::string_view tail, 
 
 }  // namespace
 
-Result<std::string> shader_text(std::string_view shader, std::string_view tail) {
+Result<std::string> shader_text(std::string_view shader, std::string_view post_op) {
   for (const Source& s : kSources) {
     if (!s.name.ends_with(".comp")) continue;
     const auto options = options_of(s.text, shader);
     if (!options) continue;
     std::string text;
-    append_flat(text, s.text, tail, "#extension GL_EXT_spirv_intrinsics : require\n" + definitions(*options));
+    append_flat(text, s.text, post_op, "#extension GL_EXT_spirv_intrinsics : require\n" + definitions(*options));
     return text;
   }
   return Error{Reason::internal, "There is no text of the shader '" + std::string(shader) + "'; please report it."};

@@ -8,7 +8,7 @@
 
 namespace sparkle::vulkan {
 
-// The text of a shader with `tail` in the place of glsl/tail.glsl. Errors: internal where there is none of that name.
-Result<std::string> shader_text(std::string_view shader, std::string_view tail);
+// The text of a shader with `post_op` in the place of glsl/post_op.glsl. Errors: internal where there is none of that name.
+Result<std::string> shader_text(std::string_view shader, std::string_view post_op);
 
 }  // namespace sparkle::vulkan

@@ -25,7 +25,7 @@ Stage stage_of(const GemmParams& params, const Size& size, OperandType operands)
   Stage stage;
   GemmParams p = params;
   p.operands = operands;
-  p.epilogue.tail = {};  // what follows a sum is the same for both
+  p.epilogue.post_op = {};  // what follows a sum is the same for both
   stage.params = p;
   const int64_t c = size.channels;
   if (p.loader == Loader::dense) {

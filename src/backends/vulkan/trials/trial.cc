@@ -5,7 +5,7 @@
 #include "backends/vulkan/trials/trial_run.h"
 #include "families/epilogue.h"
 #include "families/registry.h"
-#include "families/tails.h"
+#include "families/post_ops.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -39,7 +39,7 @@ Trial trial_of(const Stage& stage, const Schedule& schedule) {
 
 std::string Trial::variant() const {
   const Epilogue* e = epilogue_of(params);
-  return std::string(name_of(family())) + "/" + (e && e->has_tail() ? tail_name(e->tail) : variant_of(schedule));
+  return std::string(name_of(family())) + "/" + (e && e->has_post_op() ? post_op_name(e->post_op) : variant_of(schedule));
 }
 
 std::string Trial::to_text() const {

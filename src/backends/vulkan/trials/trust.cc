@@ -10,7 +10,7 @@
 #include "base/read_file.h"
 #include "base/record.h"
 #include "families/epilogue.h"
-#include "families/tails.h"
+#include "families/post_ops.h"
 
 namespace sparkle::vulkan {
 namespace {
@@ -44,13 +44,13 @@ std::string Trust::key_of(const Trial& trial) { return hex(hash_text(trial.to_te
 
 // Speed is the variant's, whatever tile or epilogue brought it here.
 namespace {
-Trial without_tail(Trial trial) {
-  if (Epilogue* e = epilogue_of(trial.params)) e->tail = {};
+Trial without_post_op(Trial trial) {
+  if (Epilogue* e = epilogue_of(trial.params)) e->post_op = {};
   return trial;
 }
 }  // namespace
 std::string Trust::speed_key(const Trial& trial) {
-  return hex(hash_text("speed of " + without_tail(trial).variant() + " " SPARKLE_VERSION));
+  return hex(hash_text("speed of " + without_post_op(trial).variant() + " " SPARKLE_VERSION));
 }
 
 std::string Trust::file() const { return options_.folder + "/" + options_.backend + "_tried_" + options_.build + ".txt"; }
@@ -125,7 +125,7 @@ Status Trust::try_here(Backend& backend, const Trial& trial) {
 }
 
 Status Trust::time_here(Backend& backend, const Trial& asked) {
-  const Trial trial = without_tail(asked);
+  const Trial trial = without_post_op(asked);
   const std::string key = speed_key(trial);
   const Marker here(options_.folder, marker(), key + " " + trial.variant() + " trying");
   const auto times = times_of_rival(backend, trial, options_.try_timeout);

@@ -338,11 +338,11 @@ TEST(VulkanTrial, TransformsAreTried) {
     EXPECT_TRUE(ran.ok()) << ran.error().message;
     EXPECT_EQ(backend->counters().submissions, before + 8);  // filters as they are and packed, twice each
   };
-  FftParams with_tail = p;
-  with_tail.epilogue.tail = {2, {{PointwiseOp::prelu, 0, 1, 0, 0, 0}}};
+  FftParams with_post_op = p;
+  with_post_op.epilogue.post_op = {2, {{PointwiseOp::prelu, 0, 1, 0, 0, 0}}};
   for (const char* variant : {"whole", "points"}) {
     try_one(variant, DType::f32, p);
-    try_one(variant, DType::f32, with_tail);
+    try_one(variant, DType::f32, with_post_op);
     if (backend->context().features().f16) try_one(variant, DType::f16, p);
   }
   // Of a map of 7x7 under a filter of 31x31.

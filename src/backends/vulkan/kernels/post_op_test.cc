@@ -1,6 +1,6 @@
 // Programs behind sums: random ones in every kernel that takes them, on many shapes and kinds of broadcasting, against the
 // family's reference; every operation in every shader; and that shapes and parameters build nothing.
-#include "backends/vulkan/kernels/tail.h"
+#include "backends/vulkan/kernels/post_op.h"
 
 #include "backends/vulkan/kernels/random_stages_testing.h"
 #include "backends/vulkan/shaders/glsl_compiler.h"
@@ -11,7 +11,7 @@
 #include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"
 #include "families/registry.h"
-#include "families/tails.h"
+#include "families/post_ops.h"
 #include "families/winograd/winograd.h"
 
 namespace sparkle::vulkan {
@@ -49,12 +49,12 @@ struct Kernel {
   bool dense;
   int64_t step;  // channels come in multiples
   int tile;      // of winograd
-  int operands;  // of the tail
+  int operands;  // of the post-op
 };
 
-class TailCase {
+class PostOpCase {
  public:
-  TailCase(const Kernel& kernel, uint64_t seed) : kernel_(kernel), s(seed) {
+  PostOpCase(const Kernel& kernel, uint64_t seed) : kernel_(kernel), s(seed) {
     if (kernel.dense) product();
     else convolution();
   }
@@ -73,7 +73,7 @@ class TailCase {
     TestRandom kind(std::hash<std::string_view>{}(kernel_.variant) + static_cast<uint64_t>(kernel_.operands));
     e.bias = kind.chance(50), e.residuals_before = kind.chance(30),
     e.activation = kind.chance(40) ? Activation::silu : Activation::none;
-    e.tail = random_program(kind, kernel_.operands);
+    e.post_op = random_program(kind, kernel_.operands);
     if (e.bias) s.input(dense_desc(DType::f32, {y[channel]}));
     const TensorDesc like = dense_in(y, order);
     if (e.residuals_before) s.input(like);
@@ -87,7 +87,7 @@ class TailCase {
           d.layout.strides[a] = 0;
       s.input(d);
     }
-    for (PointwiseInstruction& step : e.tail.program)  // parameters build nothing
+    for (PointwiseInstruction& step : e.post_op.program)  // parameters build nothing
       if (step.op == PointwiseOp::affine) step.b = s.random.normal();
   }
   TensorDesc dense_in(const Dims& shape, const Dims& order) {
@@ -196,7 +196,7 @@ void check_kernel(VulkanBackend& backend, const Kernel& kernel, int cases) {
   const uint64_t before = backend.counters().pipelines;
   int tried = 0;
   for (int i = 0; i < cases && !::testing::Test::HasFailure(); ++i) {
-    TailCase test(kernel, 100 + static_cast<uint64_t>(i));
+    PostOpCase test(kernel, 100 + static_cast<uint64_t>(i));
     Reason why = Reason::none;
     const Schedule schedule = schedule_of(kernel, test.s.stage, backend.device(), test.s.random, why);
     if (why != Reason::none) continue;
@@ -204,7 +204,7 @@ void check_kernel(VulkanBackend& backend, const Kernel& kernel, int cases) {
     const std::string note = "seed " + std::to_string(100 + i) + " " + to_text(schedule) + " " + to_text(test.s.stage.params);
     // The sums by themselves, then the program: what the reference must give, and what an error of the sums makes of it.
     Stage bare = test.s.stage;
-    const PointwiseParams tail = std::exchange(epilogue_of(bare.params)->tail, {});
+    const PointwiseParams post_op = std::exchange(epilogue_of(bare.params)->post_op, {});
     std::vector<TestOperand> first(test.s.inputs.begin(), test.s.inputs.end() - kernel.operands);
     bare.inputs.resize(first.size());
     auto sums = reference_outputs(bare, first), wanted = reference_outputs(test.s.stage, test.s.inputs);
@@ -220,8 +220,8 @@ void check_kernel(VulkanBackend& backend, const Kernel& kernel, int cases) {
       std::vector<double> values{sums[0].at(at)};
       for (int k = 0; k < kernel.operands; ++k) values.push_back(test.s.inputs[first.size() + static_cast<size_t>(k)].at(at));
       const double b = wanted[0].at(at);
-      EXPECT_EQ(b, evaluate(tail, values)) << note;
-      const double slack = tail_slack(tail, values, tolerance * largest) + 2e-6 * std::max(1.0, std::abs(b));
+      EXPECT_EQ(b, evaluate(post_op, values)) << note;
+      const double slack = post_op_slack(post_op, values, tolerance * largest) + 2e-6 * std::max(1.0, std::abs(b));
       if (!(std::abs(got.at(at) - b) <= slack) && ++wrong <= 3)
         ADD_FAILURE() << note << " at " << at.to_string() << ": " << got.at(at) << " instead of " << b;
       std::memcpy(element_at(gaps.view(), at), element_at(got.view(), at), 4);
@@ -235,7 +235,7 @@ void check_kernel(VulkanBackend& backend, const Kernel& kernel, int cases) {
       << kernel.variant << ": a shape has built a pipeline";
 }
 
-TEST(VulkanTail, ProductsMatchTheReference) {
+TEST(VulkanPostOp, ProductsMatchTheReference) {
   SPARKLE_NEEDS_VULKAN(backend);
   for (const Kernel& kernel :
        {Kernel{Family::gemm, "naive", false, 1, 0, 3}, Kernel{Family::gemm, "naive", true, 1, 0, 2},
@@ -246,26 +246,26 @@ TEST(VulkanTail, ProductsMatchTheReference) {
 }
 
 // On fragments in shared memory: the text for matrix units.
-TEST(VulkanTail, FragmentsMatchTheReference) {
+TEST(VulkanPostOp, FragmentsMatchTheReference) {
   SPARKLE_NEEDS_VULKAN(backend);
   if (!backend->context().features().f16) GTEST_SKIP() << "SKIP: the device has no 16-bit floats";
   check_kernel(*backend, {Family::gemm, "cooperative", false, 4, 0, 2}, 8);
 }
 
-TEST(VulkanTail, WinogradMatchesTheReference) {
+TEST(VulkanPostOp, WinogradMatchesTheReference) {
   SPARKLE_NEEDS_VULKAN(backend);
   for (const Kernel& kernel :
        {Kernel{Family::winograd, "points", false, 1, 2, 3}, Kernel{Family::winograd, "points", false, 4, 4, 1}})
     check_kernel(*backend, kernel, 16);
 }
 
-TEST(VulkanTail, TransformsMatchTheReference) {
+TEST(VulkanPostOp, TransformsMatchTheReference) {
   SPARKLE_NEEDS_VULKAN(backend);
   for (const Kernel& kernel : {Kernel{Family::fft, "points", false, 1, 0, 3}, Kernel{Family::fft, "whole", false, 1, 0, 2}})
     check_kernel(*backend, kernel, 16);
 }
 
-TEST(VulkanTail, DepthwiseMatchesTheReference) {
+TEST(VulkanPostOp, DepthwiseMatchesTheReference) {
   SPARKLE_NEEDS_VULKAN(backend);
   for (const Kernel& kernel :
        {Kernel{Family::depthwise, "naive", false, 1, 0, 4}, Kernel{Family::depthwise, "quads", false, 4, 0, 2},
@@ -274,7 +274,7 @@ TEST(VulkanTail, DepthwiseMatchesTheReference) {
 }
 
 // What glslang makes of the texts: names of a program and those of its shader must not meet.
-TEST(VulkanTail, EveryShaderTakesEveryOperation) {
+TEST(VulkanPostOp, EveryShaderTakesEveryOperation) {
   PointwiseParams all{5, {}};
   for (int k = 0; k <= static_cast<int>(PointwiseOp::mish); ++k) {
     const auto op = static_cast<PointwiseOp>(k);
@@ -287,31 +287,31 @@ TEST(VulkanTail, EveryShaderTakesEveryOperation) {
         "winograd_output", "fft_whole", "fft_output", "depthwise_vectors", "depthwise_window_1", "depthwise_window_4"})
     for (const bool batches : {false, true}) {
       if (batches && !shader.starts_with("gemm")) continue;
-      const auto tail = tail_text(all, batches, true);
-      ASSERT_TRUE(tail.ok()) << tail.error().message;
-      const auto text = shader_text(shader, *tail);
+      const auto post_op = post_op_text(all, batches, true);
+      ASSERT_TRUE(post_op.ok()) << post_op.error().message;
+      const auto text = shader_text(shader, *post_op);
       ASSERT_TRUE(text.ok()) << text.error().message;
       const auto words = compile_glsl(*text);
       EXPECT_TRUE(words.ok()) << shader << ": " << words.error().message;
     }
   EXPECT_FALSE(shader_text("gemm", "").ok());
-  EXPECT_FALSE(tail_text({1, {{PointwiseOp::power_of_two, 0, 0, 0, 0, 0}}}, false, true).ok());
+  EXPECT_FALSE(post_op_text({1, {{PointwiseOp::power_of_two, 0, 0, 0, 0, 0}}}, false, true).ok());
 }
 
-// A step with its tail is tried as it is, and what fails is the tail alone.
-TEST(VulkanTail, IsTriedBeforeItIsTrusted) {
+// A step with its post-op is tried as it is, and what fails is the post-op alone.
+TEST(VulkanPostOp, IsTriedBeforeItIsTrusted) {
   ContextOptions options;
   options.cache = false;
-  const PointwiseParams tail{2, {{PointwiseOp::prelu, 0, 1, 0, 0, 0}}};
+  const PointwiseParams post_op{2, {{PointwiseOp::prelu, 0, 1, 0, 0, 0}}};
   for (const bool broken : {false, true}) {
     Faults faults;
-    if (broken) faults.nothing = "gemm/" + tail_name(tail);
+    if (broken) faults.nothing = "gemm/" + post_op_name(post_op);
     std::string why;
     const auto backend = test_backend(options, why, faults);
     if (!backend) GTEST_SKIP() << why;
     RandomStage s(3);
     GemmParams p;
-    p.loader = Loader::dense, p.epilogue.tail = tail;
+    p.loader = Loader::dense, p.epilogue.post_op = post_op;
     s.stage.params = p;
     s.stage.inputs = {dense_desc(DType::f32, {4, 8}), dense_desc(DType::f32, {8, 4}), dense_desc(DType::f32, {4, 4})};
     s.stage.outputs = {dense_desc(DType::f32, {4, 4})};
@@ -319,10 +319,10 @@ TEST(VulkanTail, IsTriedBeforeItIsTrusted) {
     Reason reason = Reason::none;
     const Schedule schedule = info(Family::gemm).schedules(s.stage, naive, backend->device(), reason).front();
     const ScheduledStage one{&s.stage, &schedule};
-    EXPECT_EQ(tail_refusal(s.stage, naive, backend->device()), Reason::none);
+    EXPECT_EQ(post_op_refusal(s.stage, naive, backend->device()), Reason::none);
     const Status tried = backend->try_out({&one, 1});
     EXPECT_EQ(tried.ok(), !broken) << tried.error().message;
-    EXPECT_EQ(tail_refusal(s.stage, naive, backend->device()), broken ? Reason::failed_probe : Reason::none);
+    EXPECT_EQ(post_op_refusal(s.stage, naive, backend->device()), broken ? Reason::failed_probe : Reason::none);
     EXPECT_FALSE(backend->device().bans("gemm", "naive"));
   }
 }

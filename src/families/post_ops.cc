@@ -1,4 +1,4 @@
-#include "families/tails.h"
+#include "families/post_ops.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,41 +11,42 @@
 
 namespace sparkle {
 
-bool takes_tails(const Device& device) { return device.has_workgroups() && has_backend(device); }
+bool takes_post_ops(const Device& device) { return device.has_workgroups() && has_backend(device); }
 
-bool can_be_tail(const PointwiseParams& program) {
-  if (program.program.empty() || program.inputs > 1 + kMostTailOperands) return false;
+bool can_be_post_op(const PointwiseParams& program) {
+  if (program.program.empty() || program.inputs > 1 + kMostPostOpOperands) return false;
   return std::none_of(program.program.begin(), program.program.end(),
                       [](const PointwiseInstruction& step) { return step.op == PointwiseOp::power_of_two; });
 }
 
-Reason tail_refusal(const Stage& stage, const Variant& variant, const Device& device) {
+Reason post_op_refusal(const Stage& stage, const Variant& variant, const Device& device) {
   const Epilogue* e = epilogue_of(stage.params);
-  if (!e || !e->has_tail() || variant.name == "plain") return Reason::none;
+  if (!e || !e->has_post_op() || variant.name == "plain") return Reason::none;
   const Family family = stage.family();
   const bool placed =
       family == Family::gemm || family == Family::winograd || family == Family::depthwise || family == Family::fft;
   if (!variant.for_workgroups() || !variant.runs_on(device) || !placed || variant.name == kOwnType ||
-      is_integer(stage.inputs) || !can_be_tail(e->tail))
+      is_integer(stage.inputs) || !can_be_post_op(e->post_op))
     return Reason::tail_not_served;
   // A driver that fails on printed programs by themselves is not given them inside of others.
-  const bool banned = device.bans(name_of(family), tail_name(e->tail)) || device.bans("pointwise", "printed");
+  const bool banned = device.bans(name_of(family), post_op_name(e->post_op)) || device.bans("pointwise", "printed");
   return banned ? Reason::failed_probe : Reason::none;
 }
 
-std::string tail_name(const PointwiseParams& tail) {
+std::string post_op_name(const PointwiseParams& post_op) {
   char text[32];
-  std::snprintf(text, sizeof text, "tail:%016llx", static_cast<unsigned long long>(hash_text(to_text(tail))));
+  std::snprintf(text, sizeof text, "tail:%016llx", static_cast<unsigned long long>(hash_text(to_text(post_op))));
   return text;
 }
 
-double tail_slack(const PointwiseParams& tail, std::span<const double> operands, double error) {
+double post_op_slack(const PointwiseParams& post_op, std::span<const double> operands, double error) {
   std::vector<double> values(operands.begin(), operands.end());
-  const double value = evaluate(tail, values);
+  const double value = evaluate(post_op, values);
   double slack = 0;
   for (const double sign : {-1.0, 1.0}) {
     values[0] = operands[0] + sign * error;
-    if (const double change = std::abs(evaluate(tail, values) - value); std::isfinite(change)) slack = std::max(slack, change);
+    if (const double change = std::abs(evaluate(post_op, values) - value); std::isfinite(change))
+      slack = std::max(slack, change);
   }
   return slack;
 }
