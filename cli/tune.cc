@@ -178,7 +178,7 @@ int tune_command(const TuneArguments& a) {
     }
     auto result = tune_anchor(backend, (*anchors)[i], options, *store);
     if (!result.ok()) return fail(result.error());
-    // Planning and trials, which happen once for each driver, are no part of what was asked for.
+    // Planning and self-tests, which happen once for each driver, are no part of what was asked for.
     if (a.seconds > 0) begin += result->trying, options.deadline += result->trying;
     // Problem by problem, so that an end before the end loses nothing.
     if (result->state == TuneState::tuned)

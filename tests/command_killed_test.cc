@@ -120,12 +120,12 @@ TEST_F(CommandKilled, AsItWritesItsCaches) {
 }
 
 // A command whose kernels are tried in processes of which two are ended as they try the first of a family.
-class CommandWithKilledTrials : public CommandKilled {
+class CommandWithKilledSelfTests : public CommandKilled {
  protected:
   int ended_ = 0;
   testing::Said verify_without(const std::string& family) {
     testing::Said said;
-    for (int attempt = 0, ended = 0; attempt < 20 && ended < 2; ++attempt) {  // some trials are over before anybody looks
+    for (int attempt = 0, ended = 0; attempt < 20 && ended < 2; ++attempt) {  // some self-tests are over before anybody looks
       fs::remove_all(path("cache"));
       ended = 0;
       std::atomic<bool> done = false;
@@ -147,12 +147,12 @@ class CommandWithKilledTrials : public CommandKilled {
       killer.join();
       ended_ = ended;
     }
-    EXPECT_EQ(ended_, 2) << "no trial of " << family << " was ended";
+    EXPECT_EQ(ended_, 2) << "no self-test of " << family << " was ended";
     return said;
   }
 };
 
-TEST_F(CommandWithKilledTrials, AnotherKernelTakesItsPlace) {
+TEST_F(CommandWithKilledSelfTests, AnotherKernelTakesItsPlace) {
   const testing::Said said = verify_without("gemm");
   EXPECT_EQ(said.status, 0) << said.out << said.err;
   EXPECT_SAYS(said.out, "2 passed");
@@ -161,7 +161,7 @@ TEST_F(CommandWithKilledTrials, AnotherKernelTakesItsPlace) {
   EXPECT_SAYS(devices.out, ": two processes that tried it ended");
 }
 
-TEST_F(CommandWithKilledTrials, WhereThereIsNoOtherItSaysSo) {  // layouts have one kernel
+TEST_F(CommandWithKilledSelfTests, WhereThereIsNoOtherItSaysSo) {  // layouts have one kernel
   const testing::Said said = verify_without("copy");
   EXPECT_EQ(said.status, 1) << said.out << said.err;
   EXPECT_SAYS(said.out, "banned are copy/units: two processes that tried it ended, or lost the device; use --device cpu");

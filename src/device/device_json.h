@@ -1,6 +1,6 @@
 // Device descriptions as JSON: what devices/*.json hold and `sparkle devices --json` prints. Units stand in the key names. Only
 // "schema" is required; a field that is left out is unknown (or its default), a field that is not in the schema is an error.
-// "source" is free text saying where the numbers come from, "tried" a list of texts on kernels' trials; neither is kept.
+// "source" is free text saying where the numbers come from, "tried" a list of texts on kernels' self-tests; neither is kept.
 #pragma once
 
 #include <span>

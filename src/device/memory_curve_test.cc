@@ -50,21 +50,21 @@ TEST(MemoryCurve, FindsTheCachesOfDescribedGpus) {
   std::mt19937 draw(7);
   for (const Simulated& gpu : kGpus)
     for (const bool random : {false, true})
-      for (int trial = 0; trial < 200; ++trial) {
+      for (int round = 0; round < 200; ++round) {
         std::normal_distribution<double> noise(0, 0.03);
         std::vector<CurvePoint> curve;
         for (const double set : working_sets(kMB / 2, 1024 * kMB))
           curve.push_back({set, seconds_of(gpu.levels, set, random) * std::exp(std::abs(noise(draw)))});
         // Something else had the device for a moment.
-        if (trial % 2) curve[draw() % curve.size()].seconds_per_byte *= 3;
+        if (round % 2) curve[draw() % curve.size()].seconds_per_byte *= 3;
         std::shuffle(curve.begin(), curve.end(), draw);
         const auto found = levels_of(curve);
-        ASSERT_EQ(found.size(), gpu.levels.size()) << gpu.name << " random " << random << " trial " << trial;
+        ASSERT_EQ(found.size(), gpu.levels.size()) << gpu.name << " random " << random << " trial " << round;
         for (size_t i = 0; i < found.size(); ++i) {
           EXPECT_NEAR(found[i].bytes_per_second / gpu.levels[i].bytes_per_second, 1, 0.15) << gpu.name << " level " << i;
           if (gpu.levels[i].bytes == 0) continue;
-          EXPECT_GE(found[i].bytes, 0.6 * gpu.levels[i].bytes) << gpu.name << " random " << random << " trial " << trial;
-          EXPECT_LE(found[i].bytes, 1.35 * gpu.levels[i].bytes) << gpu.name << " random " << random << " trial " << trial;
+          EXPECT_GE(found[i].bytes, 0.6 * gpu.levels[i].bytes) << gpu.name << " random " << random << " trial " << round;
+          EXPECT_LE(found[i].bytes, 1.35 * gpu.levels[i].bytes) << gpu.name << " random " << random << " trial " << round;
         }
         EXPECT_EQ(found.back().bytes, 0);
       }

@@ -20,11 +20,11 @@ struct KernelRequest {
 };
 using Kernels = std::vector<std::unique_ptr<Kernel>>;
 
-// Tries, then compiles. Errors: failed_probe where a variant fails its trial, which the device bans from then on; what the
+// Tries, then compiles. Errors: failed_probe where a variant fails its self-test, which the device bans from then on; what the
 // backend says, naming the step.
 Result<Kernels> make_kernels(Backend& backend, std::span<const KernelRequest> requests);
 
-// The trials alone.
+// The self-tests alone.
 Status try_kernels(Backend& backend, std::span<const KernelRequest> requests);
 
 // `plan` decides for the device as it is now, `use` compiles or tries what it decided. A plan with a kernel that has just been

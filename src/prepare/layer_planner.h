@@ -6,15 +6,15 @@
 
 namespace sparkle {
 
-// The planner's choice for the call on this backend, its kernels tried. Errors: those of choose(), and what trials say beside
-// failed_probe.
+// The planner's choice for the call on this backend, its kernels tried. Errors: those of choose(), and what self-tests say
+// beside failed_probe.
 Result<Choice> plan_layer(Backend& backend, const AnchorCall& call, const PlanOptions& options);
 
 // Every candidate that a measurement may find best (plan/choose.h); of each variant the candidate of least cost has been tried.
 // Of the others' schedules the outputs are for the measurement to check: one that a driver gets wrong bans no variant.
 Result<std::vector<Choice>> candidates_of_layer(Backend& backend, const AnchorCall& call, const PlanOptions& options);
 
-// Of each variant among the choices the first one is tried. Errors: failed_probe where one of them failed its trial.
+// Of each variant among the choices the first one is tried. Errors: failed_probe where one of them failed its self-test.
 Status try_variants(Backend& backend, std::span<const Choice* const> choices);
 
 // The kernels of a choice whose variants have been tried, one per stage. `constants`: bit i of entry s tells that operand i of

@@ -31,7 +31,7 @@ struct BackendOptions {
 struct OpenBackend {
   std::shared_ptr<Backend> backend;
   std::string note;                   // "auto: cpu, 2 threads (affinity 2, cgroup quota none)"
-  std::vector<std::string> tried;     // what trials of kernels on this driver found: "banned pool/shader: wrong ..."
+  std::vector<std::string> tried;     // what self-tests of kernels on this driver found: "banned pool/shader: wrong ..."
   std::string roofs_file;             // that keeps the measured roofs; empty where none is kept
   std::time_t roofs_measured_at = 0;  // 0: not measured, or unknown
 };

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "backends/vulkan/shaders/glsl_compiler.h"
-#include "backends/vulkan/trials/trial.h"
+#include "backends/vulkan/self_tests/self_tests.h"
 #include "backends/vulkan/vulkan_backend.h"
 
 namespace sparkle::vulkan {
@@ -44,7 +44,7 @@ inline MakeKernel faulty_kernels(const Faults& faults) {
   return [faults](const Stage& stage, const Schedule& schedule, const Workshop& shop,
                   uint32_t constants) -> Result<VulkanKernelPtr> {
     SPARKLE_TRY(kernel, make_kernel(stage, schedule, shop, constants));
-    const std::string variant = trial_of(stage, schedule).variant();
+    const std::string variant = self_test_of(stage, schedule).variant();
     if (variant == faults.crash) std::abort();
     if (variant == faults.late && !kernel->dispatches.empty()) {
       SPARKLE_TRY(pipeline, idle_pipeline(shop, 1 << 21));

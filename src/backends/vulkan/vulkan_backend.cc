@@ -9,7 +9,7 @@
 #include "backends/vulkan/program.h"
 #include "backends/vulkan/roofs.h"
 #include "backends/vulkan/shaders/shaders.h"
-#include "backends/vulkan/trials/trust.h"
+#include "backends/vulkan/self_tests/verdict_cache.h"
 #include "base/cache_folder.h"
 #include "base/log.h"
 #include "base/record.h"
@@ -27,7 +27,7 @@ struct Timeline {
   std::deque<std::pair<uint64_t, std::shared_ptr<std::vector<std::shared_ptr<void>>>>> kept;  // until the value is reached
 };
 
-// Records of trials are told apart by the driver and the build of the shaders: what others did says nothing of these.
+// Records of self-tests are told apart by the driver and the build of the shaders: what others did says nothing of these.
 std::string build_of(const Context& context) {
   std::string text;
   char number[24];
@@ -42,7 +42,7 @@ std::string build_of(const Context& context) {
   return text + number;
 }
 
-TrustOptions trust_options(const Context& context, const std::string& folder) {
+VerdictCacheOptions verdict_cache_options(const Context& context, const std::string& folder) {
   const ContextOptions& o = context.options();
   const PhysicalDevice& physical = context.physical();
   // A device made of the machine's cores waits for whatever else runs there.
@@ -85,8 +85,8 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
     const std::string folder = !options.cache                 ? std::string()
                                : options.cache_folder.empty() ? cache_folder()
                                                               : options.cache_folder;
-    trust_ = std::make_unique<Trust>(trust_options(*shop_.context, folder));
-    devices_.back().banned = trust_->banned();
+    verdict_cache_ = std::make_unique<VerdictCache>(verdict_cache_options(*shop_.context, folder));
+    devices_.back().banned = verdict_cache_->banned();
     for (Timeline* t : {&compute_, &transfer_}) {
       auto type = structure<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
       type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
@@ -110,14 +110,14 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
   Pipelines& pipelines() override { return *shop_.pipelines; }
   Status calibrate() override {
     Device measured = device();
-    SPARKLE_CHECK(trust_->guarded(*this, "roofs/rates", [&] { return measure_roofs(*this, shop_, measured); }));
+    SPARKLE_CHECK(verdict_cache_->guarded(*this, "roofs/rates", [&] { return measure_roofs(*this, shop_, measured); }));
     set_rates(measured);
     // Matrix units behind markers of their own: where one ends the process or fails, it alone keeps the guess.
     const std::vector<MathUnit> units = measured.units;
     for (const MathUnit& unit : units) {
       if (unit.kind != UnitKind::matrix) continue;
-      const Status done =
-          trust_->guarded(*this, "roofs/" + unit.name, [&] { return measure_matrix_unit(*this, shop_, measured, unit.name); });
+      const Status done = verdict_cache_->guarded(*this, "roofs/" + unit.name,
+                                                  [&] { return measure_matrix_unit(*this, shop_, measured, unit.name); });
       if (!done.ok() && lost_) return done;
       if (!done.ok())
         log(LogLevel::warning, "The rate of '" + unit.name + "' stays a guess, measuring it failed: " + done.error().message);
@@ -150,24 +150,25 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
   }
   Status try_out(std::span<const ScheduledStage> stages) override {
     if (!shop_.context->options().try_first) return ok();
-    std::vector<Trial> trials;
-    for (const ScheduledStage& s : stages) trials.push_back(trial_of(*s.stage, *s.schedule));
-    Status tried = trust_->try_out(*this, trials);
+    std::vector<SelfTest> self_tests;
+    for (const ScheduledStage& s : stages) self_tests.push_back(self_test_of(*s.stage, *s.schedule));
+    Status tried = verdict_cache_->try_out(*this, self_tests);
     if (!tried.ok() && tried.error().reason == Reason::failed_probe) ban();
     return tried;
   }
   Status try_lines(const std::string& lines) override {
     for (size_t begin = 0; begin < lines.size();) {
       const size_t end = std::min(lines.find('\n', begin), lines.size());
-      SPARKLE_TRY(trial, Trial::from_text(std::string_view(lines).substr(begin, end - begin)));
-      if (Status tried = trust_->try_out(*this, {&trial, 1}); !tried.ok() && tried.error().reason != Reason::failed_probe)
+      SPARKLE_TRY(self_test, SelfTest::from_text(std::string_view(lines).substr(begin, end - begin)));
+      if (Status tried = verdict_cache_->try_out(*this, {&self_test, 1});
+          !tried.ok() && tried.error().reason != Reason::failed_probe)
         return tried;
       begin = end + 1;
     }
     return ok();
   }
-  std::vector<std::string> findings() const override { return trust_->findings(); }
-  std::vector<std::string> speeds() const override { return trust_->speeds(); }
+  std::vector<std::string> findings() const override { return verdict_cache_->findings(); }
+  std::vector<std::string> speeds() const override { return verdict_cache_->speeds(); }
   void keep_until(Token token, std::vector<std::shared_ptr<void>> kept) override {
     const std::lock_guard lock(mutex_);
     timeline_of(token).kept.emplace_back(token.value & ~kTransfer,
@@ -404,7 +405,7 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
   // The planner sees another device from now on; references to the one before stay good.
   void ban() {
     Device changed = device();
-    changed.banned = trust_->banned();
+    changed.banned = verdict_cache_->banned();
     const std::lock_guard lock(mutex_);
     devices_.push_back(std::move(changed));
   }
@@ -478,7 +479,7 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
   std::shared_ptr<Executor> executor_;
   MakeKernel make_;
   Workshop shop_;
-  std::unique_ptr<Trust> trust_;
+  std::unique_ptr<VerdictCache> verdict_cache_;
   Timeline compute_, transfer_;
   VkCommandPool copy_pool_ = VK_NULL_HANDLE;
   std::mutex copy_mutex_;

@@ -128,9 +128,9 @@ std::vector<int64_t> fft_sizes_for(const FftAxis& axis, size_t most) {
   std::vector<Size> found;
   int64_t tiles = 0;
   for (const int64_t points : fft_sizes(1, kMostFftPoints)) {
-    FftAxis trial = axis;
-    if (!cut(trial, points) || trial.tiles == tiles) continue;
-    tiles = trial.tiles;
+    FftAxis attempt = axis;
+    if (!cut(attempt, points) || attempt.tiles == tiles) continue;
+    tiles = attempt.tiles;
     found.push_back(
         {points, static_cast<double>(tiles) * static_cast<double>(points) * std::log2(2.0 * static_cast<double>(points))});
     if (tiles == 1) break;

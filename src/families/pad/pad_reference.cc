@@ -51,7 +51,7 @@ std::vector<SampleForm> sample_forms() {
   return list;
 }
 
-// The same kind of padding by a few elements, whatever the trial's.
+// The same kind of padding by a few elements, whatever the self-test's.
 std::vector<Stage> samples(const SampleRequest& t) {
   PadParams p = get<PadParams>(t.params);
   const int rank = p.begin.size();

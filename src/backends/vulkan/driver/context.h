@@ -52,7 +52,7 @@ struct ContextOptions {
   std::string cache_folder;    // of compiled pipelines; empty: the user's cache folder
   bool cache = true;
   // Kernels are tried before their first use on a driver, `try_timeout` at most each; `try_elsewhere` does it in a process of
-  // its own: it is handed a line per kernel, which `try_lines` takes there. A kernel during whose trial a process ended is
+  // its own: it is handed a line per kernel, which `try_lines` takes there. A kernel during whose self-test a process ended is
   // banned, unless an `expendable` process tries it once more.
   bool try_first = true;
   bool expendable = false;

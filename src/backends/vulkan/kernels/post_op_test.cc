@@ -5,7 +5,7 @@
 #include "backends/vulkan/kernels/random_stages_testing.h"
 #include "backends/vulkan/shaders/glsl_compiler.h"
 #include "backends/vulkan/shaders/shader_text.h"
-#include "backends/vulkan/trials/trial.h"
+#include "backends/vulkan/self_tests/self_tests.h"
 #include "families/depthwise/depthwise.h"
 #include "families/fft/fft.h"
 #include "families/gemm/gemm.h"

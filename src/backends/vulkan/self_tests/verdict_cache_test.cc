@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "backends/vulkan/trials/trust.h"
+#include "backends/vulkan/self_tests/verdict_cache.h"
 #include "backends/vulkan/vulkan_testing.h"
 #include "families/copy/copy.h"
 #include "families/fft/fft.h"
@@ -37,7 +37,7 @@ Status try_out(VulkanBackend& backend, const Step& step) {
   return backend.try_out({&one, 1});
 }
 
-class VulkanTrust : public ::testing::Test {
+class VulkanVerdictCache : public ::testing::Test {
  protected:
   void SetUp() override {
     // Not by process: the child of a death test is one of its own.
@@ -57,7 +57,7 @@ class VulkanTrust : public ::testing::Test {
   std::shared_ptr<VulkanBackend> backend_;
 };
 
-TEST_F(VulkanTrust, GoodKernelsAreTriedOnce) {
+TEST_F(VulkanVerdictCache, GoodKernelsAreTriedOnce) {
   const Step step = step_of(backend_->device(), "naive");
   ASSERT_TRUE(try_out(*backend_, step).ok());
   const auto before = backend_->counters().submissions;
@@ -70,7 +70,7 @@ TEST_F(VulkanTrust, GoodKernelsAreTriedOnce) {
   EXPECT_EQ(backend_->counters().submissions, 0u);
 }
 
-TEST_F(VulkanTrust, WrongKernelsAreBanned) {
+TEST_F(VulkanVerdictCache, WrongKernelsAreBanned) {
   faults_.nothing = "gemm/implicit";
   ASSERT_TRUE(open());
   const Step step = step_of(backend_->device(), "implicit");
@@ -88,7 +88,7 @@ TEST_F(VulkanTrust, WrongKernelsAreBanned) {
   EXPECT_EQ(backend_->findings().size(), 1u);
 }
 
-TEST_F(VulkanTrust, SlowKernelsAreBanned) {
+TEST_F(VulkanVerdictCache, SlowKernelsAreBanned) {
   faults_.slow = "gemm/naive";
   options_.try_timeout = std::chrono::milliseconds(30);
   ASSERT_TRUE(open());
@@ -99,7 +99,7 @@ TEST_F(VulkanTrust, SlowKernelsAreBanned) {
 }
 
 // What comes next would wait behind it.
-TEST_F(VulkanTrust, AfterASlowKernelTheOthersAreTried) {
+TEST_F(VulkanVerdictCache, AfterASlowKernelTheOthersAreTried) {
   faults_.slow = "gemm/implicit";
   options_.try_timeout = std::chrono::milliseconds(30);
   ASSERT_TRUE(open());
@@ -112,8 +112,8 @@ TEST_F(VulkanTrust, AfterASlowKernelTheOthersAreTried) {
   EXPECT_EQ(backend_->device().banned, "gemm/implicit");
 }
 
-// A kernel that does not end: neither the next trial nor closing the device waits for it.
-TEST_F(VulkanTrust, DevicesThatDoNotComeBackAreGivenUp) {
+// A kernel that does not end: neither the next self-test nor closing the device waits for it.
+TEST_F(VulkanVerdictCache, DevicesThatDoNotComeBackAreGivenUp) {
   faults_.slow = "gemm/naive";
   options_.try_timeout = options_.give_up_after = std::chrono::milliseconds(1);
   ASSERT_TRUE(open());
@@ -129,7 +129,7 @@ TEST_F(VulkanTrust, DevicesThatDoNotComeBackAreGivenUp) {
 }
 
 // A device that is lost tells nothing of what would have been tried after that, and of what was tried little.
-TEST_F(VulkanTrust, ALostDeviceBansNoOther) {
+TEST_F(VulkanVerdictCache, ALostDeviceBansNoOther) {
   options_.expendable = true;
   faults_.lost_at_submit = 3;
   ASSERT_TRUE(open());
@@ -146,7 +146,7 @@ TEST_F(VulkanTrust, ALostDeviceBansNoOther) {
 }
 
 // What measures rates runs before any kernel was tried.
-TEST_F(VulkanTrust, RatesAreNotMeasuredWhereThatHasLostTheDevice) {
+TEST_F(VulkanVerdictCache, RatesAreNotMeasuredWhereThatHasLostTheDevice) {
   faults_.lost_at_submit = 1;
   ASSERT_TRUE(open());
   const Status lost = backend_->calibrate();
@@ -168,7 +168,7 @@ TEST_F(VulkanTrust, RatesAreNotMeasuredWhereThatHasLostTheDevice) {
   EXPECT_EQ(backend_->calibrate().error().reason, Reason::device_unusable);
 }
 
-class VulkanTrustInterrupted : public VulkanTrust {
+class VulkanVerdictCacheInterrupted : public VulkanVerdictCache {
  protected:
   // A process that ends as it tries gemm/naive.
   void crash() {
@@ -186,7 +186,7 @@ class VulkanTrustInterrupted : public VulkanTrust {
   }
 };
 
-TEST_F(VulkanTrustInterrupted, WhatEndedAProcessIsBannedInTheNext) {
+TEST_F(VulkanVerdictCacheInterrupted, WhatEndedAProcessIsBannedInTheNext) {
   crash();
   for (int processes = 0; processes < 2; ++processes) {  // the marker is gone after the first, the verdict stays
     ASSERT_TRUE(open());
@@ -202,7 +202,7 @@ TEST_F(VulkanTrustInterrupted, WhatEndedAProcessIsBannedInTheNext) {
 }
 
 // Somebody may have killed the process.
-TEST_F(VulkanTrustInterrupted, AnExpendableProcessTriesItOnceMore) {
+TEST_F(VulkanVerdictCacheInterrupted, AnExpendableProcessTriesItOnceMore) {
   crash();
   int asked = 0;
   options_.try_elsewhere = [&](const std::string& lines) {
@@ -225,7 +225,7 @@ TEST_F(VulkanTrustInterrupted, AnExpendableProcessTriesItOnceMore) {
   EXPECT_EQ(backend_->device().banned, "");
 }
 
-TEST_F(VulkanTrustInterrupted, WhereNobodyTriesItAgainItStaysBanned) {
+TEST_F(VulkanVerdictCacheInterrupted, WhereNobodyTriesItAgainItStaysBanned) {
   crash();
   options_.try_elsewhere = [](const std::string&) {};
   ASSERT_TRUE(open());
@@ -234,7 +234,7 @@ TEST_F(VulkanTrustInterrupted, WhereNobodyTriesItAgainItStaysBanned) {
   EXPECT_EQ(backend_->counters().submissions, 0u);
 }
 
-TEST_F(VulkanTrustInterrupted, WhatEndedTwoProcessesIsBannedForGood) {
+TEST_F(VulkanVerdictCacheInterrupted, WhatEndedTwoProcessesIsBannedForGood) {
   crash();
   options_.expendable = true;
   crash();
@@ -244,7 +244,7 @@ TEST_F(VulkanTrustInterrupted, WhatEndedTwoProcessesIsBannedForGood) {
   EXPECT_NE(backend_->findings()[0].find("two processes"), std::string::npos);
 }
 
-TEST_F(VulkanTrust, ElsewhereIsAskedFirst) {
+TEST_F(VulkanVerdictCache, ElsewhereIsAskedFirst) {
   std::string asked;
   options_.try_elsewhere = [&](const std::string& lines) {
     asked = lines;
@@ -263,7 +263,7 @@ TEST_F(VulkanTrust, ElsewhereIsAskedFirst) {
   EXPECT_EQ(backend_->counters().submissions, 0u);
 }
 
-TEST_F(VulkanTrust, BrokenRecordsAreNoRecords) {
+TEST_F(VulkanVerdictCache, BrokenRecordsAreNoRecords) {
   ASSERT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
   backend_.reset();
   for (const auto& entry : std::filesystem::directory_iterator(folder_))
@@ -274,9 +274,9 @@ TEST_F(VulkanTrust, BrokenRecordsAreNoRecords) {
 }
 
 // Stages on 8-bit integers are tried like others, with zero points.
-TEST(VulkanTrial, IntegersAreTried) {
+TEST(VulkanSelfTest, IntegersAreTried) {
   SPARKLE_NEEDS_VULKAN(backend);
-  Trial t;
+  SelfTest t;
   GemmParams p;
   p.loader = Loader::dense;
   p.epilogue.scale = true;
@@ -287,35 +287,35 @@ TEST(VulkanTrial, IntegersAreTried) {
   t.inputs = {DType::u8, DType::i8, DType::f32, DType::u8, DType::i8, DType::i8};
   t.outputs = {DType::i8};
   EXPECT_EQ(stages_of(t).size(), 2u);
-  const Status ran = run_trial(*backend, t, std::chrono::seconds(60));
+  const Status ran = run_self_test(*backend, t, std::chrono::seconds(60));
   EXPECT_TRUE(ran.ok()) << ran.error().message;
-  Trial quantize;
+  SelfTest quantize;
   quantize.params = QuantizeParams{};
   quantize.schedule = LoopSchedule{"elements", "fma-f32", 0};
   quantize.inputs = {DType::f32, DType::f32, DType::u8};
   quantize.outputs = {DType::u8};
   EXPECT_EQ(stages_of(quantize).size(), 2u);
-  const Status quantized = run_trial(*backend, quantize, std::chrono::seconds(60));
+  const Status quantized = run_self_test(*backend, quantize, std::chrono::seconds(60));
   EXPECT_TRUE(quantized.ok()) << quantized.error().message;
 }
 
-TEST_F(VulkanTrust, MovesAndFiltersAreTriedToo) {
+TEST_F(VulkanVerdictCache, MovesAndFiltersAreTriedToo) {
   ResizeParams cubic;
   cubic.mode = ResizeMode::cubic;
   cubic.scales = {1, 1, 2, 0.5};
-  const Trial trials[] = {{LoopSchedule{"units", "fma-f32", 0}, CopyParams{}, {DType::f32}, {DType::f32}},
-                          {LoopSchedule{"transpose", "fma-f32", 0}, CopyParams{}, {DType::f32}, {DType::f32}},
-                          {LoopSchedule{"taps", "fma-f32", 0}, cubic, {DType::f32}, {DType::f32}}};
-  for (const Trial& trial : trials) {
+  const SelfTest self_tests[] = {{LoopSchedule{"units", "fma-f32", 0}, CopyParams{}, {DType::f32}, {DType::f32}},
+                                 {LoopSchedule{"transpose", "fma-f32", 0}, CopyParams{}, {DType::f32}, {DType::f32}},
+                                 {LoopSchedule{"taps", "fma-f32", 0}, cubic, {DType::f32}, {DType::f32}}};
+  for (const SelfTest& self_test : self_tests) {
     const auto before = backend_->counters().submissions;
-    const Status tried = run_trial(*backend_, trial, std::chrono::minutes(1));
-    EXPECT_TRUE(tried.ok()) << trial.to_text() << ": " << (tried.ok() ? "" : tried.error().message);
-    EXPECT_EQ(backend_->counters().submissions, before + 4) << trial.to_text();
+    const Status tried = run_self_test(*backend_, self_test, std::chrono::minutes(1));
+    EXPECT_TRUE(tried.ok()) << self_test.to_text() << ": " << (tried.ok() ? "" : tried.error().message);
+    EXPECT_EQ(backend_->counters().submissions, before + 4) << self_test.to_text();
   }
 }
 
 // A filter for each channel, and sums over the channels of groups, by transforms.
-TEST(VulkanTrial, TransformsAreTried) {
+TEST(VulkanSelfTest, TransformsAreTried) {
   SPARKLE_NEEDS_VULKAN(backend);
   FftParams p;
   p.window.filter = {1, 7, 5};
@@ -328,13 +328,13 @@ TEST(VulkanTrial, TransformsAreTried) {
   const auto try_one = [&](const char* variant, DType type, const FftParams& params) {
     schedule.variant = variant;
     const auto inputs = static_cast<size_t>(2 + params.epilogue.operands());
-    const Trial t{schedule, params, std::vector<DType>(inputs, type), {type}};
-    const auto back = Trial::from_text(t.to_text());
+    const SelfTest t{schedule, params, std::vector<DType>(inputs, type), {type}};
+    const auto back = SelfTest::from_text(t.to_text());
     ASSERT_TRUE(back.ok()) << back.error().message;
     EXPECT_EQ(back->to_text(), t.to_text());
     EXPECT_EQ(stages_of(t).size(), 2u);
     const auto before = backend->counters().submissions;
-    const Status ran = run_trial(*backend, t, std::chrono::minutes(1));
+    const Status ran = run_self_test(*backend, t, std::chrono::minutes(1));
     EXPECT_TRUE(ran.ok()) << ran.error().message;
     EXPECT_EQ(backend->counters().submissions, before + 8);  // filters as they are and packed, twice each
   };
@@ -351,26 +351,26 @@ TEST(VulkanTrial, TransformsAreTried) {
   for (const Stage& stage : stages_of({schedule, p, std::vector<DType>(3, DType::f32), {DType::f32}}))
     EXPECT_TRUE(backend->compile(stage, schedule, 2).ok());
 }
-TEST_F(VulkanTrust, WrongTransformsAreFound) {
+TEST_F(VulkanVerdictCache, WrongTransformsAreFound) {
   faults_.nothing = "fft/whole";
   ASSERT_TRUE(open());
   FftParams p;
   p.window.filter = {1, 7, 5};
-  const Trial t{FftTileSchedule{"whole", "fma-f32", 12, 10, 2, 64, {}}, p, std::vector<DType>(2, DType::f32), {DType::f32}};
-  EXPECT_FALSE(run_trial(*backend_, t, std::chrono::minutes(1)).ok());
+  const SelfTest t{FftTileSchedule{"whole", "fma-f32", 12, 10, 2, 64, {}}, p, std::vector<DType>(2, DType::f32), {DType::f32}};
+  EXPECT_FALSE(run_self_test(*backend_, t, std::chrono::minutes(1)).ok());
 }
 
-TEST(VulkanTrial, TextsReadBack) {
-  Trial t;
+TEST(VulkanSelfTest, TextsReadBack) {
+  SelfTest t;
   t.schedule = TileSchedule{};
   t.params = GemmParams{};
   t.inputs = {DType::f32, DType::i8};
   t.outputs = {DType::f32};
-  const auto back = Trial::from_text(t.to_text());
+  const auto back = SelfTest::from_text(t.to_text());
   ASSERT_TRUE(back.ok()) << back.error().message;
   EXPECT_EQ(back->to_text(), t.to_text());
-  EXPECT_FALSE(Trial::from_text("gemm").ok());
-  EXPECT_FALSE(Trial::from_text("gemm\t\t\t\t").ok());
+  EXPECT_FALSE(SelfTest::from_text("gemm").ok());
+  EXPECT_FALSE(SelfTest::from_text("gemm\t\t\t\t").ok());
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
-// Every variant of the registry for Vulkan has a trial, and it runs; and variants on matrix units are timed against the plain
-// one.
+// Every variant of the registry for Vulkan has a self-test, and it runs; and variants on matrix units are timed against the
+// plain one.
 #include <filesystem>
 #include <set>
 
-#include "backends/vulkan/trials/speed_trial.h"
-#include "backends/vulkan/trials/trial_samples_testing.h"
-#include "backends/vulkan/trials/trust.h"
+#include "backends/vulkan/self_tests/self_test_speed.h"
+#include "backends/vulkan/self_tests/self_test_samples_testing.h"
+#include "backends/vulkan/self_tests/verdict_cache.h"
 #include "backends/vulkan/vulkan_testing.h"
 #include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"
@@ -15,10 +15,10 @@
 namespace sparkle::vulkan {
 namespace {
 
-TEST(VulkanTrials, EveryVariantHasOneThatRuns) {
+TEST(VulkanSelfTests, EveryVariantHasOneThatRuns) {
   SPARKLE_NEEDS_VULKAN(backend);
   // Variants whose units software devices have not; here they are only seen to have stages. Other types:
-  // trial_elements_test.cc.
+  // self_test_elements_test.cc.
   const std::set<std::string> elsewhere{"gemm/cooperative", "gemm/cooperative_group", "gemm/dot_tile"};
   int variants = 0, run = 0;
   for (int f = 0; f < kFamilies; ++f) {
@@ -27,19 +27,19 @@ TEST(VulkanTrials, EveryVariantHasOneThatRuns) {
       if (!v.for_workgroups()) continue;
       ++variants;
       const std::string name = std::string(family.name) + "/" + std::string(v.name);
-      const auto trials = samples(static_cast<Family>(f));
-      EXPECT_FALSE(trials.empty()) << name << " has no trial, and no reason why";
+      const auto self_tests = samples(static_cast<Family>(f));
+      EXPECT_FALSE(self_tests.empty()) << name << " has no self-test, and no reason why";
       int tried = 0;
       size_t stages = 0;
-      for (Trial t : trials) {
+      for (SelfTest t : self_tests) {
         t.schedule = LoopSchedule{std::string(v.name), "fma-f32", 0};
         stages += stages_of(t).size();
         if (!schedule_for(t, v, backend->device())) continue;
         const auto before = backend->counters().submissions;
-        const Status ran = run_trial(*backend, t, std::chrono::minutes(1));
+        const Status ran = run_self_test(*backend, t, std::chrono::minutes(1));
         EXPECT_TRUE(ran.ok()) << t.to_text() << ": " << (ran.ok() ? "" : ran.error().message);
         tried += backend->counters().submissions > before;
-        const auto back = Trial::from_text(t.to_text());
+        const auto back = SelfTest::from_text(t.to_text());
         ASSERT_TRUE(back.ok()) << back.error().message;
         EXPECT_EQ(back->to_text(), t.to_text());
       }
@@ -49,36 +49,36 @@ TEST(VulkanTrials, EveryVariantHasOneThatRuns) {
     }
   }
   EXPECT_GT(variants, 30);
-  std::printf("%d variants, %d trials\n", variants, run);
+  std::printf("%d variants, %d self-tests\n", variants, run);
 }
 
-// What a trial demands of a sum, its activation must not take away.
-TEST(VulkanTrials, ActivationsKeepNan) {
+// What a self-test demands of a sum, its activation must not take away.
+TEST(VulkanSelfTests, ActivationsKeepNan) {
   SPARKLE_NEEDS_VULKAN(backend);
   for (int i = 0; i <= static_cast<int>(Activation::mish); ++i) {
-    Trial t = samples(Family::gemm)[0];
+    SelfTest t = samples(Family::gemm)[0];
     Epilogue& e = get<GemmParams>(t.params).epilogue;
     e.activation = static_cast<Activation>(i), e.a = 0.25, e.b = 0.75;
     TileSchedule s;
     s.variant = "naive", s.unit = "fma-f32", s.m = 64;
     t.schedule = s;
-    const Status ran = run_trial(*backend, t, std::chrono::minutes(1));
+    const Status ran = run_self_test(*backend, t, std::chrono::minutes(1));
     EXPECT_TRUE(ran.ok()) << name_of(e.activation) << ": " << (ran.ok() ? "" : ran.error().message);
   }
 }
 
-// Kernels that do nothing fail the trials of families that move elements too.
-TEST(VulkanTrials, MovesThatDoNothingAreFound) {
+// Kernels that do nothing fail the self-tests of families that move elements too.
+TEST(VulkanSelfTests, MovesThatDoNothingAreFound) {
   ContextOptions options;
   options.cache = false;
   for (const Family family : {Family::pad, Family::gather, Family::attention}) {
     std::string why;
-    Trial t = samples(family)[0];
+    SelfTest t = samples(family)[0];
     const std::string variant = family == Family::attention ? "blocks" : "units";
     t.schedule = LoopSchedule{variant, "fma-f32", 0};
     const auto backend = test_backend(options, why, {.nothing = std::string(name_of(family)) + "/" + variant});
     if (!backend) GTEST_SKIP() << why;
-    const Status tried = run_trial(*backend, t, std::chrono::minutes(1));
+    const Status tried = run_self_test(*backend, t, std::chrono::minutes(1));
     ASSERT_FALSE(tried.ok()) << t.to_text();
     EXPECT_EQ(tried.error().reason, Reason::failed_probe);
   }
@@ -97,7 +97,7 @@ Verdict verdict_with(const std::string& late) {
   ContextOptions options;
   options.cache_folder = folder;
   Verdict v;
-  Trial t;
+  SelfTest t;
   GemmParams p;
   p.loader = Loader::dense, p.operands = OperandType::f16;
   t.params = p;
@@ -124,7 +124,7 @@ Verdict verdict_with(const std::string& late) {
   return v;
 }
 
-TEST(VulkanTrials, MatrixUnitsThatAreSlowerAreBanned) {
+TEST(VulkanSelfTests, MatrixUnitsThatAreSlowerAreBanned) {
   const Verdict v = verdict_with("gemm/cooperative");
   if (v.skipped) GTEST_SKIP() << "SKIP: no Vulkan device with 16-bit floats";
   EXPECT_EQ(v.banned, "gemm/cooperative");
@@ -135,7 +135,7 @@ TEST(VulkanTrials, MatrixUnitsThatAreSlowerAreBanned) {
   std::printf("%s\n", v.findings[0].c_str());
 }
 
-TEST(VulkanTrials, MatrixUnitsThatAreFasterAreKept) {
+TEST(VulkanSelfTests, MatrixUnitsThatAreFasterAreKept) {
   const Verdict v = verdict_with("gemm/implicit");
   if (v.skipped) GTEST_SKIP() << "SKIP: no Vulkan device with 16-bit floats";
   EXPECT_EQ(v.banned, "");
@@ -146,7 +146,7 @@ TEST(VulkanTrials, MatrixUnitsThatAreFasterAreKept) {
 }
 
 // Without a fault either may come, but one of them, and it is told.
-TEST(VulkanTrials, MatrixUnitsAreTimedAsTheyAre) {
+TEST(VulkanSelfTests, MatrixUnitsAreTimedAsTheyAre) {
   const Verdict v = verdict_with("");
   if (v.skipped) GTEST_SKIP() << "SKIP: no Vulkan device with 16-bit floats";
   ASSERT_EQ(v.findings.size() + v.speeds.size(), 1u);
@@ -154,8 +154,8 @@ TEST(VulkanTrials, MatrixUnitsAreTimedAsTheyAre) {
   std::printf("%s\n", (v.findings.empty() ? v.speeds : v.findings)[0].c_str());
 }
 
-TEST(VulkanTrials, OnlyMatrixUnitsAreTimed) {
-  Trial t;
+TEST(VulkanSelfTests, OnlyMatrixUnitsAreTimed) {
+  SelfTest t;
   t.params = GemmParams{};
   TileSchedule s;
   for (const Variant& v : info(Family::gemm).variants) {

@@ -1,4 +1,4 @@
-#include "backends/vulkan/trials/trial_run.h"
+#include "backends/vulkan/self_tests/self_test_run.h"
 
 #include "backends/sample_run.h"
 #include "families/gemm/gemm_tiles.h"

@@ -1,4 +1,4 @@
-#include "backends/vulkan/trials/speed_trial.h"
+#include "backends/vulkan/self_tests/self_test_speed.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@ struct Size {
 constexpr Size kSizes[] = {{32, 14}, {64, 28}, {128, 56}, {256, 56}};
 constexpr int kRounds = 4;  // the first may be compiled on its way
 
-// A convolution of square planes by the trial's window, or a product with as many rows as such a plane has pixels.
+// A convolution of square planes by the self-test's window, or a product with as many rows as such a plane has pixels.
 Stage stage_of(const GemmParams& params, const Size& size, OperandType operands) {
   Stage stage;
   GemmParams p = params;
@@ -153,23 +153,23 @@ class Race {
 
 }  // namespace
 
-bool needs_speed(const Trial& trial) {
-  if (trial.family() != Family::gemm) return false;
+bool needs_speed(const SelfTest& self_test) {
+  if (self_test.family() != Family::gemm) return false;
   for (const Variant& v : info(Family::gemm).variants)
-    if (v.name == variant_of(trial.schedule)) return v.for_workgroups() && v.unit == UnitKind::matrix;
+    if (v.name == variant_of(self_test.schedule)) return v.for_workgroups() && v.unit == UnitKind::matrix;
   return false;
 }
 
-std::string rival_of(const Trial& trial) { return std::string(name_of(trial.family())) + "/" + kPlain; }
+std::string rival_of(const SelfTest& self_test) { return std::string(name_of(self_test.family())) + "/" + kPlain; }
 
-Result<double> times_of_rival(Backend& backend, const Trial& trial, std::chrono::nanoseconds timeout) {
-  const auto& params = get<GemmParams>(trial.params);
+Result<double> times_of_rival(Backend& backend, const SelfTest& self_test, std::chrono::nanoseconds timeout) {
+  const auto& params = get<GemmParams>(self_test.params);
   const Device device = backend.device();
   double times = 0;
   for (const Size& size : kSizes) {
     const Stage own = stage_of(params, size, params.operands), plain = stage_of(params, size, OperandType::own);
-    auto schedule = best_schedule(own, variant_of(trial.schedule), device);
-    if (schedule.empty()) schedule = {trial.schedule};  // what stands in for a unit that the device has not
+    auto schedule = best_schedule(own, variant_of(self_test.schedule), device);
+    if (schedule.empty()) schedule = {self_test.schedule};  // what stands in for a unit that the device has not
     const auto rival = best_schedule(plain, kPlain, device);
     if (rival.empty()) return 0.0;
     Race race(backend, timeout);

@@ -1,10 +1,10 @@
-#include "backends/vulkan/trials/trust.h"
+#include "backends/vulkan/self_tests/verdict_cache.h"
 
 #include <cstdio>
 #include <set>
 #include <sstream>
 
-#include "backends/vulkan/trials/speed_trial.h"
+#include "backends/vulkan/self_tests/self_test_speed.h"
 #include "base/cache_folder.h"
 #include "base/marker.h"
 #include "base/read_file.h"
@@ -37,26 +37,30 @@ bool parse_line(const std::string& line, std::string& key, std::string& variant,
 
 }  // namespace
 
-Trust::Trust(TrustOptions options) : options_(std::move(options)) { load(); }
+VerdictCache::VerdictCache(VerdictCacheOptions options) : options_(std::move(options)) { load(); }
 
 // Sizes, clip bounds and the like leave the kernel as it is, but the whole text is what was seen to work or not.
-std::string Trust::key_of(const Trial& trial) { return hex(hash_text(trial.to_text() + " " SPARKLE_VERSION)); }
+std::string VerdictCache::key_of(const SelfTest& self_test) {
+  return hex(hash_text(self_test.to_text() + " " SPARKLE_VERSION));
+}
 
 // Speed is the variant's, whatever tile or epilogue brought it here.
 namespace {
-Trial without_post_op(Trial trial) {
-  if (Epilogue* e = epilogue_of(trial.params)) e->post_op = {};
-  return trial;
+SelfTest without_post_op(SelfTest self_test) {
+  if (Epilogue* e = epilogue_of(self_test.params)) e->post_op = {};
+  return self_test;
 }
 }  // namespace
-std::string Trust::speed_key(const Trial& trial) {
-  return hex(hash_text("speed of " + without_post_op(trial).variant() + " " SPARKLE_VERSION));
+std::string VerdictCache::speed_key(const SelfTest& self_test) {
+  return hex(hash_text("speed of " + without_post_op(self_test).variant() + " " SPARKLE_VERSION));
 }
 
-std::string Trust::file() const { return options_.folder + "/" + options_.backend + "_tried_" + options_.build + ".txt"; }
-std::string Trust::marker() const { return options_.backend + "_trying_" + options_.build; }
+std::string VerdictCache::file() const {
+  return options_.folder + "/" + options_.backend + "_tried_" + options_.build + ".txt";
+}
+std::string VerdictCache::marker() const { return options_.backend + "_trying_" + options_.build; }
 
-void Trust::load() {
+void VerdictCache::load() {
   if (options_.folder.empty()) return;
   std::istringstream in(read_own_file(file(), int64_t{16} << 20));
   std::string line, key, variant, finding;
@@ -71,75 +75,75 @@ void Trust::load() {
   if (!options_.expendable && !options_.try_elsewhere) ban_interrupted();
 }
 
-void Trust::interrupt(const std::string& key, const std::string& variant) {
+void VerdictCache::interrupt(const std::string& key, const std::string& variant) {
   const bool first = interrupted_.emplace(key, variant).second;
   if (!first) verdicts_[key] = {variant, "two processes that tried it ended, or lost the device"};
   if (!options_.folder.empty())
     append_line(file(), key + " " + variant + " " + (first ? std::string(kInterrupted) : verdicts_[key].finding));
 }
 
-void Trust::ban_interrupted() {
+void VerdictCache::ban_interrupted() {
   for (const auto& [key, variant] : interrupted_)
     verdicts_.try_emplace(
         key, Verdict{variant, "a process that tried it ended, or lost the device; a sparkle command tries it once more"});
 }
 
-Trust::Open Trust::open(const Trial& trial) const {
+VerdictCache::Open VerdictCache::open(const SelfTest& self_test) const {
   const std::lock_guard lock(mutex_);
-  const auto found = verdicts_.find(key_of(trial));
+  const auto found = verdicts_.find(key_of(self_test));
   if (found == verdicts_.end()) return Open::results;
   // Only what is right is worth a clock.
-  return found->second.good() && needs_speed(trial) && !verdicts_.count(speed_key(trial)) ? Open::speed : Open::nothing;
+  return found->second.good() && needs_speed(self_test) && !verdicts_.count(speed_key(self_test)) ? Open::speed : Open::nothing;
 }
 
-void Trust::keep(const std::string& key, const Trial& trial, const std::string& finding) {
+void VerdictCache::keep(const std::string& key, const SelfTest& self_test, const std::string& finding) {
   std::string line = finding;
   for (char& c : line)
     if (c == '\n') c = ' ';
   const std::lock_guard lock(mutex_);
-  verdicts_[key] = {trial.variant(), line};
+  verdicts_[key] = {self_test.variant(), line};
   if (options_.folder.empty()) return;
-  append_line(file(), key + " " + trial.variant() + " " + line);
+  append_line(file(), key + " " + self_test.variant() + " " + line);
 }
 
-Status Trust::conclude(Backend& backend, const std::string& key, const Trial& trial, const Status& tried,
-                       const std::string& good) {
+Status VerdictCache::conclude(Backend& backend, const std::string& key, const SelfTest& self_test, const Status& tried,
+                              const std::string& good) {
   if (tried.ok()) {
-    keep(key, trial, good);
+    keep(key, self_test, good);
     return ok();
   }
   if (tried.error().reason == Reason::out_of_memory) return tried;
   if (backend.lost()) {
     const std::lock_guard lock(mutex_);
-    interrupt(key, trial.variant());
+    interrupt(key, self_test.variant());
     return tried;
   }
-  keep(key, trial, tried.error().message);
+  keep(key, self_test, tried.error().message);
   return backend.settle(options_.give_up_after);
 }
 
-Status Trust::try_here(Backend& backend, const Trial& trial) {
-  const std::string key = key_of(trial);
-  const Marker here(options_.folder, marker(), key + " " + trial.variant() + " trying");
-  return conclude(backend, key, trial, run_trial(backend, trial, options_.try_timeout), std::string(kGood));
+Status VerdictCache::try_here(Backend& backend, const SelfTest& self_test) {
+  const std::string key = key_of(self_test);
+  const Marker here(options_.folder, marker(), key + " " + self_test.variant() + " trying");
+  return conclude(backend, key, self_test, run_self_test(backend, self_test, options_.try_timeout), std::string(kGood));
 }
 
-Status Trust::time_here(Backend& backend, const Trial& asked) {
-  const Trial trial = without_post_op(asked);
-  const std::string key = speed_key(trial);
-  const Marker here(options_.folder, marker(), key + " " + trial.variant() + " trying");
-  const auto times = times_of_rival(backend, trial, options_.try_timeout);
-  if (!times.ok()) return conclude(backend, key, trial, times.error(), "");
+Status VerdictCache::time_here(Backend& backend, const SelfTest& asked) {
+  const SelfTest self_test = without_post_op(asked);
+  const std::string key = speed_key(self_test);
+  const Marker here(options_.folder, marker(), key + " " + self_test.variant() + " trying");
+  const auto times = times_of_rival(backend, self_test, options_.try_timeout);
+  if (!times.ok()) return conclude(backend, key, self_test, times.error(), "");
   char ratio[32];
   std::snprintf(ratio, sizeof ratio, "%.2f", *times);
-  keep(key, trial,
+  keep(key, self_test,
        *times <= 0        ? "ok, not timed: the device's clock stands still"
-       : *times > kSlower ? "not worth it: takes " + std::string(ratio) + " times as long as " + rival_of(trial)
-                          : "ok, takes " + std::string(ratio) + " times as long as " + rival_of(trial));
+       : *times > kSlower ? "not worth it: takes " + std::string(ratio) + " times as long as " + rival_of(self_test)
+                          : "ok, takes " + std::string(ratio) + " times as long as " + rival_of(self_test));
   return ok();
 }
 
-Status Trust::guarded(Backend& backend, const std::string& name, const std::function<Status()>& work) {
+Status VerdictCache::guarded(Backend& backend, const std::string& name, const std::function<Status()>& work) {
   const std::string key = hex(hash_text(name + " " SPARKLE_VERSION));
   {
     const std::lock_guard lock(mutex_);
@@ -158,12 +162,12 @@ Status Trust::guarded(Backend& backend, const std::string& name, const std::func
 
 // A driver that crashes takes a process of its own with it, not this one. One that is ended by a kernel has told which, and
 // another goes on with the rest.
-void Trust::try_elsewhere(std::span<const Trial> trials) {
+void VerdictCache::try_elsewhere(std::span<const SelfTest> self_tests) {
   const auto known = [&] { return verdicts_.size() + interrupted_.size(); };
   for (size_t before = SIZE_MAX;;) {
     std::string lines;
-    for (const Trial& trial : trials)
-      if (open(trial) != Open::nothing) lines += trial.to_text() + "\n";
+    for (const SelfTest& self_test : self_tests)
+      if (open(self_test) != Open::nothing) lines += self_test.to_text() + "\n";
     if (lines.empty() || before == known()) break;
     before = known();
     options_.try_elsewhere(lines);
@@ -174,19 +178,19 @@ void Trust::try_elsewhere(std::span<const Trial> trials) {
   ban_interrupted();
 }
 
-Status Trust::try_out(Backend& backend, std::span<const Trial> asked) {
-  std::vector<Trial> trials;
+Status VerdictCache::try_out(Backend& backend, std::span<const SelfTest> asked) {
+  std::vector<SelfTest> self_tests;
   std::set<std::string> keys;
-  for (const Trial& trial : asked)
-    if (!stages_of(trial).empty() && keys.insert(key_of(trial)).second) trials.push_back(trial);
-  if (options_.try_elsewhere && !options_.folder.empty()) try_elsewhere(trials);
-  for (const Trial& trial : trials) {
-    if (open(trial) == Open::results) SPARKLE_CHECK(try_here(backend, trial));
-    if (open(trial) == Open::speed) SPARKLE_CHECK(time_here(backend, trial));
+  for (const SelfTest& self_test : asked)
+    if (!stages_of(self_test).empty() && keys.insert(key_of(self_test)).second) self_tests.push_back(self_test);
+  if (options_.try_elsewhere && !options_.folder.empty()) try_elsewhere(self_tests);
+  for (const SelfTest& self_test : self_tests) {
+    if (open(self_test) == Open::results) SPARKLE_CHECK(try_here(backend, self_test));
+    if (open(self_test) == Open::speed) SPARKLE_CHECK(time_here(backend, self_test));
   }
   const std::lock_guard lock(mutex_);
-  for (const Trial& trial : trials)
-    for (const std::string& key : {key_of(trial), speed_key(trial)}) {
+  for (const SelfTest& self_test : self_tests)
+    for (const std::string& key : {key_of(self_test), speed_key(self_test)}) {
       const auto found = verdicts_.find(key);
       if (found == verdicts_.end() || found->second.good()) continue;
       const Verdict& v = found->second;
@@ -196,7 +200,7 @@ Status Trust::try_out(Backend& backend, std::span<const Trial> asked) {
   return ok();
 }
 
-std::string Trust::banned() const {
+std::string VerdictCache::banned() const {
   const std::lock_guard lock(mutex_);
   std::string text;
   for (const auto& [key, v] : verdicts_)
@@ -205,7 +209,7 @@ std::string Trust::banned() const {
   return text;
 }
 
-std::vector<std::string> Trust::findings() const {
+std::vector<std::string> VerdictCache::findings() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> list;
   for (const auto& [key, v] : verdicts_)
@@ -213,7 +217,7 @@ std::vector<std::string> Trust::findings() const {
   return list;
 }
 
-std::vector<std::string> Trust::speeds() const {
+std::vector<std::string> VerdictCache::speeds() const {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> list;
   for (const auto& [key, v] : verdicts_)

@@ -1,6 +1,6 @@
-// Trials of element-wise programs, products and rows on any types, of the quantize family and of pools that tell positions:
-// kernels that do nothing are banned. That good ones pass: trial_test.cc.
-#include "backends/vulkan/trials/trial_samples_testing.h"
+// Self-tests of element-wise programs, products and rows on any types, of the quantize family and of pools that tell positions:
+// kernels that do nothing are banned. That good ones pass: self_tests_test.cc.
+#include "backends/vulkan/self_tests/self_test_samples_testing.h"
 #include "backends/vulkan/vulkan_testing.h"
 #include "families/pointwise/arithmetic.h"
 
@@ -9,20 +9,20 @@ namespace {
 
 using enum PointwiseOp;
 
-Trial program(std::vector<PointwiseInstruction> steps, std::vector<DType> inputs, DType output) {
+SelfTest program(std::vector<PointwiseInstruction> steps, std::vector<DType> inputs, DType output) {
   return {LoopSchedule{"printed", "fma-f32", 0},
           PointwiseParams{static_cast<int>(inputs.size()), std::move(steps)},
           std::move(inputs),
           {output}};
 }
-Trial cast(DType from, DType to) { return program({{}}, {from}, to); }
+SelfTest cast(DType from, DType to) { return program({{}}, {from}, to); }
 
-bool uses(const Trial& t, DType type) {
+bool uses(const SelfTest& t, DType type) {
   return std::find(t.inputs.begin(), t.inputs.end(), type) != t.inputs.end() ||
          std::find(t.outputs.begin(), t.outputs.end(), type) != t.outputs.end();
 }
 
-bool has_types(VulkanBackend& backend, const Trial& t) {
+bool has_types(VulkanBackend& backend, const SelfTest& t) {
   const Features& f = backend.context().features();
   return (f.f16 || !uses(t, DType::f16)) && (f.f64 || !uses(t, DType::f64));
 }
@@ -37,7 +37,7 @@ void expect_found(Family family, std::string_view name, int least) {
   const auto variant = std::find_if(variants.begin(), variants.end(), [&](const Variant& v) { return v.name == name; });
   ASSERT_NE(variant, variants.end());
   int found = 0;
-  for (Trial& t : samples(family)) {
+  for (SelfTest& t : samples(family)) {
     if (!schedule_for(t, *variant, any->device())) continue;
     ++found;
     std::string why;
@@ -51,16 +51,16 @@ void expect_found(Family family, std::string_view name, int least) {
   if (f.f16 && f.f64 && f.i8) EXPECT_GE(found, least);
 }
 
-TEST(VulkanTrialElements, ReductionsThatDoNothingAreFound) { expect_found(Family::reduce, "rows_gpu", 19); }
-TEST(VulkanTrialElements, SoftmaxThatDoesNothingIsFound) { expect_found(Family::softmax, "rows_gpu", 4); }
-TEST(VulkanTrialElements, ProgramsThatDoNothingAreFound) { expect_found(Family::pointwise, "printed", 24); }
-TEST(VulkanTrialElements, QuantizedKindsThatDoNothingAreFound) { expect_found(Family::quantize, "elements", 14); }
-TEST(VulkanTrialElements, ProductsOfAnyTypeThatDoNothingAreFound) { expect_found(Family::gemm, "own_type", 8); }
-TEST(VulkanTrialElements, PositionsOfMaximaThatDoNothingAreFound) { expect_found(Family::pool, "naive", 7); }
+TEST(VulkanSelfTestElements, ReductionsThatDoNothingAreFound) { expect_found(Family::reduce, "rows_gpu", 19); }
+TEST(VulkanSelfTestElements, SoftmaxThatDoesNothingIsFound) { expect_found(Family::softmax, "rows_gpu", 4); }
+TEST(VulkanSelfTestElements, ProgramsThatDoNothingAreFound) { expect_found(Family::pointwise, "printed", 24); }
+TEST(VulkanSelfTestElements, QuantizedKindsThatDoNothingAreFound) { expect_found(Family::quantize, "elements", 14); }
+TEST(VulkanSelfTestElements, ProductsOfAnyTypeThatDoNothingAreFound) { expect_found(Family::gemm, "own_type", 8); }
+TEST(VulkanSelfTestElements, PositionsOfMaximaThatDoNothingAreFound) { expect_found(Family::pool, "naive", 7); }
 
 // All conversions that kernels support, and all operations on integers, have stages; what rounds nothing is compared to the
 // bit.
-TEST(VulkanTrialElements, AllTypesHaveStages) {
+TEST(VulkanSelfTestElements, AllTypesHaveStages) {
   constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8,  DType::u8,     DType::i16,
                               DType::u16, DType::i32, DType::u32,  DType::i64, DType::u64, DType::boolean};
   for (const DType from : kTypes)
@@ -74,15 +74,15 @@ TEST(VulkanTrialElements, AllTypesHaveStages) {
   for (int k = 0; k <= static_cast<int>(mish); ++k) {
     const auto op = static_cast<PointwiseOp>(k);
     if (!serves_integers(op)) continue;
-    const Trial t = program({{op, 0, 1, 2, 0, 0}}, {DType::i32, DType::i32, DType::i32}, DType::i32);
+    const SelfTest t = program({{op, 0, 1, 2, 0, 0}}, {DType::i32, DType::i32, DType::i32}, DType::i32);
     ASSERT_EQ(stages_of(t).size(), 2u) << name_of(op);
     EXPECT_TRUE(is_exact(stages_of(t)[0]));
   }
 }
 
 // Results that are no floats are tried behind the last operation, the others as floats.
-TEST(VulkanTrialElements, ComparisonsOfComputedValuesAreTriedInParts) {
-  Trial last = samples(Family::pointwise).back();
+TEST(VulkanSelfTestElements, ComparisonsOfComputedValuesAreTriedInParts) {
+  SelfTest last = samples(Family::pointwise).back();
   last.schedule = LoopSchedule{"printed", "fma-f32", 0};
   const auto stages = stages_of(last);
   ASSERT_EQ(stages.size(), 4u);

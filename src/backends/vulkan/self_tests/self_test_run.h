@@ -1,4 +1,4 @@
-// One stage of a trial on the device (backends/sample_run.h).
+// One stage of a self-test on the device (backends/sample_run.h).
 #pragma once
 
 #include <chrono>

@@ -1,22 +1,22 @@
-// For tests: trials of every family, by which each of its variants for Vulkan is tried.
+// For tests: self-tests of every family, by which each of its variants for Vulkan is tried.
 #pragma once
 
-#include "backends/vulkan/trials/trial.h"
+#include "backends/vulkan/self_tests/self_tests.h"
 #include "families/registry.h"
 
 namespace sparkle::vulkan {
 
 // What a plan's step of the family may be, with the schedules still to come.
-inline std::vector<Trial> samples(Family family) {
-  std::vector<Trial> trials;
+inline std::vector<SelfTest> samples(Family family) {
+  std::vector<SelfTest> self_tests;
   if (const auto forms = info(family).sample_forms)
     for (SampleForm& form : forms())
-      trials.push_back({{}, std::move(form.params), std::move(form.inputs), std::move(form.outputs)});
-  return trials;
+      self_tests.push_back({{}, std::move(form.params), std::move(form.inputs), std::move(form.outputs)});
+  return self_tests;
 }
 
-// A schedule of the variant for one of the trial's stages, as a planner on this device finds it.
-inline bool schedule_for(Trial& t, const Variant& variant, const Device& device) {
+// A schedule of the variant for one of the self-test's stages, as a planner on this device finds it.
+inline bool schedule_for(SelfTest& t, const Variant& variant, const Device& device) {
   Reason why = Reason::none;
   for (const Stage& stage : stages_of(t)) {
     const auto found = info(t.family()).schedules(stage, variant, device, why);
@@ -24,7 +24,7 @@ inline bool schedule_for(Trial& t, const Variant& variant, const Device& device)
     t.schedule = found.back();
     return true;
   }
-  // Kernels that serve what a trial has, but are not worth it there.
+  // Kernels that serve what a self-test has, but are not worth it there.
   if (why != Reason::costlier) return false;
   t.schedule = LoopSchedule{std::string(variant.name), "fma-f32", 16};
   return true;

@@ -1,8 +1,8 @@
-// Kernels that are wrong in ways that a trial may fail to see are planted into every variant that runs here: each is found.
+// Kernels that are wrong in ways that a self-test may fail to see are planted into every variant that runs here: each is found.
 #include <map>
 #include <optional>
 
-#include "backends/vulkan/trials/trial_samples_testing.h"
+#include "backends/vulkan/self_tests/self_test_samples_testing.h"
 #include "backends/vulkan/vulkan_testing.h"
 #include "families/registry.h"
 
@@ -143,19 +143,19 @@ class PlantedBackend final : public VulkanBackend {
   Fault fault_;
 };
 
-TEST(VulkanTrials, PlantedFaultsAreFound) {
+TEST(VulkanSelfTests, PlantedFaultsAreFound) {
   SPARKLE_NEEDS_VULKAN(backend);
   std::map<std::string, int> found;
   for (int f = 0; f < kFamilies; ++f) {
     const auto family = static_cast<Family>(f);
     for (const Variant& v : info(family).variants) {
       if (!v.for_workgroups()) continue;
-      for (Trial t : samples(family)) {
+      for (SelfTest t : samples(family)) {
         if (!schedule_for(t, v, backend->device())) continue;
         for (const auto& [fault, name] : kFaults) {
           if (fault == Fault::fourth && !sums_channels(family)) continue;
           PlantedBackend planted(*backend, fault);
-          const Status ran = run_trial(planted, t, std::chrono::minutes(1));
+          const Status ran = run_self_test(planted, t, std::chrono::minutes(1));
           if (planted.runs == 0) break;  // not on this device
           EXPECT_EQ(ran.ok(), fault == Fault::none) << name << ": " << t.to_text();
           if (!ran.ok()) {

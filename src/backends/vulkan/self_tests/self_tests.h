@@ -1,4 +1,4 @@
-// Trials: small stages, odd in size and layout and with NaN among their values, by which a variant is compared with its
+// Self-tests: small stages, odd in size and layout and with NaN among their values, by which a variant is compared with its
 // family's reference before a driver that has never run it is trusted with it.
 #pragma once
 
@@ -8,7 +8,7 @@
 namespace sparkle::vulkan {
 
 // What of a plan's step decides which kernel runs: sizes do not.
-struct Trial {
+struct SelfTest {
   Schedule schedule;
   StageParams params;
   std::vector<DType> inputs, outputs;
@@ -18,15 +18,15 @@ struct Trial {
   std::string variant() const;
   // One line that from_text reads back.
   std::string to_text() const;
-  static Result<Trial> from_text(std::string_view line);
+  static Result<SelfTest> from_text(std::string_view line);
 };
-Trial trial_of(const Stage& stage, const Schedule& schedule);
+SelfTest self_test_of(const Stage& stage, const Schedule& schedule);
 
 // Stages to try; none for a step without a kernel, and for kinds and element types that no kernel supports.
-std::vector<Stage> stages_of(const Trial& trial);
+std::vector<Stage> stages_of(const SelfTest& self_test);
 
-// Runs the trial's stages on the device, each twice on operands of its own, with all that it may write wiped before. Errors:
-// failed_probe saying what was wrong, or what the driver says.
-Status run_trial(Backend& backend, const Trial& trial, std::chrono::nanoseconds timeout);
+// Runs the self-test's stages on the device, each twice on operands of its own, with all that it may write wiped before.
+// Errors: failed_probe saying what was wrong, or what the driver says.
+Status run_self_test(Backend& backend, const SelfTest& self_test, std::chrono::nanoseconds timeout);
 
 }  // namespace sparkle::vulkan
