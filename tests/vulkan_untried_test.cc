@@ -44,7 +44,7 @@ class Untried : public testing::FolderTest {
     ASSERT_EQ(variant_of(planned->schedules[0]), kWrong) << "the planner would take another kernel first";
   }
   void expect_without(const Choice& choice) {
-    EXPECT_TRUE(backend_->device().bans("gemm", kWrong));
+    EXPECT_TRUE(backend_->device().denies("gemm", kWrong));
     for (const Schedule& schedule : choice.schedules) EXPECT_NE(variant_of(schedule), kWrong);
   }
 
@@ -62,7 +62,7 @@ TEST_F(Untried, CompiledModels) {
   options.algorithm = "gemm";
   const auto done = compile_model(graph, backend_, options, {graph.tensor(graph.inputs[0]).shape}, path("m.sparkle"));
   ASSERT_TRUE(done.ok()) << done.error().message;
-  EXPECT_TRUE(backend_->device().bans("gemm", kWrong));
+  EXPECT_TRUE(backend_->device().denies("gemm", kWrong));
   auto model = CompiledModel::open(path("m.sparkle"));
   ASSERT_TRUE(model.ok()) << model.error().message;
   // Caches are measured, as rates are: another time may find others.
@@ -91,7 +91,7 @@ TEST_F(Untried, TimedLayers) {
 TEST_F(Untried, StreamedLayers) {
   const auto stream = measure_stream(*backend_, problem_, options_, 2);
   EXPECT_TRUE(stream.ok()) << stream.error().message;
-  EXPECT_TRUE(backend_->device().bans("gemm", kWrong));
+  EXPECT_TRUE(backend_->device().denies("gemm", kWrong));
 }
 
 // A schedule of the caller's choosing is not tried: its output is checked, and what is wrong with it bans no variant.
@@ -101,7 +101,7 @@ TEST_F(Untried, ChosenCandidates) {
   const auto measured = measure_choice(*backend_, problem_, *planned, options_);
   ASSERT_FALSE(measured.ok());
   EXPECT_EQ(measured.error().reason, Reason::internal) << measured.error().message;
-  EXPECT_FALSE(backend_->device().bans("gemm", kWrong));
+  EXPECT_FALSE(backend_->device().denies("gemm", kWrong));
 }
 
 TEST_F(Untried, OptimisationSteps) {

@@ -14,11 +14,11 @@ const MemoryLevel* Device::level(std::string_view level_name) const {
   return nullptr;
 }
 
-bool Device::bans(std::string_view family, std::string_view variant) const {
-  if (banned.empty()) return false;
+bool Device::denies(std::string_view family, std::string_view variant) const {
+  if (denylist.empty()) return false;
   std::string wanted = " ";
   wanted.append(family).append("/").append(variant).append(" ");
-  return (" " + banned + " ").find(wanted) != std::string::npos;
+  return (" " + denylist + " ").find(wanted) != std::string::npos;
 }
 
 std::string_view name_of(DeviceKind kind) {

@@ -66,7 +66,7 @@ void visit(V& v, Device& d) {
   v("vendor", d.vendor);
   v("architecture", d.architecture);
   v("driver", d.driver);
-  v("banned", d.banned);
+  v("banned", d.denylist);
   v("cores", d.cores, 1);
   v("thread_note", d.thread_note);
   v("clock_hz", d.clock_hz);

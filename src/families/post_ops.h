@@ -18,7 +18,7 @@ bool can_be_post_op(const PointwiseParams& program);
 // Reason::none where the variant's kernel takes the stage with its post-op, or the stage has none.
 Reason post_op_refusal(const Stage& stage, const Variant& variant, const Device& device);
 
-// What Device::banned knows a program by.
+// What Device::denylist knows a program by.
 std::string post_op_name(const PointwiseParams& post_op);
 
 // By how much the post-op's result may change where its first operand is off by `error`: for comparisons.

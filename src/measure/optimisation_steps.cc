@@ -169,7 +169,7 @@ Status add_gpu_steps(std::vector<OptimisationStep>& levels, const AnchorCall& ca
     const std::string_view note = variant.note.substr(reason_of(variant).size());
     OptimisationStep level{std::string(variant.name), std::string(note), false, {}, ""};
     auto choice = choose(call, device, forced);
-    if (device.bans(name_of(Family::gemm), variant.name)) level.absent = "it failed its self-test on this driver";
+    if (device.denies(name_of(Family::gemm), variant.name)) level.absent = "it failed its self-test on this driver";
     else if (choice.ok() && !choice->without_kernel) level.choice = std::move(*choice);
     else
       level.absent = matrix ? "no matrix unit of this device supports it" : "its shape, type or layout is not this variant's";

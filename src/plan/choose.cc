@@ -41,7 +41,7 @@ std::vector<Scheduled> enumerate(std::string_view algorithm, DType weights, cons
       why_not = Reason::forced_other;
     } else if (!variant.runs_on(device)) {
       why_not = Reason::backend_lacks_variant;
-    } else if (device.bans(family.name, variant.name)) {
+    } else if (device.denies(family.name, variant.name)) {
       why_not = Reason::failed_probe;
     } else if (const Reason refused = post_op_refusal(stage, variant, device); refused != Reason::none) {
       why_not = refused;

@@ -295,7 +295,7 @@ TEST(Choose, GpusGetTilesAndDoWithoutWhatIsBanned) {
     ASSERT_TRUE(choice.ok()) << choice.error().message;
     EXPECT_FALSE(choice->without_kernel) << name;
     const std::string family(name_of(choice->plan.stages[0].stage.family())), chosen(variant_of(choice->schedules[0]));
-    device.banned = family + "/" + chosen;
+    device.denylist = family + "/" + chosen;
     const auto other = choose(call_of(kLayer), device, {});
     ASSERT_TRUE(other.ok()) << other.error().message;
     EXPECT_NE(variant_of(other->schedules[0]), chosen) << name;

@@ -231,7 +231,7 @@ TEST(FusePostOps, PlansOfDevices) {
     EXPECT_EQ(to_text(*problem), step.problem);
     EXPECT_EQ(expression(problem->epilogue.post_op), "prelu(x0,x1)");
     for (const char* family : {"gemm", "winograd", "depthwise"})
-      gpu.banned += (gpu.banned.empty() ? "" : " ") + std::string(family) + "/" + post_op_name(problem->epilogue.post_op);
+      gpu.denylist += (gpu.denylist.empty() ? "" : " ") + std::string(family) + "/" + post_op_name(problem->epilogue.post_op);
   }
   EXPECT_EQ(post_ops(gpu), 0);
   const auto apart = make_plan(*g, gpu);

@@ -51,7 +51,7 @@ std::shared_ptr<std::byte[]> no_values(int64_t bytes) {
 // What a plan depends on of a machine: everything but measured rates and notes.
 Device without_rates(Device device) {
   device.driver.clear();
-  device.banned.clear();                               // kernels of the file's plan are tried where it is opened
+  device.denylist.clear();                             // kernels of the file's plan are tried where it is opened
   if (device.has_workgroups()) remove_caches(device);  // measured like rates
   device.clock_hz = device.launch_seconds = 0;
   device.calibrated = false;

@@ -86,7 +86,7 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
                                : options.cache_folder.empty() ? cache_folder()
                                                               : options.cache_folder;
     verdict_cache_ = std::make_unique<VerdictCache>(verdict_cache_options(*shop_.context, folder));
-    devices_.back().banned = verdict_cache_->banned();
+    devices_.back().denylist = verdict_cache_->denylist();
     for (Timeline* t : {&compute_, &transfer_}) {
       auto type = structure<VkSemaphoreTypeCreateInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
       type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
@@ -144,9 +144,9 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
   }
   void set_rates(const Device& rates) override {
     const std::lock_guard lock(mutex_);
-    std::string banned = std::move(devices_.back().banned);
+    std::string banned = std::move(devices_.back().denylist);
     devices_.back() = rates;
-    devices_.back().banned = std::move(banned);
+    devices_.back().denylist = std::move(banned);
   }
   Status try_out(std::span<const ScheduledStage> stages) override {
     if (!shop_.context->options().try_first) return ok();
@@ -405,7 +405,7 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
   // The planner sees another device from now on; references to the one before stay good.
   void ban() {
     Device changed = device();
-    changed.banned = verdict_cache_->banned();
+    changed.denylist = verdict_cache_->denylist();
     const std::lock_guard lock(mutex_);
     devices_.push_back(std::move(changed));
   }

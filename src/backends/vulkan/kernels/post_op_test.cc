@@ -323,7 +323,7 @@ TEST(VulkanPostOp, IsTriedBeforeItIsTrusted) {
     const Status tried = backend->try_out({&one, 1});
     EXPECT_EQ(tried.ok(), !broken) << tried.error().message;
     EXPECT_EQ(post_op_refusal(s.stage, naive, backend->device()), broken ? Reason::failed_probe : Reason::none);
-    EXPECT_FALSE(backend->device().bans("gemm", "naive"));
+    EXPECT_FALSE(backend->device().denies("gemm", "naive"));
   }
 }
 

@@ -88,7 +88,7 @@ TEST(VulkanSelfTests, MovesThatDoNothingAreFound) {
 // some milliseconds more.
 struct Verdict {
   bool skipped = false;
-  std::string banned;
+  std::string denylist;
   std::vector<std::string> findings, speeds;
 };
 Verdict verdict_with(const std::string& late) {
@@ -116,7 +116,7 @@ Verdict verdict_with(const std::string& late) {
     const auto before = backend->counters().submissions;
     EXPECT_TRUE(backend->try_lines(t.to_text() + "\n").ok());
     EXPECT_EQ(backend->counters().submissions, before);
-    v.banned = backend->device().banned, v.findings = backend->findings(), v.speeds = backend->speeds();
+    v.denylist = backend->device().denylist, v.findings = backend->findings(), v.speeds = backend->speeds();
   } else {
     v.skipped = true;
   }
@@ -127,7 +127,7 @@ Verdict verdict_with(const std::string& late) {
 TEST(VulkanSelfTests, MatrixUnitsThatAreSlowerAreBanned) {
   const Verdict v = verdict_with("gemm/cooperative");
   if (v.skipped) GTEST_SKIP() << "SKIP: no Vulkan device with 16-bit floats";
-  EXPECT_EQ(v.banned, "gemm/cooperative");
+  EXPECT_EQ(v.denylist, "gemm/cooperative");
   ASSERT_EQ(v.findings.size(), 1u);
   EXPECT_NE(v.findings[0].find("not worth it: takes"), std::string::npos) << v.findings[0];
   EXPECT_NE(v.findings[0].find("times as long as gemm/implicit"), std::string::npos) << v.findings[0];
@@ -138,7 +138,7 @@ TEST(VulkanSelfTests, MatrixUnitsThatAreSlowerAreBanned) {
 TEST(VulkanSelfTests, MatrixUnitsThatAreFasterAreKept) {
   const Verdict v = verdict_with("gemm/implicit");
   if (v.skipped) GTEST_SKIP() << "SKIP: no Vulkan device with 16-bit floats";
-  EXPECT_EQ(v.banned, "");
+  EXPECT_EQ(v.denylist, "");
   EXPECT_TRUE(v.findings.empty());
   ASSERT_EQ(v.speeds.size(), 1u);
   EXPECT_NE(v.speeds[0].find("gemm/cooperative takes 0."), std::string::npos) << v.speeds[0];
@@ -150,7 +150,7 @@ TEST(VulkanSelfTests, MatrixUnitsAreTimedAsTheyAre) {
   const Verdict v = verdict_with("");
   if (v.skipped) GTEST_SKIP() << "SKIP: no Vulkan device with 16-bit floats";
   ASSERT_EQ(v.findings.size() + v.speeds.size(), 1u);
-  EXPECT_EQ(v.banned, v.findings.empty() ? "" : "gemm/cooperative");
+  EXPECT_EQ(v.denylist, v.findings.empty() ? "" : "gemm/cooperative");
   std::printf("%s\n", (v.findings.empty() ? v.speeds : v.findings)[0].c_str());
 }
 

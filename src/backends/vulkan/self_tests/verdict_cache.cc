@@ -72,7 +72,7 @@ void VerdictCache::load() {
   for (const std::string& orphan : orphaned_markers(options_.folder, marker()))
     if (parse_line(orphan, key, variant, finding)) interrupt(key, variant);
   // Where an expendable process can be asked, it is given another chance there, one.
-  if (!options_.expendable && !options_.try_elsewhere) ban_interrupted();
+  if (!options_.expendable && !options_.try_elsewhere) deny_interrupted();
 }
 
 void VerdictCache::interrupt(const std::string& key, const std::string& variant) {
@@ -82,7 +82,7 @@ void VerdictCache::interrupt(const std::string& key, const std::string& variant)
     append_line(file(), key + " " + variant + " " + (first ? std::string(kInterrupted) : verdicts_[key].finding));
 }
 
-void VerdictCache::ban_interrupted() {
+void VerdictCache::deny_interrupted() {
   for (const auto& [key, variant] : interrupted_)
     verdicts_.try_emplace(
         key, Verdict{variant, "a process that tried it ended, or lost the device; a sparkle command tries it once more"});
@@ -175,7 +175,7 @@ void VerdictCache::try_elsewhere(std::span<const SelfTest> self_tests) {
     load();
   }
   const std::lock_guard lock(mutex_);
-  ban_interrupted();
+  deny_interrupted();
 }
 
 Status VerdictCache::try_out(Backend& backend, std::span<const SelfTest> asked) {
@@ -200,7 +200,7 @@ Status VerdictCache::try_out(Backend& backend, std::span<const SelfTest> asked) 
   return ok();
 }
 
-std::string VerdictCache::banned() const {
+std::string VerdictCache::denylist() const {
   const std::lock_guard lock(mutex_);
   std::string text;
   for (const auto& [key, v] : verdicts_)

@@ -29,14 +29,14 @@ class VerdictCache {
   explicit VerdictCache(VerdictCacheOptions options);
 
   // Tries what has not been tried, in a process of its own where the options have one, else here. The variants that failed are
-  // in banned() from then on. Errors: failed_probe naming the first of these that is banned; out_of_memory, which says nothing
-  // of a kernel.
+  // in denylist() from then on. Errors: failed_probe naming the first of these that is banned; out_of_memory, which says
+  // nothing of a kernel.
   Status try_out(Backend& backend, std::span<const SelfTest> self_tests);
   // Does what runs on the driver and is no self-test of a kernel with a marker on disk. Where a process has ended with it, or
   // it has lost the device, it is not done (device_unusable). `name`: like a variant's.
   Status guarded(Backend& backend, const std::string& name, const std::function<Status()>& work);
   // "gemm/implicit pool/shader"
-  std::string banned() const;
+  std::string denylist() const;
   // Variant and what was wrong with it, in sentences.
   std::vector<std::string> findings() const;
   // The same of variants that are as fast as they must be: how fast.
@@ -54,7 +54,7 @@ class VerdictCache {
   std::string marker() const;
   void interrupt(const std::string& key, const std::string& variant);
   void load();
-  void ban_interrupted();
+  void deny_interrupted();
   enum class Open { nothing, results, speed };
   // What is left to find out.
   Open open(const SelfTest& self_test) const;

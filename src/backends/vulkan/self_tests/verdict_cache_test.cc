@@ -78,13 +78,13 @@ TEST_F(VulkanVerdictCache, WrongKernelsAreBanned) {
   ASSERT_FALSE(tried.ok());
   EXPECT_EQ(tried.error().reason, Reason::failed_probe);
   EXPECT_NE(tried.error().message.find("wrong"), std::string::npos) << tried.error().message;
-  EXPECT_TRUE(backend_->device().bans("gemm", "implicit"));
-  EXPECT_FALSE(backend_->device().bans("gemm", "naive"));
+  EXPECT_TRUE(backend_->device().denies("gemm", "implicit"));
+  EXPECT_FALSE(backend_->device().denies("gemm", "naive"));
   EXPECT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
   // The ban is kept, whatever the next process would find.
   faults_ = {};
   ASSERT_TRUE(open());
-  EXPECT_TRUE(backend_->device().bans("gemm", "implicit"));
+  EXPECT_TRUE(backend_->device().denies("gemm", "implicit"));
   EXPECT_EQ(backend_->findings().size(), 1u);
 }
 
@@ -109,7 +109,7 @@ TEST_F(VulkanVerdictCache, AfterASlowKernelTheOthersAreTried) {
   const Step next = step_of(backend_->device(), "naive");
   const Status tried = try_out(*backend_, next);
   EXPECT_TRUE(tried.ok()) << tried.error().message;
-  EXPECT_EQ(backend_->device().banned, "gemm/implicit");
+  EXPECT_EQ(backend_->device().denylist, "gemm/implicit");
 }
 
 // A kernel that does not end: neither the next self-test nor closing the device waits for it.
@@ -124,7 +124,7 @@ TEST_F(VulkanVerdictCache, DevicesThatDoNotComeBackAreGivenUp) {
   options_ = {}, faults_ = {};
   options_.cache_folder = folder_;
   ASSERT_TRUE(open());
-  EXPECT_EQ(backend_->device().banned, "gemm/naive");
+  EXPECT_EQ(backend_->device().denylist, "gemm/naive");
   EXPECT_TRUE(try_out(*backend_, step_of(backend_->device(), "implicit")).ok());
 }
 
@@ -138,10 +138,10 @@ TEST_F(VulkanVerdictCache, ALostDeviceBansNoOther) {
     ASSERT_FALSE(tried.ok());
     EXPECT_EQ(tried.error().reason, Reason::device_lost);
   }
-  EXPECT_EQ(backend_->device().banned, "");
+  EXPECT_EQ(backend_->device().denylist, "");
   faults_ = {};
   ASSERT_TRUE(open());
-  EXPECT_EQ(backend_->device().banned, "");
+  EXPECT_EQ(backend_->device().denylist, "");
   EXPECT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
 }
 
@@ -190,8 +190,8 @@ TEST_F(VulkanVerdictCacheInterrupted, WhatEndedAProcessIsBannedInTheNext) {
   crash();
   for (int processes = 0; processes < 2; ++processes) {  // the marker is gone after the first, the verdict stays
     ASSERT_TRUE(open());
-    EXPECT_TRUE(backend_->device().bans("gemm", "naive"));
-    EXPECT_FALSE(backend_->device().bans("gemm", "implicit"));
+    EXPECT_TRUE(backend_->device().denies("gemm", "naive"));
+    EXPECT_FALSE(backend_->device().denies("gemm", "implicit"));
     ASSERT_EQ(backend_->findings().size(), 1u);
     EXPECT_NE(backend_->findings()[0].find("ended"), std::string::npos);
     const Status tried = try_out(*backend_, step_of(backend_->device(), "naive"));
@@ -212,17 +212,17 @@ TEST_F(VulkanVerdictCacheInterrupted, AnExpendableProcessTriesItOnceMore) {
     std::string why;
     const auto other = test_backend(there, why);
     ASSERT_NE(other, nullptr) << why;
-    EXPECT_EQ(other->device().banned, "");
+    EXPECT_EQ(other->device().denylist, "");
     EXPECT_TRUE(other->try_lines(lines).ok());
   };
   ASSERT_TRUE(open());
-  EXPECT_EQ(backend_->device().banned, "");
+  EXPECT_EQ(backend_->device().denylist, "");
   EXPECT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
   EXPECT_EQ(asked, 1);
   EXPECT_EQ(backend_->counters().submissions, 0u);
   options_.try_elsewhere = nullptr;  // and whoever comes next knows
   ASSERT_TRUE(open());
-  EXPECT_EQ(backend_->device().banned, "");
+  EXPECT_EQ(backend_->device().denylist, "");
 }
 
 TEST_F(VulkanVerdictCacheInterrupted, WhereNobodyTriesItAgainItStaysBanned) {
@@ -230,7 +230,7 @@ TEST_F(VulkanVerdictCacheInterrupted, WhereNobodyTriesItAgainItStaysBanned) {
   options_.try_elsewhere = [](const std::string&) {};
   ASSERT_TRUE(open());
   EXPECT_FALSE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
-  EXPECT_TRUE(backend_->device().bans("gemm", "naive"));
+  EXPECT_TRUE(backend_->device().denies("gemm", "naive"));
   EXPECT_EQ(backend_->counters().submissions, 0u);
 }
 
@@ -239,7 +239,7 @@ TEST_F(VulkanVerdictCacheInterrupted, WhatEndedTwoProcessesIsBannedForGood) {
   options_.expendable = true;
   crash();
   ASSERT_TRUE(open());
-  EXPECT_TRUE(backend_->device().bans("gemm", "naive"));
+  EXPECT_TRUE(backend_->device().denies("gemm", "naive"));
   ASSERT_EQ(backend_->findings().size(), 1u);
   EXPECT_NE(backend_->findings()[0].find("two processes"), std::string::npos);
 }
@@ -259,7 +259,7 @@ TEST_F(VulkanVerdictCache, ElsewhereIsAskedFirst) {
   const Status tried = try_out(*backend_, step_of(backend_->device(), "naive"));
   EXPECT_EQ(std::count(asked.begin(), asked.end(), '\n'), 1);
   ASSERT_FALSE(tried.ok());
-  EXPECT_TRUE(backend_->device().bans("gemm", "naive"));
+  EXPECT_TRUE(backend_->device().denies("gemm", "naive"));
   EXPECT_EQ(backend_->counters().submissions, 0u);
 }
 
@@ -269,7 +269,7 @@ TEST_F(VulkanVerdictCache, BrokenRecordsAreNoRecords) {
   for (const auto& entry : std::filesystem::directory_iterator(folder_))
     std::ofstream(entry.path()) << "x\ny z\n" << std::string(9000, 'q');
   ASSERT_TRUE(open());
-  EXPECT_EQ(backend_->device().banned, "");
+  EXPECT_EQ(backend_->device().denylist, "");
   EXPECT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
 }
 
