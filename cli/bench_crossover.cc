@@ -112,8 +112,8 @@ int bench_crossover(const CommonOptions& common, const std::vector<NamedProblem>
         if (p.measured[i] <= 0) continue;
         checks.push_back(p.checked[i]), roofs.push_back(p.verdict[i]);
         if (above.empty())
-          above = p.verdict[i].complaint(short_name(with_length(problem, p.length)) + " by " +
-                                         (i == 0 ? std::string(kTransforms) : p.other));
+          above = p.verdict[i].error_text(short_name(with_length(problem, p.length)) + " by " +
+                                          (i == 0 ? std::string(kTransforms) : p.other));
       }
       points.push_back(*point);
     }

@@ -260,7 +260,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
     const double gflops = ms > 0 ? step.footprint.nominal_flops / ms * 1e-6 : 0;
     const RoofVerdict verdict = roofs.judge(step, ms * 1e-3);
     verdicts.push_back(verdict);
-    if (above.empty()) above = verdict.complaint(step.name);
+    if (above.empty()) above = verdict.error_text(step.name);
     const double roof = ms > 0 ? 100 * roof_seconds(step, device) * 1e3 / ms : 0;
     if (!common.json)
       std::printf("%-36.36s %-11.11s %9.4f %9.4f %8.1f %7.1f %7.1f %-8s\n", printable(step.name).c_str(),

@@ -60,7 +60,7 @@ int bench_stream(const CommonOptions& common, const LayerBench& bench, const std
     const std::string name = p.name.empty() ? short_name(p.problem) : p.name;
     rows.push_back(row_json(name, *m));
     checks.push_back(m->checked), roofs.push_back(m->verdict);
-    if (above.empty()) above = m->verdict.complaint(name);
+    if (above.empty()) above = m->verdict.error_text(name);
     if (common.json) continue;
     std::printf("%-24.24s %7d %-11.11s %11.4f %9.1f %12.4f %12.4f %7.1f %8.2f %8.2f %8.1e\n", name.c_str(), m->batches,
                 m->choice.algorithm.c_str(), m->resident_seconds * 1e3,

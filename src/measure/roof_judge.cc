@@ -27,7 +27,7 @@ std::string text(const char* pattern, auto... values) {
 
 }  // namespace
 
-std::string RoofVerdict::complaint(const std::string& who) const {
+std::string RoofVerdict::error_text(const std::string& who) const {
   const auto say = [&](const RoofRate& r, const char* what, const char* unit) {
     return text(
         "'%.80s' shows %.1f %s, which is %.0f %% of the %.1f that were probed beside for %s; 100 %% and %.1f for tolerance and "

@@ -36,7 +36,7 @@ struct RoofVerdict {
   bool above(const RoofRate& r) const { return r.roof > 0 && r.rate > (1 + tolerance + r.spread) * r.roof; }
   bool disturbed() const { return compute.disturbed() || memory.disturbed(); }
   // Empty, or the sentence that names what is above which roof.
-  std::string complaint(const std::string& who) const;
+  std::string error_text(const std::string& who) const;
   // "avx512 73.1 GFLOP/s, probes within 1.2 %; L2 101.3 GB/s, probes within 3.4 %"
   std::string probed() const;
 };

@@ -18,22 +18,22 @@ RoofVerdict bytes_at(double share, double kept = 0, std::vector<double> probes =
 }
 
 TEST(RoofJudge, FivePercentAboveIsTheMostThreeByADevicesClock) {
-  EXPECT_EQ(flops_at(1.00).complaint("x"), "");
-  EXPECT_EQ(flops_at(1.049).complaint("x"), "");
-  EXPECT_NE(flops_at(1.051).complaint("x"), "");
-  EXPECT_EQ(flops_at(1.029, {kPeak}, true).complaint("x"), "");
-  EXPECT_NE(flops_at(1.031, {kPeak}, true).complaint("x"), "");
-  EXPECT_EQ(bytes_at(1.049).complaint("x"), "");
-  EXPECT_NE(bytes_at(1.051).complaint("x"), "");
-  EXPECT_NE(bytes_at(8.636).complaint("x"), "");
+  EXPECT_EQ(flops_at(1.00).error_text("x"), "");
+  EXPECT_EQ(flops_at(1.049).error_text("x"), "");
+  EXPECT_NE(flops_at(1.051).error_text("x"), "");
+  EXPECT_EQ(flops_at(1.029, {kPeak}, true).error_text("x"), "");
+  EXPECT_NE(flops_at(1.031, {kPeak}, true).error_text("x"), "");
+  EXPECT_EQ(bytes_at(1.049).error_text("x"), "");
+  EXPECT_NE(bytes_at(1.051).error_text("x"), "");
+  EXPECT_NE(bytes_at(8.636).error_text("x"), "");
 }
 
 TEST(RoofJudge, TheProbesOwnSpreadCountsAndIsToldInTheSentence) {
   const std::vector<double> probes = {0.7 * kPeak, kPeak, 1.1 * kPeak};  // a neighbour slowed one of them down
-  EXPECT_EQ(flops_at(1.14, probes).complaint("x"), "");
+  EXPECT_EQ(flops_at(1.14, probes).error_text("x"), "");
   const RoofVerdict above = flops_at(1.16, probes);
   EXPECT_NEAR(above.compute.spread, 0.1, 1e-9);
-  const std::string sentence = above.complaint("layer 7");
+  const std::string sentence = above.error_text("layer 7");
   for (const char* part : {"'layer 7'", "116.0 executed GFLOP/s", "116 %", "100.0", "avx2", "15.0"})
     EXPECT_NE(sentence.find(part), std::string::npos) << part << ": " << sentence;
   EXPECT_NE(above.probed().find("probes within 10.0 %"), std::string::npos) << above.probed();
@@ -55,17 +55,17 @@ TEST(RoofJudge, TwoProbesHaveASpreadToo) {
 }
 
 TEST(RoofJudge, WhatIsNotProbedIsNotJudged) {
-  EXPECT_EQ(flops_at(9, {}).complaint("x"), "");
-  EXPECT_EQ(flops_at(9, {0, 0}).complaint("x"), "");
-  EXPECT_EQ(bytes_at(9, 0, {0}).complaint("x"), "");
+  EXPECT_EQ(flops_at(9, {}).error_text("x"), "");
+  EXPECT_EQ(flops_at(9, {0, 0}).error_text("x"), "");
+  EXPECT_EQ(bytes_at(9, 0, {0}).error_text("x"), "");
   EXPECT_EQ(flops_at(9, {}).probed(), "");
-  EXPECT_NE(flops_at(9, {0, kPeak}).complaint("x"), "");
+  EXPECT_NE(flops_at(9, {0, kPeak}).error_text("x"), "");
 }
 
 TEST(RoofJudge, WhatInnerLevelsMayHoldNeedNotCome) {
-  EXPECT_EQ(bytes_at(1.04, 1e9).complaint("x"), "");
-  EXPECT_NE(bytes_at(1.06, 1e9).complaint("x"), "");
-  EXPECT_EQ(judge({1e-6, 0, 1000, 2000, false}, "", {}, "L2", {1.0}).complaint("x"), "");
+  EXPECT_EQ(bytes_at(1.04, 1e9).error_text("x"), "");
+  EXPECT_NE(bytes_at(1.06, 1e9).error_text("x"), "");
+  EXPECT_EQ(judge({1e-6, 0, 1000, 2000, false}, "", {}, "L2", {1.0}).error_text("x"), "");
 }
 
 TEST(RoofJudge, TheInnermostLevelThatHoldsIt) {

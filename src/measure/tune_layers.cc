@@ -187,7 +187,7 @@ Result<TuneResult> tuned(Backend& backend, const Anchor& anchor, const TuneOptio
   for (size_t i = 0; i < result.candidates.size(); ++i) {
     const RoofVerdict verdict = verdict_of(result.candidates[i], result.verdict.seconds[i], anchor.call, backend, probes);
     const std::string above =
-        verdict.complaint(short_name(anchor.call.problem) + " by " + to_text(result.candidates[i].schedules[0]));
+        verdict.error_text(short_name(anchor.call.problem) + " by " + to_text(result.candidates[i].schedules[0]));
     if (!above.empty()) return Error{Reason::internal, above};
     if (i == result.verdict.chosen) result.roofs = verdict;
   }

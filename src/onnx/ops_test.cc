@@ -44,7 +44,7 @@ std::string why(const TestModel& model) {
   return unknown ? unknown->why : "";
 }
 
-std::string complaint(const TestModel& model) {
+std::string error_text(const TestModel& model) {
   const auto graph = model.read();
   EXPECT_FALSE(graph.ok());
   return graph.ok() ? "" : graph.error().message;
@@ -70,13 +70,13 @@ TEST(OnnxOps, Conv) {
   const auto up = params<ConvOp>(one(11, "ConvTranspose", {"x", "w"}).with("output_padding", Ints{1, 1}));
   EXPECT_TRUE(up.transposed);
   EXPECT_EQ(up.output_padding, (Dims{1, 1}));
-  EXPECT_NE(complaint(one(11, "Conv", {"x", "w"}).with("strides", Ints{0, 1})).find("strides"), std::string::npos);
-  EXPECT_NE(complaint(one(11, "Conv", {"x", "w"}).with("pads", Ints{1, 1, 1})).find("pads"), std::string::npos);
-  EXPECT_NE(complaint(one(11, "Conv", {"x", "w"}).with("strides", Ints{1, 1}).with("pads", Ints{1, 1})).find("spatial"),
+  EXPECT_NE(error_text(one(11, "Conv", {"x", "w"}).with("strides", Ints{0, 1})).find("strides"), std::string::npos);
+  EXPECT_NE(error_text(one(11, "Conv", {"x", "w"}).with("pads", Ints{1, 1, 1})).find("pads"), std::string::npos);
+  EXPECT_NE(error_text(one(11, "Conv", {"x", "w"}).with("strides", Ints{1, 1}).with("pads", Ints{1, 1})).find("spatial"),
             std::string::npos);
-  EXPECT_NE(complaint(one(11, "Conv", {"x", "w"}).with("auto_pad", "SIDEWAYS")).find("SIDEWAYS"), std::string::npos);
-  EXPECT_NE(complaint(one(11, "Conv", {"x", "w"}).with("group", 1.5f)).find("group"), std::string::npos);
-  EXPECT_NE(complaint(one(11, "Conv", {"x"})).find("lacks its input 1"), std::string::npos);
+  EXPECT_NE(error_text(one(11, "Conv", {"x", "w"}).with("auto_pad", "SIDEWAYS")).find("SIDEWAYS"), std::string::npos);
+  EXPECT_NE(error_text(one(11, "Conv", {"x", "w"}).with("group", 1.5f)).find("group"), std::string::npos);
+  EXPECT_NE(error_text(one(11, "Conv", {"x"})).find("lacks its input 1"), std::string::npos);
 }
 
 TEST(OnnxOps, Pools) {
@@ -89,7 +89,7 @@ TEST(OnnxOps, Pools) {
   EXPECT_TRUE(average.count_pad);
   EXPECT_EQ(params<PoolOp>(one(12, "LpPool").with("kernel_shape", Ints{2, 2}).with("p", int64_t{3})).p, 3);
   EXPECT_EQ(params<PoolOp>(one(1, "LpPool").with("kernel_shape", Ints{2, 2}).with("p", 1.0f)).p, 1);
-  EXPECT_NE(complaint(one(12, "MaxPool")).find("kernel_shape"), std::string::npos);
+  EXPECT_NE(error_text(one(12, "MaxPool")).find("kernel_shape"), std::string::npos);
   EXPECT_TRUE(params<ReduceOp>(one(12, "GlobalAveragePool")).all_spatial);
   EXPECT_EQ(params<ReduceOp>(one(12, "GlobalMaxPool")).kind, ReduceKind::max);
   EXPECT_EQ(params<ReduceOp>(one(12, "GlobalLpPool")).kind, ReduceKind::l2);
@@ -208,7 +208,7 @@ TEST(OnnxOps, ShapesAndMovement) {
   params<ExpandOp>(one(8, "Expand", {"x", "i"}));
   params<TileOp>(one(13, "Tile", {"x", "i"}));
   params<TileOp>(one(1, "Tile", {"x", "i", "i"}));
-  EXPECT_NE(complaint(one(1, "Tile", {"x", "i"})).find("lacks its inputs 'tiles' and 'axis'"), std::string::npos);
+  EXPECT_NE(error_text(one(1, "Tile", {"x", "i"})).find("lacks its inputs 'tiles' and 'axis'"), std::string::npos);
   const auto pad = params<PadOp>(one(2, "Pad").with("pads", Ints{0, 0, 1, 2, 0, 0, 3, 4}).with("mode", "edge"));
   EXPECT_EQ(pad.begin, (Dims{0, 0, 1, 2}));
   EXPECT_EQ(pad.end, (Dims{0, 0, 3, 4}));
@@ -247,7 +247,7 @@ TEST(OnnxOps, Resize) {
   params<ResizeOp>(one(9, "Upsample", {"x", "s"}).with("mode", "linear"));
   EXPECT_NE(why(one(13, "Resize", {"x", "", "s"}).with("coordinate_transformation_mode", "odd")).find("odd"),
             std::string::npos);
-  EXPECT_NE(complaint(one(13, "Resize", {"x"})).find("neither"), std::string::npos);
+  EXPECT_NE(error_text(one(13, "Resize", {"x"})).find("neither"), std::string::npos);
 }
 
 TEST(OnnxOps, Constants) {

@@ -26,7 +26,7 @@ TestModel relu_model() {
   return model;
 }
 
-std::string complaint(const TestModel& model) {
+std::string error_text(const TestModel& model) {
   const auto graph = model.read();
   EXPECT_FALSE(graph.ok());
   return graph.ok() ? "" : graph.error().message;
@@ -56,22 +56,22 @@ TEST(OnnxReader, InitializersListedAsInputsAreNoInputs) {
 }
 
 TEST(OnnxReader, ContradictionsAreErrorsThatNameThem) {
-  EXPECT_NE(complaint(relu_model().node("Neg", {"nothing"}, {"z"})).find("'nothing'"), std::string::npos);
-  EXPECT_NE(complaint(relu_model().node("Neg", {"x"}, {"y"})).find("twice"), std::string::npos);
-  EXPECT_NE(complaint(relu_model().node("Neg", {"b"}, {"a"}).node("Neg", {"a"}, {"b"})).find("cycle"), std::string::npos);
-  EXPECT_NE(complaint(relu_model().output("z")).find("'z'"), std::string::npos);
-  EXPECT_NE(complaint(relu_model().input("x", {1})).find("twice"), std::string::npos);
-  EXPECT_NE(complaint(relu_model().input("v", {1, 1, 1, 1, 1, 1, 1, 1, 1})).find("9 axes"), std::string::npos);
+  EXPECT_NE(error_text(relu_model().node("Neg", {"nothing"}, {"z"})).find("'nothing'"), std::string::npos);
+  EXPECT_NE(error_text(relu_model().node("Neg", {"x"}, {"y"})).find("twice"), std::string::npos);
+  EXPECT_NE(error_text(relu_model().node("Neg", {"b"}, {"a"}).node("Neg", {"a"}, {"b"})).find("cycle"), std::string::npos);
+  EXPECT_NE(error_text(relu_model().output("z")).find("'z'"), std::string::npos);
+  EXPECT_NE(error_text(relu_model().input("x", {1})).find("twice"), std::string::npos);
+  EXPECT_NE(error_text(relu_model().input("v", {1, 1, 1, 1, 1, 1, 1, 1, 1})).find("9 axes"), std::string::npos);
   const auto nine = relu_model().input("v", {1, 1, 1, 1, 1, 1, 1, 1, 1}).read();  // which ONNX allows
   EXPECT_EQ(nine.error().reason, Reason::operator_not_served);
-  EXPECT_NE(complaint(relu_model().input("v", {-3})).find("negative"), std::string::npos);
-  EXPECT_NE(complaint(relu_model().input("v", {1LL << 40, 1LL << 40})).find("addressed"), std::string::npos);
+  EXPECT_NE(error_text(relu_model().input("v", {-3})).find("negative"), std::string::npos);
+  EXPECT_NE(error_text(relu_model().input("v", {1LL << 40, 1LL << 40})).find("addressed"), std::string::npos);
   TestModel future = relu_model();
   future.model.mutable_opset_import(0)->set_version(kNewestOpset + 1);
-  EXPECT_NE(complaint(future).find("opset"), std::string::npos);
+  EXPECT_NE(error_text(future).find("opset"), std::string::npos);
   TestModel none = relu_model();
   none.model.clear_opset_import();
-  EXPECT_NE(complaint(none).find("opset_import"), std::string::npos);
+  EXPECT_NE(error_text(none).find("opset_import"), std::string::npos);
 }
 
 TEST(OnnxReader, DamagedTensors) {

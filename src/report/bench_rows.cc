@@ -292,9 +292,9 @@ nlohmann::json bench_json(const Device& device, const std::vector<BenchRow>& row
 
 std::string above_roof(const std::vector<BenchRow>& rows) {
   for (const BenchRow& r : rows) {
-    if (std::string sentence = r.verdict.complaint(r.name); !sentence.empty()) return sentence;
+    if (std::string sentence = r.verdict.error_text(r.name); !sentence.empty()) return sentence;
     for (const PeerMeasurement& p : r.peers)
-      if (std::string sentence = p.verdict.complaint(r.name + " by " + p.name); p.refused.empty() && !sentence.empty())
+      if (std::string sentence = p.verdict.error_text(r.name + " by " + p.name); p.refused.empty() && !sentence.empty())
         return sentence;
   }
   return {};

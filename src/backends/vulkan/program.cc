@@ -52,7 +52,7 @@ Touch touch_of(const Binding& binding, const TensorDesc& desc, int64_t packed_by
 VulkanProgram::VulkanProgram(const Workshop& shop, std::span<const Launch> launches)
     : context_(shop.context), memory_(shop.memory) {
   Hazards hazards;
-  auto complaining = std::make_shared<std::vector<ComplainingLaunch>>();
+  auto reporting = std::make_shared<std::vector<ReportingLaunch>>();
   for (const Launch& launch : launches) {
     const auto& kernel = static_cast<const VulkanKernel&>(*launch.kernel);
     RecordedLaunch recorded;
@@ -82,10 +82,10 @@ VulkanProgram::VulkanProgram(const Workshop& shop, std::span<const Launch> launc
       r.groups = d.groups;
       r.constants = d.constants;
       for (const Address& a : d.addresses) {
-        const auto place = static_cast<int64_t>(complaining->size() * sizeof(Complaints));
-        const SlotAddress from = a.operand == kComplaints  ? SlotAddress{kComplaints, place}
-                                 : a.operand == kWorkspace ? SlotAddress{launch.workspace.slot, launch.workspace.offset_bytes}
-                                                           : origins[static_cast<size_t>(a.operand)];
+        const auto place = static_cast<int64_t>(reporting->size() * sizeof(BoundsReports));
+        const SlotAddress from = a.operand == kBoundsReports ? SlotAddress{kBoundsReports, place}
+                                 : a.operand == kWorkspace   ? SlotAddress{launch.workspace.slot, launch.workspace.offset_bytes}
+                                                             : origins[static_cast<size_t>(a.operand)];
         r.addresses.push_back({from.slot, from.offset + a.offset});
       }
       r.barrier = i == 0 ? hazards.conflicts(reads, writes) : d.after_previous;
@@ -93,10 +93,10 @@ VulkanProgram::VulkanProgram(const Workshop& shop, std::span<const Launch> launc
       recorded.dispatches.push_back(std::move(r));
     }
     hazards.add(reads, writes);
-    if (kernel.complaint) complaining->push_back({launch.name, kernel.complaint});
+    if (kernel.bounds_error) reporting->push_back({launch.name, kernel.bounds_error});
     launches_.push_back(std::move(recorded));
   }
-  complaining_ = std::move(complaining);
+  reporting_ = std::move(reporting);
 }
 
 VulkanProgram::~VulkanProgram() {
@@ -109,7 +109,7 @@ Result<Recording*> VulkanProgram::recording(std::span<Buffer* const> slots, bool
   for (Buffer* slot : slots) key.second.push_back(slot ? static_cast<DeviceBuffer*>(slot)->address() : 0);
   fresh = false;
   const auto at = recordings_.find(key);
-  const bool alone = timed || !complaining_->empty();
+  const bool alone = timed || !reporting_->empty();
   const auto free = [&](const Recording& r) { return r.last_use <= complete && r.queries.use_count() <= 1; };
   if (at != recordings_.end() && (!alone || free(*at->second))) return at->second.get();
 
@@ -149,9 +149,9 @@ Result<Recording*> VulkanProgram::recording(std::span<Buffer* const> slots, bool
   } else if (!timed) {
     recording->queries = nullptr;
   }
-  if (!complaining_->empty() && !recording->complaints) {
-    SPARKLE_TRY(complaints, make_complaints(*memory_, complaining_->size()));
-    recording->complaints = std::move(complaints);
+  if (!reporting_->empty() && !recording->bounds_reports) {
+    SPARKLE_TRY(bounds_reports, make_bounds_reports(*memory_, reporting_->size()));
+    recording->bounds_reports = std::move(bounds_reports);
   }
   SPARKLE_CHECK(record(*recording, key.second));
   fresh = true;
@@ -163,7 +163,7 @@ Result<Recording*> VulkanProgram::recording(std::span<Buffer* const> slots, bool
 Status VulkanProgram::record(Recording& recording, std::span<const VkDeviceAddress> slots) {
   const auto& vk = context_->vk();
   auto begin = structure<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
-  begin.flags = recording.queries || recording.complaints ? 0 : VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
+  begin.flags = recording.queries || recording.bounds_reports ? 0 : VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
   SPARKLE_VK(vk.vkBeginCommandBuffer(recording.commands, &begin), "vkBeginCommandBuffer");
   const auto barrier = [&](VkPipelineStageFlags2 to, VkAccessFlags2 access) {
     auto memory = structure<VkMemoryBarrier2>(VK_STRUCTURE_TYPE_MEMORY_BARRIER_2);
@@ -196,7 +196,7 @@ Status VulkanProgram::record(Recording& recording, std::span<const VkDeviceAddre
       size_t at = 0;
       for (const SlotAddress& a : d.addresses) {
         const VkDeviceAddress base =
-            a.slot == kComplaints ? recording.complaints->address() : slots[static_cast<size_t>(a.slot)];
+            a.slot == kBoundsReports ? recording.bounds_reports->address() : slots[static_cast<size_t>(a.slot)];
         const VkDeviceAddress address = base + static_cast<VkDeviceAddress>(a.offset);
         std::memcpy(&push[at], &address, 8);
         at += 8;

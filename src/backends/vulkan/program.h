@@ -8,7 +8,7 @@
 
 namespace sparkle::vulkan {
 
-// Where a dispatch's address comes from: a slot, or kComplaints, and bytes from its start.
+// Where a dispatch's address comes from: a slot, or kBoundsReports, and bytes from its start.
 struct SlotAddress {
   int slot = 0;
   int64_t offset = 0;
@@ -45,7 +45,7 @@ struct Recording {
   VkCommandBuffer commands = VK_NULL_HANDLE;
   std::shared_ptr<Queries> queries;  // one more than launches, where times are kept
   uint64_t last_use = 0;             // the timeline's value when it is free again
-  std::shared_ptr<DeviceBuffer> complaints;
+  std::shared_ptr<DeviceBuffer> bounds_reports;
 };
 
 class VulkanProgram final : public Program {
@@ -53,12 +53,12 @@ class VulkanProgram final : public Program {
   VulkanProgram(const Workshop& shop, std::span<const Launch> launches);
   ~VulkanProgram() override;
   // The command buffer for these slots, recorded where it is new. `timed` ones are for one submission at a time, and those of
-  // programs that may complain.
+  // programs that may report.
   // `complete`: the timeline's value, to find what may be recorded over.
   Result<Recording*> recording(std::span<Buffer* const> slots, bool timed, uint64_t complete, bool& fresh);
   size_t launches() const { return launches_.size(); }
-  // The launches that look at their data, in the order of a recording's complaints. Not empty: submissions are to be asked.
-  const std::shared_ptr<const std::vector<ComplainingLaunch>>& complaining() const { return complaining_; }
+  // The launches that look at their data, in the order of a recording's bounds reports. Not empty: submissions are to be asked.
+  const std::shared_ptr<const std::vector<ReportingLaunch>>& reporting() const { return reporting_; }
   std::mutex mutex;  // held from recording() until last_use is set
 
  private:
@@ -67,7 +67,7 @@ class VulkanProgram final : public Program {
   std::shared_ptr<Context> context_;
   std::shared_ptr<Memory> memory_;
   std::vector<RecordedLaunch> launches_;
-  std::shared_ptr<const std::vector<ComplainingLaunch>> complaining_;
+  std::shared_ptr<const std::vector<ReportingLaunch>> reporting_;
   VkCommandPool pool_ = VK_NULL_HANDLE;
   using Key = std::pair<bool, std::vector<VkDeviceAddress>>;
   std::map<Key, std::unique_ptr<Recording>> recordings_;

@@ -251,7 +251,7 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
     // Recording is a cache behind a program that otherwise never changes.
     auto& recorded = const_cast<VulkanProgram&>(static_cast<const VulkanProgram&>(program));
     const std::lock_guard recording_lock(recorded.mutex);
-    SPARKLE_TRY(complete, reached(compute_));  // recordings that are free have been asked for complaints
+    SPARKLE_TRY(complete, reached(compute_));  // recordings that are free have been asked for bounds reports
     bool fresh = false;
     SPARKLE_TRY(recording, recorded.recording(slots, options.timestamps && keeps_time(), complete, fresh));
     recordings_ += fresh;
@@ -259,7 +259,7 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
     ++submissions_;
     recording->last_use = token.value;
     const std::lock_guard lock(mutex_);
-    if (recording->complaints) asked_.push_back({token.value, recording->complaints, recorded.complaining()});
+    if (recording->bounds_reports) asked_.push_back({token.value, recording->bounds_reports, recorded.reporting()});
     if (options.timestamps && keeps_time()) {
       timed_[token.value] = {recording->queries, recorded.launches()};
       while (timed_.size() > 16) timed_.erase(timed_.begin());
@@ -333,8 +333,8 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
     SPARKLE_TRY(now, reached(timeline));
     (void)now;
     const std::lock_guard lock(mutex_);
-    const auto complaint = complaints_.find(token.value);
-    if (complaint != complaints_.end()) return complaint->second;
+    const auto bounds_error = bounds_errors_.find(token.value);
+    if (bounds_error != bounds_errors_.end()) return bounds_error->second;
     return ok();
   }
 
@@ -363,13 +363,13 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
   }
 
  private:
-  // A submission whose kernels may complain.
+  // A submission whose kernels may report.
   struct Asked {
     uint64_t value = 0;
-    std::shared_ptr<DeviceBuffer> complaints;
-    std::shared_ptr<const std::vector<ComplainingLaunch>> launches;
+    std::shared_ptr<DeviceBuffer> bounds_reports;
+    std::shared_ptr<const std::vector<ReportingLaunch>> launches;
   };
-  static constexpr size_t kMostComplaints = 64;  // kept for who waits later
+  static constexpr size_t kMostBoundsReports = 64;  // kept for who waits later
 
   VkResult wait_for(Timeline& timeline, uint64_t value, uint64_t nanoseconds) {
     auto info = structure<VkSemaphoreWaitInfo>(VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO);
@@ -410,7 +410,7 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
     devices_.push_back(std::move(changed));
   }
 
-  // The value that the timeline has come to; lets go what was kept for it, and hears what its kernels complain of.
+  // The value that the timeline has come to; lets go what was kept for it, and hears what its kernels report.
   Result<uint64_t> reached(Timeline& timeline) {
     if (lost_) return lost_error();
     uint64_t value = 0;
@@ -429,10 +429,11 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
       if (&timeline == &compute_)
         std::erase_if(asked_, [&](const Asked& a) {
           if (a.value > value) return false;
-          if (auto error = take_complaint(*a.complaints, *a.launches)) complaints_.emplace(a.value, std::move(*error));
+          if (auto error = take_bounds_report(*a.bounds_reports, *a.launches))
+            bounds_errors_.emplace(a.value, std::move(*error));
           return true;
         });
-      while (complaints_.size() > kMostComplaints) complaints_.erase(complaints_.begin());
+      while (bounds_errors_.size() > kMostBoundsReports) bounds_errors_.erase(bounds_errors_.begin());
     }
     return value;
   }
@@ -486,8 +487,8 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
   std::vector<std::pair<VkCommandBuffer, uint64_t>> copy_commands_;
   mutable std::mutex mutex_;
   std::map<uint64_t, std::pair<std::shared_ptr<Queries>, size_t>> timed_;
-  std::vector<Asked> asked_;              // whose complaints were not looked at yet
-  std::map<uint64_t, Error> complaints_;  // by the token's value
+  std::vector<Asked> asked_;                 // whose bounds reports were not looked at yet
+  std::map<uint64_t, Error> bounds_errors_;  // by the token's value
   std::atomic<bool> lost_{false}, given_up_{false};
   std::atomic<uint64_t> submissions_{0}, recordings_{0};
 };

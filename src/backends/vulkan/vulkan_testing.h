@@ -93,7 +93,7 @@ struct TestOperand {
   double at(const Dims& index) { return load_element(desc.dtype, element_at(view(), index)); }
 };
 
-// Runs the stage on the device; outputs hold what it wrote, whatever it complains of. Constants are packed where bits of
+// Runs the stage on the device; outputs hold what it wrote, whatever it reports. Constants are packed where bits of
 // `constants` say so.
 inline Status run_stage(VulkanBackend& backend, const Stage& stage, const Schedule& schedule, std::vector<TestOperand>& inputs,
                         std::vector<TestOperand>& outputs, uint32_t constants) {

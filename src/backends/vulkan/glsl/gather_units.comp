@@ -1,5 +1,5 @@
 // Units of x picked by indices, which may count from the end; one that lies outside is taken to the nearest element of its axis, so
-// that nothing outside of x is read, and complained of. A unit a thread and step.
+// that nothing outside of x is read, and reported. A unit a thread and step.
 // build: gather_units_1 -DBYTES=1
 // build: gather_units_2 -DBYTES=2
 // build: gather_units_4 -DBYTES=4
@@ -9,7 +9,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
 #include "units.glsl"
-#include "complaints.glsl"
+#include "bounds_reports.glsl"
 
 // As GatherRecord of gather.cc. A tuple of `picked` indices moves along so many axes of x; strides of indices count indices.
 struct GatherRecord {
@@ -26,7 +26,7 @@ layout(push_constant, scalar) uniform Push {
   Units x;
   Ints indices;
   Units y;
-  Complaints complaints;
+  BoundsReports bounds_reports;
   GatherRecords record;
 } push;
 
@@ -42,11 +42,11 @@ int index_at(int place) {
 }
 
 // The index at `place`, the i-th of this unit's tuple, lies outside: told by its row-major number among all indices.
-void complain_of(int place, int i, uint unit) {
+void report_index(int place, int i, uint unit) {
   uint number = 0;
   for (int axis = R.rank - 1; axis >= 0; --axis) number += split(unit, R.size[axis]) * uint(R.order[axis]);
   const int low = push.indices.v[kLong ? 2 * place : place];
-  complain(push.complaints, number + i, low, kLong ? push.indices.v[2 * place + 1] : low >> 31);
+  report_bounds(push.bounds_reports, number + i, low, kLong ? push.indices.v[2 * place + 1] : low >> 31);
 }
 
 void main() {
@@ -67,7 +67,7 @@ void main() {
     }
     for (int i = 0; i < R.picked; ++i) {
       const int at = place + i * R.tuple_stride, index = index_at(at), size = R.picked_size[i];
-      if (index < -size || index >= size) complain_of(at, i, own);
+      if (index < -size || index >= size) report_index(at, i, own);
       from += clamp(index < 0 ? index + size : index, 0, size - 1) * R.picked_strides[i];
     }
     if (kMoves) value[step] = WORD(push.x.v[from]);

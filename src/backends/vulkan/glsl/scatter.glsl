@@ -1,6 +1,6 @@
 // Updates and where they go: what the shaders of the scatter family share. Indices may count from the end; one that lies outside is
-// taken to the nearest element of its axis and complained of.
-#include "complaints.glsl"
+// taken to the nearest element of its axis and reported.
+#include "bounds_reports.glsl"
 #include "divide.glsl"
 const int kMostAxes = 8;
 
@@ -22,7 +22,7 @@ layout(push_constant, scalar) uniform Push {
   Ints indices;
   Cells updates, y;
   Words claims;
-  Complaints complaints;
+  BoundsReports bounds_reports;
   ScatterRecords record;
 } push;
 #define R push.record.v
@@ -44,13 +44,13 @@ void move_along(inout Places p, uint unit, int first, int end) {
   }
 }
 // And where its indices lead.
-void move_to_target(inout Places p, bool complains) {
+void move_to_target(inout Places p, bool reports) {
   for (int i = 0; i < R.picked; ++i) {
     const int at = p.index + i * R.tuple_stride, size = R.picked_size[i];
     int index = push.indices.v[kLong ? 2 * at : at];
     const int low = index, high = kLong ? push.indices.v[2 * at + 1] : low >> 31;
     if (high != low >> 31) index = high < 0 ? -2147483647 - 1 : 2147483647;
-    if (complains && (index < -size || index >= size)) complain(push.complaints, uint(p.order + i), low, high);
+    if (reports && (index < -size || index >= size)) report_bounds(push.bounds_reports, uint(p.order + i), low, high);
     index = clamp(index < 0 ? index + size : index, 0, size - 1);
     p.y += index * R.picked_y[i];
     p.slot += index * R.picked_slot[i];

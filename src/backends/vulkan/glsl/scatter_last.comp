@@ -1,5 +1,5 @@
 // Of updates that fall on one place the last one stays: claims are cleared (0), each place is claimed by the highest number among
-// its updates (1), which then writes (2). A thread an update. Claims alone look at indices and complain of them, even where there is nothing to write (3).
+// its updates (1), which then writes (2). A thread an update. Claims alone look at indices and report them, even where there is nothing to write (3).
 // build: scatter_last_1 -DCELL_BYTES=1 -DCELL=uint8_t
 // build: scatter_last_2 -DCELL_BYTES=2 -DCELL=uint16_t
 // build: scatter_last_4 -DCELL_BYTES=4 -DCELL=uint

@@ -1,5 +1,5 @@
 // The gather family on Vulkan. All three forms are one move: each axis of y moves along x, along the indices, or both, and the
-// indices found there move along the axes of x that they point into. Those that lie outside are complained of.
+// indices found there move along the axes of x that they point into. Those that lie outside are reported.
 #include <algorithm>
 
 #include "backends/vulkan/kernels/units.h"
@@ -140,11 +140,11 @@ Result<VulkanKernelPtr> make_gather(const Stage& stage, const Schedule& schedule
   d.addresses = {{0, lowest_x * move.bytes},
                  {1, lowest_index * size_of(indices.dtype)},
                  {2, move.lowest_y() * move.bytes},
-                 {kComplaints, 0}};
+                 {kBoundsReports, 0}};
   d.push(record->address());
   kernel->dispatches.push_back(std::move(d));
   kernel->records.push_back(std::move(record));
-  kernel->complaint = [stage](int64_t number, int64_t value) { return outside(stage, number, value); };
+  kernel->bounds_error = [stage](int64_t number, int64_t value) { return outside(stage, number, value); };
   return kernel;
 }
 

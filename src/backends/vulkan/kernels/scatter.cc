@@ -95,7 +95,7 @@ class Builder {
       for (const TensorDesc& d : *list)
         if (extent(d.shape, d.layout) > INT32_MAX / 2 || d.elements() > INT32_MAX / 2) return too_far("scatter");
     if (indices.elements() > 0)
-      kernel_.complaint = [stage = stage_](int64_t number, int64_t value) { return outside(stage, number, value); };
+      kernel_.bounds_error = [stage = stage_](int64_t number, int64_t value) { return outside(stage, number, value); };
     if (y.elements() == 0) return indices.elements() > 0 ? last(3, indices_alone()) : ok();
     SPARKLE_CHECK(copy_data());
     const ScatterShares shares = scatter_shares(stage_);
@@ -193,7 +193,7 @@ class Builder {
                    {2, update * element},
                    {3, y * element},
                    {kernel_.workspace > 0 ? kWorkspace : 3},
-                   {kComplaints}};
+                   {kBoundsReports}};
     d.push(record->address());
     kernel_.dispatches.push_back(std::move(d));
     kernel_.records.push_back(std::move(record));

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "backends/backend.h"
-#include "backends/vulkan/kernels/complaints.h"
+#include "backends/vulkan/kernels/bounds_reports.h"
 #include "backends/vulkan/driver/memory.h"
 #include "backends/vulkan/shaders/pipelines.h"
 
@@ -21,8 +21,8 @@ struct Workshop {
   Result<std::shared_ptr<DeviceBuffer>> upload(const void* bytes, int64_t size) const;
 };
 
-// Operands of a dispatch by number: inputs, then outputs; or the workspace, or the Complaints of the launch.
-inline constexpr int kWorkspace = -1, kComplaints = -2;
+// Operands of a dispatch by number: inputs, then outputs; or the workspace, or the BoundsReports of the launch.
+inline constexpr int kWorkspace = -1, kBoundsReports = -2;
 
 // An address that the push constants begin with.
 struct Address {
@@ -72,7 +72,7 @@ class VulkanKernel final : public Kernel {
   std::vector<Packing> packings;
   int64_t workspace = 0;
   std::vector<std::shared_ptr<DeviceBuffer>> records;  // that dispatches read beside their operands
-  Complainant complaint;                               // where dispatches take the address of Complaints
+  BoundsError bounds_error;                            // where dispatches take the address of BoundsReports
 };
 using VulkanKernelPtr = std::unique_ptr<VulkanKernel>;
 

@@ -1,19 +1,19 @@
-#include "backends/vulkan/kernels/complaints.h"
+#include "backends/vulkan/kernels/bounds_reports.h"
 
 #include <algorithm>
 #include <new>
 
 namespace sparkle::vulkan {
 
-Result<std::shared_ptr<DeviceBuffer>> make_complaints(Memory& memory, size_t launches) {
-  SPARKLE_TRY(buffer, memory.allocate(static_cast<int64_t>(launches * sizeof(Complaints)), MemoryUse::record));
-  std::uninitialized_default_construct_n(reinterpret_cast<Complaints*>(buffer->host()), launches);
+Result<std::shared_ptr<DeviceBuffer>> make_bounds_reports(Memory& memory, size_t launches) {
+  SPARKLE_TRY(buffer, memory.allocate(static_cast<int64_t>(launches * sizeof(BoundsReports)), MemoryUse::record));
+  std::uninitialized_default_construct_n(reinterpret_cast<BoundsReports*>(buffer->host()), launches);
   return buffer;
 }
 
-std::optional<Error> take_complaint(DeviceBuffer& complaints, const std::vector<ComplainingLaunch>& launches) {
+std::optional<Error> take_bounds_report(DeviceBuffer& bounds_reports, const std::vector<ReportingLaunch>& launches) {
   std::optional<Error> error;
-  auto* list = reinterpret_cast<Complaints*>(complaints.host());
+  auto* list = reinterpret_cast<BoundsReports*>(bounds_reports.host());
   for (size_t i = 0; i < launches.size(); ++i) {
     if (list[i].first == UINT32_MAX) continue;
     // The first of all was written when it was the first so far; only more than kMostSeen threads at the same moment, each of
@@ -27,7 +27,7 @@ std::optional<Error> take_complaint(DeviceBuffer& complaints, const std::vector<
       error = launches[i].error(list[i].first, value);
       error->message = "Node '" + launches[i].node + "': " + error->message + ".";
     }
-    list[i] = Complaints{};
+    list[i] = BoundsReports{};
   }
   return error;
 }
