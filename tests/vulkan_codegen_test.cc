@@ -308,7 +308,7 @@ void compile_samples(Compiled& compiled) {
           auto schedules = family.schedules(stage, variant, device, why);
           if (schedules.empty() && why == Reason::costlier) schedules = {asked};
           if (schedules.empty() || get_if<FftTileSchedule>(&schedules[0])) continue;
-          if (get_if<TileSchedule>(&schedules[0]) && variant.name != kOwnType) continue;
+          if (get_if<TileSchedule>(&schedules[0]) && variant.name != kNativeType) continue;
           shares |= vulkan::needs_of(stage, schedules[0]).shared_bytes > 0;
           compiled.step(stage, schedules[0], 0);
         }

@@ -135,7 +135,8 @@ Question question(const Stage& stage, const SampleRules& rules, size_t run, uint
   for (const TensorDesc& d : stage.outputs) {
     q.outputs.emplace_back(d, kWiped[run]);
     TensorDesc wide = d;
-    if (is_float(d.dtype) && !rules.exact && (halves || (d.dtype == DType::f32 && !rules.in_own_type))) wide.dtype = DType::f64;
+    if (is_float(d.dtype) && !rules.exact && (halves || (d.dtype == DType::f32 && !rules.in_native_type)))
+      wide.dtype = DType::f64;
     q.wanted.emplace_back(wide);
   }
   // References read operands as they write results.

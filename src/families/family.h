@@ -89,9 +89,9 @@ struct SampleRequest {
 
 // How results of the family's kernels are compared with the reference's.
 struct SampleRules {
-  bool in_own_type = false;  // the reference gives them in the type that it reads: elements that move, sums carried in it
-  bool in_16_bits = false;   // where that type is f16 each step is rounded to it
-  bool exact = false;        // to the bit, but for large integers that become floats
+  bool in_native_type = false;  // the reference gives them in the type that it reads: elements that move, sums carried in it
+  bool in_16_bits = false;      // where that type is f16 each step is rounded to it
+  bool exact = false;           // to the bit, but for large integers that become floats
   bool rounds_to_integers = false;  // results that are integers may be off by one where they are not exact
   bool spreads_nan = false;         // a NaN reaches results that it has no part in
   double products = 64;             // in the longest sum

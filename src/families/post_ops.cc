@@ -25,7 +25,7 @@ Reason post_op_refusal(const Stage& stage, const Variant& variant, const Device&
   const Family family = stage.family();
   const bool placed =
       family == Family::gemm || family == Family::winograd || family == Family::depthwise || family == Family::fft;
-  if (!variant.for_workgroups() || !variant.runs_on(device) || !placed || variant.name == kOwnType ||
+  if (!variant.for_workgroups() || !variant.runs_on(device) || !placed || variant.name == kNativeType ||
       is_integer(stage.inputs) || !can_be_post_op(e->post_op))
     return Reason::tail_not_served;
   // A driver that fails on printed programs by themselves is not given them inside of others.

@@ -69,7 +69,7 @@ std::vector<Stage> samples(const SampleRequest& t) {
   return {{t.params, {planes}, {pixels}}, {t.params, {pixels}, {planes}}};
 }
 
-SampleRules comparison(const Stage&) { return {.in_own_type = true}; }
+SampleRules comparison(const Stage&) { return {.in_native_type = true}; }
 
 }  // namespace
 

@@ -144,7 +144,7 @@ double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
   return operand == 1 ? drawn_between(-kPicked, kPicked - 1, random) : any_value(stage.inputs[operand].dtype, random);
 }
 
-SampleRules comparison(const Stage&) { return {.in_own_type = true}; }
+SampleRules comparison(const Stage&) { return {.in_native_type = true}; }
 
 }  // namespace
 

@@ -37,9 +37,9 @@ std::vector<TileSchedule> product_tiles(const GemmSizes& sizes, std::string_view
 std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not);
 
 // Of doubles, and integers of 32 and 64 bits.
-std::vector<Schedule> gemm_own_type_schedules(const Stage& stage, const Device& device, Reason& why_not);
+std::vector<Schedule> gemm_native_type_schedules(const Stage& stage, const Device& device, Reason& why_not);
 // A footprint counted in multiply-adds and words of 32 bits to one of the stage's own.
-void weigh_own_type(Footprint& footprint, const Stage& stage, const Device& device);
+void weigh_native_type(Footprint& footprint, const Stage& stage, const Device& device);
 
 // And of 8-bit integers.
 bool is_integer_tile(std::string_view variant);

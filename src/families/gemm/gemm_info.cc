@@ -47,7 +47,7 @@ std::vector<SampleForm> sample_forms() {
 // Channels in whole vectors and not.
 std::vector<Stage> samples(const SampleRequest& t) {
   const auto& p = get<GemmParams>(t.params);
-  if (!of_one_real(t) && !sums_bytes(t) && variant_of(t.schedule) != kOwnType) return {};
+  if (!of_one_real(t) && !sums_bytes(t) && variant_of(t.schedule) != kNativeType) return {};
   if (p.loader == Loader::dense)
     return {with_types(dense_sample(p, 7, 5, 9, 3), t), with_types(dense_sample(p, 9, 12, 8, 0), t)};
   return {with_types(window_sample(p, p.window, &p.epilogue, p.groups, false, 3, 1), t),

@@ -49,7 +49,7 @@ int divided(int a, int b) { return (a + b - 1) / b; }
 bool in_short_sums(const TileSchedule& s) { return s.variant == "half_sums"; }
 // Variants that keep no tile of both operands in shared memory: they read from caches, once per thread.
 bool without_tiles(const TileSchedule& s) {
-  return s.variant != "implicit" && s.variant != "points" && s.variant != kOwnType && !in_short_sums(s) && !on_fragments(s);
+  return s.variant != "implicit" && s.variant != "points" && s.variant != kNativeType && !in_short_sums(s) && !on_fragments(s);
 }
 
 // Of one core.
@@ -337,7 +337,7 @@ std::vector<TileSchedule> product_tiles(const GemmSizes& sizes, std::string_view
 
 std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   if (is_integer_tile(variant.name)) return gemm_integer_tile_schedules(stage, variant, device, why_not);
-  if (variant.name == kOwnType) return gemm_own_type_schedules(stage, device, why_not);
+  if (variant.name == kNativeType) return gemm_native_type_schedules(stage, device, why_not);
   const WhyNot refuse{why_not};
   const OperandType operands = get<GemmParams>(stage.params).operands;
   const bool rounded = operands != OperandType::own, fragments = variant.unit == UnitKind::matrix;
@@ -418,7 +418,7 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   f.parallel_units = std::max(1.0, cores_worth(groups, s, device));
   f.launches = s.split > 1 ? 2 : 1;  // the sums' parts are added by one of their own
   f.workspace_bytes = static_cast<int64_t>(partial / 2);
-  if (s.variant == kOwnType) weigh_own_type(f, stage, device);
+  if (s.variant == kNativeType) weigh_native_type(f, stage, device);
   return f;
 }
 

@@ -26,9 +26,9 @@ double groups_at_once(const TileSchedule& schedule, const Device& device);
 inline constexpr int kHaloSide = 8, kHaloFilters = 4, kHaloChannels = 4;
 int64_t halo_bytes(const Window& window);  // of shared memory
 
-// Products in the operands' own type, f64 or whole numbers.
-inline constexpr const char* kOwnType = "own_type";
-int64_t own_type_shared_bytes(const TileSchedule& schedule, DType type);
+// Products in the operands' native type, f64 or whole numbers.
+inline constexpr const char* kNativeType = "own_type";
+int64_t native_type_shared_bytes(const TileSchedule& schedule, DType type);
 
 // The matrix units that fragments run on: "coopmat-f16" multiplies 16x16x16, others have their rows, columns and depth behind
 // the name ("coopmat-f16-8x16x16"). A stand-in for tests, the same shader over shared memory, is for devices without one:

@@ -132,7 +132,7 @@ std::vector<Stage> samples(const SampleRequest& t) {
   return stages;
 }
 
-SampleRules comparison(const Stage&) { return {.in_own_type = true}; }
+SampleRules comparison(const Stage&) { return {.in_native_type = true}; }
 
 }  // namespace
 

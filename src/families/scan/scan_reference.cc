@@ -81,7 +81,7 @@ std::vector<Stage> samples(const SampleRequest& t) {
   return {with_types(rows_sample(along, 1, {3, 5, 37}), t), with_types(rows_sample(across, 1, {3, 5, 37}), t)};
 }
 
-SampleRules comparison(const Stage&) { return {.in_own_type = true}; }
+SampleRules comparison(const Stage&) { return {.in_native_type = true}; }
 
 }  // namespace
 

@@ -190,7 +190,7 @@ double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
 }
 
 // Updates are rounded to the type one after the other.
-SampleRules comparison(const Stage&) { return {.in_own_type = true, .in_16_bits = true}; }
+SampleRules comparison(const Stage&) { return {.in_native_type = true, .in_16_bits = true}; }
 
 }  // namespace
 

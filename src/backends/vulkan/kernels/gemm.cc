@@ -3,7 +3,7 @@
 
 #include "backends/vulkan/kernels/gemm_product.h"
 #include "backends/vulkan/kernels/integer_sums.h"
-#include "backends/vulkan/kernels/own_type_gemm.h"
+#include "backends/vulkan/kernels/native_type_gemm.h"
 #include "backends/vulkan/kernels/real_types.h"
 #include "families/element.h"
 #include "families/gemm/gemm.h"
@@ -70,7 +70,7 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
   const auto* tile = get_if<TileSchedule>(&schedule);
   if (!tile) return Error{Reason::backend_lacks_variant, "The gemm kernels for Vulkan need a tile schedule."};
   if (is_integer(stage.inputs)) return make_integer_gemm(stage, *tile, shop, constants);
-  if (tile->variant == kOwnType) return make_own_type_gemm(stage, *tile, shop);
+  if (tile->variant == kNativeType) return make_native_type_gemm(stage, *tile, shop);
   SPARKLE_TRY(halves, in_halves(stage, shop));
   const auto& params = get<GemmParams>(stage.params);
   const bool fragments = on_fragments(*tile), rounded = fragments || tile->variant == "half_sums";

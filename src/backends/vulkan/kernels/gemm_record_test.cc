@@ -57,7 +57,7 @@ TEST(GemmRecord, LiesAsShadersReadIt) {
   EXPECT_GT(seen, 20);
 }
 
-// Factors in double precision lie behind the record at the next multiple of their size (own_type_gemm.cc).
+// Factors in double precision lie behind the record at the next multiple of their size (native_type_gemm.cc).
 TEST(GemmRecord, HasDoublesBehindIt) {
   const Shader* shader = shader_named("gemm_doubles");
   ASSERT_NE(shader, nullptr);

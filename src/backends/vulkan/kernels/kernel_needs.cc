@@ -44,9 +44,9 @@ TileNeeds needs_of_bytes(const TileSchedule& s) {
 }
 
 // Two numbers of 32 bits for each of f64 and the 64-bit integers.
-TileNeeds needs_of_own_type(const TileSchedule& s, DType type) {
+TileNeeds needs_of_native_type(const TileSchedule& s, DType type) {
   TileNeeds needs = tile_needs(s);
-  needs.shared_bytes = own_type_shared_bytes(s, type);
+  needs.shared_bytes = native_type_shared_bytes(s, type);
   const int words = static_cast<int>(size_of(type) / 4), parts = s.thread_m + s.thread_n;
   needs.registers = words * (s.thread_m * s.thread_n + 2 * parts + (s.m + s.n) * s.k / needs.threads) + 2 * kFew;
   return needs;
@@ -54,7 +54,7 @@ TileNeeds needs_of_own_type(const TileSchedule& s, DType type) {
 
 TileNeeds needs_of_tile(const Stage& stage, const TileSchedule& s) {
   const DType type = stage.outputs[0].dtype;
-  if (s.variant == kOwnType) return needs_of_own_type(s, type);
+  if (s.variant == kNativeType) return needs_of_native_type(s, type);
   if (s.variant == "bytes_naive" || s.variant == "bytes_tile" || s.variant == "dot_tile") return needs_of_bytes(s);
   TileNeeds needs = tile_needs(s);
   if (s.variant == "halo") needs.shared_bytes = halo_bytes(get<GemmParams>(stage.params).window);

@@ -86,7 +86,7 @@ inline bool check_stage(VulkanBackend& backend, RandomStage& s, std::string_view
   const auto* resize = get_if<ResizeParams>(&s.stage.params);
   const bool filters = resize && resize->mode != ResizeMode::nearest && s.real == DType::f16;
   const auto comparison = info(s.stage.family()).comparison;
-  const bool moves = comparison && comparison(s.stage).in_own_type && !filters;
+  const bool moves = comparison && comparison(s.stage).in_native_type && !filters;
   auto wanted = moves ? exact_outputs(s, s.inputs) : reference_outputs(s.stage, s.inputs);
   const Status ran = run_stage(backend, s.stage, schedule, s.inputs, s.outputs, constants);
   // Where the data breaks a rule of the family the CPU refuses it with the same words.

@@ -76,7 +76,7 @@ TEST(Records, LieAsShadersReadThem) {
   }
 }
 
-// Factors in double precision lie behind the record at the next multiple of their size (own_type_gemm.cc).
+// Factors in double precision lie behind the record at the next multiple of their size (native_type_gemm.cc).
 TEST(Records, HaveDoublesBehindThem) {
   const Shader* shader = shader_named("gemm_doubles");
   ASSERT_NE(shader, nullptr);

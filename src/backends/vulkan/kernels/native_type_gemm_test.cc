@@ -92,7 +92,7 @@ void window(RandomStage& s, uint64_t seed) {
 void check(VulkanBackend& backend, RandomStage& s, uint64_t seed) {
   const std::string note = "seed " + std::to_string(seed) + " " + to_text(s.stage.params) + " " +
                            s.stage.inputs[0].shape.to_string() + " " + s.stage.inputs[1].shape.to_string();
-  const Variant* variant = variant_named(Family::gemm, kOwnType);
+  const Variant* variant = variant_named(Family::gemm, kNativeType);
   ASSERT_NE(variant, nullptr);
   Reason why = Reason::none;
   const auto schedules = info(Family::gemm).schedules(s.stage, *variant, backend.device(), why);
@@ -105,7 +105,7 @@ void check(VulkanBackend& backend, RandomStage& s, uint64_t seed) {
   EXPECT_TRUE(s.outputs[0].bytes == wanted[0].bytes) << name_of(s.real) << " " << note;
 }
 
-TEST(VulkanOwnTypeGemm, IntegersWrapAround) {
+TEST(VulkanNativeTypeGemm, IntegersWrapAround) {
   SPARKLE_NEEDS_VULKAN(backend);
   for (const DType type : {DType::i32, DType::u32, DType::i64, DType::u64})
     for (uint64_t seed = 1; seed <= 40 && !::testing::Test::HasFailure(); ++seed) {
@@ -116,7 +116,7 @@ TEST(VulkanOwnTypeGemm, IntegersWrapAround) {
 }
 
 // Factors of integers are applied in double precision, and what results is truncated.
-TEST(VulkanOwnTypeGemm, FactorsOfIntegers) {
+TEST(VulkanNativeTypeGemm, FactorsOfIntegers) {
   SPARKLE_NEEDS_VULKAN(backend);
   SPARKLE_NEEDS_DOUBLES();
   for (const DType type : {DType::i32, DType::u32, DType::i64, DType::u64})
@@ -129,7 +129,7 @@ TEST(VulkanOwnTypeGemm, FactorsOfIntegers) {
     }
 }
 
-TEST(VulkanOwnTypeGemm, ProductsOfDoubles) {
+TEST(VulkanNativeTypeGemm, ProductsOfDoubles) {
   SPARKLE_NEEDS_VULKAN(backend);
   SPARKLE_NEEDS_DOUBLES();
   for (uint64_t seed = 1; seed <= 60 && !::testing::Test::HasFailure(); ++seed) {
@@ -139,7 +139,7 @@ TEST(VulkanOwnTypeGemm, ProductsOfDoubles) {
   }
 }
 
-TEST(VulkanOwnTypeGemm, WindowsOfDoubles) {
+TEST(VulkanNativeTypeGemm, WindowsOfDoubles) {
   SPARKLE_NEEDS_VULKAN(backend);
   SPARKLE_NEEDS_DOUBLES();
   for (uint64_t seed = 1; seed <= 60 && !::testing::Test::HasFailure(); ++seed) {
@@ -150,7 +150,7 @@ TEST(VulkanOwnTypeGemm, WindowsOfDoubles) {
 }
 
 // NaN and infinities come out where the reference has them.
-TEST(VulkanOwnTypeGemm, NaNAndInfinities) {
+TEST(VulkanNativeTypeGemm, NaNAndInfinities) {
   SPARKLE_NEEDS_VULKAN(backend);
   SPARKLE_NEEDS_DOUBLES();
   for (uint64_t seed = 1; seed <= 15 && !::testing::Test::HasFailure(); ++seed) {
@@ -165,7 +165,7 @@ TEST(VulkanOwnTypeGemm, NaNAndInfinities) {
 }
 
 // What the kernels cannot compute is refused when the plan is made.
-TEST(VulkanOwnTypeGemm, RefusesErfAndWhatNeedsDoublesWithoutThem) {
+TEST(VulkanNativeTypeGemm, RefusesErfAndWhatNeedsDoublesWithoutThem) {
   SPARKLE_NEEDS_VULKAN(backend);
   const Device& device = backend->device();
   Device without = device;

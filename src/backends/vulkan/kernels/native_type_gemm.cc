@@ -1,4 +1,4 @@
-#include "backends/vulkan/kernels/own_type_gemm.h"
+#include "backends/vulkan/kernels/native_type_gemm.h"
 
 #include <algorithm>
 
@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kMostGroups = 65535;  // along z on every device
 
-// As in glsl/gemm_own_type.comp: factors in double precision behind the record, whose own are f32.
-struct OwnTypeRecord {
+// As in glsl/gemm_native_type.comp: factors in double precision behind the record, whose own are f32.
+struct NativeTypeRecord {
   GemmRecord product;
   double alpha, a, b;
 };
@@ -26,14 +26,14 @@ const char* shader_of(DType type, bool factor) {
 
 }  // namespace
 
-Result<VulkanKernelPtr> make_own_type_gemm(const Stage& stage, const TileSchedule& tile, const Workshop& shop) {
+Result<VulkanKernelPtr> make_native_type_gemm(const Stage& stage, const TileSchedule& tile, const Workshop& shop) {
   const TensorDesc& y = stage.outputs[0];
   const auto& params = get<GemmParams>(stage.params);
   const Epilogue& e = params.epilogue;
   const bool is_signed = y.dtype == DType::i32 || y.dtype == DType::i64, factor = y.dtype != DType::f64 && e.alpha != 1,
              doubles = y.dtype == DType::f64 || factor,
              mixed = std::any_of(stage.inputs.begin(), stage.inputs.end(), [&](const auto& d) { return d.dtype != y.dtype; });
-  if (mixed || tile.variant != kOwnType || (doubles && !shop.context->features().f64))
+  if (mixed || tile.variant != kNativeType || (doubles && !shop.context->features().f64))
     return Error{Reason::type_not_served,
                  "the Vulkan product kernels do not support " + std::string(name_of(y.dtype)) + " here; use --device cpu"};
   SPARKLE_TRY(g, gemm_record(stage));
@@ -52,7 +52,7 @@ Result<VulkanKernelPtr> make_own_type_gemm(const Stage& stage, const TileSchedul
                 {kPad, tile.pad},
                 {kSigned, is_signed}});
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
-  const OwnTypeRecord record{g, e.alpha, e.a, e.b};
+  const NativeTypeRecord record{g, e.alpha, e.a, e.b};
   SPARKLE_TRY(buffer, shop.upload(&record, doubles ? sizeof record : sizeof g));
   const int scale = 2, bias = scale + e.scale, residual = bias + e.bias;
   const auto where = [](bool there, int input) { return Address{there ? input : 0}; };

@@ -1,4 +1,4 @@
-// Products of doubles and of 32- and 64-bit integers (glsl/gemm_own_type.comp).
+// Products of doubles and of 32- and 64-bit integers (glsl/gemm_native_type.comp).
 #pragma once
 
 #include "backends/vulkan/kernels/vulkan_kernel.h"
@@ -7,6 +7,6 @@
 namespace sparkle::vulkan {
 
 // Errors: type_not_served where the device computes in no doubles, or the stage mixes types.
-Result<VulkanKernelPtr> make_own_type_gemm(const Stage& stage, const TileSchedule& tile, const Workshop& shop);
+Result<VulkanKernelPtr> make_native_type_gemm(const Stage& stage, const TileSchedule& tile, const Workshop& shop);
 
 }  // namespace sparkle::vulkan

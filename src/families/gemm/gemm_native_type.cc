@@ -30,9 +30,11 @@ bool is_supported(const Stage& stage, const Device& device) {
 
 }  // namespace
 
-int64_t own_type_shared_bytes(const TileSchedule& s, DType type) { return size_of(type) * s.k * (int64_t{s.m} + s.pad + s.n); }
+int64_t native_type_shared_bytes(const TileSchedule& s, DType type) {
+  return size_of(type) * s.k * (int64_t{s.m} + s.pad + s.n);
+}
 
-std::vector<Schedule> gemm_own_type_schedules(const Stage& stage, const Device& device, Reason& why_not) {
+std::vector<Schedule> gemm_native_type_schedules(const Stage& stage, const Device& device, Reason& why_not) {
   const WhyNot refuse{why_not};
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);
@@ -41,10 +43,10 @@ std::vector<Schedule> gemm_own_type_schedules(const Stage& stage, const Device& 
   const int64_t shared = device.limits.shared_bytes_per_group, threads = device.limits.max_threads_per_group;
   for (const int side : {4, 2, 1}) {
     TileSchedule s;
-    s.variant = kOwnType;
+    s.variant = kNativeType;
     s.unit = unit->name;
     s.m = s.n = 16 * side, s.k = 16, s.thread_m = s.thread_n = side, s.pad = 1;
-    if (shared > 0 && own_type_shared_bytes(s, stage.outputs[0].dtype) > shared) continue;
+    if (shared > 0 && native_type_shared_bytes(s, stage.outputs[0].dtype) > shared) continue;
     if (threads > 0 && tile_needs(s).threads > threads) continue;
     found.push_back(s);
   }
@@ -52,7 +54,7 @@ std::vector<Schedule> gemm_own_type_schedules(const Stage& stage, const Device& 
   return found;
 }
 
-void weigh_own_type(Footprint& f, const Stage& stage, const Device& device) {
+void weigh_native_type(Footprint& f, const Stage& stage, const Device& device) {
   const DType type = stage.outputs[0].dtype;
   f.executed_flops *= product_cost(type);
   for (size_t i = 0; i < f.bytes.size(); ++i)
