@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "algorithms/problem.h"
-#include "families/gemm/kept_weights.h"
+#include "families/gemm/stored_weights.h"
 
 namespace sparkle {
 

@@ -15,17 +15,17 @@ StagePlan winograd_stages(const AnchorCall& call);
 template <int kTile>
 double winograd_error(const AnchorCall& call);
 
-// Constant weights kept in 16 bits.
-template <DType kKept>
+// Constant weights stored in 16 bits.
+template <DType kStored>
 Fit fit_in(const AnchorCall& call) {
-  static_assert(kKept == DType::f16 || kKept == DType::bf16);
+  static_assert(kStored == DType::f16 || kStored == DType::bf16);
   if (!call.fit) return Fit::never;
-  return kKept == DType::f16 ? call.fit->f16 : call.fit->bf16;
+  return kStored == DType::f16 ? call.fit->f16 : call.fit->bf16;
 }
-template <DType kKept>
-Reason kept_applies(const AnchorCall& call);
-template <DType kKept>
-double kept_error(const AnchorCall& call);
+template <DType kStored>
+Reason stored_applies(const AnchorCall& call);
+template <DType kStored>
+double stored_error(const AnchorCall& call);
 
 // Convolutions with any filter by fast Fourier transforms.
 Reason fft_applies(const AnchorCall& call);

@@ -4,7 +4,7 @@
 
 #include "base/round_up.h"
 #include "families/gemm/gemm_shape.h"
-#include "families/gemm/kept_weights.h"
+#include "families/gemm/stored_weights.h"
 #include "families/winograd/winograd.h"
 
 namespace sparkle {
@@ -31,7 +31,7 @@ int64_t packed_weight_bytes(const Stage& stage, const Schedule& schedule, const 
     if (!holds<GemmSchedule>(schedule)) return 0;
     const GemmSizes sizes = gemm_sizes(*g, stage.inputs, stage.outputs[0]);
     return rounded_up(
-        sizes.weight_matrices * rounded_up(sizes.n, lanes) * sizes.k * size_of(kept_weights(variant_of(schedule))), kLine);
+        sizes.weight_matrices * rounded_up(sizes.n, lanes) * sizes.k * size_of(stored_weights(variant_of(schedule))), kLine);
   }
   return 0;
 }

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "base/tensor.h"
-#include "families/gemm/kept_weights.h"
+#include "families/gemm/stored_weights.h"
 #include "graph/ops.h"
 
 namespace sparkle {

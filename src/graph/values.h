@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/tensor.h"
-#include "families/gemm/kept_weights.h"
+#include "families/gemm/stored_weights.h"
 
 namespace sparkle {
 

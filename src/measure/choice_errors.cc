@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "families/gemm/kept_weights.h"
+#include "families/gemm/stored_weights.h"
 
 namespace sparkle {
 namespace {
 
 bool rounds_weights(const Choice& choice) {
-  return !choice.schedules.empty() && kept_weights(variant_of(choice.schedules[0])) != DType::f32;
+  return !choice.schedules.empty() && stored_weights(variant_of(choice.schedules[0])) != DType::f32;
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include "backends/cpu/grouped/grouped_rows.h"
 #include "backends/cpu/winograd/winograd_geometry.h"
 #include "families/common.h"
-#include "families/gemm/kept_weights.h"
+#include "families/gemm/stored_weights.h"
 #include "families/taps.h"
 #include "families/depthwise/depthwise.h"
 #include "families/gemm/gemm.h"
@@ -23,7 +23,7 @@ class GemmWalk {
   GemmWalk(const Stage& stage, const GemmSchedule& s, const cpu::GemmGeometry& g, int64_t lanes, int registers,
            MemoryWalk& memory)
       : s_(s), g_(g), lanes_(lanes), memory_(memory) {
-    const DType kept = kept_weights(s.variant);
+    const DType kept = stored_weights(s.variant);
     kept_ = size_of(kept);
     tall_ = kept != DType::f32 ? 0 : registers >= 32 ? 2 : 1;
     o_.x = memory.allocate(stage.inputs[0].bytes());

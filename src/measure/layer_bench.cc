@@ -5,7 +5,7 @@
 #include "base/median.h"
 #include "base/out_of_memory.h"
 #include "families/common.h"
-#include "families/gemm/kept_weights.h"
+#include "families/gemm/stored_weights.h"
 #include "plan/forced.h"
 #include "measure/choice_errors.h"
 
@@ -95,7 +95,7 @@ double compulsory_bytes(const AnchorCall& call, const Choice& choice) {
   const Problem& p = call.problem;
   double bytes = static_cast<double>(call.output.bytes());
   for (const TensorDesc& d : call.inputs) bytes += static_cast<double>(d.bytes());
-  if (kept_weights(variant_of(choice.schedules[0])) != DType::f32) bytes -= static_cast<double>(call.inputs[1].bytes()) / 2;
+  if (stored_weights(variant_of(choice.schedules[0])) != DType::f32) bytes -= static_cast<double>(call.inputs[1].bytes()) / 2;
   if (p.kind != ProblemKind::conv) return bytes;
   double share = 1;
   for (size_t d = 0; d < 3; ++d)

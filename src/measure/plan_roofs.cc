@@ -5,7 +5,7 @@
 
 #include "base/median.h"
 #include "families/common.h"
-#include "families/gemm/kept_weights.h"
+#include "families/gemm/stored_weights.h"
 #include "families/window.h"
 #include "plan/cost.h"
 
@@ -47,7 +47,7 @@ double compulsory_bytes(const PlanStep& step) {
   double bytes = 0;
   for (const TensorDesc& desc : stage.outputs) bytes += bytes_of(desc);
   if (!reads_all(stage.family())) return bytes;
-  const bool halved = kept_weights(variant_of(step.schedule)) != DType::f32;
+  const bool halved = stored_weights(variant_of(step.schedule)) != DType::f32;
   for (size_t i = 0; i < stage.inputs.size(); ++i)
     bytes += bytes_of(stage.inputs[i]) * (i == 0 ? touched(stage) : i == 1 && halved ? 0.5 : 1);
   return bytes;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "families/common.h"
-#include "families/gemm/kept_weights.h"
+#include "families/gemm/stored_weights.h"
 #include "families/registry.h"
 #include "families/post_ops.h"
 #include "families/type_set.h"
@@ -22,7 +22,7 @@ struct Scheduled {
 
 // Variants of the gemm family that keep weights in another type are those of another algorithm.
 bool is_of(DType weights, const Stage& stage, const Variant& variant) {
-  return stage.family() != Family::gemm || kept_weights(variant.name) == weights;
+  return stage.family() != Family::gemm || stored_weights(variant.name) == weights;
 }
 
 // All schedules of one stage, cheapest first; rejections go to `candidates`.
@@ -160,7 +160,7 @@ Reason why_not(const Algorithm& algorithm, const Algorithm* forced, const Anchor
   if (options.exact_nonfinite && algorithm.finite_only) return Reason::finite_only;
   if (forced) return forced == &algorithm ? Reason::none : Reason::forced_other;
   // Who asks for a variant by name asks for its algorithm.
-  if (algorithm.weights != DType::f32 && algorithm.weights == kept_weights(options.variant)) return Reason::none;
+  if (algorithm.weights != DType::f32 && algorithm.weights == stored_weights(options.variant)) return Reason::none;
   return algorithm.error_of(call) > options.accuracy ? Reason::too_inaccurate : Reason::none;
 }
 
@@ -270,7 +270,7 @@ std::string tuning_key(const AnchorCall& call, const PlanOptions& options) {
   for (size_t i = 0; i < call.inputs.size(); ++i)
     add("operand" + std::to_string(i), i < usual.inputs.size() ? &usual.inputs[i] : nullptr, call.inputs[i]);
   add("output", &usual.output, call.output);
-  // Types of 16 bits that its weights may be kept in.
+  // Types of 16 bits that its weights may be stored in.
   TypeSet kept;
   for (const Algorithm& algorithm : algorithms())
     if (algorithm.weights != DType::f32 && !kept.has(algorithm.weights) &&

@@ -8,7 +8,7 @@
 #include "backends/sample_run.h"
 #include "base/thread_pool.h"
 #include "device/probe_cpu.h"
-#include "families/gemm/kept_weights.h"
+#include "families/gemm/stored_weights.h"
 #include "families/registry.h"
 
 namespace sparkle::cpu {
@@ -58,8 +58,8 @@ TEST(SampleStages, EveryVariantGivesTheReference) {
   for (int f = 0; f < kFamilies; ++f) {
     const FamilyInfo& family = info(static_cast<Family>(f));
     for (const Variant& v : family.variants) {
-      // Weights kept in 16 bits are another algorithm's, with an error of their own: gemm_kernel_test.cc.
-      if (v.for_workgroups() || (family.params.family == Family::gemm && kept_weights(v.name) != DType::f32)) continue;
+      // Weights stored in 16 bits are another algorithm's, with an error of their own: gemm_kernel_test.cc.
+      if (v.for_workgroups() || (family.params.family == Family::gemm && stored_weights(v.name) != DType::f32)) continue;
       std::set<Reason> refused;
       const int ran = try_variant(*backend, family, v, refused);
       std::set<Reason> here;

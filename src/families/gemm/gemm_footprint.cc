@@ -6,7 +6,7 @@
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
-#include "families/gemm/kept_weights.h"
+#include "families/gemm/stored_weights.h"
 #include "families/taps.h"
 
 namespace sparkle {
@@ -133,15 +133,15 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   footprint.executed_flops = 2 * instances * sizes.k_steps * padded_n;
 
   const auto bytes_of = [&](size_t i) { return static_cast<double>(size_of(stage.inputs[i].dtype)); };
-  const DType kept = kept_weights(s->variant);
-  const double a_bytes = bytes_of(0), b_bytes = kept == DType::f32 ? bytes_of(1) : static_cast<double>(size_of(kept));
+  const DType stored = stored_weights(s->variant);
+  const double a_bytes = bytes_of(0), b_bytes = stored == DType::f32 ? bytes_of(1) : static_cast<double>(size_of(stored));
   const double weights = k * padded_n * b_bytes;  // of one instance
   const Rows rows = rows_of(params, stage, sizes, s->mr, a_bytes);
   const double tiles = rows.tiles;
   const double row_blocks = s->mc > 0 ? std::max(1.0, up(tiles, up(static_cast<double>(s->mc), s->mr))) : 1;
   // Narrow panels serve two tiles with each vector of weights (gemm_tile.cc).
   const int registers = unit && unit->registers > 0 ? unit->registers : lanes == 8 ? 16 : 32;
-  const bool pairs = kept == DType::f32 && chunks == 1 && std::ceil(padded_n / lanes / panels) <= (registers >= 32 ? 2 : 1);
+  const bool pairs = stored == DType::f32 && chunks == 1 && std::ceil(padded_n / lanes / panels) <= (registers >= 32 ? 2 : 1);
   // Of the weights: how often each is read. Bytes of a call's tile.
   const double sweeps = k > 0 ? rows.steps / k * (pairs ? 1 - rows.paired / 2 : 1) : 0;
   const double tile = rows.tile * (pairs && rows.paired > 0.5 ? 2 : 1);
@@ -151,7 +151,7 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   other += (e.residuals_before + e.residuals_after) * other;
   const double partials = 2 * (chunks - 1) * instances * m * padded_n * 4;
 
-  if (kept != DType::f32) footprint.executed_flops += kWidening * 2 * instances * sweeps * k * padded_n;
+  if (stored != DType::f32) footprint.executed_flops += kWidening * 2 * instances * sweeps * k * padded_n;
 
   const bool by_rows = s->order == GemmOrder::rows;
   const double matrix_panel = weights / panels, panel = matrix_panel / chunks;
@@ -165,7 +165,7 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   };
   for (size_t i = 0; i < device.memory.size(); ++i) {
     if (i == 0) {  // registers: each step of a tile broadcasts its rows and loads its columns
-      const double loaded = sweeps * weights * (kept == DType::f32 ? 1 : kWidenedBytes);
+      const double loaded = sweeps * weights * (stored == DType::f32 ? 1 : kWidenedBytes);
       footprint.bytes.push_back(instances * (a_bytes * sizes.k_steps * panels + loaded) + other + partials);
       continue;
     }

@@ -5,7 +5,7 @@
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
-#include "families/gemm/kept_weights.h"
+#include "families/gemm/stored_weights.h"
 #include "families/grain.h"
 #include "families/integers.h"
 
@@ -137,8 +137,8 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
   const int64_t panel = lanes * variant.vectors;
   // Unknown caches are taken as small ones.
   const int64_t l2 = level_bytes(device, "L2", 256 * 1024);
-  const int64_t kept = size_of(kept_weights(variant.name));
-  const int64_t weight_bytes = sizes.k * ((sizes.n + lanes - 1) / lanes * lanes) * kept;
+  const int64_t stored = size_of(stored_weights(variant.name));
+  const int64_t weight_bytes = sizes.k * ((sizes.n + lanes - 1) / lanes * lanes) * stored;
   const int64_t panels = (sizes.n + panel - 1) / panel;
 
   GemmSchedule rows;
@@ -160,7 +160,7 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
   GemmSchedule columns = rows;
   columns.order = GemmOrder::columns;
   // Two chunks of a panel (this one and the next, on its way) and the rows' data share the L2: a chunk gets a quarter.
-  const int64_t chunk = std::max<int64_t>(64, l2 / 4 / (panel * kept));
+  const int64_t chunk = std::max<int64_t>(64, l2 / 4 / (panel * stored));
   columns.kc = sizes.k > chunk + chunk / 4 ? chunk : 0;
   // Partial sums of a block stay in a corner of the L2: 252 rows of 64 columns are 64 KB.
   if (columns.kc > 0) columns.mc = 252;

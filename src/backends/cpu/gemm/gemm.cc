@@ -11,7 +11,7 @@
 #include "backends/cpu/packing_kernel.h"
 #include "families/common.h"
 #include "families/gemm/gemm.h"
-#include "families/gemm/kept_weights.h"
+#include "families/gemm/stored_weights.h"
 #include "families/gemm/scalar_unit.h"
 #include "families/integers.h"
 
@@ -67,10 +67,10 @@ class GemmKernel final : public PackingKernel {
  private:
   // Panel widths and where each element comes from.
   std::string weights_key() const override {
-    const DType kept = kept_weights(schedule_.variant);
+    const DType stored = stored_weights(schedule_.variant);
     return "gemm lanes=" + std::to_string(tiles_.lanes) + " nr=" + std::to_string(schedule_.nr) +
            " groups=" + std::to_string(params_.groups) + " loader=" + std::string(name_of(params_.loader)) + " " +
-           weights_place(stage_.inputs[1]) + (kept != DType::f32 ? " kept=" + std::string(name_of(kept)) : "");
+           weights_place(stage_.inputs[1]) + (stored != DType::f32 ? " kept=" + std::string(name_of(stored)) : "");
   }
   void write_weights(const std::byte* from, std::byte* to, Executor& executor) const override {
     pack_weights(geometry_, tiles_, reinterpret_cast<const float*>(from), to, executor);
@@ -98,12 +98,12 @@ Result<CpuKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, con
   const MathUnit* widest = s->unit == kScalarUnit ? best_vector_unit(device) : nullptr;
   if (!widest && !device.unit(s->unit)) return lacks("cannot use the unit '" + s->unit + "', which this device does not have");
   if (is_integer(stage.inputs)) return make_integer_gemm(stage, *s, (constants >> 1 & 1) != 0);
-  const DType kept = kept_weights(s->variant);
+  const DType stored = stored_weights(s->variant);
   const bool constant_weights = (constants >> 1 & 1) != 0;
-  if (kept != DType::f32 && (widest || !constant_weights))
+  if (stored != DType::f32 && (widest || !constant_weights))
     return lacks("keep weights in 16 bits only where these are constant and the unit is one of vectors");
   const TileKernels* wide = widest ? scalar_kernels_of(widest->name) : tile_kernels_of(s->unit);
-  const TileKernels tiles = kept != DType::f32 ? tile_kernels_16(s->unit, kept) : wide ? *wide : TileKernels{};
+  const TileKernels tiles = stored != DType::f32 ? tile_kernels_16(s->unit, stored) : wide ? *wide : TileKernels{};
   if (tiles.lanes == 0) return lacks("have no tile for the unit '" + s->unit + "'");
   if (s->mr < 1 || s->mr > kMaxTileRows || s->nr < 1 || s->nr > tiles.max_vectors)
     return lacks("have no tile of " + std::to_string(s->mr) + " rows by " + std::to_string(s->nr) + " vectors for the unit '" +

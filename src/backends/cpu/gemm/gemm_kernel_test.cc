@@ -10,7 +10,7 @@
 #include "backends/cpu/gemm/gemm_nest.h"
 #include "backends/cpu/test_units.h"
 #include "families/gemm/gemm_family.h"
-#include "families/gemm/kept_weights.h"
+#include "families/gemm/stored_weights.h"
 #include "families/gemm/scalar_unit.h"
 
 namespace sparkle::cpu {
@@ -226,8 +226,8 @@ void make_exact(std::vector<float>& values, DType type) {
 // `variant`: another one than the plain tiles. `exact`: the type in which it keeps weights holds them.
 void check(Problem& p, Case& c, const MathUnit& unit, const std::string& what, bool scalar = false,
            std::string_view variant = {}, bool exact = false) {
-  const DType kept = kept_weights(variant);
-  if (exact) make_exact(p.inputs[1].memory, kept);
+  const DType stored = stored_weights(variant);
+  if (exact) make_exact(p.inputs[1].memory, stored);
   for (Operand& o : p.inputs) p.stage.inputs.push_back(o.desc);
   p.stage.outputs = {p.output.desc};
   const auto& params = get<GemmParams>(p.stage.params);
@@ -238,7 +238,7 @@ void check(Problem& p, Case& c, const MathUnit& unit, const std::string& what, b
   if (!variant.empty()) schedule.variant = variant;
   SCOPED_TRACE(what + " " + to_text(params) + " " + to_text(schedule) + " x=" + p.inputs[0].desc.shape.to_string() +
                " w=" + p.inputs[1].desc.shape.to_string() + " y=" + p.output.desc.shape.to_string());
-  const bool constant = kept != DType::f32 || c.chance(0.6);
+  const bool constant = stored != DType::f32 || c.chance(0.6);
   auto made = make_gemm(p.stage, schedule, device, constant ? 2u : 0u);
   ASSERT_TRUE(made.ok()) << made.error().message;
   const CpuKernel& kernel = **made;
@@ -274,7 +274,7 @@ void check(Problem& p, Case& c, const MathUnit& unit, const std::string& what, b
   linear.epilogue.activation = Activation::none;
   gemm_reference(linear, absolute_views, {&magnitude_view, 1});
   double length = static_cast<double>(p.inputs[1].desc.shape.product());
-  const double eps = 1.2e-7 * (8 + 2 * std::sqrt(length)) + (exact ? 0 : rounding_of(kept));
+  const double eps = 1.2e-7 * (8 + 2 * std::sqrt(length)) + (exact ? 0 : rounding_of(stored));
   for (size_t i = 0; i < p.output.memory.size(); ++i) {
     uint32_t bits, reference_bits;
     std::memcpy(&bits, &p.output.memory[i], 4);
@@ -319,7 +319,7 @@ TEST(GemmKernel, scalar_like_reference) {
     }
 }
 
-TEST(GemmKernel, kept_weights_like_reference) {
+TEST(GemmKernel, stored_weights_like_reference) {
   for (const MathUnit& unit : units_here())
     for (const std::string_view type : {"half", "bfloat"}) {
       const std::string variant = std::string(type) + (unit.registers >= 32 ? "6x4" : "6x2");
@@ -332,7 +332,7 @@ TEST(GemmKernel, kept_weights_like_reference) {
     }
 }
 
-TEST(GemmKernel, kept_weights_are_rounded_to_nearest_even) {
+TEST(GemmKernel, stored_weights_are_rounded_to_nearest_even) {
   for (const MathUnit& unit : units_here())
     for (const DType type : {DType::f16, DType::bf16}) {
       const TileKernels tiles = tile_kernels_16(unit.name, type);
@@ -355,7 +355,7 @@ TEST(GemmKernel, kept_weights_are_rounded_to_nearest_even) {
     }
 }
 
-TEST(GemmKernel, kept_weights_must_be_constant) {
+TEST(GemmKernel, stored_weights_must_be_constant) {
   const auto units = units_here();
   if (units.empty()) GTEST_SKIP() << "no vector unit here";
   Device device;

@@ -81,7 +81,7 @@ HWY_INLINE void multiply_step(RegisterTile<kRows, kVectors> sums, const RunOfRow
   });
 }
 
-// W: the type that weights are kept in; kNearest: the level of cache that is prefetched into.
+// W: the type that weights are stored in; kNearest: the level of cache that is prefetched into.
 template <class W, int kNearest, int kRows, int kVectors>
 HWY_INLINE void multiply(RegisterTile<kRows, kVectors> sums, const TileCall& call) {
   const int64_t width = kVectors * float_lanes();

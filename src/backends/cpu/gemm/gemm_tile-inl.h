@@ -31,7 +31,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {
 #if SPARKLE_SIMD
 
-// kNearest: the level of cache that is prefetched into. W: the type that weights are kept in.
+// kNearest: the level of cache that is prefetched into. W: the type that weights are stored in.
 template <int kRows, int kVectors, int kNearest, class W>
 void tile(const TileCall& call) {
   static_assert(kRows * kVectors + kVectors + 1 <= SPARKLE_REGISTERS - 1, "the tile spills");

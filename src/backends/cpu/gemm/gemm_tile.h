@@ -77,7 +77,7 @@ struct TileKernels {
 };
 // The kernels of a math unit, or nullptr where this build has none.
 const TileKernels* tile_kernels_of(std::string_view unit);
-// Those for weights kept as f16 or bf16; without lanes where this build has none.
+// Those for weights stored as f16 or bf16; without lanes where this build has none.
 TileKernels tile_kernels_16(std::string_view unit, DType weights);
 
 }  // namespace sparkle::cpu

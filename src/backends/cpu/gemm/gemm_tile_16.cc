@@ -1,5 +1,5 @@
-// The register tiles (gemm_tile-inl.h) for weights kept in 16 bits, as f16 or bf16, and the rounding into these types. Sums and
-// everything else are in f32.
+// The register tiles (gemm_tile-inl.h) for weights stored in 16 bits, as f16 or bf16, and the rounding into these types. Sums
+// and everything else are in f32.
 #include "backends/cpu/gemm/gemm_tile.h"
 
 #undef HWY_TARGET_INCLUDE

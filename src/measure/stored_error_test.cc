@@ -1,4 +1,4 @@
-// The error bounds of weights kept in 16 bits against what kernels really err.
+// The error bounds of weights stored in 16 bits against what kernels really err.
 #include <gtest/gtest.h>
 
 #include "base/thread_pool.h"
@@ -11,7 +11,7 @@
 namespace sparkle {
 namespace {
 
-TEST(KeptError, IsWithinTheBoundAndNotFarBelow) {
+TEST(StoredError, IsWithinTheBoundAndNotFarBelow) {
   Device device = probe_cpu({.threads = 1});
   estimate_rates(device);
   if (!best_vector_unit(device)) GTEST_SKIP() << "no vector unit here";

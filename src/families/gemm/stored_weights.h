@@ -10,7 +10,7 @@
 namespace sparkle {
 
 // The type in which a variant of the gemm family keeps its packed weights: f32, f16 or bf16.
-DType kept_weights(std::string_view variant);
+DType stored_weights(std::string_view variant);
 
 // What a type of 16 bits makes of a tensor: every value as it is, rounded values, or values that it cannot hold.
 enum class Fit : uint8_t { never, rounded, exact };

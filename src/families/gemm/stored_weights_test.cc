@@ -1,4 +1,4 @@
-#include "families/gemm/kept_weights.h"
+#include "families/gemm/stored_weights.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ WeightFit fit_with(float one, bool ranges = true) {
 }
 constexpr WeightFit kBoth{Fit::exact, Fit::exact};
 
-TEST(KeptWeights, ExactWhereEveryValueIs) {
+TEST(StoredWeights, ExactWhereEveryValueIs) {
   EXPECT_EQ(fit({}), kBoth);
   EXPECT_EQ(fit({0, -0.0f, 1, -2.5f, 0x1p-14f}), kBoth);
   EXPECT_EQ(fit_with(1 + 0x1p-10f), (WeightFit{Fit::exact, Fit::rounded}));
@@ -36,7 +36,7 @@ TEST(KeptWeights, ExactWhereEveryValueIs) {
   EXPECT_EQ(fit_with(0x1p-15f + 0x1p-25f), (WeightFit{Fit::rounded, Fit::rounded}));
 }
 
-TEST(KeptWeights, RangesAreJudgedWhereAsked) {
+TEST(StoredWeights, RangesAreJudgedWhereAsked) {
   EXPECT_EQ(fit_with(65505), (WeightFit{Fit::never, Fit::rounded}));
   EXPECT_EQ(fit_with(-1e6f), (WeightFit{Fit::never, Fit::rounded}));
   EXPECT_EQ(fit_with(65536), (WeightFit{Fit::never, Fit::exact}));
@@ -50,13 +50,13 @@ TEST(KeptWeights, RangesAreJudgedWhereAsked) {
   EXPECT_EQ(fit(std::vector<float>(3000, 1e-4f)), (WeightFit{Fit::rounded, Fit::rounded}));
 }
 
-TEST(KeptWeights, EveryVariantHasAType) {
+TEST(StoredWeights, EveryVariantHasAType) {
   int narrow = 0;
   for (const Variant& v : gemm_info().variants) {
-    const DType kept = kept_weights(v.name);
-    EXPECT_EQ(kept == DType::f16, v.name.starts_with("half")) << v.name;
-    EXPECT_EQ(kept == DType::bf16, v.name.starts_with("bfloat")) << v.name;
-    narrow += kept != DType::f32;
+    const DType stored = stored_weights(v.name);
+    EXPECT_EQ(stored == DType::f16, v.name.starts_with("half")) << v.name;
+    EXPECT_EQ(stored == DType::bf16, v.name.starts_with("bfloat")) << v.name;
+    narrow += stored != DType::f32;
   }
   EXPECT_EQ(narrow, 5);
 }

@@ -1,4 +1,4 @@
-#include "families/gemm/kept_weights.h"
+#include "families/gemm/stored_weights.h"
 
 #include <algorithm>
 #include <bit>
@@ -66,7 +66,7 @@ WeightFit judge_ranges(const float* weights, int64_t count) {
 
 }  // namespace
 
-DType kept_weights(std::string_view variant) {
+DType stored_weights(std::string_view variant) {
   if (variant.starts_with("half")) return DType::f16;
   return variant.starts_with("bfloat") ? DType::bf16 : DType::f32;
 }
