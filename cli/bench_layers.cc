@@ -24,7 +24,7 @@ Result<std::vector<NamedProblem>> problems_of(const LayerBench& bench) {
   if (problems.empty())
     return Error{Reason::bad_usage, "Give --layers, --conv, --gemm or --model; see 'sparkle bench --help'."};
   for (NamedProblem& p : problems)
-    if (bench.halves) p.problem.dtype = "f16";
+    if (bench.fp16) p.problem.dtype = "f16";
   return problems;
 }
 
@@ -65,7 +65,7 @@ int bench_alone(const CommonOptions& common, LayerBench bench, const std::vector
   auto session = session_options(common, device->backend->device());
   if (!session.ok()) return fail(session.error());
   bench.options.plan = session->plan();
-  show(common, device->note + (bench.halves ? "; fp16" : "; fp32") + ", NHWC, weights packed before, bias and ReLU fused\n" +
+  show(common, device->note + (bench.fp16 ? "; fp16" : "; fp32") + ", NHWC, weights packed before, bias and ReLU fused\n" +
                    bench_table_heading());
   std::vector<BenchRow> rows;
   nlohmann::json failed = nlohmann::json::array();
@@ -238,8 +238,8 @@ int bench_ablate(const CommonOptions& common, const LayerBench& bench, const std
 
 int bench_layers(CommonOptions common, LayerBench bench) {
   // What devices keep in f16 is a layer's type; how they compute stays theirs to choose.
-  bench.halves = common.precision == "fp16";
-  if (bench.halves) common.precision = "fp32";
+  bench.fp16 = common.precision == "fp16";
+  if (bench.fp16) common.precision = "fp32";
   auto problems = problems_of(bench);
   if (!problems.ok()) return fail(problems.error());
   if (!bench.against.empty()) return bench_against(common, bench, *problems);

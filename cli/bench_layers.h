@@ -14,7 +14,7 @@ struct LayerBench {
   std::vector<std::string> convs, gemms, filters;
   bool ladder = false, ablate = false, crossover = false;
   int batches = 0;
-  bool halves = false;  // layers of f16 tensors
+  bool fp16 = false;  // layers of f16 tensors
   LayerBenchOptions options;
 };
 

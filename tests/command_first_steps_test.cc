@@ -51,13 +51,13 @@ TEST_F(FirstSteps, ModelsThatCannotRunNameEveryNode) {
 }
 
 TEST_F(FirstSteps, TypesThatAreDeclaredWronglyAreRefusedWhenOpened) {
-  TestModel halves(18), truths(13), early(19), strange(18);
-  halves.input("x", {2, 3}).output("y", {2, 3}, DType::bf16).node("Relu", {"x"}, {"y"});
+  TestModel stored(18), truths(13), early(19), strange(18);
+  stored.input("x", {2, 3}).output("y", {2, 3}, DType::bf16).node("Relu", {"x"}, {"y"});
   truths.input("a", {2, 3}).input("b", {2, 3}).output("y").node("Less", {"a", "b"}, {"y"});
   early.input("x", {2, 3}).output("y").node("Gelu", {"x"}, {"y"});
   strange.input("x", {2, 3}).output("y").node("Foo\x1b[31m\n\r\x07", {"x"}, {"y"});
   const auto refused = [&](const TestModel& model) { return sparkle("run " + save_model(model, "model.onnx")).err; };
-  EXPECT_SAYS(refused(halves), "the model declares this output as bf16, but its nodes compute f32");
+  EXPECT_SAYS(refused(stored), "the model declares this output as bf16, but its nodes compute f32");
   EXPECT_SAYS(refused(truths), "the model declares this output as f32, but its nodes compute bool");
   EXPECT_SAYS(refused(early), "the model imports opset 19, but this operator came with opset 20");
   const std::string said = refused(strange);  // of the type as of names: nothing steers the terminal

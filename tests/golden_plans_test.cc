@@ -38,8 +38,8 @@ constexpr const char* kGpus[] = {"radeon-rx-6900-xt", "radeon-rx-vega-64", "arc-
                                  "rtx-4090-vulkan",   "h200-vulkan",       "lavapipe"};
 constexpr const char* kGpuNetworks[] = {"resnet50", "mobilenetv2", "replknet"};
 // On tensors of 16 bits: where these stay so, with matrix units and without.
-constexpr const char* kHalfGpus[] = {"radeon-rx-7900-xtx", "radeon-rx-vega-64", "h200-vulkan"};
-constexpr const char* kHalfNetworks[] = {"mobilenetv2_halves"};
+constexpr const char* kFp16Gpus[] = {"radeon-rx-7900-xtx", "radeon-rx-vega-64", "h200-vulkan"};
+constexpr const char* kFp16Networks[] = {"mobilenetv2_halves"};
 
 // GPUs as their driver describes them and Sparkle's probes measure them: what a user's machine is planned by.
 constexpr const char* kMeasured[] = {"h200-vulkan", "rtx-3090-vulkan", "radeon-rx-7900-xtx", "arc-a770"};
@@ -106,7 +106,7 @@ Graph srresnet() {
 }
 
 // A residual block whose tensors are all f16: the sums that matrix units are for.
-Graph halves() {
+Graph fp16() {
   testing::GraphBuilder b;
   b.graph.name = "halves";
   const TensorId x = b.input({1, 64, 56, 56}, DType::f16);
@@ -163,7 +163,7 @@ void cast_tensors(Graph& graph) {
 }
 
 Result<Graph> network(const std::string& name) {
-  if (name == "halves") return testing::ready(halves());
+  if (name == "halves") return testing::ready(fp16());
   if (name == "decoding") return testing::ready(decoding());
   if (name == "preactivation") return testing::ready(preactivation());
   if (name == "resnext") return testing::ready(resnext());
@@ -263,8 +263,8 @@ std::vector<Golden> all_plans() {
     for (const char* device : kDevices) plans.push_back({name, device});
   for (const char* name : kGpuNetworks)
     for (const char* device : kGpus) plans.push_back({name, device});
-  for (const char* name : kHalfNetworks)
-    for (const char* device : kHalfGpus) plans.push_back({name, device});
+  for (const char* name : kFp16Networks)
+    for (const char* device : kFp16Gpus) plans.push_back({name, device});
   return plans;
 }
 
@@ -319,9 +319,9 @@ TEST(GoldenPlans, MeasuredGpusArePlannedLikeDescribedOnes) {
 }
 
 // Tensors of 16 bits stay so from the input to the output on GPUs that store them.
-TEST(GoldenPlans, HalvesStayHalvesOnGpus) {
-  for (const char* network_name : kHalfNetworks)
-    for (const char* device : kHalfGpus) {
+TEST(GoldenPlans, Fp16StayFp16OnGpus) {
+  for (const char* network_name : kFp16Networks)
+    for (const char* device : kFp16Gpus) {
       const auto plan = plan_of(network_name, device);
       ASSERT_TRUE(plan.ok()) << plan.error().message;
       for (const PlanStep& step : plan->steps) {

@@ -92,9 +92,9 @@ constexpr std::array<Algorithm, 12> kAlgorithms = {{
      winograd_error<4>, DType::f32, true},
     {"winograd6", "3x3 by tiles of 6x6 outputs: 5 times fewer products", winograd_applies, winograd_stages<6>,
      winograd_error<6>, DType::f32, true},
-    {"matrix_f16", "the product with both operands rounded to f16, for matrix units", halves_applies, halves_stages,
-     halves_error, DType::f32, true},
-    {"sums_f16", "the same by vectors of f16, which add eight products at a time", short_sums_applies, halves_stages,
+    {"matrix_f16", "the product with both operands rounded to f16, for matrix units", fp16_applies, fp16_stages, fp16_error,
+     DType::f32, true},
+    {"sums_f16", "the same by vectors of f16, which add eight products at a time", short_sums_applies, fp16_stages,
      short_sums_error, DType::f16, true},
     {"fft", "large filters by fast Fourier transforms of tiles", fft_applies, fft_stages, fft_error, DType::f32, true},
 }};

@@ -33,9 +33,9 @@ StagePlan fft_stages(const AnchorCall& call);
 double fft_error(const AnchorCall& call);
 
 // Sums of products whose operands are rounded to 16 bits, for matrix units.
-Reason halves_applies(const AnchorCall& call);
-StagePlan halves_stages(const AnchorCall& call);
-double halves_error(const AnchorCall& call);
+Reason fp16_applies(const AnchorCall& call);
+StagePlan fp16_stages(const AnchorCall& call);
+double fp16_error(const AnchorCall& call);
 
 // The same by vectors, runs of kShortRun products added in 16 bits.
 Reason short_sums_applies(const AnchorCall& call);

@@ -131,17 +131,17 @@ Question question(const Stage& stage, const SampleRules& rules, size_t run, uint
   const DType type = stage.inputs[0].dtype;
   if (run == 0 && is_float(type) && !rules.spreads_nan)
     store_element(type, std::numeric_limits<double>::quiet_NaN(), element_at(q.inputs[0].view(), last));
-  const bool halves = type == DType::f16 && stage.outputs[0].dtype == DType::f16 && !rules.in_16_bits;
+  const bool fp16 = type == DType::f16 && stage.outputs[0].dtype == DType::f16 && !rules.in_16_bits;
   for (const TensorDesc& d : stage.outputs) {
     q.outputs.emplace_back(d, kWiped[run]);
     TensorDesc wide = d;
-    if (is_float(d.dtype) && !rules.exact && (halves || (d.dtype == DType::f32 && !rules.in_native_type)))
+    if (is_float(d.dtype) && !rules.exact && (fp16 || (d.dtype == DType::f32 && !rules.in_native_type)))
       wide.dtype = DType::f64;
     q.wanted.emplace_back(wide);
   }
   // References read operands as they write results.
   std::vector<Operand> copies;
-  if (halves)
+  if (fp16)
     for (Operand& o : q.inputs) {
       if (o.desc.dtype != DType::f16) {
         copies.push_back(o);
@@ -153,11 +153,11 @@ Question question(const Stage& stage, const SampleRules& rules, size_t run, uint
       });
     }
   std::vector<TensorView> in, out;
-  for (Operand& o : halves ? copies : q.inputs) in.push_back(o.view());
+  for (Operand& o : fp16 ? copies : q.inputs) in.push_back(o.view());
   for (Operand& o : q.wanted) out.push_back(o.view());
   info(stage.family()).reference(stage.params, in, out);
   const Epilogue* e = epilogue_of(stage.params);
-  if (e && e->has_post_op()) q.slack = slack_of(stage, in, tolerance + (halves ? 0x1.01p-10 : 0));
+  if (e && e->has_post_op()) q.slack = slack_of(stage, in, tolerance + (fp16 ? 0x1.01p-10 : 0));
   return q;
 }
 

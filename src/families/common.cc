@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 4> kServedUnits = {"avx512", "avx2", "sve
 constexpr std::array<std::string_view, 1> kGpuUnits = {"fma-f32"};
 // Units of GPUs that only stages on 16-bit operands use: matrix units of whatever size (gemm_tiles.h), and fma-f16, which
 // tells that kernels may read and write such tensors.
-constexpr std::array<std::string_view, 2> kGpuHalfUnits = {"coopmat-f16", "fma-f16"};
+constexpr std::array<std::string_view, 2> kGpuFp16Units = {"coopmat-f16", "fma-f16"};
 // Units that only stages on 8-bit integers use.
 constexpr std::array<std::string_view, 4> kIntegerUnits = {"avx512-vnni", "avx-vnni", "avx2-int16", "neon-dot"};
 constexpr std::array<std::string_view, 1> kGpuIntegerUnits = {"dot-i8"};
@@ -34,7 +34,7 @@ bool has_kernels(const Device& device, const MathUnit& unit) {
   const auto listed = [&](const auto& list) { return std::find(list.begin(), list.end(), unit.name) != list.end(); };
   if (!device.has_workgroups()) return listed(kServedUnits) || listed(kIntegerUnits);
   return listed(kGpuUnits) || listed(kGpuIntegerUnits) || listed(kGpuTypeUnits) ||
-         std::any_of(kGpuHalfUnits.begin(), kGpuHalfUnits.end(),
+         std::any_of(kGpuFp16Units.begin(), kGpuFp16Units.end(),
                      [&](std::string_view name) { return unit.name.starts_with(name); });
 }
 

@@ -7,7 +7,7 @@ const TypeRow& type_row(const StageParams& params) {
   return family.types[family.type_form ? family.type_form(params) : 0];
 }
 
-bool keeps_halves(Family family, const Device& device) {
+bool keeps_fp16(Family family, const Device& device) {
   return device.has_workgroups() && device.unit("fma-f16") && info(family).gpu_f16;
 }
 

@@ -17,7 +17,7 @@ namespace sparkle {
 const TypeRow& type_row(const StageParams& params);
 
 // Whether the family's kernels on this device read and write f16 as it is; else it is converted to f32 before them.
-bool keeps_halves(Family family, const Device& device);
+bool keeps_fp16(Family family, const Device& device);
 
 // The table as a page of documentation.
 std::string type_table();

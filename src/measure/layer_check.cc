@@ -26,7 +26,7 @@ constexpr double kLeastUnit = 0x1p-14;     // of products: below are f16's subno
 constexpr double kMostSum = 0x1p22;        // of a sum, in whole numbers: scale and residuals add to it below 2^24
 constexpr int64_t kChunk = 128;            // rows of one task
 constexpr double kRounding = 1.2e-7;       // of an operation of fp32
-constexpr double kHalfRounding = 0x1p-10;  // of an output in f16
+constexpr double kFp16Rounding = 0x1p-10;  // of an output in f16
 
 uint64_t mixed(uint64_t x) {  // splitmix64's finaliser
   x += 0x9e3779b97f4a7c15;
@@ -262,7 +262,7 @@ void LayerCheck::finish_row(int64_t row, const int32_t* sums, float* y) const {
 
 double LayerCheck::bound_of(double error, double accuracy) const {
   // What comes behind the sums may round: activations, narrow types.
-  if (!exact_) return std::max(accuracy, error + (call_.output.dtype == DType::f16 ? kHalfRounding : 0));
+  if (!exact_) return std::max(accuracy, error + (call_.output.dtype == DType::f16 ? kFp16Rounding : 0));
   return error == 0 ? 0 : error + kRounding * (8 + 2 * std::sqrt(depth_of(call_.problem)));
 }
 

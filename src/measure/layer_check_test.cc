@@ -179,7 +179,7 @@ TEST(LayerCheck, BatchesOfProductsShareOperands) {
 
 // Kernels that add kShortRun products in f16 must be exact too: no sum of some of these is rounded there, nor lies below f16's
 // normal numbers.
-TEST(LayerCheck, ShortSumsAreExactInHalves) {
+TEST(LayerCheck, ShortSumsAreExactInFp16) {
   ThreadPool pool(1);
   const auto exact = [](double value) {
     std::byte half[2];

@@ -48,7 +48,7 @@ void make_fit(HostTensor& weights, const WeightFit& fit) {
   }
 }
 
-bool is_half(const Problem& problem) { return problem.dtype == name_of(DType::f16); }
+bool is_fp16(const Problem& problem) { return problem.dtype == name_of(DType::f16); }
 
 // Of a buffer that holds what the layout reaches.
 int64_t bytes_of(const TensorDesc& desc) { return extent(desc.shape, desc.layout) * size_of(desc.dtype); }
@@ -85,14 +85,14 @@ AnchorCall call_of(const Problem& problem) {
 
 AnchorCall call_of(const Problem& problem, const Device& device) {
   AnchorCall call = call_of(problem);
-  if (!is_half(problem) || !keeps_halves(Family::gemm, device)) return call;
+  if (!is_fp16(problem) || !keeps_fp16(Family::gemm, device)) return call;
   for (TensorDesc& operand : call.inputs) operand.dtype = DType::f16;
   call.output.dtype = DType::f16;
   return call;
 }
 
 Status check_type(const Problem& problem, const Device& device) {
-  if (problem.dtype == name_of(DType::f32) || (is_half(problem) && keeps_halves(Family::gemm, device))) return ok();
+  if (problem.dtype == name_of(DType::f32) || (is_fp16(problem) && keeps_fp16(Family::gemm, device))) return ok();
   return Error{Reason::type_not_served,
                "Layers of " + problem.dtype + " are not measured on " + device.name + ", which computes them in f32; use f32."};
 }

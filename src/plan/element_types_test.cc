@@ -20,7 +20,7 @@ TensorId typed(GraphBuilder& b, const HostTensor& value) {
   return b.graph.add_constant("c" + std::to_string(b.graph.tensors.size()), value);
 }
 
-TEST(ElementTypes, HalvesAreConvertedOnceEachWay) {
+TEST(ElementTypes, Fp16AreConvertedOnceEachWay) {
   GraphBuilder b;
   const TensorId x = b.input({1, 8, 6, 6}, DType::f16);
   TensorId v = x;
@@ -60,7 +60,7 @@ int conversions(const Plan& plan, DType from, DType to) {
   }));
 }
 
-TEST(ElementTypes, GpusThatStoreHalvesExchangeThem) {
+TEST(ElementTypes, GpusThatStoreFp16ExchangeThem) {
   for (const char* device : {"radeon-rx-7900-xtx", "radeon-rx-vega-64", "h200-vulkan", "lavapipe"}) {
     GraphBuilder b;
     const auto weights = [&](const Dims& shape) { return typed(b, HostTensor::zeros(DType::f16, shape)); };
@@ -113,7 +113,7 @@ TEST(ElementTypes, Bfloat16IsConvertedOnGpusToo) {
     }
 }
 
-TEST(ElementTypes, MovesAndElementWiseStepsReadHalvesDirectly) {
+TEST(ElementTypes, MovesAndElementWiseStepsReadFp16Directly) {
   GraphBuilder b;
   const TensorId x = b.input({2, 5, 7}, DType::bf16), y = b.input({2, 7, 5}, DType::bf16);
   const TensorId t = b.op("Transpose", TransposeOp{{0, 2, 1}}, {x});

@@ -62,10 +62,10 @@ bool Lowering::has_own(TensorId id) const {
          wide_of[static_cast<size_t>(id)] < 0;
 }
 
-DType Lowering::computed_type(DType type) const { return halves && type == DType::f16 ? type : computed_in(type); }
+DType Lowering::computed_type(DType type) const { return fp16 && type == DType::f16 ? type : computed_in(type); }
 
-bool Lowering::in_halves(Family family, const std::vector<TensorId>& ids, DType result) const {
-  return result == DType::f16 && keeps_halves(family, device) && std::any_of(ids.begin(), ids.end(), [&](TensorId id) {
+bool Lowering::in_fp16(Family family, const std::vector<TensorId>& ids, DType result) const {
+  return result == DType::f16 && keeps_fp16(family, device) && std::any_of(ids.begin(), ids.end(), [&](TensorId id) {
            return id != kAbsent && !graph.tensor(id).constant && graph.tensor(id).dtype == DType::f16 && has_own(id);
          });
 }
@@ -99,10 +99,10 @@ std::optional<Family> family_of(const Graph& graph, const Op& op) {
 }
 
 // Whether the group's kernels take f16 on this device and all of its floats are such.
-bool in_halves(const Lowering& l, const Group& group) {
+bool in_fp16(const Lowering& l, const Group& group) {
   const Op& op = group.anchor >= 0 ? l.graph.ops[static_cast<size_t>(group.anchor)] : l.op(group);
   const auto family = family_of(l.graph, op);
-  if (!family || !keeps_halves(*family, l.device)) return false;
+  if (!family || !keeps_fp16(*family, l.device)) return false;
   const auto fits = [&](TensorId id) {
     return id == kAbsent || !is_float(l.graph.tensor(id).dtype) || l.graph.tensor(id).dtype == DType::f16;
   };
@@ -112,7 +112,7 @@ bool in_halves(const Lowering& l, const Group& group) {
 
 Status lower_group(Lowering& l, const Group& group) {
   for (int i : group.ops) SPARKLE_CHECK(check_types(l.graph, l.graph.ops[static_cast<size_t>(i)]));
-  l.halves = in_halves(l, group);
+  l.fp16 = in_fp16(l, group);
   if (group.anchor >= 0) return lower_anchor(l, group);
   if (!group.program.program.empty()) return lower_pointwise(l, group);
   for (auto* theme :

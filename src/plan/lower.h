@@ -15,7 +15,7 @@ struct Lowering {
   std::vector<int> value_of;  // tensor -> draft value in the tensor's own type, -1 while it has none
   std::vector<int> wide_of;   // f16 and bf16 tensors -> their value in f32, -1 while they have none
   const Device& device;
-  bool halves = false;  // the kernels of the group that is being lowered read and write f16 as it is
+  bool fp16 = false;  // the kernels of the group that is being lowered read and write f16 as it is
 
   // The value of a tensor in its own type; constants get theirs at first use. What exists in f32 only is converted by a step.
   int value(TensorId id);
@@ -28,7 +28,7 @@ struct Lowering {
   // The type of what such kernels write for a tensor of this type.
   DType computed_type(DType type) const;
   // Whether some of these tensors, beside constants, exist as f16 and a step of this family can write f16 from all of them.
-  bool in_halves(Family family, const std::vector<TensorId>& ids, DType result) const;
+  bool in_fp16(Family family, const std::vector<TensorId>& ids, DType result) const;
   bool is_output(TensorId id) const;
   const Op& op(const Group& group) const { return graph.ops[static_cast<size_t>(group.ops.back())]; }
   const GraphTensor& result(const Group& group) const { return graph.tensor(group.output); }

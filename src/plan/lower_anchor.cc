@@ -39,7 +39,7 @@ void append_epilogue(Lowering& l, const Group& group, Problem& problem, const Di
 
 // Whether both operands of the products are f16 in the network: their values in f32 then are numbers of 16 bits, or were left
 // unrounded to spare steps.
-bool of_halves(const Lowering& l, const Op& op) {
+bool of_fp16(const Lowering& l, const Op& op) {
   return l.graph.tensor(op.inputs[0]).dtype == DType::f16 && l.graph.tensor(op.inputs[1]).dtype == DType::f16;
 }
 
@@ -71,7 +71,7 @@ Status lower_conv(Lowering& l, const Group& group, const Op& op, const ConvOp& c
   SPARKLE_TRY(p, conv_problem(l, op, conv));
   const Dims& y = l.graph.tensor(op.outputs[0]).shape;
   const DType type = l.computed_type(l.result(group).dtype);
-  p.dtype = name_of(of_halves(l, op) ? DType::f16 : type);
+  p.dtype = name_of(of_fp16(l, op) ? DType::f16 : type);
   std::vector<int> inputs{d.channels_innermost(l.computed(op.inputs[0])), l.computed(op.inputs[1])};
   if (op.inputs.size() > 2 && op.inputs[2] != kAbsent) {
     p.epilogue.bias = true;
@@ -130,7 +130,7 @@ Status lower_matmul(Lowering& l, const Group& group, const Op& op, const MatMulO
   Draft& d = l.draft;
   auto [p, a, b, shape] = matrix_product(d, l.computed(op.inputs[0]), l.computed(op.inputs[1]), matmul);
   const DType type = d.desc(a).dtype;
-  p.dtype = name_of(of_halves(l, op) ? DType::f16 : type);
+  p.dtype = name_of(of_fp16(l, op) ? DType::f16 : type);
   const int64_t n = shape.back();
   const Dims y = l.graph.tensor(op.outputs[0]).shape;
   std::vector<int> inputs{a, b};

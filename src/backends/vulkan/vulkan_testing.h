@@ -48,7 +48,7 @@ inline VulkanBackend* shared_backend() {
   VulkanBackend* const backend = shared_backend(); \
   if (!backend) GTEST_SKIP() << "no Vulkan device"
 
-// Where the device does not store halves, what was to be shown of them is passed over.
+// Where the device does not store fp16 values, what was to be shown of them is passed over.
 #define SPARKLE_NEEDS_HALVES()                                                         \
   if (VulkanBackend* const b_ = shared_backend(); b_ && !b_->context().features().f16) \
   GTEST_SKIP() << "SKIP: the device has no 16-bit floats"
@@ -135,16 +135,16 @@ inline Status run_stage(VulkanBackend& backend, const Stage& stage, const Schedu
   return done;
 }
 
-inline bool is_half(const TensorDesc& desc) { return desc.dtype == DType::f16; }
+inline bool is_fp16(const TensorDesc& desc) { return desc.dtype == DType::f16; }
 
 // The family's reference on the same operands, outputs as f64 where the device's are floats. Some references read operands as
-// they write the outputs: of halves they get wider copies.
+// they write the outputs: of fp16 values they get wider copies.
 inline std::vector<TestOperand> reference_outputs(const Stage& stage, std::vector<TestOperand>& inputs) {
   std::vector<TensorView> in, out;
   std::vector<TestOperand> results, copies;
   copies.reserve(inputs.size());
   for (TestOperand& i : inputs) {
-    if (!is_half(i.desc)) {
+    if (!is_fp16(i.desc)) {
       in.push_back(i.view());
       continue;
     }
@@ -156,7 +156,7 @@ inline std::vector<TestOperand> reference_outputs(const Stage& stage, std::vecto
   }
   for (const TensorDesc& d : stage.outputs) {
     TensorDesc wide = d;
-    if (d.dtype == DType::f32 || is_half(d)) wide.dtype = DType::f64;
+    if (d.dtype == DType::f32 || is_fp16(d)) wide.dtype = DType::f64;
     results.emplace_back(wide);
   }
   for (TestOperand& r : results) out.push_back(r.view());
@@ -170,8 +170,8 @@ inline double half_place(double a, double b) {
   return larger == 0 ? 0 : std::ldexp(1, std::max(std::ilogb(larger), -14) - 11);
 }
 
-// Every element within `tolerance` of the largest expected value, halves rounded from there, and what lies between the elements
-// as it was.
+// Every element within `tolerance` of the largest expected value, fp16 values rounded from there, and what lies between the
+// elements as it was.
 inline void expect_close(TestOperand& got, TestOperand& wanted, double tolerance, const std::string& what) {
   double largest = 1e-30;
   for_each_index(wanted.desc.shape, [&](const Dims& at) {
@@ -182,8 +182,8 @@ inline void expect_close(TestOperand& got, TestOperand& wanted, double tolerance
   for_each_index(got.desc.shape, [&](const Dims& at) {
     const double a = got.at(at);
     double b = wanted.at(at);
-    if (is_half(got.desc) && std::abs(b) >= 65520) b = std::copysign(INFINITY, b);
-    const double rounding = is_half(got.desc) && std::isfinite(a) && std::isfinite(b) ? half_place(a, b) : 0;
+    if (is_fp16(got.desc) && std::abs(b) >= 65520) b = std::copysign(INFINITY, b);
+    const double rounding = is_fp16(got.desc) && std::isfinite(a) && std::isfinite(b) ? half_place(a, b) : 0;
     const bool same = std::isnan(b) ? std::isnan(a) : a == b || std::abs(a - b) <= tolerance * largest + rounding;
     if (!same && ++wrong <= 3) ADD_FAILURE() << what << " at " << at.to_string() << ": " << a << " instead of " << b;
     std::memcpy(element_at(gaps.view(), at), element_at(got.view(), at), static_cast<size_t>(size_of(got.desc.dtype)));

@@ -75,9 +75,9 @@ TEST(FftTiles, RefusalsNameTheReason) {
   EXPECT_EQ(why, Reason::groups_not_served);
   EXPECT_TRUE(schedules(layer(1, 8, 8, 300, 101), "points", gpu(49152), why).empty());  // no tile in shared memory
   EXPECT_EQ(why, Reason::filter_not_served);
-  Stage halves = depthwise;
-  halves.inputs[0].dtype = DType::f16;
-  EXPECT_TRUE(schedules(halves, "whole", gpu(49152), why).empty());
+  Stage fp16 = depthwise;
+  fp16.inputs[0].dtype = DType::f16;
+  EXPECT_TRUE(schedules(fp16, "whole", gpu(49152), why).empty());
   EXPECT_EQ(why, Reason::type_not_served);
   Device none = gpu(49152);
   none.units.clear();

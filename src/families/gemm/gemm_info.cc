@@ -28,15 +28,15 @@ Stage dense_sample(const GemmParams& p, int64_t m, int64_t n, int64_t k, int64_t
 
 std::vector<SampleForm> sample_forms() {
   constexpr DType kF = DType::f32;
-  GemmParams p, halves, integers, dense, scaled, groups;
-  p.window = halves.window = integers.window = small_window();
-  halves.operands = OperandType::f16;
+  GemmParams p, fp16, integers, dense, scaled, groups;
+  p.window = fp16.window = integers.window = small_window();
+  fp16.operands = OperandType::f16;
   integers.epilogue.scale = true;
   dense.loader = Loader::dense, dense.epilogue.bias = true;
   scaled = dense;
   scaled.epilogue.alpha = 0.375;
   groups.window.filter = {1, 3, 3}, groups.window.pad_begin = {0, 1, 1}, groups.groups = 2;
-  std::vector<SampleForm> list{{p, {kF, kF}, {kF}}, {halves, {kF, kF}, {kF}}, {integers, kScaledBytes, {DType::i8}}};
+  std::vector<SampleForm> list{{p, {kF, kF}, {kF}}, {fp16, {kF, kF}, {kF}}, {integers, kScaledBytes, {DType::i8}}};
   for (const DType type : {kF, DType::f64, DType::i32, DType::u32, DType::i64, DType::u64})
     list.push_back({dense, {type, type, type}, {type}});
   for (const DType type : {DType::u32, DType::i64}) list.push_back({scaled, {type, type, type}, {type}});

@@ -13,7 +13,7 @@ namespace {
 constexpr TypeSet kWholeNumbers{DType::i32, DType::u32, DType::i64, DType::u64};
 
 // Instructions for a product in terms of a fp32 multiply-add: doubles at half the rate, as on GPUs made for them (others take
-// up to 32 times as long), 32-bit integers likewise, three products of halves and their sums for 64 bits.
+// up to 32 times as long), 32-bit integers likewise, three products of fp16 values and their sums for 64 bits.
 double product_cost(DType type) { return size_of(type) == 8 && type != DType::f64 ? 8 : 2; }
 
 bool is_supported(const Stage& stage, const Device& device) {

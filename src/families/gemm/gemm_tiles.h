@@ -42,7 +42,7 @@ inline constexpr int kMostGroupSide = 128;
 inline constexpr int64_t kGroupReserved = 4096;  // of the shared memory, which its tiles leave to the driver
 inline constexpr int kShortRun = 8;              // products that the variant "half_sums" adds in f16
 inline constexpr double kShortSumsError = 2e-3;  // of its largest output: what the algorithm sums_f16 says
-inline constexpr int kFragmentPad = 8;           // halves between the rows of a tile: 16 bytes, another bank for each
+inline constexpr int kFragmentPad = 8;           // fp16 values between the rows of a tile: 16 bytes, another bank for each
 struct Fragment {
   int m = 16, n = 16, k = 16;
 };

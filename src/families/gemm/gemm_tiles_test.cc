@@ -27,10 +27,10 @@ Device gpu() {
   return d;
 }
 
-Stage layer(int64_t c, int64_t size, int64_t k, bool halves = false) {
+Stage layer(int64_t c, int64_t size, int64_t k, bool fp16 = false) {
   GemmParams p;
   p.window.filter = {1, 3, 3}, p.window.pad_begin = p.window.pad_end = {0, 1, 1};
-  if (halves) p.operands = OperandType::f16;
+  if (fp16) p.operands = OperandType::f16;
   const Dims x{1, c, size, size}, y{1, k, size, size};
   return {p, {{DType::f32, x, channels_last(x)}, dense_desc(DType::f32, {k, c, 3, 3})}, {{DType::f32, y, channels_last(y)}}};
 }
@@ -52,10 +52,10 @@ TEST(GemmTiles, KeepWithinTheLimits) {
         Device d = gpu();
         d.limits.shared_bytes_per_group = shared, d.limits.max_threads_per_group = threads;
         d.limits.registers_per_thread = registers;
-        for (const bool halves : {false, true}) {
-          const auto found = tiles(layer(64, 56, 64, halves), halves ? "cooperative" : "implicit", d);
+        for (const bool fp16 : {false, true}) {
+          const auto found = tiles(layer(64, 56, 64, fp16), fp16 ? "cooperative" : "implicit", d);
           // Fragments of a subgroup of 64 take more than a small device has.
-          ASSERT_TRUE((halves && shared <= 16384) || !found.empty()) << shared << " " << threads << " " << registers;
+          ASSERT_TRUE((fp16 && shared <= 16384) || !found.empty()) << shared << " " << threads << " " << registers;
           for (const TileSchedule& s : found) {
             const TileNeeds needs = tile_needs(s);
             EXPECT_LE(needs.shared_bytes, shared);

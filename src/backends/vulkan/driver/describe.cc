@@ -106,11 +106,11 @@ void add_matrix_units(PhysicalDevice& device, VkInstance instance) {
       count, structure<VkCooperativeMatrixPropertiesKHR>(VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR));
   if (list(device.handle, &count, all.data()) < 0) return;
   for (const auto& p : all) {
-    const bool halves = p.AType == VK_COMPONENT_TYPE_FLOAT16_KHR && p.BType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
-                        p.CType == VK_COMPONENT_TYPE_FLOAT32_KHR && p.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR;
+    const bool fp16 = p.AType == VK_COMPONENT_TYPE_FLOAT16_KHR && p.BType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
+                      p.CType == VK_COMPONENT_TYPE_FLOAT32_KHR && p.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR;
     const Fragment fragment{static_cast<int>(p.MSize), static_cast<int>(p.NSize), static_cast<int>(p.KSize)};
     const std::string name = fragment_unit_name(fragment);
-    if (!halves || p.scope != VK_SCOPE_SUBGROUP_KHR || device.description.unit(name)) continue;
+    if (!fp16 || p.scope != VK_SCOPE_SUBGROUP_KHR || device.description.unit(name)) continue;
     device.description.units.push_back(matrix_unit(name, fragment));
   }
 }
@@ -130,9 +130,9 @@ void add_group_unit(PhysicalDevice& device, VkInstance instance, const VkPhysica
       limits.cooperativeMatrixFlexibleDimensionsMaxDimension < kMostGroupSide)
     return;
   for (const auto& p : all) {
-    const bool halves = p.AType == VK_COMPONENT_TYPE_FLOAT16_KHR && p.BType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
-                        p.CType == VK_COMPONENT_TYPE_FLOAT32_KHR && p.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR;
-    if (!halves || p.scope != VK_SCOPE_WORKGROUP_KHR || p.workgroupInvocations != kGroupThreads) continue;
+    const bool fp16 = p.AType == VK_COMPONENT_TYPE_FLOAT16_KHR && p.BType == VK_COMPONENT_TYPE_FLOAT16_KHR &&
+                      p.CType == VK_COMPONENT_TYPE_FLOAT32_KHR && p.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR;
+    if (!fp16 || p.scope != VK_SCOPE_WORKGROUP_KHR || p.workgroupInvocations != kGroupThreads) continue;
     device.description.units.push_back(matrix_unit(
         kGroupUnit, {static_cast<int>(p.MGranularity), static_cast<int>(p.NGranularity), static_cast<int>(p.KGranularity)}));
     const int64_t kept = limits.cooperativeMatrixWorkgroupScopeReservedSharedMemory;

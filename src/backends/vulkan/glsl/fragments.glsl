@@ -4,7 +4,7 @@
 // instructions by number; the element types 0x7f16 and 0x7f32 and the sizes 0x7fa0 to 0x7fa2 are put right when the shader is
 // loaded (fragment_types.h). The tiles `left` and `right` in shared memory are vectors of four along k, rows of the left and
 // columns of the right one: so are lanes' parts of them, and a driver has no reason to bring them in by halves. `staging` takes
-// sums. Places and strides count halves. fragments_emulated.glsl has the same by other means.
+// sums. Places and strides count fp16 values. fragments_emulated.glsl has the same by other means.
 #extension GL_EXT_spirv_intrinsics : require
 #extension GL_KHR_shader_subgroup_basic : require
 #ifdef WORKGROUP

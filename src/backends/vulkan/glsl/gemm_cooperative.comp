@@ -23,13 +23,13 @@ layout(constant_id = kN_id) const int kN = 64;
 layout(constant_id = kK_id) const int kK = 32;
 layout(constant_id = kThreadM_id) const int kThreadM = 32;  // of a subgroup's part, in whole fragments
 layout(constant_id = kThreadN_id) const int kThreadN = 32;
-layout(constant_id = kPad_id) const int kPad = 8;  // halves between the lines of a tile
+layout(constant_id = kPad_id) const int kPad = 8;  // fp16 values between the lines of a tile
 layout(constant_id = kSubgroup_id) const int kSubgroup = 32;
 layout(constant_id = kFragmentM_id) const int kFragmentM = 16;
 layout(constant_id = kFragmentN_id) const int kFragmentN = 16;
 layout(constant_id = kFragmentK_id) const int kFragmentK = 16;
 
-// A run is what a thread loads at once, side by side along k: 16 bytes of x, and as many halves of w.
+// A run is what a thread loads at once, side by side along k: 16 bytes of x, and as many fp16 values of w.
 #ifdef HALF
 const int kRun = 8;
 #define RUN_OF_X uvec4
@@ -82,19 +82,19 @@ void begin(out Next next, Work work, int thread) {
 // Load: a run of a row of x...
 RUN_OF_X run_of_x(WindowRow row, ivec4 tap) {
 #ifdef HALF
-  uvec4 halves = uvec4(0);
+  uvec4 fp16 = uvec4(0);
   if (kVectors) {
     const ivec3 p = pixel_under(row, tap.xyz);
-    if (is_there(p, tap)) halves = Eights(push.x).v[(element_of(row, p) + tap.w) >> 3];
+    if (is_there(p, tap)) fp16 = Eights(push.x).v[(element_of(row, p) + tap.w) >> 3];
   } else {
     float value[kRun];
     [[unroll]] for (int i = 0; i < kRun; ++i) {
       value[i] = x_at(row, tap);
       tap = next_tap(tap);
     }
-    [[unroll]] for (int i = 0; i < kRun / 2; ++i) halves[i] = packFloat2x16(f16vec2(value[2 * i], value[2 * i + 1]));
+    [[unroll]] for (int i = 0; i < kRun / 2; ++i) fp16[i] = packFloat2x16(f16vec2(value[2 * i], value[2 * i + 1]));
   }
-  return halves;
+  return fp16;
 #else
   return four_of_x(row, tap);
 #endif
@@ -111,9 +111,9 @@ RUN_OF_W run_of_w(int run, int n, int weights) {
     value[i] = k + i < G.k && n < G.n ? float16_t(push.w.v[place]) : float16_t(0.0);
     at = next_tap(at);
   }
-  RUN_OF_W halves;
-  [[unroll]] for (int i = 0; i < kRun / 2; ++i) halves[i] = packFloat2x16(f16vec2(value[2 * i], value[2 * i + 1]));
-  return halves;
+  RUN_OF_W fp16;
+  [[unroll]] for (int i = 0; i < kRun / 2; ++i) fp16[i] = packFloat2x16(f16vec2(value[2 * i], value[2 * i + 1]));
+  return fp16;
 }
 // ... all of this thread for the tiles that begin at k, into registers...
 void load(inout Next next, Work work, int thread, int k) {
@@ -124,16 +124,16 @@ void load(inout Next next, Work work, int thread, int k) {
   }
 }
 // ... and from there into shared memory.
-f16vec4 halves_of(uvec2 words) { return f16vec4(unpackFloat2x16(words.x), unpackFloat2x16(words.y)); }
+f16vec4 fp16_of(uvec2 words) { return f16vec4(unpackFloat2x16(words.x), unpackFloat2x16(words.y)); }
 void put(Next next) {
 #ifdef HALF
   [[unroll]] for (int i = 0; i < kLoadsA; ++i)
-    left[next.to_left[i]] = halves_of(next.a[i].xy), left[next.to_left[i] + 1] = halves_of(next.a[i].zw);
+    left[next.to_left[i]] = fp16_of(next.a[i].xy), left[next.to_left[i] + 1] = fp16_of(next.a[i].zw);
   [[unroll]] for (int i = 0; i < kLoadsB; ++i)
-    right[next.to_right[i]] = halves_of(next.b[i].xy), right[next.to_right[i] + 1] = halves_of(next.b[i].zw);
+    right[next.to_right[i]] = fp16_of(next.b[i].xy), right[next.to_right[i] + 1] = fp16_of(next.b[i].zw);
 #else
   [[unroll]] for (int i = 0; i < kLoadsA; ++i) left[next.to_left[i]] = f16vec4(next.a[i]);
-  [[unroll]] for (int i = 0; i < kLoadsB; ++i) right[next.to_right[i]] = halves_of(next.b[i]);
+  [[unroll]] for (int i = 0; i < kLoadsB; ++i) right[next.to_right[i]] = fp16_of(next.b[i]);
 #endif
 }
 

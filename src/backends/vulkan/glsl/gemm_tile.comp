@@ -1,6 +1,6 @@
 // Implicit GEMM: a workgroup makes a tile of outputs from tiles of both operands in shared memory; the next tiles are on their
 // way while these are multiplied. Rows of the left operand are gathered through the window, padding counts as zero. Complex
-// numbers are two columns of x, y and w; a row of w serves both columns of x. gemm_tile_short.comp has sums of halves.
+// numbers are two columns of x, y and w; a row of w serves both columns of x. gemm_tile_short.comp has sums of fp16 values.
 // build: gemm_tile
 // build: gemm_tile_half -DHALF
 // build: gemm_tile_complex -DCOMPLEX

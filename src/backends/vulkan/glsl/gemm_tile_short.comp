@@ -1,5 +1,5 @@
-// Implicit GEMM with sums of halves: as gemm_tile.comp, but the tiles are halves, and products of kUnroll steps are added in
-// f16, two columns at once, before they go into sums of f32. Packed weights are halves whatever x is.
+// Implicit GEMM with sums of fp16 values: as gemm_tile.comp, but the tiles are fp16 values, and products of kUnroll steps are added in
+// f16, two columns at once, before they go into sums of f32. Packed weights are fp16 values whatever x is.
 // build: gemm_tile_short
 // build: gemm_tile_short_half -DHALF
 #version 460
@@ -14,7 +14,7 @@ layout(constant_id = kN_id) const int kN = 64;
 layout(constant_id = kK_id) const int kK = 16;
 layout(constant_id = kThreadM_id) const int kThreadM = 4;  // of a thread's part, in fours
 layout(constant_id = kThreadN_id) const int kThreadN = 4;
-layout(constant_id = kPad_id) const int kPad = 4;  // halves between the lines of the left tile
+layout(constant_id = kPad_id) const int kPad = 4;  // fp16 values between the lines of the left tile
 layout(constant_id = kUnroll_id) const int kUnroll = 4;
 layout(constant_id = kAhead_id) const bool kAhead = true;  // off for `bench --ablate` alone
 

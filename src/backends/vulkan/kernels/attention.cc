@@ -66,7 +66,7 @@ Result<AttentionRecord> record_of(const Stage& stage) {
 }
 
 // Dispatches of a workgroup for each query and `part_keys` of its keys, and of those that join them.
-Status add_split(VulkanKernel& kernel, const Workshop& shop, const AttentionRecord& record, bool bytes, bool halves,
+Status add_split(VulkanKernel& kernel, const Workshop& shop, const AttentionRecord& record, bool bytes, bool fp16,
                  int64_t batches, int64_t part_keys, VkDeviceAddress at) {
   constexpr int64_t kBlock = 64, kMostParts = 128;
   const Stage& stage = kernel.stage;
@@ -83,7 +83,7 @@ Status add_split(VulkanKernel& kernel, const Workshop& shop, const AttentionReco
   if (elements > INT32_MAX || record.queries * parts > kMostGroups || along_y > kMostGroups)
     return Error{Reason::layout_not_served, "the attention variant 'split' supports fewer queries; use the variant blocks"};
   kernel.workspace = 4 * elements;
-  const std::string shader = shader_for(bytes ? "attention_split_bytes" : "attention_split", halves);
+  const std::string shader = shader_for(bytes ? "attention_split_bytes" : "attention_split", fp16);
   const int y = static_cast<int>(stage.inputs.size());
   for (const bool joins : {false, true}) {
     PipelineRequest request;
@@ -118,7 +118,7 @@ Result<VulkanKernelPtr> make_attention(const Stage& stage, const Schedule& sched
   uint32_t others = 0;
   if (bytes) others |= 1u << mask_operand(p);
   if (p.lengths) others |= 1u << lengths_operand(p);
-  SPARKLE_TRY(halves, in_halves(stage, shop, others));
+  SPARKLE_TRY(fp16, in_fp16(stage, shop, others));
   if ((bytes && !shop.context->features().i8) ||
       (p.lengths && stage.inputs[static_cast<size_t>(lengths_operand(p))].dtype != DType::i64))
     return Error{Reason::type_not_served,
@@ -133,7 +133,7 @@ Result<VulkanKernelPtr> make_attention(const Stage& stage, const Schedule& sched
   SPARKLE_TRY(buffer, shop.upload(&record, sizeof record));
   if (split) {
     const auto* loop = get_if<LoopSchedule>(&schedule);
-    SPARKLE_CHECK(add_split(*kernel, shop, record, bytes, halves, batches, loop ? loop->grain : 0, buffer->address()));
+    SPARKLE_CHECK(add_split(*kernel, shop, record, bytes, fp16, batches, loop ? loop->grain : 0, buffer->address()));
     kernel->records.push_back(std::move(buffer));
     return kernel;
   }
@@ -145,7 +145,7 @@ Result<VulkanKernelPtr> make_attention(const Stage& stage, const Schedule& sched
     const auto along_y = (columns + step - 1) / step;
     if (along_y > kMostGroups)
       return Error{Reason::layout_not_served, "the Vulkan attention kernels support up to 65535 blocks of keys or columns"};
-    const std::string shader = shader_for(bytes ? "attention_bytes" : "attention", halves);
+    const std::string shader = shader_for(bytes ? "attention_bytes" : "attention", fp16);
     PipelineRequest request;
     request.shader = shader;
     request.constants = {128, 1, 1, shown, keeps};

@@ -25,7 +25,7 @@ struct DeformRecord {
 Result<VulkanKernelPtr> make_deform(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
   if (variant_of(schedule) != "slabs")
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no deform variant '" + variant_of(schedule) + "'"};
-  SPARKLE_TRY(halves, in_halves(stage, shop));
+  SPARKLE_TRY(fp16, in_fp16(stage, shop));
   const auto& p = get<DeformParams>(stage.params);
   const TensorDesc &x = stage.inputs[0], &w = stage.inputs[1], &offset = stage.inputs[2], &y = stage.outputs[0];
   auto kernel = std::make_unique<VulkanKernel>(stage);
@@ -63,7 +63,7 @@ Result<VulkanKernelPtr> make_deform(const Stage& stage, const Schedule& schedule
   else d.addresses.push_back({0, 0});
   operand(inputs, y, r.y, r.first_y);
 
-  const std::string shader = shader_for("deform", halves);
+  const std::string shader = shader_for("deform", fp16);
   PipelineRequest request;
   request.shader = shader;
   request.constants = {kThreads, 1, 1, p.bias, p.mask};

@@ -39,7 +39,7 @@ void check(int cases, uint64_t first, DType real) {
 }
 
 TEST(VulkanDeform, RandomStages) { check(300, 1, DType::f32); }
-TEST(VulkanDeform, Halves) {
+TEST(VulkanDeform, Fp16) {
   SPARKLE_NEEDS_HALVES();
   check(150, 5001, DType::f16);
 }

@@ -122,7 +122,7 @@ Result<VulkanKernelPtr> make_depthwise(const Stage& stage, const Schedule& sched
   const bool tiles = s && s->variant == "vectors" && s->rows > 0 && s->columns > 0, quads = s && s->variant == "quads";
   if (!s || (!tiles && !quads && s->variant != "naive"))
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no depthwise variant '" + variant_of(schedule) + "'"};
-  SPARKLE_TRY(halves, in_halves(stage, shop));
+  SPARKLE_TRY(fp16, in_fp16(stage, shop));
   for (const auto* list : {&stage.inputs, &stage.outputs})
     for (const TensorDesc& d : *list)
       if (extent(d.shape, d.layout) > INT32_MAX) return too_far("depthwise");
@@ -144,7 +144,7 @@ Result<VulkanKernelPtr> make_depthwise(const Stage& stage, const Schedule& sched
   const std::string shader = shader_for(tiles   ? "depthwise_vectors"
                                         : quads ? "depthwise_window_4"
                                                 : "depthwise_window_1",
-                                        halves);
+                                        fp16);
   SPARKLE_TRY(post_op, post_op_of(stage, *shop.context));
   PipelineRequest request;
   request.shader = shader;

@@ -33,7 +33,7 @@ struct Builder {
   const Workshop& shop;
   const FftCut cut;
   VulkanKernel& kernel;
-  const bool halves;
+  const bool fp16;
   const PostOp post_op;
   VkDeviceAddress roots = 0, places = 0;
 
@@ -55,7 +55,7 @@ struct Builder {
     if (count > std::numeric_limits<int32_t>::max()) return too_far("fft");
     r.blocks = divisor(blocks), r.count = static_cast<uint32_t>(count), r.pairs = static_cast<int32_t>(pairs);
     PipelineRequest request;
-    const std::string name = shader_for(shader, halves);
+    const std::string name = shader_for(shader, fp16);
     request.shader = name;
     if (last && post_op.there())
       request.post_op = &post_op.text, operands.insert(operands.end(), post_op.operands.begin(), post_op.operands.end());
@@ -177,13 +177,13 @@ Result<VulkanKernelPtr> make_fft(const Stage& stage, const Schedule& schedule, c
   for (const auto* list : {&stage.inputs, &stage.outputs})
     for (const TensorDesc& d : *list)
       if (extent(d.shape, d.layout) > std::numeric_limits<int32_t>::max()) return too_far("fft");
-  SPARKLE_TRY(halves, in_halves(stage, shop));
+  SPARKLE_TRY(fp16, in_fp16(stage, shop));
   SPARKLE_TRY(post_op, post_op_of(stage, *shop.context));
   SPARKLE_TRY(cut, fft_cut(stage, *s));
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
   const bool constant = constants >> 1 & 1;
-  Builder builder{stage, *s, shop, cut, *kernel, halves, std::move(post_op)};
+  Builder builder{stage, *s, shop, cut, *kernel, fp16, std::move(post_op)};
   SPARKLE_CHECK(builder.tables());
   SPARKLE_CHECK(cut.whole ? builder.whole(constant) : builder.points(constant));
   return kernel;

@@ -154,12 +154,12 @@ TEST(VulkanFft, SumsOverChannels) { check({"points", 12, 10, 2, 64, true, true, 
 TEST(VulkanFft, SumsOverChannelsAlongOneAxis) { check({"points", 1, 128, 4, 64, true, true, plain_epilogue()}, 12, 601); }
 
 // Tensors of 16 bits in the same kernels.
-TEST(VulkanFftHalves, ChannelsOfOneFilter) {
+TEST(VulkanFftFp16, ChannelsOfOneFilter) {
   SPARKLE_NEEDS_HALVES();
   check({"whole", 12, 10, 2, 64, true, true, plain_epilogue()}, 10, 1001, DType::f16);
   check({"whole", 16, 45, 1, 64, false, false, full_epilogue()}, 8, 1101, DType::f16);
 }
-TEST(VulkanFftHalves, SumsOverChannels) {
+TEST(VulkanFftFp16, SumsOverChannels) {
   SPARKLE_NEEDS_HALVES();
   check({"points", 12, 10, 2, 64, true, true, full_epilogue()}, 10, 1201, DType::f16);
   check({"points", 16, 45, 1, 64, false, false, plain_epilogue()}, 8, 1301, DType::f16);

@@ -71,7 +71,7 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
   if (!tile) return Error{Reason::backend_lacks_variant, "The gemm kernels for Vulkan need a tile schedule."};
   if (is_integer(stage.inputs)) return make_integer_gemm(stage, *tile, shop, constants);
   if (tile->variant == kNativeType) return make_native_type_gemm(stage, *tile, shop);
-  SPARKLE_TRY(halves, in_halves(stage, shop));
+  SPARKLE_TRY(fp16, in_fp16(stage, shop));
   const auto& params = get<GemmParams>(stage.params);
   const bool fragments = on_fragments(*tile), rounded = fragments || tile->variant == "half_sums";
   if (params.operands != (rounded ? OperandType::f16 : OperandType::own))
@@ -86,13 +86,13 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
   product.record = g;
   product.tile = *tile;
   product.epilogue = params.epilogue;
-  product.halves = halves;
+  product.fp16 = fp16;
   product.operands = addresses_of(stage, params.epilogue);
   SPARKLE_TRY(post_op, post_op_of(stage, *shop.context));
   product.post_op = std::move(post_op);
   if (tile->variant != "naive" && tile->variant != "groups" && tile->variant != "halo") {
     const TensorDesc& y = stage.outputs[0];
-    const int32_t wide = fragments && halves ? 8 : 4;
+    const int32_t wide = fragments && fp16 ? 8 : 4;
     product.vectors = in_vectors(wide, stage.inputs[0], g.x_strides, g.channel[0], g.filter_size[3]) &&
                       in_vectors(wide, stage.inputs[0], g.x_instance, 1, wide);
     product.stores = fours(y, g.y_strides, g.channel[1], g.n) && fours(y, g.y_instance, 1, 4);
@@ -102,14 +102,14 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
   }
   if (product.packed) {
     SPARKLE_TRY(packed, packed_product(g, *tile));
-    packed.run = !fragments ? 1 : halves ? 8 : 4;  // what a thread loads at once
+    packed.run = !fragments ? 1 : fp16 ? 8 : 4;  // what a thread loads at once
     product.record = packed.record;
     const TensorDesc& w = stage.inputs[1];
     std::string key = "vulkan.gemm:" + std::to_string(packed.record.n_padded) + "," + std::to_string(packed.k_padded) + ":" +
                       w.shape.to_string() + "@" + w.layout.strides.to_string() + "+" + std::to_string(w.layout.offset) + ":";
     for (int i = 0; i < 4; ++i) key += std::to_string(g.instances[i]) + "x" + std::to_string(g.w_instance[i]) + ",";
     key += params.loader == Loader::dense ? "dense" : "window";
-    const DType kept = rounded || halves ? DType::f16 : DType::f32;
+    const DType kept = rounded || fp16 ? DType::f16 : DType::f32;
     if (kept != w.dtype) key += ",f16";
     if (packed.run > 1) key += ",runs of " + std::to_string(packed.run);
     kernel->packings.push_back(

@@ -85,7 +85,7 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
     if (p.post_op.there()) finishing.post_op = &p.post_op.text, work.behind = p.post_op.operands;
   };
   if (tile.variant == "naive" || tile.variant == "groups") {
-    const std::string shader = shader_for("gemm_naive", p.halves);
+    const std::string shader = shader_for("gemm_naive", p.fp16);
     request.shader = shader;
     request.constants = group_of(tile.m);
     set(request, p.epilogue);
@@ -99,7 +99,7 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
 
   if (tile.variant == "halo" || tile.variant == "fours" || tile.variant == "several") {
     const bool halo = tile.variant == "halo";
-    const std::string shader = shader_for(halo ? "gemm_halo" : "gemm_direct", p.halves);
+    const std::string shader = shader_for(halo ? "gemm_halo" : "gemm_direct", p.fp16);
     request.shader = shader;
     request.constants = group_of(tile_needs(tile).threads);
     set(request, p.epilogue);
@@ -140,7 +140,7 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
                                         : emulated                    ? "gemm_cooperative_emulated"
                                         : group                       ? "gemm_cooperative_group"
                                                                       : "gemm_cooperative",
-                                        p.halves);
+                                        p.fp16);
   request.shader = shader;
   request.subgroup = emulated || group ? 0 : static_cast<uint32_t>(tile.subgroup);
   request.constants = group_of(needs.threads);
@@ -185,7 +185,7 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
   if (!partial) return ok();
 
   PipelineRequest reduce;
-  const std::string adder = shader_for("gemm_reduce", p.halves);
+  const std::string adder = shader_for("gemm_reduce", p.fp16);
   reduce.shader = adder;
   reduce.constants = group_of(kReduceThreads);
   set(reduce, p.epilogue);

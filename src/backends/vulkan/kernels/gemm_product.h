@@ -12,9 +12,9 @@ struct Product {
   GemmRecord record{};
   TileSchedule tile;
   Epilogue epilogue;
-  bool halves = false;  // operands are f16, and so are packed weights
+  bool fp16 = false;  // operands are f16, and so are packed weights
   bool vectors =
-      false;  // four channels of x are one aligned vector, and there is a multiple of four; eight of fragments' halves
+      false;  // four channels of x are one aligned vector, and there is a multiple of four; eight of fragments' fp16 values
   bool stores = false;   // four of y
   bool scalar = false;   // weights are loaded one at a time, for an ablation
   bool packed = false;   // w is packed as packed_product() says

@@ -277,20 +277,20 @@ TEST(VulkanGemm, FragmentsAsLargeAsTheTile) {
 }
 
 // Tensors of 16 bits in the same kernels.
-TEST(VulkanGemmHalves, Naive) { check("naive", true, 15, 8000, DType::f16); }
-TEST(VulkanGemmHalves, NaiveDense) { check("naive", false, 10, 8100, DType::f16); }
-TEST(VulkanGemmHalves, Groups) { check("groups", true, 10, 8200, DType::f16); }
-TEST(VulkanGemmHalves, Halo) { check("halo", true, 10, 8300, DType::f16); }
-TEST(VulkanGemmHalves, Fours) { check("fours", true, 10, 8400, DType::f16); }
-TEST(VulkanGemmHalves, Several) { check("several", true, 10, 8500, DType::f16); }
-TEST(VulkanGemmHalves, Implicit) { check("implicit", true, 20, 8600, DType::f16); }
-TEST(VulkanGemmHalves, ImplicitDense) { check("implicit", false, 10, 8700, DType::f16); }
-TEST(VulkanGemmHalves, Fragments) { check_fragments(true, 10, 8800, DType::f16); }
-TEST(VulkanGemmHalves, FragmentsDense) { check_fragments(false, 6, 8900, DType::f16); }
+TEST(VulkanGemmFp16, Naive) { check("naive", true, 15, 8000, DType::f16); }
+TEST(VulkanGemmFp16, NaiveDense) { check("naive", false, 10, 8100, DType::f16); }
+TEST(VulkanGemmFp16, Groups) { check("groups", true, 10, 8200, DType::f16); }
+TEST(VulkanGemmFp16, Halo) { check("halo", true, 10, 8300, DType::f16); }
+TEST(VulkanGemmFp16, Fours) { check("fours", true, 10, 8400, DType::f16); }
+TEST(VulkanGemmFp16, Several) { check("several", true, 10, 8500, DType::f16); }
+TEST(VulkanGemmFp16, Implicit) { check("implicit", true, 20, 8600, DType::f16); }
+TEST(VulkanGemmFp16, ImplicitDense) { check("implicit", false, 10, 8700, DType::f16); }
+TEST(VulkanGemmFp16, Fragments) { check_fragments(true, 10, 8800, DType::f16); }
+TEST(VulkanGemmFp16, FragmentsDense) { check_fragments(false, 6, 8900, DType::f16); }
 
 TEST(VulkanGemmShortSums, Window) { check("half_sums", true, 10, 9000); }
 TEST(VulkanGemmShortSums, Dense) { check("half_sums", false, 5, 9100); }
-TEST(VulkanGemmShortSums, HalvesWindow) { check("half_sums", true, 10, 9200, DType::f16); }
+TEST(VulkanGemmShortSums, Fp16Window) { check("half_sums", true, 10, 9200, DType::f16); }
 
 // The bound of the algorithm against what the kernel errs, on numbers of no preferred sign.
 TEST(VulkanGemmShortSums, ErrWithinTheBound) {

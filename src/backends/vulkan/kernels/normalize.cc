@@ -14,7 +14,7 @@ Result<VulkanKernelPtr> make_normalize(const Stage& stage, const Schedule& sched
   const auto is_double = [](const TensorDesc& d) { return d.dtype == DType::f64; };
   const bool doubles = std::all_of(stage.inputs.begin(), stage.inputs.end(), is_double) && is_double(stage.outputs[0]) &&
                        shop.context->features().f64;
-  SPARKLE_TRY(halves, doubles ? Result<bool>(false) : in_halves(stage, shop));
+  SPARKLE_TRY(fp16, doubles ? Result<bool>(false) : in_fp16(stage, shop));
   const auto& p = get<NormalizeParams>(stage.params);
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
@@ -28,7 +28,7 @@ Result<VulkanKernelPtr> make_normalize(const Stage& stage, const Schedule& sched
   record.epsilon = static_cast<float>(p.epsilon);
   const auto bits = std::bit_cast<uint64_t>(p.epsilon);
   record.own[0] = static_cast<uint32_t>(bits), record.own[1] = static_cast<uint32_t>(bits >> 32);
-  const std::string shader = doubles ? "normalize_double" : shader_for("normalize", halves);
+  const std::string shader = doubles ? "normalize_double" : shader_for("normalize", fp16);
   SPARKLE_TRY(buffer, shop.upload(&record, sizeof record));
   const auto add = [&](uint32_t step) -> Status {
     const uint32_t constants[] = {step, static_cast<uint32_t>(p.divisor), p.center, p.scale && step != 1, p.bias && step != 1};

@@ -30,7 +30,7 @@ void check(VulkanBackend& backend, Case& test, double relative, const std::strin
   int wrong = 0;
   for_each_index(got[0].desc.shape, [&](const Dims& at) {
     const double a = got[0].at(at), b = wanted[0].at(at);
-    const double rounding = is_half(got[0].desc) && std::isfinite(a) && std::isfinite(b) ? half_place(a, b) : 0;
+    const double rounding = is_fp16(got[0].desc) && std::isfinite(a) && std::isfinite(b) ? half_place(a, b) : 0;
     if (!cpu::close(a, b, relative * std::max(1.0, std::abs(b)) + rounding) && ++wrong <= 3) {
       ADD_FAILURE() << note << " at " << at.to_string() << ": " << a << " instead of " << b;
       for (TestOperand& x : test.inputs) std::printf("  input %.9g\n", x.at(at));
@@ -334,7 +334,7 @@ TEST(VulkanPointwise, ParametersAndShapesBuildNothing) {
 }
 
 // Conversions of 16 bits are the device's where it promises that they are exact, and bound to be so by what the shader demands.
-TEST(VulkanPointwise, ConvertsHalvesByHandOrByPromise) {
+TEST(VulkanPointwise, ConvertsFp16ByHandOrByPromise) {
   const PointwiseParams program{1, {{PointwiseOp::affine, 0, 0, 0, 0.5, 1}}};
   const DType half[] = {DType::f16}, single[] = {DType::f32};
   const auto text = [&](std::span<const DType> input, DType output, bool promised) {

@@ -36,7 +36,7 @@ bool is_signed(DType type) { return kSignedIntegers.has(type) || type == DType::
 // The type in which values are computed, as GLSL's: float, double, int, uint, or two words.
 struct Arithmetic {
   DType type;
-  bool exact_f16 = false;  // the device converts halves as they must be
+  bool exact_f16 = false;  // the device converts fp16 values as they must be
   bool real() const { return type == DType::f32 || twice(); }
   bool twice() const { return type == DType::f64; }
   bool wide() const { return size_of(type) == 8; }
@@ -456,16 +456,16 @@ void main() {
   text.glsl = kHead;
   if (cells.contains(Cell::bytes)) text.glsl += "#extension GL_EXT_shader_8bit_storage : require\n";
   if (cells.contains(Cell::shorts)) text.glsl += "#extension GL_EXT_shader_16bit_storage : require\n";
-  const bool halves =
+  const bool fp16 =
       promises.exact_f16 && (output == DType::f16 || std::find(inputs.begin(), inputs.end(), DType::f16) != inputs.end());
   const auto demand = [&](int capability, int mode, int bits) {
     text.glsl += "spirv_execution_mode(extensions = [\"SPV_KHR_float_controls\"], capabilities = [" + number(capability) +
                  "], " + number(mode) + ", " + number(bits) + ");\n";
   };
-  if (promises.keeps_nan || halves) text.glsl += "#extension GL_EXT_spirv_intrinsics : require\n";
-  if (halves) text.glsl += "#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n";
+  if (promises.keeps_nan || fp16) text.glsl += "#extension GL_EXT_spirv_intrinsics : require\n";
+  if (fp16) text.glsl += "#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require\n";
   if (promises.keeps_nan) text.glsl += kKeepsNan;
-  if (halves) {
+  if (fp16) {
     demand(4466, 4461, 16);  // SignedZeroInfNanPreserve
     demand(4464, 4459, 16);  // DenormPreserve
     demand(4467, 4462, 16);  // RoundingModeRTE

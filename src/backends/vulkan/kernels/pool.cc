@@ -71,7 +71,7 @@ Result<VulkanKernelPtr> make_pool(const Stage& stage, const Schedule& schedule, 
   if (bytes) SPARKLE_CHECK(check_bytes(shop));
   const bool doubles = type == DType::f64 && stage.outputs[0].dtype == type && variant == "naive" &&
                        shop.context->features().f64 && (p.kind != PoolKind::lp || p.p <= 2);
-  SPARKLE_TRY(halves, bytes || doubles ? Result<bool>(false) : in_halves(stage, shop, kPositions));
+  SPARKLE_TRY(fp16, bytes || doubles ? Result<bool>(false) : in_fp16(stage, shop, kPositions));
   if (group && stage.outputs.size() > 1)
     return Error{Reason::operator_not_served, "the pool variant 'group' gives no positions of maxima; use the variant naive"};
   if (wide && (stage.outputs.size() > 1 || !channels_in_fours(stage.inputs[0]) || !channels_in_fours(stage.outputs[0])))
@@ -89,7 +89,7 @@ Result<VulkanKernelPtr> make_pool(const Stage& stage, const Schedule& schedule, 
                                        : shader_for(group  ? (wide ? "pool_group_4" : "pool_group_1")
                                                     : wide ? "pool_4"
                                                            : "pool_1",
-                                                    halves);
+                                                    fp16);
   PipelineRequest request;
   request.shader = shader;
   request.constants = {kThreads,  1,     1, static_cast<uint32_t>(p.kind), p.kind == PoolKind::average && p.count_pad,

@@ -59,7 +59,7 @@ TEST(VulkanPool, GroupsShareLongWindows) {
   check("group", false, 80, 4001);
   check("group", true, 80, 5001);
 }
-TEST(VulkanPool, HalvesAreAddedInFullPrecision) {
+TEST(VulkanPool, Fp16AreAddedInFullPrecision) {
   SPARKLE_NEEDS_HALVES();
   check("naive", false, 80, 2001, DType::f16);
   check("vectors", true, 80, 3001, DType::f16);

@@ -194,7 +194,7 @@ class Builder {
       if ((u.place == kX || u.place == kY) && bytes % (4 * size_of(u.desc->dtype)) != 0) wide = false;
     }
     PipelineRequest request;
-    request.shader = halves_ ? "quantize_elements_half" : "quantize_elements";
+    request.shader = fp16_ ? "quantize_elements_half" : "quantize_elements";
     request.constants = {kThreads, 1, 1, static_cast<uint32_t>(p_.kind), wide ? 4u : 1u};
     // A range found at run time: what follows is a plain quantisation.
     if (p_.kind == QuantizeKind::dynamic) request.constants[3] = static_cast<uint32_t>(QuantizeKind::quantize);
@@ -214,8 +214,8 @@ class Builder {
     const DType y = stage_.outputs[0].dtype;
     const bool real_y = p_.kind == QuantizeKind::dequantize || p_.kind == QuantizeKind::factor;
     SPARKLE_TRY(real, p_.kind == QuantizeKind::add ? Result<DType>(DType::f32) : real_type(1));
-    halves_ = real == DType::f16;
-    wide_factor_ = p_.kind == QuantizeKind::factor && halves_ && y == DType::f32;
+    fp16_ = real == DType::f16;
+    wide_factor_ = p_.kind == QuantizeKind::factor && fp16_ && y == DType::f32;
     if (real_y && y != real && !wide_factor_) return unsupported(y);
     std::array<uint32_t, 4> types{};  // of x, zero, b, y
     if (!real_y) {
@@ -323,7 +323,7 @@ class Builder {
   const Workshop& shop_;
   const QuantizeParams& p_;
   VulkanKernelPtr kernel_;
-  bool halves_ = false;          // real operands are of 16 bits
+  bool fp16_ = false;            // real operands are of 16 bits
   bool wide_factor_ = false;     // but the factor made of them is f32
   std::optional<DType> narrow_;  // a float of 8 or 4 bits among the operands
   std::vector<Used> used_;

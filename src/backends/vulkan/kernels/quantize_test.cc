@@ -141,10 +141,10 @@ class Case {
     inputs.back().fill([&] { return some_scale(); });
     integers(narrow, listed, params_.block > 0 || random_.chance(70) ? parameters : list(shape, axis, false));
     output(quantize ? narrow : real_, shape, other);
-    if (quantize) halves();
+    if (quantize) fp16();
   }
   // Most quotients half way between two integers, some a few steps of the type beside.
-  void halves() {
+  void fp16() {
     TestOperand &x = inputs[0], &scales = inputs[1];
     const bool sixteen = size_of(inputs[2].desc.dtype) == 2;
     for_each_index(x.desc.shape, [&](const Dims& at) {
@@ -198,7 +198,7 @@ TEST(VulkanQuantize, Dynamic) { check(QuantizeKind::dynamic, 30, 2001); }
 TEST(VulkanQuantize, Add) { check(QuantizeKind::add, 80, 3001); }
 TEST(VulkanQuantize, Average) { check(QuantizeKind::average, 40, 4001); }
 TEST(VulkanQuantize, Factor) { check(QuantizeKind::factor, 40, 5001); }
-TEST(VulkanQuantize, HalvesToTheBit) {
+TEST(VulkanQuantize, Fp16ToTheBit) {
   SPARKLE_NEEDS_HALVES();
   check(QuantizeKind::quantize, 100, 6001, DType::f16);
   check(QuantizeKind::dequantize, 60, 7001, DType::f16);

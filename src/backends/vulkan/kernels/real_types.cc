@@ -6,7 +6,7 @@
 
 namespace sparkle::vulkan {
 
-Result<bool> in_halves(const Stage& stage, const Workshop& shop, uint32_t others) {
+Result<bool> in_fp16(const Stage& stage, const Workshop& shop, uint32_t others) {
   std::optional<DType> type;
   uint32_t operand = 0;
   for (const auto* list : {&stage.inputs, &stage.outputs})

@@ -38,7 +38,7 @@ Result<VulkanKernelPtr> make_reduce(const Stage& stage, const Schedule& schedule
   if (variant_of(schedule) != "rows_gpu")
     return Error{Reason::backend_lacks_variant, "the Vulkan reduce kernels have no variant '" + variant_of(schedule) + "'"};
   if (const DType type = stage.inputs[0].dtype; type != DType::f32 && type != DType::f16) return make_typed(stage, shop);
-  SPARKLE_TRY(halves, in_halves(stage, shop));
+  SPARKLE_TRY(fp16, in_fp16(stage, shop));
   const auto& p = get<ReduceParams>(stage.params);
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
@@ -49,7 +49,7 @@ Result<VulkanKernelPtr> make_reduce(const Stage& stage, const Schedule& schedule
   const auto add = [&](uint32_t step) -> Status {
     const uint32_t constants[] = {step, static_cast<uint32_t>(p.kind)};
     SPARKLE_TRY(dispatch,
-                rows_dispatch(shop, shader_for("reduce", halves), constants, {0, -2, -2, 1}, record, buffer->address()));
+                rows_dispatch(shop, shader_for("reduce", fp16), constants, {0, -2, -2, 1}, record, buffer->address()));
     if (step == 2) dispatch.groups[2] = 1;
     kernel->dispatches.push_back(std::move(dispatch));
     return ok();

@@ -43,7 +43,7 @@ Result<VulkanKernelPtr> make_nearest(const Stage& stage, const Workshop& shop) {
   return make_indexed(stage, shop, axes, get<ResizeParams>(stage.params).extrapolation);
 }
 
-Result<VulkanKernelPtr> make_taps(const Stage& stage, const Workshop& shop, bool halves) {
+Result<VulkanKernelPtr> make_taps(const Stage& stage, const Workshop& shop, bool fp16) {
   const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
   auto kernel = std::make_unique<VulkanKernel>(stage);
   const std::vector<ResizeTaps> taps = taps_of(stage);
@@ -93,7 +93,7 @@ Result<VulkanKernelPtr> make_taps(const Stage& stage, const Workshop& shop, bool
   }
   r.first_x = static_cast<int32_t>(-lowest);
   r.first_y = static_cast<int32_t>(-move.lowest_y());
-  SPARKLE_TRY(pipeline, unit_pipeline(shop, shader_for("resize_taps", halves), move.bytes, kUnitThreads));
+  SPARKLE_TRY(pipeline, unit_pipeline(shop, shader_for("resize_taps", fp16), move.bytes, kUnitThreads));
   SPARKLE_TRY(record, shop.upload(&r, sizeof r));
   SPARKLE_TRY(from, shop.upload(places.data(), static_cast<int64_t>(places.size()) * 4));
   SPARKLE_TRY(factors, shop.upload(weights.data(), static_cast<int64_t>(weights.size()) * 4));
@@ -118,8 +118,8 @@ Result<VulkanKernelPtr> make_resize(const Stage& stage, const Schedule& schedule
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no resize variant '" + variant + "' for this mode"};
   const bool nothing = stage.inputs[0].elements() == 0 || stage.outputs[0].elements() == 0;
   if (nearest) return nothing ? Result<VulkanKernelPtr>(std::make_unique<VulkanKernel>(stage)) : make_nearest(stage, shop);
-  SPARKLE_TRY(halves, in_halves(stage, shop));
-  return nothing ? Result<VulkanKernelPtr>(std::make_unique<VulkanKernel>(stage)) : make_taps(stage, shop, halves);
+  SPARKLE_TRY(fp16, in_fp16(stage, shop));
+  return nothing ? Result<VulkanKernelPtr>(std::make_unique<VulkanKernel>(stage)) : make_taps(stage, shop, fp16);
 }
 
 }  // namespace sparkle::vulkan

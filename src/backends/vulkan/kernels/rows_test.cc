@@ -308,7 +308,7 @@ TEST(VulkanScan, IntegersAndDoubles) {
     if (size_of(type) == 1 ? f.i8 : size_of(type) == 2 ? f.f16 : type != DType::f64 || f.f64) check_scan(type, 60);
 }
 
-TEST(VulkanRows, HalvesAreAddedInFullPrecision) {
+TEST(VulkanRows, Fp16AreAddedInFullPrecision) {
   SPARKLE_NEEDS_HALVES();
   check_reduce(DType::f16, 110);
   check_softmax(DType::f16, 60);

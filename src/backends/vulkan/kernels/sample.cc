@@ -32,7 +32,7 @@ struct SampleRecord {
 Result<VulkanKernelPtr> make_sample(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
   if (variant_of(schedule) != "positions")
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no sample variant '" + variant_of(schedule) + "'"};
-  SPARKLE_TRY(halves, in_halves(stage, shop));
+  SPARKLE_TRY(fp16, in_fp16(stage, shop));
   const auto& p = get<SampleParams>(stage.params);
   const TensorDesc &x = stage.inputs[0], &grid = stage.inputs[1], &y = stage.outputs[0];
   const int spatial = x.shape.size() - 2;
@@ -78,7 +78,7 @@ Result<VulkanKernelPtr> make_sample(const Stage& stage, const Schedule& schedule
   if (!channels_first) add(1);
   add(0);
 
-  const std::string shader = shader_for("sample", halves);
+  const std::string shader = shader_for("sample", fp16);
   PipelineRequest request;
   request.shader = shader;
   request.constants = {kThreads,

@@ -51,7 +51,7 @@ void check(int cases, uint64_t first, DType real) {
 }
 
 TEST(VulkanSample, RandomStages) { check(400, 1, DType::f32); }
-TEST(VulkanSample, Halves) {
+TEST(VulkanSample, Fp16) {
   SPARKLE_NEEDS_HALVES();
   check(200, 5001, DType::f16);
 }

@@ -17,8 +17,8 @@ Result<std::string> scan_shader(const Stage& stage, const Workshop& shop) {
     if (type == DType::f64 && f.f64) return std::string("scan_doubles");
     if (kIntegers.has(type) && (bytes != 1 || f.i8) && (bytes != 2 || f.f16)) return "scan_integers_" + std::to_string(bytes);
   }
-  SPARKLE_TRY(halves, in_halves(stage, shop));
-  return shader_for("scan", halves);
+  SPARKLE_TRY(fp16, in_fp16(stage, shop));
+  return shader_for("scan", fp16);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ Result<VulkanKernelPtr> make_softmax(const Stage& stage, const Schedule& schedul
     return Error{Reason::backend_lacks_variant, "the Vulkan softmax kernels have no variant '" + variant_of(schedule) + "'"};
   const bool doubles =
       stage.inputs[0].dtype == DType::f64 && stage.outputs[0].dtype == DType::f64 && !parts && shop.context->features().f64;
-  SPARKLE_TRY(halves, doubles ? Result<bool>(false) : in_halves(stage, shop));
+  SPARKLE_TRY(fp16, doubles ? Result<bool>(false) : in_fp16(stage, shop));
   const auto& p = get<SoftmaxParams>(stage.params);
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
@@ -21,7 +21,7 @@ Result<VulkanKernelPtr> make_softmax(const Stage& stage, const Schedule& schedul
   SPARKLE_TRY(buffer, shop.upload(&record, sizeof record));
   const auto add = [&](uint32_t step) -> Status {
     const uint32_t constants[] = {step, p.logarithm};
-    const std::string shader = doubles ? "softmax_doubles" : shader_for("softmax", halves);
+    const std::string shader = doubles ? "softmax_doubles" : shader_for("softmax", fp16);
     SPARKLE_TRY(dispatch, rows_dispatch(shop, shader, constants, {0, -2, -2, 1}, record, buffer->address()));
     kernel->dispatches.push_back(std::move(dispatch));
     return ok();

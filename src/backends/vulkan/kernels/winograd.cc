@@ -89,7 +89,7 @@ Result<VulkanKernelPtr> make_winograd(const Stage& stage, const Schedule& schedu
   const auto& params = get<WinogradParams>(stage.params);
   if (!tile || params.tile > 4)
     return Error{Reason::backend_lacks_variant, "The winograd kernels for Vulkan need a tile schedule and tiles of 2 or 4."};
-  SPARKLE_TRY(halves, in_halves(stage, shop));
+  SPARKLE_TRY(fp16, in_fp16(stage, shop));
   SPARKLE_TRY(g, gemm_record(convolution_of(stage)));
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (g.m == 0 || g.n == 0 || stage.outputs[0].elements() == 0) return kernel;
@@ -134,7 +134,7 @@ Result<VulkanKernelPtr> make_winograd(const Stage& stage, const Schedule& schedu
   SPARKLE_TRY(record, upload_with(shop, &whole, sizeof whole, post_op));
   kernel->records.push_back(record);
   const auto pipeline = [&](std::string_view name, const Epilogue& with) {
-    const std::string shader = shader_for(name, halves);
+    const std::string shader = shader_for(name, fp16);
     PipelineRequest request;
     if (with.has_post_op()) request.post_op = &post_op.text;
     request.shader = shader;

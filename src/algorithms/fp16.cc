@@ -4,13 +4,13 @@
 
 namespace sparkle {
 
-Reason halves_applies(const AnchorCall& call) {
+Reason fp16_applies(const AnchorCall& call) {
   const Problem& p = call.problem;
   if (p.kind == ProblemKind::conv_transpose) return Reason::not_this_family;
   return p.dtype == "f32" || p.dtype == "f16" ? Reason::none : Reason::type_not_served;
 }
 
-StagePlan halves_stages(const AnchorCall& call) {
+StagePlan fp16_stages(const AnchorCall& call) {
   GemmParams params;
   params.loader = call.problem.kind == ProblemKind::matmul ? Loader::dense : Loader::window;
   params.groups = call.problem.groups;
@@ -21,11 +21,12 @@ StagePlan halves_stages(const AnchorCall& call) {
 }
 
 // Operators on tensors of 16 bits lose nothing: their operands are such numbers. Others are off by up to 2^-11 each; over a sum
-// errors and products grow alike, so its length does not matter, but short sums vary more. halves_test.cc measures them.
-double halves_error(const AnchorCall& call) { return call.problem.dtype == "f16" ? 0 : 6e-4; }
+// errors and products grow alike, so its length does not matter, but short sums vary more. src/measure/winograd_error_test.cc
+// measures them.
+double fp16_error(const AnchorCall& call) { return call.problem.dtype == "f16" ? 0 : 6e-4; }
 
 Reason short_sums_applies(const AnchorCall& call) {
-  if (const Reason reason = halves_applies(call); reason != Reason::none) return reason;
+  if (const Reason reason = fp16_applies(call); reason != Reason::none) return reason;
   return call.fit && call.fit->f16 == Fit::never ? Reason::too_inaccurate : Reason::none;
 }
 
