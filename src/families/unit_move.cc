@@ -96,7 +96,7 @@ Transposition transposition(const UnitMove& move) {
   return t;
 }
 
-bool channels_in_fours(const TensorDesc& desc) {
+bool channels_in_vec4(const TensorDesc& desc) {
   const FeatureMap m = feature_map(desc);
   if (m.c % 4 != 0 || (m.c > 1 && m.channel_stride != 1) || desc.layout.offset % 4 != 0) return false;
   const std::pair<int64_t, int64_t> axes[] = {

@@ -41,6 +41,6 @@ struct Transposition {
 Transposition transposition(const UnitMove& move);
 
 // Whether four neighbouring channels of a feature map are one aligned vector wherever they begin.
-bool channels_in_fours(const TensorDesc& desc);
+bool channels_in_vec4(const TensorDesc& desc);
 
 }  // namespace sparkle

@@ -168,12 +168,12 @@ TEST(Ablation, PatternsOfAGpuAreOff) {
 
   auto single = constants_of(named(levels, "vectorise"), *device, shader);
   EXPECT_EQ(shader, "gemm_tile");
-  for (const char* constant : {"kVectors", "kStoreVectors", "kFours"}) EXPECT_EQ(single.at(constant), 0u) << constant;
+  for (const char* constant : {"kVectors", "kStoreVectors", "kVec4"}) EXPECT_EQ(single.at(constant), 0u) << constant;
   EXPECT_EQ(single.at("kAhead"), 1u);
   auto waiting = constants_of(named(levels, "pipeline"), *device, shader);
   EXPECT_EQ(shader, "gemm_tile");
   EXPECT_EQ(waiting.at("kAhead"), 0u);
-  EXPECT_EQ(waiting.at("kFours"), 1u);
+  EXPECT_EQ(waiting.at("kVec4"), 1u);
   EXPECT_EQ(waiting["kVectors"], 1u);
   for (const char* same : {"kM", "kN", "kK", "kThreadM", "kThreadN"}) {
     EXPECT_EQ(waiting[same], all[same]) << same;

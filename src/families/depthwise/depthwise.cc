@@ -71,10 +71,10 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
   DepthwiseSchedule s;
   s.variant = variant.name;
   s.unit = unit->name;
-  // Blocks of channels by taps in fours; 4096 of them take AVX2 some 5 us.
+  // Blocks of channels by taps in vec4s; 4096 of them take AVX2 some 5 us.
   const int64_t block = 4 * std::max(1, unit->n), blocks = (y.c + block - 1) / block,
-                fours = (params_of(stage).window.taps() + 3) / 4;
-  const auto products = static_cast<double>(y.n * y.pixels()) * static_cast<double>(4 * fours * blocks * block);
+                vec4 = (params_of(stage).window.taps() + 3) / 4;
+  const auto products = static_cast<double>(y.n * y.pixels()) * static_cast<double>(4 * vec4 * blocks * block);
   s.grain = grain_of(stage.outputs[0].elements(), even_tasks(products, 4096.0 * static_cast<double>(block), 4, device));
   return {s};
 }

@@ -28,7 +28,7 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
   if (variant.name == "bytes_row") {
     if (x.c != y.c) return refuse(Reason::groups_not_served);
     if (w.dilation[2] != 1 || w.filter[2] > kRowTaps || w.stride[2] > 2) return refuse(Reason::filter_not_served);
-    if (!channels_in_fours(stage.inputs[0]) || !channels_in_fours(stage.outputs[0])) return refuse(Reason::layout_not_served);
+    if (!channels_in_vec4(stage.inputs[0]) || !channels_in_vec4(stage.outputs[0])) return refuse(Reason::layout_not_served);
     s.columns = 4;
   }
   return {s};
@@ -50,7 +50,7 @@ std::vector<Schedule> depthwise_gpu_schedules(const Stage& stage, const Variant&
   if (x.c == 0 || y.c % x.c != 0) return refuse(Reason::groups_not_served);
   if (variant.name != "naive") {
     if (y.c != x.c) return refuse(Reason::groups_not_served);
-    if (!channels_in_fours(stage.inputs[0]) || !channels_in_fours(stage.outputs[0])) return refuse(Reason::layout_not_served);
+    if (!channels_in_vec4(stage.inputs[0]) || !channels_in_vec4(stage.outputs[0])) return refuse(Reason::layout_not_served);
   }
   if (variant.name == "vectors") {
     // Beyond, the tile's products are too many to write out, or its outputs share nothing.

@@ -81,11 +81,12 @@ double moved(const FftWork& w, const Strip& s, double depth, int registers) {
   const double points = w.lines * w.line;
   double products = 3 * s.point;
   if (w.tiled) {
-    const double fours = std::floor(w.out_slots / 4), rest = w.out_slots - 4 * fours;
-    products = fours * (depth * (s.point + 8) + 4 * s.point) + rest * (depth * (s.point + 2) + s.point);
+    const double groups_of_four = std::floor(w.out_slots / 4), rest = w.out_slots - 4 * groups_of_four;
+    products = groups_of_four * (depth * (s.point + 8) + 4 * s.point) + rest * (depth * (s.point + 2) + s.point);
   } else if (!w.single) {
-    const double fours = std::floor(w.strip / 4), rest = w.strip - 4 * fours;
-    products = w.out_slots * (fours * (depth * (s.point + 8) + 4 * s.point) + rest * (depth * (s.point + 2) + s.point));
+    const double groups_of_four = std::floor(w.strip / 4), rest = w.strip - 4 * groups_of_four;
+    products =
+        w.out_slots * (groups_of_four * (depth * (s.point + 8) + 4 * s.point) + rest * (depth * (s.point + 2) + s.point));
   }
   return w.strip * (w.in_slots * (in + w.lines * of_line) + w.out_slots * (out + w.lines * of_line)) + points * products;
 }

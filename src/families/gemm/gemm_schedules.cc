@@ -87,7 +87,7 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
   s.order = sizes.m > variant.rows && sizes.k * sizes.n <= level_bytes(device, "L2", 256 * 1024) / 2 ? GemmOrder::rows
                                                                                                      : GemmOrder::columns;
   s.split = 2;
-  // Windows gather channels in fours.
+  // Windows gather channels in vec4s.
   const int64_t taps = params.loader == Loader::window ? params.window.taps() : 1;
   const double k = static_cast<double>(taps * ((sizes.k / taps + 3) / 4 * 4));
   const double products = products_of(sizes, s, std::max(1, unit->n)) / static_cast<double>(std::max<int64_t>(1, sizes.k)) * k;

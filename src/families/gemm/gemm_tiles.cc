@@ -98,14 +98,14 @@ bool halo_fits(const Stage& stage, const Device& device) {
 }
 
 // Four channels of each pixel lie side by side.
-bool whole_fours(const Stage& stage) {
+bool whole_vec4(const Stage& stage) {
   const TensorDesc& x = stage.inputs[0];
   const auto& p = get<GemmParams>(stage.params);
   const int channel = p.loader == Loader::window ? 1 : x.shape.size() - 1;
-  bool fours =
+  bool vec4 =
       x.layout.strides[channel] == 1 && x.layout.offset % 4 == 0 && x.shape[channel] / std::max<int64_t>(1, p.groups) % 4 == 0;
-  for (int i = 0; i < x.shape.size(); ++i) fours &= i == channel || x.layout.strides[i] % 4 == 0;
-  return fours;
+  for (int i = 0; i < x.shape.size(); ++i) vec4 &= i == channel || x.layout.strides[i] % 4 == 0;
+  return vec4;
 }
 
 // The schedule, and the same with each sum split over workgroups where whole sums would leave cores idle.
@@ -126,7 +126,7 @@ void add_splits(const TileSchedule& s, const GemmSizes& sizes, const Device& dev
 
 std::vector<TileSchedule> register_tiles(TileSchedule s, const GemmSizes& sizes, const MathUnit& unit, const Device& device) {
   std::vector<TileSchedule> found;
-  s.depth = 2, s.pad = 4;  // fours of columns stay aligned
+  s.depth = 2, s.pad = 4;  // vec4s of columns stay aligned
   for (const Pair part : kParts)
     for (const Pair grid : kGrids) {
       s.m = part.m * grid.m, s.n = part.n * grid.n, s.thread_m = part.m, s.thread_n = part.n;
@@ -351,7 +351,7 @@ std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& var
   if (!stores_reals(variant, device, stage)) return refuse(Reason::type_not_served);
   if (!fragments) s.unit = unit->name;
   if (variant.name == "halo" && !halo_fits(stage, device)) return refuse(Reason::filter_not_served);
-  if (variant.name == "fours" && !whole_fours(stage)) return refuse(Reason::layout_not_served);
+  if (variant.name == "fours" && !whole_vec4(stage)) return refuse(Reason::layout_not_served);
   if (without_tiles(s)) {
     s.m = variant.name == "naive" ? kNaiveThreads : kGroupsThreads, s.n = 1, s.k = 1;
     if (variant.name == "halo") s.m = kHaloSide * kHaloSide, s.n = kHaloFilters, s.k = kHaloChannels;

@@ -60,7 +60,7 @@ std::vector<Schedule> gpu_schedules(const Stage& stage, const Variant& variant, 
   if (p.kind == PoolKind::lp && (p.p < 1 || p.p > kMostPower)) return refuse(Reason::operator_not_served);
   if (variant.name == "vectors") {
     if (stage.outputs.size() > 1) return refuse(Reason::operator_not_served);  // positions of the maxima: naive only
-    if (!channels_in_fours(stage.inputs[0]) || !channels_in_fours(stage.outputs[0])) return refuse(Reason::layout_not_served);
+    if (!channels_in_vec4(stage.inputs[0]) || !channels_in_vec4(stage.outputs[0])) return refuse(Reason::layout_not_served);
   }
   if (variant.name == "group") {
     if (stage.outputs.size() > 1) return refuse(Reason::operator_not_served);
@@ -126,9 +126,9 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   if (device.has_workgroups()) {
     const bool vectors = variant_of(schedule) == "vectors";
     if (variant_of(schedule) == "group") {
-      const bool fours = pool_in_fours(stage);
-      const double outputs = channels * static_cast<double>(y.n * y.pixels()) / (fours ? 4 : 1);
-      f.executed_flops = channels * inside * (fours ? 8 : 20);  // two divisions more for each element
+      const bool vec4 = pool_in_vec4(stage);
+      const double outputs = channels * static_cast<double>(y.n * y.pixels()) / (vec4 ? 4 : 1);
+      f.executed_flops = channels * inside * (vec4 ? 8 : 20);  // two divisions more for each element
       f.parallel_units = std::max(1.0, outputs / static_cast<double>(pool_lanes(stage)));
       return f;
     }
@@ -180,15 +180,15 @@ std::vector<Stage> samples(const SampleRequest& t) {
 
 }  // namespace
 
-bool pool_in_fours(const Stage& stage) { return channels_in_fours(stage.inputs[0]) && channels_in_fours(stage.outputs[0]); }
+bool pool_in_vec4(const Stage& stage) { return channels_in_vec4(stage.inputs[0]) && channels_in_vec4(stage.outputs[0]); }
 
 int64_t pool_lanes(const Stage& stage) {
-  const bool fours = pool_in_fours(stage);
+  const bool vec4 = pool_in_vec4(stage);
   const FeatureMap x = feature_map(stage.inputs[0]);
-  if (!fours && (x.c == 1 || x.channel_stride != 1)) return 1;
+  if (!vec4 && (x.c == 1 || x.channel_stride != 1)) return 1;
   // 128 bytes side by side, or as few as 32 where there are few outputs to begin with.
   constexpr int64_t kFew = 64;
-  const int64_t width = fours ? 4 : 1, outputs = stage.outputs[0].elements() / width;
+  const int64_t width = vec4 ? 4 : 1, outputs = stage.outputs[0].elements() / width;
   int64_t lanes = 32 / width;
   while (lanes > 8 / width && outputs < kFew * lanes) lanes /= 2;
   return lanes;

@@ -20,7 +20,7 @@ layout(constant_id = kAfter_id) const int kAfter = 0;
 #define G push.record.v
 
 #include "gemm_index.glsl"
-// Where a row of partial sums lies, in rows of fours.
+// Where a row of partial sums lies, in rows of vec4s.
 int partial_at(int part, int instance, int m) {
   const int instances = G.instances.x * G.instances.y * G.instances.z * G.instances.w;
   return ((part * instances + instance) * G.m + m) * ((G.n + 3) / 4 * 4);

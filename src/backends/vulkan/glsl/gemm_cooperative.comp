@@ -39,12 +39,12 @@ const int kRun = 4;
 #define RUN_OF_X vec4
 #define RUN_OF_W uvec2
 #endif
-layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Eights { uvec4 v[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Fp16x8s { uvec4 v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer RunsOfW { RUN_OF_W v[]; };
 
 const int kSubgroupsN = kN / kThreadN, kSubgroups = kM / kThreadM * kSubgroupsN, kThreads = kSubgroups * kSubgroup;
 const int kPartM = kThreadM / kFragmentM, kPartN = kThreadN / kFragmentN;        // fragments of a subgroup
-const int kSums = kFragmentM * kFragmentN, kFours = kFragmentN / 4;              // of a fragment; fours of a row of them
+const int kSums = kFragmentM * kFragmentN, kVec4 = kFragmentN / 4;              // of a fragment; fours of a row of them
 const int kRuns = kK / kRun;                                                     // along k
 const int kLoadsA = kM * kRuns / kThreads, kLoadsB = kK * kN / kRun / kThreads;  // runs that a thread loads
 const int kLine = kK + kPad;
@@ -63,7 +63,7 @@ struct Next {
   ivec4 tap;  // where the runs of x begin
   RUN_OF_X a[kLoadsA];
   RUN_OF_W b[kLoadsB];
-  int to_left[kLoadsA], to_right[kLoadsB];  // where they go, in fours
+  int to_left[kLoadsA], to_right[kLoadsB];  // where they go, in vec4s
 };
 
 // Setup: the rows that this thread loads, its first element of k, and where its loads go.
@@ -85,7 +85,7 @@ RUN_OF_X run_of_x(WindowRow row, ivec4 tap) {
   uvec4 fp16 = uvec4(0);
   if (kVectors) {
     const ivec3 p = pixel_under(row, tap.xyz);
-    if (is_there(p, tap)) fp16 = Eights(push.x).v[(element_of(row, p) + tap.w) >> 3];
+    if (is_there(p, tap)) fp16 = Fp16x8s(push.x).v[(element_of(row, p) + tap.w) >> 3];
   } else {
     float value[kRun];
     [[unroll]] for (int i = 0; i < kRun; ++i) {
@@ -140,9 +140,9 @@ void put(Next next) {
 // Finish: sums of a fragment that lie in `staging`, to outputs m.. and n... on: the epilogue, or as they are.
 void finish(Work work, int m0, int n0, int from, int lane) {
   for (int four = lane; four < kSums / 4; four += kSubgroup) {
-    const int m = m0 + over(four, kFours), n = n0 + rest(four, kFours) * 4, at = from + four * 4;
+    const int m = m0 + over(four, kVec4), n = n0 + rest(four, kVec4) * 4, at = from + four * 4;
     if (m >= G.m) continue;
-    store_four(row_of_y(m, work), work, n, vec4(staging[at], staging[at + 1], staging[at + 2], staging[at + 3]));
+    store_vec4(row_of_y(m, work), work, n, vec4(staging[at], staging[at + 1], staging[at + 2], staging[at + 3]));
   }
 }
 

@@ -13,13 +13,13 @@
 layout(constant_id = kM_id) const int kM = 64;  // of the workgroup's tile
 layout(constant_id = kN_id) const int kN = 64;
 layout(constant_id = kK_id) const int kK = 16;
-layout(constant_id = kThreadM_id) const int kThreadM = 4;  // of a thread's part, in fours
+layout(constant_id = kThreadM_id) const int kThreadM = 4;  // of a thread's part, in vec4s
 layout(constant_id = kThreadN_id) const int kThreadN = 4;
 layout(constant_id = kPad_id) const int kPad = 4;  // words between the lines of the left tile
 layout(constant_id = kUnroll_id) const int kUnroll = 4;
 // Off for `bench --ablate` alone.
 layout(constant_id = kAhead_id) const bool kAhead = true;
-layout(constant_id = kFours_id) const bool kFours = true;
+layout(constant_id = kVec4_id) const bool kVec4 = true;
 
 const int kThreadsM = kM / kThreadM, kThreadsN = kN / kThreadN, kThreads = kThreadsM * kThreadsN;
 const int kQuads = kK / 4;                                                     // fours along k
@@ -28,7 +28,7 @@ const int kLineA = kM + kPad;
 shared float left[kK * kLineA];  // [k][m]
 shared float right[kK * kN];     // [k][n]
 
-// What a thread brings into the next tiles: fours along k of some rows of x, and fours of columns of w.
+// What a thread brings into the next tiles: fours along k of some rows of x, and vec4s of columns of w.
 struct Next {
   WindowRow rows[kLoadsA];
   ivec4 tap;  // where the fours of x begin
@@ -50,7 +50,7 @@ vec4 columns_of_w(int k, int n, int weights) {
 #else
   if (!kPacked) return four_of_w(k, n, weights);
   const int from = weights + k * G.n_padded + n;
-  if (kFours) return vec4(Element4s(push.w).v[from >> 2]);
+  if (kVec4) return vec4(Element4s(push.w).v[from >> 2]);
   return vec4(push.w.v[from], push.w.v[from + 1], push.w.v[from + 2], push.w.v[from + 3]);
 #endif
 }
@@ -96,7 +96,7 @@ void finish(Work work, int tm, int tn, float sums[kThreadM][kThreadN]) {
     if (m >= G.m) continue;
     const RowOfY row = row_of_y(m, work);
     [[unroll]] for (int j = 0; j < kThreadN; j += 4)
-      store_four(row, work, work.n0 + column_of(tn, j), vec4(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]));
+      store_vec4(row, work, work.n0 + column_of(tn, j), vec4(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]));
   }
 }
 

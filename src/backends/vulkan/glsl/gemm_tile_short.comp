@@ -12,7 +12,7 @@
 layout(constant_id = kM_id) const int kM = 64;  // of the workgroup's tile
 layout(constant_id = kN_id) const int kN = 64;
 layout(constant_id = kK_id) const int kK = 16;
-layout(constant_id = kThreadM_id) const int kThreadM = 4;  // of a thread's part, in fours
+layout(constant_id = kThreadM_id) const int kThreadM = 4;  // of a thread's part, in vec4s
 layout(constant_id = kThreadN_id) const int kThreadN = 4;
 layout(constant_id = kPad_id) const int kPad = 4;  // fp16 values between the lines of the left tile
 layout(constant_id = kUnroll_id) const int kUnroll = 4;
@@ -26,7 +26,7 @@ shared float16_t left[kK * kLineA];  // [k][m]
 shared f16vec2 right[kK * kN / 2];   // [k][n]
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Weights { f16vec4 v[]; };
 
-// What a thread brings into the next tiles: fours along k of some rows of x, and fours of columns of w.
+// What a thread brings into the next tiles: fours along k of some rows of x, and vec4s of columns of w.
 struct Next {
   WindowRow rows[kLoadsA];
   ivec4 tap;  // where the fours of x begin
@@ -92,7 +92,7 @@ void finish(Work work, int tm, int tn, float sums[kThreadM][kThreadN]) {
     if (m >= G.m) continue;
     const RowOfY row = row_of_y(m, work);
     [[unroll]] for (int j = 0; j < kThreadN; j += 4)
-      store_four(row, work, work.n0 + 2 * pair_of(tn, j / 2),
+      store_vec4(row, work, work.n0 + 2 * pair_of(tn, j / 2),
                  vec4(sums[i][j], sums[i][j + 1], sums[i][j + 2], sums[i][j + 3]));
   }
 }

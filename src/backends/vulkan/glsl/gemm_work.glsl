@@ -69,7 +69,7 @@ RowOfY row_of_y(int m, Work work) {
   row.to = kPartial ? partial_at(work.part, work.index, m) : work.at.y + dot4(row.pixel, G.y_strides);
   return row;
 }
-void store_four(RowOfY row, Work work, int n, vec4 sums) {
+void store_vec4(RowOfY row, Work work, int n, vec4 sums) {
   if (kPartial) {
     if (n < G.n) Vec4s(push.y).v[(row.to + n) >> 2] = sums;
   } else if (kStoreVectors) {

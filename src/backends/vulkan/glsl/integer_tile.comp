@@ -12,7 +12,7 @@
 layout(constant_id = kM_id) const int kM = 64;  // of the workgroup's tile
 layout(constant_id = kN_id) const int kN = 64;
 layout(constant_id = kK_id) const int kK = 64;
-layout(constant_id = kThreadM_id) const int kThreadM = 4;  // of a thread's part, in fours
+layout(constant_id = kThreadM_id) const int kThreadM = 4;  // of a thread's part, in vec4s
 layout(constant_id = kThreadN_id) const int kThreadN = 4;
 layout(constant_id = kVectors_id) const bool kVectors = false;
 layout(constant_id = kPacked_id) const bool kPacked = true;  // signed, [k / 4][n_padded] words

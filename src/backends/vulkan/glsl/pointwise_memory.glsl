@@ -37,17 +37,17 @@ void store_words(Words m, int at, uint bits) { m.v[at] = bits; }
 
 void store_pairs(Pairs m, int at, uvec2 bits) { m.v[at] = bits; }
 
-void store_four_bytes(Bytes m, int at, uint v[4]) {
+void store_vec4_bytes(Bytes m, int at, uint v[4]) {
   Words(m).v[at >> 2] = (v[0] & 255u) | (v[1] & 255u) << 8 | (v[2] & 255u) << 16 | v[3] << 24;
 }
 
-void store_four_shorts(Shorts m, int at, uint v[4]) {
+void store_vec4_shorts(Shorts m, int at, uint v[4]) {
   Pairs(m).v[at >> 2] = uvec2((v[0] & 65535u) | v[1] << 16, (v[2] & 65535u) | v[3] << 16);
 }
 
-void store_four_words(Words m, int at, uint v[4]) { Quads(m).v[at >> 2] = uvec4(v[0], v[1], v[2], v[3]); }
+void store_vec4_words(Words m, int at, uint v[4]) { Quads(m).v[at >> 2] = uvec4(v[0], v[1], v[2], v[3]); }
 
-void store_four_pairs(Pairs m, int at, uvec2 v[4]) {
+void store_vec4_pairs(Pairs m, int at, uvec2 v[4]) {
   Quads(m).v[at >> 1] = uvec4(v[0], v[1]);
   Quads(m).v[(at >> 1) + 1] = uvec4(v[2], v[3]);
 }

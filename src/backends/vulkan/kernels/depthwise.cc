@@ -88,9 +88,9 @@ void pack(const TensorDesc& desc, const std::byte* from, std::byte* to) {
           *target++ = source[k * w.image_stride + t * w.plane_stride + r * w.row_stride + s * w.pixel_stride];
 }
 
-bool has_fours(const Stage& stage) {
-  return feature_map(stage.inputs[0]).c == feature_map(stage.outputs[0]).c && channels_in_fours(stage.inputs[0]) &&
-         channels_in_fours(stage.outputs[0]);
+bool has_vec4(const Stage& stage) {
+  return feature_map(stage.inputs[0]).c == feature_map(stage.outputs[0]).c && channels_in_vec4(stage.inputs[0]) &&
+         channels_in_vec4(stage.outputs[0]);
 }
 
 VulkanKernel::Packing packing_of(const TensorDesc& w) {
@@ -129,9 +129,9 @@ Result<VulkanKernelPtr> make_depthwise(const Stage& stage, const Schedule& sched
   const auto& p = get<DepthwiseParams>(stage.params);
   const Window& f = p.window;
   const Epilogue& e = p.epilogue;
-  if ((tiles || quads) && !has_fours(stage))
-    return Error{Reason::layout_not_served,
-                 "the depthwise variant '" + s->variant + "' needs channels in fours side by side, and one filter each"};
+  if ((tiles || quads) && !has_vec4(stage))
+    return Error{Reason::layout_not_served, "the depthwise variant '" + s->variant +
+                                                "' needs channels in multiples of four side by side, and one filter each"};
   if (tiles && f.filter[0] != 1)
     return Error{Reason::filter_not_served, "the depthwise variant 'vectors' has filters of two dimensions"};
   auto kernel = std::make_unique<VulkanKernel>(stage);

@@ -20,19 +20,19 @@ Epilogue epilogue_of(int kind) {
   return e;
 }
 
-void add_operands(RandomStage& s, const Epilogue& e, const TensorDesc& y, bool fours) {
+void add_operands(RandomStage& s, const Epilogue& e, const TensorDesc& y, bool vec4) {
   for (int i = 0; i < e.scale + e.bias; ++i) s.input(dense_desc(s.real, {y.shape[1]}));
-  for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) s.input(fours ? s.in_fours(y.shape) : s.any(y.shape, 20));
+  for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) s.input(vec4 ? s.in_vec4(y.shape) : s.any(y.shape, 20));
 }
 
-void check_any_window(const std::string& variant, bool fours, DType type, uint64_t seeds) {
+void check_any_window(const std::string& variant, bool vec4, DType type, uint64_t seeds) {
   SPARKLE_NEEDS_VULKAN(backend);
   for (uint64_t seed = 1; seed <= seeds && !::testing::Test::HasFailure(); ++seed) {
     RandomStage s(seed, type);
     DepthwiseParams p;
     const int spatial = static_cast<int>(s.random.between(1, 3));
-    const int64_t channels = fours ? 4 * s.random.between(1, 9) : s.random.between(1, 9);
-    const int64_t filters = fours ? channels : channels * s.random.between(1, 3);
+    const int64_t channels = vec4 ? 4 * s.random.between(1, 9) : s.random.between(1, 9);
+    const int64_t filters = vec4 ? channels : channels * s.random.between(1, 3);
     Dims x{s.random.between(1, 2), channels}, y{x[0], filters}, w{filters, 1};
     for (int i = 0; i < spatial; ++i) {
       const auto at = static_cast<size_t>(3 - spatial + i);
@@ -45,10 +45,10 @@ void check_any_window(const std::string& variant, bool fours, DType type, uint64
       w.push_back(p.window.filter[at]);
     }
     p.epilogue = epilogue_of(static_cast<int>(seed % 3));
-    s.input(fours ? s.in_fours(x) : s.any(x, 10));
+    s.input(vec4 ? s.in_vec4(x) : s.any(x, 10));
     s.input(s.any(w));
-    const TensorDesc out = fours ? s.in_fours(y) : s.any(y);
-    add_operands(s, p.epilogue, out, fours);
+    const TensorDesc out = vec4 ? s.in_vec4(y) : s.any(y);
+    add_operands(s, p.epilogue, out, vec4);
     s.output(out);
     s.stage.params = p;
     const double tolerance = 4e-7 * (4 + std::sqrt(static_cast<double>(p.window.taps())));
@@ -87,9 +87,9 @@ void check_vectors(DType type, uint64_t seeds) {
       y.push_back(s.random.between(1, 13));
       w.push_back(filter);
     }
-    s.input(s.in_fours(x));
+    s.input(s.in_vec4(x));
     s.input(s.any(w));
-    const TensorDesc out = s.in_fours(y);
+    const TensorDesc out = s.in_vec4(y);
     add_operands(s, p.epilogue, out, true);
     s.output(out);
     s.stage.params = p;

@@ -95,7 +95,7 @@ Result<VulkanKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, 
     const int32_t wide = fragments && fp16 ? 8 : 4;
     product.vectors = in_vectors(wide, stage.inputs[0], g.x_strides, g.channel[0], g.filter_size[3]) &&
                       in_vectors(wide, stage.inputs[0], g.x_instance, 1, wide);
-    product.stores = fours(y, g.y_strides, g.channel[1], g.n) && fours(y, g.y_instance, 1, 4);
+    product.stores = is_vec4(y, g.y_strides, g.channel[1], g.n) && is_vec4(y, g.y_instance, 1, 4);
     product.packed = constants >> 1 & 1;
     product.scalar = tile->unit == kScalarUnit;
     if (product.scalar) product.vectors = product.stores = false;

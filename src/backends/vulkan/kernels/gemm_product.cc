@@ -168,7 +168,7 @@ Status add_product(VulkanKernel& kernel, const Workshop& shop, const Product& p)
     set(request, {{kSubgroup, tile.subgroup}, {kFragmentM, f.m}, {kFragmentN, f.n}, {kFragmentK, f.k}});
   } else if (tile.depth < 2 || p.scalar) {
     // Ablations: no plan has a schedule of one tile in flight, or of single numbers.
-    set(request, {{kAhead, tile.depth >= 2}, {kFours, !p.scalar}});
+    set(request, {{kAhead, tile.depth >= 2}, {kVec4, !p.scalar}});
   }
   SPARKLE_TRY(pipeline, shop.pipelines->get(request));
   work.pipeline = pipeline;

@@ -43,7 +43,7 @@ Places places_of(const Stage& stage, const TensorDesc& operand);
 // Whether so many neighbouring channels of an operand are one aligned vector wherever they begin.
 bool in_vectors(int32_t wide, const TensorDesc& desc, std::span<const int32_t> strides, int32_t channel, int64_t count);
 // Four of them: a vector of floats, one word of 8-bit integers.
-inline bool fours(const TensorDesc& desc, std::span<const int32_t> strides, int32_t channel, int64_t count) {
+inline bool is_vec4(const TensorDesc& desc, std::span<const int32_t> strides, int32_t channel, int64_t count) {
   return in_vectors(4, desc, strides, channel, count);
 }
 

@@ -215,7 +215,7 @@ TEST(VulkanGemm, NaiveWindow) { check("naive", true, 60, 1); }
 TEST(VulkanGemm, NaiveDense) { check("naive", false, 40, 1001); }
 TEST(VulkanGemm, GroupsWindow) { check("groups", true, 20, 1501); }
 TEST(VulkanGemm, HaloWindow) { check("halo", true, 25, 6000); }
-TEST(VulkanGemm, FoursWindow) { check("fours", true, 20, 6500); }
+TEST(VulkanGemm, Vec4Window) { check("fours", true, 20, 6500); }
 TEST(VulkanGemm, SeveralWindow) { check("several", true, 20, 7000); }
 TEST(VulkanGemm, SeveralDense) { check("several", false, 10, 7500); }
 TEST(VulkanGemm, ImplicitWindow) { check("implicit", true, 40, 2000); }
@@ -281,7 +281,7 @@ TEST(VulkanGemmFp16, Naive) { check("naive", true, 15, 8000, DType::f16); }
 TEST(VulkanGemmFp16, NaiveDense) { check("naive", false, 10, 8100, DType::f16); }
 TEST(VulkanGemmFp16, Groups) { check("groups", true, 10, 8200, DType::f16); }
 TEST(VulkanGemmFp16, Halo) { check("halo", true, 10, 8300, DType::f16); }
-TEST(VulkanGemmFp16, Fours) { check("fours", true, 10, 8400, DType::f16); }
+TEST(VulkanGemmFp16, Vec4) { check("fours", true, 10, 8400, DType::f16); }
 TEST(VulkanGemmFp16, Several) { check("several", true, 10, 8500, DType::f16); }
 TEST(VulkanGemmFp16, Implicit) { check("implicit", true, 20, 8600, DType::f16); }
 TEST(VulkanGemmFp16, ImplicitDense) { check("implicit", false, 10, 8700, DType::f16); }

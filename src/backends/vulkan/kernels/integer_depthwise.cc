@@ -1,4 +1,4 @@
-// Integer stages of the depthwise family on Vulkan: rows of words where channels lie in fours, else one output a thread.
+// Integer stages of the depthwise family on Vulkan: rows of words where channels lie in vec4s, else one output a thread.
 #include "backends/vulkan/shaders/gemm_constants.h"
 #include "backends/vulkan/kernels/integer_sums.h"
 #include "families/depthwise/depthwise.h"
@@ -56,7 +56,7 @@ Result<VulkanKernelPtr> make_integer_depthwise(const Stage& stage, const Depthwi
   }
   g.n = static_cast<int32_t>(feature_map(stage.outputs[0]).c);
   const TensorDesc& w = stage.inputs[1];
-  if (!channels_in_fours(stage.inputs[0]) || !channels_in_fours(stage.outputs[0]))
+  if (!channels_in_vec4(stage.inputs[0]) || !channels_in_vec4(stage.outputs[0]))
     return Error{Reason::layout_not_served, "rows of words need channels side by side in multiples of four"};
   const bool packed = constants >> 1 & 1;
   PipelineRequest request;

@@ -86,8 +86,8 @@ Result<VulkanKernelPtr> make_integer_gemm(const Stage& stage, const TileSchedule
 
   PipelineRequest request;
   request.shader = tile.variant == "dot_tile" ? "integer_tile_dot" : "integer_tile";
-  const bool words = fours(x, g.x_strides, g.channel[0], g.filter_size[3]) && fours(x, g.x_instance, 1, 4);
-  const bool stores = fours(y, g.y_strides, g.channel[1], g.n) && fours(y, g.y_instance, 1, 4);
+  const bool words = is_vec4(x, g.x_strides, g.channel[0], g.filter_size[3]) && is_vec4(x, g.x_instance, 1, 4);
+  const bool stores = is_vec4(y, g.y_strides, g.channel[1], g.n) && is_vec4(y, g.y_instance, 1, 4);
   request.constants = {static_cast<uint32_t>(tile.m / tile.thread_m * (tile.n / tile.thread_n)), 1, 1};
   set_integers(request, stage, e);
   using enum GemmConstant;

@@ -108,7 +108,7 @@ TileNeeds needs_of_loops(const Stage& stage, const std::string& variant) {
       return {256, kTransposed * std::max<int64_t>(4, size_of(stage.inputs[0].dtype)), kFew};
     case Family::pool:
       if (variant != "group") return {64, 0, wide * kFew};
-      return {kPoolGroupThreads, kPoolGroupThreads * (pool_in_fours(stage) ? 16 : 4), kFew};
+      return {kPoolGroupThreads, kPoolGroupThreads * (pool_in_vec4(stage) ? 16 : 4), kFew};
     case Family::quantize: {
       const QuantizeKind kind = get<QuantizeParams>(stage.params).kind;
       if (kind == QuantizeKind::average) return {256, kAverageBytes, kFew};

@@ -46,7 +46,7 @@ std::vector<Axis> merged_axes(const Stage& stage) {
 }
 
 // Whether four neighbours of each operand are one aligned load, or one element.
-bool in_fours(const Stage& stage, const std::vector<Axis>& axes) {
+bool in_vec4(const Stage& stage, const std::vector<Axis>& axes) {
   for (size_t k = 0; k <= stage.inputs.size(); ++k) {
     const bool output = k == stage.inputs.size();
     const TensorDesc& d = output ? stage.outputs[0] : stage.inputs[k];
@@ -89,7 +89,7 @@ Result<VulkanKernelPtr> make_pointwise(const Stage& stage, const Schedule& sched
   if (axes.size() > static_cast<size_t>(kPointwiseAxes) + 1)
     return Error{Reason::layout_not_served, "the Vulkan pointwise kernels support up to 8 axes"};
 
-  const bool vectors = in_fours(stage, axes);
+  const bool vectors = in_vec4(stage, axes);
   const int64_t steps = vectors ? (axes.back().size + 3) / 4 : axes.back().size;
   int64_t threads = steps;
   for (size_t a = 0; a + 1 < axes.size(); ++a) threads *= axes[a].size;

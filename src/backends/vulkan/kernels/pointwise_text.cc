@@ -437,7 +437,7 @@ void main() {
     return text + ")";
   };
   main += "    " + bits(output) + " w[4];\n    [[unroll]] for (int i = 0; i < 4; ++i) {\n      const " + type.name() +
-          " y = " + call("[i]") + ";\n      w[i] = " + encoded_as(output, type, "y") + ";\n    }\n    store_four_" +
+          " y = " + call("[i]") + ";\n      w[i] = " + encoded_as(output, type, "y") + ";\n    }\n    store_vec4_" +
           cells_of(output) + "(push.y, at" + number(n) + ", w);\n    return;\n  }\n";
   main += "  for (int i = first; i < min(first + (kVectors ? 4 : 1), R.count); ++i) {\n";
   for (int i = 0; i < n; ++i) {

@@ -62,7 +62,7 @@ PoolRecord record_of(const Stage& stage, int64_t width) {
 
 Result<VulkanKernelPtr> make_pool(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t) {
   const std::string& variant = variant_of(schedule);
-  const bool group = variant == "group", wide = variant == "vectors" || (group && pool_in_fours(stage));
+  const bool group = variant == "group", wide = variant == "vectors" || (group && pool_in_vec4(stage));
   if (!wide && !group && variant != "naive")
     return Error{Reason::backend_lacks_variant, "the Vulkan backend has no pool variant '" + variant + "'"};
   const auto& p = get<PoolParams>(stage.params);
@@ -74,9 +74,9 @@ Result<VulkanKernelPtr> make_pool(const Stage& stage, const Schedule& schedule, 
   SPARKLE_TRY(fp16, bytes || doubles ? Result<bool>(false) : in_fp16(stage, shop, kPositions));
   if (group && stage.outputs.size() > 1)
     return Error{Reason::operator_not_served, "the pool variant 'group' gives no positions of maxima; use the variant naive"};
-  if (wide && (stage.outputs.size() > 1 || !channels_in_fours(stage.inputs[0]) || !channels_in_fours(stage.outputs[0])))
+  if (wide && (stage.outputs.size() > 1 || !channels_in_vec4(stage.inputs[0]) || !channels_in_vec4(stage.outputs[0])))
     return Error{Reason::layout_not_served,
-                 "the pool variant 'vectors' needs channels in fours side by side, and no positions"};
+                 "the pool variant 'vectors' needs channels in multiples of four side by side, and no positions"};
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
   for (const auto* list : {&stage.inputs, &stage.outputs})

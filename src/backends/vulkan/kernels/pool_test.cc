@@ -35,8 +35,8 @@ void check(const std::string& variant, bool wide, int cases, uint64_t first, DTy
       if (p.kind != PoolKind::max || s.random.chance(90)) return s.random.normal();
       return s.random.chance(30) ? std::nan("") : s.random.chance(50) ? -INFINITY : 1.0;
     };
-    s.input(wide ? s.in_fours(x) : s.any(x, 10), value);
-    s.output(wide ? s.in_fours(y) : s.any(y));
+    s.input(wide ? s.in_vec4(x) : s.any(x, 10), value);
+    s.output(wide ? s.in_vec4(y) : s.any(y));
     if (!wide && variant != "group" && p.kind == PoolKind::max && s.random.chance(60)) s.output(s.any(DType::i64, y));
     s.stage.params = p;
     EXPECT_TRUE(check_stage(*backend, s, variant,

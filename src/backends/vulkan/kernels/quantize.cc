@@ -166,7 +166,7 @@ class Builder {
   }
 
   // Whether four elements of x, y and b are neighbours in an aligned word or vector everywhere.
-  bool fours(const std::vector<Axis>& axes) const {
+  bool is_vec4(const std::vector<Axis>& axes) const {
     if (p_.kind == QuantizeKind::factor || axes.back().size % 4 != 0) return false;
     for (const Used& u : used_) {
       if (u.place != kX && u.place != kY && u.place != kB) continue;
@@ -188,7 +188,7 @@ class Builder {
                    "The quantize kernels for Vulkan support up to six axes that cannot be merged; make the operands dense."};
     const ElementRecord record = record_of(list);
     if (record.count == 0) return ok();
-    bool wide = fours(list);
+    bool wide = is_vec4(list);
     for (const Used& u : used_) {
       const int64_t bytes = where[u.place].offset;
       if ((u.place == kX || u.place == kY) && bytes % (4 * size_of(u.desc->dtype)) != 0) wide = false;

@@ -29,7 +29,7 @@ struct RandomStage {
     stage.outputs.push_back(desc);
   }
   // Channels last, gaps of whole vectors between rows; offsets too.
-  TensorDesc in_fours(const Dims& shape) {
+  TensorDesc in_vec4(const Dims& shape) {
     TensorDesc desc{real, shape, channels_last(shape)};
     if (random.chance(40)) {
       const int64_t gap = 4 * random.between(0, 2), parts = random.between(0, 1);
