@@ -82,12 +82,12 @@ HostTensor filled(const Dims& shape, float scale) {
   return t;
 }
 
-using Maker = Result<cpu::CpuKernelPtr> (*)(const Stage&, const Schedule&, const Device&, uint32_t);
+using KernelFactory = Result<cpu::CpuKernelPtr> (*)(const Stage&, const Schedule&, const Device&, uint32_t);
 Compiled compiled(const Stage& stage, const Schedule& schedule, const Device& device, const std::vector<HostTensor*>& operands,
                   HostTensor& y, Executor& executor) {
-  const Maker make = stage.family() == Family::gemm        ? cpu::make_gemm
-                     : stage.family() == Family::depthwise ? cpu::make_depthwise
-                                                           : cpu::make_inverted;
+  const KernelFactory make = stage.family() == Family::gemm        ? cpu::make_gemm
+                             : stage.family() == Family::depthwise ? cpu::make_depthwise
+                                                                   : cpu::make_inverted;
   uint32_t constants = 0;
   for (size_t i = 1; i < operands.size(); ++i) constants |= 1u << i;
   auto made = make(stage, schedule, device, constants);

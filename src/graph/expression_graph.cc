@@ -86,7 +86,7 @@ class Builder {
     for (const Step& step : e_.steps) {
       SPARKLE_TRY(value, made(step));
       values_.push_back(std::move(value));
-      makers_.resize(graph_.ops.size(), &step);
+      producers_.resize(graph_.ops.size(), &step);
     }
     Value result = values_.back();
     if (result.is_number) result = constant(DType::f32, result.number);
@@ -94,7 +94,7 @@ class Builder {
     result = added(PointwiseNode{PointwiseOp::identity}, {result}, result.type, result.shape);
     graph_.tensor(result.id).name = "result";
     graph_.outputs.push_back(result.id);
-    makers_.resize(graph_.ops.size(), &e_.steps.back());
+    producers_.resize(graph_.ops.size(), &e_.steps.back());
     SPARKLE_CHECK(constants_hold());
     return std::move(graph_);
   }
@@ -113,7 +113,7 @@ class Builder {
     for (size_t i = 0; i < graph_.ops.size(); ++i) {
       const std::string head = "Node '" + graph_.ops[i].name + "' (Expression): ";
       if (message.starts_with(head))
-        return fail(reason, *makers_[i], message.substr(head.size(), message.size() - head.size() - 1));
+        return fail(reason, *producers_[i], message.substr(head.size(), message.size() - head.size() - 1));
     }
     return fail(reason, e_.steps.back(), message);
   }
@@ -263,7 +263,7 @@ class Builder {
   const Expression& e_;
   const std::vector<ExpressionOperand>& operands_;
   Graph graph_;
-  std::vector<const Step*> makers_;  // of the graph's operations
+  std::vector<const Step*> producers_;  // of the graph's operations
   std::vector<Value> values_;
   std::map<std::pair<DType, double>, TensorId> constants_;
 };

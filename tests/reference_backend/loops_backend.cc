@@ -32,11 +32,11 @@ class LoopsKernel : public Kernel {
 };
 
 // Kernels by family and variant.
-using Maker = Result<std::unique_ptr<LoopsKernel>> (*)(const Stage&);
+using KernelFactory = Result<std::unique_ptr<LoopsKernel>> (*)(const Stage&);
 struct KernelRow {
   Family family;
   std::string_view variant;
-  Maker make;
+  KernelFactory make;
 };
 
 class ReferenceKernel final : public LoopsKernel {

@@ -59,7 +59,7 @@ class HostBuffer final : public Buffer {
 struct VariantRow {
   Family family;
   std::string_view variant;
-  Maker make;
+  KernelFactory make;
 };
 constexpr VariantRow kVariants[] = {
 #define CPU_VARIANT(family, variant) {Family::family, #variant, make_##family##_##variant},
@@ -153,7 +153,7 @@ class CpuBackend final : public Backend, public MemoryProbe {
     const bool plain = variant_of(schedule) == "plain";
     if (const Epilogue* e = epilogue_of(stage.params); e && e->has_post_op() && !plain)
       return Error{Reason::tail_not_served, "The CPU's kernels have no place for a program behind their sums."};
-    SPARKLE_TRY(kernel, maker_of(stage.family(), variant_of(schedule))(stage, schedule, device_, constants));
+    SPARKLE_TRY(kernel, factory_of(stage.family(), variant_of(schedule))(stage, schedule, device_, constants));
     return std::unique_ptr<Kernel>(std::make_unique<CompiledKernel>(std::move(kernel), stage, constants));
   }
 
@@ -242,8 +242,8 @@ class CpuBackend final : public Backend, public MemoryProbe {
 
 }  // namespace
 
-Maker maker_of(Family family, std::string_view variant) {
-  constexpr std::array<Maker, kFamilies> families = {
+KernelFactory factory_of(Family family, std::string_view variant) {
+  constexpr std::array<KernelFactory, kFamilies> families = {
 #define FAMILY(name, params) make_##name,
 #include "families/families.inc"
 #undef FAMILY

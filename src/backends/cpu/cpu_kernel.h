@@ -26,12 +26,12 @@ using CpuKernelPtr = std::unique_ptr<CpuKernel>;
 // Kernel factories, make_NAME of each family, which knows its variants; a file FAMILY/variant_NAME.cc has make_FAMILY_NAME of
 // that variant alone, and needs no entry in a list. Constants as in Backend::compile. Errors: backend_lacks_variant,
 // layout_not_served, type_not_served.
-using Maker = Result<CpuKernelPtr> (*)(const Stage&, const Schedule&, const Device&, uint32_t constants);
+using KernelFactory = Result<CpuKernelPtr> (*)(const Stage&, const Schedule&, const Device&, uint32_t constants);
 #define FAMILY(name, params) Result<CpuKernelPtr> make_##name(const Stage&, const Schedule&, const Device&, uint32_t constants);
 #include "families/families.inc"
 #undef FAMILY
 // Who makes the kernels of a variant.
-Maker maker_of(Family family, std::string_view variant);
+KernelFactory factory_of(Family family, std::string_view variant);
 // Any family by its plain reference loops: the variant "plain", named as such in every plan.
 Result<CpuKernelPtr> make_plain(const Stage&, const Schedule&, const Device&, uint32_t constants);
 

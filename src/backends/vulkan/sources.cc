@@ -74,7 +74,7 @@ class AskedFor final : public Pipelines {
 
 Result<std::vector<KernelSource>> sources_of(const Stage& stage, const Schedule& schedule, const Device& device,
                                              uint32_t constants) {
-  const Maker make = maker_of(stage.family());
+  const KernelFactory make = factory_of(stage.family());
   if (!make || variant_of(schedule) == "no_kernel")
     return Error{Reason::no_kernel, "there is no Vulkan kernel for the " + std::string(name_of(stage.family())) + " family"};
   PhysicalDevice described;

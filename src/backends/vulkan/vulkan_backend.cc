@@ -230,14 +230,14 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
     std::string banned;
     for (const std::string& finding : findings())
       if (finding.starts_with(family + "/")) banned += (banned.empty() ? "; banned are " : ", ") + finding;
-    return {Reason::no_kernel, (maker_of(stage.family()) ? "no Vulkan kernel of the " + family + " family supports it"
-                                                         : "there is no Vulkan kernel for the " + family + " family") +
+    return {Reason::no_kernel, (factory_of(stage.family()) ? "no Vulkan kernel of the " + family + " family supports it"
+                                                           : "there is no Vulkan kernel for the " + family + " family") +
                                    banned + "; use --device cpu"};
   }
 
   Result<std::unique_ptr<Kernel>> compile(const Stage& stage, const Schedule& schedule, uint32_t constants) override {
     const std::string_view variant = variant_of(schedule);
-    if (!maker_of(stage.family()) || variant == "no_kernel" || variant == "plain") return no_kernel(stage);
+    if (!factory_of(stage.family()) || variant == "no_kernel" || variant == "plain") return no_kernel(stage);
     SPARKLE_TRY(kernel, make_(stage, schedule, shop_, constants));
     return std::unique_ptr<Kernel>(std::move(kernel));
   }

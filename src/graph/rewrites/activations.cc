@@ -21,7 +21,7 @@ const PointwiseNode* node_of(Editor& e, TensorId id, PointwiseOp op) {
   const auto* node = e.made_by<PointwiseNode>(id);
   return node && node->op == op ? node : nullptr;
 }
-const Op& maker(Editor& e, TensorId id) { return e.op(e.producer(id)); }
+const Op& producer_of(Editor& e, TensorId id) { return e.op(e.producer(id)); }
 
 // A float constant with one element that does not raise the rank of what it is combined with.
 bool read_scalar(Editor& e, TensorId id, TensorId other, double& value) {
@@ -36,9 +36,9 @@ bool read_scalar(Editor& e, TensorId id, TensorId other, double& value) {
 void collect(Editor& e, TensorId id, bool root, int depth, Product& p) {
   const auto* node = e.made_by<PointwiseNode>(id);
   const bool product =
-      node && (node->op == PointwiseOp::mul || node->op == PointwiseOp::div) && maker(e, id).inputs.size() == 2;
+      node && (node->op == PointwiseOp::mul || node->op == PointwiseOp::div) && producer_of(e, id).inputs.size() == 2;
   if (product && depth > 0 && (root || e.single_use(id))) {
-    const TensorId a = maker(e, id).inputs[0], b = maker(e, id).inputs[1];
+    const TensorId a = producer_of(e, id).inputs[0], b = producer_of(e, id).inputs[1];
     double c = 0;
     if (read_scalar(e, b, a, c)) {
       p.constant *= node->op == PointwiseOp::div ? 1 / c : c;
@@ -55,7 +55,7 @@ void collect(Editor& e, TensorId id, bool root, int depth, Product& p) {
   }
   if (node && node->op == PointwiseOp::affine && node->b == 0 && depth > 0 && (root || e.single_use(id))) {
     p.constant *= node->a;
-    return collect(e, maker(e, id).inputs[0], false, depth - 1, p);
+    return collect(e, producer_of(e, id).inputs[0], false, depth - 1, p);
   }
   p.factors.push_back(id);
 }
@@ -69,7 +69,7 @@ Product product_of(Editor& e, TensorId id) {
 // id = x + c, with c near `wanted`.
 bool is_sum(Editor& e, TensorId id, double wanted, TensorId& x) {
   if (!node_of(e, id, PointwiseOp::add)) return false;
-  const Op& op = maker(e, id);
+  const Op& op = producer_of(e, id);
   for (size_t side = 0; side < 2; ++side) {
     double c = 0;
     if (!read_scalar(e, op.inputs[side], op.inputs[1 - side], c) || !close(c, wanted)) continue;
@@ -81,8 +81,8 @@ bool is_sum(Editor& e, TensorId id, double wanted, TensorId& x) {
 
 // id = unary(x)
 bool is_unary(Editor& e, TensorId id, PointwiseOp op, TensorId& x) {
-  if (!node_of(e, id, op) || maker(e, id).inputs.size() != 1) return false;
-  x = maker(e, id).inputs[0];
+  if (!node_of(e, id, op) || producer_of(e, id).inputs.size() != 1) return false;
+  x = producer_of(e, id).inputs[0];
   return true;
 }
 
@@ -101,8 +101,8 @@ bool is_power(Editor& e, TensorId id, double c, TensorId x, int power) {
     double exponent = 0;
     if (factor == x) {
       ++total;
-    } else if (node_of(e, factor, PointwiseOp::pow) && maker(e, factor).inputs[0] == x &&
-               read_scalar(e, maker(e, factor).inputs[1], x, exponent)) {
+    } else if (node_of(e, factor, PointwiseOp::pow) && producer_of(e, factor).inputs[0] == x &&
+               read_scalar(e, producer_of(e, factor).inputs[1], x, exponent)) {
       if (exponent != std::floor(exponent) || std::abs(exponent) > 8) return false;
       total += static_cast<int>(exponent);
     } else {
@@ -115,7 +115,8 @@ bool is_power(Editor& e, TensorId id, double c, TensorId x, int power) {
 // id = clip(x + 3, 0, 6)
 bool is_clipped(Editor& e, TensorId id, TensorId& x) {
   const auto* clip = node_of(e, id, PointwiseOp::clip);
-  return clip && maker(e, id).inputs.size() == 1 && clip->a == 0 && clip->b == 6 && is_sum(e, maker(e, id).inputs[0], 3, x);
+  return clip && producer_of(e, id).inputs.size() == 1 && clip->a == 0 && clip->b == 6 &&
+         is_sum(e, producer_of(e, id).inputs[0], 3, x);
 }
 
 // id = 1 + erf(x / sqrt 2)
@@ -133,7 +134,7 @@ bool is_tanh_part(Editor& e, TensorId id, TensorId x) {
   const Product p = product_of(e, inside);
   if (!close(p.constant, std::sqrt(2 / std::numbers::pi))) return false;
   if (p.factors.size() == 1 && node_of(e, p.factors[0], PointwiseOp::add)) {
-    const Op& sum = maker(e, p.factors[0]);
+    const Op& sum = producer_of(e, p.factors[0]);
     for (size_t side = 0; side < 2; ++side)
       if (sum.inputs[side] == x && is_power(e, sum.inputs[1 - side], kCubic, x, 3)) return true;
   }
@@ -157,7 +158,7 @@ bool recognise(Editor& e, double constant, TensorId x, TensorId other, Pointwise
   if (close(constant, 1)) {
     if (is_unary(e, other, PointwiseOp::sigmoid, inside) && inside == x) result = {PointwiseOp::silu};
     else if (const auto* hard = node_of(e, other, PointwiseOp::hard_sigmoid);
-             hard && maker(e, other).inputs[0] == x && close(hard->a, 1.0 / 6) && hard->b == 0.5)
+             hard && producer_of(e, other).inputs[0] == x && close(hard->a, 1.0 / 6) && hard->b == 0.5)
       result = {PointwiseOp::hard_swish};
     else if (is_softplus_tanh(e, other, x)) result = {PointwiseOp::mish};
     else return false;

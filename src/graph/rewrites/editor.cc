@@ -117,11 +117,11 @@ bool Editor::replace(TensorId old, TensorId by) {
     tensor(old).constant = *value;
     return true;
   }
-  const int maker = producer(by);
-  if (maker < 0 || is_output(by) || is_input_[static_cast<size_t>(by)]) return false;
-  for (TensorId& id : op(maker).outputs)
+  const int producing_op = producer(by);
+  if (producing_op < 0 || is_output(by) || is_input_[static_cast<size_t>(by)]) return false;
+  for (TensorId& id : op(producing_op).outputs)
     if (id == by) id = old;
-  producers_[static_cast<size_t>(old)] = maker;
+  producers_[static_cast<size_t>(old)] = producing_op;
   producers_[static_cast<size_t>(by)] = -1;
   redirect(by, old);
   return true;

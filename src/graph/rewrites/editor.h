@@ -29,7 +29,7 @@ class Editor {
     const int at = producer(id);
     return at < 0 ? nullptr : std::get_if<T>(&op(at).params);
   }
-  // Used once and no output of the graph: its maker may be changed or merged away.
+  // Used once and no output of the graph: its producer may be changed or merged away.
   bool single_use(TensorId id) const { return uses_[static_cast<size_t>(id)] == 1 && !is_output_[static_cast<size_t>(id)]; }
   bool is_output(TensorId id) const { return is_output_[static_cast<size_t>(id)]; }
 

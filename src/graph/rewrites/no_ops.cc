@@ -28,8 +28,8 @@ bool is_no_op(Editor& e, const Op& op, bool bound) {
   if (std::holds_alternative<ConcatOp>(op.params)) return op.inputs.size() == 1;
   if (const auto* p = std::get_if<CastOp>(&op.params)) {
     if (op.inputs.size() > 1) return false;  // its type is not known yet
-    const int maker = e.producer(op.inputs[0]);
-    const CastOp* before = maker < 0 || e.op(maker).inputs.size() > 1 ? nullptr : e.made_by<CastOp>(op.inputs[0]);
+    const int producing_op = e.producer(op.inputs[0]);
+    const CastOp* before = producing_op < 0 || e.op(producing_op).inputs.size() > 1 ? nullptr : e.made_by<CastOp>(op.inputs[0]);
     return (bound && e.tensor(op.inputs[0]).dtype == p->to) || (before && before->to == p->to);
   }
   if (const auto* p = std::get_if<TransposeOp>(&op.params)) {

@@ -118,8 +118,8 @@ std::optional<Target> target_of(Editor& e, int i) {
 
 // Operator i takes the place of the one that makes `value`; what lies between dies.
 void become(Editor& e, int i, TensorId value, OpParams params, std::string type, std::vector<TensorId> inputs) {
-  const int maker = e.producer(value);
-  e.op(i).name = e.op(maker).name;
+  const int producing_op = e.producer(value);
+  e.op(i).name = e.op(producing_op).name;
   e.op(i).type = std::move(type);
   e.op(i).params = std::move(params);
   e.set_inputs(i, std::move(inputs));
@@ -193,22 +193,22 @@ bool invertible(Editor& e, TensorId scale) {
 // What picks elements between equal scales: Reshape, Transpose, Concat, and MaxPool (of windows without elements the lowest
 // value either way).
 bool match_move(Editor& e, int i, const Target& t) {
-  const int maker = e.producer(t.value);
-  if (maker < 0 || t.clip || !invertible(e, t.scale)) return false;
-  const OpParams params = e.op(maker).params;
+  const int producing_op = e.producer(t.value);
+  if (producing_op < 0 || t.clip || !invertible(e, t.scale)) return false;
+  const OpParams params = e.op(producing_op).params;
   const bool concat = std::holds_alternative<ConcatOp>(params);
   const auto* pool = std::get_if<PoolOp>(&params);
   // Positions of the maxima have readers of their own.
-  const bool maxima = pool && pool->kind == PoolKind::max && e.op(maker).outputs.size() == 1;
+  const bool maxima = pool && pool->kind == PoolKind::max && e.op(producing_op).outputs.size() == 1;
   if (!concat && !maxima && !std::holds_alternative<ReshapeOp>(params) && !std::holds_alternative<TransposeOp>(params))
     return false;
-  std::vector<TensorId> inputs = e.op(maker).inputs;
+  std::vector<TensorId> inputs = e.op(producing_op).inputs;
   for (size_t k = 0; k < (concat ? inputs.size() : 1); ++k) {
     const auto x = dequantized_bytes(e, inputs[k]);
     if (!x || x->type != t.type || !same_value(e, x->scale, t.scale) || !same_value(e, x->zero, t.zero)) return false;
     inputs[k] = x->x;
   }
-  become(e, i, t.value, params, e.op(maker).type, std::move(inputs));
+  become(e, i, t.value, params, e.op(producing_op).type, std::move(inputs));
   return true;
 }
 

@@ -40,7 +40,8 @@ TEST(BytePool, EqualsTheReferenceToTheByte) {
       from.fill([&] { return static_cast<double>(random.between(low, low + (random.chance(50) ? 255 : 3))); });
       const TensorView input = from.view(), expected = want.view();
       pool_reference(p, {&input, 1}, {&expected, 1});
-      auto kernel = maker_of(Family::pool, "bytes")(stage, LoopSchedule{"bytes", unit, random.between(0, 1) * 64}, Device{}, 0);
+      auto kernel =
+          factory_of(Family::pool, "bytes")(stage, LoopSchedule{"bytes", unit, random.between(0, 1) * 64}, Device{}, 0);
       ASSERT_TRUE(kernel.ok()) << kernel.error().message;
       ThreadPool pool(static_cast<int>(random.between(1, 2)));
       std::byte *in = from.origin(), *out = got.origin();
@@ -60,7 +61,7 @@ TEST(BytePool, RefusalsNameTheReason) {
   const TensorDesc floats{DType::f32, shape, channels_last(shape)};
   PoolParams p;
   const auto reason = [&](const Stage& stage, const std::string& unit) {
-    auto made = maker_of(Family::pool, "bytes")(stage, LoopSchedule{"bytes", unit, 0}, Device{}, 0);
+    auto made = factory_of(Family::pool, "bytes")(stage, LoopSchedule{"bytes", unit, 0}, Device{}, 0);
     return made.ok() ? Reason::none : made.error().reason;
   };
   EXPECT_EQ(reason({p, {nhwc}, {nhwc}}, units[0]), Reason::none);

@@ -37,7 +37,7 @@ TEST(PositionPool, EqualsTheReference) {
       const TensorView input = from.view(), expected[] = {want.view(), wanted_places.view()};
       pool_reference(p, {&input, 1}, expected);
       const LoopSchedule schedule{"positions", unit, random.between(0, 1) * 64};
-      auto kernel = maker_of(Family::pool, "positions")(stage, schedule, Device{}, 0);
+      auto kernel = factory_of(Family::pool, "positions")(stage, schedule, Device{}, 0);
       ASSERT_TRUE(kernel.ok()) << kernel.error().message;
       ThreadPool pool(static_cast<int>(random.between(1, 2)));
       std::byte *in = from.origin(), *out[] = {got.origin(), places.origin()};

@@ -72,7 +72,7 @@ struct Queue {
 class Context {
  public:
   static Result<std::shared_ptr<Context>> open(std::shared_ptr<Instance> instance, size_t index, const ContextOptions& options);
-  // A device that is not here: what makers of kernels ask of one, and nothing to run on.
+  // A device that is not here: what kernel factories ask of one, and nothing to run on.
   static std::shared_ptr<Context> described(PhysicalDevice device);
   ~Context();
   Context(const Context&) = delete;

@@ -12,7 +12,7 @@
 
 namespace sparkle::vulkan {
 
-// What makers work with.
+// What kernel factories work with.
 struct Workshop {
   std::shared_ptr<Context> context;
   std::shared_ptr<Memory> memory;  // nullptr: kernels are made and never run
@@ -79,13 +79,13 @@ using VulkanKernelPtr = std::unique_ptr<VulkanKernel>;
 // Kernel factories: the file kernels/NAME.cc has make_NAME of the family that it is called by, and needs no entry in a list.
 // Constants as in Backend::compile. Errors: backend_lacks_variant, layout_not_served, type_not_served, and what the driver
 // says.
-using Maker = Result<VulkanKernelPtr> (*)(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
+using KernelFactory = Result<VulkanKernelPtr> (*)(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 #define FAMILY(name, params) \
   Result<VulkanKernelPtr> make_##name(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 #include "families/families.inc"
 #undef FAMILY
 // nullptr: the family has none.
-Maker maker_of(Family family);
+KernelFactory factory_of(Family family);
 // What it makes of a stage whose family has one.
 Result<VulkanKernelPtr> make_kernel(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t constants);
 

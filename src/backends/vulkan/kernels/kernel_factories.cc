@@ -3,7 +3,7 @@
 
 namespace sparkle::vulkan {
 
-Maker maker_of(Family family) {
+KernelFactory factory_of(Family family) {
   switch (family) {
 #define KERNEL(name) \
   case Family::name: return make_##name;
@@ -14,7 +14,7 @@ Maker maker_of(Family family) {
 }
 
 Result<VulkanKernelPtr> make_kernel(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t constants) {
-  return maker_of(stage.family())(stage, schedule, shop, constants);
+  return factory_of(stage.family())(stage, schedule, shop, constants);
 }
 
 }  // namespace sparkle::vulkan
