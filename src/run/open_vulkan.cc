@@ -20,8 +20,8 @@ struct OpenVulkan {
 };
 
 // "vulkan": the first device that can be used; "vulkan:I": the I-th.
-// `expendable`: this process may end by what a kernel does to the driver.
-Result<OpenVulkan> vulkan_backend(const BackendOptions& o, bool expendable = false) {
+// `sandbox`: this process may end by what a kernel does to the driver.
+Result<OpenVulkan> vulkan_backend(const BackendOptions& o, bool sandbox = false) {
   SPARKLE_TRY(instance, vulkan::Instance::open());
   const auto& devices = instance->devices();
   size_t index = devices.size();
@@ -42,7 +42,7 @@ Result<OpenVulkan> vulkan_backend(const BackendOptions& o, bool expendable = fal
   OpenVulkan open;
   open.name = "vulkan:" + std::to_string(index);
   vulkan::ContextOptions options;
-  options.expendable = expendable;
+  options.sandbox = sandbox;
   if (o.try_elsewhere)
     options.try_elsewhere = [elsewhere = o.try_elsewhere, name = open.name](const std::string& lines) {
       elsewhere(name, lines);

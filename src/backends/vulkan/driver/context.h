@@ -53,9 +53,9 @@ struct ContextOptions {
   bool cache = true;
   // Kernels are tried before their first use on a driver, `try_timeout` at most each; `try_elsewhere` does it in a process of
   // its own: it is handed a line per kernel, which `try_lines` takes there. A kernel during whose self-test a process ended is
-  // banned, unless an `expendable` process tries it once more.
+  // banned, unless a `sandbox` process tries it once more.
   bool try_first = true;
-  bool expendable = false;
+  bool sandbox = false;
   std::chrono::nanoseconds try_timeout = std::chrono::seconds(20);
   std::chrono::nanoseconds give_up_after = std::chrono::seconds(20);  // on a kernel that has timed out
   std::function<void(const std::string& lines)> try_elsewhere;

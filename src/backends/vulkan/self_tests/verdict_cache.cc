@@ -71,8 +71,8 @@ void VerdictCache::load() {
   // What processes that are gone were trying ended them, or somebody did.
   for (const std::string& orphan : orphaned_markers(options_.folder, marker()))
     if (parse_line(orphan, key, variant, finding)) interrupt(key, variant);
-  // Where an expendable process can be asked, it is given another chance there, one.
-  if (!options_.expendable && !options_.try_elsewhere) deny_interrupted();
+  // Where a sandbox process can be asked, it is given another chance there, one.
+  if (!options_.sandbox && !options_.try_elsewhere) deny_interrupted();
 }
 
 void VerdictCache::interrupt(const std::string& key, const std::string& variant) {

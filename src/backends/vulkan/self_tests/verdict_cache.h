@@ -1,6 +1,6 @@
 // The verdict cache: which variants this driver has been seen to run right. Each is tried before its first use, those on matrix
 // units for speed too; what was found is kept by driver and version. A marker on disk says what was being tried when a process
-// ended: that is banned until an expendable process has seen it work, and for good where it ends a second one.
+// ended: that is banned until a sandbox process has seen it work, and for good where it ends a second one.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ struct VerdictCacheOptions {
   std::string device, driver;  // as messages name them
   std::chrono::nanoseconds try_timeout = std::chrono::seconds(20);    // of each self-test
   std::chrono::nanoseconds give_up_after = std::chrono::seconds(20);  // on a kernel that has timed out
-  bool expendable = false;                                            // this process may end with a driver
+  bool sandbox = false;                                               // this process may end with a driver
   std::function<void(const std::string& lines)> try_elsewhere;        // tries kernels, a line each, in a process of its own
 };
 

@@ -130,7 +130,7 @@ TEST_F(VulkanVerdictCache, DevicesThatDoNotComeBackAreGivenUp) {
 
 // A device that is lost tells nothing of what would have been tried after that, and of what was tried little.
 TEST_F(VulkanVerdictCache, ALostDeviceBansNoOther) {
-  options_.expendable = true;
+  options_.sandbox = true;
   faults_.lost_at_submit = 3;
   ASSERT_TRUE(open());
   for (const char* variant : {"naive", "implicit"}) {
@@ -160,7 +160,7 @@ TEST_F(VulkanVerdictCache, RatesAreNotMeasuredWhereThatHasLostTheDevice) {
   EXPECT_EQ(backend_->counters().submissions, 0u);
   ASSERT_EQ(backend_->findings().size(), 1u);
   EXPECT_TRUE(backend_->findings()[0].starts_with("roofs/rates: ")) << backend_->findings()[0];
-  options_.expendable = true;  // once more, and it is for good
+  options_.sandbox = true;  // once more, and it is for good
   faults_.lost_at_submit = 1;
   ASSERT_TRUE(open());
   EXPECT_EQ(backend_->calibrate().error().reason, Reason::device_lost);
@@ -208,7 +208,7 @@ TEST_F(VulkanVerdictCacheInterrupted, AnExpendableProcessTriesItOnceMore) {
   options_.try_elsewhere = [&](const std::string& lines) {
     ++asked;
     ContextOptions there = options_;
-    there.try_elsewhere = nullptr, there.expendable = true;
+    there.try_elsewhere = nullptr, there.sandbox = true;
     std::string why;
     const auto other = test_backend(there, why);
     ASSERT_NE(other, nullptr) << why;
@@ -236,7 +236,7 @@ TEST_F(VulkanVerdictCacheInterrupted, WhereNobodyTriesItAgainItStaysBanned) {
 
 TEST_F(VulkanVerdictCacheInterrupted, WhatEndedTwoProcessesIsBannedForGood) {
   crash();
-  options_.expendable = true;
+  options_.sandbox = true;
   crash();
   ASSERT_TRUE(open());
   EXPECT_TRUE(backend_->device().denies("gemm", "naive"));
