@@ -196,7 +196,7 @@ Status check_forced(const PlanOptions& options) {
   return Error{Reason::bad_usage, "There is no kernel variant '" + options.variant + "'; there are " + list + "."};
 }
 
-Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options, Errors errors,
+Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options, Approximation approximation,
                       int64_t most_packed) {
   std::vector<Candidate> candidates;
   double plain_seconds = 0;  // of the cheapest candidate without errors of its own
@@ -205,7 +205,7 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
   const TuningStore::Entry* stored = options.tuning ? options.tuning->find(tuning_key(call, options)) : nullptr;
   for (const Algorithm& algorithm : algorithms()) {
     Reason reason = why_not(algorithm, forced, call, options);
-    if (reason == Reason::none && !forced && algorithm.error_of(call) > 0 && errors == Errors::avoided)
+    if (reason == Reason::none && !forced && algorithm.error_of(call) > 0 && approximation == Approximation::exact)
       reason = Reason::less_accurate;
     if (reason != Reason::none) {
       candidates.push_back({std::string(algorithm.name), "-", std::nullopt, reason});

@@ -32,11 +32,12 @@ bool has_kernel(const PlanStep& step);
 Status check_forced(const PlanOptions& options);
 
 // Whether algorithms whose rounding errors exceed a plain sum's may be chosen.
-enum class Errors : uint8_t { allowed, avoided };
+enum class Approximation : uint8_t { allowed, exact };
 
 // The cheapest candidate, of those whose packed weights take at most `most_packed` bytes. Errors: no_kernel with the sentence
 // of the best rejection where nothing serves it.
-Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options, Errors errors = Errors::allowed,
+Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOptions& options,
+                      Approximation approximation = Approximation::allowed,
                       int64_t most_packed = std::numeric_limits<int64_t>::max());
 Result<Choice> choose(const Stage& stage, const Device& device, const PlanOptions& options);
 

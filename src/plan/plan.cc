@@ -64,9 +64,9 @@ Error at_step(const DraftStep& step, Error error) {
 }
 
 Result<Choice> choice_of(const Draft& draft, const DraftStep& step, const Device& device, const PlanOptions& options,
-                         Errors errors, int64_t most_packed = std::numeric_limits<int64_t>::max()) {
+                         Approximation approximation, int64_t most_packed = std::numeric_limits<int64_t>::max()) {
   const auto* problem = std::get_if<Problem>(&step.work);
-  auto choice = problem ? choose(draft.call_of(step, *problem), device, options, errors, most_packed)
+  auto choice = problem ? choose(draft.call_of(step, *problem), device, options, approximation, most_packed)
                         : choose(stage_of(draft, step, std::get<StageParams>(step.work)), device, options);
   if (!choice.ok()) return at_step(step, choice.take_error());
   return choice;
@@ -74,29 +74,30 @@ Result<Choice> choice_of(const Draft& draft, const DraftStep& step, const Device
 
 // Rounding errors add up over the layers of a network, so they are judged for the whole: algorithms with errors of their own
 // must spare this share of its time.
-constexpr double kWorthOfErrors = 0.05;
+constexpr double kLeastShareSpared = 0.05;
 
-// The fastest candidate of each step that computes something, blocks in the place of their layers; `errors`: whether errors
-// were worth it.
+// The fastest candidate of each step that computes something, blocks in the place of their layers; `approximation`: whether
+// errors were worth it.
 Result<std::vector<ChosenStep>> fastest_steps(const Draft& draft, const Device& device, const PlanOptions& options,
-                                              Errors& errors) {
+                                              Approximation& approximation) {
   std::vector<ChosenStep> chosen(draft.steps.size());
   double seconds = 0, spared = 0;
   for (size_t i = 0; i < chosen.size(); ++i) {
     chosen[i].dropped = draft.desc(draft.steps[i].outputs[0]).elements() == 0;  // nothing to compute
     if (chosen[i].dropped) continue;
-    SPARKLE_TRY(found, choice_of(draft, draft.steps[i], device, options, Errors::allowed));
+    SPARKLE_TRY(found, choice_of(draft, draft.steps[i], device, options, Approximation::allowed));
     seconds += found.cost.seconds, spared += found.spared_seconds;
     chosen[i].choice = std::move(found);
   }
-  errors = spared >= kWorthOfErrors * (seconds + spared) ? Errors::allowed : Errors::avoided;
+  approximation = spared >= kLeastShareSpared * (seconds + spared) ? Approximation::allowed : Approximation::exact;
   for (size_t i = 0; i < chosen.size(); ++i)
-    if (errors == Errors::avoided && chosen[i].choice.spared_seconds > 0) {
-      SPARKLE_TRY(plain, choice_of(draft, draft.steps[i], device, options, errors));
+    if (approximation == Approximation::exact && chosen[i].choice.spared_seconds > 0) {
+      SPARKLE_TRY(plain, choice_of(draft, draft.steps[i], device, options, approximation));
       chosen[i].choice = std::move(plain);
     }
   choose_blocks(draft, device, options, chosen);
-  eliminate_copies(draft, [&](const DraftStep& step) { return choice_of(draft, step, device, options, errors); }, chosen);
+  eliminate_copies(
+      draft, [&](const DraftStep& step) { return choice_of(draft, step, device, options, approximation); }, chosen);
   return chosen;
 }
 
@@ -182,8 +183,8 @@ Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions
   SPARKLE_CHECK(check_forced(options));
   PostOpsApart apart;
   SPARKLE_TRY(draft, draft_with_post_ops(graph, device, options, apart));
-  Errors errors = Errors::allowed;
-  SPARKLE_TRY(chosen, fastest_steps(draft, device, options, errors));
+  Approximation approximation = Approximation::allowed;
+  SPARKLE_TRY(chosen, fastest_steps(draft, device, options, approximation));
   std::vector<const DraftStep*> steps;
   std::vector<Choice> choices;
   for (size_t i = 0; i < chosen.size(); ++i) {
@@ -195,7 +196,9 @@ Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions
   SPARKLE_TRY(plan, assembled(graph, draft, steps, choices, device));
   if (options.memory_budget <= 0) return plan;
   const double fastest = plan.predicted_seconds();
-  const auto again = [&](size_t step, int64_t most) { return choice_of(draft, *steps[step], device, options, errors, most); };
+  const auto again = [&](size_t step, int64_t most) {
+    return choice_of(draft, *steps[step], device, options, approximation, most);
+  };
   int64_t need = planned_bytes(plan, device);
   const std::vector<Choice> first = choices;
   while (need > options.memory_budget && save_memory(choices, need - options.memory_budget, device, again)) {

@@ -219,7 +219,7 @@ TEST(Explain, CandidatesWithoutAScheduleHaveNoCost) {
     for (const auto& candidate : step["candidates"]) {
       EXPECT_EQ(candidate.contains("predicted_ms"), candidate.contains("bound"));
       if (candidate["reason"] == "less_accurate")
-        continue;  // has one where it lost by too little, none where errors are avoided
+        continue;  // has one where it lost by too little, none where the approximation policy is exact
       if (candidate["reason"] == "chosen" || candidate["reason"] == "costlier") {
         ++with;
         EXPECT_TRUE(candidate.contains("predicted_ms")) << candidate.dump();
