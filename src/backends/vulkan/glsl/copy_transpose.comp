@@ -32,10 +32,10 @@ shared WORD tile[kTile * (kTile + 1)];
 void main() {
   uint index = gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x;
   if (index >= push.tiles) return;
-  const int a0 = int(split(index, push.tiles_a)) * kTile, b0 = int(split(index, push.tiles_b)) * kTile;
+  const int a0 = int(fast_divmod(index, push.tiles_a)) * kTile, b0 = int(fast_divmod(index, push.tiles_b)) * kTile;
   int from = R.first_x, to = R.first_y;
   for (int i = R.rank - 1; i >= 0; --i) {
-    const int at = int(split(index, R.size[i]));
+    const int at = int(fast_divmod(index, R.size[i]));
     from += at * R.x[i];
     to += at * R.y[i];
   }

@@ -38,10 +38,10 @@ float element(int from, int h, int w) {
 float sampled(int pixel, int k, int group) {
   if (pixel >= R.pixels || k >= R.depth) return 0.0;
   uint image = uint(pixel), tap = uint(k);
-  const int column = int(split(image, R.columns)), row = int(split(image, R.rows)), n = int(image);
-  const int channel = group * R.inner + int(split(tap, R.channels));
+  const int column = int(fast_divmod(image, R.columns)), row = int(fast_divmod(image, R.rows)), n = int(image);
+  const int channel = group * R.inner + int(fast_divmod(tap, R.channels));
   uint down = tap;
-  const int s = int(split(down, R.filter_columns)), r = int(down);
+  const int s = int(fast_divmod(down, R.filter_columns)), r = int(down);
   const int moved = int(divided(uint(channel), R.offset_channels)) * R.taps + int(tap);
   const int at = R.first_offset + n * R.offset[0] + 2 * moved * R.offset[1] + row * R.offset[2] + column * R.offset[3];
   precise const float h = float(row * R.stride[0] + r * R.dilation[0] - R.pad[0]) + float(push.offset.v[at]);
@@ -63,14 +63,14 @@ float sampled(int pixel, int k, int group) {
 float weight(int filter_at, int k, int group) {
   if (filter_at >= R.outer || k >= R.depth) return 0.0;
   uint tap = uint(k);
-  const int channel = int(split(tap, R.channels)), s = int(split(tap, R.filter_columns));
+  const int channel = int(fast_divmod(tap, R.channels)), s = int(fast_divmod(tap, R.filter_columns));
   return float(push.w.v[R.first_w + (group * R.outer + filter_at) * R.w[0] + channel * R.w[1] + int(tap) * R.w[2] + s * R.w[3]]);
 }
 
 void main() {
   uint work = gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x;
   if (work >= push.workgroups) return;
-  const int first_filter = int(split(work, R.filter_tiles)) * kFilters, group = int(split(work, R.groups));
+  const int first_filter = int(fast_divmod(work, R.filter_tiles)) * kFilters, group = int(fast_divmod(work, R.groups));
   const int first_pixel = int(work) * kPixels, thread = int(gl_LocalInvocationID.x);
   const int pixel = thread / 16, own = thread % 16;
   vec4 sum[4];
@@ -90,7 +90,7 @@ void main() {
   [[unroll]] for (int p = 0; p < 4; ++p) {
     uint image = uint(first_pixel + pixel + 4 * p);
     if (image >= uint(R.pixels)) continue;
-    const int column = int(split(image, R.columns)), row = int(split(image, R.rows));
+    const int column = int(fast_divmod(image, R.columns)), row = int(fast_divmod(image, R.rows));
     const int to = R.first_y + int(image) * R.y[0] + row * R.y[2] + column * R.y[3];
     [[unroll]] for (int i = 0; i < 4; ++i) {
       const int at = first_filter + own + 16 * i, k = group * R.outer + at;

@@ -29,11 +29,11 @@ vec4 weight_at(int r, int s, int k) {
 void main() {
   uint index = gl_GlobalInvocationID.x + gl_GlobalInvocationID.y * gl_NumWorkGroups.x * gl_WorkGroupSize.x;
   if (index >= R.count) return;
-  const int k = 4 * int(split(index, R.channels));
+  const int k = 4 * int(fast_divmod(index, R.channels));
   ivec4 pixel;  // the tile's first
-  pixel.w = int(split(index, R.w)) * kColumns;
-  pixel.z = int(split(index, R.h)) * kRows;
-  pixel.y = int(split(index, R.d));
+  pixel.w = int(fast_divmod(index, R.w)) * kColumns;
+  pixel.z = int(fast_divmod(index, R.h)) * kRows;
+  pixel.y = int(fast_divmod(index, R.d));
   pixel.x = int(index);
   const ivec3 origin = pixel.yzw * ivec3(R.stride.x, kStrideR, kStrideS) - R.pad.xyz;
   const bool inside = origin.x >= 0 && origin.x < R.x_size.y;

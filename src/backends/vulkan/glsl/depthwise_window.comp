@@ -33,11 +33,11 @@ void main() {
   if (index >= R.count) return;
   ivec4 pixel;
   int k;
-  if (!kPlanes) k = WIDTH * int(split(index, R.channels));
-  pixel.w = int(split(index, R.w));
-  pixel.z = int(split(index, R.h));
-  pixel.y = int(split(index, R.d));
-  if (kPlanes) k = WIDTH * int(split(index, R.channels));
+  if (!kPlanes) k = WIDTH * int(fast_divmod(index, R.channels));
+  pixel.w = int(fast_divmod(index, R.w));
+  pixel.z = int(fast_divmod(index, R.h));
+  pixel.y = int(fast_divmod(index, R.d));
+  if (kPlanes) k = WIDTH * int(fast_divmod(index, R.channels));
   pixel.x = int(index);
   const ivec3 origin = pixel.yzw * R.stride.xyz - R.pad.xyz;
   const int from = pixel.x * R.x_strides.x + int(divided(uint(k), R.multiplier)) * R.channel.x;

@@ -10,7 +10,7 @@ uint divided(uint n, Divisor d) {
   return d.size == 1u ? n : high >> d.shift;
 }
 // The remainder, and n becomes the quotient.
-uint split(inout uint n, Divisor d) {
+uint fast_divmod(inout uint n, Divisor d) {
   const uint q = divided(n, d), rest = n - q * d.size;
   n = q;
   return rest;

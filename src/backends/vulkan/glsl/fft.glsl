@@ -190,7 +190,7 @@ Task task_of() {
   uint index = gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x;
   Task t;
   t.none = index >= R.count;
-  t.block = split(index, R.blocks);
+  t.block = fast_divmod(index, R.blocks);
   t.outer = index;
   return t;
 }
@@ -201,8 +201,8 @@ struct Tile {
 };
 Tile tile_of(uint index) {
   ivec2 at;
-  at.y = int(split(index, R.tiles_w));
-  at.x = int(split(index, R.tiles_h));
+  at.y = int(fast_divmod(index, R.tiles_w));
+  at.x = int(fast_divmod(index, R.tiles_h));
   Tile t;
   t.image = int(index);
   t.pixel = at * R.tile;

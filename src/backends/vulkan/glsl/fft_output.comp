@@ -11,7 +11,7 @@ void main() {
   if (task.none) return;
   const int pair = int(task.block) * kPairs;
   uint group = task.outer;
-  const Tile tile = tile_of(split(group, R.tiles));
+  const Tile tile = tile_of(fast_divmod(group, R.tiles));
   for (int i = thread_index(); i < kPairs * kFrequencies; i += threads()) {
     const int p = i % kPairs, at = i / kPairs;
     vec4 value = vec4(0.0);

@@ -38,11 +38,11 @@ void main() {
   const int pair = int(task.block) * kPairs;
   uint group = task.outer;
 #ifdef FILTER
-  const int channel = int(split(group, R.outers));
+  const int channel = int(fast_divmod(group, R.outers));
   load_filters(int(group), channel, pair);
   transform_there(0, kRows);
 #else
-  const Tile tile = tile_of(split(group, R.tiles));
+  const Tile tile = tile_of(fast_divmod(group, R.tiles));
   load_tile(tile, int(group) * R.channels, pair);
   transform_there(kFlat ? 0 : tile.begin.x, kFlat ? 1 : tile.end.x);
 #endif

@@ -44,7 +44,7 @@ int index_at(int place) {
 // The index at `place`, the i-th of this unit's tuple, lies outside: told by its row-major number among all indices.
 void report_index(int place, int i, uint unit) {
   uint number = 0;
-  for (int axis = R.rank - 1; axis >= 0; --axis) number += split(unit, R.size[axis]) * uint(R.order[axis]);
+  for (int axis = R.rank - 1; axis >= 0; --axis) number += fast_divmod(unit, R.size[axis]) * uint(R.order[axis]);
   const int low = push.indices.v[kLong ? 2 * place : place];
   report_bounds(push.bounds_reports, number + i, low, kLong ? push.indices.v[2 * place + 1] : low >> 31);
 }
@@ -60,7 +60,7 @@ void main() {
     int from = R.first_x, place = R.first_index;
     to[step] = R.first_y;
     for (int i = R.rank - 1; i >= 0; --i) {
-      const int at = int(split(unit, R.size[i]));
+      const int at = int(fast_divmod(unit, R.size[i]));
       from += at * R.x[i];
       to[step] += at * R.y[i];
       place += at * R.index[i];

@@ -68,14 +68,14 @@ struct Next {
 
 // Setup: the rows that this thread loads, its first element of k, and where its loads go.
 void begin(out Next next, Work work, int thread) {
-  const int column = rest(thread, kRuns) * kRun;
+  const int column = umod(thread, kRuns) * kRun;
   [[unroll]] for (int i = 0; i < kLoadsA; ++i) {
-    const int row = over(thread + i * kThreads, kRuns);
+    const int row = udiv(thread + i * kThreads, kRuns);
     next.rows[i] = window_row(work.m0 + row, work.at.x);
-    next.to_left[i] = over(row * kLine + column, 4);
+    next.to_left[i] = udiv(row * kLine + column, 4);
   }
   [[unroll]] for (int i = 0; i < kLoadsB; ++i)
-    next.to_right[i] = over(rest(thread + i * kThreads, kN) * kLine + over(thread + i * kThreads, kN) * kRun, 4);
+    next.to_right[i] = udiv(umod(thread + i * kThreads, kN) * kLine + udiv(thread + i * kThreads, kN) * kRun, 4);
   next.tap = tap_of(work.first + column);
 }
 
@@ -101,7 +101,7 @@ RUN_OF_X run_of_x(WindowRow row, ivec4 tap) {
 }
 // ... and of column n of w, the run-th along k; packed ones lie side by side, [run][n_padded][kRun]...
 RUN_OF_W run_of_w(int run, int n, int weights) {
-  if (kPacked) return RunsOfW(push.w).v[over(weights, kRun) + run * G.n_padded + n];
+  if (kPacked) return RunsOfW(push.w).v[udiv(weights, kRun) + run * G.n_padded + n];
   const int k = run * kRun;
   float16_t value[kRun];
   ivec4 at = tap_within(k);
@@ -120,7 +120,7 @@ void load(inout Next next, Work work, int thread, int k) {
   [[unroll]] for (int i = 0; i < kLoadsA; ++i) next.a[i] = run_of_x(next.rows[i], next.tap);
   [[unroll]] for (int i = 0; i < kLoadsB; ++i) {
     const int at = thread + i * kThreads;
-    next.b[i] = run_of_w(over(k, kRun) + over(at, kN), work.n0 + rest(at, kN), work.weights);
+    next.b[i] = run_of_w(udiv(k, kRun) + udiv(at, kN), work.n0 + umod(at, kN), work.weights);
   }
 }
 // ... and from there into shared memory.
@@ -140,7 +140,7 @@ void put(Next next) {
 // Finish: sums of a fragment that lie in `staging`, to outputs m.. and n... on: the epilogue, or as they are.
 void finish(Work work, int m0, int n0, int from, int lane) {
   for (int four = lane; four < kSums / 4; four += kSubgroup) {
-    const int m = m0 + over(four, kVec4), n = n0 + rest(four, kVec4) * 4, at = from + four * 4;
+    const int m = m0 + udiv(four, kVec4), n = n0 + umod(four, kVec4) * 4, at = from + four * 4;
     if (m >= G.m) continue;
     store_vec4(row_of_y(m, work), work, n, vec4(staging[at], staging[at + 1], staging[at + 2], staging[at + 3]));
   }
@@ -148,7 +148,7 @@ void finish(Work work, int m0, int n0, int from, int lane) {
 
 void main() {
   const int thread = int(gl_LocalInvocationID.x), subgroup = fragment_subgroup(), lane = fragment_lane();
-  const int part_m = over(subgroup, kSubgroupsN) * kThreadM, part_n = rest(subgroup, kSubgroupsN) * kThreadN;
+  const int part_m = udiv(subgroup, kSubgroupsN) * kThreadM, part_n = umod(subgroup, kSubgroupsN) * kThreadN;
   const Work work = work_of_group(kM, kN);
   if (work.m0 >= G.m) return;
   Next next;

@@ -1,7 +1,7 @@
 // Where instances and rows of a product lie in memory; G stands for the record of the stage.
 // Of numbers that are not negative: by constants that are powers of two, one shift or mask each.
-int over(int a, int b) { return int(uint(a) / uint(b)); }
-int rest(int a, int b) { return int(uint(a) % uint(b)); }
+int udiv(int a, int b) { return int(uint(a) / uint(b)); }
+int umod(int a, int b) { return int(uint(a) % uint(b)); }
 
 // Positions of an instance in each operand.
 struct Instance {
@@ -10,7 +10,7 @@ struct Instance {
 Instance instance_at(int index) {
   ivec4 at;
   uint outer = uint(index);
-  [[unroll]] for (int i = 3; i > 0; --i) at[i] = int(split(outer, G.instances_by[i - 1]));
+  [[unroll]] for (int i = 3; i > 0; --i) at[i] = int(fast_divmod(outer, G.instances_by[i - 1]));
   at.x = int(outer);
   const int number = ((at.x * G.instances.y + at.y) * G.instances.z + at.z) * G.instances.w + at.w;
   Instance r;
@@ -29,7 +29,7 @@ Instance instance_at(int index) {
 ivec4 pixel_of(int m) {
   ivec4 p;
   uint outer = uint(m);
-  [[unroll]] for (int i = 3; i > 0; --i) p[i] = int(split(outer, G.rows_by[i - 1]));
+  [[unroll]] for (int i = 3; i > 0; --i) p[i] = int(fast_divmod(outer, G.rows_by[i - 1]));
   p.x = int(outer);
   return p;
 }
@@ -37,6 +37,6 @@ ivec4 pixel_of(int m) {
 // Those of the same rows follow each other along the grid's x and y.
 ivec2 tile_origin(int rows, int columns) {
   const int tile = int(gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x), across = (G.n + columns - 1) / columns;
-  return ivec2(over(tile, across) * rows, rest(tile, across) * columns);
+  return ivec2(udiv(tile, across) * rows, umod(tile, across) * columns);
 }
 int dot4(ivec4 a, ivec4 b) { return a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w; }

@@ -9,8 +9,8 @@ layout(constant_id = kStrideS_id) const int kStrideS = 1;
 
 // Element k, and the one behind an element.
 ivec4 tap_of(int k) {
-  const int c = rest(k, G.filter_size.w), tap = over(k, G.filter_size.w);
-  return ivec4(over(tap, kFilterS * kFilterR), rest(over(tap, kFilterS), kFilterR), rest(tap, kFilterS), c);
+  const int c = umod(k, G.filter_size.w), tap = udiv(k, G.filter_size.w);
+  return ivec4(udiv(tap, kFilterS * kFilterR), umod(udiv(tap, kFilterS), kFilterR), umod(tap, kFilterS), c);
 }
 ivec4 next_tap(ivec4 at) {
   if (++at.w < G.filter_size.w) return at;

@@ -36,15 +36,15 @@ struct Next {
 // Setup: the rows that this thread loads, and its first element of k.
 void begin(out Next next, Work work, int thread) {
   [[unroll]] for (int i = 0; i < kLoadsA; ++i)
-    next.rows[i] = window_row(work.m0 + over(thread + i * kThreads, kQuads), work.at.x);
-  next.tap = tap_of(work.first + rest(thread, kQuads) * 4);
+    next.rows[i] = window_row(work.m0 + udiv(thread + i * kThreads, kQuads), work.at.x);
+  next.tap = tap_of(work.first + umod(thread, kQuads) * 4);
 }
 
 // Load: all fours of this thread for the tiles that begin at k, into registers...
 void load(inout Next next, Work work, int thread, int k) {
   [[unroll]] for (int i = 0; i < kLoadsA; ++i) next.a[i] = four_of_x(next.rows[i], next.tap);
   [[unroll]] for (int i = 0; i < kLoadsB; ++i) {
-    const int at = (thread + i * kThreads) * 4, row = k + over(at, kN), n = work.n0 + rest(at, kN);
+    const int at = (thread + i * kThreads) * 4, row = k + udiv(at, kN), n = work.n0 + umod(at, kN);
     if (kPacked) next.b[i] = vec4(Weights(push.w).v[(work.weights + row * G.n_padded + n) >> 2]);
     else next.b[i] = four_of_w(row, n, work.weights);
   }
@@ -52,7 +52,7 @@ void load(inout Next next, Work work, int thread, int k) {
 // ... and from there into shared memory, rounded.
 void put(Next next, int thread) {
   [[unroll]] for (int i = 0; i < kLoadsA; ++i) {
-    const int to = rest(thread, kQuads) * 4 * kLineA + over(thread + i * kThreads, kQuads);
+    const int to = umod(thread, kQuads) * 4 * kLineA + udiv(thread + i * kThreads, kQuads);
     [[unroll]] for (int j = 0; j < 4; ++j) left[to + j * kLineA] = float16_t(next.a[i][j]);
   }
   [[unroll]] for (int i = 0; i < kLoadsB; ++i) {
@@ -98,7 +98,7 @@ void finish(Work work, int tm, int tn, float sums[kThreadM][kThreadN]) {
 }
 
 void main() {
-  const int thread = int(gl_LocalInvocationID.x), tm = over(thread, kThreadsN), tn = rest(thread, kThreadsN);
+  const int thread = int(gl_LocalInvocationID.x), tm = udiv(thread, kThreadsN), tn = umod(thread, kThreadsN);
   const Work work = work_of_group(kM, kN);
   if (work.m0 >= G.m) return;
   Next next;

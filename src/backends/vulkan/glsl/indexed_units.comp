@@ -49,7 +49,7 @@ void main() {
     to[step] = R.first_y;
     bool somewhere = true;
     for (int i = R.rank - 1; i >= 0; --i) {
-      const int at = int(split(unit, R.size[i]));
+      const int at = int(fast_divmod(unit, R.size[i]));
       to[step] += at * R.y[i];
       if (R.table[i] < 0) {
         from += at * R.x[i];

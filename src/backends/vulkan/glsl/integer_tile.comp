@@ -56,11 +56,11 @@ void begin(out Next next, Instance at, int m0, int thread) {
   for (int i = thread; i < kM; i += kThreads) row_sums[i] = 0;
   for (int i = thread; i < kN; i += kThreads) column_sums[i] = 0;
   [[unroll]] for (int i = 0; i < kLoadsX; ++i) {
-    next.rows[i] = window_row(m0 + over(thread + i * kThreads, kQuads), at.x);
+    next.rows[i] = window_row(m0 + udiv(thread + i * kThreads, kQuads), at.x);
     next.row_sum[i] = 0;
   }
   [[unroll]] for (int i = 0; i < kLoadsW; ++i) next.column_sum[i] = ivec4(0);
-  next.tap = tap_of(rest(thread, kQuads) * 4);
+  next.tap = tap_of(umod(thread, kQuads) * 4);
 }
 
 // Load: a word of a row of x; zeros beyond k...
@@ -101,13 +101,13 @@ void load(inout Next next, int thread, int k, int n0, int weights) {
   [[unroll]] for (int i = 0; i < kLoadsX; ++i) next.x[i] = word_of_x(next.rows[i], next.tap, next.padding);
   [[unroll]] for (int i = 0; i < kLoadsW; ++i) {
     const int at = (thread + i * kThreads) * 4;
-    next.w[i] = words_of_w(over(k, 4) + over(at, kN), n0 + rest(at, kN), weights);
+    next.w[i] = words_of_w(udiv(k, 4) + udiv(at, kN), n0 + umod(at, kN), weights);
   }
 }
 // ... and from there into shared memory.
 void put(inout Next next, int thread) {
   [[unroll]] for (int i = 0; i < kLoadsX; ++i) {
-    left[rest(thread, kQuads) * kRow + over(thread + i * kThreads, kQuads)] = next.x[i];
+    left[umod(thread, kQuads) * kRow + udiv(thread + i * kThreads, kQuads)] = next.x[i];
     next.row_sum[i] += dot_of(next.x[i], 0x01010101);
   }
   [[unroll]] for (int i = 0; i < kLoadsW; ++i) {
@@ -147,7 +147,7 @@ void multiply(int quads, int tm, int tn, inout int sums[kThreadM][kThreadN]) {
 
 // Finish: sums of rows and columns from all threads, which take the zero points off; the epilogue, and out.
 void add_line_sums(Next next, int thread) {
-  [[unroll]] for (int i = 0; i < kLoadsX; ++i) atomicAdd(row_sums[over(thread + i * kThreads, kQuads)], next.row_sum[i]);
+  [[unroll]] for (int i = 0; i < kLoadsX; ++i) atomicAdd(row_sums[udiv(thread + i * kThreads, kQuads)], next.row_sum[i]);
   [[unroll]] for (int i = 0; i < kLoadsW; ++i)
     [[unroll]] for (int j = 0; j < 4; ++j) atomicAdd(column_sums[(thread + i * kThreads) * 4 % kN + j], next.column_sum[i][j]);
 }
@@ -182,7 +182,7 @@ void finish(Instance at, int x_zero, ivec2 origin, int tm, int tn, int sums[kThr
 }
 
 void main() {
-  const int thread = int(gl_LocalInvocationID.x), tm = over(thread, kThreadsN), tn = rest(thread, kThreadsN);
+  const int thread = int(gl_LocalInvocationID.x), tm = udiv(thread, kThreadsN), tn = umod(thread, kThreadsN);
   const Instance at = instance_at(push.first_instance + int(gl_WorkGroupID.z));
   const ivec2 origin = tile_origin(kM, kN);
   if (origin.x >= G.m) return;

@@ -48,7 +48,7 @@ void main() {
     if (unit >= R.count) return;
     int to = R.first_y, at = R.first_index, place = 0;
     for (int i = R.rank - 1; i >= 0; --i) {
-      const int here = int(split(unit, R.size[i]));
+      const int here = int(fast_divmod(unit, R.size[i]));
       to += here * R.y[i];
       at += here * R.index[i];
       place += here * R.place[i];

@@ -116,11 +116,11 @@ VALUE finished(VALUE best, VALUE sum, int count, ivec3 origin) {
 // Where output `index` lies: n,d,h,w, and its channel.
 ivec4 output_of(uint index, out int channel) {
   ivec4 at;
-  if (!kPlanes) channel = int(split(index, R.channels));
-  at.w = int(split(index, R.w));
-  at.z = int(split(index, R.h));
-  at.y = int(split(index, R.d));
-  if (kPlanes) channel = int(split(index, R.channels));
+  if (!kPlanes) channel = int(fast_divmod(index, R.channels));
+  at.w = int(fast_divmod(index, R.w));
+  at.z = int(fast_divmod(index, R.h));
+  at.y = int(fast_divmod(index, R.d));
+  if (kPlanes) channel = int(fast_divmod(index, R.channels));
   at.x = int(index);
   return at;
 }

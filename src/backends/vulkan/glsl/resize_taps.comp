@@ -45,7 +45,7 @@ void main() {
     int from = R.first_x, to = R.first_y;
     ivec3 entry = ivec3(0);
     for (int i = R.rank - 1; i >= 0; --i) {
-      const int at = int(split(unit, R.size[i])), slot = R.slot[i];
+      const int at = int(fast_divmod(unit, R.size[i])), slot = R.slot[i];
       to += at * R.y[i];
       if (slot < 0) {
         from += at * R.x[i];

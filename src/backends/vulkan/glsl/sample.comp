@@ -109,7 +109,7 @@ void main() {
   uint rest = thread;
   int from = R.first_x, position = R.first_grid, to = R.first_y, channel = 0;
   for (int i = 0; i < R.rank; ++i) {
-    const int at = int(split(rest, R.size[i]));
+    const int at = int(fast_divmod(rest, R.size[i]));
     from += at * R.x[i];
     position += at * R.grid[i];
     to += at * R.y[i];

@@ -35,7 +35,7 @@ Places begin_of_all() { return Places(R.first_update, R.first_y, R.first_index, 
 // Those of update number `unit` over the axes [first, end) on top.
 void move_along(inout Places p, uint unit, int first, int end) {
   for (int i = end - 1; i >= first; --i) {
-    const int at = int(split(unit, R.size[i]));
+    const int at = int(fast_divmod(unit, R.size[i]));
     p.update += at * R.update[i];
     p.y += at * R.y[i];
     p.index += at * R.index[i];

@@ -35,7 +35,7 @@ void main() {
     int from = R.first_x, side = 0;
     to[step] = R.first_y;
     for (int i = R.rank - 1; i >= 0; --i) {
-      const int at = int(split(unit, R.size[i]));
+      const int at = int(fast_divmod(unit, R.size[i]));
       from += at * R.x[i];
       to[step] += at * R.y[i];
       side += at * R.side[i];
