@@ -39,7 +39,7 @@ Layout channels_last(const Dims& shape) {
 namespace {
 
 // Axes of size 1 may have any stride.
-bool same_places(const Dims& shape, const Layout& a, const Layout& b) {
+bool same_offsets(const Dims& shape, const Layout& a, const Layout& b) {
   for (int i = 0; i < shape.size(); ++i)
     if (shape[i] > 1 && a.strides[i] != b.strides[i]) return false;
   return true;
@@ -47,9 +47,9 @@ bool same_places(const Dims& shape, const Layout& a, const Layout& b) {
 
 }  // namespace
 
-bool is_dense(const Dims& shape, const Layout& layout) { return same_places(shape, layout, dense(shape, layout.order)); }
-bool is_row_major(const Dims& shape, const Layout& layout) { return same_places(shape, layout, row_major(shape)); }
-bool is_channels_last(const Dims& shape, const Layout& layout) { return same_places(shape, layout, channels_last(shape)); }
+bool is_dense(const Dims& shape, const Layout& layout) { return same_offsets(shape, layout, dense(shape, layout.order)); }
+bool is_row_major(const Dims& shape, const Layout& layout) { return same_offsets(shape, layout, row_major(shape)); }
+bool is_channels_last(const Dims& shape, const Layout& layout) { return same_offsets(shape, layout, channels_last(shape)); }
 
 std::string name_of(const Dims& shape, const Layout& layout) {
   std::string name;

@@ -11,14 +11,14 @@ namespace sparkle {
 
 inline constexpr int64_t kNonMaxThreads = 256;  // a task's
 
-struct NonMaxPlaces {
+struct NonMaxOffsets {
   int64_t tasks = 0, most = 0, words = 0;  // words: bits of a thread
   int64_t kept = 0, out = 0, end = 0;      // where the lists begin
 };
 
-inline NonMaxPlaces non_max_places(const Stage& stage) {
+inline NonMaxOffsets non_max_offsets(const Stage& stage) {
   const Dims& scores = stage.inputs[1].shape;
-  NonMaxPlaces p;
+  NonMaxOffsets p;
   p.tasks = scores[0] * scores[1];
   p.most = std::clamp<int64_t>(get<NonMaxParams>(stage.params).most, 0, scores[2]);
   p.words = (scores[2] + 32 * kNonMaxThreads - 1) / (32 * kNonMaxThreads);

@@ -35,7 +35,7 @@ layout(push_constant, scalar) uniform Push {
 layout(constant_id = 3) const uint kShown = 0;
 const uint kRaw = 1, kCapped = 2, kMasked = 3, kSoftmax = 4;
 
-// Places of the batch in q, k, v, mask, lengths, y, scores.
+// Offsets of the batch in q, k, v, mask, lengths, y, scores.
 int origin[7];
 int batch_length;
 

@@ -15,7 +15,7 @@ layout(push_constant, scalar) uniform Push {
   POST_OP_OPERANDS
   FftRecords record;
   Roots roots;  // of kColumns, then of kRows
-  Ints places;  // of column frequencies 0 to kColumns / 2, of those of the other sign, and of rows' of the other sign by place
+  Ints offsets;  // of column frequencies 0 to kColumns / 2, of those of the other sign, and of rows' of the other sign by place
 } push;
 
 // The epilogue, bound when the pipeline is made.
@@ -164,8 +164,8 @@ struct Frequency {
 };
 Frequency frequency_of(int pair, int column, int row) {
   Frequency f;
-  const int here = push.places.v[column], there = push.places.v[kHalf + column];
-  const int mirrored = kFlat ? 0 : push.places.v[2 * kHalf + row];
+  const int here = push.offsets.v[column], there = push.offsets.v[kHalf + column];
+  const int mirrored = kFlat ? 0 : push.offsets.v[2 * kHalf + row];
   f.place = point_at(pair, row, here), f.other = point_at(pair, mirrored, there);
   f.alone = here == there;
   return f;

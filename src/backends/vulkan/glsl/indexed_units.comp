@@ -9,7 +9,7 @@
 #include "buffers.glsl"
 #include "units.glsl"
 
-// As IndexedRecord of indexed.cc. An axis with a table has its place in x, in units, in places[table + index], or kNowhere.
+// As IndexedRecord of indexed.cc. An axis with a table has its place in x, in units, in offsets[table + index], or kNowhere.
 struct IndexedRecord {
   uvec4 value;  // what is stored where an axis leads nowhere, repeated
   uint count;
@@ -22,7 +22,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer In
 layout(push_constant, scalar) uniform Push {
   Units x, y;
   IndexedRecords record;
-  Ints places;
+  Ints offsets;
 } push;
 
 #define R push.record.v
@@ -54,7 +54,7 @@ void main() {
       if (R.table[i] < 0) {
         from += at * R.x[i];
       } else {
-        const int place = push.places.v[R.table[i] + at];
+        const int place = push.offsets.v[R.table[i] + at];
         somewhere = somewhere && place != kNowhere;
         from += place;
       }

@@ -11,7 +11,7 @@ layout(constant_id = 3) const bool kCenters = false;  // x, y of the centre, wid
 layout(constant_id = 4) const bool kThreshold = false;
 
 shared float scores[kThreads];
-shared uint places[kThreads];
+shared uint boxes_at[kThreads];
 
 // As families/non_max/non_max.cc has them, bit for bit: NaN is passed on as its comparisons do.
 float least(float a, float b) { return b < a ? b : a; }
@@ -72,14 +72,14 @@ void main() {
       }
       push.work.v[bits + word * kThreads] = is_out;
     }
-    scores[thread] = score, places[thread] = place;
+    scores[thread] = score, boxes_at[thread] = place;
     barrier();
     for (uint step = kThreads / 2u; step > 0u; step /= 2u) {
-      if (thread < step && is_better(scores[thread + step], places[thread + step], scores[thread], places[thread]))
-        scores[thread] = scores[thread + step], places[thread] = places[thread + step];
+      if (thread < step && is_better(scores[thread + step], boxes_at[thread + step], scores[thread], boxes_at[thread]))
+        scores[thread] = scores[thread + step], boxes_at[thread] = boxes_at[thread + step];
       barrier();
     }
-    taken = places[0];
+    taken = boxes_at[0];
     barrier();
     if (taken == kNone) break;
     if (thread == 0u) push.work.v[R.kept + task * R.most + kept] = taken;

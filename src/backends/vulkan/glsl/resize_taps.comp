@@ -30,7 +30,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer Ta
 layout(push_constant, scalar) uniform Push {
   Values x, y;
   TapsRecords record;
-  Ints places;
+  Ints offsets;
   Floats weights;
 } push;
 
@@ -57,18 +57,18 @@ void main() {
       }
     }
     VALUE sum = VALUE(0.0);
-    if (push.places.v[entry[0]] == kNowhere || push.places.v[entry[1]] == kNowhere || push.places.v[entry[2]] == kNowhere) {
+    if (push.offsets.v[entry[0]] == kNowhere || push.offsets.v[entry[1]] == kNowhere || push.offsets.v[entry[2]] == kNowhere) {
       sum = VALUE(R.extrapolation);
     } else {
       for (int i = 0; i < R.taps[0]; ++i) {
-        const int from0 = from + push.places.v[entry[0] + i];
+        const int from0 = from + push.offsets.v[entry[0] + i];
         const float weight0 = push.weights.v[entry[0] + i];
         for (int j = 0; j < R.taps[1]; ++j) {
-          const int from1 = from0 + push.places.v[entry[1] + j];
+          const int from1 = from0 + push.offsets.v[entry[1] + j];
           const float weight1 = weight0 * push.weights.v[entry[1] + j];
           for (int k = 0; k < R.taps[2]; ++k) {
             const float weight = weight1 * push.weights.v[entry[2] + k];
-            sum += weight * VALUE(push.x.v[from1 + push.places.v[entry[2] + k]]);
+            sum += weight * VALUE(push.x.v[from1 + push.offsets.v[entry[2] + k]]);
           }
         }
       }

@@ -22,7 +22,7 @@ layout(push_constant, scalar) uniform Push {
 const int kRows = 0, kElements = 1;
 layout(constant_id = 3) const uint kStage = 0;  // 0: all in one; 1: a part of each row, to the workspace; 2: from there to the end
 
-// Places in x, scale, bias and y.
+// Offsets in x, scale, bias and y.
 ivec4 place_of(int nest, uint index) {
   ivec4 at = ivec4(0);
   for (uint axis = 0; axis < R.axes[nest]; ++axis) {

@@ -29,11 +29,11 @@ layout(push_constant, scalar) uniform Push {
 
 layout(constant_id = 3) const bool kLong = false;  // indices of 64 bits, read as two words
 
-// Places of an update: its own, y's, its indices', their row-major number, and its place among the claims.
-struct Places { int update, y, index, order, slot; };
-Places begin_of_all() { return Places(R.first_update, R.first_y, R.first_index, 0, 0); }
+// Offsets of an update: its own, y's, its indices', their row-major number, and its place among the claims.
+struct Offsets { int update, y, index, order, slot; };
+Offsets begin_of_all() { return Offsets(R.first_update, R.first_y, R.first_index, 0, 0); }
 // Those of update number `unit` over the axes [first, end) on top.
-void move_along(inout Places p, uint unit, int first, int end) {
+void move_along(inout Offsets p, uint unit, int first, int end) {
   for (int i = end - 1; i >= first; --i) {
     const int at = int(fast_divmod(unit, R.size[i]));
     p.update += at * R.update[i];
@@ -44,7 +44,7 @@ void move_along(inout Places p, uint unit, int first, int end) {
   }
 }
 // And where its indices lead.
-void move_to_target(inout Places p, bool reports) {
+void move_to_target(inout Offsets p, bool reports) {
   for (int i = 0; i < R.picked; ++i) {
     const int at = p.index + i * R.tuple_stride, size = R.picked_size[i];
     int index = push.indices.v[kLong ? 2 * at : at];

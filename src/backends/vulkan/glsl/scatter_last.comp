@@ -24,7 +24,7 @@ void main() {
     push.claims.v[i] = 0u;
     return;
   }
-  Places p = begin_of_all();
+  Offsets p = begin_of_all();
   move_along(p, i, 0, R.rank);
   move_to_target(p, kStep != kWrite);
   const uint claim = uint(p.order) + 1u;

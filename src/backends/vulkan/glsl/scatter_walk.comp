@@ -71,10 +71,10 @@ VALUE combined(VALUE old, VALUE update) {
 void main() {
   const uint i = thread_number();
   if (i >= R.parallel) return;
-  Places own = begin_of_all();
+  Offsets own = begin_of_all();
   move_along(own, i, R.serial_rank, R.rank);
   for (uint step = 0u; step < R.serial; ++step) {
-    Places p = own;
+    Offsets p = own;
     move_along(p, step, 0, R.serial_rank);
     move_to_target(p, true);
     push.y.v[p.y] = CELL(combined(VALUE(push.y.v[p.y]), VALUE(push.updates.v[p.update])));

@@ -35,15 +35,15 @@ struct Builder {
   VulkanKernel& kernel;
   const bool fp16;
   const PostOp post_op;
-  VkDeviceAddress roots = 0, places = 0;
+  VkDeviceAddress roots = 0, offsets = 0;
 
   Status tables() {
     const std::vector<float> r = fft_roots(cut);
-    const std::vector<int32_t> p = fft_places(cut);
+    const std::vector<int32_t> p = fft_offsets(cut);
     SPARKLE_TRY(of_roots, shop.upload(r.data(), static_cast<int64_t>(r.size()) * 4));
-    SPARKLE_TRY(of_places, shop.upload(p.data(), static_cast<int64_t>(p.size()) * 4));
-    roots = of_roots->address(), places = of_places->address();
-    kernel.records.push_back(of_roots), kernel.records.push_back(of_places);
+    SPARKLE_TRY(of_offsets, shop.upload(p.data(), static_cast<int64_t>(p.size()) * 4));
+    roots = of_roots->address(), offsets = of_offsets->address();
+    kernel.records.push_back(of_roots), kernel.records.push_back(of_offsets);
     return ok();
   }
 
@@ -71,7 +71,7 @@ struct Builder {
     d.addresses = std::move(operands);
     d.push(record->address());
     d.push(roots);
-    d.push(places);
+    d.push(offsets);
     kernel.dispatches.push_back(std::move(d));
     kernel.records.push_back(std::move(record));
     return ok();

@@ -11,8 +11,8 @@ namespace {
 using Complex = std::complex<double>;
 
 // Where the passes leave frequency k: first all k with the same rest, then by quotient.
-std::vector<int32_t> places_of(int64_t points) {
-  std::vector<int32_t> places(static_cast<size_t>(points), 0);
+std::vector<int32_t> offsets_of(int64_t points) {
+  std::vector<int32_t> offsets(static_cast<size_t>(points), 0);
   const std::vector<int> radices = fft_radices(points, kFftGpuRegisters);
   for (int64_t k = 0; k < points; ++k) {
     int64_t rest = k, step = points, place = 0;
@@ -21,9 +21,9 @@ std::vector<int32_t> places_of(int64_t points) {
       place += rest % radix * step;
       rest /= radix;
     }
-    places[static_cast<size_t>(k)] = static_cast<int32_t>(place);
+    offsets[static_cast<size_t>(k)] = static_cast<int32_t>(place);
   }
-  return places;
+  return offsets;
 }
 
 // The shaders' passes, on numbers `stride` apart.
@@ -136,17 +136,17 @@ std::vector<float> fft_roots(const FftCut& c) {
   return roots;
 }
 
-std::vector<int32_t> fft_places(const FftCut& c) {
-  const std::vector<int32_t> columns = places_of(c.columns), rows = places_of(c.rows);
+std::vector<int32_t> fft_offsets(const FftCut& c) {
+  const std::vector<int32_t> columns = offsets_of(c.columns), rows = offsets_of(c.rows);
   const int64_t half = c.columns / 2 + 1;
-  std::vector<int32_t> places(static_cast<size_t>(2 * half + c.rows));
+  std::vector<int32_t> offsets(static_cast<size_t>(2 * half + c.rows));
   for (int64_t k = 0; k < half; ++k) {
-    places[static_cast<size_t>(k)] = columns[static_cast<size_t>(k)];
-    places[static_cast<size_t>(half + k)] = columns[static_cast<size_t>((c.columns - k) % c.columns)];
+    offsets[static_cast<size_t>(k)] = columns[static_cast<size_t>(k)];
+    offsets[static_cast<size_t>(half + k)] = columns[static_cast<size_t>((c.columns - k) % c.columns)];
   }
   for (int64_t k = 0; k < c.rows; ++k)
-    places[static_cast<size_t>(2 * half + rows[static_cast<size_t>(k)])] = rows[static_cast<size_t>((c.rows - k) % c.rows)];
-  return places;
+    offsets[static_cast<size_t>(2 * half + rows[static_cast<size_t>(k)])] = rows[static_cast<size_t>((c.rows - k) % c.rows)];
+  return offsets;
 }
 
 void FftPacked::operator()(const std::byte* from, std::byte* to, Executor& executor) const {
@@ -154,7 +154,7 @@ void FftPacked::operator()(const std::byte* from, std::byte* to, Executor& execu
   const int64_t step = size_of(given);
   auto* out = reinterpret_cast<float*>(to);
   const Line wide(cut.columns), high(cut.rows);
-  const std::vector<int32_t> places = fft_places(cut);
+  const std::vector<int32_t> offsets = fft_offsets(cut);
   const int64_t half = cut.columns / 2 + 1, rows = cut.rows, columns = cut.columns;
   const int64_t channels = cut.whole ? 1 : cut.depth, tasks = cut.groups * channels;
   // The parting of planes doubles here and again of the inputs, and no transform divides.
@@ -184,9 +184,9 @@ void FftPacked::operator()(const std::byte* from, std::byte* to, Executor& execu
       float* place = out + p * pair + (group * outers + channel) * outer;
       for (int64_t k = 0; k < half; ++k)
         for (int64_t row = 0; row < rows; ++row, place += frequency) {
-          const Complex z = plane[static_cast<size_t>(row * columns + places[static_cast<size_t>(k)])];
-          const Complex m = plane[static_cast<size_t>(places[static_cast<size_t>(2 * half + row)] * columns +
-                                                      places[static_cast<size_t>(half + k)])];
+          const Complex z = plane[static_cast<size_t>(row * columns + offsets[static_cast<size_t>(k)])];
+          const Complex m = plane[static_cast<size_t>(offsets[static_cast<size_t>(2 * half + row)] * columns +
+                                                      offsets[static_cast<size_t>(half + k)])];
           // Sums of products go along with the filter, not against it: the conjugates of both planes' numbers.
           place[0] = static_cast<float>(factor * (z.real() + m.real())),
           place[1] = static_cast<float>(factor * (m.imag() - z.imag()));

@@ -50,7 +50,7 @@ FftRecord fft_record(const Stage& stage, const FftCut& cut);
 std::vector<uint32_t> fft_passes(int64_t points);
 // Roots of both lengths, columns first, as pairs of floats; and places, as the shaders' push constants say.
 std::vector<float> fft_roots(const FftCut& cut);
-std::vector<int32_t> fft_places(const FftCut& cut);
+std::vector<int32_t> fft_offsets(const FftCut& cut);
 
 // Where a filter's frequencies go, in floats.
 struct FftPacked {

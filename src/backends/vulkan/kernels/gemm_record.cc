@@ -98,7 +98,7 @@ Result<GemmRecord> dense_record(const Stage& stage, const GemmParams& p) {
   g.w_filter_stride = static_cast<int32_t>(stride_from_end(b, 0));
   g.w_strides[3] = static_cast<int32_t>(stride_from_end(b, 1));
   for (int i = 0; i < residuals; ++i) {
-    const Places r = places_of(stage, stage.inputs[static_cast<size_t>(first + i)]);
+    const OperandStrides r = operand_strides(stage, stage.inputs[static_cast<size_t>(first + i)]);
     std::copy(std::begin(r.row), std::end(r.row), g.r_strides[i]);
     std::copy(std::begin(r.instance), std::end(r.instance), g.r_instance[i]);
     g.channel[2 + i] = r.channel;
@@ -128,8 +128,8 @@ void GemmRecord::set_divisors() {
   for (int i = 0; i < 3; ++i) rows_by[i] = divisor(rows[i + 1]), instances_by[i] = divisor(instances[i + 1]);
 }
 
-Places places_of(const Stage& stage, const TensorDesc& operand) {
-  Places p;
+OperandStrides operand_strides(const Stage& stage, const TensorDesc& operand) {
+  OperandStrides p;
   const auto* product = get_if<GemmParams>(&stage.params);
   if (!product || product->loader == Loader::window) {
     const FeatureMap m = feature_map(operand);

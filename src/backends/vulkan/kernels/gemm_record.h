@@ -35,10 +35,10 @@ static_assert(gemm_record_has_no_gaps());
 Result<GemmRecord> gemm_record(const Stage& stage);
 
 // Where an operand that is shaped like the output has the element of an output: by its row's pixel, its instance and channel.
-struct Places {
+struct OperandStrides {
   int32_t row[4] = {}, instance[4] = {}, channel = 0;
 };
-Places places_of(const Stage& stage, const TensorDesc& operand);
+OperandStrides operand_strides(const Stage& stage, const TensorDesc& operand);
 
 // Whether so many neighbouring channels of an operand are one aligned vector wherever they begin.
 bool in_vectors(int32_t wide, const TensorDesc& desc, std::span<const int32_t> strides, int32_t channel, int64_t count);

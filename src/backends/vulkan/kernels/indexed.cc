@@ -38,7 +38,7 @@ Result<VulkanKernelPtr> make_indexed(const Stage& stage, const Workshop& shop, c
   r.count = static_cast<uint32_t>(move.count());
   r.rank = static_cast<int32_t>(move.axes.size());
   r.axes = unit_axes(move.axes);
-  std::vector<int32_t> places;
+  std::vector<int32_t> offsets;
   int64_t lowest = 0;  // place in x that an axis' tables or strides lead to
   for (size_t i = 0; i < move.axes.size(); ++i) {
     const UnitAxis& a = move.axes[i];
@@ -47,20 +47,20 @@ Result<VulkanKernelPtr> make_indexed(const Stage& stage, const Workshop& shop, c
       lowest += std::min<int64_t>(0, (a.size - 1) * a.x);
       continue;
     }
-    r.table[i] = static_cast<int32_t>(places.size());
+    r.table[i] = static_cast<int32_t>(offsets.size());
     int64_t least = 0;
     for (const int64_t index : axes[static_cast<size_t>(a.axis)].index) {
       least = std::min(least, index < 0 ? 0 : index * a.x);
-      places.push_back(index < 0 ? kNowhere : static_cast<int32_t>(index * a.x));
+      offsets.push_back(index < 0 ? kNowhere : static_cast<int32_t>(index * a.x));
     }
     lowest += least;
   }
   r.first_x = static_cast<int32_t>(-lowest);
   r.first_y = static_cast<int32_t>(-move.lowest_y());
-  if (places.empty()) places.push_back(0);
+  if (offsets.empty()) offsets.push_back(0);
   SPARKLE_TRY(pipeline, unit_pipeline(shop, "indexed_units", move.bytes, kUnitThreads));
   SPARKLE_TRY(record, shop.upload(&r, sizeof r));
-  SPARKLE_TRY(table, shop.upload(places.data(), static_cast<int64_t>(places.size()) * 4));
+  SPARKLE_TRY(table, shop.upload(offsets.data(), static_cast<int64_t>(offsets.size()) * 4));
   Dispatch d;
   d.pipeline = pipeline;
   d.groups = groups_for_units(move.count());

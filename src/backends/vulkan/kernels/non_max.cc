@@ -32,19 +32,19 @@ Result<VulkanKernelPtr> make_non_max(const Stage& stage, const Schedule& schedul
     if (d->dtype != DType::f32) return Error{Reason::type_not_served, "boxes and scores are f32"};
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (rows.elements() == 0) return kernel;
-  const NonMaxPlaces places = non_max_places(stage);
-  if (places.end > INT32_MAX || std::max(extent(boxes.shape, boxes.layout), extent(scores.shape, scores.layout)) > INT32_MAX ||
+  const NonMaxOffsets offsets = non_max_offsets(stage);
+  if (offsets.end > INT32_MAX || std::max(extent(boxes.shape, boxes.layout), extent(scores.shape, scores.layout)) > INT32_MAX ||
       extent(rows.shape, rows.layout) > INT32_MAX / 2)
     return Error{Reason::layout_not_served,
                  "the Vulkan kernels count elements in 31 bits, and an operand spans more; split the batch"};
   NonMaxRecord r{};
-  r.tasks = static_cast<uint32_t>(places.tasks), r.classes = static_cast<uint32_t>(std::max<int64_t>(1, scores.shape[1]));
-  r.boxes = static_cast<uint32_t>(scores.shape[2]), r.most = static_cast<uint32_t>(places.most);
-  r.rows = static_cast<uint32_t>(rows.shape[0]), r.words = static_cast<uint32_t>(places.words);
-  r.kept = static_cast<uint32_t>(places.kept), r.out_at = static_cast<uint32_t>(places.out);
+  r.tasks = static_cast<uint32_t>(offsets.tasks), r.classes = static_cast<uint32_t>(std::max<int64_t>(1, scores.shape[1]));
+  r.boxes = static_cast<uint32_t>(scores.shape[2]), r.most = static_cast<uint32_t>(offsets.most);
+  r.rows = static_cast<uint32_t>(rows.shape[0]), r.words = static_cast<uint32_t>(offsets.words);
+  r.kept = static_cast<uint32_t>(offsets.kept), r.out_at = static_cast<uint32_t>(offsets.out);
   r.overlap = static_cast<float>(p.overlap), r.threshold = static_cast<float>(p.threshold);
   put_strides(boxes, r.box), put_strides(scores, r.score), put_strides(rows, r.row);
-  kernel->workspace = 4 * places.end;
+  kernel->workspace = 4 * offsets.end;
   SPARKLE_TRY(record, shop.upload(&r, sizeof r));
   const auto add = [&](const char* shader, std::vector<uint32_t> constants, std::array<uint32_t, 3> groups) -> Status {
     PipelineRequest request;
@@ -60,9 +60,9 @@ Result<VulkanKernelPtr> make_non_max(const Stage& stage, const Schedule& schedul
     kernel->dispatches.push_back(std::move(d));
     return ok();
   };
-  if (places.tasks > 0) SPARKLE_CHECK(add("non_max_pick", {p.centers, p.has_threshold}, flat_groups(places.tasks)));
+  if (offsets.tasks > 0) SPARKLE_CHECK(add("non_max_pick", {p.centers, p.has_threshold}, flat_groups(offsets.tasks)));
   SPARKLE_CHECK(add("non_max_starts", {}, {1, 1, 1}));
-  SPARKLE_CHECK(add("non_max_rows", {}, groups_of_threads(std::max(places.tasks * places.most, rows.shape[0]), kThreads)));
+  SPARKLE_CHECK(add("non_max_rows", {}, groups_of_threads(std::max(offsets.tasks * offsets.most, rows.shape[0]), kThreads)));
   kernel->records.push_back(std::move(record));
   return kernel;
 }

@@ -61,19 +61,19 @@ Result<PostOp> post_op_of(const Stage& stage, const Context& context) {
   if (!can_be_post_op(e->post_op))
     return Error{Reason::tail_not_served, "The Vulkan kernels take programs of up to 4 operands behind a sum."};
   const size_t operands = static_cast<size_t>(e->post_op_operands()), first = stage.inputs.size() - operands;
-  std::vector<Places> places;
+  std::vector<OperandStrides> strides;
   bool batches = false;
   for (size_t i = first; i < stage.inputs.size(); ++i) {
-    places.push_back(places_of(stage, stage.inputs[i]));
-    for (const int32_t stride : places.back().instance) batches |= stride != 0;
+    strides.push_back(operand_strides(stage, stage.inputs[i]));
+    for (const int32_t stride : strides.back().instance) batches |= stride != 0;
     post_op.operands.push_back({static_cast<int>(i)});
   }
   const auto add = [&](int32_t word) { post_op.record.push_back(static_cast<uint32_t>(word)); };
-  for (const Places& p : places)
+  for (const OperandStrides& p : strides)
     for (const int32_t stride : p.row) add(stride);
-  for (const Places& p : places)
+  for (const OperandStrides& p : strides)
     for (const int32_t stride : p.instance) add(stride);
-  for (const Places& p : places) add(p.channel);
+  for (const OperandStrides& p : strides) add(p.channel);
   for (const PointwiseInstruction& step : e->post_op.program)
     for (const double parameter : {step.a, step.b})
       post_op.record.push_back(std::bit_cast<uint32_t>(static_cast<float>(parameter)));

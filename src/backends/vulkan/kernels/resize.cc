@@ -62,7 +62,7 @@ Result<VulkanKernelPtr> make_taps(const Stage& stage, const Workshop& shop, bool
   r.axes = unit_axes(move.axes);
   r.extrapolation = static_cast<float>(get<ResizeParams>(stage.params).extrapolation);
   std::fill(std::begin(r.taps), std::end(r.taps), 1);
-  std::vector<int32_t> places{0};
+  std::vector<int32_t> offsets{0};
   std::vector<float> weights{1};
   int64_t lowest = 0;
   int slots = 0;
@@ -77,16 +77,16 @@ Result<VulkanKernelPtr> make_taps(const Stage& stage, const Workshop& shop, bool
     if (slots == kSlots)
       return Error{Reason::filter_not_served,
                    "the Vulkan resize kernels filter up to three axes; resize the others in a step of their own"};
-    if (static_cast<int64_t>(places.size()) + t.count * a.size > INT32_MAX) return too_far("resize");
+    if (static_cast<int64_t>(offsets.size()) + t.count * a.size > INT32_MAX) return too_far("resize");
     r.slot[i] = slots;
-    r.start[slots] = static_cast<int32_t>(places.size());
+    r.start[slots] = static_cast<int32_t>(offsets.size());
     r.taps[slots] = static_cast<int32_t>(t.count);
     ++slots;
     int64_t least = 0;
     for (size_t k = 0; k < t.index.size(); ++k) {
       const bool outside = !t.outside.empty() && t.outside[k / static_cast<size_t>(t.count)];
       least = std::min(least, t.index[k] * a.x);
-      places.push_back(outside ? kNowhere : static_cast<int32_t>(t.index[k] * a.x));
+      offsets.push_back(outside ? kNowhere : static_cast<int32_t>(t.index[k] * a.x));
       weights.push_back(static_cast<float>(t.weight[k]));
     }
     lowest += least;
@@ -95,7 +95,7 @@ Result<VulkanKernelPtr> make_taps(const Stage& stage, const Workshop& shop, bool
   r.first_y = static_cast<int32_t>(-move.lowest_y());
   SPARKLE_TRY(pipeline, unit_pipeline(shop, shader_for("resize_taps", fp16), move.bytes, kUnitThreads));
   SPARKLE_TRY(record, shop.upload(&r, sizeof r));
-  SPARKLE_TRY(from, shop.upload(places.data(), static_cast<int64_t>(places.size()) * 4));
+  SPARKLE_TRY(from, shop.upload(offsets.data(), static_cast<int64_t>(offsets.size()) * 4));
   SPARKLE_TRY(factors, shop.upload(weights.data(), static_cast<int64_t>(weights.size()) * 4));
   Dispatch d;
   d.pipeline = pipeline;
