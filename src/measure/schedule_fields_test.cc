@@ -75,14 +75,14 @@ class TaskCounter final : public Executor {
 
 // What the CPU's kernel hands out, and the form that it wants its weights in.
 std::string kernel_on_cpu(const Stage& stage, const Schedule& schedule, const Device& device) {
-  static constexpr cpu::Maker kMakers[] = {
+  static constexpr cpu::KernelFactory kFactories[] = {
 #define FAMILY(name, params) cpu::make_##name,
 #include "families/families.inc"
 #undef FAMILY
   };
   static const Device here = probe_cpu();
   if (!here.unit(unit_of(schedule))) return "";
-  auto kernel = kMakers[static_cast<size_t>(stage.family())](stage, schedule, device, 0);
+  auto kernel = kFactories[static_cast<size_t>(stage.family())](stage, schedule, device, 0);
   if (!kernel.ok()) return "refused";
   std::vector<HostTensor> tensors;
   std::vector<std::byte*> inputs, outputs;

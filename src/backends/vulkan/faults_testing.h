@@ -36,7 +36,7 @@ void main() {
   if (sum == 123.0) push.x.v[0] = sum;
 })glsl";
   SPARKLE_TRY(words, compile_glsl(text));
-  constexpr uint32_t kOneThread[] = {1, 1, 1};
+  constexpr SpecializationConstant kOneThread[] = {{0, 1}, {1, 1}, {2, 1}};
   return shop.pipelines->get("idle_" + std::to_string(rounds), *words, kOneThread, 0);
 }
 
