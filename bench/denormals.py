@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What denormal inputs cost: networks of one kind of step each, on normal and on denormal inputs by turns, each in a process of
 its own that stays open. Writes the ratio of the median times (1.00: nothing) to bench/results/denormals_MACHINE.json. Policy:
-src/base/denormals.h. bench/denormals.py [--rounds N] [--sparkle COMMAND]"""
+src/base/system/denormals.h. bench/denormals.py [--rounds N] [--sparkle COMMAND]"""
 import argparse
 import os
 import pathlib

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "backends/cpu/cpu_kernel.h"
-#include "backends/cpu/roofs.h"
-#include "base/thread_pool.h"
+#include "backends/cpu/roofs/roofs.h"
+#include "base/system/thread_pool.h"
 #include "device/probe_cpu.h"
 #include "families/gemm/gemm.h"
 #include "families/registry.h"

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "backends/cpu/cpu_kernel.h"
-#include "backends/cpu/roofs.h"
-#include "base/thread_pool.h"
+#include "backends/cpu/roofs/roofs.h"
+#include "base/system/thread_pool.h"
 #include "device/device_json.h"
 #include "families/inverted/inverted.h"
 #include "families/registry.h"
-#include "plan/choose.h"
-#include "plan/cost.h"
+#include "plan/choose/choose.h"
+#include "plan/choose/cost.h"
 
 namespace {
 using namespace sparkle;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backends/cpu/cpu_kernel.h"
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
 #include "families/normalize/normalize.h"
 #include "families/pointwise/pointwise.h"
 #include "families/reduce/reduce.h"

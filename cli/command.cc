@@ -13,8 +13,8 @@
 #include "base/printable.h"
 #include "base/record.h"
 #include "device/device_json.h"
-#include "plan/forced.h"
-#include "run/force_unit.h"
+#include "plan/choose/forced.h"
+#include "run/opening/force_unit.h"
 
 namespace sparkle::cli {
 

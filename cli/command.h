@@ -8,7 +8,7 @@
 #include <string>
 
 #include "backends/backend.h"
-#include "run/open_backend.h"
+#include "run/opening/open_backend.h"
 #include "run/session.h"
 
 namespace sparkle::cli {

@@ -6,10 +6,10 @@
 
 #include "base/printable.h"
 #include "command.h"
-#include "model_inputs.h"
+#include "run_command/model_inputs.h"
 #include "plan/explain.h"
 #include "prepare/compile_model.h"
-#include "run/open_model.h"
+#include "run/opening/open_model.h"
 
 namespace sparkle::cli {
 namespace {

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/record.h"
-#include "families/element.h"
+#include "families/values/element.h"
 #include "onnx/npy.h"
-#include "run/evaluate_expression.h"
-#include "run_options.h"
+#include "run/evaluate/evaluate_expression.h"
+#include "run_command/run_options.h"
 
 namespace sparkle::cli {
 namespace {

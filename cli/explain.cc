@@ -3,11 +3,11 @@
 
 #include "base/printable.h"
 #include "command.h"
-#include "layer_list.h"
-#include "model_inputs.h"
-#include "plan/forced.h"
+#include "bench_command/layer_list.h"
+#include "run_command/model_inputs.h"
+#include "plan/choose/forced.h"
 #include "plan/explain.h"
-#include "run/open_model.h"
+#include "run/opening/open_model.h"
 #include "measure/prepared_layer.h"
 
 namespace sparkle::cli {

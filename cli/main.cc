@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/out_of_memory.h"
-#include "certificate.h"
+#include "base/system/out_of_memory.h"
+#include "bench_command/certificate.h"
 #include "command.h"
 
 namespace sparkle::cli {

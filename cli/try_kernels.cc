@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "base/read_file.h"
+#include "base/files/read_file.h"
 #include "command.h"
 
 namespace sparkle::cli {

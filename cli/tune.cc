@@ -5,11 +5,11 @@
 
 #include "base/printable.h"
 #include "command.h"
-#include "layer_list.h"
-#include "model_inputs.h"
-#include "progress.h"
+#include "bench_command/layer_list.h"
+#include "run_command/model_inputs.h"
+#include "run_command/progress.h"
 #include "report/bench_rows.h"
-#include "run/open_model.h"
+#include "run/opening/open_model.h"
 #include "measure/tune_layers.h"
 
 namespace sparkle::cli {

@@ -9,7 +9,7 @@
 #include "command.h"
 #include "onnx/tensor_file.h"
 #include "report/compare.h"
-#include "run/open_model.h"
+#include "run/opening/open_model.h"
 
 namespace sparkle::cli {
 namespace {

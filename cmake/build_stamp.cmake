@@ -1,4 +1,4 @@
-# Which commit a build is of, for the certificates of results (cli/certificate.h). git is asked at every build, not when CMake
+# Which commit a build is of, for the certificates of results (cli/bench_command/certificate.h). git is asked at every build, not when CMake
 # configures; the file changes only when the answer does, and only the command holds it: a commit compiles one small file.
 find_package(Git QUIET)
 add_custom_target(build_stamp BYPRODUCTS ${PROJECT_BINARY_DIR}/build_stamp.cc COMMENT ""

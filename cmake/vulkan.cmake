@@ -56,14 +56,15 @@ file(CONFIGURE OUTPUT ${words}/shader_words.inc CONTENT "${SHADER_INCLUDES}" @ON
 file(CONFIGURE OUTPUT ${words}/shader_table.inc CONTENT "${SHADER_TABLE}" @ONLY)
 add_custom_target(sparkle_shaders DEPENDS ${SHADER_OUTPUTS})
 
-# The families with kernels: a file kernels/NAME.cc called as a family is makes that family's.
+# The families with kernels: a file kernels/FOLDER/NAME.cc called as a family is makes that family's.
+file(GLOB kernel_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/vulkan/kernels/*/*.cc)
 set(family_list ${PROJECT_SOURCE_DIR}/src/families/families.inc)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${family_list})
 file(STRINGS ${family_list} families REGEX "^FAMILY")
 set(KERNELS "")
 foreach(family ${families})
   string(REGEX REPLACE "^FAMILY.([a-z_0-9]+),.*" "\\1" name ${family})
-  if(EXISTS ${PROJECT_SOURCE_DIR}/src/backends/vulkan/kernels/${name}.cc)
+  if("${kernel_files}" MATCHES "/${name}\\.cc(;|$)")
     string(APPEND KERNELS "KERNEL(${name})\n")
   endif()
 endforeach()

@@ -10,11 +10,11 @@
 #include <map>
 
 #include "graph/graph.h"
-#include "graph/known_types.h"
-#include "graph/values.h"
+#include "graph/infer/known_types.h"
+#include "graph/evaluate/values.h"
 #include "onnx/reader.h"
 #include "onnx/tensor_proto.h"
-#include "plan/supported.h"
+#include "plan/lower/supported.h"
 
 namespace sparkle {
 namespace {

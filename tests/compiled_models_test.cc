@@ -8,12 +8,12 @@
 #include <filesystem>
 
 #include "backends/cpu/cpu_backend.h"
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
 #include "device/probe_cpu.h"
 #include "onnx/reader.h"
 #include "onnx/tensor_file.h"
 #include "prepare/compile_model.h"
-#include "run/open_model.h"
+#include "run/opening/open_model.h"
 
 namespace sparkle {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "backends/cpu/cpu_backend.h"
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
 #include "device/probe_cpu.h"
 #include "onnx/reader.h"
 #include "run/session.h"

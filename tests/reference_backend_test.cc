@@ -6,11 +6,11 @@
 
 #include <cmath>
 
-#include "backends/sample_run.h"
+#include "backends/self_tests/sample_run.h"
 #include "families/registry.h"
 #include "networks/zoo.h"
 #include "onnx/reader.h"
-#include "plan/choose.h"
+#include "plan/choose/choose.h"
 #include "run/session_testing.h"
 
 namespace sparkle {

@@ -7,11 +7,11 @@
 #include <filesystem>
 
 #include "backends/cpu/cpu_backend.h"
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
 #include "device/probe_cpu.h"
 #include "onnx/reader.h"
-#include "report/preprocess.h"
-#include "report/tiled.h"
+#include "report/pictures/preprocess.h"
+#include "report/pictures/tiled.h"
 #include "run/session.h"
 
 namespace sparkle {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
 #include "peers/library.h"
 #include "peers/peers.h"
 

@@ -24,7 +24,7 @@ StagePlan fft_stages(const AnchorCall& call) {
 }
 
 // Each pass of the transforms rounds every value once more, and the outputs are made of as many values as inputs: errors grow
-// with the logarithm of the size only. src/measure/fft_error_test.cc measures them.
+// with the logarithm of the size only. src/measure/checks/fft_error_test.cc measures them.
 double fft_error(const AnchorCall& call) {
   const Window& w = call.problem.window;
   double passes = 3;

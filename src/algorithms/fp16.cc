@@ -21,8 +21,8 @@ StagePlan fp16_stages(const AnchorCall& call) {
 }
 
 // Operators on tensors of 16 bits lose nothing: their operands are such numbers. Others are off by up to 2^-11 each; over a sum
-// errors and products grow alike, so its length does not matter, but short sums vary more. src/measure/winograd_error_test.cc
-// measures them.
+// errors and products grow alike, so its length does not matter, but short sums vary more.
+// src/measure/checks/winograd_error_test.cc measures them.
 double fp16_error(const AnchorCall& call) { return call.problem.dtype == "f16" ? 0 : 6e-4; }
 
 Reason short_sums_applies(const AnchorCall& call) {

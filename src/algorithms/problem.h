@@ -3,9 +3,9 @@
 #pragma once
 
 #include "base/record.h"
-#include "families/epilogue.h"
+#include "families/values/epilogue.h"
 #include "families/stage.h"
-#include "families/window.h"
+#include "families/windows/window.h"
 
 namespace sparkle {
 

@@ -5,7 +5,7 @@
 
 #include "algorithms/problem.h"
 #include "base/printable.h"
-#include "base/read_file.h"
+#include "base/files/read_file.h"
 
 namespace sparkle {
 namespace {

@@ -11,7 +11,8 @@ Reason stored_applies(const AnchorCall& call) {
 }
 
 // The largest error of a rounded weight relative to it. Those of a sum's products add up at random, as the products themselves
-// do, so that their share of an output does not depend on the length of the sum. src/measure/stored_error_test.cc measures it.
+// do, so that their share of an output does not depend on the length of the sum. src/measure/checks/stored_error_test.cc
+// measures it.
 template <DType kStored>
 double stored_error(const AnchorCall& call) {
   if (fit_in<kStored>(call) == Fit::exact) return 0;

@@ -28,7 +28,7 @@ StagePlan winograd_stages(const AnchorCall& call) {
 // that no number of channels changes. The sums' own errors grow with the root of their length beside it. Squares add up:
 // sqrt(a^2 + b^2 C). The transforms of all three tiles err like sums over 12 channels; with few channels, whose filters are not
 // typical, the most that was seen (tiles of 6x6, one channel, NEON) was 4.6 times the factor, and nearly half as much again
-// is that of 45. src/measure/winograd_error_test.cc measures them.
+// is that of 45. src/measure/checks/winograd_error_test.cc measures them.
 template <int kTile>
 double winograd_error(const AnchorCall& call) {
   constexpr double kFactor = kTile == 2 ? 8e-8 : kTile == 4 ? 3e-7 : 2e-6, kTransforms = 45;

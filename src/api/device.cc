@@ -1,9 +1,9 @@
 // Devices of sparkle.h: options, pools and allocators of the caller's, logging, waiting.
 #include "api/handles.h"
-#include "base/denormals.h"
+#include "base/system/denormals.h"
 #include "base/log.h"
 #include "device/device_json.h"
-#include "run/open_backend.h"
+#include "run/opening/open_backend.h"
 
 namespace sparkle::api {
 namespace {

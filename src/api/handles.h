@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/tensor.h"
-#include "run/evaluate_expression.h"
-#include "run/open_backend.h"
+#include "run/evaluate/evaluate_expression.h"
+#include "run/opening/open_backend.h"
 #include "run/session.h"
 #include "sparkle/sparkle.h"
 

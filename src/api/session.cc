@@ -8,7 +8,7 @@
 #include "api/handles.h"
 #include "plan/explain.h"
 #include "prepare/compile_model.h"
-#include "run/open_model.h"
+#include "run/opening/open_model.h"
 
 namespace sparkle::api {
 namespace {

@@ -1,6 +1,6 @@
 // The caller's own Vulkan devices and buffers in sparkle.h.
 #include "api/handles.h"
-#include "run/lent_vulkan.h"
+#include "run/opening/lent_vulkan.h"
 
 using sparkle::Error;
 using sparkle::Reason;

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "base/executor.h"
+#include "base/system/executor.h"
 #include "base/result.h"
 #include "device/device.h"
 #include "families/stage.h"

@@ -1,6 +1,6 @@
 // Element types of tensors: names and sizes. Those below 16 bits from f8e4m3fn on are storage types: tensors of them are moved
-// and converted (families/narrow.h), nothing is computed in them. In memory each of their elements has a byte of its own, 4-
-// and 2-bit elements in its low bits; they are packed in ONNX files alone.
+// and converted (families/values/narrow.h), nothing is computed in them. In memory each of their elements has a byte of its
+// own, 4- and 2-bit elements in its low bits; they are packed in ONNX files alone.
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 #include <limits>
 #include <new>
 
-#include "base/huge_pages.h"
-#include "base/out_of_memory.h"
+#include "base/system/huge_pages.h"
+#include "base/system/out_of_memory.h"
 
 namespace sparkle {
 

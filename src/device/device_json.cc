@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/printable.h"
-#include "base/read_file.h"
+#include "base/files/read_file.h"
 
 namespace sparkle {
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "base/cache_folder.h"
+#include "base/files/cache_folder.h"
 #include "base/record.h"
 #include "device/device_json.h"
 #include "device/memory_curve.h"

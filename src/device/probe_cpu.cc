@@ -1,6 +1,6 @@
 #include "device/probe_cpu.h"
 
-#include "base/cpu_count.h"
+#include "base/system/cpu_count.h"
 
 namespace sparkle {
 

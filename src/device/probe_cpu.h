@@ -1,5 +1,5 @@
 // Describes the CPU this process runs on: what it is called, its caches, its math units and how many cores it may use. Rates
-// stay unknown here; backends/cpu/roofs.h measures them.
+// stay unknown here; backends/cpu/roofs/roofs.h measures them.
 #pragma once
 
 #include <string>

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "families/family.h"
-#include "families/grain.h"
+#include "families/loops/grain.h"
 #include "families/type_set.h"
 
 namespace sparkle {

@@ -119,7 +119,7 @@ struct FamilyInfo {
   // Small stages of a kind, odd in size and layout, by which its kernels are compared with the reference; none for kinds and
   // element types that no kernel supports. Parameters of size may be others than those asked for.
   std::vector<Stage> (*samples)(const SampleRequest&) = nullptr;
-  // A value for an operand of a sample; nullptr: any_value of families/samples.h.
+  // A value for an operand of a sample; nullptr: any_value of families/windows/samples.h.
   double (*sample_value)(const Stage&, size_t operand, std::mt19937& random) = nullptr;
   // nullptr: by the rules of SampleRules{}.
   SampleRules (*comparison)(const Stage&) = nullptr;

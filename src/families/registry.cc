@@ -16,8 +16,8 @@ const FamilyInfo& info(Family family) {
 
 Result<StageParams> params_from_text(Family family, std::string_view text) { return info(family).params.parse(text); }
 
-// A family's plain variant has a LoopSchedule whatever the family, and so has a step without a kernel (plan/choose.h). On GPUs
-// some variants of a family are loops: the text's fields tell.
+// A family's plain variant has a LoopSchedule whatever the family, and so has a step without a kernel (plan/choose/choose.h).
+// On GPUs some variants of a family are loops: the text's fields tell.
 Result<Schedule> schedule_from_text(Family family, std::string_view text) {
   const FamilyInfo& row = info(family);
   const auto name = record_detail::find_field(text, "variant");

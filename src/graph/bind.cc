@@ -4,16 +4,16 @@
 #include <cmath>
 
 #include "base/log.h"
-#include "base/out_of_memory.h"
+#include "base/system/out_of_memory.h"
 #include "base/printable.h"
 #include "graph/einsum.h"
-#include "graph/evaluate.h"
+#include "graph/evaluate/evaluate.h"
 #include "graph/graph_text.h"
-#include "graph/infer.h"
+#include "graph/infer/infer.h"
 #include "graph/refusals.h"
 #include "graph/integer_rows.h"
 #include "graph/rewrites/editor.h"
-#include "graph/values.h"
+#include "graph/evaluate/values.h"
 
 namespace sparkle {
 namespace {

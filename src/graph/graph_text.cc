@@ -1,9 +1,9 @@
 #include "graph/graph_text.h"
 
-#include "base/out_of_memory.h"
-#include "graph/infer.h"
+#include "base/system/out_of_memory.h"
+#include "graph/infer/infer.h"
 #include "graph/op_fields.h"
-#include "graph/values.h"
+#include "graph/evaluate/values.h"
 
 namespace sparkle {
 namespace {

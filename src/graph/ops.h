@@ -9,7 +9,7 @@
 
 #include "base/dims.h"
 #include "base/dtype.h"
-#include "families/narrow.h"
+#include "families/values/narrow.h"
 #include "families/pad/pad.h"
 #include "families/pointwise/pointwise.h"
 #include "families/pool/pool.h"

@@ -6,11 +6,11 @@
 #include <map>
 
 #include "backends/cpu/gemm/gemm_nest.h"
-#include "base/executor.h"
+#include "base/system/executor.h"
 #include "device/device_json.h"
 #include "families/gemm/gemm.h"
 #include "families/gemm/scalar_unit.h"
-#include "families/tile_schedule.h"
+#include "families/loops/tile_schedule.h"
 #include "measure/optimisation_steps.h"
 #include "measure/prepared_layer.h"
 #ifdef SPARKLE_TESTS_WITH_VULKAN

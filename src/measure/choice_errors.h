@@ -1,7 +1,7 @@
 // What a candidate for a layer may be off by, on the operands that measurements use.
 #pragma once
 
-#include "plan/choose.h"
+#include "plan/choose/choose.h"
 
 namespace sparkle {
 

@@ -5,9 +5,9 @@
 #include <limits>
 #include <thread>
 
-#include "base/denormals.h"
+#include "base/system/denormals.h"
 #include "base/median.h"
-#include "base/out_of_memory.h"
+#include "base/system/out_of_memory.h"
 
 namespace sparkle {
 namespace {

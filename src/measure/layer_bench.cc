@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "base/median.h"
-#include "base/out_of_memory.h"
+#include "base/system/out_of_memory.h"
 #include "families/common.h"
 #include "families/gemm/stored_weights.h"
-#include "plan/forced.h"
+#include "plan/choose/forced.h"
 #include "measure/choice_errors.h"
 
 namespace sparkle {

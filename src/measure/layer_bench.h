@@ -3,7 +3,7 @@
 #pragma once
 
 #include "measure/prepared_layer.h"
-#include "measure/roof_judge.h"
+#include "measure/roofs/roof_judge.h"
 
 namespace sparkle {
 

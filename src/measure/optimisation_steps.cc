@@ -6,8 +6,8 @@
 #include "families/gemm/scalar_unit.h"
 #include "families/pad/pad.h"
 #include "families/registry.h"
-#include "families/tile_schedule.h"
-#include "plan/cost.h"
+#include "families/loops/tile_schedule.h"
+#include "plan/choose/cost.h"
 #include "measure/prepared_layer.h"
 
 namespace sparkle {

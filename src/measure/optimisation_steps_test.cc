@@ -8,12 +8,12 @@
 #include <random>
 
 #include "backends/cpu/cpu_backend.h"
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
 #include "device/device_json.h"
 #include "device/estimate.h"
 #include "device/probe_cpu.h"
 #include "families/common.h"
-#include "families/epilogue.h"
+#include "families/values/epilogue.h"
 #include "measure/head_to_head.h"
 #include "measure/choice_errors.h"
 

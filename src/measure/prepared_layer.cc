@@ -7,13 +7,13 @@
 #include <random>
 
 #include "base/half_floats.h"
-#include "base/out_of_memory.h"
+#include "base/system/out_of_memory.h"
 #include "families/common.h"
-#include "families/element.h"
+#include "families/values/element.h"
 #include "families/types.h"
 #include "families/gemm/gemm.h"
 #include "families/registry.h"
-#include "graph/values.h"
+#include "graph/evaluate/values.h"
 #include "prepare/constant_store.h"
 #include "measure/choice_errors.h"
 

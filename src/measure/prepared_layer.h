@@ -4,7 +4,7 @@
 
 #include "backends/backend.h"
 #include "prepare/layer_planner.h"
-#include "measure/layer_check.h"
+#include "measure/checks/layer_check.h"
 #include "run/wipe.h"
 
 namespace sparkle {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "base/out_of_memory.h"
+#include "base/system/out_of_memory.h"
 #include "measure/layer_bench.h"
 
 namespace sparkle {

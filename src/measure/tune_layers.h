@@ -4,10 +4,10 @@
 
 #include <chrono>
 
-#include "plan/anchors.h"
-#include "plan/tuning_store.h"
+#include "plan/fuse/anchors.h"
+#include "plan/choose/tuning_store.h"
 #include "measure/prepared_layer.h"
-#include "measure/roof_judge.h"
+#include "measure/roofs/roof_judge.h"
 #include "measure/tuner.h"
 
 namespace sparkle {

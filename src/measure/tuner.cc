@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/median.h"
-#include "plan/choose.h"
+#include "plan/choose/choose.h"
 
 namespace sparkle {
 namespace {

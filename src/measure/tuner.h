@@ -53,7 +53,7 @@ struct TuneVerdict {
 };
 
 // `errors`: the error bound of each candidate. Of two algorithms the one with larger errors must be worth it (kWorth of
-// plan/choose.h), as in planning.
+// plan/choose/choose.h), as in planning.
 Result<TuneVerdict> tune(std::span<const double> errors, TuneClock& clock, const TuneRule& rule);
 
 }  // namespace sparkle

@@ -11,10 +11,10 @@
 #include "base/record.h"
 #include "device/device_json.h"
 #include "families/registry.h"
-#include "families/tile_schedule.h"
-#include "plan/choose.h"
-#include "plan/cost.h"
-#include "plan/tuning_store.h"
+#include "families/loops/tile_schedule.h"
+#include "plan/choose/choose.h"
+#include "plan/choose/cost.h"
+#include "plan/choose/tuning_store.h"
 #include "measure/prepared_layer.h"
 
 namespace sparkle {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/out_of_memory.h"
-#include "base/mapped_file.h"
+#include "base/system/out_of_memory.h"
+#include "base/files/mapped_file.h"
 #include "onnx/tensor_proto.h"
 
 namespace sparkle {

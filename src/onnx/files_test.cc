@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <random>
 
-#include "base/new_file.h"
+#include "base/files/new_file.h"
 #include "networks/network_builder.h"
 #include "onnx/npy.h"
 #include "onnx/reader.h"

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/out_of_memory.h"
-#include "base/mapped_file.h"
-#include "base/new_file.h"
+#include "base/system/out_of_memory.h"
+#include "base/files/mapped_file.h"
+#include "base/files/new_file.h"
 #include "onnx/tensor_proto.h"
 
 namespace sparkle {

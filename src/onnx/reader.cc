@@ -5,11 +5,11 @@
 #include <limits>
 #include <map>
 
-#include "base/out_of_memory.h"
-#include "base/mapped_file.h"
+#include "base/system/out_of_memory.h"
+#include "base/files/mapped_file.h"
 #include "graph/refusals.h"
 #include "onnx/node.h"
-#include "onnx/operators.h"
+#include "onnx/operators/operators.h"
 #include "onnx/order.h"
 #include "onnx/tensor_proto.h"
 

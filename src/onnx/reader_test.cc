@@ -8,7 +8,7 @@
 #include <fstream>
 #include <random>
 
-#include "onnx/operators.h"
+#include "onnx/operators/operators.h"
 #include "onnx/node.h"
 #include "base/log.h"
 #include "onnx/test_model.h"

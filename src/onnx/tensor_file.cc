@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <limits>
 
-#include "base/out_of_memory.h"
-#include "base/mapped_file.h"
-#include "base/new_file.h"
+#include "base/system/out_of_memory.h"
+#include "base/files/mapped_file.h"
+#include "base/files/new_file.h"
 #include "onnx/tensor_proto.h"
 
 namespace sparkle {

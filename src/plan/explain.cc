@@ -9,7 +9,7 @@
 #include "families/copy/copy.h"
 #include "families/gemm/gemm.h"
 #include "families/inverted/inverted.h"
-#include "plan/choose.h"
+#include "plan/choose/choose.h"
 
 namespace sparkle {
 namespace {

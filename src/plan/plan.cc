@@ -4,13 +4,13 @@
 #include <array>
 #include <limits>
 
-#include "base/out_of_memory.h"
-#include "plan/blocks.h"
-#include "plan/budget.h"
-#include "plan/choose.h"
-#include "plan/memory.h"
-#include "plan/copy_elimination.h"
-#include "plan/post_op_choice.h"
+#include "base/system/out_of_memory.h"
+#include "plan/choose/blocks.h"
+#include "plan/memory/budget.h"
+#include "plan/choose/choose.h"
+#include "plan/memory/memory.h"
+#include "plan/memory/copy_elimination.h"
+#include "plan/fuse/post_op_choice.h"
 
 namespace sparkle {
 namespace {

@@ -12,7 +12,7 @@
 #include "families/registry.h"
 #include "onnx/reader.h"
 #include "networks/zoo.h"
-#include "plan/choose.h"
+#include "plan/choose/choose.h"
 #include "plan/explain.h"
 #include "plan/plan_testing.h"
 

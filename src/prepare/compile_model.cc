@@ -7,8 +7,8 @@
 #include <map>
 #include <utility>
 
-#include "base/new_file.h"
-#include "base/out_of_memory.h"
+#include "base/files/new_file.h"
+#include "base/system/out_of_memory.h"
 #include "device/device_json.h"
 #include "graph/graph_text.h"
 #include "prepare/compiled_model.h"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <new>
 
-#include "base/out_of_memory.h"
+#include "base/system/out_of_memory.h"
 #include "device/device_json.h"
 #include "device/memory_curve.h"
 #include "graph/graph_text.h"

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "plan/plan.h"
-#include "plan/tuning_store.h"
+#include "plan/choose/tuning_store.h"
 #include "prepare/compiled_file.h"
 #include "prepare/constant_store.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <set>
 
-#include "base/out_of_memory.h"
+#include "base/system/out_of_memory.h"
 
 namespace sparkle {
 

@@ -1,7 +1,7 @@
 // The door from a layer to kernels that can run: what ModelPlanner is for models, for those who time and tune single layers.
 #pragma once
 
-#include "plan/choose.h"
+#include "plan/choose/choose.h"
 #include "prepare/kernels.h"
 
 namespace sparkle {
@@ -10,8 +10,8 @@ namespace sparkle {
 // beside failed_probe.
 Result<Choice> plan_layer(Backend& backend, const AnchorCall& call, const PlanOptions& options);
 
-// Every candidate that a measurement may find best (plan/choose.h); of each variant the candidate of least cost has been tried.
-// Of the others' schedules the outputs are for the measurement to check: one that a driver gets wrong bans no variant.
+// Every candidate that a measurement may find best (plan/choose/choose.h); of each variant the candidate of least cost has been
+// tried. Of the others' schedules the outputs are for the measurement to check: one that a driver gets wrong bans no variant.
 Result<std::vector<Choice>> candidates_of_layer(Backend& backend, const AnchorCall& call, const PlanOptions& options);
 
 // Of each variant among the choices the first one is tried. Errors: failed_probe where one of them failed its self-test.

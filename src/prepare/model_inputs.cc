@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/out_of_memory.h"
+#include "base/system/out_of_memory.h"
 #include "prepare/shape_advice.h"
 
 namespace sparkle {

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "plan/budget.h"
-#include "plan/forced.h"
+#include "plan/memory/budget.h"
+#include "plan/choose/forced.h"
 #include "prepare/compiled_file.h"
 
 namespace sparkle {

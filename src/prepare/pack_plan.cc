@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "base/out_of_memory.h"
+#include "base/system/out_of_memory.h"
 #include "prepare/model_planner.h"
 
 namespace sparkle {

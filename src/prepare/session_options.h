@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "plan/plan.h"
-#include "plan/tuning_store.h"
+#include "plan/choose/tuning_store.h"
 #include "prepare/compiled_model.h"
 
 namespace sparkle {

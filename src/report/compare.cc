@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "families/element.h"
+#include "families/values/element.h"
 
 namespace sparkle {
 namespace {

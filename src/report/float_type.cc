@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/out_of_memory.h"
-#include "families/convert.h"
+#include "base/system/out_of_memory.h"
+#include "families/values/convert.h"
 
 namespace sparkle {
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "families/element.h"
+#include "families/values/element.h"
 
 namespace sparkle {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "graph/test_graphs.h"
-#include "graph/values.h"
+#include "graph/evaluate/values.h"
 
 namespace sparkle::testing {
 

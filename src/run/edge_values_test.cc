@@ -6,7 +6,7 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/reference/reference_backend.h"
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
 #include "device/probe_cpu.h"
 #include "graph/test_graphs.h"
 #include "run/edge_cases_testing.h"

@@ -1,5 +1,5 @@
 // A session that goes on with another backend: what the one before held is dropped once nobody else can come to it.
-#include "base/out_of_memory.h"
+#include "base/system/out_of_memory.h"
 #include "run/session.h"
 
 namespace sparkle {

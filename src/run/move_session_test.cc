@@ -13,12 +13,12 @@
 #include "backends/cpu/cpu_backend.h"
 #include "backends/reference/reference_backend.h"
 #include "base/folder_testing.h"
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
 #include "device/probe_cpu.h"
 #include "networks/writer.h"
 #include "networks/zoo.h"
 #include "prepare/compile_model.h"
-#include "run/open_model.h"
+#include "run/opening/open_model.h"
 #include "run/session_testing.h"
 
 namespace sparkle {

@@ -8,9 +8,9 @@
 
 #include "backends/cpu/cpu_backend.h"
 #include "backends/reference/reference_backend.h"
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
 #include "device/probe_cpu.h"
-#include "families/element.h"
+#include "families/values/element.h"
 #include "graph/test_graphs.h"
 #include "run/session.h"
 

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "backends/cpu/cpu_backend.h"
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
 #include "device/probe_cpu.h"
-#include "families/packed.h"
+#include "families/loops/packed.h"
 #include "networks/zoo.h"
 #include "plan/plan.h"
 

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "base/out_of_memory.h"
+#include "base/system/out_of_memory.h"
 #include "run/host_tensors.h"
 #include "run/overlap.h"
 #include "run/wipe.h"

@@ -11,8 +11,8 @@ from exact import REAL, evaluate
 # Roundings that a rewrite may add to arithmetic: a division by a constant becomes a product with its reciprocal, a factor and
 # a term are folded into neighbours.
 REWRITES = 4
-# Units in the last place of an elementary function in single precision; src/backends/cpu/simd_math_test.cc holds the vector
-# kernels to 5 and less.
+# Units in the last place of an elementary function in single precision; src/backends/cpu/simd/simd_math_test.cc holds the
+# vector kernels to 5 and less.
 FUNCTION = 8
 WEIGHTED = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 

@@ -118,7 +118,7 @@ def values_of(node, opset, inputs, dtypes, errors, extra, alone):
 
 def flushed(model, feeds):
     """The same inputs, and constants, with denormals taken for zero, or None where there are none: a run may do either
-    (base/denormals.h)."""
+    (base/system/denormals.h)."""
     found, changed = {}, False
     constants = {c.name: numpy_helper.to_array(c) for c in model.graph.initializer}
     for name, array in {**constants, **feeds}.items():

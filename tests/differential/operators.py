@@ -3,14 +3,14 @@ its reader's tables, so that an operator without cases is seen."""
 import pathlib
 import re
 
-import ops_index  # noqa: F401  (each registers its operators)
-import ops_pointwise  # noqa: F401
-import ops_products  # noqa: F401
-import ops_quantize  # noqa: F401
-import ops_reduce  # noqa: F401
-import ops_resize  # noqa: F401
-import ops_shape  # noqa: F401
-import ops_windows  # noqa: F401
+from generators import ops_index  # noqa: F401  (each registers its operators)
+from generators import ops_pointwise  # noqa: F401
+from generators import ops_products  # noqa: F401
+from generators import ops_quantize  # noqa: F401
+from generators import ops_reduce  # noqa: F401
+from generators import ops_resize  # noqa: F401
+from generators import ops_shape  # noqa: F401
+from generators import ops_windows  # noqa: F401
 from case import FAMILIES, Case
 from draw import Draw
 
@@ -19,9 +19,9 @@ WITHOUT_CASES = {}  # operator: why it has none
 
 
 def supported_operators():
-    """The rows {"Name", reader, ... of src/onnx/ops_*.cc, which the command's own look-up uses."""
+    """The rows {"Name", reader, ... of src/onnx/operators/ops_*.cc, which the command's own look-up uses."""
     rows = []
-    for file in sorted((ROOT / "src" / "onnx").glob("ops_*.cc")):
+    for file in sorted((ROOT / "src" / "onnx" / "operators").glob("ops_*.cc")):
         table = re.search(r"constexpr OperatorRow kRows\[\] = \{(.*?)\n\};", file.read_text(), re.S)
         if table:
             rows += re.findall(r'\{"([A-Za-z0-9.]+)",', table[1])

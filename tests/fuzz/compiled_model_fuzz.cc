@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "backends/cpu/cpu_backend.h"
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
 #include "networks/zoo.h"
 #include "prepare/compile_model.h"
 #include "run/session.h"

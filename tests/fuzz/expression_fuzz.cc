@@ -2,7 +2,7 @@
 // points into the text; what binds shapes accepts it. Built with SPARKLE_SANITIZE=ON.
 #include <cstdlib>
 
-#include "graph/expression.h"
+#include "graph/expressions/expression.h"
 
 namespace {
 

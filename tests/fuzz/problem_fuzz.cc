@@ -1,7 +1,7 @@
 // libFuzzer: any text as a convolution and as a layer list; what is accepted has a plan. Built with SPARKLE_SANITIZE=ON.
 #include <cstdlib>
 
-#include "plan/choose.h"
+#include "plan/choose/choose.h"
 
 namespace {
 

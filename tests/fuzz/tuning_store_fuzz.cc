@@ -1,7 +1,7 @@
 // libFuzzer: any text as a tuning store; what is accepted prints and reads back. Built with SPARKLE_SANITIZE=ON.
 #include <cstdlib>
 
-#include "plan/tuning_store.h"
+#include "plan/choose/tuning_store.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

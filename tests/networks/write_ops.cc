@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "graph/values.h"
+#include "graph/evaluate/values.h"
 #include "onnx/tensor_proto.h"
 
 namespace sparkle {

@@ -1,7 +1,7 @@
 #include "networks/writer.h"
 
-#include "base/new_file.h"
-#include "graph/known_types.h"
+#include "base/files/new_file.h"
+#include "graph/infer/known_types.h"
 #include "onnx/tensor_proto.h"
 #include "networks/write_ops.h"
 

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "planted_backend.h"
-#include "run/open_backend.h"
+#include "run/opening/open_backend.h"
 
 namespace sparkle {
 

@@ -8,8 +8,8 @@
 
 #include "backends/memory_probe.h"
 #include "families/common.h"
-#include "families/walk.h"
-#include "measure/roof_judge.h"
+#include "families/loops/walk.h"
+#include "measure/roofs/roof_judge.h"
 
 namespace sparkle::testing {
 namespace {

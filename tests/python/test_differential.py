@@ -37,7 +37,7 @@ def test_every_supported_operator_has_cases():
     supported = operators.supported_operators()
     assert len(supported) > 130
     lacking = [o for o in supported if o not in operators.FAMILIES and o not in operators.WITHOUT_CASES]
-    assert not lacking, "add a generator in tests/differential/ops_*.py, or the reason to WITHOUT_CASES"
+    assert not lacking, "add a generator in tests/differential/generators/ops_*.py, or the reason to WITHOUT_CASES"
     assert not set(operators.WITHOUT_CASES) - set(supported)
     assert not set(operators.FAMILIES) - set(supported), "a generator of an operator that the reader does not know"
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "vulkan_conformance.py"
+SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "vulkan" / "vulkan_conformance.py"
 REFUSED = "Node 'n' (Op): there is no Vulkan kernel for the scan family"
 WORDS = "there is no Vulkan kernel for the scan family"
 

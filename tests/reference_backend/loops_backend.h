@@ -2,7 +2,7 @@
 // file, and one registration, which its test makes.
 #pragma once
 
-#include "run/open_backend.h"
+#include "run/opening/open_backend.h"
 
 namespace sparkle::testing {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "backends/cpu/channel_vectors.h"
-#include "families/window.h"
+#include "backends/cpu/simd/channel_vectors.h"
+#include "families/windows/window.h"
 
 namespace sparkle::cpu {
 namespace {

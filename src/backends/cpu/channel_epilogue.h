@@ -4,8 +4,8 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/gemm/gemm_tile.h"
-#include "families/epilogue.h"
-#include "families/window.h"
+#include "families/values/epilogue.h"
+#include "families/windows/window.h"
 
 namespace sparkle::cpu {
 

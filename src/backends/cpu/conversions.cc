@@ -2,14 +2,14 @@
 // compiler vectorises for each unit.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/conversions.cc"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/simd/simd.h"
 // after simd.h: compiled once per target
 #include <bit>
 #include <cstring>
 
 #include "backends/cpu/conversions.h"
-#include "backends/cpu/lanes-inl.h"
-#include "families/convert.h"
+#include "backends/cpu/simd/lanes-inl.h"
+#include "families/values/convert.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {

@@ -1,5 +1,5 @@
 // Rows of elements of any type to floats and back, per unit: how kernels that compute in f32 read and write other types.
-// Rounding and saturation as families/convert.h says.
+// Rounding and saturation as families/values/convert.h says.
 #pragma once
 
 #include <cstddef>

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "backends/cpu/test_tensor.h"
-#include "families/convert.h"
+#include "families/values/convert.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -8,14 +8,14 @@
 #include <new>
 
 #include "backends/cpu/cpu_kernel.h"
-#include "backends/cpu/roofs.h"
+#include "backends/cpu/roofs/roofs.h"
 #include "backends/cpu/weight_slabs.h"
 #include "backends/memory_probe.h"
-#include "base/denormals.h"
-#include "base/huge_pages.h"
-#include "families/epilogue.h"
+#include "base/system/denormals.h"
+#include "base/system/huge_pages.h"
+#include "families/values/epilogue.h"
 #include "families/registry.h"
-#include "families/post_ops.h"
+#include "families/values/post_ops.h"
 
 namespace sparkle::cpu {
 

@@ -2,7 +2,7 @@
 // shapes with the extreme values of their types among the operands.
 #include "families/depthwise/depthwise.h"
 #include "families/gemm/gemm.h"
-#include "families/integers.h"
+#include "families/integers/integers.h"
 #include "families/registry.h"
 
 #include "backends/cpu/cpu_kernel.h"

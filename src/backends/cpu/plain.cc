@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "backends/cpu/cpu_kernel.h"
-#include "base/denormals.h"
-#include "families/grain.h"
+#include "base/system/denormals.h"
+#include "families/loops/grain.h"
 #include "families/registry.h"
-#include "families/split.h"
+#include "families/loops/split.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -7,7 +7,7 @@
 #include "families/reduce/reduce.h"
 #include "families/registry.h"
 #include "families/softmax/softmax.h"
-#include "families/split.h"
+#include "families/loops/split.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "backends/cpu/cpu_backend.h"
-#include "backends/sample_run.h"
-#include "base/thread_pool.h"
+#include "backends/self_tests/sample_run.h"
+#include "base/system/thread_pool.h"
 #include "device/probe_cpu.h"
 #include "families/gemm/stored_weights.h"
 #include "families/registry.h"

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "backends/cpu/test_units.h"
-#include "base/thread_pool.h"
-#include "families/element.h"
+#include "base/system/thread_pool.h"
+#include "families/values/element.h"
 #include "families/stage.h"
-#include "families/walk.h"
+#include "families/loops/walk.h"
 
 namespace sparkle::cpu {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/sanitized.h"
+#include "base/system/sanitized.h"
 
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>

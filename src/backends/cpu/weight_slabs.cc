@@ -2,7 +2,7 @@
 
 #include <new>
 
-#include "base/huge_pages.h"
+#include "base/system/huge_pages.h"
 
 namespace sparkle::cpu {
 namespace {

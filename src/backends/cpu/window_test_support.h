@@ -11,11 +11,11 @@
 
 #include "backends/cpu/test_units.h"
 #include "backends/cpu/cpu_kernel.h"
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
 #include "families/stage.h"
-#include "families/epilogue.h"
+#include "families/values/epilogue.h"
 #include "families/family.h"
-#include "families/window.h"
+#include "families/windows/window.h"
 
 namespace sparkle::test {
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <thread>
 
-#include "base/out_of_memory.h"
+#include "base/system/out_of_memory.h"
 #include "families/registry.h"
 
 namespace sparkle {

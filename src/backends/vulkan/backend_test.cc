@@ -6,7 +6,7 @@
 #include "backends/vulkan/program.h"
 #include "backends/vulkan/vulkan_testing.h"
 #include "families/gemm/gemm.h"
-#include "families/tile_schedule.h"
+#include "families/loops/tile_schedule.h"
 
 namespace sparkle::vulkan {
 namespace {

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "backends/vulkan/shaders/glsl_compiler.h"
-#include "backends/vulkan/self_tests/self_tests.h"
+#include "backends/self_tests/self_tests.h"
 #include "backends/vulkan/vulkan_backend.h"
 
 namespace sparkle::vulkan {

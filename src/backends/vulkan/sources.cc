@@ -4,7 +4,7 @@
 #include <cstring>
 #include <map>
 
-#include "backends/vulkan/kernels/pointwise_text.h"
+#include "backends/vulkan/kernels/elements/pointwise_text.h"
 #include "backends/vulkan/kernels/vulkan_kernel.h"
 #include "families/pointwise/pointwise.h"
 

@@ -9,8 +9,8 @@
 #include "backends/vulkan/program.h"
 #include "backends/vulkan/roofs.h"
 #include "backends/vulkan/shaders/shaders.h"
-#include "backends/vulkan/self_tests/verdict_cache.h"
-#include "base/cache_folder.h"
+#include "backends/self_tests/verdict_cache.h"
+#include "base/files/cache_folder.h"
 #include "base/log.h"
 #include "base/record.h"
 

@@ -9,7 +9,7 @@
 #include "backends/cpu/test_tensor.h"
 #include "backends/vulkan/faults_testing.h"
 #include "backends/vulkan/vulkan_backend.h"
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
 #include "families/registry.h"
 
 namespace sparkle::vulkan {

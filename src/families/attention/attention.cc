@@ -8,7 +8,7 @@
 #include "families/attention/attention_reference.h"
 #include "families/common.h"
 #include "families/family.h"
-#include "families/samples.h"
+#include "families/windows/samples.h"
 
 namespace sparkle {
 namespace {

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "families/attention/attention.h"
-#include "families/element.h"
-#include "families/walk.h"
+#include "families/values/element.h"
+#include "families/loops/walk.h"
 
 namespace sparkle {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "families/common.h"
 #include "families/copy/copy.h"
-#include "families/samples.h"
-#include "families/unit_move.h"
-#include "families/walk.h"
+#include "families/windows/samples.h"
+#include "families/loops/unit_move.h"
+#include "families/loops/walk.h"
 
 namespace sparkle {
 namespace {

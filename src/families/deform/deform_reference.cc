@@ -4,9 +4,9 @@
 
 #include "families/common.h"
 #include "families/deform/deform_taps.h"
-#include "families/element.h"
-#include "families/samples.h"
-#include "families/walk.h"
+#include "families/values/element.h"
+#include "families/windows/samples.h"
+#include "families/loops/walk.h"
 
 namespace sparkle {
 namespace {

@@ -7,11 +7,11 @@
 #include "families/common.h"
 #include "families/depthwise/depthwise_gpu.h"
 #include "families/depthwise/depthwise_reference.h"
-#include "families/grain.h"
-#include "families/integers.h"
-#include "families/loop_traffic.h"
-#include "families/taps.h"
-#include "families/window_samples.h"
+#include "families/loops/grain.h"
+#include "families/integers/integers.h"
+#include "families/loops/loop_traffic.h"
+#include "families/windows/taps.h"
+#include "families/windows/window_samples.h"
 
 namespace sparkle {
 namespace {

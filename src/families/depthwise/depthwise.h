@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "families/epilogue.h"
-#include "families/window.h"
+#include "families/values/epilogue.h"
+#include "families/windows/window.h"
 
 namespace sparkle {
 
@@ -25,7 +25,7 @@ struct DepthwiseSchedule {
   std::string unit;
   int rows = 1;       // output rows of the register tile
   int columns = 1;    // output columns of the register tile
-  int64_t grain = 0;  // elements of output per task of a CPU (families/grain.h)
+  int64_t grain = 0;  // elements of output per task of a CPU (families/loops/grain.h)
 
   template <class V>
   void visit(V& v) {

@@ -5,8 +5,8 @@
 
 #include "families/common.h"
 #include "families/depthwise/depthwise.h"
-#include "families/integers.h"
-#include "families/unit_move.h"
+#include "families/integers/integers.h"
+#include "families/loops/unit_move.h"
 
 namespace sparkle {
 namespace {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "families/depthwise/depthwise.h"
-#include "families/element.h"
-#include "families/integers.h"
+#include "families/values/element.h"
+#include "families/integers/integers.h"
 
 namespace sparkle {
 namespace {

@@ -10,10 +10,10 @@
 #include "families/direct/direct_family.h"
 #include "families/direct/direct_layout.h"
 #include "families/gemm/gemm_family.h"
-#include "families/grain.h"
-#include "families/rows_in_cache.h"
-#include "families/taps.h"
-#include "families/window_samples.h"
+#include "families/loops/grain.h"
+#include "families/loops/rows_in_cache.h"
+#include "families/windows/taps.h"
+#include "families/windows/window_samples.h"
 
 namespace sparkle {
 namespace {

@@ -4,8 +4,8 @@
 // L1. Operands as those of a gemm with loader window: x [N,C,H,W], w [K,C/groups,R,S], epilogue operands -> y [N,K,P,Q].
 #pragma once
 
-#include "families/epilogue.h"
-#include "families/window.h"
+#include "families/values/epilogue.h"
+#include "families/windows/window.h"
 
 namespace sparkle {
 
@@ -28,7 +28,7 @@ struct DirectSchedule {
   int pixels = 6;       // of a register tile: outputs of a row, vectors of them where they fill the lanes
   int64_t columns = 0;  // outputs of a row whose inputs lie in the scratch for all rows of the filter
   int64_t rows = 0;     // of outputs whose tiles lie together, which no task cuts; 0: all
-  int64_t grain = 0;    // outputs per task (families/grain.h)
+  int64_t grain = 0;    // outputs per task (families/loops/grain.h)
 
   template <class V>
   void visit(V& v) {

@@ -7,7 +7,7 @@
 #include "families/direct/direct.h"
 #include "families/direct/direct_layout.h"
 #include "families/stage.h"
-#include "families/window.h"
+#include "families/windows/window.h"
 
 namespace sparkle {
 

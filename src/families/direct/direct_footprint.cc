@@ -7,8 +7,8 @@
 #include "families/common.h"
 #include "families/direct/direct_cut.h"
 #include "families/direct/direct_family.h"
-#include "families/loop_traffic.h"
-#include "families/taps.h"
+#include "families/loops/loop_traffic.h"
+#include "families/windows/taps.h"
 
 namespace sparkle {
 namespace {

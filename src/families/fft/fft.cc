@@ -7,7 +7,7 @@
 #include "families/common.h"
 #include "families/fft/fft_family.h"
 #include "families/gemm/gemm_family.h"
-#include "families/window_samples.h"
+#include "families/windows/window_samples.h"
 
 namespace sparkle {
 namespace {

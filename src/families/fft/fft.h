@@ -4,9 +4,9 @@
 // width alone. Operands as those of a gemm with loader window: x [N,C,H,W] or [N,C,W], w [K,C/groups,R,S] -> y [N,K,P,Q].
 #pragma once
 
-#include "families/epilogue.h"
-#include "families/tile_schedule.h"
-#include "families/window.h"
+#include "families/values/epilogue.h"
+#include "families/loops/tile_schedule.h"
+#include "families/windows/window.h"
 
 namespace sparkle {
 

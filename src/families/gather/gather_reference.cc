@@ -5,9 +5,9 @@
 
 #include "families/common.h"
 #include "families/gather/gather.h"
-#include "families/indices.h"
-#include "families/samples.h"
-#include "families/walk.h"
+#include "families/values/indices.h"
+#include "families/windows/samples.h"
+#include "families/loops/walk.h"
 
 namespace sparkle {
 namespace {

@@ -6,8 +6,8 @@
 // by stride 0, transposition is a layout. Channels of an epilogue operand are the n axis.
 #pragma once
 
-#include "families/epilogue.h"
-#include "families/window.h"
+#include "families/values/epilogue.h"
+#include "families/windows/window.h"
 
 namespace sparkle {
 
@@ -52,7 +52,7 @@ struct GemmSchedule {
   GemmOrder order = GemmOrder::rows;
   int prefetch = 0;   // what comes next is fetched on the way into L1 (1) or L2 (2), and lines of y; 0: neither
   int split = 0;      // work is cut into tasks along: 0 rows, 1 columns, 2 both
-  int64_t grain = 0;  // outputs per task (families/grain.h)
+  int64_t grain = 0;  // outputs per task (families/loops/grain.h)
 
   template <class V>
   void visit(V& v) {

@@ -7,7 +7,7 @@
 #include "families/gemm/gemm.h"
 #include "families/gemm/gemm_shape.h"
 #include "families/stage.h"
-#include "families/tile_schedule.h"
+#include "families/loops/tile_schedule.h"
 
 namespace sparkle {
 

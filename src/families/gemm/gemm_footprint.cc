@@ -1,5 +1,5 @@
 // What a gemm stage will do under a schedule: the loop nest of the schedule and what of its data is still there when it is
-// needed again. src/measure/counted_walk_test.cc compares the bytes with a walk through the nest line by line.
+// needed again. src/measure/walks/counted_walk_test.cc compares the bytes with a walk through the nest line by line.
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +7,7 @@
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
 #include "families/gemm/stored_weights.h"
-#include "families/taps.h"
+#include "families/windows/taps.h"
 
 namespace sparkle {
 namespace {

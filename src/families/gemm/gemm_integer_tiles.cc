@@ -6,7 +6,7 @@
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
-#include "families/integers.h"
+#include "families/integers/integers.h"
 
 namespace sparkle {
 namespace {

@@ -2,9 +2,9 @@
 // result wraps around as the type does. Factors other than 1 are applied in double and truncated.
 #include <cmath>
 
-#include "families/convert.h"
+#include "families/values/convert.h"
 #include "families/gemm/gemm_family.h"
-#include "families/walk.h"
+#include "families/loops/walk.h"
 
 namespace sparkle {
 namespace {

@@ -1,11 +1,11 @@
 // The definition of the gemm family: plain loops, sums in double precision, any layout and stride. Types: f32, f16 and f64;
-// whole numbers lie in gemm_integers.cc, 8-bit ones with an epilogue in families/integers.h.
+// whole numbers lie in gemm_integers.cc, 8-bit ones with an epilogue in families/integers/integers.h.
 #include <bit>
 
-#include "families/element.h"
+#include "families/values/element.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
-#include "families/integers.h"
+#include "families/integers/integers.h"
 
 namespace sparkle {
 

@@ -6,8 +6,8 @@
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
 #include "families/gemm/stored_weights.h"
-#include "families/grain.h"
-#include "families/integers.h"
+#include "families/loops/grain.h"
+#include "families/integers/integers.h"
 
 namespace sparkle {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "families/taps.h"
+#include "families/windows/taps.h"
 
 namespace sparkle {
 namespace {

@@ -274,7 +274,7 @@ bool is_supported(const Fragment& f) {
 
 // Registers: a thread's sums, its parts of a row and a column (twice: compilers read ahead), what it fetches for the next step,
 // where its rows lie (two words for each that it fetches), and up to 96 words of addresses and of what was read ahead. The last
-// is what RADV takes on RDNA2, RDNA3 and Vega (tests/vulkan_codegen_test.cc).
+// is what RADV takes on RDNA2, RDNA3 and Vega (tests/vulkan/vulkan_codegen_test.cc).
 int64_t halo_bytes(const Window& w) {
   int64_t words = kHaloChannels;
   for (const size_t at : {1, 2}) words *= (kHaloSide - 1) * w.stride[at] + (w.filter[at] - 1) * w.dilation[at] + 1;

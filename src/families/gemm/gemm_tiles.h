@@ -4,8 +4,8 @@
 
 #include "base/dtype.h"
 #include "device/device.h"
-#include "families/tile_schedule.h"
-#include "families/window.h"
+#include "families/loops/tile_schedule.h"
+#include "families/windows/window.h"
 
 namespace sparkle {
 

@@ -7,11 +7,11 @@
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
-#include "families/grain.h"
-#include "families/loop_traffic.h"
-#include "families/rows_in_cache.h"
-#include "families/taps.h"
-#include "families/window_samples.h"
+#include "families/loops/grain.h"
+#include "families/loops/loop_traffic.h"
+#include "families/loops/rows_in_cache.h"
+#include "families/windows/taps.h"
+#include "families/windows/window_samples.h"
 
 namespace sparkle {
 namespace {

@@ -3,8 +3,8 @@
 // Operands: x [N,C,H,W], w [C,C/groups,R,S], epilogue operands -> y [N,C,P,Q].
 #pragma once
 
-#include "families/epilogue.h"
-#include "families/window.h"
+#include "families/values/epilogue.h"
+#include "families/windows/window.h"
 
 namespace sparkle {
 
@@ -25,7 +25,7 @@ struct GroupedSchedule {
   std::string unit;
   int64_t columns = 0;  // outputs of a row whose inputs stay in the L1 for all rows of the filter
   int64_t rows = 0;     // of outputs whose tiles lie together, which no task cuts; 0: all
-  int64_t grain = 0;    // outputs per task (families/grain.h)
+  int64_t grain = 0;    // outputs per task (families/loops/grain.h)
 
   template <class V>
   void visit(V& v) {

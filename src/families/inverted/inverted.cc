@@ -5,7 +5,7 @@
 
 #include "families/common.h"
 #include "families/inverted/inverted_family.h"
-#include "families/window_samples.h"
+#include "families/windows/window_samples.h"
 
 namespace sparkle {
 namespace {

@@ -5,8 +5,8 @@
 // [N,K,P,Q]. Biases and the residual are there where the part's epilogue says so; the wide plane is zero outside of the image.
 #pragma once
 
-#include "families/epilogue.h"
-#include "families/window.h"
+#include "families/values/epilogue.h"
+#include "families/windows/window.h"
 
 namespace sparkle {
 

@@ -1,7 +1,7 @@
 // The reference of inverted blocks by hand-computed numbers, and what the family tells the planner.
 #include <gtest/gtest.h>
 
-#include "families/activation.h"
+#include "families/values/activation.h"
 #include "families/family.h"
 #include "families/inverted/inverted.h"
 #include "families/stage.h"

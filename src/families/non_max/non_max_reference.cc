@@ -4,8 +4,8 @@
 
 #include "families/common.h"
 #include "families/non_max/non_max_gpu.h"
-#include "families/samples.h"
-#include "families/walk.h"
+#include "families/windows/samples.h"
+#include "families/loops/walk.h"
 
 namespace sparkle {
 namespace {

@@ -3,10 +3,10 @@
 #include <cstring>
 
 #include "families/common.h"
-#include "families/element.h"
+#include "families/values/element.h"
 #include "families/pad/pad.h"
-#include "families/samples.h"
-#include "families/walk.h"
+#include "families/windows/samples.h"
+#include "families/loops/walk.h"
 
 namespace sparkle {
 namespace {

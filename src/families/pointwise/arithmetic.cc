@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "families/narrow.h"
+#include "families/values/narrow.h"
 
 namespace sparkle {
 namespace {

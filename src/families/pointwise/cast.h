@@ -1,7 +1,8 @@
-// Cast as a pointwise program: what the conversion into the result's type (families/convert.h) leaves open is done before it.
+// Cast as a pointwise program: what the conversion into the result's type (families/values/convert.h) leaves open is done
+// before it.
 #pragma once
 
-#include "families/narrow.h"
+#include "families/values/narrow.h"
 #include "families/pointwise/pointwise.h"
 
 namespace sparkle {

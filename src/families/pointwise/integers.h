@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "families/convert.h"
+#include "families/values/convert.h"
 #include "families/pointwise/pointwise.h"
 
 namespace sparkle::integers {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "families/activation.h"
-#include "families/narrow.h"
+#include "families/values/activation.h"
+#include "families/values/narrow.h"
 
 namespace sparkle {
 namespace {

@@ -5,13 +5,13 @@
 #include <cmath>
 
 #include "families/common.h"
-#include "families/convert.h"
-#include "families/grain.h"
+#include "families/values/convert.h"
+#include "families/loops/grain.h"
 #include "families/pointwise/arithmetic.h"
 #include "families/pointwise/gpu_doubles.h"
 #include "families/pointwise/integers.h"
-#include "families/samples.h"
-#include "families/walk.h"
+#include "families/windows/samples.h"
+#include "families/loops/walk.h"
 
 namespace sparkle {
 namespace {

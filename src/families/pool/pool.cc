@@ -6,12 +6,12 @@
 #include <cmath>
 
 #include "families/common.h"
-#include "families/grain.h"
+#include "families/loops/grain.h"
 #include "families/pool/pool_groups.h"
 #include "families/pool/pool_reference.h"
-#include "families/taps.h"
-#include "families/unit_move.h"
-#include "families/window_samples.h"
+#include "families/windows/taps.h"
+#include "families/loops/unit_move.h"
+#include "families/windows/window_samples.h"
 
 namespace sparkle {
 namespace {

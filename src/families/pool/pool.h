@@ -2,7 +2,7 @@
 // Operands: x [N,C,spatial] -> y [N,C,spatial]; with `indices` a second output of type i64, flat row-major positions in x.
 #pragma once
 
-#include "families/window.h"
+#include "families/windows/window.h"
 
 namespace sparkle {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "families/element.h"
+#include "families/values/element.h"
 #include "families/pool/pool.h"
 
 namespace sparkle {

@@ -6,7 +6,7 @@
 #include "families/family.h"
 #include "families/pool/pool.h"
 #include "families/stage.h"
-#include "families/taps.h"
+#include "families/windows/taps.h"
 
 namespace sparkle {
 namespace {

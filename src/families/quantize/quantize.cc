@@ -6,10 +6,10 @@
 #include <cmath>
 
 #include "families/common.h"
-#include "families/grain.h"
+#include "families/loops/grain.h"
 #include "families/quantize/channels.h"
 #include "families/quantize/quantize_reference.h"
-#include "families/samples.h"
+#include "families/windows/samples.h"
 
 namespace sparkle {
 namespace {

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "base/record.h"
-#include "families/integers.h"
+#include "families/integers/integers.h"
 
 namespace sparkle {
 

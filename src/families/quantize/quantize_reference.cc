@@ -4,10 +4,10 @@
 #include <cmath>
 #include <limits>
 
-#include "families/element.h"
-#include "families/integers.h"
+#include "families/values/element.h"
+#include "families/integers/integers.h"
 #include "families/quantize/quantize.h"
-#include "families/walk.h"
+#include "families/loops/walk.h"
 
 namespace sparkle {
 namespace {

@@ -8,11 +8,11 @@
 #include <limits>
 
 #include "families/common.h"
-#include "families/convert.h"
-#include "families/grain.h"
+#include "families/values/convert.h"
+#include "families/loops/grain.h"
 #include "families/reduce/gpu_types.h"
-#include "families/samples.h"
-#include "families/walk.h"
+#include "families/windows/samples.h"
+#include "families/loops/walk.h"
 
 namespace sparkle {
 namespace {

@@ -2,11 +2,11 @@
 #include <cmath>
 
 #include "families/common.h"
-#include "families/element.h"
-#include "families/grain.h"
+#include "families/values/element.h"
+#include "families/loops/grain.h"
 #include "families/sample/sample_taps.h"
-#include "families/samples.h"
-#include "families/walk.h"
+#include "families/windows/samples.h"
+#include "families/loops/walk.h"
 
 namespace sparkle {
 namespace {

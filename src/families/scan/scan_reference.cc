@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "families/common.h"
-#include "families/row_groups.h"
-#include "families/samples.h"
+#include "families/loops/row_groups.h"
+#include "families/windows/samples.h"
 #include "families/scan/scan.h"
-#include "families/typed.h"
-#include "families/walk.h"
+#include "families/values/typed.h"
+#include "families/loops/walk.h"
 
 namespace sparkle {
 namespace {

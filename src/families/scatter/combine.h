@@ -2,7 +2,7 @@
 #pragma once
 
 #include "families/scatter/scatter.h"
-#include "families/typed.h"
+#include "families/values/typed.h"
 
 namespace sparkle {
 

@@ -4,13 +4,13 @@
 #include <cstring>
 
 #include "families/common.h"
-#include "families/grain.h"
-#include "families/indices.h"
-#include "families/samples.h"
+#include "families/loops/grain.h"
+#include "families/values/indices.h"
+#include "families/windows/samples.h"
 #include "families/scatter/combine.h"
 #include "families/scatter/scatter_gpu.h"
 #include "families/type_set.h"
-#include "families/walk.h"
+#include "families/loops/walk.h"
 
 namespace sparkle {
 namespace {

@@ -6,11 +6,11 @@
 #include <limits>
 
 #include "families/common.h"
-#include "families/element.h"
-#include "families/grain.h"
-#include "families/row_groups.h"
-#include "families/samples.h"
-#include "families/walk.h"
+#include "families/values/element.h"
+#include "families/loops/grain.h"
+#include "families/loops/row_groups.h"
+#include "families/windows/samples.h"
+#include "families/loops/walk.h"
 
 namespace sparkle {
 namespace {

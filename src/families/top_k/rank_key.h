@@ -2,7 +2,7 @@
 #pragma once
 
 #include "families/top_k/top_k.h"
-#include "families/typed.h"
+#include "families/values/typed.h"
 
 namespace sparkle {
 

@@ -4,12 +4,12 @@
 #include <cstring>
 
 #include "families/common.h"
-#include "families/grain.h"
-#include "families/row_groups.h"
-#include "families/samples.h"
+#include "families/loops/grain.h"
+#include "families/loops/row_groups.h"
+#include "families/windows/samples.h"
 #include "families/top_k/rank_key.h"
 #include "families/top_k/top_k_gpu.h"
-#include "families/walk.h"
+#include "families/loops/walk.h"
 
 namespace sparkle {
 namespace {

@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "families/common.h"
-#include "families/samples.h"
+#include "families/windows/samples.h"
 #include "families/triangle/triangle.h"
-#include "families/walk.h"
+#include "families/loops/walk.h"
 
 namespace sparkle {
 namespace {

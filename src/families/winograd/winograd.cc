@@ -7,7 +7,7 @@
 #include "base/round_up.h"
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
-#include "families/window_samples.h"
+#include "families/windows/window_samples.h"
 #include "families/gemm/gemm_tiles.h"
 #include "families/gemm/tile_reuse.h"
 

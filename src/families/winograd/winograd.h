@@ -7,8 +7,8 @@
 
 #include <array>
 
-#include "families/epilogue.h"
-#include "families/window.h"
+#include "families/values/epilogue.h"
+#include "families/windows/window.h"
 
 namespace sparkle {
 

@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "graph/rewrites/rewrites.h"
-#include "graph/values.h"
+#include "graph/evaluate/values.h"
 
 namespace sparkle {
 namespace {

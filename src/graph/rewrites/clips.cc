@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "graph/rewrites/rewrites.h"
-#include "graph/values.h"
+#include "graph/evaluate/values.h"
 
 namespace sparkle {
 namespace {

@@ -1,7 +1,7 @@
 // Group normalisation as exporters write it: x reshaped to [N, groups, rest], InstanceNormalization with scale 1 and bias 0,
 // reshaped back, then a factor and a summand per channel. Needs shapes, so it is found after bind() only.
 #include "graph/rewrites/rewrites.h"
-#include "graph/values.h"
+#include "graph/evaluate/values.h"
 
 namespace sparkle {
 namespace {

@@ -7,9 +7,9 @@
 #include "families/pool/pool.h"
 #include "families/quantize/quantize.h"
 #include "families/reduce/reduce.h"
-#include "graph/infer.h"
+#include "graph/infer/infer.h"
 #include "graph/rewrites/rewrites.h"
-#include "graph/values.h"
+#include "graph/evaluate/values.h"
 
 namespace sparkle {
 namespace {

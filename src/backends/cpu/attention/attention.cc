@@ -12,7 +12,7 @@
 #include "base/round_up.h"
 #include "families/attention/attention.h"
 #include "families/family.h"
-#include "families/grain.h"
+#include "families/loops/grain.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/executor.h"
+#include "base/system/executor.h"
 #include "families/stage.h"
 
 namespace sparkle::cpu {

@@ -4,10 +4,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/attention/attention_rows.cc"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/simd/simd.h"
 // after simd.h: compiled once per target
-#include "backends/cpu/simd_math-inl.h"
-#include "backends/cpu/vector_steps-inl.h"
+#include "backends/cpu/simd/simd_math-inl.h"
+#include "backends/cpu/simd/vector_steps-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {

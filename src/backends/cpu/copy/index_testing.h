@@ -3,9 +3,9 @@
 #pragma once
 
 #include "backends/cpu/copy/moves_testing.h"
-#include "families/element.h"
+#include "families/values/element.h"
 #include "families/family.h"
-#include "families/indices.h"
+#include "families/values/indices.h"
 
 namespace sparkle::cpu::testing {
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "families/element.h"
+#include "families/values/element.h"
 
 namespace sparkle::cpu {
 namespace {

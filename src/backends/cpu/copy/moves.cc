@@ -1,5 +1,5 @@
 #include "backends/cpu/copy/moves.h"
-#include "families/grain.h"
+#include "families/loops/grain.h"
 
 #include <algorithm>
 #include <cstdlib>

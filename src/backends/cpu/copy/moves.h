@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/executor.h"
+#include "base/system/executor.h"
 #include "device/device.h"
 #include "families/stage.h"
 

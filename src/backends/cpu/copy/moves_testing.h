@@ -11,7 +11,7 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/test_units.h"
 #include "families/family.h"
-#include "families/walk.h"
+#include "families/loops/walk.h"
 
 namespace sparkle::cpu::testing {
 

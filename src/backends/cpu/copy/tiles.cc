@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-#include "backends/cpu/simd.h"
+#include "backends/cpu/simd/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {

@@ -9,7 +9,7 @@
 #include "backends/cpu/sample/weighted_rows.h"
 #include "base/round_up.h"
 #include "families/deform/deform.h"
-#include "families/grain.h"
+#include "families/loops/grain.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -8,8 +8,8 @@
 #include "backends/cpu/depthwise/depthwise_call.h"
 #include "backends/cpu/depthwise/integer_depthwise.h"
 #include "families/depthwise/depthwise.h"
-#include "families/grain.h"
-#include "families/integers.h"
+#include "families/loops/grain.h"
+#include "families/integers/integers.h"
 
 namespace sparkle::cpu {
 namespace {

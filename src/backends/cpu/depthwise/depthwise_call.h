@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "families/depthwise/depthwise.h"
-#include "families/taps.h"
+#include "families/windows/taps.h"
 
 namespace sparkle::cpu {
 

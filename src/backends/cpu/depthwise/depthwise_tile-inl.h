@@ -10,7 +10,7 @@
 #endif
 
 #include "backends/cpu/depthwise/depthwise_call.h"
-#include "backends/cpu/lanes-inl.h"
+#include "backends/cpu/simd/lanes-inl.h"
 
 #undef SPARKLE_DW_UNROLL
 #if defined(__clang__)

@@ -7,8 +7,8 @@
 
 #include "backends/cpu/depthwise/integer_rows.h"
 #include "families/depthwise/depthwise.h"
-#include "families/grain.h"
-#include "families/integers.h"
+#include "families/loops/grain.h"
+#include "families/integers/integers.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "backends/cpu/dot_units.h"
+#include "backends/cpu/simd/dot_units.h"
 
 #if SPARKLE_X86
 namespace sparkle::cpu {

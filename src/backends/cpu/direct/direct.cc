@@ -9,8 +9,8 @@
 #include "backends/cpu/packing_kernel.h"
 #include "base/round_up.h"
 #include "families/direct/direct_cut.h"
-#include "families/grain.h"
-#include "families/taps.h"
+#include "families/loops/grain.h"
+#include "families/windows/taps.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -5,9 +5,9 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/direct/direct_maps.cc"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/simd/simd.h"
 // must come after simd.h
-#include "backends/cpu/lanes-inl.h"
+#include "backends/cpu/simd/lanes-inl.h"
 
 #undef SPARKLE_MAP_PIXELS
 #undef SPARKLE_MAP_TILE

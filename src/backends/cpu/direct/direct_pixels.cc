@@ -8,7 +8,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/direct/direct_pixels.cc"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/simd/simd.h"
 
 #undef SPARKLE_PIXEL_VECTORS
 #undef SPARKLE_PIXEL_TILE

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "backends/cpu/fft/fft_lines.h"
-#include "base/executor.h"
+#include "base/system/executor.h"
 #include "base/result.h"
 #include "families/fft/fft.h"
 #include "families/fft/fft_axis.h"

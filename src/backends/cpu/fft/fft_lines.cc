@@ -4,10 +4,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/fft/fft_lines.cc"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/simd/simd.h"
 // must come after simd.h
 #include "backends/cpu/fft/fft_butterflies-inl.h"
-#include "backends/cpu/lanes-inl.h"
+#include "backends/cpu/simd/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "families/gather/gather.h"
-#include "families/indices.h"
+#include "families/values/indices.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "backends/cpu/gather/elements.h"
 #include "families/gather/gather.h"
-#include "families/indices.h"
+#include "families/values/indices.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/channel_vectors.h"
+#include "backends/cpu/simd/channel_vectors.h"
 #include "backends/cpu/gemm/gemm_nest.h"
 #include "backends/cpu/gemm/gemm_pack.h"
 #include "backends/cpu/gemm/integer_gemm.h"
@@ -13,7 +13,7 @@
 #include "families/gemm/gemm.h"
 #include "families/gemm/stored_weights.h"
 #include "families/gemm/scalar_unit.h"
-#include "families/integers.h"
+#include "families/integers/integers.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -8,8 +8,8 @@
 #endif
 
 #include "backends/cpu/gemm/gemm_tile.h"
-#include "backends/cpu/lanes-inl.h"
-#include "backends/cpu/simd_math-inl.h"
+#include "backends/cpu/simd/lanes-inl.h"
+#include "backends/cpu/simd/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {

@@ -8,7 +8,7 @@
 
 #include "backends/cpu/gemm/gemm_tile.h"
 #include "backends/cpu/register_tile-inl.h"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/simd/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {

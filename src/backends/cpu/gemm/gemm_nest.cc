@@ -6,7 +6,7 @@
 #include "backends/cpu/gemm/row_cursor.h"
 #include "base/round_up.h"
 #include "families/gemm/gemm.h"
-#include "families/grain.h"
+#include "families/loops/grain.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backends/cpu/gemm/gemm_geometry.h"
-#include "base/executor.h"
+#include "base/system/executor.h"
 #include "families/gemm/gemm.h"
 
 namespace sparkle::cpu {

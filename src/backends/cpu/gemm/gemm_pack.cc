@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "families/grain.h"
+#include "families/loops/grain.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "backends/cpu/gemm/gemm_geometry.h"
-#include "base/executor.h"
+#include "base/system/executor.h"
 
 namespace sparkle::cpu {
 

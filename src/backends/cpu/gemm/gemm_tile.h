@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/dtype.h"
-#include "families/epilogue.h"
+#include "families/values/epilogue.h"
 
 namespace sparkle::cpu {
 

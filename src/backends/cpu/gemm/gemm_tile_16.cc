@@ -4,7 +4,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/gemm/gemm_tile_16.cc"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/simd/simd.h"
 // must come after simd.h
 #include "backends/cpu/gemm/gemm_tile-inl.h"
 

@@ -13,8 +13,8 @@
 #include "backends/cpu/gemm/row_cursor.h"
 #include "backends/cpu/packing_kernel.h"
 #include "families/gemm/gemm.h"
-#include "families/grain.h"
-#include "families/integers.h"
+#include "families/loops/grain.h"
+#include "families/integers/integers.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "families/gemm/gemm_shape.h"
-#include "families/grain.h"
-#include "families/walk.h"
+#include "families/loops/grain.h"
+#include "families/loops/walk.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "backends/cpu/gemm/gemm_geometry.h"
-#include "base/executor.h"
+#include "base/system/executor.h"
 #include "families/gemm/gemm.h"
 
 namespace sparkle::cpu {

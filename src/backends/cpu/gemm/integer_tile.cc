@@ -1,7 +1,7 @@
 #include "backends/cpu/gemm/integer_tile.h"
 
-#include "backends/cpu/dot_units.h"
-#include "backends/cpu/dot_units_arm.h"
+#include "backends/cpu/simd/dot_units.h"
+#include "backends/cpu/simd/dot_units_arm.h"
 
 #if SPARKLE_X86
 namespace sparkle::cpu {

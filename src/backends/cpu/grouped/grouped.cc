@@ -7,7 +7,7 @@
 #include "backends/cpu/grouped/grouped_rows.h"
 #include "backends/cpu/packing_kernel.h"
 #include "base/round_up.h"
-#include "families/grain.h"
+#include "families/loops/grain.h"
 #include "families/grouped/grouped.h"
 
 namespace sparkle::cpu {

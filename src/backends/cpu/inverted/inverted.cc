@@ -4,7 +4,7 @@
 // row of zeros, biases in whole vectors, ring and depthwise rows per thread, packed weights that are not constant.
 #include <algorithm>
 
-#include "backends/cpu/channel_vectors.h"
+#include "backends/cpu/simd/channel_vectors.h"
 #include "backends/cpu/gemm/gemm_tile.h"
 #include "backends/cpu/inverted/inverted_geometry.h"
 #include "backends/cpu/inverted/inverted_rows.h"

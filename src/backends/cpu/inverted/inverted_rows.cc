@@ -7,10 +7,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/inverted/inverted_rows.cc"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/simd/simd.h"
 // must come after simd.h
-#include "backends/cpu/lanes-inl.h"
-#include "backends/cpu/simd_math-inl.h"
+#include "backends/cpu/simd/lanes-inl.h"
+#include "backends/cpu/simd/simd_math-inl.h"
 
 #undef SPARKLE_IR_UNROLL
 #if defined(__clang__)

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "families/epilogue.h"
+#include "families/values/epilogue.h"
 
 namespace sparkle::cpu {
 

@@ -5,7 +5,7 @@
 
 #include "backends/cpu/copy/moves.h"
 #include "backends/cpu/cpu_kernel.h"
-#include "families/grain.h"
+#include "families/loops/grain.h"
 #include "families/non_max/non_max.h"
 
 namespace sparkle::cpu {

@@ -9,7 +9,7 @@
 #include "backends/cpu/normalize/row_kernel.h"
 #include "backends/cpu/pointwise/pointwise_loop.h"
 #include "backends/cpu/reduce/reduce_loop.h"
-#include "families/grain.h"
+#include "families/loops/grain.h"
 #include "families/normalize/normalize.h"
 #include "families/pointwise/pointwise.h"
 

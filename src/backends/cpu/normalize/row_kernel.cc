@@ -6,7 +6,7 @@
 #include "backends/cpu/loop_nest.h"
 #include "backends/cpu/normalize/apply_row.h"
 #include "backends/cpu/reduce/fold.h"
-#include "families/grain.h"
+#include "families/loops/grain.h"
 #include "families/normalize/normalize.h"
 
 namespace sparkle::cpu {

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "families/grain.h"
+#include "families/loops/grain.h"
 #include "families/pointwise/arithmetic.h"
 #include "families/pointwise/pointwise.h"
 

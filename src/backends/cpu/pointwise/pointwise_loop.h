@@ -7,7 +7,7 @@
 #include "backends/cpu/conversions.h"
 #include "backends/cpu/loop_nest.h"
 #include "backends/cpu/pointwise/program.h"
-#include "base/executor.h"
+#include "base/system/executor.h"
 #include "families/pointwise/pointwise.h"
 
 namespace sparkle::cpu {
@@ -15,7 +15,7 @@ namespace sparkle::cpu {
 class PointwiseLoop {
  public:
   // Operands and output of any types as long as they are computed in f32 (families/types.h); `grain`: elements per
-  // task (families/grain.h).
+  // task (families/loops/grain.h).
   static Result<PointwiseLoop> make(const PointwiseParams& params, std::span<const TensorDesc> inputs, const TensorDesc& output,
                                     std::string_view unit, int64_t grain);
   // Pointers to the elements (0, ..., 0). The output may be an operand of the same layout.

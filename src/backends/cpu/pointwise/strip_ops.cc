@@ -2,9 +2,9 @@
 // family's definition in double precision, element by element.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/pointwise/strip_ops.cc"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/simd/simd.h"
 // after simd.h: compiled once per target
-#include "backends/cpu/simd_math-inl.h"
+#include "backends/cpu/simd/simd_math-inl.h"
 #include "backends/cpu/pointwise/strip_ops.h"
 
 HWY_BEFORE_NAMESPACE();

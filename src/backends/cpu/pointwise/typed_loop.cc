@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/denormals.h"
-#include "families/convert.h"
-#include "families/grain.h"
+#include "base/system/denormals.h"
+#include "families/values/convert.h"
+#include "families/loops/grain.h"
 #include "families/pointwise/arithmetic.h"
 #include "families/pointwise/pointwise.h"
 

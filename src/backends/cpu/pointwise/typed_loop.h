@@ -4,7 +4,7 @@
 
 #include "backends/cpu/loop_nest.h"
 #include "backends/cpu/pointwise/typed_row.h"
-#include "base/executor.h"
+#include "base/system/executor.h"
 #include "base/result.h"
 #include "families/pointwise/pointwise.h"
 
@@ -12,7 +12,7 @@ namespace sparkle::cpu {
 
 class TypedLoop {
  public:
-  // `grain`: elements per task (families/grain.h).
+  // `grain`: elements per task (families/loops/grain.h).
   static Result<TypedLoop> make(const PointwiseParams& params, std::span<const TensorDesc> inputs, const TensorDesc& output,
                                 int64_t grain);
   // Pointers to the elements (0, ..., 0). The output may be an operand of the same layout.

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "backends/cpu/pointwise/typed_row.h"
-#include "families/convert.h"
+#include "families/values/convert.h"
 #include "families/pointwise/integers.h"
 
 namespace sparkle::cpu {

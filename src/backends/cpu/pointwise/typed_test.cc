@@ -2,7 +2,7 @@
 // 16-bit floats and integers with one rounding.
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/test_tensor.h"
-#include "base/denormals.h"
+#include "base/system/denormals.h"
 #include "families/family.h"
 #include "families/pointwise/arithmetic.h"
 #include "families/pointwise/pointwise.h"

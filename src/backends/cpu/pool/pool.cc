@@ -4,7 +4,7 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/pool/pool_call.h"
-#include "families/grain.h"
+#include "families/loops/grain.h"
 #include "families/pool/pool.h"
 
 namespace sparkle::cpu {

@@ -4,9 +4,9 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/pool/pool_kernels.cc"
-#include "backends/cpu/simd.h"
-#include "backends/cpu/simd_math-inl.h"
-#include "backends/cpu/lanes-inl.h"
+#include "backends/cpu/simd/simd.h"
+#include "backends/cpu/simd/simd_math-inl.h"
+#include "backends/cpu/simd/lanes-inl.h"
 #include "backends/cpu/pool/pool_separable-inl.h"
 
 HWY_BEFORE_NAMESPACE();

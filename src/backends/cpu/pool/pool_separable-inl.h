@@ -9,7 +9,7 @@
 #define SPARKLE_POOL_SEPARABLE_INL_H
 #endif
 
-#include "backends/cpu/lanes-inl.h"
+#include "backends/cpu/simd/lanes-inl.h"
 #include "backends/cpu/pool/pool_call.h"
 #include "backends/cpu/pool/pool_steps-inl.h"
 

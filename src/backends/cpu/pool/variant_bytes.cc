@@ -7,12 +7,12 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "families/pool/pool.h"
-#include "families/taps.h"
+#include "families/windows/taps.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/pool/variant_bytes.cc"
-#include "backends/cpu/simd.h"
-#include "families/grain.h"
+#include "backends/cpu/simd/simd.h"
+#include "families/loops/grain.h"
 
 #ifndef SPARKLE_POOL_BYTES_ONCE
 #define SPARKLE_POOL_BYTES_ONCE

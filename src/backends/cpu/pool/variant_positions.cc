@@ -7,11 +7,11 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "families/pool/pool.h"
-#include "families/taps.h"
+#include "families/windows/taps.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/pool/variant_positions.cc"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/simd/simd.h"
 
 #ifndef SPARKLE_POOL_POSITIONS_ONCE
 #define SPARKLE_POOL_POSITIONS_ONCE

@@ -1,6 +1,6 @@
 #include "backends/cpu/quantize/loops.h"
 
-#include "backends/cpu/x86_target.h"
+#include "backends/cpu/simd/x86_target.h"
 
 namespace sparkle::cpu {
 

@@ -7,8 +7,8 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/quantize/loops.h"
 #include "families/family.h"
-#include "families/grain.h"
-#include "families/integers.h"
+#include "families/loops/grain.h"
+#include "families/integers/integers.h"
 #include "families/quantize/channels.h"
 #include "families/quantize/quantize.h"
 

@@ -1,10 +1,10 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/reduce/fold.cc"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/simd/simd.h"
 // after simd.h: compiled once per target
-#include "backends/cpu/lanes-inl.h"
+#include "backends/cpu/simd/lanes-inl.h"
 #include "backends/cpu/reduce/fold.h"
-#include "backends/cpu/simd_math-inl.h"
+#include "backends/cpu/simd/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {

@@ -1,7 +1,7 @@
 // Sums run in fp32 over blocks short enough that the error grows like that of pairwise sums, blocks are added in double. The
 // partition depends on sizes alone, so the result is the same for any number of threads.
 #include "backends/cpu/reduce/reduce_loop.h"
-#include "families/grain.h"
+#include "families/loops/grain.h"
 
 #include <algorithm>
 #include <array>

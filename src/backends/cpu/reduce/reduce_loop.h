@@ -4,7 +4,7 @@
 
 #include "backends/cpu/loop_nest.h"
 #include "backends/cpu/reduce/fold.h"
-#include "base/executor.h"
+#include "base/system/executor.h"
 #include "base/result.h"
 
 namespace sparkle::cpu {

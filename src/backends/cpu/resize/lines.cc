@@ -3,7 +3,7 @@
 #define HWY_TARGET_INCLUDE "backends/cpu/resize/lines.cc"
 #include "backends/cpu/resize/lines.h"
 
-#include "backends/cpu/simd.h"
+#include "backends/cpu/simd/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {

@@ -6,7 +6,7 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/loop_nest.h"
-#include "families/grain.h"
+#include "families/loops/grain.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/sample/weighted_rows.h"
-#include "families/grain.h"
+#include "families/loops/grain.h"
 #include "families/sample/sample.h"
 
 namespace sparkle::cpu {

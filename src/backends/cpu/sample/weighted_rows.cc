@@ -2,9 +2,9 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/sample/weighted_rows.cc"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/simd/simd.h"
 // after simd.h: compiled once per target
-#include "backends/cpu/vector_steps-inl.h"
+#include "backends/cpu/simd/vector_steps-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {

@@ -6,7 +6,7 @@
 #include "backends/cpu/copy/moves.h"
 #include "backends/cpu/cpu_kernel.h"
 #include "families/scan/scan.h"
-#include "families/typed.h"
+#include "families/values/typed.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "backends/cpu/copy/moves.h"
 #include "families/scatter/scatter.h"
-#include "families/typed.h"
+#include "families/values/typed.h"
 
 namespace sparkle::cpu {
 namespace {

@@ -8,7 +8,7 @@
 #include "backends/cpu/copy/moves.h"
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/scatter/one_hot.h"
-#include "families/indices.h"
+#include "families/values/indices.h"
 #include "families/scatter/combine.h"
 
 namespace sparkle::cpu {

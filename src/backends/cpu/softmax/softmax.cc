@@ -5,7 +5,7 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/loop_nest.h"
 #include "backends/cpu/softmax/softmax_rows.h"
-#include "families/grain.h"
+#include "families/loops/grain.h"
 #include "families/softmax/softmax.h"
 
 namespace sparkle::cpu {

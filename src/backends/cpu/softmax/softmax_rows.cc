@@ -2,10 +2,10 @@
 // no second write: x - max - log(sum).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/softmax/softmax_rows.cc"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/simd/simd.h"
 // after simd.h: compiled once per target
-#include "backends/cpu/lanes-inl.h"
-#include "backends/cpu/simd_math-inl.h"
+#include "backends/cpu/simd/lanes-inl.h"
+#include "backends/cpu/simd/simd_math-inl.h"
 #include "backends/cpu/softmax/softmax_rows.h"
 
 #include <cmath>

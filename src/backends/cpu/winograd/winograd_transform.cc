@@ -3,9 +3,9 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/winograd/winograd_transform.cc"
-#include "backends/cpu/simd.h"
+#include "backends/cpu/simd/simd.h"
 // must come after simd.h
-#include "backends/cpu/lanes-inl.h"
+#include "backends/cpu/simd/lanes-inl.h"
 #include "backends/cpu/winograd/winograd_lines-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -56,7 +56,7 @@ int quantized(float x, float scale, int zero, ivec2 range) {
   return int(whole) + zero;
 }
 
-// An integer sum times a factor, rounded to even, plus zero, within `range` (families/integers.h).
+// An integer sum times a factor, rounded to even, plus zero, within `range` (families/integers/integers.h).
 int requantized(int sum, float factor, int zero, ivec2 range) {
   const float value = float(sum) * factor;
   return int(roundEven(min(max(value, float(range.x - zero)), float(range.y - zero)))) + zero;

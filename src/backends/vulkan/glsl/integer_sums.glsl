@@ -1,4 +1,4 @@
-// Sums of products of 8-bit integers (families/integers.h): operands, and what finishes a sum.
+// Sums of products of 8-bit integers (families/integers/integers.h): operands, and what finishes a sum.
 #include "bytes.glsl"
 #include "gemm_record.glsl"
 

@@ -1,4 +1,4 @@
-// Elements of fewer than 16 bits (families/narrow.h): numbers from their codes and back, by the bits. A format is the number of
+// Elements of fewer than 16 bits (families/values/narrow.h): numbers from their codes and back, by the bits. A format is the number of
 // its exponent's and mantissa's bits, its bias, the code of the largest magnitude, of what lies beyond, and of NaN; without -0
 // the one NaN has its code. Parts are divided by empty lines.
 

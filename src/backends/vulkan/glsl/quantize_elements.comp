@@ -15,7 +15,7 @@ layout(constant_id = 6) const uint kTypeZero = 0;
 layout(constant_id = 7) const uint kTypeB = 0;  // and of its zero point
 layout(constant_id = 8) const uint kTypeY = 0;  // and of its zero point
 layout(constant_id = 9) const bool kWideFactor = false;  // of fp16 values, but stored in f32
-// The narrow float of x or y and its zero point (families/narrow.h).
+// The narrow float of x or y and its zero point (families/values/narrow.h).
 layout(constant_id = 10) const int kExponentBits = 4;
 layout(constant_id = 11) const int kMantissaBits = 3;
 layout(constant_id = 12) const int kBias = 7;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "backends/vulkan/kernels/rows.h"
-#include "backends/vulkan/kernels/units.h"
+#include "backends/vulkan/kernels/rows/rows.h"
+#include "backends/vulkan/kernels/moves/units.h"
 #include "families/depthwise/depthwise.h"
 #include "families/fft/fft_tiles.h"
 #include "families/gemm/gemm.h"

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "backends/vulkan/kernels/gemm_record.h"
+#include "backends/vulkan/kernels/products/gemm_record.h"
 #include "backends/vulkan/shaders/shaders.h"
 
 namespace sparkle::vulkan {

@@ -1,7 +1,7 @@
 // For tests: self-tests of every family, by which each of its variants for Vulkan is tried.
 #pragma once
 
-#include "backends/vulkan/self_tests/self_tests.h"
+#include "backends/self_tests/self_tests.h"
 #include "families/registry.h"
 
 namespace sparkle::vulkan {

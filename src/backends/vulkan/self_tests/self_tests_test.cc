@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <set>
 
-#include "backends/vulkan/self_tests/self_test_speed.h"
+#include "backends/self_tests/self_test_speed.h"
 #include "backends/vulkan/self_tests/self_test_samples_testing.h"
-#include "backends/vulkan/self_tests/verdict_cache.h"
+#include "backends/self_tests/verdict_cache.h"
 #include "backends/vulkan/vulkan_testing.h"
 #include "families/gemm/gemm.h"
 #include "families/gemm/gemm_tiles.h"

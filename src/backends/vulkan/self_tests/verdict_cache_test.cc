@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "backends/vulkan/self_tests/verdict_cache.h"
+#include "backends/self_tests/verdict_cache.h"
 #include "backends/vulkan/vulkan_testing.h"
 #include "families/copy/copy.h"
 #include "families/fft/fft.h"

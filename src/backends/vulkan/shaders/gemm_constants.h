@@ -6,7 +6,7 @@
 #include <initializer_list>
 
 #include "backends/vulkan/shaders/pipelines.h"
-#include "families/epilogue.h"
+#include "families/values/epilogue.h"
 
 namespace sparkle::vulkan {
 

@@ -9,8 +9,8 @@
 #include "backends/vulkan/shaders/glsl_compiler.h"
 #include "backends/vulkan/shaders/shaders.h"
 #include "backends/vulkan/shaders/shader_text.h"
-#include "base/cache_folder.h"
-#include "base/read_file.h"
+#include "base/files/cache_folder.h"
+#include "base/files/read_file.h"
 
 namespace sparkle::vulkan {
 namespace {

@@ -1,0 +1,104 @@
+// sparkle bench --layers F.csv | --conv TEXT | --gemm TEXT | --model M: checked, interleaved with peak probes, medians.
+#include "base/files/new_file.h"
+#include "bench_command/bench_layers.h"
+#include "bench_command/bench_model.h"
+#include "command.h"
+
+namespace sparkle::cli {
+namespace {
+
+struct BenchArguments {
+  const CLI::App* command = nullptr;
+  CommonOptions common;
+  ModelBench model;
+  LayerBench layer;
+};
+
+// What is given must belong together: nothing is ignored in silence.
+Status check_combination(const BenchArguments& a) {
+  const CLI::App& c = *a.command;
+  if (!a.model.model.empty()) {
+    SPARKLE_CHECK(refuse_options(c,
+                                 {"--layers", "--conv", "--gemm", "--filter", "--ladder", "--ablate", "--against",
+                                  "--crossover", "--rounds", "--round-ms", "--batches", "--seed"},
+                                 "measures layers and does not go with --model"));
+    if (!a.model.inputs.empty())
+      SPARKLE_CHECK(refuse_options(c, {"--shape"}, "is for random values; the given inputs have shapes"));
+    if (a.model.serve) SPARKLE_CHECK(refuse_options(c, {"--output", "--json", "--runs"}, "does not go with --serve"));
+    return ok();
+  }
+  SPARKLE_CHECK(
+      refuse_options(c, {"--input", "--shape", "--runs", "--serve", "--fusion"}, "measures a model and needs --model"));
+  if (a.layer.layers.empty()) SPARKLE_CHECK(refuse_options(c, {"--filter"}, "picks layers of a list and needs --layers"));
+  if (a.layer.crossover)
+    SPARKLE_CHECK(refuse_options(c, {"--ladder", "--ablate", "--against", "--algorithm", "--variant", "--output"},
+                                 "does not go with --crossover, which compares algorithms and prints"));
+  if (a.layer.batches > 0)
+    SPARKLE_CHECK(refuse_options(c, {"--ladder", "--ablate", "--against", "--crossover", "--round-ms"},
+                                 "does not go with --batches, which hands all of them over at once"));
+  if (a.layer.ladder) {
+    SPARKLE_CHECK(refuse_options(c, {"--algorithm", "--variant", "--tuning"},
+                                 "does not go with --ladder, whose levels choose their own"));
+    SPARKLE_CHECK(refuse_options(c, {"--ablate", "--against"}, "does not go with --ladder"));
+  }
+  if (a.layer.ablate) {
+    SPARKLE_CHECK(refuse_options(c, {"--algorithm", "--variant", "--tuning"},
+                                 "does not go with --ablate, which takes the planner's implicit GEMM"));
+    SPARKLE_CHECK(refuse_options(c, {"--against"}, "does not go with --ablate"));
+  }
+  return ok();
+}
+
+int bench(const BenchArguments& a) {
+  if (auto fits = check_combination(a); !fits.ok()) return fail(fits.error());
+  if (!a.model.output.empty())
+    if (auto writable = check_writable(a.model.output); !writable.ok()) return fail(writable.error());
+  if (!a.model.model.empty()) return bench_model(a.common, a.model);
+  LayerBench layer = a.layer;
+  layer.output = a.model.output;
+  return bench_layers(a.common, layer);
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Chosen& chosen) {
+  auto* command = app.add_subcommand("bench", "Measure layers, a convolution or a whole model against the measured roofs");
+  auto a = std::make_shared<BenchArguments>();
+  a->command = command;
+  add_common(*command, a->common);
+  command->add_option("--layers", a->layer.layers, "layer list, CSV: name,n,c,h,w,k,r,s,stride_h,...");
+  command->add_option("--filter", a->layer.filters, "only layers of the list with this in their names");
+  command->add_option("--conv", a->layer.convs, "a convolution: ic64ih56oc64oh56kh3ph1");
+  command->add_option("--gemm", a->layer.gemms, "a matrix product m x n x k of two changing operands: 64x12544x147");
+  command->add_flag("--ladder", a->layer.ladder, "the optimisation levels one after another");
+  command->add_flag("--ablate", a->layer.ablate, "one pattern off at a time: tile, block (CPUs), vectorise, pipeline, fuse");
+  command->add_flag(
+      "--crossover", a->layer.crossover,
+      "filters of growing length by transforms and by the best other algorithm, and where transforms begin to win");
+  command
+      ->add_option("--batches", a->layer.batches,
+                   "so many batches handed over at once, each with operands of its own: resident, and with transfers beside "
+                   "what these take alone")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--against", a->layer.against,
+                      "other engines in the same process, in turns: onednn,onnxruntime,openblas, each perhaps =LIBRARY");
+  command->add_option("--rounds", a->layer.options.rounds, "rounds of measurement")->check(CLI::Range(1, 1000));
+  command
+      ->add_option_function<double>(
+          "--round-ms", [a](double ms) { a->layer.options.seconds_per_round = ms * 1e-3; },
+          "time of a round for each layer and engine, 30 by default")
+      ->check(finite_number())
+      ->check(CLI::Range(0.1, 10000.0));
+  command->add_option("--seed", a->layer.options.seed, "of operands' values and of what is checked; else another one each time")
+      ->check(CLI::Range(int64_t{1}, int64_t{999999999}));
+  command->add_option("--model", a->model.model, "ONNX file");
+  command->add_option("--input", a->model.inputs,
+                      "TensorProto or .npy file, one per input of the model; else seeded random values");
+  command->add_option("--shape", a->model.shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");
+  command->add_option("--runs", a->model.runs, "timed runs of a model; 0: about a second")->check(CLI::Range(0, 1000000));
+  command->add_flag("--serve", a->model.serve, "answer 'run N' lines on standard input with wall times, for comparisons");
+  command->add_option("--output", a->model.output, "also write the JSON to this file");
+  command->callback([&chosen, a] { chosen = [a] { return bench(*a); }; });
+}
+
+}  // namespace sparkle::cli

@@ -1,0 +1,312 @@
+#include "bench_command/bench_model.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "base/median.h"
+#include "base/files/new_file.h"
+#include "base/printable.h"
+#include "bench_command/certificate.h"
+#include "device/device_json.h"
+#include "run_command/model_inputs.h"
+#include "onnx/npy.h"
+#include "onnx/tensor_file.h"
+#include "plan/explain.h"
+#include "measure/layer_bench.h"
+#include "measure/checks/model_check.h"
+#include "report/bench_rows.h"
+#include "run/opening/open_model.h"
+#include "measure/roofs/plan_roofs.h"
+#include "run/wipe.h"
+
+namespace sparkle::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kProbes = 8;  // of the roofs, spread over the runs
+
+double ms_since(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
+
+struct Loaded {
+  OpenDevice device;
+  std::unique_ptr<Session> session;
+  SessionOptions options;
+  std::vector<HostTensor> inputs;
+};
+
+Result<HostTensor> read_tensor(const std::string& path) {
+  if (path.ends_with(".npy")) return read_npy(path);
+  SPARKLE_TRY(tensor, read_tensor_pb(path));
+  return std::move(tensor.value);
+}
+
+Status prepared(Session& session, const std::vector<HostTensor>& inputs) {
+  SPARKLE_TRY(plan, session.prepare(inputs));
+  return ok();
+}
+
+Result<Loaded> load(const CommonOptions& common, const ModelBench& bench, Roofs roofs) {
+  Loaded l;
+  SPARKLE_TRY(device, open_device(common, roofs));
+  l.device = std::move(device);
+  SPARKLE_TRY(options, session_options(common, l.device.backend->device()));
+  l.options = options;
+  SPARKLE_TRY(model, read_model(bench.model));
+  SPARKLE_TRY(session, open_session(std::move(model), l.device.backend, options));
+  l.session = std::move(session);
+  if (bench.inputs.empty()) {
+    SPARKLE_TRY(shapes, input_shapes(l.session->inputs(), bench.shapes));
+    SPARKLE_TRY(unfilled, unfilled_inputs(l.session->inputs(), shapes));
+    // The plan first: nothing is filled that the memory budget has no room for.
+    SPARKLE_CHECK(prepared(*l.session, unfilled));
+    SPARKLE_CHECK(fill_inputs(l.session->inputs(), unfilled, 1));
+    l.inputs = std::move(unfilled);
+  } else {
+    for (const std::string& path : bench.inputs) {
+      SPARKLE_TRY(tensor, read_tensor(path));
+      l.inputs.push_back(std::move(tensor));
+    }
+  }
+  return l;
+}
+
+// The protocol is described in bench/compare_onnxruntime.py: start, run N, save D, quit.
+int serve(const CommonOptions& common, const ModelBench& bench) {
+  const auto begin = Clock::now();
+  std::optional<Loaded> loaded;
+  std::vector<HostTensor> outputs;
+  const auto report = [](const Error& error) {
+    std::printf("error %s\n", printable_sentence(error.message).c_str());
+    std::fflush(stdout);
+    return kBadInput;
+  };
+  for (std::string line; std::getline(std::cin, line);) {
+    const std::string verb = line.substr(0, line.find(' '));
+    const std::string rest = line.size() > verb.size() ? line.substr(verb.size() + 1) : "";
+    if (verb == "quit") break;
+    if (verb == "start") {
+      auto made = load(common, bench, Roofs::kept_or_estimated);
+      if (!made.ok()) return report(made.error());
+      loaded = std::move(*made);
+      const double load_ms = ms_since(begin);
+      const auto first = Clock::now();
+      auto result = loaded->session->run(loaded->inputs);
+      if (!result.ok()) return report(result.error());
+      outputs = std::move(*result);
+      std::printf("ready {\"load_ms\": %.3f, \"first_ms\": %.3f}\n", load_ms, ms_since(first));
+    } else if (verb == "run" && loaded) {
+      int64_t runs = 0;
+      if (!record_detail::parse_number(rest, runs) || runs < 1 || runs > 1000000)
+        return report({Reason::bad_usage, "'run' takes a count from 1 to 1000000."});
+      std::string answer;
+      for (int64_t i = 0; i < runs; ++i) {
+        const auto start = Clock::now();
+        auto result = loaded->session->run(loaded->inputs);
+        const double taken = ms_since(start);
+        if (!result.ok()) return report(result.error());
+        outputs = std::move(*result);
+        char text[32];
+        std::snprintf(text, sizeof text, i ? " %.4f" : "%.4f", taken);
+        answer += text;
+      }
+      std::printf("%s\n", answer.c_str());
+    } else if (verb == "save" && loaded) {
+      // Of a run that can have found nothing in memory.
+      auto result = loaded->session->run_wiped(loaded->inputs, kWipedToNan);
+      if (!result.ok()) return report(result.error());
+      outputs = std::move(*result);
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        const std::string path = rest + "/output_" + std::to_string(i) + ".pb";
+        if (auto saved = write_tensor_pb(path, loaded->session->outputs()[i].name, outputs[i]); !saved.ok())
+          return report(saved.error());
+      }
+      std::printf("saved\n");
+    } else {
+      return report({Reason::bad_usage, "'" + line + "' is not understood here; say start, run N, save D or quit."});
+    }
+    std::fflush(stdout);
+  }
+  return kDone;
+}
+
+// What plain loops do in a second, about.
+constexpr double kPlainFlops = 1e9;
+
+// What the outputs must be; in a session of its own that is gone before anything is timed.
+Result<ModelCheck> check_of(const ModelBench& bench, const Loaded& loaded) {
+  SPARKLE_TRY(model, read_model(bench.model));
+  SPARKLE_TRY(plan, loaded.session->prepare(loaded.inputs));
+  double flops = 0;
+  for (const PlanStep& step : plan->steps) flops += step.footprint.nominal_flops;
+  const double seconds = flops / kPlainFlops;
+  if (seconds > 3 && !model.compiled)
+    std::fprintf(stderr, "sparkle: computing what the outputs must be by plain loops, some %.0f s\n", seconds);
+  return ModelCheck::make(std::move(model), *plan, loaded.inputs, loaded.options);
+}
+
+// Of runs on either of the bytes that memory is wiped to one tells what was not written, NaN or not.
+Status check_wiped(Session& session, const std::vector<HostTensor>& inputs, ModelCheck& check, std::byte wiped_to,
+                   const std::string& when) {
+  SPARKLE_TRY(outputs, session.run_wiped(inputs, wiped_to));
+  return check.possible() ? check.accept(outputs, when) : ok();
+}
+
+// What asking for the times of steps costs, and how much of a run they account for. Times from submission to completion.
+class Profiling {
+ public:
+  void add(const RunReport& run, bool timestamps) {
+    (timestamps ? timed_ : plain_).push_back(run.seconds * 1e3);
+    if (!timestamps) return;
+    double steps = 0;
+    for (const StepReport& s : run.steps) steps += s.seconds;
+    shares_.push_back(run.seconds > 0 ? steps / run.seconds : 0);
+  }
+  nlohmann::json json() {
+    return {{"plain_ms", median(plain_)},
+            {"with_timestamps_ms", median(timed_)},
+            {"cost_percent", cost_percent()},
+            {"steps_percent_of_run", 100 * median(shares_)}};
+  }
+  void print() {
+    std::printf(
+        "profiling: %.3f ms with timestamps, %.3f without, in turns: they cost %+.1f %% (median of pairs); steps are "
+        "%.1f %% of a timed run\n",
+        median(timed_), median(plain_), cost_percent(), 100 * median(shares_));
+  }
+
+ private:
+  // Of neighbours in time: what disturbs one run disturbs the other.
+  double cost_percent() const {
+    std::vector<double> quotients;
+    for (size_t i = 0; i < std::min(plain_.size(), timed_.size()); ++i)
+      if (plain_[i] > 0) quotients.push_back(timed_[i] / plain_[i]);
+    return quotients.empty() ? 0 : 100 * (median(quotients) - 1);
+  }
+  std::vector<double> plain_, timed_, shares_;
+};
+
+}  // namespace
+
+Status write_results(const std::string& path, const nlohmann::json& json) {
+  const std::string text = certified(json).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return write_file(path, std::as_bytes(std::span(text)));
+}
+
+int bench_model(const CommonOptions& common, const ModelBench& bench) {
+  if (bench.serve) return serve(common, bench);
+  const auto begin = Clock::now();
+  auto loaded = load(common, bench, Roofs::measured);
+  if (!loaded.ok()) return fail(loaded.error(), common);
+  Session& session = *loaded->session;
+  auto first = session.run(loaded->inputs);
+  if (!first.ok()) return fail(first.error(), common);
+  const double first_answer_ms = ms_since(begin);
+  auto check = check_of(bench, *loaded);
+  if (!check.ok()) return fail(check.error(), common);
+  if (auto right = check_wiped(session, loaded->inputs, *check, kWipedToNan, "before it was timed"); !right.ok())
+    return fail(right.error());
+  RunReport report;
+  if (auto warm = session.run(loaded->inputs, &report, true); !warm.ok()) return fail(warm.error());
+  if (const int status = check_fallback(*report.plan, common); status != kDone) return status;
+  const int runs = bench.runs > 0 ? bench.runs : std::clamp(static_cast<int>(1 / std::max(report.seconds, 1e-6)), 5, 2000);
+  std::vector<double> totals;
+  std::vector<std::vector<double>> steps(report.plan->steps.size());
+  Profiling profiling;
+  std::vector<HostTensor> last;
+  PlanRoofs roofs(*session.backend(), *report.plan);
+  const int apart = std::max(1, runs / kProbes);
+  for (int i = 0; i < runs; ++i) {
+    if (i % apart == 0) {
+      roofs.take();  // and a run that brings back what the probes pushed out of the caches
+      if (auto warm = session.run(loaded->inputs); !warm.ok()) return fail(warm.error());
+    }
+    // In turns, and each of the two as often the first.
+    for (const bool timestamps : {i % 2 == 1, i % 2 == 0}) {
+      const auto start = Clock::now();
+      auto run = session.run(loaded->inputs, &report, timestamps);
+      if (!run.ok()) return fail(run.error());
+      const double taken = ms_since(start);
+      last = std::move(*run);
+      profiling.add(report, timestamps);
+      if (!timestamps) totals.push_back(taken);
+      for (size_t s = 0; timestamps && s < steps.size(); ++s) steps[s].push_back(report.steps[s].seconds * 1e3);
+    }
+  }
+  if (check->possible())
+    if (auto right = check->accept(last, "in the last timed run"); !right.ok()) return fail(right.error());
+  if (auto right = check_wiped(session, loaded->inputs, *check, kWipedToNumbers, "after it was timed"); !right.ok())
+    return fail(right.error());
+  const Spread time = spread_of(totals);
+  const double total = time.median;
+  roofs.take();
+  const Device device = roofs.device();
+  std::vector<RoofVerdict> verdicts;
+  std::string above;
+  nlohmann::json rows = nlohmann::json::array();
+  if (!common.json) {
+    std::printf("%s; '%s'\n", loaded->device.note.c_str(), printable(report.plan->model).c_str());
+    if (report.plan->budget_steps > 0) std::printf("%s\n", budget_note(*report.plan).c_str());
+    std::printf("%-36s %-11s %9s %9s %8s %7s %7s %-8s\n", "step", "algorithm", "median ms", "predicted", "GFLOP/s", "% roof",
+                "% time", "binds");
+  }
+  double sum = 0;
+  for (size_t s = 0; s < steps.size(); ++s) {
+    const PlanStep& step = report.plan->steps[s];
+    const double ms = median(steps[s]);
+    sum += ms;
+    const double gflops = ms > 0 ? step.footprint.nominal_flops / ms * 1e-6 : 0;
+    const RoofVerdict verdict = roofs.judge(step, ms * 1e-3);
+    verdicts.push_back(verdict);
+    if (above.empty()) above = verdict.error_text(step.name);
+    const double roof = ms > 0 ? 100 * roof_seconds(step, device) * 1e3 / ms : 0;
+    if (!common.json)
+      std::printf("%-36.36s %-11.11s %9.4f %9.4f %8.1f %7.1f %7.1f %-8s\n", printable(step.name).c_str(),
+                  step.algorithm.c_str(), ms, step.cost.seconds * 1e3, gflops, roof, 100 * ms / total, step.cost.bound.c_str());
+    rows.push_back({{"name", step.name},
+                    {"problem", step.problem},
+                    {"dtype", step.stage.inputs.empty() ? "" : std::string(name_of(step.stage.inputs[0].dtype))},
+                    {"algorithm", step.algorithm},
+                    {"schedule", to_text(step.schedule)},
+                    {"median_ms", ms},
+                    {"predicted_ms", step.cost.seconds * 1e3},
+                    {"gflops", gflops},
+                    {"percent_of_roof", roof},
+                    {"roofs", roof_json(verdict)},
+                    {"bound", step.cost.bound},
+                    {"predicted_bytes", traffic_json(device, step.footprint.bytes)},
+                    {"workspace_bytes", step.workspace_bytes}});
+  }
+  const nlohmann::json all{{"device", nlohmann::json::parse(device_to_json(device))},
+                           {"model", report.plan->model},
+                           {"rows", rows},
+                           {"profiling", profiling.json()},
+                           {"checked", check->text()},
+                           {"total",
+                            {{"median_ms", total},
+                             {"min_ms", time.min},
+                             {"p95_ms", time.p95},
+                             {"steps_ms", sum},
+                             {"first_answer_ms", first_answer_ms},
+                             {"budget_steps", report.plan->budget_steps},
+                             {"budget_lost_ms", report.plan->budget_seconds * 1e3},
+                             {"peak_bytes", session.peak_bytes(*report.plan)}}}};
+  if (!bench.output.empty())
+    if (auto written = write_results(bench.output, all); !written.ok()) return fail(written.error());
+  if (common.json) {
+    std::printf("%s\n", certified(all).dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  } else {
+    std::printf("%d runs: median %.3f ms, min %.3f, p95 %.3f; steps add up to %.3f ms; first answer %.1f ms; peak memory %s\n",
+                runs, total, time.min, time.p95, sum, first_answer_ms, format_bytes(session.peak_bytes(*report.plan)).c_str());
+    profiling.print();
+    std::vector<std::vector<double>> traffic;
+    for (const PlanStep& step : report.plan->steps) traffic.push_back(step.footprint.bytes);
+    std::fputs((traffic_summary(device, traffic) + probes_summary(verdicts)).c_str(), stdout);
+    std::printf("outputs checked before, in the last and after the timed runs: %s\n", check->text().c_str());
+  }
+  return end_of_bench(above);
+}
+
+}  // namespace sparkle::cli

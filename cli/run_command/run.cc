@@ -1,0 +1,242 @@
+// sparkle run MODEL [INPUT ...]: pictures or tensors in, classes, figures or pictures out.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/median.h"
+#include "base/system/out_of_memory.h"
+#include "base/printable.h"
+#include "run_command/model_inputs.h"
+#include "plan/explain.h"
+#include "run_command/progress.h"
+#include "report/float_type.h"
+#include "report/pictures/picture.h"
+#include "run/opening/foreign_model.h"
+#include "run/opening/open_model.h"
+#include "run_command/run_options.h"
+
+namespace sparkle::cli {
+namespace {
+
+struct Prepared {
+  std::vector<HostTensor> tensors;
+  std::vector<std::string> notes;  // how each input came about
+  std::shared_ptr<const Plan> plan;
+};
+
+// Plans before anything large is made: nothing is filled that the memory budget has no room for.
+// `first`: the first input's picture where it has been read.
+Result<Prepared> prepare_inputs(Session& session, const RunOptions& o, std::optional<Picture> first) {
+  Prepared p;
+  const auto& wanted = session.inputs();
+  if (o.inputs.empty()) {
+    SPARKLE_TRY(shapes, input_shapes(wanted, o.shapes));
+    SPARKLE_TRY(unfilled, unfilled_inputs(wanted, shapes));
+    SPARKLE_TRY(plan, session.prepare(unfilled));
+    SPARKLE_CHECK(fill_inputs(wanted, unfilled, 1));
+    p.tensors = std::move(unfilled);
+    p.plan = std::move(plan);
+    for (size_t i = 0; i < wanted.size(); ++i)
+      p.notes.push_back("'" + printable(wanted[i].name) + "' " + shapes[i].to_string() +
+                        (wanted[i].dtype == DType::f32 ? ", seeded random values" : ", zeros"));
+    return p;
+  }
+  if (o.inputs.size() != wanted.size())
+    return Error{Reason::bad_usage, "The model has " + std::to_string(wanted.size()) +
+                                        (wanted.size() == 1 ? " input; " : " inputs; ") + std::to_string(o.inputs.size()) +
+                                        (o.inputs.size() == 1 ? " file is given" : " files are given") +
+                                        "; give one for each, in this order: " + listed_inputs(wanted) + "."};
+  struct Given {
+    size_t input = 0;
+    Picture picture;
+    Preprocess preprocess;
+  };
+  std::vector<Given> pictures;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const std::string& path = o.inputs[i];
+    if (auto wrong = no_path(path)) return *std::move(wrong);
+    const std::string head =
+        "'" + printable(wanted[i].name) + "' from " + printable(std::filesystem::path(path).filename().string());
+    if (is_tensor_file(path)) {
+      SPARKLE_TRY(tensor, read_tensor_file(path));
+      p.notes.push_back(head + ": " + tensor.shape.to_string() + " as stored");
+      p.tensors.push_back(std::move(tensor));
+      continue;
+    }
+    SPARKLE_TRY(preprocess, choose_preprocess(wanted[i], o));
+    SPARKLE_TRY(picture, i == 0 && first ? Result<Picture>(std::move(*first)) : read_picture(path));
+    first.reset();
+    p.tensors.push_back({wanted[i].dtype, tensor_shape(picture.width, picture.height, preprocess), nullptr});
+    p.notes.push_back(head + " (" + picture.size_text() + "): " + preprocess.preset + ", " + to_text(preprocess));
+    pictures.push_back({i, std::move(picture), preprocess});
+  }
+  SPARKLE_TRY(plan, session.prepare(p.tensors));
+  p.plan = std::move(plan);
+  for (Given& given : pictures) {
+    SPARKLE_TRY(tensor, to_tensor(given.picture.rows(), given.preprocess));
+    given.picture = {};  // large pictures are no longer needed
+    SPARKLE_TRY(typed, in_float_type(tensor, wanted[given.input].dtype));
+    p.tensors[given.input] = std::move(typed);
+  }
+  return p;
+}
+
+// A picture for a network that leaves height and width open may be one to enlarge.
+int try_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& device, Session& session, bool& handled,
+                std::optional<Picture>& picture) {
+  handled = false;
+  const auto& inputs = session.inputs();
+  if (o.inputs.size() != 1 || is_tensor_file(o.inputs[0]) || inputs.size() != 1 || session.outputs().size() != 1) return kDone;
+  const Dims& shape = inputs[0].shape;
+  if (shape.size() != 4 || shape[2] > 0 || shape[3] > 0) return kDone;
+  if (auto wrong = no_path(o.inputs[0])) return handled = true, fail(*wrong);
+  auto preprocess = choose_preprocess(inputs[0], o);
+  if (!preprocess.ok()) return handled = true, fail(preprocess.error());
+  auto read = read_picture(o.inputs[0]);
+  if (!read.ok()) return handled = true, fail(read.error());
+  auto image = guard_memory("Reading the picture", [&]() -> Result<Image> { return read->image(); });
+  if (!image.ok()) return handled = true, fail(image.error());
+  picture = std::move(*read);
+  return run_upscale(common, o, device, session, *image, *preprocess, handled);
+}
+
+// Options that nothing here would read are refused, not ignored.
+Status check_applies(const RunOptions& o) {
+  if (!o.inputs.empty() && !o.shapes.empty())
+    return Error{Reason::bad_usage, "--shape is for runs on random values; the given inputs have shapes."};
+  if (std::all_of(o.inputs.begin(), o.inputs.end(), is_tensor_file))
+    return refuse_options(*o.command,
+                          {"--preset", "--size", "--crop", "--fit", "--color", "--scale", "--mean", "--std", "--pad-value",
+                           "--tile", "--overlap", "--reference"},
+                          "is for pictures, and no picture is given");
+  return ok();
+}
+
+int print_json(const nlohmann::json& json) {
+  std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  return kDone;
+}
+
+int run(const CommonOptions& common, const RunOptions& o) {
+  if (auto applies = check_applies(o); !applies.ok()) return fail(applies.error());
+  auto labels = read_labels(o.labels);
+  if (!labels.ok()) return fail(labels.error());
+  auto model = read_model(o.model);
+  if (!model.ok()) return fail(model.error());
+  auto device = open_device(common);
+  if (!device.ok()) return fail(device.error());
+  auto options = session_options(common, device->backend->device());
+  if (!options.ok()) return fail(options.error());
+  auto opened = open_session(std::move(*model), device->backend, *options);
+  if (!opened.ok()) return fail(opened.error());
+  Session& session = **opened;
+  if (!o.output.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(o.output, error);
+    if (error) return fail({Reason::file_unwritable, "The folder '" + o.output + "' cannot be made: " + error.message() + "."});
+  }
+  bool handled = false;
+  std::optional<Picture> picture;
+  if (const int status = try_upscale(common, o, *device, session, handled, picture); handled || status != kDone) return status;
+  if (auto applies = refuse_options(*o.command, {"--tile", "--overlap", "--reference", "--shrink-first"},
+                                    "is for networks that enlarge a picture, which this one does not");
+      !applies.ok())
+    return fail(applies.error());
+  auto inputs = prepare_inputs(session, o, std::move(picture));
+  if (!inputs.ok()) return fail(inputs.error(), common);
+  const Plan& plan = *inputs->plan;
+  if (auto fitting = check_labels(plan, *labels); !fitting.ok()) return fail(fitting.error());
+  if (const int status = check_fallback(plan, common); status != kDone) return status;
+  if (!common.json) {
+    std::printf("device   %s\n", device->note.empty() ? common.device.c_str() : device->note.c_str());
+    for (const std::string& note : inputs->notes) std::printf("input    %s\n", note.c_str());
+    std::printf("memory   %s at peak (tensors and weights)\n", format_bytes(session.peak_bytes(plan)).c_str());
+    if (plan.budget_steps > 0) std::printf("budget   %s\n", budget_note(plan).c_str());
+    std::fflush(stdout);
+  }
+  std::vector<double> ms;
+  std::vector<HostTensor> outputs;
+  Progress progress("running", o.repeat, !common.json && o.repeat > 1);
+  for (int i = 0; i < o.repeat; ++i) {
+    RunReport report;
+    auto result = session.run(inputs->tensors, &report);
+    progress.step();
+    if (!result.ok()) return progress.clear(), fail(result.error(), common);
+    outputs = std::move(*result);
+    ms.push_back(report.seconds * 1e3);
+  }
+  progress.clear();
+  const double first = ms[0];
+  const double middle = median(ms);
+  if (!common.json) {
+    std::printf("time     first %.2f ms", first);
+    if (o.repeat > 1) std::printf(", median %.2f ms of %d", middle, o.repeat);
+    std::printf("\n");
+  }
+  nlohmann::json rows = nlohmann::json::array();
+  std::vector<std::string> written;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& name = session.outputs()[i].name;
+    const auto figures = in_float_type(outputs[i], DType::f32);
+    if (!figures.ok()) return fail(figures.error());
+    rows.push_back(show_output(name, *figures, outputs[i].dtype, *labels, o.top, common.json));
+    if (o.output.empty()) continue;
+    if (auto saved = save_output(o.output, name, outputs[i], *figures, written); !saved.ok()) return fail(saved.error());
+  }
+  if (common.json)
+    return print_json({{"model", o.model},
+                       {"device", device->note},
+                       {"inputs", inputs->notes},
+                       {"peak_bytes", session.peak_bytes(plan)},
+                       {"budget_steps", plan.budget_steps},
+                       {"budget_lost_ms", plan.budget_seconds * 1e3},
+                       {"first_ms", first},
+                       {"median_ms", middle},
+                       {"outputs", rows},
+                       {"written", written}});
+  for (const std::string& path : written) std::printf("written  %s\n", printable(path).c_str());
+  return kDone;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Chosen& chosen) {
+  auto* command = app.add_subcommand("run", "Run a model on pictures, .npy or .pb tensors");
+  auto common = std::make_shared<CommonOptions>();
+  auto o = std::make_shared<RunOptions>();
+  o->command = command;
+  add_common(*command, *common);
+  command->add_option("model", o->model, "ONNX file, or a file of 'sparkle compile'")->required();
+  command->add_option(
+      "inputs", o->inputs,
+      "one file per input of the model: JPEG, PNG, BMP or PNM (alpha is composited over white; EXIF rotation is "
+      "not applied), .npy, or .pb; none: seeded random values, integers zero");
+  command->add_option("--shape", o->shapes, "NAME=1x3x224x224, for random values");
+  command->add_option("--labels", o->labels, "class names, one per line");
+  command->add_option("--top", o->top, "classes to show")->check(CLI::Range(1, 100000));
+  command->add_option("--repeat", o->repeat, "runs; the median is shown")->check(CLI::Range(1, 100000));
+  command->add_option("--output", o->output, "folder for outputs: .npy, and .png of pictures");
+  command->add_option(
+      "--preset", o->preset,
+      "pictures: imagenet (shorter side 256, crop 224, mean and deviation), unit (0..1), raw (0..255), mobilenet "
+      "(x/127.5-1), ultraface (stretched, (x-127)/128), yolox (BGR, letterbox, 0..255)");
+  command->add_option("--size", o->size, "WxH, or the shorter side before cropping");
+  command->add_option("--crop", o->crop, "WxH or one number, cut from the centre");
+  command->add_option("--fit", o->fit, "crop, stretch, letterbox or none")
+      ->check(CLI::IsMember({"crop", "stretch", "letterbox", "none"}));
+  command->add_option("--color", o->color, "rgb, bgr, grey or y")->check(CLI::IsMember({"rgb", "bgr", "grey", "y"}));
+  command->add_option("--scale", o->scale, "pixels (0..255) are multiplied by this: 1/255");
+  command->add_option("--mean", o->mean, "subtracted after scaling: one number or three");
+  command->add_option("--std", o->std, "divided by afterwards: one number or three");
+  command->add_option("--pad-value", o->pad_value, "letterbox: pixel value of the rest")->check(finite_number());
+  command->add_option("--tile", o->tile, "enlarging networks: input pixels per tile side; 0: whole")
+      ->check(CLI::Range(0, 65536));
+  command->add_option("--overlap", o->overlap, "enlarging networks: input pixels shared at tile borders")
+      ->check(CLI::Range(0, 4096));
+  command->add_option("--reference", o->reference, "enlarging networks: the true large picture, for PSNR");
+  command->add_flag("--shrink-first", o->shrink_first,
+                    "enlarging networks: shrink the picture first, then compare the result with it, for PSNR");
+  command->callback([&chosen, common, o] { chosen = [=] { return run(*common, *o); }; });
+}
+
+}  // namespace sparkle::cli

@@ -1,0 +1,59 @@
+// What `sparkle run` is told, how its inputs are made and its outputs shown.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/record.h"
+#include "command.h"
+#include "report/pictures/image.h"
+#include "report/pictures/preprocess.h"
+
+namespace sparkle::cli {
+
+struct RunOptions {
+  const CLI::App* command = nullptr;  // knows which options were given
+  std::string model;
+  std::vector<std::string> inputs, shapes;
+  std::string labels, output, reference;
+  int top = 5, repeat = 1;
+  // pictures; empty: from the preset, the preset from the model
+  std::string preset, fit, color, size, crop, scale, mean, std;
+  std::optional<float> pad_value;
+  int tile = 512, overlap = 8;
+  bool shrink_first = false;
+};
+
+bool is_tensor_file(const std::string& path);
+// .npy or .pb
+Result<HostTensor> read_tensor_file(const std::string& path);
+
+// Preprocessing for an input of the model: what it declares, then the options.
+Result<Preprocess> choose_preprocess(const SessionInput& input, const RunOptions& options);
+
+// Where the whole output is one row of classes: how many, else 0.
+int64_t class_count(const HostTensor& output);
+// Refuses labels that no output has a use for or that are too few for the smallest row of classes.
+Status check_labels(const Plan& plan, const std::vector<std::string>& labels);
+// One name per line; "n01440764 tench, ..." loses its number.
+Result<std::vector<std::string>> read_labels(const std::string& path);
+
+// Prints one output (classes with the largest values, or figures) unless `quiet`, and gives it as JSON. Floats come as f32;
+// `stored` is the type that they have in the model.
+nlohmann::json show_output(const std::string& name, const HostTensor& output, DType stored,
+                           const std::vector<std::string>& labels, int top, bool quiet);
+// The output as a picture where it looks like one: 1 or 3 channels, at least 8x8, values in 0..1 or about 0..255.
+std::optional<Image> picture_of(const HostTensor& output);
+// DIR/NAME.npy, the output's name made fit for a file.
+std::string tensor_path(const std::string& directory, const std::string& name);
+// DIR/NAME.npy and, for pictures, DIR/NAME.png from `figures`, the output in f32; adds the paths to `written`.
+Status save_output(const std::string& directory, const std::string& name, const HostTensor& output, const HostTensor& figures,
+                   std::vector<std::string>& written);
+
+// Enlarging networks: the picture in tiles, the result and a comparison beside bicubic into --output.
+int run_upscale(const CommonOptions& common, const RunOptions& options, OpenDevice& device, Session& session,
+                const Image& image, const Preprocess& preprocess, bool& handled);
+
+}  // namespace sparkle::cli

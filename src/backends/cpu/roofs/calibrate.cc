@@ -1,0 +1,25 @@
+// Keeps measured roofs in the user's cache, per machine, number of cores and build.
+#include "backends/cpu/roofs/roofs.h"
+#include "device/kept_rates.h"
+
+namespace sparkle::cpu {
+
+namespace {
+std::string way_of(const Executor& executor) { return "width " + std::to_string(executor.width()); }
+}  // namespace
+
+std::optional<Calibration> kept_roofs(Device& device, const Executor& executor, const std::string& folder) {
+  const auto kept = kept_rates(device, way_of(executor), folder);
+  if (!kept) return std::nullopt;
+  return Calibration{true, kept->path, kept->measured_at};
+}
+
+Result<Calibration> calibrate(Device& device, Executor& executor, const CalibrateOptions& options) {
+  if (!options.force)
+    if (auto kept = kept_roofs(device, executor, options.folder)) return std::move(*kept);
+  SPARKLE_CHECK(measure_roofs(device, executor, options.seconds));
+  const KeptRates kept = keep_rates(device, way_of(executor), options.folder);
+  return Calibration{false, kept.path, kept.measured_at};
+}
+
+}  // namespace sparkle::cpu

@@ -1,0 +1,184 @@
+// The pool runs every task exactly once, whoever calls and however often, and leaves the callers' floating-point state alone.
+#include "base/system/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "base/system/cpu_count.h"
+#include "base/system/denormals.h"
+
+namespace sparkle {
+namespace {
+
+// Runs `tasks` tasks and checks that each ran once, with a worker index that is in range and held by one thread at a time.
+void check_run(Executor& pool, int tasks) {
+  std::vector<int> runs(static_cast<size_t>(tasks), 0);
+  std::vector<std::atomic<int>> inside(static_cast<size_t>(pool.width()));
+  std::atomic<int> faults{0};
+  parallel_for(pool, tasks, [&](int task, int worker) {
+    if (worker < 0 || worker >= pool.width()) {
+      ++faults;
+      return;
+    }
+    auto& mine = inside[static_cast<size_t>(worker)];
+    if (mine.fetch_add(1) != 0) ++faults;
+    ++runs[static_cast<size_t>(task)];  // plain: a task that runs twice at once is a race
+    mine.fetch_sub(1);
+  });
+  EXPECT_EQ(faults.load(), 0);
+  for (int task = 0; task < tasks; ++task) ASSERT_EQ(runs[static_cast<size_t>(task)], 1) << "task " << task << " of " << tasks;
+}
+
+class ThreadPoolWidths : public ::testing::TestWithParam<int> {};
+
+TEST_P(ThreadPoolWidths, RunsEveryTaskOnce) {
+  ThreadPool pool(GetParam());
+  EXPECT_EQ(pool.width(), GetParam());
+  for (int tasks : {0, 1, 2, 3, 7, 64, 1000}) check_run(pool, tasks);
+}
+
+TEST_P(ThreadPoolWidths, ManySmallJobs) {
+  ThreadPool pool(GetParam());
+  int64_t sum = 0;
+  for (int job = 0; job < 20000; ++job) {
+    std::atomic<int> done{0};
+    parallel_for(pool, 1 + job % 5, [&](int, int) { done.fetch_add(1, std::memory_order_relaxed); });
+    sum += done.load() - (1 + job % 5);
+  }
+  EXPECT_EQ(sum, 0);
+}
+
+TEST_P(ThreadPoolWidths, SleepingWorkersWakeUp) {
+  ThreadPool pool(ThreadPoolOptions{.threads = GetParam(), .spin_seconds = 0});
+  for (int job = 0; job < 200; ++job) {
+    if (job % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    check_run(pool, 3);
+  }
+}
+
+TEST_P(ThreadPoolWidths, SeveralCallersAtOnce) {
+  ThreadPool pool(GetParam());
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 5; ++caller)
+    callers.emplace_back([&pool, caller] {
+      for (int job = 0; job < 1000; ++job) check_run(pool, (caller + 1) * 4);
+    });
+  for (auto& caller : callers) caller.join();
+}
+
+TEST_P(ThreadPoolWidths, NestedRunsFinish) {
+  ThreadPool pool(GetParam());
+  std::vector<std::thread> callers;
+  std::atomic<int> inner{0};
+  for (int caller = 0; caller < 3; ++caller)
+    callers.emplace_back([&] {
+      for (int job = 0; job < 50; ++job)
+        parallel_for(pool, 6, [&](int, int) { parallel_for(pool, 5, [&](int, int) { ++inner; }); });
+    });
+  for (auto& caller : callers) caller.join();
+  EXPECT_EQ(inner.load(), 3 * 50 * 6 * 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Widths, ThreadPoolWidths, ::testing::Values(1, 2, 3, 8));
+
+TEST(ThreadPool, IsBuiltAndDestroyedAtAnyMoment) {
+  for (int i = 0; i < 300; ++i) {
+    ThreadPool pool(1 + i % 4);
+    if (i % 3 == 0) check_run(pool, i % 7);
+  }
+}
+
+TEST(ThreadPool, LongTasksAreWaitedFor) {
+  ThreadPool pool(3);
+  std::atomic<int> done{0};
+  parallel_for(pool, 3, [&](int task, int) {
+    if (task != 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));  // longer than any spin
+    ++done;
+  });
+  EXPECT_EQ(done.load(), 3);
+}
+
+TEST(ThreadPool, FlushesDenormalsOnlyWhereAsked) {
+  const bool before = ScopedFlushDenormals::flushing();
+  for (bool flush : {false, true}) {
+    ThreadPool pool(ThreadPoolOptions{.threads = 2, .flush_denormals = flush});
+    std::atomic<int> flushed{0};
+    volatile float tiny = 1e-30f;
+    std::atomic<int> zeros{0};
+    parallel_for(pool, 64, [&](int, int) {
+      flushed += ScopedFlushDenormals::flushing();
+      zeros += (tiny * 1e-12f == 0.0f);
+    });
+#if defined(__x86_64__) || defined(__aarch64__)
+    EXPECT_EQ(flushed.load(), flush ? 64 : 0);
+    EXPECT_EQ(zeros.load(), flush ? 64 : 0);
+#endif
+    EXPECT_EQ(ScopedFlushDenormals::flushing(), before);
+  }
+}
+
+TEST(ThreadCount, SaysWhy) {
+  const ThreadCount count = usable_threads();
+  EXPECT_GE(count.threads, 1);
+  EXPECT_NE(count.note.find("affinity"), std::string::npos);
+  EXPECT_NE(count.note.find("cgroup quota"), std::string::npos);
+  EXPECT_EQ(usable_threads(5).threads, 5);
+  EXPECT_NE(usable_threads(5).note.find("5 threads (requested"), std::string::npos) << usable_threads(5).note;
+}
+
+class CgroupQuota : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    root_ = std::filesystem::path(::testing::TempDir()) / (std::string("sparkle_cgroup_") + test->name());
+    std::filesystem::remove_all(root_);
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+  void write(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  std::optional<double> quota() { return cgroup_cpu_quota(root_.string()); }
+  std::filesystem::path root_;
+};
+
+TEST_F(CgroupQuota, NoneWithoutFiles) { EXPECT_FALSE(quota().has_value()); }
+
+TEST_F(CgroupQuota, VersionTwoTakesTheTightestAncestor) {
+  write("proc/self/cgroup", "0::/a/b\n");
+  write("sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+  EXPECT_FALSE(quota().has_value());
+  write("sys/fs/cgroup/a/cpu.max", "150000 100000\n");
+  EXPECT_EQ(quota(), 1.5);
+  write("sys/fs/cgroup/a/b/cpu.max", "400000 100000\n");
+  EXPECT_EQ(quota(), 1.5);
+}
+
+TEST_F(CgroupQuota, VersionTwoInAContainer) {
+  write("proc/self/cgroup", "0::/a/path/of/the/host\n");
+  write("sys/fs/cgroup/cpu.max", "200000 100000\n");
+  EXPECT_EQ(quota(), 2.0);
+}
+
+TEST_F(CgroupQuota, VersionOne) {
+  write("proc/self/cgroup", "7:cpuset:/x\n4:cpu,cpuacct:/docker/1\n");
+  write("sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_quota_us", "-1\n");
+  write("sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_period_us", "100000\n");
+  EXPECT_FALSE(quota().has_value());
+  write("sys/fs/cgroup/cpu,cpuacct/docker/1/cpu.cfs_quota_us", "300000\n");
+  EXPECT_EQ(quota(), 3.0);
+}
+
+TEST_F(CgroupQuota, NonsenseIsNoQuota) {
+  write("proc/self/cgroup", "nonsense\n0::/a\n:::\n");
+  write("sys/fs/cgroup/a/cpu.max", "abc def\n");
+  EXPECT_FALSE(quota().has_value());
+}
+
+}  // namespace
+}  // namespace sparkle

@@ -1,0 +1,244 @@
+// Each field of a schedule decides something: changed alone, the predicted cost, the tasks of a CPU's kernel or the shaders of
+// a GPU's are others. A field without such an effect has no place in plans.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "algorithms/algorithm.h"
+#include "backends/cpu/cpu_kernel.h"
+#include "device/device_json.h"
+#include "device/probe_cpu.h"
+#include "families/depthwise/depthwise.h"
+#include "families/direct/direct.h"
+#include "families/fft/fft.h"
+#include "families/gemm/gemm.h"
+#include "families/grouped/grouped.h"
+#include "families/inverted/inverted.h"
+#include "families/registry.h"
+#include "families/softmax/softmax.h"
+#include "families/loops/tile_schedule.h"
+#include "families/winograd/winograd.h"
+#include "plan/choose/cost.h"
+#if defined(SPARKLE_TESTS_WITH_VULKAN)
+#include "backends/vulkan/sources.h"
+#endif
+
+namespace sparkle {
+namespace {
+
+// Fields whose effect no prediction and no count shows. Everything else must be seen to have one.
+const std::map<std::string, std::string> kUnseen = {
+    {"variant", "the row of variants.inc that a kernel is forced, banned and tried by"},
+    {"prefetch", "lines fetched ahead: they change times alone, which `bench --ablate` measures"},
+};
+
+struct Sample {
+  Stage stage;
+  Schedule schedule;
+  const Device* device;
+};
+
+// Changes field number `index` in the way `way`; 0: twice as much, 1: half, 2: one more, or the next name.
+struct Change {
+  const Device& device;
+  int index, way, at = 0;
+  std::string name;
+  bool present(std::string_view, bool) { return true; }
+  template <class T>
+  void operator()(std::string_view field, T& value) {
+    if (at++ != index) return;
+    name = field;
+    if constexpr (requires { value.visit(*this); }) {
+      value.m = way == 1 ? std::max(1, value.m / 2) : 2 * value.m;
+    } else if constexpr (std::is_same_v<T, std::string>) {
+      if (device.units.empty()) return;
+      value = device.units[static_cast<size_t>(way) % device.units.size()].name;
+    } else if constexpr (std::is_enum_v<T>) {
+      value = static_cast<T>(static_cast<int>(value) == 0);
+    } else {
+      value = way == 0 ? 2 * value : way == 1 ? std::max<T>(1, value / 2) : value + 1;
+    }
+  }
+};
+constexpr int kWays = 3;
+
+// Counts the tasks that are handed out and runs none of several.
+class TaskCounter final : public Executor {
+ public:
+  int width() const override { return 4; }
+  void run(int tasks, Work, void*) override { text += " " + std::to_string(tasks); }
+  std::string text;
+};
+
+// What the CPU's kernel hands out, and the form that it wants its weights in.
+std::string kernel_on_cpu(const Stage& stage, const Schedule& schedule, const Device& device) {
+  static constexpr cpu::KernelFactory kFactories[] = {
+#define FAMILY(name, params) cpu::make_##name,
+#include "families/families.inc"
+#undef FAMILY
+  };
+  static const Device here = probe_cpu();
+  if (!here.unit(unit_of(schedule))) return "";
+  auto kernel = kFactories[static_cast<size_t>(stage.family())](stage, schedule, device, 0);
+  if (!kernel.ok()) return "refused";
+  std::vector<HostTensor> tensors;
+  std::vector<std::byte*> inputs, outputs;
+  const auto add = [&](const TensorDesc& desc, std::vector<std::byte*>& list) {
+    tensors.push_back(HostTensor::zeros(DType::u8, {extent(desc.shape, desc.layout) * size_of(desc.dtype) + 64}));
+    list.push_back(tensors.back().data<std::byte>() + desc.layout.offset * size_of(desc.dtype));
+  };
+  for (const TensorDesc& desc : stage.inputs) add(desc, inputs);
+  for (const TensorDesc& desc : stage.outputs) add(desc, outputs);
+  const HostTensor workspace = HostTensor::zeros(DType::u8, {(*kernel)->workspace_bytes() + 64});
+  TaskCounter counter;
+  cpu::CpuLaunch launch;
+  launch.inputs = inputs, launch.outputs = outputs, launch.executor = &counter;
+  launch.workspace = workspace.data<std::byte>();
+  (*kernel)->run(launch);
+  return "tasks" + counter.text;
+}
+
+std::string shaders_of([[maybe_unused]] const Stage& stage, [[maybe_unused]] const Schedule& schedule,
+                       [[maybe_unused]] const Device& device) {
+  std::ostringstream text;
+#if defined(SPARKLE_TESTS_WITH_VULKAN)
+  const auto sources = vulkan::sources_of(stage, schedule, device, 2);
+  if (!sources.ok()) return "refused";
+  for (const vulkan::KernelSource& source : *sources) {
+    text << source.shader << " " << source.group[0] << " " << source.subgroup;
+    for (const auto& constant : source.constants) text << " " << constant.name << "=" << constant.value;
+  }
+#endif
+  return text.str();
+}
+
+std::string effect_of(const Sample& s, const Schedule& schedule) {
+  const Footprint footprint = info(s.stage.family()).footprint(s.stage, schedule, *s.device);
+  const Cost cost = cost_of(footprint, schedule, *s.device);
+  std::ostringstream text;
+  text << std::hexfloat << cost.seconds << " " << footprint.workspace_bytes << " ";
+  if (s.device->kind == DeviceKind::cpu) text << kernel_on_cpu(s.stage, schedule, *s.device);
+  if (s.device->kind == DeviceKind::vulkan) text << shaders_of(s.stage, schedule, *s.device);
+  return text.str();
+}
+
+// Fields of S by name: whether any of the samples shows an effect.
+template <class S>
+std::map<std::string, bool> fields_of(const std::vector<Sample>& samples) {
+  std::map<std::string, bool> seen;
+  for (const Sample& sample : samples) {
+    const S* planned = get_if<S>(&sample.schedule);
+    if (!planned || variant_of(sample.schedule) == "plain") continue;
+    const std::string before = effect_of(sample, sample.schedule);
+    for (int index = 0, count = 1; index < count; ++index)
+      for (int way = 0; way < kWays; ++way) {
+        S changed = *planned;
+        Change change{*sample.device, index, way, 0, {}};
+        changed.visit(change);
+        count = change.at;
+        bool& effect = seen[change.name];
+        if (effect || changed == *planned || kUnseen.contains(change.name)) continue;
+        effect = effect_of(sample, changed) != before;
+      }
+  }
+  return seen;
+}
+
+std::vector<Device> devices() {
+  std::vector<Device> list;
+  for (const char* name : {"xeon-emr", "ryzen-zen3-laptop", "graviton3-neoverse-v1", "rtx-4090-vulkan", "radeon-rx-7900-xtx"}) {
+    auto device = load_device(SPARKLE_SOURCE_DIR "/devices/" + std::string(name) + ".json");
+    EXPECT_TRUE(device.ok()) << name;
+    if (device.ok()) list.push_back(std::move(*device));
+    if (!list.empty() && list.back().kind == DeviceKind::cpu) list.back().cores = 4;
+  }
+  return list;
+}
+
+TensorDesc maps(int64_t c, int64_t size) { return {DType::f32, {1, c, size, size}, channels_last({1, c, size, size})}; }
+
+// All schedules that families offer for a few layers, a block and a softmax.
+std::vector<Sample> samples(const std::vector<Device>& all) {
+  std::vector<Sample> list;
+  const auto add = [&](const Stage& stage, const Device& device) {
+    for (const Variant& variant : info(stage.family()).variants) {
+      Reason why_not = Reason::none;
+      if (variant.device != device.kind) continue;
+      size_t taken = 0;
+      for (const Schedule& schedule : info(stage.family()).schedules(stage, variant, device, why_not))
+        if (++taken <= 6) list.push_back({stage, schedule, &device});
+    }
+  };
+  for (const Device& device : all) {
+    for (const char* text :
+         {"ic64ih28oc96oh28kh1", "ic512ih14oc512oh14kh3ph1", "ic3ih64oc32oh32kh3sh2ph1", "g96ic96ih28oc96oh28kh3ph1",
+          "g32ic128ih28oc128oh28kh3ph1", "g96ic96ih56oc96oh56kh31ph15", "ic32ih112oc32oh112kh15ph7"}) {
+      const auto problem = parse_conv(text);
+      EXPECT_TRUE(problem.ok()) << text;
+      if (!problem.ok()) continue;
+      const ProblemOperands operands = operands_of(*problem);
+      const AnchorCall call{*problem, operands.inputs, operands.output, WeightFit{Fit::rounded, Fit::rounded}};
+      for (const Algorithm& algorithm : algorithms())
+        if (algorithm.applies(call) == Reason::none)
+          for (const StageUse& use : algorithm.stages(call).stages) add(use.stage, device);
+    }
+    InvertedParams block;
+    block.window = {{1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}};
+    add({block,
+         {maps(24, 56), dense_desc(DType::f32, {144, 24, 1, 1}), dense_desc(DType::f32, {144, 1, 3, 3}),
+          dense_desc(DType::f32, {24, 144, 1, 1})},
+         {maps(24, 56)}},
+        device);
+    const TensorDesc rows = dense_desc(DType::f32, {256, 1000});
+    add({SoftmaxParams{1, 1, false}, {rows}, {rows}}, device);
+  }
+  return list;
+}
+
+TEST(ScheduleFields, EachDecidesSomething) {
+  const std::vector<Device> all = devices();
+  const std::vector<Sample> list = samples(all);
+  std::set<const ScheduleType*> checked;
+  const auto check = [&]<class S>(const S&, const char* type) {
+    checked.insert(&ScheduleType::of<S>);
+    const auto fields = fields_of<S>(list);
+    EXPECT_FALSE(fields.empty()) << type << " is in no sample";
+    for (const auto& [name, seen] : fields)
+      EXPECT_NE(seen, kUnseen.contains(name))
+          << type << "::" << name << (seen ? " is seen to decide something" : " decides nothing");
+  };
+  check(LoopSchedule{}, "LoopSchedule");
+  check(GemmSchedule{}, "GemmSchedule");
+  check(DirectSchedule{}, "DirectSchedule");
+  check(GroupedSchedule{}, "GroupedSchedule");
+  check(DepthwiseSchedule{}, "DepthwiseSchedule");
+  check(WinogradSchedule{}, "WinogradSchedule");
+  check(FftSchedule{}, "FftSchedule");
+  check(InvertedSchedule{}, "InvertedSchedule");
+#if defined(SPARKLE_TESTS_WITH_VULKAN)
+  check(TileSchedule{}, "TileSchedule");
+  check(FftTileSchedule{}, "FftTileSchedule");
+#endif
+  for (int i = 0; i < kFamilies; ++i) {
+    const FamilyInfo& family = info(static_cast<Family>(i));
+    EXPECT_TRUE(checked.contains(family.cpu_schedule)) << family.name;
+#if defined(SPARKLE_TESTS_WITH_VULKAN)
+    EXPECT_TRUE(checked.contains(family.gpu_schedule)) << family.name;
+#endif
+  }
+}
+
+// Plans leave no count of tasks to kernels.
+TEST(ScheduleFields, CpusAreGivenAGrain) {
+  const std::vector<Device> all = devices();
+  for (const Sample& s : samples(all))
+    if (s.device->kind == DeviceKind::cpu) {
+      EXPECT_EQ(to_text(s.schedule).find("grain=0"), std::string::npos) << to_text(s.schedule);
+    }
+}
+
+}  // namespace
+}  // namespace sparkle

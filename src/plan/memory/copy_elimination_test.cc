@@ -1,0 +1,53 @@
+// Copies that convolutions do without: when a picture is read as the planes it comes in, and when not.
+#include "plan/memory/copy_elimination.h"
+
+#include <gtest/gtest.h>
+
+#include "plan/plan_testing.h"
+
+namespace sparkle {
+namespace {
+
+using testing::conv_op;
+using testing::GraphBuilder;
+
+struct Net : GraphBuilder {
+  TensorId conv(TensorId from, int64_t c, int64_t k) { return op("Conv", conv_op(1), {from, weights({k, c, 3, 3}, -0.2f)}); }
+  // Algorithms of the steps, in order.
+  std::string steps(TensorId output, const PlanOptions& options = {}) {
+    auto graph = testing::ready(done(output));
+    EXPECT_TRUE(graph.ok()) << graph.error().message;
+    auto plan = make_plan(*graph, testing::device_named("epyc-zen4"), options);
+    EXPECT_TRUE(plan.ok()) << plan.error().message;
+    std::string text;
+    for (const PlanStep& step : plan->steps) text += (text.empty() ? "" : " ") + step.algorithm;
+    first = plan->tensors[static_cast<size_t>(plan->steps[0].inputs[0])];
+    return text;
+  }
+  PlanTensor first;  // what the first step of the latest plan reads
+};
+
+TEST(SpareCopies, PicturesAreReadAsTheyCome) {
+  Net net;
+  const TensorId x = net.input({1, 3, 64, 64});
+  EXPECT_EQ(net.steps(net.conv(x, 3, 24)), "direct copy");  // the copy of the output back
+  EXPECT_EQ(net.first.kind, PlaceKind::input);
+}
+
+TEST(SpareCopies, OtherAlgorithmsAndWideLayersKeepTheirCopy) {
+  Net few, wide;
+  PlanOptions gemm;
+  gemm.algorithm = "gemm";
+  EXPECT_EQ(few.steps(few.conv(few.input({1, 3, 64, 64}), 3, 24), gemm), "copy gemm copy");
+  EXPECT_EQ(wide.steps(wide.conv(wide.input({1, 16, 20, 20}), 16, 24)).substr(0, 5), "copy ");
+}
+
+TEST(SpareCopies, ACopyThatTwoReadStays) {
+  Net net;
+  const TensorId x = net.input({1, 3, 64, 64});
+  const TensorId sum = net.pointwise(PointwiseOp::add, {net.conv(x, 3, 24), net.conv(x, 3, 24)});
+  EXPECT_EQ(net.steps(sum).substr(0, 5), "copy ");
+}
+
+}  // namespace
+}  // namespace sparkle

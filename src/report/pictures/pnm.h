@@ -1,0 +1,19 @@
+// Binary PNM files (P5 grey, P6 RGB; netpbm.sourceforge.net/doc): a header of text, then samples of one byte, or of two with
+// the higher first where the largest value needs them.
+#pragma once
+
+#include <optional>
+
+#include "report/pictures/picture.h"
+
+namespace sparkle {
+
+bool is_pnm(std::span<const std::byte> bytes);
+
+// Errors: bad_format naming what is wrong, size_overflow.
+Result<Picture> read_pnm(std::span<const std::byte> bytes, const std::string& file, int64_t max_pixels);
+
+// The sentence for a picture that is too large; ok where it is not. For all formats.
+Status check_picture_size(int64_t width, int64_t height, const std::string& file, int64_t max_pixels);
+
+}  // namespace sparkle

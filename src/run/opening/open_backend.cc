@@ -1,0 +1,63 @@
+#include "run/opening/open_backend.h"
+
+#include <mutex>
+
+#include "backends/reference/reference_backend.h"
+
+namespace sparkle {
+
+// One opener a row: open_NAME.
+#define BACKEND(name, told, numbered) Result<OpenBackend> open_##name(const BackendOptions&);
+#include "run/opening/backends.inc"
+#undef BACKEND
+
+Result<OpenBackend> open_reference(const BackendOptions&) {
+  OpenBackend open;
+  open.backend = make_reference_backend();
+  return open;
+}
+
+namespace {
+
+struct Rows {
+  std::mutex mutex;
+  std::vector<BackendRow> list{
+#define BACKEND(name, told, numbered) {#name, told, numbered, open_##name},
+#include "run/opening/backends.inc"
+#undef BACKEND
+  };
+};
+Rows& rows() {
+  static Rows all;
+  return all;
+}
+
+}  // namespace
+
+void add_backend(const BackendRow& row) {
+  const std::lock_guard lock(rows().mutex);
+  rows().list.push_back(row);
+}
+
+std::vector<BackendRow> backends() {
+  const std::lock_guard lock(rows().mutex);
+  return rows().list;
+}
+
+Result<OpenBackend> open_backend(const BackendOptions& o) {
+  const std::string wanted = o.name == "auto" ? "cpu" : o.name;
+  std::string told;
+  for (const BackendRow& row : backends()) {
+    told += std::string(row.told) + ", ";
+    if (wanted != row.name && !(row.numbered && wanted.starts_with(std::string(row.name) + ':'))) continue;
+    if (!o.unit.empty() && row.name != "cpu")
+      return Error{Reason::bad_usage, "--unit picks among the vector units of a CPU; '" + o.name + "' has none."};
+    return row.open(o);
+  }
+  if (o.name.starts_with("cuda"))
+    return Error{Reason::device_unusable, "The device '" + o.name + "' has no backend in this version; use vulkan or cpu."};
+  return Error{Reason::bad_usage,
+               "There is no device '" + o.name + "'; use auto, " + told + "or FILE.json with 'sparkle explain'."};
+}
+
+}  // namespace sparkle

@@ -1,0 +1,78 @@
+#include "run/opening/open_model.h"
+
+#include "onnx/reader.h"
+#include "plan/lower/supported.h"
+#include "run/opening/foreign_model.h"
+
+namespace sparkle {
+namespace {
+
+FileStamp stamp_of(const std::string& path) {
+  std::error_code none;  // reading says what is wrong
+  return {path, std::filesystem::file_size(path, none), std::filesystem::last_write_time(path, none)};
+}
+
+Result<Graph> read_again(const FileStamp& wanted) {
+  const auto changed = [&] {
+    return Error{Reason::file_unreadable,
+                 "'" + wanted.path + "' is no longer the file that the session was opened from; open a new session."};
+  };
+  if (stamp_of(wanted.path) != wanted) return changed();
+  SPARKLE_TRY(graph, read_onnx(wanted.path));
+  if (stamp_of(wanted.path) != wanted) return changed();
+  return graph;
+}
+
+}  // namespace
+
+Result<ModelFile> read_model(const std::string& path) {
+  ModelFile model;
+  if (auto wrong = no_model_file(path)) return *std::move(wrong);
+  SPARKLE_TRY(file, MappedFile::open(path, MappedFile::Pages::touched));
+  if (is_compiled(file.bytes())) {
+    SPARKLE_TRY(compiled, CompiledModel::open(path));
+    model.compiled = std::move(compiled);
+  } else {
+    std::error_code none;
+    model.onnx = stamp_of(std::filesystem::absolute(path, none).string());
+    if (auto foreign = foreign_model(file.bytes(), path)) return *std::move(foreign);
+    auto graph = read_onnx(path);
+    if (!graph.ok() && graph.error().reason == Reason::bad_format)
+      if (auto foreign = foreign_ending(path)) return *std::move(foreign);
+    if (!graph.ok()) return graph.take_error();
+    SPARKLE_CHECK(check_supported(*graph, path));
+    model.graph = std::move(*graph);
+  }
+  return model;
+}
+
+Result<Graph> read_onnx_model(const std::string& path) {
+  SPARKLE_TRY(model, read_model(path));
+  if (model.compiled)
+    return Error{Reason::bad_usage, "'" + path + "' is a compiled model already; give the ONNX file it was made of."};
+  return std::move(model.graph);
+}
+
+Result<ModelFile> read_model_bytes(std::span<const std::byte> bytes, const std::string& name) {
+  ModelFile model;
+  if (is_compiled(bytes)) {
+    SPARKLE_TRY(compiled, CompiledModel::from_memory(bytes, name));
+    model.compiled = std::move(compiled);
+  } else {
+    if (auto foreign = foreign_model(bytes, name)) return *std::move(foreign);
+    SPARKLE_TRY(graph, read_onnx_bytes(bytes, "", name));
+    SPARKLE_CHECK(check_supported(graph, name));
+    model.graph = std::move(graph);
+  }
+  return model;
+}
+
+Result<std::unique_ptr<Session>> open_session(ModelFile model, std::shared_ptr<Backend> backend,
+                                              const SessionOptions& options) {
+  if (model.compiled) return Session::open(std::move(model.compiled), std::move(backend), options);
+  GraphSource again;
+  if (!model.onnx.path.empty()) again = [file = std::move(model.onnx)] { return read_again(file); };
+  return Session::open(std::move(model.graph), std::move(backend), options, std::move(again));
+}
+
+}  // namespace sparkle
