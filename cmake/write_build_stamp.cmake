@@ -15,7 +15,7 @@ if(GIT)
     endif()
   endif()
 endif()
-set(text "#include \"certificate.h\"
+set(text "#include \"bench_command/certificate.h\"
 
 namespace sparkle::cli {
 const BuildStamp kBuildStamp{\"${commit}\", ${clean}};

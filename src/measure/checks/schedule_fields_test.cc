@@ -166,7 +166,7 @@ std::vector<Sample> samples(const std::vector<Device>& all) {
   const auto add = [&](const Stage& stage, const Device& device) {
     for (const Variant& variant : info(stage.family()).variants) {
       Reason why_not = Reason::none;
-      if (variant.device != device.kind) continue;
+      if (!variant.runs_on(device)) continue;
       size_t taken = 0;
       for (const Schedule& schedule : info(stage.family()).schedules(stage, variant, device, why_not))
         if (++taken <= 6) list.push_back({stage, schedule, &device});
