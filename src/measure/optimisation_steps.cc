@@ -245,7 +245,7 @@ Result<std::vector<OptimisationStep>> cpu_ablation(const Problem& problem, const
   OptimisationStep block{"block", "loops not cut to the caches: for each tile of rows all weights pass", false, {}, ""};
   if (s->order == GemmOrder::rows && s->kc == 0 && s->mc == 0)
     block.absent = "all weights stay in half of the L2: nothing is cut";
-  else block.choice = changed(gemm, device, [](GemmSchedule& g) { g.order = GemmOrder::rows, g.kc = g.mc = 0; });
+  else block.choice = changed(gemm, device, [](GemmSchedule& g) { g.order = GemmOrder::rows, g.kc = g.mc = 0, g.split = 0; });
   levels.push_back(std::move(block));
   levels.push_back(
       {"vectorise", "one number in the place of each vector", false, changed(gemm, device, scalar<GemmSchedule>), ""});

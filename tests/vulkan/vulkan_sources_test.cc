@@ -82,8 +82,7 @@ Result<std::string> kernels_of(const Graph& graph, const Network& network, const
     uint32_t constants = 0;
     for (size_t i = 0; i < step.inputs.size() && i < 32; ++i)
       if (plan.tensors[static_cast<size_t>(step.inputs[i])].kind == PlaceKind::constant) constants |= 1u << i;
-    EXPECT_FALSE(stages_of(self_test_of(step.stage, step.schedule)).empty())
-        << step.name << " has no self-test";
+    EXPECT_FALSE(stages_of(self_test_of(step.stage, step.schedule)).empty()) << step.name << " has no self-test";
     SPARKLE_TRY(sources, vulkan::sources_of(step.stage, step.schedule, device, constants));
     for (const vulkan::KernelSource& source : sources) {
       const std::string text = block_of(source, vulkan::needs_of(step.stage, step.schedule));

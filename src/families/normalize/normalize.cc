@@ -73,12 +73,15 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return loop_schedules(stage, variant, device, why_not, kLeastElements);
 }
 
+// What operators are: a deviation is one from the mean, norms are of the elements as they come.
 std::vector<SampleForm> sample_forms() {
   std::vector<SampleForm> list;
   for (const DType type : {DType::f32, DType::f64})
-    for (int divisor = 0; divisor < 4; ++divisor)
-      list.push_back(
-          {NormalizeParams{{1}, 1e-5, true, true, true, static_cast<NormalizeDivisor>(divisor)}, {type, type, type}, {type}});
+    for (int i = 0; i < 4; ++i) {
+      const auto divisor = static_cast<NormalizeDivisor>(i);
+      const bool center = divisor == NormalizeDivisor::variance || divisor == NormalizeDivisor::deviation;
+      list.push_back({NormalizeParams{{1}, 1e-5, center, true, true, divisor}, {type, type, type}, {type}});
+    }
   return list;
 }
 

@@ -17,7 +17,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 // At least as large as both; what is no number wins, as it does in the sum.
 template <class V>
 HWY_INLINE V larger(V a, V b) {
-  return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::Ne(a, a)), a, b);
+  return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
 }
 
 // The lanes [begin, end) of the vector that starts at `at`.

@@ -27,6 +27,10 @@ constexpr int64_t kRangeBytes = 8 * 256;       // glsl/quantize_range.comp
 
 // Registers: of a value or four on their way from one place to another, and the addresses.
 constexpr int kFew = 48;
+// The same with doubles on their way, which take two registers each.
+constexpr int kFewDoubles = 64;
+// A program's own, beside what it reads and writes.
+constexpr int kProgram = 40;
 // The driver gives a thread all there are rather than keep values in memory.
 constexpr int kMost = 256;
 
@@ -85,15 +89,15 @@ int needs_of_program(const Stage& stage) {
   int words = 0;
   for (const auto* list : {&stage.inputs, &stage.outputs})
     for (const TensorDesc& d : *list) words += std::max(1, static_cast<int>(size_of(d.dtype)) / 4);
-  return std::min(kMost, 4 * words + kFew);
+  return std::min(kMost, 4 * words + kProgram);
 }
 
 TileNeeds needs_of_loops(const Stage& stage, const std::string& variant) {
-  const int wide = stage.inputs[0].dtype == DType::f64 ? 2 : 1;
+  const int wide = stage.inputs[0].dtype == DType::f64 ? 2 : 1, few = wide == 2 ? kFewDoubles : kFew;
   switch (stage.family()) {
     case Family::reduce:
-    case Family::softmax: return {kRowThreads, wide * kRowBytes, wide * kFew};
-    case Family::normalize: return {kRowThreads, wide * (kRowBytes + kCountBytes), wide * kFew};
+    case Family::softmax: return {kRowThreads, wide * kRowBytes, few};
+    case Family::normalize: return {kRowThreads, wide * (kRowBytes + kCountBytes), few};
     case Family::top_k: {
       const int64_t key = std::max<int64_t>(4, size_of(stage.inputs[0].dtype));
       return {kRowThreads, (4 + key) * (variant == "best" ? kRowThreads : variant == "sort" ? kTopKEntries : 0), kFew};
@@ -107,7 +111,7 @@ TileNeeds needs_of_loops(const Stage& stage, const std::string& variant) {
       if (variant != "transpose") return {kUnitThreads, 0, kFew};
       return {256, kTransposed * std::max<int64_t>(4, size_of(stage.inputs[0].dtype)), kFew};
     case Family::pool:
-      if (variant != "group") return {64, 0, wide * kFew};
+      if (variant != "group") return {64, 0, few};
       return {kPoolGroupThreads, kPoolGroupThreads * (pool_in_vec4(stage) ? 16 : 4), kFew};
     case Family::quantize: {
       const QuantizeKind kind = get<QuantizeParams>(stage.params).kind;

@@ -18,6 +18,7 @@ inline std::vector<SelfTest> samples(Family family) {
 // A schedule of the variant for one of the self-test's stages, as a planner on this device finds it.
 inline bool schedule_for(SelfTest& t, const Variant& variant, const Device& device) {
   Reason why = Reason::none;
+  t.schedule = LoopSchedule{std::string(variant.name), "fma-f32", 16};  // some samples are a variant's own
   for (const Stage& stage : stages_of(t)) {
     const auto found = info(t.family()).schedules(stage, variant, device, why);
     if (found.empty()) continue;
@@ -25,9 +26,7 @@ inline bool schedule_for(SelfTest& t, const Variant& variant, const Device& devi
     return true;
   }
   // Kernels that serve what a self-test has, but are not worth it there.
-  if (why != Reason::costlier) return false;
-  t.schedule = LoopSchedule{std::string(variant.name), "fma-f32", 16};
-  return true;
+  return why == Reason::costlier;
 }
 
 }  // namespace sparkle::vulkan
