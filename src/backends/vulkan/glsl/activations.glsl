@@ -1,4 +1,4 @@
-// Activations in fp32, in the order of families/values/epilogue.h; `kind` is a constant of the pipeline, so that one remains.
+// Activations in fp32, in the order of families/values/activation.h; `kind` is a constant of the pipeline, so that one remains.
 float sigmoid(float x) { return 1.0 / (1.0 + exp(-x)); }
 // log(1 + x) for x in (0, 1], without losing small x.
 float log_of_one_plus(float x) {
