@@ -47,8 +47,10 @@ Result<std::vector<Anchor>> anchors_to_tune(const TuneArguments& a, const Device
 Result<TuningStore> store_at(const std::string& path, const Device& device) {
   TuningStore store(TuningStore::header_for(device));
   if (std::error_code error; std::filesystem::exists(path, error)) {
-    SPARKLE_TRY(loaded, TuningStore::load(path, device));
-    store = std::move(loaded);
+    auto loaded = TuningStore::load(path, device);
+    if (!loaded.ok())
+      return Error{loaded.error().reason, loaded.error().message + " Remove the file, or give --tuning another one."};
+    store = std::move(*loaded);
   } else if (const auto folder = std::filesystem::path(path).parent_path(); !folder.empty()) {
     std::filesystem::create_directories(folder, error);
   }

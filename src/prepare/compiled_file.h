@@ -20,7 +20,7 @@
 
 namespace sparkle {
 
-inline constexpr uint32_t kCompiledFormat = 2;
+inline constexpr uint32_t kCompiledFormat = 3;
 inline constexpr size_t kCompiledHeaderBytes = 224;
 inline constexpr int64_t kCompiledWeightsAt = 4096;  // a page: where the map of the file begins, so do the weights
 inline constexpr int64_t kCompiledAlignment = 64;    // of each constant

@@ -6,7 +6,7 @@
 
 namespace sparkle::cpu {
 
-// "shape=[8,4,3,3] offset=0 stride=36,9,3,1,": where each element of weights comes from, for keys of what is packed.
+// "shape=[8,4,3,3] offset=0 pitch=36,9,3,1,": where each element of weights comes from, for keys of what is packed.
 std::string weights_place(const TensorDesc& weights);
 
 class PackingKernel : public CpuKernel {

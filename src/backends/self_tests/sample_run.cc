@@ -209,7 +209,7 @@ class Tried {
   Status record(const std::vector<std::vector<std::byte>>& images, size_t inputs) {
     Launch launch;
     launch.kernel = kernel_.get();
-    launch.name = "trial";
+    launch.name = "self-test";
     for (size_t i = 0; i < images.size(); ++i) {
       SPARKLE_TRY(buffer, backend_.allocate(static_cast<int64_t>(images[i].size()), MemoryKind::device));
       buffers_.push_back(std::move(buffer));

@@ -283,7 +283,7 @@ void run_gemm(const GemmGeometry& g, const GemmSchedule& schedule, const Epilogu
 
   // Many small blocks are handed out several at a time, a quarter of a task where there are enough for all workers.
   const int64_t total = instances * row_blocks * column_blocks;
-  const int64_t tasks = std::min(total, wanted < most ? wanted : 4 * wanted);
+  const int64_t tasks = std::min(total, 4 * wanted < 3 * most ? wanted : 4 * wanted);
   parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
     for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) {
       int64_t instance = i / (row_blocks * column_blocks);

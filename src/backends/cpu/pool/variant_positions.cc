@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/cpu/cpu_kernel.h"
+#include "families/loops/grain.h"
 #include "families/pool/pool.h"
 #include "families/windows/taps.h"
 
@@ -99,8 +100,7 @@ using PositionLoop = void (*)(const PositionPool&, const float*, float*, int64_t
 
 class PositionKernel final : public CpuKernel {
  public:
-  PositionKernel(const Stage& stage, const LoopSchedule& schedule, PositionLoop loop)
-      : loop_(loop), grain_(schedule.grain > 0 ? schedule.grain : 4096) {
+  PositionKernel(const Stage& stage, const LoopSchedule& schedule, PositionLoop loop) : loop_(loop), grain_(schedule.grain) {
     const Window& w = get<PoolParams>(stage.params).window;
     pool_.mx = feature_map(stage.inputs[0]), pool_.my = feature_map(stage.outputs[0]);
     pool_.mi = feature_map(stage.outputs[1]), pool_.window = w;
@@ -111,15 +111,13 @@ class PositionKernel final : public CpuKernel {
   void run(const CpuLaunch& launch) const override {
     const FeatureMap& y = pool_.my;
     if (y.n * y.c * y.pixels() == 0) return;
-    const int64_t rows = y.n * y.d * y.h, width = launch.executor->width();
-    const int64_t fewest = (grain_ + y.w * y.c - 1) / (y.w * y.c);
-    const int64_t per_task = width == 1 ? rows : std::max(fewest, (rows + 8 * width - 1) / (8 * width));
+    const int64_t rows = y.n * y.d * y.h;
+    const int64_t tasks = tasks_of(grain_, rows * y.w * y.c, rows, launch.executor->width());
     const auto* x = reinterpret_cast<const float*>(launch.inputs[0]);
     auto* to = reinterpret_cast<float*>(launch.outputs[0]);
     auto* positions = reinterpret_cast<int64_t*>(launch.outputs[1]);
-    parallel_for(*launch.executor, static_cast<int>((rows + per_task - 1) / per_task), [&](int task, int) {
-      loop_(pool_, x, to, positions, task * per_task, std::min(rows, (task + 1) * per_task));
-    });
+    parallel_for(*launch.executor, static_cast<int>(tasks),
+                 [&](int task, int) { loop_(pool_, x, to, positions, task * rows / tasks, (task + 1) * rows / tasks); });
   }
 
  private:

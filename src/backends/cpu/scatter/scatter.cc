@@ -9,6 +9,7 @@
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/scatter/one_hot.h"
 #include "families/values/indices.h"
+#include "families/loops/grain.h"
 #include "families/scatter/combine.h"
 
 namespace sparkle::cpu {
@@ -53,7 +54,8 @@ class ScatterKernel : public CpuKernel {
   void copy_data(const CpuLaunch& launch) const {
     constexpr int64_t kPiece = 65536;
     const int64_t pieces = (bytes_ + kPiece - 1) / kPiece;
-    const int tasks = tasks_for(schedule_, *launch.executor, pieces, bytes_, element_);
+    // The grain is that of the updates, which may be far fewer.
+    const auto tasks = static_cast<int>(moving_tasks(bytes_, pieces, launch.executor->width()));
     parallel_for(*launch.executor, tasks, [&](int task, int) {
       const int64_t begin = first_item(pieces, tasks, task) * kPiece;
       const int64_t end = std::min(bytes_, first_item(pieces, tasks, task + 1) * kPiece);
