@@ -1,4 +1,4 @@
-// Plan: everything that will happen, decided before anything runs. Immutable plain data that prints as text and parses back.
+// Plan: everything that will happen, decided before anything runs. Immutable plain data that prints as text.
 #pragma once
 
 #include <optional>
@@ -79,12 +79,12 @@ struct Plan {
 // Whatever decides a plan beside graph, device and tuning store. It travels as a whole: sessions and the command derive their
 // options from it, compiled files hold it.
 struct PlanSettings {
-  std::string algorithm;      // force one by name; empty: by cost
-  std::string variant;        // force a kernel variant by name wherever it can support
-  std::string fusion;         // of layers into one step; empty: by cost, "inverted": wherever it can support, "none": nowhere
-  int64_t memory_budget = 0;  // bytes of arena, packed constants, inputs and outputs; 0: unlimited
-  double accuracy = 5e-5;     // most that max |error| / max |output| of a layer may be predicted to reach
-  bool fuse = true;           // false: every operator is a step of its own
+  std::string algorithm;         // force one by name; empty: by cost
+  std::string variant;           // force a kernel variant by name wherever it applies
+  std::string fusion;            // of layers into one step; empty: by cost, "inverted": wherever it applies, "none": nowhere
+  int64_t memory_budget = 0;     // bytes of arena, packed constants, inputs and outputs; 0: unlimited
+  double accuracy = 5e-5;        // most that max |error| / max |output| of a layer may be predicted to reach
+  bool fuse = true;              // false: every operator is a step of its own
   bool exact_nonfinite = false;  // no algorithm that needs finite values of moderate size (Algorithm::finite_only)
 
   template <class V>
