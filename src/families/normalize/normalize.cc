@@ -70,6 +70,12 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     why_not = Reason::type_not_served;
     return {};
   }
+  // No operator has it, and kernels sum magnitudes as they come.
+  if (const auto& p = get<NormalizeParams>(stage.params);
+      variant.name != "plain" && p.center && p.divisor == NormalizeDivisor::l1) {
+    why_not = Reason::not_this_family;
+    return {};
+  }
   return loop_schedules(stage, variant, device, why_not, kLeastElements);
 }
 

@@ -28,7 +28,7 @@ struct NormalizeParams {
   friend bool operator==(const NormalizeParams&, const NormalizeParams&) = default;
 };
 
-// 1 / divisor from the sum over `count` elements: of |x| for l1, else of (x - mean)^2.
+// 1 / divisor from the sum over `count` elements: of |x - mean| for l1, else of (x - mean)^2.
 double normalize_factor(const NormalizeParams& params, double total, double count);
 
 }  // namespace sparkle
