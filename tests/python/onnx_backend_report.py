@@ -72,8 +72,9 @@ def tests_of_runner():
 
 def shortened(reason):
     """A reason without the names of one test's nodes and tensors, so that equal reasons count together."""
-    reason = re.sub(r"'model in memory': tensor '[^']*' has", "a tensor has", reason)
-    return re.sub(r"Node '[^']*' ", "", re.sub(r"'model in memory': tensor '[^']*'", "a tensor", reason))[:120]
+    reason = reason.split("\n", 1)[0].replace("'model in memory': ", "").replace("'model in memory' has", "a model with")
+    reason = re.sub(r"tensor '[^']*'(: it)?", "a tensor", re.sub(r"[Nn]ode '[^']*' ", "", reason))
+    return re.sub(r"; export [^;]* without (it|them)\.$", ".", reason)[:120]
 
 
 def of_listed(listed, counted, table):
@@ -83,7 +84,7 @@ def of_listed(listed, counted, table):
     supported = [kind for kind, types in with_types if not types]
     types = collections.Counter(" and ".join(sorted(t)) for _, t in with_types if t)
     # Reasons of steps begin with their operator in brackets, those of the model's own inputs and outputs do not.
-    forms = collections.Counter(shortened(reason if reason.startswith("Node ") else f"({', '.join(table[name][0])}): {reason}")
+    forms = collections.Counter(shortened(reason if re.match(r"('model in memory': )?[Nn]ode '", reason) else f"({', '.join(table[name][0])}): {reason}")
                                 for name, kind, reason in chosen if kind == "skipped" and not table[name][1])
     kinds = [kind for _, kind, _ in chosen]
     wrong = kinds.count("failed") or "none"
