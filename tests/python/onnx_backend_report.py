@@ -84,7 +84,10 @@ def of_listed(listed, counted, table):
     supported = [kind for kind, types in with_types if not types]
     types = collections.Counter(" and ".join(sorted(t)) for _, t in with_types if t)
     # Reasons of steps begin with their operator in brackets, those of the model's own inputs and outputs do not.
-    forms = collections.Counter(shortened(reason if re.match(r"('model in memory': )?[Nn]ode '", reason) else f"({', '.join(table[name][0])}): {reason}")
+    def of_step(reason):
+        return re.match(r"('model in memory': )?[Nn]ode '", reason)
+
+    forms = collections.Counter(shortened(reason if of_step(reason) else f"({', '.join(table[name][0])}): {reason}")
                                 for name, kind, reason in chosen if kind == "skipped" and not table[name][1])
     kinds = [kind for _, kind, _ in chosen]
     wrong = kinds.count("failed") or "none"
