@@ -2,35 +2,13 @@
 
 #include <algorithm>
 
-#include "families/windows/taps.h"
-
 namespace sparkle {
-namespace {
-int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-}  // namespace
-
-std::vector<TapSegment> tap_segments(int64_t filter, int64_t stride, int64_t dilation, int64_t pad, int64_t input,
-                                     int64_t output) {
-  std::vector<TapSegment> segments;
-  for (int64_t o = 0; o < output; ++o) {
-    const int64_t origin = o * stride - pad;
-    const int64_t begin = std::clamp<int64_t>(-floor_div(origin, dilation), 0, filter);
-    const int64_t end = std::clamp<int64_t>(floor_div(input - 1 - origin, dilation) + 1, begin, filter);
-    if (!segments.empty() && segments.back().begin == begin && segments.back().end == end) {
-      ++segments.back().count;
-    } else {
-      segments.push_back({o, 1, begin, end});
-    }
-  }
-  return segments;
-}
-
-std::array<std::vector<TapSegment>, 3> tap_segments(const Window& window, const FeatureMap& x, const FeatureMap& y) {
+std::array<std::vector<TapRange>, 3> tap_ranges(const Window& window, const FeatureMap& x, const FeatureMap& y) {
   const Triple in{x.d, x.h, x.w}, out{y.d, y.h, y.w};
-  std::array<std::vector<TapSegment>, 3> segments;
+  std::array<std::vector<TapRange>, 3> ranges;
   for (size_t i = 0; i < 3; ++i)
-    segments[i] = tap_segments(window.filter[i], window.stride[i], window.dilation[i], window.pad_begin[i], in[i], out[i]);
-  return segments;
+    ranges[i] = tap_ranges({in[i], out[i], window.filter[i], window.stride[i], window.dilation[i], window.pad_begin[i]});
+  return ranges;
 }
 
 int64_t stride_from_end(const TensorDesc& desc, int axis) {

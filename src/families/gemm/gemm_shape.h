@@ -4,20 +4,12 @@
 #include <vector>
 
 #include "families/gemm/gemm.h"
+#include "families/windows/taps.h"
 
 namespace sparkle {
 
-// A range of outputs along one spatial dimension that see the same taps [begin, end) of the filter.
-struct TapSegment {
-  int64_t first = 0, count = 0;
-  int64_t begin = 0, end = 0;
-  friend bool operator==(const TapSegment&, const TapSegment&) = default;
-};
-// Segments in order, covering [0, output). Taps are those with 0 <= o*stride - pad + tap*dilation < input.
-std::vector<TapSegment> tap_segments(int64_t filter, int64_t stride, int64_t dilation, int64_t pad, int64_t input,
-                                     int64_t output);
 // The three spatial dimensions D,H,W of a window stage.
-std::array<std::vector<TapSegment>, 3> tap_segments(const Window& window, const FeatureMap& x, const FeatureMap& y);
+std::array<std::vector<TapRange>, 3> tap_ranges(const Window& window, const FeatureMap& x, const FeatureMap& y);
 
 struct GemmSizes {
   int64_t instances = 1;        // independent products: groups, or batch elements that have a right operand each

@@ -62,19 +62,19 @@ std::vector<float> run(const StageParams& params, const std::vector<HostTensor>&
 }
 
 TEST(GemmFamily, taps_inside_the_input) {
-  using List = std::vector<TapSegment>;
+  using List = std::vector<TapRange>;
   // 3 taps, padding 1, 5 inputs: the first output loses a tap at the left, the last one at the right.
-  EXPECT_EQ(tap_segments(3, 1, 1, 1, 5, 5), (List{{0, 1, 1, 3}, {1, 3, 0, 3}, {4, 1, 0, 2}}));
+  EXPECT_EQ(tap_ranges({5, 5, 3, 1, 1, 1}), (List{{0, 1, {1, 3}}, {1, 4, {0, 3}}, {4, 5, {0, 2}}}));
   // A negative pad starts inside; outputs beyond the input see nothing.
-  const auto beyond = tap_segments(1, 1, 1, -2, 4, 4);
+  const auto beyond = tap_ranges({4, 4, 1, 1, 1, -2});
   ASSERT_EQ(beyond.size(), 2u);
-  EXPECT_EQ(beyond[1].begin, beyond[1].end);
+  EXPECT_EQ(beyond[1].taps.size(), 0);
   // Stride 2 and dilation 2.
-  for (const TapSegment& s : tap_segments(3, 2, 2, 2, 9, 5))
-    for (int64_t o = s.first; o < s.first + s.count; ++o)
+  for (const TapRange& s : tap_ranges({9, 5, 3, 2, 2, 2}))
+    for (int64_t o = s.begin; o < s.end; ++o)
       for (int64_t t = 0; t < 3; ++t) {
         const int64_t at = o * 2 - 2 + t * 2;
-        EXPECT_EQ(at >= 0 && at < 9, t >= s.begin && t < s.end) << o << " " << t;
+        EXPECT_EQ(at >= 0 && at < 9, t >= s.taps.begin && t < s.taps.end) << o << " " << t;
       }
 }
 

@@ -6,6 +6,6 @@
 
 namespace sparkle {
 
-inline constexpr std::string_view kScalarUnit = "one_lane";
+inline constexpr std::string_view kScalarUnit = "scalar";
 
 }  // namespace sparkle

@@ -82,7 +82,7 @@ TEST(Taps, MatchCountingOneByOne) {
         }
         EXPECT_EQ(static_cast<double>(total), taps_inside(axis));
         int64_t covered = 0;
-        for (const Segment& segment : segments_of(axis)) covered += segment.end - segment.begin;
+        for (const TapRange& range : tap_ranges(axis)) covered += range.end - range.begin;
         EXPECT_EQ(covered, axis.out);
       }
 }

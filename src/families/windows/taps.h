@@ -31,23 +31,26 @@ inline Taps taps_at(const Axis& axis, int64_t output) {
   return {begin, std::max(begin, end)};
 }
 
-// A run of outputs [begin,end) that use the same taps.
-struct Segment {
+// A range of outputs [begin,end) that use the same taps.
+struct TapRange {
   int64_t begin = 0, end = 0;
   Taps taps;
+  int64_t size() const { return end - begin; }
+  friend bool operator==(const TapRange&, const TapRange&) = default;
 };
 
-inline std::vector<Segment> segments_of(const Axis& axis) {
-  std::vector<Segment> segments;
+// In order, covering [0,out).
+inline std::vector<TapRange> tap_ranges(const Axis& axis) {
+  std::vector<TapRange> ranges;
   for (int64_t o = 0; o < axis.out; ++o) {
     const Taps taps = taps_at(axis, o);
-    if (!segments.empty() && segments.back().taps == taps) {
-      segments.back().end = o + 1;
+    if (!ranges.empty() && ranges.back().taps == taps) {
+      ranges.back().end = o + 1;
     } else {
-      segments.push_back({o, o + 1, taps});
+      ranges.push_back({o, o + 1, taps});
     }
   }
-  return segments;
+  return ranges;
 }
 
 // Taps before the coordinate `limit`, summed over all outputs of the axis: all of them for the first outputs, none for the

@@ -33,7 +33,7 @@ class DepthwiseKernel final : public CpuKernel {
     const int64_t in[3] = {call_.mx.d, call_.mx.h, call_.mx.w}, out[3] = {call_.my.d, call_.my.h, call_.my.w};
     for (size_t i = 0; i < 3; ++i)
       call_.axes[i] = {in[i], out[i], p.window.filter[i], p.window.stride[i], p.window.dilation[i], p.window.pad_begin[i]};
-    columns_ = segments_of(call_.axes[2]);
+    columns_ = tap_ranges(call_.axes[2]);
     call_.k_strides = padded(call_.my.c);
     call_.rows = schedule.rows, call_.columns_per_tile = schedule.columns;
     if (call_.my.c != call_.mx.c) {
@@ -156,7 +156,7 @@ class DepthwiseKernel final : public CpuKernel {
   bool constant_weights_;
   DepthwiseRows rows_;
   DepthwiseCall call_;
-  std::vector<Segment> columns_;
+  std::vector<TapRange> columns_;
   std::vector<int32_t> channel_;
   bool copy_scale_ = false, copy_bias_ = false;
 };

@@ -24,9 +24,9 @@ struct DepthwiseCall {
   FeatureMap mx, my;
   Window window;
   Axis axes[3];
-  std::span<const Segment> columns;  // of axes[2]
-  const int32_t* channel = nullptr;  // input channel of each output channel where the multiplier is above 1
-  bool clamp = false;                // relu and clip without residuals happen in registers
+  std::span<const TapRange> columns;  // of axes[2]
+  const int32_t* channel = nullptr;   // input channel of each output channel where the multiplier is above 1
+  bool clamp = false;                 // relu and clip without residuals happen in registers
   float low = 0, high = 0;
   bool strip = false;  // the rest of the epilogue runs over each tile while it lies in L1
   Activation activation = Activation::none;

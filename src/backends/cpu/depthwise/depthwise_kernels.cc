@@ -139,12 +139,12 @@ void window_rows(const DepthwiseCall& call, int64_t begin, int64_t end) {
            (row * call.window.stride[1] - call.window.pad_begin[1]) * call.mx.row_stride -
            call.window.pad_begin[2] * call.mx.pixel_stride;
     at.y = call.y + n * call.my.image_stride + z * call.my.plane_stride + row * call.my.row_stride;
-    for (const Segment& segment : call.columns) {
-      int64_t q = segment.begin;
-      for (; q + 8 <= segment.end; q += 8) window_pixels<8, kGather>(call, at, q, segment.taps);
-      for (; q + 4 <= segment.end; q += 4) window_pixels<4, kGather>(call, at, q, segment.taps);
-      for (; q + 2 <= segment.end; q += 2) window_pixels<2, kGather>(call, at, q, segment.taps);
-      for (; q < segment.end; ++q) window_pixels<1, kGather>(call, at, q, segment.taps);
+    for (const TapRange& range : call.columns) {
+      int64_t q = range.begin;
+      for (; q + 8 <= range.end; q += 8) window_pixels<8, kGather>(call, at, q, range.taps);
+      for (; q + 4 <= range.end; q += 4) window_pixels<4, kGather>(call, at, q, range.taps);
+      for (; q + 2 <= range.end; q += 2) window_pixels<2, kGather>(call, at, q, range.taps);
+      for (; q < range.end; ++q) window_pixels<1, kGather>(call, at, q, range.taps);
     }
     if (call.strip) finish_pixels(call, {n, z, row}, 0, call.my.w, 0, call.my.c);
   }

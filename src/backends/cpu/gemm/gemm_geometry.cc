@@ -142,25 +142,25 @@ Status window_geometry(const Stage& stage, const GemmParams& p, const GemmSchedu
                            i,
                            i * g.padded_n});
 
-  const auto segments = tap_segments(f, x, y);
-  for (const TapSegment& d : segments[0])
-    for (const TapSegment& h : segments[1])
-      for (const TapSegment& v : segments[2]) {
+  const auto ranges = tap_ranges(f, x, y);
+  for (const TapRange& d : ranges[0])
+    for (const TapRange& h : ranges[1])
+      for (const TapRange& v : ranges[2]) {
         RowClass rows;
         set_axes(rows, {{y.n, x.image_stride, y.image_stride, {r[0].image_stride, r[1].image_stride}},
-                        {d.count, f.stride[0] * x.plane_stride, y.plane_stride, {r[0].plane_stride, r[1].plane_stride}},
-                        {h.count, f.stride[1] * x.row_stride, y.row_stride, {r[0].row_stride, r[1].row_stride}},
-                        {v.count, f.stride[2] * x.pixel_stride, y.pixel_stride, {r[0].pixel_stride, r[1].pixel_stride}}});
-        rows.a = (d.first * f.stride[0] - f.pad_begin[0]) * x.plane_stride +
-                 (h.first * f.stride[1] - f.pad_begin[1]) * x.row_stride +
-                 (v.first * f.stride[2] - f.pad_begin[2]) * x.pixel_stride;
-        rows.y = d.first * y.plane_stride + h.first * y.row_stride + v.first * y.pixel_stride;
+                        {d.size(), f.stride[0] * x.plane_stride, y.plane_stride, {r[0].plane_stride, r[1].plane_stride}},
+                        {h.size(), f.stride[1] * x.row_stride, y.row_stride, {r[0].row_stride, r[1].row_stride}},
+                        {v.size(), f.stride[2] * x.pixel_stride, y.pixel_stride, {r[0].pixel_stride, r[1].pixel_stride}}});
+        rows.a = (d.begin * f.stride[0] - f.pad_begin[0]) * x.plane_stride +
+                 (h.begin * f.stride[1] - f.pad_begin[1]) * x.row_stride +
+                 (v.begin * f.stride[2] - f.pad_begin[2]) * x.pixel_stride;
+        rows.y = d.begin * y.plane_stride + h.begin * y.row_stride + v.begin * y.pixel_stride;
         for (size_t i = 0; i < 2; ++i)
-          rows.residual[i] = d.first * r[i].plane_stride + h.first * r[i].row_stride + v.first * r[i].pixel_stride;
+          rows.residual[i] = d.begin * r[i].plane_stride + h.begin * r[i].row_stride + v.begin * r[i].pixel_stride;
         std::vector<GemmRun> runs;
-        for (int64_t t0 = d.begin; t0 < d.end; ++t0)
-          for (int64_t t1 = h.begin; t1 < h.end; ++t1)
-            for (int64_t t2 = v.begin; t2 < v.end; ++t2)
+        for (int64_t t0 = d.taps.begin; t0 < d.taps.end; ++t0)
+          for (int64_t t1 = h.taps.begin; t1 < h.taps.end; ++t1)
+            for (int64_t t2 = v.taps.begin; t2 < v.taps.end; ++t2)
               runs.push_back({t0 * f.dilation[0] * x.plane_stride + t1 * f.dilation[1] * x.row_stride +
                                   t2 * f.dilation[2] * x.pixel_stride,
                               ((t0 * f.filter[1] + t1) * f.filter[2] + t2) * group_c, group_c});

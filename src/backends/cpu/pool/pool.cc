@@ -21,7 +21,7 @@ class PoolKernel final : public CpuKernel {
     const int64_t in[3] = {call_.mx.d, call_.mx.h, call_.mx.w}, out[3] = {call_.my.d, call_.my.h, call_.my.w};
     for (size_t i = 0; i < 3; ++i)
       call_.axes[i] = {in[i], out[i], p.window.filter[i], p.window.stride[i], p.window.dilation[i], p.window.pad_begin[i]};
-    columns_ = segments_of(call_.axes[2]);
+    columns_ = tap_ranges(call_.axes[2]);
     for (int64_t q = 0; q < out[2]; ++q)
       counted_columns_.push_back(static_cast<float>(counted(call_.axes[2], p.window.pad_end[2], p.count_pad, q)));
     // The strip between the two passes stays in L1: half of 32 KB, but at least two cache lines a pixel.
@@ -63,7 +63,7 @@ class PoolKernel final : public CpuKernel {
   bool separable_;
   int64_t workers_;
   PoolCall call_;
-  std::vector<Segment> columns_;
+  std::vector<TapRange> columns_;
   std::vector<float> counted_columns_;
 };
 

@@ -21,7 +21,7 @@ struct PoolCall {
   bool squares = false;  // lp: p = 2, else p = 1
   Window window;
   Axis axes[3];
-  std::span<const Segment> columns;        // of axes[2]
+  std::span<const TapRange> columns;       // of axes[2]
   std::span<const float> counted_columns;  // average: elements that count along the columns axis, per output column
   int64_t channels_per_block = 0;          // separable: channels of a task
 };

@@ -81,11 +81,11 @@ void window_rows(const PoolCall& call, int64_t begin, int64_t end) {
     at.x = call.x + n * call.mx.image_stride + (z * w.stride[0] - w.pad_begin[0]) * call.mx.plane_stride +
            (row * w.stride[1] - w.pad_begin[1]) * call.mx.row_stride - w.pad_begin[2] * call.mx.pixel_stride;
     at.y = call.y + n * call.my.image_stride + z * call.my.plane_stride + row * call.my.row_stride;
-    for (const Segment& segment : call.columns) {
-      int64_t q = segment.begin;
-      for (; q + 4 <= segment.end; q += 4) window_pixels<Step, 4>(call, at, q, segment.taps);
-      for (; q + 2 <= segment.end; q += 2) window_pixels<Step, 2>(call, at, q, segment.taps);
-      for (; q < segment.end; ++q) window_pixels<Step, 1>(call, at, q, segment.taps);
+    for (const TapRange& range : call.columns) {
+      int64_t q = range.begin;
+      for (; q + 4 <= range.end; q += 4) window_pixels<Step, 4>(call, at, q, range.taps);
+      for (; q + 2 <= range.end; q += 2) window_pixels<Step, 2>(call, at, q, range.taps);
+      for (; q < range.end; ++q) window_pixels<Step, 1>(call, at, q, range.taps);
     }
   }
 }

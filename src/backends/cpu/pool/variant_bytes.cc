@@ -22,7 +22,7 @@ struct BytePool {
   FeatureMap mx, my;
   Window window;
   Axis axes[3];
-  std::vector<Segment> columns;  // of axes[2]
+  std::vector<TapRange> columns;  // of axes[2]
 };
 template <class T>
 struct BytePixel {
@@ -68,11 +68,11 @@ void byte_rows(const BytePool& pool, const T* x, T* y, int64_t begin, int64_t en
     p.strides[2] = w.dilation[2] * mx.pixel_stride;
     const int64_t first = n * mx.image_stride + (z * w.stride[0] - w.pad_begin[0] + t.begin * w.dilation[0]) * mx.plane_stride +
                           (row * w.stride[1] - w.pad_begin[1] + r.begin * w.dilation[1]) * mx.row_stride;
-    for (const Segment& segment : pool.columns) {
+    for (const TapRange& range : pool.columns) {
       // A window without elements reads nothing, so that nothing need lie where it would begin.
-      p.counts[2] = p.counts[0] * p.counts[1] > 0 ? segment.taps.size() : 0;
-      for (int64_t q = segment.begin; q < segment.end; ++q) {
-        const int64_t column = q * w.stride[2] - w.pad_begin[2] + segment.taps.begin * w.dilation[2];
+      p.counts[2] = p.counts[0] * p.counts[1] > 0 ? range.taps.size() : 0;
+      for (int64_t q = range.begin; q < range.end; ++q) {
+        const int64_t column = q * w.stride[2] - w.pad_begin[2] + range.taps.begin * w.dilation[2];
         p.x = p.counts[2] > 0 ? x + first + column * mx.pixel_stride : x;
         p.y = y + n * my.image_stride + z * my.plane_stride + row * my.row_stride + q * my.pixel_stride;
         if (my.c >= static_cast<int64_t>(hn::Lanes(whole))) {
@@ -120,7 +120,7 @@ class BytePoolKernel final : public CpuKernel {
     const int64_t in[3] = {x.d, x.h, x.w}, out[3] = {y.d, y.h, y.w};
     pool_.mx = x, pool_.my = y, pool_.window = w;
     for (size_t i = 0; i < 3; ++i) pool_.axes[i] = {in[i], out[i], w.filter[i], w.stride[i], w.dilation[i], w.pad_begin[i]};
-    pool_.columns = segments_of(pool_.axes[2]);
+    pool_.columns = tap_ranges(pool_.axes[2]);
   }
 
   void run(const CpuLaunch& launch) const override {
