@@ -165,7 +165,7 @@ std::string title_of(const Problem& problem, const OpenDevice& open) {
          "; MB: bytes predicted; copies: between host and device while timed";
 }
 
-int bench_ladder(const CommonOptions& common, const LayerBench& bench, const std::vector<NamedProblem>& problems) {
+int bench_steps(const CommonOptions& common, const LayerBench& bench, const std::vector<NamedProblem>& problems) {
   CommonOptions single = common;
   single.threads = 1;
   auto all = open_device(common, Roofs::measured), one = open_device(single, Roofs::measured);
@@ -178,7 +178,7 @@ int bench_ladder(const CommonOptions& common, const LayerBench& bench, const std
   for (const NamedProblem& p : problems) {
     LayerBenchOptions options = options_for(bench, p.problem);
     options.plan = session->plan();
-    auto levels = ladder_on(*all->backend, p.problem, options.plan);
+    auto levels = optimisation_steps_on(*all->backend, p.problem, options.plan);
     if (!levels.ok()) return fail(levels.error());
     show(common, steps_heading(title_of(p.problem, *all), device, false));
     double before = 0;
@@ -245,7 +245,7 @@ int bench_layers(CommonOptions common, LayerBench bench) {
   if (!bench.against.empty()) return bench_against(common, bench, *problems);
   if (bench.crossover) return bench_crossover(common, *problems, bench.options);
   if (bench.batches > 0) return bench_stream(common, bench, *problems);
-  if (bench.ladder) return bench_ladder(common, bench, *problems);
+  if (bench.ladder) return bench_steps(common, bench, *problems);
   if (bench.ablate) return bench_ablate(common, bench, *problems);
   return bench_alone(common, bench, *problems);
 }

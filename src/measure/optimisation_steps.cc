@@ -180,7 +180,8 @@ Status add_gpu_steps(std::vector<OptimisationStep>& levels, const AnchorCall& ca
 
 }  // namespace
 
-Result<std::vector<OptimisationStep>> ladder_of(const Problem& problem, const Device& device, const PlanOptions& options) {
+Result<std::vector<OptimisationStep>> optimisation_steps_of(const Problem& problem, const Device& device,
+                                                            const PlanOptions& options) {
   SPARKLE_CHECK(check_type(problem, device));
   const AnchorCall call = call_of(problem, device);
   std::vector<OptimisationStep> levels;
@@ -309,8 +310,9 @@ static Status try_steps(Backend& backend, const std::vector<OptimisationStep>& l
   return try_variants(backend, choices);
 }
 
-Result<std::vector<OptimisationStep>> ladder_on(Backend& backend, const Problem& problem, const PlanOptions& options) {
-  return plan_until_usable([&] { return ladder_of(problem, backend.device(), options); },
+Result<std::vector<OptimisationStep>> optimisation_steps_on(Backend& backend, const Problem& problem,
+                                                            const PlanOptions& options) {
+  return plan_until_usable([&] { return optimisation_steps_of(problem, backend.device(), options); },
                            [&](const auto& levels) { return try_steps(backend, levels); });
 }
 

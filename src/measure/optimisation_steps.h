@@ -16,9 +16,11 @@ struct OptimisationStep {
 };
 
 // Errors: no_kernel where the planner itself finds no candidate.
-Result<std::vector<OptimisationStep>> ladder_of(const Problem& problem, const Device& device, const PlanOptions& options);
+Result<std::vector<OptimisationStep>> optimisation_steps_of(const Problem& problem, const Device& device,
+                                                            const PlanOptions& options);
 // The same with their kernels tried: what failed on this driver is absent, the planner's choice is the next best.
-Result<std::vector<OptimisationStep>> ladder_on(Backend& backend, const Problem& problem, const PlanOptions& options);
+Result<std::vector<OptimisationStep>> optimisation_steps_on(Backend& backend, const Problem& problem,
+                                                            const PlanOptions& options);
 // The first is the planner's implicit GEMM with everything on; on GPUs the one by tiles in shared memory.
 Result<std::vector<OptimisationStep>> ablation_of(const Problem& problem, const Device& device, const PlanOptions& options);
 Result<std::vector<OptimisationStep>> ablation_on(Backend& backend, const Problem& problem, const PlanOptions& options);

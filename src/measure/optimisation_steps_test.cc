@@ -43,7 +43,7 @@ TEST(Levels, OfAGpuAreItsVariants) {
   ASSERT_TRUE(device.ok()) << device.error().message;
   const auto problem = parse_conv("ic64ih56oc64oh56kh3ph1");
   ASSERT_TRUE(problem.ok());
-  const auto levels = ladder_of(*problem, *device, PlanOptions{});
+  const auto levels = optimisation_steps_of(*problem, *device, PlanOptions{});
   ASSERT_TRUE(levels.ok()) << levels.error().message;
   for (const char* name :
        {"naive", "groups", "halo", "fours", "several", "implicit", "cooperative", "winograd2", "winograd4"}) {
@@ -70,7 +70,8 @@ TEST(Levels, AllComputeTheSame) {
   for (int i = 0; i < kCases; ++i) {
     const Problem problem = random_convolution(random);
     SCOPED_TRACE("case " + std::to_string(i) + " of seed 7: " + short_name(problem));
-    const auto ladder = ladder_of(problem, backend->device(), {}), ablation = ablation_of(problem, backend->device(), {});
+    const auto ladder = optimisation_steps_of(problem, backend->device(), {}),
+               ablation = ablation_of(problem, backend->device(), {});
     ASSERT_TRUE(ladder.ok() && ablation.ok());
     for (const auto* levels : {&*ladder, &*ablation})
       for (const OptimisationStep& level : *levels) {
@@ -92,7 +93,7 @@ TEST(Levels, SayWhyOneIsAbsent) {
   if (!backend) GTEST_SKIP() << "no vector unit here";
   auto grouped = parse_conv("g4ic16ih8oc16kh3ph1");
   ASSERT_TRUE(grouped.ok());
-  const auto ladder = ladder_of(*grouped, backend->device(), {});
+  const auto ladder = optimisation_steps_of(*grouped, backend->device(), {});
   ASSERT_TRUE(ladder.ok());
   const auto tiled = std::ranges::find(*ladder, "register-tiled", &OptimisationStep::name);
   ASSERT_NE(tiled, ladder->end());

@@ -104,7 +104,7 @@ class LoadedClock final : public TuneClock {
   int left_;
   std::mt19937_64 random_;
 };
-TEST(Tuner, NeverChangesToASlowerWayOnALoadedMachine) {
+TEST(Tuner, NeverChangesToASlowerCandidateOnALoadedMachine) {
   int changed = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     std::mt19937_64 random(seed);

@@ -317,7 +317,7 @@ TEST_F(VulkanNetworks, LayersAreTimedInTheTypeTheyAreStoredIn) {
   EXPECT_LE(wide->largest_error, 1e-5);
   EXPECT_EQ(2 * half->compulsory_bytes, wide->compulsory_bytes);
 
-  const auto ladder = ladder_on(*backend_, *problem, {});
+  const auto ladder = optimisation_steps_on(*backend_, *problem, {});
   ASSERT_TRUE(ladder.ok()) << ladder.error().message;
   for (const OptimisationStep& level : *ladder) {
     if (!level.absent.empty()) continue;

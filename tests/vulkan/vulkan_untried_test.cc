@@ -105,7 +105,7 @@ TEST_F(Untried, ChosenCandidates) {
 }
 
 TEST_F(Untried, OptimisationSteps) {
-  const auto ladder = ladder_on(*backend_, problem_, {});
+  const auto ladder = optimisation_steps_on(*backend_, problem_, {});
   ASSERT_TRUE(ladder.ok()) << ladder.error().message;
   bool found = false;
   for (const OptimisationStep& level : *ladder) {
