@@ -232,6 +232,19 @@ def make_sample_plan(root, results, files):
     return sample(results, "plan", lambda lines: [*lines[:5], "...", *lines[-2:]])
 
 
+def make_builds(root, results, files):
+    """Two builds beside each other."""
+    lines = []
+    for r in results:
+        rows = [[row["unit"], row["threads"], row["layers"], " ".join(number(g, 3) for g in row["geometric_means"]),
+                 number(row["geometric_mean_of_least_times"], 3),
+                 ", ".join(f"{n} ({min(q):.2f})" for n, q in row["slower"].items()) or "none",
+                 ", ".join(f"{n} ({max(q):.2f})" for n, q in row["faster"].items()) or "none"] for row in r["rows"]]
+        lines += [f"{how(r)}: {r['what']}  ", "", *table(["unit", "threads", "layers", "time after / before, each run",
+                                                          "of the least times", "slower in all runs", "faster in all runs"], rows)]
+    return lines
+
+
 STAGES = {
     "release": "clang 19, all tests",
     "gcc": "g++ 12, unit tests",
