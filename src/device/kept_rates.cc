@@ -16,6 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Changes whenever the same machine would be measured differently.
+constexpr char kMethod[] = " method 2";
+
 // The device without all that is measured or may differ from one probe to the next.
 Device identity(Device device) {
   device.clock_hz = device.launch_seconds = 0;
@@ -40,7 +43,7 @@ std::string path_of(const Device& bare, const std::string& way, const std::strin
   const std::string folder = given.empty() ? cache_folder() : given;
   char name[40];
   const char* what = bare.has_workgroups() ? " with caches" : "";
-  const std::string key = device_to_json(bare) + " " + way + what + " version " SPARKLE_VERSION;
+  const std::string key = device_to_json(bare) + " " + way + what + " version " SPARKLE_VERSION + kMethod;
   std::snprintf(name, sizeof name, "roofs-%016llx.json", static_cast<unsigned long long>(hash_text(key)));
   return folder.empty() ? std::string() : folder + "/" + name;
 }

@@ -27,10 +27,12 @@ double fma_loop(double flops, float* sink) {
   const hn::ScalableTag<float> d;
   const double per_iteration = 2.0 * ROOF_CHAINS * static_cast<double>(hn::Lanes(d));
   const auto iterations = static_cast<int64_t>(flops / per_iteration) + 1;
-  // Every chain runs towards 1: an FMA that meets denormals or infinities would be many times slower or special.
-  const auto scale = hn::Set(d, 0.9990234375f), shift = hn::Set(d, 0.0009765625f);
+  // Every chain runs towards 1: an FMA that meets denormals or infinities would be many times slower or special. Compilers may
+  // not know the numbers: they leave out a chain that they can see standing still.
+  volatile float opaque_scale = 0.9990234375f, opaque_shift = 0.0009765625f;
+  const auto scale = hn::Set(d, opaque_scale), shift = hn::Set(d, opaque_shift);
 #undef X
-#define X(i) auto sum##i = hn::Set(d, 1.0f + 0.125f * i);
+#define X(i) auto sum##i = hn::Set(d, 1.5f + 0.125f * i);
   ROOF_24(X)
   for (int64_t i = 0; i < iterations; ++i) {
 #undef X
