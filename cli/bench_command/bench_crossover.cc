@@ -74,9 +74,12 @@ int64_t wins_from(const std::vector<Point>& points, double (Point::*seconds)[2])
 
 }  // namespace
 
-int bench_crossover(const CommonOptions& common, const std::vector<NamedProblem>& problems, const LayerBenchOptions& options) {
+int bench_crossover(const CommonOptions& common, const std::vector<NamedProblem>& problems, LayerBenchOptions options) {
   auto device = open_device(common, Roofs::measured);
   if (!device.ok()) return fail(device.error());
+  auto session = session_options(common, device->backend->device());
+  if (!session.ok()) return fail(session.error());
+  options.plan = session->plan();
   nlohmann::json layers = nlohmann::json::array();
   std::vector<Checked> checks;
   std::vector<RoofVerdict> roofs;

@@ -8,6 +8,6 @@ namespace sparkle::cli {
 
 // For each layer: filters of growing length up to its own, by transforms and by the best other algorithm, predicted and
 // measured, and the lengths from which transforms win.
-int bench_crossover(const CommonOptions& common, const std::vector<NamedProblem>& problems, const LayerBenchOptions& options);
+int bench_crossover(const CommonOptions& common, const std::vector<NamedProblem>& problems, LayerBenchOptions options);
 
 }  // namespace sparkle::cli

@@ -64,8 +64,20 @@ TEST_F(CommandOptions, BenchRefusesWhatDoesNotGoTogether) {
   EXPECT_SAYS(refusal("bench --conv ic8ih8oc8kh3 --ladder --variant plain"), "does not go with --ladder");
   EXPECT_SAYS(refusal("bench --conv ic8ih8oc8kh3 --ladder --batches 2"), "--ladder does not go with --batches");
   EXPECT_SAYS(refusal(model + " --batches 2"), "--batches measures layers");
+  EXPECT_SAYS(refusal("bench --conv ic8ih20oc8oh20kh5ph2 --crossover --memory-budget 1"), "the memory budget is 1;");
   for (const std::string& command : {model, std::string("bench --conv ic8ih8oc8kh3")})
     EXPECT_SAYS(refusal(command + " --output no/such/folder/x.json"), "'no/such/folder/x.json' cannot be written");
+}
+
+// What may be planned is what options leave, wherever layers are measured.
+TEST_F(CommandOptions, CrossoverPlansByTheOptions) {
+  const std::string crossover = "bench --conv ic8ih20oc8oh20kh5ph2 --crossover --rounds 1 --round-ms 1 --json --nonfinite ";
+  for (const std::string nonfinite : {"fast", "exact"}) {
+    const auto json = nlohmann::json::parse(sparkle(crossover + nonfinite).out, nullptr, false);
+    ASSERT_TRUE(json.is_object());
+    ASSERT_EQ(json["layers"][0]["points"].size(), 1u);
+    EXPECT_EQ(json["layers"][0]["points"][0]["fft_predicted"].get<double>() > 0, nonfinite == "fast");
+  }
 }
 
 TEST_F(CommandOptions, BenchWritesTheModelsRows) {
