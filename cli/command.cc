@@ -189,29 +189,26 @@ void print_error(const Error& error) {
   std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
-}  // namespace
-
 void tell_forced(const Plan& plan, const CommonOptions& o) {
   PlanSettings forced;
   forced.algorithm = o.plan.algorithm, forced.variant = o.plan.variant;
   for (const std::string& sentence : not_as_forced(plan, forced)) print_note_once(sentence);
 }
 
-int check_fallback(const Plan& plan, const CommonOptions& o) {
+}  // namespace
+
+Status check_fallback(const Plan& plan, const CommonOptions& o) {
   tell_forced(plan, o);
-  if (o.fallback == "allow" || o.device == "reference") return kDone;
+  if (o.fallback == "allow" || o.device == "reference") return ok();
   for (const PlanStep& step : plan.steps) {
     if (variant_of(step.schedule) != "plain") continue;
     const std::string why = o.plan.variant == "plain" ? ") runs on plain reference loops, as --variant plain demands"
                                                       : ") has no fast kernel here and runs on plain reference loops";
     const std::string sentence = "Step '" + step.name + "' (" + step.algorithm + why;
-    if (o.fallback == "forbid") {
-      print_error({Reason::no_kernel, sentence + ", which --fallback forbids."});
-      return kRequirement;
-    }
+    if (o.fallback == "forbid") return Error{Reason::no_kernel, sentence + ", which --fallback forbids."};
     print_note(sentence + ".");
   }
-  return kDone;
+  return ok();
 }
 
 void print_errors_as_json() { json_errors = true; }
@@ -222,14 +219,16 @@ int end_of_bench(const std::string& above) {
   return kCheckFailed;
 }
 
-int fail(const Error& error) {
-  print_error(error);
+int status_of(const Error& error, const CommonOptions& options) {
+  if (error.reason == Reason::no_kernel && options.fallback == "forbid") return kRequirement;
   return error.reason == Reason::internal ? kCheckFailed : kBadInput;
 }
 
+int fail(const Error& error) { return fail(error, {}); }
+
 int fail(const Error& error, const CommonOptions& options) {
-  const int status = fail(error);
-  return error.reason == Reason::no_kernel && options.fallback == "forbid" ? kRequirement : status;
+  print_error(error);
+  return status_of(error, options);
 }
 
 bool given(const CLI::App& command, const std::string& option) { return command.get_option(option)->count() > 0; }

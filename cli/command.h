@@ -61,17 +61,17 @@ void print_note_once(const std::string& sentence);
 // What the library warns of becomes such notes.
 void print_warnings();
 
-// --algorithm and --variant: layers of the plan that they cannot serve are named on stderr with the reason.
-void tell_forced(const Plan& plan, const CommonOptions& options);
-// The same, and --fallback: steps that run on plain reference loops are named on stderr (warn) or end the command with status 3
-// (forbid).
-int check_fallback(const Plan& plan, const CommonOptions& options);
+// --algorithm and --variant: layers of the plan that they cannot serve are named on stderr with the reason. --fallback: steps
+// that run on plain reference loops are named on stderr (warn) or refused (forbid), no_kernel.
+Status check_fallback(const Plan& plan, const CommonOptions& options);
 
 // Prints "sparkle: SENTENCE" on stderr and gives the status that fits the reason. After print_errors_as_json() also
 // {"error": {"reason": CODE, "message": SENTENCE, "details": [LINE, ...]}} on stdout, details where there are some.
 int fail(const Error& error);
-// The same for what planning and running say: status 3 where a step has no kernel on the device and --fallback forbids that.
+// The same for what planning, running and check_fallback() say: status 3 where a step has no kernel on the device and
+// --fallback forbids that.
 int fail(const Error& error, const CommonOptions& options);
+int status_of(const Error& error, const CommonOptions& options);
 void print_errors_as_json();
 // The end of a measurement: 0, or 1 and the sentence of what stands above its roof.
 int end_of_bench(const std::string& above);

@@ -34,9 +34,9 @@ int compile(const CompileArguments& a) {
   if (!device.ok()) return fail(device.error());
   auto options = session_options(a.common, device->backend->device());
   if (!options.ok()) return fail(options.error());
-  auto done = compile_model(std::move(*read), device->backend, *options, *shapes, a.output);
+  auto done = compile_model(std::move(*read), device->backend, *options, *shapes, a.output,
+                            [&](const Plan& plan) { return check_fallback(plan, a.common); });
   if (!done.ok()) return fail(done.error(), a.common);
-  if (const int status = check_fallback(*done->plan, a.common); status != kDone) return status;
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const Plan& plan = *done->plan;
   nlohmann::json inputs = nlohmann::json::array();

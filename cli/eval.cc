@@ -86,7 +86,7 @@ int eval(const CommonOptions& common, const EvalOptions& o) {
   RunReport report;
   const auto result = runner.run(o.expression, *arguments, &report);
   if (!result.ok()) return fail(result.error(), common);
-  if (const int status = check_fallback(*report.plan, common); status != kDone) return status;
+  if (auto fast = check_fallback(*report.plan, common); !fast.ok()) return fail(fast.error(), common);
   if (!o.output.empty())
     if (const Status written = write_npy(o.output, *result); !written.ok()) return fail(written.error());
   nlohmann::json json = show(*result, common.json);

@@ -81,8 +81,8 @@ int explain_command(const ExplainArguments& a) {
   auto plan = !a.conv.empty()  ? plan_of_conv(a.conv, *device, options)
               : model.compiled ? plan_of_compiled(*model.compiled, *device, *session, a.shapes)
                                : plan_of_graph(std::move(model.graph), a, *device, options);
-  if (!plan.ok()) return fail(plan.error());
-  if (a.conv.empty()) tell_forced(*plan, a.common);
+  if (!plan.ok()) return fail(plan.error(), a.common);
+  if (auto fast = check_fallback(*plan, a.common); !fast.ok()) return fail(fast.error(), a.common);
   if (a.plan_text) {
     std::fputs(printable_lines(to_text(*plan)).c_str(), stdout);
   } else if (a.common.json) {

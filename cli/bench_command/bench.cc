@@ -29,6 +29,8 @@ Status check_combination(const BenchArguments& a) {
   }
   SPARKLE_CHECK(
       refuse_options(c, {"--input", "--shape", "--runs", "--serve", "--fusion"}, "measures a model and needs --model"));
+  SPARKLE_CHECK(
+      refuse_options(c, {"--fallback"}, "is for the steps of a model and needs --model; rows of layers name kernels"));
   if (a.layer.layers.empty()) SPARKLE_CHECK(refuse_options(c, {"--filter"}, "picks layers of a list and needs --layers"));
   if (a.layer.crossover)
     SPARKLE_CHECK(refuse_options(c, {"--ladder", "--ablate", "--against", "--algorithm", "--variant", "--output"},

@@ -78,10 +78,10 @@ int serve(const CommonOptions& common, const ModelBench& bench) {
   const auto begin = Clock::now();
   std::optional<Loaded> loaded;
   std::vector<HostTensor> outputs;
-  const auto report = [](const Error& error) {
+  const auto report = [&](const Error& error) {
     std::printf("error %s\n", printable_sentence(error.message).c_str());
     std::fflush(stdout);
-    return kBadInput;
+    return status_of(error, common);
   };
   for (std::string line; std::getline(std::cin, line);) {
     const std::string verb = line.substr(0, line.find(' '));
@@ -95,8 +95,12 @@ int serve(const CommonOptions& common, const ModelBench& bench) {
       const auto first = Clock::now();
       auto result = loaded->session->run(loaded->inputs);
       if (!result.ok()) return report(result.error());
+      const double first_ms = ms_since(first);
       outputs = std::move(*result);
-      std::printf("ready {\"load_ms\": %.3f, \"first_ms\": %.3f}\n", load_ms, ms_since(first));
+      auto plan = loaded->session->prepare(loaded->inputs);  // the one that just ran
+      if (!plan.ok()) return report(plan.error());
+      if (auto fast = check_fallback(**plan, common); !fast.ok()) return report(fast.error());
+      std::printf("ready {\"load_ms\": %.3f, \"first_ms\": %.3f}\n", load_ms, first_ms);
     } else if (verb == "run" && loaded) {
       int64_t runs = 0;
       if (!record_detail::parse_number(rest, runs) || runs < 1 || runs > 1000000)
@@ -210,7 +214,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
     return fail(right.error());
   RunReport report;
   if (auto warm = session.run(loaded->inputs, &report, true); !warm.ok()) return fail(warm.error());
-  if (const int status = check_fallback(*report.plan, common); status != kDone) return status;
+  if (auto fast = check_fallback(*report.plan, common); !fast.ok()) return fail(fast.error(), common);
   const int runs = bench.runs > 0 ? bench.runs : std::clamp(static_cast<int>(1 / std::max(report.seconds, 1e-6)), 5, 2000);
   std::vector<double> totals;
   std::vector<std::vector<double>> steps(report.plan->steps.size());

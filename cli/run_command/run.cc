@@ -146,7 +146,7 @@ int run(const CommonOptions& common, const RunOptions& o) {
   if (!inputs.ok()) return fail(inputs.error(), common);
   const Plan& plan = *inputs->plan;
   if (auto fitting = check_labels(plan, *labels); !fitting.ok()) return fail(fitting.error());
-  if (const int status = check_fallback(plan, common); status != kDone) return status;
+  if (auto fast = check_fallback(plan, common); !fast.ok()) return fail(fast.error(), common);
   if (!common.json) {
     std::printf("device   %s\n", device->note.empty() ? common.device.c_str() : device->note.c_str());
     for (const std::string& note : inputs->notes) std::printf("input    %s\n", note.c_str());

@@ -94,7 +94,7 @@ int enlarge(const CommonOptions& common, const RunOptions& o, OpenDevice& device
   if (auto applies = refuse_options(*o.command, {"--labels", "--top"}, "is for classifiers; this network enlarges pictures");
       !applies.ok())
     return fail(applies.error());
-  if (const int status = check_fallback(*plan->plan, common); status != kDone) return status;
+  if (auto fast = check_fallback(*plan->plan, common); !fast.ok()) return fail(fast.error(), common);
   const int width = static_cast<int>(shape[3]), height = static_cast<int>(shape[2]);
   if (static_cast<int64_t>(width) * height * plan->factor * plan->factor > 4 * kMaxPixels)
     return fail({Reason::size_overflow, "The picture of " + image.size_text() + " is too large to enlarge; cut it first."});

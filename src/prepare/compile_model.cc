@@ -75,11 +75,13 @@ Result<std::vector<HostTensor>> inputs_of(const ModelPlanner& planner, const std
 }
 
 Result<CompileSummary> compiled(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options,
-                                const std::vector<Dims>& shapes, const std::string& path) {
+                                const std::vector<Dims>& shapes, const std::string& path,
+                                const std::function<Status(const Plan&)>& accept) {
   SPARKLE_TRY(planner, ModelPlanner::make(std::move(graph), backend, options));
   SPARKLE_TRY(inputs, inputs_of(*planner, shapes));
   SPARKLE_TRY(planned, planner->plan(inputs, WeightsIn::file));
   planner.reset();
+  if (accept) SPARKLE_CHECK(accept(planned.plan));
   const Graph& bound = planned.bound;
   Plan& plan = planned.plan;
   const Device& device = backend->device();
@@ -155,9 +157,10 @@ Result<CompileSummary> compiled(Graph graph, std::shared_ptr<Backend> backend, c
 }  // namespace
 
 Result<CompileSummary> compile_model(Graph graph, std::shared_ptr<Backend> backend, const SessionOptions& options,
-                                     const std::vector<Dims>& shapes, const std::string& path) {
+                                     const std::vector<Dims>& shapes, const std::string& path,
+                                     const std::function<Status(const Plan&)>& accept) {
   return guard_memory("Compiling the model",
-                      [&] { return compiled(std::move(graph), std::move(backend), options, shapes, path); });
+                      [&] { return compiled(std::move(graph), std::move(backend), options, shapes, path, accept); });
 }
 
 }  // namespace sparkle

@@ -33,7 +33,32 @@ TEST_F(CommandOptions, ForcedNamesMustExist) {
   const Said plain = sparkle("run " + classifier_ + " --variant plain");
   EXPECT_EQ(plain.status, 0) << plain.err;
   EXPECT_SAYS(plain.err, "runs on plain reference loops, as --variant plain demands");
-  EXPECT_EQ(sparkle("run " + classifier_ + " --variant plain --fallback forbid").status, 3);
+}
+
+// Every command that plans a model heeds --fallback, before it leaves anything behind; the others refuse it.
+TEST_F(CommandOptions, NoCommandIgnoresFallback) {
+  const std::string forbidden = " --variant plain --fallback forbid";
+  for (const std::string& command :
+       {"run " + classifier_, "bench --model " + classifier_, "explain " + classifier_,
+        std::string("explain --conv ic8ih8oc8kh3ph1"), "compile " + classifier_ + " -o out.sparkle"}) {
+    const Said said = sparkle(command + forbidden);
+    EXPECT_EQ(said.status, 3) << command << "\n" << said.out << said.err;
+    EXPECT_SAYS(said.err, "which --fallback forbids");
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out.sparkle"));
+  write("starts", "start\nquit\n");
+  const std::string with_input = " <starts >.out 2>.err #";  // in the place of what sparkle() redirects
+  const Said start = sparkle("bench --serve --model " + classifier_ + forbidden + with_input);
+  EXPECT_EQ(start.status, 3);
+  EXPECT_SAYS(start.out, "which --fallback forbids");
+  EXPECT_EQ(sparkle("bench --serve --model " + classifier_ + with_input).status, 0);
+  EXPECT_SAYS(sparkle("explain " + classifier_ + " --variant plain").err, "runs on plain reference loops");
+  EXPECT_EQ(sparkle("explain " + classifier_ + " --variant plain --fallback allow").err, "");
+  const std::string conv = "bench --conv ic8ih8oc8kh3ph1 --fallback forbid";
+  for (const std::string mode : {"", " --ladder", " --ablate", " --crossover", " --batches 2"})
+    EXPECT_SAYS(refusal(conv + mode), "--fallback is for the steps of a model and needs --model");
+  EXPECT_SAYS(refusal("bench --gemm 8x8x8 --fallback warn"), "--fallback is for the steps of a model");
+  EXPECT_SAYS(refusal("tune --conv ic8ih8oc8kh3ph1 --fallback warn"), "--fallback does not go with tune");
 }
 
 // Where a device has no kernel for a step there is nothing to fall back to; forbidding that is a requirement that is not met.
