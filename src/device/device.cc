@@ -21,6 +21,10 @@ bool Device::denies(std::string_view family, std::string_view variant) const {
   return (" " + denylist + " ").find(wanted) != std::string::npos;
 }
 
+bool same_machine(const Device& a, const Device& b) {
+  return a.kind == b.kind && a.name == b.name && a.vendor == b.vendor && a.architecture == b.architecture;
+}
+
 std::string_view name_of(DeviceKind kind) {
   constexpr std::string_view names[] = {"cpu", "vulkan", "cuda"};
   return names[static_cast<int>(kind)];

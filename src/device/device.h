@@ -78,6 +78,9 @@ struct Device {
   friend bool operator==(const Device&, const Device&) = default;
 };
 
+// Whether two descriptions are of machines of one make, whatever their rates, cores in use and drivers are.
+bool same_machine(const Device& a, const Device& b);
+
 std::string_view name_of(DeviceKind kind);
 std::string_view name_of(UnitKind kind);
 

@@ -205,8 +205,7 @@ Status CompiledModel::check_device(const Device& here) const {
   const auto refused = [&](const std::string& what) {
     return Error{Reason::device_unusable, "'" + name_ + "' was compiled for " + what + "; compile the model for this one."};
   };
-  if (device_.kind != here.kind || device_.name != here.name || device_.vendor != here.vendor ||
-      device_.architecture != here.architecture)
+  if (!same_machine(device_, here))
     return refused("the device '" + device_.name + "' (" + device_.architecture + "), this is '" + here.name + "' (" +
                    here.architecture + ")");
   if (device_.cores != here.cores) {

@@ -69,7 +69,7 @@ Result<double> seconds_of_round(VulkanBackend& backend, std::span<Buffer* const>
 }
 
 uint32_t groups_of(const Device& device) {
-  return device.architecture == "llvmpipe" ? 16 : static_cast<uint32_t>(std::max(1, device.cores)) * 16;
+  return is_software(device) ? 16 : static_cast<uint32_t>(std::max(1, device.cores)) * 16;
 }
 
 }  // namespace sparkle::vulkan

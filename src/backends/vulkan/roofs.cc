@@ -110,7 +110,7 @@ Status measure_roofs(VulkanBackend& backend, const Workshop& shop, Device& devic
   }
   // Copies beyond any cache; half of the reads and writes each.
   MemoryLevel& dram = device.memory.back();
-  const bool software = device.architecture == "llvmpipe";
+  const bool software = is_software(device);
   const int64_t bytes =
       std::min<int64_t>(software ? int64_t{64} << 20 : int64_t{512} << 20, std::max<int64_t>(dram.bytes / 8, 1 << 20));
   SPARKLE_TRY(from, backend.allocate(bytes, MemoryKind::device));

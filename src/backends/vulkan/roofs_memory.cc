@@ -26,7 +26,7 @@ double largest_set(const Device& device) {
   auto bytes = static_cast<double>(device.memory.back().bytes);
   if (device.limits.max_buffer_bytes > 0)
     bytes = std::min(bytes, kShareOfMemory * static_cast<double>(device.limits.max_buffer_bytes));
-  return std::clamp(bytes / kShareOfMemory, kLeastSet, device.architecture == "llvmpipe" ? 32.0 * (1 << 20) : kLargestSet);
+  return std::clamp(bytes / kShareOfMemory, kLeastSet, is_software(device) ? 32.0 * (1 << 20) : kLargestSet);
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ Status measure_memory(VulkanBackend& backend, const Workshop& shop, Device& devi
     SPARKLE_TRY(rate, measure_shared(backend, shop, groups_of(device)));
     shared.total_bytes_per_second = rate, shared.bytes_per_second = rate / cores;
   }
-  if (device.architecture == "llvmpipe") return ok();
+  if (is_software(device)) return ok();
   const auto groups = std::max(kLeastGroups, static_cast<uint32_t>(cores) * kGroupsOfCore);
   double largest = largest_set(device);
   auto curve = measure_read_curve(backend, shop, groups, kThreads, working_sets(kLeastSet, largest));

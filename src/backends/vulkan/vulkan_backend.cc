@@ -46,7 +46,7 @@ VerdictCacheOptions verdict_cache_options(const Context& context, const std::str
   const ContextOptions& o = context.options();
   const PhysicalDevice& physical = context.physical();
   // A device made of the machine's cores waits for whatever else runs there.
-  const int patience = physical.description.architecture == "llvmpipe" ? 6 : 1;
+  const int patience = is_software(physical.description) ? 6 : 1;
   return {folder,          "vulkan",  build_of(context), physical.name, physical.driver, patience * o.try_timeout,
           o.give_up_after, o.sandbox, o.try_elsewhere};
 }

@@ -58,7 +58,7 @@ Result<OpenBackend> with_rates(const OpenVulkan& opened, const BackendOptions& o
   Device device = backend->device();
   // Software devices run on cores that something else is using, and compile what measures them for half a second: only when
   // asked. Drivers without a clock leave the rates unknown.
-  const bool software = device.architecture == "llvmpipe";
+  const bool software = vulkan::is_software(device);
   auto kept = o.roofs == Roofs::measured_again ? std::nullopt : kept_rates(device, "vulkan");
   if (kept) {
     backend->set_rates(device);

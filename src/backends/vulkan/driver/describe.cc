@@ -11,6 +11,8 @@
 namespace sparkle::vulkan {
 namespace {
 
+constexpr const char* kSoftware = "llvmpipe";
+
 std::string vendor_of(uint32_t id) {
   switch (id) {
     case 0x1002: return "AMD";
@@ -28,7 +30,7 @@ bool contains(const std::string& text, std::string_view part) { return text.find
 
 // By the names that drivers give: RADV ends names with the chip's, NVIDIA's and Intel's are those on the box.
 std::string architecture_of(const std::string& vendor, const std::string& name, const Features& f) {
-  if (contains(name, "llvmpipe")) return "llvmpipe";
+  if (contains(name, kSoftware)) return kSoftware;
   if (vendor == "AMD") {
     for (const char* chip : {"NAVI3", "GFX11", "Radeon RX 7", "PHOENIX", "Radeon 7"})
       if (contains(name, chip)) return "rdna3";
@@ -142,6 +144,8 @@ void add_group_unit(PhysicalDevice& device, VkInstance instance, const VkPhysica
 }
 
 }  // namespace
+
+bool is_software(const Device& description) { return description.architecture == kSoftware; }
 
 void describe(PhysicalDevice& device, VkInstance instance, const VkDeviceCreateInfo* made_with) {
   uint32_t count = 0;

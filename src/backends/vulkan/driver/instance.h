@@ -74,4 +74,7 @@ class Instance {
 // already, and has no features but those that were switched on.
 void describe(PhysicalDevice& device, VkInstance instance, const VkDeviceCreateInfo* made_with = nullptr);
 
+// Whether the device that describe() told of is made of the machine's own cores, which something else may be using.
+bool is_software(const Device& description);
+
 }  // namespace sparkle::vulkan
