@@ -266,6 +266,10 @@ NB_MODULE(_core, m) {
       },
       nb::arg("device"), nb::arg("dtype"), nb::arg("array"));
 
+  {  // All there are: one more does not compile before Python has it below.
+    [[maybe_unused]] const auto& [precision, algorithm, variant, tuning, memory_budget, plan_cache_bytes, accuracy, nonfinite,
+                                  fusion] = sparkle::SessionOptions();
+  }
   nb::class_<sparkle::SessionOptions>(m, "SessionOptions")
       .def(nb::init<>())
       .def_rw("precision", &sparkle::SessionOptions::precision)

@@ -321,16 +321,18 @@ struct SessionOptions {
   sparkle_session_options c() const {
     const auto text = [](const std::string& s) { return s.empty() ? nullptr : detail::whole(s); };
     sparkle_session_options options{};
-    options.size = sizeof options;
-    options.precision = text(precision);
-    options.algorithm = text(algorithm);
-    options.variant = text(variant);
-    options.tuning = text(tuning);
-    options.memory_budget = memory_budget;
-    options.plan_cache_bytes = plan_cache_bytes;
-    options.accuracy = accuracy;
-    options.nonfinite = text(nonfinite);
-    options.fusion = text(fusion);
+    // All there are: one more does not compile before it is filled here.
+    auto& [size, c_precision, c_algorithm, c_variant, c_tuning, c_budget, c_cache, c_accuracy, c_nonfinite, c_fusion] = options;
+    size = sizeof options;
+    c_precision = text(precision);
+    c_algorithm = text(algorithm);
+    c_variant = text(variant);
+    c_tuning = text(tuning);
+    c_budget = memory_budget;
+    c_cache = plan_cache_bytes;
+    c_accuracy = accuracy;
+    c_nonfinite = text(nonfinite);
+    c_fusion = text(fusion);
     return options;
   }
 };

@@ -268,6 +268,66 @@ TEST(Api, OneSessionServesManyThreads) {
   EXPECT_EQ(wrong.load(), 0);
 }
 
+// Through C++ and C, seen by what a file that was compiled without them says of each.
+TEST(Api, EachOptionOfSessionsHasItsEffect) {
+  using Options = sparkle::SessionOptions;
+  // All there are: one more does not compile before its effect is looked at here.
+  [[maybe_unused]] const auto& [precision, algorithm, variant, tuning, memory_budget, plan_cache_bytes, accuracy, nonfinite,
+                                fusion] = Options();
+  const sparkle::Device device;
+  std::string folder = ::testing::TempDir() + "/sparkle_api_XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string file = folder + "/upscale.sparkle";
+  const auto x = picture(9, 13);
+  sparkle::compile(device, kModel, file, {x});
+  const auto expect = [&](auto field, auto value, const std::string& part) {
+    Options options;
+    options.*field = value;
+    std::string said;
+    try {
+      sparkle::Session(device, file, options).run({x});
+    } catch (const sparkle::Exception& e) {
+      said = e.what();
+    }
+    EXPECT_NE(said.find(part), std::string::npos) << part << ": " << said;
+  };
+  expect(&Options::precision, "int3", "The precision 'int3' is not supported");
+  expect(&Options::algorithm, "gemm", "was compiled with the algorithm chosen by cost, not 'gemm'");
+  expect(&Options::variant, "plain", "was compiled with the variant chosen by cost, not 'plain'");
+  expect(&Options::tuning, folder + "/none", "/none' cannot be read");
+  expect(&Options::memory_budget, 1000, "the memory budget is 1000");
+  expect(&Options::accuracy, 1e-2, "was compiled with an accuracy of 5e-05, not 0.01");
+  expect(&Options::nonfinite, "exact", "was compiled with algorithms for finite values");
+  expect(&Options::fusion, "none", "was compiled with the fusion chosen by cost, not 'none'");
+  expect(&Options::plan_cache_bytes, -1, "plan_cache_bytes are numbers of bytes");
+  EXPECT_EQ(status_of([&] { sparkle::Session(device, file).run({x}); }), SPARKLE_OK);
+  std::remove(file.c_str());
+  ::rmdir(folder.c_str());
+
+  // Plans of shapes seen before are kept within their bytes, or not.
+  int64_t held[2];
+  for (const bool kept : {false, true}) {
+    std::atomic<int64_t> now{0};
+    sparkle::DeviceOptions counted;
+    counted.allocator = {&now,
+                         [](void* user, size_t bytes, size_t alignment) -> void* {
+                           *static_cast<std::atomic<int64_t>*>(user) += static_cast<int64_t>(bytes);
+                           return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+                         },
+                         [](void* user, void* memory, size_t bytes, size_t) {
+                           *static_cast<std::atomic<int64_t>*>(user) -= static_cast<int64_t>(bytes);
+                           std::free(memory);
+                         }};
+    Options options;
+    options.plan_cache_bytes = kept ? 0 : 1;
+    const sparkle::Device here(counted);
+    const sparkle::Session session(here, kModel, options);
+    for (const int64_t size : {40, 41, 42, 8}) session.run({picture(size, size)});
+    held[kept] = now;
+  }
+  EXPECT_LT(held[false], held[true]);
+}
+
 TEST(Api, AccuracyKeepsOutWhatErrsMore) {
   const sparkle::Device device;
   const auto x = picture(64, 64);

@@ -27,28 +27,30 @@ Result<SessionOptions> session_options(const sparkle_session_options* outside, c
   SessionOptions options;
   if (!outside) return options;
   SPARKLE_TRY(whole, whole_options(*outside));
-  const sparkle_session_options* given = &whole;
-  if (given->precision && std::string_view(given->precision) != "fp32")
-    return Error{Reason::type_not_served,
-                 "The precision '" + std::string(given->precision) + "' is not supported yet; use fp32."};
-  if (given->algorithm) options.algorithm = given->algorithm;
-  if (given->variant) options.variant = given->variant;
-  if (given->fusion) options.fusion = given->fusion;
+  // All there are: one more does not compile before it is looked at here.
+  const auto& [size, precision, algorithm, variant, tuning, memory_budget, plan_cache_bytes, accuracy, nonfinite, fusion] =
+      whole;
+  (void)size;
+  if (precision && std::string_view(precision) != "fp32")
+    return Error{Reason::type_not_served, "The precision '" + std::string(precision) + "' is not supported yet; use fp32."};
+  if (algorithm) options.algorithm = algorithm;
+  if (variant) options.variant = variant;
+  if (fusion) options.fusion = fusion;
   if (options.fusion != "" && options.fusion != "inverted" && options.fusion != "none")
     return Error{Reason::bad_usage, "fusion is 'inverted' or 'none', not '" + options.fusion + "'."};
-  if (given->memory_budget < 0 || given->plan_cache_bytes < 0)
+  if (memory_budget < 0 || plan_cache_bytes < 0)
     return Error{Reason::bad_usage, "memory_budget and plan_cache_bytes are numbers of bytes, 0 or more."};
-  if (!(given->accuracy >= 0) || std::isinf(given->accuracy))
+  if (!(accuracy >= 0) || std::isinf(accuracy))
     return Error{Reason::bad_usage, "accuracy is a share of the largest output, 0 (the default) or more."};
-  if (given->accuracy > 0) options.accuracy = given->accuracy;
-  const std::string_view nonfinite = given->nonfinite ? given->nonfinite : "fast";
-  if (nonfinite != "fast" && nonfinite != "exact")
-    return Error{Reason::bad_usage, "nonfinite is 'fast' or 'exact', not '" + std::string(nonfinite) + "'."};
-  options.exact_nonfinite = nonfinite == "exact";
-  options.memory_budget = given->memory_budget;
-  if (given->plan_cache_bytes > 0) options.plan_cache_bytes = given->plan_cache_bytes;
-  if (given->tuning) {
-    SPARKLE_TRY(store, TuningStore::open(given->tuning, device));
+  if (accuracy > 0) options.accuracy = accuracy;
+  const std::string_view values = nonfinite ? nonfinite : "fast";
+  if (values != "fast" && values != "exact")
+    return Error{Reason::bad_usage, "nonfinite is 'fast' or 'exact', not '" + std::string(values) + "'."};
+  options.exact_nonfinite = values == "exact";
+  options.memory_budget = memory_budget;
+  if (plan_cache_bytes > 0) options.plan_cache_bytes = plan_cache_bytes;
+  if (tuning) {
+    SPARKLE_TRY(store, TuningStore::open(tuning, device));
     options.tuning = std::make_shared<TuningStore>(std::move(store));
   }
   return options;
