@@ -33,7 +33,7 @@ def rows_of_a_busy_machine(result):
 
 
 def planned_note(rows, planned):
-    """Why the planner's way is behind the best level, by what the planner knew of that. One schedule for both is
+    """Why the planner's way is behind the best step, by what the planner knew of that. One schedule for both is
     noise, which `judged` tells."""
     best = max((r for r in rows if "percent_of_peak" in r and r is not planned), key=lambda r: r["percent_of_peak"])
     if best["algorithm"] == planned["algorithm"]:
@@ -123,7 +123,7 @@ def make_patterns(root, results, files):
                                  f"{(moved[1] if len(moved) > 1 else 0) / 1e6:.1f}", f"{moved[-1] / 1e6:.1f}"])
             order = list(dict.fromkeys(r[0] for r in rows))
             rows.sort(key=lambda r: (order.index(r[0]), r[1]))
-            head = "switched off" if kind == "ablate" else "level"
+            head = "switched off" if kind == "ablate" else "step"
             lines += table([head, "threads", "GFLOP/s", "% of peak", "brings x" if kind == "ablate" else "x", "MB beyond L1",
                             "MB from DRAM"], rows)
             lines += ["", *[f"- {name} ({' and '.join(at)} thread{'s' * (at != ['1'])}) {note}."

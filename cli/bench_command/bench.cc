@@ -39,8 +39,8 @@ Status check_combination(const BenchArguments& a) {
     SPARKLE_CHECK(refuse_options(c, {"--ladder", "--ablate", "--against", "--crossover", "--round-ms"},
                                  "does not go with --batches, which hands all of them over at once"));
   if (a.layer.ladder) {
-    SPARKLE_CHECK(refuse_options(c, {"--algorithm", "--variant", "--tuning"},
-                                 "does not go with --ladder, whose levels choose their own"));
+    SPARKLE_CHECK(
+        refuse_options(c, {"--algorithm", "--variant", "--tuning"}, "does not go with --ladder, whose steps choose their own"));
     SPARKLE_CHECK(refuse_options(c, {"--ablate", "--against"}, "does not go with --ladder"));
   }
   if (a.layer.ablate) {
@@ -72,7 +72,7 @@ void add_bench(CLI::App& app, Chosen& chosen) {
   command->add_option("--filter", a->layer.filters, "only layers of the list with this in their names");
   command->add_option("--conv", a->layer.convs, "a convolution: ic64ih56oc64oh56kh3ph1");
   command->add_option("--gemm", a->layer.gemms, "a matrix product m x n x k of two changing operands: 64x12544x147");
-  command->add_flag("--ladder", a->layer.ladder, "the optimisation levels one after another");
+  command->add_flag("--ladder", a->layer.ladder, "the optimisation steps one after another");
   command->add_flag("--ablate", a->layer.ablate, "one pattern off at a time: tile, block (CPUs), vectorise, pipeline, fuse");
   command->add_flag(
       "--crossover", a->layer.crossover,

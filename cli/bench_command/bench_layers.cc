@@ -135,22 +135,22 @@ int bench_against(CommonOptions common, LayerBench bench, const std::vector<Name
   return finish(common, bench, device->backend->device(), rows, head_to_head_summary(rows) + old_figures(rows), extra);
 }
 
-StepRow named(const OptimisationStep& level, const Problem& problem) {
+StepRow named(const OptimisationStep& step, const Problem& problem) {
   StepRow l;
-  l.row.name = level.name, l.row.problem = to_text(problem);
-  l.what = level.what, l.absent = level.absent;
+  l.row.name = step.name, l.row.problem = to_text(problem);
+  l.what = step.what, l.absent = step.absent;
   return l;
 }
 
 int finish_steps(const CommonOptions& common, const LayerBench& bench, const Device& device,
-                 const std::vector<StepRow>& levels) {
-  nlohmann::json json = steps_json(device, levels, bench.ablate);
+                 const std::vector<StepRow>& steps) {
+  nlohmann::json json = steps_json(device, steps, bench.ablate);
   json["seed"] = base_seed(bench.options.seed);
   if (!bench.output.empty())
     if (auto written = write_results(bench.output, json); !written.ok()) return fail(written.error());
   if (common.json) std::printf("%s\n", certified(json).dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   std::vector<BenchRow> rows;
-  for (const StepRow& l : levels)
+  for (const StepRow& l : steps)
     if (l.absent.empty()) rows.push_back(l.row);
   show(common, probes_summary(rows) + checks_summary(rows, base_seed(bench.options.seed)));
   return end_of_bench(above_roof(rows));
@@ -178,17 +178,17 @@ int bench_steps(const CommonOptions& common, const LayerBench& bench, const std:
   for (const NamedProblem& p : problems) {
     LayerBenchOptions options = options_for(bench, p.problem);
     options.plan = session->plan();
-    auto levels = optimisation_steps_on(*all->backend, p.problem, options.plan);
-    if (!levels.ok()) return fail(levels.error());
+    auto steps = optimisation_steps_on(*all->backend, p.problem, options.plan);
+    if (!steps.ok()) return fail(steps.error());
     show(common, steps_heading(title_of(p.problem, *all), device, false));
     double before = 0;
-    for (const OptimisationStep& level : *levels) {
-      StepRow l = named(level, p.problem);
-      if (level.absent.empty()) {
-        const OpenDevice& on = level.one_core ? *one : *all;
-        auto measured = measure_choice(*on.backend, p.problem, level.choice, options);
+    for (const OptimisationStep& step : *steps) {
+      StepRow l = named(step, p.problem);
+      if (step.absent.empty()) {
+        const OpenDevice& on = step.one_core ? *one : *all;
+        auto measured = measure_choice(*on.backend, p.problem, step.choice, options);
         if (!measured.ok()) return fail(measured.error());
-        l.row = row_of({level.name, p.problem, 0, ""}, *measured);
+        l.row = row_of({step.name, p.problem, 0, ""}, *measured);
         l.threads = on.backend->executor().width();
         if (before > 0) l.factor = before / l.row.median_ms;
         before = l.row.median_ms;
@@ -210,20 +210,20 @@ int bench_ablate(const CommonOptions& common, const LayerBench& bench, const std
   for (const NamedProblem& p : problems) {
     LayerBenchOptions options = options_for(bench, p.problem);
     options.plan = session->plan();
-    auto levels = ablation_on(*open->backend, p.problem, options.plan);
-    if (!levels.ok()) return fail(levels.error());
+    auto steps = ablation_on(*open->backend, p.problem, options.plan);
+    if (!steps.ok()) return fail(steps.error());
     show(common, steps_heading(title_of(p.problem, *open), device, true));
     std::vector<Choice> candidates;
-    for (const OptimisationStep& level : *levels)
-      if (level.absent.empty()) candidates.push_back(level.choice);
+    for (const OptimisationStep& step : *steps)
+      if (step.absent.empty()) candidates.push_back(step.choice);
     auto measured = compare_candidates(*open->backend, p.problem, options, std::move(candidates));
     if (!measured.ok()) return fail(measured.error());
     size_t next = 0;
-    for (const OptimisationStep& level : *levels) {
-      StepRow l = named(level, p.problem);
-      if (level.absent.empty()) {
+    for (const OptimisationStep& step : *steps) {
+      StepRow l = named(step, p.problem);
+      if (step.absent.empty()) {
         const CandidateMeasurement& w = (*measured)[next++];
-        l.row = row_of({level.name, p.problem, 0, ""}, w.measured);
+        l.row = row_of({step.name, p.problem, 0, ""}, w.measured);
         l.threads = open->backend->executor().width();
         if (next > 1) l.factor = w.times_first;
       }

@@ -1,4 +1,4 @@
-// bench for layers: one after another, beside other engines, by levels of optimisation, with one pattern off at a time.
+// bench for layers: one after another, beside other engines, by optimisation steps, with one pattern off at a time.
 #pragma once
 
 #include <string>

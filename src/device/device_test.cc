@@ -12,7 +12,7 @@ TEST(Devices, AreOneMachineByWhatTheyAreMadeAs) {
   Device same = here;
   same.cores = 7, same.driver = "another", same.calibrated = true, same.launch_seconds = 1;
   EXPECT_TRUE(same_machine(here, same));
-  for (std::string Device::*field : {&Device::name, &Device::vendor, &Device::architecture}) {
+  for (std::string Device::* field : {&Device::name, &Device::vendor, &Device::architecture}) {
     Device other = here;
     other.*field += "x";
     EXPECT_FALSE(same_machine(here, other));

@@ -23,9 +23,10 @@ void add_stage(Choice& choice, StageUse use, Schedule schedule, const Device& de
   choice.costs.push_back(cost);
 }
 
-// A stage by the schedule that the planner gives it.
-Status add_planned(Choice& choice, StageUse use, const Device& device) {
-  SPARKLE_TRY(planned, choose(use.stage, device, PlanOptions{}));
+// A stage by the schedule that the planner gives it. Algorithm and variant are the step's own.
+Status add_planned(Choice& choice, StageUse use, const Device& device, PlanOptions options) {
+  options.algorithm.clear(), options.variant.clear();
+  SPARKLE_TRY(planned, choose(use.stage, device, options));
   add_stage(choice, std::move(use), planned.schedules[0], device);
   return ok();
 }
@@ -61,7 +62,7 @@ void scalar(S& s) {
 }
 
 // The window's pixels of every output side by side in memory, [pixels, C*R*S], then a product of two matrices.
-Result<Choice> im2col_of(const AnchorCall& call, const Device& device) {
+Result<Choice> im2col_of(const AnchorCall& call, const Device& device, const PlanOptions& options) {
   const Problem& p = call.problem;
   const Window& w = p.window;
   const int x_at = 0, w_at = 1, y_at = static_cast<int>(call.inputs.size());
@@ -80,7 +81,7 @@ Result<Choice> im2col_of(const AnchorCall& call, const Device& device) {
     for (int a = 0; a < 4; ++a) padded.shape[a] += pad.begin[a] + pad.end[a];
     padded.layout = channels_last(padded.shape);
     from = temporary(padded);
-    SPARKLE_CHECK(add_planned(choice, {{pad, {source}, {padded}}, {x_at}, {from}}, device));
+    SPARKLE_CHECK(add_planned(choice, {{pad, {source}, {padded}}, {x_at}, {from}}, device, options));
     source = padded;
   }
   // What each output sees, as a view: pixels and taps of one axis of x are two axes here.
@@ -92,7 +93,7 @@ Result<Choice> im2col_of(const AnchorCall& call, const Device& device) {
   view.layout.offset = l.offset;
   const TensorDesc columns = dense_desc(source.dtype, seen);
   const int columns_at = temporary(columns);
-  SPARKLE_CHECK(add_planned(choice, {{CopyParams{"im2col"}, {view}, {columns}}, {from}, {columns_at}}, device));
+  SPARKLE_CHECK(add_planned(choice, {{CopyParams{"im2col"}, {view}, {columns}}, {from}, {columns_at}}, device, options));
 
   const int64_t pixels = p.n * p.out[1] * p.out[2], depth = p.c * w.taps();
   const TensorDesc a = dense_desc(source.dtype, {pixels, depth}), y = dense_desc(source.dtype, {pixels, p.k});
@@ -103,12 +104,12 @@ Result<Choice> im2col_of(const AnchorCall& call, const Device& device) {
   StageUse use{{product, {a, b}, {y}}, {columns_at, w_at}, {y_at}};
   for (size_t i = 2; i < call.inputs.size(); ++i)
     use.stage.inputs.push_back(call.inputs[i]), use.inputs.push_back(static_cast<int>(i));
-  SPARKLE_CHECK(add_planned(choice, std::move(use), device));
+  SPARKLE_CHECK(add_planned(choice, std::move(use), device, options));
   return choice;
 }
 
 // The sums alone, then bias and activation in a pass of their own.
-Result<Choice> unfused(const AnchorCall& call, const Choice& gemm, const Device& device) {
+Result<Choice> unfused(const AnchorCall& call, const Choice& gemm, const Device& device, const PlanOptions& options) {
   const int y_at = static_cast<int>(call.inputs.size()), sums_at = y_at + 1;
   Choice choice;
   choice.algorithm = "gemm, pointwise";
@@ -126,40 +127,40 @@ Result<Choice> unfused(const AnchorCall& call, const Choice& gemm, const Device&
   after.inputs = 2;
   after.program.push_back({PointwiseOp::add, 0, 1, 0, 0, 0});
   after.program.push_back({PointwiseOp::relu, 2, 0, 0, 0, 0});
-  SPARKLE_CHECK(add_planned(choice, {{after, {call.output, bias}, {call.output}}, {sums_at, 2}, {y_at}}, device));
+  SPARKLE_CHECK(add_planned(choice, {{after, {call.output, bias}, {call.output}}, {sums_at, 2}, {y_at}}, device, options));
   return choice;
 }
 
-// Rungs of a CPU: from plain loops to the planner's product.
-Status add_cpu_steps(std::vector<OptimisationStep>& levels, const Problem& problem, const AnchorCall& call,
-                     const Device& device, const PlanOptions& options) {
+// Steps of a CPU: from plain loops to the planner's product.
+Status add_cpu_steps(std::vector<OptimisationStep>& steps, const Problem& problem, const AnchorCall& call, const Device& device,
+                     const PlanOptions& options) {
   PlanOptions plain = options;
   plain.algorithm = "gemm", plain.variant = "plain";
   SPARKLE_TRY(naive, choose(call, device, plain));
-  levels.push_back({"naive", "plain loops in double precision, one core", true, naive, ""});
-  levels.push_back({"threaded", "the same loops on all cores", false, naive, ""});
+  steps.push_back({"naive", "plain loops in double precision, one core", true, naive, ""});
+  steps.push_back({"threaded", "the same loops on all cores", false, naive, ""});
   SPARKLE_TRY(gemm, gemm_of(call, device, options));
   if (tiles_of(gemm) && variant_of(gemm.schedules[0]) != "plain") {
-    levels.push_back({"cache-blocked", "packed filters, loops cut to the caches, one sum at a time", false,
-                      changed(gemm, device, [](GemmSchedule& s) { one_by_one(s), scalar(s); }), ""});
-    levels.push_back({"vectorised", "a vector of filters at a time, one sum", false, changed(gemm, device, one_by_one), ""});
+    steps.push_back({"cache-blocked", "packed filters, loops cut to the caches, one sum at a time", false,
+                     changed(gemm, device, [](GemmSchedule& s) { one_by_one(s), scalar(s); }), ""});
+    steps.push_back({"vectorised", "a vector of filters at a time, one sum", false, changed(gemm, device, one_by_one), ""});
     OptimisationStep tiled{"register-tiled", "im2col in memory, then a product by tiles of sums in registers", false, {}, ""};
     if (problem.kind == ProblemKind::conv && problem.rank == 2 && problem.groups == 1) {
-      SPARKLE_TRY(im2col, im2col_of(call, device));
+      SPARKLE_TRY(im2col, im2col_of(call, device, options));
       tiled.choice = std::move(im2col);
     } else {
       tiled.absent = "im2col is shown for convolutions of two dimensions without groups";
     }
-    levels.push_back(std::move(tiled));
-    levels.push_back({"implicit GEMM", "no im2col, taps in the padding left out, what comes next fetched", false, gemm, ""});
+    steps.push_back(std::move(tiled));
+    steps.push_back({"implicit GEMM", "no im2col, taps in the padding left out, what comes next fetched", false, gemm, ""});
   }
   return ok();
 }
 
 constexpr std::string_view kMatrix = "matrix_f16";  // the algorithm of the variants for matrix units
 
-// Rungs of a GPU: the gemm family's variants for it, in the order of their table.
-Status add_gpu_steps(std::vector<OptimisationStep>& levels, const AnchorCall& call, const Device& device,
+// Steps of a GPU: the gemm family's variants for it, in the order of their table.
+Status add_gpu_steps(std::vector<OptimisationStep>& steps, const AnchorCall& call, const Device& device,
                      const PlanOptions& options) {
   for (const Variant& variant : info(Family::gemm).variants) {
     if (!variant.runs_on(device) || variant.unit == UnitKind::dot_product) continue;
@@ -167,13 +168,12 @@ Status add_gpu_steps(std::vector<OptimisationStep>& levels, const AnchorCall& ca
     PlanOptions forced = options;
     forced.algorithm = matrix ? kMatrix : "gemm", forced.variant = variant.name;
     const std::string_view note = variant.note.substr(reason_of(variant).size());
-    OptimisationStep level{std::string(variant.name), std::string(note), false, {}, ""};
+    OptimisationStep step{std::string(variant.name), std::string(note), false, {}, ""};
     auto choice = choose(call, device, forced);
-    if (device.denies(name_of(Family::gemm), variant.name)) level.absent = "it failed its self-test on this driver";
-    else if (choice.ok() && !choice->without_kernel) level.choice = std::move(*choice);
-    else
-      level.absent = matrix ? "no matrix unit of this device supports it" : "its shape, type or layout is not this variant's";
-    levels.push_back(std::move(level));
+    if (device.denies(name_of(Family::gemm), variant.name)) step.absent = "it failed its self-test on this driver";
+    else if (choice.ok() && !choice->without_kernel) step.choice = std::move(*choice);
+    else step.absent = matrix ? "no matrix unit of this device supports it" : "its shape, type or layout is not this variant's";
+    steps.push_back(std::move(step));
   }
   return ok();
 }
@@ -184,14 +184,14 @@ Result<std::vector<OptimisationStep>> optimisation_steps_of(const Problem& probl
                                                             const PlanOptions& options) {
   SPARKLE_CHECK(check_type(problem, device));
   const AnchorCall call = call_of(problem, device);
-  std::vector<OptimisationStep> levels;
-  SPARKLE_CHECK(device.has_workgroups() ? add_gpu_steps(levels, call, device, options)
-                                        : add_cpu_steps(levels, problem, call, device, options));
+  std::vector<OptimisationStep> steps;
+  SPARKLE_CHECK(device.has_workgroups() ? add_gpu_steps(steps, call, device, options)
+                                        : add_cpu_steps(steps, problem, call, device, options));
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.name == "gemm" || (algorithm.name == kMatrix && device.has_workgroups())) continue;
-    OptimisationStep level{std::string(algorithm.name), std::string(algorithm.note), false, {}, ""};
+    OptimisationStep step{std::string(algorithm.name), std::string(algorithm.note), false, {}, ""};
     if (const Reason reason = algorithm.applies(call); reason != Reason::none) {
-      level.absent = sentence_of(reason);
+      step.absent = sentence_of(reason);
     } else {
       PlanOptions forced = options;
       forced.algorithm = algorithm.name;
@@ -199,25 +199,25 @@ Result<std::vector<OptimisationStep>> optimisation_steps_of(const Problem& probl
       // Plain loops stand for an algorithm only where there is nothing else.
       const auto plain_loops = [&] { return variant_of(choice->schedules[0]) == "plain" && best_vector_unit(device); };
       const bool supported = choice.ok() && choice->algorithm == algorithm.name && !choice->without_kernel && !plain_loops();
-      if (supported) level.choice = std::move(*choice);
-      else level.absent = choice.ok() ? "no kernel of this device supports it" : choice.error().message;
+      if (supported) step.choice = std::move(*choice);
+      else step.absent = choice.ok() ? "no kernel of this device supports it" : choice.error().message;
     }
-    levels.push_back(std::move(level));
+    steps.push_back(std::move(step));
   }
   SPARKLE_TRY(planned, choose(call, device, options));
-  levels.push_back({"as planned", "what the planner takes: " + planned.algorithm, false, planned, ""});
-  return levels;
+  steps.push_back({"as planned", "what the planner takes: " + planned.algorithm, false, planned, ""});
+  return steps;
 }
 
 namespace {
 
 // Bias and activation apart, where the layer has just these.
 Result<OptimisationStep> without_fusion(const Problem& problem, const AnchorCall& call, const Choice& gemm,
-                                        const Device& device) {
+                                        const Device& device, const PlanOptions& options) {
   OptimisationStep fuse{"fuse", "bias and activation in a pass of their own over the sums", false, {}, ""};
   const Epilogue& e = problem.epilogue;
   if (problem.dtype == "f32" && e.bias && e.operands() == 1 && !e.has_post_op() && e.activation == Activation::relu) {
-    SPARKLE_TRY(apart, unfused(call, gemm, device));
+    SPARKLE_TRY(apart, unfused(call, gemm, device, options));
     fuse.choice = std::move(apart);
   } else {
     fuse.absent = "this problem has nothing to fuse";
@@ -237,9 +237,9 @@ Result<std::vector<OptimisationStep>> cpu_ablation(const Problem& problem, const
   SPARKLE_TRY(gemm, gemm_of(call, device, options));
   const GemmSchedule* s = tiles_of(gemm);
   if (!s || variant_of(gemm.schedules[0]) == "plain") return no_tiles(problem, device);
-  std::vector<OptimisationStep> levels;
-  levels.push_back({"all on", "the planner's implicit GEMM", false, gemm, ""});
-  levels.push_back(
+  std::vector<OptimisationStep> steps;
+  steps.push_back({"all on", "the planner's implicit GEMM", false, gemm, ""});
+  steps.push_back(
       {"tile",
        "one sum instead of a tile of " + std::to_string(s->mr) + " rows by " + std::to_string(s->nr) + " vectors in registers",
        false, changed(gemm, device, one_by_one), ""});
@@ -247,17 +247,17 @@ Result<std::vector<OptimisationStep>> cpu_ablation(const Problem& problem, const
   if (s->order == GemmOrder::rows && s->kc == 0 && s->mc == 0)
     block.absent = "all weights stay in half of the L2: nothing is cut";
   else block.choice = changed(gemm, device, [](GemmSchedule& g) { g.order = GemmOrder::rows, g.kc = g.mc = 0, g.split = 0; });
-  levels.push_back(std::move(block));
-  levels.push_back(
+  steps.push_back(std::move(block));
+  steps.push_back(
       {"vectorise", "one number in the place of each vector", false, changed(gemm, device, scalar<GemmSchedule>), ""});
   OptimisationStep pipeline{
       "pipeline", "nothing fetched ahead by the program; the core's own prefetching stays", false, {}, ""};
   if (s->prefetch == 0) pipeline.absent = "this schedule fetches nothing ahead";
   else pipeline.choice = changed(gemm, device, [](GemmSchedule& g) { g.prefetch = 0; });
-  levels.push_back(std::move(pipeline));
-  SPARKLE_TRY(fuse, without_fusion(problem, call, gemm, device));
-  levels.push_back(std::move(fuse));
-  return levels;
+  steps.push_back(std::move(pipeline));
+  SPARKLE_TRY(fuse, without_fusion(problem, call, gemm, device, options));
+  steps.push_back(std::move(fuse));
+  return steps;
 }
 
 // A GPU's base is the variant with tiles of both operands in shared memory. Its lanes cannot be switched off, so "vectorise" is
@@ -269,8 +269,8 @@ Result<std::vector<OptimisationStep>> gpu_ablation(const Problem& problem, const
   SPARKLE_TRY(gemm, choose(call, device, forced));
   const auto* s = schedule_of<TileSchedule>(gemm);
   if (!s || s->variant != "implicit" || gemm.without_kernel) return no_tiles(problem, device);
-  std::vector<OptimisationStep> levels;
-  levels.push_back({"all on", "the planner's implicit GEMM by tiles", false, gemm, ""});
+  std::vector<OptimisationStep> steps;
+  steps.push_back({"all on", "the planner's implicit GEMM by tiles", false, gemm, ""});
   OptimisationStep tile{"tile",
                         "one output a thread, operands from caches, instead of tiles of " + times(s->m, s->n) +
                             " in shared memory and " + times(s->thread_m, s->thread_n) + " in a thread's registers",
@@ -285,14 +285,14 @@ Result<std::vector<OptimisationStep>> gpu_ablation(const Problem& problem, const
     break;
   }
   if (tile.choice.schedules.empty()) tile.absent = "no kernel without tiles supports it";
-  levels.push_back(std::move(tile));
-  levels.push_back({"vectorise", "single numbers instead of four at a time between memory and a thread", false,
-                    changed<TileSchedule>(gemm, device, scalar<TileSchedule>), ""});
-  levels.push_back({"pipeline", "the next tiles are loaded when these are done; other workgroups of a core go on meanwhile",
-                    false, changed<TileSchedule>(gemm, device, [](TileSchedule& t) { t.depth = 1; }), ""});
-  SPARKLE_TRY(fuse, without_fusion(problem, call, gemm, device));
-  levels.push_back(std::move(fuse));
-  return levels;
+  steps.push_back(std::move(tile));
+  steps.push_back({"vectorise", "single numbers instead of four at a time between memory and a thread", false,
+                   changed<TileSchedule>(gemm, device, scalar<TileSchedule>), ""});
+  steps.push_back({"pipeline", "the next tiles are loaded when these are done; other workgroups of a core go on meanwhile",
+                   false, changed<TileSchedule>(gemm, device, [](TileSchedule& t) { t.depth = 1; }), ""});
+  SPARKLE_TRY(fuse, without_fusion(problem, call, gemm, device, options));
+  steps.push_back(std::move(fuse));
+  return steps;
 }
 
 }  // namespace
@@ -303,22 +303,22 @@ Result<std::vector<OptimisationStep>> ablation_of(const Problem& problem, const 
   return device.has_workgroups() ? gpu_ablation(problem, call, device, options) : cpu_ablation(problem, call, device, options);
 }
 
-static Status try_steps(Backend& backend, const std::vector<OptimisationStep>& levels) {
+static Status try_steps(Backend& backend, const std::vector<OptimisationStep>& steps) {
   std::vector<const Choice*> choices;
-  for (const OptimisationStep& level : levels)
-    if (level.absent.empty()) choices.push_back(&level.choice);
+  for (const OptimisationStep& step : steps)
+    if (step.absent.empty()) choices.push_back(&step.choice);
   return try_variants(backend, choices);
 }
 
 Result<std::vector<OptimisationStep>> optimisation_steps_on(Backend& backend, const Problem& problem,
                                                             const PlanOptions& options) {
   return plan_until_usable([&] { return optimisation_steps_of(problem, backend.device(), options); },
-                           [&](const auto& levels) { return try_steps(backend, levels); });
+                           [&](const auto& steps) { return try_steps(backend, steps); });
 }
 
 Result<std::vector<OptimisationStep>> ablation_on(Backend& backend, const Problem& problem, const PlanOptions& options) {
   return plan_until_usable([&] { return ablation_of(problem, backend.device(), options); },
-                           [&](const auto& levels) { return try_steps(backend, levels); });
+                           [&](const auto& steps) { return try_steps(backend, steps); });
 }
 
 }  // namespace sparkle

@@ -12,7 +12,7 @@ struct OptimisationStep {
   std::string what;       // one line: what it does, or what is switched off
   bool one_core = false;  // on one thread, whatever the session has
   Choice choice;
-  std::string absent;  // why this problem has no such level; empty: it has
+  std::string absent;  // why this problem has no such step; empty: it has
 };
 
 // Errors: no_kernel where the planner itself finds no candidate.

@@ -1,4 +1,4 @@
-// Every level of the ladder and of the ablation computes the same as the reference: random shapes, odd sizes, strides, padding.
+// Every step of the ladder and of the ablation computes the same as the reference: random shapes, odd sizes, strides, padding.
 #include "measure/optimisation_steps.h"
 
 #include <gtest/gtest.h>
@@ -37,26 +37,25 @@ Problem random_convolution(std::mt19937& random) {
   return *p;
 }
 
-// A GPU's rungs are the variants of the gemm family for it, then the other algorithms.
-TEST(Levels, OfAGpuAreItsVariants) {
+// A GPU's steps are the variants of the gemm family for it, then the other algorithms.
+TEST(Steps, OfAGpuAreItsVariants) {
   const auto device = load_device(SPARKLE_SOURCE_DIR "/devices/radeon-rx-7900-xtx.json");
   ASSERT_TRUE(device.ok()) << device.error().message;
   const auto problem = parse_conv("ic64ih56oc64oh56kh3ph1");
   ASSERT_TRUE(problem.ok());
-  const auto levels = optimisation_steps_of(*problem, *device, PlanOptions{});
-  ASSERT_TRUE(levels.ok()) << levels.error().message;
+  const auto steps = optimisation_steps_of(*problem, *device, PlanOptions{});
+  ASSERT_TRUE(steps.ok()) << steps.error().message;
   for (const char* name :
        {"naive", "groups", "halo", "fours", "several", "implicit", "cooperative", "winograd2", "winograd4"}) {
-    const auto at = std::find_if(levels->begin(), levels->end(), [&](const OptimisationStep& l) { return l.name == name; });
-    ASSERT_NE(at, levels->end()) << name;
+    const auto at = std::find_if(steps->begin(), steps->end(), [&](const OptimisationStep& l) { return l.name == name; });
+    ASSERT_NE(at, steps->end()) << name;
     EXPECT_EQ(at->absent, "") << name;
     EXPECT_FALSE(at->one_core);
   }
-  for (const OptimisationStep& level : *levels)
-    EXPECT_TRUE(!level.absent.empty() || !level.choice.without_kernel) << level.name;
+  for (const OptimisationStep& step : *steps) EXPECT_TRUE(!step.absent.empty() || !step.choice.without_kernel) << step.name;
 }
 
-TEST(Levels, AllComputeTheSame) {
+TEST(Steps, AllComputeTheSame) {
   const auto backend = backend_here();
   if (!backend) GTEST_SKIP() << "no vector unit here";
   LayerBenchOptions options;
@@ -73,22 +72,22 @@ TEST(Levels, AllComputeTheSame) {
     const auto ladder = optimisation_steps_of(problem, backend->device(), {}),
                ablation = ablation_of(problem, backend->device(), {});
     ASSERT_TRUE(ladder.ok() && ablation.ok());
-    for (const auto* levels : {&*ladder, &*ablation})
-      for (const OptimisationStep& level : *levels) {
-        if (!level.absent.empty()) continue;
-        SCOPED_TRACE(level.name);
+    for (const auto* steps : {&*ladder, &*ablation})
+      for (const OptimisationStep& step : *steps) {
+        if (!step.absent.empty()) continue;
+        SCOPED_TRACE(step.name);
         options.seed = static_cast<uint64_t>(i + 1);
-        const auto measured = measure_choice(*backend, problem, level.choice, options);
+        const auto measured = measure_choice(*backend, problem, step.choice, options);
         ASSERT_TRUE(measured.ok()) << measured.error().message;
         EXPECT_TRUE(measured->checked.whole() && measured->checked.times == 2) << to_text(measured->checked);
         const double length = static_cast<double>(problem.c * problem.window.taps());
         EXPECT_LE(measured->largest_error,
-                  std::max(1.2e-7 * (8 + 2 * std::sqrt(length)), bound_on_random(level.choice, problem)));
+                  std::max(1.2e-7 * (8 + 2 * std::sqrt(length)), bound_on_random(step.choice, problem)));
       }
   }
 }
 
-TEST(Levels, SayWhyOneIsAbsent) {
+TEST(Steps, SayWhyOneIsAbsent) {
   const auto backend = backend_here();
   if (!backend) GTEST_SKIP() << "no vector unit here";
   auto grouped = parse_conv("g4ic16ih8oc16kh3ph1");

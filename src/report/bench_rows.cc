@@ -193,7 +193,7 @@ nlohmann::json head_to_head_means(const std::vector<BenchRow>& rows) {
 
 std::string steps_heading(const std::string& title, const Device& device, bool ablation) {
   std::string text = title + "\n" +
-                     line("%-15s %-15s %9s %8s %8s %7s %7s %7s", ablation ? "without" : "level", "algorithm", "median ms",
+                     line("%-15s %-15s %9s %8s %8s %7s %7s %7s", ablation ? "without" : "step", "algorithm", "median ms",
                           "GFLOP/s", "executed", "% peak", "% roof", ablation ? "brings" : "factor");
   for (const MemoryLevel& level : device.memory) text += line(" %8s", ("MB " + level.name).c_str());
   return text + line(" %7s %6s %8s  what\n", "GB/s", "copies", "error");
@@ -217,12 +217,12 @@ std::string step_row(const StepRow& l, const Device& device) {
          line(" %7.1f %6llu %8.1e  %s\n", rate, static_cast<unsigned long long>(r.host_transfers), r.max_error, l.what.c_str());
 }
 
-nlohmann::json steps_json(const Device& device, const std::vector<StepRow>& levels, bool ablation) {
+nlohmann::json steps_json(const Device& device, const std::vector<StepRow>& steps, bool ablation) {
   std::vector<BenchRow> rows;
-  for (const StepRow& l : levels) rows.push_back(l.row);
+  for (const StepRow& l : steps) rows.push_back(l.row);
   nlohmann::json json = bench_json(device, rows);
-  for (size_t i = 0; i < levels.size(); ++i) {
-    const StepRow& l = levels[i];
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const StepRow& l = steps[i];
     nlohmann::json& j = json["rows"][i];
     if (!l.absent.empty()) j = {{"problem", l.row.problem}, {"absent", l.absent}};
     j[ablation ? "without" : "level"] = l.row.name;

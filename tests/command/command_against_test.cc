@@ -1,4 +1,4 @@
-// `sparkle bench` beside other engines, by levels and by ablation: what is refused, what is verified, what the JSON holds. The
+// `sparkle bench` beside other engines, by steps and by ablation: what is refused, what is verified, what the JSON holds. The
 // engines here are small stand-ins (tests/fake_peers), so that the test needs none installed.
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -91,25 +91,25 @@ TEST_F(CommandAgainst, AWrongPeerIsNotTimed) {
   EXPECT_SAYS(said.err, "openblas computes 3x9x9 -> 5 3x3 s2 p1 n2 wrongly");
 }
 
-TEST_F(CommandAgainst, TheLadderHasEveryLevel) {
+TEST_F(CommandAgainst, TheLadderHasEveryStep) {
   const auto json = json_of("bench --ladder --conv ic16ih8oc16oh8kh3ph1" + kShort);
   for (const auto& row : json["rows"])
     for (const char* column : {"gflops", "executed_gflops", "percent_of_roof", "predicted_bytes", "host_transfers", "clock"})
       EXPECT_TRUE(row.contains(column) || row.contains("absent")) << row;
-  std::vector<std::string> levels;
+  std::vector<std::string> steps;
   for (const auto& row : json["rows"]) {
-    levels.push_back(row["level"]);
+    steps.push_back(row["level"]);
     EXPECT_TRUE(row["what"].is_string());
     if (row.contains("absent")) {
       EXPECT_FALSE(row.contains("median_ms"));
       continue;
     }
     // Weights in 16 bits are rounded to 2^-11 and 2^-8 of themselves.
-    const std::string level = levels.back();
-    EXPECT_LT(row["max_error"], level == "gemm_f16"    ? std::ldexp(1, -11)
-                                : level == "gemm_bf16" ? std::ldexp(1, -8)
-                                                       : 5e-5)
-        << level;
+    const std::string step = steps.back();
+    EXPECT_LT(row["max_error"], step == "gemm_f16"    ? std::ldexp(1, -11)
+                                : step == "gemm_bf16" ? std::ldexp(1, -8)
+                                                      : 5e-5)
+        << step;
     for (const char* key : {"median_ms", "gflops", "threads", "predicted_gbytes_per_s"})
       EXPECT_TRUE(row[key].is_number()) << key;
     EXPECT_TRUE(row["predicted_bytes"].is_object());
@@ -118,11 +118,11 @@ TEST_F(CommandAgainst, TheLadderHasEveryLevel) {
   for (const Algorithm& algorithm : algorithms())
     if (algorithm.name != "gemm") expected.emplace_back(algorithm.name);
   expected.push_back("as planned");
-  EXPECT_EQ(levels, expected);
+  EXPECT_EQ(steps, expected);
   EXPECT_EQ(json["rows"][0]["threads"], 1);
 }
 
-// On a Vulkan device each rung is a variant of its own, timed by the device's clock while nothing moves between host and
+// On a Vulkan device each step is a variant of its own, timed by the device's clock while nothing moves between host and
 // device.
 TEST_F(CommandAgainst, TheLadderOfAVulkanDevice) {
   if (sparkle("devices --device vulkan").status != 0) GTEST_SKIP() << "SKIP: no Vulkan device";
@@ -142,10 +142,10 @@ TEST_F(CommandAgainst, TheLadderOfAVulkanDevice) {
     EXPECT_EQ(row["clock"], "device") << level;
     EXPECT_LE(row["max_error"], level == "sums_f16" ? 1e-3 : 1e-5) << level;
   }
-  for (const char* rung : {"naive", "groups", "halo", "fours", "several", "implicit", "winograd2", "winograd4", "as planned"})
-    EXPECT_TRUE(measured.count(rung)) << rung;
-  for (const char* rung : {"cooperative", "cooperative_group", "fft"})
-    EXPECT_TRUE(measured.count(rung) + absent.count(rung)) << rung;
+  for (const char* step : {"naive", "groups", "halo", "fours", "several", "implicit", "winograd2", "winograd4", "as planned"})
+    EXPECT_TRUE(measured.count(step)) << step;
+  for (const char* step : {"cooperative", "cooperative_group", "fft"})
+    EXPECT_TRUE(measured.count(step) + absent.count(step)) << step;
   EXPECT_SAYS(sparkle("bench --device vulkan --ladder --conv ic8ih6oc8oh6kh3ph1" + kShort).out,
               "GFLOP/s executed  % peak  % roof  factor MB shared  MB DRAM    GB/s copies    error");
 }

@@ -319,10 +319,10 @@ TEST_F(VulkanNetworks, LayersAreTimedInTheTypeTheyAreStoredIn) {
 
   const auto ladder = optimisation_steps_on(*backend_, *problem, {});
   ASSERT_TRUE(ladder.ok()) << ladder.error().message;
-  for (const OptimisationStep& level : *ladder) {
-    if (!level.absent.empty()) continue;
-    const auto rung = measure_choice(*backend_, *problem, level.choice, options);
-    EXPECT_TRUE(rung.ok()) << level.name << ": " << rung.error().message;
+  for (const OptimisationStep& step : *ladder) {
+    if (!step.absent.empty()) continue;
+    const auto measured = measure_choice(*backend_, *problem, step.choice, options);
+    EXPECT_TRUE(measured.ok()) << step.name << ": " << measured.error().message;
   }
 
   // Where f32 would stand for it, it is refused.
