@@ -18,8 +18,8 @@ struct SessionOptions : PlanSettings {
   PlanOptions plan() const { return {static_cast<const PlanSettings&>(*this), tuning.get()}; }
 };
 
-// What a caller asks for against what a file was compiled with. Options left at their defaults ask for nothing, and any memory
-// budget may be given. Errors: bad_usage.
+// What a caller asks for against what a file was compiled with. Options at their defaults, given or not, ask for nothing, and
+// any memory budget may be given. Errors: bad_usage.
 Status check_options(const CompiledModel& model, const SessionOptions& asked);
 
 }  // namespace sparkle
