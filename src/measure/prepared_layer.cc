@@ -14,6 +14,7 @@
 #include "families/gemm/gemm.h"
 #include "families/registry.h"
 #include "graph/evaluate/values.h"
+#include "plan/memory/budget.h"
 #include "prepare/constant_store.h"
 #include "measure/choice_errors.h"
 
@@ -120,10 +121,7 @@ Status PreparedLayer::prepare(const Choice& choice, const LayerBenchOptions& opt
     for (size_t s = 0; s < kernels_.size(); ++s)
       for (size_t i = 0; i < choice.plan.stages[s].inputs.size(); ++i)
         if (constant[s] >> i & 1) need += kernels_[s]->packed_bytes(static_cast<int>(i));
-    if (need > budget)
-      return Error{Reason::over_memory_budget, "Measuring " + short_name(call_.problem) + " needs " + std::to_string(need) +
-                                                   " bytes, the memory budget is " + std::to_string(budget) +
-                                                   "; give a smaller layer or a larger --memory-budget."};
+    SPARKLE_CHECK(check_budget("Measuring " + short_name(call_.problem), need, budget, "a smaller layer"));
   }
   // Slots: workspace, one per operand that changes, output, temporaries, then constants in order of use.
   slot_of_.assign(call_.inputs.size() + 1 + choice.plan.temporaries.size(), -1);

@@ -141,13 +141,6 @@ Status check_addressable(const Plan& plan, const std::vector<BufferLife>& lives)
                "The tensors of the model '" + plan.model + "' are more in all than can be addressed; give smaller inputs."};
 }
 
-Status check_budget(const Plan& plan, int64_t need, int64_t budget) {
-  if (budget <= 0 || need <= budget) return ok();
-  return Error{Reason::over_memory_budget, "The model '" + plan.model + "' needs " + std::to_string(need) +
-                                               " bytes for these inputs, the memory budget is " + std::to_string(budget) +
-                                               "; give smaller inputs or a larger --memory-budget."};
-}
-
 // The plan of a draft whose steps are done as chosen.
 Result<Plan> assembled(const Graph& graph, const Draft& draft, const std::vector<const DraftStep*>& steps,
                        const std::vector<Choice>& choices, const Device& device) {
@@ -206,7 +199,7 @@ Result<Plan> planned(const Graph& graph, const Device& device, const PlanOptions
     plan = std::move(smaller);
     need = planned_bytes(plan, device);
   }
-  SPARKLE_CHECK(check_budget(plan, need, options.memory_budget));
+  SPARKLE_CHECK(check_budget("With these inputs the model '" + plan.model + "'", need, options.memory_budget));
   plan.budget_seconds = plan.predicted_seconds() - fastest;
   for (size_t i = 0; i < choices.size(); ++i)
     plan.budget_steps += packed_bytes(choices[i], device) != packed_bytes(first[i], device);

@@ -11,6 +11,7 @@
 #include "base/system/out_of_memory.h"
 #include "device/device_json.h"
 #include "graph/graph_text.h"
+#include "plan/memory/budget.h"
 #include "prepare/compiled_model.h"
 #include "prepare/model_planner.h"
 
@@ -47,18 +48,6 @@ Result<std::vector<int>> values_to_keep(const Graph& bound, const std::string& g
   }
   return Error{Reason::internal,
                "The plan of the model '" + bound.name + "' is not made again from its graph; please report it."};
-}
-
-// The planner foresees what weights take; now it is known.
-Status check_budget(const PlannedModel& planned, int64_t weight_bytes, int64_t budget) {
-  const Plan& plan = planned.plan;
-  int64_t need = arena_with_workspaces(plan, planned.kernels) + weight_bytes;
-  for (const auto* list : {&plan.inputs, &plan.outputs})
-    for (int t : *list) need += plan.tensors[static_cast<size_t>(t)].desc.bytes();
-  if (budget <= 0 || need <= budget) return ok();
-  return Error{Reason::over_memory_budget, "Compiled the model '" + plan.model + "' needs " + std::to_string(need) +
-                                               " bytes, the memory budget is " + std::to_string(budget) +
-                                               "; give smaller inputs or a larger --memory-budget."};
 }
 
 Result<std::vector<HostTensor>> inputs_of(const ModelPlanner& planner, const std::vector<Dims>& shapes) {
@@ -127,10 +116,12 @@ Result<CompileSummary> compiled(Graph graph, std::shared_ptr<Backend> backend, c
     }
     constants_text += to_line(known);
   }
-  SPARKLE_CHECK(check_budget(planned, file.size() - kCompiledWeightsAt, options.memory_budget));
+  const int64_t weight_bytes = file.size() - kCompiledWeightsAt;  // foreseen by the planner, known now
+  const int64_t need = peak_bytes(planned, {weight_bytes, weight_bytes});
+  SPARKLE_CHECK(check_budget("Compiled the model '" + plan.model + "'", need, options.memory_budget));
   CompiledHeader header;
   header.version = sparkle_version_text();
-  header[CompiledSection::weights] = {kCompiledWeightsAt, static_cast<uint64_t>(file.size() - kCompiledWeightsAt), 0};
+  header[CompiledSection::weights] = {kCompiledWeightsAt, static_cast<uint64_t>(weight_bytes), 0};
   const std::pair<CompiledSection, std::string> texts[] = {
       {CompiledSection::options, to_text(planned.settings)},
       {CompiledSection::device, device_to_json(device)},

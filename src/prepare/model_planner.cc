@@ -58,12 +58,6 @@ int64_t file_bytes(const PlannedModel& planned) {
   return bytes;
 }
 
-Error over_budget(const Plan& plan, int64_t need, int64_t budget) {
-  return {Reason::over_memory_budget, "With its weights packed the model '" + plan.model + "' needs " + std::to_string(need) +
-                                          " bytes, the memory budget is " + std::to_string(budget) +
-                                          "; give smaller inputs or a larger --memory-budget."};
-}
-
 int64_t peak(const Plan& plan, int64_t arena_bytes, const ConstantMemory& memory) {
   int64_t bytes = arena_bytes;
   for (int t : plan.inputs) bytes += plan.tensors[static_cast<size_t>(t)].desc.bytes();
@@ -74,6 +68,10 @@ int64_t peak(const Plan& plan, int64_t arena_bytes, const ConstantMemory& memory
 }  // namespace
 
 int64_t peak_bytes(const Plan& plan, const ConstantMemory& memory) { return peak(plan, plan.arena_bytes, memory); }
+
+int64_t peak_bytes(const PlannedModel& planned, const ConstantMemory& memory) {
+  return peak(planned.plan, arena_with_workspaces(planned.plan, planned.kernels), memory);
+}
 
 ModelPlanner::ModelPlanner(std::shared_ptr<Backend> backend, const SessionOptions& options)
     : backend_(std::move(backend)), options_(options), constants_(std::make_shared<ConstantStore>(*backend_)) {}
@@ -171,12 +169,13 @@ Result<PlannedModel> ModelPlanner::plan(const std::vector<HostTensor>& inputs, W
     if (Status made = plan_bound(planned); !made.ok()) return over ? *over : made.take_error();
     const int64_t foreseen = planned_bytes(planned.plan, backend_->device());
     SPARKLE_TRY(memory, memory_of(planned, where));
-    const int64_t need = peak(planned.plan, arena_with_workspaces(planned.plan, planned.kernels), memory);
-    if (budget <= 0 || need <= budget) {
+    const int64_t need = peak_bytes(planned, memory);
+    Status fits = check_budget("With its weights packed the model '" + planned.plan.model + "'", need, budget);
+    if (fits.ok()) {
       log_not_as_forced(planned.plan, planned.settings);
       return planned;
     }
-    over = over_budget(planned.plan, need, budget);
+    over = fits.take_error();
     const int64_t smaller = std::min(planned.settings.memory_budget, foreseen) - (need - budget);
     if (compiled_ || smaller <= 0) break;
     planned.settings.memory_budget = smaller;

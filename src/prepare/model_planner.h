@@ -95,5 +95,7 @@ class ModelPlanner {
 // What a run with this plan occupies at its peak: arena, constants, inputs, outputs - or constants alone, while the model's own
 // and packed ones lie side by side.
 int64_t peak_bytes(const Plan& plan, const ConstantMemory& memory);
+// The same before it is recorded, with the workspace that its kernels ask for.
+int64_t peak_bytes(const PlannedModel& planned, const ConstantMemory& memory);
 
 }  // namespace sparkle

@@ -31,6 +31,12 @@ int64_t planned_bytes(const Plan& plan, const Device& device) {
   return bytes;
 }
 
+Status check_budget(const std::string& who, int64_t need, int64_t budget, const std::string& smaller) {
+  if (budget <= 0 || need <= budget) return ok();
+  return Error{Reason::over_memory_budget, who + " needs " + std::to_string(need) + " bytes, the memory budget is " +
+                                               std::to_string(budget) + "; give " + smaller + " or a larger --memory-budget."};
+}
+
 bool save_memory(std::vector<Choice>& choices, int64_t bytes, const Device& device, const ChooseAgain& again) {
   struct Saving {
     size_t step = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "plan/choose/choose.h"
@@ -16,6 +17,10 @@ int64_t packed_bytes(const Choice& choice, const Device& device);
 // What a run of the plan occupies: arena, constants as kernels pack them, inputs and outputs. An estimate for families that do
 // not say what they pack.
 int64_t planned_bytes(const Plan& plan, const Device& device);
+
+// The one word on a budget (0: none): over_memory_budget "WHO needs so many bytes, ...; give SMALLER or a larger
+// --memory-budget." where it is exceeded.
+Status check_budget(const std::string& who, int64_t need, int64_t budget, const std::string& smaller = "smaller inputs");
 
 // Chooses again for draft step `step`, with packed weights of at most so many bytes.
 using ChooseAgain = std::function<Result<Choice>(size_t step, int64_t most_packed)>;

@@ -59,5 +59,15 @@ TEST(Budget, SmallerWeightsWhereTheFastestPlanIsTooLarge) {
   EXPECT_EQ(refused.error().reason, Reason::over_memory_budget);
 }
 
+TEST(Budget, IsRefusedInOneSentence) {
+  EXPECT_TRUE(check_budget("The model 'x'", 1000, 0).ok());
+  EXPECT_TRUE(check_budget("The model 'x'", 1000, 1000).ok());
+  const Status over = check_budget("Measuring y", 1001, 1000, "a smaller layer");
+  ASSERT_FALSE(over.ok());
+  EXPECT_EQ(over.error().reason, Reason::over_memory_budget);
+  EXPECT_EQ(over.error().message,
+            "Measuring y needs 1001 bytes, the memory budget is 1000; give a smaller layer or a larger --memory-budget.");
+}
+
 }  // namespace
 }  // namespace sparkle
