@@ -68,9 +68,9 @@ void pack_fft_filters(const FftGeometry& g, const float* weights, float* to, Exe
   // The parting of rows doubles, and no transform divides.
   const double factor = (g.flat ? 1.0 : 0.5) / static_cast<double>(rows * columns);
   const int64_t total = g.y.c, tasks = std::min<int64_t>(total, 8 * executor.width());
-  parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
+  for_each_range(executor, total, tasks, [&](int64_t begin, int64_t end) {
     std::vector<Complex> taps(static_cast<size_t>(rows * columns)), wide(taps.size()), line(static_cast<size_t>(rows));
-    for (int64_t k = task * total / tasks; k < (task + 1) * total / tasks; ++k)
+    for (int64_t k = begin; k < end; ++k)
       for (int64_t c = 0; c < g.depth; ++c) {
         std::fill(taps.begin(), taps.end(), Complex());
         const auto kept = [](const FftAxis& axis, int64_t tap, int64_t& at) {

@@ -284,8 +284,8 @@ void run_gemm(const GemmGeometry& g, const GemmSchedule& schedule, const Epilogu
   // Many small blocks are handed out several at a time, a quarter of a task where there are enough for all workers.
   const int64_t total = instances * row_blocks * column_blocks;
   const int64_t tasks = std::min(total, 4 * wanted < 3 * most ? wanted : 4 * wanted);
-  parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
-    for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) {
+  for_each_range(executor, total, tasks, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
       int64_t instance = i / (row_blocks * column_blocks);
       int64_t row = i % (row_blocks * column_blocks), column = 0;
       // The outer loop of the order is the outer loop of the blocks too; blocks of rows that a schedule asks for are outside of
