@@ -4,7 +4,9 @@
 
 #include "base/dtype.h"
 #include "device/device.h"
+#include "families/gemm/tile_reuse.h"
 #include "families/loops/tile_schedule.h"
+#include "families/stage.h"
 #include "families/windows/window.h"
 
 namespace sparkle {
@@ -21,6 +23,8 @@ TileNeeds tile_needs(const TileSchedule& schedule);
 double cores_worth(double groups, const TileSchedule& schedule, const Device& device);
 // That run at once, by threads and shared memory.
 double groups_at_once(const TileSchedule& schedule, const Device& device);
+// What the tiles of one instance of a gemm stage read, as waves of workgroups.
+TileWaves tile_waves_of(const Stage& stage, const TileSchedule& schedule, const Device& device);
 
 // A square of pixels and what its outputs see, for the variant "halo".
 inline constexpr int kHaloSide = 8, kHaloFilters = 4, kHaloChannels = 4;
