@@ -192,7 +192,7 @@ TEST(KnownDevices, AllAreSane) {
     EXPECT_LT(d.clock_hz, 7e9);
     EXPECT_GT(d.launch_seconds, 0);
     ASSERT_GE(d.memory.size(), 3u);
-    EXPECT_EQ(d.last_level()->name, "DRAM");
+    EXPECT_EQ(d.memory.back().name, "DRAM");
     for (size_t i = 0; i < d.memory.size(); ++i) {
       const MemoryLevel& l = d.memory[i];
       if (l.name != "DRAM") {

@@ -39,7 +39,6 @@ int64_t native_type_shared_bytes(const TileSchedule& schedule, DType type);
 // "coopmat-f16-emulated", "coopmat-f16-8x16x16-emulated". On "coopmat-f16-group" the threads of a whole workgroup multiply
 // matrices as large as its tile, whose sizes are multiples of the unit's.
 inline constexpr const char* kFragmentUnit = "coopmat-f16";
-inline constexpr const char* kEmulatedUnit = "coopmat-f16-emulated";
 inline constexpr const char* kGroupUnit = "coopmat-f16-group";
 inline constexpr int kGroupThreads = 256;  // of a workgroup on it
 inline constexpr int kMostGroupSide = 128;
