@@ -44,6 +44,7 @@ struct DeviceLimits {
   int max_threads_per_group = 0;
   int64_t shared_bytes_per_group = 0;
   int subgroup_size = 0;
+  int matrix_subgroup_size = 0;  // what its matrix units multiply in alone; 0: any that it has
   int registers_per_thread = 0;
   int schedulers_per_core = 0;  // subgroups that a GPU's core computes at once
   int64_t max_buffer_bytes = 0;

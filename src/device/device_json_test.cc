@@ -27,6 +27,7 @@ Device random_device(std::mt19937& random) {
   d.calibrated = integer(0, 1);
   d.limits.max_threads_per_group = d.kind == DeviceKind::cpu ? 0 : integer(1, 1024);
   d.limits.subgroup_size = integer(0, 64);
+  d.limits.matrix_subgroup_size = integer(0, 64);
   d.limits.schedulers_per_core = integer(0, 16);
   d.limits.max_buffer_bytes = int64_t{1} << integer(0, 60);
   for (int i = integer(0, 5); i > 0; --i) {

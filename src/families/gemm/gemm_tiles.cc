@@ -153,7 +153,7 @@ std::vector<TileSchedule> fragment_tiles(TileSchedule s, const GemmSizes& sizes,
   std::vector<int> subgroups = {std::max(1, device.limits.subgroup_size)};
   if (const MathUnit* lanes = best_vector_unit(device); lanes && lanes->n > 1 && lanes->n < subgroups[0])
     subgroups.insert(subgroups.begin(), lanes->n);
-  if (device.vendor == "Intel") subgroups.resize(1);  // Mesa multiplies matrices in the least subgroups alone
+  if (device.limits.matrix_subgroup_size > 0) subgroups = {device.limits.matrix_subgroup_size};
   for (const Pair part : kFragmentParts)
     for (const Pair grid : kSubgroupGrids) {
       s.thread_m = part.m, s.thread_n = part.n;
