@@ -44,6 +44,7 @@ struct DeviceLimits {
   int max_threads_per_group = 0;
   int64_t shared_bytes_per_group = 0;
   int subgroup_size = 0;
+  int matrix_subgroup_size = 0;  // what its matrix units multiply in alone; 0: any that it has
   int registers_per_thread = 0;
   int schedulers_per_core = 0;  // subgroups that a GPU's core computes at once
   int64_t max_buffer_bytes = 0;
@@ -68,12 +69,11 @@ struct Device {
   std::string thread_note;  // why `cores` is what it is: "2 (affinity 2, cgroup unlimited)"
 
   const MathUnit* unit(std::string_view unit_name) const;
-  // Level by name or nullptr; last_level() is the outermost (DRAM).
+  // Level by name or nullptr.
   const MemoryLevel* level(std::string_view level_name) const;
   bool denies(std::string_view family, std::string_view variant) const;
   // Whether kernels are launched as workgroups of threads that share memory (GPUs); else a few threads run loops (CPUs).
   bool has_workgroups() const { return limits.max_threads_per_group > 0; }
-  const MemoryLevel* last_level() const { return memory.empty() ? nullptr : &memory.back(); }
 
   friend bool operator==(const Device&, const Device&) = default;
 };

@@ -54,6 +54,7 @@ void visit(V& v, DeviceLimits& l) {
   v("max_threads_per_group", l.max_threads_per_group);
   v("shared_bytes_per_group", l.shared_bytes_per_group);
   v("subgroup_size", l.subgroup_size);
+  v("matrix_subgroup_size", l.matrix_subgroup_size);
   v("registers_per_thread", l.registers_per_thread);
   v("schedulers_per_core", l.schedulers_per_core);
   v("max_buffer_bytes", l.max_buffer_bytes);

@@ -27,6 +27,7 @@ Device random_device(std::mt19937& random) {
   d.calibrated = integer(0, 1);
   d.limits.max_threads_per_group = d.kind == DeviceKind::cpu ? 0 : integer(1, 1024);
   d.limits.subgroup_size = integer(0, 64);
+  d.limits.matrix_subgroup_size = integer(0, 64);
   d.limits.schedulers_per_core = integer(0, 16);
   d.limits.max_buffer_bytes = int64_t{1} << integer(0, 60);
   for (int i = integer(0, 5); i > 0; --i) {
@@ -192,7 +193,7 @@ TEST(KnownDevices, AllAreSane) {
     EXPECT_LT(d.clock_hz, 7e9);
     EXPECT_GT(d.launch_seconds, 0);
     ASSERT_GE(d.memory.size(), 3u);
-    EXPECT_EQ(d.last_level()->name, "DRAM");
+    EXPECT_EQ(d.memory.back().name, "DRAM");
     for (size_t i = 0; i < d.memory.size(); ++i) {
       const MemoryLevel& l = d.memory[i];
       if (l.name != "DRAM") {

@@ -18,8 +18,8 @@ TEST(ProbeCpu, DescribesThisMachine) {
   EXPECT_NE(device.thread_note.find("affinity"), std::string::npos);
   EXPECT_FALSE(device.calibrated);
   ASSERT_FALSE(device.memory.empty());
-  EXPECT_EQ(device.last_level()->name, "DRAM");
-  EXPECT_GT(device.last_level()->bytes, 1 << 20);
+  EXPECT_EQ(device.memory.back().name, "DRAM");
+  EXPECT_GT(device.memory.back().bytes, 1 << 20);
   for (size_t i = 0; i + 1 < device.memory.size(); ++i) {
     EXPECT_GT(device.memory[i].bytes, 0);
     EXPECT_GE(device.memory[i].shared_by, 1);

@@ -27,11 +27,10 @@ class PlainKernel final : public CpuKernel {
     const ScopedKeepDenormals keep(double_);
     const auto reference = info(stage_.family()).reference;
     const int64_t elements = stage_.outputs[0].elements();
-    const auto tasks = static_cast<int>(tasks_of(grain_, elements, split_.size, launch.executor->width()));
+    const int64_t tasks = tasks_of(grain_, elements, split_.size, launch.executor->width());
     if (tasks <= 1) return reference(stage_.params, inputs, outputs);
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
+    for_each_range(*launch.executor, split_.size, tasks, [&](int64_t begin, int64_t end) {
       const ScopedKeepDenormals keep_here(double_);
-      const int64_t begin = split_.size * task / tasks, end = split_.size * (task + 1) / tasks;
       std::vector<TensorView> part_inputs, part_outputs;
       for (size_t i = 0; i < inputs.size(); ++i) part_inputs.push_back(part_of(inputs[i], split_.inputs[i], begin, end));
       for (size_t i = 0; i < outputs.size(); ++i) part_outputs.push_back(part_of(outputs[i], split_.outputs[i], begin, end));

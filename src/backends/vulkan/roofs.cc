@@ -55,9 +55,7 @@ Result<double> measure_flops(VulkanBackend& backend, const Workshop& shop, std::
   } else if (name == "dot-i8") {
     request.shader = "roof_dot_i8", numbers = 4;
   } else if (fragments && device.limits.subgroup_size > 0) {
-    // Intel's drivers multiply matrices in the least subgroups alone.
-    const MathUnit* least = device.vendor == "Intel" ? device.unit("fma-f32") : nullptr;
-    const int lanes = least ? least->n : device.limits.subgroup_size;
+    const int demanded = device.limits.matrix_subgroup_size, lanes = demanded > 0 ? demanded : device.limits.subgroup_size;
     request.shader = "roof_fragments", request.subgroup = static_cast<uint32_t>(lanes);
     using enum GemmConstant;
     set(request, {{kSubgroup, lanes}, {kFragmentM, unit->m}, {kFragmentN, unit->n}, {kFragmentK, unit->k}});

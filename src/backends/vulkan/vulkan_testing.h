@@ -14,6 +14,9 @@
 
 namespace sparkle::vulkan {
 
+// The stand-in for matrix units of 16x16x16, for devices without one (families/gemm/gemm_tiles.h).
+inline constexpr const char* kEmulatedUnit = "coopmat-f16-emulated";
+
 // nullptr where there is no Vulkan, the reason in `why`. Software devices compute all that is tested here.
 inline std::shared_ptr<VulkanBackend> test_backend(const ContextOptions& options, std::string& why, const Faults& faults = {}) {
   auto instance = Instance::open(options.validation);

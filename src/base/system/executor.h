@@ -1,6 +1,7 @@
 // Executor: where parallel work runs. Sparkle's own ThreadPool is one; a program may hand in a pool of its own.
 #pragma once
 
+#include <cstdint>
 #include <type_traits>
 
 namespace sparkle {
@@ -34,6 +35,24 @@ void parallel_for(Executor& executor, int tasks, Work&& work) {
   executor.run(
       tasks, [](void* context, int task, int worker) { (*static_cast<Body*>(context))(task, worker); },
       const_cast<std::remove_const_t<Body>*>(&work));
+}
+
+// Items [begin, end) of one of `tasks` tasks that share `items` of them as evenly as whole items go.
+struct ItemRange {
+  int64_t begin, end;
+};
+inline ItemRange task_range(int64_t items, int64_t tasks, int64_t task) {
+  return {task * items / tasks, (task + 1) * items / tasks};
+}
+
+// for_each_range(executor, items, tasks, [&](int64_t begin, int64_t end) { ... }): parallel_for over those ranges. A kernel
+// that keeps something for each task or worker calls the two itself.
+template <class Work>
+void for_each_range(Executor& executor, int64_t items, int64_t tasks, Work&& work) {
+  parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
+    const ItemRange range = task_range(items, tasks, task);
+    work(range.begin, range.end);
+  });
 }
 
 }  // namespace sparkle

@@ -42,6 +42,26 @@ TEST_P(ThreadPoolWidths, RunsEveryTaskOnce) {
   for (int tasks : {0, 1, 2, 3, 7, 64, 1000}) check_run(pool, tasks);
 }
 
+TEST_P(ThreadPoolWidths, RangesHoldEveryItemOnce) {
+  ThreadPool pool(GetParam());
+  for (const int64_t items : {0, 1, 5, 64, 1001})
+    for (const int64_t tasks : {1, 2, 3, 7, 64}) {
+      std::vector<int> seen(static_cast<size_t>(items), 0);
+      std::atomic<int64_t> ranges{0}, longest{0}, shortest{items};
+      for_each_range(pool, items, tasks, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+        ++ranges;
+        for (int64_t most = longest; end - begin > most && !longest.compare_exchange_weak(most, end - begin);) {
+        }
+        for (int64_t least = shortest; end - begin < least && !shortest.compare_exchange_weak(least, end - begin);) {
+        }
+      });
+      EXPECT_EQ(ranges, tasks);
+      EXPECT_LE(longest - shortest, 1) << items << " items, " << tasks << " tasks";
+      EXPECT_EQ(seen, std::vector<int>(static_cast<size_t>(items), 1)) << items << " items, " << tasks << " tasks";
+    }
+}
+
 TEST_P(ThreadPoolWidths, ManySmallJobs) {
   ThreadPool pool(GetParam());
   int64_t sum = 0;

@@ -171,7 +171,7 @@ Footprint fft_footprint(const Stage& stage, const Schedule& schedule, const Devi
   const MathUnit* unit = s ? device.unit(s->unit) : nullptr;
   if (!unit) return f;
   const int64_t lanes = std::max(1, unit->n);
-  const int registers = unit->registers > 0 ? unit->registers : (unit->name == "avx2" ? 16 : 32);
+  const int registers = registers_of(*unit);
   const FftWork w = fft_work(stage, *s, lanes, registers);
   const double strips = w.strips * w.parts;
   f.executed_flops = 2 * number(lanes) * strips * (w.passes + kFftProductCycles * w.products);

@@ -140,7 +140,7 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   const double tiles = rows.tiles;
   const double row_blocks = s->mc > 0 ? std::max(1.0, up(tiles, up(static_cast<double>(s->mc), s->mr))) : 1;
   // Narrow panels serve two tiles with each vector of weights (gemm_tile.cc).
-  const int registers = unit && unit->registers > 0 ? unit->registers : lanes == 8 ? 16 : 32;
+  const int registers = unit ? registers_of(*unit) : 32;
   const bool pairs = stored == DType::f32 && chunks == 1 && std::ceil(padded_n / lanes / panels) <= (registers >= 32 ? 2 : 1);
   // Of the weights: how often each is read. Bytes of a call's tile.
   const double sweeps = k > 0 ? rows.steps / k * (pairs ? 1 - rows.paired / 2 : 1) : 0;

@@ -153,7 +153,7 @@ std::vector<TileSchedule> fragment_tiles(TileSchedule s, const GemmSizes& sizes,
   std::vector<int> subgroups = {std::max(1, device.limits.subgroup_size)};
   if (const MathUnit* lanes = best_vector_unit(device); lanes && lanes->n > 1 && lanes->n < subgroups[0])
     subgroups.insert(subgroups.begin(), lanes->n);
-  if (device.vendor == "Intel") subgroups.resize(1);  // Mesa multiplies matrices in the least subgroups alone
+  if (device.limits.matrix_subgroup_size > 0) subgroups = {device.limits.matrix_subgroup_size};
   for (const Pair part : kFragmentParts)
     for (const Pair grid : kSubgroupGrids) {
       s.thread_m = part.m, s.thread_n = part.n;
@@ -197,30 +197,10 @@ void drop_wasteful(std::vector<TileSchedule>& found, const GemmSizes& sizes) {
   std::erase_if(found, [&](const TileSchedule& s) { return padded(s) > 1.5 * least; });
 }
 
-// What the tiles of all instances read past a cache of all cores.
+// What the tiles of all instances read past a cache of all cores. Instances that run at once share it.
 double read_past(const Stage& stage, const TileSchedule& s, const GemmSizes& sizes, const Device& device, double cache) {
-  const auto& params = get<GemmParams>(stage.params);
-  const auto number = [](auto value) { return static_cast<double>(value); };
-  const double instances = number(sizes.instances), m = number(sizes.m), k = number(sizes.k);
-  TileWaves w;
-  w.tiles_m = up(m, s.m), w.tiles_n = up(number(sizes.n), s.n);
-  w.at_once = groups_at_once(s, device);
-  const double element = number(size_of(stage.inputs[0].dtype));
-  w.left = m * k * element, w.gathered = w.left;
-  w.right = k * number(sizes.n) * number(size_of(stage.inputs[1].dtype));
-  if (params.loader == Loader::window) {
-    const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
-    const Window& window = params.window;
-    const auto seen = [&](int64_t in, int64_t out, int i) {
-      return number(window.filter[i] >= window.stride[i] ? in : std::min(in, out * window.filter[i]));
-    };
-    const double pixel = number(x.c) / instances * element;
-    w.left = std::min(w.left, number(x.n * x.d) * seen(x.h, y.h, 1) * seen(x.w, y.w, 2) * pixel);
-    w.taps_h = number(window.filter[0] * window.filter[1]), w.taps_w = number(window.filter[2]);
-    w.stride_h = number(window.stride[1]), w.stride_w = number(window.stride[2]);
-    w.border = number(std::max<int64_t>(0, (window.filter[1] - 1) * window.dilation[1] + 1 - window.stride[1]) * x.w) * pixel;
-  }
-  // Instances that run at once share the cache.
+  const TileWaves w = tile_waves_of(stage, s, device);
+  const auto instances = static_cast<double>(sizes.instances);
   const double together = std::clamp(w.at_once / (w.tiles_m * w.tiles_n), 1.0, instances);
   return instances * bytes_past_cache(w, cache / together);
 }
@@ -272,15 +252,15 @@ bool is_supported(const Fragment& f) {
   return supported(f.m) && supported(f.n) && supported(f.k);
 }
 
-// Registers: a thread's sums, its parts of a row and a column (twice: compilers read ahead), what it fetches for the next step,
-// where its rows lie (two words for each that it fetches), and up to 96 words of addresses and of what was read ahead. The last
-// is what RADV takes on RDNA2, RDNA3 and Vega (tests/vulkan/vulkan_codegen_test.cc).
 int64_t halo_bytes(const Window& w) {
   int64_t words = kHaloChannels;
   for (const size_t at : {1, 2}) words *= (kHaloSide - 1) * w.stride[at] + (w.filter[at] - 1) * w.dilation[at] + 1;
   return 4 * words;
 }
 
+// Registers: a thread's sums, its parts of a row and a column (twice: compilers read ahead), what it fetches for the next step,
+// where its rows lie (two words for each that it fetches), and up to 96 words of addresses and of what was read ahead. The last
+// is what RADV takes on RDNA2, RDNA3 and Vega (tests/vulkan/vulkan_codegen_test.cc).
 TileNeeds tile_needs(const TileSchedule& s) {
   TileNeeds needs;
   if (without_tiles(s)) {
@@ -322,6 +302,32 @@ double groups_at_once(const TileSchedule& s, const Device& device) {
   const int resident = std::clamp(static_cast<int>(shared_bytes(device) / std::max<int64_t>(1, needs.shared_bytes)), 1,
                                   std::max(1, kThreadsAtOnce / std::max(1, needs.threads)));
   return static_cast<double>(resident) * std::max(1, device.cores);
+}
+
+TileWaves tile_waves_of(const Stage& stage, const TileSchedule& s, const Device& device) {
+  const auto& params = get<GemmParams>(stage.params);
+  const GemmSizes sizes = gemm_sizes(params, stage.inputs, stage.outputs[0]);
+  const auto number = [](auto value) { return static_cast<double>(value); };
+  const double instances = number(sizes.instances), m = number(sizes.m), k = number(sizes.k);
+  TileWaves w;
+  w.tiles_m = up(m, s.m), w.tiles_n = up(number(sizes.n), s.n);
+  w.at_once = groups_at_once(s, device);
+  const double element = number(size_of(stage.inputs[0].dtype));
+  w.left = m * k * element, w.gathered = w.left;
+  w.right = k * number(sizes.n) * number(size_of(stage.inputs[1].dtype));
+  if (params.loader == Loader::window) {
+    const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+    const Window& window = params.window;
+    const auto seen = [&](int64_t in, int64_t out, int i) {
+      return number(window.filter[i] >= window.stride[i] ? in : std::min(in, out * window.filter[i]));
+    };
+    const double pixel = number(x.c) / instances * element;
+    w.left = std::min(w.left, number(x.n * x.d) * seen(x.h, y.h, 1) * seen(x.w, y.w, 2) * pixel);
+    w.taps_h = number(window.filter[0] * window.filter[1]), w.taps_w = number(window.filter[2]);
+    w.stride_h = number(window.stride[1]), w.stride_w = number(window.stride[2]);
+    w.border = number(std::max<int64_t>(0, (window.filter[1] - 1) * window.dilation[1] + 1 - window.stride[1]) * x.w) * pixel;
+  }
+  return w;
 }
 
 std::vector<TileSchedule> product_tiles(const GemmSizes& sizes, std::string_view variant, const Device& device) {

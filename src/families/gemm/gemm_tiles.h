@@ -4,7 +4,9 @@
 
 #include "base/dtype.h"
 #include "device/device.h"
+#include "families/gemm/tile_reuse.h"
 #include "families/loops/tile_schedule.h"
+#include "families/stage.h"
 #include "families/windows/window.h"
 
 namespace sparkle {
@@ -21,6 +23,8 @@ TileNeeds tile_needs(const TileSchedule& schedule);
 double cores_worth(double groups, const TileSchedule& schedule, const Device& device);
 // That run at once, by threads and shared memory.
 double groups_at_once(const TileSchedule& schedule, const Device& device);
+// What the tiles of one instance of a gemm stage read, as waves of workgroups.
+TileWaves tile_waves_of(const Stage& stage, const TileSchedule& schedule, const Device& device);
 
 // A square of pixels and what its outputs see, for the variant "halo".
 inline constexpr int kHaloSide = 8, kHaloFilters = 4, kHaloChannels = 4;
@@ -35,7 +39,6 @@ int64_t native_type_shared_bytes(const TileSchedule& schedule, DType type);
 // "coopmat-f16-emulated", "coopmat-f16-8x16x16-emulated". On "coopmat-f16-group" the threads of a whole workgroup multiply
 // matrices as large as its tile, whose sizes are multiples of the unit's.
 inline constexpr const char* kFragmentUnit = "coopmat-f16";
-inline constexpr const char* kEmulatedUnit = "coopmat-f16-emulated";
 inline constexpr const char* kGroupUnit = "coopmat-f16-group";
 inline constexpr int kGroupThreads = 256;  // of a workgroup on it
 inline constexpr int kMostGroupSide = 128;

@@ -204,13 +204,13 @@ TEST(GemmTiles, FragmentsAreThoseOfTheDevice) {
   EXPECT_EQ(units, (std::set<std::string>{"coopmat-f16", "coopmat-f16-8x16x16"}));
 }
 
-TEST(GemmTiles, FragmentsOnIntelTakeTheLeastSubgroups) {
+TEST(GemmTiles, FragmentsTakeTheSubgroupsThatTheyDemand) {
   Stage stage = layer(64, 56, 64, true);
   for (auto* list : {&stage.inputs, &stage.outputs})
     for (TensorDesc& tensor : *list) tensor.dtype = DType::f16;
-  const auto sizes = [&](int least, const char* vendor) {
+  const auto sizes = [&](int least, int demanded) {
     Device d = gpu();
-    d.vendor = vendor, d.limits.subgroup_size = 32;
+    d.limits.matrix_subgroup_size = demanded, d.limits.subgroup_size = 32;
     d.units[0].n = least;
     d.units[1] = matrix(fragment_unit_name({8, least, 16}), 8, least, 16);
     d.units.push_back(d.units[0]);
@@ -219,10 +219,10 @@ TEST(GemmTiles, FragmentsOnIntelTakeTheLeastSubgroups) {
     for (const TileSchedule& s : tiles(stage, "cooperative", d)) found.insert(s.subgroup);
     return found;
   };
-  EXPECT_EQ(sizes(16, ""), (std::set<int>{16, 32}));
-  EXPECT_EQ(sizes(16, "Intel"), std::set<int>{16});  // Xe2
-  EXPECT_EQ(sizes(8, ""), std::set<int>{32});
-  EXPECT_EQ(sizes(8, "Intel"), std::set<int>{});  // Xe-HPG: eight lanes would hold too much each
+  EXPECT_EQ(sizes(16, 0), (std::set<int>{16, 32}));
+  EXPECT_EQ(sizes(16, 16), std::set<int>{16});  // Xe2
+  EXPECT_EQ(sizes(8, 0), std::set<int>{32});
+  EXPECT_EQ(sizes(8, 8), std::set<int>{});  // Xe-HPG: eight lanes would hold too much each
 }
 
 TEST(GemmTiles, WorkgroupsMultiplyAsOne) {

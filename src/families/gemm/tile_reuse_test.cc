@@ -1,5 +1,5 @@
-// What tiles read past a cache, against a replay of every read of the convolutions of shapes/ through a cache that replaces
-// what was used longest ago.
+// What the planner says that tiles read past a cache, against a replay of every read of the convolutions of shapes/ through a
+// cache that replaces what was used longest ago.
 #include "families/gemm/tile_reuse.h"
 
 #include <gtest/gtest.h>
@@ -11,6 +11,10 @@
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "base/round_up.h"
+#include "families/gemm/gemm.h"
+#include "families/gemm/gemm_tiles.h"
 
 namespace sparkle {
 namespace {
@@ -103,23 +107,21 @@ double replayed(const Conv& conv, const Tiles& t, double cache_bytes) {
   return 128.0 * static_cast<double>(cache.misses());
 }
 
+// Of channels and filters in whole lines, as the replay reads them.
 double predicted(const Conv& conv, const Tiles& t, double cache_bytes) {
-  const auto up = [](int64_t a, int64_t b) { return static_cast<double>((a + b - 1) / b); };
-  TileWaves w;
-  w.tiles_m = up(conv.m(), t.m), w.tiles_n = up(conv.k, t.n), w.at_once = static_cast<double>(t.at_once);
-  // The replay's lines hold 32 numbers each.
-  const double pixel = 128 * up(conv.c, kStep);
-  const auto seen = [](int64_t in, int64_t out, int64_t filter, int64_t stride) {
-    return static_cast<double>(filter >= stride ? in : std::min(in, out * filter));
-  };
-  w.left = static_cast<double>(conv.n) * seen(conv.h, conv.p(), conv.r, conv.stride_h) *
-           seen(conv.w, conv.q(), conv.s, conv.stride_w) * pixel;
-  w.right = static_cast<double>(conv.r * conv.s) * up(conv.c, kStep) * kStep * up(conv.k, 32) * 128;
-  w.taps_h = static_cast<double>(conv.r), w.taps_w = static_cast<double>(conv.s);
-  w.stride_h = static_cast<double>(conv.stride_h), w.stride_w = static_cast<double>(conv.stride_w);
-  w.gathered = static_cast<double>(conv.m()) * w.taps_h * w.taps_w * pixel;
-  w.border = static_cast<double>(std::max<int64_t>(0, conv.r - conv.stride_h) * conv.w) * pixel;
-  return bytes_past_cache(w, cache_bytes);
+  const int64_t c = rounded_up(conv.c, kStep), k = rounded_up(conv.k, kStep);
+  GemmParams p;
+  p.window.filter = {1, conv.r, conv.s}, p.window.stride = {1, conv.stride_h, conv.stride_w};
+  p.window.pad_begin = p.window.pad_end = {0, conv.pad_h, conv.pad_w};
+  const Dims x{conv.n, c, conv.h, conv.w}, y{conv.n, k, conv.p(), conv.q()};
+  const Stage stage{p,
+                    {{DType::f32, x, channels_last(x)}, dense_desc(DType::f32, {k, c, conv.r, conv.s})},
+                    {{DType::f32, y, channels_last(y)}}};
+  TileSchedule s;
+  s.variant = "implicit", s.m = static_cast<int>(t.m), s.n = static_cast<int>(t.n);
+  TileWaves waves = tile_waves_of(stage, s, {});
+  waves.at_once = static_cast<double>(t.at_once);
+  return bytes_past_cache(waves, cache_bytes);
 }
 
 TEST(TileReuse, AgreesWithAReplayOfTheShapes) {

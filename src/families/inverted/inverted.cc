@@ -36,7 +36,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   if (!channels_innermost(stage.inputs[0]) || !channels_innermost(stage.outputs[0])) return refuse(Reason::layout_not_served);
   if (at.residual >= 0 && !channels_innermost(stage.inputs[static_cast<size_t>(at.residual)]))
     return refuse(Reason::layout_not_served);
-  const int registers = unit->registers > 0 ? unit->registers : (unit->name == "avx2" ? 16 : 32);
+  const int registers = registers_of(*unit);
   if (registers < variant.registers) return refuse(Reason::too_few_registers);
   if (registers >= 2 * variant.registers) return refuse(Reason::registers_idle);
 

@@ -104,7 +104,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   if (variant.for_workgroups()) return tile_schedules(stage, variant, device, why_not);
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) return refuse(Reason::unit_missing);
-  const int registers = unit->registers > 0 ? unit->registers : (unit->name == "avx2" ? 16 : 32);
+  const int registers = registers_of(*unit);
   if (registers < variant.registers) return refuse(Reason::too_few_registers);
   if (registers >= 2 * variant.registers) return refuse(Reason::registers_idle);
   for (const TensorDesc& desc : stage.inputs)

@@ -10,6 +10,7 @@
 #include "backends/cpu/gemm/gemm_geometry.h"
 #include "base/system/sanitized.h"
 #include "device/device_json.h"
+#include "families/common.h"
 #include "families/depthwise/depthwise.h"
 #include "families/direct/direct.h"
 #include "families/fft/fft.h"
@@ -59,7 +60,7 @@ Walked walked(const Stage& stage, const Schedule& schedule, const Device& device
   const MathUnit* unit = device.unit(unit_of(schedule));
   if (!unit) return {};
   const int64_t lanes = unit->n;
-  const int registers = unit->registers > 0 ? unit->registers : unit->name == "avx2" ? 16 : 32;
+  const int registers = registers_of(*unit);
   if (const auto* s = get_if<GemmSchedule>(&schedule)) {
     const auto geometry = cpu::gemm_geometry(stage, *s, lanes);
     EXPECT_TRUE(geometry.ok());

@@ -1,10 +1,12 @@
 // The loop nests of the CPU kernels without their arithmetic: what each reads and writes, line by line, in its order. Written
 // from the kernels (gemm_nest.cc, winograd.cc, depthwise_tile-inl.h, grouped.cc), not from the footprints that are judged by
-// them. One thread. Direct, inverted and fft kernels have headers of their own.
+// them; how gemm is cut into blocks is the kernel's own (gemm_cut.h). One thread. Direct, inverted and fft kernels have headers
+// of their own.
 #pragma once
 
-#include "backends/cpu/gemm/row_cursor.h"
+#include "backends/cpu/gemm/gemm_cut.h"
 #include "backends/cpu/gemm/gemm_tile.h"
+#include "backends/cpu/gemm/row_cursor.h"
 #include "backends/cpu/grouped/grouped_rows.h"
 #include "backends/cpu/winograd/winograd_geometry.h"
 #include "families/common.h"
@@ -29,35 +31,14 @@ class GemmWalk {
     o_.x = memory.allocate(stage.inputs[0].bytes());
     o_.weights = memory.allocate(g.weights.matrices * g.k * g.padded_n * kept_);
     o_.y = memory.allocate(stage.outputs[0].bytes());
-    o_.scratch = memory.allocate(kPartialFloats * 4);
+    o_.scratch = memory.allocate(cpu::kPartialFloats * 4);
   }
   void run() {
-    const int64_t panels = static_cast<int64_t>(g_.panels.size()), tile_floats = 6 * 4 * lanes_;
-    int64_t block_tiles = s_.mc > 0 ? divided(s_.mc, s_.mr) : g_.tiles, block_panels = panels;
-    if (s_.order == GemmOrder::columns) block_panels = 1;
-    block_tiles = std::clamp<int64_t>(block_tiles, 1, g_.tiles);
-    if (g_.chunks > 1) {
-      if (s_.order == GemmOrder::rows) block_panels = std::min(block_panels, kPartialFloats / tile_floats);
-      block_tiles = std::min(block_tiles, kPartialFloats / (tile_floats * (s_.order == GemmOrder::rows ? block_panels : 1)));
-    }
-    const int64_t row_blocks = divided(g_.tiles, block_tiles), column_blocks = divided(panels, block_panels);
-    // Blocks of rows that the schedule asks for are outside of the instances, else instances are outside.
-    const bool by_rows = s_.order == GemmOrder::rows, rows_outside = by_rows && s_.mc > 0;
-    const int64_t instances = static_cast<int64_t>(g_.instances.size()), blocks = row_blocks * column_blocks;
-    for (int64_t i = 0; i < instances * blocks; ++i) {
-      const int64_t column = by_rows ? i % column_blocks : i % blocks / row_blocks;
-      const int64_t instance = rows_outside ? i / column_blocks % instances : i / blocks;
-      const int64_t row = rows_outside ? i / (column_blocks * instances)
-                          : by_rows    ? i % blocks / column_blocks
-                                       : i % row_blocks;
-      block(g_.instances[static_cast<size_t>(instance)], row * g_.tiles / row_blocks, (row + 1) * g_.tiles / row_blocks,
-            column * panels / column_blocks, (column + 1) * panels / column_blocks);
-    }
+    const cpu::GemmCut cut = cpu::gemm_cut(g_, s_, lanes_, 1, 1);
+    for (int64_t i = 0; i < cut.blocks(); ++i) block(cut.block(i));
   }
 
  private:
-  static constexpr int64_t kPartialFloats = 24576;
-
   struct Rows {
     const cpu::RowClass* of;
     int64_t count;
@@ -82,8 +63,9 @@ class GemmWalk {
       }
     }
   }
-  void block(const cpu::GemmInstance& instance, int64_t t0, int64_t t1, int64_t p0, int64_t p1) const {
-    const int64_t tile_floats = 6 * 4 * lanes_;
+  void block(const cpu::GemmBlock& block) const {
+    const cpu::GemmInstance& instance = g_.instances[static_cast<size_t>(block.instance)];
+    const int64_t t0 = block.t0, t1 = block.t1, p0 = block.p0, p1 = block.p1, tile_floats = cpu::partial_floats(lanes_);
     const auto pairs = [&](int64_t p) { return g_.chunks == 1 && g_.panels[static_cast<size_t>(p)].vectors <= tall_; };
     if (s_.order == GemmOrder::rows) {
       bool all = true;

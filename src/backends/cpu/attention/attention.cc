@@ -95,9 +95,9 @@ class AttentionKernel final : public CpuKernel {
     if (instances * ((q_.rows + rows - 1) / rows) < least)
       rows = std::clamp(rounded_up(q_.rows * instances / least, kMaxTileRows), int64_t{kMaxTileRows}, most_rows_);
     const int64_t blocks = (q_.rows + rows - 1) / rows, total = instances * blocks;
-    const auto tasks = static_cast<int>(std::min(total, wanted));
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
-      for (int64_t i = total * task / tasks; i < total * (task + 1) / tasks; ++i) {
+    const int64_t tasks = std::min(total, wanted);
+    for_each_range(*launch.executor, total, tasks, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
         Task t{};
         t.batch = i / (blocks * column_blocks_);
         t.panel = i / blocks % column_blocks_ * (columns_ / values_.panels.width);
@@ -137,8 +137,8 @@ class AttentionKernel final : public CpuKernel {
     const int64_t tasks = moving_tasks(4 * floats, total, launch.executor->width());
     const BatchWalk keys{packed_size_, k_.batch.strides}, values{packed_size_, v_.batch.strides};
     float* to = reinterpret_cast<float*>(launch.workspace);
-    parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int) {
-      for (int64_t i = total * task / tasks; i < total * (task + 1) / tasks; ++i) {
+    for_each_range(*launch.executor, total, tasks, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
         const int64_t batch = i / panels, panel = i % panels;
         if (panel < key_panels) {
           pack_panel(keys_, input(launch, 1) + keys.offset(batch), panel, to + batch * keys_.floats());

@@ -30,8 +30,7 @@ class CopyKernel final : public CpuKernel {
     const int64_t blocks = tile_ ? blocks_a_ * blocks_b_ : parts_;
     const int64_t items = count_of(axes_) * blocks;
     const int tasks = tasks_for(schedule_, *launch.executor, items, bytes_, element_);
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
-      const int64_t begin = first_item(items, tasks, task), end = first_item(items, tasks, task + 1);
+    for_each_range(*launch.executor, items, tasks, [&](int64_t begin, int64_t end) {
       Walk walk(axes_, begin / blocks);
       for (int64_t item = begin; item < end; ++item) {
         const std::byte* x = launch.inputs[0] + walk.x;

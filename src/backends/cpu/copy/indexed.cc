@@ -81,8 +81,7 @@ class IndexedKernel final : public CpuKernel {
     if (bytes_ == 0) return;
     const int64_t lines = count_of(outer_);
     const int tasks = tasks_for(schedule_, *launch.executor, lines, bytes_, element_);
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
-      const int64_t begin = first_item(lines, tasks, task), end = first_item(lines, tasks, task + 1);
+    for_each_range(*launch.executor, lines, tasks, [&](int64_t begin, int64_t end) {
       Walk walk(outer_, begin);
       // Short lines are put together in L1 and leave it as one long row.
       alignas(64) std::byte stage[kStage];

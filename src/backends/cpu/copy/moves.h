@@ -61,8 +61,6 @@ bool beyond_caches(const Device& device, int64_t bytes);
 
 // Tasks for `items` independent pieces of work that take `bytes` in all.
 int tasks_for(const LoopSchedule& schedule, const Executor& executor, int64_t items, int64_t bytes, int64_t element);
-// First item of a task.
-inline int64_t first_item(int64_t items, int tasks, int task) { return items * task / tasks; }
 
 // Rows of `bytes` bytes from x to y; `n` of them, `px` and `py` bytes apart.
 struct RowsArguments {

@@ -48,7 +48,8 @@ class DeformKernel final : public PackingKernel {
     const auto tasks = static_cast<int>(tasks_of(grain_, elements, most, launch.executor->width()));
     parallel_for(*launch.executor, tasks, [&](int task, int) {
       float* columns = workspace + task * slot_floats();
-      for (int64_t block = blocks_ * task / tasks; block < blocks_ * (task + 1) / tasks; ++block) {
+      const auto [begin, end] = task_range(blocks_, tasks, task);
+      for (int64_t block = begin; block < end; ++block) {
         const int64_t first = block * rows_, count = std::min(rows_, pixels_ - first);
         for (int64_t i = 0; i < count; ++i) sample_pixel(launch, first + i, columns + i * params_.groups * depth_);
         multiply(launch, packed, first, count, columns);

@@ -4,9 +4,9 @@
 #include <limits>
 #include <vector>
 
-#include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/depthwise/depthwise_call.h"
 #include "backends/cpu/depthwise/integer_depthwise.h"
+#include "backends/cpu/packing_kernel.h"
 #include "families/depthwise/depthwise.h"
 #include "families/loops/grain.h"
 #include "families/integers/integers.h"
@@ -22,11 +22,12 @@ int64_t padded(int64_t channels) { return (channels + 15) / 16 * 16; }
 bool is_contiguous(const TensorDesc& desc) {
   return desc.shape.empty() || desc.shape.back() <= 1 || desc.layout.strides.back() == 1;
 }
-class DepthwiseKernel final : public CpuKernel {
+
+class DepthwiseKernel final : public PackingKernel {
  public:
   DepthwiseKernel(const Stage& stage, const DepthwiseSchedule& schedule, bool constant_weights, DepthwiseRows rows,
                   const Device& device)
-      : stage_(stage), schedule_(schedule), constant_weights_(constant_weights), rows_(rows) {
+      : PackingKernel(stage, constant_weights), schedule_(schedule), rows_(rows) {
     const auto& p = get<DepthwiseParams>(stage_.params);
     call_.mx = feature_map(stage_.inputs[0]), call_.my = feature_map(stage_.outputs[0]);
     call_.window = p.window;
@@ -43,23 +44,8 @@ class DepthwiseKernel final : public CpuKernel {
     }
     call_.block_channels = block_channels(device);
     read_epilogue(p.epilogue);
-  }
-
-  int64_t workspace_bytes() const override {
     const int64_t vectors = (copy_scale_ ? 1 : 0) + (copy_bias_ ? 1 : 0);
-    return ((constant_weights_ ? 0 : packed_floats()) + vectors * call_.k_strides) * 4;
-  }
-  int64_t packed_bytes(int input) const override { return input == 1 && constant_weights_ ? packed_floats() * 4 : 0; }
-  std::string packed_key(int input) const override {
-    if (packed_bytes(input) == 0) return {};
-    return "depthwise taps=" + std::to_string(call_.window.taps()) + " k=" + std::to_string(call_.my.c);
-  }
-  void pack(int, const std::byte* from, std::byte* to, Executor&) const override {
-    const int64_t taps = call_.window.taps();
-    FeatureMap map;  // row-major [K,1,T,R,S]: a filter's taps one after another
-    map.image_stride = taps, map.plane_stride = call_.window.filter[1] * call_.window.filter[2];
-    map.row_stride = call_.window.filter[2], map.pixel_stride = 1;
-    pack_weights(reinterpret_cast<const float*>(from), map, reinterpret_cast<float*>(to));
+    size_workspace(4 * vectors * call_.k_strides, 4 * packed_floats());
   }
 
   void run(const CpuLaunch& launch) const override {
@@ -71,12 +57,7 @@ class DepthwiseKernel final : public CpuKernel {
     const int64_t rows = call.my.n * call.my.d * call.my.h, row_elements = call.my.w * call.my.c;
     if (rows * row_elements == 0) return;
     auto* workspace = reinterpret_cast<float*>(launch.workspace);
-    call.w = reinterpret_cast<const float*>(launch.inputs[1]);
-    if (!constant_weights_) {
-      pack_weights(call.w, feature_map(stage_.inputs[1]), workspace);
-      call.w = workspace;
-      workspace += packed_floats();
-    }
+    call.w = reinterpret_cast<const float*>(packed_weights(launch));
     size_t next = 2;
     const Epilogue& e = get<DepthwiseParams>(stage_.params).epilogue;
     if (e.scale) {
@@ -127,7 +108,14 @@ class DepthwiseKernel final : public CpuKernel {
   }
   int64_t packed_floats() const { return call_.window.taps() * call_.k_strides + kPadding; }
 
-  void pack_weights(const float* from, const FeatureMap& map, float* to) const {
+  std::string weights_key() const override {
+    return "depthwise taps=" + std::to_string(call_.window.taps()) + " k=" + std::to_string(call_.my.c) + " " +
+           weights_place(stage_.inputs[1]);
+  }
+  void write_weights(const std::byte* weights, std::byte* packed, Executor&) const override {
+    const FeatureMap map = feature_map(stage_.inputs[1]);
+    const auto* from = reinterpret_cast<const float*>(weights);
+    auto* to = reinterpret_cast<float*>(packed);
     const Triple& filter = call_.window.filter;
     for (int64_t t = 0; t < filter[0]; ++t)
       for (int64_t r = 0; r < filter[1]; ++r)
@@ -151,9 +139,7 @@ class DepthwiseKernel final : public CpuKernel {
     return to;
   }
 
-  Stage stage_;
   DepthwiseSchedule schedule_;
-  bool constant_weights_;
   DepthwiseRows rows_;
   DepthwiseCall call_;
   std::vector<TapRange> columns_;

@@ -65,11 +65,11 @@ class IntegerDepthwise final : public CpuKernel {
     const int64_t y_bytes = size_of(stage_.outputs[0].dtype), rows = y_.n * y_.d * y_.h;
     call.y_stride = y_.pixel_stride * y_bytes;
     const int64_t tasks = tasks_of(grain_, y_.n * y_.pixels() * y_.c, rows, launch.executor->width());
-    parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int) {
+    for_each_range(*launch.executor, rows, tasks, [&](int64_t begin, int64_t end) {
       std::vector<const uint8_t*> taps(static_cast<size_t>(y_.w * groups_ * kTapGroup), line);
       IntegerRowCall own = call;
       own.taps = taps.data();
-      for (int64_t row = task * rows / tasks; row < (task + 1) * rows / tasks; ++row) {
+      for (int64_t row = begin; row < end; ++row) {
         const int64_t h = row % y_.h, d = row / y_.h % y_.d, n = row / y_.h / y_.d;
         find_taps(x + n * x_.image_stride, d, h, line, taps);
         own.y = launch.outputs[0] + (n * y_.image_stride + d * y_.plane_stride + h * y_.row_stride) * y_bytes;

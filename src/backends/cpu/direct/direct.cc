@@ -67,8 +67,8 @@ class DirectConvolution final : public PackingKernel {
     const int64_t column_blocks = divided(y_.w, columns_), row_blocks = divided(y_.h, rows_);
     const int64_t bundles = params_.groups / bundle_, total = y_.n * row_blocks * bundles * column_blocks;
     const int64_t tasks = tasks_of(grain_, y_.n * y_.pixels() * y_.c, total, launch.executor->width());
-    parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int) {
-      for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) {
+    for_each_range(*launch.executor, total, tasks, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
         const int64_t column = i % column_blocks, bundle = i / column_blocks % bundles,
                       row = i / column_blocks / bundles % row_blocks, n = i / column_blocks / bundles / row_blocks;
         part(o, bundle, n, row * rows_, std::min(y_.h, (row + 1) * rows_), column * columns_,

@@ -59,8 +59,8 @@ class FftKernel final : public PackingKernel {
     const int64_t tasks = by_worker ? total : std::min(total, slots_);
     parallel_for(executor, static_cast<int>(tasks), [&](int task, int worker) {
       float* scratch = workspace(scratch_at_ + (by_worker ? worker : task) * scratch_bytes_);
-      for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i)
-        strip(o, i % g_.strips, i / g_.strips, scratch);
+      const auto [begin, end] = task_range(total, tasks, task);
+      for (int64_t i = begin; i < end; ++i) strip(o, i % g_.strips, i / g_.strips, scratch);
     });
   }
 

@@ -5,9 +5,9 @@
 #include "backends/cpu/fft/fft_filters.h"
 #include "base/round_up.h"
 #include "families/fft/fft.h"
+#include "families/loops/grain.h"
 
 namespace sparkle::cpu {
-namespace {}  // namespace
 
 int64_t FftGeometry::weights_point() const {
   if (tiled) return 2 * filters * depth;
@@ -67,10 +67,12 @@ void pack_fft_filters(const FftGeometry& g, const float* weights, float* to, Exe
   std::fill_n(to, g.packed_floats, 0.0f);
   // The parting of rows doubles, and no transform divides.
   const double factor = (g.flat ? 1.0 : 0.5) / static_cast<double>(rows * columns);
-  const int64_t total = g.y.c, tasks = std::min<int64_t>(total, 8 * executor.width());
-  parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
+  // The points of each filter pass through two transforms.
+  const int64_t total = g.y.c, moved = 2 * total * g.depth * rows * columns * static_cast<int64_t>(sizeof(Complex));
+  const int64_t tasks = moving_tasks(moved, total, executor.width());
+  for_each_range(executor, total, tasks, [&](int64_t begin, int64_t end) {
     std::vector<Complex> taps(static_cast<size_t>(rows * columns)), wide(taps.size()), line(static_cast<size_t>(rows));
-    for (int64_t k = task * total / tasks; k < (task + 1) * total / tasks; ++k)
+    for (int64_t k = begin; k < end; ++k)
       for (int64_t c = 0; c < g.depth; ++c) {
         std::fill(taps.begin(), taps.end(), Complex());
         const auto kept = [](const FftAxis& axis, int64_t tap, int64_t& at) {

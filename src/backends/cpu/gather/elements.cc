@@ -53,8 +53,7 @@ class ElementsKernel final : public CpuKernel {
     if (bytes_ == 0 || line_.size == 0) return;
     const int64_t lines = count_of(outer_);
     const int tasks = tasks_for(schedule_, *launch.executor, lines, bytes_, element_);
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
-      const int64_t begin = first_item(lines, tasks, task), end = first_item(lines, tasks, task + 1);
+    for_each_range(*launch.executor, lines, tasks, [&](int64_t begin, int64_t end) {
       Walk outer(outer_, begin), place(places_, begin);
       for (int64_t i = begin; i < end; ++i, outer.next(), place.next())
         run_line_(line_, launch.inputs[0] + outer.x, launch.inputs[1] + place.x, launch.outputs[0] + outer.y);

@@ -48,8 +48,7 @@ class GatherKernel final : public CpuKernel {
     if (bytes_ == 0 || size_ == 0) return;
     const int64_t picks = count_of(picks_), items = count_of(outer_) * picks, pieces = count_of(slice_);
     const int tasks = tasks_for(schedule_, *launch.executor, items, bytes_, element_);
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
-      const int64_t begin = first_item(items, tasks, task), end = first_item(items, tasks, task + 1);
+    for_each_range(*launch.executor, items, tasks, [&](int64_t begin, int64_t end) {
       Walk outer(outer_, begin / picks), pick(picks_, begin % picks);
       const std::byte* x = source(launch, outer, pick);
       for (int64_t item = begin; item < end; ++item) {

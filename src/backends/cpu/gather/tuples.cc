@@ -38,8 +38,7 @@ class TuplesKernel final : public CpuKernel {
     if (bytes_ == 0 || empty_) return;
     constexpr int64_t kBlock = 256;
     const int tasks = tasks_for(schedule_, *launch.executor, tuples_, bytes_, element_);
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
-      const int64_t begin = first_item(tuples_, tasks, task), end = first_item(tuples_, tasks, task + 1);
+    for_each_range(*launch.executor, tuples_, tasks, [&](int64_t begin, int64_t end) {
       std::array<int64_t, kBlock> from;
       for (int64_t first = begin; first < end; first += kBlock) {
         const int64_t count = std::min(kBlock, end - first);

@@ -2,17 +2,14 @@
 
 #include <algorithm>
 
+#include "backends/cpu/gemm/gemm_cut.h"
 #include "backends/cpu/gemm/gemm_pack.h"
 #include "backends/cpu/gemm/row_cursor.h"
-#include "base/round_up.h"
 #include "families/gemm/gemm.h"
 #include "families/loops/grain.h"
 
 namespace sparkle::cpu {
 namespace {
-
-// Partial sums of one block live on the worker's stack: 96 KB, a tenth of the smallest L2 that matters.
-constexpr int64_t kPartialFloats = 24576;
 
 struct Nest {
   const GemmGeometry& g;
@@ -152,7 +149,7 @@ struct Nest {
   // Rows outside: a tile's pixels stay in L1 while the weights stream from L2. Fetched meanwhile: what the next tile reads
   // beyond this one's, which is one tile's worth of pixels of its last run.
   void rows_outside(const GemmInstance& instance, int64_t t0, int64_t t1, int64_t p0, int64_t p1, float* partial) const {
-    const int64_t tile_floats = kMaxTileRows * kMaxTileVectors * tiles.lanes;
+    const int64_t tile_floats = partial_floats(tiles.lanes);
     TileCall call = defaults;
     int64_t fetched_rows = 0, step = 0;
     const RowClass* fetched_class = nullptr;
@@ -191,7 +188,7 @@ struct Nest {
   // `onward`: the block after this one begins with panel p1.
   void columns_outside(const GemmInstance& instance, int64_t t0, int64_t t1, int64_t p0, int64_t p1, bool onward,
                        float* partial) const {
-    const int64_t tile_floats = kMaxTileRows * kMaxTileVectors * tiles.lanes;
+    const int64_t tile_floats = partial_floats(tiles.lanes);
     TileCall call = defaults;
     for (int64_t p = p0; p < p1; ++p) {
       const GemmPanel& panel = g.panels[static_cast<size_t>(p)];
@@ -218,27 +215,16 @@ struct Nest {
     }
   }
 
-  // Tiles [t0, t1) by panels [p0, p1).
-  void block(const GemmInstance& instance, int64_t t0, int64_t t1, int64_t p0, int64_t p1, bool onward) const {
+  void block(const GemmBlock& b) const {
     alignas(64) float partial[kPartialFloats];
+    const GemmInstance& instance = g.instances[static_cast<size_t>(b.instance)];
     if (schedule.order == GemmOrder::rows) {
-      rows_outside(instance, t0, t1, p0, p1, partial);
+      rows_outside(instance, b.t0, b.t1, b.p0, b.p1, partial);
     } else {
-      columns_outside(instance, t0, t1, p0, p1, onward, partial);
+      columns_outside(instance, b.t0, b.t1, b.p0, b.p1, b.onward, partial);
     }
   }
 };
-
-// Into how many blocks `tiles` are cut: `enough` or a few more, such that all threads end together. Each block of tiles comes
-// `times` times.
-int64_t even_blocks(int64_t tiles, int64_t enough, int64_t times, int64_t threads) {
-  int64_t best = std::min(enough, tiles), least = 0;
-  for (int64_t blocks = best; blocks <= std::min(tiles, enough + threads); ++blocks) {
-    const int64_t longest = divided(blocks * times, threads) * divided(tiles, blocks);  // tiles of the busiest thread
-    if (least == 0 || longest < least) best = blocks, least = longest;
-  }
-  return best;
-}
 
 }  // namespace
 
@@ -259,48 +245,14 @@ void run_gemm(const GemmGeometry& g, const GemmSchedule& schedule, const Epilogu
   finish.activation = e.activation;
   finish.activation_a = static_cast<float>(e.a), finish.activation_b = static_cast<float>(e.b);
 
-  // The grid of blocks: as the schedule says, finer along `split` until there is one for each task.
-  const int64_t instances = static_cast<int64_t>(g.instances.size()), panels = static_cast<int64_t>(g.panels.size());
-  int64_t block_tiles = schedule.mc > 0 ? divided(schedule.mc, schedule.mr) : g.tiles;
-  int64_t block_panels = schedule.order == GemmOrder::columns ? 1 : panels;
-  block_tiles = std::clamp<int64_t>(block_tiles, 1, g.tiles);
-  const int64_t tile_floats = kMaxTileRows * kMaxTileVectors * tiles.lanes;
-  if (g.chunks > 1) {  // partial sums fit their place
-    if (schedule.order == GemmOrder::rows) block_panels = std::min(block_panels, kPartialFloats / tile_floats);
-    const int64_t wide = schedule.order == GemmOrder::rows ? block_panels : 1;
-    block_tiles = std::min(block_tiles, kPartialFloats / (tile_floats * wide));
-  }
   const int64_t most = executor.width() == 1 ? 1 : 4 * executor.width();
   const int64_t wanted = tasks_of(schedule.grain, g.outputs, g.outputs, executor.width());
-  if (schedule.split != 0) {
-    const int64_t enough = divided(wanted, instances * divided(g.tiles, block_tiles));
-    block_panels = std::min(block_panels, divided(panels, enough));
-  }
-  const int64_t column_blocks = divided(panels, block_panels);
-  int64_t row_blocks = divided(g.tiles, block_tiles);
-  if (schedule.split != 1 && instances * row_blocks * column_blocks < wanted)
-    row_blocks = even_blocks(g.tiles, divided(wanted, instances * column_blocks), instances * column_blocks, executor.width());
-
+  const GemmCut cut = gemm_cut(g, schedule, tiles.lanes, wanted, executor.width());
   // Many small blocks are handed out several at a time, a quarter of a task where there are enough for all workers.
-  const int64_t total = instances * row_blocks * column_blocks;
+  const int64_t total = cut.blocks();
   const int64_t tasks = std::min(total, 4 * wanted < 3 * most ? wanted : 4 * wanted);
-  parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
-    for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) {
-      int64_t instance = i / (row_blocks * column_blocks);
-      int64_t row = i % (row_blocks * column_blocks), column = 0;
-      // The outer loop of the order is the outer loop of the blocks too; blocks of rows that a schedule asks for are outside of
-      // the instances as well.
-      if (schedule.order == GemmOrder::rows && schedule.mc > 0) {
-        column = i % column_blocks, instance = i / column_blocks % instances, row = i / (column_blocks * instances);
-      } else if (schedule.order == GemmOrder::rows) {
-        column = row % column_blocks, row /= column_blocks;
-      } else {
-        column = row / row_blocks, row %= row_blocks;
-      }
-      nest.block(g.instances[static_cast<size_t>(instance)], row * g.tiles / row_blocks, (row + 1) * g.tiles / row_blocks,
-                 column * panels / column_blocks, (column + 1) * panels / column_blocks,
-                 row + 1 == row_blocks && column + 1 < column_blocks);
-    }
+  for_each_range(executor, total, tasks, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) nest.block(cut.block(i));
   });
 }
 

@@ -52,8 +52,8 @@ void pack_weights(const GemmGeometry& g, const TileKernels& tiles, const float* 
   };
   // A task moves at least 64 KB: less is not worth a thread's attention.
   const int64_t tasks = moving_tasks(4 * g.weights.matrices * g.padded_n * g.k, total, executor.width());
-  parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
-    for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) pack_one(i);
+  for_each_range(executor, total, tasks, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) pack_one(i);
   });
 }
 
@@ -66,8 +66,8 @@ void copy_left(const GemmGeometry& g, const float* a, float* copy, Executor& exe
   constexpr int64_t kBlock = 16;
   const int64_t blocks = (rows + kBlock - 1) / kBlock;
   const int64_t tasks = moving_tasks(4 * rows * k.count, blocks, executor.width());
-  parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
-    for (int64_t block = task * blocks / tasks; block < (task + 1) * blocks / tasks; ++block) {
+  for_each_range(executor, blocks, tasks, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
       const int64_t first = block * kBlock, count = std::min(kBlock, rows - first);
       const float* from[kBlock];
       float* to[kBlock];

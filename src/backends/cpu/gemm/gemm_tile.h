@@ -79,5 +79,7 @@ struct TileKernels {
 const TileKernels* tile_kernels_of(std::string_view unit);
 // Those for weights stored as f16 or bf16; without lanes where this build has none.
 TileKernels tile_kernels_16(std::string_view unit, DType weights);
+// With single numbers in the place of vectors, in a unit's instructions (scalar_tile.cc), or nullptr.
+const TileKernels* scalar_kernels_of(std::string_view unit);
 
 }  // namespace sparkle::cpu

@@ -150,8 +150,8 @@ class IntegerGemm final : public PackingKernel {
       column_blocks = std::min(panels, each), row_blocks = std::min(g.tiles, (each + column_blocks - 1) / column_blocks);
     const int64_t blocks = row_blocks * column_blocks, total = instances * blocks;
     const int64_t tasks = instances >= wanted ? wanted : total;
-    parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
-      for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) {
+    for_each_range(executor, total, tasks, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
         const GemmInstance& instance = g.instances[static_cast<size_t>(i / blocks)];
         const int64_t row = i % blocks / column_blocks, column = i % column_blocks;
         const int64_t t0 = row * g.tiles / row_blocks, t1 = (row + 1) * g.tiles / row_blocks;

@@ -104,8 +104,8 @@ void copy_left(const IntegerGeometry& g, const uint8_t* a, uint8_t* copy, Execut
                 to_stride = rank > 1 ? g.to.layout.strides[rank - 2] : 0;
   const uint8_t move = g.move_left ? 0x80 : 0;
   const int64_t tasks = moving_tasks(outer * inner * g.depth, outer, executor.width());
-  parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
-    for (int64_t row = task * outer / tasks; row < (task + 1) * outer / tasks; ++row) {
+  for_each_range(executor, outer, tasks, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
       int64_t rest = row, from_at = 0, to_at = 0;
       for (int i = rank - 3; i >= 0; --i) {
         from_at += rest % shape[i] * g.from.layout.strides[i];
@@ -169,8 +169,8 @@ void pack_weights(const IntegerGeometry& g, int64_t lanes, const uint8_t* weight
         }
   };
   const int64_t tasks = moving_tasks(g.packed_weights, total, executor.width());
-  parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
-    for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i) pack_one(i);
+  for_each_range(executor, total, tasks, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) pack_one(i);
   });
 }
 

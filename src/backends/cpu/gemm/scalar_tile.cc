@@ -1,7 +1,7 @@
 // The register tiles of gemm_tile.cc with one number in the place of each vector, for measuring what vectors bring: the same
 // sums in the same order of loops, the same packing by panels (of `vectors` columns), the same epilogue. CMakeLists.txt keeps
 // the compiler from making vectors of it. No plan takes them: `bench --ladder` and `bench --ablate` do, by the unit "scalar".
-#include "backends/cpu/gemm/scalar_tile.h"
+#include "backends/cpu/gemm/gemm_tile.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/gemm/scalar_tile.cc"

@@ -118,7 +118,8 @@ class InvertedKernel final : public CpuKernel {
     const int64_t calls = by_worker ? total : std::min(total, slots_);
     parallel_for(executor, static_cast<int>(calls), [&](int task, int worker) {
       float* scratch = workspace + scratch_at_ + (by_worker ? worker : task) * whole_lines(g_.scratch_floats());
-      for (int64_t i = task * total / calls; i < (task + 1) * total / calls; ++i) {
+      const auto [begin, end] = task_range(total, calls, task);
+      for (int64_t i = begin; i < end; ++i) {
         const int64_t part = i % g_.tasks;
         rows(o, i / g_.tasks, part * g_.y.h / g_.tasks, (part + 1) * g_.y.h / g_.tasks, scratch);
       }

@@ -26,8 +26,8 @@ class NonMaxKernel final : public CpuKernel {
     for (size_t i = 0; i < boxes.size(); ++i) boxes[i] = box_of(params_, four + 4 * i);
     std::vector<std::vector<int64_t>> kept(static_cast<size_t>(images_ * classes_));
     const int64_t lists = images_ * classes_, tasks = lists == 0 ? 0 : tasks_of(grain_, lists, lists, launch.executor->width());
-    parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int) {
-      for (int64_t list = task * lists / tasks; list < (task + 1) * lists / tasks; ++list) {
+    for_each_range(*launch.executor, lists, tasks, [&](int64_t begin, int64_t end) {
+      for (int64_t list = begin; list < end; ++list) {
         const auto first = static_cast<size_t>(list / classes_ * count_);
         kept[static_cast<size_t>(list)] =
             kept_boxes(params_, std::span(boxes).subspan(first, static_cast<size_t>(count_)), scores + list * count_);

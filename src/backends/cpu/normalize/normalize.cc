@@ -152,8 +152,8 @@ class NormalizeKernel final : public CpuKernel {
     }
     const auto tasks = static_cast<int>(tasks_of(grain_, elements, std::min(batches_, kMostTasks), width));
     parallel_for(*launch.executor, tasks, [&](int task, int) {
-      for (int64_t b = batches_ * task / tasks; b < batches_ * (task + 1) / tasks; ++b)
-        run_batch(launch, b, launch.workspace + task * batch_->workspace_bytes());
+      const auto [begin, end] = task_range(batches_, tasks, task);
+      for (int64_t b = begin; b < end; ++b) run_batch(launch, b, launch.workspace + task * batch_->workspace_bytes());
     });
   }
 

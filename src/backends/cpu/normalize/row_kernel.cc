@@ -27,9 +27,9 @@ class RowKernel final : public CpuKernel {
         spread_(fold_functions(unit, params.divisor == NormalizeDivisor::l1 ? Fold::sum_abs : Fold::sum_square_shifted)) {}
 
   void run(const CpuLaunch& launch) const override {
-    const auto tasks = static_cast<int>(tasks_of(grain_, rows_ * count_, rows_, launch.executor->width()));
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
-      for (int64_t row = rows_ * task / tasks; row < rows_ * (task + 1) / tasks; ++row) run_row(launch, row);
+    const int64_t tasks = tasks_of(grain_, rows_ * count_, rows_, launch.executor->width());
+    for_each_range(*launch.executor, rows_, tasks, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) run_row(launch, row);
     });
   }
 

@@ -143,8 +143,7 @@ bool PointwiseLoop::set_accesses(std::span<const TensorDesc> inputs, const Tenso
 void PointwiseLoop::run(std::span<std::byte* const> inputs, std::byte* output, Executor& executor) const {
   if (strips_ == 0) return;
   const int64_t tasks = tasks_of(grain_, elements_, strips_, executor.width());
-  parallel_for(executor, static_cast<int>(tasks),
-               [&](int task, int) { run_strips(inputs, output, strips_ * task / tasks, strips_ * (task + 1) / tasks); });
+  for_each_range(executor, strips_, tasks, [&](int64_t begin, int64_t end) { run_strips(inputs, output, begin, end); });
 }
 
 void PointwiseLoop::run_strips(std::span<std::byte* const> inputs, std::byte* output, int64_t begin, int64_t end) const {

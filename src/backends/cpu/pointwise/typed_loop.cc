@@ -55,7 +55,7 @@ void TypedLoop::run(std::span<std::byte* const> inputs, std::byte* output, Execu
   const int64_t tasks = tasks_of(grain_, elements_, rows_, executor.width());
   const int inner = nest_.rank() - 1;
   const int64_t columns = nest_.size[inner];
-  parallel_for(executor, static_cast<int>(tasks), [&](int task, int) {
+  for_each_range(executor, rows_, tasks, [&](int64_t begin, int64_t end) {
     const ScopedKeepDenormals keep(double_);
     std::vector<double> scratch(static_cast<size_t>(typed_scratch(params_) / 8));
     std::vector<TypedOperand> operands(inputs.size());
@@ -63,7 +63,7 @@ void TypedLoop::run(std::span<std::byte* const> inputs, std::byte* output, Execu
     row.params = &params_;
     row.scratch = reinterpret_cast<std::byte*>(scratch.data());
     row.inputs = operands;
-    for (int64_t r = rows_ * task / tasks; r < rows_ * (task + 1) / tasks; ++r) {
+    for (int64_t r = begin; r < end; ++r) {
       const int64_t column = r % parts_ * kTypedRow;
       row.count = std::min(kTypedRow, columns - column);
       const auto operand = [&](size_t i, std::byte* origin) -> TypedOperand {

@@ -50,7 +50,8 @@ class PoolKernel final : public CpuKernel {
     const int64_t tasks = tasks_of(schedule_.grain, call.my.n * call.my.pixels() * call.my.c, most, width);
     parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int worker) {
       const int64_t strip = width > strips() ? task : worker;
-      loop_(call, task * units / tasks, (task + 1) * units / tasks, separable_ ? scratch + strip * scratch_floats() : nullptr);
+      const auto [begin, end] = task_range(units, tasks, task);
+      loop_(call, begin, end, separable_ ? scratch + strip * scratch_floats() : nullptr);
     });
   }
 

@@ -130,8 +130,8 @@ class BytePoolKernel final : public CpuKernel {
     const int64_t tasks = tasks_of(grain_, rows * y.w * y.c, rows, launch.executor->width());
     const std::byte* from = launch.inputs[0];
     std::byte* to = launch.outputs[0];
-    parallel_for(*launch.executor, static_cast<int>(tasks),
-                 [&](int task, int) { loop_(pool_, is_signed_, from, to, task * rows / tasks, (task + 1) * rows / tasks); });
+    for_each_range(*launch.executor, rows, tasks,
+                   [&](int64_t begin, int64_t end) { loop_(pool_, is_signed_, from, to, begin, end); });
   }
 
  private:

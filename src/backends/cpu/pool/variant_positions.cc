@@ -116,8 +116,8 @@ class PositionKernel final : public CpuKernel {
     const auto* x = reinterpret_cast<const float*>(launch.inputs[0]);
     auto* to = reinterpret_cast<float*>(launch.outputs[0]);
     auto* positions = reinterpret_cast<int64_t*>(launch.outputs[1]);
-    parallel_for(*launch.executor, static_cast<int>(tasks),
-                 [&](int task, int) { loop_(pool_, x, to, positions, task * rows / tasks, (task + 1) * rows / tasks); });
+    for_each_range(*launch.executor, rows, tasks,
+                   [&](int64_t begin, int64_t end) { loop_(pool_, x, to, positions, begin, end); });
   }
 
  private:

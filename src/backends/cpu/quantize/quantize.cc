@@ -81,10 +81,9 @@ class QuantizeKernel final : public CpuKernel {
   }
   // body(begin, end) over `count` groups of elements.
   template <class Body>
-  void split(const CpuLaunch& launch, int64_t count, Body&& body) const {
+  void split(const CpuLaunch& launch, int64_t count, const Body& body) const {
     const int64_t tasks = tasks_of(grain_, stage_.outputs[0].elements(), count, launch.executor->width());
-    parallel_for(*launch.executor, static_cast<int>(tasks),
-                 [&](int task, int) { body(task * count / tasks, (task + 1) * count / tasks); });
+    for_each_range(*launch.executor, count, tasks, body);
   }
   template <class Body>
   void split(const CpuLaunch& launch, Body&& body) const {

@@ -114,9 +114,9 @@ void ReduceLoop::run(Fold fold, const float* x, const float* shift, double* tota
   const FoldFunctions functions = fold_functions(unit_, fold);
   double* const results = chunks_ > 1 ? partials : totals;
   const int64_t units = outer_groups_ * blocks_ * chunks_;
-  const auto tasks = static_cast<int>(tasks_of(grain_, groups_ * count_, units, executor.width()));
-  parallel_for(executor, tasks, [&](int task, int) {
-    for (int64_t unit = units * task / tasks; unit < units * (task + 1) / tasks; ++unit) {
+  const int64_t tasks = tasks_of(grain_, groups_ * count_, units, executor.width());
+  for_each_range(executor, units, tasks, [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) {
       if (columns_kept_) {
         fold_block(functions, fold, x, shift, unit, results);
       } else {

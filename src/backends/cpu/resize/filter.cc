@@ -31,9 +31,8 @@ class FilterKernel final : public CpuKernel {
     auto* y = reinterpret_cast<float*>(launch.outputs[0]);
     const int64_t items = outer_ * out_;
     const int tasks = tasks_for(schedule_, *launch.executor, items, bytes_, sizeof(float));
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
-      for (int64_t item = first_item(items, tasks, task); item < first_item(items, tasks, task + 1); ++item)
-        filter(x + item / out_ * in_ * inner_, y + item * inner_, item % out_);
+    for_each_range(*launch.executor, items, tasks, [&](int64_t begin, int64_t end) {
+      for (int64_t item = begin; item < end; ++item) filter(x + item / out_ * in_ * inner_, y + item * inner_, item % out_);
     });
   }
 

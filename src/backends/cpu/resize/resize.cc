@@ -78,8 +78,7 @@ class ResizeKernel final : public CpuKernel {
     auto* y = reinterpret_cast<float*>(launch.outputs[0]);
     const int64_t lines = count_of(walk_);
     const int tasks = tasks_for(schedule_, *launch.executor, lines, bytes_, 4);
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
-      const int64_t begin = first_item(lines, tasks, task), end = first_item(lines, tasks, task + 1);
+    for_each_range(*launch.executor, lines, tasks, [&](int64_t begin, int64_t end) {
       if (keep_) {
         for (const Piece& piece : pieces_) run_kept(x, y, piece, begin, end);
       } else {

@@ -11,7 +11,7 @@ std::string way_of(const Executor& executor) { return "width " + std::to_string(
 std::optional<Calibration> kept_roofs(Device& device, const Executor& executor, const std::string& folder) {
   const auto kept = kept_rates(device, way_of(executor), folder);
   if (!kept) return std::nullopt;
-  return Calibration{true, kept->path, kept->measured_at};
+  return Calibration{kept->path, kept->measured_at};
 }
 
 Result<Calibration> calibrate(Device& device, Executor& executor, const CalibrateOptions& options) {
@@ -19,7 +19,7 @@ Result<Calibration> calibrate(Device& device, Executor& executor, const Calibrat
     if (auto kept = kept_roofs(device, executor, options.folder)) return std::move(*kept);
   SPARKLE_CHECK(measure_roofs(device, executor, options.seconds));
   const KeptRates kept = keep_rates(device, way_of(executor), options.folder);
-  return Calibration{false, kept.path, kept.measured_at};
+  return Calibration{kept.path, kept.measured_at};
 }
 
 }  // namespace sparkle::cpu

@@ -48,7 +48,6 @@ struct CalibrateOptions {
   double seconds = 0.3;
 };
 struct Calibration {
-  bool from_file = false;
   std::string path;             // of the file; empty when there is nowhere to write
   std::time_t measured_at = 0;  // 0 where it cannot be told
 };

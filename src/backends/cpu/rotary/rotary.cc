@@ -30,13 +30,13 @@ class RotaryKernel final : public CpuKernel {
 
   void run(const CpuLaunch& launch) const override {
     if (rows_ == 0) return;
-    const auto tasks = static_cast<int>(tasks_of(grain_, rows_ * row_.width, rows_, launch.executor->width()));
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
+    const int64_t tasks = tasks_of(grain_, rows_ * row_.width, rows_, launch.executor->width());
+    for_each_range(*launch.executor, rows_, tasks, [&](int64_t begin, int64_t end) {
       RotaryRow row = row_;
       const auto input = [&](size_t i, int64_t at) {
         return reinterpret_cast<const float*>(launch.inputs[i]) + outer_.offset(i, at, outer_.rank());
       };
-      for (int64_t at = rows_ * task / tasks; at < rows_ * (task + 1) / tasks; ++at) {
+      for (int64_t at = begin; at < end; ++at) {
         row.x = input(0, at), row.cosine = input(1, at), row.sine = input(2, at);
         row.y = reinterpret_cast<float*>(launch.outputs[0]) + outer_.offset(3, at, outer_.rank());
         function_(row);

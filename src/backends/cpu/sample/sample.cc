@@ -29,9 +29,9 @@ class SampleKernel final : public CpuKernel {
 
   void run(const CpuLaunch& launch) const override {
     if (pixels_ == 0) return;
-    const auto tasks = static_cast<int>(tasks_of(grain_, y_.elements(), pixels_, launch.executor->width()));
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
-      for (int64_t i = pixels_ * task / tasks; i < pixels_ * (task + 1) / tasks; ++i) run_pixel(launch, i);
+    const int64_t tasks = tasks_of(grain_, y_.elements(), pixels_, launch.executor->width());
+    for_each_range(*launch.executor, pixels_, tasks, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) run_pixel(launch, i);
     });
   }
 

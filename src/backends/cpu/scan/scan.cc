@@ -57,9 +57,8 @@ class ScanKernel final : public CpuKernel {
     if (bytes_ == 0) return;
     const int64_t items = outer_ * lines_.blocks;
     const int tasks = tasks_for(schedule_, *launch.executor, items, bytes_, element_);
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
-      scan_(lines_, first_item(items, tasks, task), first_item(items, tasks, task + 1), launch.inputs[0], launch.outputs[0]);
-    });
+    for_each_range(*launch.executor, items, tasks,
+                   [&](int64_t begin, int64_t end) { scan_(lines_, begin, end, launch.inputs[0], launch.outputs[0]); });
   }
 
  private:

@@ -65,8 +65,7 @@ class OneHotKernel final : public CpuKernel {
   void run(const CpuLaunch& launch) const override {
     if (bytes_ == 0) return;
     const int tasks = tasks_for(schedule_, *launch.executor, blocks_.outer, bytes_, element_);
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
-      const int64_t begin = first_item(blocks_.outer, tasks, task), end = first_item(blocks_.outer, tasks, task + 1);
+    for_each_range(*launch.executor, blocks_.outer, tasks, [&](int64_t begin, int64_t end) {
       const Blocks part{end - begin, blocks_.size, blocks_.inner};
       set_(part, launch.inputs[0] + begin * blocks_.inner * index_, launch.inputs[1],
            launch.outputs[0] + begin * blocks_.size * blocks_.inner * element_);

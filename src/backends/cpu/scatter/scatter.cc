@@ -55,10 +55,9 @@ class ScatterKernel : public CpuKernel {
     constexpr int64_t kPiece = 65536;
     const int64_t pieces = (bytes_ + kPiece - 1) / kPiece;
     // The grain is that of the updates, which may be far fewer.
-    const auto tasks = static_cast<int>(moving_tasks(bytes_, pieces, launch.executor->width()));
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
-      const int64_t begin = first_item(pieces, tasks, task) * kPiece;
-      const int64_t end = std::min(bytes_, first_item(pieces, tasks, task + 1) * kPiece);
+    const int64_t tasks = moving_tasks(bytes_, pieces, launch.executor->width());
+    for_each_range(*launch.executor, pieces, tasks, [&](int64_t first, int64_t last) {
+      const int64_t begin = first * kPiece, end = std::min(bytes_, last * kPiece);
       std::memcpy(launch.outputs[0] + begin, launch.inputs[0] + begin, static_cast<size_t>(end - begin));
     });
   }
@@ -89,8 +88,7 @@ class ElementsKernel final : public ScatterKernel {
     if (bytes_ == 0 || updates_bytes_ == 0) return;
     const int64_t lines = count_of(outer_), wide = size_of(type_);
     const int tasks = tasks_for(schedule_, *launch.executor, lines, updates_bytes_, element_);
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
-      const int64_t begin = first_item(lines, tasks, task), end = first_item(lines, tasks, task + 1);
+    for_each_range(*launch.executor, lines, tasks, [&](int64_t begin, int64_t end) {
       Walk walk(outer_, begin);
       for (int64_t i = begin; i < end; ++i, walk.next())
         scatter_(line_, type_, launch.inputs[1] + walk.x * wide, launch.inputs[2] + walk.x * element_,
@@ -127,8 +125,7 @@ class TuplesKernel final : public ScatterKernel {
                   part = schedule_.grain > 0 ? std::min(worth, schedule_.grain) : worth;
     const int64_t most = std::max<int64_t>(1, slice_ / part);
     const int tasks = tasks_for(schedule_, *launch.executor, most, updates_bytes_, element_);
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
-      const int64_t begin = first_item(slice_, tasks, task), end = first_item(slice_, tasks, task + 1);
+    for_each_range(*launch.executor, slice_, tasks, [&](int64_t begin, int64_t end) {
       const auto length = static_cast<int64_t>(axes_.size());
       for (int64_t tuple = 0; tuple < tuples_; ++tuple) {
         const std::byte* index = launch.inputs[1] + tuple * length * size_of(type_);

@@ -55,7 +55,8 @@ class SoftmaxKernel final : public CpuKernel {
     const auto tasks = static_cast<int>(tasks_of(grain_, elements_, items, launch.executor->width()));
     parallel_for(*launch.executor, tasks, [&](int task, int) {
       float* scratch = reinterpret_cast<float*>(launch.workspace) + task * count_;
-      for (int64_t unit = units_ * task / tasks; unit < units_ * (task + 1) / tasks; ++unit) run_unit(x, y, unit, scratch);
+      const auto [begin, end] = task_range(units_, tasks, task);
+      for (int64_t unit = begin; unit < end; ++unit) run_unit(x, y, unit, scratch);
     });
   }
 

@@ -142,9 +142,8 @@ class TopKKernel final : public CpuKernel {
     std::byte* values = launch.outputs.size() > 1 ? launch.outputs[0] : nullptr;
     const int64_t items = outer_ * lines_.blocks;
     const int tasks = tasks_for(schedule_, *launch.executor, items, bytes_, element_);
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
-      run_lines_(lines_, first_item(items, tasks, task), first_item(items, tasks, task + 1), launch.inputs[0], values,
-                 launch.outputs.back());
+    for_each_range(*launch.executor, items, tasks, [&](int64_t begin, int64_t end) {
+      run_lines_(lines_, begin, end, launch.inputs[0], values, launch.outputs.back());
     });
   }
 

@@ -24,8 +24,8 @@ class TriangleKernel final : public CpuKernel {
     if (bytes_ == 0) return;
     const int64_t rows = bytes_ / (width_ * element_);
     const int tasks = tasks_for(schedule_, *launch.executor, rows, bytes_, element_);
-    parallel_for(*launch.executor, tasks, [&](int task, int) {
-      for (int64_t row = first_item(rows, tasks, task); row < first_item(rows, tasks, task + 1); ++row) {
+    for_each_range(*launch.executor, rows, tasks, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
         const KeptColumns kept = kept_columns(params_, row % height_, width_);
         const std::byte* x = launch.inputs[0] + row * width_ * element_;
         std::byte* y = launch.outputs[0] + row * width_ * element_;

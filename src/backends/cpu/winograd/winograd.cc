@@ -59,7 +59,8 @@ class WinogradKernel final : public PackingKernel {
     const int64_t tasks = by_worker ? total : std::min(total, slots_);
     parallel_for(executor, static_cast<int>(tasks), [&](int task, int worker) {
       float* scratch = workspace(scratch_at_ + (by_worker ? worker : task) * aligned(g_.scratch_floats * 4));
-      for (int64_t i = task * total / tasks; i < (task + 1) * total / tasks; ++i)
+      const auto [begin, end] = task_range(total, tasks, task);
+      for (int64_t i = begin; i < end; ++i)
         strip(o, i / ranges, i % ranges * panels / ranges, (i % ranges + 1) * panels / ranges, scratch);
     });
   }

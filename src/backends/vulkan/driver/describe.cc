@@ -286,6 +286,8 @@ void describe(PhysicalDevice& device, VkInstance instance, const VkDeviceCreateI
     d.units.push_back(unit);
   }
   if (f.cooperative) add_matrix_units(device, instance);
+  // Mesa multiplies matrices in the least subgroups alone there.
+  if (f.cooperative && d.vendor == "Intel") d.limits.matrix_subgroup_size = lanes;
   if (f.cooperative_groups) add_group_unit(device, instance, group);
 }
 
