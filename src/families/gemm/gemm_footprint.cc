@@ -154,7 +154,9 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   if (stored != DType::f32) footprint.executed_flops += kWidening * 2 * instances * sweeps * k * padded_n;
 
   const bool by_rows = s->order == GemmOrder::rows;
+  const bool blocked = !by_rows && s->mc > 0 && chunks == 1;  // each block of rows passes all panels
   const double matrix_panel = weights / panels, panel = matrix_panel / chunks;
+  const double block_share = blocked ? 1 / row_blocks : 1, block_input = rows.input * block_share;
   const double outputs = m * padded_n * 4, out_tile = outputs / tiles, out_line = outputs / rows.lines;
   // Bytes of the left operand that one pass over all tiles asks an outer level for, where `beside` bytes pass between a tile
   // and the next: once where the rows of a window stay, once per row of outputs where they do not, all of each tile else.
@@ -182,13 +184,13 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
       // A chunk of a panel for each tile, or a panel for each block of rows; all rows again for each panel.
       if (panel + tile + out_tile / panels > inner) {
         weight_bytes = weights * std::max(1.0, sweeps);
-      } else if (chunks > 1 && matrix_panel + rows.input / row_blocks > inner) {
+      } else if (blocked ? weights + block_input > inner : chunks > 1 && matrix_panel + rows.input / row_blocks > inner) {
         weight_bytes = weights * row_blocks;
       }
       input_bytes = input_pass(inner, panel + out_tile / panels, out_line / panels);
       if (chunks > 1 && input_bytes > rows.input) input_bytes = std::min(chunks * input_bytes, sizes.k_steps * a_bytes);
       // Both this panel and the next one pass before a row is read again.
-      if (rows.input + 2 * matrix_panel + outputs / panels > inner) input_bytes *= panels;
+      if (block_input + 2 * matrix_panel + outputs / panels * block_share > inner) input_bytes *= panels;
     }
     // Groups side by side in a line fetch it for each of them, unless all of its lines stay.
     const double block =

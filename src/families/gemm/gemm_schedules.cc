@@ -43,6 +43,9 @@ double products_of(const GemmSizes& sizes, const GemmSchedule& s, int64_t lanes)
   return static_cast<double>(sizes.instances * rows) * static_cast<double>(columns * sizes.k);
 }
 
+// Rows of a block that passes all panels: fewer would read the weights too often, more bring nothing.
+constexpr int64_t kLeastBlock = 48, kMostBlock = 252;
+
 // Some 5 us, and what a core multiplies in a cycle of them: what takes VNNI 5 us keeps AVX2 busy for 40, where bytes are
 // unpacked and their pairs added.
 constexpr double kTaskCycles = 16384;
@@ -167,6 +170,14 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
   columns.split = panels >= 4 * device.cores ? 1 : 2;
   // With few rows nothing is reused: weights stream past once, one whole panel after the other.
   if (sizes.m <= variant.rows) columns.kc = 0, columns.mc = 0, columns.prefetch = 0, columns.split = 1;
+
+  // Panel after panel over rows that do not stay in the L2 would read them from beyond it each time: blocks of rows that stay
+  // in half of it pass all panels.
+  if (columns.kc == 0 && panels > 1 && sizes.m > kLeastBlock && weight_bytes <= 2 * l2 &&
+      row_bytes * static_cast<double>(sizes.m) > static_cast<double>(l2)) {
+    const auto fit = static_cast<int64_t>(static_cast<double>(l2) / 2 / row_bytes);
+    columns.mc = std::clamp<int64_t>(fit, kLeastBlock, kMostBlock) / variant.rows * variant.rows;
+  }
 
   // Rows outside sweep all weights for each tile: right while they stay in half of the L2, the worst mistake beyond (40-60 %
   // of the peak was measured there).

@@ -25,7 +25,7 @@ struct GemmBlock {
 struct GemmCut {
   int64_t instances = 1, tiles = 1, panels = 1;
   int64_t row_blocks = 1, column_blocks = 1;  // of each instance
-  bool rows_first = true;                     // GemmOrder::rows
+  bool panels_inside = true;                  // a block of rows passes all panels before the next one starts
   bool rows_outside = false;                  // blocks of rows that the schedule asks for
 
   int64_t blocks() const { return instances * row_blocks * column_blocks; }
@@ -36,7 +36,7 @@ struct GemmCut {
     int64_t row = i % (row_blocks * column_blocks), column = 0;
     if (rows_outside) {
       column = i % column_blocks, instance = i / column_blocks % instances, row = i / (column_blocks * instances);
-    } else if (rows_first) {
+    } else if (panels_inside) {
       column = row % column_blocks, row /= column_blocks;
     } else {
       column = row / row_blocks, row %= row_blocks;
@@ -46,7 +46,7 @@ struct GemmCut {
             (row + 1) * tiles / row_blocks,
             column * panels / column_blocks,
             (column + 1) * panels / column_blocks,
-            row + 1 == row_blocks && column + 1 < column_blocks};
+            (panels_inside || row + 1 == row_blocks) && column + 1 < column_blocks};
   }
 };
 
@@ -67,7 +67,8 @@ inline GemmCut gemm_cut(const GemmGeometry& g, const GemmSchedule& schedule, int
   GemmCut cut;
   cut.instances = static_cast<int64_t>(g.instances.size()), cut.panels = static_cast<int64_t>(g.panels.size());
   cut.tiles = g.tiles;
-  cut.rows_first = rows_first, cut.rows_outside = rows_first && schedule.mc > 0;
+  cut.rows_outside = rows_first && schedule.mc > 0;
+  cut.panels_inside = rows_first || (schedule.mc > 0 && g.chunks == 1);
   int64_t block_tiles = schedule.mc > 0 ? divided(schedule.mc, schedule.mr) : cut.tiles;
   int64_t block_panels = rows_first ? cut.panels : 1;
   block_tiles = std::clamp<int64_t>(block_tiles, 1, cut.tiles);
