@@ -101,7 +101,7 @@ Footprint streaming_footprint(const Stage& stage, const Device& device, double f
   footprint.nominal_flops = footprint.executed_flops = flops;
   footprint.bytes = bytes_per_level(device, total, total);
   // A task of at least 16 KB of output is worth a thread's attention.
-  footprint.parallel_units = std::max(1.0, written / 16384);
+  footprint.parallel_items = std::max(1.0, written / 16384);
   return footprint;
 }
 

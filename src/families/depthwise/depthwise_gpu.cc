@@ -6,7 +6,7 @@
 #include "families/common.h"
 #include "families/depthwise/depthwise.h"
 #include "families/integers/integers.h"
-#include "families/loops/unit_move.h"
+#include "families/loops/chunk_move.h"
 
 namespace sparkle {
 namespace {
@@ -97,7 +97,7 @@ void depthwise_gpu_footprint(const Stage& stage, const DepthwiseSchedule& s, con
     f.bytes[i] = std::max(f.bytes[i], size * outputs * pixels);
     break;
   }
-  f.parallel_units = std::max(1.0, outputs * rows * columns / (naive ? 64 : 256));
+  f.parallel_items = std::max(1.0, outputs * rows * columns / (naive ? 64 : 256));
 }
 
 }  // namespace sparkle

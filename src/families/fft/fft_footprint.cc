@@ -165,7 +165,7 @@ Footprint fft_footprint(const Stage& stage, const Schedule& schedule, const Devi
   const double groups = number(std::max<int64_t>(1, p.groups)), depth = number(x.c) / groups;
   f.nominal_flops = 2 * depth * number(y.c) * number(y.n) * number(y.pixels()) * number(p.window.taps());
   f.executed_flops = f.nominal_flops;
-  f.parallel_units = 1;
+  f.parallel_items = 1;
   if (const auto* tiles = get_if<FftTileSchedule>(&schedule)) return fft_tile_footprint(stage, *tiles, device, f);
   const auto* s = get_if<FftSchedule>(&schedule);
   const MathUnit* unit = s ? device.unit(s->unit) : nullptr;
@@ -200,7 +200,7 @@ Footprint fft_footprint(const Stage& stage, const Schedule& schedule, const Devi
     f.exposed[i] = std::min(f.exposed[i], f.bytes[i]);
   }
   f.calls = strips * w.calls;
-  f.parallel_units = strips;
+  f.parallel_items = strips;
   f.workspace_bytes = static_cast<int64_t>(scratch) * std::max(1, device.cores);
   return f;
 }

@@ -37,7 +37,7 @@ TEST(Cost, GrowsWithWorkAndTraffic) {
   schedule.unit = "avx512";
   Footprint f;
   f.bytes.assign(device.memory.size(), 0);
-  f.parallel_units = 64;
+  f.parallel_items = 64;
   double before = cost_of(f, schedule, device).seconds;
   EXPECT_EQ(cost_of(f, schedule, device).bound, device.launch_seconds > 0 ? "launch" : "compute");
   for (double flops : {1e6, 1e8, 1e10}) {
@@ -57,7 +57,7 @@ TEST(Cost, GrowsWithWorkAndTraffic) {
     EXPECT_EQ(cost_of(more, schedule, device).bound, device.memory[level].name);
   }
   Footprint alone = f;
-  alone.parallel_units = 1;
+  alone.parallel_items = 1;
   EXPECT_GE(cost_of(alone, schedule, device).seconds, cost_of(f, schedule, device).seconds);
 }
 
