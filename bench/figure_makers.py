@@ -240,8 +240,9 @@ def make_builds(root, results, files):
                  number(row["geometric_mean_of_least_times"], 3),
                  ", ".join(f"{n} ({min(q):.2f})" for n, q in row["slower"].items()) or "none",
                  ", ".join(f"{n} ({max(q):.2f})" for n, q in row["faster"].items()) or "none"] for row in r["rows"]]
-        lines += [f"{how(r)}: {r['what']}  ", "", *table(["unit", "threads", "layers", "time after / before, each run",
-                                                          "of the least times", "slower in all runs", "faster in all runs"], rows)]
+        heads = ["unit", "threads", "layers", "time after / before, each run", "of the least times", "slower in all runs",
+                 "faster in all runs"]
+        lines += [f"{how(r)}: {r['what']}  ", "", *table(heads, rows)]
     return lines
 
 
