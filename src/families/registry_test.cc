@@ -57,7 +57,7 @@ std::set<std::string> variants_of_golden_plans() {
       const size_t algorithm = line.find(" | ") + 3, schedule = line.find(" | variant=");
       if (schedule == std::string::npos) continue;
       const std::string_view rest = std::string_view(line).substr(schedule + 11);
-      // An algorithm is called by its family and a number or type; matrix_f16 and sums_f16 are ways of the gemm family.
+      // An algorithm is called by its family and a number or type; matrix_f16 and sums_f16 are algorithms of the gemm family.
       std::string family = "gemm";
       for (int i = 0; i < kFamilies; ++i)
         if (const std::string name(info(static_cast<Family>(i)).name); line.compare(algorithm, name.size(), name) == 0)

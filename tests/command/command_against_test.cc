@@ -122,8 +122,8 @@ TEST_F(CommandAgainst, TheLadderHasEveryLevel) {
   EXPECT_EQ(json["rows"][0]["threads"], 1);
 }
 
-// On a Vulkan device each rung is a variant of its own, timed by the device's clock while nothing moves between host and
-// device.
+// On a Vulkan device each optimisation step is a variant of its own, timed by the device's clock while nothing moves between
+// host and device.
 TEST_F(CommandAgainst, TheLadderOfAVulkanDevice) {
   if (sparkle("devices --device vulkan").status != 0) GTEST_SKIP() << "SKIP: no Vulkan device";
   const auto json = json_of("bench --device vulkan --ladder --conv ic8ih6oc8oh6kh3ph1" + kShort);
@@ -142,10 +142,10 @@ TEST_F(CommandAgainst, TheLadderOfAVulkanDevice) {
     EXPECT_EQ(row["clock"], "device") << level;
     EXPECT_LE(row["max_error"], level == "sums_f16" ? 1e-3 : 1e-5) << level;
   }
-  for (const char* rung : {"naive", "groups", "halo", "fours", "several", "implicit", "winograd2", "winograd4", "as planned"})
-    EXPECT_TRUE(measured.count(rung)) << rung;
-  for (const char* rung : {"cooperative", "cooperative_group", "fft"})
-    EXPECT_TRUE(measured.count(rung) + absent.count(rung)) << rung;
+  for (const char* step : {"naive", "groups", "halo", "fours", "several", "implicit", "winograd2", "winograd4", "as planned"})
+    EXPECT_TRUE(measured.count(step)) << step;
+  for (const char* step : {"cooperative", "cooperative_group", "fft"})
+    EXPECT_TRUE(measured.count(step) + absent.count(step)) << step;
   EXPECT_SAYS(sparkle("bench --device vulkan --ladder --conv ic8ih6oc8oh6kh3ph1" + kShort).out,
               "GFLOP/s executed  % peak  % roof  factor MB shared  MB DRAM    GB/s copies    error");
 }

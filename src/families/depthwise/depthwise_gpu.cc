@@ -64,7 +64,7 @@ std::vector<Schedule> depthwise_gpu_schedules(const Stage& stage, const Variant&
   s.rows = variant.rows;
   s.columns = columns;
   std::vector<Schedule> found{s};
-  // Rows that are far apart, or few outputs in all, are better served one row at a time.
+  // Rows that are far apart, or few outputs in all, do better one row at a time.
   if (s.rows > 1) {
     s.rows = 1;
     found.emplace_back(s);

@@ -172,7 +172,7 @@ TEST(GemmTiles, OnlyFragmentsRound) {
   EXPECT_EQ(why, Reason::unit_missing);
 }
 
-TEST(GemmTiles, RungsSayWhatTheyDoNotServe) {
+TEST(GemmTiles, StepsSayWhatTheyDoNotSupport) {
   Reason why = Reason::none;
   EXPECT_TRUE(tiles(layer(3, 56, 64), "fours", gpu(), &why).empty());
   EXPECT_EQ(why, Reason::layout_not_served);

@@ -31,7 +31,7 @@ namespace {
 
 // Fields whose effect no prediction and no count shows. Everything else must be seen to have one.
 const std::map<std::string, std::string> kUnseen = {
-    {"variant", "the row of variants.inc that a kernel is forced, banned and tried by"},
+    {"variant", "the row of variants.inc that a kernel is forced, denied and tried by"},
     {"prefetch", "lines fetched ahead: they change times alone, which `bench --ablate` measures"},
 };
 
@@ -41,10 +41,10 @@ struct Sample {
   const Device* device;
 };
 
-// Changes field number `index` in the way `way`; 0: twice as much, 1: half, 2: one more, or the next name.
+// Changes field number `index` by `how`; 0: twice as much, 1: half, 2: one more, or the next name.
 struct Change {
   const Device& device;
-  int index, way, at = 0;
+  int index, how, at = 0;
   std::string name;
   bool present(std::string_view, bool) { return true; }
   template <class T>
@@ -52,18 +52,18 @@ struct Change {
     if (at++ != index) return;
     name = field;
     if constexpr (requires { value.visit(*this); }) {
-      value.m = way == 1 ? std::max(1, value.m / 2) : 2 * value.m;
+      value.m = how == 1 ? std::max(1, value.m / 2) : 2 * value.m;
     } else if constexpr (std::is_same_v<T, std::string>) {
       if (device.units.empty()) return;
-      value = device.units[static_cast<size_t>(way) % device.units.size()].name;
+      value = device.units[static_cast<size_t>(how) % device.units.size()].name;
     } else if constexpr (std::is_enum_v<T>) {
       value = static_cast<T>(static_cast<int>(value) == 0);
     } else {
-      value = way == 0 ? 2 * value : way == 1 ? std::max<T>(1, value / 2) : value + 1;
+      value = how == 0 ? 2 * value : how == 1 ? std::max<T>(1, value / 2) : value + 1;
     }
   }
 };
-constexpr int kWays = 3;
+constexpr int kChanges = 3;
 
 // Counts the tasks that are handed out and runs none of several.
 class TaskCounter final : public Executor {
@@ -134,9 +134,9 @@ std::map<std::string, bool> fields_of(const std::vector<Sample>& samples) {
     if (!planned || variant_of(sample.schedule) == "plain") continue;
     const std::string before = effect_of(sample, sample.schedule);
     for (int index = 0, count = 1; index < count; ++index)
-      for (int way = 0; way < kWays; ++way) {
+      for (int how = 0; how < kChanges; ++how) {
         S changed = *planned;
-        Change change{*sample.device, index, way, 0, {}};
+        Change change{*sample.device, index, how, 0, {}};
         changed.visit(change);
         count = change.at;
         bool& effect = seen[change.name];

@@ -229,7 +229,7 @@ TEST(Choose, AStoredMeasurementOverridesTheCost) {
   EXPECT_EQ(to_text(choice->schedules[0]), to_text(by_cost->schedules[0]));
 }
 
-TEST(Choose, WaysBeginWithThePlannersOwnAndEachCanBeStored) {
+TEST(Choose, CandidatesBeginWithThePlannersOwnAndEachCanBeStored) {
   const Device device = testing::device_named("epyc-zen4");
   const AnchorCall call = call_of(kLayer);
   const auto planned = choose(call, device, {});
@@ -287,7 +287,7 @@ TEST(Choose, ADeviceWithoutKernelsGetsABound) {
 }
 
 // Tiles of workgroups where there is a backend; what failed on a driver gives way to the next one.
-TEST(Choose, GpusGetTilesAndDoWithoutWhatIsBanned) {
+TEST(Choose, GpusGetTilesAndDoWithoutWhatIsDenied) {
   for (const char* name : {"radeon-rx-7900-xtx", "radeon-rx-6900-xt", "radeon-rx-vega-64", "arc-a770", "rtx-3090-vulkan",
                            "rtx-4090-vulkan", "h200-vulkan", "lavapipe"}) {
     Device device = testing::device_named(name);
