@@ -87,7 +87,7 @@ void print_row(const TuneResult& r) {
   std::printf("%-32.32s %-32.32s ", printable(r.anchor.name).c_str(), short_name(r.anchor.call.problem).c_str());
   if (r.state != TuneState::tuned) {
     const char* why = r.state == TuneState::known             ? "in the store already (--again measures again)"
-                      : r.state == TuneState::single          ? "one way only"
+                      : r.state == TuneState::single          ? "one candidate only"
                       : r.state == TuneState::type_not_served ? "not f32: nothing to choose"
                                                               : "not tuned: no time left";
     std::printf("%s\n", why);
@@ -95,7 +95,7 @@ void print_row(const TuneResult& r) {
   }
   for (const std::string& sentence : r.wrong) std::fprintf(stderr, "sparkle: %s It is left out.\n", sentence.c_str());
   const TuneVerdict& v = r.verdict;
-  std::printf("%4zu %6d  %-10s %9.4f", r.candidates.size(), v.rounds, r.before().algorithm.c_str(), r.before_seconds() * 1e3);
+  std::printf("%10zu %6d  %-10s %9.4f", r.candidates.size(), v.rounds, r.before().algorithm.c_str(), r.before_seconds() * 1e3);
   if (v.outcome == TuneOutcome::changed) {
     std::printf("  %-10s %9.4f %6.2fx  %s\n", r.after().algorithm.c_str(), r.after_seconds() * 1e3,
                 r.before_seconds() / r.after_seconds(), to_text(r.after().schedules.front()).c_str());
@@ -122,8 +122,9 @@ struct Totals {
 };
 
 void print_totals(const Totals& t, size_t problems, const std::string& path) {
-  std::printf("%zu problems, %zu ways measured: %d changed, %d the fastest already, %d kept because of noise, %d not tuned\n",
-              problems, t.candidates, t.changed, t.confirmed, t.within_noise, t.others);
+  std::printf(
+      "%zu problems, %zu candidates measured: %d changed, %d the fastest already, %d kept because of noise, %d not tuned\n",
+      problems, t.candidates, t.changed, t.confirmed, t.within_noise, t.others);
   if (t.after > 0)
     std::printf("sum of the tuned layers' times %.3f ms before, %.3f ms after: %.3fx\n", t.before * 1e3, t.after * 1e3,
                 t.before / t.after);
@@ -164,8 +165,8 @@ int tune_command(const TuneArguments& a) {
   if (!store.ok()) return fail(store.error());
 
   if (!a.common.json)
-    std::printf("%s\n%-32s %-32s %4s %6s  %-10s %9s\n", device->note.c_str(), "layer", "problem", "ways", "rounds", "planned",
-                "ms");
+    std::printf("%s\n%-32s %-32s %10s %6s  %-10s %9s\n", device->note.c_str(), "layer", "problem", "candidates", "rounds",
+                "planned", "ms");
   const double most = options.rule.most_seconds;
   auto begin = std::chrono::steady_clock::now();
   if (a.seconds > 0) options.deadline = begin + std::chrono::nanoseconds(static_cast<int64_t>(std::min(a.seconds, 1e9) * 1e9));

@@ -1,7 +1,7 @@
 // oneDNN 3.7 or newer through its C interface: one convolution_forward primitive, all formats its own choice ("any"), operands
 // brought into them before; or one matmul primitive. Builds for SYCL (those of the Python package index) pass each call through
 // a queue, which costs some 8 us that the library in a program of its own kind would not pay: that much, measured on a layer of
-// 16 x 16 x 1 x 1 in the same visit with the same number of calls, is taken off.
+// 16 x 16 x 1 x 1 in the same repetition with the same number of calls, is taken off.
 #include <oneapi/dnnl/dnnl.h>
 
 #include <algorithm>

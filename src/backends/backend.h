@@ -102,7 +102,7 @@ class Backend {
   virtual ~Backend() = default;
   virtual const Device& device() const = 0;
   // Tries what a plan wants to use and has never run on this driver. Errors: failed_probe where a variant gave wrong results,
-  // was too slow or crashed; device() bans it from then on, and another plan takes the next one.
+  // was too slow or crashed; device() denies it from then on, and another plan takes the next one.
   virtual Status try_out(std::span<const ScheduledStage>) { return ok(); }
   virtual Result<std::shared_ptr<Buffer>> allocate(int64_t bytes, MemoryKind kind) = 0;
   // Host memory as a buffer, not copied and not freed; nullptr (no error) where the device cannot work on host memory.

@@ -27,7 +27,7 @@ uint16_t float_to_half(float value) {
   return static_cast<uint16_t>(sign | ((rounded - (112u << 23)) >> 13));
 }
 
-// Rounded to odd on the way: a float that is not exact ends in a one, which no middle between two halves does.
+// Rounded to odd on the way: a float that is not exact ends in a one, which no middle between two fp16 values does.
 uint16_t double_to_half(double value) {
   const auto nearest = static_cast<float>(value);
   if (static_cast<double>(nearest) == value || value != value) return float_to_half(nearest);

@@ -24,7 +24,7 @@ TEST(HalfFloats, RoundToNearestEven) {
   EXPECT_EQ(float_to_bfloat16(1 + 0x1p-8f), 0x3f80);
 }
 
-// A float between would be the middle of two halves.
+// A float between would be the middle of two fp16 values.
 TEST(HalfFloats, DoublesAreRoundedOnce) {
   EXPECT_EQ(double_to_half(1 + 0x1p-11 + 0x1p-40), 0x3c01);
   EXPECT_EQ(double_to_half(-1 - 0x1p-11 - 0x1p-40), 0xbc01);

@@ -39,20 +39,20 @@ std::time_t time_of(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 ? status.st_mtime : 0;
 }
 
-std::string path_of(const Device& bare, const std::string& way, const std::string& given) {
+std::string path_of(const Device& bare, const std::string& how, const std::string& given) {
   const std::string folder = given.empty() ? cache_folder() : given;
   char name[40];
   const char* what = bare.has_workgroups() ? " with caches" : "";
-  const std::string key = device_to_json(bare) + " " + way + what + " version " SPARKLE_VERSION + kMethod;
+  const std::string key = device_to_json(bare) + " " + how + what + " version " SPARKLE_VERSION + kMethod;
   std::snprintf(name, sizeof name, "roofs-%016llx.json", static_cast<unsigned long long>(hash_text(key)));
   return folder.empty() ? std::string() : folder + "/" + name;
 }
 
 }  // namespace
 
-std::optional<KeptRates> kept_rates(Device& device, const std::string& way, const std::string& folder) {
+std::optional<KeptRates> kept_rates(Device& device, const std::string& how, const std::string& folder) {
   const Device bare = identity(device);
-  const std::string path = path_of(bare, way, folder);
+  const std::string path = path_of(bare, how, folder);
   if (path.empty()) return std::nullopt;
   auto kept = load_device(path);
   if (!kept.ok() || !kept->calibrated || identity(*kept) != bare) return std::nullopt;
@@ -62,8 +62,8 @@ std::optional<KeptRates> kept_rates(Device& device, const std::string& way, cons
   return KeptRates{path, time_of(path)};
 }
 
-KeptRates keep_rates(const Device& device, const std::string& way, const std::string& folder) {
-  const std::string path = path_of(identity(device), way, folder);
+KeptRates keep_rates(const Device& device, const std::string& how, const std::string& folder) {
+  const std::string path = path_of(identity(device), how, folder);
   const std::time_t now = std::time(nullptr);
   if (path.empty()) return {{}, now};
   std::error_code error;

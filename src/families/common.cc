@@ -12,7 +12,7 @@ namespace sparkle {
 // Units with kernels, widest first. Measured rates do not decide: the units of a core differ less in their peaks than in how
 // near the kernels come to them (wider ones need fewer instructions and have more registers), and a probe taken while the
 // machine was busy, once kept, would pick the wrong unit for good.
-constexpr std::array<std::string_view, 4> kServedUnits = {"avx512", "avx2", "sve", "neon"};
+constexpr std::array<std::string_view, 4> kCpuUnits = {"avx512", "avx2", "sve", "neon"};
 constexpr std::array<std::string_view, 1> kGpuUnits = {"fma-f32"};
 // Units of GPUs that only stages on 16-bit operands use: matrix units of whatever size (gemm_tiles.h), and fma-f16, which
 // tells that kernels may read and write such tensors.
@@ -32,7 +32,7 @@ bool has_backend(const Device& device) {
 bool has_kernels(const Device& device, const MathUnit& unit) {
   if (!has_backend(device)) return false;
   const auto listed = [&](const auto& list) { return std::find(list.begin(), list.end(), unit.name) != list.end(); };
-  if (!device.has_workgroups()) return listed(kServedUnits) || listed(kIntegerUnits);
+  if (!device.has_workgroups()) return listed(kCpuUnits) || listed(kIntegerUnits);
   return listed(kGpuUnits) || listed(kGpuIntegerUnits) || listed(kGpuTypeUnits) ||
          std::any_of(kGpuFp16Units.begin(), kGpuFp16Units.end(),
                      [&](std::string_view name) { return unit.name.starts_with(name); });
@@ -43,7 +43,7 @@ std::vector<const MathUnit*> vector_units(const Device& device) {
   const auto add = [&](std::string_view name) {
     if (const MathUnit* unit = device.unit(name); unit && has_kernels(device, *unit)) units.push_back(unit);
   };
-  for (std::string_view name : kServedUnits) add(name);
+  for (std::string_view name : kCpuUnits) add(name);
   for (std::string_view name : kGpuUnits) add(name);
   return units;
 }
@@ -101,7 +101,7 @@ Footprint streaming_footprint(const Stage& stage, const Device& device, double f
   footprint.nominal_flops = footprint.executed_flops = flops;
   footprint.bytes = bytes_per_level(device, total, total);
   // A task of at least 16 KB of output is worth a thread's attention.
-  footprint.parallel_units = std::max(1.0, written / 16384);
+  footprint.parallel_items = std::max(1.0, written / 16384);
   return footprint;
 }
 

@@ -21,7 +21,7 @@ struct Footprint {
   std::vector<double> exposed;  // the part of `bytes` that no arithmetic hides: moved in phases of their own; empty: none
   double port_bytes = 0;        // of the innermost level where single floats count as much as the vectors whose loads they
                                 // take; 0: as `bytes` counts them
-  double parallel_units = 1;    // independent tasks
+  double parallel_items = 1;    // independent tasks
   double calls = 0;             // of micro-kernels: each takes some time beside its arithmetic
   double launches = 1;          // that wait for one another: each costs the device's launch_seconds
   int64_t workspace_bytes = 0;  // scratch memory at run time

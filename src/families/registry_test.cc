@@ -57,7 +57,7 @@ std::set<std::string> variants_of_golden_plans() {
       const size_t algorithm = line.find(" | ") + 3, schedule = line.find(" | variant=");
       if (schedule == std::string::npos) continue;
       const std::string_view rest = std::string_view(line).substr(schedule + 11);
-      // An algorithm is called by its family and a number or type; matrix_f16 and sums_f16 are ways of the gemm family.
+      // An algorithm is called by its family and a number or type; matrix_f16 and sums_f16 are algorithms of the gemm family.
       std::string family = "gemm";
       for (int i = 0; i < kFamilies; ++i)
         if (const std::string name(info(static_cast<Family>(i)).name); line.compare(algorithm, name.size(), name) == 0)
@@ -69,6 +69,9 @@ std::set<std::string> variants_of_golden_plans() {
 }
 
 // Nothing is built and left unconnected: a variant is the planner's choice somewhere, or its row says what else it is for.
+// Somewhere is any golden plan: published networks, whole or some of their blocks, but also made-up ones (fp16 residual blocks,
+// a decoder's step,
+// ...) and, for families that no network here has, 11 single operators (tests/golden_plans_test.cc).
 TEST(Registry, EachVariantIsADefaultOrSaysWhyItIsThere) {
   const std::set<std::string> chosen = variants_of_golden_plans();
   ASSERT_GT(chosen.size(), 50u);

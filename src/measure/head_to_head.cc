@@ -115,7 +115,7 @@ PeerLayer given_to_peer(const AnchorCall& call, const std::vector<HostTensor>& o
   return {call, operand(0), operand(1), call.problem.epilogue.bias ? operand(2) : nullptr, options.constant_weights};
 }
 
-// One of Sparkle's own ways, checked.
+// One of Sparkle's own candidates, checked.
 struct Own {
   CheckedLayer layer;
   std::unique_ptr<OurRun> run;

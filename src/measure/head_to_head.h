@@ -40,7 +40,7 @@ class Peer {
   virtual ~Peer() = default;
   virtual std::string name() const = 0;
   virtual std::string version() const = 0;
-  // Errors: operator_not_served where the peer has no way to do this layer.
+  // Errors: operator_not_served where the peer cannot do this layer.
   virtual Result<std::unique_ptr<PeerRun>> prepare(const PeerLayer& layer) = 0;
 };
 
@@ -66,7 +66,7 @@ struct HeadToHead {
 Result<HeadToHead> head_to_head(Backend& backend, const Problem& problem, const LayerBenchOptions& options,
                                 std::span<const std::unique_ptr<Peer>> peers);
 
-// Sparkle's own ways to do one problem, in turns on the same operands.
+// Sparkle's own candidates for one problem, in turns on the same operands.
 struct CandidateMeasurement {
   LayerMeasurement measured;
   double times_first = 1;  // its time over the first candidate's, median over rounds

@@ -31,16 +31,16 @@ Result<LayerMeasurement> measure(Backend& backend, const Problem& problem, Choic
       SPARKLE_TRY(warm, layer->run());
       (void)warm;
     }
-    std::vector<double> visit;
+    std::vector<double> times;
     const Traffic traffic = backend.traffic();
     for (int i = 0; i < repeats; ++i) {
       SPARKLE_TRY(seconds, layer->run());
-      visit.push_back(seconds);
+      times.push_back(seconds);
     }
     m.host_transfers += backend.traffic().copies - traffic.copies + backend.traffic().host_transfers - traffic.host_transfers;
     const double peak = (before + probes.take()) / 2;
-    samples.insert(samples.end(), visit.begin(), visit.end());
-    if (peak > 0) shares.push_back(problem.nominal_flops() / median(visit) / peak);
+    samples.insert(samples.end(), times.begin(), times.end());
+    if (peak > 0) shares.push_back(problem.nominal_flops() / median(times) / peak);
   }
   SPARKLE_CHECK(own.finish(m));
   const Spread s = spread_of(std::move(samples));

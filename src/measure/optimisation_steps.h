@@ -1,5 +1,5 @@
 // Optimisation steps: the candidates for one problem that show what each pattern brings - from plain loops on one core up to
-// every algorithm that applies (the ladder), and the implicit GEMM with one pattern off at a time (the ablation). The
+// every algorithm that applies (`bench --ladder`), and the implicit GEMM with one pattern off at a time (the ablation). The
 // algorithms are those of the list that the planner takes its choice from, so a new one is a new step.
 #pragma once
 

@@ -1,4 +1,5 @@
-// Every step of the ladder and of the ablation computes the same as the reference: random shapes, odd sizes, strides, padding.
+// Every optimisation step and every row of the ablation computes the same as the reference: random shapes, odd sizes, strides,
+// padding.
 #include "measure/optimisation_steps.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +38,7 @@ Problem random_convolution(std::mt19937& random) {
   return *p;
 }
 
-// A GPU's steps are the variants of the gemm family for it, then the other algorithms.
+// A GPU's optimisation steps are the variants of the gemm family for it, then the other algorithms.
 TEST(Steps, OfAGpuAreItsVariants) {
   const auto device = load_device(SPARKLE_SOURCE_DIR "/devices/radeon-rx-7900-xtx.json");
   ASSERT_TRUE(device.ok()) << device.error().message;
@@ -130,7 +131,7 @@ class Copycat final : public Peer {
   bool right_;
 };
 
-TEST(Contest, VerifiesPeersAndKeepsTheirRefusals) {
+TEST(HeadToHead, VerifiesPeersAndKeepsTheirRefusals) {
   const auto backend = backend_here();
   if (!backend) GTEST_SKIP() << "no vector unit here";
   LayerBenchOptions options;

@@ -38,7 +38,7 @@ class LayerClock final : public TuneClock {
 
   Result<double> seconds(size_t candidate) override {
     std::unique_ptr<PreparedLayer>& layer = layers_[candidate];
-    if (wrong_.contains(candidate)) return Error{Reason::failed_probe, "This way's output was wrong."};
+    if (wrong_.contains(candidate)) return Error{Reason::failed_probe, "This candidate's output was wrong."};
     if (layer) return sample(*layer);
     auto begin = Clock::now();
     SPARKLE_TRY(made, PreparedLayer::make(backend_, anchor_.call, candidates_[candidate], options_));
@@ -181,7 +181,7 @@ Result<TuneResult> tuned(Backend& backend, const Anchor& anchor, const TuneOptio
   result.checked = clock.checked();
   if (result.wrong.size() == result.candidates.size())
     return Error{Reason::internal, "Each of the " + std::to_string(result.candidates.size()) +
-                                       " ways to do this layer is wrong. " + result.wrong.front()};
+                                       " candidates for this layer is wrong. " + result.wrong.front()};
   if (result.verdict.outcome == TuneOutcome::out_of_time) return as(TuneState::no_time);
   probes.take();
   for (size_t i = 0; i < result.candidates.size(); ++i) {

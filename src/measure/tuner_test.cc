@@ -26,7 +26,7 @@ class NoisyClock final : public TuneClock {
   NoisyClock(std::vector<double> truth, double noise, uint64_t seed)
       : truth_(std::move(truth)), dropped_(truth_.size(), false), noise_(noise), random_(seed) {}
   Result<double> seconds(size_t candidate) override {
-    EXPECT_FALSE(dropped_[candidate]) << "way " << candidate << " was dropped before";
+    EXPECT_FALSE(dropped_[candidate]) << "candidate " << candidate << " was dropped before";
     ++asked_;
     const double late = noise_ > 0 && random_() % 40 == 0 ? 1.5 : 1;
     spent_ += truth_[candidate];
@@ -123,7 +123,7 @@ TEST(Tuner, NeverChangesToASlowerCandidateOnALoadedMachine) {
   EXPECT_GT(changed, 50);  // and what is faster is found for all that
 }
 
-TEST(Tuner, SlowWaysAreAskedSeldom) {
+TEST(Tuner, SlowCandidatesAreAskedSeldom) {
   NoisyClock clock({1, 1.05, 5, 50, 2}, 0.05, 1);
   const std::vector<double> errors(5, 0);
   const auto verdict = tune(errors, clock, patient());

@@ -30,7 +30,7 @@ struct Cost {
   std::string bound = "launch";
 };
 
-// One way to do a step, for explain: the algorithm, variant and schedule, its cost or the reason why it was passed over.
+// A candidate of a step, for explain: the algorithm, variant and schedule, its cost or the reason why it was passed over.
 struct Candidate {
   std::string algorithm;
   std::string schedule;

@@ -20,15 +20,15 @@ struct KernelRequest {
 };
 using Kernels = std::vector<std::unique_ptr<Kernel>>;
 
-// Tries, then compiles. Errors: failed_probe where a variant fails its self-test, which the device bans from then on; what the
-// backend says, naming the step.
+// Tries, then compiles. Errors: failed_probe where a variant fails its self-test, which the device denies from then on; what
+// the backend says, naming the step.
 Result<Kernels> make_kernels(Backend& backend, std::span<const KernelRequest> requests);
 
 // The self-tests alone.
 Status try_kernels(Backend& backend, std::span<const KernelRequest> requests);
 
 // `plan` decides for the device as it is now, `use` compiles or tries what it decided. A plan with a kernel that has just been
-// banned is made again, without it. Errors: those of both; failed_probe after 32 plans.
+// denied is made again, without it. Errors: those of both; failed_probe after 32 plans.
 template <class Plan, class Use>
 auto plan_until_usable(Plan&& plan, Use&& use) -> decltype(plan()) {
   constexpr int kMostPlans = 33;

@@ -11,7 +11,7 @@ namespace sparkle {
 Result<Choice> plan_layer(Backend& backend, const AnchorCall& call, const PlanOptions& options);
 
 // Every candidate that a measurement may find best (plan/choose/choose.h); of each variant the candidate of least cost has been
-// tried. Of the others' schedules the outputs are for the measurement to check: one that a driver gets wrong bans no variant.
+// tried. Of the others' schedules the outputs are for the measurement to check: one that a driver gets wrong denies no variant.
 Result<std::vector<Choice>> candidates_of_layer(Backend& backend, const AnchorCall& call, const PlanOptions& options);
 
 // Of each variant among the choices the first one is tried. Errors: failed_probe where one of them failed its self-test.

@@ -58,14 +58,14 @@ std::string head_to_head_row(const BenchRow& row);
 std::string head_to_head_summary(const std::vector<BenchRow>& rows);
 nlohmann::json head_to_head_means(const std::vector<BenchRow>& rows);
 
-// Steps of a ladder or an ablation: what each does, its time over that of the row before (ladder) or the first row (ablation),
+// Optimisation steps or an ablation: what each does, its time over that of the row before (steps) or the first row (ablation),
 // bytes predicted per memory level.
 struct StepRow {
   BenchRow row;
   std::string what;
   std::string absent;  // why there is no figure
   int threads = 0;
-  double factor = 0;  // ladder: times as fast as the step before; ablation: what the pattern brings
+  double factor = 0;  // steps: times as fast as the step before; ablation: what the pattern brings
 };
 std::string steps_heading(const std::string& title, const Device& device, bool ablation);
 std::string step_row(const StepRow& row, const Device& device);

@@ -122,8 +122,8 @@ TEST_F(CommandAgainst, TheLadderHasEveryStep) {
   EXPECT_EQ(json["rows"][0]["threads"], 1);
 }
 
-// On a Vulkan device each step is a variant of its own, timed by the device's clock while nothing moves between host and
-// device.
+// On a Vulkan device each optimisation step is a variant of its own, timed by the device's clock while nothing moves between
+// host and device.
 TEST_F(CommandAgainst, TheLadderOfAVulkanDevice) {
   if (sparkle("devices --device vulkan").status != 0) GTEST_SKIP() << "SKIP: no Vulkan device";
   const auto json = json_of("bench --device vulkan --ladder --conv ic8ih6oc8oh6kh3ph1" + kShort);

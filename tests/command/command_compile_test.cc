@@ -1,4 +1,4 @@
-// `sparkle compile` at a shell: its file is served by run, bench, explain and verify like the model, with the same numbers, and
+// `sparkle compile` at a shell: run, bench, explain and verify take its file like the model, with the same numbers, and
 // refused with one sentence where it does not fit.
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -20,7 +20,7 @@ class CommandCompile : public Command {
   }
 };
 
-TEST_F(CommandCompile, ItsFileIsServedLikeTheModel) {
+TEST_F(CommandCompile, CommandsTakeItsFileLikeTheModel) {
   chain();
   const Said compiled = sparkle("compile chain.onnx -o chain.sparkle");
   ASSERT_EQ(compiled.status, 0) << compiled.err;

@@ -312,7 +312,7 @@ TEST_F(VulkanNetworks, LayersAreTimedInTheTypeTheyAreStoredIn) {
   const auto half = measure_layer(*backend_, *problem, options);
   ASSERT_TRUE(wide.ok() && half.ok()) << (half.ok() ? "" : half.error().message);
   EXPECT_EQ(half->checked.times, 2);
-  // The reference rounds to f16 as well: both agree, but where a sum lies within f32's error of the middle of two halves.
+  // The reference rounds to f16 as well: both agree, but where a sum lies within f32's error of the middle of two fp16 values.
   EXPECT_LE(half->largest_error, 0x1p-9);
   EXPECT_LE(wide->largest_error, 1e-5);
   EXPECT_EQ(2 * half->compulsory_bytes, wide->compulsory_bytes);

@@ -94,7 +94,7 @@ TEST_F(Untried, StreamedLayers) {
   EXPECT_TRUE(backend_->device().denies("gemm", kWrong));
 }
 
-// A schedule of the caller's choosing is not tried: its output is checked, and what is wrong with it bans no variant.
+// A schedule of the caller's choosing is not tried: its output is checked, and what is wrong with it denies no variant.
 TEST_F(Untried, ChosenCandidates) {
   const auto planned = choose(call_of(problem_, backend_->device()), backend_->device(), options_.plan);
   ASSERT_TRUE(planned.ok());

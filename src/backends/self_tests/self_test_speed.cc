@@ -62,8 +62,8 @@ std::vector<Schedule> best_schedule(const Stage& stage, std::string_view name, c
       const auto* tile = get_if<TileSchedule>(&s);
       if (!tile || tile->split > 1) continue;
       const Footprint f = family.footprint(stage, s, device);
-      const double cores = std::max(1, device.cores), rounds = std::ceil(f.parallel_units / cores);
-      const double work = f.executed_flops / std::max(1.0, f.parallel_units) * rounds;
+      const double cores = std::max(1, device.cores), rounds = std::ceil(f.parallel_items / cores);
+      const double work = f.executed_flops / std::max(1.0, f.parallel_items) * rounds;
       if (best.empty() || work < least) best = {s}, least = work;
     }
   }

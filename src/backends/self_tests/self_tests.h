@@ -14,7 +14,7 @@ struct SelfTest {
   std::vector<DType> inputs, outputs;
 
   Family family() const { return params.family(); }
-  // What is banned where it fails: the variant, or the program behind its sums.
+  // What is denied where it fails: the variant, or the program behind its sums.
   std::string variant() const;
   // One line that from_text reads back.
   std::string to_text() const;

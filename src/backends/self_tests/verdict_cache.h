@@ -1,6 +1,6 @@
 // The verdict cache: which variants this driver has been seen to run right. Each is tried before its first use, those on matrix
 // units for speed too; what was found is kept by driver and version. A marker on disk says what was being tried when a process
-// ended: that is banned until a sandbox process has seen it work, and for good where it ends a second one.
+// ended: that is denied until a sandbox process has seen it work, and for good where it ends a second one.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,7 @@ class VerdictCache {
   explicit VerdictCache(VerdictCacheOptions options);
 
   // Tries what has not been tried, in a process of its own where the options have one, else here. The variants that failed are
-  // in denylist() from then on. Errors: failed_probe naming the first of these that is banned; out_of_memory, which says
+  // in denylist() from then on. Errors: failed_probe naming the first of these that is denied; out_of_memory, which says
   // nothing of a kernel.
   Status try_out(Backend& backend, std::span<const SelfTest> self_tests);
   // Does what runs on the driver and is no self-test of a kernel with a marker on disk. Where a process has ended with it, or

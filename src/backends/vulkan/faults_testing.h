@@ -1,4 +1,4 @@
-// Faults that tests bring about: each is what a driver may do at any time. Those of kernels come with a maker of kernels that
+// Faults that tests bring about: each is what a driver may do at any time. Those of kernels come with a kernel factory that
 // wraps the families' own; those of memory and queues with functions put before the driver's in the context's table.
 #pragma once
 

@@ -144,16 +144,16 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
   }
   void set_rates(const Device& rates) override {
     const std::lock_guard lock(mutex_);
-    std::string banned = std::move(devices_.back().denylist);
+    std::string denylist = std::move(devices_.back().denylist);
     devices_.back() = rates;
-    devices_.back().denylist = std::move(banned);
+    devices_.back().denylist = std::move(denylist);
   }
   Status try_out(std::span<const ScheduledStage> stages) override {
     if (!shop_.context->options().try_first) return ok();
     std::vector<SelfTest> self_tests;
     for (const ScheduledStage& s : stages) self_tests.push_back(self_test_of(*s.stage, *s.schedule));
     Status tried = verdict_cache_->try_out(*this, self_tests);
-    if (!tried.ok() && tried.error().reason == Reason::failed_probe) ban();
+    if (!tried.ok() && tried.error().reason == Reason::failed_probe) update_denylist();
     return tried;
   }
   Status try_lines(const std::string& lines) override {
@@ -227,12 +227,12 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
 
   Error no_kernel(const Stage& stage) const {
     const std::string family(name_of(stage.family()));
-    std::string banned;
+    std::string denied;
     for (const std::string& finding : findings())
-      if (finding.starts_with(family + "/")) banned += (banned.empty() ? "; banned are " : ", ") + finding;
+      if (finding.starts_with(family + "/")) denied += (denied.empty() ? "; banned are " : ", ") + finding;
     return {Reason::no_kernel, (factory_of(stage.family()) ? "no Vulkan kernel of the " + family + " family supports it"
                                                            : "there is no Vulkan kernel for the " + family + " family") +
-                                   banned + "; use --device cpu"};
+                                   denied + "; use --device cpu"};
   }
 
   Result<std::unique_ptr<Kernel>> compile(const Stage& stage, const Schedule& schedule, uint32_t constants) override {
@@ -403,7 +403,7 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
   }
 
   // The planner sees another device from now on; references to the one before stay good.
-  void ban() {
+  void update_denylist() {
     Device changed = device();
     changed.denylist = verdict_cache_->denylist();
     const std::lock_guard lock(mutex_);

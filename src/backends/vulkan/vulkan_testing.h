@@ -52,7 +52,7 @@ inline VulkanBackend* shared_backend() {
   if (!backend) GTEST_SKIP() << "no Vulkan device"
 
 // Where the device does not store fp16 values, what was to be shown of them is passed over.
-#define SPARKLE_NEEDS_HALVES()                                                         \
+#define SPARKLE_NEEDS_FP16()                                                           \
   if (VulkanBackend* const b_ = shared_backend(); b_ && !b_->context().features().f16) \
   GTEST_SKIP() << "SKIP: the device has no 16-bit floats"
 

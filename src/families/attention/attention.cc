@@ -58,14 +58,14 @@ void gpu_footprint(const Stage& stage, const Schedule& schedule, const Device& d
       f.bytes[i] = std::max(f.bytes[i], read);
       break;
     }
-    f.parallel_units = std::max(1.0, lines * static_cast<double>(parts * divided(s.columns, 128)));
+    f.parallel_items = std::max(1.0, lines * static_cast<double>(parts * divided(s.columns, 128)));
     f.workspace_bytes = 4 * s.batches * s.queries * parts * (s.columns + 2);
     return;
   }
   const int64_t blocks = divided(s.queries, 32);
   f.executed_flops = static_cast<double>(s.batches * blocks * 32) * keys * each;
   f.exposed = f.bytes;  // loads and products take turns
-  f.parallel_units = std::max(1.0, static_cast<double>(s.batches * blocks * divided(s.columns, 64)));
+  f.parallel_items = std::max(1.0, static_cast<double>(s.batches * blocks * divided(s.columns, 64)));
 }
 
 // Two products, and about 25 operations per score for the softmax; keys and values pass once per block of queries.
@@ -74,7 +74,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const auto scores = static_cast<double>(q.product() / std::max<int64_t>(1, q.back()) * v[v.size() - 2]);
   Footprint result = streaming_footprint(stage, device, scores * static_cast<double>(2 * (q.back() + v.back()) + 25));
   const auto batches = static_cast<double>(q.product() / std::max<int64_t>(1, q.back() * q[q.size() - 2]));
-  result.parallel_units = std::max(1.0, batches * static_cast<double>((q[q.size() - 2] + 47) / 48));
+  result.parallel_items = std::max(1.0, batches * static_cast<double>((q[q.size() - 2] + 47) / 48));
   if (device.has_workgroups()) gpu_footprint(stage, schedule, device, result);
   if (variant_of(schedule) == "stream") {
     // Packed keys and values, filled up to whole vectors.

@@ -5,7 +5,7 @@
 #include "families/common.h"
 #include "families/copy/copy.h"
 #include "families/windows/samples.h"
-#include "families/loops/unit_move.h"
+#include "families/loops/chunk_move.h"
 #include "families/loops/walk.h"
 
 namespace sparkle {
@@ -25,7 +25,7 @@ void copy_reference(const StageParams&, std::span<const TensorView> inputs, std:
   for_each_index(y.desc.shape, [&](const Dims& at) { std::memcpy(element_at(y, at), element_at(x, at), bytes); });
 }
 
-// GPUs read memory in sectors of so many bytes: a unit that is read alone costs a whole one.
+// GPUs read memory in sectors of so many bytes: a chunk that is read alone costs a whole one.
 constexpr int64_t kSector = 32;
 // Lines shorter than this are no work for tiles of 32 x 32.
 constexpr int64_t kShortestLine = 8;
@@ -33,8 +33,8 @@ constexpr int64_t kShortestLine = 8;
 Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
   Footprint f = streaming_footprint(stage, device, 0);
   if (!device.has_workgroups() || variant_of(schedule) != "units") return f;
-  // What lies next to a unit in x is lost where y wants it later; caches bring back the part that short lines share.
-  const UnitMove move = unit_move(stage.inputs[0], stage.outputs[0]);
+  // What lies next to a chunk in x is lost where y wants it later; caches bring back the part that short lines share.
+  const ChunkMove move = chunk_move(stage.inputs[0], stage.outputs[0]);
   const Transposition t = transposition(move);
   if (!t.found()) return f;
   const int64_t lost = std::min(kSector / move.bytes, move.axes[static_cast<size_t>(t.a)].size);
@@ -46,7 +46,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   if (variant.name == "transpose") {
-    const UnitMove move = unit_move(stage.inputs[0], stage.outputs[0]);
+    const ChunkMove move = chunk_move(stage.inputs[0], stage.outputs[0]);
     const Transposition t = transposition(move);
     const auto line = [&](int axis) { return move.axes[static_cast<size_t>(axis)].size; };
     if (!t.found() || move.bytes >= kSector / 2 || line(t.a) < kShortestLine || line(t.b) < kShortestLine) {

@@ -187,7 +187,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   f.executed_flops = 2 * inside * (unit ? padded : channels);
   const auto* tile = get_if<DepthwiseSchedule>(&schedule);
   if (!tile) {
-    f.parallel_units = 1;  // the reference runs in one thread, one element at a time
+    f.parallel_items = 1;  // the reference runs in one thread, one element at a time
     return f;
   }
   if (device.has_workgroups()) {
@@ -235,7 +235,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     f.calls = (tiles ? kTileCalls : kWindowCalls) * static_cast<double>(y.n) * std::ceil(static_cast<double>(y.h) / rows) *
               std::ceil(static_cast<double>(y.w) / tile->columns) * padded / static_cast<double>(lanes);
   const double least = tile->variant == "bytes" ? 8 * kLeastElements : kLeastElements;  // worth a task
-  f.parallel_units = std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / least);
+  f.parallel_items = std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / least);
   return f;
 }
 

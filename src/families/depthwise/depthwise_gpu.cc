@@ -6,7 +6,7 @@
 #include "families/common.h"
 #include "families/depthwise/depthwise.h"
 #include "families/integers/integers.h"
-#include "families/loops/unit_move.h"
+#include "families/loops/chunk_move.h"
 
 namespace sparkle {
 namespace {
@@ -64,7 +64,7 @@ std::vector<Schedule> depthwise_gpu_schedules(const Stage& stage, const Variant&
   s.rows = variant.rows;
   s.columns = columns;
   std::vector<Schedule> found{s};
-  // Rows that are far apart, or few outputs in all, are better served one row at a time.
+  // Rows that are far apart, or few outputs in all, do better one row at a time.
   if (s.rows > 1) {
     s.rows = 1;
     found.emplace_back(s);
@@ -97,7 +97,7 @@ void depthwise_gpu_footprint(const Stage& stage, const DepthwiseSchedule& s, con
     f.bytes[i] = std::max(f.bytes[i], size * outputs * pixels);
     break;
   }
-  f.parallel_units = std::max(1.0, outputs * rows * columns / (naive ? 64 : 256));
+  f.parallel_items = std::max(1.0, outputs * rows * columns / (naive ? 64 : 256));
 }
 
 }  // namespace sparkle

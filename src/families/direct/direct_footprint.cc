@@ -141,7 +141,7 @@ Footprint direct_footprint(const Stage& stage, const Schedule& schedule, const D
   const double groups = number(p.groups), products = number(y.n) * number(depth) * row_taps * number(w.filter[2]);
   f.nominal_flops = 2.0 * number(y.n) * number(y.pixels()) * number(y.c) * number(depth) * number(w.taps());
   f.executed_flops = 2.0 * products * number(y.w) * number(y.c);
-  f.parallel_units = 1;
+  f.parallel_items = 1;
   const auto* s = get_if<DirectSchedule>(&schedule);
   const MathUnit* unit = s ? device.unit(s->unit) : nullptr;
   if (!unit || y.n * y.pixels() == 0 || f.bytes.empty()) return f;
@@ -209,7 +209,7 @@ Footprint direct_footprint(const Stage& stage, const Schedule& schedule, const D
     }
     f.bytes[i] = std::min(bytes, f.bytes[i - 1]);
   }
-  f.parallel_units = number(y.n) * c.column_blocks * c.row_blocks * bundles;
+  f.parallel_items = number(y.n) * c.column_blocks * c.row_blocks * bundles;
   // Zen 4, beside the products: some 45 cycles a tile, 15 more for each vector of pixels whose maps are put together, a row of
   // a block about a call.
   f.calls = number(y.n) * number(y.h) * (blocks * (c.column_blocks + 0.9 * tiles) + (c.in_pixels ? 0.08 * vectors : 0));

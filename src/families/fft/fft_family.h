@@ -14,7 +14,7 @@ struct FftWork {
   double strips = 1;         // of a part
   double parts = 1;          // groups, or vectors of channels that have a filter each
   double products = 0;       // complex products of vectors in a strip
-  double passes = 0;         // cycles of transforms, splits and the ways in and out in a strip
+  double passes = 0;         // cycles of transforms, splits and loading and storing in a strip
   double calls = 0;          // of lines, rows and slots in a strip
   double weights = 0;        // bytes, packed
   double weights_strip = 0;  // bytes of them that a strip reads

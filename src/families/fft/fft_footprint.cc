@@ -45,7 +45,7 @@ struct Strip {
   double rows_out = 1, columns_out = 1;
   double exist = 1;                  // share of a slot's tiles
   double channels = 1, filters = 1;  // of a slot
-  double x_pixel = 0, y_pixel = 0;   // bytes that a slot's visit touches for a pixel, in lines
+  double x_pixel = 0, y_pixel = 0;   // bytes that a slot touches in one turn for a pixel, in lines
   double x_lines = 0, y_lines = 0;   // bytes of all channels of a part for a pixel
 };
 Strip strip_of(const FftWork& w, const FeatureMap& x, const FeatureMap& y, double groups, double lanes) {
@@ -113,12 +113,12 @@ Asked asked(const FftWork& w, const Strip& s, double inner, int registers) {
   const double line = w.line * s.point * 4, lines = w.lines * line, row = w.flat ? 0 : number(w.width.points) * s.point * 4;
   const double in = w.strip * w.in_slots * lines, out = w.single ? 0 : w.strip * w.out_slots * lines;
   const double tiles = w.slot_tiles * s.exist * w.strip;
-  // Inputs and outputs: of a slot's visit, of all channels.
+  // Inputs and outputs: of a slot's turn, of all channels.
   const double x_slot = tiles / w.strip * s.rows_in * s.columns_in * s.x_pixel,
                y_slot = tiles / w.strip * s.rows_out * s.columns_out * s.y_pixel;
   const double x_all = tiles * s.rows_in * s.columns_in * s.x_lines, y_all = tiles * s.rows_out * s.columns_out * s.y_lines;
   Asked a;
-  // Channels of a pixel one by one find its line where a slot's visit stays.
+  // Channels of a pixel one by one find its line where a slot's turn stays.
   a.operands = x_slot + lines + row <= inner ? x_all : w.strip * w.in_slots * x_slot;
   a.operands += y_slot + lines + row <= inner ? y_all : w.strip * w.out_slots * y_slot;
   // Of a transform passes over more than stays.
@@ -165,7 +165,7 @@ Footprint fft_footprint(const Stage& stage, const Schedule& schedule, const Devi
   const double groups = number(std::max<int64_t>(1, p.groups)), depth = number(x.c) / groups;
   f.nominal_flops = 2 * depth * number(y.c) * number(y.n) * number(y.pixels()) * number(p.window.taps());
   f.executed_flops = f.nominal_flops;
-  f.parallel_units = 1;
+  f.parallel_items = 1;
   if (const auto* tiles = get_if<FftTileSchedule>(&schedule)) return fft_tile_footprint(stage, *tiles, device, f);
   const auto* s = get_if<FftSchedule>(&schedule);
   const MathUnit* unit = s ? device.unit(s->unit) : nullptr;
@@ -200,7 +200,7 @@ Footprint fft_footprint(const Stage& stage, const Schedule& schedule, const Devi
     f.exposed[i] = std::min(f.exposed[i], f.bytes[i]);
   }
   f.calls = strips * w.calls;
-  f.parallel_units = strips;
+  f.parallel_items = strips;
   f.workspace_bytes = static_cast<int64_t>(scratch) * std::max(1, device.cores);
   return f;
 }

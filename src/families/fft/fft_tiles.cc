@@ -81,7 +81,7 @@ Way way_of(const FftTileSchedule& s, double lines, double moved, double each) {
 // Seconds by which schedules are ranked here; the planner predicts for itself.
 double rank_of(const Stage& stage, const FftTileSchedule& s, const Device& device, const MathUnit& unit) {
   const Footprint f = fft_footprint(stage, s, device);
-  const double cores = std::min(number(std::max(1, device.cores)), f.parallel_units);
+  const double cores = std::min(number(std::max(1, device.cores)), f.parallel_items);
   double seconds = unit.flops_per_second > 0 ? f.executed_flops / (unit.flops_per_second * cores) : f.executed_flops;
   for (size_t i = 0; i < device.memory.size(); ++i)
     if (const double rate = device.memory[i].total_bytes_per_second; rate > 0) seconds += f.bytes[i] / rate;
@@ -231,7 +231,7 @@ Footprint fft_tile_footprint(const Stage& stage, const FftTileSchedule& s, const
     const double again = weights + transformed <= holds ? 0 : found ? weights + transformed : read;
     f.bytes[i] = moved + points + again;
   }
-  f.parallel_units = std::max(1.0, z.whole ? workgroups : s.product.m > 0 ? cores_worth(tiles, s.product, device) : tiles);
+  f.parallel_items = std::max(1.0, z.whole ? workgroups : s.product.m > 0 ? cores_worth(tiles, s.product, device) : tiles);
   f.workspace_bytes = static_cast<int64_t>(transformed);
   return f;
 }

@@ -95,7 +95,7 @@ TEST(FftTiles, WholeChannelsMoveOnce) {
   ASSERT_EQ(f.bytes.size(), 3u);
   EXPECT_DOUBLE_EQ(f.bytes[2], operands + filters);
   EXPECT_GT(f.bytes[1], f.bytes[2]);  // pieces of pixels
-  EXPECT_EQ(f.parallel_units, 128);
+  EXPECT_EQ(f.parallel_items, 128);
   EXPECT_EQ(f.workspace_bytes, 0);
   EXPECT_LT(f.executed_flops, f.nominal_flops);
   s.pairs = 1, s.rows = s.columns = 32;  // tiles of 2x2 outputs

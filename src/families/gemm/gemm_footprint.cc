@@ -118,7 +118,7 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
     Footprint footprint = streaming_footprint(stage, device, nominal);
     footprint.executed_flops = 2 * instances * sizes.k_steps * n;
     if (!footprint.bytes.empty()) footprint.bytes[0] = 4 * footprint.executed_flops;
-    footprint.parallel_units = 1;
+    footprint.parallel_items = 1;
     return footprint;
   }
 
@@ -207,7 +207,7 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   // A thread's share is at least a tile by a panel and some 2^20 products.
   const double products = instances * sizes.k_steps * padded_n;
   const double units = instances * (s->split != 1 ? tiles : row_blocks) * (s->split != 0 ? panels : 1);
-  footprint.parallel_units = std::max(1.0, std::min(units, products / 1048576));
+  footprint.parallel_items = std::max(1.0, std::min(units, products / 1048576));
   // Each run of k that lies together in memory takes a third of a call: filter rows, single taps where channels are a group's.
   const Window& w = params.window;
   const bool together = params.groups == 1 && w.dilation[2] == 1;

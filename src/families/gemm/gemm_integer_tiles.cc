@@ -98,7 +98,7 @@ Footprint gemm_integer_tile_footprint(const Stage& stage, const TileSchedule& s,
         i > 0 && !device.memory[i - 1].filled_by_hand && once <= static_cast<double>(device.memory[i - 1].bytes);
     f.bytes[i] = cached ? once : std::max(once, read + written);
   }
-  f.parallel_units = std::max(1.0, naive ? instances * m * n / kNaiveThreads : instances * tiles_m * tiles_n);
+  f.parallel_items = std::max(1.0, naive ? instances * m * n / kNaiveThreads : instances * tiles_m * tiles_n);
   return f;
 }
 

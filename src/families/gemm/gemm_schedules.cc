@@ -25,7 +25,7 @@ const MathUnit* unit_for(const Variant& variant, const Device& device, Reason& w
     why_not = Reason::unit_missing;
     return nullptr;
   }
-  const int registers = unit->registers > 0 ? unit->registers : (unit->name == "avx2" ? 16 : 32);
+  const int registers = registers_of(*unit);
   if (registers < variant.registers) {
     why_not = Reason::too_few_registers;
     return nullptr;
@@ -58,20 +58,20 @@ double products_per_cycle(const MathUnit& unit) {
 // Stages on 8-bit integers: one variant per unit, the widest unit that the device has.
 std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const WhyNot refuse{why_not};
-  struct Served {
+  struct Supported {
     std::string_view variant, unit;
   };
-  constexpr Served kServed[] = {{"dot6x4", "avx512-vnni"},
-                                {"dot6x2", "avx-vnni"},
-                                {"bytes4x2", "avx2-int16"},
-                                {"dot6x4", "neon-dot"},
-                                {"bytes4x2", "neon"}};
+  constexpr Supported kSupported[] = {{"dot6x4", "avx512-vnni"},
+                                      {"dot6x2", "avx-vnni"},
+                                      {"bytes4x2", "avx2-int16"},
+                                      {"dot6x4", "neon-dot"},
+                                      {"bytes4x2", "neon"}};
   const auto* first =
-      std::find_if(std::begin(kServed), std::end(kServed), [&](const Served& s) { return device.unit(s.unit); });
-  if (first == std::end(kServed)) return refuse(Reason::unit_missing);
+      std::find_if(std::begin(kSupported), std::end(kSupported), [&](const Supported& s) { return device.unit(s.unit); });
+  if (first == std::end(kSupported)) return refuse(Reason::unit_missing);
   if (first->variant != variant.name) {
-    const bool present = std::any_of(std::begin(kServed), std::end(kServed),
-                                     [&](const Served& s) { return s.variant == variant.name && device.unit(s.unit); });
+    const bool present = std::any_of(std::begin(kSupported), std::end(kSupported),
+                                     [&](const Supported& s) { return s.variant == variant.name && device.unit(s.unit); });
     return refuse(present ? Reason::costlier : Reason::unit_missing);
   }
   const MathUnit* unit = device.unit(first->unit);

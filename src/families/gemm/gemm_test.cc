@@ -165,7 +165,7 @@ TEST(GemmFamily, footprint_counts_taps_and_lanes) {
   EXPECT_DOUBLE_EQ(f.executed_flops, 2.0 * 2 * 19 * 19 * 64 * 32);
   ASSERT_EQ(f.bytes.size(), device.memory.size());
   for (size_t i = 1; i < f.bytes.size(); ++i) EXPECT_LE(f.bytes[i], f.bytes[i - 1]);
-  EXPECT_GE(f.parallel_units, 1);
+  EXPECT_GE(f.parallel_items, 1);
 }
 
 TEST(GemmFamily, wrong_order_asks_more_of_memory) {

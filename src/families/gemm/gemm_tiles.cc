@@ -421,7 +421,7 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   }
   // Workgroups; the naive ones make an output per thread.
   const double groups = std::max(1.0, naive ? instances * m * n / (s.m * s.n) : instances * tiles_m * tiles_n * s.split);
-  f.parallel_units = std::max(1.0, cores_worth(groups, s, device));
+  f.parallel_items = std::max(1.0, cores_worth(groups, s, device));
   f.launches = s.split > 1 ? 2 : 1;  // the sums' parts are added by one of their own
   f.workspace_bytes = static_cast<int64_t>(partial / 2);
   if (s.variant == kNativeType) weigh_native_type(f, stage, device);

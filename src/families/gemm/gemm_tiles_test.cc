@@ -99,7 +99,7 @@ TEST(GemmTiles, SumsAreSplitWhereCoresWouldIdle) {
   TileSchedule whole = found[0], parts = whole;
   parts.split = 8;
   const auto& footprint = info(Family::gemm).footprint;
-  EXPECT_EQ(footprint(stage, parts, gpu()).parallel_units, 8 * footprint(stage, whole, gpu()).parallel_units);
+  EXPECT_EQ(footprint(stage, parts, gpu()).parallel_items, 8 * footprint(stage, whole, gpu()).parallel_items);
   EXPECT_GT(footprint(stage, parts, gpu()).workspace_bytes, footprint(stage, whole, gpu()).workspace_bytes);
 }
 
@@ -124,7 +124,7 @@ TEST(GemmTiles, SmallWorkgroupsFillAPartOfACore) {
   s.variant = "implicit", s.unit = "fma-f32", s.m = s.n = 64, s.k = 16, s.thread_m = s.thread_n = 8, s.subgroup = 32;
   const auto units = [&](int64_t size, int64_t filters) {
     const Stage stage = layer(64, size, filters);
-    return info(Family::gemm).footprint(stage, s, d).parallel_units;
+    return info(Family::gemm).footprint(stage, s, d).parallel_items;
   };
   EXPECT_EQ(units(8, 64), 1);
   EXPECT_EQ(units(16, 512), 32);
@@ -172,7 +172,7 @@ TEST(GemmTiles, OnlyFragmentsRound) {
   EXPECT_EQ(why, Reason::unit_missing);
 }
 
-TEST(GemmTiles, RungsSayWhatTheyDoNotServe) {
+TEST(GemmTiles, StepsSayWhatTheyDoNotSupport) {
   Reason why = Reason::none;
   EXPECT_TRUE(tiles(layer(3, 56, 64), "fours", gpu(), &why).empty());
   EXPECT_EQ(why, Reason::layout_not_served);

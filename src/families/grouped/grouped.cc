@@ -78,7 +78,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   f.nominal_flops = 2.0 * static_cast<double>(sizes.instances) * static_cast<double>(sizes.m) * static_cast<double>(sizes.n) *
                     static_cast<double>(sizes.k);
   f.executed_flops = 2 * static_cast<double>(sizes.instances) * sizes.k_steps * static_cast<double>(sizes.n);
-  f.parallel_units = 1;
+  f.parallel_items = 1;
   const auto* s = get_if<GroupedSchedule>(&schedule);
   const MathUnit* unit = s ? device.unit(s->unit) : nullptr;
   if (!unit || sizes.m == 0) return f;
@@ -147,7 +147,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     }
     f.bytes[i] = std::min(bytes, f.bytes[i - 1]);
   }
-  f.parallel_units = static_cast<double>(y.n) * blocks * column_blocks * row_blocks;
+  f.parallel_items = static_cast<double>(y.n) * blocks * column_blocks * row_blocks;
   f.calls = calls;
   return f;
 }

@@ -69,7 +69,7 @@ Footprint inverted_footprint(const Stage& stage, const Schedule& schedule, const
   Footprint f = streaming_footprint(stage, device, 0);
   f.nominal_flops = 2 * wide * (in_pixels * (p.expand ? c : 0) + out_pixels * (taps + k));
   f.executed_flops = f.nominal_flops;
-  f.parallel_units = 1;
+  f.parallel_items = 1;
   const auto* s = get_if<InvertedSchedule>(&schedule);
   const MathUnit* unit = s ? device.unit(s->unit) : nullptr;
   if (!unit) return f;
@@ -144,7 +144,7 @@ Footprint inverted_footprint(const Stage& stage, const Schedule& schedule, const
     if (i > 1 && moved > 0) f.exposed[i] = std::min(passes * of_weights, f.bytes[i]);
   }
   // A task of one row more than another ends later.
-  f.parallel_units = images * height / most_rows;
+  f.parallel_items = images * height / most_rows;
   const double zeros = reach * lanes + 2 * vectors * lanes + padded_k;
   f.workspace_bytes =
       static_cast<int64_t>(4 * zeros + std::min(images * tasks, std::max(1.0, 1.0 * device.cores)) * (scratch + 256)) + 1024;

@@ -107,14 +107,14 @@ TEST(Inverted, FootprintCountsSharedRowsOncePerTask) {
   const Footprint one = inverted_info().footprint(stage, schedule, avx512_machine(2));
   EXPECT_EQ(one.nominal_flops, 2.0 * 96 * 28 * 28 * (16 + 9 + 16));
   EXPECT_EQ(one.executed_flops, one.nominal_flops);
-  EXPECT_EQ(one.parallel_units, 1);
+  EXPECT_EQ(one.parallel_items, 1);
   schedule.tasks = 4;
   const Footprint four = inverted_info().footprint(stage, schedule, avx512_machine(2));
   EXPECT_EQ(four.nominal_flops, one.nominal_flops);
   EXPECT_EQ(four.executed_flops - one.executed_flops, 3 * 2.0 * 96 * (2 * 28) * 16);  // two rows at each of three borders
-  EXPECT_EQ(four.parallel_units, 4);
+  EXPECT_EQ(four.parallel_items, 4);
   schedule.tasks = 3;  // of 10, 9 and 9 rows
-  EXPECT_EQ(inverted_info().footprint(stage, schedule, avx512_machine(2)).parallel_units, 2.8);
+  EXPECT_EQ(inverted_info().footprint(stage, schedule, avx512_machine(2)).parallel_items, 2.8);
 }
 
 }  // namespace

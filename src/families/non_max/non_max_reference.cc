@@ -65,7 +65,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   const auto scores = static_cast<double>(stage.inputs[1].elements());
   const double kept = static_cast<double>(std::min(p.most, stage.inputs[1].shape[2]));
   Footprint result = streaming_footprint(stage, device, 12 * scores * kept);
-  result.parallel_units = std::max(1.0, static_cast<double>(stage.inputs[1].shape[0] * stage.inputs[1].shape[1]));
+  result.parallel_items = std::max(1.0, static_cast<double>(stage.inputs[1].shape[0] * stage.inputs[1].shape[1]));
   if (device.has_workgroups()) {
     result.workspace_bytes = 4 * non_max_offsets(stage).end;
     result.launches = 3;

@@ -10,7 +10,7 @@
 #include "families/pool/pool_groups.h"
 #include "families/pool/pool_reference.h"
 #include "families/windows/taps.h"
-#include "families/loops/unit_move.h"
+#include "families/loops/chunk_move.h"
 #include "families/windows/window_samples.h"
 
 namespace sparkle {
@@ -119,7 +119,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const MathUnit* unit = device.unit(unit_of(schedule));
   if (!unit) {
     f.executed_flops = channels * inside;
-    f.parallel_units = 1;
+    f.parallel_items = 1;
     return f;
   }
   // Index arithmetic takes some four times as long as the step itself; four channels share it.
@@ -129,11 +129,11 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
       const bool vec4 = pool_in_vec4(stage);
       const double outputs = channels * static_cast<double>(y.n * y.pixels()) / (vec4 ? 4 : 1);
       f.executed_flops = channels * inside * (vec4 ? 8 : 20);  // two divisions more for each element
-      f.parallel_units = std::max(1.0, outputs / static_cast<double>(pool_lanes(stage)));
+      f.parallel_items = std::max(1.0, outputs / static_cast<double>(pool_lanes(stage)));
       return f;
     }
     f.executed_flops = channels * inside * (vectors ? 4 : 10);
-    f.parallel_units = std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / (vectors ? 4 * kGroup : kGroup));
+    f.parallel_items = std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / (vectors ? 4 * kGroup : kGroup));
     return f;
   }
   // A step takes the time of a multiply-add, which counts as two.
@@ -149,7 +149,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   } else {  // where a maximum lies is chosen as the maximum is, beside two questions after NaN
     f.executed_flops = (variant_of(schedule) == "positions" ? 4 : 1) * padded * inside;
   }
-  f.parallel_units = std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / least_of_task(variant_of(schedule)));
+  f.parallel_items = std::max(1.0, channels * static_cast<double>(y.n * y.pixels()) / least_of_task(variant_of(schedule)));
   return f;
 }
 

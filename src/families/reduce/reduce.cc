@@ -147,7 +147,7 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   const ReduceKind kind = get<ReduceParams>(stage.params).kind;
   const double each = kind == ReduceKind::log_sum_exp ? 24 : kind == ReduceKind::l2 || kind == ReduceKind::sum_square ? 2 : 1;
   Footprint footprint = streaming_footprint(stage, device, each * static_cast<double>(stage.inputs[0].elements()));
-  footprint.parallel_units = std::max(1.0, static_cast<double>(stage.inputs[0].bytes()) / 65536);
+  footprint.parallel_items = std::max(1.0, static_cast<double>(stage.inputs[0].bytes()) / 65536);
   return footprint;
 }
 

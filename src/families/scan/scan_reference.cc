@@ -44,14 +44,14 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   Footprint result = streaming_footprint(stage, device, static_cast<double>(x.elements()));
   if (device.has_workgroups()) {
     const RowGroups groups = row_groups(x, 1u << axis, true);
-    result.parallel_units = std::max(1.0, static_cast<double>(groups.groups * groups.parts));
+    result.parallel_items = std::max(1.0, static_cast<double>(groups.groups * groups.parts));
     result.launches = groups.parts > 1 ? 2 : 1;
     if (groups.parts > 1) result.workspace_bytes = 8 * groups.rows * groups.parts;
     return result;
   }
   const auto size = static_cast<double>(x.shape[axis]);
-  result.parallel_units =
-      std::max(1.0, std::min(result.parallel_units, static_cast<double>(x.elements()) / std::max(1.0, size)));
+  result.parallel_items =
+      std::max(1.0, std::min(result.parallel_items, static_cast<double>(x.elements()) / std::max(1.0, size)));
   return result;
 }
 

@@ -57,7 +57,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   Footprint f = streaming_footprint(stage, device, 24 * static_cast<double>(stage.outputs[0].elements()));
   if (device.has_workgroups()) {
     const RowGroups r = groups_of(stage, variant_of(schedule));
-    f.parallel_units = std::max(1.0, static_cast<double>(r.groups * r.parts));
+    f.parallel_items = std::max(1.0, static_cast<double>(r.groups * r.parts));
     if (r.parts > 1) f.workspace_bytes = 8 * r.rows * r.parts;
   }
   return f;

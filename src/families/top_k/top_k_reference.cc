@@ -63,7 +63,7 @@ void gpu_parts(const Stage& stage, std::string_view variant, Footprint& f) {
   const auto& p = get<TopKParams>(stage.params);
   if (variant == "best") {
     const RowGroups groups = row_groups(stage.inputs[0], 1u << p.axis, true);
-    f.parallel_units = std::max(1.0, static_cast<double>(groups.groups * groups.parts));
+    f.parallel_items = std::max(1.0, static_cast<double>(groups.groups * groups.parts));
     f.launches = groups.parts > 1 ? 2 : 1;
     if (groups.parts > 1) f.workspace_bytes = 8 * groups.rows * groups.parts;
     return;
@@ -71,7 +71,7 @@ void gpu_parts(const Stage& stage, std::string_view variant, Footprint& f) {
   const TopKRuns r = top_k_runs(stage);
   const auto d = [](int64_t value) { return static_cast<double>(value); };
   const double steps = std::log2(d(r.width)), merges = std::ceil(std::log2(d(r.runs)));
-  f.parallel_units = std::max(1.0, d(r.rows * r.runs * r.width) / d(kTopKEntries));
+  f.parallel_items = std::max(1.0, d(r.rows * r.runs * r.width) / d(kTopKEntries));
   f.executed_flops += d(r.rows * r.runs * r.width) * steps * (steps + 1) / 4 + merges * d(r.entries) * 10;
   f.workspace_bytes = r.bytes;
   f.launches = 1 + merges;
@@ -88,7 +88,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     gpu_parts(stage, variant_of(schedule), result);
     return result;
   }
-  result.parallel_units = std::max(1.0, std::min(lines, static_cast<double>(stage.inputs[0].bytes()) / 65536));
+  result.parallel_items = std::max(1.0, std::min(lines, static_cast<double>(stage.inputs[0].bytes()) / 65536));
   return result;
 }
 

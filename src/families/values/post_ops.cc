@@ -29,8 +29,8 @@ Reason post_op_refusal(const Stage& stage, const Variant& variant, const Device&
       is_integer(stage.inputs) || !can_be_post_op(e->post_op))
     return Reason::tail_not_served;
   // A driver that fails on printed programs by themselves is not given them inside of others.
-  const bool banned = device.denies(name_of(family), post_op_name(e->post_op)) || device.denies("pointwise", "printed");
-  return banned ? Reason::failed_probe : Reason::none;
+  const bool denied = device.denies(name_of(family), post_op_name(e->post_op)) || device.denies("pointwise", "printed");
+  return denied ? Reason::failed_probe : Reason::none;
 }
 
 std::string post_op_name(const PointwiseParams& post_op) {

@@ -91,7 +91,7 @@ Footprint tile_footprint(const Stage& stage, const TileSchedule& s, const Device
     const double past = inner && device.memory[i - 1].shared_by > 1 ? points * bytes_past_cache(waves, holds / together) : read;
     f.bytes[i] = f.exposed[i] + (transformed <= holds ? 0 : std::min(past, read));
   }
-  f.parallel_units = std::max(1.0, cores_worth(points * rows * columns * s.split, s, device));
+  f.parallel_items = std::max(1.0, cores_worth(points * rows * columns * s.split, s, device));
   f.launches = s.split > 1 ? 4 : 3;  // to the points, products, their parts' sums, and back
   f.workspace_bytes = static_cast<int64_t>(transformed + partial / 2);
   return f;
@@ -189,7 +189,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const auto* s = get_if<WinogradSchedule>(&schedule);
   if (!s) {
     f.executed_flops = f.nominal_flops;
-    f.parallel_units = 1;
+    f.parallel_items = 1;
     return f;
   }
   const MathUnit* unit = device.unit(s->unit);
@@ -254,7 +254,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     f.bytes[i] = std::min(hidden + f.exposed[i], f.bytes[i - 1]);
     f.exposed[i] = std::min(f.exposed[i], f.bytes[i]);
   }
-  f.parallel_units = std::max(1.0, strips * panels);
+  f.parallel_items = std::max(1.0, strips * panels);
   f.calls = strips * row_tiles * panels * points;
   f.workspace_bytes = static_cast<int64_t>(scratch) * std::max(1, device.cores);
   return f;

@@ -58,7 +58,7 @@ double roof_seconds(const PlanStep& step, const Device& device) {
   f.nominal_flops = f.executed_flops = std::min(step.footprint.executed_flops, step.footprint.nominal_flops);
   const double bytes = compulsory_bytes(step);
   f.bytes = bytes_per_level(device, bytes, bytes);
-  f.parallel_units = 1e9;
+  f.parallel_items = 1e9;
   Device no_launch = device;
   no_launch.launch_seconds = 0;
   return cost_of(f, step.schedule, no_launch).seconds;

@@ -58,7 +58,7 @@ class Stream {
     return layer_->take(operands_);
   }
 
-  // Every output of both ways, each batch on whole numbers of its own.
+  // Every output, resident and with transfers, each batch on whole numbers of its own.
   Status check(const Choice& choice, Checked& checked) {
     const uint64_t weights = next_seed(options_.seed, call_.problem);
     std::vector<std::unique_ptr<LayerCheck>> checks;

@@ -1,7 +1,7 @@
 // StreamBench: one layer on many batches, as a program has them that works off a queue: each batch with an input and an output
 // of its own, all handed over before the first is waited for. Once with operands resident on the device, once with every input
 // brought there and every output fetched, beside what these copies take alone. Every output of every batch is compared
-// whole, on operands of its own, before what is timed and after it, both ways.
+// whole, on operands of its own, before what is timed and after it, resident and with transfers.
 #pragma once
 
 #include "measure/prepared_layer.h"

@@ -80,7 +80,7 @@ Scheduled bound_of(const Stage& stage, const Device& device) {
   const Footprint counted = info(stage.family()).footprint(stage, LoopSchedule{}, device);
   Footprint footprint = streaming_footprint(stage, device, counted.nominal_flops);
   footprint.executed_flops = counted.executed_flops;
-  footprint.parallel_units = std::max(1, device.cores);
+  footprint.parallel_items = std::max(1, device.cores);
   const Cost cost = cost_of(footprint, schedule, device);
   return {schedule, footprint, cost};
 }

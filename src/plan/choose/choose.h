@@ -8,7 +8,7 @@
 
 namespace sparkle {
 
-// One way to do an anchor or a single stage: stages with the schedule of each.
+// A candidate for an anchor or a single stage: stages with the schedule of each.
 struct Choice {
   std::string algorithm;
   StagePlan plan;

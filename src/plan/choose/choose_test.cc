@@ -37,7 +37,7 @@ TEST(Cost, GrowsWithWorkAndTraffic) {
   schedule.unit = "avx512";
   Footprint f;
   f.bytes.assign(device.memory.size(), 0);
-  f.parallel_units = 64;
+  f.parallel_items = 64;
   double before = cost_of(f, schedule, device).seconds;
   EXPECT_EQ(cost_of(f, schedule, device).bound, device.launch_seconds > 0 ? "launch" : "compute");
   for (double flops : {1e6, 1e8, 1e10}) {
@@ -57,7 +57,7 @@ TEST(Cost, GrowsWithWorkAndTraffic) {
     EXPECT_EQ(cost_of(more, schedule, device).bound, device.memory[level].name);
   }
   Footprint alone = f;
-  alone.parallel_units = 1;
+  alone.parallel_items = 1;
   EXPECT_GE(cost_of(alone, schedule, device).seconds, cost_of(f, schedule, device).seconds);
 }
 
@@ -229,7 +229,7 @@ TEST(Choose, AStoredMeasurementOverridesTheCost) {
   EXPECT_EQ(to_text(choice->schedules[0]), to_text(by_cost->schedules[0]));
 }
 
-TEST(Choose, WaysBeginWithThePlannersOwnAndEachCanBeStored) {
+TEST(Choose, CandidatesBeginWithThePlannersOwnAndEachCanBeStored) {
   const Device device = testing::device_named("epyc-zen4");
   const AnchorCall call = call_of(kLayer);
   const auto planned = choose(call, device, {});
@@ -287,7 +287,7 @@ TEST(Choose, ADeviceWithoutKernelsGetsABound) {
 }
 
 // Tiles of workgroups where there is a backend; what failed on a driver gives way to the next one.
-TEST(Choose, GpusGetTilesAndDoWithoutWhatIsBanned) {
+TEST(Choose, GpusGetTilesAndDoWithoutWhatIsDenied) {
   for (const char* name : {"radeon-rx-7900-xtx", "radeon-rx-6900-xt", "radeon-rx-vega-64", "arc-a770", "rtx-3090-vulkan",
                            "rtx-4090-vulkan", "h200-vulkan", "lavapipe"}) {
     Device device = testing::device_named(name);

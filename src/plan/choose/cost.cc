@@ -25,7 +25,7 @@ Cost cost_of(const Footprint& f, const Schedule& schedule, const Device& device)
   const MathUnit* unit = device.unit(unit_of(schedule));
   // Whole rounds of tasks over cores: 3 tasks on 2 cores take as long as 4.
   const double cores = plain ? 1 : std::max(1, device.cores);
-  const double tasks = std::max(1.0, f.parallel_units);
+  const double tasks = std::max(1.0, f.parallel_items);
   const double speedup = tasks / std::ceil(tasks / cores);
   const double flops = plain ? kPlainFlops : unit && unit->flops_per_second > 0 ? unit->flops_per_second : kUnknownFlops;
   Cost cost{f.executed_flops / (flops * std::min(speedup, cores)), "compute"};

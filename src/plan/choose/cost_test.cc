@@ -28,7 +28,7 @@ Cost cost_on(const Device& device, std::vector<double> exposed = {}) {
   TileSchedule schedule;
   schedule.unit = "fma-f32";
   Footprint f;
-  f.executed_flops = 1e9, f.bytes = {4e9, 2e9, 1e9}, f.exposed = std::move(exposed), f.parallel_units = 1000;
+  f.executed_flops = 1e9, f.bytes = {4e9, 2e9, 1e9}, f.exposed = std::move(exposed), f.parallel_items = 1000;
   return cost_of(f, schedule, device);
 }
 
@@ -60,7 +60,7 @@ TEST(Cost, EachFieldOfAFootprintCounts) {
   TileSchedule schedule;
   schedule.unit = "fma-f32";
   Footprint base;
-  base.executed_flops = 1e10, base.bytes = {4e9, 2e9, 1e9}, base.exposed = {0, 0, 1e8}, base.parallel_units = 1000;
+  base.executed_flops = 1e10, base.bytes = {4e9, 2e9, 1e9}, base.exposed = {0, 0, 1e8}, base.parallel_items = 1000;
   const auto seconds = [&](auto change) {
     Footprint f = base;
     change(f);
@@ -76,7 +76,7 @@ TEST(Cost, EachFieldOfAFootprintCounts) {
     EXPECT_GT(seconds([&](Footprint& f) { f.bytes[level] *= 10; }), before) << level;
   EXPECT_GT(seconds([](Footprint& f) { f.exposed[2] *= 2; }), before);
   EXPECT_GT(seconds([](Footprint& f) { f.port_bytes = 1e11; }), before);
-  EXPECT_GT(seconds([](Footprint& f) { f.parallel_units = 10; }), before);
+  EXPECT_GT(seconds([](Footprint& f) { f.parallel_items = 10; }), before);
   EXPECT_GT(seconds([](Footprint& f) { f.calls = 1e9; }), before);
   EXPECT_GT(seconds([](Footprint& f) { f.launches += 1; }), before);
 }

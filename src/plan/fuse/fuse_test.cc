@@ -207,7 +207,7 @@ TEST(FusePostOps, WhatStaysApart) {
   EXPECT_EQ(count([](Net& n) { return std::vector{n.pointwise(PointwiseOp::mul, {n.conv(n.x), n.input({3, 8, 6, 6})})}; }), 2u);
 }
 
-// Golden: what a device's word and its bans do to a plan.
+// Golden: what a device's word and its denylist do to a plan.
 TEST(FusePostOps, PlansOfDevices) {
   GraphBuilder b;
   const TensorId sum = b.op("Conv", conv_op(1), {b.input({1, 64, 28, 28}), b.weights({64, 64, 3, 3})});

@@ -1,4 +1,4 @@
-// Which operators of a model no plan will serve: by themselves, and by the types that are known before any shape is.
+// Which operators of a model no plan supports: by themselves, and by the types that are known before any shape is.
 #pragma once
 
 #include "families/types.h"

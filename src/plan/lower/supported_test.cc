@@ -17,7 +17,7 @@ std::vector<std::string> names(const std::vector<Refusal>& refusals) {
   return list;
 }
 
-TEST(Served, NamesEveryOperatorThatCannotRun) {
+TEST(Supported, NamesEveryOperatorThatCannotRun) {
   GraphBuilder b;
   const TensorId x = b.input({-1, 4});
   const TensorId a = b.op("Foo", UnknownOp{"this operator is not supported"}, {x});
@@ -34,13 +34,13 @@ TEST(Served, NamesEveryOperatorThatCannotRun) {
             "  Bar x1: its attribute 'mode' is 'odd': 'n1'");
 }
 
-TEST(Served, NamesForgeNoLines) {
+TEST(Supported, NamesForgeNoLines) {
   const Error error = refused("m.onnx", {{"a\n  Bar x9: why: 'b'", "Foo", Reason::operator_not_served, "not supported"},
                                          {"c", "Foo", Reason::operator_not_served, "not supported"}});
   EXPECT_EQ(std::count(error.message.begin(), error.message.end(), '\n'), 1) << error.message;
 }
 
-TEST(Served, OneRefusalIsOneSentence) {
+TEST(Supported, OneRefusalIsOneSentence) {
   GraphBuilder b;
   const TensorId x = b.input({4});
   const Status status = check_supported(b.done(b.op("Foo", UnknownOp{"this operator is not supported"}, {x})), "m.onnx");
@@ -48,7 +48,7 @@ TEST(Served, OneRefusalIsOneSentence) {
   EXPECT_EQ(status.error().message, "'m.onnx': node 'n0' (Foo): this operator is not supported; export the model without it.");
 }
 
-TEST(Served, TypesAreKnownWithoutShapes) {
+TEST(Supported, TypesAreKnownWithoutShapes) {
   GraphBuilder b;
   const TensorId x = b.input({-1, -1}, DType::i64), truth = b.input({-1, -1}, DType::boolean);
   const TensorId bad = b.op("Softmax", SoftmaxOp{-1}, {x});
@@ -64,7 +64,7 @@ TEST(Served, TypesAreKnownWithoutShapes) {
 
 // Shapes are integers that many operators compute with before a run; whatever types the plan's kernels support, those are
 // folded.
-TEST(Served, WhatIsFoldedMayHaveAnyType) {
+TEST(Supported, WhatIsFoldedMayHaveAnyType) {
   GraphBuilder b;
   const TensorId x = b.input({-1, 4});
   const TensorId shape = b.op("Shape", ShapeOp{}, {x});
@@ -72,7 +72,7 @@ TEST(Served, WhatIsFoldedMayHaveAnyType) {
   EXPECT_TRUE(unsupported(b.done(b.op("Reshape", ReshapeOp{}, {x, odd}))).empty());
 }
 
-TEST(Served, OutputsThatAreDeclaredWrongly) {
+TEST(Supported, OutputsThatAreDeclaredWrongly) {
   GraphBuilder b;
   const TensorId x = b.input({-1, 4});
   const TensorId y = b.pointwise(PointwiseOp::relu, {x}), z = b.pointwise(PointwiseOp::less, {x, y});

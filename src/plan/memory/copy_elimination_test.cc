@@ -27,14 +27,14 @@ struct Net : GraphBuilder {
   PlanTensor first;  // what the first step of the latest plan reads
 };
 
-TEST(SpareCopies, PicturesAreReadAsTheyCome) {
+TEST(CopyElimination, PicturesAreReadAsTheyCome) {
   Net net;
   const TensorId x = net.input({1, 3, 64, 64});
   EXPECT_EQ(net.steps(net.conv(x, 3, 24)), "direct copy");  // the copy of the output back
   EXPECT_EQ(net.first.kind, PlaceKind::input);
 }
 
-TEST(SpareCopies, OtherAlgorithmsAndWideLayersKeepTheirCopy) {
+TEST(CopyElimination, OtherAlgorithmsAndWideLayersKeepTheirCopy) {
   Net few, wide;
   PlanOptions gemm;
   gemm.algorithm = "gemm";
@@ -42,7 +42,7 @@ TEST(SpareCopies, OtherAlgorithmsAndWideLayersKeepTheirCopy) {
   EXPECT_EQ(wide.steps(wide.conv(wide.input({1, 16, 20, 20}), 16, 24)).substr(0, 5), "copy ");
 }
 
-TEST(SpareCopies, ACopyThatTwoReadStays) {
+TEST(CopyElimination, ACopyThatTwoReadStays) {
   Net net;
   const TensorId x = net.input({1, 3, 64, 64});
   const TensorId sum = net.pointwise(PointwiseOp::add, {net.conv(x, 3, 24), net.conv(x, 3, 24)});

@@ -63,7 +63,7 @@ struct DeepCall {
   bool pairs;
 };
 
-// Interleaving halves of 128 bits puts the channels of a vector in this order.
+// Interleaving parts of 128 bits puts the channels of a vector in this order.
 inline int64_t channel_in_pairs(int64_t position, int64_t lanes) {
   const int64_t half = lanes / 2, i = position % half;
   return i / 2 * 4 + i % 2 + (position < half ? 0 : 2);

@@ -105,7 +105,7 @@ TEST(Pointwise, EveryOperationMatchesItsDefinition) {
     for (int i = 0; i < params.inputs; ++i) {
       test.stage.inputs.push_back({DType::f32, shape, row_major(shape)});
       test.inputs.emplace_back(test.stage.inputs.back());
-      // Halves, so that comparisons see equal values; zero is among them.
+      // Multiples of 1/2, so that comparisons see equal values; zero is among them.
       test.inputs.back().fill([&] { return std::round(random.normal() * 4) / 2; });
     }
     test.stage.outputs.push_back({DType::f32, shape, row_major(shape)});

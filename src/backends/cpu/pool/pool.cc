@@ -39,18 +39,18 @@ class PoolKernel final : public CpuKernel {
     if (call.my.n * call.my.c * call.my.pixels() == 0) return;
     auto* scratch = reinterpret_cast<float*>(launch.workspace);
 
-    int64_t units = call.my.n * call.my.d * call.my.h;
+    int64_t items = call.my.n * call.my.d * call.my.h;
     if (separable_)
-      units = call.my.n * call.my.d * ((call.my.h + kPoolRowsPerBlock - 1) / kPoolRowsPerBlock) *
+      items = call.my.n * call.my.d * ((call.my.h + kPoolRowsPerBlock - 1) / kPoolRowsPerBlock) *
               ((call.my.c + call.channels_per_block - 1) / call.channels_per_block);
     // Strips of the workspace belong to tasks' workers: a pool with more workers than strips gets no more tasks than there are
     // strips.
     const int64_t width = launch.executor->width();
-    const int64_t most = separable_ && width > strips() ? std::min(units, strips()) : units;
+    const int64_t most = separable_ && width > strips() ? std::min(items, strips()) : items;
     const int64_t tasks = tasks_of(schedule_.grain, call.my.n * call.my.pixels() * call.my.c, most, width);
     parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int worker) {
       const int64_t strip = width > strips() ? task : worker;
-      const auto [begin, end] = task_range(units, tasks, task);
+      const auto [begin, end] = task_range(items, tasks, task);
       loop_(call, begin, end, separable_ ? scratch + strip * scratch_floats() : nullptr);
     });
   }

@@ -18,7 +18,7 @@ constexpr int64_t kRowsInFloat = 64;    // rows folded in fp32
 constexpr int64_t kNarrow = 64;
 constexpr int64_t kWideRows = 8;
 constexpr int64_t kChunk = 65536;  // elements that are worth a task of their own
-constexpr int64_t kMostUnits = 64;
+constexpr int64_t kMostItems = 64;
 
 int64_t parts_of(int64_t size, int64_t part) { return std::max<int64_t>(1, (size + part - 1) / part); }
 
@@ -100,10 +100,10 @@ Result<ReduceLoop> ReduceLoop::make(const TensorDesc& x, const Dims& axes, std::
   loop.outer_groups_ = loop.kept_.size.product();
   loop.reduced_rows_ = loop.reduced_.size.product();
   loop.blocks_ = loop.columns_kept_ ? parts_of(loop.columns_, kColumnBlock) : 1;
-  const int64_t units = loop.outer_groups_ * loop.blocks_;
+  const int64_t items = loop.outer_groups_ * loop.blocks_;
   const int64_t splittable = !loop.columns_kept_ && loop.reduced_rows_ == 1 ? loop.columns_ / kRowBlock : loop.reduced_rows_;
-  loop.chunks_ = std::clamp<int64_t>(std::min({loop.groups_ * loop.count_ / units / kChunk, kMostUnits / units, splittable}), 1,
-                                     kMostUnits);
+  loop.chunks_ = std::clamp<int64_t>(std::min({loop.groups_ * loop.count_ / items / kChunk, kMostItems / items, splittable}), 1,
+                                     kMostItems);
   return loop;
 }
 
@@ -113,14 +113,14 @@ void ReduceLoop::run(Fold fold, const float* x, const float* shift, double* tota
   if (count_ == 0) return std::fill(totals, totals + groups_, identity_of(fold));
   const FoldFunctions functions = fold_functions(unit_, fold);
   double* const results = chunks_ > 1 ? partials : totals;
-  const int64_t units = outer_groups_ * blocks_ * chunks_;
-  const int64_t tasks = tasks_of(grain_, groups_ * count_, units, executor.width());
-  for_each_range(executor, units, tasks, [&](int64_t begin, int64_t end) {
-    for (int64_t unit = begin; unit < end; ++unit) {
+  const int64_t items = outer_groups_ * blocks_ * chunks_;
+  const int64_t tasks = tasks_of(grain_, groups_ * count_, items, executor.width());
+  for_each_range(executor, items, tasks, [&](int64_t begin, int64_t end) {
+    for (int64_t item = begin; item < end; ++item) {
       if (columns_kept_) {
-        fold_block(functions, fold, x, shift, unit, results);
+        fold_block(functions, fold, x, shift, item, results);
       } else {
-        fold_rows(functions, fold, x, shift, unit, results);
+        fold_rows(functions, fold, x, shift, item, results);
       }
     }
   });
@@ -133,9 +133,9 @@ void ReduceLoop::run(Fold fold, const float* x, const float* shift, double* tota
 }
 
 // One chunk of one group whose elements lie in rows.
-void ReduceLoop::fold_rows(const FoldFunctions& f, Fold fold, const float* x, const float* shift, int64_t unit,
+void ReduceLoop::fold_rows(const FoldFunctions& f, Fold fold, const float* x, const float* shift, int64_t item,
                            double* results) const {
-  const int64_t group_index = unit / chunks_, chunk = unit % chunks_;
+  const int64_t group_index = item / chunks_, chunk = item % chunks_;
   const int64_t group = kept_groups_.offset(group_index);
   x += kept_.offset(group_index);
   const float shift_value = shift ? shift[group] : 0.0f;
@@ -169,9 +169,9 @@ void ReduceLoop::fold_rows(const FoldFunctions& f, Fold fold, const float* x, co
 }
 
 // One chunk of the rows of one block of columns, each column a group.
-void ReduceLoop::fold_block(const FoldFunctions& f, Fold fold, const float* x, const float* shift, int64_t unit,
+void ReduceLoop::fold_block(const FoldFunctions& f, Fold fold, const float* x, const float* shift, int64_t item,
                             double* results) const {
-  const int64_t chunk = unit % chunks_, block = unit / chunks_ % blocks_, outer = unit / chunks_ / blocks_;
+  const int64_t chunk = item % chunks_, block = item / chunks_ % blocks_, outer = item / chunks_ / blocks_;
   const int64_t first = columns_ * block / blocks_, columns = columns_ * (block + 1) / blocks_ - first;
   const int64_t group = kept_groups_.offset(outer) + first;
   x += kept_.offset(outer) + first * column_stride_;

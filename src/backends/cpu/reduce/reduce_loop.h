@@ -29,8 +29,8 @@ class ReduceLoop {
     Dims size, strides;
     int64_t offset(int64_t linear) const;
   };
-  void fold_rows(const FoldFunctions& f, Fold fold, const float* x, const float* shift, int64_t unit, double* total) const;
-  void fold_block(const FoldFunctions& f, Fold fold, const float* x, const float* shift, int64_t unit, double* totals) const;
+  void fold_rows(const FoldFunctions& f, Fold fold, const float* x, const float* shift, int64_t item, double* total) const;
+  void fold_block(const FoldFunctions& f, Fold fold, const float* x, const float* shift, int64_t item, double* totals) const;
 
   std::string unit_;
   int64_t grain_ = 0;

@@ -5,11 +5,11 @@
 namespace sparkle::cpu {
 
 namespace {
-std::string way_of(const Executor& executor) { return "width " + std::to_string(executor.width()); }
+std::string how_measured(const Executor& executor) { return "width " + std::to_string(executor.width()); }
 }  // namespace
 
 std::optional<Calibration> kept_roofs(Device& device, const Executor& executor, const std::string& folder) {
-  const auto kept = kept_rates(device, way_of(executor), folder);
+  const auto kept = kept_rates(device, how_measured(executor), folder);
   if (!kept) return std::nullopt;
   return Calibration{kept->path, kept->measured_at};
 }
@@ -18,7 +18,7 @@ Result<Calibration> calibrate(Device& device, Executor& executor, const Calibrat
   if (!options.force)
     if (auto kept = kept_roofs(device, executor, options.folder)) return std::move(*kept);
   SPARKLE_CHECK(measure_roofs(device, executor, options.seconds));
-  const KeptRates kept = keep_rates(device, way_of(executor), options.folder);
+  const KeptRates kept = keep_rates(device, how_measured(executor), options.folder);
   return Calibration{kept.path, kept.measured_at};
 }
 

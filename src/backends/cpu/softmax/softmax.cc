@@ -40,8 +40,8 @@ class SoftmaxKernel final : public CpuKernel {
     x_stride_ = row_.strides[0][r], y_stride_ = row_.strides[1][r];
     block_ = access_ == Access::columns ? std::min<int64_t>(outer_.size[o], kSoftmaxColumns) : 1;
     blocks_ = access_ == Access::columns ? (outer_.size[o] + block_ - 1) / block_ : 1;
-    units_ = outer_shape.product();
-    if (access_ == Access::columns) units_ = units_ / outer_.size[o] * blocks_;
+    items_ = outer_shape.product();
+    if (access_ == Access::columns) items_ = items_ / outer_.size[o] * blocks_;
   }
 
   // A row per task where rows are moved.
@@ -51,12 +51,12 @@ class SoftmaxKernel final : public CpuKernel {
     if (empty_) return;
     const float* x = reinterpret_cast<const float*>(launch.inputs[0]);
     float* y = reinterpret_cast<float*>(launch.outputs[0]);
-    const int64_t items = std::min(units_, kMostTasks);
+    const int64_t items = std::min(items_, kMostTasks);
     const auto tasks = static_cast<int>(tasks_of(grain_, elements_, items, launch.executor->width()));
     parallel_for(*launch.executor, tasks, [&](int task, int) {
       float* scratch = reinterpret_cast<float*>(launch.workspace) + task * count_;
-      const auto [begin, end] = task_range(units_, tasks, task);
-      for (int64_t unit = begin; unit < end; ++unit) run_unit(x, y, unit, scratch);
+      const auto [begin, end] = task_range(items_, tasks, task);
+      for (int64_t item = begin; item < end; ++item) run_item(x, y, item, scratch);
     });
   }
 
@@ -64,18 +64,18 @@ class SoftmaxKernel final : public CpuKernel {
   enum class Access : uint8_t { rows, columns, moved };
   static constexpr int64_t kMostTasks = 64;
 
-  void run_unit(const float* x, float* y, int64_t unit, float* scratch) const {
+  void run_item(const float* x, float* y, int64_t item, float* scratch) const {
     const auto count = static_cast<size_t>(count_);
     if (access_ == Access::columns) {
       const int inner = outer_.rank() - 1;
-      const int64_t outer = unit / blocks_, column = unit % blocks_ * block_;
+      const int64_t outer = item / blocks_, column = item % blocks_ * block_;
       const int64_t columns = std::min(block_, outer_.size[inner] - column);
       functions_.columns(x + outer_.offset(0, outer, inner) + column, x_stride_, y + outer_.offset(1, outer, inner) + column,
                          y_stride_, count, static_cast<size_t>(columns), logarithm_);
       return;
     }
-    const float* from = x + outer_.offset(0, unit, outer_.rank());
-    float* to = y + outer_.offset(1, unit, outer_.rank());
+    const float* from = x + outer_.offset(0, item, outer_.rank());
+    float* to = y + outer_.offset(1, item, outer_.rank());
     if (access_ == Access::rows) return functions_.row(from, to, count, logarithm_);
     for (int64_t i = 0; i < count_; ++i) scratch[i] = from[row_.offset(0, i, row_.rank())];
     functions_.row(scratch, scratch, count, logarithm_);
@@ -89,7 +89,7 @@ class SoftmaxKernel final : public CpuKernel {
   Access access_ = Access::rows;
   LoopNest row_, outer_;  // x and y
   int64_t count_ = 1, x_stride_ = 1, y_stride_ = 1;
-  int64_t block_ = 1, blocks_ = 1, units_ = 0;
+  int64_t block_ = 1, blocks_ = 1, items_ = 0;
 };
 
 }  // namespace

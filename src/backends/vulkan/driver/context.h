@@ -53,7 +53,7 @@ struct ContextOptions {
   bool cache = true;
   // Kernels are tried before their first use on a driver, `try_timeout` at most each; `try_elsewhere` does it in a process of
   // its own: it is handed a line per kernel, which `try_lines` takes there. A kernel during whose self-test a process ended is
-  // banned, unless a `sandbox` process tries it once more.
+  // denied, unless a `sandbox` process tries it once more.
   bool try_first = true;
   bool sandbox = false;
   std::chrono::nanoseconds try_timeout = std::chrono::seconds(20);

@@ -1,5 +1,5 @@
-// A copy whose neighbours in x lie apart in y and the other way round: tiles of 32 x 32 units go through shared memory, so that both
-// sides see whole lines. A row of the tile is one unit longer than its lines: columns then lie in different banks.
+// A copy whose neighbours in x lie apart in y and the other way round: tiles of 32 x 32 chunks go through shared memory, so that both
+// sides see whole lines. A row of the tile is one chunk longer than its lines: columns then lie in different banks.
 // build: copy_transpose_1 -DBYTES=1
 // build: copy_transpose_2 -DBYTES=2
 // build: copy_transpose_4 -DBYTES=4
@@ -7,7 +7,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
-#include "units.glsl"
+#include "chunks.glsl"
 
 // As TransposeRecord of copy.cc: a is the axis of neighbours in x, b that of neighbours in y; the others are outer.
 struct TransposeRecord {
@@ -19,7 +19,7 @@ struct TransposeRecord {
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer TransposeRecords { TransposeRecord v; };
 
 layout(push_constant, scalar) uniform Push {
-  Units x, y;
+  Chunks x, y;
   TransposeRecords record;
   Divisor tiles_a, tiles_b;  // tiles along a go first, then those along b, then the outer axes
   uint tiles;
@@ -47,6 +47,6 @@ void main() {
   barrier();
   [[unroll]] for (int row = 0; row < kTile; row += kRows) {
     const int a = a0 + row + row0, b = b0 + column;
-    if (a < R.size_a && b < R.size_b) push.y.v[to + b + a * R.stride_y] = UNIT(tile[column * (kTile + 1) + row + row0]);
+    if (a < R.size_a && b < R.size_b) push.y.v[to + b + a * R.stride_y] = CHUNK(tile[column * (kTile + 1) + row + row0]);
   }
 }

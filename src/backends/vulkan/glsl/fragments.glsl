@@ -3,7 +3,7 @@
 // (VK_NV_cooperative_matrix2), and counts as one subgroup here. Compilers of GLSL that know no such extension take types and
 // instructions by number; the element types 0x7f16 and 0x7f32 and the sizes 0x7fa0 to 0x7fa2 are put right when the shader is
 // loaded (fragment_types.h). The tiles `left` and `right` in shared memory are vectors of four along k, rows of the left and
-// columns of the right one: so are lanes' parts of them, and a driver has no reason to bring them in by halves. `staging` takes
+// columns of the right one: so are lanes' parts of them, and a driver has no reason to bring in half of them at a time. `staging` takes
 // sums. Places and strides count fp16 values. fragments_emulated.glsl has the same by other means.
 #extension GL_EXT_spirv_intrinsics : require
 #extension GL_KHR_shader_subgroup_basic : require

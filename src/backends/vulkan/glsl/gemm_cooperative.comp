@@ -44,7 +44,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Run
 
 const int kSubgroupsN = kN / kThreadN, kSubgroups = kM / kThreadM * kSubgroupsN, kThreads = kSubgroups * kSubgroup;
 const int kPartM = kThreadM / kFragmentM, kPartN = kThreadN / kFragmentN;        // fragments of a subgroup
-const int kSums = kFragmentM * kFragmentN, kVec4 = kFragmentN / 4;              // of a fragment; fours of a row of them
+const int kSums = kFragmentM * kFragmentN, kVec4 = kFragmentN / 4;              // of a fragment; vec4s of a row of them
 const int kRuns = kK / kRun;                                                     // along k
 const int kLoadsA = kM * kRuns / kThreads, kLoadsB = kK * kN / kRun / kThreads;  // runs that a thread loads
 const int kLine = kK + kPad;

@@ -1,5 +1,5 @@
 // Products without shared memory: a thread makes kThreadM x kThreadN neighbouring outputs, and reads four channels at once where
-// they lie side by side. Two steps of the ladder: one output by loads of 16 bytes, and several outputs.
+// they lie side by side. Two optimisation steps: one output by loads of 16 bytes, and several outputs.
 // build: gemm_direct
 // build: gemm_direct_half -DHALF
 #version 460

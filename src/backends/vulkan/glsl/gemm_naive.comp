@@ -1,4 +1,4 @@
-// One output a thread, any layout: the first step of the ladder, and what serves shapes that nothing else does.
+// One output a thread, any layout: the first optimisation step, and what runs shapes that nothing else takes.
 // build: gemm_naive
 // build: gemm_naive_half -DHALF
 #version 460

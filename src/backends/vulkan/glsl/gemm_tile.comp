@@ -22,16 +22,16 @@ layout(constant_id = kAhead_id) const bool kAhead = true;
 layout(constant_id = kVec4_id) const bool kVec4 = true;
 
 const int kThreadsM = kM / kThreadM, kThreadsN = kN / kThreadN, kThreads = kThreadsM * kThreadsN;
-const int kQuads = kK / 4;                                                     // fours along k
-const int kLoadsA = kM * kQuads / kThreads, kLoadsB = kK * kN / 4 / kThreads;  // fours that a thread loads
+const int kQuads = kK / 4;                                                     // vec4s along k
+const int kLoadsA = kM * kQuads / kThreads, kLoadsB = kK * kN / 4 / kThreads;  // vec4s that a thread loads
 const int kLineA = kM + kPad;
 shared float left[kK * kLineA];  // [k][m]
 shared float right[kK * kN];     // [k][n]
 
-// What a thread brings into the next tiles: fours along k of some rows of x, and vec4s of columns of w.
+// What a thread brings into the next tiles: vec4s along k of some rows of x, and of columns of w.
 struct Next {
   WindowRow rows[kLoadsA];
-  ivec4 tap;  // where the fours of x begin
+  ivec4 tap;  // where the vec4s of x begin
   vec4 a[kLoadsA], b[kLoadsB];
 };
 
@@ -72,7 +72,7 @@ void put(Next next, int thread) {
     [[unroll]] for (int j = 0; j < 4; ++j) right[(thread + i * kThreads) * 4 + j] = next.b[i][j];
 }
 
-// A thread's rows and columns of the tile: fours lie a step of all threads apart, so that neighbours read neighbouring words.
+// A thread's rows and columns of the tile: vec4s lie a step of all threads apart, so that neighbours read neighbouring words.
 int row_of(int tm, int i) { return i / 4 * (kThreadsM * 4) + tm * 4 + i % 4; }
 int column_of(int tn, int j) { return j / 4 * (kThreadsN * 4) + tn * 4 + j % 4; }
 

@@ -19,17 +19,17 @@ layout(constant_id = kUnroll_id) const int kUnroll = 4;
 layout(constant_id = kAhead_id) const bool kAhead = true;  // off for `bench --ablate` alone
 
 const int kThreadsM = kM / kThreadM, kThreadsN = kN / kThreadN, kThreads = kThreadsM * kThreadsN;
-const int kQuads = kK / 4;                                                     // fours along k
-const int kLoadsA = kM * kQuads / kThreads, kLoadsB = kK * kN / 4 / kThreads;  // fours that a thread loads
+const int kQuads = kK / 4;                                                     // vec4s along k
+const int kLoadsA = kM * kQuads / kThreads, kLoadsB = kK * kN / 4 / kThreads;  // vec4s that a thread loads
 const int kLineA = kM + kPad;
 shared float16_t left[kK * kLineA];  // [k][m]
 shared f16vec2 right[kK * kN / 2];   // [k][n]
 layout(buffer_reference, scalar, buffer_reference_align = 8) readonly buffer Weights { f16vec4 v[]; };
 
-// What a thread brings into the next tiles: fours along k of some rows of x, and vec4s of columns of w.
+// What a thread brings into the next tiles: vec4s along k of some rows of x, and of columns of w.
 struct Next {
   WindowRow rows[kLoadsA];
-  ivec4 tap;  // where the fours of x begin
+  ivec4 tap;  // where the vec4s of x begin
   vec4 a[kLoadsA], b[kLoadsB];
 };
 
@@ -40,7 +40,7 @@ void begin(out Next next, Work work, int thread) {
   next.tap = tap_of(work.first + umod(thread, kQuads) * 4);
 }
 
-// Load: all fours of this thread for the tiles that begin at k, into registers...
+// Load: all vec4s of this thread for the tiles that begin at k, into registers...
 void load(inout Next next, Work work, int thread, int k) {
   [[unroll]] for (int i = 0; i < kLoadsA; ++i) next.a[i] = four_of_x(next.rows[i], next.tap);
   [[unroll]] for (int i = 0; i < kLoadsB; ++i) {
@@ -61,7 +61,7 @@ void put(Next next, int thread) {
   }
 }
 
-// A thread's rows and pairs of columns of the tile: fours lie a step of all threads apart, so that neighbours read neighbouring
+// A thread's rows and pairs of columns of the tile: vec4s lie a step of all threads apart, so that neighbours read neighbouring
 // words.
 int row_of(int tm, int i) { return i / 4 * (kThreadsM * 4) + tm * 4 + i % 4; }
 int pair_of(int tn, int j) { return j / 2 * (kThreadsN * 2) + tn * 2 + j % 2; }

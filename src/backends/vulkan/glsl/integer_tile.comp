@@ -39,7 +39,7 @@ int dot_of(int a, int b) {
 
 const uint kFlipX = kTypeX == kU8 ? 0x80808080u : 0u, kFlipW = kTypeW == kU8 ? 0x80808080u : 0u;
 
-// What a thread brings into the next tiles: words along k of some rows of x, fours of words of columns of w; and their sums.
+// What a thread brings into the next tiles: words along k of some rows of x, four words at a time of columns of w; and their sums.
 struct Next {
   WindowRow rows[kLoadsX];
   ivec4 tap;    // where the words of x begin
@@ -119,7 +119,7 @@ void put(inout Next next, int thread) {
   }
 }
 
-// A thread's rows and columns of the tile: fours lie a step of all threads apart, so that neighbours read neighbouring words.
+// A thread's rows and columns of the tile: groups of four lie a step of all threads apart, so that neighbours read neighbouring words.
 int row_of(int tm, int i) { return i / 4 * (kThreadsM * 4) + tm * 4 + i % 4; }
 int column_of(int tn, int j) { return j / 4 * (kThreadsN * 4) + tn * 4 + j % 4; }
 

@@ -9,7 +9,7 @@
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
-#include "units.glsl"
+#include "chunks.glsl"
 #ifndef HALF
 #define STORED VALUE
 #endif
@@ -38,14 +38,14 @@ layout(push_constant, scalar) uniform Push {
 const int kNowhere = -2147483648;
 
 void main() {
-  const uint first = first_unit();
+  const uint first = first_chunk();
   for (int step = 0; step < kSteps; ++step) {
-    uint unit = first + step * gl_WorkGroupSize.x;
-    if (unit >= R.count) return;
+    uint chunk = first + step * gl_WorkGroupSize.x;
+    if (chunk >= R.count) return;
     int from = R.first_x, to = R.first_y;
     ivec3 entry = ivec3(0);
     for (int i = R.rank - 1; i >= 0; --i) {
-      const int at = int(fast_divmod(unit, R.size[i])), slot = R.slot[i];
+      const int at = int(fast_divmod(chunk, R.size[i])), slot = R.slot[i];
       to += at * R.y[i];
       if (slot < 0) {
         from += at * R.x[i];

@@ -1,9 +1,9 @@
 // As many multiply-adds as the device can do at once: eight sums a thread that nothing else waits for.
 // build: roof_fma_f32 -DNUMBER=float
-// build: roof_fma_f16 -DNUMBER=f16vec2 -DHALVES
+// build: roof_fma_f16 -DNUMBER=f16vec2 -DFP16
 #version 460
 #extension GL_GOOGLE_include_directive : require
-#ifdef HALVES
+#ifdef FP16
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #endif
 #include "buffers.glsl"

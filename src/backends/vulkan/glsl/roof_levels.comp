@@ -5,7 +5,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
 
-// Coherent reads are served by what all cores share.
+// Coherent reads come from what all cores share.
 layout(buffer_reference, scalar, buffer_reference_align = 16) coherent buffer SharedVec4s { vec4 v[]; };
 layout(push_constant, scalar) uniform Push {
   SharedVec4s x;

@@ -32,10 +32,10 @@ layout(constant_id = 3) const bool kLong = false;  // indices of 64 bits, read a
 // Offsets of an update: its own, y's, its indices', their row-major number, and its place among the claims.
 struct Offsets { int update, y, index, order, slot; };
 Offsets begin_of_all() { return Offsets(R.first_update, R.first_y, R.first_index, 0, 0); }
-// Those of update number `unit` over the axes [first, end) on top.
-void move_along(inout Offsets p, uint unit, int first, int end) {
+// Those of update number `item` over the axes [first, end) on top.
+void move_along(inout Offsets p, uint item, int first, int end) {
   for (int i = end - 1; i >= first; --i) {
-    const int at = int(fast_divmod(unit, R.size[i]));
+    const int at = int(fast_divmod(item, R.size[i]));
     p.update += at * R.update[i];
     p.y += at * R.y[i];
     p.index += at * R.index[i];

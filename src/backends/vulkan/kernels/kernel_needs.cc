@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "backends/vulkan/kernels/rows/rows.h"
-#include "backends/vulkan/kernels/moves/units.h"
+#include "backends/vulkan/kernels/moves/chunks.h"
 #include "families/depthwise/depthwise.h"
 #include "families/fft/fft_tiles.h"
 #include "families/gemm/gemm.h"
@@ -21,7 +21,7 @@ constexpr int64_t kRowBytes = 8 * kRowThreads, kCountBytes = 4 * kRowThreads;
 constexpr int64_t kBlockBytes = 4 * (3 * 32 * 33 + 3 * 32);
 // A query, products of 64 keys by teams of 8, weights, a number a thread (glsl/attention_split.comp).
 constexpr int64_t kSplitBytes = 4 * (128 + 64 * 9 + 128 + 128);
-constexpr int64_t kTransposed = 32 * 33;       // units; those of less than a word take one
+constexpr int64_t kTransposed = 32 * 33;       // chunks; those of less than a word take one
 constexpr int64_t kAverageBytes = 4 * 32 * 8;  // glsl/quantize_average.comp
 constexpr int64_t kRangeBytes = 8 * 256;       // glsl/quantize_range.comp
 
@@ -108,7 +108,7 @@ TileNeeds needs_of_loops(const Stage& stage, const std::string& variant) {
       if (variant == "split") return {128, kSplitBytes, kFew};
       return {128, kBlockBytes, 96};  // 8 of the 32 x 32 sums, rows of both operands ahead
     case Family::copy:
-      if (variant != "transpose") return {kUnitThreads, 0, kFew};
+      if (variant != "transpose") return {kChunkThreads, 0, kFew};
       return {256, kTransposed * std::max<int64_t>(4, size_of(stage.inputs[0].dtype)), kFew};
     case Family::pool:
       if (variant != "group") return {64, 0, few};
@@ -122,7 +122,7 @@ TileNeeds needs_of_loops(const Stage& stage, const std::string& variant) {
     case Family::gather:
     case Family::scatter:
     case Family::triangle:
-    case Family::resize: return {kUnitThreads, 0, kFew};
+    case Family::resize: return {kChunkThreads, 0, kFew};
     case Family::non_max: return {kNonMaxThreads, 8 * kNonMaxThreads, kFew};
     case Family::pointwise: return {128, 0, needs_of_program(stage)};
     case Family::deform: return {64, 4 * 16 * (17 + 65), 64};  // samples and filters of a slab (glsl/deform.comp)

@@ -1,5 +1,5 @@
 // Self-tests of element-wise programs, products and rows on any types, of the quantize family and of pools that tell positions:
-// kernels that do nothing are banned. That good ones pass: self_tests_test.cc.
+// kernels that do nothing are denied. That good ones pass: self_tests_test.cc.
 #include "backends/vulkan/self_tests/self_test_samples_testing.h"
 #include "backends/vulkan/vulkan_testing.h"
 #include "families/pointwise/arithmetic.h"

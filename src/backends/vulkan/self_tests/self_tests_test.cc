@@ -124,7 +124,7 @@ Verdict verdict_with(const std::string& late) {
   return v;
 }
 
-TEST(VulkanSelfTests, MatrixUnitsThatAreSlowerAreBanned) {
+TEST(VulkanSelfTests, MatrixUnitsThatAreSlowerAreDenied) {
   const Verdict v = verdict_with("gemm/cooperative");
   if (v.skipped) GTEST_SKIP() << "SKIP: no Vulkan device with 16-bit floats";
   EXPECT_EQ(v.denylist, "gemm/cooperative");

@@ -70,7 +70,7 @@ TEST_F(VulkanVerdictCache, GoodKernelsAreTriedOnce) {
   EXPECT_EQ(backend_->counters().submissions, 0u);
 }
 
-TEST_F(VulkanVerdictCache, WrongKernelsAreBanned) {
+TEST_F(VulkanVerdictCache, WrongKernelsAreDenied) {
   faults_.nothing = "gemm/implicit";
   ASSERT_TRUE(open());
   const Step step = step_of(backend_->device(), "implicit");
@@ -81,14 +81,14 @@ TEST_F(VulkanVerdictCache, WrongKernelsAreBanned) {
   EXPECT_TRUE(backend_->device().denies("gemm", "implicit"));
   EXPECT_FALSE(backend_->device().denies("gemm", "naive"));
   EXPECT_TRUE(try_out(*backend_, step_of(backend_->device(), "naive")).ok());
-  // The ban is kept, whatever the next process would find.
+  // The denial is kept, whatever the next process would find.
   faults_ = {};
   ASSERT_TRUE(open());
   EXPECT_TRUE(backend_->device().denies("gemm", "implicit"));
   EXPECT_EQ(backend_->findings().size(), 1u);
 }
 
-TEST_F(VulkanVerdictCache, SlowKernelsAreBanned) {
+TEST_F(VulkanVerdictCache, SlowKernelsAreDenied) {
   faults_.slow = "gemm/naive";
   options_.try_timeout = std::chrono::milliseconds(30);
   ASSERT_TRUE(open());
@@ -129,7 +129,7 @@ TEST_F(VulkanVerdictCache, DevicesThatDoNotComeBackAreGivenUp) {
 }
 
 // A device that is lost tells nothing of what would have been tried after that, and of what was tried little.
-TEST_F(VulkanVerdictCache, ALostDeviceBansNoOther) {
+TEST_F(VulkanVerdictCache, ALostDeviceDeniesNoOther) {
   options_.sandbox = true;
   faults_.lost_at_submit = 3;
   ASSERT_TRUE(open());
@@ -186,7 +186,7 @@ class VulkanVerdictCacheInterrupted : public VulkanVerdictCache {
   }
 };
 
-TEST_F(VulkanVerdictCacheInterrupted, WhatEndedAProcessIsBannedInTheNext) {
+TEST_F(VulkanVerdictCacheInterrupted, WhatEndedAProcessIsDeniedInTheNext) {
   crash();
   for (int processes = 0; processes < 2; ++processes) {  // the marker is gone after the first, the verdict stays
     ASSERT_TRUE(open());
@@ -202,7 +202,7 @@ TEST_F(VulkanVerdictCacheInterrupted, WhatEndedAProcessIsBannedInTheNext) {
 }
 
 // Somebody may have killed the process.
-TEST_F(VulkanVerdictCacheInterrupted, AnExpendableProcessTriesItOnceMore) {
+TEST_F(VulkanVerdictCacheInterrupted, ASandboxProcessTriesItOnceMore) {
   crash();
   int asked = 0;
   options_.try_elsewhere = [&](const std::string& lines) {
@@ -225,7 +225,7 @@ TEST_F(VulkanVerdictCacheInterrupted, AnExpendableProcessTriesItOnceMore) {
   EXPECT_EQ(backend_->device().denylist, "");
 }
 
-TEST_F(VulkanVerdictCacheInterrupted, WhereNobodyTriesItAgainItStaysBanned) {
+TEST_F(VulkanVerdictCacheInterrupted, WhereNobodyTriesItAgainItStaysDenied) {
   crash();
   options_.try_elsewhere = [](const std::string&) {};
   ASSERT_TRUE(open());
@@ -234,7 +234,7 @@ TEST_F(VulkanVerdictCacheInterrupted, WhereNobodyTriesItAgainItStaysBanned) {
   EXPECT_EQ(backend_->counters().submissions, 0u);
 }
 
-TEST_F(VulkanVerdictCacheInterrupted, WhatEndedTwoProcessesIsBannedForGood) {
+TEST_F(VulkanVerdictCacheInterrupted, WhatEndedTwoProcessesIsDeniedForGood) {
   crash();
   options_.sandbox = true;
   crash();

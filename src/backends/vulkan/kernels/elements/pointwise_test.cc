@@ -148,7 +148,7 @@ void check_operations(DType type) {
     for (int i = 0; i < params.inputs; ++i) {
       test.stage.inputs.push_back({type, shape, row_major(shape)});
       test.inputs.emplace_back(test.stage.inputs.back());
-      // Halves, so that comparisons see equal values; points where functions turn; any size.
+      // Multiples of 1/2, so that comparisons see equal values; points where functions turn; any size.
       test.inputs.back().fill([&] {
         const int64_t kind = random.between(0, 3);
         const double v = kind == 0   ? std::round(random.normal() * 4) / 2

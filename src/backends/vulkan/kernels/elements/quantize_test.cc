@@ -199,7 +199,7 @@ TEST(VulkanQuantize, Add) { check(QuantizeKind::add, 80, 3001); }
 TEST(VulkanQuantize, Average) { check(QuantizeKind::average, 40, 4001); }
 TEST(VulkanQuantize, Factor) { check(QuantizeKind::factor, 40, 5001); }
 TEST(VulkanQuantize, Fp16ToTheBit) {
-  SPARKLE_NEEDS_HALVES();
+  SPARKLE_NEEDS_FP16();
   check(QuantizeKind::quantize, 100, 6001, DType::f16);
   check(QuantizeKind::dequantize, 60, 7001, DType::f16);
   check(QuantizeKind::factor, 40, 8001, DType::f16);

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "backends/vulkan/kernels/real_types.h"
-#include "backends/vulkan/kernels/moves/units.h"
+#include "backends/vulkan/kernels/moves/chunks.h"
 #include "families/deform/deform.h"
 
 namespace sparkle::vulkan {

@@ -40,7 +40,7 @@ void check(int cases, uint64_t first, DType real) {
 
 TEST(VulkanDeform, RandomStages) { check(300, 1, DType::f32); }
 TEST(VulkanDeform, Fp16) {
-  SPARKLE_NEEDS_HALVES();
+  SPARKLE_NEEDS_FP16();
   check(150, 5001, DType::f16);
 }
 

@@ -2,26 +2,26 @@
 // indices found there move along the axes of x that they point into. Those that lie outside are reported.
 #include <algorithm>
 
-#include "backends/vulkan/kernels/moves/units.h"
+#include "backends/vulkan/kernels/moves/chunks.h"
 #include "families/gather/gather.h"
 #include "families/values/indices.h"
 
 namespace sparkle::vulkan {
 namespace {
 
-// As in glsl/gather_units.comp.
+// As in glsl/gather_chunks.comp.
 struct GatherRecord {
   uint32_t count;
   int32_t rank, first_x, first_y, first_index;
   int32_t picked, tuple_stride;
-  UnitAxes axes;
+  ChunkAxes axes;
   int32_t index[kMaxRank], order[kMaxRank];
   int32_t picked_size[kMaxRank], picked_strides[kMaxRank];
 };
 
 struct Picking {
-  std::vector<UnitAxis> axes;  // of y; bytes, and indices
-  std::vector<int> picked;     // axes of x that indices point into
+  std::vector<ChunkAxis> axes;  // of y; bytes, and indices
+  std::vector<int> picked;      // axes of x that indices point into
   int64_t tuple_stride = 0;
   bool moves = true;
 };
@@ -98,15 +98,15 @@ Result<VulkanKernelPtr> make_gather(const Stage& stage, const Schedule& schedule
   if (indices.elements() == 0) return kernel;
   const int64_t element = size_of(y.dtype);
   Picking k = picking_of(stage);
-  // Units hold together along the picked axes too: these are axes of the move of which y has none.
+  // Chunks hold together along the picked axes too: these are axes of the move of which y has none.
   const size_t own = k.axes.size();
   for (const int axis : k.picked)
     k.axes.push_back({x.shape[axis], x.layout.strides[axis] * element, 0, 0, static_cast<int>(own), 0});
-  UnitMove move = unit_move(std::move(k.axes), element, x.layout.offset * element, y.layout.offset * element);
+  ChunkMove move = chunk_move(std::move(k.axes), element, x.layout.offset * element, y.layout.offset * element);
   GatherRecord r{};
   int64_t lowest_x = move.lowest_x(), lowest_index = 0;
-  std::vector<UnitAxis> picked;
-  std::erase_if(move.axes, [&](const UnitAxis& a) {
+  std::vector<ChunkAxis> picked;
+  std::erase_if(move.axes, [&](const ChunkAxis& a) {
     if (a.axis >= 0) picked.push_back(a);
     return a.axis >= 0;
   });
@@ -114,7 +114,7 @@ Result<VulkanKernelPtr> make_gather(const Stage& stage, const Schedule& schedule
     r.picked_size[i] = static_cast<int32_t>(picked[i].size);
     r.picked_strides[i] = static_cast<int32_t>(picked[i].x);
   }
-  for (const UnitAxis& a : move.axes) lowest_index += std::min<int64_t>(0, (a.size - 1) * a.other);
+  for (const ChunkAxis& a : move.axes) lowest_index += std::min<int64_t>(0, (a.size - 1) * a.other);
   lowest_index += std::min<int64_t>(0, (static_cast<int64_t>(picked.size()) - 1) * k.tuple_stride);
   if (!move.fits_31_bits() || extent(x.shape, x.layout) > INT32_MAX || extent(indices.shape, indices.layout) > INT32_MAX / 2 ||
       indices.elements() > INT32_MAX)
@@ -126,17 +126,17 @@ Result<VulkanKernelPtr> make_gather(const Stage& stage, const Schedule& schedule
   r.first_index = static_cast<int32_t>(-lowest_index);
   r.picked = static_cast<int32_t>(picked.size());
   r.tuple_stride = static_cast<int32_t>(k.tuple_stride);
-  r.axes = unit_axes(move.axes);
+  r.axes = chunk_axes(move.axes);
   for (size_t i = 0; i < move.axes.size(); ++i) {
     r.index[i] = static_cast<int32_t>(move.axes[i].other);
     r.order[i] = static_cast<int32_t>(move.axes[i].order);
   }
   const uint32_t is_long = indices.dtype == DType::i64;
-  SPARKLE_TRY(pipeline, unit_pipeline(shop, "gather_units", move.bytes, kUnitThreads, {is_long, k.moves}));
+  SPARKLE_TRY(pipeline, chunk_pipeline(shop, "gather_chunks", move.bytes, kChunkThreads, {is_long, k.moves}));
   SPARKLE_TRY(record, shop.upload(&r, sizeof r));
   Dispatch d;
   d.pipeline = pipeline;
-  d.groups = groups_for_units(move.count());
+  d.groups = groups_for_chunks(move.count());
   d.addresses = {{0, lowest_x * move.bytes},
                  {1, lowest_index * size_of(indices.dtype)},
                  {2, move.lowest_y() * move.bytes},

@@ -20,7 +20,7 @@ bool supports(VulkanBackend& backend, DType type) {
   return size_of(type) > 2 || (size_of(type) == 1 ? f.i8 : f.f16);
 }
 
-TEST(VulkanCopy, UnitsBetweenAnyLayouts) {
+TEST(VulkanCopy, ChunksBetweenAnyLayouts) {
   SPARKLE_NEEDS_VULKAN(backend);
   for (uint64_t seed = 1; seed <= 300 && !HasFailure(); ++seed) {
     RandomStage s(seed);

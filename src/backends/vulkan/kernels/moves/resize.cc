@@ -5,7 +5,7 @@
 
 #include "backends/vulkan/kernels/moves/indexed.h"
 #include "backends/vulkan/kernels/real_types.h"
-#include "backends/vulkan/kernels/moves/units.h"
+#include "backends/vulkan/kernels/moves/chunks.h"
 #include "families/resize/resize_taps.h"
 
 namespace sparkle::vulkan {
@@ -17,7 +17,7 @@ constexpr int kSlots = 3;  // axes with taps
 struct TapsRecord {
   uint32_t count;
   int32_t rank, first_x, first_y;
-  UnitAxes axes;
+  ChunkAxes axes;
   int32_t slot[kMaxRank];
   int32_t start[kSlots], taps[kSlots];
   float extrapolation;
@@ -48,18 +48,18 @@ Result<VulkanKernelPtr> make_taps(const Stage& stage, const Workshop& shop, bool
   auto kernel = std::make_unique<VulkanKernel>(stage);
   const std::vector<ResizeTaps> taps = taps_of(stage);
   const int64_t element = size_of(y.dtype);
-  std::vector<UnitAxis> all;
+  std::vector<ChunkAxis> all;
   for (int i = 0; i < y.shape.size(); ++i)
     all.push_back({y.shape[i], x.layout.strides[i] * element, y.layout.strides[i] * element, 0,
                    taps[static_cast<size_t>(i)].identity ? -1 : i});
   // A thread makes up to four elements.
-  const UnitMove move = unit_move(std::move(all), element, x.layout.offset * element, y.layout.offset * element, 4 * element);
+  const ChunkMove move = chunk_move(std::move(all), element, x.layout.offset * element, y.layout.offset * element, 4 * element);
   if (!move.fits_31_bits() || extent(x.shape, x.layout) > INT32_MAX) return too_far("resize");
 
   TapsRecord r{};
   r.count = static_cast<uint32_t>(move.count());
   r.rank = static_cast<int32_t>(move.axes.size());
-  r.axes = unit_axes(move.axes);
+  r.axes = chunk_axes(move.axes);
   r.extrapolation = static_cast<float>(get<ResizeParams>(stage.params).extrapolation);
   std::fill(std::begin(r.taps), std::end(r.taps), 1);
   std::vector<int32_t> offsets{0};
@@ -67,7 +67,7 @@ Result<VulkanKernelPtr> make_taps(const Stage& stage, const Workshop& shop, bool
   int64_t lowest = 0;
   int slots = 0;
   for (size_t i = 0; i < move.axes.size(); ++i) {
-    const UnitAxis& a = move.axes[i];
+    const ChunkAxis& a = move.axes[i];
     r.slot[i] = -1;
     if (a.axis < 0) {
       lowest += std::min<int64_t>(0, (a.size - 1) * a.x);
@@ -93,13 +93,13 @@ Result<VulkanKernelPtr> make_taps(const Stage& stage, const Workshop& shop, bool
   }
   r.first_x = static_cast<int32_t>(-lowest);
   r.first_y = static_cast<int32_t>(-move.lowest_y());
-  SPARKLE_TRY(pipeline, unit_pipeline(shop, shader_for("resize_taps", fp16), move.bytes, kUnitThreads));
+  SPARKLE_TRY(pipeline, chunk_pipeline(shop, shader_for("resize_taps", fp16), move.bytes, kChunkThreads));
   SPARKLE_TRY(record, shop.upload(&r, sizeof r));
   SPARKLE_TRY(from, shop.upload(offsets.data(), static_cast<int64_t>(offsets.size()) * 4));
   SPARKLE_TRY(factors, shop.upload(weights.data(), static_cast<int64_t>(weights.size()) * 4));
   Dispatch d;
   d.pipeline = pipeline;
-  d.groups = groups_for_units(move.count());
+  d.groups = groups_for_chunks(move.count());
   d.addresses = {{0, lowest * move.bytes}, {1, move.lowest_y() * move.bytes}};
   d.push(record->address());
   d.push(from->address());

@@ -47,11 +47,11 @@ void check(const std::string& variant, bool nearest, int cases, uint64_t first, 
 TEST(VulkanResize, Nearest) { check("units", true, 200, 1); }
 TEST(VulkanResize, LinearAndCubicTaps) { check("taps", false, 200, 1001); }
 TEST(VulkanResize, Fp16MoveAsTheyAre) {
-  SPARKLE_NEEDS_HALVES();
+  SPARKLE_NEEDS_FP16();
   check("units", true, 80, 2001, DType::f16);
 }
 TEST(VulkanResize, Fp16AreFilteredInFullPrecision) {
-  SPARKLE_NEEDS_HALVES();
+  SPARKLE_NEEDS_FP16();
   check("taps", false, 100, 3001, DType::f16);
 }
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "backends/vulkan/kernels/real_types.h"
-#include "backends/vulkan/kernels/moves/units.h"
+#include "backends/vulkan/kernels/moves/chunks.h"
 
 namespace sparkle::vulkan {
 namespace {

@@ -17,7 +17,7 @@ double coordinate(RandomStage& s, int64_t size) {
     const double odd[] = {NAN, kInfinity, -kInfinity, 1e30, -1e30, 60000, -7777, 1e8, -3.3e7, 0};
     return odd[s.random.between(0, 9)];
   }
-  // Halves and wholes of elements, from before the first to behind the last.
+  // Half and whole elements, from before the first to behind the last.
   if (kind < 8)
     return static_cast<double>(s.random.between(-3 * size, 5 * size)) / static_cast<double>(std::max<int64_t>(1, size)) - 1;
   return kind < 11 ? s.random.normal() * 8 : s.random.normal();
@@ -52,7 +52,7 @@ void check(int cases, uint64_t first, DType real) {
 
 TEST(VulkanSample, RandomStages) { check(400, 1, DType::f32); }
 TEST(VulkanSample, Fp16) {
-  SPARKLE_NEEDS_HALVES();
+  SPARKLE_NEEDS_FP16();
   check(200, 5001, DType::f16);
 }
 

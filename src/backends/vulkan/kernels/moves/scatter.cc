@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "backends/vulkan/kernels/moves/one_hot.h"
-#include "backends/vulkan/kernels/moves/units.h"
+#include "backends/vulkan/kernels/moves/chunks.h"
 #include "families/copy/copy.h"
 #include "families/values/indices.h"
 #include "families/scatter/scatter_gpu.h"

@@ -1,18 +1,18 @@
-// The triangle family on Vulkan: a move in units. Along columns it steps towards the upper triangle, along rows away from it.
+// The triangle family on Vulkan: a move in chunks. Along columns it steps towards the upper triangle, along rows away from it.
 #include "families/triangle/triangle.h"
 
 #include <algorithm>
 
-#include "backends/vulkan/kernels/moves/units.h"
+#include "backends/vulkan/kernels/moves/chunks.h"
 
 namespace sparkle::vulkan {
 namespace {
 
-// As in glsl/triangle_units.comp.
+// As in glsl/triangle_chunks.comp.
 struct TriangleRecord {
   uint32_t count;
   int32_t rank, first_x, first_y, least;
-  UnitAxes axes;
+  ChunkAxes axes;
   int32_t side[kMaxRank];
 };
 
@@ -27,13 +27,13 @@ Result<VulkanKernelPtr> make_triangle(const Stage& stage, const Schedule& schedu
   if (y.elements() == 0) return kernel;
   const int64_t element = size_of(y.dtype), up = p.upper ? 1 : -1;
   const int rank = y.shape.size();
-  std::vector<UnitAxis> axes;
+  std::vector<ChunkAxis> axes;
   for (int i = 0; i < rank; ++i)
     axes.push_back({y.shape[i], x.layout.strides[i] * element, y.layout.strides[i] * element,
                     i == rank - 1   ? up
                     : i == rank - 2 ? -up
                                     : 0});
-  const UnitMove move = unit_move(std::move(axes), element, x.layout.offset * element, y.layout.offset * element);
+  const ChunkMove move = chunk_move(std::move(axes), element, x.layout.offset * element, y.layout.offset * element);
   if (!move.fits_31_bits() || extent(x.shape, x.layout) > INT32_MAX) return too_far("triangle");
   // The diagonal may be any 64-bit number; the matrix' ends are as far as it reaches.
   const int64_t reach = std::min<int64_t>(INT32_MAX, y.shape[rank - 2] + y.shape[rank - 1]);
@@ -43,13 +43,13 @@ Result<VulkanKernelPtr> make_triangle(const Stage& stage, const Schedule& schedu
   r.first_x = static_cast<int32_t>(-move.lowest_x());
   r.first_y = static_cast<int32_t>(-move.lowest_y());
   r.least = static_cast<int32_t>(up * std::clamp(p.diagonal, -reach, reach));
-  r.axes = unit_axes(move.axes);
+  r.axes = chunk_axes(move.axes);
   for (size_t i = 0; i < move.axes.size(); ++i) r.side[i] = static_cast<int32_t>(move.axes[i].other);
-  SPARKLE_TRY(pipeline, unit_pipeline(shop, "triangle_units", move.bytes, kUnitThreads));
+  SPARKLE_TRY(pipeline, chunk_pipeline(shop, "triangle_chunks", move.bytes, kChunkThreads));
   SPARKLE_TRY(record, shop.upload(&r, sizeof r));
   Dispatch d;
   d.pipeline = pipeline;
-  d.groups = groups_for_units(move.count());
+  d.groups = groups_for_chunks(move.count());
   d.addresses = {{0, move.lowest_x() * move.bytes}, {1, move.lowest_y() * move.bytes}};
   d.push(record->address());
   kernel->dispatches.push_back(std::move(d));

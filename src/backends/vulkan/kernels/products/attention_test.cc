@@ -74,7 +74,7 @@ void check(DType type, uint64_t first, uint64_t last, bool split = false) {
 
 TEST(VulkanAttention, MatchesTheReference) { check(DType::f32, 1, 70); }
 TEST(VulkanAttention, Fp16AreAddedInFullPrecision) {
-  SPARKLE_NEEDS_HALVES();
+  SPARKLE_NEEDS_FP16();
   check(DType::f16, 101, 140);
   check(DType::f16, 301, 330, true);
 }

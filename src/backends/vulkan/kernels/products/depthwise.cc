@@ -7,7 +7,7 @@
 #include "backends/vulkan/kernels/products/integer_sums.h"
 #include "backends/vulkan/kernels/real_types.h"
 #include "backends/vulkan/kernels/elements/post_op.h"
-#include "backends/vulkan/kernels/moves/units.h"
+#include "backends/vulkan/kernels/moves/chunks.h"
 #include "backends/vulkan/kernels/vulkan_kernel.h"
 #include "families/depthwise/depthwise.h"
 #include "families/integers/integers.h"

@@ -104,7 +104,7 @@ void check_vectors(DType type, uint64_t seeds) {
 TEST(VulkanDepthwise, VectorsShareLoadedPixels) { check_vectors(DType::f32, 120); }
 
 TEST(VulkanDepthwise, Fp16AreAddedInFullPrecision) {
-  SPARKLE_NEEDS_HALVES();
+  SPARKLE_NEEDS_FP16();
   check_any_window("naive", false, DType::f16, 60);
   check_any_window("quads", true, DType::f16, 60);
   check_vectors(DType::f16, 48);

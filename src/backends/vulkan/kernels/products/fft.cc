@@ -8,7 +8,7 @@
 #include "backends/vulkan/kernels/products/gemm_product.h"
 #include "backends/vulkan/kernels/real_types.h"
 #include "backends/vulkan/kernels/elements/post_op.h"
-#include "backends/vulkan/kernels/moves/units.h"
+#include "backends/vulkan/kernels/moves/chunks.h"
 #include "families/fft/fft.h"
 
 namespace sparkle::vulkan {

@@ -155,12 +155,12 @@ TEST(VulkanFft, SumsOverChannelsAlongOneAxis) { check({"points", 1, 128, 4, 64, 
 
 // Tensors of 16 bits in the same kernels.
 TEST(VulkanFftFp16, ChannelsOfOneFilter) {
-  SPARKLE_NEEDS_HALVES();
+  SPARKLE_NEEDS_FP16();
   check({"whole", 12, 10, 2, 64, true, true, plain_epilogue()}, 10, 1001, DType::f16);
   check({"whole", 16, 45, 1, 64, false, false, full_epilogue()}, 8, 1101, DType::f16);
 }
 TEST(VulkanFftFp16, SumsOverChannels) {
-  SPARKLE_NEEDS_HALVES();
+  SPARKLE_NEEDS_FP16();
   check({"points", 12, 10, 2, 64, true, true, full_epilogue()}, 10, 1201, DType::f16);
   check({"points", 16, 45, 1, 64, false, false, plain_epilogue()}, 8, 1301, DType::f16);
 }

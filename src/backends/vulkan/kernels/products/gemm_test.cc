@@ -16,11 +16,11 @@ struct Problem {
   int64_t k = 1;
 };
 
-class ProblemMaker {
+class RandomProblems {
  public:
   // What pipelines are made for - filter, stride, epilogue, whole vectors or not - is one of a few kinds, sizes and layouts are
   // all different: software devices take a second for a pipeline, and tensors' sizes are none of its constants.
-  explicit ProblemMaker(uint64_t seed, DType type = DType::f32) : random_(seed), kind_(77 + seed % kKinds), type_(type) {}
+  explicit RandomProblems(uint64_t seed, DType type = DType::f32) : random_(seed), kind_(77 + seed % kKinds), type_(type) {}
   TestRandom& kind() { return kind_; }
   TestRandom& random() { return random_; }
 
@@ -155,12 +155,12 @@ void check(const std::string& variant, bool window, int cases, uint64_t seed, DT
   ASSERT_NE(row, family.variants.end());
   int tried = 0;
   for (int i = 0; i < cases && !::testing::Test::HasFailure(); ++i) {
-    ProblemMaker problem_maker(seed + static_cast<uint64_t>(i), type);
-    Problem p = window ? problem_maker.window() : problem_maker.dense();
+    RandomProblems problems(seed + static_cast<uint64_t>(i), type);
+    Problem p = window ? problems.window() : problems.dense();
     if (variant == "half_sums") {  // whose short sums of small integers are exact
       get<GemmParams>(p.stage.params).operands = OperandType::f16;
       for (size_t operand : {0, 1})
-        p.inputs[operand].fill([&] { return static_cast<double>(problem_maker.random().between(-8, 8)); });
+        p.inputs[operand].fill([&] { return static_cast<double>(problems.random().between(-8, 8)); });
     }
     Reason why = Reason::none;
     const auto schedules = family.schedules(p.stage, *row, backend->device(), why);
@@ -168,10 +168,9 @@ void check(const std::string& variant, bool window, int cases, uint64_t seed, DT
       continue;  // says so itself
     ASSERT_FALSE(schedules.empty()) << name_of(Family::gemm) << " " << code_of(why);
     ++tried;
-    TileSchedule schedule = some_schedule(schedules, problem_maker.kind());
-    if (variant == "implicit" && problem_maker.kind().chance(50))
-      schedule.split = static_cast<int>(problem_maker.random().between(2, 5));
-    const uint32_t constants = problem_maker.kind().chance(70) ? 2 : 0;
+    TileSchedule schedule = some_schedule(schedules, problems.kind());
+    if (variant == "implicit" && problems.kind().chance(50)) schedule.split = static_cast<int>(problems.random().between(2, 5));
+    const uint32_t constants = problems.kind().chance(70) ? 2 : 0;
     auto wanted = reference_outputs(p.stage, p.inputs);
     const Status ran = run_stage(*backend, p.stage, schedule, p.inputs, p.outputs, constants);
     ASSERT_TRUE(ran.ok()) << ran.error().message;
@@ -189,19 +188,19 @@ void check_fragments(bool window, int cases, uint64_t seed, DType type = DType::
   SPARKLE_NEEDS_VULKAN(backend);
   if (!backend->context().features().f16) GTEST_SKIP() << "SKIP: the device has no 16-bit floats";
   for (int i = 0; i < cases && !::testing::Test::HasFailure(); ++i) {
-    ProblemMaker problem_maker(seed + static_cast<uint64_t>(i), type);
-    Problem p = window ? problem_maker.window() : problem_maker.dense();
+    RandomProblems problems(seed + static_cast<uint64_t>(i), type);
+    Problem p = window ? problems.window() : problems.dense();
     get<GemmParams>(p.stage.params).operands = OperandType::f16;
     for (size_t operand : {0, 1})
-      p.inputs[operand].fill([&] { return static_cast<double>(problem_maker.random().between(-1024, 1024)) / 256; });
+      p.inputs[operand].fill([&] { return static_cast<double>(problems.random().between(-1024, 1024)) / 256; });
     TileSchedule s;
     s.variant = "cooperative", s.unit = fragment_unit_name(fragment) + "-emulated";
     // Software devices compile a large tile for seconds: only the usual size has tiles of several fragments.
     const bool usual = fragment.m == 16 && fragment.n == 16;
     s.subgroup = lanes, s.pad = kFragmentPad, s.k = usual ? 32 : 16, s.depth = 2;
     s.thread_m = fragment.m, s.thread_n = usual ? 2 * fragment.n : fragment.n;
-    s.m = usual && (type == DType::f16 || problem_maker.kind().chance(50)) ? 2 * fragment.m : fragment.m, s.n = s.thread_n;
-    s.split = problem_maker.kind().chance(30) ? static_cast<int>(problem_maker.random().between(2, 4)) : 1;
+    s.m = usual && (type == DType::f16 || problems.kind().chance(50)) ? 2 * fragment.m : fragment.m, s.n = s.thread_n;
+    s.split = problems.kind().chance(30) ? static_cast<int>(problems.random().between(2, 4)) : 1;
     // Weights as they are and packed, by turns.
     const uint32_t constants = i % 2 ? 2 : 0;
     auto wanted = reference_outputs(p.stage, p.inputs);
@@ -230,7 +229,7 @@ TEST(VulkanGemm, ManyTiles) {
   for (const DType type : {DType::f32, DType::i32})
     for (const Variant& v : family.variants) {
       Problem p;
-      ProblemMaker problem_maker(1, type);
+      RandomProblems problems(1, type);
       GemmParams params;
       params.loader = Loader::dense;
       p.stage.params = params;

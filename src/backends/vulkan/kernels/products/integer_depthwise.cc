@@ -4,7 +4,7 @@
 #include "families/depthwise/depthwise.h"
 #include "families/values/element.h"
 #include "families/gemm/gemm.h"
-#include "families/loops/unit_move.h"
+#include "families/loops/chunk_move.h"
 
 namespace sparkle::vulkan {
 namespace {

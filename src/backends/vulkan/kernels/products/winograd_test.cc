@@ -81,7 +81,7 @@ void check(int tile, int cases, uint64_t seed, DType type = DType::f32) {
 TEST(VulkanWinograd, TilesOfTwo) { check(2, 16, 1); }
 TEST(VulkanWinograd, TilesOfFour) { check(4, 16, 101); }
 TEST(VulkanWinograd, Fp16AreTransformedInFullPrecision) {
-  SPARKLE_NEEDS_HALVES();
+  SPARKLE_NEEDS_FP16();
   check(2, 12, 201, DType::f16);
   check(4, 12, 301, DType::f16);
 }

@@ -3,7 +3,7 @@
 #include "backends/vulkan/kernels/byte_types.h"
 #include "backends/vulkan/kernels/divisor.h"
 #include "backends/vulkan/kernels/real_types.h"
-#include "backends/vulkan/kernels/moves/units.h"
+#include "backends/vulkan/kernels/moves/chunks.h"
 #include "backends/vulkan/kernels/vulkan_kernel.h"
 #include "families/pool/pool.h"
 #include "families/pool/pool_groups.h"

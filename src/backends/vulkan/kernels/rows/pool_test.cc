@@ -60,7 +60,7 @@ TEST(VulkanPool, GroupsShareLongWindows) {
   check("group", true, 80, 5001);
 }
 TEST(VulkanPool, Fp16AreAddedInFullPrecision) {
-  SPARKLE_NEEDS_HALVES();
+  SPARKLE_NEEDS_FP16();
   check("naive", false, 80, 2001, DType::f16);
   check("vectors", true, 80, 3001, DType::f16);
   check("group", false, 40, 6001, DType::f16);

@@ -309,7 +309,7 @@ TEST(VulkanScan, IntegersAndDoubles) {
 }
 
 TEST(VulkanRows, Fp16AreAddedInFullPrecision) {
-  SPARKLE_NEEDS_HALVES();
+  SPARKLE_NEEDS_FP16();
   check_reduce(DType::f16, 110);
   check_softmax(DType::f16, 60);
   check_softmax_parts(DType::f16, 20);

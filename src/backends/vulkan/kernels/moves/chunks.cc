@@ -1,11 +1,11 @@
-#include "backends/vulkan/kernels/moves/units.h"
+#include "backends/vulkan/kernels/moves/chunks.h"
 
 #include <algorithm>
 
 namespace sparkle::vulkan {
 
-UnitAxes unit_axes(const std::vector<UnitAxis>& axes) {
-  UnitAxes u{};
+ChunkAxes chunk_axes(const std::vector<ChunkAxis>& axes) {
+  ChunkAxes u{};
   for (size_t i = 0; i < axes.size(); ++i) {
     u.size[i] = divisor(axes[i].size);
     u.x[i] = static_cast<int32_t>(axes[i].x);
@@ -14,8 +14,8 @@ UnitAxes unit_axes(const std::vector<UnitAxis>& axes) {
   return u;
 }
 
-Result<const Pipeline*> unit_pipeline(const Workshop& shop, const std::string& name, int64_t bytes, int threads,
-                                      std::vector<uint32_t> constants) {
+Result<const Pipeline*> chunk_pipeline(const Workshop& shop, const std::string& name, int64_t bytes, int threads,
+                                       std::vector<uint32_t> constants) {
   const Features& f = shop.context->features();
   if ((bytes == 1 && !f.i8) || (bytes == 2 && !f.f16))
     return Error{Reason::type_not_served, "The Vulkan device '" + shop.context->physical().name +
@@ -29,8 +29,8 @@ Result<const Pipeline*> unit_pipeline(const Workshop& shop, const std::string& n
   return shop.pipelines->get(request);
 }
 
-std::array<uint32_t, 3> groups_for_units(int64_t units) {
-  return flat_groups((units + kUnitThreads * kUnitSteps - 1) / (kUnitThreads * kUnitSteps));
+std::array<uint32_t, 3> groups_for_chunks(int64_t chunks) {
+  return flat_groups((chunks + kChunkThreads * kChunkSteps - 1) / (kChunkThreads * kChunkSteps));
 }
 
 int64_t before_first(const TensorDesc& desc) {

@@ -1,5 +1,5 @@
-// Moves cut into units: the units' places are those of the elements, and nothing is merged or widened that must stay apart.
-#include "families/loops/unit_move.h"
+// Moves cut into chunks: the chunks' places are those of the elements, and nothing is merged or widened that must stay apart.
+#include "families/loops/chunk_move.h"
 
 #include <gtest/gtest.h>
 
@@ -11,10 +11,10 @@ namespace sparkle {
 namespace {
 
 // Copies byte by byte along the axes of the move.
-std::vector<int> moved(const UnitMove& move, int64_t x0, int64_t y0, const std::vector<int>& x, size_t bytes) {
+std::vector<int> moved(const ChunkMove& move, int64_t x0, int64_t y0, const std::vector<int>& x, size_t bytes) {
   std::vector<int> y(bytes, -1);
   Dims shape;
-  for (const UnitAxis& a : move.axes) shape.push_back(a.size);
+  for (const ChunkAxis& a : move.axes) shape.push_back(a.size);
   for_each_index(shape, [&](const Dims& at) {
     int64_t from = x0, to = y0;
     for (int i = 0; i < at.size(); ++i) {
@@ -28,7 +28,7 @@ std::vector<int> moved(const UnitMove& move, int64_t x0, int64_t y0, const std::
   return y;
 }
 
-TEST(UnitMove, MovesWhatACopyMoves) {
+TEST(ChunkMove, MovesWhatACopyMoves) {
   const auto seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -49,7 +49,7 @@ TEST(UnitMove, MovesWhatACopyMoves) {
       return l;
     };
     const TensorDesc x{type, shape, layout()}, y{type, shape, layout()};
-    const UnitMove move = unit_move(x, y);
+    const ChunkMove move = chunk_move(x, y);
     widened += move.bytes > element;
     EXPECT_EQ(move.count() * move.bytes, y.bytes());
     EXPECT_TRUE(move.fits_31_bits());
@@ -70,43 +70,43 @@ TEST(UnitMove, MovesWhatACopyMoves) {
   EXPECT_GT(widened, 50);
 }
 
-TEST(UnitMove, ChannelsLastBecomeVectorsAndOneLine) {
+TEST(ChunkMove, ChannelsLastBecomeVectorsAndOneLine) {
   const Dims shape{2, 8, 5, 7};
   const TensorDesc x{DType::f32, shape, channels_last(shape)};
-  const UnitMove move = unit_move(x, x);
+  const ChunkMove move = chunk_move(x, x);
   EXPECT_EQ(move.bytes, 16);
   ASSERT_EQ(move.axes.size(), 1u);
   EXPECT_EQ(move.axes[0].size, 2 * 8 * 5 * 7 / 4);
 }
 
-TEST(UnitMove, TablesStayAlone) {
-  const UnitMove move = unit_move({{3, 64, 80, 0, 0}, {4, 16, 16, 0, -1}, {4, 4, 4, 0, -1}}, 4, 0, 0);
+TEST(ChunkMove, TablesStayAlone) {
+  const ChunkMove move = chunk_move({{3, 64, 80, 0, 0}, {4, 16, 16, 0, -1}, {4, 4, 4, 0, -1}}, 4, 0, 0);
   EXPECT_EQ(move.bytes, 16);
   ASSERT_EQ(move.axes.size(), 2u);
   EXPECT_EQ(move.axes[0].axis, 0);
   EXPECT_EQ(move.axes[1].size, 4);
 }
 
-TEST(UnitMove, FindsTranspositions) {
+TEST(ChunkMove, FindsTranspositions) {
   const Dims shape{1, 64, 14, 14};
-  const UnitMove move = unit_move({DType::f32, shape, row_major(shape)}, {DType::f32, shape, channels_last(shape)});
+  const ChunkMove move = chunk_move({DType::f32, shape, row_major(shape)}, {DType::f32, shape, channels_last(shape)});
   const Transposition t = transposition(move);
   ASSERT_TRUE(t.found());
   EXPECT_EQ(move.axes[static_cast<size_t>(t.a)].size, 14 * 14);
   EXPECT_EQ(move.axes[static_cast<size_t>(t.b)].size, 64);
-  EXPECT_FALSE(transposition(unit_move({DType::f32, shape, row_major(shape)}, {DType::f32, shape, row_major(shape)})).found());
+  EXPECT_FALSE(transposition(chunk_move({DType::f32, shape, row_major(shape)}, {DType::f32, shape, row_major(shape)})).found());
 }
 
-TEST(UnitMove, BackwardsAxesBeginBelowTheFirstElement) {
-  const UnitMove move = unit_move({{5, -4, 4, 0, -1}}, 4, 16, 0);
+TEST(ChunkMove, BackwardsAxesBeginBelowTheFirstElement) {
+  const ChunkMove move = chunk_move({{5, -4, 4, 0, -1}}, 4, 16, 0);
   EXPECT_EQ(move.bytes, 4);
   EXPECT_EQ(move.lowest_x(), -4);
   EXPECT_EQ(move.lowest_y(), 0);
 }
 
-TEST(UnitMove, FarMovesAreKnown) {
-  EXPECT_FALSE(unit_move({{3, int64_t{1} << 40, 4, 0, -1}}, 4, 0, 0).fits_31_bits());
-  EXPECT_FALSE(unit_move({{INT64_MAX / 2, INT64_MAX / 2, 8, 0, -1}}, 4, 0, 0).fits_31_bits());
+TEST(ChunkMove, FarMovesAreKnown) {
+  EXPECT_FALSE(chunk_move({{3, int64_t{1} << 40, 4, 0, -1}}, 4, 0, 0).fits_31_bits());
+  EXPECT_FALSE(chunk_move({{INT64_MAX / 2, INT64_MAX / 2, 8, 0, -1}}, 4, 0, 0).fits_31_bits());
 }
 
 }  // namespace

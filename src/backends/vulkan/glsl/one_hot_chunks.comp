@@ -1,12 +1,12 @@
 // One value where an element's place along an axis is the index there, another one elsewhere. An element a thread and step.
-// build: one_hot_units_1 -DBYTES=1
-// build: one_hot_units_2 -DBYTES=2
-// build: one_hot_units_4 -DBYTES=4
-// build: one_hot_units_8 -DBYTES=8
+// build: one_hot_chunks_1 -DBYTES=1
+// build: one_hot_chunks_2 -DBYTES=2
+// build: one_hot_chunks_4 -DBYTES=4
+// build: one_hot_chunks_8 -DBYTES=8
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
-#include "units.glsl"
+#include "chunks.glsl"
 
 // As OneHotRecord of one_hot.cc. Strides of the indices count indices; `place`: 1 along the axis, 0 along others.
 struct OneHotRecord {
@@ -19,7 +19,7 @@ layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer On
 
 layout(push_constant, scalar) uniform Push {
   Ints indices;
-  Units values, y;
+  Chunks values, y;
   OneHotRecords record;
 } push;
 #define R push.record.v
@@ -41,19 +41,19 @@ int index_at(int at) {
 }
 
 void main() {
-  const uint first = first_unit();
+  const uint first = first_chunk();
   const WORD off = WORD(push.values.v[0]), on = WORD(push.values.v[R.value_stride]);
   [[unroll]] for (int step = 0; step < kSteps; ++step) {
-    uint unit = first + step * gl_WorkGroupSize.x;
-    if (unit >= R.count) return;
+    uint chunk = first + step * gl_WorkGroupSize.x;
+    if (chunk >= R.count) return;
     int to = R.first_y, at = R.first_index, place = 0;
     for (int i = R.rank - 1; i >= 0; --i) {
-      const int here = int(fast_divmod(unit, R.size[i]));
+      const int here = int(fast_divmod(chunk, R.size[i]));
       to += here * R.y[i];
       at += here * R.index[i];
       place += here * R.place[i];
     }
     const int index = index_at(at);
-    push.y.v[to] = UNIT((index < 0 ? index + R.axis_size : index) == place ? on : off);
+    push.y.v[to] = CHUNK((index < 0 ? index + R.axis_size : index) == place ? on : off);
   }
 }

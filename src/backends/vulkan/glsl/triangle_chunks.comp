@@ -1,15 +1,15 @@
-// Matrices with zeros on one side of a diagonal. A unit a thread and step.
-// build: triangle_units_1 -DBYTES=1
-// build: triangle_units_2 -DBYTES=2
-// build: triangle_units_4 -DBYTES=4
-// build: triangle_units_8 -DBYTES=8
-// build: triangle_units_16 -DBYTES=16
+// Matrices with zeros on one side of a diagonal. A chunk a thread and step.
+// build: triangle_chunks_1 -DBYTES=1
+// build: triangle_chunks_2 -DBYTES=2
+// build: triangle_chunks_4 -DBYTES=4
+// build: triangle_chunks_8 -DBYTES=8
+// build: triangle_chunks_16 -DBYTES=16
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "buffers.glsl"
-#include "units.glsl"
+#include "chunks.glsl"
 
-// As TriangleRecord of triangle.cc. A unit stays where its steps to the kept side come to `least` at the least.
+// As TriangleRecord of triangle.cc. A chunk stays where its steps to the kept side come to `least` at the least.
 struct TriangleRecord {
   uint count;
   int rank, first_x, first_y, least;
@@ -19,23 +19,23 @@ struct TriangleRecord {
 layout(buffer_reference, scalar, buffer_reference_align = 16) readonly buffer TriangleRecords { TriangleRecord v; };
 
 layout(push_constant, scalar) uniform Push {
-  Units x, y;
+  Chunks x, y;
   TriangleRecords record;
 } push;
 
 #define R push.record.v
 
 void main() {
-  const uint first = first_unit();
+  const uint first = first_chunk();
   // All loads go before the first store, which might be to the same place for all that the compiler knows.
   WORD value[kSteps];
   int to[kSteps];
   [[unroll]] for (int step = 0; step < kSteps; ++step) {
-    uint unit = min(first + step * gl_WorkGroupSize.x, R.count - 1);
+    uint chunk = min(first + step * gl_WorkGroupSize.x, R.count - 1);
     int from = R.first_x, side = 0;
     to[step] = R.first_y;
     for (int i = R.rank - 1; i >= 0; --i) {
-      const int at = int(fast_divmod(unit, R.size[i]));
+      const int at = int(fast_divmod(chunk, R.size[i]));
       from += at * R.x[i];
       to[step] += at * R.y[i];
       side += at * R.side[i];
@@ -44,5 +44,5 @@ void main() {
     if (side >= R.least) value[step] = WORD(push.x.v[from]);
   }
   [[unroll]] for (int step = 0; step < kSteps; ++step)
-    if (first + step * gl_WorkGroupSize.x < R.count) push.y.v[to[step]] = UNIT(value[step]);
+    if (first + step * gl_WorkGroupSize.x < R.count) push.y.v[to[step]] = CHUNK(value[step]);
 }

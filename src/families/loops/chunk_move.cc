@@ -1,4 +1,4 @@
-#include "families/loops/unit_move.h"
+#include "families/loops/chunk_move.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,9 +9,9 @@
 namespace sparkle {
 namespace {
 
-void merge(std::vector<UnitAxis>& axes) {
+void merge(std::vector<ChunkAxis>& axes) {
   for (size_t i = axes.size(); i-- > 1;) {
-    UnitAxis &outer = axes[i - 1], &inner = axes[i];
+    ChunkAxis &outer = axes[i - 1], &inner = axes[i];
     if (outer.axis >= 0 || inner.axis >= 0) continue;
     if (outer.x != inner.x * inner.size || outer.y != inner.y * inner.size || outer.other != inner.other * inner.size ||
         outer.order != inner.order * inner.size)
@@ -21,15 +21,15 @@ void merge(std::vector<UnitAxis>& axes) {
   }
 }
 
-int64_t lowest(const std::vector<UnitAxis>& axes, int64_t UnitAxis::* stride) {
+int64_t lowest(const std::vector<ChunkAxis>& axes, int64_t ChunkAxis::* stride) {
   int64_t at = 0;
-  for (const UnitAxis& a : axes) at += std::min<int64_t>(0, (a.size - 1) * (a.*stride));
+  for (const ChunkAxis& a : axes) at += std::min<int64_t>(0, (a.size - 1) * (a.*stride));
   return at;
 }
-// Units from the lowest to the highest place; saturated where numbers end.
-bool spans_31_bits(const std::vector<UnitAxis>& axes, int64_t UnitAxis::* stride) {
+// Chunks from the lowest to the highest place; saturated where numbers end.
+bool spans_31_bits(const std::vector<ChunkAxis>& axes, int64_t ChunkAxis::* stride) {
   int64_t reach = 0;
-  for (const UnitAxis& a : axes) {
+  for (const ChunkAxis& a : axes) {
     int64_t part = 0;
     if (__builtin_mul_overflow(a.size - 1, std::abs(a.*stride), &part) || __builtin_add_overflow(reach, part, &reach))
       return false;
@@ -39,55 +39,55 @@ bool spans_31_bits(const std::vector<UnitAxis>& axes, int64_t UnitAxis::* stride
 
 }  // namespace
 
-int64_t UnitMove::count() const {
+int64_t ChunkMove::count() const {
   int64_t n = 1;
-  for (const UnitAxis& a : axes) n *= a.size;
+  for (const ChunkAxis& a : axes) n *= a.size;
   return n;
 }
-bool UnitMove::fits_31_bits() const {
+bool ChunkMove::fits_31_bits() const {
   int64_t n = 1;
-  for (const UnitAxis& a : axes)
+  for (const ChunkAxis& a : axes)
     if (__builtin_mul_overflow(n, a.size, &n)) return false;
-  return n < std::numeric_limits<int32_t>::max() && spans_31_bits(axes, &UnitAxis::x) && spans_31_bits(axes, &UnitAxis::y) &&
-         spans_31_bits(axes, &UnitAxis::other);
+  return n < std::numeric_limits<int32_t>::max() && spans_31_bits(axes, &ChunkAxis::x) && spans_31_bits(axes, &ChunkAxis::y) &&
+         spans_31_bits(axes, &ChunkAxis::other);
 }
-int64_t UnitMove::lowest_x() const { return lowest(axes, &UnitAxis::x); }
-int64_t UnitMove::lowest_y() const { return lowest(axes, &UnitAxis::y); }
+int64_t ChunkMove::lowest_x() const { return lowest(axes, &ChunkAxis::x); }
+int64_t ChunkMove::lowest_y() const { return lowest(axes, &ChunkAxis::y); }
 
-UnitMove unit_move(std::vector<UnitAxis> axes, int64_t element, int64_t x_offset, int64_t y_offset, int64_t widest) {
-  std::erase_if(axes, [](const UnitAxis& a) { return a.size == 1 && a.axis < 0; });
+ChunkMove chunk_move(std::vector<ChunkAxis> axes, int64_t element, int64_t x_offset, int64_t y_offset, int64_t widest) {
+  std::erase_if(axes, [](const ChunkAxis& a) { return a.size == 1 && a.axis < 0; });
   std::stable_sort(axes.begin(), axes.end(),
-                   [](const UnitAxis& a, const UnitAxis& b) { return std::abs(a.y) > std::abs(b.y); });
+                   [](const ChunkAxis& a, const ChunkAxis& b) { return std::abs(a.y) > std::abs(b.y); });
   merge(axes);
-  UnitMove move{element, std::move(axes)};
+  ChunkMove move{element, std::move(axes)};
   // The axis along which elements lie side by side in both.
-  const auto run = std::find_if(move.axes.begin(), move.axes.end(), [&](const UnitAxis& a) {
+  const auto run = std::find_if(move.axes.begin(), move.axes.end(), [&](const ChunkAxis& a) {
     return a.axis < 0 && a.x == element && a.y == element && a.other == 0 && a.order == 0;
   });
   if (run != move.axes.end()) {
-    const auto keeps_whole = [&](int64_t unit) {
-      return x_offset % unit == 0 && y_offset % unit == 0 && run->size * element % unit == 0 &&
+    const auto keeps_whole = [&](int64_t chunk) {
+      return x_offset % chunk == 0 && y_offset % chunk == 0 && run->size * element % chunk == 0 &&
              std::all_of(move.axes.begin(), move.axes.end(),
-                         [&](const UnitAxis& a) { return &a == &*run || (a.x % unit == 0 && a.y % unit == 0); });
+                         [&](const ChunkAxis& a) { return &a == &*run || (a.x % chunk == 0 && a.y % chunk == 0); });
     };
     while (move.bytes < widest && keeps_whole(2 * move.bytes)) move.bytes *= 2;
     run->size = run->size * element / move.bytes;
     run->x = run->y = move.bytes;
     if (run->size == 1) move.axes.erase(run);
   }
-  for (UnitAxis& a : move.axes) a.x /= move.bytes, a.y /= move.bytes;
+  for (ChunkAxis& a : move.axes) a.x /= move.bytes, a.y /= move.bytes;
   return move;
 }
 
-UnitMove unit_move(const TensorDesc& x, const TensorDesc& y) {
+ChunkMove chunk_move(const TensorDesc& x, const TensorDesc& y) {
   const int64_t element = size_of(y.dtype);
-  std::vector<UnitAxis> axes;
+  std::vector<ChunkAxis> axes;
   for (int i = 0; i < y.shape.size(); ++i)
     axes.push_back({y.shape[i], x.layout.strides[i] * element, y.layout.strides[i] * element, 0, -1});
-  return unit_move(std::move(axes), element, x.layout.offset * element, y.layout.offset * element);
+  return chunk_move(std::move(axes), element, x.layout.offset * element, y.layout.offset * element);
 }
 
-Transposition transposition(const UnitMove& move) {
+Transposition transposition(const ChunkMove& move) {
   Transposition t;
   for (size_t i = 0; i < move.axes.size(); ++i) {
     if (move.axes[i].x == 1 && t.a < 0) t.a = static_cast<int>(i);
