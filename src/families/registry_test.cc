@@ -69,9 +69,8 @@ std::set<std::string> variants_of_golden_plans() {
 }
 
 // Nothing is built and left unconnected: a variant is the planner's choice somewhere, or its row says what else it is for.
-// Somewhere is any golden plan: published networks, whole or some of their blocks, but also made-up ones (fp16 residual blocks,
-// a decoder's step,
-// ...) and, for families that no network here has, 11 single operators (tests/golden_plans_test.cc).
+// Somewhere is any golden plan: published networks, whole or some of their blocks, but also made-up ones (an fp16 residual
+// block, a decoder's step ...) and, for families that no network here has, 11 single operators (tests/golden_plans_test.cc).
 TEST(Registry, EachVariantIsADefaultOrSaysWhyItIsThere) {
   const std::set<std::string> chosen = variants_of_golden_plans();
   ASSERT_GT(chosen.size(), 50u);
