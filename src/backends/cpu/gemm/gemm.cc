@@ -6,7 +6,7 @@
 #include "backends/cpu/simd/channel_vectors.h"
 #include "backends/cpu/gemm/gemm_nest.h"
 #include "backends/cpu/gemm/gemm_pack.h"
-#include "backends/cpu/gemm/integer_gemm.h"
+#include "backends/cpu/gemm/integers/integer_gemm.h"
 #include "backends/cpu/packing_kernel.h"
 #include "families/common.h"
 #include "families/gemm/gemm.h"

@@ -3,13 +3,13 @@
 //   sum (a' - za)(b' - zb) = sum a'b' - za * sum b' - zb * sum a' + k * za * zb
 // The second and last term are a correction per column (and class of rows: taps in the padding are left out, which is what
 // counting them as the zero point comes to); the third one needs the sum of each row, where zb is not zero.
-#include "backends/cpu/gemm/integer_gemm.h"
+#include "backends/cpu/gemm/integers/integer_gemm.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/gemm/integer_pack.h"
-#include "backends/cpu/gemm/integer_tile.h"
+#include "backends/cpu/gemm/integers/integer_pack.h"
+#include "backends/cpu/gemm/integers/integer_tile.h"
 #include "backends/cpu/gemm/row_cursor.h"
 #include "backends/cpu/packing_kernel.h"
 #include "families/gemm/gemm.h"

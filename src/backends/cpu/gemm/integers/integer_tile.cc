@@ -1,4 +1,4 @@
-#include "backends/cpu/gemm/integer_tile.h"
+#include "backends/cpu/gemm/integers/integer_tile.h"
 
 #include "backends/cpu/simd/dot_units.h"
 #include "backends/cpu/simd/dot_units_arm.h"
@@ -10,7 +10,7 @@ SPARKLE_X86_BEGIN(SPARKLE_FEATURES_AVX512_VNNI)
 namespace avx512_vnni {
 #define SPARKLE_UNIT Avx512Vnni
 #define SPARKLE_MOST_ROWS 6
-#include "backends/cpu/gemm/integer_tile-inl.h"
+#include "backends/cpu/gemm/integers/integer_tile-inl.h"
 #undef SPARKLE_UNIT
 #undef SPARKLE_MOST_ROWS
 }  // namespace avx512_vnni
@@ -20,7 +20,7 @@ SPARKLE_X86_BEGIN(SPARKLE_FEATURES_AVX_VNNI)
 namespace avx_vnni {
 #define SPARKLE_UNIT AvxVnni
 #define SPARKLE_MOST_ROWS 6
-#include "backends/cpu/gemm/integer_tile-inl.h"
+#include "backends/cpu/gemm/integers/integer_tile-inl.h"
 #undef SPARKLE_UNIT
 #undef SPARKLE_MOST_ROWS
 }  // namespace avx_vnni
@@ -31,7 +31,7 @@ SPARKLE_X86_BEGIN(SPARKLE_FEATURES_AVX2)
 namespace avx2 {
 #define SPARKLE_UNIT Avx2
 #define SPARKLE_MOST_ROWS 4
-#include "backends/cpu/gemm/integer_tile-inl.h"
+#include "backends/cpu/gemm/integers/integer_tile-inl.h"
 #undef SPARKLE_UNIT
 #undef SPARKLE_MOST_ROWS
 }  // namespace avx2
@@ -62,7 +62,7 @@ SPARKLE_ARM_DOT_BEGIN
 namespace neon_dot {
 #define SPARKLE_UNIT NeonDot
 #define SPARKLE_MOST_ROWS 6
-#include "backends/cpu/gemm/integer_tile-inl.h"
+#include "backends/cpu/gemm/integers/integer_tile-inl.h"
 #undef SPARKLE_UNIT
 #undef SPARKLE_MOST_ROWS
 }  // namespace neon_dot
@@ -71,7 +71,7 @@ SPARKLE_ARM_DOT_END
 namespace neon {
 #define SPARKLE_UNIT Neon
 #define SPARKLE_MOST_ROWS 4
-#include "backends/cpu/gemm/integer_tile-inl.h"
+#include "backends/cpu/gemm/integers/integer_tile-inl.h"
 #undef SPARKLE_UNIT
 #undef SPARKLE_MOST_ROWS
 }  // namespace neon

@@ -1,4 +1,4 @@
-#include "backends/cpu/gemm/integer_pack.h"
+#include "backends/cpu/gemm/integers/integer_pack.h"
 
 #include <algorithm>
 #include <cstring>
