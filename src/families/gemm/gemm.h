@@ -11,6 +11,9 @@
 
 namespace sparkle {
 
+// The variant of CPUs for a handful of columns.
+inline constexpr std::string_view kRowDots = "row_dots";
+
 enum class Loader : uint8_t { dense, window };
 std::string_view name_of(Loader loader);
 bool parse_name(std::string_view text, Loader& loader);

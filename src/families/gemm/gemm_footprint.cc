@@ -19,6 +19,10 @@ constexpr double kWidening = 0.15;
 // and L1 and its four widened ones too.
 constexpr double kWidenedBytes = 3;
 
+// Dot products of rows are bound by their loads, seven for six products a step, and add up a vector for each of six outputs
+// when they end: some 40 cycles.
+constexpr double kDotWork = 1.4, kDotCalls = 1.5;
+
 double up(double a, double b) { return std::ceil(a / b); }
 
 // A dimension of a window: outputs that see all taps, and those at the borders, in classes that see the same ones.
@@ -123,7 +127,8 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   }
 
   const MathUnit* unit = device.unit(s->unit);
-  const double lanes = unit ? std::max(1, unit->n) : 1;
+  const bool dots = s->variant == kRowDots;
+  const double lanes = unit && !dots ? std::max(1, unit->n) : 1;
   const double padded_n = up(n, lanes) * lanes;
   const double panels = std::max(1.0, up(n, lanes * s->nr));
   const double chunks = s->kc > 0 ? std::max(1.0, up(k, static_cast<double>(s->kc))) : 1;
@@ -134,6 +139,7 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
 
   const auto bytes_of = [&](size_t i) { return static_cast<double>(size_of(stage.inputs[i].dtype)); };
   const DType stored = stored_weights(s->variant);
+  if (dots) footprint.executed_flops *= kDotWork;
   const double a_bytes = bytes_of(0), b_bytes = stored == DType::f32 ? bytes_of(1) : static_cast<double>(size_of(stored));
   const double weights = k * padded_n * b_bytes;  // of one instance
   const Rows rows = rows_of(params, stage, sizes, s->mr, a_bytes);
@@ -141,7 +147,8 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   const double row_blocks = s->mc > 0 ? std::max(1.0, up(tiles, up(static_cast<double>(s->mc), s->mr))) : 1;
   // Narrow panels serve two tiles with each vector of weights (gemm_tile.cc).
   const int registers = unit ? registers_of(*unit) : 32;
-  const bool pairs = stored == DType::f32 && chunks == 1 && std::ceil(padded_n / lanes / panels) <= (registers >= 32 ? 2 : 1);
+  const bool pairs =
+      stored == DType::f32 && !dots && chunks == 1 && std::ceil(padded_n / lanes / panels) <= (registers >= 32 ? 2 : 1);
   // Of the weights: how often each is read. Bytes of a call's tile.
   const double sweeps = k > 0 ? rows.steps / k * (pairs ? 1 - rows.paired / 2 : 1) : 0;
   const double tile = rows.tile * (pairs && rows.paired > 0.5 ? 2 : 1);
@@ -212,7 +219,7 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   const Window& w = params.window;
   const bool together = params.groups == 1 && w.dilation[2] == 1;
   const double runs = params.loader == Loader::dense ? 1 : static_cast<double>(together ? w.filter[0] * w.filter[1] : w.taps());
-  footprint.calls = instances * tiles * panels * chunks * (1 + runs / 3);
+  footprint.calls = instances * tiles * panels * chunks * (dots ? kDotCalls + runs / 3 : 1 + runs / 3);
   return footprint;
 }
 

@@ -48,6 +48,10 @@ std::vector<SampleForm> sample_forms() {
 std::vector<Stage> samples(const SampleRequest& t) {
   const auto& p = get<GemmParams>(t.params);
   if (!of_one_real(t) && !sums_bytes(t) && variant_of(t.schedule) != kNativeType) return {};
+  if (variant_of(t.schedule) == kRowDots) {
+    if (p.loader == Loader::dense) return {with_types(dense_sample(p, 13, 3, 133, 3), t)};
+    return {with_types(window_sample(p, p.window, &p.epilogue, {133 * p.groups, 3 * p.groups, 133}, 1), t)};
+  }
   if (p.loader == Loader::dense)
     return {with_types(dense_sample(p, 7, 5, 9, 3), t), with_types(dense_sample(p, 9, 12, 8, 0), t)};
   return {with_types(window_sample(p, p.window, &p.epilogue, p.groups, false, 3, 1), t),

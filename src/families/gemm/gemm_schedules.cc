@@ -30,11 +30,23 @@ const MathUnit* unit_for(const Variant& variant, const Device& device, Reason& w
     why_not = Reason::too_few_registers;
     return nullptr;
   }
-  if (registers >= 2 * variant.registers) {
+  if (registers >= 2 * variant.registers && variant.name != kRowDots) {
     why_not = Reason::registers_idle;
     return nullptr;
   }
   return unit;
+}
+
+// Dot products along k: beyond so many columns a register tile always does with less.
+constexpr int64_t kMostDotColumns = 16;
+// Columns are few, and elements of a row that lie together fill some vectors.
+bool is_for_row_dots(const GemmParams& p, const TensorDesc& x, const GemmSizes& sizes, int rows, int64_t lanes) {
+  int64_t together = sizes.k;
+  if (p.loader == Loader::window) {
+    together = x.shape[1] / std::max<int64_t>(1, p.groups);
+    if (p.groups == 1 && p.window.dilation[2] == 1) together *= p.window.filter[2];
+  }
+  return sizes.n <= kMostDotColumns && sizes.m >= rows && together >= 2 * lanes;
 }
 
 // Of whole tiles.
@@ -136,7 +148,12 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
   }
 
   const GemmSizes sizes = gemm_sizes(params, stage.inputs, y);
-  const int64_t lanes = std::max(1, unit->n);
+  const bool dots = variant.name == kRowDots;
+  if (dots && !is_for_row_dots(params, x, sizes, variant.rows, std::max(1, unit->n))) {
+    why_not = Reason::costlier;
+    return {};
+  }
+  const int64_t lanes = dots ? 1 : std::max(1, unit->n);
   const int64_t panel = lanes * variant.vectors;
   // Unknown caches are taken as small ones.
   const int64_t l2 = level_bytes(device, "L2", 256 * 1024);
@@ -161,6 +178,10 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
   rows.grain = grain_of(y.elements(), planned_tasks(products_of(sizes, rows, lanes), kLeastTileProducts, 4, device));
 
   GemmSchedule columns = rows;
+  if (dots) {
+    rows.prefetch = 0;
+    return {rows};
+  }
   columns.order = GemmOrder::columns;
   // Two chunks of a panel (this one and the next, on its way) and the rows' data share the L2: a chunk gets a quarter.
   const int64_t chunk = std::max<int64_t>(64, l2 / 4 / (panel * stored));

@@ -101,7 +101,9 @@ Result<CpuKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, con
   const bool constant_weights = (constants >> 1 & 1) != 0;
   if (stored != DType::f32 && (widest || !constant_weights))
     return lacks("keep weights in 16 bits only where these are constant and the unit is one of vectors");
-  const TileKernels* wide = widest ? scalar_kernels_of(widest->name) : tile_kernels_of(s->unit);
+  const TileKernels* wide = widest                   ? scalar_kernels_of(widest->name)
+                            : s->variant == kRowDots ? row_dot_kernels_of(s->unit)
+                                                     : tile_kernels_of(s->unit);
   const TileKernels tiles = stored != DType::f32 ? tile_kernels_16(s->unit, stored) : wide ? *wide : TileKernels{};
   if (tiles.lanes == 0) return lacks("have no tile for the unit '" + s->unit + "'");
   if (s->mr < 1 || s->mr > kMaxTileRows || s->nr < 1 || s->nr > tiles.max_vectors)

@@ -236,6 +236,7 @@ void check(Problem& p, Case& c, const MathUnit& unit, const std::string& what, b
   GemmSchedule schedule = random_schedule(c, unit);
   if (scalar) schedule.unit = kScalarUnit;
   if (!variant.empty()) schedule.variant = variant;
+  if (variant == kRowDots) schedule.nr = 1;
   SCOPED_TRACE(what + " " + to_text(params) + " " + to_text(schedule) + " x=" + p.inputs[0].desc.shape.to_string() +
                " w=" + p.inputs[1].desc.shape.to_string() + " y=" + p.output.desc.shape.to_string());
   const bool constant = stored != DType::f32 || c.chance(0.6);
@@ -305,6 +306,17 @@ TEST(GemmKernel, dense_like_reference) {
       Case c(seed);
       Problem p = dense_problem(c);
       check(p, c, unit, "seed " + std::to_string(seed));
+      if (HasFatalFailure()) return;
+    }
+}
+
+// Whatever the planner would do with them: sums shorter than a vector too, and cut into chunks.
+TEST(GemmKernel, row_dots_like_reference) {
+  for (const MathUnit& unit : units_here())
+    for (uint32_t seed = 0; seed < static_cast<uint32_t>(cases_on(unit.name, 200)); ++seed) {
+      Case c(seed);
+      Problem p = c.chance(0.5) ? window_problem(c) : dense_problem(c);
+      check(p, c, unit, "row dots, seed " + std::to_string(seed), false, kRowDots);
       if (HasFatalFailure()) return;
     }
 }

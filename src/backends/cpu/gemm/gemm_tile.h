@@ -81,5 +81,7 @@ const TileKernels* tile_kernels_of(std::string_view unit);
 TileKernels tile_kernels_16(std::string_view unit, DType weights);
 // With single numbers in the place of vectors, in a unit's instructions (scalar_tile.cc), or nullptr.
 const TileKernels* scalar_kernels_of(std::string_view unit);
+// Of one column, summed over the vectors of a row (row_dots.cc), or nullptr.
+const TileKernels* row_dot_kernels_of(std::string_view unit);
 
 }  // namespace sparkle::cpu
