@@ -150,7 +150,7 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
   const GemmSizes sizes = gemm_sizes(params, stage.inputs, y);
   const bool dots = variant.name == kRowDots;
   if (dots && !is_for_row_dots(params, x, sizes, variant.rows, std::max(1, unit->n))) {
-    why_not = Reason::costlier;
+    why_not = Reason::registers_idle;
     return {};
   }
   const int64_t lanes = dots ? 1 : std::max(1, unit->n);
