@@ -176,6 +176,13 @@ bool can_show(const Sample& s) {
 #endif
 }
 
+// Whether it can show all that the CPUs below run but SVE. With fewer units some variants are missing, and of others too few
+// samples are left to show what a field does.
+bool shows_all() {
+  static const Device here = probe_cpu();
+  return here.unit("avx512") != nullptr && here.unit("avx2") != nullptr;
+}
+
 // By family and variant ("gemm/implicit"), then by field of S: whether any of the samples shows an effect. What decides
 // something for one variant may be left unread by another.
 template <class S>
@@ -259,10 +266,12 @@ TEST(ScheduleFields, EachDecidesSomething) {
   const auto check = [&]<class S>(const S&, const char* type) {
     checked.insert(&ScheduleType::of<S>);
     const auto fields = fields_of<S>(list);
-    EXPECT_FALSE(fields.empty()) << type << " is in no sample";
+    EXPECT_TRUE(!fields.empty() || !shows_all()) << type << " is in no sample";
     for (const auto& [name, seen] : fields)
-      EXPECT_NE(seen, is_unread(name.first, name.second)) << type << " of " << name.first << ": " << name.second
-                                                          << (seen ? " is seen to decide something" : " decides nothing");
+      if (seen || shows_all()) {
+        EXPECT_NE(seen, is_unread(name.first, name.second)) << type << " of " << name.first << ": " << name.second
+                                                            << (seen ? " is seen to decide something" : " decides nothing");
+      }
   };
   check(LoopSchedule{}, "LoopSchedule");
   check(GemmSchedule{}, "GemmSchedule");
