@@ -1,7 +1,8 @@
 """Two builds of the command beside each other: the layers of shapes/layers.csv by `sparkle bench`, in turns, on each unit and
 number of threads. A layer is slower (faster) where it is by more than 5 % in every run. Writes
 bench/results/builds_MACHINE.json. bench/compare_builds.py --before BINARY --after BINARY [--units NAME ...] [--threads N ...]
-[--runs N] [--keep FOLDER]; runs whose files already lie in FOLDER are not repeated."""
+[--runs N] [--keep FOLDER]; runs whose files already lie in FOLDER are not repeated, so a
+rebuilt binary needs a new one."""
 import argparse
 import json
 import math

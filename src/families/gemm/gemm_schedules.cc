@@ -177,11 +177,11 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
 
   rows.grain = grain_of(y.elements(), planned_tasks(products_of(sizes, rows, lanes), kLeastTileProducts, 4, device));
 
-  GemmSchedule columns = rows;
   if (dots) {
     rows.prefetch = 0;
     return {rows};
   }
+  GemmSchedule columns = rows;
   columns.order = GemmOrder::columns;
   // Two chunks of a panel (this one and the next, on its way) and the rows' data share the L2: a chunk gets a quarter.
   const int64_t chunk = std::max<int64_t>(64, l2 / 4 / (panel * stored));
