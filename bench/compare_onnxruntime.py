@@ -5,20 +5,6 @@ Both engines live in helper processes that stay open; short turns alternate, and
 whatever the machine does meanwhile hits both alike. Outputs must agree before anything is timed. First-answer times come from
 fresh processes, taken in turn as well.
 
-Serve mode, spoken by both helpers (`sparkle bench --model M --threads T --input F.pb [--input ...] --serve`; one --input per
-graph input, in graph order, each a TensorProto file). One text line asked on standard input, one answered on standard output,
-flushed at once:
-  start    it loads the model, runs once on the given inputs and answers
-             ready {"load_ms": X, "first_ms": Y}
-           load_ms: from the start of the work to a session that can run; first_ms: that first run. Asked once, first of all.
-  run N    it runs N times back to back on the same inputs and answers with one line of N wall times in ms, separated by single
-           spaces. A time covers what a caller waits for: from the call that gets the inputs until the outputs can be read.
-  save D   it writes the outputs of its last run (Sparkle: of one more, on wiped memory) as D/output_0.pb, D/output_1.pb, ...
-           (TensorProto, graph order; the folder exists) and answers: saved
-  quit     (or the end of its input) it ends with status 0.
-Anything wrong is answered with one line `error SENTENCE`, and the helper ends with status 1 or 2. Nothing else may stand on
-standard output. Between answers a helper must not keep a core busy for more than a few milliseconds.
-
 --first-answer measures fresh processes alone: time to the first answer and peak memory (VmHWM of the process after it) of
 onnxruntime, of Sparkle on the model and on a file of `sparkle compile`, and of Sparkle with --memory-budget set to what
 onnxruntime took. What the peer's Python takes before it loads the model is measured too and left out of that budget.
@@ -34,7 +20,6 @@ import shlex
 import statistics
 import subprocess
 import sys
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 VENV = ROOT / "build" / "venv"
@@ -55,7 +40,7 @@ def parsed_arguments():
     return parser.parse_args()
 
 
-if __name__ == "__main__" and "--peer-serve" not in sys.argv:
+if __name__ == "__main__":
     parsed_arguments()  # --help and mistakes come before anything is installed
 if __name__ == "__main__" and pathlib.Path(sys.prefix).resolve() != VENV:
     subprocess.run([ROOT / "scripts" / "setup", "bench"], check=True)
@@ -63,6 +48,8 @@ if __name__ == "__main__" and pathlib.Path(sys.prefix).resolve() != VENV:
 
 sys.path.insert(0, str(ROOT / "bench"))
 import certificate  # noqa: E402
+import engines  # noqa: E402
+from engines import Helper  # noqa: E402
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 from onnx import numpy_helper  # noqa: E402
@@ -71,185 +58,25 @@ SHARED = {name: f"models/{name}/{name}.onnx" for name in
           ("squeezenet1.1", "mobilenetv2", "mobilenetv2-int8", "mobilenetv2-int8-qdq", "yolox-nano")}
 MADE = ["resnet50", "vgg16"]  # written by build/release/bench/make_network
 TURN_SECONDS = 0.3   # of one engine's turn in a round
-PAUSE_SECONDS = 0.05  # between turns: lets the spinning threads of the engine before go to sleep
-WARM_RUNS = 2        # at the start of each turn, not counted
-
-
-def peak_bytes(process="self"):
-    """The most memory that a process has held so far; of this process if none is named."""
-    status = pathlib.Path(f"/proc/{process}/status").read_text(encoding="utf-8")
-    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
-
-
-def peer_serve(arguments):
-    """The onnxruntime side of the protocol."""
-    begin = time.perf_counter()
-    import onnxruntime
-    before = peak_bytes()
-    if sys.stdin.readline().strip() != "start":
-        return
-    imported = time.perf_counter()
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = arguments.threads
-    options.inter_op_num_threads = 1
-    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    options.add_session_config_entry("session.intra_op.allow_spinning", "1")
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(arguments.model, options, providers=["CPUExecutionProvider"])
-    binding = session.io_binding()
-    for declared, file in zip(session.get_inputs(), arguments.input):
-        binding.bind_cpu_input(declared.name, numpy_helper.to_array(onnx.load_tensor(file)))
-    for declared in session.get_outputs():
-        binding.bind_output(declared.name, "cpu")
-    loaded = time.perf_counter()
-    session.run_with_iobinding(binding)
-    first = time.perf_counter()
-    times = {"load_ms": (loaded - imported) * 1e3, "first_ms": (first - loaded) * 1e3, "import_ms": (imported - begin) * 1e3,
-             "import_bytes": before}
-    print("ready", json.dumps(times), flush=True)
-    for line in sys.stdin:
-        verb, _, rest = line.strip().partition(" ")
-        if verb == "run":
-            taken = []
-            for _ in range(int(rest)):
-                start = time.perf_counter()
-                session.run_with_iobinding(binding)
-                taken.append((time.perf_counter() - start) * 1e3)
-            print(" ".join(f"{t:.4f}" for t in taken), flush=True)
-        elif verb == "save":
-            for i, values in enumerate(binding.copy_outputs_to_cpu()):
-                (pathlib.Path(rest) / f"output_{i}.pb").write_bytes(numpy_helper.from_array(values).SerializeToString())
-            print("saved", flush=True)
-        else:
-            return
-
-
-class Helper:
-    """One engine in a process of its own that speaks the serve protocol."""
-
-    def __init__(self, name, command, log):
-        self.name, self.command = name, command
-        self.begin = time.perf_counter()
-        with open(log, "a", encoding="utf-8") as errors:
-            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True)
-        line = self.ask("start")
-        self.process_ms = (time.perf_counter() - self.begin) * 1e3
-        verb, _, rest = line.partition(" ")
-        if verb != "ready":
-            raise RuntimeError(f"{name} began with '{line}' and not with 'ready {{...}}'")
-        self.start_up = dict(json.loads(rest), process_ms=self.process_ms, peak_bytes=peak_bytes(self.process.pid))
-
-    def answer(self):
-        line = self.process.stdout.readline().rstrip("\n")
-        if not line or line.startswith("error"):
-            raise RuntimeError(f"{self.name}: {line or 'ended without an answer'} ({shlex.join(self.command)})")
-        return line
-
-    def ask(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        return self.answer()
-
-    def run(self, n):
-        times = [float(word) for word in self.ask(f"run {n}").split()]
-        if len(times) != n:
-            raise RuntimeError(f"{self.name} answered {len(times)} times to 'run {n}'")
-        return times
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait(timeout=30)
-
-
-def error_of(folder_a, folder_b, outputs, quantized):
-    """(largest |a-b| / max|b|, whether all outputs agree within the tolerance of a whole fp32 network). Quantised networks
-    round at every layer, and engines fuse them differently: they agree by largest element and a cosine of 0.98."""
-    worst, agree = 0.0, True
-    for i in range(outputs):
-        a, b = (numpy_helper.to_array(onnx.load_tensor(str(f / f"output_{i}.pb"))) for f in (folder_a, folder_b))
-        if a.shape != b.shape or not np.isfinite(a).all():
-            return float("inf"), False
-        top = float(np.abs(b).max()) or 1.0
-        difference = np.abs(a.astype(np.float64) - b)
-        worst = max(worst, float(difference.max()) / top)
-        if quantized:
-            x, y = a.astype(np.float64).ravel(), b.astype(np.float64).ravel()
-            cosine = float(x @ y) / max(float(np.linalg.norm(x) * np.linalg.norm(y)), 1e-30)
-            agree = agree and x.argmax() == y.argmax() and cosine >= 0.98
-        else:
-            agree = agree and bool((difference <= 1e-4 * top + 1e-3 * np.abs(b)).all())
-    return worst, agree
-
-
-def summary(times):
-    ordered = sorted(times)
-    return {"median_ms": statistics.median(ordered), "min_ms": ordered[0], "p95_ms": ordered[int(0.95 * (len(ordered) - 1))],
-            "runs": len(ordered)}
-
-
-def unit_words(arguments):
-    return ["--unit", arguments.unit] if arguments.unit else []
 
 
 def compare(name, model, inputs, threads, arguments, scratch):
     """One row: agreement, interleaved times, first answers."""
-    flags = ["--model", str(model), "--threads", str(threads)] + [w for f in inputs for w in ("--input", str(f))]
-    commands = {"sparkle": [*shlex.split(arguments.sparkle), "bench", *flags, *unit_words(arguments), "--serve"],
-                "onnxruntime": [sys.executable, str(pathlib.Path(__file__).resolve()), "--peer-serve", *flags]}
-    log = scratch / "helpers.log"
+    commands = engines.commands_of(shlex.split(arguments.sparkle), model, inputs, threads, arguments.unit)
     fresh = {engine: [] for engine in commands}
     for i in range(arguments.fresh):
         for engine in list(commands)[::-1 if i % 2 else 1]:
-            helper = Helper(engine, commands[engine], log)
+            helper = Helper(engine, commands[engine], scratch / "helpers.log")
             fresh[engine].append(helper.start_up)
             helper.close()
-    helpers = {engine: Helper(engine, command, log) for engine, command in commands.items()}
-    try:
-        outputs = len(onnx.load(str(model), load_external_data=False).graph.output)
-
-        def outputs_agree():
-            for engine, helper in helpers.items():
-                helper.run(1)
-                (scratch / engine).mkdir(exist_ok=True)
-                for old in (scratch / engine).glob("output_*.pb"):
-                    old.unlink()
-                helper.ask(f"save {scratch / engine}")
-            return error_of(scratch / "sparkle", scratch / "onnxruntime", outputs, "int8" in name)
-
-        error, agree = outputs_agree()
-        row = {"network": name, "threads": threads, "dtype": "float32", "agree": bool(agree), "max_error_relative": error}
-        if not agree:
-            return row
-        counts = {}
-        for engine, helper in helpers.items():
-            helper.run(WARM_RUNS)
-            counts[engine] = max(3, min(100, int(TURN_SECONDS * 1e3 / min(helper.run(3)))))
-        times, ratios = {engine: [] for engine in helpers}, []
-        order = list(helpers)
-        for _ in range(arguments.rounds):
-            medians = {}
-            for engine in order:
-                time.sleep(PAUSE_SECONDS)
-                turn = helpers[engine].run(WARM_RUNS + counts[engine])[WARM_RUNS:]
-                times[engine] += turn
-                medians[engine] = statistics.median(turn)
-            ratios.append(medians["sparkle"] / medians["onnxruntime"])
-            order = order[1:] + order[:1]
-        error, agree = outputs_agree()
-        row.update({"agree": bool(agree), "max_error_relative": max(error, row["max_error_relative"])})
-        if not agree:
-            return row
-        row.update({engine: summary(t) for engine, t in times.items()})
-        quartiles = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
-        row["time_ratio"] = statistics.median(ratios)  # below 1: Sparkle is faster
-        row["time_ratio_quartiles"] = [quartiles[0], quartiles[2]]
+    outputs = len(onnx.load(str(model), load_external_data=False).graph.output)
+    compared = engines.compare_in_turns(commands, outputs, "int8" in name, scratch, arguments.rounds, TURN_SECONDS)
+    row = {"network": name, "threads": threads, "dtype": "float32", **compared}
+    if row["agree"]:
         for engine in fresh:
+            del row[engine]["start"]
             row[engine]["first_answer"] = {key: statistics.median(f[key] for f in fresh[engine]) for key in fresh[engine][0]}
-        return row
-    finally:
-        for helper in helpers.values():
-            helper.close()
+    return row
 
 
 def first_answers(name, model, inputs, threads, arguments, scratch):
@@ -264,7 +91,7 @@ def first_answers(name, model, inputs, threads, arguments, scratch):
     subprocess.run([*sparkle, "compile", str(model), "-o", str(compiled), "--threads", str(threads), *shapes], check=True,
                    stdout=subprocess.DEVNULL)
     own = [*sparkle, "bench", "--serve", *flags, "--model"]
-    peer = [sys.executable, str(pathlib.Path(__file__).resolve()), "--peer-serve", *flags, "--model", str(model)]
+    peer = engines.commands_of(sparkle, model, inputs, threads)["onnxruntime"]
     probe = Helper("onnxruntime", peer, log)
     probe.close()
     budget = probe.start_up["peak_bytes"] - probe.start_up["import_bytes"]
@@ -398,12 +225,4 @@ def main():
 
 
 if __name__ == "__main__":
-    if "--peer-serve" in sys.argv:
-        serve = argparse.ArgumentParser()
-        serve.add_argument("--peer-serve", action="store_true")
-        serve.add_argument("--model")
-        serve.add_argument("--threads", type=int)
-        serve.add_argument("--input", action="append", default=[])
-        peer_serve(serve.parse_args())
-    else:
-        main()
+    main()

@@ -32,7 +32,7 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 sys.path.insert(0, str(ROOT / "bench"))
 import certificate  # noqa: E402
-from compare_onnxruntime import Helper  # noqa: E402
+from engines import Helper  # noqa: E402
 
 SHAPE = (1, 32, 64, 64)
 RUNS = 5  # in a turn, the first of them to bring the inputs back into the caches
