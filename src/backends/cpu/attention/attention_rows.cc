@@ -64,14 +64,14 @@ float exponentials(float* scores, int64_t count, float largest) {
   V s0 = hn::Zero(d), s1 = s0;
   int64_t i = 0;
   for (; i + 2 * lanes <= count; i += 2 * lanes) {
-    const V e0 = simd_math::Exp(d, hn::Sub(hn::LoadU(d, scores + i), top));
-    const V e1 = simd_math::Exp(d, hn::Sub(hn::LoadU(d, scores + i + lanes), top));
+    const V e0 = simd_math::ExpOfNegative(d, hn::Sub(hn::LoadU(d, scores + i), top));
+    const V e1 = simd_math::ExpOfNegative(d, hn::Sub(hn::LoadU(d, scores + i + lanes), top));
     hn::StoreU(e0, d, scores + i), hn::StoreU(e1, d, scores + i + lanes);
     s0 = hn::Add(s0, e0), s1 = hn::Add(s1, e1);
   }
   for (; i < count; i += lanes) {
     const auto left = static_cast<size_t>(count - i < lanes ? count - i : lanes);
-    const V e = hn::IfThenElseZero(hn::FirstN(d, left), simd_math::Exp(d, hn::Sub(hn::LoadU(d, scores + i), top)));
+    const V e = hn::IfThenElseZero(hn::FirstN(d, left), simd_math::ExpOfNegative(d, hn::Sub(hn::LoadU(d, scores + i), top)));
     hn::StoreU(e, d, scores + i);
     s0 = hn::Add(s0, e);
   }
@@ -81,7 +81,7 @@ float exponentials(float* scores, int64_t count, float largest) {
 void weights(float* scores, int64_t count, float largest, float factor) {
   const hn::ScalableTag<float> d;
   each_vector(d, count, [&](int64_t i, int64_t left) HWY_ATTR {
-    const auto e = simd_math::Exp(d, hn::Sub(load_lanes(d, scores + i, left), hn::Set(d, largest)));
+    const auto e = simd_math::ExpOfNegative(d, hn::Sub(load_lanes(d, scores + i, left), hn::Set(d, largest)));
     store_lanes(hn::Mul(e, hn::Set(d, factor)), d, scores + i, left);
   });
 }

@@ -60,21 +60,10 @@ HWY_INLINE void finish_rows(const FinishCall& call, F activate) {
   }
 }
 
-// The activations of common networks have a loop each; the others take a call per vector.
+// A loop for each activation: a call for each vector would read its constants anew.
 HWY_NOINLINE inline void finish_tile(const FinishCall& call) {
-  const float a = call.activation_a, b = call.activation_b;
-  switch (call.activation) {
-    case Activation::none: return finish_rows(call, simd_math::NoActivation{});
-    case Activation::relu: return finish_rows(call, simd_math::ReluActivation{});
-    case Activation::clip: return finish_rows(call, simd_math::ClipActivation{a, b});
-    case Activation::leaky_relu:
-      return finish_rows(call, [a](auto d, auto v) HWY_ATTR { return simd_math::LeakyRelu(d, v, a); });
-    case Activation::sigmoid: return finish_rows(call, [](auto d, auto v) HWY_ATTR { return simd_math::Sigmoid(d, v); });
-    case Activation::silu: return finish_rows(call, [](auto d, auto v) HWY_ATTR { return simd_math::Silu(d, v); });
-    case Activation::hard_swish: return finish_rows(call, [](auto d, auto v) HWY_ATTR { return simd_math::HardSwish(d, v); });
-    case Activation::gelu: return finish_rows(call, [](auto d, auto v) HWY_ATTR { return simd_math::Gelu(d, v); });
-    default: return finish_rows(call, simd_math::AnyActivation{call.activation, a, b});
-  }
+  simd_math::visit_activation(call.activation, call.activation_a, call.activation_b,
+                              [&](auto activate) HWY_ATTR { finish_rows(call, activate); });
 }
 
 #endif

@@ -81,29 +81,48 @@ STRIP_OP(softplus, Softplus(d, x))
 STRIP_OP(softsign, hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Abs(x))))
 STRIP_OP(mish, Mish(d, x))
 
+// Vectors at once of operations of a few instructions: the loads of one run beside the stores of the other.
+inline constexpr size_t kUnrolled = 4;
+
 template <class Op, int kArity, bool kClipped>
-void strip(const StripCall& c) {
+void strip(const StripCall& call) {
   const hn::ScalableTag<float> d;
   using V = hn::Vec<decltype(d)>;
   const size_t lanes = hn::Lanes(d);
+  // A copy that nothing points to: stores of vectors may alias the caller's, and each field would be read again behind them.
+  const StripCall c = call;
+  const float* xs = c.x.data;
+  const float* ys = c.y.data;
+  const float* zs = c.z.data;
+  float* out = c.out;
+  const size_t x_mask = c.x.mask, y_mask = c.y.mask, z_mask = c.z.mask, count = c.count;
   const V low = hn::Set(d, c.low), high = hn::Set(d, c.high);
   const auto result = [&](V x, V y, V z) HWY_ATTR {
     const V v = Op{}(d, x, y, z, c);
     return kClipped ? simd_math::at_most(simd_math::at_least(v, low), high) : v;
   };
+  const auto vector_at = [&](size_t i) HWY_ATTR {
+    const V x = kArity > 0 ? hn::LoadU(d, xs + (i & x_mask)) : hn::Zero(d);
+    const V y = kArity > 1 ? hn::LoadU(d, ys + (i & y_mask)) : x;
+    const V z = kArity > 2 ? hn::LoadU(d, zs + (i & z_mask)) : x;
+    return result(x, y, z);
+  };
   size_t i = 0;
-  for (; i + lanes <= c.count; i += lanes) {
-    const V x = kArity > 0 ? hn::LoadU(d, c.x.data + (i & c.x.mask)) : hn::Zero(d);
-    const V y = kArity > 1 ? hn::LoadU(d, c.y.data + (i & c.y.mask)) : x;
-    const V z = kArity > 2 ? hn::LoadU(d, c.z.data + (i & c.z.mask)) : x;
-    hn::StoreU(result(x, y, z), d, c.out + i);
+  // The output may be an operand of the same elements: all of them are read before any is written.
+  for (; i + kUnrolled * lanes <= count; i += kUnrolled * lanes) {
+    const V v0 = vector_at(i), v1 = vector_at(i + lanes), v2 = vector_at(i + 2 * lanes), v3 = vector_at(i + 3 * lanes);
+    hn::StoreU(v0, d, out + i);
+    hn::StoreU(v1, d, out + i + lanes);
+    hn::StoreU(v2, d, out + i + 2 * lanes);
+    hn::StoreU(v3, d, out + i + 3 * lanes);
   }
-  const auto left = static_cast<int64_t>(c.count - i);
+  for (; i + lanes <= count; i += lanes) hn::StoreU(vector_at(i), d, out + i);
+  const auto left = static_cast<int64_t>(count - i);
   if (left > 0) {
-    const V x = kArity > 0 ? load_lanes(d, c.x.data + (i & c.x.mask), left) : hn::Zero(d);
-    const V y = kArity > 1 ? load_lanes(d, c.y.data + (i & c.y.mask), left) : x;
-    const V z = kArity > 2 ? load_lanes(d, c.z.data + (i & c.z.mask), left) : x;
-    store_lanes(result(x, y, z), d, c.out + i, left);
+    const V x = kArity > 0 ? load_lanes(d, xs + (i & x_mask), left) : hn::Zero(d);
+    const V y = kArity > 1 ? load_lanes(d, ys + (i & y_mask), left) : x;
+    const V z = kArity > 2 ? load_lanes(d, zs + (i & z_mask), left) : x;
+    store_lanes(result(x, y, z), d, out + i, left);
   }
 }
 

@@ -64,36 +64,92 @@ HWY_NOINLINE V by_lane(D d, F function, V x) {
 // Adding 1.5 * 2^23 rounds to an integer n and leaves n in the low bits of the sum; a shift by 23 makes it an exponent.
 inline constexpr float kRound = 12582912.0f;
 inline constexpr float kLog2E = 1.44269504f;
+inline constexpr float kHalfLog2E = 7.213475108e-01f, kHalfLog2ERest = 9.62981495e-09f;  // log2(e) / 2 as a sum
 inline constexpr float kLn2High = 0.693145752f, kLn2Low = 1.42860677e-6f;  // high: 15 bits, n * high is exact
 
-// e^x, 1 ulp. x = n ln2 + r, e^r by a polynomial (|error| 3.4e-9), times 2^n by adding n to the exponent bits.
+// e^r for r in [-ln2 / 2, ln2 / 2] (|error| 3.4e-9).
+template <class D, class V>
+HWY_INLINE V exp_reduced(D d, V r) {
+  return polynomial(d, r, 1.0f, 1.0f, 0.5f, 1.666651219e-01f, 4.166618735e-02f, 8.369598538e-03f, 1.395171741e-03f);
+}
+// x - n ln2.
+template <class D, class V>
+HWY_INLINE V exp_remainder(D d, V x, V n) {
+  return hn::NegMulAdd(n, hn::Set(d, kLn2Low), hn::NegMulAdd(n, hn::Set(d, kLn2High), x));
+}
+
+// Whether p * 2^n is one instruction, for any n and with the right result where it leaves the range of floats.
+#undef SPARKLE_HAS_SCALEF
+#define SPARKLE_HAS_SCALEF (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3)
+#if SPARKLE_HAS_SCALEF
+HWY_INLINE __m512 scale_by_power(__m512 p, __m512 n) { return _mm512_scalef_ps(p, n); }
+HWY_INLINE __m256 scale_by_power(__m256 p, __m256 n) { return _mm256_scalef_ps(p, n); }
+HWY_INLINE __m128 scale_by_power(__m128 p, __m128 n) { return _mm_scalef_ps(p, n); }
+#endif
+
+// e^x, 1 ulp. x = n ln2 + r, e^r by a polynomial, times 2^n by adding n to the exponent bits.
 template <class D, class V>
 HWY_INLINE V Exp(D d, V x) {
+#if SPARKLE_HAS_SCALEF
+  x = at_most(at_least(x, hn::Set(d, -104.0f)), hn::Set(d, 89.0f));
+  const V n = hn::Sub(hn::MulAdd(x, hn::Set(d, kLog2E), hn::Set(d, kRound)), hn::Set(d, kRound));
+  return V{scale_by_power(exp_reduced(d, exp_remainder(d, x, n)).raw, n.raw)};
+#else
   const hn::RebindToSigned<D> di;
   const V shifted = hn::MulAdd(x, hn::Set(d, kLog2E), hn::Set(d, kRound));
-  const V n = hn::Sub(shifted, hn::Set(d, kRound));
-  const V r = hn::NegMulAdd(n, hn::Set(d, kLn2Low), hn::NegMulAdd(n, hn::Set(d, kLn2High), x));
-  const V p = polynomial(d, r, 1.0f, 1.0f, 0.5f, 1.666651219e-01f, 4.166618735e-02f, 8.369598538e-03f, 1.395171741e-03f);
+  const V p = exp_reduced(d, exp_remainder(d, x, hn::Sub(shifted, hn::Set(d, kRound))));
   const V scaled = hn::BitCast(d, hn::Add(hn::BitCast(di, p), hn::ShiftLeft<23>(hn::BitCast(di, shifted))));
   // Below ln(2^-126): zero; above ln(max float): infinity; NaN fails the second comparison and stays.
   const V kept = hn::IfThenElseZero(hn::Ge(x, hn::Set(d, -87.3365448f)), scaled);
   return hn::IfThenElse(hn::Le(x, hn::Set(d, 88.7228317f)), kept,
                         hn::Add(x, hn::Set(d, std::numeric_limits<float>::infinity())));
+#endif
 }
 
-// e^x - 1 for x <= 88, 2 ulp: 2^n (e^r - 1) + (2^n - 1).
+// With this instead of kRound the sum's low bits are n + 127, and a shift by 23 makes the power 2^n of them: 0 for n = -127,
+// infinity for n = 128.
+inline constexpr float kRoundBiased = kRound + 127.0f;
 template <class D, class V>
-HWY_INLINE V Expm1(D d, V x) {
-  const hn::RebindToSigned<D> di;
-  x = at_least(x, hn::Set(d, -18.0f));
-  const V shifted = hn::MulAdd(x, hn::Set(d, kLog2E), hn::Set(d, kRound));
-  const V n = hn::Sub(shifted, hn::Set(d, kRound));
-  const V r = hn::NegMulAdd(n, hn::Set(d, kLn2Low), hn::NegMulAdd(n, hn::Set(d, kLn2High), x));
+HWY_INLINE V power_of_shifted(D d, V shifted) {
+  return hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(hn::RebindToSigned<D>(), shifted)));
+}
+template <class D, class V>
+HWY_INLINE V exp_in_range(D d, V x) {
+#if SPARKLE_HAS_SCALEF
+  const V n = hn::Sub(hn::MulAdd(x, hn::Set(d, kLog2E), hn::Set(d, kRound)), hn::Set(d, kRound));
+  return V{scale_by_power(exp_reduced(d, exp_remainder(d, x, n)).raw, n.raw)};
+#else
+  const V shifted = hn::MulAdd(x, hn::Set(d, kLog2E), hn::Set(d, kRoundBiased));
+  const V p = exp_reduced(d, exp_remainder(d, x, hn::Sub(shifted, hn::Set(d, kRoundBiased))));
+  return hn::Mul(p, power_of_shifted(d, shifted));
+#endif
+}
+// e^x, 2 ulp, for quotients: above 88.37 it may be infinity already, below -87.3 zero.
+template <class D, class V>
+HWY_INLINE V ExpForQuotient(D d, V x) {
+  return exp_in_range(d, at_most(at_least(x, hn::Set(d, -88.0f)), hn::Set(d, 88.8f)));
+}
+// e^x, 2 ulp, for x <= 0 or NaN: below -87.3 zero.
+template <class D, class V>
+HWY_INLINE V ExpOfNegative(D d, V x) {
+  // Where a denormal is as quick as any number, it takes more to reach zero.
+  return exp_in_range(d, at_least(x, hn::Set(d, SPARKLE_HAS_SCALEF ? -200.0f : -88.0f)));
+}
+
+// e^x - 1 for x in [-18, 88], 2 ulp: 2^n (e^r - 1) + (2^n - 1).
+template <class D, class V>
+HWY_INLINE V expm1_in_range(D d, V x) {
+  const V shifted = hn::MulAdd(x, hn::Set(d, kLog2E), hn::Set(d, kRoundBiased));
+  const V r = exp_remainder(d, x, hn::Sub(shifted, hn::Set(d, kRoundBiased)));
   const V q = polynomial(d, r, 0.5f, 1.666666716e-01f, 4.166634008e-02f, 8.333271369e-03f, 1.394205960e-03f, 1.991503232e-04f);
   const V p = hn::MulAdd(hn::Mul(r, r), q, r);
-  const V one = hn::Set(d, 1.0f);
-  const V power = hn::BitCast(d, hn::Add(hn::BitCast(di, one), hn::ShiftLeft<23>(hn::BitCast(di, shifted))));
-  return hn::MulAdd(power, p, hn::Sub(power, one));
+  const V power = power_of_shifted(d, shifted);
+  return hn::MulAdd(power, p, hn::Sub(power, hn::Set(d, 1.0f)));
+}
+// The same for any x <= 88.
+template <class D, class V>
+HWY_INLINE V Expm1(D d, V x) {
+  return expm1_in_range(d, at_least(x, hn::Set(d, -18.0f)));
 }
 
 // log(1 + f) - f for f in [sqrt(1/2) - 1, sqrt(2) - 1], plus e * ln2_low: the part of a logarithm that is rounded.
@@ -155,17 +211,17 @@ HWY_INLINE V log1p_unit(D d, V e) {
 template <class D, class V>
 HWY_INLINE V Sigmoid(D d, V x) {
   const V one = hn::Set(d, 1.0f);
-  return hn::Div(one, hn::Add(one, Exp(d, hn::Neg(x))));
+  return hn::Div(one, hn::Add(one, ExpForQuotient(d, hn::Neg(x))));
 }
 // x / (1 + e^-x), 3 ulp.
 template <class D, class V>
 HWY_INLINE V Silu(D d, V x) {
-  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), Exp(d, hn::Neg(x))));
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), ExpForQuotient(d, hn::Neg(x))));
 }
-// (e^2|x| - 1) / (e^2|x| + 1) with the sign of x, 3 ulp.
+// (e^2|x| - 1) / (e^2|x| + 1) with the sign of x, 3 ulp. A quotient of polynomials would be a fifth quicker, at 5 ulp.
 template <class D, class V>
 HWY_INLINE V Tanh(D d, V x) {
-  const V m = Expm1(d, at_most(hn::Abs(hn::Add(x, x)), hn::Set(d, 20.0f)));
+  const V m = expm1_in_range(d, at_most(hn::Abs(hn::Add(x, x)), hn::Set(d, 20.0f)));
   return hn::CopySign(hn::Div(m, hn::Add(m, hn::Set(d, 2.0f))), x);
 }
 
@@ -187,7 +243,7 @@ template <class D, class V>
 HWY_INLINE V exp_of_minus_product(D d, V x, V y) {
   const V h = hn::Mul(x, y);
   const V low = hn::MulSub(x, y, h);
-  const V e = Exp(d, hn::Neg(h));
+  const V e = ExpOfNegative(d, hn::Neg(h));
   return hn::NegMulAdd(e, low, e);
 }
 
@@ -199,38 +255,62 @@ HWY_INLINE V erf_small(D d, V x) {
                                5.189535208e-03f, -8.020841051e-04f, 7.889119297e-05f),
                     x);
 }
-// Error function, 2 ulp; 1 - erfc(x) above 1.
+// Error function, 2 ulp; above 1 it is 1 - 2^Q(|x|) with Q the logarithm of erfc by a polynomial (error of the difference
+// 1.1e-9 and, of 2^r, 1.2e-8).
 template <class D, class V>
 HWY_INLINE V Erf(D d, V x) {
-  const V t = at_most(hn::Abs(x), hn::Set(d, 4.5f));
-  const V small = erf_small(d, x);
-  const V one = hn::Set(d, 1.0f);
-  const V large = hn::NegMulAdd(exp_of_minus_product(d, t, t), erfcx(d, t), one);
-  return hn::IfThenElse(hn::Lt(hn::Abs(x), one), small, hn::CopySign(large, x));
+  const V size = hn::Abs(x), one = hn::Set(d, 1.0f);
+  const V t = at_most(size, hn::Set(d, 3.95f));
+  const V q = polynomial(d, t, -5.103093572e-04f, -1.625975013e+00f, -9.207650423e-01f, -1.486514956e-01f, 3.145842627e-02f,
+                         -4.240957089e-03f, 2.677266893e-04f);
+  const V shifted = hn::Add(q, hn::Set(d, kRoundBiased));
+  const V r = hn::Sub(q, hn::Sub(shifted, hn::Set(d, kRoundBiased)));
+  const V p = polynomial(d, r, 1.000000072e+00f, 6.931469671e-01f, 2.402211972e-01f, 5.550713275e-02f, 9.675541329e-03f,
+                         1.327647135e-03f);
+  const V large = hn::NegMulAdd(p, power_of_shifted(d, shifted), one);
+  return hn::IfThenElse(hn::Lt(size, one), erf_small(d, x), hn::CopySign(large, x));
 }
 
-// x * Phi(x) with Phi the normal distribution, 5 ulp also in the negative tail: Phi(-|x|) = erfc(|x| / sqrt 2) / 2; around
-// zero (1 + erf) / 2, where the sums of erfcx would cost 6 ulp.
+// x Phi(x) below -5, where Phi(x) = erfc(-x / sqrt 2) / 2, 5 ulp; vectors with such lanes are rare.
 template <class D, class V>
-HWY_INLINE V Gelu(D d, V x) {
+HWY_NOINLINE V gelu_with_tail(D d, V x, V usual) {
   const V c = at_most(hn::Abs(x), hn::Set(d, 19.0f));
   const V half = hn::Set(d, 0.5f);
   const V tail =
       hn::Mul(hn::Mul(half, exp_of_minus_product(d, c, hn::Mul(c, half))), erfcx(d, hn::Mul(c, hn::Set(d, 0.707106781f))));
-  const V outer = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(hn::Set(d, 1.0f), tail));
-  const V inner = hn::MulAdd(half, erf_small(d, hn::Mul(x, hn::Set(d, 0.707106781f))), half);
-  return hn::Mul(x, hn::IfThenElse(hn::Lt(c, half), inner, outer));
+  return hn::IfThenElse(hn::Lt(x, hn::Set(d, -5.0f)), hn::Mul(x, tail), usual);
+}
+// x Phi(x) with Phi the normal distribution, 5 ulp also in the negative tail, as max(x, 0) - |x| Phi(-|x|). Down to -5 Phi(-c) is
+// 2^(R(c) - 5/2 - c^2 log2(e) / 2) with R by a polynomial around 2 (error 8.5e-8); the rounding of c^2 is put back.
+template <class D, class V>
+HWY_INLINE V Gelu(D d, V x) {
+  const V c = at_most(hn::Abs(x), hn::Set(d, 5.6f));
+  const V remainder = polynomial(d, hn::Sub(c, hn::Set(d, 2.0f)), -7.259126753e-02f, -5.384363532e-01f, 8.243573457e-02f,
+                                 -1.427155919e-02f, 2.368369140e-03f, -3.501472529e-04f, 4.213038847e-05f, -2.556134632e-06f,
+                                 -6.614506560e-07f, 2.416983591e-07f, -2.527015575e-08f);
+  const V rate = hn::Set(d, kHalfLog2E), bias = hn::Set(d, kRoundBiased);
+  const V square = hn::Mul(c, c), lost = hn::MulSub(c, c, square);
+  const V shifted = hn::Add(hn::NegMulAdd(square, rate, remainder), bias);
+  const V exact = hn::NegMulAdd(square, rate, hn::Sub(bias, shifted));
+  const V rest = hn::NegMulAdd(lost, rate, hn::NegMulAdd(square, hn::Set(d, kHalfLog2ERest), remainder));
+  const V p = polynomial(d, hn::Add(exact, rest), 1.767767072e-01f, 1.225322336e-01f, 4.246550798e-02f, 9.812367149e-03f,
+                         1.710410230e-03f, 2.346970723e-04f);
+  const V tail = hn::Mul(p, power_of_shifted(d, shifted));
+  const V usual = hn::NegMulAdd(c, tail, at_least(x, hn::Zero(d)));
+  const auto beyond = hn::Lt(x, hn::Set(d, -5.0f));
+  if (HWY_UNLIKELY(!hn::AllFalse(d, beyond))) return gelu_with_tail(d, x, usual);
+  return usual;
 }
 // 0.5 x (1 + tanh u) = x sigmoid(2u). Error 5 ulp for x > -2; below, the rounding of 2u shows: |2u| ulp.
 template <class D, class V>
 HWY_INLINE V GeluTanh(D d, V x) {
   const V inner = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.0713548163f), hn::Set(d, 1.59576912f));
-  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), Exp(d, hn::Neg(hn::Mul(x, inner)))));
+  return hn::Div(x, hn::Add(hn::Set(d, 1.0f), ExpForQuotient(d, hn::Neg(hn::Mul(x, inner)))));
 }
 // max(x, 0) + log(1 + e^-|x|), 4 ulp.
 template <class D, class V>
 HWY_INLINE V Softplus(D d, V x) {
-  return hn::Add(at_least(x, hn::Zero(d)), log1p_unit(d, Exp(d, hn::Neg(hn::Abs(x)))));
+  return hn::Add(at_least(x, hn::Zero(d)), log1p_unit(d, ExpOfNegative(d, hn::Neg(hn::Abs(x)))));
 }
 // x tanh(log(1 + e^x)) = x n / (n + 2) with n = e^x (e^x + 2), 4 ulp.
 template <class D, class V>
@@ -322,8 +402,7 @@ HWY_NOINLINE V Pow(D d, V x, V y) {
   return hn::Load(d, xs);
 }
 
-// Activations as functors: y = f(d, v). A kernel takes one as template argument, or is built for each class of them by
-// with_activation(): none, relu and clip are a few instructions in registers, all others share one body with a switch.
+// Activations as functors: y = f(d, v).
 struct NoActivation {
   template <class D, class V>
   HWY_INLINE V operator()(D, V v) const {
@@ -366,22 +445,6 @@ HWY_INLINE void visit_activation(Activation activation, float a, float b, Body&&
   }
 }
 
-// One vector through any activation: a call and a switch, both well predicted. Not inlined: one copy per target and file.
-template <class D, class V>
-HWY_NOINLINE V Activate(D d, Activation activation, float a, float b, V v) {
-  V result = v;
-  visit_activation(activation, a, b, [&](auto f) HWY_ATTR { result = f(d, v); });
-  return result;
-}
-struct AnyActivation {
-  Activation activation;
-  float a, b;
-  template <class D, class V>
-  HWY_INLINE V operator()(D d, V v) const {
-    return Activate(d, activation, a, b, v);
-  }
-};
-
 // Any activation over `count` neighbouring floats in place: the cheap way for a tile just stored and still in L1.
 HWY_NOINLINE inline void activate_strip(Activation activation, float a, float b, float* values, size_t count) {
   if (activation == Activation::none) return;
@@ -393,16 +456,6 @@ HWY_NOINLINE inline void activate_strip(Activation activation, float a, float b,
     const auto left = static_cast<int64_t>(count - i);
     if (left > 0) store_lanes(f(d, load_lanes(d, values + i, left)), d, values + i, left);
   });
-}
-
-// Calls body(f) for the class of the activation; body is a generic lambda and is compiled four times.
-template <class Body>
-HWY_INLINE void with_activation(Activation activation, double a, double b, Body&& body) {
-  const float fa = static_cast<float>(a), fb = static_cast<float>(b);
-  if (activation == Activation::none) return body(NoActivation{});
-  if (activation == Activation::relu) return body(ReluActivation{});
-  if (activation == Activation::clip) return body(ClipActivation{fa, fb});
-  return body(AnyActivation{activation, fa, fb});
 }
 
 }  // namespace simd_math

@@ -56,6 +56,7 @@ class SoftmaxKernel final : public CpuKernel {
     parallel_for(*launch.executor, tasks, [&](int task, int) {
       float* scratch = reinterpret_cast<float*>(launch.workspace) + task * count_;
       const auto [begin, end] = task_range(items_, tasks, task);
+      if (access_ == Access::rows) return run_rows(x, y, begin, end);
       for (int64_t item = begin; item < end; ++item) run_item(x, y, item, scratch);
     });
   }
@@ -63,6 +64,18 @@ class SoftmaxKernel final : public CpuKernel {
  private:
   enum class Access : uint8_t { rows, columns, moved };
   static constexpr int64_t kMostTasks = 64;
+
+  // Rows that follow each other along the innermost axis outside of them.
+  void run_rows(const float* x, float* y, int64_t begin, int64_t end) const {
+    const int inner = outer_.rank() - 1;
+    while (begin < end) {
+      const int64_t rows = std::min(outer_.size[inner] - begin % outer_.size[inner], end - begin);
+      functions_.rows(x + outer_.offset(0, begin, outer_.rank()), outer_.strides[0][inner],
+                      y + outer_.offset(1, begin, outer_.rank()), outer_.strides[1][inner], static_cast<size_t>(count_),
+                      static_cast<size_t>(rows), logarithm_);
+      begin += rows;
+    }
+  }
 
   void run_item(const float* x, float* y, int64_t item, float* scratch) const {
     const auto count = static_cast<size_t>(count_);
@@ -76,7 +89,6 @@ class SoftmaxKernel final : public CpuKernel {
     }
     const float* from = x + outer_.offset(0, item, outer_.rank());
     float* to = y + outer_.offset(1, item, outer_.rank());
-    if (access_ == Access::rows) return functions_.row(from, to, count, logarithm_);
     for (int64_t i = 0; i < count_; ++i) scratch[i] = from[row_.offset(0, i, row_.rank())];
     functions_.row(scratch, scratch, count, logarithm_);
     for (int64_t i = 0; i < count_; ++i) to[row_.offset(1, i, row_.rank())] = scratch[i];

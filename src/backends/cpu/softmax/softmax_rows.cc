@@ -29,10 +29,10 @@ HWY_INLINE void softmax_short_row(D d, const float* x, float* y, size_t count, b
   const V largest = hn::MaxOfLanes(d, hn::Max(hn::Max(v0, v1), hn::Max(v2, v3)));
 
   const V d0 = hn::Sub(v0, largest), d1 = hn::Sub(v1, largest), d2 = hn::Sub(v2, largest), d3 = hn::Sub(v3, largest);
-  const V e3 = hn::IfThenElseZero(mask, simd_math::Exp(d, d3));
-  const V e0 = kVectors > 1 ? simd_math::Exp(d, d0) : e3;
-  const V e1 = kVectors > 2 ? simd_math::Exp(d, d1) : e3;
-  const V e2 = kVectors > 3 ? simd_math::Exp(d, d2) : e3;
+  const V e3 = hn::IfThenElseZero(mask, simd_math::ExpOfNegative(d, d3));
+  const V e0 = kVectors > 1 ? simd_math::ExpOfNegative(d, d0) : e3;
+  const V e1 = kVectors > 2 ? simd_math::ExpOfNegative(d, d1) : e3;
+  const V e2 = kVectors > 3 ? simd_math::ExpOfNegative(d, d2) : e3;
   V sum = e3;
   if constexpr (kVectors > 1) sum = hn::Add(sum, e0);
   if constexpr (kVectors > 2) sum = hn::Add(sum, e1);
@@ -46,6 +46,8 @@ HWY_INLINE void softmax_short_row(D d, const float* x, float* y, size_t count, b
   if constexpr (kVectors > 3) hn::StoreU(finish(d2, e2), d, y + 2 * lanes);
   store_lanes(finish(d3, e3), d, y + last, left);
 }
+
+inline constexpr size_t kBlock = 4096;  // floats that are summed up together
 
 void softmax_row(const float* x, float* y, size_t count, bool logarithm) {
   const hn::ScalableTag<float> d;
@@ -68,7 +70,6 @@ void softmax_row(const float* x, float* y, size_t count, bool logarithm) {
   const V largest = hn::MaxOfLanes(d, hn::Max(m0, m1));
 
   // Sums of blocks, then their sum: long rows stay accurate.
-  constexpr size_t kBlock = 4096;
   V total = hn::Zero(d);
   const auto pass = [&](auto store) HWY_ATTR {
     for (size_t begin = 0; begin < count; begin += kBlock) {
@@ -76,19 +77,19 @@ void softmax_row(const float* x, float* y, size_t count, bool logarithm) {
       V s0 = hn::Zero(d), s1 = hn::Zero(d);
       size_t k = begin;
       for (; k + 2 * lanes <= end; k += 2 * lanes) {
-        const V e0 = simd_math::Exp(d, hn::Sub(hn::LoadU(d, x + k), largest));
-        const V e1 = simd_math::Exp(d, hn::Sub(hn::LoadU(d, x + k + lanes), largest));
+        const V e0 = simd_math::ExpOfNegative(d, hn::Sub(hn::LoadU(d, x + k), largest));
+        const V e1 = simd_math::ExpOfNegative(d, hn::Sub(hn::LoadU(d, x + k + lanes), largest));
         store(e0, k), store(e1, k + lanes);
         s0 = hn::Add(s0, e0), s1 = hn::Add(s1, e1);
       }
       for (; k + lanes <= end; k += lanes) {
-        const V e = simd_math::Exp(d, hn::Sub(hn::LoadU(d, x + k), largest));
+        const V e = simd_math::ExpOfNegative(d, hn::Sub(hn::LoadU(d, x + k), largest));
         store(e, k);
         s0 = hn::Add(s0, e);
       }
       if (const auto left = static_cast<int64_t>(end - k); left > 0) {
         const V v = load_lanes(d, x + k, left);
-        const V e = hn::IfThenElseZero(hn::FirstN(d, end - k), simd_math::Exp(d, hn::Sub(v, largest)));
+        const V e = hn::IfThenElseZero(hn::FirstN(d, end - k), simd_math::ExpOfNegative(d, hn::Sub(v, largest)));
         if (!logarithm) store_lanes(e, d, y + k, left);
         s0 = hn::Add(s0, e);
       }
@@ -109,6 +110,66 @@ void softmax_row(const float* x, float* y, size_t count, bool logarithm) {
   for (; k + lanes <= count; k += lanes) hn::StoreU(finish(hn::LoadU(d, from + k)), d, y + k);
   const auto left = static_cast<int64_t>(count - k);
   if (left > 0) store_lanes(finish(load_lanes(d, from + k, left)), d, y + k, left);
+}
+
+// Two rows of more than four vectors and at most kBlock floats side by side: what one waits for (its maximum, its sum) the other
+// fills with work. Not the logarithm.
+void softmax_pair(const float* x, int64_t x_stride, float* y, int64_t y_stride, size_t count) {
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
+  const size_t lanes = hn::Lanes(d), last = count - lanes;
+  const float *xa = x, *xb = x + x_stride;
+  float *ya = y, *yb = y + y_stride;
+  V ma = hn::LoadU(d, xa + last), mb = hn::LoadU(d, xb + last), na = ma, nb = mb;
+  size_t i = 0;
+  for (; i + 2 * lanes <= count; i += 2 * lanes) {
+    ma = hn::Max(ma, hn::LoadU(d, xa + i)), mb = hn::Max(mb, hn::LoadU(d, xb + i));
+    na = hn::Max(na, hn::LoadU(d, xa + i + lanes)), nb = hn::Max(nb, hn::LoadU(d, xb + i + lanes));
+  }
+  if (i + lanes <= count) ma = hn::Max(ma, hn::LoadU(d, xa + i)), mb = hn::Max(mb, hn::LoadU(d, xb + i));
+  const V top_a = hn::MaxOfLanes(d, hn::Max(ma, na)), top_b = hn::MaxOfLanes(d, hn::Max(mb, nb));
+
+  V sa = hn::Zero(d), sb = sa, ta = sa, tb = sa;
+  const auto pass = [&](const float* from, float* to, V top, V& sum) HWY_ATTR {
+    const V e = simd_math::ExpOfNegative(d, hn::Sub(hn::LoadU(d, from), top));
+    hn::StoreU(e, d, to);
+    sum = hn::Add(sum, e);
+  };
+  for (i = 0; i + 2 * lanes <= count; i += 2 * lanes) {
+    pass(xa + i, ya + i, top_a, sa), pass(xb + i, yb + i, top_b, sb);
+    pass(xa + i + lanes, ya + i + lanes, top_a, ta), pass(xb + i + lanes, yb + i + lanes, top_b, tb);
+  }
+  for (; i + lanes <= count; i += lanes) pass(xa + i, ya + i, top_a, sa), pass(xb + i, yb + i, top_b, sb);
+  const auto left = static_cast<int64_t>(count - i);
+  if (left > 0) {
+    const auto mask = hn::FirstN(d, count - i);
+    const auto rest = [&](const float* from, float* to, V top, V& sum) HWY_ATTR {
+      const V e = hn::IfThenElseZero(mask, simd_math::ExpOfNegative(d, hn::Sub(load_lanes(d, from, left), top)));
+      store_lanes(e, d, to, left);
+      sum = hn::Add(sum, e);
+    };
+    rest(xa + i, ya + i, top_a, ta), rest(xb + i, yb + i, top_b, tb);
+  }
+  const V one = hn::Set(d, 1.0f);
+  const V fa = hn::Div(one, hn::SumOfLanes(d, hn::Add(sa, ta))), fb = hn::Div(one, hn::SumOfLanes(d, hn::Add(sb, tb)));
+  for (i = 0; i + lanes <= count; i += lanes) {
+    hn::StoreU(hn::Mul(hn::LoadU(d, ya + i), fa), d, ya + i);
+    hn::StoreU(hn::Mul(hn::LoadU(d, yb + i), fb), d, yb + i);
+  }
+  if (left > 0) {
+    store_lanes(hn::Mul(load_lanes(d, ya + i, left), fa), d, ya + i, left);
+    store_lanes(hn::Mul(load_lanes(d, yb + i, left), fb), d, yb + i, left);
+  }
+}
+
+// `rows` rows of `count` floats each.
+void softmax_rows(const float* x, int64_t x_stride, float* y, int64_t y_stride, size_t count, size_t rows, bool logarithm) {
+  const size_t lanes = hn::Lanes(hn::ScalableTag<float>());
+  size_t r = 0;
+  if (!logarithm && count > 4 * lanes && count <= kBlock) {
+    for (; r + 2 <= rows; r += 2, x += 2 * x_stride, y += 2 * y_stride) softmax_pair(x, x_stride, y, y_stride, count);
+  }
+  for (; r < rows; ++r, x += x_stride, y += y_stride) softmax_row(x, y, count, logarithm);
 }
 
 // Floats of a group of columns that are kept in L1.
@@ -154,7 +215,7 @@ HWY_INLINE void softmax_column_group(D d, int64_t left, const float* x, int64_t 
     const float* row = source + i * source_stride;
     float* to = middle + i * middle_stride;
     const auto pass = [&](V sum, V largest, size_t at) HWY_ATTR {
-      const V e = simd_math::Exp(d, hn::Sub(load(row + at), largest));
+      const V e = simd_math::ExpOfNegative(d, hn::Sub(load(row + at), largest));
       if (!logarithm) store(e, to + at);
       return hn::Add(sum, e);
     };
@@ -191,7 +252,7 @@ void softmax_columns(const float* x, int64_t x_stride, float* y, int64_t y_strid
   }
 }
 
-SoftmaxFunctions find_softmax() { return {softmax_row, softmax_columns}; }
+SoftmaxFunctions find_softmax() { return {softmax_row, softmax_rows, softmax_columns}; }
 #endif
 }  // namespace sparkle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
