@@ -30,8 +30,12 @@ def network(library, name):
 
 
 def settle(made, shape):
-    """Running statistics of one batch of noise."""
+    """Running statistics of one batch of noise; weights that start as zeros (heads, last layers of blocks) as small ones."""
     import torch
+    with torch.no_grad():
+        for weights in made.parameters():
+            if weights.dim() > 1 and not weights.any():
+                weights.normal_(std=0.02)
     norms = [m for m in made.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]
     for norm in norms:
         norm.train()

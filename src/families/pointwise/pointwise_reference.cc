@@ -10,6 +10,7 @@
 #include "families/pointwise/arithmetic.h"
 #include "families/pointwise/gpu_doubles.h"
 #include "families/pointwise/integers.h"
+#include "families/values/activation.h"
 #include "families/windows/samples.h"
 #include "families/loops/walk.h"
 
@@ -83,7 +84,7 @@ void pointwise_reference(const StageParams& params, std::span<const TensorView> 
   });
 }
 
-// Operations of one element: about two dozen for functions made of polynomials, one otherwise.
+// Operations of one element; those that are activations too take what these take.
 double weight(PointwiseOp op) {
   switch (op) {
     case PointwiseOp::pow:
@@ -99,21 +100,21 @@ double weight(PointwiseOp op) {
     case PointwiseOp::acosh:
     case PointwiseOp::atanh:
     case PointwiseOp::power_of_two: return 400;  // lane by lane
-    case PointwiseOp::exp:
+    case PointwiseOp::exp: return 21;
     case PointwiseOp::log:
     case PointwiseOp::sin:
-    case PointwiseOp::cos:
-    case PointwiseOp::erf:
+    case PointwiseOp::cos: return 40;
+    case PointwiseOp::erf: return 48;
     case PointwiseOp::elu:
-    case PointwiseOp::selu:
-    case PointwiseOp::celu:
+    case PointwiseOp::selu: return flops_of(Activation::elu);
+    case PointwiseOp::celu: return 80;
     case PointwiseOp::sigmoid:
-    case PointwiseOp::tanh:
-    case PointwiseOp::silu:
-    case PointwiseOp::gelu:
-    case PointwiseOp::gelu_tanh:
-    case PointwiseOp::softplus:
-    case PointwiseOp::mish: return 24;
+    case PointwiseOp::silu: return flops_of(Activation::sigmoid);
+    case PointwiseOp::tanh: return flops_of(Activation::tanh);
+    case PointwiseOp::gelu: return flops_of(Activation::gelu);
+    case PointwiseOp::gelu_tanh: return flops_of(Activation::gelu_tanh);
+    case PointwiseOp::softplus: return flops_of(Activation::softplus);
+    case PointwiseOp::mish: return flops_of(Activation::mish);
     case PointwiseOp::div:
     case PointwiseOp::sqrt:
     case PointwiseOp::reciprocal: return 8;

@@ -43,4 +43,25 @@ double activate(Activation activation, double a, double b, double x) {
   return x;
 }
 
+double flops_of(Activation activation) {
+  switch (activation) {
+    case Activation::none:
+    case Activation::relu:
+    case Activation::clip: return 0;
+    case Activation::leaky_relu:
+    case Activation::hard_sigmoid:
+    case Activation::hard_swish: return 4;
+    case Activation::elu:
+    case Activation::selu:
+    case Activation::sigmoid:
+    case Activation::silu: return 26;
+    case Activation::tanh:
+    case Activation::gelu_tanh: return 32;
+    case Activation::mish: return 40;
+    case Activation::softplus: return 50;
+    case Activation::gelu: return 62;
+  }
+  return 0;
+}
+
 }  // namespace sparkle

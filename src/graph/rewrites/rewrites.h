@@ -19,6 +19,7 @@ bool merge_moves(Editor& editor);                // chains of Transpose, chains 
 bool merge_pads(Editor& editor);                 // zeros around Conv and pooling
 bool fold_affine(Editor& editor);                // BatchNormalization, Mul, Add ... per channel into weights and bias
 bool match_activations(Editor& editor);          // SiLU, hard swish, GELU, Mish as exported
+bool simplify_powers(Editor& editor);            // x^2, x^0.5, x^1
 bool match_quantized(Editor& editor);            // DequantizeLinear, operator, QuantizeLinear to one on integers
 bool match_matmul_bias(Editor& editor);          // Add(MatMul(x, w), b) -> MatMul with c
 bool match_group_normalization(Editor& editor);  // Reshape, InstanceNormalization, Reshape and affine

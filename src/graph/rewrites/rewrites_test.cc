@@ -45,6 +45,22 @@ TEST(Rewrite, BatchNormalizationGoesIntoConv) {
   EXPECT_EQ(bias, (std::vector<double>{1 - 0.5, -1 - 3 * 4.0}));
 }
 
+TEST(Rewrite, PowersThatAreProductsOrRoots) {
+  const struct {
+    float exponent;
+    const char* left;
+  } cases[] = {{2, "mul relu"}, {0.5f, "sqrt relu"}, {3, "Pow relu"}};
+  for (const auto& c : cases) {
+    GraphBuilder b;
+    const TensorId x = b.input({1, 2, 4, 4});
+    const TensorId power = b.op("Pow", PointwiseNode{PointwiseOp::pow}, {x, b.floats({}, {c.exponent})});
+    const TensorId y = b.op("relu", PointwiseNode{PointwiseOp::relu}, {power});
+    auto bound = b.bound({y});
+    ASSERT_TRUE(bound.ok()) << bound.error().message;
+    EXPECT_EQ(simplified(*bound), c.left);
+  }
+}
+
 TEST(Rewrite, FactorsOfGroupedConvTransposeAndGemm) {
   GraphBuilder b;
   ConvOp conv;

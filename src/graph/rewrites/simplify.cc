@@ -18,6 +18,7 @@ constexpr Rewrite kRewrites[] = {
     {"match_group_normalization", match_group_normalization},
     {"match_attention", match_attention},
     {"match_activations", match_activations},
+    {"simplify_powers", simplify_powers},  // behind the functions that are written with them
 };
 constexpr int kMostRounds = 8;  // every rewrite shortens the graph or resolves something; models settle after two or three
 

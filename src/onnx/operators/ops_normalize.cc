@@ -17,12 +17,36 @@ OpParams read_gemm(Node& node) {
   return op;
 }
 
+// The mean over the batch and all places, of each channel: as [C], or as [1, C, 1, ...].
+TensorId mean_of_channels(Node& node, TensorId x, bool keep_dims) {
+  ReduceOp places;
+  places.kind = ReduceKind::mean;
+  places.axes = {2};
+  places.to_the_end = true;
+  places.keep_dims = keep_dims;
+  ReduceOp batch = places;
+  batch.axes = {0};
+  batch.to_the_end = false;
+  return node.step(batch, {node.step(places, {x})});
+}
+
+// The training form normalises by what it finds in x; weights that are standardised are exported so.
 OpParams read_batch_normalization(Node& node) {
   BatchNormalizationOp op{node.real("epsilon", 1e-5)};
   node.ignore("momentum");
+  if (node.flag("training_mode", false)) {
+    for (int i = 1; i < static_cast<int>(node.outputs.size()); ++i)
+      if (node.output_used(i)) return UnknownOp{"its output " + std::to_string(i) + " belongs to the training form"};
+    node.outputs.resize(1);
+    const TensorId x = node.inputs[0];
+    const TensorId centred = node.step(PointwiseNode{PointwiseOp::sub}, {x, mean_of_channels(node, x, true)});
+    const TensorId squares = node.step(PointwiseNode{PointwiseOp::mul}, {centred, centred});
+    node.inputs[3] = mean_of_channels(node, x, false);
+    node.inputs[4] = mean_of_channels(node, squares, false);
+    return op;
+  }
   if (node.opset < 7 && !node.flag("is_test", false)) return UnknownOp{"its attribute 'is_test' is 0: the training form"};
   if (!node.flag("spatial", true)) return UnknownOp{"its attribute 'spatial' is 0: statistics per element"};
-  if (node.flag("training_mode", false)) return UnknownOp{"its attribute 'training_mode' is 1: the training form"};
   for (int i = 1; i < static_cast<int>(node.outputs.size()); ++i)
     if (node.output_used(i)) return UnknownOp{"its output " + std::to_string(i) + " belongs to the training form"};
   node.outputs.resize(1);

@@ -28,7 +28,7 @@ Cost cost_of(const Footprint& f, const Schedule& schedule, const Device& device)
   const double tasks = std::max(1.0, f.parallel_items);
   const double speedup = tasks / std::ceil(tasks / cores);
   const double flops = plain ? kPlainFlops : unit && unit->flops_per_second > 0 ? unit->flops_per_second : kUnknownFlops;
-  Cost cost{f.executed_flops / (flops * std::min(speedup, cores)), "compute"};
+  Cost cost{(f.executed_flops + f.epilogue_flops) / (flops * std::min(speedup, cores)), "compute"};
   // A level without a rate binds nothing: it costs at most what its neighbours cost. Where all rates are unknown, any will do.
   const bool told = std::any_of(device.memory.begin(), device.memory.end(),
                                 [](const MemoryLevel& l) { return l.bytes_per_second > 0 || l.total_bytes_per_second > 0; });
