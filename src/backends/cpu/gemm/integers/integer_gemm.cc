@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "backends/cpu/gemm/integers/integer_pack.h"
 #include "backends/cpu/gemm/integers/integer_tile.h"
@@ -44,6 +45,16 @@ class IntegerGemm final : public PackingKernel {
     zero_at_ = scale_at_ + aligned(columns);
     copy_at_ = zero_at_ + aligned(columns);
     size_workspace(copy_at_ + aligned(g_.copied_bytes), aligned(g_.packed_bytes()));
+    for (const RowClass& rows : g_.gemm.classes) {
+      std::vector<GemmRun>& joined = joined_.emplace_back();
+      for (const GemmRun& run : rows.chunks[0]) {
+        if (!joined.empty() && joined.back().k + joined.back().length == run.k) {
+          joined.back().length += run.length;
+        } else {
+          joined.push_back(run);
+        }
+      }
+    }
   }
 
   void run(const CpuLaunch& launch) const override {
@@ -75,11 +86,12 @@ class IntegerGemm final : public PackingKernel {
 
   std::string weights_key() const override {
     return "integer gemm lanes=" + std::to_string(tiles_.lanes) + " nr=" + std::to_string(schedule_.nr) +
-           " groups=" + std::to_string(params_.groups) + " loader=" + std::string(name_of(params_.loader)) +
-           " type=" + std::string(name_of(stage_.inputs[1].dtype)) + " " + weights_place(stage_.inputs[1]);
+           " group=" + std::to_string(tiles_.group) + " groups=" + std::to_string(params_.groups) +
+           " loader=" + std::string(name_of(params_.loader)) + " type=" + std::string(name_of(stage_.inputs[1].dtype)) + " " +
+           weights_place(stage_.inputs[1]);
   }
   void write_weights(const std::byte* from, std::byte* to, Executor& executor) const override {
-    pack_weights(g_, tiles_.lanes, reinterpret_cast<const uint8_t*>(from), to, executor);
+    pack_weights(g_, tiles_.lanes, tiles_.group, reinterpret_cast<const uint8_t*>(from), to, executor);
   }
 
   // Values that belong to columns, and the corrections: a few operations per column and class.
@@ -151,24 +163,27 @@ class IntegerGemm final : public PackingKernel {
     const int64_t blocks = row_blocks * column_blocks, total = instances * blocks;
     const int64_t tasks = instances >= wanted ? wanted : total;
     for_each_range(executor, total, tasks, [&](int64_t begin, int64_t end) {
+      const auto wide = std::make_unique_for_overwrite<int16_t[]>(tiles_.widen ? static_cast<size_t>(schedule_.mr * g.k) : 0);
       for (int64_t i = begin; i < end; ++i) {
         const GemmInstance& instance = g.instances[static_cast<size_t>(i / blocks)];
         const int64_t row = i % blocks / column_blocks, column = i % column_blocks;
         const int64_t t0 = row * g.tiles / row_blocks, t1 = (row + 1) * g.tiles / row_blocks;
         const int64_t p0 = column * panels / column_blocks, p1 = (column + 1) * panels / column_blocks;
         if (schedule_.order == GemmOrder::rows) {
-          sweep(call, instance, t0, t1, p0, p1);
+          sweep(call, instance, t0, t1, p0, p1, wide.get());
         } else {
-          for (int64_t p = p0; p < p1; ++p) sweep(call, instance, t0, t1, p, p + 1);
+          for (int64_t p = p0; p < p1; ++p) sweep(call, instance, t0, t1, p, p + 1, wide.get());
         }
       }
     });
   }
 
-  // Tiles [t0, t1) by panels [p0, p1), tiles outside.
-  void sweep(const Call& call, const GemmInstance& instance, int64_t t0, int64_t t1, int64_t p0, int64_t p1) const {
+  // Tiles [t0, t1) by panels [p0, p1), tiles outside. wide: room for the rows of a tile.
+  void sweep(const Call& call, const GemmInstance& instance, int64_t t0, int64_t t1, int64_t p0, int64_t p1,
+             int16_t* wide) const {
     const GemmGeometry& g = g_.gemm;
     IntegerTileCall tile{};
+    tile.wide = wide, tile.wide_stride = g.k;
     tile.low = call.common.low, tile.high = call.common.high, tile.y_zero = call.common.y_zero;
     const int64_t y_bytes = size_of(stage_.outputs[0].dtype), columns = g.weights.matrices * g.padded_n;
     for (size_t c = 0; c < g.classes.size(); ++c) {
@@ -179,7 +194,7 @@ class IntegerGemm final : public PackingKernel {
       // The sum of a row as the tiles see it: the padding of its channels counts as nothing.
       const int64_t depth = rows.steps[0] / g_.padded_depth * g_.depth;
       const auto moved = static_cast<int32_t>(tiles_.signed_left ? 128 * depth : 0);
-      tile.runs = rows.chunks[0].data(), tile.run_count = static_cast<int64_t>(rows.chunks[0].size());
+      const std::vector<GemmRun>& runs = rows.chunks[0];
       RowCursor cursor;
       int64_t row = first * rows.rows / rows.tiles;
       cursor.seek(rows, row);
@@ -190,12 +205,19 @@ class IntegerGemm final : public PackingKernel {
         for (int r = 0; r < count; ++r, cursor.advance(1)) {
           tile.a[r] = call.a + (instance.a + cursor.a);
           y[r] = call.y + (instance.y + cursor.y) * y_bytes;
-          if (!call.b_zero && call.common.b_zero == 0) continue;
-          const int32_t sum = tiles_.row_sum(tile.a[r], tile.runs, tile.run_count) - moved;
-          tile.row_sum[r] = sum;
-          if (!call.b_zero)
-            tile.row_correction[r] =
-                static_cast<int32_t>(0u - static_cast<uint32_t>(sum) * static_cast<uint32_t>(call.common.b_zero));
+        }
+        tile.runs = runs.data(), tile.run_count = static_cast<int64_t>(runs.size());
+        if (call.b_zero || call.common.b_zero != 0) {
+          tiles_.row_sums(tile, count);
+          for (int r = 0; r < count; ++r) {
+            const auto sum = static_cast<uint32_t>(tile.row_sum[r] -= moved);
+            if (!call.b_zero)
+              tile.row_correction[r] = static_cast<int32_t>(0u - sum * static_cast<uint32_t>(call.common.b_zero));
+          }
+        }
+        if (tiles_.widen) {
+          tiles_.widen(tile, count, wide);
+          tile.runs = joined_[c].data(), tile.run_count = static_cast<int64_t>(joined_[c].size());
         }
         row = end;
         for (int64_t p = p0; p < p1; ++p) {
@@ -218,6 +240,8 @@ class IntegerGemm final : public PackingKernel {
   IntegerGeometry g_;
   const IntegerTileKernels& tiles_;
   IntegerOperands at_;
+  std::vector<std::vector<GemmRun>>
+      joined_;  // per class the runs of rows that were widened: they end where the weights' gaps are
   int64_t scale_at_ = 0, zero_at_ = 0, copy_at_ = 0;
 };
 
