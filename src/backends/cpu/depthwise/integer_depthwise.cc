@@ -47,8 +47,8 @@ class IntegerDepthwise final : public CpuKernel {
   int64_t packed_bytes(int input) const override { return input == 1 && packs_ahead_ ? packed_size() : 0; }
   std::string packed_key(int input) const override {
     if (packed_bytes(input) == 0) return {};
-    return "integer depthwise block=" + std::to_string(kernel_.block) + " taps=" + std::to_string(params_.window.taps()) +
-           " k=" + std::to_string(y_.c);
+    return "integer depthwise with sums block=" + std::to_string(kernel_.block) +
+           " taps=" + std::to_string(params_.window.taps()) + " k=" + std::to_string(y_.c);
   }
   void pack(int, const std::byte* from, std::byte* to, Executor&) const override {
     const TensorDesc row{stage_.inputs[1].dtype, stage_.inputs[1].shape, row_major(stage_.inputs[1].shape)};
@@ -58,7 +58,9 @@ class IntegerDepthwise final : public CpuKernel {
   void run(const CpuLaunch& launch) const override {
     if (y_.n * y_.c * y_.pixels() == 0) return;
     IntegerRowCall call{};
-    call.groups = groups_, call.channels = y_.c, call.columns = y_.w;
+    const bool single = params_.window.taps() % kTapGroup == 1;
+    call.groups = groups_ - single, call.single = single, call.taps_stride = groups_ * kTapGroup;
+    call.channels = y_.c, call.columns = y_.w;
     prepare(launch, call);
     const auto* line = reinterpret_cast<const uint8_t*>(launch.workspace + line_at_);
     const auto* x = reinterpret_cast<const uint8_t*>(launch.inputs[0]);
@@ -79,7 +81,8 @@ class IntegerDepthwise final : public CpuKernel {
   }
 
  private:
-  int64_t packed_size() const { return channels_ * groups_ * kTapGroup * 2; }
+  int64_t weights_size() const { return channels_ * groups_ * kTapGroup * 2; }
+  int64_t packed_size() const { return weights_size() + channels_ * 4; }  // weights, then their sums by [block][sum j][lane]
 
   // The input pixel under each tap of each pixel of one output row.
   void find_taps(const uint8_t* x, int64_t d, int64_t h, const uint8_t* line, std::vector<const uint8_t*>& taps) const {
@@ -115,10 +118,13 @@ class IntegerDepthwise final : public CpuKernel {
     const int64_t lanes = kernel_.block / 4;
     std::memset(to, 0, static_cast<size_t>(packed_size()));
     auto* packed = reinterpret_cast<int16_t*>(to);
-    for (int64_t k = 0; k < y_.c; ++k) {
-      const int64_t in_block = k % kernel_.block, sum = in_block % 16 / 4, lane = in_block / 16 * 4 + in_block % 4;
+    auto* sums = reinterpret_cast<uint32_t*>(to + weights_size());
+    for (int64_t i = 0; i < channels_; ++i) {
+      const int64_t index = i / kernel_.block, sum = i % kernel_.block / lanes, lane = i % lanes;
+      const int64_t k = kernel_.first_channel(index, y_.c) + kernel_.block_channel(sum, lane);
+      if (k >= y_.c) continue;
       const int32_t offset = zero(k);
-      int16_t* block = packed + k / kernel_.block * groups_ * kTapGroup * kernel_.block + sum * 4 * lanes + lane * 2;
+      int16_t* block = packed + index * groups_ * kTapGroup * kernel_.block + sum * 4 * lanes + lane * 2;
       int64_t tap = 0;
       for (int64_t t = 0; t < f.filter[0]; ++t)
         for (int64_t r = 0; r < f.filter[1]; ++r)
@@ -127,6 +133,7 @@ class IntegerDepthwise final : public CpuKernel {
             // Of a group of four: even taps as pairs, then odd taps.
             int16_t* place = block + tap / 4 * kTapGroup * kernel_.block + tap % 2 * 2 * lanes + tap % 4 / 2;
             *place = static_cast<int16_t>(integer_at(from, type, at) - offset);
+            sums[i] += static_cast<uint32_t>(int32_t{*place});
           }
     }
   }
@@ -156,16 +163,16 @@ class IntegerDepthwise final : public CpuKernel {
     const auto* scales = at_.scale >= 0 ? reinterpret_cast<const float*>(operand(at_.scale)) : nullptr;
     const int64_t bias_stride = bias ? list_stride(desc(at_.bias)) : 0,
                   scale_stride = scales ? list_stride(desc(at_.scale)) : 0;
-    const int64_t lanes = kernel_.block / 4;
-    for (int64_t i = 0; i < channels_; ++i) {
-      const int64_t block = i / kernel_.block, sum = i % kernel_.block / lanes, lane = i % lanes;
-      const int64_t k = std::min(block * kernel_.block + kernel_.block_channel(sum, lane), y_.c - 1);
-      uint32_t total = 0;
-      const int16_t* w = call.weights + block * groups_ * kTapGroup * kernel_.block + sum * 4 * lanes + lane * 2;
-      for (int64_t g = 0; g < groups_; ++g, w += kTapGroup * kernel_.block)
-        for (int64_t at : {int64_t{0}, int64_t{1}, 2 * lanes, 2 * lanes + 1}) total += static_cast<uint32_t>(int32_t{w[at]});
-      correction[i] = (bias ? static_cast<uint32_t>(bias[k * bias_stride]) : 0) - moved_zero * total;
-      scale[i] = scales ? scales[k * scale_stride] : 0;
+    const auto* sums = reinterpret_cast<const uint32_t*>(reinterpret_cast<const std::byte*>(call.weights) + weights_size());
+    // Four channels side by side at a time, as lanes hold them.
+    for (int64_t i = 0; i < channels_; i += 4) {
+      const int64_t lanes = kernel_.block / 4, sum = i % kernel_.block / lanes;
+      const int64_t first = kernel_.first_channel(i / kernel_.block, y_.c) + kernel_.block_channel(sum, i % lanes);
+      for (int64_t j = i; j < i + 4; ++j) {
+        const int64_t k = std::min(first + j - i, y_.c - 1);
+        correction[j] = (bias ? static_cast<uint32_t>(bias[k * bias_stride]) : 0) - moved_zero * sums[j];
+        scale[j] = scales ? scales[k * scale_stride] : 0;
+      }
     }
     if (!scales) return;
     call.scale = scale;
@@ -193,9 +200,9 @@ Result<CpuKernelPtr> make_integer_depthwise(const Stage& stage, const DepthwiseS
   const auto lacks = [&](Reason reason, const std::string& why) {
     return Error{reason, "Depthwise variant '" + schedule.variant + "' on unit '" + schedule.unit + "' " + why + "."};
   };
-  const IntegerRowKernel kernel = integer_row_kernel_of(schedule.unit);
-  if (!kernel.run) return lacks(Reason::backend_lacks_variant, "is not compiled into this build");
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
+  const IntegerRowKernel kernel = integer_row_kernel_of(schedule.unit, y.c);
+  if (!kernel.run) return lacks(Reason::backend_lacks_variant, "is not compiled into this build");
   if (x.c != y.c) return lacks(Reason::groups_not_served, "needs one filter per channel");
   if ((x.c > 1 && x.channel_stride != 1) || (y.c > 1 && y.channel_stride != 1))
     return lacks(Reason::layout_not_served, "needs channels side by side (NHWC)");
