@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "backends/cpu/depthwise/integer_rows.h"
+#include "base/system/per_worker.h"
 #include "families/depthwise/depthwise.h"
 #include "families/loops/grain.h"
 #include "families/integers/integers.h"
@@ -38,9 +40,7 @@ class IntegerDepthwise final : public CpuKernel {
         y_(feature_map(stage.outputs[0])) {
     groups_ = (params_.window.taps() + kTapGroup - 1) / kTapGroup;
     channels_ = (y_.c + kernel_.block - 1) / kernel_.block * kernel_.block;
-    line_at_ = 2 * channels_ * 4;
-    weights_at_ = line_at_ + aligned(x_.c);
-    workspace_bytes_ = weights_at_ + (packs_ahead_ ? 0 : packed_size());
+    workspace_bytes_ = packs_ahead_ ? 0 : packed_size();
   }
 
   int64_t workspace_bytes() const override { return workspace_bytes_ + 64; }
@@ -61,31 +61,38 @@ class IntegerDepthwise final : public CpuKernel {
     const bool single = params_.window.taps() % kTapGroup == 1;
     call.groups = groups_ - single, call.single = single, call.taps_stride = groups_ * kTapGroup;
     call.channels = y_.c, call.columns = y_.w;
-    prepare(launch, call);
-    const auto* line = reinterpret_cast<const uint8_t*>(launch.workspace + line_at_);
+    call.weights = reinterpret_cast<const int16_t*>(packed_weights(launch));
     const auto* x = reinterpret_cast<const uint8_t*>(launch.inputs[0]);
     const int64_t y_bytes = size_of(stage_.outputs[0].dtype), rows = y_.n * y_.d * y_.h;
     call.y_stride = y_.pixel_stride * y_bytes;
     const int64_t tasks = tasks_of(grain_, y_.n * y_.pixels() * y_.c, rows, launch.executor->width());
-    for_each_range(*launch.executor, rows, tasks, [&](int64_t begin, int64_t end) {
-      std::vector<const uint8_t*> taps(static_cast<size_t>(y_.w * groups_ * kTapGroup), line);
-      IntegerRowCall own = call;
-      own.taps = taps.data();
+    PerWorker<Lists> all(*launch.executor);
+    parallel_for(*launch.executor, static_cast<int>(tasks), [&](int task, int worker) {
+      Lists& own = all.of(worker, [&](Lists& lists) { prepare(launch, call, lists); });
+      const auto [begin, end] = task_range(rows, tasks, task);
       for (int64_t row = begin; row < end; ++row) {
         const int64_t h = row % y_.h, d = row / y_.h % y_.d, n = row / y_.h / y_.d;
-        find_taps(x + n * x_.image_stride, d, h, line, taps);
-        own.y = launch.outputs[0] + (n * y_.image_stride + d * y_.plane_stride + h * y_.row_stride) * y_bytes;
-        kernel_.run(own);
+        find_taps(x + n * x_.image_stride, d, h, own.line, own.taps);
+        own.call.y = launch.outputs[0] + (n * y_.image_stride + d * y_.plane_stride + h * y_.row_stride) * y_bytes;
+        kernel_.run(own.call);
       }
     });
   }
 
  private:
+  // What belongs to channels, as a worker keeps it, and the call that points at it.
+  struct Lists {
+    std::unique_ptr<std::byte[]> room;  // of all that follow
+    IntegerRowCall call;
+    const uint8_t* line;   // a pixel of the padding
+    const uint8_t** taps;  // of a row
+  };
+
   int64_t weights_size() const { return channels_ * groups_ * kTapGroup * 2; }
   int64_t packed_size() const { return weights_size() + channels_ * 4; }  // weights, then their sums by [block][sum j][lane]
 
   // The input pixel under each tap of each pixel of one output row.
-  void find_taps(const uint8_t* x, int64_t d, int64_t h, const uint8_t* line, std::vector<const uint8_t*>& taps) const {
+  void find_taps(const uint8_t* x, int64_t d, int64_t h, const uint8_t* line, const uint8_t** taps) const {
     const Window& w = params_.window;
     const auto inside = [](int64_t at, int64_t size) { return at >= 0 && at < size; };
     int64_t tap = 0;
@@ -101,7 +108,7 @@ class IntegerDepthwise final : public CpuKernel {
           const int64_t begin = std::min(y_.w, start >= 0 ? 0 : (stride - 1 - start) / stride);
           const int64_t end = row && start < x_.w ? std::clamp((x_.w - 1 - start) / stride + 1, begin, y_.w) : begin;
           const int64_t step = groups_ * kTapGroup;
-          const uint8_t** to = taps.data() + tap;
+          const uint8_t** to = taps + tap;
           for (int64_t q = 0; q < begin; ++q) to[q * step] = line;
           const uint8_t* from = row ? row + (begin * stride + start) * x_.pixel_stride : nullptr;
           for (int64_t q = begin; q < end; ++q, from += stride * x_.pixel_stride) to[q * step] = from;
@@ -138,27 +145,35 @@ class IntegerDepthwise final : public CpuKernel {
     }
   }
 
-  void prepare(const CpuLaunch& launch, IntegerRowCall& call) const {
+  const std::byte* packed_weights(const CpuLaunch& launch) const {
+    if (packs_ahead_) return launch.inputs[1];
+    const size_t at = static_cast<size_t>(at_.b_zero);
+    const int64_t stride = list_stride(stage_.inputs[at]);
+    const auto zero = [&](int64_t k) { return integer_at(launch.inputs[at], stage_.inputs[at].dtype, k * stride); };
+    pack_weights(feature_map(stage_.inputs[1]), launch.inputs[1], zero, launch.workspace);
+    return launch.workspace;
+  }
+
+  void prepare(const CpuLaunch& launch, const IntegerRowCall& common, Lists& lists) const {
     const auto operand = [&](int i) { return launch.inputs[static_cast<size_t>(i)]; };
     const auto desc = [&](int i) -> const TensorDesc& { return stage_.inputs[static_cast<size_t>(i)]; };
-    if (packs_ahead_) {
-      call.weights = reinterpret_cast<const int16_t*>(launch.inputs[1]);
-    } else {
-      const int64_t stride = list_stride(desc(at_.b_zero));
-      const auto zero = [&](int64_t k) { return integer_at(operand(at_.b_zero), desc(at_.b_zero).dtype, k * stride); };
-      pack_weights(feature_map(desc(1)), launch.inputs[1], zero, launch.workspace + weights_at_);
-      call.weights = reinterpret_cast<const int16_t*>(launch.workspace + weights_at_);
-    }
+    IntegerRowCall& call = lists.call;
+    call = common;
     // Zero points are moved with their tensor; the padding is flipped like any pixel.
     const bool moved = desc(0).dtype == DType::i8;
     call.flip = moved ? 0x80 : 0;
     const int32_t x_zero = integer_at(operand(at_.a_zero), desc(at_.a_zero).dtype, 0);
-    std::memset(launch.workspace + line_at_, x_zero, static_cast<size_t>(x_.c));
+    const auto taps = static_cast<size_t>(y_.w * groups_ * kTapGroup), channels = static_cast<size_t>(channels_);
+    lists.room = std::make_unique_for_overwrite<std::byte[]>(taps * sizeof(void*) + 8 * channels + static_cast<size_t>(x_.c));
+    lists.taps = reinterpret_cast<const uint8_t**>(lists.room.get());
+    auto* correction = reinterpret_cast<uint32_t*>(lists.taps + taps);
+    auto* scale = reinterpret_cast<float*>(correction + channels);
+    lists.line = reinterpret_cast<uint8_t*>(scale + channels);
+    std::memset(scale + channels, x_zero, static_cast<size_t>(x_.c));
+    std::fill_n(lists.taps, taps, lists.line);
+    call.taps = lists.taps, call.correction = reinterpret_cast<const int32_t*>(correction);
     const auto moved_zero = static_cast<uint32_t>(x_zero + (moved ? 128 : 0));
 
-    auto* correction = reinterpret_cast<uint32_t*>(launch.workspace);
-    auto* scale = reinterpret_cast<float*>(launch.workspace) + channels_;
-    call.correction = reinterpret_cast<const int32_t*>(correction);
     const auto* bias = at_.bias >= 0 ? reinterpret_cast<const int32_t*>(operand(at_.bias)) : nullptr;
     const auto* scales = at_.scale >= 0 ? reinterpret_cast<const float*>(operand(at_.scale)) : nullptr;
     const int64_t bias_stride = bias ? list_stride(desc(at_.bias)) : 0,
@@ -189,7 +204,7 @@ class IntegerDepthwise final : public CpuKernel {
   bool packs_ahead_;
   IntegerOperands at_;
   FeatureMap x_, y_;
-  int64_t groups_ = 0, channels_ = 0, line_at_ = 0, weights_at_ = 0, workspace_bytes_ = 0;
+  int64_t groups_ = 0, channels_ = 0, workspace_bytes_ = 0;
 };
 
 }  // namespace
