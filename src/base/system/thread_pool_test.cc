@@ -155,16 +155,16 @@ TEST(ThreadCount, SaysWhy) {
 TEST(PerWorker, MakesOneForEachThatWorks) {
   ThreadPool pool(3);
   struct Own {
-    int maker = -1, tasks = 0;
+    int owner = -1, tasks = 0;
   };
   PerWorker<Own> all(pool);
   std::atomic<int> made{0}, tasks{0}, strangers{0};
   parallel_for(pool, 200, [&](int, int worker) {
     Own& own = all.of(worker, [&](Own& fresh) {
-      fresh.maker = worker;
+      fresh.owner = worker;
       ++made;
     });
-    if (own.maker != worker) ++strangers;
+    if (own.owner != worker) ++strangers;
     ++own.tasks;  // plain: a worker's own
     ++tasks;
   });

@@ -43,7 +43,7 @@ struct YmmRows : Ymm {
 SPARKLE_X86_END
 
 SPARKLE_X86_BEGIN(SPARKLE_FEATURES_AVX512_VNNI)
-namespace avx512_vnni_halves {
+namespace avx512_vnni_ymm {
 struct Rows : YmmRows {
   static inline V dot_words(V sum, V a, V b) { return _mm256_dpwssd_epi32(sum, a, b); }
 };
@@ -51,7 +51,7 @@ struct Rows : YmmRows {
 #include "backends/cpu/depthwise/integer_bytes-inl.h"
 #include "backends/cpu/depthwise/integer_rows-inl.h"
 #undef SPARKLE_MM
-}  // namespace avx512_vnni_halves
+}  // namespace avx512_vnni_ymm
 SPARKLE_X86_END
 
 SPARKLE_X86_BEGIN(SPARKLE_FEATURES_AVX_VNNI)
@@ -81,9 +81,8 @@ SPARKLE_X86_END
 IntegerRowKernel integer_row_kernel_of(std::string_view unit, int64_t channels) {
   if (unit == "avx512-vnni") {
     // Half blocks where whole ones would do more channels.
-    const int64_t whole = (channels + 63) / 64 * 64, halves = (channels + 31) / 32 * 32;
-    return halves < whole ? IntegerRowKernel{32, avx512_vnni_halves::integer_row}
-                          : IntegerRowKernel{64, avx512_vnni::integer_row};
+    const int64_t whole = (channels + 63) / 64 * 64, narrow = (channels + 31) / 32 * 32;
+    return narrow < whole ? IntegerRowKernel{32, avx512_vnni_ymm::integer_row} : IntegerRowKernel{64, avx512_vnni::integer_row};
   }
   if (unit == "avx-vnni") return {32, avx_vnni::integer_row};
   if (unit == "avx2-int16") return {32, avx2::integer_row};
