@@ -28,7 +28,6 @@ struct Avx512Vnni {
     std::memcpy(&four, p, 4);
     return _mm512_set1_epi32(four);
   }
-  static inline Left left_lanes(V four) { return four; }
   static inline Right right(const int8_t* p) { return _mm512_loadu_si512(p); }
   static inline V dot(V sum, Left a, Right b) { return _mm512_dpbusd_epi32(sum, a, b); }
   static inline V add(V a, V b) { return _mm512_add_epi32(a, b); }
@@ -145,7 +144,6 @@ SPARKLE_X86_BEGIN(SPARKLE_FEATURES_AVX_VNNI)
 struct AvxVnni : Ymm {
   using Left = V;
   using Right = V;
-  static inline Left left_lanes(V bytes) { return bytes; }
   static inline Left left(const uint8_t* p) { return four(p); }
   static inline Right right(const int8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
   static inline V dot(V sum, Left a, Right b) { return _mm256_dpbusd_avx_epi32(sum, a, b); }
