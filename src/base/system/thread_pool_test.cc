@@ -11,6 +11,7 @@
 
 #include "base/system/cpu_count.h"
 #include "base/system/denormals.h"
+#include "base/system/per_worker.h"
 
 namespace sparkle {
 namespace {
@@ -149,6 +150,31 @@ TEST(ThreadCount, SaysWhy) {
   EXPECT_NE(count.note.find("cgroup quota"), std::string::npos);
   EXPECT_EQ(usable_threads(5).threads, 5);
   EXPECT_NE(usable_threads(5).note.find("5 threads (requested"), std::string::npos) << usable_threads(5).note;
+}
+
+TEST(PerWorker, MakesOneForEachThatWorks) {
+  ThreadPool pool(3);
+  struct Own {
+    int owner = -1, tasks = 0;
+  };
+  PerWorker<Own> all(pool);
+  std::atomic<int> made{0}, tasks{0}, strangers{0};
+  parallel_for(pool, 200, [&](int, int worker) {
+    Own& own = all.of(worker, [&](Own& fresh) {
+      fresh.owner = worker;
+      ++made;
+    });
+    if (own.owner != worker) ++strangers;
+    ++own.tasks;  // plain: a worker's own
+    ++tasks;
+  });
+  EXPECT_EQ(tasks, 200);
+  EXPECT_EQ(strangers, 0);
+  EXPECT_GE(made, 1);
+  EXPECT_LE(made, pool.width());
+  int counted = 0;
+  for (int worker = 0; worker < pool.width(); ++worker) counted += all.of(worker, [](Own&) {}).tasks;
+  EXPECT_EQ(counted, 200);
 }
 
 class CgroupQuota : public ::testing::Test {

@@ -65,6 +65,7 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
   const WhyNot refuse{why_not};
   if (variant.name != "bytes") return refuse(Reason::type_not_served);
   const MathUnit* unit = device.unit("avx512-vnni");
+  if (!unit) unit = device.unit("avx-vnni");
   if (!unit) unit = device.unit("avx2-int16");
   if (!unit) return refuse(Reason::unit_missing);
   const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);

@@ -58,12 +58,13 @@ double products_of(const GemmSizes& sizes, const GemmSchedule& s, int64_t lanes)
 // Rows of a block that passes all panels: fewer would read the weights too often, more bring nothing.
 constexpr int64_t kLeastBlock = 48, kMostBlock = 252;
 
-// Some 5 us, and what a core multiplies in a cycle of them: what takes VNNI 5 us keeps AVX2 busy for 40, where bytes are
-// unpacked and their pairs added.
+// Some 5 us, and what a core multiplies in a cycle of them, ends of tiles and sums of rows included: two thirds of what the
+// unit can (Zen 4; 64, and 32 by AVX2).
 constexpr double kTaskCycles = 16384;
 double products_per_cycle(const MathUnit& unit) {
-  if (unit.name == "avx512-vnni") return 128;
-  if (unit.name == "avx-vnni") return 64;
+  if (unit.name == "avx512-vnni") return 48;
+  if (unit.name == "avx-vnni") return 40;
+  if (unit.name == "avx2-int16") return 20;
   return unit.name == "neon-dot" ? 32 : 16;
 }
 

@@ -12,14 +12,10 @@ struct UnitSet {
   std::string_view kept[3];  // in the order of Device::units' own; absent ones are no matter
 };
 constexpr UnitSet kLevels[] = {
-    {"avx512", {"avx512", "avx2-int16", ""}},
-    {"avx512-vnni", {"avx512", "avx512-vnni", ""}},
-    {"avx2", {"avx2", "avx2-int16", ""}},
-    {"avx-vnni", {"avx2", "avx-vnni", "avx2-int16"}},  // depthwise layers have no kernel of it
-    {"avx2-int16", {"avx2", "avx2-int16", ""}},
-    {"neon", {"neon", "", ""}},
-    {"neon-dot", {"neon", "neon-dot", ""}},
-    {"sve", {"sve", "neon", ""}},
+    {"avx512", {"avx512", "avx2-int16", ""}},   {"avx512-vnni", {"avx512", "avx512-vnni", ""}},
+    {"avx2", {"avx2", "avx2-int16", ""}},       {"avx-vnni", {"avx2", "avx-vnni", ""}},  // depthwise layers too
+    {"avx2-int16", {"avx2", "avx2-int16", ""}}, {"neon", {"neon", "", ""}},
+    {"neon-dot", {"neon", "neon-dot", ""}},     {"sve", {"sve", "neon", ""}},
 };
 
 const UnitSet* level_of(std::string_view unit) {

@@ -12,6 +12,11 @@ struct Bytes : Rows {
     const V w_odd = load(reinterpret_cast<const int32_t*>(w + 2 * kLanes));
     return dot_words(dot_words(sum, even, w_even), odd, w_odd);
   }
+  static inline V dot_even(V sum, V words, const int16_t* w) {
+    return dot_words(sum, words, load(reinterpret_cast<const int32_t*>(w)));
+  }
+  static inline V load_all(const uint8_t* p) { return load(reinterpret_cast<const int32_t*>(p)); }
+  static inline void save_all(V v, uint8_t* p) { store_words(v, reinterpret_cast<int32_t*>(p), kLanes); }
   static inline V pack_words(V a, V b) { return SPARKLE_MM(packs_epi32)(a, b); }
   static inline V pack_signed(V a, V b) { return SPARKLE_MM(packs_epi16)(a, b); }
   static inline V pack_unsigned(V a, V b) { return SPARKLE_MM(packus_epi16)(a, b); }

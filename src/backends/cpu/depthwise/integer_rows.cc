@@ -25,21 +25,50 @@ struct Rows : Avx512Vnni {
 SPARKLE_X86_END
 
 SPARKLE_X86_BEGIN(SPARKLE_FEATURES_AVX2)
-namespace avx2 {
-struct Rows : Ymm {
+// What the 256-bit units share. Fewer channels than a block are copied.
+struct YmmRows : Ymm {
   static inline V load_bytes(const uint8_t* p, int64_t count) {
-    if (count >= 32) return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     uint8_t bytes[32] = {};
     std::memcpy(bytes, p, static_cast<size_t>(count));
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes));
   }
   static inline void save_bytes(V v, uint8_t* p, int64_t count) {
     uint8_t bytes[32];
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(count >= 32 ? p : bytes), v);
-    if (count < 32) std::memcpy(p, bytes, static_cast<size_t>(count));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(bytes), v);
+    std::memcpy(p, bytes, static_cast<size_t>(count));
   }
   static inline V exclusive(V a, V b) { return _mm256_xor_si256(a, b); }
   static inline V common(V a, V b) { return _mm256_and_si256(a, b); }
+};
+SPARKLE_X86_END
+
+SPARKLE_X86_BEGIN(SPARKLE_FEATURES_AVX512_VNNI)
+namespace avx512_vnni_ymm {
+struct Rows : YmmRows {
+  static inline V dot_words(V sum, V a, V b) { return _mm256_dpwssd_epi32(sum, a, b); }
+};
+#define SPARKLE_MM(f) _mm256_##f
+#include "backends/cpu/depthwise/integer_bytes-inl.h"
+#include "backends/cpu/depthwise/integer_rows-inl.h"
+#undef SPARKLE_MM
+}  // namespace avx512_vnni_ymm
+SPARKLE_X86_END
+
+SPARKLE_X86_BEGIN(SPARKLE_FEATURES_AVX_VNNI)
+namespace avx_vnni {
+struct Rows : YmmRows {
+  static inline V dot_words(V sum, V a, V b) { return _mm256_dpwssd_avx_epi32(sum, a, b); }
+};
+#define SPARKLE_MM(f) _mm256_##f
+#include "backends/cpu/depthwise/integer_bytes-inl.h"
+#include "backends/cpu/depthwise/integer_rows-inl.h"
+#undef SPARKLE_MM
+}  // namespace avx_vnni
+SPARKLE_X86_END
+
+SPARKLE_X86_BEGIN(SPARKLE_FEATURES_AVX2)
+namespace avx2 {
+struct Rows : YmmRows {
   static inline V dot_words(V sum, V a, V b) { return add(sum, _mm256_madd_epi16(a, b)); }
 };
 #define SPARKLE_MM(f) _mm256_##f
@@ -49,8 +78,13 @@ struct Rows : Ymm {
 }  // namespace avx2
 SPARKLE_X86_END
 
-IntegerRowKernel integer_row_kernel_of(std::string_view unit) {
-  if (unit == "avx512-vnni") return {64, avx512_vnni::integer_row};
+IntegerRowKernel integer_row_kernel_of(std::string_view unit, int64_t channels) {
+  if (unit == "avx512-vnni") {
+    // Half blocks where whole ones would do more channels.
+    const int64_t whole = (channels + 63) / 64 * 64, narrow = (channels + 31) / 32 * 32;
+    return narrow < whole ? IntegerRowKernel{32, avx512_vnni_ymm::integer_row} : IntegerRowKernel{64, avx512_vnni::integer_row};
+  }
+  if (unit == "avx-vnni") return {32, avx_vnni::integer_row};
   if (unit == "avx2-int16") return {32, avx2::integer_row};
   return {};
 }
@@ -58,6 +92,6 @@ IntegerRowKernel integer_row_kernel_of(std::string_view unit) {
 }  // namespace sparkle::cpu
 #else
 namespace sparkle::cpu {
-IntegerRowKernel integer_row_kernel_of(std::string_view) { return {}; }
+IntegerRowKernel integer_row_kernel_of(std::string_view, int64_t) { return {}; }
 }  // namespace sparkle::cpu
 #endif

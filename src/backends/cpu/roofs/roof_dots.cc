@@ -35,8 +35,19 @@ SPARKLE_X86_END
 SPARKLE_X86_BEGIN(SPARKLE_FEATURES_AVX2)
 namespace avx2 {
 struct Unit : Avx2 {
+  using Left = V;
+  using Right = V;
   static constexpr int kProducts = 2;  // instructions per dot product of four bytes
-  static inline void renew(Left& a) { asm volatile("" : "+x"(a.even), "+x"(a.odd)); }
+  static inline void renew(Left& a) { asm volatile("" : "+x"(a)); }
+  static inline Left left(const uint8_t* p) {
+    const int16_t two[] = {p[0], p[1]};
+    return Avx2::left(two);
+  }
+  static inline V dot(V sum, Left a, Right b) {
+    const V first = Avx2::dot(sum, a, b);
+    renew(a);
+    return Avx2::dot(first, a, b);
+  }
 };
 #define SPARKLE_UNIT Unit
 #include "backends/cpu/roofs/roof_dots-inl.h"

@@ -7,11 +7,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <numeric>
 
 #include "backends/cpu/gemm/integers/integer_pack.h"
 #include "backends/cpu/gemm/integers/integer_tile.h"
 #include "backends/cpu/gemm/row_cursor.h"
 #include "backends/cpu/packing_kernel.h"
+#include "base/system/per_worker.h"
 #include "families/gemm/gemm.h"
 #include "families/loops/grain.h"
 #include "families/integers/integers.h"
@@ -39,24 +42,29 @@ class IntegerGemm final : public PackingKernel {
         g_(std::move(geometry)),
         tiles_(tiles),
         at_(integer_operands(params_.epilogue)) {
-    const int64_t columns = g_.gemm.weights.matrices * g_.gemm.padded_n * 4;
-    scale_at_ = aligned(columns) * static_cast<int64_t>(g_.gemm.classes.size());
-    zero_at_ = scale_at_ + aligned(columns);
-    copy_at_ = zero_at_ + aligned(columns);
-    size_workspace(copy_at_ + aligned(g_.copied_bytes), aligned(g_.packed_bytes()));
+    size_workspace(aligned(g_.copied_bytes), aligned(g_.packed_bytes()));
+    for (const RowClass& rows : g_.gemm.classes) {
+      std::vector<GemmRun>& joined = joined_.emplace_back();
+      for (const GemmRun& run : rows.chunks[0]) {
+        if (!joined.empty() && joined.back().k + joined.back().length == run.k) {
+          joined.back().length += run.length;
+        } else {
+          joined.push_back(run);
+        }
+      }
+    }
   }
 
   void run(const CpuLaunch& launch) const override {
     if (g_.gemm.n == 0 || g_.gemm.tiles == 0 || g_.gemm.instances.empty()) return;
-    Call call{reinterpret_cast<const uint8_t*>(launch.inputs[0]), launch.inputs[1], launch.outputs[0], {}, {}, {}, {}};
+    Call call{reinterpret_cast<const uint8_t*>(launch.inputs[0]), launch.inputs[1], launch.outputs[0]};
     if (g_.copies) {
-      auto* copy = reinterpret_cast<uint8_t*>(launch.workspace + copy_at_);
+      auto* copy = reinterpret_cast<uint8_t*>(launch.workspace);
       copy_left(g_, call.a, copy, *launch.executor);
       call.a = copy;
     }
     call.b = packed_weights(launch);
-    prepare(launch, call);
-    loop(call, *launch.executor);
+    loop(launch, call);
   }
 
  private:
@@ -64,9 +72,13 @@ class IntegerGemm final : public PackingKernel {
     const uint8_t* a;
     const std::byte* b;
     std::byte* y;
-    const int32_t* corrections;  // [class][matrix][padded column]
-    const float* scale;          // [matrix][padded column]; nullptr: sums as they are
-    const int32_t* b_zero;       // like scale; nullptr: the same for all columns
+  };
+  // What belongs to columns, as a worker keeps it, and its rows of a tile.
+  struct Lists {
+    std::unique_ptr<int32_t[]> corrections;  // [class][matrix][padded column]
+    std::unique_ptr<float[]> scale;          // [matrix][padded column]; nullptr: sums as they are
+    std::unique_ptr<int32_t[]> b_zero;       // like scale; nullptr: the same for all columns
+    std::unique_ptr<int16_t[]> wide;
     struct {
       int32_t b_zero = 0, y_zero = 0;
       float low = 0, high = 0;
@@ -75,16 +87,18 @@ class IntegerGemm final : public PackingKernel {
 
   std::string weights_key() const override {
     return "integer gemm lanes=" + std::to_string(tiles_.lanes) + " nr=" + std::to_string(schedule_.nr) +
-           " groups=" + std::to_string(params_.groups) + " loader=" + std::string(name_of(params_.loader)) +
-           " type=" + std::string(name_of(stage_.inputs[1].dtype)) + " " + weights_place(stage_.inputs[1]);
+           " group=" + std::to_string(tiles_.group) + " groups=" + std::to_string(params_.groups) +
+           " loader=" + std::string(name_of(params_.loader)) + " type=" + std::string(name_of(stage_.inputs[1].dtype)) + " " +
+           weights_place(stage_.inputs[1]);
   }
   void write_weights(const std::byte* from, std::byte* to, Executor& executor) const override {
-    pack_weights(g_, tiles_.lanes, reinterpret_cast<const uint8_t*>(from), to, executor);
+    pack_weights(g_, tiles_.lanes, tiles_.group, reinterpret_cast<const uint8_t*>(from), to, executor);
   }
 
   // Values that belong to columns, and the corrections: a few operations per column and class.
-  void prepare(const CpuLaunch& launch, Call& call) const {
+  void prepare(const CpuLaunch& launch, const Call& call, Lists& lists) const {
     const GemmGeometry& g = g_.gemm;
+    const auto columns = static_cast<size_t>(g.weights.matrices * g.padded_n);
     const auto operand = [&](int i) { return launch.inputs[static_cast<size_t>(i)]; };
     const auto desc = [&](int i) -> const TensorDesc& { return stage_.inputs[static_cast<size_t>(i)]; };
     const int32_t a_zero =
@@ -96,30 +110,30 @@ class IntegerGemm final : public PackingKernel {
     const auto b_zero = [&](int64_t k) {
       return byte_at(operand(at_.b_zero), desc(at_.b_zero).dtype, k * zero_stride) - (g_.move_right ? 128 : 0);
     };
-    call.common.b_zero = b_zero(0);
+    if (tiles_.widen) lists.wide = std::make_unique_for_overwrite<int16_t[]>(static_cast<size_t>(schedule_.mr * g.k));
+    lists.common.b_zero = b_zero(0);
     if (zero_stride != 0) {
-      auto* zeros = reinterpret_cast<int32_t*>(launch.workspace + zero_at_);
+      lists.b_zero = std::make_unique_for_overwrite<int32_t[]>(columns);
       for (int64_t m = 0; m < g.weights.matrices; ++m)
-        for (int64_t n = 0; n < g.padded_n; ++n) zeros[m * g.padded_n + n] = b_zero(channel(m, n));
-      call.b_zero = zeros;
+        for (int64_t n = 0; n < g.padded_n; ++n) lists.b_zero[static_cast<size_t>(m * g.padded_n + n)] = b_zero(channel(m, n));
     }
     if (at_.scale >= 0) {
-      auto* scale = reinterpret_cast<float*>(launch.workspace + scale_at_);
+      lists.scale = std::make_unique_for_overwrite<float[]>(columns);
+      float* scale = lists.scale.get();
       const auto* from = reinterpret_cast<const float*>(operand(at_.scale));
       const int64_t stride = list_stride(desc(at_.scale));
       for (int64_t m = 0; m < g.weights.matrices; ++m)
         for (int64_t n = 0; n < g.padded_n; ++n) scale[m * g.padded_n + n] = from[channel(m, n) * stride];
-      call.scale = scale;
       const IntegerRange range = output_range(stage_.outputs[0].dtype, params_.epilogue);
-      call.common.y_zero = byte_at(operand(at_.y_zero), desc(at_.y_zero).dtype, 0);
-      call.common.low = static_cast<float>(range.low - call.common.y_zero);
-      call.common.high = static_cast<float>(range.high - call.common.y_zero);
+      lists.common.y_zero = byte_at(operand(at_.y_zero), desc(at_.y_zero).dtype, 0);
+      lists.common.low = static_cast<float>(range.low - lists.common.y_zero);
+      lists.common.high = static_cast<float>(range.high - lists.common.y_zero);
     }
     const auto* bias = at_.bias >= 0 ? reinterpret_cast<const int32_t*>(operand(at_.bias)) : nullptr;
     const int64_t bias_stride = bias ? list_stride(desc(at_.bias)) : 0;
     const auto* sums = reinterpret_cast<const int32_t*>(call.b + g_.packed_weights);
-    auto* to = reinterpret_cast<uint32_t*>(launch.workspace);  // unsigned: sums wrap
-    call.corrections = reinterpret_cast<const int32_t*>(to);
+    lists.corrections = std::make_unique_for_overwrite<int32_t[]>(columns * g.classes.size());
+    auto* to = reinterpret_cast<uint32_t*>(lists.corrections.get());  // unsigned: sums wrap
     for (const RowClass& rows : g.classes) {
       const auto depth = static_cast<uint32_t>(rows.steps[0] / g_.padded_depth * g_.depth);
       for (int64_t m = 0; m < g.weights.matrices; ++m, to += g.padded_n) {
@@ -138,38 +152,49 @@ class IntegerGemm final : public PackingKernel {
     }
   }
 
-  void loop(const Call& call, Executor& executor) const {
+  void loop(const CpuLaunch& launch, const Call& call) const {
     const GemmGeometry& g = g_.gemm;
+    Executor& executor = *launch.executor;
+    PerWorker<Lists> all(executor);
     const int64_t instances = static_cast<int64_t>(g.instances.size()), panels = static_cast<int64_t>(g.panels.size());
     const int64_t wanted = tasks_of(schedule_.grain, g.outputs, g.outputs, executor.width());
     const int64_t each = (wanted + instances - 1) / instances;
     // Weights that are swept once per block go to one thread each, where the rows stay in any L2.
     const bool columns_first = schedule_.order == GemmOrder::columns && g.tiles * schedule_.mr * g.k <= kRowsThatStay;
     int64_t row_blocks = std::min(g.tiles, each), column_blocks = std::min(panels, (each + row_blocks - 1) / row_blocks);
-    if (columns_first)
+    if (columns_first) {
       column_blocks = std::min(panels, each), row_blocks = std::min(g.tiles, (each + column_blocks - 1) / column_blocks);
+      // As many for each worker, where that takes no more than twice as many.
+      const int64_t width = executor.width(), step = width / std::gcd(width, column_blocks);
+      const int64_t even = (row_blocks + step - 1) / step * step;
+      if (each > 1 && even <= std::min(g.tiles, 2 * row_blocks)) row_blocks = even;
+    }
     const int64_t blocks = row_blocks * column_blocks, total = instances * blocks;
     const int64_t tasks = instances >= wanted ? wanted : total;
-    for_each_range(executor, total, tasks, [&](int64_t begin, int64_t end) {
+    parallel_for(executor, static_cast<int>(tasks), [&](int task, int worker) {
+      const Lists& lists = all.of(worker, [&](Lists& own) { prepare(launch, call, own); });
+      const auto [begin, end] = task_range(total, tasks, task);
       for (int64_t i = begin; i < end; ++i) {
         const GemmInstance& instance = g.instances[static_cast<size_t>(i / blocks)];
         const int64_t row = i % blocks / column_blocks, column = i % column_blocks;
         const int64_t t0 = row * g.tiles / row_blocks, t1 = (row + 1) * g.tiles / row_blocks;
         const int64_t p0 = column * panels / column_blocks, p1 = (column + 1) * panels / column_blocks;
         if (schedule_.order == GemmOrder::rows) {
-          sweep(call, instance, t0, t1, p0, p1);
+          sweep(call, lists, instance, t0, t1, p0, p1);
         } else {
-          for (int64_t p = p0; p < p1; ++p) sweep(call, instance, t0, t1, p, p + 1);
+          for (int64_t p = p0; p < p1; ++p) sweep(call, lists, instance, t0, t1, p, p + 1);
         }
       }
     });
   }
 
   // Tiles [t0, t1) by panels [p0, p1), tiles outside.
-  void sweep(const Call& call, const GemmInstance& instance, int64_t t0, int64_t t1, int64_t p0, int64_t p1) const {
+  void sweep(const Call& call, const Lists& lists, const GemmInstance& instance, int64_t t0, int64_t t1, int64_t p0,
+             int64_t p1) const {
     const GemmGeometry& g = g_.gemm;
     IntegerTileCall tile{};
-    tile.low = call.common.low, tile.high = call.common.high, tile.y_zero = call.common.y_zero;
+    tile.wide = lists.wide.get(), tile.wide_stride = g.k;
+    tile.low = lists.common.low, tile.high = lists.common.high, tile.y_zero = lists.common.y_zero;
     const int64_t y_bytes = size_of(stage_.outputs[0].dtype), columns = g.weights.matrices * g.padded_n;
     for (size_t c = 0; c < g.classes.size(); ++c) {
       const RowClass& rows = g.classes[c];
@@ -179,7 +204,7 @@ class IntegerGemm final : public PackingKernel {
       // The sum of a row as the tiles see it: the padding of its channels counts as nothing.
       const int64_t depth = rows.steps[0] / g_.padded_depth * g_.depth;
       const auto moved = static_cast<int32_t>(tiles_.signed_left ? 128 * depth : 0);
-      tile.runs = rows.chunks[0].data(), tile.run_count = static_cast<int64_t>(rows.chunks[0].size());
+      const std::vector<GemmRun>& runs = rows.chunks[0];
       RowCursor cursor;
       int64_t row = first * rows.rows / rows.tiles;
       cursor.seek(rows, row);
@@ -190,21 +215,28 @@ class IntegerGemm final : public PackingKernel {
         for (int r = 0; r < count; ++r, cursor.advance(1)) {
           tile.a[r] = call.a + (instance.a + cursor.a);
           y[r] = call.y + (instance.y + cursor.y) * y_bytes;
-          if (!call.b_zero && call.common.b_zero == 0) continue;
-          const int32_t sum = tiles_.row_sum(tile.a[r], tile.runs, tile.run_count) - moved;
-          tile.row_sum[r] = sum;
-          if (!call.b_zero)
-            tile.row_correction[r] =
-                static_cast<int32_t>(0u - static_cast<uint32_t>(sum) * static_cast<uint32_t>(call.common.b_zero));
+        }
+        tile.runs = runs.data(), tile.run_count = static_cast<int64_t>(runs.size());
+        if (lists.b_zero || lists.common.b_zero != 0) {
+          tiles_.row_sums(tile, count);
+          for (int r = 0; r < count; ++r) {
+            const auto sum = static_cast<uint32_t>(tile.row_sum[r] -= moved);
+            if (!lists.b_zero)
+              tile.row_correction[r] = static_cast<int32_t>(0u - sum * static_cast<uint32_t>(lists.common.b_zero));
+          }
+        }
+        if (tiles_.widen) {
+          tiles_.widen(tile, count, lists.wide.get());
+          tile.runs = joined_[c].data(), tile.run_count = static_cast<int64_t>(joined_[c].size());
         }
         row = end;
         for (int64_t p = p0; p < p1; ++p) {
           const GemmPanel& panel = g.panels[static_cast<size_t>(p)];
           const int64_t column = instance.weights * g.padded_n + panel.column;
           tile.b = reinterpret_cast<const int8_t*>(call.b) + column * g.k;
-          tile.correction = call.corrections + static_cast<int64_t>(c) * columns + column;
-          tile.b_zero = call.b_zero ? call.b_zero + column : nullptr;
-          tile.scale = call.scale ? call.scale + column : nullptr;
+          tile.correction = lists.corrections.get() + static_cast<int64_t>(c) * columns + column;
+          tile.b_zero = lists.b_zero ? lists.b_zero.get() + column : nullptr;
+          tile.scale = lists.scale ? lists.scale.get() + column : nullptr;
           tile.columns = panel.columns;
           for (int r = 0; r < count; ++r) tile.y[r] = y[r] + panel.column * y_bytes;
           tiles_.tile[count - 1][panel.vectors - 1](tile);
@@ -218,7 +250,8 @@ class IntegerGemm final : public PackingKernel {
   IntegerGeometry g_;
   const IntegerTileKernels& tiles_;
   IntegerOperands at_;
-  int64_t scale_at_ = 0, zero_at_ = 0, copy_at_ = 0;
+  std::vector<std::vector<GemmRun>>
+      joined_;  // per class the runs of rows that were widened: they end where the weights' gaps are
 };
 
 }  // namespace

@@ -138,7 +138,8 @@ void copy_left(const IntegerGeometry& g, const uint8_t* a, uint8_t* copy, Execut
   });
 }
 
-void pack_weights(const IntegerGeometry& g, int64_t lanes, const uint8_t* weights, std::byte* packed, Executor& executor) {
+void pack_weights(const IntegerGeometry& g, int64_t lanes, int64_t group, const uint8_t* weights, std::byte* packed,
+                  Executor& executor) {
   const GemmWeights& w = g.gemm.weights;
   const int64_t panels = static_cast<int64_t>(g.gemm.panels.size()), total = w.matrices * panels;
   const uint8_t move = g.move_right ? 0x80 : 0;
@@ -163,7 +164,7 @@ void pack_weights(const IntegerGeometry& g, int64_t lanes, const uint8_t* weight
               for (int64_t i = 0; i < 4; ++i) {
                 const bool real = n < panel.columns && c + i < g.depth;
                 const uint8_t value = real ? from[n * w.n_stride + (c + i) * w.k_strides[3]] ^ move : 0;
-                to[n * 4 + i] = value;
+                to[i / group * group * width + n * group + i % group] = value;
                 sum[n] += static_cast<int8_t>(value);
               }
         }

@@ -1,6 +1,7 @@
 // Operands of gemm stages on 8-bit integers in the forms that the micro-kernels read. Left: u8 with k contiguous and padded to
 // whole groups of four; i8 is moved by 128. Right: i8 in panels [matrix][panel][k / 4][column][4], u8 moved by -128, and behind
-// them per matrix and tap the sum of each column, from which zero points and moved ranges are corrected.
+// them per matrix and tap the sum of each column, from which zero points and moved ranges are corrected. Groups of two instead
+// of four where the unit multiplies pairs.
 #pragma once
 
 #include "backends/cpu/gemm/gemm_geometry.h"
@@ -26,6 +27,7 @@ struct IntegerGeometry {
 Result<IntegerGeometry> integer_geometry(const Stage& stage, const GemmSchedule& schedule, int64_t lanes);
 
 void copy_left(const IntegerGeometry& g, const uint8_t* a, uint8_t* copy, Executor& executor);
-void pack_weights(const IntegerGeometry& g, int64_t lanes, const uint8_t* weights, std::byte* packed, Executor& executor);
+void pack_weights(const IntegerGeometry& g, int64_t lanes, int64_t group, const uint8_t* weights, std::byte* packed,
+                  Executor& executor);
 
 }  // namespace sparkle::cpu

@@ -1,17 +1,91 @@
 // The micro-kernel on 8-bit integers, for the unit SPARKLE_UNIT of dot_units.h: rows x vectors of 32-bit sums in registers;
-// each step of four k loads `vectors` of weights and broadcasts four bytes per row. Included once per unit inside its region.
+// each step of four k loads `vectors` of weights and broadcasts four bytes per row. With SPARKLE_PAIRS steps are of two k, and
+// rows were widened. Included once per unit inside its region.
+
+// Sums of one tile to y where anything may be: no scale, zero points of columns, columns that do not exist.
+template <int kVectors>
+[[gnu::noinline]] void finish_row(const IntegerTileCall& call, int r, const typename SPARKLE_UNIT::V* sum) {
+  using U = SPARKLE_UNIT;
+  using V = U::V;
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t column = v * U::kLanes, count = call.columns - column;
+    V total = U::add(U::add(sum[v], U::load(call.correction + column)), U::splat(call.row_correction[r]));
+    if (call.b_zero) total = U::sub(total, U::mul(U::load(call.b_zero + column), U::splat(call.row_sum[r])));
+    if (call.scale) {
+      total = U::add(U::scaled(total, call.scale + column, call.low, call.high), U::splat(call.y_zero));
+      U::store_bytes(total, static_cast<uint8_t*>(call.y[r]) + column, count);
+    } else {
+      U::store_words(total, static_cast<int32_t*>(call.y[r]) + column, count);
+    }
+  }
+}
+
+// Most tiles are whole, and packed as they are stored.
+template <int kRows, int kVectors>
+[[gnu::always_inline]] inline void finish_tile(const IntegerTileCall& call,
+                                               const typename SPARKLE_UNIT::V (&sum)[kRows][kVectors]) {
+  using U = SPARKLE_UNIT;
+  using V = U::V;
+#if SPARKLE_X86
+  if (call.scale && !call.b_zero && call.columns >= kVectors * U::kLanes) {
+    const V zero = U::splat(call.y_zero);
+    const int32_t* correction = call.correction;
+    const float *scale = call.scale, low = call.low, high = call.high;
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      V values[kVectors];
+      const V row = U::splat(call.row_correction[r]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) {
+        const int64_t column = v * U::kLanes;
+        const V total = U::add(U::add(sum[r][v], U::load(correction + column)), row);
+        values[v] = U::scaled(total, scale + column, low, high);
+      }
+      U::store_row(values, zero, static_cast<uint8_t*>(call.y[r]));
+    }
+    return;
+  }
+#endif
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    V row[kVectors];  // a copy: sums whose address is taken would not stay in registers
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) row[v] = sum[r][v];
+    finish_row<kVectors>(call, r, row);
+  }
+}
 
 template <int kRows, int kVectors>
 void integer_tile(const IntegerTileCall& call) {
   using U = SPARKLE_UNIT;
   using V = U::V;
-  constexpr int kStep = U::kLanes * 4;
   V sum[kRows][kVectors];
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sum[r][v] = U::zero();
 
+#if SPARKLE_PAIRS
+  const int16_t* a = call.wide;
+  for (const GemmRun *run = call.runs, *end = run + call.run_count; run != end; ++run) {
+    const int8_t* b = call.b + run->k * kVectors * U::kLanes;
+    for (int64_t i = 0, length = run->length; i < length; i += 4, a += 4, b += kVectors * U::kLanes * 4) {
+#pragma GCC unroll 2
+      for (int pair = 0; pair < 2; ++pair) {
+        V weights[kVectors];
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) weights[v] = U::right(b + (pair * kVectors + v) * U::kLanes * 2);
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) {
+          const V x = U::left(a + r * call.wide_stride + pair * 2);
+#pragma GCC unroll 4
+          for (int v = 0; v < kVectors; ++v) sum[r][v] = U::dot(sum[r][v], x, weights[v]);
+        }
+      }
+    }
+  }
+#else
+  constexpr int kStep = U::kLanes * 4;
   for (const GemmRun *run = call.runs, *end = run + call.run_count; run != end; ++run) {
     const int8_t* b = call.b + run->k * kVectors * U::kLanes;
     const uint8_t* a[kRows];
@@ -29,60 +103,70 @@ void integer_tile(const IntegerTileCall& call) {
       }
     }
   }
-
-  const V zero = U::splat(call.y_zero);
-#pragma GCC unroll 4
-  for (int v = 0; v < kVectors; ++v) {
-    const int64_t column = v * U::kLanes, count = call.columns - column;
-    const V correction = U::load(call.correction + column);
-#pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      V total = U::add(U::add(sum[r][v], correction), U::splat(call.row_correction[r]));
-      if (call.b_zero) total = U::sub(total, U::mul(U::load(call.b_zero + column), U::splat(call.row_sum[r])));
-      if (call.scale) {
-        total = U::add(U::scaled(total, call.scale + column, call.low, call.high), zero);
-        U::store_bytes(total, static_cast<uint8_t*>(call.y[r]) + column, count);
-      } else {
-        U::store_words(total, static_cast<int32_t*>(call.y[r]) + column, count);
-      }
-    }
-  }
+#endif
+  finish_tile<kRows, kVectors>(call, sum);
 }
 
-inline int32_t integer_row_sum(const uint8_t* a, const GemmRun* runs, int64_t run_count) {
+// Sums of absolute differences from zero, the widest that fit first.
+[[gnu::always_inline]] inline int32_t integer_row_sum(const uint8_t* a, const GemmRun* runs, int64_t run_count) {
 #if SPARKLE_X86
   using U = SPARKLE_UNIT;
   constexpr int64_t kStep = U::kLanes * 4;
-  int8_t ones[kStep];
-  std::memset(ones, 1, sizeof ones);
-  const typename U::Right one = U::right(ones);
   typename U::V sum = U::zero();
-  // Short runs, and what is left of long ones: sums of absolute differences from zero.
   __m128i rest = _mm_setzero_si128();
   const __m128i nothing = _mm_setzero_si128();
   for (int64_t i = 0; i < run_count; ++i) {
-    const uint8_t* from = a + runs[i].a;
-    int64_t at = 0;
-    for (; at + kStep <= runs[i].length; at += kStep)
-      sum = U::dot(sum, U::left_lanes(U::load(reinterpret_cast<const int32_t*>(from + at))), one);
-    for (; at + 16 <= runs[i].length; at += 16)
-      rest = _mm_add_epi32(rest, _mm_sad_epu8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at)), nothing));
-    for (; at < runs[i].length; at += 4) {
+    const uint8_t *from = a + runs[i].a, *end = from + runs[i].length;
+    for (; end - from >= kStep; from += kStep) sum = U::sum_bytes(sum, from);
+    for (; end - from >= 16; from += 16)
+      rest = _mm_add_epi32(rest, _mm_sad_epu8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)), nothing));
+    if (end - from >= 8) {
+      rest = _mm_add_epi32(rest, _mm_sad_epu8(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)), nothing));
+      from += 8;
+    }
+    if (from < end) {
       int32_t four;
-      std::memcpy(&four, from + at, 4);
+      std::memcpy(&four, from, 4);
       rest = _mm_add_epi32(rest, _mm_sad_epu8(_mm_cvtsi32_si128(four), nothing));
     }
   }
-  int32_t lanes[U::kLanes];
-  U::store_words(sum, lanes, U::kLanes);
-  int32_t total = _mm_cvtsi128_si32(rest) + _mm_cvtsi128_si32(_mm_unpackhi_epi64(rest, rest));
-  for (int32_t lane : lanes) total += lane;
+  rest = _mm_add_epi32(rest, U::quarter(sum));
+  return _mm_cvtsi128_si32(rest) + _mm_cvtsi128_si32(_mm_unpackhi_epi64(rest, rest));
 #else
   int32_t total = 0;
   for (int64_t i = 0; i < run_count; ++i)
     for (int64_t at = 0; at < runs[i].length; ++at) total += a[runs[i].a + at];
-#endif
   return total;
+#endif
+}
+
+#if SPARKLE_PAIRS
+[[gnu::always_inline]] inline void integer_widen_row(const uint8_t* a, const GemmRun* runs, int64_t run_count, int16_t* to) {
+  for (int64_t i = 0; i < run_count; ++i) {
+    const uint8_t *from = a + runs[i].a, *end = from + runs[i].length;
+    for (; end - from >= 16; from += 16, to += 16)
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                          _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+    if (end - from >= 8) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                       _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+      from += 8, to += 8;
+    }
+    if (from < end) {
+      int32_t four;
+      std::memcpy(&four, from, 4);
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_cvtepu8_epi16(_mm_cvtsi32_si128(four)));
+      to += 4;
+    }
+  }
+}
+inline void integer_widen(const IntegerTileCall& call, int rows, int16_t* to) {
+  for (int r = 0; r < rows; ++r) integer_widen_row(call.a[r], call.runs, call.run_count, to + r * call.wide_stride);
+}
+#endif
+
+inline void integer_row_sums(IntegerTileCall& call, int rows) {
+  for (int r = 0; r < rows; ++r) call.row_sum[r] = integer_row_sum(call.a[r], call.runs, call.run_count);
 }
 
 // Rows and vectors that leave a register for the pixel.
@@ -99,7 +183,11 @@ void fill_integer_row(IntegerTileKernels& kernels) {
 inline IntegerTileKernels make_integer_tiles() {
   IntegerTileKernels kernels;
   kernels.lanes = SPARKLE_UNIT::kLanes;
-  kernels.row_sum = integer_row_sum;
+  kernels.row_sums = integer_row_sums;
+#if SPARKLE_PAIRS
+  kernels.group = 2;
+  kernels.widen = integer_widen;
+#endif
   kernels.signed_left = SPARKLE_UNIT::kSignedLeft;
   kernels.max_rows = SPARKLE_MOST_ROWS;
   kernels.max_vectors = SPARKLE_UNIT::kRegisters >= 32 ? 4 : 2;

@@ -9,9 +9,11 @@ namespace sparkle::cpu {
 SPARKLE_X86_BEGIN(SPARKLE_FEATURES_AVX512_VNNI)
 namespace avx512_vnni {
 #define SPARKLE_UNIT Avx512Vnni
+#define SPARKLE_PAIRS 0
 #define SPARKLE_MOST_ROWS 6
 #include "backends/cpu/gemm/integers/integer_tile-inl.h"
 #undef SPARKLE_UNIT
+#undef SPARKLE_PAIRS
 #undef SPARKLE_MOST_ROWS
 }  // namespace avx512_vnni
 SPARKLE_X86_END
@@ -19,20 +21,24 @@ SPARKLE_X86_END
 SPARKLE_X86_BEGIN(SPARKLE_FEATURES_AVX_VNNI)
 namespace avx_vnni {
 #define SPARKLE_UNIT AvxVnni
+#define SPARKLE_PAIRS 0
 #define SPARKLE_MOST_ROWS 6
 #include "backends/cpu/gemm/integers/integer_tile-inl.h"
 #undef SPARKLE_UNIT
+#undef SPARKLE_PAIRS
 #undef SPARKLE_MOST_ROWS
 }  // namespace avx_vnni
 SPARKLE_X86_END
 
-// Prepared operands take two registers each: four rows by two vectors fill 14 of 16.
+// Four rows by two vectors, the weights' two, and the product and the broadcast of the row in turn: 12 of 16.
 SPARKLE_X86_BEGIN(SPARKLE_FEATURES_AVX2)
 namespace avx2 {
 #define SPARKLE_UNIT Avx2
+#define SPARKLE_PAIRS 1
 #define SPARKLE_MOST_ROWS 4
 #include "backends/cpu/gemm/integers/integer_tile-inl.h"
 #undef SPARKLE_UNIT
+#undef SPARKLE_PAIRS
 #undef SPARKLE_MOST_ROWS
 }  // namespace avx2
 SPARKLE_X86_END
@@ -61,18 +67,22 @@ namespace sparkle::cpu {
 SPARKLE_ARM_DOT_BEGIN
 namespace neon_dot {
 #define SPARKLE_UNIT NeonDot
+#define SPARKLE_PAIRS 0
 #define SPARKLE_MOST_ROWS 6
 #include "backends/cpu/gemm/integers/integer_tile-inl.h"
 #undef SPARKLE_UNIT
+#undef SPARKLE_PAIRS
 #undef SPARKLE_MOST_ROWS
 }  // namespace neon_dot
 SPARKLE_ARM_DOT_END
 
 namespace neon {
 #define SPARKLE_UNIT Neon
+#define SPARKLE_PAIRS 0
 #define SPARKLE_MOST_ROWS 4
 #include "backends/cpu/gemm/integers/integer_tile-inl.h"
 #undef SPARKLE_UNIT
+#undef SPARKLE_PAIRS
 #undef SPARKLE_MOST_ROWS
 }  // namespace neon
 
