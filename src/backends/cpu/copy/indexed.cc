@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "backends/cpu/copy/magnify_rows.h"
 #include "families/values/element.h"
 
 namespace sparkle::cpu {
@@ -45,7 +46,11 @@ class IndexedKernel final : public CpuKernel {
  public:
   IndexedKernel(const Stage& stage, const LoopSchedule& schedule, const Device& device, const RowMoves& rows,
                 std::vector<IndexedAxis> tables, double value)
-      : schedule_(schedule), rows_(rows), element_(size_of(stage.outputs[0].dtype)), bytes_(stage.outputs[0].bytes()) {
+      : schedule_(schedule),
+        rows_(rows),
+        magnify_(magnify_rows(schedule.unit)),
+        element_(size_of(stage.outputs[0].dtype)),
+        bytes_(stage.outputs[0].bytes()) {
     const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
     std::byte constant[8];
     store_element(y.dtype, value, constant);
@@ -125,7 +130,7 @@ class IndexedKernel final : public CpuKernel {
     if (constant || index.size() >= 4 * segments_.size()) return;
     for (int64_t i : index) picks_.push_back(i * line_.x);
     if (run_ != element_ || line_.x != run_ || line_.y != run_) return;
-    for (int64_t times = 2; times <= 4; ++times) {
+    for (int64_t times = 2; times <= kMostTimes; ++times) {
       bool all = line_.size % times == 0;
       for (size_t i = 0; i < index.size() && all; ++i) all = index[i] == static_cast<int64_t>(i) / times;
       if (all) times_ = times;
@@ -139,7 +144,7 @@ class IndexedKernel final : public CpuKernel {
   }
 
   void run_line(const std::byte* x, std::byte* y) const {
-    if (times_ > 1 && rows_.replicate(x, y, line_.size / times_, times_, run_)) return;
+    if (times_ > 1) return magnify_({x, y, 1, 0, 0, 1, line_.size / times_, times_, run_});
     if (!picks_.empty()) return rows_.pick(x, picks_.data(), y, line_.size, line_.y, run_);
     for (const Segment& s : segments_) {
       std::byte* to = y + s.out * line_.y;
@@ -156,6 +161,7 @@ class IndexedKernel final : public CpuKernel {
 
   LoopSchedule schedule_;
   const RowMoves& rows_;
+  MagnifyFunction magnify_;
   int64_t element_, bytes_;
   uint64_t pattern_ = 0;
   bool stream_ = false, stage_ = false;

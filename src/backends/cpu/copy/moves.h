@@ -79,8 +79,6 @@ struct RowMoves {
   void (*finish)();
   // Row i of `bytes` bytes comes from x + from[i].
   void (*pick)(const std::byte* x, const int64_t* from, std::byte* y, int64_t n, int64_t py, int64_t bytes);
-  // Each of n elements of 1, 2 or 4 bytes is stored `times` (2, 3 or 4) times in a row; false: not these sizes.
-  bool (*replicate)(const std::byte* x, std::byte* y, int64_t n, int64_t times, int64_t bytes);
 };
 // nullptr: no such unit.
 const RowMoves* row_moves(std::string_view unit);

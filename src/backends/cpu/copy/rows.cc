@@ -130,33 +130,6 @@ void pick_rows(const std::byte* x, const int64_t* from, std::byte* y, int64_t n,
     for (int64_t i = 0; i < n; ++i, y += py) std::memcpy(y, x + from[i], size);
   }
 }
-
-template <class T>
-void replicate_elements(const std::byte* from, std::byte* to, int64_t n, int64_t times) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const T* x = reinterpret_cast<const T*>(from);
-  T* y = reinterpret_cast<T*>(to);
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto v = hn::LoadU(d, x + i);
-    if (times == 2) hn::StoreInterleaved2(v, v, d, y + 2 * i);
-    if (times == 3) hn::StoreInterleaved3(v, v, v, d, y + 3 * i);
-    if (times == 4) hn::StoreInterleaved4(v, v, v, v, d, y + 4 * i);
-  }
-  for (; i < n; ++i)
-    for (int64_t k = 0; k < times; ++k) y[times * i + k] = x[i];
-}
-
-bool replicate_row(const std::byte* x, std::byte* y, int64_t n, int64_t times, int64_t bytes) {
-  if (times < 2 || times > 4) return false;
-  switch (bytes) {
-    case 1: replicate_elements<uint8_t>(x, y, n, times); return true;
-    case 2: replicate_elements<uint16_t>(x, y, n, times); return true;
-    case 4: replicate_elements<uint32_t>(x, y, n, times); return true;
-    default: return false;
-  }
-}
 #endif
 }  // namespace sparkle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -172,8 +145,7 @@ const RowMoves* row_moves(std::string_view unit) {
     std::array<RowMoves, 4> t{};
     for (size_t i = 0; i < t.size(); ++i)
       t[i] = {SPARKLE_PICK(copy_rows, units[i]),       SPARKLE_PICK(stream_rows, units[i]), SPARKLE_PICK(fill_row, units[i]),
-              SPARKLE_PICK(stream_fill_row, units[i]), [] { hwy::FlushStream(); },          SPARKLE_PICK(pick_rows, units[i]),
-              SPARKLE_PICK(replicate_row, units[i])};
+              SPARKLE_PICK(stream_fill_row, units[i]), [] { hwy::FlushStream(); },          SPARKLE_PICK(pick_rows, units[i])};
     return t;
   }();
   for (size_t i = 0; i < units.size(); ++i)
