@@ -25,7 +25,7 @@ HWY_INLINE VI ranked(D d, const float* x, VI nan_rank) {
 }
 
 template <class DI, class VI>
-HWY_INLINE void store_wide(DI di, VI v, int64_t* to) {
+HWY_INLINE void store_wide(DI, VI v, int64_t* to) {
   const hn::Rebind<int32_t, hn::Repartition<int64_t, DI>> half;
   const hn::Repartition<int64_t, DI> wide;
   hn::StoreU(hn::PromoteTo(wide, hn::LowerHalf(half, v)), wide, to);
