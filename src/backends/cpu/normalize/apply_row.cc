@@ -24,18 +24,22 @@ void apply(const ApplyArguments& a) {
     const V by = kScale ? s : factor;
     return kBias == Bias::none ? hn::Mul(v, by) : hn::MulAdd(v, by, kBias == Bias::row ? b : constant);
   };
+  // Stores of vectors may lie anywhere, so what is read through the reference would be read again after each.
+  const float *x = a.x, *scale = a.scale, *bias = a.bias;
+  float* y = a.y;
+  const size_t count = a.count;
   size_t i = 0;
-  for (; i + lanes <= a.count; i += lanes) {
-    const V v = hn::LoadU(d, a.x + i);
-    const V s = kScale ? hn::LoadU(d, a.scale + i) : v, b = kBias == Bias::row ? hn::LoadU(d, a.bias + i) : v;
-    hn::StoreU(result(v, s, b), d, a.y + i);
+  for (; i + lanes <= count; i += lanes) {
+    const V v = hn::LoadU(d, x + i);
+    const V s = kScale ? hn::LoadU(d, scale + i) : v, b = kBias == Bias::row ? hn::LoadU(d, bias + i) : v;
+    hn::StoreU(result(v, s, b), d, y + i);
   }
-  const auto left = static_cast<int64_t>(a.count - i);
+  const auto left = static_cast<int64_t>(count - i);
   if (left > 0) {
-    const V v = load_lanes(d, a.x + i, left);
-    const V s = kScale ? load_lanes(d, a.scale + i, left) : v;
-    const V b = kBias == Bias::row ? load_lanes(d, a.bias + i, left) : v;
-    store_lanes(result(v, s, b), d, a.y + i, left);
+    const V v = load_lanes(d, x + i, left);
+    const V s = kScale ? load_lanes(d, scale + i, left) : v;
+    const V b = kBias == Bias::row ? load_lanes(d, bias + i, left) : v;
+    store_lanes(result(v, s, b), d, y + i, left);
   }
 }
 

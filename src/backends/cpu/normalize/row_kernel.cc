@@ -53,25 +53,27 @@ class RowKernel final : public CpuKernel {
     double known = 0;
     for (int64_t i = 0; i < count_; i += kBlock) {
       const auto size = static_cast<size_t>(std::min(kBlock, count_ - i));
+      const double count = static_cast<double>(size);
       if (!params_.center) {
         all.spread += static_cast<double>(spread_.row(x + i, size, 0));
         continue;
       }
-      const auto sum = static_cast<double>(sum_.row(x + i, size, 0)), count = static_cast<double>(size);
-      const double mean = sum / count;
+      const double mean = static_cast<double>(sum_.row(x + i, size, 0)) / count;
       const auto shift = static_cast<float>(mean);
       const auto squares = static_cast<double>(spread_.row(x + i, size, shift));
-      const double off = mean - static_cast<double>(shift), before = known;
+      const double off = mean - static_cast<double>(shift), before = known, from_all = mean - all.mean;
       known += count;
-      if (i == 0) {  // for short rows each division counts
-        all = {mean, squares - count * off * off};
-        continue;
-      }
-      const double from_all = mean - all.mean;
       all.mean += from_all * count / known;
       all.spread += squares - count * off * off + from_all * from_all * before * count / known;
     }
     return all;
+  }
+
+  // A row of one block: no sum about another mean, which rows of some vectors would wait for.
+  Statistics statistics_of_block(const float* x) const {
+    const auto size = static_cast<size_t>(count_);
+    const double mean = params_.center ? static_cast<double>(sum_.row(x, size, 0)) / static_cast<double>(count_) : 0;
+    return {mean, static_cast<double>(spread_.row(x, size, static_cast<float>(mean)))};
   }
 
   void run_row(const CpuLaunch& launch, int64_t row) const {
@@ -79,7 +81,7 @@ class RowKernel final : public CpuKernel {
       return reinterpret_cast<const float*>(launch.inputs[i]) + outer_.offset(i, row, outer_.rank());
     };
     const float* x = operand(0);
-    const Statistics found = statistics(x);
+    const Statistics found = count_ <= kBlock ? statistics_of_block(x) : statistics(x);
     const double factor = normalize_factor(params_, found.spread, static_cast<double>(count_));
     ApplyArguments a{x, reinterpret_cast<float*>(launch.outputs[0]) + outer_.offset(launch.inputs.size(), row, outer_.rank()),
                      static_cast<size_t>(row_.count), static_cast<float>(found.mean)};
