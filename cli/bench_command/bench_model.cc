@@ -73,11 +73,21 @@ Result<Loaded> load(const CommonOptions& common, const ModelBench& bench, Roofs 
   return l;
 }
 
+// Into the outputs of the run before, as the engines beside it do: two sets of them in turns leave the caches where one stays.
+// Only the data tells how large open ones are, so these are made anew.
+Status run_again(const Loaded& loaded, std::vector<HostTensor>& outputs, bool sizes_are_open) {
+  if (!sizes_are_open) return loaded.session->run_into(loaded.inputs, outputs);
+  SPARKLE_TRY(made, loaded.session->run(loaded.inputs));
+  outputs = std::move(made);
+  return ok();
+}
+
 // The protocol is described in bench/compare_onnxruntime.py: start, run N, save D, quit.
 int serve(const CommonOptions& common, const ModelBench& bench) {
   const auto begin = Clock::now();
   std::optional<Loaded> loaded;
   std::vector<HostTensor> outputs;
+  bool sizes_are_open = false;
   const auto report = [&](const Error& error) {
     std::printf("error %s\n", printable_sentence(error.message).c_str());
     std::fflush(stdout);
@@ -100,6 +110,7 @@ int serve(const CommonOptions& common, const ModelBench& bench) {
       auto plan = loaded->session->prepare(loaded->inputs);  // the one that just ran
       if (!plan.ok()) return report(plan.error());
       if (auto fast = check_fallback(**plan, common); !fast.ok()) return report(fast.error());
+      sizes_are_open = !(*plan)->open.empty();
       std::printf("ready {\"load_ms\": %.3f, \"first_ms\": %.3f}\n", load_ms, first_ms);
     } else if (verb == "run" && loaded) {
       int64_t runs = 0;
@@ -108,10 +119,9 @@ int serve(const CommonOptions& common, const ModelBench& bench) {
       std::string answer;
       for (int64_t i = 0; i < runs; ++i) {
         const auto start = Clock::now();
-        auto result = loaded->session->run(loaded->inputs);
+        const Status done = run_again(*loaded, outputs, sizes_are_open);
         const double taken = ms_since(start);
-        if (!result.ok()) return report(result.error());
-        outputs = std::move(*result);
+        if (!done.ok()) return report(done.error());
         char text[32];
         std::snprintf(text, sizeof text, i ? " %.4f" : "%.4f", taken);
         answer += text;

@@ -57,9 +57,18 @@ void normalize_reference(const StageParams& params, std::span<const TensorView> 
   });
 }
 
-// Sum, squared deviation and the application; the input passes through memory up to three times.
+// Sum, squared deviation and the application; the input passes through memory up to three times. On CPUs one pass waits for the
+// other: what an element and what a group of its own takes was measured on Zen 4, rows of 96 to 12544 elements.
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
-  return streaming_footprint(stage, device, 8 * static_cast<double>(stage.outputs[0].elements()));
+  const auto elements = static_cast<double>(stage.outputs[0].elements());
+  Footprint f = streaming_footprint(stage, device, 8 * elements);
+  if (device.has_workgroups()) return f;
+  constexpr double kElement = 19, kGroup = 2400;
+  double groups = elements;
+  for (const int64_t axis : get<NormalizeParams>(stage.params).axes)
+    groups /= static_cast<double>(std::max<int64_t>(1, stage.outputs[0].shape[static_cast<int>(axis)]));
+  f.executed_flops = kElement * elements + kGroup * groups;
+  return f;
 }
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {

@@ -23,4 +23,10 @@ struct PoolParams {
   friend bool operator==(const PoolParams&, const PoolParams&) = default;
 };
 
+// Whether the elements of a tensor's rows lie side by side.
+inline bool columns_innermost(const TensorDesc& desc) {
+  const FeatureMap m = feature_map(desc);
+  return m.w <= 1 || m.pixel_stride == 1;
+}
+
 }  // namespace sparkle

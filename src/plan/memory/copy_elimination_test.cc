@@ -13,6 +13,13 @@ using testing::GraphBuilder;
 
 struct Net : GraphBuilder {
   TensorId conv(TensorId from, int64_t c, int64_t k) { return op("Conv", conv_op(1), {from, weights({k, c, 3, 3}, -0.2f)}); }
+  TensorId pool(TensorId from, int64_t filter, int64_t stride) {
+    PoolOp pool;
+    pool.kind = PoolKind::average;
+    pool.kernel = {filter, filter}, pool.strides = {stride, stride}, pool.dilations = {1, 1};
+    pool.pads_begin = pool.pads_end = {filter / 2, filter / 2};
+    return op("AveragePool", pool, {from});
+  }
   // Algorithms of the steps, in order.
   std::string steps(TensorId output, const PlanOptions& options = {}) {
     auto graph = testing::ready(done(output));
@@ -47,6 +54,18 @@ TEST(CopyElimination, ACopyThatTwoReadStays) {
   const TensorId x = net.input({1, 3, 64, 64});
   const TensorId sum = net.pointwise(PointwiseOp::add, {net.conv(x, 3, 24), net.conv(x, 3, 24)});
   EXPECT_EQ(net.steps(sum).substr(0, 5), "copy ");
+}
+
+TEST(CopyElimination, PoolsBetweenPlanesWorkOnThese) {
+  Net alone, small, before, after;
+  EXPECT_EQ(alone.steps(alone.pool(alone.input({1, 64, 112, 112}), 3, 1)), "pool");
+  EXPECT_EQ(alone.first.kind, PlaceKind::input);
+  // Rows of a part of a vector cost more than the copies.
+  EXPECT_EQ(small.steps(small.pool(small.input({1, 512, 7, 7}), 3, 1)), "copy pool copy");
+  // What convolutions read and write has the channels side by side.
+  EXPECT_EQ(before.steps(before.conv(before.pool(before.input({1, 64, 56, 56}), 3, 2), 64, 64)).substr(0, 10), "copy pool ");
+  const std::string steps = after.steps(after.pool(after.conv(after.input({1, 64, 56, 56}), 64, 64), 3, 2));
+  EXPECT_EQ(steps.substr(steps.size() - 10), " pool copy");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "backends/cpu/copy/magnify_rows.h"
 #include "families/values/element.h"
 
 namespace sparkle::cpu {
@@ -45,7 +46,11 @@ class IndexedKernel final : public CpuKernel {
  public:
   IndexedKernel(const Stage& stage, const LoopSchedule& schedule, const Device& device, const RowMoves& rows,
                 std::vector<IndexedAxis> tables, double value)
-      : schedule_(schedule), rows_(rows), element_(size_of(stage.outputs[0].dtype)), bytes_(stage.outputs[0].bytes()) {
+      : schedule_(schedule),
+        rows_(rows),
+        magnify_(magnify_rows(schedule.unit)),
+        element_(size_of(stage.outputs[0].dtype)),
+        bytes_(stage.outputs[0].bytes()) {
     const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
     std::byte constant[8];
     store_element(y.dtype, value, constant);
@@ -68,18 +73,20 @@ class IndexedKernel final : public CpuKernel {
     if (axes.empty()) axes.push_back({{1, run_, run_}, {0}, true});
     line_ = axes.back().move;
     plan_line(axes.back().index);
+    plan_frame(axes.back().index);
     axes.pop_back();
     stage_ = stream_ && line_.y == run_ && line_.size * run_ <= kStage / 4;
     for (const Axis& axis : axes) {
       outer_.push_back({axis.move.size, 0, axis.move.y});
       offsets_.emplace_back();
-      for (int64_t index : axis.index) offsets_.back().push_back(index < 0 ? kConstant : index * axis.move.x);
+      for (int64_t index : axis.index) offsets_.back().push_back(index < 0 ? kNowhere : index * axis.move.x);
     }
   }
 
   void run(const CpuLaunch& launch) const override {
     if (bytes_ == 0) return;
     const int64_t lines = count_of(outer_);
+    if (behind_ > before_) return run_framed(launch, lines);
     const int tasks = tasks_for(schedule_, *launch.executor, lines, bytes_, element_);
     for_each_range(*launch.executor, lines, tasks, [&](int64_t begin, int64_t end) {
       Walk walk(outer_, begin);
@@ -89,9 +96,9 @@ class IndexedKernel final : public CpuKernel {
       int64_t filled = 0;
       for (int64_t i = begin; i < end; ++i, walk.next()) {
         int64_t from = 0;
-        for (size_t axis = 0; axis < outer_.size() && from != kConstant; ++axis) {
+        for (size_t axis = 0; axis < outer_.size() && from != kNowhere; ++axis) {
           const int64_t offset = offsets_[axis][static_cast<size_t>(walk.index(axis))];
-          from = offset == kConstant ? kConstant : from + offset;
+          from = offset == kNowhere ? kNowhere : from + offset;
         }
         std::byte* y = launch.outputs[0] + walk.y;
         std::byte* to = y;
@@ -103,7 +110,7 @@ class IndexedKernel final : public CpuKernel {
           to = stage + filled;
           filled += line_.size * run_;
         }
-        if (from == kConstant) {
+        if (from == kNowhere) {
           fill(to, line_.size);
         } else {
           run_line(launch.inputs[0] + from, to);
@@ -115,7 +122,6 @@ class IndexedKernel final : public CpuKernel {
   }
 
  private:
-  static constexpr int64_t kConstant = INT64_MIN;
   static constexpr int64_t kStage = 8192;
 
   void plan_line(const std::vector<int64_t>& index) {
@@ -125,11 +131,47 @@ class IndexedKernel final : public CpuKernel {
     if (constant || index.size() >= 4 * segments_.size()) return;
     for (int64_t i : index) picks_.push_back(i * line_.x);
     if (run_ != element_ || line_.x != run_ || line_.y != run_) return;
-    for (int64_t times = 2; times <= 4; ++times) {
+    for (int64_t times = 2; times <= kMostTimes; ++times) {
       bool all = line_.size % times == 0;
       for (size_t i = 0; i < index.size() && all; ++i) all = index[i] == static_cast<int64_t>(i) / times;
       if (all) times_ = times;
     }
+  }
+
+  // One stretch of neighbours and few elements beside it: what padding and windows of planes are.
+  void plan_frame(const std::vector<int64_t>& index) {
+    constexpr int64_t kLeastStretch = 8, kMostBeside = 32;
+    if (stream_ || run_ != element_ || line_.x != run_ || line_.y != run_) return;
+    for (const Segment& s : segments_) {
+      if (s.from < 0 || s.step != 1 || s.count < kLeastStretch || line_.size - s.count > kMostBeside) continue;
+      before_ = s.out, behind_ = s.out + s.count, places_ = index;
+    }
+  }
+
+  // Stretches of the innermost outer axis, each in one call.
+  void run_framed(const CpuLaunch& launch, int64_t lines) const {
+    const int64_t size = outer_.empty() ? 1 : outer_.back().size, here = 0;
+    const int tasks = tasks_for(schedule_, *launch.executor, lines, bytes_, element_);
+    for_each_range(*launch.executor, lines, tasks, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin; at < end;) {
+        const int64_t count = std::min(end - at, size - at % size);
+        const Walk walk(outer_, at);
+        int64_t from = 0;
+        for (size_t axis = 0; axis + 1 < outer_.size() && from != kNowhere; ++axis) {
+          const int64_t offset = offsets_[axis][static_cast<size_t>(walk.index(axis))];
+          from = offset == kNowhere ? kNowhere : from + offset;
+        }
+        std::byte* y = launch.outputs[0] + walk.y;
+        if (from == kNowhere) {
+          for (int64_t i = 0; i < count; ++i) fill(y + i * outer_.back().y, line_.size);
+        } else {
+          const int64_t* offsets = outer_.empty() ? &here : offsets_.back().data() + walk.index(outer_.size() - 1);
+          rows_.framed({launch.inputs[0] + from, offsets, y, count, outer_.empty() ? 0 : outer_.back().y, element_,
+                        places_.data(), line_.size, before_, behind_, pattern_});
+        }
+        at += count;
+      }
+    });
   }
 
   void fill(std::byte* y, int64_t count) const {
@@ -139,7 +181,7 @@ class IndexedKernel final : public CpuKernel {
   }
 
   void run_line(const std::byte* x, std::byte* y) const {
-    if (times_ > 1 && rows_.replicate(x, y, line_.size / times_, times_, run_)) return;
+    if (times_ > 1) return magnify_({x, y, 1, 0, 0, 1, line_.size / times_, times_, run_});
     if (!picks_.empty()) return rows_.pick(x, picks_.data(), y, line_.size, line_.y, run_);
     for (const Segment& s : segments_) {
       std::byte* to = y + s.out * line_.y;
@@ -156,6 +198,7 @@ class IndexedKernel final : public CpuKernel {
 
   LoopSchedule schedule_;
   const RowMoves& rows_;
+  MagnifyFunction magnify_;
   int64_t element_, bytes_;
   uint64_t pattern_ = 0;
   bool stream_ = false, stage_ = false;
@@ -164,6 +207,8 @@ class IndexedKernel final : public CpuKernel {
   std::vector<Segment> segments_;  // how a line is made
   std::vector<int64_t> picks_;     // or: where each run of a line comes from
   int64_t times_ = 1;              // or: each element this many times in a row
+  std::vector<int64_t> places_;    // or: all places, of which [before_, behind_) follow each other
+  int64_t before_ = 0, behind_ = 0;
   std::vector<MoveAxis> outer_;
   std::vector<std::vector<int64_t>> offsets_;  // per outer axis and index: bytes into x
 };

@@ -68,6 +68,18 @@ struct RowsArguments {
   std::byte* y;
   int64_t n, px, py, bytes;
 };
+// Lines of y that show one stretch of elements of a line of x, and some more before and behind it. Line i comes from x +
+// from[i], or is all constant where that is kNowhere.
+inline constexpr int64_t kNowhere = INT64_MIN;
+struct FramedArguments {
+  const std::byte* x;
+  const int64_t* from;
+  std::byte* y;
+  int64_t n, py, bytes;           // bytes of an element: 1, 2, 4 or 8
+  const int64_t* places;          // of the elements of x's line that a line of y shows; below 0: the constant
+  int64_t count, before, behind;  // elements of y's line, of these those before the stretch and where what is behind it begins
+  uint64_t constant;              // repeated to 8 bytes
+};
 // Functions over rows compiled for one unit. The stream_ forms bypass the caches where y's alignment allows it; finish()
 // is the fence after them.
 struct RowMoves {
@@ -79,8 +91,7 @@ struct RowMoves {
   void (*finish)();
   // Row i of `bytes` bytes comes from x + from[i].
   void (*pick)(const std::byte* x, const int64_t* from, std::byte* y, int64_t n, int64_t py, int64_t bytes);
-  // Each of n elements of 1, 2 or 4 bytes is stored `times` (2, 3 or 4) times in a row; false: not these sizes.
-  bool (*replicate)(const std::byte* x, std::byte* y, int64_t n, int64_t times, int64_t bytes);
+  void (*framed)(const FramedArguments&);
 };
 // nullptr: no such unit.
 const RowMoves* row_moves(std::string_view unit);

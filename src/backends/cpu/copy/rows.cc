@@ -132,29 +132,36 @@ void pick_rows(const std::byte* x, const int64_t* from, std::byte* y, int64_t n,
 }
 
 template <class T>
-void replicate_elements(const std::byte* from, std::byte* to, int64_t n, int64_t times) {
-  const hn::ScalableTag<T> d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const T* x = reinterpret_cast<const T*>(from);
-  T* y = reinterpret_cast<T*>(to);
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const auto v = hn::LoadU(d, x + i);
-    if (times == 2) hn::StoreInterleaved2(v, v, d, y + 2 * i);
-    if (times == 3) hn::StoreInterleaved3(v, v, v, d, y + 3 * i);
-    if (times == 4) hn::StoreInterleaved4(v, v, v, v, d, y + 4 * i);
+void framed_elements(const FramedArguments& a) {
+  T constant;
+  std::memcpy(&constant, &a.constant, sizeof constant);
+  const auto bytes = static_cast<size_t>(a.behind - a.before) * sizeof(T);
+  const bool vectors = bytes >= hn::Lanes(hn::ScalableTag<uint8_t>()) && bytes <= 1024;
+  for (int64_t i = 0; i < a.n; ++i) {
+    std::byte* y = a.y + i * a.py;
+    if (a.from[i] == kNowhere) {
+      fill_row(y, a.constant, a.count * static_cast<int64_t>(sizeof(T)));
+      continue;
+    }
+    const T* x = reinterpret_cast<const T*>(a.x + a.from[i]);
+    T* to = reinterpret_cast<T*>(y);
+    for (int64_t k = 0; k < a.before; ++k) to[k] = a.places[k] < 0 ? constant : x[a.places[k]];
+    const auto* stretch = reinterpret_cast<const std::byte*>(x + a.places[a.before]);
+    if (vectors) {
+      copy_vectors(stretch, reinterpret_cast<std::byte*>(to + a.before), bytes);
+    } else {
+      std::memcpy(to + a.before, stretch, bytes);
+    }
+    for (int64_t k = a.behind; k < a.count; ++k) to[k] = a.places[k] < 0 ? constant : x[a.places[k]];
   }
-  for (; i < n; ++i)
-    for (int64_t k = 0; k < times; ++k) y[times * i + k] = x[i];
 }
 
-bool replicate_row(const std::byte* x, std::byte* y, int64_t n, int64_t times, int64_t bytes) {
-  if (times < 2 || times > 4) return false;
-  switch (bytes) {
-    case 1: replicate_elements<uint8_t>(x, y, n, times); return true;
-    case 2: replicate_elements<uint16_t>(x, y, n, times); return true;
-    case 4: replicate_elements<uint32_t>(x, y, n, times); return true;
-    default: return false;
+void framed_lines(const FramedArguments& a) {
+  switch (a.bytes) {
+    case 1: return framed_elements<uint8_t>(a);
+    case 2: return framed_elements<uint16_t>(a);
+    case 4: return framed_elements<uint32_t>(a);
+    default: return framed_elements<uint64_t>(a);
   }
 }
 #endif
@@ -173,7 +180,7 @@ const RowMoves* row_moves(std::string_view unit) {
     for (size_t i = 0; i < t.size(); ++i)
       t[i] = {SPARKLE_PICK(copy_rows, units[i]),       SPARKLE_PICK(stream_rows, units[i]), SPARKLE_PICK(fill_row, units[i]),
               SPARKLE_PICK(stream_fill_row, units[i]), [] { hwy::FlushStream(); },          SPARKLE_PICK(pick_rows, units[i]),
-              SPARKLE_PICK(replicate_row, units[i])};
+              SPARKLE_PICK(framed_lines, units[i])};
     return t;
   }();
   for (size_t i = 0; i < units.size(); ++i)

@@ -10,40 +10,47 @@ namespace sparkle::cpu::HWY_NAMESPACE {
 #if SPARKLE_SIMD
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <bool kScale, bool kBias>
-void apply(const float* x, float* y, size_t count, float mean_value, float factor_value, const float* scale,
-           const float* bias) {
+enum class Bias { none, constant, row };
+
+template <bool kScale, Bias kBias>
+void apply(const ApplyArguments& a) {
   const hn::ScalableTag<float> d;
   using V = hn::Vec<decltype(d)>;
   const size_t lanes = hn::Lanes(d);
-  const V mean = hn::Set(d, mean_value), factor = hn::Set(d, factor_value);
+  const V mean = hn::Set(d, a.mean), factor = hn::Set(d, a.factor), constant = hn::Set(d, a.bias_value);
   const auto result = [&](V v, V s, V b) HWY_ATTR {
-    v = hn::Mul(hn::Sub(v, mean), factor);
-    if constexpr (kScale && kBias) return hn::MulAdd(v, s, b);
-    if constexpr (kScale) return hn::Mul(v, s);
-    if constexpr (kBias) return hn::Add(v, b);
-    return v;
+    v = hn::Sub(v, mean);
+    if constexpr (kScale) v = hn::Mul(v, factor);
+    const V by = kScale ? s : factor;
+    return kBias == Bias::none ? hn::Mul(v, by) : hn::MulAdd(v, by, kBias == Bias::row ? b : constant);
   };
+  // Stores of vectors may lie anywhere, so what is read through the reference would be read again after each.
+  const float *x = a.x, *scale = a.scale, *bias = a.bias;
+  float* y = a.y;
+  const size_t count = a.count;
   size_t i = 0;
   for (; i + lanes <= count; i += lanes) {
     const V v = hn::LoadU(d, x + i);
-    const V s = kScale ? hn::LoadU(d, scale + i) : v, b = kBias ? hn::LoadU(d, bias + i) : v;
+    const V s = kScale ? hn::LoadU(d, scale + i) : v, b = kBias == Bias::row ? hn::LoadU(d, bias + i) : v;
     hn::StoreU(result(v, s, b), d, y + i);
   }
   const auto left = static_cast<int64_t>(count - i);
   if (left > 0) {
     const V v = load_lanes(d, x + i, left);
-    const V s = kScale ? load_lanes(d, scale + i, left) : v, b = kBias ? load_lanes(d, bias + i, left) : v;
+    const V s = kScale ? load_lanes(d, scale + i, left) : v;
+    const V b = kBias == Bias::row ? load_lanes(d, bias + i, left) : v;
     store_lanes(result(v, s, b), d, y + i, left);
   }
 }
 
-void normalize_apply(const float* x, float* y, size_t count, float mean, float factor, const float* scale, const float* bias) {
-  if (scale && bias) return apply<true, true>(x, y, count, mean, factor, scale, bias);
-  if (scale) return apply<true, false>(x, y, count, mean, factor, scale, bias);
-  if (bias) return apply<false, true>(x, y, count, mean, factor, scale, bias);
-  apply<false, false>(x, y, count, mean, factor, scale, bias);
+template <bool kScale>
+void apply_scale(const ApplyArguments& a) {
+  if (a.bias) return apply<kScale, Bias::row>(a);
+  if (a.has_bias_value) return apply<kScale, Bias::constant>(a);
+  apply<kScale, Bias::none>(a);
 }
+
+void normalize_apply(const ApplyArguments& a) { return a.scale ? apply_scale<true>(a) : apply_scale<false>(a); }
 #endif
 }  // namespace sparkle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

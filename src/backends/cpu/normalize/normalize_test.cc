@@ -89,6 +89,11 @@ TEST(Normalize, TypicalFormsMatchTheReference) {
   check(image, row_major(image), row_major(image), instance, {1}, 1, random, "instance, row-major");
   // A mean far from zero: the sum of squares alone would lose all digits of the variance.
   check(image, channels_last(image), channels_last(image), instance, {1}, 1000, random, "instance with a large mean");
+  // Rows of several blocks, and of groups of planes.
+  const Dims large{2, 3, 101, 97}, planes{1, 2, 3, 67 * 43};
+  check(large, row_major(large), row_major(large), instance, {1}, 1, random, "large instances");
+  check(large, row_major(large), row_major(large), instance, {1}, 1000, random, "large instances with a large mean");
+  check(planes, row_major(planes), row_major(planes), instance, {1, 2}, -3, random, "groups of planes");
   NormalizeParams layer;
   layer.axes = {2};
   check(tokens, row_major(tokens), row_major(tokens), layer, {2}, 1, random, "layer");

@@ -1,5 +1,6 @@
-// Layer normalisation and its like: every group is a row of neighbours in x and y; scale and bias lie along it or
-// are missing. A row goes through all passes while it is in L1.
+// Layer normalisation and its like: every group is a row of neighbours in x and y; scale and bias lie along it, are one value
+// for the row (instances as planes) or for each segment of it (groups of planes), or are missing. A row goes through all passes
+// while it is in L1, a long one block by block.
 #pragma once
 
 #include "backends/cpu/cpu_kernel.h"

@@ -36,6 +36,26 @@ TEST(Pad, RandomShapes) {
   }
 }
 
+// Lines that are one stretch of x between a few elements, of less than a vector, of some, and longer than these are copied.
+TEST(Pad, BordersOfPlanes) {
+  Random random(9);
+  for (PadMode mode : {PadMode::constant, PadMode::reflect, PadMode::edge, PadMode::wrap})
+    for (DType type : {DType::u8, DType::f16, DType::f32, DType::i64})
+      for (int64_t width : {8, 13, 28, 70, 1100})
+        for (const auto [begin, end] : {std::pair<int64_t, int64_t>{1, 1}, {0, 3}, {5, 0}, {-1, 2}}) {
+          const Dims shape{2, 3, 9, width};
+          Dims padded = shape;
+          padded[1] += mode == PadMode::constant ? 1 : 0, padded[2] += begin + end, padded[3] += begin + end;
+          PadParams params{mode, {0, 0, begin, begin}, {0, padded[1] - shape[1], end, end}, 3};
+          Memory input(type, shape, row_major(shape));
+          input.fill(random);
+          const TensorDesc y{type, padded, row_major(padded)};
+          SCOPED_TRACE(describe(input.desc()) + " -> " + describe(y) + " " + to_text(params));
+          compare(make_pad, pad_info(), params, "rows", {&input}, y, same_bytes);
+          if (HasFailure()) return;
+        }
+}
+
 TEST(Pad, WrongSizesAreAnError) {
   const Stage stage{PadParams{PadMode::constant, {1}, {1}, 0}, {dense_desc(DType::f32, {4})}, {dense_desc(DType::f32, {5})}};
   for (const std::string& unit : units())

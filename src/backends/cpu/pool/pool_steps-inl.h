@@ -16,8 +16,10 @@ namespace sparkle::cpu::HWY_NAMESPACE {
 namespace pool {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// Planes ask in parts: `only` the first element, others added, sums of elements joined, and the root or the share of all.
 // A NaN among the elements stays, wherever it stands.
 struct Maximum {
+  static constexpr bool kShares = false;
   template <class D>
   static HWY_INLINE hn::Vec<D> start(D d) {
     return hn::Set(d, -std::numeric_limits<float>::infinity());
@@ -31,6 +33,18 @@ struct Maximum {
     return hn::IfThenElse(hn::Or(hn::Gt(v, sum), hn::IsNaN(v)), v, sum);
 #endif
   }
+  template <class V>
+  static HWY_INLINE V only(V v) {
+    return v;
+  }
+  template <class V>
+  static HWY_INLINE V join(V a, V b) {
+    return add(a, b);
+  }
+  template <class V>
+  static HWY_INLINE V root(V sum) {
+    return sum;
+  }
   template <class D, class V>
   static HWY_INLINE V finish(D, V sum, const PoolCall&, float, int64_t) {
     return sum;
@@ -38,6 +52,7 @@ struct Maximum {
 };
 
 struct Mean {
+  static constexpr bool kShares = true;
   template <class D>
   static HWY_INLINE hn::Vec<D> start(D d) {
     return hn::Zero(d);
@@ -45,6 +60,18 @@ struct Mean {
   template <class V>
   static HWY_INLINE V add(V sum, V v) {
     return hn::Add(sum, v);
+  }
+  template <class V>
+  static HWY_INLINE V only(V v) {
+    return v;
+  }
+  template <class V>
+  static HWY_INLINE V join(V a, V b) {
+    return hn::Add(a, b);
+  }
+  template <class V>
+  static HWY_INLINE V root(V sum) {
+    return sum;
   }
   // Nothing counted: 0/0, not a number.
   template <class D, class V>
@@ -54,6 +81,11 @@ struct Mean {
 };
 
 struct SumOfSizes : Mean {  // lp with p = 1
+  static constexpr bool kShares = false;
+  template <class V>
+  static HWY_INLINE V only(V v) {
+    return hn::Abs(v);
+  }
   template <class V>
   static HWY_INLINE V add(V sum, V v) {
     return hn::Add(sum, hn::Abs(v));
@@ -65,6 +97,15 @@ struct SumOfSizes : Mean {  // lp with p = 1
 };
 
 struct RootOfSquares : Mean {  // lp with p = 2
+  static constexpr bool kShares = false;
+  template <class V>
+  static HWY_INLINE V only(V v) {
+    return hn::Mul(v, v);
+  }
+  template <class V>
+  static HWY_INLINE V root(V sum) {
+    return hn::Sqrt(sum);
+  }
   template <class V>
   static HWY_INLINE V add(V sum, V v) {
     return hn::MulAdd(v, v, sum);

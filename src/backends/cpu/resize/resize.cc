@@ -1,13 +1,14 @@
-// Resize. Nearest moves elements by tables (copy/indexed.h). Linear and cubic are separable: the taps of all outer axes mix
-// pieces of lines of x in L1, and the innermost resized axis stretches them. Where outer axes grow, lines of x are stretched
-// first and kept for the lines of y that share them; else they are mixed first. Axes that are not resized and lie innermost
-// (channels in NHWC) form runs of contiguous elements.
+// Resize. Nearest repeats elements (copy/magnify.h) or moves them by tables (copy/indexed.h). Linear and cubic are separable:
+// the taps of all outer axes mix pieces of lines of x in L1, and the innermost resized axis stretches them. Where outer axes
+// grow, lines of x are stretched first and kept for the lines of y that share them; else they are mixed first. Axes that are
+// not resized and lie innermost (channels in NHWC) form runs of contiguous elements.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <memory>
 
 #include "backends/cpu/copy/indexed.h"
+#include "backends/cpu/copy/magnify.h"
 #include "backends/cpu/resize/filter.h"
 #include "backends/cpu/resize/lines.h"
 #include "families/resize/resize_taps.h"
@@ -317,14 +318,15 @@ class ResizeKernel final : public CpuKernel {
 
 Result<CpuKernelPtr> make_nearest(const Stage& stage, const LoopSchedule& schedule, const Device& device,
                                   std::vector<ResizeTaps> taps) {
+  const RowMoves& rows = *row_moves(schedule.unit);
   std::vector<IndexedAxis> axes;
   for (ResizeTaps& tap : taps) {
     for (size_t i = 0; i < tap.outside.size(); ++i)
       if (tap.outside[i]) tap.index[i] = -1;
     axes.push_back({std::move(tap.index), tap.identity});
   }
-  return make_indexed(stage, schedule, device, *row_moves(schedule.unit), std::move(axes),
-                      get<ResizeParams>(stage.params).extrapolation);
+  if (CpuKernelPtr whole = make_magnify(stage, schedule, device, rows, axes)) return whole;
+  return make_indexed(stage, schedule, device, rows, std::move(axes), get<ResizeParams>(stage.params).extrapolation);
 }
 
 }  // namespace

@@ -75,6 +75,29 @@ TEST(Resize, RandomShapes) {
   }
 }
 
+// Nearest by whole scales: lines of less than a vector, of some and of a part more; runs of channels; more times than tables
+// do.
+TEST(Resize, WholeScales) {
+  Random random(5);
+  for (DType type : {DType::f32, DType::u8, DType::f16, DType::i64})
+    for (int64_t width : {1, 3, 8, 16, 29, 70})
+      for (const auto [down, along] : {std::pair<int64_t, int64_t>{2, 2}, {3, 3}, {4, 4}, {1, 2}, {3, 1}, {2, 5}})
+        for (bool last : {false, true}) {
+          const Dims shape{2, width == 29 ? 20 : 3, 4, width};
+          Dims resized = shape;
+          resized[2] *= down, resized[3] *= along;
+          Memory x(type, shape, last ? channels_last(shape) : row_major(shape));
+          x.fill(random);
+          ResizeParams params;
+          params.coordinates = ResizeCoordinates::asymmetric, params.nearest = ResizeNearest::floor;
+          params.scales = {1, 1, static_cast<double>(down), static_cast<double>(along)};
+          const TensorDesc y{type, resized, last ? channels_last(resized) : row_major(resized)};
+          SCOPED_TRACE(describe(x.desc()) + " -> " + describe(y));
+          compare(make_resize, resize_info(), params, "lines", {&x}, y, same_bytes);
+          if (HasFailure()) return;
+        }
+}
+
 TEST(Resize, LongRuns) {
   Random random(3);
   for (int64_t channels : {64, 1500, 5000})

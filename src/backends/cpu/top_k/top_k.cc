@@ -1,14 +1,16 @@
 // TopK, ArgMax, ArgMin. Elements become unsigned keys that rank as they do (families/top_k/rank_key.h). k = 1 with indices
-// alone keeps the best key of each column, columns side by side; along a contiguous line it takes blocks by their largest key
-// and looks closer only where that beats the best so far. Other k: a heap of the best k, whose worst is what a new element must
-// beat: in random order few do.
+// alone keeps the best key of each column, columns side by side (of floats in vectors: arg_columns.cc); along a contiguous line
+// it takes blocks by their largest key and looks closer only where that beats the best so far. Other k: a heap of the best k,
+// whose worst is what a new element must beat: in random order few do.
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 #include "backends/cpu/copy/moves.h"
 #include "backends/cpu/cpu_kernel.h"
+#include "backends/cpu/top_k/arg_columns.h"
 #include "families/top_k/rank_key.h"
 
 namespace sparkle::cpu {
@@ -20,6 +22,7 @@ constexpr int64_t kColumns = 64;  // done side by side: their keys and indices s
 struct Lines {
   int64_t n, inner, k, blocks;  // blocks of columns per outer index
   bool last, nan_first;
+  ArgFunctions floats;  // with nullptr: not of the kind that these do
 };
 using LinesFunction = void (*)(const Lines&, int64_t begin, int64_t end, const std::byte* x, std::byte* values,
                                std::byte* indices);
@@ -71,6 +74,13 @@ void arg_lines(const Lines& l, int64_t begin, int64_t end, const std::byte* from
     const int64_t outer = at / l.blocks, column = at % l.blocks * kColumns;
     const T* line = x + outer * l.n * l.inner + column;
     int64_t* y = indices + outer * l.inner + column;
+    if constexpr (std::is_same_v<T, float>) {
+      const int64_t columns = std::min(kColumns, l.inner - column);
+      if (l.floats.columns && columns >= l.floats.least_columns()) {
+        l.floats.columns({line, l.n, l.inner, columns, largest, l.last, l.nan_first, y});
+        continue;
+      }
+    }
     if (l.inner == 1) {
       *y = best_of_line<largest>(line, l);
     } else {
@@ -126,7 +136,8 @@ class TopKKernel final : public CpuKernel {
       : schedule_(schedule), bytes_(stage.inputs[0].bytes()), element_(size_of(stage.inputs[0].dtype)) {
     const auto& p = get<TopKParams>(stage.params);
     const Dims& x = stage.inputs[0].shape;
-    lines_ = {x[p.axis], 1, p.k, 1, p.last_of_equals, p.nan_first};
+    lines_ = {x[p.axis], 1, p.k, 1, p.last_of_equals, p.nan_first, {}};
+    if (x[p.axis] <= std::numeric_limits<int32_t>::max()) lines_.floats = arg_functions(schedule.unit);
     for (int i = 0; i < p.axis; ++i) outer_ *= x[i];
     for (int i = p.axis + 1; i < x.size(); ++i) lines_.inner *= x[i];
     lines_.blocks = (lines_.inner + kColumns - 1) / kColumns;
