@@ -74,8 +74,8 @@ class Helper:
 
 def error_of(folder_a, folder_b, outputs, quantized, tolerance=None):
     """(largest |a-b| / max|b|, whether all outputs agree within the tolerance of a whole fp32 network). Quantised networks
-    round at every layer, and engines fuse them differently: they agree by largest element and a cosine of 0.98. With a tolerance
-    of the caller's they agree where the error is not above it."""
+    round at every layer, and engines fuse them differently: they agree by largest element and a cosine of 0.98. With a
+    tolerance of the caller's they agree where the error is not above it."""
     worst, agree = 0.0, True
     for i in range(outputs):
         a, b = (numpy_helper.to_array(onnx.load_tensor(str(f / f"output_{i}.pb"))) for f in (folder_a, folder_b))

@@ -89,7 +89,8 @@ def planes():
 
 def functions():
     x = {"x": floats(1, 64, 112, 112)}
-    for name, attributes in (("Relu", {}), ("Sigmoid", {}), ("Tanh", {}), ("Erf", {}), ("Exp", {}), ("Gelu", {}), ("Softplus", {}),
+    for name, attributes in (("Relu", {}), ("Sigmoid", {}), ("Tanh", {}), ("Erf", {}), ("Exp", {}), ("Gelu", {}),
+                             ("Softplus", {}),
                              ("HardSwish", {}), ("LeakyRelu", {}), ("Elu", {})):
         add(name, [(name, ["x"], "y", attributes)], x)
     add("Gelu by tanh", [("Gelu", ["x"], "y", {"approximate": "tanh"})], x)
@@ -105,7 +106,8 @@ def rows():
     for m, n in ((4096, 192), (768, 196), (256, 1000)):
         add(f"Softmax {m} rows of {n}", [("Softmax", ["x"], "y", {})], {"x": floats(m, n)})
     for m, k, n in ((196, 192, 768), (512, 512, 512), (1, 1280, 1000), (49, 768, 3072)):
-        add(f"MatMul {m}x{k}x{n}", [("MatMul", ["x", "w"], "y", {})], {"x": floats(1, m, k)}, {"w": floats(k, n, scale=k ** -0.5)})
+        add(f"MatMul {m}x{k}x{n}", [("MatMul", ["x", "w"], "y", {})], {"x": floats(1, m, k)},
+            {"w": floats(k, n, scale=k ** -0.5)})
     for heads, length, depth in ((4, 196, 48), (12, 197, 64)):
         a, b = (floats(1, heads, length, depth, scale=s) for s in (1, 0.9))
         add(f"attention {heads} heads {length}x{depth}", [

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Single operators and functions (bench/operator_models.py) as models of their own beside onnxruntime, in turns, worst first.
-Writes bench/results/operators_MACHINE[_UNIT]_THREADS.json. bench/operators.py [--threads N] [--unit avx2] [--filter WORD ...]"""
+Writes bench/results/operators_MACHINE[_UNIT]_THREADS.json.
+bench/operators.py [--threads N] [--unit avx2] [--filter WORD ...]"""
 import argparse
 import os
 import pathlib
@@ -49,7 +50,8 @@ def measured(name, arguments, scratch):
     files = [folder / f"input_{i}.pb" for i in range(len(inputs))]
     for file, values in zip(files, inputs):
         file.write_bytes(numpy_helper.from_array(values).SerializeToString())
-    commands = engines.commands_of(shlex.split(arguments.sparkle), folder / "model.onnx", files, arguments.threads, arguments.unit)
+    commands = engines.commands_of(shlex.split(arguments.sparkle), folder / "model.onnx", files, arguments.threads,
+                                    arguments.unit)
     try:
         row = engines.compare_in_turns(commands, 1, False, folder, arguments.rounds, TURN_SECONDS,
                                        0.01 if name.startswith("Quantize") else TOLERANCE)
@@ -71,13 +73,14 @@ def main():
     rows.sort(key=lambda row: (row["agree"], 1 / row["time_ratio"] if row["agree"] else 0))
     for row in rows:
         if row["agree"]:
-            print(f"{1 / row['time_ratio']:6.2f}x {row['sparkle']['median_ms']:9.4f} ms {row['onnxruntime']['median_ms']:9.4f} ms  "
-                  f"{row['operator']}")
+            print(f"{1 / row['time_ratio']:6.2f}x {row['sparkle']['median_ms']:9.4f} ms "
+                  f"{row['onnxruntime']['median_ms']:9.4f} ms  {row['operator']}")
         else:
             print(f"FAILED  {row['operator']}: {row.get('error') or row['max_error_relative']}")
     ratios = [1 / row["time_ratio"] for row in rows if row["agree"]]
     if ratios:
-        print(f"{statistics.geometric_mean(ratios):6.2f}x geometric mean of {len(ratios)}, {sum(r < 0.7 for r in ratios)} below 0.7, "
+        print(f"{statistics.geometric_mean(ratios):6.2f}x geometric mean of {len(ratios)}, "
+              f"{sum(r < 0.7 for r in ratios)} below 0.7, "
               f"{sum(r < 0.9 for r in ratios)} below 0.9 (onnxruntime's time over Sparkle's)")
     unit = f"_{arguments.unit}" if arguments.unit else ""
     certificate.store(arguments.output or

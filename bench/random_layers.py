@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""A list of random realistic layers for `sparkle bench --layers`: channels, planes, strides and groups as published families have
-them, in combinations that nobody chose. The same seed gives the same list. bench/random_layers.py [--seed N] [--count N] > FILE"""
+"""A list of random realistic layers for `sparkle bench --layers`: channels, planes, strides and groups as published families
+have them, in combinations that nobody chose. The same seed gives the same list.
+bench/random_layers.py [--seed N] [--count N] > FILE"""
 import argparse
 import random
 import sys
 
 FIELDS = "name,n,c,h,w,k,r,s,stride_h,stride_w,pad_h,pad_w,dil_h,dil_w,groups".split(",")
-WIDTHS = [8, 12, 16, 20, 24, 28, 32, 36, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 144, 160, 168, 176, 184, 192, 200, 224,
-          232, 240, 256, 272, 288, 304, 320, 336, 352, 368, 384, 400, 432, 440, 448, 480, 512, 528, 576, 608, 640, 672, 720, 768, 784,
-          832, 888, 912, 960, 1024, 1088, 1152, 1280, 1536, 1600, 1920, 2048]
-PLANES = [7, 8, 10, 12, 13, 14, 16, 17, 20, 24, 26, 28, 32, 35, 38, 40, 48, 52, 56, 64, 71, 75, 80, 96, 104, 112, 128, 150, 160, 208,
-          224, 256, 320]
+WIDTHS = [8, 12, 16, 20, 24, 28, 32, 36, 40, 48, 56, 64, 72, 80, 88, 96, 104, 112, 120, 128, 144, 160, 168, 176, 184, 192, 200,
+          224, 232, 240, 256, 272, 288, 304, 320, 336, 352, 368, 384, 400, 432, 440, 448, 480, 512, 528, 576, 608, 640, 672,
+          720, 768, 784, 832, 888, 912, 960, 1024, 1088, 1152, 1280, 1536, 1600, 1920, 2048]
+PLANES = [7, 8, 10, 12, 13, 14, 16, 17, 20, 24, 26, 28, 32, 35, 38, 40, 48, 52, 56, 64, 71, 75, 80, 96, 104, 112, 128, 150, 160,
+          208, 224, 256, 320]
 MOST_FLOPS, LEAST_FLOPS = 1.2e9, 4e5
 
 
@@ -62,7 +63,8 @@ def layer(kind, rng):
         r, stride = rng.choice([3, 3, 3, 1, 5]), rng.choice([1, 1, 2])
         h = w = plane(rng, c)
     elif kind == "line":
-        h, w, c, k, r = 1, rng.choice([64, 128, 250, 500, 1000, 2048, 4096]), near(rng, WIDTHS, 16, 512), near(rng, WIDTHS, 16, 512), 0
+        h, w = 1, rng.choice([64, 128, 250, 500, 1000, 2048, 4096])
+        c, k, r = near(rng, WIDTHS, 16, 512), near(rng, WIDTHS, 16, 512), 0
         stride = rng.choice([1, 1, 2])
     elif kind == "squeeze":
         h = w = 1
@@ -81,7 +83,8 @@ def layer(kind, rng):
     return row if min(out) > 0 and (LEAST_FLOPS if kind == "squeeze" else 2e6) <= flops <= MOST_FLOPS else None
 
 
-KINDS = {"pointwise": 5, "odd_pointwise": 3, "few_outputs": 3, "dense": 6, "large_stride": 2, "flat": 2, "first": 3, "depthwise": 5,
+KINDS = {"pointwise": 5, "odd_pointwise": 3, "few_outputs": 3, "dense": 6, "large_stride": 2, "flat": 2, "first": 3,
+         "depthwise": 5,
          "groups": 4, "line": 2, "squeeze": 1}
 
 

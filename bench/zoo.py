@@ -108,8 +108,9 @@ def main():
         row["exporter"] = how
         rows.append(row)
         if row["agree"]:
-            print(f"{1 / row['time_ratio']:6.2f}x {row['sparkle']['median_ms']:9.2f} ms {row['onnxruntime']['median_ms']:9.2f} ms  "
-                  f"{name}  error {row['max_error_relative']:.1e}  predicted {row.get('predicted_ms', 0):.2f}", flush=True)
+            print(f"{1 / row['time_ratio']:6.2f}x {row['sparkle']['median_ms']:9.2f} ms "
+                  f"{row['onnxruntime']['median_ms']:9.2f} ms  {name}  "
+                  f"error {row['max_error_relative']:.1e}  predicted {row.get('predicted_ms', 0):.2f}", flush=True)
         else:
             print(f"FAILED  {name}: {row.get('error') or row['max_error_relative']}, peer's spread {row.get('peer_spread')}",
                   flush=True)
@@ -119,7 +120,8 @@ def main():
     ratios = [1 / row["time_ratio"] for row in rows if row["agree"]]
     print("worst first: " + ", ".join(f"{r['network']} {1 / r['time_ratio']:.2f}" for r in rows if r["agree"])[:4000])
     if ratios:
-        print(f"{statistics.geometric_mean(ratios):6.2f}x geometric mean of {len(ratios)}, {sum(r < 0.8 for r in ratios)} below 0.8, "
+        print(f"{statistics.geometric_mean(ratios):6.2f}x geometric mean of {len(ratios)}, "
+              f"{sum(r < 0.8 for r in ratios)} below 0.8, "
               f"{sum(r < 0.95 for r in ratios)} below 0.95; {len(rows) - len(ratios)} failed")
     unit = f"_{arguments.unit}" if arguments.unit else ""
     certificate.store(arguments.output or certificate.RESULTS / f"zoo_{certificate.label(made)}{unit}_{arguments.threads}.json",

@@ -91,8 +91,8 @@ def main():
             print(f"{name}: {how}, {time.monotonic() - begin:.0f} s", flush=True)
         except Exception as wrong:  # whatever an exporter raises: the next one is still wanted
             failed.append(name)
-            print(f"FAILED  {name} ({how}): {str(wrong).strip().splitlines()[0] if str(wrong).strip() else type(wrong).__name__}",
-                  flush=True)
+            said = str(wrong).strip().splitlines() or [type(wrong).__name__]
+            print(f"FAILED  {name} ({how}): {said[0]}", flush=True)
     sys.exit(1 if failed else 0)
 
 

@@ -54,6 +54,15 @@ void print(const Device& d, const std::string& source, const std::string& note) 
                 rate(u.flops_per_second, "FLOP").c_str(), rate(total, "FLOP").c_str(),
                 has_kernels(d, u) ? "" : "  no kernel yet");
   }
+  if (!d.paces.empty()) {
+    std::string paces;
+    for (const KernelPace& p : d.paces) {
+      char ratio[16];
+      std::snprintf(ratio, sizeof ratio, " %.2f", p.ratio);
+      paces += (paces.empty() ? "" : ", ") + p.name + ratio;
+    }
+    std::printf("  kernels take, of what their arithmetic alone would: %s\n", paces.c_str());
+  }
   if (d.launch_seconds > 0) std::printf("  one launch costs %.2f us\n", d.launch_seconds * 1e6);
 }
 

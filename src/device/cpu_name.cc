@@ -126,6 +126,8 @@ std::string_view arm_architecture(int implementer, int part) {
   return {};
 }
 
+std::string cpu_microcode(const std::string& root) { return read_cpuinfo(root)["microcode"]; }
+
 void describe_cpu(Device& device, const std::string& root) {
   auto info = read_cpuinfo(root);
 #if defined(__x86_64__)

@@ -21,6 +21,14 @@ bool Device::denies(std::string_view family, std::string_view variant) const {
   return (" " + denylist + " ").find(wanted) != std::string::npos;
 }
 
+double Device::pace(std::string_view family, std::string_view variant, std::string_view unit) const {
+  for (const KernelPace& p : paces)
+    if (p.unit == unit && p.name.size() == family.size() + 1 + variant.size() && p.name.starts_with(family) &&
+        p.name.ends_with(variant))
+      return p.ratio;
+  return 1;
+}
+
 bool same_machine(const Device& a, const Device& b) {
   return a.kind == b.kind && a.name == b.name && a.vendor == b.vendor && a.architecture == b.architecture;
 }

@@ -40,6 +40,16 @@ struct MathUnit {
   friend bool operator==(const MathUnit&, const MathUnit&) = default;
 };
 
+// What a kernel takes on this machine of what its arithmetic alone is predicted to: units of one name differ in latencies,
+// ports and queues, which no peak tells. Measured where calibrated.
+struct KernelPace {
+  std::string name;  // "gemm tile6x2": family and variant
+  std::string unit;
+  double ratio = 1;  // above 1: slower than predicted
+
+  friend bool operator==(const KernelPace&, const KernelPace&) = default;
+};
+
 struct DeviceLimits {
   int max_threads_per_group = 0;
   int64_t shared_bytes_per_group = 0;
@@ -64,6 +74,7 @@ struct Device {
   bool calibrated = false;    // rates were measured on this machine, not copied from a data sheet
   std::vector<MemoryLevel> memory;
   std::vector<MathUnit> units;
+  std::vector<KernelPace> paces;
   DeviceLimits limits;
   std::string denylist;     // variants that failed on this driver: "gemm/implicit pool/shader"
   std::string thread_note;  // why `cores` is what it is: "2 (affinity 2, cgroup unlimited)"
@@ -72,6 +83,8 @@ struct Device {
   // Level by name or nullptr.
   const MemoryLevel* level(std::string_view level_name) const;
   bool denies(std::string_view family, std::string_view variant) const;
+  // KernelPace::ratio of a variant; 1 where it was not measured.
+  double pace(std::string_view family, std::string_view variant, std::string_view unit) const;
   // Whether kernels are launched as workgroups of threads that share memory (GPUs); else a few threads run loops (CPUs).
   bool has_workgroups() const { return limits.max_threads_per_group > 0; }
 

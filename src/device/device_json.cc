@@ -61,6 +61,13 @@ void visit(V& v, DeviceLimits& l) {
 }
 
 template <class V>
+void visit(V& v, KernelPace& p) {
+  v("name", p.name);
+  v("unit", p.unit);
+  v("ratio", p.ratio);
+}
+
+template <class V>
 void visit(V& v, Device& d) {
   v("name", d.name);
   v("kind", d.kind);
@@ -75,11 +82,13 @@ void visit(V& v, Device& d) {
   v("calibrated", d.calibrated);
   v("memory", d.memory);
   v("units", d.units);
+  v("paces", d.paces);
   v("limits", d.limits);
 }
 
 template <class T>
-concept Record = std::is_same_v<T, MemoryLevel> || std::is_same_v<T, MathUnit> || std::is_same_v<T, DeviceLimits>;
+concept Record = std::is_same_v<T, MemoryLevel> || std::is_same_v<T, MathUnit> || std::is_same_v<T, DeviceLimits> ||
+                 std::is_same_v<T, KernelPace>;
 
 struct Writer {
   Json object = Json::object();
@@ -131,6 +140,7 @@ constexpr std::string_view choices(DType) { return "an element type such as f32,
 using Names = std::set<std::string, std::less<>>;
 Names former(const MemoryLevel&) { return {"line_bytes"}; }
 Names former(const MathUnit&) { return {"alignment_elements", "latency_cycles"}; }
+Names former(const KernelPace&) { return {}; }
 Names former(const DeviceLimits&) { return {}; }
 
 struct Reader {

@@ -9,6 +9,7 @@
 #include "base/record.h"
 #include "device/device_json.h"
 #include "device/memory_curve.h"
+#include "device/probe_cpu.h"
 
 namespace sparkle {
 
@@ -17,12 +18,13 @@ namespace {
 namespace fs = std::filesystem;
 
 // Changes whenever the same machine would be measured differently.
-constexpr char kMethod[] = " method 2";
+constexpr char kMethod[] = " method 3";
 
 // The device without all that is measured or may differ from one probe to the next.
 Device identity(Device device) {
   device.clock_hz = device.launch_seconds = 0;
   device.calibrated = false;
+  device.paces.clear();
   device.thread_note.clear();
   if (device.has_workgroups()) remove_caches(device);  // drivers tell of none
   for (MemoryLevel& level : device.memory) {
@@ -43,7 +45,8 @@ std::string path_of(const Device& bare, const std::string& how, const std::strin
   const std::string folder = given.empty() ? cache_folder() : given;
   char name[40];
   const char* what = bare.has_workgroups() ? " with caches" : "";
-  const std::string key = device_to_json(bare) + " " + how + what + " version " SPARKLE_VERSION + kMethod;
+  const std::string microcode = bare.has_workgroups() ? "" : " microcode " + cpu_microcode();
+  const std::string key = device_to_json(bare) + " " + how + what + microcode + " version " SPARKLE_VERSION + kMethod;
   std::snprintf(name, sizeof name, "roofs-%016llx.json", static_cast<unsigned long long>(hash_text(key)));
   return folder.empty() ? std::string() : folder + "/" + name;
 }

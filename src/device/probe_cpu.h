@@ -20,6 +20,8 @@ Device probe_cpu(const ProbeOptions& options = {});
 
 // Name, vendor, architecture ("zen4", "neoverse-v1"; the instruction set's name when unknown), nominal clock if told.
 void describe_cpu(Device& device, const std::string& root);
+// "0xa101148"; empty where nothing tells. It decides what some instructions cost.
+std::string cpu_microcode(const std::string& root = {});
 // What microarchitecture a family and model (x86) or implementer and part (Arm) mean; empty when unknown.
 // Virtual machines make models up: a model that cannot have the features is named by the features.
 struct X86Features {

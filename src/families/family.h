@@ -17,7 +17,7 @@ namespace sparkle {
 struct Footprint {
   double nominal_flops = 0;     // 2 * products of the direct method, padding taps counted
   double executed_flops = 0;    // what is really executed: padding taps left out, idle lanes counted
-  double epilogue_flops = 0;    // of functions behind the sums (values/epilogue.h), beside executed_flops
+  double function_flops = 0;    // of exponentials and the like (values/activation.h), beside executed_flops
   std::vector<double> bytes;    // moved per memory level of the device, innermost first (between it and the next inner one)
   std::vector<double> exposed;  // the part of `bytes` that no arithmetic hides: moved in phases of their own; empty: none
   double port_bytes = 0;        // of the innermost level where single floats count as much as the vectors whose loads they

@@ -69,7 +69,7 @@ Footprint inverted_footprint(const Stage& stage, const Schedule& schedule, const
   Footprint f = streaming_footprint(stage, device, 0);
   f.nominal_flops = 2 * wide * (in_pixels * (p.expand ? c : 0) + out_pixels * (taps + k));
   f.executed_flops = f.nominal_flops;
-  f.epilogue_flops = (p.expand ? epilogue_flops(p.wide, in_pixels * wide) : 0) + epilogue_flops(p.deep, out_pixels * wide) +
+  f.function_flops = (p.expand ? epilogue_flops(p.wide, in_pixels * wide) : 0) + epilogue_flops(p.deep, out_pixels * wide) +
                      epilogue_flops(p.project, out_pixels * k);
   f.parallel_items = 1;
   const auto* s = get_if<InvertedSchedule>(&schedule);

@@ -84,6 +84,8 @@ void pointwise_reference(const StageParams& params, std::span<const TensorView> 
   });
 }
 
+constexpr double kLeastFunction = 20;  // operations of what is a function made of polynomials
+
 // Operations of one element; those that are activations too take what these take.
 double weight(PointwiseOp op) {
   switch (op) {
@@ -123,9 +125,14 @@ double weight(PointwiseOp op) {
 }
 
 Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
-  double flops = 0;
-  for (const PointwiseInstruction& step : get<PointwiseParams>(stage.params).program) flops += weight(step.op);
-  return streaming_footprint(stage, device, flops * static_cast<double>(stage.outputs[0].elements()));
+  double flops = 0, functions = 0;
+  for (const PointwiseInstruction& step : get<PointwiseParams>(stage.params).program)
+    (weight(step.op) < kLeastFunction ? flops : functions) += weight(step.op);
+  const auto elements = static_cast<double>(stage.outputs[0].elements());
+  Footprint f = streaming_footprint(stage, device, flops * elements);
+  f.nominal_flops += functions * elements;
+  f.function_flops = functions * elements;
+  return f;
 }
 
 // What programs printed for a GPU compute: f32, integers but for factors that are none (affine), and in double precision what

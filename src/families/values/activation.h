@@ -33,7 +33,8 @@ bool parse_name(std::string_view text, Activation& activation);
 double activate(Activation activation, double a, double b, double x);
 
 // What a function takes of vectors of arithmetic, as multiply-adds that take as long, two operations each: measured alone with
-// one thread, AVX-512 and AVX2, on a Zen 4 (docs/performance.md, "Functions on CPUs"). 0 for clamps, which are free beside sums.
+// one thread, AVX-512, on a Zen 4 (docs/performance.md, "Functions on CPUs"). 0 for clamps, which are free beside
+// sums.
 double flops_of(Activation activation);
 
 }  // namespace sparkle

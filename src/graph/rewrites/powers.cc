@@ -1,5 +1,5 @@
-// Powers of a constant exponent that arithmetic has an instruction for: x^2 is a product, x^0.5 a root, x^1 is x. Others take two
-// functions an element. Floats alone: powers of integers are rounded to integers.
+// Powers of a constant exponent that arithmetic has an instruction for: x^2 is a product, x^0.5 a root, x^1 is x. Others take
+// two functions an element. Floats alone: powers of integers are rounded to integers.
 #include "graph/evaluate/values.h"
 #include "graph/rewrites/rewrites.h"
 

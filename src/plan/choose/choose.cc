@@ -54,7 +54,7 @@ std::vector<Scheduled> enumerate(std::string_view algorithm, DType weights, cons
     }
     for (Schedule& schedule : schedules) {
       Footprint footprint = family.footprint(stage, schedule, device);
-      const Cost cost = cost_of(footprint, schedule, device);
+      const Cost cost = cost_of(footprint, schedule, device, device.pace(family.name, variant.name, unit_of(schedule)));
       found.push_back({std::move(schedule), std::move(footprint), cost});
     }
   }

@@ -15,12 +15,15 @@ constexpr double kUnknownBytes = 8e9;
 // The plain reference loops: one product with its addressing takes about this long (measured 2-6 ns on several machines).
 constexpr double kPlainFlops = 0.4e9;
 constexpr double kPlainBytes = 0.5e9;
+// Functions are chains of instructions that wait for each other; short vectors have more of them for the same work, and fill a
+// core's queues before its units (GELU, e^x, erf and tanh by AVX2 and AVX-512 on a Zen 4, whose peaks are the same).
+constexpr double kShortVectors = 1.6;
 // Row pointers, empty sums and their way out, once per call of a micro-kernel (taken as some 50 cycles).
 constexpr double kCallSeconds = 15e-9;
 
 }  // namespace
 
-Cost cost_of(const Footprint& f, const Schedule& schedule, const Device& device) {
+Cost cost_of(const Footprint& f, const Schedule& schedule, const Device& device, double pace) {
   const bool plain = variant_of(schedule) == "plain";
   const MathUnit* unit = device.unit(unit_of(schedule));
   // Whole rounds of tasks over cores: 3 tasks on 2 cores take as long as 4.
@@ -28,7 +31,8 @@ Cost cost_of(const Footprint& f, const Schedule& schedule, const Device& device)
   const double tasks = std::max(1.0, f.parallel_items);
   const double speedup = tasks / std::ceil(tasks / cores);
   const double flops = plain ? kPlainFlops : unit && unit->flops_per_second > 0 ? unit->flops_per_second : kUnknownFlops;
-  Cost cost{(f.executed_flops + f.epilogue_flops) / (flops * std::min(speedup, cores)), "compute"};
+  const double functions = f.function_flops * (unit && unit->n <= 8 ? kShortVectors : 1);
+  Cost cost{(pace * f.executed_flops + functions) / (flops * std::min(speedup, cores)), "compute"};
   // A level without a rate binds nothing: it costs at most what its neighbours cost. Where all rates are unknown, any will do.
   const bool told = std::any_of(device.memory.begin(), device.memory.end(),
                                 [](const MemoryLevel& l) { return l.bytes_per_second > 0 || l.total_bytes_per_second > 0; });
@@ -47,7 +51,7 @@ Cost cost_of(const Footprint& f, const Schedule& schedule, const Device& device)
     if (seconds > cost.seconds) cost = {seconds, level.name};
     exposed += alone / rate;
   }
-  cost.seconds += exposed + kCallSeconds * f.calls / std::min(speedup, cores);
+  cost.seconds += exposed + pace * kCallSeconds * f.calls / std::min(speedup, cores);
   const double launches = device.launch_seconds * f.launches;
   if (launches > cost.seconds) cost.bound = "launch";
   cost.seconds += launches;

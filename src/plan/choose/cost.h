@@ -7,7 +7,8 @@
 
 namespace sparkle {
 
-Cost cost_of(const Footprint& footprint, const Schedule& schedule, const Device& device);
+// `pace`: KernelPace::ratio of the schedule's variant, by which arithmetic and calls take longer.
+Cost cost_of(const Footprint& footprint, const Schedule& schedule, const Device& device, double pace = 1);
 // Sums seconds; the larger part names the bound.
 Cost add(const Cost& a, const Cost& b);
 

@@ -6,6 +6,7 @@
 #include "device/probe_cpu.h"
 #include "run/opening/backend_threads.h"
 #include "run/opening/force_unit.h"
+#include "run/opening/kernel_paces.h"
 #include "run/opening/open_backend.h"
 
 namespace sparkle {
@@ -21,7 +22,8 @@ Result<OpenBackend> open_cpu(const BackendOptions& o) {
     calibration = cpu::kept_roofs(device, *executor);
     if (!calibration) estimate_rates(device);
   } else {
-    SPARKLE_TRY(measured, cpu::calibrate(device, *executor, {.force = o.roofs == Roofs::measured_again}));
+    SPARKLE_TRY(measured,
+                cpu::calibrate(device, *executor, {.force = o.roofs == Roofs::measured_again, .more = measure_paces}));
     calibration = std::move(measured);
   }
   OpenBackend open;

@@ -17,7 +17,7 @@ struct Segment {
   int64_t out, count, from, step;
 };
 
-struct Axis {
+struct IndexAxis {
   MoveAxis move;  // size: of y
   std::vector<int64_t> index;
   bool identity;
@@ -56,7 +56,7 @@ class IndexedKernel final : public CpuKernel {
     store_element(y.dtype, value, constant);
     pattern_ = pattern_of(constant, element_);
     stream_ = beyond_caches(device, x.bytes() + bytes_);
-    std::vector<Axis> axes;
+    std::vector<IndexAxis> axes;
     for (int i = 0; i < y.shape.size(); ++i) {
       IndexedAxis& table = tables[static_cast<size_t>(i)];
       if (y.shape[i] == 1 && table.identity) continue;
@@ -64,7 +64,8 @@ class IndexedKernel final : public CpuKernel {
                       std::move(table.index),
                       table.identity});
     }
-    std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return std::abs(a.move.y) > std::abs(b.move.y); });
+    std::sort(axes.begin(), axes.end(),
+              [](const IndexAxis& a, const IndexAxis& b) { return std::abs(a.move.y) > std::abs(b.move.y); });
     run_ = element_;
     while (!axes.empty() && axes.back().identity && axes.back().move.x == run_ && axes.back().move.y == run_) {
       run_ *= axes.back().move.size;
@@ -76,7 +77,7 @@ class IndexedKernel final : public CpuKernel {
     plan_frame(axes.back().index);
     axes.pop_back();
     stage_ = stream_ && line_.y == run_ && line_.size * run_ <= kStage / 4;
-    for (const Axis& axis : axes) {
+    for (const IndexAxis& axis : axes) {
       outer_.push_back({axis.move.size, 0, axis.move.y});
       offsets_.emplace_back();
       for (int64_t index : axis.index) offsets_.back().push_back(index < 0 ? kNowhere : index * axis.move.x);

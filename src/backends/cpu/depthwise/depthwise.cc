@@ -38,7 +38,7 @@ class DepthwiseKernel final : public PackingKernel {
     call_.k_strides = padded(call_.my.c);
     call_.rows = schedule.rows, call_.columns_per_tile = schedule.columns;
     if (call_.my.c != call_.mx.c) {
-      channel_.assign(static_cast<size_t>(call_.k_strides + kPadding), 0);
+      channel_.assign(static_cast<size_t>(call_.k_strides + kPadding), static_cast<int32_t>(call_.mx.c - 1));
       for (int64_t k = 0; k < call_.my.c; ++k)
         channel_[static_cast<size_t>(k)] = static_cast<int32_t>(k / (call_.my.c / call_.mx.c));
     }

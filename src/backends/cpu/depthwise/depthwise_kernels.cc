@@ -56,11 +56,23 @@ HWY_INLINE V choose(V a, V b, V c, V d) {
   if constexpr (kIndex == 3) return d;
 }
 
-template <bool kTail, bool kGather, class D>
-HWY_INLINE hn::Vec<D> load_input(D d, const DepthwiseCall& call, const float* pixel, int64_t k, int64_t count) {
-  if constexpr (kGather) {
-    const hn::RebindToSigned<D> di;
-    return hn::GatherIndex(d, pixel, hn::LoadU(di, call.channel + k));  // the table is as long as whole vectors
+// Where several outputs share an input channel: the place of each lane's channel behind the first lane's. The table of channels
+// is as long as whole vectors.
+template <bool kSpread, class D>
+HWY_INLINE auto lanes_of_channels(D d, const DepthwiseCall& call, int64_t k) {
+  const hn::RebindToSigned<D> di;
+  if constexpr (kSpread) {
+    return hn::IndicesFromVec(d, hn::Sub(hn::LoadU(di, call.channel + k), hn::Set(di, call.channel[k])));
+  } else {
+    return hn::IndicesFromVec(d, hn::Iota(di, 0));
+  }
+}
+
+template <bool kTail, bool kSpread, class D, class Indices>
+HWY_INLINE hn::Vec<D> load_input(D d, const DepthwiseCall& call, const float* pixel, int64_t k, int64_t count, Indices lanes) {
+  if constexpr (kSpread) {
+    const int32_t first = call.channel[k], last = call.channel[k + static_cast<int64_t>(hn::Lanes(d)) - 1];
+    return hn::TableLookupLanes(load_lanes(d, pixel + first, last - first + 1), lanes);
   } else {
     return load_some<kTail>(d, pixel + k, count);
   }
@@ -68,7 +80,7 @@ HWY_INLINE hn::Vec<D> load_input(D d, const DepthwiseCall& call, const float* pi
 
 // kColumns neighbouring pixels times kVectors vectors of channels: their product is at most 8. Named variables, for vectors
 // without a fixed length cannot lie in arrays.
-template <int kColumns, int kVectors, bool kTail, bool kGather>
+template <int kColumns, int kVectors, bool kTail, bool kSpread>
 HWY_INLINE void window_channels(const DepthwiseCall& call, const WindowRow& at, int64_t q, Taps s, int64_t c, int64_t count) {
   const hn::ScalableTag<float> d;
   using V = hn::Vec<hn::ScalableTag<float>>;
@@ -78,6 +90,10 @@ HWY_INLINE void window_channels(const DepthwiseCall& call, const WindowRow& at, 
 #define SPARKLE_DW_EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
 #define SPARKLE_DW_START(u) V sum##u = hn::Zero(d);
   SPARKLE_DW_EACH(SPARKLE_DW_START)
+  const auto lanes0 = lanes_of_channels<kSpread>(d, call, c);
+  const auto lanes1 = lanes_of_channels<kSpread>(d, call, kVectors > 1 ? c + lanes : c);
+  const auto lanes2 = lanes_of_channels<kSpread>(d, call, kVectors > 2 ? c + 2 * lanes : c);
+  const auto lanes3 = lanes_of_channels<kSpread>(d, call, kVectors > 3 ? c + 3 * lanes : c);
 
   for (int64_t t = at.t.begin; t < at.t.end; ++t)
     for (int64_t r = at.r.begin; r < at.r.end; ++r) {
@@ -89,10 +105,11 @@ HWY_INLINE void window_channels(const DepthwiseCall& call, const WindowRow& at, 
         const V w1 = kVectors > 1 ? hn::LoadU(d, w + lanes) : w0;
         const V w2 = kVectors > 2 ? hn::LoadU(d, w + 2 * lanes) : w0;
         const V w3 = kVectors > 3 ? hn::LoadU(d, w + 3 * lanes) : w0;
-#define SPARKLE_DW_STEP(u)                                                                                             \
-  if constexpr (u < kColumns * kVectors) {                                                                             \
-    const V pixel = load_input<kTail, kGather>(d, call, x + (u / kVectors) * step, c + (u % kVectors) * lanes, count); \
-    sum##u = hn::MulAdd(choose<u % kVectors>(w0, w1, w2, w3), pixel, sum##u);                                          \
+#define SPARKLE_DW_STEP(u)                                                                                            \
+  if constexpr (u < kColumns * kVectors) {                                                                            \
+    const V pixel = load_input<kTail, kSpread>(d, call, x + (u / kVectors) * step, c + (u % kVectors) * lanes, count, \
+                                               choose<u % kVectors>(lanes0, lanes1, lanes2, lanes3));                 \
+    sum##u = hn::MulAdd(choose<u % kVectors>(w0, w1, w2, w3), pixel, sum##u);                                         \
   }
         SPARKLE_DW_EACH(SPARKLE_DW_STEP)
         x += window.dilation[2] * call.mx.pixel_stride;
@@ -117,19 +134,19 @@ HWY_INLINE void window_channels(const DepthwiseCall& call, const WindowRow& at, 
 }
 
 // kColumns pixels, all channels: several vectors at once where few pixels alone could not hide the latency of the sums.
-template <int kColumns, bool kGather>
+template <int kColumns, bool kSpread>
 HWY_NOINLINE void window_pixels(const DepthwiseCall& call, const WindowRow& at, int64_t q, Taps s) {
   const hn::ScalableTag<float> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), channels = call.my.c;
   constexpr int kVectors = kColumns >= 8 ? 1 : kColumns >= 4 ? 2 : 4;
   int64_t c = 0;
   for (; c + kVectors * lanes <= channels; c += kVectors * lanes)
-    window_channels<kColumns, kVectors, false, kGather>(call, at, q, s, c, lanes);
-  for (; c + lanes <= channels; c += lanes) window_channels<kColumns, 1, false, kGather>(call, at, q, s, c, lanes);
-  if (c < channels) window_channels<kColumns, 1, true, kGather>(call, at, q, s, c, channels - c);
+    window_channels<kColumns, kVectors, false, kSpread>(call, at, q, s, c, lanes);
+  for (; c + lanes <= channels; c += lanes) window_channels<kColumns, 1, false, kSpread>(call, at, q, s, c, lanes);
+  if (c < channels) window_channels<kColumns, 1, true, kSpread>(call, at, q, s, c, channels - c);
 }
 
-template <bool kGather>
+template <bool kSpread>
 void window_rows(const DepthwiseCall& call, int64_t begin, int64_t end) {
   for (int64_t u = begin; u < end; ++u) {
     const int64_t row = u % call.my.h, z = u / call.my.h % call.my.d, n = u / (call.my.h * call.my.d);
@@ -141,10 +158,10 @@ void window_rows(const DepthwiseCall& call, int64_t begin, int64_t end) {
     at.y = call.y + n * call.my.image_stride + z * call.my.plane_stride + row * call.my.row_stride;
     for (const TapRange& range : call.columns) {
       int64_t q = range.begin;
-      for (; q + 8 <= range.end; q += 8) window_pixels<8, kGather>(call, at, q, range.taps);
-      for (; q + 4 <= range.end; q += 4) window_pixels<4, kGather>(call, at, q, range.taps);
-      for (; q + 2 <= range.end; q += 2) window_pixels<2, kGather>(call, at, q, range.taps);
-      for (; q < range.end; ++q) window_pixels<1, kGather>(call, at, q, range.taps);
+      for (; q + 8 <= range.end; q += 8) window_pixels<8, kSpread>(call, at, q, range.taps);
+      for (; q + 4 <= range.end; q += 4) window_pixels<4, kSpread>(call, at, q, range.taps);
+      for (; q + 2 <= range.end; q += 2) window_pixels<2, kSpread>(call, at, q, range.taps);
+      for (; q < range.end; ++q) window_pixels<1, kSpread>(call, at, q, range.taps);
     }
     if (call.strip) finish_pixels(call, {n, z, row}, 0, call.my.w, 0, call.my.c);
   }

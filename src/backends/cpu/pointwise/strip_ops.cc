@@ -12,9 +12,13 @@ namespace sparkle::cpu::HWY_NAMESPACE {
 #if SPARKLE_SIMD
 namespace hn = hwy::HWY_NAMESPACE;
 
-#undef STRIP_OP
-#define STRIP_OP(name, formula)                                                                                     \
+// `unrolled`: vectors at once. Of a few instructions each, the loads of one run beside the stores of the other; functions of
+// some dozen keep the core busy by themselves, and more of them at once only fill its queues (GELU by AVX2 loses an eighth, Zen
+// 4).
+#undef STRIP
+#define STRIP(name, unrolled, formula)                                                                              \
   struct name##_op {                                                                                                \
+    static constexpr size_t kUnrolled = unrolled;                                                                   \
     template <class D, class V>                                                                                     \
     HWY_INLINE V operator()([[maybe_unused]] D d, [[maybe_unused]] V x, [[maybe_unused]] V y, [[maybe_unused]] V z, \
                             [[maybe_unused]] const StripCall& c) const {                                            \
@@ -22,6 +26,10 @@ namespace hn = hwy::HWY_NAMESPACE;
       return formula;                                                                                               \
     }                                                                                                               \
   };
+#undef STRIP_OP
+#define STRIP_OP(name, formula) STRIP(name, 4, formula)
+#undef STRIP_FUNCTION
+#define STRIP_FUNCTION(name, formula) STRIP(name, 1, formula)
 #undef WHERE
 #define WHERE(mask) hn::IfThenElseZero(mask, hn::Set(d, 1.0f))
 #undef TRUE_
@@ -33,7 +41,7 @@ STRIP_OP(add, hn::Add(x, y))
 STRIP_OP(sub, hn::Sub(x, y))
 STRIP_OP(mul, hn::Mul(x, y))
 STRIP_OP(div, hn::Div(x, y))
-STRIP_OP(pow, Pow(d, x, y))
+STRIP_FUNCTION(pow, Pow(d, x, y))
 STRIP_OP(min, hn::IfThenElse(hn::Or(hn::Lt(x, y), hn::IsNaN(x)), x, y))
 STRIP_OP(max, hn::IfThenElse(hn::Or(hn::Gt(x, y), hn::IsNaN(x)), x, y))
 STRIP_OP(fma, hn::MulAdd(x, y, z))
@@ -53,11 +61,11 @@ STRIP_OP(abs, hn::Abs(x))
 STRIP_OP(sign, hn::IfThenElse(hn::IsNaN(x), x, hn::Sub(WHERE(hn::Gt(x, hn::Zero(d))), WHERE(hn::Lt(x, hn::Zero(d))))))
 STRIP_OP(reciprocal, hn::Div(hn::Set(d, 1.0f), x))
 STRIP_OP(sqrt, hn::Sqrt(x))
-STRIP_OP(exp, Exp(d, x))
-STRIP_OP(log, Log(d, x))
-STRIP_OP(sin, Sin(d, x))
-STRIP_OP(cos, Cos(d, x))
-STRIP_OP(erf, Erf(d, x))
+STRIP_FUNCTION(exp, Exp(d, x))
+STRIP_FUNCTION(log, Log(d, x))
+STRIP_FUNCTION(sin, Sin(d, x))
+STRIP_FUNCTION(cos, Cos(d, x))
+STRIP_FUNCTION(erf, Erf(d, x))
 STRIP_OP(floor, hn::Floor(x))
 STRIP_OP(ceil, hn::Ceil(x))
 STRIP_OP(round, hn::Round(x))
@@ -66,23 +74,20 @@ STRIP_OP(relu, Relu(d, x))
 STRIP_OP(clip, Clip(d, x, c.a, c.b))
 STRIP_OP(leaky_relu, LeakyRelu(d, x, c.a))
 STRIP_OP(prelu, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, y), x))
-STRIP_OP(elu, Elu(d, x, c.a))
-STRIP_OP(selu, Selu(d, x, c.a, c.b))
-STRIP_OP(celu, Celu(d, x, c.a))
+STRIP_FUNCTION(elu, Elu(d, x, c.a))
+STRIP_FUNCTION(selu, Selu(d, x, c.a, c.b))
+STRIP_FUNCTION(celu, Celu(d, x, c.a))
 STRIP_OP(thresholded_relu, hn::IfThenElseZero(hn::Gt(x, hn::Set(d, c.a)), x))
-STRIP_OP(sigmoid, Sigmoid(d, x))
+STRIP_FUNCTION(sigmoid, Sigmoid(d, x))
 STRIP_OP(hard_sigmoid, HardSigmoid(d, x, c.a, c.b))
-STRIP_OP(tanh, Tanh(d, x))
-STRIP_OP(silu, Silu(d, x))
+STRIP_FUNCTION(tanh, Tanh(d, x))
+STRIP_FUNCTION(silu, Silu(d, x))
 STRIP_OP(hard_swish, HardSwish(d, x))
-STRIP_OP(gelu, Gelu(d, x))
-STRIP_OP(gelu_tanh, GeluTanh(d, x))
-STRIP_OP(softplus, Softplus(d, x))
+STRIP_FUNCTION(gelu, Gelu(d, x))
+STRIP_FUNCTION(gelu_tanh, GeluTanh(d, x))
+STRIP_FUNCTION(softplus, Softplus(d, x))
 STRIP_OP(softsign, hn::Div(x, hn::Add(hn::Set(d, 1.0f), hn::Abs(x))))
-STRIP_OP(mish, Mish(d, x))
-
-// Vectors at once of operations of a few instructions: the loads of one run beside the stores of the other.
-inline constexpr size_t kUnrolled = 4;
+STRIP_FUNCTION(mish, Mish(d, x))
 
 template <class Op, int kArity, bool kClipped>
 void strip(const StripCall& call) {
@@ -109,12 +114,14 @@ void strip(const StripCall& call) {
   };
   size_t i = 0;
   // The output may be an operand of the same elements: all of them are read before any is written.
-  for (; i + kUnrolled * lanes <= count; i += kUnrolled * lanes) {
-    const V v0 = vector_at(i), v1 = vector_at(i + lanes), v2 = vector_at(i + 2 * lanes), v3 = vector_at(i + 3 * lanes);
-    hn::StoreU(v0, d, out + i);
-    hn::StoreU(v1, d, out + i + lanes);
-    hn::StoreU(v2, d, out + i + 2 * lanes);
-    hn::StoreU(v3, d, out + i + 3 * lanes);
+  if constexpr (Op::kUnrolled == 4) {
+    for (; i + 4 * lanes <= count; i += 4 * lanes) {
+      const V v0 = vector_at(i), v1 = vector_at(i + lanes), v2 = vector_at(i + 2 * lanes), v3 = vector_at(i + 3 * lanes);
+      hn::StoreU(v0, d, out + i);
+      hn::StoreU(v1, d, out + i + lanes);
+      hn::StoreU(v2, d, out + i + 2 * lanes);
+      hn::StoreU(v3, d, out + i + 3 * lanes);
+    }
   }
   for (; i + lanes <= count; i += lanes) hn::StoreU(vector_at(i), d, out + i);
   const auto left = static_cast<int64_t>(count - i);

@@ -21,7 +21,7 @@ constexpr int64_t kBuffer = 4096;  // floats of the line buffer: 16 KB, half of 
 constexpr int64_t kKept = 4096;    // floats of all stretched pieces that are kept
 constexpr int64_t kShortRun = 16;  // runs below a vector of AVX-512 are stretched element by element
 
-struct Axis {
+struct ResizedAxis {
   MoveAxis move;  // size of y; strides in elements here
   int64_t in = 1;
   ResizeTaps taps;
@@ -35,7 +35,8 @@ struct Piece {
 
 class ResizeKernel final : public CpuKernel {
  public:
-  ResizeKernel(const Stage& stage, const LoopSchedule& schedule, const Device& device, std::vector<Axis> axes, int64_t run)
+  ResizeKernel(const Stage& stage, const LoopSchedule& schedule, const Device& device, std::vector<ResizedAxis> axes,
+               int64_t run)
       : schedule_(schedule),
         functions_(line_functions(schedule.unit)),
         rows_(*row_moves(schedule.unit)),
@@ -45,7 +46,7 @@ class ResizeKernel final : public CpuKernel {
         extrapolation_(static_cast<float>(get<ResizeParams>(stage.params).extrapolation)) {
     line_ = std::move(axes.back());
     axes.pop_back();
-    for (Axis& axis : axes) {
+    for (ResizedAxis& axis : axes) {
       // Axes that keep their size are only walked; neighbours among them are walked as one.
       walk_.push_back({axis.move.size, axis.taps.identity ? axis.move.x : 0, axis.move.y});
       kept_.push_back(axis.taps.identity);
@@ -61,7 +62,7 @@ class ResizeKernel final : public CpuKernel {
       }
     }
     int64_t before = 1, after = 1;
-    for (const Axis& axis : outer_) {
+    for (const ResizedAxis& axis : outer_) {
       taps_ *= axis.taps.count;
       before *= axis.in;
       after *= axis.move.size;
@@ -302,11 +303,11 @@ class ResizeKernel final : public CpuKernel {
   int64_t bytes_, run_;  // run: contiguous elements per index of the line
   bool stream_;
   float extrapolation_;
-  Axis line_;
+  ResizedAxis line_;
   std::vector<MoveAxis> walk_;  // outer axes, strides in elements; x moves along those that keep their size
   std::vector<bool> kept_;
-  std::vector<Axis> outer_;    // outer axes that are resized
-  std::vector<size_t> place_;  // and which axes of the walk they are
+  std::vector<ResizedAxis> outer_;  // outer axes that are resized
+  std::vector<size_t> place_;       // and which axes of the walk they are
   std::vector<Piece> pieces_;
   int64_t taps_ = 1;   // of all outer axes together
   bool keep_ = false;  // stretch first, then mix
@@ -347,13 +348,14 @@ Result<CpuKernelPtr> make_resize(const Stage& stage, const Schedule& schedule, c
   if (params.mode == ResizeMode::nearest) return make_nearest(stage, *loop, device, std::move(taps));
   if (y.dtype != DType::f32)
     return Error{Reason::type_not_served, "Linear and cubic resize support f32, not " + std::string(name_of(y.dtype)) + "."};
-  std::vector<Axis> axes;
+  std::vector<ResizedAxis> axes;
   for (int i = 0; i < y.shape.size(); ++i) {
     ResizeTaps& tap = taps[static_cast<size_t>(i)];
     if (y.shape[i] == 1 && tap.identity) continue;
     axes.push_back({{y.shape[i], x.layout.strides[i], y.layout.strides[i]}, x.shape[i], std::move(tap)});
   }
-  std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) { return std::abs(a.move.y) > std::abs(b.move.y); });
+  std::sort(axes.begin(), axes.end(),
+            [](const ResizedAxis& a, const ResizedAxis& b) { return std::abs(a.move.y) > std::abs(b.move.y); });
   int64_t run = 1;
   while (!axes.empty() && axes.back().taps.identity && axes.back().move.x == run && axes.back().move.y == run) {
     run *= axes.back().move.size;

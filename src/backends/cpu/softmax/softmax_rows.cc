@@ -112,8 +112,8 @@ void softmax_row(const float* x, float* y, size_t count, bool logarithm) {
   if (left > 0) store_lanes(finish(load_lanes(d, from + k, left)), d, y + k, left);
 }
 
-// Two rows of more than four vectors and at most kBlock floats side by side: what one waits for (its maximum, its sum) the other
-// fills with work. Not the logarithm.
+// Two rows of more than four vectors and at most kBlock floats side by side: what one waits for (its maximum, its sum) the
+// other fills with work. Not the logarithm.
 void softmax_pair(const float* x, int64_t x_stride, float* y, int64_t y_stride, size_t count) {
   const hn::ScalableTag<float> d;
   using V = hn::Vec<decltype(d)>;
@@ -238,10 +238,62 @@ HWY_INLINE void softmax_column_group(D d, int64_t left, const float* x, int64_t 
   }
 }
 
+// A few columns without gaps, whose number divides that of the lanes: neighbours in memory fill vectors, and a column's maximum
+// and sum are those of each columns-th lane.
+void softmax_interleaved(const float* x, float* y, size_t count, size_t columns, bool logarithm) {
+  const hn::ScalableTag<float> d;
+  using V = hn::Vec<decltype(d)>;
+  const size_t lanes = hn::Lanes(d), all = count * columns, whole = all / lanes * lanes;
+  const auto left = static_cast<int64_t>(all - whole);
+  const auto mask = hn::FirstN(d, all - whole);
+  const V lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
+  const auto rest = [&](const float* from) HWY_ATTR { return load_lanes(d, from + whole, left); };
+  alignas(64) float each[HWY_MAX_BYTES / sizeof(float)];
+  const auto of_columns = [&](V v, auto join) HWY_ATTR {
+    hn::Store(v, d, each);
+    for (size_t i = columns; i < lanes; ++i) each[i % columns] = join(each[i % columns], each[i]);
+    for (size_t i = columns; i < lanes; ++i) each[i] = each[i % columns];
+    return hn::Load(d, each);
+  };
+
+  V m0 = lowest, m1 = lowest;
+  size_t i = 0;
+  for (; i + 2 * lanes <= all; i += 2 * lanes)
+    m0 = hn::Max(m0, hn::LoadU(d, x + i)), m1 = hn::Max(m1, hn::LoadU(d, x + i + lanes));
+  if (i + lanes <= all) m0 = hn::Max(m0, hn::LoadU(d, x + i));
+  if (left > 0) m1 = hn::Max(m1, hn::IfThenElse(mask, rest(x), lowest));
+  const V largest = of_columns(hn::Max(m0, m1), [](float a, float b) { return a > b ? a : b; });
+
+  V s0 = hn::Zero(d), s1 = s0;
+  const auto pass = [&](size_t at, V& sum) HWY_ATTR {
+    const V e = simd_math::ExpOfNegative(d, hn::Sub(hn::LoadU(d, x + at), largest));
+    if (!logarithm) hn::StoreU(e, d, y + at);
+    sum = hn::Add(sum, e);
+  };
+  for (i = 0; i + 2 * lanes <= all; i += 2 * lanes) pass(i, s0), pass(i + lanes, s1);
+  if (i + lanes <= all) pass(i, s0);
+  if (left > 0) {
+    const V e = hn::IfThenElseZero(mask, simd_math::ExpOfNegative(d, hn::Sub(rest(x), largest)));
+    if (!logarithm) store_lanes(e, d, y + whole, left);
+    s1 = hn::Add(s1, e);
+  }
+  const V sum = of_columns(hn::Add(s0, s1), [](float a, float b) { return a + b; });
+
+  const V term = logarithm ? hn::Add(simd_math::LogOfNormal(d, sum), largest) : hn::Div(hn::Set(d, 1.0f), sum);
+  const float* from = logarithm ? x : y;
+  const auto finish = [&](V v) HWY_ATTR { return logarithm ? hn::Sub(v, term) : hn::Mul(v, term); };
+  const V last = left > 0 ? finish(rest(from)) : lowest;
+  for (i = 0; i + lanes <= all; i += lanes) hn::StoreU(finish(hn::LoadU(d, from + i)), d, y + i);
+  if (left > 0) store_lanes(last, d, y + whole, left);
+}
+
 void softmax_columns(const float* x, int64_t x_stride, float* y, int64_t y_stride, size_t count, size_t columns,
                      bool logarithm) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
+  const auto gap = static_cast<int64_t>(columns);
+  if (columns < lanes && lanes % columns == 0 && x_stride == gap && y_stride == gap && count <= kBlock)
+    return softmax_interleaved(x, y, count, columns, logarithm);
   alignas(64) float staged[kStagedFloats];
   size_t c = 0;
   for (; c + 4 * lanes <= columns; c += 4 * lanes)

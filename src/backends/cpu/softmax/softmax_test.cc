@@ -66,6 +66,12 @@ TEST(Softmax, TypicalHeadsMatchTheReference) {
     check(classes, row_major(classes), row_major(classes), {1, 1, logarithm}, random, "classes");
     check(detection, row_major(detection), row_major(detection), {1, 1, logarithm}, random, "strided classes");
     check(map, channels_last(map), channels_last(map), {1, 1, logarithm}, random, "segmentation");
+    for (int64_t columns : {2, 4, 8}) {
+      for (int64_t count : {1, 3, 16, 49, 196}) {
+        const Dims heads{5, count, columns};
+        check(heads, row_major(heads), row_major(heads), {1, 1, logarithm}, random, "heads beside each other");
+      }
+    }
   }
 }
 
