@@ -64,7 +64,7 @@ TEST(Cost, EachFieldOfAFootprintCounts) {
   const auto seconds = [&](auto change) {
     Footprint f = base;
     change(f);
-    auto& [nominal, executed, bytes, exposed, port, units, calls, launches, workspace] = f;  // all of them
+    auto& [nominal, executed, functions, bytes, exposed, port, units, calls, launches, workspace] = f;  // all of them
     static_assert(std::is_same_v<decltype(nominal), double> && std::is_same_v<decltype(workspace), int64_t>);
     return cost_of(f, schedule, device).seconds;
   };
@@ -72,6 +72,7 @@ TEST(Cost, EachFieldOfAFootprintCounts) {
   EXPECT_EQ(seconds([](Footprint& f) { f.nominal_flops = 1e12; }), before);
   EXPECT_EQ(seconds([](Footprint& f) { f.workspace_bytes = 1 << 20; }), before);
   EXPECT_GT(seconds([](Footprint& f) { f.executed_flops *= 2; }), before);
+  EXPECT_GT(seconds([](Footprint& f) { f.function_flops = 1e11; }), before);
   for (size_t level = 0; level < base.bytes.size(); ++level)
     EXPECT_GT(seconds([&](Footprint& f) { f.bytes[level] *= 10; }), before) << level;
   EXPECT_GT(seconds([](Footprint& f) { f.exposed[2] *= 2; }), before);
@@ -79,6 +80,22 @@ TEST(Cost, EachFieldOfAFootprintCounts) {
   EXPECT_GT(seconds([](Footprint& f) { f.parallel_items = 10; }), before);
   EXPECT_GT(seconds([](Footprint& f) { f.calls = 1e9; }), before);
   EXPECT_GT(seconds([](Footprint& f) { f.launches += 1; }), before);
+}
+
+// A kernel's pace lengthens arithmetic and calls, not traffic.
+TEST(Cost, PaceOfAKernel) {
+  Device device = device_of({1e13, 5e12, 1e12});
+  device.paces = {{"gemm tile6x2", "fma-f32", 1.25}};
+  EXPECT_EQ(device.pace("gemm", "tile6x2", "fma-f32"), 1.25);
+  EXPECT_EQ(device.pace("gemm", "tile6x4", "fma-f32"), 1);
+  EXPECT_EQ(device.pace("gemm", "tile6x2", "avx2"), 1);
+  TileSchedule schedule;
+  schedule.unit = "fma-f32";
+  Footprint f;
+  f.executed_flops = 1e12, f.bytes = {1e6, 1e6, 1e6}, f.parallel_items = 1000;
+  EXPECT_NEAR(cost_of(f, schedule, device, 1.25).seconds / cost_of(f, schedule, device).seconds, 1.25, 1e-3);
+  f.executed_flops = 1, f.bytes = {1e12, 1e12, 1e12};
+  EXPECT_EQ(cost_of(f, schedule, device, 1.25).seconds, cost_of(f, schedule, device).seconds);
 }
 
 }  // namespace

@@ -25,6 +25,9 @@ using Clock = std::chrono::steady_clock;
 // A machine that somebody else uses tells nonsense: what lies beyond is taken for it.
 constexpr double kLeastPace = 0.8, kMostPace = 1.6;
 constexpr int kRuns = 7;
+// Where it takes longer, under an emulator or a sanitizer, what was measured so far has to do.
+constexpr double kMostSeconds = 1, kMostSecondsOfKernel = 0.05;
+double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 struct Shape {
   int64_t c, k, size, filter = 1, stride = 1, groups = 1;
@@ -93,10 +96,11 @@ class TimedKernel {
   // As benches tell it: the median.
   double seconds() {
     std::vector<double> times;
-    for (int i = 0; i <= kRuns; ++i) {
+    const auto first = Clock::now();
+    for (int i = 0; i <= kRuns && (times.empty() || since(first) < kMostSecondsOfKernel); ++i) {
       const auto begin = Clock::now();
       kernel_->run({inputs_, {&output_, 1}, workspace_, &executor_});
-      if (i > 0) times.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+      if (i > 0) times.push_back(since(begin));
     }
     return median(times);
   }
@@ -156,7 +160,9 @@ void measure_paces(Device& device, Executor& executor) {
   const MathUnit* unit = best_vector_unit(device);
   if (!unit || unit->flops_per_second <= 0) return;
   std::vector<Ratios> found;
-  for (const Stage& stage : samples()) measure(stage, device, *unit, executor, found);
+  const auto begin = Clock::now();
+  for (const Stage& stage : samples())
+    if (since(begin) < kMostSeconds) measure(stage, device, *unit, executor, found);
   for (const Ratios& r : found) device.paces.push_back({r.name, unit->name, std::exp(r.logarithms / r.count)});
 }
 
