@@ -85,6 +85,10 @@ std::vector<double> bytes_per_level(const Device& device, double bytes_moved, do
   return bytes;
 }
 
+double activation_flops(Activation activation, double outputs, const Device& device) {
+  return device.has_workgroups() ? 0 : outputs * flops_of(activation);
+}
+
 Footprint streaming_footprint(const Stage& stage, const Device& device, double flops) {
   double total = 0;
   for (const TensorDesc& desc : stage.inputs) {

@@ -4,6 +4,7 @@
 
 #include "families/family.h"
 #include "families/stage.h"
+#include "families/values/activation.h"
 
 // A row of a family's variants.inc as a Variant: constexpr Variant kVariants[] = { #include "families/NAME/variants.inc" };
 #define VARIANT(name, device, unit, rows, vectors, registers, note) \
@@ -44,6 +45,9 @@ bool stores_reals(const Variant& variant, const Device& device, DType type);
 bool stores_reals(const Variant& variant, const Device& device, const Stage& stage);
 // Whether the variant's shaders compute numbers of this type: these, doubles where the GPU does, and all integers.
 bool computes_numbers(const Variant& variant, const Device& device, DType type);
+
+// Footprint::function_flops of so many outputs with this activation; 0 on GPUs, which have instructions for exponentials.
+double activation_flops(Activation activation, double outputs, const Device& device);
 
 // A stage that reads each operand and writes each output once. `flops` is executed = nominal work.
 Footprint streaming_footprint(const Stage& stage, const Device& device, double flops);

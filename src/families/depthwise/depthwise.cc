@@ -186,7 +186,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const int64_t lanes = unit && unit->n > 0 ? unit->n : 1;
   const double padded = static_cast<double>((y.c + lanes - 1) / lanes * lanes);
   f.executed_flops = 2 * inside * (unit ? padded : channels);
-  f.function_flops = epilogue_flops(p.epilogue, static_cast<double>(stage.outputs[0].elements()));
+  f.function_flops = activation_flops(p.epilogue.activation, static_cast<double>(stage.outputs[0].elements()), device);
   const auto* tile = get_if<DepthwiseSchedule>(&schedule);
   if (!tile) {
     f.parallel_items = 1;  // the reference runs in one thread, one element at a time

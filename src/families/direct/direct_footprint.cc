@@ -141,7 +141,7 @@ Footprint direct_footprint(const Stage& stage, const Schedule& schedule, const D
   const double groups = number(p.groups), products = number(y.n) * number(depth) * row_taps * number(w.filter[2]);
   f.nominal_flops = 2.0 * number(y.n) * number(y.pixels()) * number(y.c) * number(depth) * number(w.taps());
   f.executed_flops = 2.0 * products * number(y.w) * number(y.c);
-  f.function_flops = epilogue_flops(p.epilogue, static_cast<double>(stage.outputs[0].elements()));
+  f.function_flops = activation_flops(p.epilogue.activation, static_cast<double>(stage.outputs[0].elements()), device);
   f.parallel_items = 1;
   const auto* s = get_if<DirectSchedule>(&schedule);
   const MathUnit* unit = s ? device.unit(s->unit) : nullptr;

@@ -165,7 +165,7 @@ Footprint fft_footprint(const Stage& stage, const Schedule& schedule, const Devi
   const double groups = number(std::max<int64_t>(1, p.groups)), depth = number(x.c) / groups;
   f.nominal_flops = 2 * depth * number(y.c) * number(y.n) * number(y.pixels()) * number(p.window.taps());
   f.executed_flops = f.nominal_flops;
-  f.function_flops = epilogue_flops(p.epilogue, static_cast<double>(stage.outputs[0].elements()));
+  f.function_flops = activation_flops(p.epilogue.activation, static_cast<double>(stage.outputs[0].elements()), device);
   f.parallel_items = 1;
   if (const auto* tiles = get_if<FftTileSchedule>(&schedule)) return fft_tile_footprint(stage, *tiles, device, f);
   const auto* s = get_if<FftSchedule>(&schedule);

@@ -136,7 +136,7 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   Footprint footprint;
   footprint.nominal_flops = nominal;
   footprint.executed_flops = 2 * instances * sizes.k_steps * padded_n;
-  footprint.function_flops = epilogue_flops(params.epilogue, instances * m * padded_n);
+  footprint.function_flops = activation_flops(params.epilogue.activation, instances * m * padded_n, device);
 
   const auto bytes_of = [&](size_t i) { return static_cast<double>(size_of(stage.inputs[i].dtype)); };
   const DType stored = stored_weights(s->variant);

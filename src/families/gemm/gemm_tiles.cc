@@ -384,7 +384,6 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
              n = static_cast<double>(sizes.n), k = static_cast<double>(sizes.k);
   const bool naive = without_tiles(s);
   Footprint f = streaming_footprint(stage, device, 2 * instances * m * n * k);
-  f.function_flops = epilogue_flops(params.epilogue, instances * m * n);
   const double once = f.bytes.empty() ? 0 : *std::max_element(f.bytes.begin(), f.bytes.end());
   const double step_m = naive ? s.thread_m : s.m, step_n = naive ? s.thread_n : s.n;
   const double tiles_m = up(m, step_m), tiles_n = up(n, step_n);

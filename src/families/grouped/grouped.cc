@@ -78,7 +78,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   f.nominal_flops = 2.0 * static_cast<double>(sizes.instances) * static_cast<double>(sizes.m) * static_cast<double>(sizes.n) *
                     static_cast<double>(sizes.k);
   f.executed_flops = 2 * static_cast<double>(sizes.instances) * sizes.k_steps * static_cast<double>(sizes.n);
-  f.function_flops = epilogue_flops(p.epilogue, static_cast<double>(stage.outputs[0].elements()));
+  f.function_flops = activation_flops(p.epilogue.activation, static_cast<double>(stage.outputs[0].elements()), device);
   f.parallel_items = 1;
   const auto* s = get_if<GroupedSchedule>(&schedule);
   const MathUnit* unit = s ? device.unit(s->unit) : nullptr;

@@ -69,8 +69,9 @@ Footprint inverted_footprint(const Stage& stage, const Schedule& schedule, const
   Footprint f = streaming_footprint(stage, device, 0);
   f.nominal_flops = 2 * wide * (in_pixels * (p.expand ? c : 0) + out_pixels * (taps + k));
   f.executed_flops = f.nominal_flops;
-  f.function_flops = (p.expand ? epilogue_flops(p.wide, in_pixels * wide) : 0) + epilogue_flops(p.deep, out_pixels * wide) +
-                     epilogue_flops(p.project, out_pixels * k);
+  f.function_flops = (p.expand ? activation_flops(p.wide.activation, in_pixels * wide, device) : 0) +
+                     activation_flops(p.deep.activation, out_pixels * wide, device) +
+                     activation_flops(p.project.activation, out_pixels * k, device);
   f.parallel_items = 1;
   const auto* s = get_if<InvertedSchedule>(&schedule);
   const MathUnit* unit = s ? device.unit(s->unit) : nullptr;

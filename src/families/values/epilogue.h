@@ -36,7 +36,4 @@ struct Epilogue {
   friend bool operator==(const Epilogue&, const Epilogue&) = default;
 };
 
-// Footprint::function_flops of so many outputs.
-inline double epilogue_flops(const Epilogue& e, double outputs) { return outputs * flops_of(e.activation); }
-
 }  // namespace sparkle

@@ -185,7 +185,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   Footprint f = streaming_footprint(stage, device, 0);
   f.nominal_flops =
       2.0 * 9 * static_cast<double>(sizes.c) * static_cast<double>(sizes.k) * static_cast<double>(y.n * y.pixels());
-  f.function_flops = epilogue_flops(p.epilogue, static_cast<double>(stage.outputs[0].elements()));
+  f.function_flops = activation_flops(p.epilogue.activation, static_cast<double>(stage.outputs[0].elements()), device);
   if (const auto* tiles = get_if<TileSchedule>(&schedule)) return tile_footprint(stage, *tiles, device, f);
   const auto* s = get_if<WinogradSchedule>(&schedule);
   if (!s) {

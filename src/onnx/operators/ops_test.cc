@@ -158,10 +158,11 @@ TEST(OnnxOps, Normalisation) {
   EXPECT_NE(why(one(6, "BatchNormalization", {"x", "w", "w", "w", "w"})).find("is_test"), std::string::npos);
   EXPECT_NE(why(one(7, "BatchNormalization", {"x", "w", "w", "w", "w"}).with("spatial", int64_t{0})).find("spatial"),
             std::string::npos);
-  EXPECT_EQ(
-      params<BatchNormalizationOp>(one(14, "BatchNormalization", {"x", "w", "w", "w", "w"}).with("training_mode", int64_t{1}))
-          .epsilon,
-      1e-5);
+  EXPECT_FLOAT_EQ(
+      static_cast<float>(params<BatchNormalizationOp>(
+                             one(14, "BatchNormalization", {"x", "w", "w", "w", "w"}).with("training_mode", int64_t{1}))
+                             .epsilon),
+      1e-5f);
   EXPECT_EQ(params<LayerNormalizationOp>(one(17, "LayerNormalization", {"x", "w"}).with("axis", int64_t{2})).axis, 2);
   const auto rms = params<LayerNormalizationOp>(one(23, "RMSNormalization", {"x", "w"}).with("axis", int64_t{1}));
   EXPECT_EQ(rms.axis, 1);

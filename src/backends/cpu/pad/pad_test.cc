@@ -42,7 +42,7 @@ TEST(Pad, BordersOfPlanes) {
   for (PadMode mode : {PadMode::constant, PadMode::reflect, PadMode::edge, PadMode::wrap})
     for (DType type : {DType::u8, DType::f16, DType::f32, DType::i64})
       for (int64_t width : {8, 13, 28, 70, 1100})
-        for (const auto [begin, end] : {std::pair<int64_t, int64_t>{1, 1}, {0, 3}, {5, 0}, {-1, 2}}) {
+        for (const auto& [begin, end] : {std::pair<int64_t, int64_t>{1, 1}, {0, 3}, {5, 0}, {-1, 2}}) {
           const Dims shape{2, 3, 9, width};
           Dims padded = shape;
           padded[1] += mode == PadMode::constant ? 1 : 0, padded[2] += begin + end, padded[3] += begin + end;

@@ -81,7 +81,7 @@ TEST(Resize, WholeScales) {
   Random random(5);
   for (DType type : {DType::f32, DType::u8, DType::f16, DType::i64})
     for (int64_t width : {1, 3, 8, 16, 29, 70})
-      for (const auto [down, along] : {std::pair<int64_t, int64_t>{2, 2}, {3, 3}, {4, 4}, {1, 2}, {3, 1}, {2, 5}})
+      for (const auto& [down, along] : {std::pair<int64_t, int64_t>{2, 2}, {3, 3}, {4, 4}, {1, 2}, {3, 1}, {2, 5}})
         for (bool last : {false, true}) {
           const Dims shape{2, width == 29 ? 20 : 3, 4, width};
           Dims resized = shape;
