@@ -246,6 +246,28 @@ def make_builds(root, results, files):
     return lines
 
 
+def beside_onnxruntime(results, key, least, most):
+    """Rows of tools that compare many models with onnxruntime: what all of them come to, then the worst and the best."""
+    heads = ["threads", "models", "geometric mean of onnxruntime's time over Sparkle's", f"below {least}", f"below {most}",
+             "not equal"]
+    rows, lines = [], []
+    for r in results:
+        ratios = sorted((1 / row["time_ratio"], row[key]) for row in r["rows"] if row["agree"])
+        rows.append([r["threads"], len(r["rows"]), number(mean([q for q, _ in ratios])), sum(q < least for q, _ in ratios),
+                     sum(q < most for q, _ in ratios), len(r["rows"]) - len(ratios)])
+        shown = [f"{name} {number(q)}" for q, name in ratios]
+        lines.append(f"{threads_of(r)}, worst first: {'; '.join(shown[:24])}. Best: {'; '.join(shown[:-9:-1])}.  ")
+    return [*hows(results), "", *table(heads, rows), "", *lines]
+
+
+def make_operators(root, results, files):
+    return beside_onnxruntime(results, "operator", 0.7, 0.9)
+
+
+def make_zoo(root, results, files):
+    return beside_onnxruntime(results, "network", 0.8, 0.95)
+
+
 STAGES = {
     "release": "clang 19, all tests",
     "gcc": "g++ 12, unit tests",

@@ -6,6 +6,7 @@
 
 #include "base/system/cpu_count.h"
 #include "base/system/denormals.h"
+#include "base/system/seats.h"
 
 namespace sparkle {
 
@@ -45,6 +46,7 @@ uint32_t await(const std::atomic<uint32_t>& word, double spin_seconds, DoneWith 
 // Tasks [begin, end) not yet taken, in one word: the owner takes from the front, others from the back.
 struct alignas(64) ThreadPool::Share {
   std::atomic<uint64_t> tasks{0};
+  alignas(64) Seat seat;  // of the worker; the caller's own stays empty
 
   void set(uint32_t begin, uint32_t end) { tasks.store(pack(begin, end), std::memory_order_relaxed); }
   bool take(bool from_front, uint32_t& task) {
@@ -97,9 +99,13 @@ void ThreadPool::drain(int worker) {
 void ThreadPool::worker_loop(int worker) {
   const ScopedFlushDenormals flush(flush_denormals_);
   uint32_t seen = 0;
+  Seat& seat = shares_[static_cast<size_t>(worker)].seat;
+  seat.sit_down();
   while (true) {
     seen = await(epoch_, spin_seconds_, [seen](uint32_t epoch) { return epoch != seen; });
     if (stopping_.load(std::memory_order_relaxed)) return;
+    seat.rest();
+    seat.leave(caller_cpu_.load(std::memory_order_relaxed));
     // A worker that comes late finds the gate closed, or enters a newer job: both are fine, it never sees a finished one.
     if (gate_.fetch_add(1, std::memory_order_acquire) & kOpen) drain(worker);
     const uint32_t before = gate_.fetch_sub(1);  // not weaker: notifying must not overtake it
@@ -111,6 +117,11 @@ bool ThreadPool::try_publish(uint32_t first, uint32_t tasks, Work work, void* co
   if (published_.load(std::memory_order_relaxed) || published_.exchange(true, std::memory_order_acquire)) return false;
   work_ = work;
   context_ = context;
+  // Workers leave a caller's CPU by themselves, but one that sleeps would be woken there and wait for its turn of milliseconds.
+  if (const int cpu = current_cpu(); cpu != caller_cpu_.load(std::memory_order_relaxed)) {
+    caller_cpu_.store(cpu, std::memory_order_relaxed);
+    for (size_t i = 1; i <= workers_.size(); ++i) shares_[i].seat.leave(cpu);
+  }
   const uint64_t count = tasks - first, all = workers_.size() + 1;
   for (uint64_t i = 0; i < all; ++i)
     shares_[i].set(static_cast<uint32_t>(first + (i * count + all - 1) / all),

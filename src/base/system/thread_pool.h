@@ -1,8 +1,8 @@
 // ThreadPool: Sparkle's own Executor. Each worker begins with its own share of the tasks, the same neighbours in every job, so
 // that a layer finds in its core's cache what the layer before left there; who is done takes from the end of another share.
 // The caller works too. Between jobs a worker spins for a moment - the next layer is usually microseconds away - and then
-// sleeps. A second caller, while the workers are busy, runs its own tasks in its own thread and gets the workers when they are
-// free.
+// sleeps; one that wakes up on the caller's CPU moves to another (seats.h). A second caller, while the workers are busy, runs
+// its own tasks in its own thread and gets the workers when they are free.
 #pragma once
 
 #include <atomic>
@@ -51,6 +51,7 @@ class ThreadPool final : public Executor {
   alignas(64) std::atomic<uint32_t> epoch_{0};      // counts published jobs; idle workers wait for it to change
   alignas(64) std::atomic<uint32_t> gate_{0};       // kOpen while the job may be entered, plus the number of workers inside
   alignas(64) std::atomic<bool> published_{false};  // the job is some caller's
+  std::atomic<int> caller_cpu_{-1};                 // where that caller began it: no place for a worker
   // The job: touched only by its caller and by workers that came through the open gate.
   alignas(64) Work work_ = nullptr;
   void* context_ = nullptr;

@@ -123,7 +123,6 @@ struct Ratios {
 
 void measure(const Stage& stage, const Device& device, const MathUnit& unit, Executor& executor, std::vector<Ratios>& found) {
   const FamilyInfo& family = info(stage.family());
-  const double cores = std::max(1, device.cores);
   for (const Variant& variant : family.variants) {
     Reason why{};
     if (variant.name == "plain" || !variant.runs_on(device)) continue;
@@ -144,7 +143,7 @@ void measure(const Stage& stage, const Device& device, const MathUnit& unit, Exe
     const double seconds = kernel.seconds();
     const double now = std::max(before, cpu::probe_peak(unit.name, executor, 1e-3).flops_per_second);
     // As long as the clock was what it was while the rates were measured.
-    const double clock = now > 0 ? now / (unit.flops_per_second * cores) : 1;
+    const double clock = now > 0 ? now / unit.flops_per_second : 1;
     const double ratio = std::clamp(seconds / cost.seconds * std::clamp(clock, 0.5, 1.5), kLeastPace, kMostPace);
     const std::string name = std::string(family.name) + " " + std::string(variant.name);
     auto at = std::find_if(found.begin(), found.end(), [&](const Ratios& r) { return r.name == name; });
@@ -155,14 +154,17 @@ void measure(const Stage& stage, const Device& device, const MathUnit& unit, Exe
 
 }  // namespace
 
-void measure_paces(Device& device, Executor& executor) {
+void measure_paces(Device& device) {
   device.paces.clear();
-  const MathUnit* unit = best_vector_unit(device);
+  Device core = device;
+  core.cores = 1;
+  InlineExecutor executor;
+  const MathUnit* unit = best_vector_unit(core);
   if (!unit || unit->flops_per_second <= 0) return;
   std::vector<Ratios> found;
   const auto begin = Clock::now();
   for (const Stage& stage : samples())
-    if (since(begin) < kMostSeconds) measure(stage, device, *unit, executor, found);
+    if (since(begin) < kMostSeconds) measure(stage, core, *unit, executor, found);
   for (const Ratios& r : found) device.paces.push_back({r.name, unit->name, std::exp(r.logarithms / r.count)});
 }
 

@@ -18,8 +18,7 @@ TEST(KernelPaces, AreOfVariantsThatThereAre) {
   probe.threads = 1;
   Device device = probe_cpu(probe);
   estimate_rates(device);
-  InlineExecutor executor;
-  measure_paces(device, executor);
+  measure_paces(device);
   const MathUnit* unit = best_vector_unit(device);
   if (!unit) GTEST_SKIP() << "this machine has no vector unit with kernels";
   ASSERT_FALSE(device.paces.empty());

@@ -18,7 +18,7 @@ Result<Calibration> calibrate(Device& device, Executor& executor, const Calibrat
   if (!options.force)
     if (auto kept = kept_roofs(device, executor, options.folder)) return std::move(*kept);
   SPARKLE_CHECK(measure_roofs(device, executor, options.seconds));
-  if (options.more) options.more(device, executor);
+  if (options.more) options.more(device);
   const KeptRates kept = keep_rates(device, how_measured(executor), options.folder);
   return Calibration{kept.path, kept.measured_at};
 }

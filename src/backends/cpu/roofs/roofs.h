@@ -47,7 +47,7 @@ struct CalibrateOptions {
   bool force = false;       // measure again
   std::string folder = {};  // of the file; default $XDG_CACHE_HOME/sparkle or ~/.cache/sparkle
   double seconds = 0.3;
-  std::function<void(Device&, Executor&)> more = {};  // measures what is kept with the roofs
+  std::function<void(Device&)> more = {};  // measures what is kept with the roofs
 };
 struct Calibration {
   std::string path;             // of the file; empty when there is nowhere to write
