@@ -213,7 +213,13 @@ void PointwiseLoop::run_strips(std::span<std::byte* const> inputs, std::byte* ou
       if (v.kind == StripValue::slot) return {strip(slots_at + v.index), ~size_t{0}};
       return {splats + (constants_at + v.index) * static_cast<int>(kSplatFloats), 0};
     };
-    for (size_t k = 0; k < program_.steps.size(); ++k) {
+    // A conversion alone needs no strip between the operand and the conversion.
+    const StripStep& first = program_.steps[0];
+    const bool converts = program_.steps.size() == 1 && first.op == PointwiseOp::identity && !first.clipped &&
+                          first.x.kind == StripValue::operand && out.access == Access::moved &&
+                          values[static_cast<size_t>(first.x.index)].mask != 0;
+    if (converts) result = const_cast<float*>(values[static_cast<size_t>(first.x.index)].data);  // read only below
+    for (size_t k = 0; k < (converts ? 0 : program_.steps.size()); ++k) {
       const StripStep& step = program_.steps[k];
       const int arity = arity_of(step.op);
       StripCall call;
