@@ -62,7 +62,7 @@ STRIP_OP(sign, hn::IfThenElse(hn::IsNaN(x), x, hn::Sub(WHERE(hn::Gt(x, hn::Zero(
 STRIP_OP(reciprocal, hn::Div(hn::Set(d, 1.0f), x))
 STRIP_OP(sqrt, hn::Sqrt(x))
 STRIP_OP(exp, Exp(d, x))
-STRIP_OP(log, Log(d, x))
+STRIP_FUNCTION(log, Log(d, x))
 STRIP_OP(sin, Sin(d, x))
 STRIP_OP(cos, Cos(d, x))
 STRIP_OP(erf, Erf(d, x))
