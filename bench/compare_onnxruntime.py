@@ -21,32 +21,26 @@ import statistics
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-VENV = ROOT / "build" / "venv"
+import environment
+from environment import ROOT
 
 
 def parsed_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--fresh", type=int, default=5, help="fresh processes per engine for the first-answer time")
     parser.add_argument("--networks", nargs="+", help="only these")
     parser.add_argument("--first-answer", action="store_true", help="fresh processes and memory alone")
     parser.add_argument("--runs", type=int, default=5, help="with --first-answer: runs behind the first one")
     parser.add_argument("--data", type=pathlib.Path, default=ROOT.parent / "shared" / "data")
-    parser.add_argument("--sparkle", default=str(ROOT / "build" / "release" / "sparkle"), help="the command to measure")
-    parser.add_argument("--unit", default="", help="hold Sparkle to this unit: avx2")
-    parser.add_argument("--output", type=pathlib.Path, help="file of the result, else bench/results/KIND_MACHINE[_UNIT].json")
+    environment.add_arguments(parser, rounds=15)
     return parser.parse_args()
 
 
 if __name__ == "__main__":
-    parsed_arguments()  # --help and mistakes come before anything is installed
-if __name__ == "__main__" and pathlib.Path(sys.prefix).resolve() != VENV:
-    subprocess.run([ROOT / "scripts" / "setup", "bench"], check=True)
-    os.execv(VENV / "bin" / "python", [str(VENV / "bin" / "python"), *sys.argv])
+    parsed_arguments()
+    environment.enter()
 
-sys.path.insert(0, str(ROOT / "bench"))
 import certificate  # noqa: E402
 import engines  # noqa: E402
 from engines import Helper  # noqa: E402

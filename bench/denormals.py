@@ -3,15 +3,12 @@
 its own that stays open. Writes the ratio of the median times (1.00: nothing) to bench/results/denormals_MACHINE.json. Policy:
 src/base/system/denormals.h. bench/denormals.py [--rounds N] [--sparkle COMMAND]"""
 import argparse
-import os
-import pathlib
 import shlex
 import statistics
-import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-VENV = ROOT / "build" / "venv"
+import environment
+from environment import ROOT
 
 
 def parsed_arguments():
@@ -22,15 +19,12 @@ def parsed_arguments():
 
 
 if __name__ == "__main__":
-    parsed_arguments()  # --help and mistakes come before anything is installed
-if __name__ == "__main__" and pathlib.Path(sys.prefix).resolve() != VENV:
-    subprocess.run([ROOT / "scripts" / "setup", "bench"], check=True)
-    os.execv(VENV / "bin" / "python", [str(VENV / "bin" / "python"), *sys.argv])
+    parsed_arguments()
+    environment.enter()
 
 import numpy as np  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
-sys.path.insert(0, str(ROOT / "bench"))
 import certificate  # noqa: E402
 from engines import Helper  # noqa: E402
 

@@ -3,36 +3,27 @@
 Writes bench/results/operators_MACHINE[_UNIT]_THREADS.json.
 bench/operators.py [--threads N] [--unit avx2] [--filter WORD ...]"""
 import argparse
-import os
-import pathlib
 import re
 import shlex
 import statistics
-import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-VENV = ROOT / "build" / "venv"
+import environment
+from environment import ROOT
 
 
 def parsed_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--unit", default="", help="hold Sparkle to this unit: avx2; onnxruntime goes on with the widest")
     parser.add_argument("--filter", nargs="+", default=[], help="only operators with one of these in their names")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--sparkle", default=str(ROOT / "build" / "release" / "sparkle"), help="the command to measure")
-    parser.add_argument("--output", type=pathlib.Path)
+    environment.add_arguments(parser, rounds=7)
     return parser.parse_args()
 
 
 if __name__ == "__main__":
-    parsed_arguments()  # --help and mistakes come before anything is installed
-if __name__ == "__main__" and pathlib.Path(sys.prefix).resolve() != VENV:
-    subprocess.run([ROOT / "scripts" / "setup", "bench"], check=True)
-    os.execv(VENV / "bin" / "python", [str(VENV / "bin" / "python"), *sys.argv])
+    parsed_arguments()
+    environment.enter()
 
-sys.path.insert(0, str(ROOT / "bench"))
 import certificate  # noqa: E402
 import engines  # noqa: E402
 from onnx import numpy_helper  # noqa: E402

@@ -5,36 +5,29 @@ Networks with seeded weights may be chaotic: where values differ by more than th
 onnxruntime itself makes of its optimisations (all against none), and fail where they differ by more than ten times that."""
 import argparse
 import json
-import os
 import pathlib
 import shlex
 import statistics
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-VENV = ROOT / "build" / "venv"
+import environment
+from environment import ROOT
 
 
 def parsed_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=pathlib.Path, required=True, help="folder that bench/zoo_export.py wrote")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--unit", default="", help="hold Sparkle to this unit: avx2; onnxruntime goes on with the widest")
     parser.add_argument("--names", nargs="+", help="only these")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--sparkle", default=str(ROOT / "build" / "release" / "sparkle"), help="the command to measure")
-    parser.add_argument("--output", type=pathlib.Path)
+    environment.add_arguments(parser, rounds=5)
     return parser.parse_args()
 
 
 if __name__ == "__main__":
-    parsed_arguments()  # --help and mistakes come before anything is installed
-if __name__ == "__main__" and pathlib.Path(sys.prefix).resolve() != VENV:
-    subprocess.run([ROOT / "scripts" / "setup", "bench"], check=True)
-    os.execv(VENV / "bin" / "python", [str(VENV / "bin" / "python"), *sys.argv])
+    parsed_arguments()
+    environment.enter()
 
-sys.path.insert(0, str(ROOT / "bench"))
 import certificate  # noqa: E402
 import engines  # noqa: E402
 import numpy as np  # noqa: E402
@@ -82,13 +75,10 @@ def measured(name, shape, arguments, scratch):
     except RuntimeError as wrong:
         row.update(agree=False, error=str(wrong))
         return row
-    try:
-        explained = json.loads(subprocess.run(
-            [*sparkle, "explain", "--json", str(model), "--threads", str(arguments.threads),
-             *(["--unit", arguments.unit] if arguments.unit else [])], check=True, capture_output=True, text=True).stdout)
-        row["predicted_ms"] = explained["predicted_ms"]
-    except (subprocess.CalledProcessError, KeyError, ValueError):
-        pass
+    explained = json.loads(subprocess.run(
+        [*sparkle, "explain", "--json", str(model), "--threads", str(arguments.threads),
+         *(["--unit", arguments.unit] if arguments.unit else [])], check=True, capture_output=True, text=True).stdout)
+    row["predicted_ms"] = explained["predicted_ms"]
     return row
 
 
@@ -110,7 +100,7 @@ def main():
         if row["agree"]:
             print(f"{1 / row['time_ratio']:6.2f}x {row['sparkle']['median_ms']:9.2f} ms "
                   f"{row['onnxruntime']['median_ms']:9.2f} ms  {name}  "
-                  f"error {row['max_error_relative']:.1e}  predicted {row.get('predicted_ms', 0):.2f}", flush=True)
+                  f"error {row['max_error_relative']:.1e}  predicted {row['predicted_ms']:.2f}", flush=True)
         else:
             print(f"FAILED  {name}: {row.get('error') or row['max_error_relative']}, peer's spread {row.get('peer_spread')}",
                   flush=True)

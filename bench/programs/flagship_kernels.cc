@@ -2,11 +2,10 @@
 // kernel is fixed here. The schedule is the first that its family has for the variant on the machine of a device file, and
 // counted_run() is nothing but the run itself. Usage: flagship_kernels DEVICE.json [NAME]; without a name it lists them.
 #include <cstdio>
-#include <random>
 #include <string>
 #include <vector>
 
-#include "backends/cpu/cpu_kernel.h"
+#include "backends/cpu/small_layers.h"
 #include "device/device_json.h"
 #include "families/depthwise/depthwise.h"
 #include "families/direct/direct.h"
@@ -20,41 +19,12 @@
 
 namespace {
 using namespace sparkle;
+using cpu::convolution;
+using cpu::SmallLayer;
 
-struct Shape {
-  int64_t c, k, size, filter = 1, stride = 1, groups = 1;
-};
+Stage depthwise(const SmallLayer& s) { return convolution(DepthwiseParams{}, {s.c, s.c, s.size, s.filter, s.stride, s.c}); }
 
-Window window_of(const Shape& s) {
-  const int64_t pad = s.filter / 2;
-  return {{1, s.filter, s.filter}, {1, s.stride, s.stride}, {1, 1, 1}, {0, pad, pad}, {0, pad, pad}};
-}
-
-TensorDesc map_of(int64_t channels, int64_t size) {
-  const Dims shape{1, channels, size, size};
-  return {DType::f32, shape, channels_last(shape)};
-}
-
-Epilogue relu_behind_bias() {
-  Epilogue e;
-  e.bias = true, e.activation = Activation::relu;
-  return e;
-}
-
-template <class Params>
-Stage convolution(Params p, const Shape& s) {
-  p.window = window_of(s), p.epilogue = relu_behind_bias();
-  if constexpr (requires { p.groups; }) p.groups = s.groups;
-  const int64_t out = (s.size + 2 * (s.filter / 2) - s.filter) / s.stride + 1;
-  return {
-      p,
-      {map_of(s.c, s.size), dense_desc(DType::f32, {s.k, s.c / s.groups, s.filter, s.filter}), dense_desc(DType::f32, {s.k})},
-      {map_of(s.k, out)}};
-}
-
-Stage depthwise(const Shape& s) { return convolution(DepthwiseParams{}, {s.c, s.c, s.size, s.filter, s.stride, s.c}); }
-
-Stage winograd(int tile, const Shape& s) {
+Stage winograd(int tile, const SmallLayer& s) {
   WinogradParams p;
   p.tile = tile;
   return convolution(p, s);
@@ -126,27 +96,8 @@ int main(int argc, char** argv) {
       if (schedules.empty()) return std::fprintf(stderr, "%s: no schedule: %s\n", c.name, sentence_of(why).data()), 1;
       auto made = cpu::factory_of(c.stage.family(), variant.name)(c.stage, schedules[0], *device, 2);
       if (!made.ok()) return std::fprintf(stderr, "%s: %s\n", c.name, made.error().message.c_str()), 1;
-      const cpu::CpuKernel& kernel = **made;
-      InlineExecutor executor;
-      std::mt19937 random(1);
-      std::normal_distribution<float> normal;
-      std::vector<HostTensor> tensors, packed;
-      std::vector<std::byte*> inputs;
-      for (size_t i = 0; i < c.stage.inputs.size(); ++i) {
-        tensors.push_back(HostTensor::zeros(DType::f32, c.stage.inputs[i].shape));
-        for (int64_t k = 0; k < tensors[i].elements(); ++k) tensors[i].data<float>()[k] = normal(random);
-        inputs.push_back(tensors[i].bytes.get());
-        const int64_t bytes = i == 1 ? kernel.packed_bytes(1) : 0;
-        if (bytes == 0) continue;
-        packed.push_back(HostTensor::zeros(DType::f32, Dims{(bytes + 3) / 4}));
-        kernel.pack(1, inputs[i], packed.back().bytes.get(), executor);
-        inputs[i] = packed.back().bytes.get();
-      }
-      const HostTensor y = HostTensor::zeros(DType::f32, c.stage.outputs[0].shape);
-      const HostTensor workspace = HostTensor::zeros(DType::f32, Dims{kernel.workspace_bytes() / 4 + 16});
-      std::byte* output = y.bytes.get();
-      const cpu::CpuLaunch launch{inputs, {&output, 1}, workspace.bytes.get(), &executor};
-      counted_run(kernel, launch);
+      cpu::KernelInMemory kernel(c.stage, std::move(*made));
+      counted_run(kernel.kernel(), kernel.launch());
       std::puts(to_text(schedules[0]).c_str());
       return 0;
     }

@@ -82,7 +82,7 @@ Status run_again(const Loaded& loaded, std::vector<HostTensor>& outputs, bool si
   return ok();
 }
 
-// The protocol is described in bench/compare_onnxruntime.py: start, run N, save D, quit.
+// The protocol is described in bench/engines.py: start, run N, save D, quit.
 int serve(const CommonOptions& common, const ModelBench& bench) {
   const auto begin = Clock::now();
   std::optional<Loaded> loaded;

@@ -15,6 +15,7 @@ int current_cpu() { return sched_getcpu(); }
 void Seat::sit_down() {
   CPU_ZERO(&cpus_);
   if (sched_getaffinity(0, sizeof cpus_, &cpus_) != 0 || CPU_COUNT(&cpus_) < 2) return;
+  given_ = cpus_;
   thread_ = static_cast<pid_t>(syscall(SYS_gettid));
   rest();
   movable_.store(true, std::memory_order_release);
@@ -23,14 +24,18 @@ void Seat::sit_down() {
 void Seat::leave(int taken) {
   if (taken < 0 || taken >= CPU_SETSIZE || cpu_.load(std::memory_order_relaxed) != taken) return;
   if (!movable_.load(std::memory_order_acquire)) return;
-  using Clock = std::chrono::steady_clock;
-  const auto now = Clock::now().time_since_epoch().count();
-  auto before = moved_.load(std::memory_order_relaxed);
-  if (now - before < Clock::duration(std::chrono::milliseconds(1)).count()) return;
-  if (!moved_.compare_exchange_strong(before, now, std::memory_order_relaxed)) return;
-  cpu_set_t others = cpus_;
-  CPU_CLR(taken, &others);
-  if (CPU_COUNT(&others) > 0) (void)sched_setaffinity(thread_, sizeof others, &others);
+  const std::unique_lock lock(moving_, std::try_to_lock);
+  const auto now = std::chrono::steady_clock::now();
+  if (!lock || now - moved_ < std::chrono::milliseconds(1)) return;
+  moved_ = now;
+  cpu_set_t current;
+  CPU_ZERO(&current);
+  if (sched_getaffinity(thread_, sizeof current, &current) != 0) return;
+  if (!CPU_EQUAL(&current, &given_)) cpus_ = current;  // somebody else's word
+  given_ = cpus_;
+  CPU_CLR(taken, &given_);
+  if (CPU_COUNT(&given_) == 0) given_ = cpus_;
+  (void)sched_setaffinity(thread_, sizeof given_, &given_);  // one that is refused leaves the worker where it is
 }
 
 #else

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 
 #if defined(__linux__)
 #include <sched.h>
@@ -15,12 +16,12 @@ namespace sparkle {
 // Of the calling thread at this moment; -1 where the system does not tell.
 int current_cpu();
 
-// Of one worker. The CPUs that it may have are those of the thread that sits down.
+// Of one worker. The CPUs that it may have are those of the thread that sits down, or what somebody gives it later (taskset).
 class Seat {
  public:
   // The worker itself, before anything else.
   void sit_down();
-  // The worker, at the end of a job: where it will be looked for.
+  // The worker, when a job reaches it: where it will be looked for.
   void rest() {
     if (const int cpu = current_cpu(); cpu != cpu_.load(std::memory_order_relaxed)) cpu_.store(cpu, std::memory_order_relaxed);
   }
@@ -31,9 +32,10 @@ class Seat {
  private:
   std::atomic<int> cpu_{-1};
   std::atomic<bool> movable_{false};  // the fields below are set
-  std::atomic<std::chrono::steady_clock::rep> moved_{0};
 #if defined(__linux__)
-  cpu_set_t cpus_;
+  std::mutex moving_;
+  std::chrono::steady_clock::time_point moved_{};
+  cpu_set_t cpus_, given_;  // all that it may have; of these, those that leave() left it
   pid_t thread_ = 0;
 #endif
 };

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -176,6 +180,47 @@ TEST(PerWorker, MakesOneForEachThatWorks) {
   for (int worker = 0; worker < pool.width(); ++worker) counted += all.of(worker, [](Own&) {}).tasks;
   EXPECT_EQ(counted, 200);
 }
+
+#if defined(__linux__)
+// A caller that is bound to the CPU where the worker last ran takes it away from the worker: it may use all others only.
+TEST(Seats, AWorkerLeavesItsCallersCpu) {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  if (sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < 2) GTEST_SKIP() << "this process has one CPU";
+  ThreadPool pool(2);
+  std::atomic<int> seen{-1};  // the CPU of the worker's last task
+  std::atomic<bool> may_use_seen{true};
+  // Jobs until the worker has taken a task that `done` is content with; a worker may come late to any number of them.
+  const auto until = [&](auto done) {
+    for (int job = 0; job < 20000 && !done(); ++job) {
+      parallel_for(pool, 8, [&](int, int worker) {
+        const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(20);
+        while (std::chrono::steady_clock::now() < end) {
+        }
+        if (worker == 0) return;
+        cpu_set_t mine;
+        CPU_ZERO(&mine);
+        sched_getaffinity(0, sizeof mine, &mine);
+        const int taken = seen.load();
+        if (taken < 0) {
+          seen = sched_getcpu();
+        } else {
+          may_use_seen = CPU_ISSET(taken, &mine) != 0;
+        }
+      });
+    }
+    return done();
+  };
+  ASSERT_TRUE(until([&] { return seen.load() >= 0; })) << "the worker took no task";
+  std::thread([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(seen.load(), &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0) GTEST_SKIP() << "threads cannot be bound here";
+    EXPECT_TRUE(until([&] { return !may_use_seen.load(); }));
+  }).join();
+}
+#endif
 
 class CgroupQuota : public ::testing::Test {
  protected:

@@ -31,7 +31,8 @@ Cost cost_of(const Footprint& f, const Schedule& schedule, const Device& device,
   const double tasks = std::max(1.0, f.parallel_items);
   const double speedup = tasks / std::ceil(tasks / cores);
   const double flops = plain ? kPlainFlops : unit && unit->flops_per_second > 0 ? unit->flops_per_second : kUnknownFlops;
-  const double functions = f.function_flops * (unit && unit->n <= 8 ? kShortVectors : 1);
+  const bool short_vectors = unit && unit->n <= 8 && !device.has_workgroups();
+  const double functions = f.function_flops * (short_vectors ? kShortVectors : 1);
   Cost cost{(pace * f.executed_flops + functions) / (flops * std::min(speedup, cores)), "compute"};
   // A level without a rate binds nothing: it costs at most what its neighbours cost. Where all rates are unknown, any will do.
   const bool told = std::any_of(device.memory.begin(), device.memory.end(),

@@ -218,7 +218,7 @@ void PointwiseLoop::run_strips(std::span<std::byte* const> inputs, std::byte* ou
     const bool converts = program_.steps.size() == 1 && first.op == PointwiseOp::identity && !first.clipped &&
                           first.x.kind == StripValue::operand && out.access == Access::moved &&
                           values[static_cast<size_t>(first.x.index)].mask != 0;
-    if (converts) result = const_cast<float*>(values[static_cast<size_t>(first.x.index)].data);  // read only below
+    const float* made = converts ? values[static_cast<size_t>(first.x.index)].data : result;
     for (size_t k = 0; k < (converts ? 0 : program_.steps.size()); ++k) {
       const StripStep& step = program_.steps[k];
       const int arity = arity_of(step.op);
@@ -233,7 +233,7 @@ void PointwiseLoop::run_strips(std::span<std::byte* const> inputs, std::byte* ou
     }
     if (out.access == Access::moved) {
       const int64_t row_stride = rows_ > 1 ? nest_.strides[count][rank - 2] : 0;
-      scatter(convert_[count], out.dtype, result, output + out_at * size_of(out.dtype), row_stride,
+      scatter(convert_[count], out.dtype, made, output + out_at * size_of(out.dtype), row_stride,
               nest_.strides[count][rank - 1], rows, columns);
     }
   }

@@ -12,9 +12,9 @@ namespace sparkle::cpu::HWY_NAMESPACE {
 #if SPARKLE_SIMD
 namespace hn = hwy::HWY_NAMESPACE;
 
-// `unrolled`: vectors at once. Of a few instructions each, the loads of one run beside the stores of the other; functions of
-// some dozen keep the core busy by themselves, and more of them at once only fill its queues (GELU by AVX2 loses an eighth, Zen
-// 4).
+// `unrolled`: vectors at once, so that the loads of one run beside the stores of the other. One at a time for the longest
+// functions: GELU loses by more, whose chains fill a core's queues by themselves, and a logarithm's constants would leave the
+// registers.
 #undef STRIP
 #define STRIP(name, unrolled, formula)                                                                              \
   struct name##_op {                                                                                                \

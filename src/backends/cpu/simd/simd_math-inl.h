@@ -113,13 +113,30 @@ HWY_INLINE __m256 scale_by_power(__m256 p, __m256 n) { return _mm256_scalef_ps(p
 HWY_INLINE __m128 scale_by_power(__m128 p, __m128 n) { return _mm_scalef_ps(p, n); }
 #endif
 
+// With this instead of kRound the sum's low bits are n + 127, and a shift by 23 makes the power 2^n of them: 0 for n = -127,
+// infinity for n = 128.
+inline constexpr float kRoundBiased = kRound + 127.0f;
+template <class D, class V>
+HWY_INLINE V power_of_shifted(D d, V shifted) {
+  return hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(hn::RebindToSigned<D>(), shifted)));
+}
+// e^x for x that neither bound of the power cuts off wrongly.
+template <class D, class V>
+HWY_INLINE V exp_in_range(D d, V x) {
+#if SPARKLE_HAS_SCALEF
+  const V n = hn::Sub(hn::MulAdd(x, hn::Set(d, kLog2E), hn::Set(d, kRound)), hn::Set(d, kRound));
+  return V{scale_by_power(exp_reduced(d, exp_remainder(d, x, n)).raw, n.raw)};
+#else
+  const V shifted = hn::MulAdd(x, hn::Set(d, kLog2E), hn::Set(d, kRoundBiased));
+  const V p = exp_reduced(d, exp_remainder(d, x, hn::Sub(shifted, hn::Set(d, kRoundBiased))));
+  return hn::Mul(p, power_of_shifted(d, shifted));
+#endif
+}
 // e^x, 1 ulp. x = n ln2 + r, e^r by a polynomial, times 2^n by adding n to the exponent bits.
 template <class D, class V>
 HWY_INLINE V Exp(D d, V x) {
 #if SPARKLE_HAS_SCALEF
-  x = at_most(at_least(x, hn::Set(d, -104.0f)), hn::Set(d, 89.0f));
-  const V n = hn::Sub(hn::MulAdd(x, hn::Set(d, kLog2E), hn::Set(d, kRound)), hn::Set(d, kRound));
-  return V{scale_by_power(exp_reduced(d, exp_remainder(d, x, n)).raw, n.raw)};
+  return exp_in_range(d, at_most(at_least(x, hn::Set(d, -104.0f)), hn::Set(d, 89.0f)));
 #else
   const hn::RebindToSigned<D> di;
   const V shifted = hn::MulAdd(x, hn::Set(d, kLog2E), hn::Set(d, kRound));
@@ -132,25 +149,7 @@ HWY_INLINE V Exp(D d, V x) {
 #endif
 }
 
-// With this instead of kRound the sum's low bits are n + 127, and a shift by 23 makes the power 2^n of them: 0 for n = -127,
-// infinity for n = 128.
-inline constexpr float kRoundBiased = kRound + 127.0f;
-template <class D, class V>
-HWY_INLINE V power_of_shifted(D d, V shifted) {
-  return hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(hn::RebindToSigned<D>(), shifted)));
-}
-template <class D, class V>
-HWY_INLINE V exp_in_range(D d, V x) {
-#if SPARKLE_HAS_SCALEF
-  const V n = hn::Sub(hn::MulAdd(x, hn::Set(d, kLog2E), hn::Set(d, kRound)), hn::Set(d, kRound));
-  return V{scale_by_power(exp_reduced(d, exp_remainder(d, x, n)).raw, n.raw)};
-#else
-  const V shifted = hn::MulAdd(x, hn::Set(d, kLog2E), hn::Set(d, kRoundBiased));
-  const V p = exp_reduced(d, exp_remainder(d, x, hn::Sub(shifted, hn::Set(d, kRoundBiased))));
-  return hn::Mul(p, power_of_shifted(d, shifted));
-#endif
-}
-// e^x, 2 ulp, for quotients: above 88.37 it may be infinity already, below -87.3 zero.
+// e^x, 2 ulp, for quotients: above 88.37 it may be infinity already, below -87.3 zero or a denormal.
 template <class D, class V>
 HWY_INLINE V ExpForQuotient(D d, V x) {
   return exp_in_range(d, at_most(at_least(x, hn::Set(d, -88.0f)), hn::Set(d, 88.8f)));
