@@ -26,8 +26,8 @@ std::vector<int> only_readers(const Draft& draft) {
   return reader;
 }
 
-// Transpositions on Zen 4 took 1.2 to 1.7 times what their bytes alone would.
-constexpr double kTransposition = 1.3;
+// Transpositions on Zen 4 took 1.2 to 2.1 times what their bytes alone would.
+constexpr double kTransposition = 1.7;
 
 const StageParams* copy_of(const Draft& draft, const std::vector<ChosenStep>& steps, size_t step) {
   const auto* params = std::get_if<StageParams>(&draft.steps[step].work);

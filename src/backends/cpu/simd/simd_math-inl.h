@@ -65,7 +65,7 @@ HWY_INLINE V estrin(D d, const float (&terms)[all], V x, V x2, V x4, V x8) {
                       estrin<begin, kLow>(d, terms, x, x2, x4, x8));
   }
 }
-// The same as horner(). Latencies are what bounds long functions of vectors of 8 (GELU by AVX2 1.03 -> 0.83 ns an element, Zen
+// The same as horner(). Latencies are what bounds long functions of vectors of 8 (GELU by AVX2 1.03 -> 0.89 ns an element, Zen
 // 4); short polynomials lose by more instructions.
 template <class D, class V, class... Cs>
 HWY_INLINE V polynomial(D d, V x, Cs... c) {
