@@ -19,9 +19,9 @@ constexpr double kWidening = 0.15;
 // and L1 and its four widened ones too.
 constexpr double kWidenedBytes = 3;
 
-// Dot products of rows are bound by their loads, seven for six products a step, and add up a vector for each of six outputs
-// when they end: some 40 cycles.
-constexpr double kDotWork = 1.4, kDotCalls = 1.5;
+// Dot products of rows add up a vector for each output when they end, a part of a call more than a tile's end for six rows of
+// four columns; with 16 registers these are three calls of the kernel's inner part.
+constexpr double kDotCalls = 0.6, kDotParts = 0.2;
 
 double up(double a, double b) { return std::ceil(a / b); }
 
@@ -107,6 +107,17 @@ Rows rows_of(const GemmParams& p, const Stage& stage, const GemmSizes& sizes, in
   return r;
 }
 
+// Of a dot product along runs of k: steps of whole vectors over those that there are.
+double whole_vectors(const GemmParams& p, const Stage& stage, double lanes) {
+  const TensorDesc& x = stage.inputs[0];
+  double run = static_cast<double>(x.shape[x.shape.size() - 1]);
+  if (p.loader == Loader::window) {
+    run = static_cast<double>(x.shape[1]) / static_cast<double>(std::max<int64_t>(1, p.groups));
+    if (p.groups == 1 && p.window.dilation[2] == 1) run *= static_cast<double>(p.window.filter[2]);
+  }
+  return run > 0 ? up(run, lanes) * lanes / run : 1;
+}
+
 }  // namespace
 
 Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
@@ -140,7 +151,7 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
 
   const auto bytes_of = [&](size_t i) { return static_cast<double>(size_of(stage.inputs[i].dtype)); };
   const DType stored = stored_weights(s->variant);
-  if (dots) footprint.executed_flops *= kDotWork;
+  if (dots) footprint.executed_flops *= whole_vectors(params, stage, unit ? std::max(1, unit->n) : 1);
   const double a_bytes = bytes_of(0), b_bytes = stored == DType::f32 ? bytes_of(1) : static_cast<double>(size_of(stored));
   const double weights = k * padded_n * b_bytes;  // of one instance
   const Rows rows = rows_of(params, stage, sizes, s->mr, a_bytes);
@@ -151,7 +162,9 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   const bool pairs =
       stored == DType::f32 && !dots && chunks == 1 && std::ceil(padded_n / lanes / panels) <= (registers >= 32 ? 2 : 1);
   // Of the weights: how often each is read. Bytes of a call's tile.
-  const double sweeps = k > 0 ? rows.steps / k * (pairs ? 1 - rows.paired / 2 : 1) : 0;
+  const double at_once = std::floor((registers - 2) / std::ceil(n / panels)) - 1;  // rows, by row_dots.cc
+  const double parts = dots ? std::ceil(6 / std::clamp(at_once, 1.0, 6.0)) : 1;
+  const double sweeps = k > 0 ? rows.steps / k * (pairs ? 1 - rows.paired / 2 : parts) : 0;
   const double tile = rows.tile * (pairs && rows.paired > 0.5 ? 2 : 1);
   double other = 0;  // outputs and residuals, once each
   for (const TensorDesc& desc : stage.outputs) other += static_cast<double>(desc.bytes());
@@ -177,6 +190,8 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
     if (i == 0) {  // registers: each step of a tile broadcasts its rows and loads its columns
       const double loaded = sweeps * weights * (stored == DType::f32 ? 1 : kWidenedBytes);
       footprint.bytes.push_back(instances * (a_bytes * sizes.k_steps * panels + loaded) + other + partials);
+      // A broadcast takes a port as long as a vector does.
+      if (!dots && a_bytes == 4) footprint.port_bytes = footprint.bytes[0] + instances * sizes.k_steps * panels * (4 * lanes - a_bytes);
       continue;
     }
     // What does not fit the next inner level comes from this one.
@@ -220,7 +235,7 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   const Window& w = params.window;
   const bool together = params.groups == 1 && w.dilation[2] == 1;
   const double runs = params.loader == Loader::dense ? 1 : static_cast<double>(together ? w.filter[0] * w.filter[1] : w.taps());
-  footprint.calls = instances * tiles * panels * chunks * (dots ? kDotCalls + runs / 3 : 1 + runs / 3);
+  footprint.calls = instances * tiles * panels * chunks * (dots ? kDotCalls + kDotParts * (parts - 1) + runs / 3 : 1 + runs / 3);
   return footprint;
 }
 

@@ -38,7 +38,7 @@ const MathUnit* unit_for(const Variant& variant, const Device& device, Reason& w
 }
 
 // Dot products along k: beyond so many columns a register tile always does with less.
-constexpr int64_t kMostDotColumns = 16;
+constexpr int64_t kMostDotColumns = 24;
 // Columns are few, and elements of a row that lie together fill some vectors.
 bool is_for_row_dots(const GemmParams& p, const TensorDesc& x, const GemmSizes& sizes, int rows, int64_t lanes) {
   int64_t together = sizes.k;

@@ -52,10 +52,10 @@ void map_tiles(const DirectCall& call) {
 #define SPARKLE_DECLARE(p, v) [[maybe_unused]] V sum_##p##_##v = bias_##v;
     SPARKLE_MAP_TILE(SPARKLE_DECLARE)
 #undef SPARKLE_DECLARE
-    // The lines of y come while the sums are made.
+    // The lines of y come while the sums are made, where ports for loads are free: single vectors of maps need them all.
     constexpr int kLine = 16;
 #define SPARKLE_FETCH(p, v) \
-  if constexpr (p < kPixels && v < kVectors) __builtin_prefetch(y + p * y_pixel + v * kLine, 1, 3);
+  if constexpr (p < kPixels && v < kVectors && kVectors > 1) __builtin_prefetch(y + p * y_pixel + v * kLine, 1, 3);
     SPARKLE_MAP_TILE(SPARKLE_FETCH)
 #undef SPARKLE_FETCH
     const float* HWY_RESTRICT b = call.weights;

@@ -69,7 +69,8 @@ class GemmKernel final : public PackingKernel {
     const DType stored = stored_weights(schedule_.variant);
     return "gemm lanes=" + std::to_string(tiles_.lanes) + " nr=" + std::to_string(schedule_.nr) +
            " groups=" + std::to_string(params_.groups) + " loader=" + std::string(name_of(params_.loader)) + " " +
-           weights_place(stage_.inputs[1]) + (stored != DType::f32 ? " kept=" + std::string(name_of(stored)) : "");
+           weights_place(stage_.inputs[1]) + (stored != DType::f32 ? " kept=" + std::string(name_of(stored)) : "") +
+           (tiles_.columns_apart ? " columns apart" : "");
   }
   void write_weights(const std::byte* from, std::byte* to, Executor& executor) const override {
     pack_weights(geometry_, tiles_, reinterpret_cast<const float*>(from), to, executor);

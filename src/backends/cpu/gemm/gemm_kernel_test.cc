@@ -236,7 +236,7 @@ void check(Problem& p, Case& c, const MathUnit& unit, const std::string& what, b
   GemmSchedule schedule = random_schedule(c, unit);
   if (scalar) schedule.unit = kScalarUnit;
   if (!variant.empty()) schedule.variant = variant;
-  if (variant == kRowDots) schedule.nr = 1;
+  if (variant == kRowDots) schedule.nr = static_cast<int>(c.pick(1, 4));
   SCOPED_TRACE(what + " " + to_text(params) + " " + to_text(schedule) + " x=" + p.inputs[0].desc.shape.to_string() +
                " w=" + p.inputs[1].desc.shape.to_string() + " y=" + p.output.desc.shape.to_string());
   const bool constant = stored != DType::f32 || c.chance(0.6);

@@ -234,6 +234,7 @@ void run_gemm(const GemmGeometry& g, const GemmSchedule& schedule, const Epilogu
   const bool strides =
       (e.residuals_before < 1 || g.residual_strides[0] == 1) && (e.residuals_before < 2 || g.residual_strides[1] == 1);
   Nest nest{g, schedule, e, tiles, operands, clamps && strides && e.residuals_after == 0};
+  nest.defaults.column_stride = g.k;
   nest.defaults.clamp_below = e.activation == Activation::relu || e.activation == Activation::clip;
   nest.defaults.clamp_above = e.activation == Activation::clip;
   nest.defaults.low = e.activation == Activation::clip ? static_cast<float>(e.a) : 0.0f;

@@ -35,6 +35,17 @@ void pack_panel(const GemmWeights& w, const TileKernels& tiles, const float* fro
       }
 }
 
+// One column after another.
+void pack_columns(const GemmWeights& w, const float* from, int64_t columns, float* to) {
+  for (int64_t j = 0; j < columns; ++j, from += w.n_stride)
+    for (int64_t t = 0; t < w.k_count[0]; ++t)
+      for (int64_t r = 0; r < w.k_count[1]; ++r)
+        for (int64_t s = 0; s < w.k_count[2]; ++s) {
+          const float* tap = from + t * w.k_strides[0] + r * w.k_strides[1] + s * w.k_strides[2];
+          for (int64_t c = 0; c < w.k_count[3]; ++c) *to++ = tap[c * w.k_strides[3]];
+        }
+}
+
 }  // namespace
 
 void pack_weights(const GemmGeometry& g, const TileKernels& tiles, const float* weights, void* packed, Executor& executor) {
@@ -48,6 +59,7 @@ void pack_weights(const GemmGeometry& g, const TileKernels& tiles, const float* 
     for (size_t i = 6; i-- > 0; rest /= g.weights.matrix_count[i])
       offset += rest % g.weights.matrix_count[i] * g.weights.matrix_strides[i];
     std::byte* to = static_cast<std::byte*>(packed) + panel_at(g, tiles, matrix, panel);
+    if (tiles.columns_apart) return pack_columns(g.weights, weights + offset, panel.columns, reinterpret_cast<float*>(to));
     pack_panel(g.weights, tiles, weights + offset, panel.columns, panel.vectors * tiles.lanes, to);
   };
   // A task moves at least 64 KB: less is not worth a thread's attention.

@@ -1,5 +1,5 @@
 // Right operands of a gemm in panels: [matrix][panel][k][vectors of the panel], columns past the end filled with zeros, so
-// that the micro-kernel reads whole vectors one after another.
+// that the micro-kernel reads whole vectors one after another. Dot products along k get [matrix][panel][column][k].
 #pragma once
 
 #include <cstddef>

@@ -30,6 +30,7 @@ struct TileCall {
   const GemmRun* runs;
   int64_t run_count;
   const void* b;          // panel of packed weights, rows of nr vectors, in the type of the kernels
+  int64_t column_stride;  // elements between columns of a panel that holds one after another
   const char* prefetch;   // fetched along the way; must be mapped memory, see gemm_nest.cc
   int64_t prefetch_step;  // bytes per step of k; 0: nothing to fetch
   int64_t spacing;        // steps of k after which lines of another row of residuals and y are fetched; 0: never
@@ -71,6 +72,7 @@ struct TileKernels {
   int tall_vectors = 0;                                    // widest panel that calls of more than kMaxTileRows serve
   TileKernel tile[2][kMaxCallRows][kMaxTileVectors] = {};  // [prefetch into L2][rows - 1][vectors - 1]
   void (*finish)(const FinishCall& call) = nullptr;
+  bool columns_apart = false;  // panels hold one column after another, not one row of k after another
   int64_t weight_bytes = 4;
   // Weights of 16 bits: rounds `count` numbers, whole vectors of them, to that type.
   void (*narrow)(const float* from, void* to, int64_t count) = nullptr;
@@ -81,7 +83,7 @@ const TileKernels* tile_kernels_of(std::string_view unit);
 TileKernels tile_kernels_16(std::string_view unit, DType weights);
 // With single numbers in the place of vectors, in a unit's instructions (scalar_tile.cc), or nullptr.
 const TileKernels* scalar_kernels_of(std::string_view unit);
-// Of one column, summed over the vectors of a row (row_dots.cc), or nullptr.
+// Of up to four columns, summed over the vectors of a row (row_dots.cc), or nullptr.
 const TileKernels* row_dot_kernels_of(std::string_view unit);
 
 }  // namespace sparkle::cpu
