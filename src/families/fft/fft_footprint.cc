@@ -12,7 +12,7 @@ namespace {
 double number(int64_t v) { return static_cast<double>(v); }
 
 // Lines 2 KB apart came from a Zen 5's L3 at 25 GB/s, lines in a row at 120.
-constexpr double kFarPixel = 1024, kFarLines = 3.5;
+constexpr double kFarPixel = 2048, kFarLines = 3.5;
 
 // Inputs of a tile along an axis that are no padding, on average.
 double inside(const FftAxis& axis) {
@@ -203,7 +203,7 @@ Footprint fft_footprint(const Stage& stage, const Schedule& schedule, const Devi
     f.exposed[i] = 0.5 * shared + strips * (i > 1 ? a.read + 0.8 * a.weights : 0.5 * (a.read + a.written + a.weights));
     f.exposed[i] = std::min(f.exposed[i], f.bytes[i]);
     // A line of each of pixels so far apart is one that no prefetcher sees coming.
-    if (i > 1 && number(std::max(x.c, y.c)) * 4 > kFarPixel) f.exposed[i] += kFarLines * shared;
+    if (i > 1 && number(std::max(x.c, y.c)) * 4 >= kFarPixel) f.exposed[i] += kFarLines * shared;
   }
   f.calls = strips * w.calls;
   f.parallel_items = strips;
