@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "backends/cpu/gemm/integers/integer_columns.h"
+#include "backends/cpu/gemm/integers/integer_matrix.h"
 #include "backends/cpu/gemm/integers/integer_pack.h"
 #include "backends/cpu/gemm/integers/integer_tile.h"
 #include "backends/cpu/gemm/row_cursor.h"
@@ -188,6 +189,8 @@ class IntegerGemm final : public PackingKernel {
 Result<CpuKernelPtr> make_integer_gemm(const Stage& stage, const GemmSchedule& schedule, bool constant_weights) {
   const auto& params = get<GemmParams>(stage.params);
   SPARKLE_CHECK(check_integer_stage(stage.inputs, stage.outputs[0], params.epilogue));
+  if (const IntegerMatrixKernels* kernels = integer_matrix_kernels_of(schedule.unit))
+    return make_integer_matrix(stage, schedule, *kernels, constant_weights);
   const IntegerTileKernels* tiles = integer_tile_kernels_of(schedule.unit);
   if (!tiles)
     return Error{Reason::backend_lacks_variant,
