@@ -44,10 +44,9 @@ void add_machine(CLI::App& command, CommonOptions& o, Machines machines) {
   command.add_option("--device", o.device, devices);
   command.add_option("--threads", o.threads, "CPU threads; 0: what affinity and cgroup quota allow")
       ->check(CLI::Range(0, 1024));
-  command.add_option(
-      "--unit", o.unit,
-      "a CPU as if it had this math unit alone: avx2, avx-vnni, avx512, avx512-vnni, amx-int8, amx-bf16, neon, "
-      "neon-dot or sve, where it has it");
+  command.add_option("--unit", o.unit,
+                     "a CPU as if it had this math unit alone: avx2, avx-vnni, avx512, avx512-vnni, amx-int8, amx-bf16, neon, "
+                     "neon-dot or sve, where it has it");
   command.add_flag("--json", o.json, "one JSON object instead of text");
 }
 

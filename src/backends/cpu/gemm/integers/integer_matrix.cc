@@ -85,7 +85,7 @@ class IntegerMatrix final : public PackingKernel {
 
   void prepare(const CpuLaunch& launch, const Call& call, Own& own) const {
     prepare_columns(stage_, g_, false, launch, call.b, own);
-    own.gathered = std::make_unique<MatrixLine[]>(static_cast<size_t>(block_tiles_ * lines_of_tile_));
+    own.gathered = std::make_unique_for_overwrite<MatrixLine[]>(static_cast<size_t>(block_tiles_ * lines_of_tile_));
     own.tiles.resize(static_cast<size_t>(block_tiles_));
     for (auto& [row_class, tile] : own.tiles) {
       tile.low = own.common.low, tile.high = own.common.high, tile.y_zero = own.common.y_zero;

@@ -92,7 +92,7 @@ class MatrixGemm final : public PackingKernel {
     const MatrixCut cut(g_, schedule_, executor.width());
     parallel_for(executor, static_cast<int>(cut.tasks), [&](int task, int worker) {
       Own& own = all.of(worker, [&](Own& made) {
-        made.gathered = std::make_unique<MatrixLine[]>(static_cast<size_t>(block_tiles_ * lines_of_tile_));
+        made.gathered = std::make_unique_for_overwrite<MatrixLine[]>(static_cast<size_t>(block_tiles_ * lines_of_tile_));
         made.tiles.resize(static_cast<size_t>(block_tiles_));
       });
       kernels_.begin();

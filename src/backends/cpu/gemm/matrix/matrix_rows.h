@@ -14,9 +14,10 @@
 
 namespace sparkle::cpu {
 
-// What a step takes of a row. Gathered rows: [step of k][32 rows] of them.
+// What a step takes of a row. Gathered rows: [step of k][32 rows] of them. Rows beyond those of a tile are whatever was there:
+// their sums go nowhere.
 struct alignas(64) MatrixLine {
-  std::byte bytes[kTileBytes] = {};
+  std::byte bytes[kTileBytes];
 };
 
 // The runs of k of one class of rows, in whole steps of `step` elements. In gathered rows the length of each run is a multiple
