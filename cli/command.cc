@@ -44,10 +44,9 @@ void add_machine(CLI::App& command, CommonOptions& o, Machines machines) {
   command.add_option("--device", o.device, devices);
   command.add_option("--threads", o.threads, "CPU threads; 0: what affinity and cgroup quota allow")
       ->check(CLI::Range(0, 1024));
-  command.add_option(
-      "--unit", o.unit,
-      "a CPU as if it had this math unit alone: avx2, avx-vnni, avx512, avx512-vnni, neon, neon-dot or sve, where "
-      "it has it");
+  command.add_option("--unit", o.unit,
+                     "a CPU as if it had this math unit alone: avx2, avx-vnni, avx512, avx512-vnni, amx-int8, amx-bf16, neon, "
+                     "neon-dot or sve, where it has it");
   command.add_flag("--json", o.json, "one JSON object instead of text");
 }
 
@@ -56,7 +55,7 @@ void add_common(CLI::App& command, CommonOptions& o, Machines machines) {
   command.add_option("--precision", o.precision, "fp32; bench of layers on a GPU: also fp16, their tensors stored in it");
   command.add_option("--algorithm", o.plan.algorithm,
                      "force one where it can serve: gemm, gemm_f16, gemm_bf16, depthwise, direct, grouped, winograd2, "
-                     "winograd4, winograd6, fft, matrix_f16, sums_f16");
+                     "winograd4, winograd6, fft, matrix_f16, matrix_bf16, sums_f16");
   command.add_option("--variant", o.plan.variant, "force a kernel variant by name where its family has it");
   command.add_option("--fusion", o.plan.fusion, "of several layers into one step: inverted wherever it can serve, or none")
       ->check(CLI::IsMember({"inverted", "none"}));

@@ -41,6 +41,10 @@ constexpr const char* kGpuNetworks[] = {"resnet50", "mobilenetv2", "replknet"};
 constexpr const char* kFp16Gpus[] = {"radeon-rx-7900-xtx", "radeon-rx-vega-64", "h200-vulkan"};
 constexpr const char* kFp16Networks[] = {"mobilenetv2_halves"};
 
+// What tile registers of CPUs are for, on a machine that has them and on one without.
+constexpr const char* kTileNetworks[] = {"bytes", "bfloats"};
+constexpr const char* kTileDevices[] = {"xeon-emr", "epyc-zen4"};
+
 // GPUs as their driver describes them and Sparkle's probes measure them: what a user's machine is planned by.
 constexpr const char* kMeasured[] = {"h200-vulkan", "rtx-3090-vulkan", "radeon-rx-7900-xtx", "arc-a770"};
 constexpr const char* kMeasuredNetworks[] = {"resnet50"};
@@ -105,20 +109,40 @@ Graph srresnet() {
   return b.done(conv(prelu(wide), 64, 3, 9));
 }
 
-// A residual block whose tensors are all f16: the sums that matrix units are for.
-Graph fp16() {
+// A residual block whose tensors are all of a type of 16 bits: the sums that matrix units are for.
+Graph narrow_block(const char* name, DType type) {
   testing::GraphBuilder b;
-  b.graph.name = "halves";
-  const TensorId x = b.input({1, 64, 56, 56}, DType::f16);
+  b.graph.name = name;
+  const TensorId x = b.input({1, 64, 56, 56}, type);
   ConvOp conv;
   conv.pads_begin = conv.pads_end = {1, 1};
   const auto layer = [&](TensorId from) {
-    HostTensor w = HostTensor::zeros(DType::f16, {64, 64, 3, 3});
+    HostTensor w = HostTensor::zeros(type, {64, 64, 3, 3});
     for (int64_t i = 0; i < w.elements(); ++i) w.data<uint16_t>()[i] = static_cast<uint16_t>(0x2c00 + i % 512);
     const TensorId weights = b.graph.add_constant("w" + std::to_string(b.graph.tensors.size()), w);
     return b.op("Conv", conv, {from, weights});
   };
   return b.done(b.pointwise(PointwiseOp::add, {layer(b.pointwise(PointwiseOp::relu, {layer(x)})), x}));
+}
+
+// The three convolutions of a bottleneck in 8 bits, the last one of weights that no L2 holds.
+Graph bytes() {
+  testing::GraphBuilder b;
+  b.graph.name = "bytes";
+  const auto constant = [&](DType type, const Dims& shape, int value) {
+    const HostTensor t = HostTensor::zeros(type, shape);
+    for (int64_t i = 0; i < t.size_bytes(); i += size_of(type)) t.bytes[i] = static_cast<std::byte>(value);
+    return b.graph.add_constant("q" + std::to_string(b.graph.tensors.size()), t);
+  };
+  const auto layer = [&](TensorId from, int64_t c, int64_t k, int64_t size) {
+    QuantizedConvOp op;
+    op.conv.pads_begin = op.conv.pads_end = {size / 2, size / 2};
+    const TensorId w = constant(DType::i8, {k, c, size, size}, 3), bias = constant(DType::i32, {k}, 1);
+    const TensorId zero = constant(DType::u8, {}, 7), none = constant(DType::i8, {}, 0);
+    return b.op("QLinearConv", op,
+                {from, w, bias, zero, none, zero, b.floats({}, {0.5f}), b.floats({}, {0.25f}), b.floats({}, {8.f})});
+  };
+  return b.done(layer(layer(layer(b.input({1, 256, 28, 28}, DType::u8), 256, 64, 1), 64, 512, 3), 512, 512, 3));
 }
 
 // What one token of a language model asks for, attention of one query over 4096 keys and the shares of 32000 words, and the
@@ -163,7 +187,9 @@ void cast_tensors(Graph& graph) {
 }
 
 Result<Graph> network(const std::string& name) {
-  if (name == "halves") return testing::ready(fp16());
+  if (name == "halves") return testing::ready(narrow_block("halves", DType::f16));
+  if (name == "bfloats") return testing::ready(narrow_block("bfloats", DType::bf16));
+  if (name == "bytes") return testing::ready(bytes());
   if (name == "decoding") return testing::ready(decoding());
   if (name == "preactivation") return testing::ready(preactivation());
   if (name == "resnext") return testing::ready(resnext());
@@ -265,6 +291,8 @@ std::vector<Golden> all_plans() {
     for (const char* device : kGpus) plans.push_back({name, device});
   for (const char* name : kFp16Networks)
     for (const char* device : kFp16Gpus) plans.push_back({name, device});
+  for (const char* name : kTileNetworks)
+    for (const char* device : kTileDevices) plans.push_back({name, device});
   return plans;
 }
 
@@ -355,6 +383,12 @@ TEST(GoldenPlans, UseEveryAlgorithmAndFusion) {
       seen["concat in place"] += !step.problem.empty() && name_of(y.shape, y.layout) == "nhwc+view";
     }
   }
+  // What only tile registers are for.
+  for (const char* name : kTileNetworks) {
+    const auto on_tiles = plan_of(name, "xeon-emr");
+    ASSERT_TRUE(on_tiles.ok()) << on_tiles.error().message;
+    for (const PlanStep& step : on_tiles->steps) ++seen[step.algorithm], ++seen["variant " + variant_of(step.schedule)];
+  }
   // What only GPUs have kernels for.
   const auto on_gpu = plan_of("halves", "radeon-rx-7900-xtx");
   ASSERT_TRUE(on_gpu.ok()) << on_gpu.error().message;
@@ -376,7 +410,7 @@ TEST(GoldenPlans, UseEveryAlgorithmAndFusion) {
     const std::string family(name_of(static_cast<Family>(i)));
     EXPECT_GT(seen["family " + family], 0) << family;
   }
-  for (const char* variant : {"separable", "split", "parts_gpu", "group"})
+  for (const char* variant : {"separable", "split", "parts_gpu", "group", "matrix_i8"})
     EXPECT_GT(seen["variant " + std::string(variant)], 0) << variant;
   for (const Algorithm& algorithm : algorithms()) EXPECT_GT(seen[std::string(algorithm.name)], 0) << algorithm.name;
   for (const char* what :

@@ -77,7 +77,7 @@ StagePlan direct_stages(const AnchorCall& call) {
   return {{whole_call(call, params)}, {}};
 }
 
-constexpr std::array<Algorithm, 12> kAlgorithms = {{
+constexpr std::array<Algorithm, 13> kAlgorithms = {{
     {"depthwise", "every channel has filters of its own", depthwise_applies, depthwise_stages},
     {"grouped", "several groups of a few channels in one vector", grouped_applies, grouped_stages},
     {"gemm", "implicit matrix product: no im2col buffer", gemm_applies, gemm_stages},
@@ -93,6 +93,8 @@ constexpr std::array<Algorithm, 12> kAlgorithms = {{
     {"winograd6", "3x3 by tiles of 6x6 outputs: 5 times fewer products", winograd_applies, winograd_stages<6>,
      winograd_error<6>, DType::f32, true},
     {"matrix_f16", "the product with both operands rounded to f16, for matrix units", fp16_applies, fp16_stages, fp16_error,
+     DType::f32, true},
+    {"matrix_bf16", "the product of operands that are bf16 in the model, for matrix units", bf16_applies, bf16_stages, nullptr,
      DType::f32, true},
     {"sums_f16", "the same by vectors of f16, which add eight products at a time", short_sums_applies, fp16_stages,
      short_sums_error, DType::f16, true},

@@ -7,18 +7,31 @@ namespace sparkle {
 Reason fp16_applies(const AnchorCall& call) {
   const Problem& p = call.problem;
   if (p.kind == ProblemKind::conv_transpose) return Reason::not_this_family;
-  return p.dtype == "f32" || p.dtype == "f16" ? Reason::none : Reason::type_not_served;
+  return computed_in_f32(p) ? Reason::none : Reason::type_not_served;
 }
 
-StagePlan fp16_stages(const AnchorCall& call) {
+// Factors of `type`.
+template <OperandType type>
+StagePlan rounded_stages(const AnchorCall& call) {
   GemmParams params;
   params.loader = call.problem.kind == ProblemKind::matmul ? Loader::dense : Loader::window;
   params.groups = call.problem.groups;
   params.window = call.problem.window;
   params.epilogue = call.problem.epilogue;
-  params.operands = OperandType::f16;
+  params.operands = type;
   return {{whole_call(call, params)}, {}};
 }
+
+StagePlan fp16_stages(const AnchorCall& call) { return rounded_stages<OperandType::f16>(call); }
+
+// Operators on bf16 lose nothing either: their operands are such numbers. Nothing else is rounded to eight bits of mantissa.
+Reason bf16_applies(const AnchorCall& call) {
+  const Problem& p = call.problem;
+  if (p.kind == ProblemKind::conv_transpose) return Reason::not_this_family;
+  return p.dtype == "bf16" ? Reason::none : Reason::type_not_served;
+}
+
+StagePlan bf16_stages(const AnchorCall& call) { return rounded_stages<OperandType::bf16>(call); }
 
 // Operators on tensors of 16 bits lose nothing: their operands are such numbers. Others are off by up to 2^-11 each; over a sum
 // errors and products grow alike, so its length does not matter, but short sums vary more.

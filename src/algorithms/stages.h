@@ -36,13 +36,17 @@ double fft_error(const AnchorCall& call);
 Reason fp16_applies(const AnchorCall& call);
 StagePlan fp16_stages(const AnchorCall& call);
 double fp16_error(const AnchorCall& call);
+Reason bf16_applies(const AnchorCall& call);
+StagePlan bf16_stages(const AnchorCall& call);
 
 // The same by vectors, runs of kShortRun products added in 16 bits.
 Reason short_sums_applies(const AnchorCall& call);
 double short_sums_error(const AnchorCall& call);
 
-// Operators on f16 are computed in f32 by algorithms without 16-bit products.
-inline bool computed_in_f32(const Problem& problem) { return problem.dtype == "f32" || problem.dtype == "f16"; }
+// Operators on f16 and bf16 are computed in f32 by algorithms without 16-bit products.
+inline bool computed_in_f32(const Problem& problem) {
+  return problem.dtype == "f32" || problem.dtype == "f16" || problem.dtype == "bf16";
+}
 
 // A transposed convolution as ordinary ones of stride 1: one per phase of the stride (and per group).
 StagePlan transposed_stages(const AnchorCall& call);

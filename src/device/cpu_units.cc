@@ -1,4 +1,5 @@
-// Math units of this CPU, from cpuid and xgetbv on x86 and from the kernel's hardware capabilities on Arm. Units without a
+// Math units of this CPU, from cpuid and xgetbv on x86 and from the kernel's hardware capabilities on Arm. Those with tile
+// registers (AMX) are units only where the system grants them to this process, which it is asked for here. Units without a
 // kernel are described too: the planner then says what the machine could do and does not yet. A build for some units alone
 // (SPARKLE_UNITS of CMake) does not name the vector units that it has no kernels for.
 #include "device/cpuid.h"
@@ -7,6 +8,9 @@
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #include <sys/prctl.h>
+#elif defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace sparkle {
@@ -53,6 +57,17 @@ uint64_t saved_registers() {
 
 constexpr bool bit(uint32_t word, int at) { return (word >> at) & 1; }
 
+// Linux lets a process use tile registers once it has asked: their 8 KB would make each of its signal frames larger. Granted
+// for good and for all threads; refused where the kernel is too old or a signal stack too small.
+bool tiles_permitted() {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM and the bit of XCR0
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 std::vector<MathUnit> cpu_units() {
@@ -83,7 +98,8 @@ std::vector<MathUnit> cpu_units() {
   if (avx2 && bit(seven_one.eax, 4)) units.push_back(other_unit("avx-vnni", dot_product, 1, 8, 4, DType::u8, DType::i32, 16));
   // vpmaddwd, pairs of 16-bit products: what bytes are multiplied by where nothing multiplies bytes exactly.
   if (avx2) units.push_back(other_unit("avx2-int16", dot_product, 1, 8, 2, DType::i16, DType::i32, 16));
-  if (tiles && bit(seven.edx, 24)) {
+  // What their kernels do beside the products, they do by AVX-512: no CPU has tiles without it.
+  if (tiles && bit(seven.edx, 24) && avx512 && bit(seven.ecx, 11) && tiles_permitted()) {
     if (bit(seven.edx, 25)) units.push_back(other_unit("amx-int8", matrix, 16, 16, 64, DType::i8, DType::i32, 8));
     if (bit(seven.edx, 22)) units.push_back(other_unit("amx-bf16", matrix, 16, 16, 32, DType::bf16, DType::f32, 8));
     if (bit(seven_one.eax, 21)) units.push_back(other_unit("amx-fp16", matrix, 16, 16, 32, DType::f16, DType::f32, 8));

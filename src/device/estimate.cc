@@ -18,6 +18,8 @@ constexpr double kPipes = 2;
 constexpr double kLaunchAlone = 5e-8, kLaunchTogether = 3e-7;
 
 double flops_of(const MathUnit& unit, const Device& device, double clock) {
+  // A row of the left tile a cycle: 16 for a product of tiles (Intel's Optimization Reference Manual).
+  if (unit.kind == UnitKind::matrix) return 2.0 * unit.n * unit.k * clock;
   double lanes = unit.n;
   if (unit.name.starts_with("avx512") && device.vendor == "AMD" && device.architecture != "zen5") lanes /= 2;
   // Neoverse V1 has four pipes of 128 bits, which SVE takes in pairs (Arm's Software Optimization Guide).
@@ -46,7 +48,8 @@ void estimate_rates(Device& device) {
   for (MathUnit& unit : device.units) {
     const bool floats = unit.kind == UnitKind::vector_fma && unit.input == DType::f32;
     const bool integers = unit.kind == UnitKind::dot_product && unit.accumulator == DType::i32;
-    if (!floats && !integers) continue;
+    const bool tiles = unit.kind == UnitKind::matrix && unit.name.starts_with("amx-");
+    if (!floats && !integers && !tiles) continue;
     fill(unit.flops_per_second, flops_of(unit, device, clock));
     fill(unit.total_flops_per_second, unit.flops_per_second * cores);
   }

@@ -18,7 +18,9 @@ constexpr std::array<std::string_view, 1> kGpuUnits = {"fma-f32"};
 // tells that kernels may read and write such tensors.
 constexpr std::array<std::string_view, 2> kGpuFp16Units = {"coopmat-f16", "fma-f16"};
 // Units that only stages on 8-bit integers use.
-constexpr std::array<std::string_view, 4> kIntegerUnits = {"avx512-vnni", "avx-vnni", "avx2-int16", "neon-dot"};
+constexpr std::array<std::string_view, 5> kIntegerUnits = {"amx-int8", "avx512-vnni", "avx-vnni", "avx2-int16", "neon-dot"};
+// And those that only products of operands that are bf16 in the model use.
+constexpr std::array<std::string_view, 1> kBf16Units = {"amx-bf16"};
 constexpr std::array<std::string_view, 1> kGpuIntegerUnits = {"dot-i8"};
 
 // What tells that kernels may read and write bytes, and that they may compute in double precision.
@@ -32,7 +34,7 @@ bool has_backend(const Device& device) {
 bool has_kernels(const Device& device, const MathUnit& unit) {
   if (!has_backend(device)) return false;
   const auto listed = [&](const auto& list) { return std::find(list.begin(), list.end(), unit.name) != list.end(); };
-  if (!device.has_workgroups()) return listed(kCpuUnits) || listed(kIntegerUnits);
+  if (!device.has_workgroups()) return listed(kCpuUnits) || listed(kIntegerUnits) || listed(kBf16Units);
   return listed(kGpuUnits) || listed(kGpuIntegerUnits) || listed(kGpuTypeUnits) ||
          std::any_of(kGpuFp16Units.begin(), kGpuFp16Units.end(),
                      [&](std::string_view name) { return unit.name.starts_with(name); });

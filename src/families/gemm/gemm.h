@@ -13,6 +13,10 @@ namespace sparkle {
 
 // The variant of CPUs for a handful of columns.
 inline constexpr std::string_view kRowDots = "row_dots";
+// Those of CPUs' tile registers, on 8-bit integers and on factors rounded to bf16.
+inline constexpr std::string_view kMatrixI8 = "matrix_i8", kMatrixBf16 = "matrix_bf16";
+// Bytes that these may read beyond the last panel of weights: the rows of a tile behind its first one.
+inline constexpr int64_t kMatrixOverread = 2048;
 
 enum class Loader : uint8_t { dense, window };
 std::string_view name_of(Loader loader);

@@ -23,6 +23,11 @@ constexpr double kWidenedBytes = 3;
 // four columns; with 16 registers these are three calls of the kernel's inner part.
 constexpr double kDotCalls = 0.6, kDotParts = 0.2;
 
+// Tiles of a matrix unit: sums go through a buffer before they are finished, 64 vectors of some ten instructions for 32 x 32:
+// 200 cycles, estimated, as so many calls. Rows come 16 at a time.
+constexpr double kMatrixCalls = 5;
+constexpr int kMatrixRowGroup = 16;
+
 double up(double a, double b) { return std::ceil(a / b); }
 
 // A dimension of a window: outputs that see all taps, and those at the borders, in classes that see the same ones.
@@ -51,14 +56,15 @@ Span span_of(const Axis& axis) {
 // How the rows of one instance lie: tiles never mix rows that see different taps.
 struct Rows {
   double tiles = 1;
-  double steps = 0;       // of all tiles: what each takes of a column
-  double paired = 0;      // share of the tiles that have a neighbour along one axis
-  double input = 0;       // bytes of the left operand that are read at all
-  double tile = 0;        // different bytes that a tile reads
-  double window = 0;      // bytes of the input rows that a row of outputs reads
-  double times = 1;       // rows of outputs that read an input row
-  double lines = 1;       // rows of outputs
-  double line_share = 1;  // lines touched per line's worth of bytes: groups of few channels use a part of each
+  double steps = 0;        // of all tiles: what each takes of a column
+  double group_steps = 0;  // the same of whole groups of rows, each row counted: what matrix units take of a column
+  double paired = 0;       // share of the tiles that have a neighbour along one axis
+  double input = 0;        // bytes of the left operand that are read at all
+  double tile = 0;         // different bytes that a tile reads
+  double window = 0;       // bytes of the input rows that a row of outputs reads
+  double times = 1;        // rows of outputs that read an input row
+  double lines = 1;        // rows of outputs
+  double line_share = 1;   // lines touched per line's worth of bytes: groups of few channels use a part of each
 };
 Rows rows_of(const GemmParams& p, const Stage& stage, const GemmSizes& sizes, int mr, double a_bytes) {
   Rows r;
@@ -68,6 +74,7 @@ Rows rows_of(const GemmParams& p, const Stage& stage, const GemmSizes& sizes, in
   if (p.loader == Loader::dense) {
     r.tiles = r.lines = std::max(1.0, up(m, mr));
     r.steps = r.tiles * static_cast<double>(sizes.k);
+    r.group_steps = up(m, kMatrixRowGroup) * kMatrixRowGroup * static_cast<double>(sizes.k);
     r.paired = pairs(m);
     r.input = r.window = m * static_cast<double>(sizes.k) * a_bytes;
     return r;
@@ -83,6 +90,7 @@ Rows rows_of(const GemmParams& p, const Stage& stage, const GemmSizes& sizes, in
     if (count <= 0 || rows <= 0 || columns <= 0) return;
     const double tiles = count * up(n * rows * columns, mr);
     r.tiles += tiles, r.steps += tiles * taps * deep;
+    r.group_steps += count * up(n * rows * columns, kMatrixRowGroup) * kMatrixRowGroup * taps * deep;
   };
   box(1, h.inside, v.inside, h.taps * v.taps);
   if (v.classes > 0) box(v.classes, h.inside, v.border / v.classes, h.taps * v.border_taps);
@@ -138,7 +146,7 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   }
 
   const MathUnit* unit = device.unit(s->unit);
-  const bool dots = s->variant == kRowDots;
+  const bool dots = s->variant == kRowDots, matrix = s->variant == kMatrixI8 || s->variant == kMatrixBf16;
   const double lanes = unit && !dots ? std::max(1, unit->n) : 1;
   const double padded_n = up(n, lanes) * lanes;
   const double panels = std::max(1.0, up(n, lanes * s->nr));
@@ -152,17 +160,20 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   const auto bytes_of = [&](size_t i) { return static_cast<double>(size_of(stage.inputs[i].dtype)); };
   const DType stored = stored_weights(s->variant);
   if (dots) footprint.executed_flops *= whole_vectors(params, stage, unit ? std::max(1, unit->n) : 1);
-  const double a_bytes = bytes_of(0), b_bytes = stored == DType::f32 ? bytes_of(1) : static_cast<double>(size_of(stored));
+  const double a_bytes = bytes_of(0);
+  const double b_bytes = matrix && unit         ? static_cast<double>(size_of(unit->input))
+                         : stored == DType::f32 ? bytes_of(1)
+                                                : static_cast<double>(size_of(stored));
   const double weights = k * padded_n * b_bytes;  // of one instance
   const Rows rows = rows_of(params, stage, sizes, s->mr, a_bytes);
   const double tiles = rows.tiles;
   const double row_blocks = s->mc > 0 ? std::max(1.0, up(tiles, up(static_cast<double>(s->mc), s->mr))) : 1;
   // Narrow panels serve two tiles with each vector of weights (gemm_tile.cc).
   const int registers = unit ? registers_of(*unit) : 32;
-  const bool pairs =
-      stored == DType::f32 && !dots && chunks == 1 && std::ceil(padded_n / lanes / panels) <= (registers >= 32 ? 2 : 1);
+  const bool pairs = stored == DType::f32 && !dots && !matrix && chunks == 1 &&
+                     std::ceil(padded_n / lanes / panels) <= (registers >= 32 ? 2 : 1);
   // Of the weights: how often each is read. Bytes of a call's tile.
-  const double at_once = std::floor((registers - 2) / std::ceil(n / panels)) - 1;  // rows, by row_dots.cc
+  const double at_once = std::floor((registers - 2) / std::max(1.0, std::ceil(n / panels))) - 1;  // rows, by row_dots.cc
   const double parts = dots ? std::ceil(6 / std::clamp(at_once, 1.0, 6.0)) : 1;
   const double sweeps = k > 0 ? rows.steps / k * (pairs ? 1 - rows.paired / 2 : parts) : 0;
   const double tile = rows.tile * (pairs && rows.paired > 0.5 ? 2 : 1);
@@ -171,6 +182,14 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   const Epilogue& e = params.epilogue;
   other += (e.residuals_before + e.residuals_after) * other;
   const double partials = 2 * (chunks - 1) * instances * m * padded_n * 4;
+
+  if (matrix) {
+    const double step = std::max(1, unit ? unit->k : 1), padded_k = k > 0 ? up(k, step) * step / k : 1;
+    footprint.executed_flops = 2 * instances * rows.group_steps * padded_k * padded_n;
+    // Functions are computed by vectors, whose rate is another.
+    if (const MathUnit* vectors = best_vector_unit(device); unit && vectors && vectors->flops_per_second > 0)
+      footprint.function_flops *= std::max(1.0, unit->flops_per_second / vectors->flops_per_second);
+  }
 
   if (stored != DType::f32) footprint.executed_flops += kWidening * 2 * instances * sweeps * k * padded_n;
 
@@ -191,7 +210,13 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
       const double loaded = sweeps * weights * (stored == DType::f32 ? 1 : kWidenedBytes);
       footprint.bytes.push_back(instances * (a_bytes * sizes.k_steps * panels + loaded) + other + partials);
       // A broadcast takes a port as long as a vector does.
-      if (!dots && a_bytes == 4) footprint.port_bytes = footprint.bytes[0] + instances * sizes.k_steps * panels * (4 * lanes - a_bytes);
+      if (!dots && a_bytes == 4)
+        footprint.port_bytes = footprint.bytes[0] + instances * sizes.k_steps * panels * (4 * lanes - a_bytes);
+      if (matrix) {  // rows are gathered before they are multiplied, sums stored before they are finished
+        const double moved = instances * 2 * (a_bytes * sizes.k_steps + 4 * m * padded_n);
+        footprint.bytes.back() += moved;
+        footprint.exposed = {moved};
+      }
       continue;
     }
     // What does not fit the next inner level comes from this one.
@@ -235,7 +260,8 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   const Window& w = params.window;
   const bool together = params.groups == 1 && w.dilation[2] == 1;
   const double runs = params.loader == Loader::dense ? 1 : static_cast<double>(together ? w.filter[0] * w.filter[1] : w.taps());
-  footprint.calls = instances * tiles * panels * chunks * (dots ? kDotCalls + kDotParts * (parts - 1) + runs / 3 : 1 + runs / 3);
+  const double fixed = dots ? kDotCalls + kDotParts * (parts - 1) : matrix ? kMatrixCalls : 1;
+  footprint.calls = instances * tiles * panels * chunks * (fixed + runs / 3);
   return footprint;
 }
 

@@ -2,6 +2,7 @@
 // (1 MB and 2 MB of L2); see docs/performance.md, "Implicit GEMM on CPUs".
 #include <algorithm>
 
+#include "base/round_up.h"
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
@@ -37,6 +38,13 @@ const MathUnit* unit_for(const Variant& variant, const Device& device, Reason& w
   return unit;
 }
 
+// Sums of its tiles are finished by vectors.
+const MathUnit* bf16_tiles(const Device& device, Reason& why_not) {
+  const MathUnit* unit = best_vector_unit(device) ? device.unit("amx-bf16") : nullptr;
+  if (!unit) why_not = Reason::unit_missing;
+  return unit;
+}
+
 // Dot products along k: beyond so many columns a register tile always does with less.
 constexpr int64_t kMostDotColumns = 24;
 // Columns are few, and elements of a row that lie together fill some vectors.
@@ -62,15 +70,60 @@ constexpr int64_t kLeastBlock = 48, kMostBlock = 252;
 // unit can (Zen 4; 64, and 32 by AVX2).
 constexpr double kTaskCycles = 16384;
 double products_per_cycle(const MathUnit& unit) {
+  if (unit.name == "amx-int8") return 640;
+  if (unit.name == "amx-bf16") return 320;
   if (unit.name == "avx512-vnni") return 48;
   if (unit.name == "avx-vnni") return 40;
   if (unit.name == "avx2-int16") return 20;
   return unit.name == "neon-dot" ? 32 : 16;
 }
 
-// Stages on 8-bit integers: one variant per unit, the widest unit that the device has.
+bool supports_integers(const Stage& stage, Reason& why_not) {
+  const DType w = stage.inputs[1].dtype;
+  const TensorDesc& y = stage.outputs[0];
+  const int channel = get<GemmParams>(stage.params).loader == Loader::window ? 1 : y.shape.size() - 1;
+  if (w != DType::u8 && w != DType::i8) {
+    why_not = Reason::type_not_served;
+  } else if (y.shape[channel] > 1 && y.layout.strides[channel] != 1) {
+    why_not = Reason::layout_not_served;
+  } else {
+    return true;
+  }
+  return false;
+}
+
+// Stages on tiles of a matrix unit. Tiles of rows one after the other, each past all weights, while these stay in half of the
+// L2; else blocks of rows that take half of it pass each panel, which is read from beyond once a block.
+constexpr int64_t kMostMatrixBlock = 512;
+std::vector<Schedule> matrix_schedules(const Stage& stage, const Variant& variant, const MathUnit& unit, const Device& device) {
+  const GemmSizes sizes = gemm_sizes(get<GemmParams>(stage.params), stage.inputs, stage.outputs[0]);
+  const int64_t lanes = std::max(1, unit.n), bytes = std::max<int64_t>(1, size_of(unit.input));
+  const int64_t k = rounded_up(std::max<int64_t>(1, sizes.k), std::max(1, unit.k)) * bytes, n = rounded_up(sizes.n, lanes);
+  const int64_t l2 = level_bytes(device, "L2", 256 * 1024);
+  GemmSchedule s;
+  s.variant = variant.name;
+  s.unit = unit.name;
+  s.mr = variant.rows;
+  s.nr = variant.vectors;
+  s.order = k * n <= l2 / 2 ? GemmOrder::rows : GemmOrder::columns;
+  if (s.order == GemmOrder::columns)
+    s.mc = std::clamp<int64_t>(l2 / 2 / k, variant.rows, kMostMatrixBlock) / variant.rows * variant.rows;
+  s.split = 2;
+  const auto rows = static_cast<double>(sizes.instances * rounded_up(sizes.m, 16));
+  const double products = rows * static_cast<double>(n) * static_cast<double>(k / bytes);
+  s.grain = grain_of(stage.outputs[0].elements(), even_tasks(products, kTaskCycles * products_per_cycle(unit), 4, device));
+  return {s};
+}
+
+// Stages on 8-bit integers: tiles where the device has them, and one variant of dot products, by its widest unit.
 std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const WhyNot refuse{why_not};
+  if (variant.unit == UnitKind::matrix) {
+    const MathUnit* unit = device.unit("amx-int8");
+    if (!unit) return refuse(Reason::unit_missing);
+    if (!supports_integers(stage, why_not)) return {};
+    return matrix_schedules(stage, variant, *unit, device);
+  }
   struct Supported {
     std::string_view variant, unit;
   };
@@ -88,11 +141,9 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
     return refuse(present ? Reason::costlier : Reason::unit_missing);
   }
   const MathUnit* unit = device.unit(first->unit);
-  if (stage.inputs[1].dtype != DType::u8 && stage.inputs[1].dtype != DType::i8) return refuse(Reason::type_not_served);
+  if (!supports_integers(stage, why_not)) return {};
   const auto& params = get<GemmParams>(stage.params);
   const TensorDesc& y = stage.outputs[0];
-  const int channel = params.loader == Loader::window ? 1 : y.shape.size() - 1;
-  if (y.shape[channel] > 1 && y.layout.strides[channel] != 1) return refuse(Reason::layout_not_served);
   const GemmSizes sizes = gemm_sizes(params, stage.inputs, y);
   GemmSchedule s;
   s.variant = variant.name;
@@ -120,17 +171,23 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
     why_not = Reason::backend_lacks_variant;
     return {};
   }
-  if (get<GemmParams>(stage.params).operands != OperandType::own) {  // what matrix units are for
+  const OperandType operands = get<GemmParams>(stage.params).operands;
+  const bool rounds = variant.name == kMatrixBf16;
+  if (operands != OperandType::own && !(rounds && operands == OperandType::bf16)) {  // what matrix units are for
     why_not = Reason::unit_missing;
     return {};
   }
-  const bool for_integers = variant.unit == UnitKind::dot_product;
+  if (rounds && operands == OperandType::own) {
+    why_not = Reason::type_not_served;
+    return {};
+  }
+  const bool for_integers = variant.unit == UnitKind::dot_product || variant.name == kMatrixI8;
   if (for_integers != is_integer(stage.inputs)) {
     why_not = Reason::type_not_served;
     return {};
   }
   if (for_integers) return integer_schedules(stage, variant, device, why_not);
-  const MathUnit* unit = unit_for(variant, device, why_not);
+  const MathUnit* unit = rounds ? bf16_tiles(device, why_not) : unit_for(variant, device, why_not);
   if (!unit) return {};
   for (const TensorDesc& desc : stage.inputs)
     if (desc.dtype != DType::f32) {
@@ -148,6 +205,7 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
     return {};
   }
 
+  if (rounds) return matrix_schedules(stage, variant, *unit, device);
   const GemmSizes sizes = gemm_sizes(params, stage.inputs, y);
   const bool dots = variant.name == kRowDots;
   if (dots && !is_for_row_dots(params, x, sizes, variant.rows, std::max(1, unit->n))) {

@@ -30,6 +30,12 @@ int64_t packed_weight_bytes(const Stage& stage, const Schedule& schedule, const 
   if (const auto* g = get_if<GemmParams>(&stage.params)) {
     if (!holds<GemmSchedule>(schedule)) return 0;
     const GemmSizes sizes = gemm_sizes(*g, stage.inputs, stage.outputs[0]);
+    if (variant_of(schedule) == kMatrixBf16) {  // channels of each tap in pairs
+      constexpr int64_t kBf16 = 2;
+      const int64_t taps = g->loader == Loader::window ? g->window.taps() : 1;
+      const int64_t k = taps * rounded_up(sizes.k / std::max<int64_t>(1, taps), 2);
+      return rounded_up(sizes.weight_matrices * rounded_up(sizes.n, lanes) * k * kBf16 + kMatrixOverread, kLine);
+    }
     return rounded_up(
         sizes.weight_matrices * rounded_up(sizes.n, lanes) * sizes.k * size_of(stored_weights(variant_of(schedule))), kLine);
   }

@@ -35,6 +35,9 @@ TEST(ForceUnit, KeepsAUnitAndWhatItIsUsedWith) {
   EXPECT_EQ(names_with(zen4, "avx512"), "avx512 avx2-int16");
   EXPECT_EQ(names_with(zen4, "avx512-vnni"), "avx512 avx512-vnni");
   EXPECT_EQ(names_with(zen4, "avx2"), "avx2 avx2-int16");
+  EXPECT_EQ(names_with(described("xeon-emr"), "amx-int8"), "avx512 avx512-vnni amx-int8");
+  EXPECT_EQ(names_with(described("xeon-emr"), "amx-bf16"), "avx512 avx2-int16 amx-bf16");
+  EXPECT_EQ(names_with(described("xeon-emr"), "avx512-vnni"), "avx512 avx512-vnni");
   const Device graviton = described("graviton3-neoverse-v1");
   EXPECT_EQ(names_with(graviton, "neon"), "neon");
   EXPECT_EQ(names_with(graviton, "neon-dot"), "neon neon-dot");

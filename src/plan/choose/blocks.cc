@@ -37,7 +37,7 @@ const Problem* problem_of(const Draft& draft, int step) {
 
 bool is_plain(const Epilogue& e) { return !e.scale && e.alpha == 1 && e.residuals() == 0 && !e.has_post_op(); }
 
-bool is_conv(const Problem& p) { return p.kind == ProblemKind::conv && p.rank == 2 && p.dtype == "f32"; }
+bool is_conv(const Problem& p) { return p.kind == ProblemKind::conv && p.rank == 2 && (p.dtype == "f32" || p.dtype == "bf16"); }
 bool is_pointwise(const Problem& p) {
   return is_conv(p) && p.groups == 1 && p.window.is_pointwise() && p.window.pad_end == Triple{0, 0, 0};
 }

@@ -37,10 +37,12 @@ void append_epilogue(Lowering& l, const Group& group, Problem& problem, const Di
   for (TensorId id : group.behind) inputs.push_back(post_op_operand(l, l.computed(id), l.result(group).shape, shape, window));
 }
 
-// Whether both operands of the products are f16 in the network: their values in f32 then are numbers of 16 bits, or were left
-// unrounded to spare steps.
-bool of_fp16(const Lowering& l, const Op& op) {
-  return l.graph.tensor(op.inputs[0]).dtype == DType::f16 && l.graph.tensor(op.inputs[1]).dtype == DType::f16;
+// What a problem says its operands are: f16 or bf16 where both are in the network - their values in f32 then are numbers of 16
+// bits, or were left unrounded to spare steps -, else the type that they are computed in.
+std::string problem_type(const Lowering& l, const Op& op, DType computed) {
+  const DType type = l.graph.tensor(op.inputs[0]).dtype;
+  const bool narrow = (type == DType::f16 || type == DType::bf16) && l.graph.tensor(op.inputs[1]).dtype == type;
+  return std::string(name_of(narrow ? type : computed));
 }
 
 }  // namespace
@@ -71,7 +73,7 @@ Status lower_conv(Lowering& l, const Group& group, const Op& op, const ConvOp& c
   SPARKLE_TRY(p, conv_problem(l, op, conv));
   const Dims& y = l.graph.tensor(op.outputs[0]).shape;
   const DType type = l.computed_type(l.result(group).dtype);
-  p.dtype = name_of(of_fp16(l, op) ? DType::f16 : type);
+  p.dtype = problem_type(l, op, type);
   std::vector<int> inputs{d.channels_innermost(l.computed(op.inputs[0])), l.computed(op.inputs[1])};
   if (op.inputs.size() > 2 && op.inputs[2] != kAbsent) {
     p.epilogue.bias = true;
@@ -130,7 +132,7 @@ Status lower_matmul(Lowering& l, const Group& group, const Op& op, const MatMulO
   Draft& d = l.draft;
   auto [p, a, b, shape] = matrix_product(d, l.computed(op.inputs[0]), l.computed(op.inputs[1]), matmul);
   const DType type = d.desc(a).dtype;
-  p.dtype = name_of(of_fp16(l, op) ? DType::f16 : type);
+  p.dtype = problem_type(l, op, type);
   const int64_t n = shape.back();
   const Dims y = l.graph.tensor(op.outputs[0]).shape;
   std::vector<int> inputs{a, b};

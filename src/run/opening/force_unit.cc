@@ -12,10 +12,16 @@ struct UnitSet {
   std::string_view kept[3];  // in the order of Device::units' own; absent ones are no matter
 };
 constexpr UnitSet kLevels[] = {
-    {"avx512", {"avx512", "avx2-int16", ""}},   {"avx512-vnni", {"avx512", "avx512-vnni", ""}},
-    {"avx2", {"avx2", "avx2-int16", ""}},       {"avx-vnni", {"avx2", "avx-vnni", ""}},  // depthwise layers too
-    {"avx2-int16", {"avx2", "avx2-int16", ""}}, {"neon", {"neon", "", ""}},
-    {"neon-dot", {"neon", "neon-dot", ""}},     {"sve", {"sve", "neon", ""}},
+    {"avx512", {"avx512", "avx2-int16", ""}},
+    {"avx512-vnni", {"avx512", "avx512-vnni", ""}},
+    {"avx2", {"avx2", "avx2-int16", ""}},
+    {"avx-vnni", {"avx2", "avx-vnni", ""}},  // depthwise layers too
+    {"avx2-int16", {"avx2", "avx2-int16", ""}},
+    {"neon", {"neon", "", ""}},
+    {"neon-dot", {"neon", "neon-dot", ""}},
+    {"sve", {"sve", "neon", ""}},
+    {"amx-int8", {"avx512", "avx512-vnni", "amx-int8"}},
+    {"amx-bf16", {"avx512", "avx2-int16", "amx-bf16"}},
 };
 
 const UnitSet* level_of(std::string_view unit) {

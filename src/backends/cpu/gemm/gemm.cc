@@ -7,6 +7,7 @@
 #include "backends/cpu/gemm/gemm_nest.h"
 #include "backends/cpu/gemm/gemm_pack.h"
 #include "backends/cpu/gemm/integers/integer_gemm.h"
+#include "backends/cpu/gemm/matrix/matrix_gemm.h"
 #include "backends/cpu/packing_kernel.h"
 #include "families/common.h"
 #include "families/gemm/gemm.h"
@@ -90,6 +91,18 @@ class GemmKernel final : public PackingKernel {
 
 Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU's gemm kernels " + std::move(what) + "."}; }
 
+Status check_stage(const Stage& stage) {
+  const auto* params = get_if<GemmParams>(&stage.params);
+  if (!params || stage.outputs.size() != 1 || stage.inputs.size() != static_cast<size_t>(2 + params->epilogue.operands()))
+    return Error{Reason::internal, "A gemm stage has two operands, those of its epilogue and one output."};
+  for (const auto* list : {&stage.inputs, &stage.outputs})
+    for (const TensorDesc& desc : *list)
+      if (desc.dtype != DType::f32)
+        return Error{Reason::type_not_served, "The CPU's gemm kernels compute in f32, not " + std::string(name_of(desc.dtype)) +
+                                                  "; convert the operand."};
+  return ok();
+}
+
 }  // namespace
 
 Result<CpuKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, const Device& device, uint32_t constants) {
@@ -100,6 +113,13 @@ Result<CpuKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, con
   if (is_integer(stage.inputs)) return make_integer_gemm(stage, *s, (constants >> 1 & 1) != 0);
   const DType stored = stored_weights(s->variant);
   const bool constant_weights = (constants >> 1 & 1) != 0;
+  if (s->variant == kMatrixBf16) {
+    const MatrixKernels* matrix = matrix_kernels_of(s->unit);
+    const MathUnit* vectors = best_vector_unit(device);
+    if (!matrix || !vectors) return lacks("have no tiles of bf16 for the unit '" + s->unit + "'");
+    SPARKLE_CHECK(check_stage(stage));
+    return make_matrix_gemm(stage, *s, *matrix, vectors->name, constant_weights);
+  }
   if (stored != DType::f32 && (widest || !constant_weights))
     return lacks("keep weights in 16 bits only where these are constant and the unit is one of vectors");
   const TileKernels* wide = widest                   ? scalar_kernels_of(widest->name)
@@ -110,14 +130,7 @@ Result<CpuKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, con
   if (s->mr < 1 || s->mr > kMaxTileRows || s->nr < 1 || s->nr > tiles.max_vectors)
     return lacks("have no tile of " + std::to_string(s->mr) + " rows by " + std::to_string(s->nr) + " vectors for the unit '" +
                  s->unit + "'");
-  const auto* params = get_if<GemmParams>(&stage.params);
-  if (!params || stage.outputs.size() != 1 || stage.inputs.size() != static_cast<size_t>(2 + params->epilogue.operands()))
-    return Error{Reason::internal, "A gemm stage has two operands, those of its epilogue and one output."};
-  for (const auto* list : {&stage.inputs, &stage.outputs})
-    for (const TensorDesc& desc : *list)
-      if (desc.dtype != DType::f32)
-        return Error{Reason::type_not_served, "The CPU's gemm kernels compute in f32, not " + std::string(name_of(desc.dtype)) +
-                                                  "; convert the operand."};
+  SPARKLE_CHECK(check_stage(stage));
   SPARKLE_TRY(geometry, gemm_geometry(stage, *s, tiles.lanes));
   return CpuKernelPtr(std::make_unique<GemmKernel>(stage, *s, std::move(geometry), tiles, constant_weights));
 }

@@ -94,6 +94,7 @@ namespace sparkle::cpu {
 
 RoofKernels roof_kernels(std::string_view unit) {
   if (const auto products = integer_products(unit)) return {products, nullptr, nullptr};
+  if (const auto products = tile_products(unit)) return {products, nullptr, nullptr};
   return {SPARKLE_PICK(fma_loop, unit), SPARKLE_PICK(read_loop, unit), SPARKLE_PICK(copy_loop, unit)};
 }
 

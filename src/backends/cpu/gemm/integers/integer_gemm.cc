@@ -1,8 +1,5 @@
-// A gemm stage on 8-bit integers compiled for the CPU. With a' and b' the operands as packed and za, zb their zero points moved
-// alike, over the k that a row really sees:
-//   sum (a' - za)(b' - zb) = sum a'b' - za * sum b' - zb * sum a' + k * za * zb
-// The second and last term are a correction per column (and class of rows: taps in the padding are left out, which is what
-// counting them as the zero point comes to); the third one needs the sum of each row, where zb is not zero.
+// A gemm stage on 8-bit integers compiled for the CPU's units of dot products. What is added to their sums beside the products:
+// integer_columns.h.
 #include "backends/cpu/gemm/integers/integer_gemm.h"
 
 #include <algorithm>
@@ -10,27 +7,21 @@
 #include <memory>
 #include <numeric>
 
+#include "backends/cpu/gemm/integers/integer_columns.h"
+#include "backends/cpu/gemm/integers/integer_matrix.h"
 #include "backends/cpu/gemm/integers/integer_pack.h"
 #include "backends/cpu/gemm/integers/integer_tile.h"
 #include "backends/cpu/gemm/row_cursor.h"
 #include "backends/cpu/packing_kernel.h"
 #include "base/system/per_worker.h"
 #include "families/gemm/gemm.h"
-#include "families/loops/grain.h"
 #include "families/integers/integers.h"
+#include "families/loops/grain.h"
 
 namespace sparkle::cpu {
 namespace {
 
 constexpr int64_t kRowsThatStay = int64_t{128} << 10;  // half of the smallest L2
-
-int32_t byte_at(const std::byte* from, DType type, int64_t i) {
-  return type == DType::u8 ? static_cast<int32_t>(static_cast<uint8_t>(from[i])) : static_cast<int8_t>(from[i]);
-}
-// Stride of a list of one value or one per channel.
-int64_t list_stride(const TensorDesc& desc) {
-  return desc.shape.empty() || desc.shape.back() == 1 ? 0 : desc.layout.strides.back();
-}
 
 class IntegerGemm final : public PackingKernel {
  public:
@@ -40,8 +31,7 @@ class IntegerGemm final : public PackingKernel {
         params_(get<GemmParams>(stage_.params)),
         schedule_(schedule),
         g_(std::move(geometry)),
-        tiles_(tiles),
-        at_(integer_operands(params_.epilogue)) {
+        tiles_(tiles) {
     size_workspace(aligned(g_.copied_bytes), aligned(g_.packed_bytes()));
     for (const RowClass& rows : g_.gemm.classes) {
       std::vector<GemmRun>& joined = joined_.emplace_back();
@@ -73,16 +63,9 @@ class IntegerGemm final : public PackingKernel {
     const std::byte* b;
     std::byte* y;
   };
-  // What belongs to columns, as a worker keeps it, and its rows of a tile.
-  struct Lists {
-    std::unique_ptr<int32_t[]> corrections;  // [class][matrix][padded column]
-    std::unique_ptr<float[]> scale;          // [matrix][padded column]; nullptr: sums as they are
-    std::unique_ptr<int32_t[]> b_zero;       // like scale; nullptr: the same for all columns
+  // What a worker keeps: what belongs to columns, and its rows of a tile.
+  struct Lists : IntegerColumns {
     std::unique_ptr<int16_t[]> wide;
-    struct {
-      int32_t b_zero = 0, y_zero = 0;
-      float low = 0, high = 0;
-    } common;
   };
 
   std::string weights_key() const override {
@@ -95,61 +78,9 @@ class IntegerGemm final : public PackingKernel {
     pack_weights(g_, tiles_.lanes, tiles_.group, reinterpret_cast<const uint8_t*>(from), to, executor);
   }
 
-  // Values that belong to columns, and the corrections: a few operations per column and class.
   void prepare(const CpuLaunch& launch, const Call& call, Lists& lists) const {
-    const GemmGeometry& g = g_.gemm;
-    const auto columns = static_cast<size_t>(g.weights.matrices * g.padded_n);
-    const auto operand = [&](int i) { return launch.inputs[static_cast<size_t>(i)]; };
-    const auto desc = [&](int i) -> const TensorDesc& { return stage_.inputs[static_cast<size_t>(i)]; };
-    const int32_t a_zero =
-        byte_at(operand(at_.a_zero), desc(at_.a_zero).dtype, 0) + (g_.move_left ? 128 : 0) - (tiles_.signed_left ? 128 : 0);
-    const int64_t zero_stride = list_stride(desc(at_.b_zero));
-    // Only groups have channels of their own; the matrices of a batch share them.
-    const bool groups = params_.loader == Loader::window;
-    const auto channel = [&](int64_t matrix, int64_t n) { return (groups ? matrix * g.n : 0) + std::min(n, g.n - 1); };
-    const auto b_zero = [&](int64_t k) {
-      return byte_at(operand(at_.b_zero), desc(at_.b_zero).dtype, k * zero_stride) - (g_.move_right ? 128 : 0);
-    };
-    if (tiles_.widen) lists.wide = std::make_unique_for_overwrite<int16_t[]>(static_cast<size_t>(schedule_.mr * g.k));
-    lists.common.b_zero = b_zero(0);
-    if (zero_stride != 0) {
-      lists.b_zero = std::make_unique_for_overwrite<int32_t[]>(columns);
-      for (int64_t m = 0; m < g.weights.matrices; ++m)
-        for (int64_t n = 0; n < g.padded_n; ++n) lists.b_zero[static_cast<size_t>(m * g.padded_n + n)] = b_zero(channel(m, n));
-    }
-    if (at_.scale >= 0) {
-      lists.scale = std::make_unique_for_overwrite<float[]>(columns);
-      float* scale = lists.scale.get();
-      const auto* from = reinterpret_cast<const float*>(operand(at_.scale));
-      const int64_t stride = list_stride(desc(at_.scale));
-      for (int64_t m = 0; m < g.weights.matrices; ++m)
-        for (int64_t n = 0; n < g.padded_n; ++n) scale[m * g.padded_n + n] = from[channel(m, n) * stride];
-      const IntegerRange range = output_range(stage_.outputs[0].dtype, params_.epilogue);
-      lists.common.y_zero = byte_at(operand(at_.y_zero), desc(at_.y_zero).dtype, 0);
-      lists.common.low = static_cast<float>(range.low - lists.common.y_zero);
-      lists.common.high = static_cast<float>(range.high - lists.common.y_zero);
-    }
-    const auto* bias = at_.bias >= 0 ? reinterpret_cast<const int32_t*>(operand(at_.bias)) : nullptr;
-    const int64_t bias_stride = bias ? list_stride(desc(at_.bias)) : 0;
-    const auto* sums = reinterpret_cast<const int32_t*>(call.b + g_.packed_weights);
-    lists.corrections = std::make_unique_for_overwrite<int32_t[]>(columns * g.classes.size());
-    auto* to = reinterpret_cast<uint32_t*>(lists.corrections.get());  // unsigned: sums wrap
-    for (const RowClass& rows : g.classes) {
-      const auto depth = static_cast<uint32_t>(rows.steps[0] / g_.padded_depth * g_.depth);
-      for (int64_t m = 0; m < g.weights.matrices; ++m, to += g.padded_n) {
-        for (int64_t n = 0; n < g.padded_n; ++n) {
-          const int64_t k = channel(m, n);
-          to[n] = (bias ? static_cast<uint32_t>(bias[k * bias_stride]) : 0) +
-                  depth * static_cast<uint32_t>(a_zero) * static_cast<uint32_t>(b_zero(k));
-        }
-        if (a_zero == 0) continue;
-        for (const GemmRun& run : rows.chunks[0])
-          for (int64_t tap = run.k / g_.padded_depth; tap < (run.k + run.length) / g_.padded_depth; ++tap) {
-            const int32_t* sum = sums + (m * g_.taps + tap) * g.padded_n;
-            for (int64_t n = 0; n < g.padded_n; ++n) to[n] -= static_cast<uint32_t>(a_zero) * static_cast<uint32_t>(sum[n]);
-          }
-      }
-    }
+    if (tiles_.widen) lists.wide = std::make_unique_for_overwrite<int16_t[]>(static_cast<size_t>(schedule_.mr * g_.gemm.k));
+    prepare_columns(stage_, g_, tiles_.signed_left, launch, call.b, lists);
   }
 
   void loop(const CpuLaunch& launch, const Call& call) const {
@@ -217,7 +148,7 @@ class IntegerGemm final : public PackingKernel {
           y[r] = call.y + (instance.y + cursor.y) * y_bytes;
         }
         tile.runs = runs.data(), tile.run_count = static_cast<int64_t>(runs.size());
-        if (lists.b_zero || lists.common.b_zero != 0) {
+        if (lists.wants_row_sums()) {
           tiles_.row_sums(tile, count);
           for (int r = 0; r < count; ++r) {
             const auto sum = static_cast<uint32_t>(tile.row_sum[r] -= moved);
@@ -249,7 +180,6 @@ class IntegerGemm final : public PackingKernel {
   GemmSchedule schedule_;
   IntegerGeometry g_;
   const IntegerTileKernels& tiles_;
-  IntegerOperands at_;
   std::vector<std::vector<GemmRun>>
       joined_;  // per class the runs of rows that were widened: they end where the weights' gaps are
 };
@@ -259,6 +189,8 @@ class IntegerGemm final : public PackingKernel {
 Result<CpuKernelPtr> make_integer_gemm(const Stage& stage, const GemmSchedule& schedule, bool constant_weights) {
   const auto& params = get<GemmParams>(stage.params);
   SPARKLE_CHECK(check_integer_stage(stage.inputs, stage.outputs[0], params.epilogue));
+  if (const IntegerMatrixKernels* kernels = integer_matrix_kernels_of(schedule.unit))
+    return make_integer_matrix(stage, schedule, *kernels, constant_weights);
   const IntegerTileKernels* tiles = integer_tile_kernels_of(schedule.unit);
   if (!tiles)
     return Error{Reason::backend_lacks_variant,

@@ -71,14 +71,14 @@ void pad_dense(Stage& stage, IntegerGeometry& g) {
 
 int64_t IntegerGeometry::packed_bytes() const { return packed_weights + gemm.weights.matrices * taps * gemm.padded_n * 4; }
 
-Result<IntegerGeometry> integer_geometry(const Stage& stage, const GemmSchedule& schedule, int64_t lanes) {
+Result<IntegerGeometry> integer_geometry(const Stage& stage, const GemmSchedule& schedule, int64_t lanes, bool signed_left) {
   Stage padded = stage;
   // Only the operands of the sum have a part in the geometry.
   auto& p = get<GemmParams>(padded.params);
   p.epilogue = {};
   padded.inputs.resize(2);
   IntegerGeometry g;
-  g.move_left = stage.inputs[0].dtype == DType::i8;
+  g.move_left = stage.inputs[0].dtype == DType::i8 && !signed_left;
   g.move_right = stage.inputs[1].dtype == DType::u8;
   if (p.loader == Loader::window) {
     pad_window(padded, g);

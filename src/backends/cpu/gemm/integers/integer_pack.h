@@ -24,7 +24,9 @@ struct IntegerGeometry {
   int64_t packed_weights = 0;    // bytes of all panels; the sums follow
   int64_t packed_bytes() const;  // of the right operand, sums included
 };
-Result<IntegerGeometry> integer_geometry(const Stage& stage, const GemmSchedule& schedule, int64_t lanes);
+// `signed_left`: kernels multiply i8 on the left as they are.
+Result<IntegerGeometry> integer_geometry(const Stage& stage, const GemmSchedule& schedule, int64_t lanes,
+                                         bool signed_left = false);
 
 void copy_left(const IntegerGeometry& g, const uint8_t* a, uint8_t* copy, Executor& executor);
 void pack_weights(const IntegerGeometry& g, int64_t lanes, int64_t group, const uint8_t* weights, std::byte* packed,

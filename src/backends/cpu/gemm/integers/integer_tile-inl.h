@@ -2,47 +2,21 @@
 // each step of four k loads `vectors` of weights and broadcasts four bytes per row. With SPARKLE_PAIRS steps are of two k, and
 // rows were widened. Included once per unit inside its region.
 
-// Sums of one tile to y where anything may be: no scale, zero points of columns, columns that do not exist.
-template <int kVectors>
-[[gnu::noinline]] void finish_row(const IntegerTileCall& call, int r, const typename SPARKLE_UNIT::V* sum) {
-  using U = SPARKLE_UNIT;
-  using V = U::V;
-  for (int v = 0; v < kVectors; ++v) {
-    const int64_t column = v * U::kLanes, count = call.columns - column;
-    V total = U::add(U::add(sum[v], U::load(call.correction + column)), U::splat(call.row_correction[r]));
-    if (call.b_zero) total = U::sub(total, U::mul(U::load(call.b_zero + column), U::splat(call.row_sum[r])));
-    if (call.scale) {
-      total = U::add(U::scaled(total, call.scale + column, call.low, call.high), U::splat(call.y_zero));
-      U::store_bytes(total, static_cast<uint8_t*>(call.y[r]) + column, count);
-    } else {
-      U::store_words(total, static_cast<int32_t*>(call.y[r]) + column, count);
-    }
-  }
-}
+#include "backends/cpu/gemm/integers/integer_finish-inl.h"
 
 // Most tiles are whole, and packed as they are stored.
 template <int kRows, int kVectors>
 [[gnu::always_inline]] inline void finish_tile(const IntegerTileCall& call,
                                                const typename SPARKLE_UNIT::V (&sum)[kRows][kVectors]) {
-  using U = SPARKLE_UNIT;
-  using V = U::V;
+  using V = SPARKLE_UNIT::V;
 #if SPARKLE_X86
-  if (call.scale && !call.b_zero && call.columns >= kVectors * U::kLanes) {
-    const V zero = U::splat(call.y_zero);
+  if (call.scale && !call.b_zero && call.columns >= kVectors * SPARKLE_UNIT::kLanes) {
+    const V zero = SPARKLE_UNIT::splat(call.y_zero);
     const int32_t* correction = call.correction;
     const float *scale = call.scale, low = call.low, high = call.high;
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      V values[kVectors];
-      const V row = U::splat(call.row_correction[r]);
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        const int64_t column = v * U::kLanes;
-        const V total = U::add(U::add(sum[r][v], U::load(correction + column)), row);
-        values[v] = U::scaled(total, scale + column, low, high);
-      }
-      U::store_row(values, zero, static_cast<uint8_t*>(call.y[r]));
-    }
+    for (int r = 0; r < kRows; ++r)
+      finish_whole_row(sum[r], correction, call.row_correction[r], scale, low, high, zero, static_cast<uint8_t*>(call.row(r)));
     return;
   }
 #endif
@@ -51,7 +25,7 @@ template <int kRows, int kVectors>
     V row[kVectors];  // a copy: sums whose address is taken would not stay in registers
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) row[v] = sum[r][v];
-    finish_row<kVectors>(call, r, row);
+    finish_row<kVectors>(call, r, 0, row);
   }
 }
 

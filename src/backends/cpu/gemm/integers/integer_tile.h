@@ -26,6 +26,7 @@ struct IntegerTileCall {
   float low, high;        // bounds of the scaled sum
   void* y[kMaxTileRows];  // i32, or 8-bit integers
   int32_t y_zero;         // behind y: a compiler read it and half of y[0] at once, which waits for both stores
+  void* row(int r) const { return y[r]; }
 };
 using IntegerTileKernel = void (*)(const IntegerTileCall& call);
 // The sums of the rows' bytes over the runs, to row_sum.
