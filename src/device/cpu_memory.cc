@@ -4,6 +4,7 @@
 #include <fstream>
 #include <map>
 
+#include "base/system/cpu_cores.h"
 #include "device/cpuid.h"
 #include "device/probe_cpu.h"
 
@@ -27,23 +28,7 @@ int64_t parse_size(const std::string& text) {
   return suffix.starts_with('K') ? value << 10 : suffix.starts_with('M') ? value << 20 : value;
 }
 
-// How many CPUs a list such as "0-3,8,10-11" names; 0 when it is none.
-int count_cpus(const std::string& list) {
-  int64_t count = 0;
-  const char* at = list.data();
-  const char* const end = at + list.size();
-  while (at < end) {
-    int64_t first = 0;
-    auto parsed = std::from_chars(at, end, first);
-    if (parsed.ec != std::errc()) break;
-    int64_t last = first;
-    if (parsed.ptr < end && *parsed.ptr == '-') parsed = std::from_chars(parsed.ptr + 1, end, last);
-    if (last < first || last > 1 << 20) return 0;
-    count += last - first + 1;
-    at = parsed.ptr + 1;  // over the comma
-  }
-  return static_cast<int>(std::min<int64_t>(count, 1 << 20));
-}
+int count_cpus(const std::string& list) { return static_cast<int>(parse_cpu_list(list).size()); }
 
 using Levels = std::map<int, MemoryLevel>;
 

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <set>
 #include <sstream>
 #include <thread>
 #include <vector>
@@ -30,21 +29,6 @@ std::vector<int> affinity_cpus() {
     if (known) return cpus;
   }
   return cpus;
-}
-
-// Distinct physical cores among `cpus`; a CPU whose siblings are not told counts as a core.
-int count_cores(const std::vector<int>& cpus) {
-  std::set<std::string> cores;
-  for (int cpu : cpus) {
-    const std::string folder = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
-    std::string siblings;
-    for (const char* name : {"core_cpus_list", "thread_siblings_list"}) {
-      std::ifstream file(folder + name);
-      if (std::getline(file, siblings) && !siblings.empty()) break;
-    }
-    cores.insert(siblings.empty() ? std::to_string(cpu) : siblings);
-  }
-  return static_cast<int>(cores.size());
 }
 
 std::optional<double> read_v2(const std::string& folder) {
@@ -99,19 +83,23 @@ std::optional<double> cgroup_cpu_quota(const std::string& root) {
   return quota;
 }
 
-ThreadCount usable_threads(int requested) {
-  const std::vector<int> cpus = affinity_cpus();
+ThreadCount usable_threads(int requested) { return usable_threads(requested, affinity_cpus()); }
+
+ThreadCount usable_threads(int requested, const std::vector<int>& cpus, const std::string& root) {
   const int affinity =
       cpus.empty() ? std::max(1, static_cast<int>(std::thread::hardware_concurrency())) : static_cast<int>(cpus.size());
-  const int cores = cpus.empty() ? affinity : count_cores(cpus);
-  const std::optional<double> quota = cgroup_cpu_quota();
-
   ThreadCount count;
-  count.threads = cores;
+  count.core_list = cpu_cores(cpus, root);
+  const int cores = cpus.empty() ? affinity : static_cast<int>(count.core_list.size());
+  const int used = cpus.empty() ? affinity : cores_worth_using(count.core_list);
+  const std::optional<double> quota = cgroup_cpu_quota(root);
+
+  count.threads = used;
   // Rounded to nearest: one thread too many is throttled for a part of each period, one too few leaves paid time unused.
   if (quota) count.threads = std::min(count.threads, std::max(1, static_cast<int>(std::lround(std::min(*quota, 1e6)))));
   const int automatic = count.threads;
   if (requested > 0) count.threads = requested;
+  count.over_quota = quota && count.threads > *quota;
 
   char quota_text[32] = "none";
   if (quota) std::snprintf(quota_text, sizeof quota_text, "%.3g", *quota);
@@ -119,6 +107,14 @@ ThreadCount usable_threads(int requested) {
   if (requested > 0) count.note += "requested; " + std::to_string(automatic) + " by default: ";
   count.note += "affinity " + std::to_string(affinity);
   if (cores != affinity) count.note += " on " + std::to_string(cores) + (cores == 1 ? " core" : " cores");
+  // A fifth: cores of one kind differ by less in what they may be clocked at.
+  const auto slower =
+      std::count_if(count.core_list.begin(), count.core_list.end(), [](const CpuCore& c) { return c.speed < 0.8; });
+  if (used < cores) {
+    count.note += ", " + std::to_string(cores - used) + " slower ones left out";
+  } else if (slower > 0) {
+    count.note += ", " + std::to_string(slower) + " of them slower";
+  }
   count.note += std::string(", cgroup quota ") + quota_text + ")";
   return count;
 }

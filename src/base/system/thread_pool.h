@@ -1,8 +1,9 @@
 // ThreadPool: Sparkle's own Executor. Each worker begins with its own share of the tasks, the same neighbours in every job, so
-// that a layer finds in its core's cache what the layer before left there; who is done takes from the end of another share.
-// The caller works too. Between jobs a worker spins for a moment - the next layer is usually microseconds away - and then
-// sleeps; one that wakes up on the caller's CPU moves to another (seats.h). A second caller, while the workers are busy, runs
-// its own tasks in its own thread and gets the workers when they are free.
+// that a layer finds in its core's cache what the layer before left there; who is done takes from the end of another share, so
+// that one who is late keeps others waiting for the task in its hands alone. And where it waits for a CPU with that task, it
+// gets the caller's, who waits too. The caller works too. Between jobs a worker spins for a moment - the next layer is usually
+// microseconds away - and then sleeps; one that wakes up on the caller's CPU moves to another (seats.h). A second caller, while
+// the workers are busy, runs its own tasks in its own thread and gets the workers when they are free.
 #pragma once
 
 #include <atomic>
@@ -21,6 +22,7 @@ struct ThreadPoolOptions {
   bool flush_denormals = false;  // in the workers always, in the caller during run(); see base/system/denormals.h
   // How long an idle worker spins before it sleeps. Long spinning starves neighbours on shared cores: with 2 ms between
   // jobs a long-spin pool answered in 5.9 ms where a sleeping one took 8 us (two shared cores, noted 2026).
+  // At most 10 us where there are more threads than the cgroup's quota of CPUs.
   double spin_seconds = 40e-6;
 };
 
@@ -60,6 +62,7 @@ class ThreadPool final : public Executor {
   bool flush_denormals_;
   double spin_seconds_;
   std::string note_;
+  std::vector<int> core_of_;  // of each CPU by its number, for seats; empty where threads are to share cores
   std::vector<std::thread> workers_;
 };
 

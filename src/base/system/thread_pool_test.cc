@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #if defined(__linux__)
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <unistd.h>
 #endif
 
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +20,7 @@
 #include "base/system/cpu_count.h"
 #include "base/system/denormals.h"
 #include "base/system/per_worker.h"
+#include "base/system/sanitized.h"
 
 namespace sparkle {
 namespace {
@@ -107,6 +112,23 @@ TEST_P(ThreadPoolWidths, NestedRunsFinish) {
     });
   for (auto& caller : callers) caller.join();
   EXPECT_EQ(inner.load(), 3 * 50 * 6 * 5);
+}
+
+// Each worker that takes a task keeps it until all others are done: the rest of its share is the others' to take.
+TEST_P(ThreadPoolWidths, AWorkerThatIsHeldUpHoldsOneTask) {
+  ThreadPool pool(GetParam());
+  for (int job = 0; job < 200; ++job) {
+    constexpr int kTasks = 64;
+    std::atomic<int> held{0}, done{0};
+    parallel_for(pool, kTasks, [&](int, int worker) {
+      if (worker != 0) {
+        ++held;
+        while (held + done < kTasks) std::this_thread::yield();
+      }
+      ++done;
+    });
+    ASSERT_EQ(done, kTasks);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Widths, ThreadPoolWidths, ::testing::Values(1, 2, 3, 8));
@@ -219,6 +241,35 @@ TEST(Seats, AWorkerLeavesItsCallersCpu) {
     if (sched_setaffinity(0, sizeof one, &one) != 0) GTEST_SKIP() << "threads cannot be bound here";
     EXPECT_TRUE(until([&] { return !may_use_seen.load(); }));
   }).join();
+}
+#endif
+
+#if defined(__linux__)
+std::atomic<int> stopped{0};
+std::atomic<bool> go_on{false};
+
+// Workers that get no CPU between two jobs: stopped by a signal whose handler does not return. The caller does all by itself.
+TEST(ThreadPool, WorkersThatNeverComeAreNotWaitedFor) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers hold signals back";
+  ThreadPool pool(3);
+  std::array<std::atomic<pthread_t>, 3> threads{};
+  for (int worker = 1; worker < 3; ++worker)
+    while (threads[static_cast<size_t>(worker)] == pthread_t{})
+      parallel_for(pool, 8, [&](int, int who) { threads[static_cast<size_t>(who)] = pthread_self(); });
+  struct sigaction stop{}, before{};
+  stop.sa_handler = [](int) {
+    ++stopped;
+    while (!go_on) usleep(100);
+  };
+  ASSERT_EQ(sigaction(SIGUSR1, &stop, &before), 0);
+  for (int worker = 1; worker < 3; ++worker) ASSERT_EQ(pthread_kill(threads[static_cast<size_t>(worker)], SIGUSR1), 0);
+  while (stopped < 2) std::this_thread::yield();
+  std::atomic<int> others{0};
+  for (int job = 0; job < 100; ++job) parallel_for(pool, 8, [&](int, int worker) { others += worker != 0; });
+  EXPECT_EQ(others, 0);
+  go_on = true;
+  sigaction(SIGUSR1, &before, nullptr);
+  check_run(pool, 100);
 }
 #endif
 

@@ -40,10 +40,11 @@ int64_t rows_of_block(const Stage& stage, int64_t column_blocks, const Device& d
   if (p.groups > 1) return group_rows(x, y, p.window.stride[1], device);
   const int64_t cores = std::max(1, device.cores), strips = std::max<int64_t>(1, y.n * column_blocks);
   if (cores == 1 || strips >= 8 * cores) return 0;
+  const int64_t fewest = p.window.filter[1] > 1 ? 4 : 1;  // each task lays the rows above its own again
   int64_t best = y.h, least = 0;
   for (int64_t blocks = 1; blocks <= divided(8 * cores, strips); ++blocks) {
     const int64_t rows = divided(y.h, blocks);
-    if (rows < 4 && blocks > 1) break;                                           // each task lays the rows above its own again
+    if (rows < fewest && blocks > 1) break;
     const int64_t longest = divided(strips * divided(y.h, rows), cores) * rows;  // rows of the busiest core
     if (least == 0 || longest <= least) best = rows, least = longest;
   }

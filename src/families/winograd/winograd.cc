@@ -97,6 +97,30 @@ Footprint tile_footprint(const Stage& stage, const TileSchedule& s, const Device
   return f;
 }
 
+// Instructions of a tile's way to the points per channel, and back per filter (winograd_lines-inl.h), each in the place of a
+// product.
+double instructions_in(int tile) { return tile == 2 ? 32 : tile == 4 ? 144 : 384; }
+double instructions_out(int tile) { return tile == 2 ? 24 : tile == 4 ? 120 : 280; }
+
+// Into how many ranges the panels are cut, so that all cores end together: three tasks on two cores take as long as four. And
+// finer, up to four tasks for each core, while that costs next to nothing: the others take what a core that is late leaves.
+// `again`: what transforming a strip's inputs costs, in products of a panel.
+int64_t ranges_of(int64_t strips, int64_t panels, double again, int64_t cores) {
+  constexpr double kNextToNothing = 1.02;
+  if (cores <= 1) return 1;
+  panels = std::min(panels, 8 * cores);
+  const auto seconds = [&](int64_t ranges) {  // of the busiest core
+    return static_cast<double>(divided(strips * ranges, cores)) * (static_cast<double>(divided(panels, ranges)) + again);
+  };
+  int64_t best = 1;
+  for (int64_t ranges = 2; ranges <= panels; ++ranges)
+    if (seconds(ranges) < seconds(best)) best = ranges;
+  const double most = kNextToNothing * seconds(best);
+  for (int64_t ranges = best + 1; ranges <= panels && strips * ranges <= 4 * cores; ++ranges)
+    if (seconds(ranges) <= most) best = ranges;
+  return best;
+}
+
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const WhyNot refuse{why_not};
   if (variant.name == "plain") return loop_schedules(stage, variant, device, why_not);
@@ -119,14 +143,16 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   s.mr = variant.rows;
   s.nr = variant.vectors;
   s.prefetch = device.vendor == "Intel" ? 2 : 1;
-  const int64_t panels = divided(sizes.k, std::max(1, unit->n) * s.nr);
+  const int64_t width = std::max(1, unit->n) * s.nr, panels = divided(sizes.k, width);
+  // Twice what the arithmetic is, for its loads and stores.
+  const double again = 2 * instructions_in(params_of(stage).tile) / static_cast<double>(sizes.points * width);
   // Long strips read the weights seldom, short ones stay in the L2: which counts more is a matter of bandwidths.
   std::vector<Schedule> found;
   for (const int64_t row_tiles : {2, 3, 4, 6, 8, 12}) {
     s.strip = variant.rows * row_tiles;
     // Strips over cores; where there are too few of them also panels.
     const int64_t strips = divided(sizes.tiles, std::clamp<int64_t>(s.strip, 1, std::max<int64_t>(1, sizes.tiles)));
-    s.ranges = std::clamp<int64_t>(device.cores / std::max<int64_t>(1, strips), 1, std::max<int64_t>(1, panels));
+    s.ranges = ranges_of(std::max<int64_t>(1, strips), panels, again, device.cores);
     found.emplace_back(s);
     if (s.strip >= sizes.tiles) break;
   }
@@ -199,8 +225,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   const double tiles = static_cast<double>(sizes.tiles), points = static_cast<double>(sizes.points);
   const double c = static_cast<double>(sizes.c), k = up(sizes.k, lanes),
                panels = std::ceil(k / static_cast<double>(lanes * s->nr));
-  // Instructions of the transforms per channel and filter of a tile (winograd_lines-inl.h), each in the place of a product.
-  const double in = p.tile == 2 ? 32 : p.tile == 4 ? 144 : 384, out = p.tile == 2 ? 24 : p.tile == 4 ? 120 : 280;
+  const double in = instructions_in(p.tile), out = instructions_out(p.tile);
   f.executed_flops = 2 * tiles * (points * c * k + in * up(sizes.c, lanes) + out * k);
 
   const double strips = std::ceil(tiles / static_cast<double>(s->strip)), strip = tiles / strips;
@@ -255,7 +280,7 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
     f.bytes[i] = std::min(hidden + f.exposed[i], f.bytes[i - 1]);
     f.exposed[i] = std::min(f.exposed[i], f.bytes[i]);
   }
-  f.parallel_items = std::max(1.0, strips * panels);
+  f.parallel_items = std::max(1.0, strips * std::clamp(static_cast<double>(s->ranges), 1.0, panels));
   f.calls = strips * row_tiles * panels * points;
   f.workspace_bytes = static_cast<int64_t>(scratch) * std::max(1, device.cores);
   return f;
