@@ -210,7 +210,7 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
       const double loaded = sweeps * weights * (stored == DType::f32 ? 1 : kWidenedBytes);
       footprint.bytes.push_back(instances * (a_bytes * sizes.k_steps * panels + loaded) + other + partials);
       // A broadcast takes a port as long as a vector does.
-      if (!dots && a_bytes == 4)
+      if (!dots && !matrix && a_bytes == 4)
         footprint.port_bytes = footprint.bytes[0] + instances * sizes.k_steps * panels * (4 * lanes - a_bytes);
       if (matrix) {  // rows are gathered before they are multiplied, sums stored before they are finished
         const double moved = instances * 2 * (a_bytes * sizes.k_steps + 4 * m * padded_n);

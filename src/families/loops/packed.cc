@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/round_up.h"
+#include "families/gemm/gemm.h"
 #include "families/gemm/gemm_shape.h"
 #include "families/gemm/stored_weights.h"
 #include "families/winograd/winograd.h"
@@ -11,6 +12,7 @@ namespace sparkle {
 namespace {
 
 int64_t lanes_of(const Schedule& schedule, const Device& device) {
+  if (variant_of(schedule) == kRowDots) return 1;
   const MathUnit* unit = device.unit(unit_of(schedule));
   return unit ? std::max(1, unit->n) : 1;
 }
