@@ -49,8 +49,8 @@ HWY_INLINE Columns sums_of(Floats a, Floats b, Floats c, Floats e) {
   const hn::RepartitionToWide<hn::RebindToUnsigned<FloatTag>> pairs;
   const auto ab = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
   const auto ce = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e)));
-  return sum_of_blocks(d, hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, ab, ce)),
-                                  hn::BitCast(d, hn::InterleaveUpper(pairs, ab, ce))));
+  return sum_of_blocks(
+      d, hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, ab, ce)), hn::BitCast(d, hn::InterleaveUpper(pairs, ab, ce))));
 }
 
 template <int kColumns>
@@ -72,8 +72,7 @@ HWY_INLINE void finish_row(Columns sums, const TileCall& call, int row) {
   if (!call.finish) return store_columns<kColumns>(sums, call.partial + row * kColumns);
   if (call.scale) sums = hn::Mul(sums, load_columns<kColumns>(call.scale));
   sums = hn::Add(sums, load_columns<kColumns>(call.bias));
-  for (int i = 0; i < call.residuals; ++i)
-    sums = hn::Add(sums, load_columns<kColumns>(call.residual[i][row] + call.column));
+  for (int i = 0; i < call.residuals; ++i) sums = hn::Add(sums, load_columns<kColumns>(call.residual[i][row] + call.column));
   // The sum is the second argument: x86 then hands a NaN on.
   if (call.clamp_below) sums = hn::Max(hn::Set(d, call.low), sums);
   if (call.clamp_above) sums = hn::Min(hn::Set(d, call.high), sums);
