@@ -163,7 +163,7 @@ def output_of(*command):
         return None
 
 
-def environment(arguments):
+def certified(arguments):
     """The certificate, and what else it takes to do the same again."""
     import onnxruntime
     made = certificate.certificate(
@@ -197,7 +197,7 @@ def main():
     arguments = parsed_arguments()
     scratch = ROOT / "build" / "bench"
     scratch.mkdir(parents=True, exist_ok=True)
-    made, result = environment(arguments)
+    made, result = certified(arguments)
     rows = result["rows"] = []
     measure = first_answers if arguments.first_answer else compare
     if not arguments.first_answer:
