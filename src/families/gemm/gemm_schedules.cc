@@ -226,8 +226,10 @@ std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant,
   rows.mr = variant.rows;
   rows.nr = variant.vectors;
   rows.order = GemmOrder::rows;
-  // Lines on their way into L1 hold one of its few fill buffers: Xeons lose 3 to 10 points by it, Zen 4 wins 3.
-  rows.prefetch = device.vendor == "Intel" ? 2 : 1;
+  // Lines on their way into L1 hold one of its few fill buffers: Xeons lose 3 to 10 points by it, Zen 4 wins 3. The small
+  // tiles of 16 registers, short of ports, fetch what comes from beyond the L2 alone (gemm_multiply-inl.h).
+  const bool far = x.bytes() + weight_bytes > l2;
+  rows.prefetch = (variant.registers <= 16 ? far : device.vendor == "Intel") ? 2 : 1;
   rows.split = sizes.instances * sizes.m >= 8 * variant.rows * device.cores ? 0 : 2;
   // Groups take turns over the same pixels, a few channels of each: over blocks of rows that stay in half of the L2.
   const double row_bytes = static_cast<double>(x.bytes() + y.bytes()) / static_cast<double>(std::max<int64_t>(1, sizes.m));

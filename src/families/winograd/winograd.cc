@@ -142,7 +142,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   s.unit = unit->name;
   s.mr = variant.rows;
   s.nr = variant.vectors;
-  s.prefetch = device.vendor == "Intel" ? 2 : 1;
+  s.prefetch = device.vendor == "Intel" && variant.registers > 16 ? 2 : 1;
   const int64_t width = std::max(1, unit->n) * s.nr, panels = divided(sizes.k, width);
   // Twice what the arithmetic is, for its loads and stores.
   const double again = 2 * instructions_in(params_of(stage).tile) / static_cast<double>(sizes.points * width);

@@ -54,12 +54,16 @@ class RunOfRows {
   int64_t stride_;
 };
 
+// The level of cache that a kernel fetches into, as schedules say it.
+inline constexpr int kFetchIntoL1 = 1, kFetchIntoL2 = 2;
 // What __builtin_prefetch takes as its last argument.
 inline constexpr int kIntoL1 = 3, kIntoL2 = 2;
 
-// Small tiles are bound by their loads: a prefetch per step costs them 1-3 % (6x2 with AVX2, Zen 4, 2026-11).
-inline constexpr int kLeastSumsToFetch = 18;
-constexpr bool fetches(int rows, int vectors) { return rows * vectors >= kLeastSumsToFetch; }
+// Small tiles are bound by their loads: a prefetch per step costs them 1-3 % (6x2 with AVX2, Zen 4, 2026-11). With 16 registers
+// they have it in the kernels that fetch into the L2, for stages whose operands come from beyond it.
+constexpr bool fetches(int rows, int vectors, int nearest) {
+  return rows * vectors >= (nearest == kFetchIntoL2 && SPARKLE_REGISTERS < 32 ? 12 : 18);
+}
 
 // The lines that one row of the tile will add and write.
 template <int kVectors>
@@ -102,8 +106,8 @@ HWY_INLINE void multiply(RegisterTile<kRows, kVectors> sums, const TileCall& cal
       }
       for (; i < stop; ++i, b += width, pixels.step()) {
         multiply_step(sums, pixels, i, b);
-        if constexpr (fetches(kRows, kVectors)) {
-          __builtin_prefetch(prefetch, 0, kNearest == 1 ? kIntoL1 : kIntoL2);
+        if constexpr (fetches(kRows, kVectors, kNearest)) {
+          __builtin_prefetch(prefetch, 0, kNearest == kFetchIntoL1 ? kIntoL1 : kIntoL2);
           prefetch += prefetch_step;
         }
       }

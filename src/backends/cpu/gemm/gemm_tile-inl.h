@@ -46,8 +46,8 @@ void tile(const TileCall& call) {
 
 template <class W, int kRows, int kVectors>
 void fill(TileKernels& kernels) {
-  constexpr int kSecond = fetches(kRows, kVectors) ? 2 : 1;
-  kernels.tile[0][kRows - 1][kVectors - 1] = tile<kRows, kVectors, 1, W>;
+  constexpr int kSecond = fetches(kRows, kVectors, kFetchIntoL2) ? kFetchIntoL2 : kFetchIntoL1;
+  kernels.tile[0][kRows - 1][kVectors - 1] = tile<kRows, kVectors, kFetchIntoL1, W>;
   kernels.tile[1][kRows - 1][kVectors - 1] = tile<kRows, kVectors, kSecond, W>;
 }
 
