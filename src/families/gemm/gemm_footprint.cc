@@ -115,17 +115,6 @@ Rows rows_of(const GemmParams& p, const Stage& stage, const GemmSizes& sizes, in
   return r;
 }
 
-// Of a dot product along runs of k: steps of whole vectors over those that there are.
-double whole_vectors(const GemmParams& p, const Stage& stage, double lanes) {
-  const TensorDesc& x = stage.inputs[0];
-  double run = static_cast<double>(x.shape[x.shape.size() - 1]);
-  if (p.loader == Loader::window) {
-    run = static_cast<double>(x.shape[1]) / static_cast<double>(std::max<int64_t>(1, p.groups));
-    if (p.groups == 1 && p.window.dilation[2] == 1) run *= static_cast<double>(p.window.filter[2]);
-  }
-  return run > 0 ? up(run, lanes) * lanes / run : 1;
-}
-
 }  // namespace
 
 Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
@@ -159,7 +148,10 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
 
   const auto bytes_of = [&](size_t i) { return static_cast<double>(size_of(stage.inputs[i].dtype)); };
   const DType stored = stored_weights(s->variant);
-  if (dots) footprint.executed_flops *= whole_vectors(params, stage, unit ? std::max(1, unit->n) : 1);
+  if (dots && k > 0) {  // whole vectors along each run
+    const double run = static_cast<double>(run_of_k(params, stage.inputs[0])), vector = unit ? std::max(1, unit->n) : 1;
+    footprint.executed_flops *= up(run, vector) * vector / run;
+  }
   const double a_bytes = bytes_of(0);
   const double b_bytes = matrix && unit         ? static_cast<double>(size_of(unit->input))
                          : stored == DType::f32 ? bytes_of(1)
@@ -173,8 +165,8 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
   const bool pairs = stored == DType::f32 && !dots && !matrix && chunks == 1 &&
                      std::ceil(padded_n / lanes / panels) <= (registers >= 32 ? 2 : 1);
   // Of the weights: how often each is read. Bytes of a call's tile.
-  const double at_once = std::floor((registers - 2) / std::max(1.0, std::ceil(n / panels))) - 1;  // rows, by row_dots.cc
-  const double parts = dots ? std::ceil(6 / std::clamp(at_once, 1.0, 6.0)) : 1;
+  const int columns = static_cast<int>(std::clamp(std::ceil(n / panels), 1.0, 4.0));
+  const double parts = dots ? up(s->mr, std::max(1, dot_rows(registers, columns))) : 1;  // that a call makes one after another
   const double sweeps = k > 0 ? rows.steps / k * (pairs ? 1 - rows.paired / 2 : parts) : 0;
   const double tile = rows.tile * (pairs && rows.paired > 0.5 ? 2 : 1);
   double other = 0;  // outputs and residuals, once each

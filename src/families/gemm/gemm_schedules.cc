@@ -49,12 +49,7 @@ const MathUnit* bf16_tiles(const Device& device, Reason& why_not) {
 constexpr int64_t kMostDotColumns = 24;
 // Columns are few, and elements of a row that lie together fill some vectors.
 bool is_for_row_dots(const GemmParams& p, const TensorDesc& x, const GemmSizes& sizes, int rows, int64_t lanes) {
-  int64_t together = sizes.k;
-  if (p.loader == Loader::window) {
-    together = x.shape[1] / std::max<int64_t>(1, p.groups);
-    if (p.groups == 1 && p.window.dilation[2] == 1) together *= p.window.filter[2];
-  }
-  return sizes.n <= kMostDotColumns && sizes.m >= rows && together >= 2 * lanes;
+  return sizes.n <= kMostDotColumns && sizes.m >= rows && run_of_k(p, x) >= 2 * lanes;
 }
 
 // Of whole tiles.

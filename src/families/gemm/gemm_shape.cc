@@ -11,6 +11,12 @@ std::array<std::vector<TapRange>, 3> tap_ranges(const Window& window, const Feat
   return ranges;
 }
 
+int64_t run_of_k(const GemmParams& params, const TensorDesc& x) {
+  if (params.loader == Loader::dense) return x.shape[x.shape.size() - 1];
+  const int64_t channels = x.shape[1] / std::max<int64_t>(1, params.groups);
+  return params.groups == 1 && params.window.dilation[2] == 1 ? channels * params.window.filter[2] : channels;
+}
+
 int64_t stride_from_end(const TensorDesc& desc, int axis) {
   const int at = desc.shape.size() - 1 - axis;
   return at < 0 || desc.shape[at] == 1 ? 0 : desc.layout.strides[at];

@@ -1,6 +1,7 @@
 // Sizes of a gemm stage and the filter taps that fall inside its input: shared by schedules, footprints and kernels.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "families/gemm/gemm.h"
@@ -20,6 +21,13 @@ struct GemmSizes {
   int64_t weight_matrices = 1;  // different right operands among the instances
 };
 GemmSizes gemm_sizes(const GemmParams& params, const std::vector<TensorDesc>& inputs, const TensorDesc& output);
+
+// Elements of k that lie next to each other in a row: channels, of a filter's whole row where nothing parts them.
+int64_t run_of_k(const GemmParams& params, const TensorDesc& x);
+
+// Rows that dot products of 1 to 4 columns take at once, of a variant's six: sums, vectors of weights and one of a row are in
+// registers, and two are left.
+constexpr int dot_rows(int registers, int columns) { return std::min(6, (registers - 2 - columns) / columns); }
 
 // Stride of `axis` counted from the end (0 is the last); 0 where the axis is missing or broadcast.
 int64_t stride_from_end(const TensorDesc& desc, int axis);

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "families/gemm/gemm_shape.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/gemm/row_dots.cc"
 #include "backends/cpu/simd/simd.h"
@@ -21,8 +23,6 @@ namespace sparkle::cpu::HWY_NAMESPACE {
 // The columns of a call, in the lanes of one vector.
 using ColumnTag = hn::CappedTag<float, kMaxTileVectors>;
 using Columns = hn::Vec<ColumnTag>;
-template <int kColumns>
-inline constexpr int kRowsAtOnce = std::min(kMaxTileRows, (SPARKLE_REGISTERS - 2 - kColumns) / kColumns);
 
 // Adds up the lanes of vectors in which blocks of 128 bits hold four sums each.
 template <class D, class V>
@@ -111,7 +111,7 @@ HWY_INLINE void dots_from(const TileCall& call, int first) {
 
 template <int kRows, int kColumns>
 void row_dots(const TileCall& call) {
-  constexpr int kPart = kRowsAtOnce<kColumns>, kRest = kRows % kPart;
+  constexpr int kPart = dot_rows(SPARKLE_REGISTERS, kColumns), kRest = kRows % kPart;
   for (int first = 0; first + kPart <= kRows; first += kPart) dots_from<kPart, kColumns>(call, first);
   if constexpr (kRest > 0) dots_from<kRest, kColumns>(call, kRows - kRest);
 }
