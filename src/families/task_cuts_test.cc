@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/round_up.h"
+#include "families/avx512_machine_testing.h"
 #include "families/direct/direct.h"
 #include "families/family.h"
 #include "families/registry.h"
@@ -10,15 +11,7 @@
 namespace sparkle {
 namespace {
 
-Device machine_of_cores(int cores) {
-  Device device;
-  device.cores = cores;
-  device.memory = {{"L1", 32768, 0, 0, 1, false}, {"L2", 1 << 20, 0, 0, 1, false}, {"DRAM", 0, 0, 0, 2, false}};
-  MathUnit unit;
-  unit.name = "avx512", unit.n = 16, unit.registers = 32, unit.flops_per_second = 1e11;
-  device.units = {unit};
-  return device;
-}
+using testing::avx512_machine;
 
 TensorDesc square_maps(int64_t c, int64_t size) { return {DType::f32, {1, c, size, size}, channels_last({1, c, size, size})}; }
 
@@ -40,7 +33,7 @@ std::vector<Schedule> schedules_of(const Stage& stage, std::string_view name, co
 }
 
 int64_t ranges_with(const Stage& stage, int64_t strip, int cores) {
-  for (const Schedule& s : schedules_of(stage, "strip6x4", machine_of_cores(cores)))
+  for (const Schedule& s : schedules_of(stage, "strip6x4", avx512_machine(cores)))
     if (get<WinogradSchedule>(s).strip == strip) return get<WinogradSchedule>(s).ranges;
   return 0;
 }
@@ -62,7 +55,7 @@ TEST(TaskCuts, RangesOfWinogradEndTogether) {
 TEST(TaskCuts, WinogradIsPredictedByItsTasks) {
   const Stage stage = square_layer(WinogradParams{}, 256, 256, 56, 3);
   for (const int cores : {1, 2, 3, 4, 8, 16}) {
-    const Device device = machine_of_cores(cores);
+    const Device device = avx512_machine(cores);
     for (const Schedule& schedule : schedules_of(stage, "strip6x4", device)) {
       const auto& s = get<WinogradSchedule>(schedule);
       const Footprint f = info(Family::winograd).footprint(stage, schedule, device);
@@ -74,7 +67,7 @@ TEST(TaskCuts, WinogradIsPredictedByItsTasks) {
 // Rows of a 1x1 layer share nothing: as many tasks as cores can take. Larger filters lay the rows above a task's own again.
 TEST(TaskCuts, RowsOfDirectLayers) {
   const auto rows = [](const Stage& stage, int cores) {
-    return get<DirectSchedule>(schedules_of(stage, "maps", machine_of_cores(cores)).at(0)).rows;
+    return get<DirectSchedule>(schedules_of(stage, "maps", avx512_machine(cores)).at(0)).rows;
   };
   const Stage products = square_layer(DirectParams{}, 96, 576, 14, 1), windows = square_layer(DirectParams{}, 16, 64, 14, 3);
   EXPECT_EQ(rows(products, 1), 0);

@@ -1,23 +1,16 @@
 // The reference of inverted blocks by hand-computed numbers, and what the family tells the planner.
 #include <gtest/gtest.h>
 
-#include "families/values/activation.h"
+#include "families/avx512_machine_testing.h"
 #include "families/family.h"
 #include "families/inverted/inverted.h"
 #include "families/stage.h"
+#include "families/values/activation.h"
 
 namespace sparkle {
 namespace {
 
-Device avx512_machine(int cores) {
-  Device device;
-  device.cores = cores;
-  device.memory = {{"L1", 32768, 0, 0, 1, false}, {"L2", 1 << 20, 0, 0, 1, false}, {"DRAM", 0, 0, 0, 2, false}};
-  MathUnit unit;
-  unit.name = "avx512", unit.n = 16, unit.registers = 32, unit.flops_per_second = 1e11;
-  device.units = {unit};
-  return device;
-}
+using testing::avx512_machine;
 
 TensorDesc maps(int64_t c, int64_t h, int64_t w) { return {DType::f32, {1, c, h, w}, channels_last({1, c, h, w})}; }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/simd/channel_vectors.h"
 #include "backends/cpu/gemm/gemm_nest.h"
 #include "backends/cpu/gemm/gemm_pack.h"
 #include "backends/cpu/gemm/integers/integer_gemm.h"
@@ -26,42 +25,14 @@ class GemmKernel final : public PackingKernel {
         schedule_(std::move(schedule)),
         geometry_(std::move(geometry)),
         tiles_(tiles) {
-    const Epilogue& e = params_.epilogue;
-    const int64_t channels = aligned(params_.groups * geometry_.padded_n * 4);
-    // One factor array serves scale and alpha.
-    has_scale_ = e.scale || e.alpha != 1;
-    bias_at_ = 0;
-    scale_at_ = bias_at_ + channels;
-    copy_at_ = scale_at_ + (has_scale_ ? channels : 0);
-    size_workspace(copy_at_ + aligned(geometry_.copied_a * 4), aligned(panel_bytes(geometry_, tiles_)));
+    workspace_ = gemm_workspace(params_, geometry_);
+    size_workspace(workspace_.bytes, aligned(panel_bytes(geometry_, tiles_)));
   }
 
   void run(const CpuLaunch& launch) const override {
     if (geometry_.n == 0 || geometry_.tiles == 0 || geometry_.instances.empty()) return;
-    const Epilogue& e = params_.epilogue;
-    const auto input = [&](int i) { return reinterpret_cast<const float*>(launch.inputs[static_cast<size_t>(i)]); };
-    const auto workspace = [&](int64_t at) { return reinterpret_cast<float*>(launch.workspace + at); };
-
-    GemmOperands operands;
-    operands.y = reinterpret_cast<float*>(launch.outputs[0]);
-    operands.a = input(0);
-    if (geometry_.copied_a > 0) {
-      copy_left(geometry_, operands.a, workspace(copy_at_), *launch.executor);
-      operands.a = workspace(copy_at_);
-    }
-    operands.b = packed_weights(launch);
-    int next = 2;
-    const float* scale = e.scale ? input(next) : nullptr;
-    if (has_scale_) {
-      pad(scale, e.scale ? next : -1, static_cast<float>(e.alpha), workspace(scale_at_));
-      operands.scale = workspace(scale_at_);
-    }
-    next += e.scale;
-    pad(e.bias ? input(next) : nullptr, e.bias ? next : -1, e.bias ? 1.0f : 0.0f, workspace(bias_at_));
-    operands.bias = workspace(bias_at_);
-    next += e.bias;
-    for (int i = 0; i < e.residuals_before + e.residuals_after; ++i) operands.residual[i] = input(next + i);
-    run_gemm(geometry_, schedule_, e, tiles_, operands, *launch.executor);
+    run_gemm(geometry_, schedule_, params_.epilogue, tiles_,
+             gemm_operands(stage_, geometry_, workspace_, launch, packed_weights(launch)), *launch.executor);
   }
 
  private:
@@ -76,17 +47,12 @@ class GemmKernel final : public PackingKernel {
   void write_weights(const std::byte* from, std::byte* to, Executor& executor) const override {
     pack_weights(geometry_, tiles_, reinterpret_cast<const float*>(from), to, executor);
   }
-  void pad(const float* values, int operand, float factor, float* to) const {
-    pad_channels(values ? &stage_.inputs[static_cast<size_t>(operand)] : nullptr, values, factor, params_.groups, geometry_.n,
-                 geometry_.padded_n, to);
-  }
 
   GemmParams params_;
   GemmSchedule schedule_;
   GemmGeometry geometry_;
   TileKernels tiles_;
-  bool has_scale_ = false;
-  int64_t bias_at_ = 0, scale_at_ = 0, copy_at_ = 0;
+  GemmWorkspace workspace_;
 };
 
 Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU's gemm kernels " + std::move(what) + "."}; }

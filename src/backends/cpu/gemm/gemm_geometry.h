@@ -47,6 +47,12 @@ struct GemmWeights {
   std::array<int64_t, 4> k_count{1, 1, 1, 1}, k_strides{};                  // t, r, s, c
   int64_t n = 0, n_stride = 0;
   int64_t k() const { return k_count[0] * k_count[1] * k_count[2] * k_count[3]; }
+  // Offset of a matrix.
+  int64_t matrix_at(int64_t matrix) const {
+    int64_t at = 0;
+    for (size_t i = 6; i-- > 0; matrix /= matrix_count[i]) at += matrix % matrix_count[i] * matrix_strides[i];
+    return at;
+  }
 };
 
 struct CopyAxis {

@@ -20,30 +20,24 @@ void pack_row(const float* from, int64_t stride, int64_t columns, int64_t width,
 void pack_panel(const GemmWeights& w, const TileKernels& tiles, const float* from, int64_t columns, int64_t width,
                 std::byte* to) {
   float row[kMaxTileVectors * kMaxLanes];
-  for (int64_t t = 0; t < w.k_count[0]; ++t)
-    for (int64_t r = 0; r < w.k_count[1]; ++r)
-      for (int64_t s = 0; s < w.k_count[2]; ++s) {
-        const float* tap = from + t * w.k_strides[0] + r * w.k_strides[1] + s * w.k_strides[2];
-        for (int64_t c = 0; c < w.k_count[3]; ++c, tap += w.k_strides[3], to += width * tiles.weight_bytes) {
-          if (!tiles.narrow) {
-            pack_row(tap, w.n_stride, columns, width, reinterpret_cast<float*>(to));
-          } else {
-            pack_row(tap, w.n_stride, columns, width, row);
-            tiles.narrow(row, to, width);
-          }
-        }
+  for_each_tap(w, from, [&](const float* tap) {
+    for (int64_t c = 0; c < w.k_count[3]; ++c, tap += w.k_strides[3], to += width * tiles.weight_bytes) {
+      if (!tiles.narrow) {
+        pack_row(tap, w.n_stride, columns, width, reinterpret_cast<float*>(to));
+      } else {
+        pack_row(tap, w.n_stride, columns, width, row);
+        tiles.narrow(row, to, width);
       }
+    }
+  });
 }
 
 // One column after another.
 void pack_columns(const GemmWeights& w, const float* from, int64_t columns, float* to) {
-  for (int64_t j = 0; j < columns; ++j, from += w.n_stride)
-    for (int64_t t = 0; t < w.k_count[0]; ++t)
-      for (int64_t r = 0; r < w.k_count[1]; ++r)
-        for (int64_t s = 0; s < w.k_count[2]; ++s) {
-          const float* tap = from + t * w.k_strides[0] + r * w.k_strides[1] + s * w.k_strides[2];
-          for (int64_t c = 0; c < w.k_count[3]; ++c) *to++ = tap[c * w.k_strides[3]];
-        }
+  for (int64_t j = 0; j < columns; ++j)
+    for_each_tap(w, from + j * w.n_stride, [&](const float* tap) {
+      for (int64_t c = 0; c < w.k_count[3]; ++c) *to++ = tap[c * w.k_strides[3]];
+    });
 }
 
 }  // namespace
@@ -54,10 +48,7 @@ void pack_weights(const GemmGeometry& g, const TileKernels& tiles, const float* 
   const auto pack_one = [&](int64_t index) {
     const GemmPanel& panel = g.panels[static_cast<size_t>(index % panels)];
     const int64_t matrix = index / panels;
-    int64_t offset = panel.column * g.weights.n_stride;
-    int64_t rest = matrix;
-    for (size_t i = 6; i-- > 0; rest /= g.weights.matrix_count[i])
-      offset += rest % g.weights.matrix_count[i] * g.weights.matrix_strides[i];
+    const int64_t offset = panel.column * g.weights.n_stride + g.weights.matrix_at(matrix);
     std::byte* to = static_cast<std::byte*>(packed) + panel_at(g, tiles, matrix, panel);
     if (tiles.columns_apart) return pack_columns(g.weights, weights + offset, panel.columns, reinterpret_cast<float*>(to));
     pack_panel(g.weights, tiles, weights + offset, panel.columns, panel.vectors * tiles.lanes, to);

@@ -16,6 +16,13 @@ inline int64_t panel_bytes(const GemmGeometry& g, const TileKernels& tiles) {
 inline int64_t panel_at(const GemmGeometry& g, const TileKernels& tiles, int64_t matrix, const GemmPanel& panel) {
   return (matrix * g.padded_n + panel.column) * g.k * tiles.weight_bytes;
 }
+// visit(weights of channel 0) for each tap of the filter, in the order of k.
+template <class Visit>
+void for_each_tap(const GemmWeights& w, const float* from, Visit&& visit) {
+  for (int64_t t = 0; t < w.k_count[0]; ++t)
+    for (int64_t r = 0; r < w.k_count[1]; ++r)
+      for (int64_t s = 0; s < w.k_count[2]; ++s) visit(from + t * w.k_strides[0] + r * w.k_strides[1] + s * w.k_strides[2]);
+}
 // `weights` points at element (0,...,0); they are packed in the type that the tiles read.
 void pack_weights(const GemmGeometry& g, const TileKernels& tiles, const float* weights, void* packed, Executor& executor);
 // Copies the left operand so that its k is contiguous.

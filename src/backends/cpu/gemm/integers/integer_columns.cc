@@ -18,6 +18,16 @@ int64_t list_stride(const TensorDesc& desc) {
 
 }  // namespace
 
+IntegerFactors integer_factors(const IntegerGeometry& g, const CpuLaunch& launch, const std::byte* packed) {
+  IntegerFactors o{reinterpret_cast<const uint8_t*>(launch.inputs[0]), packed, launch.outputs[0]};
+  if (g.copies) {
+    auto* copy = reinterpret_cast<uint8_t*>(launch.workspace);
+    copy_left(g, o.a, copy, *launch.executor);
+    o.a = copy;
+  }
+  return o;
+}
+
 void prepare_columns(const Stage& stage, const IntegerGeometry& geometry, bool less_128, const CpuLaunch& launch,
                      const std::byte* packed, IntegerColumns& lists) {
   const GemmGeometry& g = geometry.gemm;

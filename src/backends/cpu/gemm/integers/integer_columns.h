@@ -14,6 +14,15 @@
 
 namespace sparkle::cpu {
 
+// Operands of a run: the left one as kernels read it, the right one packed.
+struct IntegerFactors {
+  const uint8_t* a;
+  const std::byte* b;
+  std::byte* y;
+};
+// A left operand that is copied lies in the workspace.
+IntegerFactors integer_factors(const IntegerGeometry& geometry, const CpuLaunch& launch, const std::byte* packed);
+
 struct IntegerColumns {
   std::unique_ptr<int32_t[]> corrections;  // [class][matrix][padded column]
   std::unique_ptr<float[]> scale;          // [matrix][padded column]; nullptr: sums as they are

@@ -47,22 +47,10 @@ class IntegerGemm final : public PackingKernel {
 
   void run(const CpuLaunch& launch) const override {
     if (g_.gemm.n == 0 || g_.gemm.tiles == 0 || g_.gemm.instances.empty()) return;
-    Call call{reinterpret_cast<const uint8_t*>(launch.inputs[0]), launch.inputs[1], launch.outputs[0]};
-    if (g_.copies) {
-      auto* copy = reinterpret_cast<uint8_t*>(launch.workspace);
-      copy_left(g_, call.a, copy, *launch.executor);
-      call.a = copy;
-    }
-    call.b = packed_weights(launch);
-    loop(launch, call);
+    loop(launch, integer_factors(g_, launch, packed_weights(launch)));
   }
 
  private:
-  struct Call {
-    const uint8_t* a;
-    const std::byte* b;
-    std::byte* y;
-  };
   // What a worker keeps: what belongs to columns, and its rows of a tile.
   struct Lists : IntegerColumns {
     std::unique_ptr<int16_t[]> wide;
@@ -78,12 +66,12 @@ class IntegerGemm final : public PackingKernel {
     pack_weights(g_, tiles_.lanes, tiles_.group, reinterpret_cast<const uint8_t*>(from), to, executor);
   }
 
-  void prepare(const CpuLaunch& launch, const Call& call, Lists& lists) const {
+  void prepare(const CpuLaunch& launch, const IntegerFactors& operands, Lists& lists) const {
     if (tiles_.widen) lists.wide = std::make_unique_for_overwrite<int16_t[]>(static_cast<size_t>(schedule_.mr * g_.gemm.k));
-    prepare_columns(stage_, g_, tiles_.signed_left, launch, call.b, lists);
+    prepare_columns(stage_, g_, tiles_.signed_left, launch, operands.b, lists);
   }
 
-  void loop(const CpuLaunch& launch, const Call& call) const {
+  void loop(const CpuLaunch& launch, const IntegerFactors& operands) const {
     const GemmGeometry& g = g_.gemm;
     Executor& executor = *launch.executor;
     PerWorker<Lists> all(executor);
@@ -103,7 +91,7 @@ class IntegerGemm final : public PackingKernel {
     const int64_t blocks = row_blocks * column_blocks, total = instances * blocks;
     const int64_t tasks = instances >= wanted ? wanted : total;
     parallel_for(executor, static_cast<int>(tasks), [&](int task, int worker) {
-      const Lists& lists = all.of(worker, [&](Lists& own) { prepare(launch, call, own); });
+      const Lists& lists = all.of(worker, [&](Lists& own) { prepare(launch, operands, own); });
       const auto [begin, end] = task_range(total, tasks, task);
       for (int64_t i = begin; i < end; ++i) {
         const GemmInstance& instance = g.instances[static_cast<size_t>(i / blocks)];
@@ -111,17 +99,17 @@ class IntegerGemm final : public PackingKernel {
         const int64_t t0 = row * g.tiles / row_blocks, t1 = (row + 1) * g.tiles / row_blocks;
         const int64_t p0 = column * panels / column_blocks, p1 = (column + 1) * panels / column_blocks;
         if (schedule_.order == GemmOrder::rows) {
-          sweep(call, lists, instance, t0, t1, p0, p1);
+          sweep(operands, lists, instance, t0, t1, p0, p1);
         } else {
-          for (int64_t p = p0; p < p1; ++p) sweep(call, lists, instance, t0, t1, p, p + 1);
+          for (int64_t p = p0; p < p1; ++p) sweep(operands, lists, instance, t0, t1, p, p + 1);
         }
       }
     });
   }
 
   // Tiles [t0, t1) by panels [p0, p1), tiles outside.
-  void sweep(const Call& call, const Lists& lists, const GemmInstance& instance, int64_t t0, int64_t t1, int64_t p0,
-             int64_t p1) const {
+  void sweep(const IntegerFactors& operands, const Lists& lists, const GemmInstance& instance, int64_t t0, int64_t t1,
+             int64_t p0, int64_t p1) const {
     const GemmGeometry& g = g_.gemm;
     IntegerTileCall tile{};
     tile.wide = lists.wide.get(), tile.wide_stride = g.k;
@@ -144,8 +132,8 @@ class IntegerGemm final : public PackingKernel {
         const int count = static_cast<int>(end - row);
         std::byte* y[kMaxTileRows];
         for (int r = 0; r < count; ++r, cursor.advance(1)) {
-          tile.a[r] = call.a + (instance.a + cursor.a);
-          y[r] = call.y + (instance.y + cursor.y) * y_bytes;
+          tile.a[r] = operands.a + (instance.a + cursor.a);
+          y[r] = operands.y + (instance.y + cursor.y) * y_bytes;
         }
         tile.runs = runs.data(), tile.run_count = static_cast<int64_t>(runs.size());
         if (lists.wants_row_sums()) {
@@ -164,7 +152,7 @@ class IntegerGemm final : public PackingKernel {
         for (int64_t p = p0; p < p1; ++p) {
           const GemmPanel& panel = g.panels[static_cast<size_t>(p)];
           const int64_t column = instance.weights * g.padded_n + panel.column;
-          tile.b = reinterpret_cast<const int8_t*>(call.b) + column * g.k;
+          tile.b = reinterpret_cast<const int8_t*>(operands.b) + column * g.k;
           tile.correction = lists.corrections.get() + static_cast<int64_t>(c) * columns + column;
           tile.b_zero = lists.b_zero ? lists.b_zero.get() + column : nullptr;
           tile.scale = lists.scale ? lists.scale.get() + column : nullptr;

@@ -42,31 +42,20 @@ class IntegerMatrix final : public PackingKernel {
   void run(const CpuLaunch& launch) const override {
     const GemmGeometry& g = g_.gemm;
     if (g.n == 0 || g.tiles == 0 || g.instances.empty()) return;
-    Call call{reinterpret_cast<const uint8_t*>(launch.inputs[0]), launch.inputs[1], launch.outputs[0]};
-    if (g_.copies) {
-      auto* copy = reinterpret_cast<uint8_t*>(launch.workspace);
-      copy_left(g_, call.a, copy, *launch.executor);
-      call.a = copy;
-    }
-    call.b = packed_weights(launch);
+    const IntegerFactors operands = integer_factors(g_, launch, packed_weights(launch));
     Executor& executor = *launch.executor;
     PerWorker<Own> all(executor);
     const MatrixCut cut(g, schedule_, executor.width());
     parallel_for(executor, static_cast<int>(cut.tasks), [&](int task, int worker) {
-      Own& own = all.of(worker, [&](Own& made) { prepare(launch, call, made); });
+      Own& own = all.of(worker, [&](Own& made) { prepare(launch, operands, made); });
       kernels_.begin();
       const auto [begin, end] = task_range(cut.total(), cut.tasks, task);
-      for (int64_t i = begin; i < end; ++i) block(call, own, cut.block(i));
+      for (int64_t i = begin; i < end; ++i) block(operands, own, cut.block(i));
       kernels_.end();
     });
   }
 
  private:
-  struct Call {
-    const uint8_t* a;
-    const std::byte* b;
-    std::byte* y;
-  };
   // What a worker keeps: lists of columns, gathered rows of a block's tiles, and a call for each of these.
   struct Own : IntegerColumns {
     std::unique_ptr<MatrixLine[]> gathered;
@@ -83,8 +72,8 @@ class IntegerMatrix final : public PackingKernel {
     std::memset(to + g_.packed_bytes(), 0, static_cast<size_t>(kMatrixOverread));
   }
 
-  void prepare(const CpuLaunch& launch, const Call& call, Own& own) const {
-    prepare_columns(stage_, g_, false, launch, call.b, own);
+  void prepare(const CpuLaunch& launch, const IntegerFactors& operands, Own& own) const {
+    prepare_columns(stage_, g_, false, launch, operands.b, own);
     own.gathered = std::make_unique_for_overwrite<MatrixLine[]>(static_cast<size_t>(block_tiles_ * lines_of_tile_));
     own.tiles.resize(static_cast<size_t>(block_tiles_));
     for (auto& [row_class, tile] : own.tiles) {
@@ -93,19 +82,19 @@ class IntegerMatrix final : public PackingKernel {
   }
 
   // Tiles [t0, t1) by panels [p0, p1) of an instance, as many tiles at a time as the schedule says: their rows first.
-  void block(const Call& call, Own& own, const MatrixBlock& b) const {
+  void block(const IntegerFactors& operands, Own& own, const MatrixBlock& b) const {
     const GemmGeometry& g = g_.gemm;
     const GemmInstance& instance = g.instances[static_cast<size_t>(b.instance)];
     const int64_t columns = g.weights.matrices * g.padded_n, y_bytes = size_of(stage_.outputs[0].dtype);
     for (int64_t t = b.t0; t < b.t1; t += block_tiles_) {
       const int64_t count = std::min(block_tiles_, b.t1 - t);
-      for (int64_t i = 0; i < count; ++i) set_rows(call, own, instance, t + i, i);
+      for (int64_t i = 0; i < count; ++i) set_rows(operands, own, instance, t + i, i);
       for (int64_t p = b.p0; p < b.p1; ++p) {
         const GemmPanel& panel = g.panels[static_cast<size_t>(p)];
         const int64_t column = instance.weights * g.padded_n + panel.column;
         for (int64_t i = 0; i < count; ++i) {
           auto& [row_class, tile] = own.tiles[static_cast<size_t>(i)];
-          tile.operands.b = call.b + column * g.k;
+          tile.operands.b = operands.b + column * g.k;
           tile.correction = own.corrections.get() + static_cast<int64_t>(row_class) * columns + column;
           tile.b_zero = own.b_zero ? own.b_zero.get() + column : nullptr;
           tile.scale = own.scale ? own.scale.get() + column : nullptr;
@@ -118,7 +107,7 @@ class IntegerMatrix final : public PackingKernel {
   }
 
   // The rows of tile t, to call number `slot`.
-  void set_rows(const Call& call, Own& own, const GemmInstance& instance, int64_t t, int64_t slot) const {
+  void set_rows(const IntegerFactors& operands, Own& own, const GemmInstance& instance, int64_t t, int64_t slot) const {
     auto& [c, tile] = own.tiles[static_cast<size_t>(slot)];
     c = class_of_tile(g_.gemm, t);
     const RowClass& rows = g_.gemm.classes[c];
@@ -130,8 +119,8 @@ class IntegerMatrix final : public PackingKernel {
     const uint8_t* a[kMatrixRows];
     const int64_t y_bytes = size_of(stage_.outputs[0].dtype);
     for (int r = 0; r < tile.rows; ++r, cursor.advance(1)) {
-      a[r] = call.a + (instance.a + cursor.a);
-      tile.y[r] = call.y + (instance.y + cursor.y) * y_bytes;
+      a[r] = operands.a + (instance.a + cursor.a);
+      tile.y[r] = operands.y + (instance.y + cursor.y) * y_bytes;
     }
     if (in_place) {
       rows_[c].read_in_place(reinterpret_cast<const std::byte*>(a[0]), tile.rows, rows.axes[3].a, tile.operands);

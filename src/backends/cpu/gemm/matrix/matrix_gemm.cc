@@ -14,7 +14,6 @@
 #include "backends/cpu/gemm/matrix/matrix_rows.h"
 #include "backends/cpu/gemm/row_cursor.h"
 #include "backends/cpu/packing_kernel.h"
-#include "backends/cpu/simd/channel_vectors.h"
 #include "base/round_up.h"
 #include "base/system/per_worker.h"
 #include "families/loops/grain.h"
@@ -48,14 +47,10 @@ class MatrixGemm final : public PackingKernel {
         kernels_(kernels),
         finish_(finishing.finish),
         rounding_(rounding) {
-    const Epilogue& e = params_.epilogue;
-    const int64_t channels = aligned(params_.groups * g_.padded_n * 4);
-    has_scale_ = e.scale || e.alpha != 1;
-    scale_at_ = channels;
-    copy_at_ = scale_at_ + (has_scale_ ? channels : 0);
+    workspace_ = gemm_workspace(params_, g_);
     depth_ = g_.weights.k_count[3];
     packed_k_ = g_.k / std::max<int64_t>(1, depth_) * rounded_up(depth_, 2);
-    size_workspace(copy_at_ + aligned(g_.copied_a * 4), aligned(packed_weights_bytes() + kMatrixOverread));
+    size_workspace(workspace_.bytes, aligned(packed_weights_bytes() + kMatrixOverread));
     for (const RowClass& rows : g_.classes) {
       rows_.emplace_back(paired_runs(rows.chunks[0], depth_), kStep, 2);
       lines_of_tile_ = std::max(lines_of_tile_, rows_.back().lines());
@@ -65,28 +60,7 @@ class MatrixGemm final : public PackingKernel {
 
   void run(const CpuLaunch& launch) const override {
     if (g_.n == 0 || g_.tiles == 0 || g_.instances.empty()) return;
-    const Epilogue& e = params_.epilogue;
-    const auto input = [&](int i) { return reinterpret_cast<const float*>(launch.inputs[static_cast<size_t>(i)]); };
-    const auto workspace = [&](int64_t at) { return reinterpret_cast<float*>(launch.workspace + at); };
-    GemmOperands operands;
-    operands.y = reinterpret_cast<float*>(launch.outputs[0]);
-    operands.a = input(0);
-    if (g_.copied_a > 0) {
-      copy_left(g_, operands.a, workspace(copy_at_), *launch.executor);
-      operands.a = workspace(copy_at_);
-    }
-    operands.b = packed_weights(launch);
-    int next = 2;
-    if (has_scale_) {
-      pad(e.scale ? input(next) : nullptr, e.scale ? next : -1, static_cast<float>(e.alpha), workspace(scale_at_));
-      operands.scale = workspace(scale_at_);
-    }
-    next += e.scale;
-    pad(e.bias ? input(next) : nullptr, e.bias ? next : -1, e.bias ? 1.0f : 0.0f, workspace(0));
-    operands.bias = workspace(0);
-    next += e.bias;
-    for (int i = 0; i < e.residuals(); ++i) operands.residual[i] = input(next + i);
-
+    const GemmOperands operands = gemm_operands(stage_, g_, workspace_, launch, packed_weights(launch));
     Executor& executor = *launch.executor;
     PerWorker<Own> all(executor);
     const MatrixCut cut(g_, schedule_, executor.width());
@@ -134,30 +108,20 @@ class MatrixGemm final : public PackingKernel {
     const GemmWeights& w = g_.weights;
     const GemmPanel& panel = g_.panels[static_cast<size_t>(number)];
     const int64_t width = panel.vectors * kMatrixLanes;
-    from += panel.column * w.n_stride;
-    int64_t rest = matrix;
-    for (size_t i = 6; i-- > 0; rest /= w.matrix_count[i]) from += rest % w.matrix_count[i] * w.matrix_strides[i];
+    from += panel.column * w.n_stride + w.matrix_at(matrix);
     auto* to = reinterpret_cast<uint16_t*>(packed + (matrix * g_.padded_n + panel.column) * packed_k_ * 2);
     float row[2][2 * kMatrixLanes] = {};
     uint16_t rounded[2][2 * kMatrixLanes];
-    for (int64_t t = 0; t < w.k_count[0]; ++t)
-      for (int64_t r = 0; r < w.k_count[1]; ++r)
-        for (int64_t s = 0; s < w.k_count[2]; ++s) {
-          const float* tap = from + t * w.k_strides[0] + r * w.k_strides[1] + s * w.k_strides[2];
-          for (int64_t c = 0; c < depth_; c += 2, to += 2 * width) {
-            for (int64_t i = 0; i < 2; ++i) {
-              for (int64_t n = 0; n < panel.columns; ++n)
-                row[i][n] = c + i < depth_ ? tap[(c + i) * w.k_strides[3] + n * w.n_stride] : 0.0f;
-              rounding_.store(row[i], width, reinterpret_cast<std::byte*>(rounded[i]));
-            }
-            for (int64_t n = 0; n < width; ++n) to[2 * n] = rounded[0][n], to[2 * n + 1] = rounded[1][n];
-          }
+    for_each_tap(w, from, [&](const float* tap) {
+      for (int64_t c = 0; c < depth_; c += 2, to += 2 * width) {
+        for (int64_t i = 0; i < 2; ++i) {
+          for (int64_t n = 0; n < panel.columns; ++n)
+            row[i][n] = c + i < depth_ ? tap[(c + i) * w.k_strides[3] + n * w.n_stride] : 0.0f;
+          rounding_.store(row[i], width, reinterpret_cast<std::byte*>(rounded[i]));
         }
-  }
-
-  void pad(const float* values, int operand, float factor, float* to) const {
-    pad_channels(values ? &stage_.inputs[static_cast<size_t>(operand)] : nullptr, values, factor, params_.groups, g_.n,
-                 g_.padded_n, to);
+        for (int64_t n = 0; n < width; ++n) to[2 * n] = rounded[0][n], to[2 * n + 1] = rounded[1][n];
+      }
+    });
   }
 
   // Tiles [t0, t1) by panels [p0, p1) of an instance, as many tiles at a time as the schedule says: their rows first.
@@ -226,8 +190,7 @@ class MatrixGemm final : public PackingKernel {
   const MatrixKernels& kernels_;
   void (*finish_)(const FinishCall& call);
   Conversions rounding_;
-  bool has_scale_ = false;
-  int64_t scale_at_ = 0, copy_at_ = 0;
+  GemmWorkspace workspace_;
   int64_t depth_ = 0, packed_k_ = 0;  // channels of a tap; all of k in the packed weights
   std::vector<MatrixRows> rows_;      // per class
   int64_t block_tiles_ = 1, lines_of_tile_ = kMatrixRows;
