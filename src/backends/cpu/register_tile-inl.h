@@ -65,6 +65,10 @@ class RegisterTile<kRows, kVectors, std::integer_sequence<int, kIndex...>> : Reg
     }(std::make_integer_sequence<int, kRows>());
   }
 
+  // Each vector += the vector in its place in `other`.
+  HWY_INLINE void add(RegisterTile other) const {
+    ((Register<kIndex>::vector = hn::Add(Register<kIndex>::vector, other.Register<kIndex>::vector)), ...);
+  }
   // Each vector += x * the vector in its place in `factors`.
   HWY_INLINE void add_products(Floats x, RegisterTile factors) const {
     ((Register<kIndex>::vector = hn::MulAdd(x, factors.Register<kIndex>::vector, Register<kIndex>::vector)), ...);

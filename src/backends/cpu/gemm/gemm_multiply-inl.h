@@ -75,6 +75,16 @@ HWY_INLINE void fetch_row(const TileCall& call, int row) {
   }
 }
 
+// A multiply-add waits four cycles for the one before it into the same sum, and two units start one each cycle: tiles of fewer
+// sums than that add every second, third ... product up apart, as far as there are registers.
+constexpr int chains_of(int rows, int vectors) {
+  constexpr int kSumsInFlight = 8;
+  const int wanted = (kSumsInFlight + rows * vectors - 1) / (rows * vectors);
+  const int room = (SPARKLE_REGISTERS - 2 - 2 * vectors) / (rows * vectors);  // weights of two steps beside them
+  const int chains = wanted < room ? wanted : room;
+  return rows > kMaxTileRows || chains < 1 ? 1 : chains;
+}
+
 // One step of k: a row of weights is loaded, an element of each row of the tile is broadcast and multiplied by all of them.
 template <int kRows, int kVectors, class W>
 HWY_INLINE void multiply_step(RegisterTile<kRows, kVectors> sums, const RunOfRows<kRows>& pixels, int64_t i,
@@ -84,10 +94,23 @@ HWY_INLINE void multiply_step(RegisterTile<kRows, kVectors> sums, const RunOfRow
     sums.each_row([&](auto row, int r) SPARKLE_INLINED { row.add_products(hn::Set(FloatTag(), pixels.at(r, i)), weights); });
   });
 }
+// The same into chain number `chain` of the `others`.
+template <int kRows, int kVectors, int kOthers, class W>
+HWY_INLINE void multiply_step_apart(RegisterTile<kOthers, kVectors> others, int chain, const RunOfRows<kRows>& pixels,
+                                    int64_t i, const W* HWY_RESTRICT b) {
+  RegisterTile<1, kVectors>::with_zeros([&](auto weights) SPARKLE_INLINED {
+    weights.each([&](Floats& w, int, int v) SPARKLE_INLINED { w = load_weights(b + v * float_lanes()); });
+    others.each_row([&](auto row, int r) SPARKLE_INLINED {
+      if (r / kRows == chain) row.add_products(hn::Set(FloatTag(), pixels.at(r % kRows, i)), weights);
+    });
+  });
+}
 
-// W: the type that weights are stored in; kNearest: the level of cache that is prefetched into.
-template <class W, int kNearest, int kRows, int kVectors>
-HWY_INLINE void multiply(RegisterTile<kRows, kVectors> sums, const TileCall& call) {
+// W: the type that weights are stored in; kNearest: the level of cache that is prefetched into. `others`: chains of sums beside
+// the first, one tile of kRows after another.
+template <class W, int kNearest, int kRows, int kVectors, int kOthers>
+HWY_INLINE void multiply_runs(RegisterTile<kRows, kVectors> sums, RegisterTile<kOthers, kVectors> others,
+                              const TileCall& call) {
   const int64_t width = kVectors * float_lanes();
   // Lines of residuals and y are asked for a row at a time along the sum: all at once they would fill the buffers for lines on
   // their way, and the weights would wait behind them.
@@ -104,6 +127,15 @@ HWY_INLINE void multiply(RegisterTile<kRows, kVectors> sums, const TileCall& cal
         stop = i + call.spacing < length ? i + call.spacing : length;
         fetch_row<kVectors>(call, rows_fetched++);
       }
+      if constexpr (kOthers > 0) {
+        constexpr int kChains = 1 + kOthers / kRows;
+        for (; i + kChains <= stop; i += kChains, b += kChains * width) {
+          multiply_step(sums, pixels, i, b);
+          unrolled<kChains - 1>([&](int chain) SPARKLE_INLINED {
+            multiply_step_apart(others, chain, pixels, i + 1 + chain, b + (1 + chain) * width);
+          });
+        }
+      }
       for (; i < stop; ++i, b += width, pixels.step()) {
         multiply_step(sums, pixels, i, b);
         if constexpr (fetches(kRows, kVectors, kNearest)) {
@@ -113,6 +145,18 @@ HWY_INLINE void multiply(RegisterTile<kRows, kVectors> sums, const TileCall& cal
       }
     }
   }
+}
+template <class W, int kNearest, int kRows, int kVectors>
+HWY_INLINE void multiply(RegisterTile<kRows, kVectors> sums, const TileCall& call) {
+  constexpr int kOthers = kRows * (chains_of(kRows, kVectors) - 1);
+  RegisterTile<kOthers, kVectors>::with_zeros([&](auto others) SPARKLE_INLINED {
+    multiply_runs<W, kNearest>(sums, others, call);
+    others.each_row([&](auto row, int other) SPARKLE_INLINED {
+      sums.each_row([&](auto to, int r) SPARKLE_INLINED {
+        if (other % kRows == r) to.add(row);
+      });
+    });
+  });
 }
 
 #endif
