@@ -55,7 +55,7 @@ Axis axis_of(const Stage& stage, size_t i) {
 
 // The tile variants are compiled for these filters only.
 bool tile_serves(const Window& w) {
-  const bool size = w.filter == Triple{1, 3, 3} || w.filter == Triple{1, 5, 5};
+  const bool size = w.filter == Triple{1, 3, 3} || w.filter == Triple{1, 5, 5} || w.filter == Triple{1, 7, 7};
   return size && w.dilation[1] == 1 && w.dilation[2] == 1 && w.stride[1] == w.stride[2] &&
          (w.stride[2] == 1 || w.stride[2] == 2);
 }

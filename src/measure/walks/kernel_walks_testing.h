@@ -198,7 +198,7 @@ class WinogradWalk {
   int64_t square_ = 0;
 };
 
-// The register tiles for 3x3 and 5x5.
+// The register tiles for 3x3, 5x5 and 7x7.
 class DepthwiseWalk {
  public:
   DepthwiseWalk(const Stage& stage, const DepthwiseSchedule& s, int64_t lanes, int64_t l1_bytes, MemoryWalk& memory)

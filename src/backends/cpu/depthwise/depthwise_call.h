@@ -40,7 +40,7 @@ struct DepthwiseCall {
 // Output rows [begin,end) of the n * d * h rows of y.
 using DepthwiseRows = void (*)(const DepthwiseCall& call, int64_t begin, int64_t end);
 
-// The loops compiled for a unit; nullptr where the unit has none. tile serves 3x3 and 5x5 at stride 1 and 2.
+// The loops compiled for a unit; nullptr where the unit has none. tile serves 3x3, 5x5 and 7x7 at stride 1 and 2.
 DepthwiseRows depthwise_tile_rows(std::string_view unit, int64_t filter, int64_t stride);
 DepthwiseRows depthwise_window_rows(std::string_view unit);
 

@@ -1,5 +1,5 @@
 // The loops of the depthwise family on CPUs, compiled once per target: the general one for any filter here, the register tiles
-// for 3x3 and 5x5 in depthwise_tile-inl.h.
+// for 3x3, 5x5 and 7x7 in depthwise_tile-inl.h.
 #include "backends/cpu/depthwise/depthwise_call.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -188,6 +188,8 @@ DepthwiseRows depthwise_tile(int64_t filter, int64_t stride) {
   if (filter == 3 && stride == 2) return depthwise::tile_rows<3, 2>;
   if (filter == 5 && stride == 1) return depthwise::tile_rows<5, 1>;
   if (filter == 5 && stride == 2) return depthwise::tile_rows<5, 2>;
+  if (filter == 7 && stride == 1) return depthwise::tile_rows<7, 1>;
+  if (filter == 7 && stride == 2) return depthwise::tile_rows<7, 2>;
 #else
   (void)filter, (void)stride;
 #endif

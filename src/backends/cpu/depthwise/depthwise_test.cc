@@ -124,7 +124,7 @@ void run_cases(unsigned seed, int count, const std::vector<std::string>& variant
       c.gaps = pick(random, 0, 1), c.constant_weights = pick(random, 0, 1), c.odd_vectors = pick(random, 0, 3) == 0;
       random_epilogue(random, c.params.epilogue);
       if (c.variant != "window") {
-        const int64_t filter = pick(random, 0, 1) ? 3 : 5, stride = pick(random, 1, 2);
+        const int64_t filter = 3 + 2 * pick(random, 0, 2), stride = pick(random, 1, 2);
         Window& w = c.params.window;
         c.x_shape = Dims{c.x_shape[0], c.x_shape[1], pick(random, 1, 20), pick(random, 1, 33)};
         w.filter = {1, filter, filter}, w.stride = {1, stride, stride}, w.dilation = {1, 1, 1};
@@ -158,7 +158,7 @@ TEST(CpuDepthwise, LayersOfNetworks) {
         c.params.epilogue.bias = true;
         c.params.epilogue.activation = Activation::clip, c.params.epilogue.b = 6;
         c.variant = variant, c.unit = unit, c.threads = 2;
-        if (c.variant != "window" && (l.dilation > 1 || l.filter > 5 || !has_tiles(unit))) continue;
+        if (c.variant != "window" && (l.dilation > 1 || l.filter > 7 || !has_tiles(unit))) continue;
         ASSERT_EQ(check(random, c), "") << describe(c);
       }
 }
@@ -166,7 +166,7 @@ TEST(CpuDepthwise, LayersOfNetworks) {
 TEST(CpuDepthwise, UnitsWithoutTilesAreSve) {
   for (const std::string& unit : test::units_of_this_machine()) {
     EXPECT_NE(depthwise_window_rows(unit), nullptr) << unit;
-    for (int64_t filter : {3, 5})
+    for (int64_t filter : {3, 5, 7})
       for (int64_t stride : {1, 2}) EXPECT_EQ(depthwise_tile_rows(unit, filter, stride) != nullptr, has_tiles(unit)) << unit;
   }
 }

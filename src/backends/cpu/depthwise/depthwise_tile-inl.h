@@ -33,6 +33,40 @@ struct TilePlace {
   int64_t c0, c1;  // channels
 };
 
+// Input row i of a tile: the rows of the filter that meet it, and its pixels times these.
+template <int kFilter, int kStride, int kRows, int kColumns, bool kEdge, bool kTail, class V>
+HWY_INLINE void input_row(const DepthwiseCall& call, const TilePlace& place, int i, int64_t c, int64_t count,
+                          V (&sums)[kRows][kColumns]) {
+  const hn::ScalableTag<float> d;
+  constexpr int kReachColumns = (kColumns - 1) * kStride + kFilter;
+  if (kEdge && (place.h + i < 0 || place.h + i >= call.mx.h)) return;
+  const auto meets = [&](int row) { return kRows == 1 || (i - row * kStride >= 0 && i - row * kStride < kFilter); };
+  V weights[kRows][kFilter];  // one row for each output row of the tile
+  SPARKLE_DW_UNROLL
+  for (int row = 0; row < kRows; ++row) {
+    if (!meets(row)) continue;
+    SPARKLE_DW_UNROLL
+    for (int s = 0; s < kFilter; ++s)
+      weights[row][s] = hn::LoadU(d, call.w + ((i - row * kStride) * kFilter + s) * call.k_strides + c);
+  }
+  const float* x = place.x + (place.h + i) * call.mx.row_stride + place.w * call.mx.pixel_stride + c;
+  SPARKLE_DW_UNROLL
+  for (int j = 0; j < kReachColumns; ++j) {
+    if (kEdge && (place.w + j < 0 || place.w + j >= call.mx.w)) continue;
+    const V pixel = load_some<kTail>(d, x + j * call.mx.pixel_stride, count);
+    SPARKLE_DW_UNROLL
+    for (int row = 0; row < kRows; ++row) {
+      if (!meets(row)) continue;
+      SPARKLE_DW_UNROLL
+      for (int column = 0; column < kColumns; ++column) {
+        const int s = j - column * kStride;
+        if (s < 0 || s >= kFilter) continue;
+        sums[row][column] = hn::MulAdd(weights[row][s], pixel, sums[row][column]);
+      }
+    }
+  }
+}
+
 template <int kFilter, int kStride, int kRows, int kColumns, bool kEdge, bool kTail>
 HWY_INLINE void tile_channels(const DepthwiseCall& call, const TilePlace& place, int64_t c, int64_t count) {
   const hn::ScalableTag<float> d;
@@ -45,36 +79,14 @@ HWY_INLINE void tile_channels(const DepthwiseCall& call, const TilePlace& place,
     for (int column = 0; column < kColumns; ++column) sums[row][column] = start;
   }
 
-  constexpr int kReachRows = (kRows - 1) * kStride + kFilter, kReachColumns = (kColumns - 1) * kStride + kFilter;
-  const float* x = place.x + place.h * call.mx.row_stride + place.w * call.mx.pixel_stride + c;
-  SPARKLE_DW_UNROLL
-  for (int i = 0; i < kReachRows; ++i) {
-    if (kEdge && (place.h + i < 0 || place.h + i >= call.mx.h)) continue;
-    // Rows of the filter that meet input row i: one for each output row of the tile.
-    V weights[kRows][kFilter];
+  constexpr int kReachRows = (kRows - 1) * kStride + kFilter;
+  if constexpr (kRows == 1 && kFilter > 5) {  // its rows are all alike
+    for (int i = 0; i < kReachRows; ++i)
+      input_row<kFilter, kStride, kRows, kColumns, kEdge, kTail>(call, place, i, c, count, sums);
+  } else {
     SPARKLE_DW_UNROLL
-    for (int row = 0; row < kRows; ++row) {
-      const int r = i - row * kStride;
-      if (r < 0 || r >= kFilter) continue;
-      SPARKLE_DW_UNROLL
-      for (int s = 0; s < kFilter; ++s) weights[row][s] = hn::LoadU(d, call.w + (r * kFilter + s) * call.k_strides + c);
-    }
-    SPARKLE_DW_UNROLL
-    for (int j = 0; j < kReachColumns; ++j) {
-      if (kEdge && (place.w + j < 0 || place.w + j >= call.mx.w)) continue;
-      const V pixel = load_some<kTail>(d, x + i * call.mx.row_stride + j * call.mx.pixel_stride, count);
-      SPARKLE_DW_UNROLL
-      for (int row = 0; row < kRows; ++row) {
-        const int r = i - row * kStride;
-        if (r < 0 || r >= kFilter) continue;
-        SPARKLE_DW_UNROLL
-        for (int column = 0; column < kColumns; ++column) {
-          const int s = j - column * kStride;
-          if (s < 0 || s >= kFilter) continue;
-          sums[row][column] = hn::MulAdd(weights[row][s], pixel, sums[row][column]);
-        }
-      }
-    }
+    for (int i = 0; i < kReachRows; ++i)
+      input_row<kFilter, kStride, kRows, kColumns, kEdge, kTail>(call, place, i, c, count, sums);
   }
 
   if (call.scale) {
