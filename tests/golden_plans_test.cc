@@ -23,9 +23,10 @@ namespace sparkle {
 namespace {
 
 const std::string kFolder = SPARKLE_SOURCE_DIR "/tests/golden_plans/";
-constexpr const char* kNetworks[] = {"resnet50",        "mobilenetv2",      "squeezenet1.1", "unet",          "upscale2x",
-                                     "preactivation",   "resnext",          "replknet",      "tiny_detector", "tiny_attention",
-                                     "mobilenetv2_f16", "mobilenetv2_bf16", "halves",        "srresnet",      "decoding"};
+constexpr const char* kNetworks[] = {"resnet50",         "mobilenetv2",   "squeezenet1.1",  "unet",
+                                     "upscale2x",        "preactivation", "resnext",        "ssd_extras",
+                                     "replknet",         "tiny_detector", "tiny_attention", "mobilenetv2_f16",
+                                     "mobilenetv2_bf16", "halves",        "srresnet",       "decoding"};
 // Single operators of tests/vectors, for the families that no network here has.
 constexpr const char* kOperators[] = {
     "scatterelements_add",       "topk_smallest",         "cumsum_reverse",         "trilu_upper",
@@ -88,6 +89,23 @@ Graph resnext() {
   };
   x = block(x, 256, 128, 256, 1);
   return b.done(block(x, 256, 256, 512, 2));
+}
+
+// Of the layers that SSD adds behind its network (Liu et al. 2016): down to planes of a few pixels.
+Graph ssd_extras() {
+  testing::GraphBuilder b;
+  b.graph.name = "ssd_extras";
+  const auto layer = [&](TensorId from, int64_t c, int64_t k, int64_t size, int64_t stride, int64_t pad) {
+    ConvOp op;
+    op.strides = {stride, stride};
+    op.pads_begin = op.pads_end = {pad, pad};
+    return b.pointwise(PointwiseOp::relu, {b.op("Conv", op, {from, b.weights({k, c, size, size}), b.weights({k}, 0.1f)})});
+  };
+  const auto block = [&](TensorId from, int64_t c, int64_t squeezed, int64_t k) {
+    return layer(layer(from, c, squeezed, 1, 1, 0), squeezed, k, 3, 2, 1);
+  };
+  const TensorId ten = b.input({1, 512, 10, 10});
+  return b.done(block(block(ten, 512, 128, 256), 256, 128, 256));
 }
 
 // SRResNet's first layer, one of its blocks and an upsampling one (Ledig et al. 2017), batch normalisation folded: slopes per
@@ -193,6 +211,7 @@ Result<Graph> network(const std::string& name) {
   if (name == "decoding") return testing::ready(decoding());
   if (name == "preactivation") return testing::ready(preactivation());
   if (name == "resnext") return testing::ready(resnext());
+  if (name == "ssd_extras") return testing::ready(ssd_extras());
   if (name == "srresnet") return testing::ready(srresnet());
   const bool single = std::find(std::begin(kOperators), std::end(kOperators), name) != std::end(kOperators);
   const std::string cast = name.ends_with("_f16")      ? "_f16"

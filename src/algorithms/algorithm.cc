@@ -77,12 +77,14 @@ StagePlan direct_stages(const AnchorCall& call) {
   return {{whole_call(call, params)}, {}};
 }
 
-constexpr std::array<Algorithm, 13> kAlgorithms = {{
+constexpr std::array<Algorithm, 14> kAlgorithms = {{
     {"depthwise", "every channel has filters of its own", depthwise_applies, depthwise_stages},
     {"grouped", "several groups of a few channels in one vector", grouped_applies, grouped_stages},
     {"gemm", "implicit matrix product: no im2col buffer", gemm_applies, gemm_stages},
-    {"gemm_f16", "the same with weights stored as f16 and widened as they are read", stored_applies<DType::f16>, gemm_stages,
-     stored_error<DType::f16>, DType::f16},
+    {"gemm_padded", "the same on a copy of the input between columns of zeros, for small planes", padded_applies, padded_stages,
+     nullptr, DType::f32, true},
+    {"gemm_f16", "implicit matrix product with weights stored as f16 and widened as they are read", stored_applies<DType::f16>,
+     gemm_stages, stored_error<DType::f16>, DType::f16},
     {"gemm_bf16", "the same with weights stored as bf16", stored_applies<DType::bf16>, gemm_stages, stored_error<DType::bf16>,
      DType::bf16},
     {"direct", "few input channels: whole rows of outputs from padded rows of inputs", direct_applies, direct_stages},

@@ -42,7 +42,8 @@ struct Algorithm {
   // Of the gemm family's variants it takes those that keep weights in this type.
   DType weights = DType::f32;
   // Right only for finite values of moderate size: a transform of tiles makes NaN or infinity of outputs whose own windows hold
-  // none, operands of f16 end at 65504, and tiles of bf16 multiply zeros by weights of other sums.
+  // none, operands of f16 end at 65504, tiles of bf16 multiply zeros by weights of other sums, and columns of zeros are
+  // multiplied by weights too.
   bool finite_only = false;
 
   double error_of(const AnchorCall& call) const { return error ? error(call) : 0; }

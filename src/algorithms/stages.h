@@ -15,6 +15,10 @@ StagePlan winograd_stages(const AnchorCall& call);
 template <int kTile>
 double winograd_error(const AnchorCall& call);
 
+// A product on a copy of the input between columns of zeros.
+Reason padded_applies(const AnchorCall& call);
+StagePlan padded_stages(const AnchorCall& call);
+
 // Constant weights stored in 16 bits.
 template <DType kStored>
 Fit fit_in(const AnchorCall& call) {

@@ -51,6 +51,15 @@ int64_t rows_of_block(const Stage& stage, int64_t column_blocks, const Device& d
   return std::max<int64_t>(1, best);
 }
 
+// Whether inputs come from beyond the L2, and pixel by pixel where they lie: tiles of a few steps would wait for their lines.
+bool fetches(const Stage& stage, int64_t columns, int64_t lanes, const Device& device) {
+  const Window& w = params_of(stage).window;
+  const MemoryLevel* l2 = device.level("L2");
+  if (!l2 || l2->bytes == 0 || stage.inputs[0].bytes() + stage.outputs[0].bytes() <= l2->bytes) return false;
+  return channels_innermost(stage.inputs[0]) && w.stride[2] <= w.filter[2] &&
+         direct_reading(stage, "maps", columns, lanes) == DirectReading::in_place;
+}
+
 std::optional<DirectSchedule> schedule_on(const Stage& stage, const Variant& variant, const MathUnit& unit,
                                           const Device& device) {
   const DirectParams& p = params_of(stage);
@@ -99,6 +108,7 @@ std::optional<DirectSchedule> schedule_on(const Stage& stage, const Variant& var
   s.columns = columns();
   s.rows = rows_of_block(stage, blocks, device);
   const FeatureMap x = feature_map(stage.inputs[0]);
+  if (variant.name == "maps" && fetches(stage, s.columns, lanes, device)) s.prefetch = 2;
   const double products = static_cast<double>(y.n * y.pixels() * y.c) * static_cast<double>(x.c / p.groups * w.taps());
   s.grain = grain_of(stage.outputs[0].elements(), planned_tasks(products, kLeastProducts, 8, device));
   return s;

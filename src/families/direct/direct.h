@@ -28,12 +28,13 @@ struct DirectSchedule {
   int pixels = 6;       // of a register tile: outputs of a row, vectors of them where they fill the lanes
   int64_t columns = 0;  // outputs of a row whose inputs lie in the scratch for all rows of the filter
   int64_t rows = 0;     // of outputs whose tiles lie together, which no task cuts; 0: all
+  int prefetch = 0;     // maps: the next row of inputs that are read in place is fetched on the way into L2 (2); 0: not
   int64_t grain = 0;    // outputs per task (families/loops/grain.h)
 
   template <class V>
   void visit(V& v) {
     v("variant", variant), v("unit", unit), v("maps", maps), v("pixels", pixels), v("columns", columns), v("rows", rows);
-    v("grain", grain);
+    v("prefetch", prefetch), v("grain", grain);
   }
   friend bool operator==(const DirectSchedule&, const DirectSchedule&) = default;
 };

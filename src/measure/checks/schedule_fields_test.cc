@@ -51,6 +51,7 @@ constexpr Unread kUnread[] = {
     {"gemm/naive gemm/groups gemm/halo gemm/fours gemm/several", "depth pad subgroup unroll", "no tiles of operands are kept"},
     {"gemm/cooperative", "depth", "two tiles are in flight, as it is written; kept plans and tunings say so"},
     {"gemm/cooperative", "unroll", "stays 1: a product of fragments is one instruction"},
+    {"pad/units", "grain unit", "tasks are a CPU's, which has the same record, and a copy computes nothing"},
     {"fft/whole", "product", "channels have a filter each: no sums over channels"},
     {"fft/tiles", "strip", "a vector of tiles at a time"},
     {"direct/slide", "maps", "windows slide over one vector of maps at a time"},

@@ -164,6 +164,11 @@ Reason why_not(const Algorithm& algorithm, const Algorithm* forced, const Anchor
   return algorithm.error_of(call) > options.accuracy ? Reason::too_inaccurate : Reason::none;
 }
 
+bool errs(std::string_view algorithm, const AnchorCall& call) {
+  const Algorithm* named = algorithm_named(algorithm);
+  return named && named->error_of(call) > 0;
+}
+
 void chosen_first(std::vector<Candidate>& candidates) {
   std::stable_partition(candidates.begin(), candidates.end(), [](const Candidate& c) { return c.reason == Reason::none; });
 }
@@ -245,7 +250,8 @@ Result<Choice> choose(const AnchorCall& call, const Device& device, const PlanOp
   if (best->error > 0 && !forced && !best->tuned) best->spared_seconds = std::max(0.0, plain_seconds - best->cost.seconds);
   note_idle_units(device, candidates);
   for (Candidate& c : candidates)
-    if (c.algorithm != best->algorithm && c.reason == Reason::costlier && c.cost && c.cost->seconds < best->cost.seconds)
+    if (c.algorithm != best->algorithm && c.reason == Reason::costlier && c.cost && c.cost->seconds < best->cost.seconds &&
+        errs(c.algorithm, call))
       c.reason = Reason::less_accurate;
   chosen_first(candidates);
   best->candidates = std::move(candidates);

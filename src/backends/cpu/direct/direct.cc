@@ -39,7 +39,8 @@ class DirectConvolution final : public PackingKernel {
         bundle_(cut_.bundle),
         columns_(cut_.columns),
         rows_(cut_.rows),
-        grain_(schedule.grain) {
+        grain_(schedule.grain),
+        fetches_(schedule.prefetch != 0 && cut_.in_place()) {
     find_steps();
     find_blocks(schedule);
     size_workspace(epilogue_.workspace_bytes(), weight_floats_ * 4);
@@ -172,16 +173,31 @@ class DirectConvolution final : public PackingKernel {
         call.x = ring;
         call.steps += ((top % cut_.ring + cut_.ring) % cut_.ring * w.filter[1] + taps.begin) * row_steps_;
       }
+      const int64_t next = top + w.stride[1] + cut_.ring - 1;  // the last row of inputs that the next row of outputs reads
+      const float* ahead = fetches_ && p + 1 < p1 && next < x_.h ? image + next * x_.row_stride : nullptr;
       const float* x = call.x;
-      for (const MapBlock& block : blocks) {
-        call.x = x + (block.group - bundle * bundle_) * group;
-        row(o, block, taps.begin, call, {n, p, q0, q1});
+      for (size_t b = 0; b < blocks.size(); ++b) {
+        call.x = x + (blocks[b].group - bundle * bundle_) * group;
+        row(o, blocks[b], taps.begin, call, {n, p, q0, q1},
+            {ahead, static_cast<int64_t>(b), static_cast<int64_t>(blocks.size())});
       }
     }
   }
 
+  // What lies in the row `row` (nullptr: nothing) below a call's tiles, shared out among the blocks that pass over them.
+  struct Ahead {
+    const float* row;
+    int64_t block, blocks;
+    void fetch(DirectCall& call, int64_t begin) const {
+      constexpr int64_t kLine = 16;  // floats
+      const int64_t lines = row ? divided(call.x_tile, kLine) : 0, first = lines * block / blocks;
+      call.fetch = row ? row + begin + first * kLine : nullptr;
+      call.fetch_lines = lines * (block + 1) / blocks - first;
+    }
+  };
   // One row of outputs of a block of maps; `first`: the row of the filter that the steps begin with.
-  void row(const Operands& o, const MapBlock& block, int64_t first, DirectCall& call, const Place& at) const {
+  void row(const Operands& o, const MapBlock& block, int64_t first, DirectCall& call, const Place& at,
+           const Ahead& ahead) const {
     const int64_t lanes = kernels_.lanes, unit = cut_.unit();  // outputs that a tile grows by
     const DirectRowCut& cut = block.tiles[at.q1 - at.q0 == columns_ ? 0 : 1];
     call.weights = o.weights + block.weights + first * block.row_floats;
@@ -193,13 +209,16 @@ class DirectConvolution final : public PackingKernel {
     call.lanes = block.maps - (block.vectors - 1) * lanes;
     call.outputs = std::min(width, cut.longer * cut.length * unit);
     call.tiles = cut.longer, call.x_tile = cut.length * unit * x_output_;
+    ahead.fetch(call, 0);
     block.kernels[cut.length - 1](call);
     if (cut.longer == cut.tiles) return;
     const float* x = call.x;
-    call.x += cut.longer * call.x_tile;
+    const int64_t done = cut.longer * call.x_tile;
+    call.x += done;
     call.y += call.outputs * call.y_pixel;
     call.outputs = width - call.outputs;
     call.tiles = cut.tiles - cut.longer, call.x_tile = (cut.length - 1) * unit * x_output_;
+    ahead.fetch(call, done);
     block.kernels[cut.length - 2](call);
     call.x = x;
   }
@@ -265,6 +284,7 @@ class DirectConvolution final : public PackingKernel {
   std::vector<int64_t> steps_;
   std::vector<MapBlock> blocks_;
   int64_t row_steps_ = 0, weight_floats_ = 0, grain_ = 0;
+  bool fetches_ = false;
   int64_t x_output_ = 1, x_pixel_ = 1;  // floats of input: between outputs of a row, as the kernels want them
 };
 

@@ -1,7 +1,10 @@
 // Maps in up to four vectors, 24 sums (12 with 16 registers): the register tile of the gemm family, walked along a row of
 // outputs within one call. Its inputs lie padded, so that every output of the row has the same taps. Sums are named variables,
 // not arrays: SVE vectors have no size.
+#include <algorithm>
+
 #include "backends/cpu/direct/direct_rows.h"
+#include "base/round_up.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backends/cpu/direct/direct_maps.cc"
@@ -44,6 +47,11 @@ void map_tiles(const DirectCall& call) {
   const float* x_tile = call.x;
   const bool whole = call.lanes == lanes;
   float* y = call.y;
+  constexpr int kLine = 16;  // floats
+  // A core waits for few lines at a time: some of them every few steps. Without any all steps are one part.
+  constexpr int64_t kPart = 8;
+  const int64_t part = call.fetch_lines > 0 ? kPart : count,
+                fetch_a_part = divided(call.fetch_lines * kPart, std::max<int64_t>(1, count));
   for (int64_t t = 0; t < call.tiles; ++t, x_tile += call.x_tile, y += kPixels * y_pixel) {
     const float* HWY_RESTRICT bias = call.bias;
     [[maybe_unused]] const V bias_0 = hn::LoadU(d, bias), bias_1 = kVectors > 1 ? hn::LoadU(d, bias + lanes) : bias_0,
@@ -53,24 +61,28 @@ void map_tiles(const DirectCall& call) {
     SPARKLE_MAP_TILE(SPARKLE_DECLARE)
 #undef SPARKLE_DECLARE
     // The lines of y come while the sums are made, where ports for loads are free: single vectors of maps need them all.
-    constexpr int kLine = 16;
 #define SPARKLE_FETCH(p, v) \
   if constexpr (p < kPixels && v < kVectors && kVectors > 1) __builtin_prefetch(y + p * y_pixel + v * kLine, 1, 3);
     SPARKLE_MAP_TILE(SPARKLE_FETCH)
 #undef SPARKLE_FETCH
     const float* HWY_RESTRICT b = call.weights;
-    for (int64_t i = 0; i < count; ++i, b += kVectors * lanes) {
-      // Every third output has a pointer: the scaled index of x86 addresses its two neighbours too.
+    const float* fetch = call.fetch;
+    if (HWY_UNLIKELY(fetch_a_part > 0)) fetch += t * call.x_tile;
+    for (int64_t i = 0, end = std::min(count, part); i < count; end = std::min(count, end + part)) {
+      if (HWY_UNLIKELY(fetch_a_part > 0))
+        for (int64_t line = 0; line < fetch_a_part; ++line, fetch += kLine) __builtin_prefetch(fetch, 0, 2);
+      for (; i < end; ++i, b += kVectors * lanes) {
+        // Every third output has a pointer: the scaled index of x86 addresses its two neighbours too.
 #define SPARKLE_POINTER(p)                                    \
   [[maybe_unused]] const float* HWY_RESTRICT x_##p = nullptr; \
   if constexpr (p % 3 == 0 && p < kPixels) x_##p = x_tile + steps[i] + p * pixel;
-      SPARKLE_MAP_PIXELS(SPARKLE_POINTER)
+        SPARKLE_MAP_PIXELS(SPARKLE_POINTER)
 #undef SPARKLE_POINTER
-      [[maybe_unused]] V b0, b1, b2, b3;
-      b0 = hn::LoadU(d, b);
-      if constexpr (kVectors > 1) b1 = hn::LoadU(d, b + lanes);
-      if constexpr (kVectors > 2) b2 = hn::LoadU(d, b + 2 * lanes);
-      if constexpr (kVectors > 3) b3 = hn::LoadU(d, b + 3 * lanes);
+        [[maybe_unused]] V b0, b1, b2, b3;
+        b0 = hn::LoadU(d, b);
+        if constexpr (kVectors > 1) b1 = hn::LoadU(d, b + lanes);
+        if constexpr (kVectors > 2) b2 = hn::LoadU(d, b + 2 * lanes);
+        if constexpr (kVectors > 3) b3 = hn::LoadU(d, b + 3 * lanes);
 #define SPARKLE_MULTIPLY(p, q)                                                \
   if constexpr (p < kPixels) {                                                \
     const V x = hn::Set(d, x_##q[(p - q) * pixel]);                           \
@@ -80,16 +92,17 @@ void map_tiles(const DirectCall& call) {
     if constexpr (kVectors > 3) sum_##p##_3 = hn::MulAdd(x, b3, sum_##p##_3); \
   }
 #define SPARKLE_THREE(p, p1, p2) SPARKLE_MULTIPLY(p, p) SPARKLE_MULTIPLY(p1, p) SPARKLE_MULTIPLY(p2, p)
-      SPARKLE_THREE(0, 1, 2)
-      SPARKLE_THREE(3, 4, 5)
-      SPARKLE_THREE(6, 7, 8)
-      SPARKLE_THREE(9, 10, 11)
-      SPARKLE_THREE(12, 13, 14)
-      SPARKLE_THREE(15, 16, 17)
-      SPARKLE_THREE(18, 19, 20)
-      SPARKLE_THREE(21, 22, 23)
+        SPARKLE_THREE(0, 1, 2)
+        SPARKLE_THREE(3, 4, 5)
+        SPARKLE_THREE(6, 7, 8)
+        SPARKLE_THREE(9, 10, 11)
+        SPARKLE_THREE(12, 13, 14)
+        SPARKLE_THREE(15, 16, 17)
+        SPARKLE_THREE(18, 19, 20)
+        SPARKLE_THREE(21, 22, 23)
 #undef SPARKLE_THREE
 #undef SPARKLE_MULTIPLY
+      }
     }
     // The sum is the second argument: x86 then hands a NaN on.
     if (call.clamp_below) {

@@ -36,6 +36,8 @@ struct DirectCall {
   int64_t tiles;         // in this call, next to each other
   int64_t x_tile;        // floats of input between tiles
   int64_t x_pixel;       // floats of input between outputs; slide: between columns
+  const float* fetch;    // maps: what a tile fetches into the L2 of the inputs of the next row of outputs
+  int64_t fetch_lines;   // of cache, a tile
   // -- outputs
   float* y;
   int64_t y_pixel;  // floats between outputs

@@ -72,6 +72,7 @@ Case random_case(Random& random, const std::string& unit, const std::string& var
   c.schedule.pixels = slides ? 17 : static_cast<int>(pick(random, 1, 24));
   c.schedule.columns = chance(50) ? 1000 : pick(random, 17, 40);
   c.schedule.rows = chance(50) ? 0 : pick(random, 1, 6);
+  c.schedule.prefetch = chance(50) ? 0 : 2;
   c.gaps = chance(40), c.planes = chance(30), c.constant = chance(70);
   c.threads = static_cast<int>(pick(random, 1, 3));
   return c;
