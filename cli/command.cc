@@ -13,6 +13,7 @@
 #include "base/printable.h"
 #include "base/record.h"
 #include "device/device_json.h"
+#include "device/known/known_devices.h"
 #include "plan/choose/forced.h"
 #include "run/opening/force_unit.h"
 
@@ -40,7 +41,8 @@ CLI::Validator positive_number() {
 
 void add_machine(CLI::App& command, CommonOptions& o, Machines machines) {
   std::string devices = "auto (the CPU), cpu, vulkan, vulkan:N as 'sparkle devices' numbers them, reference";
-  if (machines == Machines::described) devices += ", or FILE.json, a machine that need not be here";
+  if (machines == Machines::described)
+    devices += ", or a machine that need not be here: its name (h200, rtx3090 ...: sparkle check --help), or FILE.json";
   command.add_option("--device", o.device, devices);
   command.add_option("--threads", o.threads, "CPU threads; 0: what affinity and cgroup quota allow")
       ->check(CLI::Range(0, 1024));
@@ -124,6 +126,11 @@ Result<Device> describe_device(const CommonOptions& o) {
     if (!o.unit.empty()) SPARKLE_CHECK(force_unit(device, o.unit));
     return device;
   }
+  if (is_known_device(o.device)) {
+    SPARKLE_TRY(device, known_device(o.device));
+    if (!o.unit.empty()) SPARKLE_CHECK(force_unit(device, o.unit));
+    return device;
+  }
   if (o.device == "reference" && o.unit.empty()) return reference_device();
   SPARKLE_TRY(open, open_device(o));
   return open.backend->device();
@@ -131,7 +138,7 @@ Result<Device> describe_device(const CommonOptions& o) {
 
 Result<OpenDevice> open_device(const CommonOptions& o, Roofs roofs) {
   SPARKLE_CHECK(check_precision(o));
-  if (names_description(o.device))
+  if (names_description(o.device) || is_known_device(o.device))
     return Error{Reason::device_unusable, "'" + o.device + "' only describes a machine; plan for it with 'sparkle explain'."};
   BackendOptions options;
   options.name = o.device;

@@ -1,8 +1,9 @@
-// sparkle explain MODEL | --conv TEXT: the whole plan, also for a machine that is not here (--device FILE.json).
+// sparkle explain MODEL | --conv TEXT: the whole plan, also for a machine that is not here (--device NAME or FILE.json).
 #include <cstdio>
 
 #include "base/printable.h"
 #include "command.h"
+#include "device/known/known_devices.h"
 #include "bench_command/layer_list.h"
 #include "run_command/model_inputs.h"
 #include "plan/choose/forced.h"
@@ -89,7 +90,8 @@ int explain_command(const ExplainArguments& a) {
     std::printf("%s\n", explain_json(*plan, *device).c_str());
   } else {
     std::fputs(explain(*plan, *device, a.explain).c_str(), stdout);
-    if (!device->calibrated && !names_description(a.common.device) && a.common.device != "reference")
+    if (!device->calibrated && !names_description(a.common.device) && !is_known_device(a.common.device) &&
+        a.common.device != "reference")
       std::fputs("The rates are estimates from clock, lanes and caches; 'sparkle devices' measures and keeps them.\n", stdout);
   }
   return kDone;

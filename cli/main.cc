@@ -129,6 +129,7 @@ int main(int argc, char** argv) {
   add_run(app, chosen);
   add_bench(app, chosen);
   add_explain(app, chosen);
+  add_check(app, chosen);
   add_compile(app, chosen);
   add_verify(app, chosen);
   add_tune(app, chosen);

@@ -21,10 +21,19 @@ bool parse_count(const std::string& text, uint64_t& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size();
 }
+
+Result<std::shared_ptr<MappedFile>> open_external(const std::string& path, ExternalMaps* maps) {
+  if (maps)
+    if (const auto at = maps->by_path.find(path); at != maps->by_path.end()) return at->second;
+  SPARKLE_TRY(file, MappedFile::open(path, maps ? MappedFile::Pages::touched : MappedFile::Pages::all));
+  auto shared = std::make_shared<MappedFile>(std::move(file));
+  if (maps) maps->by_path.emplace(path, shared);
+  return shared;
+}
 }  // namespace
 
 Result<HostTensor> read_external(const ::onnx::TensorProto& proto, DType type, const Dims& shape, const std::string& what,
-                                 const std::string& folder) {
+                                 const std::string& folder, ExternalMaps* maps) {
   std::string location;
   uint64_t offset = 0, length = 0;
   bool length_given = false;
@@ -46,12 +55,12 @@ Result<HostTensor> read_external(const ::onnx::TensorProto& proto, DType type, c
   if (location.empty() || error || fs::path(location).is_absolute() || !inside(root, file))
     return Error{Reason::bad_model, what + " keeps its data in '" + location + "', which is not inside the model's folder."};
 
-  auto opened = MappedFile::open(file.string());
+  auto opened = open_external(file.string(), maps);
   if (!opened.ok() && !fs::exists(file, error))
     return Error{Reason::file_unreadable, what + " keeps its data in '" + location + "', and there is no such file in '" +
                                               root.string() + "'; put it beside the model."};
   if (!opened.ok()) return opened.take_error();
-  const MappedFile& mapped = *opened;
+  const MappedFile& mapped = **opened;
   HostTensor tensor;
   tensor.dtype = type;
   tensor.shape = shape;
@@ -60,6 +69,13 @@ Result<HostTensor> read_external(const ::onnx::TensorProto& proto, DType type, c
   if ((length_given && length != bytes) || offset > available || available - offset < bytes)
     return Error{Reason::bad_model, what + " needs " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset) +
                                         " of '" + location + "', which has " + std::to_string(available) + "."};
+  // What must be unpacked or put right is copied all the same.
+  const bool as_is = stored_bits(type) >= 8 && type != DType::boolean && offset % static_cast<uint64_t>(size_of(type)) == 0;
+  if (maps && as_is && bytes > 0) {
+    // Constants are shared and never written.
+    tensor.bytes = std::shared_ptr<std::byte[]>(*opened, const_cast<std::byte*>(mapped.bytes().data() + offset));
+    return tensor;
+  }
   SPARKLE_TRY(allocated, allocate_tensor(type, shape, what));
   tensor = std::move(allocated);
   if (bytes) unpack(type, mapped.bytes().data() + offset, tensor.elements(), tensor.bytes.get());

@@ -14,14 +14,17 @@
 
 #include "graph/graph.h"
 #include "graph/refusals.h"
+#include "onnx/tensor_proto.h"
 
 namespace sparkle {
 
 // The Graph under construction and the names of the file.
 struct Import {
   Graph graph;
-  std::string where;   // the file as errors call it
-  std::string folder;  // of external data
+  std::string where;                 // the file as errors call it
+  std::string folder;                // of external data
+  std::optional<ExternalMaps> maps;  // where it is not copied
+  ExternalMaps* external() { return maps ? &*maps : nullptr; }
   std::unordered_map<std::string, TensorId> ids;
   std::unordered_map<std::string, const ::onnx::ValueInfoProto*> declared;  // inputs, outputs and value_info
   std::unordered_set<std::string> used;                                     // names that a node reads or that are outputs

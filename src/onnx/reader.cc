@@ -24,9 +24,11 @@ bool is_standard(const std::string& domain) { return domain.empty() || domain ==
 
 class Reader {
  public:
-  Reader(ModelProto& model, const std::string& folder, const std::string& name) : model_(model), file_(*model.mutable_graph()) {
+  Reader(ModelProto& model, const std::string& folder, const std::string& name, ExternalData external)
+      : model_(model), file_(*model.mutable_graph()) {
     import_.where = name;
     import_.folder = folder;
+    if (external == ExternalData::mapped) import_.maps.emplace();
   }
 
   Result<Graph> read() {
@@ -121,7 +123,7 @@ class Reader {
     for (auto& proto : *file_.mutable_initializer()) {
       const std::string name = proto.name();
       SPARKLE_TRY(id, claim(name, "an initializer"));
-      auto value = take_tensor(proto, "'" + import_.where + "': tensor '" + name + "'", import_.folder);
+      auto value = take_tensor(proto, "'" + import_.where + "': tensor '" + name + "'", import_.folder, import_.external());
       if (!value.ok() && value.error().reason == Reason::type_not_served) {  // of which there may be many
         refuse_tensor(name, Reason::type_not_served,
                       "its element type " + onnx_type_name(proto.data_type()) + " is not supported");
@@ -333,7 +335,8 @@ class Reader {
   std::vector<Refusal> refusals_;
 };
 
-Result<Graph> parsed(std::span<const std::byte> bytes, const std::string& folder, const std::string& name) {
+Result<Graph> parsed(std::span<const std::byte> bytes, const std::string& folder, const std::string& name,
+                     ExternalData external) {
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()))
     return Error{Reason::size_overflow, "'" + name +
                                             "' is larger than 2 GiB, the most that the format allows; keep its "
@@ -342,18 +345,19 @@ Result<Graph> parsed(std::span<const std::byte> bytes, const std::string& folder
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return Error{Reason::bad_format, "'" + name + "' is no ONNX model or is cut short."};
   if (!model.has_graph()) return Error{Reason::bad_format, "'" + name + "' is no ONNX model: it holds no graph."};
-  return Reader(model, folder, name).read();
+  return Reader(model, folder, name, external).read();
 }
 }  // namespace
 
-Result<Graph> read_onnx_bytes(std::span<const std::byte> bytes, const std::string& folder, const std::string& name) {
-  return guard_memory("Reading the model", [&] { return parsed(bytes, folder, name); });
+Result<Graph> read_onnx_bytes(std::span<const std::byte> bytes, const std::string& folder, const std::string& name,
+                              ExternalData external) {
+  return guard_memory("Reading the model", [&] { return parsed(bytes, folder, name, external); });
 }
 
-Result<Graph> read_onnx(const std::string& path) {
+Result<Graph> read_onnx(const std::string& path, ExternalData external) {
   SPARKLE_TRY(file, MappedFile::open(path));
   const std::string folder = std::filesystem::path(path).parent_path().string();
-  return read_onnx_bytes(file.bytes(), folder.empty() ? "." : folder, path);
+  return read_onnx_bytes(file.bytes(), folder.empty() ? "." : folder, path, external);
 }
 
 }  // namespace sparkle

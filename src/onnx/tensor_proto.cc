@@ -148,14 +148,14 @@ Result<Dims> checked_shape(const std::string& what, const int64_t* sizes, int co
   return shape;
 }
 
-Result<HostTensor> take_tensor(TensorProto& proto, const std::string& what, const std::string& folder) {
+Result<HostTensor> take_tensor(TensorProto& proto, const std::string& what, const std::string& folder, ExternalMaps* maps) {
   const auto type = dtype_from_onnx(proto.data_type());
   if (!type)
     return Error{Reason::type_not_served,
                  what + " has element type " + onnx_type_name(proto.data_type()) + ", which is not supported."};
   if (proto.has_segment()) return Error{Reason::bad_model, what + " is stored in segments, which is not supported."};
   SPARKLE_TRY(shape, checked_shape(what, proto.dims().data(), proto.dims_size()));
-  if (proto.data_location() == TensorProto::EXTERNAL) return read_external(proto, *type, shape, what, folder);
+  if (proto.data_location() == TensorProto::EXTERNAL) return read_external(proto, *type, shape, what, folder, maps);
 
   HostTensor tensor;
   tensor.dtype = *type;

@@ -3,9 +3,12 @@
 
 #include <onnx.pb.h>
 
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "base/files/mapped_file.h"
 #include "base/result.h"
 #include "base/tensor.h"
 
@@ -21,8 +24,13 @@ std::string onnx_type_name(int onnx_type);
 Result<Dims> checked_shape(const std::string& what, const int64_t* sizes, int count);
 
 // The tensor's value; its raw bytes are moved out of the message where possible. `what` starts error sentences
-// ("'m.onnx': tensor 'w'"); `folder` is where external data lies, empty for none.
-Result<HostTensor> take_tensor(::onnx::TensorProto& proto, const std::string& what, const std::string& folder);
+// ("'m.onnx': tensor 'w'"); `folder` is where external data lies, empty for none. `maps`:
+// such data stays where it is, in maps that the tensors of a file share; without them it is copied.
+struct ExternalMaps {
+  std::map<std::string, std::shared_ptr<MappedFile>> by_path;
+};
+Result<HostTensor> take_tensor(::onnx::TensorProto& proto, const std::string& what, const std::string& folder,
+                               ExternalMaps* maps = nullptr);
 
 // Bytes that `elements` of a type take in a file, where those of 4 and 2 bits are packed.
 int64_t stored_bytes(DType type, int64_t elements);
@@ -33,6 +41,6 @@ void put_tensor(const HostTensor& tensor, const std::string& name, ::onnx::Tenso
 
 // The bytes that `proto` keeps in another file of `folder`; a path that leaves the folder is refused.
 Result<HostTensor> read_external(const ::onnx::TensorProto& proto, DType type, const Dims& shape, const std::string& what,
-                                 const std::string& folder);
+                                 const std::string& folder, ExternalMaps* maps = nullptr);
 
 }  // namespace sparkle

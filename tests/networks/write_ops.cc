@@ -377,6 +377,18 @@ struct OpWriter {
     set_dims(node("CenterCropPad"), "axes", p.axes);
     return ok();
   }
+  Status operator()(const QuantizeOp& p) {
+    NodeProto& proto = node("QuantizeLinear");
+    set(proto, "axis", p.axis);
+    if (p.block > 0) set(proto, "block_size", p.block);
+    return ok();
+  }
+  Status operator()(const DequantizeOp& p) {
+    NodeProto& proto = node("DequantizeLinear");
+    set(proto, "axis", p.axis);
+    if (p.block > 0) set(proto, "block_size", p.block);
+    return ok();
+  }
   Status operator()(const EinsumOp& p) {
     set(node("Einsum"), "equation", std::string_view(p.equation));
     return ok();

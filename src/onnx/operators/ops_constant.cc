@@ -17,7 +17,7 @@ void define_list(Node& node, DType type, const std::vector<V>& values) {
 
 OpParams read_constant(Node& node) {
   if (::onnx::TensorProto* proto = node.tensor("value")) {
-    auto value = take_tensor(*proto, "its value", node.import().folder);
+    auto value = take_tensor(*proto, "its value", node.import().folder, node.import().external());
     if (value.ok()) {
       node.define(std::move(value).value());
     } else if (value.error().reason == Reason::type_not_served) {
@@ -45,7 +45,7 @@ OpParams read_constant_of_shape(Node& node) {
   ConstantOfShapeOp op;
   ::onnx::TensorProto* proto = node.tensor("value");
   if (!proto) return op;
-  auto value = take_tensor(*proto, "its value", node.import().folder);
+  auto value = take_tensor(*proto, "its value", node.import().folder, node.import().external());
   if (!value.ok()) {
     node.fail(value.error());
     return op;

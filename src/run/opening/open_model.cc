@@ -25,7 +25,7 @@ Result<Graph> read_again(const FileStamp& wanted) {
 
 }  // namespace
 
-Result<ModelFile> read_model(const std::string& path) {
+Result<ModelFile> read_model(const std::string& path, ExternalData external) {
   ModelFile model;
   if (auto wrong = no_model_file(path)) return *std::move(wrong);
   SPARKLE_TRY(file, MappedFile::open(path, MappedFile::Pages::touched));
@@ -36,7 +36,7 @@ Result<ModelFile> read_model(const std::string& path) {
     std::error_code none;
     model.onnx = stamp_of(std::filesystem::absolute(path, none).string());
     if (auto foreign = foreign_model(file.bytes(), path)) return *std::move(foreign);
-    auto graph = read_onnx(path);
+    auto graph = read_onnx(path, external);
     if (!graph.ok() && graph.error().reason == Reason::bad_format)
       if (auto foreign = foreign_ending(path)) return *std::move(foreign);
     if (!graph.ok()) return graph.take_error();
@@ -46,8 +46,8 @@ Result<ModelFile> read_model(const std::string& path) {
   return model;
 }
 
-Result<Graph> read_onnx_model(const std::string& path) {
-  SPARKLE_TRY(model, read_model(path));
+Result<Graph> read_onnx_model(const std::string& path, ExternalData external) {
+  SPARKLE_TRY(model, read_model(path, external));
   if (model.compiled)
     return Error{Reason::bad_usage, "'" + path + "' is a compiled model already; give the ONNX file it was made of."};
   return std::move(model.graph);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "onnx/reader.h"
 #include "run/session.h"
 
 namespace sparkle {
@@ -27,9 +28,9 @@ struct ModelFile {
 };
 
 // Errors: file_unreadable, bad_format, what the reader says of a model, and check_supported() of all that cannot run.
-Result<ModelFile> read_model(const std::string& path);
+Result<ModelFile> read_model(const std::string& path, ExternalData external = ExternalData::copied);
 // An ONNX file alone. Errors: the same, and bad_usage for a compiled model.
-Result<Graph> read_onnx_model(const std::string& path);
+Result<Graph> read_onnx_model(const std::string& path, ExternalData external = ExternalData::copied);
 // `name`: what errors call the model. External data is not read.
 Result<ModelFile> read_model_bytes(std::span<const std::byte> bytes, const std::string& name);
 

@@ -1,0 +1,103 @@
+// The table of rules, and what they share.
+#include "check/rules.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "base/round_up.h"
+
+namespace sparkle {
+namespace {
+
+constexpr Rule kRules[] = {
+    {Reason::channels_unaligned, "C and K of a convolution", rule::channels_unaligned},
+    {Reason::features_unaligned, "depth and columns of a product", rule::features_unaligned},
+    {Reason::head_unaligned, "the size of attention heads", rule::head_unaligned},
+    {Reason::wide_type, "products in fp32 where matrix units take 16 bits", rule::wide_type},
+    {Reason::double_type, "products in fp64", rule::double_type},
+    {Reason::type_without_unit, "products in a type that no unit multiplies", rule::type_without_unit},
+    {Reason::mixed_types, "Cast in front of a product", rule::mixed_types},
+    {Reason::float_island, "operators between DequantizeLinear and QuantizeLinear", rule::float_island},
+    {Reason::weights_asymmetric, "zero points of quantised weights", rule::weights_asymmetric},
+    {Reason::weights_not_constant, "filters of a convolution that are no constant", rule::weights_not_constant},
+    {Reason::layout_change, "copies between layers", rule::layout_change},
+    {Reason::grouped_channels, "channels per group", rule::grouped_channels},
+    {Reason::depthwise, "a group per channel", rule::depthwise},
+    {Reason::large_kernel, "taps of the filter", rule::large_kernel},
+    {Reason::device_not_filled, "tiles of a product beside the cores", rule::device_not_filled},
+    {Reason::single_row, "rows of a product", rule::single_row},
+    {Reason::memory_bound, "arithmetic per byte", rule::memory_bound},
+    {Reason::no_device_kernel, "the kernel that was planned", rule::no_device_kernel},
+    {Reason::batchnorm_apart, "BatchNormalization in a step of its own", rule::batchnorm_apart},
+    {Reason::unfused_pointwise, "element-wise operators in a step of their own", rule::unfused_pointwise},
+    {Reason::attention_unfused, "Softmax between two products", rule::attention_unfused},
+};
+
+}  // namespace
+
+std::span<const Rule> rules() { return kRules; }
+
+double Subject::seconds_if(const Problem& changed, Precision then) const {
+  const auto after = estimate(changed, then, device);
+  if (!after || !problem) return row.seconds;
+  if (!after->kernel) return after->cost.seconds;  // as the row's own time was said
+  const auto now = precision ? estimate(*problem, *precision, device) : std::nullopt;
+  return now && now->kernel ? row.seconds * after->cost.seconds / now->cost.seconds : after->cost.seconds;
+}
+
+const Op* producer(const Graph& graph, TensorId id) {
+  for (const Op& op : graph.ops)
+    if (std::find(op.outputs.begin(), op.outputs.end(), id) != op.outputs.end()) return &op;
+  return nullptr;
+}
+
+bool is_product(const Op& op) {
+  return std::holds_alternative<ConvOp>(op.params) || std::holds_alternative<MatMulOp>(op.params);
+}
+
+bool is_channelwise(const Problem& p) { return p.kind != ProblemKind::matmul && p.groups > 1 && p.groups == p.c; }
+
+std::optional<Precision> narrow_precision(const Device& device) {
+  std::optional<Precision> best;
+  double rate = 0;
+  for (const Precision precision : {Precision::fp16, Precision::bf16})
+    if (const MathUnit* unit = fastest_unit(device, precision, UnitKind::matrix); unit && unit->total_flops_per_second > rate)
+      best = precision, rate = unit->total_flops_per_second;
+  return best;
+}
+
+Problem padded(Problem p, const MathUnit& unit) {
+  const int64_t want = channel_multiple(unit);
+  if (p.kind == ProblemKind::matmul) {
+    p.depth = rounded_up(p.depth, want), p.columns = rounded_up(p.columns, want);
+  } else if (p.groups == 1) {
+    p.c = rounded_up(p.c, want), p.k = rounded_up(p.k, want);
+  }
+  return p;
+}
+
+std::string in_words(int64_t n) { return std::to_string(n); }
+
+std::string in_digits(double value, int digits) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string in_bytes(double bytes) {
+  constexpr std::array<const char*, 4> kUnits = {"B", "KB", "MB", "GB"};
+  size_t unit = 0;
+  while (bytes >= 1000 && unit + 1 < kUnits.size()) bytes /= 1000, ++unit;
+  return in_digits(bytes, unit == 0 || bytes >= 100 ? 0 : bytes >= 10 ? 1 : 2) + " " + kUnits[unit];
+}
+
+std::string in_time(double seconds) {
+  const double ms = seconds * 1e3;
+  return ms >= 1 ? in_digits(ms, ms >= 100 ? 0 : 2) + " ms" : in_digits(ms * 1e3, ms >= 0.1 ? 0 : 1) + " us";
+}
+
+std::string in_percent(double share) { return in_digits(100 * share, share >= 0.1 || share == 0 ? 0 : 1) + " %"; }
+
+}  // namespace sparkle

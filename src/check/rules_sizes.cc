@@ -1,0 +1,155 @@
+// Rules on sizes: what matrix units want of channels, features, heads and groups.
+#include <algorithm>
+
+#include "base/round_up.h"
+#include "check/rules.h"
+#include "families/attention/attention.h"
+#include "families/common.h"
+#include "plan/choose/choose.h"
+
+namespace sparkle::rule {
+namespace {
+
+// What less than this share of a layer's time would save is no finding where kernels of this build say the time.
+constexpr double kLeastGain = 0.02;
+
+std::string sizes(int64_t a, const char* what_a, int64_t b, const char* what_b, int64_t want) {
+  std::string text;
+  if (a % want) text = in_words(a) + " " + what_a;
+  if (b % want) text += (text.empty() ? "" : " and ") + in_words(b) + " " + what_b;
+  return text;
+}
+
+std::string more_work(double share) {
+  return share < 0.005 ? "hardly any more arithmetic" : in_percent(share) + " more arithmetic";
+}
+
+// The finding of sizes that padding mends; nothing where the kernels of this build lose nothing by them.
+std::optional<Finding> padding(const Subject& s, Reason code, const std::string& what, const std::string& to) {
+  const Problem then = padded(*s.problem, *s.matrix);
+  const int64_t want = channel_multiple(*s.matrix);
+  const bool other = s.precision != s.matrix_precision;
+  Finding f;
+  f.code = code;
+  f.in_model = true;
+  f.now_seconds = other ? s.seconds_if(*s.problem, *s.matrix_precision) : s.row.seconds;
+  f.then_seconds = s.seconds_if(then, *s.matrix_precision);
+  if (has_backend(s.device) && f.then_seconds > (1 - kLeastGain) * f.now_seconds) return std::nullopt;
+  f.then_seconds = std::min(f.then_seconds, f.now_seconds);
+  f.rule = what + ": " + s.matrix->name + (other ? " (in " + std::string(name_of(*s.matrix_precision)) + ")" : "") +
+           " takes multiples of " + in_words(want) + ", runs of " + in_words(want * size_of(s.matrix->input)) + " bytes";
+  f.fix = "pad to " + to + " with zeros, " + more_work(then.nominal_flops() / s.problem->nominal_flops() - 1);
+  return f;
+}
+
+}  // namespace
+
+std::optional<Finding> channels_unaligned(const Subject& s) {
+  if (!s.problem || s.problem->kind == ProblemKind::matmul || s.problem->groups > 1 || !s.matrix) return std::nullopt;
+  const int64_t want = channel_multiple(*s.matrix), c = s.problem->c, k = s.problem->k;
+  if (c % want == 0 && k % want == 0) return std::nullopt;
+  const Problem then = padded(*s.problem, *s.matrix);
+  std::string to;
+  if (c % want) to = in_words(then.c) + " input channels";
+  if (k % want) to += (to.empty() ? "" : " and ") + in_words(then.k) + " filters";
+  return padding(s, Reason::channels_unaligned, sizes(c, "input channels", k, "filters", want), to);
+}
+
+std::optional<Finding> features_unaligned(const Subject& s) {
+  if (!s.problem || s.problem->kind != ProblemKind::matmul || !s.matrix) return std::nullopt;
+  const int64_t want = channel_multiple(*s.matrix), depth = s.problem->depth, columns = s.problem->columns;
+  if (depth % want == 0 && columns % want == 0) return std::nullopt;
+  const Problem then = padded(*s.problem, *s.matrix);
+  std::string to;
+  if (depth % want) to = in_words(then.depth) + " inputs";
+  if (columns % want) to += (to.empty() ? "" : " and ") + in_words(then.columns) + " outputs";
+  return padding(s, Reason::features_unaligned, sizes(depth, "inputs", columns, "outputs", want), to);
+}
+
+std::optional<Finding> head_unaligned(const Subject& s) {
+  if (!get_if<AttentionParams>(&s.step.stage.params) || !s.matrix || s.step.stage.inputs.size() < 3) return std::nullopt;
+  const TensorDesc &q = s.step.stage.inputs[0], &k = s.step.stage.inputs[1], &v = s.step.stage.inputs[2];
+  AttentionSizes now;
+  now.head = q.shape.back(), now.value = v.shape.back();
+  now.queries = q.shape[q.shape.size() - 2], now.keys = k.shape[k.shape.size() - 2];
+  now.heads = q.elements() / std::max<int64_t>(1, now.head * now.queries);
+  const int64_t want = head_multiple(*s.matrix);
+  if (now.head % want == 0 && now.value % want == 0) return std::nullopt;
+  AttentionSizes then = now;
+  then.head = rounded_up(now.head, want), then.value = rounded_up(now.value, want);
+  const Precision precision = *s.matrix_precision;
+  const double ratio = estimate_by_roofs(then, precision, s.device).cost.seconds /
+                       std::max(1e-12, estimate_by_roofs(now, precision, s.device).cost.seconds);
+  Finding f;
+  f.code = Reason::head_unaligned;
+  f.in_model = true;
+  f.now_seconds = s.row.seconds;
+  // Kernels of this build compute attention on vectors, which take heads of any size.
+  if (has_backend(s.device)) return std::nullopt;
+  f.then_seconds = s.row.seconds * std::min(1.0, ratio);
+  f.rule = "heads of " + in_words(now.head) + ": " + s.matrix->name + " sums over " + in_words(s.matrix->k) +
+           ", and kernels of attention keep heads in multiples of " + in_words(want);
+  f.fix = "pad heads to " + in_words(then.head) + " with zeros; the scale stays that of " + in_words(now.head);
+  return f;
+}
+
+std::optional<Finding> grouped_channels(const Subject& s) {
+  if (!s.problem || s.problem->kind == ProblemKind::matmul || !s.matrix) return std::nullopt;
+  const Problem& p = *s.problem;
+  const int64_t c = p.c / p.groups;
+  if (p.groups == 1 || c == 1 || (c >= s.matrix->k && c % channel_multiple(*s.matrix) == 0)) return std::nullopt;
+  Finding f;
+  f.code = Reason::grouped_channels;
+  f.now_seconds = s.row.seconds, f.then_seconds = s.row.seconds;
+  f.rule = in_words(p.groups) + " groups of " + in_words(c) + " channels: one instruction of " + s.matrix->name +
+           " sums over " + in_words(s.matrix->k);
+  const bool other = s.precision != s.matrix_precision;
+  if (other) f.now_seconds = f.then_seconds = s.seconds_if(p, *s.matrix_precision);
+  int64_t best = p.groups;
+  for (int64_t groups = p.groups / 2; groups >= 1; --groups) {
+    if (p.groups % groups) continue;
+    Problem merged = p;
+    merged.groups = groups;
+    if (const double seconds = s.seconds_if(merged, *s.matrix_precision); seconds < (1 - kLeastGain) * f.then_seconds)
+      best = groups, f.then_seconds = seconds;
+  }
+  if (best == p.groups) {
+    f.fix = "train with at least " + in_words(s.matrix->k) +
+            " channels a group; as they are, merging groups costs more than it brings";
+  } else {
+    f.in_model = true;
+    f.fix = "merge to " + in_words(best) + (best == 1 ? " group" : " groups") + " of " + in_words(p.c / best) +
+            " channels, zeros between them";
+  }
+  return f;
+}
+
+std::optional<Finding> depthwise(const Subject& s) {
+  if (!s.problem || !is_channelwise(*s.problem) || !s.matrix) return std::nullopt;
+  const Problem& p = *s.problem;
+  const double intensity = p.nominal_flops() / std::max(1.0, s.row.bytes);
+  Finding f;
+  f.code = Reason::depthwise;
+  f.now_seconds = f.then_seconds = s.row.seconds;
+  f.rule = "a filter of " + in_words(p.window.taps()) + " taps for each of " + in_words(p.c) +
+           " channels: " + in_digits(intensity, 1) + " flops a byte, on vectors";
+  f.fix = "nothing exact; fuse it with the layers around it, or train with full convolutions of fewer channels";
+  return f;
+}
+
+std::optional<Finding> large_kernel(const Subject& s) {
+  if (!s.problem || s.problem->kind != ProblemKind::conv) return std::nullopt;
+  const Problem& p = *s.problem;
+  constexpr int64_t kMostTaps = 49;  // 7 x 7, the largest that is common
+  if (p.window.taps() <= kMostTaps || s.row.algorithm == "fft") return std::nullopt;
+  if (p.window.stride != Triple{1, 1, 1}) return std::nullopt;  // patches: each pixel is read once
+  Finding f;
+  f.code = Reason::large_kernel;
+  f.now_seconds = f.then_seconds = s.row.seconds;
+  f.rule = "a filter of " + in_words(p.window.filter[1]) + " x " + in_words(p.window.filter[2]) + " is " +
+           in_words(p.window.taps()) + " products per sum and channel";
+  f.fix = "take a transform (--algorithm fft where it serves), or train with small filters one behind the other";
+  return f;
+}
+
+}  // namespace sparkle::rule
