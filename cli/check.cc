@@ -2,12 +2,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <span>
 
-#include "base/printable.h"
+#include "base/files/new_file.h"
 #include "check/check.h"
 #include "command.h"
 #include "device/device_json.h"
 #include "device/known/known_devices.h"
+#include "report/check_page.h"
 #include "report/check_text.h"
 #include "run/opening/open_model.h"
 #include "run_command/model_inputs.h"
@@ -18,6 +20,7 @@ namespace {
 struct CheckArguments {
   std::string model;
   std::vector<std::string> targets, shapes;
+  std::string html;
   bool all = false, json = false;
 };
 
@@ -50,7 +53,7 @@ Result<Checked> checked_model(const CheckArguments& a) {
   SPARKLE_TRY(bound, bound_graph(std::move(graph), a.shapes));
   assume_rounded_weights(bound);
   checked.graph = std::move(bound);
-  if (checked.graph.name.empty()) checked.graph.name = std::filesystem::path(a.model).stem().string();
+  checked.graph.name = std::filesystem::path(a.model).stem().string();  // exporters call most graphs alike
   return checked;
 }
 
@@ -59,12 +62,20 @@ int check_command(const CheckArguments& a) {
   if (!targets.ok()) return fail(targets.error());
   auto model = checked_model(a);
   if (!model.ok()) return fail(model.error());
+  if (!a.html.empty())
+    if (auto writable = check_writable(a.html); !writable.ok()) return fail(writable.error());
   nlohmann::json all = nlohmann::json::array();
+  Page page{model->graph.name, "sparkle check", {}};
   for (const Target& target : *targets) {
     auto verdict = check_model(model->graph, target.device, model->options);
     if (!verdict.ok()) return fail(verdict.error());
+    if (!a.html.empty()) page.targets.push_back(check_page(*verdict, target.called));
     if (a.json) all.push_back(check_json(*verdict, target.called));
     else std::printf("%s%s", &target == targets->data() ? "" : "\n", check_text(*verdict, target.called, {a.all}).c_str());
+  }
+  if (!a.html.empty()) {
+    const std::string html = page_html(page);
+    if (auto written = write_file(a.html, std::as_bytes(std::span(html))); !written.ok()) return fail(written.error());
   }
   if (a.json)
     std::printf("%s\n", nlohmann::json{{"model", model->graph.name}, {"targets", all}}
@@ -85,6 +96,7 @@ void add_check(CLI::App& app, Chosen& chosen) {
       ->delimiter(',')
       ->required();
   command->add_option("--shape", a->shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");
+  command->add_option("--html", a->html, "also writes a page for browsers to this file");
   command->add_flag("--all", a->all, "every layer, also those without findings");
   command->add_flag("--json", a->json, "one JSON object instead of text");
   command->callback([&chosen, a] { chosen = [a] { return check_command(*a); }; });

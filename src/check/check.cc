@@ -41,7 +41,7 @@ void mend_products(const Verdict& v, const Subject& s, CheckRow& row) {
 
 // What moves bytes moves fewer of them in a narrower type.
 double narrowed(const CheckRow& row, const Device& device, double share) {
-  const double launch = std::min(row.seconds, device.launch_seconds * static_cast<double>(row.steps.size()));
+  const double launch = std::min(row.seconds, device.launch_seconds * row.launches());
   return row.bound == "compute" ? row.seconds : launch + (row.seconds - launch) * share;
 }
 
@@ -93,6 +93,8 @@ Graph in_one_16_bit_type(Graph graph) {
 }
 
 }  // namespace
+
+bool CheckRow::has_kernel() const { return kernel != kNoKernel; }
 
 std::vector<OpenInput> open_inputs(const Graph& graph) {
   std::vector<OpenInput> open;

@@ -41,7 +41,9 @@ struct CheckRow {
   std::string bound;
   std::vector<int> findings;
   double measured_seconds = 0;  // `check --measure`; 0: not measured
-  double flops_per_second() const { return seconds > 0 ? flops / seconds : 0; }
+  bool has_kernel() const;
+  // Of kernels; what the roofs say counts one.
+  double launches() const { return has_kernel() ? static_cast<double>(steps.size()) : 1; }
 };
 
 // Findings of one code over all layers.

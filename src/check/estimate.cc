@@ -58,8 +58,9 @@ struct Candidates {
 template <class Add>
 Estimate by_roofs(Precision precision, const Device& device, const Add& add) {
   Candidates candidates{device};
-  for (const MathUnit& unit : device.units)
-    if (multiplies(unit, precision)) add(candidates, unit, precision);
+  for (const bool matrix : {true, false})  // of two that take as long the matrix unit
+    for (const MathUnit& unit : device.units)
+      if (multiplies(unit, precision) && (unit.kind == UnitKind::matrix) == matrix) add(candidates, unit, precision);
   // What no unit multiplies is widened before; vectors of fp32 take anything.
   for (const MathUnit& unit : device.units)
     if (unit.kind == UnitKind::vector_fma && multiplies(unit, Precision::fp32)) add(candidates, unit, precision);

@@ -38,9 +38,9 @@ std::optional<Finding> launch_bound(const Device& device, const Verdict& v) {
   constexpr double kMost = 0.5;
   constexpr size_t kFew = 4;  // a layer and its copies at the model's ends
   if (!device.has_workgroups() || v.rows.size() < kFew) return std::nullopt;
-  size_t launches = 0;
-  for (const CheckRow& row : v.rows) launches += row.steps.size();
-  const double seconds = device.launch_seconds * static_cast<double>(launches);
+  double launches = 0;
+  for (const CheckRow& row : v.rows) launches += row.launches();
+  const double seconds = device.launch_seconds * launches;
   if (seconds < kMost * v.seconds) return std::nullopt;
   return whole(Reason::launch_bound, v,
                in_words(static_cast<int64_t>(launches)) + " launches of " + in_time(device.launch_seconds) + " are " +

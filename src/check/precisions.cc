@@ -31,7 +31,7 @@ double own_bytes(const Subject& s) {
 }
 
 double streamed(const CheckRow& row, const Device& device, double share) {
-  const double launch = std::min(row.seconds, device.launch_seconds * static_cast<double>(row.steps.size()));
+  const double launch = std::min(row.seconds, device.launch_seconds * row.launches());
   return row.bound == "compute" || row.bound == "launch" ? row.seconds : launch + (row.seconds - launch) * share;
 }
 
@@ -53,7 +53,8 @@ PrecisionRow row_in(const Form& form, const Verdict& v, const std::vector<Subjec
   }
   const MathUnit* matrix = fastest_unit(v.device, form.precision, UnitKind::matrix);
   double layers = 0, without = 0, matrix_flops = 0, elements_now = 0;
-  std::string widened;  // the unit that computes it in another type all the same
+  std::string widened;  // the unit that computes some in another type all the same
+  double wider = 0;
   for (size_t i = 0; i < v.rows.size(); ++i) {
     const CheckRow& row = v.rows[i];
     const Subject& s = subjects[i];
@@ -76,7 +77,7 @@ PrecisionRow row_in(const Form& form, const Verdict& v, const std::vector<Subjec
     out.seconds += form.fixed || e->kernel ? s.seconds_if(problem, form.precision) : e->cost.seconds;
     const MathUnit* unit = v.device.unit(e->unit);
     if (unit && unit->kind == UnitKind::matrix) matrix_flops += row.flops;
-    if (unit && e->kernel && !multiplies(*unit, form.precision)) widened = unit->name;
+    if (unit && e->kernel && !multiplies(*unit, form.precision)) widened = unit->name, ++wider;
   }
   double weights = v.weight_bytes, arena = v.arena_bytes;
   const double own = v.seconds > 0 && elements_now > 0 ? elements_now / v.seconds : 4;
@@ -87,7 +88,8 @@ PrecisionRow row_in(const Form& form, const Verdict& v, const std::vector<Subjec
     out.seconds = 0;
     out.note = "no kernel here computes in it";
   } else if (!widened.empty()) {
-    out.note = "stored in it, multiplied on " + widened;
+    out.note = wider == layers ? "stored in it, multiplied on " + widened
+                               : in_digits(wider, 0) + " of " + in_digits(layers, 0) + " products on " + widened;
   } else if (without > 0) {
     out.note = in_digits(without, 0) + " of " + in_digits(layers, 0) + " products stay as they are";
   }

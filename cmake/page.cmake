@@ -1,0 +1,18 @@
+# What the pages of src/report/page carry in themselves: page.css and page.js as C++ strings, in pieces that every compiler takes.
+foreach(asset style:css script:js)
+  string(REPLACE ":" ";" asset ${asset})
+  list(GET asset 0 name)
+  list(GET asset 1 ending)
+  set(file ${PROJECT_SOURCE_DIR}/src/report/page/page.${ending})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(READ ${file} text)
+  string(LENGTH "${text}" length)
+  set(pieces "")
+  foreach(at RANGE 0 ${length} 8000)
+    string(SUBSTRING "${text}" ${at} 8000 piece)
+    string(APPEND pieces "R\"asset(${piece})asset\"\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/page/page_${name}.inc CONTENT "${pieces}" @ONLY)
+endforeach()
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/report/page/page.cc PROPERTIES INCLUDE_DIRECTORIES
+  ${PROJECT_BINARY_DIR}/page)
