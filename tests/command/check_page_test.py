@@ -40,8 +40,8 @@ class Page(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.path = pathlib.Path(cls.folder.name) / "page.html"
-        subprocess.run([COMMAND, "check", SOURCE / "models/upscale2x.onnx", "--shape", "image=1x3x270x480", "--target", ",".join(TARGETS),
-                        "--html", cls.path], check=True, capture_output=True, timeout=120)
+        subprocess.run([COMMAND, "check", SOURCE / "models/upscale2x.onnx", "--shape", "image=1x3x270x480",
+                        "--target", ",".join(TARGETS), "--html", cls.path], check=True, capture_output=True, timeout=120)
         cls.text = cls.path.read_text(encoding="utf-8")
 
     @classmethod
@@ -70,8 +70,9 @@ class Page(unittest.TestCase):
         if not CHROMIUM:
             self.skipTest("no chromium here; scripts/setup test installs it")
         with tempfile.TemporaryDirectory() as profile:
-            done = subprocess.run([CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--enable-logging=stderr",
-                                   f"--user-data-dir={profile}", "--virtual-time-budget=2000", *options, address],
+            done = subprocess.run([CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+                                   "--enable-logging=stderr", f"--user-data-dir={profile}",
+                                   "--virtual-time-budget=2000", *options, address],
                                   capture_output=True, text=True, timeout=120, check=False)
         self.assertEqual(done.returncode, 0, done.stderr[-2000:])
         self.assertNotRegex(done.stderr, r"Uncaught|SyntaxError|TypeError|ReferenceError")
