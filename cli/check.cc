@@ -1,4 +1,5 @@
 // sparkle check MODEL --target D[,D...]: what keeps each layer off the fast path of devices that need not be here.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include "command.h"
 #include "device/device_json.h"
 #include "device/known/known_devices.h"
+#include "measure/step_times.h"
 #include "report/check_page.h"
 #include "report/check_text.h"
 #include "run/opening/open_model.h"
@@ -21,20 +23,46 @@ struct CheckArguments {
   std::string model;
   std::vector<std::string> targets, shapes;
   std::string html;
-  bool all = false, json = false;
+  bool all = false, json = false, measure = false;
+  int threads = 0;
 };
 
 struct Target {
   std::string called;
   Device device;
+  std::shared_ptr<Backend> backend;  // of devices that are here
 };
 
-Result<std::vector<Target>> targets_of(const std::vector<std::string>& named) {
+// A device that is here: "cpu", "vulkan", "vulkan:1".
+bool is_here(const std::string& name) {
+  const std::vector<BackendRow> rows = backends();
+  return std::any_of(rows.begin(), rows.end(), [&](const BackendRow& row) {
+    return name == row.name || (row.numbered && name.starts_with(std::string(row.name) + ":"));
+  });
+}
+
+Result<Target> target_here(const std::string& name, const CheckArguments& a) {
+  CommonOptions common;
+  common.device = name, common.threads = a.threads;
+  SPARKLE_TRY(open, open_device(common, a.measure ? Roofs::measured : Roofs::kept_or_estimated));
+  return Target{name, open.backend->device(), open.backend};
+}
+
+Result<std::vector<Target>> targets_of(const CheckArguments& a) {
   std::vector<Target> targets;
-  for (const std::string& name : named) {
+  for (const std::string& name : a.targets) {
+    if (is_here(name)) {
+      SPARKLE_TRY(target, target_here(name, a));
+      targets.push_back(std::move(target));
+      continue;
+    }
+    if (a.measure)
+      return Error{Reason::bad_usage, "--measure runs the model on devices that are here; '" + name +
+                                          "' is none: give cpu, vulkan or vulkan:N as 'sparkle devices' numbers them."};
     auto device = names_description(name) ? load_device(name) : known_device(name);
     if (!device.ok()) return device.take_error();
-    targets.push_back({names_description(name) ? std::filesystem::path(name).stem().string() : name, std::move(*device)});
+    targets.push_back(
+        {names_description(name) ? std::filesystem::path(name).stem().string() : name, std::move(*device), nullptr});
   }
   return targets;
 }
@@ -57,8 +85,22 @@ Result<Checked> checked_model(const CheckArguments& a) {
   return checked;
 }
 
+// The verdict of the plan that ran, with what its steps took.
+Result<Verdict> measured(const CheckArguments& a, const Checked& model, const Target& target) {
+  SPARKLE_TRY(graph, read_onnx_model(a.model));
+  SPARKLE_TRY(session, Session::open(std::move(graph), target.backend, {}));
+  SPARKLE_TRY(shapes, input_shapes(session->inputs(), a.shapes));
+  SPARKLE_TRY(inputs, unfilled_inputs(session->inputs(), shapes));
+  SPARKLE_CHECK(fill_inputs(session->inputs(), inputs, 1));
+  SPARKLE_TRY(times, time_steps(*session, inputs));
+  Verdict verdict = check_plan(model.graph, *times.plan, target.backend->device(), model.options);
+  verdict.model = model.graph.name;
+  add_measured(verdict, times.steps, times.whole_seconds);
+  return verdict;
+}
+
 int check_command(const CheckArguments& a) {
-  auto targets = targets_of(a.targets);
+  auto targets = targets_of(a);
   if (!targets.ok()) return fail(targets.error());
   auto model = checked_model(a);
   if (!model.ok()) return fail(model.error());
@@ -67,7 +109,7 @@ int check_command(const CheckArguments& a) {
   nlohmann::json all = nlohmann::json::array();
   Page page{model->graph.name, "sparkle check", {}};
   for (const Target& target : *targets) {
-    auto verdict = check_model(model->graph, target.device, model->options);
+    auto verdict = a.measure ? measured(a, *model, target) : check_model(model->graph, target.device, model->options);
     if (!verdict.ok()) return fail(verdict.error());
     if (!a.html.empty()) page.targets.push_back(check_page(*verdict, target.called));
     if (a.json) all.push_back(check_json(*verdict, target.called));
@@ -92,11 +134,17 @@ void add_check(CLI::App& app, Chosen& chosen) {
   std::string names;
   for (const KnownDevice& known : known_devices()) names += (names.empty() ? "" : ", ") + std::string(known.name);
   command->add_option("model", a->model, "ONNX file")->required();
-  command->add_option("--target", a->targets, "devices, which need not be here: " + names + ", or FILE.json")
+  command
+      ->add_option("--target", a->targets,
+                   "devices, which need not be here: " + names + ", or FILE.json; of this machine: cpu, vulkan, vulkan:N")
       ->delimiter(',')
       ->required();
   command->add_option("--shape", a->shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");
   command->add_option("--html", a->html, "also writes a page for browsers to this file");
+  command->add_flag("--measure", a->measure,
+                    "runs the model on devices that are here, and prints what its layers took beside it");
+  command->add_option("--threads", a->threads, "CPU threads; 0: what affinity and cgroup quota allow")
+      ->check(CLI::Range(0, 1024));
   command->add_flag("--all", a->all, "every layer, also those without findings");
   command->add_flag("--json", a->json, "one JSON object instead of text");
   command->callback([&chosen, a] { chosen = [a] { return check_command(*a); }; });

@@ -159,6 +159,15 @@ Result<Verdict> check_model(const Graph& bound, const Device& device, const Chec
   return check_plan(bound, plan, device, options);
 }
 
+void add_measured(Verdict& v, const std::vector<double>& step_seconds, double whole_seconds) {
+  v.measured_seconds = whole_seconds;
+  for (CheckRow& row : v.rows) {
+    row.measured_seconds = 0;
+    for (const int step : row.steps)
+      if (static_cast<size_t>(step) < step_seconds.size()) row.measured_seconds += step_seconds[static_cast<size_t>(step)];
+  }
+}
+
 void assume_rounded_weights(Graph& graph) {
   for (GraphTensor& t : graph.tensors)
     if (t.constant && t.constant->dtype == DType::f32 && !t.fit) t.fit = WeightFit{Fit::rounded, Fit::rounded};

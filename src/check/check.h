@@ -98,6 +98,9 @@ Result<Verdict> check_model(const Graph& bound, const Device& device, const Chec
 // With the plan that there is.
 Verdict check_plan(const Graph& bound, const Plan& plan, const Device& device, const CheckOptions& options = {});
 
+// Puts measured seconds of the plan's steps, and of the whole, beside what the verdict of that plan predicts.
+void add_measured(Verdict& verdict, const std::vector<double>& step_seconds, double whole_seconds);
+
 // The fit of large constants in types of 16 bits need not be looked up where their values are not wanted: they count as
 // rounded, as trained weights are.
 void assume_rounded_weights(Graph& graph);

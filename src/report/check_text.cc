@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <numeric>
 
+#include "base/median.h"
 #include "base/printable.h"
 #include "check/rules.h"
 
@@ -123,9 +124,14 @@ std::string check_text(const Verdict& v, const std::string& called, const CheckT
   if (!layer_rows.empty()) text += "\n" + layer_rows;
   if (v.measured_seconds > 0) {
     double sum = 0;
-    for (const CheckRow& row : v.rows) sum += row.measured_seconds;
+    std::vector<double> ratios;
+    for (const CheckRow& row : v.rows) {
+      sum += row.measured_seconds;
+      if (row.seconds > 0 && row.measured_seconds > 0) ratios.push_back(row.measured_seconds / row.seconds);
+    }
     text += "  measured " + in_time(v.measured_seconds) + " as a whole; the layers add up to " + in_time(sum) + " (" +
-            in_percent(sum / v.measured_seconds) + ")\n";
+            in_percent(sum / v.measured_seconds) + "); the median layer takes " + in_digits(median(std::move(ratios)), 2) +
+            " of its prediction\n";
   }
   return text;
 }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/system/sanitized.h"
 #include "command/command.h"
 #include "device/known/known_devices.h"
 #include "graph/test_graphs.h"
@@ -124,6 +125,25 @@ TEST_F(CommandCheck, DoesNotReadAGigabyteOfWeights) {
   EXPECT_LT(seconds, 5);
   fs::resize_file(path("large.data"), kLayers * kBytes / 2);
   EXPECT_TRUE(contains(refusal("check large.onnx --target h200"), "large.data"));
+}
+
+TEST_F(CommandCheck, MeasuresWhatIsHere) {
+  const std::string model = (kSource / "models/upscale2x.onnx").string() + " --shape image=1x3x270x480 --threads 1";
+  EXPECT_TRUE(contains(refusal("check " + model + " --target h200 --measure"), "'h200' is none"));
+  if (kSanitized) GTEST_SKIP() << "times of a sanitized build say nothing";
+  double share = 0;
+  for (int attempt = 0; attempt < 3 && (share < 0.9 || share > 1.1); ++attempt) {  // a busy machine spoils some
+    const json target = checked(model + " --target cpu --measure")["targets"][0];
+    double sum = 0;
+    for (const json& layer : target["layers"]) {
+      EXPECT_GT(layer["measured_ms"], 0) << layer["name"];
+      sum += layer["measured_ms"].get<double>();
+    }
+    share = sum / target["measured_ms"].get<double>();
+  }
+  EXPECT_NEAR(share, 1, 0.1);
+  const Said said = sparkle("check " + model + " --target cpu --measure");
+  for (const char* part : {"measured", "the layers add up to"}) EXPECT_TRUE(contains(said.out, part)) << said.out;
 }
 
 // Shapes of the models that leave them open.

@@ -13,7 +13,7 @@ COMMAND = "sparkle"
 EVERY, PLANNING = "Options of every command", "Options of commands that plan"
 NOT_PLANNING = {"devices", "check"}
 # Of the options of every command these alone, for commands that take no device to run on.
-FEW = {"check": ("-h", "--help", "--json")}
+FEW = {"check": ("-h", "--help", "--json", "--threads")}
 # Options whose help names what they take in a sentence: each name stands in the page too.
 LISTED = {"--algorithm": r"serve: (.*)", "--unit": r"alone: (.*), where", "--preset": r"pictures: (.*)"}
 

@@ -1,0 +1,18 @@
+// How long each step of a model takes beside the whole: runs with the device's timestamps and runs without, in turns.
+#pragma once
+
+#include "run/session.h"
+
+namespace sparkle {
+
+struct StepTimes {
+  std::shared_ptr<const Plan> plan;
+  std::vector<double> steps;  // medians, one per step of the plan
+  double whole_seconds = 0;   // median of runs that kept no timestamps, submission to completion by the host's clock
+  int runs = 0;               // of each kind
+};
+
+// At least `least` runs of each kind, more while they take less than `seconds` together. Errors: those of Session::run.
+Result<StepTimes> time_steps(Session& session, const std::vector<HostTensor>& inputs, double seconds = 1, int least = 5);
+
+}  // namespace sparkle
