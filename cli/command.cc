@@ -54,7 +54,9 @@ void add_machine(CLI::App& command, CommonOptions& o, Machines machines) {
 
 void add_common(CLI::App& command, CommonOptions& o, Machines machines) {
   add_machine(command, o, machines);
-  command.add_option("--precision", o.precision, "fp32; bench of layers on a GPU: also fp16, their tensors stored in it");
+  command.add_option("--precision", o.precision,
+                     "fp32; run: also fp16, bf16 and int8, as 'sparkle fix' makes them; bench of layers on a GPU: also fp16, "
+                     "their tensors stored in it");
   command.add_option("--algorithm", o.plan.algorithm,
                      "force one where it can serve: gemm, gemm_f16, gemm_bf16, depthwise, direct, grouped, winograd2, "
                      "winograd4, winograd6, fft, matrix_f16, matrix_bf16, sums_f16");
@@ -112,7 +114,7 @@ namespace {
 
 Status check_precision(const CommonOptions& o) {
   if (o.precision == "fp32") return ok();
-  return Error{Reason::type_not_served, "The precision '" + o.precision + "' is not supported yet; use fp32."};
+  return Error{Reason::type_not_served, "The precision '" + o.precision + "' is not supported here; use fp32."};
 }
 
 }  // namespace

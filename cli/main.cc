@@ -132,6 +132,7 @@ int main(int argc, char** argv) {
   add_check(app, chosen);
   add_compile(app, chosen);
   add_verify(app, chosen);
+  add_fix(app, chosen);
   add_tune(app, chosen);
   add_eval(app, chosen);
   add_try_kernels(app, chosen);

@@ -4,6 +4,8 @@
 #include <filesystem>
 
 #include "base/median.h"
+#include "fix/fix.h"
+#include "fix_command/samples.h"
 #include "base/system/out_of_memory.h"
 #include "base/printable.h"
 #include "run_command/model_inputs.h"
@@ -112,19 +114,46 @@ Status check_applies(const RunOptions& o) {
   return ok();
 }
 
+// The model in another precision, as `sparkle fix` would write it: ranges measured on the inputs of this very run.
+Result<ModelFile> read_in_precision(const CommonOptions& common, const RunOptions& o, const std::shared_ptr<Backend>& backend) {
+  fix::FixOptions options;
+  if (!parse_name(common.precision, options.precision) || options.precision == Precision::tf32)
+    return Error{Reason::bad_usage, "There is no precision '" + common.precision + "'; write fp32, fp16, bf16 or int8."};
+  options.rewrites = false;
+  SPARKLE_TRY(document, fix::Document::read(o.model));
+  SPARKLE_TRY(graph, document.to_graph());
+  const auto inputs = declared_tensors(graph, graph.inputs);
+  SPARKLE_TRY(samples, read_samples(inputs, o));
+  options.samples = std::move(samples);
+  if (options.samples.empty()) {
+    SPARKLE_TRY(shapes, input_shapes(inputs, o.shapes));
+    for (size_t i = 0; i < inputs.size(); ++i) options.shapes[inputs[i].name] = shapes[i];
+  }
+  SPARKLE_TRY(fixed, fix::fix_model(document, options, backend));
+  fixed.report.ranges.clear();  // `sparkle fix` prints them
+  if (!common.json)
+    for (const std::string& line : fix::to_lines(fixed.report)) print_note(line);
+  ModelFile model;
+  SPARKLE_TRY(changed, fixed.model.to_graph());
+  model.graph = std::move(changed);
+  return model;
+}
+
 int print_json(const nlohmann::json& json) {
   std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   return kDone;
 }
 
-int run(const CommonOptions& common, const RunOptions& o) {
+int run(const CommonOptions& asked, const RunOptions& o) {
+  CommonOptions common = asked;
+  common.precision = "fp32";  // whatever the model's tensors are from here on
   if (auto applies = check_applies(o); !applies.ok()) return fail(applies.error());
   auto labels = read_labels(o.labels);
   if (!labels.ok()) return fail(labels.error());
-  auto model = read_model(o.model);
-  if (!model.ok()) return fail(model.error());
   auto device = open_device(common);
   if (!device.ok()) return fail(device.error());
+  auto model = asked.precision == "fp32" ? read_model(o.model) : read_in_precision(asked, o, device->backend);
+  if (!model.ok()) return fail(model.error());
   auto options = session_options(common, device->backend->device());
   if (!options.ok()) return fail(options.error());
   auto opened = open_session(std::move(*model), device->backend, *options);

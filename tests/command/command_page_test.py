@@ -11,7 +11,7 @@ PAGE = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "command
 COMMAND = "sparkle"
 # Sections that several commands share, and who has them.
 EVERY, PLANNING = "Options of every command", "Options of commands that plan"
-NOT_PLANNING = {"devices", "check"}
+NOT_PLANNING = {"devices", "check", "fix"}
 # Of the options of every command these alone, for commands that take no device to run on.
 FEW = {"check": ("-h", "--help", "--json", "--threads")}
 # Options whose help names what they take in a sentence: each name stands in the page too.

@@ -1,0 +1,320 @@
+#include "fix/fix.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "backends/reference/reference_backend.h"
+#include "base/system/out_of_memory.h"
+#include "fix/precision/widen.h"
+#include "fix/rewrites/exact.h"
+#include "fix/rewrites/raise_opset.h"
+
+namespace sparkle::fix {
+namespace {
+
+constexpr double kMostByLoops = 2e9;  // multiplications of all samples that plain loops are asked for: some ten seconds
+constexpr double kOtherSums = 1e-3;   // of the largest output: what kernels that cut sums otherwise may differ by in a network
+constexpr int64_t kScalesPerChannel = 13;  // the opset
+
+std::string text(const char* format, double value) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, format, value);
+  return buffer;
+}
+
+template <class T, size_t N>
+bool parse(std::string_view given, T& value, const T (&all)[N]) {
+  for (const T v : all)
+    if (name_of(v) == given) return value = v, true;
+  return false;
+}
+
+class Fixer {
+ public:
+  Fixer(const Document& original, const FixOptions& options, std::shared_ptr<Backend> backend)
+      : original_(original), options_(options), backend_(std::move(backend)), doc_(original), shown_(original) {}
+
+  Result<Fixed> fix() {
+    SPARKLE_TRY(graph, original_.to_graph());
+    samples_ = options_.samples;
+    report_.random = samples_.empty();
+    std::map<std::string, Dims> shapes = options_.shapes;
+    if (!report_.random)
+      for (size_t i = 0; i < graph.inputs.size() && i < samples_[0].size(); ++i)
+        shapes[graph.tensor(graph.inputs[i]).name] = samples_[0][i].shape;
+    SPARKLE_TRY(bindings, bindings_of(graph, shapes));
+    bindings_ = std::move(bindings);
+    for (int i = 0; report_.random && i < options_.random_samples; ++i)
+      samples_.push_back(random_inputs(graph, bindings_, 1 + static_cast<uint64_t>(i)));
+    SPARKLE_CHECK(refresh());
+    SPARKLE_CHECK(rewrite());
+    SPARKLE_CHECK(prove_rewrites());
+    if (options_.precision == Precision::fp32) return Fixed{std::move(doc_), std::move(report_)};
+    if (is_quantized()) report_.notes.push_back("precision: the model computes in 8-bit integers already and keeps its types");
+    else SPARKLE_CHECK(change_precision());
+    return Fixed{std::move(doc_), std::move(report_)};
+  }
+
+ private:
+  bool is_quantized() const {
+    const auto& nodes = doc_.graph().node();
+    return std::any_of(nodes.begin(), nodes.end(), [](const auto& node) {
+      return node.op_type() == "QuantizeLinear" || node.op_type() == "DequantizeLinear" ||
+             node.op_type().starts_with("QLinear") || node.op_type() == "ConvInteger" || node.op_type() == "MatMulInteger";
+    });
+  }
+
+  Status refresh() {
+    SPARKLE_TRY(tensors, infer_tensors(doc_, bindings_));
+    tensors_ = std::move(tensors);
+    return ok();
+  }
+
+  bool wants(std::string_view rule) const {
+    // Integers want weights and biases as they are used.
+    if (options_.precision == Precision::int8 && (rule == "fold_constants" || rule == "fold_batch_normalization")) return true;
+    if (!options_.rewrites) return false;
+    return options_.only.empty() || std::find(options_.only.begin(), options_.only.end(), rule) != options_.only.end();
+  }
+
+  Status rewrite() {
+    for (const std::string_view rule : kRules) {
+      if (!wants(rule)) continue;
+      std::vector<std::string> lines;
+      if (rule == "fold_constants") {
+        SPARKLE_TRY(values, constants_of(doc_, bindings_));
+        lines = fold_constants(doc_, values);
+      } else if (rule == "fold_batch_normalization") {
+        lines = fold_batch_normalization(doc_);
+        folded_norms_ = !lines.empty();
+      } else if (rule == "merge_layouts") {
+        lines = merge_layouts(doc_);
+      } else {
+        const PadPlan plan = plan_padding(doc_, tensors_, {options_.multiple, options_.max_extra});
+        SPARKLE_CHECK(apply_padding(doc_, plan, tensors_));
+        lines = to_lines(plan);
+        for (const auto& h : plan.heads)
+          if (const int64_t size = plan.channels.grown(h.runs); size % options_.head_multiple != 0)
+            lines.push_back(h.name + ": heads of " + std::to_string(size) +
+                            " elements, where kernels of attention want a multiple of " +
+                            std::to_string(options_.head_multiple));
+        changed_ = changed_ || !plan.empty();
+      }
+      if (rule != "pad_channels") changed_ = changed_ || !lines.empty();
+      if (!lines.empty()) report_.rewrites.push_back({std::string(rule), std::move(lines)});
+      SPARKLE_CHECK(refresh());
+    }
+    return ok();
+  }
+
+  Error too_far(const std::string& what, const std::vector<Entrance>& entrances) const {
+    std::string where;
+    if (!entrances.empty())
+      where = "; the error enters at '" + entrances[0].layer + "' (" + text("%.2g", entrances[0].before) + " before it, " +
+              text("%.2g", entrances[0].error) + " behind)";
+    return {Reason::too_inaccurate, "'" + original_.name() + "': " + what + where + "; nothing was written."};
+  }
+
+  Status prove_rewrites() {
+    if (!changed_ || options_.proof == ProofBy::none) return ok();
+    double macs = 0;
+    for (const auto& p : products_of(doc_, tensors_)) macs += p.macs;
+    const bool loops = options_.proof == ProofBy::reference ||
+                       (options_.proof == ProofBy::best && macs * static_cast<double>(samples_.size()) < kMostByLoops);
+    const std::shared_ptr<Backend> backend = loops ? make_reference_backend() : backend_;
+    SPARKLE_TRY(proof, prove(original_, doc_, samples_, backend));
+    report_.exact_by = loops ? "plain loops" : "kernels, which may cut sums otherwise";
+    report_.exact = proof;
+    const bool good = loops && !folded_norms_ ? proof.same_bits() : proof.largest() <= kOtherSums;
+    if (good) return ok();
+    SPARKLE_TRY(entrances, where_errors_enter(original_, doc_, samples_[0], backend));
+    return too_far(
+        "the rewritten model does not give the answers of the original (" + text("%.2g", proof.largest()) + " of the largest)",
+        entrances);
+  }
+
+  double least_cosine() const {
+    return options_.least_cosine > 0 ? options_.least_cosine : options_.precision == Precision::int8 ? 0.99 : 0.999;
+  }
+
+  bool good(const Proof& proof) const {
+    if (proof.classifies() && !report_.random) return proof.agreement() >= options_.least_agreement;
+    return proof.cosine() >= least_cosine();
+  }
+
+  Status change_precision() {
+    const bool integers = options_.precision == Precision::int8;
+    if (has_narrow_products(doc_, tensors_)) {
+      if (options_.precision == Precision::fp16)
+        return report_.notes.push_back("precision: the model is in 16-bit floats already"), ok();
+      make_wide(doc_, tensors_);
+      SPARKLE_CHECK(refresh());
+    }
+    if (integers) {
+      SPARKLE_CHECK(raise_opset(doc_, kScalesPerChannel, tensors_));
+      SPARKLE_CHECK(doc_.normalize());
+      SPARKLE_CHECK(refresh());
+    }
+    SPARKLE_TRY(ranges, measure_ranges(doc_, backend_, samples_, integers && options_.quantize.cut != Cut::min_max));
+    const DType to = options_.precision == Precision::fp16 ? DType::f16 : DType::bf16;
+    Layers wide;
+    const auto keep = [&](const std::string& layer, const std::string& why) {
+      if (!wide.insert(layer).second) return;
+      const int n = doc_.producer(layer);
+      report_.wide.push_back({n < 0 ? layer : label_of(doc_.graph().node(n), n), why});
+    };
+    for (int n = 0; n < doc_.graph().node_size(); ++n) {
+      const auto& node = doc_.graph().node(n);
+      if (node.output_size() == 0) continue;
+      for (const std::string& name : options_.wide)
+        if (name == label_of(node, n) || name == node.output(0)) keep(node.output(0), "asked for");
+      note_range(ranges, node, n);
+    }
+    if (!integers)
+      for (const auto& [layer, why] : must_stay_wide(doc_, to, ranges)) keep(layer, why);
+    const Document before = doc_;
+    std::vector<LayerGroup> groups;
+    double share = 1;
+    for (int round = 0;; ++round) {
+      SPARKLE_TRY(converted, convert(before, wide, ranges, &report_));
+      doc_ = std::move(converted);
+      if (options_.proof == ProofBy::none) return ok();
+      // Plans for this machine may keep f32 between layers in 16 bits; what counts is the device that does not.
+      shown_ = options_.precision == Precision::int8 ? doc_ : rounded(before, to, wide, tensors_);
+      SPARKLE_TRY(proof, prove(original_, shown_, samples_, backend_));
+      report_.whole = proof;
+      report_.whole_by = "kernels of " + backend_->device().name + (integers ? "" : ", each layer rounded");
+      if (good(proof)) {
+        if (integers) break;
+        SPARKLE_TRY(as_planned, prove(original_, doc_, samples_, backend_));
+        if (!good(as_planned)) return refuse(before, as_planned);
+        break;
+      }
+      if (groups.empty()) {
+        groups = layer_groups(before, tensors_);
+        SPARKLE_CHECK(measure_sensitivity(
+            before, groups, samples_[0], [&](const Layers& layers) { return convert(before, layers, ranges, nullptr); },
+            backend_));
+      }
+      const size_t kept = wide.size();
+      while (wide.size() == kept && share > 1e-6) {
+        share *= 0.7;
+        for (const LayerGroup* g : worst_groups(groups, share))
+          for (const std::string& tensor : g->tensors)
+            if (&tensor == &g->tensors[0]) keep(tensor, "alone it moves the outputs by " + text("%.2g", g->error));
+            else wide.insert(tensor);
+      }
+      if (round >= options_.most_tries || wide.size() == kept) return refuse(before, proof);
+    }
+    SPARKLE_TRY(entrances, where_errors_enter(before, shown_, samples_[0], backend_));
+    report_.entrances.assign(entrances.begin(), entrances.begin() + static_cast<long>(std::min<size_t>(3, entrances.size())));
+    return ok();
+  }
+
+  Error refuse(const Document& before, const Proof& proof) {
+    const std::string measure = proof.classifies() && !report_.random
+                                    ? "the first class stays in " + text("%.1f", 100 * proof.agreement()) + " % of the samples"
+                                    : "the cosine to the original's outputs is " + text("%.5f", proof.cosine()) + ", " +
+                                          text("%g", least_cosine()) + " is wanted";
+    auto entrances = where_errors_enter(before, shown_, samples_[0], backend_);
+    return too_far("in " + std::string(name_of(options_.precision)) + " " + measure + ", with " +
+                       std::to_string(report_.wide.size()) + " layers kept wide",
+                   entrances.ok() ? *entrances : std::vector<Entrance>());
+  }
+
+  // `report`: takes what the plan says.
+  Result<Document> convert(const Document& before, const Layers& wide, const Ranges& ranges, FixReport* report) {
+    Document doc = before;
+    if (options_.precision == Precision::int8) {
+      const QuantizePlan plan = plan_quantization(doc, tensors_, ranges, wide, options_.quantize);
+      SPARKLE_CHECK(apply_quantization(doc, plan));
+      if (report) report->integer_share = plan.share(), note_plan(plan);
+    } else {
+      SPARKLE_CHECK(make_narrow(doc, options_.precision == Precision::fp16 ? DType::f16 : DType::bf16, wide, tensors_));
+    }
+    return doc;
+  }
+
+  void note_range(const Ranges& ranges, const ::onnx::NodeProto& node, int n) {
+    if (node.op_type() != "Conv" && node.op_type() != "ConvTranspose" && node.op_type() != "Gemm" && node.op_type() != "MatMul")
+      return;
+    const auto at = ranges.find(node.output(0));
+    if (at == ranges.end()) return;
+    report_.ranges.push_back(label_of(node, n) + ": " + text("%.4g", static_cast<double>(at->second.low)) + " .. " +
+                             text("%.4g", static_cast<double>(at->second.high)));
+  }
+
+  // Layers that the plan leaves wide, beside those that were kept so.
+  void note_plan(const QuantizePlan& plan) {
+    for (const auto& p : plan.products) {
+      if (p.integer || p.why == "kept wide") continue;
+      const bool known =
+          std::any_of(report_.wide.begin(), report_.wide.end(), [&](const auto& w) { return w.layer == p.name; });
+      if (!known) report_.wide.push_back({p.name, p.why});
+    }
+  }
+
+  const Document& original_;
+  const FixOptions& options_;
+  std::shared_ptr<Backend> backend_;
+  Document doc_, shown_;  // shown_: what the proof runs
+  FixReport report_;
+  std::vector<InputBinding> bindings_;
+  std::vector<Sample> samples_;
+  std::map<std::string, TensorInfo> tensors_;
+  bool changed_ = false, folded_norms_ = false;
+};
+
+}  // namespace
+
+std::string_view name_of(ProofBy by) {
+  switch (by) {
+    case ProofBy::best: return "best";
+    case ProofBy::reference: return "reference";
+    case ProofBy::planned: return "planned";
+    case ProofBy::none: return "none";
+  }
+  return "?";
+}
+bool parse_name(std::string_view given, ProofBy& by) {
+  return parse(given, by, {ProofBy::best, ProofBy::reference, ProofBy::planned, ProofBy::none});
+}
+
+Result<Fixed> fix_model(const Document& original, const FixOptions& options, std::shared_ptr<Backend> backend) {
+  return guard_memory("Fixing the model", [&] { return Fixer(original, options, std::move(backend)).fix(); });
+}
+
+std::vector<std::string> to_lines(const FixReport& report) {
+  std::vector<std::string> lines;
+  for (const auto& part : report.rewrites) {
+    lines.push_back(part.rule + ":");
+    for (const std::string& line : part.lines) lines.push_back("  " + line);
+  }
+  lines.insert(lines.end(), report.notes.begin(), report.notes.end());
+  if (!report.ranges.empty()) lines.push_back("ranges:");
+  for (const std::string& line : report.ranges) lines.push_back("  " + line);
+  if (!report.wide.empty()) lines.push_back("kept wide:");
+  for (const auto& w : report.wide) lines.push_back("  " + w.layer + ": " + w.why);
+  if (report.integer_share > 0)
+    lines.push_back("integers: " + text("%.1f", 100 * report.integer_share) + " % of the multiplications");
+  const auto proof = [&](const Proof& p, const std::string& what, const std::string& by) {
+    for (const Difference& d : p.outputs) {
+      std::string line = what + " '" + d.name + "', " + std::to_string(d.samples) + (report.random ? " random" : "") +
+                         (d.samples == 1 ? " sample" : " samples") + ", by " + by + ": ";
+      if (d.same_bits) line += "the same to the bit";
+      else line += "largest error " + text("%.2g", d.largest) + " of the largest value, cosine " + text("%.6f", d.cosine);
+      if (d.classes && !d.same_bits)
+        line += ", first class the same in " + std::to_string(d.same_top1) + " of " + std::to_string(d.samples);
+      lines.push_back(line);
+    }
+  };
+  if (report.exact) proof(*report.exact, "rewrites, output", report.exact_by);
+  if (report.whole) proof(*report.whole, "output", report.whole_by);
+  for (const Entrance& e : report.entrances)
+    if (e.error > e.before)
+      lines.push_back("error enters at '" + e.layer + "': " + text("%.2g", e.before) + " -> " + text("%.2g", e.error));
+  return lines;
+}
+
+}  // namespace sparkle::fix
