@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "base/round_up.h"
@@ -51,12 +52,23 @@ int64_t rows_of_block(const Stage& stage, int64_t column_blocks, const Device& d
   return std::max<int64_t>(1, best);
 }
 
+// Groups read and write a line or so of each pixel. Of pixels a large power of two apart these lie in a few sets of the L1 (64
+// sets of lines, as many as a page has): so many pixels of a tile that their lines stay together.
+int64_t pixels_in_l1(const Stage& stage, const Device& device) {
+  constexpr int64_t kLine = 64, kSets = 64;
+  const MemoryLevel* l1 = device.level("L1");
+  const int64_t lines_a_set = l1 && l1->bytes > 0 ? std::max<int64_t>(4, l1->bytes / (kLine * kSets)) : 8;
+  const int64_t bytes = feature_map(stage.inputs[0]).pixel_stride * 4;
+  const int64_t sets = kSets / std::gcd(kSets, std::max<int64_t>(1, bytes / kLine));
+  return std::max<int64_t>(1, sets * lines_a_set / 2);
+}
+
 // Whether inputs come from beyond the L2, and pixel by pixel where they lie: tiles of a few steps would wait for their lines.
 bool fetches(const Stage& stage, int64_t columns, int64_t lanes, const Device& device) {
   const Window& w = params_of(stage).window;
   const MemoryLevel* l2 = device.level("L2");
   if (!l2 || l2->bytes == 0 || stage.inputs[0].bytes() + stage.outputs[0].bytes() <= l2->bytes) return false;
-  return channels_innermost(stage.inputs[0]) && w.stride[2] <= w.filter[2] &&
+  return params_of(stage).groups == 1 && channels_innermost(stage.inputs[0]) && w.stride[2] <= w.filter[2] &&
          direct_reading(stage, "maps", columns, lanes) == DirectReading::in_place;
 }
 
@@ -83,6 +95,8 @@ std::optional<DirectSchedule> schedule_on(const Stage& stage, const Variant& var
     const int64_t vectors = std::max<int64_t>(1, divided(maps, lanes)), most = many ? 4 : 2;
     s.maps = static_cast<int>(divided(vectors, divided(vectors, most)));
     s.pixels = static_cast<int>(most_direct_pixels(variant.name, s.maps, w.filter[2], many));
+    if (p.groups > 1 && direct_reading(stage, variant.name, y.w, lanes) == DirectReading::in_place)
+      s.pixels = static_cast<int>(std::min<int64_t>(s.pixels, pixels_in_l1(stage, device)));
   }
   // As many columns as the scratch holds for all rows of the filter.
   int64_t blocks = 1;

@@ -20,6 +20,9 @@ DirectCut direct_cut(const Stage& stage, const DirectSchedule& s, int64_t lanes)
   c.rows = s.rows > 0 ? s.rows : std::max<int64_t>(1, c.y.h);
   c.ring = (w.filter[1] - 1) * w.dilation[1] + 1;
   c.reading = direct_reading(stage, s.variant, c.columns, lanes);
+  const auto follow = [](const FeatureMap& m) { return m.row_stride == m.w * m.pixel_stride; };
+  const bool same = w.is_pointwise() && c.x.h == c.y.h && c.x.w == c.y.w;  // no outputs beyond the image
+  c.joins = c.in_place() && !c.pixels && !c.slides && same && c.columns == c.y.w && follow(c.x) && follow(c.y);
   c.row = direct_row_of(s, stage, c.columns, lanes);
   c.channel = c.in_place() ? c.x.channel_stride : c.row.channel;
   c.column = c.in_place() ? c.x.pixel_stride : c.row.column;

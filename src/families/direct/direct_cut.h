@@ -23,6 +23,7 @@ struct DirectCut {
   int64_t columns = 1, rows = 1;            // outputs of a strip; rows of them of a task
   int64_t ring = 1;                         // rows of inputs that the filter reaches over
   DirectRow row;                            // one of them in the scratch
+  bool joins = false;                       // rows of pixels read in place follow one another in memory, as those of outputs do
   int64_t channel = 1, column = 1;          // floats of input as tiles read it: between channels, between columns
   bool in_place() const { return reading == DirectReading::in_place; }
   int64_t unit() const { return pixels ? lanes : 1; }  // outputs that a tile grows by

@@ -20,7 +20,7 @@ double lines(double bytes) { return std::ceil(bytes / 64) * 64; }
 struct Cut {
   DirectReading reading = DirectReading::in_place;
   DirectRow row;  // of the ring
-  bool in_pixels = false, slides = false, planes = false;
+  bool in_pixels = false, slides = false, planes = false, joins = false;
   double lanes = 1, groups = 1, depth = 1, bundle = 1;
   double column_blocks = 1, row_blocks = 1, columns = 1, rows = 1;  // strips, tasks; outputs of one, along the row and down
   double filter_rows = 1, steps = 0;                // rows of the filter inside of the image; products of all rows of outputs
@@ -64,7 +64,7 @@ Cut cut_of(const Stage& stage, const DirectSchedule& s, const FeatureMap& x, con
   const Window& w = p.window;
   const DirectCut cut = direct_cut(stage, s, lanes);
   Cut c;
-  c.in_pixels = cut.pixels, c.slides = cut.slides, c.planes = cut.planes;
+  c.in_pixels = cut.pixels, c.slides = cut.slides, c.planes = cut.planes, c.joins = cut.joins;
   c.lanes = number(lanes), c.groups = number(p.groups), c.depth = number(cut.depth), c.bundle = number(cut.bundle);
   c.reading = cut.reading, c.row = cut.row;
   c.columns = number(cut.columns), c.column_blocks = std::ceil(number(y.w) / c.columns);
@@ -214,6 +214,7 @@ Footprint direct_footprint(const Stage& stage, const Schedule& schedule, const D
   // Zen 4, beside the products: some 45 cycles a tile, 15 more for each vector of pixels whose maps are put together, a row of
   // a block about a call.
   f.calls = number(y.n) * number(y.h) * (blocks * (c.column_blocks + 0.9 * tiles) + (c.in_pixels ? 0.08 * vectors : 0));
+  if (c.joins) f.calls = number(y.n) * c.row_blocks * blocks * (1 + 0.9 * std::ceil(c.rows * number(y.w) / s->pixels));
   return f;
 }
 

@@ -2,7 +2,6 @@
 // moves through caches of the device's sizes.
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <functional>
 #include <limits>
 #include <string>
@@ -92,12 +91,13 @@ Walked walked(const Stage& stage, const Schedule& schedule, const Device& device
   return {};
 }
 
+// One of each architecture: others of it would count the same again.
 std::vector<Device> cpus() {
   std::vector<Device> devices;
-  for (const auto& entry : std::filesystem::directory_iterator(SPARKLE_SOURCE_DIR "/devices")) {
-    auto device = load_device(entry.path().string());
-    EXPECT_TRUE(device.ok()) << entry.path();
-    if (device.ok() && !device->has_workgroups()) devices.push_back(std::move(*device));
+  for (const std::string name : {"epyc-zen4", "ryzen-zen3-laptop", "xeon-emr", "graviton3-neoverse-v1"}) {
+    auto device = load_device(SPARKLE_SOURCE_DIR "/devices/" + name + ".json");
+    EXPECT_TRUE(device.ok()) << name;
+    if (device.ok()) devices.push_back(std::move(*device));
   }
   return devices;
 }

@@ -40,7 +40,8 @@ class DirectConvolution final : public PackingKernel {
         columns_(cut_.columns),
         rows_(cut_.rows),
         grain_(schedule.grain),
-        fetches_(schedule.prefetch != 0 && cut_.in_place()) {
+        fetches_(schedule.prefetch != 0 && cut_.in_place()),
+        joins_(cut_.joins && fast_) {
     find_steps();
     find_blocks(schedule);
     size_workspace(epilogue_.workspace_bytes(), weight_floats_ * 4);
@@ -151,6 +152,8 @@ class DirectConvolution final : public PackingKernel {
       const Clamp clamp = epilogue_.clamp();
       call.clamp_below = clamp.below, call.clamp_above = clamp.above, call.low = clamp.low, call.high = clamp.high;
     }
+    if (joins_ && p1 - p0 > 1 && q0 == 0 && q1 == y_.w)
+      return joined_rows(o, blocks, n, p0, p1, call, image + p0 * x_.row_stride, group);
     for (int64_t p = p0; p < p1; ++p) {
       // The rows [first, end) of the filter lie inside of the image.
       const int64_t top = p * w.stride[1] - w.pad_begin[1];
@@ -181,6 +184,20 @@ class DirectConvolution final : public PackingKernel {
         row(o, blocks[b], taps.begin, call, {n, p, q0, q1},
             {ahead, static_cast<int64_t>(b), static_cast<int64_t>(blocks.size())});
       }
+    }
+  }
+
+  // Rows [p0, p1) that follow one another in memory, as one row: longer tiles, fewer calls. `x`: the first pixel.
+  void joined_rows(const Operands& o, std::span<const MapBlock> blocks, int64_t n, int64_t p0, int64_t p1, DirectCall& call,
+                   const float* x, int64_t group) const {
+    const int64_t pixels = (p1 - p0) * y_.w;
+    call.step_count = row_steps_, call.steps = steps_.data();
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      MapBlock block = blocks[b];
+      block.tiles[0] = block.tiles[1] = direct_row_cut(cut_, pixels, block.most);
+      call.x = x + (block.group - blocks[0].group) * group;
+      row(o, block, 0, call, {n, p0, 0, pixels},
+          {fetches_ ? x + x_.row_stride : nullptr, static_cast<int64_t>(b), static_cast<int64_t>(blocks.size())});
     }
   }
 
@@ -284,8 +301,8 @@ class DirectConvolution final : public PackingKernel {
   std::vector<int64_t> steps_;
   std::vector<MapBlock> blocks_;
   int64_t row_steps_ = 0, weight_floats_ = 0, grain_ = 0;
-  bool fetches_ = false;
-  int64_t x_output_ = 1, x_pixel_ = 1;  // floats of input: between outputs of a row, as the kernels want them
+  bool fetches_ = false, joins_ = false;  // joins: rows of a task are one
+  int64_t x_output_ = 1, x_pixel_ = 1;    // floats of input: between outputs of a row, as the kernels want them
 };
 
 Error lacks(std::string what) { return {Reason::backend_lacks_variant, "The CPU's direct kernels " + std::move(what) + "."}; }
