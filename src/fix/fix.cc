@@ -158,11 +158,12 @@ class Fixer {
     }
     SPARKLE_TRY(ranges, measure_ranges(doc_, backend_, samples_, integers && options_.quantize.cut != Cut::min_max));
     const DType to = options_.precision == Precision::fp16 ? DType::f16 : DType::bf16;
+    const Document before = doc_;
     Layers wide;
     const auto keep = [&](const std::string& layer, const std::string& why) {
       if (!wide.insert(layer).second) return;
-      const int n = doc_.producer(layer);
-      report_.wide.push_back({n < 0 ? layer : label_of(doc_.graph().node(n), n), why});
+      const int n = before.producer(layer);
+      report_.wide.push_back({n < 0 ? layer : label_of(before.graph().node(n), n), why});
     };
     for (int n = 0; n < doc_.graph().node_size(); ++n) {
       const auto& node = doc_.graph().node(n);
@@ -173,7 +174,6 @@ class Fixer {
     }
     if (!integers)
       for (const auto& [layer, why] : must_stay_wide(doc_, to, ranges)) keep(layer, why);
-    const Document before = doc_;
     std::vector<LayerGroup> groups;
     double share = 1;
     for (int round = 0;; ++round) {

@@ -6,7 +6,7 @@
 namespace sparkle::fix {
 
 std::vector<LayerGroup> layer_groups(const Document& doc, const std::map<std::string, TensorInfo>& tensors) {
-  std::vector<LayerGroup> groups;
+  std::vector<LayerGroup> groups{{"what lies before the first product", {}, 0, 0}};
   std::map<int, size_t> products;
   for (const auto& p : products_of(doc, tensors)) {
     products[p.node] = groups.size();
@@ -16,14 +16,13 @@ std::vector<LayerGroup> layer_groups(const Document& doc, const std::map<std::st
   for (int n = 0; n < doc.graph().node_size(); ++n) {
     const auto& node = doc.graph().node(n);
     if (node.output_size() == 0) continue;
-    std::optional<size_t> group;
+    size_t group = 0;
     if (const auto at = products.find(n); at != products.end()) group = at->second;
     else
       for (const std::string& name : node.input())
-        if (const auto of = group_of.find(name); of != group_of.end()) group = std::max(group.value_or(0), of->second);
-    if (!group) continue;
-    for (const std::string& name : node.output()) group_of[name] = *group;
-    groups[*group].tensors.push_back(node.output(0));
+        if (const auto of = group_of.find(name); of != group_of.end()) group = std::max(group, of->second);
+    for (const std::string& name : node.output()) group_of[name] = group;
+    groups[group].tensors.push_back(node.output(0));
   }
   return groups;
 }
@@ -34,6 +33,7 @@ Status measure_sensitivity(const Document& doc, std::vector<LayerGroup>& groups,
   SPARKLE_TRY(before, Runner::open(doc, backend));
   SPARKLE_TRY(wanted, before.run(sample));
   for (LayerGroup& group : groups) {
+    if (group.tensors.empty()) continue;
     Layers wide;
     for (const LayerGroup& other : groups)
       if (&other != &group) wide.insert(other.tensors.begin(), other.tensors.end());

@@ -12,7 +12,7 @@
 
 namespace sparkle::fix {
 
-// A product and the operators behind it up to the next products.
+// A product and the operators behind it up to the next products; the first group is what lies before any.
 struct LayerGroup {
   std::string name;                  // the product's label
   std::vector<std::string> tensors;  // first results of its nodes, the product's first
