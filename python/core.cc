@@ -296,6 +296,23 @@ NB_MODULE(_core, m) {
       nb::arg("device"), nb::arg("path"), nb::arg("output"), nb::arg("shapes"), nb::arg("options"));
 
   m.def(
+      "fix",
+      [](const sparkle::Device& device, const std::string& path, const std::string& output, const std::string& precision,
+         const std::string& target, const std::string& only, const std::string& calibration, const std::string& proof,
+         double max_extra, int multiple, const Objects& samples) {
+        std::vector<Borrowed> borrowed;
+        std::vector<sparkle::Tensor> tensors;
+        for (size_t n = 0; n < samples.size(); ++n) {
+          borrowed.push_back(borrow(samples[n], std::nullopt, "The sample " + std::to_string(n)));
+          tensors.push_back(borrowed.back().tensor);
+        }
+        const sparkle::FixOptions options{precision, target, only, calibration, proof, max_extra, multiple};
+        return unlocked([&] { return sparkle::fix(device, path, output, options, tensors); });
+      },
+      nb::arg("device"), nb::arg("path"), nb::arg("output"), nb::arg("precision"), nb::arg("target"), nb::arg("only"),
+      nb::arg("calibration"), nb::arg("proof"), nb::arg("max_extra"), nb::arg("multiple"), nb::arg("samples"));
+
+  m.def(
       "evaluate",
       [](const sparkle::Device& device, const std::string& expression, const std::vector<std::string>& names,
          const Objects& objects) {

@@ -7,6 +7,7 @@
 #include "command.h"
 #include "device/known/known_devices.h"
 #include "fix/fix.h"
+#include "fix/report_json.h"
 #include "fix_command/samples.h"
 #include "run_command/model_inputs.h"
 
@@ -32,49 +33,12 @@ Status take_target(const FixArguments& a, fix::FixOptions& options) {
   return ok();
 }
 
-nlohmann::json json_of(const fix::Proof& proof, const std::string& by) {
-  nlohmann::json rows = nlohmann::json::array();
-  for (const fix::Difference& d : proof.outputs) {
-    nlohmann::json row{{"output", d.name},
-                       {"samples", d.samples},
-                       {"same_bits", d.same_bits},
-                       {"largest_error", d.largest},
-                       {"cosine", d.cosine}};
-    if (d.classes) row["same_first_class"] = d.same_top1;
-    rows.push_back(std::move(row));
-  }
-  return {{"by", by}, {"outputs", rows}};
-}
-
-nlohmann::json json_of(const FixArguments& a, const fix::FixReport& report) {
-  nlohmann::json json{{"model", a.model}, {"written", a.output}, {"random_samples", report.random}};
-  json["rewrites"] = nlohmann::json::object();
-  for (const auto& part : report.rewrites) json["rewrites"][part.rule] = part.lines;
-  json["notes"] = report.notes;
-  json["ranges"] = report.ranges;
-  json["kept_wide"] = nlohmann::json::array();
-  for (const auto& w : report.wide) json["kept_wide"].push_back({{"layer", w.layer}, {"why", w.why}});
-  if (report.integer_share > 0) json["integer_share"] = report.integer_share;
-  if (report.exact) json["rewrites_proof"] = json_of(*report.exact, report.exact_by);
-  if (report.whole) json["proof"] = json_of(*report.whole, report.whole_by);
-  json["error_enters"] = nlohmann::json::array();
-  for (const auto& e : report.entrances)
-    json["error_enters"].push_back({{"layer", e.layer}, {"before", e.before}, {"behind", e.error}});
-  return json;
-}
-
 Result<fix::FixOptions> options_of(const FixArguments& a, const Graph& graph) {
   fix::FixOptions options;
   if (!a.precision.empty() && (!parse_name(a.precision, options.precision) || options.precision == Precision::tf32))
     return Error{Reason::bad_usage, "There is no precision '" + a.precision + "'; write fp16, bf16 or int8."};
-  for (const std::string& rule : a.only) {
-    if (std::find(std::begin(fix::kRules), std::end(fix::kRules), rule) == std::end(fix::kRules)) {
-      std::string known;
-      for (const std::string_view name : fix::kRules) known += (known.empty() ? "" : ", ") + std::string(name);
-      return Error{Reason::bad_usage, "There is no rule '" + rule + "'; there are " + known + "."};
-    }
-    options.only.push_back(rule);
-  }
+  options.only = a.only;
+  SPARKLE_CHECK(fix::check_rules(options));
   (void)fix::parse_name(a.calibration, options.quantize.cut);
   (void)fix::parse_name(a.proof, options.proof);
   options.quantize.percentile = a.percentile;
@@ -107,7 +71,10 @@ int run_fix(const FixArguments& a) {
     return fixed.error().reason == Reason::too_inaccurate ? (fail(fixed.error()), kCheckFailed) : fail(fixed.error());
   if (auto written = write_model_proto(fixed->model.model(), a.output); !written.ok()) return fail(written.error());
   if (a.machine.json) {
-    std::printf("%s\n", json_of(a, fixed->report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+    nlohmann::json json = fix::report_json(fixed->report);
+    json["model"] = a.model;
+    json["written"] = a.output;
+    std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
     return kDone;
   }
   for (const std::string& line : fix::to_lines(fixed->report)) std::printf("%s\n", printable(line).c_str());

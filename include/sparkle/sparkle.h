@@ -190,6 +190,27 @@ SPARKLE_API void sparkle_session_release(sparkle_session* session);
 SPARKLE_API sparkle_status sparkle_compile(sparkle_device* device, const char* path, const sparkle_session_options* options,
                                            const sparkle_tensor* inputs, size_t input_count, const char* output);
 
+typedef struct sparkle_fix_options {
+  size_t size;             /* sizeof(sparkle_fix_options) */
+  const char* precision;   /* "fp16", "bf16" or "int8"; NULL: types stay */
+  const char* target;      /* a machine by name ("h200", "rtx3090" ...) or a FILE.json that describes one; NULL: the device */
+  const char* only;        /* rules separated by commas: fold_constants, fold_batch_normalization, merge_layouts, pad_channels;
+                            * NULL: all */
+  const char* calibration; /* of int8: "minmax" (also NULL), "percentile" or "entropy" */
+  const char* proof;       /* "best" (also NULL), "reference", "planned" or "none" */
+  double max_extra;        /* the most extra arithmetic of a chain of layers, in percent; 0: 25 */
+  int32_t multiple;        /* of channels; 0: what the target's units want */
+} sparkle_fix_options;
+
+/* Writes the ONNX file `path` to `output` with exact rewrites and, where asked for, in another precision, and proves that it
+ * answers as before (docs/command.md, 'sparkle fix'). `samples`: one tensor per input of each sample, in the model's order, to
+ * measure ranges on and to compare answers with; count 0: random values of the model's own shapes. `json` (may be NULL) is what
+ * was done and found, to be released by sparkle_string_free. SPARKLE_NOT_SERVED where the result would be too far from the
+ * original: nothing is written then. options may be NULL. */
+SPARKLE_API sparkle_status sparkle_fix(sparkle_device* device, const char* path, const char* output,
+                                       const sparkle_fix_options* options, const sparkle_tensor* samples, size_t sample_count,
+                                       char** json);
+
 typedef struct sparkle_tensor_info {
   const char* name; /* valid as long as the session */
   sparkle_type type;

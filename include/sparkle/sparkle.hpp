@@ -347,6 +347,30 @@ inline void compile(const Device& device, const std::string& path, const std::st
   detail::check(sparkle_compile(device.c(), detail::whole(path), &given, shapes.data(), shapes.size(), detail::whole(output)));
 }
 
+struct FixOptions {
+  std::string precision, target, only, calibration, proof;  // empty: the default
+  double max_extra = 0;
+  int32_t multiple = 0;
+};
+
+// Writes an ONNX file with exact rewrites and, where asked for, in another precision, and gives what was done and proved as
+// JSON; see sparkle_fix. `samples`: one tensor per input of each sample.
+inline std::string fix(const Device& device, const std::string& path, const std::string& output, const FixOptions& options = {},
+                       const std::vector<Tensor>& samples = {}) {
+  const auto text = [](const std::string& s) { return s.empty() ? nullptr : detail::whole(s); };
+  const sparkle_fix_options given{sizeof(sparkle_fix_options), text(options.precision),   text(options.target),
+                                  text(options.only),          text(options.calibration), text(options.proof),
+                                  options.max_extra,           options.multiple};
+  std::vector<sparkle_tensor> tensors;
+  for (const Tensor& t : samples) tensors.push_back(t.c());
+  char* json = nullptr;
+  detail::check(
+      sparkle_fix(device.c(), detail::whole(path), detail::whole(output), &given, tensors.data(), tensors.size(), &json));
+  std::string result = json;
+  sparkle_string_free(json);
+  return result;
+}
+
 // Computes an expression of your own, eval(device, "silu(x) * a + 0.5", {{"x", x}, {"a", a}}); see sparkle_eval.
 inline Tensor eval(const Device& device, const std::string& expression,
                    const std::vector<std::pair<std::string, Tensor>>& operands) {

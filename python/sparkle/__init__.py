@@ -24,6 +24,7 @@ import logging
 from sparkle import _core
 from sparkle._device import Device, DeviceTensor
 from sparkle._errors import BadInput, Error, FileUnreadable, NotServed, OutOfMemory
+from sparkle._fix import Fixed, fix
 from sparkle._session import Session, TensorInfo, compile, eval
 from sparkle._core import version
 from sparkle.ort import InferenceSession
@@ -32,5 +33,5 @@ __version__ = version()
 _core.set_log(lambda warning, sentence: logging.getLogger("sparkle").log(
     logging.WARNING if warning else logging.INFO, "%s", sentence))
 atexit.register(_core.set_log, None)
-__all__ = ["BadInput", "Device", "DeviceTensor", "Error", "FileUnreadable", "InferenceSession", "NotServed", "OutOfMemory",
-           "Session", "TensorInfo", "compile", "eval"]
+__all__ = ["BadInput", "Device", "DeviceTensor", "Error", "FileUnreadable", "Fixed", "InferenceSession", "NotServed",
+           "OutOfMemory", "Session", "TensorInfo", "compile", "eval", "fix"]

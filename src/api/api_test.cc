@@ -112,6 +112,33 @@ TEST(Api, ModelsThatCannotRunAreNotOpened) {
   EXPECT_EQ(sparkle_last_error(), said);
 }
 
+TEST(Api, ModelsAreFixed) {
+  const sparkle::Device device;
+  std::string folder = ::testing::TempDir() + "/sparkle_api_XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string file = folder + "/upscale.onnx";
+  const auto x = picture(12, 16);
+  sparkle::FixOptions options;
+  options.precision = "fp16";
+  options.target = "h200";
+  const std::string report = sparkle::fix(device, kModel, file, options, {x});
+  EXPECT_NE(report.find("pad_channels"), std::string::npos) << report;
+  EXPECT_NE(report.find("\"cosine\""), std::string::npos) << report;
+  const auto wanted = sparkle::Session(device, kModel).run({x}), found = sparkle::Session(device, file).run({x});
+  ASSERT_EQ(found[0].shape(), wanted[0].shape());
+  EXPECT_NEAR(found[0].data<float>()[5], wanted[0].data<float>()[5], 0.02);
+  std::remove(file.c_str());
+  for (const char* wrong : {"fp12", "tf32"}) {
+    options.precision = wrong;
+    EXPECT_EQ(status_of([&] { sparkle::fix(device, kModel, file, options, {x}); }), SPARKLE_BAD_USAGE);
+  }
+  options.precision.clear();
+  options.only = "polish";
+  EXPECT_EQ(status_of([&] { sparkle::fix(device, kModel, file, options, {x}); }), SPARKLE_BAD_USAGE);
+  EXPECT_EQ(status_of([&] { sparkle::fix(device, kModel, file); }), SPARKLE_BAD_USAGE);  // its sizes are open
+  EXPECT_FALSE(std::ifstream(file).good());
+}
+
 TEST(Api, CompiledModelsAreOpenedLikeModels) {
   const sparkle::Device device;
   std::string folder = ::testing::TempDir() + "/sparkle_api_XXXXXX";

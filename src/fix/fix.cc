@@ -285,6 +285,16 @@ Result<Fixed> fix_model(const Document& original, const FixOptions& options, std
   return guard_memory("Fixing the model", [&] { return Fixer(original, options, std::move(backend)).fix(); });
 }
 
+Status check_rules(const FixOptions& options) {
+  for (const std::string& rule : options.only) {
+    if (std::find(std::begin(kRules), std::end(kRules), rule) != std::end(kRules)) continue;
+    std::string known;
+    for (const std::string_view name : kRules) known += (known.empty() ? "" : ", ") + std::string(name);
+    return Error{Reason::bad_usage, "There is no rule '" + rule + "'; there are " + known + "."};
+  }
+  return ok();
+}
+
 std::vector<std::string> to_lines(const FixReport& report) {
   std::vector<std::string> lines;
   for (const auto& part : report.rewrites) {

@@ -68,6 +68,9 @@ struct Fixed {
 // in words where the result is too far from the original, naming the layer.
 Result<Fixed> fix_model(const Document& original, const FixOptions& options, std::shared_ptr<Backend> backend);
 
+// Whether each name of `only` is a rule. Errors: bad_usage listing them.
+Status check_rules(const FixOptions& options);
+
 // The report as lines for people.
 std::vector<std::string> to_lines(const FixReport& report);
 

@@ -1,5 +1,5 @@
-// libFuzzer: any bytes as an ONNX model whose channels are padded and constants folded; what comes of it is a model again. Built with
-// SPARKLE_SANITIZE=ON and clang.
+// libFuzzer: any bytes as an ONNX model whose channels are padded and constants folded; what comes of it is a model again.
+// Built with SPARKLE_SANITIZE=ON and clang.
 #include <cstdio>
 #include <cstdlib>
 

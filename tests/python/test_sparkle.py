@@ -99,6 +99,17 @@ def test_compiled_model(session, tmp_path):
         sparkle.Session(file)
 
 
+def test_fixed_model(session, tmp_path):
+    image = np.random.default_rng(3).random((1, 3, 12, 16), dtype=np.float32)
+    fixed = sparkle.fix(MODEL, tmp_path / "fp16.onnx", target="h200", precision="fp16", samples=[image, 0.5 * image])
+    assert fixed.report["rewrites"]["pad_channels"]
+    assert fixed.outputs[0]["samples"] == 2 and fixed.outputs[0]["cosine"] > 0.999
+    assert "cosine" in repr(fixed) and fixed.kept_wide == {}
+    assert np.allclose(sparkle.Session(fixed.path).run(image)[0], session.run(image)[0], atol=0.02)
+    with pytest.raises(sparkle.Error, match="int8"):
+        sparkle.fix(MODEL, tmp_path / "int9.onnx", precision="int9", samples=[image])
+
+
 def test_exact_nonfinite_keeps_out_transforms(tmp_path):
     x = picture(64, 64)
     assert "winograd" in sparkle.Session(MODEL, algorithm="winograd2").plan(x)
