@@ -14,6 +14,7 @@
 #include "report/check_page.h"
 #include "report/check_text.h"
 #include "run/opening/open_model.h"
+#include "run/opening/open_model_to_check.h"
 #include "run_command/model_inputs.h"
 
 namespace sparkle::cli {
@@ -67,26 +68,12 @@ Result<std::vector<Target>> targets_of(const CheckArguments& a) {
   return targets;
 }
 
-// The graph as it is planned, and which of its inputs leave sizes open.
-struct Checked {
-  Graph graph;
-  CheckOptions options;
-};
-
-Result<Checked> checked_model(const CheckArguments& a) {
-  SPARKLE_TRY(graph, read_onnx_model(a.model, ExternalData::mapped));
-  Checked checked;
-  checked.options.open = open_inputs(graph);
-  assume_rounded_weights(graph);
-  SPARKLE_TRY(bound, bound_graph(std::move(graph), a.shapes));
-  assume_rounded_weights(bound);
-  checked.graph = std::move(bound);
-  checked.graph.name = std::filesystem::path(a.model).stem().string();  // exporters call most graphs alike
-  return checked;
+Result<ModelToCheck> model_to_check(const CheckArguments& a) {
+  return open_model_to_check(a.model, [&](Graph graph) { return bound_graph(std::move(graph), a.shapes); });
 }
 
 // The verdict of the plan that ran, with what its steps took.
-Result<Verdict> measured(const CheckArguments& a, const Checked& model, const Target& target) {
+Result<Verdict> measured(const CheckArguments& a, const ModelToCheck& model, const Target& target) {
   SPARKLE_TRY(graph, read_onnx_model(a.model));
   SPARKLE_TRY(session, Session::open(std::move(graph), target.backend, {}));
   SPARKLE_TRY(shapes, input_shapes(session->inputs(), a.shapes));
@@ -102,7 +89,7 @@ Result<Verdict> measured(const CheckArguments& a, const Checked& model, const Ta
 int check_command(const CheckArguments& a) {
   auto targets = targets_of(a);
   if (!targets.ok()) return fail(targets.error());
-  auto model = checked_model(a);
+  auto model = model_to_check(a);
   if (!model.ok()) return fail(model.error());
   if (!a.html.empty())
     if (auto writable = check_writable(a.html); !writable.ok()) return fail(writable.error());

@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -311,6 +312,16 @@ NB_MODULE(_core, m) {
       },
       nb::arg("device"), nb::arg("path"), nb::arg("output"), nb::arg("precision"), nb::arg("target"), nb::arg("only"),
       nb::arg("calibration"), nb::arg("proof"), nb::arg("max_extra"), nb::arg("multiple"), nb::arg("samples"));
+
+  m.def(
+      "check",
+      [](const std::string& path, const std::string& targets,
+         const std::vector<std::pair<std::string, std::vector<int64_t>>>& shapes) {
+        std::string html;
+        std::string json = unlocked([&] { return sparkle::check(path, targets, shapes, &html); });
+        return std::make_pair(std::move(json), std::move(html));
+      },
+      nb::arg("path"), nb::arg("targets"), nb::arg("shapes"));
 
   m.def(
       "evaluate",

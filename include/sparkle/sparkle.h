@@ -211,6 +211,13 @@ SPARKLE_API sparkle_status sparkle_fix(sparkle_device* device, const char* path,
                                        const sparkle_fix_options* options, const sparkle_tensor* samples, size_t sample_count,
                                        char** json);
 
+/* What keeps a model off the fast path of devices that need not be here: `targets` as `sparkle check --target` takes them,
+ * separated by commas ("h200,rdna3", FILE.json). `names` and `shapes` give sizes that the model leaves open, by input; a first
+ * axis that is open counts as 1. *json: what `sparkle check --json` prints; *html, where html is not NULL: its page. Both are
+ * freed by sparkle_string_free. Nothing is run, and weights are not read unless folding needs their values. */
+SPARKLE_API sparkle_status sparkle_check(const char* path, const char* targets, const char* const* names,
+                                         const sparkle_tensor* shapes, size_t count, char** json, char** html);
+
 typedef struct sparkle_tensor_info {
   const char* name; /* valid as long as the session */
   sparkle_type type;

@@ -371,6 +371,26 @@ inline std::string fix(const Device& device, const std::string& path, const std:
   return result;
 }
 
+// What keeps a model off the fast path of devices, which need not be here; see sparkle_check. `shapes`: of inputs by name,
+// their data unused. `html`: where the page goes.
+inline std::string check(const std::string& path, const std::string& targets,
+                         const std::vector<std::pair<std::string, std::vector<int64_t>>>& shapes = {},
+                         std::string* html = nullptr) {
+  std::vector<const char*> names;
+  std::vector<Tensor> tensors;
+  std::vector<sparkle_tensor> given;
+  for (const auto& [name, shape] : shapes) {
+    names.push_back(detail::whole(name));
+    tensors.emplace_back(Type::f32, shape, nullptr);
+  }
+  for (const Tensor& tensor : tensors) given.push_back(tensor.c());
+  char *json = nullptr, *page = nullptr;
+  detail::check(sparkle_check(detail::whole(path), detail::whole(targets), names.data(), given.data(), given.size(), &json,
+                              html ? &page : nullptr));
+  if (html) *html = detail::take_text(page);
+  return detail::take_text(json);
+}
+
 // Computes an expression of your own, eval(device, "silu(x) * a + 0.5", {{"x", x}, {"a", a}}); see sparkle_eval.
 inline Tensor eval(const Device& device, const std::string& expression,
                    const std::vector<std::pair<std::string, Tensor>>& operands) {

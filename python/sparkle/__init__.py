@@ -5,6 +5,7 @@
     outputs = session.run(image)          # NumPy arrays, or anything that speaks DLPack
     print(session.explain())              # what each step does, how, and why
     session.report()["steps"]             # measured beside predicted time of each step
+    sparkle.check("model.onnx", "h200")   # what keeps it off the fast path of a device that need not be here
 
 Arrays are taken and given without copies where they are dense and row-major. Tensors can stay in the device's memory:
 
@@ -22,6 +23,7 @@ import atexit
 import logging
 
 from sparkle import _core
+from sparkle._check import Check, Finding, Layer, Verdict, check
 from sparkle._device import Device, DeviceTensor
 from sparkle._errors import BadInput, Error, FileUnreadable, NotServed, OutOfMemory
 from sparkle._fix import Fixed, fix
@@ -33,5 +35,5 @@ __version__ = version()
 _core.set_log(lambda warning, sentence: logging.getLogger("sparkle").log(
     logging.WARNING if warning else logging.INFO, "%s", sentence))
 atexit.register(_core.set_log, None)
-__all__ = ["BadInput", "Device", "DeviceTensor", "Error", "FileUnreadable", "Fixed", "InferenceSession", "NotServed",
-           "OutOfMemory", "Session", "TensorInfo", "compile", "eval", "fix"]
+__all__ = ["BadInput", "Check", "Device", "DeviceTensor", "Error", "FileUnreadable", "Finding", "Fixed", "InferenceSession",
+           "Layer", "NotServed", "OutOfMemory", "Session", "TensorInfo", "Verdict", "check", "compile", "eval", "fix"]

@@ -568,6 +568,19 @@ TEST(Api, LogsWhatIsForcedAndCannotServe) {
   EXPECT_NE(all.find("The algorithm 'depthwise' supports no layer here"), std::string::npos) << all;
 }
 
+TEST(Api, ChecksForDevicesThatAreNotHere) {
+  const std::vector<std::pair<std::string, std::vector<int64_t>>> shapes{{"image", {1, 3, 96, 128}}};
+  std::string page;
+  const std::string json = sparkle::check(kModel, "h200,avx512", shapes, &page);
+  for (const char* part : {"NVIDIA H200", "wide_type", "\"avx512\""}) EXPECT_NE(json.find(part), std::string::npos) << part;
+  EXPECT_EQ(page.rfind("<!doctype html>", 0), 0u);
+  EXPECT_EQ(status_of([&] { sparkle::check(kModel, "h200"); }), SPARKLE_BAD_USAGE);
+  EXPECT_EQ(status_of([&] { sparkle::check(kModel, "z80", shapes); }), SPARKLE_BAD_USAGE);
+  EXPECT_EQ(status_of([&] { sparkle::check("missing.onnx", "h200"); }), SPARKLE_FILE_UNREADABLE);
+  char* text = nullptr;
+  EXPECT_EQ(sparkle_check(nullptr, "h200", nullptr, nullptr, 0, &text, nullptr), SPARKLE_BAD_USAGE);
+}
+
 TEST(Api, ComputesExpressions) {
   const sparkle::Device cpu;
   sparkle::Tensor x(sparkle::Type::f32, {2, 3}), a(sparkle::Type::f32, {3}), b(sparkle::Type::f64, {});

@@ -66,7 +66,12 @@ PrecisionRow row_in(const Form& form, const Verdict& v, const std::vector<Subjec
       continue;
     }
     ++layers;
-    const Problem problem = form.fixed && matrix ? padded(*s.problem, *matrix) : *s.problem;
+    Problem problem = *s.problem;
+    // Padding is no fix of a layer that it makes slower.
+    if (form.fixed && matrix)
+      if (const Problem wider = padded(problem, *matrix);
+          s.seconds_if(wider, form.precision) < s.seconds_if(problem, form.precision))
+        problem = wider;
     const bool as_now = !form.fixed && s.precision == form.precision;
     const auto e = as_now ? std::nullopt : estimate(problem, form.precision, v.device);
     if (as_now || !e) {

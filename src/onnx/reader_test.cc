@@ -303,6 +303,17 @@ TEST(OnnxReader, ExternalDataInsideTheFolder) {
   const auto graph = read_onnx((folder / "model.onnx").string());
   ASSERT_TRUE(graph.ok()) << graph.error().message;
   EXPECT_EQ(graph->tensor(graph->outputs[1]).constant->data<float>()[3], 4);
+  // The same where it lies in the file: what is read is what is there by then.
+  const auto mapped = read_onnx((folder / "model.onnx").string(), ExternalData::mapped);
+  ASSERT_TRUE(mapped.ok()) << mapped.error().message;
+  EXPECT_EQ(mapped->tensor(mapped->outputs[1]).constant->data<float>()[3], 4);
+  std::fstream(folder / "weights.bin", std::ios::binary | std::ios::in | std::ios::out).seekp(16).write("\0\0\0\0", 4);
+  EXPECT_EQ(mapped->tensor(mapped->outputs[1]).constant->data<float>()[3], 0) << "it was copied";
+  EXPECT_EQ(graph->tensor(graph->outputs[1]).constant->data<float>()[3], 4);
+  // Offsets at which no float may lie are copied.
+  tensor.mutable_external_data(1)->set_value("3");
+  std::ofstream(folder / "model.onnx", std::ios::binary) << model.bytes();
+  EXPECT_TRUE(read_onnx((folder / "model.onnx").string(), ExternalData::mapped).ok());
   tensor.mutable_external_data(1)->set_value("8");
   std::ofstream(folder / "model.onnx", std::ios::binary) << model.bytes();
   EXPECT_FALSE(read_onnx((folder / "model.onnx").string()).ok());

@@ -1,0 +1,121 @@
+"""What keeps a model off the fast path of devices that need not be here."""
+import html
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any, Iterator, Mapping, Optional, Sequence, Union
+
+from sparkle import _core
+from sparkle._errors import translated
+
+
+def _time(ms: float) -> str:
+    return f"{ms:.3g} ms" if ms >= 1 else f"{ms * 1e3:.3g} us"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A rule that a layer breaks; ``layer`` None: the model as a whole. ``in_model``: the fix changes the model, else how it is
+    run."""
+    code: str
+    layer: Optional[str]
+    rule: str
+    fix: str
+    in_model: bool
+    now_ms: float
+    fixed_ms: float
+
+    def __repr__(self) -> str:
+        return f"<{self.code} of {self.layer or 'the model'}: {self.rule}; {self.fix}>"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer of the plan: the unit that it runs on, what it takes now and once fixed, the codes of its findings."""
+    name: str
+    what: str
+    kind: str
+    dtype: str
+    unit: str
+    bound: str
+    predicted_ms: float
+    fixed_ms: float
+    flops: float
+    bytes: float
+    findings: Sequence[str]
+
+    def __repr__(self) -> str:
+        found = f", {', '.join(self.findings)}" if self.findings else ""
+        return f"<{self.name}: {self.what} on {self.unit}, {_time(self.predicted_ms)} -> {_time(self.fixed_ms)}{found}>"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of one device. ``basis``: what its times rest on."""
+    target: str
+    device: str
+    basis: str
+    calibrated: bool
+    predicted_ms: float
+    fixed_ms: float
+    matrix_share: float
+    findings: Sequence[Finding] = field(repr=False)
+    layers: Sequence[Layer] = field(repr=False)
+    precisions: Sequence[dict] = field(repr=False)
+
+    @property
+    def speedup(self) -> float:
+        return self.predicted_ms / self.fixed_ms if self.fixed_ms else 1.0
+
+    def __repr__(self) -> str:
+        return (f"<{self.target}: {_time(self.predicted_ms)}, {_time(self.fixed_ms)} once fixed "
+                f"({self.speedup:.2f} times as fast), findings: {len(self.findings)}; {self.basis}>")
+
+
+class Check:
+    """Verdicts by target, in the order asked for; in a notebook a page with a roofline."""
+
+    def __init__(self, text: str, page: str) -> None:
+        said = json.loads(text)
+        self.model: str = said["model"]
+        self.page = page
+        self._verdicts = {t["target"]: _verdict(t) for t in said["targets"]}
+
+    def __getitem__(self, target: str) -> Verdict:
+        return self._verdicts[target]
+
+    def __iter__(self) -> Iterator[Verdict]:
+        return iter(self._verdicts.values())
+
+    def __len__(self) -> int:
+        return len(self._verdicts)
+
+    def __repr__(self) -> str:
+        return "\n".join([f"sparkle.Check({self.model!r})", *(f"  {verdict!r}" for verdict in self)])
+
+    def _repr_html_(self) -> str:
+        return (f'<iframe srcdoc="{html.escape(self.page)}" style="width:100%;height:800px;border:0" '
+                'sandbox="allow-scripts"></iframe>')
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes the page; it needs no network."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.page)
+
+
+def _verdict(t: Mapping[str, Any]) -> Verdict:
+    findings = [Finding(**{name: f[name] for name in Finding.__dataclass_fields__}) for f in t["findings"]]
+    layers = [Layer(**{name: row[name] for name in Layer.__dataclass_fields__}) for row in t["layers"]]
+    return Verdict(t["target"], t["device"], t["basis"], t["calibrated"], t["predicted_ms"], t["fixed_ms"], t["matrix_share"],
+                   findings, layers, t["precisions"])
+
+
+def check(model: Union[str, "os.PathLike[str]"], target: Union[str, Sequence[str]],
+          shapes: Optional[Mapping[str, Sequence[int]]] = None) -> Check:
+    """What keeps an ONNX file off the fast path of one or more devices, which need not be here: "h200", "rdna3", "avx512" ...
+    as ``sparkle check --help`` lists them, or a file that describes one. ``shapes``: of inputs whose sizes the model leaves
+    open; a first axis that is open counts as 1. Errors: BadInput, FileUnreadable, NotServed."""
+    targets = target if isinstance(target, str) else ",".join(target)
+    given = [(name, [int(size) for size in shape]) for name, shape in (shapes or {}).items()]
+    with translated():
+        return Check(*_core.check(os.fspath(model), targets, given))
