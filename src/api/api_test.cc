@@ -112,33 +112,6 @@ TEST(Api, ModelsThatCannotRunAreNotOpened) {
   EXPECT_EQ(sparkle_last_error(), said);
 }
 
-TEST(Api, ModelsAreFixed) {
-  const sparkle::Device device;
-  std::string folder = ::testing::TempDir() + "/sparkle_api_XXXXXX";
-  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
-  const std::string file = folder + "/upscale.onnx";
-  const auto x = picture(12, 16);
-  sparkle::FixOptions options;
-  options.precision = "fp16";
-  options.target = "h200";
-  const std::string report = sparkle::fix(device, kModel, file, options, {x});
-  EXPECT_NE(report.find("pad_channels"), std::string::npos) << report;
-  EXPECT_NE(report.find("\"cosine\""), std::string::npos) << report;
-  const auto wanted = sparkle::Session(device, kModel).run({x}), found = sparkle::Session(device, file).run({x});
-  ASSERT_EQ(found[0].shape(), wanted[0].shape());
-  EXPECT_NEAR(found[0].data<float>()[5], wanted[0].data<float>()[5], 0.02);
-  std::remove(file.c_str());
-  for (const char* wrong : {"fp12", "tf32"}) {
-    options.precision = wrong;
-    EXPECT_EQ(status_of([&] { sparkle::fix(device, kModel, file, options, {x}); }), SPARKLE_BAD_USAGE);
-  }
-  options.precision.clear();
-  options.only = "polish";
-  EXPECT_EQ(status_of([&] { sparkle::fix(device, kModel, file, options, {x}); }), SPARKLE_BAD_USAGE);
-  EXPECT_EQ(status_of([&] { sparkle::fix(device, kModel, file); }), SPARKLE_BAD_USAGE);  // its sizes are open
-  EXPECT_FALSE(std::ifstream(file).good());
-}
-
 TEST(Api, CompiledModelsAreOpenedLikeModels) {
   const sparkle::Device device;
   std::string folder = ::testing::TempDir() + "/sparkle_api_XXXXXX";
@@ -566,19 +539,6 @@ TEST(Api, LogsWhatIsForcedAndCannotServe) {
   sparkle::Session(sparkle::Device(), kModel, options).plan({picture(8, 8)});
   sparkle::set_log({});
   EXPECT_NE(all.find("The algorithm 'depthwise' supports no layer here"), std::string::npos) << all;
-}
-
-TEST(Api, ChecksForDevicesThatAreNotHere) {
-  const std::vector<std::pair<std::string, std::vector<int64_t>>> shapes{{"image", {1, 3, 96, 128}}};
-  std::string page;
-  const std::string json = sparkle::check(kModel, "h200,avx512", shapes, &page);
-  for (const char* part : {"NVIDIA H200", "wide_type", "\"avx512\""}) EXPECT_NE(json.find(part), std::string::npos) << part;
-  EXPECT_EQ(page.rfind("<!doctype html>", 0), 0u);
-  EXPECT_EQ(status_of([&] { sparkle::check(kModel, "h200"); }), SPARKLE_BAD_USAGE);
-  EXPECT_EQ(status_of([&] { sparkle::check(kModel, "z80", shapes); }), SPARKLE_BAD_USAGE);
-  EXPECT_EQ(status_of([&] { sparkle::check("missing.onnx", "h200"); }), SPARKLE_FILE_UNREADABLE);
-  char* text = nullptr;
-  EXPECT_EQ(sparkle_check(nullptr, "h200", nullptr, nullptr, 0, &text, nullptr), SPARKLE_BAD_USAGE);
 }
 
 TEST(Api, ComputesExpressions) {

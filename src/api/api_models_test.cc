@@ -1,0 +1,75 @@
+// The public interface on model files that it looks at or rewrites: what keeps them off a device's fast path, and fixed ones.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sparkle/sparkle.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+const std::string kModel = SPARKLE_SOURCE_DIR "/models/upscale2x.onnx";
+
+sparkle::Tensor picture(int64_t h, int64_t w) {
+  sparkle::Tensor x(sparkle::Type::f32, {1, 3, h, w});
+  for (int64_t i = 0; i < x.elements(); ++i)
+    x.data<float>()[i] = static_cast<float>(static_cast<unsigned>(i) * 2654435761u >> 8 & 255) / 255;
+  return x;
+}
+
+template <class F>
+sparkle_status status_of(F&& f) {
+  try {
+    f();
+  } catch (const sparkle::Exception& e) {
+    EXPECT_FALSE(std::string(e.what()).empty());
+    return e.status();
+  }
+  return SPARKLE_OK;
+}
+
+TEST(Api, ModelsAreFixed) {
+  const sparkle::Device device;
+  std::string folder = ::testing::TempDir() + "/sparkle_api_XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string file = folder + "/upscale.onnx";
+  const auto x = picture(12, 16);
+  sparkle::FixOptions options;
+  options.precision = "fp16";
+  options.target = "h200";
+  const std::string report = sparkle::fix(device, kModel, file, options, {x});
+  EXPECT_NE(report.find("pad_channels"), std::string::npos) << report;
+  EXPECT_NE(report.find("\"cosine\""), std::string::npos) << report;
+  const auto wanted = sparkle::Session(device, kModel).run({x}), found = sparkle::Session(device, file).run({x});
+  ASSERT_EQ(found[0].shape(), wanted[0].shape());
+  EXPECT_NEAR(found[0].data<float>()[5], wanted[0].data<float>()[5], 0.02);
+  std::remove(file.c_str());
+  for (const char* wrong : {"fp12", "tf32"}) {
+    options.precision = wrong;
+    EXPECT_EQ(status_of([&] { sparkle::fix(device, kModel, file, options, {x}); }), SPARKLE_BAD_USAGE);
+  }
+  options.precision.clear();
+  options.only = "polish";
+  EXPECT_EQ(status_of([&] { sparkle::fix(device, kModel, file, options, {x}); }), SPARKLE_BAD_USAGE);
+  EXPECT_EQ(status_of([&] { sparkle::fix(device, kModel, file); }), SPARKLE_BAD_USAGE);  // its sizes are open
+  EXPECT_FALSE(std::ifstream(file).good());
+}
+
+TEST(Api, ChecksForDevicesThatAreNotHere) {
+  const std::vector<std::pair<std::string, std::vector<int64_t>>> shapes{{"image", {1, 3, 96, 128}}};
+  std::string page;
+  const std::string json = sparkle::check(kModel, "h200,avx512", shapes, &page);
+  for (const char* part : {"NVIDIA H200", "wide_type", "\"avx512\""}) EXPECT_NE(json.find(part), std::string::npos) << part;
+  EXPECT_EQ(page.rfind("<!doctype html>", 0), 0u);
+  EXPECT_EQ(status_of([&] { sparkle::check(kModel, "h200"); }), SPARKLE_BAD_USAGE);
+  EXPECT_EQ(status_of([&] { sparkle::check(kModel, "z80", shapes); }), SPARKLE_BAD_USAGE);
+  EXPECT_EQ(status_of([&] { sparkle::check("missing.onnx", "h200"); }), SPARKLE_FILE_UNREADABLE);
+  char* text = nullptr;
+  EXPECT_EQ(sparkle_check(nullptr, "h200", nullptr, nullptr, 0, &text, nullptr), SPARKLE_BAD_USAGE);
+}
+
+}  // namespace
