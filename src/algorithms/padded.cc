@@ -9,7 +9,7 @@ namespace sparkle {
 namespace {
 
 constexpr size_t kColumns = 2;  // the axis W of windows
-// Columns of outputs for each one at a border, at most: in wider planes whole tiles are many.
+// A border column of outputs in so many at least: in wider planes few tiles are short.
 constexpr int64_t kMostColumns = 8;
 
 // Columns that the windows reach over: before the image's first one and behind its last.

@@ -85,22 +85,14 @@ constexpr int chains_of(int rows, int vectors) {
   return rows > kMaxTileRows || chains < 1 ? 1 : chains;
 }
 
-// One step of k: a row of weights is loaded, an element of each row of the tile is broadcast and multiplied by all of them.
-template <int kRows, int kVectors, class W>
-HWY_INLINE void multiply_step(RegisterTile<kRows, kVectors> sums, const RunOfRows<kRows>& pixels, int64_t i,
+// One step of k: a row of weights is loaded, an element of each row of the tile is broadcast and multiplied by all of them,
+// into chain number `chain` of the `chains`, one tile of kRows after another.
+template <int kRows, int kVectors, int kAll, class W>
+HWY_INLINE void multiply_step(RegisterTile<kAll, kVectors> chains, int chain, const RunOfRows<kRows>& pixels, int64_t i,
                               const W* HWY_RESTRICT b) {
   RegisterTile<1, kVectors>::with_zeros([&](auto weights) SPARKLE_INLINED {
     weights.each([&](Floats& w, int, int v) SPARKLE_INLINED { w = load_weights(b + v * float_lanes()); });
-    sums.each_row([&](auto row, int r) SPARKLE_INLINED { row.add_products(hn::Set(FloatTag(), pixels.at(r, i)), weights); });
-  });
-}
-// The same into chain number `chain` of the `others`.
-template <int kRows, int kVectors, int kOthers, class W>
-HWY_INLINE void multiply_step_apart(RegisterTile<kOthers, kVectors> others, int chain, const RunOfRows<kRows>& pixels,
-                                    int64_t i, const W* HWY_RESTRICT b) {
-  RegisterTile<1, kVectors>::with_zeros([&](auto weights) SPARKLE_INLINED {
-    weights.each([&](Floats& w, int, int v) SPARKLE_INLINED { w = load_weights(b + v * float_lanes()); });
-    others.each_row([&](auto row, int r) SPARKLE_INLINED {
+    chains.each_row([&](auto row, int r) SPARKLE_INLINED {
       if (r / kRows == chain) row.add_products(hn::Set(FloatTag(), pixels.at(r % kRows, i)), weights);
     });
   });
@@ -130,14 +122,13 @@ HWY_INLINE void multiply_runs(RegisterTile<kRows, kVectors> sums, RegisterTile<k
       if constexpr (kOthers > 0) {
         constexpr int kChains = 1 + kOthers / kRows;
         for (; i + kChains <= stop; i += kChains, b += kChains * width) {
-          multiply_step(sums, pixels, i, b);
-          unrolled<kChains - 1>([&](int chain) SPARKLE_INLINED {
-            multiply_step_apart(others, chain, pixels, i + 1 + chain, b + (1 + chain) * width);
-          });
+          multiply_step(sums, 0, pixels, i, b);
+          unrolled<kChains - 1>(
+              [&](int chain) SPARKLE_INLINED { multiply_step(others, chain, pixels, i + 1 + chain, b + (1 + chain) * width); });
         }
       }
       for (; i < stop; ++i, b += width, pixels.step()) {
-        multiply_step(sums, pixels, i, b);
+        multiply_step(sums, 0, pixels, i, b);
         if constexpr (fetches(kRows, kVectors, kNearest)) {
           __builtin_prefetch(prefetch, 0, kNearest == kFetchIntoL1 ? kIntoL1 : kIntoL2);
           prefetch += prefetch_step;
