@@ -1,11 +1,11 @@
 // Real models through `fix` in each precision: photographs keep their names, digits are read as well as before, everything else
 // stays close to what the original says of its stored inputs.
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "idx_file.h"
 #include "backends/cpu/cpu_backend.h"
 #include "base/system/thread_pool.h"
 #include "device/probe_cpu.h"
@@ -128,21 +128,12 @@ void check_photographs(const std::string& name) {
 TEST(FixModels, PhotographsKeepTheirNamesBySqueezeNet) { check_photographs("squeezenet1.1"); }
 TEST(FixModels, PhotographsKeepTheirNamesByMobileNet) { check_photographs("mobilenetv2"); }
 
-std::vector<unsigned char> read_idx(const fs::path& path, size_t header, size_t bytes) {
-  std::vector<unsigned char> all(header + bytes);
-  gzFile file = gzopen(path.c_str(), "rb");
-  const int got = file ? gzread(file, all.data(), static_cast<unsigned>(all.size())) : -1;
-  if (file) gzclose(file);
-  if (got != static_cast<int>(all.size())) return {};
-  return {all.begin() + static_cast<long>(header), all.end()};
-}
-
 // Of the 10,000 digits the original reads 9891: at most 10 fewer in 16 bits, 50 fewer in 8.
 void check_digits(const std::string& name, float scale) {
   constexpr int kDigits = 10000, kPixels = 28 * 28;
   if (!fs::exists(kData / "mnist")) GTEST_SKIP() << "../shared/data is not here";
-  const auto pixels = read_idx(kData / "mnist/t10k-images-idx3-ubyte.gz", 16, size_t{kDigits} * kPixels);
-  const auto truth = read_idx(kData / "mnist/t10k-labels-idx1-ubyte.gz", 8, kDigits);
+  const auto pixels = sparkle::testing::read_idx(kData / "mnist/t10k-images-idx3-ubyte.gz", 16, size_t{kDigits} * kPixels);
+  const auto truth = sparkle::testing::read_idx(kData / "mnist/t10k-labels-idx1-ubyte.gz", 8, kDigits);
   ASSERT_FALSE(pixels.empty() || truth.empty());
   auto original = model(name);
   ASSERT_TRUE(original.ok()) << original.error().message;

@@ -1,10 +1,10 @@
 // All 10,000 test digits of MNIST through two trained networks: as many right answers as the golden engine gives.
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "idx_file.h"
 #include "backends/cpu/cpu_backend.h"
 #include "base/system/thread_pool.h"
 #include "device/probe_cpu.h"
@@ -18,23 +18,13 @@ namespace fs = std::filesystem;
 const fs::path kData = fs::path(SPARKLE_SOURCE_DIR) / "../shared/data";
 constexpr int kDigits = 10000, kPixels = 28 * 28;
 
-// The bytes after an IDX header.
-std::vector<unsigned char> read_idx(const fs::path& path, size_t header, size_t bytes) {
-  std::vector<unsigned char> all(header + bytes);
-  gzFile file = gzopen(path.c_str(), "rb");
-  const int got = file ? gzread(file, all.data(), static_cast<unsigned>(all.size())) : -1;
-  if (file) gzclose(file);
-  if (got != static_cast<int>(all.size())) return {};
-  return {all.begin() + static_cast<long>(header), all.end()};
-}
-
 // Both models declare a batch of one.
 void check(const std::string& name, float scale) {
   const fs::path images = kData / "mnist/t10k-images-idx3-ubyte.gz", labels = kData / "mnist/t10k-labels-idx1-ubyte.gz";
   const fs::path model = kData / "models" / name / (name + ".onnx");
   if (!fs::exists(images) || !fs::exists(labels) || !fs::exists(model)) GTEST_SKIP() << "../shared/data is not here";
-  const auto pixels = read_idx(images, 16, static_cast<size_t>(kDigits) * kPixels);
-  const auto truth = read_idx(labels, 8, kDigits);
+  const auto pixels = testing::read_idx(images, 16, static_cast<size_t>(kDigits) * kPixels);
+  const auto truth = testing::read_idx(labels, 8, kDigits);
   ASSERT_FALSE(pixels.empty());
   ASSERT_FALSE(truth.empty());
   auto graph = read_onnx(model.string());

@@ -1,11 +1,11 @@
 // `sparkle run` for networks that enlarge a picture: tiles, the result, and a comparison beside bicubic.
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
 
+#include "base/text/format.h"
 #include "base/median.h"
 #include "base/printable.h"
 #include "onnx/npy.h"
@@ -17,15 +17,6 @@
 
 namespace sparkle::cli {
 namespace {
-
-__attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ...) {
-  char buffer[128];
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(buffer, sizeof buffer, pattern, arguments);
-  va_end(arguments);
-  return buffer;
-}
 
 // The fp32 peak at this moment, all cores together: the best of a few short probes, for neighbours make them slower, never
 // faster.

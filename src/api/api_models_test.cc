@@ -10,27 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "api_testing.h"
+
 namespace {
 
-const std::string kModel = SPARKLE_SOURCE_DIR "/models/upscale2x.onnx";
-
-sparkle::Tensor picture(int64_t h, int64_t w) {
-  sparkle::Tensor x(sparkle::Type::f32, {1, 3, h, w});
-  for (int64_t i = 0; i < x.elements(); ++i)
-    x.data<float>()[i] = static_cast<float>(static_cast<unsigned>(i) * 2654435761u >> 8 & 255) / 255;
-  return x;
-}
-
-template <class F>
-sparkle_status status_of(F&& f) {
-  try {
-    f();
-  } catch (const sparkle::Exception& e) {
-    EXPECT_FALSE(std::string(e.what()).empty());
-    return e.status();
-  }
-  return SPARKLE_OK;
-}
+using sparkle::testing::kModel, sparkle::testing::picture, sparkle::testing::status_of;
 
 TEST(Api, ModelsAreFixed) {
   const sparkle::Device device;

@@ -14,16 +14,11 @@
 #include <sparkle/sparkle.hpp>
 #include <thread>
 
+#include "api_testing.h"
+
 namespace {
 
-const std::string kModel = SPARKLE_SOURCE_DIR "/models/upscale2x.onnx";
-
-sparkle::Tensor picture(int64_t h, int64_t w, unsigned seed = 1) {
-  sparkle::Tensor x(sparkle::Type::f32, {1, 3, h, w});
-  for (int64_t i = 0; i < x.elements(); ++i)
-    x.data<float>()[i] = static_cast<float>((static_cast<unsigned>(i) * 2654435761u + seed) >> 8 & 255) / 255;
-  return x;
-}
+using sparkle::testing::kModel, sparkle::testing::picture, sparkle::testing::status_of;
 
 double largest_difference(const sparkle::Tensor& a, const sparkle::Tensor& b) {
   EXPECT_EQ(a.shape(), b.shape());
@@ -31,17 +26,6 @@ double largest_difference(const sparkle::Tensor& a, const sparkle::Tensor& b) {
   for (int64_t i = 0; i < a.elements(); ++i)
     largest = std::max(largest, std::abs(static_cast<double>(a.data<float>()[i]) - static_cast<double>(b.data<float>()[i])));
   return largest;
-}
-
-template <class F>
-sparkle_status status_of(F&& f) {
-  try {
-    f();
-  } catch (const sparkle::Exception& e) {
-    EXPECT_FALSE(std::string(e.what()).empty());
-    return e.status();
-  }
-  return SPARKLE_OK;
 }
 
 TEST(Api, RunsLikeTheReferenceDevice) {

@@ -1,10 +1,9 @@
 #include "plan/explain.h"
 
-#include <cstdarg>
-#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/text/format.h"
 #include "base/printable.h"
 #include "families/copy/copy.h"
 #include "families/gemm/gemm.h"
@@ -13,15 +12,6 @@
 
 namespace sparkle {
 namespace {
-
-__attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ...) {
-  char buffer[512];
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(buffer, sizeof buffer, pattern, arguments);
-  va_end(arguments);
-  return buffer;
-}
 
 // "24x56x56 -> 144 -> 3x3 s2 -> 32 +add".
 std::string block_text(const Stage& stage, const InvertedParams& p) {

@@ -1,25 +1,15 @@
 #include "report/check_text.h"
 
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
 #include <numeric>
 
+#include "base/text/format.h"
 #include "base/median.h"
 #include "base/printable.h"
 #include "check/rules.h"
 
 namespace sparkle {
 namespace {
-
-__attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ...) {
-  char buffer[512];
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(buffer, sizeof buffer, pattern, arguments);
-  va_end(arguments);
-  return buffer;
-}
 
 std::string code(Reason reason) { return std::string(code_of(reason)); }
 

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
-#include <cstdio>
 #include <numeric>
 
+#include "base/text/format.h"
 #include "base/printable.h"
 
 namespace sparkle {
@@ -17,15 +16,6 @@ constexpr const char kStyle[] =
 constexpr const char kScript[] =
 #include "page_script.inc"  // page.js
     ;
-
-__attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ...) {
-  char buffer[1024];
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(buffer, sizeof buffer, pattern, arguments);
-  va_end(arguments);
-  return buffer;
-}
 
 std::string time(double seconds) {
   const double us = seconds * 1e6;

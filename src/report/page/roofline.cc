@@ -2,25 +2,15 @@
 // dot's area is its share of the time; a thin line leads to where it would be once fixed.
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
-#include <cstdio>
 
 #include "report/page/page.h"
+#include "base/text/format.h"
 
 namespace sparkle {
 namespace {
 
 constexpr double kWidth = 1080, kHeight = 460, kLeft = 64, kRight = 205, kTop = 18, kBottom = 44;
 constexpr size_t kLongest = 24;  // label of a roof
-
-__attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ...) {
-  char buffer[1024];
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(buffer, sizeof buffer, pattern, arguments);
-  va_end(arguments);
-  return buffer;
-}
 
 // "10 T", "100 G": flops per second at a decade.
 std::string decade(double value) {
