@@ -61,10 +61,8 @@ void watch(const cpu::TileCall& call) {
 }
 template <int kRows>
 void watch_rows(cpu::TileKernels& kernels) {
-  for (auto& nearest : kernels.tile) {
-    nearest[kRows - 1][0] = watch<kRows, 1>, nearest[kRows - 1][1] = watch<kRows, 2>;
-    nearest[kRows - 1][2] = watch<kRows, 3>, nearest[kRows - 1][3] = watch<kRows, 4>;
-  }
+  kernels.set(kRows, 1, watch<kRows, 1>), kernels.set(kRows, 2, watch<kRows, 2>);
+  kernels.set(kRows, 3, watch<kRows, 3>), kernels.set(kRows, 4, watch<kRows, 4>);
 }
 
 // The loops of a level's product with kernels that compute nothing and remember what they were called with.

@@ -215,7 +215,7 @@ class AttentionKernel final : public CpuKernel {
       for (int64_t r = 0; r < task.rows; r += kMaxTileRows) {
         const int64_t rows = std::min<int64_t>(kMaxTileRows, task.rows - r);
         for (int64_t i = 0; i < rows; ++i) call.a[i] = q + (r + i) * q_.row_stride, call.y[i] = s.scores + (r + i) * kKeys;
-        tiles_.tile[0][rows - 1][vectors - 1](call);
+        tiles_.at(false, rows, vectors, keys_.panels.width_of(0) / tiles_.lanes)(call);
       }
     }
   }
@@ -293,7 +293,7 @@ class AttentionKernel final : public CpuKernel {
         const int64_t rows = std::min<int64_t>(kMaxTileRows, task.rows - r);
         for (int64_t i = 0; i < rows; ++i) call.a[i] = s.scores + (r + i) * kKeys;
         call.partial = sums_of(s, task, r, panel, columns);
-        tiles_.tile[0][rows - 1][vectors - 1](call);
+        tiles_.at(false, rows, vectors, values_.panels.width_of(0) / tiles_.lanes)(call);
       }
     }
   }

@@ -137,7 +137,7 @@ class DeformKernel final : public PackingKernel {
         for (int64_t r = 0; r < count; r += kMaxTileRows) {
           const int64_t rows = std::min<int64_t>(kMaxTileRows, count - r);
           for (int64_t i = 0; i < rows; ++i) call.a[i] = columns + ((r + i) * params_.groups + group) * depth_;
-          tiles_.tile[0][rows - 1][width / tiles_.lanes - 1](call);
+          tiles_.at(false, rows, width / tiles_.lanes, std::min(width_, padded_) / tiles_.lanes)(call);
           for (int64_t i = 0; i < rows; ++i) {
             const int64_t pixel = first + r + i, k = group * filters_ + panel;
             float* to = reinterpret_cast<float*>(launch.outputs[0]) + pixel % y.shape[3] * y.layout.strides[3] +

@@ -79,6 +79,7 @@ void set_panels(GemmGeometry& g, int64_t n, int nr, int64_t lanes) {
     panel.column = at;
     panel.columns = std::min(n - at, panel.vectors * lanes);
     at += panel.vectors * lanes;
+    g.widest = std::max(g.widest, panel.vectors);
     g.panels.push_back(panel);
   }
 }

@@ -63,6 +63,7 @@ struct GemmGeometry {
   std::vector<GemmInstance> instances;
   std::vector<RowClass> classes;
   std::vector<GemmPanel> panels;
+  int widest = 1;  // of the panels, in vectors
   GemmWeights weights;
   int64_t tiles = 0;            // of one instance
   int64_t outputs = 0;          // of all

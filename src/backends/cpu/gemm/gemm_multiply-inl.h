@@ -75,6 +75,9 @@ HWY_INLINE void fetch_row(const TileCall& call, int row) {
   }
 }
 
+// Of a panel.
+inline constexpr int kMostVectors = SPARKLE_REGISTERS >= 32 ? kMaxTileVectors : 2;
+
 // A multiply-add waits four cycles for the one before it into the same sum, and two units start one each cycle: tiles of fewer
 // sums than that add every second, third ... product up apart, as far as there are registers.
 constexpr int chains_of(int rows, int vectors) {
@@ -137,9 +140,9 @@ HWY_INLINE void multiply_runs(RegisterTile<kRows, kVectors> sums, RegisterTile<k
     }
   }
 }
-template <class W, int kNearest, int kRows, int kVectors>
+template <class W, int kChains, int kNearest, int kRows, int kVectors>
 HWY_INLINE void multiply(RegisterTile<kRows, kVectors> sums, const TileCall& call) {
-  constexpr int kOthers = kRows * (chains_of(kRows, kVectors) - 1);
+  constexpr int kOthers = kRows * (kChains - 1);
   RegisterTile<kOthers, kVectors>::with_zeros([&](auto others) SPARKLE_INLINED {
     multiply_runs<W, kNearest>(sums, others, call);
     others.each_row([&](auto row, int other) SPARKLE_INLINED {

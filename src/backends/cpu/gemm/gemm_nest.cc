@@ -120,7 +120,7 @@ struct Nest {
     call.scale = operands.scale ? operands.scale + column : nullptr;
     call.bias = operands.bias + column;
     call.column = panel.column;
-    tiles.tile[schedule.prefetch == 2][count - 1][panel.vectors - 1](call);
+    tiles.at(schedule.prefetch == 2, count, panel.vectors, g.widest)(call);
     if (last && !call.finish) finish(call, panel, count);
   }
 
@@ -142,9 +142,7 @@ struct Nest {
 
   // Two tiles a call: half the fixed cost of a tile, half the loads of weights. Partial sums have places for single ones. A
   // schedule of single rows asks for no tile.
-  bool in_pairs(const GemmPanel& panel) const {
-    return schedule.mr > 1 && g.chunks == 1 && panel.vectors <= tiles.tall_vectors;
-  }
+  bool in_pairs() const { return schedule.mr > 1 && g.chunks == 1 && g.widest <= tiles.tall_vectors; }
 
   // Rows outside: a tile's pixels stay in L1 while the weights stream from L2. Fetched meanwhile: what the next tile reads
   // beyond this one's, which is one tile's worth of pixels of its last run.
@@ -153,8 +151,7 @@ struct Nest {
     TileCall call = defaults;
     int64_t fetched_rows = 0, step = 0;
     const RowClass* fetched_class = nullptr;
-    bool pairs = true;
-    for (int64_t p = p0; p < p1; ++p) pairs = pairs && in_pairs(g.panels[static_cast<size_t>(p)]);
+    const bool pairs = in_pairs();
     for (int chunk = 0; chunk < g.chunks; ++chunk) {
       TileWalk walk(*this, instance, t0);
       fetched_class = nullptr;
@@ -190,10 +187,10 @@ struct Nest {
                        float* partial) const {
     const int64_t tile_floats = partial_floats(tiles.lanes);
     TileCall call = defaults;
+    const bool pairs = in_pairs();
     for (int64_t p = p0; p < p1; ++p) {
       const GemmPanel& panel = g.panels[static_cast<size_t>(p)];
       const int64_t row_bytes = panel.vectors * tiles.lanes * tiles.weight_bytes;
-      const bool pairs = in_pairs(panel);
       for (int chunk = 0; chunk < g.chunks; ++chunk) {
         // Chunks of a panel and panels of a matrix follow each other in memory.
         const char* next = static_cast<const char*>(operands.b) + panel_at(g, tiles, instance.weights, panel) +

@@ -31,24 +31,28 @@ HWY_BEFORE_NAMESPACE();
 namespace sparkle::cpu::HWY_NAMESPACE {
 #if SPARKLE_SIMD
 
-// kNearest: the level of cache that is prefetched into. W: the type that weights are stored in.
-template <int kRows, int kVectors, int kNearest, class W>
+// kChains: of sums, see chains_of(). kNearest: the level of cache that is prefetched into. W: the type that weights are stored
+// in.
+template <int kRows, int kVectors, int kChains, int kNearest, class W>
 void tile(const TileCall& call) {
   static_assert(kRows * kVectors + kVectors + 1 <= SPARKLE_REGISTERS - 1, "the tile spills");
   RegisterTile<kRows, kVectors>::with_zeros([&](auto sums) SPARKLE_INLINED {
     if (!call.begin_at_zero) load_partial(sums, call.partial);
-    multiply<W, kNearest>(sums, call);
+    multiply<W, kChains, kNearest>(sums, call);
     if (!call.finish) return store_partial(sums, call.partial);
     finish_in_registers(sums, call);
     store_rows(sums, call);
   });
 }
 
-template <class W, int kRows, int kVectors>
+// Those of kWidest and more vectors in the widest panel.
+template <class W, int kRows, int kVectors, int kWidest = kVectors>
 void fill(TileKernels& kernels) {
   constexpr int kSecond = fetches(kRows, kVectors, kFetchIntoL2) ? kFetchIntoL2 : kFetchIntoL1;
-  kernels.tile[0][kRows - 1][kVectors - 1] = tile<kRows, kVectors, kFetchIntoL1, W>;
-  kernels.tile[1][kRows - 1][kVectors - 1] = tile<kRows, kVectors, kSecond, W>;
+  constexpr int kChains = chains_of(kRows, kWidest);
+  kernels.tile[0][kWidest - 1][kRows - 1][kVectors - 1] = tile<kRows, kVectors, kChains, kFetchIntoL1, W>;
+  kernels.tile[1][kWidest - 1][kRows - 1][kVectors - 1] = tile<kRows, kVectors, kChains, kSecond, W>;
+  if constexpr (kWidest < kMostVectors) fill<W, kRows, kVectors, kWidest + 1>(kernels);
 }
 
 #endif

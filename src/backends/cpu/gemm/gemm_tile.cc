@@ -25,7 +25,7 @@ const TileKernels* tile_kernels() {
   static const TileKernels kernels = [] {
     TileKernels k;
     k.lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
-    k.max_vectors = SPARKLE_REGISTERS >= 32 ? 4 : 2;
+    k.max_vectors = kMostVectors;
     fill_row<1>(k), fill_row<2>(k), fill_row<3>(k), fill_row<4>(k), fill_row<5>(k), fill_row<6>(k);
     k.tall_vectors = SPARKLE_REGISTERS >= 32 ? 2 : 1;
     fill_row<7>(k), fill_row<8>(k), fill_row<9>(k), fill_row<10>(k), fill_row<11>(k), fill_row<12>(k);

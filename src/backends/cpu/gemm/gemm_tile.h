@@ -69,13 +69,25 @@ struct FinishCall {
 struct TileKernels {
   int64_t lanes = 0;
   int max_vectors = 0;
-  int tall_vectors = 0;                                    // widest panel that calls of more than kMaxTileRows serve
-  TileKernel tile[2][kMaxCallRows][kMaxTileVectors] = {};  // [prefetch into L2][rows - 1][vectors - 1]
+  int tall_vectors = 0;  // widest panel that calls of more than kMaxTileRows serve
+  // [prefetch into L2][vectors of the widest panel - 1][rows - 1][vectors - 1], read by at()
+  TileKernel tile[2][kMaxTileVectors][kMaxCallRows][kMaxTileVectors] = {};
   void (*finish)(const FinishCall& call) = nullptr;
   bool columns_apart = false;  // panels hold one column after another, not one row of k after another
   int64_t weight_bytes = 4;
   // Weights of 16 bits: rounds `count` numbers, whole vectors of them, to that type.
   void (*narrow)(const float* from, void* to, int64_t count) = nullptr;
+
+  // The kernel for a panel of `vectors` in a product whose widest panel has `widest`: the order in which a column's products
+  // are added up goes by the widest, so that columns of equal weights have equal sums, bit for bit, wherever they stand.
+  TileKernel at(bool into_l2, int64_t rows, int64_t vectors, int64_t widest) const {
+    return tile[into_l2][widest - 1][rows - 1][vectors - 1];
+  }
+  // One kernel, whatever is fetched and however wide the others are.
+  void set(int rows, int vectors, TileKernel kernel) {
+    for (auto& level : tile)
+      for (auto& widest : level) widest[rows - 1][vectors - 1] = kernel;
+  }
 };
 // The kernels of a math unit, or nullptr where this build has none.
 const TileKernels* tile_kernels_of(std::string_view unit);

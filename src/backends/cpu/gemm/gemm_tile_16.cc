@@ -47,7 +47,7 @@ template <class W>
 TileKernels kernels_for() {
   TileKernels k;
   k.lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
-  k.max_vectors = SPARKLE_REGISTERS >= 32 ? 4 : 2;
+  k.max_vectors = kMostVectors;
   k.weight_bytes = sizeof(W);
   fill_row<W, 1>(k), fill_row<W, 2>(k), fill_row<W, 3>(k), fill_row<W, 4>(k), fill_row<W, 5>(k), fill_row<W, 6>(k);
   return k;

@@ -118,8 +118,8 @@ void row_dots(const TileCall& call) {
 
 template <int kRows>
 void fill_row_dots(TileKernels& kernels) {
-  const TileKernel tiles[] = {row_dots<kRows, 1>, row_dots<kRows, 2>, row_dots<kRows, 3>, row_dots<kRows, 4>};
-  for (auto& level : kernels.tile) std::copy(std::begin(tiles), std::end(tiles), level[kRows - 1]);
+  kernels.set(kRows, 1, row_dots<kRows, 1>), kernels.set(kRows, 2, row_dots<kRows, 2>);
+  kernels.set(kRows, 3, row_dots<kRows, 3>), kernels.set(kRows, 4, row_dots<kRows, 4>);
 }
 
 const TileKernels* row_dot_kernels() {

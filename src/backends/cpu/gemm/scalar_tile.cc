@@ -67,10 +67,8 @@ void scalar_tile(const TileCall& call) {
 
 template <int kRows>
 void fill_scalar(TileKernels& k) {
-  TileKernel* const row = k.tile[0][kRows - 1];
-  row[0] = scalar_tile<kRows, 1>, row[1] = scalar_tile<kRows, 2>;
-  row[2] = scalar_tile<kRows, 3>, row[3] = scalar_tile<kRows, 4>;
-  for (int v = 0; v < kMaxTileVectors; ++v) k.tile[1][kRows - 1][v] = row[v];
+  k.set(kRows, 1, scalar_tile<kRows, 1>), k.set(kRows, 2, scalar_tile<kRows, 2>);
+  k.set(kRows, 3, scalar_tile<kRows, 3>), k.set(kRows, 4, scalar_tile<kRows, 4>);
 }
 
 const TileKernels* scalar_kernels() {

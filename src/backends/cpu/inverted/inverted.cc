@@ -230,7 +230,8 @@ class InvertedKernel final : public CpuKernel {
   void project(const Operands& o, int64_t n, int64_t p, int64_t count, const float* deep) const {
     const Epilogue& e = params_.project;
     const Bounds bounds = bounds_of(e);
-    const int64_t pixels = count * g_.y.w, width = products_.max_vectors * parts_.lanes;
+    const int64_t pixels = count * g_.y.w, width = products_.max_vectors * parts_.lanes,
+                  widest = (std::min(width, g_.y.c) + parts_.lanes - 1) / parts_.lanes;
     alignas(64) float sums[kMaxCallRows * kMaxTileVectors * kMaxLanes];
     const GemmRun run{0, 0, g_.wide};
     TileCall call{};
@@ -261,7 +262,7 @@ class InvertedKernel final : public CpuKernel {
         call.prefetch =
             reinterpret_cast<const char*>(call.b) + (share > 0 ? vectors * parts_.lanes * g_.wide * 4 + tile * share : 0);
         call.prefetch_step = share / g_.wide;
-        products_.tile[0][r1 - r0 - 1][vectors - 1](call);
+        products_.at(false, r1 - r0, vectors, widest)(call);
         if (!call.finish) finish(call, columns, vectors, static_cast<int>(r1 - r0));
       }
     }

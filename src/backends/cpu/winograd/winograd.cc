@@ -128,7 +128,7 @@ class WinogradKernel final : public PackingKernel {
         call.partial = to + r0 * width;
         call.prefetch = reinterpret_cast<const char*>(step ? next : call.b) + t * share;
         call.prefetch_step = step;
-        products_.tile[schedule_.prefetch == 2][r1 - r0 - 1][panel.vectors - 1](call);
+        products_.at(schedule_.prefetch == 2, r1 - r0, panel.vectors, g_.panels[0].vectors)(call);
       }
     }
   }
