@@ -124,6 +124,8 @@ void assign_memory(Plan& plan, const std::vector<int>& buffer_of_tensor, std::ve
       arena.push_back({plan.steps[s].workspace_bytes, static_cast<int>(s), static_cast<int>(s), 0});
     }
   plan.arena_bytes = place_buffers(arena);
+  for (const BufferLife& life : arena)
+    for (int s = life.first; s <= life.last; ++s) plan.steps[static_cast<size_t>(s)].live_bytes += life.bytes;
   for (size_t t = 0; t < plan.tensors.size(); ++t)
     if (const int p = place[static_cast<size_t>(buffer_of_tensor[t])]; p >= 0)
       plan.tensors[t].offset = arena[static_cast<size_t>(p)].offset;

@@ -48,6 +48,7 @@ struct PlanStep {
   std::vector<int> inputs, outputs;  // plan tensors
   int64_t workspace_offset = 0;      // in the arena
   int64_t workspace_bytes = 0;
+  int64_t live_bytes = 0;  // of the arena: tensors between their first and last touch, and the workspace
   Footprint footprint;
   Cost cost;
   std::vector<Candidate> candidates;
