@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "backends/task_trace.h"
 #include "base/system/out_of_memory.h"
 #include "run/host_tensors.h"
 #include "run/overlap.h"
@@ -89,7 +90,15 @@ Result<std::vector<HostTensor>> Session::run(const std::vector<HostTensor>& inpu
   return guard_memory("Running the model on these inputs", [&]() -> Result<std::vector<HostTensor>> {
     SPARKLE_TRY(placed, prepared(inputs));
     SPARKLE_CHECK(check_values(inputs));
-    return run_plan(placed, inputs, report, timestamps);
+    return run_plan(placed, inputs, report, timestamps ? Keep::steps : Keep::nothing);
+  });
+}
+
+Result<std::vector<HostTensor>> Session::run_traced(const std::vector<HostTensor>& inputs, RunReport& report) {
+  return guard_memory("Running the model on these inputs", [&]() -> Result<std::vector<HostTensor>> {
+    SPARKLE_TRY(placed, prepared(inputs));
+    SPARKLE_CHECK(check_values(inputs));
+    return run_plan(placed, inputs, &report, Keep::tasks);
   });
 }
 
@@ -97,12 +106,12 @@ Result<std::vector<HostTensor>> Session::run_wiped(const std::vector<HostTensor>
   return guard_memory("Running the model on these inputs", [&]() -> Result<std::vector<HostTensor>> {
     SPARKLE_TRY(placed, prepared(inputs));
     SPARKLE_CHECK(check_values(inputs));
-    return run_plan(placed, inputs, nullptr, false, wiped_to);
+    return run_plan(placed, inputs, nullptr, Keep::nothing, wiped_to);
   });
 }
 
 Result<std::vector<HostTensor>> Session::run_plan(const Placed& placed, const std::vector<HostTensor>& inputs,
-                                                  RunReport* report, bool timestamps, std::optional<std::byte> wiped_to) {
+                                                  RunReport* report, Keep keep, std::optional<std::byte> wiped_to) {
   const Plan& p = *placed.plan->plan;
   std::vector<HostTensor> outputs;
   for (int t : p.outputs) {
@@ -110,7 +119,7 @@ Result<std::vector<HostTensor>> Session::run_plan(const Placed& placed, const st
     SPARKLE_TRY(output, allocate_tensor(desc.dtype, desc.shape, "Output '" + p.tensors[static_cast<size_t>(t)].name + "'"));
     outputs.push_back(std::move(output));
   }
-  SPARKLE_CHECK(execute(placed, inputs, outputs, report, timestamps, wiped_to));
+  SPARKLE_CHECK(execute(placed, inputs, outputs, report, keep, wiped_to));
   for (int i : p.open) end_after_found_rows(outputs[static_cast<size_t>(i)]);
   return outputs;
 }
@@ -120,12 +129,15 @@ Status Session::run_into(const std::vector<HostTensor>& inputs, const std::vecto
   return guard_memory("Running the model on these inputs", [&]() -> Status {
     SPARKLE_TRY(placed, prepared(inputs));
     SPARKLE_CHECK(check_values(inputs));
-    return execute(placed, inputs, outputs, report, timestamps);
+    return execute(placed, inputs, outputs, report, timestamps ? Keep::steps : Keep::nothing);
   });
 }
 
 Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
-                        RunReport* report, bool timestamps, std::optional<std::byte> wiped_to) {
+                        RunReport* report, Keep keep, std::optional<std::byte> wiped_to) {
+  using Clock = std::chrono::steady_clock;
+  const auto seconds_of = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
+  const auto entered = Clock::now();
   Backend& backend = *placed.backend;
   PreparedPlan& plan = *placed.plan;
   std::vector<std::shared_ptr<Buffer>> held;
@@ -157,10 +169,14 @@ Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inp
     }
   }
   for (const auto& constant : plan.constants) slots.push_back(constant.get());
-  const auto begin = std::chrono::steady_clock::now();
-  SPARKLE_TRY(token, backend.submit(*plan.program, slots, {{}, timestamps, nullptr}));
+  const SubmitOptions options{{}, keep != Keep::nothing, nullptr};
+  auto* tracer = keep == Keep::tasks ? dynamic_cast<TaskTrace*>(&backend) : nullptr;
+  std::vector<TaskSpan> tasks;
+  const auto begin = Clock::now();
+  SPARKLE_TRY(token, tracer ? tracer->submit_traced(*plan.program, slots, options, tasks)
+                            : backend.submit(*plan.program, slots, options));
   SPARKLE_CHECK(backend.wait(token));
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const auto end = Clock::now();
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!downloads[i] || outputs[i].size_bytes() == 0) continue;
     backend.count_host_transfer();
@@ -177,11 +193,13 @@ Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inp
   plan.give_back(std::move(arena));
   if (report) {
     report->plan = plan.plan;
-    report->seconds = seconds;
+    report->seconds = seconds_of(end - begin);
+    report->before_seconds = seconds_of(begin - entered), report->after_seconds = seconds_of(Clock::now() - end);
+    report->tasks = std::move(tasks);
     report->steps.clear();
-    if (timestamps) {
+    if (options.timestamps) {
       SPARKLE_TRY(times, backend.timestamps(token));
-      for (const StepTime& t : times) report->steps.push_back({t.end - t.begin});
+      for (const StepTime& t : times) report->steps.push_back({t.end - t.begin, t.begin});
     }
   }
   return ok();

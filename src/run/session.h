@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/system/tracing_executor.h"
 #include "prepare/model_planner.h"
 
 namespace sparkle {
@@ -17,11 +18,15 @@ namespace sparkle {
 // Measured time of one step of a run, beside its prediction in the plan.
 struct StepReport {
   double seconds = 0;
+  double begin = 0;  // since the submission, or since the first step by a device's own clock
 };
 struct RunReport {
   std::shared_ptr<const Plan> plan;  // its constants have no bytes any more where the session needed them only once
   std::vector<StepReport> steps;     // filled when timestamps were asked for
   double seconds = 0;                // submit to completion, host clock
+  // Of run_traced() alone.
+  double before_seconds = 0, after_seconds = 0;  // inputs handed over, and outputs brought back, host clock
+  std::vector<TaskSpan> tasks;                   // of the host's threads, where the backend tells (backends/task_trace.h)
 };
 
 class Session {
@@ -46,6 +51,10 @@ class Session {
   // The same, with every byte that the run may write - arena, outputs, on both sides - wiped before: what comes back was
   // computed by this run, and read nothing that another one left behind. For checks.
   Result<std::vector<HostTensor>> run_wiped(const std::vector<HostTensor>& inputs, std::byte wiped_to);
+
+  // The same with timestamps, and with when each task of the host's threads ran: for a picture of one run, not for times.
+  // Keeping them takes time between the tasks.
+  Result<std::vector<HostTensor>> run_traced(const std::vector<HostTensor>& inputs, RunReport& report);
 
   // The same as run() into tensors of the caller, whose types and shapes are those of the plan's outputs. Rows of an open
   // output that were not found begin with -1.
@@ -86,11 +95,12 @@ class Session {
   };
   Result<Token> submit_plan(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
                             std::vector<std::shared_ptr<Buffer>> output_buffers, const Backend* owner);
+  enum class Keep : uint8_t { nothing, steps, tasks };  // of a run's times
   Result<std::vector<HostTensor>> run_plan(const Placed& placed, const std::vector<HostTensor>& inputs, RunReport* report,
-                                           bool timestamps, std::optional<std::byte> wiped_to = {});
+                                           Keep keep, std::optional<std::byte> wiped_to = {});
   Result<Placed> prepared(const std::vector<HostTensor>& inputs);
   Status execute(const Placed& placed, const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& outputs,
-                 RunReport* report, bool timestamps, std::optional<std::byte> wiped_to = {});
+                 RunReport* report, Keep keep, std::optional<std::byte> wiped_to = {});
   Status go_to(std::shared_ptr<Backend> backend);
   Status check_values(const std::vector<HostTensor>& inputs) const;
 

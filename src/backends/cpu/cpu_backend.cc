@@ -11,8 +11,10 @@
 #include "backends/cpu/roofs/roofs.h"
 #include "backends/cpu/weight_slabs.h"
 #include "backends/memory_probe.h"
+#include "backends/task_trace.h"
 #include "base/system/denormals.h"
 #include "base/system/huge_pages.h"
+#include "base/system/range_names.h"
 #include "families/values/epilogue.h"
 #include "families/registry.h"
 #include "families/values/post_ops.h"
@@ -124,7 +126,7 @@ class CompiledKernel final : public Kernel {
   CpuKernelPtr kernel_;
 };
 
-class CpuBackend final : public Backend, public MemoryProbe {
+class CpuBackend final : public Backend, public MemoryProbe, public TaskTrace {
  public:
   CpuBackend(const Device& device, std::shared_ptr<Executor> executor, const HostAllocator& allocator)
       : device_(device), executor_(std::move(executor)), allocator_(allocator) {}
@@ -177,36 +179,14 @@ class CpuBackend final : public Backend, public MemoryProbe {
   }
 
   Result<Token> submit(const Program& program, std::span<Buffer* const> slots, const SubmitOptions& options) override {
-    // Denormals count as zero inside a run: a multiply-add on them takes up to 54 times as long.
-    const ScopedFlushDenormals flush;
-    const auto& recorded = static_cast<const CpuProgram&>(program);
-    std::vector<std::byte*> operands(recorded.most_operands);
-    std::vector<StepTime> times;
-    if (options.timestamps) times.reserve(recorded.launches.size());
+    return submit_on(*executor_, nullptr, Clock::now(), program, slots, options);
+  }
+  Result<Token> submit_traced(const Program& program, std::span<Buffer* const> slots, const SubmitOptions& options,
+                              std::vector<TaskSpan>& tasks) override {
     const auto start = Clock::now();
-    double before = 0;
-    for (const RecordedLaunch& launch : recorded.launches) {
-      for (size_t i = 0; i < launch.operands.size(); ++i)
-        operands[i] = slots[static_cast<size_t>(launch.operands[i].slot)]->host() + launch.operands[i].offset;
-      CpuLaunch call;
-      call.inputs = {operands.data(), launch.inputs};
-      call.outputs = {operands.data() + launch.inputs, launch.operands.size() - launch.inputs};
-      call.workspace = slots[static_cast<size_t>(launch.workspace.slot)]->host() + launch.workspace.offset;
-      call.executor = executor_.get();
-      if (launch.checked) SPARKLE_CHECK(check_operands(launch, call.inputs));
-      launch.kernel->run(call);
-      if (options.timestamps) {
-        const double now = std::chrono::duration<double>(Clock::now() - start).count();
-        times.push_back({before, now});
-        before = now;
-      }
-    }
-    const Token token{++submitted_};
-    if (options.timestamps) {
-      const std::lock_guard lock(mutex_);
-      times_[token.value] = std::move(times);
-      while (times_.size() > 16) times_.erase(times_.begin());  // those of abandoned submissions
-    }
+    TracingExecutor traced(*executor_, start);
+    SPARKLE_TRY(token, submit_on(traced, &traced, start, program, slots, options));
+    tasks = traced.spans();
     return token;
   }
 
@@ -230,9 +210,47 @@ class CpuBackend final : public Backend, public MemoryProbe {
   }
 
  private:
+  Result<Token> submit_on(Executor& executor, TracingExecutor* traced, Clock::time_point start, const Program& program,
+                          std::span<Buffer* const> slots, const SubmitOptions& options) {
+    // Denormals count as zero inside a run: a multiply-add on them takes up to 54 times as long.
+    const ScopedFlushDenormals flush;
+    const auto& recorded = static_cast<const CpuProgram&>(program);
+    std::vector<std::byte*> operands(recorded.most_operands);
+    std::vector<StepTime> times;
+    if (options.timestamps) times.reserve(recorded.launches.size());
+    double before = 0;
+    for (const RecordedLaunch& launch : recorded.launches) {
+      for (size_t i = 0; i < launch.operands.size(); ++i)
+        operands[i] = slots[static_cast<size_t>(launch.operands[i].slot)]->host() + launch.operands[i].offset;
+      CpuLaunch call;
+      call.inputs = {operands.data(), launch.inputs};
+      call.outputs = {operands.data() + launch.inputs, launch.operands.size() - launch.inputs};
+      call.workspace = slots[static_cast<size_t>(launch.workspace.slot)]->host() + launch.workspace.offset;
+      call.executor = &executor;
+      if (launch.checked) SPARKLE_CHECK(check_operands(launch, call.inputs));
+      if (traced) traced->set_step(static_cast<int>(&launch - recorded.launches.data()));
+      if (names_) names_->push(launch.name.c_str());
+      launch.kernel->run(call);
+      if (names_) names_->pop();
+      if (options.timestamps) {
+        const double now = std::chrono::duration<double>(Clock::now() - start).count();
+        times.push_back({before, now});
+        before = now;
+      }
+    }
+    const Token token{++submitted_};
+    if (options.timestamps) {
+      const std::lock_guard lock(mutex_);
+      times_[token.value] = std::move(times);
+      while (times_.size() > 16) times_.erase(times_.begin());  // those of abandoned submissions
+    }
+    return token;
+  }
+
   Device device_;
   std::shared_ptr<Executor> executor_;
   HostAllocator allocator_;
+  const RangeNames* const names_ = range_names();  // nullptr: no profiler listens
   WeightSlabs weights_;
   BandwidthProbe bandwidth_;
   std::atomic<uint64_t> submitted_{0};
