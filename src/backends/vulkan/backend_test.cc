@@ -43,6 +43,7 @@ class Chain {
       launch.kernel = kernel_.get();
       launch.inputs = {i == 0 ? Binding{1, 0} : Binding{0, (i - 1) % 2 * kBytes}, {2, 0}};
       launch.outputs = {i + 1 == steps ? Binding{3, 0} : Binding{0, i % 2 * kBytes}};
+      launch.name = "step " + std::to_string(i);
       launches.push_back(launch);
     }
     program_ = std::move(*backend.record(launches));
@@ -312,6 +313,33 @@ TEST(VulkanBackend, LostDevices) {
   EXPECT_EQ(token.error().reason, Reason::device_lost);
   EXPECT_NE(token.error().message.find("cpu"), std::string::npos);
   EXPECT_EQ(backend->wait({1}).error().reason, Reason::device_lost);
+}
+
+std::vector<std::string>& labels_seen() {
+  static std::vector<std::string> seen;
+  return seen;
+}
+
+// What profilers see: each launch between its own name and an end, recorded once and whenever it is recorded anew.
+TEST(VulkanBackend, LaunchesCarryTheirNames) {
+  ContextOptions options;
+  options.cache = false;
+  std::string why;
+  const auto backend = test_backend(options, why);
+  if (!backend) GTEST_SKIP() << why;
+  if (!backend->context().labels().begin) GTEST_SKIP() << "the loader offers no VK_EXT_debug_utils";
+  auto& labels = const_cast<StepLabels&>(backend->context().labels());
+  labels.begin = [](VkCommandBuffer, const VkDebugUtilsLabelEXT* label) { labels_seen().push_back(label->pLabelName); };
+  labels.end = [](VkCommandBuffer) { labels_seen().push_back("."); };
+  Chain chain(*backend, 3);
+  const std::vector<float> ones(Chain::kSize * Chain::kSize, 1.0f);
+  auto x = uploaded(*backend, ones.data(), Chain::kBytes), y = uploaded(*backend, ones.data(), Chain::kBytes);
+  labels_seen().clear();
+  for (int i = 0; i < 2; ++i) {
+    const auto token = chain.submit(*x, *y);
+    ASSERT_TRUE(token.ok() && backend->wait(*token).ok());
+  }
+  EXPECT_EQ(labels_seen(), (std::vector<std::string>{"step 0", ".", "step 1", ".", "step 2", "."}));
 }
 
 TEST(VulkanBackend, ValidationLayerHasNothingToSay) {

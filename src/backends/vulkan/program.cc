@@ -186,7 +186,13 @@ Status VulkanProgram::record(Recording& recording, std::span<const VkDeviceAddre
     vk.vkCmdResetQueryPool(recording.commands, recording.queries->pool(), 0, static_cast<uint32_t>(launches_.size() + 1));
   // What an earlier submission wrote, here or by a copy, is there already: submissions wait for each other.
   stamp();
+  const StepLabels& labels = context_->labels();
   for (const RecordedLaunch& launch : launches_) {
+    if (labels.begin) {
+      auto label = structure<VkDebugUtilsLabelEXT>(VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT);
+      label.pLabelName = launch.name.c_str();
+      labels.begin(recording.commands, &label);
+    }
     bool first = true;
     for (const RecordedDispatch& d : launch.dispatches) {
       // Steps that are timed run one after the other.
@@ -206,6 +212,7 @@ Status VulkanProgram::record(Recording& recording, std::span<const VkDeviceAddre
       vk.vkCmdPushConstants(recording.commands, context_->layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushBytes, push.data());
       vk.vkCmdDispatch(recording.commands, d.groups[0], d.groups[1], d.groups[2]);
     }
+    if (labels.begin) labels.end(recording.commands);
     stamp();
   }
   barrier(VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_2_HOST_BIT,

@@ -115,6 +115,12 @@ Status Context::open_device() {
   info.ppEnabledExtensionNames = extensions.data();
   SPARKLE_VK(vkCreateDevice(p.handle, &info, nullptr, &device_), "vkCreateDevice");
   volkLoadDeviceTable(&table_, device_);
+  if (instance_->names_steps()) {
+    const auto find = [&](const char* name) { return vkGetDeviceProcAddr(device_, name); };
+    labels_.begin = reinterpret_cast<PFN_vkCmdBeginDebugUtilsLabelEXT>(find("vkCmdBeginDebugUtilsLabelEXT"));
+    labels_.end = reinterpret_cast<PFN_vkCmdEndDebugUtilsLabelEXT>(find("vkCmdEndDebugUtilsLabelEXT"));
+    if (!labels_.begin || !labels_.end) labels_ = {};
+  }
   const auto queue_of = [&](int family, QueueLock& mutex) {
     Queue queue;
     queue.family = static_cast<uint32_t>(family);

@@ -69,6 +69,13 @@ struct Queue {
   QueueLock* mutex = nullptr;  // two Queues may be one
 };
 
+// Functions that name a part of a command buffer, as Nsight, RenderDoc and the drivers' own profilers show it; nullptr where
+// the instance has none.
+struct StepLabels {
+  PFN_vkCmdBeginDebugUtilsLabelEXT begin = nullptr;
+  PFN_vkCmdEndDebugUtilsLabelEXT end = nullptr;
+};
+
 class Context {
  public:
   static Result<std::shared_ptr<Context>> open(std::shared_ptr<Instance> instance, size_t index, const ContextOptions& options);
@@ -83,6 +90,7 @@ class Context {
   const Features& features() const { return physical().features; }
   const ContextOptions& options() const { return options_; }
   const VolkDeviceTable& vk() const { return table_; }
+  const StepLabels& labels() const { return labels_; }
   VkDevice device() const { return device_; }
   const Queue& compute() const { return compute_; }
   const Queue& transfer() const { return transfer_; }  // the compute queue where there is no other
@@ -110,6 +118,7 @@ class Context {
   PhysicalDevice described_;  // where there is no instance
   ContextOptions options_;
   VolkDeviceTable table_{};
+  StepLabels labels_;
   VkDevice device_ = VK_NULL_HANDLE;
   Queue compute_, transfer_;
   QueueLock compute_mutex_, transfer_mutex_;

@@ -60,10 +60,9 @@ Result<std::shared_ptr<Instance>> Instance::open(bool validation) {
   application.apiVersion = VK_API_VERSION_1_3;
   std::vector<const char*> layers, extensions;
   const bool validates = validation && layer_installed(kValidation);
-  if (validates) {
-    layers.push_back(kValidation);
-    extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
-  }
+  if (validates) layers.push_back(kValidation);
+  instance->names_steps_ = validates || extension_offered(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
+  if (instance->names_steps_) extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
   auto info = structure<VkInstanceCreateInfo>(VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO);
   if (extension_offered(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME)) {  // MoltenVK shows itself only to those who ask
     extensions.push_back(VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);

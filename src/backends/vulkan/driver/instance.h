@@ -58,13 +58,15 @@ class Instance {
   // Messages of the validation layer so far; 0 where it was not asked for or is not installed.
   int validation_messages() const { return messages_; }
   bool validates() const { return messenger_ != VK_NULL_HANDLE; }
+  // Whether command buffers may carry names for profilers (VK_EXT_debug_utils).
+  bool names_steps() const { return names_steps_; }
 
  private:
   Instance() = default;
   Status find_devices();
 
   VkInstance handle_ = VK_NULL_HANDLE;
-  bool lent_ = false;
+  bool lent_ = false, names_steps_ = false;
   VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
   int messages_ = 0;
   std::vector<PhysicalDevice> devices_;
