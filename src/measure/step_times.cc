@@ -6,15 +6,27 @@
 
 namespace sparkle {
 
-Result<StepTimes> time_steps(Session& session, const std::vector<HostTensor>& inputs, double seconds, int least) {
+namespace {
+
+constexpr int kProbes = 8;
+
+}  // namespace
+
+Result<StepTimes> time_steps(Session& session, const std::vector<HostTensor>& inputs, double seconds, int least,
+                             const std::function<void()>& probe) {
   StepTimes times;
   std::vector<std::vector<double>> steps;
   std::vector<double> wholes;
   double spent = 0;
+  int probes = 0;
   {
     SPARKLE_TRY(warm, session.run(inputs));  // plans, packs, touches all memory
   }
   while (times.runs < least || spent < seconds) {
+    if (probe && (times.runs * kProbes >= probes * least || spent * kProbes >= probes * seconds) && probes < kProbes) {
+      probe(), ++probes;
+      SPARKLE_TRY(warm, session.run(inputs));
+    }
     // In turns, and each kind first every other time: clocks wander.
     for (const bool timestamps : {times.runs % 2 == 0, times.runs % 2 != 0}) {
       RunReport report;

@@ -1,6 +1,8 @@
 // How long each step of a model takes beside the whole: runs with the device's timestamps and runs without, in turns.
 #pragma once
 
+#include <functional>
+
 #include "run/session.h"
 
 namespace sparkle {
@@ -12,7 +14,10 @@ struct StepTimes {
   int runs = 0;               // of each kind
 };
 
-// At least `least` runs of each kind, more while they take less than `seconds` together. Errors: those of Session::run.
-Result<StepTimes> time_steps(Session& session, const std::vector<HostTensor>& inputs, double seconds = 1, int least = 5);
+// At least `least` runs of each kind, more while they take less than `seconds` together. `probe`, where it is given, is called
+// before them and some times among them, each time followed by a run that brings back what it pushed out of the caches. Errors:
+// those of Session::run.
+Result<StepTimes> time_steps(Session& session, const std::vector<HostTensor>& inputs, double seconds = 1, int least = 5,
+                             const std::function<void()>& probe = {});
 
 }  // namespace sparkle

@@ -12,12 +12,6 @@
 namespace sparkle {
 namespace {
 
-// Families whose footprints count multiplications and additions, not functions by what they cost.
-bool counts_products(Family family) {
-  return family == Family::gemm || family == Family::direct || family == Family::depthwise || family == Family::grouped ||
-         family == Family::winograd || family == Family::inverted;
-}
-
 // Families that read each element of each operand.
 bool reads_all(Family family) {
   return counts_products(family) || family == Family::pointwise || family == Family::reduce || family == Family::softmax ||
@@ -42,6 +36,11 @@ double touched(const Stage& stage) {
 
 }  // namespace
 
+bool counts_products(Family family) {
+  return family == Family::gemm || family == Family::direct || family == Family::depthwise || family == Family::grouped ||
+         family == Family::winograd || family == Family::inverted;
+}
+
 double compulsory_bytes(const PlanStep& step) {
   const Stage& stage = step.stage;
   double bytes = 0;
@@ -53,7 +52,7 @@ double compulsory_bytes(const PlanStep& step) {
   return bytes;
 }
 
-double roof_seconds(const PlanStep& step, const Device& device) {
+Cost roof_of(const PlanStep& step, const Device& device) {
   Footprint f;
   f.nominal_flops = f.executed_flops = std::min(step.footprint.executed_flops, step.footprint.nominal_flops);
   const double bytes = compulsory_bytes(step);
@@ -61,7 +60,7 @@ double roof_seconds(const PlanStep& step, const Device& device) {
   f.parallel_items = 1e9;
   Device no_launch = device;
   no_launch.launch_seconds = 0;
-  return cost_of(f, step.schedule, no_launch).seconds;
+  return cost_of(f, step.schedule, no_launch);
 }
 
 // Sizes are told apart by powers of four and probed at the smaller end, where memory is no slower.

@@ -33,8 +33,11 @@ class PlanRoofs {
 };
 
 // What a machine allows for a step at its best: the operations that it executes, without padding, or its compulsory traffic,
-// whichever takes longer; nothing for a launch.
-double roof_seconds(const PlanStep& step, const Device& device);
+// whichever takes longer, and which of the two it is; nothing for a launch.
+Cost roof_of(const PlanStep& step, const Device& device);
+inline double roof_seconds(const PlanStep& step, const Device& device) { return roof_of(step, device).seconds; }
+// Families whose footprints count multiplications and additions, not functions by what they cost.
+bool counts_products(Family family);
 // What a step must move: results, and operands of families that read all of them, each once.
 double compulsory_bytes(const PlanStep& step);
 
