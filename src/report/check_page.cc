@@ -128,7 +128,7 @@ PageTarget check_page(const Verdict& v, const std::string& called) {
   t.variants = precisions(v);
   t.rows = rows(v);
   t.seconds_name = v.measured_seconds > 0 ? (v.calibrated ? "predicted" : "bound") : "now";
-  t.other_name = v.measured_seconds > 0 ? "measured" : "once fixed";
+  t.other_name = v.measured_seconds > 0 ? "measured" : "once fixed", t.other_is_goal = v.measured_seconds <= 0;
   return t;
 }
 

@@ -37,7 +37,7 @@ std::string tile(const PageTile& t) {
 }
 
 std::string findings(const PageTarget& t) {
-  if (t.findings.empty()) return "<p class=clean>Nothing found that keeps it off the fast path.</p>";
+  if (t.findings.empty()) return "<p class=clean>" + escaped(t.clean) + "</p>";
   std::string html = "<ol class=findings>";
   for (const PageFinding& f : t.findings) {
     html += "<li><div class=head><code>" + escaped(f.code) + "</code><span class=where>" + escaped(f.where) + "</span>";
@@ -119,9 +119,11 @@ std::string layers(const PageTarget& t) {
       "<th data-s=t>type</th><th data-s=t>unit</th><th data-s=n class=num>" +
       escaped(t.seconds_name) + "</th>";
   if (!t.other_name.empty()) html += "<th data-s=n class=num>" + escaped(t.other_name) + "</th>";
-  html +=
-      "<th data-s=n class=num>Gflop</th><th data-s=n class=num>MB</th><th data-s=t>bound by</th><th "
-      "data-s=t>findings</th></tr></thead><tbody>";
+  html += "<th data-s=n class=num>Gflop</th><th data-s=n class=num>MB</th><th data-s=t>bound by</th>";
+  for (const PageColumn& column : t.columns)
+    html += (column.numbers ? "<th data-s=n class=num>" : "<th data-s=t>") + escaped(column.head) + "</th>";
+  if (t.columns.empty()) html += "<th data-s=t>findings</th>";
+  html += "</tr></thead><tbody>";
   for (size_t i = 0; i < t.rows.size(); ++i) {
     const PageRow& row = t.rows[i];
     html += format("<tr data-row=%zu>", i) + cell(static_cast<double>(i), std::to_string(i)) + "<td class=name>" +
@@ -132,9 +134,16 @@ std::string layers(const PageTarget& t) {
             "'>" + escaped(row.unit) + "</td>" + cell(row.seconds, time(row.seconds));
     if (!t.other_name.empty()) html += cell(row.other_seconds, time(row.other_seconds));
     html += cell(row.flops, format("%.3g", row.flops * 1e-9)) + cell(row.bytes, format("%.3g", row.bytes * 1e-6)) + "<td>" +
-            escaped(row.bound) + "</td><td class=tags>";
-    for (const std::string& tag : row.tags) html += "<code>" + escaped(tag) + "</code> ";
-    html += "</td></tr>";
+            escaped(row.bound) + "</td>";
+    for (size_t c = 0; c < t.columns.size() && c < row.cells.size(); ++c)
+      html += t.columns[c].numbers ? cell(row.cells[c].order, escaped(row.cells[c].text))
+                                   : "<td class=words>" + escaped(row.cells[c].text) + "</td>";
+    if (t.columns.empty()) {
+      html += "<td class=tags>";
+      for (const std::string& tag : row.tags) html += "<code>" + escaped(tag) + "</code> ";
+      html += "</td>";
+    }
+    html += "</tr>";
   }
   return html + "</tbody></table></div>";
 }
@@ -150,17 +159,19 @@ std::string target(const PageTarget& t, size_t i) {
                      escaped(t.device) + "</strong><span class='basis" + (t.sure ? " sure" : "") + "'>" + escaped(t.basis) +
                      "</span></div></div><div class=tiles>";
   for (const PageTile& one : t.tiles) html += tile(one);
-  html += "</div>" + section("What matters most", "", findings(t));
+  html += "</div>" + section(t.findings_title, "", findings(t));
   html += section(
       "Roofline",
       "Each dot is a layer, its area the share of the time. "
       "<span class='key matrix'>on a matrix unit</span> <span class='key vector'>on vectors</span> "
       "<span class='key none'>moves bytes</span>" +
-          std::string(t.other_name.empty() || t.other_name == "measured" ? ""
-                                                                         : "; thin lines lead to where fixed ones would be."),
+          std::string(t.other_name.empty() || !t.other_is_goal ? "" : "; thin lines lead to where fixed ones would be."),
       roofline_svg(t));
   if (!t.variants.rows.empty()) html += section(t.variants_title, "", variants(t));
   html += section("Time per layer", "", times(t));
+  if (!t.memory.empty())
+    html += section("Memory over time",
+                    "Tensors between layers and scratch memory while each layer runs; weights are not in it.", memory_svg(t));
   html += section("All layers", "Click a heading to sort.", layers(t));
   return html + "</article>";
 }

@@ -114,6 +114,16 @@ std::string roofs(const PageTarget& t, const Axes& a) {
     svg += format("<text class='rooflabel%s' x=%.1f y=%.1f>%s</text>", roof.matrix ? " matrix" : "", right + 8, at,
                   (escaped(roof.name) + " " + rate(roof.flops_per_second)).c_str());
   }
+  for (const auto& [name, rate] : t.inner_levels) {
+    if (rate <= 0 || sorted.empty()) continue;
+    const double low = std::max(std::pow(10, a.x_low), std::pow(10, a.y_low) / rate);
+    const double high = std::min(far, sorted.front().flops_per_second / rate);
+    if (high <= low) continue;
+    svg += format("<line class='roof inner' x1=%.1f y1=%.1f x2=%.1f y2=%.1f />", a.x(low), a.y(low * rate), a.x(high),
+                  a.y(high * rate));
+    svg += format("<text class='rooflabel mid' x=%.1f y=%.1f>%s</text>", a.x(low) + 18, a.y(low * rate) - 6,
+                  escaped(name).c_str());
+  }
   if (t.bytes_per_second > 0 && !sorted.empty()) {
     const double low = std::max(std::pow(10, a.x_low), std::pow(10, a.y_low) / t.bytes_per_second);
     const double high = std::min(far, sorted.front().flops_per_second / t.bytes_per_second);
@@ -122,7 +132,7 @@ std::string roofs(const PageTarget& t, const Axes& a) {
     const double angle = std::atan2(y2 - y1, x2 - x1) * 180 / 3.14159265358979;
     const double mx = x1 + 0.42 * (x2 - x1), my = y1 + 0.42 * (y2 - y1) - 8;
     svg += format("<text class='rooflabel mid' x=%.1f y=%.1f transform='rotate(%.1f %.1f %.1f)'>%s %sB/s</text>", mx, my, angle,
-                  mx, my, escaped(t.memory_name).c_str(), decade(t.bytes_per_second).c_str());
+                  mx, my, escaped(t.memory_name).c_str(), rate(t.bytes_per_second).c_str());
   }
   return svg;
 }
@@ -140,7 +150,7 @@ std::string dots(const PageTarget& t, const Axes& a) {
     const double x = a.x(row.flops / row.bytes), y = a.y(row.flops / row.seconds);
     const double radius = std::clamp(60 * std::sqrt(row.seconds / total), 3.0, 22.0);
     const char* on = row.on == PageUnit::matrix ? "matrix" : row.on == PageUnit::vector ? "vector" : "none";
-    if (row.other_seconds > 0 && row.other_seconds < 0.97 * row.seconds && t.other_name != "measured")
+    if (row.other_seconds > 0 && row.other_seconds < 0.97 * row.seconds && t.other_is_goal)
       lines += format("<line class=gain x1=%.1f y1=%.1f x2=%.1f y2=%.1f /><circle class=gain cx=%.1f cy=%.1f r=2.5 />", x, y, x,
                       a.y(row.flops / row.other_seconds), x, a.y(row.flops / row.other_seconds));
     svg += format("<circle class='dot %s%s' data-row=%zu cx=%.1f cy=%.1f r=%.1f><title>", on, row.tags.empty() ? "" : " found",
