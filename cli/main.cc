@@ -130,6 +130,7 @@ int main(int argc, char** argv) {
   add_bench(app, chosen);
   add_explain(app, chosen);
   add_check(app, chosen);
+  add_report(app, chosen);
   add_compile(app, chosen);
   add_verify(app, chosen);
   add_fix(app, chosen);

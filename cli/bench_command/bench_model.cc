@@ -11,8 +11,7 @@
 #include "base/printable.h"
 #include "bench_command/certificate.h"
 #include "device/device_json.h"
-#include "run_command/model_inputs.h"
-#include "onnx/npy.h"
+#include "loaded_model.h"
 #include "onnx/tensor_file.h"
 #include "plan/explain.h"
 #include "measure/layer_bench.h"
@@ -30,52 +29,9 @@ constexpr int kProbes = 8;  // of the roofs, spread over the runs
 
 double ms_since(Clock::time_point begin) { return std::chrono::duration<double, std::milli>(Clock::now() - begin).count(); }
 
-struct Loaded {
-  OpenDevice device;
-  std::unique_ptr<Session> session;
-  SessionOptions options;
-  std::vector<HostTensor> inputs;
-};
-
-Result<HostTensor> read_tensor(const std::string& path) {
-  if (path.ends_with(".npy")) return read_npy(path);
-  SPARKLE_TRY(tensor, read_tensor_pb(path));
-  return std::move(tensor.value);
-}
-
-Status prepared(Session& session, const std::vector<HostTensor>& inputs) {
-  SPARKLE_TRY(plan, session.prepare(inputs));
-  return ok();
-}
-
-Result<Loaded> load(const CommonOptions& common, const ModelBench& bench, Roofs roofs) {
-  Loaded l;
-  SPARKLE_TRY(device, open_device(common, roofs));
-  l.device = std::move(device);
-  SPARKLE_TRY(options, session_options(common, l.device.backend->device()));
-  l.options = options;
-  SPARKLE_TRY(model, read_model(bench.model));
-  SPARKLE_TRY(session, open_session(std::move(model), l.device.backend, options));
-  l.session = std::move(session);
-  if (bench.inputs.empty()) {
-    SPARKLE_TRY(shapes, input_shapes(l.session->inputs(), bench.shapes));
-    SPARKLE_TRY(unfilled, unfilled_inputs(l.session->inputs(), shapes));
-    // The plan first: nothing is filled that the memory budget has no room for.
-    SPARKLE_CHECK(prepared(*l.session, unfilled));
-    SPARKLE_CHECK(fill_inputs(l.session->inputs(), unfilled, 1));
-    l.inputs = std::move(unfilled);
-  } else {
-    for (const std::string& path : bench.inputs) {
-      SPARKLE_TRY(tensor, read_tensor(path));
-      l.inputs.push_back(std::move(tensor));
-    }
-  }
-  return l;
-}
-
 // Into the outputs of the run before, as the engines beside it do: two sets of them in turns leave the caches where one stays.
 // Only the data tells how large open ones are, so these are made anew.
-Status run_again(const Loaded& loaded, std::vector<HostTensor>& outputs, bool sizes_are_open) {
+Status run_again(const LoadedModel& loaded, std::vector<HostTensor>& outputs, bool sizes_are_open) {
   if (!sizes_are_open) return loaded.session->run_into(loaded.inputs, outputs);
   SPARKLE_TRY(made, loaded.session->run(loaded.inputs));
   outputs = std::move(made);
@@ -85,7 +41,7 @@ Status run_again(const Loaded& loaded, std::vector<HostTensor>& outputs, bool si
 // The protocol is described in bench/engines.py: start, run N, save D, quit.
 int serve(const CommonOptions& common, const ModelBench& bench) {
   const auto begin = Clock::now();
-  std::optional<Loaded> loaded;
+  std::optional<LoadedModel> loaded;
   std::vector<HostTensor> outputs;
   bool sizes_are_open = false;
   const auto report = [&](const Error& error) {
@@ -98,7 +54,7 @@ int serve(const CommonOptions& common, const ModelBench& bench) {
     const std::string rest = line.size() > verb.size() ? line.substr(verb.size() + 1) : "";
     if (verb == "quit") break;
     if (verb == "start") {
-      auto made = load(common, bench, Roofs::kept_or_estimated);
+      auto made = load_model(common, {bench.model, bench.inputs, bench.shapes}, Roofs::kept_or_estimated);
       if (!made.ok()) return report(made.error());
       loaded = std::move(*made);
       const double load_ms = ms_since(begin);
@@ -150,7 +106,7 @@ int serve(const CommonOptions& common, const ModelBench& bench) {
 constexpr double kPlainFlops = 1e9;
 
 // What the outputs must be; in a session of its own that is gone before anything is timed.
-Result<ModelCheck> check_of(const ModelBench& bench, const Loaded& loaded) {
+Result<ModelCheck> check_of(const ModelBench& bench, const LoadedModel& loaded) {
   SPARKLE_TRY(model, read_model(bench.model));
   SPARKLE_TRY(plan, loaded.session->prepare(loaded.inputs));
   double flops = 0;
@@ -212,7 +168,7 @@ Status write_results(const std::string& path, const nlohmann::json& json) {
 int bench_model(const CommonOptions& common, const ModelBench& bench) {
   if (bench.serve) return serve(common, bench);
   const auto begin = Clock::now();
-  auto loaded = load(common, bench, Roofs::measured);
+  auto loaded = load_model(common, {bench.model, bench.inputs, bench.shapes}, Roofs::measured);
   if (!loaded.ok()) return fail(loaded.error(), common);
   Session& session = *loaded->session;
   auto first = session.run(loaded->inputs);

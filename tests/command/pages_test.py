@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The page that `sparkle check --html` writes: complete in itself, and alive in a browser without a screen.
-tests/command/check_page_test.py SPARKLE; the browser's part is skipped where there is no chromium."""
+"""The pages of `sparkle check --html` and `sparkle report --html`: complete in themselves, and alive in a browser. Its part is
+skipped where there is no chromium. tests/command/pages_test.py SPARKLE"""
 import html.parser
 import pathlib
 import re
@@ -13,7 +13,7 @@ import unittest
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 COMMAND = "sparkle"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-TARGETS = ["h200", "rdna3", "avx512"]
+MODEL = [SOURCE / "models/upscale2x.onnx", "--shape", "image=1x3x270x480"]
 
 
 class Elements(html.parser.HTMLParser):
@@ -35,13 +35,14 @@ class Elements(html.parser.HTMLParser):
                 raise AssertionError(f"</{tag}> closes nothing")
 
 
-class Page(unittest.TestCase):
+class Pages:
+    """What holds for both; ``written``: the command, ``targets``: devices on the page, ``plots``: of each."""
+
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.path = pathlib.Path(cls.folder.name) / "page.html"
-        subprocess.run([COMMAND, "check", SOURCE / "models/upscale2x.onnx", "--shape", "image=1x3x270x480",
-                        "--target", ",".join(TARGETS), "--html", cls.path], check=True, capture_output=True, timeout=120)
+        subprocess.run([COMMAND, *cls.written, "--html", cls.path], check=True, capture_output=True, timeout=120)
         cls.text = cls.path.read_text(encoding="utf-8")
 
     @classmethod
@@ -54,8 +55,8 @@ class Page(unittest.TestCase):
         elements.feed(self.text)
         self.assertEqual(elements.open, [])
         tags = [tag for tag, _ in elements.seen]
-        self.assertEqual(tags.count("article"), len(TARGETS))
-        self.assertEqual(tags.count("svg"), len(TARGETS))
+        self.assertEqual(tags.count("article"), self.targets)
+        self.assertEqual(tags.count("svg"), self.targets * self.plots)
 
     def test_each_layer_has_a_row_and_each_product_a_dot(self):
         for article in self.text.split("<article")[1:]:
@@ -84,8 +85,9 @@ class Page(unittest.TestCase):
     def test_a_browser_runs_it(self):
         dom = self.browser(f"file://{self.path}#dark,t1,sort=5", "--dump-dom")
         self.assertRegex(dom, r"<html[^>]*data-theme=\"dark\"")
-        self.assertRegex(dom, r"<main class=\"tabs\">")
-        self.assertRegex(dom, r"<article id=\"t1\" class=\"here\">")
+        if self.targets > 1:
+            self.assertRegex(dom, r"<main class=\"tabs\">")
+            self.assertRegex(dom, r"<article id=\"t1\" class=\"here\">")
         times = self.layer_times(dom[dom.index("<article"):].split("</article>")[0])
         self.assertGreater(len(times), 5)
         self.assertEqual(times, sorted(times, reverse=True))
@@ -104,8 +106,30 @@ class Page(unittest.TestCase):
         self.assertNotEqual(*pictures)
 
 
+class CheckPage(Pages, unittest.TestCase):
+    written, targets, plots = ["check", *MODEL, "--target", "h200,rdna3,avx512"], 3, 1
+
+
+class ReportPage(Pages, unittest.TestCase):
+    written, targets, plots = ["report", *MODEL, "--runs", "2"], 1, 2
+
+    def test_it_shows_a_measured_run(self):
+        rows = len(re.findall(r"<tr data-row=\d+>", self.text))
+        self.assertEqual(len(re.findall(r"<rect class=use ", self.text)), rows)
+        for part in ("Farthest from the roof", "Memory over time", "% roof", "candidates; next algorithm", "all of it: "):
+            self.assertIn(part, self.text)
+
+    def test_a_browser_sorts_its_own_columns(self):
+        head = re.findall(r"<th [^>]*>([^<]*)</th>", self.text).index("% roof")
+        dom = self.browser(f"file://{self.path}#sort={head}", "--dump-dom")
+        rows = [re.findall(r"<td[^>]*>", row) for row in re.findall(r"<tr data-row=\"\d+\">.*?</tr>", dom)]
+        shares = [float(re.search(r"data-v=\"([^\"]*)\"", cells[head]).group(1)) for cells in rows]
+        self.assertGreater(len(shares), 3)
+        self.assertEqual(shares, sorted(shares, reverse=True))
+
+
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: tests/command/check_page_test.py SPARKLE")
+        sys.exit("usage: tests/command/pages_test.py SPARKLE")
     COMMAND = sys.argv.pop()
     unittest.main()

@@ -1,0 +1,26 @@
+// What a measured run did, as text for people, as JSON, as a page and as a trace.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "measure/model_report.h"
+#include "report/page/page.h"
+
+namespace sparkle {
+
+// Totals, then a row for each step in the order of the plan.
+std::string model_report_text(const ModelReport& report);
+
+// {"model", "device", "measured_ms", "predicted_ms", "matrix_share", "peak_bytes" ..., "steps": [{"name", "measured_ms", ...}]}
+nlohmann::json model_report_json(const ModelReport& report);
+
+PageTarget model_report_page(const ModelReport& report);
+// The page whole.
+std::string model_report_html(const ModelReport& report);
+
+// The traced run as a Chrome trace, which Perfetto and chrome://tracing open: tracks of the caller, of the device's queue and
+// of each thread, and the memory in use.
+std::string model_report_trace(const ModelReport& report);
+
+}  // namespace sparkle
