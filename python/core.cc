@@ -388,9 +388,11 @@ NB_MODULE(_core, m) {
           nb::arg("inputs"))
       .def(
           "report",
-          [](sparkle::Session& s, const Objects& inputs) {
+          [](sparkle::Session& s, const Objects& inputs, double seconds) {
             const Given given = take(s, inputs);
-            return unlocked([&] { return s.report(given.tensors); });
+            std::string html, trace;
+            std::string json = unlocked([&] { return s.measure(given.tensors, seconds, &html, &trace); });
+            return std::make_tuple(std::move(json), std::move(html), std::move(trace));
           },
-          nb::arg("inputs"));
+          nb::arg("inputs"), nb::arg("seconds"));
 }

@@ -256,10 +256,15 @@ SPARKLE_API sparkle_status sparkle_session_explain(sparkle_session* session, con
 SPARKLE_API sparkle_status sparkle_session_plan(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
                                                 char** text);
 
-/* Runs once with timestamps and reports as JSON: total and, for each step, measured and predicted milliseconds and what binds.
- */
+/* Runs a few times, with timestamps and without, and reports as JSON what `sparkle report --json` prints: total and, for each
+ * step, measured and predicted milliseconds, what binds, its share of the roof by the rates of sparkle_device_describe. */
 SPARKLE_API sparkle_status sparkle_session_report(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
                                                   char** json);
+/* The same from runs of about `seconds` (0: one second), beside roofs that are probed between them. Each place may be NULL:
+ * *json; *html, a page for browsers that needs no network; *trace, one run as a Chrome trace, which Perfetto opens. What comes
+ * back is freed by sparkle_string_free. */
+SPARKLE_API sparkle_status sparkle_session_measure(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
+                                                   double seconds, char** json, char** html, char** trace);
 
 /* -- expressions ----------------------------------------------------------------------------------------------------------- */
 

@@ -468,12 +468,24 @@ class Session {
     detail::check(sparkle_session_plan(c(), list.data(), list.size(), &text));
     return detail::take_text(text);
   }
-  // Runs once with timestamps: measured and predicted time of each step, as JSON.
+  // Runs a few times, with timestamps and without: measured and predicted time of each step, as JSON.
   std::string report(const std::vector<Tensor>& inputs) const {
     char* text = nullptr;
     const auto list = tensors(inputs);
     detail::check(sparkle_session_report(c(), list.data(), list.size(), &text));
     return detail::take_text(text);
+  }
+  // The same from runs of about `seconds` (0: one second), beside roofs probed between them. `html`: where its page goes;
+  // `trace`: where one run as a Chrome trace goes.
+  std::string measure(const std::vector<Tensor>& inputs, double seconds = 0, std::string* html = nullptr,
+                      std::string* trace = nullptr) const {
+    char *json = nullptr, *page = nullptr, *run = nullptr;
+    const auto list = tensors(inputs);
+    detail::check(
+        sparkle_session_measure(c(), list.data(), list.size(), seconds, &json, html ? &page : nullptr, trace ? &run : nullptr));
+    if (html) *html = detail::take_text(page);
+    if (trace) *trace = detail::take_text(run);
+    return detail::take_text(json);
   }
   // Starts a run on buffers; wait for the token with Device::wait. `shapes`: type and shape of each input.
   uint64_t submit(const std::vector<Tensor>& shapes, const std::vector<Buffer>& inputs,

@@ -4,7 +4,7 @@
     session = sparkle.Session("model.onnx")
     outputs = session.run(image)          # NumPy arrays, or anything that speaks DLPack
     print(session.explain())              # what each step does, how, and why
-    session.report()["steps"]             # measured beside predicted time of each step
+    session.report()                      # measured beside predicted time of each step, and its share of the roof
     sparkle.check("model.onnx", "h200")   # what keeps it off the fast path of a device that need not be here
 
 Arrays are taken and given without copies where they are dense and row-major. Tensors can stay in the device's memory:
@@ -27,6 +27,7 @@ from sparkle._check import Check, Finding, Layer, Verdict, check
 from sparkle._device import Device, DeviceTensor
 from sparkle._errors import BadInput, Error, FileUnreadable, NotServed, OutOfMemory
 from sparkle._fix import Fixed, fix
+from sparkle._report import Report, Step
 from sparkle._session import Session, TensorInfo, compile, eval
 from sparkle._core import version
 from sparkle.ort import InferenceSession
@@ -36,4 +37,5 @@ _core.set_log(lambda warning, sentence: logging.getLogger("sparkle").log(
     logging.WARNING if warning else logging.INFO, "%s", sentence))
 atexit.register(_core.set_log, None)
 __all__ = ["BadInput", "Check", "Device", "DeviceTensor", "Error", "FileUnreadable", "Finding", "Fixed", "InferenceSession",
-           "Layer", "NotServed", "OutOfMemory", "Session", "TensorInfo", "Verdict", "check", "compile", "eval", "fix"]
+           "Layer", "NotServed", "OutOfMemory", "Report", "Session", "Step", "TensorInfo", "Verdict", "check", "compile",
+           "eval", "fix"]

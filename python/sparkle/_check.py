@@ -1,5 +1,4 @@
 """What keeps a model off the fast path of devices that need not be here."""
-import html
 import json
 import os
 from dataclasses import dataclass, field
@@ -7,10 +6,7 @@ from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 
 from sparkle import _core
 from sparkle._errors import translated
-
-
-def _time(ms: float) -> str:
-    return f"{ms:.3g} ms" if ms >= 1 else f"{ms * 1e3:.3g} us"
+from sparkle._report import page_view, time_text
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ class Layer:
 
     def __repr__(self) -> str:
         found = f", {', '.join(self.findings)}" if self.findings else ""
-        return f"<{self.name}: {self.what} on {self.unit}, {_time(self.predicted_ms)} -> {_time(self.fixed_ms)}{found}>"
+        return f"<{self.name}: {self.what} on {self.unit}, {time_text(self.predicted_ms)} -> {time_text(self.fixed_ms)}{found}>"
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,7 @@ class Verdict:
         return self.predicted_ms / self.fixed_ms if self.fixed_ms else 1.0
 
     def __repr__(self) -> str:
-        return (f"<{self.target}: {_time(self.predicted_ms)}, {_time(self.fixed_ms)} once fixed "
+        return (f"<{self.target}: {time_text(self.predicted_ms)}, {time_text(self.fixed_ms)} once fixed "
                 f"({self.speedup:.2f} times as fast), findings: {len(self.findings)}; {self.basis}>")
 
 
@@ -94,8 +90,7 @@ class Check:
         return "\n".join([f"sparkle.Check({self.model!r})", *(f"  {verdict!r}" for verdict in self)])
 
     def _repr_html_(self) -> str:
-        return (f'<iframe srcdoc="{html.escape(self.page)}" style="width:100%;height:800px;border:0" '
-                'sandbox="allow-scripts"></iframe>')
+        return page_view(self.page)
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Writes the page; it needs no network."""

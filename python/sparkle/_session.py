@@ -10,6 +10,7 @@ from sparkle import _core
 from sparkle._arrays import BITS, dense, of_bits
 from sparkle._device import Device, DeviceTensor
 from sparkle._errors import BadInput, translated
+from sparkle._report import Report
 
 Inputs = Union[Any, Sequence[Any], Mapping[str, Any]]
 _FEW = 4096  # elements of an input that are kept for explain() and its like
@@ -129,10 +130,11 @@ class Session:
         """The plan in its text form, one line per tensor, constant and step."""
         return self._planned(inputs, self._core.plan)
 
-    def report(self, inputs: Optional[Inputs] = None) -> dict:
-        """Runs once with timestamps (default: zeros in the shapes of the last call that ran): measured and predicted
-        milliseconds of each step, and what binds it."""
-        return json.loads(self._planned(inputs, self._core.report))
+    def report(self, inputs: Optional[Inputs] = None, seconds: float = 0.3) -> Report:
+        """Runs for about so many seconds on these inputs (default: zeros in the shapes of the last call that ran), and says
+        what each step took and reached beside roofs that were probed meanwhile, what was chosen and why, and which memory was
+        in use: a ``Report``, which notebooks show as a page."""
+        return Report(*self._planned(inputs, lambda arrays: self._core.report(arrays, seconds)))
 
     def peak_bytes(self, inputs: Optional[Inputs] = None) -> int:
         """Bytes of tensors and packed weights that a run occupies at its peak."""

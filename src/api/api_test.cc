@@ -58,6 +58,11 @@ TEST(Api, TellsWhatTheModelWants) {
   EXPECT_EQ(session.explain({shape}, true).front(), '{');
   EXPECT_FALSE(session.plan({shape}).empty());
   EXPECT_NE(session.report({picture(8, 8)}).find("measured_ms"), std::string::npos);
+  std::string page, trace;
+  EXPECT_NE(session.measure({picture(8, 8)}, 0.01, &page, &trace).find("percent_of_roof"), std::string::npos);
+  EXPECT_NE(page.find("Memory over time"), std::string::npos);
+  EXPECT_NE(trace.find("traceEvents"), std::string::npos);
+  EXPECT_THROW(session.measure({picture(8, 8)}, -1), sparkle::Exception);
   EXPECT_NE(device.describe().find("\"memory\""), std::string::npos);
 }
 

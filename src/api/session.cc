@@ -8,6 +8,7 @@
 #include "api/handles.h"
 #include "plan/explain.h"
 #include "prepare/compile_model.h"
+#include "report/report_text.h"
 #include "run/opening/open_model.h"
 
 namespace sparkle::api {
@@ -116,6 +117,24 @@ Status needs_data(const std::vector<HostTensor>& tensors, const char* what) {
   for (size_t i = 0; i < tensors.size(); ++i)
     if (!tensors[i].bytes.get() && tensors[i].elements() > 0)
       return Error{Reason::bad_usage, std::string("The data of ") + what + " " + std::to_string(i) + " is NULL."};
+  return ok();
+}
+
+// Texts into the places that are given, or none of them.
+Status measure(Session& session, const sparkle_tensor* inputs, size_t count, const ReportOptions& options, char** json,
+               char** html, char** trace) {
+  SPARKLE_TRY(borrowed, borrow(inputs, count, "input"));
+  SPARKLE_CHECK(needs_data(borrowed, "input"));
+  SPARKLE_TRY(report, report_model(session, borrowed, options));
+  using Text = std::unique_ptr<char, void (*)(char*)>;
+  const auto text = [](bool wanted, auto&& make) { return Text(wanted ? new_text(make()) : nullptr, sparkle_string_free); };
+  Text made_json =
+      text(json, [&] { return model_report_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace); });
+  Text made_html = text(html, [&] { return model_report_html(report); });
+  Text made_trace = text(trace, [&] { return model_report_trace(report); });
+  if (json) *json = made_json.release();
+  if (html) *html = made_html.release();
+  if (trace) *trace = made_trace.release();
   return ok();
 }
 
@@ -262,29 +281,19 @@ sparkle_status sparkle_session_plan(sparkle_session* session, const sparkle_tens
 sparkle_status sparkle_session_report(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count, char** json) {
   return guarded([&]() -> Status {
     if (!session || !json) return Error{Reason::bad_usage, "sparkle_session_report needs a session and a place for the text."};
-    SPARKLE_TRY(borrowed, api::borrow(inputs, input_count, "input"));
-    SPARKLE_CHECK(api::needs_data(borrowed, "input"));
-    RunReport report;
-    SPARKLE_TRY(results, session->session->run(borrowed, &report, true));
-    nlohmann::json steps = nlohmann::json::array();
-    for (size_t i = 0; i < report.plan->steps.size() && i < report.steps.size(); ++i) {
-      const PlanStep& step = report.plan->steps[i];
-      const double ms = report.steps[i].seconds * 1e3;
-      steps.push_back({{"name", step.name},
-                       {"algorithm", step.algorithm},
-                       {"schedule", to_text(step.schedule)},
-                       {"measured_ms", ms},
-                       {"predicted_ms", step.cost.seconds * 1e3},
-                       {"bound", step.cost.bound},
-                       {"gflops", ms > 0 ? step.footprint.nominal_flops / ms * 1e-6 : 0.0}});
-    }
-    const nlohmann::json object = {{"model", report.plan->model},
-                                   {"device", report.plan->device},
-                                   {"measured_ms", report.seconds * 1e3},
-                                   {"predicted_ms", report.plan->predicted_seconds() * 1e3},
-                                   {"peak_bytes", session->session->peak_bytes(*report.plan)},
-                                   {"steps", steps}};
-    *json = api::new_text(object.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-    return ok();
+    return api::measure(*session->session, inputs, input_count, {.seconds = 0, .least = 1, .probe = false}, json, nullptr,
+                        nullptr);
+  });
+}
+
+sparkle_status sparkle_session_measure(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
+                                       double seconds, char** json, char** html, char** trace) {
+  return guarded([&]() -> Status {
+    if (!session) return Error{Reason::bad_usage, "sparkle_session_measure needs a session."};
+    if (!(seconds >= 0) || std::isinf(seconds))
+      return Error{Reason::bad_usage, "seconds is how long to measure, 0 (the default) or more."};
+    ReportOptions options;
+    if (seconds > 0) options.seconds = seconds;
+    return api::measure(*session->session, inputs, input_count, options, json, html, trace);
   });
 }

@@ -1,4 +1,5 @@
 """The Python package: results, arrays without copies, errors, threads, the onnxruntime-like call."""
+import json
 import pathlib
 import pickle
 import re
@@ -142,7 +143,7 @@ def test_describes(session):
     assert sparkle.__version__
 
 
-def test_plans_and_reports():
+def test_plans_and_reports(tmp_path):
     session = sparkle.Session(MODEL)
     with pytest.raises(sparkle.BadInput, match="sizes open"):
         session.explain()
@@ -151,6 +152,13 @@ def test_plans_and_reports():
     assert session.explain(as_json=True)["steps"]
     report = session.report()
     assert report["measured_ms"] > 0 and len(report["steps"]) > 3
+    step = max(report.steps, key=lambda s: s.measured_ms)
+    assert len(report.steps) == len(report["steps"]) and step.percent_of_roof > 0 and step.reason
+    assert "% of its roof" in repr(step) and step.name in repr(report)
+    assert report._repr_html_().startswith("<iframe srcdoc=") and "Memory over time" in report.page
+    report.save(tmp_path / "page.html")
+    report.save_trace(tmp_path / "trace.json")
+    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert session.peak_bytes() > 3 * 64 * 4
     plan = session.plan()
     assert plan.startswith("sparkle-plan 1\n") and "name=head.weight" in plan
