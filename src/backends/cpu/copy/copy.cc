@@ -21,6 +21,7 @@ class CopyKernel final : public CpuKernel {
     if (!plan_tiles() && !axes_.empty()) {
       inner_ = axes_.back();
       axes_.pop_back();
+      every_second_ = inner_.x == 2 * run_ && inner_.y == run_ && (run_ == 1 || run_ == 2 || run_ == 4);
       repeat_ = inner_.x == 0 && inner_.y == run_ && (run_ == 1 || run_ == 2 || run_ == 4 || run_ == 8);
     }
   }
@@ -101,6 +102,7 @@ class CopyKernel final : public CpuKernel {
 
   void run_rows(const std::byte* x, std::byte* y, int64_t part) const {
     if (repeat_) return (stream_ ? rows_.stream_fill : rows_.fill)(y, pattern_of(x, run_), inner_.size * run_);
+    if (every_second_) return rows_.every_second({x, y, inner_.size, 0, 0, run_});
     const int64_t from = part * part_bytes_, bytes = parts_ == 1 ? run_ : std::min(part_bytes_, run_ - from);
     (stream_ ? rows_.stream : rows_.copy)({x + from, y + from, inner_.size, inner_.x, inner_.y, bytes});
   }
@@ -115,6 +117,7 @@ class CopyKernel final : public CpuKernel {
   int64_t run_ = 0;             // bytes that move together
   MoveAxis inner_;              // rows: the axis of the inner loop
   bool repeat_ = false;         // rows: one element fills the inner axis
+  bool every_second_ = false;   // rows: the inner axis is dense in y and takes every second element of x
   int64_t parts_ = 1, part_bytes_ = 0;
   TileFunction tile_ = nullptr;
   MoveAxis a_, b_;  // tiles: contiguous in x, in y

@@ -46,6 +46,20 @@ TEST(Copy, ChannelsFirstAndLast) {
       }
 }
 
+// As space to depth takes planes apart.
+TEST(Copy, EverySecondElement) {
+  Random random(1);
+  for (DType type : {DType::u8, DType::f16, DType::f32, DType::i64})
+    for (int64_t width : {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 129, 208}) {
+      const Dims shape{2, 5, width};
+      TensorDesc x{type, shape, row_major({2, 10, 2 * width})};
+      x.layout.strides[1] *= 2, x.layout.strides[2] *= 2;
+      x.layout.offset = pick(random, 0, 1);
+      check_copy(x, {type, shape, row_major({2, 5, width})}, random);
+      if (HasFailure()) return;
+    }
+}
+
 TEST(Copy, LargeRow) {
   Random random(1);
   const Dims shape{3, 411, 701};

@@ -92,6 +92,8 @@ struct RowMoves {
   // Row i of `bytes` bytes comes from x + from[i].
   void (*pick)(const std::byte* x, const int64_t* from, std::byte* y, int64_t n, int64_t py, int64_t bytes);
   void (*framed)(const FramedArguments&);
+  // Every second of 2 * n - 1 elements of 1, 2 or 4 bytes, laid side by side; px and py are not read.
+  void (*every_second)(const RowsArguments&);
 };
 // nullptr: no such unit.
 const RowMoves* row_moves(std::string_view unit);

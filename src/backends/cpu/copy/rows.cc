@@ -164,6 +164,36 @@ void framed_lines(const FramedArguments& a) {
     default: return framed_elements<uint64_t>(a);
   }
 }
+
+// What follows the last element may lie outside of memory, so the last vectors end with it: theirs are the odd places.
+template <class T>
+void every_second_of(const RowsArguments& a) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const T* x = reinterpret_cast<const T*>(a.x);
+  T* y = reinterpret_cast<T*>(a.y);
+  int64_t i = 0;
+  hn::Vec<decltype(d)> even, odd;
+  for (; i + lanes < a.n; i += lanes) {
+    hn::LoadInterleaved2(d, x + 2 * i, even, odd);
+    hn::StoreU(even, d, y + i);
+  }
+  if (a.n > lanes) {
+    i = a.n - lanes;
+    hn::LoadInterleaved2(d, x + 2 * i - 1, even, odd);
+    hn::StoreU(odd, d, y + i);
+  } else {
+    for (; i < a.n; ++i) y[i] = x[2 * i];
+  }
+}
+
+void every_second(const RowsArguments& a) {
+  switch (a.bytes) {
+    case 1: return every_second_of<uint8_t>(a);
+    case 2: return every_second_of<uint16_t>(a);
+    default: return every_second_of<uint32_t>(a);
+  }
+}
 #endif
 }  // namespace sparkle::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -180,7 +210,7 @@ const RowMoves* row_moves(std::string_view unit) {
     for (size_t i = 0; i < t.size(); ++i)
       t[i] = {SPARKLE_PICK(copy_rows, units[i]),       SPARKLE_PICK(stream_rows, units[i]), SPARKLE_PICK(fill_row, units[i]),
               SPARKLE_PICK(stream_fill_row, units[i]), [] { hwy::FlushStream(); },          SPARKLE_PICK(pick_rows, units[i]),
-              SPARKLE_PICK(framed_lines, units[i])};
+              SPARKLE_PICK(framed_lines, units[i]),    SPARKLE_PICK(every_second, units[i])};
     return t;
   }();
   for (size_t i = 0; i < units.size(); ++i)

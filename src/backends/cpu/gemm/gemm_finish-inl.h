@@ -60,10 +60,42 @@ HWY_INLINE void finish_rows(const FinishCall& call, F activate) {
   }
 }
 
+// Rows of so few columns share vectors: a function takes as long of one number as of a vector of them.
+inline constexpr int64_t kFewColumns = 4;
+template <class F>
+HWY_INLINE void finish_few_columns(const FinishCall& call, F activate) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), columns = call.columns;
+  const int before = call.residuals_before, all = before + call.residuals_after;
+  const auto residual = [&](int at, int r, int64_t i) { return call.residual[at][r][i * call.residual_strides[at]]; };
+  HWY_ALIGN float numbers[kMaxCallRows * kFewColumns + kMaxLanes] = {};
+  for (int r = 0; r < call.rows; ++r)
+    for (int64_t i = 0; i < columns; ++i) {
+      float v = call.sums[r * call.sums_stride + i];
+      if (call.scale) v *= call.scale[i];
+      v += call.bias[i];
+      for (int at = 0; at < before; ++at) v += residual(at, r, i);
+      numbers[r * columns + i] = v;
+    }
+  for (int64_t i = 0; i < call.rows * columns; i += lanes) hn::Store(activate(d, hn::Load(d, numbers + i)), d, numbers + i);
+  for (int r = 0; r < call.rows; ++r)
+    for (int64_t i = 0; i < columns; ++i) {
+      float v = numbers[r * columns + i];
+      for (int at = before; at < all; ++at) v += residual(at, r, i);
+      call.y[r][i] = v;
+    }
+}
+
 // A loop for each activation: a call for each vector would read its constants anew.
 HWY_NOINLINE inline void finish_tile(const FinishCall& call) {
-  simd_math::visit_activation(call.activation, call.activation_a, call.activation_b,
-                              [&](auto activate) HWY_ATTR { finish_rows(call, activate); });
+  simd_math::visit_activation(call.activation, call.activation_a, call.activation_b, [&](auto activate) HWY_ATTR {
+    if (call.columns <= kFewColumns) {
+      finish_few_columns(call, activate);
+    } else {
+      finish_rows(call, activate);
+    }
+  });
 }
 
 #endif
