@@ -28,6 +28,9 @@ struct Footprint {
   int64_t workspace_bytes = 0;  // scratch memory at run time
 };
 
+// What stays near at each memory level (families/blocking.h).
+struct Blocking;
+
 // Backends that have kernels of a variant, by the kind of device that each serves.
 struct Backends {
   uint8_t kinds;
@@ -110,6 +113,8 @@ struct FamilyInfo {
   void (*reference)(const StageParams&, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
   // Prediction for one schedule on one device.
   Footprint (*footprint)(const Stage&, const Schedule&, const Device&);
+  // How the schedule cuts the stage, in words, beside its footprint's bytes; nullptr: it passes once over its operands.
+  Blocking (*blocking)(const Stage&, const Schedule&, const Device&) = nullptr;
   // Schedules worth ranking on this device for this variant; empty with a reason if the variant cannot support the stage.
   std::vector<Schedule> (*schedules)(const Stage&, const Variant&, const Device&, Reason& why_not);
   // What the data must keep to beyond shapes and types (indices within their axis), looked at before each run where there is

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "families/values/fused.h"
+
 namespace sparkle {
 
 const FamilyInfo& info(Family family) {
@@ -28,6 +30,11 @@ Result<Schedule> schedule_from_text(Family family, std::string_view text) {
     return row.gpu_schedule->fields_in(text) > loops.fields_in(text) ? row.gpu_schedule->parse(text) : loops.parse(text);
   if (name && (*name == "plain" || *name == "no_kernel")) return loops.parse(text);
   return row.cpu_schedule->parse(text);
+}
+
+Blocking blocking_of(const Stage& stage, const Schedule& schedule, const Device& device) {
+  const auto blocking = info(stage.family()).blocking;
+  return blocking ? blocking(stage, schedule, device) : plain_blocking(stage, schedule, device);
 }
 
 Status check_data(const Stage& stage, std::span<const TensorView> inputs, const std::string& node) {

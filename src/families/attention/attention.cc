@@ -6,6 +6,7 @@
 
 #include "base/round_up.h"
 #include "families/attention/attention_reference.h"
+#include "families/blocking.h"
 #include "families/common.h"
 #include "families/family.h"
 #include "families/windows/samples.h"
@@ -132,6 +133,48 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   return found;
 }
 
+// Blocks of queries over keys: register tiles and blocks as the variant's row has them.
+Blocking blocking(const Stage& stage, const Schedule& schedule, const Device& device) {
+  const auto& p = get<AttentionParams>(stage.params);
+  const Sizes s = sizes_of(stage);
+  const auto* loops = get_if<LoopSchedule>(&schedule);
+  const Variant* variant = std::find_if(std::begin(kVariants), std::end(kVariants),
+                                        [&](const Variant& v) { return v.name == variant_of(schedule); });
+  const MathUnit* unit = device.unit(unit_of(schedule));
+  Blocking b = streaming_blocking(stage, schedule, device);
+  b.fused = {"scale", "softmax between the products"};
+  if (p.softcap != 0) b.fused.emplace_back("soft cap");
+  if (p.mask || p.lengths || p.left >= 0 || p.right >= 0) b.fused.emplace_back("mask");
+  if (variant == std::end(kVariants) || variant->rows == 0 || !unit) return b;
+  const auto text = [](int64_t n) { return std::to_string(n); };
+  std::vector<BlockingTile> tiles;
+  if (device.has_workgroups()) {
+    const int64_t keys = variant->rows == 1 && loops && loops->grain > 0 ? std::min(loops->grain, s.keys) : variant->vectors;
+    const auto shared =
+        std::find_if(device.memory.begin(), device.memory.end(), [](const MemoryLevel& l) { return l.filled_by_hand; });
+    if (variant->rows > 1 && shared != device.memory.end())
+      tiles.push_back({"scores of " + text(variant->rows) + " queries x " + text(keys) + " keys",
+                       static_cast<double>(4 * variant->rows * keys), shared->name});
+    else
+      tiles.push_back({text(keys) + " keys and values of a query, a workgroup",
+                       static_cast<double>((s.size + s.columns) * keys * size_of(stage.inputs[1].dtype)), ""});
+    b.vectorised = lanes_of(device, unit_of(schedule), "scores of neighbouring keys each");
+  } else {
+    // By the gemm family's tiles, which are two vectors wide where registers are few.
+    const int vectors = registers_of(*unit) >= 32 ? variant->vectors : std::min(variant->vectors, 2);
+    const int64_t keys = int64_t{vectors} * std::max(1, unit->n);
+    tiles.push_back({"scores of " + text(variant->rows) + " queries x " + text(keys) + " keys",
+                     static_cast<double>(4 * variant->rows * keys), std::string(kRegisters)});
+    tiles.push_back({text(variant->rows) + " queries and " + text(keys) + " keys",
+                     static_cast<double>(4 * s.size * (variant->rows + keys)), ""});
+    b.vectorised = lanes_of(device, unit_of(schedule), "keys, then columns of values");
+  }
+  tiles.push_back(
+      {"keys and values of a head", static_cast<double>(s.keys * (s.size + s.columns) * size_of(stage.inputs[1].dtype)), ""});
+  b.tiles.insert(b.tiles.begin(), tiles.begin(), tiles.end());
+  return b;
+}
+
 std::vector<SampleForm> sample_forms() {
   constexpr DType kF = DType::f32;
   AttentionParams p, masked;
@@ -205,6 +248,7 @@ const FamilyInfo& attention_info() {
       .gpu_f16 = true,
       .reference = attention_reference,
       .footprint = footprint,
+      .blocking = blocking,
       .schedules = schedules,
       .sample_forms = sample_forms,
       .samples = samples,

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "families/common.h"
+#include "families/depthwise/depthwise_family.h"
 #include "families/depthwise/depthwise_gpu.h"
 #include "families/depthwise/depthwise_reference.h"
 #include "families/loops/grain.h"
@@ -267,6 +268,7 @@ const FamilyInfo& depthwise_info() {
       .gpu_f16 = true,
       .reference = depthwise_reference,
       .footprint = footprint,
+      .blocking = depthwise_blocking,
       .schedules = schedules,
       .sample_forms = sample_forms,
       .samples = samples,

@@ -248,6 +248,7 @@ const FamilyInfo& direct_info() {
       .types = kTypeRows,
       .reference = convolution_reference<DirectParams>,
       .footprint = direct_footprint,
+      .blocking = direct_blocking,
       .schedules = schedules,
       .sample_forms = sample_forms,
       .samples = samples,

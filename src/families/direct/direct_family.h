@@ -13,5 +13,6 @@ DirectRow direct_row_of(const DirectSchedule& schedule, const Stage& stage, int6
 int64_t most_direct_pixels(std::string_view variant, int64_t maps, int64_t taps, bool many_registers);
 
 Footprint direct_footprint(const Stage& stage, const Schedule& schedule, const Device& device);
+Blocking direct_blocking(const Stage& stage, const Schedule& schedule, const Device& device);
 
 }  // namespace sparkle

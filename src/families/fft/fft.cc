@@ -194,6 +194,7 @@ const FamilyInfo& fft_info() {
       .gpu_f16 = true,
       .reference = convolution_reference<FftParams>,
       .footprint = fft_footprint,
+      .blocking = fft_blocking,
       .schedules = schedules,
       .sample_forms = sample_forms,
       .samples = samples,

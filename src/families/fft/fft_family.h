@@ -30,12 +30,14 @@ FftWork fft_work(const Stage& stage, const FftSchedule& schedule, int64_t lanes,
 inline constexpr double kFftProductCycles = 4.2;
 
 Footprint fft_footprint(const Stage& stage, const Schedule& schedule, const Device& device);
+Blocking fft_blocking(const Stage& stage, const Schedule& schedule, const Device& device);
 
 // At most `most` sizes of transforms for an axis: for each number of tiles the smallest, those with the least work first.
 std::vector<int64_t> fft_sizes_for(const FftAxis& axis, size_t most);
 
 // The same for GPUs. `f`: the nominal work, and bytes per level to be filled in.
 std::vector<Schedule> fft_tile_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not);
+Blocking fft_tile_blocking(const Stage& stage, const FftTileSchedule& schedule, const Device& device);
 Footprint fft_tile_footprint(const Stage& stage, const FftTileSchedule& schedule, const Device& device, Footprint f);
 
 }  // namespace sparkle

@@ -8,6 +8,7 @@
 #include "families/fft/fft_family.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_tiles.h"
+#include "families/values/fused.h"
 
 namespace sparkle {
 namespace {
@@ -108,6 +109,35 @@ std::vector<int64_t> sizes_for(const FftAxis& axis, int64_t largest) {
 }
 
 }  // namespace
+
+Blocking fft_tile_blocking(const Stage& stage, const FftTileSchedule& s, const Device& device) {
+  const auto& p = get<FftParams>(stage.params);
+  const Sizes z = sizes_of(stage, s);
+  Blocking b;
+  add_fused(b, p.epilogue);
+  add_fused(b, p.window, true);
+  const auto text = [](int64_t n) { return std::to_string(n); };
+  b.tiles.push_back({"a butterfly of at most 8 points a thread", 8.0 * 8, std::string(kRegisters)});
+  for (const MemoryLevel& level : device.memory)
+    if (level.filled_by_hand) {
+      b.tiles.push_back({counted(s.pairs, "pair") + " of channels, tiles of " + text(s.rows) + " x " + text(s.columns) +
+                             " points for " + text(z.height.tile) + " x " + text(z.width.tile) + " outputs",
+                         static_cast<double>(fft_shared_bytes(s)), level.name});
+      break;
+    }
+  if (z.whole) {
+    b.vectorised = lanes_of(device, s.unit, "points of a pass");
+    b.in_flight = nothing_fetched(device) + "; " + counted(s.threads, "thread") + " a workgroup";
+    b.fused.emplace_back("both transforms and the products");
+  } else {
+    const double frequencies = number(fft_frequencies(s));
+    if (s.product.m > 0) add_tile_blocking(b, s.product, product_of(z, s), stage, device);
+    b.tiles.push_back(
+        {"frequencies of all tiles", 16 * frequencies * z.tiles * number(z.groups) * (z.pairs_in + z.pairs_out), ""});
+  }
+  b.tiles.push_back(all_operands(stage));
+  return b;
+}
 
 int64_t fft_line_stride(int64_t rows, int64_t columns) { return (rows == 1 ? columns + columns / 16 : columns) | 1; }
 

@@ -30,8 +30,14 @@ void convolution_reference(const StageParams& params, std::span<const TensorView
 Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Device& device);
 std::vector<Schedule> gemm_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not);
 
+Blocking gemm_blocking(const Stage& stage, const Schedule& schedule, const Device& device);
+
 // The same for GPUs: products in tiles of workgroups.
 Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& schedule, const Device& device);
+// What tiles of products keep in registers, shared memory and the cache of all cores, here and in families that are products in
+// between: the stage's own operands are not named.
+void add_tile_blocking(Blocking& blocking, const TileSchedule& schedule, const GemmSizes& sizes, const Stage& stage,
+                       const Device& device);
 // Tiles for products of another family's; `variant` is that family's.
 std::vector<TileSchedule> product_tiles(const GemmSizes& sizes, std::string_view variant, const Device& device);
 std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not);
@@ -43,6 +49,7 @@ void weigh_native_type(Footprint& footprint, const Stage& stage, const Device& d
 
 // And of 8-bit integers.
 bool is_integer_tile(std::string_view variant);
+int64_t integer_tile_shared_bytes(const TileSchedule& schedule);
 Footprint gemm_integer_tile_footprint(const Stage& stage, const TileSchedule& schedule, const Device& device);
 std::vector<Schedule> gemm_integer_tile_schedules(const Stage& stage, const Variant& variant, const Device& device,
                                                   Reason& why_not);

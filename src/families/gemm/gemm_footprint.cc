@@ -7,7 +7,6 @@
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
 #include "families/gemm/stored_weights.h"
-#include "families/windows/taps.h"
 
 namespace sparkle {
 namespace {
@@ -24,96 +23,10 @@ constexpr double kWidenedBytes = 3;
 constexpr double kDotCalls = 0.6, kDotParts = 0.2;
 
 // Tiles of a matrix unit: sums go through a buffer before they are finished, 64 vectors of some ten instructions for 32 x 32:
-// 200 cycles, estimated, as so many calls. Rows come 16 at a time.
+// 200 cycles, estimated, as so many calls.
 constexpr double kMatrixCalls = 5;
-constexpr int kMatrixRowGroup = 16;
 
 double up(double a, double b) { return std::ceil(a / b); }
-
-// A dimension of a window: outputs that see all taps, and those at the borders, in classes that see the same ones.
-struct Span {
-  double inside = 0, border = 0, classes = 0;
-  double taps = 0, border_taps = 0;  // of an output
-};
-Span span_of(const Axis& axis) {
-  Span s;
-  s.taps = static_cast<double>(axis.filter);
-  const int64_t begin = std::clamp<int64_t>((std::max<int64_t>(axis.pad, 0) + axis.stride - 1) / axis.stride, 0, axis.out);
-  // The last output whose window ends inside.
-  const int64_t room = axis.in + axis.pad - 1 - (axis.filter - 1) * axis.dilation;
-  const int64_t end = std::clamp<int64_t>(axis.out - 1 - (room < 0 ? -1 : room / axis.stride), 0, axis.out - begin);
-  s.border = static_cast<double>(begin + end);
-  s.inside = static_cast<double>(axis.out) - s.border;
-  const auto classes = [&](int64_t outputs) {
-    return up(static_cast<double>(outputs),
-              std::max(1.0, up(static_cast<double>(axis.dilation), static_cast<double>(axis.stride))));
-  };
-  s.classes = classes(begin) + classes(end);
-  if (s.border > 0) s.border_taps = std::max(0.0, taps_inside(axis) - s.inside * s.taps) / s.border;
-  return s;
-}
-
-// How the rows of one instance lie: tiles never mix rows that see different taps.
-struct Rows {
-  double tiles = 1;
-  double steps = 0;        // of all tiles: what each takes of a column
-  double group_steps = 0;  // the same of whole groups of rows, each row counted: what matrix units take of a column
-  double paired = 0;       // share of the tiles that have a neighbour along one axis
-  double input = 0;        // bytes of the left operand that are read at all
-  double tile = 0;         // different bytes that a tile reads
-  double window = 0;       // bytes of the input rows that a row of outputs reads
-  double times = 1;        // rows of outputs that read an input row
-  double lines = 1;        // rows of outputs
-  double line_share = 1;   // lines touched per line's worth of bytes: groups of few channels use a part of each
-};
-Rows rows_of(const GemmParams& p, const Stage& stage, const GemmSizes& sizes, int mr, double a_bytes) {
-  Rows r;
-  const auto m = static_cast<double>(sizes.m), instances = static_cast<double>(sizes.instances);
-  const auto pairs = [&](double straight) { return std::floor(straight / (2 * mr)) * 2 * mr / std::max(1.0, straight); };
-  r.tile = mr * (m > 0 ? sizes.k_steps / m : 0) * a_bytes;
-  if (p.loader == Loader::dense) {
-    r.tiles = r.lines = std::max(1.0, up(m, mr));
-    r.steps = r.tiles * static_cast<double>(sizes.k);
-    r.group_steps = up(m, kMatrixRowGroup) * kMatrixRowGroup * static_cast<double>(sizes.k);
-    r.paired = pairs(m);
-    r.input = r.window = m * static_cast<double>(sizes.k) * a_bytes;
-    return r;
-  }
-  const FeatureMap x = feature_map(stage.inputs[0]), y = feature_map(stage.outputs[0]);
-  const Window& w = p.window;
-  const double depth = static_cast<double>(x.c) / instances, channels = depth * a_bytes;
-  const Span h = span_of({x.h, y.h, w.filter[1], w.stride[1], w.dilation[1], w.pad_begin[1]}),
-             v = span_of({x.w, y.w, w.filter[2], w.stride[2], w.dilation[2], w.pad_begin[2]});
-  const double n = static_cast<double>(y.n * y.d), deep = depth * static_cast<double>(w.filter[0]);
-  r.tiles = 0;
-  const auto box = [&](double count, double rows, double columns, double taps) {
-    if (count <= 0 || rows <= 0 || columns <= 0) return;
-    const double tiles = count * up(n * rows * columns, mr);
-    r.tiles += tiles, r.steps += tiles * taps * deep;
-    r.group_steps += count * up(n * rows * columns, kMatrixRowGroup) * kMatrixRowGroup * taps * deep;
-  };
-  box(1, h.inside, v.inside, h.taps * v.taps);
-  if (v.classes > 0) box(v.classes, h.inside, v.border / v.classes, h.taps * v.border_taps);
-  if (h.classes > 0) box(h.classes, h.border / h.classes, v.inside, h.border_taps * v.taps);
-  if (h.classes > 0 && v.classes > 0)
-    box(h.classes * v.classes, h.border / h.classes, v.border / v.classes, h.border_taps * v.border_taps);
-  r.tiles = std::max(1.0, r.tiles);
-  r.paired = pairs(w.is_pointwise() ? m : v.inside);
-  const auto touched = [](int64_t in, int64_t out, int64_t filter, int64_t stride, int64_t dilation) {
-    if (dilation > 1 || filter >= stride) return static_cast<double>(in);
-    return std::min(static_cast<double>(in), static_cast<double>(out) * static_cast<double>(filter));
-  };
-  const double columns = touched(x.w, y.w, w.filter[2], w.stride[2], w.dilation[2]);
-  r.input = static_cast<double>(x.n * x.d) * touched(x.h, y.h, w.filter[1], w.stride[1], w.dilation[1]) * columns * channels;
-  const double taps_h = static_cast<double>(std::min(w.filter[1], x.h));
-  r.window = std::min(r.input, static_cast<double>(std::min(x.h, (w.filter[1] - 1) * w.dilation[1] + 1)) * columns * channels);
-  r.times = std::max(1.0, taps_h / static_cast<double>(w.stride[1]));
-  r.lines = n * static_cast<double>(y.h);
-  if (w.dilation[2] == 1)
-    r.tile = std::min(r.tile, static_cast<double>((mr - 1) * w.stride[2] + w.filter[2]) * taps_h * deep * a_bytes);
-  if (instances > 1) r.line_share = std::max(1.0, 64 / std::max(1.0, channels));
-  return r;
-}
 
 }  // namespace
 
@@ -157,7 +70,7 @@ Footprint gemm_footprint(const Stage& stage, const Schedule& schedule, const Dev
                          : stored == DType::f32 ? bytes_of(1)
                                                 : static_cast<double>(size_of(stored));
   const double weights = k * padded_n * b_bytes;  // of one instance
-  const Rows rows = rows_of(params, stage, sizes, s->mr, a_bytes);
+  const GemmRows rows = gemm_rows(params, stage, sizes, s->mr, a_bytes);
   const double tiles = rows.tiles;
   const double row_blocks = s->mc > 0 ? std::max(1.0, up(tiles, up(static_cast<double>(s->mc), s->mr))) : 1;
   // Narrow panels serve two tiles with each vector of weights (gemm_tile.cc).

@@ -89,6 +89,7 @@ const FamilyInfo& gemm_info() {
       .gpu_f16 = true,
       .reference = gemm_reference,
       .footprint = gemm_footprint,
+      .blocking = gemm_blocking,
       .schedules = gemm_schedules,
       .sample_forms = sample_forms,
       .samples = samples,

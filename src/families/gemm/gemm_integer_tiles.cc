@@ -16,9 +16,6 @@ namespace {
 struct TileShape {
   int m, n, k, thread_m, thread_n;
   int threads() const { return m / thread_m * (n / thread_n); }
-  // Both operands of one step, the left one padded against bank conflicts, and the sums of rows and columns
-  // (integer_tile.comp).
-  int64_t shared_bytes() const { return 4 * (int64_t{k} / 4 * (m + n) + 32 + m + n); }
 };
 constexpr TileShape kShapes[] = {{128, 128, 32, 8, 8}, {128, 64, 64, 8, 4}, {64, 128, 64, 4, 8}, {64, 64, 64, 4, 4},
                                  {64, 64, 32, 8, 8},   {64, 32, 64, 4, 4},  {32, 64, 64, 4, 4},  {32, 32, 64, 4, 4}};
@@ -35,6 +32,11 @@ double up(double a, double b) { return std::ceil(a / b); }
 
 bool is_integer_tile(std::string_view variant) {
   return variant == "bytes_naive" || variant == "bytes_tile" || variant == "dot_tile";
+}
+
+// Both operands of one step, the left one padded against bank conflicts, and the sums of rows and columns (integer_tile.comp).
+int64_t integer_tile_shared_bytes(const TileSchedule& s) {
+  return s.variant == "bytes_naive" ? 0 : 4 * (int64_t{s.k} / 4 * (s.m + s.n) + 32 + s.m + s.n);
 }
 
 std::vector<Schedule> gemm_integer_tile_schedules(const Stage& stage, const Variant& variant, const Device& device,
@@ -61,9 +63,9 @@ std::vector<Schedule> gemm_integer_tile_schedules(const Stage& stage, const Vari
       if (shape.thread_m > 4) continue;
       if (shape.k == 64 && shape.n / 4 * (32 / 4) >= shape.threads()) shape.k = 32;
     }
-    if (shared > 0 && shape.shared_bytes() > shared) continue;
     if (threads > 0 && shape.threads() > threads) continue;
     s.m = shape.m, s.n = shape.n, s.k = shape.k, s.thread_m = shape.thread_m, s.thread_n = shape.thread_n;
+    if (shared > 0 && integer_tile_shared_bytes(s) > shared) continue;
     s.depth = 2;
     found.push_back(s);
   }

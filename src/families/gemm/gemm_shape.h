@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "families/gemm/gemm.h"
+#include "families/stage.h"
 #include "families/windows/taps.h"
 
 namespace sparkle {
@@ -21,6 +22,22 @@ struct GemmSizes {
   int64_t weight_matrices = 1;  // different right operands among the instances
 };
 GemmSizes gemm_sizes(const GemmParams& params, const std::vector<TensorDesc>& inputs, const TensorDesc& output);
+
+// How the rows of one instance lie: tiles never mix rows that see different taps.
+struct GemmRows {
+  double tiles = 1;
+  double steps = 0;        // of all tiles: what each takes of a column
+  double group_steps = 0;  // the same of whole groups of rows, each row counted: what matrix units take of a column
+  double paired = 0;       // share of the tiles that have a neighbour along one axis
+  double input = 0;        // bytes of the left operand that are read at all
+  double tile = 0;         // different bytes that a tile reads
+  double window = 0;       // bytes of the input rows that a row of outputs reads
+  double times = 1;        // rows of outputs that read an input row
+  double lines = 1;        // rows of outputs
+  double line_share = 1;   // lines touched per line's worth of bytes: groups of few channels use a part of each
+};
+// `mr`: rows of a register tile; `a_bytes`: of an element.
+GemmRows gemm_rows(const GemmParams& p, const Stage& stage, const GemmSizes& sizes, int mr, double a_bytes);
 
 // Elements of k that lie next to each other in a row: channels, of a filter's whole row where nothing parts them.
 int64_t run_of_k(const GemmParams& params, const TensorDesc& x);

@@ -7,6 +7,7 @@
 #include "families/common.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
+#include "families/grouped/grouped_family.h"
 #include "families/loops/grain.h"
 #include "families/loops/loop_traffic.h"
 #include "families/loops/rows_in_cache.h"
@@ -25,11 +26,6 @@ constexpr TypeRow kTypeRows[] = {
 
 // Spread inputs of a task: a share of the L1 that leaves room for weights and outputs.
 constexpr int64_t kSpreadBytes = 36 * 1024;
-
-// Outputs of a tile: the origins of permuted lanes take two registers.
-int grouped_pixels(std::string_view variant, const MathUnit& unit) {
-  return variant == "permute" && registers_of(unit) < 32 ? 10 : 12;
-}
 
 std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
   const WhyNot refuse{why_not};
@@ -183,6 +179,7 @@ const FamilyInfo& grouped_info() {
       .types = kTypeRows,
       .reference = convolution_reference<GroupedParams>,
       .footprint = footprint,
+      .blocking = grouped_blocking,
       .schedules = schedules,
       .sample_forms = sample_forms,
       .samples = samples,

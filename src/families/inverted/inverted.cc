@@ -119,6 +119,7 @@ const FamilyInfo& inverted_info() {
       .types = kTypeRows,
       .reference = inverted_reference,
       .footprint = inverted_footprint,
+      .blocking = inverted_blocking,
       .schedules = schedules,
       .sample_forms = sample_forms,
       .samples = samples,

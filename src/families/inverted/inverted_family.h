@@ -16,5 +16,6 @@ inline bool inverted_pairs(int64_t filters, int64_t lanes) {
 
 void inverted_reference(const StageParams& params, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
 Footprint inverted_footprint(const Stage& stage, const Schedule& schedule, const Device& device);
+Blocking inverted_blocking(const Stage& stage, const Schedule& schedule, const Device& device);
 
 }  // namespace sparkle

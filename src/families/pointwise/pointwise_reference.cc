@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "families/blocking.h"
 #include "families/common.h"
 #include "families/values/convert.h"
 #include "families/loops/grain.h"
@@ -278,6 +279,14 @@ double sample_value(const Stage& stage, size_t operand, std::mt19937& random) {
   return std::round(std::ldexp(normal(random), static_cast<int>(drawn_between(0, 8 * size_of(type) - 5, random))));
 }
 
+// Operators one after another on what lies in registers.
+Blocking blocking(const Stage& stage, const Schedule& schedule, const Device& device) {
+  Blocking b = streaming_blocking(stage, schedule, device);
+  if (const size_t count = get<PointwiseParams>(stage.params).program.size(); count > 1)
+    b.fused.push_back(counted(static_cast<int64_t>(count), "operation") + " in one pass");
+  return b;
+}
+
 SampleRules comparison(const Stage& stage) { return {.exact = is_exact(stage), .rounds_to_integers = true}; }
 
 }  // namespace
@@ -293,6 +302,7 @@ const FamilyInfo& pointwise_info() {
       .gpu_f16 = true,
       .reference = pointwise_reference,
       .footprint = footprint,
+      .blocking = blocking,
       .schedules = schedules,
       .sample_forms = sample_forms,
       .samples = samples,

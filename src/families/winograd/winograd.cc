@@ -6,6 +6,7 @@
 
 #include "base/round_up.h"
 #include "families/common.h"
+#include "families/values/fused.h"
 #include "families/gemm/gemm_family.h"
 #include "families/windows/window_samples.h"
 #include "families/gemm/gemm_tiles.h"
@@ -286,6 +287,50 @@ Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& 
   return f;
 }
 
+// A strip of tiles goes from input to output within a cache; on GPUs the points of all tiles pass through memory.
+Blocking blocking(const Stage& stage, const Schedule& schedule, const Device& device) {
+  const WinogradParams& p = params_of(stage);
+  const Sizes sizes = sizes_of(stage);
+  const auto text = [](int64_t n) { return std::to_string(n); };
+  Blocking b;
+  add_fused(b, p.epilogue);
+  add_fused(b, p.window, true);
+  const std::string squares = text(p.tile) + " x " + text(p.tile) + " outputs by " + text(sizes.points) + " products";
+  if (const auto* tiles = get_if<TileSchedule>(&schedule)) {
+    add_tile_blocking(b, *tiles, product_of(sizes), stage, device);
+    b.tiles.push_back(
+        {"points of all tiles, " + squares, static_cast<double>(4 * sizes.points * sizes.tiles * (sizes.c + sizes.k)), ""});
+    b.tiles.push_back(all_operands(stage));
+    return b;
+  }
+  const auto* s = get_if<WinogradSchedule>(&schedule);
+  const MathUnit* unit = s ? device.unit(s->unit) : nullptr;
+  if (!unit) return plain_blocking(stage, schedule, device);
+  const int64_t lanes = std::max(1, unit->n), width = lanes * s->nr, panel = std::min(width, rounded_up(sizes.k, lanes));
+  const int64_t strip = std::min(s->strip, std::max<int64_t>(1, sizes.tiles)),
+                inputs = 4 * sizes.points * strip * rounded_up(sizes.c, lanes);
+  const int64_t weights = 4 * sizes.points * sizes.c * panel, products = 4 * sizes.points * strip * panel;
+  b.tiles.push_back({"sums of " + text(s->mr) + " tiles x " + text(width) + " filters at a point",
+                     static_cast<double>(4 * s->mr * width), std::string(kRegisters)});
+  b.tiles.push_back({"inputs of " + text(s->mr) + " tiles and weights of " + text(panel) + " filters at a point",
+                     static_cast<double>(4 * sizes.c * (s->mr + panel)), ""});
+  b.tiles.push_back(
+      {"points of a strip of " + text(strip) + " tiles (" + squares + ") and weights of " + text(panel) + " filters",
+       static_cast<double>(inputs + weights + products), ""});
+  if (panel < sizes.k)
+    b.tiles.push_back({"a strip and all weights",
+                       static_cast<double>(inputs + products) +
+                           4.0 * static_cast<double>(sizes.points * sizes.c * rounded_up(sizes.k, lanes)),
+                       ""});
+  b.tiles.push_back(all_operands(stage));
+  b.vectorised = lanes_of(device, s->unit, "filters") + "; channels in the transforms";
+  b.in_flight = s->prefetch == 0
+                    ? nothing_fetched(device)
+                    : "the next weights are fetched towards the L" + text(s->prefetch) + " while these are multiplied";
+  b.fused.emplace_back("transforms of the strip");
+  return b;
+}
+
 std::vector<SampleForm> sample_forms() {
   WinogradParams p;
   p.window = small_window(), p.tile = 4;
@@ -311,6 +356,7 @@ const FamilyInfo& winograd_info() {
       .gpu_f16 = true,
       .reference = convolution_reference<WinogradParams>,
       .footprint = footprint,
+      .blocking = blocking,
       .schedules = schedules,
       .sample_forms = sample_forms,
       .samples = samples,
