@@ -1,5 +1,8 @@
-// sparkle explain MODEL | --conv TEXT: the whole plan, also for a machine that is not here (--device NAME or FILE.json).
+// sparkle explain MODEL | --conv TEXT: the whole plan, also for a machine that is not here (--device NAME or FILE.json); with
+// --levels the plans of several, side by side.
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/printable.h"
 #include "command.h"
@@ -8,6 +11,7 @@
 #include "run_command/model_inputs.h"
 #include "plan/choose/forced.h"
 #include "plan/explain.h"
+#include "plan/levels.h"
 #include "run/opening/open_model.h"
 #include "measure/prepared_layer.h"
 
@@ -19,7 +23,7 @@ struct ExplainArguments {
   std::string model, conv;
   std::vector<std::string> shapes;
   ExplainOptions explain;
-  bool plan_text = false;
+  bool plan_text = false, levels = false;
 };
 
 // A plan of one step for a convolution with what `bench --conv` and `tune --conv` put behind it.
@@ -63,27 +67,66 @@ Result<Plan> plan_of_graph(Graph graph, const ExplainArguments& a, const Device&
   return make_plan(bound, device, options);
 }
 
+// What is planned: a model as it was read, or the convolution of --conv.
+Result<ModelFile> model_of(const ExplainArguments& a) {
+  return a.conv.empty() ? read_model(a.model) : Result<ModelFile>(ModelFile{});
+}
+
+Result<Plan> plan_of(const ExplainArguments& a, const CompiledModel* compiled, Graph graph, const Device& device,
+                     const CommonOptions& common) {
+  SPARKLE_TRY(session, session_options(common, device));
+  const PlanOptions options = session.plan();
+  SPARKLE_TRY(plan, !a.conv.empty() ? plan_of_conv(a.conv, device, options)
+                    : compiled      ? plan_of_compiled(*compiled, device, session, a.shapes)
+                                    : plan_of_graph(std::move(graph), a, device, options));
+  SPARKLE_CHECK(check_fallback(plan, common));
+  return plan;
+}
+
+// "xeon-emr,h200" -> each of them.
+std::vector<std::string> names_of(const std::string& devices) {
+  std::vector<std::string> names;
+  for (size_t at = 0; at <= devices.size();) {
+    const size_t end = std::min(devices.find(',', at), devices.size());
+    names.push_back(devices.substr(at, end - at));
+    at = end + 1;
+  }
+  return names;
+}
+
+int explain_levels(const ExplainArguments& a, const ModelFile& model) {
+  std::vector<DevicePlan> plans;
+  for (const std::string& name : names_of(a.common.device)) {
+    CommonOptions common = a.common;
+    common.device = name;
+    auto device = describe_device(common);
+    if (!device.ok()) return fail(device.error());
+    auto plan = plan_of(a, model.compiled.get(), model.graph, *device, common);
+    if (!plan.ok()) return fail(plan.error(), a.common);
+    const std::string called = names_description(name) ? std::filesystem::path(name).stem().string() : name;
+    plans.push_back({called, std::move(*device), std::move(*plan)});
+  }
+  if (a.common.json) std::printf("%s\n", levels_json(plans, a.explain.step).c_str());
+  else std::fputs(levels_text(plans, a.explain.step).c_str(), stdout);
+  return kDone;
+}
+
 int explain_command(const ExplainArguments& a) {
-  auto device = describe_device(a.common);
-  if (!device.ok()) return fail(device.error());
-  auto session = session_options(a.common, *device);
-  if (!session.ok()) return fail(session.error());
-  const PlanOptions options = session->plan();
   if (a.model.empty() == a.conv.empty())
     return fail({Reason::bad_usage, "Give either a model or --conv; see 'sparkle explain --help'."});
   if (a.plan_text && !a.conv.empty())
     return fail({Reason::bad_usage, "--plan prints the plan of a model; for a convolution alone there is --candidates."});
-  ModelFile model;
-  if (a.conv.empty()) {
-    auto read = read_model(a.model);
-    if (!read.ok()) return fail(read.error());
-    model = std::move(*read);
-  }
-  auto plan = !a.conv.empty()  ? plan_of_conv(a.conv, *device, options)
-              : model.compiled ? plan_of_compiled(*model.compiled, *device, *session, a.shapes)
-                               : plan_of_graph(std::move(model.graph), a, *device, options);
+  if (a.levels && (a.plan_text || a.explain.candidates))
+    return fail({Reason::bad_usage, "--levels is a page of its own: leave out --plan and --candidates."});
+  if (!a.levels && a.common.device.find(',') != std::string::npos && !names_description(a.common.device))
+    return fail({Reason::bad_usage, "'" + a.common.device + "' names several devices, which is for --levels alone."});
+  auto device = a.levels ? Result<Device>(Device{}) : describe_device(a.common);
+  if (!device.ok()) return fail(device.error());
+  auto model = model_of(a);
+  if (!model.ok()) return fail(model.error());
+  if (a.levels) return explain_levels(a, *model);
+  auto plan = plan_of(a, model->compiled.get(), std::move(model->graph), *device, a.common);
   if (!plan.ok()) return fail(plan.error(), a.common);
-  if (auto fast = check_fallback(*plan, a.common); !fast.ok()) return fail(fast.error(), a.common);
   if (a.plan_text) {
     std::fputs(printable_lines(to_text(*plan)).c_str(), stdout);
   } else if (a.common.json) {
@@ -108,6 +151,9 @@ void add_explain(CLI::App& app, Chosen& chosen) {
   command->add_option("--shape", a->shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");
   command->add_option("--step", a->explain.step, "only steps whose name contains this");
   command->add_flag("--candidates", a->explain.candidates, "all candidates with cost or reason of rejection");
+  command->add_flag("--levels", a->levels,
+                    "what each level of memory holds, what fills the lanes, what is in flight and fused; --device may name "
+                    "several machines, A,B: side by side");
   command->add_flag("--plan", a->plan_text, "the plan as text, each tensor and step in full");
   command->callback([&chosen, a] { chosen = [a] { return explain_command(*a); }; });
 }

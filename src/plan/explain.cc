@@ -25,6 +25,8 @@ std::string block_text(const Stage& stage, const InvertedParams& p) {
   return inverted_operands(p).residual >= 0 ? text + " +add" : text;
 }
 
+}  // namespace
+
 std::string what_of(const PlanStep& step) {
   if (!step.problem.empty())
     if (const auto problem = from_text<Problem>(step.problem); problem.ok()) {
@@ -45,6 +47,8 @@ std::string what_of(const PlanStep& step) {
            name_of(step.stage.outputs[0].shape, step.stage.outputs[0].layout);
   return step.stage.outputs.empty() ? "" : step.stage.outputs[0].shape.to_string();
 }
+
+namespace {
 
 bool is_layout_change(const PlanStep& step) { return step.stage.family() == Family::copy; }
 

@@ -17,6 +17,9 @@ struct ExplainOptions {
 // A table for people, closed by totals: predicted time, memory, what fraction is layout changes.
 std::string explain(const Plan& plan, const Device& device, const ExplainOptions& options = {});
 
+// What a step computes, in a few words: "64x56x56 -> 64 3x3 +bias +relu", the expression of a program, a block's parts.
+std::string what_of(const PlanStep& step);
+
 // What the memory budget changed and what it is predicted to cost, as one line.
 std::string budget_note(const Plan& plan);
 
