@@ -1,6 +1,18 @@
-"""docs/patterns.md: what each pattern and each step of the ladder brings, with a reason for what does not - where the data does
-not contradict it."""
-from figure_text import disturbed, hows, number, table
+"""docs/patterns.md: of each layer what its schedule keeps at each level of memory, then what each pattern and each step of the
+ladder brings, with a reason for what does not - where the data does not contradict it."""
+from figure_text import disturbed, hows, number, table, threads_of
+
+# (title, convolution, why it is here)
+LAYERS = [("64 to 64 channels, 3x3, 56x56", "ic64ih56oc64oh56kh3ph1", "Bound by products; everything fits the L2."),
+          ("256 to 256 channels, 3x3, 14x14", "ic256ih14oc256oh14kh3ph1",
+           "2.4 MB of weights: more than an L2, so loops must be cut."),
+          ("512 to 2048 channels, 1x1, 7x7", "ic512ih7oc2048oh7kh1",
+           "4 MB of weights for 49 pixels: each is used by eight tiles and comes from the L3, or from DRAM. Fetching ahead has "
+           "most to win here."),
+          ("16 to 64 channels, 1x1, 256x256", "ic16ih256oc64oh256kh1",
+           "Sixteen products for each number of 16.8 MB that is written: bound by memory, so a pass of its own for bias and "
+           "activation must show."),
+          ("64 to 64 channels, 1x1, 224x224", "ic64ih224oc64oh224kh1", "12.8 MB in, 12.8 MB out, few products for each.")]
 
 # Why a step may lose, by its name: what the machine does there, not what the figure of one run was.
 LOSES = {
@@ -64,71 +76,111 @@ def judged(factor, note, noise):
     return note
 
 
+def machine_of(result):
+    return result["certificate"]["cpu"]["architecture"]
+
+
+def column_of(result):
+    return f"{machine_of(result)}, {threads_of(result)}"
+
+
+def named(results, several):
+    """The machines and threads that a sentence holds for: "zen4 with 1 and 2 threads"; threads alone of a single machine."""
+    machines = {}
+    for result in results:
+        machines.setdefault(machine_of(result), []).append(str(result["threads"]))
+    said = [(f"{machine} with " if several else "") + f"{' and '.join(at)} thread{'s' * (at != ['1'])}"
+            for machine, at in machines.items()]
+    return ", ".join(said)
+
+
+def levels_of(root, layer):
+    """What `sparkle explain --levels` says of the layer, which tests/command/command_levels_test.cc holds the program to."""
+    for name, conv, _ in LAYERS:
+        if name == layer:
+            path = root / "tests" / "golden_levels" / f"{conv}.txt"
+            if not path.is_file():
+                raise ValueError(f"{path.relative_to(root)} is not there; scripts/update_golden_plans writes it")
+            return ["", "```text", *path.read_text(encoding="utf-8").splitlines(), "```"]
+    return []
+
+
+class Judge:
+    """Factors of one kind of rows of one layer and result, and what is said of them."""
+
+    def __init__(self, result, layer, kind):
+        self.rows, self.kind = result["layers"][layer][kind], kind
+        busy = rows_of_a_busy_machine(result)
+        self.out = {id(r) for r in self.rows if id(r) in busy}
+        self.noise = quotients([r for k in ("ablate", "ladder") for r in result["layers"][layer][k] if id(r) not in busy])
+        self.before, self.best = None, 0
+
+    def judge(self, name, row):
+        """(share, factor, note) of the next row. By shares of the peak probed beside each row: a core may be faster a second
+        later."""
+        share, factor, note = row["percent_of_peak"], None, None
+        beside = name.startswith("gemm_")  # weights in 16 bits: beside the product, not a step on the way
+        if id(row) in self.out:
+            share, note = None, "ran while others used the machine: no factor"
+            if self.kind == "ladder" and not beside:
+                self.before = None
+        elif name == "as planned":
+            factor = share / self.best if self.best else None
+            if factor and factor < 0.97:
+                note = "is behind: " + planned_note([r for r in self.rows if id(r) not in self.out], row)
+        elif self.kind == "ladder":
+            factor = share / self.before if self.before and share else None
+            self.best = max(self.best, share)
+            if not beside:
+                self.before = share
+            if factor and factor < 0.97:
+                note = "loses: " + LOSES.get(name, "why was not found out")
+        else:
+            if name == "all on":
+                self.before = share
+            factor = self.before / share if self.before and share and name != "all on" else None
+            if factor and factor < 1.05 and name in OFF:
+                note = "brings next to nothing here: " + OFF[name]
+        return share, factor, judged(factor, note, self.noise) if note and factor else note
+
+
+def kind_lines(kind, layer, here):
+    """The table of one kind of rows: a pair of columns for each machine and number of threads, and what is to be said of it."""
+    cells, moved, notes, absent = {}, {}, {}, {}
+    for at, result in enumerate(here):
+        judge = Judge(result, layer, kind)
+        for row in judge.rows:
+            name = row.get("level") or row["without"]
+            if "absent" in row:
+                absent.setdefault(name, row["absent"])
+                continue
+            share, factor, note = judge.judge(name, row)
+            cells.setdefault(name, [("-", "-")] * len(here))[at] = (number(share, 1), number(factor))
+            bytes_of = list(row["predicted_bytes"].values())
+            moved.setdefault(name, [f"{(bytes_of[1] if len(bytes_of) > 1 else 0) / 1e6:.1f}", f"{bytes_of[-1] / 1e6:.1f}"])
+            if note:
+                notes.setdefault((name, note), []).append(result)
+    heads = ["switched off" if kind == "ablate" else "step"]
+    for result in here:
+        heads += [f"{column_of(result)}: % of peak", "brings x" if kind == "ablate" else "x"]
+    rows = [[name, *[cell for pair in cells[name] for cell in pair], *moved[name]] for name in cells]
+    several = len({machine_of(result) for result in here}) > 1
+    lines = ["", *table([*heads, "MB beyond L1", "MB from DRAM"], rows), ""]
+    lines += [f"- {name} ({named(at, several)}) {note}." for (name, note), at in notes.items()]
+    if kind == "ablate":
+        lines += [f"- {name} is not there: {why}." for name, why in absent.items()]
+    return lines if lines[-1] else lines[:-1]
+
+
 def make_patterns(root, results, files):
     layers = list(dict.fromkeys(name for result in results for name in result["layers"]))
     lines = [*hows(results)]
     for layer in layers:
         here = [r for r in results if layer in r["layers"]]
-        lines += ["", f"## {layer}", "", here[0]["layers"][layer]["why"], ""]
-        noise, out = {}, {}
-        for result in here:
-            busy = rows_of_a_busy_machine(result)
-            rows = [r for kind in ("ablate", "ladder") for r in result["layers"][layer][kind]]
-            out[result["threads"]] = {id(r) for r in rows if id(r) in busy}
-            noise[result["threads"]] = quotients([r for r in rows if id(r) not in busy])
-            if noise[result["threads"]]:
-                lines += [f"With {result['threads']} thread{'s' * (result['threads'] > 1)} the same kernel, measured twice, "
-                          f"differed by {noise[result['threads']]:.2f}x.  "]
-        lines += [""] if lines[-1] else []
+        lines += ["", f"## {layer}", "", here[0]["layers"][layer]["why"], *levels_of(root, layer)]
+        noise = [(Judge(r, layer, "ablate").noise, r) for r in here]
+        said = [f"{n:.2f}x ({column_of(r)})" for n, r in noise if n]
+        lines += ["", f"The same kernel, measured twice, differed by {', '.join(said)}."] if said else []
         for kind in ("ablate", "ladder"):
-            rows, notes, absent, before = [], {}, {}, {}
-            for result in here:
-                threads, best = result["threads"], 0
-                for row in result["layers"][layer][kind]:
-                    name = row.get("level") or row["without"]
-                    if "absent" in row:
-                        absent.setdefault(name, row["absent"])
-                        continue
-                    share = row["percent_of_peak"]
-                    # By shares of the peak probed beside each row: a core may be faster a second later.
-                    factor, note = None, None
-                    if id(row) in out[threads]:
-                        share, note = None, "ran while others used the machine: no factor"
-                        if kind == "ladder" and not name.startswith("gemm_"):
-                            before.pop(threads, None)
-                    elif name == "as planned":
-                        factor = share / best if best else None
-                        if factor and factor < 0.97:
-                            counting = [r for r in result["layers"][layer][kind] if id(r) not in out[threads]]
-                            note = "is behind: " + planned_note(counting, row)
-                    elif kind == "ladder":
-                        factor = share / before[threads] if before.get(threads) and share else None
-                        best = max(best, share)
-                        if not name.startswith("gemm_"):  # weights in 16 bits: beside the product, not a step on the way
-                            before[threads] = share
-                        if factor and factor < 0.97:
-                            note = "loses: " + LOSES.get(name, "why was not found out")
-                    else:
-                        if name == "all on":
-                            before[threads] = share
-                        factor = before[threads] / share if before.get(threads) and share and name != "all on" else None
-                        if factor and factor < 1.05 and name in OFF:
-                            note = "brings next to nothing here: " + OFF[name]
-                    if note and factor:
-                        note = judged(factor, note, noise[threads])
-                    if note:
-                        notes.setdefault((name, note), []).append(str(threads))
-                    moved = list(row["predicted_bytes"].values())
-                    rows.append([name, row["threads"], f"{row['gflops']:.1f}", number(share, 1), number(factor),
-                                 f"{(moved[1] if len(moved) > 1 else 0) / 1e6:.1f}", f"{moved[-1] / 1e6:.1f}"])
-            order = list(dict.fromkeys(r[0] for r in rows))
-            rows.sort(key=lambda r: (order.index(r[0]), r[1]))
-            head = "switched off" if kind == "ablate" else "step"
-            lines += table([head, "threads", "GFLOP/s", "% of peak", "brings x" if kind == "ablate" else "x", "MB beyond L1",
-                            "MB from DRAM"], rows)
-            lines += ["", *[f"- {name} ({' and '.join(at)} thread{'s' * (at != ['1'])}) {note}."
-                            for (name, note), at in notes.items()]]
-            if kind == "ablate":
-                lines += [f"- {name} is not there: {why}." for name, why in absent.items()]
-            lines += [""] if lines[-1] else []
-    return lines[:-1]
+            lines += kind_lines(kind, layer, here)
+    return lines
