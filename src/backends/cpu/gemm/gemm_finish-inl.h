@@ -8,6 +8,7 @@
 #endif
 
 #include "backends/cpu/gemm/gemm_tile.h"
+#include "backends/cpu/register_tile-inl.h"
 #include "backends/cpu/simd/lanes-inl.h"
 #include "backends/cpu/simd/simd_math-inl.h"
 
@@ -60,6 +61,21 @@ HWY_INLINE void finish_rows(const FinishCall& call, F activate) {
   }
 }
 
+// A bias and a function behind whole vectors of sums, as most layers have them: nothing is asked in the loop.
+template <class F>
+HWY_INLINE void finish_whole_vectors(const FinishCall& call, F activate) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  const hn::ScalableTag<float> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), columns = call.columns;
+  const float* HWY_RESTRICT bias = call.bias;
+  for (int r = 0; r < call.rows; ++r) {
+    const float* HWY_RESTRICT row = call.sums + r * call.sums_stride;
+    float* HWY_RESTRICT y = call.y[r];
+    for (int64_t i = 0; i < columns; i += lanes)
+      hn::StoreU(activate(d, hn::Add(hn::LoadU(d, row + i), hn::LoadU(d, bias + i))), d, y + i);
+  }
+}
+
 // Rows of so few columns share vectors: a function takes as long of one number as of a vector of them.
 inline constexpr int64_t kFewColumns = 4;
 template <class F>
@@ -92,6 +108,8 @@ HWY_NOINLINE inline void finish_tile(const FinishCall& call) {
   simd_math::visit_activation(call.activation, call.activation_a, call.activation_b, [&](auto activate) HWY_ATTR {
     if (call.columns <= kFewColumns) {
       finish_few_columns(call, activate);
+    } else if (!call.scale && call.residuals_before + call.residuals_after == 0 && call.columns % float_lanes() == 0) {
+      finish_whole_vectors(call, activate);
     } else {
       finish_rows(call, activate);
     }
