@@ -80,8 +80,10 @@ std::vector<PageRow> rows(const Verdict& v) {
   const bool measured = v.measured_seconds > 0;
   std::vector<PageRow> list;
   for (const CheckRow& row : v.rows) {
-    PageRow r{row.name,     row.what,    row.types,        row.unit,  row.kernel, row.bound,
-              unit_of(row), row.seconds, row.then_seconds, row.flops, row.bytes,  {}};
+    PageRow r;
+    r.name = row.name, r.what = row.what, r.type = row.types, r.unit = row.unit, r.kernel = row.kernel, r.bound = row.bound;
+    r.on = unit_of(row), r.seconds = row.seconds, r.other_seconds = row.then_seconds;
+    r.flops = row.flops, r.bytes = row.bytes;
     if (measured) r.other_seconds = row.measured_seconds;
     for (const int f : row.findings) r.tags.push_back(code(v.findings[static_cast<size_t>(f)].code));
     list.push_back(std::move(r));

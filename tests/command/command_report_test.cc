@@ -88,7 +88,9 @@ void expect_nested(std::vector<Span> spans, const std::string& track) {
   std::vector<Span> open;
   for (const Span& s : spans) {
     while (!open.empty() && open.back().end <= s.begin + kRounding) open.pop_back();
-    if (!open.empty()) EXPECT_LE(s.end, open.back().end + kRounding) << track << ": " << s.name << " in " << open.back().name;
+    if (!open.empty()) {
+      EXPECT_LE(s.end, open.back().end + kRounding) << track << ": " << s.name << " in " << open.back().name;
+    }
     open.push_back(s);
   }
 }

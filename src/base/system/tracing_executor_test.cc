@@ -24,7 +24,9 @@ TEST(TracingExecutor, PutsDownEachTaskInItsWorker) {
     const TaskSpan& s = spans[i];
     EXPECT_EQ(s.step, i < 50 ? 0 : 1);  // the second step begins when all of the first are done
     EXPECT_LE(s.begin, s.end);
-    if (i > 0) EXPECT_LE(spans[i - 1].begin, s.begin);
+    if (i > 0) {
+      EXPECT_LE(spans[i - 1].begin, s.begin);
+    }
     double& before = ends[static_cast<size_t>(s.worker)];
     EXPECT_LE(before, s.begin) << "two tasks at once in worker " << s.worker;
     before = s.end;
