@@ -24,16 +24,15 @@ struct FixArguments {
 };
 
 // What the target's units want of channels. A machine without such a unit takes any number, and so nothing is padded for it.
-Status take_target(const FixArguments& a, fix::FixOptions& options) {
+Status take_target(const FixArguments& a, const fix::Document& model, fix::FixOptions& options) {
   CommonOptions target = a.machine;
   target.device = a.target;
   SPARKLE_TRY(device, is_known_device(a.target) ? known_device(a.target) : describe_device(target));
-  options.multiple = a.multiple > 0 ? a.multiple : channel_multiple(device, options.precision);
-  options.head_multiple = head_multiple(device, options.precision);
+  fix::take_sizes(device, model, a.multiple, options);
   return ok();
 }
 
-Result<fix::FixOptions> options_of(const FixArguments& a, const Graph& graph) {
+Result<fix::FixOptions> options_of(const FixArguments& a, const fix::Document& model, const Graph& graph) {
   fix::FixOptions options;
   if (!a.precision.empty() && (!parse_name(a.precision, options.precision) || options.precision == Precision::tf32))
     return Error{Reason::bad_usage, "There is no precision '" + a.precision + "'; write fp16, bf16 or int8."};
@@ -46,7 +45,7 @@ Result<fix::FixOptions> options_of(const FixArguments& a, const Graph& graph) {
   options.least_cosine = a.cosine;
   options.least_agreement = a.agreement / 100;
   options.wide = a.wide;
-  SPARKLE_CHECK(take_target(a, options));
+  SPARKLE_CHECK(take_target(a, model, options));
   const auto inputs = declared_tensors(graph, graph.inputs);
   SPARKLE_TRY(samples, read_samples(inputs, a.samples));
   options.samples = std::move(samples);
@@ -58,11 +57,12 @@ Result<fix::FixOptions> options_of(const FixArguments& a, const Graph& graph) {
 }
 
 int run_fix(const FixArguments& a) {
+  if (auto named = fix::check_output(a.model, a.output); !named.ok()) return fail(named.error());
   auto document = fix::Document::read(a.model);
   if (!document.ok()) return fail(document.error());
   auto graph = document->to_graph();
   if (!graph.ok()) return fail(graph.error());
-  auto options = options_of(a, *graph);
+  auto options = options_of(a, *document, *graph);
   if (!options.ok()) return fail(options.error());
   auto device = open_device(a.machine);
   if (!device.ok()) return fail(device.error());

@@ -21,7 +21,7 @@ Result<Device> target_of(const char* name, const Device& here) {
   return target.ends_with(".json") ? load_device(target) : known_device(target);
 }
 
-Result<fix::FixOptions> options_of(const sparkle_fix_options* given, const Device& here) {
+Result<fix::FixOptions> options_of(const sparkle_fix_options* given, const fix::Document& model, const Device& here) {
   fix::FixOptions options;
   sparkle_fix_options whole{};
   if (given) {
@@ -43,8 +43,7 @@ Result<fix::FixOptions> options_of(const sparkle_fix_options* given, const Devic
     return Error{Reason::bad_usage, "max_extra is 0 or more percent, multiple 0 to 256 channels."};
   if (max_extra > 0) options.max_extra = max_extra / 100;
   SPARKLE_TRY(device, target_of(target, here));
-  options.multiple = multiple > 0 ? multiple : channel_multiple(device, options.precision);
-  options.head_multiple = head_multiple(device, options.precision);
+  fix::take_sizes(device, model, multiple, options);
   return options;
 }
 
@@ -55,8 +54,9 @@ sparkle_status sparkle_fix(sparkle_device* device, const char* path, const char*
   return guarded([&]() -> Status {
     if (!device || !path || !output)
       return Error{Reason::bad_usage, "sparkle_fix needs a device, a path and the path of its output."};
-    SPARKLE_TRY(options, options_of(given, device->backend->device()));
+    SPARKLE_CHECK(fix::check_output(path, output));
     SPARKLE_TRY(document, fix::Document::read(path));
+    SPARKLE_TRY(options, options_of(given, document, device->backend->device()));
     SPARKLE_TRY(borrowed, api::borrow(samples, sample_count, "sample"));
     const auto inputs = static_cast<size_t>(document.graph().input_size());
     if (inputs == 0 ? !borrowed.empty() : borrowed.size() % inputs != 0)

@@ -59,15 +59,6 @@ bool is_product(const Op& op) {
 
 bool is_channelwise(const Problem& p) { return p.kind != ProblemKind::matmul && p.groups > 1 && p.groups == p.c; }
 
-std::optional<Precision> narrow_precision(const Device& device) {
-  std::optional<Precision> best;
-  double rate = 0;
-  for (const Precision precision : {Precision::fp16, Precision::bf16})
-    if (const MathUnit* unit = fastest_unit(device, precision, UnitKind::matrix); unit && unit->total_flops_per_second > rate)
-      best = precision, rate = unit->total_flops_per_second;
-  return best;
-}
-
 Problem padded(Problem p, const MathUnit& unit) {
   const int64_t want = channel_multiple(unit);
   if (p.kind == ProblemKind::matmul) {

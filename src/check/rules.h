@@ -74,10 +74,6 @@ std::optional<Finding> attention_unfused(const Subject&);
 std::vector<Finding> model_findings(const Graph& graph, const Device& device, const Verdict& verdict,
                                     const CheckOptions& options);
 
-// The precision that fp32 layers should be in on the device: the faster of fp16 and bf16 that its matrix units multiply;
-// nothing where they multiply neither.
-std::optional<Precision> narrow_precision(const Device& device);
-
 // The problem with channels padded to what the unit takes: input channels only of ungrouped ones.
 Problem padded(Problem problem, const MathUnit& unit);
 

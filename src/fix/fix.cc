@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <set>
 
 #include "backends/reference/reference_backend.h"
@@ -28,6 +29,21 @@ bool parse(std::string_view given, T& value, const T (&all)[N]) {
   for (const T v : all)
     if (name_of(v) == given) return value = v, true;
   return false;
+}
+
+// Of the weights of the products.
+Precision own_precision(const Document& model) {
+  std::map<std::string, int> type_of;
+  for (const auto& initializer : model.graph().initializer()) type_of[initializer.name()] = initializer.data_type();
+  for (const auto& node : model.graph().node()) {
+    if (node.op_type() != "Conv" && node.op_type() != "ConvTranspose" && node.op_type() != "Gemm" && node.op_type() != "MatMul")
+      continue;
+    const auto weights = type_of.find(input_of(node, 1));
+    if (weights == type_of.end()) continue;
+    if (weights->second == ::onnx::TensorProto::FLOAT16) return Precision::fp16;
+    if (weights->second == ::onnx::TensorProto::BFLOAT16) return Precision::bf16;
+  }
+  return Precision::fp32;
 }
 
 class Fixer {
@@ -283,6 +299,20 @@ bool parse_name(std::string_view given, ProofBy& by) {
 
 Result<Fixed> fix_model(const Document& original, const FixOptions& options, std::shared_ptr<Backend> backend) {
   return guard_memory("Fixing the model", [&] { return Fixer(original, options, std::move(backend)).fix(); });
+}
+
+void take_sizes(const Device& device, const Document& model, int64_t multiple, FixOptions& options) {
+  Precision precision = options.precision;
+  if (precision == Precision::fp32) precision = own_precision(model);
+  if (precision == Precision::fp32) precision = narrow_precision(device).value_or(precision);
+  options.multiple = multiple > 0 ? multiple : channel_multiple(device, precision);
+  options.head_multiple = head_multiple(device, precision);
+}
+
+Status check_output(const std::string& model, const std::string& output) {
+  std::error_code none;  // a file that is not there is another one
+  if (!std::filesystem::equivalent(model, output, none)) return ok();
+  return Error{Reason::bad_usage, "The output '" + output + "' is the model itself; name another file for what is fixed."};
 }
 
 Status check_rules(const FixOptions& options) {

@@ -68,6 +68,15 @@ struct Fixed {
 // in words where the result is too far from the original, naming the layer.
 Result<Fixed> fix_model(const Document& original, const FixOptions& options, std::shared_ptr<Backend> backend);
 
+// Sets what channels and heads are padded to: channels to `multiple`, or, where that is 0, to what the device's units want of
+// the type that the products will have: the precision that is asked for, else the model's own; of an fp32 model as it is, that
+// which the device's matrix units would take, as `sparkle check` counts.
+void take_sizes(const Device& device, const Document& model, int64_t multiple, FixOptions& options);
+
+// Error bad_usage where the output is the file that the model is read from: what was fixed is held against the original, and
+// that must still be there when the answer is no.
+Status check_output(const std::string& model, const std::string& output);
+
 // Whether each name of `only` is a rule. Errors: bad_usage listing them.
 Status check_rules(const FixOptions& options);
 

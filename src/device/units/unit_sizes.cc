@@ -66,6 +66,15 @@ const MathUnit* fastest_unit(const Device& device, Precision precision, UnitKind
   return fastest(device, [&](const MathUnit& unit) { return unit.kind == kind && multiplies(unit, precision); });
 }
 
+std::optional<Precision> narrow_precision(const Device& device) {
+  std::optional<Precision> best;
+  double rate = 0;
+  for (const Precision precision : {Precision::fp16, Precision::bf16})
+    if (const MathUnit* unit = fastest_unit(device, precision, UnitKind::matrix); unit && unit->total_flops_per_second > rate)
+      best = precision, rate = unit->total_flops_per_second;
+  return best;
+}
+
 int64_t channel_multiple(const MathUnit& unit) {
   if (unit.kind == UnitKind::matrix) return std::max<int64_t>(1, std::min<int64_t>(kRunBytes / size_of(unit.input), unit.k));
   return std::max(1, unit.k);

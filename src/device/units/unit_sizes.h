@@ -24,6 +24,10 @@ bool multiplies(const MathUnit& unit, Precision precision);
 const MathUnit* fastest_unit(const Device& device, Precision precision);
 const MathUnit* fastest_unit(const Device& device, Precision precision, UnitKind kind);
 
+// The precision that fp32 layers should be in on the device: the faster of fp16 and bf16 that its matrix units multiply;
+// nothing where they multiply neither.
+std::optional<Precision> narrow_precision(const Device& device);
+
 // Channels - and columns and depths of products - should be a multiple of this, or the unit is fed slower or not at all. Matrix
 // units take runs of 16 bytes: 8 elements of 16 bits, 4 of TF32, 16 bytes; fewer where one instruction sums over fewer. Dot
 // products take the elements that they sum; vectors take any number.

@@ -47,6 +47,12 @@ std::vector<HostTensor> random_inputs(const Graph& graph, const std::vector<Inpu
       else if (t.dtype == DType::bf16) value.data<uint16_t>()[e] = float_to_bfloat16(v);
       else if (t.dtype == DType::i64) value.data<int64_t>()[e] = static_cast<int64_t>(random() % 8);
       else if (t.dtype == DType::i32) value.data<int32_t>()[e] = static_cast<int32_t>(random() % 8);
+      else if (t.dtype == DType::boolean) value.data<uint8_t>()[e] = static_cast<uint8_t>(random() % 2);
+      else if (t.dtype == DType::u8 || t.dtype == DType::i8) value.data<uint8_t>()[e] = static_cast<uint8_t>(random());
+      else if (t.dtype == DType::u16 || t.dtype == DType::i16)
+        value.data<uint16_t>()[e] = static_cast<uint16_t>(random() % 256);
+      else if (t.dtype == DType::u32) value.data<uint32_t>()[e] = static_cast<uint32_t>(random() % 8);
+      else if (t.dtype == DType::u64) value.data<uint64_t>()[e] = random() % 8;
     }
     inputs.push_back(std::move(value));
   }

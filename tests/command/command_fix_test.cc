@@ -1,0 +1,97 @@
+// `sparkle fix` as a person uses it: what a target pads, what it refuses to write over, samples of bytes, the same precision in
+// memory.
+#include <nlohmann/json.hpp>
+
+#include "command/command.h"
+#include "graph/test_graphs.h"
+#include "onnx/tensor_proto.h"
+
+namespace sparkle::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class CommandFix : public Command {
+ protected:
+  // 3 -> 67 -> 129 channels: sizes that no matrix unit takes.
+  std::string odd_network(const std::string& name) const {
+    GraphBuilder b;
+    const auto conv = [&](TensorId x, int64_t c, int64_t k) {
+      ConvOp op;
+      op.kernel = {3, 3}, op.pads_begin = op.pads_end = {1, 1};
+      return b.op("Conv", op, {x, b.weights({k, c, 3, 3})});
+    };
+    b.done(conv(conv(b.input({1, 3, 12, 12}), 3, 67), 67, 129));
+    return save(b.graph, name);
+  }
+  std::string fixed(const std::string& arguments) const {
+    const Said said = sparkle("fix " + arguments);
+    EXPECT_EQ(said.status, 0) << arguments << "\n" << said.err;
+    return said.out;
+  }
+};
+
+TEST_F(CommandFix, PadsForTheUnitsOfTheTarget) {
+  const std::string model = odd_network("odd.onnx");
+  const auto misaligned = [&](const std::string& path) {
+    const json target = json::parse(sparkle("check " + path + " --target h200 --json").out, nullptr, false)["targets"][0];
+    int found = 0;
+    for (const json& finding : target["findings"]) found += finding["code"] == "channels_unaligned";
+    return found;
+  };
+  EXPECT_GT(misaligned(model), 0);
+  // As it is, and in the type that the model has after that.
+  EXPECT_SAYS(fixed(model + " -o wide.onnx --target h200 --max-extra 300"), "pad_channels");
+  EXPECT_EQ(misaligned("wide.onnx"), 0);
+  fixed(model + " -o odd16.onnx --target avx512 --precision fp16");
+  EXPECT_GT(misaligned("odd16.onnx"), 0);
+  EXPECT_SAYS(fixed("odd16.onnx -o wide16.onnx --target h200 --max-extra 300"), "pad_channels");
+  EXPECT_EQ(misaligned("wide16.onnx"), 0);
+  // Vectors take any number.
+  EXPECT_FALSE(contains(fixed(model + " -o same.onnx --target avx512"), "pad_channels"));
+}
+
+TEST_F(CommandFix, DoesNotWriteOverTheModel) {
+  const std::string model = odd_network("odd.onnx"), before = text_of("odd.onnx");
+  fs::create_symlink(model, path("link.onnx"));
+  for (const char* output : {"odd.onnx", "./odd.onnx", "link.onnx"}) {
+    EXPECT_SAYS(refusal(std::string("fix odd.onnx -o ") + output + " --target h200"), "is the model itself");
+    EXPECT_TRUE(text_of("odd.onnx") == before) << output;
+  }
+}
+
+// Weights of 1e4 behind bytes: sums that 16-bit floats do not hold, unless all samples are zero.
+TEST_F(CommandFix, SamplesOfBytesAreNotZero) {
+  GraphBuilder b;
+  CastOp to_floats;
+  const TensorId x = b.op("Cast", to_floats, {b.input({1, 3, 8, 8}, DType::u8)});
+  ConvOp op;
+  op.kernel = {3, 3};
+  b.done(b.op("Conv", op, {x, b.floats({8, 3, 3, 3}, std::vector<float>(8 * 3 * 9, 1e4f))}));
+  const Said said = sparkle("fix " + save(b.graph, "bytes.onnx") + " -o out.onnx --precision fp16 --target h200");
+  EXPECT_TRUE(said.status != 0 || contains(said.out, "wide")) << said.out << said.err;
+  EXPECT_FALSE(contains(said.out, "0 .. 0")) << said.out;
+}
+
+TEST_F(CommandFix, RunsInAnotherPrecisionAnswerAsTheFixedFile) {
+  const std::string model = odd_network("odd.onnx");
+  for (const std::string precision : {"fp16", "bf16"}) {
+    fixed(model + " -o narrow.onnx --target avx512 --precision " + precision);
+    const Said said = sparkle("run " + model + " --output in_memory_" + precision + " --precision " + precision);
+    EXPECT_EQ(said.status, 0) << said.err;
+    EXPECT_EQ(sparkle("run narrow.onnx --output by_file_" + precision).status, 0);
+    int outputs = 0;
+    for (const auto& entry : fs::directory_iterator(path("in_memory_" + precision))) {
+      const std::string name = entry.path().filename().string();
+      EXPECT_TRUE(text_of("in_memory_" + precision + "/" + name) == text_of("by_file_" + precision + "/" + name)) << name;
+      ++outputs;
+    }
+    EXPECT_EQ(outputs, 1);
+  }
+  EXPECT_EQ(sparkle("run " + model + " --precision int8").status, 0);
+  EXPECT_SAYS(refusal("run " + model + " --precision fp12"), "fp16");
+}
+
+}  // namespace
+}  // namespace sparkle::testing
