@@ -31,6 +31,17 @@ bool parse(std::string_view given, T& value, const T (&all)[N]) {
   return false;
 }
 
+// What `sparkle check` finds, and the rule that mends it.
+struct Mends {
+  Reason found;
+  std::string_view by;
+};
+constexpr Mends kMends[] = {{Reason::channels_unaligned, "pad_channels"},
+                            {Reason::features_unaligned, "pad_channels"},
+                            {Reason::head_unaligned, "pad_channels"},
+                            {Reason::batchnorm_apart, "fold_batch_normalization"},
+                            {Reason::layout_change, "merge_layouts"}};
+
 // Of the weights of the products.
 Precision own_precision(const Document& model) {
   std::map<std::string, int> type_of;
@@ -181,13 +192,18 @@ class Fixer {
       const int n = before.producer(layer);
       report_.wide.push_back({n < 0 ? layer : label_of(before.graph().node(n), n), why});
     };
+    std::set<std::string> met;
     for (int n = 0; n < doc_.graph().node_size(); ++n) {
       const auto& node = doc_.graph().node(n);
       if (node.output_size() == 0) continue;
       for (const std::string& name : options_.wide)
-        if (name == label_of(node, n) || name == node.output(0)) keep(node.output(0), "asked for");
+        if (name == label_of(node, n) || name == node.output(0)) keep(node.output(0), "asked for"), met.insert(name);
       note_range(ranges, node, n);
     }
+    for (const std::string& name : options_.wide)
+      if (!met.contains(name))
+        return Error{Reason::bad_usage, "'" + original_.name() + "' has no layer '" + name +
+                                            "' to keep wide; give a node's name or that of its output."};
     if (!integers)
       for (const auto& [layer, why] : must_stay_wide(doc_, to, ranges)) keep(layer, why);
     std::vector<LayerGroup> groups;
@@ -315,11 +331,18 @@ Status check_output(const std::string& model, const std::string& output) {
   return Error{Reason::bad_usage, "The output '" + output + "' is the model itself; name another file for what is fixed."};
 }
 
-Status check_rules(const FixOptions& options) {
-  for (const std::string& rule : options.only) {
+Status check_rules(FixOptions& options) {
+  for (std::string& rule : options.only) {
     if (std::find(std::begin(kRules), std::end(kRules), rule) != std::end(kRules)) continue;
+    const auto mended =
+        std::find_if(std::begin(kMends), std::end(kMends), [&](const Mends& m) { return code_of(m.found) == rule; });
+    if (mended != std::end(kMends)) {
+      rule = mended->by;
+      continue;
+    }
     std::string known;
     for (const std::string_view name : kRules) known += (known.empty() ? "" : ", ") + std::string(name);
+    for (const Mends& m : kMends) known += ", " + std::string(code_of(m.found));
     return Error{Reason::bad_usage, "There is no rule '" + rule + "'; there are " + known + "."};
   }
   return ok();
@@ -332,6 +355,7 @@ std::vector<std::string> to_lines(const FixReport& report) {
     for (const std::string& line : part.lines) lines.push_back("  " + line);
   }
   lines.insert(lines.end(), report.notes.begin(), report.notes.end());
+  if (lines.empty() && !report.whole) lines.push_back("nothing to mend: the target wants nothing that the model has not");
   if (!report.ranges.empty()) lines.push_back("ranges:");
   for (const std::string& line : report.ranges) lines.push_back("  " + line);
   if (!report.wide.empty()) lines.push_back("kept wide:");

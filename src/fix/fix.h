@@ -77,8 +77,9 @@ void take_sizes(const Device& device, const Document& model, int64_t multiple, F
 // that must still be there when the answer is no.
 Status check_output(const std::string& model, const std::string& output);
 
-// Whether each name of `only` is a rule. Errors: bad_usage listing them.
-Status check_rules(const FixOptions& options);
+// Each name of `only` becomes that of a rule: the rule's own, or what `sparkle check` calls what it mends. Errors: bad_usage
+// listing both.
+Status check_rules(FixOptions& options);
 
 // The report as lines for people.
 std::vector<std::string> to_lines(const FixReport& report);

@@ -70,12 +70,12 @@ std::string table(const Verdict& v) {
 std::string rows(const Verdict& v, bool all) {
   std::vector<size_t> order(v.rows.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  if (!all) {
+  const bool measured = v.measured_seconds > 0;
+  if (!all && !measured) {
     std::erase_if(order, [&](size_t i) { return v.rows[i].findings.empty(); });
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return v.rows[a].seconds > v.rows[b].seconds; });
   }
   if (order.empty()) return "";
-  const bool measured = v.measured_seconds > 0;
   std::string text = format("%-26s %-38s %-5s %-14s %10s %10s", "layer", "what", "type", "unit",
                             v.calibrated ? "predicted" : "bound", "fixed");
   if (measured) text += format(" %10s %8s", "measured", "ratio");

@@ -9,7 +9,7 @@
 namespace sparkle {
 
 struct CheckTextOptions {
-  bool all = false;  // every layer, not only those with findings
+  bool all = false;  // every layer, not only those with findings; what was measured is shown of every layer
 };
 
 // Summary, what matters most, the table of precisions, layers with their findings. `called`: the device as the user named it.

@@ -52,6 +52,14 @@ TEST_F(CommandFix, PadsForTheUnitsOfTheTarget) {
   EXPECT_FALSE(contains(fixed(model + " -o same.onnx --target avx512"), "pad_channels"));
 }
 
+TEST_F(CommandFix, TakesTheNamesOfWhatCheckFinds) {
+  const std::string model = odd_network("odd.onnx");
+  EXPECT_SAYS(fixed(model + " -o out.onnx --target h200 --only channels_unaligned"), "pad_channels");
+  EXPECT_SAYS(fixed(model + " -o out.onnx --target h200 --only batchnorm_apart"), "nothing to mend");
+  EXPECT_SAYS(refusal("fix " + model + " -o out.onnx --only depthwise"), "channels_unaligned");
+  EXPECT_SAYS(refusal("fix " + model + " -o out.onnx --precision fp16 --keep-wide nobody"), "no layer 'nobody'");
+}
+
 TEST_F(CommandFix, DoesNotWriteOverTheModel) {
   const std::string model = odd_network("odd.onnx"), before = text_of("odd.onnx");
   fs::create_symlink(model, path("link.onnx"));

@@ -125,7 +125,9 @@ void add_stage(Choice& choice, const Scheduled& chosen) {
 bool complete(Choice& choice, const TuningStore::Entry* stored, const Device& device, const PlanOptions& options) {
   const Algorithm* algorithm = algorithm_named(choice.algorithm);
   const DType weights = algorithm ? algorithm->weights : DType::f32;
+  std::vector<size_t> ends;  // of each stage's candidates
   for (const StageUse& use : choice.plan.stages) {
+    if (!choice.costs.empty()) ends.push_back(choice.candidates.size());
     const auto found = enumerate(choice.algorithm, weights, use.stage, device, options, choice.candidates);
     if (found.empty()) {
       if (runs_plain_loops(use.stage, device)) return false;
@@ -145,6 +147,11 @@ bool complete(Choice& choice, const TuningStore::Entry* stored, const Device& de
                                                 : Reason::costlier});
     add_stage(choice, *best);
   }
+  // A candidate costs what the algorithm does with it: the other stages as they were picked.
+  ends.push_back(choice.candidates.size());
+  for (size_t stage = 0, i = 0; stage < choice.costs.size() && choice.costs.size() > 1; ++stage)
+    for (; i < ends[stage]; ++i)
+      if (auto& cost = choice.candidates[i].cost; cost) cost->seconds += choice.cost.seconds - choice.costs[stage].seconds;
   return true;
 }
 
