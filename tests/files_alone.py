@@ -33,7 +33,8 @@ def main():
         print("0 passed, 0 failed, 1 skipped")
         return
     print(f"{len(files)} of {all_files} files, chosen by seed {seed}")
-    generated = ["-isystem", str(folder / "generated" / "onnx_proto"), "-I", str(folder / "shaders"), "-I", str(folder / "cpu")]
+    generated = ["-isystem", str(folder / "generated" / "onnx_proto")]
+    generated += [f"-I{folder / name}" for name in ("shaders", "cpu", "page", "known")]
 
     def alone(file):
         command = ["clang++-19", *FLAGS, *generated, str(file.relative_to(ROOT))]
