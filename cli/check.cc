@@ -91,8 +91,10 @@ int check_command(const CheckArguments& a) {
   if (!targets.ok()) return fail(targets.error());
   auto model = model_to_check(a);
   if (!model.ok()) return fail(model.error());
-  if (!a.html.empty())
+  if (!a.html.empty()) {
+    if (auto apart = check_apart(a.html, a.model); !apart.ok()) return fail(apart.error());
     if (auto writable = check_writable(a.html); !writable.ok()) return fail(writable.error());
+  }
   nlohmann::json all = nlohmann::json::array();
   Page page{model->graph.name, "sparkle check", {}};
   for (const Target& target : *targets) {

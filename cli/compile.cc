@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.h"
+#include "base/files/new_file.h"
 #include "command.h"
 #include "run_command/model_inputs.h"
 #include "plan/explain.h"
@@ -25,6 +26,7 @@ Result<std::vector<Dims>> shapes_of(const Graph& graph, const std::vector<std::s
 }
 
 int compile(const CompileArguments& a) {
+  if (auto apart = check_apart(a.output, a.model); !apart.ok()) return fail(apart.error());
   const auto begin = std::chrono::steady_clock::now();
   auto read = read_onnx_model(a.model);
   if (!read.ok()) return fail(read.error());

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/text/listed.h"
 #include "base/printable.h"
 #include "command.h"
 #include "device/known/known_devices.h"
@@ -83,20 +84,9 @@ Result<Plan> plan_of(const ExplainArguments& a, const CompiledModel* compiled, G
   return plan;
 }
 
-// "xeon-emr,h200" -> each of them.
-std::vector<std::string> names_of(const std::string& devices) {
-  std::vector<std::string> names;
-  for (size_t at = 0; at <= devices.size();) {
-    const size_t end = std::min(devices.find(',', at), devices.size());
-    names.push_back(devices.substr(at, end - at));
-    at = end + 1;
-  }
-  return names;
-}
-
 int explain_levels(const ExplainArguments& a, const ModelFile& model) {
   std::vector<DevicePlan> plans;
-  for (const std::string& name : names_of(a.common.device)) {
+  for (const std::string& name : comma_separated(a.common.device)) {
     CommonOptions common = a.common;
     common.device = name;
     auto device = describe_device(common);

@@ -25,8 +25,10 @@ Status write_text(const std::string& path, const std::string& text) {
 
 int report_command(const ReportArguments& a) {
   for (const std::string& path : {a.html, a.trace})  // before anything is measured
-    if (!path.empty())
+    if (!path.empty()) {
+      if (auto apart = check_apart(path, a.model.model); !apart.ok()) return fail(apart.error());
       if (auto writable = check_writable(path); !writable.ok()) return fail(writable.error());
+    }
   auto loaded = load_model(a.common, a.model, Roofs::measured);
   if (!loaded.ok()) return fail(loaded.error(), a.common);
   auto plan = loaded->session->prepare(loaded->inputs);
@@ -44,6 +46,8 @@ int report_command(const ReportArguments& a) {
     std::printf("%s\n", model_report_json(*report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   else std::fputs(model_report_text(*report).c_str(), stdout);
   if (!report->above_roof.empty()) print_note(report->above_roof);
+  if (const int64_t missing = report->traced.tasks_left_out; missing > 0 && !a.trace.empty())
+    print_note("The trace lacks " + std::to_string(missing) + " tasks of its threads; steps are whole.");
   return kDone;
 }
 

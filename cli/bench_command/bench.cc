@@ -53,8 +53,10 @@ Status check_combination(const BenchArguments& a) {
 
 int bench(const BenchArguments& a) {
   if (auto fits = check_combination(a); !fits.ok()) return fail(fits.error());
-  if (!a.model.output.empty())
+  if (!a.model.output.empty()) {
+    if (auto apart = check_apart(a.model.output, a.model.model); !apart.ok()) return fail(apart.error());
     if (auto writable = check_writable(a.model.output); !writable.ok()) return fail(writable.error());
+  }
   if (!a.model.model.empty()) return bench_model(a.common, a.model);
   LayerBench layer = a.layer;
   layer.output = a.model.output;

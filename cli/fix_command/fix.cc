@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "base/files/new_file.h"
 #include "base/printable.h"
 #include "command.h"
 #include "device/known/known_devices.h"
@@ -57,7 +58,7 @@ Result<fix::FixOptions> options_of(const FixArguments& a, const fix::Document& m
 }
 
 int run_fix(const FixArguments& a) {
-  if (auto named = fix::check_output(a.model, a.output); !named.ok()) return fail(named.error());
+  if (auto apart = check_apart(a.output, a.model); !apart.ok()) return fail(apart.error());
   auto document = fix::Document::read(a.model);
   if (!document.ok()) return fail(document.error());
   auto graph = document->to_graph();

@@ -1,6 +1,7 @@
 // sparkle_check of sparkle.h.
 #include <nlohmann/json.hpp>
 
+#include "base/text/listed.h"
 #include "api/handles.h"
 #include "device/device_json.h"
 #include "device/known/known_devices.h"
@@ -15,16 +16,6 @@ namespace {
 
 Result<Device> described(const std::string& name) { return name.ends_with(".json") ? load_device(name) : known_device(name); }
 
-std::vector<std::string> names_in(const std::string& list) {
-  std::vector<std::string> names;
-  for (size_t at = 0; at <= list.size();) {
-    const size_t end = std::min(list.find(',', at), list.size());
-    names.push_back(list.substr(at, end - at));
-    at = end + 1;
-  }
-  return names;
-}
-
 }  // namespace
 
 sparkle_status sparkle_check(const char* path, const char* targets, const char* const* names, const sparkle_tensor* shapes,
@@ -33,7 +24,7 @@ sparkle_status sparkle_check(const char* path, const char* targets, const char* 
     if (!path || !targets || !json || (count > 0 && !names))
       return Error{Reason::bad_usage, "sparkle_check needs a path, targets, a name for each shape and a place."};
     std::vector<std::pair<std::string, Device>> devices;
-    for (const std::string& name : names_in(targets)) {
+    for (const std::string& name : comma_separated(targets)) {
       SPARKLE_TRY(device, described(name));
       devices.emplace_back(name, std::move(device));
     }

@@ -1,6 +1,7 @@
 // Models fixed by sparkle.h.
 #include <sstream>
 
+#include "base/files/new_file.h"
 #include "api/handles.h"
 #include "device/device_json.h"
 #include "device/known/known_devices.h"
@@ -54,7 +55,7 @@ sparkle_status sparkle_fix(sparkle_device* device, const char* path, const char*
   return guarded([&]() -> Status {
     if (!device || !path || !output)
       return Error{Reason::bad_usage, "sparkle_fix needs a device, a path and the path of its output."};
-    SPARKLE_CHECK(fix::check_output(path, output));
+    SPARKLE_CHECK(check_apart(output, path));
     SPARKLE_TRY(document, fix::Document::read(path));
     SPARKLE_TRY(options, options_of(given, document, device->backend->device()));
     SPARKLE_TRY(borrowed, api::borrow(samples, sample_count, "sample"));

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "base/files/new_file.h"
 #include "api/handles.h"
 #include "plan/explain.h"
 #include "prepare/compile_model.h"
@@ -189,6 +190,7 @@ sparkle_status sparkle_compile(sparkle_device* device, const char* path, const s
   return guarded([&]() -> Status {
     if (!device || !path || !output)
       return Error{Reason::bad_usage, "sparkle_compile needs a device, a path and the path of its output."};
+    SPARKLE_CHECK(check_apart(output, path));
     SPARKLE_TRY(wanted, api::session_options(options, device->backend->device()));
     SPARKLE_TRY(graph, read_onnx_model(path));
     SPARKLE_TRY(borrowed, api::borrow(inputs, input_count, "input"));

@@ -11,9 +11,10 @@ namespace sparkle {
 class TaskTrace {
  public:
   virtual ~TaskTrace() = default;
-  // Backend::submit(), and `tasks` in the order in which they began; complete once the work is.
+  // Backend::submit(), and `tasks` in the order in which they began, `left_out` of them missing at the end; complete once the
+  // work is.
   virtual Result<Token> submit_traced(const Program& program, std::span<Buffer* const> slots, const SubmitOptions& options,
-                                      std::vector<TaskSpan>& tasks) = 0;
+                                      std::vector<TaskSpan>& tasks, int64_t& left_out) = 0;
 };
 
 }  // namespace sparkle

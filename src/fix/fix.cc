@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <set>
 
 #include "backends/reference/reference_backend.h"
@@ -323,12 +322,6 @@ void take_sizes(const Device& device, const Document& model, int64_t multiple, F
   if (precision == Precision::fp32) precision = narrow_precision(device).value_or(precision);
   options.multiple = multiple > 0 ? multiple : channel_multiple(device, precision);
   options.head_multiple = head_multiple(device, precision);
-}
-
-Status check_output(const std::string& model, const std::string& output) {
-  std::error_code none;  // a file that is not there is another one
-  if (!std::filesystem::equivalent(model, output, none)) return ok();
-  return Error{Reason::bad_usage, "The output '" + output + "' is the model itself; name another file for what is fixed."};
 }
 
 Status check_rules(FixOptions& options) {

@@ -73,10 +73,6 @@ Result<Fixed> fix_model(const Document& original, const FixOptions& options, std
 // which the device's matrix units would take, as `sparkle check` counts.
 void take_sizes(const Device& device, const Document& model, int64_t multiple, FixOptions& options);
 
-// Error bad_usage where the output is the file that the model is read from: what was fixed is held against the original, and
-// that must still be there when the answer is no.
-Status check_output(const std::string& model, const std::string& output);
-
 // Each name of `only` becomes that of a rule: the rule's own, or what `sparkle check` calls what it mends. Errors: bad_usage
 // listing both.
 Status check_rules(FixOptions& options);

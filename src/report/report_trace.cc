@@ -37,8 +37,9 @@ class Trace {
   void memory(double at, int64_t bytes) {
     events_.push_back({{"ph", "C"}, {"pid", 1}, {"name", "tensors in use"}, {"ts", at * 1e6}, {"args", {{"bytes", bytes}}}});
   }
-  std::string text() const {
-    return json{{"displayTimeUnit", "ms"}, {"traceEvents", events_}}.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
+  std::string text(int64_t left_out) const {
+    const json all{{"displayTimeUnit", "ms"}, {"traceEvents", events_}, {"otherData", {{"tasks left out", left_out}}}};
+    return all.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
   }
 
  private:
@@ -96,7 +97,7 @@ std::string model_report_trace(const ModelReport& r) {
     if (static_cast<size_t>(task.step) < steps)
       trace.span(kThreads + task.worker, r.steps[static_cast<size_t>(task.step)].name, "task", first + task.begin,
                  first + task.end, {{"step", task.step}});
-  return trace.text();
+  return trace.text(run.tasks_left_out);
 }
 
 }  // namespace sparkle

@@ -172,8 +172,9 @@ Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inp
   const SubmitOptions options{{}, keep != Keep::nothing, nullptr};
   auto* tracer = keep == Keep::tasks ? dynamic_cast<TaskTrace*>(&backend) : nullptr;
   std::vector<TaskSpan> tasks;
+  int64_t left_out = 0;
   const auto begin = Clock::now();
-  SPARKLE_TRY(token, tracer ? tracer->submit_traced(*plan.program, slots, options, tasks)
+  SPARKLE_TRY(token, tracer ? tracer->submit_traced(*plan.program, slots, options, tasks, left_out)
                             : backend.submit(*plan.program, slots, options));
   SPARKLE_CHECK(backend.wait(token));
   const auto end = Clock::now();
@@ -195,7 +196,7 @@ Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inp
     report->plan = plan.plan;
     report->seconds = seconds_of(end - begin);
     report->before_seconds = seconds_of(begin - entered), report->after_seconds = seconds_of(Clock::now() - end);
-    report->tasks = std::move(tasks);
+    report->tasks = std::move(tasks), report->tasks_left_out = left_out;
     report->steps.clear();
     if (options.timestamps) {
       SPARKLE_TRY(times, backend.timestamps(token));

@@ -27,6 +27,7 @@ struct RunReport {
   // Of run_traced() alone.
   double before_seconds = 0, after_seconds = 0;  // inputs handed over, and outputs brought back, host clock
   std::vector<TaskSpan> tasks;                   // of the host's threads, where the backend tells (backends/task_trace.h)
+  int64_t tasks_left_out = 0;                    // beyond these
 };
 
 class Session {

@@ -144,6 +144,11 @@ TEST_F(CommandCheck, MeasuresWhatIsHere) {
   EXPECT_NEAR(share, 1, 0.1);
   const Said said = sparkle("check " + model + " --target cpu --measure");
   for (const char* part : {"measured", "the layers add up to"}) EXPECT_TRUE(contains(said.out, part)) << said.out;
+  // Every layer, what is fast too.
+  const json target = checked(model + " --target cpu --measure")["targets"][0];
+  EXPECT_GT(target["layers"].size(), 1u);
+  for (const json& layer : target["layers"])
+    EXPECT_SAYS(said.out, "\n" + layer["name"].get<std::string>().substr(0, 20)) << layer["name"];
 }
 
 // Shapes of the models that leave them open.

@@ -182,11 +182,11 @@ class CpuBackend final : public Backend, public MemoryProbe, public TaskTrace {
     return submit_on(*executor_, nullptr, Clock::now(), program, slots, options);
   }
   Result<Token> submit_traced(const Program& program, std::span<Buffer* const> slots, const SubmitOptions& options,
-                              std::vector<TaskSpan>& tasks) override {
+                              std::vector<TaskSpan>& tasks, int64_t& left_out) override {
     const auto start = Clock::now();
     TracingExecutor traced(*executor_, start);
     SPARKLE_TRY(token, submit_on(traced, &traced, start, program, slots, options));
-    tasks = traced.spans();
+    tasks = traced.spans(), left_out = traced.left_out();
     return token;
   }
 

@@ -274,6 +274,12 @@ Status check_writable(const std::string& path) {
   return ok();
 }
 
+Status check_apart(const std::string& output, const std::string& input) {
+  std::error_code none;  // a file that is not there is another one
+  if (!fs::equivalent(output, input, none)) return ok();
+  return Error{Reason::bad_usage, "The output '" + output + "' is the model that is read; name another file to write."};
+}
+
 FolderLock::FolderLock(const std::string& path_of_file) {
   std::error_code error;
   const fs::path file = followed(path_of_file), whole = fs::weakly_canonical(file, error);

@@ -51,6 +51,9 @@ Status write_file(const std::string& path, std::span<const std::byte> bytes, Dur
 // Whether a file of this name could be written now; nothing is left. Errors: file_unwritable.
 Status check_writable(const std::string& path);
 
+// Error bad_usage where both names lead to one file: what is read must still be there when what is made of it is no good.
+Status check_apart(const std::string& output, const std::string& input);
+
 // While it lives no other process or thread holds one for a file of the same folder: who reads, changes and writes a file again
 // loses nothing of what others write. Gives up waiting after ten seconds, and where the folder cannot be locked.
 class FolderLock {

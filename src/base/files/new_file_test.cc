@@ -86,6 +86,16 @@ TEST_F(NewFileTest, NothingIsThereBeforeTheEnd) {
   EXPECT_EQ(names(), Names{"a"});
 }
 
+TEST_F(NewFileTest, OutputsApartFromInputs) {
+  ASSERT_TRUE(write("a", "old").ok());
+  ASSERT_TRUE(write("b", "old").ok());
+  std::filesystem::create_symlink("a", path("link"));
+  std::filesystem::create_hard_link(path("a"), path("same"));
+  for (const char* name : {"a", "./a", "link", "same"})
+    EXPECT_EQ(check_apart(path(name), path("a")).error().reason, Reason::bad_usage) << name;
+  for (const char* name : {"b", "new"}) EXPECT_TRUE(check_apart(path(name), path("a")).ok()) << name;
+}
+
 TEST_F(NewFileTest, ReplacesWhatTheNameLeadsTo) {
   ASSERT_TRUE(write("a", "old").ok());
   std::filesystem::permissions(path("a"), std::filesystem::perms::owner_all);

@@ -21,8 +21,9 @@ void TracingExecutor::run(int tasks, Work work, void* context) {
         const Call& c = *static_cast<const Call*>(traced);
         const double begin = c.self.now();
         c.work(c.context, task, worker);
-        auto& spans = c.self.of_worker_[static_cast<size_t>(worker)].spans;
-        if (spans.size() < kMostSpans) spans.push_back({c.self.step_, worker, begin, c.self.now()});
+        Own& own = c.self.of_worker_[static_cast<size_t>(worker)];
+        if (own.spans.size() < kMostSpans) own.spans.push_back({c.self.step_, worker, begin, c.self.now()});
+        else ++own.left_out;
       },
       &call);
 }
@@ -32,6 +33,12 @@ std::vector<TaskSpan> TracingExecutor::spans() const {
   for (const Own& own : of_worker_) all.insert(all.end(), own.spans.begin(), own.spans.end());
   std::stable_sort(all.begin(), all.end(), [](const TaskSpan& a, const TaskSpan& b) { return a.begin < b.begin; });
   return all;
+}
+
+int64_t TracingExecutor::left_out() const {
+  int64_t count = 0;
+  for (const Own& own : of_worker_) count += own.left_out;
+  return count;
 }
 
 }  // namespace sparkle

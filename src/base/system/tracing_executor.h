@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -29,10 +30,12 @@ class TracingExecutor final : public Executor {
   double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   // All of them, in the order in which they began.
   std::vector<TaskSpan> spans() const;
+  int64_t left_out() const;  // how many ran beyond those
 
  private:
   struct alignas(64) Own {
     std::vector<TaskSpan> spans;
+    int64_t left_out = 0;
   };
   Executor& inner_;
   Clock::time_point start_;

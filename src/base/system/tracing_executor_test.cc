@@ -44,6 +44,7 @@ TEST(TracingExecutor, LeavesOutWhatIsTooMuch) {
   parallel_for(traced, static_cast<int>(TracingExecutor::kMostSpans) + 10, [&](int, int) { ++ran; });
   EXPECT_EQ(ran, static_cast<int>(TracingExecutor::kMostSpans) + 10);
   EXPECT_EQ(traced.spans().size(), TracingExecutor::kMostSpans);
+  EXPECT_EQ(traced.left_out(), 10);
 }
 
 }  // namespace

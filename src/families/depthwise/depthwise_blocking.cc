@@ -20,10 +20,7 @@ Blocking depthwise_blocking(const Stage& stage, const Schedule& schedule, const 
   // Four channels of a thread where they lie side by side, else a vector of them.
   const bool vec4 = device.has_workgroups() && s->variant != "naive" && s->variant != "bytes_naive";
   const int64_t lanes = device.has_workgroups() ? (vec4 ? 4 : 1) : std::max(1, unit->n);
-  const auto reach = [&](size_t axis, int64_t outputs, int64_t in) {
-    return std::min(in, (outputs - 1) * w.stride[axis] + (w.filter[axis] - 1) * w.dilation[axis] + 1);
-  };
-  const int64_t rows = reach(1, s->rows, x.h), columns = reach(2, s->columns, x.w);
+  const int64_t rows = std::min(x.h, w.span(1, s->rows)), columns = std::min(x.w, w.span(2, s->columns));
   Blocking b;
   b.tiles.push_back({"sums of " + std::to_string(s->rows) + " x " + std::to_string(s->columns) + " pixels x " +
                          counted(lanes, "channel") + (device.has_workgroups() ? " a thread" : ""),

@@ -77,7 +77,7 @@ std::optional<DirectSchedule> schedule_on(const Stage& stage, const Variant& var
   const DirectParams& p = params_of(stage);
   const Window& w = p.window;
   const FeatureMap y = feature_map(stage.outputs[0]);
-  const int64_t ring = (w.filter[1] - 1) * w.dilation[1] + 1, lanes = std::max(1, unit.n), maps = y.c / p.groups;
+  const int64_t ring = w.span(1, 1), lanes = std::max(1, unit.n), maps = y.c / p.groups;
   DirectSchedule s;
   s.variant = variant.name;
   s.unit = unit.name;
@@ -147,7 +147,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   };
   if (x.d != 1 || w.filter[0] != 1 || x.c / groups > most_direct_channels(w) || large(1) || large(2))
     return refuse(Reason::filter_not_served);
-  const int64_t ring = (w.filter[1] - 1) * w.dilation[1] + 1;
+  const int64_t ring = w.span(1, 1);
   if (ring > kMostDirectRing) return refuse(Reason::filter_not_served);
   std::vector<Schedule> found;
   for (const MathUnit* unit : units) {

@@ -18,7 +18,7 @@ DirectCut direct_cut(const Stage& stage, const DirectSchedule& s, int64_t lanes)
   c.depth = c.x.c / p.groups, c.maps = c.y.c / p.groups, c.bundle = direct_bundle(p.groups, c.depth);
   c.columns = std::clamp<int64_t>(s.columns, 1, std::max<int64_t>(1, c.y.w));
   c.rows = s.rows > 0 ? s.rows : std::max<int64_t>(1, c.y.h);
-  c.ring = (w.filter[1] - 1) * w.dilation[1] + 1;
+  c.ring = w.span(1, 1);
   c.reading = direct_reading(stage, s.variant, c.columns, lanes);
   const auto follow = [](const FeatureMap& m) { return m.row_stride == m.w * m.pixel_stride; };
   const bool same = w.is_pointwise() && c.x.h == c.y.h && c.x.w == c.y.w;  // no outputs beyond the image

@@ -18,10 +18,7 @@ Blocking grouped_blocking(const Stage& stage, const Schedule& schedule, const De
   const int64_t lanes = std::max(1, unit->n), depth = x.c / std::max<int64_t>(1, p.groups);
   const int pixels = grouped_pixels(s->variant, *unit);
   const auto text = [](int64_t n) { return std::to_string(n); };
-  const auto reach = [&](size_t axis, int64_t outputs, int64_t in) {
-    return std::min(in, (outputs - 1) * w.stride[axis] + (w.filter[axis] - 1) * w.dilation[axis] + 1);
-  };
-  const int64_t ring = reach(1, 1, x.h), columns = reach(2, s->columns, x.w);
+  const int64_t ring = std::min(x.h, w.span(1, 1)), columns = std::min(x.w, w.span(2, s->columns));
   const bool spread = s->variant != "permute";
   const int64_t pixel = (spread ? depth : 1) * lanes * 4;
   Blocking b;
@@ -34,7 +31,7 @@ Blocking grouped_blocking(const Stage& stage, const Schedule& schedule, const De
                      static_cast<double>(ring * columns * pixel + w.taps() * depth * lanes * 4), ""});
   const int64_t all = s->rows > 0 ? std::min(s->rows, y.h) : y.h;
   b.tiles.push_back({counted(all, "row") + " of outputs of all groups, and their inputs",
-                     static_cast<double>(4 * (all * y.w * y.c + reach(1, all, x.h) * x.w * x.c)), ""});
+                     static_cast<double>(4 * (all * y.w * y.c + std::min(x.h, w.span(1, all)) * x.w * x.c)), ""});
   b.tiles.push_back(all_operands(stage));
   b.vectorised = lanes_of(device, s->unit, "filters") + ", of " +
                  counted(std::max<int64_t>(1, lanes / std::max<int64_t>(1, depth)), "group");

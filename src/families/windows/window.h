@@ -18,6 +18,10 @@ struct Window {
   Triple pad_begin{0, 0, 0};  // may be negative: the window then starts inside the input
   Triple pad_end{0, 0, 0};    // informative: the output's size decides how far the window goes
 
+  // Elements along an axis from the first to the last one that `outputs` outputs side by side read, padding included.
+  int64_t span(size_t axis, int64_t outputs) const {
+    return (outputs - 1) * stride[axis] + (filter[axis] - 1) * dilation[axis] + 1;
+  }
   int64_t taps() const { return filter[0] * filter[1] * filter[2]; }
   bool is_pointwise() const { return taps() == 1 && pad_begin == Triple{0, 0, 0} && stride == Triple{1, 1, 1}; }
   template <class V>

@@ -94,6 +94,24 @@ TEST(Choose, CheapestFirstAndEveryOtherSaysWhy) {
   }
 }
 
+// A copy of the input and a product: what is compared, and shown, is the time of both, not that of the cheap one.
+TEST(Choose, CandidatesOfSeveralStagesCostTheWhole) {
+  const Device device = testing::device_named("epyc-zen4");
+  PlanOptions forced;
+  forced.algorithm = "gemm_padded";
+  constexpr std::string_view kSmallPlane = "ic64ih5oc64oh5kh3ph1";
+  const auto alone = choose(call_of(kSmallPlane), device, forced), among = choose(call_of(kSmallPlane), device, {});
+  ASSERT_TRUE(alone.ok() && among.ok());
+  ASSERT_EQ(alone->schedules.size(), 2u);
+  int listed = 0;
+  for (const Candidate& c : among->candidates) {
+    if (c.algorithm != "gemm_padded" || !c.cost) continue;
+    EXPECT_GE(c.cost->seconds, alone->cost.seconds * (1 - 1e-12)) << c.schedule;
+    ++listed;
+  }
+  EXPECT_GE(listed, 2);
+}
+
 TEST(Choose, UnitsWithoutKernelsAreListed) {
   const Device device = testing::device_named("xeon-emr");
   const auto choice = choose(call_of(kLayer), device, {});

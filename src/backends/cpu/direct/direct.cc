@@ -132,7 +132,7 @@ class DirectConvolution final : public PackingKernel {
     alignas(64) float ring[kDirectScratchFloats];
     const Window& w = params_.window;
     const int64_t left = q0 * w.stride[2] - w.pad_begin[2];
-    const int64_t span = (q1 - q0 - 1) * w.stride[2] + (w.filter[2] - 1) * w.dilation[2] + 1;
+    const int64_t span = w.span(2, q1 - q0);
     DirectInputCall lay{};
     lay.x_pixel = x_.pixel_stride, lay.x_channel = x_.channel_stride;
     lay.channels = bundle_ * depth_, lay.stride = cut_.pixels ? w.stride[2] : 1;

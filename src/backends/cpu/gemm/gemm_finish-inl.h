@@ -29,21 +29,23 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> load_residual(D d, const float* HWY_RESTRI
   return hn::Load(d, lanes);
 }
 
-// One pass: everything between the raw sums and y happens in registers.
-template <class F>
+// One pass: everything between the raw sums and y happens in registers. kPlain: no scale, no residuals, whole vectors, as most
+// layers have it; nothing is asked in the loop then.
+template <bool kPlain, class F>
 HWY_INLINE void finish_rows(const FinishCall& call, F activate) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::ScalableTag<float> d;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), columns = call.columns;
-  const int before = call.residuals_before, all = before + call.residuals_after;
+  const int before = kPlain ? 0 : call.residuals_before, all = kPlain ? 0 : before + call.residuals_after;
+  const float* HWY_RESTRICT bias = call.bias;
   for (int r = 0; r < call.rows; ++r) {
     const float* HWY_RESTRICT row = call.sums + r * call.sums_stride;
     float* HWY_RESTRICT y = call.y[r];
     for (int64_t i = 0; i < columns; i += lanes) {
-      const int64_t count = columns - i < lanes ? columns - i : lanes;
+      const int64_t count = !kPlain && columns - i < lanes ? columns - i : lanes;
       auto v = hn::LoadU(d, row + i);
-      if (call.scale) v = hn::Mul(v, hn::LoadU(d, call.scale + i));
-      v = hn::Add(v, hn::LoadU(d, call.bias + i));
+      if (!kPlain && call.scale) v = hn::Mul(v, hn::LoadU(d, call.scale + i));
+      v = hn::Add(v, hn::LoadU(d, bias + i));
       int at = 0;
       for (; at < before; ++at)
         v = hn::Add(v,
@@ -58,21 +60,6 @@ HWY_INLINE void finish_rows(const FinishCall& call, F activate) {
         store_lanes(v, d, y + i, count);
       }
     }
-  }
-}
-
-// A bias and a function behind whole vectors of sums, as most layers have them: nothing is asked in the loop.
-template <class F>
-HWY_INLINE void finish_whole_vectors(const FinishCall& call, F activate) {
-  namespace hn = hwy::HWY_NAMESPACE;
-  const hn::ScalableTag<float> d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), columns = call.columns;
-  const float* HWY_RESTRICT bias = call.bias;
-  for (int r = 0; r < call.rows; ++r) {
-    const float* HWY_RESTRICT row = call.sums + r * call.sums_stride;
-    float* HWY_RESTRICT y = call.y[r];
-    for (int64_t i = 0; i < columns; i += lanes)
-      hn::StoreU(activate(d, hn::Add(hn::LoadU(d, row + i), hn::LoadU(d, bias + i))), d, y + i);
   }
 }
 
@@ -109,9 +96,9 @@ HWY_NOINLINE inline void finish_tile(const FinishCall& call) {
     if (call.columns <= kFewColumns) {
       finish_few_columns(call, activate);
     } else if (!call.scale && call.residuals_before + call.residuals_after == 0 && call.columns % float_lanes() == 0) {
-      finish_whole_vectors(call, activate);
+      finish_rows<true>(call, activate);
     } else {
-      finish_rows(call, activate);
+      finish_rows<false>(call, activate);
     }
   });
 }

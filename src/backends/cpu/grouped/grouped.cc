@@ -34,8 +34,8 @@ class GroupedKernel final : public PackingKernel {
     columns_ = std::clamp<int64_t>(schedule.columns, 1, std::max<int64_t>(1, y_.w));
     rows_ = schedule.rows > 0 ? schedule.rows : std::max<int64_t>(1, y_.h);
     grain_ = schedule.grain;
-    ring_ = (w.filter[1] - 1) * w.dilation[1] + 1;
-    span_ = (columns_ - 1) * w.stride[2] + (w.filter[2] - 1) * w.dilation[2] + 1;
+    ring_ = w.span(1, 1);
+    span_ = w.span(2, columns_);
     permutes_ = schedule.variant == "permute";
     pixel_ = depth_ * kernels_.lanes;
     column_ = permutes_ ? kernels_.lanes : pixel_;
