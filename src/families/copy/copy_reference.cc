@@ -30,12 +30,29 @@ constexpr int64_t kSector = 32;
 // Lines shorter than this are no work for tiles of 32 x 32.
 constexpr int64_t kShortestLine = 8;
 
+// Whether CPUs move elements one by one: neither lines of y nor tiles of a transposition are long enough for vectors
+// (backends/cpu/copy/copy.cc).
+bool one_by_one(const ChunkMove& move, const Transposition& t) {
+  constexpr int64_t kFew = 16, kPlanes = 4, kTile = 16;
+  if (move.bytes > 8 || move.axes.empty() || move.axes.back().size >= kFew) return false;
+  if (!t.found()) return true;
+  const auto [few, many] = std::minmax(move.axes[static_cast<size_t>(t.a)].size, move.axes[static_cast<size_t>(t.b)].size);
+  return few <= kPlanes ? many < kFew : few * move.bytes < kTile;
+}
+
 Footprint footprint(const Stage& stage, const Schedule& schedule, const Device& device) {
   Footprint f = streaming_footprint(stage, device, 0);
-  if (!device.has_workgroups() || variant_of(schedule) != "units") return f;
-  // What lies next to a chunk in x is lost where y wants it later; caches bring back the part that short lines share.
+  const bool tiles = variant_of(schedule) == "tiles", units = device.has_workgroups() && variant_of(schedule) == "units";
+  if (!tiles && !units) return f;
   const ChunkMove move = chunk_move(stage.inputs[0], stage.outputs[0]);
   const Transposition t = transposition(move);
+  if (tiles) {
+    // An element and its place are two loads, which take a core as long as two of vectors.
+    const MathUnit* unit = device.unit(unit_of(schedule));
+    if (unit && one_by_one(move, t)) f.port_bytes = 2 * static_cast<double>(move.count()) * static_cast<double>(unit->n) * 4;
+    return f;
+  }
+  // What lies next to a chunk in x is lost where y wants it later; caches bring back the part that short lines share.
   if (!t.found()) return f;
   const int64_t lost = std::min(kSector / move.bytes, move.axes[static_cast<size_t>(t.a)].size);
   const double read = static_cast<double>(stage.inputs[0].bytes()) * static_cast<double>(std::max<int64_t>(lost, 1) - 1);

@@ -60,6 +60,22 @@ TEST(Copy, EverySecondElement) {
     }
 }
 
+// As depth to space leaves them: pixels of a few channels, a block of them where one was; and the way back.
+TEST(Copy, BlocksOfPixels) {
+  Random random(1);
+  for (DType type : {DType::u8, DType::f16, DType::f32, DType::i64})
+    for (int64_t channels : {2, 3, 4, 5})
+      for (int64_t block : {2, 3, 4})
+        for (int64_t width : {1, 2, 7, 65, 700}) {
+          // [channels, height, block, width, block], of channels that lie innermost behind both parts of the block.
+          const Dims shape{channels, 2, block, width, block};
+          const Layout planes = row_major(shape), pixels = dense(shape, {1, 3, 2, 4, 0});
+          check_copy({type, shape, pixels}, {type, shape, planes}, random);
+          check_copy({type, shape, planes}, {type, shape, pixels}, random);
+          if (HasFailure()) return;
+        }
+}
+
 TEST(Copy, LargeRow) {
   Random random(1);
   const Dims shape{3, 411, 701};
