@@ -79,6 +79,9 @@ class IntegerStage {
     for (const TensorDesc& desc : stage_.inputs) tensors_.emplace_back(desc);
     fill_bytes(0), fill_bytes(1), fill_bytes(at.a_zero), fill_bytes(at.b_zero);
     if (at.y_zero >= 0) fill_bytes(at.y_zero);
+    // Files often list the same zero point for each channel.
+    const double zero = random.chance(50) ? 0 : static_cast<double>(random.between(1, 90));
+    if (random.chance(40) && tensor(at.b_zero).desc().dtype != DType::i16) tensor(at.b_zero).fill([&] { return zero; });
     if (at.bias >= 0)
       tensor(at.bias).fill([&] { return static_cast<double>(random.between(-9, 9) * (random.chance(5) ? 200000000 : 3000)); });
     // Most results lie within the type, some far outside.

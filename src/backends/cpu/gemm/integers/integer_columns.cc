@@ -46,7 +46,11 @@ void prepare_columns(const Stage& stage, const IntegerGeometry& geometry, bool l
     return byte_at(operand(at.b_zero), desc(at.b_zero).dtype, k * zero_stride) - (geometry.move_right ? 128 : 0);
   };
   lists.common.b_zero = b_zero(0);
-  if (zero_stride != 0) {
+  // Files list a zero point per channel where all are the same: then rows need no sums, or one correction.
+  const int64_t channels = zero_stride == 0 ? 1 : desc(at.b_zero).shape.back();
+  bool one_zero = true;
+  for (int64_t k = 1; k < channels; ++k) one_zero = one_zero && b_zero(k) == lists.common.b_zero;
+  if (!one_zero) {
     lists.b_zero = std::make_unique_for_overwrite<int32_t[]>(columns);
     for (int64_t m = 0; m < g.weights.matrices; ++m)
       for (int64_t n = 0; n < g.padded_n; ++n) lists.b_zero[static_cast<size_t>(m * g.padded_n + n)] = b_zero(channel(m, n));
