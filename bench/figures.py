@@ -13,7 +13,7 @@ import pathlib
 import re
 import subprocess
 
-import figure_makers
+from tables import makers
 
 BEGIN = re.compile(r"^<!-- figures: (\S+)((?: \S+)*) -->$")
 QUOTED = re.compile(r"^<!-- quoted: (.+) -->$")
@@ -122,7 +122,7 @@ def cited_text(root, file, path, written):
 
 
 def made_lines(root, maker, files):
-    make = getattr(figure_makers, "make_" + maker.replace("-", "_"), None)
+    make = getattr(makers, "make_" + maker.replace("-", "_"), None)
     if make is None:
         raise Wrong(f"there is no maker of figures '{maker}'")
     results = [load(root, file) for file in files]

@@ -11,8 +11,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
-import figure_makers  # noqa: E402
-import figure_patterns  # noqa: E402
+from tables import makers  # noqa: E402
+from tables import patterns  # noqa: E402
 import figures  # noqa: E402
 
 RESULT = {
@@ -165,8 +165,8 @@ class Figures(unittest.TestCase):
         rows = [row("a", onednn=1.0, openblas=3.0), row("b", openblas=30.0), row("c", openblas=0.5)]
         for unit in ("avx512", "avx2"):
             result = {"device": {"units": [{"name": unit}]}, "rows": rows, "threads": 2}
-            self.assertEqual(figure_makers.best_mean(result, rows), (1.0, 1))
-            said = figure_makers.make_summary_layers(self.root, [{**result, "certificate": self.result["certificate"]}], ["x"])
+            self.assertEqual(makers.best_mean(result, rows), (1.0, 1))
+            said = makers.make_summary_layers(self.root, [{**result, "certificate": self.result["certificate"]}], ["x"])
             self.assertIn("1.00 times as long (geometric mean of 1 layers); behind it by more than 7 %: 1 of 3", said[0])
 
     def test_a_planned_level_behind_the_best(self):
@@ -176,7 +176,7 @@ class Figures(unittest.TestCase):
         rows = [row("winograd2", 120, "winograd2", 0.72), row("winograd4", 160, "winograd4", 0.66),
                 row("as planned", 120, "winograd2", 0.72)]
         result = {**self.result, "threads": 1, "layers": {"layer": {"why": "w", "ladder": rows, "ablate": []}}}
-        said = "\n".join(figure_makers.make_patterns(self.root, [result], ["x"]))
+        said = "\n".join(makers.make_patterns(self.root, [result], ["x"]))
         self.assertIn("| as planned | 120.0 | 0.75 |", said)
         self.assertIn("as planned (1 thread) is behind: the planner took winograd2, and winograd4 came out faster", said)
 
@@ -186,17 +186,17 @@ class Figures(unittest.TestCase):
                     "roofs": {"compute": {"of": "avx2", "probed": peak, "spread_percent": 1}}}
         rows = [row("a", 80.0, 340e9), row("b", 80.0, 330e9), row("c", 160.0, 177e9)]
         result = {**self.result, "device": {"cores": 2, "units": [{"name": "avx2"}]}, "rows": rows}
-        said = "\n".join(figure_makers.make_summary_roof(self.root, [result], ["x"]))
+        said = "\n".join(makers.make_summary_roof(self.root, [result], ["x"]))
         self.assertIn("80 % of the FMA peak, 80 % of the roof of each layer (geometric means of 2 layers; 1 of 3 rows", said)
-        self.assertIn("| all | 2 | avx2 | 2 | 80 |", "\n".join(figure_makers.make_roof(self.root, [result], ["x"])))
+        self.assertIn("| all | 2 | avx2 | 2 | 80 |", "\n".join(makers.make_roof(self.root, [result], ["x"])))
         rows[2]["roofs"]["compute"] = {"of": "avx2", "probed": 330e9, "spread_percent": 60}
-        self.assertIn("1 of 3 rows", "\n".join(figure_makers.make_summary_roof(self.root, [result], ["x"])))
+        self.assertIn("1 of 3 rows", "\n".join(makers.make_summary_roof(self.root, [result], ["x"])))
         others = ({},  # what nobody probed is kept, and what ran on another unit or on fewer threads than the largest peak
                   {"roofs": {"compute": {"of": "avx512_bf16", "probed": 177e9}}},
                   {"threads": 1, "roofs": {"compute": {"of": "avx2", "probed": 177e9}}})
         for other in others:
             result["rows"] = [*rows[:2], {**rows[2], "roofs": {}, **other}]
-            self.assertNotIn("left out", "\n".join(figure_makers.make_summary_roof(self.root, [result], ["x"])), other)
+            self.assertNotIn("left out", "\n".join(makers.make_summary_roof(self.root, [result], ["x"])), other)
 
     def test_rows_beside_half_a_peak_are_marked_or_left_out_of_classes(self):
         def row(name, share, peak):
@@ -205,13 +205,13 @@ class Figures(unittest.TestCase):
                     "roofs": {"compute": {"of": "avx512", "probed": peak, "spread_percent": 1}}}
         rows = [row("a", 80.0, 340e9), row("b", 160.0, 177e9)]
         result = {**self.result, "threads": 2, "device": {"cores": 2, "units": [{"name": "avx512"}]}, "rows": rows}
-        said = "\n".join(figure_makers.make_headline(self.root, [result], ["x"]))
+        said = "\n".join(makers.make_headline(self.root, [result], ["x"]))
         self.assertIn("| a | - | 2 | gemm | 1 | 1 | 80 | 80 |", said)
         self.assertIn("| b | - | 2 | gemm | 1 | 1 | 160 * | 160 * |", said)
         self.assertIn("\\* others used the machine", said)
         (self.root / "shapes").mkdir()
         (self.root / "shapes" / "layers.csv").write_text("name,c,r,s\na,8,1,1\nb,8,1,1\n")
-        said = "\n".join(figure_makers.make_layers(self.root, [result], ["x"]))
+        said = "\n".join(makers.make_layers(self.root, [result], ["x"]))
         self.assertIn("| 1x1 | 2 | avx512 | 2 | 80 | 2.00 | 2.00 |", said)
         self.assertIn("1 of 2 rows ran while others used the machine and are not in % of peak", said)
 
@@ -225,7 +225,7 @@ class Figures(unittest.TestCase):
             ladder = [row("level", "register-tiled", 80.0, "r"), row("level", "implicit GEMM", second, "s")]
             layer = {"why": "w", "ablate": [row("without", "all on", 91.0, "s")], "ladder": ladder}
             result = {**self.result, "threads": 1, "layers": {"l": layer}}
-            return "\n".join(figure_makers.make_patterns(self.root, [result], ["x"]))
+            return "\n".join(makers.make_patterns(self.root, [result], ["x"]))
         self.assertIn("measured twice, differed by 1.32x", said(69.0))
         self.assertIn("implicit GEMM (1 thread) is within what the same kernel, measured twice, differed by.", said(69.0))
         self.assertNotIn("gathered tap by tap", said(69.0))
@@ -241,7 +241,7 @@ class Figures(unittest.TestCase):
                           ("direct", 99.0, "direct", "d", peak), ("implicit GEMM", best, "gemm", "s", 100e9),
                           ("as planned", planned, "gemm", schedule, 100e9))]
             result = {**self.result, "threads": 1, "layers": {"l": {"why": "w", "ablate": [], "ladder": ladder}}}
-            return "\n".join(figure_makers.make_patterns(self.root, [result], ["x"]))
+            return "\n".join(makers.make_patterns(self.root, [result], ["x"]))
         self.assertIn("is behind: implicit GEMM has another schedule of gemm, and came out faster.", said("t", 100.0, 80.0))
         self.assertNotIn("differed by", said("t", 100.0, 80.0))
         beside_half = said("t", 90.0, 80.0, 50e9)  # direct, whose share is the largest, is not the best
@@ -253,15 +253,15 @@ class Figures(unittest.TestCase):
     def test_patterns_show_the_stored_levels(self):
         rows = [{"without": "all on", "percent_of_peak": 80.0, "algorithm": "gemm", "schedule": "s", "threads": 1,
                  "predicted_bytes": {"L1": 1}}]
-        name, conv, _ = figure_patterns.LAYERS[0]
+        name, conv, _ = patterns.LAYERS[0]
         result = {**self.result, "threads": 1, "layers": {name: {"why": "w", "ladder": [], "ablate": rows}}}
         with self.assertRaisesRegex(ValueError, f"{conv}.txt is not there; scripts/update_golden_plans"):
-            figure_makers.make_patterns(self.root, [result], ["x"])
+            makers.make_patterns(self.root, [result], ["x"])
         (self.root / "tests" / "golden_levels").mkdir(parents=True)
         (self.root / "tests" / "golden_levels" / f"{conv}.txt").write_text("registers   six by four\n")
         slower = {"why": "w", "ladder": [], "ablate": [{**rows[0], "percent_of_peak": 40.0}]}
         other = {**result, "threads": 2, "layers": {name: slower}}
-        said = figure_makers.make_patterns(self.root, [result, other], ["x", "y"])
+        said = makers.make_patterns(self.root, [result, other], ["x", "y"])
         self.assertEqual(said[said.index("```text") + 1], "registers   six by four")
         self.assertIn("| switched off | zen5, 1 thread: % of peak | brings x | zen5, 2 threads: % of peak | brings x | "
                       "MB beyond L1 | MB from DRAM |", said)
@@ -274,7 +274,7 @@ class Figures(unittest.TestCase):
                     "roofs": {"compute": {"of": "avx2", "probed": peak, "spread_percent": 1}}}
         rows = [row("all on", 80.0, 100e9), row("tile", 60.0, 50e9), row("fuse", 79.0, 99e9)]
         result = {**self.result, "threads": 1, "layers": {"l": {"why": "w", "ladder": [], "ablate": rows}}}
-        said = "\n".join(figure_makers.make_patterns(self.root, [result], ["x"]))
+        said = "\n".join(makers.make_patterns(self.root, [result], ["x"]))
         self.assertIn("| tile | - | - |", said)
         self.assertIn("tile (1 thread) ran while others used the machine: no factor.", said)
         self.assertIn("| fuse | 79.0 | 1.01 |", said)
@@ -282,7 +282,7 @@ class Figures(unittest.TestCase):
         rows = [{"level": name, **row("", share, peak)} for name, share, peak in
                 (("naive", 1.0, 100e9), ("threaded", 2.0, 50e9), ("vectorised", 16.0, 100e9), ("implicit GEMM", 64.0, 100e9))]
         result["layers"]["l"] = {"why": "w", "ladder": rows, "ablate": []}
-        said = "\n".join(figure_makers.make_patterns(self.root, [result], ["x"]))
+        said = "\n".join(makers.make_patterns(self.root, [result], ["x"]))
         self.assertIn("| threaded | - | - |", said)
         self.assertIn("| vectorised | 16.0 | - |", said)
         self.assertIn("| implicit GEMM | 64.0 | 4.00 |", said)

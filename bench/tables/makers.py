@@ -3,8 +3,9 @@ JSON of the files to lines of Markdown. Each table says above it by what command
 import csv
 import statistics
 
-from figure_patterns import make_patterns  # noqa: F401
-from figure_text import (ABBREVIATIONS, disturbed, how, hows, left_out, mean, mib, ms, number, steady, table, threads_of,
+from tables.fixed import make_fixed  # noqa: F401
+from tables.patterns import make_patterns  # noqa: F401
+from tables.text import (ABBREVIATIONS, disturbed, how, hows, left_out, mean, mib, ms, number, steady, table, threads_of,
                          unit_of)
 
 BEHIND = 0.93  # a ratio below this is told as a loss: differences of less are ties on a shared machine

@@ -1,6 +1,6 @@
 """docs/patterns.md: of each layer what its schedule keeps at each level of memory, then what each pattern and each step of the
 ladder brings, with a reason for what does not - where the data does not contradict it."""
-from figure_text import disturbed, hows, number, table, threads_of
+from tables.text import disturbed, hows, number, table, threads_of
 
 # (title, convolution, why it is here)
 LAYERS = [("64 to 64 channels, 3x3, 56x56", "ic64ih56oc64oh56kh3ph1", "Bound by products; everything fits the L2."),
