@@ -25,14 +25,21 @@ struct Rows : Avx512Vnni {
 SPARKLE_X86_END
 
 SPARKLE_X86_BEGIN(SPARKLE_FEATURES_AVX2)
-// What the 256-bit units share. Fewer channels than a block are copied.
+// What the 256-bit units share. Fewer channels than a block are words of four where they are a multiple, else copied.
 struct YmmRows : Ymm {
+  static inline V words_of(int64_t count) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count / 4)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
   static inline V load_bytes(const uint8_t* p, int64_t count) {
+    if (count >= 32) return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    if (count % 4 == 0) return _mm256_maskload_epi32(reinterpret_cast<const int*>(p), words_of(count));
     uint8_t bytes[32] = {};
     std::memcpy(bytes, p, static_cast<size_t>(count));
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes));
   }
   static inline void save_bytes(V v, uint8_t* p, int64_t count) {
+    if (count >= 32) return _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v);
+    if (count % 4 == 0) return _mm256_maskstore_epi32(reinterpret_cast<int*>(p), words_of(count), v);
     uint8_t bytes[32];
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(bytes), v);
     std::memcpy(p, bytes, static_cast<size_t>(count));
@@ -45,6 +52,9 @@ SPARKLE_X86_END
 SPARKLE_X86_BEGIN(SPARKLE_FEATURES_AVX512_VNNI)
 namespace avx512_vnni_ymm {
 struct Rows : YmmRows {
+  static inline __mmask32 mask(int64_t count) { return count >= 32 ? ~__mmask32{0} : (__mmask32{1} << count) - 1; }
+  static inline V load_bytes(const uint8_t* p, int64_t count) { return _mm256_maskz_loadu_epi8(mask(count), p); }
+  static inline void save_bytes(V v, uint8_t* p, int64_t count) { _mm256_mask_storeu_epi8(p, mask(count), v); }
   static inline V dot_words(V sum, V a, V b) { return _mm256_dpwssd_epi32(sum, a, b); }
 };
 #define SPARKLE_MM(f) _mm256_##f
