@@ -1,5 +1,8 @@
 #include "families/quantize/channels.h"
 
+#include <algorithm>
+#include <vector>
+
 namespace sparkle {
 
 std::optional<ChannelRuns> channel_runs(const Stage& stage) {
@@ -24,6 +27,19 @@ std::optional<ChannelRuns> channel_runs(const Stage& stage) {
     runs.outer = elements / (runs.channels * runs.inner);
   }
   return runs;
+}
+
+int64_t common_run(const TensorDesc& x, const TensorDesc& y) {
+  std::vector<int> axes;
+  for (int i = 0; i < y.shape.size(); ++i)
+    if (y.shape[i] > 1) axes.push_back(i);
+  std::sort(axes.begin(), axes.end(), [&](int a, int b) { return y.layout.strides[a] < y.layout.strides[b]; });
+  int64_t run = 1;
+  for (int i : axes) {
+    if (x.layout.strides[i] != run || y.layout.strides[i] != run) return i == axes[0] ? 0 : run;
+    run *= y.shape[i];
+  }
+  return run;
 }
 
 }  // namespace sparkle

@@ -17,4 +17,7 @@ struct ChannelRuns {
 // axis.
 std::optional<ChannelRuns> channel_runs(const Stage& stage);
 
+// Elements that are neighbours in both tensors of one shape, whatever their layouts; 0 where the innermost ones are none.
+int64_t common_run(const TensorDesc& x, const TensorDesc& y);
+
 }  // namespace sparkle

@@ -46,6 +46,8 @@ bool is_splat(const TensorDesc& desc) {
   return true;
 }
 
+constexpr int64_t kShortestLine = 8;  // elements that are worth a call
+
 // What the vector loops cannot do.
 Reason refused(const Stage& stage) {
   const auto& p = get<QuantizeParams>(stage.params);
@@ -72,8 +74,12 @@ Reason refused(const Stage& stage) {
   if (from_real ? x.dtype != DType::f32 || !is_byte(y) : !is_byte(x)) return Reason::type_not_served;
   if (p.kind == QuantizeKind::dequantize && y.dtype != DType::f32) return Reason::type_not_served;
   if (p.kind == QuantizeKind::add && (!is_byte(stage.inputs[3]) || !is_byte(y))) return Reason::type_not_served;
-  if (!is_dense(y.shape, y.layout) || !alike(x, y) || (p.kind == QuantizeKind::add && !alike(stage.inputs[3], y)))
-    return Reason::layout_not_served;
+  if (!is_dense(y.shape, y.layout) || !alike(x, y) || (p.kind == QuantizeKind::add && !alike(stage.inputs[3], y))) {
+    // With one scale, parts of other tensors do, where lines of them are neighbours: a part of a concatenation.
+    const bool lines = (p.kind == QuantizeKind::quantize || p.kind == QuantizeKind::dequantize) && x.shape == y.shape &&
+                       common_run(x, y) >= kShortestLine;
+    return lines ? splats({1}, {2}) : Reason::layout_not_served;
+  }
   if (p.kind == QuantizeKind::dynamic) return Reason::none;
   if (p.kind == QuantizeKind::add) return splats({1, 4, 6}, {2, 5, 7});
   if (stage.inputs[1].dtype != DType::f32 || !is_byte(stage.inputs[2])) return Reason::type_not_served;

@@ -78,7 +78,8 @@ void compare_outputs(Make make, const FamilyInfo& family, const StageParams& par
       places.push_back(memory.origin());
     }
     Threads executor(width);
-    (*kernel)->run({origins, places, nullptr, &executor});
+    std::vector<int64_t> workspace(static_cast<size_t>(((*kernel)->workspace_bytes() + 7) / 8));
+    (*kernel)->run({origins, places, reinterpret_cast<std::byte*>(workspace.data()), &executor});
     for (size_t i = 0; i < outputs.size(); ++i) {
       SCOPED_TRACE("output " + std::to_string(i));
       same_bytes(expected[i].bytes(), actual[i].bytes());

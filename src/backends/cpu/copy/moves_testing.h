@@ -125,7 +125,8 @@ void compare(Make make, const FamilyInfo& family, const StageParams& params, std
         actual.fill(0xff);
         Threads executor(width);
         std::byte* origin = actual.origin();
-        (*kernel)->run({origins, {&origin, 1}, nullptr, &executor});
+        std::vector<int64_t> workspace(static_cast<size_t>(((*kernel)->workspace_bytes() + 7) / 8));
+        (*kernel)->run({origins, {&origin, 1}, reinterpret_cast<std::byte*>(workspace.data()), &executor});
         same(expected.bytes(), actual.bytes());
         if (::testing::Test::HasFailure()) return;
       }

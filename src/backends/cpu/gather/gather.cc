@@ -42,10 +42,16 @@ class GatherKernel final : public CpuKernel {
       slice_.pop_back();
     }
     merge_axes(outer_);
+    // The same few small elements of many lines: where they lie is looked up once for all lines.
+    merge_axes(picks_);
+    listed_ = slice_.empty() && inner_.size == 1 && run_ <= kSmall && picks_.size() == 1 && picks_[0].size <= kMostListed &&
+              count_of(outer_) > 1;
   }
+  int64_t workspace_bytes() const override { return listed_ ? picks_[0].size * 8 : 0; }
 
   void run(const CpuLaunch& launch) const override {
     if (bytes_ == 0 || size_ == 0) return;
+    if (listed_) return run_listed(launch);
     const int64_t picks = count_of(picks_), items = count_of(outer_) * picks, pieces = count_of(slice_);
     const int tasks = tasks_for(schedule_, *launch.executor, items, bytes_, element_);
     for_each_range(*launch.executor, items, tasks, [&](int64_t begin, int64_t end) {
@@ -68,19 +74,36 @@ class GatherKernel final : public CpuKernel {
   }
 
  private:
+  static constexpr int64_t kSmall = 16, kMostListed = 4096;  // bytes of an element, elements of a line
   static constexpr int64_t kAhead = 4096;  // bytes of the next slice to fetch early; further on the hardware has noticed
 
+  void run_listed(const CpuLaunch& launch) const {
+    const MoveAxis& picks = picks_[0];
+    auto* places = reinterpret_cast<int64_t*>(launch.workspace);
+    for (int64_t i = 0; i < picks.size; ++i) places[i] = offset_of(launch.inputs[1] + i * picks.x);
+    const int64_t lines = count_of(outer_);
+    for_each_range(*launch.executor, lines, tasks_for(schedule_, *launch.executor, lines, bytes_, element_),
+                   [&](int64_t begin, int64_t end) {
+                     Walk outer(outer_, begin);
+                     for (int64_t line = begin; line < end; ++line, outer.next())
+                       rows_.pick(launch.inputs[0] + outer.x, places, launch.outputs[0] + outer.y, picks.size, picks.y, run_);
+                   });
+  }
+
+  // Of the slice in x that the index at `place` asks for.
+  int64_t offset_of(const std::byte* place) const {
+    const int64_t index = wide_ ? *reinterpret_cast<const int64_t*>(place) : *reinterpret_cast<const int32_t*>(place);
+    return clamped_index(index, size_) * stride_;
+  }
   // Where the slice begins that the index at `pick` asks for.
   const std::byte* source(const CpuLaunch& launch, const Walk& outer, const Walk& pick) const {
-    const std::byte* place = launch.inputs[1] + pick.x;
-    const int64_t index = wide_ ? *reinterpret_cast<const int64_t*>(place) : *reinterpret_cast<const int32_t*>(place);
-    return launch.inputs[0] + outer.x + clamped_index(index, size_) * stride_;
+    return launch.inputs[0] + outer.x + offset_of(launch.inputs[1] + pick.x);
   }
 
   LoopSchedule schedule_;
   const RowMoves& rows_;
   int64_t element_, bytes_;
-  bool stream_ = false, wide_ = false;
+  bool stream_ = false, wide_ = false, listed_ = false;
   int64_t size_ = 0, stride_ = 0;  // of the gathered axis in x
   std::vector<MoveAxis> outer_, picks_, slice_;
   MoveAxis inner_;

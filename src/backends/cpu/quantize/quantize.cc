@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "backends/cpu/copy/moves.h"
 #include "backends/cpu/cpu_kernel.h"
 #include "backends/cpu/quantize/loops.h"
 #include "families/family.h"
@@ -33,6 +34,9 @@ class QuantizeKernel final : public CpuKernel {
     if (params_.kind == QuantizeKind::quantize || params_.kind == QuantizeKind::dequantize) {
       runs_ = *channel_runs(stage_);
       if (runs_.axis >= 0) workspace_bytes_ = runs_.channels * 16;
+      lines_ = move_axes(stage_.outputs[0].shape, stage_.inputs[0].layout, stage_.outputs[0].layout, 1);
+      merge_axes(lines_);
+      line_ = take_run(lines_, 1);
     }
   }
   int64_t workspace_bytes() const override { return workspace_bytes_; }
@@ -46,14 +50,14 @@ class QuantizeKernel final : public CpuKernel {
         if (runs_.axis >= 0) return quantize_channels(launch);
         const Rounding r = rounding(real_at(launch.inputs[1]), zero_at(launch.inputs[2], type(2)));
         const auto* x = reinterpret_cast<const float*>(launch.inputs[0]);
-        return split(launch, [&](int64_t begin, int64_t end) { loops_.quantize(x + begin, end - begin, r, y + begin); });
+        return lines(launch, [&](int64_t from, int64_t to, int64_t n) { loops_.quantize(x + from, n, r, y + to); });
       }
       case QuantizeKind::dequantize: {
         if (runs_.axis >= 0) return dequantize_channels(launch);
         const Linear l = linear(launch, 1);
         auto* real = reinterpret_cast<float*>(launch.outputs[0]);
-        return split(launch, [&](int64_t begin, int64_t end) {
-          loops_.dequantize[signed_x](input(0) + begin, end - begin, l, real + begin);
+        return lines(launch, [&](int64_t from, int64_t to, int64_t n) {
+          loops_.dequantize[signed_x](input(0) + from, n, l, real + to);
         });
       }
       case QuantizeKind::dynamic: return dynamic(launch);
@@ -88,6 +92,16 @@ class QuantizeKernel final : public CpuKernel {
   template <class Body>
   void split(const CpuLaunch& launch, Body&& body) const {
     split(launch, stage_.outputs[0].elements(), body);
+  }
+
+  // body(place in x, place in y, count) over lines of neighbours in both; a tensor that is one line is cut.
+  template <class Body>
+  void lines(const CpuLaunch& launch, const Body& body) const {
+    if (lines_.empty()) return split(launch, [&](int64_t begin, int64_t end) { body(begin, begin, end - begin); });
+    split(launch, count_of(lines_), [&](int64_t begin, int64_t end) {
+      Walk walk(lines_, begin);
+      for (int64_t line = begin; line < end; ++line, walk.next()) body(walk.x, walk.y, line_);
+    });
   }
 
   // What each channel is scaled by, in the workspace.
@@ -178,6 +192,8 @@ class QuantizeKernel final : public CpuKernel {
   int64_t grain_;
   const QuantizeLoops& loops_;
   ChannelRuns runs_;
+  std::vector<MoveAxis> lines_;  // quantize, dequantize with one scale: axes around the lines
+  int64_t line_ = 0;
   int64_t workspace_bytes_ = 0;
 };
 

@@ -15,6 +15,18 @@ Device machine_with(const std::string& unit) {
   return device;
 }
 
+// Lines as they lie in a concatenation: with something between them.
+void part_of_a_wider(TestRandom& random, TensorDesc& desc) {
+  Dims around = desc.shape;
+  for (int i = 0; i < around.size(); ++i)
+    if (desc.layout.strides[i] == 1 && around[i] >= 8) {
+      around[i] += random.between(1, 9);
+      const bool rows = desc.layout.strides == row_major(desc.shape).strides;
+      desc.layout = rows ? row_major(around) : channels_last(around);
+      return;
+    }
+}
+
 // The stage of random operands, scale and zero point along `axis` (-1: one for all).
 Stage random_stage(TestRandom& random, bool quantize, int& axis) {
   const Dims shape = random.shape(static_cast<int>(random.between(1, 4)), 20);
@@ -24,6 +36,7 @@ Stage random_stage(TestRandom& random, bool quantize, int& axis) {
   if (random.chance(60)) wide.layout = channels_last(shape);
   TensorDesc narrow = wide;
   narrow.dtype = byte;
+  if (axis < 0 && random.chance(60)) part_of_a_wider(random, random.chance(50) ? wide : narrow);
   const auto list = [&](DType type, bool split) {
     TensorDesc desc{type, shape, row_major(shape)};
     for (int i = 0; i < shape.size(); ++i) desc.layout.strides[i] = split && i == axis ? 1 : 0;
