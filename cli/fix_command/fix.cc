@@ -18,7 +18,7 @@ namespace {
 struct FixArguments {
   CommonOptions machine;
   RunOptions samples;
-  std::string model, output, target = "auto", precision, calibration = "minmax", proof = "best";
+  std::string model, output, target = "auto", precision, calibration = "mse", proof = "best";
   std::vector<std::string> only, shapes, wide;
   int multiple = 0;
   double max_extra = 25, percentile = 99.99, cosine = 0, agreement = 100;
@@ -106,8 +106,8 @@ void add_fix(CLI::App& app, Chosen& chosen) {
       ->check(CLI::Range(1, 256));
   command->add_option("--max-extra", a->max_extra, "the most extra arithmetic of a chain of layers, in percent")
       ->check(CLI::Range(0.0, 10000.0));
-  command->add_option("--calibration", a->calibration, "int8: how ranges are cut: minmax, percentile or entropy")
-      ->check(CLI::IsMember({"minmax", "percentile", "entropy"}));
+  command->add_option("--calibration", a->calibration, "int8: how ranges are cut: mse, minmax, percentile or entropy")
+      ->check(CLI::IsMember({"mse", "minmax", "percentile", "entropy"}));
   command->add_option("--percentile", a->percentile, "int8: the share of values that are kept, in percent")
       ->check(CLI::Range(50.0, 100.0));
   command->add_option("--keep-wide", a->wide, "a layer that keeps its type")->allow_extra_args(false);

@@ -196,7 +196,7 @@ typedef struct sparkle_fix_options {
   const char* target;      /* a machine by name ("h200", "rtx3090" ...) or a FILE.json that describes one; NULL: the device */
   const char* only;        /* rules separated by commas: fold_constants, fold_batch_normalization, merge_layouts, pad_channels;
                             * NULL: all */
-  const char* calibration; /* of int8: "minmax" (also NULL), "percentile" or "entropy" */
+  const char* calibration; /* of int8: "mse" (also NULL), "minmax", "percentile" or "entropy" */
   const char* proof;       /* "best" (also NULL), "reference", "planned" or "none" */
   double max_extra;        /* the most extra arithmetic of a chain of layers, in percent; 0: 25 */
   int32_t multiple;        /* of channels; 0: what the target's units want */

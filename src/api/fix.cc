@@ -34,7 +34,7 @@ Result<fix::FixOptions> options_of(const sparkle_fix_options* given, const fix::
   if (precision && (!parse_name(precision, options.precision) || options.precision == Precision::tf32))
     return unknown("precision", precision, "'fp16', 'bf16' or 'int8'");
   if (calibration && !fix::parse_name(calibration, options.quantize.cut))
-    return unknown("calibration", calibration, "'minmax', 'percentile' or 'entropy'");
+    return unknown("calibration", calibration, "'mse', 'minmax', 'percentile' or 'entropy'");
   if (proof && !fix::parse_name(proof, options.proof))
     return unknown("proof", proof, "'best', 'reference', 'planned' or 'none'");
   std::istringstream rules(only ? only : "");

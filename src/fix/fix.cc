@@ -1,11 +1,13 @@
 #include "fix/fix.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <set>
 
 #include "backends/reference/reference_backend.h"
 #include "base/system/out_of_memory.h"
+#include "fix/precision/wide_search.h"
 #include "fix/precision/widen.h"
 #include "fix/rewrites/exact.h"
 #include "fix/rewrites/raise_opset.h"
@@ -16,6 +18,7 @@ namespace {
 constexpr double kMostByLoops = 2e9;  // multiplications of all samples that plain loops are asked for: some ten seconds
 constexpr double kOtherSums = 1e-3;   // of the largest output: what kernels that cut sums otherwise may differ by in a network
 constexpr int64_t kScalesPerChannel = 13;  // the opset
+constexpr double kSpare = 0.9;             // what the search leaves to other engines, which round otherwise
 
 std::string text(const char* format, double value) {
   char buffer[64];
@@ -164,12 +167,20 @@ class Fixer {
     return options_.least_cosine > 0 ? options_.least_cosine : options_.precision == Precision::int8 ? 0.99 : 0.999;
   }
 
-  bool good(const Proof& proof) const {
+  // `spare`: of the error that is allowed, what counts.
+  bool good(const Proof& proof, double spare = 1) const {
     if (proof.classifies() && !report_.random) return proof.agreement() >= options_.least_agreement;
-    return proof.cosine() >= least_cosine();
+    return 1 - proof.cosine() <= spare * (1 - least_cosine());
   }
 
   Status change_precision() {
+    const Status changed = narrow();
+    note_plan();
+    note_shares();
+    return changed;
+  }
+
+  Status narrow() {
     const bool integers = options_.precision == Precision::int8;
     if (has_narrow_products(doc_, tensors_)) {
       if (options_.precision == Precision::fp16)
@@ -182,88 +193,139 @@ class Fixer {
       SPARKLE_CHECK(doc_.normalize());
       SPARKLE_CHECK(refresh());
     }
-    SPARKLE_TRY(ranges, measure_ranges(doc_, backend_, samples_, integers && options_.quantize.cut != Cut::min_max));
-    const DType to = options_.precision == Precision::fp16 ? DType::f16 : DType::bf16;
-    const Document before = doc_;
-    Layers wide;
-    const auto keep = [&](const std::string& layer, const std::string& why) {
-      if (!wide.insert(layer).second) return;
-      const int n = before.producer(layer);
-      report_.wide.push_back({n < 0 ? layer : label_of(before.graph().node(n), n), why});
+    const RangeOptions wanted = integers ? ranges_for(doc_, tensors_, options_.quantize) : RangeOptions();
+    SPARKLE_TRY(ranges, measure_ranges(doc_, backend_, samples_, wanted));
+    before_ = doc_;
+    if (integers) note_scales();
+    SPARKLE_CHECK(keep_given(ranges));
+    if (options_.proof == ProofBy::none) return convert(ranges, {});
+    SPARKLE_TRY(prover, Prover::open(original_, samples_, backend_));
+    // In 16-bit floats both as devices compute that round each result, and as plans for this one do.
+    const auto attempt = [&](const Layers& more) -> Result<Proof> {
+      SPARKLE_CHECK(convert(ranges, more));
+      SPARKLE_TRY(proof, prover.prove(shown_));
+      if (integers || !good(proof, kSpare)) return proof;
+      SPARKLE_TRY(as_planned, prover.prove(doc_));
+      return good(as_planned, kSpare) ? proof : as_planned;
     };
+    SPARKLE_TRY(proof, attempt({}));
+    bool enough = good(proof, kSpare);
+    if (!enough && options_.most_tries > 0) {
+      std::vector<LayerGroup> groups = layer_groups(before_, tensors_);
+      SPARKLE_CHECK(measure_sensitivity(
+          before_, groups, worst(proof), [&](const Layers& layers) { return converted(ranges, layers, nullptr); }, backend_));
+      SPARKLE_TRY(choice, choose_wide(groups, {attempt, [&](const Proof& p) { return good(p, kSpare); }, options_.most_tries}));
+      SPARKLE_CHECK(convert(ranges, layers_of(choice.groups)));
+      for (const LayerGroup* g : choice.groups)
+        if (!g->tensors.empty() && !wide_.contains(g->tensors[0]))
+          keep(g->tensors[0], "alone it moves the outputs by " + text("%.2g", g->error));
+      proof = std::move(choice.proof), enough = good(proof);
+    }
+    report_.whole = proof;
+    report_.whole_by = "kernels of " + backend_->device().name + (integers ? "" : ", each layer rounded");
+    if (!enough) return refuse(proof);
+    SPARKLE_TRY(entrances, where_errors_enter(before_, shown_, worst(proof)[0], backend_));
+    report_.entrances.assign(entrances.begin(), entrances.begin() + static_cast<long>(std::min<size_t>(3, entrances.size())));
+    return ok();
+  }
+
+  // Samples of another scale than the others (pictures of bytes beside normalised ones) share the steps of the largest.
+  void note_scales() {
+    constexpr float kTimes = 8;
+    for (size_t i = 0; !report_.random && !samples_.empty() && i < samples_[0].size(); ++i) {
+      float least = INFINITY, most = 0;
+      for (const Sample& sample : samples_) {
+        if (sample[i].dtype != DType::f32) continue;
+        float largest = 0;
+        for (int64_t e = 0; e < sample[i].elements(); ++e) largest = std::max(largest, std::abs(sample[i].data<float>()[e]));
+        if (largest > 0) least = std::min(least, largest), most = std::max(most, largest);
+      }
+      if (most <= kTimes * least) continue;
+      report_.notes.push_back("precision: some samples of input '" + before_.graph().input(static_cast<int>(i)).name() +
+                              "' reach " + text("%.3g", static_cast<double>(least)) + ", others " +
+                              text("%.3g", static_cast<double>(most)) +
+                              ": in 8 bits those have a few steps of these; give samples that were prepared alike");
+    }
+  }
+
+  // Layers that stay wide whatever the others do: those asked for, and those that leave the type's range.
+  Status keep_given(const Ranges& ranges) {
     std::set<std::string> met;
-    for (int n = 0; n < doc_.graph().node_size(); ++n) {
-      const auto& node = doc_.graph().node(n);
+    for (int n = 0; n < before_.graph().node_size(); ++n) {
+      const auto& node = before_.graph().node(n);
       if (node.output_size() == 0) continue;
       for (const std::string& name : options_.wide)
-        if (name == label_of(node, n) || name == node.output(0)) keep(node.output(0), "asked for"), met.insert(name);
+        if (name == label_of(node, n) || name == node.output(0)) {
+          met.insert(name);
+          if (wide_.insert(node.output(0)).second) keep(node.output(0), "asked for");
+        }
       note_range(ranges, node, n);
     }
     for (const std::string& name : options_.wide)
       if (!met.contains(name))
         return Error{Reason::bad_usage, "'" + original_.name() + "' has no layer '" + name +
                                             "' to keep wide; give a node's name or that of its output."};
-    if (!integers)
-      for (const auto& [layer, why] : must_stay_wide(doc_, to, ranges)) keep(layer, why);
-    std::vector<LayerGroup> groups;
-    double share = 1;
-    for (int round = 0;; ++round) {
-      SPARKLE_TRY(converted, convert(before, wide, ranges, &report_));
-      doc_ = std::move(converted);
-      if (options_.proof == ProofBy::none) return ok();
-      // Plans for this machine may keep f32 between layers in 16 bits; what counts is the device that does not.
-      shown_ = options_.precision == Precision::int8 ? doc_ : rounded(before, to, wide, tensors_);
-      SPARKLE_TRY(proof, prove(original_, shown_, samples_, backend_));
-      report_.whole = proof;
-      report_.whole_by = "kernels of " + backend_->device().name + (integers ? "" : ", each layer rounded");
-      if (good(proof)) {
-        if (integers) break;
-        SPARKLE_TRY(as_planned, prove(original_, doc_, samples_, backend_));
-        if (!good(as_planned)) return refuse(before, as_planned);
-        break;
-      }
-      if (groups.empty()) {
-        groups = layer_groups(before, tensors_);
-        SPARKLE_CHECK(measure_sensitivity(
-            before, groups, samples_[0], [&](const Layers& layers) { return convert(before, layers, ranges, nullptr); },
-            backend_));
-      }
-      const size_t kept = wide.size();
-      while (wide.size() == kept && share > 1e-6) {
-        share *= 0.7;
-        for (const LayerGroup* g : worst_groups(groups, share))
-          for (const std::string& tensor : g->tensors)
-            if (&tensor == &g->tensors[0]) keep(tensor, "alone it moves the outputs by " + text("%.2g", g->error));
-            else wide.insert(tensor);
-      }
-      if (round >= options_.most_tries || wide.size() == kept) return refuse(before, proof);
-    }
-    SPARKLE_TRY(entrances, where_errors_enter(before, shown_, samples_[0], backend_));
-    report_.entrances.assign(entrances.begin(), entrances.begin() + static_cast<long>(std::min<size_t>(3, entrances.size())));
+    if (options_.precision == Precision::int8) return ok();
+    for (const auto& [layer, why] : must_stay_wide(before_, to(), ranges))
+      if (wide_.insert(layer).second) keep(layer, why);
     return ok();
   }
 
-  Error refuse(const Document& before, const Proof& proof) {
+  void keep(const std::string& layer, const std::string& why) {
+    const int n = before_.producer(layer);
+    report_.wide.push_back({n < 0 ? layer : label_of(before_.graph().node(n), n), why});
+  }
+
+  // Few of the samples, which the search looks at again and again.
+  std::vector<Sample> worst(const Proof& proof) const {
+    constexpr size_t kMost = 4;
+    std::vector<Sample> samples;
+    for (const size_t s : proof.worst_samples(kMost)) samples.push_back(samples_[s]);
+    return samples;
+  }
+
+  DType to() const { return options_.precision == Precision::fp16 ? DType::f16 : DType::bf16; }
+
+  Error refuse(const Proof& proof) {
     const std::string measure = proof.classifies() && !report_.random
                                     ? "the first class stays in " + text("%.1f", 100 * proof.agreement()) + " % of the samples"
                                     : "the cosine to the original's outputs is " + text("%.5f", proof.cosine()) + ", " +
                                           text("%g", least_cosine()) + " is wanted";
-    auto entrances = where_errors_enter(before, shown_, samples_[0], backend_);
+    auto entrances = where_errors_enter(before_, shown_, worst(proof)[0], backend_);
     return too_far("in " + std::string(name_of(options_.precision)) + " " + measure + ", with " +
                        std::to_string(report_.wide.size()) + " layers kept wide",
                    entrances.ok() ? *entrances : std::vector<Entrance>());
   }
 
-  // `report`: takes what the plan says.
-  Result<Document> convert(const Document& before, const Layers& wide, const Ranges& ranges, FixReport* report) {
-    Document doc = before;
+  // doc_ and shown_ become the model with these layers wide beside those that stay so in any case.
+  Status convert(const Ranges& ranges, const Layers& more) {
+    QuantizePlan plan;
+    SPARKLE_TRY(doc, converted(ranges, more, &plan));
+    doc_ = std::move(doc);
     if (options_.precision == Precision::int8) {
-      const QuantizePlan plan = plan_quantization(doc, tensors_, ranges, wide, options_.quantize);
-      SPARKLE_CHECK(apply_quantization(doc, plan));
-      if (report) report->integer_share = plan.share(), note_plan(plan);
-    } else {
-      SPARKLE_CHECK(make_narrow(doc, options_.precision == Precision::fp16 ? DType::f16 : DType::bf16, wide, tensors_));
+      shown_ = doc_;
+      report_.integer_share = plan.share();
+      plan_ = std::move(plan);
+      return ok();
     }
+    // Plans for this machine may keep f32 between layers in 16 bits; what counts is the device that does not.
+    Layers wide = wide_;
+    wide.insert(more.begin(), more.end());
+    shown_ = rounded(before_, to(), wide, tensors_);
+    return ok();
+  }
+
+  Result<Document> converted(const Ranges& ranges, const Layers& more, QuantizePlan* plan) const {
+    Document doc = before_;
+    Layers wide = wide_;
+    wide.insert(more.begin(), more.end());
+    if (options_.precision != Precision::int8) {
+      SPARKLE_CHECK(make_narrow(doc, to(), wide, tensors_));
+      return doc;
+    }
+    QuantizePlan made = plan_quantization(doc, tensors_, ranges, wide, options_.quantize);
+    SPARKLE_CHECK(apply_quantization(doc, made));
+    if (plan) *plan = std::move(made);
     return doc;
   }
 
@@ -277,8 +339,8 @@ class Fixer {
   }
 
   // Layers that the plan leaves wide, beside those that were kept so.
-  void note_plan(const QuantizePlan& plan) {
-    for (const auto& p : plan.products) {
+  void note_plan() {
+    for (const auto& p : plan_.products) {
       if (p.integer || p.why == "kept wide") continue;
       const bool known =
           std::any_of(report_.wide.begin(), report_.wide.end(), [&](const auto& w) { return w.layer == p.name; });
@@ -286,10 +348,21 @@ class Fixer {
     }
   }
 
+  void note_shares() {
+    const auto products = products_of(before_, tensors_);
+    double all = 0;
+    for (const auto& p : products) all += p.macs;
+    for (auto& w : report_.wide)
+      for (const auto& p : products)
+        if (w.layer == p.name && all > 0) w.share = p.macs / all;
+  }
+
   const Document& original_;
   const FixOptions& options_;
   std::shared_ptr<Backend> backend_;
-  Document doc_, shown_;  // shown_: what the proof runs
+  Document doc_, shown_, before_;  // shown_: what the proof runs; before_: what is converted
+  Layers wide_;                    // that stay so in any case
+  QuantizePlan plan_;              // of doc_
   FixReport report_;
   std::vector<InputBinding> bindings_;
   std::vector<Sample> samples_;
@@ -352,7 +425,9 @@ std::vector<std::string> to_lines(const FixReport& report) {
   if (!report.ranges.empty()) lines.push_back("ranges:");
   for (const std::string& line : report.ranges) lines.push_back("  " + line);
   if (!report.wide.empty()) lines.push_back("kept wide:");
-  for (const auto& w : report.wide) lines.push_back("  " + w.layer + ": " + w.why);
+  for (const auto& w : report.wide)
+    lines.push_back("  " + w.layer + (w.share > 0 ? ", " + text("%.2g", 100 * w.share) + " % of the multiplications: " : ": ") +
+                    w.why);
   if (report.integer_share > 0)
     lines.push_back("integers: " + text("%.1f", 100 * report.integer_share) + " % of the multiplications");
   const auto proof = [&](const Proof& p, const std::string& what, const std::string& by) {

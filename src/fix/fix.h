@@ -37,7 +37,7 @@ struct FixOptions {
   ProofBy proof = ProofBy::best;
   double least_cosine = 0;     // 0: 0.999, for int8 0.99
   double least_agreement = 1;  // of first classes
-  int most_tries = 14;         // each keeps so many layers wide that 0.7 of the squared error of the one before is left
+  int most_tries = 14;         // of precision/wide_search.h; 0: nothing but what must stays wide
 };
 
 struct FixReport {
@@ -50,6 +50,7 @@ struct FixReport {
   std::vector<std::string> ranges;
   struct Wide {
     std::string layer, why;
+    double share = 0;  // of the multiplications
   };
   std::vector<Wide> wide;
   double integer_share = 0;           // int8: of the multiplications

@@ -7,6 +7,8 @@
 #include <random>
 
 #include "backends/reference/reference_backend.h"
+#include "fix/precision/wide_search.h"
+#include "fix/quantize/cut.h"
 #include "fix/rewrites/exact.h"
 #include "fix/rewrites/raise_opset.h"
 #include "networks/writer.h"
@@ -195,13 +197,135 @@ TEST(FixPrecision, IntegersByHand) {
   EXPECT_EQ(doc.constant("b_quantized")->data<int32_t>()[0], 1000);
   EXPECT_EQ(doc.constant("r_zero")->data<uint8_t>()[0], 0);
   EXPECT_TRUE(doc.constant("c_scale") == std::nullopt);  // the bound of Relu is the integers' own
-  // The last product's result is the model's, in f32.
+  // The last product's result is in 8 bits too, under a name of its own: the model's output has the caller's.
+  EXPECT_TRUE(result->report.wide.empty());
+  EXPECT_EQ(result->report.integer_share, 1);
+  const auto& last = doc.graph().node(doc.producer("y"));
+  EXPECT_EQ(last.op_type(), "DequantizeLinear");
+  EXPECT_EQ(doc.graph().node(doc.producer("y_wide")).op_type(), "Conv");
+  // Unless they are scores of classes, of which the first two must not become one.
+  TestModel classes(13);
+  classes.input("x", {1, 4}).output("y").constant("w", normal({4, 5}, 3)).node("MatMul", {"x", "w"}, {"y"});
+  options.samples = {};
+  result = fix_model(document(classes.model), options, make_reference_backend());
+  ASSERT_TRUE(result.ok()) << result.error().message;
   ASSERT_EQ(result->report.wide.size(), 1u);
-  EXPECT_NEAR(result->report.integer_share, 2.0 / 3, 1e-6);
+  EXPECT_NE(result->report.wide[0].why.find("scores of classes"), std::string::npos);
+}
+
+// Inputs of a mean far from zero: what rounding does to weights adds up to a constant, which the bias takes back.
+TEST(FixPrecision, BiasesTakeBackTheMeanOfWhatRoundingMoves) {
+  TestModel m(13);
+  std::vector<float> taps(27, 0.0049f);
+  taps[13] = 1.27f;  // steps of 0.01, in which all others are 0
+  m.input("x", {1, 3, 8, 8}).output("y").constant("w", HostTensor::of(DType::f32, {1, 3, 3, 3}, taps));
+  m.node("Conv", {"x", "w"}, {"y"}).with("pads", std::vector<int64_t>{1, 1, 0, 0});
+  FixOptions options;
+  options.precision = Precision::int8;
+  options.multiple = 1;
+  options.samples = {{HostTensor::of(DType::f32, {1, 3, 8, 8}, std::vector<float>(192, 1))}};
+  auto result = fix_model(document(m.model), options, make_reference_backend());
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  const Document& doc = result->model;
+  ASSERT_TRUE(doc.constant("w_bias_quantized").has_value());
+  const double bias = doc.constant("w_bias_quantized")->data<int32_t>()[0] *
+                      static_cast<double>(doc.constant("w_bias_scale")->data<float>()[0]);
+  // The first row and column of taps meet padding in one of seven places.
+  const double along = 6.0 / 7 + 1 + 1;
+  EXPECT_NEAR(bias, 0.0049 * (3 * along * along - 1), 1e-3);
+}
+
+// The search keeps what it must, and gives back what was kept with it.
+TEST(FixPrecision, NoMoreLayersStayWideThanMust) {
+  std::vector<LayerGroup> groups;
+  for (int i = 0; i < 20; ++i)
+    groups.push_back({"layer" + std::to_string(i), {"t" + std::to_string(i)}, 100, i == 7 ? 0.3 : 0.01});
+  for (const std::vector<int>& needed : {std::vector<int>{7}, {7, 3}, {7, 3, 19, 0}, {}}) {
+    int tries = 0;
+    const auto attempt = [&](const Layers& wide) -> Result<Proof> {
+      ++tries;
+      Proof proof;
+      proof.outputs.push_back({"y"});
+      for (const int n : needed) proof.outputs[0].cosine -= wide.contains("t" + std::to_string(n)) ? 0 : 0.1;
+      return proof;
+    };
+    auto choice = choose_wide(groups, {attempt, [](const Proof& p) { return p.cosine() > 0.99; }, 14});
+    ASSERT_TRUE(choice.ok());
+    EXPECT_TRUE(choice->good);
+    const Layers kept = layers_of(choice->groups);
+    for (const int n : needed) EXPECT_TRUE(kept.contains("t" + std::to_string(n)));
+    EXPECT_LE(kept.size(), needed.size() + 2) << tries;
+    EXPECT_LE(tries, 28);
+  }
+}
+
+// Far below zero x * Sigmoid(x) is zero: what lies there needs no steps.
+TEST(FixPrecision, RangesAreCutWhereWhatReadsThemIsFlat) {
+  TestModel m(13);
+  m.input("x", {1, 8}).output("y").output("z");
+  m.node("Sigmoid", {"x"}, {"s"}).node("Mul", {"x", "s"}, {"y"}).node("Tanh", {"y"}, {"z"});
+  const Document doc = document(m.model);
+  const Function silu = function_behind(doc, "x");
+  ASSERT_TRUE(silu);
+  EXPECT_NEAR(silu(2), 2 / (1 + std::exp(-2.0)), 1e-9);
+  EXPECT_FALSE(function_behind(doc, "y"));  // the caller reads it too
+  Range range;
+  range.low = -50, range.high = 20, range.bins.assign(kBins, 1);
+  EXPECT_GT(cut_range(range, Cut::mse, 0, silu).low, -12);
+  EXPECT_GT(cut_range(range, Cut::mse, 0, silu).high, 19.5f);
+  EXPECT_EQ(cut_range(range, Cut::mse, 0).low, -50);
+}
+
+// Where real numbers are read, channels of small values have small steps beside those of large ones.
+TEST(FixPrecision, ChannelsHaveStepsOfTheirOwn) {
+  Range range;
+  range.low = -50, range.high = 88;
+  range.lows = {-50, -0.5f, 0, 0}, range.highs = {88, 0.5f, 1, 0};
+  const ChannelSteps whole = steps_of_channels(range, Cut::min_max, {});
+  EXPECT_NEAR(whole.steps[1] / whole.steps[0], 1.0 / 100, 0.004);
+  for (size_t c = 0; c < 3; ++c) {
+    EXPECT_LE(-range.lows[c], whole.zero * whole.steps[c] * 1.0001f);
+    EXPECT_LE(range.highs[c], (255 - whole.zero) * whole.steps[c] * 1.0001f);
+    EXPECT_LE(whole.steps[c], 2 * (range.highs[c] - range.lows[c]) / 255) << "half of the values at least serve it";
+  }
+  EXPECT_GT(whole.parts()[3], 0);
+  EXPECT_EQ(whole.parts()[0], 1);
+  // x * Sigmoid(x) is flat where the first channel ends.
+  const auto silu = [](double x) { return x / (1 + std::exp(-x)); };
+  EXPECT_LT(steps_of_channels(range, Cut::mse, silu).zero, whole.zero);
+
+  TestModel m(13);
+  m.input("x", {1, 2, 8, 8}).output("y");
+  m.constant("w", HostTensor::of(DType::f32, {2, 2, 1, 1}, std::vector<float>{100, 80, 0.5f, 0.7f}));
+  m.constant("v", normal({4, 2, 1, 1}, 5));
+  m.node("Conv", {"x", "w"}, {"c"})
+      .node("Sigmoid", {"c"}, {"s"})
+      .node("Mul", {"c", "s"}, {"a"})
+      .node("Conv", {"a", "v"}, {"y"});
+  FixOptions options;
+  options.precision = Precision::int8;
+  options.multiple = 1;
+  const Document original = document(m.model);
+  auto result = fix_model(original, options, make_reference_backend());
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  EXPECT_EQ(result->report.integer_share, 1);
+  const Document& doc = result->model;
+  ASSERT_TRUE(doc.constant("c_parts").has_value());
+  EXPECT_EQ(doc.constant("c_parts")->shape, (Dims{2, 1, 1}));
+  EXPECT_LT(doc.constant("c_parts")->data<float>()[1], 0.02f);
+  // Both channels come out within a step or two of their own.
+  const std::string behind = doc.graph().node(doc.uses("c_parts")[0].node).output(0);
+  const auto samples = random_inputs(*original.to_graph(), *bindings_of(*original.to_graph(), {}), 1);
+  auto before = Runner::open(original, make_reference_backend(), {"c"});
+  auto after = Runner::open(doc, make_reference_backend(), {behind});
+  ASSERT_TRUE(before.ok() && after.ok());
+  const auto want = *before->run(samples), have = *after->run(samples);
+  for (int64_t i = 64; i < 128; ++i) EXPECT_NEAR(have[1].data<float>()[i], want[1].data<float>()[i], 0.1f);
 }
 
 TEST(FixPrecision, RangesAreCut) {
-  Range range{-1, 9, std::vector<float>(kBins, 0)};
+  Range range;
+  range.low = -1, range.high = 9, range.bins.assign(kBins, 0);
   for (int i = 0; i < kBins; ++i) {  // a bell around zero, and one outlier
     const float x = (static_cast<float>(i) + 0.5f) / kBins * 10 - 1;
     range.bins[static_cast<size_t>(i)] = std::round(1e5f * std::exp(-x * x * 6));

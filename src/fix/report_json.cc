@@ -26,7 +26,7 @@ nlohmann::json report_json(const FixReport& report) {
   json["notes"] = report.notes;
   json["ranges"] = report.ranges;
   json["kept_wide"] = nlohmann::json::array();
-  for (const auto& w : report.wide) json["kept_wide"].push_back({{"layer", w.layer}, {"why", w.why}});
+  for (const auto& w : report.wide) json["kept_wide"].push_back({{"layer", w.layer}, {"why", w.why}, {"share", w.share}});
   if (report.integer_share > 0) json["integer_share"] = report.integer_share;
   if (report.exact) json["rewrites_proof"] = json_of(*report.exact, report.exact_by);
   if (report.whole) json["proof"] = json_of(*report.whole, report.whole_by);

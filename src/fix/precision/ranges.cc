@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <set>
 
 namespace sparkle::fix {
@@ -26,6 +25,28 @@ void widen(Range& range, const HostTensor& t, bool first) {
   }
 }
 
+// Adds to what is known of each channel, along an axis.
+void look_at_channels(Range& range, const HostTensor& t, int axis) {
+  if (axis < 0) axis += t.shape.size();
+  if (axis < 0 || axis >= t.shape.size() || t.elements() == 0) return;
+  const auto channels = static_cast<size_t>(t.shape[axis]);
+  int64_t inner = 1;
+  for (int a = axis + 1; a < t.shape.size(); ++a) inner *= t.shape[a];
+  range.means.resize(channels, 0), range.lows.resize(channels, 0), range.highs.resize(channels, 0);
+  const double part = static_cast<double>(channels) / static_cast<double>(t.elements());
+  for (int64_t i = 0; i < t.elements(); i += inner) {
+    const size_t c = static_cast<size_t>(i / inner) % channels;
+    double sum = 0;
+    for (int64_t k = 0; k < inner; ++k) {
+      const float v = t.data<float>()[i + k];
+      if (!std::isfinite(v)) continue;
+      sum += static_cast<double>(v);
+      range.lows[c] = std::min(range.lows[c], v), range.highs[c] = std::max(range.highs[c], v);
+    }
+    range.means[c] += sum * part;
+  }
+}
+
 void count(Range& range, const HostTensor& t) {
   range.bins.resize(kBins, 0);
   const float width = range.high - range.low;
@@ -33,45 +54,10 @@ void count(Range& range, const HostTensor& t) {
   for (int64_t i = 0; i < t.elements(); ++i) {
     const float v = t.data<float>()[i];
     if (!std::isfinite(v)) continue;
+    if (v == 0) ++range.zeros;
     const auto bin = static_cast<int>((v - range.low) / width * kBins);
     range.bins[static_cast<size_t>(std::clamp(bin, 0, kBins - 1))] += 1;
   }
-}
-
-// The divergence of the values within `keep` bins from the first, what is beyond counted in the last of them, from the same in
-// 128 steps (Migacz, "8-bit Inference with TensorRT", 2017).
-double divergence(const std::vector<float>& bins, int keep) {
-  constexpr int kSteps = 128;
-  std::vector<double> p(bins.begin(), bins.begin() + keep);
-  for (size_t i = static_cast<size_t>(keep); i < bins.size(); ++i) p.back() += static_cast<double>(bins[i]);
-  std::vector<double> q(static_cast<size_t>(keep), 0.0);
-  for (int s = 0; s < kSteps; ++s) {
-    const int begin = keep * s / kSteps, end = keep * (s + 1) / kSteps;
-    double sum = 0;
-    int filled = 0;
-    for (int i = begin; i < end; ++i)
-      sum += static_cast<double>(bins[static_cast<size_t>(i)]), filled += bins[static_cast<size_t>(i)] > 0;
-    for (int i = begin; i < end; ++i)
-      if (bins[static_cast<size_t>(i)] > 0) q[static_cast<size_t>(i)] = sum / filled;
-  }
-  const double all_p = std::accumulate(p.begin(), p.end(), 0.0), all_q = std::accumulate(q.begin(), q.end(), 0.0);
-  if (!(all_p > 0) || !(all_q > 0)) return INFINITY;
-  double sum = 0;
-  for (size_t i = 0; i < p.size(); ++i)
-    if (p[i] > 0) sum += p[i] / all_p * std::log(p[i] / all_p / (std::max(q[i], 1e-9) / all_q));
-  return sum;
-}
-
-// Counts by magnitude.
-std::vector<float> magnitudes(const Range& range) {
-  std::vector<float> bins(kBins, 0);
-  const float most = range.largest(), width = (range.high - range.low) / kBins;
-  for (int i = 0; i < kBins; ++i) {
-    const float middle = range.low + (static_cast<float>(i) + 0.5f) * width;
-    bins[static_cast<size_t>(std::min(kBins - 1, static_cast<int>(std::abs(middle) / most * kBins)))] +=
-        range.bins[static_cast<size_t>(i)];
-  }
-  return bins;
 }
 
 }  // namespace
@@ -79,63 +65,26 @@ std::vector<float> magnitudes(const Range& range) {
 float Range::largest() const { return std::max(std::abs(low), std::abs(high)); }
 
 Result<Ranges> measure_ranges(const Document& doc, const std::shared_ptr<Backend>& backend, const std::vector<Sample>& samples,
-                              bool with_bins) {
+                              const RangeOptions& options) {
   SPARKLE_TRY(runner, Runner::open(doc, backend, results_of(doc)));
   Ranges ranges;
-  for (int pass = 0; pass < (with_bins ? 2 : 1); ++pass)
+  for (int pass = 0; pass < (options.bins ? 2 : 1); ++pass)
     for (const Sample& sample : samples) {
       SPARKLE_TRY(values, runner.run(sample));
       const auto take = [&](const std::string& name, const HostTensor& t) {
         if (t.dtype != DType::f32) return;
         const auto [at, first] = ranges.emplace(name, Range());
-        if (pass == 0) widen(at->second, t, first);
-        else count(at->second, t);
+        if (pass != 0) return count(at->second, t);
+        widen(at->second, t, first);
+        if (const auto axis = options.channels.find(name); axis != options.channels.end())
+          look_at_channels(at->second, t, axis->second);
       };
       for (size_t i = 0; i < values.size(); ++i) take(runner.names()[i], values[i]);
       for (size_t i = 0; i < sample.size(); ++i) take(runner.inputs()[i].name, sample[i]);
     }
+  for (auto& [name, range] : ranges)
+    for (double& mean : range.means) mean /= static_cast<double>(samples.size());
   return ranges;
-}
-
-std::string_view name_of(Cut cut) {
-  switch (cut) {
-    case Cut::min_max: return "minmax";
-    case Cut::percentile: return "percentile";
-    case Cut::entropy: return "entropy";
-  }
-  return "?";
-}
-
-bool parse_name(std::string_view text, Cut& cut) {
-  for (const Cut c : {Cut::min_max, Cut::percentile, Cut::entropy})
-    if (text == name_of(c)) return cut = c, true;
-  return false;
-}
-
-Range cut_range(const Range& range, Cut cut, double percentile) {
-  Range result{range.low, range.high, {}};
-  if (cut == Cut::min_max || range.bins.empty() || !(range.high > range.low)) return result;
-  const std::vector<float> bins = magnitudes(range);
-  float bound = range.largest();
-  if (cut == Cut::percentile) {
-    const double all = std::accumulate(bins.begin(), bins.end(), 0.0);
-    double sum = 0;
-    for (int i = 0; i < kBins; ++i) {
-      sum += static_cast<double>(bins[static_cast<size_t>(i)]);
-      if (sum < all * percentile / 100) continue;
-      bound = range.largest() * static_cast<float>(i + 1) / kBins;
-      break;
-    }
-  } else {
-    double best = INFINITY;
-    int keep = kBins;
-    for (int k = 128; k <= kBins; k += 16)
-      if (const double d = divergence(bins, k); d < best) best = d, keep = k;
-    bound = range.largest() * static_cast<float>(keep) / kBins;
-  }
-  result.low = std::max(range.low, -bound);
-  result.high = std::min(range.high, bound);
-  return result;
 }
 
 }  // namespace sparkle::fix

@@ -16,21 +16,23 @@ using Sample = std::vector<HostTensor>;  // one tensor per input of the model
 struct Range {
   float low = 0, high = 0;
   std::vector<float> bins;  // how many values lie in each of kBins equal parts of low..high; empty where nobody asked
+  double zeros = 0;         // of these, the values that are zero itself
+  // Of each channel; empty where nobody asked.
+  std::vector<double> means;
+  std::vector<float> lows, highs;
   float largest() const;
 };
 inline constexpr int kBins = 2048;
 
 using Ranges = std::map<std::string, Range>;
 
+struct RangeOptions {
+  bool bins = false;
+  std::map<std::string, int> channels;  // tensors whose channels are wanted one by one, with the axis of these
+};
+
 // Of the f32 inputs and results of all nodes. Errors: what running says.
 Result<Ranges> measure_ranges(const Document& doc, const std::shared_ptr<Backend>& backend, const std::vector<Sample>& samples,
-                              bool with_bins);
-
-// How ranges are cut for 8 bits: not at all, at a share of the values, or where least is lost of how they lie (the least
-// Kullback-Leibler divergence to 128 steps).
-enum class Cut : uint8_t { min_max, percentile, entropy };
-std::string_view name_of(Cut cut);
-bool parse_name(std::string_view text, Cut& cut);
-Range cut_range(const Range& range, Cut cut, double percentile);
+                              const RangeOptions& options);
 
 }  // namespace sparkle::fix

@@ -57,6 +57,14 @@ void add_sample(Difference& d, const HostTensor& wanted, const HostTensor& found
   d.same_top1 += same;
 }
 
+void add(Difference& d, const Difference& others) {
+  d.same_bits = d.same_bits && others.same_bits;
+  d.largest = std::max(d.largest, others.largest);
+  d.cosine = std::min(d.cosine, others.cosine);
+  d.classes = d.classes || others.classes;
+  d.samples += others.samples, d.same_top1 += others.same_top1;
+}
+
 double relative_error(const HostTensor& wanted, const HostTensor& found) {
   const auto want = as_doubles(wanted), have = as_doubles(found);
   if (want.size() != have.size()) return INFINITY;

@@ -20,6 +20,8 @@ struct Difference {
 
 // Adds what one sample shows; `wanted` is the original's output. NaN beside NaN is the same, beside a number all is lost.
 void add_sample(Difference& difference, const HostTensor& wanted, const HostTensor& found);
+// Adds what other samples of the same output showed.
+void add(Difference& difference, const Difference& others);
 
 // sum (a - b)^2 / sum b^2, as a root: what a layer adds to this is where errors enter.
 double relative_error(const HostTensor& wanted, const HostTensor& found);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace sparkle::fix {
 
@@ -28,18 +29,58 @@ double Proof::agreement() const {
   return least;
 }
 
-Result<Proof> prove(const Document& original, const Document& fixed, const std::vector<Sample>& samples,
-                    const std::shared_ptr<Backend>& backend) {
-  SPARKLE_TRY(before, Runner::open(original, backend));
-  SPARKLE_TRY(after, Runner::open(fixed, backend));
+std::vector<size_t> Proof::worst_samples(size_t most) const {
+  std::vector<size_t> order(samples.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const OfSample &x = samples[a], &y = samples[b];
+    return x.class_lost != y.class_lost ? x.class_lost : x.cosine < y.cosine;
+  });
+  order.resize(std::min(order.size(), most));
+  return order;
+}
+
+Result<Prover> Prover::open(const Document& original, const std::vector<Sample>& samples, std::shared_ptr<Backend> backend) {
+  SPARKLE_TRY(runner, Runner::open(original, backend));
+  Prover prover;
+  prover.samples_ = &samples, prover.backend_ = std::move(backend);
+  prover.original_ = std::move(runner);
+  return prover;
+}
+
+Result<std::vector<HostTensor>> Prover::wanted(size_t sample) {
+  constexpr int64_t kMostBytes = int64_t{256} << 20;
+  if (sample < answers_.size()) return answers_[sample];
+  SPARKLE_TRY(outputs, original_->run((*samples_)[sample]));
+  for (const HostTensor& t : outputs) bytes_ += t.size_bytes();
+  if (sample == answers_.size() && bytes_ <= kMostBytes) answers_.push_back(outputs);
+  return outputs;
+}
+
+Result<Proof> Prover::prove(const Document& fixed) {
+  SPARKLE_TRY(runner, Runner::open(fixed, backend_));
   Proof proof;
-  for (const std::string& name : before.names()) proof.outputs.push_back({name});
-  for (const Sample& sample : samples) {
-    SPARKLE_TRY(wanted, before.run(sample));
-    SPARKLE_TRY(found, after.run(sample));
-    for (size_t o = 0; o < proof.outputs.size() && o < found.size(); ++o) add_sample(proof.outputs[o], wanted[o], found[o]);
+  for (const std::string& name : original_->names()) proof.outputs.push_back({name});
+  for (size_t s = 0; s < samples_->size(); ++s) {
+    SPARKLE_TRY(answers, wanted(s));
+    SPARKLE_TRY(found, runner.run((*samples_)[s]));
+    Proof::OfSample of_sample;
+    for (size_t o = 0; o < proof.outputs.size() && o < found.size(); ++o) {
+      Difference d;
+      add_sample(d, answers[o], found[o]);
+      of_sample.class_lost = of_sample.class_lost || (d.classes && d.same_top1 == 0);
+      of_sample.cosine = std::min(of_sample.cosine, d.cosine);
+      add(proof.outputs[o], d);
+    }
+    proof.samples.push_back(of_sample);
   }
   return proof;
+}
+
+Result<Proof> prove(const Document& original, const Document& fixed, const std::vector<Sample>& samples,
+                    const std::shared_ptr<Backend>& backend) {
+  SPARKLE_TRY(prover, Prover::open(original, samples, backend));
+  return prover.prove(fixed);
 }
 
 Result<std::vector<Entrance>> where_errors_enter(const Document& original, const Document& fixed, const Sample& sample,

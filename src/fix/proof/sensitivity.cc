@@ -27,11 +27,15 @@ std::vector<LayerGroup> layer_groups(const Document& doc, const std::map<std::st
   return groups;
 }
 
-Status measure_sensitivity(const Document& doc, std::vector<LayerGroup>& groups, const Sample& sample,
+Status measure_sensitivity(const Document& doc, std::vector<LayerGroup>& groups, const std::vector<Sample>& samples,
                            const std::function<Result<Document>(const Layers& wide)>& convert,
                            const std::shared_ptr<Backend>& backend) {
   SPARKLE_TRY(before, Runner::open(doc, backend));
-  SPARKLE_TRY(wanted, before.run(sample));
+  std::vector<std::vector<HostTensor>> wanted;
+  for (const Sample& sample : samples) {
+    SPARKLE_TRY(outputs, before.run(sample));
+    wanted.push_back(std::move(outputs));
+  }
   for (LayerGroup& group : groups) {
     if (group.tensors.empty()) continue;
     Layers wide;
@@ -39,9 +43,11 @@ Status measure_sensitivity(const Document& doc, std::vector<LayerGroup>& groups,
       if (&other != &group) wide.insert(other.tensors.begin(), other.tensors.end());
     SPARKLE_TRY(alone, convert(wide));
     SPARKLE_TRY(runner, Runner::open(alone, backend));
-    SPARKLE_TRY(found, runner.run(sample));
     group.error = 0;
-    for (size_t o = 0; o < wanted.size(); ++o) group.error = std::max(group.error, relative_error(wanted[o], found[o]));
+    for (size_t s = 0; s < samples.size(); ++s) {
+      SPARKLE_TRY(found, runner.run(samples[s]));
+      for (size_t o = 0; o < wanted[s].size(); ++o) group.error = std::max(group.error, relative_error(wanted[s][o], found[o]));
+    }
     if (!std::isfinite(group.error)) group.error = 1e6;
   }
   return ok();

@@ -17,13 +17,13 @@ struct LayerGroup {
   std::string name;                  // the product's label
   std::vector<std::string> tensors;  // first results of its nodes, the product's first
   double macs = 0;
-  double error = 0;  // of the worst output, relative, with this group alone in the narrower type
+  double error = 0;  // relative, of the worst output of the worst sample, with this group alone in the narrower type
 };
 
 std::vector<LayerGroup> layer_groups(const Document& doc, const std::map<std::string, TensorInfo>& tensors);
 
 // Fills in the errors. `convert`: the document with these layers wide. Errors: what converting and running say.
-Status measure_sensitivity(const Document& doc, std::vector<LayerGroup>& groups, const Sample& sample,
+Status measure_sensitivity(const Document& doc, std::vector<LayerGroup>& groups, const std::vector<Sample>& samples,
                            const std::function<Result<Document>(const Layers& wide)>& convert,
                            const std::shared_ptr<Backend>& backend);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fix/quantize/bias.h"
 #include "fix/quantize/quantize.h"
 #include "graph/evaluate/values.h"
 
@@ -31,7 +32,8 @@ class Quantizer {
   void quantize() {
     for (const auto& p : plan_.products)
       if (p.integer) product(p);
-    for (const auto& [name, scale] : plan_.scaled) tensor(name, step_of(plan_.scales[static_cast<size_t>(scale)]));
+    for (const auto& [name, scale] : plan_.scaled) tensor(name, step_of(plan_.scales[static_cast<size_t>(scale)]), nullptr);
+    for (const auto& [name, by] : plan_.by_channel) tensor(name, {by.largest(), by.zero}, &by);
     (void)doc_.normalize();
     doc_.drop_dead();
   }
@@ -72,16 +74,34 @@ class Quantizer {
       if (bias) scale = std::max(scale, std::abs(bias->data<float>()[k]) / x.scale / 1e9f);
       scales.data<float>()[k] = scale;
     }
-    for (int64_t i = 0; i < w.elements(); ++i)
-      quantized.data<int8_t>()[i] =
-          static_cast<int8_t>(std::clamp(std::lround(w.data<float>()[i] / scales.data<float>()[channel(i)]), -127l, 127l));
+    std::vector<float> rounded(static_cast<size_t>(w.elements()));
+    for (int64_t i = 0; i < w.elements(); ++i) {
+      const float scale = scales.data<float>()[channel(i)];
+      const long q = std::clamp(std::lround(w.data<float>()[i] / scale), -127l, 127l);
+      quantized.data<int8_t>()[i] = static_cast<int8_t>(q);
+      rounded[static_cast<size_t>(i)] = static_cast<float>(q) * scale;
+    }
+    std::vector<float> parts(static_cast<size_t>(p.K), 1.0f);
+    if (const auto by = plan_.by_channel.find(p.result); by != plan_.by_channel.end()) parts = by->second.parts();
+    for (int64_t k = 0; k < p.K; ++k) scales.data<float>()[k] /= parts[static_cast<size_t>(k)];
     node(p.node).set_input(1, dequantize(name, quantized, scales, p.axis));
-    if (!bias) return;
+    const std::vector<double> shift = mean_shift(w, rounded, p.K, p.axis, p.means, p.shares);
+    if (!bias) {
+      // A product whose operator has no bias keeps its shift.
+      const bool shifts = std::any_of(shift.begin(), shift.end(), [](double s) { return s != 0; });
+      if (!shifts || node(p.node).op_type() == "MatMul") return;
+      bias = HostTensor::zeros(DType::f32, {p.K});
+      while (node(p.node).input_size() < 3) node(p.node).add_input("");
+      node(p.node).set_input(2, doc_.fresh(name + "_bias"));
+    }
     HostTensor bias_scales = HostTensor::zeros(DType::f32, {p.K}), sums = HostTensor::zeros(DType::i32, {p.K});
     for (int64_t k = 0; k < p.K; ++k) {
-      bias_scales.data<float>()[k] = x.scale * scales.data<float>()[k];
-      sums.data<int32_t>()[k] = static_cast<int32_t>(
-          std::llround(static_cast<double>(bias->data<float>()[k]) / static_cast<double>(bias_scales.data<float>()[k])));
+      const double step = static_cast<double>(x.scale) * static_cast<double>(scales.data<float>()[k]);
+      const auto c = static_cast<size_t>(k);
+      const double taken_back = (static_cast<double>(bias->data<float>()[k]) - shift[c]) / static_cast<double>(parts[c]);
+      bias_scales.data<float>()[k] = static_cast<float>(step);
+      sums.data<int32_t>()[k] =
+          static_cast<int32_t>(std::clamp(std::round(taken_back / step), -double{INT32_MAX}, double{INT32_MAX}));
     }
     node(bias_node).set_input(bias_input, dequantize(node(bias_node).input(bias_input), sums, bias_scales, 0));
   }
@@ -95,20 +115,37 @@ class Quantizer {
         bias_node = uses[0].node, bias_input = i, bias = value;
   }
 
-  // All who read the tensor read it through 8 bits: what makes it is a layer in integers only then.
-  void tensor(const std::string& name, const Step& step) {
+  // All who read the tensor read it through 8 bits: what makes it is a layer in integers only then. With `by` what makes it
+  // gives each channel in parts of the largest step, so that one scale serves all, and behind it they are multiplied back:
+  // other engines fail on QuantizeLinear with a scale per channel behind a convolution.
+  void tensor(const std::string& name, const Step& step, const ChannelSteps* by) {
     const std::string scale =
                           doc_.add_constant(name + "_scale", HostTensor::of(DType::f32, {}, std::vector<float>{step.scale})),
                       zero = doc_.add_constant(name + "_zero", HostTensor::of(DType::u8, {}, std::vector<uint8_t>{step.zero})),
                       q = doc_.fresh(name + "_quantized"), y = doc_.fresh(name + "_dequantized");
-    for (const Use& use : doc_.uses(name)) node(use.node).set_input(use.input, y);
-    for (const bool first : {true, false}) {
-      NodeProto& added = *doc_.graph().add_node();
-      added.set_op_type(first ? "QuantizeLinear" : "DequantizeLinear");
-      added.set_name(doc_.fresh((first ? q : y) + "_node"));
-      for (const std::string& input : {first ? name : q, scale, zero}) added.add_input(input);
-      added.add_output(first ? q : y);
+    // The caller of the model keeps its name; what is made has another then.
+    const std::string made = doc_.is_output(name) ? doc_.fresh(name + "_wide") : name;
+    if (made != name) {
+      for (std::string& output : *node(doc_.producer(name)).mutable_output())
+        if (output == name) output = made;
+    } else {
+      for (const Use& use : doc_.uses(name)) node(use.node).set_input(use.input, y);
     }
+    const std::string result = made != name ? name : y, steps = by ? doc_.fresh(name + "_steps") : result;
+    const auto add = [&](const char* type, std::initializer_list<std::string> inputs, const std::string& output) {
+      NodeProto& added = *doc_.graph().add_node();
+      added.set_op_type(type);
+      added.set_name(doc_.fresh(output + "_node"));
+      for (const std::string& input : inputs) added.add_input(input);
+      added.add_output(output);
+    };
+    add("QuantizeLinear", {made, scale, zero}, q);
+    add("DequantizeLinear", {q, scale, zero}, steps);
+    if (!by) return;
+    Dims shape = Dims::filled(by->rank - 1, 1);
+    shape[0] = static_cast<int64_t>(by->steps.size());
+    const std::string parts = doc_.add_constant(name + "_parts", HostTensor::of(DType::f32, shape, by->parts()));
+    add("Mul", {steps, parts}, result);
   }
 
   Document& doc_;

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <set>
 
+#include "fix/quantize/bias.h"
+#include "fix/proof/compare.h"
 #include "fix/quantize/quantize.h"
 
 namespace sparkle::fix {
@@ -31,6 +33,9 @@ double macs_of(const NodeProto& node, const std::map<std::string, TensorInfo>& t
   return static_cast<double>(y.product() * (turned ? x[0] : x[x.size() - 1]));
 }
 
+// Of the axis along which a product's input has its channels.
+int channel_axis(const NodeProto& node) { return node.op_type() == "Conv" || node.op_type() == "ConvTranspose" ? 1 : -1; }
+
 bool is_bound(const NodeProto& node) { return node.op_type() == "Relu" || node.op_type() == "Clip"; }
 
 class Planner {
@@ -44,7 +49,7 @@ class Planner {
     for (auto& p : plan_.products) look_at(p);
     for (int n = 0; n < doc_.graph().node_size(); ++n) pass_on(doc_.graph().node(n));
     for (auto& p : plan_.products) {
-      if (p.integer && !scaled(result_of(p.node))) p.integer = false, p.why = "its result is the model's";
+      if (p.integer && !scaled(result_of(p.node))) p.integer = false, p.why = "its result is the model's, scores of classes";
     }
     for (const std::string& name : order_) settle(name);
     return std::move(plan_);
@@ -109,10 +114,18 @@ class Planner {
     if (type == "MatMul" && shape_of(tensors_, node.input(1)).size() != 2) return void(p.why = "its weights are no matrix");
     if (!ranges_.contains(node.input(0))) return void(p.why = "nobody measured what it reads");
     p.integer = true;
+    bytes_.insert(node.input(0));
+    p.means = ranges_.at(node.input(0)).means;
+    if (type == "Conv")
+      p.shares = tap_shares(node, shape_of(tensors_, node.input(0)), shape_of(tensors_, node.input(1)),
+                            shape_of(tensors_, node.output(0)));
     want(node.input(0));
-    const std::string result = result_of(p.node);
-    if (!only_output(result)) want(result);
+    const std::string& result = p.result = result_of(p.node);
+    if (!only_output(result) || !decides(result)) want(result);
   }
+
+  // Scores of classes: in steps of a 255th of their range the first two may be the same.
+  bool decides(const std::string& name) const { return is_classes(shape_of(tensors_, name)); }
 
   // Whether nothing but the model's caller reads it.
   bool only_output(const std::string& name) const { return doc_.uses(name).empty() || doc_.is_output(name); }
@@ -131,11 +144,14 @@ class Planner {
         if (!node.output(o).empty()) return;
       if (!ranges_.contains(node.output(0))) return;
       want(node.output(0));
-      for (int i = 0; i < count; ++i) same_[root(node.input(i))] = root(node.output(0));
+      bytes_.insert(node.output(0));
+      for (int i = 0; i < count; ++i) same_[root(node.input(i))] = root(node.output(0)), bytes_.insert(node.input(i));
     }
     if ((type == "Add" && scaled(node.input(0)) && scaled(node.input(1))) ||
-        (type == "GlobalAveragePool" && scaled(node.input(0))))
+        (type == "GlobalAveragePool" && scaled(node.input(0)))) {
       want_result(node);
+      bytes_.insert(node.input().begin(), node.input().end());
+    }
   }
 
   void want_result(const NodeProto& node) {
@@ -145,10 +161,26 @@ class Planner {
     if (!only_output(name) && ranges_.contains(name)) want(name);
   }
 
+  // What a convolution gives to readers of real numbers: no integer product, no sum and no move of bytes wants one scale of it.
+  bool has_steps_by_channel(const std::string& name) const {
+    const int made = doc_.producer(name);
+    if (bytes_.contains(name) || made < 0) return false;
+    const NodeProto& node = doc_.graph().node(made);
+    const int product = node.op_type() == "Relu" ? doc_.producer(node.input(0)) : made;
+    if (product < 0 || doc_.graph().node(product).op_type() != "Conv") return false;
+    return ranges_.at(name).lows.size() > 1;
+  }
+
   void settle(const std::string& name) {
-    const Range range = cut_range(ranges_.at(name), options_.cut, options_.percentile);
+    if (has_steps_by_channel(name)) {
+      ChannelSteps by = steps_of_channels(ranges_.at(name), options_.cut, function_behind(doc_, name));
+      by.rank = shape_of(tensors_, name).size();
+      plan_.by_channel[name] = std::move(by);
+      return;
+    }
+    const Range range = cut_range(ranges_.at(name), options_.cut, options_.percentile, function_behind(doc_, name));
     const auto [at, first] = numbers_.emplace(root(name), static_cast<int>(plan_.scales.size()));
-    if (first) plan_.scales.push_back({0, 0, {}});
+    if (first) plan_.scales.push_back({});
     Range& whole = plan_.scales[static_cast<size_t>(at->second)];
     whole.low = std::min(whole.low, range.low);
     whole.high = std::max(whole.high, range.high);
@@ -161,7 +193,7 @@ class Planner {
   const Layers& wide_;
   const QuantizeOptions& options_;
   QuantizePlan plan_;
-  std::set<std::string> wanted_;
+  std::set<std::string> wanted_, bytes_;  // bytes_: read as such
   std::vector<std::string> order_;
   std::map<std::string, std::string> same_;
   std::map<std::string, int> numbers_;
@@ -181,13 +213,26 @@ std::vector<QuantizePlan::Product> products_of(const Document& doc, const std::m
     const NodeProto& node = doc.graph().node(n);
     const std::string& type = node.op_type();
     if (!is_standard(node) || (type != "Conv" && type != "ConvTranspose" && type != "Gemm" && type != "MatMul")) continue;
-    QuantizePlan::Product p{n, node.output(0), label_of(node, n), 0, 0, macs_of(node, tensors), false, ""};
+    QuantizePlan::Product p{n, node.output(0), label_of(node, n), 0, 0, macs_of(node, tensors), false, "", "", {}, {}};
     p.axis = type == "Conv" || (type == "Gemm" && int_attribute(node, "transB", 0) != 0) ? 0 : 1;
     const Dims w = shape_of(tensors, node.input(1));
     p.K = w.size() > p.axis ? w[p.axis] : 0;
     products.push_back(std::move(p));
   }
   return products;
+}
+
+RangeOptions ranges_for(const Document& doc, const std::map<std::string, TensorInfo>& tensors, const QuantizeOptions& options) {
+  RangeOptions wanted{options.cut != Cut::min_max, {}};
+  for (const auto& p : products_of(doc, tensors)) {
+    const NodeProto& node = doc.graph().node(p.node);
+    wanted.channels.emplace(node.input(0), channel_axis(node));
+    if (node.op_type() != "Conv") continue;
+    wanted.channels.emplace(node.output(0), 1);
+    for (const Use& use : doc.uses(node.output(0)))
+      if (doc.graph().node(use.node).op_type() == "Relu") wanted.channels.emplace(doc.graph().node(use.node).output(0), 1);
+  }
+  return wanted;
 }
 
 QuantizePlan plan_quantization(const Document& doc, const std::map<std::string, TensorInfo>& tensors, const Ranges& ranges,

@@ -8,11 +8,12 @@
 
 #include "fix/precision/narrow.h"
 #include "fix/precision/ranges.h"
+#include "fix/quantize/cut.h"
 
 namespace sparkle::fix {
 
 struct QuantizeOptions {
-  Cut cut = Cut::min_max;
+  Cut cut = Cut::mse;
   double percentile = 99.99;
 };
 
@@ -24,11 +25,14 @@ struct QuantizePlan {
     int axis = 0;             // of its weights, along which they lie
     double macs = 0;
     bool integer = false;
-    std::string why;  // it stays wide
+    std::string why;                    // it stays wide
+    std::string result;                 // behind a bias and a bound that are its own
+    std::vector<double> means, shares;  // of what it reads, by channel; of its filter's taps (bias.h)
   };
   std::vector<Product> products;
   std::map<std::string, int> scaled;  // tensors that become 8-bit, with the number of their scale
   std::vector<Range> scales;
+  std::map<std::string, ChannelSteps> by_channel;  // tensors that become 8-bit with steps of their own in each channel
 
   double share() const;  // of the multiplications that become integer
 };
@@ -39,6 +43,9 @@ QuantizePlan plan_quantization(const Document& doc, const std::map<std::string, 
 
 // The model has opset 13 or a newer one, the first with scales per channel (raise_opset).
 Status apply_quantization(Document& doc, const QuantizePlan& plan);
+
+// What measure_ranges is asked for.
+RangeOptions ranges_for(const Document& doc, const std::map<std::string, TensorInfo>& tensors, const QuantizeOptions& options);
 
 // What the products of a model cost, all of them; of depthwise and dense ones alike.
 std::vector<QuantizePlan::Product> products_of(const Document& doc, const std::map<std::string, TensorInfo>& tensors);
