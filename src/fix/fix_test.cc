@@ -321,6 +321,13 @@ TEST(FixPrecision, ChannelsHaveStepsOfTheirOwn) {
   ASSERT_TRUE(before.ok() && after.ok());
   const auto want = *before->run(samples), have = *after->run(samples);
   for (int64_t i = 64; i < 128; ++i) EXPECT_NEAR(have[1].data<float>()[i], want[1].data<float>()[i], 0.1f);
+  // A cut that is asked for holds for channels too.
+  const float uncut = doc.constant("c_scale")->data<float>()[0];
+  options.quantize = {Cut::percentile, 75};
+  options.proof = ProofBy::none;
+  result = fix_model(original, options, make_reference_backend());
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  EXPECT_LT(result->model.constant("c_scale")->data<float>()[0], 0.7f * uncut);
 }
 
 TEST(FixPrecision, RangesAreCut) {

@@ -173,7 +173,13 @@ class Planner {
 
   void settle(const std::string& name) {
     if (has_steps_by_channel(name)) {
-      ChannelSteps by = steps_of_channels(ranges_.at(name), options_.cut, function_behind(doc_, name));
+      Range each = ranges_.at(name);
+      if (options_.cut == Cut::percentile || options_.cut == Cut::entropy) {
+        const Range whole = cut_range(each, options_.cut, options_.percentile);
+        for (float& low : each.lows) low = std::max(low, whole.low);
+        for (float& high : each.highs) high = std::min(high, whole.high);
+      }
+      ChannelSteps by = steps_of_channels(each, options_.cut, function_behind(doc_, name));
       by.rank = shape_of(tensors_, name).size();
       plan_.by_channel[name] = std::move(by);
       return;
