@@ -34,7 +34,7 @@ if __name__ == "__main__":
 import certificate  # noqa: E402
 
 NAMES = ["squeezenet1.1", "mobilenetv2", "yolox-nano", "ultraface-rfb-320", "resnet20-cifar10", "resnet32-cifar10", "mnist-cnn",
-         "super-resolution-10", "deeplabv3-mobilenetv2-257", "sed-unet", "style-red-vineyards"]
+         "super-resolution-10", "deeplabv3-mobilenetv2-257", "sed-unet"]
 PRODUCTS = ("gemm", "direct", "depthwise", "grouped", "inverted", "winograd", "fft", "matrix", "sums")
 
 

@@ -46,7 +46,7 @@ bool is_splat(const TensorDesc& desc) {
   return true;
 }
 
-constexpr int64_t kShortestLine = 8;  // elements that are worth a call
+constexpr int64_t kShortestLine = 2;  // elements: calls for two are worth it beside plain loops
 
 // What the vector loops cannot do.
 Reason refused(const Stage& stage) {
