@@ -8,13 +8,12 @@
 #include "base/files/new_file.h"
 #include "check/check.h"
 #include "command.h"
-#include "device/device_json.h"
 #include "device/known/known_devices.h"
+#include "fix/paddings.h"
 #include "measure/step_times.h"
 #include "report/check_page.h"
 #include "report/check_text.h"
 #include "run/opening/open_model.h"
-#include "run/opening/open_model_to_check.h"
 #include "run_command/model_inputs.h"
 
 namespace sparkle::cli {
@@ -34,14 +33,6 @@ struct Target {
   std::shared_ptr<Backend> backend;  // of devices that are here
 };
 
-// A device that is here: "cpu", "vulkan", "vulkan:1".
-bool is_here(const std::string& name) {
-  const std::vector<BackendRow> rows = backends();
-  return std::any_of(rows.begin(), rows.end(), [&](const BackendRow& row) {
-    return name == row.name || (row.numbered && name.starts_with(std::string(row.name) + ":"));
-  });
-}
-
 Result<Target> target_here(const std::string& name, const CheckArguments& a) {
   CommonOptions common;
   common.device = name, common.threads = a.threads;
@@ -60,7 +51,7 @@ Result<std::vector<Target>> targets_of(const CheckArguments& a) {
     if (a.measure)
       return Error{Reason::bad_usage, "--measure runs the model on devices that are here; '" + name +
                                           "' is none: give cpu, vulkan or vulkan:N as 'sparkle devices' numbers them."};
-    auto device = names_description(name) ? load_device(name) : known_device(name);
+    auto device = described_device(name);
     if (!device.ok()) return device.take_error();
     targets.push_back(
         {names_description(name) ? std::filesystem::path(name).stem().string() : name, std::move(*device), nullptr});
@@ -69,7 +60,7 @@ Result<std::vector<Target>> targets_of(const CheckArguments& a) {
 }
 
 Result<ModelToCheck> model_to_check(const CheckArguments& a) {
-  return open_model_to_check(a.model, [&](Graph graph) { return bound_graph(std::move(graph), a.shapes); });
+  return fix::model_to_check(a.model, [&](Graph graph) { return bound_graph(std::move(graph), a.shapes); });
 }
 
 // The verdict of the plan that ran, with what its steps took.

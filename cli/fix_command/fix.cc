@@ -28,7 +28,8 @@ struct FixArguments {
 Status take_target(const FixArguments& a, const fix::Document& model, fix::FixOptions& options) {
   CommonOptions target = a.machine;
   target.device = a.target;
-  SPARKLE_TRY(device, is_known_device(a.target) ? known_device(a.target) : describe_device(target));
+  const bool here = a.target == "auto" || a.target == "reference" || is_here(a.target);
+  SPARKLE_TRY(device, here ? describe_device(target) : described_device(a.target));
   fix::take_sizes(device, model, a.multiple, options);
   return ok();
 }

@@ -3,20 +3,13 @@
 
 #include "base/text/listed.h"
 #include "api/handles.h"
-#include "device/device_json.h"
 #include "device/known/known_devices.h"
 #include "report/check_page.h"
 #include "report/check_text.h"
-#include "run/opening/open_model_to_check.h"
+#include "fix/paddings.h"
 
 using namespace sparkle;
 using sparkle::api::guarded;
-
-namespace {
-
-Result<Device> described(const std::string& name) { return name.ends_with(".json") ? load_device(name) : known_device(name); }
-
-}  // namespace
 
 sparkle_status sparkle_check(const char* path, const char* targets, const char* const* names, const sparkle_tensor* shapes,
                              size_t count, char** json, char** html) {
@@ -25,7 +18,7 @@ sparkle_status sparkle_check(const char* path, const char* targets, const char* 
       return Error{Reason::bad_usage, "sparkle_check needs a path, targets, a name for each shape and a place."};
     std::vector<std::pair<std::string, Device>> devices;
     for (const std::string& name : comma_separated(targets)) {
-      SPARKLE_TRY(device, described(name));
+      SPARKLE_TRY(device, described_device(name));
       devices.emplace_back(name, std::move(device));
     }
     SPARKLE_TRY(borrowed, api::borrow(shapes, count, "shape"));
@@ -34,7 +27,7 @@ sparkle_status sparkle_check(const char* path, const char* targets, const char* 
       if (!names[i]) return Error{Reason::bad_usage, "The name of shape " + std::to_string(i) + " is NULL."};
       given.emplace_back(names[i], borrowed[i].shape);
     }
-    SPARKLE_TRY(model, open_model_to_check(path, [&](Graph graph) { return bound_by_name(std::move(graph), given); }));
+    SPARKLE_TRY(model, fix::model_to_check(path, [&](Graph graph) { return bound_by_name(std::move(graph), given); }));
     nlohmann::json all = nlohmann::json::array();
     Page page{model.graph.name, "sparkle check", {}};
     for (const auto& [name, device] : devices) {

@@ -3,7 +3,6 @@
 
 #include "base/files/new_file.h"
 #include "api/handles.h"
-#include "device/device_json.h"
 #include "device/known/known_devices.h"
 #include "fix/report_json.h"
 
@@ -18,8 +17,7 @@ Error unknown(const char* what, const std::string& given, const char* known) {
 
 Result<Device> target_of(const char* name, const Device& here) {
   if (!name) return here;
-  const std::string target = name;
-  return target.ends_with(".json") ? load_device(target) : known_device(target);
+  return described_device(name);
 }
 
 Result<fix::FixOptions> options_of(const sparkle_fix_options* given, const fix::Document& model, const Device& here) {

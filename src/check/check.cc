@@ -2,21 +2,17 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "check/precisions.h"
 #include "check/rows.h"
 #include "check/rules.h"
 #include "families/common.h"
 #include "plan/choose/choose.h"
+#include "plan/memory/budget.h"
 
 namespace sparkle {
 namespace {
-
-// Sums of products; blocks of convolutions in one step among them.
-bool is_product(const CheckRow& row) {
-  return row.kind == "conv" || row.kind == "conv_transpose" || row.kind == "matmul" || row.kind == "attention" ||
-         row.kind == "inverted";
-}
 
 const Finding* found(const Verdict& v, const CheckRow& row, Reason code) {
   for (const int f : row.findings)
@@ -24,25 +20,29 @@ const Finding* found(const Verdict& v, const CheckRow& row, Reason code) {
   return nullptr;
 }
 
-// A row of products with all mended that the model can mend: type, then groups, then sizes.
+// A row of products with all mended that `fix` mends: the type, and sizes.
 void mend_products(const Verdict& v, const Subject& s, CheckRow& row) {
-  Problem then = *s.problem;
   Precision precision = s.precision.value_or(Precision::fp32);
   if (found(v, row, Reason::wide_type)) precision = *s.matrix_precision;
-  if (found(v, row, Reason::float_island)) precision = Precision::int8;
-  if (found(v, row, Reason::type_without_unit)) precision = Precision::fp32;
-  const bool sizes = found(v, row, Reason::channels_unaligned) || found(v, row, Reason::features_unaligned);
-  if (sizes && s.matrix && precision == s.matrix_precision) then = padded(then, *s.matrix);
-  double best = s.seconds_if(then, precision);
-  if (const Finding* f = found(v, row, Reason::grouped_channels); f && f->in_model) best = std::min(best, f->then_seconds);
-  if (const Finding* f = found(v, row, Reason::mixed_types)) best = std::min(best, f->then_seconds);
-  row.then_seconds = std::min(row.seconds, best);
+  const bool sizes = s.matrix && precision == s.matrix_precision;
+  row.then_seconds = std::min(row.seconds, s.seconds_if(sizes ? s.as_fixed(precision) : *s.problem, precision));
 }
 
 // What moves bytes moves fewer of them in a narrower type.
 double narrowed(const CheckRow& row, const Device& device, double share) {
   const double launch = std::min(row.seconds, device.launch_seconds * row.launches());
   return row.bound == "compute" ? row.seconds : launch + (row.seconds - launch) * share;
+}
+
+// The copies that come with padding, of each precision in which some layer is padded.
+double borders(const Verdict& v, const std::vector<Subject>& subjects, AskedPaddings& asked) {
+  std::set<Precision> padded;
+  for (size_t i = 0; i < v.rows.size(); ++i)
+    for (const Reason code : {Reason::channels_unaligned, Reason::features_unaligned, Reason::head_unaligned})
+      if (const Finding* f = found(v, v.rows[i], code); f && f->by_fix) padded.insert(*subjects[i].matrix_precision);
+  double seconds = 0;
+  for (const Precision precision : padded) seconds += asked.in(precision).border_seconds;
+  return seconds;
 }
 
 void mend(Verdict& v, const std::vector<Subject>& subjects) {
@@ -57,7 +57,7 @@ void mend(Verdict& v, const std::vector<Subject>& subjects) {
       continue;
     }
     for (const int f : row.findings)
-      if (const Finding& finding = v.findings[static_cast<size_t>(f)]; finding.in_model)
+      if (const Finding& finding = v.findings[static_cast<size_t>(f)]; finding.by_fix)
         row.then_seconds = std::min(row.then_seconds, finding.then_seconds);
     if (narrow && row.types == "f32") row.then_seconds = std::min(row.then_seconds, narrowed(row, v.device, 0.5));
   }
@@ -94,6 +94,11 @@ Graph in_one_16_bit_type(Graph graph) {
 
 }  // namespace
 
+bool is_product(const CheckRow& row) {
+  return row.kind == "conv" || row.kind == "conv_transpose" || row.kind == "matmul" || row.kind == "attention" ||
+         row.kind == "inverted";
+}
+
 bool CheckRow::has_kernel() const { return kernel != kNoKernel; }
 
 std::vector<OpenInput> open_inputs(const Graph& graph) {
@@ -117,13 +122,19 @@ Verdict check_plan(const Graph& bound, const Plan& plan, const Device& device, c
   Verdict v;
   v.model = plan.model, v.device = device;
   v.kernels = has_backend(device), v.calibrated = plan.calibrated && device.calibrated;
-  v.weight_bytes = static_cast<double>(plan.constant_bytes()), v.arena_bytes = static_cast<double>(plan.arena_bytes);
+  v.weight_bytes = static_cast<double>(plan.constant_bytes());
+  v.packed_bytes = static_cast<double>(packed_constant_bytes(plan, device)),
+  v.arena_bytes = static_cast<double>(plan.arena_bytes);
   v.rows = rows_of(bound, plan, device);
   for (const CheckRow& row : v.rows) v.seconds += row.seconds;
   const OpsByName ops = ops_by_name(bound);
   std::vector<Subject> subjects;
   subjects.reserve(v.rows.size());
-  for (const CheckRow& row : v.rows) subjects.push_back(subject_of(bound, plan, device, row, ops, v.seconds));
+  AskedPaddings asked(options, device);
+  for (const CheckRow& row : v.rows) {
+    subjects.push_back(subject_of(bound, plan, device, row, ops, v.seconds));
+    subjects.back().asked = &asked;
+  }
   for (size_t i = 0; i < v.rows.size(); ++i)
     for (const Rule& rule : rules()) {
       auto finding = rule.find(subjects[i]);
@@ -135,28 +146,37 @@ Verdict check_plan(const Graph& bound, const Plan& plan, const Device& device, c
   for (Finding& finding : model_findings(bound, device, v, options)) v.findings.push_back(std::move(finding));
   mend(v, subjects);
   group(v);
+  v.then_seconds = borders(v, subjects, asked);
   for (const CheckRow& row : v.rows) {
     v.then_seconds += row.then_seconds;
     if (!is_product(row)) continue;
     v.flops += row.flops;
     if (row.unit_kind == UnitKind::matrix) v.on_matrix += row.flops;
-    const bool mended = found(v, row, Reason::wide_type) || found(v, row, Reason::channels_unaligned) ||
-                        found(v, row, Reason::features_unaligned) || found(v, row, Reason::head_unaligned) ||
-                        found(v, row, Reason::float_island);
+    const bool mended =
+        std::any_of(row.findings.begin(), row.findings.end(), [&](int f) { return v.findings[static_cast<size_t>(f)].by_fix; });
     if (row.unit_kind == UnitKind::matrix || mended) v.then_matrix += row.flops;
   }
+  v.then_seconds = std::min(v.then_seconds, v.seconds);
   if (v.flops > 0) v.on_matrix /= v.flops, v.then_matrix /= v.flops;
   v.precisions = precisions_of(v, subjects);
   return v;
 }
 
+namespace {
+Result<Plan> plan_to_judge(const Graph& bound, const Device& device, const PlanSettings& settings) {
+  if (!has_backend(device)) return make_plan(in_one_16_bit_type(bound), device, {settings, nullptr});
+  return make_plan(bound, device, {settings, nullptr});
+}
+}  // namespace
+
 Result<Verdict> check_model(const Graph& bound, const Device& device, const CheckOptions& options) {
-  if (!has_backend(device)) {
-    SPARKLE_TRY(plan, make_plan(in_one_16_bit_type(bound), device, {options.plan, nullptr}));
-    return check_plan(bound, plan, device, options);
-  }
-  SPARKLE_TRY(plan, make_plan(bound, device, {options.plan, nullptr}));
+  SPARKLE_TRY(plan, plan_to_judge(bound, device, options.plan));
   return check_plan(bound, plan, device, options);
+}
+
+Result<std::vector<CheckRow>> predicted_rows(const Graph& bound, const Device& device, const PlanSettings& settings) {
+  SPARKLE_TRY(plan, plan_to_judge(bound, device, settings));
+  return rows_of(bound, plan, device);
 }
 
 void add_measured(Verdict& v, const std::vector<double>& step_seconds, double whole_seconds) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "check/paddings.h"
 #include "device/units/unit_sizes.h"
 #include "graph/graph.h"
 #include "plan/plan.h"
@@ -21,6 +22,7 @@ struct Finding {
   std::string rule;         // a sentence with the layer's numbers
   std::string fix;          // what to do; empty: nothing that keeps the answers
   bool in_model = false;    // mended by other nodes, sizes or types in the model; else by how it is run
+  bool by_fix = false;      // `sparkle fix` does it: this alone counts as mended
   double now_seconds = 0;   // of that layer
   double then_seconds = 0;  // with this mended and nothing else
   double saved() const { return now_seconds > then_seconds ? now_seconds - then_seconds : 0; }
@@ -37,7 +39,7 @@ struct CheckRow {
   double flops = 0;         // nominal
   double bytes = 0;         // operands, each once
   double seconds = 0;       // predicted, or what the roofs allow
-  double then_seconds = 0;  // with all its findings mended
+  double then_seconds = 0;  // with all mended that `sparkle fix` mends
   std::string bound;
   std::vector<int> findings;
   double measured_seconds = 0;  // `check --measure`; 0: not measured
@@ -74,9 +76,10 @@ struct Verdict {
   std::vector<FindingGroup> groups;  // those that save most first
   std::vector<PrecisionRow> precisions;
   double seconds = 0, then_seconds = 0;
-  double flops = 0;                       // of sums of products
-  double on_matrix = 0, then_matrix = 0;  // shares of them
-  double weight_bytes = 0, arena_bytes = 0;
+  double flops = 0;                           // of sums of products
+  double on_matrix = 0, then_matrix = 0;      // shares of them
+  double weight_bytes = 0, packed_bytes = 0;  // of the model's constants; as kernels keep them in memory
+  double arena_bytes = 0;
   double measured_seconds = 0;  // the whole by `check --measure`, run once; 0: not measured
   double speedup() const { return then_seconds > 0 ? seconds / then_seconds : 1; }
 };
@@ -91,12 +94,18 @@ std::vector<OpenInput> open_inputs(const Graph& graph);
 struct CheckOptions {
   PlanSettings plan;
   std::vector<OpenInput> open;  // of the graph before it was bound
+  AskPaddings paddings;         // what `fix` would do; none: findings on sizes are named, and nothing is said to mend them
 };
 
 // `bound`: simplified, all shapes known. Errors: those of make_plan.
 Result<Verdict> check_model(const Graph& bound, const Device& device, const CheckOptions& options = {});
 // With the plan that there is.
 Verdict check_plan(const Graph& bound, const Plan& plan, const Device& device, const CheckOptions& options = {});
+
+// Rows alone, without findings.
+Result<std::vector<CheckRow>> predicted_rows(const Graph& bound, const Device& device, const PlanSettings& settings = {});
+// Sums of products; blocks of convolutions in one step among them.
+bool is_product(const CheckRow& row);
 
 // Puts measured seconds of the plan's steps, and of the whole, beside what the verdict of that plan predicts.
 void add_measured(Verdict& verdict, const std::vector<double>& step_seconds, double whole_seconds);

@@ -180,6 +180,19 @@ Estimate estimate_by_roofs(const AttentionSizes& a, Precision precision, const D
   });
 }
 
+double estimate_copy(double bytes, const Device& device) {
+  Footprint footprint;
+  footprint.bytes = bytes_per_level(device, bytes, bytes);
+  footprint.parallel_items = bytes;
+  LoopSchedule schedule;
+  schedule.variant = kNoKernel;
+  return cost_of(footprint, schedule, device).seconds;
+}
+
+bool pays(double now_seconds, double then_seconds, const Device& device) {
+  return then_seconds < now_seconds * (has_backend(device) ? 1 - kLeastGain : 1);
+}
+
 std::optional<Estimate> estimate(const Problem& problem, Precision precision, const Device& device) {
   if (!fastest_unit(device, precision)) return std::nullopt;
   if (!has_backend(device)) return estimate_by_roofs(problem, precision, device);

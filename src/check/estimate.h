@@ -37,6 +37,13 @@ struct AttentionSizes {
 };
 Estimate estimate_by_roofs(const AttentionSizes& sizes, Precision precision, const Device& device);
 
+// A copy of so many bytes, read and written counted together, in a step of its own.
+double estimate_copy(double bytes, const Device& device);
+
+// Whether a change brings something: less time. Where kernels of this build say the time, changes below this share are noise.
+inline constexpr double kLeastGain = 0.02;
+bool pays(double now_seconds, double then_seconds, const Device& device);
+
 // The rows, columns and depth of the problem seen as so many equal products.
 struct ProductSizes {
   int64_t products = 1, rows = 1, columns = 1, depth = 1;

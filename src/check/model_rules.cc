@@ -50,10 +50,10 @@ std::optional<Finding> launch_bound(const Device& device, const Verdict& v) {
 
 std::optional<Finding> does_not_fit(const Device& device, const Verdict& v) {
   if (device.memory.empty() || device.memory.back().bytes <= 0) return std::nullopt;
-  const double need = v.weight_bytes + v.arena_bytes, have = static_cast<double>(device.memory.back().bytes);
+  const double need = v.packed_bytes + v.arena_bytes, have = static_cast<double>(device.memory.back().bytes);
   if (need <= have) return std::nullopt;
   return whole(Reason::does_not_fit, v,
-               in_bytes(v.weight_bytes) + " of weights and " + in_bytes(v.arena_bytes) + " of tensors, where " + device.name +
+               in_bytes(v.packed_bytes) + " of weights and " + in_bytes(v.arena_bytes) + " of tensors, where " + device.name +
                    " has " + in_bytes(have),
                "take smaller batches or a narrower type, or cut the model in two");
 }

@@ -51,7 +51,6 @@ PrecisionRow row_in(const Form& form, const Verdict& v, const std::vector<Subjec
     out.note = "no unit multiplies it";
     return out;
   }
-  const MathUnit* matrix = fastest_unit(v.device, form.precision, UnitKind::matrix);
   double layers = 0, without = 0, matrix_flops = 0, elements_now = 0;
   std::string widened;  // the unit that computes some in another type all the same
   double wider = 0;
@@ -61,17 +60,11 @@ PrecisionRow row_in(const Form& form, const Verdict& v, const std::vector<Subjec
     const double share = std::min(4.0, bytes_of_element(form.precision) / own_bytes(s));
     elements_now += own_bytes(s) * row.seconds;
     if (!s.problem) {
-      const bool copied = form.fixed && row.kind == "copy" && !row.findings.empty();
-      out.seconds += copied ? 0 : streamed(row, v.device, share);
+      out.seconds += streamed(row, v.device, share);
       continue;
     }
     ++layers;
-    Problem problem = *s.problem;
-    // Padding is no fix of a layer that it makes slower.
-    if (form.fixed && matrix)
-      if (const Problem wider = padded(problem, *matrix);
-          s.seconds_if(wider, form.precision) < s.seconds_if(problem, form.precision))
-        problem = wider;
+    const Problem problem = form.fixed ? s.as_fixed(form.precision) : *s.problem;
     const bool as_now = !form.fixed && s.precision == form.precision;
     const auto e = as_now ? std::nullopt : estimate(problem, form.precision, v.device);
     if (as_now || !e) {
@@ -84,7 +77,9 @@ PrecisionRow row_in(const Form& form, const Verdict& v, const std::vector<Subjec
     if (unit && unit->kind == UnitKind::matrix) matrix_flops += row.flops;
     if (unit && e->kernel && !multiplies(*unit, form.precision)) widened = unit->name, ++wider;
   }
-  double weights = v.weight_bytes, arena = v.arena_bytes;
+  if (form.fixed && !subjects.empty() && subjects[0].asked && subjects[0].asked->known())
+    out.seconds += subjects[0].asked->in(form.precision).border_seconds;
+  double weights = v.packed_bytes, arena = v.arena_bytes;
   const double own = v.seconds > 0 && elements_now > 0 ? elements_now / v.seconds : 4;
   out.bytes = (weights + arena) * bytes_of_element(form.precision) / own;
   out.error = error_of_layer(form.precision) * std::sqrt(std::max(1.0, layers));

@@ -59,7 +59,44 @@ bool is_product(const Op& op) {
 
 bool is_channelwise(const Problem& p) { return p.kind != ProblemKind::matmul && p.groups > 1 && p.groups == p.c; }
 
-Problem padded(Problem p, const MathUnit& unit) {
+const Paddings& AskedPaddings::in(Precision precision) {
+  const auto at = asked_.find(precision);
+  return at != asked_.end() ? at->second : asked_.emplace(precision, ask_(device_, precision)).first->second;
+}
+
+const PaddedLayer* Subject::padding(const Op& op, Precision then) const {
+  if (!asked || !asked->known()) return nullptr;
+  const auto& paddings = asked->in(then).layers;
+  if (const auto at = paddings.find(op.name); at != paddings.end()) return &at->second;
+  for (const TensorId out : op.outputs)
+    if (out != kAbsent)
+      if (const auto at = paddings.find(graph.tensor(out).name); at != paddings.end()) return &at->second;
+  return nullptr;
+}
+
+const PaddedLayer* Subject::padding(Precision then) const {
+  for (const Op* op : ops)
+    if (const PaddedLayer* layer = padding(*op, then)) return layer;
+  return nullptr;
+}
+
+Problem Subject::as_fixed(Precision then) const {
+  Problem p = *problem;
+  const PaddedLayer* layer = padding(then);
+  if (!layer || !layer->grows()) return p;
+  if (p.kind == ProblemKind::matmul) {
+    if (p.depth == layer->in) p.depth = layer->in_to;
+    if (p.columns == layer->out) p.columns = layer->out_to;
+  } else if (is_channelwise(p)) {
+    if (p.c == layer->in) p.c = p.k = p.groups = layer->in_to;
+  } else {
+    if (p.c == layer->in * p.groups) p.c = layer->in_to * p.groups;
+    if (p.k == layer->out * p.groups) p.k = layer->out_to * p.groups;
+  }
+  return p;
+}
+
+Problem aligned(Problem p, const MathUnit& unit) {
   const int64_t want = channel_multiple(unit);
   if (p.kind == ProblemKind::matmul) {
     p.depth = rounded_up(p.depth, want), p.columns = rounded_up(p.columns, want);

@@ -10,6 +10,19 @@
 
 namespace sparkle {
 
+// What `fix` would pad, asked once for each precision.
+class AskedPaddings {
+ public:
+  AskedPaddings(const CheckOptions& options, const Device& device) : ask_(options.paddings), device_(device) {}
+  bool known() const { return static_cast<bool>(ask_); }
+  const Paddings& in(Precision precision);
+
+ private:
+  const AskPaddings& ask_;
+  const Device& device_;
+  std::map<Precision, Paddings> asked_;
+};
+
 // A layer with all that rules ask of it.
 struct Subject {
   const Graph& graph;
@@ -25,6 +38,13 @@ struct Subject {
   // The matrix unit that the layer could run on in its own precision, or in the one that the fix for wide types takes.
   std::optional<Precision> matrix_precision;
   const MathUnit* matrix = nullptr;
+
+  AskedPaddings* asked = nullptr;
+  // What `fix` says of a node of the layer: nullptr where it pads no such layers, or nobody asks.
+  const PaddedLayer* padding(const Op& op, Precision then) const;
+  const PaddedLayer* padding(Precision then) const;  // of the first that it knows
+  // The problem as `fix` would have it in a precision.
+  Problem as_fixed(Precision then) const;
 
   // Seconds of the row if its problem were this one: the row's own time by the ratio of the two estimates.
   double seconds_if(const Problem& changed, Precision then) const;
@@ -74,8 +94,8 @@ std::optional<Finding> attention_unfused(const Subject&);
 std::vector<Finding> model_findings(const Graph& graph, const Device& device, const Verdict& verdict,
                                     const CheckOptions& options);
 
-// The problem with channels padded to what the unit takes: input channels only of ungrouped ones.
-Problem padded(Problem problem, const MathUnit& unit);
+// The problem with the sizes that the unit wants: input channels only of ungrouped ones.
+Problem aligned(Problem problem, const MathUnit& unit);
 
 // Numbers in sentences: "64", "1.50 MB", "0.123 ms", "3.4".
 std::string in_words(int64_t n);

@@ -37,7 +37,8 @@ bool comes_from_outside(const Plan& plan, int tensor) {
     const auto step = std::find_if(plan.steps.begin(), plan.steps.end(), makes);
     if (step == plan.steps.end()) return false;
     const Family family = step->stage.family();
-    if (family != Family::pointwise && family != Family::quantize && family != Family::copy) return false;
+    if (family != Family::pointwise && family != Family::quantize && family != Family::copy && family != Family::pad)
+      return false;
     tensor = step->inputs[0];
   }
   return plan.tensors[static_cast<size_t>(tensor)].kind == PlaceKind::input;

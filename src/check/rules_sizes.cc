@@ -10,9 +10,6 @@
 namespace sparkle::rule {
 namespace {
 
-// What less than this share of a layer's time would save is no finding where kernels of this build say the time.
-constexpr double kLeastGain = 0.02;
-
 std::string sizes(int64_t a, const char* what_a, int64_t b, const char* what_b, int64_t want) {
   std::string text;
   if (a % want) text = in_words(a) + " " + what_a;
@@ -24,21 +21,52 @@ std::string more_work(double share) {
   return share < 0.005 ? "hardly any more arithmetic" : in_percent(share) + " more arithmetic";
 }
 
-// The finding of sizes that padding mends; nothing where the kernels of this build lose nothing by them.
-std::optional<Finding> padding(const Subject& s, Reason code, const std::string& what, const std::string& to) {
-  const Problem then = padded(*s.problem, *s.matrix);
+// What changes, as "72 input channels and 136 filters".
+std::string changes(int64_t a, int64_t a_to, const char* what_a, int64_t b, int64_t b_to, const char* what_b) {
+  std::string text;
+  if (a != a_to) text = in_words(a_to) + " " + what_a;
+  if (b != b_to) text += (text.empty() ? "" : " and ") + in_words(b_to) + " " + what_b;
+  return text;
+}
+
+// Whose channels those of a layer are that `fix` knows nothing of.
+constexpr const char* kNotPadded =
+    "'sparkle fix' leaves it: it pads products with constant weights in floats; choose such sizes before export";
+
+struct Sides {
+  const char *in, *out;
+};
+
+// The finding of sizes that padding would mend; nothing where the kernels of this build lose nothing by them. What is advised
+// is what `fix` does.
+std::optional<Finding> unaligned(const Subject& s, Reason code, const std::string& what, const Sides& sides) {
+  const Precision precision = *s.matrix_precision;
   const int64_t want = channel_multiple(*s.matrix);
   const bool other = s.precision != s.matrix_precision;
   Finding f;
   f.code = code;
   f.in_model = true;
-  f.now_seconds = other ? s.seconds_if(*s.problem, *s.matrix_precision) : s.row.seconds;
-  f.then_seconds = s.seconds_if(then, *s.matrix_precision);
-  if (has_backend(s.device) && f.then_seconds > (1 - kLeastGain) * f.now_seconds) return std::nullopt;
-  f.then_seconds = std::min(f.then_seconds, f.now_seconds);
-  f.rule = what + ": " + s.matrix->name + (other ? " (in " + std::string(name_of(*s.matrix_precision)) + ")" : "") +
+  f.now_seconds = f.then_seconds = other ? s.seconds_if(*s.problem, precision) : s.row.seconds;
+  if (has_backend(s.device) && !pays(f.now_seconds, s.seconds_if(aligned(*s.problem, *s.matrix), precision), s.device))
+    return std::nullopt;
+  f.rule = what + ": " + s.matrix->name + (other ? " (in " + std::string(name_of(precision)) + ")" : "") +
            " takes multiples of " + in_words(want) + ", runs of " + in_words(want * size_of(s.matrix->input)) + " bytes";
-  f.fix = "pad to " + to + " with zeros, " + more_work(then.nominal_flops() / s.problem->nominal_flops() - 1);
+  const PaddedLayer* layer = s.padding(precision);
+  if (!layer) {
+    f.fix = kNotPadded;
+    return f;
+  }
+  if (!layer->grows()) {
+    f.fix = "'sparkle fix' leaves it: " +
+            (layer->refused.empty() ? "what its channels lead to sums over all of them" : layer->refused);
+    return f;
+  }
+  const Problem then = s.as_fixed(precision);
+  f.by_fix = true;
+  f.then_seconds = std::min(f.now_seconds, s.seconds_if(then, precision));
+  f.fix = "pad to " + changes(layer->in, layer->in_to, sides.in, layer->out, layer->out_to, sides.out) + " with zeros, " +
+          more_work(then.nominal_flops() / s.problem->nominal_flops() - 1);
+  if (!layer->refused.empty()) f.fix += "; the rest stays: " + layer->refused;
   return f;
 }
 
@@ -48,22 +76,15 @@ std::optional<Finding> channels_unaligned(const Subject& s) {
   if (!s.problem || s.problem->kind == ProblemKind::matmul || s.problem->groups > 1 || !s.matrix) return std::nullopt;
   const int64_t want = channel_multiple(*s.matrix), c = s.problem->c, k = s.problem->k;
   if (c % want == 0 && k % want == 0) return std::nullopt;
-  const Problem then = padded(*s.problem, *s.matrix);
-  std::string to;
-  if (c % want) to = in_words(then.c) + " input channels";
-  if (k % want) to += (to.empty() ? "" : " and ") + in_words(then.k) + " filters";
-  return padding(s, Reason::channels_unaligned, sizes(c, "input channels", k, "filters", want), to);
+  return unaligned(s, Reason::channels_unaligned, sizes(c, "input channels", k, "filters", want),
+                   {"input channels", "filters"});
 }
 
 std::optional<Finding> features_unaligned(const Subject& s) {
   if (!s.problem || s.problem->kind != ProblemKind::matmul || !s.matrix) return std::nullopt;
   const int64_t want = channel_multiple(*s.matrix), depth = s.problem->depth, columns = s.problem->columns;
   if (depth % want == 0 && columns % want == 0) return std::nullopt;
-  const Problem then = padded(*s.problem, *s.matrix);
-  std::string to;
-  if (depth % want) to = in_words(then.depth) + " inputs";
-  if (columns % want) to += (to.empty() ? "" : " and ") + in_words(then.columns) + " outputs";
-  return padding(s, Reason::features_unaligned, sizes(depth, "inputs", columns, "outputs", want), to);
+  return unaligned(s, Reason::features_unaligned, sizes(depth, "inputs", columns, "outputs", want), {"inputs", "outputs"});
 }
 
 std::optional<Finding> head_unaligned(const Subject& s) {
@@ -75,20 +96,33 @@ std::optional<Finding> head_unaligned(const Subject& s) {
   now.heads = q.elements() / std::max<int64_t>(1, now.head * now.queries);
   const int64_t want = head_multiple(*s.matrix);
   if (now.head % want == 0 && now.value % want == 0) return std::nullopt;
-  AttentionSizes then = now;
-  then.head = rounded_up(now.head, want), then.value = rounded_up(now.value, want);
-  const Precision precision = *s.matrix_precision;
-  const double ratio = estimate_by_roofs(then, precision, s.device).cost.seconds /
-                       std::max(1e-12, estimate_by_roofs(now, precision, s.device).cost.seconds);
+  // Kernels of this build compute attention on vectors, which take heads of any size.
+  if (has_backend(s.device)) return std::nullopt;
   Finding f;
   f.code = Reason::head_unaligned;
   f.in_model = true;
-  f.now_seconds = s.row.seconds;
-  // Kernels of this build compute attention on vectors, which take heads of any size.
-  if (has_backend(s.device)) return std::nullopt;
-  f.then_seconds = s.row.seconds * std::min(1.0, ratio);
+  f.now_seconds = f.then_seconds = s.row.seconds;
   f.rule = "heads of " + in_words(now.head) + ": " + s.matrix->name + " sums over " + in_words(s.matrix->k) +
            ", and kernels of attention keep heads in multiples of " + in_words(want);
+  AttentionSizes then = now;
+  const Precision precision = *s.matrix_precision;
+  std::string refused;
+  for (const Op* op : s.ops)
+    if (const PaddedLayer* layer = s.padding(*op, precision)) {
+      if (layer->in == now.head) then.head = layer->in_to;
+      if (layer->out == now.value) then.value = layer->out_to;
+      if (!layer->refused.empty()) refused = layer->refused;
+    }
+  if (then.head == now.head && then.value == now.value) {
+    f.fix =
+        "'sparkle fix' leaves them: " + (refused.empty() ? "zeros more than a kernel adds by itself bring nothing" : refused) +
+        "; train with heads of " + in_words(rounded_up(now.head, want));
+    return f;
+  }
+  const double ratio = estimate_by_roofs(then, precision, s.device).cost.seconds /
+                       std::max(1e-12, estimate_by_roofs(now, precision, s.device).cost.seconds);
+  f.by_fix = true;
+  f.then_seconds = s.row.seconds * std::min(1.0, ratio);
   f.fix = "pad heads to " + in_words(then.head) + " with zeros; the scale stays that of " + in_words(now.head);
   return f;
 }

@@ -35,14 +35,14 @@ std::optional<Finding> wide_type(const Subject& s) {
   if (has_backend(s.device) && then > kWorthIt * s.row.seconds) return std::nullopt;
   Finding f;
   f.code = Reason::wide_type;
-  f.in_model = true;
+  f.in_model = f.by_fix = true;
   f.now_seconds = s.row.seconds, f.then_seconds = std::min(then, s.row.seconds);
   const MathUnit* own = s.device.unit(s.row.unit);
   f.rule = "fp32 on " + s.row.unit;
   if (own && own->total_flops_per_second > 0)
     f.rule += " at " + in_digits(own->total_flops_per_second * 1e-12, 1) + " Tflop/s, where " + unit->name + " has " +
               in_digits(unit->total_flops_per_second * 1e-12, 1);
-  f.fix = "store it in " + std::string(name_of(*narrow));
+  f.fix = "store it in " + std::string(name_of(*narrow)) + " ('sparkle fix --precision " + std::string(name_of(*narrow)) + "')";
   if (const MathUnit* tf32 = fastest_unit(s.device, Precision::tf32)) f.fix += ", or allow TF32 (" + tf32->name + ")";
   return f;
 }

@@ -80,8 +80,12 @@ class Fixer {
     SPARKLE_CHECK(rewrite());
     SPARKLE_CHECK(prove_rewrites());
     if (options_.precision == Precision::fp32) return Fixed{std::move(doc_), std::move(report_)};
-    if (is_quantized()) report_.notes.push_back("precision: the model computes in 8-bit integers already and keeps its types");
-    else SPARKLE_CHECK(change_precision());
+    if (is_quantized()) {
+      report_.notes.push_back("precision: the model computes in 8-bit integers already and keeps its types");
+    } else {
+      SPARKLE_CHECK(change_precision());
+      predict();
+    }
     return Fixed{std::move(doc_), std::move(report_)};
   }
 
@@ -120,7 +124,8 @@ class Fixer {
       } else if (rule == "merge_layouts") {
         lines = merge_layouts(doc_);
       } else {
-        const PadPlan plan = plan_padding(doc_, tensors_, {options_.multiple, options_.max_extra});
+        const PadPlan plan =
+            plan_padding(doc_, tensors_, {options_.multiple, options_.max_extra, options_.target, !options_.only.empty()});
         SPARKLE_CHECK(apply_padding(doc_, plan, tensors_));
         lines = to_lines(plan);
         for (const auto& h : plan.heads)
@@ -129,12 +134,21 @@ class Fixer {
                             " elements, where kernels of attention want a multiple of " +
                             std::to_string(options_.head_multiple));
         changed_ = changed_ || !plan.empty();
+        if (options_.target && !plan.empty()) report_.predicted = predict_padding(plan, *options_.target);
       }
       if (rule != "pad_channels") changed_ = changed_ || !lines.empty();
       if (!lines.empty()) report_.rewrites.push_back({std::string(rule), std::move(lines)});
       SPARKLE_CHECK(refresh());
     }
     return ok();
+  }
+
+  // What the target takes for the layers of the whole result. A plan that it has none for leaves this unsaid.
+  void predict() {
+    if (!options_.target) return;
+    auto predicted = predict_layers(original_, doc_, bindings_, *options_.target);
+    if (predicted.ok()) report_.predicted = std::move(*predicted);
+    else report_.notes.push_back("not predicted: " + predicted.error().message);
   }
 
   Error too_far(const std::string& what, const std::vector<Entrance>& entrances) const {
@@ -393,7 +407,9 @@ void take_sizes(const Device& device, const Document& model, int64_t multiple, F
   Precision precision = options.precision;
   if (precision == Precision::fp32) precision = own_precision(model);
   if (precision == Precision::fp32) precision = narrow_precision(device).value_or(precision);
-  options.multiple = multiple > 0 ? multiple : channel_multiple(device, precision);
+  const PadOptions padding = default_padding(device, precision);
+  options.target = padding.target;
+  options.multiple = multiple > 0 ? multiple : padding.multiple;
   options.head_multiple = head_multiple(device, precision);
 }
 
@@ -422,6 +438,8 @@ std::vector<std::string> to_lines(const FixReport& report) {
   }
   lines.insert(lines.end(), report.notes.begin(), report.notes.end());
   if (lines.empty() && !report.whole) lines.push_back("nothing to mend: the target wants nothing that the model has not");
+  if (report.predicted)
+    for (const std::string& line : to_lines(*report.predicted)) lines.push_back(line);
   if (!report.ranges.empty()) lines.push_back("ranges:");
   for (const std::string& line : report.ranges) lines.push_back("  " + line);
   if (!report.wide.empty()) lines.push_back("kept wide:");

@@ -9,6 +9,7 @@
 
 #include "device/units/unit_sizes.h"
 #include "fix/pad/plan.h"
+#include "fix/prediction.h"
 #include "fix/proof/proof.h"
 #include "fix/proof/sensitivity.h"
 #include "fix/quantize/quantize.h"
@@ -28,7 +29,8 @@ struct FixOptions {
   bool rewrites = true;                   // false: precision alone
   int64_t multiple = 8;                   // of channels (device/units/unit_sizes.h)
   int64_t head_multiple = 1;              // of the size of attention heads: those that are none are named
-  double max_extra = 0.25;
+  double max_extra = kMostExtra;
+  std::optional<PadTarget> target;  // the machine that it is for; none: nothing is predicted, and padding is not asked to pay
   QuantizeOptions quantize;
   std::map<std::string, Dims> shapes;  // of inputs whose sizes are open
   std::vector<Sample> samples;         // to measure ranges and for the proof; empty: `random_samples` seeded ones
@@ -53,11 +55,12 @@ struct FixReport {
     double share = 0;  // of the multiplications
   };
   std::vector<Wide> wide;
-  double integer_share = 0;           // int8: of the multiplications
-  std::optional<Proof> exact, whole;  // of the rewrites alone; of the result
-  std::string exact_by, whole_by;     // "plain loops", "the kernels of cpu"
-  std::vector<Entrance> entrances;    // the worst three
-  bool random = false;                // the samples
+  std::optional<Prediction> predicted;  // of the layers that changed, on the target
+  double integer_share = 0;             // int8: of the multiplications
+  std::optional<Proof> exact, whole;    // of the rewrites alone; of the result
+  std::string exact_by, whole_by;       // "plain loops", "the kernels of cpu"
+  std::vector<Entrance> entrances;      // the worst three
+  bool random = false;                  // the samples
 };
 
 struct Fixed {

@@ -25,6 +25,21 @@ nlohmann::json report_json(const FixReport& report) {
   for (const auto& part : report.rewrites) json["rewrites"][part.rule] = part.lines;
   json["notes"] = report.notes;
   json["ranges"] = report.ranges;
+  if (report.predicted) {
+    const Prediction& p = *report.predicted;
+    nlohmann::json layers = nlohmann::json::array();
+    for (const auto& layer : p.layers)
+      layers.push_back({{"layer", layer.name},
+                        {"change", layer.change},
+                        {"predicted_before_ms", layer.before_seconds * 1e3},
+                        {"predicted_after_ms", layer.after_seconds * 1e3}});
+    json["predicted"] = {{"device", p.device},
+                         {"basis", p.basis},
+                         {"precision", std::string(name_of(p.precision))},
+                         {"before_ms", p.before_seconds * 1e3},
+                         {"after_ms", p.after_seconds * 1e3},
+                         {"layers", std::move(layers)}};
+  }
   json["kept_wide"] = nlohmann::json::array();
   for (const auto& w : report.wide) json["kept_wide"].push_back({{"layer", w.layer}, {"why", w.why}, {"share", w.share}});
   if (report.integer_share > 0) json["integer_share"] = report.integer_share;

@@ -29,12 +29,17 @@ Status take_in(TensorProto& proto, const std::string& model, const std::string& 
   return ok();
 }
 
-Result<ModelProto> parse(const std::string& path) {
+Result<ModelProto> parse_alone(const std::string& path) {
   SPARKLE_TRY(mapped, MappedFile::open(path));
   ModelProto model;
   const bool fits = mapped.bytes().size() <= static_cast<size_t>(std::numeric_limits<int>::max());
   if (!fits || !model.ParseFromArray(mapped.bytes().data(), static_cast<int>(mapped.bytes().size())) || !model.has_graph())
     return Error{Reason::bad_format, "'" + path + "' is no ONNX model or is cut short."};
+  return model;
+}
+
+Result<ModelProto> parse(const std::string& path) {
+  SPARKLE_TRY(model, parse_alone(path));
   std::string folder = fs::path(path).parent_path().string();
   if (folder.empty()) folder = ".";
   for (TensorProto& proto : *model.mutable_graph()->mutable_initializer()) SPARKLE_CHECK(take_in(proto, path, folder));
@@ -87,6 +92,10 @@ Status write(ModelProto& model, const std::string& path, int64_t largest) {
 
 Result<ModelProto> read_model_proto(const std::string& path) {
   return guard_memory("Reading the model", [&] { return parse(path); });
+}
+
+Result<ModelProto> read_model_outline(const std::string& path) {
+  return guard_memory("Reading the model", [&] { return parse_alone(path); });
 }
 
 Result<HostTensor> tensor_value(const TensorProto& proto, const std::string& what) {

@@ -14,6 +14,9 @@ namespace sparkle {
 // The model with external data taken in, so that it stands alone. Errors: file_unreadable, bad_format, bad_model.
 Result<::onnx::ModelProto> read_model_proto(const std::string& path);
 
+// The file alone: what lies beside it is not read.
+Result<::onnx::ModelProto> read_model_outline(const std::string& path);
+
 // A copy of the tensor's value; `what` starts error sentences. For tensors without external data.
 Result<HostTensor> tensor_value(const ::onnx::TensorProto& proto, const std::string& what);
 

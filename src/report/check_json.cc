@@ -15,6 +15,7 @@ json check_json(const Verdict& v, const std::string& called) {
                         {"rule", f.rule},
                         {"fix", f.fix},
                         {"in_model", f.in_model},
+                        {"by_fix", f.by_fix},
                         {"now_ms", f.now_seconds * 1e3},
                         {"fixed_ms", f.then_seconds * 1e3}});
   for (const CheckRow& row : v.rows) {
@@ -63,6 +64,7 @@ json check_json(const Verdict& v, const std::string& called) {
               {"matrix_share", v.on_matrix},
               {"fixed_matrix_share", v.then_matrix},
               {"weight_bytes", v.weight_bytes},
+              {"packed_weight_bytes", v.packed_bytes},
               {"arena_bytes", v.arena_bytes},
               {"groups", groups},
               {"findings", findings},

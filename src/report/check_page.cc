@@ -40,7 +40,7 @@ std::vector<PageFinding> findings(const Verdict& v) {
               : g.findings.size() == 1 ? "'" + v.rows[static_cast<size_t>(first.row)].name + "'"
                                        : std::to_string(g.findings.size()) + " layers, first of all '" +
                                              v.rows[static_cast<size_t>(first.row)].name + "'";
-    f.rule = typeset(first.rule), f.fix = typeset(first.fix), f.mends = first.in_model;
+    f.rule = typeset(first.rule), f.fix = typeset(first.fix), f.mends = first.by_fix;
     f.share = v.seconds > 0 ? g.saved_seconds / v.seconds : 0;
     if (f.share >= 0.001)
       f.saved = typeset((f.mends ? "saves " : "would save ") + in_time(g.saved_seconds) + ", " + in_percent(f.share));
@@ -115,8 +115,10 @@ PageTarget check_page(const Verdict& v, const std::string& called) {
                      matrix ? v.on_matrix : -1, matrix ? v.then_matrix : -1});
   t.tiles.push_back({"Arithmetic", in_digits(v.flops * 1e-9, v.flops < 1e10 ? 2 : 0) + " Gflop",
                      v.seconds > 0 ? in_digits(v.flops / v.seconds * 1e-12, 2) + " Tflop/s over the pass" : ""});
-  t.tiles.push_back({"Memory", in_bytes(v.weight_bytes + v.arena_bytes),
-                     in_bytes(v.weight_bytes) + " of weights, " + in_bytes(v.arena_bytes) + " of tensors"});
+  t.tiles.push_back({"Memory", in_bytes(v.packed_bytes + v.arena_bytes),
+                     in_bytes(v.packed_bytes) + " of weights" +
+                         (v.packed_bytes != v.weight_bytes ? " (" + in_bytes(v.weight_bytes) + " in the file), " : ", ") +
+                         in_bytes(v.arena_bytes) + " of tensors"});
   t.findings = findings(v);
   for (const MathUnit& unit : v.device.units)
     if (unit.total_flops_per_second > 0 && (is_float(unit.input) || unit.accumulator == DType::i32))

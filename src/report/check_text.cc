@@ -24,7 +24,9 @@ std::string summary(const Verdict& v, const std::string& called) {
                  : "on vectors: the device has no matrix units\n";
   text += "  a pass takes       " + in_time(v.seconds) + ", " + in_time(v.then_seconds) +
           " once all is fixed: " + in_digits(v.speedup(), v.speedup() < 10 ? 2 : 1) + " times as fast\n";
-  text += "  memory             " + in_bytes(v.weight_bytes) + " of weights, " + in_bytes(v.arena_bytes) + " of tensors\n";
+  text += "  memory             " + in_bytes(v.weight_bytes) + " of weights" +
+          (v.packed_bytes != v.weight_bytes ? ", " + in_bytes(v.packed_bytes) + " as kernels pack them, " : ", ") +
+          in_bytes(v.arena_bytes) + " of tensors\n";
   return text;
 }
 
@@ -42,7 +44,7 @@ std::string most_important(const Verdict& v) {
     if (first.row >= 0) text += "       '" + printable(v.rows[static_cast<size_t>(first.row)].name) + "': ";
     else text += "       ";
     text += printable(first.rule) + "\n";
-    if (!first.fix.empty()) text += "       fix: " + printable(first.fix) + "\n";
+    if (!first.fix.empty()) text += (first.by_fix ? "       fix: " : "       advice: ") + printable(first.fix) + "\n";
   }
   if (v.groups.size() > kMost) {
     text += "  and";

@@ -22,7 +22,7 @@ class CommandFix : public Command {
       op.kernel = {3, 3}, op.pads_begin = op.pads_end = {1, 1};
       return b.op("Conv", op, {x, b.weights({k, c, 3, 3})});
     };
-    b.done(conv(conv(b.input({1, 3, 12, 12}), 3, 67), 67, 129));
+    b.done(conv(conv(b.input({1, 3, 40, 40}), 3, 67), 67, 129));
     return save(b.graph, name);
   }
   std::string fixed(const std::string& arguments) const {
@@ -35,18 +35,18 @@ class CommandFix : public Command {
 TEST_F(CommandFix, PadsForTheUnitsOfTheTarget) {
   const std::string model = odd_network("odd.onnx");
   const auto misaligned = [&](const std::string& path) {
-    const json target = json::parse(sparkle("check " + path + " --target h200 --json").out, nullptr, false)["targets"][0];
+    const json target = json::parse(sparkle("check " + path + " --target a4500 --json").out, nullptr, false)["targets"][0];
     int found = 0;
     for (const json& finding : target["findings"]) found += finding["code"] == "channels_unaligned";
     return found;
   };
   EXPECT_GT(misaligned(model), 0);
   // As it is, and in the type that the model has after that.
-  EXPECT_SAYS(fixed(model + " -o wide.onnx --target h200 --max-extra 300"), "pad_channels");
+  EXPECT_SAYS(fixed(model + " -o wide.onnx --target a4500"), "pad_channels");
   EXPECT_EQ(misaligned("wide.onnx"), 0);
   fixed(model + " -o odd16.onnx --target avx512 --precision fp16");
   EXPECT_GT(misaligned("odd16.onnx"), 0);
-  EXPECT_SAYS(fixed("odd16.onnx -o wide16.onnx --target h200 --max-extra 300"), "pad_channels");
+  EXPECT_SAYS(fixed("odd16.onnx -o wide16.onnx --target a4500"), "pad_channels");
   EXPECT_EQ(misaligned("wide16.onnx"), 0);
   // Vectors take any number.
   EXPECT_FALSE(contains(fixed(model + " -o same.onnx --target avx512"), "pad_channels"));

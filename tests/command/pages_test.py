@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The pages of `sparkle check --html` and `sparkle report --html`: complete in themselves, and alive in a browser. Its part is
 skipped where there is no chromium. tests/command/pages_test.py SPARKLE"""
+import html
 import html.parser
 import pathlib
 import re
@@ -94,6 +95,32 @@ class Pages:
         plain = self.browser(f"file://{self.path}", "--dump-dom")
         times = self.layer_times(plain[plain.index("<article"):].split("</article>")[0])
         self.assertNotEqual(times, sorted(times, reverse=True))
+
+    def test_it_is_good_on_paper(self):
+        if not shutil.which("pdftotext"):
+            self.skipTest("no pdftotext here; scripts/setup test installs it")
+        paper = self.path.with_suffix(".pdf")
+        self.browser(f"file://{self.path}#dark,t1", "--no-pdf-header-footer", f"--print-to-pdf={paper}")
+        text = subprocess.run(["pdftotext", "-layout", paper, "-"], check=True, capture_output=True, text=True,
+                              timeout=60).stdout
+        # Every target in its order, not the one whose tab is open alone: the plot's axes and roofs, then a line for each layer.
+        self.assertEqual(text.count("flops for each byte of operands"), self.targets)
+        self.assertEqual(text.count("flops per second"), self.targets)
+        heading = re.findall(r"<h2[^>]*>([^<]+)</h2>", self.text)[-1]
+        tables = text.split(heading)[1:]
+        articles = self.text.split("<article")[1:]
+        self.assertEqual(len(tables), len(articles))
+        for table, article in zip(tables, articles):
+            rows = re.findall(r"<tr data-row=(\d+)>.*?<td class=name>([^<]+)</td>(.*?)(?=<tr|</table)", article, re.DOTALL)
+            self.assertGreater(len(rows), 5)
+            for number, name, cells in rows:
+                self.assertRegex(table, rf"(?m)^ *{number} +{re.escape(html.unescape(name))}\b")
+                # Nor is the last column cut off.
+                for word in html.unescape(re.sub(r"<[^>]*>", " ", cells[cells.rindex("<td"):])).split():
+                    self.assertIn(word, table)
+            roofs = re.findall(r"<text class='rooflabel([^>]*)>([^<]+)</text>", article)
+            for roof in (label for attributes, label in roofs if "rotate" not in attributes):
+                self.assertIn(html.unescape(roof), text)
 
     def test_light_and_dark_are_drawn(self):
         pictures = []

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "device/known/known_devices.h"
 #include "fix/pad/plan.h"
 #include "fix/rewrites/exact.h"
 
@@ -24,6 +25,9 @@ int padded(const uint8_t* data, size_t size) {
   (void)sparkle::fix::merge_layouts(*doc);
   const auto tensors = sparkle::fix::infer_tensors(*doc, *bindings);
   if (!tensors.ok()) return 0;
+  // Once as `check` asks, for a machine whose units want multiples.
+  static const auto device = sparkle::known_device("h200");
+  (void)sparkle::fix::plan_padding(*doc, *tensors, sparkle::fix::default_padding(*device, sparkle::Precision::fp16));
   const auto plan = sparkle::fix::plan_padding(*doc, *tensors, {8, 1});
   if (!sparkle::fix::apply_padding(*doc, plan, *tensors).ok()) return 0;
   const auto again = sparkle::fix::infer_tensors(*doc, *bindings);

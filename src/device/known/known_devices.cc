@@ -77,4 +77,8 @@ Result<Device> known_device(std::string_view name) {
                "There is no description of a device '" + std::string(name) + "'; there are " + names + ", and any FILE.json."};
 }
 
+Result<Device> described_device(const std::string& name) {
+  return name.ends_with(".json") ? load_device(name) : known_device(name);
+}
+
 }  // namespace sparkle

@@ -22,5 +22,7 @@ std::vector<KnownDevice> known_devices();
 // By short name or by the file's name, letters and digits alone: "rtx3090", "RTX-3090". Errors: bad_usage listing the names.
 bool is_known_device(std::string_view name);
 Result<Device> known_device(std::string_view name);
+// One of these, or what a FILE.json describes: a machine that need not be here.
+Result<Device> described_device(const std::string& name);
 
 }  // namespace sparkle

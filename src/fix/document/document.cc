@@ -7,6 +7,7 @@
 #include "onnx/order.h"
 #include "onnx/reader.h"
 #include "onnx/tensor_proto.h"
+#include "run/opening/open_model.h"
 
 namespace sparkle::fix {
 using ::onnx::GraphProto;
@@ -15,8 +16,31 @@ using ::onnx::NodeProto;
 using ::onnx::TensorProto;
 
 Result<Document> Document::read(const std::string& path) {
+  SPARKLE_CHECK(check_onnx_file(path));
   SPARKLE_TRY(model, read_model_proto(path));
   return take(std::move(model), path);
+}
+
+Result<Document> Document::outline(const std::string& path) {
+  constexpr int64_t kSmall = 1024;  // elements: shapes, bounds, scales
+  SPARKLE_TRY(model, read_model_outline(path));
+  Document doc;
+  doc.model_ = std::move(model), doc.name_ = path;
+  for (TensorProto& proto : *doc.graph().mutable_initializer()) {
+    int64_t elements = 1;
+    for (const int64_t size : proto.dims())
+      if (elements <= kSmall) elements *= std::min(size, kSmall + 1);
+    if (elements <= kSmall) continue;
+    proto.clear_raw_data();
+    proto.clear_float_data();
+    proto.clear_int32_data();
+  }
+  for (int n = 0; n < doc.graph().node_size(); ++n) {
+    NodeProto& node = *doc.graph().mutable_node(n);
+    node.set_name(label_of(node, n));
+  }
+  SPARKLE_CHECK(doc.normalize());
+  return doc;
 }
 
 Result<Document> Document::take(ModelProto model, const std::string& name) {
@@ -218,8 +242,7 @@ bool is_standard(const NodeProto& node) { return node.domain().empty() || node.d
 namespace {
 
 // The graph for these inputs with every tensor of the model that is made by something.
-Result<Graph> bound_with_all(const Document& doc, const std::vector<InputBinding>& inputs) {
-  SPARKLE_TRY(graph, doc.to_graph());
+Result<Graph> bound_with_all(Graph graph, const std::vector<InputBinding>& inputs) {
   graph.outputs.clear();
   graph.declared.clear();
   for (size_t t = 0; t < graph.tensors.size(); ++t)
@@ -234,7 +257,12 @@ Result<Graph> bound_with_all(const Document& doc, const std::vector<InputBinding
 }  // namespace
 
 Result<std::map<std::string, TensorInfo>> infer_tensors(const Document& doc, const std::vector<InputBinding>& inputs) {
-  SPARKLE_TRY(bound, bound_with_all(doc, inputs));
+  SPARKLE_TRY(graph, doc.to_graph());
+  return infer_tensors(graph, inputs);
+}
+
+Result<std::map<std::string, TensorInfo>> infer_tensors(const Graph& graph, const std::vector<InputBinding>& inputs) {
+  SPARKLE_TRY(bound, bound_with_all(graph, inputs));
   std::map<std::string, TensorInfo> infos;
   for (const GraphTensor& t : bound.tensors)
     if (!t.name.empty()) infos.emplace(t.name, TensorInfo{t.dtype, t.shape});  // steps within a node come behind
@@ -242,7 +270,12 @@ Result<std::map<std::string, TensorInfo>> infer_tensors(const Document& doc, con
 }
 
 Result<std::map<std::string, HostTensor>> constants_of(const Document& doc, const std::vector<InputBinding>& inputs) {
-  SPARKLE_TRY(bound, bound_with_all(doc, inputs));
+  SPARKLE_TRY(graph, doc.to_graph());
+  return constants_of(graph, inputs);
+}
+
+Result<std::map<std::string, HostTensor>> constants_of(const Graph& graph, const std::vector<InputBinding>& inputs) {
+  SPARKLE_TRY(bound, bound_with_all(graph, inputs));
   std::map<std::string, HostTensor> values;
   for (const GraphTensor& t : bound.tensors)
     if (t.constant && !t.name.empty()) values.emplace(t.name, *t.constant);

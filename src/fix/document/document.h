@@ -27,6 +27,9 @@ class Document {
   // Errors: file_unreadable, bad_format, bad_model, operator_not_served with what the reader refuses.
   static Result<Document> read(const std::string& path);
   static Result<Document> take(::onnx::ModelProto model, const std::string& name);
+  // Nodes and what is small: large weights are known by name alone, and what lies in files beside the model is not read. Nodes
+  // without names are called as the reader calls them. To plan with, not to write.
+  static Result<Document> outline(const std::string& path);
 
   ::onnx::ModelProto& model() { return model_; }
   const ::onnx::ModelProto& model() const { return model_; }
@@ -86,8 +89,12 @@ bool is_standard(const ::onnx::NodeProto& node);
 // Types and shapes of all tensors of the model for these inputs.
 Result<std::map<std::string, TensorInfo>> infer_tensors(const Document& doc, const std::vector<InputBinding>& inputs);
 
+// The same of a graph as it was read.
+Result<std::map<std::string, TensorInfo>> infer_tensors(const Graph& graph, const std::vector<InputBinding>& inputs);
+
 // The values that folding knows by the names of their tensors, for these inputs.
 Result<std::map<std::string, HostTensor>> constants_of(const Document& doc, const std::vector<InputBinding>& inputs);
+Result<std::map<std::string, HostTensor>> constants_of(const Graph& graph, const std::vector<InputBinding>& inputs);
 
 // One shape per input: as declared, open batch sizes 1, other open sizes as `given` says by input name. Errors: bad_usage.
 Result<std::vector<InputBinding>> bindings_of(const Graph& graph, const std::map<std::string, Dims>& given);

@@ -6,18 +6,35 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "algorithms/problem.h"
+#include "device/units/unit_sizes.h"
 #include "fix/document/document.h"
 #include "fix/pad/channels.h"
 
 namespace sparkle::fix {
 
-struct PadOptions {
-  int64_t multiple = 8;     // of channels, what the device's units want of the type
-  double max_extra = 0.25;  // the most extra arithmetic of a chain, as a share of what it has
+// Where padding has to pay: the machine, and the type that its products will have.
+struct PadTarget {
+  Device device;
+  Precision precision = Precision::fp32;
 };
+
+inline constexpr double kMostExtra = 0.25;
+
+struct PadOptions {
+  int64_t multiple = 8;           // of channels, what the device's units want of the type
+  double max_extra = kMostExtra;  // the most extra arithmetic of a chain, as a share of what it has
+  std::optional<PadTarget>
+      target{};         // channels grow only where that takes less time there; none: wherever they are no multiple
+  bool anyway = false;  // also where it takes longer, which is said
+};
+
+// With the limit and the multiple that `sparkle fix` takes if nobody says otherwise.
+PadOptions default_padding(const Device& device, Precision precision);
 
 struct PadPlan {
   Channels channels;
@@ -66,6 +83,7 @@ struct PadPlan {
     Runs runs;
     std::vector<Use> uses;
     bool output = false;  // of the model, besides
+    double others = 1;    // elements of the tensor per channel
   };
   std::vector<Border> entries, exits;
 
@@ -77,18 +95,23 @@ struct PadPlan {
     Runs in, out;      // empty: not padded
     bool one = false;  // in and out are the same channels (depthwise)
     int64_t groups = 1;
+    Problem problem{};                             // as it is
+    double before_seconds = 0, after_seconds = 0;  // predicted on the target, where there is one
   };
   std::vector<Product> products;
   std::vector<Runs> wanted;  // what products sum over or make: wants to be a multiple
   struct Chain {
     std::vector<std::string> layers;
-    double before = 0, after = 0;  // multiplications
+    double before = 0, after = 0;                  // multiplications
+    double before_seconds = 0, after_seconds = 0;  // predicted, those of copies at the borders with them
+    double border_seconds = 0;                     // of these
     double extra() const { return before > 0 ? after / before - 1 : 0; }
   };
   std::vector<Chain> chains;
   struct Refused {
     std::string name, why;
     int64_t from = 0, to = 0;
+    int run = -1;
   };
   std::vector<Refused> refused;
   struct Heads {
@@ -99,7 +122,12 @@ struct PadPlan {
   std::vector<Heads> heads;
 
   bool empty() const;
+  bool grows(const Product& p) const {
+    return channels.grown(p.in) != channels.size(p.in) || channels.grown(p.out) != channels.size(p.out);
+  }
   double macs_of(const Product& p) const;
+  // The product with its channels as far as they have grown.
+  Problem padded(const Product& p) const;
 };
 
 // `tensors`: types and shapes of the document's tensors (infer_tensors).

@@ -30,6 +30,11 @@ Dims Walk::shape_of(const std::string& tensor) const {
   return at == tensors_.end() ? Dims() : at->second.shape;
 }
 
+double Walk::others(const std::string& tensor, int axis) const {
+  const Dims shape = shape_of(tensor);
+  return axis < shape.size() && shape[axis] > 0 ? static_cast<double>(shape.product()) / static_cast<double>(shape[axis]) : 1;
+}
+
 std::optional<std::vector<int64_t>> Walk::integers(int input) const {
   const auto found = value(input);
   if (!found || found->dtype != DType::i64) return std::nullopt;
@@ -67,7 +72,7 @@ void Walk::block(int input) {
       if (!known) border.uses.push_back(use);
       return;
     }
-  plan.exits.push_back({name, a->axis, a->runs, {use}, false});
+  plan.exits.push_back({name, a->axis, a->runs, {use}, false, others(name, a->axis)});
 }
 
 void Walk::block_all() {
@@ -82,7 +87,7 @@ Runs Walk::enter(int input, int axis) {
       return border.runs;
     }
   const Runs runs = plan.channels.add(shape(input)[axis], name, false);
-  plan.entries.push_back({name, axis, runs, {{node_, input}}, false});
+  plan.entries.push_back({name, axis, runs, {{node_, input}}, false, others(name, axis)});
   return runs;
 }
 
@@ -111,7 +116,7 @@ void Walk::run() {
     const auto border =
         std::find_if(plan.exits.begin(), plan.exits.end(), [&](const auto& b) { return b.tensor == info.name(); });
     if (border != plan.exits.end()) border->output = true;
-    else plan.exits.push_back({info.name(), at->second.axis, at->second.runs, {}, true});
+    else plan.exits.push_back({info.name(), at->second.axis, at->second.runs, {}, true, others(info.name(), at->second.axis)});
   }
 }
 

@@ -27,7 +27,8 @@ class Walk {
   const PadPlan::Axis* axis(int input) const;
   bool used(int output) const { return output < node().output_size() && !node().output(output).empty(); }
   int64_t opset() const { return opset_; }
-  bool from_inputs_alone(int input) const;  // no product lies before
+  bool from_inputs_alone(int input) const;                   // no product lies before
+  double others(const std::string& tensor, int axis) const;  // elements per element of the axis
 
   // -- what rules say
   void set(PadPlan::Axis axis, int output = 0) { plan.axes[node().output(output)] = std::move(axis); }

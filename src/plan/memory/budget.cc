@@ -15,8 +15,8 @@ int64_t packed_bytes(const Choice& choice, const Device& device) {
   return bytes;
 }
 
-int64_t planned_bytes(const Plan& plan, const Device& device) {
-  int64_t bytes = plan.arena_bytes;
+int64_t packed_constant_bytes(const Plan& plan, const Device& device) {
+  int64_t bytes = 0;
   std::set<std::pair<int, int64_t>> counted;  // constant and packed size
   for (const PlanStep& step : plan.steps)
     for (size_t i = 0; i < step.inputs.size(); ++i) {
@@ -26,6 +26,11 @@ int64_t planned_bytes(const Plan& plan, const Device& device) {
       if (!counted.insert({t.index, packed}).second) continue;
       bytes += packed > 0 ? packed : plan.constants[static_cast<size_t>(t.index)].value.size_bytes();
     }
+  return bytes;
+}
+
+int64_t planned_bytes(const Plan& plan, const Device& device) {
+  int64_t bytes = plan.arena_bytes + packed_constant_bytes(plan, device);
   for (int t : plan.inputs) bytes += plan.tensors[static_cast<size_t>(t)].desc.bytes();
   for (int t : plan.outputs) bytes += plan.tensors[static_cast<size_t>(t)].desc.bytes();
   return bytes;

@@ -14,8 +14,11 @@ namespace sparkle {
 // Bytes of packed weights that a choice brings.
 int64_t packed_bytes(const Choice& choice, const Device& device);
 
-// What a run of the plan occupies: arena, constants as kernels pack them, inputs and outputs. An estimate for families that do
-// not say what they pack.
+// What the plan's constants occupy as kernels pack them, each once for every packed form: an estimate for families that do not
+// say what they pack.
+int64_t packed_constant_bytes(const Plan& plan, const Device& device);
+
+// What a run of the plan occupies: arena, constants as kernels pack them, inputs and outputs.
 int64_t planned_bytes(const Plan& plan, const Device& device);
 
 // The one word on a budget (0: none): over_memory_budget "WHO needs so many bytes, ...; give SMALLER or a larger

@@ -10,7 +10,7 @@ namespace sparkle {
 namespace {
 
 constexpr double kWidth = 1080, kHeight = 460, kLeft = 64, kRight = 205, kTop = 18, kBottom = 44;
-constexpr size_t kLongest = 24;  // label of a roof
+constexpr size_t kLongest = 22;  // label of a roof
 
 // "10 T", "100 G": flops per second at a decade.
 std::string decade(double value) {

@@ -46,10 +46,19 @@ Result<ModelFile> read_model(const std::string& path, ExternalData external) {
   return model;
 }
 
+Status check_onnx_file(const std::string& path) {
+  if (auto wrong = no_model_file(path)) return *std::move(wrong);
+  SPARKLE_TRY(file, MappedFile::open(path, MappedFile::Pages::touched));
+  if (is_compiled(file.bytes()))
+    return Error{Reason::bad_usage,
+                 "'" + path + "' is a compiled model, made for one machine; give the ONNX file it was made of."};
+  if (auto foreign = foreign_model(file.bytes(), path)) return *std::move(foreign);
+  return ok();
+}
+
 Result<Graph> read_onnx_model(const std::string& path, ExternalData external) {
+  SPARKLE_CHECK(check_onnx_file(path));
   SPARKLE_TRY(model, read_model(path, external));
-  if (model.compiled)
-    return Error{Reason::bad_usage, "'" + path + "' is a compiled model already; give the ONNX file it was made of."};
   return std::move(model.graph);
 }
 

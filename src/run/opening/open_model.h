@@ -29,6 +29,9 @@ struct ModelFile {
 
 // Errors: file_unreadable, bad_format, what the reader says of a model, and check_supported() of all that cannot run.
 Result<ModelFile> read_model(const std::string& path, ExternalData external = ExternalData::copied);
+// Whether a file is none of another kind: bad_usage for a compiled model, bad_format for formats of others. One that is cut
+// short passes.
+Status check_onnx_file(const std::string& path);
 // An ONNX file alone. Errors: the same, and bad_usage for a compiled model.
 Result<Graph> read_onnx_model(const std::string& path, ExternalData external = ExternalData::copied);
 // `name`: what errors call the model. External data is not read.

@@ -14,6 +14,7 @@ Result<ModelToCheck> open_model_to_check(const std::string& path, const std::fun
   ModelToCheck model;
   model.options.open = open_inputs(graph);
   assume_rounded_weights(graph);
+  model.as_read = graph;
   SPARKLE_TRY(bound, bind(std::move(graph)));
   assume_rounded_weights(bound);
   model.graph = std::move(bound);

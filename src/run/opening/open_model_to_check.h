@@ -12,6 +12,7 @@ namespace sparkle {
 struct ModelToCheck {
   Graph graph;           // called as its file is
   CheckOptions options;  // with the sizes that the file leaves open
+  Graph as_read;         // before its shapes were bound
 };
 
 // `bind`: the graph as it was read -> simplified, with all shapes. Errors: those of read_onnx_model and of `bind`.
