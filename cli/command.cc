@@ -119,13 +119,6 @@ Status check_precision(const CommonOptions& o) {
 
 }  // namespace
 
-bool is_here(const std::string& name) {
-  const std::vector<BackendRow> rows = backends();
-  return std::any_of(rows.begin(), rows.end(), [&](const BackendRow& row) {
-    return name == row.name || (row.numbered && name.starts_with(std::string(row.name) + ":"));
-  });
-}
-
 bool names_description(const std::string& device) { return device.ends_with(".json"); }
 
 Result<Device> describe_device(const CommonOptions& o) {

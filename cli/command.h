@@ -39,8 +39,6 @@ void add_common(CLI::App& command, CommonOptions& options, Machines machines = M
 using OpenDevice = OpenBackend;
 Result<OpenDevice> open_device(const CommonOptions& options, Roofs roofs = Roofs::kept_or_estimated);
 
-// A device of this machine by name: "cpu", "vulkan", "vulkan:1".
-bool is_here(const std::string& name);
 // True for FILE.json: a machine that need not be here.
 bool names_description(const std::string& device);
 

@@ -10,6 +10,7 @@
 #include "fix/fix.h"
 #include "fix/report_json.h"
 #include "fix_command/samples.h"
+#include "measure/check_targets.h"
 #include "run_command/model_inputs.h"
 
 namespace sparkle::cli {

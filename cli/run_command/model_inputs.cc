@@ -1,11 +1,8 @@
 #include "run_command/model_inputs.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <sstream>
 
-#include "base/system/out_of_memory.h"
 #include "base/record.h"
 #include "prepare/shape_advice.h"
 
@@ -31,14 +28,6 @@ std::string example_shape(const Dims& shape) {
   for (int a = 0; a < sizes.size(); ++a)
     if (sizes[a] < 0) sizes[a] = a == 0 ? 1 : sizes.size() == 4 ? 224 : 16;
   return sizes.to_string();
-}
-
-// SplitMix64: small, seeded, the same everywhere.
-uint64_t next(uint64_t& state) {
-  uint64_t z = (state += 0x9e3779b97f4a7c15ull);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
 }
 
 }  // namespace
@@ -106,45 +95,6 @@ Result<Graph> bound_graph(Graph graph, const std::vector<std::string>& given) {
   }
   SPARKLE_CHECK(simplify(*bound));
   return bound;
-}
-
-namespace {
-
-Result<HostTensor> random_tensor(const SessionInput& input, const Dims& shape, uint64_t state) {
-  SPARKLE_TRY(t, allocate_tensor(input.dtype, shape, "Input '" + input.name + "'"));
-  if (t.dtype != DType::f32) {
-    std::memset(t.bytes.get(), 0, static_cast<size_t>(t.size_bytes()));
-    return t;
-  }
-  for (int64_t e = 0; e < t.elements(); ++e) {
-    const double u = (static_cast<double>(next(state) >> 11) + 0.5) / 9007199254740992.0;
-    const double v = static_cast<double>(next(state) >> 11) / 9007199254740992.0;
-    t.data<float>()[e] = static_cast<float>(std::sqrt(-2 * std::log(u)) * std::cos(6.283185307179586 * v));
-  }
-  return t;
-}
-
-}  // namespace
-
-Result<std::vector<HostTensor>> unfilled_inputs(const std::vector<SessionInput>& inputs, const std::vector<Dims>& shapes) {
-  std::vector<HostTensor> tensors;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    tensors.push_back({inputs[i].dtype, shapes[i], nullptr});
-    if (!inputs[i].by_value) continue;
-    SPARKLE_TRY(value, random_tensor(inputs[i], shapes[i], i));
-    tensors.back() = std::move(value);
-  }
-  return tensors;
-}
-
-Status fill_inputs(const std::vector<SessionInput>& inputs, std::vector<HostTensor>& tensors, uint64_t seed) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (tensors[i].bytes) continue;
-    // Seeds far apart: neighbours would give the same stream shifted.
-    SPARKLE_TRY(value, random_tensor(inputs[i], tensors[i].shape, seed + (static_cast<uint64_t>(i) << 32)));
-    tensors[i] = std::move(value);
-  }
-  return ok();
 }
 
 }  // namespace sparkle::cli

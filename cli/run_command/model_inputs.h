@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "prepare/random_inputs.h"
 #include "run/session.h"
 
 namespace sparkle::cli {
@@ -19,10 +20,5 @@ Result<std::vector<Dims>> input_shapes(const std::vector<SessionInput>& inputs, 
 // The graph with these shapes, ready to be planned. Errors: those of input_shapes; operator_not_served
 // where an input's value decides shapes.
 Result<Graph> bound_graph(Graph graph, const std::vector<std::string>& given);
-
-// What Session::prepare() needs for random inputs: shapes, and values where shapes depend on them.
-Result<std::vector<HostTensor>> unfilled_inputs(const std::vector<SessionInput>& inputs, const std::vector<Dims>& shapes);
-// Gives the others memory and seeded standard normal values (integers: zeros). Errors: out_of_memory.
-Status fill_inputs(const std::vector<SessionInput>& inputs, std::vector<HostTensor>& tensors, uint64_t seed);
 
 }  // namespace sparkle::cli

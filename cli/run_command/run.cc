@@ -119,8 +119,8 @@ Result<ModelFile> read_in_precision(const CommonOptions& common, const RunOption
   fix::FixOptions options;
   if (!parse_name(common.precision, options.precision) || options.precision == Precision::tf32)
     return Error{Reason::bad_usage, "There is no precision '" + common.precision + "'; write fp32, fp16, bf16 or int8."};
-  options.rewrites = false;
   SPARKLE_TRY(document, fix::Document::read(o.model));
+  fix::take_sizes(backend->device(), document, 0, options);
   SPARKLE_TRY(graph, document.to_graph());
   const auto inputs = declared_tensors(graph, graph.inputs);
   SPARKLE_TRY(samples, read_samples(inputs, o));

@@ -4,7 +4,9 @@
 
 #include "command/command.h"
 #include "graph/test_graphs.h"
+#include "onnx/tensor_file.h"
 #include "onnx/tensor_proto.h"
+#include "run/session_testing.h"
 
 namespace sparkle::testing {
 namespace {
@@ -89,11 +91,13 @@ TEST_F(CommandFix, SamplesOfBytesAreNotZero) {
 
 TEST_F(CommandFix, RunsInAnotherPrecisionAnswerAsTheFixedFile) {
   const std::string model = odd_network("odd.onnx");
-  for (const std::string precision : {"fp16", "bf16"}) {
-    fixed(model + " -o narrow.onnx --target avx512 --precision " + precision);
-    const Said said = sparkle("run " + model + " --output in_memory_" + precision + " --precision " + precision);
+  ASSERT_TRUE(write_tensor_pb(path("x.pb"), "x", random_tensor(DType::f32, {1, 3, 12, 12}, 5)).ok());
+  for (const std::string precision : {"fp16", "bf16", "int8"}) {
+    // Both measure ranges on the same values.
+    fixed(model + " x.pb -o narrow.onnx --precision " + precision);
+    const Said said = sparkle("run " + model + " x.pb --output in_memory_" + precision + " --precision " + precision);
     EXPECT_EQ(said.status, 0) << said.err;
-    EXPECT_EQ(sparkle("run narrow.onnx --output by_file_" + precision).status, 0);
+    EXPECT_EQ(sparkle("run narrow.onnx x.pb --output by_file_" + precision).status, 0);
     int outputs = 0;
     for (const auto& entry : fs::directory_iterator(path("in_memory_" + precision))) {
       const std::string name = entry.path().filename().string();
@@ -101,6 +105,13 @@ TEST_F(CommandFix, RunsInAnotherPrecisionAnswerAsTheFixedFile) {
       ++outputs;
     }
     EXPECT_EQ(outputs, 1);
+  }
+  // Not because nothing was changed.
+  sparkle("run " + model + " x.pb --output as_it_is");
+  for (const auto& entry : fs::directory_iterator(path("as_it_is"))) {
+    const std::string name = entry.path().filename().string();
+    for (const char* precision : {"fp16", "bf16", "int8"})
+      EXPECT_FALSE(text_of("as_it_is/" + name) == text_of("by_file_" + std::string(precision) + "/" + name)) << precision;
   }
   EXPECT_EQ(sparkle("run " + model + " --precision int8").status, 0);
   EXPECT_SAYS(refusal("run " + model + " --precision fp12"), "fp16");

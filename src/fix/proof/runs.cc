@@ -1,9 +1,10 @@
 #include "fix/proof/runs.h"
 
+#include <cmath>
 #include <random>
 #include <set>
 
-#include "base/half_floats.h"
+#include "families/values/element.h"
 
 namespace sparkle::fix {
 
@@ -32,6 +33,27 @@ Result<Runner> Runner::open(const Document& doc, std::shared_ptr<Backend> backen
   return runner;
 }
 
+namespace {
+
+// Integers of 16 bits and more may be indices, of which small ones exist.
+double random_value(DType type, std::mt19937_64& random, std::normal_distribution<float>& normal) {
+  if (type == DType::f8e8m0) return std::exp2(static_cast<double>(random() % 8) - 4);  // powers of two alone
+  if (is_float(type) || is_narrow_float(type)) return static_cast<double>(normal(random));
+  const auto below = [&](uint64_t count) { return static_cast<double>(random() % count); };
+  if (type == DType::boolean) return below(2);
+  if (type == DType::u16 || type == DType::i16) return below(256);
+  if (type == DType::u8) return below(256);
+  if (type == DType::i8) return below(256) - 128;
+  if (is_narrow_integer(type)) {
+    const int64_t bits = stored_bits(type);
+    const bool has_sign = type == DType::i4 || type == DType::i2;
+    return below(uint64_t{1} << bits) - (has_sign ? static_cast<double>(int64_t{1} << (bits - 1)) : 0);
+  }
+  return below(8);
+}
+
+}  // namespace
+
 std::vector<HostTensor> random_inputs(const Graph& graph, const std::vector<InputBinding>& bindings, uint64_t seed) {
   std::vector<HostTensor> inputs;
   for (size_t i = 0; i < bindings.size(); ++i) {
@@ -39,21 +61,8 @@ std::vector<HostTensor> random_inputs(const Graph& graph, const std::vector<Inpu
     std::mt19937_64 random(seed + 1000 * i);
     std::normal_distribution<float> normal;
     HostTensor value = HostTensor::zeros(t.dtype, bindings[i].shape);
-    for (int64_t e = 0; e < value.elements(); ++e) {
-      const float v = normal(random);
-      if (t.dtype == DType::f32) value.data<float>()[e] = v;
-      else if (t.dtype == DType::f64) value.data<double>()[e] = static_cast<double>(v);
-      else if (t.dtype == DType::f16) value.data<uint16_t>()[e] = float_to_half(v);
-      else if (t.dtype == DType::bf16) value.data<uint16_t>()[e] = float_to_bfloat16(v);
-      else if (t.dtype == DType::i64) value.data<int64_t>()[e] = static_cast<int64_t>(random() % 8);
-      else if (t.dtype == DType::i32) value.data<int32_t>()[e] = static_cast<int32_t>(random() % 8);
-      else if (t.dtype == DType::boolean) value.data<uint8_t>()[e] = static_cast<uint8_t>(random() % 2);
-      else if (t.dtype == DType::u8 || t.dtype == DType::i8) value.data<uint8_t>()[e] = static_cast<uint8_t>(random());
-      else if (t.dtype == DType::u16 || t.dtype == DType::i16)
-        value.data<uint16_t>()[e] = static_cast<uint16_t>(random() % 256);
-      else if (t.dtype == DType::u32) value.data<uint32_t>()[e] = static_cast<uint32_t>(random() % 8);
-      else if (t.dtype == DType::u64) value.data<uint64_t>()[e] = random() % 8;
-    }
+    for (int64_t e = 0; e < value.elements(); ++e)
+      store_element(t.dtype, random_value(t.dtype, random, normal), value.bytes.get() + e * size_of(t.dtype));
     inputs.push_back(std::move(value));
   }
   return inputs;

@@ -28,7 +28,8 @@ class Runner {
   size_t outputs_ = 0;
 };
 
-// Seeded values for the inputs: normal numbers, bytes of the whole range as pictures have them, small integers for indices.
+// Seeded values for the inputs: normal numbers in all types of floats, integers of 8 bits and fewer over their whole range as
+// pictures have them, small ones of more bits for indices.
 std::vector<HostTensor> random_inputs(const Graph& graph, const std::vector<InputBinding>& bindings, uint64_t seed);
 
 }  // namespace sparkle::fix
