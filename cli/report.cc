@@ -5,8 +5,10 @@
 #include <span>
 
 #include "base/files/new_file.h"
+#include "base/text/format.h"
 #include "loaded_model.h"
 #include "report/report_text.h"
+#include "run/opening/open_model.h"
 
 namespace sparkle::cli {
 namespace {
@@ -14,7 +16,8 @@ namespace {
 struct ReportArguments {
   CommonOptions common;
   ModelArguments model;
-  std::string html, trace;
+  std::string html, trace, check = "auto";
+  double seconds = 1;
   int runs = 0;
 };
 
@@ -35,7 +38,14 @@ int report_command(const ReportArguments& a) {
   if (!plan.ok()) return fail(plan.error(), a.common);
   if (auto fast = check_fallback(**plan, a.common); !fast.ok()) return fail(fast.error(), a.common);
   ReportOptions options;
+  options.seconds = a.seconds;
   if (a.runs > 0) options.least = a.runs, options.seconds = 0;
+  (void)parse_name(a.check, options.check);
+  options.model = [&] { return read_model(a.model.model); };
+  options.accuracy = loaded->options.accuracy;
+  options.before_check = [](double seconds) {
+    if (seconds > 3) print_note(format("computing what the outputs must be by plain loops, some %.0f s.", seconds));
+  };
   auto report = report_model(*loaded->session, loaded->inputs, options);
   if (!report.ok()) return fail(report.error(), a.common);
   if (!a.html.empty())
@@ -62,8 +72,14 @@ void add_report(CLI::App& app, Chosen& chosen) {
   command->add_option("--input", a->model.inputs,
                       "TensorProto or .npy file, one per input of the model; else seeded random values");
   command->add_option("--shape", a->model.shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");
-  command->add_option("--runs", a->runs, "runs of each kind, with times of steps and without; 0: about a second of both")
+  command->add_option("--runs", a->runs, "runs of each kind, with times of steps and without, instead of --seconds")
       ->check(CLI::Range(0, 1000000));
+  command->add_option("--seconds", a->seconds, "about so long, where --runs says nothing")->check(positive_number());
+  command
+      ->add_option("--check", a->check,
+                   "of outputs against plain loops before, among and after the runs: auto (where these take some ten "
+                   "seconds), always or never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
   command->add_option("-o,--html", a->html, "also writes a page for browsers to this file");
   command->add_option("--trace", a->trace, "also writes a trace of one run to this file, for Perfetto or chrome://tracing");
   command->callback([&chosen, a] { chosen = [a] { return report_command(*a); }; });

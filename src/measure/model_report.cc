@@ -4,8 +4,10 @@
 
 #include "algorithms/problem.h"
 #include "base/text/format.h"
+#include "measure/checks/model_check.h"
 #include "measure/roofs/plan_roofs.h"
 #include "measure/step_times.h"
+#include "run/wipe.h"
 
 namespace sparkle {
 namespace {
@@ -60,7 +62,54 @@ ReportStep step_of(const PlanStep& step, double seconds, const Device& device) {
   return r;
 }
 
+constexpr double kPlainFlops = 1e9;       // what plain loops do in a second, about
+constexpr double kMostCheckSeconds = 10;  // that nobody has to ask for
+
+// What the outputs must be; nothing where they are not to be compared, which `report.check` explains then.
+Result<std::optional<ModelCheck>> check_of(const Plan& plan, const std::vector<HostTensor>& inputs, const ReportOptions& o,
+                                           ModelReport& report) {
+  double flops = 0;
+  for (const PlanStep& step : plan.steps) flops += step.footprint.nominal_flops;
+  const double seconds = flops / kPlainFlops;
+  report.check = "not compared: nobody asked for it";
+  if (o.check == OutputCheck::never) return std::optional<ModelCheck>();
+  report.check = "not compared: " + o.no_model;
+  if (!o.model) return std::optional<ModelCheck>();
+  report.check = format("not compared: plain loops would take some %.0f s, which only a check that is asked for may", seconds);
+  if (o.check == OutputCheck::automatic && seconds > kMostCheckSeconds) return std::optional<ModelCheck>();
+  SPARKLE_TRY(model, o.model());
+  if (o.before_check && !model.compiled) o.before_check(seconds);
+  SessionOptions options;
+  if (o.accuracy > 0) options.accuracy = o.accuracy;
+  SPARKLE_TRY(check, ModelCheck::make(std::move(model), plan, inputs, options));
+  report.check = check.text();
+  report.checked = check.possible();
+  return report.checked ? std::optional(std::move(check)) : std::nullopt;
+}
+
+// Of runs on either of the bytes that memory is wiped to one tells what was not written, NaN or not.
+Status check_wiped(Session& session, const std::vector<HostTensor>& inputs, std::optional<ModelCheck>& check,
+                   std::byte wiped_to, const std::string& when) {
+  if (!check) return ok();
+  SPARKLE_TRY(outputs, session.run_wiped(inputs, wiped_to));
+  return check->accept(outputs, when);
+}
+
 }  // namespace
+
+std::string_view name_of(OutputCheck check) {
+  switch (check) {
+    case OutputCheck::automatic: return "auto";
+    case OutputCheck::always: return "always";
+    case OutputCheck::never: return "never";
+  }
+  return "?";
+}
+bool parse_name(std::string_view text, OutputCheck& check) {
+  for (const OutputCheck c : {OutputCheck::automatic, OutputCheck::always, OutputCheck::never})
+    if (name_of(c) == text) return check = c, true;
+  return false;
+}
 
 double ModelReport::steps_seconds() const {
   double sum = 0;
@@ -81,14 +130,19 @@ bool ModelReport::has_matrix_units() const {
 Result<ModelReport> report_model(Session& session, const std::vector<HostTensor>& inputs, const ReportOptions& options) {
   SPARKLE_TRY(plan, session.prepare(inputs));
   const std::shared_ptr<Backend> backend = session.backend();
+  ModelReport report;
+  SPARKLE_TRY(check, check_of(*plan, inputs, options, report));
+  SPARKLE_CHECK(check_wiped(session, inputs, check, kWipedToNan, "before it was timed"));
   PlanRoofs roofs(*backend, *plan);
   std::function<void()> probe;
   if (options.probe) probe = [&] { roofs.take(); };
   SPARKLE_TRY(times, time_steps(session, inputs, options.seconds, options.least, probe));
-  ModelReport report;
   {
     SPARKLE_TRY(outputs, session.run_traced(inputs, report.traced));
+    if (check) SPARKLE_CHECK(check->accept(outputs, "in the run that is drawn"));
   }
+  SPARKLE_CHECK(check_wiped(session, inputs, check, kWipedToNumbers, "after it was timed"));
+  if (check) report.check = check->text();
   report.model = plan->model, report.device = options.probe ? roofs.device() : backend->device();
   report.probed = options.probe, report.clock_of_device = backend->keeps_time();
   report.seconds = times.whole_seconds, report.runs = times.runs;

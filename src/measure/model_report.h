@@ -2,8 +2,10 @@
 // chosen and why, how much of the arithmetic matrix units did, which memory was in use when, and one run task by task.
 #pragma once
 
+#include <functional>
+
 #include "measure/roofs/roof_judge.h"
-#include "run/session.h"
+#include "run/opening/open_model.h"
 
 namespace sparkle {
 
@@ -40,6 +42,8 @@ struct ModelReport {
   double executed_flops = 0, on_matrix = 0;  // of sums of products; the share of them that matrix units executed
   int64_t weight_bytes = 0, arena_bytes = 0, peak_bytes = 0;
   RunReport traced;        // one more run, whose times are its own
+  bool checked = false;    // outputs before, among and after the runs against plain loops (measure/checks/model_check.h)
+  std::string check;       // what was compared, or "not compared: WHY"
   std::string above_roof;  // a step's rate above its roof, as a sentence: a bug in the measurement
 
   double steps_seconds() const;
@@ -47,13 +51,23 @@ struct ModelReport {
   bool has_matrix_units() const;
 };
 
+// Whether outputs are compared with what plain loops give: where that takes some ten seconds, in any case, or not.
+enum class OutputCheck : uint8_t { automatic, always, never };
+std::string_view name_of(OutputCheck check);  // "auto", "always", "never"
+bool parse_name(std::string_view text, OutputCheck& check);
+
 struct ReportOptions {
   double seconds = 1;  // of runs with and without timestamps together, about
   int least = 5;       // runs of each kind
   bool probe = true;   // the roofs, some ten milliseconds each time
+  OutputCheck check = OutputCheck::never;
+  std::function<Result<ModelFile>()> model;          // that the session was opened of: what plain loops compute from
+  std::string no_model;                              // why that is not given
+  double accuracy = 0;                               // that the session was opened with
+  std::function<void(double seconds)> before_check;  // told before plain loops begin, and for how long about
 };
 
-// Errors: those of Session::run, device_unusable where the device keeps no time.
+// Errors: those of Session::run, device_unusable where the device keeps no time; internal where an output is wrong.
 Result<ModelReport> report_model(Session& session, const std::vector<HostTensor>& inputs, const ReportOptions& options = {});
 
 }  // namespace sparkle

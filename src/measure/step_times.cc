@@ -1,6 +1,7 @@
 #include "measure/step_times.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/median.h"
 
@@ -12,10 +13,21 @@ constexpr int kProbes = 8;
 
 }  // namespace
 
+std::vector<double> typical_steps(std::vector<std::vector<double>> runs) {
+  if (runs.empty()) return {};
+  const auto total = [](const std::vector<double>& run) { return std::accumulate(run.begin(), run.end(), 0.0); };
+  std::sort(runs.begin(), runs.end(), [&](const auto& a, const auto& b) { return total(a) < total(b); });
+  const size_t outer = runs.size() / 4;
+  std::vector<double> steps(runs[0].size());
+  for (size_t run = outer; run < runs.size() - outer; ++run)
+    for (size_t i = 0; i < steps.size(); ++i) steps[i] += runs[run][i] / static_cast<double>(runs.size() - 2 * outer);
+  return steps;
+}
+
 Result<StepTimes> time_steps(Session& session, const std::vector<HostTensor>& inputs, double seconds, int least,
                              const std::function<void()>& probe) {
   StepTimes times;
-  std::vector<std::vector<double>> steps;
+  std::vector<std::vector<double>> runs;
   std::vector<double> wholes;
   double spent = 0;
   int probes = 0;
@@ -37,12 +49,12 @@ Result<StepTimes> time_steps(Session& session, const std::vector<HostTensor>& in
         wholes.push_back(report.seconds);
         continue;
       }
-      steps.resize(report.steps.size());
-      for (size_t i = 0; i < report.steps.size(); ++i) steps[i].push_back(report.steps[i].seconds);
+      runs.emplace_back();
+      for (const StepReport& step : report.steps) runs.back().push_back(step.seconds);
     }
     ++times.runs;
   }
-  for (std::vector<double>& of_step : steps) times.steps.push_back(median(std::move(of_step)));
+  times.steps = typical_steps(std::move(runs));
   times.whole_seconds = median(std::move(wholes));
   return times;
 }

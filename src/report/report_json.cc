@@ -51,6 +51,10 @@ json model_report_json(const ModelReport& r) {
           {"peak_bytes", r.peak_bytes},
           {"weight_bytes", r.weight_bytes},
           {"arena_bytes", r.arena_bytes},
+          {"outputs_checked", r.checked},
+          {"check", r.check},
+          {"trace_tasks", r.traced.tasks.size()},
+          {"trace_tasks_left_out", r.traced.tasks_left_out},
           {"above_roof", r.above_roof},
           {"steps", steps}};
 }

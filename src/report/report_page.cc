@@ -59,7 +59,7 @@ PageTarget model_report_page(const ModelReport& r) {
   t.headline = in_time(r.seconds) + " a pass";
   t.headline_note =
       format("The median of %d runs; %.1f passes a second, ", r.runs, 1 / std::max(r.seconds, 1e-12)) +
-      in_time(r.predicted_seconds) + " predicted." +
+      in_time(r.predicted_seconds) + " predicted. Outputs: " + r.check + "." +
       (r.above_roof.empty() ? "" : " A rate is above its roof, so something disturbed the measurement: " + r.above_roof);
   t.tiles = tiles(r);
   t.findings_title = "Farthest from the roof", t.clean = "No step takes a hundredth of the pass above its roof.";

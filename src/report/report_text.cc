@@ -29,7 +29,8 @@ std::string model_report_text(const ModelReport& r) {
   text += "  on matrix units    " + share(r) + "\n";
   text += "  memory             " + in_bytes(static_cast<double>(r.peak_bytes)) + " at peak, " +
           in_bytes(static_cast<double>(r.weight_bytes)) + " of weights, " + in_bytes(static_cast<double>(r.arena_bytes)) +
-          " of tensors between layers\n\n";
+          " of tensors between layers\n";
+  text += "  outputs            " + r.check + "\n\n";
   text += format("%-28s %-34s %-11s %-13s %9s %9s %8s %8s %7s %6s %6s %-8s %9s %s\n", "step", "what", "algorithm", "unit", "ms",
                  "predicted", "GFLOP/s", "executed", "GB/s", "% roof", "% time", "bound", "in use", "reason");
   for (const ReportStep& s : r.steps)

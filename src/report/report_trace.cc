@@ -37,6 +37,10 @@ class Trace {
   void memory(double at, int64_t bytes) {
     events_.push_back({{"ph", "C"}, {"pid", 1}, {"name", "tensors in use"}, {"ts", at * 1e6}, {"args", {{"bytes", bytes}}}});
   }
+  // A sentence across all tracks.
+  void note(double at, const std::string& text) {
+    events_.push_back({{"ph", "i"}, {"s", "g"}, {"pid", 1}, {"tid", kCaller}, {"name", text}, {"ts", at * 1e6}});
+  }
   std::string text(int64_t left_out) const {
     const json all{{"displayTimeUnit", "ms"}, {"traceEvents", events_}, {"otherData", {{"tasks left out", left_out}}}};
     return all.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
@@ -97,6 +101,8 @@ std::string model_report_trace(const ModelReport& r) {
     if (static_cast<size_t>(task.step) < steps)
       trace.span(kThreads + task.worker, r.steps[static_cast<size_t>(task.step)].name, "task", first + task.begin,
                  first + task.end, {{"step", task.step}});
+  if (run.tasks_left_out > 0)
+    trace.note(complete, std::to_string(run.tasks_left_out) + " tasks of threads are not drawn; steps are whole");
   return trace.text(run.tasks_left_out);
 }
 

@@ -222,28 +222,21 @@ TEST_F(CommandCheck, NamesTheLimitOfExtraArithmetic) {
   EXPECT_SAYS(sparkle("fix " + model + " -o out.onnx --target h200 --proof none").out, "--max-extra ");
 }
 
+// By how much rows add up to the whole is measured by bench/checks/check_measured.py; how they are made of runs,
+// step_times_test.cc.
 TEST_F(CommandCheck, MeasuresWhatIsHere) {
   const std::string model = (kSource / "models/upscale2x.onnx").string() + " --shape image=1x3x270x480 --threads 1";
   EXPECT_TRUE(contains(refusal("check " + model + " --target h200 --measure"), "'h200' is none"));
-  if (kSanitized) GTEST_SKIP() << "times of a sanitized build say nothing";
-  double share = 0;
-  for (int attempt = 0; attempt < 3 && (share < 0.9 || share > 1.1); ++attempt) {  // a busy machine spoils some
-    const json target = checked(model + " --target cpu --measure")["targets"][0];
-    double sum = 0;
-    for (const json& layer : target["layers"]) {
-      EXPECT_GT(layer["measured_ms"], 0) << layer["name"];
-      sum += layer["measured_ms"].get<double>();
-    }
-    share = sum / target["measured_ms"].get<double>();
-  }
-  EXPECT_NEAR(share, 1, 0.1);
   const Said said = sparkle("check " + model + " --target cpu --measure");
   for (const char* part : {"measured", "the layers add up to"}) EXPECT_TRUE(contains(said.out, part)) << said.out;
   // Every layer, what is fast too.
   const json target = checked(model + " --target cpu --measure")["targets"][0];
   EXPECT_GT(target["layers"].size(), 1u);
-  for (const json& layer : target["layers"])
+  EXPECT_GT(target["measured_ms"], 0);
+  for (const json& layer : target["layers"]) {
     EXPECT_SAYS(said.out, "\n" + layer["name"].get<std::string>().substr(0, 20)) << layer["name"];
+    EXPECT_GT(layer["measured_ms"], 0) << layer["name"];
+  }
 }
 
 // Shapes of the models that leave them open.

@@ -67,6 +67,20 @@ TEST_P(EachCommand, CatchesIt) {
   EXPECT_FALSE(contains(store.out, "\"outcome\": \"changed\"")) << store.out;
 }
 
+// A report is looked at: wrong outputs end it, unless nobody wants them compared, and then it says so.
+TEST_F(CommandPlanted, ReportsCatchThemToo) {
+  for (const char* fault : {"nothing", "half", "fourth", "inherits", "first_only"}) {
+    const Said said = with(fault, "report net.onnx --runs 2");
+    EXPECT_EQ(said.status, 1) << fault << said.out << said.err;
+    EXPECT_SAYS(said.err, "of the model is wrong");
+    EXPECT_EQ(said.out, "") << fault;
+  }
+  EXPECT_SAYS(with("none", "report net.onnx --runs 2").out, "of plain loops, 3 times");
+  const Said unchecked = with("half", "report net.onnx --runs 2 --check never");
+  EXPECT_EQ(unchecked.status, 0) << unchecked.err;
+  EXPECT_SAYS(unchecked.out, "not compared: nobody asked for it");
+}
+
 // On a GPU memory is pooled and results come by a copy: what finds a wrong kernel there is the same.
 TEST_F(CommandPlanted, OnVulkanToo) {
   if (with("none", "devices", "vulkan").status != 0) GTEST_SKIP() << "no Vulkan device";

@@ -12,6 +12,8 @@ FileStamp stamp_of(const std::string& path) {
   return {path, std::filesystem::file_size(path, none), std::filesystem::last_write_time(path, none)};
 }
 
+}  // namespace
+
 Result<Graph> read_again(const FileStamp& wanted) {
   const auto changed = [&] {
     return Error{Reason::file_unreadable,
@@ -22,8 +24,6 @@ Result<Graph> read_again(const FileStamp& wanted) {
   if (stamp_of(wanted.path) != wanted) return changed();
   return graph;
 }
-
-}  // namespace
 
 Result<ModelFile> read_model(const std::string& path, ExternalData external) {
   ModelFile model;

@@ -37,6 +37,9 @@ Result<Graph> read_onnx_model(const std::string& path, ExternalData external = E
 // `name`: what errors call the model. External data is not read.
 Result<ModelFile> read_model_bytes(std::span<const std::byte> bytes, const std::string& name);
 
+// The same file once more. Errors: file_unreadable where it has been written since; those of reading.
+Result<Graph> read_again(const FileStamp& file);
+
 // Sessions of an ONNX file read it again where Session::move_to needs it. Errors then: file_unreadable where it has been
 // written since it was read first.
 Result<std::unique_ptr<Session>> open_session(ModelFile model, std::shared_ptr<Backend> backend, const SessionOptions& options);
