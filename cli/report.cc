@@ -1,6 +1,7 @@
 // sparkle report MODEL: what a run did step by step on the device that is here, beside roofs probed meanwhile; as text, JSON, a
 // page, and a trace of one run.
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -48,6 +49,7 @@ int report_command(const ReportArguments& a) {
   };
   auto report = report_model(*loaded->session, loaded->inputs, options);
   if (!report.ok()) return fail(report.error(), a.common);
+  report->model = std::filesystem::path(a.model.model).stem().string();  // exporters call most graphs alike
   if (!a.html.empty())
     if (auto written = write_text(a.html, model_report_html(*report)); !written.ok()) return fail(written.error());
   if (!a.trace.empty())

@@ -297,32 +297,49 @@ NB_MODULE(_core, m) {
       },
       nb::arg("device"), nb::arg("path"), nb::arg("output"), nb::arg("shapes"), nb::arg("options"));
 
+  {  // All there are, as above.
+    [[maybe_unused]] const auto& [precision, target, only, calibration, proof, max_extra, multiple, percentile, min_cosine,
+                                  min_agreement, keep_wide, shapes] = sparkle::FixOptions();
+    [[maybe_unused]] const auto& [shapes_of_inputs, threads, measure] = sparkle::CheckOptions();
+    [[maybe_unused]] const auto& [seconds, runs, check] = sparkle::MeasureOptions();
+  }
+  nb::class_<sparkle::FixOptions>(m, "FixOptions")
+      .def(nb::init<>())
+      .def_rw("precision", &sparkle::FixOptions::precision)
+      .def_rw("target", &sparkle::FixOptions::target)
+      .def_rw("only", &sparkle::FixOptions::only)
+      .def_rw("calibration", &sparkle::FixOptions::calibration)
+      .def_rw("proof", &sparkle::FixOptions::proof)
+      .def_rw("max_extra", &sparkle::FixOptions::max_extra)
+      .def_rw("multiple", &sparkle::FixOptions::multiple)
+      .def_rw("percentile", &sparkle::FixOptions::percentile)
+      .def_rw("min_cosine", &sparkle::FixOptions::min_cosine)
+      .def_rw("min_agreement", &sparkle::FixOptions::min_agreement)
+      .def_rw("keep_wide", &sparkle::FixOptions::keep_wide)
+      .def_rw("shapes", &sparkle::FixOptions::shapes);
+
   m.def(
       "fix",
-      [](const sparkle::Device& device, const std::string& path, const std::string& output, const std::string& precision,
-         const std::string& target, const std::string& only, const std::string& calibration, const std::string& proof,
-         double max_extra, int multiple, const Objects& samples) {
+      [](const sparkle::Device& device, const std::string& path, const std::string& output, const sparkle::FixOptions& options,
+         const Objects& samples) {
         std::vector<Borrowed> borrowed;
         std::vector<sparkle::Tensor> tensors;
         for (size_t n = 0; n < samples.size(); ++n) {
           borrowed.push_back(borrow(samples[n], std::nullopt, "The sample " + std::to_string(n)));
           tensors.push_back(borrowed.back().tensor);
         }
-        const sparkle::FixOptions options{precision, target, only, calibration, proof, max_extra, multiple};
         return unlocked([&] { return sparkle::fix(device, path, output, options, tensors); });
       },
-      nb::arg("device"), nb::arg("path"), nb::arg("output"), nb::arg("precision"), nb::arg("target"), nb::arg("only"),
-      nb::arg("calibration"), nb::arg("proof"), nb::arg("max_extra"), nb::arg("multiple"), nb::arg("samples"));
+      nb::arg("device"), nb::arg("path"), nb::arg("output"), nb::arg("options"), nb::arg("samples"));
 
   m.def(
       "check",
-      [](const std::string& path, const std::string& targets,
-         const std::vector<std::pair<std::string, std::vector<int64_t>>>& shapes) {
+      [](const std::string& path, const std::string& targets, const sparkle::NamedShapes& shapes, int threads, bool measure) {
         std::string html;
-        std::string json = unlocked([&] { return sparkle::check(path, targets, shapes, &html); });
+        std::string json = unlocked([&] { return sparkle::check(path, targets, {shapes, threads, measure}, &html); });
         return std::make_pair(std::move(json), std::move(html));
       },
-      nb::arg("path"), nb::arg("targets"), nb::arg("shapes"));
+      nb::arg("path"), nb::arg("targets"), nb::arg("shapes"), nb::arg("threads"), nb::arg("measure"));
 
   m.def(
       "evaluate",
@@ -389,11 +406,11 @@ NB_MODULE(_core, m) {
           nb::arg("inputs"))
       .def(
           "report",
-          [](sparkle::Session& s, const Objects& inputs, double seconds) {
+          [](sparkle::Session& s, const Objects& inputs, double seconds, int runs, const std::string& check) {
             const Given given = take(s, inputs);
             std::string html, trace;
-            std::string json = unlocked([&] { return s.measure(given.tensors, seconds, &html, &trace); });
+            std::string json = unlocked([&] { return s.measure(given.tensors, {seconds, runs, check}, &html, &trace); });
             return std::make_tuple(std::move(json), std::move(html), std::move(trace));
           },
-          nb::arg("inputs"), nb::arg("seconds"));
+          nb::arg("inputs"), nb::arg("seconds"), nb::arg("runs"), nb::arg("check"));
 }

@@ -2,7 +2,7 @@
 
     ```sh                          run in order, all of a page in one folder
     <!-- not run: REASON -->       on the line above the block
-    <!-- needs: a Vulkan device -->    run where it is there
+    <!-- needs: a Vulkan device -->    run where it is there; or PyTorch, for Python
 
 `sh`, `cpp`, `c`, `cmake` and `python` are run by tests/examples_test.py and tests/python/test_page_examples.py; `text` is what
 a program prints, or a pattern to fill in. Anything else is an error, so that no example goes untested in silence."""
@@ -12,7 +12,7 @@ import re
 
 RUN = ("sh", "cpp", "c", "cmake", "python")
 SHOWN = ("text",)
-NEEDS = ("a Vulkan device",)
+NEEDS = ("a Vulkan device", "PyTorch")
 FENCE = re.compile(r"^```(\S*)$")
 MARK = re.compile(r"^<!-- (not run|needs): ?(.*?) ?-->$")
 # What lies beside the examples, as in a clone.

@@ -303,3 +303,24 @@ def make_files(root, results, files):
                  [[f, f"`{r['certificate']['command']}`", r["certificate"]["commit"][:12], r["certificate"]["date"][:16],
                    f"{r['certificate']['cpu']['name']}, {r['certificate']['cpu']['architecture']}",
                    number(r["certificate"]["load_average"], 1)] for f, r in zip(files, results)], 6)
+
+
+def make_check(root, results, files):
+    """`check --measure` on real models: layers beside the whole, predictions beside both."""
+    rows, lines = [], []
+    for r in results:
+        far = []
+        for row in r["rows"]:
+            rows.append([row["model"], r["threads"], ms(row["measured_ms"]), f"{100 * row['layers_share']:.1f} %",
+                         ms(row["predicted_ms"]), f"{row['measured_ms'] / row['predicted_ms']:.2f}", row["counted"],
+                         f"{100 * row['median_error']:.0f} %"])
+            far += [(max(w["ratio"], 1 / w["ratio"]), f"{row['model']} {w['layer']} {w['ratio']:.2f}") for w in row["worst"]]
+        missed = [f"{row['model']} {100 * row['layers_share']:.1f} %" for row in r["rows"]
+                  if abs(row["layers_share"] - 1) > 0.1]
+        lines.append(f"{threads_of(r)}: layers add up to {100 * r['least_share']:.1f} to {100 * r['largest_share']:.1f} % of "
+                     f"the pass, farther than 10 % from it: {', '.join(missed) or 'none'}; the median layer is "
+                     f"{100 * r['median_error']:.0f} % from its prediction. Measured over predicted, farthest first: "
+                     f"{'; '.join(text for _, text in sorted(far, reverse=True)[:12])}.  ")
+    heads = ["model", "threads", "a pass, ms", "layers add up to", "predicted, ms", "measured / predicted", "layers counted",
+             "median error of these"]
+    return [*hows(results), "", *table(heads, rows), "", *lines]

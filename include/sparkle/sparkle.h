@@ -194,29 +194,46 @@ typedef struct sparkle_fix_options {
   size_t size;             /* sizeof(sparkle_fix_options) */
   const char* precision;   /* "fp16", "bf16" or "int8"; NULL: types stay */
   const char* target;      /* a machine by name ("h200", "rtx3090" ...) or a FILE.json that describes one; NULL: the device */
-  const char* only;        /* rules separated by commas: fold_constants, fold_batch_normalization, merge_layouts, pad_channels;
-                            * NULL: all */
+  const char* only;        /* rules separated by commas: fold_constants, fold_batch_normalization, merge_layouts, pad_channels,
+                            * or what sparkle_check calls what they mend; NULL: all */
   const char* calibration; /* of int8: "mse" (also NULL), "minmax", "percentile" or "entropy" */
   const char* proof;       /* "best" (also NULL), "reference", "planned" or "none" */
-  double max_extra;        /* the most extra arithmetic of a chain of layers, in percent; 0: 25 */
+  double max_extra;        /* the most extra arithmetic of a chain of layers, in percent; 0: 25, below 0: none */
   int32_t multiple;        /* of channels; 0: what the target's units want */
+  double percentile;       /* of "percentile": the values that are kept, in percent, 50 to 100; 0: 99.99 */
+  double min_cosine;       /* to the original's outputs, up to 1; 0: 0.999, for int8 0.99 */
+  double min_agreement;    /* of the first class over the samples, in percent; 0: 100, below 0: none is asked for */
+  const char* const* keep_wide;   /* layers that keep their types, by the name of the node or of its output */
+  size_t keep_wide_count;         /* of them */
+  const char* const* shape_names; /* inputs whose sizes the model leaves open, for random samples */
+  const sparkle_tensor* shapes;   /* and their shapes; data is not read */
+  size_t shape_count;             /* of both */
 } sparkle_fix_options;
 
 /* Writes the ONNX file `path` to `output` with exact rewrites and, where asked for, in another precision, and proves that it
  * answers as before (docs/command.md, 'sparkle fix'). `samples`: one tensor per input of each sample, in the model's order, to
- * measure ranges on and to compare answers with; count 0: random values of the model's own shapes. `json` (may be NULL) is what
+ * measure ranges on and to compare answers with; count 0: random values. `json` (may be NULL) is what
  * was done and found, to be released by sparkle_string_free. SPARKLE_NOT_SERVED where the result would be too far from the
  * original: nothing is written then. options may be NULL. */
 SPARKLE_API sparkle_status sparkle_fix(sparkle_device* device, const char* path, const char* output,
                                        const sparkle_fix_options* options, const sparkle_tensor* samples, size_t sample_count,
                                        char** json);
 
+typedef struct sparkle_check_options {
+  size_t size;                    /* sizeof(sparkle_check_options) */
+  const char* const* shape_names; /* inputs whose sizes the model leaves open */
+  const sparkle_tensor* shapes;   /* and their shapes; data is not read */
+  size_t shape_count;             /* of both; a first axis that is open and not among them counts as 1 */
+  int32_t threads;                /* of "cpu"; 0: what affinity and cgroup quota allow */
+  int32_t measure;                /* not 0: the model runs on each target, which must be here, and rows have measured times */
+} sparkle_check_options;
+
 /* What keeps a model off the fast path of devices that need not be here: `targets` as `sparkle check --target` takes them,
- * separated by commas ("h200,rdna3", FILE.json). `names` and `shapes` give sizes that the model leaves open, by input; a first
- * axis that is open counts as 1. *json: what `sparkle check --json` prints; *html, where html is not NULL: its page. Both are
- * freed by sparkle_string_free. Nothing is run, and weights are not read unless folding needs their values. */
-SPARKLE_API sparkle_status sparkle_check(const char* path, const char* targets, const char* const* names,
-                                         const sparkle_tensor* shapes, size_t count, char** json, char** html);
+ * separated by commas ("h200,rdna3", FILE.json; of this machine "cpu", "vulkan:1"). *json: what `sparkle check --json` prints;
+ * *html, where html is not NULL: its page. Both are freed by sparkle_string_free. Nothing is run unless `measure` asks for it,
+ * and weights are not read unless folding needs their values. options may be NULL. */
+SPARKLE_API sparkle_status sparkle_check(const char* path, const char* targets, const sparkle_check_options* options,
+                                         char** json, char** html);
 
 typedef struct sparkle_tensor_info {
   const char* name; /* valid as long as the session */
@@ -260,11 +277,20 @@ SPARKLE_API sparkle_status sparkle_session_plan(sparkle_session* session, const 
  * step, measured and predicted milliseconds, what binds, its share of the roof by the rates of sparkle_device_describe. */
 SPARKLE_API sparkle_status sparkle_session_report(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
                                                   char** json);
-/* The same from runs of about `seconds` (0: one second), beside roofs that are probed between them. Each place may be NULL:
+typedef struct sparkle_measure_options {
+  size_t size;       /* sizeof(sparkle_measure_options) */
+  double seconds;    /* of runs with times of steps and without, about; 0: one */
+  int32_t runs;      /* of each kind, instead of seconds; 0: as many as that takes */
+  const char* check; /* of outputs against plain loops before and after the runs: "auto" (also NULL: where that takes some
+                      * seconds), "always" or "never" */
+} sparkle_measure_options;
+
+/* The same from more runs, beside roofs that are probed between them, its outputs checked. Each place may be NULL:
  * *json; *html, a page for browsers that needs no network; *trace, one run as a Chrome trace, which Perfetto opens. What comes
- * back is freed by sparkle_string_free. */
+ * back is freed by sparkle_string_free. Outputs that are wrong are an error, SPARKLE_INTERNAL. options may be NULL. */
 SPARKLE_API sparkle_status sparkle_session_measure(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
-                                                   double seconds, char** json, char** html, char** trace);
+                                                   const sparkle_measure_options* options, char** json, char** html,
+                                                   char** trace);
 
 /* -- expressions ----------------------------------------------------------------------------------------------------------- */
 

@@ -347,46 +347,73 @@ inline void compile(const Device& device, const std::string& path, const std::st
   detail::check(sparkle_compile(device.c(), detail::whole(path), &given, shapes.data(), shapes.size(), detail::whole(output)));
 }
 
+// Shapes of inputs by name.
+using NamedShapes = std::vector<std::pair<std::string, Shape>>;
+
 struct FixOptions {
   std::string precision, target, only, calibration, proof;  // empty: the default
   double max_extra = 0;
   int32_t multiple = 0;
+  double percentile = 0, min_cosine = 0, min_agreement = 0;
+  std::vector<std::string> keep_wide;
+  NamedShapes shapes;
 };
+
+namespace detail {
+
+inline std::vector<const char*> names_of(const NamedShapes& shapes) {
+  std::vector<const char*> names;
+  for (const auto& [name, shape] : shapes) names.push_back(whole(name));
+  return names;
+}
+inline std::vector<sparkle_tensor> shapes_of(const NamedShapes& shapes) {
+  std::vector<sparkle_tensor> list;
+  for (const auto& [name, shape] : shapes) list.push_back(Tensor(Type::f32, shape, nullptr).c());
+  return list;
+}
+
+}  // namespace detail
 
 // Writes an ONNX file with exact rewrites and, where asked for, in another precision, and gives what was done and proved as
 // JSON; see sparkle_fix. `samples`: one tensor per input of each sample.
 inline std::string fix(const Device& device, const std::string& path, const std::string& output, const FixOptions& options = {},
                        const std::vector<Tensor>& samples = {}) {
   const auto text = [](const std::string& s) { return s.empty() ? nullptr : detail::whole(s); };
-  const sparkle_fix_options given{sizeof(sparkle_fix_options), text(options.precision),   text(options.target),
-                                  text(options.only),          text(options.calibration), text(options.proof),
-                                  options.max_extra,           options.multiple};
+  std::vector<const char*> wide;
+  for (const std::string& layer : options.keep_wide) wide.push_back(detail::whole(layer));
+  const std::vector<const char*> names = detail::names_of(options.shapes);
+  const std::vector<sparkle_tensor> shapes = detail::shapes_of(options.shapes);
   std::vector<sparkle_tensor> tensors;
   for (const Tensor& t : samples) tensors.push_back(t.c());
+  sparkle_fix_options given{};
+  given.size = sizeof given, given.precision = text(options.precision), given.target = text(options.target);
+  given.only = text(options.only);
+  given.calibration = text(options.calibration), given.proof = text(options.proof);
+  given.max_extra = options.max_extra, given.multiple = options.multiple, given.percentile = options.percentile;
+  given.min_cosine = options.min_cosine, given.min_agreement = options.min_agreement;
+  given.keep_wide = wide.data(), given.keep_wide_count = wide.size();
+  given.shape_names = names.data(), given.shapes = shapes.data(), given.shape_count = shapes.size();
   char* json = nullptr;
   detail::check(
       sparkle_fix(device.c(), detail::whole(path), detail::whole(output), &given, tensors.data(), tensors.size(), &json));
-  std::string result = json;
-  sparkle_string_free(json);
-  return result;
+  return detail::take_text(json);
 }
 
-// What keeps a model off the fast path of devices, which need not be here; see sparkle_check. `shapes`: of inputs by name,
-// their data unused. `html`: where the page goes.
-inline std::string check(const std::string& path, const std::string& targets,
-                         const std::vector<std::pair<std::string, std::vector<int64_t>>>& shapes = {},
+struct CheckOptions {
+  NamedShapes shapes;   // of inputs whose sizes the model leaves open
+  int32_t threads = 0;  // of "cpu"
+  bool measure = false;
+};
+
+// What keeps a model off the fast path of devices, which need not be here; see sparkle_check. `html`: where the page goes.
+inline std::string check(const std::string& path, const std::string& targets, const CheckOptions& options = {},
                          std::string* html = nullptr) {
-  std::vector<const char*> names;
-  std::vector<Tensor> tensors;
-  std::vector<sparkle_tensor> given;
-  for (const auto& [name, shape] : shapes) {
-    names.push_back(detail::whole(name));
-    tensors.emplace_back(Type::f32, shape, nullptr);
-  }
-  for (const Tensor& tensor : tensors) given.push_back(tensor.c());
+  const std::vector<const char*> names = detail::names_of(options.shapes);
+  const std::vector<sparkle_tensor> shapes = detail::shapes_of(options.shapes);
+  const sparkle_check_options given{sizeof(sparkle_check_options), names.data(), shapes.data(), shapes.size(), options.threads,
+                                    options.measure ? 1 : 0};
   char *json = nullptr, *page = nullptr;
-  detail::check(sparkle_check(detail::whole(path), detail::whole(targets), names.data(), given.data(), given.size(), &json,
-                              html ? &page : nullptr));
+  detail::check(sparkle_check(detail::whole(path), detail::whole(targets), &given, &json, html ? &page : nullptr));
   if (html) *html = detail::take_text(page);
   return detail::take_text(json);
 }
@@ -404,6 +431,12 @@ inline Tensor eval(const Device& device, const std::string& expression,
   detail::check(sparkle_eval(device.c(), detail::whole(expression), names.data(), tensors.data(), tensors.size(), &result));
   return Tensor(result);
 }
+
+struct MeasureOptions {
+  double seconds = 0;  // of runs with times of steps and without, about; 0: one
+  int32_t runs = 0;    // of each kind, instead of seconds
+  std::string check;   // of outputs: "auto" (also empty), "always" or "never"
+};
 
 // A model ready to run; may be used by any number of threads at once. Copies share it.
 class Session {
@@ -475,14 +508,16 @@ class Session {
     detail::check(sparkle_session_report(c(), list.data(), list.size(), &text));
     return detail::take_text(text);
   }
-  // The same from runs of about `seconds` (0: one second), beside roofs probed between them. `html`: where its page goes;
-  // `trace`: where one run as a Chrome trace goes.
-  std::string measure(const std::vector<Tensor>& inputs, double seconds = 0, std::string* html = nullptr,
+  // The same from more runs, beside roofs probed between them, its outputs checked; see sparkle_session_measure. `html`: where
+  // its page goes; `trace`: where one run as a Chrome trace goes.
+  std::string measure(const std::vector<Tensor>& inputs, const MeasureOptions& options = {}, std::string* html = nullptr,
                       std::string* trace = nullptr) const {
     char *json = nullptr, *page = nullptr, *run = nullptr;
     const auto list = tensors(inputs);
+    const sparkle_measure_options given{sizeof(sparkle_measure_options), options.seconds, options.runs,
+                                        options.check.empty() ? nullptr : detail::whole(options.check)};
     detail::check(
-        sparkle_session_measure(c(), list.data(), list.size(), seconds, &json, html ? &page : nullptr, trace ? &run : nullptr));
+        sparkle_session_measure(c(), list.data(), list.size(), &given, &json, html ? &page : nullptr, trace ? &run : nullptr));
     if (html) *html = detail::take_text(page);
     if (trace) *trace = detail::take_text(run);
     return detail::take_text(json);

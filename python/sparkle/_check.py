@@ -11,8 +11,9 @@ from sparkle._report import page_view, time_text
 
 @dataclass(frozen=True)
 class Finding:
-    """A rule that a layer breaks; ``layer`` None: the model as a whole. ``in_model``: the fix changes the model, else how it is
-    run."""
+    """A rule that a layer breaks; ``layer`` None: the model as a whole. ``code``: of the rule ("channels_unaligned"). ``rule``
+    and ``fix``: sentences with the layer's numbers. ``in_model``: the fix changes the model, else how it is run. ``now_ms`` and
+    ``fixed_ms``: what the layer takes, predicted, in milliseconds."""
     code: str
     layer: Optional[str]
     rule: str
@@ -27,7 +28,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer of the plan: the unit that it runs on, what it takes now and once fixed, the codes of its findings."""
+    """A layer of the plan: the unit that it runs on, what it takes now and once fixed in milliseconds, its arithmetic and
+    operands (bytes, each once), the codes of its findings. ``measured_ms``: of ``sparkle.check(..., measure=True)``."""
     name: str
     what: str
     kind: str
@@ -39,15 +41,20 @@ class Layer:
     flops: float
     bytes: float
     findings: Sequence[str]
+    measured_ms: Optional[float] = None
 
     def __repr__(self) -> str:
         found = f", {', '.join(self.findings)}" if self.findings else ""
-        return f"<{self.name}: {self.what} on {self.unit}, {time_text(self.predicted_ms)} -> {time_text(self.fixed_ms)}{found}>"
+        measured = "" if self.measured_ms is None else f", measured {time_text(self.measured_ms)}"
+        return (f"<{self.name}: {self.what} on {self.unit}, {time_text(self.predicted_ms)} -> "
+                f"{time_text(self.fixed_ms)}{measured}{found}>")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said of one device. ``basis``: what its times rest on."""
+    """What is said of one device. ``basis``: what its times rest on. Times of a pass in milliseconds; ``matrix_share``: of the
+    arithmetic, 0 to 1; ``precisions``: the model in each type, a dictionary each. ``measured_ms``: of
+    ``sparkle.check(..., measure=True)``."""
     target: str
     device: str
     basis: str
@@ -58,13 +65,15 @@ class Verdict:
     findings: Sequence[Finding] = field(repr=False)
     layers: Sequence[Layer] = field(repr=False)
     precisions: Sequence[dict] = field(repr=False)
+    measured_ms: Optional[float] = None
 
     @property
     def speedup(self) -> float:
         return self.predicted_ms / self.fixed_ms if self.fixed_ms else 1.0
 
     def __repr__(self) -> str:
-        return (f"<{self.target}: {time_text(self.predicted_ms)}, {time_text(self.fixed_ms)} once fixed "
+        measured = "" if self.measured_ms is None else f", measured {time_text(self.measured_ms)}"
+        return (f"<{self.target}: {time_text(self.predicted_ms)}{measured}, {time_text(self.fixed_ms)} once fixed "
                 f"({self.speedup:.2f} times as fast), findings: {len(self.findings)}; {self.basis}>")
 
 
@@ -100,17 +109,20 @@ class Check:
 
 def _verdict(t: Mapping[str, Any]) -> Verdict:
     findings = [Finding(**{name: f[name] for name in Finding.__dataclass_fields__}) for f in t["findings"]]
-    layers = [Layer(**{name: row[name] for name in Layer.__dataclass_fields__}) for row in t["layers"]]
+    layers = [Layer(**{name: row.get(name) for name in Layer.__dataclass_fields__}) for row in t["layers"]]
     return Verdict(t["target"], t["device"], t["basis"], t["calibrated"], t["predicted_ms"], t["fixed_ms"], t["matrix_share"],
-                   findings, layers, t["precisions"])
+                   findings, layers, t["precisions"], t.get("measured_ms"))
 
 
 def check(model: Union[str, "os.PathLike[str]"], target: Union[str, Sequence[str]],
-          shapes: Optional[Mapping[str, Sequence[int]]] = None) -> Check:
-    """What keeps an ONNX file off the fast path of one or more devices, which need not be here: "h200", "rdna3", "avx512" ...
-    as ``sparkle check --help`` lists them, or a file that describes one. ``shapes``: of inputs whose sizes the model leaves
-    open; a first axis that is open counts as 1. Errors: BadInput, FileUnreadable, NotServed."""
+          shapes: Optional[Mapping[str, Sequence[int]]] = None, *, measure: bool = False, threads: int = 0) -> Check:
+    """What keeps an ONNX file off the fast path of devices. ``target``: one or several, which need not be here: "h200",
+    "avx512" ... as ``sparkle check --help`` lists them, or a file that describes one; or of this machine "cpu", "vulkan",
+    "vulkan:1". ``shapes``: of inputs whose sizes the model leaves open, by name; a first axis that is open counts as 1.
+    ``measure`` runs the model on random inputs for about a second on each device, which must be here then, and gives rows
+    ``measured_ms``. ``threads`` of "cpu": 0 is what affinity and cgroup quota allow. Times are in milliseconds. Errors:
+    BadInput for names, shapes and models that are none, FileUnreadable, NotServed."""
     targets = target if isinstance(target, str) else ",".join(target)
     given = [(name, [int(size) for size in shape]) for name, shape in (shapes or {}).items()]
     with translated():
-        return Check(*_core.check(os.fspath(model), targets, given))
+        return Check(*_core.check(os.fspath(model), targets, given, threads, measure))

@@ -17,8 +17,9 @@ def page_view(page: str) -> str:
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the plan as it was measured. ``roof_ms``: what the roofs probed beside it allow; ``live_bytes``: of tensors in
-    use while it runs; ``flops`` by the direct method's count, ``executed_flops`` by the schedule's."""
+    """A step of the plan as it was measured, times in milliseconds. ``roof_ms``: what the roofs probed beside it allow;
+    ``live_bytes``: of tensors in use while it runs; ``flops`` by the direct method's count, ``executed_flops`` by the
+    schedule's."""
     name: str
     what: str
     dtype: str
@@ -46,8 +47,10 @@ class Step:
 
 
 class Report:
-    """A measured run. ``steps`` in the order of the plan; ``report["measured_ms"]`` and the like are the JSON of
-    ``sparkle report --json``. In a notebook it is a page with a roofline; ``save`` and ``save_trace`` write files."""
+    """A measured run. ``steps`` in the order of the plan; times in milliseconds, ``matrix_share`` 0 to 1 of the executed
+    operations, ``outputs_checked``: whether they were compared, and ``check`` with what, or why not;
+    ``report["measured_ms"]`` and the like are the JSON of ``sparkle report --json``. In a notebook it is a page with
+    a roofline; ``save`` and ``save_trace`` write files."""
 
     def __init__(self, text: str, page: str, trace: str) -> None:
         self._said = json.loads(text)
@@ -60,6 +63,8 @@ class Report:
         self.roof_ms: float = self._said["roof_ms"]
         self.matrix_share: float = self._said["matrix_share"]
         self.peak_bytes: int = self._said["peak_bytes"]
+        self.outputs_checked: bool = self._said["outputs_checked"]
+        self.check: str = self._said["check"]
         names = Step.__dataclass_fields__
         self.steps: Sequence[Step] = [Step(**{name: step[name] for name in names}) for step in self._said["steps"]]
 
@@ -79,6 +84,7 @@ class Report:
         lines = [f"sparkle.Report({self.model!r} on {self.device!r}: {time_text(self.measured_ms)} a pass, "
                  f"{100 * self.roof_ms / max(self.measured_ms, 1e-9):.0f} % of its roofs, predicted "
                  f"{time_text(self.predicted_ms)}, {100 * self.matrix_share:.0f} % of the operations on matrix units)"]
+        lines.append(f"  outputs: {self.check}")
         longest = sorted(self.steps, key=lambda step: -step.measured_ms)
         lines += [f"  {step!r}" for step in longest[:5]]
         if len(longest) > 5:

@@ -130,11 +130,13 @@ class Session:
         """The plan in its text form, one line per tensor, constant and step."""
         return self._planned(inputs, self._core.plan)
 
-    def report(self, inputs: Optional[Inputs] = None, seconds: float = 0.3) -> Report:
-        """Runs for about so many seconds on these inputs (default: zeros in the shapes of the last call that ran), and says
-        what each step took and reached beside roofs that were probed meanwhile, what was chosen and why, and which memory was
-        in use: a ``Report``, which notebooks show as a page."""
-        return Report(*self._planned(inputs, lambda arrays: self._core.report(arrays, seconds)))
+    def report(self, inputs: Optional[Inputs] = None, seconds: float = 0.3, *, runs: int = 0, check: str = "auto") -> Report:
+        """Runs for about ``seconds``, or ``runs`` times, on these inputs (default: zeros in the shapes of the last call
+        that ran), and says what each step took and reached beside roofs that were probed meanwhile, what was chosen and
+        why, and which memory was in use: a ``Report``, which notebooks show as a page. ``check``: outputs are compared with
+        plain loops before, among and after the runs, where that takes some ten seconds ("auto"), "always" or "never". Errors:
+        BadInput, and Error of code "internal" where an output is wrong."""
+        return Report(*self._planned(inputs, lambda arrays: self._core.report(arrays, seconds, runs, check)))
 
     def peak_bytes(self, inputs: Optional[Inputs] = None) -> int:
         """Bytes of tensors and packed weights that a run occupies at its peak."""

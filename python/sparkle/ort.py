@@ -43,6 +43,8 @@ class SessionOptions:
 
 
 class InferenceSession:
+    """A model as onnxruntime opens it, run on the CPU: ``run(None, {name: array})``. Errors: those of ``sparkle.Session``."""
+
     def __init__(self, path_or_bytes: Union[str, bytes], sess_options: Optional[SessionOptions] = None,
                  providers: Optional[Sequence[str]] = None) -> None:
         names = [p if isinstance(p, str) else p[0] for p in providers or [_CPU]]

@@ -36,7 +36,23 @@ TEST(Api, ModelsAreFixed) {
     options.precision = wrong;
     EXPECT_EQ(status_of([&] { sparkle::fix(device, kModel, file, options, {x}); }), SPARKLE_BAD_USAGE);
   }
-  options.precision.clear();
+  options.precision = "fp16";
+  options.max_extra = -1;  // none: what is no multiple stays so
+  options.keep_wide = {"nobody"};
+  EXPECT_EQ(status_of([&] { sparkle::fix(device, kModel, file, options, {x}); }), SPARKLE_BAD_USAGE);
+  options.keep_wide = {"/head/Conv"};
+  const std::string kept = sparkle::fix(device, kModel, file, options, {x});
+  EXPECT_NE(kept.find("asked for"), std::string::npos) << kept;
+  options.keep_wide.clear();
+  options.min_cosine = 1;  // which rounding cannot reach
+  EXPECT_EQ(status_of([&] { sparkle::fix(device, kModel, file, options, {x}); }), SPARKLE_NOT_SERVED);
+  options = {};
+  options.shapes = {{"image", {1, 3, 8, 8}}};  // two random samples
+  EXPECT_NE(sparkle::fix(device, kModel, file, options).find("\"random_samples\": true"), std::string::npos);
+  std::remove(file.c_str());
+  options.percentile = 20;
+  EXPECT_EQ(status_of([&] { sparkle::fix(device, kModel, file, options); }), SPARKLE_BAD_USAGE);
+  options = {};
   options.only = "polish";
   EXPECT_EQ(status_of([&] { sparkle::fix(device, kModel, file, options, {x}); }), SPARKLE_BAD_USAGE);
   EXPECT_EQ(status_of([&] { sparkle::fix(device, kModel, file); }), SPARKLE_BAD_USAGE);  // its sizes are open
@@ -44,16 +60,23 @@ TEST(Api, ModelsAreFixed) {
 }
 
 TEST(Api, ChecksForDevicesThatAreNotHere) {
-  const std::vector<std::pair<std::string, std::vector<int64_t>>> shapes{{"image", {1, 3, 96, 128}}};
+  sparkle::CheckOptions options;
+  options.shapes = {{"image", {1, 3, 96, 128}}};
   std::string page;
-  const std::string json = sparkle::check(kModel, "h200,avx512", shapes, &page);
+  const std::string json = sparkle::check(kModel, "h200,avx512", options, &page);
   for (const char* part : {"NVIDIA H200", "wide_type", "\"avx512\""}) EXPECT_NE(json.find(part), std::string::npos) << part;
   EXPECT_EQ(page.rfind("<!doctype html>", 0), 0u);
   EXPECT_EQ(status_of([&] { sparkle::check(kModel, "h200"); }), SPARKLE_BAD_USAGE);
-  EXPECT_EQ(status_of([&] { sparkle::check(kModel, "z80", shapes); }), SPARKLE_BAD_USAGE);
+  EXPECT_EQ(status_of([&] { sparkle::check(kModel, "z80", options); }), SPARKLE_BAD_USAGE);
   EXPECT_EQ(status_of([&] { sparkle::check("missing.onnx", "h200"); }), SPARKLE_FILE_UNREADABLE);
   char* text = nullptr;
-  EXPECT_EQ(sparkle_check(nullptr, "h200", nullptr, nullptr, 0, &text, nullptr), SPARKLE_BAD_USAGE);
+  EXPECT_EQ(sparkle_check(nullptr, "h200", nullptr, &text, nullptr), SPARKLE_BAD_USAGE);
+  options.measure = true;
+  options.threads = 1;
+  EXPECT_NE(sparkle::check(kModel, "cpu", options).find("measured_ms"), std::string::npos);
+  EXPECT_EQ(status_of([&] { sparkle::check(kModel, "h200", options); }), SPARKLE_BAD_USAGE);  // it is not here
+  options.threads = -1;
+  EXPECT_EQ(status_of([&] { sparkle::check(kModel, "cpu", options); }), SPARKLE_BAD_USAGE);
 }
 
 }  // namespace

@@ -59,10 +59,14 @@ TEST(Api, TellsWhatTheModelWants) {
   EXPECT_FALSE(session.plan({shape}).empty());
   EXPECT_NE(session.report({picture(8, 8)}).find("measured_ms"), std::string::npos);
   std::string page, trace;
-  EXPECT_NE(session.measure({picture(8, 8)}, 0.01, &page, &trace).find("percent_of_roof"), std::string::npos);
+  const std::string measured = session.measure({picture(8, 8)}, {0.01}, &page, &trace);
+  for (const char* part : {"percent_of_roof", "\"outputs_checked\": true", "of plain loops, 3 times"})
+    EXPECT_NE(measured.find(part), std::string::npos) << part;
+  EXPECT_NE(session.measure({picture(8, 8)}, {0, 1, "never"}).find("not compared: nobody asked for it"), std::string::npos);
   EXPECT_NE(page.find("Memory over time"), std::string::npos);
   EXPECT_NE(trace.find("traceEvents"), std::string::npos);
-  EXPECT_THROW(session.measure({picture(8, 8)}, -1), sparkle::Exception);
+  EXPECT_THROW(session.measure({picture(8, 8)}, {-1}), sparkle::Exception);
+  EXPECT_THROW(session.measure({picture(8, 8)}, {0, 1, "perhaps"}), sparkle::Exception);
   EXPECT_NE(device.describe().find("\"memory\""), std::string::npos);
 }
 

@@ -3,37 +3,37 @@
 
 #include "base/text/listed.h"
 #include "api/handles.h"
-#include "device/known/known_devices.h"
+#include "fix/paddings.h"
+#include "measure/check_targets.h"
 #include "report/check_page.h"
 #include "report/check_text.h"
-#include "fix/paddings.h"
 
 using namespace sparkle;
 using sparkle::api::guarded;
 
-sparkle_status sparkle_check(const char* path, const char* targets, const char* const* names, const sparkle_tensor* shapes,
-                             size_t count, char** json, char** html) {
+sparkle_status sparkle_check(const char* path, const char* targets, const sparkle_check_options* given, char** json,
+                             char** html) {
   return guarded([&]() -> Status {
-    if (!path || !targets || !json || (count > 0 && !names))
-      return Error{Reason::bad_usage, "sparkle_check needs a path, targets, a name for each shape and a place."};
-    std::vector<std::pair<std::string, Device>> devices;
-    for (const std::string& name : comma_separated(targets)) {
-      SPARKLE_TRY(device, described_device(name));
-      devices.emplace_back(name, std::move(device));
+    if (!path || !targets || !json)
+      return Error{Reason::bad_usage, "sparkle_check needs a path, targets and a place for what it finds."};
+    sparkle_check_options whole{};
+    if (given) {
+      SPARKLE_CHECK(api::check_size("sparkle_check_options", given->size, sizeof whole));
+      whole = *given;
     }
-    SPARKLE_TRY(borrowed, api::borrow(shapes, count, "shape"));
-    std::vector<std::pair<std::string, Dims>> given;
-    for (size_t i = 0; i < count; ++i) {
-      if (!names[i]) return Error{Reason::bad_usage, "The name of shape " + std::to_string(i) + " is NULL."};
-      given.emplace_back(names[i], borrowed[i].shape);
-    }
-    SPARKLE_TRY(model, fix::model_to_check(path, [&](Graph graph) { return bound_by_name(std::move(graph), given); }));
+    const auto& [size, shape_names, shapes, shape_count, threads, measure] = whole;  // all there are
+    (void)size;
+    if (threads < 0 || threads > 1024)
+      return Error{Reason::bad_usage, "sparkle_check_options.threads is " + std::to_string(threads) + "; 0 to 1024 can be."};
+    SPARKLE_TRY(named, api::named_shapes(shape_names, shapes, shape_count));
+    SPARKLE_TRY(devices, check_targets(comma_separated(targets), {threads, measure != 0, {}}));
+    SPARKLE_TRY(model, fix::model_to_check(path, [&](Graph graph) { return bound_by_name(std::move(graph), named); }));
     nlohmann::json all = nlohmann::json::array();
     Page page{model.graph.name, "sparkle check", {}};
-    for (const auto& [name, device] : devices) {
-      SPARKLE_TRY(verdict, check_model(model.graph, device, model.options));
-      all.push_back(check_json(verdict, name));
-      if (html) page.targets.push_back(check_page(verdict, name));
+    for (const CheckTarget& device : devices) {
+      SPARKLE_TRY(verdict, check_target(device, model, path, measure != 0));
+      all.push_back(check_json(verdict, device.called));
+      if (html) page.targets.push_back(check_page(verdict, device.called));
     }
     const std::string text = nlohmann::json{{"model", model.graph.name}, {"targets", all}}.dump(
         2, ' ', false, nlohmann::json::error_handler_t::replace);

@@ -1,4 +1,6 @@
 // Models fixed by sparkle.h.
+#include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "base/files/new_file.h"
@@ -27,7 +29,9 @@ Result<fix::FixOptions> options_of(const sparkle_fix_options* given, const fix::
     SPARKLE_CHECK(api::check_size("sparkle_fix_options", given->size, sizeof whole));
     whole = *given;
   }
-  const auto& [size, precision, target, only, calibration, proof, max_extra, multiple] = whole;
+  // All there are: one more does not compile before it is looked at here.
+  const auto& [size, precision, target, only, calibration, proof, max_extra, multiple, percentile, min_cosine, min_agreement,
+               keep_wide, keep_wide_count, shape_names, shapes, shape_count] = whole;
   (void)size;
   if (precision && (!parse_name(precision, options.precision) || options.precision == Precision::tf32))
     return unknown("precision", precision, "'fp16', 'bf16' or 'int8'");
@@ -38,9 +42,22 @@ Result<fix::FixOptions> options_of(const sparkle_fix_options* given, const fix::
   std::istringstream rules(only ? only : "");
   for (std::string rule; std::getline(rules, rule, ',');) options.only.push_back(rule);
   SPARKLE_CHECK(fix::check_rules(options));
-  if (!(max_extra >= 0) || multiple < 0 || multiple > 256)
-    return Error{Reason::bad_usage, "max_extra is 0 or more percent, multiple 0 to 256 channels."};
-  if (max_extra > 0) options.max_extra = max_extra / 100;
+  if (std::isnan(max_extra) || multiple < 0 || multiple > 256)
+    return Error{Reason::bad_usage, "max_extra is a number of percent, multiple 0 to 256 channels."};
+  if (max_extra != 0) options.max_extra = std::max(0.0, max_extra / 100);
+  if (percentile != 0 && !(percentile >= 50 && percentile <= 100))
+    return Error{Reason::bad_usage, "percentile is 50 to 100 percent of the values, 0 for 99.99."};
+  if (percentile > 0) options.quantize.percentile = percentile;
+  if (!(min_cosine >= 0 && min_cosine <= 1) || !(min_agreement <= 100))
+    return Error{Reason::bad_usage, "min_cosine is 0 (the default) to 1, min_agreement up to 100 percent."};
+  options.least_cosine = min_cosine;
+  if (min_agreement != 0) options.least_agreement = std::max(0.0, min_agreement / 100);
+  for (size_t i = 0; i < keep_wide_count; ++i) {
+    if (!keep_wide || !keep_wide[i]) return Error{Reason::bad_usage, "The name of a layer to keep wide is NULL."};
+    options.wide.emplace_back(keep_wide[i]);
+  }
+  SPARKLE_TRY(named, api::named_shapes(shape_names, shapes, shape_count));
+  for (auto& [name, shape] : named) options.shapes[name] = shape;
   SPARKLE_TRY(device, target_of(target, here));
   fix::take_sizes(device, model, multiple, options);
   return options;

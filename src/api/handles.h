@@ -11,7 +11,7 @@
 #include "base/tensor.h"
 #include "run/evaluate/evaluate_expression.h"
 #include "run/opening/open_backend.h"
-#include "run/session.h"
+#include "run/opening/open_model.h"
 #include "sparkle/sparkle.h"
 
 struct sparkle_device {
@@ -21,6 +21,9 @@ struct sparkle_device {
 };
 struct sparkle_session {
   std::unique_ptr<sparkle::Session> session;
+  sparkle::FileStamp onnx;  // that it was opened of; no path where it came from memory or was compiled
+  bool compiled = false;
+  double accuracy = 0;
 };
 struct sparkle_value {
   sparkle::HostTensor tensor;
@@ -61,6 +64,9 @@ char* new_text(const std::string& text);
 
 // The caller's memory as tensors, not copied. Errors: bad_usage for what is not a tensor.
 Result<std::vector<HostTensor>> borrow(const sparkle_tensor* tensors, size_t count, const char* what);
+// Shapes of inputs by name. Errors: bad_usage for a name that is NULL; those of borrow().
+Result<std::vector<std::pair<std::string, Dims>>> named_shapes(const char* const* names, const sparkle_tensor* shapes,
+                                                               size_t count);
 sparkle_tensor describe(const TensorDesc& desc, void* data);
 // bad_usage and bad_input where what the caller gives for a model's outputs is not what they are.
 Status same_count(size_t given, size_t wanted, const char* what);

@@ -62,8 +62,10 @@ Status open_model(sparkle_device* device, Result<ModelFile> model, const sparkle
                   sparkle_session** session) {
   if (!model.ok()) return model.take_error();
   SPARKLE_TRY(options, session_options(given, device->backend->device()));
+  const bool compiled = model->compiled != nullptr;
+  sparkle::FileStamp onnx = model->onnx;
   SPARKLE_TRY(opened, open_session(std::move(*model), device->backend, options));
-  *session = new sparkle_session{std::move(opened)};
+  *session = new sparkle_session{std::move(opened), std::move(onnx), compiled, options.accuracy};
   return ok();
 }
 
@@ -121,12 +123,41 @@ Status needs_data(const std::vector<HostTensor>& tensors, const char* what) {
   return ok();
 }
 
+Result<ReportOptions> report_options(const sparkle_measure_options* given) {
+  sparkle_measure_options whole{};
+  if (given) {
+    SPARKLE_CHECK(check_size("sparkle_measure_options", given->size, sizeof whole));
+    whole = *given;
+  }
+  const auto& [size, seconds, runs, check] = whole;
+  (void)size;
+  if (!(seconds >= 0) || std::isinf(seconds) || runs < 0)
+    return Error{Reason::bad_usage, "seconds is how long to measure, runs how often, 0 (the default) or more."};
+  ReportOptions options;
+  if (seconds > 0) options.seconds = seconds;
+  if (runs > 0) options.least = runs, options.seconds = 0;
+  options.check = OutputCheck::automatic;
+  if (check && !parse_name(check, options.check))
+    return Error{Reason::bad_usage, "check is 'auto', 'always' or 'never', not '" + std::string(check) + "'."};
+  return options;
+}
+
 // Texts into the places that are given, or none of them.
-Status measure(Session& session, const sparkle_tensor* inputs, size_t count, const ReportOptions& options, char** json,
+Status measure(const sparkle_session& session, const sparkle_tensor* inputs, size_t count, ReportOptions options, char** json,
                char** html, char** trace) {
+  if (!session.onnx.path.empty())
+    options.model = [&]() -> Result<ModelFile> {
+      ModelFile model;
+      SPARKLE_TRY(graph, read_again(session.onnx));
+      model.graph = std::move(graph);
+      return model;
+    };
+  options.no_model = session.compiled ? "a compiled file has no weights to compute them from by other means"
+                                      : "the model was given in memory, and its weights are packed";
+  options.accuracy = session.accuracy;
   SPARKLE_TRY(borrowed, borrow(inputs, count, "input"));
   SPARKLE_CHECK(needs_data(borrowed, "input"));
-  SPARKLE_TRY(report, report_model(session, borrowed, options));
+  SPARKLE_TRY(report, report_model(*session.session, borrowed, options));
   using Text = std::unique_ptr<char, void (*)(char*)>;
   const auto text = [](bool wanted, auto&& make) { return Text(wanted ? new_text(make()) : nullptr, sparkle_string_free); };
   Text made_json =
@@ -283,19 +314,17 @@ sparkle_status sparkle_session_plan(sparkle_session* session, const sparkle_tens
 sparkle_status sparkle_session_report(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count, char** json) {
   return guarded([&]() -> Status {
     if (!session || !json) return Error{Reason::bad_usage, "sparkle_session_report needs a session and a place for the text."};
-    return api::measure(*session->session, inputs, input_count, {.seconds = 0, .least = 1, .probe = false}, json, nullptr,
-                        nullptr);
+    ReportOptions options;
+    options.seconds = 0, options.least = 1, options.probe = false;
+    return api::measure(*session, inputs, input_count, std::move(options), json, nullptr, nullptr);
   });
 }
 
 sparkle_status sparkle_session_measure(sparkle_session* session, const sparkle_tensor* inputs, size_t input_count,
-                                       double seconds, char** json, char** html, char** trace) {
+                                       const sparkle_measure_options* given, char** json, char** html, char** trace) {
   return guarded([&]() -> Status {
     if (!session) return Error{Reason::bad_usage, "sparkle_session_measure needs a session."};
-    if (!(seconds >= 0) || std::isinf(seconds))
-      return Error{Reason::bad_usage, "seconds is how long to measure, 0 (the default) or more."};
-    ReportOptions options;
-    if (seconds > 0) options.seconds = seconds;
-    return api::measure(*session->session, inputs, input_count, options, json, html, trace);
+    SPARKLE_TRY(options, api::report_options(given));
+    return api::measure(*session, inputs, input_count, std::move(options), json, html, trace);
   });
 }

@@ -44,6 +44,18 @@ Result<std::vector<HostTensor>> borrow(const sparkle_tensor* tensors, size_t cou
   return list;
 }
 
+Result<std::vector<std::pair<std::string, Dims>>> named_shapes(const char* const* names, const sparkle_tensor* shapes,
+                                                               size_t count) {
+  if (count > 0 && !names) return Error{Reason::bad_usage, "The list of the names of shapes is NULL."};
+  SPARKLE_TRY(borrowed, borrow(shapes, count, "shape"));
+  std::vector<std::pair<std::string, Dims>> named;
+  for (size_t i = 0; i < count; ++i) {
+    if (!names[i]) return Error{Reason::bad_usage, "The name of shape " + std::to_string(i) + " is NULL."};
+    named.emplace_back(names[i], borrowed[i].shape);
+  }
+  return named;
+}
+
 sparkle_tensor describe(const TensorDesc& desc, void* data) {
   sparkle_tensor t{};
   t.type = static_cast<sparkle_type>(desc.dtype);

@@ -41,7 +41,8 @@ Result<std::vector<CheckTarget>> check_targets(const std::vector<std::string>& n
       return Error{Reason::bad_usage, "Models are measured on devices that are here; '" + name +
                                           "' is none: give cpu, vulkan or vulkan:N as 'sparkle devices' numbers them."};
     SPARKLE_TRY(device, described_device(name));
-    targets.push_back({name.ends_with(".json") ? std::filesystem::path(name).stem().string() : name, std::move(device), nullptr});
+    targets.push_back(
+        {name.ends_with(".json") ? std::filesystem::path(name).stem().string() : name, std::move(device), nullptr});
   }
   return targets;
 }

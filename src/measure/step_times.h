@@ -16,7 +16,7 @@ struct StepTimes {
 
 // What the steps of a typical run take: of the half of the runs whose totals lie in the middle, each step's mean. They add up
 // to such a run. Medians of each step do not where something disturbs another step in each run: they leave all of it out, and
-// the whole never does (17 % of a pass on a host with six busy processes).
+// the whole never does.
 std::vector<double> typical_steps(std::vector<std::vector<double>> runs);
 
 // At least `least` runs of each kind, more while they take less than `seconds` together. `probe`, where it is given, is called

@@ -19,8 +19,19 @@ def test_verdicts_by_target(tmp_path):
     assert len(h200.precisions) == 6
     assert "h200" in repr(checked) and "once fixed" in repr(h200) and "wide_type" in repr(h200.findings[0]) + repr(h200.layers)
     assert "<iframe" in checked._repr_html_()
+    assert h200.measured_ms is None and all(layer.measured_ms is None for layer in h200.layers)
     checked.save(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_measured_where_the_device_is_here():
+    (cpu,) = sparkle.check(MODEL, "cpu", SHAPES, measure=True, threads=1)
+    assert cpu.measured_ms > 0 and all(layer.measured_ms > 0 for layer in cpu.layers)
+    assert "measured" in repr(cpu) and "measured" in repr(cpu.layers[0])
+    with pytest.raises(sparkle.BadInput, match="'h200' is none"):
+        sparkle.check(MODEL, ["cpu", "h200"], SHAPES, measure=True)
+    with pytest.raises(sparkle.BadInput, match="threads is -1"):
+        sparkle.check(MODEL, "cpu", SHAPES, threads=-1)
 
 
 def test_what_is_refused():

@@ -106,9 +106,35 @@ def test_fixed_model(session, tmp_path):
     assert fixed.report["rewrites"]["pad_channels"]
     assert fixed.outputs[0]["samples"] == 2 and fixed.outputs[0]["cosine"] > 0.999
     assert "cosine" in repr(fixed) and fixed.kept_wide == {}
+    view = fixed._repr_html_()
+    assert "<table>" in view and "pad_channels" in view and "the given samples" in view
     assert np.allclose(sparkle.Session(fixed.path).run(image)[0], session.run(image)[0], atol=0.02)
     with pytest.raises(sparkle.Error, match="int8"):
         sparkle.fix(MODEL, tmp_path / "int9.onnx", precision="int9", samples=[image])
+
+
+def test_options_of_fix(tmp_path):
+    file, shapes = tmp_path / "out.onnx", {"image": (1, 3, 8, 8)}
+    with pytest.raises(sparkle.BadInput, match="sizes of its input .image. open"):
+        sparkle.fix(MODEL, file)
+    kept = sparkle.fix(MODEL, file, precision="fp16", keep_wide="/head/Conv", shapes=shapes)
+    assert kept.kept_wide == {"/head/Conv": "asked for"} and kept.report["random_samples"]
+    assert "kept wide: /head/Conv" in repr(kept) and "<td>/head/Conv</td>" in kept._repr_html_()
+    with pytest.raises(sparkle.BadInput, match="no layer 'nobody'"):
+        sparkle.fix(MODEL, file, precision="fp16", keep_wide=["nobody"], shapes=shapes)
+    # Three channels become eight, which is more than nothing.
+    padded = [sparkle.fix(MODEL, file, target="h200", max_extra=extra, shapes=shapes).rewrites for extra in (0, 300)]
+    assert "refused" in str(padded[0]) and "refused" not in str(padded[1])
+    assert sparkle.fix(MODEL, file, proof="none", shapes=shapes).outputs == []
+    assert "not proved" in repr(sparkle.fix(MODEL, file, proof="none", precision="fp16", shapes=shapes))
+    with pytest.raises(sparkle.Error, match="cosine") as refused:
+        sparkle.fix(MODEL, tmp_path / "never.onnx", precision="bf16", min_cosine=1, shapes=shapes)
+    assert isinstance(refused.value, sparkle.NotServed) and not (tmp_path / "never.onnx").exists()
+    for wrong in ({"percentile": 20}, {"min_agreement": 101}, {"multiple": 300}, {"calibration": "guess"}):
+        with pytest.raises(sparkle.BadInput, match=next(iter(wrong))):
+            sparkle.fix(MODEL, file, shapes=shapes, **wrong)
+    eight = sparkle.fix(MODEL, file, precision="int8", calibration="percentile", percentile=99, shapes=shapes, min_cosine=0.5)
+    assert eight.integer_share > 0 and "integers" in repr(eight) and "integers" in eight._repr_html_()
 
 
 def test_exact_nonfinite_keeps_out_transforms(tmp_path):
@@ -151,6 +177,13 @@ def test_plans_and_reports(tmp_path):
     assert "predicted ms" in session.explain() and "bound by:" in session.explain()
     assert session.explain(as_json=True)["steps"]
     report = session.report()
+    assert report.outputs_checked and "of plain loops, 3 times" in report.check and report.check in repr(report)
+    quick = session.report(runs=1, check="never")
+    assert quick["runs"] == 1 and not quick.outputs_checked and "not compared" in quick.check
+    with pytest.raises(sparkle.BadInput, match="check is 'auto'"):
+        session.report(check="perhaps")
+    given = sparkle.Session(MODEL.read_bytes())
+    assert "given in memory" in given.report(picture(8, 8), runs=1).check
     assert report["measured_ms"] > 0 and len(report["steps"]) > 3
     step = max(report.steps, key=lambda s: s.measured_ms)
     assert len(report.steps) == len(report["steps"]) and step.percent_of_roof > 0 and step.reason
