@@ -12,13 +12,14 @@ from sparkle._report import page_view, time_text
 @dataclass(frozen=True)
 class Finding:
     """A rule that a layer breaks; ``layer`` None: the model as a whole. ``code``: of the rule ("channels_unaligned"). ``rule``
-    and ``fix``: sentences with the layer's numbers. ``in_model``: the fix changes the model, else how it is run. ``now_ms`` and
-    ``fixed_ms``: what the layer takes, predicted, in milliseconds."""
+    and ``fix``: sentences with the layer's numbers. ``in_model``: the fix changes the model, else how it is run;
+    ``by_fix``: ``sparkle.fix`` does it. ``now_ms`` and ``fixed_ms``: what the layer takes, predicted, in milliseconds."""
     code: str
     layer: Optional[str]
     rule: str
     fix: str
     in_model: bool
+    by_fix: bool
     now_ms: float
     fixed_ms: float
 

@@ -122,9 +122,17 @@ def test_options_of_fix(tmp_path):
     assert "kept wide: /head/Conv" in repr(kept) and "<td>/head/Conv</td>" in kept._repr_html_()
     with pytest.raises(sparkle.BadInput, match="no layer 'nobody'"):
         sparkle.fix(MODEL, file, precision="fp16", keep_wide=["nobody"], shapes=shapes)
-    # Three channels become eight, which is more than nothing.
-    padded = [sparkle.fix(MODEL, file, target="h200", max_extra=extra, shapes=shapes).rewrites for extra in (0, 300)]
-    assert "refused" in str(padded[0]) and "refused" not in str(padded[1])
+    onnx = pytest.importorskip("onnx")
+    f32, weights = onnx.TensorProto.FLOAT, np.ones((129, 67, 3, 3), np.float32)
+    odd = onnx.helper.make_graph(
+        [onnx.helper.make_node("Conv", ["a", "w"], ["y"], "conv", pads=[1, 1, 1, 1])], "odd",
+        [onnx.helper.make_tensor_value_info("a", f32, [1, 67, 64, 64])],
+        [onnx.helper.make_tensor_value_info("y", f32, [1, 129, 64, 64])], [onnx.numpy_helper.from_array(weights, "w")])
+    odd = onnx.helper.make_model(odd, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(odd, tmp_path / "odd.onnx")
+    padded = [sparkle.fix(tmp_path / "odd.onnx", file, target="a4500", max_extra=extra, proof="none").rewrites
+              for extra in (0, 300)]
+    assert "limit" in str(padded[0]) and "67 -> 72" not in str(padded[0]) and "67 -> 72" in str(padded[1])
     assert sparkle.fix(MODEL, file, proof="none", shapes=shapes).outputs == []
     assert "not proved" in repr(sparkle.fix(MODEL, file, proof="none", precision="fp16", shapes=shapes))
     with pytest.raises(sparkle.Error, match="cosine") as refused:
