@@ -107,7 +107,6 @@ class Fixer {
   bool wants(std::string_view rule) const {
     // Integers want weights and biases as they are used.
     if (options_.precision == Precision::int8 && (rule == "fold_constants" || rule == "fold_batch_normalization")) return true;
-    if (!options_.rewrites) return false;
     return options_.only.empty() || std::find(options_.only.begin(), options_.only.end(), rule) != options_.only.end();
   }
 

@@ -26,7 +26,6 @@ inline constexpr std::string_view kRules[] = {"fold_constants", "fold_batch_norm
 struct FixOptions {
   Precision precision = Precision::fp32;  // as it is; fp16, bf16 or int8
   std::vector<std::string> only;          // rules; empty: all
-  bool rewrites = true;                   // false: precision alone
   int64_t multiple = 8;                   // of channels (device/units/unit_sizes.h)
   int64_t head_multiple = 1;              // of the size of attention heads: those that are none are named
   double max_extra = kMostExtra;

@@ -128,6 +128,22 @@ TEST(FixRules, OneAloneIsApplied) {
   EXPECT_EQ(types_of(result->model), "Conv Mul");
 }
 
+// Casts come before them; whoever compares two files layer by layer finds the same names in both.
+TEST(FixPrecision, LayersWithoutNamesKeepTheReadersNames) {
+  TestModel m(13);
+  m.input("x", {1, 8, 4, 4}).output("y").constant("w", normal({8, 8, 3, 3}, 1)).constant("v", normal({8, 8, 1, 1}, 2));
+  m.node("Conv", {"x", "w"}, {"a"}).node("Relu", {"a"}, {"b"}).node("Conv", {"b", "v"}, {"y"});
+  for (auto& node : *m.model.mutable_graph()->mutable_node()) node.clear_name();
+  FixOptions options;
+  options.precision = Precision::fp16;
+  auto result = fix_model(document(m.model), options, make_reference_backend());
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  std::vector<std::string> names;
+  for (const auto& node : result->model.graph().node())
+    if (node.op_type() == "Conv") names.push_back(node.name());
+  EXPECT_EQ(names, (std::vector<std::string>{"Conv_0", "Conv_2"}));
+}
+
 // The second layer's sums leave fp16: it and who reads them stay wide, the others do not.
 TEST(FixPrecision, WhatWouldOverflowStaysWide) {
   TestModel m(13);

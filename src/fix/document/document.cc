@@ -14,6 +14,16 @@ using ::onnx::GraphProto;
 using ::onnx::ModelProto;
 using ::onnx::NodeProto;
 using ::onnx::TensorProto;
+namespace {
+
+void name_nodes(GraphProto& graph) {
+  std::set<std::string> taken;
+  for (const NodeProto& node : graph.node()) taken.insert(node.name());
+  for (int n = 0; n < graph.node_size(); ++n)
+    if (const std::string label = label_of(graph.node(n), n); !taken.contains(label)) graph.mutable_node(n)->set_name(label);
+}
+
+}  // namespace
 
 Result<Document> Document::read(const std::string& path) {
   SPARKLE_CHECK(check_onnx_file(path));
@@ -35,10 +45,7 @@ Result<Document> Document::outline(const std::string& path) {
     proto.clear_float_data();
     proto.clear_int32_data();
   }
-  for (int n = 0; n < doc.graph().node_size(); ++n) {
-    NodeProto& node = *doc.graph().mutable_node(n);
-    node.set_name(label_of(node, n));
-  }
+  name_nodes(doc.graph());
   SPARKLE_CHECK(doc.normalize());
   return doc;
 }
@@ -48,6 +55,7 @@ Result<Document> Document::take(ModelProto model, const std::string& name) {
   doc.model_ = std::move(model);
   doc.name_ = name;
   SPARKLE_TRY(graph, doc.to_graph());  // who refuses a model says why
+  name_nodes(doc.graph());
   SPARKLE_CHECK(doc.normalize());
   return doc;
 }

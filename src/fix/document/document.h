@@ -25,10 +25,11 @@ struct Use {
 class Document {
  public:
   // Errors: file_unreadable, bad_format, bad_model, operator_not_served with what the reader refuses.
+  // Nodes without names are called as the reader calls them, so that a layer keeps its name where others come before it.
   static Result<Document> read(const std::string& path);
   static Result<Document> take(::onnx::ModelProto model, const std::string& name);
-  // Nodes and what is small: large weights are known by name alone, and what lies in files beside the model is not read. Nodes
-  // without names are called as the reader calls them. To plan with, not to write.
+  // Nodes and what is small: large weights are known by name alone, and what lies in files beside the model is not read. To
+  // plan with, not to write.
   static Result<Document> outline(const std::string& path);
 
   ::onnx::ModelProto& model() { return model_; }
