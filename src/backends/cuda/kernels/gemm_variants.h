@@ -1,0 +1,62 @@
+// The variants of the gemm family's kernels, for whoever chooses among them: names of their entries, and what a block takes of
+// a core. The grid of each: x = tiles_m * tiles_n, y = splits, z = instances.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace sparkle::cuda {
+
+enum class Operand : uint8_t { f16, bf16, tf32, i8, f32 };
+// Bytes of an operand in memory.
+constexpr int operand_bytes(Operand type) {
+  return type == Operand::i8 ? 1 : type == Operand::f16 || type == Operand::bf16 ? 2 : 4;
+}
+
+// How the left operand comes. Chunks: 16 bytes of channels by an asynchronous copy; channels of an instance, strides and
+// instances' offsets are multiples of 16 bytes (k pads what w has, never x), and filter sizes along d,h,w sum to at most 32.
+// Elements: one at a time, any layout and filter. TMA: the tensor memory accelerator's im2col mode.
+enum class GemmLoader : uint8_t { chunks, elements, tma };
+
+struct GemmVariant {
+  const char* kernel = "";  // "sparkle_gemm_mma_128x128_f16"
+  Operand operand = Operand::f16;
+  GemmLoader loader = GemmLoader::chunks;
+  int architecture = 80;       // the least: 80, or 90 for sm_90a alone
+  int m = 0, n = 0, k = 0;     // a block's tile; k in elements
+  int warp_m = 0, warp_n = 0;  // a warp's part
+  int stages = 0;
+  int threads = 0;
+  int blocks_per_core = 1;  // that its registers are held down for
+  int64_t shared_bytes = 0;
+};
+
+constexpr int64_t gemm_mma_shared_bytes(int m, int n, int k_bytes, int stages) {
+  // Parts of outputs on their way out lie where the stages lay: 16 rows a warp, of a warp's columns and a pad of 16 bytes.
+  return int64_t{stages} * (m + n) * k_bytes;
+}
+
+// clang-format off
+inline constexpr GemmVariant kGemmVariants[] = {
+#define GEMM_ROW(name, type, loader, m, n, k_bytes, warps_m, warps_n, stages, blocks)                                            \
+  {"sparkle_gemm_mma_" #m "x" #n name, Operand::type, GemmLoader::loader, 80, m, n, k_bytes / operand_bytes(Operand::type),      \
+   m / warps_m, n / warps_n, stages, 32 * warps_m * warps_n, blocks, gemm_mma_shared_bytes(m, n, k_bytes, stages)},
+#define GEMM_TILE(m, n, k_bytes, warps_m, warps_n, stages, blocks)              \
+  GEMM_ROW("_f16", f16, chunks, m, n, k_bytes, warps_m, warps_n, stages, blocks)   \
+  GEMM_ROW("_bf16", bf16, chunks, m, n, k_bytes, warps_m, warps_n, stages, blocks) \
+  GEMM_ROW("_tf32", tf32, chunks, m, n, k_bytes, warps_m, warps_n, stages, blocks) \
+  GEMM_ROW("_i8", i8, chunks, m, n, k_bytes, warps_m, warps_n, stages, blocks)
+#include "backends/cuda/kernels/gemm_variants.inc"
+#undef GEMM_TILE
+#define GEMM_TILE(m, n, k_bytes, warps_m, warps_n, stages, blocks)                          \
+  GEMM_ROW("_elements_f16", f16, elements, m, n, k_bytes, warps_m, warps_n, stages, blocks)   \
+  GEMM_ROW("_elements_bf16", bf16, elements, m, n, k_bytes, warps_m, warps_n, stages, blocks) \
+  GEMM_ROW("_elements_tf32", tf32, elements, m, n, k_bytes, warps_m, warps_n, stages, blocks) \
+  GEMM_ROW("_elements_i8", i8, elements, m, n, k_bytes, warps_m, warps_n, stages, blocks)
+#include "backends/cuda/kernels/gemm_element_variants.inc"
+#undef GEMM_TILE
+#undef GEMM_ROW
+};
+// clang-format on
+
+}  // namespace sparkle::cuda
