@@ -38,11 +38,11 @@ SPARKLE_DEVICE T load_global(const T* from) {
   return value;
 #endif
 }
-// The same of what other blocks have written.
-template <class T>
-SPARKLE_DEVICE T load_volatile(const T* from) {
+// 16 bytes that other blocks have written, past the L1.
+SPARKLE_DEVICE Words4 load_coherent(const Words4* from) {
 #ifdef __CUDACC__
-  return *const_cast<const volatile T*>(from);
+  const uint4 words = __ldcg(reinterpret_cast<const uint4*>(from));
+  return reinterpret_cast<const Words4&>(words);
 #else
   return load_global(from);
 #endif

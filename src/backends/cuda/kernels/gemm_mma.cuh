@@ -1,0 +1,206 @@
+// The product on Tensor Cores by mma.sync (sm_80 and later): a block's tile of y from a gathered left operand and filters,
+// several tiles of k in flight by cp.async, a warp's part in its registers; bias, activation and residuals on the way out.
+#pragma once
+
+#include <type_traits>
+
+#include "backends/cuda/kernels/gemm_finish.cuh"
+#include "backends/cuda/kernels/gemm_loaders.cuh"
+
+namespace sparkle::cuda {
+
+template <Operand kType, GemmLoader kLoader, int kM, int kN, int kBytes, int kWarpsM, int kWarpsN, int kStages>
+struct GemmMma {
+  // Sizes.
+  static constexpr int kThreads = 32 * kWarpsM * kWarpsN, kElement = operand_bytes(kType), kK = kBytes / kElement;
+  static constexpr int kWarpM = kM / kWarpsM, kWarpN = kN / kWarpsN, kTilesM = kWarpM / 16, kTilesN = kWarpN / 8;
+  static constexpr int kStageBytes = (kM + kN) * kBytes, kProducts = kBytes / 32;  // products deep
+  static constexpr int kStripStride = kWarpN * 4 + 32;  // bytes between rows of sums on their way out: no bank twice
+  static_assert(kTilesN % 2 == 0 && 16 * kStripStride * kWarpsM * kWarpsN <= kStages * kStageBytes);
+  static constexpr bool kElements = kLoader == GemmLoader::elements;
+  static_assert(!kElements || kStages == 2);
+  using Sum = typename SumOf<kType>::Type;
+  using Sums = Sum[kTilesM][kTilesN][4];
+  using LoadLeft =
+      std::conditional_t<kElements, LoadElements<kType, kM, kBytes, kThreads>, LoadChunks<kType, kM, kBytes, kThreads>>;
+  using LoadRight = LoadFilters<kType, kN, kBytes, kThreads>;
+
+  // Where this lane's rows of ldmatrix lie: of A two groups of rows before the second chunk, of B two chunks before the next
+  // rows.
+  SPARKLE_DEVICE static uint32_t left_place(uint32_t warp_m) {
+    const uint32_t lane = lane_id();
+    return chunk_place<kBytes>(warp_m * kWarpM + lane % 16, lane / 16);
+  }
+  SPARKLE_DEVICE static uint32_t right_place(uint32_t warp_n) {
+    const uint32_t lane = lane_id();
+    return kM * kBytes + chunk_place<kBytes>(warp_n * kWarpN + lane % 8 + lane / 16 * 8, lane / 8 % 2);
+  }
+
+  // A stage's products. Chunks are exchanged by exclusive or, so that the next 32 bytes of k are that of the address.
+  SPARKLE_DEVICE static void multiply_stage(SharedAddress left, SharedAddress right, Sums& sums, uint32_t flip) {
+    SPARKLE_UNROLL
+    for (int k = 0; k < kProducts; ++k) {
+      uint32_t a[kTilesM][4], b[kTilesN / 2][4];
+      SPARKLE_UNROLL
+      for (int i = 0; i < kTilesM; ++i) load_matrix_4(a[i], (left ^ (k * 32)) + i * (16 * kBytes));
+      SPARKLE_UNROLL
+      for (int j = 0; j < kTilesN / 2; ++j) load_matrix_4(b[j], (right ^ (k * 32)) + j * (16 * kBytes));
+      SPARKLE_UNROLL
+      for (int i = 0; i < kTilesM; ++i) {
+        SPARKLE_UNROLL
+        for (int r = 0; r < 4; ++r) {
+          if constexpr (kType == Operand::tf32) a[i][r] = as_tf32(a[i][r]);
+          if constexpr (kType == Operand::i8) a[i][r] ^= flip;
+        }
+      }
+      SPARKLE_UNROLL
+      for (int i = 0; i < kTilesM; ++i) {
+        SPARKLE_UNROLL
+        for (int j = 0; j < kTilesN; ++j) multiply<kType>(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
+      }
+    }
+  }
+
+  // Adds the sums of all blocks that share the tile, in their order; whether this one is the last and has them.
+  SPARKLE_DEVICE static bool add_splits(const GemmRecord& record, SharedAddress shared, Sums& sums) {
+    const int64_t tile = int64_t{block_z()} * grid_x() + block_x();
+    constexpr int kPieces = kTilesM * kTilesN;
+    Words4* const parts = reinterpret_cast<Words4*>(record.partial) + tile * record.splits * (kPieces * kThreads) + thread_id();
+    Words4* const own = parts + int64_t{block_y()} * (kPieces * kThreads);
+    SPARKLE_UNROLL
+    for (int i = 0; i < kPieces; ++i) {
+      const Sum(&s)[4] = sums[i / kTilesN][i % kTilesN];
+      const Words4 w{{__builtin_bit_cast(uint32_t, s[0]), __builtin_bit_cast(uint32_t, s[1]),
+                      __builtin_bit_cast(uint32_t, s[2]), __builtin_bit_cast(uint32_t, s[3])}};
+      store_global(own + i * kThreads, w);
+    }
+    fence_device();
+    sync_block();
+    if (thread_id() == 0) store_shared_4(shared, atomic_add(record.counters + tile, 1));
+    sync_block();
+    if (load_shared_4(shared) + 1 != static_cast<uint32_t>(record.splits)) return false;
+    fence_device();
+    if (thread_id() == 0) store_global(record.counters + tile, 0u);
+    SPARKLE_UNROLL
+    for (int i = 0; i < kPieces; ++i) {
+      Sum(&s)[4] = sums[i / kTilesN][i % kTilesN];
+      Sum total[4] = {};
+      SPARKLE_ROLLED
+      for (int32_t split = 0; split < record.splits; ++split) {
+        const Words4 w = load_coherent(parts + int64_t{split} * (kPieces * kThreads) + i * kThreads);
+        SPARKLE_UNROLL
+        for (int e = 0; e < 4; ++e) total[e] += __builtin_bit_cast(Sum, w.v[e]);
+      }
+      SPARKLE_UNROLL
+      for (int e = 0; e < 4; ++e) s[e] = total[e];
+    }
+    sync_block();  // the word at `shared` is a strip's from here on
+    return true;
+  }
+
+  SPARKLE_DEVICE static void run(const GemmRecord& record) {
+    const SharedAddress shared = shared_base();
+    const TilePlace tile = tile_place(record, static_cast<int32_t>(block_x()));
+    const Instance instance = instance_of(record, block_z());
+    const uint32_t warp = uniform(warp_id()), warp_m = warp / kWarpsN, warp_n = warp % kWarpsN;
+    const int32_t all_steps = (record.k + kK - 1) / kK;
+    const int32_t each = record.splits > 1 ? record.split_steps : all_steps,
+                  first_step = static_cast<int32_t>(block_y()) * each;
+    const int32_t left_over = all_steps - first_step, steps = left_over < each ? left_over : each;
+
+    LoadLeft x;
+    LoadRight w;
+    x.begin(record, tile.m * kM, first_step * kK, dot4(instance.v, record.x_instance));
+    w.begin(record, tile.n * kN, first_step * kK, dot4(instance.v, record.w_instance));
+    const uint32_t left = left_place(warp_m), right = right_place(warp_n);
+    Sums sums = {};
+
+    if constexpr (kElements) {
+      SharedAddress now = shared, next = shared + kStageBytes;
+      if (steps > 0) {
+        x.fetch(record);
+        x.put(now);
+        w.load(record, now + kM * kBytes);
+        commit_copies();
+      }
+      SPARKLE_ROLLED
+      for (int32_t step = 0; step < steps; ++step) {
+        wait_copies<0>();
+        sync_block();
+        const bool more = step + 1 < steps;
+        if (more) {
+          w.load(record, next + kM * kBytes);
+          commit_copies();
+          x.fetch(record);
+        }
+        multiply_stage(now + left, now + right, sums, record.x_flip);
+        if (more) x.put(next);
+        const SharedAddress before = now;
+        now = next, next = before;
+      }
+    } else {
+      // kStages - 1 stages are under way; a stage is filled anew once all have multiplied what it held.
+      SPARKLE_UNROLL
+      for (int stage = 0; stage < kStages - 1; ++stage) {
+        if (stage < steps) {
+          x.load(record, shared + stage * kStageBytes);
+          w.load(record, shared + stage * kStageBytes + kM * kBytes);
+        }
+        commit_copies();
+      }
+      SharedAddress now = shared, next = shared + (kStages - 1) * kStageBytes;
+      const SharedAddress end = shared + kStages * kStageBytes;
+      SPARKLE_ROLLED
+      for (int32_t step = 0; step < steps; ++step) {
+        wait_copies<kStages - 2>();
+        sync_block();
+        if (step + kStages - 1 < steps) {
+          x.load(record, next);
+          w.load(record, next + kM * kBytes);
+        }
+        commit_copies();
+        multiply_stage(now + left, now + right, sums, record.x_flip);
+        now += kStageBytes, next += kStageBytes;
+        if (now == end) now = shared;
+        if (next == end) next = shared;
+      }
+    }
+    wait_copies<0>();
+    sync_block();
+    if (record.splits > 1 && !add_splits(record, shared, sums)) return;
+
+    // Out, 16 rows of the warp at a time: fragments to shared memory, from there eight columns of a row a lane.
+    constexpr int kLanes = kWarpN / 8, kRowsAtOnce = 32 / kLanes;  // lanes of a row
+    const uint32_t lane = lane_id();
+    const SharedAddress strip = shared + warp * (16 * kStripStride);
+    const SharedAddress put = strip + lane / 4 * kStripStride + lane % 4 * 8;
+    const SharedAddress take = strip + lane / kLanes * kStripStride + lane % kLanes * 32;
+    Finish<kType> finish;
+    finish.begin(record, tile.n * kN + static_cast<int32_t>(warp_n * kWarpN + lane % kLanes * 8), block_z());
+    const int32_t first_row = tile.m * kM + static_cast<int32_t>(warp_m * kWarpM + lane / kLanes);
+    SPARKLE_ROLLED
+    for (int strip_number = 0; strip_number < kTilesM; ++strip_number) {
+      SPARKLE_UNROLL
+      for (int i = 0; i < kTilesM; ++i) {  // registers have no number at run time
+        if (i != strip_number) continue;
+        SPARKLE_UNROLL
+        for (int j = 0; j < kTilesN; ++j) {
+          const Sum(&s)[4] = sums[i][j];
+          store_shared_8(put + j * 32, __builtin_bit_cast(uint32_t, s[0]), __builtin_bit_cast(uint32_t, s[1]));
+          store_shared_8(put + j * 32 + 8 * kStripStride, __builtin_bit_cast(uint32_t, s[2]),
+                         __builtin_bit_cast(uint32_t, s[3]));
+        }
+      }
+      sync_warp();
+      SPARKLE_ROLLED
+      for (int r = 0; r < 16; r += kRowsAtOnce) {
+        const Words4 low = load_shared_16(take + r * kStripStride), high = load_shared_16(take + r * kStripStride + 16);
+        const uint32_t words[8] = {low.v[0], low.v[1], low.v[2], low.v[3], high.v[0], high.v[1], high.v[2], high.v[3]};
+        finish.row(record, first_row + strip_number * 16 + r, words);
+      }
+      sync_warp();
+    }
+  }
+};
+
+}  // namespace sparkle::cuda

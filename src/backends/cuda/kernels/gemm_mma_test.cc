@@ -1,0 +1,39 @@
+// Every variant of the gemm family's kernels on random odd shapes, in the functional model against double precision.
+#include <gtest/gtest.h>
+
+#include "backends/cuda/kernels/gemm_testing.h"
+
+namespace sparkle::cuda {
+namespace {
+
+class GemmKernels : public testing::TestWithParam<GemmVariant> {};
+
+Convolution drawn_for(const GemmVariant& variant, std::mt19937& random) {
+  const bool elements = variant.loader == GemmLoader::elements;
+  Convolution v = random_convolution(random, elements ? 1 : 16 / operand_bytes(variant.operand));
+  v.planes = elements && random() % 2 == 0;
+  if (variant.operand == Operand::i8) {
+    v.alpha = 1, v.activation = v.before = v.after = 0;
+    v.x_unsigned = random() % 2, v.x_zero = static_cast<int>(random() % 100) - (v.x_unsigned ? 0 : 50);
+    v.y_zero = static_cast<int>(random() % 20) - 5;
+    v.y_type = !v.scale ? Element::i32 : random() % 2 ? Element::i8 : Element::u8;
+    if (v.y_type == Element::u8) v.y_zero = std::abs(v.y_zero);
+  } else if (variant.operand != Operand::tf32) {
+    v.y_type = random() % 2 ? Element::f32 : variant.operand == Operand::f16 ? Element::f16 : Element::bf16;
+  }
+  return v;
+}
+
+TEST_P(GemmKernels, AreRightOnRandomShapes) {
+  for (uint32_t seed = 1; seed <= 6; ++seed) {
+    std::mt19937 random(seed * 977 + static_cast<uint32_t>(GetParam().m));
+    const Convolution v = drawn_for(GetParam(), random);
+    EXPECT_EQ(run_in_model(GetParam(), v, seed), "") << "seed " << seed << ": " << v.text();
+  }
+}
+
+std::string name_of_variant(const testing::TestParamInfo<GemmVariant>& info) { return info.param.kernel; }
+INSTANTIATE_TEST_SUITE_P(Variants, GemmKernels, testing::ValuesIn(kGemmVariants), name_of_variant);
+
+}  // namespace
+}  // namespace sparkle::cuda
