@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "backends/cuda/kernels/gemm_tma_record.h"
 #include "base/half_floats.h"
 #include "cuda_model/model.h"
 #include "families/values/activation.h"
@@ -203,7 +204,9 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
   record.channel_instance[3] = v.k;
   record.tiles_m = (record.m + variant.m - 1) / variant.m, record.tiles_n = (record.n + variant.n - 1) / variant.n;
   record.swath = v.swath;
-  const int steps = (record.k + variant.k - 1) / variant.k;
+  record.tiles_m = multiple(record.tiles_m, variant.cluster);
+  const int steps =
+      variant.loader == GemmLoader::tma ? taps * ((v.c + variant.k - 1) / variant.k) : (record.k + variant.k - 1) / variant.k;
   record.split_steps = (steps + v.splits - 1) / v.splits;
   record.splits = (steps + record.split_steps - 1) / record.split_steps;
   const auto tiles = static_cast<size_t>(v.groups * record.tiles_m * record.tiles_n);
@@ -225,14 +228,48 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
   }
   const cuda_model::Kernel* kernel = cuda_model::find_kernel(variant.kernel);
   if (kernel == nullptr) return std::string("there is no kernel ") + variant.kernel;
-  if (kernel->record_bytes != sizeof(record)) return "host and kernel disagree on the record";
-  const cuda_model::Launch launch{{static_cast<uint32_t>(record.tiles_m * record.tiles_n), static_cast<uint32_t>(record.splits),
-                                   static_cast<uint32_t>(v.groups)},
-                                  {static_cast<uint32_t>(variant.threads)},
-                                  {},
-                                  static_cast<uint32_t>(variant.shared_bytes),
-                                  seed};
-  const std::string error = cuda_model::launch(*kernel, launch, &record);
+  cuda_model::Launch launch{
+      {}, {static_cast<uint32_t>(variant.threads)}, {}, static_cast<uint32_t>(variant.shared_bytes), seed};
+  std::string error;
+  if (variant.loader == GemmLoader::tma) {
+    GemmTmaRecord tma;
+    tma.gemm = record;
+    const auto unsigned_of = [&](int value) { return static_cast<uint64_t>(value); };
+    cuda_model::MapShape pixels, filters;
+    pixels.type = filters.type = variant.operand == Operand::f16    ? cuda_model::MapType::f16
+                                 : variant.operand == Operand::bf16 ? cuda_model::MapType::bf16
+                                                                    : cuda_model::MapType::u8;
+    pixels.rank = 4, pixels.address = x.data(), pixels.im2col = true, pixels.swizzle = filters.swizzle = 128;
+    const int sizes[] = {all_c, v.size[2], v.size[1], v.n}, strides[] = {1, x_pixel, v.size[2] * x_pixel, x_image};
+    for (int i = 0; i < 4; ++i) pixels.size[i] = unsigned_of(sizes[i]), pixels.strides[i] = unsigned_of(strides[i] * element);
+    for (size_t i = 0; i < 2; ++i) {
+      const size_t axis = 2 - i;
+      pixels.lower[i] = -v.pad[axis];
+      pixels.upper[i] = (v.out[axis] - 1) * v.stride[axis] + 1 - v.size[axis] - v.pad[axis];
+      pixels.element_strides[i + 1] = static_cast<uint32_t>(v.stride[axis]);
+    }
+    pixels.channels = static_cast<uint32_t>(variant.k), pixels.pixels = static_cast<uint32_t>(variant.m);
+    filters.rank = 3, filters.address = w.data();
+    const int w_sizes[] = {c_padded, taps, all_k}, w_strides[] = {1, c_padded, w_stride};
+    for (int i = 0; i < 3; ++i)
+      filters.size[i] = unsigned_of(w_sizes[i]), filters.strides[i] = unsigned_of(w_strides[i] * element);
+    filters.box[0] = pixels.channels, filters.box[1] = 1, filters.box[2] = static_cast<uint32_t>(variant.n / variant.cluster);
+    for (auto [shape, map] : {std::pair(&pixels, &tma.x), std::pair(&filters, &tma.w)}) {
+      const std::string refused = cuda_model::encode(*shape, *reinterpret_cast<cuda_model::TensorMap*>(map));
+      if (!refused.empty()) return refused;
+    }
+    tma.channel_steps = (v.c + variant.k - 1) / variant.k;
+    tma.x_instance = v.c, tma.w_instance = v.k;
+    launch.cluster.x = static_cast<uint32_t>(variant.cluster);
+    launch.grid.x = launch.cluster.x * (1 + seed % 3);
+    if (kernel->record_bytes != sizeof(tma)) return "host and kernel disagree on the record";
+    error = cuda_model::launch(*kernel, launch, &tma);
+  } else {
+    launch.grid = {static_cast<uint32_t>(record.tiles_m * record.tiles_n), static_cast<uint32_t>(record.splits),
+                   static_cast<uint32_t>(v.groups)};
+    if (kernel->record_bytes != sizeof(record)) return "host and kernel disagree on the record";
+    error = cuda_model::launch(*kernel, launch, &record);
+  }
   for (const auto& [at, bytes] : given) cuda_model::forget_memory(at);
   if (!error.empty()) return error;
   for (const uint32_t counter : counters) {

@@ -55,9 +55,9 @@ SPARKLE_DEVICE Instance instance_of(const GemmRecord& record, uint32_t number) {
 struct TilePlace {
   int32_t m, n;
 };
-SPARKLE_DEVICE TilePlace tile_place(const GemmRecord& record, int32_t number) {
-  const int32_t swath = number / (record.swath * record.tiles_m), first = swath * record.swath;
-  const int32_t rest = number - first * record.tiles_m;
+SPARKLE_DEVICE TilePlace tile_place(const GemmRecord& record, int32_t number, int32_t tiles_m) {
+  const int32_t swath = number / (record.swath * tiles_m), first = swath * record.swath;
+  const int32_t rest = number - first * tiles_m;
   const int32_t width = record.tiles_n - first < record.swath ? record.tiles_n - first : record.swath;
   return {rest / width, first + rest % width};
 }

@@ -6,6 +6,7 @@
 
 #include "backends/cuda/kernels/gemm_finish.cuh"
 #include "backends/cuda/kernels/gemm_loaders.cuh"
+#include "backends/cuda/kernels/gemm_splits.cuh"
 
 namespace sparkle::cuda {
 
@@ -61,46 +62,9 @@ struct GemmMma {
     }
   }
 
-  // Adds the sums of all blocks that share the tile, in their order; whether this one is the last and has them.
-  SPARKLE_DEVICE static bool add_splits(const GemmRecord& record, SharedAddress shared, Sums& sums) {
-    const int64_t tile = int64_t{block_z()} * grid_x() + block_x();
-    constexpr int kPieces = kTilesM * kTilesN;
-    Words4* const parts = reinterpret_cast<Words4*>(record.partial) + tile * record.splits * (kPieces * kThreads) + thread_id();
-    Words4* const own = parts + int64_t{block_y()} * (kPieces * kThreads);
-    SPARKLE_UNROLL
-    for (int i = 0; i < kPieces; ++i) {
-      const Sum(&s)[4] = sums[i / kTilesN][i % kTilesN];
-      const Words4 w{{__builtin_bit_cast(uint32_t, s[0]), __builtin_bit_cast(uint32_t, s[1]),
-                      __builtin_bit_cast(uint32_t, s[2]), __builtin_bit_cast(uint32_t, s[3])}};
-      store_global(own + i * kThreads, w);
-    }
-    fence_device();
-    sync_block();
-    if (thread_id() == 0) store_shared_4(shared, atomic_add(record.counters + tile, 1));
-    sync_block();
-    if (load_shared_4(shared) + 1 != static_cast<uint32_t>(record.splits)) return false;
-    fence_device();
-    if (thread_id() == 0) store_global(record.counters + tile, 0u);
-    SPARKLE_UNROLL
-    for (int i = 0; i < kPieces; ++i) {
-      Sum(&s)[4] = sums[i / kTilesN][i % kTilesN];
-      Sum total[4] = {};
-      SPARKLE_ROLLED
-      for (int32_t split = 0; split < record.splits; ++split) {
-        const Words4 w = load_coherent(parts + int64_t{split} * (kPieces * kThreads) + i * kThreads);
-        SPARKLE_UNROLL
-        for (int e = 0; e < 4; ++e) total[e] += __builtin_bit_cast(Sum, w.v[e]);
-      }
-      SPARKLE_UNROLL
-      for (int e = 0; e < 4; ++e) s[e] = total[e];
-    }
-    sync_block();  // the word at `shared` is a strip's from here on
-    return true;
-  }
-
   SPARKLE_DEVICE static void run(const GemmRecord& record) {
     const SharedAddress shared = shared_base();
-    const TilePlace tile = tile_place(record, static_cast<int32_t>(block_x()));
+    const TilePlace tile = tile_place(record, static_cast<int32_t>(block_x()), record.tiles_m);
     const Instance instance = instance_of(record, block_z());
     const uint32_t warp = uniform(warp_id()), warp_m = warp / kWarpsN, warp_n = warp % kWarpsN;
     const int32_t all_steps = (record.k + kK - 1) / kK;
@@ -167,7 +131,14 @@ struct GemmMma {
     }
     wait_copies<0>();
     sync_block();
-    if (record.splits > 1 && !add_splits(record, shared, sums)) return;
+    if (record.splits > 1) {
+      const int64_t number = int64_t{block_z()} * grid_x() + block_x();
+      constexpr int kPieces = kTilesM * kTilesN;
+      if (!add_splits<Sum, kPieces, kThreads>(record, number, static_cast<int32_t>(block_y()), thread_id(), shared,
+                                              reinterpret_cast<Sum(&)[kPieces][4]>(sums), [] { sync_block(); })) {
+        return;
+      }
+    }
 
     // Out, 16 rows of the warp at a time: fragments to shared memory, from there eight columns of a row a lane.
     constexpr int kLanes = kWarpN / 8, kRowsAtOnce = 32 / kLanes;  // lanes of a row

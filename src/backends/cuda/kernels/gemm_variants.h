@@ -27,6 +27,7 @@ struct GemmVariant {
   int warp_m = 0, warp_n = 0;  // a warp's part
   int stages = 0;
   int threads = 0;
+  int cluster = 1;          // blocks side by side along x
   int blocks_per_core = 1;  // that its registers are held down for
   int64_t shared_bytes = 0;
 };
@@ -36,11 +37,17 @@ constexpr int64_t gemm_mma_shared_bytes(int m, int n, int k_bytes, int stages) {
   return int64_t{stages} * (m + n) * k_bytes;
 }
 
+// sm_90a: stages, strips of 16 rows of sums for each of eight warps, two barriers a stage and a word.
+inline constexpr int kWgmmaM = 128, kWgmmaStripColumns = 32;
+constexpr int64_t gemm_wgmma_shared_bytes(int n, int stages) {
+  return int64_t{stages} * (kWgmmaM + n) * 128 + 8 * 16 * (kWgmmaStripColumns * 4 + 32) + 16 * stages + 16;
+}
+
 // clang-format off
 inline constexpr GemmVariant kGemmVariants[] = {
 #define GEMM_ROW(name, type, loader, m, n, k_bytes, warps_m, warps_n, stages, blocks)                                            \
   {"sparkle_gemm_mma_" #m "x" #n name, Operand::type, GemmLoader::loader, 80, m, n, k_bytes / operand_bytes(Operand::type),      \
-   m / warps_m, n / warps_n, stages, 32 * warps_m * warps_n, blocks, gemm_mma_shared_bytes(m, n, k_bytes, stages)},
+   m / warps_m, n / warps_n, stages, 32 * warps_m * warps_n, 1, blocks, gemm_mma_shared_bytes(m, n, k_bytes, stages)},
 #define GEMM_TILE(m, n, k_bytes, warps_m, warps_n, stages, blocks)              \
   GEMM_ROW("_f16", f16, chunks, m, n, k_bytes, warps_m, warps_n, stages, blocks)   \
   GEMM_ROW("_bf16", bf16, chunks, m, n, k_bytes, warps_m, warps_n, stages, blocks) \
@@ -55,6 +62,16 @@ inline constexpr GemmVariant kGemmVariants[] = {
   GEMM_ROW("_elements_i8", i8, elements, m, n, k_bytes, warps_m, warps_n, stages, blocks)
 #include "backends/cuda/kernels/gemm_element_variants.inc"
 #undef GEMM_TILE
+#undef GEMM_ROW
+#define GEMM_ROW(name, type, n, stages, cluster)                                                                                   \
+  {"sparkle_gemm_wgmma_128x" #n "x" #cluster name, Operand::type, GemmLoader::tma, 90, kWgmmaM, n, 128 / operand_bytes(Operand::type), \
+   16, n, stages, 384, cluster, 1, gemm_wgmma_shared_bytes(n, stages)},
+#define GEMM_WGMMA(n, stages, cluster)       \
+  GEMM_ROW("_f16", f16, n, stages, cluster)   \
+  GEMM_ROW("_bf16", bf16, n, stages, cluster) \
+  GEMM_ROW("_i8", i8, n, stages, cluster)
+#include "backends/cuda/kernels/gemm_wgmma_variants.inc"
+#undef GEMM_WGMMA
 #undef GEMM_ROW
 };
 // clang-format on

@@ -7,6 +7,17 @@ namespace sparkle::cuda {
 
 #ifdef __CUDACC__
 SPARKLE_DEVICE uint32_t thread_id() { return threadIdx.x; }
+// Read anew, so that no register keeps them from before.
+SPARKLE_DEVICE uint32_t block_x_again() {
+  uint32_t id;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(id));
+  return id;
+}
+SPARKLE_DEVICE uint32_t thread_id_again() {
+  uint32_t id;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(id));
+  return id;
+}
 SPARKLE_DEVICE uint32_t block_x() { return blockIdx.x; }
 SPARKLE_DEVICE uint32_t block_y() { return blockIdx.y; }
 SPARKLE_DEVICE uint32_t block_z() { return blockIdx.z; }
@@ -43,6 +54,8 @@ SPARKLE_DEVICE void fence_device() { __threadfence(); }
 SPARKLE_DEVICE uint32_t atomic_add(uint32_t* at, uint32_t value) { return atomicAdd(at, value); }
 #else
 inline uint32_t thread_id() { return cuda_model::thread_id(); }
+inline uint32_t block_x_again() { return cuda_model::block_id().x; }
+inline uint32_t thread_id_again() { return cuda_model::thread_id(); }
 inline uint32_t block_x() { return cuda_model::block_id().x; }
 inline uint32_t block_y() { return cuda_model::block_id().y; }
 inline uint32_t block_z() { return cuda_model::block_id().z; }

@@ -12,9 +12,14 @@ Convolution drawn_for(const GemmVariant& variant, std::mt19937& random) {
   const bool elements = variant.loader == GemmLoader::elements;
   Convolution v = random_convolution(random, elements ? 1 : 16 / operand_bytes(variant.operand));
   v.planes = elements && random() % 2 == 0;
+  if (variant.loader == GemmLoader::tma) {  // images, and groups of whole steps of channels
+    v.size[0] = v.filter[0] = v.out[0] = v.stride[0] = v.dilation[0] = 1, v.pad[0] = 0;
+    if (v.groups > 1) v.c = variant.k * (1 + static_cast<int>(random() % 2));
+  }
   if (variant.operand == Operand::i8) {
     v.alpha = 1, v.activation = v.before = v.after = 0;
     v.x_unsigned = random() % 2, v.x_zero = static_cast<int>(random() % 100) - (v.x_unsigned ? 0 : 50);
+    if (variant.loader == GemmLoader::tma) v.x_unsigned = false, v.x_zero = 0;
     v.y_zero = static_cast<int>(random() % 20) - 5;
     v.y_type = !v.scale ? Element::i32 : random() % 2 ? Element::i8 : Element::u8;
     if (v.y_type == Element::u8) v.y_zero = std::abs(v.y_zero);
@@ -25,7 +30,7 @@ Convolution drawn_for(const GemmVariant& variant, std::mt19937& random) {
 }
 
 TEST_P(GemmKernels, AreRightOnRandomShapes) {
-  for (uint32_t seed = 1; seed <= 6; ++seed) {
+  for (uint32_t seed = 1; seed <= 8; ++seed) {
     std::mt19937 random(seed * 977 + static_cast<uint32_t>(GetParam().m));
     const Convolution v = drawn_for(GetParam(), random);
     EXPECT_EQ(run_in_model(GetParam(), v, seed), "") << "seed " << seed << ": " << v.text();
