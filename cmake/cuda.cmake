@@ -16,7 +16,7 @@ if(NOT SPARKLE_CUDA STREQUAL OFF AND NOT CMAKE_CROSSCOMPILING)
   mark_as_advanced(SPARKLE_NVCC)
   if(SPARKLE_NVCC)
     execute_process(COMMAND ${SPARKLE_NVCC} --version OUTPUT_VARIABLE text ERROR_QUIET)
-    string(REGEX MATCH "release ([0-9.]+)" unused "${text}")
+    string(REGEX MATCH "V([0-9.]+)" unused "${text}")
     set(SPARKLE_NVCC_VERSION "${CMAKE_MATCH_1}")
     if(SPARKLE_NVCC_VERSION VERSION_GREATER_EQUAL 13)
       set(SPARKLE_WITH_CUDA_KERNELS ON)
@@ -28,7 +28,7 @@ if(NOT SPARKLE_CUDA STREQUAL OFF AND NOT CMAKE_CROSSCOMPILING)
 endif()
 if(SPARKLE_WITH_CUDA_KERNELS)
   message(STATUS "Sparkle: CUDA kernels by ${SPARKLE_NVCC} (${SPARKLE_NVCC_VERSION})")
-  file(MAKE_DIRECTORY ${cuda_folder})
+  file(WRITE ${cuda_folder}/nvcc_version "${SPARKLE_NVCC_VERSION}\n")
   foreach(source ${cuda_kernels})
     get_filename_component(name ${source} NAME_WE)
     set(architectures -gencode arch=compute_80,code=[sm_80,compute_80])
@@ -36,11 +36,11 @@ if(SPARKLE_WITH_CUDA_KERNELS)
       set(architectures -gencode arch=compute_90a,code=sm_90a)
     endif()
     # -v tells registers, spills and shared memory of each kernel: scripts/sass reads them beside the code.
+    string(JOIN " " command ${SPARKLE_NVCC} -fatbin -std=c++20 -O3 -Xptxas -v,-warn-spills,-warn-lmem-usage ${architectures}
+      -I'${PROJECT_SOURCE_DIR}/src' -o ${name}.fatbin '${source}')
     add_custom_command(OUTPUT ${cuda_folder}/${name}.fatbin
-      COMMAND ${CMAKE_COMMAND} -E env ${SPARKLE_NVCC} -fatbin -std=c++20 -O3 -Xptxas -v,-warn-spills,-warn-lmem-usage
-        ${architectures} -I${PROJECT_SOURCE_DIR}/src -o ${cuda_folder}/${name}.fatbin ${source} 2> ${cuda_folder}/${name}.log
-        || ${CMAKE_COMMAND} -E cat ${cuda_folder}/${name}.log && false
-      DEPENDS ${source} ${cuda_includes} COMMENT "nvcc ${name}.cu" VERBATIM)
+      COMMAND sh -c "${command} 2>${name}.log || { cat ${name}.log >&2; exit 1; }"
+      DEPENDS ${source} ${cuda_includes} WORKING_DIRECTORY ${cuda_folder} COMMENT "nvcc ${name}.cu" VERBATIM)
     list(APPEND CUDA_FATBINS ${cuda_folder}/${name}.fatbin)
     string(APPEND CUDA_IMAGES "CUDA_IMAGE(${name}, \"${cuda_folder}/${name}.fatbin\")\n")
   endforeach()

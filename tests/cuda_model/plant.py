@@ -16,7 +16,7 @@ BODY = {
     WGMMA: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 64, 3, 1>"),
     CLUSTER: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 64, 3, 2>"),
 }
-F_MMA, F_WGMMA = "kernels/gemm_mma.cuh", "kernels/gemm_wgmma.cuh"
+F_MMA, F_WGMMA, F_PIPELINE = "kernels/gemm_mma.cuh", "kernels/gemm_wgmma.cuh", "kernels/gemm_pipeline.cuh"
 # name: kernel, file, what stands there, what is planted.
 MISTAKES = {
     "nothing_mma": (MMA, F_MMA, "", ""),
@@ -24,21 +24,21 @@ MISTAKES = {
     "nothing_tf32": (TF32, F_MMA, "", ""),
     "nothing_wgmma": (WGMMA, F_WGMMA, "", ""),
     "nothing_cluster": (CLUSTER, F_WGMMA, "", ""),
-    "early_read": (MMA, F_MMA, "wait_copies<kStages - 2>();", "wait_copies<kStages - 1>();"),
-    "missing_barrier": (MMA, F_MMA, "wait_copies<kStages - 2>();\n        sync_block();", "wait_copies<kStages - 2>();"),
-    "stage_too_soon": (MMA, F_MMA, "next = shared + (kStages - 1) * kStageBytes", "next = shared"),
+    "early_read": (MMA, F_PIPELINE, "wait_copies<kStages - 2>();", "wait_copies<kStages - 1>();"),
+    "missing_barrier": (MMA, F_PIPELINE, "wait_copies<kStages - 2>();\n        sync_block();", "wait_copies<kStages - 2>();"),
+    "stage_too_soon": (MMA, F_PIPELINE, "next = shared + (kStages - 1) * kStageBytes", "next = shared"),
     "wrong_swizzle": (MMA, F_MMA,
         "return chunk_place<kBytes>(warp_m * kWarpM + lane % 16, lane / 16);",
         "return (warp_m * kWarpM + lane % 16) * kBytes + lane / 16 * 16;"),
-    "sums_over_stages": (MMA, F_MMA,
-        "wait_copies<0>();\n    sync_block();\n    if (record.splits",
-        "wait_copies<0>();\n    if (record.splits"),
+    "sums_over_stages": (MMA, F_PIPELINE,
+        "wait_copies<0>();\n    sync_block();  // what",
+        "wait_copies<0>();\n    // what"),
     "missing_warp_barrier": (MMA, F_MMA, "      sync_warp();\n      SPARKLE_ROLLED", "      SPARKLE_ROLLED"),
     "splits_left_counted": (MMA, "kernels/gemm_splits.cuh", "if (thread == 0) store_global(record.counters + tile, 0u);", ""),
     "taps_beyond_the_edge": (MMA, "kernels/gemm_loaders.cuh",
         "(taps_inside[i] & bits) == bits",
         "taps_inside[i] != 0 && bits != ~0u"),
-    "put_unsynchronised": (ELEMENTS, F_MMA,
+    "put_unsynchronised": (ELEMENTS, F_PIPELINE,
         "wait_copies<0>();\n        sync_block();\n        const bool more",
         "wait_copies<0>();\n        const bool more"),
     "tf32_unrounded": (TF32, F_MMA, "a[i][r] = as_tf32(a[i][r]);", ";"),

@@ -2,10 +2,8 @@
 // several tiles of k in flight by cp.async, a warp's part in its registers; bias, activation and residuals on the way out.
 #pragma once
 
-#include <type_traits>
-
 #include "backends/cuda/kernels/gemm_finish.cuh"
-#include "backends/cuda/kernels/gemm_loaders.cuh"
+#include "backends/cuda/kernels/gemm_pipeline.cuh"
 #include "backends/cuda/kernels/gemm_splits.cuh"
 
 namespace sparkle::cuda {
@@ -13,18 +11,14 @@ namespace sparkle::cuda {
 template <Operand kType, GemmLoader kLoader, int kM, int kN, int kBytes, int kWarpsM, int kWarpsN, int kStages>
 struct GemmMma {
   // Sizes.
-  static constexpr int kThreads = 32 * kWarpsM * kWarpsN, kElement = operand_bytes(kType), kK = kBytes / kElement;
+  static constexpr int kThreads = 32 * kWarpsM * kWarpsN;
   static constexpr int kWarpM = kM / kWarpsM, kWarpN = kN / kWarpsN, kTilesM = kWarpM / 16, kTilesN = kWarpN / 8;
   static constexpr int kStageBytes = (kM + kN) * kBytes, kProducts = kBytes / 32;  // products deep
   static constexpr int kStripStride = kWarpN * 4 + 32;  // bytes between rows of sums on their way out: no bank twice
   static_assert(kTilesN % 2 == 0 && 16 * kStripStride * kWarpsM * kWarpsN <= kStages * kStageBytes);
-  static constexpr bool kElements = kLoader == GemmLoader::elements;
-  static_assert(!kElements || kStages == 2);
   using Sum = typename SumOf<kType>::Type;
   using Sums = Sum[kTilesM][kTilesN][4];
-  using LoadLeft =
-      std::conditional_t<kElements, LoadElements<kType, kM, kBytes, kThreads>, LoadChunks<kType, kM, kBytes, kThreads>>;
-  using LoadRight = LoadFilters<kType, kN, kBytes, kThreads>;
+  using Pipeline = GemmPipeline<kType, kLoader, kM, kN, kBytes, kThreads, kStages>;
 
   // Where this lane's rows of ldmatrix lie: of A two groups of rows before the second chunk, of B two chunks before the next
   // rows.
@@ -65,72 +59,11 @@ struct GemmMma {
   SPARKLE_DEVICE static void run(const GemmRecord& record) {
     const SharedAddress shared = shared_base();
     const TilePlace tile = tile_place(record, static_cast<int32_t>(block_x()), record.tiles_m);
-    const Instance instance = instance_of(record, block_z());
     const uint32_t warp = uniform(warp_id()), warp_m = warp / kWarpsN, warp_n = warp % kWarpsN;
-    const int32_t all_steps = (record.k + kK - 1) / kK;
-    const int32_t each = record.splits > 1 ? record.split_steps : all_steps,
-                  first_step = static_cast<int32_t>(block_y()) * each;
-    const int32_t left_over = all_steps - first_step, steps = left_over < each ? left_over : each;
-
-    LoadLeft x;
-    LoadRight w;
-    x.begin(record, tile.m * kM, first_step * kK, dot4(instance.v, record.x_instance));
-    w.begin(record, tile.n * kN, first_step * kK, dot4(instance.v, record.w_instance));
     const uint32_t left = left_place(warp_m), right = right_place(warp_n);
     Sums sums = {};
-
-    if constexpr (kElements) {
-      SharedAddress now = shared, next = shared + kStageBytes;
-      if (steps > 0) {
-        x.fetch(record);
-        x.put(now);
-        w.load(record, now + kM * kBytes);
-        commit_copies();
-      }
-      SPARKLE_ROLLED
-      for (int32_t step = 0; step < steps; ++step) {
-        wait_copies<0>();
-        sync_block();
-        const bool more = step + 1 < steps;
-        if (more) {
-          w.load(record, next + kM * kBytes);
-          commit_copies();
-          x.fetch(record);
-        }
-        multiply_stage(now + left, now + right, sums, record.x_flip);
-        if (more) x.put(next);
-        const SharedAddress before = now;
-        now = next, next = before;
-      }
-    } else {
-      // kStages - 1 stages are under way; a stage is filled anew once all have multiplied what it held.
-      SPARKLE_UNROLL
-      for (int stage = 0; stage < kStages - 1; ++stage) {
-        if (stage < steps) {
-          x.load(record, shared + stage * kStageBytes);
-          w.load(record, shared + stage * kStageBytes + kM * kBytes);
-        }
-        commit_copies();
-      }
-      SharedAddress now = shared, next = shared + (kStages - 1) * kStageBytes;
-      const SharedAddress end = shared + kStages * kStageBytes;
-      SPARKLE_ROLLED
-      for (int32_t step = 0; step < steps; ++step) {
-        wait_copies<kStages - 2>();
-        sync_block();
-        if (step + kStages - 1 < steps) {
-          x.load(record, next);
-          w.load(record, next + kM * kBytes);
-        }
-        commit_copies();
-        multiply_stage(now + left, now + right, sums, record.x_flip);
-        now += kStageBytes, next += kStageBytes;
-        if (now == end) now = shared;
-        if (next == end) next = shared;
-      }
-    }
-    wait_copies<0>();
-    sync_block();
+    Pipeline::run(record, shared, tile,
+                  [&](SharedAddress stage) { multiply_stage(stage + left, stage + right, sums, record.x_flip); });
     if (record.splits > 1) {
       const int64_t number = int64_t{block_z()} * grid_x() + block_x();
       constexpr int kPieces = kTilesM * kTilesN;

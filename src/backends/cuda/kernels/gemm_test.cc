@@ -23,7 +23,7 @@ Convolution drawn_for(const GemmVariant& variant, std::mt19937& random) {
     v.y_zero = static_cast<int>(random() % 20) - 5;
     v.y_type = !v.scale ? Element::i32 : random() % 2 ? Element::i8 : Element::u8;
     if (v.y_type == Element::u8) v.y_zero = std::abs(v.y_zero);
-  } else if (variant.operand != Operand::tf32) {
+  } else if (variant.operand == Operand::f16 || variant.operand == Operand::bf16) {
     v.y_type = random() % 2 ? Element::f32 : variant.operand == Operand::f16 ? Element::f16 : Element::bf16;
   }
   return v;

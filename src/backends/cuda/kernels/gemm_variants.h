@@ -37,6 +37,8 @@ constexpr int64_t gemm_mma_shared_bytes(int m, int n, int k_bytes, int stages) {
   return int64_t{stages} * (m + n) * k_bytes;
 }
 
+inline constexpr int kFmaBytes = 64;  // of k in a tile of strict fp32
+
 // sm_90a: stages, strips of 16 rows of sums for each of eight warps, two barriers a stage and a word.
 inline constexpr int kWgmmaM = 128, kWgmmaStripColumns = 32;
 constexpr int64_t gemm_wgmma_shared_bytes(int n, int stages) {
@@ -63,6 +65,11 @@ inline constexpr GemmVariant kGemmVariants[] = {
 #include "backends/cuda/kernels/gemm_element_variants.inc"
 #undef GEMM_TILE
 #undef GEMM_ROW
+#define GEMM_FMA(m, n, loader, warps_m, warps_n, stages, blocks)                                                                       \
+  {"sparkle_gemm_fma_" #m "x" #n "_" #loader "_f32", Operand::f32, GemmLoader::loader, 80, m, n, kFmaBytes / 4, 32, 64, stages,     \
+   32 * warps_m * warps_n, 1, blocks, gemm_mma_shared_bytes(m, n, kFmaBytes, stages)},
+#include "backends/cuda/kernels/gemm_fma_variants.inc"
+#undef GEMM_FMA
 #define GEMM_ROW(name, type, n, stages, cluster)                                                                                   \
   {"sparkle_gemm_wgmma_128x" #n "x" #cluster name, Operand::type, GemmLoader::tma, 90, kWgmmaM, n, 128 / operand_bytes(Operand::type), \
    16, n, stages, 384, cluster, 1, gemm_wgmma_shared_bytes(n, stages)},
