@@ -6,6 +6,7 @@
 #include "backends/cuda/kernels/gemm_finish.cuh"
 #include "backends/cuda/kernels/gemm_pipeline.cuh"
 #include "backends/cuda/kernels/gemm_splits.cuh"
+#include "backends/cuda/kernels/gemm_variants.h"
 
 namespace sparkle::cuda {
 
@@ -21,8 +22,8 @@ struct GemmFma {
 
   SPARKLE_DEVICE static void multiply_stage(SharedAddress left, uint32_t row, SharedAddress right, uint32_t column,
                                             Sums& sums) {
-    SPARKLE_UNROLL
-    for (int chunk = 0; chunk < kBytes / 16; ++chunk) {
+    SPARKLE_ROLLED  // unrolled, all loads come first and registers spill
+        for (int chunk = 0; chunk < kBytes / 16; ++chunk) {
       Words4 a[kRows];
       SPARKLE_UNROLL
       for (int i = 0; i < kRows; ++i) a[i] = load_shared_16(left + chunk_place<kBytes>(row + 4 * i, chunk));

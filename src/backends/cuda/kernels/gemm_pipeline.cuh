@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "backends/cuda/kernels/gemm_loaders.cuh"
+#include "backends/cuda/kernels/gemm_variants.h"
 
 namespace sparkle::cuda {
 

@@ -6,13 +6,9 @@
 #pragma once
 
 #include "backends/cuda/kernels/gemm_record.h"
+#include "backends/cuda/ptx/operand.h"
 
 namespace sparkle::cuda {
-
-// 128 bytes as cuTensorMapEncodeTiled or -Im2col writes them.
-struct alignas(64) TensorMap {
-  uint64_t words[16] = {};
-};
 
 // The kernels are persistent: any number of blocks (a multiple of the cluster) shares tiles, splits and instances. Read of
 // `gemm` are: m, n, rows_by, filter (of h and w; d has one tap), stride, dilation, pad, instances (the innermost), tiles_m (a

@@ -2,16 +2,11 @@
 // a core. The grid of each: x = tiles_m * tiles_n, y = splits, z = instances.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
-namespace sparkle::cuda {
+#include "backends/cuda/ptx/operand.h"
 
-enum class Operand : uint8_t { f16, bf16, tf32, i8, f32 };
-// Bytes of an operand in memory.
-constexpr int operand_bytes(Operand type) {
-  return type == Operand::i8 ? 1 : type == Operand::f16 || type == Operand::bf16 ? 2 : 4;
-}
+namespace sparkle::cuda {
 
 // How the left operand comes. Chunks: 16 bytes of channels by an asynchronous copy; channels of an instance, strides and
 // instances' offsets are multiples of 16 bytes (k pads what w has, never x), and filter sizes along d,h,w sum to at most 32.

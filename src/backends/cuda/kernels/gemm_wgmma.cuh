@@ -5,6 +5,8 @@
 
 #include "backends/cuda/kernels/gemm_finish.cuh"
 #include "backends/cuda/kernels/gemm_splits.cuh"
+#include "backends/cuda/kernels/gemm_variants.h"
+#include "backends/cuda/kernels/gemm_tma_record.h"
 #include "backends/cuda/ptx/barrier.cuh"
 #include "backends/cuda/ptx/wgmma.cuh"
 

@@ -1,8 +1,8 @@
 // Barriers in shared memory (mbarrier) and the copying engine (TMA): sm_90.
 #pragma once
 
-#include "backends/cuda/kernels/gemm_tma_record.h"
 #include "backends/cuda/ptx/memory.cuh"
+#include "backends/cuda/ptx/operand.h"
 
 namespace sparkle::cuda {
 

@@ -1,8 +1,8 @@
 // Products of a warp (sm_80 and later), their operands from shared memory, and conversions of types.
 #pragma once
 
-#include "backends/cuda/kernels/gemm_variants.h"
 #include "backends/cuda/ptx/memory.cuh"
+#include "backends/cuda/ptx/operand.h"
 
 #ifndef __CUDACC__
 #include <cmath>
