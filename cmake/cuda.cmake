@@ -1,11 +1,11 @@
 # CUDA kernels. Where nvcc 13 is - a system toolkit, else the one that `scripts/setup cuda` brings - each file of
-# src/backends/cuda/entries/*.cu becomes a fatbin: sm_80 and PTX for what comes later, files *_sm90a.cu for sm_90a alone. They lie in the
+# src/backends/cuda/kernels/**/*.cu becomes a fatbin: sm_80 and PTX for what comes later, files *_sm90a.cu for sm_90a alone. They lie in the
 # library as they are (target sparkle_cuda_images, cuda_images.h); nothing links against CUDA.
 set(SPARKLE_CUDA AUTO CACHE STRING "CUDA kernels: AUTO (where nvcc is found), ON or OFF")
 set_property(CACHE SPARKLE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(SPARKLE_WITH_CUDA_KERNELS OFF)
-file(GLOB cuda_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/entries/*.cu)
-file(GLOB cuda_includes CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*/*.cuh
+file(GLOB_RECURSE cuda_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/kernels/*.cu)
+file(GLOB_RECURSE cuda_includes CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cuh
   ${PROJECT_SOURCE_DIR}/src/backends/cuda/kernels/*.h ${PROJECT_SOURCE_DIR}/src/backends/cuda/kernels/*.inc)
 set(cuda_folder ${PROJECT_BINARY_DIR}/cuda)
 set(CUDA_IMAGES "")
@@ -36,11 +36,11 @@ if(SPARKLE_WITH_CUDA_KERNELS)
       set(architectures -gencode arch=compute_90a,code=sm_90a)
     endif()
     # -v tells registers, spills and shared memory of each kernel: scripts/sass reads them beside the code.
-    string(JOIN " " command ${SPARKLE_NVCC} -fatbin -std=c++20 -O3 -Xptxas -v,-warn-spills,-warn-lmem-usage ${architectures}
-      -I'${PROJECT_SOURCE_DIR}/src' -o ${name}.fatbin '${source}')
     add_custom_command(OUTPUT ${cuda_folder}/${name}.fatbin
-      COMMAND sh -c "${command} 2>${name}.log || { cat ${name}.log >&2; exit 1; }"
-      DEPENDS ${source} ${cuda_includes} WORKING_DIRECTORY ${cuda_folder} COMMENT "nvcc ${name}.cu" VERBATIM)
+      COMMAND sh -c "\"$@\" 2> '${cuda_folder}/${name}.log' || { cat '${cuda_folder}/${name}.log'; exit 1; }" nvcc
+        ${SPARKLE_NVCC} -fatbin -std=c++20 -O3 -Xptxas -v,-warn-spills,-warn-lmem-usage ${architectures} -I${PROJECT_SOURCE_DIR}/src
+        -o ${cuda_folder}/${name}.fatbin ${source}
+      DEPENDS ${source} ${cuda_includes} COMMENT "nvcc ${name}.cu" VERBATIM)
     list(APPEND CUDA_FATBINS ${cuda_folder}/${name}.fatbin)
     string(APPEND CUDA_IMAGES "CUDA_IMAGE(${name}, \"${cuda_folder}/${name}.fatbin\")\n")
   endforeach()

@@ -238,6 +238,7 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
     cuda_model::MapShape pixels, filters;
     pixels.type = filters.type = variant.operand == Operand::f16    ? cuda_model::MapType::f16
                                  : variant.operand == Operand::bf16 ? cuda_model::MapType::bf16
+                                 : variant.operand == Operand::tf32 ? cuda_model::MapType::tf32
                                                                     : cuda_model::MapType::u8;
     pixels.rank = 4, pixels.address = x.data(), pixels.im2col = true, pixels.swizzle = filters.swizzle = 128;
     const int sizes[] = {all_c, v.size[2], v.size[1], v.n}, strides[] = {1, x_pixel, v.size[2] * x_pixel, x_image};

@@ -13,8 +13,8 @@ BODY = {
     MMA: ("GemmRecord", 128, "GemmMma<Operand::f16, GemmLoader::chunks, 64, 64, 64, 2, 2, 4>"),
     TF32: ("GemmRecord", 128, "GemmMma<Operand::tf32, GemmLoader::chunks, 64, 64, 64, 2, 2, 4>"),
     ELEMENTS: ("GemmRecord", 128, "GemmMma<Operand::f16, GemmLoader::elements, 64, 64, 64, 2, 2, 2>"),
-    WGMMA: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 64, 3, 1>"),
-    CLUSTER: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 64, 3, 2>"),
+    WGMMA: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 64, 3, 1>"),
+    CLUSTER: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 64, 3, 2>"),
 }
 F_MMA, F_WGMMA, F_PIPELINE = "kernels/gemm_mma.cuh", "kernels/gemm_wgmma.cuh", "kernels/gemm_pipeline.cuh"
 # name: kernel, file, what stands there, what is planted.

@@ -16,9 +16,9 @@ constexpr GemmVariant kMma{"", Operand::f16, GemmLoader::chunks, 80, 64, 64, 32,
 constexpr GemmVariant kTf32{"", Operand::tf32, GemmLoader::chunks, 80, 64, 64, 16, 32, 32, 4, 128, 1, 1, 4 * 128 * 64};
 constexpr GemmVariant kElements{"", Operand::f16, GemmLoader::elements, 80, 64, 64, 32, 32, 32, 2, 128, 1, 1, 4 * 128 * 64};
 constexpr GemmVariant kWgmma{
-    "", Operand::f16, GemmLoader::tma, 90, kWgmmaM, 64, 64, 16, 64, 3, 384, 1, 1, gemm_wgmma_shared_bytes(64, 3)};
+    "", Operand::f16, GemmLoader::tma, 90, kWgmmaM, 64, 64, 16, 64, 3, 384, 1, 1, gemm_wgmma_shared_bytes(kWgmmaM, 64, 3)};
 constexpr GemmVariant kCluster{
-    "", Operand::f16, GemmLoader::tma, 90, kWgmmaM, 64, 64, 16, 64, 3, 384, 2, 1, gemm_wgmma_shared_bytes(64, 3)};
+    "", Operand::f16, GemmLoader::tma, 90, kWgmmaM, 64, 64, 16, 64, 3, 384, 2, 1, gemm_wgmma_shared_bytes(kWgmmaM, 64, 3)};
 
 Convolution planted_convolution() {
   Convolution v;

@@ -18,6 +18,13 @@ std::deque<MapShape>& shapes() {
 uint32_t element_bytes(MapType type) {
   return type == MapType::u8 ? 1 : type == MapType::u16 || type == MapType::f16 || type == MapType::bf16 ? 2 : 4;
 }
+// What the engine does to floats on their way by a map of tf32.
+void round_to_tf32(unsigned char* at) {
+  uint32_t bits = 0;
+  std::memcpy(&bits, at, 4);
+  bits = (bits & 0x7f800000u) == 0x7f800000u ? bits & ~0x1fffu : (bits + 0x1000u) & ~0x1fffu;
+  std::memcpy(at, &bits, 4);
+}
 unsigned char* element_at(const MapShape& shape, const std::array<int64_t, 5>& at) {
   auto* p = static_cast<unsigned char*>(const_cast<void*>(shape.address));
   for (uint32_t axis = 0; axis < shape.rank; ++axis) {
@@ -122,6 +129,7 @@ std::vector<unsigned char> read_box(const MapShape& shape, const std::array<int3
     if (from == nullptr) return;
     check_global(from, bytes, "a tensor copy");
     std::memcpy(box.data() + element * bytes, from, bytes);
+    if (shape.type == MapType::tf32) round_to_tf32(box.data() + element * bytes);
   });
   return box;
 }

@@ -32,12 +32,14 @@ constexpr int64_t gemm_mma_shared_bytes(int m, int n, int k_bytes, int stages) {
   return int64_t{stages} * (m + n) * k_bytes;
 }
 
-inline constexpr int kFmaBytes = 64;  // of k in a tile of strict fp32
-
-// sm_90a: stages, strips of 16 rows of sums for each of eight warps, two barriers a stage and a word.
-inline constexpr int kWgmmaM = 128, kWgmmaStripColumns = 32;
-constexpr int64_t gemm_wgmma_shared_bytes(int n, int stages) {
-  return int64_t{stages} * (kWgmmaM + n) * 128 + 8 * 16 * (kWgmmaStripColumns * 4 + 32) + 16 * stages + 16;
+// sm_90a. Few filters are the products' rows, and pixels their columns (kSwappedM pixels a block); else the other way round.
+// Shared memory holds the stages, a strip of sums on their way out for each of eight warps, two barriers a stage and a word.
+inline constexpr int kWgmmaM = 128, kSwappedM = 512, kWgmmaStripColumns = 32, kSwappedStripPixels = 16;
+constexpr int gemm_wgmma_strip_bytes(int m) {
+  return m == kSwappedM ? kSwappedStripPixels * (16 * 4 + 16) : 16 * (kWgmmaStripColumns * 4 + 32);
+}
+constexpr int64_t gemm_wgmma_shared_bytes(int m, int n, int stages) {
+  return int64_t{stages} * (m + n) * 128 + 8 * gemm_wgmma_strip_bytes(m) + 16 * stages + 16;
 }
 
 // clang-format off
@@ -60,18 +62,14 @@ inline constexpr GemmVariant kGemmVariants[] = {
 #include "backends/cuda/kernels/gemm_element_variants.inc"
 #undef GEMM_TILE
 #undef GEMM_ROW
-#define GEMM_FMA(m, n, loader, warps_m, warps_n, stages, blocks)                                                                       \
-  {"sparkle_gemm_fma_" #m "x" #n "_" #loader "_f32", Operand::f32, GemmLoader::loader, 80, m, n, kFmaBytes / 4, 32, 64, stages,     \
-   32 * warps_m * warps_n, 1, blocks, gemm_mma_shared_bytes(m, n, kFmaBytes, stages)},
-#include "backends/cuda/kernels/gemm_fma_variants.inc"
-#undef GEMM_FMA
-#define GEMM_ROW(name, type, n, stages, cluster)                                                                                   \
-  {"sparkle_gemm_wgmma_128x" #n "x" #cluster name, Operand::type, GemmLoader::tma, 90, kWgmmaM, n, 128 / operand_bytes(Operand::type), \
-   16, n, stages, 384, cluster, 1, gemm_wgmma_shared_bytes(n, stages)},
-#define GEMM_WGMMA(n, stages, cluster)       \
-  GEMM_ROW("_f16", f16, n, stages, cluster)   \
-  GEMM_ROW("_bf16", bf16, n, stages, cluster) \
-  GEMM_ROW("_i8", i8, n, stages, cluster)
+#define GEMM_ROW(name, type, m, n, stages, cluster)                                                                                   \
+  {"sparkle_gemm_wgmma_" #m "x" #n "x" #cluster name, Operand::type, GemmLoader::tma, 90, m, n, 128 / operand_bytes(Operand::type), \
+   16, m == kSwappedM ? 256 : n, stages, 384, cluster, 1, gemm_wgmma_shared_bytes(m, n, stages)},
+#define GEMM_WGMMA(m, n, stages, cluster)       \
+  GEMM_ROW("_f16", f16, m, n, stages, cluster)   \
+  GEMM_ROW("_bf16", bf16, m, n, stages, cluster) \
+  GEMM_ROW("_tf32", tf32, m, n, stages, cluster) \
+  GEMM_ROW("_i8", i8, m, n, stages, cluster)
 #include "backends/cuda/kernels/gemm_wgmma_variants.inc"
 #undef GEMM_WGMMA
 #undef GEMM_ROW

@@ -12,19 +12,21 @@
 
 namespace sparkle::cuda {
 
-template <Operand kType, int kN, int kStages, int kCluster>
+template <Operand kType, int kM, int kN, int kStages, int kCluster>
 struct GemmWgmma {
-  // Sizes.
-  static constexpr int kM = kWgmmaM, kConsumers = 2, kThreads = 128 * (kConsumers + 1), kBytes = 128,
-                       kElement = operand_bytes(kType);
+  // Sizes. kM pixels by kN filters; of a product 64 rows by kColumns.
+  static constexpr bool kSwapped = kM == kSwappedM;
+  static constexpr int kConsumers = 2, kThreads = 128 * (kConsumers + 1), kBytes = 128, kElement = operand_bytes(kType);
+  static constexpr int kColumns = kSwapped ? 256 : kN;
+  static_assert(kSwapped ? kM == kConsumers * kColumns && kN == 64 : kM == kConsumers * 64);
   static constexpr int kK = kBytes / kElement, kProducts = kBytes / 32;  // products deep
   static constexpr int kLeftBytes = kM * kBytes, kRightBytes = kN * kBytes, kStageBytes = kLeftBytes + kRightBytes;
-  static constexpr int kStripStride = kWgmmaStripColumns * 4 + 32,
-                       kStripBytes = 16 * kStripStride;  // 16 rows of sums of a warp
+  static constexpr int kStripBytes = gemm_wgmma_strip_bytes(kM);
   static constexpr int kStripsAt = kStages * kStageBytes, kBarriersAt = kStripsAt + 4 * kConsumers * kStripBytes;
   static constexpr int kWordAt = kBarriersAt + 16 * kStages;
-  static_assert(kWordAt + 16 == gemm_wgmma_shared_bytes(kN, kStages));
-  // Registers: the sums are kN / 2 of a consumer's; the copying warpgroup needs few. Together no more than a core's 65536.
+  static_assert(kWordAt + 16 == gemm_wgmma_shared_bytes(kM, kN, kStages));
+  // Registers: the sums are kColumns / 2 of a consumer's; the copying warpgroup needs few. Together no more than a core's
+  // 65536.
   static constexpr int kFewRegisters = 40, kManyRegisters = 232;
   using Sum = typename SumOf<kType>::Type;
 
@@ -101,18 +103,20 @@ struct GemmWgmma {
   }
 
   SPARKLE_DEVICE static void multiply_steps(SharedAddress shared, uint32_t consumer, uint32_t lane, int32_t steps, Turn& turn,
-                                            Sum (&sums)[kN / 2]) {
+                                            Sum (&sums)[kColumns / 2]) {
     int before = 0;
     hold(sums);
     SPARKLE_ROLLED
     for (int32_t step = 0; step < steps; ++step) {
       const SharedAddress stage = shared + turn.stage * kStageBytes;
-      const uint64_t left = descriptor_of(stage + consumer * (64 * kBytes)), right = descriptor_of(stage + kLeftBytes);
+      const uint64_t pixels = descriptor_of(stage + consumer * (kM / kConsumers * kBytes)),
+                     filters = descriptor_of(stage + kLeftBytes);
+      const uint64_t left = kSwapped ? filters : pixels, right = kSwapped ? pixels : filters;
       barrier_wait(full(shared, turn.stage), turn.parity);
       wgmma_fence();
       SPARKLE_UNROLL
       for (int k = 0; k < kProducts; ++k) {  // 32 bytes of k are 2 of the descriptors' units
-        multiply_group<kType, kN>(sums, left + 2 * k, right + 2 * k, k > 0 || step > 0);
+        multiply_group<kType, kColumns>(sums, left + 2 * k, right + 2 * k, k > 0 || step > 0);
       }
       wgmma_commit();
       wgmma_wait<1>();  // the step before has been multiplied
@@ -125,39 +129,70 @@ struct GemmWgmma {
     let_go(shared, before, lane);
   }
 
-  // Out, 16 rows and a few columns of a warp at a time, through shared memory that is this warp's.
+  // Out, through shared memory that is this warp's: 16 pixels and a few filters at a time.
   SPARKLE_DEVICE static void finish_tile(const GemmRecord& g, SharedAddress strips, uint32_t warp, uint32_t lane,
-                                         const Work& work, const Sum (&sums)[kN / 2]) {
-    constexpr int kColumns = kWgmmaStripColumns, kLanes = kColumns / 8, kRowsAtOnce = 32 / kLanes, kTiles = kColumns / 8;
+                                         const Work& work, const Sum (&sums)[kColumns / 2]) {
+    constexpr int kStride = kWgmmaStripColumns * 4 + 32, kLanes = kWgmmaStripColumns / 8, kRowsAtOnce = 32 / kLanes;
+    constexpr int kTiles = kWgmmaStripColumns / 8, kParts = kColumns / kWgmmaStripColumns;
     const SharedAddress strip = strips + warp * kStripBytes;
-    const SharedAddress put = strip + lane / 4 * kStripStride + lane % 4 * 8;
-    const SharedAddress take = strip + lane / kLanes * kStripStride + lane % kLanes * 32;
+    const SharedAddress put = strip + lane / 4 * kStride + lane % 4 * 8,
+                        take = strip + lane / kLanes * kStride + lane % kLanes * 32;
     const int32_t first_row = work.tile.m * kM + static_cast<int32_t>(warp * 16 + lane / kLanes);
     SPARKLE_ROLLED
-    for (int part = 0; part < kN / kColumns; ++part) {
+    for (int part = 0; part < kParts; ++part) {
       SPARKLE_UNROLL
-      for (int i = 0; i < kN / kColumns; ++i) {  // registers have no number at run time
+      for (int i = 0; i < kParts; ++i) {  // registers have no number at run time
         if (i != part) continue;
         SPARKLE_UNROLL
         for (int j = 0; j < kTiles; ++j) {
           const int at = 4 * (i * kTiles + j);
           store_shared_8(put + j * 32, __builtin_bit_cast(uint32_t, sums[at]), __builtin_bit_cast(uint32_t, sums[at + 1]));
-          store_shared_8(put + j * 32 + 8 * kStripStride, __builtin_bit_cast(uint32_t, sums[at + 2]),
+          store_shared_8(put + j * 32 + 8 * kStride, __builtin_bit_cast(uint32_t, sums[at + 2]),
                          __builtin_bit_cast(uint32_t, sums[at + 3]));
         }
       }
       sync_warp();
       Finish<kType> finish;
-      finish.begin(g, work.tile.n * kN + part * kColumns + static_cast<int32_t>(lane % kLanes * 8),
+      finish.begin(g, work.tile.n * kN + part * kWgmmaStripColumns + static_cast<int32_t>(lane % kLanes * 8),
                    static_cast<uint32_t>(work.instance));
       SPARKLE_ROLLED
-      for (int r = 0; r < 16; r += kRowsAtOnce) {
-        const Words4 low = load_shared_16(take + r * kStripStride), high = load_shared_16(take + r * kStripStride + 16);
-        const uint32_t words[8] = {low.v[0], low.v[1], low.v[2], low.v[3], high.v[0], high.v[1], high.v[2], high.v[3]};
-        finish.row(g, first_row + r, words);
-      }
+      for (int r = 0; r < 16; r += kRowsAtOnce) finish.row(g, first_row + r, taken(take + r * kStride).v);
       sync_warp();
     }
+  }
+  // The same where filters are rows: a warp has 16 of them, and pixels lie across.
+  SPARKLE_DEVICE static void finish_swapped(const GemmRecord& g, SharedAddress strips, uint32_t warp, uint32_t lane,
+                                            const Work& work, const Sum (&sums)[kColumns / 2]) {
+    constexpr int kStride = 16 * 4 + 16, kTiles = kSwappedStripPixels / 8, kParts = kColumns / kSwappedStripPixels;
+    const SharedAddress strip = strips + warp * kStripBytes;
+    const SharedAddress put = strip + lane % 4 * (2 * kStride) + lane / 4 * 4,
+                        take = strip + lane / 2 * kStride + lane % 2 * 32;
+    const int32_t first_row = work.tile.m * kM + static_cast<int32_t>(warp / 4 * kColumns + lane / 2);
+    Finish<kType> finish;
+    finish.begin(g, work.tile.n * kN + static_cast<int32_t>(warp % 4 * 16 + lane % 2 * 8),
+                 static_cast<uint32_t>(work.instance));
+    SPARKLE_ROLLED
+    for (int part = 0; part < kParts; ++part) {
+      SPARKLE_UNROLL
+      for (int i = 0; i < kParts; ++i) {
+        if (i != part) continue;
+        SPARKLE_UNROLL
+        for (int j = 0; j < 4 * kTiles; ++j) {  // of four: a pixel and the next, then of the filter 8 further
+          store_shared_4(put + j / 4 * (8 * kStride) + j % 2 * kStride + j / 2 % 2 * 32,
+                         __builtin_bit_cast(uint32_t, sums[i * (4 * kTiles) + j]));
+        }
+      }
+      sync_warp();
+      finish.row(g, first_row + part * kSwappedStripPixels, taken(take).v);
+      sync_warp();
+    }
+  }
+  struct Words8 {
+    uint32_t v[8];
+  };
+  SPARKLE_DEVICE static Words8 taken(SharedAddress from) {
+    const Words4 low = load_shared_16(from), high = load_shared_16(from + 16);
+    return {{low.v[0], low.v[1], low.v[2], low.v[3], high.v[0], high.v[1], high.v[2], high.v[3]}};
   }
 
   SPARKLE_DEVICE static void run(const GemmTmaRecord& record) {
@@ -189,17 +224,21 @@ struct GemmWgmma {
       SPARKLE_ROLLED
       for (int32_t number = first_work(); number < works(record); number += works_at_once()) {
         const Work work = work_of(record, number, rank);
-        Sum sums[kN / 2];
+        Sum sums[kColumns / 2];
         SPARKLE_UNROLL
-        for (int i = 0; i < kN / 2; ++i) sums[i] = 0;
+        for (int i = 0; i < kColumns / 2; ++i) sums[i] = 0;
         multiply_steps(shared, consumer, thread % 32, work.steps, turn, sums);
         if (record.gemm.splits > 1 &&
-            !add_splits<Sum, kN / 8, 128 * kConsumers>(record.gemm, work.number, work.split, thread_id() - 128,
-                                                       shared + kWordAt, reinterpret_cast<Sum(&)[kN / 8][4]>(sums),
-                                                       [] { sync_threads(1, 128 * kConsumers); })) {
+            !add_splits<Sum, kColumns / 8, 128 * kConsumers>(record.gemm, work.number, work.split, thread_id() - 128,
+                                                             shared + kWordAt, reinterpret_cast<Sum(&)[kColumns / 8][4]>(sums),
+                                                             [] { sync_threads(1, 128 * kConsumers); })) {
           continue;
         }
-        finish_tile(record.gemm, shared + kStripsAt, warp, thread % 32, work, sums);
+        if constexpr (kSwapped) {
+          finish_swapped(record.gemm, shared + kStripsAt, warp, thread % 32, work, sums);
+        } else {
+          finish_tile(record.gemm, shared + kStripsAt, warp, thread % 32, work, sums);
+        }
       }
     }
     if constexpr (kCluster > 1) sync_cluster();  // no block ends while another's copies or arrivals are on their way to it

@@ -100,18 +100,24 @@ SPARKLE_DEVICE void multiply_group(typename SumOf<kType>::Type (&d)[kN / 2], uin
     SPARKLE_WGMMA_64("m64n64k16", "f32.f16.f16", ", 1, 1, 0, 0", "+f");
   } else if constexpr (kN == 64 && kType == Operand::bf16) {
     SPARKLE_WGMMA_64("m64n64k16", "f32.bf16.bf16", ", 1, 1, 0, 0", "+f");
+  } else if constexpr (kN == 64 && kType == Operand::tf32) {
+    SPARKLE_WGMMA_64("m64n64k8", "f32.tf32.tf32", ", 1, 1", "+f");
   } else if constexpr (kN == 64 && kType == Operand::i8) {
     SPARKLE_WGMMA_64("m64n64k32", "s32.s8.s8", "", "+r");
   } else if constexpr (kN == 128 && kType == Operand::f16) {
     SPARKLE_WGMMA_128("m64n128k16", "f32.f16.f16", ", 1, 1, 0, 0", "+f");
   } else if constexpr (kN == 128 && kType == Operand::bf16) {
     SPARKLE_WGMMA_128("m64n128k16", "f32.bf16.bf16", ", 1, 1, 0, 0", "+f");
+  } else if constexpr (kN == 128 && kType == Operand::tf32) {
+    SPARKLE_WGMMA_128("m64n128k8", "f32.tf32.tf32", ", 1, 1", "+f");
   } else if constexpr (kN == 128 && kType == Operand::i8) {
     SPARKLE_WGMMA_128("m64n128k32", "s32.s8.s8", "", "+r");
   } else if constexpr (kN == 256 && kType == Operand::f16) {
     SPARKLE_WGMMA_256("m64n256k16", "f32.f16.f16", ", 1, 1, 0, 0", "+f");
   } else if constexpr (kN == 256 && kType == Operand::bf16) {
     SPARKLE_WGMMA_256("m64n256k16", "f32.bf16.bf16", ", 1, 1, 0, 0", "+f");
+  } else if constexpr (kN == 256 && kType == Operand::tf32) {
+    SPARKLE_WGMMA_256("m64n256k8", "f32.tf32.tf32", ", 1, 1", "+f");
   } else if constexpr (kN == 256 && kType == Operand::i8) {
     SPARKLE_WGMMA_256("m64n256k32", "s32.s8.s8", "", "+r");
   }
