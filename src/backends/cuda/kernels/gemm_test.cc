@@ -37,6 +37,18 @@ TEST_P(GemmKernels, AreRightOnRandomShapes) {
   }
 }
 
+// Several tiles along every axis, so that persistent blocks go from one to the next with stages in flight, in clusters too.
+TEST(GemmKernelsOnManyTiles, AreRight) {
+  Convolution v;
+  v.n = 3, v.c = 128, v.k = 264, v.size = v.out = {1, 15, 14}, v.filter = {1, 2, 1}, v.pad = {0, 1, 0};
+  v.bias = true, v.activation = 9, v.before = 1, v.y_type = Element::f16, v.swath = 2;
+  for (const GemmVariant& variant : kGemmVariants) {
+    if (variant.operand != Operand::f16) continue;
+    EXPECT_EQ(run_in_model(variant, v, 1), "") << variant.kernel;
+    v.splits = v.splits == 1 ? 2 : 1;
+  }
+}
+
 std::string name_of_variant(const testing::TestParamInfo<GemmVariant>& info) { return info.param.kernel; }
 INSTANTIATE_TEST_SUITE_P(Variants, GemmKernels, testing::ValuesIn(kGemmVariants), name_of_variant);
 
