@@ -15,6 +15,14 @@ Mbarrier& barrier_at(SharedAddress address) {
   if (found == all.end()) fault("an mbarrier that was never initialised");
   return found->second;
 }
+// Shared memory lives as long as its block.
+void check_alive(SharedAddress address, const char* what) {
+  const Block& block = block_of(address);
+  const auto& threads = block.threads;
+  if (std::all_of(threads.begin(), threads.end(), [](const auto& t) { return t->finished; })) {
+    fault(std::string(what) + " at a block that has ended");
+  }
+}
 void end_phase(Mbarrier& barrier) {
   if (barrier.pending > 0 || barrier.bytes != 0) return;
   barrier.pending = barrier.count;
@@ -48,6 +56,7 @@ void barrier_init(SharedAddress barrier, uint32_t count) {
 void barrier_expect(SharedAddress barrier, uint32_t bytes) { barrier_at(barrier).bytes += bytes; }
 void barrier_arrive(SharedAddress barrier, uint32_t expect_bytes) {
   Mbarrier& b = barrier_at(barrier);
+  check_alive(barrier, "an arrival");
   touch(barrier, 8, *self().warp, Access::read, "mbarrier.arrive");
   if (b.pending == 0) fault("more arrivals at an mbarrier than it counts");
   b.bytes += expect_bytes;
@@ -87,6 +96,7 @@ void tma_load(SharedAddress to, const void* map, const int32_t* at, int rank, Sh
     Mbarrier& b = barrier_at(own_barrier);
     machine().cluster->pending.push_back({[=, &b] {
       Cluster& cluster = *machine().cluster;
+      check_alive(own, "a copy lands");
       ++cluster.engine;
       land(own, read_box(shape, place, tap), shape.swizzle);
       written_by_engine(own, bytes);

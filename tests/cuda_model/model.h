@@ -1,6 +1,7 @@
 // A functional model of NVIDIA's GPUs: kernels compiled for the host run in it, a thread of theirs a fiber. It models what PTX
 // documents and nothing of timing: what threads may see of each other's work is as late as the rules allow, and what they
-// may not rely on is poison (bytes of 0xff) or a fault, which ends the launch with a sentence.
+// may not rely on is poison (bytes of 0xff) or a fault, which ends the launch with a sentence. Clusters run one after another,
+// so races between them by way of device memory are not seen.
 #pragma once
 
 #include <cstddef>
