@@ -4,8 +4,8 @@
 set(SPARKLE_CUDA AUTO CACHE STRING "CUDA kernels: AUTO (where nvcc is found), ON or OFF")
 set_property(CACHE SPARKLE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(SPARKLE_WITH_CUDA_KERNELS OFF)
-file(GLOB cuda_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/kernels/*.cu)
-file(GLOB cuda_includes CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*/*.cuh
+file(GLOB_RECURSE cuda_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/kernels/*.cu)
+file(GLOB_RECURSE cuda_includes CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cuh
   ${PROJECT_SOURCE_DIR}/src/backends/cuda/kernels/*.h ${PROJECT_SOURCE_DIR}/src/backends/cuda/kernels/*.inc)
 set(cuda_folder ${PROJECT_BINARY_DIR}/cuda)
 set(CUDA_IMAGES "")
@@ -37,9 +37,9 @@ if(SPARKLE_WITH_CUDA_KERNELS)
     endif()
     # -v tells registers, spills and shared memory of each kernel: scripts/sass reads them beside the code.
     add_custom_command(OUTPUT ${cuda_folder}/${name}.fatbin
-      COMMAND ${CMAKE_COMMAND} -E env ${SPARKLE_NVCC} -fatbin -std=c++20 -O3 -Xptxas -v,-warn-spills,-warn-lmem-usage
-        ${architectures} -I${PROJECT_SOURCE_DIR}/src -o ${cuda_folder}/${name}.fatbin ${source} 2> ${cuda_folder}/${name}.log
-        || ${CMAKE_COMMAND} -E cat ${cuda_folder}/${name}.log && false
+      COMMAND sh -c "\"$@\" 2> '${cuda_folder}/${name}.log' || { cat '${cuda_folder}/${name}.log'; exit 1; }" nvcc
+        ${SPARKLE_NVCC} -fatbin -std=c++20 -O3 -Xptxas -v,-warn-spills,-warn-lmem-usage ${architectures} -I${PROJECT_SOURCE_DIR}/src
+        -o ${cuda_folder}/${name}.fatbin ${source}
       DEPENDS ${source} ${cuda_includes} COMMENT "nvcc ${name}.cu" VERBATIM)
     list(APPEND CUDA_FATBINS ${cuda_folder}/${name}.fatbin)
     string(APPEND CUDA_IMAGES "CUDA_IMAGE(${name}, \"${cuda_folder}/${name}.fatbin\")\n")
