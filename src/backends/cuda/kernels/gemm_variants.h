@@ -9,7 +9,7 @@
 namespace sparkle::cuda {
 
 // How the left operand comes. Chunks: 16 bytes of channels by an asynchronous copy; channels of an instance, strides and
-// instances' offsets are multiples of 16 bytes (k pads what w has, never x), and filter sizes along d,h,w sum to at most 32.
+// instances' offsets are multiples of 16 bytes (k pads what w has, never x), and filter sizes along d,h,w sum to at most 31.
 // Elements: one at a time, any layout and filter. TMA: the tensor memory accelerator's im2col mode.
 enum class GemmLoader : uint8_t { chunks, elements, tma };
 
