@@ -158,7 +158,7 @@ inline void set_log(LogFunction function) {
 }
 
 struct DeviceOptions {
-  std::string name = "auto";  // "auto", "cpu", "vulkan", "vulkan:1", "reference"
+  std::string name = "auto";  // "auto", "cpu", "vulkan", "vulkan:1", "cuda", "reference"
   int threads = 0;            // of Sparkle's own pool; 0: what affinity and cgroup quota allow
   bool calibrate = false;     // measure this machine's rates first
   sparkle_thread_pool pool{};
@@ -203,6 +203,11 @@ class Device {
     detail::check(status);
     return true;
   }
+  // A stream of the caller's before and behind work of this CUDA device; see sparkle_device_follow_cuda_stream.
+  void follow_cuda_stream(uint64_t stream) const { detail::check(sparkle_device_follow_cuda_stream(c(), stream)); }
+  void lead_cuda_stream(uint64_t stream, uint64_t token) const {
+    detail::check(sparkle_device_lead_cuda_stream(c(), stream, token));
+  }
   sparkle_device* c() const { return handle_.get(); }
 
  private:
@@ -240,6 +245,12 @@ class Buffer {
     sparkle_buffer* buffer = nullptr;
     detail::check(sparkle_buffer_wrap_vulkan(device.c(), &vulkan, &buffer));
     handle_ = std::shared_ptr<sparkle_buffer>(buffer, sparkle_buffer_release);
+  }
+  // The caller's CUDA memory, neither copied nor freed; see sparkle_buffer_wrap_cuda.
+  static Buffer of_cuda(const Device& device, uint64_t address, int64_t bytes) {
+    sparkle_buffer* buffer = nullptr;
+    detail::check(sparkle_buffer_wrap_cuda(device.c(), address, bytes, &buffer));
+    return Buffer(buffer);
   }
   // Takes over a buffer of the C interface.
   explicit Buffer(sparkle_buffer* buffer) : handle_(buffer, sparkle_buffer_release) {}
