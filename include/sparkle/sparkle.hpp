@@ -444,9 +444,9 @@ inline Tensor eval(const Device& device, const std::string& expression,
 }
 
 struct MeasureOptions {
-  double seconds = 0;  // of runs with times of steps and without, about; 0: one
-  int32_t runs = 0;    // of each kind, instead of seconds
-  std::string check;   // of outputs: "auto" (also empty), "always" or "never"
+  double seconds = 0;      // of runs with times of steps and without, about; 0: one
+  int32_t runs = 0;        // of each kind, instead of seconds
+  std::string check = {};  // of outputs: "auto" (also empty), "always" or "never"
 };
 
 // A model ready to run; may be used by any number of threads at once. Copies share it.

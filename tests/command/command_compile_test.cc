@@ -70,7 +70,7 @@ TEST_F(CommandCompile, RefusesWhatDiffers) {
   EXPECT_SAYS(refusal("run chain.sparkle --threads 3"), "was compiled for 1 thread, here are 3 threads");
   EXPECT_SAYS(refusal("run chain.sparkle --threads 1 --algorithm gemm"), "was compiled with the algorithm chosen by cost");
   EXPECT_SAYS(refusal("explain chain.sparkle --device " + (kSource / "devices/h200.json").string()), "was compiled for");
-  EXPECT_SAYS(refusal("compile chain.sparkle -o twice.sparkle"), "is a compiled model already");
+  EXPECT_SAYS(refusal("compile chain.sparkle -o twice.sparkle"), "is a compiled model, made for one machine");
   EXPECT_SAYS(refusal("compile chain.onnx -o no/such/folder.sparkle"), "cannot be written");
   const std::string whole = text_of("chain.sparkle");
   write("short.sparkle", whole.substr(0, whole.size() / 2));
