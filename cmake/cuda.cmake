@@ -1,7 +1,7 @@
 # CUDA kernels. Where nvcc 13 is - a system toolkit, else the one that `scripts/setup cuda` brings - each file of
 # src/backends/cuda/kernels/**/*.cu becomes a fatbin: sm_80 and PTX for what comes later, files *_sm90a.cu for sm_90a alone. They lie in the
 # library as they are (target sparkle_cuda_images, cuda_images.h); nothing links against CUDA.
-set(SPARKLE_CUDA AUTO CACHE STRING "CUDA kernels: AUTO (where nvcc is found), ON or OFF")
+set(SPARKLE_CUDA OFF CACHE STRING "CUDA: OFF (until it is whole), AUTO (kernels in binary where nvcc is found) or ON")
 set_property(CACHE SPARKLE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(SPARKLE_WITH_CUDA_KERNELS OFF)
 file(GLOB_RECURSE cuda_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/kernels/*.cu)
