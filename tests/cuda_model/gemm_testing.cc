@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "backends/cuda/kernels/gemm_halo_record.h"
 #include "backends/cuda/kernels/gemm_tma_record.h"
 #include "base/half_floats.h"
 #include "cuda_model/model.h"
@@ -62,6 +63,13 @@ double as_tf32(double value) {
 }
 double unit_of(Element type) {  // of the rounding of what is stored, relative
   return type == Element::f16 ? 0x1p-11 : type == Element::bf16 ? 0x1p-8 : 0x1p-24;
+}
+cuda_model::MapType map_type(Operand operand) {
+  using cuda_model::MapType;
+  return operand == Operand::f16    ? MapType::f16
+         : operand == Operand::bf16 ? MapType::bf16
+         : operand == Operand::tf32 ? MapType::tf32
+                                    : MapType::u8;
 }
 int multiple(int value, int of) { return (value + of - 1) / of * of; }
 
@@ -231,15 +239,44 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
   cuda_model::Launch launch{
       {}, {static_cast<uint32_t>(variant.threads)}, {}, static_cast<uint32_t>(variant.shared_bytes), seed};
   std::string error;
-  if (variant.loader == GemmLoader::tma) {
+  if (variant.loader == GemmLoader::halo) {
+    GemmHaloRecord halo;
+    halo.gemm = record;
+    const int width = v.out[2] + (v.filter[2] - 1) * v.dilation[2], rows = std::min(v.out[1], variant.m / width);
+    const int box_rows = rows + (v.filter[1] - 1) * v.dilation[1];
+    if (!halo_fits(width, rows, box_rows, (v.filter[1] - 1) * v.dilation[1] * width + (v.filter[2] - 1) * v.dilation[2]))
+      return {};
+    cuda_model::MapShape pixels, filters;
+    pixels.type = filters.type = map_type(variant.operand);
+    pixels.rank = 4, filters.rank = 3, pixels.swizzle = filters.swizzle = 128;
+    pixels.address = x.data(), filters.address = w.data();
+    const int x_sizes[] = {all_c, v.size[2], v.size[1], v.n}, x_strides_of[] = {1, x_pixel, v.size[2] * x_pixel, x_image};
+    const int w_sizes[] = {c_padded, taps, all_k}, w_strides[] = {1, c_padded, w_stride};
+    for (int i = 0; i < 4; ++i) {
+      pixels.size[i] = static_cast<uint64_t>(x_sizes[i]), pixels.strides[i] = static_cast<uint64_t>(x_strides_of[i] * element);
+      if (i == 3) break;
+      filters.size[i] = static_cast<uint64_t>(w_sizes[i]), filters.strides[i] = static_cast<uint64_t>(w_strides[i] * element);
+    }
+    const int box[] = {variant.k, width, box_rows, 1}, w_box[] = {variant.k, 1, kHaloN};
+    for (int i = 0; i < 4; ++i) pixels.box[i] = static_cast<uint32_t>(box[i]);
+    for (int i = 0; i < 3; ++i) filters.box[i] = static_cast<uint32_t>(w_box[i]);
+    for (auto [shape, map] : {std::pair(&pixels, &halo.x), std::pair(&filters, &halo.w)}) {
+      const std::string refused = cuda_model::encode(*shape, *reinterpret_cast<cuda_model::TensorMap*>(map));
+      if (!refused.empty()) return refused;
+    }
+    const int of_image = (v.out[1] + rows - 1) / rows;
+    halo.channel_steps = (v.c + variant.k - 1) / variant.k, halo.x_instance = v.c, halo.w_instance = v.k;
+    halo.rows = rows, halo.box_rows = box_rows, halo.width_by = divisor_of(width), halo.tiles_of_image = divisor_of(of_image);
+    halo.gemm.tiles_m = v.n * of_image, halo.gemm.splits = 1;
+    launch.grid.x = 1 + seed % 3;
+    if (kernel->record_bytes != sizeof(halo)) return "host and kernel disagree on the record";
+    error = cuda_model::launch(*kernel, launch, &halo);
+  } else if (variant.loader == GemmLoader::tma) {
     GemmTmaRecord tma;
     tma.gemm = record;
     const auto unsigned_of = [&](int value) { return static_cast<uint64_t>(value); };
     cuda_model::MapShape pixels, filters;
-    pixels.type = filters.type = variant.operand == Operand::f16    ? cuda_model::MapType::f16
-                                 : variant.operand == Operand::bf16 ? cuda_model::MapType::bf16
-                                 : variant.operand == Operand::tf32 ? cuda_model::MapType::tf32
-                                                                    : cuda_model::MapType::u8;
+    pixels.type = filters.type = map_type(variant.operand);
     pixels.rank = 4, pixels.address = x.data(), pixels.im2col = true, pixels.swizzle = filters.swizzle = 128;
     const int sizes[] = {all_c, v.size[2], v.size[1], v.n}, strides[] = {1, x_pixel, v.size[2] * x_pixel, x_image};
     for (int i = 0; i < 4; ++i) pixels.size[i] = unsigned_of(sizes[i]), pixels.strides[i] = unsigned_of(strides[i] * element);

@@ -8,14 +8,16 @@ import pathlib
 import re
 import sys
 
-MMA, WGMMA, CLUSTER, TF32, ELEMENTS = "mma", "wgmma", "cluster", "tf32", "elements"
+MMA, WGMMA, CLUSTER, TF32, ELEMENTS, HALO = "mma", "wgmma", "cluster", "tf32", "elements", "halo"
 BODY = {
     MMA: ("GemmRecord", 128, "GemmMma<Operand::f16, GemmLoader::chunks, 64, 64, 64, 2, 2, 4>"),
     TF32: ("GemmRecord", 128, "GemmMma<Operand::tf32, GemmLoader::chunks, 64, 64, 64, 2, 2, 4>"),
     ELEMENTS: ("GemmRecord", 128, "GemmMma<Operand::f16, GemmLoader::elements, 64, 64, 64, 2, 2, 2>"),
     WGMMA: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 64, 3, 1>"),
     CLUSTER: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 64, 3, 2>"),
+    HALO: ("GemmHaloRecord", 384, "GemmHalo<Operand::f16>"),
 }
+F_HALO = "kernels/gemm_halo.cuh"
 F_MMA, F_WGMMA, F_PIPELINE = "kernels/gemm_mma.cuh", "kernels/gemm_wgmma.cuh", "kernels/gemm_pipeline.cuh"
 # name: kernel, file, what stands there, what is planted.
 MISTAKES = {
@@ -23,6 +25,10 @@ MISTAKES = {
     "nothing_elements": (ELEMENTS, F_MMA, "", ""),
     "nothing_tf32": (TF32, F_MMA, "", ""),
     "nothing_wgmma": (WGMMA, F_WGMMA, "", ""),
+    "nothing_halo": (HALO, F_HALO, "", ""),
+    "halo_never_lets_go": (HALO, F_HALO, "if (pixels_before != 0) let_go(pixels_before, lane);", ""),
+    "halo_pixels_unawaited": (HALO, F_HALO, "barrier_wait(pixels.full(), pixels.parity);", ""),
+    "halo_of_another_tap": (HALO, F_HALO, "tap_r * g.dilation[1] * width", "tap_r * g.dilation[1] * (width - 1)"),
     "nothing_cluster": (CLUSTER, F_WGMMA, "", ""),
     "early_read": (MMA, F_PIPELINE, "wait_copies<kStages - 2>();", "wait_copies<kStages - 1>();"),
     "missing_barrier": (MMA, F_PIPELINE, "wait_copies<kStages - 2>();\n        sync_block();", "wait_copies<kStages - 2>();"),
@@ -87,7 +93,7 @@ def main():
             text = re.sub(r"\bnamespace sparkle::cuda\b", f"namespace sparkle::planted_{name}", text)
             write(out / name / "backends" / "cuda" / where, text)
         record, threads, body = BODY[kind]
-        header = "gemm_wgmma.cuh" if kind in (WGMMA, CLUSTER) else "gemm_mma.cuh"
+        header = "gemm_halo.cuh" if kind == HALO else "gemm_wgmma.cuh" if kind in (WGMMA, CLUSTER) else "gemm_mma.cuh"
         write(out / f"planted_{name}.cu", f'#include "{name}/backends/cuda/kernels/{header}"\n\n'
               f"using namespace sparkle::planted_{name};\n\n"
               f"SPARKLE_KERNEL(sparkle_planted_{name}, {record}, {threads}, 1) {{ {body}::run(record); }}\n")

@@ -20,6 +20,9 @@ constexpr GemmVariant kWgmma{
 constexpr GemmVariant kCluster{
     "", Operand::f16, GemmLoader::tma, 90, kWgmmaM, 64, 64, 16, 64, 3, 384, 2, 1, gemm_wgmma_shared_bytes(kWgmmaM, 64, 3)};
 
+constexpr GemmVariant kHalo{"", Operand::f16, GemmLoader::halo, 90,  kHaloM, kHaloN, 64,
+                            16, kHaloM / 2,   kHaloTaps,        384, 1,      1,      halo_shared_bytes()};
+
 Convolution planted_convolution() {
   Convolution v;
   v.n = 2, v.c = 72, v.k = 72;
@@ -40,6 +43,7 @@ std::string run_planted(GemmVariant variant, const std::string& name, uint32_t s
 GemmVariant variant_of(std::string_view name) {
   if (name == "put_unsynchronised" || name == "nothing_elements") return kElements;
   if (name == "tf32_unrounded" || name == "nothing_tf32") return kTf32;
+  if (name.starts_with("halo") || name == "nothing_halo") return kHalo;
   if (name.starts_with("cluster") || name == "nothing_cluster") return kCluster;
   for (const char* wgmma :
        {"wrong_phase", "wrong_phase_of_copies", "copies_without_waiting", "wrong_descriptor", "wrong_stride", "let_go_too_soon",
@@ -86,6 +90,9 @@ constexpr Mistake kMistakes[] = {
     {"cluster_lets_go_of_its_own", ""},
     {"cluster_share_to_itself", ""},
     {"cluster_ends_early", "has ended"},
+    {"halo_never_lets_go", "the launch hangs"},
+    {"halo_pixels_unawaited", ""},
+    {"halo_of_another_tap", "instead of"},
 };
 std::string name_of_mistake(const testing::TestParamInfo<Mistake>& info) { return info.param.name; }
 INSTANTIATE_TEST_SUITE_P(Mistakes, Planted, testing::ValuesIn(kMistakes), name_of_mistake);
@@ -101,7 +108,8 @@ TEST(Planted, EveryMistakeIsLookedFor) {
 }
 
 TEST(Planted, WithoutAMistakeNothingIsCaught) {
-  for (const char* name : {"nothing_mma", "nothing_elements", "nothing_tf32", "nothing_wgmma", "nothing_cluster"}) {
+  for (const char* name :
+       {"nothing_mma", "nothing_elements", "nothing_tf32", "nothing_wgmma", "nothing_cluster", "nothing_halo"}) {
     for (uint32_t seed = 1; seed <= 3; ++seed) EXPECT_EQ(run_planted(variant_of(name), name, seed), "") << name;
   }
 }

@@ -492,8 +492,9 @@ cuda_model::MapShape map_shape(CuTensorType type, uint32_t rank, void* address, 
   shape.type = type == CuTensorType::f16    ? cuda_model::MapType::f16
                : type == CuTensorType::bf16 ? cuda_model::MapType::bf16
                : type == CuTensorType::f32  ? cuda_model::MapType::f32
+               : type == CuTensorType::tf32 ? cuda_model::MapType::tf32
                                             : cuda_model::MapType::u8;
-  const uint64_t element = type == CuTensorType::u8 ? 1 : type == CuTensorType::f32 ? 4 : 2;
+  const uint64_t element = type == CuTensorType::u8 ? 1 : type == CuTensorType::f32 || type == CuTensorType::tf32 ? 4 : 2;
   shape.rank = rank, shape.address = address;
   shape.swizzle = swizzle == CuTensorSwizzle::bytes_128 ? 128 : 0;
   for (uint32_t i = 0; i < rank && i < 5; ++i) {

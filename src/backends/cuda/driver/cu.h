@@ -121,10 +121,10 @@ struct CuUuid {
 };
 
 // A map of a tensor for the copying engine of sm_90, in the device's own form.
-struct alignas(64) CuTensorMap {
+struct alignas(128) CuTensorMap {
   uint64_t words[16] = {};
 };
-enum class CuTensorType : int { u8 = 0, f16 = 6, f32 = 7, bf16 = 9 };
+enum class CuTensorType : int { u8 = 0, f16 = 6, f32 = 7, bf16 = 9, tf32 = 11 };
 enum class CuTensorSwizzle : int { none = 0, bytes_128 = 3 };
 enum class CuTensorPromotion : int { none = 0, bytes_256 = 3 };
 

@@ -4,14 +4,16 @@
 
 #include <cstdint>
 
+#include "backends/cuda/kernels/gemm_halo_record.h"
 #include "backends/cuda/ptx/operand.h"
 
 namespace sparkle::cuda {
 
 // How the left operand comes. Chunks: 16 bytes of channels by an asynchronous copy; channels of an instance, strides and
 // instances' offsets are multiples of 16 bytes (k pads what w has, never x), and filter sizes along d,h,w sum to at most 31.
-// Elements: one at a time, any layout and filter. TMA: the tensor memory accelerator's im2col mode.
-enum class GemmLoader : uint8_t { chunks, elements, tma };
+// Elements: one at a time, any layout and filter. TMA: the tensor memory accelerator's im2col mode. Halo: pixels and
+// their surroundings once for all taps (gemm_halo_record.h).
+enum class GemmLoader : uint8_t { chunks, elements, tma, halo };
 
 struct GemmVariant {
   const char* kernel = "";  // "sparkle_gemm_mma_128x128_f16"
@@ -72,6 +74,14 @@ inline constexpr GemmVariant kGemmVariants[] = {
   GEMM_ROW("_i8", i8, m, n, stages, cluster)
 #include "backends/cuda/kernels/gemm_wgmma_variants.inc"
 #undef GEMM_WGMMA
+#undef GEMM_ROW
+#define GEMM_ROW(name, type)                                                                                                        \
+  {"sparkle_gemm_halo" name, Operand::type, GemmLoader::halo, 90, kHaloM, kHaloN, 128 / operand_bytes(Operand::type), 16, kHaloM / 2, \
+   kHaloTaps, 384, 1, 1, halo_shared_bytes()},
+  GEMM_ROW("_f16", f16)
+  GEMM_ROW("_bf16", bf16)
+  GEMM_ROW("_tf32", tf32)
+  GEMM_ROW("_i8", i8)
 #undef GEMM_ROW
 };
 // clang-format on

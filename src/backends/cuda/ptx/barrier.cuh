@@ -106,6 +106,20 @@ SPARKLE_DEVICE void load_box(SharedAddress to, const TensorMap& map, SharedAddre
   cuda_model::tma_load(to, &map, at, 3, barrier, nullptr, blocks);
 #endif
 }
+// A box of a tensor of four axes.
+SPARKLE_DEVICE void load_image(SharedAddress to, const TensorMap& map, SharedAddress barrier, int32_t c, int32_t w, int32_t h,
+                               int32_t n) {
+#ifdef __CUDACC__
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::
+          "r"(to),
+      "l"(&map), "r"(barrier), "r"(c), "r"(w), "r"(h), "r"(n)
+      : "memory");
+#else
+  const int32_t at[] = {c, w, h, n};
+  cuda_model::tma_load(to, &map, at, 4, barrier, nullptr, 0);
+#endif
+}
 // What this thread wrote to shared memory is the engine's to read.
 SPARKLE_DEVICE void fence_async_proxy() {
 #ifdef __CUDACC__

@@ -88,15 +88,23 @@ SPARKLE_DEVICE void take_registers() {
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n" \
                "wgmma.mma_async.sync.aligned." shape "." types " {" SPARKLE_REGISTERS_256 "}, %128, %129, p" scales ";\n}" \
                : SPARKLE_D128(c, d, 0) : "l"(a), "l"(b), "r"(static_cast<int32_t>(keep)))
+#define SPARKLE_D104(c, d, i) SPARKLE_D64(c, d, i), SPARKLE_D32(c, d, (i) + 64), SPARKLE_D8(c, d, (i) + 96)
+#define SPARKLE_REGISTERS_208 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103"
+#define SPARKLE_WGMMA_208(shape, types, scales, c) \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %106, 0;\n" \
+               "wgmma.mma_async.sync.aligned." shape "." types " {" SPARKLE_REGISTERS_208 "}, %104, %105, p" scales ";\n}" \
+               : SPARKLE_D104(c, d, 0) : "l"(a), "l"(b), "r"(static_cast<int32_t>(keep)))
 // clang-format on
 #endif
 
 // d = (keep ? d : 0) + A * B
 template <Operand kType, int kN>
 SPARKLE_DEVICE void multiply_group(typename SumOf<kType>::Type (&d)[kN / 2], uint64_t a, uint64_t b, bool keep) {
-  static_assert(kN == 64 || kN == 128 || kN == 256);
+  static_assert(kN == 64 || kN == 128 || kN == 208 || kN == 256);
 #ifdef __CUDACC__
-  if constexpr (kN == 64 && kType == Operand::f16) {
+  if constexpr (kN == 208 && kType == Operand::f16) {
+    SPARKLE_WGMMA_208("m64n208k16", "f32.f16.f16", ", 1, 1, 0, 0", "+f");
+  } else if constexpr (kN == 64 && kType == Operand::f16) {
     SPARKLE_WGMMA_64("m64n64k16", "f32.f16.f16", ", 1, 1, 0, 0", "+f");
   } else if constexpr (kN == 64 && kType == Operand::bf16) {
     SPARKLE_WGMMA_64("m64n64k16", "f32.bf16.bf16", ", 1, 1, 0, 0", "+f");

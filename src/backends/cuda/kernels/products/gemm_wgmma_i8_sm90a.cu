@@ -1,4 +1,5 @@
-// The kernels of gemm_wgmma_variants.inc on signed bytes whose zero point is 0.
+// The kernels of gemm_wgmma_variants.inc and the halo kernel on signed bytes whose zero point is 0.
+#include "backends/cuda/kernels/gemm_halo.cuh"
 #include "backends/cuda/kernels/gemm_wgmma.cuh"
 
 using namespace sparkle::cuda;
@@ -8,3 +9,4 @@ using namespace sparkle::cuda;
     GemmWgmma<Operand::i8, m, n, stages, cluster>::run(record);                          \
   }
 #include "backends/cuda/kernels/gemm_wgmma_variants.inc"
+SPARKLE_KERNEL(sparkle_gemm_halo_i8, GemmHaloRecord, 384, 1) { GemmHalo<Operand::i8>::run(record); }

@@ -1,4 +1,5 @@
-// The kernels of gemm_wgmma_variants.inc on floats, which the engine rounds to tf32 (maps of TFLOAT32).
+// The kernels of gemm_wgmma_variants.inc and the halo kernel on floats, which the engine rounds to tf32 (maps of TFLOAT32).
+#include "backends/cuda/kernels/gemm_halo.cuh"
 #include "backends/cuda/kernels/gemm_wgmma.cuh"
 
 using namespace sparkle::cuda;
@@ -8,3 +9,4 @@ using namespace sparkle::cuda;
     GemmWgmma<Operand::tf32, m, n, stages, cluster>::run(record);                          \
   }
 #include "backends/cuda/kernels/gemm_wgmma_variants.inc"
+SPARKLE_KERNEL(sparkle_gemm_halo_tf32, GemmHaloRecord, 384, 1) { GemmHalo<Operand::tf32>::run(record); }
