@@ -59,7 +59,7 @@ void add_common(CLI::App& command, CommonOptions& o, Machines machines) {
                      "their tensors stored in it");
   command.add_option("--algorithm", o.plan.algorithm,
                      "force one where it can serve: gemm, gemm_f16, gemm_bf16, depthwise, direct, grouped, winograd2, "
-                     "winograd4, winograd6, fft, matrix_f16, matrix_bf16, sums_f16");
+                     "winograd4, winograd6, fft, matrix_f16, matrix_bf16, matrix_tf32, sums_f16");
   command.add_option("--variant", o.plan.variant, "force a kernel variant by name where its family has it");
   command.add_option("--fusion", o.plan.fusion, "of several layers into one step: inverted wherever it can serve, or none")
       ->check(CLI::IsMember({"inverted", "none"}));

@@ -5,6 +5,7 @@
 #include "command.h"
 #include "device/device_json.h"
 #include "families/common.h"
+#include "run/opening/open_cuda.h"
 
 namespace sparkle::cli {
 namespace {
@@ -95,7 +96,7 @@ int devices(const CommonOptions& common, bool calibrate) {
   for (const std::string& line : tried) std::printf("  tried         %s\n", line.c_str());
   if (common.device == "auto") {
     for (const std::string& line : vulkan_devices()) std::printf("%s\n", line.c_str());
-    std::printf("cuda      none: this version has no CUDA backend\n");
+    for (const std::string& line : cuda_devices()) std::printf("%s\n", line.c_str());
   }
   return kDone;
 }

@@ -42,6 +42,11 @@ constexpr const char* kGpuNetworks[] = {"resnet50", "mobilenetv2", "replknet"};
 constexpr const char* kFp16Gpus[] = {"radeon-rx-7900-xtx", "radeon-rx-vega-64", "h200-vulkan"};
 constexpr const char* kFp16Networks[] = {"mobilenetv2_halves"};
 
+// NVIDIA's cards by the kernels that CUDA has, as a data sheet describes them and as probes measure them; their files ask for
+// what the hardware allows, which the plans above show.
+constexpr const char* kCuda[] = {"h200", "a100", "rtx-3090"};
+constexpr const char* kCudaNetworks[] = {"resnet50", "mobilenetv2_halves", "resnet50_halves", "unet", "tiny_attention"};
+
 // What tile registers of CPUs are for, on a machine that has them and on one without.
 constexpr const char* kTileNetworks[] = {"bytes", "bfloats"};
 constexpr const char* kTileDevices[] = {"xeon-emr", "epyc-zen4"};
@@ -329,6 +334,31 @@ Result<Plan> measured_plan_of(const std::string& network_name, const std::string
   return make_plan(cached_network(network_name), as_measured(testing::device_named(device_name)), options);
 }
 
+Device with_kernels(const char* name) {
+  Device device = testing::device_named(name);
+  device.by_roofs = false;
+  return device;
+}
+void expect_plan(const char* name, const Device& device, const std::string& file, double accuracy = 0) {
+  PlanOptions options;
+  if (accuracy > 0) options.accuracy = accuracy;
+  const auto plan = make_plan(cached_network(name), device, options);
+  ASSERT_TRUE(plan.ok()) << name << " on " << file << ": " << plan.error().message;
+  testing::expect_stored(kFolder + name + "." + file + ".txt", golden_text(*plan));
+  // Whatever looks at its data (indices within their axis) has no kernel there yet.
+  for (const PlanStep& step : plan->steps)
+    EXPECT_TRUE(has_kernel(step) || step.stage.family() == Family::gather) << file << ": " << name << ", " << step.name;
+}
+
+TEST(GoldenPlans, OfCudaAreWhatIsStored) {
+  for (const char* name : kCudaNetworks)
+    for (const char* device : kCuda) expect_plan(name, with_kernels(device), std::string(device) + "-cuda");
+  for (const char* device : kCuda) {
+    expect_plan("resnet50", as_measured(with_kernels(device)), std::string(device) + "-cuda-measured");
+    expect_plan("resnet50", with_kernels(device), std::string(device) + "-cuda-rough", 1e-3);
+  }
+}
+
 TEST(GoldenPlans, OfMeasuredGpusAreWhatIsStored) {
   for (const char* name : kMeasuredNetworks)
     for (const char* device : kMeasured) {
@@ -422,6 +452,9 @@ TEST(GoldenPlans, UseEveryAlgorithmAndFusion) {
   const auto without_matrix_units = plan_of("resnet50", "radeon-rx-vega-64", rough);
   ASSERT_TRUE(without_matrix_units.ok()) << without_matrix_units.error().message;
   for (const PlanStep& step : without_matrix_units->steps) ++seen[step.algorithm];
+  const auto by_tf32 = make_plan(cached_network("resnet50"), with_kernels("a100"), rough);
+  ASSERT_TRUE(by_tf32.ok()) << by_tf32.error().message;
+  for (const PlanStep& step : by_tf32->steps) ++seen[step.algorithm];
   const auto few = plan_of("decoding", "radeon-rx-7900-xtx");
   ASSERT_TRUE(few.ok()) << few.error().message;
   for (const PlanStep& step : few->steps) ++seen["variant " + variant_of(step.schedule)];

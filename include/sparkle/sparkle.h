@@ -77,8 +77,9 @@ typedef struct sparkle_allocator {
 } sparkle_allocator;
 
 typedef struct sparkle_device_options {
-  size_t size;       /* sizeof(sparkle_device_options) */
-  const char* name;  /* "auto" (also NULL), "cpu", "vulkan", "vulkan:1" (as 'sparkle devices' numbers them), "reference" */
+  size_t size; /* sizeof(sparkle_device_options) */
+  const char*
+      name; /* "auto" (also NULL), "cpu", "vulkan", "vulkan:1" (as 'sparkle devices' numbers them), "cuda", "reference" */
   int32_t threads;   /* CPU threads of Sparkle's own pool; 0: what affinity and cgroup quota allow */
   int32_t calibrate; /* 1: measure this machine's rates first (about a second, kept in the user's cache folder) */
   sparkle_thread_pool pool;
@@ -395,6 +396,21 @@ SPARKLE_API sparkle_status sparkle_buffer_wrap_vulkan(sparkle_device* device, co
  * the places may be NULL. */
 SPARKLE_API sparkle_status sparkle_buffer_vulkan(const sparkle_buffer* buffer, uint64_t* vk_buffer, int64_t* offset,
                                                  uint64_t* address);
+
+/* -- CUDA: memory and streams of the caller's ------------------------------------------------------------------------------ */
+/* Sparkle works in a device's primary context, as the CUDA runtime and the libraries above it do. Addresses (CUdeviceptr) and
+ * streams (cudaStream_t, CUstream; 0: the default stream) come as numbers. SPARKLE_DEVICE_UNUSABLE for other devices. */
+
+/* The caller's memory of the device as a buffer, neither copied nor freed; its address is a multiple of 16. SPARKLE_BAD_USAGE
+ * for memory of another device and bytes that are not there. */
+SPARKLE_API sparkle_status sparkle_buffer_wrap_cuda(sparkle_device* device, uint64_t address, int64_t bytes,
+                                                    sparkle_buffer** buffer);
+/* Where a buffer of a CUDA device lies, for kernels of the caller's own. */
+SPARKLE_API sparkle_status sparkle_buffer_cuda(const sparkle_buffer* buffer, uint64_t* address);
+/* What is submitted to the device from now on begins when what the stream holds now is done; the host waits for nothing. */
+SPARKLE_API sparkle_status sparkle_device_follow_cuda_stream(sparkle_device* device, uint64_t stream);
+/* What the caller puts into the stream from now on begins when the work of `token` is complete (sparkle_session_submit). */
+SPARKLE_API sparkle_status sparkle_device_lead_cuda_stream(sparkle_device* device, uint64_t stream, uint64_t token);
 
 #ifdef __cplusplus
 }

@@ -158,7 +158,7 @@ inline void set_log(LogFunction function) {
 }
 
 struct DeviceOptions {
-  std::string name = "auto";  // "auto", "cpu", "vulkan", "vulkan:1", "reference"
+  std::string name = "auto";  // "auto", "cpu", "vulkan", "vulkan:1", "cuda", "reference"
   int threads = 0;            // of Sparkle's own pool; 0: what affinity and cgroup quota allow
   bool calibrate = false;     // measure this machine's rates first
   sparkle_thread_pool pool{};
@@ -203,6 +203,11 @@ class Device {
     detail::check(status);
     return true;
   }
+  // A stream of the caller's before and behind work of this CUDA device; see sparkle_device_follow_cuda_stream.
+  void follow_cuda_stream(uint64_t stream) const { detail::check(sparkle_device_follow_cuda_stream(c(), stream)); }
+  void lead_cuda_stream(uint64_t stream, uint64_t token) const {
+    detail::check(sparkle_device_lead_cuda_stream(c(), stream, token));
+  }
   sparkle_device* c() const { return handle_.get(); }
 
  private:
@@ -240,6 +245,12 @@ class Buffer {
     sparkle_buffer* buffer = nullptr;
     detail::check(sparkle_buffer_wrap_vulkan(device.c(), &vulkan, &buffer));
     handle_ = std::shared_ptr<sparkle_buffer>(buffer, sparkle_buffer_release);
+  }
+  // The caller's CUDA memory, neither copied nor freed; see sparkle_buffer_wrap_cuda.
+  static Buffer of_cuda(const Device& device, uint64_t address, int64_t bytes) {
+    sparkle_buffer* buffer = nullptr;
+    detail::check(sparkle_buffer_wrap_cuda(device.c(), address, bytes, &buffer));
+    return Buffer(buffer);
   }
   // Takes over a buffer of the C interface.
   explicit Buffer(sparkle_buffer* buffer) : handle_(buffer, sparkle_buffer_release) {}
@@ -374,8 +385,8 @@ inline std::vector<sparkle_tensor> shapes_of(const NamedShapes& shapes) {
 
 }  // namespace detail
 
-// Writes an ONNX file with exact rewrites and, where asked for, in another precision, and gives what was done and proved as
-// JSON; see sparkle_fix. `samples`: one tensor per input of each sample.
+// Exact rewrites and another precision of an ONNX file, proved; as JSON, see sparkle_fix. `samples`: a tensor per input of
+// each.
 inline std::string fix(const Device& device, const std::string& path, const std::string& output, const FixOptions& options = {},
                        const std::vector<Tensor>& samples = {}) {
   const auto text = [](const std::string& s) { return s.empty() ? nullptr : detail::whole(s); };
@@ -387,8 +398,7 @@ inline std::string fix(const Device& device, const std::string& path, const std:
   for (const Tensor& t : samples) tensors.push_back(t.c());
   sparkle_fix_options given{};
   given.size = sizeof given, given.precision = text(options.precision), given.target = text(options.target);
-  given.only = text(options.only);
-  given.calibration = text(options.calibration), given.proof = text(options.proof);
+  given.only = text(options.only), given.calibration = text(options.calibration), given.proof = text(options.proof);
   given.max_extra = options.max_extra, given.multiple = options.multiple, given.percentile = options.percentile;
   given.min_cosine = options.min_cosine, given.min_agreement = options.min_agreement;
   given.keep_wide = wide.data(), given.keep_wide_count = wide.size();
@@ -490,26 +500,13 @@ class Session {
     return bytes;
   }
   std::string explain(const std::vector<Tensor>& inputs, bool as_json = false) const {
-    char* text = nullptr;
-    const auto list = tensors(inputs);
-    detail::check(sparkle_session_explain(c(), list.data(), list.size(), as_json, &text));
-    return detail::take_text(text);
+    return text_of(inputs,
+                   [&](auto* s, auto* list, size_t n, char** t) { return sparkle_session_explain(s, list, n, as_json, t); });
   }
-  std::string plan(const std::vector<Tensor>& inputs) const {
-    char* text = nullptr;
-    const auto list = tensors(inputs);
-    detail::check(sparkle_session_plan(c(), list.data(), list.size(), &text));
-    return detail::take_text(text);
-  }
+  std::string plan(const std::vector<Tensor>& inputs) const { return text_of(inputs, sparkle_session_plan); }
   // Runs a few times, with timestamps and without: measured and predicted time of each step, as JSON.
-  std::string report(const std::vector<Tensor>& inputs) const {
-    char* text = nullptr;
-    const auto list = tensors(inputs);
-    detail::check(sparkle_session_report(c(), list.data(), list.size(), &text));
-    return detail::take_text(text);
-  }
-  // The same from more runs, beside roofs probed between them, its outputs checked; see sparkle_session_measure. `html`: where
-  // its page goes; `trace`: where one run as a Chrome trace goes.
+  std::string report(const std::vector<Tensor>& inputs) const { return text_of(inputs, sparkle_session_report); }
+  // More runs, beside roofs probed between them, outputs checked; see sparkle_session_measure. Page and Chrome trace as well.
   std::string measure(const std::vector<Tensor>& inputs, const MeasureOptions& options = {}, std::string* html = nullptr,
                       std::string* trace = nullptr) const {
     char *json = nullptr, *page = nullptr, *run = nullptr;
@@ -571,6 +568,13 @@ class Session {
     sparkle_session* session = nullptr;
     detail::check(call(&options, &session));
     handle_ = std::shared_ptr<sparkle_session>(session, sparkle_session_release);
+  }
+  template <class Get>
+  std::string text_of(const std::vector<Tensor>& inputs, Get&& get) const {
+    char* text = nullptr;
+    const auto list = tensors(inputs);
+    detail::check(get(c(), list.data(), list.size(), &text));
+    return detail::take_text(text);
   }
   template <class Get>
   std::vector<TensorInfo> infos(size_t count, Get&& get) const {

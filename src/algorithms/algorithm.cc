@@ -77,7 +77,7 @@ StagePlan direct_stages(const AnchorCall& call) {
   return {{whole_call(call, params)}, {}};
 }
 
-constexpr std::array<Algorithm, 14> kAlgorithms = {{
+constexpr std::array<Algorithm, 15> kAlgorithms = {{
     {"depthwise", "every channel has filters of its own", depthwise_applies, depthwise_stages},
     {"grouped", "several groups of a few channels in one vector", grouped_applies, grouped_stages},
     {"gemm", "implicit matrix product: no im2col buffer", gemm_applies, gemm_stages},
@@ -98,8 +98,10 @@ constexpr std::array<Algorithm, 14> kAlgorithms = {{
      DType::f32, true},
     {"matrix_bf16", "the product of operands that are bf16 in the model, for matrix units", bf16_applies, bf16_stages, nullptr,
      DType::f32, true},
-    {"sums_f16", "the same by vectors of f16, which add eight products at a time", short_sums_applies, fp16_stages,
-     short_sums_error, DType::f16, true},
+    {"matrix_tf32", "the product with both operands rounded to TF32, for matrix units that read fp32", tf32_applies,
+     tf32_stages, tf32_error},
+    {"sums_f16", "the product with both operands rounded to f16, by vectors of f16, which add eight products at a time",
+     short_sums_applies, fp16_stages, short_sums_error, DType::f16, true},
     {"fft", "large filters by fast Fourier transforms of tiles", fft_applies, fft_stages, fft_error, DType::f32, true},
 }};
 

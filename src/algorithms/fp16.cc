@@ -4,6 +4,8 @@
 
 namespace sparkle {
 
+constexpr double kF16Error = 6e-4;  // of the largest output, where both factors are rounded to 11 bits
+
 Reason fp16_applies(const AnchorCall& call) {
   const Problem& p = call.problem;
   if (p.kind == ProblemKind::conv_transpose) return Reason::not_this_family;
@@ -33,10 +35,20 @@ Reason bf16_applies(const AnchorCall& call) {
 
 StagePlan bf16_stages(const AnchorCall& call) { return rounded_stages<OperandType::bf16>(call); }
 
+// TF32 keeps f32's range and f16's mantissa: what it loses is what f16 loses of operands within its range.
+Reason tf32_applies(const AnchorCall& call) {
+  const Problem& p = call.problem;
+  if (p.kind == ProblemKind::conv_transpose) return Reason::not_this_family;
+  return p.dtype == "f32" ? Reason::none : Reason::type_not_served;
+}
+
+StagePlan tf32_stages(const AnchorCall& call) { return rounded_stages<OperandType::tf32>(call); }
+double tf32_error(const AnchorCall&) { return kF16Error; }
+
 // Operators on tensors of 16 bits lose nothing: their operands are such numbers. Others are off by up to 2^-11 each; over a sum
 // errors and products grow alike, so its length does not matter, but short sums vary more.
 // src/measure/checks/winograd_error_test.cc measures them.
-double fp16_error(const AnchorCall& call) { return call.problem.dtype == "f16" ? 0 : 6e-4; }
+double fp16_error(const AnchorCall& call) { return call.problem.dtype == "f16" ? 0 : kF16Error; }
 
 Reason short_sums_applies(const AnchorCall& call) {
   if (const Reason reason = fp16_applies(call); reason != Reason::none) return reason;

@@ -43,6 +43,11 @@ double fp16_error(const AnchorCall& call);
 Reason bf16_applies(const AnchorCall& call);
 StagePlan bf16_stages(const AnchorCall& call);
 
+// The same of operators on f32 with both operands rounded to TF32.
+Reason tf32_applies(const AnchorCall& call);
+StagePlan tf32_stages(const AnchorCall& call);
+double tf32_error(const AnchorCall& call);
+
 // The same by vectors, runs of kShortRun products added in 16 bits.
 Reason short_sums_applies(const AnchorCall& call);
 double short_sums_error(const AnchorCall& call);

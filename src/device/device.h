@@ -71,6 +71,7 @@ struct Device {
   int cores = 1;             // CPU cores or GPU compute units usable by this process
   double clock_hz = 0;
   double launch_seconds = 0;  // fixed cost of one launch; of a GPU: one more dispatch behind a barrier in a command buffer
+  bool by_roofs = false;      // plans ask what its hardware allows, and no kernels that there are
   bool calibrated = false;    // rates were measured on this machine, not copied from a data sheet
   std::vector<MemoryLevel> memory;
   std::vector<MathUnit> units;

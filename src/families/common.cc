@@ -17,6 +17,9 @@ constexpr std::array<std::string_view, 1> kGpuUnits = {"fma-f32"};
 // Units of GPUs that only stages on 16-bit operands use: matrix units of whatever size (gemm_tiles.h), and fma-f16, which
 // tells that kernels may read and write such tensors.
 constexpr std::array<std::string_view, 2> kGpuFp16Units = {"coopmat-f16", "fma-f16"};
+// Tensor Cores by mma.sync and by wgmma, of CUDA's product kernels.
+constexpr std::array<std::string_view, 6> kTensorCoreUnits = {"mma-f16",   "mma-bf16",   "mma-tf32",
+                                                              "wgmma-f16", "wgmma-bf16", "wgmma-tf32"};
 // Units that only stages on 8-bit integers use.
 constexpr std::array<std::string_view, 5> kIntegerUnits = {"amx-int8", "avx512-vnni", "avx-vnni", "avx2-int16", "neon-dot"};
 // And those that only products of operands that are bf16 in the model use.
@@ -35,7 +38,7 @@ bool has_kernels(const Device& device, const MathUnit& unit) {
   if (!has_backend(device)) return false;
   const auto listed = [&](const auto& list) { return std::find(list.begin(), list.end(), unit.name) != list.end(); };
   if (!device.has_workgroups()) return listed(kCpuUnits) || listed(kIntegerUnits) || listed(kBf16Units);
-  return listed(kGpuUnits) || listed(kGpuIntegerUnits) || listed(kGpuTypeUnits) ||
+  return listed(kGpuUnits) || listed(kGpuIntegerUnits) || listed(kGpuTypeUnits) || listed(kTensorCoreUnits) ||
          std::any_of(kGpuFp16Units.begin(), kGpuFp16Units.end(),
                      [&](std::string_view name) { return unit.name.starts_with(name); });
 }

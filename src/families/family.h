@@ -35,10 +35,12 @@ struct Blocking;
 struct Backends {
   uint8_t kinds;
   constexpr bool support(DeviceKind kind) const { return (kinds >> static_cast<int>(kind) & 1) != 0; }
-  static const Backends cpu, vulkan;
+  static const Backends cpu, vulkan, cuda, gpus;
 };
 inline constexpr Backends Backends::cpu{1 << static_cast<int>(DeviceKind::cpu)};
 inline constexpr Backends Backends::vulkan{1 << static_cast<int>(DeviceKind::vulkan)};
+inline constexpr Backends Backends::cuda{1 << static_cast<int>(DeviceKind::cuda)};
+inline constexpr Backends Backends::gpus{vulkan.kinds | cuda.kinds};
 
 // One row of a family's variants table.
 struct Variant {
@@ -50,7 +52,7 @@ struct Variant {
   std::string_view note;  // why it exists, one line
 
   // Whether there is a kernel of it for the device. Whether the device has the unit and the stage suits is the family's to say.
-  constexpr bool runs_on(const Device& device) const { return backends.support(device.kind); }
+  constexpr bool runs_on(const Device& device) const { return !device.by_roofs && backends.support(device.kind); }
   // Whether it is written for workgroups of threads (Device::has_workgroups) and not for a core's vector registers.
   constexpr bool for_workgroups() const { return !backends.support(DeviceKind::cpu); }
 };

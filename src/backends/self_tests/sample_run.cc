@@ -131,7 +131,8 @@ Question question(const Stage& stage, const SampleRules& rules, size_t run, uint
   const DType type = stage.inputs[0].dtype;
   if (run == 0 && is_float(type) && !rules.spreads_nan)
     store_element(type, std::numeric_limits<double>::quiet_NaN(), element_at(q.inputs[0].view(), last));
-  const bool fp16 = type == DType::f16 && stage.outputs[0].dtype == DType::f16 && !rules.in_16_bits;
+  const bool in_16_bits = type == DType::f16 || type == DType::bf16;
+  const bool fp16 = in_16_bits && stage.outputs[0].dtype == type && !rules.in_16_bits;
   for (const TensorDesc& d : stage.outputs) {
     q.outputs.emplace_back(d, kWiped[run]);
     TensorDesc wide = d;
@@ -143,13 +144,13 @@ Question question(const Stage& stage, const SampleRules& rules, size_t run, uint
   std::vector<Operand> copies;
   if (fp16)
     for (Operand& o : q.inputs) {
-      if (o.desc.dtype != DType::f16) {
+      if (o.desc.dtype != type) {
         copies.push_back(o);
         continue;
       }
       Operand& copy = copies.emplace_back(TensorDesc{DType::f64, o.desc.shape, o.desc.layout});
       for_each_index(o.desc.shape, [&](const Dims& at) {
-        store_element(DType::f64, load_element(DType::f16, element_at(o.view(), at)), element_at(copy.view(), at));
+        store_element(DType::f64, load_element(type, element_at(o.view(), at)), element_at(copy.view(), at));
       });
     }
   std::vector<TensorView> in, out;

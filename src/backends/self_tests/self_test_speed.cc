@@ -155,9 +155,14 @@ class Race {
 
 bool needs_speed(const SelfTest& self_test) {
   if (self_test.family() != Family::gemm) return false;
-  for (const Variant& v : info(Family::gemm).variants)
-    if (v.name == variant_of(self_test.schedule)) return v.for_workgroups() && v.unit == UnitKind::matrix;
-  return false;
+  const auto row = [](std::string_view name) -> const Variant* {
+    for (const Variant& v : info(Family::gemm).variants)
+      if (v.name == name) return &v;
+    return nullptr;
+  };
+  // Where some backend has both.
+  const Variant *v = row(variant_of(self_test.schedule)), *rival = row(kPlain);
+  return v && rival && v->for_workgroups() && v->unit == UnitKind::matrix && (v->backends.kinds & rival->backends.kinds) != 0;
 }
 
 std::string rival_of(const SelfTest& self_test) { return std::string(name_of(self_test.family())) + "/" + kPlain; }

@@ -63,6 +63,17 @@ void gpu_footprint(const Stage& stage, const Schedule& schedule, const Device& d
     f.workspace_bytes = 4 * s.batches * s.queries * parts * (s.columns + 2);
     return;
   }
+  if (variant_of(schedule) == "queries") {
+    f.executed_flops = 2 * lines * keys * each;
+    const double read = lines * keys * static_cast<double>((s.size + s.columns) * size_of(stage.inputs[1].dtype));
+    for (size_t i = 0; i < f.bytes.size(); ++i) {
+      if (device.memory[i].filled_by_hand) continue;
+      f.bytes[i] = std::max(f.bytes[i], read);
+      break;
+    }
+    f.parallel_items = std::max(1.0, lines);
+    return;
+  }
   const int64_t blocks = divided(s.queries, 32);
   f.executed_flops = static_cast<double>(s.batches * blocks * 32) * keys * each;
   f.exposed = f.bytes;  // loads and products take turns
@@ -116,6 +127,13 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     }
     for (const TensorDesc& y : stage.outputs)
       if (y.dtype != real) return why_not = Reason::type_not_served, std::vector<Schedule>{};
+    if (variant.name == "queries") {
+      // A query, its scores and a word a thread.
+      const Sizes s = sizes_of(stage);
+      if (4 * (s.keys + s.size + 128) > device.limits.shared_bytes_per_group)
+        return why_not = Reason::layout_not_served, std::vector<Schedule>{};
+      return loop_schedules(stage, variant, device, why_not);
+    }
     if (variant.for_workgroups()) {
       const bool bytes = p.mask && stage.inputs[static_cast<size_t>(mask_operand(p))].dtype == DType::boolean;
       if (bytes && device.has_workgroups() && !device.unit("alu-i8"))

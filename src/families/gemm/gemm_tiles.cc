@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "families/common.h"
+#include "families/gemm/cuda/cuda_tiles.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
 #include "families/gemm/tile_reuse.h"
@@ -49,7 +50,8 @@ int divided(int a, int b) { return (a + b - 1) / b; }
 bool in_short_sums(const TileSchedule& s) { return s.variant == "half_sums"; }
 // Variants that keep no tile of both operands in shared memory: they read from caches, once per thread.
 bool without_tiles(const TileSchedule& s) {
-  return s.variant != "implicit" && s.variant != "points" && s.variant != kNativeType && !in_short_sums(s) && !on_fragments(s);
+  return !is_cuda_product(s.variant) && s.variant != "implicit" && s.variant != "points" && s.variant != kNativeType &&
+         !in_short_sums(s) && !on_fragments(s);
 }
 
 // Of one core.
@@ -263,6 +265,10 @@ int64_t halo_bytes(const Window& w) {
 // is what RADV takes on RDNA2, RDNA3 and Vega (tests/vulkan/vulkan_codegen_test.cc).
 TileNeeds tile_needs(const TileSchedule& s) {
   TileNeeds needs;
+  if (const CudaTile* t = cuda_tile(s)) {
+    needs.threads = t->threads, needs.shared_bytes = shared_bytes(*t), needs.registers = t->registers;
+    return needs;
+  }
   if (without_tiles(s)) {
     needs.threads = s.m / s.thread_m * (s.n / s.thread_n);
     needs.registers = s.thread_m * s.thread_n + 4 * (s.thread_m + s.thread_n) + 40;
@@ -342,6 +348,7 @@ std::vector<TileSchedule> product_tiles(const GemmSizes& sizes, std::string_view
 }
 
 std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  if (is_cuda_product(variant.name)) return gemm_cuda_schedules(stage, variant, device, why_not);
   if (is_integer_tile(variant.name)) return gemm_integer_tile_schedules(stage, variant, device, why_not);
   if (variant.name == kNativeType) return gemm_native_type_schedules(stage, device, why_not);
   const WhyNot refuse{why_not};
@@ -401,13 +408,14 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   for (size_t i = 0; i < 2; ++i) operands += static_cast<double>(stage.inputs[i].bytes());
   const double beside = std::max(written, once - operands);
   f.exposed.assign(f.bytes.size(), 0);
+  // Words that an operand's element takes in shared memory.
+  const double words = is_cuda_product(s.variant) ? element / 4 : on_fragments(s) || in_short_sums(s) ? 0.5 : 1;
   for (size_t i = 0; i < f.bytes.size(); ++i) {
     const MemoryLevel& level = device.memory[i];
     if (level.filled_by_hand) {
-      f.bytes[i] =
-          s.variant == "halo" ? 2 * f.executed_flops
-          : naive             ? 0
-                  : (on_fragments(s) || in_short_sums(s) ? 1 : 2) * f.executed_flops * (1.0 / s.thread_m + 1.0 / s.thread_n);
+      f.bytes[i] = s.variant == "halo" ? 2 * f.executed_flops
+                   : naive             ? 0
+                                       : 2 * words * f.executed_flops * (1.0 / s.thread_m + 1.0 / s.thread_n);
       continue;
     }
     // What the next inner cache holds as a whole is read from here once.
@@ -422,7 +430,8 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   // Workgroups; the naive ones make an output per thread.
   const double groups = std::max(1.0, naive ? instances * m * n / (s.m * s.n) : instances * tiles_m * tiles_n * s.split);
   f.parallel_items = std::max(1.0, cores_worth(groups, s, device));
-  f.launches = s.split > 1 ? 2 : 1;  // the sums' parts are added by one of their own
+  // The sums' parts are added by a launch of their own, on CUDA by the last of the blocks that share them.
+  f.launches = s.split > 1 && !is_cuda_product(s.variant) ? 2 : 1;
   f.workspace_bytes = static_cast<int64_t>(partial / 2);
   if (s.variant == kNativeType) weigh_native_type(f, stage, device);
   return f;

@@ -136,6 +136,20 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
   return f;
 }
 
+// What CUDA's interpreter computes: all but the narrow types and integers of 64 bits without a sign, of what its record holds.
+bool is_interpreted(const Stage& stage) {
+  const auto stored = [](const TensorDesc& desc) { return kComputed.has(desc.dtype); };
+  const DType type = pointwise_arithmetic(stage.inputs, stage.outputs[0]);
+  const auto has = [&](const PointwiseInstruction& step) {
+    return step.op != PointwiseOp::power_of_two && (is_float(type) || serves_integers(step.op));
+  };
+  const auto& program = get<PointwiseParams>(stage.params).program;
+  constexpr size_t kMostSteps = 64;
+  return type != DType::u64 && program.size() + stage.inputs.size() <= kMostSteps &&
+         std::all_of(program.begin(), program.end(), has) && std::all_of(stage.inputs.begin(), stage.inputs.end(), stored) &&
+         stored(stage.outputs[0]);
+}
+
 // What programs printed for a GPU compute: f32, integers but for factors that are none (affine), and in double precision what
 // gpu_doubles.h has.
 bool is_printable(const Stage& stage, const Device& device) {
@@ -159,7 +173,8 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
   const bool single = pointwise_arithmetic(stage.inputs, stage.outputs[0]) == DType::f32;
   if (variant.for_workgroups() && variant.runs_on(device)) {
     constexpr size_t kMostOperands = 12;  // whose addresses a GPU is handed
-    if (!is_printable(stage, device)) return why_not = Reason::type_not_served, std::vector<Schedule>{};
+    if (variant.name == "interpreted" ? !is_interpreted(stage) : !is_printable(stage, device))
+      return why_not = Reason::type_not_served, std::vector<Schedule>{};
     if (stage.inputs.size() > kMostOperands) return why_not = Reason::layout_not_served, std::vector<Schedule>{};
   }
   if ((variant.name == "strips" && !single) || (variant.name == "typed" && single)) {

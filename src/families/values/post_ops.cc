@@ -11,7 +11,12 @@
 
 namespace sparkle {
 
-bool takes_post_ops(const Device& device) { return device.has_workgroups() && has_backend(device); }
+// Where programs are printed for the device, they can be printed into another kernel.
+bool takes_post_ops(const Device& device) {
+  const auto& variants = pointwise_info().variants;
+  return std::any_of(variants.begin(), variants.end(),
+                     [&](const Variant& v) { return v.name == "printed" && v.runs_on(device); });
+}
 
 bool can_be_post_op(const PointwiseParams& program) {
   if (program.program.empty() || program.inputs > 1 + kMostPostOpOperands) return false;
@@ -25,8 +30,8 @@ Reason post_op_refusal(const Stage& stage, const Variant& variant, const Device&
   const Family family = stage.family();
   const bool placed =
       family == Family::gemm || family == Family::winograd || family == Family::depthwise || family == Family::fft;
-  if (!variant.for_workgroups() || !variant.runs_on(device) || !placed || variant.name == kNativeType ||
-      is_integer(stage.inputs) || !can_be_post_op(e->post_op))
+  if (!variant.for_workgroups() || !variant.runs_on(device) || !takes_post_ops(device) || !placed ||
+      variant.name == kNativeType || is_integer(stage.inputs) || !can_be_post_op(e->post_op))
     return Reason::tail_not_served;
   // A driver that fails on printed programs by themselves is not given them inside of others.
   const bool denied = device.denies(name_of(family), post_op_name(e->post_op)) || device.denies("pointwise", "printed");

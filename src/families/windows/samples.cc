@@ -18,7 +18,7 @@ TensorDesc described(DType type, const Dims& shape, bool channels_innermost, int
 bool of_one_real(const SampleRequest& t) {
   const DType type = t.outputs.empty() ? DType::f32 : t.outputs[0];
   const auto same = [&](DType other) { return other == type; };
-  return (type == DType::f32 || type == DType::f16 || type == DType::f64) &&
+  return (type == DType::f32 || type == DType::f16 || type == DType::bf16 || type == DType::f64) &&
          std::all_of(t.inputs.begin(), t.inputs.end(), same) && std::all_of(t.outputs.begin(), t.outputs.end(), same);
 }
 

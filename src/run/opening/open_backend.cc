@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "backends/reference/reference_backend.h"
+#include "run/opening/open_cuda.h"
 
 namespace sparkle {
 
@@ -10,6 +11,11 @@ namespace sparkle {
 #define BACKEND(name, told, numbered) Result<OpenBackend> open_##name(const BackendOptions&);
 #include "run/opening/backends.inc"
 #undef BACKEND
+
+Status try_vulkan_kernels(const BackendOptions&, const std::string& lines);
+Status try_listed_kernels(const BackendOptions& options, const std::string& lines) {
+  return options.name.starts_with("cuda") ? try_cuda_kernels(options, lines) : try_vulkan_kernels(options, lines);
+}
 
 Result<OpenBackend> open_reference(const BackendOptions&) {
   OpenBackend open;
@@ -54,8 +60,6 @@ Result<OpenBackend> open_backend(const BackendOptions& o) {
       return Error{Reason::bad_usage, "--unit picks among the vector units of a CPU; '" + o.name + "' has none."};
     return row.open(o);
   }
-  if (o.name.starts_with("cuda"))
-    return Error{Reason::device_unusable, "The device '" + o.name + "' has no backend in this version; use vulkan or cpu."};
   return Error{Reason::bad_usage,
                "There is no device '" + o.name + "'; use auto, " + told + "or FILE.json with 'sparkle explain'."};
 }

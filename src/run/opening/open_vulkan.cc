@@ -104,7 +104,7 @@ Result<OpenBackend> open_lent_vulkan(const LentVulkan& lent, const BackendOption
   return with_rates(open, o);
 }
 
-Status try_listed_kernels(const BackendOptions& options, const std::string& lines) {
+Status try_vulkan_kernels(const BackendOptions& options, const std::string& lines) {
   SPARKLE_TRY(opened, vulkan_backend(options, true));
   return opened.backend->try_lines(lines);
 }
@@ -133,7 +133,7 @@ Result<OpenBackend> open_vulkan(const BackendOptions&) {
       "This build of Sparkle has no Vulkan backend; build it where volk and glslang are installed, or use --device cpu."};
 }
 
-Status try_listed_kernels(const BackendOptions&, const std::string&) {
+Status try_vulkan_kernels(const BackendOptions&, const std::string&) {
   return Error{Reason::device_unusable, "This build of Sparkle has no Vulkan backend."};
 }
 

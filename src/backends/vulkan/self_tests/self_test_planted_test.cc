@@ -149,7 +149,7 @@ TEST(VulkanSelfTests, PlantedFaultsAreFound) {
   for (int f = 0; f < kFamilies; ++f) {
     const auto family = static_cast<Family>(f);
     for (const Variant& v : info(family).variants) {
-      if (!v.for_workgroups()) continue;
+      if (!v.runs_on(backend->device())) continue;
       for (SelfTest t : samples(family)) {
         if (!schedule_for(t, v, backend->device())) continue;
         for (const auto& [fault, name] : kFaults) {

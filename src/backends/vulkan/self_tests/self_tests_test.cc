@@ -24,7 +24,7 @@ TEST(VulkanSelfTests, EveryVariantHasOneThatRuns) {
   for (int f = 0; f < kFamilies; ++f) {
     const FamilyInfo& family = info(static_cast<Family>(f));
     for (const Variant& v : family.variants) {
-      if (!v.for_workgroups()) continue;
+      if (!v.runs_on(backend->device())) continue;
       ++variants;
       const std::string name = std::string(family.name) + "/" + std::string(v.name);
       const auto self_tests = samples(static_cast<Family>(f));
@@ -161,7 +161,7 @@ TEST(VulkanSelfTests, OnlyMatrixUnitsOfGpusAreTimed) {
   for (const Variant& v : info(Family::gemm).variants) {
     s.variant = v.name;
     t.schedule = s;
-    EXPECT_EQ(needs_speed(t), v.for_workgroups() && v.unit == UnitKind::matrix) << v.name;
+    EXPECT_EQ(needs_speed(t), v.backends.support(DeviceKind::vulkan) && v.unit == UnitKind::matrix) << v.name;
   }
   t.params = PoolParams{};
   EXPECT_FALSE(needs_speed(t));

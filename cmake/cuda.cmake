@@ -1,0 +1,54 @@
+# CUDA kernels. Where nvcc 13 is - a system toolkit, else the one that `scripts/setup cuda` brings - each file of
+# src/backends/cuda/kernels/**/*.cu becomes a fatbin: sm_80 and PTX for what comes later, files *_sm90a.cu for sm_90a alone. They lie in the
+# library as they are (target sparkle_cuda_images, cuda_images.h); nothing links against CUDA.
+set(SPARKLE_CUDA OFF CACHE STRING "CUDA: OFF (until it is whole), AUTO (kernels in binary where nvcc is found) or ON")
+set_property(CACHE SPARKLE_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(SPARKLE_WITH_CUDA_KERNELS OFF)
+file(GLOB_RECURSE cuda_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/kernels/*.cu)
+file(GLOB_RECURSE cuda_includes CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cuh
+  ${PROJECT_SOURCE_DIR}/src/backends/cuda/kernels/*.h ${PROJECT_SOURCE_DIR}/src/backends/cuda/kernels/*.inc)
+set(cuda_folder ${PROJECT_BINARY_DIR}/cuda)
+set(CUDA_IMAGES "")
+set(CUDA_FATBINS "")
+if(NOT SPARKLE_CUDA STREQUAL OFF AND NOT CMAKE_CROSSCOMPILING)
+  file(GLOB cuda_wheels ${PROJECT_SOURCE_DIR}/build/venv-cuda/lib/python3*/site-packages/nvidia/cu13)
+  find_program(SPARKLE_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin ${cuda_wheels}/bin)
+  mark_as_advanced(SPARKLE_NVCC)
+  if(SPARKLE_NVCC)
+    execute_process(COMMAND ${SPARKLE_NVCC} --version OUTPUT_VARIABLE text ERROR_QUIET)
+    string(REGEX MATCH "V([0-9.]+)" unused "${text}")
+    set(SPARKLE_NVCC_VERSION "${CMAKE_MATCH_1}")
+    if(SPARKLE_NVCC_VERSION VERSION_GREATER_EQUAL 13)
+      set(SPARKLE_WITH_CUDA_KERNELS ON)
+    endif()
+  endif()
+  if(NOT SPARKLE_WITH_CUDA_KERNELS AND SPARKLE_CUDA STREQUAL ON)
+    message(FATAL_ERROR "SPARKLE_CUDA=ON needs nvcc 13 or newer: install a CUDA toolkit or run scripts/setup cuda.")
+  endif()
+endif()
+if(SPARKLE_WITH_CUDA_KERNELS)
+  message(STATUS "Sparkle: CUDA kernels by ${SPARKLE_NVCC} (${SPARKLE_NVCC_VERSION})")
+  file(WRITE ${cuda_folder}/nvcc_version "${SPARKLE_NVCC_VERSION}\n")
+  foreach(source ${cuda_kernels})
+    get_filename_component(name ${source} NAME_WE)
+    set(architectures -gencode arch=compute_80,code=[sm_80,compute_80])
+    if(name MATCHES "_sm90a$")
+      set(architectures -gencode arch=compute_90a,code=sm_90a)
+    endif()
+    # -v tells registers, spills and shared memory of each kernel: scripts/sass reads them beside the code.
+    add_custom_command(OUTPUT ${cuda_folder}/${name}.fatbin
+      COMMAND sh -c "\"$@\" 2> '${cuda_folder}/${name}.log' || { cat '${cuda_folder}/${name}.log'; exit 1; }" nvcc
+        ${SPARKLE_NVCC} -fatbin -std=c++20 -O3 -Xptxas -v,-warn-spills,-warn-lmem-usage ${architectures} -I${PROJECT_SOURCE_DIR}/src
+        -o ${cuda_folder}/${name}.fatbin ${source}
+      DEPENDS ${source} ${cuda_includes} COMMENT "nvcc ${name}.cu" VERBATIM)
+    list(APPEND CUDA_FATBINS ${cuda_folder}/${name}.fatbin)
+    string(APPEND CUDA_IMAGES "CUDA_IMAGE(${name}, \"${cuda_folder}/${name}.fatbin\")\n")
+  endforeach()
+else()
+  message(STATUS "Sparkle: no nvcc 13 was found, so there is no binary code for NVIDIA's cards in this build "
+                 "(scripts/setup cuda brings it); kernels are tested in the functional model all the same")
+endif()
+add_custom_target(sparkle_cuda_kernels DEPENDS ${CUDA_FATBINS})
+file(CONFIGURE OUTPUT ${cuda_folder}/cuda_images.inc CONTENT "${CUDA_IMAGES}" @ONLY)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backends/cuda/images.cc PROPERTIES INCLUDE_DIRECTORIES ${cuda_folder}
+  OBJECT_DEPENDS "${CUDA_FATBINS}" SKIP_UNITY_BUILD_INCLUSION ON)

@@ -1,0 +1,16 @@
+# The CUDA backend: built wherever libraries can be opened at run time, with nvcc's kernels in it where cmake/cuda.cmake found nvcc. The
+# families with kernels: a file stages/NAME.cc called as a family is makes that family's.
+set(SPARKLE_WITH_CUDA OFF)
+if(NOT SPARKLE_CUDA STREQUAL OFF AND UNIX)
+  set(SPARKLE_WITH_CUDA ON)
+endif()
+file(GLOB stage_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/stages/*.cc)
+file(STRINGS ${PROJECT_SOURCE_DIR}/src/families/families.inc families REGEX "^FAMILY")
+set(KERNELS "")
+foreach(family ${families})
+  string(REGEX REPLACE "^FAMILY.([a-z_0-9]+),.*" "\\1" name ${family})
+  if("${stage_files}" MATCHES "/${name}\\.cc(;|$)")
+    string(APPEND KERNELS "KERNEL(${name})\n")
+  endif()
+endforeach()
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/cuda/cuda_stages.inc CONTENT "${KERNELS}" @ONLY)

@@ -1,0 +1,45 @@
+#include "backends/cuda/driver/context.h"
+
+namespace sparkle::cuda {
+
+Result<std::shared_ptr<Context>> Context::open(std::shared_ptr<Driver> driver, size_t index) {
+  const DeviceInfo& device = driver->devices()[index];
+  if (!device.unusable.empty())
+    return Error{Reason::device_unusable,
+                 "The CUDA device '" + device.name + "' cannot be used: " + device.unusable + "; use --device cpu."};
+  std::shared_ptr<Context> context(new Context);
+  context->driver_ = std::move(driver);
+  context->index_ = index;
+  const Driver& d = *context->driver_;
+  SPARKLE_CU(d, d.primary_retain(&context->context_, device.handle), "cuDevicePrimaryCtxRetain");
+  const Current current(*context);
+  for (CuStream& stream : context->streams_) SPARKLE_CU(d, d.stream_create(&stream, kStreamNonBlocking), "cuStreamCreate");
+  return context;
+}
+
+Context::~Context() {
+  if (!context_) return;
+  {
+    const Current current(*this);
+    for (const CuStream stream : streams_)
+      if (stream) driver_->stream_destroy(stream);
+  }
+  driver_->primary_release(device().handle);
+}
+
+Result<std::shared_ptr<Event>> Event::record(std::shared_ptr<Context> context, CuStream stream, bool timed) {
+  const Driver& d = context->driver();
+  const Current current(*context);
+  CuEvent handle = nullptr;
+  SPARKLE_CU(d, d.event_create(&handle, timed ? 0 : kEventNoTiming), "cuEventCreate");
+  std::shared_ptr<Event> event(new Event(std::move(context), handle));
+  SPARKLE_CU(d, d.event_record(handle, stream), "cuEventRecord");
+  return event;
+}
+
+Event::~Event() {
+  const Current current(*context_);
+  context_->driver().event_destroy(event_);
+}
+
+}  // namespace sparkle::cuda

@@ -1,0 +1,17 @@
+// The kernels' binary code as it was compiled: one fatbin a file of kernels/*.cu, for cuLibraryLoadData. None where nvcc was
+// not there.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace sparkle::cuda {
+
+struct CodeImage {
+  std::string_view name;  // of the file, without its ending; "..._sm90a" runs on 9.0 alone
+  std::span<const std::byte> code;
+};
+std::span<const CodeImage> code_images();
+
+}  // namespace sparkle::cuda

@@ -1,0 +1,74 @@
+// Every variant of the gemm family's kernels on random odd shapes, in the functional model against double precision.
+#include <gtest/gtest.h>
+
+#include "backends/cuda/kernels/gemm_testing.h"
+
+namespace sparkle::cuda {
+namespace {
+
+class GemmKernels : public testing::TestWithParam<GemmVariant> {};
+
+Convolution drawn_for(const GemmVariant& variant, std::mt19937& random) {
+  const bool elements = variant.loader == GemmLoader::elements;
+  Convolution v = random_convolution(random, elements ? 1 : 16 / operand_bytes(variant.operand));
+  v.planes = elements && random() % 2 == 0;
+  const bool halo = variant.loader == GemmLoader::halo, engine = halo || variant.loader == GemmLoader::tma;
+  if (halo) {
+    v.stride = {1, 1, 1}, v.splits = 1;
+    for (size_t axis = 1; axis < 3; ++axis)
+      v.out[axis] = v.size[axis] + 2 * std::max(0, v.pad[axis]) - (v.filter[axis] - 1) * v.dilation[axis];
+    for (size_t axis = 1; axis < 3; ++axis) v.pad[axis] = std::max(0, v.pad[axis]);
+  }
+  if (engine) {  // images, and groups of whole steps of channels
+    v.size[0] = v.filter[0] = v.out[0] = v.stride[0] = v.dilation[0] = 1, v.pad[0] = 0;
+    if (v.groups > 1) v.c = variant.k * (1 + static_cast<int>(random() % 2));
+  }
+  if (variant.operand == Operand::i8) {
+    v.alpha = 1, v.activation = v.before = v.after = 0;
+    v.x_unsigned = random() % 2, v.x_zero = static_cast<int>(random() % 100) - (v.x_unsigned ? 0 : 50);
+    if (engine) v.x_unsigned = false, v.x_zero = 0;
+    v.y_zero = static_cast<int>(random() % 20) - 5;
+    v.y_type = !v.scale ? Element::i32 : random() % 2 ? Element::i8 : Element::u8;
+    if (v.y_type == Element::u8) v.y_zero = std::abs(v.y_zero);
+  } else if (variant.operand == Operand::f16 || variant.operand == Operand::bf16) {
+    v.y_type = random() % 2 ? Element::f32 : variant.operand == Operand::f16 ? Element::f16 : Element::bf16;
+  }
+  return v;
+}
+
+TEST_P(GemmKernels, AreRightOnRandomShapes) {
+  for (uint32_t seed = 1; seed <= 8; ++seed) {
+    std::mt19937 random(seed * 977 + static_cast<uint32_t>(GetParam().m));
+    const Convolution v = drawn_for(GetParam(), random);
+    EXPECT_EQ(run_in_model(GetParam(), v, seed), "") << "seed " << seed << ": " << v.text();
+  }
+}
+
+// Several tiles along every axis, so that persistent blocks go from one to the next with stages in flight, in clusters too.
+TEST(GemmKernelsOnManyTiles, AreRight) {
+  Convolution v;
+  v.n = 3, v.c = 128, v.k = 264, v.size = v.out = {1, 15, 14}, v.filter = {1, 2, 1}, v.pad = {0, 1, 0};
+  v.bias = true, v.activation = 9, v.before = 1, v.y_type = Element::f16, v.swath = 2;
+  for (const GemmVariant& variant : kGemmVariants) {
+    if (variant.operand != Operand::f16) continue;
+    if (variant.loader == GemmLoader::halo) v.splits = 1;
+    EXPECT_EQ(run_in_model(variant, v, 1), "") << variant.kernel;
+    v.splits = v.splits == 1 && variant.loader != GemmLoader::halo ? 2 : 1;
+  }
+}
+
+// Tiles of some rows of an image, a last one with fewer, two steps of channels and two tiles of filters.
+TEST(GemmKernelsOnManyTiles, HaloIsRight) {
+  Convolution v;
+  v.n = 2, v.c = 72, v.k = 72, v.size = v.out = {1, 30, 30}, v.filter = {1, 3, 3}, v.pad = {0, 1, 1};
+  v.bias = true, v.activation = 1, v.before = 1, v.y_type = Element::f16;
+  for (const GemmVariant& variant : kGemmVariants) {
+    if (variant.loader == GemmLoader::halo && variant.operand == Operand::f16) EXPECT_EQ(run_in_model(variant, v, 2), "");
+  }
+}
+
+std::string name_of_variant(const testing::TestParamInfo<GemmVariant>& info) { return info.param.kernel; }
+INSTANTIATE_TEST_SUITE_P(Variants, GemmKernels, testing::ValuesIn(kGemmVariants), name_of_variant);
+
+}  // namespace
+}  // namespace sparkle::cuda

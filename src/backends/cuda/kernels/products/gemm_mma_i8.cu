@@ -1,0 +1,14 @@
+// The kernels of gemm_variants.inc on 8-bit integers.
+#include "backends/cuda/kernels/gemm_mma.cuh"
+
+using namespace sparkle::cuda;
+
+#define GEMM_KERNEL(name, loader, m, n, k_bytes, warps_m, warps_n, stages, blocks)                  \
+  SPARKLE_KERNEL(sparkle_gemm_mma_##m##x##n##name, GemmRecord, 32 * warps_m * warps_n, blocks) {    \
+    GemmMma<Operand::i8, GemmLoader::loader, m, n, k_bytes, warps_m, warps_n, stages>::run(record); \
+  }
+#define GEMM_TILE(...) GEMM_KERNEL(_i8, chunks, __VA_ARGS__)
+#include "backends/cuda/kernels/gemm_variants.inc"
+#undef GEMM_TILE
+#define GEMM_TILE(...) GEMM_KERNEL(_elements_i8, elements, __VA_ARGS__)
+#include "backends/cuda/kernels/gemm_element_variants.inc"

@@ -1,0 +1,12 @@
+// The kernels of gemm_wgmma_variants.inc and the halo kernel on bfloat16.
+#include "backends/cuda/kernels/gemm_halo.cuh"
+#include "backends/cuda/kernels/gemm_wgmma.cuh"
+
+using namespace sparkle::cuda;
+
+#define GEMM_WGMMA(m, n, stages, cluster)                                                  \
+  SPARKLE_KERNEL(sparkle_gemm_wgmma_##m##x##n##x##cluster##_bf16, GemmTmaRecord, 384, 1) { \
+    GemmWgmma<Operand::bf16, m, n, stages, cluster>::run(record);                          \
+  }
+#include "backends/cuda/kernels/gemm_wgmma_variants.inc"
+SPARKLE_KERNEL(sparkle_gemm_halo_bf16, GemmHaloRecord, 384, 1) { GemmHalo<Operand::bf16>::run(record); }

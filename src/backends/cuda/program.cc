@@ -1,0 +1,207 @@
+#include "backends/cuda/program.h"
+
+#include <algorithm>
+
+namespace sparkle::cuda {
+namespace {
+
+constexpr size_t kMostGraphs = 8;
+
+// Bytes of a slot that a step reads or writes.
+struct Touch {
+  int slot = 0;
+  int64_t begin = 0, end = 0;
+  bool overlaps(const Touch& o) const { return slot == o.slot && begin < o.end && o.begin < end; }
+};
+struct Touches {
+  std::vector<Touch> reads, writes;
+  bool conflict(const Touches& o) const { return meet(writes, o.writes) || meet(writes, o.reads) || meet(reads, o.writes); }
+
+ private:
+  static bool meet(const std::vector<Touch>& a, const std::vector<Touch>& b) {
+    return std::any_of(a.begin(), a.end(), [&](const Touch& t) {
+      return std::any_of(b.begin(), b.end(), [&](const Touch& u) { return t.overlaps(u); });
+    });
+  }
+};
+
+// The lowest and highest bytes that an operand's elements lie in, from its binding's start.
+Touch touch_of(const Binding& binding, const TensorDesc& desc, int64_t packed_bytes) {
+  if (packed_bytes > 0) return {binding.slot, binding.offset_bytes, binding.offset_bytes + packed_bytes};
+  int64_t low = desc.layout.offset, high = desc.layout.offset + 1;
+  for (int i = 0; i < desc.shape.size(); ++i) {
+    const int64_t reach = (desc.shape[i] - 1) * desc.layout.strides[i];
+    (reach < 0 ? low : high) += reach;
+  }
+  const int64_t size = size_of(desc.dtype);
+  return {binding.slot, binding.offset_bytes + low * size, binding.offset_bytes + high * size};
+}
+
+std::vector<CuAddress> addresses_of(std::span<Buffer* const> slots) {
+  std::vector<CuAddress> list;
+  for (Buffer* slot : slots) list.push_back(slot ? slot->address() : 0);
+  return list;
+}
+
+// Records lie where tensor maps may: at multiples of 64 bytes.
+struct alignas(64) RecordMemory {
+  std::byte bytes[4096];
+};
+
+}  // namespace
+
+Graph::~Graph() {
+  const Current current(*context_);
+  context_->driver().graph_exec_destroy(exec_);
+}
+
+CudaProgram::CudaProgram(const Workshop& shop, std::span<const Launch> launches) : context_(shop.context) {
+  std::vector<Touches> touched;           // of each step
+  std::vector<std::vector<size_t>> last;  // launches of each step that nothing of it waits for
+  std::vector<std::vector<bool>> before;  // steps that are over before a step begins
+  for (const Launch& step : launches) {
+    const auto& kernel = static_cast<const CudaKernel&>(*step.kernel);
+    Touches touches;
+    std::vector<std::pair<int, int64_t>> origins;  // of element (0,...,0)
+    for (size_t i = 0; i < step.inputs.size(); ++i) {
+      const TensorDesc& desc = kernel.stage.inputs[i];
+      const int64_t packed = kernel.packed_bytes(static_cast<int>(i));
+      touches.reads.push_back(touch_of(step.inputs[i], desc, packed));
+      origins.emplace_back(step.inputs[i].slot,
+                           step.inputs[i].offset_bytes + (packed > 0 ? 0 : desc.layout.offset * size_of(desc.dtype)));
+    }
+    for (size_t i = 0; i < step.outputs.size(); ++i) {
+      const TensorDesc& desc = kernel.stage.outputs[i];
+      touches.writes.push_back(touch_of(step.outputs[i], desc, 0));
+      origins.emplace_back(step.outputs[i].slot, step.outputs[i].offset_bytes + desc.layout.offset * size_of(desc.dtype));
+    }
+    if (kernel.workspace > 0)
+      touches.writes.push_back(
+          {step.workspace.slot, step.workspace.offset_bytes, step.workspace.offset_bytes + kernel.workspace});
+    // The nearest steps that it may not overtake; those before these are over anyway.
+    std::vector<size_t> waits_for;
+    std::vector<bool> over(touched.size());
+    for (size_t s = touched.size(); s-- > 0;) {
+      if (over[s] || !touches.conflict(touched[s])) continue;
+      waits_for.insert(waits_for.end(), last[s].begin(), last[s].end());
+      over[s] = true;
+      for (size_t i = 0; i < before[s].size(); ++i)
+        if (before[s][i]) over[i] = true;
+    }
+    steps_.push_back(launches_.size());
+    std::vector<size_t> tails;
+    for (const KernelLaunch& launch : kernel.launches) {
+      ProgramLaunch p;
+      p.launch = launch;
+      for (const KernelLaunch::Address& a : launch.addresses) {
+        const auto [slot, from] = a.operand == kWorkspace ? std::pair(step.workspace.slot, step.workspace.offset_bytes)
+                                                          : origins[static_cast<size_t>(a.operand)];
+        p.places.emplace_back(slot, from + a.offset);
+      }
+      const bool first = &launch == kernel.launches.data();
+      p.after = first || !launch.after_previous ? waits_for : tails;
+      if (launch.after_previous) tails.clear();
+      tails.push_back(launches_.size());
+      launches_.push_back(std::move(p));
+    }
+    if (kernel.launches.empty()) tails = waits_for;
+    tables_.insert(tables_.end(), kernel.tables.begin(), kernel.tables.end());
+    touched.push_back(std::move(touches));
+    last.push_back(std::move(tails));
+    before.push_back(std::move(over));
+  }
+  steps_.push_back(launches_.size());
+}
+
+Result<std::vector<std::byte>> CudaProgram::record_of(const ProgramLaunch& p, std::span<const CuAddress> slots) const {
+  RecordMemory memory;
+  std::memcpy(memory.bytes, p.launch.record.data(), p.launch.record.size());
+  for (size_t i = 0; i < p.places.size(); ++i) {
+    const CuAddress address = slots[static_cast<size_t>(p.places[i].first)] + static_cast<CuAddress>(p.places[i].second);
+    std::memcpy(memory.bytes + p.launch.addresses[i].at, &address, sizeof address);
+  }
+  if (p.launch.finish) SPARKLE_CHECK(p.launch.finish(memory.bytes));
+  return std::vector<std::byte>(memory.bytes, memory.bytes + p.launch.record.size());
+}
+
+Result<std::shared_ptr<Graph>> CudaProgram::graph(std::span<Buffer* const> slots, bool& fresh) {
+  const std::vector<CuAddress> addresses = addresses_of(slots);
+  fresh = false;
+  if (const auto at = graphs_.find(addresses); at != graphs_.end()) {
+    at->second.second = ++uses_;
+    return at->second.first;
+  }
+  const Driver& d = context_->driver();
+  const Current current(*context_);
+  struct Owned {
+    const Driver& driver;
+    CuGraph graph = nullptr;
+    ~Owned() {
+      if (graph) driver.graph_destroy(graph);
+    }
+  } owned{d};
+  SPARKLE_CU(d, d.graph_create(&owned.graph, 0), "cuGraphCreate");
+  std::vector<CuGraphNode> nodes;
+  for (const ProgramLaunch& p : launches_) {
+    SPARKLE_TRY(record, record_of(p, addresses));
+    std::vector<CuGraphNode> after;
+    for (const size_t i : p.after) after.push_back(nodes[i]);
+    void* params[] = {record.data()};
+    CuKernelNodeParams how;
+    how.function = p.launch.function;
+    for (size_t i = 0; i < 3; ++i) how.grid[i] = p.launch.grid[i];
+    how.block[0] = p.launch.threads;
+    how.shared_bytes = p.launch.shared_bytes;
+    how.params = params;
+    CuGraphNode node = nullptr;
+    SPARKLE_CU(d, d.graph_kernel(&node, owned.graph, after.data(), after.size(), &how), "cuGraphAddKernelNode");
+    if (p.launch.cluster != std::array<unsigned, 3>{1, 1, 1}) {
+      CuLaunchAttributeValue value{};
+      value.cluster = {p.launch.cluster[0], p.launch.cluster[1], p.launch.cluster[2]};
+      SPARKLE_CU(d, d.graph_attribute(node, CuLaunchAttributeId::cluster_dimension, &value), "cuGraphKernelNodeSetAttribute");
+    }
+    nodes.push_back(node);
+  }
+  CuGraphExec exec = nullptr;
+  SPARKLE_CU(d, d.graph_instantiate(&exec, owned.graph, 0), "cuGraphInstantiate");
+  auto graph = std::make_shared<Graph>(context_, exec);
+  fresh = true;
+  if (graphs_.size() >= kMostGraphs)
+    graphs_.erase(std::min_element(graphs_.begin(), graphs_.end(),
+                                   [](const auto& a, const auto& b) { return a.second.second < b.second.second; }));
+  graphs_[addresses] = {graph, ++uses_};
+  return graph;
+}
+
+Result<std::vector<std::shared_ptr<Event>>> CudaProgram::launch_timed(std::span<Buffer* const> slots, CuStream stream) {
+  const std::vector<CuAddress> addresses = addresses_of(slots);
+  const Driver& d = context_->driver();
+  const Current current(*context_);
+  std::vector<std::shared_ptr<Event>> events;
+  for (size_t s = 0; s + 1 < steps_.size(); ++s) {
+    SPARKLE_TRY(event, Event::record(context_, stream, true));
+    events.push_back(std::move(event));
+    for (size_t i = steps_[s]; i < steps_[s + 1]; ++i) {
+      const KernelLaunch& launch = launches_[i].launch;
+      SPARKLE_TRY(record, record_of(launches_[i], addresses));
+      void* params[] = {record.data()};
+      CuLaunchAttribute cluster;
+      CuLaunchConfig config;
+      for (size_t k = 0; k < 3; ++k) config.grid[k] = launch.grid[k];
+      config.block[0] = launch.threads;
+      config.shared_bytes = launch.shared_bytes;
+      config.stream = stream;
+      if (launch.cluster != std::array<unsigned, 3>{1, 1, 1}) {
+        cluster.id = CuLaunchAttributeId::cluster_dimension;
+        cluster.value.cluster = {launch.cluster[0], launch.cluster[1], launch.cluster[2]};
+        config.attributes = &cluster, config.attribute_count = 1;
+      }
+      SPARKLE_CU(d, d.launch(&config, launch.function, params, nullptr), "cuLaunchKernelEx");
+    }
+  }
+  SPARKLE_TRY(end, Event::record(context_, stream, true));
+  events.push_back(std::move(end));
+  return events;
+}
+
+}  // namespace sparkle::cuda

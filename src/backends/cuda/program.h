@@ -1,0 +1,55 @@
+// Programs: launches with the order that their bytes demand, made a CUDA graph once for each set of slots.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "backends/cuda/cuda_kernel.h"
+
+namespace sparkle::cuda {
+
+// A launch with what its addresses are made of, and what must be over before it.
+struct ProgramLaunch {
+  KernelLaunch launch;
+  std::vector<std::pair<int, int64_t>> places;  // slot and bytes, for each of launch.addresses
+  std::vector<size_t> after;                    // launches of the program
+};
+
+// A graph for one set of slots.
+class Graph {
+ public:
+  Graph(std::shared_ptr<Context> context, CuGraphExec exec) : context_(std::move(context)), exec_(exec) {}
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  CuGraphExec exec() const { return exec_; }
+
+ private:
+  std::shared_ptr<Context> context_;
+  CuGraphExec exec_;
+};
+
+class CudaProgram final : public Program {
+ public:
+  CudaProgram(const Workshop& shop, std::span<const Launch> launches);
+  // The graph for these slots, made where it is new (`fresh`). Who launches it keeps it until it is done.
+  Result<std::shared_ptr<Graph>> graph(std::span<Buffer* const> slots, bool& fresh);
+  // The launches one after the other, with an event before each step and one behind the last.
+  Result<std::vector<std::shared_ptr<Event>>> launch_timed(std::span<Buffer* const> slots, CuStream stream);
+  bool empty() const { return launches_.empty(); }
+  std::mutex mutex;  // held while graph() is called
+
+ private:
+  // The launch's record with addresses in it.
+  Result<std::vector<std::byte>> record_of(const ProgramLaunch& launch, std::span<const CuAddress> slots) const;
+
+  std::shared_ptr<Context> context_;
+  std::vector<ProgramLaunch> launches_;
+  std::vector<size_t> steps_;  // where the launches of each step begin
+  std::vector<std::shared_ptr<DeviceBuffer>> tables_;
+  using Slots = std::vector<CuAddress>;
+  std::map<Slots, std::pair<std::shared_ptr<Graph>, uint64_t>> graphs_;  // with when they were last used
+  uint64_t uses_ = 0;
+};
+
+}  // namespace sparkle::cuda

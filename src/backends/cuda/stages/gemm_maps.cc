@@ -1,0 +1,82 @@
+#include "backends/cuda/stages/gemm_maps.h"
+
+#include <algorithm>
+
+#include "backends/cuda/kernels/gemm_tma_record.h"
+#include "families/windows/window.h"
+
+namespace sparkle::cuda {
+namespace {
+
+// What cuTensorMapEncode* are called with.
+struct OperandMaps {
+  CuTensorType type = CuTensorType::f16;
+  uint64_t x_sizes[4] = {}, x_strides[3] = {};  // c,w,h,n; bytes between w,h,n
+  int lower[2] = {}, upper[2] = {};             // along w,h
+  uint32_t x_steps[4] = {1, 1, 1, 1};
+  uint64_t w_sizes[3] = {}, w_strides[2] = {};
+  uint32_t channels = 0, pixels = 0, filters = 0;
+};
+
+OperandMaps maps_of(const Stage& stage, const GemmSetup& setup, const CudaTile& tile, int cluster) {
+  const GemmRecord& g = setup.record;
+  const auto& p = get<GemmParams>(stage.params);
+  const int64_t element = size_of(stage.inputs[0].dtype);
+  OperandMaps m;
+  const DType type = stage.inputs[0].dtype;
+  // The engine rounds to TF32 on the way.
+  m.type = type == DType::f32 ? CuTensorType::tf32 : type == DType::bf16 ? CuTensorType::bf16 : CuTensorType::f16;
+  const FeatureMap x = p.loader == Loader::window ? feature_map(stage.inputs[0]) : FeatureMap{1, g.k, 1, 1, g.m};
+  const int64_t sizes[4] = {x.c, x.w, x.h, x.n}, strides[3] = {g.x_strides[3], g.x_strides[2], g.x_strides[0]};
+  for (size_t i = 0; i < 4; ++i) m.x_sizes[i] = static_cast<uint64_t>(std::max<int64_t>(1, sizes[i]));
+  // An axis of one element may have any stride, but maps want one.
+  int64_t dense = x.c * element;
+  for (size_t i = 0; i < 3; ++i) {
+    m.x_strides[i] = static_cast<uint64_t>(sizes[i + 1] > 1 ? strides[i] * element : rounded_up(dense, 16));
+    dense = static_cast<int64_t>(m.x_strides[i] * m.x_sizes[i + 1]);
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    const size_t axis = 2 - i;
+    const auto out = static_cast<int>(g.rows_by[axis].size), size = static_cast<int>(m.x_sizes[i + 1]);
+    m.lower[i] = -g.pad[axis];
+    m.upper[i] = (out - 1) * g.stride[axis] + 1 - size - g.pad[axis];
+    m.x_steps[i + 1] = static_cast<uint32_t>(g.stride[axis]);
+  }
+  const int64_t channels = g.channels_by.size, taps = int64_t{g.filter[1]} * g.filter[2];
+  m.w_sizes[0] = static_cast<uint64_t>(channels), m.w_sizes[1] = static_cast<uint64_t>(taps);
+  m.w_sizes[2] = static_cast<uint64_t>(setup.instances * g.n);
+  m.w_strides[0] = static_cast<uint64_t>(channels * element), m.w_strides[1] = static_cast<uint64_t>(g.w_stride * element);
+  m.channels = static_cast<uint32_t>(tile.k_bytes / element), m.pixels = static_cast<uint32_t>(tile.m);
+  m.filters = static_cast<uint32_t>(tile.n / cluster);
+  return m;
+}
+
+}  // namespace
+
+std::function<Status(std::byte*)> map_operands(const Workshop& shop, const Stage& stage, const GemmSetup& setup,
+                                               const CudaTile& tile, int cluster) {
+  return [context = shop.context, m = maps_of(stage, setup, tile, cluster)](std::byte* record) -> Status {
+    auto& r = *reinterpret_cast<GemmTmaRecord*>(record);
+    const Driver& d = context->driver();
+    CuTensorMap map;
+    constexpr uint32_t kOnes[3] = {1, 1, 1};
+    SPARKLE_CU(d,
+               d.encode_im2col(&map, m.type, 4, const_cast<void*>(r.gemm.x), m.x_sizes, m.x_strides, m.lower, m.upper,
+                               m.channels, m.pixels, m.x_steps, 0, CuTensorSwizzle::bytes_128, CuTensorPromotion::bytes_256, 0),
+               "cuTensorMapEncodeIm2col");
+    // Drivers up to 13.1 set a bit for tensors below 128 KB that the engine stumbles over (so says CUTLASS, which clears it
+    // too).
+    constexpr uint64_t kSmall = 131072, kBit = uint64_t{1} << 21;
+    if (d.version() <= 13010 && m.x_strides[2] * m.x_sizes[3] < kSmall) map.words[1] &= ~kBit;
+    std::copy(std::begin(map.words), std::end(map.words), r.x.words);
+    const uint32_t box[3] = {m.channels, 1, m.filters};
+    SPARKLE_CU(d,
+               d.encode_tiled(&map, m.type, 3, const_cast<void*>(r.gemm.w), m.w_sizes, m.w_strides, box, kOnes, 0,
+                              CuTensorSwizzle::bytes_128, CuTensorPromotion::bytes_256, 0),
+               "cuTensorMapEncodeTiled");
+    std::copy(std::begin(map.words), std::end(map.words), r.w.words);
+    return ok();
+  };
+}
+
+}  // namespace sparkle::cuda

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Kernels with one mistake each, which the model has to catch: plant.py SOURCE_FOLDER OUT_FOLDER.
+
+Writes OUT/NAME/... with all texts of src/backends/cuda in a namespace of its own, one of them wrong, and
+OUT/planted_NAME.cu with an entry sparkle_planted_NAME. A mistake whose place is no longer found ends with an error.
+planted_test.cc has what is said of each."""
+import pathlib
+import re
+import sys
+
+MMA, WGMMA, CLUSTER, TF32, ELEMENTS, HALO = "mma", "wgmma", "cluster", "tf32", "elements", "halo"
+BODY = {
+    MMA: ("GemmRecord", 128, "GemmMma<Operand::f16, GemmLoader::chunks, 64, 64, 64, 2, 2, 4>"),
+    TF32: ("GemmRecord", 128, "GemmMma<Operand::tf32, GemmLoader::chunks, 64, 64, 64, 2, 2, 4>"),
+    ELEMENTS: ("GemmRecord", 128, "GemmMma<Operand::f16, GemmLoader::elements, 64, 64, 64, 2, 2, 2>"),
+    WGMMA: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 64, 3, 1>"),
+    CLUSTER: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 64, 3, 2>"),
+    HALO: ("GemmHaloRecord", 384, "GemmHalo<Operand::f16>"),
+}
+F_HALO = "kernels/gemm_halo.cuh"
+F_MMA, F_WGMMA, F_PIPELINE = "kernels/gemm_mma.cuh", "kernels/gemm_wgmma.cuh", "kernels/gemm_pipeline.cuh"
+# name: kernel, file, what stands there, what is planted.
+MISTAKES = {
+    "nothing_mma": (MMA, F_MMA, "", ""),
+    "nothing_elements": (ELEMENTS, F_MMA, "", ""),
+    "nothing_tf32": (TF32, F_MMA, "", ""),
+    "nothing_wgmma": (WGMMA, F_WGMMA, "", ""),
+    "nothing_halo": (HALO, F_HALO, "", ""),
+    "halo_never_lets_go": (HALO, F_HALO, "if (pixels_before != 0) let_go(pixels_before, lane);", ""),
+    "halo_pixels_unawaited": (HALO, F_HALO, "barrier_wait(pixels.full(), pixels.parity);", ""),
+    "halo_of_another_tap": (HALO, F_HALO, "tap_r * g.dilation[1] * width", "tap_r * g.dilation[1] * (width - 1)"),
+    "nothing_cluster": (CLUSTER, F_WGMMA, "", ""),
+    "early_read": (MMA, F_PIPELINE, "wait_copies<kStages - 2>();", "wait_copies<kStages - 1>();"),
+    "missing_barrier": (MMA, F_PIPELINE, "wait_copies<kStages - 2>();\n        sync_block();", "wait_copies<kStages - 2>();"),
+    "stage_too_soon": (MMA, F_PIPELINE, "next = shared + (kStages - 1) * kStageBytes", "next = shared"),
+    "wrong_swizzle": (MMA, F_MMA,
+        "return chunk_place<kBytes>(warp_m * kWarpM + lane % 16, lane / 16);",
+        "return (warp_m * kWarpM + lane % 16) * kBytes + lane / 16 * 16;"),
+    "sums_over_stages": (MMA, F_PIPELINE,
+        "wait_copies<0>();\n    sync_block();  // what",
+        "wait_copies<0>();\n    // what"),
+    "missing_warp_barrier": (MMA, F_MMA, "      sync_warp();\n      SPARKLE_ROLLED", "      SPARKLE_ROLLED"),
+    "splits_left_counted": (MMA, "kernels/gemm_splits.cuh", "if (thread == 0) store_global(record.counters + tile, 0u);", ""),
+    "taps_beyond_the_edge": (MMA, "kernels/gemm_loaders.cuh",
+        "(taps_inside[i] & bits) == bits",
+        "taps_inside[i] != 0 && bits != ~0u"),
+    "put_unsynchronised": (ELEMENTS, F_PIPELINE,
+        "wait_copies<0>();\n        sync_block();\n        const bool more",
+        "wait_copies<0>();\n        const bool more"),
+    "tf32_unrounded": (TF32, F_MMA, "a[i][r] = as_tf32(a[i][r]);", ";"),
+    "wrong_phase": (WGMMA, F_WGMMA,
+        "barrier_wait(full(shared, turn.stage), turn.parity)",
+        "barrier_wait(full(shared, turn.stage), turn.parity ^ 1)"),
+    "wrong_phase_of_copies": (WGMMA, F_WGMMA,
+        "turn.parity ^ 1);\n        barrier_arrive",
+        "turn.parity);\n        barrier_arrive"),
+    "copies_without_waiting": (WGMMA, F_WGMMA, "barrier_wait(empty(shared, turn.stage), turn.parity ^ 1);", ""),
+    "wrong_descriptor": (WGMMA, "ptx/wgmma.cuh", "uint64_t{1} << 62", "uint64_t{2} << 62"),
+    "wrong_stride": (WGMMA, "ptx/wgmma.cuh", "uint64_t{1024 >> 4} << 32", "uint64_t{512 >> 4} << 32"),
+    "let_go_too_soon": (WGMMA, F_WGMMA, "wgmma_wait<1>();", "wgmma_wait<2>();"),
+    "sums_read_early": (WGMMA, F_WGMMA, "wgmma_wait<0>();\n    hold(sums);", "hold(sums);"),
+    "missing_wgmma_fence": (WGMMA, F_WGMMA, "wgmma_fence();", ""),
+    "wrong_bytes": (WGMMA, F_WGMMA,
+        "barrier_arrive_expecting(barrier, kStageBytes)",
+        "barrier_arrive_expecting(barrier, kLeftBytes)"),
+    "barriers_unsynchronised": (WGMMA, F_WGMMA, "} else {\n      sync_block();\n    }", "}"),
+    "cluster_counts_its_own": (CLUSTER, F_WGMMA, "4 * kConsumers * kCluster);", "4 * kConsumers);"),
+    "cluster_lets_go_of_its_own": (CLUSTER, F_WGMMA,
+        "if (lane < kCluster) barrier_arrive_at(empty(shared, stage), lane);",
+        "if (lane < kCluster) barrier_arrive(empty(shared, stage));"),
+    "cluster_share_to_itself": (CLUSTER, F_WGMMA, "kCluster > 1 ? (1 << kCluster) - 1 : 0", "0"),
+    "cluster_ends_early": (CLUSTER, F_WGMMA, "if constexpr (kCluster > 1) sync_cluster();", ""),
+}
+
+
+def write(file, text):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
+        file.write_text(text, encoding="utf-8")
+
+
+def main():
+    source, out = (pathlib.Path(a) for a in sys.argv[1:3])
+    texts = [f for f in sorted(source.rglob("backends/cuda/*/*")) if f.suffix in (".cuh", ".h", ".inc")]
+    for name, (kind, place, before, planted) in MISTAKES.items():
+        for file in texts:
+            text = file.read_text(encoding="utf-8")
+            where = file.relative_to(source / "backends" / "cuda").as_posix()
+            if where == place:
+                if text.count(before) != 1 and before:
+                    sys.exit(f"plant.py: '{before}' stands {text.count(before)} times in {place}, where {name} expects it once")
+                text = text.replace(before, planted) if before else text
+            text = re.sub(r"\bnamespace sparkle::cuda\b", f"namespace sparkle::planted_{name}", text)
+            write(out / name / "backends" / "cuda" / where, text)
+        record, threads, body = BODY[kind]
+        header = "gemm_halo.cuh" if kind == HALO else "gemm_wgmma.cuh" if kind in (WGMMA, CLUSTER) else "gemm_mma.cuh"
+        write(out / f"planted_{name}.cu", f'#include "{name}/backends/cuda/kernels/{header}"\n\n'
+              f"using namespace sparkle::planted_{name};\n\n"
+              f"SPARKLE_KERNEL(sparkle_planted_{name}, {record}, {threads}, 1) {{ {body}::run(record); }}\n")
+        print(out / f"planted_{name}.cu", out / name)
+
+
+if __name__ == "__main__":
+    main()

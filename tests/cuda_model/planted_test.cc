@@ -1,0 +1,118 @@
+// Kernels with one mistake each (plant.py): the model catches every one, and says what is wrong. Without a mistake they pass.
+#include <gtest/gtest.h>
+
+#include "backends/cuda/kernels/gemm_testing.h"
+#include "cuda_model/model.h"
+
+namespace sparkle::cuda {
+namespace {
+
+struct Mistake {
+  const char* name;
+  const char* said;  // by one of a few seeds; empty: a difference in the result will do
+};
+
+constexpr GemmVariant kMma{"", Operand::f16, GemmLoader::chunks, 80, 64, 64, 32, 32, 32, 4, 128, 1, 1, 4 * 128 * 64};
+constexpr GemmVariant kTf32{"", Operand::tf32, GemmLoader::chunks, 80, 64, 64, 16, 32, 32, 4, 128, 1, 1, 4 * 128 * 64};
+constexpr GemmVariant kElements{"", Operand::f16, GemmLoader::elements, 80, 64, 64, 32, 32, 32, 2, 128, 1, 1, 4 * 128 * 64};
+constexpr GemmVariant kWgmma{
+    "", Operand::f16, GemmLoader::tma, 90, kWgmmaM, 64, 64, 16, 64, 3, 384, 1, 1, gemm_wgmma_shared_bytes(kWgmmaM, 64, 3)};
+constexpr GemmVariant kCluster{
+    "", Operand::f16, GemmLoader::tma, 90, kWgmmaM, 64, 64, 16, 64, 3, 384, 2, 1, gemm_wgmma_shared_bytes(kWgmmaM, 64, 3)};
+
+constexpr GemmVariant kHalo{"", Operand::f16, GemmLoader::halo, 90,  kHaloM, kHaloN, 64,
+                            16, kHaloM / 2,   kHaloTaps,        384, 1,      1,      halo_shared_bytes()};
+
+Convolution planted_convolution() {
+  Convolution v;
+  v.n = 2, v.c = 72, v.k = 72;
+  v.size = {1, 9, 11}, v.filter = {1, 3, 3}, v.pad = {0, 1, 1}, v.out = {1, 9, 11};
+  v.bias = true, v.activation = 1;
+  return v;
+}
+
+class Planted : public testing::TestWithParam<Mistake> {};
+
+std::string run_planted(GemmVariant variant, const std::string& name, uint32_t seed) {
+  const std::string kernel = "sparkle_planted_" + name;
+  variant.kernel = kernel.c_str();
+  Convolution v = planted_convolution();
+  v.splits = name.starts_with("splits") ? 3 : 1;
+  return run_in_model(variant, v, seed);
+}
+GemmVariant variant_of(std::string_view name) {
+  if (name == "put_unsynchronised" || name == "nothing_elements") return kElements;
+  if (name == "tf32_unrounded" || name == "nothing_tf32") return kTf32;
+  if (name.starts_with("halo") || name == "nothing_halo") return kHalo;
+  if (name.starts_with("cluster") || name == "nothing_cluster") return kCluster;
+  for (const char* wgmma :
+       {"wrong_phase", "wrong_phase_of_copies", "copies_without_waiting", "wrong_descriptor", "wrong_stride", "let_go_too_soon",
+        "sums_read_early", "missing_wgmma_fence", "wrong_bytes", "barriers_unsynchronised", "nothing_wgmma"}) {
+    if (name == wgmma) return kWgmma;
+  }
+  return kMma;
+}
+
+TEST_P(Planted, IsCaught) {
+  const Mistake& mistake = GetParam();
+  std::string all;
+  bool is_caught = false;
+  for (uint32_t seed = 1; seed <= 3; ++seed) {
+    const std::string error = run_planted(variant_of(mistake.name), mistake.name, seed);
+    is_caught = is_caught || (!error.empty() && error.find(mistake.said) != std::string::npos);
+    all += error + "\n";
+  }
+  EXPECT_TRUE(is_caught) << "expected '" << mistake.said << "' in:\n" << all;
+}
+
+constexpr Mistake kMistakes[] = {
+    {"early_read", "race: "},
+    {"missing_barrier", "race: "},
+    {"stage_too_soon", "race: "},
+    {"wrong_swizzle", "instead of"},
+    {"sums_over_stages", "race: "},
+    {"missing_warp_barrier", "instead of"},
+    {"splits_left_counted", "a counter is not zero again"},
+    {"taps_beyond_the_edge", ""},
+    {"put_unsynchronised", "race: "},
+    {"tf32_unrounded", "not rounded to tf32"},
+    {"wrong_phase", ""},
+    {"wrong_phase_of_copies", "the launch hangs"},
+    {"copies_without_waiting", ""},
+    {"wrong_descriptor", ""},
+    {"wrong_stride", ""},
+    {"let_go_too_soon", "race: "},
+    {"sums_read_early", ""},
+    {"missing_wgmma_fence", "no wgmma.fence"},
+    {"wrong_bytes", ""},
+    {"barriers_unsynchronised", ""},
+    {"cluster_counts_its_own", ""},
+    {"cluster_lets_go_of_its_own", ""},
+    {"cluster_share_to_itself", ""},
+    {"cluster_ends_early", "has ended"},
+    {"halo_never_lets_go", "the launch hangs"},
+    {"halo_pixels_unawaited", ""},
+    {"halo_of_another_tap", "instead of"},
+};
+std::string name_of_mistake(const testing::TestParamInfo<Mistake>& info) { return info.param.name; }
+INSTANTIATE_TEST_SUITE_P(Mistakes, Planted, testing::ValuesIn(kMistakes), name_of_mistake);
+
+TEST(Planted, EveryMistakeIsLookedFor) {
+  for (const cuda_model::Kernel* kernel : cuda_model::all_kernels()) {
+    const std::string name = kernel->name, prefix = "sparkle_planted_";
+    if (!name.starts_with(prefix) || name.starts_with(prefix + "nothing")) continue;
+    bool is_listed = false;
+    for (const Mistake& mistake : kMistakes) is_listed = is_listed || name == prefix + mistake.name;
+    EXPECT_TRUE(is_listed) << name;
+  }
+}
+
+TEST(Planted, WithoutAMistakeNothingIsCaught) {
+  for (const char* name :
+       {"nothing_mma", "nothing_elements", "nothing_tf32", "nothing_wgmma", "nothing_cluster", "nothing_halo"}) {
+    for (uint32_t seed = 1; seed <= 3; ++seed) EXPECT_EQ(run_planted(variant_of(name), name, seed), "") << name;
+  }
+}
+
+}  // namespace
+}  // namespace sparkle::cuda
