@@ -1,8 +1,8 @@
 # CUDA kernels. Where nvcc 13 is - a system toolkit, else the one that `scripts/setup cuda` brings - each file of
 # src/backends/cuda/kernels/**/*.cu becomes a fatbin: sm_80 and PTX for what comes later, files *_sm90a.cu for sm_90a alone. They lie in the
 # library as they are (target sparkle_cuda_images, cuda_images.h); nothing links against CUDA.
-set(SPARKLE_CUDA OFF CACHE STRING "CUDA: OFF (until it is whole), AUTO (kernels in binary where nvcc is found) or ON")
-set_property(CACHE SPARKLE_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(SPARKLE_CUDA AUTO CACHE STRING "CUDA: AUTO (code for cards where nvcc is found), ON (with it), MODEL (without it: for tests) or OFF")
+set_property(CACHE SPARKLE_CUDA PROPERTY STRINGS AUTO ON MODEL OFF)
 set(SPARKLE_WITH_CUDA_KERNELS OFF)
 file(GLOB_RECURSE cuda_kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/kernels/*.cu)
 file(GLOB_RECURSE cuda_includes CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cuh
@@ -10,7 +10,7 @@ file(GLOB_RECURSE cuda_includes CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/back
 set(cuda_folder ${PROJECT_BINARY_DIR}/cuda)
 set(CUDA_IMAGES "")
 set(CUDA_FATBINS "")
-if(NOT SPARKLE_CUDA STREQUAL OFF AND NOT CMAKE_CROSSCOMPILING)
+if(NOT SPARKLE_CUDA MATCHES "^(OFF|MODEL)$" AND NOT CMAKE_CROSSCOMPILING)
   file(GLOB cuda_wheels ${PROJECT_SOURCE_DIR}/build/venv-cuda/lib/python3*/site-packages/nvidia/cu13)
   find_program(SPARKLE_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin ${cuda_wheels}/bin)
   mark_as_advanced(SPARKLE_NVCC)
@@ -38,7 +38,7 @@ if(SPARKLE_WITH_CUDA_KERNELS)
     # -v tells registers, spills and shared memory of each kernel: scripts/sass reads them beside the code.
     add_custom_command(OUTPUT ${cuda_folder}/${name}.fatbin
       COMMAND sh -c "\"$@\" 2> '${cuda_folder}/${name}.log' || { cat '${cuda_folder}/${name}.log'; exit 1; }" nvcc
-        ${SPARKLE_NVCC} -fatbin -std=c++20 -O3 -Xptxas -v,-warn-spills,-warn-lmem-usage ${architectures} -I${PROJECT_SOURCE_DIR}/src
+        ${SPARKLE_NVCC} -fatbin -std=c++20 -O3 --expt-relaxed-constexpr -Xptxas -v,-warn-spills,-warn-lmem-usage ${architectures} -I${PROJECT_SOURCE_DIR}/src
         -o ${cuda_folder}/${name}.fatbin ${source}
       DEPENDS ${source} ${cuda_includes} COMMENT "nvcc ${name}.cu" VERBATIM)
     list(APPEND CUDA_FATBINS ${cuda_folder}/${name}.fatbin)

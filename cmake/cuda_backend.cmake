@@ -1,10 +1,10 @@
 # The CUDA backend: built wherever libraries can be opened at run time, with nvcc's kernels in it where cmake/cuda.cmake found nvcc. The
-# families with kernels: a file stages/NAME.cc called as a family is makes that family's.
+# families with kernels: a file NAME.cc below stages/ that is called as a family makes that family's.
 set(SPARKLE_WITH_CUDA OFF)
 if(NOT SPARKLE_CUDA STREQUAL OFF AND UNIX)
   set(SPARKLE_WITH_CUDA ON)
 endif()
-file(GLOB stage_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/stages/*.cc)
+file(GLOB_RECURSE stage_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/stages/*.cc)
 file(STRINGS ${PROJECT_SOURCE_DIR}/src/families/families.inc families REGEX "^FAMILY")
 set(KERNELS "")
 foreach(family ${families})

@@ -71,6 +71,8 @@ cuda_model::MapType map_type(Operand operand) {
          : operand == Operand::tf32 ? MapType::tf32
                                     : MapType::u8;
 }
+// Of a filter, as w lies.
+int w_zero(const Convolution& v, int k) { return v.w_zero == 0 ? 0 : (v.w_zero + 3 * k) % 100 - 50; }
 int multiple(int value, int of) { return (value + of - 1) / of * of; }
 
 }  // namespace
@@ -176,15 +178,16 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
   GemmRecord record;
   record.x = x.data(), record.w = w.data(), record.y = y.data();
   if (v.scale) record.scale = scale.data();
-  std::vector<int32_t> folded(integer_bias.size());  // the zero point of x; where bytes are flipped to signed ones, 128 less
-  for (size_t k = 0; k < folded.size(); ++k) {
-    folded[k] = (v.bias ? integer_bias[k] : 0) - (v.x_zero - (v.x_unsigned ? 128 : 0)) * w_sums[k];
-  }
+  std::vector<unsigned char> w_zeros(static_cast<size_t>(all_k)), y_zero(1, static_cast<unsigned char>(v.y_zero));
+  for (int k = 0; k < all_k; ++k)
+    w_zeros[static_cast<size_t>(k)] = static_cast<unsigned char>(w_zero(v, k) + (v.w_unsigned ? 128 : 0));
   if (integers) {
-    record.bias = folded.data(), record.padding = padding.data();
+    if (v.bias) record.bias = integer_bias.data();
+    record.padding = record.x_zero = padding.data();
+    record.w_zero = w_zeros.data(), record.w_zero_stride = 1, record.w_unsigned = v.w_unsigned;
+    record.w_sums = w_sums.data(), record.y_zero = y_zero.data();
     record.x_flip = v.x_unsigned ? 0x80808080u : 0;
-    record.y_zero = v.y_zero, record.low = v.y_type == Element::u8 ? 0 : -128,
-    record.high = v.y_type == Element::u8 ? 255 : 127;
+    record.low = v.y_type == Element::u8 ? 0 : -128, record.high = v.y_type == Element::u8 ? 255 : 127;
   } else if (v.bias) {
     record.bias = bias.data();
   }
@@ -215,6 +218,7 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
   record.tiles_m = multiple(record.tiles_m, variant.cluster);
   const int steps =
       variant.loader == GemmLoader::tma ? taps * ((v.c + variant.k - 1) / variant.k) : (record.k + variant.k - 1) / variant.k;
+  record.all_k = steps * variant.k;
   record.split_steps = (steps + v.splits - 1) / v.splits;
   record.splits = (steps + record.split_steps - 1) / record.split_steps;
   const auto tiles = static_cast<size_t>(v.groups * record.tiles_m * record.tiles_n);
@@ -228,7 +232,9 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
   // The launch; no kernel touches what it was not given.
   std::vector<std::pair<const void*, size_t>> given = {{x.data(), x.size()}, {w.data(), w.size()}, {y.data(), y.size()}};
   given.insert(given.end(),
-               {{scale.data(), scale.size() * 4}, {bias.data(), bias.size() * 4}, {folded.data(), folded.size() * 4}});
+               {{scale.data(), scale.size() * 4}, {bias.data(), bias.size() * 4}, {w_sums.data(), w_sums.size() * 4}});
+  given.insert(given.end(),
+               {{integer_bias.data(), integer_bias.size() * 4}, {w_zeros.data(), w_zeros.size()}, {y_zero.data(), 1}});
   given.insert(given.end(), {{residual[0].data(), y.size()}, {residual[1].data(), y.size()}, {padding.data(), padding.size()}});
   given.insert(given.end(), {{partial.data(), partial.size() * 4}, {counters.data(), counters.size() * 4}});
   for (const auto& [at, bytes] : given) {
@@ -333,7 +339,8 @@ std::string run_in_model(const GemmVariant& variant, const Convolution& v, uint3
           for (int c = 0; c < v.c && is_inside; ++c) {
             double a = read(x_type, x, x_at(image, pixel_in, k / v.k * v.c + c)) - v.x_zero;
             if (variant.operand == Operand::tf32) a = as_tf32(a);
-            const double product = a * read(w_type, w, static_cast<size_t>(k * w_stride + tap * c_padded + c));
+            const double b = read(w_type, w, static_cast<size_t>(k * w_stride + tap * c_padded + c));
+            const double product = a * (integers ? b - w_zero(v, k) : b);
             sum += product, size += std::abs(product);
           }
         }

@@ -317,6 +317,12 @@ uint32_t atomic_add(uint32_t* at, uint32_t value) {
   *at += value;
   return before;
 }
+uint32_t atomic_min(uint32_t* at, uint32_t value) {
+  check_global(at, 4, "atom.min");
+  const uint32_t before = *at;
+  if (value < before) *at = value;
+  return before;
+}
 
 void allow_memory(const void* begin, size_t bytes) { allowed()[static_cast<const unsigned char*>(begin)] = bytes; }
 void forget_memory(const void* begin) { allowed().erase(static_cast<const unsigned char*>(begin)); }

@@ -81,6 +81,7 @@ uint32_t shuffle(uint32_t value, uint32_t lane,
 uint32_t ballot(bool vote);
 void sync_cluster();
 uint32_t atomic_add(uint32_t* at, uint32_t value);
+uint32_t atomic_min(uint32_t* at, uint32_t value);
 
 SharedAddress shared_base();
 SharedAddress map_shared(SharedAddress own, uint32_t rank);  // the same place in another block of the cluster

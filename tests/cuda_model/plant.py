@@ -47,7 +47,7 @@ MISTAKES = {
     "put_unsynchronised": (ELEMENTS, F_PIPELINE,
         "wait_copies<0>();\n        sync_block();\n        const bool more",
         "wait_copies<0>();\n        const bool more"),
-    "tf32_unrounded": (TF32, F_MMA, "a[i][r] = as_tf32(a[i][r]);", ";"),
+    "tf32_unrounded": (TF32, F_MMA, "a[i][r] = as_tf32(a[i][r]);", "{}"),
     "wrong_phase": (WGMMA, F_WGMMA,
         "barrier_wait(full(shared, turn.stage), turn.parity)",
         "barrier_wait(full(shared, turn.stage), turn.parity ^ 1)"),

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdio>
 #include <list>
+#include <map>
 
 #include "backends/cuda/images.h"
 #include "backends/cuda/program.h"
@@ -173,10 +174,17 @@ class BackendOfDevice final : public CudaBackend {
         return heard(driver().error_of(r, "cuGraphLaunch"));
       kept.push_back(std::move(*graph));
     }
+    std::shared_ptr<DeviceBuffer> reports;
+    if (!recorded.reporting()->empty()) {
+      auto fetched = recorded.fetch_reports(line.stream());
+      if (!fetched.ok()) return heard(fetched.take_error());
+      reports = std::move(*fetched);
+    }
     auto number = line.count(std::move(kept));
     if (!number.ok()) return heard(number.take_error());
     ++submissions_;
     const Token token = token_of(kCompute, *number);
+    if (reports) ask(token, std::move(reports), recorded.reporting());
     if (options.timestamps) {
       const std::lock_guard timed_lock(mutex_);
       timed_.emplace_back(token.value, std::move(events));
@@ -220,7 +228,7 @@ class BackendOfDevice final : public CudaBackend {
       return Error{Reason::device_lost, "The CUDA device '" + device().name + "' has not answered within " +
                                             std::to_string(timeout.count() / 1000000) + " ms."};
     (void)line_of(token).reached();
-    return ok();
+    return answer(token);
   }
   bool can_be_lost() const override { return true; }
   bool lost() const override { return lost_; }
@@ -277,6 +285,34 @@ class BackendOfDevice final : public CudaBackend {
                                           "'; give one of that device's."};
     return handle;
   }
+  // What the kernels of a submission may find in their data: kept for who waits for it, the oldest let go that has been asked.
+  struct Asked {
+    std::shared_ptr<DeviceBuffer> reports;
+    std::shared_ptr<const std::vector<ReportingLaunch>> launches;
+    std::optional<Error> error;
+  };
+  static constexpr size_t kMostAsked = 256;
+  void ask(Token token, std::shared_ptr<DeviceBuffer> reports, std::shared_ptr<const std::vector<ReportingLaunch>> launches) {
+    const std::lock_guard lock(mutex_);
+    asked_[token.value] = {std::move(reports), std::move(launches), {}};
+    for (auto at = asked_.begin(); at != asked_.end() && asked_.size() > kMostAsked;)
+      at = at->second.reports ? std::next(at) : asked_.erase(at);
+  }
+  // Of a submission that is complete.
+  Status answer(Token token) {
+    const std::lock_guard lock(mutex_);
+    const auto at = asked_.find(token.value);
+    if (at == asked_.end()) return ok();
+    Asked& asked = at->second;
+    if (asked.reports) {
+      asked.error = take_bounds_report({reinterpret_cast<BoundsReports*>(asked.reports->host()), asked.launches->size()},
+                                       *asked.launches);
+      asked.reports.reset();
+    }
+    if (asked.error) return *asked.error;
+    asked_.erase(at);
+    return ok();
+  }
   // Notes where an error says that nothing works any more.
   Error heard(Error error) {
     if (error.reason == Reason::device_lost) lost_ = true;
@@ -324,6 +360,7 @@ class BackendOfDevice final : public CudaBackend {
   std::mutex submit_mutex_;
   mutable std::mutex mutex_;
   std::deque<std::pair<uint64_t, std::vector<std::shared_ptr<Event>>>> timed_;
+  std::map<uint64_t, Asked> asked_;  // by the token's value
   std::atomic<bool> lost_{false}, given_up_{false};
   std::atomic<uint64_t> submissions_{0}, graphs_{0};
 };

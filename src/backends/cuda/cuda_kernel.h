@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "backends/backend.h"
+#include "backends/bounds_reports.h"
 #include "backends/cuda/driver/functions.h"
 #include "backends/cuda/driver/memory.h"
 #include "base/round_up.h"
@@ -22,8 +23,8 @@ struct Workshop {
   Result<std::shared_ptr<DeviceBuffer>> upload(const void* bytes, int64_t size) const;
 };
 
-// Operands of a launch by number: inputs, then outputs; or the workspace.
-inline constexpr int kWorkspace = -1;
+// Operands of a launch by number: inputs, then outputs; or the workspace; or the step's BoundsReports.
+inline constexpr int kWorkspace = -1, kReport = -2;
 
 // A launch of a kernel with one record, whose addresses are filled in when the operands' are known.
 struct KernelLaunch {
@@ -79,6 +80,7 @@ class CudaKernel final : public Kernel {
   std::vector<Packing> packings;
   int64_t workspace = 0;
   std::vector<std::shared_ptr<DeviceBuffer>> tables;  // that launches read beside their operands
+  BoundsError bounds_error;                           // where launches take the address of BoundsReports
 };
 using CudaKernelPtr = std::unique_ptr<CudaKernel>;
 
@@ -95,9 +97,9 @@ Result<KernelLaunch> launch_of(const Workshop& shop, const std::string& name, co
   return launch;
 }
 
-// Kernel factories: the file stages/NAME.cc has make_NAME of the family that it is called by, and needs no entry in a list.
-// Constants as in Backend::compile. Errors: backend_lacks_variant, layout_not_served, type_not_served, and what the driver
-// says.
+// Kernel factories: the file NAME.cc below stages/ has make_NAME of the family that it is called by, and needs no entry in a
+// list. Constants as in Backend::compile. Errors: backend_lacks_variant, layout_not_served, type_not_served, and what the
+// driver says.
 using KernelFactory = Result<CudaKernelPtr> (*)(const Stage&, const Schedule&, const Workshop&, uint32_t constants);
 #define FAMILY(name, params) \
   Result<CudaKernelPtr> make_##name(const Stage&, const Schedule&, const Workshop&, uint32_t constants);

@@ -55,7 +55,8 @@ Graph::~Graph() {
   context_->driver().graph_exec_destroy(exec_);
 }
 
-CudaProgram::CudaProgram(const Workshop& shop, std::span<const Launch> launches) : context_(shop.context) {
+CudaProgram::CudaProgram(const Workshop& shop, std::span<const Launch> launches) : shop_(shop), context_(shop.context) {
+  auto reporting = std::make_shared<std::vector<ReportingLaunch>>();
   std::vector<Touches> touched;           // of each step
   std::vector<std::vector<size_t>> last;  // launches of each step that nothing of it waits for
   std::vector<std::vector<bool>> before;  // steps that are over before a step begins
@@ -94,8 +95,10 @@ CudaProgram::CudaProgram(const Workshop& shop, std::span<const Launch> launches)
       ProgramLaunch p;
       p.launch = launch;
       for (const KernelLaunch::Address& a : launch.addresses) {
-        const auto [slot, from] = a.operand == kWorkspace ? std::pair(step.workspace.slot, step.workspace.offset_bytes)
-                                                          : origins[static_cast<size_t>(a.operand)];
+        const auto report = static_cast<int64_t>(reporting->size() * sizeof(BoundsReports));
+        const auto [slot, from] = a.operand == kReport      ? std::pair(kReport, report)
+                                  : a.operand == kWorkspace ? std::pair(step.workspace.slot, step.workspace.offset_bytes)
+                                                            : origins[static_cast<size_t>(a.operand)];
         p.places.emplace_back(slot, from + a.offset);
       }
       const bool first = &launch == kernel.launches.data();
@@ -105,19 +108,43 @@ CudaProgram::CudaProgram(const Workshop& shop, std::span<const Launch> launches)
       launches_.push_back(std::move(p));
     }
     if (kernel.launches.empty()) tails = waits_for;
+    if (kernel.bounds_error) reporting->push_back({step.name, kernel.bounds_error});
     tables_.insert(tables_.end(), kernel.tables.begin(), kernel.tables.end());
     touched.push_back(std::move(touches));
     last.push_back(std::move(tails));
     before.push_back(std::move(over));
   }
   steps_.push_back(launches_.size());
+  reporting_ = std::move(reporting);
+}
+
+Status CudaProgram::open_reports() {
+  if (reporting_->empty() || no_reports_) return ok();
+  const std::vector<BoundsReports> none(reporting_->size());
+  const auto bytes = static_cast<int64_t>(none.size() * sizeof(BoundsReports));
+  SPARKLE_TRY(reports, shop_.upload(none.data(), bytes));
+  SPARKLE_TRY(no_reports, shop_.upload(none.data(), bytes));
+  reports_ = std::move(reports), no_reports_ = std::move(no_reports);
+  return ok();
+}
+
+Result<std::shared_ptr<DeviceBuffer>> CudaProgram::fetch_reports(CuStream stream) {
+  const auto bytes = static_cast<int64_t>(reporting_->size() * sizeof(BoundsReports));
+  SPARKLE_TRY(block, shop_.memory->allocate(bytes, true));
+  const Driver& d = context_->driver();
+  const Current current(*context_);
+  SPARKLE_CU(d, d.copy(block->address(), reports_->address(), static_cast<size_t>(bytes), stream), "cuMemcpyAsync");
+  SPARKLE_CU(d, d.copy(reports_->address(), no_reports_->address(), static_cast<size_t>(bytes), stream), "cuMemcpyAsync");
+  return block;
 }
 
 Result<std::vector<std::byte>> CudaProgram::record_of(const ProgramLaunch& p, std::span<const CuAddress> slots) const {
   RecordMemory memory;
   std::memcpy(memory.bytes, p.launch.record.data(), p.launch.record.size());
   for (size_t i = 0; i < p.places.size(); ++i) {
-    const CuAddress address = slots[static_cast<size_t>(p.places[i].first)] + static_cast<CuAddress>(p.places[i].second);
+    const int slot = p.places[i].first;
+    const CuAddress from = slot == kReport ? reports_->address() : slots[static_cast<size_t>(slot)];
+    const CuAddress address = from + static_cast<CuAddress>(p.places[i].second);
     std::memcpy(memory.bytes + p.launch.addresses[i].at, &address, sizeof address);
   }
   if (p.launch.finish) SPARKLE_CHECK(p.launch.finish(memory.bytes));
@@ -125,6 +152,7 @@ Result<std::vector<std::byte>> CudaProgram::record_of(const ProgramLaunch& p, st
 }
 
 Result<std::shared_ptr<Graph>> CudaProgram::graph(std::span<Buffer* const> slots, bool& fresh) {
+  SPARKLE_CHECK(open_reports());
   const std::vector<CuAddress> addresses = addresses_of(slots);
   fresh = false;
   if (const auto at = graphs_.find(addresses); at != graphs_.end()) {
@@ -174,6 +202,7 @@ Result<std::shared_ptr<Graph>> CudaProgram::graph(std::span<Buffer* const> slots
 }
 
 Result<std::vector<std::shared_ptr<Event>>> CudaProgram::launch_timed(std::span<Buffer* const> slots, CuStream stream) {
+  SPARKLE_CHECK(open_reports());
   const std::vector<CuAddress> addresses = addresses_of(slots);
   const Driver& d = context_->driver();
   const Current current(*context_);

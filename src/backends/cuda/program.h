@@ -37,16 +37,25 @@ class CudaProgram final : public Program {
   // The launches one after the other, with an event before each step and one behind the last.
   Result<std::vector<std::shared_ptr<Event>>> launch_timed(std::span<Buffer* const> slots, CuStream stream);
   bool empty() const { return launches_.empty(); }
+  // The launches that look at their data, in the order of a submission's BoundsReports. Not empty: submissions are to be asked.
+  const std::shared_ptr<const std::vector<ReportingLaunch>>& reporting() const { return reporting_; }
+  // What they have to say of the submission that went into the stream last, in memory of the host's once the stream is there;
+  // the next one begins without reports.
+  Result<std::shared_ptr<DeviceBuffer>> fetch_reports(CuStream stream);
   std::mutex mutex;  // held while graph() is called
 
  private:
+  Status open_reports();
   // The launch's record with addresses in it.
   Result<std::vector<std::byte>> record_of(const ProgramLaunch& launch, std::span<const CuAddress> slots) const;
 
+  Workshop shop_;
   std::shared_ptr<Context> context_;
   std::vector<ProgramLaunch> launches_;
   std::vector<size_t> steps_;  // where the launches of each step begin
   std::vector<std::shared_ptr<DeviceBuffer>> tables_;
+  std::shared_ptr<const std::vector<ReportingLaunch>> reporting_;
+  std::shared_ptr<DeviceBuffer> reports_, no_reports_;  // on the device; what they begin with
   using Slots = std::vector<CuAddress>;
   std::map<Slots, std::pair<std::shared_ptr<Graph>, uint64_t>> graphs_;  // with when they were last used
   uint64_t uses_ = 0;

@@ -150,7 +150,9 @@ Result<Recording*> VulkanProgram::recording(std::span<Buffer* const> slots, bool
     recording->queries = nullptr;
   }
   if (!reporting_->empty() && !recording->bounds_reports) {
-    SPARKLE_TRY(bounds_reports, make_bounds_reports(*memory_, reporting_->size()));
+    const auto bytes = static_cast<int64_t>(reporting_->size() * sizeof(BoundsReports));
+    SPARKLE_TRY(bounds_reports, memory_->allocate(bytes, MemoryUse::record));
+    std::uninitialized_default_construct_n(reinterpret_cast<BoundsReports*>(bounds_reports->host()), reporting_->size());
     recording->bounds_reports = std::move(bounds_reports);
   }
   SPARKLE_CHECK(record(*recording, key.second));

@@ -429,7 +429,8 @@ class BackendOfDevice final : public VulkanBackend, public MemoryProbe {
       if (&timeline == &compute_)
         std::erase_if(asked_, [&](const Asked& a) {
           if (a.value > value) return false;
-          if (auto error = take_bounds_report(*a.bounds_reports, *a.launches))
+          if (auto error = take_bounds_report({reinterpret_cast<BoundsReports*>(a.bounds_reports->host()), a.launches->size()},
+                                              *a.launches))
             bounds_errors_.emplace(a.value, std::move(*error));
           return true;
         });

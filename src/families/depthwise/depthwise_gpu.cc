@@ -25,10 +25,12 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
   DepthwiseSchedule s;
   s.variant = variant.name;
   s.unit = unit->name;
-  if (variant.name == "bytes_row") {
+  if (variant.name != "bytes_naive") {
     if (x.c != y.c) return refuse(Reason::groups_not_served);
-    if (w.dilation[2] != 1 || w.filter[2] > kRowTaps || w.stride[2] > 2) return refuse(Reason::filter_not_served);
     if (!channels_in_vec4(stage.inputs[0]) || !channels_in_vec4(stage.outputs[0])) return refuse(Reason::layout_not_served);
+  }
+  if (variant.name == "bytes_row") {
+    if (w.dilation[2] != 1 || w.filter[2] > kRowTaps || w.stride[2] > 2) return refuse(Reason::filter_not_served);
     s.columns = 4;
   }
   return {s};
@@ -39,7 +41,7 @@ std::vector<Schedule> integer_schedules(const Stage& stage, const Variant& varia
 std::vector<Schedule> depthwise_gpu_schedules(const Stage& stage, const Variant& variant, int columns, const Device& device,
                                               Reason& why_not) {
   const WhyNot refuse{why_not};
-  const bool on_bytes = variant.name == "bytes_row" || variant.name == "bytes_naive";
+  const bool on_bytes = variant.name.starts_with("bytes_");
   if (on_bytes != is_integer(stage.inputs)) return refuse(Reason::type_not_served);
   if (on_bytes) return integer_schedules(stage, variant, device, why_not);
   const MathUnit* unit = best_vector_unit(device);

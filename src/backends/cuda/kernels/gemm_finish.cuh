@@ -59,12 +59,26 @@ SPARKLE_DEVICE void store_8(Element type, void* to, int64_t at, const float (&v)
   store_global(reinterpret_cast<Words4*>(static_cast<uint16_t*>(to) + at), w);
 }
 
+// Zero points of bytes: as they are, and as kernels that sum signed bytes see them.
+SPARKLE_DEVICE int32_t zero_at(const void* from, int32_t at, bool is_unsigned) {
+  if (from == nullptr) return 0;
+  const uint8_t byte = load_global(static_cast<const uint8_t*>(from) + at);
+  return is_unsigned ? byte : static_cast<int8_t>(byte);
+}
+SPARKLE_DEVICE int32_t x_zero_of(const GemmRecord& record) {
+  return zero_at(record.x_zero, 0, record.x_flip != 0) - (record.x_flip != 0 ? 128 : 0);
+}
+SPARKLE_DEVICE int32_t w_zero_of(const GemmRecord& record, int32_t filter) {
+  return zero_at(record.w_zero, filter * record.w_zero_stride, record.w_unsigned != 0) - (record.w_unsigned != 0 ? 128 : 0);
+}
+
 // The columns of a thread: what does not change from row to row.
 template <Operand kType>
 struct Finish {
   float scale[8];
   uint32_t bias[8];
   int32_t first;  // column
+  int32_t y_zero;
   int64_t y, residual[2];
 
   SPARKLE_DEVICE void begin(const GemmRecord& record, int32_t column, uint32_t instance_number) {
@@ -77,9 +91,23 @@ struct Finish {
     SPARKLE_UNROLL
     for (int e = 0; e < 8; ++e) {
       const bool there = column + e < record.n;
-      scale[e] = there && record.scale != nullptr ? load_global(record.scale + channel + column + e) : 1.0f;
-      bias[e] =
-          there && record.bias != nullptr ? load_global(static_cast<const uint32_t*>(record.bias) + channel + column + e) : 0;
+      const int32_t at = channel + column + e;
+      scale[e] = there && record.scale != nullptr ? load_global(record.scale + at * record.scale_stride) : 1.0f;
+      bias[e] = there && record.bias != nullptr
+                    ? load_global(static_cast<const uint32_t*>(record.bias) + at * record.bias_stride)
+                    : 0;
+    }
+    if constexpr (kType == Operand::i8) {
+      y_zero = zero_at(record.y_zero, 0, record.y_type == Element::u8);
+      if (record.w_sums == nullptr) return;
+      const int32_t x_zero = x_zero_of(record);
+      const int32_t* sums = record.w_sums + dot4(instance.v, record.w_instance) / record.w_stride + column;
+      SPARKLE_UNROLL
+      for (int e = 0; e < 8; ++e) {
+        if (column + e >= record.n) continue;
+        const int32_t w_zero = w_zero_of(record, channel + column + e);
+        bias[e] += static_cast<uint32_t>(x_zero * (record.all_k * w_zero - load_global(sums + e)));
+      }
     }
   }
 
@@ -160,9 +188,8 @@ struct Finish {
     for (int e = 0; e < 8; ++e) {
       v[e] = static_cast<int32_t>(words[e] + bias[e]);
       if (record.scale != nullptr) {
-        const float low = static_cast<float>(record.low - record.y_zero),
-                    high = static_cast<float>(record.high - record.y_zero);
-        v[e] = rounded(clamped(static_cast<float>(v[e]) * scale[e], low, high)) + record.y_zero;
+        const float low = static_cast<float>(record.low - y_zero), high = static_cast<float>(record.high - y_zero);
+        v[e] = rounded(clamped(static_cast<float>(v[e]) * scale[e], low, high)) + y_zero;
       }
     }
     if (record.y_type == Element::i32) {

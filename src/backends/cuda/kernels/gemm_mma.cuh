@@ -31,8 +31,14 @@ struct GemmMma {
     return kM * kBytes + chunk_place<kBytes>(warp_n * kWarpN + lane % 8 + lane / 16 * 8, lane / 8 % 2);
   }
 
+  // What rows of signed bytes add up to in this lane, asked for where filters have zero points: rows lane / 4 and 8 further.
+  struct RowSums {
+    bool wanted = false;
+    int32_t v[kTilesM][2] = {};
+  };
+
   // A stage's products. Chunks are exchanged by exclusive or, so that the next 32 bytes of k are that of the address.
-  SPARKLE_DEVICE static void multiply_stage(SharedAddress left, SharedAddress right, Sums& sums, uint32_t flip) {
+  SPARKLE_DEVICE static void multiply_stage(SharedAddress left, SharedAddress right, Sums& sums, uint32_t flip, RowSums& rows) {
     SPARKLE_UNROLL
     for (int k = 0; k < kProducts; ++k) {
       uint32_t a[kTilesM][4], b[kTilesN / 2][4];
@@ -48,10 +54,58 @@ struct GemmMma {
           if constexpr (kType == Operand::i8) a[i][r] ^= flip;
         }
       }
+      if constexpr (kType == Operand::i8) {
+        if (rows.wanted) {
+          SPARKLE_UNROLL
+          for (int i = 0; i < kTilesM; ++i) {
+            SPARKLE_UNROLL
+            for (int r = 0; r < 4; ++r) rows.v[i][r % 2] = sum_of_bytes(a[i][r], rows.v[i][r % 2]);
+          }
+        }
+      }
       SPARKLE_UNROLL
       for (int i = 0; i < kTilesM; ++i) {
         SPARKLE_UNROLL
         for (int j = 0; j < kTilesN; ++j) multiply<kType>(sums[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
+      }
+    }
+  }
+
+  // Whether some filter of the tile has a zero point, as kernels see them: the same in all threads of the block.
+  SPARKLE_DEVICE static bool has_zero_points(const GemmRecord& record, const TilePlace& tile) {
+    if (record.w_sums == nullptr) return false;
+    const int32_t channel = dot4(instance_of(record, block_z()).v, record.channel_instance);
+    bool found = false;
+    for (int32_t n = static_cast<int32_t>(lane_id()); n < kN; n += 32) {
+      const int32_t column = tile.n * kN + n;
+      found = found || (column < record.n && w_zero_of(record, channel + column) != 0);
+    }
+    return ballot(found) != 0;
+  }
+  // Takes them off the sums: each its share of the rows' bytes.
+  SPARKLE_DEVICE static void take_zero_points(const GemmRecord& record, const TilePlace& tile, uint32_t warp_n, RowSums& rows,
+                                              Sums& sums) {
+    const int32_t channel = dot4(instance_of(record, block_z()).v, record.channel_instance);
+    const int32_t first = tile.n * kN + static_cast<int32_t>(warp_n * kWarpN + lane_id() % 4 * 2);
+    SPARKLE_UNROLL
+    for (int i = 0; i < kTilesM; ++i) {
+      SPARKLE_UNROLL
+      for (int r = 0; r < 2; ++r) {
+        for (const uint32_t mask : {1u, 2u})
+          rows.v[i][r] += static_cast<int32_t>(shuffle_xor(static_cast<uint32_t>(rows.v[i][r]), mask));
+      }
+    }
+    SPARKLE_UNROLL
+    for (int j = 0; j < kTilesN; ++j) {
+      SPARKLE_UNROLL
+      for (int c = 0; c < 2; ++c) {
+        const int32_t column = first + j * 8 + c;
+        const int32_t zero = column < record.n ? w_zero_of(record, channel + column) : 0;
+        SPARKLE_UNROLL
+        for (int i = 0; i < kTilesM; ++i) {
+          sums[i][j][c] -= zero * rows.v[i][0];
+          sums[i][j][c + 2] -= zero * rows.v[i][1];
+        }
       }
     }
   }
@@ -62,8 +116,13 @@ struct GemmMma {
     const uint32_t warp = uniform(warp_id()), warp_m = warp / kWarpsN, warp_n = warp % kWarpsN;
     const uint32_t left = left_place(warp_m), right = right_place(warp_n);
     Sums sums = {};
+    RowSums rows;
+    if constexpr (kType == Operand::i8) rows.wanted = has_zero_points(record, tile);
     Pipeline::run(record, shared, tile,
-                  [&](SharedAddress stage) { multiply_stage(stage + left, stage + right, sums, record.x_flip); });
+                  [&](SharedAddress stage) { multiply_stage(stage + left, stage + right, sums, record.x_flip, rows); });
+    if constexpr (kType == Operand::i8) {
+      if (rows.wanted) take_zero_points(record, tile, warp_n, rows, sums);
+    }
     if (record.splits > 1) {
       const int64_t number = int64_t{block_z()} * grid_x() + block_x();
       constexpr int kPieces = kTilesM * kTilesN;

@@ -4,7 +4,9 @@
 //
 //   y[row, k] = activation(alpha * sum * scale[k] + bias[k] + residuals before) + residuals after
 //
-// On 8-bit integers: sum + bias (32 bits), then, with `scale`, clamp(round(float * scale) + y_zero, low, high).
+// On 8-bit integers (families/integers/integers.h): the sum of (x - x_zero) * (w - w_zero), + bias (32 bits), then, with
+// `scale`, clamp(round(float * scale) + y_zero, low, high). What is summed are the bytes as they are, so that products are
+// those of the units; what zero points add is a number for each column, and for each row where some w_zero is not 0.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +36,13 @@ struct GemmRecord {
   const void* x = nullptr;
   const void* w = nullptr;
   void* y = nullptr;
-  const float* scale = nullptr;   // none: 1
-  const void* bias = nullptr;     // none: 0
-  const void* residual[2] = {};   // the first `before` are added before the activation
-  const void* padding = nullptr;  // 16 bytes that stand for pixels outside of the image; none: zeros
-  float* partial = nullptr;       // splits > 1: [instance][tile][split][tile m][tile n]
-  uint32_t* counters = nullptr;   // splits > 1: [instance][tile], zero before and after
+  const float* scale = nullptr;  // none: 1
+  const void* bias = nullptr;    // none: 0
+  const void* residual[2] = {};  // the first `before` are added before the activation
+  const void* padding =
+      nullptr;               // 16 bytes that stand for what is outside of the image and behind k: x's zero point; none: zeros
+  float* partial = nullptr;  // splits > 1: [instance][tile][split][tile m][tile n]
+  uint32_t* counters = nullptr;  // splits > 1: [instance][tile], zero before and after
 
   // Rows.
   Divisor rows_by[3];           // outputs along d,h,w
@@ -79,9 +82,16 @@ struct GemmRecord {
   Element y_type = Element::f32;
   int32_t vectors =
       0;  // y and residuals: 16 bytes at once (8 elements of a row: n, strides, instances and addresses are multiples)
-  // 8-bit integers.
-  uint32_t x_flip = 0;  // 0x80808080: x is u8; its zero point less 128 is then what the bias holds
-  int32_t y_zero = 0, low = 0, high = 0;
+  // 8-bit integers. Bytes are signed for the units: of x that is u8 registers are flipped, w that was u8 lies 128 less.
+  uint32_t x_flip = 0;              // 0x80808080: x is u8
+  uint32_t w_unsigned = 0;          // 1: w_zero is of u8
+  const void* x_zero = nullptr;     // a byte; none: 0
+  const void* w_zero = nullptr;     // bytes, w_zero_stride apart; none: 0
+  const void* y_zero = nullptr;     // a byte of y's type; none: 0
+  const int32_t* w_sums = nullptr;  // of each row of w as it lies
+  int32_t scale_stride = 1, bias_stride = 1, w_zero_stride = 0;
+  int32_t all_k = 0;  // elements of x that are multiplied for a row, with what stands for those behind k
+  int32_t low = 0, high = 0;
 };
 
 }  // namespace sparkle::cuda

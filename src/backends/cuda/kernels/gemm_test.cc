@@ -26,7 +26,8 @@ Convolution drawn_for(const GemmVariant& variant, std::mt19937& random) {
   if (variant.operand == Operand::i8) {
     v.alpha = 1, v.activation = v.before = v.after = 0;
     v.x_unsigned = random() % 2, v.x_zero = static_cast<int>(random() % 100) - (v.x_unsigned ? 0 : 50);
-    if (engine) v.x_unsigned = false, v.x_zero = 0;
+    v.w_unsigned = random() % 2, v.w_zero = random() % 2 ? 1 + static_cast<int>(random() % 90) : 0;
+    if (engine) v.x_unsigned = v.w_unsigned = false, v.x_zero = v.w_zero = 0;
     v.y_zero = static_cast<int>(random() % 20) - 5;
     v.y_type = !v.scale ? Element::i32 : random() % 2 ? Element::i8 : Element::u8;
     if (v.y_type == Element::u8) v.y_zero = std::abs(v.y_zero);

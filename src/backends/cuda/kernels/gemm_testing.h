@@ -22,7 +22,8 @@ struct Convolution {
   float alpha = 1, a = 0, b = 0;
   Element y_type = Element::f32;
   bool x_unsigned = false;
-  int x_zero = 0, y_zero = 0;
+  bool w_unsigned = false;                 // as w was before it was laid out for kernels, 128 less
+  int x_zero = 0, w_zero = 0, y_zero = 0;  // w_zero: of the first filter; others follow by 3
   int splits = 1, swath = 1;
   std::string text() const;
 };

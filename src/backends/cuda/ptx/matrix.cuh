@@ -81,6 +81,15 @@ SPARKLE_DEVICE uint32_t as_tf32(uint32_t bits) {
 #endif
 }
 
+// Plus the four signed bytes.
+SPARKLE_DEVICE int32_t sum_of_bytes(uint32_t bytes, int32_t sum) {
+#ifdef __CUDACC__
+  return __dp4a(static_cast<int>(bytes), 0x01010101, sum);
+#else
+  for (int i = 0; i < 4; ++i) sum += static_cast<int8_t>(bytes >> (8 * i));
+  return sum;
+#endif
+}
 SPARKLE_DEVICE float float_of(uint32_t bits) { return __builtin_bit_cast(float, bits); }
 SPARKLE_DEVICE uint32_t bits_of(float value) { return __builtin_bit_cast(uint32_t, value); }
 SPARKLE_DEVICE uint16_t half_of(float value) {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "backends/backend.h"
-#include "backends/vulkan/kernels/bounds_reports.h"
+#include "backends/bounds_reports.h"
 #include "backends/vulkan/driver/memory.h"
 #include "backends/vulkan/shaders/pipelines.h"
 

@@ -74,8 +74,7 @@ SPARKLE_KERNEL(sparkle_resize_taps, TapsRecord, kMoveThreads, 8) {
           weight *= load_global(record.weights + at[s]);
         }
         if (outside) break;
-        // What has no weight is not looked at: it may be no number.
-        if (weight != 0) sum += weight * loaded<float>(type, record.x, place);
+        sum += weight * loaded<float>(type, record.x, place);
       }
   stored(type, record.y, to, outside ? record.outside : sum);
 }

@@ -1,4 +1,4 @@
-"""The judge of test directories on Vulkan, behind a command that says what the test wants."""
+"""The judge of test directories on a GPU's backend, behind a command that says what the test wants."""
 
 import importlib.util
 import pathlib
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "vulkan" / "vulkan_conformance.py"
+SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "conformance" / "device_conformance.py"
 REFUSED = "Node 'n' (Op): there is no Vulkan kernel for the scan family"
 WORDS = "there is no Vulkan kernel for the scan family"
 
@@ -14,7 +14,7 @@ WORDS = "there is no Vulkan kernel for the scan family"
 @pytest.fixture
 def judge(tmp_path, monkeypatch, capsys):
     """Runs the script: what the command says of each directory, what is listed before and after, the lines it prints."""
-    spec = importlib.util.spec_from_file_location("vulkan_conformance", SCRIPT)
+    spec = importlib.util.spec_from_file_location("device_conformance", SCRIPT)
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
 
@@ -25,12 +25,13 @@ def judge(tmp_path, monkeypatch, capsys):
         lines = "".join(f"{verdict}  {name:48} {detail}\n" for verdict, name, detail in says)
         command.write_text(f"#!/bin/sh\ncat <<'END'\n{lines}END\nexit 1\n", encoding="utf-8")
         command.chmod(0o755)
-        script.LIST = tmp_path / "list.tsv"
-        script.LIST.write_text("".join(f"{n}\t{w}\n" for n, w in listed.items()), encoding="utf-8")
-        monkeypatch.setattr(sys, "argv", ["script", str(command), *options, str(tmp_path / "vectors")])
+        listing = tmp_path / "list.tsv"
+        script.list_of = lambda device: listing
+        listing.write_text("".join(f"{n}\t{w}\n" for n, w in listed.items()), encoding="utf-8")
+        monkeypatch.setattr(sys, "argv", ["script", str(command), "vulkan", *options, str(tmp_path / "vectors")])
         with pytest.raises(SystemExit) as ended:
             script.main()
-        return ended.value.code, script.read_list(), capsys.readouterr().out
+        return ended.value.code, script.read_list(listing), capsys.readouterr().out
 
     return run
 

@@ -1,19 +1,11 @@
-#include "backends/vulkan/kernels/bounds_reports.h"
+#include "backends/bounds_reports.h"
 
 #include <algorithm>
-#include <new>
 
-namespace sparkle::vulkan {
+namespace sparkle {
 
-Result<std::shared_ptr<DeviceBuffer>> make_bounds_reports(Memory& memory, size_t launches) {
-  SPARKLE_TRY(buffer, memory.allocate(static_cast<int64_t>(launches * sizeof(BoundsReports)), MemoryUse::record));
-  std::uninitialized_default_construct_n(reinterpret_cast<BoundsReports*>(buffer->host()), launches);
-  return buffer;
-}
-
-std::optional<Error> take_bounds_report(DeviceBuffer& bounds_reports, const std::vector<ReportingLaunch>& launches) {
+std::optional<Error> take_bounds_report(std::span<BoundsReports> list, const std::vector<ReportingLaunch>& launches) {
   std::optional<Error> error;
-  auto* list = reinterpret_cast<BoundsReports*>(bounds_reports.host());
   for (size_t i = 0; i < launches.size(); ++i) {
     if (list[i].first == UINT32_MAX) continue;
     // The first of all was written when it was the first so far; only more than kMostSeen threads at the same moment, each of
@@ -32,4 +24,4 @@ std::optional<Error> take_bounds_report(DeviceBuffer& bounds_reports, const std:
   return error;
 }
 
-}  // namespace sparkle::vulkan
+}  // namespace sparkle

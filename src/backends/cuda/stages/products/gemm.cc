@@ -6,8 +6,9 @@
 #include "backends/cuda/kernels/moves/copy_record.h"
 #include "backends/cuda/kernels/fill_record.h"
 #include "backends/cuda/kernels/gemm_tma_record.h"
-#include "backends/cuda/stages/gemm_maps.h"
-#include "backends/cuda/stages/gemm_record.h"
+#include "backends/cuda/stages/products/gemm_maps.h"
+#include "backends/cuda/stages/products/gemm_record.h"
+#include "backends/cuda/stages/products/integers.h"
 #include "backends/cuda/stages/moves.h"
 #include "backends/cuda/stages/pointwise_launch.h"
 #include "families/gemm/cuda/cuda_tiles.h"
@@ -127,7 +128,14 @@ bool in_vectors(const Stage& stage, const GemmRecord& g, const EpiloguePlaces& p
 }
 
 Element element_of(DType type) {
-  return type == DType::f16 ? Element::f16 : type == DType::bf16 ? Element::bf16 : Element::f32;
+  switch (type) {
+    case DType::f16: return Element::f16;
+    case DType::bf16: return Element::bf16;
+    case DType::i8: return Element::i8;
+    case DType::u8: return Element::u8;
+    case DType::i32: return Element::i32;
+    default: return Element::f32;
+  }
 }
 
 // Scale and bias as floats, whatever they are: packed once, or converted into the workspace from `at` on.
@@ -169,12 +177,14 @@ Status add_channel_operand(CudaKernel& kernel, KernelLaunch& product, const Work
 
 Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t constants) {
   const auto* s = get_if<TileSchedule>(&schedule);
+  if (s && s->variant == "bytes_naive") return make_integer_sums(stage, shop);
   const CudaTile* tile = s ? cuda_tile(*s) : nullptr;
   if (!tile)
     return Error{Reason::backend_lacks_variant,
                  "the CUDA backend has no gemm variant '" + variant_of(schedule) + "', or no such tile of it"};
   const std::string_view operand = cuda_operand(stage);
-  const bool elements = tile->variant.ends_with("_elements"), engine = tile->variant.starts_with("wgmma");
+  const bool elements = tile->variant.ends_with("_elements"), engine = tile->variant.starts_with("wgmma"),
+             integers = operand == "i8";
   if (operand.empty() || (operand == "f32") != tile->variant.starts_with("fma"))
     return Error{Reason::type_not_served,
                  "the CUDA gemm kernels of variant '" + s->variant + "' do not multiply such operands"};
@@ -196,7 +206,7 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
   if (g.m == 0 || g.n == 0 || stage.outputs[0].elements() == 0) return kernel;
 
   const Epilogue& e = params.epilogue;
-  const EpiloguePlaces places = epilogue_places(e);
+  const EpiloguePlaces places = integers ? EpiloguePlaces() : epilogue_places(e);
   g.y_type = element_of(stage.outputs[0].dtype);
   g.vectors = in_vectors(stage, g, places);
   const int cluster = tile->variant == "wgmma_pairs" ? 2 : 1;
@@ -205,6 +215,7 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
   g.swath = std::min(g.tiles_n, 8);  // columns of tiles whose filters stay in the L2 while rows pass
   const int64_t channels = g.channels_by.size, channel_steps = divided(channels, s->k);
   const int64_t all_steps = std::max<int64_t>(1, engine ? params.window.taps() * channel_steps : divided(g.k, s->k));
+  g.all_k = static_cast<int32_t>(all_steps * s->k);
   g.splits = 1;
   if (s->split > 1) {
     g.split_steps = static_cast<int32_t>(divided(all_steps, s->split));
@@ -249,7 +260,9 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
     g.counters = reinterpret_cast<uint32_t*>(static_cast<uintptr_t>(counters->address()));
     kernel->tables.push_back(std::move(counters));
   }
-  if (constants >> 1 & 1) {
+  if (integers) {
+    SPARKLE_CHECK(add_integer_operands(*kernel, product, setup, at, shop, constants, workspace));
+  } else if (constants >> 1 & 1) {
     kernel->packings.push_back(
         {1, setup.w_elements * size, packing_key(setup, w, params.loader), PackedFilters{setup, w.layout.offset, size}});
     product.addresses.push_back({at + offsetof(GemmRecord, w), 1, 0});

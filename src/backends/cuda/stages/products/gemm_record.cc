@@ -1,4 +1,4 @@
-#include "backends/cuda/stages/gemm_record.h"
+#include "backends/cuda/stages/products/gemm_record.h"
 
 #include <algorithm>
 

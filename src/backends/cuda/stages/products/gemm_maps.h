@@ -1,7 +1,7 @@
 // Tensor maps of a product's operands, for kernels whose copying engine reads them (kernels/gemm_tma_record.h).
 #pragma once
 
-#include "backends/cuda/stages/gemm_record.h"
+#include "backends/cuda/stages/products/gemm_record.h"
 #include "families/gemm/cuda/cuda_tiles.h"
 
 namespace sparkle::cuda {

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "backends/cuda/stages/products/integers.h"
 #include "backends/cuda/stages/windows.h"
 #include "families/integers/integers.h"
 #include "families/loops/chunk_move.h"
@@ -30,6 +31,7 @@ int32_t stride_of(const TensorDesc& d) { return d.layout.strides.empty() ? 0 : s
 
 Result<CudaKernelPtr> make_depthwise(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t constants) {
   const auto* s = get_if<DepthwiseSchedule>(&schedule);
+  if (s && is_integer(stage.inputs)) return make_integer_depthwise(stage, *s, shop, constants);
   const bool wide = s && s->variant == "quads";
   if (!s || (!wide && s->variant != "naive"))
     return Error{Reason::backend_lacks_variant, "the CUDA backend has no depthwise variant '" + variant_of(schedule) + "'"};

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Test directories on a Vulkan device: tests/vulkan/vulkan_conformance.py SPARKLE [--write [--add] | --sample N SEED] FOLDER...
+"""Test directories on a GPU's backend:
+tests/conformance/device_conformance.py SPARKLE vulkan|cuda [--write [--add] | --sample N SEED] FOLDER...
 
-Every directory with vectors below the folders runs as `sparkle verify --device vulkan --fallback forbid` does it. What is
-not computed there must stand in tests/vulkan/vulkan_refusals.tsv with the words of its refusal; a wrong value, a refusal
+Every directory with vectors below the folders runs as `sparkle verify --device DEVICE --fallback forbid` does it. What is not
+computed there must stand in tests/conformance/DEVICE_refusals.tsv with the words of its refusal; a wrong value, a refusal
 that is not listed, a listed one that says something else and a listed one that passes are failures. --write takes what
 passes out of the list and puts the words of today into it; a directory that is not listed stays a failure, since it may
 have passed yesterday, unless --add says that it is a new one. Wrong values never get into the list. --sample takes one in N
@@ -17,9 +18,10 @@ import subprocess
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent
-LIST = SOURCE / "vulkan_refusals.tsv"
+DEVICES = ("vulkan", "cuda")
 CHUNK = 40  # directories of a process
-NO_KERNEL = re.compile(r"there is no Vulkan kernel for the \w+ family")
+# A kernel that its self-test bans is none that is missing.
+NO_KERNEL = re.compile(r"there is no \w+ kernel for the \w+ family|no \w+ kernel of the \w+ family supports it(?!; banned)")
 UNSUPPORTED = re.compile(r"not supported|cannot store single elements of \d+ bits")  # operators, forms and types
 
 
@@ -43,9 +45,9 @@ def in_sample(directory, share, seed):
     return int.from_bytes(hashlib.sha256(f"{seed} {directory.name}".encode()).digest()[:8], "big") % share == 0
 
 
-def verify(sparkle, chunk):
+def verify(sparkle, device, chunk):
     """Verdicts by directory; a process that dies fails the directories that it said nothing of."""
-    command = [sparkle, "verify", "--device", "vulkan", "--fallback", "forbid", *map(str, chunk)]
+    command = [sparkle, "verify", "--device", device, "--fallback", "forbid", *map(str, chunk)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = re.findall(r"^(PASS|FAIL|SKIP)  (\S+) +(.*)$", done.stdout, re.M)
     verdicts = {name: (verdict, detail) for verdict, name, detail in lines}
@@ -54,9 +56,13 @@ def verify(sparkle, chunk):
     return [(directory, verdicts.get(directory.name, silent)) for directory in chunk]
 
 
-def read_list():
+def list_of(device):
+    return SOURCE / f"{device}_refusals.tsv"
+
+
+def read_list(path):
     rows = {}
-    for line in LIST.read_text(encoding="utf-8").splitlines() if LIST.exists() else []:
+    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         if line and not line.startswith("#"):
             name, words = line.split("\t")
             rows[name] = words
@@ -68,7 +74,7 @@ def disputed():
     return {line.split("\t")[0]: line.split("\t")[1] for line in text.splitlines() if "\t" in line}
 
 
-def judged(results, expected, write, add):
+def judged(results, expected, write, add, listed):
     """Failures as lines, the refusals that the list is to have, and how many directories passed and were skipped."""
     failures, refusals, passed, skipped = [], {}, 0, 0
     for directory, (verdict, detail) in results:
@@ -78,7 +84,7 @@ def judged(results, expected, write, add):
             passed += 1
         elif verdict == "PASS":
             refusals[name] = expected[name]
-            failures.append(f"{name} passes, but stands in {LIST.name}; --write takes it out")
+            failures.append(f"{name} passes, but stands in {listed}; --write takes it out")
         elif words and (expected.get(name) == words or (write and (add or name in expected))):
             refusals[name] = words
             skipped += 1
@@ -99,12 +105,12 @@ def main():
         at = arguments.index("--sample")
         numbers = [int(a) for a in arguments[at + 1 : at + 3] if a.isdecimal()]
         if len(numbers) != 2 or numbers[0] < 1:
-            sys.exit("tests/vulkan/vulkan_conformance.py: --sample takes two numbers, one in how many and the seed.")
+            sys.exit("tests/conformance/device_conformance.py: --sample takes two numbers, one in how many and the seed.")
         share, seed = numbers
         del arguments[at : at + 3]
-    if len(arguments) < 2 or (add and not write):
-        sys.exit("usage: tests/vulkan/vulkan_conformance.py SPARKLE [--write [--add] | --sample N SEED] FOLDER...")
-    sparkle, folders = arguments[0], arguments[1:]
+    if len(arguments) < 3 or arguments[1] not in DEVICES or (add and not write):
+        sys.exit("usage: device_conformance.py SPARKLE vulkan|cuda [--write [--add] | --sample N SEED] FOLDER...")
+    sparkle, device, folders = arguments[0], arguments[1], arguments[2:]
     against_specification = disputed()
     chosen = [d for d in directories(folders) if d.name not in against_specification]
     names = [d.name for d in chosen]
@@ -117,16 +123,18 @@ def main():
         print(f"{len(chosen)} of {found} directories, chosen by seed {seed}")
     chunks = [chosen[i : i + CHUNK] for i in range(0, len(chosen), CHUNK)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = [row for rows in pool.map(lambda chunk: verify(sparkle, chunk), chunks) for row in rows]
+        results = [row for rows in pool.map(lambda chunk: verify(sparkle, device, chunk), chunks) for row in rows]
 
-    expected = read_list()
-    failures, refusals, passed, skipped = judged(results, expected, write, add)
+    path = list_of(device)
+    expected = read_list(path)
+    failures, refusals, passed, skipped = judged(results, expected, write, add, path.name)
     for line in failures:
         print(f"FAIL  {line}")
     if write:
         rows = {**{n: w for n, w in expected.items() if n not in set(names)}, **refusals}
-        head = "# What the Vulkan backend refuses: test directory, TAB, words; tests/vulkan/vulkan_conformance.py --write.\n"
-        LIST.write_text(head + "".join(f"{n}\t{rows[n]}\n" for n in sorted(rows)), encoding="utf-8")
+        script = "tests/conformance/device_conformance.py --write"
+        head = f"# What the backend {device} refuses: test directory, TAB, words; {script}.\n"
+        path.write_text(head + "".join(f"{n}\t{rows[n]}\n" for n in sorted(rows)), encoding="utf-8")
     counts = {}
     for words in refusals.values():
         counts[words] = counts.get(words, 0) + 1

@@ -1,4 +1,4 @@
-#include "backends/cuda/stages/gemm_maps.h"
+#include "backends/cuda/stages/products/gemm_maps.h"
 
 #include <algorithm>
 
