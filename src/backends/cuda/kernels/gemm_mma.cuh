@@ -38,7 +38,8 @@ struct GemmMma {
   };
 
   // A stage's products. Chunks are exchanged by exclusive or, so that the next 32 bytes of k are that of the address.
-  SPARKLE_DEVICE static void multiply_stage(SharedAddress left, SharedAddress right, Sums& sums, uint32_t flip, RowSums& rows) {
+  SPARKLE_DEVICE static void multiply_stage(SharedAddress left, SharedAddress right, Sums& sums, const GemmRecord& record,
+                                            RowSums& rows) {
     SPARKLE_UNROLL
     for (int k = 0; k < kProducts; ++k) {
       uint32_t a[kTilesM][4], b[kTilesN / 2][4];
@@ -51,7 +52,16 @@ struct GemmMma {
         SPARKLE_UNROLL
         for (int r = 0; r < 4; ++r) {
           if constexpr (kType == Operand::tf32) a[i][r] = as_tf32(a[i][r]);
-          if constexpr (kType == Operand::i8) a[i][r] ^= flip;
+          if constexpr (kType == Operand::i8) a[i][r] ^= record.x_flip;
+        }
+      }
+      if constexpr (kType == Operand::tf32) {
+        if (record.w_unrounded) {
+          SPARKLE_UNROLL
+          for (int j = 0; j < kTilesN / 2; ++j) {
+            SPARKLE_UNROLL
+            for (int r = 0; r < 4; ++r) b[j][r] = as_tf32(b[j][r]);
+          }
         }
       }
       if constexpr (kType == Operand::i8) {
@@ -119,7 +129,7 @@ struct GemmMma {
     RowSums rows;
     if constexpr (kType == Operand::i8) rows.wanted = has_zero_points(record, tile);
     Pipeline::run(record, shared, tile,
-                  [&](SharedAddress stage) { multiply_stage(stage + left, stage + right, sums, record.x_flip, rows); });
+                  [&](SharedAddress stage) { multiply_stage(stage + left, stage + right, sums, record, rows); });
     if constexpr (kType == Operand::i8) {
       if (rows.wanted) take_zero_points(record, tile, warp_n, rows, sums);
     }

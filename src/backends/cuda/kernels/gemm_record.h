@@ -63,7 +63,8 @@ struct GemmRecord {
 
   // w: rows of k elements, a row a filter: [tap d][h][w][channel], channels padded with zeros to 16 bytes for the loader of
   // chunks (rows begin at 16 bytes), as they are for the loader of elements, rows padded with zeros to 16 bytes.
-  int32_t w_stride = 0;  // elements between rows
+  int32_t w_stride = 0;     // elements between rows
+  int32_t w_unrounded = 0;  // products in tf32 by mma.sync: w holds floats that are not rounded to it yet
 
   // Instances, outermost first; blockIdx.z counts them.
   Divisor instances_by[3];  // of the three innermost

@@ -17,10 +17,18 @@
 namespace sparkle::cuda {
 namespace {
 
-// Filters as rows of k, zeros behind each.
+void round_to_tf32(std::byte* element) {
+  float value;
+  std::memcpy(&value, element, sizeof value);
+  value = static_cast<float>(rounded_to(OperandType::tf32, static_cast<double>(value)));
+  std::memcpy(element, &value, sizeof value);
+}
+
+// Filters as rows of k, zeros behind each; `tf32`: rounded to it.
 struct PackedFilters {
   GemmSetup setup;
   int64_t offset, size;
+  bool tf32;
 
   void operator()(const std::byte* from, std::byte* to, Executor& executor) const {
     const FilterStrides& f = setup.filters;
@@ -43,18 +51,19 @@ struct PackedFilters {
                 const int64_t at =
                     origin + n * f.filter + t * f.strides[0] + r * f.strides[1] + s * f.strides[2] + c * f.strides[3];
                 std::memcpy(row, from + at * size, static_cast<size_t>(size));
+                if (tf32) round_to_tf32(row);
               }
       }
     });
   }
 };
 
-std::string packing_key(const GemmSetup& setup, const TensorDesc& w, Loader loader) {
+std::string packing_key(const GemmSetup& setup, const TensorDesc& w, Loader loader, bool tf32) {
   const FilterStrides& f = setup.filters;
   std::string key = "cuda.gemm:" + std::to_string(setup.record.w_stride) + ":" + w.shape.to_string() + "@" +
                     w.layout.strides.to_string() + "+" + std::to_string(w.layout.offset) + ":";
   for (int i = 0; i < 4; ++i) key += std::to_string(f.matrices[i]) + "x" + std::to_string(f.instance[i]) + ",";
-  return key + (loader == Loader::dense ? "dense" : "window");
+  return key + (loader == Loader::dense ? "dense" : "window") + (tf32 ? "_tf32" : "");
 }
 
 // Whether the operand lies as kernels read it already.
@@ -184,7 +193,7 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
                  "the CUDA backend has no gemm variant '" + variant_of(schedule) + "', or no such tile of it"};
   const std::string_view operand = cuda_operand(stage);
   const bool elements = tile->variant.ends_with("_elements"), engine = tile->variant.starts_with("wgmma"),
-             integers = operand == "i8";
+             integers = operand == "i8", tf32 = operand == "tf32" && !engine;  // the engine rounds by itself
   if (operand.empty() || (operand == "f32") != tile->variant.starts_with("fma"))
     return Error{Reason::type_not_served,
                  "the CUDA gemm kernels of variant '" + s->variant + "' do not multiply such operands"};
@@ -215,6 +224,7 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
   g.swath = std::min(g.tiles_n, 8);  // columns of tiles whose filters stay in the L2 while rows pass
   const int64_t channels = g.channels_by.size, channel_steps = divided(channels, s->k);
   const int64_t all_steps = std::max<int64_t>(1, engine ? params.window.taps() * channel_steps : divided(g.k, s->k));
+  g.w_unrounded = tf32;
   g.all_k = static_cast<int32_t>(all_steps * s->k);
   g.splits = 1;
   if (s->split > 1) {
@@ -263,8 +273,9 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
   if (integers) {
     SPARKLE_CHECK(add_integer_operands(*kernel, product, setup, at, shop, constants, workspace));
   } else if (constants >> 1 & 1) {
-    kernel->packings.push_back(
-        {1, setup.w_elements * size, packing_key(setup, w, params.loader), PackedFilters{setup, w.layout.offset, size}});
+    g.w_unrounded = 0;
+    kernel->packings.push_back({1, setup.w_elements * size, packing_key(setup, w, params.loader, tf32),
+                                PackedFilters{setup, w.layout.offset, size, tf32}});
     product.addresses.push_back({at + offsetof(GemmRecord, w), 1, 0});
   } else if (lies_right(setup, w)) {
     g.w_stride = static_cast<int32_t>(setup.filters.filter);
