@@ -97,6 +97,8 @@ void add_fix(CLI::App& app, Chosen& chosen);
 void guard_expression(const CLI::App& command, std::vector<std::string>& words);
 void add_try_kernels(CLI::App& app, Chosen& chosen);
 void add_certificate(CLI::App& app, Chosen& chosen);
+// sparkle verify --kernels; `names`: families and kernels, none: all.
+int verify_kernels(const CommonOptions& common, const std::vector<std::string>& names);
 // BackendOptions::try_elsewhere for commands: a child that may crash in a driver.
 void try_kernels_elsewhere(const std::string& device, const std::string& lines);
 

@@ -187,12 +187,17 @@ void add_verify(CLI::App& app, Chosen& chosen) {
   auto* command = app.add_subcommand("verify", "Check ONNX test directories against their stored outputs");
   auto options = std::make_shared<CommonOptions>();
   auto directories = std::make_shared<std::vector<std::string>>();
+  auto kernels = std::make_shared<bool>(false);
   add_common(*command, *options);
-  command
-      ->add_option("directories", *directories,
-                   "directories with a model and test_data_set_*, or the model in one of them, compiled or not")
-      ->required();
-  command->callback([&chosen, options, directories] { chosen = [=] { return verify(*options, *directories); }; });
+  command->add_option("directories", *directories,
+                      "directories with a model and test_data_set_*, or the model in one of them, compiled or not; with "
+                      "--kernels: names of kernels, as gemm or gemm/mma");
+  command->add_flag("--kernels", *kernels,
+                    "the device's kernels instead, each on small operands against its reference in a process of its own");
+  command->callback([&chosen, options, directories, kernels] {
+    if (!*kernels && directories->empty()) throw CLI::RequiredError("directories");
+    chosen = [=] { return *kernels ? verify_kernels(*options, *directories) : verify(*options, *directories); };
+  });
 }
 
 }  // namespace sparkle::cli

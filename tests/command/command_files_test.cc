@@ -209,5 +209,17 @@ TEST_F(CommandFiles, WhatIsForcedAndCannotServeIsSaid) {
   EXPECT_EQ(sparkle("run " + both + " --algorithm gemm").err, "");
 }
 
+TEST_F(CommandFiles, KernelsAreVerifiedByName) {
+  const Said two = sparkle("verify --kernels quantize pool/plain --device cpu --threads 1");
+  EXPECT_EQ(two.status, 0) << two.err;
+  EXPECT_SAYS(two.out, "PASS  quantize/plain ");
+  EXPECT_SAYS(two.out, "PASS  pool/plain ");
+  EXPECT_SAYS(two.out, "\n3 passed, 0 failed, 0 skipped\n");
+  EXPECT_SAYS(sparkle("verify --kernels pool/plain --device cpu --threads 1").out, "PASS  pool/plain ");
+  const Said none = sparkle("verify --kernels poo --device cpu --threads 1");
+  EXPECT_EQ(none.status, 2);
+  EXPECT_SAYS(none.err, "has no kernel 'poo'; 'sparkle verify --kernels' lists all");
+}
+
 }  // namespace
 }  // namespace sparkle::testing

@@ -1,19 +1,13 @@
 // For tests: self-tests of every family, by which each of its variants for Vulkan is tried.
 #pragma once
 
-#include "backends/self_tests/self_tests.h"
+#include "backends/self_tests/variant_self_tests.h"
 #include "families/registry.h"
 
 namespace sparkle::vulkan {
 
 // What a plan's step of the family may be, with the schedules still to come.
-inline std::vector<SelfTest> samples(Family family) {
-  std::vector<SelfTest> self_tests;
-  if (const auto forms = info(family).sample_forms)
-    for (SampleForm& form : forms())
-      self_tests.push_back({{}, std::move(form.params), std::move(form.inputs), std::move(form.outputs)});
-  return self_tests;
-}
+inline std::vector<SelfTest> samples(Family family) { return self_test_forms(family); }
 
 // A schedule of the variant for one of the self-test's stages, as a planner on this device finds it.
 inline bool schedule_for(SelfTest& t, const Variant& variant, const Device& device) {
