@@ -52,11 +52,17 @@ void add_machine(CLI::App& command, CommonOptions& o, Machines machines) {
   command.add_flag("--json", o.json, "one JSON object instead of text");
 }
 
+std::string stored_type(CommonOptions& options) {
+  const std::string type = options.precision == "fp16" ? "f16" : options.precision == "bf16" ? "bf16" : "";
+  if (!type.empty()) options.precision = "fp32";
+  return type;
+}
+
 void add_common(CLI::App& command, CommonOptions& o, Machines machines) {
   add_machine(command, o, machines);
   command.add_option("--precision", o.precision,
-                     "fp32; run: also fp16, bf16 and int8, as 'sparkle fix' makes them; bench of layers on a GPU: also fp16, "
-                     "their tensors stored in it");
+                     "fp32; run: also fp16, bf16 and int8, as 'sparkle fix' makes them; bench of layers on a GPU: also fp16 "
+                     "and, by CUDA, bf16, their tensors stored in it");
   command.add_option("--algorithm", o.plan.algorithm,
                      "force one where it can serve: gemm, gemm_f16, gemm_bf16, depthwise, direct, grouped, winograd2, "
                      "winograd4, winograd6, fft, matrix_f16, matrix_bf16, matrix_tf32, sums_f16");

@@ -80,6 +80,10 @@ int end_of_bench(const std::string& above);
 bool given(const CLI::App& command, const std::string& option);
 Status refuse_options(const CLI::App& command, std::initializer_list<const char*> options, const std::string& why);
 
+// --precision fp16 or bf16 of a layer without a model is the type that its tensors are stored in, "f16" or "bf16": how devices
+// compute stays theirs to choose, and `options` are in fp32 then. Empty: f32.
+std::string stored_type(CommonOptions& options);
+
 // Each adds one subcommand; its work is stored in `chosen` when the command line names it.
 using Chosen = std::function<int()>;
 void add_devices(CLI::App& app, Chosen& chosen);

@@ -22,17 +22,21 @@ namespace {
 struct ExplainArguments {
   CommonOptions common;
   std::string model, conv;
+  std::string stored;  // the type of the tensors of --conv; empty: f32
   std::vector<std::string> shapes;
   ExplainOptions explain;
   bool plan_text = false, levels = false;
 };
 
 // A plan of one step for a convolution with what `bench --conv` and `tune --conv` put behind it.
-Result<Plan> plan_of_conv(const std::string& text, const Device& device, const PlanOptions& options) {
+Result<Plan> plan_of_conv(const std::string& text, const std::string& stored, const Device& device,
+                          const PlanOptions& options) {
   SPARKLE_CHECK(check_forced(options));
   SPARKLE_TRY(listed, listed_problems({{}, {}, {text}, {}, true}));
-  const Problem& problem = listed[0].problem;
-  auto choice = choose(call_of(problem), device, options);
+  Problem& problem = listed[0].problem;
+  if (!stored.empty()) problem.dtype = stored;
+  SPARKLE_CHECK(check_type(problem, device));
+  auto choice = choose(call_of(problem, device), device, options);
   if (!choice.ok()) return choice.take_error();
   SPARKLE_CHECK(check_as_forced(*choice, short_name(problem), options));
   Plan plan;
@@ -77,7 +81,7 @@ Result<Plan> plan_of(const ExplainArguments& a, const CompiledModel* compiled, G
                      const CommonOptions& common) {
   SPARKLE_TRY(session, session_options(common, device));
   const PlanOptions options = session.plan();
-  SPARKLE_TRY(plan, !a.conv.empty() ? plan_of_conv(a.conv, device, options)
+  SPARKLE_TRY(plan, !a.conv.empty() ? plan_of_conv(a.conv, a.stored, device, options)
                     : compiled      ? plan_of_compiled(*compiled, device, session, a.shapes)
                                     : plan_of_graph(std::move(graph), a, device, options));
   SPARKLE_CHECK(check_fallback(plan, common));
@@ -145,7 +149,10 @@ void add_explain(CLI::App& app, Chosen& chosen) {
                     "what each level of memory holds, what fills the lanes, what is in flight and fused; --device may name "
                     "several machines, A,B: side by side");
   command->add_flag("--plan", a->plan_text, "the plan as text, each tensor and step in full");
-  command->callback([&chosen, a] { chosen = [a] { return explain_command(*a); }; });
+  command->callback([&chosen, a] {
+    if (!a->conv.empty()) a->stored = stored_type(a->common);
+    chosen = [a] { return explain_command(*a); };
+  });
 }
 
 }  // namespace sparkle::cli

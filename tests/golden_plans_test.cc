@@ -46,9 +46,9 @@ constexpr const char* kFp16Networks[] = {"mobilenetv2_halves"};
 // what the hardware allows, which the plans above show.
 constexpr const char* kCuda[] = {"h200", "a100", "rtx-3090"};
 constexpr const char* kCudaNetworks[] = {
-    "resnet50",       "mobilenetv2_halves",    "resnet50_halves",       "unet",
-    "tiny_attention", "qlinearconv_depthwise", "qlinearconv_pointwise", "quantizelinear_channels",
-    "bytes"};
+    "resnet50",       "mobilenetv2_halves",    "resnet50_halves",       "resnet50_n32_halves",     "unet",
+    "tiny_attention", "qlinearconv_depthwise", "qlinearconv_pointwise", "quantizelinear_channels", "bytes",
+    "bfloats"};
 
 // What tile registers of CPUs are for, on a machine that has them and on one without.
 constexpr const char* kTileNetworks[] = {"bytes", "bfloats"};
@@ -226,12 +226,17 @@ Result<Graph> network(const std::string& name) {
                            : name.ends_with("_bf16")   ? "_bf16"
                            : name.ends_with("_halves") ? "_halves"
                                                        : "";
-  const std::string plain = name.substr(0, name.size() - cast.size());
+  constexpr std::string_view kBatch = "_n32";
+  std::string plain = name.substr(0, name.size() - cast.size());
+  const bool batch = plain.ends_with(kBatch);
+  if (batch) plain.resize(plain.size() - kBatch.size());
   Result<Graph> graph = single                ? read_onnx(SPARKLE_SOURCE_DIR "/tests/vectors/" + name + "/model.onnx")
                         : name == "upscale2x" ? read_onnx(SPARKLE_SOURCE_DIR "/models/upscale2x.onnx")
                                               : zoo_network(plain);
   if (!graph.ok()) return graph;
   if (!cast.empty()) graph->name = name;
+  if (batch)
+    for (TensorId id : graph->inputs) graph->tensor(id).shape[0] = 32;
   if (cast == "_halves") cast_tensors(*graph);
   else if (!cast.empty()) cast_weights(*graph, cast == "_f16" ? DType::f16 : DType::bf16);
   SPARKLE_CHECK(simplify(*graph));

@@ -24,7 +24,7 @@ Result<std::vector<NamedProblem>> problems_of(const LayerBench& bench) {
   if (problems.empty())
     return Error{Reason::bad_usage, "Give --layers, --conv, --gemm or --model; see 'sparkle bench --help'."};
   for (NamedProblem& p : problems)
-    if (bench.fp16) p.problem.dtype = "f16";
+    if (!bench.stored.empty()) p.problem.dtype = bench.stored;
   return problems;
 }
 
@@ -65,8 +65,11 @@ int bench_alone(const CommonOptions& common, LayerBench bench, const std::vector
   auto session = session_options(common, device->backend->device());
   if (!session.ok()) return fail(session.error());
   bench.options.plan = session->plan();
-  show(common, device->note + (bench.fp16 ? "; fp16" : "; fp32") + ", NHWC, weights packed before, bias and ReLU fused\n" +
-                   bench_table_heading());
+  show(common, device->note +
+                   (bench.stored.empty()    ? "; fp32"
+                    : bench.stored == "f16" ? "; fp16"
+                                            : "; bf16") +
+                   ", NHWC, weights packed before, bias and ReLU fused\n" + bench_table_heading());
   std::vector<BenchRow> rows;
   nlohmann::json failed = nlohmann::json::array();
   Progress progress("layers", static_cast<int64_t>(problems.size()), !common.json);
@@ -160,7 +163,11 @@ int finish_steps(const CommonOptions& common, const LayerBench& bench, const Dev
 std::string title_of(const Problem& problem, const OpenDevice& open) {
   const Device& device = open.backend->device();
   if (!device.has_workgroups()) return short_name(problem) + ", " + std::to_string(device.cores) + " threads";
-  return short_name(problem) + (problem.dtype == "f16" ? " in fp16, " : ", ") + device.name +
+  return short_name(problem) +
+         (problem.dtype == "f16"    ? " in fp16, "
+          : problem.dtype == "bf16" ? " in bf16, "
+                                    : ", ") +
+         device.name +
          (open.backend->keeps_time() ? ", by the device's clock" : ", by the host's clock: the device keeps none") +
          "; MB: bytes predicted; copies: between host and device while timed";
 }
@@ -237,9 +244,7 @@ int bench_ablate(const CommonOptions& common, const LayerBench& bench, const std
 }  // namespace
 
 int bench_layers(CommonOptions common, LayerBench bench) {
-  // What devices keep in f16 is a layer's type; how they compute stays theirs to choose.
-  bench.fp16 = common.precision == "fp16";
-  if (bench.fp16) common.precision = "fp32";
+  bench.stored = stored_type(common);
   auto problems = problems_of(bench);
   if (!problems.ok()) return fail(problems.error());
   if (!bench.against.empty()) return bench_against(common, bench, *problems);

@@ -14,7 +14,7 @@ struct LayerBench {
   std::vector<std::string> convs, gemms, filters;
   bool ladder = false, ablate = false, crossover = false;
   int batches = 0;
-  bool fp16 = false;  // layers of f16 tensors
+  std::string stored;  // "f16", "bf16": layers of such tensors; empty: f32
   LayerBenchOptions options;
 };
 

@@ -62,8 +62,9 @@ const MathUnit* best_vector_unit(const Device& device) {
 
 bool stores_reals(const Variant& variant, const Device& device, DType type) {
   if (type == DType::f32) return true;
-  const bool gpu = variant.for_workgroups() && variant.runs_on(device);
-  return type == DType::f16 && gpu && device.unit("fma-f16") != nullptr;
+  if (!variant.for_workgroups() || !variant.runs_on(device)) return false;
+  // Devices that multiply bf16 by mma.sync are CUDA's, whose kernels store it.
+  return (type == DType::f16 && device.unit("fma-f16")) || (type == DType::bf16 && device.unit("mma-bf16"));
 }
 
 bool stores_reals(const Variant& variant, const Device& device, const Stage& stage) {

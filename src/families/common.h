@@ -39,7 +39,7 @@ struct WhyNot {
   }
 };
 
-// Whether kernels of the variant store real numbers as `type`: f32, or f16 on GPUs that have it.
+// Whether kernels of the variant store real numbers as `type`: f32, or f16 and bf16 on GPUs that have it.
 bool stores_reals(const Variant& variant, const Device& device, DType type);
 // The same of the one type that all operands of the stage have.
 bool stores_reals(const Variant& variant, const Device& device, const Stage& stage);

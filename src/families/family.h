@@ -110,7 +110,7 @@ struct FamilyInfo {
   std::span<const TypeRow> types;
   // Which of `types` a stage falls under; nullptr: there is one.
   size_t (*type_form)(const StageParams&) = nullptr;
-  bool gpu_f16 = false;  // its kernels for GPUs read and write f16 as it is, with sums in f32
+  bool gpu_16_bits = false;  // its kernels for GPUs read and write f16 (CUDA's bf16 too) as it is, with sums in f32
   // Plain loops in double precision over any layout: the oracle. Operands as the family's header lists them.
   void (*reference)(const StageParams&, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
   // Prediction for one schedule on one device.

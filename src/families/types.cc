@@ -1,5 +1,9 @@
 #include "families/types.h"
 
+#include <algorithm>
+
+#include "families/common.h"
+
 namespace sparkle {
 
 const TypeRow& type_row(const StageParams& params) {
@@ -7,8 +11,12 @@ const TypeRow& type_row(const StageParams& params) {
   return family.types[family.type_form ? family.type_form(params) : 0];
 }
 
-bool keeps_fp16(Family family, const Device& device) {
-  return device.has_workgroups() && device.unit("fma-f16") && info(family).gpu_f16;
+bool keeps(Family family, const Device& device, DType type) {
+  const FamilyInfo& of = info(family);
+  if (!device.has_workgroups() || !of.gpu_16_bits) return false;
+  if (type == DType::f16) return device.unit("fma-f16") != nullptr;
+  return type == DType::bf16 && std::any_of(of.variants.begin(), of.variants.end(),
+                                            [&](const Variant& variant) { return stores_reals(variant, device, type); });
 }
 
 std::string type_table() {
@@ -18,9 +26,9 @@ std::string type_table() {
       "`Types.TheDocumentedTableIsThisOne`).\n\n"
       "Arithmetic on f16 and bf16 is done in f32 and rounded to nearest even where a tensor is stored in 16 bits; between two "
       "steps\n"
-      "that both compute in f32 it stays f32. GPUs that store f16 exchange it as it is between the "
-      "families\n"
-      "so marked. f64 is computed in double. Integers are computed in their own type, exactly, and wrap\n"
+      "that both compute in f32 it stays f32. GPUs that store f16 exchange it as it is between the families so marked, and by "
+      "CUDA\n"
+      "bf16 too. f64 is computed in double. Integers are computed in their own type, exactly, and wrap\n"
       "around; a quotient is truncated, a division by zero gives 0. Cast truncates floats towards zero and saturates where "
       "the\n"
       "integer ends (NaN gives 0), integers wrap.\n\n"
@@ -38,7 +46,7 @@ std::string type_table() {
     const FamilyInfo& family = info(static_cast<Family>(i));
     for (const TypeRow& row : family.types) {
       text += "| " + std::string(family.name) + " | " + std::string(row.form) + " | " + std::string(row.operators) + " | " +
-              to_text(row.types) + " | " + std::string(row.how) + " | " + (family.gpu_f16 ? "yes" : "") + " | " +
+              to_text(row.types) + " | " + std::string(row.how) + " | " + (family.gpu_16_bits ? "yes" : "") + " | " +
               std::string(row.gpus) + " |\n";
     }
   }

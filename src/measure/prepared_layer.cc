@@ -49,7 +49,12 @@ void make_fit(HostTensor& weights, const WeightFit& fit) {
   }
 }
 
-bool is_fp16(const Problem& problem) { return problem.dtype == name_of(DType::f16); }
+// The type of 16 bits that the layer's tensors are stored in on this device; f32: none.
+DType stored_type(const Problem& problem, const Device& device) {
+  for (const DType type : {DType::f16, DType::bf16})
+    if (problem.dtype == name_of(type) && keeps(Family::gemm, device, type)) return type;
+  return DType::f32;
+}
 
 // Of a buffer that holds what the layout reaches.
 int64_t bytes_of(const TensorDesc& desc) { return extent(desc.shape, desc.layout) * size_of(desc.dtype); }
@@ -86,14 +91,14 @@ AnchorCall call_of(const Problem& problem) {
 
 AnchorCall call_of(const Problem& problem, const Device& device) {
   AnchorCall call = call_of(problem);
-  if (!is_fp16(problem) || !keeps_fp16(Family::gemm, device)) return call;
-  for (TensorDesc& operand : call.inputs) operand.dtype = DType::f16;
-  call.output.dtype = DType::f16;
+  const DType type = stored_type(problem, device);
+  for (TensorDesc& operand : call.inputs) operand.dtype = type;
+  call.output.dtype = type;
   return call;
 }
 
 Status check_type(const Problem& problem, const Device& device) {
-  if (problem.dtype == name_of(DType::f32) || (is_fp16(problem) && keeps_fp16(Family::gemm, device))) return ok();
+  if (problem.dtype == name_of(DType::f32) || stored_type(problem, device) != DType::f32) return ok();
   return Error{Reason::type_not_served,
                "Layers of " + problem.dtype + " are not measured on " + device.name + ", which computes them in f32; use f32."};
 }

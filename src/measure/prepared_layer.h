@@ -91,7 +91,7 @@ class SliceCheck {
   // is laid out like the call's output, in f32.
   double error_of(const float* y) const;
   // What rounding to the output's type may add to that.
-  double rounding() const { return slice_.dtype == DType::f16 ? 0x1p-10 : 0; }
+  double rounding() const { return rounding_of(slice_.dtype); }
 
  private:
   TensorDesc slice_;

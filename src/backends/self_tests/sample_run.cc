@@ -72,8 +72,9 @@ Allowance allowance_of(const SampleRules& rules, DType result, double sums) {
   if (result == DType::f64 && !rules.exact) return {1e-8 * sums, 0, 0};  // what doubles are sums of: f32 would not pass
   // A device may convert large integers to floats either way.
   if (rules.exact) return {0, result == DType::f32 ? 0x1.01p-23 : 0, 0};
-  // A result of 16 bits is rounded, either way.
-  return {sums + (result == DType::f16 ? 0x1.01p-10 : result == DType::bf16 ? 0x1.01p-7 : 0), 0, 0};
+  // A result of 16 bits is rounded, either way; the least numbers of f16 lie 2^-24 apart.
+  const bool f16 = result == DType::f16;
+  return {sums + (f16 ? 0x1.01p-10 : result == DType::bf16 ? 0x1.01p-7 : 0), 0, f16 ? 0x1p-24 : 0};
 }
 
 // `slack`: what an element may be off by beside the tolerance; may be nullptr.

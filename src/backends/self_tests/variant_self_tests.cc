@@ -1,5 +1,7 @@
 #include "backends/self_tests/variant_self_tests.h"
 
+#include <algorithm>
+
 #include "families/registry.h"
 
 namespace sparkle {
@@ -15,6 +17,18 @@ std::vector<Schedule> schedules_for(SelfTest t, const Variant& variant, const De
   // Kernels that serve what a self-test has, but are not worth it there.
   if (why == Reason::costlier && variant.for_workgroups()) return {t.schedule};
   return {};
+}
+
+// The form, and where its reals are f32 the same in 16 bits.
+std::vector<SelfTest> in_types(const SelfTest& form) {
+  std::vector<SelfTest> forms{form};
+  if (form.inputs.empty() || form.inputs[0] != DType::f32) return forms;
+  for (const DType type : {DType::f16, DType::bf16}) {
+    SelfTest& narrow = forms.emplace_back(form);
+    std::replace(narrow.inputs.begin(), narrow.inputs.end(), DType::f32, type);
+    std::replace(narrow.outputs.begin(), narrow.outputs.end(), DType::f32, type);
+  }
+  return forms;
 }
 
 }  // namespace
@@ -35,11 +49,12 @@ std::vector<VariantSelfTests> self_tests_of_variants(const Device& device) {
       if (!variant.runs_on(device)) continue;
       VariantSelfTests& of = all.emplace_back();
       of.name = std::string(family.name) + "/" + std::string(variant.name);
-      for (SelfTest t : self_test_forms(static_cast<Family>(f)))
-        for (Schedule& schedule : schedules_for(t, variant, device)) {
-          t.schedule = std::move(schedule);
-          of.self_tests.push_back(t);
-        }
+      for (const SelfTest& form : self_test_forms(static_cast<Family>(f)))
+        for (const SelfTest& t : in_types(form))
+          for (Schedule& schedule : schedules_for(t, variant, device)) {
+            of.self_tests.push_back(t);
+            of.self_tests.back().schedule = std::move(schedule);
+          }
     }
   }
   return all;

@@ -263,7 +263,7 @@ const FamilyInfo& attention_info() {
       .params = ParamsType::of<AttentionParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = attention_reference,
       .footprint = footprint,
       .blocking = blocking,

@@ -95,7 +95,7 @@ const FamilyInfo& copy_info() {
       .params = ParamsType::of<CopyParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = copy_reference,
       .footprint = footprint,
       .schedules = schedules,

@@ -154,7 +154,7 @@ const FamilyInfo& deform_info() {
       .params = ParamsType::of<DeformParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = deform_reference,
       .footprint = footprint,
       .schedules = schedules,

@@ -265,7 +265,7 @@ const FamilyInfo& depthwise_info() {
       .params = ParamsType::of<DepthwiseParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = depthwise_reference,
       .footprint = footprint,
       .blocking = depthwise_blocking,

@@ -191,7 +191,7 @@ const FamilyInfo& fft_info() {
       .params = ParamsType::of<FftParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = convolution_reference<FftParams>,
       .footprint = fft_footprint,
       .blocking = fft_blocking,

@@ -162,7 +162,7 @@ const FamilyInfo& gather_info() {
       .params = ParamsType::of<GatherParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = gather_reference,
       .footprint = footprint,
       .schedules = schedules,

@@ -45,6 +45,11 @@ std::vector<SampleForm> sample_forms() {
     list.push_back({dense, {type, type, type}, {type}});
   for (const DType type : {DType::u32, DType::i64}) list.push_back({scaled, {type, type, type}, {type}});
   list.push_back({groups, {DType::f64, DType::f64}, {DType::f64}});
+  GemmParams beside = groups;  // stride 1
+  beside.groups = 1;
+  list.push_back({beside, {kF, kF}, {kF}});
+  beside.operands = OperandType::tf32;
+  list.push_back({beside, {kF, kF}, {kF}});
   return list;
 }
 
@@ -92,7 +97,7 @@ const FamilyInfo& gemm_info() {
       .variants = kVariants,
       .types = kTypeRows,
       .type_form = type_form,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = gemm_reference,
       .footprint = gemm_footprint,
       .blocking = gemm_blocking,

@@ -27,8 +27,8 @@ namespace {
 
 double load(const TensorView& t, int64_t at) {
   if (t.desc.dtype == DType::f64) return t.at_origin<double>()[at];
-  if (t.desc.dtype == DType::f16)
-    return load_element(DType::f16, reinterpret_cast<const std::byte*>(t.at_origin<uint16_t>() + at));
+  if (size_of(t.desc.dtype) == 2)
+    return load_element(t.desc.dtype, reinterpret_cast<const std::byte*>(t.at_origin<uint16_t>() + at));
   return static_cast<double>(t.at_origin<float>()[at]);
 }
 // An operand of the products.
@@ -36,8 +36,8 @@ double factor(const TensorView& t, int64_t at, OperandType type) { return rounde
 void store(const TensorView& t, int64_t at, double value) {
   if (t.desc.dtype == DType::f64) {
     t.at_origin<double>()[at] = value;
-  } else if (t.desc.dtype == DType::f16) {
-    store_element(DType::f16, value, reinterpret_cast<std::byte*>(t.at_origin<uint16_t>() + at));
+  } else if (size_of(t.desc.dtype) == 2) {
+    store_element(t.desc.dtype, value, reinterpret_cast<std::byte*>(t.at_origin<uint16_t>() + at));
   } else {
     t.at_origin<float>()[at] = static_cast<float>(value);
   }

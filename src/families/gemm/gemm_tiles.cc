@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "families/common.h"
+#include "families/gemm/cuda/cuda_halo.h"
 #include "families/gemm/cuda/cuda_tiles.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
@@ -393,12 +394,19 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   Footprint f = streaming_footprint(stage, device, 2 * instances * m * n * k);
   const double once = f.bytes.empty() ? 0 : *std::max_element(f.bytes.begin(), f.bytes.end());
   const double step_m = naive ? s.thread_m : s.m, step_n = naive ? s.thread_n : s.n;
-  const double tiles_m = up(m, step_m), tiles_n = up(n, step_n);
+  const auto halo = s.variant == kCudaHalo ? halo_tile(stage) : std::nullopt;
+  const double tiles_m = halo ? static_cast<double>(halo->all) : up(m, step_m), tiles_n = up(n, step_n);
   f.executed_flops =
       naive ? 2 * instances * sizes.k_steps * n : 2 * instances * tiles_m * s.m * tiles_n * s.n * up(k, s.k) * s.k;
   // Each tile reads its rows and columns; a thread (or subgroup) reads its own from shared memory once per step of k.
   const auto element = static_cast<double>(size_of(stage.inputs[0].dtype));
-  const double read = element * instances * tiles_m * tiles_n * (step_m + step_n) * k;
+  // Blocks of a cluster share the columns' operand: one reads it for all.
+  const CudaTile* cuda = is_cuda_product(s.variant) ? cuda_tile(s) : nullptr;
+  double read_of_tile = (step_m + step_n / (cuda ? cuda->cluster : 1)) * k;
+  // Pixels and what surrounds them once for all taps.
+  if (halo)
+    read_of_tile = (static_cast<double>(halo->box_rows * halo->width) / static_cast<double>(params.window.taps()) + step_n) * k;
+  const double read = element * instances * tiles_m * tiles_n * read_of_tile;
   // Sums of parts are written, and read again when they are added.
   const double partial = s.split > 1 ? 8 * instances * m * n * s.split : 0;
   double written = 0;

@@ -136,7 +136,7 @@ const FamilyInfo& normalize_info() {
       .params = ParamsType::of<NormalizeParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = normalize_reference,
       .footprint = footprint,
       .schedules = schedules,

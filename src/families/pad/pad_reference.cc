@@ -84,7 +84,7 @@ const FamilyInfo& pad_info() {
       .params = ParamsType::of<PadParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = pad_reference,
       .footprint = footprint,
       .schedules = schedules,

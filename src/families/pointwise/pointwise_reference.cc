@@ -314,7 +314,7 @@ const FamilyInfo& pointwise_info() {
       .variants = kVariants,
       .types = kTypeRows,
       .type_form = type_form,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = pointwise_reference,
       .footprint = footprint,
       .blocking = blocking,

@@ -226,7 +226,7 @@ const FamilyInfo& pool_info() {
       .variants = kVariants,
       .types = kTypeRows,
       .type_form = type_form,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = pool_reference,
       .footprint = footprint,
       .schedules = schedules,

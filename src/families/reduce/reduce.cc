@@ -154,10 +154,11 @@ Footprint footprint(const Stage& stage, const Schedule&, const Device& device) {
 bool supported_by_gpu(const Stage& stage, const Variant& variant, const Device& device) {
   const DType type = stage.inputs[0].dtype;
   if (!variant.for_workgroups() || !variant.runs_on(device) || type != stage.outputs[0].dtype) return false;
-  const char* unit = type == DType::f64   ? "alu-f64"
-                     : size_of(type) == 1 ? "alu-i8"
-                     : size_of(type) == 2 ? "fma-f16"
-                                          : "fma-f32";
+  const char* unit = type == DType::f64    ? "alu-f64"
+                     : size_of(type) == 1  ? "alu-i8"
+                     : type == DType::bf16 ? "mma-bf16"
+                     : size_of(type) == 2  ? "fma-f16"
+                                           : "fma-f32";
   return device.unit(unit) && reduces_on_gpus(get<ReduceParams>(stage.params).kind, type);
 }
 
@@ -206,7 +207,7 @@ const FamilyInfo& reduce_info() {
       .variants = kVariants,
       .types = kTypeRows,
       .type_form = type_form,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = reduce_reference,
       .footprint = footprint,
       .schedules = schedules,

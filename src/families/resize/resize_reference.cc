@@ -142,7 +142,7 @@ const FamilyInfo& resize_info() {
       .variants = kVariants,
       .types = kTypeRows,
       .type_form = type_form,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = resize_reference,
       .footprint = footprint,
       .schedules = schedules,

@@ -87,7 +87,7 @@ const FamilyInfo& rotary_info() {
       .params = ParamsType::of<RotaryParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = rotary_reference,
       .footprint = footprint,
       .schedules = schedules,

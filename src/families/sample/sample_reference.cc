@@ -109,7 +109,7 @@ const FamilyInfo& sample_info() {
       .params = ParamsType::of<SampleParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = sample_reference,
       .footprint = footprint,
       .schedules = schedules,

@@ -90,7 +90,7 @@ const FamilyInfo& scan_info() {
       .params = ParamsType::of<ScanParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = scan_reference,
       .footprint = footprint,
       .schedules = schedules,

@@ -204,7 +204,7 @@ const FamilyInfo& scatter_info() {
       .params = ParamsType::of<ScatterParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = scatter_reference,
       .footprint = footprint,
       .schedules = schedules,

@@ -107,7 +107,7 @@ const FamilyInfo& softmax_info() {
       .params = ParamsType::of<SoftmaxParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = softmax_reference,
       .footprint = footprint,
       .schedules = schedules,

@@ -155,7 +155,7 @@ const FamilyInfo& top_k_info() {
       .params = ParamsType::of<TopKParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = top_k_reference,
       .footprint = footprint,
       .schedules = schedules,

@@ -75,7 +75,7 @@ const FamilyInfo& triangle_info() {
       .params = ParamsType::of<TriangleParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = triangle_reference,
       .footprint = footprint,
       .schedules = schedules,

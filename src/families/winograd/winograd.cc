@@ -353,7 +353,7 @@ const FamilyInfo& winograd_info() {
       .params = ParamsType::of<WinogradParams>,
       .variants = kVariants,
       .types = kTypeRows,
-      .gpu_f16 = true,
+      .gpu_16_bits = true,
       .reference = convolution_reference<WinogradParams>,
       .footprint = footprint,
       .blocking = blocking,

@@ -22,11 +22,10 @@ namespace {
 // The largest whole number among operands: f16 holds all whole numbers up to 2^11, so all sums of kShortRun products.
 constexpr int64_t kMostWhole = 16;
 static_assert(kMostWhole * kMostWhole * kShortRun <= 1 << 11);
-constexpr double kLeastUnit = 0x1p-14;     // of products: below are f16's subnormal numbers, which devices may flush
-constexpr double kMostSum = 0x1p22;        // of a sum, in whole numbers: scale and residuals add to it below 2^24
-constexpr int64_t kChunk = 128;            // rows of one task
-constexpr double kRounding = 1.2e-7;       // of an operation of fp32
-constexpr double kFp16Rounding = 0x1p-10;  // of an output in f16
+constexpr double kLeastUnit = 0x1p-14;  // of products: below are f16's subnormal numbers, which devices may flush
+constexpr double kMostSum = 0x1p22;     // of a sum, in whole numbers: scale and residuals add to it below 2^24
+constexpr int64_t kChunk = 128;         // rows of one task
+constexpr double kRounding = 1.2e-7;    // of an operation of fp32
 
 uint64_t mixed(uint64_t x) {  // splitmix64's finaliser
   x += 0x9e3779b97f4a7c15;
@@ -149,6 +148,8 @@ uint64_t next_seed(uint64_t base, const Problem& problem) {
   return mixed(mixed(base_seed(base) + hash_text(text)) + turn) >> 32;
 }
 
+double rounding_of(DType type) { return type == DType::f16 ? 0x1p-10 : type == DType::bf16 ? 0x1p-7 : 0; }
+
 uint64_t seed_of(uint64_t seed, size_t operand) { return mixed(seed * 64 + operand + 1); }
 
 Result<std::unique_ptr<LayerCheck>> LayerCheck::make(const AnchorCall& call, uint64_t seed, uint64_t weights,
@@ -262,7 +263,7 @@ void LayerCheck::finish_row(int64_t row, const int32_t* sums, float* y) const {
 
 double LayerCheck::bound_of(double error, double accuracy) const {
   // What comes behind the sums may round: activations, narrow types.
-  if (!exact_) return std::max(accuracy, error + (call_.output.dtype == DType::f16 ? kFp16Rounding : 0));
+  if (!exact_) return std::max(accuracy, error + rounding_of(call_.output.dtype));
   return error == 0 ? 0 : error + kRounding * (8 + 2 * std::sqrt(depth_of(call_.problem)));
 }
 

@@ -31,6 +31,9 @@ uint64_t base_seed(uint64_t base);
 // Of one operand: another one for each.
 uint64_t seed_of(uint64_t seed, size_t operand);
 
+// What rounding to the type of an output may be, as a share of the largest: 0 for f32.
+double rounding_of(DType type);
+
 class LayerCheck {
  public:
   // Products that a check computes again, a few seconds on one core; where a whole output has more, rows are drawn.

@@ -62,11 +62,11 @@ bool Lowering::has_own(TensorId id) const {
          wide_of[static_cast<size_t>(id)] < 0;
 }
 
-DType Lowering::computed_type(DType type) const { return fp16 && type == DType::f16 ? type : computed_in(type); }
+DType Lowering::computed_type(DType type) const { return type == kept ? type : computed_in(type); }
 
-bool Lowering::in_fp16(Family family, const std::vector<TensorId>& ids, DType result) const {
-  return result == DType::f16 && keeps_fp16(family, device) && std::any_of(ids.begin(), ids.end(), [&](TensorId id) {
-           return id != kAbsent && !graph.tensor(id).constant && graph.tensor(id).dtype == DType::f16 && has_own(id);
+bool Lowering::in_16_bits(Family family, const std::vector<TensorId>& ids, DType result) const {
+  return keeps(family, device, result) && std::any_of(ids.begin(), ids.end(), [&](TensorId id) {
+           return id != kAbsent && !graph.tensor(id).constant && graph.tensor(id).dtype == result && has_own(id);
          });
 }
 
@@ -98,21 +98,25 @@ std::optional<Family> family_of(const Graph& graph, const Op& op) {
   return params.type() ? std::optional(params.family()) : std::nullopt;
 }
 
-// Whether the group's kernels take f16 on this device and all of its floats are such.
-bool in_fp16(const Lowering& l, const Group& group) {
+// The type of 16 bits that the group's kernels take on this device and that all of its floats have; f32: none.
+DType kept_type(const Lowering& l, const Group& group) {
   const Op& op = group.anchor >= 0 ? l.graph.ops[static_cast<size_t>(group.anchor)] : l.op(group);
   const auto family = family_of(l.graph, op);
-  if (!family || !keeps_fp16(*family, l.device)) return false;
-  const auto fits = [&](TensorId id) {
-    return id == kAbsent || !is_float(l.graph.tensor(id).dtype) || l.graph.tensor(id).dtype == DType::f16;
-  };
-  return std::all_of(op.inputs.begin(), op.inputs.end(), fits) && std::all_of(op.outputs.begin(), op.outputs.end(), fits) &&
-         std::all_of(group.residuals.begin(), group.residuals.end(), fits);
+  for (const DType type : {DType::f16, DType::bf16}) {
+    if (!family || !keeps(*family, l.device, type)) continue;
+    const auto fits = [&](TensorId id) {
+      return id == kAbsent || !is_float(l.graph.tensor(id).dtype) || l.graph.tensor(id).dtype == type;
+    };
+    if (std::all_of(op.inputs.begin(), op.inputs.end(), fits) && std::all_of(op.outputs.begin(), op.outputs.end(), fits) &&
+        std::all_of(group.residuals.begin(), group.residuals.end(), fits))
+      return type;
+  }
+  return DType::f32;
 }
 
 Status lower_group(Lowering& l, const Group& group) {
   for (int i : group.ops) SPARKLE_CHECK(check_types(l.graph, l.graph.ops[static_cast<size_t>(i)]));
-  l.fp16 = in_fp16(l, group);
+  l.kept = kept_type(l, group);
   if (group.anchor >= 0) return lower_anchor(l, group);
   if (!group.program.program.empty()) return lower_pointwise(l, group);
   for (auto* theme :

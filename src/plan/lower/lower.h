@@ -15,20 +15,21 @@ struct Lowering {
   std::vector<int> value_of;  // tensor -> draft value in the tensor's own type, -1 while it has none
   std::vector<int> wide_of;   // f16 and bf16 tensors -> their value in f32, -1 while they have none
   const Device& device;
-  bool fp16 = false;  // the kernels of the group that is being lowered read and write f16 as it is
+  DType kept = DType::f32;  // f16 or bf16: what the kernels of the group that is being lowered read and write as it is
 
   // The value of a tensor in its own type; constants get theirs at first use. What exists in f32 only is converted by a step.
   int value(TensorId id);
   // The value in the type that kernels read: f16 and bf16 tensors in f32, converted by a step or, constants, here and now;
-  // f16 as it is where the group's kernels take it.
+  // as they are where the group's kernels take them.
   int computed(TensorId id);
   // Whichever exists without a conversion: for what reads all types.
   int either(TensorId id) { return has_own(id) ? value(id) : computed(id); }
   bool has_own(TensorId id) const;
   // The type of what such kernels write for a tensor of this type.
   DType computed_type(DType type) const;
-  // Whether some of these tensors, beside constants, exist as f16 and a step of this family can write f16 from all of them.
-  bool in_fp16(Family family, const std::vector<TensorId>& ids, DType result) const;
+  // Whether `result` has 16 bits, some of these tensors, beside constants, exist in it, and a step of this family can write it
+  // from all of them.
+  bool in_16_bits(Family family, const std::vector<TensorId>& ids, DType result) const;
   bool is_output(TensorId id) const;
   const Op& op(const Group& group) const { return graph.ops[static_cast<size_t>(group.ops.back())]; }
   const GraphTensor& result(const Group& group) const { return graph.tensor(group.output); }

@@ -42,7 +42,7 @@ void lower_concat(Lowering& l, const Group& group, const Op& op, const ConcatOp&
   const int rank = result.shape.size(), axis = static_cast<int>(concat.axis < 0 ? concat.axis + rank : concat.axis);
   bool own = true;
   for (TensorId id : op.inputs) own = own && l.has_own(id);
-  own = own || l.in_fp16(Family::copy, op.inputs, result.dtype);
+  own = own || l.in_16_bits(Family::copy, op.inputs, result.dtype);
   const auto value = [&](TensorId id) { return own ? l.value(id) : l.computed(id); };
   // The layout of most of the bytes.
   const Dims last = order_channels_last(rank), row = order_row_major(rank);

@@ -54,7 +54,7 @@ Status lower_pointwise(Lowering& l, const Group& group) {
   for (TensorId id : group.operands) own = l.has_own(id) && own, operands.push_back(l.either(id));
   const GraphTensor& result = l.result(group);
   // A result of 16 bits stays f32 between steps that are.
-  own = own || l.is_output(group.output) || l.in_fp16(Family::pointwise, group.operands, result.dtype);
+  own = own || l.is_output(group.output) || l.in_16_bits(Family::pointwise, group.operands, result.dtype);
   const DType type = own ? result.dtype : computed_in(result.dtype);
   const int out = pointwise_step(l, result.name, l.nodes(group), group.program, operands, type, result.shape);
   l.draft.steps.back().name = l.op(group).name;

@@ -15,8 +15,8 @@ Result<CudaKernelPtr> make_pool(const Stage& stage, const Schedule& schedule, co
     return Error{Reason::layout_not_served,
                  "the pool variant 'vectors' needs channels in multiples of four side by side, and no positions"};
   const DType type = stage.inputs[0].dtype;
-  if (type != stage.outputs[0].dtype || (type != DType::f32 && type != DType::f16))
-    return Error{Reason::type_not_served, "the CUDA pool kernels compute on f32 and f16"};
+  if (type != stage.outputs[0].dtype || (type != DType::f32 && type != DType::f16 && type != DType::bf16))
+    return Error{Reason::type_not_served, "the CUDA pool kernels compute on f32, f16 and bf16"};
   auto kernel = std::make_unique<CudaKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
   const auto& p = get<PoolParams>(stage.params);

@@ -30,8 +30,8 @@ Result<CudaKernelPtr> make_nearest(const Stage& stage, const Workshop& shop) {
 
 Result<CudaKernelPtr> make_taps(const Stage& stage, const Workshop& shop) {
   const TensorDesc &x = stage.inputs[0], &y = stage.outputs[0];
-  if (x.dtype != y.dtype || (x.dtype != DType::f32 && x.dtype != DType::f16))
-    return Error{Reason::type_not_served, "the CUDA resize kernels filter f32 and f16"};
+  if (x.dtype != y.dtype || (x.dtype != DType::f32 && x.dtype != DType::f16 && x.dtype != DType::bf16))
+    return Error{Reason::type_not_served, "the CUDA resize kernels filter f32, f16 and bf16"};
   auto kernel = std::make_unique<CudaKernel>(stage);
   const std::vector<ResizeTaps> taps = taps_of(stage);
   const int64_t element = size_of(y.dtype);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "families/common.h"
+#include "families/gemm/cuda/cuda_halo.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
 #include "families/gemm/gemm_tiles.h"
@@ -27,7 +28,8 @@ constexpr CudaTile kTiles[] = {
     {"wgmma", 128, 256, 128, 64, 256, 4, 384, 168},
     {"wgmma", 128, 128, 128, 64, 128, 6, 384, 168},
     {"wgmma", 512, 64, 128, 64, 256, 3, 384, 168},
-    {"wgmma_pairs", 128, 256, 128, 64, 256, 4, 384, 168},
+    {"wgmma_pairs", 128, 256, 128, 64, 256, 4, 384, 168, 2},
+    {kCudaHalo, kCudaHaloColumns, kCudaHaloFilters, 128, 64, kCudaHaloColumns / 2, kCudaHaloTaps, 384, 168},
 };
 bool by_engine(std::string_view variant) { return variant.starts_with("wgmma"); }
 constexpr int kLeastSteps = 8;  // of k that are worth a block of their own
@@ -50,6 +52,9 @@ const CudaTile* cuda_tile(std::string_view variant, int m, int n) {
 }
 
 int64_t shared_bytes(const CudaTile& t) {
+  if (t.variant == kCudaHalo)
+    return int64_t{kCudaHaloSlots} * kCudaHaloPixels * t.k_bytes + int64_t{t.stages} * t.n * t.k_bytes +
+           8 * 16 * (16 * 4 + 16) + 16 * (kCudaHaloSlots + t.stages);
   // Beside its stages the kernel for wgmma keeps strips of 16 x 32 sums for each of eight warps (of 16 x 16 where filters are
   // the rows of its products), and barriers.
   const int64_t strip = t.m == 512 ? 16 * (16 * 4 + 16) : 16 * (32 * 4 + 32);
@@ -111,9 +116,10 @@ std::string_view cuda_operand(const Stage& stage) {
     if (stage.inputs[i].dtype != type) return {};
   if (stage.outputs[0].dtype != type) return {};
   if (type == DType::f32) return rounded == OperandType::own ? "f32" : rounded == OperandType::tf32 ? "tf32" : "";
-  // What is stored in 16 bits loses nothing on units that multiply such.
-  if (type == DType::f16) return rounded == OperandType::f16 ? "f16" : "";
-  if (type == DType::bf16) return rounded == OperandType::bf16 ? "bf16" : "";
+  // What is stored in 16 bits loses nothing on units that multiply such, whether it was to be rounded to them or not.
+  const auto fits = [&](OperandType own) { return rounded == own || rounded == OperandType::own; };
+  if (type == DType::f16) return fits(OperandType::f16) ? "f16" : "";
+  if (type == DType::bf16) return fits(OperandType::bf16) ? "bf16" : "";
   return {};
 }
 
@@ -129,6 +135,8 @@ std::vector<Schedule> gemm_cuda_schedules(const Stage& stage, const Variant& var
   if (!unit) return refuse(operand.empty() ? Reason::type_not_served : Reason::unit_missing);
   const bool elements = variant.name.ends_with("_elements");
   if (by_engine(variant.name) ? !in_columns(stage) : elements == in_chunks(stage)) return refuse(Reason::layout_not_served);
+  const bool halo = variant.name == kCudaHalo;
+  if (halo && !halo_tile(stage)) return refuse(Reason::filter_not_served);
   const GemmSizes sizes = gemm_sizes(params, stage.inputs, stage.outputs[0]);
   std::vector<TileSchedule> found;
   double least = 0;
@@ -150,7 +158,7 @@ std::vector<Schedule> gemm_cuda_schedules(const Stage& stage, const Variant& var
     s.subgroup = 32, s.depth = t.stages;
     found.push_back(s);
     // Sums are split where whole ones would leave cores idle; those of CUDA cores are not.
-    if (variant.unit != UnitKind::matrix) continue;
+    if (variant.unit != UnitKind::matrix || halo) continue;
     const double taps = params.loader == Loader::window ? static_cast<double>(params.window.taps()) : 1;
     const double steps = by_engine(variant.name) ? taps * std::ceil(static_cast<double>(sizes.k) / taps / s.k)
                                                  : std::ceil(static_cast<double>(sizes.k) / s.k);

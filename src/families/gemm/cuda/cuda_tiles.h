@@ -20,6 +20,7 @@ struct CudaTile {
   int part_m = 0, part_n = 0;  // of a thread, or on matrix units of what multiplies together: a warp, or four
   int stages = 0, threads = 0;
   int registers = 0;  // of a thread, as nvcc 13.0 takes for sm_80
+  int cluster = 1;    // blocks along m that share the right operand
 };
 // nullptr: no such tile.
 const CudaTile* cuda_tile(std::string_view variant, int m, int n);

@@ -15,7 +15,7 @@ enum Kind : uint8_t { kQuantize, kDequantize, kDynamic, kAdd, kAverage, kFactor 
 // In the precision of the scale.
 SPARKLE_DEVICE float quotient_in(DType real, float x, float scale) {
   const float q = exact_quotient(x, scale);
-  return real == DType::f16 ? float_of_half(half_of(q)) : q;
+  return real == DType::f16 ? float_of_half(half_of(q)) : real == DType::bf16 ? float_of_bfloat(bfloat_of(q)) : q;
 }
 
 struct OneElement {

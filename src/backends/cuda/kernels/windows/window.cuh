@@ -17,10 +17,13 @@ SPARKLE_DEVICE Channels<kWidth> load_channels(const WindowRecord& record, const 
   Channels<kWidth> c;
   const auto type = static_cast<DType>(record.type);
   if constexpr (kWidth == 4) {
-    if (type == DType::f16) {
+    if (type == DType::f16 || type == DType::bf16) {
       const uint64_t bits = load_global(reinterpret_cast<const uint64_t*>(static_cast<const uint16_t*>(from) + at));
       SPARKLE_UNROLL
-      for (int i = 0; i < 4; ++i) c.v[i] = float_of_half(static_cast<uint16_t>(bits >> 16 * i));
+      for (int i = 0; i < 4; ++i) {
+        const auto own = static_cast<uint16_t>(bits >> 16 * i);
+        c.v[i] = type == DType::f16 ? float_of_half(own) : float_of_bfloat(own);
+      }
     } else {
       const Words4 w = load_global(reinterpret_cast<const Words4*>(static_cast<const float*>(from) + at));
       SPARKLE_UNROLL
@@ -35,10 +38,10 @@ template <int kWidth>
 SPARKLE_DEVICE void store_channels(const WindowRecord& record, void* to, int64_t at, const Channels<kWidth>& c) {
   const auto type = static_cast<DType>(record.type);
   if constexpr (kWidth == 4) {
-    if (type == DType::f16) {
+    if (type == DType::f16 || type == DType::bf16) {
       uint64_t bits = 0;
       SPARKLE_UNROLL
-      for (int i = 0; i < 4; ++i) bits |= uint64_t{half_of(c.v[i])} << 16 * i;
+      for (int i = 0; i < 4; ++i) bits |= uint64_t{type == DType::f16 ? half_of(c.v[i]) : bfloat_of(c.v[i])} << 16 * i;
       store_global(reinterpret_cast<uint64_t*>(static_cast<uint16_t*>(to) + at), bits);
     } else {
       store_global(reinterpret_cast<Words4*>(static_cast<float*>(to) + at),
@@ -83,8 +86,8 @@ struct OutputOfThread {
         for (int32_t s = 0; s < record.filter[2]; ++s) {
           const int32_t w = origin[2] + s * record.dilation[2];
           if (!inside(w, record.x_size[2])) continue;
-          f(from + int64_t{d} * record.x_strides[1] + int64_t{h} * record.x_strides[2] + int64_t{w} * record.x_strides[3], d,
-            h, w, t, r, s);
+          f(from + int64_t{d} * record.x_strides[1] + int64_t{h} * record.x_strides[2] + int64_t{w} * record.x_strides[3], d, h,
+            w, t, r, s);
         }
       }
     }

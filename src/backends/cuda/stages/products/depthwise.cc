@@ -37,8 +37,8 @@ Result<CudaKernelPtr> make_depthwise(const Stage& stage, const Schedule& schedul
     return Error{Reason::backend_lacks_variant, "the CUDA backend has no depthwise variant '" + variant_of(schedule) + "'"};
   const DType type = stage.outputs[0].dtype;
   for (const TensorDesc& d : stage.inputs)
-    if (d.dtype != type || (type != DType::f32 && type != DType::f16))
-      return Error{Reason::type_not_served, "the CUDA depthwise kernels compute on f32 and f16"};
+    if (d.dtype != type || (type != DType::f32 && type != DType::f16 && type != DType::bf16))
+      return Error{Reason::type_not_served, "the CUDA depthwise kernels compute on f32, f16 and bf16"};
   const FeatureMap x = feature_map(stage.inputs[0]), w = feature_map(stage.inputs[1]), y = feature_map(stage.outputs[0]);
   if (wide && (x.c != y.c || !channels_in_vec4(stage.inputs[0]) || !channels_in_vec4(stage.outputs[0])))
     return Error{Reason::layout_not_served,

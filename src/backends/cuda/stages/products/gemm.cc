@@ -5,6 +5,7 @@
 
 #include "backends/cuda/kernels/moves/copy_record.h"
 #include "backends/cuda/kernels/fill_record.h"
+#include "backends/cuda/kernels/gemm_halo_record.h"
 #include "backends/cuda/kernels/gemm_tma_record.h"
 #include "backends/cuda/stages/products/gemm_maps.h"
 #include "backends/cuda/stages/products/gemm_record.h"
@@ -16,6 +17,9 @@
 
 namespace sparkle::cuda {
 namespace {
+
+static_assert(kHaloM == kCudaHaloColumns && kHaloN == kCudaHaloFilters && kHaloSlotPixels == kCudaHaloPixels &&
+              kHaloSlots == kCudaHaloSlots && kHaloTaps == kCudaHaloTaps);
 
 void round_to_tf32(std::byte* element) {
   float value;
@@ -197,6 +201,9 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
   if (operand.empty() || (operand == "f32") != tile->variant.starts_with("fma"))
     return Error{Reason::type_not_served,
                  "the CUDA gemm kernels of variant '" + s->variant + "' do not multiply such operands"};
+  if (tile->variant == kCudaHalo && !halo_tile(stage))
+    return Error{Reason::filter_not_served,
+                 "the CUDA gemm variant 'wgmma_halo' is for windows of stride 1 that shared memory holds"};
   if (engine && !in_columns(stage))
     return Error{Reason::layout_not_served,
                  "the CUDA gemm variant '" + s->variant +
@@ -218,8 +225,9 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
   const EpiloguePlaces places = integers ? EpiloguePlaces() : epilogue_places(e);
   g.y_type = element_of(stage.outputs[0].dtype);
   g.vectors = in_vectors(stage, g, places);
-  const int cluster = tile->variant == "wgmma_pairs" ? 2 : 1;
-  g.tiles_m = static_cast<int32_t>(rounded_up(divided(g.m, tile->m), cluster));
+  const int cluster = tile->cluster;
+  const auto halo = tile->variant == kCudaHalo ? halo_tile(stage) : std::nullopt;
+  g.tiles_m = static_cast<int32_t>(halo ? halo->all : rounded_up(divided(g.m, tile->m), cluster));
   g.tiles_n = static_cast<int32_t>(divided(g.n, tile->n));
   g.swath = std::min(g.tiles_n, 8);  // columns of tiles whose filters stay in the L2 while rows pass
   const int64_t channels = g.channels_by.size, channel_steps = divided(channels, s->k);
@@ -249,13 +257,14 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
   const std::string size_of_tile = std::to_string(tile->m) + "x" + std::to_string(tile->n);
   const std::string name = "sparkle_gemm_" +
                            (operand == "f32" ? "fma_" + size_of_tile
+                            : halo           ? std::string("halo")
                             : engine         ? "wgmma_" + size_of_tile + "x" + std::to_string(cluster)
                                              : "mma_" + size_of_tile) +
                            (elements ? "_elements_" : "_") + std::string(operand);
   SPARKLE_TRY(function, shop.functions->get(name, product.shared_bytes));
   product.function = function;
   // Where the record of a product begins within what is launched.
-  const size_t at = engine ? offsetof(GemmTmaRecord, gemm) : 0;
+  const size_t at = halo ? offsetof(GemmHaloRecord, gemm) : engine ? offsetof(GemmTmaRecord, gemm) : 0;
   product.addresses = {{at + offsetof(GemmRecord, x), 0, 0},
                        {at + offsetof(GemmRecord, y), static_cast<int>(stage.inputs.size()), 0}};
 
@@ -296,7 +305,16 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
     if (places.residual[i] >= 0)
       product.addresses.push_back(
           {at + offsetof(GemmRecord, residual) + static_cast<size_t>(i) * sizeof(void*), places.residual[i], 0});
-  if (engine) {
+  if (halo) {
+    GemmHaloRecord r;
+    r.gemm = g;
+    r.channel_steps = static_cast<int32_t>(channel_steps);
+    r.x_instance = static_cast<int32_t>(channels), r.w_instance = g.n;
+    r.rows = static_cast<int32_t>(halo->rows), r.box_rows = static_cast<int32_t>(halo->box_rows);
+    r.width_by = divisor_of(halo->width), r.tiles_of_image = divisor_of(halo->of_image);
+    product.set(r);
+    product.finish = map_halo(shop, stage, setup, *tile, *halo);
+  } else if (engine) {
     GemmTmaRecord r;
     r.gemm = g;
     r.channel_steps = static_cast<int32_t>(channel_steps);

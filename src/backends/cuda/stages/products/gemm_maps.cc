@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backends/cuda/kernels/gemm_halo_record.h"
 #include "backends/cuda/kernels/gemm_tma_record.h"
 #include "families/windows/window.h"
 
@@ -51,6 +52,19 @@ OperandMaps maps_of(const Stage& stage, const GemmSetup& setup, const CudaTile& 
   return m;
 }
 
+// Of filters as rows of k: a tap of some filters at a time.
+Status map_filters(const Driver& d, const OperandMaps& m, const void* w, TensorMap& to) {
+  CuTensorMap map;
+  constexpr uint32_t kOnes[3] = {1, 1, 1};
+  const uint32_t box[3] = {m.channels, 1, m.filters};
+  SPARKLE_CU(d,
+             d.encode_tiled(&map, m.type, 3, const_cast<void*>(w), m.w_sizes, m.w_strides, box, kOnes, 0,
+                            CuTensorSwizzle::bytes_128, CuTensorPromotion::bytes_256, 0),
+             "cuTensorMapEncodeTiled");
+  std::copy(std::begin(map.words), std::end(map.words), to.words);
+  return ok();
+}
+
 }  // namespace
 
 std::function<Status(std::byte*)> map_operands(const Workshop& shop, const Stage& stage, const GemmSetup& setup,
@@ -59,7 +73,6 @@ std::function<Status(std::byte*)> map_operands(const Workshop& shop, const Stage
     auto& r = *reinterpret_cast<GemmTmaRecord*>(record);
     const Driver& d = context->driver();
     CuTensorMap map;
-    constexpr uint32_t kOnes[3] = {1, 1, 1};
     SPARKLE_CU(d,
                d.encode_im2col(&map, m.type, 4, const_cast<void*>(r.gemm.x), m.x_sizes, m.x_strides, m.lower, m.upper,
                                m.channels, m.pixels, m.x_steps, 0, CuTensorSwizzle::bytes_128, CuTensorPromotion::bytes_256, 0),
@@ -69,13 +82,25 @@ std::function<Status(std::byte*)> map_operands(const Workshop& shop, const Stage
     constexpr uint64_t kSmall = 131072, kBit = uint64_t{1} << 21;
     if (d.version() <= 13010 && m.x_strides[2] * m.x_sizes[3] < kSmall) map.words[1] &= ~kBit;
     std::copy(std::begin(map.words), std::end(map.words), r.x.words);
-    const uint32_t box[3] = {m.channels, 1, m.filters};
+    return map_filters(d, m, r.gemm.w, r.w);
+  };
+}
+
+std::function<Status(std::byte*)> map_halo(const Workshop& shop, const Stage& stage, const GemmSetup& setup,
+                                           const CudaTile& tile, const HaloTile& halo) {
+  const uint32_t columns = static_cast<uint32_t>(halo.width), rows = static_cast<uint32_t>(halo.box_rows);
+  return [context = shop.context, m = maps_of(stage, setup, tile, 1), columns, rows](std::byte* record) -> Status {
+    auto& r = *reinterpret_cast<GemmHaloRecord*>(record);
+    const Driver& d = context->driver();
+    CuTensorMap map;
+    constexpr uint32_t kOnes[4] = {1, 1, 1, 1};
+    const uint32_t box[4] = {m.channels, columns, rows, 1};
     SPARKLE_CU(d,
-               d.encode_tiled(&map, m.type, 3, const_cast<void*>(r.gemm.w), m.w_sizes, m.w_strides, box, kOnes, 0,
+               d.encode_tiled(&map, m.type, 4, const_cast<void*>(r.gemm.x), m.x_sizes, m.x_strides, box, kOnes, 0,
                               CuTensorSwizzle::bytes_128, CuTensorPromotion::bytes_256, 0),
                "cuTensorMapEncodeTiled");
-    std::copy(std::begin(map.words), std::end(map.words), r.w.words);
-    return ok();
+    std::copy(std::begin(map.words), std::end(map.words), r.x.words);
+    return map_filters(d, m, r.gemm.w, r.w);
   };
 }
 

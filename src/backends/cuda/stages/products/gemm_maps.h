@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cuda/stages/products/gemm_record.h"
+#include "families/gemm/cuda/cuda_halo.h"
 #include "families/gemm/cuda/cuda_tiles.h"
 
 namespace sparkle::cuda {
@@ -9,5 +10,8 @@ namespace sparkle::cuda {
 // What a launch with GemmTmaRecord does once its addresses are known: maps of gemm.x and gemm.w. `setup.record` is complete.
 std::function<Status(std::byte* record)> map_operands(const Workshop& shop, const Stage& stage, const GemmSetup& setup,
                                                       const CudaTile& tile, int cluster);
+// The same of a launch with GemmHaloRecord.
+std::function<Status(std::byte* record)> map_halo(const Workshop& shop, const Stage& stage, const GemmSetup& setup,
+                                                  const CudaTile& tile, const HaloTile& halo);
 
 }  // namespace sparkle::cuda
