@@ -116,10 +116,12 @@ struct Finish {
     if (m >= record.m || first >= record.n) return;
     const Pixel pixel = pixel_of(record, m);
     const int64_t at = y + dot4(pixel.v, record.y_strides) + int64_t{first} * record.y_channel;
-    if constexpr (kType == Operand::i8) {
-      integers(record, at, words);
-      return;
-    }
+    if constexpr (kType == Operand::i8) integers(record, at, words);
+    else floats(record, pixel, at, words);
+  }
+
+ private:
+  SPARKLE_DEVICE void floats(const GemmRecord& record, const Pixel& pixel, int64_t at, const uint32_t (&words)[8]) const {
     float v[8];
     SPARKLE_UNROLL
     for (int e = 0; e < 8; ++e) v[e] = float_of(words[e]) * (record.alpha * scale[e]) + float_of(bias[e]);
@@ -156,8 +158,6 @@ struct Finish {
       if (first + e < record.n) store_element(record.y_type, record.y, at + int64_t{e} * record.y_channel, v[e]);
     }
   }
-
- private:
   SPARKLE_DEVICE static void add_8(const GemmRecord& record, int i, int64_t from, float (&v)[8]) {
     float r[8];
     loaded_8(record.y_type, record.residual[i], from, r);

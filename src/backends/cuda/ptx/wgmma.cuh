@@ -104,6 +104,12 @@ SPARKLE_DEVICE void multiply_group(typename SumOf<kType>::Type (&d)[kN / 2], uin
 #ifdef __CUDACC__
   if constexpr (kN == 208 && kType == Operand::f16) {
     SPARKLE_WGMMA_208("m64n208k16", "f32.f16.f16", ", 1, 1, 0, 0", "+f");
+  } else if constexpr (kN == 208 && kType == Operand::bf16) {
+    SPARKLE_WGMMA_208("m64n208k16", "f32.bf16.bf16", ", 1, 1, 0, 0", "+f");
+  } else if constexpr (kN == 208 && kType == Operand::tf32) {
+    SPARKLE_WGMMA_208("m64n208k8", "f32.tf32.tf32", ", 1, 1", "+f");
+  } else if constexpr (kN == 208 && kType == Operand::i8) {
+    SPARKLE_WGMMA_208("m64n208k32", "s32.s8.s8", "", "+r");
   } else if constexpr (kN == 64 && kType == Operand::f16) {
     SPARKLE_WGMMA_64("m64n64k16", "f32.f16.f16", ", 1, 1, 0, 0", "+f");
   } else if constexpr (kN == 64 && kType == Operand::bf16) {
@@ -128,6 +134,8 @@ SPARKLE_DEVICE void multiply_group(typename SumOf<kType>::Type (&d)[kN / 2], uin
     SPARKLE_WGMMA_256("m64n256k8", "f32.tf32.tf32", ", 1, 1", "+f");
   } else if constexpr (kN == 256 && kType == Operand::i8) {
     SPARKLE_WGMMA_256("m64n256k32", "s32.s8.s8", "", "+r");
+  } else {
+    static_assert(kN == 0, "no such instruction is written out here");
   }
 #else
   const cuda_model::Product products[] = {cuda_model::Product::f16, cuda_model::Product::bf16, cuda_model::Product::tf32,
