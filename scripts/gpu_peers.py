@@ -5,11 +5,13 @@
   gpu_peers.py table --ours FOLDER --peers peers.json
 
 `time` measures the layers under their own names, bias added and no activation: medians of device events around bursts of
-calls, cudnn.benchmark on, inputs resident. Ways: f32 (TF32 off), tf32 (the matrix units with inputs rounded to 10 bits), f16
-(channels last, sums in f32). On a CPU PyTorch's own kernels are timed by the clock; that only tries the program. The file is
-rewritten after every layer, so that an end before the end loses nothing.
-`table` reads layers_*, matrix_*, half_* and model_*.json of `scripts/gpu` and prints times and quotients: above 1 Sparkle is
-faster. Whole networks of Sparkle count by the sum of their steps on the device, as events count the peer.
+calls, cudnn.benchmark on, inputs resident, calls replayed from a CUDA graph where they can be captured. Ways: f32 (TF32 off),
+tf32 (the matrix units with inputs rounded to 10 bits), f16 and bf16 (channels last, sums in f32); of convolutions f16_fused
+and bf16_fused with bias and ReLU in cuDNN's one call, which is what Sparkle's times are of. On a CPU PyTorch's own kernels are
+timed by the clock; that only tries the program. The file is rewritten after every layer, so that an end before the end loses
+nothing.
+`table` reads layers_*, matrix_*, half_*, bfloat_* and model_*.json of `scripts/gpu` and prints times and quotients: above 1
+Sparkle is faster. Whole networks of Sparkle count by the sum of their steps on the device, as events count the peer.
 """
 import argparse
 import csv
@@ -20,7 +22,8 @@ import statistics
 import sys
 import time
 
-WAYS = ("f32", "tf32", "f16")
+WAYS = ("f32", "tf32", "f16", "bf16", "f16_fused", "bf16_fused")
+NARROW = {"f16": "float16", "bf16": "bfloat16"}
 BURST_SECONDS = 0.01  # of calls between two events
 BURSTS = 9
 
@@ -75,9 +78,25 @@ class Clock:
         end.synchronize()
         return begin.elapsed_time(end) * 1e-3
 
+    def captured(self, call):
+        """The call as a CUDA graph's replay; itself where it cannot be captured."""
+        if not self.gpu:
+            return call
+        try:
+            graph = self.torch.cuda.CUDAGraph()
+            with self.torch.cuda.graph(graph):
+                call()
+            graph.replay()
+            self.torch.cuda.synchronize()
+            return graph.replay
+        except RuntimeError:
+            self.torch.cuda.synchronize()
+            return call
+
     def median(self, call):
         for _ in range(3):  # the first calls choose an algorithm
             self.burst(call, 1)
+        call = self.captured(call)
         one = max(self.burst(call, 1), 1e-6)
         count = max(1, min(1000, int(BURST_SECONDS / one)))
         samples = [self.burst(call, count) / count for _ in range(BURSTS)]
@@ -91,10 +110,13 @@ def switch_tf32(torch, on):
 
 def time_layer(torch, clock, device, layer, way):
     functional = torch.nn.functional
-    dtype = torch.float16 if way == "f16" else torch.float32
+    kind, _, fused = way.partition("_")
+    dtype = getattr(torch, NARROW.get(kind, "float32"))
     switch_tf32(torch, way == "tf32")
     random = torch.Generator(device=device).manual_seed(1)
     make = lambda *shape: torch.randn(*shape, generator=random, device=device, dtype=torch.float32).to(dtype)
+    if fused and layer["kind"] == "gemm":
+        raise ValueError("products have no activation here")
     if layer["kind"] == "gemm":
         a, b = make(layer["k"], layer["c"]), make(layer["c"], layer["h"] * layer["w"])
         call = lambda: torch.mm(a, b)
@@ -103,9 +125,12 @@ def time_layer(torch, clock, device, layer, way):
         w = make(layer["k"], layer["c"] // layer["groups"], layer["r"], layer["s"])
         w = w / math.sqrt(layer["c"] // layer["groups"] * layer["r"] * layer["s"])
         bias = make(layer["k"])
-        if way == "f16":
+        if kind in NARROW:
             x, w = x.contiguous(memory_format=torch.channels_last), w.contiguous(memory_format=torch.channels_last)
-        call = lambda: functional.conv2d(x, w, bias, layer["stride"], layer["pad"], layer["dilation"], layer["groups"])
+        fused_call = lambda: torch.cudnn_convolution_relu(x, w, bias, layer["stride"], layer["pad"], layer["dilation"],
+                                                          layer["groups"])
+        plain_call = lambda: functional.conv2d(x, w, bias, layer["stride"], layer["pad"], layer["dilation"], layer["groups"])
+        call = fused_call if fused else plain_call
     with torch.inference_mode():
         median, least = clock.median(call)
     return {"median_ms": median * 1e3, "min_ms": least * 1e3, "gflops": flops_of(layer) / median * 1e-9}
@@ -144,9 +169,12 @@ def time_network(torch, clock, device, batch, way):
     network, what = resnet50(torch)
     network = network.eval().to(device)
     x = torch.randn(batch, 3, 224, 224, device=device)
-    if way == "f16":
-        network = network.half().to(memory_format=torch.channels_last)
-        x = x.half().contiguous(memory_format=torch.channels_last)
+    if way.endswith("_fused"):
+        raise ValueError("a network is not one call")
+    if way in NARROW:
+        dtype = getattr(torch, NARROW[way])
+        network = network.to(dtype).to(memory_format=torch.channels_last)
+        x = x.to(dtype).contiguous(memory_format=torch.channels_last)
     switch_tf32(torch, way == "tf32")
     with torch.inference_mode():
         median, least = clock.median(lambda: network(x))
@@ -217,11 +245,11 @@ def read_json(path):
 
 
 def our_times(folder):
-    """Name -> {what: ms} of layers_* (fp32), matrix_* (matrix units allowed), half_* (stored in fp16) and model_*.json."""
+    """Name -> {what: ms} of layers_* (fp32), matrix_* (matrix units allowed), half_*, bfloat_* (in 16 bits), model_*.json."""
     ours = {}
     for path in sorted(pathlib.Path(folder).glob("*.json")):
         what, _, rest = path.stem.partition("_")
-        if what not in ("layers", "matrix", "half", "model"):
+        if what not in ("layers", "matrix", "half", "bfloat", "model"):
             continue
         data = read_json(path)
         if data is None:
@@ -242,25 +270,27 @@ def print_table(ours, peers):
     rows = {**(peers or {}).get("layers", {}), **(peers or {}).get("networks", {})}
     if peers:
         print(f"{peers.get('device')}; torch {peers.get('torch')}, CUDA {peers.get('cuda')}, cuDNN {peers.get('cudnn')}")
-    print("ms; ours: fp32, with matrix units (inputs rounded to f16), and stored in fp16; quotients: the peer's time over "
-          "ours, above 1 Sparkle is faster")
-    heads = ("ours", "matrix", "half", "f32", "tf32", "f16", "f32/ours")
-    print(f"{'layer':28s} {' '.join(f'{head:>9s}' for head in heads)} {'f16/half':>10s}")
-    shares = {"f32": [], "f16": []}
-    number = lambda value: f"{value:9.4f}" if value else f"{'-':>9s}"
+    print("ms; ours: fp32, with matrix units (inputs rounded), stored in fp16 and in bf16, all with bias and ReLU; quotients:")
+    print("the peer's time over ours, above 1 Sparkle is faster; of 16 bits the peer's one fused call where there is one")
+    heads = ("ours", "matrix", "half", "bfloat", *WAYS)
+    pairs = (("f32", "layers"), ("tf32", "matrix"), ("f16", "half"), ("bf16", "bfloat"))
+    quotients = " ".join(f"{way:>7s}" for way, _ in pairs)
+    print(f"{'layer':28s} {' '.join(f'{head:>10s}' for head in heads)} {quotients}")
+    shares = {way: [] for way, _ in pairs}
+
+    def number(value, width=10):
+        return f"{value:{width}.4f}" if value else f"{'-':>{width}s}"
+
     for name in sorted(set(ours) | set(rows)):
         mine = ours.get(name, {})
         times = {way: rows.get(name, {}).get(way, {}).get("median_ms") for way in WAYS}
-        plain, matrix = mine.get("layers"), mine.get("matrix")
-        half = mine.get("half") or matrix  # networks are not stored in fp16
-        quotients = {}
-        for way, own in (("f32", plain), ("f16", half)):
-            if own and times[way]:
-                quotients[way] = times[way] / own
-                shares[way].append(quotients[way])
-        text = lambda way: f"{quotients[way]:9.3f}" if way in quotients else f"{'-':>9s}"
-        columns = [number(value) for value in (plain, matrix, mine.get("half"), *times.values())]
-        print(f"{name:28.28s} {' '.join(columns)} {text('f32')} {text('f16'):>10s}")
+        columns = [number(mine.get(kind)) for _, kind in pairs] + [number(t) for t in times.values()]
+        for way, kind in pairs:
+            own, peer = mine.get(kind), times.get(f"{way}_fused") or times[way]
+            if own and peer:
+                shares[way].append(peer / own)
+            columns.append(number(peer / own if own and peer else None, 7)[:7])
+        print(f"{name:28.28s} {' '.join(columns)}")
     for way, values in shares.items():
         if values:
             mean = math.exp(sum(math.log(v) for v in values) / len(values))

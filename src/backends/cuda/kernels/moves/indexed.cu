@@ -29,7 +29,7 @@ SPARKLE_DEVICE void indexed_chunks(const IndexedRecord& record) {
       from += place;
     }
     Chunk value;
-    if (outside) value = *reinterpret_cast<const Chunk*>(record.value);
+    if (outside) __builtin_memcpy(&value, record.value, sizeof value);
     else value = load_global(static_cast<const Chunk*>(record.x) + from);
     store_global(static_cast<Chunk*>(record.y) + to, value);
   }

@@ -1,0 +1,50 @@
+"""What scripts/gpu takes along: the command, stripped, scripts, layer lists, test vectors and our own network - nothing that
+has to be built where it runs."""
+
+import pathlib
+import shutil
+import subprocess
+
+MIB = 1 << 20
+MOST_BINARY, MOST_ALL = 40 * MIB, 64 * MIB
+FILES = ("scripts/gpu", "scripts/gpu_peers.py", "tests/disputed_vectors.tsv")
+FOLDERS = ("bench/gpu", "tests/conformance", "tests/vectors", "shapes", "devices", "models")
+
+
+class TooLarge(Exception):
+    """One sentence: what, how large, and what to do."""
+
+
+def bytes_of(folder):
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def pack(root, sparkle, to, strip="strip"):
+    """The folder's size. Errors: TooLarge, OSError, CalledProcessError."""
+    root, to = pathlib.Path(root), pathlib.Path(to)
+    shutil.rmtree(to, ignore_errors=True)
+    to.mkdir(parents=True)
+    for name in FILES:
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(root / name, to / name)
+    for name in FOLDERS:
+        shutil.copytree(root / name, to / name, ignore=shutil.ignore_patterns("__pycache__"))
+    subprocess.run([strip, "-o", to / "sparkle", sparkle], check=True)
+    tool = pathlib.Path(sparkle).parent / "bench" / "make_network"
+    if tool.exists():
+        subprocess.run([strip, "-o", to / "make_network", tool], check=True)
+    loader = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
+    for line in loader.splitlines():
+        if line.strip().startswith("libvulkan.so.1 "):
+            shutil.copy2(pathlib.Path(line.split("=>")[1].strip()).resolve(), to / "libvulkan.so.1")
+            break
+    size = (to / "sparkle").stat().st_size
+    if size > MOST_BINARY:
+        raise TooLarge(
+            f"The command takes {size / MIB:.1f} MiB stripped, and {MOST_BINARY // MIB} may travel; build it with fewer units."
+        )
+    if bytes_of(to) > MOST_ALL:
+        raise TooLarge(
+            f"'{to}' holds {bytes_of(to) / MIB:.1f} MiB, and {MOST_ALL // MIB} may travel; leave out what is largest."
+        )
+    return bytes_of(to)

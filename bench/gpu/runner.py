@@ -1,0 +1,113 @@
+"""Steps of a phase of scripts/gpu, one after another: each a process group of its own with a limit of its own, so that one
+which fails, hangs or takes the device along loses nothing of the others. After every step the phase's archive is written anew
+under another name and then renamed: it is complete at any time."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tarfile
+import time
+
+
+@dataclasses.dataclass
+class Step:
+    """`command` with its output in NAME.log; `result`: a file that it writes, JSON, by its name within the phase's folder."""
+
+    name: str
+    command: list
+    seconds: int = 300
+    result: str = ""
+    skip: str = ""  # why it is not run
+
+
+class Runner:
+    """Runs steps into FOLDER/PHASE; `budget`: seconds for all of them, 0 for ever."""
+
+    def __init__(self, out, phase, budget=0, environment=None):
+        self.out, self.phase, self.folder = pathlib.Path(out), phase, pathlib.Path(out) / phase
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.environment = {**os.environ, "XDG_CACHE_HOME": str(self.out / "cache"), **(environment or {})}
+        self.end = time.monotonic() + budget if budget else None
+        self.rows = []
+        self.about = {}
+
+    def count(self, verdict):
+        return sum(row["verdict"] == verdict for row in self.rows)
+
+    def keep(self, name, verdict, why="", seconds=0.0, command=()):
+        """A row of the summary, on disk and in the archive before anything else happens."""
+        self.rows.append(
+            {"name": name, "verdict": verdict, "why": why, "seconds": round(seconds, 1), "command": list(map(str, command))}
+        )
+        print(f"{verdict.upper():7} {name:40} {seconds:6.1f} s{'  ' + why if why else ''}", flush=True)
+        summary = {"phase": self.phase, **self.about, "rows": self.rows}
+        (self.folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+        self.archive()
+
+    def archive(self):
+        path, part = self.out / f"gpu_{self.phase}.tar.gz", self.out / f".gpu_{self.phase}.part"
+        with tarfile.open(part, "w:gz") as archive:
+            for folder in (self.folder, self.out / "cache"):
+                if folder.exists():
+                    archive.add(folder, arcname=folder.name)
+        os.replace(part, path)
+
+    def run(self, step):
+        """Whether the step passed."""
+        if step.skip:
+            self.keep(step.name, "skipped", step.skip)
+            return False
+        left = self.end - time.monotonic() if self.end else step.seconds
+        if left < min(step.seconds, 10):
+            self.keep(step.name, "skipped", "no time is left for it")
+            return False
+        limit = min(step.seconds, left)
+        begin = time.monotonic()
+        log = self.folder / f"{step.name}.log"
+        with open(log, "wb") as output:
+            try:
+                process = subprocess.Popen(
+                    list(map(str, step.command)),
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    stdin=subprocess.DEVNULL,
+                    env=self.environment,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                self.keep(step.name, "failed", f"'{step.command[0]}' cannot be started: {error.strerror}", 0, step.command)
+                return False
+            try:
+                status = process.wait(limit)
+            except subprocess.TimeoutExpired:
+                status = None
+            # Whatever it started goes with it.
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.wait()
+        seconds = time.monotonic() - begin
+        if status is None:
+            why = f"it took longer than {limit:.0f} s and was killed"
+        elif status < 0:
+            why = f"signal {-status} ended it"
+        elif status > 0:
+            lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            why = f"status {status}: {lines[-1][:200] if lines else 'it said nothing'}"
+        else:
+            why = self.unreadable(step)
+        self.keep(step.name, "failed" if why else "passed", why, seconds, step.command)
+        return not why
+
+    def unreadable(self, step):
+        if not step.result:
+            return ""
+        try:
+            json.loads((self.folder / step.result).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            return f"its result '{step.result}' cannot be read: {error}"
+        return ""

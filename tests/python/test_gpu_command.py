@@ -1,0 +1,121 @@
+"""scripts/gpu without a GPU: no step loses another's results, archives are complete at any time, limits and rates are kept."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "bench" / "gpu"))
+
+import pack  # noqa: E402
+import phases  # noqa: E402
+import rates  # noqa: E402
+from runner import Runner, Step  # noqa: E402
+
+
+def rows_in(archive, phase):
+    with tarfile.open(archive) as opened:
+        return json.load(opened.extractfile(f"{phase}/summary.json"))["rows"]
+
+
+def shell(name, text, seconds=20, result=""):
+    return Step(name, ["sh", "-c", text], seconds, result)
+
+
+def test_what_fails_hangs_or_dies_loses_nothing(tmp_path):
+    runner = Runner(tmp_path, "kernels")
+    steps = [
+        shell("good", f"echo '{{\"rows\": []}}' > {runner.folder}/good.json", result="good.json"),
+        shell("fails", "echo no such kernel >&2; exit 3"),
+        shell("hangs", "sleep 60 & sleep 60", seconds=1),
+        shell("dies", "kill -SEGV $$"),
+        shell("missing", "true", result="nothing.json"),
+        Step("absent", ["/no/such/program"]),
+        Step("left_out", ["true"], skip="there is no card"),
+        shell("last", "echo here"),
+    ]
+    for number, step in enumerate(steps, 1):
+        runner.run(step)
+        assert len(rows_in(tmp_path / "gpu_kernels.tar.gz", "kernels")) == number  # complete after every step
+    rows = {row["name"]: row for row in rows_in(tmp_path / "gpu_kernels.tar.gz", "kernels")}
+    assert [rows[name]["verdict"] for name in ("good", "last", "left_out")] == ["passed", "passed", "skipped"]
+    assert rows["fails"]["why"] == "status 3: no such kernel"
+    assert "took longer than 1 s" in rows["hangs"]["why"] and rows["hangs"]["seconds"] < 10
+    assert "signal 11" in rows["dies"]["why"]
+    assert "nothing.json" in rows["missing"]["why"]
+    assert "cannot be started" in rows["absent"]["why"]
+    assert (runner.count("passed"), runner.count("failed"), runner.count("skipped")) == (2, 5, 1)
+    with tarfile.open(tmp_path / "gpu_kernels.tar.gz") as archive:
+        assert {"kernels/good.json", "kernels/fails.log", "kernels/last.log"} <= set(archive.getnames())
+
+
+def test_no_step_begins_that_has_no_time(tmp_path):
+    runner = Runner(tmp_path, "tune", budget=1)
+    assert not runner.run(shell("long", "sleep 30", seconds=60))
+    assert rows_in(tmp_path / "gpu_tune.tar.gz", "tune")[0]["why"] == "no time is left for it"
+
+
+def test_rates_above_the_peak_are_named(tmp_path):
+    units = [{"name": "mma-f16", "total_flops_per_second": 1e12}, {"name": "fma-f16"}]
+    rows = [
+        {"name": "right", "schedule": "variant=mma unit=mma-f16 m=64", "executed_gflops": 1020.0},
+        {"name": "wrong", "schedule": "variant=mma unit=mma-f16 m=64", "executed_gflops": 1040.0},
+        {"name": "unknown", "schedule": "variant=x unit=fma-f16", "executed_gflops": 1e9},
+        {"name": "failed"},
+    ]
+    file = tmp_path / "layers.json"
+    file.write_text(json.dumps({"device": {"units": units}, "rows": rows}), encoding="utf-8")
+    assert rates.above_peak(file) == ["wrong: 1.0 TFLOP/s by mma-f16, whose peak is 1.0"]
+    file.write_text("[]", encoding="utf-8")
+    assert rates.above_peak(file) == [] and rates.above_peak(tmp_path / "none.json") == []
+
+
+def test_what_travels_is_limited(tmp_path, monkeypatch):
+    copies = tmp_path / "strip"
+    copies.write_text('#!/bin/sh\ncp "$3" "$2"\n', encoding="utf-8")
+    copies.chmod(0o755)
+    sparkle = tmp_path / "sparkle"
+    sparkle.write_bytes(b"\0" * 1000)
+    size = pack.pack(ROOT, sparkle, tmp_path / "to", strip=copies)
+    assert (tmp_path / "to" / "scripts" / "gpu").exists() and size < pack.MOST_ALL
+    monkeypatch.setattr(pack, "MOST_BINARY", 999)
+    with pytest.raises(pack.TooLarge, match="may travel"):
+        pack.pack(ROOT, sparkle, tmp_path / "to", strip=copies)
+
+
+@pytest.mark.parametrize("phase", phases.PHASES)
+def test_each_phase_runs_dry_over_a_command_that_fails(phase, tmp_path):
+    sparkle = tmp_path / "sparkle"
+    sparkle.write_text("#!/bin/sh\n[ \"$1\" = --version ] && exit 0\necho nothing works >&2\nexit 2\n", encoding="utf-8")
+    sparkle.chmod(0o755)
+    done = subprocess.run(
+        [
+            sys.executable,
+            ROOT / "scripts" / "gpu",
+            "--phase",
+            phase,
+            "--dry",
+            "--device",
+            "both",
+            "--out",
+            tmp_path / "out",
+            "--sparkle",
+            sparkle,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    rows = rows_in(tmp_path / "out" / f"gpu_{phase}.tar.gz", phase)
+    counts = [sum(row["verdict"] == verdict for row in rows) for verdict in ("passed", "failed", "skipped")]
+    assert done.stdout.strip().splitlines()[-1] == "{} passed, {} failed, {} skipped".format(*counts)
+    assert done.returncode == 1 and counts[1] > 0
+
+
+def test_wrong_use_is_one_sentence():
+    done = subprocess.run([sys.executable, ROOT / "scripts" / "gpu"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr == "scripts/gpu: give either pack or --phase; see scripts/gpu --help.\n"
