@@ -111,7 +111,8 @@ std::string explain(const Plan& plan, const Device& device, const ExplainOptions
   if (plan.budget_steps > 0) text += budget_note(plan) + "\n";
   text += "bound by:";
   for (const auto& [name, count] : bounds) text += " " + name + " " + std::to_string(count);
-  if (without_kernel > 0)
+  if (device.by_roofs) text += "\nno kernels were planned: times are what the device's roofs allow in fp32";
+  else if (without_kernel > 0)
     text +=
         format("\n%zu of %zu steps: no_kernel, nothing here runs on %.*s yet; times are what the device's roofs allow in fp32",
                without_kernel, plan.steps.size(), static_cast<int>(name_of(device.kind).size()), name_of(device.kind).data());

@@ -103,6 +103,7 @@ std::string rows(const Verdict& v, bool all) {
 
 std::string basis_of(const Verdict& v) {
   const Device& device = v.device;
+  if (device.by_roofs) return "bound, not calibrated: times are what the device's roofs allow, no kernels were planned";
   if (!v.kernels)
     return "bound, not calibrated: nothing here runs on " + std::string(name_of(device.kind)) +
            " yet, times are what the device's roofs allow";
