@@ -312,7 +312,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     timing = commands.add_parser("time", help="measure PyTorch")
-    timing.add_argument("--layers", nargs="+", required=True, metavar="FILE.csv")
+    timing.add_argument("--layers", nargs="*", required=True, metavar="FILE.csv")
     timing.add_argument("--output", required=True, metavar="FILE.json")
     timing.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     timing.add_argument("--whole", default=[], type=lambda text: [int(n) for n in text.split(",")],

@@ -7,7 +7,7 @@ import sys
 
 from runner import Step
 
-PHASES = ("describe", "tests", "kernels", "layers", "networks", "tune")
+PHASES = ("describe", "tests", "kernels", "layers", "networks", "peers", "tune")
 PRECISIONS = {"cuda": ("fp32", "tf32", "fp16", "bf16"), "vulkan": ("fp32", "matrix", "fp16")}
 # What a row's file is called by, as scripts/gpu_peers.py reads it.
 KIND = {"fp32": "layers", "tf32": "matrix", "matrix": "matrix", "fp16": "half", "bf16": "bfloat"}
@@ -116,7 +116,7 @@ class Plan:
                     "cuda",
                 ],
                 300,
-                skip="" if sanitizer and "cuda" in self.devices else "there is no compute-sanitizer here",
+                skip=self.missing(sanitizer, "compute-sanitizer"),
             )
 
     def kernels(self):
@@ -139,22 +139,7 @@ class Plan:
             for precision in PRECISIONS[device]:
                 for path in lists:
                     what = ["--conv", TINY] if self.dry else ["--layers", path]
-                    yield self.bench(device, precision, path.stem, what, 400)
-        peers = self.root / "scripts" / "gpu_peers.py"
-        files = [self.root / "shapes" / "gpu.csv", *lists]
-        yield Step(
-            "peers",
-            [self.python, peers, "time", "--layers", *files, "--output", self.folder / "peers.json"],
-            600,
-            "peers.json",
-            self.no_torch(),
-        )
-        for device in self.devices:
-            yield Step(
-                f"{device}_table",
-                [self.python, peers, "table", "--ours", self.folder / device, "--peers", self.folder / "peers.json"],
-                60,
-            )
+                    yield self.bench(device, precision, path.stem, what, 150)
 
     def networks(self):
         for device in self.devices:
@@ -176,24 +161,6 @@ class Plan:
                     step.skip = missing
                     yield step
                 yield Step(f"{device}_drop_n{batch}", ["rm", "-f", network], 10, skip=missing)
-        peers = self.root / "scripts" / "gpu_peers.py"
-        yield Step(
-            "peers",
-            [
-                self.python,
-                peers,
-                "time",
-                "--layers",
-                self.root / "shapes" / "gpu.csv",
-                "--whole",
-                "1,32",
-                "--output",
-                self.folder / "peers.json",
-            ],
-            600,
-            "peers.json",
-            self.no_torch(),
-        )
         ncu = shutil.which("ncu")
         counter = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"
         yield Step(
@@ -204,8 +171,10 @@ class Plan:
                 counter,
                 "--clock-control",
                 "none",
+                "--kernel-name",
+                "regex:sparkle_gemm",
                 "--launch-count",
-                "200",
+                "20",
                 self.sparkle,
                 "bench",
                 "--device",
@@ -220,8 +189,35 @@ class Plan:
                 "1",
             ],
             300,
-            skip="" if ncu and "cuda" in self.devices else "there is no ncu here",
+            skip=self.missing(ncu, "ncu"),
         )
+
+    def missing(self, program, name):
+        """Why what asks for this program and CUDA is not run; empty: it is."""
+        if "cuda" not in self.devices:
+            return "it is for --device cuda"
+        return "" if program else f"there is no {name} here"
+
+    def peers(self):
+        script, all_of = self.root / "scripts" / "gpu_peers.py", self.folder.parent
+        lists = [("kernels", self.root / "shapes" / "gpu.csv"), *(("layers", self.batched(n)) for n in (32, 256))]
+        for phase, path in lists:
+            result = f"peers_{path.stem}.json"
+            command = [self.python, script, "time", "--layers", path, "--output", self.folder / result]
+            yield Step(f"peers_{path.stem}", command, 200, result, self.no_torch())
+            for device in self.devices:
+                yield self.table(device, f"{phase}_{path.stem}", all_of / phase / device, result)
+        result = "peers_networks.json"
+        command = [self.python, script, "time", "--layers", "--whole", "1,32", "--output", self.folder / result]
+        yield Step("peers_networks", command, 120, result, self.no_torch())
+        for device in self.devices:
+            yield self.table(device, "networks", all_of / "networks" / device, result)
+
+    def table(self, device, name, ours, peers):
+        script = self.root / "scripts" / "gpu_peers.py"
+        skip = "" if ours.exists() else f"'{ours}' holds no times of ours: run that phase first"
+        command = [self.python, script, "table", "--ours", ours, "--peers", self.folder / peers]
+        return Step(f"table_{device}_{name}", command, 60, skip=skip)
 
     def tune(self):
         for device in self.devices:

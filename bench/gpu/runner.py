@@ -11,6 +11,9 @@ import subprocess
 import tarfile
 import time
 
+LEAST = 10  # seconds that are worth a beginning
+PATIENCE = 20  # seconds for a killed process to be gone
+
 
 @dataclasses.dataclass
 class Step:
@@ -33,6 +36,22 @@ class Runner:
         self.end = time.monotonic() + budget if budget else None
         self.rows = []
         self.about = {}
+        self.process = None  # of the step that runs
+
+    def end_step(self):
+        """Ends the step that runs, and whatever it started; whether it is gone."""
+        process, self.process = self.process, None
+        if process is None:
+            return True
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def count(self, verdict):
         return sum(row["verdict"] == verdict for row in self.rows)
@@ -61,7 +80,7 @@ class Runner:
             self.keep(step.name, "skipped", step.skip)
             return False
         left = self.end - time.monotonic() if self.end else step.seconds
-        if left < min(step.seconds, 10):
+        if left < min(step.seconds, LEAST):
             self.keep(step.name, "skipped", "no time is left for it")
             return False
         limit = min(step.seconds, left)
@@ -69,7 +88,7 @@ class Runner:
         log = self.folder / f"{step.name}.log"
         with open(log, "wb") as output:
             try:
-                process = subprocess.Popen(
+                self.process = subprocess.Popen(
                     list(map(str, step.command)),
                     stdout=output,
                     stderr=subprocess.STDOUT,
@@ -81,17 +100,19 @@ class Runner:
                 self.keep(step.name, "failed", f"'{step.command[0]}' cannot be started: {error.strerror}", 0, step.command)
                 return False
             try:
-                status = process.wait(limit)
+                status = self.process.wait(limit)
             except subprocess.TimeoutExpired:
                 status = None
-            # Whatever it started goes with it.
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            process.wait()
+            held = not self.end_step()
         seconds = time.monotonic() - begin
-        if status is None:
+        if status is None and held:
+            why = f"it took longer than {limit:.0f} s, and a driver holds it: it could not be killed"
+        elif status is None and limit < step.seconds:
+            self.keep(
+                step.name, "skipped", f"no time was left for it: it was ended after {limit:.0f} s", seconds, step.command
+            )
+            return False
+        elif status is None:
             why = f"it took longer than {limit:.0f} s and was killed"
         elif status < 0:
             why = f"signal {-status} ended it"
