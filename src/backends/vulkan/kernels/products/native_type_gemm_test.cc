@@ -178,7 +178,7 @@ TEST(VulkanNativeTypeGemm, RefusesErfAndWhatNeedsDoublesWithoutThem) {
     const FamilyInfo& family = info(Family::gemm);
     Reason why = Reason::none;
     for (const Variant& v : family.variants)
-      if (v.for_workgroups() && !family.schedules(stage, v, on, why).empty()) return Reason::none;
+      if (v.runs_on(on) && !family.schedules(stage, v, on, why).empty()) return Reason::none;
     return why;
   };
   Epilogue half, erf;
