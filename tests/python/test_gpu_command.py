@@ -73,7 +73,9 @@ def test_who_is_ended_ends_its_step(tmp_path):
     sparkle.chmod(0o755)
     command = [sys.executable, ROOT / "scripts" / "gpu", "--phase", "tune", "--out", tmp_path / "out", "--sparkle", sparkle]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text(encoding="utf-8").strip():
+    end = time.monotonic() + 60
+    while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text(encoding="utf-8").strip()):
+        assert time.monotonic() < end, "the step did not begin"
         time.sleep(0.05)
     process.terminate()
     assert "signal 15 ended it" in process.communicate(timeout=30)[1]
