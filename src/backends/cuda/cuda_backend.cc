@@ -174,17 +174,14 @@ class BackendOfDevice final : public CudaBackend {
         return heard(driver().error_of(r, "cuGraphLaunch"));
       kept.push_back(std::move(*graph));
     }
-    std::shared_ptr<DeviceBuffer> reports;
-    if (!recorded.reporting()->empty()) {
-      auto fetched = recorded.fetch_reports(line.stream());
-      if (!fetched.ok()) return heard(fetched.take_error());
-      reports = std::move(*fetched);
-    }
-    auto number = line.count(std::move(kept));
+    Result<std::shared_ptr<DeviceBuffer>> reports = std::shared_ptr<DeviceBuffer>();
+    if (!recorded.reporting()->empty()) reports = recorded.fetch_reports(line.stream());
+    auto number = line.count(std::move(kept));  // also where there are no reports: the graph runs
     if (!number.ok()) return heard(number.take_error());
+    if (!reports.ok()) return heard(reports.take_error());
     ++submissions_;
     const Token token = token_of(kCompute, *number);
-    if (reports) ask(token, std::move(reports), recorded.reporting());
+    if (*reports) ask(token, std::move(*reports), recorded.reporting());
     if (options.timestamps) {
       const std::lock_guard timed_lock(mutex_);
       timed_.emplace_back(token.value, std::move(events));
@@ -285,31 +282,43 @@ class BackendOfDevice final : public CudaBackend {
                                           "'; give one of that device's."};
     return handle;
   }
-  // What the kernels of a submission may find in their data: kept for who waits for it, the oldest let go that has been asked.
+  // What the kernels of a submission may find in their data. What those that are complete have to say is read when others come;
+  // errors are kept for who waits later.
   struct Asked {
     std::shared_ptr<DeviceBuffer> reports;
     std::shared_ptr<const std::vector<ReportingLaunch>> launches;
     std::optional<Error> error;
   };
-  static constexpr size_t kMostAsked = 256;
+  static constexpr size_t kMostErrors = 64;
   void ask(Token token, std::shared_ptr<DeviceBuffer> reports, std::shared_ptr<const std::vector<ReportingLaunch>> launches) {
+    const auto complete = lines_[kCompute].reached();
     const std::lock_guard lock(mutex_);
+    size_t errors = 0;
+    for (auto at = asked_.begin(); at != asked_.end();) {
+      if (complete.ok() && (at->first & kNumber) <= *complete) read(at->second);
+      const bool silent = !at->second.reports && !at->second.error;
+      errors += at->second.error.has_value();
+      at = silent ? asked_.erase(at) : std::next(at);
+    }
+    for (auto at = asked_.begin(); at != asked_.end() && errors > kMostErrors;) {
+      errors -= at->second.error.has_value();
+      at = at->second.error ? asked_.erase(at) : std::next(at);
+    }
     asked_[token.value] = {std::move(reports), std::move(launches), {}};
-    for (auto at = asked_.begin(); at != asked_.end() && asked_.size() > kMostAsked;)
-      at = at->second.reports ? std::next(at) : asked_.erase(at);
+  }
+  static void read(Asked& asked) {
+    if (!asked.reports) return;
+    asked.error =
+        take_bounds_report({reinterpret_cast<BoundsReports*>(asked.reports->host()), asked.launches->size()}, *asked.launches);
+    asked.reports.reset();
   }
   // Of a submission that is complete.
   Status answer(Token token) {
     const std::lock_guard lock(mutex_);
     const auto at = asked_.find(token.value);
     if (at == asked_.end()) return ok();
-    Asked& asked = at->second;
-    if (asked.reports) {
-      asked.error = take_bounds_report({reinterpret_cast<BoundsReports*>(asked.reports->host()), asked.launches->size()},
-                                       *asked.launches);
-      asked.reports.reset();
-    }
-    if (asked.error) return *asked.error;
+    read(at->second);
+    if (at->second.error) return *at->second.error;
     asked_.erase(at);
     return ok();
   }

@@ -34,4 +34,8 @@ struct DepthwiseSchedule {
   friend bool operator==(const DepthwiseSchedule&, const DepthwiseSchedule&) = default;
 };
 
+struct Stage;
+// The same sums as a gemm stage: a window in as many groups as there are channels.
+Stage as_groups(const Stage& stage);
+
 }  // namespace sparkle

@@ -5,6 +5,7 @@
 
 #include "families/common.h"
 #include "families/depthwise/depthwise.h"
+#include "families/gemm/gemm.h"
 #include "families/integers/integers.h"
 #include "families/loops/chunk_move.h"
 
@@ -100,6 +101,16 @@ void depthwise_gpu_footprint(const Stage& stage, const DepthwiseSchedule& s, con
     break;
   }
   f.parallel_items = std::max(1.0, outputs * rows * columns / (naive ? 64 : 256));
+}
+
+Stage as_groups(const Stage& stage) {
+  const auto& p = get<DepthwiseParams>(stage.params);
+  GemmParams g;
+  g.loader = Loader::window;
+  g.groups = feature_map(stage.inputs[0]).c;
+  g.window = p.window;
+  g.epilogue = p.epilogue;
+  return {g, stage.inputs, stage.outputs};
 }
 
 }  // namespace sparkle

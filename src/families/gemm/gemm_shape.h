@@ -49,4 +49,20 @@ constexpr int dot_rows(int registers, int columns) { return std::min(6, (registe
 // Stride of `axis` counted from the end (0 is the last); 0 where the axis is missing or broadcast.
 int64_t stride_from_end(const TensorDesc& desc, int axis);
 
+// Batch axes of a dense product, innermost first: places 2 to 0 of rows where the right operand stays the same, places 3 to 0
+// of instances else; `visit` gets the axis counted from the end, whether it is of rows, and its place. False: there are too
+// many.
+template <class Visit>
+bool walk_batch(const TensorDesc& b, const TensorDesc& y, Visit&& visit) {
+  int row = 2, instance = 3;
+  for (int i = y.shape.size() - 3; i >= 0; --i) {
+    if (y.shape[i] == 1) continue;
+    const int from_end = y.shape.size() - 1 - i;
+    const bool of_rows = stride_from_end(b, from_end) == 0 && row >= 0;
+    if (!of_rows && instance < 0) return false;
+    visit(from_end, of_rows, of_rows ? row-- : instance--);
+  }
+  return true;
+}
+
 }  // namespace sparkle

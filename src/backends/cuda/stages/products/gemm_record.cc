@@ -62,21 +62,6 @@ void set_window(GemmSetup& setup, const Stage& stage, const GemmParams& p, int64
   std::copy(std::begin(strides), std::end(strides), f.strides);
 }
 
-// Batch axes of a dense product, innermost first: rows where the right operand stays the same, instances else; `visit` gets the
-// axis counted from the end, whether it is of rows, and its place. False: there are too many.
-template <class Visit>
-bool walk_batch(const TensorDesc& b, const TensorDesc& y, Visit&& visit) {
-  int row = 2, instance = 3;
-  for (int i = y.shape.size() - 3; i >= 0; --i) {
-    if (y.shape[i] == 1) continue;
-    const int from_end = y.shape.size() - 1 - i;
-    const bool of_rows = stride_from_end(b, from_end) == 0 && row >= 0;
-    if (!of_rows && instance < 0) return false;
-    visit(from_end, of_rows, of_rows ? row-- : instance--);
-  }
-  return true;
-}
-
 Status set_dense(GemmSetup& setup, const Stage& stage, const GemmParams& p) {
   GemmRecord& g = setup.record;
   const TensorDesc &a = stage.inputs[0], &b = stage.inputs[1], &y = stage.outputs[0];

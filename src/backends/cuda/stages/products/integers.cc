@@ -28,17 +28,6 @@ void set_end(SumsEnd& end, size_t at, const Stage& stage, const Epilogue& e, std
   end.y_type = static_cast<uint8_t>(stage.outputs[0].dtype);
 }
 
-// The same sum as a window in as many groups as there are channels.
-Stage in_groups(const Stage& stage) {
-  const auto& p = get<DepthwiseParams>(stage.params);
-  GemmParams g;
-  g.loader = Loader::window;
-  g.groups = feature_map(stage.inputs[0]).c;
-  g.window = p.window;
-  g.epilogue = p.epilogue;
-  return {g, stage.inputs, stage.outputs};
-}
-
 // Filters as [tap][filter] of 16 bits: constant ones less their zero point take nine.
 void pack_shorts(const TensorDesc& desc, const std::byte* from, std::byte* to) {
   const FeatureMap w = feature_map(desc);
@@ -60,7 +49,7 @@ int32_t filter_stride(const TensorDesc& d) {
 }
 
 Result<CudaKernelPtr> make_integer_sums(const Stage& stage, const Workshop& shop) {
-  const Stage sums = stage.family() == Family::depthwise ? in_groups(stage) : stage;
+  const Stage sums = stage.family() == Family::depthwise ? as_groups(stage) : stage;
   const Epilogue& e = get<GemmParams>(sums.params).epilogue;
   SPARKLE_CHECK(check_integer_stage(stage.inputs, stage.outputs[0], e));
   auto kernel = std::make_unique<CudaKernel>(stage);

@@ -11,17 +11,6 @@ namespace {
 
 constexpr int64_t kThreads = 64;
 
-// The same sum as a window in as many groups as there are channels.
-Stage in_groups(const Stage& stage) {
-  const auto& p = get<DepthwiseParams>(stage.params);
-  GemmParams g;
-  g.loader = Loader::window;
-  g.groups = feature_map(stage.inputs[0]).c;
-  g.window = p.window;
-  g.epilogue = p.epilogue;
-  return {g, stage.inputs, stage.outputs};
-}
-
 // Weights as [tap][channel] of 16 bits: constant filters less their zero point take nine.
 struct PackedFilters {
   GemmRecord g;
@@ -49,7 +38,7 @@ Result<VulkanKernelPtr> make_integer_depthwise(const Stage& stage, const Depthwi
   SPARKLE_CHECK(check_integer_operands(stage, p.epilogue, shop));
   auto kernel = std::make_unique<VulkanKernel>(stage);
   if (stage.outputs[0].elements() == 0) return kernel;
-  SPARKLE_TRY(g, gemm_record(in_groups(stage)));
+  SPARKLE_TRY(g, gemm_record(as_groups(stage)));
   if (schedule.variant == "bytes_naive") {
     SPARKLE_CHECK(add_naive(*kernel, g, p.epilogue, shop));
     return kernel;
