@@ -13,6 +13,7 @@
 #include "plan/choose/forced.h"
 #include "plan/explain.h"
 #include "plan/levels.h"
+#include "run/opening/kernel_sources.h"
 #include "run/opening/open_model.h"
 #include "measure/prepared_layer.h"
 
@@ -26,6 +27,7 @@ struct ExplainArguments {
   std::vector<std::string> shapes;
   ExplainOptions explain;
   bool plan_text = false, levels = false;
+  std::string source;  // what a GPU is given for the steps whose name contains this
 };
 
 // A plan of one step for a convolution with what `bench --conv` and `tune --conv` put behind it.
@@ -53,6 +55,9 @@ Result<Plan> plan_of_conv(const std::string& text, const std::string& stored, co
     step.footprint = choice->footprints[i];
     step.cost = choice->costs[i];
     if (i == 0) step.candidates = choice->candidates;
+    // Weights and bias, of the stage that takes them as they are: tensors of the plan by number.
+    const StageUse& use = choice->plan.stages[i];
+    step.inputs = use.inputs, step.outputs = use.outputs;
     plan.steps.push_back(std::move(step));
   }
   return plan;
@@ -88,6 +93,31 @@ Result<Plan> plan_of(const ExplainArguments& a, const CompiledModel* compiled, G
   return plan;
 }
 
+// What the device would be given for the steps whose name contains `part`.
+int explain_sources(const Plan& plan, const Device& device, const std::string& part, bool conv) {
+  std::string text;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const PlanStep& step = plan.steps[i];
+    if (step.name.find(part) == std::string::npos) continue;
+    uint32_t constants = 0;
+    for (size_t o = 0; o < step.inputs.size() && o < 32; ++o) {
+      const auto at = static_cast<size_t>(step.inputs[o]);
+      // Of a convolution alone weights and bias are operands 1 and 2.
+      const bool constant = conv ? at == 1 || at == 2 : plan.tensors[at].kind == PlaceKind::constant;
+      if (constant) constants |= 1u << o;
+    }
+    auto sources = kernel_sources(step.stage, step.schedule, device, constants);
+    if (!sources.ok()) return fail(sources.error());
+    text += "step " + std::to_string(i) + ", " + step.name + ": " + step.algorithm + ", " + variant_of(step.schedule) + ", " +
+            unit_of(step.schedule) + "\n" + *sources;
+  }
+  if (text.empty())
+    return fail(
+        {Reason::bad_usage, "No step of the plan has a name that contains '" + part + "'; 'sparkle explain' lists them."});
+  std::fputs(printable_lines(text).c_str(), stdout);
+  return kDone;
+}
+
 int explain_levels(const ExplainArguments& a, const ModelFile& model) {
   std::vector<DevicePlan> plans;
   for (const std::string& name : comma_separated(a.common.device)) {
@@ -112,6 +142,8 @@ int explain_command(const ExplainArguments& a) {
     return fail({Reason::bad_usage, "--plan prints the plan of a model; for a convolution alone there is --candidates."});
   if (a.levels && (a.plan_text || a.explain.candidates))
     return fail({Reason::bad_usage, "--levels is a page of its own: leave out --plan and --candidates."});
+  if (!a.source.empty() && (a.plan_text || a.levels || a.common.json || a.explain.candidates))
+    return fail({Reason::bad_usage, "--source is a page of its own: leave out --plan, --levels, --candidates and --json."});
   if (!a.levels && a.common.device.find(',') != std::string::npos && !names_description(a.common.device))
     return fail({Reason::bad_usage, "'" + a.common.device + "' names several devices, which is for --levels alone."});
   auto device = a.levels ? Result<Device>(Device{}) : describe_device(a.common);
@@ -121,6 +153,7 @@ int explain_command(const ExplainArguments& a) {
   if (a.levels) return explain_levels(a, *model);
   auto plan = plan_of(a, model->compiled.get(), std::move(model->graph), *device, a.common);
   if (!plan.ok()) return fail(plan.error(), a.common);
+  if (!a.source.empty()) return explain_sources(*plan, *device, a.source, !a.conv.empty());
   if (a.plan_text) {
     std::fputs(printable_lines(to_text(*plan)).c_str(), stdout);
   } else if (a.common.json) {
@@ -144,6 +177,9 @@ void add_explain(CLI::App& app, Chosen& chosen) {
   command->add_option("--conv", a->conv, "a convolution: ic64ih56oc64oh56kh3ph1");
   command->add_option("--shape", a->shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");
   command->add_option("--step", a->explain.step, "only steps whose name contains this");
+  command->add_option(
+      "--source", a->source,
+      "what a GPU is given for the steps whose name contains this: kernels, threads, constants, printed programs");
   command->add_flag("--candidates", a->explain.candidates, "all candidates with cost or reason of rejection");
   command->add_flag("--levels", a->levels,
                     "what each level of memory holds, what fills the lanes, what is in flight and fused; --device may name "

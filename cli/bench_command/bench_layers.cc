@@ -13,7 +13,7 @@
 #include "peers/peers.h"
 #include "run_command/progress.h"
 #include "report/bench_rows.h"
-#include "measure/optimisation_steps.h"
+#include "measure/steps/optimisation_steps.h"
 
 namespace sparkle::cli {
 namespace {

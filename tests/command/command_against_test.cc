@@ -142,7 +142,8 @@ TEST_F(CommandAgainst, TheLadderOfAVulkanDevice) {
     EXPECT_EQ(row["clock"], "device") << level;
     EXPECT_LE(row["max_error"], level == "sums_f16" ? 1e-3 : 1e-5) << level;
   }
-  for (const char* step : {"naive", "groups", "halo", "fours", "several", "implicit", "winograd2", "winograd4", "as planned"})
+  for (const char* step :
+       {"unrolled", "naive", "groups", "halo", "fours", "several", "implicit", "winograd2", "winograd4", "as planned"})
     EXPECT_TRUE(measured.count(step)) << step;
   for (const char* step : {"cooperative", "cooperative_group", "fft"})
     EXPECT_TRUE(measured.count(step) + absent.count(step)) << step;
@@ -164,8 +165,8 @@ TEST_F(CommandAgainst, AblationSwitchesOnePatternAtATime) {
   EXPECT_EQ(json["rows"][5]["algorithm"], "gemm, pointwise");
 }
 
-// What is switched off is asserted in src/measure/ablation_test.cc; here each row computes the layer on whatever device there
-// is.
+// What is switched off is asserted in src/measure/steps/ablation_test.cc; here each row computes the layer on whatever device
+// there is.
 TEST_F(CommandAgainst, AblationOfAVulkanDevice) {
   if (sparkle("devices --device vulkan").status != 0) GTEST_SKIP() << "SKIP: no Vulkan device";
   const auto json = json_of("bench --device vulkan --ablate --conv ic16ih8oc16oh8kh3ph1" + kShort);
@@ -177,7 +178,7 @@ TEST_F(CommandAgainst, AblationOfAVulkanDevice) {
     EXPECT_EQ(row["clock"], "device");
     EXPECT_EQ(row.contains("factor"), row["without"] != "all on");
   }
-  EXPECT_EQ(without, (std::vector<std::string>{"all on", "tile", "vectorise", "pipeline", "fuse"}));
+  EXPECT_EQ(without, (std::vector<std::string>{"all on", "tile", "vectorise", "pipeline", "unroll", "bank padding", "fuse"}));
 }
 
 // Whatever prints or keeps a result says how it came about, by one writer.

@@ -14,7 +14,7 @@
 #include "onnx/reader.h"
 #include "networks/zoo.h"
 #include "measure/layer_bench.h"
-#include "measure/optimisation_steps.h"
+#include "measure/steps/optimisation_steps.h"
 #include "run/session_testing.h"
 #include "measure/roofs/stream_bench.h"
 #include "measure/tune_layers.h"

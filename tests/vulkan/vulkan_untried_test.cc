@@ -12,7 +12,7 @@
 #include "device/memory_curve.h"
 #include "graph/test_graphs.h"
 #include "measure/layer_bench.h"
-#include "measure/optimisation_steps.h"
+#include "measure/steps/optimisation_steps.h"
 #include "measure/roofs/stream_bench.h"
 #include "measure/tune_layers.h"
 #include "prepare/compile_model.h"

@@ -377,6 +377,7 @@ class BackendOfDevice final : public CudaBackend {
 }  // namespace
 
 Result<std::shared_ptr<DeviceBuffer>> Workshop::upload(const void* bytes, int64_t size) const {
+  if (!memory) return std::make_shared<DeviceBuffer>(CuAddress{0}, size);
   SPARKLE_TRY(staging, memory->allocate(size, true));
   SPARKLE_TRY(buffer, memory->allocate(size, false));
   std::memcpy(staging->host(), bytes, static_cast<size_t>(size));

@@ -17,7 +17,7 @@ namespace sparkle::cuda {
 // What kernel factories work with.
 struct Workshop {
   std::shared_ptr<Context> context;
-  std::shared_ptr<Memory> memory;
+  std::shared_ptr<Memory> memory;  // nullptr: of a device that is only described, as `context` and `functions` are
   std::shared_ptr<Functions> functions;
   // A buffer of the device's with these bytes in it.
   Result<std::shared_ptr<DeviceBuffer>> upload(const void* bytes, int64_t size) const;
@@ -29,6 +29,7 @@ inline constexpr int kWorkspace = -1, kReport = -2;
 // A launch of a kernel with one record, whose addresses are filled in when the operands' are known.
 struct KernelLaunch {
   CuFunction function = nullptr;
+  std::string kernel;  // its name
   std::array<unsigned, 3> grid{1, 1, 1};
   unsigned threads = 1;
   std::array<unsigned, 3> cluster{1, 1, 1};
@@ -91,7 +92,7 @@ Result<KernelLaunch> launch_of(const Workshop& shop, const std::string& name, co
                                unsigned threads, int64_t shared_bytes = 0) {
   SPARKLE_TRY(function, shop.functions->get(name, shared_bytes));
   KernelLaunch launch;
-  launch.function = function;
+  launch.function = function, launch.kernel = name;
   launch.grid = grid, launch.threads = threads, launch.shared_bytes = static_cast<unsigned>(shared_bytes);
   launch.set(record);
   return launch;

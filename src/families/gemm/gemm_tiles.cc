@@ -399,7 +399,8 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   f.executed_flops =
       naive ? 2 * instances * sizes.k_steps * n : 2 * instances * tiles_m * s.m * tiles_n * s.n * up(k, s.k) * s.k;
   // Each tile reads its rows and columns; a thread (or subgroup) reads its own from shared memory once per step of k.
-  const auto element = static_cast<double>(size_of(stage.inputs[0].dtype));
+  // Threads side by side that each make an output read filters a row apart: a sector of 32 bytes for each product.
+  const auto element = s.variant == "one_output" ? 16.0 : static_cast<double>(size_of(stage.inputs[0].dtype));
   // Blocks of a cluster share the columns' operand: one reads it for all.
   const CudaTile* cuda = is_cuda_product(s.variant) ? cuda_tile(s) : nullptr;
   double read_of_tile = (step_m + step_n / (cuda ? cuda->cluster : 1)) * k;
@@ -434,6 +435,8 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
       f.bytes[i] = std::min(f.bytes[i], std::max(once, read_past(stage, s, sizes, device, holds) + beside));
     f.exposed[i] = partial / 2 <= holds ? 0 : partial;
     f.bytes[i] += f.exposed[i];
+    // Nothing is multiplied while tiles are copied.
+    if (cuda && cuda->stages == 1) f.exposed[i] = f.bytes[i];
   }
   // Workgroups; the naive ones make an output per thread.
   const double groups = std::max(1.0, naive ? instances * m * n / (s.m * s.n) : instances * tiles_m * tiles_n * s.split);

@@ -17,6 +17,14 @@ Result<std::shared_ptr<Context>> Context::open(std::shared_ptr<Driver> driver, s
   return context;
 }
 
+std::shared_ptr<Context> Context::described(Device description) {
+  std::shared_ptr<Context> context(new Context);
+  context->described_ = DeviceInfo{};
+  context->described_->name = description.name;
+  context->described_->description = std::move(description);
+  return context;
+}
+
 Context::~Context() {
   if (!context_) return;
   {

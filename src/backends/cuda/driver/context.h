@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "backends/cuda/driver/driver.h"
 
@@ -12,12 +13,14 @@ class Context {
  public:
   // Errors: device_unusable saying why, and what the driver says.
   static Result<std::shared_ptr<Context>> open(std::shared_ptr<Driver> driver, size_t index);
+  // Of a device that is only described: nothing may be asked of its driver.
+  static std::shared_ptr<Context> described(Device description);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
   const Driver& driver() const { return *driver_; }
-  const DeviceInfo& device() const { return driver_->devices()[index_]; }
+  const DeviceInfo& device() const { return described_ ? *described_ : driver_->devices()[index_]; }
   CuContext handle() const { return context_; }
   static constexpr size_t kStreams = 3;
   CuStream stream(size_t i) const { return streams_[i]; }
@@ -26,6 +29,7 @@ class Context {
   Context() = default;
   std::shared_ptr<Driver> driver_;
   size_t index_ = 0;
+  std::optional<DeviceInfo> described_;
   CuContext context_ = nullptr;
   CuStream streams_[kStreams] = {};
 };

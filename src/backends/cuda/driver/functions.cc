@@ -36,11 +36,13 @@ Result<std::shared_ptr<Functions>> Functions::load(std::shared_ptr<Context> cont
 }
 
 Functions::~Functions() {
+  if (!context_) return;
   const Current current(*context_);
   for (const CuModule module : modules_) context_->driver().module_unload(module);
 }
 
 Result<CuFunction> Functions::get(const std::string& name, int64_t shared_bytes, bool large_cluster) {
+  if (!context_) return CuFunction{};
   const Driver& d = context_->driver();
   const Current current(*context_);
   const std::lock_guard lock(mutex_);

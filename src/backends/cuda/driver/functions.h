@@ -12,6 +12,8 @@ class Functions {
  public:
   // Errors: device_unusable where this build holds no kernels or the driver does not take them.
   static Result<std::shared_ptr<Functions>> load(std::shared_ptr<Context> context);
+  // Of a device that is only described: has every kernel that it is asked for, and none that can be launched.
+  static std::shared_ptr<Functions> described() { return std::shared_ptr<Functions>(new Functions(nullptr)); }
   ~Functions();
   Functions(const Functions&) = delete;
   Functions& operator=(const Functions&) = delete;

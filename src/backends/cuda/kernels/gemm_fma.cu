@@ -15,3 +15,6 @@ using namespace sparkle::cuda;
 GEMM_FMA(128, 128, 3, 1)
 GEMM_FMA(64, 64, 4, 3)
 GEMM_FMA(128, 32, 4, 3)
+SPARKLE_KERNEL(sparkle_gemm_fma_128x128_in_turn_f32, GemmRecord, (GemmFma<GemmLoader::chunks, 128, 128, 1>::kThreads), 1) {
+  GemmFma<GemmLoader::chunks, 128, 128, 1>::run(record);
+}

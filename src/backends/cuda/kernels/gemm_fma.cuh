@@ -7,6 +7,7 @@
 
 #include "backends/cuda/kernels/gemm_finish.cuh"
 #include "backends/cuda/kernels/gemm_loaders.cuh"
+#include "backends/cuda/kernels/gemm_splits.cuh"
 #include "backends/cuda/kernels/gemm_variants.h"
 
 namespace sparkle::cuda {
@@ -77,12 +78,15 @@ struct GemmFma {
     const SharedAddress shared = shared_base();
     const TilePlace tile = tile_place(record, static_cast<int32_t>(block_x()), record.tiles_m);
     const Instance instance = instance_of(record, block_z());
-    const int32_t steps = (record.k + kK - 1) / kK;
+    const int32_t all_steps = (record.k + kK - 1) / kK;
+    const int32_t each = record.splits > 1 ? record.split_steps : all_steps,
+                  first_step = static_cast<int32_t>(block_y()) * each;
+    const int32_t left_over = all_steps - first_step, steps = left_over < each ? left_over : each;
 
     LoadLeft x;
     LoadColumns<kN, kBytes, kThreads> w;
-    x.begin(record, tile.m * kM, 0, dot4(instance.v, record.x_instance));
-    w.begin(record, tile.n * kN, 0, dot4(instance.v, record.w_instance));
+    x.begin(record, tile.m * kM, first_step * kK, dot4(instance.v, record.x_instance));
+    w.begin(record, tile.n * kN, first_step * kK, dot4(instance.v, record.w_instance));
     float sums[kRows][8] = {};
 
     if constexpr (kElements) {
@@ -107,6 +111,17 @@ struct GemmFma {
         if (more) x.put(next);
         const SharedAddress before = now;
         now = next, next = before;
+      }
+    } else if constexpr (kStages == 1) {
+      SPARKLE_ROLLED
+      for (int32_t step = 0; step < steps; ++step) {
+        x.load(record, shared);
+        w.load(record, shared + kM * kBytes);
+        commit_copies();
+        wait_copies<0>();
+        sync_block();
+        multiply_stage(shared, shared + kM * kBytes, sums);
+        sync_block();
       }
     } else {
       SPARKLE_UNROLL
@@ -135,6 +150,14 @@ struct GemmFma {
       }
     }
     wait_copies<0>();
+    if (record.splits > 1) {
+      const int64_t number = int64_t{block_z()} * grid_x() + block_x();
+      constexpr int kPieces = 2 * kRows;
+      if (!add_splits<float, kPieces, kThreads>(record, number, static_cast<int32_t>(block_y()), thread_id(), shared,
+                                                reinterpret_cast<float(&)[kPieces][4]>(sums), [] { sync_block(); })) {
+        return;
+      }
+    }
 
     Finish<Operand::f32> finish;
     finish.begin(record, tile.n * kN + static_cast<int32_t>(thread_id() % kAcross * 8), block_z());

@@ -15,7 +15,7 @@ struct GemmMma {
   static constexpr int kWarpM = kM / kWarpsM, kWarpN = kN / kWarpsN, kTilesM = kWarpM / 16, kTilesN = kWarpN / 8;
   static constexpr int kStageBytes = (kM + kN) * kBytes, kProducts = kBytes / 32;  // products deep
   static constexpr int kStripStride = kWarpN * 4 + 32;  // bytes between rows of sums on their way out: no bank twice
-  static_assert(kTilesN % 2 == 0 && 16 * kStripStride * kWarpsM * kWarpsN <= kStages * kStageBytes);
+  static_assert(kTilesN % 2 == 0 && 16 * kStripStride * kWarpsM * kWarpsN <= (kStages < 2 ? 2 : kStages) * kStageBytes);
   using Sum = typename SumOf<kType>::Type;
   using Sums = Sum[kTilesM][kTilesN][4];
   using Pipeline = GemmPipeline<kType, kLoader, kM, kN, kBytes, kThreads, kStages>;

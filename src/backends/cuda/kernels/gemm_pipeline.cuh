@@ -53,6 +53,17 @@ struct GemmPipeline {
         const SharedAddress before = now;
         now = next, next = before;
       }
+    } else if constexpr (kStages == 1) {
+      SPARKLE_ROLLED
+      for (int32_t step = 0; step < steps; ++step) {
+        x.load(record, shared);
+        w.load(record, shared + kLeftBytes);
+        commit_copies();
+        wait_copies<0>();
+        sync_block();
+        multiply(shared);
+        sync_block();
+      }
     } else {
       // kStages - 1 stages are under way; a stage is filled anew once all have multiplied what it held.
       SPARKLE_UNROLL

@@ -31,7 +31,7 @@ struct GemmVariant {
 
 constexpr int64_t gemm_mma_shared_bytes(int m, int n, int k_bytes, int stages) {
   // Parts of outputs on their way out lie where the stages lay: 16 rows a warp, of a warp's columns and a pad of 16 bytes.
-  return int64_t{stages} * (m + n) * k_bytes;
+  return int64_t{stages < 2 ? 2 : stages} * (m + n) * k_bytes;
 }
 
 // sm_90a. Few filters are the products' rows, and pixels their columns (kSwappedM pixels a block); else the other way round.
@@ -46,6 +46,19 @@ constexpr int64_t gemm_wgmma_shared_bytes(int m, int n, int stages) {
 
 // clang-format off
 inline constexpr GemmVariant kGemmVariants[] = {
+// Strict fp32 on CUDA cores: no warp's part.
+#define GEMM_ROW(m, n, name, loader, stages, threads, blocks)                                                              \
+  {"sparkle_gemm_fma_" #m "x" #n name, Operand::f32, GemmLoader::loader, 80, m, n, 16, 0, 0, stages, threads, 1, blocks, \
+   gemm_mma_shared_bytes(m, n, 64, stages)},
+#define GEMM_FMA(m, n, stages, threads, blocks)                \
+  GEMM_ROW(m, n, "_f32", chunks, stages, threads, blocks)        \
+  GEMM_ROW(m, n, "_elements_f32", elements, 2, threads, blocks)
+  GEMM_FMA(128, 128, 3, 256, 1)
+  GEMM_FMA(64, 64, 4, 128, 3)
+  GEMM_FMA(128, 32, 4, 128, 3)
+  GEMM_ROW(128, 128, "_in_turn_f32", chunks, 1, 256, 1)
+#undef GEMM_FMA
+#undef GEMM_ROW
 #define GEMM_ROW(name, type, loader, m, n, k_bytes, warps_m, warps_n, stages, blocks)                                            \
   {"sparkle_gemm_mma_" #m "x" #n name, Operand::type, GemmLoader::loader, 80, m, n, k_bytes / operand_bytes(Operand::type),      \
    m / warps_m, n / warps_n, stages, 32 * warps_m * warps_n, 1, blocks, gemm_mma_shared_bytes(m, n, k_bytes, stages)},
@@ -63,6 +76,9 @@ inline constexpr GemmVariant kGemmVariants[] = {
   GEMM_ROW("_elements_i8", i8, elements, m, n, k_bytes, warps_m, warps_n, stages, blocks)
 #include "backends/cuda/kernels/gemm_element_variants.inc"
 #undef GEMM_TILE
+  GEMM_ROW("_in_turn_f16", f16, chunks, 128, 128, 64, 2, 2, 1, 2)
+  GEMM_ROW("_in_turn_bf16", bf16, chunks, 128, 128, 64, 2, 2, 1, 2)
+  GEMM_ROW("_in_turn_tf32", tf32, chunks, 128, 128, 64, 2, 2, 1, 2)
 #undef GEMM_ROW
 #define GEMM_ROW(name, type, m, n, stages, cluster)                                                                                   \
   {"sparkle_gemm_wgmma_" #m "x" #n "x" #cluster name, Operand::type, GemmLoader::tma, 90, m, n, 128 / operand_bytes(Operand::type), \

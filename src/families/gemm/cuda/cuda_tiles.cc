@@ -15,16 +15,18 @@ namespace {
 
 constexpr CudaTile kTiles[] = {
     {"fma", 128, 128, 64, 8, 8, 3, 256, 168},
-    {"fma", 64, 64, 64, 4, 8, 4, 128, 110},
-    {"fma", 128, 32, 64, 4, 8, 4, 128, 110},
-    {"fma_elements", 128, 128, 64, 8, 8, 2, 256, 200},
-    {"fma_elements", 64, 64, 64, 4, 8, 2, 128, 168},
+    {"fma", 64, 64, 64, 4, 8, 4, 128, 128},
+    {"fma", 128, 32, 64, 4, 8, 4, 128, 168},
+    {"fma_elements", 128, 128, 64, 8, 8, 2, 256, 254},
+    {"fma_elements", 64, 64, 64, 4, 8, 2, 128, 128},
     {"fma_elements", 128, 32, 64, 4, 8, 2, 128, 168},
+    {"fma_in_turn", 128, 128, 64, 8, 8, 1, 256, 186},
     {"mma", 128, 128, 64, 64, 64, 4, 128, 218},
     {"mma", 128, 64, 64, 64, 32, 4, 128, 152},
     {"mma", 64, 64, 128, 32, 32, 3, 128, 116},
     {"mma", 256, 128, 64, 64, 64, 3, 256, 218},
     {"mma_elements", 128, 64, 64, 64, 32, 2, 128, 162},
+    {"mma_in_turn", 128, 128, 64, 64, 64, 1, 128, 212},
     {"wgmma", 128, 256, 128, 64, 256, 4, 384, 168},
     {"wgmma", 128, 128, 128, 64, 128, 6, 384, 168},
     {"wgmma", 512, 64, 128, 64, 256, 3, 384, 168},
@@ -59,7 +61,8 @@ int64_t shared_bytes(const CudaTile& t) {
   // the rows of its products), and barriers.
   const int64_t strip = t.m == 512 ? 16 * (16 * 4 + 16) : 16 * (32 * 4 + 32);
   const int64_t beside = by_engine(t.variant) ? 8 * strip + 16 * t.stages + 16 : 0;
-  return int64_t{t.stages} * (t.m + t.n) * t.k_bytes + beside;
+  // Sums on their way out take the place of two stages.
+  return int64_t{std::max(2, t.stages)} * (t.m + t.n) * t.k_bytes + beside;
 }
 
 bool is_cuda_product(std::string_view variant) {
@@ -157,8 +160,8 @@ std::vector<Schedule> gemm_cuda_schedules(const Stage& stage, const Variant& var
     s.thread_m = t.part_m, s.thread_n = t.part_n;
     s.subgroup = 32, s.depth = t.stages;
     found.push_back(s);
-    // Sums are split where whole ones would leave cores idle; those of CUDA cores are not.
-    if (variant.unit != UnitKind::matrix || halo) continue;
+    // Sums are split where whole ones would leave cores idle.
+    if (halo) continue;
     const double taps = params.loader == Loader::window ? static_cast<double>(params.window.taps()) : 1;
     const double steps = by_engine(variant.name) ? taps * std::ceil(static_cast<double>(sizes.k) / taps / s.k)
                                                  : std::ceil(static_cast<double>(sizes.k) / s.k);

@@ -12,3 +12,4 @@ using namespace sparkle::cuda;
 #undef GEMM_TILE
 #define GEMM_TILE(...) GEMM_KERNEL(_elements_tf32, elements, __VA_ARGS__)
 #include "backends/cuda/kernels/gemm_element_variants.inc"
+GEMM_KERNEL(_in_turn_tf32, chunks, 128, 128, 64, 2, 2, 1, 2)

@@ -7,11 +7,12 @@
 #include "backends/cuda/kernels/fill_record.h"
 #include "backends/cuda/kernels/gemm_halo_record.h"
 #include "backends/cuda/kernels/gemm_tma_record.h"
+#include "backends/cuda/stages/products/channel_operand.h"
 #include "backends/cuda/stages/products/gemm_maps.h"
+#include "backends/cuda/stages/products/gemm_one_output.h"
 #include "backends/cuda/stages/products/gemm_record.h"
 #include "backends/cuda/stages/products/integers.h"
 #include "backends/cuda/stages/moves.h"
-#include "backends/cuda/stages/pointwise_launch.h"
 #include "families/gemm/cuda/cuda_tiles.h"
 #include "families/values/element.h"
 
@@ -140,57 +141,12 @@ bool in_vectors(const Stage& stage, const GemmRecord& g, const EpiloguePlaces& p
   return true;
 }
 
-Element element_of(DType type) {
-  switch (type) {
-    case DType::f16: return Element::f16;
-    case DType::bf16: return Element::bf16;
-    case DType::i8: return Element::i8;
-    case DType::u8: return Element::u8;
-    case DType::i32: return Element::i32;
-    default: return Element::f32;
-  }
-}
-
-// Scale and bias as floats, whatever they are: packed once, or converted into the workspace from `at` on.
-Status add_channel_operand(CudaKernel& kernel, KernelLaunch& product, const Workshop& shop, int operand, size_t place,
-                           bool constant, int64_t& at) {
-  const TensorDesc& d = kernel.stage.inputs[static_cast<size_t>(operand)];
-  const int64_t count = d.elements(), stride = d.shape.size() > 0 && count > 1 ? d.layout.strides[d.shape.size() - 1] : 1;
-  if (d.dtype == DType::f32 && stride == 1) {
-    product.addresses.push_back({place, operand, 0});
-    return ok();
-  }
-  if (constant) {
-    const DType type = d.dtype;
-    const int64_t offset = d.layout.offset;
-    kernel.packings.push_back({operand, 4 * count,
-                               "cuda.channels:" + std::string(name_of(type)) + ":" + std::to_string(count) + "@" +
-                                   std::to_string(stride) + "+" + std::to_string(offset),
-                               [=](const std::byte* from, std::byte* to, Executor&) {
-                                 for (int64_t i = 0; i < count; ++i)
-                                   store_element(DType::f32, load_element(type, from + (offset + i * stride) * size_of(type)),
-                                                 to + 4 * i);
-                               }});
-    product.addresses.push_back({place, operand, 0});
-    return ok();
-  }
-  TensorDesc wide{DType::f32, d.shape, {}};
-  wide.layout = row_major(d.shape);
-  Stage convert;
-  convert.params = PointwiseParams{1, {{}}};
-  convert.inputs = {d}, convert.outputs = {wide};
-  SPARKLE_TRY(launch, pointwise_launch(convert, shop, {operand}, kWorkspace, at));
-  kernel.launches.push_back(std::move(launch));
-  product.addresses.push_back({place, kWorkspace, at});
-  at += rounded_up(4 * count, 256);
-  return ok();
-}
-
 }  // namespace
 
 Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, const Workshop& shop, uint32_t constants) {
   const auto* s = get_if<TileSchedule>(&schedule);
   if (s && s->variant == "bytes_naive") return make_integer_sums(stage, shop);
+  if (s && s->variant == "one_output") return make_gemm_one_output(stage, shop, constants);
   const CudaTile* tile = s ? cuda_tile(*s) : nullptr;
   if (!tile)
     return Error{Reason::backend_lacks_variant,
@@ -260,9 +216,12 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
                             : halo           ? std::string("halo")
                             : engine         ? "wgmma_" + size_of_tile + "x" + std::to_string(cluster)
                                              : "mma_" + size_of_tile) +
-                           (elements ? "_elements_" : "_") + std::string(operand);
+                           (elements                              ? "_elements_"
+                            : tile->variant.ends_with("_in_turn") ? "_in_turn_"
+                                                                  : "_") +
+                           std::string(operand);
   SPARKLE_TRY(function, shop.functions->get(name, product.shared_bytes));
-  product.function = function;
+  product.function = function, product.kernel = name;
   // Where the record of a product begins within what is launched.
   const size_t at = halo ? offsetof(GemmHaloRecord, gemm) : engine ? offsetof(GemmTmaRecord, gemm) : 0;
   product.addresses = {{at + offsetof(GemmRecord, x), 0, 0},

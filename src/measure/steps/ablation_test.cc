@@ -11,7 +11,7 @@
 #include "families/gemm/gemm.h"
 #include "families/gemm/scalar_unit.h"
 #include "families/loops/tile_schedule.h"
-#include "measure/optimisation_steps.h"
+#include "measure/steps/optimisation_steps.h"
 #include "measure/prepared_layer.h"
 #ifdef SPARKLE_TESTS_WITH_VULKAN
 #include "backends/vulkan/sources.h"
@@ -156,7 +156,7 @@ TEST(Ablation, PatternsOfAGpuAreOff) {
   ASSERT_TRUE(device.ok());
   // Enough tiles for all cores: no sum is split.
   const auto levels = ablation(layer("ic64ih224oc64oh224kh3ph1"), "radeon-rx-7900-xtx");
-  ASSERT_EQ(levels.size(), 5u);
+  ASSERT_EQ(levels.size(), 7u);
   std::string shader;
   auto all = constants_of(levels[0], *device, shader);
   EXPECT_EQ(shader, "gemm_tile");
@@ -177,6 +177,12 @@ TEST(Ablation, PatternsOfAGpuAreOff) {
     EXPECT_EQ(waiting[same], all[same]) << same;
     EXPECT_EQ(single[same], all[same]) << same;
   }
+  EXPECT_GT(all["kPad"], 0u);
+  EXPECT_GT(all["kUnroll"], 1u);
+  EXPECT_EQ(constants_of(named(levels, "unroll"), *device, shader).at("kUnroll"), 1u);
+  EXPECT_EQ(shader, "gemm_tile");
+  EXPECT_EQ(constants_of(named(levels, "bank padding"), *device, shader).at("kPad"), 0u);
+  EXPECT_EQ(shader, "gemm_tile");
   constants_of(named(levels, "tile"), *device, shader);
   EXPECT_EQ(shader, "gemm_direct");
   EXPECT_EQ(get<TileSchedule>(named(levels, "tile").choice.schedules[0]).thread_m, 1);
@@ -185,6 +191,50 @@ TEST(Ablation, PatternsOfAGpuAreOff) {
   EXPECT_EQ(apart.plan.stages[1].stage.family(), Family::pointwise);
 }
 #endif
+
+// On CUDA another compiled kernel stands for each pattern that is off; each is said to be absent where the product has no such
+// pattern.
+TEST(Ablation, PatternsOfACudaDeviceAreOff) {
+  auto device = load_device(SPARKLE_SOURCE_DIR "/devices/h200.json");
+  ASSERT_TRUE(device.ok());
+  device->by_roofs = false;
+  struct Case {
+    const char *layer, *dtype;
+    std::vector<std::pair<const char*, const char*>> variants;  // of a step; nullptr: absent
+  };
+  const Case cases[] = {
+      {"mb32ic384ih64oc384oh64kh3ph1",
+       "bf16",
+       {{"all on", "wgmma_pairs"},
+        {"tile", "one_output"},
+        {"copying engine", "mma"},
+        {"cluster", "wgmma"},
+        {"window reuse", nullptr},
+        {"matrix units", nullptr},
+        {"pipeline", nullptr}}},
+      {"mb32ic64ih56oc64oh56kh3ph1", "f16", {{"all on", "wgmma_halo"}, {"window reuse", "wgmma"}, {"cluster", nullptr}}},
+      {"ic64ih56oc64oh56kh3ph1",
+       "f32",
+       {{"all on", "fma"},
+        {"matrix units", nullptr},
+        {"vectorise", "fma_elements"},
+        {"pipeline", "fma_in_turn"},
+        {"tile", "one_output"}}}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.layer);
+    Problem problem = layer(c.layer);
+    problem.dtype = c.dtype;
+    const auto steps = ablation_of(problem, *device, PlanOptions{});
+    ASSERT_TRUE(steps.ok()) << steps.error().message;
+    for (const auto& [name, variant] : c.variants) {
+      const OptimisationStep& step = named(*steps, name);
+      if (!variant) EXPECT_NE(step.absent, "") << name;
+      else EXPECT_EQ(variant_of(step.choice.schedules.at(0)), variant) << name;
+    }
+    EXPECT_EQ(named(*steps, "fuse").choice.plan.stages.size(), 2u);
+    EXPECT_EQ(named(*steps, "implicit window").choice.plan.stages.back().stage.family(), Family::copy);
+  }
+}
 
 }  // namespace
 }  // namespace sparkle

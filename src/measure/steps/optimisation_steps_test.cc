@@ -1,6 +1,6 @@
 // Every optimisation step and every row of the ablation computes the same as the reference: random shapes, odd sizes, strides,
 // padding.
-#include "measure/optimisation_steps.h"
+#include "measure/steps/optimisation_steps.h"
 
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ TEST(Steps, OfAGpuAreItsVariants) {
   const auto steps = optimisation_steps_of(*problem, *device, PlanOptions{});
   ASSERT_TRUE(steps.ok()) << steps.error().message;
   for (const char* name :
-       {"naive", "groups", "halo", "fours", "several", "implicit", "cooperative", "winograd2", "winograd4"}) {
+       {"unrolled", "naive", "groups", "halo", "fours", "several", "implicit", "cooperative", "winograd2", "winograd4"}) {
     const auto at = std::find_if(steps->begin(), steps->end(), [&](const OptimisationStep& l) { return l.name == name; });
     ASSERT_NE(at, steps->end()) << name;
     EXPECT_EQ(at->absent, "") << name;
