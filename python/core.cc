@@ -175,6 +175,42 @@ std::vector<sparkle::DeviceTensor> run_on_device(const sparkle::Session& session
   return results;
 }
 
+// What a device tensor shares with another library's array keeps that.
+struct Lent {
+  nb::ndarray<nb::c_contig> array;
+};
+
+// A device tensor on the memory of an array - an object that speaks DLPack, or a capsule of it - and what keeps that memory.
+std::pair<sparkle::DeviceTensor, Lent> share(const sparkle::Device& device, const nb::object& object) {
+  Lent lent;
+  if (!nb::try_cast(object, lent.array, false))
+    throw sparkle::Exception(SPARKLE_BAD_INPUT,
+                             "What was given is no dense row-major array that may be written; make it contiguous first.");
+  const sparkle::Type type = type_of(lent.array.dtype());
+  sparkle::Shape shape(lent.array.shape_ptr(), lent.array.shape_ptr() + lent.array.ndim());
+  const sparkle::Tensor described(type, shape, nullptr);
+  const auto bytes = static_cast<int64_t>(std::max<size_t>(described.bytes(), 1));
+  void* const data = lent.array.data();
+  sparkle::Buffer buffer = lent.array.device_type() == nb::device::cuda::value
+                               ? sparkle::Buffer::of_cuda(device, reinterpret_cast<uintptr_t>(data), bytes)
+                               : sparkle::Buffer(device, data, bytes);
+  return {sparkle::DeviceTensor(type, std::move(shape), std::move(buffer)), std::move(lent)};
+}
+
+// The memory of a device tensor as an object that speaks DLPack. `ordinal`: of the CUDA device; -1: the host can read it.
+nb::object lend(const sparkle::DeviceTensor& t, int ordinal) {
+  const nb::capsule owner(new sparkle::DeviceTensor(t),
+                          [](void* p) noexcept { delete static_cast<sparkle::DeviceTensor*>(p); });
+  uint64_t address = 0;
+  if (ordinal >= 0) sparkle::detail::check(sparkle_buffer_cuda(t.buffer().c(), &address));
+  void* const data = ordinal < 0 ? t.buffer().host() : reinterpret_cast<void*>(static_cast<uintptr_t>(address));
+  const std::vector<size_t> shape(t.shape().begin(), t.shape().end());
+  nb::dlpack::dtype type = dtype_of(t.type());
+  if (t.type() == sparkle::Type::bf16) type.code = kBfloat;
+  return nb::cast(nb::ndarray<>(data, shape.size(), shape.data(), owner, nullptr, type,
+                                ordinal < 0 ? nb::device::cpu::value : nb::device::cuda::value, ordinal < 0 ? 0 : ordinal));
+}
+
 nb::list describe(const std::vector<sparkle::TensorInfo>& infos) {
   nb::list list;
   for (const sparkle::TensorInfo& t : infos) {
@@ -237,6 +273,13 @@ NB_MODULE(_core, m) {
           },
           nb::arg("name"), nb::arg("threads"), nb::arg("calibrate"))
       .def("describe", &sparkle::Device::describe)
+      .def("cuda_ordinal",
+           [](const sparkle::Device& device) {
+             int32_t ordinal = 0;
+             sparkle::detail::check(sparkle_device_cuda(device.c(), &ordinal));
+             return ordinal;
+           })
+      .def("follow_cuda_stream", &sparkle::Device::follow_cuda_stream, nb::arg("stream"))
       .def("traffic", [](const sparkle::Device& device) {
         const sparkle_traffic traffic = device.traffic();
         return nb::make_tuple(traffic.copies, traffic.host_transfers);
@@ -255,8 +298,11 @@ NB_MODULE(_core, m) {
       .def(
           "write", [](sparkle::DeviceTensor& t, const nb::object& array) { upload(t, borrow(array, t.type(), "The tensor")); },
           nb::arg("array"))
+      .def("lend", &lend, nb::arg("ordinal"))
       .def("read", [](const sparkle::DeviceTensor& t) { return array_of(unlocked([&] { return t.download(); })); });
 
+  nb::class_<Lent>(m, "Lent");
+  m.def("share", &share, nb::arg("device"), nb::arg("array"));
   m.def(
       "upload",
       [](const sparkle::Device& device, const std::string& dtype, const nb::object& array) {

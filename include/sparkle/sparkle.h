@@ -407,6 +407,8 @@ SPARKLE_API sparkle_status sparkle_buffer_wrap_cuda(sparkle_device* device, uint
                                                     sparkle_buffer** buffer);
 /* Where a buffer of a CUDA device lies, for kernels of the caller's own. */
 SPARKLE_API sparkle_status sparkle_buffer_cuda(const sparkle_buffer* buffer, uint64_t* address);
+/* The device's number as CUDA counts them (CUdevice, cudaSetDevice). */
+SPARKLE_API sparkle_status sparkle_device_cuda(sparkle_device* device, int32_t* ordinal);
 /* What is submitted to the device from now on begins when what the stream holds now is done; the host waits for nothing. */
 SPARKLE_API sparkle_status sparkle_device_follow_cuda_stream(sparkle_device* device, uint64_t stream);
 /* What the caller puts into the stream from now on begins when the work of `token` is complete (sparkle_session_submit). */

@@ -1,5 +1,5 @@
 """Element types by name, and what a caller gives as dense NumPy arrays of them."""
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 
@@ -11,7 +11,8 @@ BITS = {"bfloat16": np.uint16, **dict.fromkeys(
      "int2", "uint2"), np.uint8)}
 _TYPES = ("float32", "float16", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool",
           *BITS)
-_HOST = (1, 3, 11, 13)  # DLPack's device types whose memory a CPU can read: CPU, CUDA host, ROCm host, CUDA managed
+HOST, CUDA = 1, 2        # DLPack's device types
+_HOST = (HOST, 3, 11, 13)  # those whose memory a CPU can read: CPU, CUDA host, ROCm host, CUDA managed
 
 
 def type_name(dtype: Any) -> str:
@@ -57,6 +58,15 @@ def of_bits(array: Any, dtype: str) -> Any:
     return array.view(getattr(ml_dtypes, dtype)) if hasattr(ml_dtypes, dtype) else array
 
 
+def dlpack_device(value: Any) -> Optional[tuple]:
+    """Where an array lies: DLPack's device type, all that a CPU can read as one, and the device's number; or
+    None."""
+    if not hasattr(value, "__dlpack_device__"):
+        return None
+    kind, number = value.__dlpack_device__()
+    return (HOST, 0) if int(kind) in _HOST else (int(kind), int(number))
+
+
 def _numbers(value: Any, dtype: str, what: str) -> np.ndarray:
     """Numbers, and lists of them."""
     try:
@@ -69,7 +79,7 @@ def _numbers(value: Any, dtype: str, what: str) -> np.ndarray:
 
 def _foreign(value: Any, dtype: str, what: str, where: str) -> Any:
     """An array of another library, its memory shared."""
-    if hasattr(value, "__dlpack_device__") and int(value.__dlpack_device__()[0]) not in _HOST:
+    if (dlpack_device(value) or (HOST, 0))[0] != HOST:
         raise BadInput("bad_input", f"{what} lies in memory of another device; copy it to host memory first.")
     try:
         return np.from_dlpack(value)

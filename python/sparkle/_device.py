@@ -7,18 +7,19 @@ from typing import Any, Optional, Sequence
 import numpy as np
 
 from sparkle import _core
-from sparkle._arrays import BITS, dense, of_bits, type_name
+from sparkle._arrays import BITS, CUDA, HOST, dense, dlpack_device, of_bits, type_name
 from sparkle._errors import BadInput, translated
 
 
 class Device:
-    """What runs models: "auto", "cpu", "vulkan", "vulkan:1" (as ``sparkle devices`` numbers them) or "reference". ``threads``
-    0: what affinity and cgroup quota allow. ``calibrate`` measures the machine's rates first."""
+    """What runs models: "auto", "cpu", "vulkan", "vulkan:1" (as ``sparkle devices`` numbers them), "cuda" or "reference".
+    ``threads`` 0: what affinity and cgroup quota allow. ``calibrate`` measures the machine's rates first."""
 
     def __init__(self, name: str = "auto", threads: int = 0, calibrate: bool = False) -> None:
         with translated():
             self._core = _core.Device(name, threads, calibrate)
         self.name = name
+        self._dlpack: Optional[tuple] = None
 
     def describe(self) -> dict:
         """Memory levels, math units, rates."""
@@ -53,6 +54,37 @@ class Device:
         with translated():
             return DeviceTensor(_core.DeviceTensor(self._core, name, sizes), self)
 
+    def from_dlpack(self, value: Any) -> "DeviceTensor":
+        """A tensor on the memory of another library's array, neither copied nor freed: a dense array that speaks DLPack and
+        lies where this device computes - a CUDA device's memory, or the host's for "cpu". What the array's library still
+        has to do on it is done before what runs here afterwards, without the host waiting. Errors: BadInput for memory of
+        another device, other layouts and element types that DLPack does not know."""
+        given, own = dlpack_device(value), self._dlpack_device()
+        if own is None or given != own:
+            lies = f"DLPack's device {given}" if given else "no device that DLPack knows"
+            raise BadInput("bad_input", f"The array lies on {lies}; the device '{self.name}' shares memory of "
+                           f"{f'device {own}' if own else 'none'}. Device.tensor uploads arrays of the host.")
+        if own[0] == CUDA and not isinstance(value, DeviceTensor):
+            # The array's library orders its work before the default stream's, and that comes before ours.
+            value = value.__dlpack__(stream=1)
+            self.follow_stream(0)
+        with translated():
+            core, lent = _core.share(self._core, value)
+        return DeviceTensor(core, self, lent)
+
+    def follow_stream(self, stream: int) -> None:
+        """What runs on this CUDA device from now on begins when what the stream
+        (``torch.cuda.current_stream().cuda_stream``) holds now is done; the host waits for nothing."""
+        with translated():
+            self._core.follow_cuda_stream(int(stream))
+
+    def _dlpack_device(self) -> Optional[tuple]:
+        """What DLPack calls it; None: it has no name for such memory."""
+        if self._dlpack is None:
+            kind = self.describe()["kind"]
+            self._dlpack = (HOST, 0) if kind == "cpu" else (CUDA, self._core.cuda_ordinal()) if kind == "cuda" else ()
+        return self._dlpack or None
+
     def traffic(self) -> dict:
         """What was moved since the device was opened, beside what kernels do: "copies" between buffers, "host_transfers"
         between the host's memory and the device's. Runs on device tensors add nothing to either."""
@@ -66,13 +98,16 @@ class DeviceTensor:
     and device alive whatever becomes of the sessions that used it. Reading it in several threads is safe, writing it while a
     run uses it is not.
 
+    Other libraries share its memory by DLPack where it is a CUDA device's or the host's: ``torch.from_dlpack(tensor)``.
+
     ``device``, ``shape`` (a tuple), ``dtype`` (a name: "float32"), ``nbytes`` (a byte for each element below 8 bits).
     """
 
-    __slots__ = ("_core", "device", "shape", "dtype", "nbytes", "__weakref__")
+    __slots__ = ("_core", "_lent", "device", "shape", "dtype", "nbytes", "__weakref__")
 
-    def __init__(self, core: _core.DeviceTensor, device: Device) -> None:
+    def __init__(self, core: _core.DeviceTensor, device: Device, lent: Optional[_core.Lent] = None) -> None:
         self._core = core
+        self._lent = lent  # keeps memory that another library's array shares
         self.device = device
         self.shape = tuple(core.shape())
         self.dtype = core.dtype()
@@ -89,6 +124,24 @@ class DeviceTensor:
         array = dense(value, self.dtype, "The tensor")
         with translated():
             self._core.write(array)
+
+    def __dlpack_device__(self) -> tuple:
+        device = self.device._dlpack_device()
+        if device is None:
+            raise BufferError(f"Memory of the device '{self.device.name}' cannot be shared by DLPack; numpy() fetches the "
+                              "values.")
+        return device
+
+    def __dlpack__(self, *, stream: Optional[int] = None, max_version: Optional[tuple] = None,
+                   dl_device: Optional[tuple] = None, copy: Optional[bool] = None) -> Any:
+        """The memory itself, not copied. Runs return when their results are there, so no stream has to wait."""
+        device = self.__dlpack_device__()
+        if copy or dl_device not in (None, device):
+            raise BufferError("A sparkle.DeviceTensor shares its memory where it lies; it does not copy it.")
+        if self.dtype in BITS and self.dtype != "bfloat16":
+            raise BufferError(f"DLPack has no type for elements of {self.dtype}.")
+        with translated():
+            return self._core.lend(device[1] if device[0] == CUDA else -1).__dlpack__()
 
     def __repr__(self) -> str:
         return f"sparkle.DeviceTensor(shape={self.shape}, dtype={self.dtype!r}, device={self.device.name!r})"

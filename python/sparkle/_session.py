@@ -7,7 +7,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence, Union
 import numpy as np
 
 from sparkle import _core
-from sparkle._arrays import BITS, dense, of_bits
+from sparkle._arrays import BITS, CUDA, HOST, dense, dlpack_device, of_bits
 from sparkle._device import Device, DeviceTensor
 from sparkle._errors import BadInput, translated
 from sparkle._report import Report
@@ -91,16 +91,18 @@ class Session:
         (float8_e4m3fn, int4 and so on) are those of the ml_dtypes package, or uint16 and uint8 with their bits where that is
         not installed.
 
-        Inputs may be tensors of ``session.device`` (``Device.tensor``) too, which are read where they lie; arrays beside them
-        are uploaded. Inputs that decide shapes (Reshape's ``shape``) are given as arrays. ``outputs="device"`` leaves the
-        results there: one new DeviceTensor per output. Given tensors - a dictionary by name, a sequence, or the one of a model
-        with one output - are written and returned; they have the outputs' shapes and types and are none of the inputs. With
-        both nothing is copied, and nothing moves between host and device. Where the data tells how many rows an output has
-        (NonMaxSuppression), results of device tensors have the most there can be, those after the found ones beginning with -1.
+        Inputs may be tensors of ``session.device`` (``Device.tensor``) too, which are read where they lie, and so are arrays
+        of other libraries in the memory of a CUDA device that the session runs on (PyTorch's, by DLPack); arrays of the host
+        beside them are uploaded. Inputs that decide shapes (Reshape's ``shape``) are given as arrays. ``outputs="device"``
+        leaves the results there: one new DeviceTensor per output. Given tensors - a dictionary by name, a sequence, or the one
+        of a model with one output - are written and returned; they have the outputs' shapes and types and are none of the
+        inputs. With both nothing is copied, and nothing moves between host and device. Where the data tells how many rows an
+        output has (NonMaxSuppression), results of device tensors have the most there can be, those after the found ones
+        beginning with -1.
 
         Errors: BadInput for shapes, types and names that are not the model's and for tensors of another device, OutOfMemory,
         and Error with its ``code``."""
-        values = self._values(inputs, self.inputs, "input")
+        values = [self._where_it_lies(v) for v in self._values(inputs, self.inputs, "input")]
         if outputs is None and not any(isinstance(v, DeviceTensor) for v in values):
             arrays = self._arrays(values)
             with translated():
@@ -154,7 +156,8 @@ class Session:
                 raise BadInput("bad_usage", f"outputs is '{outputs}'; it may be \"device\", device tensors, or None for "
                                "arrays.")
         elif outputs is not None:
-            places = self._values(outputs, self.outputs, "output")
+            given = self._values(outputs, self.outputs, "output")
+            places = [self._where_it_lies(place) for place in given]
             for n, (place, info) in enumerate(zip(places, self.outputs)):
                 what = f"The place of output '{info.name}'"
                 if not isinstance(place, DeviceTensor):
@@ -178,7 +181,13 @@ class Session:
             results = self._core.run_on_device([t._core for t in tensors], arrays,
                                                None if places is None else [p._core for p in places])
         self._remember([t if a is None else a for t, a in zip(tensors, arrays)])
-        return [DeviceTensor(r, device) for r in results] if places is None else places
+        return [DeviceTensor(r, device) for r in results] if places is None else given
+
+    def _where_it_lies(self, value: Any) -> Any:
+        """An array in memory of the CUDA device that the session runs on as a tensor of it; anything else as it is."""
+        if isinstance(value, (DeviceTensor, np.ndarray)) or (dlpack_device(value) or (HOST, 0))[0] != CUDA:
+            return value
+        return self.device.from_dlpack(value) if self.device._dlpack_device() == dlpack_device(value) else value
 
     def _planned(self, inputs: Optional[Inputs], call: Callable[[list], Any]) -> Any:
         """What the core says of these inputs, or of the last ones."""

@@ -108,6 +108,10 @@ TEST(ApiCuda, RunsOnTheCallersMemoryBetweenTheCallersWork) {
   uint64_t address = 0;
   ASSERT_EQ(sparkle_buffer_cuda(outputs[0].c(), &address), SPARKLE_OK);
   EXPECT_EQ(address, out);
+  int32_t ordinal = -1;
+  ASSERT_EQ(sparkle_device_cuda(device.c(), &ordinal), SPARKLE_OK);
+  EXPECT_EQ(ordinal, 0);
+  EXPECT_EQ(sparkle_device_cuda(sparkle::Device().c(), &ordinal), SPARKLE_DEVICE_UNUSABLE);
 }
 
 TEST(ApiCuda, MisuseIsASentence) {

@@ -25,6 +25,15 @@ sparkle_status sparkle_buffer_cuda(const sparkle_buffer* buffer, uint64_t* addre
   });
 }
 
+sparkle_status sparkle_device_cuda(sparkle_device* device, int32_t* ordinal) {
+  return guarded([&]() -> Status {
+    if (!device || !ordinal) return Error{Reason::bad_usage, "sparkle_device_cuda needs a device and a place."};
+    SPARKLE_TRY(number, sparkle::cuda_ordinal(*device->backend));
+    *ordinal = number;
+    return sparkle::ok();
+  });
+}
+
 sparkle_status sparkle_device_follow_cuda_stream(sparkle_device* device, uint64_t stream) {
   return guarded([&]() -> Status {
     if (!device) return Error{Reason::bad_usage, "sparkle_device_follow_cuda_stream needs a device."};

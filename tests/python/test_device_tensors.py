@@ -29,9 +29,17 @@ RESHAPE = model([helper.make_node("Abs", ["x"], ["t"]), helper.make_node("Reshap
                 {"x": (F, [2, 6]), "shape": (I, [2])}, {"y": (F, ["p", "q"])})
 
 
-@pytest.fixture(scope="module", params=["cpu", "vulkan"])
+CUDA_MODEL = pathlib.Path(__file__).resolve().parents[2] / "build/release/tests/cuda_model/driver/libcuda_model.so"
+
+
+@pytest.fixture(scope="module", params=["cpu", "vulkan", "cuda"])
 def device(request, tmp_path_factory):
     with pytest.MonkeyPatch.context() as settings:
+        if request.param == "cuda":  # the functional model of the release build
+            if not CUDA_MODEL.exists():
+                pytest.skip("the release build has no functional model of CUDA's devices")
+            settings.setenv("SPARKLE_CUDA_DRIVER", str(CUDA_MODEL))
+            settings.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         if request.param == "vulkan":  # Mesa's software device is quickest to compile for with short vectors
             settings.setenv("VK_LOADER_LAYERS_DISABLE", "~implicit~")
             settings.setenv("LP_NATIVE_VECTOR_WIDTH", "128")
@@ -247,3 +255,80 @@ def test_threads_share_session_and_tensors(device):
     for t in threads:
         t.join()
     assert not wrong
+
+
+class Foreign:
+    """An array of another library on memory of a device tensor: what DLPack asks of it, and with which stream."""
+
+    def __init__(self, tensor):
+        self.tensor, self.streams = tensor, []
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+    def __dlpack__(self, *, stream=None, **others):
+        self.streams.append(stream)
+        return self.tensor.__dlpack__(stream=stream, **others)
+
+
+def test_memory_is_shared_by_dlpack(device):
+    x = numbers(4, 5)
+    t = device.tensor(x)
+    if device.name == "vulkan":
+        with pytest.raises(BufferError, match="cannot be shared by DLPack; numpy\\(\\) fetches"):
+            t.__dlpack__()
+        with pytest.raises(sparkle.BadInput, match="shares memory of none"):
+            device.from_dlpack(x)
+        return
+    again = device.from_dlpack(Foreign(t))
+    assert (again.shape, again.dtype, again.device) == (t.shape, t.dtype, device)
+    np.testing.assert_array_equal(again.numpy(), x)
+    again.write(2 * x)
+    np.testing.assert_array_equal(t.numpy(), 2 * x)
+    del t
+    gc.collect()
+    np.testing.assert_array_equal(again.numpy(), 2 * x)
+    with pytest.raises(BufferError, match="does not copy"):
+        again.__dlpack__(copy=True)
+    with pytest.raises(BufferError, match="no type for elements of int4"):
+        device.empty((4,), "int4").__dlpack__()
+
+
+def test_arrays_of_the_host_are_the_cpus_tensors():
+    device = sparkle.Device("cpu")
+    x = numbers(4, 5)
+    t = device.from_dlpack(x)
+    x[:] = 1
+    np.testing.assert_array_equal(t.numpy(), x)
+    y = np.from_dlpack(t)
+    t.write(np.full((4, 5), 3, np.float32))
+    assert (x == 3).all() and (y == 3).all()
+    session = sparkle.Session(RELU, device)
+    (z,) = session.run(device.from_dlpack(-x), outputs="device")
+    np.testing.assert_array_equal(np.from_dlpack(z), np.zeros((4, 5), np.float32))
+    with pytest.raises(sparkle.BadInput, match="no dense row-major array"):
+        device.from_dlpack(x[:, ::2])
+    with pytest.raises(sparkle.BadInput, match="no device that DLPack knows"):
+        device.from_dlpack([1.0])
+
+
+def test_arrays_of_a_cuda_device_run_where_they_lie(device):
+    if device.name != "cuda":
+        pytest.skip("for CUDA devices")
+    session = sparkle.Session(SUM, device)
+    a, b = numbers(4, 3), numbers(4, 3, seed=1)
+    given = [Foreign(device.tensor(a)), Foreign(device.tensor(b))]
+    places = [Foreign(device.empty((4, 3))), Foreign(device.empty((4, 3)))]
+    session.run(given, outputs=places)
+    before = device.traffic()
+    assert session.run(given, outputs=places) == places
+    assert moved(device, before) == STILL
+    np.testing.assert_array_equal(places[0].tensor.numpy(), a + b)
+    np.testing.assert_array_equal(places[1].tensor.numpy(), a * b)
+    assert given[0].streams == [1, 1]  # the default stream, which ours then waits for
+    np.testing.assert_array_equal(session.run(given)[0], a + b)
+    device.follow_stream(0)
+    with pytest.raises(sparkle.BadInput, match="another device"):
+        sparkle.Session(SUM, "cpu").run(given)
+    with pytest.raises(sparkle.BadInput, match="CUDA|of DLPack's device|DLPack's device"):
+        device.from_dlpack(a)

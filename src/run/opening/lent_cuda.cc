@@ -22,6 +22,10 @@ Result<std::shared_ptr<Buffer>> wrap_cuda_memory(Backend& backend, uint64_t addr
   SPARKLE_TRY(cuda, cuda_of(backend));
   return cuda->wrap({address, bytes});
 }
+Result<int> cuda_ordinal(Backend& backend) {
+  SPARKLE_TRY(cuda, cuda_of(backend));
+  return static_cast<int>(cuda->context().device().handle);
+}
 Status follow_cuda_stream(Backend& backend, uint64_t stream) {
   SPARKLE_TRY(cuda, cuda_of(backend));
   return cuda->wait_for_stream(stream);
@@ -38,6 +42,7 @@ Error none() { return {Reason::device_unusable, "This build of Sparkle has no CU
 }  // namespace
 
 Result<std::shared_ptr<Buffer>> wrap_cuda_memory(Backend&, uint64_t, int64_t) { return none(); }
+Result<int> cuda_ordinal(Backend&) { return none(); }
 Status follow_cuda_stream(Backend&, uint64_t) { return none(); }
 Status lead_cuda_stream(Backend&, uint64_t, Token) { return none(); }
 
