@@ -229,6 +229,62 @@ nb::list describe(const std::vector<sparkle::TensorInfo>& infos) {
   return list;
 }
 
+// Items under way; results come to Python functions, by a thread of the pipeline's.
+class Pipeline {
+ public:
+  Pipeline(const sparkle::Session& session, int depth, int waiting) : session_(session) {
+    sparkle_pipeline_options options{};
+    options.size = sizeof options, options.depth = depth, options.waiting = waiting;
+    sparkle::detail::check(sparkle_pipeline_open(session.c(), &options, &pipeline_));
+  }
+  ~Pipeline() { close(); }
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  // `done`: called with the outputs, "" and "", or with None, a code and a sentence.
+  void submit(const Objects& inputs, const nb::object& done) {
+    if (!pipeline_) throw sparkle::Exception(SPARKLE_BAD_USAGE, "The pipeline is closed and takes no more items.");
+    auto item = std::make_unique<Item>(Item{take(session_, inputs), done});
+    std::vector<sparkle_tensor> tensors;
+    for (const sparkle::Tensor& t : item->given.tensors) tensors.push_back(t.c());
+    Item* const raw = item.release();  // the result may be there before this returns
+    const sparkle_status status =
+        unlocked([&] { return sparkle_pipeline_submit(pipeline_, tensors.data(), tensors.size(), &Pipeline::hand_back, raw); });
+    if (status != SPARKLE_OK) delete raw;
+    sparkle::detail::check(status);
+  }
+  void close() {
+    sparkle_pipeline* const pipeline = std::exchange(pipeline_, nullptr);
+    const nb::gil_scoped_release release;
+    sparkle_pipeline_close(pipeline);
+  }
+
+ private:
+  struct Item {
+    Given given;
+    nb::object done;
+  };
+  static void hand_back(void* user, sparkle_status status, const char* sentence, sparkle_value** outputs, size_t count) {
+    std::vector<sparkle::Tensor> tensors;
+    for (size_t i = 0; i < count; ++i) tensors.emplace_back(outputs[i]);
+    const nb::gil_scoped_acquire held;
+    const std::unique_ptr<Item> item(static_cast<Item*>(user));
+    try {
+      if (status != SPARKLE_OK) {
+        item->done(nb::none(), sparkle_status_name(status), sentence);
+        return;
+      }
+      nb::list list;
+      for (const sparkle::Tensor& t : tensors) list.append(array_of(t));
+      item->done(list, "", "");
+    } catch (nb::python_error& e) {
+      e.discard_as_unraisable("the result of an item");
+    }
+  }
+  sparkle::Session session_;
+  sparkle_pipeline* pipeline_ = nullptr;
+};
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -459,4 +515,9 @@ NB_MODULE(_core, m) {
             return std::make_tuple(std::move(json), std::move(html), std::move(trace));
           },
           nb::arg("inputs"), nb::arg("seconds"), nb::arg("runs"), nb::arg("check"));
+
+  nb::class_<Pipeline>(m, "Pipeline")
+      .def(nb::init<const sparkle::Session&, int, int>(), nb::arg("session"), nb::arg("depth"), nb::arg("waiting"))
+      .def("submit", &Pipeline::submit, nb::arg("inputs"), nb::arg("done"))
+      .def("close", &Pipeline::close);
 }

@@ -2,6 +2,7 @@
 #include "base/files/new_file.h"
 #include "bench_command/bench_layers.h"
 #include "bench_command/bench_model.h"
+#include "bench_command/bench_pipeline.h"
 #include "command.h"
 
 namespace sparkle::cli {
@@ -12,6 +13,8 @@ struct BenchArguments {
   CommonOptions common;
   ModelBench model;
   LayerBench layer;
+  PipelineBenchOptions piped;
+  bool pipeline = false;
 };
 
 // What is given must belong together: nothing is ignored in silence.
@@ -24,11 +27,13 @@ Status check_combination(const BenchArguments& a) {
                                  "measures layers and does not go with --model"));
     if (!a.model.inputs.empty())
       SPARKLE_CHECK(refuse_options(c, {"--shape"}, "is for random values; the given inputs have shapes"));
+    if (a.pipeline) SPARKLE_CHECK(refuse_options(c, {"--serve", "--runs"}, "does not go with --pipeline, which has --items"));
+    else SPARKLE_CHECK(refuse_options(c, {"--items", "--depth"}, "is for items in a pipeline and needs --pipeline"));
     if (a.model.serve) SPARKLE_CHECK(refuse_options(c, {"--output", "--json", "--runs"}, "does not go with --serve"));
     return ok();
   }
-  SPARKLE_CHECK(
-      refuse_options(c, {"--input", "--shape", "--runs", "--serve", "--fusion"}, "measures a model and needs --model"));
+  SPARKLE_CHECK(refuse_options(c, {"--input", "--shape", "--runs", "--serve", "--fusion", "--pipeline", "--items", "--depth"},
+                               "measures a model and needs --model"));
   SPARKLE_CHECK(
       refuse_options(c, {"--fallback"}, "is for the steps of a model and needs --model; rows of layers name kernels"));
   if (a.layer.layers.empty()) SPARKLE_CHECK(refuse_options(c, {"--filter"}, "picks layers of a list and needs --layers"));
@@ -57,6 +62,7 @@ int bench(const BenchArguments& a) {
     if (auto apart = check_apart(a.model.output, a.model.model); !apart.ok()) return fail(apart.error());
     if (auto writable = check_writable(a.model.output); !writable.ok()) return fail(writable.error());
   }
+  if (a.pipeline) return bench_pipeline(a.common, a.model, a.piped);
   if (!a.model.model.empty()) return bench_model(a.common, a.model);
   LayerBench layer = a.layer;
   layer.output = a.model.output;
@@ -100,6 +106,12 @@ void add_bench(CLI::App& app, Chosen& chosen) {
                       "TensorProto or .npy file, one per input of the model; else seeded random values");
   command->add_option("--shape", a->model.shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open");
   command->add_option("--runs", a->model.runs, "timed runs of a model; 0: about a second")->check(CLI::Range(0, 1000000));
+  command->add_flag("--pipeline", a->pipeline,
+                    "items one after another, each waited for, beside the same through a pipeline: latency, throughput, how "
+                    "busy the device is");
+  command->add_option("--items", a->piped.items, "items of a round; 0: about a third of a second")
+      ->check(CLI::Range(0, 1000000));
+  command->add_option("--depth", a->piped.depth, "items that the device has at once")->check(CLI::Range(1, 64));
   command->add_flag("--serve", a->model.serve, "answer 'run N' lines on standard input with wall times, for comparisons");
   command->add_option("--output", a->model.output, "also write the JSON to this file");
   command->callback([&chosen, a] { chosen = [a] { return bench(*a); }; });

@@ -102,21 +102,6 @@ int serve(const CommonOptions& common, const ModelBench& bench) {
   return kDone;
 }
 
-// What plain loops do in a second, about.
-constexpr double kPlainFlops = 1e9;
-
-// What the outputs must be; in a session of its own that is gone before anything is timed.
-Result<ModelCheck> check_of(const ModelBench& bench, const LoadedModel& loaded) {
-  SPARKLE_TRY(model, read_model(bench.model));
-  SPARKLE_TRY(plan, loaded.session->prepare(loaded.inputs));
-  double flops = 0;
-  for (const PlanStep& step : plan->steps) flops += step.footprint.nominal_flops;
-  const double seconds = flops / kPlainFlops;
-  if (seconds > 3 && !model.compiled)
-    std::fprintf(stderr, "sparkle: computing what the outputs must be by plain loops, some %.0f s\n", seconds);
-  return ModelCheck::make(std::move(model), *plan, loaded.inputs, loaded.options);
-}
-
 // Of runs on either of the bytes that memory is wiped to one tells what was not written, NaN or not.
 Status check_wiped(Session& session, const std::vector<HostTensor>& inputs, ModelCheck& check, std::byte wiped_to,
                    const std::string& when) {
@@ -159,6 +144,20 @@ class Profiling {
 };
 
 }  // namespace
+
+// What plain loops do in a second, about.
+static constexpr double kPlainFlops = 1e9;
+
+Result<ModelCheck> check_of(const ModelBench& bench, const LoadedModel& loaded) {
+  SPARKLE_TRY(model, read_model(bench.model));
+  SPARKLE_TRY(plan, loaded.session->prepare(loaded.inputs));
+  double flops = 0;
+  for (const PlanStep& step : plan->steps) flops += step.footprint.nominal_flops;
+  const double seconds = flops / kPlainFlops;
+  if (seconds > 3 && !model.compiled)
+    std::fprintf(stderr, "sparkle: computing what the outputs must be by plain loops, some %.0f s\n", seconds);
+  return ModelCheck::make(std::move(model), *plan, loaded.inputs, loaded.options);
+}
 
 Status write_results(const std::string& path, const nlohmann::json& json) {
   const std::string text = certified(json).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

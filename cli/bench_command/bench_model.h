@@ -3,7 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "command.h"
+#include "loaded_model.h"
+#include "measure/checks/model_check.h"
 
 namespace sparkle::cli {
 
@@ -18,5 +19,8 @@ struct ModelBench {
 Status write_results(const std::string& path, const nlohmann::json& json);
 
 int bench_model(const CommonOptions& common, const ModelBench& bench);
+
+// What the outputs of a loaded model must be; in a session of its own that is gone before anything is timed.
+Result<ModelCheck> check_of(const ModelBench& bench, const LoadedModel& loaded);
 
 }  // namespace sparkle::cli

@@ -16,6 +16,7 @@
 #include "run/opening/foreign_model.h"
 #include "run/opening/open_model.h"
 #include "run_command/run_options.h"
+#include "run_command/stream/stream.h"
 
 namespace sparkle::cli {
 namespace {
@@ -104,6 +105,7 @@ int try_upscale(const CommonOptions& common, const RunOptions& o, OpenDevice& de
 
 // Options that nothing here would read are refused, not ignored.
 Status check_applies(const RunOptions& o) {
+  if (!o.frames.empty()) return ok();
   if (!o.inputs.empty() && !o.shapes.empty())
     return Error{Reason::bad_usage, "--shape is for runs on random values; the given inputs have shapes."};
   if (std::all_of(o.inputs.begin(), o.inputs.end(), is_tensor_file))
@@ -159,6 +161,7 @@ int run(const CommonOptions& asked, const RunOptions& o) {
   auto opened = open_session(std::move(*model), device->backend, *options);
   if (!opened.ok()) return fail(opened.error());
   Session& session = **opened;
+  if (is_stream(o, session)) return run_stream(common, o, {std::move(*opened)}, *labels, device->note);
   if (!o.output.empty()) {
     std::error_code error;
     std::filesystem::create_directories(o.output, error);
@@ -239,12 +242,22 @@ void add_run(CLI::App& app, Chosen& chosen) {
   command->add_option(
       "inputs", o->inputs,
       "one file per input of the model: JPEG, PNG, BMP or PNM (alpha is composited over white; EXIF rotation is "
-      "not applied), .npy, or .pb; none: seeded random values, integers zero");
+      "not applied), .npy, or .pb; none: seeded random values, integers zero. Of a model with one input many files, folders "
+      "and "
+      "patterns ('photos/*.jpg'): items, one behind the other");
   command->add_option("--shape", o->shapes, "NAME=1x3x224x224, for random values");
   command->add_option("--labels", o->labels, "class names, one per line");
   command->add_option("--top", o->top, "classes to show")->check(CLI::Range(1, 100000));
   command->add_option("--repeat", o->repeat, "runs; the median is shown")->check(CLI::Range(1, 100000));
-  command->add_option("--output", o->output, "folder for outputs: .npy, and .png of pictures");
+  command->add_option("--output", o->output,
+                      "folder for outputs: .npy, and .png of pictures; of many items a file of answers, FILE.jsonl or "
+                      "FILE.csv, that is gone on "
+                      "with where it stopped");
+  command
+      ->add_option("--batch", o->batch, "many items: so many in a run, where the model's first axis is open or of this length")
+      ->check(CLI::Range(1, 65536));
+  command->add_option("--frames", o->frames, "WxH: the input is a stream of raw rgb24 frames, - from standard input");
+  command->add_flag("--live", o->live, "frames that there is no time for are dropped, and counted");
   command->add_option(
       "--preset", o->preset,
       "pictures: imagenet (shorter side 256, crop 224, mean and deviation), unit (0..1), raw (0..255), mobilenet "

@@ -19,6 +19,10 @@ struct RunOptions {
   std::vector<std::string> inputs, shapes;
   std::string labels, output, reference;
   int top = 5, repeat = 1;
+  // many items
+  int batch = 1;
+  std::string frames;  // their size; empty: files
+  bool live = false;
   // pictures; empty: from the preset, the preset from the model
   std::string preset, fit, color, size, crop, scale, mean, std;
   std::optional<float> pad_value;

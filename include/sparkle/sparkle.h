@@ -347,6 +347,37 @@ SPARKLE_API int32_t sparkle_device_done(sparkle_device* device, uint64_t token);
 /* Waits at most so many nanoseconds; 0: for ever. SPARKLE_TIMEOUT, or the error of the work itself. */
 SPARKLE_API sparkle_status sparkle_device_wait(sparkle_device* device, uint64_t token, int64_t nanoseconds);
 
+/* -- Pipelines ------------------------------------------------------------------------------------------------------------- */
+/* Items through a session in order, several under way at once: while the device computes one, the next is handed to it and the
+ * one before is brought back, by threads of the pipeline's own. */
+
+typedef struct sparkle_pipeline sparkle_pipeline;
+
+typedef struct sparkle_pipeline_options {
+  size_t size;     /* sizeof(sparkle_pipeline_options) */
+  int32_t depth;   /* items that the device has at once; 0: 3 */
+  int32_t waiting; /* items that wait for one of these before sparkle_pipeline_submit waits; 0: four times as many */
+} sparkle_pipeline_options;
+
+/* An item's result: the outputs, which are the caller's and released by sparkle_value_release, or what was wrong with this
+ * item, `sentence`, and none. Called once for each item, in the order of the items, by a thread of the pipeline's; it may not
+ * call the pipeline. */
+typedef void (*sparkle_done_function)(void* user, sparkle_status status, const char* sentence, sparkle_value** outputs,
+                                      size_t output_count);
+
+/* The session stays open as long as the pipeline is. */
+SPARKLE_API sparkle_status sparkle_pipeline_open(sparkle_session* session, const sparkle_pipeline_options* options,
+                                                 sparkle_pipeline** pipeline);
+/* Takes an item, and waits while the pipeline is full. The inputs' memory may neither change nor go before `done` is called. */
+SPARKLE_API sparkle_status sparkle_pipeline_submit(sparkle_pipeline* pipeline, const sparkle_tensor* inputs, size_t input_count,
+                                                   sparkle_done_function done, void* user);
+/* The same without waiting: *taken is 0 where the pipeline is full, and `done` is not called. */
+SPARKLE_API sparkle_status sparkle_pipeline_try_submit(sparkle_pipeline* pipeline, const sparkle_tensor* inputs,
+                                                       size_t input_count, sparkle_done_function done, void* user,
+                                                       int32_t* taken);
+/* Returns when each item has its result; then the pipeline is gone. NULL is allowed. */
+SPARKLE_API void sparkle_pipeline_close(sparkle_pipeline* pipeline);
+
 /* -- Vulkan: a device, a queue and buffers of the caller's ----------------------------------------------------------------- */
 /* Handles come as pointers and numbers, so that this header needs none of Vulkan's. They stay the caller's, and outlive the
  * sparkle_device and its sessions and buffers. Programs reach Vulkan through the loader libvulkan.so.1, as Sparkle does. */

@@ -13,6 +13,11 @@ Arrays are taken and given without copies where they are dense and row-major. Te
     (y,) = session.run(x, outputs="device")       # nothing moves between host and device
     y.numpy()                                     # fetched
 
+Many items, several of them under way at once:
+
+    with sparkle.Pipeline(session) as pipeline:
+        for outputs in pipeline.map(images): ...
+
 A session may be used by any number of threads at once; the interpreter lock is released while it works.
 ``sparkle.InferenceSession`` is called like onnxruntime's.
 
@@ -27,6 +32,7 @@ from sparkle._check import Check, Finding, Layer, Verdict, check
 from sparkle._device import Device, DeviceTensor
 from sparkle._errors import BadInput, Error, FileUnreadable, NotServed, OutOfMemory
 from sparkle._fix import Fixed, fix
+from sparkle._pipeline import Pipeline
 from sparkle._report import Report, Step
 from sparkle._session import Session, TensorInfo, compile, eval
 from sparkle._core import version
@@ -37,5 +43,5 @@ _core.set_log(lambda warning, sentence: logging.getLogger("sparkle").log(
     logging.WARNING if warning else logging.INFO, "%s", sentence))
 atexit.register(_core.set_log, None)
 __all__ = ["BadInput", "Check", "Device", "DeviceTensor", "Error", "FileUnreadable", "Finding", "Fixed", "InferenceSession",
-           "Layer", "NotServed", "OutOfMemory", "Report", "Session", "Step", "TensorInfo", "Verdict", "check", "compile",
-           "eval", "fix"]
+           "Layer", "NotServed", "OutOfMemory", "Pipeline", "Report", "Session", "Step", "TensorInfo", "Verdict", "check",
+           "compile", "eval", "fix"]

@@ -40,6 +40,10 @@ _CLASSES = {
 }
 
 
+def error_of(code: str, sentence: str) -> Error:
+    return _CLASSES.get(code, Error)(code, sentence)
+
+
 @contextlib.contextmanager
 def translated() -> Iterator[None]:
     """Raises the classes above instead of the core's error."""
@@ -47,4 +51,4 @@ def translated() -> Iterator[None]:
         yield
     except _core.CoreError as e:
         code, sentence = e.args
-        raise _CLASSES.get(code, Error)(code, sentence) from None
+        raise error_of(code, sentence) from None

@@ -8,10 +8,11 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <mutex>
-#include <sparkle/sparkle.hpp>
+#include <sparkle/pipeline.hpp>
 #include <thread>
 
 #include "api_testing.h"
@@ -559,6 +560,36 @@ TEST(Api, ComputesExpressions) {
   EXPECT_EQ(sparkle_eval(cpu.c(), "x", nullptr, nullptr, 1, &value), SPARKLE_BAD_USAGE);
   EXPECT_EQ(status_of([&] { sparkle::eval(cpu, "x + y", {{"x", x}, {"y", sparkle::Tensor(sparkle::Type::f32, {4})}}); }),
             SPARKLE_BAD_INPUT);
+}
+
+// Items through a pipeline: results of their own, in order; what is wrong with one is its own too.
+TEST(Api, PipelinesGiveWhatRunsGive) {
+  const sparkle::Session session(sparkle::Device{}, kModel);
+  std::vector<sparkle::Tensor> items;
+  for (int i = 0; i < 9; ++i) {
+    sparkle::Tensor x(sparkle::Type::f32, {1, 3, 6, 8});
+    for (int e = 0; e < 3 * 6 * 8; ++e) static_cast<float*>(x.data())[e] = static_cast<float>((e * (i + 1)) % 17) / 17;
+    items.push_back(x);
+  }
+  std::vector<std::future<sparkle::Pipeline::Outputs>> futures;
+  {
+    sparkle::Pipeline pipeline(session, {2, 1});
+    for (const sparkle::Tensor& x : items) futures.push_back(pipeline.submit({x}));
+    futures.push_back(pipeline.submit({sparkle::Tensor(sparkle::Type::f32, {1, 4, 6, 8})}));
+    auto offered = pipeline.try_submit({items[0]});
+    if (offered.valid()) EXPECT_EQ(offered.get().size(), 1u);
+    pipeline.close();
+  }
+  for (size_t i = 0; i < items.size(); ++i) {
+    const auto got = futures[i].get(), wanted = session.run({items[i]});
+    ASSERT_EQ(got.size(), 1u);
+    ASSERT_EQ(got[0].bytes(), wanted[0].bytes());
+    EXPECT_EQ(std::memcmp(got[0].data(), wanted[0].data(), wanted[0].bytes()), 0) << i;
+  }
+  EXPECT_THROW(futures.back().get(), sparkle::Exception);
+  EXPECT_THROW(sparkle::Pipeline(session, {65, 0}), sparkle::Exception);
+  EXPECT_EQ(sparkle_pipeline_open(nullptr, nullptr, nullptr), SPARKLE_BAD_USAGE);
+  sparkle_pipeline_close(nullptr);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ struct sparkle_device {
   sparkle::ExpressionRunner expressions;
 };
 struct sparkle_session {
-  std::unique_ptr<sparkle::Session> session;
+  std::shared_ptr<sparkle::Session> session;
   sparkle::FileStamp onnx;  // that it was opened of; no path where it came from memory or was compiled
   bool compiled = false;
   double accuracy = 0;

@@ -207,13 +207,13 @@ Status Session::execute(const Placed& placed, const std::vector<HostTensor>& inp
 }
 
 Result<Token> Session::submit(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
-                              std::vector<std::shared_ptr<Buffer>> output_buffers, const Backend* owner) {
+                              std::vector<std::shared_ptr<Buffer>> output_buffers, const Backend* owner, Token after) {
   return guard_memory("Running the model on these inputs",
-                      [&] { return submit_plan(shapes, std::move(input_buffers), std::move(output_buffers), owner); });
+                      [&] { return submit_plan(shapes, std::move(input_buffers), std::move(output_buffers), owner, after); });
 }
 
 Result<Token> Session::submit_plan(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
-                                   std::vector<std::shared_ptr<Buffer>> output_buffers, const Backend* owner) {
+                                   std::vector<std::shared_ptr<Buffer>> output_buffers, const Backend* owner, Token after) {
   SPARKLE_TRY(placed, prepared(shapes));
   const auto& [backend, plan] = placed;
   if (owner && owner != backend.get())
@@ -239,6 +239,7 @@ Result<Token> Session::submit_plan(const std::vector<HostTensor>& shapes, std::v
   SPARKLE_CHECK(check_overlap(p, {slots.data() + 1, slots.size() - 1}));
   for (const auto& constant : plan->constants) slots.push_back(constant.get());
   SubmitOptions options;
+  options.after = after;
   // Everything the work touches stays alive until it is complete.
   options.keep_alive = std::make_shared<std::vector<std::shared_ptr<void>>>();
   for (auto& buffer : input_buffers) options.keep_alive->push_back(buffer);

@@ -74,9 +74,10 @@ class Session {
 
   // Runs on buffers of the backend, dense and row-major, without a copy; asynchronous. One buffer per input and output in
   // order. Outputs whose rows the data tells (Plan::open) fill the rows that there are not with -1. `owner`: the backend of
-  // the buffers where the session may move meanwhile; bad_usage where it is no longer the session's.
+  // the buffers where the session may move meanwhile; bad_usage where it is no longer the session's. It starts once `after`, of
+  // the same backend, is complete.
   Result<Token> submit(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
-                       std::vector<std::shared_ptr<Buffer>> output_buffers, const Backend* owner = nullptr);
+                       std::vector<std::shared_ptr<Buffer>> output_buffers, const Backend* owner = nullptr, Token after = {});
 
   // Bytes held: constants (packed, and the model's own where they are still needed), and plans in the cache (arenas, programs,
   // constants that one shape alone needs), which stay within plan_cache_bytes unless the newest plan alone is larger.
@@ -95,7 +96,7 @@ class Session {
     std::shared_ptr<PreparedPlan> plan;
   };
   Result<Token> submit_plan(const std::vector<HostTensor>& shapes, std::vector<std::shared_ptr<Buffer>> input_buffers,
-                            std::vector<std::shared_ptr<Buffer>> output_buffers, const Backend* owner);
+                            std::vector<std::shared_ptr<Buffer>> output_buffers, const Backend* owner, Token after);
   enum class Keep : uint8_t { nothing, steps, tasks };  // of a run's times
   Result<std::vector<HostTensor>> run_plan(const Placed& placed, const std::vector<HostTensor>& inputs, RunReport* report,
                                            Keep keep, std::optional<std::byte> wiped_to = {});

@@ -1,0 +1,140 @@
+#include "run_command/stream/answers.h"
+
+#include <filesystem>
+
+#include "base/printable.h"
+
+namespace sparkle::cli {
+namespace {
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + "\"";
+}
+
+// The first field of a line.
+std::string first_field(const std::string& line) {
+  if (line.empty() || line[0] != '"') return line.substr(0, line.find(','));
+  std::string text;
+  for (size_t i = 1; i < line.size(); ++i) {
+    if (line[i] == '"' && (i + 1 == line.size() || line[i + 1] != '"')) break;
+    if (line[i] == '"') ++i;
+    text += line[i];
+  }
+  return text;
+}
+
+std::string dumped(const nlohmann::json& json) { return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
+
+}  // namespace
+
+Result<std::unique_ptr<Answers>> Answers::open(const std::string& path, const std::string& model,
+                                               std::vector<std::string> items, int top) {
+  if (!path.empty() && !is_name(path))
+    return Error{
+        Reason::bad_usage,
+        "Answers of several items go into a file of lines; write --output FILE.jsonl or FILE.csv, not '" + path + "'."};
+  std::unique_ptr<Answers> answers(new Answers);
+  answers->path_ = path, answers->items_ = std::move(items), answers->top_ = top;
+  answers->model_ = std::filesystem::path(model).filename().string();
+  answers->csv_ = path.ends_with(".csv");
+  if (path.empty()) {
+    answers->file_ = AppendedFile::standard_output();
+    return answers;
+  }
+  bool head = false;
+  SPARKLE_TRY(file, AppendedFile::open(path, "answers", [&](const std::string& line) { return answers->resume(line, head); }));
+  answers->file_ = std::move(file), answers->next_ = answers->begin_;
+  if (answers->csv_ && !head) SPARKLE_CHECK(answers->file_->append(answers->csv_head()));
+  return answers;
+}
+
+// A line that is there already.
+Status Answers::resume(const std::string& line, bool& head) {
+  const auto other = [&](const std::string& what) {
+    return Error{Reason::bad_usage, "'" + path_ + "' was not begun by this command: line " +
+                                        std::to_string(begin_ + 1 + (csv_ && head)) + " " + what +
+                                        ". Give another --output, or remove the file."};
+  };
+  if (csv_ && !head) {
+    head = true;
+    return line == csv_head() ? ok() : Status(other("is another heading"));
+  }
+  std::string about, model = model_;
+  if (csv_) {
+    about = first_field(line);
+  } else {
+    const auto json = nlohmann::json::parse(line, nullptr, false);
+    if (!json.is_object() || !json.contains("item") || !json["item"].is_string()) return other("is no answer");
+    about = json["item"];
+    if (json.contains("model") && json["model"].is_string()) model = json["model"];
+  }
+  if (!items_.empty() && begin_ >= static_cast<int64_t>(items_.size())) return other("is about one more item than is given");
+  if (about != name_of_item(begin_))
+    return other("is about '" + printable(about) + "', where '" + printable(name_of_item(begin_)) + "' is given");
+  if (model != model_) return other("is an answer of '" + printable(model) + "'");
+  ++begin_;
+  return ok();
+}
+
+std::string Answers::name_of_item(int64_t item) const {
+  return items_.empty() ? std::to_string(item) : items_[static_cast<size_t>(item)];
+}
+
+std::string Answers::csv_head() const {
+  std::string head = "item,error";
+  for (int i = 1; i <= top_; ++i) {
+    const std::string n = std::to_string(i);
+    head += ",class" + n + ",label" + n + ",probability" + n;
+  }
+  return head;
+}
+
+std::string Answers::csv_line(int64_t item, const nlohmann::json* outputs, const std::string& error) const {
+  std::string line = quoted(name_of_item(item)) + "," + quoted(error);
+  int columns = 0;
+  if (outputs)
+    for (const auto& output : *outputs) {
+      if (!output.contains("top")) continue;
+      for (const auto& row : output["top"]) {
+        if (columns++ == top_) break;
+        line += "," + std::to_string(row["class"].get<int64_t>()) + "," + quoted(row["label"].get<std::string>()) + "," +
+                dumped(row["probability"]);
+      }
+      break;
+    }
+  for (; columns < top_; ++columns) line += ",,,";
+  return line;
+}
+
+Status Answers::put(int64_t item, const nlohmann::json& outputs) {
+  if (csv_) {
+    bool classes = false;
+    for (const auto& output : outputs) classes = classes || output.contains("top");
+    if (!classes)
+      return Error{Reason::bad_usage,
+                   "No output of this model is a row of classes, which is what CSV holds; write --output FILE.jsonl."};
+    return write(item, csv_line(item, &outputs, ""));
+  }
+  return write(item, dumped({{"item", name_of_item(item)}, {"model", model_}, {"outputs", outputs}}));
+}
+
+Status Answers::put_error(int64_t item, const std::string& sentence) {
+  return write(item, csv_ ? csv_line(item, nullptr, sentence)
+                          : dumped({{"item", name_of_item(item)}, {"model", model_}, {"error", sentence}}));
+}
+
+Status Answers::write(int64_t item, std::string line) {
+  const std::lock_guard lock(mutex_);
+  if (!written_.ok()) return written_.error();
+  early_.emplace(item, std::move(line));
+  while (!early_.empty() && early_.begin()->first == next_) {
+    ++next_;
+    if (written_ = file_->append(early_.extract(early_.begin()).mapped()); !written_.ok()) return written_.error();
+  }
+  return ok();
+}
+
+}  // namespace sparkle::cli

@@ -1,0 +1,273 @@
+#include "run_command/stream/stream.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <optional>
+
+#include "base/printable.h"
+#include "base/system/cpu_count.h"
+#include "report/float_type.h"
+#include "report/pictures/picture.h"
+#include "run/pipeline/ordered_work.h"
+#include "run/pipeline/pipeline.h"
+#include "run_command/model_inputs.h"
+#include "run_command/progress.h"
+#include "run_command/stream/answers.h"
+#include "run_command/stream/frames.h"
+#include "run_command/stream/gather.h"
+#include "run_command/stream/items.h"
+
+namespace sparkle::cli {
+namespace {
+
+constexpr int kMostReaders = 4;
+constexpr int64_t kReadAhead = 8;  // items a reader
+
+// An item read and turned into the model's input; nothing: there are no more.
+using Read = std::optional<Result<HostTensor>>;
+
+struct Counts {
+  std::atomic<int64_t> answered{0}, unreadable{0}, failed{0}, dropped{0};
+};
+
+class Stream {
+ public:
+  Stream(const CommonOptions& common, const RunOptions& options, const std::shared_ptr<Session>& session,
+         const std::vector<std::string>& labels)
+      : common_(common), options_(options), session_(session), labels_(labels) {}
+
+  Status prepare(int64_t batch) {
+    const SessionInput& input = session_->inputs()[0];
+    SPARKLE_TRY(rows, batch_of(input, batch));
+    rows_ = rows, fixed_ = input.shape.size() > 0 && input.shape[0] > 1;
+    return ok();
+  }
+
+  // Items from `begin` on, as many as there are.
+  Status run(int64_t begin, int64_t end, const std::function<Read(int64_t)>& read, Answers& answers, Progress& progress) {
+    const int readers = std::clamp(usable_threads(common_.threads).threads, 1, kMostReaders);
+    OrderedWork<Read> ahead(begin, end, readers, kReadAhead * readers, read);
+    Pipeline pipeline(session_, {});
+    for (int64_t i = begin; i < end && !stopped(); ++i) {
+      Read item = ahead.take();
+      if (!item) break;
+      if (!item->ok()) {
+        ++counts.unreadable;
+        progress.clear();
+        print_note(item->error().message);
+        stop_with(answers.put_error(i, item->error().message));
+        progress.step();
+        continue;
+      }
+      HostTensor tensor = std::move(**item);
+      if (!gathered_.empty() && !(gathered_[0].shape == tensor.shape && gathered_[0].dtype == tensor.dtype))
+        hand_over(pipeline, answers, progress);
+      gathered_.push_back(std::move(tensor)), of_.push_back(i);
+      if (static_cast<int64_t>(gathered_.size()) == rows_) hand_over(pipeline, answers, progress);
+    }
+    if (!gathered_.empty()) hand_over(pipeline, answers, progress);
+    pipeline.close();
+    times = pipeline.times();
+    return std::move(stopped_);
+  }
+
+  Counts counts;
+  PipelineTimes times;
+
+ private:
+  bool stopped() {
+    const std::lock_guard lock(mutex_);
+    return !stopped_.ok();
+  }
+  void stop_with(Status status) {
+    if (status.ok()) return;
+    const std::lock_guard lock(mutex_);
+    if (stopped_.ok()) stopped_ = std::move(status);
+  }
+
+  void hand_over(Pipeline& pipeline, Answers& answers, Progress& progress) {
+    // The model's own batch is filled; an open one is as long as there are items.
+    const int64_t rows = fixed_ ? rows_ : static_cast<int64_t>(gathered_.size());
+    auto batch = put_together(gathered_, rows);
+    const std::vector<int64_t> of = std::move(of_);
+    gathered_.clear(), of_.clear();
+    const auto done = [this, of, rows, &answers, &progress](Pipeline::Outputs outputs) {
+      for (size_t r = 0; r < of.size(); ++r) {
+        auto json = outputs.ok() ? answer(*outputs, static_cast<int64_t>(r), rows) : Result<nlohmann::json>(outputs.error());
+        if (json.ok()) {
+          ++counts.answered;
+          stop_with(answers.put(of[r], *json));
+        } else {
+          ++counts.failed;
+          stop_with(answers.put_error(of[r], json.error().message));
+          // What no other item would survive ends the stream.
+          if (json.error().reason == Reason::device_lost) stop_with(json.error());
+        }
+      }
+      const std::lock_guard lock(mutex_);
+      progress.step(static_cast<int64_t>(of.size()));
+    };
+    if (!batch.ok()) return done(batch.error());
+    std::vector<HostTensor> inputs{std::move(*batch)};
+    if (!options_.live) {
+      stop_with(pipeline.submit(std::move(inputs), done));
+      return;
+    }
+    auto taken = pipeline.try_submit(inputs, done);
+    if (!taken.ok()) return stop_with(taken.error());
+    if (*taken) return;
+    for (const int64_t item : of) {
+      ++counts.dropped;
+      stop_with(answers.put_error(item, "dropped: the device was busy"));
+    }
+  }
+
+  Result<nlohmann::json> answer(const std::vector<HostTensor>& outputs, int64_t row, int64_t rows) const {
+    nlohmann::json json = nlohmann::json::array();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const std::string& name = session_->outputs()[i].name;
+      SPARKLE_TRY(own, row_of(outputs[i], name, row, rows));
+      SPARKLE_TRY(figures, in_float_type(own, DType::f32));
+      json.push_back(show_output(name, figures, own.dtype, labels_, options_.top, true));
+    }
+    return json;
+  }
+
+  const CommonOptions& common_;
+  const RunOptions& options_;
+  const std::shared_ptr<Session> session_;
+  const std::vector<std::string>& labels_;
+  int64_t rows_ = 1;
+  bool fixed_ = false;
+  std::vector<HostTensor> gathered_;
+  std::vector<int64_t> of_;
+  std::mutex mutex_;
+  Status stopped_ = ok();
+};
+
+// How an item of one picture becomes the input of one row.
+Result<Preprocess> preprocess_of(const Session& session, const RunOptions& o) {
+  SessionInput input = session.inputs()[0];
+  if (input.shape.size() > 0) input.shape[0] = 1;
+  return choose_preprocess(input, o);
+}
+
+Result<HostTensor> tensor_of(const Picture& picture, const Preprocess& preprocess, DType type) {
+  SPARKLE_TRY(tensor, to_tensor(picture.rows(), preprocess));
+  return in_float_type(tensor, type);
+}
+
+int summary(const CommonOptions& common, const RunOptions& o, const Stream& stream, int64_t before, double seconds,
+            const std::string& device_note, const char* items) {
+  const Counts& c = stream.counts;
+  const int64_t answered = c.answered, unreadable = c.unreadable, failed = c.failed, dropped = c.dropped;
+  const double rate = seconds > 0 ? static_cast<double>(answered) / seconds : 0;
+  if (common.json && !o.output.empty()) {
+    std::printf("%s\n", nlohmann::json{{"device", device_note},
+                                       {"answered", answered},
+                                       {"answered_before", before},
+                                       {"unreadable", unreadable},
+                                       {"failed", failed},
+                                       {"dropped", dropped},
+                                       {"seconds", seconds},
+                                       {"items_per_second", rate},
+                                       {"output", o.output}}
+                            .dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+                            .c_str());
+  } else {
+    std::string text = std::to_string(answered) + " " + items + " answered";
+    if (before > 0) text += ", " + std::to_string(before) + " had been before";
+    if (unreadable > 0) text += ", " + std::to_string(unreadable) + " could not be read";
+    if (failed > 0) text += ", " + std::to_string(failed) + " failed";
+    if (o.live) text += ", " + std::to_string(dropped) + " dropped";
+    char rates[64];
+    std::snprintf(rates, sizeof rates, "; %.2f s, %.1f %s a second", seconds, rate, items);
+    // Answers on standard output stay alone there.
+    std::FILE* to = o.output.empty() ? stderr : stdout;
+    std::fprintf(to, "%s%s\n", text.c_str(), rates);
+    if (!o.output.empty()) std::printf("written  %s\n", printable(o.output).c_str());
+  }
+  return unreadable + failed > 0 ? kCheckFailed : kDone;
+}
+
+}  // namespace
+
+bool is_stream(const RunOptions& o, const Session& session) {
+  if (!o.frames.empty() || Answers::is_name(o.output) || o.batch > 1) return true;
+  if (std::any_of(o.inputs.begin(), o.inputs.end(), names_several)) return true;
+  return session.inputs().size() == 1 && o.inputs.size() > 1;
+}
+
+int run_stream(const CommonOptions& common, const RunOptions& o, const std::shared_ptr<Session>& session,
+               const std::vector<std::string>& labels, const std::string& device_note) {
+  if (session->inputs().size() != 1)
+    return fail({Reason::bad_usage, "Many items are for models with one input; this one has " +
+                                        std::to_string(session->inputs().size()) +
+                                        ", so give one file for each: " + listed_inputs(session->inputs()) + "."});
+  if (auto applies = refuse_options(*o.command, {"--repeat", "--shape", "--tile", "--overlap", "--reference", "--shrink-first"},
+                                    "is for one run, and many items are given");
+      !applies.ok())
+    return fail(applies.error());
+  if (o.live && o.frames.empty())
+    return fail({Reason::bad_usage, "--live drops frames that there is no time for; it goes with --frames."});
+  if (o.inputs.empty())
+    return fail({Reason::bad_usage, "Nothing is given to run on; give files, a folder, a pattern, or with --frames - ."});
+  Stream stream(common, o, session, labels);
+  if (auto prepared = stream.prepare(o.batch); !prepared.ok()) return fail(prepared.error());
+  const DType type = session->inputs()[0].dtype;
+  std::vector<std::string> items;
+  std::unique_ptr<Frames> frames;
+  if (o.frames.empty()) {
+    auto found = items_of(o.inputs);
+    if (!found.ok()) return fail(found.error());
+    items = std::move(*found);
+  } else {
+    if (o.inputs.size() != 1)
+      return fail({Reason::bad_usage, "--frames reads one stream of frames; give one file, or - for standard input."});
+    auto opened = Frames::open(o.inputs[0], o.frames);
+    if (!opened.ok()) return fail(opened.error());
+    frames = std::move(*opened);
+  }
+  Preprocess preprocess;
+  const bool pictures = frames || !std::all_of(items.begin(), items.end(), is_tensor_file);
+  if (pictures) {
+    auto chosen = preprocess_of(*session, o);
+    if (!chosen.ok()) return fail(chosen.error());
+    preprocess = *chosen;
+  }
+  auto answers = Answers::open(o.output, o.model, items, o.top);
+  if (!answers.ok()) return fail(answers.error());
+  const int64_t begin = (*answers)->done();
+  if (frames && begin > 0)
+    return fail(
+        {Reason::bad_usage, "'" + printable(o.output) +
+                                "' is there already, and frames that are gone cannot be gone on with; give another --output."});
+  if (!common.json && !o.output.empty()) {
+    std::printf("device   %s\n", device_note.c_str());
+    if (pictures) std::printf("input    %s, %s\n", preprocess.preset.c_str(), to_text(preprocess).c_str());
+    if (begin > 0) std::printf("resumes  %lld items are answered already\n", static_cast<long long>(begin));
+    std::fflush(stdout);
+  }
+  const auto read = [&](int64_t i) -> Read {
+    if (frames) {
+      auto picture = frames->next(i);
+      if (!picture) return {};
+      return picture->ok() ? tensor_of(**picture, preprocess, type) : Result<HostTensor>(picture->error());
+    }
+    const std::string& path = items[static_cast<size_t>(i)];
+    if (is_tensor_file(path)) return read_tensor_file(path);
+    auto picture = read_picture(path);
+    return picture.ok() ? tensor_of(*picture, preprocess, type) : Result<HostTensor>(picture.error());
+  };
+  const int64_t end = frames ? INT64_MAX : static_cast<int64_t>(items.size());
+  Progress progress(frames ? "frames" : "items", frames ? 0 : end - begin, !common.json, true);
+  const auto started = std::chrono::steady_clock::now();
+  const Status status = stream.run(begin, end, read, **answers, progress);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  progress.clear();
+  if (!status.ok()) return fail(status.error(), common);
+  return summary(common, o, stream, begin, seconds, device_note, frames ? "frames" : "items");
+}
+
+}  // namespace sparkle::cli

@@ -1,0 +1,187 @@
+#include "run/pipeline/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/system/out_of_memory.h"
+
+namespace sparkle {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// Whether another device may do what this one did not.
+bool is_of_the_device(const Error& error) {
+  return error.reason == Reason::device_lost || error.reason == Reason::out_of_memory;
+}
+
+Error closed_error() { return {Reason::bad_usage, "The pipeline is closed and takes no more items."}; }
+
+}  // namespace
+
+Pipeline::Pipeline(std::shared_ptr<Session> session, PipelineOptions options)
+    : session_(std::move(session)),
+      options_(std::move(options)),
+      most_waiting_(static_cast<size_t>(std::max(1, options_.waiting > 0 ? options_.waiting : 4 * options_.depth))) {
+  feeder_ = std::thread([this] { feed(); });
+  finisher_ = std::thread([this] { finish(); });
+}
+
+Pipeline::~Pipeline() { close(); }
+
+void Pipeline::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  room_.notify_all();
+  to_feed_.notify_one();
+  if (feeder_.joinable()) feeder_.join();
+  if (finisher_.joinable()) finisher_.join();
+}
+
+bool Pipeline::put(std::vector<HostTensor>& inputs, Done& done, std::unique_lock<std::mutex>& lock) {
+  if (waiting_.size() >= most_waiting_) return false;
+  waiting_.push_back({std::move(inputs), std::move(done), nullptr, {}, ok()});
+  lock.unlock();
+  to_feed_.notify_one();
+  return true;
+}
+
+Status Pipeline::submit(std::vector<HostTensor> inputs, Done done) {
+  std::unique_lock lock(mutex_);
+  room_.wait(lock, [&] { return closed_ || waiting_.size() < most_waiting_; });
+  if (closed_) return closed_error();
+  put(inputs, done, lock);
+  return ok();
+}
+
+Result<bool> Pipeline::try_submit(std::vector<HostTensor>& inputs, Done done) {
+  std::unique_lock lock(mutex_);
+  if (closed_) return closed_error();
+  return put(inputs, done, lock);
+}
+
+Result<std::future<Pipeline::Outputs>> Pipeline::submit(std::vector<HostTensor> inputs) {
+  auto promise = std::make_shared<std::promise<Outputs>>();
+  auto future = promise->get_future();
+  SPARKLE_CHECK(submit(std::move(inputs), [promise](Outputs outputs) { promise->set_value(std::move(outputs)); }));
+  return future;
+}
+
+PipelineTimes Pipeline::times() const {
+  const std::lock_guard lock(mutex_);
+  return times_;
+}
+
+// Hands items over in their order, each once a set is free. What goes wrong travels on with the item.
+void Pipeline::feed() {
+  for (std::unique_lock lock(mutex_);;) {
+    to_feed_.wait(lock, [&] { return waiting_.empty() ? closed_ : !free_.empty() || made_ < std::max(1, options_.depth); });
+    if (waiting_.empty()) {
+      fed_ = true;
+      break;
+    }
+    Item item = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (free_.empty()) {
+      item.set = std::make_unique<TransferSet>();
+      ++made_;
+    } else {
+      item.set = std::move(free_.back());
+      free_.pop_back();
+    }
+    lock.unlock();
+    room_.notify_one();
+    const auto begin_time = Clock::now();
+    item.begun = begin(item);
+    const double taken = seconds_since(begin_time);
+    lock.lock();
+    times_.handing += taken;
+    // What is complete already, as on CPUs, needs no other thread.
+    if (under_way_.empty() && !finishing_ && item.set->backend() && item.set->backend()->done(item.token)) {
+      hand_back(item, lock);
+      continue;
+    }
+    under_way_.push_back(std::move(item));
+    to_finish_.notify_one();
+  }
+  to_finish_.notify_one();
+}
+
+// With the item's outputs, outside of the lock.
+void Pipeline::hand_back(Item& item, std::unique_lock<std::mutex>& lock) {
+  finishing_ = true;
+  lock.unlock();
+  Outputs outputs = end(item);
+  const bool failed = !outputs.ok();
+  item.done(std::move(outputs));
+  lock.lock();
+  finishing_ = false;
+  ++times_.items, times_.failed += failed;
+  free_.push_back(std::move(item.set));
+}
+
+Status Pipeline::begin(Item& item) {
+  const auto once = [&]() -> Status {
+    SPARKLE_TRY(plan, session_->prepare(item.inputs));
+    for (size_t i = 0; i < item.inputs.size(); ++i)
+      if (!item.inputs[i].bytes && item.inputs[i].elements() > 0)
+        return Error{Reason::bad_input, "Input '" + session_->inputs()[i].name + "' has a shape, but no values."};
+    SPARKLE_CHECK(item.set->fit(session_->backend(), plan, item.inputs));
+    SPARKLE_TRY(there, item.set->upload(item.inputs));
+    item.token = there;
+    SPARKLE_TRY(computed,
+                session_->submit(item.inputs, item.set->inputs(), item.set->outputs(), item.set->backend().get(), there));
+    item.token = computed;
+    SPARKLE_TRY(back, item.set->download(computed));
+    item.token = back;
+    return ok();
+  };
+  return guard_memory("Running the model on these inputs", [&]() -> Status {
+    Status begun = once();
+    // The session has moved to another device meanwhile.
+    if (!begun.ok() && begun.error().reason == Reason::bad_usage && session_->backend() != item.set->backend()) begun = once();
+    return begun;
+  });
+}
+
+// Waits for the item that was handed over first and brings its outputs.
+void Pipeline::finish() {
+  for (std::unique_lock lock(mutex_);;) {
+    to_finish_.wait(lock, [&] { return !under_way_.empty() || fed_; });
+    if (under_way_.empty()) return;
+    Item item = std::move(under_way_.front());
+    under_way_.pop_front();
+    hand_back(item, lock);
+    to_feed_.notify_one();
+  }
+}
+
+Pipeline::Outputs Pipeline::end(Item& item) {
+  Status status = std::move(item.begun);
+  const auto begin_time = Clock::now();
+  if (const auto& backend = item.set->backend()) {
+    // Where handing over failed half-way, what was handed over still uses the set.
+    Status over = backend->wait(item.token);
+    if (status.ok()) status = std::move(over);
+  }
+  const double waited = seconds_since(begin_time);
+  const auto woken = Clock::now();
+  Outputs outputs = status.ok() ? item.set->take() : Outputs(status.error());
+  {
+    const std::lock_guard lock(mutex_);
+    times_.waiting += waited, times_.bringing += seconds_since(woken);
+  }
+  if (outputs.ok() || !options_.recover || !is_of_the_device(outputs.error())) return outputs;
+  if (const Status recovered = options_.recover(outputs.error()); !recovered.ok()) return outputs;
+  {
+    const std::lock_guard lock(mutex_);
+    ++times_.again;
+  }
+  return session_->run(item.inputs);
+}
+
+}  // namespace sparkle

@@ -1,0 +1,152 @@
+// A device of the tests' own: memory that the host cannot reach, work that completes on a thread of its own in the order of its
+// submission, and faults at a call that a test names. It computes as the reference does.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "backends/reference/reference_backend.h"
+
+namespace sparkle::testing {
+
+class SlowBackend final : public Backend {
+ public:
+  SlowBackend() : worker_([this] { work(); }) {}
+  ~SlowBackend() override {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true, held_ = false;
+    }
+    changed_.notify_all();
+    worker_.join();
+  }
+
+  // Nothing completes until release().
+  void hold() {
+    const std::lock_guard lock(mutex_);
+    held_ = true;
+  }
+  void release() {
+    {
+      const std::lock_guard lock(mutex_);
+      held_ = false;
+    }
+    changed_.notify_all();
+  }
+  // The call of this number from here on (allocations, copies, submissions, waits) fails; a device that is lost stays so.
+  void fail_at(int call, Reason reason) {
+    const std::lock_guard lock(mutex_);
+    calls_ = 0, fail_at_ = call, reason_ = reason;
+  }
+  bool failed() const { return failed_; }
+  // Programs that were submitted and are not complete.
+  int under_way() const { return under_way_; }
+
+  const Device& device() const override { return under_->device(); }
+  Result<std::shared_ptr<Buffer>> allocate(int64_t bytes, MemoryKind kind) override {
+    SPARKLE_CHECK(fault());
+    SPARKLE_TRY(buffer, under_->allocate(bytes, kind));
+    if (kind == MemoryKind::staging) return buffer;
+    return std::shared_ptr<Buffer>(std::make_shared<Hidden>(std::move(buffer)));
+  }
+  Result<std::shared_ptr<Buffer>> import(void*, int64_t) override { return std::shared_ptr<Buffer>(); }
+  Result<std::unique_ptr<Kernel>> compile(const Stage& stage, const Schedule& schedule, uint32_t constants) override {
+    return under_->compile(stage, schedule, constants);
+  }
+  Result<std::unique_ptr<Program>> record(std::span<const Launch> launches) override { return under_->record(launches); }
+  Result<Token> submit(const Program& program, std::span<Buffer* const> slots, const SubmitOptions& options) override {
+    SPARKLE_CHECK(fault());
+    std::vector<Buffer*> shown;
+    for (Buffer* slot : slots) shown.push_back(shown_of(slot));
+    ++under_way_;
+    return put([this, &program, shown, keep = options.keep_alive] {
+      const auto token = under_->submit(program, shown, {});
+      Status status = token.ok() ? under_->wait(*token) : Status(token.error());
+      if (keep) keep->clear();
+      --under_way_;
+      return status;
+    });
+  }
+  Result<Token> copy(std::span<const CopyRegion> regions, Token) override {
+    SPARKLE_CHECK(fault());
+    std::vector<CopyRegion> shown(regions.begin(), regions.end());
+    for (CopyRegion& r : shown) r.from = shown_of(r.from), r.to = shown_of(r.to);
+    count_copy();
+    return put([this, shown] {
+      const auto token = under_->copy(shown, {});
+      return token.ok() ? under_->wait(*token) : Status(token.error());
+    });
+  }
+  bool done(Token token) override {
+    const std::lock_guard lock(mutex_);
+    return complete_ >= token.value;
+  }
+  Status wait(Token token, std::chrono::nanoseconds) override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return complete_ >= token.value; });
+    lock.unlock();
+    return fault();
+  }
+  Result<std::vector<StepTime>> timestamps(Token token) override { return under_->timestamps(token); }
+  bool can_be_lost() const override { return true; }
+  bool lost() const override { return lost_; }
+  Executor& executor() override { return under_->executor(); }
+
+ private:
+  struct Hidden final : Buffer {
+    explicit Hidden(std::shared_ptr<Buffer> buffer) : under(std::move(buffer)) {}
+    int64_t bytes() const override { return under->bytes(); }
+    uint64_t address() const override { return under->address(); }
+    std::shared_ptr<Buffer> under;
+  };
+  static Buffer* shown_of(Buffer* buffer) {
+    const auto* hidden = dynamic_cast<Hidden*>(buffer);
+    return hidden ? hidden->under.get() : buffer;
+  }
+  Status fault() {
+    const std::lock_guard lock(mutex_);
+    if (lost_) return Error{Reason::device_lost, "The device is lost."};
+    if (fail_at_ < 0 || calls_++ != fail_at_) return ok();
+    failed_ = true;
+    if (reason_ == Reason::device_lost) lost_ = true;
+    return Error{reason_, "The device fails as the test wants it."};
+  }
+  Token put(std::function<Status()> job) {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(job));
+    changed_.notify_all();
+    return {++given_};
+  }
+  void work() {
+    for (std::unique_lock lock(mutex_);;) {
+      changed_.wait(lock, [&] { return ended_ || (!held_ && !jobs_.empty()); });
+      if (jobs_.empty()) return;
+      const auto job = std::move(jobs_.front());
+      jobs_.pop_front();
+      lock.unlock();
+      const Status status = job();
+      lock.lock();
+      if (!status.ok()) lost_ = true;
+      ++complete_;
+      changed_.notify_all();
+    }
+  }
+
+  std::shared_ptr<Backend> under_ = make_reference_backend();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<Status()>> jobs_;
+  uint64_t given_ = 0, complete_ = 0;
+  bool held_ = false, ended_ = false;
+  std::atomic<bool> lost_{false}, failed_{false};
+  std::atomic<int> under_way_{0};
+  int calls_ = 0, fail_at_ = -1;
+  Reason reason_ = Reason::none;
+  std::thread worker_;
+};
+
+}  // namespace sparkle::testing

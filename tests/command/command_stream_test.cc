@@ -1,0 +1,173 @@
+// `sparkle run` on many items: each answered once and in order, whatever is unreadable and whenever it was stopped.
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "command/command.h"
+#include "networks/zoo.h"
+
+namespace sparkle::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CommandStream : public Command {
+ protected:
+  void SetUp() override {
+    Command::SetUp();
+    model_ = save(*zoo_network("tiny_chain", {}), "net.onnx");
+    fs::create_directory(folder_ / "pictures");
+    for (int i = 0; i < kPictures; ++i) write(name_of(i), picture(i));
+  }
+  static constexpr int kPictures = 24;
+  static std::string name_of(int i) { return "pictures/" + std::string(i < 10 ? "0" : "") + std::to_string(i) + ".ppm"; }
+  static std::string pixels(int i) {
+    std::string text;
+    for (int p = 0; p < 16 * 16 * 3; ++p) text += static_cast<char>((p * (i + 3) * 7) % 251);
+    return text;
+  }
+  static std::string picture(int i) { return "P6\n16 16\n255\n" + pixels(i); }
+
+  std::vector<nlohmann::json> lines_of(const std::string& name) const {
+    std::vector<nlohmann::json> lines;
+    std::istringstream text(text_of(name));
+    for (std::string line; std::getline(text, line);) {
+      lines.push_back(nlohmann::json::parse(line, nullptr, false));
+      EXPECT_TRUE(lines.back().is_object()) << line;
+    }
+    return lines;
+  }
+  std::string run_text(const std::string& rest) const { return "run net.onnx " + rest + " --preset unit"; }
+  std::string model_;
+};
+
+TEST_F(CommandStream, AFolderIsAnsweredInOrder) {
+  const Said said = sparkle(run_text("pictures --output a.jsonl"));
+  EXPECT_EQ(said.status, 0) << said.err;
+  EXPECT_SAYS(said.out, "24 items answered");
+  const auto lines = lines_of("a.jsonl");
+  ASSERT_EQ(lines.size(), static_cast<size_t>(kPictures));
+  for (int i = 0; i < kPictures; ++i) {
+    EXPECT_EQ(lines[static_cast<size_t>(i)]["item"], name_of(i));
+    // The same as a run of its own.
+    if (i % 8 != 0) continue;
+    const auto alone = nlohmann::json::parse(sparkle(run_text(name_of(i)) + " --json").out, nullptr, false);
+    EXPECT_EQ(alone["outputs"], lines[static_cast<size_t>(i)]["outputs"]) << i;
+  }
+  EXPECT_EQ(sparkle(run_text("'pictures/*.ppm' --output b.jsonl")).status, 0);
+  EXPECT_EQ(text_of("b.jsonl"), text_of("a.jsonl"));
+  const Said out = sparkle(run_text(name_of(0) + " " + name_of(1)));
+  EXPECT_EQ(out.out, text_of("a.jsonl").substr(0, out.out.size()));
+  EXPECT_SAYS(out.err, "2 items answered");
+}
+
+TEST_F(CommandStream, CsvHasTheClassesAndResumesWhereItStopped) {
+  write("labels.txt", "zero\none, \"quoted\"\n2\n3\n4\n5\n6\n7\n8\n9\n");
+  const std::string rest = run_text("pictures --labels labels.txt --top 2") + " --output ";
+  ASSERT_EQ(sparkle(rest + "whole.csv").status, 0);
+  const std::string whole = text_of("whole.csv");
+  EXPECT_EQ(whole.substr(0, whole.find('\n')), "item,error,class1,label1,probability1,class2,label2,probability2");
+  EXPECT_EQ(std::count(whole.begin(), whole.end(), '\n'), kPictures + 1);
+  // Stopped at any byte: the whole file all the same.
+  for (const size_t bytes : {size_t{0}, size_t{10}, whole.find('\n') + 1, whole.size() / 2, whole.size() - 1, whole.size()}) {
+    write("part.csv", whole.substr(0, bytes));
+    const Said said = sparkle(rest + "part.csv");
+    EXPECT_EQ(said.status, 0) << said.err;
+    EXPECT_EQ(text_of("part.csv"), whole) << "stopped at byte " << bytes;
+  }
+  write("part.csv", whole.substr(0, whole.size() / 2));
+  EXPECT_SAYS(sparkle(rest + "part.csv").out, "had been before");
+}
+
+TEST_F(CommandStream, KilledAndGoneOnWithIsTheSameFile) {
+  ASSERT_EQ(sparkle(run_text("pictures --output whole.jsonl")).status, 0);
+  for (const char* seconds : {"0.02", "0.03", "0.05", "0.1"}) {
+    fs::remove(folder_ / "part.jsonl");
+    sparkle(run_text("pictures --output part.jsonl"), "timeout -s KILL " + std::string(seconds));
+    EXPECT_EQ(sparkle(run_text("pictures --output part.jsonl")).status, 0);
+    EXPECT_EQ(text_of("part.jsonl"), text_of("whole.jsonl")) << "killed after " << seconds << " s";
+  }
+}
+
+TEST_F(CommandStream, UnreadableFilesAreNamedAndSkipped) {
+  for (int i = 0; i < kPictures; i += 5) write(name_of(i), i % 2 ? "" : "P6\n16 16\n255\nshort");
+  const Said said = sparkle(run_text("pictures --output a.jsonl"));
+  EXPECT_EQ(said.status, 1);
+  EXPECT_SAYS(said.out, "19 items answered, 5 could not be read");
+  const auto lines = lines_of("a.jsonl");
+  ASSERT_EQ(lines.size(), static_cast<size_t>(kPictures));
+  for (int i = 0; i < kPictures; ++i) {
+    EXPECT_EQ(lines[static_cast<size_t>(i)].contains("error"), i % 5 == 0) << i;
+    if (i % 5 == 0) EXPECT_SAYS(said.err, name_of(i));
+  }
+}
+
+TEST_F(CommandStream, BatchesGiveTheSameAnswers) {
+  ZooOptions options;
+  options.batch = 4;
+  save(*zoo_network("tiny_chain", options), "four.onnx");
+  ASSERT_EQ(sparkle("run four.onnx pictures --preset unit --top 1 --batch 4 --output four.csv").status, 0);
+  ASSERT_EQ(sparkle(run_text("pictures --top 1 --output one.csv")).status, 0);
+  std::istringstream four(text_of("four.csv")), one(text_of("one.csv"));
+  // Classes are the same; probabilities may end in another digit.
+  for (std::string a, b; std::getline(four, a) && std::getline(one, b);)
+    EXPECT_EQ(a.substr(0, a.rfind(',') + 6), b.substr(0, b.rfind(',') + 6));
+  EXPECT_SAYS(refusal(run_text("pictures --batch 3 --output x.csv")), "--batch 3 does not fit the model");
+  // 22 of them: the last batch is not full.
+  fs::remove(folder_ / name_of(0)), fs::remove(folder_ / name_of(1));
+  const Said said = sparkle("run four.onnx pictures --preset unit --batch 4 --output rest.jsonl");
+  EXPECT_EQ(said.status, 0) << said.err;
+  EXPECT_EQ(lines_of("rest.jsonl").size(), 22u);
+}
+
+TEST_F(CommandStream, FramesComeThroughAPipe) {
+  std::string frames;
+  for (int i = 0; i < 7; ++i) frames += pixels(i);
+  write("frames.rgb", frames);
+  ASSERT_EQ(sparkle(run_text("pictures --output files.jsonl")).status, 0);
+  const auto files = lines_of("files.jsonl");
+  const Said piped =
+      run("/bin/sh", "-c '" SPARKLE_COMMAND " run net.onnx --preset unit --frames 16x16 - --output f.jsonl <frames.rgb'", "");
+  EXPECT_EQ(piped.status, 0) << piped.err;
+  const auto lines = lines_of("f.jsonl");
+  ASSERT_EQ(lines.size(), 7u);
+  for (size_t i = 0; i < 7; ++i) {
+    EXPECT_EQ(lines[i]["item"], std::to_string(i));
+    EXPECT_EQ(lines[i]["outputs"], files[i]["outputs"]);
+  }
+  write("short.rgb", frames.substr(0, frames.size() - 5));
+  const Said cut = sparkle(run_text("--frames 16x16 short.rgb --output s.jsonl"));
+  EXPECT_EQ(cut.status, 1);
+  EXPECT_SAYS(cut.err, "Frame 6 ends after 763 of its 768 bytes");
+  const Said live = sparkle(run_text("--frames 16x16 --live frames.rgb --output l.jsonl"));
+  EXPECT_EQ(live.status, 0) << live.err;
+  EXPECT_SAYS(live.out, " dropped");
+  EXPECT_EQ(lines_of("l.jsonl").size(), 7u);
+}
+
+TEST_F(CommandStream, WhatDoesNotGoTogetherIsASentence) {
+  EXPECT_SAYS(refusal(run_text("pictures --output folder")), "write --output FILE.jsonl or FILE.csv");
+  EXPECT_SAYS(refusal(run_text("pictures --repeat 3 --output a.csv")), "is for one run, and many items are given");
+  fs::create_directory(folder_ / "empty");
+  EXPECT_SAYS(refusal(run_text("empty")), "has no pictures");
+  EXPECT_SAYS(refusal(run_text("'none*.png'")), "No file fits");
+  EXPECT_SAYS(refusal(run_text("pictures --live --output a.csv")), "it goes with --frames");
+  EXPECT_SAYS(refusal(run_text("--frames 16 frames.rgb")), "is no size of frames; write 1280x720");
+  ASSERT_EQ(sparkle(run_text("pictures --output a.jsonl")).status, 0);
+  EXPECT_SAYS(refusal(run_text(name_of(3) + " " + name_of(4) + " --output a.jsonl")), "line 1 is about 'pictures/00.ppm'");
+  save(*zoo_network("tiny_residual", {}), "other.onnx");
+  EXPECT_SAYS(refusal("run other.onnx pictures --preset unit --output a.jsonl"), "is an answer of 'net.onnx'");
+  write("text.jsonl", "hello\n");
+  EXPECT_SAYS(refusal(run_text("pictures --output text.jsonl")), "line 1 is no answer");
+  EXPECT_EQ(text_of("text.jsonl"), "hello\n");
+}
+
+// What is written to a full disk is said; nothing hangs.
+TEST_F(CommandStream, AFullDiskEndsTheStream) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
+  const Said said = run("/bin/sh", "-c '" SPARKLE_COMMAND " run net.onnx pictures --preset unit >/dev/full'", "");
+  EXPECT_EQ(said.status, 2);
+  EXPECT_SAYS(said.err, "Standard output cannot be written: No space left on device.");
+}
+
+}  // namespace
+}  // namespace sparkle::testing
