@@ -2,6 +2,9 @@
 #include <cstdio>
 #include <ctime>
 
+#include <nlohmann/json.hpp>
+
+#include "choose_device.h"
 #include "command.h"
 #include "device/device_json.h"
 #include "families/common.h"
@@ -67,7 +70,22 @@ void print(const Device& d, const std::string& source, const std::string& note) 
   if (d.launch_seconds > 0) std::printf("  one launch costs %.2f us\n", d.launch_seconds * 1e6);
 }
 
-int devices(const CommonOptions& common, bool calibrate) {
+int devices(const CommonOptions& common, bool calibrate, const ModelArguments& why) {
+  if (!why.model.empty()) {
+    if (calibrate || common.device != "auto")
+      return fail({Reason::bad_usage, "--why compares all devices that are here: leave out --device and --calibrate."});
+    auto decision = decide_anew(common, why);
+    if (!decision.ok()) return fail(decision.error());
+    if (!common.json) return std::fputs(to_table(*decision).c_str(), stdout), kDone;
+    nlohmann::json rows = nlohmann::json::array();
+    for (const DeviceRow& row : decision->rows) {
+      rows.push_back({{"device", row.name}, {"why", row.why}});
+      if (row.predicted > 0) rows.back().update({{"predicted_ms", row.predicted * 1e3}, {"transfers_ms", row.transfers * 1e3}});
+      if (row.measured) rows.back()["measured_ms"] = *row.measured * 1e3;
+    }
+    std::printf("%s\n", nlohmann::json{{"device", decision->device}, {"why", decision->why}, {"rows", rows}}.dump(2).c_str());
+    return kDone;
+  }
   Device device;
   std::string source;
   std::vector<std::string> tried;
@@ -110,7 +128,12 @@ void add_devices(CLI::App& app, Chosen& chosen) {
   auto calibrate = std::make_shared<bool>(false);
   add_machine(*command, *options, Machines::described);
   command->add_flag("--calibrate", *calibrate, "measure the rates of this machine again; without it kept ones are shown");
-  command->callback([&chosen, options, calibrate] { chosen = [options, calibrate] { return devices(*options, *calibrate); }; });
+  auto why = std::make_shared<ModelArguments>();
+  command->add_option("--why", why->model, "ONNX file: what each device here takes for it, and which one --device auto is");
+  command->add_option("--shape", why->shapes, "NAME=1x3x224x224 for inputs whose sizes the model leaves open, with --why");
+  command->callback([&chosen, options, calibrate, why] {
+    chosen = [options, calibrate, why] { return devices(*options, *calibrate, *why); };
+  });
 }
 
 }  // namespace sparkle::cli

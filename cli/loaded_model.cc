@@ -1,5 +1,6 @@
 #include "loaded_model.h"
 
+#include "choose_device.h"
 #include "onnx/npy.h"
 #include "onnx/tensor_file.h"
 #include "run/opening/open_model.h"
@@ -23,7 +24,8 @@ Status prepared(Session& session, const std::vector<HostTensor>& inputs) {
 
 Result<LoadedModel> load_model(const CommonOptions& common, const ModelArguments& arguments, Roofs roofs) {
   LoadedModel l;
-  SPARKLE_TRY(device, open_device(common, roofs));
+  SPARKLE_TRY(here, with_device(common, arguments));
+  SPARKLE_TRY(device, open_device(here, roofs));
   l.device = std::move(device);
   SPARKLE_TRY(options, session_options(common, l.device.backend->device()));
   l.options = options;

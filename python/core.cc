@@ -197,7 +197,7 @@ std::pair<sparkle::DeviceTensor, Lent> share(const sparkle::Device& device, cons
   return {sparkle::DeviceTensor(type, std::move(shape), std::move(buffer)), std::move(lent)};
 }
 
-// The memory of a device tensor as an object that speaks DLPack. `ordinal`: of the CUDA device; -1: the host can read it.
+// The memory of a device tensor as a capsule of DLPack. `ordinal`: of the CUDA device; -1: the host can read it.
 nb::object lend(const sparkle::DeviceTensor& t, int ordinal) {
   const nb::capsule owner(new sparkle::DeviceTensor(t),
                           [](void* p) noexcept { delete static_cast<sparkle::DeviceTensor*>(p); });

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/median.h"
+#include "choose_device.h"
 #include "fix/fix.h"
 #include "fix_command/samples.h"
 #include "base/system/out_of_memory.h"
@@ -147,7 +148,12 @@ int print_json(const nlohmann::json& json) {
 }
 
 int run(const CommonOptions& asked, const RunOptions& o) {
-  CommonOptions common = asked;
+  // Pictures are prepared later: what is chosen for is the model in its own shapes.
+  auto here = with_device(
+      asked, {o.model, std::all_of(o.inputs.begin(), o.inputs.end(), is_tensor_file) ? o.inputs : std::vector<std::string>(),
+              o.shapes});
+  if (!here.ok()) return fail(here.error());
+  CommonOptions common = *here;
   common.precision = "fp32";  // whatever the model's tensors are from here on
   if (auto applies = check_applies(o); !applies.ok()) return fail(applies.error());
   auto labels = read_labels(o.labels);

@@ -141,7 +141,7 @@ class DeviceTensor:
         if self.dtype in BITS and self.dtype != "bfloat16":
             raise BufferError(f"DLPack has no type for elements of {self.dtype}.")
         with translated():
-            return self._core.lend(device[1] if device[0] == CUDA else -1).__dlpack__()
+            return self._core.lend(device[1] if device[0] == CUDA else -1)
 
     def __repr__(self) -> str:
         return f"sparkle.DeviceTensor(shape={self.shape}, dtype={self.dtype!r}, device={self.device.name!r})"

@@ -130,6 +130,7 @@ TEST(ApiCuda, MisuseIsASentence) {
   refused([&] { sparkle::Buffer::of_cuda(device, memory + 4, 16); }, "no multiple of 16");
   refused([&] { sparkle::Buffer::of_cuda(cpu, memory, 16); }, "is not one of CUDA's");
   refused([&] { device.follow_cuda_stream(12345); }, "is not of the primary context");
+  device.follow_cuda_stream(0);  // the default stream is the current context's, which is the primary one
   refused([&] { cpu.follow_cuda_stream(0); }, "is not one of CUDA's");
 }
 

@@ -29,6 +29,8 @@ double Device::pace(std::string_view family, std::string_view variant, std::stri
   return 1;
 }
 
+bool Device::is_software() const { return architecture == "llvmpipe"; }
+
 bool same_machine(const Device& a, const Device& b) {
   return a.kind == b.kind && a.name == b.name && a.vendor == b.vendor && a.architecture == b.architecture;
 }

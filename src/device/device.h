@@ -88,6 +88,8 @@ struct Device {
   double pace(std::string_view family, std::string_view variant, std::string_view unit) const;
   // Whether kernels are launched as workgroups of threads that share memory (GPUs); else a few threads run loops (CPUs).
   bool has_workgroups() const { return limits.max_threads_per_group > 0; }
+  // Whether it is a GPU's interface on the host's own cores.
+  bool is_software() const;
 
   friend bool operator==(const Device&, const Device&) = default;
 };

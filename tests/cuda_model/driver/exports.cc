@@ -52,6 +52,15 @@ template <class T>
 T* real(void* handle) {
   return static_cast<T*>(handle);
 }
+// 0: the context's default stream.
+Stream* of(Context& context, CuStream stream) {
+  if (stream) return real<Stream>(stream);
+  if (!context.default_stream) {
+    context.default_stream = context.streams.emplace_back(std::make_unique<Stream>()).get();
+    context.default_stream->owner = &context;
+  }
+  return context.default_stream;
+}
 #define MODEL_CALL(symbol, needs_context) \
   Call call(symbol, needs_context);       \
   if (call.failed()) return call.result
@@ -266,14 +275,14 @@ EXPORT cuMemGetAddressRange_v2(CuAddress* base, size_t* bytes, CuAddress address
 
 EXPORT cuMemcpyAsync(CuAddress to, CuAddress from, size_t bytes, CuStream stream) {
   MODEL_CALL("cuMemcpyAsync", true);
-  MODEL_NEEDS(owns(*call.context, real<Stream>(stream)), CuResult::invalid_handle);
+  MODEL_NEEDS(owns(*call.context, of(*call.context, stream)), CuResult::invalid_handle);
   if (!call.driver.holder(to, bytes) || !call.driver.holder(from, bytes)) {
     tell("a copy of " + std::to_string(bytes) + " bytes that are not all inside of memory of the device's or pinned memory");
     return CuResult::invalid_value;
   }
   Work work(Work::Kind::copy);
   work.to = to, work.from = from, work.bytes = bytes;
-  real<Stream>(stream)->waiting.push_back(std::move(work));
+  of(*call.context, stream)->waiting.push_back(std::move(work));
   return CuResult::success;
 }
 
@@ -286,13 +295,18 @@ EXPORT cuStreamCreate(CuStream* stream, unsigned) {
 }
 EXPORT cuStreamDestroy_v2(CuStream stream) {
   MODEL_CALL("cuStreamDestroy_v2", true);
-  MODEL_NEEDS(owns(*call.context, real<Stream>(stream)), CuResult::invalid_handle);
-  const CuResult r = call.driver.advance(*real<Stream>(stream), nullptr);
-  std::erase_if(call.context->streams, [&](const auto& s) { return s.get() == real<Stream>(stream); });
+  MODEL_NEEDS(owns(*call.context, of(*call.context, stream)), CuResult::invalid_handle);
+  const CuResult r = call.driver.advance(*of(*call.context, stream), nullptr);
+  std::erase_if(call.context->streams, [&](const auto& s) { return s.get() == of(*call.context, stream); });
   return r;
 }
 EXPORT cuStreamGetCtx(CuStream stream, CuContext* context) {
   MODEL_CALL("cuStreamGetCtx", false);
+  if (!stream) {  // the default stream is the current context's
+    if (!call.context) return CuResult::invalid_context;
+    *context = reinterpret_cast<CuContext>(call.context);
+    return CuResult::success;
+  }
   for (const auto& c : call.driver.contexts)
     for (const auto& s : c->streams)
       if (s.get() == real<Stream>(stream)) {
@@ -303,11 +317,12 @@ EXPORT cuStreamGetCtx(CuStream stream, CuContext* context) {
 }
 EXPORT cuStreamWaitEvent(CuStream stream, CuEvent event, unsigned) {
   MODEL_CALL("cuStreamWaitEvent", true);
-  MODEL_NEEDS(owns(*call.context, real<Stream>(stream)) && owns(*call.context, real<Event>(event)), CuResult::invalid_handle);
+  MODEL_NEEDS(owns(*call.context, of(*call.context, stream)) && owns(*call.context, real<Event>(event)),
+              CuResult::invalid_handle);
   if (!real<Event>(event)->mark) return CuResult::success;
   Work work(Work::Kind::wait);
   work.mark = real<Event>(event)->mark;
-  real<Stream>(stream)->waiting.push_back(std::move(work));
+  of(*call.context, stream)->waiting.push_back(std::move(work));
   return CuResult::success;
 }
 EXPORT cuEventCreate(CuEvent* event, unsigned flags) {
@@ -325,13 +340,14 @@ EXPORT cuEventDestroy_v2(CuEvent event) {
 }
 EXPORT cuEventRecord(CuEvent event, CuStream stream) {
   MODEL_CALL("cuEventRecord", true);
-  MODEL_NEEDS(owns(*call.context, real<Stream>(stream)) && owns(*call.context, real<Event>(event)), CuResult::invalid_handle);
+  MODEL_NEEDS(owns(*call.context, of(*call.context, stream)) && owns(*call.context, real<Event>(event)),
+              CuResult::invalid_handle);
   auto mark = std::make_shared<Mark>();
-  mark->stream = real<Stream>(stream);
+  mark->stream = of(*call.context, stream);
   real<Event>(event)->mark = mark;
   Work work(Work::Kind::record);
   work.mark = std::move(mark);
-  real<Stream>(stream)->waiting.push_back(std::move(work));
+  of(*call.context, stream)->waiting.push_back(std::move(work));
   return CuResult::success;
 }
 EXPORT cuEventQuery(CuEvent event) {
@@ -467,12 +483,12 @@ EXPORT cuGraphInstantiateWithFlags(CuGraphExec* exec, CuGraph graph, unsigned lo
 }
 EXPORT cuGraphLaunch(CuGraphExec exec, CuStream stream) {
   MODEL_CALL("cuGraphLaunch", true);
-  MODEL_NEEDS(owns(*call.context, real<Stream>(stream)), CuResult::invalid_handle);
+  MODEL_NEEDS(owns(*call.context, of(*call.context, stream)), CuResult::invalid_handle);
   for (const auto& e : call.context->execs)
     if (e.get() == real<std::vector<GraphNode>>(exec)) {
       Work work(Work::Kind::graph);
       work.graph = e;
-      real<Stream>(stream)->waiting.push_back(std::move(work));
+      of(*call.context, stream)->waiting.push_back(std::move(work));
       return CuResult::success;
     }
   tell("a graph that is gone");

@@ -94,6 +94,7 @@ struct Context {
   int device = 0;
   int retained = 0;
   std::vector<std::unique_ptr<Stream>> streams;
+  Stream* default_stream = nullptr;  // one of them, once it is used
   std::vector<std::unique_ptr<Event>> events;
   std::vector<std::unique_ptr<Module>> modules;
   std::vector<std::shared_ptr<Graph>> graphs;

@@ -145,7 +145,7 @@ void add_group_unit(PhysicalDevice& device, VkInstance instance, const VkPhysica
 
 }  // namespace
 
-bool is_software(const Device& description) { return description.architecture == kSoftware; }
+bool is_software(const Device& description) { return description.is_software(); }
 
 void describe(PhysicalDevice& device, VkInstance instance, const VkDeviceCreateInfo* made_with) {
   uint32_t count = 0;

@@ -1,0 +1,15 @@
+// --device auto for commands that run one model: which of the devices here that is.
+#pragma once
+
+#include "loaded_model.h"
+#include "run/choice/device_choice.h"
+
+namespace sparkle::cli {
+
+// The same options with the device that "auto" came to; one line on stderr says why, where there was a choice. Other devices
+// stay as they are.
+Result<CommonOptions> with_device(const CommonOptions& common, const ModelArguments& arguments);
+// Asks every device anew: the table of `devices --why`.
+Result<DeviceDecision> decide_anew(const CommonOptions& common, const ModelArguments& arguments);
+
+}  // namespace sparkle::cli
