@@ -6,7 +6,8 @@ A text holds figures in two ways only, both traced to a file of bench/results:
     <!-- end of figures -->
     [1.27](../bench/results/FILE.json#MEMBER/MEMBER)      one number of a file, rounded to as many digits as are written
 
-and what others once published, which cannot be measured here, between `<!-- quoted: REASON -->` and `<!-- end of figures -->`.
+and what others once published or a plan predicts, which cannot be measured here, between `<!-- quoted: REASON -->` and
+`<!-- end of figures -->`.
 Anything else that reads like a speed is an error, and so is a file without a whole certificate."""
 import json
 import pathlib

@@ -94,6 +94,7 @@ void add_check(CLI::App& app, Chosen& chosen);
 void add_report(CLI::App& app, Chosen& chosen);
 void add_compile(CLI::App& app, Chosen& chosen);
 void add_verify(CLI::App& app, Chosen& chosen);
+void add_drift(CLI::App& app, Chosen& chosen);
 void add_tune(CLI::App& app, Chosen& chosen);
 void add_eval(CLI::App& app, Chosen& chosen);
 void add_fix(CLI::App& app, Chosen& chosen);

@@ -133,6 +133,7 @@ int main(int argc, char** argv) {
   add_report(app, chosen);
   add_compile(app, chosen);
   add_verify(app, chosen);
+  add_drift(app, chosen);
   add_fix(app, chosen);
   add_tune(app, chosen);
   add_eval(app, chosen);

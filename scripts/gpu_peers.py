@@ -2,7 +2,9 @@
 """PyTorch (cuDNN, cuBLAS) on the layers of shapes/*.csv, and a table of Sparkle's times beside it.
 
   gpu_peers.py time  --layers shapes/resnet50.csv ... --output peers.json [--device cuda] [--whole 1,32]
+               [--video-unet 2x192x64]
   gpu_peers.py table --ours FOLDER --peers peers.json
+  gpu_peers.py same  FOUND.npy WANTED.npy
 
 `time` measures the layers under their own names, bias added and no activation: medians of device events around bursts of
 calls, cudnn.benchmark on, inputs resident, calls replayed from a CUDA graph where they can be captured. Ways: f32 (TF32 off),
@@ -10,6 +12,8 @@ tf32 (the matrix units with inputs rounded to 10 bits), f16 and bf16 (channels l
 and bf16_fused with bias and ReLU in cuDNN's one call, which is what Sparkle's times are of. On a CPU PyTorch's own kernels are
 timed by the clock; that only tries the program. The file is rewritten after every layer, so that an end before the end loses
 nothing.
+--video-unet times the network of bench/gpu/video_unet.py, and writes its inputs and output in f32 as .npy beside the file: what
+Sparkle must make of them, which `same` compares.
 `table` reads layers_*, matrix_*, half_*, bfloat_* and model_*.json of `scripts/gpu` and prints times and quotients: above 1
 Sparkle is faster. Whole networks of Sparkle count by the sum of their steps on the device, as events count the peer.
 """
@@ -21,6 +25,8 @@ import pathlib
 import statistics
 import sys
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench" / "gpu"))
 
 WAYS = ("f32", "tf32", "f16", "bf16", "f16_fused", "bf16_fused")
 NARROW = {"f16": "float16", "bf16": "bfloat16"}
@@ -181,6 +187,23 @@ def time_network(torch, clock, device, batch, way):
     return {"median_ms": median * 1e3, "min_ms": least * 1e3, "network": what}
 
 
+def time_video_unet(torch, clock, device, sizes, way, output):
+    import video_unet
+
+    if way.endswith("_fused"):
+        raise ValueError("a network is not one call")
+    switch_tf32(torch, way == "tf32")
+    with torch.inference_mode():
+        call, inputs = video_unet.peer(torch, device, getattr(torch, NARROW.get(way, "float32")), *sizes)
+        if way == "f32":
+            import numpy
+
+            for name, tensor in {**inputs, "next": call()}.items():
+                numpy.save(output.parent / f"video_unet_{name}.npy", tensor.contiguous().cpu().numpy())
+        median, least = clock.median(call)
+    return {"median_ms": median * 1e3, "min_ms": least * 1e3, "network": "bench/gpu/video_unet.py, normalisation folded"}
+
+
 def ways_on(device):
     return WAYS if device == "cuda" else ("f32",)
 
@@ -233,6 +256,10 @@ def measure(arguments):
     for batch in arguments.whole:
         row = result["networks"].setdefault(f"resnet50_n{batch}", {})
         attempt(row, lambda way: time_network(torch, clock, device, batch, way))
+    if arguments.video_unet:
+        row = result["networks"].setdefault("video_unet", {})
+        output = pathlib.Path(arguments.output)
+        attempt(row, lambda way: time_video_unet(torch, clock, device, arguments.video_unet, way, output))
     return 0
 
 
@@ -308,6 +335,19 @@ def table(arguments):
     return 0
 
 
+def same(arguments):
+    """Whether two arrays agree as two engines in fp32 do."""
+    import numpy
+
+    found, wanted = numpy.load(arguments.found), numpy.load(arguments.wanted)
+    if found.shape != wanted.shape:
+        print(f"gpu_peers: '{arguments.found}' is {found.shape}, '{arguments.wanted}' {wanted.shape}.", file=sys.stderr)
+        return 1
+    error, largest = numpy.abs(found - wanted).max(), numpy.abs(wanted).max()
+    print(f"largest difference {error:.2e}, largest value {largest:.2e}")
+    return 0 if error <= 1e-3 * largest else 1
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -317,11 +357,17 @@ def main():
     timing.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     timing.add_argument("--whole", default=[], type=lambda text: [int(n) for n in text.split(",")],
                         help="batches of the whole ResNet-50: 1,32")
+    timing.add_argument("--video-unet", type=lambda text: [int(n) for n in text.split("x")],
+                        help="batch, base channels and size of the video UNet: 2x192x64")
     timing.set_defaults(call=measure)
     tables = commands.add_parser("table", help="print Sparkle's times beside them")
     tables.add_argument("--ours", required=True, metavar="FOLDER")
     tables.add_argument("--peers", metavar="FILE.json")
     tables.set_defaults(call=table)
+    comparing = commands.add_parser("same", help="compare an output of Sparkle's with the peer's")
+    comparing.add_argument("found", metavar="FOUND.npy")
+    comparing.add_argument("wanted", metavar="WANTED.npy")
+    comparing.set_defaults(call=same)
     arguments = parser.parse_args()
     return arguments.call(arguments)
 

@@ -1,6 +1,8 @@
-"""What scripts/gpu takes along: the command, stripped, scripts, layer lists, test vectors and our own network - nothing that
-has to be built where it runs."""
+"""What scripts/gpu takes along: the command, stripped, scripts, layer lists, test vectors, our own network and the program that
+makes others - nothing that has to be built where it runs. That program holds most of the library and is needed for seconds: it
+travels compressed."""
 
+import lzma
 import pathlib
 import shutil
 import subprocess
@@ -9,6 +11,7 @@ MIB = 1 << 20
 MOST_BINARY, MOST_ALL = 40 * MIB, 64 * MIB
 FILES = ("scripts/gpu", "scripts/gpu_peers.py", "tests/disputed_vectors.tsv")
 FOLDERS = ("bench/gpu", "tests/conformance", "tests/vectors", "shapes", "devices", "models")
+PACKED_TOOL = "make_network.xz"
 
 
 class TooLarge(Exception):
@@ -33,6 +36,8 @@ def pack(root, sparkle, to, strip="strip"):
     tool = pathlib.Path(sparkle).parent / "bench" / "make_network"
     if tool.exists():
         subprocess.run([strip, "-o", to / "make_network", tool], check=True)
+        (to / PACKED_TOOL).write_bytes(lzma.compress((to / "make_network").read_bytes(), preset=3))
+        (to / "make_network").unlink()
     loader = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
     for line in loader.splitlines():
         if line.strip().startswith("libvulkan.so.1 "):
@@ -48,3 +53,11 @@ def pack(root, sparkle, to, strip="strip"):
             f"'{to}' holds {bytes_of(to) / MIB:.1f} MiB, and {MOST_ALL // MIB} may travel; leave out what is largest."
         )
     return bytes_of(to)
+
+
+def unpack(root, to):
+    """The program that makes networks, as TO. Errors: OSError, LZMAError."""
+    to = pathlib.Path(to)
+    to.parent.mkdir(parents=True, exist_ok=True)
+    to.write_bytes(lzma.decompress((pathlib.Path(root) / PACKED_TOOL).read_bytes()))
+    to.chmod(0o755)

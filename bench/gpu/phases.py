@@ -4,7 +4,9 @@ import csv
 import pathlib
 import shutil
 import sys
+import tempfile
 
+import pack
 from runner import Step
 
 PHASES = ("describe", "tests", "kernels", "layers", "networks", "peers", "tune")
@@ -18,6 +20,10 @@ OPTIONS = {
     "fp16": ["--precision", "fp16"],
     "bf16": ["--precision", "bf16"],
 }
+# The video UNet by batch, base channels and size; what 16 bits may do to it in 25 passes on its own outputs: on a CPU, which
+# rounds weights alone, they do 0.0006 and 0.0041.
+VIDEO, VIDEO_DRY, VIDEO_MOST = (2, 192, 64), (1, 16, 16), {"fp16": "0.003", "bf16": "0.02"}
+TYPES = {"fp32": "f32", "fp16": "f16", "bf16": "bf16"}
 TINY = "ic16ih8oc16oh8kh3ph1"
 
 
@@ -27,6 +33,8 @@ class Plan:
     def __init__(self, root, folder, sparkle, devices, dry, python=sys.executable):
         self.root, self.folder, self.sparkle = pathlib.Path(root), pathlib.Path(folder), sparkle
         self.devices, self.dry, self.python = devices, dry, python
+        self.made = pathlib.Path(tempfile.gettempdir()) / "sparkle_gpu"  # networks: nothing that archives take in
+        self.make, self.no_make = pathlib.Path(sparkle).parent / "bench" / "make_network", ""
 
     def steps(self, phase):
         return getattr(self, phase)()
@@ -141,26 +149,73 @@ class Plan:
                     what = ["--conv", TINY] if self.dry else ["--layers", path]
                     yield self.bench(device, precision, path.stem, what, 150)
 
+    def find_make(self):
+        """The program that makes networks: unpacked where it was packed, else the build's; `no_make` says why there is none."""
+        packed = self.root / pack.PACKED_TOOL
+        try:
+            self.made.mkdir(parents=True, exist_ok=True)
+            if packed.exists():
+                self.make = self.made / "make_network"
+                pack.unpack(self.root, self.make)
+        except (OSError, pack.lzma.LZMAError) as error:
+            self.no_make = f"'{packed}' cannot be unpacked into '{self.made}': {error}"
+        if not self.no_make and not self.make.exists():
+            self.no_make = f"neither '{packed}' nor '{self.make}' is there"
+
+    def make_video(self, precision, skip):
+        batch, base, size = map(str, VIDEO_DRY if self.dry else VIDEO)
+        network = self.made / f"video_unet_{precision}.onnx"
+        sizes = ["--batch", batch, "--base", base, "--size", size, "--type", TYPES[precision]]
+        return network, Step(f"make_video_unet_{precision}", [self.make, "video_unet", network, *sizes], 120, skip=skip)
+
+    def drop_video(self, skip):
+        files = [self.made / f"video_unet_{precision}.onnx{end}" for precision in TYPES for end in ("", ".data")]
+        return Step("drop_video_unet", ["rm", "-f", *files], 20, skip=skip)
+
+    def video(self):
+        """The network of 880 million parameters: one CUDA graph a pass; and what 16 bits do to it on its own outputs."""
+        skip = self.no_make or ("" if "cuda" in self.devices else "it is for --device cuda")
+        (self.folder / "cuda").mkdir(parents=True, exist_ok=True)
+        wide, step = self.make_video("fp32", skip)
+        yield step
+        for precision, kind in (("bf16", ".bfloat"), ("fp16", ".half"), ("fp32", ""))[: 1 if self.dry else 3]:
+            network = wide
+            if precision != "fp32":
+                network, step = self.make_video(precision, skip)
+                yield step
+            # The model has the type that its tensors are stored in: --precision is for layers.
+            result = f"cuda/model_video_unet{kind}.json"
+            command = [self.sparkle, "bench", "--device", "cuda", "--model", network, *(["--runs", "1"] if self.dry else [])]
+            command += ["--output", self.folder / result]
+            yield Step(f"cuda_{precision}_video_unet", command, 200, result, skip)
+            if precision == "fp32":
+                continue
+            passes = ["--passes", "1" if self.dry else "25", "--noise", "0.6", "--most", VIDEO_MOST[precision]]
+            command = [self.sparkle, "drift", wide, network, "--device", "cuda", *passes]
+            yield Step(f"drift_video_unet_{precision}", command, 120, skip=skip)
+        yield self.drop_video(skip)
+
     def networks(self):
+        self.find_make()
         for device in self.devices:
             model = self.root / "models" / "upscale2x.onnx"
             shape = ["--shape", "image=1x3x16x16" if self.dry else "image=1x3x270x480"]
             yield self.bench(
                 device, "fp32", "upscale2x", ["--model", model, *shape, *(["--runs", "2"] if self.dry else [])], 200
             )
-            make = self.root / "make_network"
             for batch in () if self.dry else (1, 32):
-                network = self.folder / f"resnet50_n{batch}.onnx"
-                missing = "" if make.exists() else f"'{make}' was not packed"
-                yield Step(f"{device}_make_n{batch}", [make, "resnet50", network, "--batch", str(batch)], 120, skip=missing)
+                network = self.made / f"resnet50_n{batch}.onnx"
+                command = [self.make, "resnet50", network, "--batch", str(batch)]
+                yield Step(f"{device}_make_n{batch}", command, 120, skip=self.no_make)
                 for precision in ("fp32", "tf32" if device == "cuda" else "matrix"):
                     step = self.bench(device, precision, f"resnet50_n{batch}", ["--model", network], 300)
                     kind = "" if precision == "fp32" else ".matrix"
                     step.result = f"{device}/model_resnet50_n{batch}{kind}.json"
                     step.command[-1] = self.folder / step.result
-                    step.skip = missing
+                    step.skip = self.no_make
                     yield step
-                yield Step(f"{device}_drop_n{batch}", ["rm", "-f", network], 10, skip=missing)
+                yield Step(f"{device}_drop_n{batch}", ["rm", "-f", network], 10, skip=self.no_make)
+        yield from self.video()
         ncu = shutil.which("ncu")
         counter = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"
         yield Step(
@@ -212,6 +267,27 @@ class Plan:
         yield Step("peers_networks", command, 120, result, self.no_torch())
         for device in self.devices:
             yield self.table(device, "networks", all_of / "networks" / device, result)
+        yield from self.video_peer(script, all_of)
+
+    def video_peer(self, script, all_of):
+        """The video UNet by PyTorch, and whether both engines computed the same network."""
+        self.find_make()
+        skip = self.no_torch() or self.no_make or ("" if "cuda" in self.devices else "it is for --device cuda")
+        result, out = "peers_video_unet.json", self.folder / "video_unet"
+        sizes = "x".join(map(str, VIDEO))
+        command = [self.python, script, "time", "--layers", "--video-unet", sizes, "--output", self.folder / result]
+        yield Step("peers_video_unet", command, 200, result, skip)
+        network, step = self.make_video("fp32", skip)
+        yield step
+        inputs = [self.folder / f"video_unet_{name}.npy" for name in ("frame", "previous", "time")]
+        command = [self.sparkle, "run", network, *inputs, "--device", "cuda", "--output", out]
+        yield Step("video_unet_run", command, 120, skip=skip)
+        files = [out / "next.npy", self.folder / "video_unet_next.npy"]
+        yield Step("video_unet_same", [self.python, script, "same", *files], 60, skip=skip)
+        yield self.drop_video(skip)
+        table = self.table("cuda", "video_unet", all_of / "networks" / "cuda", result)
+        table.skip = skip or table.skip
+        yield table
 
     def table(self, device, name, ours, peers):
         script = self.root / "scripts" / "gpu_peers.py"

@@ -1,40 +1,71 @@
 // make_network NAME OUT.onnx [--seed N] [--batch N] [--batchnorm]: writes a well-known network with seeded weights.
+// make_network video_unet OUT.onnx [--base N] [--size N] [--type f32|f16|bf16] as well: its weights in OUT.onnx.data.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
+#include "networks/video_unet.h"
 #include "networks/writer.h"
 #include "networks/zoo.h"
 
-int main(int argc, char** argv) {
-  sparkle::ZooOptions options;
-  bool good = argc >= 3;
-  for (int i = 3; i < argc && good; ++i) {
-    if (std::strcmp(argv[i], "--batchnorm") == 0) {
-      options.batchnorm = true;
-    } else if (std::strcmp(argv[i], "--seed") == 0 && i + 1 < argc) {
-      options.seed = std::strtoull(argv[++i], nullptr, 10);
-    } else if (std::strcmp(argv[i], "--batch") == 0 && i + 1 < argc) {
-      options.batch = std::strtoll(argv[++i], nullptr, 10);
+namespace {
+using namespace sparkle;
+
+struct Arguments {
+  std::string_view name;
+  std::string path;
+  ZooOptions zoo;
+  VideoUnetOptions video;
+};
+
+// Errors: bad_usage.
+Result<Arguments> parse(int argc, char** argv) {
+  if (argc < 3) return Error{Reason::bad_usage, "It wants the network's NAME and the file to write."};
+  Arguments a;
+  a.name = argv[1];
+  a.path = argv[2];
+  const bool video = a.name == "video_unet";
+  for (int i = 3; i < argc; ++i) {
+    const std::string_view option = argv[i];
+    if (option == "--batchnorm") {
+      a.zoo.batchnorm = a.video.batchnorm = true;
+      continue;
+    }
+    if (i + 1 == argc) return Error{Reason::bad_usage, "'" + std::string(option) + "' is not understood, or lacks its value."};
+    const char* value = argv[++i];
+    if (option == "--seed") {
+      a.zoo.seed = a.video.seed = std::strtoull(value, nullptr, 10);
+    } else if (option == "--batch") {
+      a.zoo.batch = a.video.batch = std::strtoll(value, nullptr, 10);
+    } else if (video && option == "--base") {
+      a.video.base = std::strtoll(value, nullptr, 10);
+    } else if (video && option == "--size") {
+      a.video.size = std::strtoll(value, nullptr, 10);
+    } else if (video && option == "--type" && dtype_from(value)) {
+      a.video.type = *dtype_from(value);
     } else {
-      good = false;
+      return Error{Reason::bad_usage, "'" + std::string(option) + " " + value + "' is not understood of '" + argv[1] + "'."};
     }
   }
-  if (!good) {
-    std::fprintf(stderr, "usage: make_network NAME OUT.onnx [--seed N] [--batch N] [--batchnorm]\nnetworks:");
-    for (const auto name : sparkle::zoo_names()) std::fprintf(stderr, " %.*s", static_cast<int>(name.size()), name.data());
-    std::fprintf(stderr, "\n");
-    return 2;
-  }
-  const auto graph = sparkle::zoo_network(argv[1], options);
-  if (!graph.ok()) {
-    std::fprintf(stderr, "%s\n", graph.error().message.c_str());
-    return 2;
-  }
-  const auto written = sparkle::write_onnx(*graph, argv[2]);
-  if (!written.ok()) {
-    std::fprintf(stderr, "%s\n", written.error().message.c_str());
-    return 2;
-  }
-  return 0;
+  return a;
+}
+
+Status make(const Arguments& a) {
+  const bool video = a.name == "video_unet";
+  SPARKLE_TRY(graph, video ? video_unet(a.video) : zoo_network(a.name, a.zoo));
+  return write_onnx(graph, a.path, video ? Weights::beside : Weights::inside);
+}
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto arguments = parse(argc, argv);
+  const Status done = arguments.ok() ? make(*arguments) : Status(arguments.error());
+  if (done.ok()) return 0;
+  std::fprintf(stderr, "%s\n", done.error().message.c_str());
+  if (arguments.ok()) return 2;
+  std::fprintf(stderr, "usage: make_network NAME OUT.onnx [--seed N] [--batch N] [--batchnorm]\nnetworks:");
+  for (const auto name : zoo_names()) std::fprintf(stderr, " %.*s", static_cast<int>(name.size()), name.data());
+  std::fprintf(stderr, ", video_unet (with [--base N] [--size N] [--type f32|f16|bf16])\n");
+  return 2;
 }

@@ -147,16 +147,24 @@ class Profiling {
 
 // What plain loops do in a second, about.
 static constexpr double kPlainFlops = 1e9;
+static constexpr double kPatience = 60;  // seconds; what takes longer the CPU's kernels say for a GPU
 
-Result<ModelCheck> check_of(const ModelBench& bench, const LoadedModel& loaded) {
+Result<ModelCheck> check_of(const CommonOptions& common, const ModelBench& bench, const LoadedModel& loaded) {
   SPARKLE_TRY(model, read_model(bench.model));
   SPARKLE_TRY(plan, loaded.session->prepare(loaded.inputs));
   double flops = 0;
   for (const PlanStep& step : plan->steps) flops += step.footprint.nominal_flops;
   const double seconds = flops / kPlainFlops;
-  if (seconds > 3 && !model.compiled)
+  std::shared_ptr<Backend> judge;
+  if (seconds > kPatience && loaded.device.backend->device().has_workgroups()) {
+    CommonOptions cpu = common;
+    cpu.device = "cpu";
+    SPARKLE_TRY(opened, open_device(cpu));
+    judge = std::move(opened.backend);
+  } else if (seconds > 3 && !model.compiled) {
     std::fprintf(stderr, "sparkle: computing what the outputs must be by plain loops, some %.0f s\n", seconds);
-  return ModelCheck::make(std::move(model), *plan, loaded.inputs, loaded.options);
+  }
+  return ModelCheck::make(std::move(model), *plan, loaded.inputs, loaded.options, std::move(judge));
 }
 
 Status write_results(const std::string& path, const nlohmann::json& json) {
@@ -173,7 +181,7 @@ int bench_model(const CommonOptions& common, const ModelBench& bench) {
   auto first = session.run(loaded->inputs);
   if (!first.ok()) return fail(first.error(), common);
   const double first_answer_ms = ms_since(begin);
-  auto check = check_of(bench, *loaded);
+  auto check = check_of(common, bench, *loaded);
   if (!check.ok()) return fail(check.error(), common);
   if (auto right = check_wiped(session, loaded->inputs, *check, kWipedToNan, "before it was timed"); !right.ok())
     return fail(right.error());

@@ -21,6 +21,6 @@ Status write_results(const std::string& path, const nlohmann::json& json);
 int bench_model(const CommonOptions& common, const ModelBench& bench);
 
 // What the outputs of a loaded model must be; in a session of its own that is gone before anything is timed.
-Result<ModelCheck> check_of(const ModelBench& bench, const LoadedModel& loaded);
+Result<ModelCheck> check_of(const CommonOptions& common, const ModelBench& bench, const LoadedModel& loaded);
 
 }  // namespace sparkle::cli

@@ -54,7 +54,7 @@ void print(const PipelineMeasurement& m) {
 int bench_pipeline(const CommonOptions& common, const ModelBench& bench, const PipelineBenchOptions& options) {
   auto loaded = load_model(common, {bench.model, bench.inputs, bench.shapes}, Roofs::measured);
   if (!loaded.ok()) return fail(loaded.error(), common);
-  auto check = check_of(bench, *loaded);
+  auto check = check_of(common, bench, *loaded);
   if (!check.ok()) return fail(check.error(), common);
   auto plan = loaded->session->prepare(loaded->inputs);
   if (!plan.ok()) return fail(plan.error(), common);

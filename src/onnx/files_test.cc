@@ -7,11 +7,13 @@
 #include <random>
 
 #include "base/files/new_file.h"
+#include "base/folder_testing.h"
 #include "networks/network_builder.h"
 #include "onnx/npy.h"
 #include "onnx/reader.h"
 #include "onnx/tensor_file.h"
 #include "onnx/tensor_proto.h"
+#include "networks/video_unet.h"
 #include "networks/writer.h"
 #include "networks/zoo.h"
 
@@ -163,6 +165,36 @@ TEST(OnnxWriter, NetworksRoundTrip) {
       EXPECT_EQ(back->tensor(back->outputs[0]).name, graph->tensor(graph->outputs[0]).name);
     }
   }
+}
+
+class OnnxWriterFiles : public testing::FolderTest {};
+
+TEST_F(OnnxWriterFiles, WeightsLieBesideTheModel) {
+  for (DType type : {DType::f32, DType::bf16}) {
+    const auto graph = video_unet({1, 16, 16, type});
+    ASSERT_TRUE(graph.ok());
+    const Status written = write_onnx(*graph, path("model.onnx"), Weights::beside);
+    ASSERT_TRUE(written.ok()) << written.error().message;
+    const auto back = read_onnx(path("model.onnx"));
+    ASSERT_TRUE(back.ok()) << back.error().message;
+    ASSERT_EQ(back->ops.size(), graph->ops.size());
+    int64_t parameters = 0;
+    for (size_t i = 0; i < graph->ops.size(); ++i)
+      for (size_t j = 0; j < graph->ops[i].inputs.size(); ++j) {
+        const auto &wrote = graph->tensor(graph->ops[i].inputs[j]).constant,
+                   &read = back->tensor(back->ops[i].inputs[j]).constant;
+        ASSERT_EQ(wrote.has_value(), read.has_value());
+        if (!wrote) continue;
+        if (wrote->dtype == type) parameters += wrote->elements();
+        EXPECT_EQ(read->dtype, wrote->dtype);
+        ASSERT_EQ(read->size_bytes(), wrote->size_bytes());
+        EXPECT_EQ(std::memcmp(read->bytes.get(), wrote->bytes.get(), static_cast<size_t>(wrote->size_bytes())), 0);
+      }
+    EXPECT_LT(std::filesystem::file_size(path("model.onnx")), 250000u);
+    EXPECT_GT(static_cast<int64_t>(std::filesystem::file_size(path("model.onnx.data"))), parameters * size_of(type) * 9 / 10);
+  }
+  EXPECT_EQ(video_unet({1, 24, 16}).error().reason, Reason::bad_usage);
+  EXPECT_EQ(video_unet({1, 16, 16, DType::i32}).error().reason, Reason::bad_usage);
 }
 
 TEST(OnnxWriter, RefusesUnknownOperators) {

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "base/half_floats.h"
+
 namespace sparkle {
 namespace {
 
@@ -17,6 +19,15 @@ int64_t sum_of_pieces(uint64_t h) {
 }
 
 constexpr double kEpsilon = 1e-5;
+
+HostTensor rounded(const HostTensor& wide, DType type) {
+  HostTensor narrow = HostTensor::uninitialized(type, wide.shape);
+  for (int64_t i = 0; i < wide.elements(); ++i) {
+    const float value = wide.data<float>()[i];
+    narrow.data<uint16_t>()[i] = type == DType::f16 ? float_to_half(value) : float_to_bfloat16(value);
+  }
+  return narrow;
+}
 }  // namespace
 
 float normal_at(uint64_t seed, uint64_t stream, uint64_t index) {
@@ -43,6 +54,7 @@ HostTensor NetworkBuilder::normal(const Dims& shape, double deviation, double me
 }
 
 TensorId NetworkBuilder::constant(const std::string& name, HostTensor value) {
+  if (value.dtype == DType::f32 && stored_ != DType::f32) value = rounded(value, stored_);
   GraphTensor tensor;
   tensor.name = name;
   tensor.dtype = value.dtype;

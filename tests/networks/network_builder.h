@@ -44,6 +44,11 @@ class NetworkBuilder {
   TensorId weights(const std::string& name, const Dims& shape, double deviation, double mean = 0);
   TensorId integers(const std::string& name, const std::vector<int64_t>& values);
   TensorId floats(const std::string& name, const std::vector<float>& values);
+  // Seeded values, each tensor of a stream of its own, in f32; and what a network holds, rounded where store_in() says so.
+  HostTensor normal(const Dims& shape, double deviation, double mean = 0);
+  TensorId constant(const std::string& name, HostTensor value);
+  // Constants of f32 that come from here on are rounded to this type.
+  void store_in(DType type) { stored_ = type; }
   int64_t channels(TensorId x) const { return channels_[static_cast<size_t>(x)]; }
   // The tensor becomes an output called `name`, of this shape.
   void output(TensorId x, const std::string& name, const Dims& shape);
@@ -51,12 +56,11 @@ class NetworkBuilder {
 
  private:
   TensorId activate(const std::string& name, TensorId x, LayerActivation activation);
-  TensorId constant(const std::string& name, HostTensor value);
-  HostTensor normal(const Dims& shape, double deviation, double mean = 0);
 
   Graph graph_;
   uint64_t seed_;
   bool batchnorm_;
+  DType stored_ = DType::f32;
   uint64_t streams_ = 0;
   std::vector<int64_t> channels_;  // per tensor
 };

@@ -1,5 +1,7 @@
 #include "networks/writer.h"
 
+#include <filesystem>
+
 #include "base/files/new_file.h"
 #include "graph/infer/known_types.h"
 #include "onnx/tensor_proto.h"
@@ -11,6 +13,32 @@ constexpr int64_t kOpset = 21;
 constexpr int64_t kIrVersion = 10;
 // What first had all of the narrow types.
 constexpr int64_t kNarrowOpset = 25, kNarrowIrVersion = 13;
+// Tensors of fewer bytes stay in the model's own file.
+constexpr int64_t kSmall = 1024;
+
+// The file beside a model that holds its weights.
+struct DataFile {
+  NewFile file;
+  std::string name;
+
+  Status put(const HostTensor& tensor, const std::string& tensor_name, ::onnx::TensorProto& proto) {
+    constexpr std::byte kGap[64] = {};  // lines of caches, which any type may begin at
+    if (const auto over = static_cast<size_t>(file.size() % 64)) SPARKLE_CHECK(file.write(std::span(kGap).first(64 - over)));
+    proto.set_name(tensor_name);
+    proto.set_data_type(onnx_type_of(tensor.dtype));
+    for (int64_t size : tensor.shape) proto.add_dims(size);
+    proto.set_data_location(::onnx::TensorProto::EXTERNAL);
+    const auto entry = [&](const char* key, const std::string& value) {
+      auto& added = *proto.add_external_data();
+      added.set_key(key);
+      added.set_value(value);
+    };
+    entry("location", name);
+    entry("offset", std::to_string(file.size()));
+    entry("length", std::to_string(tensor.size_bytes()));
+    return file.write(std::span(tensor.bytes.get(), static_cast<size_t>(tensor.size_bytes())));
+  }
+};
 
 void declare(const GraphTensor& tensor, DType dtype, const std::string& name, ::onnx::ValueInfoProto& info) {
   info.set_name(name);
@@ -78,7 +106,9 @@ std::string ModelWriter::integers(const std::string& wish, const std::vector<int
   return node;
 }
 
-Result<std::string> onnx_bytes(const Graph& graph) {
+namespace {
+
+Result<std::string> bytes_of(const Graph& graph, DataFile* beside) {
   ::onnx::ModelProto model;
   const bool narrow =
       std::any_of(graph.tensors.begin(), graph.tensors.end(), [](const GraphTensor& t) { return is_narrow(t.dtype); });
@@ -97,14 +127,20 @@ Result<std::string> onnx_bytes(const Graph& graph) {
       if (id >= 0) used[static_cast<size_t>(id)] = true;
   for (TensorId id : graph.outputs) used[static_cast<size_t>(id)] = true;
   size_t bytes = 0;
-  for (size_t i = 0; i < graph.tensors.size(); ++i)
-    if (graph.tensors[i].constant && used[i]) bytes += static_cast<size_t>(graph.tensors[i].constant->size_bytes());
-  if (bytes >= (size_t{1} << 31) - (1 << 20))
-    return Error{Reason::size_overflow,
-                 "Graph '" + graph.name + "' has more than 2 GiB of constants, the most that one file may hold."};
-  for (size_t i = 0; i < graph.tensors.size(); ++i)
-    if (graph.tensors[i].constant && used[i])
-      put_tensor(*graph.tensors[i].constant, writer.name(static_cast<TensorId>(i)), *file.add_initializer());
+  for (size_t i = 0; i < graph.tensors.size(); ++i) {
+    if (!graph.tensors[i].constant || !used[i]) continue;
+    const HostTensor& value = *graph.tensors[i].constant;
+    const std::string& name = writer.name(static_cast<TensorId>(i));
+    if (beside && value.size_bytes() >= kSmall) {
+      SPARKLE_CHECK(beside->put(value, name, *file.add_initializer()));
+      continue;
+    }
+    bytes += static_cast<size_t>(value.size_bytes());
+    if (bytes >= (size_t{1} << 31) - (1 << 20))
+      return Error{Reason::size_overflow,
+                   "Graph '" + graph.name + "' has more than 2 GiB of constants, the most that one file may hold."};
+    put_tensor(value, name, *file.add_initializer());
+  }
   for (TensorId id : graph.inputs) declare(graph.tensor(id), graph.tensor(id).dtype, writer.name(id), *file.add_input());
   for (const Op& op : graph.ops) SPARKLE_CHECK(write_op(writer, op));
   const auto types = known_types(graph);  // of a graph that was never bound tensors do not have theirs
@@ -119,8 +155,19 @@ Result<std::string> onnx_bytes(const Graph& graph) {
   return text;
 }
 
-Status write_onnx(const Graph& graph, const std::string& path) {
-  SPARKLE_TRY(text, onnx_bytes(graph));
+}  // namespace
+
+Result<std::string> onnx_bytes(const Graph& graph) { return bytes_of(graph, nullptr); }
+
+Status write_onnx(const Graph& graph, const std::string& path, Weights weights) {
+  if (weights == Weights::inside) {
+    SPARKLE_TRY(text, onnx_bytes(graph));
+    return write_file(path, std::as_bytes(std::span(text)));
+  }
+  SPARKLE_TRY(data, NewFile::create(path + ".data"));
+  DataFile beside{std::move(data), std::filesystem::path(path).filename().string() + ".data"};
+  SPARKLE_TRY(text, bytes_of(graph, &beside));
+  SPARKLE_CHECK(beside.file.finish());
   return write_file(path, std::as_bytes(std::span(text)));
 }
 

@@ -8,9 +8,11 @@
 
 namespace sparkle {
 
-Status write_onnx(const Graph& graph, const std::string& path);
+// Weights inside of the file, which holds 2 GiB at most, or in a file PATH.data beside it.
+enum class Weights : uint8_t { inside, beside };
+Status write_onnx(const Graph& graph, const std::string& path, Weights weights = Weights::inside);
 
-// The file's bytes.
+// The file's bytes, weights inside.
 Result<std::string> onnx_bytes(const Graph& graph);
 
 }  // namespace sparkle

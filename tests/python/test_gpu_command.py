@@ -125,6 +125,50 @@ def test_what_travels_is_limited(tmp_path, monkeypatch):
         pack.pack(ROOT, sparkle, tmp_path / "to", strip=copies)
 
 
+def test_the_program_that_makes_networks_travels_compressed(tmp_path):
+    copies = tmp_path / "strip"
+    copies.write_text('#!/bin/sh\ncp "$3" "$2"\n', encoding="utf-8")
+    copies.chmod(0o755)
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "make_network").write_text("#!/bin/sh\necho made $2\n" + "#" * 100000, encoding="utf-8")
+    (tmp_path / "sparkle").write_bytes(b"\0" * 1000)
+    pack.pack(ROOT, tmp_path / "sparkle", tmp_path / "to", strip=copies)
+    assert (tmp_path / "to" / pack.PACKED_TOOL).stat().st_size < 5000
+    pack.unpack(tmp_path / "to", tmp_path / "there" / "make")
+    assert subprocess.run([tmp_path / "there" / "make", "x", "y"], capture_output=True, check=True).stdout == b"made y\n"
+
+
+def test_the_video_network_runs_in_each_type_and_goes_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(phases.tempfile, "gettempdir", lambda: str(tmp_path))
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "make_network").touch()
+    (tmp_path / "out").mkdir()
+    plan = phases.Plan(ROOT, tmp_path / "out", tmp_path / "sparkle", ("cuda",), False)
+    monkeypatch.setattr(plan, "no_torch", lambda: "")
+    steps = {step.name: step for step in plan.networks() if "video_unet" in step.name}
+    made = [step.command[2] for step in steps.values() if step.name.startswith("make_")]
+    assert [path.name for path in made] == [f"video_unet_{precision}.onnx" for precision in ("fp32", "bf16", "fp16")]
+    for path in made:
+        step = steps[f"make_{path.stem}"]
+        assert step.command[3:9] == ["--batch", "2", "--base", "192", "--size", "64"]
+    for precision, result in (("fp32", ""), ("fp16", ".half"), ("bf16", ".bfloat")):
+        step = steps[f"cuda_{precision}_video_unet"]
+        assert step.result == f"cuda/model_video_unet{result}.json" and not step.skip
+        assert (f"drift_video_unet_{precision}" in steps) == (precision != "fp32")
+    for path in made:
+        assert path in steps["drop_video_unet"].command and plan.folder not in path.parents
+    assert [step.name for step in plan.peers() if "video_unet" in step.name] == [
+        "peers_video_unet",
+        "make_video_unet_fp32",
+        "video_unet_run",
+        "video_unet_same",
+        "drop_video_unet",
+        "table_cuda_video_unet",
+    ]
+    plan.devices = ("vulkan",)
+    assert all(step.skip == "it is for --device cuda" for step in plan.video())
+
+
 @pytest.mark.parametrize("phase", phases.PHASES)
 def test_each_phase_runs_dry_over_a_command_that_fails(phase, tmp_path):
     sparkle = tmp_path / "sparkle"

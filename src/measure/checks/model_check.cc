@@ -67,12 +67,13 @@ double error_of_plan(const Plan& plan) {
 }
 
 Result<ModelCheck> ModelCheck::make(ModelFile model, const Plan& plan, const std::vector<HostTensor>& inputs,
-                                    const SessionOptions& options) {
+                                    const SessionOptions& options, std::shared_ptr<Backend> judge) {
   ModelCheck check;
   if (model.compiled) return check;
+  if (judge) check.judge_ = "the CPU's kernels";
   SessionOptions plain;
   plain.accuracy = options.accuracy;
-  SPARKLE_TRY(session, Session::open(std::move(model.graph), make_reference_backend(), plain));
+  SPARKLE_TRY(session, Session::open(std::move(model.graph), judge ? judge : make_reference_backend(), plain));
   SPARKLE_TRY(wanted, session->run_wiped(inputs, kWipedToNan));
   for (const SessionInput& output : session->outputs()) check.names_.push_back(output.name);
   check.wanted_ = std::move(wanted);
@@ -101,8 +102,8 @@ Status ModelCheck::accept(const std::vector<HostTensor>& outputs, const std::str
         const bool same = std::memcmp(got.bytes.get() + e * size_of(got.dtype), want.bytes.get() + e * size_of(got.dtype),
                                       static_cast<size_t>(size_of(got.dtype))) == 0;
         if (!same && !(apart <= 1 && rounds_to_steps_ && counts_steps(got.dtype)))
-          return wrong(i, "element " + std::to_string(e) + " is " + std::to_string(value_at(got, e)) +
-                              " where plain loops give " + std::to_string(value_at(want, e)) + ".");
+          return wrong(i, "element " + std::to_string(e) + " is " + std::to_string(value_at(got, e)) + " where " + judge_ +
+                              " give " + std::to_string(value_at(want, e)) + ".");
       }
       continue;
     }
@@ -114,7 +115,7 @@ Status ModelCheck::accept(const std::vector<HostTensor>& outputs, const std::str
       if ((std::isnan(a) && std::isnan(b)) || a == b) continue;
       const double difference = std::abs(a - b);
       if (!(difference <= allowed_ * largest))
-        return wrong(i, "element " + std::to_string(e) + " is " + std::to_string(a) + " where plain loops give " +
+        return wrong(i, "element " + std::to_string(e) + " is " + std::to_string(a) + " where " + judge_ + " give " +
                             std::to_string(b) + ".");
       worst = std::max(worst, difference);
     }
@@ -129,9 +130,9 @@ std::string ModelCheck::text() const {
   int64_t values = 0;
   for (const HostTensor& t : wanted_) values += t.elements();
   char text[200];
-  std::snprintf(
-      text, sizeof text, "all %lld values of %zu output%s within %.1e of the largest (found %.1e) of plain loops, %d times",
-      static_cast<long long>(values), wanted_.size(), wanted_.size() == 1 ? "" : "s", allowed_, largest_error_, times_);
+  std::snprintf(text, sizeof text, "all %lld values of %zu output%s within %.1e of the largest (found %.1e) of %s, %d times",
+                static_cast<long long>(values), wanted_.size(), wanted_.size() == 1 ? "" : "s", allowed_, largest_error_,
+                judge_, times_);
   return text;
 }
 

@@ -1,6 +1,6 @@
 // ModelCheck: whether a network's outputs are right, for those that time it. The same model, planned again for the reference
 // backend - other algorithms, other fusions, plain loops in double precision that share no kernel with what is timed - says
-// what they must be.
+// what they must be. For GPUs and networks that take plain loops many minutes the CPU's kernels do.
 #pragma once
 
 #include "run/opening/open_model.h"
@@ -10,10 +10,10 @@ namespace sparkle {
 class ModelCheck {
  public:
   // Of what gives its outputs by `plan`. Takes as long as plain loops take: about a second for each three billion
-  // multiplications. A compiled file has no weights to compute anything from by other means: possible() is false. Errors: those
-  // of opening and running.
+  // multiplications. A compiled file has no weights to compute anything from by other means: possible() is false. `judge`: a
+  // backend in the place of plain loops, of another device than the one that is judged. Errors: those of opening and running.
   static Result<ModelCheck> make(ModelFile model, const Plan& plan, const std::vector<HostTensor>& inputs,
-                                 const SessionOptions& options);
+                                 const SessionOptions& options, std::shared_ptr<Backend> judge = nullptr);
   bool possible() const { return possible_; }
   // All of all outputs: floats within the errors of both plans' steps (error_of_plan), whole numbers the same. Of 8 bits and
   // fewer they may be one step away where floats come before: a value may lie so near to the middle between two that rounding
@@ -25,6 +25,7 @@ class ModelCheck {
 
  private:
   bool possible_ = false;
+  const char* judge_ = "plain loops";
   bool rounds_to_steps_ = false;  // floats become numbers of 8 bits on the way
   double allowed_ = 0, largest_error_ = 0;
   std::vector<std::string> names_;

@@ -8,7 +8,10 @@
 #include <cstring>
 #include <functional>
 
+#include "backends/cpu/cpu_backend.h"
 #include "backends/reference/reference_backend.h"
+#include "base/system/thread_pool.h"
+#include "device/probe_cpu.h"
 #include "graph/test_graphs.h"
 #include "graph/evaluate/values.h"
 #include "run/wipe.h"
@@ -105,6 +108,25 @@ TEST(ModelCheck, RanksAreExact) {
   EXPECT_TRUE(m.check.accept(outputs, "here").ok());
   outputs[0].data<int64_t>()[0] += 1;  // as good, but not the first
   EXPECT_FALSE(m.check.accept(outputs, "here").ok());
+}
+
+TEST(ModelCheck, AnotherDeviceMayBeTheJudge) {
+  const auto graph = [] {
+    GraphBuilder g;
+    return g.done(g.op("MatMul", MatMulOp{}, {g.input({2, 3}), g.floats({3, 2}, {1, 2, 3, 4, 5, 6})}));
+  };
+  const std::vector<HostTensor> inputs{from_doubles(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6})};
+  Made m = made(graph, inputs);
+  auto check = ModelCheck::make({graph(), {}, nullptr}, *m.plan, inputs, {},
+                                cpu::make_cpu_backend(probe_cpu(), std::make_shared<ThreadPool>(1)));
+  ASSERT_TRUE(check.ok());
+  auto outputs = answer(m, inputs, kWipedToNan);
+  EXPECT_TRUE(check->accept(outputs, "here").ok());
+  EXPECT_NE(check->text().find("of the CPU's kernels, 1 times"), std::string::npos) << check->text();
+  outputs[0].data<float>()[3] += 1;
+  const Status wrong = check->accept(outputs, "here");
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.error().message.find("where the CPU's kernels give 64"), std::string::npos) << wrong.error().message;
 }
 
 TEST(ModelCheck, ErrorsOfStepsAddUp) {
