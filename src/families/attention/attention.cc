@@ -68,7 +68,8 @@ void gpu_footprint(const Stage& stage, const Schedule& schedule, const Device& d
     return;
   }
   if (variant_of(schedule) == "queries") {
-    f.executed_flops = 2 * lines * keys * each;
+    // Lanes read a key each, so that a load is one of 32 lines, and values have one sum a lane that waits for its loads.
+    f.executed_flops = 16 * lines * keys * each;
     const double read = lines * keys * static_cast<double>((s.size + s.columns) * size_of(stage.inputs[1].dtype));
     for (size_t i = 0; i < f.bytes.size(); ++i) {
       if (device.memory[i].filled_by_hand) continue;
