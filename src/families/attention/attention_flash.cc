@@ -94,8 +94,8 @@ void flash_footprint(const Stage& stage, const Schedule& schedule, const Device&
   for (int i = 0; i < q.size() - 2; ++i) batches *= static_cast<double>(q[i]);
   const double keys = batches * keys_of_blocks(stage, tile->queries);  // of all blocks
   // Two products; exponentials take their own units, which is half hidden behind the products of other warps: 64 operations
-  // of Tensor Cores for each, 16 of CUDA cores.
-  const double each = matrices ? 2 * (padded + padded) + 64 : 2 * (depth + padded) + 25;
+  // of Tensor Cores for each. On CUDA cores a fifth of what is issued are loads and addresses.
+  const double each = matrices ? 2 * (padded + padded) + 64 : 1.25 * 2 * (depth + padded) + 25;
   f.executed_flops = keys * tile->queries * each;
   const double read = keys * (depth + columns) * static_cast<double>(size_of(stage.inputs[1].dtype));
   for (size_t i = 0, caches = 0; i < f.bytes.size() && caches < 2; ++i) {
