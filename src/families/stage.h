@@ -101,7 +101,7 @@ struct LoopSchedule {
   std::string variant = "plain";
   std::string unit;
   // CPUs: elements per task, of the output or, where the family folds its input, of that (families/loops/grain.h); 0 in
-  // schedules that no family made. GPUs: keys per part of an attention, 0 elsewhere.
+  // schedules that no family made. GPUs: keys per part of an attention, or queries of a block; 0 elsewhere.
   int64_t grain = 0;
 
   template <class V>

@@ -9,6 +9,7 @@ import re
 import sys
 
 MMA, WGMMA, CLUSTER, TF32, ELEMENTS, HALO = "mma", "wgmma", "cluster", "tf32", "elements", "halo"
+FLASH, FLASH_FMA = "flash", "flash_fma"
 BODY = {
     MMA: ("GemmRecord", 128, "GemmMma<Operand::f16, GemmLoader::chunks, 64, 64, 64, 2, 2, 4>"),
     TF32: ("GemmRecord", 128, "GemmMma<Operand::tf32, GemmLoader::chunks, 64, 64, 64, 2, 2, 4>"),
@@ -16,7 +17,13 @@ BODY = {
     WGMMA: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 64, 3, 1>"),
     CLUSTER: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 64, 3, 2>"),
     HALO: ("GemmHaloRecord", 384, "GemmHalo<Operand::f16>"),
+    FLASH: ("AttentionRecord", 128, "Flash<Operand::f16, 64, true>"),
+    FLASH_FMA: ("AttentionRecord", 256, "FlashFma<64>"),
 }
+HEADERS = {HALO: "gemm_halo.cuh", WGMMA: "gemm_wgmma.cuh", CLUSTER: "gemm_wgmma.cuh", FLASH: "attention/flash.cuh",
+           FLASH_FMA: "attention/flash_fma.cuh"}
+F_FLASH, F_FMA, F_ROWS = "kernels/attention/flash.cuh", "kernels/attention/flash_fma.cuh", "kernels/attention/flash_rows.cuh"
+F_SCORES, F_INDEX = "kernels/attention/flash_scores.cuh", "kernels/attention/attention_index.cuh"
 F_HALO = "kernels/gemm_halo.cuh"
 F_MMA, F_WGMMA, F_PIPELINE = "kernels/gemm_mma.cuh", "kernels/gemm_wgmma.cuh", "kernels/gemm_pipeline.cuh"
 # name: kernel, file, what stands there, what is planted.
@@ -70,6 +77,36 @@ MISTAKES = {
         "if (lane < kCluster) barrier_arrive(empty(shared, stage));"),
     "cluster_share_to_itself": (CLUSTER, F_WGMMA, "kCluster > 1 ? (1 << kCluster) - 1 : 0", "0"),
     "cluster_ends_early": (CLUSTER, F_WGMMA, "if constexpr (kCluster > 1) sync_cluster();", ""),
+    "nothing_flash": (FLASH, F_FLASH, "", ""),
+    "nothing_flash_fma": (FLASH_FMA, F_FMA, "", ""),
+    "flash_early_read": (FLASH, F_FLASH, "wait_copies<0>();", "wait_copies<1>();"),
+    "flash_missing_barrier": (FLASH, F_FLASH, "sync_block();", ""),
+    "flash_stage_too_soon": (FLASH, F_FLASH, "load_block(key + kKeys, next)", "load_block(key + kKeys, now)"),
+    "flash_wrong_rescale": (FLASH, F_FLASH, "*= rescale[i][r / 2]", "*= rescale[i][r % 2]"),
+    "flash_sum_not_rescaled": (FLASH, F_SCORES, "multiply_add(sum[i][half], rescale[i][half], total)", "sum[i][half] + total"),
+    "flash_largest_of_a_lane": (FLASH, F_SCORES,
+        "for (const uint32_t lanes : {1u, 2u}) most = larger_of(most, shuffle_xor(most, lanes));",
+        "most = larger_of(most, shuffle_xor(most, 1u));"),
+    "flash_wrong_swizzle": (FLASH, F_FLASH,
+        "Rows::place(lane % 8 + lane / 16 * 8, lane / 8 % 2)",
+        "(lane % 8 + lane / 16 * 8) * kRowBytes + lane / 8 % 2 * 16"),
+    "flash_wrong_step": (FLASH, F_ROWS, "(at ^ (chunk % kExchanged * 16))", "(at + (chunk % kExchanged * 16))"),
+    "flash_chunks_crossed": (FLASH, F_FLASH, "lane % 8 + lane / 16 * 8, lane / 8 % 2", "lane % 16, lane / 16"),
+    "flash_values_not_transposed": (FLASH, F_FLASH, "load_matrix_4_transposed(", "load_matrix_4("),
+    "flash_mask_off_by_one": (FLASH, F_SCORES, "k >= seen.end) score", "k > seen.end) score"),
+    "flash_window_off_by_one": (FLASH, F_INDEX, "seen.begin = place - left;", "seen.begin = place - left + 1;"),
+    "flash_keys_beyond_the_last": (FLASH, F_FLASH, "key + kKeys > seen_last", "key > seen_last"),
+    "flash_mask_of_another_row": (FLASH, F_SCORES,
+        "static_cast<uint32_t>(row + i) * kFlashMaskRow",
+        "static_cast<uint32_t>(row) * kFlashMaskRow"),
+    "flash_hidden_is_a_number": (FLASH, F_SCORES, "bits == kFlashHidden ? -INFINITY : score + mask", "score + mask"),
+    "flash_result_unsynchronised": (FLASH, F_FLASH, "sync_warp();\n    // Store.", "// Store."),
+    "flash_fma_keys_unsynchronised": (FLASH_FMA, F_FMA, "sync_block();  // keys", "// keys"),
+    "flash_fma_values_unsynchronised": (FLASH_FMA, F_FMA, "sync_block();  // values", "// values"),
+    "flash_fma_values_unawaited": (FLASH_FMA, F_FMA,
+        "wait_copies<0>();\n      sync_block();  // values",
+        "sync_block();  // values"),
+    "flash_fma_sum_not_rescaled": (FLASH_FMA, F_FMA, "sum[i] *= rescale;", ""),
 }
 
 
@@ -81,7 +118,7 @@ def write(file, text):
 
 def main():
     source, out = (pathlib.Path(a) for a in sys.argv[1:3])
-    texts = [f for f in sorted(source.rglob("backends/cuda/*/*")) if f.suffix in (".cuh", ".h", ".inc")]
+    texts = [f for f in sorted((source / "backends" / "cuda").rglob("*")) if f.suffix in (".cuh", ".h", ".inc")]
     for name, (kind, place, before, planted) in MISTAKES.items():
         for file in texts:
             text = file.read_text(encoding="utf-8")
@@ -93,7 +130,7 @@ def main():
             text = re.sub(r"\bnamespace sparkle::cuda\b", f"namespace sparkle::planted_{name}", text)
             write(out / name / "backends" / "cuda" / where, text)
         record, threads, body = BODY[kind]
-        header = "gemm_halo.cuh" if kind == HALO else "gemm_wgmma.cuh" if kind in (WGMMA, CLUSTER) else "gemm_mma.cuh"
+        header = HEADERS.get(kind, "gemm_mma.cuh")
         write(out / f"planted_{name}.cu", f'#include "{name}/backends/cuda/kernels/{header}"\n\n'
               f"using namespace sparkle::planted_{name};\n\n"
               f"SPARKLE_KERNEL(sparkle_planted_{name}, {record}, {threads}, 1) {{ {body}::run(record); }}\n")

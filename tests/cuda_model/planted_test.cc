@@ -1,6 +1,7 @@
 // Kernels with one mistake each (plant.py): the model catches every one, and says what is wrong. Without a mistake they pass.
 #include <gtest/gtest.h>
 
+#include "backends/cuda/kernels/attention/flash_testing.h"
 #include "backends/cuda/kernels/gemm_testing.h"
 #include "cuda_model/model.h"
 
@@ -31,10 +32,23 @@ Convolution planted_convolution() {
   return v;
 }
 
+// A window of keys whose scores grow, and every other time a mask.
+AttentionCase planted_attention(uint32_t seed) {
+  AttentionCase c;
+  c.queries = 150, c.keys = 210, c.mask_keys = 207, c.growth = 0.05;
+  c.params.scale = 0.125, c.params.left = 70, c.params.right = 20, c.params.offset = 40;
+  c.params.mask = seed % 2 == 0;
+  return c;
+}
+
 class Planted : public testing::TestWithParam<Mistake> {};
 
 std::string run_planted(GemmVariant variant, const std::string& name, uint32_t seed) {
   const std::string kernel = "sparkle_planted_" + name;
+  if (name.find("flash_fma") != name.npos)
+    return run_in_model({kernel, DType::f32, 64, 64, 256, false}, planted_attention(seed), seed);
+  if (name.find("flash") != name.npos)
+    return run_in_model({kernel, DType::f16, 128, 64, 128, true}, planted_attention(seed), seed);
   variant.kernel = kernel.c_str();
   Convolution v = planted_convolution();
   v.splits = name.starts_with("splits") ? 3 : 1;
@@ -93,6 +107,26 @@ constexpr Mistake kMistakes[] = {
     {"halo_never_lets_go", "the launch hangs"},
     {"halo_pixels_unawaited", ""},
     {"halo_of_another_tap", "instead of"},
+    {"flash_early_read", "race: "},
+    {"flash_missing_barrier", "race: "},
+    {"flash_stage_too_soon", "race: "},
+    {"flash_wrong_rescale", "instead of"},
+    {"flash_sum_not_rescaled", "instead of"},
+    {"flash_largest_of_a_lane", "instead of"},
+    {"flash_wrong_swizzle", "instead of"},
+    {"flash_wrong_step", ""},
+    {"flash_chunks_crossed", "instead of"},
+    {"flash_values_not_transposed", "instead of"},
+    {"flash_mask_off_by_one", "instead of"},
+    {"flash_window_off_by_one", "instead of"},
+    {"flash_keys_beyond_the_last", "instead of"},
+    {"flash_mask_of_another_row", ""},
+    {"flash_hidden_is_a_number", "instead of"},
+    {"flash_result_unsynchronised", "instead of"},
+    {"flash_fma_keys_unsynchronised", "race: "},
+    {"flash_fma_values_unsynchronised", "race: "},
+    {"flash_fma_values_unawaited", "race: "},
+    {"flash_fma_sum_not_rescaled", "instead of"},
 };
 std::string name_of_mistake(const testing::TestParamInfo<Mistake>& info) { return info.param.name; }
 INSTANTIATE_TEST_SUITE_P(Mistakes, Planted, testing::ValuesIn(kMistakes), name_of_mistake);
@@ -108,8 +142,8 @@ TEST(Planted, EveryMistakeIsLookedFor) {
 }
 
 TEST(Planted, WithoutAMistakeNothingIsCaught) {
-  for (const char* name :
-       {"nothing_mma", "nothing_elements", "nothing_tf32", "nothing_wgmma", "nothing_cluster", "nothing_halo"}) {
+  for (const char* name : {"nothing_mma", "nothing_elements", "nothing_tf32", "nothing_wgmma", "nothing_cluster",
+                           "nothing_halo", "nothing_flash", "nothing_flash_fma"}) {
     for (uint32_t seed = 1; seed <= 3; ++seed) EXPECT_EQ(run_planted(variant_of(name), name, seed), "") << name;
   }
 }

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/round_up.h"
+#include "families/attention/attention_flash.h"
 #include "families/attention/attention_reference.h"
 #include "families/blocking.h"
 #include "families/common.h"
@@ -44,8 +45,11 @@ int64_t keys_of_part(const Sizes& s, const Device& device) {
   return divided(divided(s.keys, parts), kBlock) * kBlock;
 }
 
+bool is_flash(std::string_view variant) { return variant == "flash" || variant == "flash_fma"; }
+
 // GPUs: blocks of 32 queries and 64 columns that share what they read, or queries on their own.
 void gpu_footprint(const Stage& stage, const Schedule& schedule, const Device& device, Footprint& f) {
+  if (is_flash(variant_of(schedule))) return flash_footprint(stage, schedule, device, f);
   const Sizes s = sizes_of(stage);
   const auto each = static_cast<double>(2 * (s.size + s.columns) + 25), keys = static_cast<double>(s.keys);
   const double lines = static_cast<double>(s.batches * s.queries);
@@ -64,7 +68,8 @@ void gpu_footprint(const Stage& stage, const Schedule& schedule, const Device& d
     return;
   }
   if (variant_of(schedule) == "queries") {
-    f.executed_flops = 2 * lines * keys * each;
+    // Lanes read a key each, so that a load is one of 32 lines, and values have one sum a lane that waits for its loads.
+    f.executed_flops = 16 * lines * keys * each;
     const double read = lines * keys * static_cast<double>((s.size + s.columns) * size_of(stage.inputs[1].dtype));
     for (size_t i = 0; i < f.bytes.size(); ++i) {
       if (device.memory[i].filled_by_hand) continue;
@@ -127,6 +132,7 @@ std::vector<Schedule> schedules(const Stage& stage, const Variant& variant, cons
     }
     for (const TensorDesc& y : stage.outputs)
       if (y.dtype != real) return why_not = Reason::type_not_served, std::vector<Schedule>{};
+    if (is_flash(variant.name)) return flash_schedules(stage, variant, device, why_not);
     if (variant.name == "queries") {
       // A query, its scores and a word a thread.
       const Sizes s = sizes_of(stage);
@@ -167,16 +173,26 @@ Blocking blocking(const Stage& stage, const Schedule& schedule, const Device& de
   const auto text = [](int64_t n) { return std::to_string(n); };
   std::vector<BlockingTile> tiles;
   if (device.has_workgroups()) {
-    const int64_t keys = variant->rows == 1 && loops && loops->grain > 0 ? std::min(loops->grain, s.keys) : variant->vectors;
+    const auto tile = flash_tile(stage, schedule);
+    const int64_t keys = tile                                              ? tile->keys
+                         : variant->rows == 1 && loops && loops->grain > 0 ? std::min(loops->grain, s.keys)
+                                                                           : variant->vectors;
     const auto shared =
         std::find_if(device.memory.begin(), device.memory.end(), [](const MemoryLevel& l) { return l.filled_by_hand; });
-    if (variant->rows > 1 && shared != device.memory.end())
+    if (tile)
+      tiles.push_back({text(tile->queries) + " queries, " + text(tile->keys) + " keys and values" +
+                           (unit->kind == UnitKind::matrix ? " in two stages" : ""),
+                       static_cast<double>(tile->shared_bytes), shared != device.memory.end() ? shared->name : ""});
+    else if (variant->rows > 1 && shared != device.memory.end())
       tiles.push_back({"scores of " + text(variant->rows) + " queries x " + text(keys) + " keys",
                        static_cast<double>(4 * variant->rows * keys), shared->name});
     else
       tiles.push_back({text(keys) + " keys and values of a query, a workgroup",
                        static_cast<double>((s.size + s.columns) * keys * size_of(stage.inputs[1].dtype)), ""});
     b.vectorised = lanes_of(device, unit_of(schedule), "scores of neighbouring keys each");
+    if (tile)
+      tiles.push_back({"scores of " + text(tile->queries) + " queries x " + text(tile->keys) + " keys",
+                       static_cast<double>(4 * tile->queries * tile->keys), std::string(kRegisters)});
   } else {
     // By the gemm family's tiles, which are two vectors wide where registers are few.
     const int vectors = registers_of(*unit) >= 32 ? variant->vectors : std::min(variant->vectors, 2);
@@ -195,16 +211,20 @@ Blocking blocking(const Stage& stage, const Schedule& schedule, const Device& de
 
 std::vector<SampleForm> sample_forms() {
   constexpr DType kF = DType::f32;
-  AttentionParams p, masked;
+  AttentionParams p, masked, hidden;
   p.scale = 0.3;
   masked = p;
   masked.mask = masked.lengths = true, masked.right = 0, masked.offset = 5000, masked.scores = ScoreOutput::softmax;
+  hidden = masked;
+  hidden.scores = ScoreOutput::none, hidden.left = 90;
   return {{p, {kF, kF, kF}, {kF}},
+          {hidden, {kF, kF, kF, DType::boolean, DType::i64}, {kF}},
+          {hidden, {kF, kF, kF, kF, DType::i64}, {kF}},
           {masked, {kF, kF, kF, DType::boolean, DType::i64}, {kF, kF}},
           {masked, {kF, kF, kF, kF, DType::i64}, {kF, kF}}};
 }
 
-// More queries and keys than a block, and columns in whole vectors and not.
+// More queries and keys than a block, and columns in whole vectors and not; of blocks that have kernels for some sizes several.
 std::vector<Stage> samples(const SampleRequest& t) {
   AttentionParams p = get<AttentionParams>(t.params);
   const DType type = t.inputs[0];
@@ -214,8 +234,10 @@ std::vector<Stage> samples(const SampleRequest& t) {
   struct Sizes {
     int64_t queries, keys, size, columns;
   };
+  std::vector<Sizes> sizes{{35, 37, 9, 5}, {7, 67, 8, 72}};
+  if (is_flash(variant_of(t.schedule))) sizes.insert(sizes.end(), {{150, 131, 64, 64}, {66, 70, 96, 128}, {65, 75, 192, 256}});
   std::vector<Stage> stages;
-  for (const Sizes& s : {Sizes{35, 37, 9, 5}, Sizes{7, 67, 8, 72}}) {
+  for (const Sizes& s : sizes) {
     Stage stage;
     stage.params = p;
     const int64_t gap = s.size % 2;

@@ -81,6 +81,42 @@ SPARKLE_DEVICE uint32_t as_tf32(uint32_t bits) {
 #endif
 }
 
+// a * b + c, rounded once.
+SPARKLE_DEVICE float multiply_add(float a, float b, float c) {
+#ifdef __CUDACC__
+  return __fmaf_rn(a, b, c);
+#else
+  return std::fma(a, b, c);
+#endif
+}
+// The larger one, or what is a number.
+SPARKLE_DEVICE float larger_of(float a, float b) {
+#ifdef __CUDACC__
+  return fmaxf(a, b);
+#else
+  return std::fmax(a, b);
+#endif
+}
+// 2^x and 1/x, off by two units in the last place at most; what is below normal numbers is zero.
+SPARKLE_DEVICE float exp2_of(float x) {
+#ifdef __CUDACC__
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return std::exp2(x);
+#endif
+}
+SPARKLE_DEVICE float reciprocal_of(float x) {
+#ifdef __CUDACC__
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return 1 / x;
+#endif
+}
+
 // Plus the four signed bytes.
 SPARKLE_DEVICE int32_t sum_of_bytes(uint32_t bytes, int32_t sum) {
 #ifdef __CUDACC__

@@ -1,4 +1,4 @@
-// What the kernel of attention is launched with: a block for each query of each batch.
+// What the kernels of attention are launched with: a block for each query of each batch, or for each block of queries.
 #pragma once
 
 #include "backends/cuda/kernels/gemm_record.h"
@@ -20,6 +20,13 @@ struct AttentionRecord {
   float scale = 1, softcap = 0;
   int32_t left = -1, right = -1, offset = 0;
   uint8_t offset_from_length = 0, unseen_is_nan = 0, scores = 0;  // scores: the number of ScoreOutput
+
+  // Blocks of queries.
+  Divisor blocks;                              // of a batch
+  uint8_t in_chunks[kAttentionOperands] = {};  // rows are runs of whole 16 bytes that begin at such
+  // Where nothing but `scale`, above zero, stands between products and exponentials, these take it too: 2^(factor * product).
+  uint8_t is_linear = 0;
+  float factor = 1;
 };
 
 }  // namespace sparkle::cuda

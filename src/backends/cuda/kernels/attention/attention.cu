@@ -1,7 +1,7 @@
 // Attention, a query a block: all its scores in shared memory, their softmax, and the values weighted by them. Sums in fp32.
 #include "backends/cuda/kernels/elements/elements.cuh"
 #include "backends/cuda/kernels/gemm_index.cuh"
-#include "backends/cuda/kernels/rows/attention_record.h"
+#include "backends/cuda/kernels/attention/attention_record.h"
 
 using namespace sparkle::cuda;
 

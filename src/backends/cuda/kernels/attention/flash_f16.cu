@@ -1,0 +1,10 @@
+// Attention in blocks of queries on fp16: a kernel for each size of flash_tiles.h.
+#include "backends/cuda/kernels/attention/flash.cuh"
+
+using namespace sparkle::cuda;
+
+#define FLASH(queries, size, wide, blocks)                                               \
+  SPARKLE_KERNEL(sparkle_flash_##queries##x##size##_f16, AttentionRecord, 128, blocks) { \
+    Flash<Operand::f16, size, wide>::run(record);                                        \
+  }
+#include "backends/cuda/kernels/attention/flash_variants.inc"
