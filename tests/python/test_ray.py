@@ -1,0 +1,154 @@
+"""Rows through a model on several processes and nodes: each answered once, none wrong, a lost node included."""
+import multiprocessing
+import os
+import pathlib
+import pickle
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import sparkle
+import sparkle.ray
+
+W = np.random.default_rng(3).standard_normal((6, 4), dtype=np.float32)
+
+
+def dense(path, rows):
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["t"]), helper.make_node("Relu", ["t"], ["y"])], "dense",
+                              [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, 6])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [rows, 4])],
+                              [numpy_helper.from_array(W, "w")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    path.write_bytes(model.SerializeToString())
+    return str(path)
+
+
+@pytest.fixture(params=["n", 1, 5])
+def model(request, tmp_path):
+    return dense(tmp_path / "dense.onnx", request.param)
+
+
+def batch(rows, seed=0):
+    return {"id": np.arange(rows), "x": np.random.default_rng(seed).standard_normal((rows, 6), dtype=np.float32)}
+
+
+def check(answer, given):
+    np.testing.assert_array_equal(answer["id"], given["id"])
+    np.testing.assert_allclose(answer["y"], np.maximum(given["x"] @ W, 0), rtol=1e-5, atol=1e-5)
+
+
+def test_batches_of_any_length(model):
+    predictor = sparkle.ray.Predictor(model, "cpu", threads=1)
+    for rows in (1, 5, 13):
+        given = batch(rows, rows)
+        answer = predictor(given)
+        assert set(answer) == {"id", "y"}
+        check(answer, given)
+    renamed = sparkle.ray.Predictor(model, "cpu", inputs={"x": "pixels"}, outputs={"y": "scores"}, keep=[],
+                                    preprocess=lambda b: {"pixels": 2 * b["x"].astype(np.float64)})
+    given = batch(7)
+    np.testing.assert_allclose(renamed(given)["scores"], np.maximum(2 * given["x"] @ W, 0), rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(list(sparkle.ray.Predictor(model, "cpu")({"only": given["x"]})), ["y"])
+    rows = np.empty(3, object)
+    rows[:] = list(given["x"][:3])
+    assert sparkle.ray.Predictor(model, "cpu")({"x": rows})["y"].shape == (3, 4)
+
+
+def test_what_does_not_fit_is_named(model):
+    predictor = sparkle.ray.Predictor(model, "cpu")
+    with pytest.raises(sparkle.BadInput, match="no column 'x' for the input 'x'; it has 'a', 'b'"):
+        predictor({"a": np.zeros((2, 6), np.float32), "b": np.zeros(2)})
+    with pytest.raises(sparkle.BadInput, match="The column 'x' is int64"):
+        predictor({"x": np.zeros((2, 6), np.int64)})
+    with pytest.raises(sparkle.BadInput):
+        predictor({"x": np.zeros((2, 7), np.float32)})
+
+
+def answer_of(predictor_and_batch):
+    predictor, given = predictor_and_batch
+    return os.getpid(), predictor(given)
+
+
+def test_workers_open_the_model_for_themselves(model):
+    predictor = pickle.loads(pickle.dumps(sparkle.ray.Predictor(model, "cpu", threads=1)))
+    given = [batch(4, seed) for seed in range(6)]
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        answers = pool.map(answer_of, [(predictor, g) for g in given])
+    for (process, answer), g in zip(answers, given):
+        assert process != os.getpid()
+        check(answer, g)
+
+
+def test_a_cluster_that_loses_a_node_answers_every_row_once(tmp_path):
+    ray = pytest.importorskip("ray")
+    data = pytest.importorskip("ray.data")
+    from ray.cluster_utils import Cluster
+    model = dense(tmp_path / "dense.onnx", "n")
+    marks = tmp_path / "nodes"
+    marks.mkdir()
+
+    class Slow(sparkle.ray.Predictor):  # long enough for a node to go in the middle
+        def __call__(self, rows):
+            import time
+            (marks / ray.get_runtime_context().get_node_id()).touch()
+            time.sleep(0.1)
+            return super().__call__(rows)
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 80 << 20})
+    try:
+        nodes = [cluster.add_node(num_cpus=1, object_store_memory=80 << 20) for _ in range(2)]
+        ray.init(address=cluster.address, log_to_driver=False)
+        rows, size = 1600, 20
+        given = batch(rows)
+        table = data.from_items([{"id": int(i), "x": given["x"][i]} for i in range(rows)], override_num_blocks=rows // size)
+        answers = table.map_batches(Slow, fn_constructor_kwargs={"model": model, "device": "cpu", "threads": 1},
+                                    batch_size=size, concurrency=(1, 3), max_restarts=-1, max_task_retries=-1)
+        seen, killed = {}, False
+        for part in answers.iter_batches(batch_size=size, prefetch_batches=0):
+            for i, y in zip(part["id"], part["y"]):
+                assert int(i) not in seen
+                seen[int(i)] = y
+            if not killed and len(seen) >= 200 and len(list(marks.iterdir())) > 1:
+                cluster.remove_node(nodes[0], allow_graceful=False)
+                killed = True
+        assert sorted(seen) == list(range(rows))
+        got = np.stack([seen[i] for i in range(rows)])
+        np.testing.assert_allclose(got, np.maximum(given["x"] @ W, 0), rtol=1e-5, atol=1e-5)
+        assert killed
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def test_a_deployment_speaks_the_inference_protocol(tmp_path):
+    ray = pytest.importorskip("ray")
+    serve = pytest.importorskip("ray.serve")
+    import json
+    import socket
+    import urllib.error
+    import urllib.request
+    model = dense(tmp_path / "dense.onnx", "n")
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    ray.init(num_cpus=2, object_store_memory=80 << 20, log_to_driver=False, include_dashboard=False)
+    try:
+        serve.start(http_options={"host": "127.0.0.1", "port": port})
+        handle = serve.run(sparkle.ray.deployment(model, predictor={"device": "cpu", "threads": 1}), route_prefix="/dense")
+        x = batch(3)["x"]
+        futures = [handle.predict.remote({"x": row}) for row in x]
+        np.testing.assert_allclose([f.result()["y"] for f in futures], np.maximum(x @ W, 0), rtol=1e-5, atol=1e-5)
+
+        def post(body):
+            request = urllib.request.Request(f"http://127.0.0.1:{port}/dense", json.dumps(body).encode())
+            return json.load(urllib.request.urlopen(request))
+
+        answer = post({"inputs": [{"name": "x", "shape": [1, 6], "datatype": "FP32", "data": x[0].tolist()}]})
+        assert answer["outputs"][0]["shape"] == [1, 4] and answer["outputs"][0]["datatype"] == "FP32"
+        np.testing.assert_allclose(answer["outputs"][0]["data"], np.maximum(x[0] @ W, 0), rtol=1e-5, atol=1e-5)
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            post({"inputs": [{"name": "x", "shape": [1, 7], "datatype": "FP32", "data": x[0].tolist()}]})
+    finally:
+        serve.shutdown()
+        ray.shutdown()
