@@ -45,7 +45,7 @@ Result<CommonOptions> with_device(const CommonOptions& common, const ModelArgume
     return chosen;
   }
   if (!decision.ok()) return decision.take_error();
-  chosen.device = decision->device;
+  chosen.device = decision->device, chosen.chosen = true;
   print_note("--device auto is " + decision->why);
   return chosen;
 }

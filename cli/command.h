@@ -24,6 +24,7 @@ struct CommonOptions {
   std::string nonfinite = "fast", memory_budget;
   std::string tuning;
   std::string fallback = "warn";
+  bool chosen = false;  // `device` is what "auto" came to
   bool json = false;
 };
 

@@ -48,15 +48,18 @@ class Stream {
   Status run(int64_t begin, int64_t end, const std::function<Read(int64_t)>& read, Answers& answers, Progress& progress) {
     const int readers = std::clamp(usable_threads(common_.threads).threads, 1, kMostReaders);
     OrderedWork<Read> ahead(begin, end, readers, kReadAhead * readers, read);
-    Pipeline pipeline(session_, {});
+    PipelineOptions options;
+    options.recover = [this](const Error& error) { return go_on_elsewhere(error); };
+    Pipeline pipeline(session_, options);
     for (int64_t i = begin; i < end && !stopped(); ++i) {
       Read item = ahead.take();
       if (!item) break;
       if (!item->ok()) {
         ++counts.unreadable;
+        stop_with(answers.put_error(i, item->error().message));
+        const std::lock_guard lock(mutex_);  // of the progress too
         progress.clear();
         print_note(item->error().message);
-        stop_with(answers.put_error(i, item->error().message));
         progress.step();
         continue;
       }
@@ -84,6 +87,20 @@ class Stream {
     if (status.ok()) return;
     const std::lock_guard lock(mutex_);
     if (stopped_.ok()) stopped_ = std::move(status);
+  }
+
+  // A device that is lost or full gives way to the CPU where a device was not asked for by name, or that is allowed; and it is
+  // said.
+  Status go_on_elsewhere(const Error& error) {
+    if (!common_.chosen && common_.fallback != "allow") return error;
+    if (moved_) return ok();
+    CommonOptions cpu = common_;
+    cpu.device = "cpu";
+    SPARKLE_TRY(opened, open_device(cpu));
+    SPARKLE_CHECK(session_->move_to(opened.backend));
+    moved_ = true;
+    print_note(error.message + " The stream goes on with the CPU.");
+    return ok();
   }
 
   void hand_over(Pipeline& pipeline, Answers& answers, Progress& progress) {
@@ -139,7 +156,7 @@ class Stream {
   const std::shared_ptr<Session> session_;
   const std::vector<std::string>& labels_;
   int64_t rows_ = 1;
-  bool fixed_ = false;
+  bool fixed_ = false, moved_ = false;  // to another device
   std::vector<HostTensor> gathered_;
   std::vector<int64_t> of_;
   std::mutex mutex_;
