@@ -255,10 +255,10 @@ void add_run(CLI::App& app, Chosen& chosen) {
   command->add_option("--labels", o->labels, "class names, one per line");
   command->add_option("--top", o->top, "classes to show")->check(CLI::Range(1, 100000));
   command->add_option("--repeat", o->repeat, "runs; the median is shown")->check(CLI::Range(1, 100000));
-  command->add_option("--output", o->output,
-                      "folder for outputs: .npy, and .png of pictures; of many items a file of answers, FILE.jsonl or "
-                      "FILE.csv, that is gone on "
-                      "with where it stopped");
+  command->add_option(
+      "--output", o->output,
+      "folder for outputs: .npy, and .png of pictures; of many items a file of answers, its name ending in .jsonl or "
+      ".csv, that is gone on with where it stopped");
   command
       ->add_option("--batch", o->batch, "many items: so many in a run, where the model's first axis is open or of this length")
       ->check(CLI::Range(1, 65536));

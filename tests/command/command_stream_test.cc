@@ -148,7 +148,7 @@ TEST_F(CommandStream, WhatDoesNotGoTogetherIsASentence) {
   EXPECT_SAYS(refusal(run_text("pictures --output folder")), "write --output FILE.jsonl or FILE.csv");
   EXPECT_SAYS(refusal(run_text("pictures --repeat 3 --output a.csv")), "is for one run, and many items are given");
   fs::create_directory(folder_ / "empty");
-  EXPECT_SAYS(refusal(run_text("empty")), "has no pictures");
+  EXPECT_SAYS(refusal(run_text("empty")), "is a folder without pictures");
   EXPECT_SAYS(refusal(run_text("'none*.png'")), "No file fits");
   EXPECT_SAYS(refusal(run_text("pictures --live --output a.csv")), "it goes with --frames");
   EXPECT_SAYS(refusal(run_text("--frames 16 frames.rgb")), "is no size of frames; write 1280x720");

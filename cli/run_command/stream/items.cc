@@ -37,7 +37,7 @@ Status add_folder(const std::string& path, std::vector<std::string>& items) {
     return Error{Reason::file_unreadable, "The folder '" + printable(path) + "' cannot be read: " + error.message() + "."};
   if (items.size() == before)
     return Error{Reason::file_unreadable,
-                 "The folder '" + printable(path) + "' has no pictures (.jpg, .png, .bmp, .pnm) and no tensors (.npy, .pb)."};
+                 "'" + printable(path) + "' is a folder without pictures (.jpg, .png, .bmp, .pnm) and tensors (.npy, .pb)."};
   std::sort(items.begin() + static_cast<long>(before), items.end());
   return ok();
 }

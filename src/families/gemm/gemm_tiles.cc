@@ -353,6 +353,7 @@ std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& var
   if (is_integer_tile(variant.name)) return gemm_integer_tile_schedules(stage, variant, device, why_not);
   if (variant.name == kNativeType) return gemm_native_type_schedules(stage, device, why_not);
   const WhyNot refuse{why_not};
+  if (!variant.runs_on(device)) return refuse(Reason::backend_lacks_variant);
   const OperandType operands = get<GemmParams>(stage.params).operands;
   const bool rounded = operands != OperandType::own, fragments = variant.unit == UnitKind::matrix;
   const bool short_sums = variant.name == "half_sums";
