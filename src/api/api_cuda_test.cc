@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <sparkle/sparkle.hpp>
+#include <sparkle/pipeline.hpp>
 #include <string>
 
 namespace {
@@ -112,6 +112,30 @@ TEST(ApiCuda, RunsOnTheCallersMemoryBetweenTheCallersWork) {
   ASSERT_EQ(sparkle_device_cuda(device.c(), &ordinal), SPARKLE_OK);
   EXPECT_EQ(ordinal, 0);
   EXPECT_EQ(sparkle_device_cuda(sparkle::Device().c(), &ordinal), SPARKLE_DEVICE_UNUSABLE);
+}
+
+// Uploads, kernels and downloads of several items on three streams, which the model does as late and in as strange an order as
+// it may.
+TEST(ApiCuda, PipelinesGiveWhatRunsGive) {
+  const sparkle::Device device = open_device();
+  const sparkle::Session session(device, kModel);
+  std::vector<sparkle::Tensor> items;
+  for (int i = 0; i < 9; ++i) {
+    sparkle::Tensor x = input();
+    auto* values = static_cast<float*>(x.data());
+    for (int64_t e = 0; e < kIn; ++e) values[e] *= static_cast<float>(i + 1);
+    items.push_back(std::move(x));
+  }
+  for (const int32_t depth : {1, 3}) {
+    sparkle::Pipeline pipeline(session, {depth, 0});
+    std::vector<std::future<sparkle::Pipeline::Outputs>> results;
+    for (const sparkle::Tensor& x : items) results.push_back(pipeline.submit({x}));
+    for (size_t i = 0; i < items.size(); ++i) {
+      const auto got = results[i].get(), wanted = session.run({items[i]});
+      ASSERT_EQ(got.at(0).bytes(), wanted.at(0).bytes());
+      EXPECT_EQ(std::memcmp(got[0].data(), wanted[0].data(), wanted[0].bytes()), 0) << "item " << i << " of depth " << depth;
+    }
+  }
 }
 
 TEST(ApiCuda, MisuseIsASentence) {
