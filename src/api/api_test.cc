@@ -577,7 +577,9 @@ TEST(Api, PipelinesGiveWhatRunsGive) {
     for (const sparkle::Tensor& x : items) futures.push_back(pipeline.submit({x}));
     futures.push_back(pipeline.submit({sparkle::Tensor(sparkle::Type::f32, {1, 4, 6, 8})}));
     auto offered = pipeline.try_submit({items[0]});
-    if (offered.valid()) EXPECT_EQ(offered.get().size(), 1u);
+    if (offered.valid()) {
+      EXPECT_EQ(offered.get().size(), 1u);
+    }
     pipeline.close();
   }
   for (size_t i = 0; i < items.size(); ++i) {

@@ -97,7 +97,9 @@ TEST_F(CommandStream, UnreadableFilesAreNamedAndSkipped) {
   ASSERT_EQ(lines.size(), static_cast<size_t>(kPictures));
   for (int i = 0; i < kPictures; ++i) {
     EXPECT_EQ(lines[static_cast<size_t>(i)].contains("error"), i % 5 == 0) << i;
-    if (i % 5 == 0) EXPECT_SAYS(said.err, name_of(i));
+    if (i % 5 == 0) {
+      EXPECT_SAYS(said.err, name_of(i));
+    }
   }
 }
 

@@ -1,6 +1,9 @@
 #include "run_command/stream/gather.h"
 
+#include <algorithm>
 #include <cstring>
+
+#include "base/system/out_of_memory.h"
 
 namespace sparkle::cli {
 

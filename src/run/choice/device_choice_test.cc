@@ -102,7 +102,9 @@ TEST(DeviceChoice, TwoThatAreEvenDoNotTakeTurns) {
   for (int i = 0; i < 50; ++i) {
     const auto decision = choose_device(offers_of(even, 1e9, 0, {1, 1}, random, &runs).offers, before);
     ASSERT_TRUE(decision.ok());
-    if (!before.empty()) EXPECT_EQ(decision->device, before) << i;
+    if (!before.empty()) {
+      EXPECT_EQ(decision->device, before) << i;
+    }
     before = decision->device;
   }
   // One that is clearly better is taken all the same.

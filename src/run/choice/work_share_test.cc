@@ -69,7 +69,9 @@ TEST(WorkShare, IsNeverMuchSlowerThanTheBestAlone) {
     const double alone = *std::min_element(seconds.begin(), seconds.end()) * static_cast<double>(items);
     EXPECT_EQ(o.done, items);
     EXPECT_LE(o.seconds, 1.03 * alone) << count << " devices, " << items << " items";
-    if (items > 500) EXPECT_GT(efficiency(seconds, items, o.seconds), 0.8) << count << " devices, " << items << " items";
+    if (items > 500) {
+      EXPECT_GT(efficiency(seconds, items, o.seconds), 0.8) << count << " devices, " << items << " items";
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/system/out_of_memory.h"
 #include "run/host_tensors.h"
 
 namespace sparkle {

@@ -27,7 +27,9 @@ TEST_F(CommandDevices, WhyIsATableOfAllThatAreHere) {
   for (const auto& row : json["rows"]) {
     EXPECT_FALSE(row["why"].get<std::string>().empty()) << row;
     // Mesa's software device is never preferred to the CPU.
-    if (row["why"] == "a software device, whose cores are the CPU's") EXPECT_NE(json["device"], row["device"]);
+    if (row["why"] == "a software device, whose cores are the CPU's") {
+      EXPECT_NE(json["device"], row["device"]);
+    }
   }
   EXPECT_SAYS(refusal("devices --why net.onnx --device cpu"), "leave out --device and --calibrate");
   EXPECT_SAYS(refusal("devices --why none.onnx"), "none.onnx");
