@@ -9,6 +9,7 @@ import re
 import sys
 
 MMA, WGMMA, CLUSTER, TF32, ELEMENTS, HALO = "mma", "wgmma", "cluster", "tf32", "elements", "halo"
+FEW, FEW_ROWS, WMMA = "few", "few_rows", "wmma"
 BODY = {
     MMA: ("GemmRecord", 128, "GemmMma<Operand::f16, GemmLoader::chunks, 64, 64, 64, 2, 2, 4>"),
     TF32: ("GemmRecord", 128, "GemmMma<Operand::tf32, GemmLoader::chunks, 64, 64, 64, 2, 2, 4>"),
@@ -16,7 +17,13 @@ BODY = {
     WGMMA: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 64, 3, 1>"),
     CLUSTER: ("GemmTmaRecord", 384, "GemmWgmma<Operand::f16, 128, 64, 3, 2>"),
     HALO: ("GemmHaloRecord", 384, "GemmHalo<Operand::f16>"),
+    FEW: ("FewRecord", 128, "FewPairs<4, 2>"),
+    FEW_ROWS: ("FewRecord", 128, "FewRows<5, 1>"),
+    WMMA: ("GemmRecord", 128, "GemmWmma<true>"),
 }
+HEADER = {WGMMA: "gemm_wgmma.cuh", CLUSTER: "gemm_wgmma.cuh", HALO: "gemm_halo.cuh", FEW: "gemm_few.cuh",
+          FEW_ROWS: "gemm_few.cuh", WMMA: "gemm_wmma.cuh"}
+F_FEW, F_WMMA = "kernels/gemm_few.cuh", "kernels/gemm_wmma.cuh"
 F_HALO = "kernels/gemm_halo.cuh"
 F_MMA, F_WGMMA, F_PIPELINE = "kernels/gemm_mma.cuh", "kernels/gemm_wgmma.cuh", "kernels/gemm_pipeline.cuh"
 # name: kernel, file, what stands there, what is planted.
@@ -69,6 +76,23 @@ MISTAKES = {
         "if (lane < kCluster) barrier_arrive_at(empty(shared, stage), lane);",
         "if (lane < kCluster) barrier_arrive(empty(shared, stage));"),
     "cluster_share_to_itself": (CLUSTER, F_WGMMA, "kCluster > 1 ? (1 << kCluster) - 1 : 0", "0"),
+    "nothing_few": (FEW, F_FEW, "", ""),
+    "nothing_few_rows": (FEW_ROWS, F_FEW, "", ""),
+    "nothing_wmma": (WMMA, F_WMMA, "", ""),
+    "few_unshifted": (FEW, F_FEW, "lane % 4 * 2 - lane / 4 % 2", "lane % 4 * 2"),
+    "few_copies_unawaited": (FEW, F_FEW, "wait_copies<0>();", ""),
+    "few_image_overwritten": (FEW, F_FEW, "sync_block();  // copies are there, and what the image held is done with", ""),
+    "few_image_unsynchronised": (FEW, F_FEW,
+        "sync_block();\n      if (record.by_copies && next",
+        "if (record.by_copies && next"),
+    "few_filters_unsynchronised": (FEW, F_FEW, "sync_block();\n    Filters filters;", "Filters filters;"),
+    "few_pairs_beyond": (FEW, F_FEW, "p.there = number < pairs;", "p.there = true;"),
+    "few_image_not_zero": (FEW, F_FEW, "store_shared_16(shared.image + i, Words4{});", ""),
+    "few_rows_beyond": (FEW_ROWS, F_FEW, "row = first < last ? first : last;", "row = first;"),
+    "few_rows_unturned": (FEW_ROWS, F_FEW, "a[(turn + step) % kSteps]", "a[step]"),
+    "few_rows_not_a_row_apart": (FEW_ROWS, F_FEW, "+ at % 2 - of / (kTiles * kSteps)", "+ at % 2"),
+    "wmma_half_of_k": (WMMA, F_WMMA, "k + k_first, x_instance", "k, x_instance"),
+    "wmma_columns_as_rows": (WMMA, F_WMMA, "store_fragment(out, sums, kSide);", "store_fragment(out, sums, kSide + 4);"),
     "cluster_ends_early": (CLUSTER, F_WGMMA, "if constexpr (kCluster > 1) sync_cluster();", ""),
 }
 
@@ -93,7 +117,7 @@ def main():
             text = re.sub(r"\bnamespace sparkle::cuda\b", f"namespace sparkle::planted_{name}", text)
             write(out / name / "backends" / "cuda" / where, text)
         record, threads, body = BODY[kind]
-        header = "gemm_halo.cuh" if kind == HALO else "gemm_wgmma.cuh" if kind in (WGMMA, CLUSTER) else "gemm_mma.cuh"
+        header = HEADER.get(kind, "gemm_mma.cuh")
         write(out / f"planted_{name}.cu", f'#include "{name}/backends/cuda/kernels/{header}"\n\n'
               f"using namespace sparkle::planted_{name};\n\n"
               f"SPARKLE_KERNEL(sparkle_planted_{name}, {record}, {threads}, 1) {{ {body}::run(record); }}\n")
