@@ -95,6 +95,11 @@ void load_matrix(uint32_t* registers, int count, SharedAddress row, bool transpo
 void store_matrix(SharedAddress row, const uint32_t* registers, int count, bool transposed);
 enum class Product : uint32_t { f16, bf16, tf32, s8 };
 void mma(Product type, void* sums, const uint32_t* a, const uint32_t* b);  // m16n8 by 32 bytes of k; 4 sums a lane
+// wmma m16n16k16 of f16 with sums in f32: eight registers a lane each, rows of A and columns of B `stride` elements apart.
+// Where elements lie in registers is not said by PTX, and the model has a way of its own.
+void wmma_load(uint32_t* registers, SharedAddress from, uint32_t stride);
+void wmma(float* sums, const uint32_t* a, const uint32_t* b);
+void wmma_store(SharedAddress to, const float* sums, uint32_t stride);  // rows
 
 // cp.async.
 void copy_async(SharedAddress to, const void* from, uint32_t bytes, uint32_t given);  // the rest of `bytes` is zero

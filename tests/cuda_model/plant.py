@@ -10,6 +10,7 @@ import sys
 
 MMA, WGMMA, CLUSTER, TF32, ELEMENTS, HALO = "mma", "wgmma", "cluster", "tf32", "elements", "halo"
 FLASH, FLASH_FMA = "flash", "flash_fma"
+FEW, FEW_ROWS, WMMA = "few", "few_rows", "wmma"
 BODY = {
     MMA: ("GemmRecord", 128, "GemmMma<Operand::f16, GemmLoader::chunks, 64, 64, 64, 2, 2, 4>"),
     TF32: ("GemmRecord", 128, "GemmMma<Operand::tf32, GemmLoader::chunks, 64, 64, 64, 2, 2, 4>"),
@@ -19,11 +20,15 @@ BODY = {
     HALO: ("GemmHaloRecord", 384, "GemmHalo<Operand::f16>"),
     FLASH: ("AttentionRecord", 128, "Flash<Operand::f16, 64, true>"),
     FLASH_FMA: ("AttentionRecord", 256, "FlashFma<64>"),
+    FEW: ("FewRecord", 128, "FewPairs<4, 2>"),
+    FEW_ROWS: ("FewRecord", 128, "FewRows<5, 1>"),
+    WMMA: ("GemmRecord", 128, "GemmWmma<true>"),
 }
 HEADERS = {HALO: "gemm_halo.cuh", WGMMA: "gemm_wgmma.cuh", CLUSTER: "gemm_wgmma.cuh", FLASH: "attention/flash.cuh",
-           FLASH_FMA: "attention/flash_fma.cuh"}
+           FLASH_FMA: "attention/flash_fma.cuh", FEW: "gemm_few.cuh", FEW_ROWS: "gemm_few.cuh", WMMA: "gemm_wmma.cuh"}
 F_FLASH, F_FMA, F_ROWS = "kernels/attention/flash.cuh", "kernels/attention/flash_fma.cuh", "kernels/attention/flash_rows.cuh"
 F_SCORES, F_INDEX = "kernels/attention/flash_scores.cuh", "kernels/attention/attention_index.cuh"
+F_FEW, F_WMMA = "kernels/gemm_few.cuh", "kernels/gemm_wmma.cuh"
 F_HALO = "kernels/gemm_halo.cuh"
 F_MMA, F_WGMMA, F_PIPELINE = "kernels/gemm_mma.cuh", "kernels/gemm_wgmma.cuh", "kernels/gemm_pipeline.cuh"
 # name: kernel, file, what stands there, what is planted.
@@ -76,6 +81,23 @@ MISTAKES = {
         "if (lane < kCluster) barrier_arrive_at(empty(shared, stage), lane);",
         "if (lane < kCluster) barrier_arrive(empty(shared, stage));"),
     "cluster_share_to_itself": (CLUSTER, F_WGMMA, "kCluster > 1 ? (1 << kCluster) - 1 : 0", "0"),
+    "nothing_few": (FEW, F_FEW, "", ""),
+    "nothing_few_rows": (FEW_ROWS, F_FEW, "", ""),
+    "nothing_wmma": (WMMA, F_WMMA, "", ""),
+    "few_unshifted": (FEW, F_FEW, "lane % 4 * 2 - lane / 4 % 2", "lane % 4 * 2"),
+    "few_copies_unawaited": (FEW, F_FEW, "wait_copies<0>();", ""),
+    "few_image_overwritten": (FEW, F_FEW, "sync_block();  // copies are there, and what the image held is done with", ""),
+    "few_image_unsynchronised": (FEW, F_FEW,
+        "sync_block();\n      if (record.by_copies && next",
+        "if (record.by_copies && next"),
+    "few_filters_unsynchronised": (FEW, F_FEW, "sync_block();\n    Filters filters;", "Filters filters;"),
+    "few_pairs_beyond": (FEW, F_FEW, "p.there = number < pairs;", "p.there = true;"),
+    "few_image_not_zero": (FEW, F_FEW, "store_shared_16(shared.image + i, Words4{});", ""),
+    "few_rows_beyond": (FEW_ROWS, F_FEW, "row = first < last ? first : last;", "row = first;"),
+    "few_rows_unturned": (FEW_ROWS, F_FEW, "a[(turn + step) % kSteps]", "a[step]"),
+    "few_rows_not_a_row_apart": (FEW_ROWS, F_FEW, "+ at % 2 - of / (kTiles * kSteps)", "+ at % 2"),
+    "wmma_half_of_k": (WMMA, F_WMMA, "k + k_first, x_instance", "k, x_instance"),
+    "wmma_columns_as_rows": (WMMA, F_WMMA, "store_fragment(out, sums, kSide);", "store_fragment(out, sums, kSide + 4);"),
     "cluster_ends_early": (CLUSTER, F_WGMMA, "if constexpr (kCluster > 1) sync_cluster();", ""),
     "nothing_flash": (FLASH, F_FLASH, "", ""),
     "nothing_flash_fma": (FLASH_FMA, F_FMA, "", ""),

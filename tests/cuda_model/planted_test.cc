@@ -3,6 +3,7 @@
 
 #include "backends/cuda/kernels/attention/flash_testing.h"
 #include "backends/cuda/kernels/gemm_testing.h"
+#include "cuda_model/few_testing.h"
 #include "cuda_model/model.h"
 
 namespace sparkle::cuda {
@@ -23,6 +24,19 @@ constexpr GemmVariant kCluster{
 
 constexpr GemmVariant kHalo{"", Operand::f16, GemmLoader::halo, 90,  kHaloM, kHaloN, 64,
                             16, kHaloM / 2,   kHaloTaps,        384, 1,      1,      halo_shared_bytes()};
+
+constexpr GemmVariant kWmma{"", Operand::f16, GemmLoader::elements, 80, 64, 16, 16, 16, 16, 1, 128, 1, 4, 4 * 2048};
+
+bool is_few(std::string_view name) { return name.find("few") != std::string_view::npos; }
+// Several images a block, rows that are no multiples of anything; of one channel where rows of outputs share registers.
+FewLayer planted_few_layer(bool rows) {
+  FewLayer v;
+  v.n = 3, v.c = rows ? 1 : 2, v.k = rows ? 4 : 7, v.r = v.s = rows ? 5 : 3, v.h = 12, v.w = 22;
+  v.p = v.h - v.r + 1, v.q = v.w - v.s + 1;
+  if (rows) v.h = 14, v.w = 22, v.p = 10, v.q = 18;
+  v.bias = true, v.activation = 1;
+  return v;
+}
 
 Convolution planted_convolution() {
   Convolution v;
@@ -49,6 +63,7 @@ std::string run_planted(GemmVariant variant, const std::string& name, uint32_t s
     return run_in_model({kernel, DType::f32, 64, 64, 256, false}, planted_attention(seed), seed);
   if (name.find("flash") != name.npos)
     return run_in_model({kernel, DType::f16, 128, 64, 128, true}, planted_attention(seed), seed);
+  if (is_few(name)) return run_few_in_model(planted_few_layer(name.find("few_rows") != std::string::npos), seed, 1, kernel);
   variant.kernel = kernel.c_str();
   Convolution v = planted_convolution();
   v.splits = name.starts_with("splits") ? 3 : 1;
@@ -57,6 +72,7 @@ std::string run_planted(GemmVariant variant, const std::string& name, uint32_t s
 GemmVariant variant_of(std::string_view name) {
   if (name == "put_unsynchronised" || name == "nothing_elements") return kElements;
   if (name == "tf32_unrounded" || name == "nothing_tf32") return kTf32;
+  if (name.starts_with("wmma") || name == "nothing_wmma") return kWmma;
   if (name.starts_with("halo") || name == "nothing_halo") return kHalo;
   if (name.starts_with("cluster") || name == "nothing_cluster") return kCluster;
   for (const char* wgmma :
@@ -104,6 +120,18 @@ constexpr Mistake kMistakes[] = {
     {"cluster_lets_go_of_its_own", ""},
     {"cluster_share_to_itself", ""},
     {"cluster_ends_early", "has ended"},
+    {"few_unshifted", "instead of"},
+    {"few_copies_unawaited", ""},
+    {"few_image_overwritten", "race: "},
+    {"few_image_unsynchronised", "race: "},
+    {"few_filters_unsynchronised", "race: "},
+    {"few_pairs_beyond", ""},
+    {"few_image_not_zero", "instead of"},
+    {"few_rows_beyond", ""},
+    {"few_rows_unturned", "instead of"},
+    {"few_rows_not_a_row_apart", "instead of"},
+    {"wmma_half_of_k", "instead of"},
+    {"wmma_columns_as_rows", ""},
     {"halo_never_lets_go", "the launch hangs"},
     {"halo_pixels_unawaited", ""},
     {"halo_of_another_tap", "instead of"},
@@ -142,8 +170,9 @@ TEST(Planted, EveryMistakeIsLookedFor) {
 }
 
 TEST(Planted, WithoutAMistakeNothingIsCaught) {
-  for (const char* name : {"nothing_mma", "nothing_elements", "nothing_tf32", "nothing_wgmma", "nothing_cluster",
-                           "nothing_halo", "nothing_flash", "nothing_flash_fma"}) {
+  for (const char* name :
+       {"nothing_mma", "nothing_elements", "nothing_tf32", "nothing_wgmma", "nothing_cluster", "nothing_halo", "nothing_flash",
+        "nothing_flash_fma", "nothing_few", "nothing_few_rows", "nothing_wmma"}) {
     for (uint32_t seed = 1; seed <= 3; ++seed) EXPECT_EQ(run_planted(variant_of(name), name, seed), "") << name;
   }
 }

@@ -1,5 +1,6 @@
 // What the gemm family offers: its variants table and functions.
 #include "families/common.h"
+#include "families/gemm/cuda/cuda_few.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_tiles.h"
 #include "families/windows/window_samples.h"
@@ -53,6 +54,23 @@ std::vector<SampleForm> sample_forms() {
   return list;
 }
 
+// Planes with padding and gaps, and planes that come by whole 16 bytes.
+std::vector<Stage> few_samples(const SampleRequest& t) {
+  auto p = get<GemmParams>(t.params);
+  if (p.loader == Loader::dense || p.groups > 1) return {};
+  p.epilogue.bias = t.inputs.empty() || t.inputs[0] == DType::f32;
+  const auto planes = [](TensorDesc& d, int64_t gap) { d = described(d.dtype, d.shape, false, gap); };
+  p.window = small_window();
+  Stage padded = window_sample(p, p.window, &p.epilogue, {3, 5, 3, 11}, 0);
+  planes(padded.inputs[0], 3), planes(padded.outputs[0], 1);
+  p.window = {};
+  p.window.filter = {1, 7, 7};
+  Stage whole = window_sample(p, p.window, &p.epilogue, {4, 16, 4, 18}, 0);
+  whole.inputs[0].shape = {2, 4, 1, 11, 24};
+  planes(whole.inputs[0], 0), planes(whole.outputs[0], 0);
+  return {with_types(padded, t), with_types(whole, t)};
+}
+
 // Channels in whole vectors and not.
 std::vector<Stage> samples(const SampleRequest& t) {
   const auto& p = get<GemmParams>(t.params);
@@ -63,6 +81,7 @@ std::vector<Stage> samples(const SampleRequest& t) {
     if (p.loader == Loader::dense) return {with_types(dense_sample(p, 13, 3, 133, 3), t)};
     return {with_types(window_sample(p, p.window, &p.epilogue, {133 * p.groups, 3 * p.groups, 133}, 1), t)};
   }
+  if (variant_of(t.schedule) == kCudaFew) return few_samples(t);
   if (p.loader == Loader::dense)
     return {with_types(dense_sample(p, 7, 5, 9, 3), t), with_types(dense_sample(p, 9, 12, 8, 0), t)};
   return {with_types(window_sample(p, p.window, &p.epilogue, p.groups, false, 3, 1), t),
@@ -83,7 +102,8 @@ SampleRules comparison(const Stage& stage) {
   const auto& p = get<GemmParams>(stage.params);
   const Dims& w = stage.inputs[1].shape;
   const int64_t products = p.loader == Loader::window ? products_of(stage) : w[w.size() - 2];
-  return {.products = static_cast<double>(products)};
+  Reason unused = Reason::none;
+  return {.spreads_nan = few_tile(stage, unused).has_value(), .products = static_cast<double>(products)};
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "families/common.h"
+#include "families/gemm/cuda/cuda_few.h"
 #include "families/gemm/cuda/cuda_halo.h"
 #include "families/gemm/cuda/cuda_tiles.h"
 #include "families/gemm/gemm_family.h"
@@ -29,6 +30,9 @@ constexpr int kAddresses = 96;
 constexpr int kLeastSteps = 8;  // of k that are worth a workgroup of their own
 // Sums are split until so many workgroups a core are busy.
 constexpr int kSplitGroups[] = {1, 2, 4};
+// The plain kernel of fragments gathers 16 elements of each operand a lane and step, some 150 instructions, while the unit
+// multiplies for 13 clocks of its scheduler.
+constexpr double kGathered = 12;
 // A scheduler computes with one subgroup while another waits for memory or at a barrier.
 constexpr int kSubgroupsOfScheduler = 2;
 // Threads of a core that run at once: what all GPUs of today have room for.
@@ -266,6 +270,10 @@ int64_t halo_bytes(const Window& w) {
 // is what RADV takes on RDNA2, RDNA3 and Vega (tests/vulkan/vulkan_codegen_test.cc).
 TileNeeds tile_needs(const TileSchedule& s) {
   TileNeeds needs;
+  if (s.variant == kCudaFew) {
+    needs.threads = kFewThreads, needs.registers = 3 * s.thread_n * s.k / 64 + 64;
+    return needs;
+  }
   if (const CudaTile* t = cuda_tile(s)) {
     needs.threads = t->threads, needs.shared_bytes = shared_bytes(*t), needs.registers = t->registers;
     return needs;
@@ -349,6 +357,7 @@ std::vector<TileSchedule> product_tiles(const GemmSizes& sizes, std::string_view
 }
 
 std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& variant, const Device& device, Reason& why_not) {
+  if (variant.name == kCudaFew || variant.name == kCudaWmma) return few_schedules(stage, variant, device, why_not);
   if (is_cuda_product(variant.name)) return gemm_cuda_schedules(stage, variant, device, why_not);
   if (is_integer_tile(variant.name)) return gemm_integer_tile_schedules(stage, variant, device, why_not);
   if (variant.name == kNativeType) return gemm_native_type_schedules(stage, device, why_not);
@@ -387,6 +396,7 @@ std::vector<Schedule> gemm_tile_schedules(const Stage& stage, const Variant& var
 
 Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const Device& device) {
   if (is_integer_tile(s.variant)) return gemm_integer_tile_footprint(stage, s, device);
+  if (s.variant == kCudaFew) return few_footprint(stage, device);
   const auto& params = get<GemmParams>(stage.params);
   const GemmSizes sizes = gemm_sizes(params, stage.inputs, stage.outputs[0]);
   const auto instances = static_cast<double>(sizes.instances), m = static_cast<double>(sizes.m),
@@ -399,6 +409,7 @@ Footprint gemm_tile_footprint(const Stage& stage, const TileSchedule& s, const D
   const double tiles_m = halo ? static_cast<double>(halo->all) : up(m, step_m), tiles_n = up(n, step_n);
   f.executed_flops =
       naive ? 2 * instances * sizes.k_steps * n : 2 * instances * tiles_m * s.m * tiles_n * s.n * up(k, s.k) * s.k;
+  if (s.variant == kCudaWmma) f.executed_flops *= kGathered;
   // Each tile reads its rows and columns; a thread (or subgroup) reads its own from shared memory once per step of k.
   // Threads side by side that each make an output read filters a row apart: a sector of 32 bytes for each product.
   const auto element = s.variant == "one_output" ? 16.0 : static_cast<double>(size_of(stage.inputs[0].dtype));

@@ -99,6 +99,7 @@ inline constexpr GemmVariant kGemmVariants[] = {
   GEMM_ROW("_tf32", tf32)
   GEMM_ROW("_i8", i8)
 #undef GEMM_ROW
+  {"sparkle_gemm_wmma_f16", Operand::f16, GemmLoader::elements, 80, 64, 16, 16, 16, 16, 1, 128, 1, 4, 4 * 2048},
 };
 // clang-format on
 

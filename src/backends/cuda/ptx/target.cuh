@@ -6,6 +6,8 @@
 
 #ifdef __CUDACC__
 #define SPARKLE_DEVICE __device__ __forceinline__
+// Called, where the code would else stand in many places.
+#define SPARKLE_CALLED __device__ __noinline__
 // A kernel's entry: its record comes by value. `blocks`: of these many a core the registers are to suffice for.
 #define SPARKLE_KERNEL(name, Record, threads, blocks) \
   extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ Record record)
@@ -14,6 +16,7 @@
 #else
 #include "cuda_model/model.h"
 #define SPARKLE_DEVICE inline
+#define SPARKLE_CALLED inline
 #define SPARKLE_KERNEL(name, Record, threads, blocks)                                                                  \
   static void name(const Record& record);                                                                              \
   static const cuda_model::Registered name##_registered(                                                               \

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "families/common.h"
+#include "families/gemm/cuda/cuda_few.h"
 #include "families/gemm/cuda/cuda_halo.h"
 #include "families/gemm/gemm_family.h"
 #include "families/gemm/gemm_shape.h"
@@ -31,6 +32,7 @@ constexpr CudaTile kTiles[] = {
     {"wgmma", 128, 128, 128, 64, 128, 6, 384, 168},
     {"wgmma", 512, 64, 128, 64, 256, 3, 384, 168},
     {"wgmma_pairs", 128, 256, 128, 64, 256, 4, 384, 168, 2},
+    {kCudaWmma, 64, 16, 32, 16, 16, 1, 128, 72},
     {kCudaHalo, kCudaHaloColumns, kCudaHaloFilters, 128, 64, kCudaHaloColumns / 2, kCudaHaloTaps, 384, 168},
 };
 bool by_engine(std::string_view variant) { return variant.starts_with("wgmma"); }
@@ -54,6 +56,7 @@ const CudaTile* cuda_tile(std::string_view variant, int m, int n) {
 }
 
 int64_t shared_bytes(const CudaTile& t) {
+  if (t.variant == kCudaWmma) return int64_t{t.threads} / 32 * 2048;  // of each warp both operands and its sums
   if (t.variant == kCudaHalo)
     return int64_t{kCudaHaloSlots} * kCudaHaloPixels * t.k_bytes + int64_t{t.stages} * t.n * t.k_bytes +
            8 * 16 * (16 * 4 + 16) + 16 * (kCudaHaloSlots + t.stages);

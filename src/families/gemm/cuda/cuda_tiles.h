@@ -15,8 +15,7 @@
 namespace sparkle {
 
 struct CudaTile {
-  std::string_view
-      variant;  // "fma", "fma_elements", "fma_in_turn", "mma", "mma_elements", "mma_in_turn", "wgmma", "wgmma_pairs"
+  std::string_view variant;  // "fma", "mma", "wmma", "wgmma", "wgmma_pairs", ..._elements, ..._in_turn
   int m = 0, n = 0, k_bytes = 0;
   int part_m = 0, part_n = 0;  // of a thread, or on matrix units of what multiplies together: a warp, or four
   int stages = 0, threads = 0;

@@ -8,6 +8,7 @@
 #include "backends/cuda/kernels/gemm_halo_record.h"
 #include "backends/cuda/kernels/gemm_tma_record.h"
 #include "backends/cuda/stages/products/channel_operand.h"
+#include "backends/cuda/stages/products/gemm_few.h"
 #include "backends/cuda/stages/products/gemm_maps.h"
 #include "backends/cuda/stages/products/gemm_one_output.h"
 #include "backends/cuda/stages/products/gemm_record.h"
@@ -147,14 +148,16 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
   const auto* s = get_if<TileSchedule>(&schedule);
   if (s && s->variant == "bytes_naive") return make_integer_sums(stage, shop);
   if (s && s->variant == "one_output") return make_gemm_one_output(stage, shop, constants);
+  if (s && s->variant == kCudaFew) return make_few(stage, shop, constants);
   const CudaTile* tile = s ? cuda_tile(*s) : nullptr;
   if (!tile)
     return Error{Reason::backend_lacks_variant,
                  "the CUDA backend has no gemm variant '" + variant_of(schedule) + "', or no such tile of it"};
-  const std::string_view operand = cuda_operand(stage);
-  const bool elements = tile->variant.ends_with("_elements"), engine = tile->variant.starts_with("wgmma"),
+  const bool plain = tile->variant == kCudaWmma, fp16 = multiplies_fp16(stage);
+  const std::string_view operand = !plain ? cuda_operand(stage) : fp16 ? name_of(stage.inputs[0].dtype) : "";
+  const bool elements = plain || tile->variant.ends_with("_elements"), engine = tile->variant.starts_with("wgmma"),
              integers = operand == "i8", tf32 = operand == "tf32" && !engine;  // the engine rounds by itself
-  if (operand.empty() || (operand == "f32") != tile->variant.starts_with("fma"))
+  if (operand.empty() || (!plain && (operand == "f32") != tile->variant.starts_with("fma")))
     return Error{Reason::type_not_served,
                  "the CUDA gemm kernels of variant '" + s->variant + "' do not multiply such operands"};
   if (tile->variant == kCudaHalo && !halo_tile(stage))
@@ -212,11 +215,12 @@ Result<CudaKernelPtr> make_gemm(const Stage& stage, const Schedule& schedule, co
   product.shared_bytes = static_cast<unsigned>(sparkle::shared_bytes(*tile));
   const std::string size_of_tile = std::to_string(tile->m) + "x" + std::to_string(tile->n);
   const std::string name = "sparkle_gemm_" +
-                           (operand == "f32" ? "fma_" + size_of_tile
-                            : halo           ? std::string("halo")
-                            : engine         ? "wgmma_" + size_of_tile + "x" + std::to_string(cluster)
-                                             : "mma_" + size_of_tile) +
-                           (elements                              ? "_elements_"
+                           (plain              ? std::string("wmma")
+                            : operand == "f32" ? "fma_" + size_of_tile
+                            : halo             ? std::string("halo")
+                            : engine           ? "wgmma_" + size_of_tile + "x" + std::to_string(cluster)
+                                               : "mma_" + size_of_tile) +
+                           (elements && !plain                    ? "_elements_"
                             : tile->variant.ends_with("_in_turn") ? "_in_turn_"
                                                                   : "_") +
                            std::string(operand);
