@@ -198,8 +198,8 @@ TEST(Protocol, CutAndChangedRequestsAreAnsweredOrNamed) {
   for (int i = 0; i < 20000; ++i) {
     std::string other = body;
     for (int n = 0; n < 3; ++n) other[random() % other.size()] = static_cast<char>(random());
-    if (const auto request = parse_infer(described_model(), other, json.size()); !request.ok())
-      EXPECT_FALSE(request.error().message.empty());
+    const auto request = parse_infer(described_model(), other, json.size());
+    EXPECT_TRUE(request.ok() || !request.error().message.empty());
   }
 }
 
